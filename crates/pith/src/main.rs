@@ -1,0 +1,2 @@
+//! pith: the core and the operator's commands.
+fn main() {}
