@@ -1,1 +1,57 @@
-//! See the crate's README for its contract.
+//! Identities (TS 23.003) and common data (TS 29.571) as newtypes that parse once.
+//!
+//! A value of one of these types is valid by construction: whoever holds a [`Supi`] need not
+//! check its digits again. Wire crates convert to and from these at their edge.
+
+pub mod bitrate;
+pub mod block;
+pub mod guti;
+pub mod plmn;
+pub mod slice;
+pub mod subscriber;
+pub mod tai;
+
+pub use bitrate::{Ambr, BitRate};
+pub use block::{AmfUeNgapId, InstanceId, RanUeNgapId, Seid, ShardId, Teid};
+pub use guti::{AmfId, FiveGGuti, FiveGSTmsi, FiveGTmsi, Guami};
+pub use plmn::Plmn;
+pub use slice::{Dnn, Snssai};
+pub use subscriber::{Pei, SchemeOutput, Suci, Supi};
+pub use tai::{NrCellIdentity, Tac, Tai};
+
+/// Why a text is not the identity that it should be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{text}' is not {expected}")]
+pub struct ParseError {
+    /// What was given, cut to 64 characters.
+    pub text: String,
+    /// What would have been right, with an example.
+    pub expected: &'static str,
+}
+
+impl ParseError {
+    pub(crate) fn new(text: &str, expected: &'static str) -> Self {
+        Self {
+            text: text.chars().take(64).collect(),
+            expected,
+        }
+    }
+}
+
+/// Serialises a type through its `Display` and `FromStr`.
+macro_rules! serde_as_text {
+    ($type:ty) => {
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+pub(crate) use serde_as_text;

@@ -1,0 +1,298 @@
+//! Whose subscription: SUPI, SUCI, PEI (TS 23.003 2.2A, 2.2B, 6.2).
+
+use crate::{ParseError, Plmn, serde_as_text};
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// Subscription Permanent Identifier, of the type IMSI: 5 to 15 digits.
+///
+/// `Display` and JSON give it whole, `imsi-999700000000001` (TS 29.571 5.3.2 `Supi`); `Debug` and
+/// [`Supi::masked`] hide the middle, for logs.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Supi(Arc<str>);
+
+serde_as_text!(Supi);
+
+impl Supi {
+    /// A SUPI of the digits of an IMSI.
+    pub fn from_imsi(digits: &str) -> Result<Self, ParseError> {
+        format!("imsi-{digits}").parse()
+    }
+
+    /// The whole text, `imsi-…`.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The digits of the IMSI.
+    pub fn imsi(&self) -> &str {
+        &self.0["imsi-".len()..]
+    }
+
+    /// The text with the subscriber's own digits hidden but the last two: `imsi-99970********01`.
+    pub fn masked(&self) -> String {
+        let digits = self.imsi();
+        let (open, rest) = digits.split_at(digits.len().min(5));
+        let hidden = rest.len().saturating_sub(2);
+        format!("imsi-{open}{}{}", "*".repeat(hidden), &rest[hidden..])
+    }
+}
+
+impl fmt::Display for Supi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Supi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.masked())
+    }
+}
+
+impl FromStr for Supi {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let digits = text.strip_prefix("imsi-").unwrap_or_default();
+        if !(5..=15).contains(&digits.len()) || !digits.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(ParseError::new(
+                text,
+                "a SUPI: 'imsi-' and 5 to 15 digits, such as imsi-999700000000001",
+            ));
+        }
+        Ok(Self(text.into()))
+    }
+}
+
+/// What a SUCI hides, as its scheme gave it (TS 23.003 2.2B).
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub enum SchemeOutput {
+    /// The null scheme: the digits of the MSIN in clear.
+    Null(Arc<str>),
+    /// A protection scheme's octets.
+    Concealed {
+        /// 1 profile A, 2 profile B, 12 to 15 the operator's own.
+        scheme: u8,
+        /// Ephemeral public key, cipher text and MAC tag, as the scheme lays them out.
+        output: Arc<[u8]>,
+    },
+}
+
+/// Subscription Concealed Identifier, of the type IMSI (TS 23.003 2.2B).
+///
+/// `Display` and JSON give it as in TS 29.571 `Suci`: `suci-0-999-70-0-0-0-0000000001`.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Suci {
+    /// Home network.
+    pub plmn: Plmn,
+    /// Routing Indicator: 1 to 4 digits.
+    pub routing_indicator: Arc<str>,
+    /// Home Network Public Key Identifier, 0 for the null scheme.
+    pub home_network_key_id: u8,
+    /// The MSIN, hidden or not.
+    pub output: SchemeOutput,
+}
+
+serde_as_text!(Suci);
+
+impl Suci {
+    /// The protection scheme's number (TS 33.501 Annex C.1): 0 null.
+    pub fn scheme(&self) -> u8 {
+        match self.output {
+            SchemeOutput::Null(_) => 0,
+            SchemeOutput::Concealed { scheme, .. } => scheme,
+        }
+    }
+
+    /// The SUPI that a SUCI of the null scheme shows; `None` for any other scheme.
+    pub fn null_scheme_supi(&self) -> Option<Supi> {
+        match &self.output {
+            SchemeOutput::Null(msin) => self.supi_of(msin).ok(),
+            SchemeOutput::Concealed { .. } => None,
+        }
+    }
+
+    /// The SUPI with that MSIN in this SUCI's home network.
+    pub fn supi_of(&self, msin: &str) -> Result<Supi, ParseError> {
+        Supi::from_imsi(&format!("{}{}{msin}", self.plmn.mcc(), self.plmn.mnc()))
+    }
+}
+
+impl fmt::Display for Suci {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "suci-0-{}-{}-{}-{}-{}-",
+            self.plmn.mcc(),
+            self.plmn.mnc(),
+            self.routing_indicator,
+            self.scheme(),
+            self.home_network_key_id
+        )?;
+        match &self.output {
+            SchemeOutput::Null(msin) => f.write_str(msin),
+            SchemeOutput::Concealed { output, .. } => {
+                output.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Suci {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "suci-0-{}-{}-{}-{}-{}-…",
+            self.plmn.mcc(),
+            self.plmn.mnc(),
+            self.routing_indicator,
+            self.scheme(),
+            self.home_network_key_id
+        )
+    }
+}
+
+impl FromStr for Suci {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        parse_suci(text).ok_or_else(|| {
+            ParseError::new(
+                text,
+                "a SUCI of the type IMSI, such as suci-0-999-70-0-0-0-0000000001",
+            )
+        })
+    }
+}
+
+fn parse_suci(text: &str) -> Option<Suci> {
+    let mut parts = text.strip_prefix("suci-0-")?.split('-');
+    let plmn = Plmn::new(parts.next()?, parts.next()?).ok()?;
+    let routing_indicator = parts
+        .next()
+        .filter(|r| (1..=4).contains(&r.len()) && r.bytes().all(|b| b.is_ascii_digit()))?;
+    let scheme: u8 = parts.next()?.parse().ok().filter(|scheme| *scheme < 16)?;
+    let home_network_key_id = parts.next()?.parse().ok()?;
+    let output = parts.next().filter(|o| !o.is_empty())?;
+    if parts.next().is_some() {
+        return None;
+    }
+    let output = match scheme {
+        0 => SchemeOutput::Null(
+            Some(output)
+                .filter(|o| o.len() <= 10 && o.bytes().all(|b| b.is_ascii_digit()))?
+                .into(),
+        ),
+        _ => SchemeOutput::Concealed {
+            scheme,
+            output: hex_octets(output)?.into(),
+        },
+    };
+    Some(Suci {
+        plmn,
+        routing_indicator: routing_indicator.into(),
+        home_network_key_id,
+        output,
+    })
+}
+
+fn hex_octets(text: &str) -> Option<Vec<u8>> {
+    if !text.is_ascii() || !text.len().is_multiple_of(2) {
+        return None;
+    }
+    (0..text.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok())
+        .collect()
+}
+
+/// Permanent Equipment Identifier (TS 29.571 5.3.2 `Pei`): IMEI, IMEISV.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Pei(Arc<str>);
+
+serde_as_text!(Pei);
+
+impl Pei {
+    /// The whole text, `imeisv-…`.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Pei {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Pei {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("pei-…")
+    }
+}
+
+impl FromStr for Pei {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let (digits, length) = match text.split_once('-') {
+            Some(("imei", digits)) => (digits, 15),
+            Some(("imeisv", digits)) => (digits, 16),
+            _ => ("", 15),
+        };
+        if digits.len() != length || !digits.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(ParseError::new(
+                text,
+                "a PEI: 'imei-' and 15 digits or 'imeisv-' and 16",
+            ));
+        }
+        Ok(Self(text.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_supi_is_masked_in_debug_only() {
+        let supi: Supi = "imsi-999700000000001".parse().unwrap();
+        assert_eq!(supi.to_string(), "imsi-999700000000001");
+        assert_eq!(format!("{supi:?}"), "imsi-99970********01");
+        for bad in [
+            "imsi-",
+            "999700000000001",
+            "imsi-12a45",
+            "imsi-1234567890123456",
+        ] {
+            assert!(bad.parse::<Supi>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_null_scheme_suci_shows_its_supi() {
+        let suci: Suci = "suci-0-999-70-0-0-0-0000000001".parse().unwrap();
+        assert_eq!(
+            suci.null_scheme_supi().unwrap().as_str(),
+            "imsi-999700000000001"
+        );
+        assert_eq!(suci.to_string(), "suci-0-999-70-0-0-0-0000000001");
+    }
+
+    #[test]
+    fn a_concealed_suci_round_trips_and_shows_nothing() {
+        let text = "suci-0-999-70-0000-1-27-0a0b0c";
+        let suci: Suci = text.parse().unwrap();
+        assert_eq!(suci.to_string(), text);
+        assert_eq!(suci.null_scheme_supi(), None);
+        assert!(!format!("{suci:?}").contains("0a0b0c"));
+        for bad in [
+            "suci-0-999-70-0-1-27-0a0",
+            "suci-0-999-70-0-0-0-",
+            "suci-1-x",
+            "suci-0-999-70-0-1-27-é1",
+            "suci-0-999-70-0-0-0-1-2",
+        ] {
+            assert!(bad.parse::<Suci>().is_err(), "{bad}");
+        }
+    }
+}
