@@ -1,0 +1,173 @@
+//! A table whose keys are never mistaken for those of former entries.
+
+/// The place of an entry and which of the entries that stood there it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key {
+    index: u32,
+    generation: u32,
+}
+
+impl Key {
+    /// The key as one number, for timers and tags.
+    pub const fn to_u64(self) -> u64 {
+        (self.generation as u64) << 32 | self.index as u64
+    }
+
+    /// The key that [`Key::to_u64`] gave.
+    pub const fn from_u64(value: u64) -> Self {
+        Self {
+            index: value as u32,
+            generation: (value >> 32) as u32,
+        }
+    }
+
+    /// The place in the table, from 0 up.
+    pub const fn index(self) -> u32 {
+        self.index
+    }
+
+    /// How many entries stood at that place before.
+    pub const fn generation(self) -> u32 {
+        self.generation
+    }
+}
+
+#[derive(Debug)]
+struct Slot<T> {
+    generation: u32,
+    value: Option<T>,
+}
+
+/// Entries by [`Key`]; a key of a removed entry finds nothing, though its place is used again.
+///
+/// Freed places are taken again oldest first, so that a place, and the ids made of it, rest as
+/// long as possible.
+#[derive(Debug)]
+pub struct Arena<T> {
+    slots: Vec<Slot<T>>,
+    free: std::collections::VecDeque<u32>,
+    limit: u32,
+}
+
+impl<T> Arena<T> {
+    /// An empty table of at most `limit` entries.
+    pub const fn new(limit: u32) -> Self {
+        Self {
+            slots: Vec::new(),
+            free: std::collections::VecDeque::new(),
+            limit,
+        }
+    }
+
+    /// Puts the entry that `make` gives for its key; `None` if the table is full.
+    pub fn insert_with(&mut self, make: impl FnOnce(Key) -> T) -> Option<Key> {
+        if (self.slots.len() as u32) < self.limit && self.free.len() < 64 {
+            self.free.push_front(self.slots.len() as u32);
+            self.slots.push(Slot {
+                generation: 0,
+                value: None,
+            });
+        }
+        let index = self.free.pop_front()?;
+        let slot = self.slots.get_mut(index as usize)?;
+        let key = Key {
+            index,
+            generation: slot.generation,
+        };
+        slot.value = Some(make(key));
+        Some(key)
+    }
+
+    /// The entry of that key.
+    pub fn get(&self, key: Key) -> Option<&T> {
+        self.slots
+            .get(key.index as usize)
+            .filter(|slot| slot.generation == key.generation)?
+            .value
+            .as_ref()
+    }
+
+    /// The entry of that key, to change.
+    pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
+        let slot = self.slots.get_mut(key.index as usize)?;
+        if slot.generation == key.generation {
+            slot.value.as_mut()
+        } else {
+            None
+        }
+    }
+
+    /// The entry at that place whose generation ends in the low bits given: for ids that have
+    /// room for only part of a key.
+    pub fn find(&self, index: u32, generation_bits: u32, mask: u32) -> Option<Key> {
+        let slot = self
+            .slots
+            .get(index as usize)
+            .filter(|slot| slot.value.is_some())?;
+        (slot.generation & mask == generation_bits & mask).then_some(Key {
+            index,
+            generation: slot.generation,
+        })
+    }
+
+    /// Takes the entry out.
+    pub fn remove(&mut self, key: Key) -> Option<T> {
+        let slot = self
+            .slots
+            .get_mut(key.index as usize)
+            .filter(|slot| slot.generation == key.generation)?;
+        let value = slot.value.take()?;
+        slot.generation = slot.generation.wrapping_add(1);
+        self.free.push_back(key.index);
+        Some(value)
+    }
+
+    /// All entries with their keys.
+    pub fn iter(&self) -> impl Iterator<Item = (Key, &T)> {
+        self.slots.iter().enumerate().filter_map(|(index, slot)| {
+            let key = Key {
+                index: index as u32,
+                generation: slot.generation,
+            };
+            slot.value.as_ref().map(|value| (key, value))
+        })
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_of_a_removed_entry_finds_nothing() {
+        let mut arena = Arena::new(1);
+        let first = arena.insert_with(|_| 'a').unwrap();
+        assert_eq!(arena.insert_with(|_| 'b'), None, "full");
+        assert_eq!(arena.remove(first), Some('a'));
+        let second = arena.insert_with(|_| 'b').unwrap();
+        assert_eq!(second.index(), first.index());
+        assert_eq!((arena.get(first), arena.get(second)), (None, Some(&'b')));
+        assert_eq!(arena.remove(first), None);
+        assert_eq!(arena.len(), 1);
+        assert_eq!(Key::from_u64(second.to_u64()), second);
+    }
+
+    #[test]
+    fn freed_places_rest_before_they_are_taken_again() {
+        let mut arena = Arena::new(1000);
+        let first = arena.insert_with(|_| ()).unwrap();
+        arena.remove(first);
+        assert_ne!(arena.insert_with(|_| ()).unwrap().index(), first.index());
+        assert_eq!(arena.find(first.index(), 0, 0xf), None);
+    }
+}

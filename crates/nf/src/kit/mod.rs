@@ -1,0 +1,41 @@
+//! What every NF is made with: the inputs and effects of `handle`, named timers, generational
+//! tables, and randomness that was handed in.
+//!
+//! ```text
+//!           Input                                   Effect
+//!  N2Input ─────────┐                      ┌──────── N2Effect   to the N2 gateway
+//!  N4Input ─────────┤                      ├──────── N4Effect   to the N4 gateway
+//!  Request (SBI) ───┼──> nf.handle(now) ───┼──────── Call       an SBI operation of another NF
+//!  Reply (SBI) ─────┤                      ├──────── Answer     to a Request taken before
+//!  Stored ──────────┤                      ├──────── Store      UDR only
+//!  Timer ───────────┘                      └──────── StartTimer, StopTimer, Event
+//! ```
+
+mod arena;
+mod event;
+mod input;
+mod n2;
+mod n4;
+mod outbox;
+mod rng;
+mod sbi;
+mod store;
+mod subscriber;
+mod time;
+mod timer;
+
+pub use arena::{Arena, Key};
+pub use event::{Event, Level};
+pub use input::Input;
+pub use n2::{GnbHandle, GnbInfo, N2Effect, N2Input, ResetUe};
+pub use n4::{N4Effect, N4Error, N4Input, N4Transaction, UpfHandle, UpfInfo};
+pub use outbox::{Effect, Outbox};
+pub use rng::Rng;
+pub use sbi::{Caller, Identity, Nf, Selection, Tag, Target};
+pub use store::{StoreError, StoreRequest, StoreResponse};
+pub use subscriber::{
+    AkaAlgorithm, Authentication, AuthenticationMethod, Secret, SubscribedDnn, SubscribedSlice,
+    Subscriber,
+};
+pub use time::{Duration, Instant};
+pub use timer::{Timer, TimerKey};

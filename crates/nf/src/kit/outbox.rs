@@ -1,0 +1,163 @@
+//! What an NF does: effects, carried out by the shell in their order.
+
+use super::{
+    Caller, Duration, Event, Level, N2Effect, N4Effect, StoreRequest, Tag, Target, Timer, TimerKey,
+};
+use pith_sbi::{Problem, Request, Response};
+
+/// One thing to do.
+#[derive(Debug)]
+pub enum Effect {
+    /// For the N2 gateway.
+    N2(N2Effect),
+    /// For the N4 gateway.
+    N4(Box<N4Effect>),
+    /// Call an operation of another NF; one [`super::Input::Reply`] with the same tag follows.
+    Call {
+        /// Comes back with the reply.
+        tag: Tag,
+        /// To whom.
+        target: Target,
+        /// What is asked.
+        request: Request,
+    },
+    /// Answer a request taken before.
+    Answer {
+        /// Who asked.
+        to: Caller,
+        /// The answer.
+        reply: Result<Response, Box<Problem>>,
+    },
+    /// Start a timer, or start it anew.
+    StartTimer {
+        /// Which.
+        key: TimerKey,
+        /// When it runs out.
+        after: Duration,
+    },
+    /// Stop a timer; nothing happens if it does not run.
+    StopTimer(TimerKey),
+    /// Ask the database; one [`super::Input::Stored`] follows.
+    Store {
+        /// Comes back with the result.
+        tag: Tag,
+        /// What is asked.
+        request: StoreRequest,
+    },
+    /// Tell the operator.
+    Event(Event),
+}
+
+/// Collects the effects of one `handle`.
+#[derive(Debug)]
+pub struct Outbox {
+    effects: Vec<Effect>,
+    verbosity: Level,
+}
+
+impl Default for Outbox {
+    fn default() -> Self {
+        Self::new(Level::Info)
+    }
+}
+
+impl Outbox {
+    /// An empty outbox that keeps events of that level and above.
+    pub const fn new(verbosity: Level) -> Self {
+        Self {
+            effects: Vec::new(),
+            verbosity,
+        }
+    }
+
+    /// Takes out all effects, in their order.
+    pub fn drain(&mut self) -> std::vec::Drain<'_, Effect> {
+        self.effects.drain(..)
+    }
+
+    /// The effects so far.
+    pub fn effects(&self) -> &[Effect] {
+        &self.effects
+    }
+
+    /// Adds any effect.
+    pub fn push(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+
+    /// Calls an operation of another NF.
+    pub fn call(&mut self, tag: Tag, target: Target, request: Request) {
+        self.push(Effect::Call {
+            tag,
+            target,
+            request,
+        });
+    }
+
+    /// Answers a request with success.
+    pub fn answer(&mut self, to: Caller, response: Response) {
+        self.push(Effect::Answer {
+            to,
+            reply: Ok(response),
+        });
+    }
+
+    /// Answers a request with a problem.
+    pub fn refuse(&mut self, to: Caller, problem: Problem) {
+        self.push(Effect::Answer {
+            to,
+            reply: Err(Box::new(problem)),
+        });
+    }
+
+    /// Starts a timer, or starts it anew.
+    pub fn start(&mut self, owner: u64, timer: Timer, after: Duration) {
+        self.push(Effect::StartTimer {
+            key: TimerKey { owner, timer },
+            after,
+        });
+    }
+
+    /// Stops a timer.
+    pub fn stop(&mut self, owner: u64, timer: Timer) {
+        self.push(Effect::StopTimer(TimerKey { owner, timer }));
+    }
+
+    /// Asks the database.
+    pub fn store(&mut self, tag: Tag, request: StoreRequest) {
+        self.push(Effect::Store { tag, request });
+    }
+
+    /// Asks the N2 gateway.
+    pub fn n2(&mut self, effect: N2Effect) {
+        self.push(Effect::N2(effect));
+    }
+
+    /// Asks the N4 gateway.
+    pub fn n4(&mut self, effect: N4Effect) {
+        self.push(Effect::N4(Box::new(effect)));
+    }
+
+    /// Whether events of that level are kept: ask before building a costly text.
+    pub fn keeps(&self, level: Level) -> bool {
+        level >= self.verbosity
+    }
+
+    /// Tells the operator, if events of that level are kept.
+    pub fn event(&mut self, level: Level, make: impl FnOnce() -> Event) {
+        if self.keeps(level) {
+            self.push(Effect::Event(make()));
+        }
+    }
+
+    /// Tells a sentence about no particular UE or procedure.
+    pub fn log(&mut self, level: Level, text: impl FnOnce() -> String) {
+        self.event(level, || Event {
+            level,
+            procedure: "",
+            outcome: "",
+            ue: String::new(),
+            text: text(),
+        });
+    }
+}

@@ -1,0 +1,282 @@
+//! One subscriber as the operator provisions it: the source of every provisioned-data resource of
+//! Nudr_DataRepository (TS 29.505).
+
+use pith_types::{Ambr, BitRate, Dnn, Snssai, Supi};
+use serde::{Deserialize, Serialize};
+
+/// A subscriber: keys, bit rates, slices and data networks.
+///
+/// Its JSON is that of `pith subscriber export` and of the REST API.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Subscriber {
+    /// Whose.
+    pub supi: Supi,
+    /// What the USIM and the network share.
+    pub authentication: Authentication,
+    /// `msisdn-…`, if the subscriber has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpsi: Option<String>,
+    /// UE-AMBR: of all non-GBR flows of all sessions together.
+    pub ambr: Ambr,
+    /// Subscribed S-NSSAIs; at least one is a default one (TS 23.501 5.15.3).
+    pub slices: Vec<SubscribedSlice>,
+}
+
+/// The authentication subscription (TS 29.505 5.2.2 `AuthenticationSubscription`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Authentication {
+    /// Which method the home network wants.
+    #[serde(default)]
+    pub method: AuthenticationMethod,
+    /// Which functions f1 to f5*.
+    #[serde(default)]
+    pub algorithm: AkaAlgorithm,
+    /// Permanent key K: 128 bits.
+    pub k: Secret<16>,
+    /// OPc of Milenage (128 bits).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opc: Option<Secret<16>>,
+    /// TOPc of TUAK (256 bits).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topc: Option<Secret<32>>,
+    /// Authentication Management Field, four hexadecimal digits; bit 0 set for 5G (TS 33.102
+    /// Annex H, TS 33.501 6.1.3).
+    #[serde(with = "hex_amf", default = "default_amf")]
+    pub amf: [u8; 2],
+    /// Highest sequence number used, 48 bits.
+    #[serde(default)]
+    pub sqn: u64,
+}
+
+/// 5G-AKA or EAP-AKA' (TS 33.501 6.1.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum AuthenticationMethod {
+    /// TS 33.501 6.1.3.2.
+    #[default]
+    #[serde(rename = "5G_AKA")]
+    FiveGAka,
+    /// TS 33.501 6.1.3.1.
+    #[serde(rename = "EAP_AKA_PRIME")]
+    EapAkaPrime,
+}
+
+/// Functions f1 to f5*.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AkaAlgorithm {
+    /// TS 35.206.
+    #[default]
+    Milenage,
+    /// TS 35.231.
+    Tuak,
+}
+
+/// A slice of a subscription and its data networks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SubscribedSlice {
+    /// The slice.
+    pub snssai: Snssai,
+    /// Allowed when the UE requests none.
+    #[serde(default)]
+    pub default: bool,
+    /// Data networks in it; the first is the default one.
+    pub dnns: Vec<SubscribedDnn>,
+}
+
+/// A data network of a subscription.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SubscribedDnn {
+    /// Its name.
+    pub dnn: Dnn,
+    /// Session-AMBR.
+    pub ambr: Ambr,
+    /// 5QI of the default QoS flow (TS 23.501 table 5.7.4-1).
+    #[serde(default = "default_five_qi")]
+    pub five_qi: u8,
+    /// ARP priority level of the default QoS flow, 1 (highest) to 15.
+    #[serde(default = "default_arp")]
+    pub arp: u8,
+}
+
+const fn default_amf() -> [u8; 2] {
+    [0x80, 0x00]
+}
+
+const fn default_five_qi() -> u8 {
+    9
+}
+
+const fn default_arp() -> u8 {
+    8
+}
+
+impl Subscriber {
+    /// A subscriber with those keys, SST 1, DNN `internet`, and 1 Gbit/s: what `pith subscriber
+    /// add` gives where nothing else is said.
+    pub fn with_defaults(supi: Supi, k: [u8; 16], opc: [u8; 16]) -> Self {
+        let ambr = Ambr {
+            uplink: BitRate::mbps(1000),
+            downlink: BitRate::mbps(1000),
+        };
+        let dnn = "internet".parse().expect("a constant that is a DNN");
+        Self {
+            supi,
+            authentication: Authentication {
+                method: AuthenticationMethod::FiveGAka,
+                algorithm: AkaAlgorithm::Milenage,
+                k: Secret(k),
+                opc: Some(Secret(opc)),
+                topc: None,
+                amf: default_amf(),
+                sqn: 0,
+            },
+            gpsi: None,
+            ambr,
+            slices: vec![SubscribedSlice {
+                snssai: Snssai::of_sst(1),
+                default: true,
+                dnns: vec![SubscribedDnn {
+                    dnn,
+                    ambr,
+                    five_qi: default_five_qi(),
+                    arp: default_arp(),
+                }],
+            }],
+        }
+    }
+
+    /// What is wrong with it, as a sentence that says what to do.
+    pub fn check(&self) -> Result<(), String> {
+        let auth = &self.authentication;
+        match auth.algorithm {
+            AkaAlgorithm::Milenage if auth.opc.is_none() => {
+                return Err("Milenage needs 'opc': 32 hexadecimal digits".into());
+            }
+            AkaAlgorithm::Tuak if auth.topc.is_none() => {
+                return Err("TUAK needs 'topc': 64 hexadecimal digits".into());
+            }
+            _ => {}
+        }
+        if auth.sqn >= 1 << 48 {
+            return Err("'sqn' has 48 bits at most".into());
+        }
+        if !self.slices.iter().any(|slice| slice.default) {
+            return Err("no slice is a default one: give one of 'slices' 'default: true'".into());
+        }
+        if let Some(slice) = self.slices.iter().find(|slice| slice.dnns.is_empty()) {
+            return Err(format!(
+                "slice {} has no data network: give it 'dnns'",
+                slice.snssai
+            ));
+        }
+        let arp = |dnn: &SubscribedDnn| !(1..=15).contains(&dnn.arp);
+        if self.slices.iter().flat_map(|slice| &slice.dnns).any(arp) {
+            return Err("'arp' is 1 to 15".into());
+        }
+        Ok(())
+    }
+}
+
+/// A key: shown in JSON as hexadecimal digits, never by `Debug`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Secret<const N: usize>(pub [u8; N]);
+
+impl<const N: usize> std::fmt::Debug for Secret<N> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+impl<const N: usize> std::str::FromStr for Secret<N> {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        parse_hex(text)
+            .map(Self)
+            .ok_or_else(|| format!("a key of {} hexadecimal digits is needed here", N * 2))
+    }
+}
+
+impl<const N: usize> Serialize for Secret<N> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&to_hex(&self.0))
+    }
+}
+
+impl<'de, const N: usize> Deserialize<'de> for Secret<N> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
+    }
+}
+
+/// So many octets of hexadecimal digits, no more and no fewer.
+fn parse_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    if text.len() != N * 2 || !text.is_ascii() {
+        return None;
+    }
+    let mut octets = [0; N];
+    for (at, octet) in octets.iter_mut().enumerate() {
+        *octet = u8::from_str_radix(text.get(at * 2..at * 2 + 2)?, 16).ok()?;
+    }
+    Some(octets)
+}
+
+fn to_hex(octets: &[u8]) -> String {
+    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+}
+
+mod hex_amf {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(amf: &[u8; 2], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&super::to_hex(amf))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[u8; 2], D::Error> {
+        let text = String::deserialize(deserializer)?;
+        super::parse_hex(&text).ok_or_else(|| {
+            serde::de::Error::custom("'amf' has four hexadecimal digits, such as 8000")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subscriber() -> Subscriber {
+        Subscriber::with_defaults("imsi-999700000000001".parse().unwrap(), [1; 16], [0x46; 16])
+    }
+
+    #[test]
+    fn json_round_trips() {
+        let json = serde_json::to_string(&subscriber()).unwrap();
+        assert_eq!(
+            serde_json::from_str::<Subscriber>(&json).unwrap(),
+            subscriber()
+        );
+        assert!(json.contains(r#""amf":"8000""#), "{json}");
+    }
+
+    #[test]
+    fn debug_shows_no_key() {
+        let text = format!("{:?}", subscriber());
+        assert!(!text.contains("46, 46") && !text.contains("4646"), "{text}");
+        assert!(!text.contains("999700000000001"), "{text}");
+    }
+
+    #[test]
+    fn check_says_what_to_do() {
+        let mut bad = subscriber();
+        assert_eq!(bad.check(), Ok(()));
+        bad.slices[0].default = false;
+        assert!(bad.check().unwrap_err().contains("default: true"));
+        bad.authentication.opc = None;
+        assert!(bad.check().unwrap_err().contains("opc"));
+    }
+}
