@@ -1,2 +1,30 @@
-//! Repository checks.
-fn main() {}
+//! Repository checks that rustc and clippy don't make: `cargo run -p xtask -- tidy`.
+//!
+//! - `tidy`: bands, purity, isolation of the NFs from each other, `unsafe`, citations.
+//! - `deny`: the licences of all dependencies and the crates that this project avoids.
+
+mod bands;
+mod deny;
+mod sources;
+
+use anyhow::{Result, bail};
+use std::path::PathBuf;
+
+fn main() -> Result<()> {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
+    let problems = match std::env::args().nth(1).as_deref() {
+        Some("tidy") => [bands::check(&root)?, sources::check(&root)?].concat(),
+        Some("deny") => deny::check(&root)?,
+        _ => bail!(
+            "say what to check: 'tidy' (bands, purity, isolation, citations) or 'deny' (licences, avoided crates)"
+        ),
+    };
+    for problem in &problems {
+        eprintln!("{problem}");
+    }
+    if !problems.is_empty() {
+        bail!("{} problems", problems.len());
+    }
+    println!("in order");
+    Ok(())
+}

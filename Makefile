@@ -1,0 +1,33 @@
+# Pith's front door. CI calls the same targets: .ci/run.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+export CARGO_TERM_COLOR ?= auto
+
+.PHONY: help setup build demo demo-split test lint fmt
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## install what building and running need (Debian, Ubuntu): compiler and packages
+	@scripts/setup
+
+build: setup ## the release binaries: target/release/pith, target/release/pith-ran
+	@scripts/cargo build --release --locked -p pith -p pith-ran
+
+demo: build ## core, gNBs and UEs in namespaces of their own: register, open sessions, ping (ARGS="--ues 100")
+	@scripts/demo $(ARGS)
+
+demo-split: build ## the same with every NF a process of its own over HTTP/2
+	@scripts/demo --split $(ARGS)
+
+test: setup ## everything that must pass: formatting, lints, tidy, unit, world and end-to-end tests
+	@scripts/test
+
+lint: setup ## formatting, clippy, bands, licences
+	@scripts/cargo fmt --check
+	@scripts/cargo clippy --workspace --all-targets --locked -- -D warnings
+	@scripts/cargo run -q --locked -p xtask -- tidy
+	@scripts/cargo run -q --locked -p xtask -- deny
+
+fmt: ## format all sources
+	@scripts/cargo fmt
