@@ -1,0 +1,215 @@
+//! TUAK: f1 to f5* over Keccak-f[1600] (TS 35.231).
+//!
+//! The lengths of the outputs are part of what is hashed, so they are type parameters here and
+//! the caller's choice is checked by the compiler. 5G AKA uses a MAC of 64 bit, CK and IK of
+//! 128 bit, and a RES of at most 128 bit (TS 33.102 6.3.7).
+
+use zeroize::Zeroizing;
+
+use crate::keys::{ManagementField, Rand, SubscriberKey, SubscriberKey256, Top, Topc};
+use crate::sqn::Sqn;
+
+const ALGONAME: &[u8; 7] = b"TUAK1.0";
+
+/// Octets of the permutation's state.
+const STATE: usize = 200;
+/// Where each input begins in it, and each output of f2 to f5 (TS 35.231 6.2 to 6.5).
+mod at {
+    pub const INSTANCE: usize = 32;
+    pub const ALGONAME: usize = 33;
+    pub const RAND: usize = 40;
+    pub const AMF: usize = 56;
+    pub const SQN: usize = 58;
+    pub const KEY: usize = 64;
+    pub const PADDING: usize = 96;
+    pub const PADDING_END: usize = 135;
+    pub const CK: usize = 32;
+    pub const IK: usize = 64;
+    pub const AK: usize = 96;
+}
+
+/// INSTANCE bits (TS 35.231 6.2 to 6.5), bit 0 being the most significant.
+mod instance {
+    pub const F1: u8 = 0x00;
+    pub const F1_STAR: u8 = 0x80;
+    pub const F2345: u8 = 0x40;
+    pub const F5_STAR: u8 = 0xc0;
+    pub const CK_256: u8 = 0x04;
+    pub const IK_256: u8 = 0x02;
+    pub const KEY_256: u8 = 0x01;
+}
+
+/// K of TUAK: 128 or 256 bit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TuakKey {
+    /// 128 bit.
+    Bits128(SubscriberKey),
+    /// 256 bit.
+    Bits256(SubscriberKey256),
+}
+
+impl TuakKey {
+    fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Bits128(k) => k.as_bytes(),
+            Self::Bits256(k) => k.as_bytes(),
+        }
+    }
+
+    fn instance(&self) -> u8 {
+        match self {
+            Self::Bits128(_) => 0,
+            Self::Bits256(_) => instance::KEY_256,
+        }
+    }
+}
+
+/// The function set for one subscriber.
+#[derive(Clone, Debug)]
+pub struct Tuak {
+    k: TuakKey,
+    topc: Topc,
+    iterations: u8,
+}
+
+/// Outputs of f2 to f5 for one RAND, of `RES`, `CK` and `IK` octets.
+pub struct Response<const RES: usize, const CK: usize, const IK: usize> {
+    /// RES, by f2.
+    pub res: [u8; RES],
+    /// CK, by f3.
+    pub ck: Zeroizing<[u8; CK]>,
+    /// IK, by f4.
+    pub ik: Zeroizing<[u8; IK]>,
+    /// AK, by f5.
+    pub ak: [u8; 6],
+}
+
+/// TOPc from the operator's TOP (TS 35.231 6.1). `iterations`: see [`Tuak::new`].
+pub fn topc_from_top(k: &TuakKey, top: &Top, iterations: u8) -> Topc {
+    let mut state = State::new(top.as_bytes(), k.instance(), k);
+    state.permute(iterations.max(1));
+    Topc::new(state.output::<0, 32>())
+}
+
+impl Tuak {
+    /// `iterations` is how often Keccak-f is applied, 1 unless the operator chose more
+    /// (TS 35.231 5.2); 0 counts as 1.
+    pub fn new(k: TuakKey, topc: Topc, iterations: u8) -> Self {
+        Self {
+            k,
+            topc,
+            iterations: iterations.max(1),
+        }
+    }
+
+    /// MAC-A of 8, 16 or 32 octets.
+    pub fn f1<const MAC: usize>(&self, rand: &Rand, sqn: Sqn, amf: ManagementField) -> [u8; MAC] {
+        self.mac(instance::F1, rand, sqn, amf)
+    }
+
+    /// MAC-S of 8, 16 or 32 octets.
+    pub fn f1_star<const MAC: usize>(
+        &self,
+        rand: &Rand,
+        sqn: Sqn,
+        amf: ManagementField,
+    ) -> [u8; MAC] {
+        self.mac(instance::F1_STAR, rand, sqn, amf)
+    }
+
+    fn mac<const MAC: usize>(
+        &self,
+        function: u8,
+        rand: &Rand,
+        sqn: Sqn,
+        amf: ManagementField,
+    ) -> [u8; MAC] {
+        const { assert!(matches!(MAC, 8 | 16 | 32)) };
+        let mut state = self.state(function | MAC as u8, rand);
+        state.put(at::AMF, amf.as_bytes());
+        state.put(at::SQN, &sqn.to_bytes());
+        state.permute(self.iterations);
+        state.output::<0, MAC>()
+    }
+
+    /// RES of 4, 8, 16 or 32 octets, CK and IK of 16 or 32, and AK.
+    pub fn f2345<const RES: usize, const CK: usize, const IK: usize>(
+        &self,
+        rand: &Rand,
+    ) -> Response<RES, CK, IK> {
+        const { assert!(matches!(RES, 4 | 8 | 16 | 32)) };
+        const { assert!(matches!(CK, 16 | 32) && matches!(IK, 16 | 32)) };
+        let lengths = const {
+            // The field is 0, 1, 2 or 4 in bits 2 to 4: the RES octets without those of 32 bit.
+            let res = if RES == 4 { 0 } else { RES as u8 };
+            let ck = if CK == 32 { instance::CK_256 } else { 0 };
+            let ik = if IK == 32 { instance::IK_256 } else { 0 };
+            res | ck | ik
+        };
+        let mut state = self.state(instance::F2345 | lengths, rand);
+        state.permute(self.iterations);
+        Response {
+            res: state.output::<0, RES>(),
+            ck: Zeroizing::new(state.output::<{ at::CK }, CK>()),
+            ik: Zeroizing::new(state.output::<{ at::IK }, IK>()),
+            ak: state.output::<{ at::AK }, 6>(),
+        }
+    }
+
+    /// AK for resynchronisation.
+    pub fn f5_star(&self, rand: &Rand) -> [u8; 6] {
+        let mut state = self.state(instance::F5_STAR, rand);
+        state.permute(self.iterations);
+        state.output::<{ at::AK }, 6>()
+    }
+
+    fn state(&self, instance: u8, rand: &Rand) -> State {
+        let mut state = State::new(self.topc.as_bytes(), instance | self.k.instance(), &self.k);
+        state.put(at::RAND, rand.as_bytes());
+        state
+    }
+}
+
+/// IN and OUT of TS 35.231: every field lies in it with its octets reversed.
+struct State(Zeroizing<[u8; STATE]>);
+
+impl State {
+    fn new(top: &[u8; 32], instance: u8, k: &TuakKey) -> Self {
+        let mut state = Self(Zeroizing::new([0; STATE]));
+        state.put(0, top);
+        state.put(at::INSTANCE, &[instance]);
+        state.put(at::ALGONAME, ALGONAME);
+        state.put(at::KEY, k.as_bytes());
+        state.put(at::PADDING, &[0x1f]);
+        state.put(at::PADDING_END, &[0x80]);
+        state
+    }
+
+    fn put(&mut self, at: usize, field: &[u8]) {
+        let octets = self.0.iter_mut().skip(at);
+        for (octet, value) in octets.zip(field.iter().rev()) {
+            *octet = *value;
+        }
+    }
+
+    fn output<const FROM: usize, const N: usize>(&self) -> [u8; N] {
+        const { assert!(FROM + N <= STATE) };
+        std::array::from_fn(|i| self.0[FROM + N - 1 - i])
+    }
+
+    fn permute(&mut self, iterations: u8) {
+        let mut lanes = Zeroizing::new([0u64; 25]);
+        for (lane, octets) in lanes.iter_mut().zip(self.0.as_chunks::<8>().0) {
+            *lane = u64::from_le_bytes(*octets);
+        }
+        for _ in 0..iterations {
+            keccak::f1600(&mut lanes);
+        }
+        for (octets, lane) in self.0.as_chunks_mut::<8>().0.iter_mut().zip(lanes.iter()) {
+            *octets = lane.to_le_bytes();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
