@@ -1,1 +1,3 @@
-//! See the crate's README for its contract.
+//! The shell: SCTP, HTTP/2, UDP, timers, storage, configuration, signals.
+
+pub mod config;

@@ -1,0 +1,140 @@
+//! The AMF's settings.
+
+use super::section::section;
+use super::text::{Period, text_value, words};
+use std::net::{IpAddr, Ipv4Addr};
+use std::{fmt, str::FromStr};
+
+section! {
+    /// Access and Mobility Management Function.
+    Amf {
+        /// AMF Name, which gNBs show (TS 38.413 9.3.3.21).
+        name: String = "pith-amf".into(),
+        /// AMF Region ID, 0 to 255 (TS 23.003 2.10.1).
+        region: u8 = 2,
+        /// AMF Set ID, 0 to 1023.
+        set: u16 = 1,
+        /// AMF Pointer, 0 to 63.
+        pointer: u8 = 0,
+        /// Where gNBs connect.
+        n2: N2 = N2::default(),
+        /// Algorithms of the NAS security, best first (TS 33.501 6.7.2).
+        security: Security = Security::default(),
+        /// Lengths of the timers of TS 24.501 table 10.2.2.
+        timers: AmfTimers = AmfTimers::default(),
+    }
+}
+
+section! {
+    /// The N2 end point.
+    N2 {
+        /// Addresses on which gNBs reach the AMF; more than one (multi-homing) needs the kernel's SCTP.
+        /// The loopback address is the one in the sample files of UERANSIM.
+        addresses: Vec<IpAddr> = vec![IpAddr::V4(Ipv4Addr::new(127, 0, 0, 5))],
+        /// SCTP port (TS 38.412 7: 38412).
+        port: u16 = 38412,
+        /// Whose SCTP: kernel, raw (user space over raw IP, needs CAP_NET_RAW), udp:PORT (user space
+        /// over UDP, RFC 6951), or auto: the kernel's where it has one, else raw.
+        sctp: SctpMode = SctpMode::Auto,
+    }
+}
+
+section! {
+    /// NAS security algorithms.
+    Security {
+        /// Integrity: nia1 (SNOW 3G), nia2 (AES), nia3 (ZUC).
+        integrity: Vec<Integrity> = vec![Integrity::Nia2, Integrity::Nia1, Integrity::Nia3],
+        /// Ciphering: nea1, nea2, nea3 as above. nea0 (none) leaves NAS readable: only for tests.
+        ciphering: Vec<Ciphering> = vec![Ciphering::Nea2, Ciphering::Nea1, Ciphering::Nea3],
+    }
+}
+
+section! {
+    /// NAS timers of the AMF. What is retransmitted is sent five times in all, then given up.
+    AmfTimers {
+        /// Periodic registration update, told to the UE.
+        t3512: Period = Period::minutes(54),
+        /// Time before a UE that was refused tries again, told to the UE.
+        t3502: Period = Period::minutes(12),
+        /// DEREGISTRATION REQUEST sent.
+        t3522: Period = Period::seconds(6),
+        /// REGISTRATION ACCEPT sent.
+        t3550: Period = Period::seconds(6),
+        /// AUTHENTICATION REQUEST or SECURITY MODE COMMAND sent.
+        t3560: Period = Period::seconds(6),
+        /// IDENTITY REQUEST sent.
+        t3570: Period = Period::seconds(6),
+        /// A gNB owes an answer on N2 (not of TS 24.501).
+        ngap_guard: Period = Period::seconds(10),
+    }
+}
+
+words! {
+    /// An integrity algorithm (TS 33.501 5.11.1.2).
+    Integrity, "an integrity algorithm" {
+        /// 128-NIA1: SNOW 3G.
+        Nia1 = "nia1",
+        /// 128-NIA2: AES.
+        Nia2 = "nia2",
+        /// 128-NIA3: ZUC.
+        Nia3 = "nia3",
+    }
+}
+
+words! {
+    /// A ciphering algorithm (TS 33.501 5.11.1.1).
+    Ciphering, "a ciphering algorithm" {
+        /// Null ciphering.
+        Nea0 = "nea0",
+        /// 128-NEA1: SNOW 3G.
+        Nea1 = "nea1",
+        /// 128-NEA2: AES.
+        Nea2 = "nea2",
+        /// 128-NEA3: ZUC.
+        Nea3 = "nea3",
+    }
+}
+
+/// Whose SCTP carries N2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SctpMode {
+    /// The kernel's where it has one, else user space over raw IP.
+    Auto,
+    /// The kernel's.
+    Kernel,
+    /// User space over a raw IP socket.
+    Raw,
+    /// User space over UDP on that port (RFC 6951).
+    Udp(u16),
+}
+
+text_value!(SctpMode);
+
+impl fmt::Display for SctpMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Kernel => f.write_str("kernel"),
+            Self::Raw => f.write_str("raw"),
+            Self::Udp(port) => write!(f, "udp:{port}"),
+        }
+    }
+}
+
+impl FromStr for SctpMode {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.strip_prefix("udp:").map(str::parse) {
+            Some(Ok(port)) if port != 0 => return Ok(Self::Udp(port)),
+            _ => {}
+        }
+        match text {
+            "auto" => Ok(Self::Auto),
+            "kernel" => Ok(Self::Kernel),
+            "raw" => Ok(Self::Raw),
+            _ => Err(format!(
+                "'{text}' is no kind of SCTP: choose one of auto, kernel, raw, udp:PORT (such as udp:9899)"
+            )),
+        }
+    }
+}

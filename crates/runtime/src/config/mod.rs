@@ -1,0 +1,79 @@
+//! The one configuration file: YAML, every setting with a default, checked with line numbers.
+//!
+//! ```text
+//!  section.rs, text.rs     how settings are declared: type, default and words together
+//!  network.rs … shell.rs   the settings
+//!  read.rs                 YAML -> Config, and what to do when it is wrong
+//!  check.rs                what a single value can't show: pools that overlap, …
+//!  render.rs               the fully commented file of `pith config default`
+//! ```
+
+mod amf;
+mod check;
+mod network;
+mod place;
+mod read;
+mod render;
+mod sbi;
+mod section;
+mod session;
+mod shell;
+pub mod text;
+
+pub use amf::{Amf, AmfTimers, Ciphering, Integrity, N2, SctpMode, Security};
+pub use check::Finding;
+pub use network::{HomeNetworkKey, Network, SuciProfile};
+pub use read::{ConfigError, Wrong};
+pub use render::default_yaml;
+pub use sbi::{Binding, HostedNf, Sbi};
+pub use section::{Described, Setting};
+pub use session::{DataNetwork, N4, Smf, SmfTimers, Upf, UpfPeer};
+pub use shell::{Api, Log, LogFormat, Residency, Store, StorePath};
+pub use text::{Ipv4Net, Period};
+
+section::section! {
+    /// The whole configuration of a Pith process.
+    Config {
+        /// The network that this core serves.
+        network: Network = Network::default(),
+        /// Access and Mobility Management Function: radios and phones.
+        amf: Amf = Amf::default(),
+        /// Session Management Function: data networks and addresses of phones.
+        smf: Smf = Smf::default(),
+        /// Between the SMF and its UPFs.
+        n4: N4 = N4::default(),
+        /// User Plane Function: packets.
+        upf: Upf = Upf::default(),
+        /// Service-based interface: how NFs reach each other.
+        sbi: Sbi = Sbi::default(),
+        /// Where subscribers and what NFs keep about them are stored.
+        store: Store = Store::default(),
+        /// Private keys that uncover SUCIs (TS 33.501 Annex C); none by default.
+        /// 'pith key new' makes one. Example:
+        ///   - id: 1
+        ///     profile: a
+        ///     private_key_file: /etc/pith/suci-1.key
+        home_network_keys: Vec<HomeNetworkKey> = Vec::new(),
+        /// Shards, each a thread with an instance of every NF: 0 means one for each core, at most 64.
+        workers: u8 = 0,
+        /// Inputs that the inbox of a shard holds before readers have to wait.
+        task_buffer: u32 = 4096,
+        /// Where the context of a UE lives (soft: in memory; other modes come with a later release).
+        residency: Residency = Residency::Soft,
+        /// The REST API, which the operator's commands use.
+        api: Api = Api::default(),
+        /// What the process tells.
+        log: Log = Log::default(),
+    }
+}
+
+impl Config {
+    /// How many shards this machine gets.
+    pub fn shards(&self) -> usize {
+        match self.workers {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            workers => usize::from(workers),
+        }
+        .min(pith_types::ShardId::LIMIT)
+    }
+}

@@ -1,0 +1,124 @@
+//! The settings of sessions: SMF, N4 and UPF.
+
+use super::section::{item, section};
+use super::text::{Ipv4Net, Period};
+use pith_types::{Ambr, BitRate, Dnn};
+use std::net::{Ipv4Addr, SocketAddr};
+
+section! {
+    /// Session Management Function.
+    Smf {
+        /// Data networks that sessions lead to; the first is the default one.
+        data_networks: Vec<DataNetwork> = vec![DataNetwork::internet()],
+        /// Lengths of the timers of TS 24.501 table 10.3.2.
+        timers: SmfTimers = SmfTimers::default(),
+    }
+}
+
+item! {
+    /// A data network.
+    DataNetwork {
+        /// DNN, by which phones ask for it.
+        name: Dnn,
+        /// Addresses of phones.
+        pool: Ipv4Net,
+        /// The UPF's own address in the pool; the first one where nothing else is said.
+        gateway: Option<Ipv4Addr>,
+        /// Name servers that phones are told.
+        #[serde(default = "public_dns")]
+        dns: Vec<Ipv4Addr>,
+        /// Largest IP packet that phones may send, in octets: 1280 to 9000.
+        #[serde(default = "default_mtu")]
+        mtu: u16,
+        /// Session-AMBR where the subscription has none.
+        #[serde(default = "default_ambr")]
+        ambr: Ambr,
+    }
+}
+
+fn public_dns() -> Vec<Ipv4Addr> {
+    vec![Ipv4Addr::new(1, 1, 1, 1), Ipv4Addr::new(8, 8, 8, 8)]
+}
+
+const fn default_mtu() -> u16 {
+    1400
+}
+
+const fn default_ambr() -> Ambr {
+    Ambr { uplink: BitRate::mbps(1000), downlink: BitRate::mbps(1000) }
+}
+
+impl DataNetwork {
+    /// The one that there is by default.
+    fn internet() -> Self {
+        Self {
+            name: "internet".parse().expect("a constant that is a DNN"),
+            pool: Ipv4Net::new(Ipv4Addr::new(10, 45, 0, 0), 16),
+            gateway: None,
+            dns: public_dns(),
+            mtu: default_mtu(),
+            ambr: default_ambr(),
+        }
+    }
+
+    /// The UPF's own address in the pool.
+    pub fn gateway(&self) -> Ipv4Addr {
+        self.gateway.unwrap_or(self.pool.first_host())
+    }
+}
+
+section! {
+    /// 5GSM timers of the SMF. What is retransmitted is sent five times in all, then given up.
+    SmfTimers {
+        /// PDU SESSION MODIFICATION COMMAND sent.
+        t3591: Period = Period::seconds(16),
+        /// PDU SESSION RELEASE COMMAND sent.
+        t3592: Period = Period::seconds(16),
+    }
+}
+
+section! {
+    /// PFCP from the SMF's side.
+    N4 {
+        /// Where the SMF's PFCP stands.
+        address: SocketAddr = loopback(4, 8805),
+        /// UPFs to set up an association with.
+        upfs: Vec<UpfPeer> = vec![UpfPeer { name: "upf".into(), address: loopback(7, 8805) }],
+        /// Time between heartbeats (TS 29.244 6.2.2).
+        heartbeat: Period = Period::seconds(10),
+        /// T1: time before a request is sent again (TS 29.244 6.4).
+        t1: Period = Period::seconds(1),
+        /// N1: how often a request is sent before the UPF counts as gone (TS 29.244 6.4).
+        n1: u8 = 4,
+    }
+}
+
+item! {
+    /// A UPF that the SMF uses.
+    UpfPeer {
+        /// A name for it, in logs and tables.
+        name: String,
+        /// Where its PFCP stands.
+        address: SocketAddr,
+    }
+}
+
+section! {
+    /// User Plane Function.
+    Upf {
+        /// Where the UPF's PFCP stands.
+        n4: SocketAddr = loopback(7, 8805),
+        /// Address of the GTP-U tunnels (UDP port 2152), which gNBs send to.
+        n3: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 7),
+        /// Network interface towards the data networks; it is made and removed by Pith.
+        tun: String = "pith0".into(),
+        /// Threads that carry packets: 0 means one for each core.
+        workers: u8 = 0,
+        /// Translate the phones' addresses to the machine's own on the way out (IPv4 masquerading).
+        nat: bool = true,
+    }
+}
+
+const fn loopback(host: u8, port: u16) -> SocketAddr {
+    SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(127, 0, 0, host)), port)
+}

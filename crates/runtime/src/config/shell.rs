@@ -1,0 +1,134 @@
+//! The settings of the process itself: storage, API, logs.
+
+use super::section::section;
+use super::text::{text_value, words};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::{fmt, str::FromStr};
+
+section! {
+    /// Storage.
+    Store {
+        /// SQLite file, readable by its owner only. auto: /var/lib/pith/pith.db for root,
+        /// ~/.local/share/pith/pith.db for others. memory: nothing is kept.
+        path: StorePath = StorePath::Auto,
+    }
+}
+
+section! {
+    /// The REST API.
+    Api {
+        /// Where it is served (HTTP/1.1 and HTTP/2); its description is at /openapi.json.
+        listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 5100)),
+        /// File with a secret that clients have to show (Authorization: Bearer …). Needed as soon
+        /// as others than this machine can reach the API.
+        token_file: Option<PathBuf> = None,
+    }
+}
+
+section! {
+    /// Logs, on standard error.
+    Log {
+        /// error, warn, info, debug or trace; or by part, such as info,pith::ngap=debug.
+        level: String = "info".into(),
+        /// text: for people. json: one object a line.
+        format: LogFormat = LogFormat::Text,
+    }
+}
+
+words! {
+    /// How logs look.
+    LogFormat, "a log format" {
+        /// For people.
+        Text = "text",
+        /// One object a line.
+        Json = "json",
+    }
+}
+
+/// Where the database is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StorePath {
+    /// The usual place for the user that runs the process.
+    Auto,
+    /// Nowhere: lost when the process ends.
+    Memory,
+    /// That file.
+    File(PathBuf),
+}
+
+text_value!(StorePath, Residency);
+
+impl StorePath {
+    /// The file; `None` for memory.
+    pub fn file(&self) -> Option<PathBuf> {
+        match self {
+            Self::Auto => Some(usual_place()),
+            Self::Memory => None,
+            Self::File(path) => Some(path.clone()),
+        }
+    }
+}
+
+/// Root's state belongs to the machine, a user's to the home directory (XDG Base Directory).
+fn usual_place() -> PathBuf {
+    // SAFETY: geteuid has no preconditions and can't fail.
+    #[allow(unsafe_code)]
+    let root = unsafe { libc::geteuid() } == 0;
+    if root {
+        return PathBuf::from("/var/lib/pith/pith.db");
+    }
+    let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share"));
+    data.or(home).unwrap_or_default().join("pith/pith.db")
+}
+
+impl fmt::Display for StorePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Memory => f.write_str("memory"),
+            Self::File(path) => path.display().fmt(f),
+        }
+    }
+}
+
+impl FromStr for StorePath {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "" => Err("'path' is empty: write a file's path, auto or memory".into()),
+            "auto" => Ok(Self::Auto),
+            "memory" => Ok(Self::Memory),
+            path => Ok(Self::File(path.into())),
+        }
+    }
+}
+
+/// Where the context of a UE lives (design section 6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Residency {
+    /// In the memory of the shard that owns the UE.
+    Soft,
+}
+
+impl fmt::Display for Residency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Soft => f.write_str("soft"),
+        }
+    }
+}
+
+impl FromStr for Residency {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "soft" => Ok(Self::Soft),
+            "durable" | "stateless" | "shared" | "embedded" => {
+                Err(format!("this release does not have '{text}' yet: write soft"))
+            }
+            _ => Err(format!("'{text}' is not a residency: write soft")),
+        }
+    }
+}
