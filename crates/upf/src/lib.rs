@@ -1,1 +1,3 @@
 //! See the crate's README for its contract.
+
+pub mod contract;

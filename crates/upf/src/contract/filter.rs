@@ -1,0 +1,130 @@
+//! SDF filters: which packets of a session a PDR takes (TS 29.244 8.2.5).
+
+use super::Direction;
+use std::net::IpAddr;
+
+/// Matches packets by their headers; a field that is `None` or [`Endpoint::ANY`] matches all.
+///
+/// Ends are named by their side, not by direction, so one filter holds both ways: the remote end is the
+/// source of a downlink packet and the destination of an uplink one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct SdfFilter {
+    /// IP protocol number, or for IPv6 the last next header.
+    pub protocol: Option<u8>,
+    /// The data network's end.
+    pub remote: Endpoint,
+    /// The UE's end.
+    pub local: Endpoint,
+    /// Type of service or traffic class, under a mask.
+    pub tos: Option<TosFilter>,
+    /// IPsec Security Parameter Index.
+    pub spi: Option<u32>,
+    /// IPv6 flow label, 20 bits.
+    pub flow_label: Option<u32>,
+    /// Set where the filter is for one direction only; `None`: both.
+    pub direction: Option<Direction>,
+}
+
+/// One end of a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Endpoint {
+    /// Its addresses; `None`: any.
+    pub address: Option<AddressRange>,
+    /// Its ports; `None`: any, also a packet without ports.
+    pub ports: Option<PortRange>,
+}
+
+impl Endpoint {
+    /// Any address, any port.
+    pub const ANY: Self = Self { address: None, ports: None };
+}
+
+/// An address and how many of its leading bits count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct AddressRange {
+    /// The address.
+    pub address: IpAddr,
+    /// Bits that count: up to 32 for IPv4, up to 128 for IPv6.
+    pub prefix: u8,
+}
+
+impl AddressRange {
+    /// Whether `address` is in the range.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        match (self.address, address) {
+            (IpAddr::V4(range), IpAddr::V4(address)) => {
+                same_prefix(range.to_bits().into(), address.to_bits().into(), 32, self.prefix)
+            }
+            (IpAddr::V6(range), IpAddr::V6(address)) => {
+                same_prefix(range.to_bits(), address.to_bits(), 128, self.prefix)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Whether the first `prefix` of `width` bits are equal.
+fn same_prefix(a: u128, b: u128, width: u8, prefix: u8) -> bool {
+    (a ^ b).checked_shr(width.saturating_sub(prefix).into()).unwrap_or(0) == 0
+}
+
+/// Ports from first to last, both included. A flow description's list of ports becomes a filter each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PortRange {
+    /// The first.
+    pub first: u16,
+    /// The last.
+    pub last: u16,
+}
+
+impl PortRange {
+    /// Whether `port` is in the range.
+    pub const fn contains(&self, port: u16) -> bool {
+        self.first <= port && port <= self.last
+    }
+}
+
+/// Type of service or traffic class under a mask (TS 29.244 8.2.5, ToS Traffic Class).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TosFilter {
+    /// Its value.
+    pub value: u8,
+    /// Bits that count.
+    pub mask: u8,
+}
+
+impl TosFilter {
+    /// Whether a packet's type of service or traffic class matches.
+    pub const fn matches(&self, tos: u8) -> bool {
+        (tos ^ self.value) & self.mask == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(text: &str, prefix: u8) -> AddressRange {
+        AddressRange { address: text.parse().unwrap(), prefix }
+    }
+
+    #[test]
+    fn an_address_range_counts_its_leading_bits_only() {
+        let contains = |range: AddressRange, text: &str| range.contains(text.parse().unwrap());
+        assert!(contains(range("192.0.2.77", 24), "192.0.2.1"));
+        assert!(!contains(range("192.0.2.77", 24), "192.0.3.1"));
+        assert!(contains(range("192.0.2.77", 0), "10.0.0.1"));
+        assert!(!contains(range("192.0.2.77", 32), "192.0.2.76"));
+        assert!(contains(range("2001:db8::", 32), "2001:db8:ffff::1"));
+        assert!(!contains(range("2001:db8::", 32), "2001:db9::1"));
+        assert!(contains(range("::", 0), "2001:db9::1"));
+        assert!(!contains(range("::", 0), "192.0.2.1"));
+    }
+
+    #[test]
+    fn tos_counts_under_its_mask() {
+        let filter = TosFilter { value: 0xb8, mask: 0xfc };
+        assert!(filter.matches(0xbb));
+        assert!(!filter.matches(0xb0));
+    }
+}
