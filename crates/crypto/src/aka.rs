@@ -75,24 +75,14 @@ fn autn(sqn_xor_ak: [u8; 6], management_field: ManagementField, mac: [u8; 8]) ->
 }
 
 /// The USIM's check of MAC; the sequence number is the caller's next check (TS 33.102 6.3.3).
-pub fn check_challenge(
-    algorithm: &Algorithm,
-    rand: &Rand,
-    autn: &Autn,
-) -> Result<Challenge, MacFailure> {
+pub fn check_challenge(algorithm: &Algorithm, rand: &Rand, autn: &Autn) -> Result<Challenge, MacFailure> {
     let response = algorithm.f2345(rand);
     let sqn = Sqn::from_bytes(Sqn::from_bytes(autn.sqn_xor_ak()).xor(response.ak));
     let management_field = autn.management_field();
     if !equal(&algorithm.f1(rand, sqn, management_field), &autn.mac()) {
         return Err(MacFailure);
     }
-    Ok(Challenge {
-        sqn,
-        management_field,
-        res: response.res,
-        ck: response.ck,
-        ik: response.ik,
-    })
+    Ok(Challenge { sqn, management_field, res: response.res, ck: response.ck, ik: response.ik })
 }
 
 /// The USIM's answer to a number out of range, over AMF* = 0 (TS 33.102 6.3.3).
@@ -110,11 +100,7 @@ pub fn check_auts(algorithm: &Algorithm, rand: &Rand, auts: &Auts) -> Result<Sqn
     let concealed = Sqn::from_bytes(auts.sqn_xor_ak());
     let sqn_ms = Sqn::from_bytes(concealed.xor(algorithm.f5_star(rand)));
     let mac_s = algorithm.f1_star(rand, sqn_ms, ManagementField::RESYNCHRONISATION);
-    if equal(&mac_s, &auts.mac_s()) {
-        Ok(sqn_ms)
-    } else {
-        Err(MacFailure)
-    }
+    if equal(&mac_s, &auts.mac_s()) { Ok(sqn_ms) } else { Err(MacFailure) }
 }
 
 #[cfg(test)]

@@ -101,12 +101,7 @@ impl Algorithm {
         match self {
             Self::Milenage(milenage) => {
                 let out = milenage.f2345(rand);
-                Response {
-                    res: Res::new(&out.res),
-                    ck: out.ck,
-                    ik: out.ik,
-                    ak: out.ak,
-                }
+                Response { res: Res::new(&out.res), ck: out.ck, ik: out.ik, ak: out.ak }
             }
             Self::Tuak(tuak, ResLength::Bits32) => tuak_response::<4>(tuak, rand),
             Self::Tuak(tuak, ResLength::Bits64) => tuak_response::<8>(tuak, rand),
@@ -125,10 +120,5 @@ impl Algorithm {
 
 fn tuak_response<const RES: usize>(tuak: &Tuak, rand: &Rand) -> Response {
     let out = tuak.f2345::<RES, 16, 16>(rand);
-    Response {
-        res: Res::new(&out.res),
-        ck: Ck::new(*out.ck),
-        ik: Ik::new(*out.ik),
-        ak: out.ak,
-    }
+    Response { res: Res::new(&out.res), ck: Ck::new(*out.ck), ik: Ik::new(*out.ik), ak: out.ak }
 }

@@ -25,7 +25,7 @@ pub struct Keys {
 }
 
 /// MK = PRF'(IK' || CK', "EAP-AKA'" || identity), cut into keys (RFC 9048 3.3). In 5G `identity`
-/// is the SUPI (RFC 9048 5.3.1).
+/// is the digits of the IMSI, or the NAI (TS 33.501 F.3).
 pub fn keys(ck_prime: &Ck, ik_prime: &Ik, identity: &str) -> Keys {
     let mut key = Zeroizing::new([0; 32]);
     key[..16].copy_from_slice(ik_prime.as_bytes());

@@ -8,7 +8,8 @@ use std::fmt::Write as _;
 use std::str::FromStr;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
-use zeroize::Zeroize;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use zeroize::{Zeroize, Zeroizing};
 
 /// Text that is not the hexadecimal form of a value of the wanted length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -24,9 +25,7 @@ pub(crate) fn equal(a: &[u8], b: &[u8]) -> bool {
 }
 
 /// Octets `FROM .. FROM + N` of a longer array; a range outside it does not compile.
-pub(crate) fn part<const FROM: usize, const N: usize, const LEN: usize>(
-    octets: &[u8; LEN],
-) -> [u8; N] {
+pub(crate) fn part<const FROM: usize, const N: usize, const LEN: usize>(octets: &[u8; LEN]) -> [u8; N] {
     const { assert!(FROM + N <= LEN) };
     std::array::from_fn(|i| octets[FROM + i])
 }
@@ -92,6 +91,20 @@ macro_rules! octets {
             }
         }
 
+        impl Serialize for $name {
+            /// As hexadecimal digits, in clear, the form that TS 29.503 and TS 29.509 give keys.
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&Zeroizing::new(self.to_hex()))
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = Zeroizing::new(String::deserialize(deserializer)?);
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+
         impl FromStr for $name {
             type Err = ParseHexError;
 
@@ -152,15 +165,15 @@ macro_rules! public_values {
 secrets! {
     /// The subscriber's permanent key K (TS 33.102 6.3.2), 128 bit.
     SubscriberKey[16];
-    /// K of 256 bit, which TUAK allows (TS 35.231 5.1).
+    /// K of 256 bit, which TUAK allows (TS 35.231).
     SubscriberKey256[32];
     /// OP, the operator's Milenage constant (TS 35.206 4.1).
     Op[16];
     /// OPc, OP encrypted under the subscriber's key (TS 35.206 4.1).
     Opc[16];
-    /// TOP, the operator's TUAK constant (TS 35.231 6.1).
+    /// TOP, the operator's TUAK constant (TS 35.231).
     Top[32];
-    /// TOPc, derived from TOP and the subscriber's key (TS 35.231 6.1).
+    /// TOPc, derived from TOP and the subscriber's key (TS 35.231).
     Topc[32];
     /// CK, the cipher key (TS 33.102 6.3.2); CK' where a function says so.
     Ck[16];
@@ -253,10 +266,7 @@ mod tests {
     #[test]
     fn a_key_shows_nothing_under_debug() {
         assert_eq!(format!("{:?}", KAmf::new([0x5a; 32])), "KAmf(..)");
-        assert_eq!(
-            format!("{:?}", SubscriberKey::new([1; 16])),
-            "SubscriberKey(..)"
-        );
+        assert_eq!(format!("{:?}", SubscriberKey::new([1; 16])), "SubscriberKey(..)");
     }
 
     #[test]
@@ -265,12 +275,17 @@ mod tests {
         assert_eq!(key.to_hex(), "465b5ce8b199b49faa5f0a2ee238a6bc");
         assert_eq!("8000".parse(), Ok(ManagementField::new([0x80, 0])));
         for wrong in ["", "800", "80000", "80+0", "80é", "gggg"] {
-            assert_eq!(
-                wrong.parse::<ManagementField>(),
-                Err(ParseHexError { digits: 4 }),
-                "{wrong}"
-            );
+            assert_eq!(wrong.parse::<ManagementField>(), Err(ParseHexError { digits: 4 }), "{wrong}");
         }
+    }
+
+    #[test]
+    fn json_carries_hexadecimal_digits() {
+        let json = serde_json::to_string(&KSeaf::new([0xa5; 32])).unwrap();
+        assert_eq!(json, format!("\"{}\"", "a5".repeat(32)));
+        assert_eq!(serde_json::from_str::<KSeaf>(&json).unwrap(), KSeaf::new([0xa5; 32]));
+        let error = serde_json::from_str::<KSeaf>("\"a5\"").unwrap_err();
+        assert!(error.to_string().starts_with("expected 64 hexadecimal digits"), "{error}");
     }
 
     #[test]

@@ -47,10 +47,7 @@ fn encrypt(cipher: &Aes128Enc, block: u128) -> u128 {
 impl Milenage {
     /// Expands K once for all functions.
     pub fn new(k: &SubscriberKey, opc: &Opc) -> Self {
-        Self {
-            cipher: Aes128Enc::new(k.as_bytes().into()),
-            opc: opc.clone(),
-        }
+        Self { cipher: Aes128Enc::new(k.as_bytes().into()), opc: opc.clone() }
     }
 
     /// MAC-A, the network's proof in AUTN.
@@ -82,10 +79,7 @@ impl Milenage {
 
     /// TEMP = E_K(RAND xor OPc).
     fn temp(&self, rand: &Rand) -> u128 {
-        encrypt(
-            &self.cipher,
-            u128::from_be_bytes(*rand.as_bytes()) ^ self.opc(),
-        )
+        encrypt(&self.cipher, u128::from_be_bytes(*rand.as_bytes()) ^ self.opc())
     }
 
     /// OUT1 = E_K(TEMP xor rot(IN1 xor OPc, r1) xor c1) xor OPc.

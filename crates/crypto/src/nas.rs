@@ -99,16 +99,7 @@ impl MessageInput {
     /// (TS 33.401 B.1.3, B.2.3).
     fn to_bytes(self) -> [u8; 8] {
         let [a, b, c, d] = self.count.to_be_bytes();
-        [
-            a,
-            b,
-            c,
-            d,
-            (self.bearer & 0x1f) << 3 | (self.direction as u8) << 2,
-            0,
-            0,
-            0,
-        ]
+        [a, b, c, d, (self.bearer & 0x1f) << 3 | (self.direction as u8) << 2, 0, 0, 0]
     }
 }
 

@@ -59,11 +59,7 @@ impl Sqn {
     #[must_use]
     pub fn after_resynchronisation(self, sqn_ms: Self) -> Self {
         let ahead = self.seq().checked_sub(sqn_ms.seq());
-        if ahead.is_some_and(|by| by < DELTA) {
-            self
-        } else {
-            sqn_ms
-        }
+        if ahead.is_some_and(|by| by < DELTA) { self } else { sqn_ms }
     }
 
     /// SQN xor AK, as AUTN and AUTS carry it; and back.
@@ -101,9 +97,7 @@ pub struct UsimSequence {
 impl UsimSequence {
     /// A USIM that has accepted `sqn` and nothing after it.
     pub fn starting_at(sqn: Sqn) -> Self {
-        Self {
-            accepted: [sqn.seq(); IND_COUNT],
-        }
+        Self { accepted: [sqn.seq(); IND_COUNT] }
     }
 
     /// Accepts and remembers a fresh number: above what its IND has seen, and no more than Δ
@@ -170,10 +164,7 @@ mod tests {
         let ahead = Sqn::new(1001 << IND_BITS);
         assert_eq!(Sqn::new(7 << IND_BITS).after_resynchronisation(ms), ms);
         assert_eq!(ahead.after_resynchronisation(ms), ahead);
-        assert_eq!(
-            Sqn::new((1000 + DELTA) << IND_BITS).after_resynchronisation(ms),
-            ms
-        );
+        assert_eq!(Sqn::new((1000 + DELTA) << IND_BITS).after_resynchronisation(ms), ms);
     }
 
     proptest! {

@@ -72,10 +72,7 @@ impl HomeNetworkPrivateKey {
     /// The public key that USIMs are given.
     pub fn public_key(&self) -> Result<HomeNetworkPublicKey, InvalidKey> {
         let octets = public_octets(self.profile, &self.key).ok_or(InvalidKey(self.profile))?;
-        Ok(HomeNetworkPublicKey {
-            profile: self.profile,
-            octets,
-        })
+        Ok(HomeNetworkPublicKey { profile: self.profile, octets })
     }
 
     /// The plain text of a scheme output: for a SUPI that is an IMSI, see [`decode_msin`]
@@ -137,10 +134,7 @@ impl HomeNetworkPublicKey {
     /// From its octets: 32 of profile A; 33 or 65 of profile B.
     pub fn new(profile: Profile, octets: &[u8]) -> Result<Self, InvalidKey> {
         match split_ephemeral_key(profile, octets) {
-            Ok((point, [])) => Ok(Self {
-                profile,
-                octets: point.to_vec(),
-            }),
+            Ok((point, [])) => Ok(Self { profile, octets: point.to_vec() }),
             _ => Err(InvalidKey(profile)),
         }
     }

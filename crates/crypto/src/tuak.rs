@@ -13,7 +13,7 @@ const ALGONAME: &[u8; 7] = b"TUAK1.0";
 
 /// Octets of the permutation's state.
 const STATE: usize = 200;
-/// Where each input begins in it, and each output of f2 to f5 (TS 35.231 6.2 to 6.5).
+/// Where each input begins in it, and each output of f2 to f5 (TS 35.231).
 mod at {
     pub const INSTANCE: usize = 32;
     pub const ALGONAME: usize = 33;
@@ -28,7 +28,7 @@ mod at {
     pub const AK: usize = 96;
 }
 
-/// INSTANCE bits (TS 35.231 6.2 to 6.5), bit 0 being the most significant.
+/// INSTANCE bits (TS 35.231), bit 0 being the most significant.
 mod instance {
     pub const F1: u8 = 0x00;
     pub const F1_STAR: u8 = 0x80;
@@ -84,7 +84,7 @@ pub struct Response<const RES: usize, const CK: usize, const IK: usize> {
     pub ak: [u8; 6],
 }
 
-/// TOPc from the operator's TOP (TS 35.231 6.1). `iterations`: see [`Tuak::new`].
+/// TOPc from the operator's TOP (TS 35.231). `iterations`: see [`Tuak::new`].
 pub fn topc_from_top(k: &TuakKey, top: &Top, iterations: u8) -> Topc {
     let mut state = State::new(top.as_bytes(), k.instance(), k);
     state.permute(iterations.max(1));
@@ -95,11 +95,7 @@ impl Tuak {
     /// `iterations` is how often Keccak-f is applied, 1 unless the operator chose more
     /// (TS 35.231 5.2); 0 counts as 1.
     pub fn new(k: TuakKey, topc: Topc, iterations: u8) -> Self {
-        Self {
-            k,
-            topc,
-            iterations: iterations.max(1),
-        }
+        Self { k, topc, iterations: iterations.max(1) }
     }
 
     /// MAC-A of 8, 16 or 32 octets.
@@ -108,22 +104,11 @@ impl Tuak {
     }
 
     /// MAC-S of 8, 16 or 32 octets.
-    pub fn f1_star<const MAC: usize>(
-        &self,
-        rand: &Rand,
-        sqn: Sqn,
-        amf: ManagementField,
-    ) -> [u8; MAC] {
+    pub fn f1_star<const MAC: usize>(&self, rand: &Rand, sqn: Sqn, amf: ManagementField) -> [u8; MAC] {
         self.mac(instance::F1_STAR, rand, sqn, amf)
     }
 
-    fn mac<const MAC: usize>(
-        &self,
-        function: u8,
-        rand: &Rand,
-        sqn: Sqn,
-        amf: ManagementField,
-    ) -> [u8; MAC] {
+    fn mac<const MAC: usize>(&self, function: u8, rand: &Rand, sqn: Sqn, amf: ManagementField) -> [u8; MAC] {
         const { assert!(matches!(MAC, 8 | 16 | 32)) };
         let mut state = self.state(function | MAC as u8, rand);
         state.put(at::AMF, amf.as_bytes());

@@ -31,10 +31,7 @@ fn the_vector_of_test_set_1_carries_its_functions_outputs() {
     let amf = "b9b9".parse().unwrap();
     let vector = generate(&milenage(), rand(), Sqn::new(0xff9b_b4d0_b607), amf);
     // SQN xor AK, AMF, f1.
-    assert_eq!(
-        vector.autn.to_hex(),
-        concat!("55f328b43577", "b9b9", "4a9ffac354dfafb3")
-    );
+    assert_eq!(vector.autn.to_hex(), concat!("55f328b43577", "b9b9", "4a9ffac354dfafb3"));
     assert_eq!(hex::encode(vector.xres.as_bytes()), "a54211d5e3ba50bf");
 }
 
@@ -83,11 +80,7 @@ fn a_usim_ahead_of_the_home_network_resynchronises_it() {
 
 #[test]
 fn tuak_gives_a_res_of_the_length_asked_for() {
-    let lengths = [
-        (ResLength::Bits32, 4),
-        (ResLength::Bits64, 8),
-        (ResLength::Bits128, 16),
-    ];
+    let lengths = [(ResLength::Bits32, 4), (ResLength::Bits64, 8), (ResLength::Bits128, 16)];
     for (length, octets) in lengths {
         let vector = generate(&tuak(length), rand(), Sqn::new(1), AMF);
         assert_eq!(vector.xres.as_bytes().len(), octets);

@@ -30,11 +30,7 @@ pub fn k_nas_int(k_amf: &KAmf, algorithm: IntegrityAlgorithm) -> KNasInt {
 
 /// The 128 least significant bits of the derivation.
 fn algorithm_key(k_amf: &KAmf, distinguisher: u8, identity: u8) -> [u8; 16] {
-    part::<16, 16, 32>(&kdf(
-        k_amf.as_bytes(),
-        0x69,
-        &[&[distinguisher], &[identity]],
-    ))
+    part::<16, 16, 32>(&kdf(k_amf.as_bytes(), 0x69, &[&[distinguisher], &[identity]]))
 }
 
 /// K_gNB, from the uplink NAS COUNT of the message that set the connection up (TS 33.501 A.9).

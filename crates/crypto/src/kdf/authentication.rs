@@ -24,13 +24,7 @@ pub struct FiveGHeAv {
 
 /// Binds a vector to the serving network (TS 33.501 6.1.3.2.0 step 1).
 pub fn five_g_he_av(vector: &AuthenticationVector, serving_network_name: &str) -> FiveGHeAv {
-    let AuthenticationVector {
-        rand,
-        autn,
-        xres,
-        ck,
-        ik,
-    } = vector;
+    let AuthenticationVector { rand, autn, xres, ck, ik } = vector;
     FiveGHeAv {
         rand: *rand,
         autn: *autn,
@@ -42,14 +36,10 @@ pub fn five_g_he_av(vector: &AuthenticationVector, serving_network_name: &str) -
 /// K_AUSF of 5G AKA (TS 33.501 A.2).
 pub fn k_ausf(ck: &Ck, ik: &Ik, serving_network_name: &str, autn: &Autn) -> KAusf {
     let key = ck_ik(ck.as_bytes(), ik.as_bytes());
-    KAusf::new(kdf(
-        &*key,
-        0x6a,
-        &[serving_network_name.as_bytes(), &autn.sqn_xor_ak()],
-    ))
+    KAusf::new(kdf(&*key, 0x6a, &[serving_network_name.as_bytes(), &autn.sqn_xor_ak()]))
 }
 
-/// K_AUSF of EAP-AKA': the first 256 bit of EMSK (TS 33.501 6.1.3.1 step 10).
+/// K_AUSF of EAP-AKA': the first 256 bit of EMSK (TS 33.501 6.1.3.1).
 pub fn k_ausf_from_emsk(emsk: &Emsk) -> KAusf {
     KAusf::new(part::<0, 32, 64>(emsk.as_bytes()))
 }
@@ -58,43 +48,26 @@ pub fn k_ausf_from_emsk(emsk: &Emsk) -> KAusf {
 /// (TS 33.501 A.3, TS 33.402 A.2).
 pub fn ck_ik_prime(ck: &Ck, ik: &Ik, access_network: &str, autn: &Autn) -> (Ck, Ik) {
     let key = ck_ik(ck.as_bytes(), ik.as_bytes());
-    let out = kdf(
-        &*key,
-        0x20,
-        &[access_network.as_bytes(), &autn.sqn_xor_ak()],
-    );
-    (
-        Ck::new(part::<0, 16, 32>(&out)),
-        Ik::new(part::<16, 16, 32>(&out)),
-    )
+    let out = kdf(&*key, 0x20, &[access_network.as_bytes(), &autn.sqn_xor_ak()]);
+    (Ck::new(part::<0, 16, 32>(&out)), Ik::new(part::<16, 16, 32>(&out)))
 }
 
 /// RES* from RES in the UE, XRES* from XRES in the UDM (TS 33.501 A.4).
 pub fn res_star(ck: &Ck, ik: &Ik, serving_network_name: &str, rand: &Rand, res: &[u8]) -> ResStar {
     let key = ck_ik(ck.as_bytes(), ik.as_bytes());
-    let out = kdf(
-        &*key,
-        0x6b,
-        &[serving_network_name.as_bytes(), rand.as_bytes(), res],
-    );
+    let out = kdf(&*key, 0x6b, &[serving_network_name.as_bytes(), rand.as_bytes(), res]);
     ResStar::new(part::<16, 16, 32>(&out))
 }
 
 /// HRES* from RES* in the SEAF, HXRES* from XRES* in the AUSF (TS 33.501 A.5).
 pub fn hres_star(rand: &Rand, res_star: &ResStar) -> HresStar {
-    let hash = Sha256::new()
-        .chain_update(rand.as_bytes())
-        .chain_update(res_star.as_bytes());
+    let hash = Sha256::new().chain_update(rand.as_bytes()).chain_update(res_star.as_bytes());
     HresStar::new(part::<16, 16, 32>(&hash.finalize().into()))
 }
 
 /// K_SEAF (TS 33.501 A.6).
 pub fn k_seaf(k_ausf: &KAusf, serving_network_name: &str) -> KSeaf {
-    KSeaf::new(kdf(
-        k_ausf.as_bytes(),
-        0x6c,
-        &[serving_network_name.as_bytes()],
-    ))
+    KSeaf::new(kdf(k_ausf.as_bytes(), 0x6c, &[serving_network_name.as_bytes()]))
 }
 
 /// K_AMF; `identity` is what the SUPI names: the digits of the IMSI, or the NAI, without

@@ -33,12 +33,7 @@ fn vector() -> crate::aka::AuthenticationVector {
     let milenage = crate::milenage::Milenage::new(&k, &opc);
     let algorithm = crate::Algorithm::Milenage(milenage);
     let rand: Rand = key("23553cbe9637a89d218ae64dae47bf35");
-    crate::aka::generate(
-        &algorithm,
-        rand,
-        crate::sqn::Sqn::new(0xff9b_b4d0_b607),
-        key("b9b9"),
-    )
+    crate::aka::generate(&algorithm, rand, crate::sqn::Sqn::new(0xff9b_b4d0_b607), key("b9b9"))
 }
 
 #[test]
@@ -57,58 +52,28 @@ fn the_home_environment_vector_is_bound_to_the_serving_network() {
 #[test]
 fn hres_star_is_the_low_half_of_the_hash() {
     let rand = key("23553cbe9637a89d218ae64dae47bf35");
-    assert_eq!(
-        hres_star(&rand, &key(XRES_STAR)),
-        key::<HresStar>(HXRES_STAR)
-    );
+    assert_eq!(hres_star(&rand, &key(XRES_STAR)), key::<HresStar>(HXRES_STAR));
 }
 
 #[test]
 fn the_anchor_key_and_k_amf_follow() {
     let anchor = k_seaf(&key(K_AUSF), SERVING_NETWORK);
     assert_eq!(anchor, key::<KSeaf>(K_SEAF));
-    assert_eq!(
-        k_amf(&anchor, "208930000000001", &ABBA),
-        k_amf_of_the_chain()
-    );
+    assert_eq!(k_amf(&anchor, "208930000000001", &ABBA), k_amf_of_the_chain());
 }
 
 #[test]
 fn nas_keys_differ_by_use_and_algorithm() {
     let enc = |algorithm| k_nas_enc(&k_amf_of_the_chain(), algorithm);
     let int = |algorithm| k_nas_int(&k_amf_of_the_chain(), algorithm);
-    assert_eq!(
-        enc(CipheringAlgorithm::Nea0),
-        key::<KNasEnc>("3ec4a8539ef7eca2d99cb2e94040e0dd")
-    );
-    assert_eq!(
-        enc(CipheringAlgorithm::Nea1),
-        key::<KNasEnc>("874026a8f0370d2b8f394e1be4e1ed9f")
-    );
-    assert_eq!(
-        enc(CipheringAlgorithm::Nea2),
-        key::<KNasEnc>("f47ae570afde775373d1b313d2176f54")
-    );
-    assert_eq!(
-        enc(CipheringAlgorithm::Nea3),
-        key::<KNasEnc>("bc5654598911de56bf309e90fb6251f7")
-    );
-    assert_eq!(
-        int(IntegrityAlgorithm::Nia0),
-        key::<KNasInt>("a98b443e4aa2cbd55447ad5ce063c1b0")
-    );
-    assert_eq!(
-        int(IntegrityAlgorithm::Nia1),
-        key::<KNasInt>("2e3b0fb34c7a99db3878f7b401c8dc2a")
-    );
-    assert_eq!(
-        int(IntegrityAlgorithm::Nia2),
-        key::<KNasInt>("28ddb5356880149b9fee22f2367522a4")
-    );
-    assert_eq!(
-        int(IntegrityAlgorithm::Nia3),
-        key::<KNasInt>("0c22096fec5e9d9b374ecb6ff2d36a53")
-    );
+    assert_eq!(enc(CipheringAlgorithm::Nea0), key::<KNasEnc>("3ec4a8539ef7eca2d99cb2e94040e0dd"));
+    assert_eq!(enc(CipheringAlgorithm::Nea1), key::<KNasEnc>("874026a8f0370d2b8f394e1be4e1ed9f"));
+    assert_eq!(enc(CipheringAlgorithm::Nea2), key::<KNasEnc>("f47ae570afde775373d1b313d2176f54"));
+    assert_eq!(enc(CipheringAlgorithm::Nea3), key::<KNasEnc>("bc5654598911de56bf309e90fb6251f7"));
+    assert_eq!(int(IntegrityAlgorithm::Nia0), key::<KNasInt>("a98b443e4aa2cbd55447ad5ce063c1b0"));
+    assert_eq!(int(IntegrityAlgorithm::Nia1), key::<KNasInt>("2e3b0fb34c7a99db3878f7b401c8dc2a"));
+    assert_eq!(int(IntegrityAlgorithm::Nia2), key::<KNasInt>("28ddb5356880149b9fee22f2367522a4"));
+    assert_eq!(int(IntegrityAlgorithm::Nia3), key::<KNasInt>("0c22096fec5e9d9b374ecb6ff2d36a53"));
 }
 
 #[test]
@@ -116,10 +81,7 @@ fn access_keys_take_the_uplink_count_and_the_access() {
     let k_amf = k_amf_of_the_chain();
     assert_eq!(k_gnb(&k_amf, 0, AccessType::ThreeGpp), key::<KGnb>(K_GNB));
     let n3iwf = "bed1c0794647428327cb09f701cbf737ef254baec77e6503888a540c9153c12c";
-    assert_eq!(
-        k_gnb(&k_amf, 0x102, AccessType::NonThreeGpp),
-        key::<KGnb>(n3iwf)
-    );
+    assert_eq!(k_gnb(&k_amf, 0x102, AccessType::NonThreeGpp), key::<KGnb>(n3iwf));
 }
 
 #[test]
@@ -134,14 +96,8 @@ fn next_hops_form_a_chain_from_k_gnb() {
 fn the_key_of_a_target_cell_comes_from_k_gnb_or_nh() {
     let horizontal = "b2fec2c816c9e99278726a7be5ba4f32b56ce41cd33759eaf729717790e52148";
     let vertical = "1dd52172a07406e39b6e37ba1cc69a418cae59e59efeb74d796efa1362faaf13";
-    assert_eq!(
-        k_ng_ran_star_horizontal(&key(K_GNB), 1007, 632_628),
-        key::<KGnb>(horizontal)
-    );
-    assert_eq!(
-        k_ng_ran_star_vertical(&key(NH), 1007, 632_628),
-        key::<KGnb>(vertical)
-    );
+    assert_eq!(k_ng_ran_star_horizontal(&key(K_GNB), 1007, 632_628), key::<KGnb>(horizontal));
+    assert_eq!(k_ng_ran_star_vertical(&key(NH), 1007, 632_628), key::<KGnb>(vertical));
 }
 
 #[test]

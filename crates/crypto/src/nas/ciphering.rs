@@ -2,7 +2,7 @@
 
 use aes::Aes128Enc;
 use aes::cipher::{InnerIvInit, KeyInit, StreamCipher};
-use ctr::Ctr128BE;
+use ctr::Ctr64BE;
 use zuc::eea3::eea3_xor_inplace;
 
 use super::{CipheringAlgorithm, MessageInput, uea2_uia2};
@@ -26,9 +26,7 @@ impl NasCipher {
         Self(match algorithm {
             CipheringAlgorithm::Nea0 => Inner::Nea0,
             CipheringAlgorithm::Nea1 => Inner::Nea1(key.clone()),
-            CipheringAlgorithm::Nea2 => {
-                Inner::Nea2(Box::new(Aes128Enc::new(key.as_bytes().into())))
-            }
+            CipheringAlgorithm::Nea2 => Inner::Nea2(Box::new(Aes128Enc::new(key.as_bytes().into()))),
             CipheringAlgorithm::Nea3 => Inner::Nea3(key.clone()),
         })
     }
@@ -54,24 +52,16 @@ impl NasCipher {
     }
 }
 
-/// AES-CTR from the counter block COUNT || BEARER || DIRECTION || 0..0 (TS 33.401 B.1.3).
+/// AES-CTR from COUNT || BEARER || DIRECTION || 0..0, whose low 64 bits count (TS 33.401 B.1.3).
 fn nea2(aes: &Aes128Enc, input: MessageInput, octets: &mut [u8]) {
     let mut counter = [0; 16];
     counter[..8].copy_from_slice(&input.to_bytes());
-    let core =
-        ctr::CtrCore::<&Aes128Enc, ctr::flavors::Ctr128BE>::inner_iv_init(aes, &counter.into());
-    Ctr128BE::<&Aes128Enc>::from_core(core).apply_keystream(octets);
+    let core = ctr::CtrCore::<&Aes128Enc, ctr::flavors::Ctr64BE>::inner_iv_init(aes, &counter.into());
+    Ctr64BE::<&Aes128Enc>::from_core(core).apply_keystream(octets);
 }
 
 /// 128-EEA3 (TS 35.221 3).
 fn nea3(key: &[u8; 16], input: MessageInput, octets: &mut [u8]) {
     let direction = input.direction as u8;
-    eea3_xor_inplace(
-        input.count,
-        input.bearer,
-        direction,
-        key,
-        octets,
-        8 * octets.len(),
-    );
+    eea3_xor_inplace(input.count, input.bearer, direction, key, octets, 8 * octets.len());
 }

@@ -24,13 +24,7 @@ impl Snow3g {
         for (at, iv) in [(15, iv[0]), (12, iv[1]), (10, iv[2]), (9, iv[3])] {
             lfsr[at] ^= iv;
         }
-        let mut snow = Self {
-            lfsr,
-            first: 0,
-            r1: 0,
-            r2: 0,
-            r3: 0,
-        };
+        let mut snow = Self { lfsr, first: 0, r1: 0, r2: 0, r3: 0 };
         for _ in 0..32 {
             let f = snow.clock_fsm();
             snow.clock_lfsr(f);

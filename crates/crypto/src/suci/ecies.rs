@@ -14,7 +14,7 @@ use crate::keys::equal;
 /// Octets of the MAC tag.
 pub(super) const TAG: usize = 8;
 
-/// Encryption key, initial counter block and MAC key (TS 33.501 C.3.4.0).
+/// Encryption key, initial counter block and MAC key (TS 33.501 C.3.2).
 struct Keys {
     data: Zeroizing<[u8; 64]>,
 }
@@ -34,17 +34,15 @@ impl Keys {
         Self { data }
     }
 
-    /// AES-128-CTR, its own inverse.
+    /// AES-128-CTR, of whose counter block the low 32 bits count; its own inverse.
     fn cipher(&self, octets: &mut [u8]) {
         let (key, icb) = (&self.data[..16], &self.data[16..32]);
-        ctr::Ctr128BE::<Aes128>::new(key.into(), icb.into()).apply_keystream(octets);
+        ctr::Ctr32BE::<Aes128>::new(key.into(), icb.into()).apply_keystream(octets);
     }
 
     /// HMAC-SHA-256 cut to 64 bit.
     fn tag(&self, cipher_text: &[u8]) -> [u8; TAG] {
-        let mac = hmac_sha256(&self.data[32..])
-            .chain_update(cipher_text)
-            .finalize();
+        let mac = hmac_sha256(&self.data[32..]).chain_update(cipher_text).finalize();
         let mac: [u8; 32] = mac.into_bytes().into();
         crate::keys::part::<0, TAG, 32>(&mac)
     }

@@ -1,4 +1,4 @@
-//! The digits of an MSIN as the octets that ECIES hides (TS 33.501 C.3.2, TS 24.501 9.11.3.4).
+//! The digits of an MSIN as the octets that ECIES hides (TS 33.501 C.3.1, TS 24.501 9.11.3.4).
 
 /// Two digits an octet, the first in the low half; an odd last digit with 1111 beside it.
 /// `None` for text that is not one or more decimal digits.
@@ -7,11 +7,7 @@ pub fn encode_msin(digits: &str) -> Option<Vec<u8>> {
         return None;
     }
     let pairs = digits.as_bytes().chunks(2);
-    Some(
-        pairs
-            .map(|pair| half(pair.get(1)) << 4 | half(pair.first()))
-            .collect(),
-    )
+    Some(pairs.map(|pair| half(pair.get(1)) << 4 | half(pair.first())).collect())
 }
 
 fn half(digit: Option<&u8>) -> u8 {
@@ -20,19 +16,12 @@ fn half(digit: Option<&u8>) -> u8 {
 
 /// The digits; `None` where a half octet is neither a digit nor the filler at the end.
 pub fn decode_msin(octets: &[u8]) -> Option<String> {
-    let mut halves: Vec<u8> = octets
-        .iter()
-        .flat_map(|octet| [octet & 0xf, octet >> 4])
-        .collect();
+    let mut halves: Vec<u8> = octets.iter().flat_map(|octet| [octet & 0xf, octet >> 4]).collect();
     if halves.last() == Some(&0xf) {
         halves.pop();
     }
-    let digits = halves
-        .into_iter()
-        .map(|half| char::from_digit(u32::from(half), 10));
-    digits
-        .collect::<Option<String>>()
-        .filter(|digits| !digits.is_empty())
+    let digits = halves.into_iter().map(|half| char::from_digit(u32::from(half), 10));
+    digits.collect::<Option<String>>().filter(|digits| !digits.is_empty())
 }
 
 #[cfg(test)]
@@ -43,14 +32,8 @@ mod tests {
 
     #[test]
     fn an_odd_digit_has_a_filler() {
-        assert_eq!(
-            encode_msin("001002086"),
-            Some(vec![0x00, 0x01, 0x20, 0x80, 0xf6])
-        );
-        assert_eq!(
-            encode_msin("0123456789"),
-            Some(vec![0x10, 0x32, 0x54, 0x76, 0x98])
-        );
+        assert_eq!(encode_msin("001002086"), Some(vec![0x00, 0x01, 0x20, 0x80, 0xf6]));
+        assert_eq!(encode_msin("0123456789"), Some(vec![0x10, 0x32, 0x54, 0x76, 0x98]));
     }
 
     #[test]

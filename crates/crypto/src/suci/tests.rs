@@ -73,14 +73,8 @@ fn public(profile: Profile, octets: &str) -> HomeNetworkPublicKey {
 
 #[test]
 fn the_annex_c4_keys_are_pairs() {
-    assert_eq!(
-        private(Profile::A).public_key(),
-        Ok(public(Profile::A, PUBLIC_A))
-    );
-    assert_eq!(
-        private(Profile::B).public_key(),
-        Ok(public(Profile::B, PUBLIC_B))
-    );
+    assert_eq!(private(Profile::A).public_key(), Ok(public(Profile::A, PUBLIC_A)));
+    assert_eq!(private(Profile::B).public_key(), Ok(public(Profile::B, PUBLIC_B)));
 }
 
 #[test]
@@ -96,10 +90,7 @@ fn annex_c4_scheme_outputs_are_concealed() {
     for set in &SETS {
         let ephemeral = hex(set.ephemeral_private).try_into().unwrap();
         let key = private(set.profile).public_key().unwrap();
-        assert_eq!(
-            key.conceal(&ephemeral, &hex(set.plain_text)),
-            Ok(hex(set.output))
-        );
+        assert_eq!(key.conceal(&ephemeral, &hex(set.plain_text)), Ok(hex(set.output)));
     }
 }
 
@@ -108,21 +99,13 @@ fn an_uncompressed_home_network_key_conceals_alike() {
     let set = &SETS[2];
     let ephemeral = hex(set.ephemeral_private).try_into().unwrap();
     let key = public(Profile::B, PUBLIC_B_UNCOMPRESSED);
-    assert_eq!(
-        key.conceal(&ephemeral, &hex(set.plain_text)),
-        Ok(hex(set.output))
-    );
+    assert_eq!(key.conceal(&ephemeral, &hex(set.plain_text)), Ok(hex(set.output)));
 }
 
 #[test]
 fn an_uncompressed_ephemeral_key_over_the_compressed_derivation_is_deconcealed() {
-    let output = hex(&format!(
-        "{EPHEMERAL_B_UNCOMPRESSED}46a33fc2716ac7dae96aa30a4d"
-    ));
-    assert_eq!(
-        private(Profile::B).deconceal(&output),
-        Ok(hex("00012080f6"))
-    );
+    let output = hex(&format!("{EPHEMERAL_B_UNCOMPRESSED}46a33fc2716ac7dae96aa30a4d"));
+    assert_eq!(private(Profile::B).deconceal(&output), Ok(hex("00012080f6")));
 }
 
 #[test]
@@ -130,19 +113,13 @@ fn an_uncompressed_ephemeral_key_over_its_own_derivation_is_deconcealed() {
     let secret = hex("6c7e6518980025b982fbb2ff746e3c2e85a196d252099a7ad23ea7b4c0959cae");
     let mut output = hex(EPHEMERAL_B_UNCOMPRESSED);
     output.extend(ecies::seal(&secret, &output.clone(), &hex("00012080f6")));
-    assert_eq!(
-        private(Profile::B).deconceal(&output),
-        Ok(hex("00012080f6"))
-    );
+    assert_eq!(private(Profile::B).deconceal(&output), Ok(hex("00012080f6")));
 }
 
 #[test]
 fn another_home_network_key_sees_a_wrong_tag() {
     let other = HomeNetworkPrivateKey::new(Profile::A, &[0x42; 32]).unwrap();
-    assert_eq!(
-        other.deconceal(&hex(SETS[0].output)),
-        Err(SuciError::MacMismatch)
-    );
+    assert_eq!(other.deconceal(&hex(SETS[0].output)), Err(SuciError::MacMismatch));
 }
 
 #[test]
@@ -152,10 +129,7 @@ fn any_changed_octet_is_refused() {
         for at in 0..output.len() {
             let mut changed = output.clone();
             changed[at] ^= 1;
-            assert!(
-                private(set.profile).deconceal(&changed).is_err(),
-                "octet {at}"
-            );
+            assert!(private(set.profile).deconceal(&changed).is_err(), "octet {at}");
         }
     }
 }
@@ -175,10 +149,7 @@ fn a_short_output_is_too_short() {
 fn a_point_that_is_none_or_of_small_order_is_refused() {
     let mut zero = vec![0; 32];
     zero.extend([0; 13]);
-    assert_eq!(
-        private(Profile::A).deconceal(&zero),
-        Err(SuciError::InvalidEphemeralKey)
-    );
+    assert_eq!(private(Profile::A).deconceal(&zero), Err(SuciError::InvalidEphemeralKey));
 
     for first in [0x00, 0x02, 0x04, 0x05, 0x06, 0x07] {
         let mut output = vec![1; 80];

@@ -17,9 +17,7 @@ struct Subscriber {
 
 fn subscriber(name: &str) -> Subscriber {
     let found = |set: &mut Set| set.text() == name;
-    let mut set = sets(SETS)
-        .find_map(|mut set| found(&mut set).then_some(set))
-        .unwrap();
+    let mut set = sets(SETS).find_map(|mut set| found(&mut set).then_some(set)).unwrap();
     let iterations: u8 = set.value();
     let k = match set.text() {
         k if k.len() == 32 => TuakKey::Bits128(k.parse().unwrap()),
@@ -28,24 +26,12 @@ fn subscriber(name: &str) -> Subscriber {
     let (rand, sqn, amf) = (set.value(), Sqn::from_bytes(set.array()), set.value());
     let (top, topc): (Top, Topc) = (set.value(), set.value());
     assert_eq!(topc_from_top(&k, &top, iterations), topc);
-    Subscriber {
-        tuak: Tuak::new(k, topc, iterations),
-        rand,
-        sqn,
-        amf,
-        expected: set,
-    }
+    Subscriber { tuak: Tuak::new(k, topc, iterations), rand, sqn, amf, expected: set }
 }
 
 /// Checks a set whose outputs have these lengths.
 fn check<const MAC: usize, const RES: usize, const CK: usize, const IK: usize>(name: &str) {
-    let Subscriber {
-        tuak,
-        rand,
-        sqn,
-        amf,
-        mut expected,
-    } = subscriber(name);
+    let Subscriber { tuak, rand, sqn, amf, mut expected } = subscriber(name);
     assert_eq!(tuak.f1::<MAC>(&rand, sqn, amf), expected.array());
     assert_eq!(tuak.f1_star::<MAC>(&rand, sqn, amf), expected.array());
     let response = tuak.f2345::<RES, CK, IK>(&rand);
