@@ -1,7 +1,7 @@
 //! What a session has used.
 
 use super::{Direction, UrrId};
-use std::time::Instant;
+use std::time::Duration;
 
 /// Packets and bytes each way, since the URR was first installed. They only grow: what a report
 /// covers is the difference to the report before.
@@ -80,9 +80,9 @@ impl VolumeLimits {
 pub struct SessionUsage {
     /// Each URR's counters.
     pub urrs: Vec<UrrUsage>,
-    /// When a packet of the session last came, whether it was forwarded, buffered or dropped by its
-    /// rules; exact to a batch. For the user plane inactivity timer, which UPF-C runs.
-    pub last_packet: Option<Instant>,
+    /// How long ago a packet of the session last came, whether it was forwarded, buffered or dropped
+    /// by its rules; exact to a batch. For the user plane inactivity timer, which UPF-C runs.
+    pub last_packet: Option<Duration>,
 }
 
 impl SessionUsage {
@@ -99,10 +99,10 @@ pub struct UrrUsage {
     pub id: UrrId,
     /// What it has counted.
     pub volume: Volume,
-    /// When it first counted a packet; exact to a batch, like the next.
-    pub first_packet: Option<Instant>,
-    /// When it last counted a packet.
-    pub last_packet: Option<Instant>,
+    /// How long ago it first counted a packet; exact to a batch, like the next.
+    pub first_packet: Option<Duration>,
+    /// How long ago it last counted a packet.
+    pub last_packet: Option<Duration>,
 }
 
 #[cfg(test)]
