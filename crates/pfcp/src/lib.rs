@@ -1,1 +1,20 @@
-//! See the crate's README for its contract.
+//! PFCP (TS 29.244, Release 17) and GTP-U (TS 29.281) on the wire. See the crate's README for its contract.
+//!
+//! [`Message::decode`] and [`Message::encode`] carry whole PFCP messages; [`peek`] reads of a header what a gateway
+//! needs; [`gtpu`] is the user plane's framing.
+
+pub mod error;
+pub mod group;
+pub mod gtpu;
+mod header;
+pub mod ie;
+mod ie_type;
+pub mod message;
+pub mod rules;
+pub mod wire;
+
+pub use error::{DecodeError, IeError, IeFault, TooLong};
+pub use group::{Change, OtherIe};
+pub use header::{Header, MessageType, PFCP_VERSION, Peek, bundled, peek};
+pub use ie_type::IeType;
+pub use message::Message;

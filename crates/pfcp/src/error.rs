@@ -1,0 +1,90 @@
+//! What can be wrong with a received message, and what to answer (TS 29.244 7.6).
+
+use crate::header::Header;
+use crate::ie::Cause;
+use crate::ie_type::IeType;
+
+/// What is wrong with an information element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IeFault {
+    /// A mandatory information element is absent (TS 29.244 7.6.6).
+    #[error("mandatory, but missing")]
+    MandatoryMissing,
+    /// A conditional information element is absent though its condition holds (TS 29.244 7.6.6).
+    #[error("missing, though its condition holds")]
+    ConditionalMissing,
+    /// The value ends before all of its fields do, or beyond the message (TS 29.244 7.6.7).
+    #[error("its length does not fit its contents")]
+    InvalidLength,
+    /// The value makes no sense; the text says why (TS 29.244 7.6.8).
+    #[error("{0}")]
+    Incorrect(&'static str),
+}
+
+/// A fault of an information element, and where it lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{ie_type} at octet {offset}: {fault}")]
+pub struct IeError {
+    /// The type of the faulty or missing information element; the innermost, if groups are nested.
+    pub ie_type: IeType,
+    /// Octets from the start of the message to the information element, or to the end of the group that lacks it.
+    pub offset: usize,
+    /// What is wrong.
+    pub fault: IeFault,
+}
+
+impl IeError {
+    /// The cause to answer a request with (TS 29.244 8.2.1).
+    pub fn cause(&self) -> Cause {
+        match self.fault {
+            IeFault::MandatoryMissing => Cause::MandatoryIeMissing,
+            IeFault::ConditionalMissing => Cause::ConditionalIeMissing,
+            IeFault::InvalidLength => Cause::InvalidLength,
+            IeFault::Incorrect(_) => Cause::MandatoryIeIncorrect,
+        }
+    }
+}
+
+/// Why a message could not be decoded. The variants differ in what the receiver has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// Too short for its header: discard silently (TS 29.244 7.6.3).
+    #[error("{0} octets are too few for a PFCP header")]
+    TooShort(usize),
+    /// Another version of PFCP: answer Version Not Supported (TS 29.244 7.6.2).
+    #[error("PFCP version {version} is not supported")]
+    VersionNotSupported {
+        /// The version received.
+        version: u8,
+        /// The sequence number, as far as version 1 tells where it lies.
+        sequence: u32,
+    },
+    /// The datagram holds fewer octets than the header announces: answer a request with the cause Invalid Length,
+    /// discard a response (TS 29.244 7.6.3).
+    #[error("{} octets announced, {available} received", header.length)]
+    LengthMismatch {
+        /// The header, which says whom to answer.
+        header: Header,
+        /// The octets that follow the first four.
+        available: usize,
+    },
+    /// A message type that Release 17 does not define: discard silently (TS 29.244 7.6.4).
+    #[error("unknown message type {}", header.message_type.0)]
+    UnknownMessage {
+        /// The header.
+        header: Header,
+    },
+    /// An information element is faulty: answer a request with the error's cause and Offending IE.
+    #[error("{}: {error}", header.message_type)]
+    Ie {
+        /// The header, which says whom to answer.
+        header: Header,
+        /// The information element and its fault.
+        error: IeError,
+    },
+}
+
+/// The message, or one of its information elements, is longer than its length field can say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a PFCP message of {0} octets cannot be expressed")]
+pub struct TooLong(pub usize);

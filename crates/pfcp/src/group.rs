@@ -1,0 +1,322 @@
+//! How grouped information elements and messages are declared: as the tables of TS 29.244 clause 7.
+//!
+//! A line of a table becomes a line of [`group!`]. Its first word says how often the information element occurs and
+//! what the receiver does when it is missing or wrong:
+//!
+//! | word | in the specification | becomes |
+//! |---|---|---|
+//! | `M` | mandatory | `T`; missing or wrong rejects the message |
+//! | `Ms` | mandatory, several may be present | `Vec<T>`, at least one |
+//! | `C` | conditional | `Option<T>`; wrong rejects the message |
+//! | `Cs` | conditional or optional, several may be present | `Vec<T>` |
+//! | `O` | optional | `Option<T>`; a wrong one is treated as absent (TS 29.244 7.6.8) |
+//! | `U` | conditional in an Update | `Option<Change<T>>`; a null length removes (TS 29.244 5.6.3) |
+//! | `Us` | the same, several may be present | `Option<Vec<T>>`; an empty list removes all |
+//!
+//! Information elements that a table does not list are kept in `other_ies` and have no meaning (TS 29.244 7.6.9);
+//! of one that is repeated against the table, the first counts (TS 29.244 7.6.10).
+
+use crate::error::{IeError, IeFault};
+use crate::ie_type::IeType;
+use crate::wire::{RawIe, Reader, put_ie};
+
+/// The value of an information element.
+pub trait Ie: Sized {
+    /// Is one of null length the same as none? It is, but for groups (TS 29.244 8.1.2).
+    const NULL_IS_ABSENT: bool = true;
+
+    /// Decodes the value; octets that a later release may have added are left over.
+    fn decode(value: &mut Reader<'_>) -> Result<Self, IeFault>;
+
+    /// Appends the value.
+    fn encode(&self, out: &mut Vec<u8>);
+
+    /// Decodes the value with the place of the error; groups name the information element within.
+    fn decode_ie(ie: RawIe<'_>) -> Result<Self, IeError> {
+        Self::decode(&mut ie.reader()).map_err(|fault| ie.error(fault))
+    }
+}
+
+/// What an Update does with a parameter that was provisioned before (TS 29.244 5.6.3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change<T> {
+    /// The parameter takes this value.
+    Set(T),
+    /// The parameter is removed: the information element came with a null length.
+    Remove,
+}
+
+impl<T> Change<T> {
+    /// The new value, if there is one.
+    pub fn into_option(self) -> Option<T> {
+        match self {
+            Change::Set(value) => Some(value),
+            Change::Remove => None,
+        }
+    }
+}
+
+/// An information element that its message or group does not define, kept as received.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtherIe {
+    /// Its type.
+    pub ie_type: IeType,
+    /// Its value; for vendors' types it starts with the Enterprise ID.
+    pub value: Vec<u8>,
+}
+
+impl From<RawIe<'_>> for OtherIe {
+    fn from(ie: RawIe<'_>) -> Self {
+        OtherIe { ie_type: ie.ie_type, value: ie.value.to_vec() }
+    }
+}
+
+fn is_absent<T: Ie>(ie: &RawIe<'_>) -> bool {
+    T::NULL_IS_ABSENT && ie.value.is_empty()
+}
+
+/// Decodes a mandatory information element, unless it is a repetition.
+pub(crate) fn take_mandatory<T: Ie>(slot: &mut Option<T>, ie: RawIe<'_>) -> Result<(), IeError> {
+    if slot.is_none() {
+        *slot = Some(T::decode_ie(ie)?);
+    }
+    Ok(())
+}
+
+/// Decodes a conditional information element, unless it is a repetition.
+pub(crate) fn take_conditional<T: Ie>(slot: &mut Option<T>, ie: RawIe<'_>) -> Result<(), IeError> {
+    if slot.is_none() && !is_absent::<T>(&ie) {
+        *slot = Some(T::decode_ie(ie)?);
+    }
+    Ok(())
+}
+
+/// Decodes an optional information element; one that makes no sense counts as absent, but is kept.
+pub(crate) fn take_optional<T: Ie>(
+    slot: &mut Option<T>,
+    ie: RawIe<'_>,
+    other_ies: &mut Vec<OtherIe>,
+) -> Result<(), IeError> {
+    match take_conditional(slot, ie) {
+        Err(IeError { fault: IeFault::Incorrect(_), .. }) => other_ies.push(ie.into()),
+        taken => taken?,
+    }
+    Ok(())
+}
+
+/// Decodes one of several information elements.
+pub(crate) fn take_several<T: Ie>(list: &mut Vec<T>, ie: RawIe<'_>) -> Result<(), IeError> {
+    if !is_absent::<T>(&ie) {
+        list.push(T::decode_ie(ie)?);
+    }
+    Ok(())
+}
+
+/// Decodes an information element of an Update.
+pub(crate) fn take_change<T: Ie>(slot: &mut Option<Change<T>>, ie: RawIe<'_>) -> Result<(), IeError> {
+    if slot.is_none() {
+        *slot = Some(match is_absent::<T>(&ie) {
+            true => Change::Remove,
+            false => Change::Set(T::decode_ie(ie)?),
+        });
+    }
+    Ok(())
+}
+
+/// Decodes one of several information elements of an Update.
+pub(crate) fn take_changes<T: Ie>(list: &mut Option<Vec<T>>, ie: RawIe<'_>) -> Result<(), IeError> {
+    take_several(list.get_or_insert_default(), ie)
+}
+
+/// The mandatory information element, or the error that it is missing from what ends at `offset`.
+pub(crate) fn required<T>(slot: Option<T>, ie_type: IeType, offset: usize) -> Result<T, IeError> {
+    slot.ok_or(IeError { ie_type, offset, fault: IeFault::MandatoryMissing })
+}
+
+/// The list, or the error that it lacks its first element.
+pub(crate) fn required_list<T>(list: Vec<T>, ie_type: IeType, offset: usize) -> Result<Vec<T>, IeError> {
+    match list.is_empty() {
+        true => required(None, ie_type, offset),
+        false => Ok(list),
+    }
+}
+
+/// Appends an information element.
+pub(crate) fn put<T: Ie>(out: &mut Vec<u8>, ie_type: IeType, value: &T) {
+    put_ie(out, ie_type, |out| value.encode(out));
+}
+
+/// Appends several information elements of a type.
+pub(crate) fn put_several<T: Ie>(out: &mut Vec<u8>, ie_type: IeType, values: &[T]) {
+    values.iter().for_each(|value| put(out, ie_type, value));
+}
+
+/// Appends an information element of an Update.
+pub(crate) fn put_change<T: Ie>(out: &mut Vec<u8>, ie_type: IeType, change: &Change<T>) {
+    match change {
+        Change::Set(value) => put(out, ie_type, value),
+        Change::Remove => put_ie(out, ie_type, |_| ()),
+    }
+}
+
+/// Appends several information elements of an Update; one of null length stands for none.
+pub(crate) fn put_changes<T: Ie>(out: &mut Vec<u8>, ie_type: IeType, values: &[T]) {
+    match values.is_empty() {
+        true => put_ie(out, ie_type, |_| ()),
+        false => put_several(out, ie_type, values),
+    }
+}
+
+/// Appends the information elements that were kept.
+pub(crate) fn put_other(out: &mut Vec<u8>, other_ies: &[OtherIe]) {
+    other_ies.iter().for_each(|ie| put_ie(out, ie.ie_type, |out| out.extend(&ie.value)));
+}
+
+/// Declares structs from tables of information elements: see the module.
+///
+/// Each gets `new` (the mandatory information elements, the rest absent), `decode_ies` and `encode_ies`.
+macro_rules! group {
+    ($(
+        $(#[$doc:meta])*
+        pub struct $group:ident {
+            $(
+                $(#[$field_doc:meta])*
+                $(M $m:ident: $m_value:ty = $m_type:ident)?
+                $(Ms $ms:ident: $ms_value:ty = $ms_type:ident)?
+                $(C $c:ident: $c_value:ty = $c_type:ident)?
+                $(Cs $cs:ident: $cs_value:ty = $cs_type:ident)?
+                $(O $o:ident: $o_value:ty = $o_type:ident)?
+                $(U $u:ident: $u_value:ty = $u_type:ident)?
+                $(Us $us:ident: $us_value:ty = $us_type:ident)?
+                ,
+            )*
+        }
+    )*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct $group {
+            $(
+                $(#[$field_doc])*
+                $(
+                    #[doc = concat!("\n\nInformation element [`", stringify!($m_type), "`](crate::IeType::", stringify!($m_type), "), mandatory.")]
+                    pub $m: $m_value,
+                )?
+                $(
+                    #[doc = concat!("\n\nInformation element [`", stringify!($ms_type), "`](crate::IeType::", stringify!($ms_type), "), mandatory, one or more.")]
+                    pub $ms: Vec<$ms_value>,
+                )?
+                $(
+                    #[doc = concat!("\n\nInformation element [`", stringify!($c_type), "`](crate::IeType::", stringify!($c_type), "), conditional.")]
+                    pub $c: Option<$c_value>,
+                )?
+                $(
+                    #[doc = concat!("\n\nInformation element [`", stringify!($cs_type), "`](crate::IeType::", stringify!($cs_type), "), any number.")]
+                    pub $cs: Vec<$cs_value>,
+                )?
+                $(
+                    #[doc = concat!("\n\nInformation element [`", stringify!($o_type), "`](crate::IeType::", stringify!($o_type), "), optional.")]
+                    pub $o: Option<$o_value>,
+                )?
+                $(
+                    #[doc = concat!("\n\nInformation element [`", stringify!($u_type), "`](crate::IeType::", stringify!($u_type), "), a change.")]
+                    pub $u: Option<$crate::Change<$u_value>>,
+                )?
+                $(
+                    #[doc = concat!("\n\nInformation element [`", stringify!($us_type), "`](crate::IeType::", stringify!($us_type), "), a change of a list.")]
+                    pub $us: Option<Vec<$us_value>>,
+                )?
+            )*
+            /// Information elements that the table does not list.
+            pub other_ies: Vec<$crate::OtherIe>,
+        }
+
+        impl $group {
+            /// The mandatory information elements given, all others absent.
+            #[allow(clippy::new_without_default, clippy::too_many_arguments)]
+            pub fn new($($($m: $m_value,)? $($ms: Vec<$ms_value>,)?)*) -> Self {
+                $group {
+                    $(
+                        $($m,)? $($ms,)?
+                        $($c: None,)? $($cs: Vec::new(),)? $($o: None,)? $($u: None,)? $($us: None,)?
+                    )*
+                    other_ies: Vec::new(),
+                }
+            }
+
+            /// Decodes the information elements, in any order.
+            pub(crate) fn decode_ies(mut ies: $crate::wire::Ies<'_>) -> Result<Self, $crate::error::IeError> {
+                #[allow(unused_imports)]
+                use $crate::group::*;
+                $(
+                    $(let mut $m: Option<$m_value> = None;)?
+                    $(let mut $ms: Vec<$ms_value> = Vec::new();)?
+                    $(let mut $c: Option<$c_value> = None;)?
+                    $(let mut $cs: Vec<$cs_value> = Vec::new();)?
+                    $(let mut $o: Option<$o_value> = None;)?
+                    $(let mut $u: Option<Change<$u_value>> = None;)?
+                    $(let mut $us: Option<Vec<$us_value>> = None;)?
+                )*
+                let mut other_ies = Vec::new();
+                for ie in ies.by_ref() {
+                    let ie = ie?;
+                    match ie.ie_type {
+                        $(
+                            $($crate::IeType::$m_type => take_mandatory(&mut $m, ie)?,)?
+                            $($crate::IeType::$ms_type => take_several(&mut $ms, ie)?,)?
+                            $($crate::IeType::$c_type => take_conditional(&mut $c, ie)?,)?
+                            $($crate::IeType::$cs_type => take_several(&mut $cs, ie)?,)?
+                            $($crate::IeType::$o_type => take_optional(&mut $o, ie, &mut other_ies)?,)?
+                            $($crate::IeType::$u_type => take_change(&mut $u, ie)?,)?
+                            $($crate::IeType::$us_type => take_changes(&mut $us, ie)?,)?
+                        )*
+                        _ => other_ies.push(ie.into()),
+                    }
+                }
+                #[allow(unused_variables)]
+                let end = ies.offset();
+                Ok($group {
+                    $(
+                        $($m: required($m, $crate::IeType::$m_type, end)?,)?
+                        $($ms: required_list($ms, $crate::IeType::$ms_type, end)?,)?
+                        $($c,)? $($cs,)? $($o,)? $($u,)? $($us,)?
+                    )*
+                    other_ies,
+                })
+            }
+
+            /// Appends the information elements in the table's order.
+            pub(crate) fn encode_ies(&self, out: &mut Vec<u8>) {
+                #[allow(unused_imports)]
+                use $crate::group::*;
+                $(
+                    $(put(out, $crate::IeType::$m_type, &self.$m);)?
+                    $(put_several(out, $crate::IeType::$ms_type, &self.$ms);)?
+                    $(self.$c.iter().for_each(|value| put(out, $crate::IeType::$c_type, value));)?
+                    $(put_several(out, $crate::IeType::$cs_type, &self.$cs);)?
+                    $(self.$o.iter().for_each(|value| put(out, $crate::IeType::$o_type, value));)?
+                    $(self.$u.iter().for_each(|change| put_change(out, $crate::IeType::$u_type, change));)?
+                    $(self.$us.iter().for_each(|values| put_changes(out, $crate::IeType::$us_type, values));)?
+                )*
+                put_other(out, &self.other_ies);
+            }
+        }
+
+        impl $crate::group::Ie for $group {
+            const NULL_IS_ABSENT: bool = false;
+
+            fn decode(value: &mut $crate::wire::Reader<'_>) -> Result<Self, $crate::error::IeFault> {
+                Self::decode_ies($crate::wire::Ies::new(*value)).map_err(|error| error.fault)
+            }
+
+            fn encode(&self, out: &mut Vec<u8>) {
+                self.encode_ies(out);
+            }
+
+            fn decode_ie(ie: $crate::wire::RawIe<'_>) -> Result<Self, $crate::error::IeError> {
+                Self::decode_ies($crate::wire::Ies::new(ie.reader()))
+            }
+        }
+    )*};
+}
+
+pub(crate) use group;
