@@ -10,7 +10,7 @@ pub const PFCP_VERSION: u8 = 1;
 /// Octets that the Message Length field does not count.
 const UNCOUNTED_LEN: usize = 4;
 
-/// The type of a message (TS 29.244 table 7.3-1); odd ones of 50 and above, and even node ones, are responses.
+/// The type of a message (TS 29.244 table 7.3-1); types this crate does not know survive as numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MessageType(pub u8);
 
@@ -61,12 +61,7 @@ message_types! {
 impl MessageType {
     /// Does a message of this type answer another?
     pub fn is_response(self) -> bool {
-        match self.0 {
-            11 => true,
-            12..=49 => self.0 % 2 == 1,
-            50.. => self.0 % 2 == 1,
-            _ => self.0 % 2 == 0,
-        }
+        matches!(self.0, 2 | 4 | 6 | 8 | 10 | 11 | 13 | 15 | 17 | 51 | 53 | 55 | 57)
     }
 
     /// Is this a session related message, whose header holds a SEID (TS 29.244 7.2.2.3)?
@@ -127,7 +122,9 @@ impl Header {
         }
         let available = datagram.len() - UNCOUNTED_LEN;
         let end = UNCOUNTED_LEN + usize::from(header.length);
-        let body = datagram.get(header.encoded_len()..end).ok_or(DecodeError::LengthMismatch { header, available })?;
+        let body = datagram
+            .get(header.encoded_len()..end)
+            .ok_or(DecodeError::LengthMismatch { header, available })?;
         if end < datagram.len() && !header.follow_on {
             return Err(DecodeError::LengthMismatch { header, available });
         }
@@ -152,7 +149,7 @@ impl Header {
         })
     }
 
-    /// Appends the header of a message whose information elements take `body_len` octets.
+    /// Appends the header of a message of `length` octets behind the first four.
     pub(crate) fn encode(&self, length: u16, out: &mut Vec<u8>) {
         let flag = |set: bool, bit: u8| if set { bit } else { 0 };
         let flags = flag(self.seid.is_some(), FLAG_SEID)

@@ -36,7 +36,7 @@ fn a_downlink_header_is_written_in_front_of_the_packet() {
     let header = GpduHeader { teid: 0x01020304, pdu_session: Some(information) };
     let start = header.write_before(&mut buffer, 24).expect("room");
     assert_eq!(start, 8);
-    assert_eq!(hex::encode(&buffer[start..]), "34ff000c010203040000008501004900" .to_owned() + "45000014");
+    assert_eq!(hex::encode(&buffer[start..]), "34ff000c010203040000008501004900".to_owned() + "45000014");
     assert!(buffer[..start].iter().all(|octet| *octet == 0xee), "nothing is written before the header");
 }
 
@@ -67,7 +67,7 @@ fn an_echo_is_answered_with_recovery_zero() {
     assert_eq!(Signalling::decode(&packet), Ok(Some(Signalling::EchoRequest { sequence: 7 })));
     let mut response = Vec::new();
     Signalling::EchoResponse { sequence: 7 }.encode(&mut response);
-    assert_eq!(hex::encode(response), "320200060000000000070000" .to_owned() + "0e00");
+    assert_eq!(hex::encode(response), "320200060000000000070000".to_owned() + "0e00");
 }
 
 #[test]
@@ -86,7 +86,9 @@ fn an_error_indication_may_carry_the_udp_port_and_private_elements() {
     let octets = hex("36 1a 0018 00000000 0000 00 40 01 0868 00 ff 0002 0001 10 0000abcd 85 0004 c0a80001");
     let octets = [octets[..3].to_vec(), vec![octets.len() as u8 - 8], octets[4..].to_vec()].concat();
     let packet = Packet::decode(&octets).expect("a packet");
-    let Ok(Some(Signalling::ErrorIndication(indication))) = Signalling::decode(&packet) else { panic!("{packet:?}") };
+    let Ok(Some(Signalling::ErrorIndication(indication))) = Signalling::decode(&packet) else {
+        panic!("{packet:?}")
+    };
     assert_eq!(indication.teid, 0xabcd);
 }
 

@@ -29,7 +29,8 @@ fn check_value<T: Ie + PartialEq + std::fmt::Debug>(octets: &[u8]) -> Result<(),
     let Ok(value) = T::decode(&mut Reader::new(octets, 0)) else { return Ok(()) };
     let mut out = Vec::new();
     value.encode(&mut out);
-    let again = T::decode(&mut Reader::new(&out, 0)).map_err(|error| TestCaseError::fail(error.to_string()))?;
+    let again =
+        T::decode(&mut Reader::new(&out, 0)).map_err(|error| TestCaseError::fail(error.to_string()))?;
     prop_assert_eq!(again, value);
     Ok(())
 }
@@ -39,7 +40,7 @@ macro_rules! check_values {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(10_000))]
 
     #[test]
     fn random_octets_never_panic(octets in proptest::collection::vec(any::<u8>(), 0..200)) {

@@ -15,9 +15,15 @@ const NOT_CANONICAL: &[(&str, &str)] = &[
     ("association-update-request", "as in association-setup-request"),
     ("node-report-request", "Time Stamp comes after the measurements"),
     ("session-deletion-response", "AURI is set beside a number that then has no meaning"),
-    ("session-establishment-request", "spare bits of flow label and priority are set; a trailing octet of flags is 0"),
+    (
+        "session-establishment-request",
+        "spare bits of flow label and priority are set; a trailing octet of flags is 0",
+    ),
     ("session-modification-request", "as in session-establishment-request"),
-    ("session-modification-response", "AURI beside a number; information elements of ATSSS and TSC come last"),
+    (
+        "session-modification-response",
+        "AURI beside a number; information elements of ATSSS and TSC come last",
+    ),
     ("session-report-request", "spare bits of DSCP and QFI are set; AURI beside a number; TSC comes last"),
 ];
 
@@ -70,7 +76,8 @@ fn every_vector_cut_short_is_rejected() {
 
 #[test]
 fn a_session_establishment_request_is_understood() {
-    let (header, message) = Message::decode(&vector("session-establishment-request | Single IE")).expect("a message");
+    let (header, message) =
+        Message::decode(&vector("session-establishment-request | Single IE")).expect("a message");
     assert_eq!((header.seid, header.sequence), (Some(0x1122334455667788), 0x112233));
     let Message::SessionEstablishmentRequest(request) = message else { panic!("{message:?}") };
     assert_eq!(request.node_id, NodeId::Fqdn("go-pfcp.epc.3gppnetwork.org".into()));
@@ -80,7 +87,10 @@ fn a_session_establishment_request_is_understood() {
     assert_eq!((pdr.pdr_id, pdr.precedence), (PdrId(0xffff), Precedence(0x11111111)));
     assert_eq!(pdr.pdi.source_interface, SourceInterface::Access);
     assert_eq!(pdr.pdi.local_f_teid, Some(FTeid::new(0x11111111, [127, 0, 0, 1].into())));
-    assert_eq!(pdr.pdi.network_instance.as_ref().map(|name| name.name()), Some("some.instance.example".into()));
+    assert_eq!(
+        pdr.pdi.network_instance.as_ref().map(|name| name.name()),
+        Some("some.instance.example".into())
+    );
     assert_eq!(pdr.pdi.sdf_filters[0].tos_traffic_class, Some(*b"bb"));
     let tag = VlanTag { vid: Some(4095), dei: Some(true), pcp: Some(1) };
     assert_eq!(pdr.pdi.ethernet_packet_filters[0].c_tag, Some(tag));
@@ -113,7 +123,9 @@ fn modification(ies: &str) -> Vec<u8> {
 #[test]
 fn a_null_length_in_an_update_removes() {
     // Update PDR: PDR ID 1, URR ID of null length. Update FAR: FAR ID 2, Forwarding Policy of null length.
-    let octets = modification("0009000a003800020001 00510000 000a0010006c000400000002000b000400290000".replace(' ', "").as_str());
+    let octets = modification(
+        "0009000a003800020001 00510000 000a0010006c000400000002000b000400290000".replace(' ', "").as_str(),
+    );
     let (_, message) = Message::decode(&octets).expect("a message");
     let Message::SessionModificationRequest(request) = &message else { panic!("{message:?}") };
     assert_eq!(request.update_pdrs[0].urr_ids, Some(Vec::new()));
@@ -149,27 +161,37 @@ fn a_missing_mandatory_element_is_named_with_its_place_and_cause() {
 #[test]
 fn an_element_too_short_for_its_fields_is_named_with_its_place_and_cause() {
     // Remove FAR with a FAR ID of two octets.
-    let Err(DecodeError::Ie { error, .. }) = Message::decode(&modification("00100006006c00020001")) else { panic!("accepted") };
+    let Err(DecodeError::Ie { error, .. }) = Message::decode(&modification("00100006006c00020001")) else {
+        panic!("accepted")
+    };
     assert_eq!((error.ie_type, error.offset, error.cause()), (IeType::FAR_ID, 20, Cause::InvalidLength));
 }
 
 #[test]
 fn an_element_longer_than_its_group_is_named_with_its_place_and_cause() {
-    let Err(DecodeError::Ie { error, .. }) = Message::decode(&modification("00100006006c00040001")) else { panic!("accepted") };
+    let Err(DecodeError::Ie { error, .. }) = Message::decode(&modification("00100006006c00040001")) else {
+        panic!("accepted")
+    };
     assert_eq!((error.ie_type, error.offset, error.cause()), (IeType::FAR_ID, 20, Cause::InvalidLength));
 }
 
 #[test]
 fn a_conditional_element_that_makes_no_sense_rejects_the_message() {
     // CP F-SEID without an address.
-    let Err(DecodeError::Ie { error, .. }) = Message::decode(&modification("00390009000000000000000001")) else { panic!("accepted") };
+    let Err(DecodeError::Ie { error, .. }) = Message::decode(&modification("00390009000000000000000001"))
+    else {
+        panic!("accepted")
+    };
     assert_eq!((error.ie_type, error.cause()), (IeType::F_SEID, Cause::MandatoryIeIncorrect));
 }
 
 #[test]
 fn an_optional_element_that_makes_no_sense_counts_as_absent() {
     // Session Report Response: cause 1; then a CP F-SEID, which is optional there, without an address.
-    let octets = hex::decode("213900 1e 0000000000000001 000002 00 0013000101 00390009 000000000000000001".replace(' ', "")).expect("hex");
+    let octets = hex::decode(
+        "213900 1e 0000000000000001 000002 00 0013000101 00390009 000000000000000001".replace(' ', ""),
+    )
+    .expect("hex");
     let (_, message) = Message::decode(&octets).expect("a message");
     let Message::SessionReportResponse(response) = &message else { panic!("{message:?}") };
     assert_eq!((response.cause, response.cp_f_seid), (Cause::RequestAccepted, None));
@@ -179,8 +201,12 @@ fn an_optional_element_that_makes_no_sense_counts_as_absent() {
 #[test]
 fn of_repeated_elements_the_first_counts() {
     let octets = hex::decode("2037000900000100 0013000101 0013000140".replace(' ', "")).expect("hex");
-    assert!(matches!(Message::decode(&octets), Err(DecodeError::LengthMismatch { .. })), "the length is checked first");
-    let octets = hex::decode("200a00170000 0100003c0005007f000001 0013000101 0013000140".replace(' ', "")).expect("hex");
+    assert!(
+        matches!(Message::decode(&octets), Err(DecodeError::LengthMismatch { .. })),
+        "the length is checked first"
+    );
+    let octets = hex::decode("200a00170000 0100003c0005007f000001 0013000101 0013000140".replace(' ', ""))
+        .expect("hex");
     let (_, message) = Message::decode(&octets).expect("a message");
     let Message::AssociationReleaseResponse(response) = message else { panic!("{message:?}") };
     assert_eq!(response.cause, Cause::RequestAccepted);
@@ -199,7 +225,10 @@ fn peek_agrees_with_decode() {
     for Vector { name, octets } in vectors() {
         let (header, message) = Message::decode(&octets).expect(name);
         let peek = peek(&octets).expect(name);
-        assert_eq!((peek.message_type, peek.seid, peek.sequence), (message.message_type(), header.seid, header.sequence));
+        assert_eq!(
+            (peek.message_type, peek.seid, peek.sequence),
+            (message.message_type(), header.seid, header.sequence)
+        );
     }
 }
 

@@ -57,7 +57,9 @@ impl PduSessionInformation {
         let (&[first, second], rest) = content.split_first_chunk::<2>()?;
         match first >> 4 {
             PDU_TYPE_DL => DlPduSessionInformation::decode(second, rest).map(PduSessionInformation::Downlink),
-            PDU_TYPE_UL => UlPduSessionInformation::decode(first, second, rest).map(PduSessionInformation::Uplink),
+            PDU_TYPE_UL => {
+                UlPduSessionInformation::decode(first, second, rest).map(PduSessionInformation::Uplink)
+            }
             _ => None,
         }
     }
@@ -85,7 +87,8 @@ impl DlPduSessionInformation {
         let container = ExtensionHeader::PDU_SESSION_CONTAINER;
         let rqi = if self.rqi { RQI } else { 0 };
         let second = rqi | self.qfi & QFI_MASK;
-        let with_ppi = |ppi: u8| [0, 0, 0, container, 2, PDU_TYPE_DL << 4, PPP | second, ppi << 5, 0, 0, 0, 0];
+        let with_ppi =
+            |ppi: u8| [0, 0, 0, container, 2, PDU_TYPE_DL << 4, PPP | second, ppi << 5, 0, 0, 0, 0];
         let without_ppi = [0, 0, 0, container, 1, PDU_TYPE_DL << 4, second, 0];
         match self.ppi {
             None => room.iter_mut().zip(without_ppi).for_each(|(place, octet)| *place = octet),

@@ -95,7 +95,8 @@ impl<'a> Packet<'a> {
     }
 
     fn decode_optional(&mut self, flags: u8, contents: &'a [u8]) -> Result<(), GtpuError> {
-        let (&[high, low, _n_pdu, next], rest) = contents.split_first_chunk::<4>().ok_or(GtpuError::Truncated)?;
+        let (&[high, low, _n_pdu, next], rest) =
+            contents.split_first_chunk::<4>().ok_or(GtpuError::Truncated)?;
         self.sequence = (flags & FLAG_SEQUENCE != 0).then(|| u16::from_be_bytes([high, low]));
         let first = if flags & FLAG_EXTENSION != 0 { next } else { 0 };
         let all = ExtensionHeaders { next: first, bytes: rest };
@@ -111,7 +112,8 @@ impl<'a> Packet<'a> {
 
     /// The PDU Session Container, if there is one that makes sense.
     pub fn pdu_session_information(&self) -> Option<PduSessionInformation> {
-        let container = |header: ExtensionHeader<'_>| header.header_type == ExtensionHeader::PDU_SESSION_CONTAINER;
+        let container =
+            |header: ExtensionHeader<'_>| header.header_type == ExtensionHeader::PDU_SESSION_CONTAINER;
         let header = self.extensions.flatten().find(|header| container(*header))?;
         PduSessionInformation::decode(header.content)
     }
@@ -188,7 +190,9 @@ impl<'a> Iterator for ExtensionHeaders<'a> {
         }
         let units = self.bytes.first().copied().unwrap_or(0);
         let split = self.bytes.split_at_checked(4 * usize::from(units));
-        let Some(([_units, content @ .., next], rest)) = split else { return Some(Err(GtpuError::ExtensionHeader)) };
+        let Some(([_units, content @ .., next], rest)) = split else {
+            return Some(Err(GtpuError::ExtensionHeader));
+        };
         self.next = *next;
         self.bytes = rest;
         Some(Ok(ExtensionHeader { header_type, content }))
@@ -223,11 +227,13 @@ impl GpduHeader {
         let payload_len = buffer.len().checked_sub(payload_start)?;
         let start = payload_start.checked_sub(self.encoded_len())?;
         let length = u16::try_from(payload_len + self.encoded_len() - MANDATORY_LEN).ok()?;
-        let (mandatory, rest) = buffer.get_mut(start..payload_start)?.split_first_chunk_mut::<MANDATORY_LEN>()?;
+        let (mandatory, rest) =
+            buffer.get_mut(start..payload_start)?.split_first_chunk_mut::<MANDATORY_LEN>()?;
         let flags = if self.pdu_session.is_some() { FLAG_EXTENSION } else { 0 };
         let [length_high, length_low] = length.to_be_bytes();
         let [a, b, c, d] = self.teid.to_be_bytes();
-        *mandatory = [VERSION_AND_TYPE | flags, GtpuMessageType::G_PDU.0, length_high, length_low, a, b, c, d];
+        *mandatory =
+            [VERSION_AND_TYPE | flags, GtpuMessageType::G_PDU.0, length_high, length_low, a, b, c, d];
         if let Some(information) = &self.pdu_session {
             information.write(rest);
         }

@@ -7,8 +7,11 @@ mod container;
 mod header;
 mod signalling;
 
-pub use container::{DlPduSessionInformation, PduSessionInformation, QosMonitoringTimes, UlPduSessionInformation};
+pub use container::{
+    DlPduSessionInformation, PduSessionInformation, QosMonitoringTimes, UlPduSessionInformation,
+};
 pub use header::{
-    Comprehension, ExtensionHeader, ExtensionHeaders, GTPU_PORT, GpduHeader, GtpuError, GtpuMessageType, Packet,
+    Comprehension, ExtensionHeader, ExtensionHeaders, GTPU_PORT, GpduHeader, GtpuError, GtpuMessageType,
+    Packet,
 };
 pub use signalling::{ErrorIndication, Signalling};

@@ -53,7 +53,9 @@ impl Signalling {
             GtpuMessageType::ECHO_REQUEST => Signalling::EchoRequest { sequence },
             GtpuMessageType::ECHO_RESPONSE => Signalling::EchoResponse { sequence },
             GtpuMessageType::END_MARKER => Signalling::EndMarker { teid: packet.teid },
-            GtpuMessageType::ERROR_INDICATION => Signalling::ErrorIndication(error_indication(packet.payload)?),
+            GtpuMessageType::ERROR_INDICATION => {
+                Signalling::ErrorIndication(error_indication(packet.payload)?)
+            }
             GtpuMessageType::SUPPORTED_EXTENSION_HEADERS_NOTIFICATION => {
                 let header_types = find(packet.payload, EXTENSION_HEADER_TYPE_LIST)?.to_vec();
                 Signalling::SupportedExtensionHeadersNotification { header_types }
@@ -78,7 +80,13 @@ impl Signalling {
                 let count = header_types.len().min(0xff);
                 let mut elements = vec![EXTENSION_HEADER_TYPE_LIST, count as u8];
                 elements.extend(header_types.iter().take(count));
-                put_packet(out, GtpuMessageType::SUPPORTED_EXTENSION_HEADERS_NOTIFICATION, 0, Some(0), &elements);
+                put_packet(
+                    out,
+                    GtpuMessageType::SUPPORTED_EXTENSION_HEADERS_NOTIFICATION,
+                    0,
+                    Some(0),
+                    &elements,
+                );
             }
             Signalling::EndMarker { teid } => put_packet(out, GtpuMessageType::END_MARKER, *teid, None, &[]),
         }

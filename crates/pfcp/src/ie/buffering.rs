@@ -36,9 +36,9 @@ pub struct DlBufferingSuggestedPacketCount(pub u16);
 
 impl Ie for DlBufferingSuggestedPacketCount {
     fn decode(value: &mut Reader<'_>) -> Result<Self, IeFault> {
-        match value.take_rest() {
-            &[count] => Ok(DlBufferingSuggestedPacketCount(count.into())),
-            &[high, low] => Ok(DlBufferingSuggestedPacketCount(u16::from_be_bytes([high, low]))),
+        match *value.take_rest() {
+            [count] => Ok(DlBufferingSuggestedPacketCount(count.into())),
+            [high, low] => Ok(DlBufferingSuggestedPacketCount(u16::from_be_bytes([high, low]))),
             _ => Err(IeFault::InvalidLength),
         }
     }
@@ -64,7 +64,10 @@ impl Ie for DownlinkDataServiceInformation {
     fn decode(value: &mut Reader<'_>) -> Result<Self, IeFault> {
         let octet = value.u8()?;
         let paging_policy_indication = value.when(bit(octet, 1), Reader::u8)?.map(|dscp| dscp & 0x3f);
-        Ok(DownlinkDataServiceInformation { paging_policy_indication, qfi: value.when(bit(octet, 2), Qfi::decode)? })
+        Ok(DownlinkDataServiceInformation {
+            paging_policy_indication,
+            qfi: value.when(bit(octet, 2), Qfi::decode)?,
+        })
     }
 
     fn encode(&self, out: &mut Vec<u8>) {

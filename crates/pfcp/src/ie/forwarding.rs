@@ -221,7 +221,12 @@ impl Ie for RedirectInformation {
         let has_other = !value.is_empty();
         let other_server = value.when(has_other, Reader::octets16)?.unwrap_or_default();
         let has_port = (5..=8).contains(&address_type.value());
-        Ok(RedirectInformation { address_type, server, other_server, port: value.when(has_port, Reader::u16)? })
+        Ok(RedirectInformation {
+            address_type,
+            server,
+            other_server,
+            port: value.when(has_port, Reader::u16)?,
+        })
     }
 
     fn encode(&self, out: &mut Vec<u8>) {

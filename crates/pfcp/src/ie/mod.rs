@@ -19,8 +19,8 @@ pub mod usage;
 
 pub use access::*;
 pub use address::{
-    AlternativeSmfIpAddress, Choice, EntityIpAddress, FSeid, FTeid, IpMulticastAddress, PacketEnd, RemoteGtpuPeer,
-    SourceIpAddress, UeIpAddress,
+    AlternativeSmfIpAddress, Choice, EntityIpAddress, FSeid, FTeid, IpMulticastAddress, PacketEnd,
+    RemoteGtpuPeer, SourceIpAddress, UeIpAddress,
 };
 pub use buffering::*;
 pub use cause::*;

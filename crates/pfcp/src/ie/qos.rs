@@ -197,8 +197,7 @@ impl Ie for PacketRateStatus {
     fn decode(value: &mut Reader<'_>) -> Result<Self, IeFault> {
         let octet = value.u8()?;
         let (uplink, downlink, additional) = (bit(octet, 1), bit(octet, 2), bit(octet, 3));
-        let remaining =
-            |value: &mut Reader<'_>| Ok((value.u16()?, value.when(additional, Reader::u16)?));
+        let remaining = |value: &mut Reader<'_>| Ok((value.u16()?, value.when(additional, Reader::u16)?));
         Ok(PacketRateStatus {
             uplink: value.when(uplink, remaining)?,
             downlink: value.when(downlink, remaining)?,
@@ -231,7 +230,10 @@ impl Ie for DlFlowLevelMarking {
     fn decode(value: &mut Reader<'_>) -> Result<Self, IeFault> {
         let octet = value.u8()?;
         let tos_traffic_class = value.when(bit(octet, 1), Reader::array)?;
-        Ok(DlFlowLevelMarking { tos_traffic_class, service_class_indicator: value.when(bit(octet, 2), Reader::array)? })
+        Ok(DlFlowLevelMarking {
+            tos_traffic_class,
+            service_class_indicator: value.when(bit(octet, 2), Reader::array)?,
+        })
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
