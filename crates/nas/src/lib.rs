@@ -1,1 +1,22 @@
-//! See the crate's README for its contract.
+//! NAS of 5GS (TS 24.501, Release 17): messages between UE and core, and their protection.
+//!
+//! - [`GmmMessage`] and [`GsmMessage`]: a struct a message with typed IEs; [`ie`] has their values.
+//! - [`NasError`]: what is wrong with a message, where, and the cause to answer.
+//!
+//! The tables of TS 24.501 clause 8 stand in `gmm/` and `gsm/`; the `table` module makes structs,
+//! decoders and encoders of them.
+
+pub mod cause;
+pub mod error;
+pub mod gmm;
+pub mod gsm;
+pub mod header;
+pub mod ie;
+mod table;
+mod wire;
+
+pub use cause::{GmmCause, GsmCause};
+pub use error::{Fault, NasError, Note, Noted};
+pub use gmm::GmmMessage;
+pub use gsm::{GsmBody, GsmMessage};
+pub use header::{Kind, SecurityHeaderType, peek, peek_epd};

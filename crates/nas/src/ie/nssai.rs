@@ -1,0 +1,188 @@
+//! Slices on N1: S-NSSAI and the NSSAIs made of it (TS 24.501 9.11.2.8, 9.11.3.37, 9.11.3.46).
+
+use crate::error::Malformed;
+use crate::wire::{Cursor, Ie, coded, sized};
+use pith_types::Snssai;
+use serde::{Deserialize, Serialize};
+
+/// A slice of the serving network, and the slice of the home network that it stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MappedSnssai {
+    /// In the serving PLMN.
+    pub snssai: Snssai,
+    /// In the home PLMN, where that is another one.
+    pub home: Option<Snssai>,
+}
+
+impl From<Snssai> for MappedSnssai {
+    fn from(snssai: Snssai) -> Self {
+        Self { snssai, home: None }
+    }
+}
+
+/// An SST and, if `with_sd`, an SD, of which 0xFFFFFF says that there is none (TS 23.003 28.4.2).
+fn snssai(cursor: &mut Cursor<'_>, with_sd: bool) -> Result<Snssai, Malformed> {
+    let sst = cursor.u8()?;
+    let sd = match with_sd {
+        true => Some(cursor.array()?).filter(|sd| *sd != [0xff; 3]),
+        false => None,
+    };
+    Ok(Snssai { sst, sd })
+}
+
+/// The length says which parts there are (TS 24.501 Table 9.11.2.8.1).
+impl Ie for MappedSnssai {
+    fn decode(value: &[u8]) -> Result<Self, Malformed> {
+        let (sd, home_sst, home_sd) = match value.len() {
+            1 => (false, false, false),
+            2 => (false, true, false),
+            4 => (true, false, false),
+            5 => (true, true, false),
+            8 => (true, true, true),
+            _ => return Err(Malformed("S-NSSAI of a length that is not defined")),
+        };
+        let mut cursor = Cursor(value);
+        let snssai_served = snssai(&mut cursor, sd)?;
+        let home = match home_sst {
+            true => Some(snssai(&mut cursor, home_sd)?),
+            false => None,
+        };
+        Ok(Self {
+            snssai: snssai_served,
+            home,
+        })
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        let home_sd = self.home.and_then(|home| home.sd);
+        out.push(self.snssai.sst);
+        match (self.snssai.sd, home_sd) {
+            (Some(sd), _) => out.extend(sd),
+            (None, Some(_)) => out.extend([0xff; 3]),
+            (None, None) => {}
+        }
+        if let Some(home) = self.home {
+            out.push(home.sst);
+            out.extend(home_sd.into_iter().flatten());
+        }
+    }
+}
+
+/// NSSAI (TS 24.501 9.11.3.37): requested, allowed, configured or pending slices.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Nssai(pub Vec<MappedSnssai>);
+
+impl Nssai {
+    /// Whether it has that slice of the serving network.
+    pub fn contains(&self, snssai: &Snssai) -> bool {
+        self.0.iter().any(|mapped| mapped.snssai == *snssai)
+    }
+
+    /// Its slices of the serving network.
+    pub fn iter(&self) -> impl Iterator<Item = Snssai> + '_ {
+        self.0.iter().map(|mapped| mapped.snssai)
+    }
+}
+
+impl FromIterator<Snssai> for Nssai {
+    fn from_iter<I: IntoIterator<Item = Snssai>>(slices: I) -> Self {
+        Self(slices.into_iter().map(MappedSnssai::from).collect())
+    }
+}
+
+impl Ie for Nssai {
+    fn decode(value: &[u8]) -> Result<Self, Malformed> {
+        Cursor(value)
+            .all(|cursor| MappedSnssai::decode(cursor.sized()?.0))
+            .map(Self)
+    }
+    fn encode(&self, out: &mut Vec<u8>) {
+        for snssai in &self.0 {
+            sized(out, |out| snssai.encode(out));
+        }
+    }
+}
+
+coded! {
+    /// Why a slice was rejected (TS 24.501 Table 9.11.3.46.1), half an octet.
+    SnssaiRejection {
+        /// Not available in the PLMN.
+        NotAvailableInPlmn = 0,
+        /// Not available in the registration area.
+        NotAvailableInRegistrationArea = 1,
+        /// Slice-specific authentication failed or was revoked.
+        NotAvailableAfterNssaa = 2,
+        /// Maximum number of UEs reached.
+        MaximumNumberOfUesReached = 3,
+    }
+}
+
+/// Rejected NSSAI (TS 24.501 9.11.3.46).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RejectedNssai(pub Vec<(Snssai, SnssaiRejection)>);
+
+impl Ie for RejectedNssai {
+    fn decode(value: &[u8]) -> Result<Self, Malformed> {
+        let rejected = Cursor(value).all(|cursor| {
+            let header = cursor.u8()?;
+            let with_sd = match header >> 4 {
+                1 => false,
+                4 => true,
+                _ => return Err(Malformed("rejected S-NSSAI has 1 or 4 octets")),
+            };
+            let snssai = snssai(cursor, with_sd)?;
+            Ok((snssai, SnssaiRejection::from_code(header & 0xf)))
+        })?;
+        Ok(Self(rejected))
+    }
+    fn encode(&self, out: &mut Vec<u8>) {
+        for (snssai, rejection) in &self.0 {
+            let length = if snssai.sd.is_some() { 4 } else { 1 };
+            out.extend([length << 4 | rejection.code() & 0xf, snssai.sst]);
+            out.extend(snssai.sd.into_iter().flatten());
+        }
+    }
+}
+
+coded! {
+    /// NSSAI inclusion mode (TS 24.501 Table 9.11.3.37A.1), half an octet.
+    NssaiInclusionMode {
+        /// Mode A.
+        A = 0,
+        /// Mode B.
+        B = 1,
+        /// Mode C.
+        C = 2,
+        /// Mode D.
+        D = 3,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_length_of_an_snssai_round_trips() {
+        for text in ["01", "0102", "010a0b0c", "010a0b0c02", "010a0b0c020d0e0f"] {
+            let octets = hex::decode(text).unwrap();
+            let mut out = Vec::new();
+            MappedSnssai::decode(&octets).unwrap().encode(&mut out);
+            assert_eq!(hex::encode(out), text);
+        }
+        assert!(MappedSnssai::decode(&[1, 2, 3]).is_err());
+        assert!(MappedSnssai::decode(&[]).is_err());
+    }
+
+    #[test]
+    fn a_home_slice_with_sd_needs_the_filler_where_the_serving_one_has_none() {
+        let mapped = MappedSnssai {
+            snssai: Snssai::of_sst(1),
+            home: "2-0d0e0f".parse().ok(),
+        };
+        let mut out = Vec::new();
+        mapped.encode(&mut out);
+        assert_eq!(hex::encode(&out), "01ffffff020d0e0f");
+        assert_eq!(MappedSnssai::decode(&out), Ok(mapped));
+    }
+}

@@ -1,0 +1,49 @@
+//! What UL and DL NAS TRANSPORT carry (TS 24.501 9.11.3.39, 9.11.3.40, 9.11.3.47).
+
+use crate::wire::coded;
+
+coded! {
+    /// Payload container type (TS 24.501 Table 9.11.3.40.1), half an octet.
+    PayloadContainerType {
+        /// N1 SM information: a 5GSM message.
+        N1SmInformation = 1,
+        /// SMS.
+        Sms = 2,
+        /// LTE positioning protocol.
+        LppMessage = 3,
+        /// Steering of roaming.
+        SorTransparentContainer = 4,
+        /// UE policy.
+        UePolicyContainer = 5,
+        /// UE parameters update.
+        UeParametersUpdate = 6,
+        /// Location services.
+        LocationServices = 7,
+        /// CIoT user data.
+        CiotUserData = 8,
+        /// Service-level authentication and authorization.
+        ServiceLevelAa = 9,
+        /// Event notification.
+        EventNotification = 10,
+        /// Several payloads in one.
+        Multiple = 15,
+    }
+}
+
+coded! {
+    /// Request type (TS 24.501 Table 9.11.3.47.1), half an octet.
+    RequestType {
+        /// A new PDU session.
+        InitialRequest = 1,
+        /// A PDU session that is moved here.
+        ExistingPduSession = 2,
+        /// A new emergency PDU session.
+        InitialEmergencyRequest = 3,
+        /// An emergency PDU session that is moved here.
+        ExistingEmergencyPduSession = 4,
+        /// A PDU session is changed.
+        ModificationRequest = 5,
+        /// A multi-access PDU session.
+        MaPduRequest = 6,
+    }
+}
