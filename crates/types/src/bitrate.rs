@@ -42,7 +42,7 @@ impl fmt::Display for BitRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (unit, size) = UNITS
             .into_iter()
-            .find(|(_, size)| self.0 >= *size && self.0 % size == 0)
+            .find(|(_, size)| self.0 >= *size && self.0.is_multiple_of(*size))
             .unwrap_or(("bps", 1));
         write!(f, "{} {unit}", self.0 / size)
     }

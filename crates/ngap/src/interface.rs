@@ -1,0 +1,177 @@
+//! Interface management: NG Setup, configuration updates, reset, error indication, overload
+//! (TS 38.413 8.7, 9.2.6).
+
+use crate::error::{Diagnostics, NgapError};
+use crate::macros::message;
+use crate::types::{Cause, GlobalRanNodeId, NgConnection, ResetScope, SupportedTa};
+use oxirush_ngap::ngap::{self as wire, NGAPPDU, PagingDRX, TimeToWait};
+use pith_types::{AmfUeNgapId, FiveGSTmsi, Guami, Plmn, RanUeNgapId, Snssai};
+
+message! {
+    /// NG SETUP REQUEST (TS 38.413 9.2.6.1).
+    NgSetupRequest = InitiatingMessage NGSetup NGSetupRequest {
+        /// Which node.
+        req global_ran_node_id: GlobalRanNodeId = GlobalRANNodeID,
+        /// Its name.
+        lax ran_node_name: String = RANNodeName,
+        /// Areas that it serves.
+        req supported_tas: Vec<SupportedTa> = SupportedTAList,
+        /// How often its UEs look for paging.
+        lax default_paging_drx: PagingDRX = DefaultPagingDRX,
+    }
+}
+
+message! {
+    /// NG SETUP RESPONSE (TS 38.413 9.2.6.2).
+    NgSetupResponse = SuccessfulOutcome NGSetup NGSetupResponse {
+        /// The AMF's name.
+        req amf_name: String = AMFName,
+        /// Its identities.
+        req served_guamis: Vec<Guami> = ServedGUAMIList,
+        /// Its share of new UEs, 0 to 255, relative to other AMFs of its set.
+        req relative_amf_capacity: u8 = RelativeAMFCapacity,
+        /// Networks that it serves, each with its slices.
+        req plmn_support: Vec<(Plmn, Vec<Snssai>)> = PLMNSupportList,
+        /// What was wrong with the request and could be overlooked.
+        lax diagnostics: Diagnostics = CriticalityDiagnostics,
+    }
+}
+
+message! {
+    /// NG SETUP FAILURE (TS 38.413 9.2.6.3).
+    NgSetupFailure = UnsuccessfulOutcome NGSetup NGSetupFailure {
+        /// Why.
+        req cause: Cause = Cause,
+        /// When the gNB may try again.
+        lax time_to_wait: TimeToWait = TimeToWait,
+        /// What was wrong with the request.
+        lax diagnostics: Diagnostics = CriticalityDiagnostics,
+    }
+}
+
+message! {
+    /// RAN CONFIGURATION UPDATE (TS 38.413 9.2.6.4).
+    RanConfigurationUpdate = InitiatingMessage RANConfigurationUpdate RANConfigurationUpdate {
+        /// The node's new name.
+        lax ran_node_name: String = RANNodeName,
+        /// The areas that it serves now.
+        opt supported_tas: Vec<SupportedTa> = SupportedTAList,
+        /// How often its UEs look for paging.
+        lax default_paging_drx: PagingDRX = DefaultPagingDRX,
+    }
+}
+
+message! {
+    /// RAN CONFIGURATION UPDATE ACKNOWLEDGE (TS 38.413 9.2.6.5).
+    RanConfigurationUpdateAcknowledge = SuccessfulOutcome RANConfigurationUpdate RANConfigurationUpdateAcknowledge {
+        /// What was wrong with the update and could be overlooked.
+        lax diagnostics: Diagnostics = CriticalityDiagnostics,
+    }
+}
+
+message! {
+    /// RAN CONFIGURATION UPDATE FAILURE (TS 38.413 9.2.6.6).
+    RanConfigurationUpdateFailure = UnsuccessfulOutcome RANConfigurationUpdate RANConfigurationUpdateFailure {
+        /// Why.
+        req cause: Cause = Cause,
+        /// When the gNB may try again.
+        lax time_to_wait: TimeToWait = TimeToWait,
+        /// What was wrong with the update.
+        lax diagnostics: Diagnostics = CriticalityDiagnostics,
+    }
+}
+
+message! {
+    /// AMF CONFIGURATION UPDATE (TS 38.413 9.2.6.7).
+    AmfConfigurationUpdate = InitiatingMessage AMFConfigurationUpdate AMFConfigurationUpdate {
+        /// The AMF's new name.
+        opt amf_name: String = AMFName,
+        /// Its identities now.
+        opt served_guamis: Vec<Guami> = ServedGUAMIList,
+        /// Its share of new UEs, 0 to 255.
+        lax relative_amf_capacity: u8 = RelativeAMFCapacity,
+        /// Networks that it serves now, each with its slices.
+        opt plmn_support: Vec<(Plmn, Vec<Snssai>)> = PLMNSupportList,
+    }
+}
+
+message! {
+    /// AMF CONFIGURATION UPDATE ACKNOWLEDGE (TS 38.413 9.2.6.8).
+    AmfConfigurationUpdateAcknowledge = SuccessfulOutcome AMFConfigurationUpdate AMFConfigurationUpdateAcknowledge {
+        /// What was wrong with the update and could be overlooked.
+        lax diagnostics: Diagnostics = CriticalityDiagnostics,
+    }
+}
+
+message! {
+    /// AMF CONFIGURATION UPDATE FAILURE (TS 38.413 9.2.6.9).
+    AmfConfigurationUpdateFailure = UnsuccessfulOutcome AMFConfigurationUpdate AMFConfigurationUpdateFailure {
+        /// Why.
+        req cause: Cause = Cause,
+        /// When the AMF may try again.
+        lax time_to_wait: TimeToWait = TimeToWait,
+        /// What was wrong with the update.
+        lax diagnostics: Diagnostics = CriticalityDiagnostics,
+    }
+}
+
+message! {
+    /// NG RESET (TS 38.413 9.2.6.11).
+    NgReset = InitiatingMessage NGReset NGReset {
+        /// Why.
+        req cause: Cause = Cause,
+        /// What.
+        req scope: ResetScope = ResetType,
+    }
+}
+
+message! {
+    /// NG RESET ACKNOWLEDGE (TS 38.413 9.2.6.12).
+    NgResetAcknowledge = SuccessfulOutcome NGReset NGResetAcknowledge {
+        /// The connections that a partial reset named, in its order.
+        lax connections: Vec<NgConnection> = UEAssociatedLogicalNGConnectionList,
+        /// What was wrong with the reset and could be overlooked.
+        lax diagnostics: Diagnostics = CriticalityDiagnostics,
+    }
+}
+
+message! {
+    /// ERROR INDICATION (TS 38.413 9.2.6.13). It carries a cause or diagnostics, or both.
+    ErrorIndication = InitiatingMessage ErrorIndication ErrorIndication {
+        /// The UE, as the AMF numbered it.
+        lax amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
+        /// The UE, as the gNB numbered it.
+        lax ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
+        /// Why.
+        lax cause: Cause = Cause,
+        /// What was wrong.
+        lax diagnostics: Diagnostics = CriticalityDiagnostics,
+        /// The UE, as it named itself.
+        lax s_tmsi: FiveGSTmsi = FiveG_S_TMSI,
+    }
+}
+
+message! {
+    /// OVERLOAD START (TS 38.413 9.2.6.14).
+    OverloadStart = InitiatingMessage OverloadStart OverloadStart {
+        /// Percentage of signalling to be left out, 1 to 99.
+        lax traffic_load_reduction: u8 = AMFTrafficLoadReductionIndication,
+    }
+}
+
+/// OVERLOAD STOP (TS 38.413 9.2.6.15): it has no IE that is needed here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OverloadStop;
+
+impl OverloadStop {
+    pub(crate) fn read(_pdu: &NGAPPDU<'_>) -> Result<Self, NgapError> {
+        Ok(Self)
+    }
+
+    /// The encoded PDU.
+    pub fn encode(&self) -> Vec<u8> {
+        let message = wire::OverloadStop::new(wire::ProtocolIEContainer(Vec::new()));
+        let pdu = NGAPPDU::of_message(&message, wire::Criticality::reject);
+        pdu.and_then(|pdu| pdu.encode()).unwrap_or_default()
+    }
+}

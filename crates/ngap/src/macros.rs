@@ -1,0 +1,87 @@
+//! How a message of the facade is declared: its IEs, once, for both directions.
+
+/// Declares a message: a struct with a field an IE, and how it is read and written.
+///
+/// `req` is an IE without which the message can't be handled; `opt` one that may be absent, but must be
+/// readable if it is there; `lax` one that counts as absent when it can't be read (criticality
+/// ignore, TS 38.413 10.3.4.2).
+macro_rules! message {
+    ($(#[$meta:meta])* $name:ident = $direction:ident $procedure:ident $wire:ident {
+        $($(#[$field_meta:meta])* $kind:ident $field:ident: $type:ty = $ie:ident,)*
+    }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct $name {
+            $($(#[$field_meta])* pub $field: crate::macros::field_type!($kind $type),)*
+        }
+
+        impl $name {
+            #[allow(unused_variables)]
+            pub(crate) fn read(pdu: &oxirush_ngap::ngap::NGAPPDU<'_>) -> Result<Self, crate::NgapError> {
+                let ies = || -> Result<_, oxirush_ngap::Error> {
+                    oxirush_ngap::extract_ngap_ies!(pdu, $wire,
+                        $($kind $field: Result<$type, crate::convert::Bad> = $ie(value) => crate::convert::Read::read(value),)*
+                    );
+                    Ok(($($field,)*))
+                };
+                let ($($field,)*) = ies().map_err(|error| crate::NgapError::of_ie(pdu, &error))?;
+                Ok(Self { $($field: crate::macros::unwrap_field!(pdu $kind $field),)* })
+            }
+
+            /// The encoded PDU.
+            ///
+            /// What the facade holds always encodes but for lists longer and numbers larger than the
+            /// protocol's; such a message comes out as no octets at all.
+            pub fn encode(&self) -> Vec<u8> {
+                self.build().and_then(|pdu| pdu.encode()).unwrap_or_default()
+            }
+
+            fn build(&self) -> Result<oxirush_ngap::ngap::NGAPPDU<'_>, oxirush_ngap::Error> {
+                #[allow(unused_mut)]
+                let mut ies = Vec::new();
+                $(crate::macros::write_field!(self ies $wire $ie $kind $field);)*
+                let message = oxirush_ngap::ngap::$wire::new(oxirush_ngap::ngap::ProtocolIEContainer(ies));
+                let criticality = <oxirush_ngap::ngap::$wire<'_> as oxirush_ngap::Message>::CRITICALITY;
+                oxirush_ngap::ngap::NGAPPDU::of_message(&message, criticality)
+            }
+        }
+    };
+}
+
+macro_rules! field_type {
+    (req $type:ty) => { $type };
+    ($kind:ident $type:ty) => { Option<$type> };
+}
+
+macro_rules! unwrap_field {
+    ($pdu:ident req $field:ident) => {
+        $field.map_err(|bad| crate::NgapError::semantic($pdu, bad.0))?
+    };
+    ($pdu:ident opt $field:ident) => {
+        $field.transpose().map_err(|bad| crate::NgapError::semantic($pdu, bad.0))?
+    };
+    ($pdu:ident lax $field:ident) => {
+        $field.and_then(Result::ok)
+    };
+}
+
+macro_rules! write_field {
+    ($self:ident $ies:ident $wire:ident $ie:ident req $field:ident) => {
+        $ies.push(crate::macros::write_ie!($wire $ie &$self.$field))
+    };
+    ($self:ident $ies:ident $wire:ident $ie:ident $kind:ident $field:ident) => {
+        if let Some(value) = &$self.$field {
+            $ies.push(crate::macros::write_ie!($wire $ie value))
+        }
+    };
+}
+
+macro_rules! write_ie {
+    ($wire:ident $ie:ident $value:expr) => {{
+        type Value<'a> = <oxirush_ngap::ie::$ie as oxirush_ngap::aper::protocol::Ie>::Value<'a>;
+        let value: Value<'_> = crate::convert::Write::write($value);
+        oxirush_ngap::build_ngap_ie!($wire, $ie(value))?
+    }};
+}
+
+pub(crate) use {field_type, message, unwrap_field, write_field, write_ie};

@@ -1,0 +1,133 @@
+//! Any NGAP PDU, decoded.
+
+use crate::error::{NgapError, is_tolerable};
+use crate::interface::*;
+use crate::nas_transport::*;
+use crate::paging::Paging;
+use crate::pdu_session::*;
+use crate::ue_context::*;
+use oxirush_ngap::Deviation;
+use oxirush_ngap::ngap::{Criticality, NGAPPDU, NgapPduKind};
+
+/// Which of the three kinds of PDU (TS 38.413 9.4.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// Begins a procedure.
+    Initiating,
+    /// Ends one well.
+    Successful,
+    /// Ends one that failed.
+    Unsuccessful,
+}
+
+/// A PDU of a procedure that has no struct here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Other {
+    /// The procedure.
+    pub procedure_code: u8,
+    /// Its part.
+    pub class: Class,
+    /// The sender wants it rejected, not overlooked, where it is not understood.
+    pub reject: bool,
+}
+
+macro_rules! messages {
+    ($($kind:ident => $name:ident,)*) => {
+        /// Any NGAP PDU.
+        #[derive(Debug, Clone, PartialEq)]
+        #[allow(clippy::large_enum_variant)]
+        pub enum Message {
+            $(#[allow(missing_docs)] $name($name),)*
+            /// A procedure that has no struct here.
+            Other(Other),
+        }
+
+        impl Message {
+            /// Decodes a PDU, or says what its sender has to be told.
+            pub fn decode(octets: &[u8]) -> Result<Self, NgapError> {
+                let pdu = NGAPPDU::decode_borrowed(octets).map_err(|error| NgapError::transfer_syntax(&error))?;
+                let kind = pdu.kind();
+                if let NgapPduKind::Other { .. } = kind {
+                    return Ok(Self::Other(other(&pdu)));
+                }
+                let deviations = pdu.check_structure().map_err(|error| NgapError::transfer_syntax(&error))?;
+                if !deviations.iter().all(is_tolerable) {
+                    return Err(NgapError::of_deviations(&pdu, &deviations));
+                }
+                match kind {
+                    $(NgapPduKind::$kind => $name::read(&pdu).map(Self::$name),)*
+                    _ => Ok(Self::Other(other(&pdu))),
+                }
+            }
+
+            /// The message's name, for logs and ladders.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$name(_) => stringify!($name),)*
+                    Self::Other(_) => "Other",
+                }
+            }
+        }
+
+        $(impl From<$name> for Message {
+            fn from(message: $name) -> Self {
+                Self::$name(message)
+            }
+        })*
+    };
+}
+
+messages! {
+    Initiating_NGSetup => NgSetupRequest,
+    Successful_NGSetup => NgSetupResponse,
+    Unsuccessful_NGSetup => NgSetupFailure,
+    Initiating_RANConfigurationUpdate => RanConfigurationUpdate,
+    Successful_RANConfigurationUpdate => RanConfigurationUpdateAcknowledge,
+    Unsuccessful_RANConfigurationUpdate => RanConfigurationUpdateFailure,
+    Initiating_AMFConfigurationUpdate => AmfConfigurationUpdate,
+    Successful_AMFConfigurationUpdate => AmfConfigurationUpdateAcknowledge,
+    Unsuccessful_AMFConfigurationUpdate => AmfConfigurationUpdateFailure,
+    Initiating_NGReset => NgReset,
+    Successful_NGReset => NgResetAcknowledge,
+    Initiating_ErrorIndication => ErrorIndication,
+    Initiating_OverloadStart => OverloadStart,
+    Initiating_OverloadStop => OverloadStop,
+    Initiating_InitialUEMessage => InitialUeMessage,
+    Initiating_DownlinkNASTransport => DownlinkNasTransport,
+    Initiating_UplinkNASTransport => UplinkNasTransport,
+    Initiating_NASNonDeliveryIndication => NasNonDeliveryIndication,
+    Initiating_InitialContextSetup => InitialContextSetupRequest,
+    Successful_InitialContextSetup => InitialContextSetupResponse,
+    Unsuccessful_InitialContextSetup => InitialContextSetupFailure,
+    Initiating_UEContextReleaseRequest => UeContextReleaseRequest,
+    Initiating_UEContextRelease => UeContextReleaseCommand,
+    Successful_UEContextRelease => UeContextReleaseComplete,
+    Initiating_UEContextModification => UeContextModificationRequest,
+    Successful_UEContextModification => UeContextModificationResponse,
+    Unsuccessful_UEContextModification => UeContextModificationFailure,
+    Initiating_UERadioCapabilityInfoIndication => UeRadioCapabilityInfoIndication,
+    Initiating_PDUSessionResourceSetup => PduSessionResourceSetupRequest,
+    Successful_PDUSessionResourceSetup => PduSessionResourceSetupResponse,
+    Initiating_PDUSessionResourceRelease => PduSessionResourceReleaseCommand,
+    Successful_PDUSessionResourceRelease => PduSessionResourceReleaseResponse,
+    Initiating_PDUSessionResourceModify => PduSessionResourceModifyRequest,
+    Successful_PDUSessionResourceModify => PduSessionResourceModifyResponse,
+    Initiating_PDUSessionResourceNotify => PduSessionResourceNotify,
+    Initiating_Paging => Paging,
+}
+
+fn other(pdu: &NGAPPDU<'_>) -> Other {
+    let class = match pdu {
+        NGAPPDU::initiatingMessage(_) => Class::Initiating,
+        NGAPPDU::successfulOutcome(_) => Class::Successful,
+        _ => Class::Unsuccessful,
+    };
+    Other { procedure_code: pdu.procedure_code(), class, reject: pdu.criticality() == Criticality::reject }
+}
+
+/// The diagnostics of a procedure that the receiver does not know (TS 38.413 10.3.4.1).
+pub fn unknown_procedure(octets: &[u8]) -> Option<NgapError> {
+    let pdu = NGAPPDU::decode_borrowed(octets).ok()?;
+    let deviations: Vec<Deviation> = pdu.check_structure().unwrap_or_default();
+    Some(NgapError::of_deviations(&pdu, &deviations))
+}

@@ -1,0 +1,111 @@
+//! PDU session resources in the gNB (TS 38.413 8.2, 9.2.1). Their transfers are the SMF's:
+//! [`crate::transfer`].
+
+use crate::error::Diagnostics;
+use crate::macros::message;
+use crate::types::{ModifyItem, SessionTransfer, SetupItem, UserLocation};
+use pith_types::{Ambr, AmfUeNgapId, RanUeNgapId};
+
+message! {
+    /// PDU SESSION RESOURCE SETUP REQUEST (TS 38.413 9.2.1.1).
+    PduSessionResourceSetupRequest = InitiatingMessage PDUSessionResourceSetup PDUSessionResourceSetupRequest {
+        /// The UE, as the AMF numbered it.
+        req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
+        /// The UE, as the gNB numbered it.
+        req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
+        /// For the UE, where no session carries it.
+        opt nas_pdu: Vec<u8> = NAS_PDU,
+        /// Sessions to set up.
+        req sessions: Vec<SetupItem> = PDUSessionResourceSetupListSUReq,
+        /// UE-AMBR.
+        lax ue_ambr: Ambr = UEAggregateMaximumBitRate,
+    }
+}
+
+message! {
+    /// PDU SESSION RESOURCE SETUP RESPONSE (TS 38.413 9.2.1.2).
+    PduSessionResourceSetupResponse = SuccessfulOutcome PDUSessionResourceSetup PDUSessionResourceSetupResponse {
+        /// The UE, as the AMF numbered it.
+        req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
+        /// The UE, as the gNB numbered it.
+        req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
+        /// Sessions that were set up: PDU Session Resource Setup Response Transfers.
+        lax setup: Vec<SessionTransfer> = PDUSessionResourceSetupListSURes,
+        /// Sessions that were not: PDU Session Resource Setup Unsuccessful Transfers.
+        lax failed: Vec<SessionTransfer> = PDUSessionResourceFailedToSetupListSURes,
+        /// What was wrong with the request and could be overlooked.
+        lax diagnostics: Diagnostics = CriticalityDiagnostics,
+    }
+}
+
+message! {
+    /// PDU SESSION RESOURCE RELEASE COMMAND (TS 38.413 9.2.1.3).
+    PduSessionResourceReleaseCommand = InitiatingMessage PDUSessionResourceRelease PDUSessionResourceReleaseCommand {
+        /// The UE, as the AMF numbered it.
+        req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
+        /// The UE, as the gNB numbered it.
+        req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
+        /// For the UE.
+        lax nas_pdu: Vec<u8> = NAS_PDU,
+        /// Sessions to release: PDU Session Resource Release Command Transfers.
+        req sessions: Vec<SessionTransfer> = PDUSessionResourceToReleaseListRelCmd,
+    }
+}
+
+message! {
+    /// PDU SESSION RESOURCE RELEASE RESPONSE (TS 38.413 9.2.1.4).
+    PduSessionResourceReleaseResponse = SuccessfulOutcome PDUSessionResourceRelease PDUSessionResourceReleaseResponse {
+        /// The UE, as the AMF numbered it.
+        req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
+        /// The UE, as the gNB numbered it.
+        req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
+        /// Sessions that were released: PDU Session Resource Release Response Transfers.
+        lax released: Vec<SessionTransfer> = PDUSessionResourceReleasedListRelRes,
+        /// Where the UE is.
+        lax location: UserLocation = UserLocationInformation,
+        /// What was wrong with the command and could be overlooked.
+        lax diagnostics: Diagnostics = CriticalityDiagnostics,
+    }
+}
+
+message! {
+    /// PDU SESSION RESOURCE MODIFY REQUEST (TS 38.413 9.2.1.5).
+    PduSessionResourceModifyRequest = InitiatingMessage PDUSessionResourceModify PDUSessionResourceModifyRequest {
+        /// The UE, as the AMF numbered it.
+        req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
+        /// The UE, as the gNB numbered it.
+        req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
+        /// Sessions to modify.
+        req sessions: Vec<ModifyItem> = PDUSessionResourceModifyListModReq,
+    }
+}
+
+message! {
+    /// PDU SESSION RESOURCE MODIFY RESPONSE (TS 38.413 9.2.1.6).
+    PduSessionResourceModifyResponse = SuccessfulOutcome PDUSessionResourceModify PDUSessionResourceModifyResponse {
+        /// The UE, as the AMF numbered it.
+        req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
+        /// The UE, as the gNB numbered it.
+        req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
+        /// Sessions that were modified: PDU Session Resource Modify Response Transfers.
+        lax modified: Vec<SessionTransfer> = PDUSessionResourceModifyListModRes,
+        /// Sessions that were not: PDU Session Resource Modify Unsuccessful Transfers.
+        lax failed: Vec<SessionTransfer> = PDUSessionResourceFailedToModifyListModRes,
+        /// What was wrong with the request and could be overlooked.
+        lax diagnostics: Diagnostics = CriticalityDiagnostics,
+    }
+}
+
+message! {
+    /// PDU SESSION RESOURCE NOTIFY (TS 38.413 9.2.1.7).
+    PduSessionResourceNotify = InitiatingMessage PDUSessionResourceNotify PDUSessionResourceNotify {
+        /// The UE, as the AMF numbered it.
+        req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
+        /// The UE, as the gNB numbered it.
+        req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
+        /// Sessions whose QoS is, or is no longer, fulfilled: PDU Session Resource Notify Transfers.
+        opt notified: Vec<SessionTransfer> = PDUSessionResourceNotifyList,
+        /// Sessions that the gNB released: PDU Session Resource Notify Released Transfers.
+        lax released: Vec<SessionTransfer> = PDUSessionResourceReleasedListNot,
+    }
+}

@@ -1,0 +1,140 @@
+//! What a hostile or newer gNB sends: the answers of TS 38.413 clause 10, never a panic.
+
+use pith_ngap::*;
+use pith_types::{AmfUeNgapId, FiveGTmsi, RanUeNgapId};
+
+/// UE CONTEXT RELEASE REQUEST, captured: AMF-UE-NGAP-ID 42, RAN-UE-NGAP-ID 7, user inactivity.
+const RELEASE_REQUEST: &str = "002a4015000003000a0002002a005500020007000f40020500";
+
+fn octets(hex: &str) -> Vec<u8> {
+    hex::decode(hex).unwrap()
+}
+
+#[test]
+fn a_captured_release_request_is_read() {
+    let Ok(Message::UeContextReleaseRequest(request)) = Message::decode(&octets(RELEASE_REQUEST)) else {
+        panic!()
+    };
+    assert_eq!(request.amf_ue_ngap_id, AmfUeNgapId::from_wire(42).unwrap());
+    assert_eq!(request.ran_ue_ngap_id, RanUeNgapId(7));
+    assert_eq!(request.cause, Some(Cause::RadioNetwork(CauseRadioNetwork::user_inactivity)));
+    assert_eq!(hex::encode(request.encode()), RELEASE_REQUEST);
+}
+
+#[test]
+fn a_cause_that_is_not_understood_counts_as_absent() {
+    let spoiled = octets("002a4015000003000a0002002a005500020007000f4002e500");
+    let Ok(Message::UeContextReleaseRequest(request)) = Message::decode(&spoiled) else { panic!() };
+    assert_eq!(request.cause, None);
+}
+
+#[test]
+fn a_missing_mandatory_ie_is_an_abstract_syntax_error() {
+    // The RAN-UE-NGAP-ID is left out.
+    let error = Message::decode(&octets("002a400f000002000a0002002a000f40020500")).unwrap_err();
+    assert_eq!(error.cause(), Cause::Protocol(CauseProtocol::abstract_syntax_error_reject));
+    assert!(error.to_string().contains("RAN-UE-NGAP-ID"), "{error}");
+    let indication = ErrorIndication {
+        amf_ue_ngap_id: None,
+        ran_ue_ngap_id: None,
+        cause: Some(error.cause()),
+        diagnostics: error.diagnostics(),
+        s_tmsi: None,
+    };
+    assert!(matches!(Message::decode(&indication.encode()), Ok(Message::ErrorIndication(_))));
+}
+
+#[test]
+fn a_repeated_ie_is_a_falsely_constructed_message_and_a_peek_keeps_the_first() {
+    let twice = octets("002a401b000004000a0002002a000a0002002b005500020007000f40020500");
+    let error = Message::decode(&twice).unwrap_err();
+    assert_eq!(
+        error.cause(),
+        Cause::Protocol(CauseProtocol::abstract_syntax_error_falsely_constructed_message)
+    );
+    assert_eq!(peek(&twice).unwrap().amf_ue_ngap_id, AmfUeNgapId::from_wire(42));
+}
+
+#[test]
+fn an_unknown_ie_is_overlooked_if_it_may_be() {
+    let ignore = octets("002a401a000004000a0002002a005500020007000f40020500fffe400100");
+    assert!(Message::decode(&ignore).is_ok());
+    let reject = octets("002a401a000004000a0002002a005500020007000f40020500fffe000100");
+    assert!(Message::decode(&reject).is_err());
+}
+
+#[test]
+fn a_peek_sees_what_decoding_sees() {
+    let release = peek(&octets(RELEASE_REQUEST)).unwrap();
+    assert_eq!((release.class, release.procedure_code), (Class::Initiating, 42));
+    assert_eq!(
+        (release.amf_ue_ngap_id, release.ran_ue_ngap_id),
+        (AmfUeNgapId::from_wire(42), Some(RanUeNgapId(7)))
+    );
+    for id in [0, 1, 255, 256, 65_536, 0xff_ffff_ffff] {
+        let amf = AmfUeNgapId::from_wire(id).unwrap();
+        for ran in [0, 255, 256, 65_536, u32::MAX] {
+            let ids = UeNgapIds::Pair(amf, RanUeNgapId(ran));
+            let cause = Cause::Nas(CauseNas::normal_release);
+            let seen = peek(&UeContextReleaseCommand { ids, cause }.encode()).unwrap();
+            assert_eq!((seen.amf_ue_ngap_id, seen.ran_ue_ngap_id), (Some(amf), Some(RanUeNgapId(ran))));
+            let ids = UeNgapIds::Amf(amf);
+            assert_eq!(
+                peek(&UeContextReleaseCommand { ids, cause }.encode()).unwrap().amf_ue_ngap_id,
+                Some(amf)
+            );
+            let uplink = UplinkNasTransport {
+                amf_ue_ngap_id: amf,
+                ran_ue_ngap_id: RanUeNgapId(ran),
+                nas_pdu: vec![0; 200],
+                location: None,
+            };
+            let seen = peek(&uplink.encode()).unwrap();
+            assert_eq!((seen.amf_ue_ngap_id, seen.ran_ue_ngap_id), (Some(amf), Some(RanUeNgapId(ran))));
+        }
+    }
+}
+
+#[test]
+fn a_peek_sees_the_s_tmsi_of_an_initial_ue_message() {
+    let s_tmsi = pith_types::FiveGSTmsi { amf_set: 0x3a5, amf_pointer: 0x2a, tmsi: FiveGTmsi(0x8123_4567) };
+    let tai = pith_types::Tai { plmn_id: "999/70".parse().unwrap(), tac: pith_types::Tac::new(1) };
+    let location = UserLocation { cell_plmn: tai.plmn_id, cell: pith_types::NrCellIdentity::new(1), tai };
+    let initial = InitialUeMessage {
+        ran_ue_ngap_id: RanUeNgapId(3),
+        nas_pdu: vec![0x7e, 0, 0x4c],
+        location,
+        establishment_cause: Some(RrcEstablishmentCause::mo_Data),
+        s_tmsi: Some(s_tmsi),
+        ue_context_request: None,
+        allowed_nssai: None,
+    };
+    let seen = peek(&initial.encode()).unwrap();
+    assert_eq!(
+        (seen.s_tmsi, seen.ran_ue_ngap_id, seen.amf_ue_ngap_id),
+        (Some(s_tmsi), Some(RanUeNgapId(3)), None)
+    );
+}
+
+#[test]
+fn spoiled_octets_never_panic() {
+    let good = octets(RELEASE_REQUEST);
+    let mut state = 0x1234_5678_u32;
+    let mut random = || {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        state as usize
+    };
+    for _ in 0..50_000 {
+        let mut spoiled = good.clone();
+        for _ in 0..random() % 4 + 1 {
+            let at = random() % spoiled.len();
+            spoiled[at] = random() as u8;
+        }
+        spoiled.truncate(random() % (spoiled.len() + 1) + 1);
+        let _ = (Message::decode(&spoiled), peek(&spoiled), unknown_procedure(&spoiled));
+        let _ = transfer::SetupRequestTransfer::decode(&spoiled);
+        let _ = transfer::SetupResponseTransfer::decode(&spoiled);
+    }
+}
