@@ -70,8 +70,7 @@ impl NasError {
 
     /// The cause that a 5GSM STATUS names, or a reject; `None` where the message is ignored.
     pub fn gsm_cause(&self) -> Option<GsmCause> {
-        self.gmm_cause()
-            .map(|cause| GsmCause::from_code(cause.code()))
+        self.gmm_cause().map(|cause| GsmCause::from_code(cause.code()))
     }
 }
 

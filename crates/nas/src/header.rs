@@ -84,17 +84,13 @@ pub fn peek_epd(octets: &[u8]) -> Option<u8> {
 /// What kind of message it is; `None` if it is too short to say or of another protocol.
 pub fn peek(octets: &[u8]) -> Option<Kind> {
     match *octets {
-        [EPD_5GSM, pdu_session_id, pti, message_type, ..] => Some(Kind::Gsm {
-            pdu_session_id,
-            pti,
-            message_type,
-        }),
-        [EPD_5GMM, security, third, ref rest @ ..] => {
-            match SecurityHeaderType::from_octet(security) {
-                SecurityHeaderType::Plain => Some(Kind::PlainGmm(third)),
-                protected => rest.get(3).map(|&sqn| Kind::Protected(protected, sqn)),
-            }
+        [EPD_5GSM, pdu_session_id, pti, message_type, ..] => {
+            Some(Kind::Gsm { pdu_session_id, pti, message_type })
         }
+        [EPD_5GMM, security, third, ref rest @ ..] => match SecurityHeaderType::from_octet(security) {
+            SecurityHeaderType::Plain => Some(Kind::PlainGmm(third)),
+            protected => rest.get(3).map(|&sqn| Kind::Protected(protected, sqn)),
+        },
         _ => None,
     }
 }
@@ -108,10 +104,7 @@ mod tests {
         assert_eq!(peek(&[0x7e, 0, 0x41]), Some(Kind::PlainGmm(0x41)));
         assert_eq!(
             peek(&[0x7e, 4, 1, 2, 3, 4, 9, 0x7e]),
-            Some(Kind::Protected(
-                SecurityHeaderType::IntegrityProtectedAndCipheredWithNewContext,
-                9
-            ))
+            Some(Kind::Protected(SecurityHeaderType::IntegrityProtectedAndCipheredWithNewContext, 9))
         );
         assert_eq!(peek(&[0x7e, 1, 1, 2, 3, 4]), None);
         assert_eq!(peek(&[0x07, 0x41, 0]), None);

@@ -2,6 +2,7 @@
 //!
 //! - [`GmmMessage`] and [`GsmMessage`]: a struct a message with typed IEs; [`ie`] has their values.
 //! - [`NasError`]: what is wrong with a message, where, and the cause to answer.
+//! - [`NasSecurity`]: the security envelope, with the NAS COUNTs.
 //!
 //! The tables of TS 24.501 clause 8 stand in `gmm/` and `gsm/`; the `table` module makes structs,
 //! decoders and encoders of them.
@@ -12,6 +13,7 @@ pub mod gmm;
 pub mod gsm;
 pub mod header;
 pub mod ie;
+pub mod security;
 mod table;
 mod wire;
 
@@ -20,3 +22,4 @@ pub use error::{Fault, NasError, Note, Noted};
 pub use gmm::GmmMessage;
 pub use gsm::{GsmBody, GsmMessage};
 pub use header::{Kind, SecurityHeaderType, peek, peek_epd};
+pub use security::{NasCount, NasSecurity, Role, SecurityError, Unprotected};

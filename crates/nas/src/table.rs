@@ -59,12 +59,7 @@ pub(crate) struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Starts behind a header of `at` octets.
     pub fn new(message: &'a [u8], at: usize, notes: &'a mut Vec<Note>) -> Self {
-        Self {
-            message,
-            at,
-            furthest: 0,
-            notes,
-        }
+        Self { message, at, furthest: 0, notes }
     }
 
     fn rest(&self) -> &'a [u8] {
@@ -92,11 +87,7 @@ impl<'a> Reader<'a> {
     /// The IEI that follows, as the tables write it: `0xB0` for `B-`. `None` at the end.
     pub fn next_iei(&self) -> Option<u8> {
         let first = *self.rest().first()?;
-        Some(if first & 0x80 != 0 {
-            first & 0xf0
-        } else {
-            first
-        })
+        Some(if first & 0x80 != 0 { first & 0xf0 } else { first })
     }
 
     /// Reads an optional IE that stands at `place` in the table into its slot (7.6.2, 7.6.3, 7.7.1).
@@ -105,14 +96,11 @@ impl<'a> Reader<'a> {
         let spare_half = [rest.first().map_or(0, |octet| octet & 0xf)];
         let found = match format {
             Optional::Tv1 => Ok((&spare_half[..], 1)),
-            Optional::Tv(length) => rest
-                .get(1..length)
-                .map(|value| (value, length))
-                .ok_or(Malformed("ends too early")),
-            Optional::Tlv(min, _) => {
-                sized_value(rest.get(1..).unwrap_or_default(), 1, min.saturating_sub(1))
-                    .map(|(value, length)| (value, length + 1))
+            Optional::Tv(length) => {
+                rest.get(1..length).map(|value| (value, length)).ok_or(Malformed("ends too early"))
             }
+            Optional::Tlv(min, _) => sized_value(rest.get(1..).unwrap_or_default(), 1, min.saturating_sub(1))
+                .map(|(value, length)| (value, length + 1)),
             Optional::TlvE(min, _) => {
                 sized_value(rest.get(1..).unwrap_or_default(), 2, min.saturating_sub(1))
                     .map(|(value, length)| (value, length + 1))
@@ -141,9 +129,7 @@ impl<'a> Reader<'a> {
             Optional::Tv1 => Some(1),
             Optional::Tv(length) => Some(length),
             Optional::Tlv(..) => octet(1).map(|length| length + 2),
-            Optional::TlvE(..) => octet(1)
-                .zip(octet(2))
-                .map(|(high, low)| (high << 8 | low) + 3),
+            Optional::TlvE(..) => octet(1).zip(octet(2)).map(|(high, low)| (high << 8 | low) + 3),
         };
         found.or(claimed).unwrap_or(rest.len()).min(rest.len())
     }
@@ -170,11 +156,7 @@ impl<'a> Reader<'a> {
 
     fn note(&mut self, what: Noted) {
         let iei = self.next_iei().unwrap_or_default();
-        self.notes.push(Note {
-            offset: self.at,
-            iei,
-            what,
-        });
+        self.notes.push(Note { offset: self.at, iei, what });
     }
 }
 
@@ -186,15 +168,9 @@ impl From<Malformed> for Fault {
 
 /// The value behind a length of `size` octets, and the octets of both; `min` in all.
 fn sized_value(octets: &[u8], size: usize, min: usize) -> Result<(&[u8], usize), Malformed> {
-    let (length, rest) = octets
-        .split_at_checked(size)
-        .ok_or(Malformed("ends in its length"))?;
-    let length = length
-        .iter()
-        .fold(0, |sum, octet| sum << 8 | usize::from(*octet));
-    let value = rest
-        .get(..length)
-        .ok_or(Malformed("longer than the message"))?;
+    let (length, rest) = octets.split_at_checked(size).ok_or(Malformed("ends in its length"))?;
+    let length = length.iter().fold(0, |sum, octet| sum << 8 | usize::from(*octet));
+    let value = rest.get(..length).ok_or(Malformed("longer than the message"))?;
     if size + length < min {
         return Err(Malformed("shorter than the IE can be"));
     }

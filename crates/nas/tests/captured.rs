@@ -14,10 +14,7 @@ fn captured() -> Vec<Captured> {
         .filter(|line| !line.starts_with('#'))
         .map(|line| {
             let fields: Vec<_> = line.split('\t').collect();
-            Captured {
-                name: fields[2],
-                plain: hex::decode(fields[8]).unwrap(),
-            }
+            Captured { name: fields[2], plain: hex::decode(fields[8]).unwrap() }
         })
         .collect()
 }

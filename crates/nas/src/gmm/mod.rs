@@ -3,6 +3,7 @@
 mod authentication;
 mod configuration_update;
 mod deregistration;
+mod initial;
 mod registration;
 mod security_mode;
 mod service;
@@ -115,11 +116,7 @@ impl GmmMessage {
             return Err(error(octets.len(), "header", Fault::TooShort));
         };
         if epd != EPD_5GMM {
-            return Err(error(
-                0,
-                "protocol discriminator",
-                Fault::OtherProtocol(epd),
-            ));
+            return Err(error(0, "protocol discriminator", Fault::OtherProtocol(epd)));
         }
         if SecurityHeaderType::from_octet(security) != SecurityHeaderType::Plain {
             return Err(error(1, "security header type", Fault::Protected));

@@ -98,11 +98,7 @@ gsm_messages! {
 impl GsmMessage {
     /// A message of that session and transaction.
     pub fn new(pdu_session_id: u8, pti: u8, body: impl Into<GsmBody>) -> Self {
-        Self {
-            pdu_session_id,
-            pti,
-            body: body.into(),
-        }
+        Self { pdu_session_id, pti, body: body.into() }
     }
 
     /// Reads a message; what was wrong with optional IEs is dropped.
@@ -127,11 +123,7 @@ impl GsmMessage {
             return error(2, "procedure transaction identity", Fault::ReservedPti);
         }
         let body = GsmBody::read(message_type, &mut Reader::new(octets, HEADER, notes))?;
-        Ok(Self {
-            pdu_session_id,
-            pti,
-            body,
-        })
+        Ok(Self { pdu_session_id, pti, body })
     }
 
     /// Writes the message.

@@ -17,10 +17,7 @@ impl Ie for Tai {
 }
 
 fn tai(cursor: &mut Cursor<'_>) -> Result<Tai, Malformed> {
-    Ok(Tai {
-        plmn_id: plmn(cursor)?,
-        tac: Tac::from(cursor.array()?),
-    })
+    Ok(Tai { plmn_id: plmn(cursor)?, tac: Tac::from(cursor.array()?) })
 }
 
 /// A part of a TAI list or of a service area list, 1 to 16 areas.
@@ -59,20 +56,15 @@ impl PartialTaiList {
                 plmn: plmn(cursor)?,
                 tacs: repeat(count, || cursor.array().map(Tac::from))?,
             }),
-            1 => Ok(Self::Consecutive {
-                plmn: plmn(cursor)?,
-                first: Tac::from(cursor.array()?),
-                count,
-            }),
+            1 => Ok(Self::Consecutive { plmn: plmn(cursor)?, first: Tac::from(cursor.array()?), count }),
             2 => repeat(count, || tai(cursor)).map(Self::SeveralPlmns),
             _ => plmn(cursor).map(Self::WholePlmn),
         }
     }
 
     fn encode(&self, high_bit: u8, out: &mut Vec<u8>) {
-        let header = |kind: u8, count: usize| {
-            high_bit << 7 | kind << 5 | count.clamp(1, 16).saturating_sub(1) as u8
-        };
+        let header =
+            |kind: u8, count: usize| high_bit << 7 | kind << 5 | count.clamp(1, 16).saturating_sub(1) as u8;
         match self {
             Self::NonConsecutive { plmn, tacs } => {
                 out.push(header(0, tacs.len()));
@@ -109,10 +101,7 @@ impl PartialTaiList {
     }
 }
 
-fn repeat<T>(
-    count: u8,
-    mut item: impl FnMut() -> Result<T, Malformed>,
-) -> Result<Vec<T>, Malformed> {
+fn repeat<T>(count: u8, mut item: impl FnMut() -> Result<T, Malformed>) -> Result<Vec<T>, Malformed> {
     (0..count).map(|_| item()).collect()
 }
 
@@ -129,8 +118,7 @@ impl TaiList {
         };
         let plmn = first.plmn_id;
         let tacs = || tais.iter().map(|tai| tai.tac);
-        let rising =
-            |(at, tac): (usize, Tac)| tac.value() as usize == first.tac.value() as usize + at;
+        let rising = |(at, tac): (usize, Tac)| tac.value() as usize == first.tac.value() as usize + at;
         let part = if tais.iter().any(|tai| tai.plmn_id != plmn) {
             PartialTaiList::SeveralPlmns(tais.to_vec())
         } else if tais.len() > 1 && tacs().enumerate().all(rising) {
@@ -156,10 +144,7 @@ impl Ie for TaiList {
             let header = cursor.u8()?;
             PartialTaiList::decode(header, cursor)
         })?;
-        match parts
-            .iter()
-            .any(|part| matches!(part, PartialTaiList::WholePlmn(_)))
-        {
+        match parts.iter().any(|part| matches!(part, PartialTaiList::WholePlmn(_))) {
             true => Err(Malformed("a type of list that is not defined")),
             false => Ok(Self(parts)),
         }
@@ -186,10 +171,7 @@ impl Ie for ServiceAreaList {
     fn decode(value: &[u8]) -> Result<Self, Malformed> {
         let parts = Cursor(value).all(|cursor| {
             let header = cursor.u8()?;
-            Ok(ServiceArea {
-                allowed: header & 0x80 == 0,
-                areas: PartialTaiList::decode(header, cursor)?,
-            })
+            Ok(ServiceArea { allowed: header & 0x80 == 0, areas: PartialTaiList::decode(header, cursor)? })
         })?;
         Ok(Self(parts))
     }
@@ -222,9 +204,7 @@ pub struct LadnIndication(pub Vec<Dnn>);
 
 impl Ie for LadnIndication {
     fn decode(value: &[u8]) -> Result<Self, Malformed> {
-        Cursor(value)
-            .all(|cursor| Dnn::decode(cursor.sized()?.0))
-            .map(Self)
+        Cursor(value).all(|cursor| Dnn::decode(cursor.sized()?.0)).map(Self)
     }
     fn encode(&self, out: &mut Vec<u8>) {
         for dnn in &self.0 {
@@ -280,10 +260,7 @@ mod tests {
     use super::*;
 
     fn area(plmn: &str, tac: u32) -> Tai {
-        Tai {
-            plmn_id: plmn.parse().unwrap(),
-            tac: Tac::new(tac),
-        }
+        Tai { plmn_id: plmn.parse().unwrap(), tac: Tac::new(tac) }
     }
 
     #[test]
@@ -294,18 +271,9 @@ mod tests {
             hex::encode(out)
         };
         assert_eq!(octets(&[area("999/70", 1)]), "0099f907000001");
-        assert_eq!(
-            octets(&[area("999/70", 1), area("999/70", 2)]),
-            "2199f907000001"
-        );
-        assert_eq!(
-            octets(&[area("999/70", 1), area("999/70", 3)]),
-            "0199f907000001000003"
-        );
-        assert_eq!(
-            octets(&[area("999/70", 1), area("208/93", 1)]),
-            "4199f90700000102f839000001"
-        );
+        assert_eq!(octets(&[area("999/70", 1), area("999/70", 2)]), "2199f907000001");
+        assert_eq!(octets(&[area("999/70", 1), area("999/70", 3)]), "0199f907000001000003");
+        assert_eq!(octets(&[area("999/70", 1), area("208/93", 1)]), "4199f90700000102f839000001");
         assert_eq!(octets(&[]), "");
     }
 

@@ -10,9 +10,7 @@ pub struct GmmCapability(pub Vec<u8>);
 
 impl GmmCapability {
     fn bit(&self, octet: usize, bit: u8) -> bool {
-        self.0
-            .get(octet)
-            .is_some_and(|octet| octet >> (bit - 1) & 1 == 1)
+        self.0.get(octet).is_some_and(|octet| octet >> (bit - 1) & 1 == 1)
     }
 
     /// S1 mode is supported.

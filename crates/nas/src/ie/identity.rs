@@ -88,10 +88,9 @@ impl Ie for MobileIdentity {
             IdentityType::Imei => decode_pei("imei", value).map(Self::Imei),
             IdentityType::FiveGSTmsi => decode_s_tmsi(cursor).map(Self::FiveGSTmsi),
             IdentityType::Imeisv => decode_pei("imeisv", value).map(Self::Imeisv),
-            IdentityType::MacAddress => Ok(Self::MacAddress {
-                unusable_as_equipment_id: first & 8 != 0,
-                address: cursor.array()?,
-            }),
+            IdentityType::MacAddress => {
+                Ok(Self::MacAddress { unusable_as_equipment_id: first & 8 != 0, address: cursor.array()? })
+            }
             IdentityType::Eui64 => cursor.array().map(Self::Eui64),
             IdentityType::Other(_) => Err(Malformed("no such type of identity")),
         }
@@ -109,14 +108,7 @@ impl Ie for MobileIdentity {
             Self::FiveGGuti(guti) => {
                 out.push(0xf0 | code);
                 out.extend(guti.guami.plmn_id.to_bcd());
-                out.extend(
-                    guti.guami
-                        .amf_id
-                        .to_bits()
-                        .to_be_bytes()
-                        .get(1..)
-                        .unwrap_or_default(),
-                );
+                out.extend(guti.guami.amf_id.to_bits().to_be_bytes().get(1..).unwrap_or_default());
                 out.extend(guti.tmsi.0.to_be_bytes());
             }
             Self::FiveGSTmsi(s_tmsi) => {
@@ -125,10 +117,7 @@ impl Ie for MobileIdentity {
                 out.extend(s_tmsi.tmsi.0.to_be_bytes());
             }
             Self::Imei(pei) | Self::Imeisv(pei) => encode_pei(pei, code, out),
-            Self::MacAddress {
-                unusable_as_equipment_id,
-                address,
-            } => {
+            Self::MacAddress { unusable_as_equipment_id, address } => {
                 out.push(u8::from(*unusable_as_equipment_id) << 3 | code);
                 out.extend(address);
             }
@@ -146,10 +135,7 @@ fn decode_suci(supi_format: u8, cursor: Cursor<'_>) -> Result<MobileIdentity, Ma
         0 => decode_imsi_suci(cursor).map(MobileIdentity::Suci),
         1..=3 => {
             let nai = std::str::from_utf8(cursor.0).map_err(|_| Malformed("NAI is not UTF-8"))?;
-            Ok(MobileIdentity::SuciNai {
-                supi_format,
-                nai: nai.to_owned(),
-            })
+            Ok(MobileIdentity::SuciNai { supi_format, nai: nai.to_owned() })
         }
         _ => Err(Malformed("no such SUPI format")),
     }
@@ -165,17 +151,9 @@ fn decode_imsi_suci(mut cursor: Cursor<'_>) -> Result<Suci, Malformed> {
     }
     let output = match scheme {
         0 => SchemeOutput::Null(msin(cursor.0)?.into()),
-        _ => SchemeOutput::Concealed {
-            scheme,
-            output: cursor.0.into(),
-        },
+        _ => SchemeOutput::Concealed { scheme, output: cursor.0.into() },
     };
-    Ok(Suci {
-        plmn,
-        routing_indicator: routing.into(),
-        home_network_key_id,
-        output,
-    })
+    Ok(Suci { plmn, routing_indicator: routing.into(), home_network_key_id, output })
 }
 
 /// The digits of an MSIN, ten at most (TS 23.003 2.2).
@@ -204,21 +182,14 @@ fn decode_guti(mut cursor: Cursor<'_>) -> Result<FiveGGuti, Malformed> {
     let plmn_id = plmn(&mut cursor)?;
     let [region, set, pointer] = cursor.array()?;
     Ok(FiveGGuti {
-        guami: Guami {
-            plmn_id,
-            amf_id: AmfId::from_bits(u32::from_be_bytes([0, region, set, pointer])),
-        },
+        guami: Guami { plmn_id, amf_id: AmfId::from_bits(u32::from_be_bytes([0, region, set, pointer])) },
         tmsi: FiveGTmsi(cursor.u32()?),
     })
 }
 
 fn decode_s_tmsi(mut cursor: Cursor<'_>) -> Result<FiveGSTmsi, Malformed> {
     let amf = AmfId::from_bits(cursor.u16()?.into());
-    Ok(FiveGSTmsi {
-        amf_set: amf.set,
-        amf_pointer: amf.pointer,
-        tmsi: FiveGTmsi(cursor.u32()?),
-    })
+    Ok(FiveGSTmsi { amf_set: amf.set, amf_pointer: amf.pointer, tmsi: FiveGTmsi(cursor.u32()?) })
 }
 
 /// Set in the first octet of an identity with an odd number of digits, which needs no filler.
@@ -236,16 +207,11 @@ fn decode_pei(kind: &str, value: &[u8]) -> Result<Pei, Malformed> {
     if has_filler && value.last().is_some_and(|last| last >> 4 != 0xf) {
         digits.pop();
     }
-    format!("{kind}-{digits}")
-        .parse()
-        .map_err(|_| Malformed("IMEI has 15 digits, IMEISV 16"))
+    format!("{kind}-{digits}").parse().map_err(|_| Malformed("IMEI has 15 digits, IMEISV 16"))
 }
 
 fn encode_pei(pei: &Pei, code: u8, out: &mut Vec<u8>) {
-    let digits = pei
-        .as_str()
-        .split_once('-')
-        .map_or("", |(_, digits)| digits);
+    let digits = pei.as_str().split_once('-').map_or("", |(_, digits)| digits);
     let odd = if digits.len() % 2 == 1 { ODD } else { 0 };
     let (first, rest) = digits.split_at_checked(1).unwrap_or_default();
     out.push(first.bytes().next().unwrap_or_default() << 4 | odd | code);

@@ -25,10 +25,7 @@ impl Ie for NetworkName {
             CODING_UCS2 => ucs2_text(cursor.0)?,
             _ => return Err(Malformed("no such coding scheme")),
         };
-        Ok(Self {
-            text,
-            add_country_initials: header & 8 != 0,
-        })
+        Ok(Self { text, add_country_initials: header & 8 != 0 })
     }
 
     /// Packed 7-bit letters where the name is plain ASCII letters, digits and such, else UCS2.
@@ -93,10 +90,7 @@ mod tests {
     #[test]
     fn names_round_trip_in_both_codings() {
         for text in ["", "P", "Pith", "Open5GS", "Pith 5G", "Pith-Net", "Пифия"] {
-            let name = NetworkName {
-                text: text.to_owned(),
-                add_country_initials: text.len() % 2 == 0,
-            };
+            let name = NetworkName { text: text.to_owned(), add_country_initials: text.len() % 2 == 0 };
             let mut out = Vec::new();
             name.encode(&mut out);
             assert_eq!(NetworkName::decode(&out), Ok(name), "{text}");

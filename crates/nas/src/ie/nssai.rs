@@ -47,10 +47,7 @@ impl Ie for MappedSnssai {
             true => Some(snssai(&mut cursor, home_sd)?),
             false => None,
         };
-        Ok(Self {
-            snssai: snssai_served,
-            home,
-        })
+        Ok(Self { snssai: snssai_served, home })
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
@@ -92,9 +89,7 @@ impl FromIterator<Snssai> for Nssai {
 
 impl Ie for Nssai {
     fn decode(value: &[u8]) -> Result<Self, Malformed> {
-        Cursor(value)
-            .all(|cursor| MappedSnssai::decode(cursor.sized()?.0))
-            .map(Self)
+        Cursor(value).all(|cursor| MappedSnssai::decode(cursor.sized()?.0)).map(Self)
     }
     fn encode(&self, out: &mut Vec<u8>) {
         for snssai in &self.0 {
@@ -176,10 +171,7 @@ mod tests {
 
     #[test]
     fn a_home_slice_with_sd_needs_the_filler_where_the_serving_one_has_none() {
-        let mapped = MappedSnssai {
-            snssai: Snssai::of_sst(1),
-            home: "2-0d0e0f".parse().ok(),
-        };
+        let mapped = MappedSnssai { snssai: Snssai::of_sst(1), home: "2-0d0e0f".parse().ok() };
         let mut out = Vec::new();
         mapped.encode(&mut out);
         assert_eq!(hex::encode(&out), "01ffffff020d0e0f");

@@ -135,10 +135,7 @@ impl From<(u16, &[u8])> for PcoRequest {
             DNS_IPV4 => Self::DnsServerIpv4,
             IPV4_LINK_MTU => Self::Ipv4LinkMtu,
             IPCP => Self::Ipcp(contents.to_vec()),
-            id => Self::Other {
-                id,
-                contents: contents.to_vec(),
-            },
+            id => Self::Other { id, contents: contents.to_vec() },
         }
     }
 }
@@ -188,10 +185,7 @@ impl From<(u16, &[u8])> for PcoOption {
             IPCP => Some(Self::Ipcp(contents.to_vec())),
             _ => None,
         }
-        .unwrap_or_else(|| Self::Other {
-            id,
-            contents: contents.to_vec(),
-        })
+        .unwrap_or_else(|| Self::Other { id, contents: contents.to_vec() })
     }
 }
 
@@ -223,20 +217,11 @@ mod tests {
     #[test]
     fn a_request_for_dns_is_answered_under_the_same_identifier() {
         let request = UplinkPco::decode(&hex::decode("80000a00000d00").unwrap()).unwrap();
-        assert_eq!(
-            request.0,
-            [PcoRequest::IpAllocationViaNas, PcoRequest::DnsServerIpv4]
-        );
+        assert_eq!(request.0, [PcoRequest::IpAllocationViaNas, PcoRequest::DnsServerIpv4]);
         let mut out = Vec::new();
-        DownlinkPco(vec![
-            PcoOption::DnsServerIpv4(Ipv4Addr::new(8, 8, 8, 8)),
-            PcoOption::Ipv4LinkMtu(1400),
-        ])
-        .encode(&mut out);
-        assert_eq!(
-            hex::encode(out),
-            "80000d040808080800100 20578".replace(' ', "")
-        );
+        DownlinkPco(vec![PcoOption::DnsServerIpv4(Ipv4Addr::new(8, 8, 8, 8)), PcoOption::Ipv4LinkMtu(1400)])
+            .encode(&mut out);
+        assert_eq!(hex::encode(out), "80000d040808080800100 20578".replace(' ', ""));
     }
 
     #[test]

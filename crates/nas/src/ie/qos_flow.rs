@@ -74,9 +74,8 @@ impl QosFlowDescription {
 
     fn decode(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
         let [qfi, operation, header] = cursor.array()?;
-        let parameters = (0..header & 0x3f)
-            .map(|_| FlowParameter::decode(cursor))
-            .collect::<Result<_, _>>()?;
+        let parameters =
+            (0..header & 0x3f).map(|_| FlowParameter::decode(cursor)).collect::<Result<_, _>>()?;
         Ok(Self {
             qfi: qfi & 0x3f,
             operation: FlowOperation::from_code(operation >> 5),
@@ -88,14 +87,8 @@ impl QosFlowDescription {
     fn encode(&self, out: &mut Vec<u8>) {
         let parameters = self.parameters.get(..63).unwrap_or(&self.parameters);
         let replaces = u8::from(self.replaces) << 6;
-        out.extend([
-            self.qfi & 0x3f,
-            self.operation.code() << 5,
-            replaces | parameters.len() as u8,
-        ]);
-        parameters
-            .iter()
-            .for_each(|parameter| parameter.encode(out));
+        out.extend([self.qfi & 0x3f, self.operation.code() << 5, replaces | parameters.len() as u8]);
+        parameters.iter().for_each(|parameter| parameter.encode(out));
     }
 }
 
@@ -111,10 +104,7 @@ impl FlowParameter {
             5 => Self::MfbrDownlink(rate(&mut contents)?),
             6 => Self::AveragingWindow(contents.u16()?),
             7 => Self::EpsBearerIdentity(contents.u8()? >> 4),
-            id => Self::Other {
-                id,
-                contents: contents.0.to_vec(),
-            },
+            id => Self::Other { id, contents: contents.0.to_vec() },
         })
     }
 
@@ -168,14 +158,9 @@ fn rate(cursor: &mut Cursor<'_>) -> Result<BitRate, Malformed> {
 fn rate_octets(rate: BitRate) -> [u8; 3] {
     let bps = rate.bps();
     let fits = |code: &u8| bps.div_ceil(unit(*code)) <= u16::MAX.into();
-    let exact = (1..=LARGEST_UNIT)
-        .step_by(5)
-        .rev()
-        .find(|code| bps > 0 && bps % unit(*code) == 0)
-        .filter(fits);
-    let code = exact
-        .or_else(|| (1..=LARGEST_UNIT).find(fits))
-        .unwrap_or(LARGEST_UNIT);
+    let exact =
+        (1..=LARGEST_UNIT).step_by(5).rev().find(|code| bps > 0 && bps % unit(*code) == 0).filter(fits);
+    let code = exact.or_else(|| (1..=LARGEST_UNIT).find(fits)).unwrap_or(LARGEST_UNIT);
     let [high, low] = (bps.div_ceil(unit(code)) as u16).to_be_bytes();
     [code, high, low]
 }
@@ -245,10 +230,7 @@ mod tests {
                 MfbrDownlink(BitRate::mbps(5)),
                 AveragingWindow(2_000),
                 EpsBearerIdentity(5),
-                Other {
-                    id: 9,
-                    contents: vec![1, 2],
-                },
+                Other { id: 9, contents: vec![1, 2] },
             ],
         };
         let mut out = Vec::new();

@@ -65,11 +65,7 @@ impl QosRule {
                 direction: FilterDirection::Bidirectional,
                 components: vec![FilterComponent::MatchAll],
             }],
-            marking: Some(RuleMarking {
-                precedence: 255,
-                segregation: false,
-                qfi,
-            }),
+            marking: Some(RuleMarking { precedence: 255, segregation: false, qfi }),
         }
     }
 
@@ -86,20 +82,11 @@ impl QosRule {
             true => None,
             false => Some(RuleMarking::decode(&mut body)?),
         };
-        Ok(Self {
-            id,
-            operation,
-            default: header & 0x10 != 0,
-            packet_filters,
-            marking,
-        })
+        Ok(Self { id, operation, default: header & 0x10 != 0, packet_filters, marking })
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
-        let filters = self
-            .packet_filters
-            .get(..15)
-            .unwrap_or(&self.packet_filters);
+        let filters = self.packet_filters.get(..15).unwrap_or(&self.packet_filters);
         out.push(self.id);
         sized_16(out, |out| {
             let default = u8::from(self.default) << 4;
@@ -119,11 +106,7 @@ impl RuleMarking {
     fn decode(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
         let precedence = cursor.u8()?;
         let flow = cursor.u8()?;
-        Ok(Self {
-            precedence,
-            segregation: flow & 0x40 != 0,
-            qfi: flow & 0x3f,
-        })
+        Ok(Self { precedence, segregation: flow & 0x40 != 0, qfi: flow & 0x3f })
     }
 }
 
@@ -166,11 +149,7 @@ impl PacketFilter {
             RuleOperation::DeletePacketFilters => Vec::new(),
             _ => cursor.sized()?.all(FilterComponent::decode)?,
         };
-        Ok(Self {
-            id: header & 0xf,
-            direction: FilterDirection::from_code(header >> 4 & 3),
-            components,
-        })
+        Ok(Self { id: header & 0xf, direction: FilterDirection::from_code(header >> 4 & 3), components })
     }
 
     fn encode(&self, operation: RuleOperation, out: &mut Vec<u8>) {
@@ -372,11 +351,7 @@ mod tests {
             SourceMacs([3; 6], [4; 6]),
         ];
         let mut rule = QosRule::match_all(1, 5);
-        rule.packet_filters = vec![PacketFilter {
-            id: 2,
-            direction: FilterDirection::Uplink,
-            components,
-        }];
+        rule.packet_filters = vec![PacketFilter { id: 2, direction: FilterDirection::Uplink, components }];
         octets(&[rule.clone(), rule]);
     }
 }

@@ -38,10 +38,7 @@ pub struct RegistrationType {
 impl Ie for RegistrationType {
     fn decode(value: &[u8]) -> Result<Self, Malformed> {
         let bits = Cursor(value).u8()?;
-        Ok(Self {
-            follow_on_request: bits & 8 != 0,
-            kind: RegistrationKind::from_code(bits & 7),
-        })
+        Ok(Self { follow_on_request: bits & 8 != 0, kind: RegistrationKind::from_code(bits & 7) })
     }
     fn encode(&self, out: &mut Vec<u8>) {
         out.push(u8::from(self.follow_on_request) << 3 | self.kind.code() & 7);

@@ -46,25 +46,17 @@ pub struct UeSecurityCapability {
 impl UeSecurityCapability {
     /// The algorithms of 5GS, a bit each from the left: 0x80 is 5G-EA0 or 5G-IA0.
     pub const fn of_5gs(ea: u8, ia: u8) -> Self {
-        Self {
-            octets: [ea, ia, 0, 0, 0, 0, 0, 0],
-            length: 2,
-        }
+        Self { octets: [ea, ia, 0, 0, 0, 0, 0, 0], length: 2 }
     }
 
     /// The algorithms of 5GS and of EPS.
     pub const fn of_5gs_and_eps(ea: u8, ia: u8, eea: u8, eia: u8) -> Self {
-        Self {
-            octets: [ea, ia, eea, eia, 0, 0, 0, 0],
-            length: 4,
-        }
+        Self { octets: [ea, ia, eea, eia, 0, 0, 0, 0], length: 4 }
     }
 
     /// The octets on the wire.
     pub fn octets(&self) -> &[u8] {
-        self.octets
-            .get(..usize::from(self.length))
-            .unwrap_or(&self.octets)
+        self.octets.get(..usize::from(self.length)).unwrap_or(&self.octets)
     }
 
     /// 5G-EA0 (0x80), 128-5G-EA1 (0x40) … 5G-EA7 (0x01).
@@ -114,10 +106,7 @@ impl Ie for UeSecurityCapability {
         for (slot, octet) in octets.iter_mut().zip(value) {
             *slot = *octet;
         }
-        Ok(Self {
-            octets,
-            length: value.len() as u8,
-        })
+        Ok(Self { octets, length: value.len() as u8 })
     }
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend(self.octets());
@@ -136,10 +125,7 @@ pub struct NasSecurityAlgorithms {
 impl Ie for NasSecurityAlgorithms {
     fn decode(value: &[u8]) -> Result<Self, Malformed> {
         let octet = Cursor(value).u8()?;
-        Ok(Self {
-            ciphering: octet >> 4,
-            integrity: octet & 0xf,
-        })
+        Ok(Self { ciphering: octet >> 4, integrity: octet & 0xf })
     }
     fn encode(&self, out: &mut Vec<u8>) {
         out.push(self.ciphering << 4 | self.integrity & 0xf);

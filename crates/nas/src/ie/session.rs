@@ -98,19 +98,13 @@ pub struct IntegrityProtectionMaximumDataRate {
 
 impl IntegrityProtectionMaximumDataRate {
     /// Full rate both ways.
-    pub const FULL: Self = Self {
-        uplink: IntegrityRate::Full,
-        downlink: IntegrityRate::Full,
-    };
+    pub const FULL: Self = Self { uplink: IntegrityRate::Full, downlink: IntegrityRate::Full };
 }
 
 impl Ie for IntegrityProtectionMaximumDataRate {
     fn decode(value: &[u8]) -> Result<Self, Malformed> {
         let [uplink, downlink] = Cursor(value).array()?;
-        Ok(Self {
-            uplink: IntegrityRate::from_code(uplink),
-            downlink: IntegrityRate::from_code(downlink),
-        })
+        Ok(Self { uplink: IntegrityRate::from_code(uplink), downlink: IntegrityRate::from_code(downlink) })
     }
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend([self.uplink.code(), self.downlink.code()]);
@@ -168,10 +162,7 @@ pub struct PduAddress {
 
 impl From<Ipv4Addr> for PduAddress {
     fn from(address: Ipv4Addr) -> Self {
-        Self {
-            ipv4: Some(address),
-            ..Self::default()
-        }
+        Self { ipv4: Some(address), ..Self::default() }
     }
 }
 
@@ -210,11 +201,7 @@ impl Ie for PduAddress {
         out.push(link_local | kind.code());
         out.extend(self.interface_id.into_iter().flatten());
         out.extend(self.ipv4.into_iter().flat_map(|ipv4| ipv4.octets()));
-        out.extend(
-            self.smf_link_local
-                .into_iter()
-                .flat_map(|ipv6| ipv6.octets()),
-        );
+        out.extend(self.smf_link_local.into_iter().flat_map(|ipv6| ipv6.octets()));
     }
 }
 

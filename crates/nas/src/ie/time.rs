@@ -29,9 +29,7 @@ impl Ie for TimeZone {
     fn decode(value: &[u8]) -> Result<Self, Malformed> {
         let octet = Cursor(value).u8()?;
         let quarters = unswapped(octet & !8)? as i8;
-        Ok(Self {
-            quarters: if octet & 8 != 0 { -quarters } else { quarters },
-        })
+        Ok(Self { quarters: if octet & 8 != 0 { -quarters } else { quarters } })
     }
     fn encode(&self, out: &mut Vec<u8>) {
         let sign = u8::from(self.quarters < 0) << 3;
@@ -72,14 +70,7 @@ impl Ie for UniversalTime {
         })
     }
     fn encode(&self, out: &mut Vec<u8>) {
-        let fields = [
-            self.year,
-            self.month,
-            self.day,
-            self.hour,
-            self.minute,
-            self.second,
-        ];
+        let fields = [self.year, self.month, self.day, self.hour, self.minute, self.second];
         out.extend(fields.map(|number| swapped(number % 100)));
         self.zone.encode(out);
     }

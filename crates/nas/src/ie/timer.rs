@@ -9,15 +9,7 @@ use std::time::Duration;
 type Units = &'static [(u8, u64)];
 
 const UNITS_2: Units = &[(0, 2), (1, 60), (2, 360)];
-const UNITS_3: Units = &[
-    (3, 2),
-    (4, 30),
-    (5, 60),
-    (0, 600),
-    (1, 3_600),
-    (2, 36_000),
-    (6, 1_152_000),
-];
+const UNITS_3: Units = &[(3, 2), (4, 30), (5, 60), (0, 600), (1, 3_600), (2, 36_000), (6, 1_152_000)];
 const DEACTIVATED: u8 = 0xe0;
 
 /// GPRS timer and GPRS timer 2: up to 31 units of 2 s, 1 min or 6 min.
@@ -31,10 +23,8 @@ pub struct GprsTimer3(pub u8);
 /// The smallest value that is at least as long; the longest there is if none is.
 fn octet_of(duration: Duration, units: Units) -> u8 {
     let seconds = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
-    let fits = units
-        .iter()
-        .map(|&(code, unit)| (code, seconds.div_ceil(unit)))
-        .find(|&(_, count)| count <= 31);
+    let fits =
+        units.iter().map(|&(code, unit)| (code, seconds.div_ceil(unit))).find(|&(_, count)| count <= 31);
     match (fits, units.last()) {
         (Some((code, count)), _) => code << 5 | count as u8,
         (None, Some(&(code, _))) => code << 5 | 31,
@@ -47,10 +37,7 @@ fn duration_of(octet: u8, units: Units, fallback: u64) -> Option<Duration> {
     if octet & 0xe0 == DEACTIVATED {
         return None;
     }
-    let unit = units
-        .iter()
-        .find(|(code, _)| *code == octet >> 5)
-        .map_or(fallback, |(_, unit)| *unit);
+    let unit = units.iter().find(|(code, _)| *code == octet >> 5).map_or(fallback, |(_, unit)| *unit);
     Some(Duration::from_secs(u64::from(octet & 0x1f) * unit))
 }
 
@@ -105,13 +92,7 @@ mod tests {
             let asked = Duration::from_secs(seconds);
             assert!(GprsTimer3::at_least(asked).duration().unwrap() >= asked);
         }
-        assert_eq!(
-            GprsTimer2::at_least(Duration::from_secs(1 << 40)),
-            GprsTimer2(0x5f)
-        );
-        assert_eq!(
-            GprsTimer3::at_least(Duration::from_secs(1 << 40)),
-            GprsTimer3(0xdf)
-        );
+        assert_eq!(GprsTimer2::at_least(Duration::from_secs(1 << 40)), GprsTimer2(0x5f));
+        assert_eq!(GprsTimer3::at_least(Duration::from_secs(1 << 40)), GprsTimer3(0xdf));
     }
 }

@@ -1,0 +1,33 @@
+//! Protection of initial NAS messages (TS 24.501 4.4.6): what goes in clear, and what has to wait
+//! for the NAS message container.
+
+use super::{DeregistrationRequestUeOriginating, RegistrationRequest, ServiceRequest};
+
+impl RegistrationRequest {
+    /// The message with its cleartext IEs only.
+    pub fn cleartext(&self) -> Self {
+        Self {
+            ue_security_capability: self.ue_security_capability,
+            additional_guti: self.additional_guti.clone(),
+            ue_status: self.ue_status,
+            eps_nas_message_container: self.eps_nas_message_container.clone(),
+            nid: self.nid,
+            plmn_with_disaster_condition: self.plmn_with_disaster_condition,
+            ..Self::new(self.registration_type, self.ng_ksi, self.mobile_identity.clone())
+        }
+    }
+}
+
+impl ServiceRequest {
+    /// The message with its cleartext IEs only.
+    pub fn cleartext(&self) -> Self {
+        Self::new(self.ng_ksi, self.service_type, self.s_tmsi.clone())
+    }
+}
+
+impl DeregistrationRequestUeOriginating {
+    /// The message with its cleartext IEs only.
+    pub fn cleartext(&self) -> Self {
+        Self::new(self.deregistration_type, self.ng_ksi, self.mobile_identity.clone())
+    }
+}

@@ -1,0 +1,309 @@
+//! Protection of NAS messages (TS 24.501 4.4, TS 33.501 6.4).
+//!
+//! ```text
+//!  octet  1     2                3..6   7                     8..
+//!         EPD | security header | MAC | NAS sequence number | message, ciphered or not
+//!                                       '---- the MAC is over these ----'
+//! ```
+//!
+//! [`NasSecurity`] is one side of a 5G NAS security context on one access: keys, algorithms and
+//! both NAS COUNTs. It never sends a COUNT twice and never takes one twice; when COUNTs run out
+//! it refuses, so the caller has to authenticate anew before ([`NasSecurity::is_near_wrap`]).
+
+mod acceptance;
+mod count;
+
+pub use acceptance::{
+    network_processes_despite_failed_integrity, network_processes_unprotected, ue_processes_unprotected,
+};
+pub use count::NasCount;
+
+use crate::header::{EPD_5GMM, SecurityHeaderType};
+use pith_crypto::keys::{KNasEnc, KNasInt};
+use pith_crypto::nas::{CipheringAlgorithm, Direction, IntegrityAlgorithm, MessageInput, NasCipher, NasMac};
+use serde::{Deserialize, Serialize, Serializer};
+use std::fmt;
+
+/// Octets before the message inside.
+const HEADER: usize = 7;
+
+/// Which end of the N1 interface a context is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Role {
+    /// The AMF: it sends downlink.
+    Network,
+    /// The UE: it sends uplink.
+    Ue,
+}
+
+impl Role {
+    fn sends(self) -> Direction {
+        match self {
+            Self::Network => Direction::Downlink,
+            Self::Ue => Direction::Uplink,
+        }
+    }
+
+    fn receives(self) -> Direction {
+        match self {
+            Self::Network => Direction::Uplink,
+            Self::Ue => Direction::Downlink,
+        }
+    }
+}
+
+/// The access that a NAS connection runs over; its number is the BEARER (TS 33.501 6.4.2.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Connection {
+    /// 3GPP access, 1.
+    ThreeGpp = 1,
+    /// Non-3GPP access, 2.
+    NonThreeGpp = 2,
+}
+
+/// The two algorithms of a context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Algorithms {
+    /// Of integrity protection.
+    pub integrity: IntegrityAlgorithm,
+    /// Of ciphering.
+    pub ciphering: CipheringAlgorithm,
+}
+
+/// Keys, algorithms and NAS COUNTs of one side of a context. It is not `Clone`: two copies would
+/// send the same COUNT twice. It moves by serialisation.
+#[derive(Deserialize)]
+#[serde(try_from = "Stored")]
+pub struct NasSecurity {
+    role: Role,
+    connection: Connection,
+    k_nas_int: KNasInt,
+    k_nas_enc: KNasEnc,
+    mac: NasMac,
+    cipher: NasCipher,
+    /// The next COUNT to send with; `None` when they have run out.
+    next_to_send: Option<NasCount>,
+    /// The largest COUNT that a message was taken with; `None` before the first one.
+    last_received: Option<NasCount>,
+}
+
+/// A message without its protection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unprotected {
+    /// The plain message.
+    pub plain: Vec<u8>,
+    /// How it was protected.
+    pub header: SecurityHeaderType,
+    /// The COUNT it was protected with; K_gNB is derived from that of an uplink message.
+    pub count: NasCount,
+}
+
+/// Why a message can not be protected or taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SecurityError {
+    /// Not the octets of a security protected 5GMM message.
+    #[error("not a security protected 5GMM message")]
+    NotProtected,
+    /// The MAC is not the one of these octets at the next COUNT: altered, replayed, or of another
+    /// context.
+    #[error("integrity check failed")]
+    IntegrityCheckFailed,
+    /// All NAS COUNTs have been used (TS 24.501 4.4.3.5).
+    #[error("NAS COUNT would wrap around")]
+    CountExhausted,
+}
+
+impl NasSecurity {
+    /// A context that has just been taken into use: both COUNTs start at 0 (TS 24.501 4.4.3.1).
+    pub fn new(
+        role: Role,
+        connection: Connection,
+        algorithms: Algorithms,
+        k_nas_int: KNasInt,
+        k_nas_enc: KNasEnc,
+    ) -> Self {
+        Self {
+            role,
+            connection,
+            mac: NasMac::new(algorithms.integrity, &k_nas_int),
+            cipher: NasCipher::new(algorithms.ciphering, &k_nas_enc),
+            k_nas_int,
+            k_nas_enc,
+            next_to_send: Some(NasCount::ZERO),
+            last_received: None,
+        }
+    }
+
+    /// The algorithms of the context.
+    pub fn algorithms(&self) -> Algorithms {
+        Algorithms { integrity: self.mac.algorithm(), ciphering: self.cipher.algorithm() }
+    }
+
+    /// The COUNT of the next message sent; `None` when they have run out.
+    pub fn next_to_send(&self) -> Option<NasCount> {
+        self.next_to_send
+    }
+
+    /// The COUNT of the last message taken; `None` before the first.
+    pub fn last_received(&self) -> Option<NasCount> {
+        self.last_received
+    }
+
+    /// Whether so few COUNTs are left that the UE has to be authenticated anew
+    /// (TS 24.501 4.4.3.5).
+    pub fn is_near_wrap(&self) -> bool {
+        let sent = self.next_to_send.is_none_or(NasCount::is_near_wrap);
+        sent || self.last_received.is_some_and(NasCount::is_near_wrap)
+    }
+
+    /// Moves the next COUNT to send by so many: after a take-over, past those that may have been
+    /// used and not yet stored.
+    pub fn skip_to_send(&mut self, by: u32) {
+        self.next_to_send = self.next_to_send.and_then(|count| count.plus(by));
+    }
+
+    /// Protects a plain message, and uses up a COUNT for it.
+    pub fn protect(&mut self, header: SecurityHeaderType, plain: &[u8]) -> Result<Vec<u8>, SecurityError> {
+        let count = self.next_to_send.ok_or(SecurityError::CountExhausted)?;
+        self.next_to_send = count.plus(1);
+        let mut message = Vec::with_capacity(HEADER + plain.len());
+        message.extend([EPD_5GMM, header.code(), 0, 0, 0, 0, count.sequence_number()]);
+        message.extend(plain);
+        let input = self.input(count, self.role.sends());
+        if let (true, Some(body)) = (header.is_ciphered(), message.get_mut(HEADER..)) {
+            self.cipher.apply(input, body);
+        }
+        let mac = self.mac.mac(input, message.get(HEADER - 1..).unwrap_or_default());
+        if let Some(octets) = message.get_mut(2..HEADER - 1) {
+            octets.copy_from_slice(&mac);
+        }
+        Ok(message)
+    }
+
+    /// Checks a protected message and gives the plain one. A message that fails changes nothing.
+    pub fn unprotect(&mut self, message: &[u8]) -> Result<Unprotected, SecurityError> {
+        let envelope = Envelope::of(message).ok_or(SecurityError::NotProtected)?;
+        let count = NasCount::estimate(self.last_received, envelope.sequence_number)
+            .ok_or(SecurityError::CountExhausted)?;
+        let input = self.input(count, self.role.receives());
+        if !self.mac.verify(input, envelope.authenticated, envelope.mac) {
+            return Err(SecurityError::IntegrityCheckFailed);
+        }
+        self.last_received = Some(count);
+        let mut plain = envelope.body.to_vec();
+        if envelope.header.is_ciphered() {
+            self.cipher.apply(input, &mut plain);
+        }
+        Ok(Unprotected { plain, header: envelope.header, count })
+    }
+
+    /// Ciphers the value of the NAS message container that the next message will carry
+    /// (TS 24.501 4.4.6).
+    pub fn cipher_container(&self, container: &mut [u8]) -> Result<(), SecurityError> {
+        let count = self.next_to_send.ok_or(SecurityError::CountExhausted)?;
+        self.cipher.apply(self.input(count, self.role.sends()), container);
+        Ok(())
+    }
+
+    /// Deciphers the value of the NAS message container of an initial message that was received
+    /// with that COUNT (TS 24.501 4.4.6).
+    pub fn decipher_container(&self, count: NasCount, container: &mut [u8]) {
+        self.cipher.apply(self.input(count, self.role.receives()), container);
+    }
+
+    fn input(&self, count: NasCount, direction: Direction) -> MessageInput {
+        MessageInput { count: count.value(), bearer: self.connection as u8, direction }
+    }
+}
+
+impl fmt::Debug for NasSecurity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NasSecurity")
+            .field("role", &self.role)
+            .field("connection", &self.connection)
+            .field("algorithms", &self.algorithms())
+            .field("next_to_send", &self.next_to_send)
+            .field("last_received", &self.last_received)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The parts of a protected message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Envelope<'a> {
+    /// How it is protected.
+    pub header: SecurityHeaderType,
+    /// NAS-MAC.
+    pub mac: [u8; 4],
+    /// Low eight bits of the COUNT.
+    pub sequence_number: u8,
+    /// What the MAC is over: sequence number and body.
+    authenticated: &'a [u8],
+    /// The message inside, ciphered if the header says so.
+    pub body: &'a [u8],
+}
+
+impl<'a> Envelope<'a> {
+    /// Takes a protected message apart without any check; `None` if it is not one.
+    pub fn of(message: &'a [u8]) -> Option<Self> {
+        let (&[EPD_5GMM, header, m0, m1, m2, m3], authenticated) = message.split_first_chunk()? else {
+            return None;
+        };
+        let (&sequence_number, body) = authenticated.split_first()?;
+        let header = SecurityHeaderType::from_octet(header);
+        if matches!(header, SecurityHeaderType::Plain | SecurityHeaderType::Reserved(_)) {
+            return None;
+        }
+        Some(Self { header, mac: [m0, m1, m2, m3], sequence_number, authenticated, body })
+    }
+
+    /// The message inside, unchecked: for the few that are processed although their integrity
+    /// can not be verified. `None` if it is ciphered.
+    pub fn unverified(&self) -> Option<&'a [u8]> {
+        (!self.header.is_ciphered()).then_some(self.body)
+    }
+}
+
+/// What a context looks like in a store.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    role: Role,
+    connection: Connection,
+    integrity: u8,
+    ciphering: u8,
+    k_nas_int: KNasInt,
+    k_nas_enc: KNasEnc,
+    next_to_send: Option<NasCount>,
+    last_received: Option<NasCount>,
+}
+
+impl Serialize for NasSecurity {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let algorithms = self.algorithms();
+        Stored {
+            role: self.role,
+            connection: self.connection,
+            integrity: algorithms.integrity as u8,
+            ciphering: algorithms.ciphering as u8,
+            k_nas_int: self.k_nas_int.clone(),
+            k_nas_enc: self.k_nas_enc.clone(),
+            next_to_send: self.next_to_send,
+            last_received: self.last_received,
+        }
+        .serialize(serializer)
+    }
+}
+
+impl TryFrom<Stored> for NasSecurity {
+    type Error = pith_crypto::nas::UnknownAlgorithm;
+
+    fn try_from(stored: Stored) -> Result<Self, Self::Error> {
+        let algorithms =
+            Algorithms { integrity: stored.integrity.try_into()?, ciphering: stored.ciphering.try_into()? };
+        Ok(Self {
+            next_to_send: stored.next_to_send,
+            last_received: stored.last_received,
+            ..Self::new(stored.role, stored.connection, algorithms, stored.k_nas_int, stored.k_nas_enc)
+        })
+    }
+}
