@@ -1,0 +1,25 @@
+//! The few headers that matter to the SBI.
+
+use std::borrow::Cow;
+
+/// Headers, in their order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Headers(Vec<(Cow<'static, str>, String)>);
+
+impl Headers {
+    /// Adds a header.
+    pub fn push(&mut self, name: impl Into<Cow<'static, str>>, value: impl Into<String>) {
+        self.0.push((name.into(), value.into()));
+    }
+
+    /// The first value of that name, whatever its case.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        let named = |(n, _): &&(Cow<'static, str>, String)| n.eq_ignore_ascii_case(name);
+        self.0.iter().find(named).map(|(_, value)| value.as_str())
+    }
+
+    /// Names and values.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_ref(), value.as_str()))
+    }
+}

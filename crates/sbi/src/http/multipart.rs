@@ -1,0 +1,205 @@
+//! `multipart/related` (RFC 2387, RFC 2046 5.1): JSON first, then octets by `Content-Id`.
+
+use super::content::{self, Content};
+use super::json;
+use crate::Result;
+use crate::problem::{Cause, Problem};
+use bytes::Bytes;
+
+pub(crate) const RELATED: &str = "multipart/related";
+
+/// More parts than any body of the SBI has: `CreateUEContext` has 19.
+const PARTS_MAX: usize = 32;
+
+/// A part beside the JSON.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub content_id: String,
+    pub content: Bytes,
+}
+
+/// The JSON, and the parts beside it.
+pub(crate) struct Related {
+    pub root: Bytes,
+    pub parts: Vec<Part>,
+}
+
+/// Writes a body of JSON and parts: content id, media type, octets.
+pub(crate) fn encode(root: &[u8], parts: &[(&str, &'static str, Bytes)]) -> Content {
+    let boundary = boundary(root, parts);
+    let mut body = Vec::with_capacity(256 + root.len() + 256 * parts.len());
+    let json = format!("--{boundary}\r\nContent-Type: {}\r\n\r\n", json::JSON);
+    body.extend_from_slice(json.as_bytes());
+    body.extend_from_slice(root);
+    for (content_id, media_type, octets) in parts {
+        let head =
+            format!("\r\n--{boundary}\r\nContent-Type: {media_type}\r\nContent-Id: {content_id}\r\n\r\n");
+        body.extend_from_slice(head.as_bytes());
+        body.extend_from_slice(octets);
+    }
+    body.extend_from_slice(format!("\r\n--{boundary}--\r\n").as_bytes());
+    let media_type = format!("{RELATED}; type=\"{}\"; boundary={boundary}", json::JSON);
+    Content { media_type: media_type.into(), body: body.into() }
+}
+
+/// A boundary that no part contains.
+fn boundary(root: &[u8], parts: &[(&str, &'static str, Bytes)]) -> String {
+    let free = |candidate: &String| {
+        let marker = format!("--{candidate}");
+        let within = |octets: &[u8]| find(octets, marker.as_bytes()).is_some();
+        !within(root) && !parts.iter().any(|(_, _, octets)| within(octets))
+    };
+    let numbered = (0u32..).map(|n| format!("pith-{n:x}-related"));
+    numbered.into_iter().find(free).unwrap_or_default()
+}
+
+/// Reads a body of JSON and parts.
+pub(crate) fn decode(media_type: &str, body: &Bytes) -> Result<Related> {
+    let boundary = content::parameter(media_type, "boundary")
+        .filter(|boundary| (1..=70).contains(&boundary.len()))
+        .ok_or_else(|| broken("no boundary"))?;
+    let mut parts = split(body, &format!("--{boundary}"))?;
+    let start = content::parameter(media_type, "start").map(bare_id);
+    let named = |start| parts.iter().position(|part: &Part| part.content_id == start);
+    let root = start.map_or(Some(0), named).filter(|&at| at < parts.len());
+    let root = root.ok_or_else(|| broken("no root part"))?;
+    Ok(Related { root: parts.remove(root).content, parts })
+}
+
+fn broken(why: &'static str) -> Box<Problem> {
+    let detail = format_args!("multipart/related: {why}").to_string();
+    Problem::new(Cause::InvalidMsgFormat).detail(detail).into()
+}
+
+/// The parts between delimiters; what stands before the first and behind the last is not read.
+fn split(body: &Bytes, delimiter: &str) -> Result<Vec<Part>> {
+    let mut parts = Vec::new();
+    let mut rest = after_delimiter(body, 0, delimiter).ok_or_else(|| broken("no delimiter"))?;
+    loop {
+        let (at, last) = rest;
+        if last {
+            return Ok(parts);
+        }
+        if parts.len() == PARTS_MAX {
+            return Err(broken("too many parts"));
+        }
+        let marker = format!("\r\n{delimiter}");
+        let from = at.saturating_sub(2);
+        let tail = body.get(from..).unwrap_or_default();
+        let end = find(tail, marker.as_bytes()).ok_or_else(|| broken("no closing delimiter"))?;
+        let end = from + end;
+        parts.push(part(&body.slice(at.min(end)..end))?);
+        let next = after_delimiter(body, end, delimiter);
+        rest = next.ok_or_else(|| broken("a delimiter line that does not end"))?;
+    }
+}
+
+/// Where the line of the next delimiter ends, and whether it is the closing one.
+fn after_delimiter(body: &[u8], from: usize, delimiter: &str) -> Option<(usize, bool)> {
+    let start = from + find(body.get(from..)?, delimiter.as_bytes())? + delimiter.len();
+    let tail = body.get(start..)?;
+    if tail.starts_with(b"--") {
+        return Some((start, true));
+    }
+    let line = find(tail, b"\r\n")?;
+    let blank = tail.get(..line)?.iter().all(|octet| b" \t".contains(octet));
+    blank.then_some((start + line + 2, false))
+}
+
+/// Headers, an empty line, octets.
+fn part(octets: &Bytes) -> Result<Part> {
+    let (head, content) = if octets.starts_with(b"\r\n") {
+        (Bytes::new(), octets.slice(2..))
+    } else {
+        let end = find(octets, b"\r\n\r\n").ok_or_else(|| broken("a part without empty line"))?;
+        (octets.slice(..end), octets.slice(end + 4..))
+    };
+    let head = std::str::from_utf8(&head).map_err(|_| broken("headers that are no text"))?;
+    let header = |name: &str| {
+        let fields = head.split("\r\n").filter_map(|line| line.split_once(':'));
+        let mut named = fields.filter(|(key, _)| key.trim().eq_ignore_ascii_case(name));
+        named.next().map(|(_, value)| value.trim())
+    };
+    let content_id = bare_id(header("content-id").unwrap_or_default()).to_owned();
+    Ok(Part { content_id, content })
+}
+
+/// A content id without the angle brackets that some put round it.
+fn bare_id(id: &str) -> &str {
+    id.trim_start_matches('<').trim_end_matches('>')
+}
+
+fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    let first = *needle.first()?;
+    let mut from = 0;
+    loop {
+        let at = from + haystack.get(from..)?.iter().position(|&octet| octet == first)?;
+        if haystack.get(at..)?.starts_with(needle) {
+            return Some(at);
+        }
+        from = at + 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Content {
+        let nas = Bytes::from_static(b"\x2e\x01--pith-0-related\r\n");
+        let ngap = Bytes::from_static(b"\r\n\r\n\0");
+        encode(b"{}", &[("n1", "application/vnd.3gpp.5gnas", nas), ("n2", "x/y", ngap)])
+    }
+
+    #[test]
+    fn parts_round_trip_even_if_they_hold_delimiters() {
+        let content = sample();
+        assert!(content.media_type.ends_with("boundary=pith-1-related"));
+        let related = decode(&content.media_type, &content.body).unwrap();
+        assert_eq!(&related.root[..], b"{}");
+        assert_eq!(related.parts.len(), 2);
+        assert_eq!(&related.parts[0].content[..], b"\x2e\x01--pith-0-related\r\n");
+        assert_eq!((&*related.parts[1].content_id, related.parts[1].content.len()), ("n2", 5));
+    }
+
+    #[test]
+    fn a_foreign_body_is_read() {
+        let body = "preamble\r\n--X \r\n\r\nab\r\n--X\r\ncontent-ID: <a@b>\r\ncontent-type: \
+                    application/json\r\n\r\n{}\r\n--X--\r\nepilogue";
+        let media_type = "Multipart/Related; start=\"<a@b>\"; boundary=\"X\"";
+        let related = decode(media_type, &Bytes::from(body)).unwrap();
+        assert_eq!((&related.root[..], related.parts.len()), (&b"{}"[..], 1));
+        assert_eq!(&related.parts[0].content[..], b"ab");
+    }
+
+    #[test]
+    fn every_cut_and_every_flipped_octet_is_survived() {
+        let content = sample();
+        for cut in 0..content.body.len() {
+            let _ = decode(&content.media_type, &content.body.slice(..cut));
+            for with in [b'\r', b'\n', b'-', 0] {
+                let mut flipped = content.body.to_vec();
+                flipped[cut] = with;
+                let _ = decode(&content.media_type, &flipped.into());
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_broken_is_said() {
+        let body = |text: &'static str| Bytes::from_static(text.as_bytes());
+        let cases = [
+            ("multipart/related", body("--X\r\n\r\n\r\n--X--")),
+            ("multipart/related; boundary=X", body("")),
+            ("multipart/related; boundary=X", body("--X--")),
+            ("multipart/related; boundary=X", body("--X\r\n\r\n{}")),
+            ("multipart/related; boundary=X", body("--Xtra\r\n\r\n{}\r\n--X--")),
+            ("multipart/related; boundary=X", body("--X\r\nno empty line\r\n--X--")),
+            ("multipart/related; boundary=X; start=b", body("--X\r\n\r\n{}\r\n--X--")),
+        ];
+        for (media_type, body) in cases {
+            let problem = decode(media_type, &body).err().expect("a problem");
+            assert_eq!((problem.status, problem.cause()), (400, Some(&Cause::InvalidMsgFormat)));
+        }
+    }
+}

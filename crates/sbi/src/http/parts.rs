@@ -1,0 +1,87 @@
+//! Bodies that bring octets along: JSON alone while there are none, else `multipart/related`.
+
+use super::content::{self, Content};
+use super::{json, multipart};
+use crate::Result;
+use crate::common::{BinaryData, MediaType};
+use crate::problem::Problem;
+use bytes::Bytes;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// What is done with each of them: the content id that it gets, its media type, the octets.
+pub(crate) type Visit<'a> = &'a mut dyn FnMut(&'static str, MediaType, &mut BinaryData);
+
+/// A body that may bring octets along.
+pub(crate) trait Parts: Clone + Serialize + DeserializeOwned {
+    /// Written as `multipart/related` even without octets.
+    const ALWAYS_MULTIPART: bool = false;
+
+    /// Shows all octets that are there.
+    fn visit(&mut self, visit: Visit<'_>);
+}
+
+/// Types that bring octets along, in the members that are named with media type and content id.
+macro_rules! multipart_bodies {
+    ($($body:ty { $($($member:ident).+ as $media_type:ident $content_id:literal),+ })+) => {
+        $(impl crate::http::Parts for $body {
+            fn visit(&mut self, visit: crate::http::Visit<'_>) {
+                $(crate::http::multipart_bodies!(@visit visit, self, $content_id, $media_type, $($member).+);)+
+            }
+        }
+        crate::http::multipart_bodies!(@body $body);)+
+    };
+    (@visit $visit:ident, $self:expr, $content_id:literal, $media_type:ident, $member:ident) => {
+        if let Some(data) = $self.$member.as_mut() {
+            $visit($content_id, crate::common::MediaType::$media_type, data);
+        }
+    };
+    (@body $body:ty) => {
+        impl crate::http::Body for $body {
+            fn encode(&self) -> crate::http::Content {
+                crate::http::encode_parts(self)
+            }
+            fn decode(media_type: &str, body: &bytes::Bytes) -> Option<crate::Result<Self>> {
+                crate::http::decode_parts(media_type, body)
+            }
+        }
+    };
+}
+pub(crate) use multipart_bodies;
+
+pub(crate) fn encode_parts<T: Parts>(value: &T) -> Content {
+    let mut value = value.clone();
+    let mut parts = Vec::new();
+    value.visit(&mut |content_id, media_type, data| {
+        data.content_id = content_id.into();
+        parts.push((content_id, media_type.as_str(), data.content.clone()));
+    });
+    if parts.is_empty() && !T::ALWAYS_MULTIPART {
+        return json::encode(json::JSON, &value);
+    }
+    multipart::encode(&json::text(&value), &parts)
+}
+
+pub(crate) fn decode_parts<T: Parts>(media_type: &str, body: &Bytes) -> Option<Result<T>> {
+    if content::is(media_type, json::JSON) {
+        return Some(json::parse(body).and_then(|value| fill(value, &[])));
+    }
+    let related = content::essence(media_type).eq_ignore_ascii_case(multipart::RELATED);
+    related.then(|| {
+        let related = multipart::decode(media_type, body)?;
+        fill(json::parse(&related.root)?, &related.parts)
+    })
+}
+
+/// Puts the octets in the place of the references; each must be there (TS 29.500 5.2.7.2).
+fn fill<T: Parts>(mut value: T, parts: &[multipart::Part]) -> Result<T> {
+    let mut missing = None;
+    value.visit(&mut |member, _, data| match parts.iter().find(|part| part.content_id == *data.content_id) {
+        Some(part) => data.content = part.content.clone(),
+        None => missing = Some(member),
+    });
+    match missing {
+        Some(member) => Err(Problem::mandatory_ie_missing(member).into()),
+        None => Ok(value),
+    }
+}

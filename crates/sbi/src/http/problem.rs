@@ -1,0 +1,172 @@
+//! Errors as HTTP has them: `ProblemDetails`, or a body of the operation's own with it inside.
+
+use super::content::Content;
+use super::{Body, HttpResponse, Parts, Visit, decode_parts, encode_parts, json};
+use crate::common::MediaType;
+use crate::namf_communication::N1N2MsgTxfrErrDetail;
+use crate::nnrf_accesstoken::AccessTokenErr;
+use crate::nsmf_pdusession::{SmContextCreateErrorData, SmContextUpdateErrorData};
+use crate::problem::{Problem, ProblemDetails, ProblemMore};
+use crate::uri::{ApiRoot, Uri};
+use crate::{Operation, Result};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+json::json_bodies! {
+    PROBLEM: ProblemDetails;
+    JSON: AccessTokenErr, N1N2MessageTransferError;
+}
+
+/// Members beside `error` (TS 29.502).
+#[derive(Clone, Serialize, Deserialize)]
+struct SmContextError<T> {
+    error: ProblemDetails,
+    #[serde(flatten)]
+    data: T,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct N1N2MessageTransferError {
+    error: ProblemDetails,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    err_info: Option<N1N2MsgTxfrErrDetail>,
+}
+
+macro_rules! sm_context_errors {
+    ($($data:ty),+) => {
+        $(impl Parts for SmContextError<$data> {
+            fn visit(&mut self, visit: Visit<'_>) {
+                if let Some(message) = &mut self.data.n1_sm_msg {
+                    visit("n1SmMsg", MediaType::FiveGNas, message);
+                }
+                if let Some(information) = &mut self.data.n2_sm_info {
+                    visit("n2SmInfo", MediaType::Ngap, information);
+                }
+            }
+        }
+
+        impl Body for SmContextError<$data> {
+            fn encode(&self) -> Content {
+                encode_parts(self)
+            }
+            fn decode(media_type: &str, body: &Bytes) -> Option<Result<Self>> {
+                decode_parts(media_type, body)
+            }
+        })+
+    };
+}
+
+sm_context_errors!(SmContextCreateErrorData, SmContextUpdateErrorData);
+
+impl Problem {
+    /// The error as HTTP has it; `operation` is `None` if the request wasn't understood.
+    pub fn to_http(&self, operation: Option<Operation>) -> HttpResponse {
+        let mut http = HttpResponse::new(self.status);
+        match &self.more {
+            Some(ProblemMore::Allow(methods)) => {
+                let names: Vec<_> = methods.iter().map(|method| method.as_str()).collect();
+                http.headers.push("allow", names.join(", "));
+            }
+            Some(ProblemMore::RetryAfter(seconds)) => {
+                http.headers.push("retry-after", seconds.to_string());
+            }
+            Some(ProblemMore::Redirect(location)) => {
+                http.headers.push("location", location.to_string());
+            }
+            _ => {}
+        }
+        http.content(self.content(operation));
+        http
+    }
+
+    /// The body. Nsmf wraps all its errors, Namf only those that may bring more (TS 29.502, 29.518).
+    fn content(&self, operation: Option<Operation>) -> Content {
+        let error = self.details.clone();
+        match (operation, &self.more) {
+            (_, Some(ProblemMore::AccessTokenErr(error))) => error.encode(),
+            (Some(Operation::PostSmContexts), more) => {
+                let data = match more {
+                    Some(ProblemMore::SmContextCreateError(data)) => (**data).clone(),
+                    _ => SmContextCreateErrorData::default(),
+                };
+                SmContextError { error, data }.encode()
+            }
+            (Some(Operation::UpdateSmContext), more) => {
+                let data = match more {
+                    Some(ProblemMore::SmContextUpdateError(data)) => (**data).clone(),
+                    _ => SmContextUpdateErrorData::default(),
+                };
+                SmContextError { error, data }.encode()
+            }
+            (Some(Operation::N1N2MessageTransfer), more) if matches!(self.status, 409 | 504) => {
+                let err_info = match more {
+                    Some(ProblemMore::N1N2MessageTransferError(detail)) => Some((**detail).clone()),
+                    _ => None,
+                };
+                N1N2MessageTransferError { error, err_info }.encode()
+            }
+            _ => error.encode(),
+        }
+    }
+
+    /// Reads an error; one without a readable body has its status alone.
+    pub(crate) fn from_http(operation: Operation, root: &Arc<ApiRoot>, http: &HttpResponse) -> Self {
+        let (details, more) =
+            read_own(operation, http).or_else(|| Some((http.read().ok()?, None))).unwrap_or_default();
+        let more = more.or_else(|| read_headers(root, http));
+        Self { status: http.status, details, more }
+    }
+}
+
+type Read = (ProblemDetails, Option<ProblemMore>);
+
+/// The error body of the operation's own, if it is one.
+fn read_own(operation: Operation, http: &HttpResponse) -> Option<Read> {
+    match operation {
+        Operation::PostSmContexts => {
+            let SmContextError { error, data } = http.read().ok()?;
+            let more = (data != SmContextCreateErrorData::default())
+                .then(|| ProblemMore::SmContextCreateError(Box::new(data)));
+            Some((error, more))
+        }
+        Operation::UpdateSmContext => {
+            let SmContextError { error, data } = http.read().ok()?;
+            let more = (data != SmContextUpdateErrorData::default())
+                .then(|| ProblemMore::SmContextUpdateError(Box::new(data)));
+            Some((error, more))
+        }
+        Operation::N1N2MessageTransfer => {
+            let N1N2MessageTransferError { error, err_info } = http.read().ok()?;
+            let more = err_info.map(|d| ProblemMore::N1N2MessageTransferError(Box::new(d)));
+            Some((error, more))
+        }
+        Operation::AccessTokenRequest => {
+            let error = http.read().ok()?;
+            let details = ProblemDetails { status: Some(http.status), ..Default::default() };
+            Some((details, Some(ProblemMore::AccessTokenErr(Box::new(error)))))
+        }
+        _ => None,
+    }
+}
+
+/// What an error tells by headers.
+fn read_headers(root: &Arc<ApiRoot>, http: &HttpResponse) -> Option<ProblemMore> {
+    match http.status {
+        405 => {
+            let names = http.headers.get("allow")?.split(',');
+            let methods = names.filter_map(|name| super::Method::from_name(name.trim()));
+            Some(ProblemMore::Allow(methods.collect()))
+        }
+        307 | 308 => {
+            let location = Uri::resolve(root, http.headers.get("location")?).ok()?;
+            Some(ProblemMore::Redirect(location))
+        }
+        429 | 503 => {
+            let seconds = http.headers.get("retry-after")?.parse().ok()?;
+            Some(ProblemMore::RetryAfter(seconds))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,113 @@
+//! A request that came in, on its way to the operation that it means.
+
+use super::{Body, HttpRequest, Method, QueryValue, percent};
+use crate::Result;
+use crate::problem::{Cause, Problem, ProblemMore};
+use crate::uri::{ApiRoot, Uri};
+use std::borrow::Cow;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// A request, its path cut at slashes.
+pub(crate) struct Incoming<'a> {
+    pub root: &'a Arc<ApiRoot>,
+    pub http: &'a HttpRequest,
+    /// Still encoded, so that no encoded slash parts them.
+    pub segments: Vec<&'a str>,
+    pub query: Query<'a>,
+}
+
+impl<'a> Incoming<'a> {
+    pub fn new(root: &'a Arc<ApiRoot>, http: &'a HttpRequest) -> Result<Self> {
+        let path = http.path.strip_prefix('/').unwrap_or(&http.path);
+        let segments = path.split('/').collect();
+        Ok(Self { root, http, segments, query: Query::new(&http.query)? })
+    }
+
+    /// The value of a segment of the path.
+    pub fn segment<T: FromStr>(&self, name: &str, segment: &str) -> Result<T> {
+        let text = percent::decode(segment);
+        let value = text.and_then(|text| text.parse().ok());
+        value.ok_or_else(|| {
+            let param = format!("{{{}}}", camel_case(name));
+            Problem::mandatory_ie_incorrect(&param, "not of its form").into()
+        })
+    }
+
+    /// The body.
+    pub fn body<T: Body>(&self) -> Result<T> {
+        self.http.read()
+    }
+}
+
+/// A query or a form, cut at ampersands.
+pub(crate) struct Query<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
+
+impl<'a> Query<'a> {
+    pub fn new(text: &'a str) -> Result<Self> {
+        let pairs: Option<Vec<_>> = text.split('&').filter(|p| !p.is_empty()).map(pair).collect();
+        pairs.map(Self).ok_or_else(|| Cause::InvalidQueryParam.into())
+    }
+
+    /// The value of a parameter that may be absent.
+    pub fn optional<T: QueryValue>(&self, name: &str) -> Result<Option<T>> {
+        let Some((_, text)) = self.0.iter().find(|(key, _)| key == name) else {
+            return Ok(None);
+        };
+        T::from_query(text).map(Some).ok_or_else(|| {
+            let cause = Cause::OptionalQueryParamIncorrect;
+            Problem::new(cause).param(&format!("query {name}"), "not of its form").into()
+        })
+    }
+
+    /// The value of a parameter that must be there.
+    pub fn required<T: QueryValue>(&self, name: &str) -> Result<T> {
+        let param = format!("query {name}");
+        let value = self.optional(name).map_err(|_| {
+            Problem::new(Cause::MandatoryQueryParamIncorrect).param(&param, "not of its form")
+        })?;
+        let missing = || Problem::new(Cause::MandatoryQueryParamMissing).param(&param, "missing");
+        Ok(value.ok_or_else(missing)?)
+    }
+}
+
+fn pair(pair: &str) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
+    let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+    Some((percent::decode_query(name)?, percent::decode_query(value)?))
+}
+
+/// `auth_ctx_id` as the OpenAPI files have it: `authCtxId`.
+fn camel_case(name: &str) -> String {
+    let mut words = name.split('_');
+    let mut camel = words.next().unwrap_or_default().to_owned();
+    for word in words {
+        let (first, rest) = word.split_at_checked(1).unwrap_or((word, ""));
+        camel.push_str(&first.to_ascii_uppercase());
+        camel.push_str(rest);
+    }
+    camel
+}
+
+/// No operation took the request: 405 with `Allow` if the resource has other methods, else 404
+/// (TS 29.500 5.2.7.2).
+pub(crate) fn no_operation(allow: Vec<Method>) -> Box<Problem> {
+    let problem = if allow.is_empty() {
+        Problem::new(Cause::ResourceUriStructureNotFound)
+    } else {
+        Problem::of_status(405).with(ProblemMore::Allow(allow))
+    };
+    problem.into()
+}
+
+impl Incoming<'_> {
+    /// The URI that the consumer of a notification gave out: that of the request, without what the
+    /// notification put behind it.
+    pub fn callback(&self, suffix: &str) -> Result<Uri> {
+        if self.http.method != Method::Post {
+            return Err(no_operation(vec![Method::Post]));
+        }
+        let path = self.http.path.strip_suffix(suffix).unwrap_or(&self.http.path);
+        let query = if self.http.query.is_empty() { "" } else { "?" };
+        Ok(Uri::new(self.root, &format!("{path}{query}{}", self.http.query)))
+    }
+}

@@ -1,0 +1,119 @@
+//! Enumerations of Namf_Communication.
+
+use crate::record::open_enum;
+
+open_enum! {
+    /// What a NAS message is about.
+    N1MessageClass {
+        FiveGmm = "5GMM",
+        Sm = "SM",
+        Lpp = "LPP",
+        Sms = "SMS",
+        Updp = "UPDP",
+        Lcs = "LCS",
+    }
+}
+
+open_enum! {
+    /// What NGAP information is about.
+    N2InformationClass {
+        Sm = "SM",
+        Nrppa = "NRPPa",
+        Pws = "PWS",
+        PwsBcal = "PWS-BCAL",
+        PwsRf = "PWS-RF",
+        Ran = "RAN",
+    }
+}
+
+open_enum! {
+    /// Which NGAP information element it is (TS 38.413 9.3.4).
+    NgapIeType {
+        PduResSetupReq = "PDU_RES_SETUP_REQ",
+        PduResRelCmd = "PDU_RES_REL_CMD",
+        PduResModReq = "PDU_RES_MOD_REQ",
+        HandoverCmd = "HANDOVER_CMD",
+        HandoverRequired = "HANDOVER_REQUIRED",
+        HandoverPrepFail = "HANDOVER_PREP_FAIL",
+        SrcToTarContainer = "SRC_TO_TAR_CONTAINER",
+        TarToSrcContainer = "TAR_TO_SRC_CONTAINER",
+        RanStatusTransContainer = "RAN_STATUS_TRANS_CONTAINER",
+        SonConfigTransfer = "SON_CONFIG_TRANSFER",
+        NrppaPdu = "NRPPA_PDU",
+        UeRadioCapability = "UE_RADIO_CAPABILITY",
+        SecondaryRatUsage = "SECONDARY_RAT_USAGE",
+        UeRadioCapabilityForPaging = "UE_RADIO_CAPABILITY_FOR_PAGING",
+    }
+}
+
+open_enum! {
+    /// What became of a message to a UE.
+    N1N2MessageTransferCause {
+        AttemptingToReachUe = "ATTEMPTING_TO_REACH_UE",
+        N1N2TransferInitiated = "N1_N2_TRANSFER_INITIATED",
+        WaitingForAsynchronousTransfer = "WAITING_FOR_ASYNCHRONOUS_TRANSFER",
+        UeNotResponding = "UE_NOT_RESPONDING",
+        N1MsgNotTransferred = "N1_MSG_NOT_TRANSFERRED",
+        N2MsgNotTransferred = "N2_MSG_NOT_TRANSFERRED",
+        UeNotReachableForSession = "UE_NOT_REACHABLE_FOR_SESSION",
+        TemporaryRejectRegistrationOngoing = "TEMPORARY_REJECT_REGISTRATION_ONGOING",
+        TemporaryRejectHandoverOngoing = "TEMPORARY_REJECT_HANDOVER_ONGOING",
+        AnNotResponding = "AN_NOT_RESPONDING",
+        FailureCauseUnspecified = "FAILURE_CAUSE_UNSPECIFIED",
+    }
+}
+
+open_enum! {
+    /// Why a UE context is moved.
+    TransferReason {
+        InitReg = "INIT_REG",
+        MobiReg = "MOBI_REG",
+        /// The new AMF has checked who the UE is.
+        MobiRegUeValidated = "MOBI_REG_UE_VALIDATED",
+    }
+}
+
+open_enum! {
+    /// Whether the new AMF took the UE.
+    UeContextTransferStatus {
+        Transferred = "TRANSFERRED",
+        NotTransferred = "NOT_TRANSFERRED",
+    }
+}
+
+open_enum! {
+    /// Which key of an AMF.
+    KeyAmfType {
+        Kamf = "KAMF",
+        /// Derived from it for the new AMF.
+        Kprimeamf = "KPRIMEAMF",
+    }
+}
+
+open_enum! {
+    /// Where a security context came from.
+    ScType {
+        Native = "NATIVE",
+        Mapped = "MAPPED",
+    }
+}
+
+open_enum! {
+    /// Integrity algorithms of NAS.
+    IntegrityAlgorithm {
+        Nia0 = "NIA0",
+        Nia1 = "NIA1",
+        Nia2 = "NIA2",
+        Nia3 = "NIA3",
+    }
+}
+
+open_enum! {
+    /// Ciphering algorithms of NAS.
+    CipheringAlgorithm {
+        Nea0 = "NEA0",
+        Nea1 = "NEA1",
+        Nea2 = "NEA2",
+        Nea3 = "NEA3",
+    }
+}

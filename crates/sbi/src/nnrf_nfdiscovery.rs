@@ -1,0 +1,94 @@
+//! Nnrf_NFDiscovery (TS 29.510): which NF instances offer what is needed.
+
+use crate::common::{AccessType, NfInstanceId, NfType, ServiceName, SupportedFeatures};
+use crate::http::json_bodies;
+use crate::nnrf_nfmanagement::NfProfile;
+use crate::operation::operations;
+use crate::record::record;
+use pith_types::{Dnn, Guami, Plmn, Snssai, Supi, Tai};
+use std::sync::Arc;
+
+record! {
+    /// NF instances that offer what was asked for, best first.
+    SearchResult {
+        required {
+            /// Their profiles.
+            nf_instances: Vec<NfProfile>,
+        }
+        optional {
+            /// Seconds for which the answer may be kept.
+            validity_period: u32,
+            /// The NRF's name of the search.
+            search_id: Arc<str>,
+            /// How many there are, if not all are here.
+            num_nf_inst_complete: u32,
+            /// Optional features that the NRF has.
+            nrf_supported_features: SupportedFeatures,
+        }
+    }
+}
+
+json_bodies! {
+    JSON: SearchResult;
+}
+
+operations! {
+    NnrfDisc "/nnrf-disc/v1";
+
+    /// Searches NF instances. A parameter that is there narrows the search.
+    SearchNfInstances "Nnrf_NFDiscovery_Request" "SearchNFInstances"
+    Get ["nf-instances"] {}
+    required {
+        target_nf_type: NfType = "target-nf-type",
+        requester_nf_type: NfType = "requester-nf-type",
+    }
+    query {
+        requester_nf_instance_id: NfInstanceId = "requester-nf-instance-id",
+        service_names: Vec<ServiceName> = "service-names",
+        target_plmn_list: Vec<Plmn> = "target-plmn-list",
+        requester_plmn_list: Vec<Plmn> = "requester-plmn-list",
+        target_nf_instance_id: NfInstanceId = "target-nf-instance-id",
+        snssais: Vec<Snssai> = "snssais",
+        dnn: Dnn = "dnn",
+        tai: Tai = "tai",
+        amf_region_id: Arc<str> = "amf-region-id",
+        amf_set_id: Arc<str> = "amf-set-id",
+        guami: Guami = "guami",
+        supi: Supi = "supi",
+        routing_indicator: Arc<str> = "routing-indicator",
+        access_type: AccessType = "access-type",
+        target_nf_set_id: Arc<str> = "target-nf-set-id",
+        preferred_locality: Arc<str> = "preferred-locality",
+        limit: u32 = "limit",
+        requester_features: SupportedFeatures = "requester-features",
+    }
+    => [SearchResult];
+}
+
+impl SearchNfInstances {
+    /// A search for NFs of that type, on behalf of one of the other.
+    pub fn new(target_nf_type: NfType, requester_nf_type: NfType) -> Self {
+        Self {
+            target_nf_type,
+            requester_nf_type,
+            requester_nf_instance_id: None,
+            service_names: None,
+            target_plmn_list: None,
+            requester_plmn_list: None,
+            target_nf_instance_id: None,
+            snssais: None,
+            dnn: None,
+            tai: None,
+            amf_region_id: None,
+            amf_set_id: None,
+            guami: None,
+            supi: None,
+            routing_indicator: None,
+            access_type: None,
+            target_nf_set_id: None,
+            preferred_locality: None,
+            limit: None,
+            requester_features: None,
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! Nnrf_NFManagement (TS 29.510): NF instances register, keep alive, and watch each other.
+
+mod info;
+mod operations;
+mod profile;
+mod service;
+mod subscription;
+
+pub use info::{
+    AmfInfo, AusfInfo, DnnSmfInfoItem, DnnUpfInfoItem, PcfInfo, SmfInfo, SnssaiSmfInfoItem,
+    SnssaiUpfInfoItem, SuciInfo, SupiRange, TacRange, TaiRange, UdmInfo, UdrInfo, UpfInfo,
+};
+pub use operations::{
+    CreateSubscription, DeregisterNfInstance, GetNfInstance, GetNfInstances, NfStatusNotify,
+    RegisterNfInstance, RemoveSubscription, UpdateNfInstance, UpdateSubscription,
+};
+pub(crate) use operations::{route, route_callback};
+pub use profile::{NfProfile, NfStatus, PlmnSnssai, UriList};
+pub use service::{IpEndPoint, NfService, NfServiceStatus, NfServiceVersion, UriScheme};
+pub use subscription::{
+    ConditionEventType, NotifCondition, NotificationData, NotificationEventType, SubscrCond, SubscriptionData,
+};

@@ -1,0 +1,77 @@
+//! The operations of Nudm_SubscriberDataManagement.
+
+use super::{
+    AccessAndMobilitySubscriptionData, DataSetName, ModificationNotification, Nssai, SdmSubscription,
+    SmSubsData, SmfSelectionSubscriptionData, SubscriptionDataSets, UeContextInSmfData,
+};
+use crate::common::{PlmnIdNid, SupportedFeatures};
+use crate::http::json_bodies;
+use crate::operation::{callbacks, operations};
+use pith_types::{Dnn, Plmn, Snssai, Supi};
+
+json_bodies! {
+    JSON: AccessAndMobilitySubscriptionData, ModificationNotification, Nssai, SdmSubscription,
+        Vec<SdmSubscription>, SmSubsData, SmfSelectionSubscriptionData, SubscriptionDataSets,
+        UeContextInSmfData;
+}
+
+operations! {
+    NudmSdm "/nudm-sdm/v2";
+
+    /// Asks for several data sets.
+    GetDataSets "Nudm_SDM_Get" "GetDataSets"
+    Get [supi] { supi: Supi }
+    required { dataset_names: Vec<DataSetName> = "dataset-names" }
+    query { plmn_id: PlmnIdNid = "plmn-id" }
+    => [SubscriptionDataSets];
+
+    /// Asks for slices.
+    GetNssai "Nudm_SDM_Get" "GetNSSAI"
+    Get [supi, "nssai"] { supi: Supi }
+    query { plmn_id: PlmnIdNid = "plmn-id" }
+    => [Nssai];
+
+    /// Asks for access and mobility subscription data.
+    GetAmData "Nudm_SDM_Get" "GetAmData"
+    Get [supi, "am-data"] { supi: Supi }
+    query { supported_features: SupportedFeatures = "supported-features",
+            plmn_id: PlmnIdNid = "plmn-id" }
+    => [AmData];
+
+    /// Asks for data networks by slice.
+    GetSmfSelData "Nudm_SDM_Get" "GetSmfSelData"
+    Get [supi, "smf-select-data"] { supi: Supi }
+    query { plmn_id: PlmnIdNid = "plmn-id" }
+    => [SmfSelData];
+
+    /// Asks for PDU sessions and their SMFs.
+    GetUeCtxInSmfData "Nudm_SDM_Get" "GetUeCtxInSmfData"
+    Get [supi, "ue-context-in-smf-data"] { supi: Supi }
+    => [UeContextInSmfData];
+
+    /// Asks for session management subscription data.
+    GetSmData "Nudm_SDM_Get" "GetSmData"
+    Get [supi, "sm-data"] { supi: Supi }
+    query { single_nssai: Snssai = "single-nssai", dnn: Dnn = "dnn", plmn_id: Plmn = "plmn-id" }
+    => [SmData];
+
+    /// Subscribes to changes.
+    SdmSubscribe "Nudm_SDM_Subscribe" "Subscribe"
+    Post [ue_id, "sdm-subscriptions"] { ue_id: Supi }
+    body SdmSubscription
+    => [SdmSubscriptionCreated];
+
+    /// Ends a subscription.
+    SdmUnsubscribe "Nudm_SDM_Unsubscribe" "Unsubscribe"
+    Delete [ue_id, "sdm-subscriptions", subscription_id] { ue_id: Supi, subscription_id: String }
+    => [NoContent];
+}
+
+callbacks! {
+    NudmSdm;
+
+    /// Tells that a subscriber's data has changed.
+    SdmChangeNotification "Nudm_SDM_Notification" "sdm-change" ""
+    body ModificationNotification
+    => [NoContent];
+}

@@ -1,0 +1,17 @@
+//! Nudr_DataRepository (TS 29.504): subscription data (TS 29.505) and policy data (TS 29.519).
+
+mod operations;
+mod policy_data;
+mod subscription_data;
+
+pub(crate) use operations::route;
+pub use operations::{
+    CreateAmfContextThreeGpp, CreateAuthenticationStatus, CreateOrUpdateSmfRegistration,
+    CreateSdmSubscriptions, DeleteAuthenticationStatus, DeleteSmfRegistration, ModifyAmfContextThreeGpp,
+    ModifyAuthenticationSubscription, QueryAmData, QueryAmfContextThreeGpp, QueryAuthSubsData,
+    QueryAuthenticationStatus, QuerySdmSubscriptions, QuerySmData, QuerySmfRegList, QuerySmfRegistration,
+    QuerySmfSelectData, ReadAccessAndMobilityPolicyData, ReadSessionManagementPolicyData,
+    RemoveSdmSubscriptions, UpdateSdmSubscriptions,
+};
+pub use policy_data::{AmPolicyData, SmPolicyData, SmPolicyDnnData, SmPolicySnssaiData};
+pub use subscription_data::{AuthenticationSubscription, SequenceNumber, Sign, SqnScheme};

@@ -1,0 +1,348 @@
+//! What an operation answers when it fails (TS 29.500 5.2.7, TS 29.571 `ProblemDetails`).
+
+use crate::http::Method;
+use crate::namf_communication::N1N2MsgTxfrErrDetail;
+use crate::nnrf_accesstoken::AccessTokenErr;
+use crate::nsmf_pdusession::{SmContextCreateErrorData, SmContextUpdateErrorData};
+use crate::record::{open_enum, record};
+use crate::uri::Uri;
+use std::fmt;
+use std::sync::Arc;
+
+open_enum! {
+    /// Why, in one word (`cause` of `ProblemDetails`): the protocol errors of TS 29.500 table
+    /// 5.2.7.2-1 and the application errors of the services.
+    Cause {
+        InvalidApi = "INVALID_API",
+        InvalidMsgFormat = "INVALID_MSG_FORMAT",
+        InvalidQueryParam = "INVALID_QUERY_PARAM",
+        MandatoryQueryParamIncorrect = "MANDATORY_QUERY_PARAM_INCORRECT",
+        OptionalQueryParamIncorrect = "OPTIONAL_QUERY_PARAM_INCORRECT",
+        MandatoryQueryParamMissing = "MANDATORY_QUERY_PARAM_MISSING",
+        MandatoryIeIncorrect = "MANDATORY_IE_INCORRECT",
+        OptionalIeIncorrect = "OPTIONAL_IE_INCORRECT",
+        MandatoryIeMissing = "MANDATORY_IE_MISSING",
+        UnspecifiedMsgFailure = "UNSPECIFIED_MSG_FAILURE",
+        NfDiscoveryFailure = "NF_DISCOVERY_FAILURE",
+        InvalidDiscoveryParam = "INVALID_DISCOVERY_PARAM",
+        ModificationNotAllowed = "MODIFICATION_NOT_ALLOWED",
+        SubscriptionNotFound = "SUBSCRIPTION_NOT_FOUND",
+        ResourceUriStructureNotFound = "RESOURCE_URI_STRUCTURE_NOT_FOUND",
+        IncorrectLength = "INCORRECT_LENGTH",
+        NfCongestionRisk = "NF_CONGESTION_RISK",
+        InsufficientResources = "INSUFFICIENT_RESOURCES",
+        UnspecifiedNfFailure = "UNSPECIFIED_NF_FAILURE",
+        SystemFailure = "SYSTEM_FAILURE",
+        NfCongestion = "NF_CONGESTION",
+        TimedOutRequest = "TIMED_OUT_REQUEST",
+        TargetNfNotReachable = "TARGET_NF_NOT_REACHABLE",
+
+        /// No such resource, or no context of that id.
+        ContextNotFound = "CONTEXT_NOT_FOUND",
+        /// The subscriber is unknown (UDM, UDR, AUSF).
+        UserNotFound = "USER_NOT_FOUND",
+        /// The subscriber is known, this data of theirs is not (UDM, UDR).
+        DataNotFound = "DATA_NOT_FOUND",
+        /// No answer from the NF behind (AUSF, UDM).
+        UpstreamServerError = "UPSTREAM_SERVER_ERROR",
+        NetworkFailure = "NETWORK_FAILURE",
+
+        ServingNetworkNotAuthorized = "SERVING_NETWORK_NOT_AUTHORIZED",
+        AuthenticationRejected = "AUTHENTICATION_REJECTED",
+        InvalidHnPublicKeyIdentifier = "INVALID_HN_PUBLIC_KEY_IDENTIFIER",
+        InvalidSchemeOutput = "INVALID_SCHEME_OUTPUT",
+        UnsupportedProtectionScheme = "UNSUPPORTED_PROTECTION_SCHEME",
+        AvGenerationProblem = "AV_GENERATION_PROBLEM",
+
+        UnknownFiveGsSubscription = "UNKNOWN_5GS_SUBSCRIPTION",
+        NoPsSubscription = "NO_PS_SUBSCRIPTION",
+        RoamingNotAllowed = "ROAMING_NOT_ALLOWED",
+        AccessNotAllowed = "ACCESS_NOT_ALLOWED",
+        RatNotAllowed = "RAT_NOT_ALLOWED",
+        DnnNotAllowed = "DNN_NOT_ALLOWED",
+        /// Another AMF is registered for the UE (UDM).
+        InvalidGuami = "INVALID_GUAMI",
+        UnprocessableRequest = "UNPROCESSABLE_REQUEST",
+
+        N1SmError = "N1_SM_ERROR",
+        N2SmError = "N2_SM_ERROR",
+        SnssaiDenied = "SNSSAI_DENIED",
+        DnnDenied = "DNN_DENIED",
+        PdutypeDenied = "PDUTYPE_DENIED",
+        SscDenied = "SSC_DENIED",
+        SubscriptionDenied = "SUBSCRIPTION_DENIED",
+        DnnNotSupported = "DNN_NOT_SUPPORTED",
+        PdutypeNotSupported = "PDUTYPE_NOT_SUPPORTED",
+        SscNotSupported = "SSC_NOT_SUPPORTED",
+        InsufficientResourcesSlice = "INSUFFICIENT_RESOURCES_SLICE",
+        InsufficientResourcesSliceDnn = "INSUFFICIENT_RESOURCES_SLICE_DNN",
+        DnnCongestion = "DNN_CONGESTION",
+        SNssaiCongestion = "S_NSSAI_CONGESTION",
+        PeerNotResponding = "PEER_NOT_RESPONDING",
+
+        IntegrityCheckFail = "INTEGRITY_CHECK_FAIL",
+        UeInNonAllowedArea = "UE_IN_NON_ALLOWED_AREA",
+        UeInCmIdleState = "UE_IN_CM_IDLE_STATE",
+        TemporaryRejectRegistrationOngoing = "TEMPORARY_REJECT_REGISTRATION_ONGOING",
+        TemporaryRejectHandoverOngoing = "TEMPORARY_REJECT_HANDOVER_ONGOING",
+        UeNotReachable = "UE_NOT_REACHABLE",
+
+        UserUnknown = "USER_UNKNOWN",
+        ErrorInitialParameters = "ERROR_INITIAL_PARAMETERS",
+        ErrorRequestParameters = "ERROR_REQUEST_PARAMETERS",
+        ErrorTriggerEvent = "ERROR_TRIGGER_EVENT",
+        PolicyContextDenied = "POLICY_CONTEXT_DENIED",
+        PolicyAssociationNotFound = "POLICY_ASSOCIATION_NOT_FOUND",
+
+        SnssaiNotSupported = "SNSSAI_NOT_SUPPORTED",
+        NfNotFound = "NF_NOT_FOUND",
+        SubscriptionNotAllowed = "SUBSCRIPTION_NOT_ALLOWED",
+    }
+}
+
+impl Cause {
+    /// The HTTP status that goes with the cause; 400 for one not known here.
+    pub fn status(&self) -> u16 {
+        use Cause::*;
+        match self {
+            ModificationNotAllowed
+            | ServingNetworkNotAuthorized
+            | AuthenticationRejected
+            | InvalidHnPublicKeyIdentifier
+            | InvalidSchemeOutput
+            | UnknownFiveGsSubscription
+            | NoPsSubscription
+            | RoamingNotAllowed
+            | AccessNotAllowed
+            | RatNotAllowed
+            | DnnNotAllowed
+            | InvalidGuami
+            | N1SmError
+            | N2SmError
+            | SnssaiDenied
+            | DnnDenied
+            | PdutypeDenied
+            | SscDenied
+            | SubscriptionDenied
+            | DnnNotSupported
+            | PdutypeNotSupported
+            | SscNotSupported
+            | IntegrityCheckFail
+            | UeInNonAllowedArea
+            | PolicyContextDenied
+            | SnssaiNotSupported
+            | SubscriptionNotAllowed => 403,
+            SubscriptionNotFound
+            | ResourceUriStructureNotFound
+            | ContextNotFound
+            | UserNotFound
+            | DataNotFound
+            | PolicyAssociationNotFound
+            | NfNotFound => 404,
+            UeInCmIdleState | TemporaryRejectRegistrationOngoing | TemporaryRejectHandoverOngoing => 409,
+            IncorrectLength => 411,
+            UnprocessableRequest => 422,
+            NfCongestionRisk => 429,
+            InsufficientResources
+            | UnspecifiedNfFailure
+            | SystemFailure
+            | AvGenerationProblem
+            | InsufficientResourcesSlice
+            | InsufficientResourcesSliceDnn => 500,
+            UnsupportedProtectionScheme => 501,
+            NfCongestion | DnnCongestion | SNssaiCongestion => 503,
+            TimedOutRequest | TargetNfNotReachable | UpstreamServerError | NetworkFailure
+            | PeerNotResponding | UeNotReachable => 504,
+            _ => 400,
+        }
+    }
+}
+
+record! {
+    /// The body of an error (RFC 9457, TS 29.571).
+    ProblemDetails {
+        optional {
+            /// A short text for people.
+            title: Arc<str>,
+            /// The HTTP status.
+            status: u16,
+            /// What happened this time, for people.
+            detail: String,
+            /// Why, for programs.
+            cause: Cause,
+        }
+        repeated {
+            /// Which members or parameters were wrong.
+            invalid_params: Vec<InvalidParam>,
+        }
+    }
+}
+
+record! {
+    /// A member or a parameter that was wrong (TS 29.571).
+    InvalidParam {
+        required {
+            /// A JSON pointer, `query name`, `header name` or `{path variable}`.
+            param: String,
+        }
+        optional {
+            /// What was wrong with it.
+            reason: String,
+        }
+    }
+}
+
+/// An operation failed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Problem {
+    /// HTTP status, 300 to 599.
+    pub status: u16,
+    /// The body, or its part that all errors share.
+    pub details: ProblemDetails,
+    /// What some errors bring beyond that.
+    pub more: Option<ProblemMore>,
+}
+
+/// What an error brings beyond `ProblemDetails`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ProblemMore {
+    /// Of Nsmf_PDUSession CreateSMContext: what to tell the UE and the gNB.
+    SmContextCreateError(Box<SmContextCreateErrorData>),
+    /// Of Nsmf_PDUSession UpdateSMContext: what to tell the UE and the gNB.
+    SmContextUpdateError(Box<SmContextUpdateErrorData>),
+    /// Of Namf_Communication N1N2MessageTransfer: when to try again.
+    N1N2MessageTransferError(Box<N1N2MsgTxfrErrDetail>),
+    /// Of Nnrf_AccessToken.
+    AccessTokenErr(Box<AccessTokenErr>),
+    /// 405: the methods that the resource has (`Allow`).
+    Allow(Vec<Method>),
+    /// 429 and 503: seconds after which to try again (`Retry-After`).
+    RetryAfter(u32),
+    /// 307 and 308: where to ask instead (`Location`).
+    Redirect(Uri),
+}
+
+impl Problem {
+    /// With that cause and the status that goes with it.
+    pub fn new(cause: Cause) -> Self {
+        let mut problem = Self::of_status(cause.status());
+        problem.details.cause = Some(cause);
+        problem
+    }
+
+    /// With a status and no cause.
+    pub fn of_status(status: u16) -> Self {
+        let details = ProblemDetails { status: Some(status), ..ProblemDetails::default() };
+        Self { status, details, more: None }
+    }
+
+    /// A required member, path variable or part is wrong (400).
+    pub fn mandatory_ie_incorrect(param: &str, reason: impl fmt::Display) -> Self {
+        Self::new(Cause::MandatoryIeIncorrect).param(param, reason)
+    }
+
+    /// A required member or part isn't there (400).
+    pub fn mandatory_ie_missing(param: &str) -> Self {
+        Self::new(Cause::MandatoryIeMissing).param(param, "missing")
+    }
+
+    /// No context of that id (404).
+    pub fn context_not_found() -> Self {
+        Self::new(Cause::ContextNotFound)
+    }
+
+    /// No such subscriber (404).
+    pub fn user_not_found() -> Self {
+        Self::new(Cause::UserNotFound)
+    }
+
+    /// No such data of the subscriber (404).
+    pub fn data_not_found() -> Self {
+        Self::new(Cause::DataNotFound)
+    }
+
+    /// The fault is the server's own (500).
+    pub fn system_failure(detail: impl fmt::Display) -> Self {
+        Self::new(Cause::SystemFailure).detail(detail)
+    }
+
+    /// Overload; try again after so many seconds (503).
+    pub fn congestion(retry_after_s: u32) -> Self {
+        let mut problem = Self::new(Cause::NfCongestion);
+        problem.more = Some(ProblemMore::RetryAfter(retry_after_s));
+        problem
+    }
+
+    /// No answer in time (504).
+    pub fn timed_out() -> Self {
+        Self::new(Cause::TimedOutRequest)
+    }
+
+    /// No instance of the NF can be reached (504).
+    pub fn not_reachable(detail: impl fmt::Display) -> Self {
+        Self::new(Cause::TargetNfNotReachable).detail(detail)
+    }
+
+    /// Adds what happened this time.
+    #[must_use]
+    pub fn detail(mut self, detail: impl fmt::Display) -> Self {
+        self.details.detail = Some(detail.to_string());
+        self
+    }
+
+    /// Adds a member or parameter that was wrong.
+    #[must_use]
+    pub fn param(mut self, param: &str, reason: impl fmt::Display) -> Self {
+        let reason = Some(reason.to_string());
+        self.details.invalid_params.push(InvalidParam { param: param.into(), reason });
+        self
+    }
+
+    /// Adds what this error brings beyond `ProblemDetails`.
+    #[must_use]
+    pub fn with(mut self, more: ProblemMore) -> Self {
+        self.more = Some(more);
+        self
+    }
+
+    /// The cause, if the peer gave one.
+    pub fn cause(&self) -> Option<&Cause> {
+        self.details.cause.as_ref()
+    }
+
+    /// Whether it is for that cause.
+    pub fn is(&self, cause: &Cause) -> bool {
+        self.cause() == Some(cause)
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.status)?;
+        if let Some(cause) = self.cause() {
+            write!(f, " {cause}")?;
+        }
+        if let Some(detail) = &self.details.detail {
+            write!(f, ": {detail}")?;
+        }
+        let wrong = self.details.invalid_params.iter();
+        for InvalidParam { param, reason } in wrong {
+            write!(f, "; {param}: {}", reason.as_deref().unwrap_or("wrong"))?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Problem {}
+
+impl From<Cause> for Problem {
+    fn from(cause: Cause) -> Self {
+        Self::new(cause)
+    }
+}
+
+impl From<Cause> for Box<Problem> {
+    fn from(cause: Cause) -> Self {
+        Self::new(Problem::new(cause))
+    }
+}

@@ -1,0 +1,226 @@
+//! URIs of the SBI (TS 29.501 4.4): an apiRoot, which says whose, and a path, which says what.
+
+use crate::NfType;
+use crate::record::serde_as_text;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// `http`, or `https` with TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Scheme {
+    /// In clear.
+    Http,
+    /// With TLS.
+    Https,
+}
+
+impl Scheme {
+    /// As in a URI.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+}
+
+/// Where the services of an NF instance stand: scheme, authority and, where several instances share
+/// an authority, a path prefix (TS 29.501 4.4.1 `apiRoot`).
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ApiRoot {
+    /// With or without TLS.
+    pub scheme: Scheme,
+    /// Host and port, such as `127.0.0.1:7777`.
+    pub authority: Arc<str>,
+    /// Empty, or begins with a slash: `/amf/s3`.
+    pub prefix: Arc<str>,
+}
+
+impl ApiRoot {
+    /// An apiRoot without prefix.
+    pub fn new(scheme: Scheme, authority: &str) -> Self {
+        Self { scheme, authority: authority.into(), prefix: "".into() }
+    }
+
+    /// The same authority with that prefix, which is empty or begins with a slash.
+    pub fn with_prefix(mut self, prefix: &str) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+}
+
+impl fmt::Display for ApiRoot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}{}", self.scheme.as_str(), self.authority, self.prefix)
+    }
+}
+
+impl FromStr for ApiRoot {
+    type Err = UriError;
+    /// Takes all of the path as prefix, but for a slash at its end.
+    fn from_str(text: &str) -> Result<Self, UriError> {
+        let (scheme, authority, path) = split(text)?;
+        let prefix = path.trim_end_matches('/');
+        Ok(Self { scheme, authority: authority.into(), prefix: prefix.into() })
+    }
+}
+
+serde_as_text!(ApiRoot);
+
+/// A text is not a URI that an NF could be reached at.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not a URI such as http://127.0.0.1:7777/namf-comm/v1/ue-contexts")]
+pub struct UriError(String);
+
+/// Scheme, authority, and path with its query.
+fn split(text: &str) -> Result<(Scheme, &str, &str), UriError> {
+    let error = || UriError(text.chars().take(128).collect());
+    let visible = text.bytes().all(|b| b.is_ascii_graphic() && !b"\"<>\\^`{|}#".contains(&b));
+    let (scheme, rest) = text.split_once("://").filter(|_| visible).ok_or_else(error)?;
+    let scheme = match scheme {
+        "http" => Scheme::Http,
+        "https" => Scheme::Https,
+        _ => return Err(error()),
+    };
+    let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    let named = !authority.is_empty() && !authority.contains('@');
+    if named { Ok((scheme, authority, path)) } else { Err(error()) }
+}
+
+/// A resource or a callback of an NF instance.
+///
+/// Reading one cuts its path where an API begins, which is at the segment before the first version
+/// (`…/namf-comm/v1/…`): what stands ahead of it is the apiRoot's prefix. A path without a version
+/// belongs to no API known here, and the prefix is then empty.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Uri {
+    /// Whose.
+    pub root: Arc<ApiRoot>,
+    /// Empty, or begins with a slash; with the query, if it has one.
+    pub path: Arc<str>,
+}
+
+serde_as_text!(Uri);
+
+impl Uri {
+    /// The URI of that path, which begins with a slash, at that root.
+    pub fn new(root: &Arc<ApiRoot>, path: &str) -> Self {
+        Self { root: Arc::clone(root), path: path.into() }
+    }
+
+    /// A callback that an NF gives out: `{apiRoot}/{nf}-callback/v1/{name}/{reference}`.
+    pub fn callback(root: &Arc<ApiRoot>, consumer: &NfType, name: &str, reference: &str) -> Self {
+        let nf = consumer.as_str().to_ascii_lowercase();
+        let reference = crate::http::percent::segment(reference);
+        Self::new(root, &format!("/n{nf}-callback/v1/{name}/{reference}"))
+    }
+
+    /// What a relative or absolute reference means to someone at that root (RFC 3986 4.2).
+    pub fn resolve(root: &Arc<ApiRoot>, reference: &str) -> Result<Self, UriError> {
+        if !reference.starts_with('/') {
+            return reference.parse();
+        }
+        let absolute = format!("{}://{}{reference}", root.scheme.as_str(), root.authority);
+        absolute.parse()
+    }
+
+    /// The last segment of the path: the id of the resource, or of whatever a callback is about.
+    pub fn id(&self) -> &str {
+        let path = self.path.split('?').next().unwrap_or_default();
+        path.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// The same with more path behind it.
+    pub fn join(&self, suffix: &str) -> Self {
+        Self::new(&self.root, &format!("{}{suffix}", self.path))
+    }
+
+    /// The NF that made this callback, if it is of the form of [`Uri::callback`].
+    pub fn callback_consumer(&self) -> Option<NfType> {
+        let api = self.path.strip_prefix("/n")?.split('/').next()?;
+        let nf = api.strip_suffix("-callback")?;
+        Some(NfType::from(nf.to_ascii_uppercase().as_str()))
+    }
+}
+
+impl fmt::Display for Uri {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.root, self.path)
+    }
+}
+
+impl FromStr for Uri {
+    type Err = UriError;
+    fn from_str(text: &str) -> Result<Self, UriError> {
+        let (scheme, authority, path) = split(text)?;
+        let (prefix, path) = path.split_at(api_start(path));
+        let root = ApiRoot { scheme, authority: authority.into(), prefix: prefix.into() };
+        Ok(Self { root: Arc::new(root), path: path.into() })
+    }
+}
+
+/// Where in a path `/{apiName}/v{number}` begins; 0 if nowhere.
+pub(crate) fn api_start(path: &str) -> usize {
+    let (path, _) = path.split_once('?').unwrap_or((path, ""));
+    let slashes = path.match_indices('/').map(|(at, _)| at);
+    let mut before = None;
+    for slash in slashes {
+        let segment = path[slash + 1..].split('/').next().unwrap_or_default();
+        if let Some(start) = before.filter(|_| is_version(segment)) {
+            return start;
+        }
+        before = Some(slash);
+    }
+    0
+}
+
+fn is_version(segment: &str) -> bool {
+    segment.strip_prefix('v').is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uri_is_cut_where_the_api_begins() {
+        let text = "http://127.0.0.1:7777/smf/s3/nsmf-pdusession/v1/sm-contexts/12";
+        let uri: Uri = text.parse().unwrap();
+        assert_eq!(&*uri.root.prefix, "/smf/s3");
+        assert_eq!(&*uri.path, "/nsmf-pdusession/v1/sm-contexts/12");
+        assert_eq!((uri.id(), uri.to_string()), ("12", text.into()));
+    }
+
+    #[test]
+    fn a_foreign_callback_keeps_its_path_and_query() {
+        let uri: Uri = "https://[::1]:8000/notify/a?x=1/v1".parse().unwrap();
+        assert_eq!((&*uri.root.prefix, &*uri.path), ("", "/notify/a?x=1/v1"));
+        assert_eq!((uri.id(), uri.callback_consumer()), ("a", None));
+        let bare: Uri = "http://amf".parse().unwrap();
+        assert_eq!((&*bare.path, bare.id()), ("", ""));
+    }
+
+    #[test]
+    fn a_callback_tells_its_consumer_and_its_reference() {
+        let root = Arc::new(ApiRoot::new(Scheme::Http, "h:1").with_prefix("/s0"));
+        let uri = Uri::callback(&root, &NfType::Amf, "sm-context-status", "77-5");
+        assert_eq!(uri.to_string(), "http://h:1/s0/namf-callback/v1/sm-context-status/77-5");
+        assert_eq!(uri.to_string().parse(), Ok(uri.clone()));
+        assert_eq!((uri.callback_consumer(), uri.id()), (Some(NfType::Amf), "77-5"));
+    }
+
+    #[test]
+    fn a_relative_reference_is_resolved_at_the_authority() {
+        let root = Arc::new(ApiRoot::new(Scheme::Http, "h:1").with_prefix("/s0"));
+        let uri = Uri::resolve(&root, "/s0/nudm-sdm/v2/imsi-1/sdm-subscriptions/9").unwrap();
+        assert_eq!((&*uri.root, uri.id()), (&*root, "9"));
+    }
+
+    #[test]
+    fn what_no_nf_could_be_reached_at_is_refused() {
+        for bad in ["", "http://", "ftp://a/b", "http://u@h/", "http://h/a b", "h/x", "http://h/#f"] {
+            assert!(bad.parse::<Uri>().is_err(), "{bad}");
+        }
+    }
+}
