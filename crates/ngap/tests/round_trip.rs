@@ -18,6 +18,8 @@ fn amf() -> AmfUeNgapId {
     AmfUeNgapId::from_wire(0x12_3456_789a).unwrap()
 }
 
+const USER_INACTIVITY: Cause = Cause::RadioNetwork(CauseRadioNetwork::user_inactivity);
+
 const RAN: RanUeNgapId = RanUeNgapId(0xdead_beef);
 
 fn tai() -> Tai {
@@ -114,7 +116,7 @@ fn interface_management() {
 
 #[test]
 fn nas_transport_and_ue_context() {
-    let cause = Some(Cause::RadioNetwork(CauseRadioNetwork::user_inactivity));
+    let cause = Some(USER_INACTIVITY);
     let capabilities = SecurityCapabilities {
         nr_encryption: 0xe000,
         nr_integrity: 0xe000,
@@ -152,8 +154,8 @@ fn nas_transport_and_ue_context() {
         InitialContextSetupResponse { amf_ue_ngap_id, ran_ue_ngap_id, setup: Some(transfer()), failed: Some(transfer()), diagnostics: None },
         InitialContextSetupFailure { amf_ue_ngap_id, ran_ue_ngap_id, failed: None, cause, diagnostics: None },
         UeContextReleaseRequest { amf_ue_ngap_id, ran_ue_ngap_id, sessions: Some(vec![1, 5]), cause },
-        UeContextReleaseCommand { ids: UeNgapIds::Pair(amf(), RAN), cause: cause.unwrap() },
-        UeContextReleaseCommand { ids: UeNgapIds::Amf(amf()), cause: cause.unwrap() },
+        UeContextReleaseCommand { ids: UeNgapIds::Pair(amf(), RAN), cause: USER_INACTIVITY },
+        UeContextReleaseCommand { ids: UeNgapIds::Amf(amf()), cause: USER_INACTIVITY },
         UeContextReleaseComplete { amf_ue_ngap_id, ran_ue_ngap_id, location: Some(location()), sessions: Some(vec![1]), diagnostics: None },
         UeContextModificationRequest {
             amf_ue_ngap_id,

@@ -13,6 +13,7 @@
 
 mod arena;
 mod event;
+mod function;
 mod input;
 mod n2;
 mod n4;
@@ -26,6 +27,7 @@ mod timer;
 
 pub use arena::{Arena, Key};
 pub use event::{Event, Level};
+pub use function::{Inspect, NetworkFunction};
 pub use input::Input;
 pub use n2::{GnbHandle, GnbInfo, N2Effect, N2Input, ResetUe};
 pub use n4::{N4Effect, N4Error, N4Input, N4Transaction, UpfHandle, UpfInfo};

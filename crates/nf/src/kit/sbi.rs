@@ -1,6 +1,8 @@
 //! How an NF names whom it calls and who called.
 
-use pith_sbi::ApiRoot;
+use super::Instant;
+use pith_sbi::common::DateTime;
+use pith_sbi::{ApiRoot, NfInstanceId, NfType};
 use pith_types::{Dnn, InstanceId, ShardId, Snssai};
 use std::fmt;
 use std::sync::Arc;
@@ -57,6 +59,33 @@ impl Nf {
     }
 }
 
+impl Nf {
+    /// The type in NF profiles; `None` for the agent.
+    pub const fn nf_type(self) -> Option<NfType> {
+        Some(match self {
+            Self::Amf => NfType::Amf,
+            Self::Smf => NfType::Smf,
+            Self::Ausf => NfType::Ausf,
+            Self::Udm => NfType::Udm,
+            Self::Udr => NfType::Udr,
+            Self::Pcf => NfType::Pcf,
+            Self::Nrf => NfType::Nrf,
+            Self::Nssf => NfType::Nssf,
+            Self::Agent => return None,
+        })
+    }
+
+    /// The NF of that type, if it can be hosted here.
+    pub fn of_type(nf_type: &NfType) -> Option<Self> {
+        Self::ALL.into_iter().find(|nf| nf.nf_type().as_ref() == Some(nf_type))
+    }
+
+    /// The NF of that name, `amf`.
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|nf| nf.name() == name)
+    }
+}
+
 impl fmt::Display for Nf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -81,7 +110,7 @@ pub enum Target {
     /// A known instance: one that answered before, or that a resource URI names.
     Root(Arc<ApiRoot>),
     /// The NF instance of that id, found through the NRF.
-    Instance(Arc<str>),
+    Instance(NfInstanceId),
 }
 
 /// What the instance must serve, where that matters.
@@ -130,11 +159,21 @@ pub enum Caller {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Identity {
     /// `nfInstanceId`, a UUID.
-    pub instance_id: Arc<str>,
+    pub instance_id: NfInstanceId,
     /// Where its services stand; its path prefix names the shard.
     pub api_root: Arc<ApiRoot>,
     /// The block of ids that is its own: instance part.
     pub instance: InstanceId,
     /// The block of ids that is its own: shard part.
     pub shard: ShardId,
+    /// The wall clock when [`Instant`] began to count, milliseconds since 1970.
+    pub epoch_unix_ms: i64,
+}
+
+impl Identity {
+    /// What the wall clock shows at that moment.
+    pub fn date_time(&self, now: Instant) -> DateTime {
+        let since = i64::try_from(now.as_micros() / 1000).unwrap_or(i64::MAX);
+        DateTime::from_unix_ms(self.epoch_unix_ms.saturating_add(since))
+    }
 }

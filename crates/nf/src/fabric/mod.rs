@@ -1,0 +1,15 @@
+//! The fabric: the NFs of one shard together, and the way of each SBI call.
+//!
+//! [`Shard`] runs the SBI calls that stay on it to their end before it returns, so that a procedure
+//! crosses all NFs of a process without a queue between threads. [`Agent`] registers the NFs with
+//! the NRF, discovers others, and tells the shard which binding a call takes.
+
+mod agent;
+mod discovery;
+mod registration;
+mod shard;
+mod timers;
+
+pub use agent::{Agent, AgentConfig, Hosted};
+pub use shard::{Shard, ShardEffect, ShardInput};
+pub use timers::Timers;

@@ -1,0 +1,282 @@
+//! One shard: an instance of every NF that the process hosts, on one thread, without locks.
+//!
+//! ```text
+//!   ShardInput ──> queue ──> NF.handle ──> Outbox ──┬─> queue        calls and answers on this shard
+//!                    ^                              └─> ShardEffect  everything else
+//!                    └──────────────────────────────────┘
+//! ```
+
+use super::agent::{Agent, Call, Way};
+use crate::kit::{
+    Caller, Effect, Event, Input, Inspect, Instant, Level, N2Effect, N2Input, N4Effect, N4Input, NetworkFunction, Nf,
+    Outbox, StoreError, StoreRequest, StoreResponse, Tag, TimerKey,
+};
+use pith_sbi::{ApiRoot, Problem, Request, Response};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One thing that happened to a shard.
+#[derive(Debug)]
+pub enum ShardInput {
+    /// The process is up: register the NFs.
+    Start,
+    /// From the N2 gateway.
+    N2(N2Input),
+    /// From the N4 gateway.
+    N4(Box<N4Input>),
+    /// A request of another shard or of a client beyond HTTP/2.
+    Request {
+        /// Whom to answer.
+        from: Caller,
+        /// Which NF is asked.
+        nf: Nf,
+        /// What is asked.
+        request: Request,
+    },
+    /// The answer to a call that left the shard.
+    Reply {
+        /// Who called.
+        nf: Nf,
+        /// As given with the call.
+        tag: Tag,
+        /// Who answered.
+        from: Option<Arc<ApiRoot>>,
+        /// The answer.
+        reply: Result<Response, Box<Problem>>,
+    },
+    /// From the database.
+    Stored {
+        /// Who asked.
+        nf: Nf,
+        /// As given with the request.
+        tag: Tag,
+        /// What came of it.
+        result: Result<StoreResponse, StoreError>,
+    },
+    /// A timer ran out.
+    Timer {
+        /// Whose.
+        nf: Nf,
+        /// Which.
+        key: TimerKey,
+    },
+    /// An operator asks to see something.
+    Inspect {
+        /// Comes back with the answer.
+        exchange: u64,
+        /// What.
+        what: Inspect,
+    },
+    /// The process is going down: take the NFs out of the NRF.
+    Stop,
+}
+
+/// One thing that the shell has to do for a shard.
+#[derive(Debug)]
+pub enum ShardEffect {
+    /// For the N2 gateway.
+    N2(N2Effect),
+    /// For the N4 gateway.
+    N4(Box<N4Effect>),
+    /// Call over HTTP/2; a [`ShardInput::Reply`] follows.
+    HttpCall {
+        /// Who calls.
+        nf: Nf,
+        /// Comes back with the reply.
+        tag: Tag,
+        /// The instance.
+        root: Arc<ApiRoot>,
+        /// What is asked.
+        request: Request,
+    },
+    /// Call another shard of this process; a [`ShardInput::Reply`] follows.
+    ShardCall {
+        /// Which shard.
+        shard: u16,
+        /// Which NF there.
+        nf: Nf,
+        /// Who calls: to be answered there.
+        from: Caller,
+        /// What is asked.
+        request: Request,
+    },
+    /// Answer a request that came from outside the shard.
+    Answer {
+        /// Who asked.
+        to: Caller,
+        /// The answering instance.
+        from: Arc<ApiRoot>,
+        /// The answer.
+        reply: Result<Response, Box<Problem>>,
+    },
+    /// Start a timer, or start it anew.
+    StartTimer {
+        /// Whose.
+        nf: Nf,
+        /// Which.
+        key: TimerKey,
+        /// When it runs out.
+        after: Duration,
+    },
+    /// Stop a timer.
+    StopTimer {
+        /// Whose.
+        nf: Nf,
+        /// Which.
+        key: TimerKey,
+    },
+    /// Ask the database; a [`ShardInput::Stored`] follows.
+    Store {
+        /// Who asks.
+        nf: Nf,
+        /// Comes back with the result.
+        tag: Tag,
+        /// What is asked.
+        request: StoreRequest,
+    },
+    /// Tell the operator.
+    Event {
+        /// Who tells.
+        nf: Nf,
+        /// What.
+        event: Event,
+    },
+    /// What an operator asked to see.
+    Inspected {
+        /// As given with the question.
+        exchange: u64,
+        /// One JSON object an entry.
+        list: Vec<serde_json::Value>,
+    },
+}
+
+/// The NFs of one shard and the agent that finds the way between them.
+pub struct Shard {
+    functions: Vec<(Nf, Box<dyn NetworkFunction>)>,
+    agent: Agent,
+    queue: VecDeque<(Nf, Input)>,
+    outbox: Outbox,
+    effects: Vec<Effect>,
+}
+
+impl Shard {
+    /// A shard of those NFs.
+    pub fn new(functions: Vec<(Nf, Box<dyn NetworkFunction>)>, agent: Agent, verbosity: Level) -> Self {
+        Self { functions, agent, queue: VecDeque::new(), outbox: Outbox::new(verbosity), effects: Vec::new() }
+    }
+
+    /// Whether all its NFs are registered with the NRF.
+    pub fn is_ready(&self) -> bool {
+        self.agent.is_registered()
+    }
+
+    /// Takes note of one thing, follows it through all NFs of the shard until nothing is left to
+    /// do here, and says what is to be done outside.
+    pub fn handle(&mut self, now: Instant, input: ShardInput, out: &mut Vec<ShardEffect>) {
+        match input {
+            ShardInput::Start => self.agent.start(&mut self.outbox),
+            ShardInput::Stop => self.agent.stop(&mut self.outbox),
+            ShardInput::N2(input) => self.queue.push_back((Nf::Amf, Input::N2(input))),
+            ShardInput::N4(input) => self.queue.push_back((Nf::Smf, Input::N4(input))),
+            ShardInput::Request { from, nf, request } => self.queue.push_back((nf, Input::Request { from, request })),
+            ShardInput::Reply { nf, tag, from, reply } => self.queue.push_back((nf, Input::Reply { tag, from, reply })),
+            ShardInput::Stored { nf, tag, result } => self.queue.push_back((nf, Input::Stored { tag, result })),
+            ShardInput::Timer { nf, key } => self.queue.push_back((nf, Input::Timer(key))),
+            ShardInput::Inspect { exchange, what } => out.push(self.inspect(exchange, what)),
+        }
+        self.route(now, Nf::Agent, out);
+        while let Some((nf, input)) = self.queue.pop_front() {
+            self.deliver(now, nf, input);
+            self.route(now, nf, out);
+        }
+    }
+
+    fn inspect(&self, exchange: u64, what: Inspect) -> ShardEffect {
+        let mut list = Vec::new();
+        for (_, function) in &self.functions {
+            function.inspect(what, &mut list);
+        }
+        ShardEffect::Inspected { exchange, list }
+    }
+
+    fn deliver(&mut self, now: Instant, nf: Nf, input: Input) {
+        if nf == Nf::Agent {
+            return self.agent.handle(now, input, &mut self.outbox);
+        }
+        match self.functions.iter_mut().find(|(hosted, _)| *hosted == nf) {
+            Some((_, function)) => function.handle(now, input, &mut self.outbox),
+            None => {
+                if let Input::Request { from, .. } = input {
+                    self.outbox.refuse(from, Problem::not_found(&format!("no {nf} here")));
+                }
+            }
+        }
+    }
+
+    /// Sends each effect of `nf` its way; what stays on the shard joins the queue.
+    fn route(&mut self, now: Instant, nf: Nf, out: &mut Vec<ShardEffect>) {
+        let mut effects = std::mem::take(&mut self.effects);
+        effects.extend(self.outbox.drain());
+        for effect in effects.drain(..) {
+            match effect {
+                Effect::Call { tag, target, request } => self.call(now, Call { nf, tag, target, request }, out),
+                Effect::Answer { to, reply } => self.answer(to, reply, out),
+                other => out.push(outside(nf, other)),
+            }
+        }
+        self.effects = effects;
+        for call in self.agent.take_ready() {
+            self.call(now, call, out);
+        }
+    }
+
+    /// Sends a call to where the agent says; the agent keeps it if it has to discover first.
+    fn call(&mut self, now: Instant, call: Call, out: &mut Vec<ShardEffect>) {
+        match self.agent.way(now, &call) {
+            Ok(Way::Local) => {
+                let from = Caller::Local { nf: call.nf, tag: call.tag };
+                self.queue.push_back((call.request.target_nf(), Input::Request { from, request: call.request }));
+            }
+            Ok(Way::Shard(shard)) => out.push(ShardEffect::ShardCall {
+                shard,
+                nf: call.request.target_nf(),
+                from: Caller::Shard { shard: self.agent.shard(), nf: call.nf, tag: call.tag },
+                request: call.request,
+            }),
+            Ok(Way::Http(root)) => {
+                out.push(ShardEffect::HttpCall { nf: call.nf, tag: call.tag, root, request: call.request })
+            }
+            Ok(Way::Discover(question)) => {
+                if let Some(discovery) = self.agent.discover(now, question, call) {
+                    self.call(now, discovery, out);
+                }
+            }
+            Err(problem) => {
+                let input = Input::Reply { tag: call.tag, from: None, reply: Err(Box::new(problem)) };
+                self.queue.push_back((call.nf, input));
+            }
+        }
+    }
+
+    fn answer(&mut self, to: Caller, reply: Result<Response, Box<Problem>>, out: &mut Vec<ShardEffect>) {
+        let from = self.agent.own_root();
+        match to {
+            Caller::Local { nf, tag } => self.queue.push_back((nf, Input::Reply { tag, from: Some(from), reply })),
+            to => out.push(ShardEffect::Answer { to, from, reply }),
+        }
+    }
+}
+
+/// An effect that only the shell can carry out.
+fn outside(nf: Nf, effect: Effect) -> ShardEffect {
+    match effect {
+        Effect::N2(effect) => ShardEffect::N2(effect),
+        Effect::N4(effect) => ShardEffect::N4(effect),
+        Effect::StartTimer { key, after } => ShardEffect::StartTimer { nf, key, after },
+        Effect::StopTimer(key) => ShardEffect::StopTimer { nf, key },
+        Effect::Store { tag, request } => ShardEffect::Store { nf, tag, request },
+        Effect::Event(event) => ShardEffect::Event { nf, event },
+        Effect::Call { .. } | Effect::Answer { .. } => unreachable!("routed by Shard::route"),
+    }
+}

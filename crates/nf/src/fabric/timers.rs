@@ -1,0 +1,125 @@
+//! A table of running timers for whoever drives a shard: the shell by the clock, the world by
+//! virtual time.
+
+use crate::kit::Instant;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::hash::Hash;
+
+/// Running timers by key. Starting one that runs restarts it.
+///
+/// A stopped or restarted timer's old entry stays in the heap until it would have run out, or
+/// until such entries outnumber the running timers.
+#[derive(Debug)]
+pub struct Timers<K> {
+    running: HashMap<K, u64>,
+    heap: BinaryHeap<Reverse<(Instant, u64, K)>>,
+    started: u64,
+}
+
+impl<K: Copy + Eq + Ord + Hash> Default for Timers<K> {
+    fn default() -> Self {
+        Self { running: HashMap::new(), heap: BinaryHeap::new(), started: 0 }
+    }
+}
+
+impl<K: Copy + Eq + Ord + Hash> Timers<K> {
+    /// Starts a timer that runs out at `deadline`, or starts it anew.
+    pub fn start(&mut self, key: K, deadline: Instant) {
+        self.started += 1;
+        self.running.insert(key, self.started);
+        self.heap.push(Reverse((deadline, self.started, key)));
+        self.shrink();
+    }
+
+    /// Stops a timer, if it runs.
+    pub fn stop(&mut self, key: K) {
+        self.running.remove(&key);
+        self.shrink();
+    }
+
+    /// When the next timer runs out.
+    pub fn next_deadline(&mut self) -> Option<Instant> {
+        while let Some(Reverse((deadline, number, key))) = self.heap.peek() {
+            if self.running.get(key) == Some(number) {
+                return Some(*deadline);
+            }
+            self.heap.pop();
+        }
+        None
+    }
+
+    /// Takes a timer that has run out by `now`, the earliest first.
+    pub fn expired(&mut self, now: Instant) -> Option<K> {
+        if self.next_deadline()? > now {
+            return None;
+        }
+        let Reverse((_, _, key)) = self.heap.pop()?;
+        self.running.remove(&key);
+        Some(key)
+    }
+
+    /// How many timers run.
+    pub fn len(&self) -> usize {
+        self.running.len()
+    }
+
+    /// Whether none runs.
+    pub fn is_empty(&self) -> bool {
+        self.running.is_empty()
+    }
+
+    /// The timers that run.
+    pub fn keys(&self) -> impl Iterator<Item = &K> {
+        self.running.keys()
+    }
+
+    fn shrink(&mut self) {
+        if self.heap.len() > 64 && self.heap.len() > self.running.len() * 2 {
+            let running = &self.running;
+            self.heap.retain(|Reverse((_, number, key))| running.get(key) == Some(number));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(micros: u64) -> Instant {
+        Instant::from_micros(micros)
+    }
+
+    #[test]
+    fn timers_run_out_in_their_order_and_once() {
+        let mut timers = Timers::default();
+        timers.start('b', at(20));
+        timers.start('a', at(10));
+        assert_eq!(timers.next_deadline(), Some(at(10)));
+        assert_eq!(timers.expired(at(9)), None);
+        assert_eq!(timers.expired(at(30)), Some('a'));
+        assert_eq!(timers.expired(at(30)), Some('b'));
+        assert_eq!(timers.expired(at(30)), None);
+    }
+
+    #[test]
+    fn a_restarted_timer_runs_out_at_its_new_time_only() {
+        let mut timers = Timers::default();
+        timers.start('a', at(10));
+        timers.start('a', at(20));
+        assert_eq!(timers.expired(at(15)), None);
+        assert_eq!(timers.expired(at(20)), Some('a'));
+        assert!(timers.is_empty());
+    }
+
+    #[test]
+    fn stopped_timers_leave_nothing_behind() {
+        let mut timers = Timers::default();
+        for round in 0..10_000 {
+            timers.start(round % 7, at(round));
+            timers.stop(round % 7);
+        }
+        assert_eq!(timers.next_deadline(), None);
+        assert!(timers.heap.len() <= 64);
+    }
+}

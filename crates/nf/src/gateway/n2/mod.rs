@@ -1,0 +1,309 @@
+//! The N2 gateway: interface management with gNBs (TS 38.413 8.7), and the way of UE-associated
+//! messages to the shard that owns the UE (design sections 5 and 9).
+//!
+//! ```text
+//!  SCTP ──> Message ──> peek ─┬─ no UE id ──────────> interface management, answered here
+//!                             ├─ INITIAL UE MESSAGE ─> owner of its 5G-S-TMSI, else least loaded
+//!                             └─ AMF-UE-NGAP-ID ─────> shard in the id
+//! ```
+
+mod interface;
+
+use crate::kit::{Event, GnbHandle, GnbInfo, Level, N2Effect, N2Input};
+use bytes::Bytes;
+use pith_ngap::{Cause, CauseProtocol, CauseRadioNetwork, Class, ErrorIndication, Message, NgapError, Peek, peek};
+use pith_types::{AmfUeNgapId, FiveGSTmsi, Guami, InstanceId, Plmn, RanUeNgapId, ShardId, Snssai, Tai};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Payload protocol identifier of NGAP in SCTP (TS 38.412 7).
+pub const NGAP_PPID: u32 = 60;
+
+/// Stream of messages that belong to no UE (TS 38.412 7).
+const NON_UE_STREAM: u16 = 0;
+
+/// Procedure codes that this gateway looks at (TS 38.413 9.4.7).
+mod procedure {
+    pub const AMF_CONFIGURATION_UPDATE: u8 = 0;
+    pub const ERROR_INDICATION: u8 = 9;
+    pub const INITIAL_UE_MESSAGE: u8 = 15;
+    pub const NG_RESET: u8 = 20;
+    pub const NG_SETUP: u8 = 21;
+    pub const RAN_CONFIGURATION_UPDATE: u8 = 35;
+}
+
+/// What the gateway tells gNBs of the AMFs behind it.
+#[derive(Debug, Clone)]
+pub struct N2Config {
+    /// AMF Name.
+    pub amf_name: String,
+    /// GUAMIs; the first is the one that new UEs get.
+    pub guamis: Vec<Guami>,
+    /// Relative AMF Capacity, 0 to 255.
+    pub relative_capacity: u8,
+    /// Networks, each with its slices.
+    pub plmns: Vec<(Plmn, Vec<Snssai>)>,
+    /// Tracking areas; all of the networks' if empty.
+    pub tais: Vec<Tai>,
+    /// The block of ids of this process.
+    pub instance: InstanceId,
+    /// How many shards there are.
+    pub shards: u8,
+}
+
+/// What happens to the gateway.
+#[derive(Debug)]
+pub enum N2GatewayInput {
+    /// A gNB's SCTP association stands.
+    Up {
+        /// The association, never numbered the same again.
+        gnb: GnbHandle,
+        /// The gNB's address, for people.
+        peer: String,
+    },
+    /// A message came.
+    Message {
+        /// On which association.
+        gnb: GnbHandle,
+        /// On which stream.
+        stream: u16,
+        /// Payload protocol identifier.
+        ppid: u32,
+        /// The octets.
+        pdu: Bytes,
+    },
+    /// An association ended.
+    Down {
+        /// Which.
+        gnb: GnbHandle,
+    },
+    /// The AMF of a shard asks.
+    Shard(N2Effect),
+}
+
+/// What the gateway does.
+#[derive(Debug, PartialEq)]
+pub enum N2GatewayEffect {
+    /// Send on an association.
+    Send {
+        /// Which.
+        gnb: GnbHandle,
+        /// On which stream.
+        stream: u16,
+        /// The octets.
+        pdu: Bytes,
+    },
+    /// Hand to the AMF of a shard.
+    ToShard {
+        /// Which.
+        shard: ShardId,
+        /// What.
+        input: N2Input,
+    },
+    /// Tell the operator.
+    Event(Event),
+}
+
+/// One association.
+#[derive(Debug)]
+struct Association {
+    peer: String,
+    /// What NG Setup told; `None` before it.
+    setup: Option<Arc<GnbInfo>>,
+}
+
+/// The gateway; see the module's documentation.
+#[derive(Debug)]
+pub struct N2Gateway {
+    config: N2Config,
+    associations: HashMap<GnbHandle, Association>,
+    /// UEs begun on each shard since the start, and what waits in its inbox.
+    begun: Vec<u64>,
+    loads: Vec<usize>,
+    out: Vec<N2GatewayEffect>,
+}
+
+impl N2Gateway {
+    /// A gateway without associations.
+    pub fn new(config: N2Config) -> Self {
+        let shards = usize::from(config.shards.max(1));
+        Self { config, associations: HashMap::new(), begun: vec![0; shards], loads: vec![0; shards], out: Vec::new() }
+    }
+
+    /// Notes how much waits in each shard's inbox.
+    pub fn set_loads(&mut self, loads: impl IntoIterator<Item = usize>) {
+        for (slot, load) in self.loads.iter_mut().zip(loads) {
+            *slot = load;
+        }
+    }
+
+    /// gNBs with a standing NG connection, with their handles.
+    pub fn gnbs(&self) -> impl Iterator<Item = (GnbHandle, &Arc<GnbInfo>)> {
+        self.associations.iter().filter_map(|(gnb, association)| Some((*gnb, association.setup.as_ref()?)))
+    }
+
+    /// Takes note of one thing and says what is to be done.
+    pub fn handle(&mut self, input: N2GatewayInput) -> std::vec::Drain<'_, N2GatewayEffect> {
+        match input {
+            N2GatewayInput::Up { gnb, peer } => {
+                self.associations.insert(gnb, Association { peer, setup: None });
+            }
+            N2GatewayInput::Message { gnb, stream, ppid, pdu } => self.message(gnb, stream, ppid, pdu),
+            N2GatewayInput::Down { gnb } => self.down(gnb),
+            N2GatewayInput::Shard(N2Effect::Send { gnb, stream, pdu }) => self.send(gnb, stream, pdu),
+        }
+        self.out.drain(..)
+    }
+
+    fn message(&mut self, gnb: GnbHandle, stream: u16, ppid: u32, pdu: Bytes) {
+        let Some(association) = self.associations.get(&gnb) else { return };
+        if ppid != NGAP_PPID && ppid != 0 {
+            let text = format!("gNB {}: a message with payload protocol {ppid}, which is not NGAP", association.peer);
+            return self.event(Level::Warn, text);
+        }
+        let Some(peeked) = peek(&pdu) else { return self.not_ngap(gnb) };
+        let is_set_up = association.setup.is_some();
+        match (peeked.procedure_code, peeked.class) {
+            (procedure::NG_SETUP, _)
+            | (procedure::NG_RESET, _)
+            | (procedure::RAN_CONFIGURATION_UPDATE, _)
+            | (procedure::AMF_CONFIGURATION_UPDATE, _) => self.interface_management(gnb, &pdu),
+            _ if !is_set_up => {
+                let cause = CauseProtocol::message_not_compatible_with_receiver_state;
+                self.error_indication(gnb, peeked.amf_ue_ngap_id, peeked.ran_ue_ngap_id, Cause::Protocol(cause));
+            }
+            (procedure::INITIAL_UE_MESSAGE, Class::Initiating) => {
+                let shard = self.shard_of_new(peeked.s_tmsi);
+                self.to_shard(shard, gnb, stream, pdu);
+            }
+            _ => self.ue_associated(gnb, stream, &peeked, pdu),
+        }
+    }
+
+    /// A message with an AMF-UE-NGAP-ID goes to the shard that the id names.
+    fn ue_associated(&mut self, gnb: GnbHandle, stream: u16, peeked: &Peek, pdu: Bytes) {
+        match peeked.amf_ue_ngap_id {
+            Some(id) if self.owns(id) => self.to_shard(id.shard(), gnb, stream, pdu),
+            Some(id) if peeked.procedure_code != procedure::ERROR_INDICATION => {
+                let cause = Cause::RadioNetwork(CauseRadioNetwork::unknown_local_UE_NGAP_ID);
+                self.error_indication(gnb, Some(id), peeked.ran_ue_ngap_id, cause);
+            }
+            _ => self.without_ue(gnb, &pdu),
+        }
+    }
+
+    /// A message that names no UE of ours: decoding tells what is wrong with it.
+    fn without_ue(&mut self, gnb: GnbHandle, pdu: &Bytes) {
+        match Message::decode(pdu) {
+            Ok(Message::ErrorIndication(indication)) => {
+                let cause = indication.cause.map_or_else(|| "no cause".to_owned(), |cause| cause.to_string());
+                let name = self.name(gnb);
+                self.event(Level::Warn, format!("gNB {name} reports an error: {cause}"));
+            }
+            Ok(Message::Other(other)) if !other.reject => {}
+            Ok(_) => {
+                let error = pith_ngap::unknown_procedure(pdu);
+                self.report(gnb, error);
+            }
+            Err(error) => self.report(gnb, Some(error)),
+        }
+    }
+
+    /// The owner of the 5G-S-TMSI's block, or the least loaded shard (design section 8, UELB).
+    fn shard_of_new(&mut self, s_tmsi: Option<FiveGSTmsi>) -> ShardId {
+        let known = s_tmsi.filter(|s_tmsi| self.gave(s_tmsi)).map(|s_tmsi| s_tmsi.tmsi.shard());
+        if let Some(shard) = known.filter(|shard| usize::from(shard.0) < self.begun.len()) {
+            return shard;
+        }
+        let load = |shard: &usize| (self.loads.get(*shard).copied(), self.begun.get(*shard).copied());
+        let least = (0..self.begun.len()).min_by_key(load).unwrap_or(0);
+        if let Some(begun) = self.begun.get_mut(least) {
+            *begun += 1;
+        }
+        ShardId(least as u8)
+    }
+
+    fn gave(&self, s_tmsi: &FiveGSTmsi) -> bool {
+        let amf = |guami: &Guami| guami.amf_id.set == s_tmsi.amf_set && guami.amf_id.pointer == s_tmsi.amf_pointer;
+        self.config.guamis.iter().any(amf) && s_tmsi.tmsi.instance() == self.config.instance
+    }
+
+    fn owns(&self, id: AmfUeNgapId) -> bool {
+        id.instance() == self.config.instance && id.shard().0 < self.config.shards
+    }
+
+    fn down(&mut self, gnb: GnbHandle) {
+        let Some(association) = self.associations.remove(&gnb) else { return };
+        if let Some(info) = association.setup {
+            self.event(Level::Warn, format!("gNB {} ({}) is gone", info.name, association.peer));
+            self.to_all(|| N2Input::GnbDown { gnb });
+        }
+    }
+
+    fn send(&mut self, gnb: GnbHandle, stream: u16, pdu: Bytes) {
+        if self.associations.contains_key(&gnb) {
+            self.out.push(N2GatewayEffect::Send { gnb, stream, pdu });
+        }
+    }
+
+    fn to_shard(&mut self, shard: ShardId, gnb: GnbHandle, stream: u16, pdu: Bytes) {
+        self.out.push(N2GatewayEffect::ToShard { shard, input: N2Input::Pdu { gnb, stream, pdu } });
+    }
+
+    fn to_all(&mut self, make: impl Fn() -> N2Input) {
+        for shard in 0..self.config.shards {
+            self.out.push(N2GatewayEffect::ToShard { shard: ShardId(shard), input: make() });
+        }
+    }
+
+    fn answer(&mut self, gnb: GnbHandle, pdu: Vec<u8>) {
+        self.send(gnb, NON_UE_STREAM, pdu.into());
+    }
+
+    /// ERROR INDICATION for octets that are no PDU (TS 38.413 10.2).
+    fn not_ngap(&mut self, gnb: GnbHandle) {
+        let text = format!("gNB {} sent octets that are no NGAP PDU", self.name(gnb));
+        self.event(Level::Warn, text);
+        self.error_indication(gnb, None, None, Cause::Protocol(CauseProtocol::transfer_syntax_error));
+    }
+
+    fn error_indication(
+        &mut self,
+        gnb: GnbHandle,
+        amf_ue_ngap_id: Option<AmfUeNgapId>,
+        ran_ue_ngap_id: Option<RanUeNgapId>,
+        cause: Cause,
+    ) {
+        let indication =
+            ErrorIndication { amf_ue_ngap_id, ran_ue_ngap_id, cause: Some(cause), diagnostics: None, s_tmsi: None };
+        self.answer(gnb, indication.encode());
+    }
+
+    /// ERROR INDICATION with what is wrong (TS 38.413 10.3).
+    fn report(&mut self, gnb: GnbHandle, error: Option<NgapError>) {
+        let Some(error) = error else { return };
+        let name = self.name(gnb);
+        self.event(Level::Warn, format!("gNB {name}: {error}"));
+        let indication = ErrorIndication {
+            amf_ue_ngap_id: None,
+            ran_ue_ngap_id: None,
+            cause: Some(error.cause()),
+            diagnostics: error.diagnostics(),
+            s_tmsi: None,
+        };
+        self.answer(gnb, indication.encode());
+    }
+
+    fn name(&self, gnb: GnbHandle) -> String {
+        let Some(association) = self.associations.get(&gnb) else { return String::new() };
+        association.setup.as_ref().map_or_else(|| association.peer.clone(), |info| info.name.clone())
+    }
+
+    fn event(&mut self, level: Level, text: String) {
+        let event = Event { level, procedure: "NGAP", outcome: "", ue: String::new(), text };
+        self.out.push(N2GatewayEffect::Event(event));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,143 @@
+//! PFCP associations and heartbeats (TS 29.244 6.2.2, 6.2.6, 6.2.8).
+
+use super::{Association, N4Gateway, N4GatewayEffect, Purpose};
+use crate::kit::{Level, N4Input, Timer, TimerKey, UpfHandle, UpfInfo};
+use pith_pfcp::Message;
+use pith_pfcp::ie::{Cause, NtpSeconds, UpFunctionFeatures};
+use pith_pfcp::message::{
+    AssociationReleaseRequest, AssociationSetupRequest, AssociationSetupResponse, HeartbeatRequest,
+};
+use pith_types::Seid;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+impl N4Gateway {
+    /// Asks a UPF for an association (TS 29.244 6.2.6.2.1).
+    pub(super) fn associate(&mut self, peer: usize) {
+        if self.handle_of(peer).is_some() {
+            return;
+        }
+        let request = AssociationSetupRequest::new(self.node_id(), self.recovery());
+        let message = Message::AssociationSetupRequest(request);
+        self.request(peer, Purpose::Association { peer }, Seid(0), &message);
+    }
+
+    pub(super) fn association_response(&mut self, peer: usize, message: Message) {
+        let Message::AssociationSetupResponse(response) = message else { return self.retry_later(peer) };
+        if response.cause != Cause::RequestAccepted {
+            let name = self.name(peer);
+            self.event(Level::Warn, format!("UPF {name} refuses the association: {:?}", response.cause));
+            return self.retry_later(peer);
+        }
+        self.stand(peer, response.recovery_time_stamp, response.up_function_features.unwrap_or_default());
+    }
+
+    /// A UPF asks for the association itself (TS 29.244 6.2.6.3).
+    pub(super) fn peer_associates(&mut self, from: SocketAddr, sequence: u32, request: &AssociationSetupRequest) {
+        let peer = self.peer_at(from);
+        let cause = if peer.is_some() { Cause::RequestAccepted } else { Cause::RequestRejected };
+        let answer = AssociationSetupResponse::new(self.node_id(), cause, self.recovery());
+        self.answer(from, Seid(0), sequence, &Message::AssociationSetupResponse(answer));
+        match peer {
+            Some(peer) => {
+                self.lose(peer, "sets up the association anew");
+                self.stand(peer, request.recovery_time_stamp, request.up_function_features.unwrap_or_default());
+            }
+            None => self.event(Level::Warn, format!("a UPF at {from} asks for an association; to use it, add it to 'n4.upfs'")),
+        }
+    }
+
+    fn stand(&mut self, peer: usize, recovery: NtpSeconds, features: UpFunctionFeatures) {
+        self.handles += 1;
+        let handle = UpfHandle(self.handles);
+        let local_address = self.config.address;
+        let Some(slot) = self.peers.get_mut(peer) else { return };
+        let info = Arc::new(UpfInfo {
+            name: slot.config.name.clone(),
+            address: slot.config.address.ip(),
+            local_address,
+            allocates_teids: features.contains(UpFunctionFeatures::FTUP),
+        });
+        slot.association = Association::Up { handle, recovery, info: Arc::clone(&info) };
+        self.event(Level::Info, format!("UPF {} ({}) associated", info.name, info.address));
+        self.to_all(|| N4Input::UpfUp { upf: handle, info: Arc::clone(&info) });
+        self.start(Timer::PfcpHeartbeat, peer);
+    }
+
+    /// Asks a UPF whether it lives (TS 29.244 6.2.2).
+    pub(super) fn heartbeat(&mut self, peer: usize) {
+        if self.handle_of(peer).is_some() {
+            let message = Message::HeartbeatRequest(HeartbeatRequest::new(self.recovery()));
+            self.request(peer, Purpose::Heartbeat { peer }, Seid(0), &message);
+        }
+    }
+
+    /// A UPF that restarted has lost its sessions (TS 29.244 6.2.2.2, TS 23.527 4.2).
+    pub(super) fn heartbeat_response(&mut self, peer: usize, message: Message) {
+        let Message::HeartbeatResponse(response) = message else { return };
+        match self.peers.get(peer).map(|peer| &peer.association) {
+            Some(Association::Up { recovery, .. }) if *recovery == response.recovery_time_stamp => {
+                self.start(Timer::PfcpHeartbeat, peer);
+            }
+            Some(Association::Up { .. }) => self.lose(peer, "restarted"),
+            _ => {}
+        }
+    }
+
+    /// The association ended: SMFs hear of it, and the gateway tries to associate again.
+    pub(super) fn lose(&mut self, peer: usize, why: &str) {
+        let Some(upf) = self.handle_of(peer) else { return };
+        if let Some(slot) = self.peers.get_mut(peer) {
+            slot.association = Association::Down;
+        }
+        let name = self.name(peer);
+        self.event(Level::Error, format!("UPF {name} {why}: its sessions are lost"));
+        self.out.push(N4GatewayEffect::StopTimer(timer(Timer::PfcpHeartbeat, peer)));
+        for (sequence, purpose) in self.transactions.of_upf(upf) {
+            self.fail(sequence, purpose);
+        }
+        self.to_all(|| N4Input::UpfDown { upf });
+        self.start(Timer::PfcpAssociationRetry, peer);
+    }
+
+    fn fail(&mut self, sequence: u32, purpose: Purpose) {
+        self.transactions.give_up(sequence);
+        self.out.push(N4GatewayEffect::StopTimer(super::t1(sequence)));
+        if let Purpose::Session { shard, tag, .. } = purpose {
+            let input = N4Input::Response { tag, result: Err(crate::kit::N4Error::NoAssociation) };
+            self.out.push(N4GatewayEffect::ToShard { shard, input });
+        }
+    }
+
+    pub(super) fn retry_later(&mut self, peer: usize) {
+        let name = self.name(peer);
+        self.event(Level::Warn, format!("UPF {name} does not associate yet; trying again"));
+        self.start(Timer::PfcpAssociationRetry, peer);
+    }
+
+    /// The process goes down: UPFs drop its sessions (TS 29.244 6.2.8).
+    pub(super) fn release_all(&mut self) {
+        for peer in 0..self.peers.len() {
+            if self.handle_of(peer).is_some() {
+                let message = Message::AssociationReleaseRequest(AssociationReleaseRequest::new(self.node_id()));
+                self.request(peer, Purpose::Release, Seid(0), &message);
+            }
+        }
+    }
+
+    fn name(&self, peer: usize) -> String {
+        self.peers.get(peer).map(|peer| peer.config.name.clone()).unwrap_or_default()
+    }
+
+    fn start(&mut self, name: Timer, peer: usize) {
+        let after = match name {
+            Timer::PfcpAssociationRetry => self.config.heartbeat.min(self.config.t1),
+            _ => self.config.heartbeat,
+        };
+        self.out.push(N4GatewayEffect::StartTimer { key: timer(name, peer), after });
+    }
+}
+
+fn timer(timer: Timer, peer: usize) -> TimerKey {
+    TimerKey { owner: peer as u64, timer }
+}

@@ -1,0 +1,371 @@
+//! The N4 gateway: PFCP associations with UPFs, heartbeats, and reliable delivery of the SMFs' requests
+//! (TS 29.244 6.2, 6.4).
+//!
+//! ```text
+//!  N4Effect of an SMF ──> sequence number, T1, up to N1 times ──> UPF
+//!  UPF ──> response by sequence number, request by SEID ──> N4Input of the shard
+//! ```
+
+mod association;
+mod transaction;
+
+use crate::kit::{Duration, Event, Level, N4Effect, N4Error, N4Input, N4Transaction, Timer, TimerKey, UpfHandle, UpfInfo};
+use pith_pfcp::message::{
+    AssociationReleaseResponse, AssociationUpdateResponse, HeartbeatResponse, NodeReportResponse,
+    SessionReportResponse, VersionNotSupportedResponse,
+};
+use pith_pfcp::ie::{Cause, NodeId, NtpSeconds, OffendingIe};
+use pith_pfcp::{DecodeError, Header, Message};
+use pith_types::{Seid, ShardId};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use transaction::{Purpose, Transactions};
+
+/// How the gateway behaves; times in TS 29.244 are the operator's.
+#[derive(Debug, Clone)]
+pub struct N4Config {
+    /// This side's Node ID and PFCP address.
+    pub address: IpAddr,
+    /// When this process began, seconds since 1970.
+    pub started: u64,
+    /// UPFs to associate with.
+    pub upfs: Vec<N4Peer>,
+    /// T1: how long a response may take before the request is sent again (TS 29.244 6.4).
+    pub t1: Duration,
+    /// N1: how often a request is sent in all.
+    pub n1: u32,
+    /// Between heartbeats, and between tries to associate.
+    pub heartbeat: Duration,
+    /// How many shards there are.
+    pub shards: u8,
+}
+
+/// A UPF of the configuration.
+#[derive(Debug, Clone)]
+pub struct N4Peer {
+    /// Its name in the configuration.
+    pub name: String,
+    /// Where its PFCP entity is.
+    pub address: SocketAddr,
+}
+
+/// What happens to the gateway.
+#[derive(Debug)]
+pub enum N4GatewayInput {
+    /// The process is up: associate.
+    Start,
+    /// A datagram came.
+    Datagram {
+        /// From where.
+        from: SocketAddr,
+        /// The octets.
+        octets: Vec<u8>,
+    },
+    /// The SMF of a shard asks.
+    Shard {
+        /// Which.
+        shard: ShardId,
+        /// What.
+        effect: N4Effect,
+    },
+    /// A timer ran out.
+    Timer(TimerKey),
+    /// The process goes down: release the associations.
+    Stop,
+}
+
+/// What the gateway does.
+#[derive(Debug)]
+pub enum N4GatewayEffect {
+    /// Send a datagram.
+    Send {
+        /// Where to.
+        to: SocketAddr,
+        /// The octets.
+        octets: Vec<u8>,
+    },
+    /// Hand to the SMF of a shard.
+    ToShard {
+        /// Which.
+        shard: ShardId,
+        /// What.
+        input: N4Input,
+    },
+    /// Start a timer.
+    StartTimer {
+        /// Which.
+        key: TimerKey,
+        /// When it runs out.
+        after: Duration,
+    },
+    /// Stop a timer.
+    StopTimer(TimerKey),
+    /// Tell the operator.
+    Event(Event),
+}
+
+/// Whether a UPF can be asked.
+#[derive(Debug, Clone, PartialEq)]
+enum Association {
+    /// No association; a request for one may be under way.
+    Down,
+    /// It stands.
+    Up {
+        handle: UpfHandle,
+        recovery: NtpSeconds,
+        info: Arc<UpfInfo>,
+    },
+}
+
+#[derive(Debug)]
+struct Peer {
+    config: N4Peer,
+    association: Association,
+}
+
+/// The gateway; see the module's documentation.
+#[derive(Debug)]
+pub struct N4Gateway {
+    config: N4Config,
+    peers: Vec<Peer>,
+    transactions: Transactions,
+    handles: u64,
+    out: Vec<N4GatewayEffect>,
+}
+
+impl N4Gateway {
+    /// A gateway without associations.
+    pub fn new(config: N4Config) -> Self {
+        let peers = config.upfs.iter().cloned().map(|config| Peer { config, association: Association::Down }).collect();
+        Self { config, peers, transactions: Transactions::default(), handles: 0, out: Vec::new() }
+    }
+
+    /// UPFs whose association stands.
+    pub fn upfs(&self) -> impl Iterator<Item = &Arc<UpfInfo>> {
+        self.peers.iter().filter_map(|peer| match &peer.association {
+            Association::Up { info, .. } => Some(info),
+            Association::Down => None,
+        })
+    }
+
+    /// Takes note of one thing and says what is to be done.
+    pub fn handle(&mut self, input: N4GatewayInput) -> std::vec::Drain<'_, N4GatewayEffect> {
+        match input {
+            N4GatewayInput::Start => (0..self.peers.len()).for_each(|peer| self.associate(peer)),
+            N4GatewayInput::Stop => self.release_all(),
+            N4GatewayInput::Datagram { from, octets } => {
+                pith_pfcp::bundled(&octets).for_each(|message| self.message(from, message));
+            }
+            N4GatewayInput::Shard { shard, effect } => self.shard(shard, effect),
+            N4GatewayInput::Timer(key) => self.timer(key),
+        }
+        self.out.drain(..)
+    }
+
+    fn shard(&mut self, shard: ShardId, effect: N4Effect) {
+        match effect {
+            N4Effect::Request { tag, upf, seid, message } => {
+                let Some(peer) = self.peer_of(upf) else {
+                    let input = N4Input::Response { tag, result: Err(N4Error::NoAssociation) };
+                    return self.out.push(N4GatewayEffect::ToShard { shard, input });
+                };
+                self.request(peer, Purpose::Session { shard, tag, upf }, seid, &message);
+            }
+            N4Effect::Answer { transaction, seid, message } => {
+                let Some(peer) = self.peer_of(transaction.upf) else { return };
+                self.answer(self.peers[peer].config.address, seid, transaction.sequence, &message);
+            }
+        }
+    }
+
+    fn message(&mut self, from: SocketAddr, octets: &[u8]) {
+        match Message::decode(octets) {
+            Ok((header, message)) if header.message_type.is_response() => self.response(from, &header, message),
+            Ok((header, message)) => self.peer_request(from, &header, message),
+            Err(error) => self.undecodable(from, &error),
+        }
+    }
+
+    fn response(&mut self, from: SocketAddr, header: &Header, message: Message) {
+        let Some(pending) = self.transactions.end(header.sequence, from) else { return };
+        self.out.push(N4GatewayEffect::StopTimer(t1(header.sequence)));
+        match pending.purpose {
+            Purpose::Session { shard, tag, .. } => {
+                let input = N4Input::Response { tag, result: Ok(message) };
+                self.out.push(N4GatewayEffect::ToShard { shard, input });
+            }
+            Purpose::Association { peer } => self.association_response(peer, message),
+            Purpose::Heartbeat { peer } => self.heartbeat_response(peer, message),
+            Purpose::Release => {}
+        }
+    }
+
+    /// What a UPF asks (TS 29.244 7.4.2.1, 7.4.4, 7.4.5, 7.5.8).
+    fn peer_request(&mut self, from: SocketAddr, header: &Header, message: Message) {
+        if let Some(again) = self.transactions.answered(from, header.sequence) {
+            let octets = again.to_vec();
+            return self.out.push(N4GatewayEffect::Send { to: from, octets });
+        }
+        let (sequence, no_session) = (header.sequence, Seid(0));
+        match message {
+            Message::HeartbeatRequest(_) => {
+                let answer = Message::HeartbeatResponse(HeartbeatResponse::new(self.recovery()));
+                self.answer(from, no_session, sequence, &answer);
+            }
+            Message::AssociationSetupRequest(request) => self.peer_associates(from, sequence, &request),
+            Message::AssociationUpdateRequest(_) => {
+                let answer = AssociationUpdateResponse::new(self.node_id(), self.cause_for(from));
+                self.answer(from, no_session, sequence, &Message::AssociationUpdateResponse(answer));
+            }
+            Message::AssociationReleaseRequest(_) => {
+                let answer = AssociationReleaseResponse::new(self.node_id(), self.cause_for(from));
+                self.answer(from, no_session, sequence, &Message::AssociationReleaseResponse(answer));
+                self.peer_at(from).into_iter().for_each(|peer| self.lose(peer, "released the association"));
+            }
+            Message::NodeReportRequest(_) => {
+                let answer = NodeReportResponse::new(self.node_id(), self.cause_for(from));
+                self.answer(from, no_session, sequence, &Message::NodeReportResponse(answer));
+            }
+            message @ Message::SessionReportRequest(_) => self.session_report(from, header, message),
+            _ => self.event(Level::Warn, format!("{from} sent a PFCP request that is not for an SMF")),
+        }
+    }
+
+    /// The SEID tells the shard, which answers.
+    fn session_report(&mut self, from: SocketAddr, header: &Header, message: Message) {
+        let seid = Seid(header.seid.unwrap_or(0));
+        let handle = self.peer_at(from).and_then(|peer| self.handle_of(peer));
+        let Some(upf) = handle.filter(|_| seid.0 != 0 && seid.shard().0 < self.config.shards) else {
+            let answer = SessionReportResponse::new(Cause::SessionContextNotFound);
+            return self.answer(from, Seid(0), header.sequence, &Message::SessionReportResponse(answer));
+        };
+        if self.transactions.begin_answer(from, header.sequence) {
+            let transaction = N4Transaction { upf, sequence: header.sequence };
+            let input = N4Input::Request { transaction, seid, message };
+            self.out.push(N4GatewayEffect::ToShard { shard: seid.shard(), input });
+        }
+    }
+
+    /// What can't be decoded is answered where the header allows (TS 29.244 7.6.2 to 7.6.5).
+    fn undecodable(&mut self, from: SocketAddr, error: &DecodeError) {
+        self.event(Level::Warn, format!("PFCP from {from}: {error}"));
+        match error {
+            DecodeError::VersionNotSupported { sequence, .. } => {
+                let answer = Message::VersionNotSupportedResponse(VersionNotSupportedResponse::new());
+                self.send(from, Seid(0), *sequence, &answer);
+            }
+            DecodeError::Ie { header, error } if header.message_type == pith_pfcp::MessageType::SESSION_REPORT_REQUEST => {
+                let mut answer = SessionReportResponse::new(error.cause());
+                answer.offending_ie = Some(OffendingIe(error.ie_type.0));
+                self.send(from, Seid(0), header.sequence, &Message::SessionReportResponse(answer));
+            }
+            _ => {}
+        }
+    }
+
+    fn timer(&mut self, key: TimerKey) {
+        match key.timer {
+            Timer::PfcpT1 => self.unanswered(key.owner as u32),
+            Timer::PfcpHeartbeat => self.heartbeat(key.owner as usize),
+            Timer::PfcpAssociationRetry => self.associate(key.owner as usize),
+            _ => {}
+        }
+    }
+
+    /// Sends a request, to be sent again every T1 until answered, N1 times in all.
+    fn request(&mut self, peer: usize, purpose: Purpose, seid: Seid, message: &Message) {
+        let Some(to) = self.peers.get(peer).map(|peer| peer.config.address) else { return };
+        let sequence = self.transactions.next_sequence();
+        let mut octets = Vec::with_capacity(512);
+        if let Err(error) = message.encode(seid.0, sequence, &mut octets) {
+            return self.event(Level::Error, format!("a PFCP request does not fit into a datagram: {error}"));
+        }
+        self.transactions.begin(sequence, to, purpose, octets.clone());
+        self.out.push(N4GatewayEffect::Send { to, octets });
+        self.out.push(N4GatewayEffect::StartTimer { key: t1(sequence), after: self.config.t1 });
+    }
+
+    /// T1 ran out: again, or give up (TS 29.244 6.4).
+    fn unanswered(&mut self, sequence: u32) {
+        let Some((to, octets)) = self.transactions.again(sequence, self.config.n1) else {
+            return self.give_up(sequence);
+        };
+        self.out.push(N4GatewayEffect::Send { to, octets });
+        self.out.push(N4GatewayEffect::StartTimer { key: t1(sequence), after: self.config.t1 });
+    }
+
+    fn give_up(&mut self, sequence: u32) {
+        let Some(pending) = self.transactions.give_up(sequence) else { return };
+        match pending.purpose {
+            Purpose::Session { shard, tag, .. } => {
+                let input = N4Input::Response { tag, result: Err(N4Error::NoAnswer) };
+                self.out.push(N4GatewayEffect::ToShard { shard, input });
+            }
+            Purpose::Association { peer } => self.retry_later(peer),
+            Purpose::Heartbeat { peer } => self.lose(peer, "does not answer heartbeats"),
+            Purpose::Release => {}
+        }
+    }
+
+    /// Answers a peer's request, and keeps the answer for when the request comes again.
+    fn answer(&mut self, to: SocketAddr, seid: Seid, sequence: u32, message: &Message) {
+        if let Some(octets) = self.send(to, seid, sequence, message) {
+            self.transactions.keep_answer(to, sequence, octets);
+        }
+    }
+
+    fn send(&mut self, to: SocketAddr, seid: Seid, sequence: u32, message: &Message) -> Option<Vec<u8>> {
+        let mut octets = Vec::with_capacity(128);
+        message.encode(seid.0, sequence, &mut octets).ok()?;
+        self.out.push(N4GatewayEffect::Send { to, octets: octets.clone() });
+        Some(octets)
+    }
+
+    fn peer_at(&self, address: SocketAddr) -> Option<usize> {
+        self.peers.iter().position(|peer| peer.config.address.ip() == address.ip())
+    }
+
+    fn peer_of(&self, upf: UpfHandle) -> Option<usize> {
+        (0..self.peers.len()).find(|peer| self.handle_of(*peer) == Some(upf))
+    }
+
+    fn handle_of(&self, peer: usize) -> Option<UpfHandle> {
+        match &self.peers.get(peer)?.association {
+            Association::Up { handle, .. } => Some(*handle),
+            Association::Down => None,
+        }
+    }
+
+    fn cause_for(&self, from: SocketAddr) -> Cause {
+        match self.peer_at(from).and_then(|peer| self.handle_of(peer)) {
+            Some(_) => Cause::RequestAccepted,
+            None => Cause::NoEstablishedPfcpAssociation,
+        }
+    }
+
+    fn node_id(&self) -> NodeId {
+        NodeId::from(self.config.address)
+    }
+
+    fn recovery(&self) -> NtpSeconds {
+        NtpSeconds::from_unix(self.config.started)
+    }
+
+    fn to_all(&mut self, make: impl Fn() -> N4Input) {
+        for shard in 0..self.config.shards {
+            self.out.push(N4GatewayEffect::ToShard { shard: ShardId(shard), input: make() });
+        }
+    }
+
+    fn event(&mut self, level: Level, text: String) {
+        let event = Event { level, procedure: "PFCP", outcome: "", ue: String::new(), text };
+        self.out.push(N4GatewayEffect::Event(event));
+    }
+}
+
+fn t1(sequence: u32) -> TimerKey {
+    TimerKey { owner: sequence.into(), timer: Timer::PfcpT1 }
+}
+
+#[cfg(test)]
+mod tests;

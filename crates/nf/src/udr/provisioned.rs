@@ -1,0 +1,134 @@
+//! Provisioned data: the resources of TS 29.505 and TS 29.519 as views of one subscriber.
+
+use crate::kit::{AkaAlgorithm, AuthenticationMethod, Secret, SubscribedDnn, SubscribedSlice, Subscriber};
+use pith_sbi::common::{
+    Arp, AuthType, PduSessionType, PreemptionCapability, PreemptionVulnerability, SscMode, SubscribedDefaultQos,
+};
+use pith_sbi::nudm_sdm::{
+    AccessAndMobilitySubscriptionData, DnnConfiguration, DnnInfo, Nssai, PduSessionTypes,
+    SessionManagementSubscriptionData, SmSubsData, SmfSelectionSubscriptionData, SnssaiInfo, SscModes,
+};
+use pith_sbi::nudr_dr::{
+    AmPolicyData, AuthenticationSubscription, QuerySmData, SequenceNumber, SmPolicyData, SmPolicyDnnData,
+    SmPolicySnssaiData, SqnScheme,
+};
+use pith_sbi::{Hex, Problem, Reply, Request, Response, SecretText};
+use std::sync::Arc;
+
+/// The resource that the request asks for.
+pub(super) fn view(subscriber: &Subscriber, request: &Request) -> Reply {
+    Ok(match request {
+        Request::QueryAuthSubsData(_) => {
+            Response::AuthenticationSubscription(Box::new(authentication_subscription(subscriber)))
+        }
+        Request::QueryAmData(_) => Response::AmData(Box::new(am_data(subscriber))),
+        Request::QuerySmfSelectData(_) => Response::SmfSelData(Box::new(smf_selection(subscriber))),
+        Request::QuerySmData(query) => Response::SmData(Box::new(sm_data(subscriber, query)?)),
+        Request::ReadAccessAndMobilityPolicyData(_) => Response::AmPolicyData(Box::new(AmPolicyData::default())),
+        Request::ReadSessionManagementPolicyData(_) => Response::SmPolicyData(Box::new(sm_policy_data(subscriber))),
+        _ => return Err(Box::new(Problem::data_not_found())),
+    })
+}
+
+/// `authentication-subscription` (TS 29.505 5.2.2).
+fn authentication_subscription(subscriber: &Subscriber) -> AuthenticationSubscription {
+    let auth = &subscriber.authentication;
+    let [.., a, b, c, d, e, f] = auth.sqn.to_be_bytes();
+    let mut sequence_number = SequenceNumber::default();
+    sequence_number.sqn_scheme = Some(SqnScheme::NonTimeBased);
+    sequence_number.sqn = Some(Hex([a, b, c, d, e, f]));
+    let method = match auth.method {
+        AuthenticationMethod::FiveGAka => AuthType::FiveGAka,
+        AuthenticationMethod::EapAkaPrime => AuthType::EapAkaPrime,
+    };
+    let mut subscription = AuthenticationSubscription::new(method);
+    subscription.enc_permanent_key = Some(hex(&auth.k));
+    subscription.sequence_number = Some(sequence_number);
+    subscription.authentication_management_field = Some(Hex(auth.amf));
+    subscription.enc_opc_key = auth.opc.as_ref().map(hex);
+    subscription.enc_topc_key = auth.topc.as_ref().map(hex);
+    subscription.supi = Some(subscriber.supi.clone());
+    subscription.algorithm_id = Some(match auth.algorithm {
+        AkaAlgorithm::Milenage => "milenage".into(),
+        AkaAlgorithm::Tuak => "tuak".into(),
+    });
+    subscription
+}
+
+fn hex<const N: usize>(key: &Secret<N>) -> SecretText {
+    SecretText::from(Hex(key.0).to_string())
+}
+
+/// `am-data` (TS 29.505 5.2.3; TS 29.503 6.1.6.2.4).
+fn am_data(subscriber: &Subscriber) -> AccessAndMobilitySubscriptionData {
+    let of = |default| {
+        let slices = subscriber.slices.iter().filter(move |slice| slice.default == default);
+        slices.map(|slice| slice.snssai).collect::<Vec<_>>()
+    };
+    let mut nssai = Nssai::new(of(true));
+    nssai.single_nssais = of(false);
+    AccessAndMobilitySubscriptionData {
+        gpsis: subscriber.gpsi.iter().map(|gpsi| gpsi.as_str().into()).collect(),
+        subscribed_ue_ambr: Some(subscriber.ambr),
+        nssai: Some(nssai),
+        ..Default::default()
+    }
+}
+
+/// `smf-selection-subscription-data` (TS 29.505 5.2.4; TS 29.503 6.1.6.2.6).
+fn smf_selection(subscriber: &Subscriber) -> SmfSelectionSubscriptionData {
+    let info = |slice: &SubscribedSlice| {
+        let dnn = |(at, dnn): (usize, &SubscribedDnn)| {
+            let mut info = DnnInfo::new(dnn.dnn.as_str());
+            info.default_dnn_indicator = Some(at == 0);
+            info
+        };
+        let infos: Vec<DnnInfo> = slice.dnns.iter().enumerate().map(dnn).collect();
+        (snssai_key(slice), SnssaiInfo::new(infos))
+    };
+    SmfSelectionSubscriptionData {
+        subscribed_snssai_infos: subscriber.slices.iter().map(info).collect(),
+        ..Default::default()
+    }
+}
+
+fn snssai_key(slice: &SubscribedSlice) -> Arc<str> {
+    slice.snssai.to_string().into()
+}
+
+/// `sm-data` of the slice and data network asked for (TS 29.505 5.2.5; TS 29.503 6.1.6.2.8).
+fn sm_data(subscriber: &Subscriber, query: &QuerySmData) -> Result<SmSubsData, Problem> {
+    let slices = subscriber.slices.iter().filter(|slice| query.single_nssai.is_none_or(|asked| asked == slice.snssai));
+    let data: Vec<_> = slices.filter_map(|slice| slice_data(slice, query)).collect();
+    if data.is_empty() { Err(Problem::data_not_found()) } else { Ok(SmSubsData::Individual(data)) }
+}
+
+fn slice_data(slice: &SubscribedSlice, query: &QuerySmData) -> Option<SessionManagementSubscriptionData> {
+    let dnns = slice.dnns.iter().filter(|dnn| query.dnn.as_ref().is_none_or(|asked| *asked == dnn.dnn));
+    let mut data = SessionManagementSubscriptionData::new(slice.snssai);
+    data.dnn_configurations = dnns.map(|dnn| (dnn.dnn.as_str().into(), configuration(dnn))).collect();
+    (!data.dnn_configurations.is_empty()).then_some(data)
+}
+
+fn configuration(dnn: &SubscribedDnn) -> DnnConfiguration {
+    let mut types = PduSessionTypes::default();
+    types.default_session_type = Some(PduSessionType::Ipv4);
+    types.allowed_session_types = vec![PduSessionType::Ipv4];
+    let arp = Arp::new(dnn.arp, PreemptionCapability::NotPreempt, PreemptionVulnerability::Preemptable);
+    let mut configuration = DnnConfiguration::new(types, SscModes::new(SscMode::SscMode1));
+    configuration.five_g_qos_profile = Some(SubscribedDefaultQos::new(dnn.five_qi, arp));
+    configuration.session_ambr = Some(dnn.ambr);
+    configuration
+}
+
+/// `policy-data/ues/{ueId}/sm-data` (TS 29.519 5.2.4).
+fn sm_policy_data(subscriber: &Subscriber) -> SmPolicyData {
+    let slice = |slice: &SubscribedSlice| {
+        let mut data = SmPolicySnssaiData::new(slice.snssai);
+        let dnns = slice.dnns.iter();
+        data.sm_policy_dnn_data =
+            dnns.map(|dnn| (dnn.dnn.as_str().into(), SmPolicyDnnData::new(dnn.dnn.clone()))).collect();
+        (snssai_key(slice), data)
+    };
+    SmPolicyData::new(subscriber.slices.iter().map(slice).collect::<std::collections::BTreeMap<_, _>>())
+}

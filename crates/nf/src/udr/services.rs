@@ -1,0 +1,170 @@
+//! Nudr_DataRepository (TS 29.504): which database request serves which operation.
+
+use super::{Next, documents, provisioned};
+use crate::kit::{StoreRequest, StoreResponse};
+use pith_sbi::nudr_dr::SequenceNumber;
+use pith_sbi::{ApiRoot, Cause, Created, Hex, Problem, Reply, Request, Response, Uri};
+use pith_types::Supi;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+
+const AMF_3GPP_ACCESS: &str = "context-data/amf-3gpp-access";
+const SMF_REGISTRATIONS: &str = "context-data/smf-registrations/";
+const AUTHENTICATION_STATUS: &str = "authentication-data/authentication-status";
+const SDM_SUBSCRIPTIONS: &str = "context-data/sdm-subscriptions/";
+
+/// What to ask the database first.
+pub(super) fn first_step(request: &Request) -> Result<StoreRequest, Box<Problem>> {
+    Ok(match request {
+        Request::QueryAuthSubsData(r) => StoreRequest::Subscriber(r.ue_id.clone()),
+        Request::QueryAmData(r) => StoreRequest::Subscriber(r.ue_id.clone()),
+        Request::QuerySmfSelectData(r) => StoreRequest::Subscriber(r.ue_id.clone()),
+        Request::QuerySmData(r) => StoreRequest::Subscriber(r.ue_id.clone()),
+        Request::ReadAccessAndMobilityPolicyData(r) => StoreRequest::Subscriber(r.ue_id.clone()),
+        Request::ReadSessionManagementPolicyData(r) => StoreRequest::Subscriber(r.ue_id.clone()),
+        Request::ModifyAuthenticationSubscription(r) => {
+            StoreRequest::PutSequenceNumber { supi: r.ue_id.clone(), sqn: patched_sqn(&r.body)? }
+        }
+        Request::CreateAuthenticationStatus(r) => put(&r.ue_id, AUTHENTICATION_STATUS.into(), &r.body)?,
+        Request::QueryAuthenticationStatus(r) => get(&r.ue_id, AUTHENTICATION_STATUS),
+        Request::DeleteAuthenticationStatus(r) => delete(&r.ue_id, AUTHENTICATION_STATUS.into()),
+        Request::CreateAmfContextThreeGpp(r) => put(&r.ue_id, AMF_3GPP_ACCESS.into(), &r.body)?,
+        Request::ModifyAmfContextThreeGpp(r) => get(&r.ue_id, AMF_3GPP_ACCESS),
+        Request::QueryAmfContextThreeGpp(r) => get(&r.ue_id, AMF_3GPP_ACCESS),
+        Request::QuerySmfRegList(r) => {
+            StoreRequest::Documents { supi: r.ue_id.clone(), prefix: SMF_REGISTRATIONS.into() }
+        }
+        Request::CreateOrUpdateSmfRegistration(r) => put(&r.ue_id, smf_registration(r.pdu_session_id), &r.body)?,
+        Request::DeleteSmfRegistration(r) => delete(&r.ue_id, smf_registration(r.pdu_session_id)),
+        Request::QuerySmfRegistration(r) => get(&r.ue_id, &smf_registration(r.pdu_session_id)),
+        Request::CreateSdmSubscriptions(r) => {
+            let id = r.body.subscription_id.as_deref().unwrap_or("0");
+            put(&r.ue_id, format!("{SDM_SUBSCRIPTIONS}{id}"), &r.body)?
+        }
+        Request::QuerySdmSubscriptions(r) => {
+            StoreRequest::Documents { supi: r.ue_id.clone(), prefix: SDM_SUBSCRIPTIONS.into() }
+        }
+        Request::UpdateSdmSubscriptions(r) => {
+            put(&r.ue_id, format!("{SDM_SUBSCRIPTIONS}{}", r.subs_id), &r.body)?
+        }
+        Request::RemoveSdmSubscriptions(r) => delete(&r.ue_id, format!("{SDM_SUBSCRIPTIONS}{}", r.subs_id)),
+        _ => return Err(Box::new(Problem::new(Cause::ResourceUriStructureNotFound))),
+    })
+}
+
+/// What the database's answer to step `step` means.
+pub(super) fn next_step(root: &Arc<ApiRoot>, request: &Request, step: u32, response: StoreResponse) -> Next {
+    match (request, response) {
+        (Request::ModifyAmfContextThreeGpp(r), StoreResponse::Document(Some(body))) if step == 0 => {
+            match documents::patch(&body, &r.body) {
+                Ok(body) => Next::Store(StoreRequest::PutDocument {
+                    supi: r.ue_id.clone(),
+                    resource: AMF_3GPP_ACCESS.into(),
+                    body,
+                }),
+                Err(problem) => Next::Answer(Err(Box::new(problem))),
+            }
+        }
+        (request, StoreResponse::Subscriber(subscriber)) => {
+            let view = subscriber.ok_or_else(|| Box::new(Problem::user_not_found()));
+            Next::Answer(view.and_then(|subscriber| provisioned::view(&subscriber, request)))
+        }
+        (request, StoreResponse::Document(document)) => Next::Answer(document_answer(request, document.as_deref())),
+        (request, StoreResponse::Documents(documents)) => Next::Answer(documents_answer(request, &documents)),
+        (request, StoreResponse::Done { created_or_found }) => {
+            Next::Answer(written_answer(root, request, created_or_found))
+        }
+    }
+}
+
+fn document_answer(request: &Request, document: Option<&str>) -> Reply {
+    let document = document.ok_or_else(|| Box::new(Problem::data_not_found()))?;
+    Ok(match request {
+        Request::QueryAuthenticationStatus(_) => Response::AuthEvent(Box::new(read(document)?)),
+        Request::QueryAmfContextThreeGpp(_) => Response::Amf3GppAccessRegistration(Box::new(read(document)?)),
+        Request::QuerySmfRegistration(_) => Response::SmfRegistration(Box::new(read(document)?)),
+        _ => return Err(Box::new(Problem::system_failure("a document that nobody asked for"))),
+    })
+}
+
+fn documents_answer(request: &Request, documents: &[(String, String)]) -> Reply {
+    if documents.is_empty() {
+        return Err(Box::new(Problem::data_not_found()));
+    }
+    Ok(match request {
+        Request::QuerySdmSubscriptions(_) => Response::SdmSubscriptions(Box::new(read_all(documents)?)),
+        _ => Response::SmfRegList(Box::new(read_all(documents)?)),
+    })
+}
+
+fn written_answer(root: &Arc<ApiRoot>, request: &Request, created_or_found: bool) -> Reply {
+    match request {
+        Request::ModifyAuthenticationSubscription(_) if !created_or_found => Err(Box::new(Problem::user_not_found())),
+        Request::DeleteSmfRegistration(_) | Request::DeleteAuthenticationStatus(_) | Request::RemoveSdmSubscriptions(_)
+            if !created_or_found =>
+        {
+            Err(Box::new(Problem::data_not_found()))
+        }
+        Request::CreateAmfContextThreeGpp(r) if created_or_found => {
+            let location = location(root, &r.ue_id, AMF_3GPP_ACCESS);
+            Ok(Response::Amf3GppAccessRegistrationCreated(Box::new(Created { location, body: r.body.clone() })))
+        }
+        Request::CreateOrUpdateSmfRegistration(r) if created_or_found => {
+            let location = location(root, &r.ue_id, &smf_registration(r.pdu_session_id));
+            Ok(Response::SmfRegistrationCreated(Box::new(Created { location, body: r.body.clone() })))
+        }
+        Request::CreateSdmSubscriptions(r) => {
+            let id = r.body.subscription_id.as_deref().unwrap_or("0");
+            let location = location(root, &r.ue_id, &format!("{SDM_SUBSCRIPTIONS}{id}"));
+            Ok(Response::SdmSubscriptionCreated(Box::new(Created { location, body: r.body.clone() })))
+        }
+        _ => Ok(Response::NoContent),
+    }
+}
+
+fn smf_registration(pdu_session_id: u8) -> String {
+    format!("{SMF_REGISTRATIONS}{pdu_session_id}")
+}
+
+fn location(root: &Arc<ApiRoot>, supi: &Supi, resource: &str) -> Uri {
+    Uri::new(root, &format!("/nudr-dr/v2/subscription-data/{supi}/{resource}"))
+}
+
+fn get(supi: &Supi, resource: &str) -> StoreRequest {
+    StoreRequest::Document { supi: supi.clone(), resource: resource.into() }
+}
+
+fn delete(supi: &Supi, resource: String) -> StoreRequest {
+    StoreRequest::DeleteDocument { supi: supi.clone(), resource }
+}
+
+fn put(supi: &Supi, resource: String, body: &impl Serialize) -> Result<StoreRequest, Box<Problem>> {
+    let body = serde_json::to_string(body).map_err(Problem::system_failure)?;
+    Ok(StoreRequest::PutDocument { supi: supi.clone(), resource, body })
+}
+
+fn read<T: DeserializeOwned>(document: &str) -> Result<T, Box<Problem>> {
+    serde_json::from_str(document).map_err(|error| Box::new(Problem::system_failure(error)))
+}
+
+fn read_all<T: DeserializeOwned>(documents: &[(String, String)]) -> Result<Vec<T>, Box<Problem>> {
+    documents.iter().map(|(_, body)| read(body)).collect()
+}
+
+/// The sequence number that a patch sets: the only change to an authentication subscription that
+/// NFs make (TS 29.505 5.2.2.3.2).
+fn patched_sqn(patch: &[pith_sbi::common::PatchItem]) -> Result<u64, Box<Problem>> {
+    let refused = |path: &str| Box::new(Problem::new(Cause::ModificationNotAllowed).detail(path));
+    let mut sqn = None;
+    for item in patch {
+        let value = item.value.clone().unwrap_or_default();
+        sqn = match item.path.as_str() {
+            "/sequenceNumber" => serde_json::from_value::<SequenceNumber>(value).ok().and_then(|number| number.sqn),
+            "/sequenceNumber/sqn" => serde_json::from_value::<Hex<6>>(value).ok(),
+            other => return Err(refused(other)),
+        };
+    }
+    let Hex(octets) = sqn.ok_or_else(|| Box::new(Problem::mandatory_ie_incorrect("sequenceNumber", "no sqn")))?;
+    Ok(octets.iter().fold(0, |sqn, octet| sqn << 8 | u64::from(*octet)))
+}
