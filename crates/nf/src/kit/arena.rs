@@ -15,10 +15,7 @@ impl Key {
 
     /// The key that [`Key::to_u64`] gave.
     pub const fn from_u64(value: u64) -> Self {
-        Self {
-            index: value as u32,
-            generation: (value >> 32) as u32,
-        }
+        Self { index: value as u32, generation: (value >> 32) as u32 }
     }
 
     /// The place in the table, from 0 up.
@@ -52,70 +49,44 @@ pub struct Arena<T> {
 impl<T> Arena<T> {
     /// An empty table of at most `limit` entries.
     pub const fn new(limit: u32) -> Self {
-        Self {
-            slots: Vec::new(),
-            free: std::collections::VecDeque::new(),
-            limit,
-        }
+        Self { slots: Vec::new(), free: std::collections::VecDeque::new(), limit }
     }
 
     /// Puts the entry that `make` gives for its key; `None` if the table is full.
     pub fn insert_with(&mut self, make: impl FnOnce(Key) -> T) -> Option<Key> {
         if (self.slots.len() as u32) < self.limit && self.free.len() < 64 {
             self.free.push_front(self.slots.len() as u32);
-            self.slots.push(Slot {
-                generation: 0,
-                value: None,
-            });
+            self.slots.push(Slot { generation: 0, value: None });
         }
         let index = self.free.pop_front()?;
         let slot = self.slots.get_mut(index as usize)?;
-        let key = Key {
-            index,
-            generation: slot.generation,
-        };
+        let key = Key { index, generation: slot.generation };
         slot.value = Some(make(key));
         Some(key)
     }
 
     /// The entry of that key.
     pub fn get(&self, key: Key) -> Option<&T> {
-        self.slots
-            .get(key.index as usize)
-            .filter(|slot| slot.generation == key.generation)?
-            .value
-            .as_ref()
+        self.slots.get(key.index as usize).filter(|slot| slot.generation == key.generation)?.value.as_ref()
     }
 
     /// The entry of that key, to change.
     pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
         let slot = self.slots.get_mut(key.index as usize)?;
-        if slot.generation == key.generation {
-            slot.value.as_mut()
-        } else {
-            None
-        }
+        if slot.generation == key.generation { slot.value.as_mut() } else { None }
     }
 
     /// The entry at that place whose generation ends in the low bits given: for ids that have
     /// room for only part of a key.
     pub fn find(&self, index: u32, generation_bits: u32, mask: u32) -> Option<Key> {
-        let slot = self
-            .slots
-            .get(index as usize)
-            .filter(|slot| slot.value.is_some())?;
-        (slot.generation & mask == generation_bits & mask).then_some(Key {
-            index,
-            generation: slot.generation,
-        })
+        let slot = self.slots.get(index as usize).filter(|slot| slot.value.is_some())?;
+        (slot.generation & mask == generation_bits & mask)
+            .then_some(Key { index, generation: slot.generation })
     }
 
     /// Takes the entry out.
     pub fn remove(&mut self, key: Key) -> Option<T> {
-        let slot = self
-            .slots
-            .get_mut(key.index as usize)
-            .filter(|slot| slot.generation == key.generation)?;
+        let slot = self.slots.get_mut(key.index as usize).filter(|slot| slot.generation == key.generation)?;
         let value = slot.value.take()?;
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push_back(key.index);
@@ -125,10 +96,7 @@ impl<T> Arena<T> {
     /// All entries with their keys.
     pub fn iter(&self) -> impl Iterator<Item = (Key, &T)> {
         self.slots.iter().enumerate().filter_map(|(index, slot)| {
-            let key = Key {
-                index: index as u32,
-                generation: slot.generation,
-            };
+            let key = Key { index: index as u32, generation: slot.generation };
             slot.value.as_ref().map(|value| (key, value))
         })
     }

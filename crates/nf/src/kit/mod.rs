@@ -36,8 +36,7 @@ pub use rng::Rng;
 pub use sbi::{Caller, Identity, Nf, Selection, Tag, Target};
 pub use store::{StoreError, StoreRequest, StoreResponse};
 pub use subscriber::{
-    AkaAlgorithm, Authentication, AuthenticationMethod, Secret, SubscribedDnn, SubscribedSlice,
-    Subscriber,
+    AkaAlgorithm, Authentication, AuthenticationMethod, Secret, SubscribedDnn, SubscribedSlice, Subscriber,
 };
 pub use time::{Duration, Instant};
 pub use timer::{Timer, TimerKey};

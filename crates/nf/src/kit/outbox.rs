@@ -1,8 +1,6 @@
 //! What an NF does: effects, carried out by the shell in their order.
 
-use super::{
-    Caller, Duration, Event, Level, N2Effect, N4Effect, StoreRequest, Tag, Target, Timer, TimerKey,
-};
+use super::{Caller, Duration, Event, Level, N2Effect, N4Effect, StoreRequest, Tag, Target, Timer, TimerKey};
 use pith_sbi::{Problem, Request, Response};
 
 /// One thing to do.
@@ -64,10 +62,7 @@ impl Default for Outbox {
 impl Outbox {
     /// An empty outbox that keeps events of that level and above.
     pub const fn new(verbosity: Level) -> Self {
-        Self {
-            effects: Vec::new(),
-            verbosity,
-        }
+        Self { effects: Vec::new(), verbosity }
     }
 
     /// Takes out all effects, in their order.
@@ -87,35 +82,22 @@ impl Outbox {
 
     /// Calls an operation of another NF.
     pub fn call(&mut self, tag: Tag, target: Target, request: Request) {
-        self.push(Effect::Call {
-            tag,
-            target,
-            request,
-        });
+        self.push(Effect::Call { tag, target, request });
     }
 
     /// Answers a request with success.
     pub fn answer(&mut self, to: Caller, response: Response) {
-        self.push(Effect::Answer {
-            to,
-            reply: Ok(response),
-        });
+        self.push(Effect::Answer { to, reply: Ok(response) });
     }
 
     /// Answers a request with a problem.
     pub fn refuse(&mut self, to: Caller, problem: Problem) {
-        self.push(Effect::Answer {
-            to,
-            reply: Err(Box::new(problem)),
-        });
+        self.push(Effect::Answer { to, reply: Err(Box::new(problem)) });
     }
 
     /// Starts a timer, or starts it anew.
     pub fn start(&mut self, owner: u64, timer: Timer, after: Duration) {
-        self.push(Effect::StartTimer {
-            key: TimerKey { owner, timer },
-            after,
-        });
+        self.push(Effect::StartTimer { key: TimerKey { owner, timer }, after });
     }
 
     /// Stops a timer.
@@ -152,12 +134,6 @@ impl Outbox {
 
     /// Tells a sentence about no particular UE or procedure.
     pub fn log(&mut self, level: Level, text: impl FnOnce() -> String) {
-        self.event(level, || Event {
-            level,
-            procedure: "",
-            outcome: "",
-            ue: String::new(),
-            text: text(),
-        });
+        self.event(level, || Event { level, procedure: "", outcome: "", ue: String::new(), text: text() });
     }
 }

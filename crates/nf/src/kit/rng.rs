@@ -46,10 +46,6 @@ impl Rng {
         octets[8] = octets[8] & 0x3f | 0x80;
         let value = u128::from_be_bytes(octets);
         let (a, b, c) = (value >> 96, value >> 80 & 0xffff, value >> 64 & 0xffff);
-        format!(
-            "{a:08x}-{b:04x}-{c:04x}-{:04x}-{:012x}",
-            value >> 48 & 0xffff,
-            value & 0xffff_ffff_ffff
-        )
+        format!("{a:08x}-{b:04x}-{c:04x}-{:04x}-{:012x}", value >> 48 & 0xffff, value & 0xffff_ffff_ffff)
     }
 }

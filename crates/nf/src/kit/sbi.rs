@@ -32,16 +32,8 @@ pub enum Nf {
 
 impl Nf {
     /// Every NF that can be hosted, in the order in which they start.
-    pub const ALL: [Self; 8] = [
-        Self::Nrf,
-        Self::Udr,
-        Self::Udm,
-        Self::Ausf,
-        Self::Pcf,
-        Self::Nssf,
-        Self::Smf,
-        Self::Amf,
-    ];
+    pub const ALL: [Self; 8] =
+        [Self::Nrf, Self::Udr, Self::Udm, Self::Ausf, Self::Pcf, Self::Nssf, Self::Smf, Self::Amf];
 
     /// The name in configuration, commands and ladders.
     pub const fn name(self) -> &'static str {

@@ -118,10 +118,7 @@ impl Subscriber {
     /// A subscriber with those keys, SST 1, DNN `internet`, and 1 Gbit/s: what `pith subscriber
     /// add` gives where nothing else is said.
     pub fn with_defaults(supi: Supi, k: [u8; 16], opc: [u8; 16]) -> Self {
-        let ambr = Ambr {
-            uplink: BitRate::mbps(1000),
-            downlink: BitRate::mbps(1000),
-        };
+        let ambr = Ambr { uplink: BitRate::mbps(1000), downlink: BitRate::mbps(1000) };
         let dnn = "internet".parse().expect("a constant that is a DNN");
         Self {
             supi,
@@ -139,12 +136,7 @@ impl Subscriber {
             slices: vec![SubscribedSlice {
                 snssai: Snssai::of_sst(1),
                 default: true,
-                dnns: vec![SubscribedDnn {
-                    dnn,
-                    ambr,
-                    five_qi: default_five_qi(),
-                    arp: default_arp(),
-                }],
+                dnns: vec![SubscribedDnn { dnn, ambr, five_qi: default_five_qi(), arp: default_arp() }],
             }],
         }
     }
@@ -168,10 +160,7 @@ impl Subscriber {
             return Err("no slice is a default one: give one of 'slices' 'default: true'".into());
         }
         if let Some(slice) = self.slices.iter().find(|slice| slice.dnns.is_empty()) {
-            return Err(format!(
-                "slice {} has no data network: give it 'dnns'",
-                slice.snssai
-            ));
+            return Err(format!("slice {} has no data network: give it 'dnns'", slice.snssai));
         }
         let arp = |dnn: &SubscribedDnn| !(1..=15).contains(&dnn.arp);
         if self.slices.iter().flat_map(|slice| &slice.dnns).any(arp) {
@@ -208,9 +197,7 @@ impl<const N: usize> Serialize for Secret<N> {
 
 impl<'de, const N: usize> Deserialize<'de> for Secret<N> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(serde::de::Error::custom)
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
 }
 
@@ -239,9 +226,8 @@ mod hex_amf {
 
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[u8; 2], D::Error> {
         let text = String::deserialize(deserializer)?;
-        super::parse_hex(&text).ok_or_else(|| {
-            serde::de::Error::custom("'amf' has four hexadecimal digits, such as 8000")
-        })
+        super::parse_hex(&text)
+            .ok_or_else(|| serde::de::Error::custom("'amf' has four hexadecimal digits, such as 8000"))
     }
 }
 
@@ -256,10 +242,7 @@ mod tests {
     #[test]
     fn json_round_trips() {
         let json = serde_json::to_string(&subscriber()).unwrap();
-        assert_eq!(
-            serde_json::from_str::<Subscriber>(&json).unwrap(),
-            subscriber()
-        );
+        assert_eq!(serde_json::from_str::<Subscriber>(&json).unwrap(), subscriber());
         assert!(json.contains(r#""amf":"8000""#), "{json}");
     }
 

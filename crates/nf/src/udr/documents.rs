@@ -45,7 +45,12 @@ mod tests {
 
     #[test]
     fn what_is_not_there_can_not_be_replaced() {
-        for item in [PatchItem::replace("/x", 1), PatchItem::remove("/x"), PatchItem::add("/x/y", 1), PatchItem::add("", 1)] {
+        for item in [
+            PatchItem::replace("/x", 1),
+            PatchItem::remove("/x"),
+            PatchItem::add("/x/y", 1),
+            PatchItem::add("", 1),
+        ] {
             assert_eq!(patch("{}", &[item]).unwrap_err().status, 403);
         }
     }

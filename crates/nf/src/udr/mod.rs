@@ -89,6 +89,3 @@ impl NetworkFunction for Udr {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

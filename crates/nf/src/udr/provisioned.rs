@@ -2,7 +2,8 @@
 
 use crate::kit::{AkaAlgorithm, AuthenticationMethod, Secret, SubscribedDnn, SubscribedSlice, Subscriber};
 use pith_sbi::common::{
-    Arp, AuthType, PduSessionType, PreemptionCapability, PreemptionVulnerability, SscMode, SubscribedDefaultQos,
+    Arp, AuthType, PduSessionType, PreemptionCapability, PreemptionVulnerability, SscMode,
+    SubscribedDefaultQos,
 };
 use pith_sbi::nudm_sdm::{
     AccessAndMobilitySubscriptionData, DnnConfiguration, DnnInfo, Nssai, PduSessionTypes,
@@ -24,8 +25,12 @@ pub(super) fn view(subscriber: &Subscriber, request: &Request) -> Reply {
         Request::QueryAmData(_) => Response::AmData(Box::new(am_data(subscriber))),
         Request::QuerySmfSelectData(_) => Response::SmfSelData(Box::new(smf_selection(subscriber))),
         Request::QuerySmData(query) => Response::SmData(Box::new(sm_data(subscriber, query)?)),
-        Request::ReadAccessAndMobilityPolicyData(_) => Response::AmPolicyData(Box::new(AmPolicyData::default())),
-        Request::ReadSessionManagementPolicyData(_) => Response::SmPolicyData(Box::new(sm_policy_data(subscriber))),
+        Request::ReadAccessAndMobilityPolicyData(_) => {
+            Response::AmPolicyData(Box::new(AmPolicyData::default()))
+        }
+        Request::ReadSessionManagementPolicyData(_) => {
+            Response::SmPolicyData(Box::new(sm_policy_data(subscriber)))
+        }
         _ => return Err(Box::new(Problem::data_not_found())),
     })
 }
@@ -98,7 +103,8 @@ fn snssai_key(slice: &SubscribedSlice) -> Arc<str> {
 
 /// `sm-data` of the slice and data network asked for (TS 29.505 5.2.5; TS 29.503 6.1.6.2.8).
 fn sm_data(subscriber: &Subscriber, query: &QuerySmData) -> Result<SmSubsData, Problem> {
-    let slices = subscriber.slices.iter().filter(|slice| query.single_nssai.is_none_or(|asked| asked == slice.snssai));
+    let slices =
+        subscriber.slices.iter().filter(|slice| query.single_nssai.is_none_or(|asked| asked == slice.snssai));
     let data: Vec<_> = slices.filter_map(|slice| slice_data(slice, query)).collect();
     if data.is_empty() { Err(Problem::data_not_found()) } else { Ok(SmSubsData::Individual(data)) }
 }

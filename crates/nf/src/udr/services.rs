@@ -35,7 +35,9 @@ pub(super) fn first_step(request: &Request) -> Result<StoreRequest, Box<Problem>
         Request::QuerySmfRegList(r) => {
             StoreRequest::Documents { supi: r.ue_id.clone(), prefix: SMF_REGISTRATIONS.into() }
         }
-        Request::CreateOrUpdateSmfRegistration(r) => put(&r.ue_id, smf_registration(r.pdu_session_id), &r.body)?,
+        Request::CreateOrUpdateSmfRegistration(r) => {
+            put(&r.ue_id, smf_registration(r.pdu_session_id), &r.body)?
+        }
         Request::DeleteSmfRegistration(r) => delete(&r.ue_id, smf_registration(r.pdu_session_id)),
         Request::QuerySmfRegistration(r) => get(&r.ue_id, &smf_registration(r.pdu_session_id)),
         Request::CreateSdmSubscriptions(r) => {
@@ -70,7 +72,9 @@ pub(super) fn next_step(root: &Arc<ApiRoot>, request: &Request, step: u32, respo
             let view = subscriber.ok_or_else(|| Box::new(Problem::user_not_found()));
             Next::Answer(view.and_then(|subscriber| provisioned::view(&subscriber, request)))
         }
-        (request, StoreResponse::Document(document)) => Next::Answer(document_answer(request, document.as_deref())),
+        (request, StoreResponse::Document(document)) => {
+            Next::Answer(document_answer(request, document.as_deref()))
+        }
         (request, StoreResponse::Documents(documents)) => Next::Answer(documents_answer(request, &documents)),
         (request, StoreResponse::Done { created_or_found }) => {
             Next::Answer(written_answer(root, request, created_or_found))
@@ -100,15 +104,22 @@ fn documents_answer(request: &Request, documents: &[(String, String)]) -> Reply 
 
 fn written_answer(root: &Arc<ApiRoot>, request: &Request, created_or_found: bool) -> Reply {
     match request {
-        Request::ModifyAuthenticationSubscription(_) if !created_or_found => Err(Box::new(Problem::user_not_found())),
-        Request::DeleteSmfRegistration(_) | Request::DeleteAuthenticationStatus(_) | Request::RemoveSdmSubscriptions(_)
+        Request::ModifyAuthenticationSubscription(_) if !created_or_found => {
+            Err(Box::new(Problem::user_not_found()))
+        }
+        Request::DeleteSmfRegistration(_)
+        | Request::DeleteAuthenticationStatus(_)
+        | Request::RemoveSdmSubscriptions(_)
             if !created_or_found =>
         {
             Err(Box::new(Problem::data_not_found()))
         }
         Request::CreateAmfContextThreeGpp(r) if created_or_found => {
             let location = location(root, &r.ue_id, AMF_3GPP_ACCESS);
-            Ok(Response::Amf3GppAccessRegistrationCreated(Box::new(Created { location, body: r.body.clone() })))
+            Ok(Response::Amf3GppAccessRegistrationCreated(Box::new(Created {
+                location,
+                body: r.body.clone(),
+            })))
         }
         Request::CreateOrUpdateSmfRegistration(r) if created_or_found => {
             let location = location(root, &r.ue_id, &smf_registration(r.pdu_session_id));
@@ -160,11 +171,14 @@ fn patched_sqn(patch: &[pith_sbi::common::PatchItem]) -> Result<u64, Box<Problem
     for item in patch {
         let value = item.value.clone().unwrap_or_default();
         sqn = match item.path.as_str() {
-            "/sequenceNumber" => serde_json::from_value::<SequenceNumber>(value).ok().and_then(|number| number.sqn),
+            "/sequenceNumber" => {
+                serde_json::from_value::<SequenceNumber>(value).ok().and_then(|number| number.sqn)
+            }
             "/sequenceNumber/sqn" => serde_json::from_value::<Hex<6>>(value).ok(),
             other => return Err(refused(other)),
         };
     }
-    let Hex(octets) = sqn.ok_or_else(|| Box::new(Problem::mandatory_ie_incorrect("sequenceNumber", "no sqn")))?;
+    let Hex(octets) =
+        sqn.ok_or_else(|| Box::new(Problem::mandatory_ie_incorrect("sequenceNumber", "no sqn")))?;
     Ok(octets.iter().fold(0, |sqn, octet| sqn << 8 | u64::from(*octet)))
 }

@@ -4,8 +4,8 @@ use super::{N2Gateway, N2GatewayEffect};
 use crate::kit::{GnbHandle, GnbInfo, Level, N2Input, ResetUe};
 use pith_ngap::{
     Cause, CauseMisc, CauseRadioNetwork, GlobalRanNodeId, Message, NgConnection, NgReset, NgResetAcknowledge,
-    NgSetupFailure, NgSetupRequest, NgSetupResponse, NgapError, RanConfigurationUpdate, RanConfigurationUpdateAcknowledge,
-    RanConfigurationUpdateFailure, ResetScope, SupportedTa, TimeToWait,
+    NgSetupFailure, NgSetupRequest, NgSetupResponse, NgapError, RanConfigurationUpdate,
+    RanConfigurationUpdateAcknowledge, RanConfigurationUpdateFailure, ResetScope, SupportedTa, TimeToWait,
 };
 use pith_types::{Snssai, Tai};
 use std::sync::Arc;
@@ -82,7 +82,8 @@ impl N2Gateway {
     }
 
     fn refuse_update(&mut self, gnb: GnbHandle, cause: Cause) {
-        let failure = RanConfigurationUpdateFailure { cause, time_to_wait: Some(RETRY_AFTER), diagnostics: None };
+        let failure =
+            RanConfigurationUpdateFailure { cause, time_to_wait: Some(RETRY_AFTER), diagnostics: None };
         self.answer(gnb, failure.encode());
     }
 
@@ -122,7 +123,9 @@ impl N2Gateway {
     /// What is wrong with an interface management message: the procedure's failure if it has one
     /// (TS 38.413 10.3.4.2, 10.3.5), ERROR INDICATION otherwise.
     fn interface_error(&mut self, gnb: GnbHandle, error: NgapError) {
-        let NgapError::AbstractSyntax { cause, response_diagnostics, procedure_code, initiating: true, .. } = &error
+        let NgapError::AbstractSyntax {
+            cause, response_diagnostics, procedure_code, initiating: true, ..
+        } = &error
         else {
             return self.report(gnb, Some(error));
         };
@@ -133,7 +136,8 @@ impl N2Gateway {
                 self.answer(gnb, failure.encode());
             }
             super::procedure::RAN_CONFIGURATION_UPDATE => {
-                let failure = RanConfigurationUpdateFailure { cause: *cause, time_to_wait: None, diagnostics };
+                let failure =
+                    RanConfigurationUpdateFailure { cause: *cause, time_to_wait: None, diagnostics };
                 self.answer(gnb, failure.encode());
             }
             _ => self.report(gnb, Some(error)),
@@ -146,13 +150,16 @@ impl N2Gateway {
         let mut common = Vec::new();
         for ta in tas {
             for (plmn_id, slices) in &ta.plmns {
-                let Some((_, own)) = self.config.plmns.iter().find(|(plmn, _)| plmn == plmn_id) else { continue };
+                let Some((_, own)) = self.config.plmns.iter().find(|(plmn, _)| plmn == plmn_id) else {
+                    continue;
+                };
                 let tai = Tai { plmn_id: *plmn_id, tac: ta.tac };
                 if !self.config.tais.is_empty() && !self.config.tais.contains(&tai) {
                     continue;
                 }
                 known_plmn = true;
-                let slices: Vec<Snssai> = slices.iter().copied().filter(|slice| own.contains(slice)).collect();
+                let slices: Vec<Snssai> =
+                    slices.iter().copied().filter(|slice| own.contains(slice)).collect();
                 if !slices.is_empty() {
                     common.push((tai, slices));
                 }
@@ -165,8 +172,15 @@ impl N2Gateway {
         }
     }
 
-    fn info(&self, gnb: GnbHandle, name: String, id: GlobalRanNodeId, supported: Vec<(Tai, Vec<Snssai>)>) -> GnbInfo {
-        let peer = self.associations.get(&gnb).map(|association| association.peer.clone()).unwrap_or_default();
+    fn info(
+        &self,
+        gnb: GnbHandle,
+        name: String,
+        id: GlobalRanNodeId,
+        supported: Vec<(Tai, Vec<Snssai>)>,
+    ) -> GnbInfo {
+        let peer =
+            self.associations.get(&gnb).map(|association| association.peer.clone()).unwrap_or_default();
         let global_id = id.to_string();
         let name = if name.is_empty() { global_id.clone() } else { name };
         GnbInfo { name, global_id, plmn: id.plmn(), supported, peer }

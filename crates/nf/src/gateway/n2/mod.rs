@@ -11,7 +11,9 @@ mod interface;
 
 use crate::kit::{Event, GnbHandle, GnbInfo, Level, N2Effect, N2Input};
 use bytes::Bytes;
-use pith_ngap::{Cause, CauseProtocol, CauseRadioNetwork, Class, ErrorIndication, Message, NgapError, Peek, peek};
+use pith_ngap::{
+    Cause, CauseProtocol, CauseRadioNetwork, Class, ErrorIndication, Message, NgapError, Peek, peek,
+};
 use pith_types::{AmfUeNgapId, FiveGSTmsi, Guami, InstanceId, Plmn, RanUeNgapId, ShardId, Snssai, Tai};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -127,7 +129,13 @@ impl N2Gateway {
     /// A gateway without associations.
     pub fn new(config: N2Config) -> Self {
         let shards = usize::from(config.shards.max(1));
-        Self { config, associations: HashMap::new(), begun: vec![0; shards], loads: vec![0; shards], out: Vec::new() }
+        Self {
+            config,
+            associations: HashMap::new(),
+            begun: vec![0; shards],
+            loads: vec![0; shards],
+            out: Vec::new(),
+        }
     }
 
     /// Notes how much waits in each shard's inbox.
@@ -158,7 +166,10 @@ impl N2Gateway {
     fn message(&mut self, gnb: GnbHandle, stream: u16, ppid: u32, pdu: Bytes) {
         let Some(association) = self.associations.get(&gnb) else { return };
         if ppid != NGAP_PPID && ppid != 0 {
-            let text = format!("gNB {}: a message with payload protocol {ppid}, which is not NGAP", association.peer);
+            let text = format!(
+                "gNB {}: a message with payload protocol {ppid}, which is not NGAP",
+                association.peer
+            );
             return self.event(Level::Warn, text);
         }
         let Some(peeked) = peek(&pdu) else { return self.not_ngap(gnb) };
@@ -170,7 +181,12 @@ impl N2Gateway {
             | (procedure::AMF_CONFIGURATION_UPDATE, _) => self.interface_management(gnb, &pdu),
             _ if !is_set_up => {
                 let cause = CauseProtocol::message_not_compatible_with_receiver_state;
-                self.error_indication(gnb, peeked.amf_ue_ngap_id, peeked.ran_ue_ngap_id, Cause::Protocol(cause));
+                self.error_indication(
+                    gnb,
+                    peeked.amf_ue_ngap_id,
+                    peeked.ran_ue_ngap_id,
+                    Cause::Protocol(cause),
+                );
             }
             (procedure::INITIAL_UE_MESSAGE, Class::Initiating) => {
                 let shard = self.shard_of_new(peeked.s_tmsi);
@@ -224,7 +240,8 @@ impl N2Gateway {
     }
 
     fn gave(&self, s_tmsi: &FiveGSTmsi) -> bool {
-        let amf = |guami: &Guami| guami.amf_id.set == s_tmsi.amf_set && guami.amf_id.pointer == s_tmsi.amf_pointer;
+        let amf =
+            |guami: &Guami| guami.amf_id.set == s_tmsi.amf_set && guami.amf_id.pointer == s_tmsi.amf_pointer;
         self.config.guamis.iter().any(amf) && s_tmsi.tmsi.instance() == self.config.instance
     }
 
@@ -274,8 +291,13 @@ impl N2Gateway {
         ran_ue_ngap_id: Option<RanUeNgapId>,
         cause: Cause,
     ) {
-        let indication =
-            ErrorIndication { amf_ue_ngap_id, ran_ue_ngap_id, cause: Some(cause), diagnostics: None, s_tmsi: None };
+        let indication = ErrorIndication {
+            amf_ue_ngap_id,
+            ran_ue_ngap_id,
+            cause: Some(cause),
+            diagnostics: None,
+            s_tmsi: None,
+        };
         self.answer(gnb, indication.encode());
     }
 
@@ -304,6 +326,3 @@ impl N2Gateway {
         self.out.push(N2GatewayEffect::Event(event));
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -33,7 +33,12 @@ impl N4Gateway {
     }
 
     /// A UPF asks for the association itself (TS 29.244 6.2.6.3).
-    pub(super) fn peer_associates(&mut self, from: SocketAddr, sequence: u32, request: &AssociationSetupRequest) {
+    pub(super) fn peer_associates(
+        &mut self,
+        from: SocketAddr,
+        sequence: u32,
+        request: &AssociationSetupRequest,
+    ) {
         let peer = self.peer_at(from);
         let cause = if peer.is_some() { Cause::RequestAccepted } else { Cause::RequestRejected };
         let answer = AssociationSetupResponse::new(self.node_id(), cause, self.recovery());
@@ -41,9 +46,16 @@ impl N4Gateway {
         match peer {
             Some(peer) => {
                 self.lose(peer, "sets up the association anew");
-                self.stand(peer, request.recovery_time_stamp, request.up_function_features.unwrap_or_default());
+                self.stand(
+                    peer,
+                    request.recovery_time_stamp,
+                    request.up_function_features.unwrap_or_default(),
+                );
             }
-            None => self.event(Level::Warn, format!("a UPF at {from} asks for an association; to use it, add it to 'n4.upfs'")),
+            None => self.event(
+                Level::Warn,
+                format!("a UPF at {from} asks for an association; to use it, add it to 'n4.upfs'"),
+            ),
         }
     }
 
@@ -119,7 +131,8 @@ impl N4Gateway {
     pub(super) fn release_all(&mut self) {
         for peer in 0..self.peers.len() {
             if self.handle_of(peer).is_some() {
-                let message = Message::AssociationReleaseRequest(AssociationReleaseRequest::new(self.node_id()));
+                let message =
+                    Message::AssociationReleaseRequest(AssociationReleaseRequest::new(self.node_id()));
                 self.request(peer, Purpose::Release, Seid(0), &message);
             }
         }

@@ -9,12 +9,14 @@
 mod association;
 mod transaction;
 
-use crate::kit::{Duration, Event, Level, N4Effect, N4Error, N4Input, N4Transaction, Timer, TimerKey, UpfHandle, UpfInfo};
+use crate::kit::{
+    Duration, Event, Level, N4Effect, N4Error, N4Input, N4Transaction, Timer, TimerKey, UpfHandle, UpfInfo,
+};
+use pith_pfcp::ie::{Cause, NodeId, NtpSeconds, OffendingIe};
 use pith_pfcp::message::{
     AssociationReleaseResponse, AssociationUpdateResponse, HeartbeatResponse, NodeReportResponse,
     SessionReportResponse, VersionNotSupportedResponse,
 };
-use pith_pfcp::ie::{Cause, NodeId, NtpSeconds, OffendingIe};
 use pith_pfcp::{DecodeError, Header, Message};
 use pith_types::{Seid, ShardId};
 use std::net::{IpAddr, SocketAddr};
@@ -110,11 +112,7 @@ enum Association {
     /// No association; a request for one may be under way.
     Down,
     /// It stands.
-    Up {
-        handle: UpfHandle,
-        recovery: NtpSeconds,
-        info: Arc<UpfInfo>,
-    },
+    Up { handle: UpfHandle, recovery: NtpSeconds, info: Arc<UpfInfo> },
 }
 
 #[derive(Debug)]
@@ -136,7 +134,12 @@ pub struct N4Gateway {
 impl N4Gateway {
     /// A gateway without associations.
     pub fn new(config: N4Config) -> Self {
-        let peers = config.upfs.iter().cloned().map(|config| Peer { config, association: Association::Down }).collect();
+        let peers = config
+            .upfs
+            .iter()
+            .cloned()
+            .map(|config| Peer { config, association: Association::Down })
+            .collect();
         Self { config, peers, transactions: Transactions::default(), handles: 0, out: Vec::new() }
     }
 
@@ -180,7 +183,9 @@ impl N4Gateway {
 
     fn message(&mut self, from: SocketAddr, octets: &[u8]) {
         match Message::decode(octets) {
-            Ok((header, message)) if header.message_type.is_response() => self.response(from, &header, message),
+            Ok((header, message)) if header.message_type.is_response() => {
+                self.response(from, &header, message)
+            }
             Ok((header, message)) => self.peer_request(from, &header, message),
             Err(error) => self.undecodable(from, &error),
         }
@@ -254,9 +259,11 @@ impl N4Gateway {
                 let answer = Message::VersionNotSupportedResponse(VersionNotSupportedResponse::new());
                 self.send(from, Seid(0), *sequence, &answer);
             }
-            DecodeError::Ie { header, error } if header.message_type == pith_pfcp::MessageType::SESSION_REPORT_REQUEST => {
+            DecodeError::Ie { header, error }
+                if header.message_type == pith_pfcp::MessageType::SESSION_REPORT_REQUEST =>
+            {
                 let mut answer = SessionReportResponse::new(error.cause());
-                answer.offending_ie = Some(OffendingIe(error.ie_type.0));
+                answer.offending_ie = Some(OffendingIe(error.ie_type));
                 self.send(from, Seid(0), header.sequence, &Message::SessionReportResponse(answer));
             }
             _ => {}
@@ -366,6 +373,3 @@ impl N4Gateway {
 fn t1(sequence: u32) -> TimerKey {
     TimerKey { owner: sequence.into(), timer: Timer::PfcpT1 }
 }
-
-#[cfg(test)]
-mod tests;

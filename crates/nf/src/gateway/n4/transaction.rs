@@ -78,7 +78,8 @@ impl Transactions {
 
     /// The pending requests of SMFs to that UPF.
     pub(super) fn of_upf(&self, upf: UpfHandle) -> Vec<(u32, Purpose)> {
-        let of_upf = |purpose: &Purpose| matches!(purpose, Purpose::Session { upf: other, .. } if *other == upf);
+        let of_upf =
+            |purpose: &Purpose| matches!(purpose, Purpose::Session { upf: other, .. } if *other == upf);
         let pending = self.pending.iter().map(|(sequence, pending)| (*sequence, pending.purpose));
         let mut found: Vec<_> = pending.filter(|(_, purpose)| of_upf(purpose)).collect();
         found.sort_by_key(|(sequence, _)| *sequence);
