@@ -1,0 +1,281 @@
+//! A kernel SCTP socket, one-to-one style: a listener, or an association.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use libc::{c_int, c_void, cmsghdr, iovec, msghdr, pollfd, sockaddr_storage, socklen_t};
+
+use super::uapi;
+use crate::sctp::SctpConfig;
+use crate::sctp::association::{Change, MessageSocket, Received, Streams};
+use crate::sctp::config::millis;
+use crate::sctp::poll::{
+    bind, check, check_len, decode_address, encode_address, family, new_socket, set_option,
+};
+
+/// Room for one control message with an `sctp_rcvinfo`, in words.
+const CONTROL_WORDS: usize = 8;
+/// Connections that may wait to be accepted.
+const BACKLOG: c_int = 1024;
+
+/// An endpoint of the kernel's; closed on drop, with an ABORT if an association is still up.
+pub(super) struct Socket(OwnedFd);
+
+impl Socket {
+    /// A socket with all of `config` set on it; what a listener accepts inherits it.
+    pub fn open(address: SocketAddr, config: &SctpConfig) -> io::Result<Self> {
+        let socket = Self(new_socket(family(address.ip()), libc::SOCK_STREAM, libc::IPPROTO_SCTP)?);
+        if address.is_ipv6() {
+            set_option(socket.as_fd(), libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, &1)?;
+        }
+        socket.prepare()?;
+        socket.set_buffers(config)?;
+        socket.set_timing(config)?;
+        Ok(socket)
+    }
+
+    /// Aborting when closed, without Nagle's delay, and with association events and message information.
+    fn prepare(&self) -> io::Result<()> {
+        let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+        set_option(self.as_fd(), libc::SOL_SOCKET, libc::SO_LINGER, &linger)?;
+        self.set_sctp(uapi::SCTP_NODELAY, &1_i32)?;
+        self.set_sctp(uapi::SCTP_RECVRCVINFO, &1_i32)?;
+        // The beginning of `struct sctp_event_subscribe`: data_io_event off, association_event on.
+        self.set_sctp(uapi::SCTP_EVENTS, &[0_u8, 1])
+    }
+
+    fn set_buffers(&self, config: &SctpConfig) -> io::Result<()> {
+        let as_int = |bytes: usize| c_int::try_from(bytes).unwrap_or(c_int::MAX);
+        set_option(self.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, &as_int(config.receive_buffer))?;
+        set_option(self.as_fd(), libc::SOL_SOCKET, libc::SO_SNDBUF, &as_int(config.send_buffer))
+    }
+
+    fn set_timing(&self, config: &SctpConfig) -> io::Result<()> {
+        let (initial, max, min) =
+            (millis(config.rto_initial), millis(config.rto_max), millis(config.rto_min));
+        self.set_sctp(uapi::SCTP_RTOINFO, &uapi::sctp_rtoinfo { assoc_id: 0, initial, max, min })?;
+        let asocmaxrxt = config.max_retransmissions;
+        self.set_sctp(uapi::SCTP_ASSOCINFO, &uapi::sctp_assocparams { asocmaxrxt, ..Default::default() })?;
+        let sack = uapi::sctp_sack_info { assoc_id: 0, delay: millis(config.sack_delay), freq: 2 };
+        self.set_sctp(uapi::SCTP_DELAYED_SACK, &sack)?;
+        let path = uapi::sctp_paddrparams {
+            hbinterval: millis(config.heartbeat),
+            pathmaxrxt: config.max_retransmissions,
+            flags: halves(uapi::SPP_HB_ENABLE),
+            ..Default::default()
+        };
+        self.set_sctp(uapi::SCTP_PEER_ADDR_PARAMS, &path)?;
+        let init = uapi::sctp_initmsg {
+            num_ostreams: config.outbound_streams,
+            max_instreams: config.max_inbound_streams,
+            max_attempts: config.max_init_attempts,
+            max_init_timeo: u16::try_from(millis(config.rto_max)).unwrap_or(u16::MAX),
+        };
+        self.set_sctp(uapi::SCTP_INITMSG, &init)
+    }
+
+    fn set_sctp<T: Copy>(&self, name: c_int, value: &T) -> io::Result<()> {
+        set_option(self.as_fd(), libc::IPPROTO_SCTP, name, value)
+    }
+
+    pub fn bind(&self, address: SocketAddr) -> io::Result<()> {
+        bind(self.as_fd(), address)
+    }
+
+    pub fn listen(&self) -> io::Result<()> {
+        // SAFETY: no pointers.
+        check(unsafe { libc::listen(self.0.as_raw_fd(), BACKLOG) }).map(drop)
+    }
+
+    /// The next association of a listener, and its peer.
+    pub fn accept(&self) -> io::Result<(Self, SocketAddr)> {
+        // SAFETY: all-zero bytes are a valid sockaddr_storage.
+        let mut name: sockaddr_storage = unsafe { std::mem::zeroed() };
+        let mut length = size_of::<sockaddr_storage>() as socklen_t;
+        let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+        // SAFETY: `name` and `length` describe room for an address; the result is a descriptor nobody else owns.
+        let socket = unsafe {
+            let fd = libc::accept4(self.0.as_raw_fd(), (&raw mut name).cast(), &raw mut length, flags);
+            Self(OwnedFd::from_raw_fd(check(fd)?))
+        };
+        socket.prepare()?;
+        let peer = decode_address(&name).ok_or(io::ErrorKind::AddrNotAvailable)?;
+        Ok((socket, peer))
+    }
+
+    /// Begins an association.
+    pub fn connect(&self, remote: SocketAddr) -> io::Result<()> {
+        let (name, length) = encode_address(remote);
+        // SAFETY: `name` holds an address of `length` bytes.
+        match check(unsafe { libc::connect(self.0.as_raw_fd(), (&raw const name).cast(), length) }) {
+            Err(e) if e.raw_os_error() != Some(libc::EINPROGRESS) => Err(e),
+            _ => Ok(()),
+        }
+    }
+
+    /// Own address and port.
+    pub fn local(&self) -> io::Result<SocketAddr> {
+        // SAFETY: all-zero bytes are a valid sockaddr_storage.
+        let mut name: sockaddr_storage = unsafe { std::mem::zeroed() };
+        let mut length = size_of::<sockaddr_storage>() as socklen_t;
+        // SAFETY: `name` and `length` describe room for an address.
+        check(unsafe { libc::getsockname(self.0.as_raw_fd(), (&raw mut name).cast(), &raw mut length) })?;
+        decode_address(&name).ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
+    }
+
+    /// Streams of an established association, out of `struct sctp_status` (their offsets are 16 and 18).
+    pub fn streams(&self) -> io::Result<Streams> {
+        let mut status = [0_u16; 88];
+        let mut length = size_of_val(&status) as socklen_t;
+        let place = (&raw mut status).cast::<c_void>();
+        // SAFETY: `status` is as large as the C structure, and `length` says so.
+        let result = unsafe {
+            libc::getsockopt(
+                self.0.as_raw_fd(),
+                libc::IPPROTO_SCTP,
+                uapi::SCTP_STATUS,
+                place,
+                &raw mut length,
+            )
+        };
+        check(result)?;
+        Ok(Streams { inbound: status[8], outbound: status[9] })
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl MessageSocket for Socket {
+    fn receive(&self, buffer: &mut [u8]) -> Received {
+        let mut control = [0_u64; CONTROL_WORDS];
+        let mut vector = iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+        let mut header = message_header(&mut vector, &mut control, size_of::<[u64; CONTROL_WORDS]>());
+        // SAFETY: the header points at `buffer` and `control`, which outlive the call.
+        let result = unsafe { libc::recvmsg(self.0.as_raw_fd(), &raw mut header, 0) };
+        match check_len(result) {
+            Ok(0) => Received::Closed,
+            Ok(length) if header.msg_flags & uapi::MSG_NOTIFICATION != 0 => {
+                buffer.get(..length).map_or(Received::Nothing, notification)
+            }
+            Ok(length) => {
+                let info = receive_info(&header).unwrap_or_default();
+                let complete = header.msg_flags & libc::MSG_EOR != 0;
+                Received::Data { length, stream: info.sid, ppid: u32::from_be(info.ppid), complete }
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Received::WouldBlock,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => Received::Nothing,
+            Err(e) if e.kind() == io::ErrorKind::NotConnected => Received::Closed,
+            Err(e) => Received::Failed(e.raw_os_error().unwrap_or(libc::EIO)),
+        }
+    }
+
+    fn send(&self, stream: u16, ppid: u32, payload: &[u8]) -> io::Result<()> {
+        let info = uapi::sctp_sndinfo { sid: stream, ppid: ppid.to_be(), ..Default::default() };
+        let mut control = [0_u64; CONTROL_WORDS];
+        let control_length = write_send_info(&mut control, info);
+        let mut vector = iovec { iov_base: payload.as_ptr().cast_mut().cast(), iov_len: payload.len() };
+        let header = message_header(&mut vector, &mut control, control_length);
+        // SAFETY: the header points at `payload` and `control`, which outlive the call and are only read.
+        check_len(unsafe { libc::sendmsg(self.0.as_raw_fd(), &raw const header, libc::MSG_NOSIGNAL) })
+            .map(drop)
+    }
+
+    fn shutdown(&self) -> io::Result<()> {
+        // SAFETY: no pointers.
+        check(unsafe { libc::shutdown(self.0.as_raw_fd(), libc::SHUT_WR) }).map(drop)
+    }
+
+    fn is_writable(&self) -> bool {
+        let mut poll = pollfd { fd: self.0.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
+        // SAFETY: `poll` is one entry, and outlives the call.
+        unsafe { libc::poll(&raw mut poll, 1, 0) == 1 && poll.revents & libc::POLLOUT != 0 }
+    }
+}
+
+/// A flag word that the C structure keeps at a half-word boundary.
+fn halves(word: u32) -> [u16; 2] {
+    let [a, b, c, d] = word.to_ne_bytes();
+    [u16::from_ne_bytes([a, b]), u16::from_ne_bytes([c, d])]
+}
+
+fn message_header(vector: &mut iovec, control: &mut [u64; CONTROL_WORDS], control_length: usize) -> msghdr {
+    // SAFETY: all-zero bytes are a valid msghdr.
+    let mut header: msghdr = unsafe { std::mem::zeroed() };
+    header.msg_iov = vector;
+    header.msg_iovlen = 1;
+    header.msg_control = control.as_mut_ptr().cast();
+    header.msg_controllen = control_length;
+    header
+}
+
+fn receive_info(header: &msghdr) -> Option<uapi::sctp_rcvinfo> {
+    // SAFETY: the kernel has filled the control buffer that `header` points at, and set its length.
+    unsafe {
+        let message = libc::CMSG_FIRSTHDR(header).as_ref()?;
+        let ours = message.cmsg_level == libc::IPPROTO_SCTP && message.cmsg_type == uapi::SCTP_RCVINFO;
+        ours.then(|| libc::CMSG_DATA(message).cast::<uapi::sctp_rcvinfo>().read_unaligned())
+    }
+}
+
+fn write_send_info(control: &mut [u64; CONTROL_WORDS], info: uapi::sctp_sndinfo) -> usize {
+    let message = control.as_mut_ptr().cast::<cmsghdr>();
+    let length = size_of::<uapi::sctp_sndinfo>() as u32;
+    // SAFETY: 16 bytes of header and 16 of value fit into the control buffer, which is aligned for both.
+    unsafe {
+        (*message).cmsg_len = libc::CMSG_LEN(length) as usize;
+        (*message).cmsg_level = libc::IPPROTO_SCTP;
+        (*message).cmsg_type = uapi::SCTP_SNDINFO;
+        libc::CMSG_DATA(message).cast::<uapi::sctp_sndinfo>().write_unaligned(info);
+        libc::CMSG_SPACE(length) as usize
+    }
+}
+
+/// Reads `struct sctp_assoc_change`; its fields are in host order: type, flags (u16), length (u32), state, error,
+/// outbound streams, inbound streams (u16).
+fn notification(bytes: &[u8]) -> Received {
+    let field = |at: usize| bytes.get(at..at + 2).map_or(0, |b| u16::from_ne_bytes([b[0], b[1]]));
+    if field(0) != uapi::SCTP_ASSOC_CHANGE {
+        return Received::Nothing;
+    }
+    let streams = Streams { outbound: field(12), inbound: field(14) };
+    match field(8) {
+        uapi::SCTP_COMM_UP => Received::Change(Change::Up(streams)),
+        uapi::SCTP_RESTART => Received::Change(Change::Restart(streams)),
+        uapi::SCTP_COMM_LOST | uapi::SCTP_CANT_STR_ASSOC => Received::Change(Change::Lost),
+        uapi::SCTP_SHUTDOWN_COMP => Received::Change(Change::ShutdownComplete),
+        _ => Received::Nothing,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An association change as the kernel writes it.
+    fn change(kind: u16, state: u16) -> Vec<u8> {
+        let fields = [kind, 0, 20, 0, state, 0, 32, 64, 7, 0];
+        fields.iter().flat_map(|f| f.to_ne_bytes()).collect()
+    }
+
+    #[test]
+    fn association_changes_are_told_apart() {
+        let up = notification(&change(uapi::SCTP_ASSOC_CHANGE, uapi::SCTP_COMM_UP));
+        assert!(matches!(up, Received::Change(Change::Up(Streams { inbound: 64, outbound: 32 }))));
+        let lost = notification(&change(uapi::SCTP_ASSOC_CHANGE, uapi::SCTP_COMM_LOST));
+        assert!(matches!(lost, Received::Change(Change::Lost)));
+        assert!(matches!(notification(&change(0x8002, 0)), Received::Nothing));
+        assert!(matches!(notification(&[]), Received::Nothing));
+    }
+
+    #[test]
+    fn a_flag_word_keeps_its_bytes_when_cut_in_halves() {
+        let [a, b] = halves(0x0102_0304).map(u16::to_ne_bytes);
+        assert_eq!([a[0], a[1], b[0], b[1]], 0x0102_0304_u32.to_ne_bytes());
+    }
+}

@@ -1,0 +1,389 @@
+//! The endpoint: usrsctp's associations, and which packets it gets to see.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use super::link::Packet;
+use super::packet::{self, FirstChunk, Header};
+use super::path::{PathAddress, PathId, Paths};
+use super::ports::{ClientPort, ClientPorts};
+use super::socket::Socket;
+use super::stack::{Stack, Wake};
+use crate::sctp::association::Association;
+use crate::sctp::table::{Associations, Holds, Reader, Served};
+use crate::sctp::{AssociationId, SctpConfig, SctpError, SctpEvent, SendError};
+
+/// Connections that may wait to be accepted; they are taken after each packet batch.
+const BACKLOG: i32 = 1024;
+/// Resolution of usrsctp's timers while packets flow.
+const BUSY_TICK: Duration = Duration::from_millis(10);
+/// The same after [`QUIET_AFTER`] without a packet: nothing but heartbeats is due then.
+const QUIET_TICK: Duration = Duration::from_millis(100);
+const QUIET_AFTER: Duration = Duration::from_secs(1);
+/// The same without associations: late packets, and the renewal of the cookie secret.
+const IDLE_TICK: Duration = Duration::from_secs(1);
+
+/// What became of received packets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct IngressCounters {
+    /// Given to usrsctp.
+    pub accepted: u64,
+    /// Too short to be SCTP, or with a port 0.
+    pub malformed: u64,
+    /// For a port or an address that is not ours; left to whoever it is for.
+    pub foreign: u64,
+    /// With a wrong CRC32c.
+    pub bad_checksum: u64,
+    /// From a new address while too many are remembered.
+    pub no_room: u64,
+}
+
+/// usrsctp and everything that names its parts.
+pub(super) struct Endpoint {
+    pub config: SctpConfig,
+    // Sockets come before the stack, so that they are closed before it is given up.
+    associations: Associations<Member>,
+    listeners: Vec<(u16, Socket)>,
+    listening: Vec<SocketAddr>,
+    pub stack: Stack,
+    pub paths: Paths,
+    pub ports: ClientPorts,
+    pub counters: IngressCounters,
+    clock: Clock,
+    woken: Vec<Wake>,
+    reader: Reader,
+}
+
+/// An association, and what it holds on to.
+struct Member {
+    association: Association<Socket>,
+    side: Side,
+}
+
+/// Who began an association.
+enum Side {
+    /// This side, from a port that holds the path and is given back.
+    Client,
+    /// The peer, along this path.
+    Server(PathId),
+}
+
+impl Holds for Member {
+    type Socket = Socket;
+
+    fn association(&mut self) -> &mut Association<Socket> {
+        &mut self.association
+    }
+}
+
+/// How far usrsctp's clock has been moved, and when a packet last moved.
+struct Clock {
+    ticked: Instant,
+    active: Instant,
+}
+
+impl Endpoint {
+    /// `None` while another endpoint lives in this process.
+    pub fn new(config: SctpConfig, now: Instant) -> Option<Self> {
+        Some(Self {
+            reader: Reader::new(config.max_message),
+            config,
+            associations: Associations::new(),
+            listeners: Vec::new(),
+            listening: Vec::new(),
+            stack: Stack::acquire()?,
+            paths: Paths::new(now),
+            ports: ClientPorts::new(),
+            counters: IngressCounters::default(),
+            clock: Clock { ticked: now, active: now },
+            woken: Vec::new(),
+        })
+    }
+
+    /// Accepts associations on an address; the listener of its port serves all addresses.
+    pub fn listen(&mut self, local: SocketAddr) -> Result<(), SctpError> {
+        let port = local.port();
+        if !self.listeners.iter().any(|(p, _)| *p == port) {
+            let socket = self.listener(port).map_err(SctpError::io(format!("listening on {local}")))?;
+            self.listeners.push((port, socket));
+        }
+        self.listening.push(local);
+        Ok(())
+    }
+
+    fn listener(&self, port: u16) -> std::io::Result<Socket> {
+        let socket = Socket::open(&self.config)?;
+        socket.bind(port)?;
+        socket.wake_as(Wake::Listener(self.listeners.len() as u32))?;
+        socket.listen(BACKLOG)?;
+        Ok(socket)
+    }
+
+    /// The local ports that packets may be for.
+    pub fn listening_ports(&self) -> Vec<u16> {
+        self.listeners.iter().map(|(port, _)| *port).collect()
+    }
+
+    /// Begins an association along a path, from a port that was taken for it.
+    pub fn connect(
+        &mut self,
+        path: PathId,
+        local: SocketAddr,
+        remote: SocketAddr,
+    ) -> Result<AssociationId, SctpError> {
+        self.check_room()?;
+        self.register(path);
+        let config = &self.config;
+        let opened = self.associations.insert_with(|id| {
+            let socket = Socket::open(config)?;
+            socket.wake_as(Wake::Association(id.slot()))?;
+            socket.bind(local.port())?;
+            socket.connect(path, remote.port())?;
+            Ok(Member { association: Association::connecting(socket, local, remote), side: Side::Client })
+        });
+        opened.map_err(SctpError::io(format!("connecting to {remote}")))
+    }
+
+    pub fn check_room(&self) -> Result<(), SctpError> {
+        let limit = self.config.max_associations;
+        if self.associations.len() < limit { Ok(()) } else { Err(SctpError::TooManyAssociations(limit)) }
+    }
+
+    fn register(&mut self, path: PathId) {
+        if self.paths.mark_registered(path) {
+            self.stack.register(path);
+        }
+    }
+
+    pub fn send(
+        &mut self,
+        id: AssociationId,
+        stream: u16,
+        ppid: u32,
+        payload: &[u8],
+    ) -> Result<(), SendError> {
+        if payload.is_empty() || payload.len() > self.config.max_message {
+            return Err(SendError::Length);
+        }
+        self.find(id).ok_or(SendError::Closed)?.send(stream, ppid, payload)
+    }
+
+    pub fn pause_reading(&mut self, id: AssociationId) {
+        if let Some(association) = self.find(id) {
+            association.paused = true;
+        }
+    }
+
+    pub fn resume_reading(&mut self, id: AssociationId) {
+        if let Some(association) = self.find(id) {
+            association.paused = false;
+            self.stack.wake(id.slot());
+        }
+    }
+
+    pub fn shutdown(&mut self, id: AssociationId) {
+        if let Some(association) = self.find(id)
+            && association.shutdown().is_err()
+        {
+            self.stack.wake(id.slot());
+        }
+    }
+
+    /// Forgets an association; closing its socket sends an ABORT if it is still up.
+    pub fn remove(&mut self, id: AssociationId, now: Instant) {
+        match self.associations.remove(id) {
+            Some(Member { association, side: Side::Client }) => {
+                self.ports.release(association.local.port(), now)
+            }
+            Some(Member { side: Side::Server(path), .. }) => self.paths.release(path, now),
+            None => {}
+        }
+    }
+
+    fn find(&mut self, id: AssociationId) -> Option<&mut Association<Socket>> {
+        self.associations.find(id).map(Holds::association)
+    }
+
+    // ---- packets ----
+
+    /// Gives a packet to usrsctp if it is well-formed and ours; anything else is dropped in silence, because
+    /// usrsctp would ABORT an association that belongs to another program.
+    pub fn input(&mut self, link: usize, packet: Packet<'_>, now: Instant, events: &mut Vec<SctpEvent>) {
+        let Some(header) = packet::header(packet.payload) else {
+            self.counters.malformed += 1;
+            return;
+        };
+        let address = PathAddress { link, local: packet.local, remote: packet.remote };
+        if !self.is_ours(&address, header) {
+            self.counters.foreign += 1;
+            return;
+        }
+        if !packet::checksum_holds(packet.payload) {
+            self.counters.bad_checksum += 1;
+            return;
+        }
+        let Some(path) = self.paths.intern(address, now) else {
+            self.counters.no_room += 1;
+            return;
+        };
+        self.counters.accepted += 1;
+        self.clock.active = now;
+        match header.first_chunk {
+            FirstChunk::CookieEcho => self.input_cookie(path, packet.payload, events),
+            _ => self.stack.input(path, packet.payload),
+        }
+    }
+
+    fn is_ours(&self, address: &PathAddress, header: Header) -> bool {
+        let port = header.destination_port;
+        let listens = |l: &SocketAddr| l.port() == port && covers(l.ip(), address.local);
+        let client = || {
+            let used = ClientPort { path: self.paths.id_of(address)?, remote_port: header.source_port };
+            (self.ports.user(port)? == used).then_some(())
+        };
+        self.listening.iter().any(listens) || client().is_some()
+    }
+
+    /// A COOKIE ECHO can make an association, for which its path must be registered; it stays so only if one was made.
+    fn input_cookie(&mut self, path: PathId, packet: &[u8], events: &mut Vec<SctpEvent>) {
+        self.register(path);
+        self.stack.input(path, packet);
+        self.accept_all(events);
+        if self.paths.unmark_unused(path) {
+            self.stack.deregister(path);
+        }
+    }
+
+    fn accept_all(&mut self, events: &mut Vec<SctpEvent>) {
+        for index in 0..self.listeners.len() {
+            while let Some((port, (socket, path, remote_port))) =
+                self.listeners.get(index).and_then(|(port, socket)| Some((*port, socket.accept()?)))
+            {
+                self.admit(socket, path, port, remote_port, events);
+            }
+        }
+    }
+
+    /// Takes an accepted association, unless it is one too many: then its socket closes with an ABORT.
+    fn admit(
+        &mut self,
+        socket: Socket,
+        path: PathId,
+        port: u16,
+        remote_port: u16,
+        events: &mut Vec<SctpEvent>,
+    ) {
+        let Some(address) = self.paths.find(path).map(|p| p.address) else { return };
+        let Ok(streams) = socket.streams() else { return };
+        if self.check_room().is_err() {
+            return;
+        }
+        let (local, peer) =
+            (SocketAddr::new(address.local, port), SocketAddr::new(address.remote.ip(), remote_port));
+        let inserted = self.associations.insert_with(|id| {
+            socket.wake_as(Wake::Association(id.slot()))?;
+            Ok::<_, std::io::Error>(Member {
+                association: Association::accepted(socket, local, peer),
+                side: Side::Server(path),
+            })
+        });
+        let Ok(id) = inserted else { return };
+        self.paths.hold(path);
+        self.stack.wake(id.slot());
+        events.extend(self.find(id).map(|a| a.up(id, streams)));
+    }
+
+    // ---- time ----
+
+    /// Moves usrsctp's clock up to `now`, and forgets what has rested long enough.
+    pub fn advance(&mut self, now: Instant) {
+        let elapsed = now.saturating_duration_since(self.clock.ticked);
+        if elapsed < BUSY_TICK {
+            return;
+        }
+        let ms = u32::try_from(elapsed.as_millis()).unwrap_or(u32::MAX);
+        self.clock.ticked += Duration::from_millis(ms.into());
+        self.stack.advance(ms);
+        while let Some(client) = self.ports.expire(now) {
+            self.paths.release(client.path, now);
+        }
+        for path in self.paths.sweep(now) {
+            self.stack.deregister(path);
+        }
+    }
+
+    /// Notes that packets move, so that timers run at full resolution.
+    pub fn mark_active(&mut self, now: Instant) {
+        self.clock.active = now;
+    }
+
+    pub fn next_deadline(&self) -> Option<Instant> {
+        if self.stack.has_woken() || self.stack.has_packets() {
+            return Some(self.clock.ticked);
+        }
+        let busy = self.clock.ticked.saturating_duration_since(self.clock.active) < QUIET_AFTER;
+        match self.associations.len() {
+            0 if self.listeners.is_empty() && self.paths.len() == 0 => None,
+            0 => Some(self.clock.ticked + IDLE_TICK),
+            _ => Some(self.clock.ticked + if busy { BUSY_TICK } else { QUIET_TICK }),
+        }
+    }
+
+    // ---- messages ----
+
+    /// Looks at every socket that usrsctp has woken.
+    pub fn serve(&mut self, now: Instant, events: &mut Vec<SctpEvent>) {
+        let mut woken = std::mem::take(&mut self.woken);
+        self.stack.take_woken(&mut woken);
+        for wake in woken.drain(..) {
+            match wake {
+                Wake::Listener(_) => self.accept_all(events),
+                Wake::Association(slot) => self.serve_slot(slot, now, events),
+            }
+        }
+        self.woken = woken;
+    }
+
+    fn serve_slot(&mut self, slot: u32, now: Instant, events: &mut Vec<SctpEvent>) {
+        let Some(id) = self.associations.id_of_slot(slot) else { return };
+        if self.find(id).is_none_or(|a| a.paused) {
+            return self.announce_room(id, events);
+        }
+        match self.reader.serve(&mut self.associations, id, events) {
+            Served::Idle => self.announce_room(id, events),
+            Served::More => self.stack.wake(slot),
+            Served::Ended(id) => self.remove(id, now),
+        }
+    }
+
+    fn announce_room(&mut self, id: AssociationId, events: &mut Vec<SctpEvent>) {
+        if let Some(association) = self.find(id)
+            && association.has_room_again()
+        {
+            events.push(SctpEvent::SendReady { association: id });
+        }
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        let paths: Vec<PathId> = self.paths.registered().collect();
+        self.close_sockets();
+        for path in paths {
+            self.stack.deregister(path);
+        }
+    }
+}
+
+impl Endpoint {
+    /// Closes everything; ABORTs for what is still up are left to flush.
+    pub fn close_sockets(&mut self) {
+        self.associations = Associations::new();
+        self.listeners.clear();
+    }
+}
+
+/// Whether a listener's address takes packets to `local`.
+fn covers(listener: IpAddr, local: IpAddr) -> bool {
+    listener == local || (listener.is_unspecified() && listener.is_ipv4() == local.is_ipv4())
+}

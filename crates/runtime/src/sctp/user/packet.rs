@@ -1,0 +1,115 @@
+//! The SCTP common header (RFC 9260 clause 3.1), and what may be asked of a packet before usrsctp sees it.
+
+/// Length of the common header, in bytes.
+const HEADER: usize = 12;
+/// Where the checksum stands in it.
+const CHECKSUM: std::ops::Range<usize> = 8..12;
+/// Shortest packet that is worth a look: a header and the header of one chunk.
+const MIN_PACKET: usize = HEADER + 4;
+
+/// Chunk type INIT (RFC 9260 clause 3.2).
+const INIT: u8 = 1;
+/// Chunk type COOKIE ECHO.
+const COOKIE_ECHO: u8 = 10;
+
+/// What is looked at in a received packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Header {
+    pub source_port: u16,
+    pub destination_port: u16,
+    pub first_chunk: FirstChunk,
+}
+
+/// What the packet can begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FirstChunk {
+    Init,
+    CookieEcho,
+    Other,
+}
+
+/// The header of a packet; `None` if it is too short or has a port 0.
+pub(super) fn header(packet: &[u8]) -> Option<Header> {
+    let [s0, s1, d0, d1, .., kind, _, _, _] = *packet.first_chunk::<MIN_PACKET>()?;
+    let header = Header {
+        source_port: u16::from_be_bytes([s0, s1]),
+        destination_port: u16::from_be_bytes([d0, d1]),
+        first_chunk: match kind {
+            INIT => FirstChunk::Init,
+            COOKIE_ECHO => FirstChunk::CookieEcho,
+            _ => FirstChunk::Other,
+        },
+    };
+    (header.source_port != 0 && header.destination_port != 0).then_some(header)
+}
+
+/// Whether the CRC32c of a packet is right (RFC 9260 clause 6.8 and appendix A).
+pub(super) fn checksum_holds(packet: &[u8]) -> bool {
+    packet.get(CHECKSUM).is_some_and(|sent| sent == checksum(packet))
+}
+
+/// Writes the checksum of a packet into it.
+pub(super) fn seal(packet: &mut [u8]) {
+    let sum = checksum(packet);
+    if let Some(place) = packet.get_mut(CHECKSUM) {
+        place.copy_from_slice(&sum);
+    }
+}
+
+/// CRC32c over the packet with zeros for the checksum, in transmission order.
+fn checksum(packet: &[u8]) -> [u8; 4] {
+    let (before, rest) = packet.split_at(packet.len().min(CHECKSUM.start));
+    let after = rest.get(CHECKSUM.len()..).unwrap_or_default();
+    let sum = crc32c::crc32c_append(crc32c::crc32c(before), &[0; 4]);
+    crc32c::crc32c_append(sum, after).to_le_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An INIT from port 36412 to 38412.
+    fn init() -> Vec<u8> {
+        let mut packet = hex_bytes("8e3c960c 00000000 00000000 01000014 12345678 00018000 000a000a 9abcdef0");
+        seal(&mut packet);
+        packet
+    }
+
+    fn hex_bytes(text: &str) -> Vec<u8> {
+        let digits: String = text.split_whitespace().collect();
+        (0..digits.len()).step_by(2).map(|i| u8::from_str_radix(&digits[i..i + 2], 16).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_header_is_read_in_network_order() {
+        let expected = Header { source_port: 36412, destination_port: 38412, first_chunk: FirstChunk::Init };
+        assert_eq!(header(&init()), Some(expected));
+    }
+
+    #[test]
+    fn packets_too_short_or_with_port_zero_have_no_header() {
+        assert_eq!(header(&init()[..15]), None);
+        assert_eq!(header(&[]), None);
+        let mut from_zero = init();
+        from_zero[..2].fill(0);
+        assert_eq!(header(&from_zero), None);
+    }
+
+    #[test]
+    fn any_changed_byte_breaks_the_checksum() {
+        let good = init();
+        assert!(checksum_holds(&good));
+        for i in 0..good.len() {
+            let mut bad = good.clone();
+            bad[i] ^= 0x10;
+            assert!(!checksum_holds(&bad), "byte {i}");
+        }
+    }
+
+    #[test]
+    fn checksums_of_stumps_do_not_hold() {
+        for length in 0..12 {
+            assert!(!checksum_holds(&vec![0; length]));
+        }
+    }
+}
