@@ -1,3 +1,18 @@
-//! See the crate's README for its contract.
+//! UPF-C: PFCP sessions become datapath rules (TS 29.244). Pure; see the crate's README for its contract.
+//!
+//! [`Upf::handle`] takes an [`Input`], calls the [`contract::Datapath`] and leaves [`Effect`]s.
 
+mod association;
+mod config;
 pub mod contract;
+mod port;
+mod procedure;
+mod rejection;
+mod session;
+mod teids;
+mod transaction;
+mod upf;
+
+pub use config::{Config, GtpuAddress};
+pub use port::{Effect, Input, Notice, Severity};
+pub use upf::Upf;

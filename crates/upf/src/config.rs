@@ -1,0 +1,71 @@
+//! What the operator says of a UPF-C, and the limits it keeps.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
+
+use pith_pfcp::ie::{NodeId, NtpSeconds};
+
+/// Settings of a UPF-C.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Who this UPF is to its SMFs.
+    pub node_id: NodeId,
+    /// The address of its PFCP entity, as it stands in UP F-SEIDs.
+    pub n4: IpAddr,
+    /// The addresses of its GTP-U entity, as they stand in F-TEIDs.
+    pub n3: GtpuAddress,
+    /// Seconds from 1970 to the point that all `now`s count from: the Recovery Time Stamp. Must differ between runs.
+    pub started: u64,
+    /// T1: how long to wait for a response before the request is sent again (TS 29.244 6.4).
+    pub t1: Duration,
+    /// N1: how often a request is sent in all (TS 29.244 6.4).
+    pub n1: u32,
+    /// How long after one heartbeat the next is sent to an SMF.
+    pub heartbeat_interval: Duration,
+    /// How long the sessions of an SMF that does not answer heartbeats live on.
+    pub path_failure_retention: Duration,
+    /// How long a response is kept to answer duplicates of its request with; at least the peers' T1 times N1.
+    pub response_retention: Duration,
+    /// Most sessions.
+    pub max_sessions: usize,
+    /// Most rules of a kind in a session.
+    pub max_rules: usize,
+}
+
+/// Where GTP-U peers reach the UPF; at least one address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GtpuAddress {
+    /// By IPv4.
+    pub v4: Option<Ipv4Addr>,
+    /// By IPv6.
+    pub v6: Option<Ipv6Addr>,
+}
+
+impl Config {
+    /// The usual settings of a UPF whose PFCP entity is at `n4` and whose GTP-U entity at `n3`.
+    pub fn new(n4: IpAddr, n3: GtpuAddress, started: u64) -> Self {
+        Config {
+            node_id: n4.into(),
+            n4,
+            n3,
+            started,
+            t1: Duration::from_secs(3),
+            n1: 3,
+            heartbeat_interval: Duration::from_secs(10),
+            path_failure_retention: Duration::from_secs(60),
+            response_retention: Duration::from_secs(15),
+            max_sessions: 1_000_000,
+            max_rules: 256,
+        }
+    }
+
+    /// The UTC time `now` after the start.
+    pub(crate) fn time(&self, now: Duration) -> NtpSeconds {
+        NtpSeconds::from_unix(self.started.saturating_add(now.as_secs()))
+    }
+
+    /// The Recovery Time Stamp.
+    pub(crate) fn recovery_time_stamp(&self) -> NtpSeconds {
+        self.time(Duration::ZERO)
+    }
+}

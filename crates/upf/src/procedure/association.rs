@@ -1,0 +1,128 @@
+//! Association set-up, update and release (TS 29.244 6.2.6 to 6.2.8), and deletion of session sets.
+//!
+//! ```text
+//! SMF  Association Setup Request    ─▶  overwrites one of the same Node ID; its sessions go, or are retained
+//!      Association Update Request   ─▶  new features of the SMF
+//!      Association Release Request  ─▶  its sessions go; always accepted
+//!      Association Update Request   ◀─  the operator stops the UPF: please release
+//! ```
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use pith_pfcp::ie::{Cause, CodedDuration, EntityIpAddress, NodeId, PfcpAsRspFlags, ReleaseRequestFlags};
+use pith_pfcp::message::*;
+
+use crate::association::{Association, Path, up_function_features};
+use crate::port::{Notice, Turn};
+use crate::session::{PFCP_PORT, Session};
+use crate::upf::{Outcome, Purpose, Reply, Upf};
+
+impl Upf {
+    /// Sets an association up (TS 29.244 6.2.6.2.2).
+    pub(crate) fn association_setup(
+        &mut self,
+        turn: &mut Turn<'_>,
+        peer: SocketAddr,
+        request: AssociationSetupRequest,
+    ) -> Reply {
+        let node = request.node_id;
+        let existed = self.associations.contains_key(&node);
+        let retained = request.session_retention_information.as_ref();
+        let lost = self.sessions.matching(|session| {
+            session.node == node && !retained.is_some_and(|retained| retains(retained, session))
+        });
+        self.drop_sessions(turn, &lost, "the SMF set its association up anew");
+        let association = Association {
+            address: SocketAddr::new(peer.ip(), PFCP_PORT),
+            cp_features: request.cp_function_features.unwrap_or_default(),
+            recovery: None,
+            path: Path::Up,
+            next_heartbeat: Some(turn.now + self.config.heartbeat_interval),
+        };
+        self.associations.insert(node.clone(), association);
+        turn.notice(Notice::AssociationEstablished { node });
+        let accepted = Cause::RequestAccepted;
+        let response = AssociationSetupResponse::new(
+            self.config.node_id.clone(),
+            accepted,
+            self.config.recovery_time_stamp(),
+        );
+        let flags = (existed && retained.is_some()).then_some(PfcpAsRspFlags::PSREI);
+        let up_function_features = Some(up_function_features());
+        (0, AssociationSetupResponse { up_function_features, pfcp_as_rsp_flags: flags, ..response }.into())
+    }
+
+    /// Takes over what the SMF can do now (TS 29.244 6.2.7.2.2).
+    pub(crate) fn association_update(&mut self, request: &AssociationUpdateRequest) -> Outcome {
+        let unknown = (0, Cause::NoEstablishedPfcpAssociation.into());
+        let association = self.associations.get_mut(&request.node_id).ok_or(unknown)?;
+        association.cp_features = request.cp_function_features.unwrap_or(association.cp_features);
+        let node = self.config.node_id.clone();
+        Ok((0, AssociationUpdateResponse::new(node, Cause::RequestAccepted).into()))
+    }
+
+    /// Releases an association; always accepted (TS 29.244 6.2.8.3).
+    pub(crate) fn association_release(
+        &mut self,
+        turn: &mut Turn<'_>,
+        request: &AssociationReleaseRequest,
+    ) -> Reply {
+        self.end_association(turn, &request.node_id, "the SMF released its association");
+        (0, AssociationReleaseResponse::new(self.config.node_id.clone(), Cause::RequestAccepted).into())
+    }
+
+    /// Forgets an SMF, and deletes its sessions.
+    pub(crate) fn end_association(&mut self, turn: &mut Turn<'_>, node: &NodeId, reason: &'static str) {
+        if self.associations.remove(node).is_none() {
+            return;
+        }
+        let lost = self.sessions.matching(|session| session.node == *node);
+        let sessions = self.drop_sessions(turn, &lost, reason);
+        turn.notice(Notice::AssociationReleased { node: node.clone(), sessions });
+    }
+
+    /// Deletes the sessions of the sets that are named (TS 29.244 7.4.6).
+    pub(crate) fn session_set_deletion(
+        &mut self,
+        turn: &mut Turn<'_>,
+        request: &SessionSetDeletionRequest,
+    ) -> Reply {
+        let in_set = |session: &Session| {
+            request.fq_csids.iter().any(|set| {
+                session
+                    .fq_csids
+                    .iter()
+                    .any(|of| of.node == set.node && of.csids.iter().any(|id| set.csids.contains(id)))
+            })
+        };
+        let lost = self.sessions.matching(in_set);
+        self.drop_sessions(turn, &lost, "the SMF deleted its set");
+        (0, SessionSetDeletionResponse::new(self.config.node_id.clone(), Cause::RequestAccepted).into())
+    }
+
+    /// Asks every SMF to release its association within `graceful` (TS 29.244 6.2.7.3.1).
+    pub(crate) fn ask_for_release(&mut self, turn: &mut Turn<'_>, graceful: Duration) {
+        let addresses: Vec<_> = self.associations.values().map(|association| association.address).collect();
+        let request = AssociationUpdateRequest {
+            association_release_request: Some(ReleaseRequestFlags::SARR),
+            graceful_release_period: (!graceful.is_zero())
+                .then(|| CodedDuration::at_least(graceful.as_secs())),
+            ..AssociationUpdateRequest::new(self.config.node_id.clone())
+        };
+        let message = request.into();
+        for address in addresses {
+            self.request(turn, address, 0, &message, Purpose::Release);
+        }
+    }
+}
+
+/// Is the session among those to retain: of one of the entities named, or any if none is (TS 29.244 table 7.4.4.1-2)?
+fn retains(information: &SessionRetentionInformation, session: &Session) -> bool {
+    let entities = &information.cp_pfcp_entity_ip_addresses;
+    let controls = |entity: &EntityIpAddress| {
+        let v4 = entity.ipv4.is_some() && entity.ipv4 == session.cp.ipv4;
+        v4 || entity.ipv6.is_some() && entity.ipv6 == session.cp.ipv6
+    };
+    entities.is_empty() || entities.iter().any(controls)
+}

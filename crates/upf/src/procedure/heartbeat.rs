@@ -1,0 +1,109 @@
+//! Heartbeats both ways, and what a restart or a silent SMF means (TS 29.244 6.2.2, TS 23.527 4.2, 4.3).
+//!
+//! ```text
+//! SMF  Heartbeat Request   ─▶  Heartbeat Response; another Recovery Time Stamp: the SMF restarted
+//!      Heartbeat Response  ◀─  every `heartbeat_interval`; N1 times no response: the path failed
+//! ```
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use pith_pfcp::Header;
+use pith_pfcp::ie::{NodeId, NtpSeconds};
+use pith_pfcp::message::{HeartbeatRequest, HeartbeatResponse};
+
+use crate::association::{Association, Path};
+use crate::port::{Notice, Turn};
+use crate::upf::{Purpose, Upf};
+
+impl Upf {
+    /// Answers, even to unknown peers (TS 29.244 6.2.2.2).
+    pub(crate) fn heartbeat_request(
+        &mut self,
+        turn: &mut Turn<'_>,
+        peer: SocketAddr,
+        header: &Header,
+        request: &HeartbeatRequest,
+    ) {
+        let nodes = self.associations.iter();
+        let node = nodes
+            .filter(|(_, association)| association.address.ip() == peer.ip())
+            .map(|(node, _)| node.clone());
+        let nodes: Vec<_> = node.collect();
+        nodes.iter().for_each(|node| self.recovered_at(turn, node, request.recovery_time_stamp));
+        let response = HeartbeatResponse::new(self.config.recovery_time_stamp());
+        turn.send(peer, 0, header.sequence, &response.into());
+    }
+
+    /// The SMF is alive: the next heartbeat can wait.
+    pub(crate) fn heartbeat_response(&mut self, turn: &mut Turn<'_>, node: &NodeId, recovery: NtpSeconds) {
+        let next = turn.now + self.config.heartbeat_interval;
+        let Some(association) = self.associations.get_mut(node) else { return };
+        association.next_heartbeat = Some(next);
+        if std::mem::replace(&mut association.path, Path::Up) != Path::Up {
+            turn.notice(Notice::PathRecovered { node: node.clone() });
+        }
+        self.recovered_at(turn, node, recovery);
+    }
+
+    /// Deletes the sessions of an SMF whose Recovery Time Stamp has changed: it restarted, and knows of them no more.
+    fn recovered_at(&mut self, turn: &mut Turn<'_>, node: &NodeId, recovery: NtpSeconds) {
+        let Some(association) = self.associations.get_mut(node) else { return };
+        let before = association.recovery.replace(recovery);
+        if before.is_none_or(|before| before == recovery) {
+            return;
+        }
+        let lost = self.sessions.matching(|session| session.node == *node);
+        let sessions = self.drop_sessions(turn, &lost, "the SMF restarted");
+        turn.notice(Notice::PeerRestarted { node: node.clone(), sessions });
+    }
+
+    /// An SMF did not answer: its sessions live on for a while, and heartbeats go on.
+    pub(crate) fn path_failed(&mut self, turn: &mut Turn<'_>, node: &NodeId) {
+        let next = turn.now + self.config.heartbeat_interval;
+        let Some(association) = self.associations.get_mut(node) else { return };
+        association.next_heartbeat = Some(next);
+        if association.path == Path::Up {
+            association.path = Path::FailedSince(turn.now);
+            turn.notice(Notice::PathFailed { node: node.clone() });
+        }
+    }
+
+    /// When an association is to be looked at.
+    pub(crate) fn association_due(&self, association: &Association) -> Option<Duration> {
+        let given_up = match association.path {
+            Path::Up => None,
+            Path::FailedSince(since) => Some(since + self.config.path_failure_retention),
+        };
+        association.next_heartbeat.into_iter().chain(given_up).min()
+    }
+
+    /// Sends the heartbeats that are due, and gives up SMFs that were silent for too long.
+    pub(crate) fn tend_associations(&mut self, turn: &mut Turn<'_>) {
+        let retention = self.config.path_failure_retention;
+        let is_lost = |association: &Association| match association.path {
+            Path::Up => false,
+            Path::FailedSince(since) => since + retention <= turn.now,
+        };
+        let lost: Vec<_> = self
+            .associations
+            .iter()
+            .filter(|(_, each)| is_lost(each))
+            .map(|(node, _)| node.clone())
+            .collect();
+        lost.iter().for_each(|node| self.end_association(turn, node, "the SMF does not answer"));
+        let is_due = |due: Option<Duration>| due.is_some_and(|due| due <= turn.now);
+        let due = self.associations.iter().filter(|(_, each)| is_due(each.next_heartbeat));
+        let due: Vec<_> = due.map(|(node, association)| (node.clone(), association.address)).collect();
+        due.into_iter().for_each(|(node, address)| self.send_heartbeat(turn, node, address));
+    }
+
+    fn send_heartbeat(&mut self, turn: &mut Turn<'_>, node: NodeId, address: SocketAddr) {
+        self.associations
+            .get_mut(&node)
+            .into_iter()
+            .for_each(|association| association.next_heartbeat = None);
+        let request = HeartbeatRequest::new(self.config.recovery_time_stamp());
+        self.request(turn, address, 0, &request.into(), Purpose::Heartbeat(node));
+    }
+}

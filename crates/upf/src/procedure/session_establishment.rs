@@ -1,0 +1,153 @@
+//! Session establishment (TS 29.244 6.3.2).
+//!
+//! ```text
+//! SMF  Session Establishment Request ─▶  1 association?  2 rules  3 F-TEIDs  4 compile  5 install
+//!      Session Establishment Response ◀─  UP F-SEID, F-TEIDs allocated; or cause, offending IE, failed rule
+//! ```
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use pith_pfcp::IeType;
+use pith_pfcp::ie::{Cause, FSeid, PdnType, PfcpSeReqFlags};
+use pith_pfcp::message::{SessionEstablishmentRequest, SessionEstablishmentResponse};
+use pith_pfcp::rules::{CreatedPdr, CreatedTrafficEndpoint};
+
+use crate::contract::{SessionId, UeAddress};
+use crate::port::{Notice, Turn};
+use crate::rejection::Rejection;
+use crate::session::{Allocation, Inactivity, Measurements, RuleSet, Session, allocate, compile};
+use crate::upf::{Outcome, Upf};
+
+impl Upf {
+    /// Establishes a session, or rejects the request and leaves all as it was.
+    pub(crate) fn session_establishment(
+        &mut self,
+        turn: &mut Turn<'_>,
+        request: SessionEstablishmentRequest,
+    ) -> Outcome {
+        let seid = request.cp_f_seid.seid;
+        let response = self.establish(turn, request).map_err(|rejection| (seid, rejection))?;
+        Ok((seid, response.into()))
+    }
+
+    fn establish(
+        &mut self,
+        turn: &mut Turn<'_>,
+        request: SessionEstablishmentRequest,
+    ) -> Result<SessionEstablishmentResponse, Rejection> {
+        // 1. Is the request one that this UPF can serve?
+        self.check_establishment(&request)?;
+        // 2. The rules, without meaning yet.
+        let mut rules = RuleSet::establish(&request, self.config.max_rules)?;
+        // 3. F-TEIDs, which are given back if the rest fails.
+        let id = self.sessions.next_id();
+        let restoring = request.pfcp_se_req_flags.is_some_and(|flags| flags.contains(PfcpSeReqFlags::RESTI));
+        let (none, local) = (BTreeSet::new(), self.config.n3);
+        let allocation = allocate(&mut rules, id, &mut self.sessions.teids, local, &none, restoring)?;
+        // 4. The rules, as the datapath takes them.
+        let measurements = Measurements::new(&rules, turn.now);
+        let compiled = compile(id, &rules, &measurements)
+            .and_then(|compiled| self.settle_rivals(turn, id, &request, compiled.ue).map(|()| compiled));
+        let compiled = compiled.inspect_err(|_| self.give_back(&allocation))?;
+        // 5. They take effect.
+        let response = self.establishment_response(id, &allocation);
+        self.sessions.insert(new_session(id, request, measurements, turn));
+        self.sessions.commit(id, rules, &compiled, allocation.teids);
+        turn.datapath.install(Arc::new(compiled));
+        self.schedule(turn, id);
+        turn.notice(Notice::SessionEstablished { session: id });
+        Ok(response)
+    }
+
+    fn check_establishment(&self, request: &SessionEstablishmentRequest) -> Result<(), Rejection> {
+        if !self.associations.contains_key(&request.node_id) {
+            return Err(Cause::NoEstablishedPfcpAssociation.into());
+        }
+        if self.sessions.len() >= self.config.max_sessions {
+            return Err(Cause::NoResourcesAvailable.into());
+        }
+        let unsupported = [
+            (matches!(request.pdn_type, Some(PdnType::NonIp | PdnType::Ethernet)), IeType::PDN_TYPE),
+            (!request.create_mars.is_empty(), IeType::CREATE_MAR),
+            (!request.create_srrs.is_empty(), IeType::CREATE_SRR),
+        ];
+        match unsupported.into_iter().find(|(present, _)| *present) {
+            Some((_, ie_type)) => Err(Rejection::new(Cause::ServiceNotSupported).because_of(ie_type)),
+            None => Ok(()),
+        }
+    }
+
+    /// A UE address has one session. One that the same SMF has given to a UE anew is of a session that it has forgotten;
+    /// one that another SMF uses is in error.
+    fn settle_rivals(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: SessionId,
+        request: &SessionEstablishmentRequest,
+        ue: UeAddress,
+    ) -> Result<(), Rejection> {
+        while let Some(rival) = self.sessions.rival(id, ue) {
+            if self.sessions.get(rival).is_none_or(|rival| rival.node != request.node_id) {
+                let taken = Rejection::new(Cause::RuleCreationModificationFailure);
+                return Err(taken.because_of(IeType::UE_IP_ADDRESS));
+            }
+            self.drop_session(turn, rival, "the SMF gave its UE address to another session");
+        }
+        Ok(())
+    }
+
+    /// Frees the TEIDs that were taken for a request which failed.
+    pub(crate) fn give_back(&mut self, allocation: &Allocation) {
+        allocation.fresh.iter().for_each(|teid| self.sessions.teids.free(*teid));
+    }
+
+    fn establishment_response(&self, id: SessionId, allocation: &Allocation) -> SessionEstablishmentResponse {
+        let node = self.config.node_id.clone();
+        SessionEstablishmentResponse {
+            up_f_seid: Some(FSeid::new(id.0, self.config.n4)),
+            created_pdrs: created_pdrs(allocation),
+            created_traffic_endpoints: created_endpoints(allocation),
+            ..SessionEstablishmentResponse::new(node, Cause::RequestAccepted)
+        }
+    }
+}
+
+fn new_session(
+    id: SessionId,
+    request: SessionEstablishmentRequest,
+    measurements: Measurements,
+    turn: &Turn<'_>,
+) -> Session {
+    let inactivity = request.user_plane_inactivity_timer;
+    Session {
+        id,
+        cp: request.cp_f_seid,
+        node: request.node_id,
+        fq_csids: request.fq_csids,
+        rules: RuleSet::default(),
+        teids: BTreeSet::new(),
+        ue: UeAddress::default(),
+        tunnels: Vec::new(),
+        measurements,
+        inactivity: inactivity.and_then(|timer| Inactivity::start(timer.0, turn.now)),
+        reports: Vec::new(),
+        due: None,
+    }
+}
+
+/// The F-TEIDs that PDRs asked for.
+pub(crate) fn created_pdrs(allocation: &Allocation) -> Vec<CreatedPdr> {
+    let created = allocation.pdrs.iter();
+    created.map(|(id, f_teid)| CreatedPdr { local_f_teids: vec![*f_teid], ..CreatedPdr::new(*id) }).collect()
+}
+
+/// The F-TEIDs that traffic endpoints asked for.
+pub(crate) fn created_endpoints(allocation: &Allocation) -> Vec<CreatedTrafficEndpoint> {
+    let created = allocation.endpoints.iter();
+    let created = created.map(|(id, f_teid)| CreatedTrafficEndpoint {
+        local_f_teids: vec![*f_teid],
+        ..CreatedTrafficEndpoint::new(*id)
+    });
+    created.collect()
+}

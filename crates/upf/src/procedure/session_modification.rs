@@ -1,0 +1,188 @@
+//! Session modification (TS 29.244 6.3.3): all of the request takes effect, or nothing.
+//!
+//! ```text
+//! SMF  Session Modification Request ─▶  1 session?  2 rules  3 F-TEIDs  4 compile  5 usage  6 install, End Markers
+//!      Session Modification Response ◀─  F-TEIDs allocated, usage reports; or cause, offending IE, failed rule
+//! ```
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use pith_pfcp::IeType;
+use pith_pfcp::ie::{Cause, FarId, PfcpSmReqFlags};
+use pith_pfcp::message::{SessionModificationRequest, SessionModificationResponse};
+use pith_pfcp::rules::{UpdatedPdr, UsageReport};
+
+use super::session_establishment::{created_endpoints, created_pdrs};
+use crate::contract::{SessionId, Tunnel};
+use crate::port::Turn;
+use crate::rejection::Rejection;
+use crate::session::{Allocation, Inactivity, Query, RuleSet, Session, allocate, compile, tunnel};
+use crate::upf::{Outcome, Upf};
+
+impl Upf {
+    /// Modifies a session, or rejects the request and leaves all as it was.
+    pub(crate) fn session_modification(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: SessionId,
+        request: &SessionModificationRequest,
+    ) -> Outcome {
+        let seid = self.sessions.get(id).map_or(0, |session| session.cp.seid);
+        let response = self.modify(turn, id, request).map_err(|rejection| (seid, rejection))?;
+        // The response goes to the endpoint that the request gives, if it changes it.
+        Ok((request.cp_f_seid.map_or(seid, |cp| cp.seid), response.into()))
+    }
+
+    fn modify(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: SessionId,
+        request: &SessionModificationRequest,
+    ) -> Result<SessionModificationResponse, Rejection> {
+        // 1. Which session?
+        self.check_modification(request)?;
+        let session = self.sessions.get(id).ok_or(Cause::SessionContextNotFound)?;
+        // 2. The rules after the request.
+        let mut rules = session.rules.modify(request, self.config.max_rules)?;
+        // 3. F-TEIDs, which are given back if the rest fails.
+        let owned = session.teids.clone();
+        let allocation = allocate(&mut rules, id, &mut self.sessions.teids, self.config.n3, &owned, false)?;
+        // 4. The rules as the datapath takes them; limits come later, with what was used.
+        let session = self.sessions.get(id).ok_or(Cause::SessionContextNotFound)?;
+        let compiled = compile(id, &rules, &session.measurements).and_then(|compiled| {
+            let taken =
+                Rejection::new(Cause::RuleCreationModificationFailure).because_of(IeType::UE_IP_ADDRESS);
+            self.sessions.rival(id, compiled.ue).map_or(Ok(()), |_| Err(taken))
+        });
+        let end_markers = compiled
+            .map(|()| end_markers(request, &session.rules, &rules))
+            .inspect_err(|_| self.give_back(&allocation))?;
+        // 5. What was used under the old rules.
+        let usage_reports = self.measure(turn, id, request, &rules);
+        // 6. The new rules take effect.
+        self.adopt_session_parameters(turn, id, request);
+        self.install(turn, id, rules, &allocation)?;
+        end_markers.iter().for_each(|tunnel| turn.datapath.send_end_marker(tunnel));
+        self.schedule(turn, id);
+        Ok(modification_response(request, &allocation, usage_reports))
+    }
+
+    fn check_modification(&self, request: &SessionModificationRequest) -> Result<(), Rejection> {
+        let unknown_node = request.node_id.as_ref().is_some_and(|node| !self.associations.contains_key(node));
+        if unknown_node {
+            return Err(Cause::NoEstablishedPfcpAssociation.into());
+        }
+        let unsupported = [
+            (!request.create_mars.is_empty(), IeType::CREATE_MAR),
+            (!request.create_srrs.is_empty(), IeType::CREATE_SRR),
+        ];
+        match unsupported.into_iter().find(|(present, _)| *present) {
+            Some((_, ie_type)) => Err(Rejection::new(Cause::ServiceNotSupported).because_of(ie_type)),
+            None => Ok(()),
+        }
+    }
+
+    /// Reports what is asked for and what comes to its end, and has the URRs go on by the new rules.
+    fn measure(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: SessionId,
+        request: &SessionModificationRequest,
+        rules: &RuleSet,
+    ) -> Vec<UsageReport> {
+        let Some(session) = self.sessions.get_mut(id) else { return Vec::new() };
+        let mut reports = Vec::new();
+        if !session.measurements.is_empty() {
+            let usage = turn.datapath.usage(id).unwrap_or_default();
+            session.measurements.sample(&session.rules, turn.now, &usage);
+            let query = query(request, session);
+            reports = session.measurements.query(&session.rules, turn.now, &query, &self.config);
+            reports.extend(session.measurements.leave(&session.rules, rules, turn.now, &self.config));
+        }
+        session.measurements.adopt(rules, &request.update_urrs, turn.now);
+        reports
+    }
+
+    /// Takes over what is not a rule.
+    fn adopt_session_parameters(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: SessionId,
+        request: &SessionModificationRequest,
+    ) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        session.cp = request.cp_f_seid.unwrap_or(session.cp);
+        session.node = request.node_id.clone().unwrap_or_else(|| session.node.clone());
+        if !request.fq_csids.is_empty() {
+            session.fq_csids.clone_from(&request.fq_csids);
+        }
+        if let Some(timer) = request.user_plane_inactivity_timer {
+            session.inactivity = Inactivity::start(timer.0, turn.now);
+        }
+        let flags = request.pfcp_sm_req_flags.unwrap_or_default();
+        if flags.contains(PfcpSmReqFlags::DROBU) {
+            turn.datapath.discard_buffered(id);
+        }
+    }
+
+    fn install(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: SessionId,
+        rules: RuleSet,
+        allocation: &Allocation,
+    ) -> Result<(), Rejection> {
+        let session = self.sessions.get(id).ok_or(Cause::SessionContextNotFound)?;
+        let compiled = compile(id, &rules, &session.measurements)?;
+        self.sessions.commit(id, rules, &compiled, allocation.teids.clone());
+        turn.datapath.install(Arc::new(compiled));
+        Ok(())
+    }
+}
+
+fn query(request: &SessionModificationRequest, session: &Session) -> Query {
+    let all = request.pfcp_sm_req_flags.is_some_and(|flags| flags.contains(PfcpSmReqFlags::QAURR));
+    let urrs = match all {
+        true => session.rules.urrs.keys().copied().collect(),
+        false => request.query_urrs.iter().map(|query| query.urr_id).collect(),
+    };
+    Query { urrs, reference: request.query_urr_reference }
+}
+
+/// The tunnels that FARs leave and that shall be told so (flag SNDEM, TS 29.244 table 7.5.4.3-2).
+fn end_markers(request: &SessionModificationRequest, before: &RuleSet, after: &RuleSet) -> Vec<Tunnel> {
+    let asked =
+        |flags: Option<PfcpSmReqFlags>| flags.is_some_and(|flags| flags.contains(PfcpSmReqFlags::SNDEM));
+    let of_all = asked(request.pfcp_sm_req_flags);
+    let to = |rules: &RuleSet, id: FarId| {
+        rules.fars.get(&id).and_then(|far| far.forwarding_parameters.as_ref()).and_then(tunnel)
+    };
+    let left = request.update_fars.iter().filter_map(|update| {
+        let flags = update.update_forwarding_parameters.as_ref().and_then(|update| update.pfcp_sm_req_flags);
+        let old = to(before, update.far_id).filter(|_| of_all || asked(flags))?;
+        let stays = to(after, update.far_id).is_some_and(|new| (new.peer, new.teid) == (old.peer, old.teid));
+        (!stays).then_some(old)
+    });
+    left.collect()
+}
+
+fn modification_response(
+    request: &SessionModificationRequest,
+    allocation: &Allocation,
+    usage_reports: Vec<UsageReport>,
+) -> SessionModificationResponse {
+    let updated: BTreeSet<_> = request.update_pdrs.iter().map(|update| update.pdr_id).collect();
+    let (updated, created): (Vec<_>, Vec<_>) =
+        created_pdrs(allocation).into_iter().partition(|pdr| updated.contains(&pdr.pdr_id));
+    let updated = updated
+        .into_iter()
+        .map(|pdr| UpdatedPdr { local_f_teids: pdr.local_f_teids, ..UpdatedPdr::new(pdr.pdr_id) });
+    SessionModificationResponse {
+        created_pdrs: created,
+        updated_pdrs: updated.collect(),
+        created_traffic_endpoints: created_endpoints(allocation),
+        usage_reports,
+        ..SessionModificationResponse::new(Cause::RequestAccepted)
+    }
+}

@@ -1,0 +1,140 @@
+//! Session reports: downlink data, usage, error indications, inactivity (TS 29.244 6.3.5).
+//!
+//! ```text
+//! datapath  DownlinkData, Usage, ErrorIndication; timers
+//! SMF       Session Report Request  ◀─  again after T1, at most N1 times
+//!           Session Report Response ─▶  may drop what is buffered, or change its BAR
+//! ```
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use pith_pfcp::MessageType;
+use pith_pfcp::ie::*;
+use pith_pfcp::message::{SessionReportRequest, SessionReportResponse};
+use pith_pfcp::rules::{DownlinkDataReport, ErrorIndicationReport, UpdateBarInReport};
+
+use crate::contract::{self, SessionId, Teid};
+use crate::port::{Notice, Turn};
+use crate::session::{Session, compile};
+use crate::upf::{Purpose, Upf};
+
+impl Session {
+    /// A report is answered, or given up.
+    pub(crate) fn forget_report(&mut self, sequence: u32) {
+        self.reports.retain(|waiting| *waiting != sequence);
+    }
+}
+
+impl Upf {
+    /// The first packet for an idle UE is buffered (TS 29.244 5.2.3.1).
+    pub(crate) fn downlink_data(
+        &mut self,
+        turn: &mut Turn<'_>,
+        session: SessionId,
+        pdr: contract::PdrId,
+        qfi: Option<contract::Qfi>,
+        dscp: u8,
+    ) {
+        let information = DownlinkDataServiceInformation {
+            paging_policy_indication: Some(dscp),
+            qfi: qfi.map(|qfi| Qfi(qfi.0)),
+        };
+        let report = DownlinkDataReport {
+            service_information: vec![information],
+            ..DownlinkDataReport::new(vec![PdrId(pdr.0)])
+        };
+        let request = SessionReportRequest {
+            downlink_data_report: Some(report),
+            ..SessionReportRequest::new(ReportType::DLDR)
+        };
+        self.report(turn, session, request);
+    }
+
+    /// A GTP-U peer knows a tunnel no more (TS 29.244 5.10).
+    pub(crate) fn error_indication(&mut self, turn: &mut Turn<'_>, peer: IpAddr, teid: Teid) {
+        let Some(session) = self.sessions.behind(peer, teid) else { return };
+        let report = ErrorIndicationReport::new(vec![FTeid::new(teid.0, peer)]);
+        let request = SessionReportRequest {
+            error_indication_report: Some(report),
+            ..SessionReportRequest::new(ReportType::ERIR)
+        };
+        self.report(turn, session, request);
+    }
+
+    /// Looks at what a session has used and when its last packet came, and reports what is to be reported.
+    pub(crate) fn check_session(&mut self, turn: &mut Turn<'_>, id: SessionId) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        let usage = turn.datapath.usage(id).unwrap_or_default();
+        let last_packet = usage.last_packet.map(|age| turn.now.saturating_sub(age));
+        let inactive =
+            session.inactivity.as_mut().is_some_and(|inactivity| inactivity.check(turn.now, last_packet));
+        session.measurements.sample(&session.rules, turn.now, &usage);
+        let (reports, limits_changed) = session.measurements.check(&session.rules, turn.now, &self.config);
+        if limits_changed && let Ok(compiled) = compile(id, &session.rules, &session.measurements) {
+            turn.datapath.install(Arc::new(compiled));
+        }
+        let report_type = ReportType::default()
+            .with(ReportType::USAR, !reports.is_empty())
+            .with(ReportType::UPIR, inactive);
+        if !report_type.is_empty() {
+            let request =
+                SessionReportRequest { usage_reports: reports, ..SessionReportRequest::new(report_type) };
+            self.report(turn, id, request);
+        }
+        self.schedule(turn, id);
+    }
+
+    /// Sets the time at which to look at a session next.
+    pub(crate) fn schedule(&mut self, turn: &Turn<'_>, id: SessionId) {
+        let due = self.sessions.get(id).and_then(|session| session.next_check(turn.now, &self.config));
+        self.sessions.set_due(id, due);
+    }
+
+    fn report(&mut self, turn: &mut Turn<'_>, id: SessionId, request: SessionReportRequest) {
+        let Some(session) = self.sessions.get(id) else { return };
+        let (peer, seid) = (session.cp_address(self.config.n4), session.cp.seid);
+        let sequence = self.request(turn, peer, seid, &request.into(), Purpose::SessionReport(id));
+        self.sessions.get_mut(id).into_iter().for_each(|session| session.reports.push(sequence));
+    }
+
+    /// The SMF has taken a report note of, and may say how to go on buffering (TS 29.244 7.5.9).
+    pub(crate) fn session_report_response(
+        &mut self,
+        turn: &mut Turn<'_>,
+        peer: SocketAddr,
+        id: SessionId,
+        sequence: u32,
+        response: &SessionReportResponse,
+    ) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        session.forget_report(sequence);
+        if response.cause == Cause::SessionContextNotFound {
+            self.drop_session(turn, id, "the SMF does not know it");
+            return;
+        }
+        if !response.cause.is_acceptance() {
+            let message_type = MessageType::SESSION_REPORT_REQUEST;
+            turn.notice(Notice::RequestFailed { peer, message_type, reason: "rejected" });
+        }
+        if response.pfcp_sr_rsp_flags.is_some_and(|flags| flags.contains(PfcpSrRspFlags::DROBU)) {
+            turn.datapath.discard_buffered(id);
+        }
+        if !response.update_bars.is_empty() {
+            self.update_bars(turn, id, &response.update_bars);
+        }
+    }
+
+    fn update_bars(&mut self, turn: &mut Turn<'_>, id: SessionId, updates: &[UpdateBarInReport]) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        for update in updates {
+            let bar = session.rules.bars.get_mut(&update.bar_id);
+            if let (Some(bar), Some(count)) = (bar, &update.suggested_buffering_packets_count) {
+                bar.suggested_buffering_packets_count = count.clone().into_option();
+            }
+        }
+        if let Ok(compiled) = compile(id, &session.rules, &session.measurements) {
+            turn.datapath.install(Arc::new(compiled));
+        }
+    }
+}

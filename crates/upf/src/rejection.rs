@@ -1,0 +1,67 @@
+//! Why a request is rejected, in the terms of the response.
+
+use pith_pfcp::ie::{Cause, FailedRuleId, OffendingIe};
+use pith_pfcp::{IeError, IeType};
+
+/// A rejection: what the response says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    /// The cause.
+    pub cause: Cause,
+    /// The information element that is to blame.
+    pub offending_ie: Option<IeType>,
+    /// The first rule that could not be created or modified (TS 29.244 6.3.2.3, 6.3.3.3).
+    pub failed_rule: Option<FailedRuleId>,
+}
+
+impl Rejection {
+    /// A rejection for `cause`.
+    pub fn new(cause: Cause) -> Self {
+        Rejection { cause, offending_ie: None, failed_rule: None }
+    }
+
+    /// A rule cannot be stored or applied.
+    pub fn rule(rule: FailedRuleId) -> Self {
+        Rejection { failed_rule: Some(rule), ..Rejection::new(Cause::RuleCreationModificationFailure) }
+    }
+
+    /// The same, because of `ie_type`.
+    pub fn because_of(self, ie_type: IeType) -> Self {
+        Rejection { offending_ie: Some(ie_type), ..self }
+    }
+
+    /// The same, with another cause.
+    pub fn with_cause(self, cause: Cause) -> Self {
+        Rejection { cause, ..self }
+    }
+
+    /// The Offending IE to answer with.
+    pub fn offending(&self) -> Option<OffendingIe> {
+        self.offending_ie.map(OffendingIe)
+    }
+}
+
+impl From<Cause> for Rejection {
+    fn from(cause: Cause) -> Self {
+        Rejection::new(cause)
+    }
+}
+
+impl From<IeError> for Rejection {
+    fn from(error: IeError) -> Self {
+        Rejection::new(error.cause()).because_of(error.ie_type)
+    }
+}
+
+impl std::fmt::Display for Rejection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}", self.cause)?;
+        if let Some(ie_type) = self.offending_ie {
+            write!(f, ", offending IE {ie_type}")?;
+        }
+        if let Some(rule) = self.failed_rule {
+            write!(f, ", failed rule {rule:?}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,122 @@
+//! F-TEIDs of new rules: allocated here, or given by an SMF that restores a session (TS 29.244 5.5).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pith_pfcp::IeType;
+use pith_pfcp::ie::{Cause, FTeid, FailedRuleId, PdrId, TrafficEndpointId};
+
+use super::provision::RuleSet;
+use crate::config::GtpuAddress;
+use crate::contract::{SessionId, Teid};
+use crate::rejection::Rejection;
+use crate::teids::Teids;
+
+/// What was allocated for the rules of a request.
+#[derive(Debug, Default)]
+pub struct Allocation {
+    /// F-TEIDs that PDRs asked for.
+    pub pdrs: Vec<(PdrId, FTeid)>,
+    /// F-TEIDs that traffic endpoints asked for.
+    pub endpoints: Vec<(TrafficEndpointId, FTeid)>,
+    /// TEIDs that the session did not have before; to be freed if the request fails.
+    pub fresh: Vec<Teid>,
+    /// All TEIDs of the rules.
+    pub teids: BTreeSet<Teid>,
+}
+
+/// Hands out TEIDs to the rules of one request.
+struct Allocator<'a> {
+    session: SessionId,
+    teids: &'a mut Teids,
+    local: GtpuAddress,
+    /// TEIDs that the session has already.
+    owned: &'a BTreeSet<Teid>,
+    /// The SMF may give TEIDs, since it restores a session.
+    restoring: bool,
+    chosen: BTreeMap<u8, FTeid>,
+    allocation: Allocation,
+}
+
+/// Replaces every CHOOSE in `rules` by an F-TEID, and checks those that are given. If that fails, no TEID is taken.
+pub fn allocate(
+    rules: &mut RuleSet,
+    session: SessionId,
+    teids: &mut Teids,
+    local: GtpuAddress,
+    owned: &BTreeSet<Teid>,
+    restoring: bool,
+) -> Result<Allocation, Rejection> {
+    let allocation = Allocation::default();
+    let mut allocator =
+        Allocator { session, teids, local, owned, restoring, chosen: BTreeMap::new(), allocation };
+    match allocator.run(rules) {
+        Ok(()) => Ok(allocator.allocation),
+        Err(rejection) => {
+            allocator.allocation.fresh.iter().for_each(|teid| allocator.teids.free(*teid));
+            Err(rejection)
+        }
+    }
+}
+
+impl Allocator<'_> {
+    fn run(&mut self, rules: &mut RuleSet) -> Result<(), Rejection> {
+        for (id, endpoint) in &mut rules.endpoints {
+            let Some(f_teid) = &mut endpoint.local_f_teid else { continue };
+            let failed = Rejection::new(Cause::RuleCreationModificationFailure);
+            if self.settle(f_teid, failed)? {
+                self.allocation.endpoints.push((*id, *f_teid));
+            }
+        }
+        for (id, pdr) in &mut rules.pdrs {
+            let Some(f_teid) = &mut pdr.pdi.local_f_teid else { continue };
+            if self.settle(f_teid, Rejection::rule(FailedRuleId::Pdr(*id)))? {
+                self.allocation.pdrs.push((*id, *f_teid));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes `f_teid` one that is allocated. Was it to be chosen?
+    fn settle(&mut self, f_teid: &mut FTeid, failed: Rejection) -> Result<bool, Rejection> {
+        let failed = failed.because_of(IeType::F_TEID);
+        match *f_teid {
+            FTeid::Allocated { teid, .. } => self.check_given(Teid(teid), failed).map(|()| false),
+            FTeid::Choose { ipv4, ipv6, choose_id } => {
+                let chosen = choose_id.and_then(|id| self.chosen.get(&id).copied());
+                *f_teid = chosen.map_or_else(|| self.choose(ipv4, ipv6, failed), Ok)?;
+                choose_id.map(|id| self.chosen.insert(id, *f_teid));
+                Ok(true)
+            }
+        }
+    }
+
+    fn choose(&mut self, ipv4: bool, ipv6: bool, failed: Rejection) -> Result<FTeid, Rejection> {
+        let none_left = failed.with_cause(Cause::NoResourcesAvailable);
+        let (ipv4, ipv6) = (self.local.v4.filter(|_| ipv4), self.local.v6.filter(|_| ipv6));
+        if ipv4.is_none() && ipv6.is_none() {
+            return Err(none_left);
+        }
+        let teid = self.teids.allocate(self.session).ok_or(none_left)?;
+        self.allocation.fresh.push(teid);
+        self.allocation.teids.insert(teid);
+        Ok(FTeid::Allocated { teid: teid.0, ipv4, ipv6 })
+    }
+
+    /// F-TEIDs are the UP function's to allocate; but a rule may name one that its session has, and an SMF that
+    /// restores a session may name one that it had (TS 29.244 5.5.1).
+    fn check_given(&mut self, teid: Teid, failed: Rejection) -> Result<(), Rejection> {
+        if self.owned.contains(&teid) || self.allocation.teids.contains(&teid) {
+            self.allocation.teids.insert(teid);
+            return Ok(());
+        }
+        if !self.restoring {
+            return Err(failed.with_cause(Cause::InvalidFTeidAllocationOption));
+        }
+        if !self.teids.claim(teid, self.session) {
+            return Err(failed.with_cause(Cause::PfcpSessionRestorationFailure));
+        }
+        self.allocation.fresh.push(teid);
+        self.allocation.teids.insert(teid);
+        Ok(())
+    }
+}

@@ -1,0 +1,146 @@
+//! Packet detection: what a PDR's packets look like (TS 29.244 5.2.1A).
+
+use std::net::Ipv6Addr;
+
+use pith_pfcp::IeType;
+use pith_pfcp::ie::{self, Cause, Choice, FTeid, FailedRuleId, SourceInterface, UeIpAddress};
+use pith_pfcp::rules::{CreatePdr, CreateTrafficEndpoint};
+
+use super::provision::RuleSet;
+use crate::contract::{Direction, FlowDescription, Qfi, SdfFilter, Source, Teid, TosFilter, UeAddress};
+use crate::rejection::Rejection;
+
+/// Most SDF filters that a PDR may have.
+const MAX_FILTERS: usize = 64;
+
+/// The compiled PDI of a PDR.
+pub struct Detection {
+    /// Where packets come from.
+    pub source: Source,
+    /// Filters, of which one must match.
+    pub filters: Vec<SdfFilter>,
+    /// QoS flows, of which one must match.
+    pub qfis: Vec<Qfi>,
+}
+
+/// Compiles the PDI of `pdr`, and the traffic endpoint that it refers to.
+pub fn compile(rules: &RuleSet, pdr: &CreatePdr) -> Result<Detection, Rejection> {
+    let failed = Rejection::rule(FailedRuleId::Pdr(pdr.pdr_id));
+    check_supported(pdr, failed)?;
+    let endpoint = traffic_endpoint(rules, pdr)?;
+    let f_teid = pdr.pdi.local_f_teid.or(endpoint.and_then(|endpoint| endpoint.local_f_teid));
+    let qfis = if pdr.pdi.qfis.is_empty() { endpoint.map(|endpoint| &endpoint.qfis) } else { None };
+    Ok(Detection {
+        source: source(pdr.pdi.source_interface, f_teid).ok_or(failed.because_of(IeType::F_TEID))?,
+        filters: filters(rules, pdr)?,
+        qfis: qfis.unwrap_or(&pdr.pdi.qfis).iter().map(|qfi| Qfi(qfi.0)).collect(),
+    })
+}
+
+/// Rejects what this UPF does not offer among its features, rather than to match more than was asked for.
+fn check_supported(pdr: &CreatePdr, failed: Rejection) -> Result<(), Rejection> {
+    let unsupported = [
+        (pdr.pdi.application_id.is_some(), IeType::APPLICATION_ID),
+        (pdr.pdi.ethernet_pdu_session_information.is_some(), IeType::ETHERNET_PDU_SESSION_INFORMATION),
+        (!pdr.pdi.ethernet_packet_filters.is_empty(), IeType::ETHERNET_PACKET_FILTER),
+        (!pdr.pdi.dns_query_filters.is_empty(), IeType::DNS_QUERY_FILTER),
+        (pdr.pdi.traffic_endpoint_ids.len() > 1, IeType::TRAFFIC_ENDPOINT_ID),
+        (!pdr.activate_predefined_rules.is_empty(), IeType::ACTIVATE_PREDEFINED_RULES),
+        (pdr.mar_id.is_some(), IeType::MAR_ID),
+    ];
+    match unsupported.into_iter().find(|(present, _)| *present) {
+        Some((_, ie_type)) => Err(failed.with_cause(Cause::ServiceNotSupported).because_of(ie_type)),
+        None => Ok(()),
+    }
+}
+
+fn traffic_endpoint<'a>(
+    rules: &'a RuleSet,
+    pdr: &CreatePdr,
+) -> Result<Option<&'a CreateTrafficEndpoint>, Rejection> {
+    let Some(id) = pdr.pdi.traffic_endpoint_ids.first() else { return Ok(None) };
+    let failed = Rejection::rule(FailedRuleId::Pdr(pdr.pdr_id)).because_of(IeType::TRAFFIC_ENDPOINT_ID);
+    rules.endpoints.get(id).map(Some).ok_or(failed)
+}
+
+/// A tunnel, if there is an F-TEID; else N6, which packets to the UE come from. From the access side and from the
+/// CP function packets come by tunnels only.
+fn source(interface: SourceInterface, f_teid: Option<FTeid>) -> Option<Source> {
+    match (interface, f_teid) {
+        (SourceInterface::Access, Some(FTeid::Allocated { teid, .. })) => {
+            Some(Source::Tunnel { teid: Teid(teid), direction: Direction::Uplink })
+        }
+        (SourceInterface::Access | SourceInterface::CpFunction, None) => None,
+        (_, Some(FTeid::Allocated { teid, .. })) => {
+            Some(Source::Tunnel { teid: Teid(teid), direction: Direction::Downlink })
+        }
+        (_, Some(FTeid::Choose { .. })) => None,
+        (_, None) => Some(Source::Network),
+    }
+}
+
+fn filters(rules: &RuleSet, pdr: &CreatePdr) -> Result<Vec<SdfFilter>, Rejection> {
+    let failed = Rejection::rule(FailedRuleId::Pdr(pdr.pdr_id)).because_of(IeType::SDF_FILTER);
+    let mut filters = Vec::new();
+    for filter in &pdr.pdi.sdf_filters {
+        filters.extend(compile_filter(definition(rules, filter)).ok_or(failed)?);
+        if filters.len() > MAX_FILTERS {
+            return Err(failed.with_cause(Cause::NoResourcesAvailable));
+        }
+    }
+    Ok(filters)
+}
+
+/// The definition of a bidirectional filter that comes by its id alone (TS 29.244 5.2.1A.3).
+fn definition<'a>(rules: &'a RuleSet, filter: &'a ie::SdfFilter) -> &'a ie::SdfFilter {
+    let by_id_alone = ie::SdfFilter { filter_id: filter.filter_id, ..ie::SdfFilter::default() };
+    if filter.filter_id.is_none() || *filter != by_id_alone {
+        return filter;
+    }
+    let mut all = rules.pdrs.values().flat_map(|pdr| &pdr.pdi.sdf_filters);
+    all.find(|other| other.filter_id == filter.filter_id && **other != by_id_alone).unwrap_or(filter)
+}
+
+fn compile_filter(filter: &ie::SdfFilter) -> Option<Vec<SdfFilter>> {
+    let described = match &filter.flow_description {
+        Some(text) => std::str::from_utf8(text).ok()?.parse::<FlowDescription>().ok()?.filters,
+        None => vec![SdfFilter::default()],
+    };
+    let tos = filter.tos_traffic_class.map(|[value, mask]| TosFilter { value, mask });
+    let complete = |described| SdfFilter {
+        tos,
+        spi: filter.security_parameter_index,
+        flow_label: filter.flow_label,
+        ..described
+    };
+    let compiled: Vec<_> = described.into_iter().map(complete).collect();
+    let by_unknown_id = filter.filter_id.is_some() && compiled == [SdfFilter::default()];
+    (!by_unknown_id || filter.flow_description.is_some()).then_some(compiled)
+}
+
+/// The addresses of the UE, from all PDRs and traffic endpoints.
+pub fn ue_address(rules: &RuleSet) -> Result<UeAddress, Rejection> {
+    let mut address = UeAddress::default();
+    for endpoint in rules.endpoints.values() {
+        let failed = Rejection::new(Cause::RuleCreationModificationFailure);
+        endpoint.ue_ip_addresses.iter().try_for_each(|ue| add_address(&mut address, ue, failed))?;
+    }
+    for pdr in rules.pdrs.values() {
+        let failed = Rejection::rule(FailedRuleId::Pdr(pdr.pdr_id));
+        pdr.pdi.ue_ip_addresses.iter().try_for_each(|ue| add_address(&mut address, ue, failed))?;
+    }
+    Ok(address)
+}
+
+/// All must agree: a session has one UE. The SMF chooses addresses, not this UPF (no UEIP).
+fn add_address(address: &mut UeAddress, ue: &UeIpAddress, failed: Rejection) -> Result<(), Rejection> {
+    let failed = failed.because_of(IeType::UE_IP_ADDRESS);
+    if ue.ipv4 == Some(Choice::Choose) || ue.ipv6 == Some(Choice::Choose) {
+        return Err(failed.with_cause(Cause::ServiceNotSupported));
+    }
+    let v4 = ue.ipv4.and_then(Choice::given);
+    let v6 = ue.ipv6.and_then(Choice::given).map(|v6| Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64));
+    let agree = v4.is_none_or(|v4| *address.v4.get_or_insert(v4) == v4)
+        && v6.is_none_or(|v6| *address.v6.get_or_insert(v6) == v6);
+    agree.then_some(()).ok_or(failed)
+}

@@ -1,0 +1,159 @@
+//! All sessions, and the ways to find one: by id, UE address, GTP-U peer and time.
+
+use std::collections::{BTreeSet, HashMap};
+use std::net::IpAddr;
+use std::time::Duration;
+
+use super::{RuleSet, Session};
+use crate::contract::{self, Action, Destination, SessionId, Teid, Tunnel, UeAddress};
+use crate::teids::Teids;
+
+/// The sessions of a UPF.
+#[derive(Debug)]
+pub struct SessionTable {
+    /// TEIDs of all sessions.
+    pub teids: Teids,
+    sessions: HashMap<SessionId, Session>,
+    by_ue: HashMap<IpAddr, SessionId>,
+    by_peer: HashMap<(IpAddr, Teid), SessionId>,
+    by_due: BTreeSet<(Duration, SessionId)>,
+    last_id: u64,
+}
+
+impl SessionTable {
+    /// No sessions. `seed` differs between runs, so that ids of an earlier run are unknown to this one.
+    pub fn new(seed: u64) -> Self {
+        SessionTable {
+            teids: Teids::new(seed),
+            sessions: HashMap::new(),
+            by_ue: HashMap::new(),
+            by_peer: HashMap::new(),
+            by_due: BTreeSet::new(),
+            last_id: seed << 32,
+        }
+    }
+
+    /// An id that no session has had; never 0.
+    pub fn next_id(&mut self) -> SessionId {
+        self.last_id = self.last_id.checked_add(1).unwrap_or(1);
+        SessionId(self.last_id)
+    }
+
+    /// A session by its id.
+    pub fn get(&self, id: SessionId) -> Option<&Session> {
+        self.sessions.get(&id)
+    }
+
+    /// A session by its id, to change what no index is about.
+    pub fn get_mut(&mut self, id: SessionId) -> Option<&mut Session> {
+        self.sessions.get_mut(&id)
+    }
+
+    /// All sessions.
+    pub fn iter(&self) -> impl Iterator<Item = &Session> {
+        self.sessions.values()
+    }
+
+    /// How many sessions there are.
+    pub fn len(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// Sessions that `wanted` is true of.
+    pub fn matching(&self, wanted: impl Fn(&Session) -> bool) -> Vec<SessionId> {
+        self.sessions.values().filter(|session| wanted(session)).map(|session| session.id).collect()
+    }
+
+    /// Another session than `id` that has an address of `ue`.
+    pub fn rival(&self, id: SessionId, ue: UeAddress) -> Option<SessionId> {
+        addresses(ue).filter_map(|address| self.by_ue.get(&address).copied()).find(|owner| *owner != id)
+    }
+
+    /// The session that sends into a tunnel.
+    pub fn behind(&self, peer: IpAddr, teid: Teid) -> Option<SessionId> {
+        self.by_peer.get(&(peer, teid)).copied()
+    }
+
+    /// Adds a session that has no rules yet.
+    pub fn insert(&mut self, session: Session) {
+        self.sessions.insert(session.id, session);
+    }
+
+    /// Gives a session its rules, compiled and with the TEIDs that they name, and frees those that they no longer do.
+    pub fn commit(
+        &mut self,
+        id: SessionId,
+        rules: RuleSet,
+        compiled: &contract::Session,
+        teids: BTreeSet<Teid>,
+    ) {
+        self.unindex(id);
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        session.teids.difference(&teids).for_each(|teid| self.teids.free(*teid));
+        session.rules = rules;
+        session.teids = teids;
+        session.ue = compiled.ue;
+        session.tunnels = tunnels(compiled);
+        self.by_ue.extend(addresses(session.ue).map(|address| (address, id)));
+        self.by_peer.extend(session.tunnels.iter().map(|tunnel| ((tunnel.peer, tunnel.teid), id)));
+    }
+
+    /// Takes a session out.
+    pub fn remove(&mut self, id: SessionId) -> Option<Session> {
+        self.unindex(id);
+        self.set_due(id, None);
+        let session = self.sessions.remove(&id)?;
+        session.teids.iter().for_each(|teid| self.teids.free(*teid));
+        Some(session)
+    }
+
+    fn unindex(&mut self, id: SessionId) {
+        let Some(session) = self.sessions.get(&id) else { return };
+        for address in addresses(session.ue) {
+            if self.by_ue.get(&address) == Some(&id) {
+                self.by_ue.remove(&address);
+            }
+        }
+        for tunnel in &session.tunnels {
+            let key = (tunnel.peer, tunnel.teid);
+            if self.by_peer.get(&key) == Some(&id) {
+                self.by_peer.remove(&key);
+            }
+        }
+    }
+
+    /// Says when a session is to be looked at.
+    pub fn set_due(&mut self, id: SessionId, due: Option<Duration>) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        if let Some(before) = std::mem::replace(&mut session.due, due) {
+            self.by_due.remove(&(before, id));
+        }
+        if let Some(due) = due {
+            self.by_due.insert((due, id));
+        }
+    }
+
+    /// When the next session is to be looked at.
+    pub fn next_due(&self) -> Option<Duration> {
+        self.by_due.first().map(|(due, _)| *due)
+    }
+
+    /// The next session to look at by `now`; it is not due any more.
+    pub fn take_due(&mut self, now: Duration) -> Option<SessionId> {
+        let (_, id) = self.by_due.first().copied().filter(|(due, _)| *due <= now)?;
+        self.set_due(id, None);
+        Some(id)
+    }
+}
+
+fn addresses(ue: UeAddress) -> impl Iterator<Item = IpAddr> {
+    ue.v4.map(IpAddr::from).into_iter().chain(ue.v6.map(IpAddr::from))
+}
+
+fn tunnels(compiled: &contract::Session) -> Vec<Tunnel> {
+    let tunnel = |far: &contract::Far| match far.action {
+        Action::Forward(Destination::Tunnel(tunnel)) => Some(tunnel),
+        _ => None,
+    };
+    compiled.fars.iter().filter_map(tunnel).collect()
+}

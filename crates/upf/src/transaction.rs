@@ -1,0 +1,172 @@
+//! Reliable delivery: duplicates of requests get the same response, requests without response are sent again
+//! (TS 29.244 6.4).
+
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::hash::{Hash, Hasher};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use pith_pfcp::MessageType;
+
+/// The sequence numbers of a peer's requests are unique among those that it waits for.
+type Key = (SocketAddr, u32);
+
+/// Most responses kept; the oldest give way.
+const MAX_RESPONSES: usize = 100_000;
+
+/// Responses that were sent, to be sent again when their request comes again.
+#[derive(Debug, Default)]
+pub struct Responses {
+    kept: HashMap<Key, Response>,
+    by_age: VecDeque<(Duration, Key)>,
+}
+
+#[derive(Debug)]
+struct Response {
+    /// Tells a duplicate from another request that uses the number again: a duplicate has the same content.
+    request: u64,
+    octets: Vec<u8>,
+    until: Duration,
+}
+
+fn fingerprint(octets: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    octets.hash(&mut hasher);
+    hasher.finish()
+}
+
+impl Responses {
+    /// The response to `request`, if it was sent already.
+    pub fn find(&self, peer: SocketAddr, sequence: u32, request: &[u8]) -> Option<&[u8]> {
+        let response = self.kept.get(&(peer, sequence))?;
+        (response.request == fingerprint(request)).then_some(&response.octets)
+    }
+
+    /// Keeps the response to `request` until `until`, and drops those whose time is over at `now`.
+    pub fn keep(&mut self, key: Key, request: &[u8], octets: Vec<u8>, now: Duration, until: Duration) {
+        let over = |kept: &VecDeque<(Duration, Key)>| {
+            kept.len() >= MAX_RESPONSES || kept.front().is_some_and(|(until, _)| *until <= now)
+        };
+        while over(&self.by_age) {
+            self.drop_oldest();
+        }
+        self.by_age.push_back((until, key));
+        self.kept.insert(key, Response { request: fingerprint(request), octets, until });
+    }
+
+    fn drop_oldest(&mut self) {
+        let Some((until, key)) = self.by_age.pop_front() else { return };
+        if self.kept.get(&key).is_some_and(|response| response.until <= until) {
+            self.kept.remove(&key);
+        }
+    }
+}
+
+/// A request of the UPF's that waits for its response.
+#[derive(Debug)]
+pub struct Outstanding<P> {
+    /// To whom it was sent.
+    pub peer: SocketAddr,
+    /// What it is.
+    pub message_type: MessageType,
+    /// What it is about.
+    pub purpose: P,
+    octets: Vec<u8>,
+    attempts: u32,
+    due: Duration,
+}
+
+/// What became of a request when its timer T1 ran out.
+pub enum Expired<P> {
+    /// Send these octets again.
+    Again(SocketAddr, Vec<u8>),
+    /// It was sent N1 times; its sequence number, and what it was.
+    Failed(u32, Outstanding<P>),
+}
+
+/// Requests of the UPF's that wait for a response.
+#[derive(Debug)]
+pub struct Requests<P> {
+    waiting: HashMap<u32, Outstanding<P>>,
+    timers: BTreeSet<(Duration, u32)>,
+    last_sequence: u32,
+    t1: Duration,
+    n1: u32,
+}
+
+impl<P> Requests<P> {
+    /// None yet; T1 and N1 as configured.
+    pub fn new(t1: Duration, n1: u32) -> Self {
+        Requests { waiting: HashMap::new(), timers: BTreeSet::new(), last_sequence: 0, t1, n1 }
+    }
+
+    /// A sequence number that no waiting request has.
+    pub fn next_sequence(&mut self) -> u32 {
+        loop {
+            self.last_sequence = (self.last_sequence + 1) & 0x00ff_ffff;
+            if !self.waiting.contains_key(&self.last_sequence) {
+                return self.last_sequence;
+            }
+        }
+    }
+
+    /// Waits for the response to a request that was sent at `now`.
+    pub fn wait(
+        &mut self,
+        now: Duration,
+        peer: SocketAddr,
+        (sequence, message_type): (u32, MessageType),
+        octets: Vec<u8>,
+        purpose: P,
+    ) {
+        let due = now + self.t1;
+        self.timers.insert((due, sequence));
+        self.waiting.insert(sequence, Outstanding { peer, message_type, purpose, octets, attempts: 1, due });
+    }
+
+    /// Ends the wait for the request that a response of `message_type` from `peer` answers.
+    pub fn answered(
+        &mut self,
+        peer: SocketAddr,
+        sequence: u32,
+        message_type: MessageType,
+    ) -> Option<Outstanding<P>> {
+        let request = self.waiting.get(&sequence)?;
+        let matches = request.peer == peer && request.message_type.0 + 1 == message_type.0;
+        if !matches {
+            return None;
+        }
+        let request = self.waiting.remove(&sequence)?;
+        self.timers.remove(&(request.due, sequence));
+        Some(request)
+    }
+
+    /// Gives up a request that nobody needs any more.
+    pub fn cancel(&mut self, sequence: u32) {
+        if let Some(request) = self.waiting.remove(&sequence) {
+            self.timers.remove(&(request.due, sequence));
+        }
+    }
+
+    /// When the next T1 runs out.
+    pub fn next_timeout(&self) -> Option<Duration> {
+        self.timers.first().map(|(due, _)| *due)
+    }
+
+    /// The next request whose T1 has run out.
+    pub fn expired(&mut self, now: Duration) -> Option<Expired<P>> {
+        let (due, sequence) = self.timers.first().copied().filter(|(due, _)| *due <= now)?;
+        self.timers.remove(&(due, sequence));
+        let mut request = self.waiting.remove(&sequence)?;
+        if request.attempts >= self.n1 {
+            return Some(Expired::Failed(sequence, request));
+        }
+        request.attempts += 1;
+        request.due = now + self.t1;
+        self.timers.insert((request.due, sequence));
+        let again = Expired::Again(request.peer, request.octets.clone());
+        self.waiting.insert(sequence, request);
+        Some(again)
+    }
+}
