@@ -1,4 +1,4 @@
 //! The shell: SCTP, HTTP/2, UDP, timers, storage, configuration, signals.
 
 pub mod config;
-pub mod sctp;
+pub mod store;

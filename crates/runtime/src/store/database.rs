@@ -1,0 +1,109 @@
+//! One open database: what every user of it shares.
+
+use super::{DatabaseError, schema};
+use pith_nf::kit::Subscriber;
+use pith_types::Supi;
+use rusqlite::{Connection, ErrorCode};
+use std::collections::HashMap;
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Where a database is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// In memory: gone when closed.
+    Memory,
+    /// A file, made if there is none, readable by its owner only.
+    File(PathBuf),
+}
+
+/// An open database. It has its file alone, so what it remembers of it stays true.
+pub struct Database {
+    pub(super) connection: Connection,
+    pub(super) cache: HashMap<Supi, Arc<Subscriber>>,
+}
+
+impl Database {
+    /// Opens it, makes it if there is none, and brings it to this release's format.
+    pub fn open(place: &Place) -> Result<Self, DatabaseError> {
+        let mut connection = match place {
+            Place::Memory => Connection::open_in_memory()?,
+            Place::File(path) => open_file(path)?,
+        };
+        connection.set_prepared_statement_cache_capacity(32);
+        let found = schema::version(&connection)?;
+        if found > schema::VERSION {
+            let path = PathBuf::from(connection.path().unwrap_or_default());
+            return Err(DatabaseError::TooNew { path, found, known: schema::VERSION });
+        }
+        schema::migrate(&mut connection, found)?;
+        Ok(Self { connection, cache: HashMap::new() })
+    }
+
+    /// Does all of it or nothing.
+    pub(super) fn transaction<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T, DatabaseError>,
+    ) -> Result<T, DatabaseError> {
+        self.begin()?;
+        let result = work(self);
+        let ended = match &result {
+            Ok(_) => self.commit(),
+            Err(_) => self.roll_back(),
+        };
+        ended.and(result)
+    }
+
+    pub(super) fn begin(&mut self) -> Result<(), DatabaseError> {
+        Ok(self.connection.execute_batch("BEGIN IMMEDIATE")?)
+    }
+
+    pub(super) fn commit(&mut self) -> Result<(), DatabaseError> {
+        let committed = self.connection.execute_batch("COMMIT");
+        if committed.is_err() {
+            // The first error is the one to tell; rolling back what is not open fails too.
+            let _ = self.roll_back();
+        }
+        Ok(committed?)
+    }
+
+    fn roll_back(&mut self) -> Result<(), DatabaseError> {
+        self.cache.clear();
+        Ok(self.connection.execute_batch("ROLLBACK")?)
+    }
+}
+
+/// Opens a file for this process alone. WAL with `synchronous=NORMAL`: a commit costs no fsync and
+/// survives a crash of the process; a power cut may take the last ones, never the file.
+fn open_file(path: &Path) -> Result<Connection, DatabaseError> {
+    make_private(path).map_err(|source| DatabaseError::File { path: path.into(), source })?;
+    let prepare = || {
+        let connection = Connection::open(path)?;
+        connection.busy_timeout(Duration::from_millis(200))?;
+        connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        connection.pragma_update(None, "synchronous", "NORMAL")?;
+        connection.execute_batch("BEGIN IMMEDIATE; COMMIT")?;
+        Ok(connection)
+    };
+    prepare().map_err(|error: rusqlite::Error| match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => DatabaseError::InUse(path.into()),
+        _ => error.into(),
+    })
+}
+
+/// Makes the file and its directory, both for their owner only; they hold keys.
+fn make_private(path: &Path) -> std::io::Result<()> {
+    if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
+        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    }
+    OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
+    let mode = fs::metadata(path)?.permissions().mode();
+    if mode & 0o077 != 0 {
+        fs::set_permissions(path, Permissions::from_mode(0o600))?;
+    }
+    Ok(())
+}

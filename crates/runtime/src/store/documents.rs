@@ -1,0 +1,81 @@
+//! Documents: the resources of Nudr_DataRepository that NFs write about a UE.
+
+use super::{Database, DatabaseError};
+use pith_nf::kit::{StoreRequest, StoreResponse};
+use pith_types::Supi;
+use rusqlite::{OptionalExtension, params};
+
+impl Database {
+    /// Does what the UDR asks.
+    pub(super) fn handle(&mut self, request: &StoreRequest) -> Result<StoreResponse, DatabaseError> {
+        let done = |created_or_found| StoreResponse::Done { created_or_found };
+        Ok(match request {
+            StoreRequest::Subscriber(supi) => StoreResponse::Subscriber(self.subscriber(supi)?),
+            StoreRequest::PutSequenceNumber { supi, sqn } => done(self.put_sequence_number(supi, *sqn)?),
+            StoreRequest::Document { supi, resource } => {
+                StoreResponse::Document(self.document(supi, resource)?)
+            }
+            StoreRequest::Documents { supi, prefix } => {
+                StoreResponse::Documents(self.documents(supi, prefix)?)
+            }
+            StoreRequest::PutDocument { supi, resource, body } => {
+                done(self.put_document(supi, resource, body)?)
+            }
+            StoreRequest::DeleteDocument { supi, resource } => done(self.delete_document(supi, resource)?),
+        })
+    }
+
+    fn document(&mut self, supi: &Supi, resource: &str) -> Result<Option<String>, DatabaseError> {
+        let sql = "SELECT body FROM document WHERE supi = ?1 AND resource = ?2";
+        let mut select = self.connection.prepare_cached(sql)?;
+        Ok(select.query_row([supi.as_str(), resource], |row| row.get(0)).optional()?)
+    }
+
+    fn documents(&mut self, supi: &Supi, prefix: &str) -> Result<Vec<(String, String)>, DatabaseError> {
+        let sql = "SELECT resource, body FROM document
+                   WHERE supi = ?1 AND resource >= ?2 AND substr(resource, 1, length(?2)) = ?2";
+        let mut select = self.connection.prepare_cached(sql)?;
+        let rows = select.query_map([supi.as_str(), prefix], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Whether it is new.
+    fn put_document(&mut self, supi: &Supi, resource: &str, body: &str) -> Result<bool, DatabaseError> {
+        let sql = "UPDATE document SET body = ?3 WHERE supi = ?1 AND resource = ?2";
+        let columns = params![supi.as_str(), resource, body];
+        if self.connection.prepare_cached(sql)?.execute(columns)? == 1 {
+            return Ok(false);
+        }
+        let sql = "INSERT INTO document VALUES (?1, ?2, ?3)";
+        self.connection.prepare_cached(sql)?.execute(columns)?;
+        Ok(true)
+    }
+
+    /// Whether there was one.
+    fn delete_document(&mut self, supi: &Supi, resource: &str) -> Result<bool, DatabaseError> {
+        let sql = "DELETE FROM document WHERE supi = ?1 AND resource = ?2";
+        let mut delete = self.connection.prepare_cached(sql)?;
+        Ok(delete.execute([supi.as_str(), resource])? == 1)
+    }
+
+    pub(super) fn delete_documents_of(&mut self, supi: &Supi) -> Result<(), DatabaseError> {
+        let mut delete = self.connection.prepare_cached("DELETE FROM document WHERE supi = ?1")?;
+        delete.execute([supi.as_str()])?;
+        Ok(())
+    }
+
+    /// Forgets all documents: contexts of a core that kept them in memory and is gone.
+    pub fn forget_documents(&mut self) -> Result<(), DatabaseError> {
+        Ok(self.connection.execute_batch("DELETE FROM document")?)
+    }
+}
+
+/// Whether the request only reads.
+pub(super) const fn reads(request: &StoreRequest) -> bool {
+    match request {
+        StoreRequest::Subscriber(_) | StoreRequest::Document { .. } | StoreRequest::Documents { .. } => true,
+        StoreRequest::PutSequenceNumber { .. }
+        | StoreRequest::PutDocument { .. }
+        | StoreRequest::DeleteDocument { .. } => false,
+    }
+}

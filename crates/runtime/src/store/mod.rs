@@ -1,0 +1,27 @@
+//! The database: subscribers, and the documents that NFs keep about UEs, in one SQLite file.
+//!
+//! ```text
+//!  shards ── StoreRequest, token ──┐              ┌── token, result ──> sink (shard inboxes)
+//!                                  ├──> thread ───┤
+//!  REST API ── closure ────────────┘   one txn    └── closure's own answer
+//!                                      a batch
+//! ```
+//!
+//! Whatever waits in the channel is one batch and shares one commit (group commit). A request is
+//! answered after the commit of what was written before it, reads before the first write at once.
+//! The order of requests is kept. The process that opened the file has it alone.
+
+mod database;
+mod documents;
+mod error;
+mod schema;
+mod subscribers;
+mod thread;
+
+pub use database::{Database, Place};
+pub use error::DatabaseError;
+pub use subscribers::{Added, Existing};
+pub use thread::{StoreHandle, StoreThread, start};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,36 @@
+//! The tables, and how a file of an earlier format becomes one of this.
+
+use rusqlite::Connection;
+
+/// Steps from one format to the next; a file's `user_version` counts those that it has behind it.
+const STEPS: [&str; 1] = ["
+    CREATE TABLE subscriber (
+        supi TEXT PRIMARY KEY,
+        sqn INTEGER NOT NULL,      -- highest sequence number used, 48 bits
+        profile TEXT NOT NULL      -- JSON of the subscriber; its sqn does not count
+    ) WITHOUT ROWID;
+    CREATE TABLE document (
+        supi TEXT NOT NULL,
+        resource TEXT NOT NULL,    -- path below the UE in Nudr_DataRepository
+        body TEXT NOT NULL,        -- JSON
+        PRIMARY KEY (supi, resource)
+    ) WITHOUT ROWID;
+"];
+
+/// The format that this release writes.
+pub(super) const VERSION: u32 = STEPS.len() as u32;
+
+/// The format of an open file; 0 for a new one.
+pub(super) fn version(connection: &Connection) -> rusqlite::Result<u32> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+/// Brings the file to this release's format, all or nothing.
+pub(super) fn migrate(connection: &mut Connection, from: u32) -> rusqlite::Result<()> {
+    let transaction = connection.transaction()?;
+    for step in STEPS.iter().skip(from as usize) {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "user_version", VERSION)?;
+    transaction.commit()
+}

@@ -1,0 +1,155 @@
+//! Subscribers: what the UDR asks of them, and what the operator does with them.
+
+use super::{Database, DatabaseError};
+use pith_nf::kit::Subscriber;
+use pith_types::Supi;
+use rusqlite::{OptionalExtension, Row, params};
+use std::sync::Arc;
+
+/// Subscribers that the database remembers at most, so that it need not read them again.
+const CACHE: usize = 1 << 16;
+
+/// What to do with a subscriber that is there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    /// Refuse the whole request.
+    Refuse,
+    /// Put the new one in its place.
+    Replace,
+    /// Leave it as it is.
+    Keep,
+}
+
+/// What came of adding subscribers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Added {
+    /// New ones.
+    pub added: u64,
+    /// Such as took the place of others.
+    pub replaced: u64,
+    /// Such as were left as they were.
+    pub kept: u64,
+}
+
+impl Database {
+    /// Adds all of them or, on an error, none.
+    pub fn add_subscribers(
+        &mut self,
+        subscribers: impl IntoIterator<Item = Subscriber>,
+        existing: Existing,
+    ) -> Result<Added, DatabaseError> {
+        self.transaction(|database| {
+            let mut added = Added::default();
+            for subscriber in subscribers {
+                database.add_subscriber(&subscriber, existing, &mut added)?;
+            }
+            Ok(added)
+        })
+    }
+
+    fn add_subscriber(
+        &mut self,
+        subscriber: &Subscriber,
+        existing: Existing,
+        added: &mut Added,
+    ) -> Result<(), DatabaseError> {
+        let supi = &subscriber.supi;
+        subscriber.check().map_err(|sentence| DatabaseError::Invalid { supi: supi.clone(), sentence })?;
+        if self.insert_subscriber(subscriber)? {
+            added.added += 1;
+            return Ok(());
+        }
+        match existing {
+            Existing::Refuse => return Err(DatabaseError::Exists(supi.clone())),
+            Existing::Keep => added.kept += 1,
+            Existing::Replace => {
+                self.delete_subscriber_row(supi)?;
+                self.insert_subscriber(subscriber)?;
+                added.replaced += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it is new; nothing happens if it is not.
+    fn insert_subscriber(&mut self, subscriber: &Subscriber) -> Result<bool, DatabaseError> {
+        let profile = serde_json::to_string(subscriber)?;
+        let sqn = subscriber.authentication.sqn as i64;
+        let sql = "INSERT INTO subscriber VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+        let mut insert = self.connection.prepare_cached(sql)?;
+        Ok(insert.execute(params![subscriber.supi.as_str(), sqn, profile])? == 1)
+    }
+
+    fn delete_subscriber_row(&mut self, supi: &Supi) -> Result<bool, DatabaseError> {
+        self.cache.remove(supi);
+        let mut delete = self.connection.prepare_cached("DELETE FROM subscriber WHERE supi = ?1")?;
+        Ok(delete.execute([supi.as_str()])? == 1)
+    }
+
+    /// The subscriber of that SUPI.
+    pub fn subscriber(&mut self, supi: &Supi) -> Result<Option<Arc<Subscriber>>, DatabaseError> {
+        if let Some(subscriber) = self.cache.get(supi) {
+            return Ok(Some(subscriber.clone()));
+        }
+        let sql = "SELECT profile, sqn FROM subscriber WHERE supi = ?1";
+        let found = self.connection.prepare_cached(sql)?.query_row([supi.as_str()], columns).optional()?;
+        let Some(columns) = found else { return Ok(None) };
+        let subscriber = Arc::new(read(columns)?);
+        if self.cache.len() >= CACHE {
+            self.cache.clear();
+        }
+        self.cache.insert(supi.clone(), subscriber.clone());
+        Ok(Some(subscriber))
+    }
+
+    /// At most `limit` subscribers in the order of their SUPIs, those after `after`.
+    pub fn subscribers(
+        &mut self,
+        after: Option<&Supi>,
+        limit: u32,
+    ) -> Result<Vec<Subscriber>, DatabaseError> {
+        let sql = "SELECT profile, sqn FROM subscriber WHERE supi > ?1 ORDER BY supi LIMIT ?2";
+        let mut select = self.connection.prepare_cached(sql)?;
+        let rows = select.query_map(params![after.map_or("", Supi::as_str), limit], columns)?;
+        rows.map(|row| read(row?)).collect()
+    }
+
+    /// How many subscribers there are.
+    pub fn subscriber_count(&mut self) -> Result<u64, DatabaseError> {
+        let mut count = self.connection.prepare_cached("SELECT count(*) FROM subscriber")?;
+        let count: i64 = count.query_row([], |row| row.get(0))?;
+        Ok(count as u64)
+    }
+
+    /// Removes subscribers and all documents about them; gives how many there were.
+    pub fn delete_subscribers(&mut self, supis: &[Supi]) -> Result<u64, DatabaseError> {
+        self.transaction(|database| {
+            let mut deleted = 0;
+            for supi in supis {
+                database.delete_documents_of(supi)?;
+                deleted += u64::from(database.delete_subscriber_row(supi)?);
+            }
+            Ok(deleted)
+        })
+    }
+
+    /// Notes the highest sequence number used; whether there is such a subscriber.
+    pub(super) fn put_sequence_number(&mut self, supi: &Supi, sqn: u64) -> Result<bool, DatabaseError> {
+        if let Some(subscriber) = self.cache.get_mut(supi) {
+            Arc::make_mut(subscriber).authentication.sqn = sqn;
+        }
+        let mut update = self.connection.prepare_cached("UPDATE subscriber SET sqn = ?2 WHERE supi = ?1")?;
+        Ok(update.execute(params![supi.as_str(), sqn as i64])? == 1)
+    }
+}
+
+/// Profile and sequence number of a row.
+fn columns(row: &Row<'_>) -> rusqlite::Result<(String, i64)> {
+    Ok((row.get(0)?, row.get(1)?))
+}
+
+fn read((profile, sqn): (String, i64)) -> Result<Subscriber, DatabaseError> {
+    let mut subscriber: Subscriber = serde_json::from_str(&profile)?;
+    subscriber.authentication.sqn = sqn as u64;
+    Ok(subscriber)
+}

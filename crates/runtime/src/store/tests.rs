@@ -1,0 +1,220 @@
+//! The store as its users see it.
+
+use super::*;
+use pith_nf::kit::{StoreRequest, StoreResponse, Subscriber};
+use pith_types::Supi;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+fn supi(number: u64) -> Supi {
+    Supi::from_imsi(&format!("99970{number:010}")).unwrap()
+}
+
+fn subscriber(number: u64) -> Subscriber {
+    Subscriber::with_defaults(supi(number), [1; 16], [2; 16])
+}
+
+/// A directory of its own that goes when the test ends.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("pith-store-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        Self(path)
+    }
+
+    fn file(&self) -> Place {
+        Place::File(self.0.join("pith.db"))
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn memory() -> Database {
+    Database::open(&Place::Memory).unwrap()
+}
+
+#[test]
+fn ten_thousand_subscribers_are_added_in_under_two_seconds() {
+    let directory = Directory::new("bulk");
+    let mut database = Database::open(&directory.file()).unwrap();
+    let begun = Instant::now();
+    let added = database.add_subscribers((1..=10_000).map(subscriber), Existing::Refuse).unwrap();
+    let took = begun.elapsed();
+    assert_eq!(added, Added { added: 10_000, ..Added::default() });
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert_eq!(database.subscriber_count().unwrap(), 10_000);
+}
+
+#[test]
+fn a_refused_subscriber_takes_all_of_its_request_with_it() {
+    let mut database = memory();
+    database.add_subscribers([subscriber(5)], Existing::Refuse).unwrap();
+    let error = database.add_subscribers([subscriber(4), subscriber(5)], Existing::Refuse).unwrap_err();
+    assert!(matches!(error, DatabaseError::Exists(who) if who == supi(5)));
+    assert_eq!(database.subscriber_count().unwrap(), 1);
+    let added = database.add_subscribers([subscriber(4), subscriber(5)], Existing::Keep).unwrap();
+    assert_eq!((added.added, added.kept), (1, 1));
+}
+
+#[test]
+fn an_invalid_subscriber_is_refused_with_what_to_do() {
+    let mut bad = subscriber(1);
+    bad.slices.clear();
+    let error = memory().add_subscribers([bad], Existing::Refuse).unwrap_err().to_string();
+    assert!(error.contains("default: true"), "{error}");
+}
+
+#[test]
+fn pages_follow_one_another() {
+    let mut database = memory();
+    database.add_subscribers((1..=25).map(subscriber), Existing::Refuse).unwrap();
+    let first = database.subscribers(None, 10).unwrap();
+    let second = database.subscribers(Some(&first[9].supi), 100).unwrap();
+    assert_eq!((first.len(), second.len()), (10, 15));
+    assert_eq!(second[0], subscriber(11));
+}
+
+#[test]
+fn a_deleted_subscriber_leaves_no_document() {
+    let mut database = memory();
+    database.add_subscribers([subscriber(1)], Existing::Refuse).unwrap();
+    let resource = || "context-data/amf-3gpp-access".to_owned();
+    let put = StoreRequest::PutDocument { supi: supi(1), resource: resource(), body: "{}".into() };
+    database.handle(&put).unwrap();
+    assert_eq!(database.delete_subscribers(&[supi(1), supi(2)]).unwrap(), 1);
+    assert_eq!(database.subscriber(&supi(1)).unwrap(), None);
+    let get = StoreRequest::Document { supi: supi(1), resource: resource() };
+    assert_eq!(database.handle(&get).unwrap(), StoreResponse::Document(None));
+}
+
+#[test]
+fn documents_are_found_by_their_paths_beginning() {
+    let mut database = memory();
+    for (path, body) in [("smf-registrations/1", "a"), ("smf-registrations/2", "b"), ("smf-x", "c")] {
+        let put = StoreRequest::PutDocument { supi: supi(1), resource: path.into(), body: body.into() };
+        assert_eq!(database.handle(&put).unwrap(), StoreResponse::Done { created_or_found: true });
+        assert_eq!(database.handle(&put).unwrap(), StoreResponse::Done { created_or_found: false });
+    }
+    let all = StoreRequest::Documents { supi: supi(1), prefix: "smf-registrations/".into() };
+    let found = vec![
+        ("smf-registrations/1".to_owned(), "a".to_owned()),
+        ("smf-registrations/2".to_owned(), "b".to_owned()),
+    ];
+    assert_eq!(database.handle(&all).unwrap(), StoreResponse::Documents(found));
+}
+
+#[test]
+fn a_file_keeps_what_was_written_and_is_its_owners_alone() {
+    let directory = Directory::new("keep");
+    let sqn = StoreRequest::PutSequenceNumber { supi: supi(1), sqn: 0xffff_ffff_ffff };
+    {
+        let mut database = Database::open(&directory.file()).unwrap();
+        database.add_subscribers([subscriber(1)], Existing::Refuse).unwrap();
+        database.subscriber(&supi(1)).unwrap();
+        database.handle(&sqn).unwrap();
+        let remembered = database.subscriber(&supi(1)).unwrap().unwrap();
+        assert_eq!(remembered.authentication.sqn, 0xffff_ffff_ffff);
+    }
+    let mut database = Database::open(&directory.file()).unwrap();
+    assert_eq!(database.subscriber(&supi(1)).unwrap().unwrap().authentication.sqn, 0xffff_ffff_ffff);
+    for entry in std::fs::read_dir(&directory.0).unwrap() {
+        let mode = entry.unwrap().metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{mode:o}");
+    }
+}
+
+#[test]
+fn a_second_process_is_told_that_the_file_is_in_use() {
+    let directory = Directory::new("busy");
+    let _first = Database::open(&directory.file()).unwrap();
+    let error = Database::open(&directory.file()).err().unwrap();
+    assert!(matches!(error, DatabaseError::InUse(_)), "{error}");
+}
+
+#[test]
+fn a_file_of_a_later_release_is_left_alone() {
+    let directory = Directory::new("later");
+    Database::open(&directory.file()).unwrap().connection.pragma_update(None, "user_version", 99).unwrap();
+    let error = Database::open(&directory.file()).err().unwrap();
+    assert!(matches!(error, DatabaseError::TooNew { found: 99, .. }), "{error}");
+}
+
+#[test]
+fn answers_come_in_order_and_all_of_them_before_the_thread_ends() {
+    let (answers, received) = mpsc::channel();
+    let (store, thread) =
+        start(memory(), move |token: u32, answer| answers.send((token, answer)).unwrap()).unwrap();
+    for token in 0..3000 {
+        let (supi, resource) = (supi(1), "r".to_owned());
+        let request = match token % 3 {
+            0 => StoreRequest::PutDocument { supi, resource, body: token.to_string() },
+            _ => StoreRequest::Document { supi, resource },
+        };
+        store.request(token, request);
+    }
+    drop(store);
+    thread.join();
+    let answers: Vec<_> = received.into_iter().collect();
+    assert_eq!(answers.len(), 3000);
+    for (at, (token, answer)) in (0..).zip(&answers) {
+        let written = (at / 3 * 3).to_string();
+        let expected = match at % 3 {
+            0 => StoreResponse::Done { created_or_found: at == 0 },
+            _ => StoreResponse::Document(Some(written)),
+        };
+        assert_eq!((at, answer), (*token, &Ok(expected)));
+    }
+}
+
+#[test]
+fn threads_share_commits_without_losing_a_write() {
+    let directory = Directory::new("threads");
+    let database = Database::open(&directory.file()).unwrap();
+    let (answers, received) = mpsc::channel();
+    let (store, thread) = start(database, move |_: u64, answer| answers.send(answer).unwrap()).unwrap();
+    std::thread::scope(|scope| {
+        for shard in 0..4 {
+            let store = store.clone();
+            scope.spawn(move || {
+                for at in 0..1000 {
+                    let resource = format!("{shard}/{at}");
+                    store.request(
+                        at,
+                        StoreRequest::PutDocument { supi: supi(shard), resource, body: "{}".into() },
+                    );
+                }
+            });
+        }
+    });
+    drop(store);
+    thread.join();
+    assert!(received.into_iter().all(|answer| answer == Ok(StoreResponse::Done { created_or_found: true })));
+    let mut database = Database::open(&directory.file()).unwrap();
+    for shard in 0..4 {
+        let all = StoreRequest::Documents { supi: supi(shard), prefix: String::new() };
+        let StoreResponse::Documents(found) = database.handle(&all).unwrap() else { panic!() };
+        assert_eq!(found.len(), 1000);
+    }
+}
+
+#[test]
+fn management_sees_what_was_asked_before_it() {
+    let (store, thread) = start(memory(), |_: (), _| ()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let count = runtime.block_on(async {
+        store.run(|database| database.add_subscribers([subscriber(1)], Existing::Refuse)).await.unwrap();
+        store.request((), StoreRequest::PutSequenceNumber { supi: supi(1), sqn: 7 });
+        store.run(|database| database.subscriber(&supi(1))).await.unwrap().unwrap().authentication.sqn
+    });
+    assert_eq!(count, 7);
+    drop(store);
+    thread.join();
+}
