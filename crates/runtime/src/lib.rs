@@ -1,4 +1,5 @@
 //! The shell: SCTP, HTTP/2, UDP, timers, storage, configuration, signals.
 
 pub mod config;
+pub mod http;
 pub mod store;

@@ -1,0 +1,75 @@
+//! Requests that an NF has and has not answered yet.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use tokio::sync::oneshot;
+
+/// Open exchanges by their numbers, which are never given twice.
+pub struct Exchanges<R> {
+    next: Cell<u64>,
+    limit: usize,
+    open: RefCell<HashMap<u64, oneshot::Sender<R>>>,
+}
+
+/// One open exchange; it is forgotten when dropped, and a late answer then goes nowhere.
+pub struct Exchange<R> {
+    /// Its number.
+    pub id: u64,
+    exchanges: Rc<Exchanges<R>>,
+    answer: oneshot::Receiver<R>,
+}
+
+impl<R> Exchanges<R> {
+    /// None yet, and never more than `limit`.
+    pub fn new(limit: usize) -> Rc<Self> {
+        Rc::new(Self { next: Cell::new(1), limit, open: RefCell::default() })
+    }
+
+    /// Opens one; `None` if there are too many.
+    pub fn open(self: &Rc<Self>) -> Option<Exchange<R>> {
+        let mut open = self.open.borrow_mut();
+        if open.len() >= self.limit {
+            return None;
+        }
+        let (sender, answer) = oneshot::channel();
+        let id = self.next.replace(self.next.get() + 1);
+        open.insert(id, sender);
+        Some(Exchange { id, exchanges: self.clone(), answer })
+    }
+
+    /// Answers one; nothing happens if nobody waits for it any more.
+    pub fn answer(&self, id: u64, answer: R) {
+        if let Some(waiting) = self.open.borrow_mut().remove(&id) {
+            // The exchange was dropped within this very turn of the loop.
+            let _ = waiting.send(answer);
+        }
+    }
+
+    /// How many are open.
+    pub fn len(&self) -> usize {
+        self.open.borrow().len()
+    }
+
+    /// Whether none is open.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<R> Exchange<R> {
+    /// Waits for the answer.
+    pub async fn answer(mut self) -> R {
+        match (&mut self.answer).await {
+            Ok(answer) => answer,
+            // The sender stands in the table until it is used or this exchange is dropped.
+            Err(_) => std::future::pending().await,
+        }
+    }
+}
+
+impl<R> Drop for Exchange<R> {
+    fn drop(&mut self) {
+        self.exchanges.open.borrow_mut().remove(&self.id);
+    }
+}

@@ -1,0 +1,29 @@
+//! HTTP on one thread of tokio's: the SBI's server and client, and the REST API.
+//!
+//! ```text
+//!  peer ──HTTP/2──> server ─ exchanges ──> sink.request(exchange, …)   shard
+//!                     ^          ^                                       │
+//!                     └──────────┴──────── HttpHandle::answer ───────────┤
+//!  peer <─HTTP/2──  client <────────────── HttpHandle::call ─────────────┘
+//!                     └──> sink.reply(token, …) ──> shard
+//! ```
+//!
+//! Cleartext HTTP/2 with prior knowledge (TS 29.500 5.2.2); TLS goes between [`connection`] and the
+//! socket, on both sides, and changes nothing else. Each request has a deadline, each body a
+//! largest size, the number of open exchanges a limit; what is beyond is told 504, 413, 503.
+
+mod client;
+mod connection;
+mod exchanges;
+mod local;
+mod problem;
+mod server;
+
+pub use client::{CallError, Client};
+pub use connection::Limits;
+pub use exchanges::Exchanges;
+pub use problem::problem;
+pub use server::{Drain, Handler, Protocol, Server};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,220 @@
+//! Client and server against each other, and each against what is no good peer.
+
+use super::*;
+use bytes::Bytes;
+use hyper::{Request, Response, StatusCode};
+use std::cell::Cell;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::{LocalSet, spawn_local};
+use tokio::time::{Instant, sleep};
+
+const LIMITS: Limits = Limits { time: Duration::from_millis(300), body: 1 << 20, exchanges: 100 };
+
+/// Answers with the path and the body; `/slow` after 100 ms, `/never` never.
+struct Echo {
+    /// Requests dropped before they were answered.
+    dropped: Rc<Cell<u32>>,
+}
+
+struct Waiting<'a>(&'a Cell<u32>);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() + 1);
+    }
+}
+
+impl Handler for Echo {
+    async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {
+        let waiting = Waiting(&self.dropped);
+        match request.uri().path() {
+            "/slow" => sleep(Duration::from_millis(100)).await,
+            "/never" => std::future::pending().await,
+            _ => {}
+        }
+        std::mem::forget(waiting);
+        let body = [request.uri().path().as_bytes(), request.body()].concat();
+        Response::new(body.into())
+    }
+}
+
+struct Running {
+    address: SocketAddr,
+    drain: watch::Sender<bool>,
+    ended: tokio::task::JoinHandle<()>,
+    dropped: Rc<Cell<u32>>,
+}
+
+async fn serve_on(address: &str, protocol: Protocol) -> Running {
+    let listener = TcpListener::bind(address).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (drain, draining) = watch::channel(false);
+    let dropped = Rc::new(Cell::new(0));
+    let server = Server { handler: Echo { dropped: dropped.clone() }, protocol, limits: LIMITS };
+    let ended = spawn_local(server.run(listener, draining));
+    Running { address, drain, ended, dropped }
+}
+
+async fn serve() -> Running {
+    serve_on("127.0.0.1:0", Protocol::Http2).await
+}
+
+fn run(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(LocalSet::new().run_until(test));
+}
+
+fn get(address: SocketAddr, path: &str) -> Request<Bytes> {
+    Request::get(format!("http://{address}{path}")).body(Bytes::new()).unwrap()
+}
+
+#[test]
+fn many_calls_share_one_connection() {
+    run(async {
+        let server = serve().await;
+        let client = Rc::new(Client::new(LIMITS));
+        let calls: Vec<_> = (0..200)
+            .map(|at| {
+                let (client, address) = (client.clone(), server.address);
+                spawn_local(async move {
+                    let body = Bytes::from(vec![b'x'; at * 100]);
+                    let request = Request::post(format!("http://{address}/{at}")).body(body.clone()).unwrap();
+                    let answer = client.call(request).await.unwrap();
+                    assert_eq!(answer.body(), &[format!("/{at}").as_bytes(), &body].concat());
+                })
+            })
+            .collect();
+        for call in calls {
+            call.await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_call_that_nobody_answers_ends_in_time_on_both_sides() {
+    run(async {
+        let server = serve().await;
+        let begun = Instant::now();
+        let patient = Limits { time: Duration::from_secs(5), ..LIMITS };
+        let answer = Client::new(patient).call(get(server.address, "/never")).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::GATEWAY_TIMEOUT);
+        let hasty = Limits { time: Duration::from_millis(50), ..LIMITS };
+        let error = Client::new(hasty).call(get(server.address, "/never")).await.unwrap_err();
+        assert!(matches!(error, CallError::Late(_)));
+        assert!(begun.elapsed() < Duration::from_secs(1));
+        sleep(Duration::from_millis(50)).await;
+        assert_eq!(server.dropped.get(), 2, "the handler of a call that nobody waits for is dropped");
+    });
+}
+
+#[test]
+fn a_body_beyond_the_limit_is_told_413() {
+    run(async {
+        let server = serve().await;
+        let large = Bytes::from(vec![0; LIMITS.body + 1]);
+        let request = Request::post(format!("http://{}/", server.address)).body(large).unwrap();
+        let answer = Client::new(LIMITS).call(request).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE);
+        assert_eq!(answer.headers()["content-type"], "application/problem+json");
+    });
+}
+
+#[test]
+fn an_answer_beyond_the_limit_is_an_error_of_that_call_only() {
+    run(async {
+        let server = serve().await;
+        let client = Client::new(Limits { body: 10, ..LIMITS });
+        let error = client.call(get(server.address, "/more-than-ten-octets")).await.unwrap_err();
+        assert!(error.to_string().contains("larger than 10 octets"), "{error}");
+        assert_eq!(client.call(get(server.address, "/short")).await.unwrap().body(), "/short");
+    });
+}
+
+#[test]
+fn a_peer_that_is_not_there_is_unreachable_and_found_when_it_comes() {
+    run(async {
+        let first = serve().await;
+        let client = Client::new(LIMITS);
+        assert!(client.call(get(first.address, "/")).await.is_ok());
+        first.drain.send(true).unwrap();
+        first.ended.await.unwrap();
+        let error = client.call(get(first.address, "/")).await.unwrap_err();
+        assert!(matches!(error, CallError::Unreachable(..)), "{error}");
+        let again = serve_on(&first.address.to_string(), Protocol::Http2).await;
+        assert_eq!(client.call(get(again.address, "/back")).await.unwrap().body(), "/back");
+    });
+}
+
+#[test]
+fn draining_answers_what_was_taken_and_takes_nothing_more() {
+    run(async {
+        let server = serve().await;
+        let client = Rc::new(Client::new(LIMITS));
+        let call = spawn_local({
+            let (client, address) = (client.clone(), server.address);
+            async move { client.call(get(address, "/slow")).await }
+        });
+        sleep(Duration::from_millis(30)).await;
+        server.drain.send(true).unwrap();
+        assert_eq!(call.await.unwrap().unwrap().body(), "/slow");
+        server.ended.await.unwrap();
+        assert!(client.call(get(server.address, "/")).await.is_err());
+    });
+}
+
+#[test]
+fn what_is_not_http_2_harms_nobody() {
+    run(async {
+        let server = serve().await;
+        for garbage in [
+            b"GET / HTTP/1.1\r\nhost: x\r\n\r\n".to_vec(),
+            vec![0xff; 4096],
+            b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\xff\xff\xff\xff\xff\xff".to_vec(),
+            Vec::new(),
+        ] {
+            let mut stream = TcpStream::connect(server.address).await.unwrap();
+            stream.write_all(&garbage).await.unwrap();
+            stream.shutdown().await.unwrap();
+            // Whatever comes back, the server closes.
+            let _ = stream.read_to_end(&mut Vec::new()).await;
+        }
+        assert!(Client::new(LIMITS).call(get(server.address, "/")).await.is_ok());
+    });
+}
+
+#[test]
+fn http_1_1_is_for_those_that_may_speak_it() {
+    run(async {
+        let server = serve_on("127.0.0.1:0", Protocol::Any).await;
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        stream.write_all(b"GET /hello HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("/hello"), "{answer}");
+        assert!(Client::new(LIMITS).call(get(server.address, "/")).await.is_ok(), "HTTP/2 too");
+    });
+}
+
+#[test]
+fn exchanges_have_a_limit_and_are_forgotten_when_dropped() {
+    run(async {
+        let exchanges = Exchanges::new(2);
+        let (first, second) = (exchanges.open().unwrap(), exchanges.open().unwrap());
+        assert!(exchanges.open().is_none());
+        let gone = first.id;
+        drop(first);
+        exchanges.answer(gone, 1);
+        let third = exchanges.open().unwrap();
+        assert_ne!(third.id, gone);
+        exchanges.answer(second.id, 2);
+        exchanges.answer(third.id, 3);
+        assert_eq!((second.answer().await, third.answer().await), (2, 3));
+        assert!(exchanges.is_empty());
+    });
+}
