@@ -15,7 +15,7 @@ mod place;
 mod read;
 mod render;
 mod sbi;
-mod section;
+pub(crate) mod section;
 mod session;
 mod shell;
 pub mod text;

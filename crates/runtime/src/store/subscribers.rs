@@ -1,27 +1,30 @@
 //! Subscribers: what the UDR asks of them, and what the operator does with them.
 
 use super::{Database, DatabaseError};
+use crate::config::text::words;
 use pith_nf::kit::Subscriber;
 use pith_types::Supi;
 use rusqlite::{OptionalExtension, Row, params};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Subscribers that the database remembers at most, so that it need not read them again.
 const CACHE: usize = 1 << 16;
 
-/// What to do with a subscriber that is there already.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Existing {
-    /// Refuse the whole request.
-    Refuse,
-    /// Put the new one in its place.
-    Replace,
-    /// Leave it as it is.
-    Keep,
+words! {
+    /// What to do with a subscriber that is there already.
+    Existing, "what to do with subscribers that exist" {
+        /// Refuse the whole request.
+        Refuse = "refuse",
+        /// Put the new one in its place.
+        Replace = "replace",
+        /// Leave it as it is.
+        Keep = "keep",
+    }
 }
 
 /// What came of adding subscribers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Added {
     /// New ones.
     pub added: u64,

@@ -1,0 +1,62 @@
+//! The REST API: everything that the operator's commands do.
+//!
+//! ```text
+//!  request ──> guard ──> routes ──> handler ──> subscribers ──> store thread
+//!                          │                └─> inspect ─────> shards, edge ──> gather
+//!                          └──> openapi (GET /openapi.json)
+//! ```
+//!
+//! [`routes`](route::ROUTES) is the one table: requests are matched by it, and the OpenAPI
+//! description is made of it. Errors are `ProblemDetails` (RFC 9457). Keys of subscribers are shown
+//! only where `keys=true` asks for them.
+
+mod call;
+mod gather;
+mod guard;
+mod inspect;
+mod openapi;
+mod route;
+mod subscribers;
+
+pub use call::ApiError;
+pub use gather::{Gather, Topic};
+pub use guard::Guard;
+pub use inspect::Status;
+pub use openapi::description;
+
+use crate::http::Handler;
+use crate::store::StoreHandle;
+use crate::token::ShardToken;
+use bytes::Bytes;
+use hyper::{Request, Response};
+use std::rc::Rc;
+
+/// What the API shows and changes.
+pub struct Api {
+    /// Who may ask.
+    pub guard: Guard,
+    /// Subscribers; `None` where another process has the database.
+    pub store: Option<StoreHandle<ShardToken>>,
+    /// What lives in shards and gateways.
+    pub gather: Rc<Gather>,
+    /// What the process is and does.
+    pub status: Box<dyn Fn() -> Status>,
+    /// The configuration in effect.
+    pub config: crate::config::Config,
+}
+
+/// Answers requests of the API.
+pub struct ApiHandler(pub Rc<Api>);
+
+impl Handler for ApiHandler {
+    async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {
+        let answer = match self.0.guard.check(&request) {
+            Ok(()) => route::dispatch(&self.0, request).await,
+            Err(error) => Err(error),
+        };
+        answer.unwrap_or_else(ApiError::into_response)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,246 @@
+//! The table of routes, and the way of a request through it.
+
+use super::call::Call;
+use super::{Api, ApiError, inspect, subscribers};
+use bytes::Bytes;
+use hyper::{Method, Request, Response, StatusCode};
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+
+/// What a handler gives: the answer, later.
+pub(super) type Handling = Pin<Box<dyn Future<Output = Result<Response<Bytes>, ApiError>>>>;
+
+/// One operation.
+pub(super) struct Route {
+    pub method: Method,
+    /// Segments in braces are parameters.
+    pub path: &'static str,
+    /// `operationId` of the description.
+    pub name: &'static str,
+    /// A sentence on what it does.
+    pub about: &'static str,
+    pub query: &'static [Parameter],
+    /// The schema of its body.
+    pub body: Option<&'static str>,
+    pub answer: Answer,
+    pub handle: fn(Rc<Api>, Call) -> Handling,
+}
+
+/// A parameter of the query.
+pub(super) struct Parameter {
+    pub name: &'static str,
+    /// Its type in JSON.
+    pub kind: &'static str,
+    pub about: &'static str,
+}
+
+/// What a successful answer holds.
+#[derive(Clone, Copy)]
+pub(super) enum Answer {
+    /// One object of that schema, with that status.
+    One(u16, &'static str),
+    /// A list of them.
+    List(&'static str),
+    /// Nothing (204), or with `count` an object of that schema.
+    NothingOr(&'static str),
+}
+
+const KEYS: Parameter =
+    Parameter { name: "keys", kind: "boolean", about: "true: with the secret keys, as an export needs them" };
+
+/// Every operation of the API.
+pub(super) const ROUTES: &[Route] = &[
+    Route {
+        method: Method::GET,
+        path: "/v1/status",
+        name: "showStatus",
+        about: "What the process is and does.",
+        query: &[],
+        body: None,
+        answer: Answer::One(200, "Status"),
+        handle: inspect::status,
+    },
+    Route {
+        method: Method::GET,
+        path: "/v1/health",
+        name: "checkHealth",
+        about: "200 when the process is ready, else 503.",
+        query: &[],
+        body: None,
+        answer: Answer::One(200, "Health"),
+        handle: inspect::health,
+    },
+    Route {
+        method: Method::GET,
+        path: "/v1/config",
+        name: "showConfig",
+        about: "The configuration in effect, as 'pith config default' describes it.",
+        query: &[],
+        body: None,
+        answer: Answer::One(200, "Config"),
+        handle: inspect::config,
+    },
+    Route {
+        method: Method::GET,
+        path: "/v1/subscribers",
+        name: "listSubscribers",
+        about: "Subscribers in the order of their SUPIs, a page at a time.",
+        query: &[
+            Parameter { name: "after", kind: "string", about: "the SUPI after which the page begins: 'next' of the last" },
+            Parameter { name: "limit", kind: "integer", about: "subscribers of a page, 1 to 10000; 100 by default" },
+            KEYS,
+        ],
+        body: None,
+        answer: Answer::One(200, "SubscriberPage"),
+        handle: subscribers::list,
+    },
+    Route {
+        method: Method::POST,
+        path: "/v1/subscribers",
+        name: "addSubscribers",
+        about: "Adds the subscribers of the body: one, a list, or (application/x-ndjson) a line each. All or none.",
+        query: &[
+            Parameter { name: "count", kind: "integer", about: "adds so many like the one in the body, SUPIs counting up" },
+            Parameter { name: "existing", kind: "string", about: "subscribers that exist: refuse (default), replace or keep" },
+        ],
+        body: Some("Subscriber"),
+        answer: Answer::One(201, "Added"),
+        handle: subscribers::add,
+    },
+    Route {
+        method: Method::GET,
+        path: "/v1/subscribers/{supi}",
+        name: "showSubscriber",
+        about: "One subscriber.",
+        query: &[KEYS],
+        body: None,
+        answer: Answer::One(200, "Subscriber"),
+        handle: subscribers::show,
+    },
+    Route {
+        method: Method::PUT,
+        path: "/v1/subscribers/{supi}",
+        name: "putSubscriber",
+        about: "Adds or replaces one subscriber.",
+        query: &[],
+        body: Some("Subscriber"),
+        answer: Answer::One(200, "Added"),
+        handle: subscribers::replace,
+    },
+    Route {
+        method: Method::DELETE,
+        path: "/v1/subscribers/{supi}",
+        name: "deleteSubscriber",
+        about: "Deletes one subscriber and what NFs stored about it, or 'count' from it on.",
+        query: &[Parameter { name: "count", kind: "integer", about: "deletes those that exist of so many SUPIs, counting up" }],
+        body: None,
+        answer: Answer::NothingOr("Deleted"),
+        handle: subscribers::delete,
+    },
+    Route {
+        method: Method::GET,
+        path: "/v1/ues",
+        name: "listUes",
+        about: "UEs that the AMF has a context of.",
+        query: &[],
+        body: None,
+        answer: Answer::List("Entry"),
+        handle: inspect::ues,
+    },
+    Route {
+        method: Method::GET,
+        path: "/v1/gnbs",
+        name: "listGnbs",
+        about: "gNBs that are connected.",
+        query: &[],
+        body: None,
+        answer: Answer::List("Entry"),
+        handle: inspect::gnbs,
+    },
+    Route {
+        method: Method::GET,
+        path: "/v1/sessions",
+        name: "listSessions",
+        about: "PDU sessions that the SMF has a context of.",
+        query: &[],
+        body: None,
+        answer: Answer::List("Entry"),
+        handle: inspect::sessions,
+    },
+    Route {
+        method: Method::GET,
+        path: "/v1/nfs",
+        name: "listNfInstances",
+        about: "NF instances that the NRF knows.",
+        query: &[],
+        body: None,
+        answer: Answer::List("Entry"),
+        handle: inspect::instances,
+    },
+    Route {
+        method: Method::GET,
+        path: "/v1/upfs",
+        name: "listUpfs",
+        about: "UPFs with a PFCP association.",
+        query: &[],
+        body: None,
+        answer: Answer::List("Entry"),
+        handle: inspect::upfs,
+    },
+    Route {
+        method: Method::GET,
+        path: "/openapi.json",
+        name: "describe",
+        about: "This description.",
+        query: &[],
+        body: None,
+        answer: Answer::One(200, "Description"),
+        handle: inspect::description,
+    },
+];
+
+/// Finds the route of a request and has it handled.
+pub(super) async fn dispatch(api: &Rc<Api>, request: Request<Bytes>) -> Result<Response<Bytes>, ApiError> {
+    let (head, body) = request.into_parts();
+    let (route, path) = find(&head.method, head.uri.path())?;
+    let query = parse_query(head.uri.query().unwrap_or_default());
+    if let Some(unknown) = query.keys().find(|name| !route.query.iter().any(|known| known.name == **name)) {
+        return Err(ApiError::bad_request(format!("'{}' has no parameter '{unknown}'", route.path)));
+    }
+    (route.handle)(api.clone(), Call { path, query, headers: head.headers, body }).await
+}
+
+/// The route of a path and method, and the values of the path's parameters.
+fn find(method: &Method, path: &str) -> Result<(&'static Route, Vec<String>), ApiError> {
+    let matching: Vec<_> = ROUTES.iter().filter_map(|route| Some((route, values(route.path, path)?))).collect();
+    if matching.is_empty() {
+        return Err(ApiError::not_found(format!("there is no '{path}': see /openapi.json for what there is")));
+    }
+    let allowed: Vec<_> = matching.iter().map(|(route, _)| route.method.as_str()).collect();
+    let detail = format!("'{path}' takes {}", allowed.join(", "));
+    let found = matching.into_iter().find(|(route, _)| route.method == method);
+    found.ok_or(ApiError { status: StatusCode::METHOD_NOT_ALLOWED, detail })
+}
+
+/// The values of a template's parameters in a path that matches it.
+fn values(template: &str, path: &str) -> Option<Vec<String>> {
+    let (mut parts, mut values) = (path.split('/'), Vec::new());
+    for expected in template.split('/') {
+        let part = parts.next()?;
+        if expected.starts_with('{') && !part.is_empty() {
+            values.push(part.to_owned());
+        } else if expected != part {
+            return None;
+        }
+    }
+    parts.next().is_none().then_some(values)
+}
+
+/// Values of this API are letters, digits and hyphens: there is nothing to decode.
+fn parse_query(query: &str) -> HashMap<String, String> {
+    let pairs = query.split('&').filter(|pair| !pair.is_empty());
+    let pair = |pair: &str| pair.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+    pairs.map(|text| pair(text).unwrap_or_else(|| (text.to_owned(), "true".to_owned()))).collect()
+}

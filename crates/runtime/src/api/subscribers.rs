@@ -1,0 +1,140 @@
+//! Subscribers: list, show, add, replace, delete.
+
+use super::call::{Call, json, no_content};
+use super::route::Handling;
+use super::{Api, ApiError};
+use crate::store::{Database, DatabaseError, Existing, StoreHandle};
+use crate::token::ShardToken;
+use hyper::StatusCode;
+use pith_nf::kit::Subscriber;
+use pith_types::Supi;
+use serde_json::{Value, json as value};
+use std::rc::Rc;
+
+/// Subscribers of a page where nothing else is said, and at most.
+const PAGE: u32 = 100;
+const LARGEST_PAGE: u32 = 10_000;
+/// Subscribers that one request adds or deletes at most.
+const LARGEST_RANGE: u64 = 1_000_000;
+
+impl Api {
+    async fn on_store<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Database) -> Result<R, DatabaseError> + Send + 'static,
+    ) -> Result<R, ApiError> {
+        let elsewhere = || ApiError {
+            status: StatusCode::NOT_IMPLEMENTED,
+            detail: "this process has no UDR: ask the one that has".into(),
+        };
+        let store: &StoreHandle<ShardToken> = self.store.as_ref().ok_or_else(elsewhere)?;
+        Ok(store.run(work).await?)
+    }
+}
+
+pub(super) fn list(api: Rc<Api>, call: Call) -> Handling {
+    Box::pin(async move {
+        let after = call.query::<Supi>("after")?;
+        let limit = call.query("limit")?.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
+        let keys = call.query("keys")?.unwrap_or(false);
+        let (found, total) = api
+            .on_store(move |store| Ok((store.subscribers(after.as_ref(), limit)?, store.subscriber_count()?)))
+            .await?;
+        let more = found.len() == limit as usize;
+        let next = found.last().filter(|_| more).map(|last| last.supi.clone());
+        let subscribers = found.iter().map(|each| shown(each, keys)).collect::<Result<Vec<_>, _>>()?;
+        json(StatusCode::OK, &value!({ "total": total, "subscribers": subscribers, "next": next }))
+    })
+}
+
+pub(super) fn show(api: Rc<Api>, call: Call) -> Handling {
+    Box::pin(async move {
+        let supi: Supi = call.path_parameter()?;
+        let keys = call.query("keys")?.unwrap_or(false);
+        let key = supi.clone();
+        let found = api.on_store(move |store| store.subscriber(&key)).await?;
+        let found = found.ok_or_else(|| ApiError::not_found(format!("there is no subscriber {supi}")))?;
+        json(StatusCode::OK, &shown(&found, keys)?)
+    })
+}
+
+/// A subscriber as JSON; its keys only if they are asked for.
+fn shown(subscriber: &Subscriber, keys: bool) -> Result<Value, ApiError> {
+    let mut value = serde_json::to_value(subscriber).map_err(|error| ApiError::internal(error.to_string()))?;
+    if let Some(authentication) = value["authentication"].as_object_mut().filter(|_| !keys) {
+        for key in ["k", "opc", "topc"] {
+            authentication.remove(key);
+        }
+    }
+    Ok(value)
+}
+
+pub(super) fn add(api: Rc<Api>, call: Call) -> Handling {
+    Box::pin(async move {
+        let existing = call.query("existing")?.unwrap_or(Existing::Refuse);
+        let count = call.query("count")?.unwrap_or(1);
+        let subscribers = range(call.body_items()?, count)?;
+        let added = api.on_store(move |store| store.add_subscribers(subscribers, existing)).await?;
+        json(StatusCode::CREATED, &added)
+    })
+}
+
+/// The subscribers of the body, or `count` like the one in it with consecutive SUPIs.
+fn range(
+    subscribers: Vec<Subscriber>,
+    count: u64,
+) -> Result<impl Iterator<Item = Subscriber> + Send, ApiError> {
+    if count == 0 || count > LARGEST_RANGE {
+        return Err(ApiError::bad_request(format!("'count' is 1 to {LARGEST_RANGE}")));
+    }
+    if count > 1 && subscribers.len() != 1 {
+        return Err(ApiError::bad_request("with 'count' the body is one subscriber, the first of the range"));
+    }
+    let supis = match subscribers.first().filter(|_| count > 1) {
+        Some(first) => consecutive(&first.supi, count)?,
+        None => subscribers.iter().map(|each| each.supi.clone()).collect(),
+    };
+    let like = subscribers.into_iter().cycle();
+    Ok(like.zip(supis).map(|(like, supi)| Subscriber { supi, ..like }))
+}
+
+/// So many SUPIs, counting up from the first.
+pub(super) fn consecutive(first: &Supi, count: u64) -> Result<Vec<Supi>, ApiError> {
+    let digits = first.imsi();
+    let number: u64 = digits.parse().map_err(|_| ApiError::bad_request(format!("{first} has no number")))?;
+    let width = digits.len();
+    let each = |at| Supi::from_imsi(&format!("{:0width$}", number + at));
+    let all: Result<Vec<_>, _> = (0..count).map(each).collect();
+    all.ok().filter(|all| all.iter().all(|supi| supi.imsi().len() == width)).ok_or_else(|| {
+        ApiError::bad_request(format!("there are no {count} SUPIs of {width} digits from {first} on"))
+    })
+}
+
+pub(super) fn replace(api: Rc<Api>, call: Call) -> Handling {
+    Box::pin(async move {
+        let supi: Supi = call.path_parameter()?;
+        let subscribers = call.body_items::<Subscriber>()?;
+        if subscribers.iter().any(|each| each.supi != supi) || subscribers.len() != 1 {
+            return Err(ApiError::bad_request(format!("the body is the one subscriber {supi}")));
+        }
+        let added = api.on_store(move |store| store.add_subscribers(subscribers, Existing::Replace)).await?;
+        let status = if added.added == 1 { StatusCode::CREATED } else { StatusCode::OK };
+        json(status, &added)
+    })
+}
+
+pub(super) fn delete(api: Rc<Api>, call: Call) -> Handling {
+    Box::pin(async move {
+        let supi: Supi = call.path_parameter()?;
+        let count: Option<u64> = call.query("count")?;
+        if count.is_some_and(|count| count > LARGEST_RANGE) {
+            return Err(ApiError::bad_request(format!("'count' is 1 to {LARGEST_RANGE}")));
+        }
+        let supis = consecutive(&supi, count.unwrap_or(1))?;
+        let deleted = api.on_store(move |store| store.delete_subscribers(&supis)).await?;
+        match (count, deleted) {
+            (None, 0) => Err(ApiError::not_found(format!("there is no subscriber {supi}"))),
+            (None, _) => Ok(no_content()),
+            (Some(_), deleted) => json(StatusCode::OK, &value!({ "deleted": deleted })),
+        }
+    })
+}

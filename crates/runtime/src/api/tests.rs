@@ -1,0 +1,225 @@
+//! The API as its clients see it.
+
+use super::*;
+use crate::config::Config;
+use crate::store::{Database, Place, start};
+use hyper::StatusCode;
+use pith_nf::kit::Subscriber;
+use pith_types::Supi;
+use serde_json::{Value, json};
+use tokio::task::LocalSet;
+
+struct Client(ApiHandler);
+
+impl Client {
+    fn new() -> Self {
+        let database = Database::open(&Place::Memory).unwrap();
+        let (store, _) = start(database, |_: ShardToken, _| ()).unwrap();
+        let status = || Status {
+            state: "ready",
+            version: "0",
+            uptime_s: 1,
+            ready_after_ms: Some(7),
+            nfs: vec!["amf".into()],
+            shards: 2,
+        };
+        Self(ApiHandler(Rc::new_cyclic(|api: &std::rc::Weak<Api>| {
+            let shards = api.clone();
+            let ask = move |topic: Topic, id: u64| {
+                let api = shards.clone();
+                tokio::task::spawn_local(async move {
+                    let gather = api.upgrade().unwrap().gather.clone();
+                    gather.answer(id, vec![json!({ "shard": 0, "topic": format!("{topic:?}") })]);
+                    gather.answer(id, vec![json!({ "shard": 1 })]);
+                    gather.answer(id, vec![json!("too late")]);
+                });
+                2
+            };
+            Api {
+                guard: Guard::new(None),
+                store: Some(store),
+                gather: Rc::new(Gather::new(Box::new(ask))),
+                status: Box::new(status),
+                config: Config::default(),
+            }
+        })))
+    }
+
+    async fn send(&self, method: &str, path: &str, body: Option<&Value>) -> (StatusCode, Value) {
+        let mut request = Request::builder().method(method).uri(path).header("host", "127.0.0.1");
+        if body.is_some() {
+            request = request.header("content-type", "application/json");
+        }
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let response = self.0.handle(request.body(body.into()).unwrap()).await;
+        let value = serde_json::from_slice(response.body()).unwrap_or(Value::Null);
+        (response.status(), value)
+    }
+}
+
+fn run(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(LocalSet::new().run_until(test));
+}
+
+fn subscriber(number: u64) -> Value {
+    let supi = Supi::from_imsi(&format!("99970{number:010}")).unwrap();
+    serde_json::to_value(Subscriber::with_defaults(supi, [0x46; 16], [2; 16])).unwrap()
+}
+
+#[test]
+fn a_subscriber_is_added_shown_replaced_and_deleted() {
+    run(async {
+        let client = Client::new();
+        let path = "/v1/subscribers/imsi-999700000000001";
+        assert_eq!(client.send("GET", path, None).await.0, StatusCode::NOT_FOUND);
+        let (status, added) = client.send("POST", "/v1/subscribers", Some(&subscriber(1))).await;
+        assert_eq!((status, added), (StatusCode::CREATED, json!({ "added": 1, "replaced": 0, "kept": 0 })));
+        let (status, problem) = client.send("POST", "/v1/subscribers", Some(&subscriber(1))).await;
+        assert_eq!(status, StatusCode::CONFLICT);
+        assert!(problem["detail"].as_str().unwrap().contains("imsi-999700000000001"), "{problem}");
+        assert_eq!(client.send("PUT", path, Some(&subscriber(1))).await.0, StatusCode::OK);
+        assert_eq!(client.send("PUT", path, Some(&subscriber(2))).await.0, StatusCode::BAD_REQUEST);
+        assert_eq!(client.send("DELETE", path, None).await.0, StatusCode::NO_CONTENT);
+        assert_eq!(client.send("DELETE", path, None).await.0, StatusCode::NOT_FOUND);
+    });
+}
+
+#[test]
+fn keys_are_shown_only_to_who_asks_for_them() {
+    run(async {
+        let client = Client::new();
+        client.send("POST", "/v1/subscribers", Some(&subscriber(1))).await;
+        for path in ["/v1/subscribers", "/v1/subscribers/imsi-999700000000001"] {
+            let shown = client.send("GET", path, None).await.1.to_string();
+            assert!(!shown.contains("4646") && !shown.contains("opc"), "{shown}");
+            let all = client.send("GET", &format!("{path}?keys=true"), None).await.1.to_string();
+            assert!(all.contains("4646") && all.contains("opc"), "{all}");
+        }
+    });
+}
+
+#[test]
+fn a_range_is_added_listed_in_pages_and_deleted() {
+    run(async {
+        let client = Client::new();
+        let (status, added) = client.send("POST", "/v1/subscribers?count=250", Some(&subscriber(1))).await;
+        assert_eq!((status, &added["added"]), (StatusCode::CREATED, &json!(250)));
+        let (_, page) = client.send("GET", "/v1/subscribers?after=imsi-999700000000100", None).await;
+        assert_eq!((&page["total"], &page["next"]), (&json!(250), &json!("imsi-999700000000200")));
+        let (_, last) = client.send("GET", "/v1/subscribers?after=imsi-999700000000200", None).await;
+        assert_eq!((last["subscribers"].as_array().unwrap().len(), &last["next"]), (50, &Value::Null));
+        let path = "/v1/subscribers/imsi-999700000000101?count=1000";
+        assert_eq!(client.send("DELETE", path, None).await.1, json!({ "deleted": 150 }));
+    });
+}
+
+#[test]
+fn an_export_can_be_imported() {
+    run(async {
+        let (from, to) = (Client::new(), Client::new());
+        from.send("POST", "/v1/subscribers?count=3", Some(&subscriber(1))).await;
+        let page = from.send("GET", "/v1/subscribers?keys=true", None).await.1;
+        let (status, _) = to.send("POST", "/v1/subscribers", Some(&page["subscribers"])).await;
+        assert_eq!(status, StatusCode::CREATED);
+        assert_eq!(to.send("GET", "/v1/subscribers?keys=true", None).await.1, page);
+    });
+}
+
+#[test]
+fn bad_requests_are_told_what_is_wrong() {
+    run(async {
+        let client = Client::new();
+        let mut misspelt = subscriber(1);
+        misspelt["slicez"] = json!([]);
+        let edge = "imsi-999999999999999";
+        let mut last = subscriber(1);
+        last["supi"] = json!(edge);
+        for (method, path, body, status, detail) in [
+            ("GET", "/v1/nothing", None, 404, "/openapi.json"),
+            ("PATCH", "/v1/subscribers", None, 405, "GET, POST"),
+            ("GET", "/v1/subscribers/imsi-x", None, 400, "imsi-999700000000001"),
+            ("GET", "/v1/subscribers?limit=many", None, 400, "limit"),
+            ("GET", "/v1/subscribers?page=2", None, 400, "no parameter 'page'"),
+            ("POST", "/v1/subscribers", None, 415, "application/json"),
+            ("POST", "/v1/subscribers", Some(&misspelt), 400, "slicez"),
+            ("POST", "/v1/subscribers?count=0", Some(&subscriber(1)), 400, "'count' is 1"),
+            ("POST", "/v1/subscribers?count=2", Some(&last), 400, "no 2 SUPIs of 15 digits"),
+            ("POST", "/v1/subscribers?existing=maybe", Some(&subscriber(1)), 400, "refuse, replace, keep"),
+        ] {
+            let (found, problem) = client.send(method, path, body).await;
+            assert_eq!(found.as_u16(), status, "{method} {path}: {problem}");
+            assert!(problem["detail"].as_str().unwrap().contains(detail), "{method} {path}: {problem}");
+        }
+    });
+}
+
+#[test]
+fn lists_bring_all_shards_together() {
+    run(async {
+        let client = Client::new();
+        for (path, topic) in [("ues", "Ues"), ("gnbs", "Gnbs"), ("sessions", "Sessions"), ("nfs", "Instances")] {
+            let (status, list) = client.send("GET", &format!("/v1/{path}"), None).await;
+            assert_eq!(status, StatusCode::OK);
+            assert_eq!(list, json!([{ "shard": 0, "topic": topic }, { "shard": 1 }]));
+        }
+    });
+}
+
+#[test]
+fn status_health_and_config_are_shown() {
+    run(async {
+        let client = Client::new();
+        let (_, status) = client.send("GET", "/v1/status", None).await;
+        assert_eq!((&status["state"], &status["readyAfterMs"]), (&json!("ready"), &json!(7)));
+        assert_eq!(client.send("GET", "/v1/health", None).await.0, StatusCode::OK);
+        assert_eq!(client.send("GET", "/v1/config", None).await.1["network"]["plmns"], json!(["999/70"]));
+    });
+}
+
+#[test]
+fn the_description_has_every_reference_that_it_makes() {
+    fn references(value: &Value, found: &mut Vec<String>) {
+        match value {
+            Value::Object(members) => members.iter().for_each(|(name, value)| match value {
+                Value::String(target) if name == "$ref" => found.push(target.clone()),
+                _ => references(value, found),
+            }),
+            Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+            _ => {}
+        }
+    }
+    let description = description();
+    let mut found = Vec::new();
+    references(&description, &mut found);
+    assert!(found.len() > 20);
+    for target in found {
+        assert!(description.pointer(&target[1..]).is_some(), "{target}");
+    }
+}
+
+#[test]
+fn schemas_have_the_members_that_values_have() {
+    let mut full = Subscriber::with_defaults("imsi-999700000000001".parse().unwrap(), [1; 16], [2; 16]);
+    full.gpsi = Some("msisdn-1".into());
+    full.authentication.topc = Some(pith_nf::kit::Secret([3; 32]));
+    full.slices[0].snssai.sd = Some([1, 2, 3]);
+    agrees("Subscriber", &serde_json::to_value(full).unwrap());
+    agrees("Added", &serde_json::to_value(crate::store::Added::default()).unwrap());
+    run(async { agrees("Status", &Client::new().send("GET", "/v1/status", None).await.1) });
+}
+
+/// The value has all members of the schema and no other.
+fn agrees(schema: &str, value: &Value) {
+    let schemas = openapi::schemas();
+    let properties = schemas[schema]["properties"].as_object().unwrap();
+    let members = value.as_object().unwrap();
+    assert_eq!(members.keys().collect::<Vec<_>>(), properties.keys().collect::<Vec<_>>(), "{schema}");
+    for (name, property) in properties {
+        let target = property["$ref"].as_str().or(property["items"]["$ref"].as_str());
+        let inner = members[name].get(0).unwrap_or(&members[name]);
+        if let Some(target) = target.and_then(|target| target.rsplit('/').next()) {
+            agrees(target, inner);
+        }
+    }
+}
