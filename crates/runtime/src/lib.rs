@@ -3,5 +3,6 @@
 pub mod api;
 pub mod config;
 pub mod http;
+pub mod keys;
 pub mod store;
 pub mod token;

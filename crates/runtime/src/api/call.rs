@@ -33,24 +33,29 @@ impl Call {
     pub fn query<T: FromStr<Err: ToString>>(&self, name: &str) -> Result<Option<T>, ApiError> {
         let parse = |text: &String| text.parse();
         let parsed = self.query.get(name).map(parse).transpose();
-        parsed.map_err(|error: T::Err| ApiError::bad_request(format!("query '{name}': {}", error.to_string())))
+        parsed
+            .map_err(|error: T::Err| ApiError::bad_request(format!("query '{name}': {}", error.to_string())))
     }
 
     /// The body as JSON: one thing, a list of them, or a line for each.
     pub fn body_items<T: DeserializeOwned>(&self) -> Result<Vec<T>, ApiError> {
-        let content = self.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let content =
+            self.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let bad = |error: serde_json::Error| ApiError::bad_request(format!("the body: {error}"));
         match content.split(';').next().unwrap_or_default().trim() {
             "application/json" if self.body.trim_ascii_start().starts_with(b"[") => {
                 serde_json::from_slice(&self.body).map_err(bad)
             }
             "application/json" => serde_json::from_slice(&self.body).map(|one| vec![one]).map_err(bad),
-            "application/x-ndjson" => {
-                serde_json::Deserializer::from_slice(&self.body).into_iter().collect::<Result<_, _>>().map_err(bad)
-            }
+            "application/x-ndjson" => serde_json::Deserializer::from_slice(&self.body)
+                .into_iter()
+                .collect::<Result<_, _>>()
+                .map_err(bad),
             _ => Err(ApiError {
                 status: StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                detail: "send 'Content-Type: application/json', or application/x-ndjson with one object a line".into(),
+                detail:
+                    "send 'Content-Type: application/json', or application/x-ndjson with one object a line"
+                        .into(),
             }),
         }
     }
@@ -101,7 +106,9 @@ impl ApiError {
     pub fn into_response(self) -> Response<Bytes> {
         let mut response = problem(self.status, "", &self.detail);
         if self.status == StatusCode::UNAUTHORIZED {
-            response.headers_mut().insert(hyper::header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            response
+                .headers_mut()
+                .insert(hyper::header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
     }

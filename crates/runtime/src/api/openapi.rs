@@ -36,7 +36,8 @@ pub(super) fn schemas() -> Value {
 
 fn operation(route: &Route) -> Value {
     let in_path = route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
-    let in_path = in_path.map(|name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }));
+    let in_path = in_path
+        .map(|name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }));
     let parameters: Vec<_> = in_path.chain(route.query.iter().map(parameter)).collect();
     let mut operation = json!({
         "operationId": route.name,
@@ -76,7 +77,9 @@ fn responses(answer: Answer) -> Value {
     let success = |schema: Value| json!({ "description": "Done.", "content": { "application/json": { "schema": schema } } });
     let mut responses = match answer {
         Answer::One(status, schema) => json!({ status.to_string(): success(reference(schema)) }),
-        Answer::List(schema) => json!({ "200": success(json!({ "type": "array", "items": reference(schema) })) }),
+        Answer::List(schema) => {
+            json!({ "200": success(json!({ "type": "array", "items": reference(schema) })) })
+        }
         Answer::NothingOr(schema) => {
             json!({ "200": success(reference(schema)), "204": { "description": "Done." } })
         }

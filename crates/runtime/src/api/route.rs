@@ -88,8 +88,16 @@ pub(super) const ROUTES: &[Route] = &[
         name: "listSubscribers",
         about: "Subscribers in the order of their SUPIs, a page at a time.",
         query: &[
-            Parameter { name: "after", kind: "string", about: "the SUPI after which the page begins: 'next' of the last" },
-            Parameter { name: "limit", kind: "integer", about: "subscribers of a page, 1 to 10000; 100 by default" },
+            Parameter {
+                name: "after",
+                kind: "string",
+                about: "the SUPI after which the page begins: 'next' of the last",
+            },
+            Parameter {
+                name: "limit",
+                kind: "integer",
+                about: "subscribers of a page, 1 to 10000; 100 by default",
+            },
             KEYS,
         ],
         body: None,
@@ -102,8 +110,16 @@ pub(super) const ROUTES: &[Route] = &[
         name: "addSubscribers",
         about: "Adds the subscribers of the body: one, a list, or (application/x-ndjson) a line each. All or none.",
         query: &[
-            Parameter { name: "count", kind: "integer", about: "adds so many like the one in the body, SUPIs counting up" },
-            Parameter { name: "existing", kind: "string", about: "subscribers that exist: refuse (default), replace or keep" },
+            Parameter {
+                name: "count",
+                kind: "integer",
+                about: "adds so many like the one in the body, SUPIs counting up",
+            },
+            Parameter {
+                name: "existing",
+                kind: "string",
+                about: "subscribers that exist: refuse (default), replace or keep",
+            },
         ],
         body: Some("Subscriber"),
         answer: Answer::One(201, "Added"),
@@ -134,7 +150,11 @@ pub(super) const ROUTES: &[Route] = &[
         path: "/v1/subscribers/{supi}",
         name: "deleteSubscriber",
         about: "Deletes one subscriber and what NFs stored about it, or 'count' from it on.",
-        query: &[Parameter { name: "count", kind: "integer", about: "deletes those that exist of so many SUPIs, counting up" }],
+        query: &[Parameter {
+            name: "count",
+            kind: "integer",
+            about: "deletes those that exist of so many SUPIs, counting up",
+        }],
         body: None,
         answer: Answer::NothingOr("Deleted"),
         handle: subscribers::delete,
@@ -214,9 +234,12 @@ pub(super) async fn dispatch(api: &Rc<Api>, request: Request<Bytes>) -> Result<R
 
 /// The route of a path and method, and the values of the path's parameters.
 fn find(method: &Method, path: &str) -> Result<(&'static Route, Vec<String>), ApiError> {
-    let matching: Vec<_> = ROUTES.iter().filter_map(|route| Some((route, values(route.path, path)?))).collect();
+    let matching: Vec<_> =
+        ROUTES.iter().filter_map(|route| Some((route, values(route.path, path)?))).collect();
     if matching.is_empty() {
-        return Err(ApiError::not_found(format!("there is no '{path}': see /openapi.json for what there is")));
+        return Err(ApiError::not_found(format!(
+            "there is no '{path}': see /openapi.json for what there is"
+        )));
     }
     let allowed: Vec<_> = matching.iter().map(|(route, _)| route.method.as_str()).collect();
     let detail = format!("'{path}' takes {}", allowed.join(", "));

@@ -59,7 +59,8 @@ pub(super) fn show(api: Rc<Api>, call: Call) -> Handling {
 
 /// A subscriber as JSON; its keys only if they are asked for.
 fn shown(subscriber: &Subscriber, keys: bool) -> Result<Value, ApiError> {
-    let mut value = serde_json::to_value(subscriber).map_err(|error| ApiError::internal(error.to_string()))?;
+    let mut value =
+        serde_json::to_value(subscriber).map_err(|error| ApiError::internal(error.to_string()))?;
     if let Some(authentication) = value["authentication"].as_object_mut().filter(|_| !keys) {
         for key in ["k", "opc", "topc"] {
             authentication.remove(key);

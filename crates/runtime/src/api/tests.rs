@@ -158,7 +158,9 @@ fn bad_requests_are_told_what_is_wrong() {
 fn lists_bring_all_shards_together() {
     run(async {
         let client = Client::new();
-        for (path, topic) in [("ues", "Ues"), ("gnbs", "Gnbs"), ("sessions", "Sessions"), ("nfs", "Instances")] {
+        for (path, topic) in
+            [("ues", "Ues"), ("gnbs", "Gnbs"), ("sessions", "Sessions"), ("nfs", "Instances")]
+        {
             let (status, list) = client.send("GET", &format!("/v1/{path}"), None).await;
             assert_eq!(status, StatusCode::OK);
             assert_eq!(list, json!([{ "shard": 0, "topic": topic }, { "shard": 1 }]));

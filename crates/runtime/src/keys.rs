@@ -1,0 +1,121 @@
+//! Files with the home network's private keys, which uncover SUCIs (TS 33.501 Annex C.3).
+//!
+//! A file holds 64 hexadecimal digits and is its owner's alone.
+
+use crate::config::{HomeNetworkKey, SuciProfile};
+use pith_crypto::suci::{HomeNetworkPrivateKey, HomeNetworkPublicKey, Profile};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Why there is no key.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// The file can't be read or written.
+    #[error("the home network key {}: {source}", path.display())]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Others than its owner may read the file.
+    #[error("the home network key {} can be read by others: 'chmod 600' it", .0.display())]
+    Exposed(PathBuf),
+    /// The file holds something else.
+    #[error("{} is not a private key: it must hold 64 hexadecimal digits; 'pith key new' makes one", .0.display())]
+    NotAKey(PathBuf),
+    /// The operating system gave no randomness.
+    #[error("the operating system gave no randomness: {0}")]
+    Randomness(getrandom::Error),
+}
+
+impl From<SuciProfile> for Profile {
+    fn from(profile: SuciProfile) -> Self {
+        match profile {
+            SuciProfile::A => Self::A,
+            SuciProfile::B => Self::B,
+        }
+    }
+}
+
+/// Reads the keys of a configuration, with their identifiers.
+pub fn load(keys: &[HomeNetworkKey]) -> Result<Vec<(u8, HomeNetworkPrivateKey)>, KeyError> {
+    keys.iter().map(|key| Ok((key.id, read(&key.private_key_file, key.profile)?))).collect()
+}
+
+fn read(path: &Path, profile: SuciProfile) -> Result<HomeNetworkPrivateKey, KeyError> {
+    let file = |source| KeyError::File { path: path.into(), source };
+    let text = fs::read_to_string(path).map_err(file)?;
+    if fs::metadata(path).map_err(file)?.mode() & 0o077 != 0 {
+        return Err(KeyError::Exposed(path.into()));
+    }
+    let octets = hex::decode(text.trim()).map_err(|_| KeyError::NotAKey(path.into()))?;
+    HomeNetworkPrivateKey::new(profile.into(), &octets).map_err(|_| KeyError::NotAKey(path.into()))
+}
+
+/// Makes a key, writes its private half to a new file, and gives its public half, for the USIMs.
+pub fn generate(path: &Path, profile: SuciProfile) -> Result<HomeNetworkPublicKey, KeyError> {
+    let (octets, public) = random(profile)?;
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    let written = options.open(path).and_then(|mut file| writeln!(file, "{}", hex::encode(octets)));
+    written.map_err(|source| KeyError::File { path: path.into(), source })?;
+    Ok(public)
+}
+
+/// A private key and its public half. Hardly any 32 octets are no key of profile B; those are not
+/// taken.
+fn random(profile: SuciProfile) -> Result<([u8; 32], HomeNetworkPublicKey), KeyError> {
+    loop {
+        let mut octets = [0; 32];
+        getrandom::fill(&mut octets).map_err(KeyError::Randomness)?;
+        let key = HomeNetworkPrivateKey::new(profile.into(), &octets);
+        if let Ok(public) = key.and_then(|key| key.public_key()) {
+            return Ok((octets, public));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn path(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("pith-key-{name}-{}", std::process::id()));
+        let _ = fs::remove_file(&path);
+        path
+    }
+
+    #[test]
+    fn a_generated_key_uncovers_what_its_public_half_hid() {
+        for profile in [SuciProfile::A, SuciProfile::B] {
+            let private_key_file = path(&format!("generated-{profile}"));
+            let public = generate(&private_key_file, profile).unwrap();
+            let keys = load(&[HomeNetworkKey { id: 7, profile, private_key_file: private_key_file.clone() }])
+                .unwrap();
+            let hidden = public.conceal(&[9; 32], b"msin").unwrap();
+            assert_eq!((keys[0].0, keys[0].1.deconceal(&hidden).unwrap()), (7, b"msin".to_vec()));
+            assert!(generate(&private_key_file, profile).is_err(), "a key is never overwritten");
+            fs::remove_file(private_key_file).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_no_key_or_no_secret_is_refused() {
+        let path = path("bad");
+        fs::write(&path, "00".repeat(32)).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(matches!(read(&path, SuciProfile::A), Err(KeyError::Exposed(_))));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(
+            matches!(read(&path, SuciProfile::B), Err(KeyError::NotAKey(_))),
+            "zero is no key of profile B"
+        );
+        fs::write(&path, "not hexadecimal").unwrap();
+        assert!(matches!(read(&path, SuciProfile::A), Err(KeyError::NotAKey(_))));
+        fs::remove_file(&path).unwrap();
+    }
+}
