@@ -1,2 +1,48 @@
 //! pith: the core and the operator's commands.
-fn main() {}
+//!
+//! ```text
+//!  args.rs        every command, option and example
+//!  place.rs       which configuration file
+//!  operator.rs    the REST API of a running core, or the same handlers on the database's file
+//!  subscriber.rs, list.rs, key.rs, config.rs       one file a group of commands
+//!  table.rs       what people see; '--json' shows what programs read
+//! ```
+
+mod args;
+mod config;
+mod key;
+mod list;
+mod operator;
+mod place;
+mod subscriber;
+mod table;
+
+use anyhow::Result;
+use args::{Cli, Command};
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(&cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("pith: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result<()> {
+    match &cli.command {
+        Command::Config(command) => config::run(command),
+        Command::Key(command) => key::run(command, cli.json),
+        Command::Subscriber(command) => subscriber::run(command, cli),
+        Command::Ue(_) => list::run(&list::UES, cli),
+        Command::Gnb(_) => list::run(&list::GNBS, cli),
+        Command::Session(_) => list::run(&list::SESSIONS, cli),
+        Command::Nfs(_) => list::run(&list::NFS, cli),
+        Command::Upf(_) => list::run(&list::UPFS, cli),
+        Command::Status => list::status(cli),
+    }
+}

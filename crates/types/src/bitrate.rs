@@ -7,13 +7,8 @@ use std::str::FromStr;
 
 const EXPECTED: &str = "a bit rate: a number and bps, Kbps, Mbps, Gbps or Tbps, such as '100 Mbps'";
 
-const UNITS: [(&str, u64); 5] = [
-    ("Tbps", 1_000_000_000_000),
-    ("Gbps", 1_000_000_000),
-    ("Mbps", 1_000_000),
-    ("Kbps", 1_000),
-    ("bps", 1),
-];
+const UNITS: [(&str, u64); 5] =
+    [("Tbps", 1_000_000_000_000), ("Gbps", 1_000_000_000), ("Mbps", 1_000_000), ("Kbps", 1_000), ("bps", 1)];
 
 /// A rate in bits per second; written as in JSON, `100 Mbps`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -52,14 +47,9 @@ impl FromStr for BitRate {
     type Err = ParseError;
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let error = || ParseError::new(text, EXPECTED);
-        let split = text
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .ok_or_else(error)?;
+        let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(error)?;
         let (number, unit) = text.split_at(split);
-        let (_, size) = UNITS
-            .into_iter()
-            .find(|(name, _)| *name == unit.trim())
-            .ok_or_else(error)?;
+        let (_, size) = UNITS.into_iter().find(|(name, _)| *name == unit.trim()).ok_or_else(error)?;
         let rate = number.parse::<f64>().map_err(|_| error())? * size as f64;
         Ok(Self(rate.round() as u64))
     }
@@ -80,12 +70,9 @@ mod tests {
 
     #[test]
     fn text_round_trips_in_the_largest_whole_unit() {
-        for (text, bps) in [
-            ("100 Mbps", 100_000_000),
-            ("1500 Kbps", 1_500_000),
-            ("0 bps", 0),
-            ("3 Tbps", 3_000_000_000_000),
-        ] {
+        for (text, bps) in
+            [("100 Mbps", 100_000_000), ("1500 Kbps", 1_500_000), ("0 bps", 0), ("3 Tbps", 3_000_000_000_000)]
+        {
             assert_eq!(text.parse::<BitRate>().unwrap().bps(), bps);
             assert_eq!(BitRate(bps).to_string(), text);
         }

@@ -14,15 +14,11 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// One instance of an NF among those that serve the same set, 0 to 15.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct InstanceId(pub u8);
 
 /// One shard of an instance, 0 to 63.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct ShardId(pub u8);
 
 impl ShardId {
@@ -40,11 +36,7 @@ impl AmfUeNgapId {
 
     /// Takes a value from the wire; `None` above 40 bits.
     pub const fn from_wire(value: u64) -> Option<Self> {
-        if value <= Self::MAX {
-            Some(Self(value))
-        } else {
-            None
-        }
+        if value <= Self::MAX { Some(Self(value)) } else { None }
     }
 
     /// Makes the id of the UE with that index (24 bits) in that block.
@@ -143,20 +135,11 @@ mod tests {
     fn every_id_tells_instance_and_shard() {
         let (instance, shard) = (InstanceId(9), ShardId(63));
         let ngap = AmfUeNgapId::new(instance, shard, 0xab_cdef);
-        assert_eq!(
-            (ngap.instance(), ngap.shard(), ngap.ue()),
-            (instance, shard, 0xab_cdef)
-        );
+        assert_eq!((ngap.instance(), ngap.shard(), ngap.ue()), (instance, shard, 0xab_cdef));
         let seid = Seid::new(instance, shard, 7);
-        assert_eq!(
-            (seid.instance(), seid.shard(), seid.session()),
-            (instance, shard, 7)
-        );
+        assert_eq!((seid.instance(), seid.shard(), seid.session()), (instance, shard, 7));
         let tmsi = FiveGTmsi::new(instance, shard, 0x3f_ffff);
-        assert_eq!(
-            (tmsi.instance(), tmsi.shard(), tmsi.ue()),
-            (instance, shard, 0x3f_ffff)
-        );
+        assert_eq!((tmsi.instance(), tmsi.shard(), tmsi.ue()), (instance, shard, 0x3f_ffff));
         assert_eq!(AmfUeNgapId::from_wire(1 << 40), None);
     }
 }

@@ -23,11 +23,7 @@ serde_as_text!(AmfId);
 impl AmfId {
     /// Reads the 24 bits: region, set, pointer.
     pub const fn from_bits(bits: u32) -> Self {
-        Self {
-            region: (bits >> 16) as u8,
-            set: (bits >> 6) as u16 & 0x3ff,
-            pointer: bits as u8 & 0x3f,
-        }
+        Self { region: (bits >> 16) as u8, set: (bits >> 6) as u16 & 0x3ff, pointer: bits as u8 & 0x3f }
     }
 
     /// The 24 bits: region, set, pointer.
@@ -46,14 +42,9 @@ impl FromStr for AmfId {
     type Err = ParseError;
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let bits = u32::from_str_radix(text, 16).ok();
-        bits.filter(|_| text.len() == 6)
-            .map(Self::from_bits)
-            .ok_or_else(|| {
-                ParseError::new(
-                    text,
-                    "an AMF Identifier of six hexadecimal digits, such as 020040",
-                )
-            })
+        bits.filter(|_| text.len() == 6).map(Self::from_bits).ok_or_else(|| {
+            ParseError::new(text, "an AMF Identifier of six hexadecimal digits, such as 020040")
+        })
     }
 }
 
@@ -97,11 +88,7 @@ pub struct FiveGGuti {
 impl FiveGGuti {
     /// The shortened form of the same identity.
     pub fn s_tmsi(&self) -> FiveGSTmsi {
-        FiveGSTmsi {
-            amf_set: self.guami.amf_id.set,
-            amf_pointer: self.guami.amf_id.pointer,
-            tmsi: self.tmsi,
-        }
+        FiveGSTmsi { amf_set: self.guami.amf_id.set, amf_pointer: self.guami.amf_id.pointer, tmsi: self.tmsi }
     }
 }
 
@@ -109,14 +96,7 @@ impl fmt::Display for FiveGGuti {
     /// As in `ueContextId`, `5g-guti-99970020040abcdef01` (TS 29.518 6.1.3.2.2).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plmn = self.guami.plmn_id;
-        write!(
-            f,
-            "5g-guti-{}{}{}{:08x}",
-            plmn.mcc(),
-            plmn.mnc(),
-            self.guami.amf_id,
-            self.tmsi.0
-        )
+        write!(f, "5g-guti-{}{}{}{:08x}", plmn.mcc(), plmn.mnc(), self.guami.amf_id, self.tmsi.0)
     }
 }
 
@@ -124,19 +104,11 @@ impl FromStr for FiveGGuti {
     type Err = ParseError;
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let error = || ParseError::new(text, "a 5G-GUTI such as 5g-guti-99970020040abcdef01");
-        let rest = text
-            .strip_prefix("5g-guti-")
-            .filter(|t| t.is_ascii())
-            .ok_or_else(error)?;
-        let (plmn, rest) = rest
-            .split_at_checked(rest.len().saturating_sub(14))
-            .ok_or_else(error)?;
+        let rest = text.strip_prefix("5g-guti-").filter(|t| t.is_ascii()).ok_or_else(error)?;
+        let (plmn, rest) = rest.split_at_checked(rest.len().saturating_sub(14)).ok_or_else(error)?;
         let (amf_id, tmsi) = rest.split_at_checked(6).ok_or_else(error)?;
         Ok(Self {
-            guami: Guami {
-                plmn_id: plmn.parse()?,
-                amf_id: amf_id.parse()?,
-            },
+            guami: Guami { plmn_id: plmn.parse()?, amf_id: amf_id.parse()? },
             tmsi: FiveGTmsi(u32::from_str_radix(tmsi, 16).map_err(|_| error())?),
         })
     }
@@ -149,14 +121,7 @@ mod tests {
     #[test]
     fn amf_id_bits() {
         let id: AmfId = "020040".parse().unwrap();
-        assert_eq!(
-            id,
-            AmfId {
-                region: 2,
-                set: 1,
-                pointer: 0
-            }
-        );
+        assert_eq!(id, AmfId { region: 2, set: 1, pointer: 0 });
         assert_eq!(id.to_string(), "020040");
         assert!("20040".parse::<AmfId>().is_err());
     }

@@ -31,10 +31,7 @@ pub struct ParseError {
 
 impl ParseError {
     pub(crate) fn new(text: &str, expected: &'static str) -> Self {
-        Self {
-            text: text.chars().take(64).collect(),
-            expected,
-        }
+        Self { text: text.chars().take(64).collect(), expected }
     }
 }
 

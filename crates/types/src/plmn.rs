@@ -34,10 +34,7 @@ impl TryFrom<PlmnId> for Plmn {
 
 impl From<Plmn> for PlmnId {
     fn from(plmn: Plmn) -> Self {
-        Self {
-            mcc: plmn.mcc(),
-            mnc: plmn.mnc(),
-        }
+        Self { mcc: plmn.mcc(), mnc: plmn.mnc() }
     }
 }
 
@@ -47,11 +44,7 @@ impl Plmn {
         let error = || ParseError::new(&format!("{mcc}/{mnc}"), EXPECTED);
         let mcc = digits(mcc).filter(|d| d.1 == 3).ok_or_else(error)?;
         let mnc = digits(mnc).filter(|d| d.1 >= 2).ok_or_else(error)?;
-        Ok(Self {
-            mcc: mcc.0,
-            mnc: mnc.0,
-            mnc_digits: mnc.1,
-        })
+        Ok(Self { mcc: mcc.0, mnc: mnc.0, mnc_digits: mnc.1 })
     }
 
     /// Reads the three octets of TS 24.008 10.5.1.3 (MCC2|MCC1, MNC3|MCC3, MNC2|MNC1).
@@ -59,50 +52,28 @@ impl Plmn {
         let nibble = |octet: usize, high: bool| (octets[octet] >> if high { 4 } else { 0 }) & 0xf;
         let mcc = [nibble(0, false), nibble(0, true), nibble(1, false)];
         let third = nibble(1, true);
-        let mnc = [
-            nibble(2, false),
-            nibble(2, true),
-            if third == 0xf { 0 } else { third },
-        ];
+        let mnc = [nibble(2, false), nibble(2, true), if third == 0xf { 0 } else { third }];
         if mcc.iter().chain(&mnc).any(|&digit| digit > 9) {
             return Err(ParseError::new(&format!("{octets:02x?}"), EXPECTED));
         }
-        Ok(Self {
-            mcc,
-            mnc,
-            mnc_digits: if third == 0xf { 2 } else { 3 },
-        })
+        Ok(Self { mcc, mnc, mnc_digits: if third == 0xf { 2 } else { 3 } })
     }
 
     /// Writes the three octets of TS 24.008 10.5.1.3.
     pub fn to_bcd(self) -> [u8; 3] {
-        let third = if self.mnc_digits == 2 {
-            0xf
-        } else {
-            self.mnc[2]
-        };
-        [
-            self.mcc[1] << 4 | self.mcc[0],
-            third << 4 | self.mcc[2],
-            self.mnc[1] << 4 | self.mnc[0],
-        ]
+        let third = if self.mnc_digits == 2 { 0xf } else { self.mnc[2] };
+        [self.mcc[1] << 4 | self.mcc[0], third << 4 | self.mcc[2], self.mnc[1] << 4 | self.mnc[0]]
     }
 
     /// The three digits of the Mobile Country Code.
     pub fn mcc(self) -> String {
-        self.mcc
-            .iter()
-            .map(|&digit| char::from(b'0' + digit))
-            .collect()
+        self.mcc.iter().map(|&digit| char::from(b'0' + digit)).collect()
     }
 
     /// The two or three digits of the Mobile Network Code.
     pub fn mnc(self) -> String {
         let digits = &self.mnc[..usize::from(self.mnc_digits)];
-        digits
-            .iter()
-            .map(|&digit| char::from(b'0' + digit))
-            .collect()
+        digits.iter().map(|&digit| char::from(b'0' + digit)).collect()
     }
 
     /// The Serving Network Name, `5G:mnc070.mcc999.3gppnetwork.org` (TS 24.501 9.12.1).

@@ -31,17 +31,12 @@ impl Snssai {
 mod sd_text {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-    pub fn serialize<S: Serializer>(
-        sd: &Option<[u8; 3]>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
+    pub fn serialize<S: Serializer>(sd: &Option<[u8; 3]>, serializer: S) -> Result<S::Ok, S::Error> {
         let [a, b, c] = sd.unwrap_or([0xff; 3]);
         serializer.collect_str(&format_args!("{a:02x}{b:02x}{c:02x}"))
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Option<[u8; 3]>, D::Error> {
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<[u8; 3]>, D::Error> {
         let text = String::deserialize(deserializer)?;
         super::parse_sd(&text).ok_or_else(|| D::Error::custom("sd is not six hexadecimal digits"))
     }
@@ -49,9 +44,7 @@ mod sd_text {
 
 /// Six hexadecimal digits; `ffffff` means that there is no SD (TS 23.003 28.4.2).
 fn parse_sd(text: &str) -> Option<Option<[u8; 3]>> {
-    let value = u32::from_str_radix(text, 16)
-        .ok()
-        .filter(|_| text.len() == 6)?;
+    let value = u32::from_str_radix(text, 16).ok().filter(|_| text.len() == 6)?;
     let [_, a, b, c] = value.to_be_bytes();
     Some((value != 0xff_ffff).then_some([a, b, c]))
 }
@@ -73,10 +66,7 @@ impl FromStr for Snssai {
             None => (text, None),
             Some((sst, sd)) => (sst, parse_sd(sd).ok_or_else(error)?),
         };
-        Ok(Self {
-            sst: sst.parse().map_err(|_| error())?,
-            sd,
-        })
+        Ok(Self { sst: sst.parse().map_err(|_| error())?, sd })
     }
 }
 
@@ -105,9 +95,7 @@ impl FromStr for Dnn {
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let label = |label: &str| {
             (1..=63).contains(&label.len())
-                && label
-                    .bytes()
-                    .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+                && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
         };
         if text.len() > 99 || !text.split('.').all(label) {
             return Err(ParseError::new(
@@ -128,14 +116,8 @@ mod tests {
         let plain: Snssai = "1".parse().unwrap();
         assert_eq!(serde_json::to_string(&plain).unwrap(), r#"{"sst":1}"#);
         let with_sd: Snssai = "1-0A0b03".parse().unwrap();
-        assert_eq!(
-            serde_json::to_string(&with_sd).unwrap(),
-            r#"{"sst":1,"sd":"0a0b03"}"#
-        );
-        assert_eq!(
-            serde_json::from_str::<Snssai>(r#"{"sst":1,"sd":"ffffff"}"#).unwrap(),
-            plain
-        );
+        assert_eq!(serde_json::to_string(&with_sd).unwrap(), r#"{"sst":1,"sd":"0a0b03"}"#);
+        assert_eq!(serde_json::from_str::<Snssai>(r#"{"sst":1,"sd":"ffffff"}"#).unwrap(), plain);
         assert!("1-xyz".parse::<Snssai>().is_err());
         assert!("256".parse::<Snssai>().is_err());
     }

@@ -30,6 +30,16 @@ impl Supi {
         &self.0["imsi-".len()..]
     }
 
+    /// So many SUPIs, this one first, counting up; `None` where the digits do not suffice.
+    pub fn consecutive(&self, count: u64) -> Option<Vec<Self>> {
+        let (digits, width) = (self.imsi(), self.imsi().len());
+        let first: u64 = digits.parse().ok()?;
+        let limit = 10u64.pow(width as u32);
+        first.checked_add(count).filter(|end| *end <= limit)?;
+        let supi = |number| Self::from_imsi(&format!("{number:0width$}")).ok();
+        (first..first + count).map(supi).collect()
+    }
+
     /// The text with the subscriber's own digits hidden but the last two: `imsi-99970********01`.
     pub fn masked(&self) -> String {
         let digits = self.imsi();
@@ -157,10 +167,7 @@ impl FromStr for Suci {
     type Err = ParseError;
     fn from_str(text: &str) -> Result<Self, ParseError> {
         parse_suci(text).ok_or_else(|| {
-            ParseError::new(
-                text,
-                "a SUCI of the type IMSI, such as suci-0-999-70-0-0-0-0000000001",
-            )
+            ParseError::new(text, "a SUCI of the type IMSI, such as suci-0-999-70-0-0-0-0000000001")
         })
     }
 }
@@ -168,9 +175,8 @@ impl FromStr for Suci {
 fn parse_suci(text: &str) -> Option<Suci> {
     let mut parts = text.strip_prefix("suci-0-")?.split('-');
     let plmn = Plmn::new(parts.next()?, parts.next()?).ok()?;
-    let routing_indicator = parts
-        .next()
-        .filter(|r| (1..=4).contains(&r.len()) && r.bytes().all(|b| b.is_ascii_digit()))?;
+    let routing_indicator =
+        parts.next().filter(|r| (1..=4).contains(&r.len()) && r.bytes().all(|b| b.is_ascii_digit()))?;
     let scheme: u8 = parts.next()?.parse().ok().filter(|scheme| *scheme < 16)?;
     let home_network_key_id = parts.next()?.parse().ok()?;
     let output = parts.next().filter(|o| !o.is_empty())?;
@@ -179,31 +185,18 @@ fn parse_suci(text: &str) -> Option<Suci> {
     }
     let output = match scheme {
         0 => SchemeOutput::Null(
-            Some(output)
-                .filter(|o| o.len() <= 10 && o.bytes().all(|b| b.is_ascii_digit()))?
-                .into(),
+            Some(output).filter(|o| o.len() <= 10 && o.bytes().all(|b| b.is_ascii_digit()))?.into(),
         ),
-        _ => SchemeOutput::Concealed {
-            scheme,
-            output: hex_octets(output)?.into(),
-        },
+        _ => SchemeOutput::Concealed { scheme, output: hex_octets(output)?.into() },
     };
-    Some(Suci {
-        plmn,
-        routing_indicator: routing_indicator.into(),
-        home_network_key_id,
-        output,
-    })
+    Some(Suci { plmn, routing_indicator: routing_indicator.into(), home_network_key_id, output })
 }
 
 fn hex_octets(text: &str) -> Option<Vec<u8>> {
     if !text.is_ascii() || !text.len().is_multiple_of(2) {
         return None;
     }
-    (0..text.len())
-        .step_by(2)
-        .map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok())
-        .collect()
+    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok()).collect()
 }
 
 /// Permanent Equipment Identifier (TS 29.571 5.3.2 `Pei`): IMEI, IMEISV.
@@ -240,10 +233,7 @@ impl FromStr for Pei {
             _ => ("", 15),
         };
         if digits.len() != length || !digits.bytes().all(|b| b.is_ascii_digit()) {
-            return Err(ParseError::new(
-                text,
-                "a PEI: 'imei-' and 15 digits or 'imeisv-' and 16",
-            ));
+            return Err(ParseError::new(text, "a PEI: 'imei-' and 15 digits or 'imeisv-' and 16"));
         }
         Ok(Self(text.into()))
     }
@@ -258,23 +248,26 @@ mod tests {
         let supi: Supi = "imsi-999700000000001".parse().unwrap();
         assert_eq!(supi.to_string(), "imsi-999700000000001");
         assert_eq!(format!("{supi:?}"), "imsi-99970********01");
-        for bad in [
-            "imsi-",
-            "999700000000001",
-            "imsi-12a45",
-            "imsi-1234567890123456",
-        ] {
+        for bad in ["imsi-", "999700000000001", "imsi-12a45", "imsi-1234567890123456"] {
             assert!(bad.parse::<Supi>().is_err(), "{bad}");
         }
     }
 
     #[test]
+    fn supis_count_up_with_their_leading_zeros_and_end_with_their_digits() {
+        let first: Supi = "imsi-001019999999998".parse().unwrap();
+        let three = first.consecutive(3).unwrap();
+        assert_eq!(three[2].as_str(), "imsi-001020000000000");
+        let last: Supi = "imsi-99999".parse().unwrap();
+        assert_eq!(last.consecutive(1).unwrap(), std::slice::from_ref(&last));
+        assert_eq!(last.consecutive(2), None);
+        assert_eq!(last.consecutive(u64::MAX), None);
+    }
+
+    #[test]
     fn a_null_scheme_suci_shows_its_supi() {
         let suci: Suci = "suci-0-999-70-0-0-0-0000000001".parse().unwrap();
-        assert_eq!(
-            suci.null_scheme_supi().unwrap().as_str(),
-            "imsi-999700000000001"
-        );
+        assert_eq!(suci.null_scheme_supi().unwrap().as_str(), "imsi-999700000000001");
         assert_eq!(suci.to_string(), "suci-0-999-70-0-0-0-0000000001");
     }
 

@@ -47,12 +47,7 @@ impl FromStr for Tac {
         let code = u32::from_str_radix(text, 16).ok();
         code.filter(|_| matches!(text.len(), 4 | 6))
             .map(Self)
-            .ok_or_else(|| {
-                ParseError::new(
-                    text,
-                    "a TAC of four or six hexadecimal digits, such as 000001",
-                )
-            })
+            .ok_or_else(|| ParseError::new(text, "a TAC of four or six hexadecimal digits, such as 000001"))
     }
 }
 
@@ -106,15 +101,9 @@ mod tests {
 
     #[test]
     fn tai_in_json_is_that_of_ts_29_571() {
-        let tai = Tai {
-            plmn_id: "999/70".parse().unwrap(),
-            tac: Tac::new(1),
-        };
+        let tai = Tai { plmn_id: "999/70".parse().unwrap(), tac: Tac::new(1) };
         let json = serde_json::to_string(&tai).unwrap();
-        assert_eq!(
-            json,
-            r#"{"plmnId":{"mcc":"999","mnc":"70"},"tac":"000001"}"#
-        );
+        assert_eq!(json, r#"{"plmnId":{"mcc":"999","mnc":"70"},"tac":"000001"}"#);
         assert_eq!(serde_json::from_str::<Tai>(&json).unwrap(), tai);
         assert!("1".parse::<Tac>().is_err());
         assert_eq!(NrCellIdentity::new(16).to_string(), "000000010");

@@ -24,8 +24,9 @@ pub use guard::Guard;
 pub use inspect::Status;
 pub use openapi::description;
 
+use crate::config::Config;
 use crate::http::Handler;
-use crate::store::StoreHandle;
+use crate::store::{Database, StoreHandle, start};
 use crate::token::ShardToken;
 use bytes::Bytes;
 use hyper::{Request, Response};
@@ -42,7 +43,29 @@ pub struct Api {
     /// What the process is and does.
     pub status: Box<dyn Fn() -> Status>,
     /// The configuration in effect.
-    pub config: crate::config::Config,
+    pub config: Config,
+}
+
+impl Api {
+    /// The API of a core that does not run: its subscribers, and nothing that lives.
+    pub fn on_database(database: Database, config: Config) -> std::io::Result<Rc<Self>> {
+        let (store, _) = start(database, |_: ShardToken, _| ())?;
+        let status = || Status {
+            state: "stopped",
+            version: env!("CARGO_PKG_VERSION"),
+            uptime_s: 0,
+            ready_after_ms: None,
+            nfs: Vec::new(),
+            shards: 0,
+        };
+        Ok(Rc::new(Self {
+            guard: Guard::new(None),
+            store: Some(store),
+            gather: Rc::new(Gather::new(Box::new(|_, _| 0))),
+            status: Box::new(status),
+            config,
+        }))
+    }
 }
 
 /// Answers requests of the API.

@@ -98,16 +98,9 @@ fn range(
     Ok(like.zip(supis).map(|(like, supi)| Subscriber { supi, ..like }))
 }
 
-/// So many SUPIs, counting up from the first.
-pub(super) fn consecutive(first: &Supi, count: u64) -> Result<Vec<Supi>, ApiError> {
-    let digits = first.imsi();
-    let number: u64 = digits.parse().map_err(|_| ApiError::bad_request(format!("{first} has no number")))?;
-    let width = digits.len();
-    let each = |at| Supi::from_imsi(&format!("{:0width$}", number + at));
-    let all: Result<Vec<_>, _> = (0..count).map(each).collect();
-    all.ok().filter(|all| all.iter().all(|supi| supi.imsi().len() == width)).ok_or_else(|| {
-        ApiError::bad_request(format!("there are no {count} SUPIs of {width} digits from {first} on"))
-    })
+fn consecutive(first: &Supi, count: u64) -> Result<Vec<Supi>, ApiError> {
+    let none = || ApiError::bad_request(format!("there are no {count} SUPIs from {first} on"));
+    first.consecutive(count).ok_or_else(none)
 }
 
 pub(super) fn replace(api: Rc<Api>, call: Call) -> Handling {

@@ -36,6 +36,20 @@ section! {
     }
 }
 
+impl Api {
+    /// The secret that clients have to show, if there is one.
+    pub fn token(&self) -> std::io::Result<Option<String>> {
+        let Some(path) = &self.token_file else { return Ok(None) };
+        let error =
+            |error: String| std::io::Error::other(format!("'api.token_file' {}: {error}", path.display()));
+        let text = std::fs::read_to_string(path).map_err(|cause| error(cause.to_string()))?;
+        match text.trim() {
+            short if short.len() < 16 => Err(error("a secret has 16 characters or more".into())),
+            token => Ok(Some(token.to_owned())),
+        }
+    }
+}
+
 words! {
     /// How logs look.
     LogFormat, "a log format" {

@@ -1,0 +1,285 @@
+//! Every command, option and example.
+
+use clap::{Args, Parser, Subcommand};
+use pith_runtime::config::SuciProfile;
+use pith_runtime::store::Existing;
+use pith_types::{BitRate, Dnn, Snssai, Supi};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// A 5G standalone core.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    arg_required_else_help = true,
+    max_term_width = 100,
+    after_help = "\
+Begin here:
+  pith up --test-network                 a core with a test network, until Ctrl-C
+  pith config default > pith.yaml        every setting, explained
+  pith subscriber add --help             how phones get in
+"
+)]
+pub struct Cli {
+    /// Configuration file [default: $PITH_CONFIG, ./pith.yaml, /etc/pith/pith.yaml, or no file].
+    #[arg(short, long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Print JSON instead of tables.
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Subscribers: add, list, show, delete, import, export.
+    #[command(subcommand)]
+    Subscriber(SubscriberCommand),
+    /// UEs that are registered.
+    #[command(subcommand)]
+    Ue(ListCommand),
+    /// gNBs that are connected.
+    #[command(subcommand)]
+    Gnb(ListCommand),
+    /// PDU sessions.
+    #[command(subcommand)]
+    Session(ListCommand),
+    /// NF instances that the NRF knows.
+    #[command(subcommand, name = "instance")]
+    Nfs(ListCommand),
+    /// UPFs with a PFCP association.
+    #[command(subcommand)]
+    Upf(ListCommand),
+    /// What a running core is and does.
+    Status,
+    /// The configuration file: print the default one, check one.
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Keys of the home network, which uncover SUCIs.
+    #[command(subcommand)]
+    Key(KeyCommand),
+}
+
+/// The only thing to do with what lives in the core.
+#[derive(Debug, Subcommand)]
+pub enum ListCommand {
+    /// All of them.
+    List,
+}
+
+/// Configuration.
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Prints every setting with its default and what it means.
+    Default,
+    /// Says what is wrong in a file, with line and column.
+    Check {
+        /// The file.
+        file: PathBuf,
+    },
+}
+
+/// Keys of the home network.
+#[derive(Debug, Subcommand)]
+pub enum KeyCommand {
+    /// Makes a private key and prints the public key, which goes on the USIMs.
+    #[command(after_help = "\
+Example:
+  pith key new --profile a /etc/pith/suci-1.key
+then name the file in the configuration under 'home_network_keys'.
+")]
+    New {
+        /// Protection scheme: a (X25519) or b (P-256).
+        #[arg(long, default_value_t = SuciProfile::A)]
+        profile: SuciProfile,
+        /// The new file.
+        file: PathBuf,
+    },
+}
+
+/// Subscribers.
+#[derive(Debug, Subcommand)]
+pub enum SubscriberCommand {
+    /// Adds subscribers.
+    #[command(after_help = "\
+Examples:
+  pith subscriber add imsi-001010000000001 --k 465B5CE8B199B49FAA5F0A2EE238A6BC \\
+                      --opc E8ED289DEBA952E4283B54E88E6183CA
+  pith subscriber add 001010000000001 --count 10000 --random-keys
+      ten thousand, SUPIs counting up, each with keys of its own ('subscriber export' shows them)
+  pith subscriber add 001010000000001 --random-keys --slice 1 --slice 2-000001 --dnn internet --dnn ims \\
+                      --downlink '200 Mbps'
+")]
+    Add(Box<AddArgs>),
+    /// Lists subscribers, without keys.
+    List {
+        /// Begin after this SUPI.
+        #[arg(long, value_name = "SUPI")]
+        after: Option<SupiArg>,
+        /// How many at most.
+        #[arg(long, default_value_t = 100)]
+        limit: u32,
+    },
+    /// Shows one subscriber.
+    Show {
+        /// Whose.
+        supi: SupiArg,
+        /// Show the secret keys too.
+        #[arg(long)]
+        keys: bool,
+    },
+    /// Deletes subscribers.
+    Delete {
+        /// Whom, or the first of them.
+        supi: SupiArg,
+        /// Delete those that exist of so many SUPIs, counting up.
+        #[arg(long)]
+        count: Option<u64>,
+    },
+    /// Adds the subscribers of a file that 'export' wrote: a JSON array, or a JSON object a line. All or none.
+    Import {
+        /// The file; - reads standard input.
+        #[arg(default_value = "-")]
+        file: PathBuf,
+        /// Subscribers that exist: refuse the file, replace them, or keep them.
+        #[arg(long, default_value_t = Existing::Refuse)]
+        existing: Existing,
+    },
+    /// Writes all subscribers, keys included, as a JSON array.
+    Export {
+        /// The file, made readable by its owner only; - writes to standard output.
+        #[arg(default_value = "-")]
+        file: PathBuf,
+        /// A JSON object a line instead of an array.
+        #[arg(long)]
+        lines: bool,
+    },
+}
+
+/// New subscribers.
+#[derive(Debug, Args)]
+#[command(next_line_help = false)]
+pub struct AddArgs {
+    /// SUPI of the first: imsi-… or its digits.
+    pub supi: SupiArg,
+    /// How many, SUPIs counting up.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub count: u64,
+    /// Permanent key K, 32 hexadecimal digits.
+    #[arg(long, value_name = "HEX", required_unless_present = "random_keys")]
+    pub k: Option<Key>,
+    /// OPc, 32 hexadecimal digits.
+    #[arg(long, value_name = "HEX", required_unless_present_any = ["random_keys", "op"])]
+    pub opc: Option<Key>,
+    /// OP, 32 hexadecimal digits, of which and K the OPc is made.
+    #[arg(long, value_name = "HEX", conflicts_with = "opc")]
+    pub op: Option<Key>,
+    /// Random K and OPc, of its own for each.
+    #[arg(long, conflicts_with_all = ["k", "opc", "op"])]
+    pub random_keys: bool,
+    /// Slice: SST, or SST-SD; the first is the default one. May be given again.
+    #[arg(long = "slice", value_name = "S-NSSAI", default_value = "1")]
+    pub slices: Vec<Snssai>,
+    /// Data network of each slice; the first is the default one. May be given again.
+    #[arg(long = "dnn", value_name = "DNN", default_value = "internet")]
+    pub dnns: Vec<Dnn>,
+    /// Uplink bit rate, of all sessions (UE-AMBR) and of each (session-AMBR).
+    #[arg(long, value_name = "RATE", default_value = "1 Gbps")]
+    pub uplink: BitRate,
+    /// Downlink bit rate.
+    #[arg(long, value_name = "RATE", default_value = "1 Gbps")]
+    pub downlink: BitRate,
+    /// Authenticate by EAP-AKA' instead of 5G-AKA.
+    #[arg(long)]
+    pub eap: bool,
+    /// Subscribers that exist: refuse all, replace them, or keep them.
+    #[arg(long, default_value_t = Existing::Refuse)]
+    pub existing: Existing,
+}
+
+/// A SUPI, with or without `imsi-`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SupiArg(pub Supi);
+
+impl FromStr for SupiArg {
+    type Err = pith_types::ParseError;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        let supi = if digits { Supi::from_imsi(text) } else { text.parse() };
+        supi.map(Self)
+    }
+}
+
+/// A key of 128 bits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key(pub pith_nf::kit::Secret<16>);
+
+impl FromStr for Key {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.parse().map(Self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+    use clap::error::ErrorKind;
+
+    fn parse(line: &str) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(line.split_whitespace())
+    }
+
+    #[test]
+    fn the_commands_are_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_subscriber_needs_keys_of_one_kind() {
+        let key = "465B5CE8B199B49FAA5F0A2EE238A6BC";
+        for (line, error) in [
+            ("pith subscriber add 999700000000001".to_owned(), Some(ErrorKind::MissingRequiredArgument)),
+            (
+                format!("pith subscriber add 999700000000001 --k {key}"),
+                Some(ErrorKind::MissingRequiredArgument),
+            ),
+            (format!("pith subscriber add 999700000000001 --k {key} --opc {key}"), None),
+            (format!("pith subscriber add 999700000000001 --k {key} --op {key}"), None),
+            ("pith subscriber add 999700000000001 --random-keys".to_owned(), None),
+            (format!("pith subscriber add 1 --k {key} --random-keys"), Some(ErrorKind::ValueValidation)),
+            (format!("pith subscriber add 12345 --k {key} --random-keys"), Some(ErrorKind::ArgumentConflict)),
+            (format!("pith subscriber add 12345 --k 46 --opc {key}"), Some(ErrorKind::ValueValidation)),
+            (
+                "pith subscriber add 12345 --random-keys --count 0".to_owned(),
+                Some(ErrorKind::ValueValidation),
+            ),
+        ] {
+            assert_eq!(parse(&line).err().map(|error| error.kind()), error, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_supi_may_be_given_by_its_digits() {
+        let digits: SupiArg = "999700000000001".parse().unwrap();
+        assert_eq!(digits, "imsi-999700000000001".parse().unwrap());
+        assert!("imsi-".parse::<SupiArg>().is_err() && "".parse::<SupiArg>().is_err());
+    }
+
+    #[test]
+    fn options_of_all_commands_may_stand_anywhere() {
+        let cli = parse("pith ue list --json --config a.yaml").unwrap();
+        assert!(cli.json && cli.config == Some("a.yaml".into()));
+    }
+
+    #[test]
+    fn every_key_is_kept_out_of_debug() {
+        let key = "465B5CE8B199B49FAA5F0A2EE238A6BC";
+        let cli = parse(&format!("pith subscriber add 12345 --k {key} --opc {key}")).unwrap();
+        assert!(!format!("{cli:?}").to_uppercase().contains("465B"));
+    }
+}

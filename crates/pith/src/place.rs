@@ -1,0 +1,23 @@
+//! Which configuration a command uses.
+
+use crate::args::Cli;
+use anyhow::Result;
+use pith_runtime::config::Config;
+use std::path::PathBuf;
+
+/// Where a configuration is looked for when none is named.
+const USUAL: [&str; 2] = ["pith.yaml", "/etc/pith/pith.yaml"];
+
+/// The file, if there is one.
+pub fn file(cli: &Cli) -> Option<PathBuf> {
+    let named = cli.config.clone().or_else(|| std::env::var_os("PITH_CONFIG").map(PathBuf::from));
+    named.or_else(|| USUAL.iter().map(PathBuf::from).find(|path| path.exists()))
+}
+
+/// The configuration: of the file, or the default one.
+pub fn config(cli: &Cli) -> Result<Config> {
+    match file(cli) {
+        Some(path) => Ok(Config::load(&path)?),
+        None => Ok(Config::default()),
+    }
+}

@@ -1,0 +1,222 @@
+//! `pith subscriber`.
+
+use crate::args::{AddArgs, Cli, SubscriberCommand};
+use crate::operator::Operator;
+use crate::table;
+use anyhow::{Context, Result, bail};
+use bytes::Bytes;
+use pith_crypto::milenage;
+use pith_nf::kit::{AuthenticationMethod, SubscribedDnn, SubscribedSlice, Subscriber};
+use pith_runtime::store::Added;
+use pith_types::{Ambr, Supi};
+use serde_json::{Value, json};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Subscribers that one request of an export asks for.
+const PAGE: u32 = 5000;
+
+/// Runs a command on subscribers.
+pub fn run(command: &SubscriberCommand, cli: &Cli) -> Result<()> {
+    let operator = Operator::of_subscribers(cli)?;
+    match command {
+        SubscriberCommand::Add(args) => add(&operator, args, cli.json),
+        SubscriberCommand::List { after, limit } => {
+            list(&operator, after.as_ref().map(|supi| &supi.0), *limit, cli.json)
+        }
+        SubscriberCommand::Show { supi, keys } => show(&operator, &supi.0, *keys, cli.json),
+        SubscriberCommand::Delete { supi, count } => delete(&operator, &supi.0, *count, cli.json),
+        SubscriberCommand::Import { file, existing } => {
+            let (content, body) = read(file)?;
+            let path = format!("/v1/subscribers?existing={existing}");
+            tell_added(&operator.post(&path, content, body)?, cli.json)
+        }
+        SubscriberCommand::Export { file, lines } => export(&operator, file, *lines),
+    }
+}
+
+fn add(operator: &Operator, args: &AddArgs, json: bool) -> Result<()> {
+    let mut path = format!("/v1/subscribers?existing={}", args.existing);
+    let body = if args.random_keys {
+        serde_json::to_vec(&with_random_keys(args)?)?
+    } else {
+        path.push_str(&format!("&count={}", args.count));
+        let (k, opc) = given_keys(args)?;
+        serde_json::to_vec(&subscriber(args, args.supi.0.clone(), k, opc))?
+    };
+    tell_added(&operator.post(&path, "application/json", body.into())?, json)
+}
+
+/// K and OPc as they were given; OPc made of OP and K where that was given.
+fn given_keys(args: &AddArgs) -> Result<([u8; 16], [u8; 16])> {
+    let k = args.k.as_ref().context("'--k' is missing")?.0.0;
+    let opc = match (&args.opc, &args.op) {
+        (Some(opc), _) => opc.0.0,
+        (None, Some(op)) => *milenage::opc_from_op(&k.into(), &op.0.0.into()).as_bytes(),
+        (None, None) => bail!("'--opc' or '--op' is missing"),
+    };
+    Ok((k, opc))
+}
+
+/// A range of subscribers, each with keys of its own.
+fn with_random_keys(args: &AddArgs) -> Result<Vec<Subscriber>> {
+    let supis = args.supi.0.consecutive(args.count);
+    let supis =
+        supis.with_context(|| format!("there are no {} SUPIs from {} on", args.count, args.supi.0))?;
+    let one = |supi| Ok(subscriber(args, supi, random()?, random()?));
+    supis.into_iter().map(one).collect()
+}
+
+fn random() -> Result<[u8; 16]> {
+    let mut octets = [0; 16];
+    File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut octets)).context("no randomness")?;
+    Ok(octets)
+}
+
+fn subscriber(args: &AddArgs, supi: Supi, k: [u8; 16], opc: [u8; 16]) -> Subscriber {
+    let ambr = Ambr { uplink: args.uplink, downlink: args.downlink };
+    let mut subscriber = Subscriber::with_defaults(supi, k, opc);
+    let like = |dnn: &pith_types::Dnn| SubscribedDnn { dnn: dnn.clone(), ambr, five_qi: 9, arp: 8 };
+    let slice = |(at, snssai): (usize, &pith_types::Snssai)| SubscribedSlice {
+        snssai: *snssai,
+        default: at == 0,
+        dnns: args.dnns.iter().map(like).collect(),
+    };
+    subscriber.slices = args.slices.iter().enumerate().map(slice).collect();
+    subscriber.ambr = ambr;
+    if args.eap {
+        subscriber.authentication.method = AuthenticationMethod::EapAkaPrime;
+    }
+    subscriber
+}
+
+fn tell_added(answer: &Value, json: bool) -> Result<()> {
+    if json {
+        println!("{answer}");
+        return Ok(());
+    }
+    let Added { added, replaced, kept } = serde_json::from_value(answer.clone())?;
+    let counts = [(added, "added"), (replaced, "replaced"), (kept, "kept as they were")];
+    let told = counts.iter().filter(|(count, what)| *count > 0 || *what == "added");
+    println!("{}", told.map(|(count, what)| format!("{count} {what}")).collect::<Vec<_>>().join(", "));
+    Ok(())
+}
+
+fn list(operator: &Operator, after: Option<&Supi>, limit: u32, json: bool) -> Result<()> {
+    let mut path = format!("/v1/subscribers?limit={limit}");
+    if let Some(after) = after {
+        path.push_str(&format!("&after={after}"));
+    }
+    let page = operator.get(&path)?;
+    if json {
+        println!("{page}");
+        return Ok(());
+    }
+    let rows: Vec<_> = page["subscribers"].as_array().into_iter().flatten().map(row).collect();
+    let headings = ["SUPI", "METHOD", "SLICES", "DNNS", "UPLINK", "DOWNLINK"].map(String::from);
+    if !rows.is_empty() {
+        print!("{}", table::render(&headings, &rows));
+    }
+    println!("{} of {} subscribers", rows.len(), page["total"]);
+    if let Some(next) = page["next"].as_str() {
+        println!("more: pith subscriber list --after {next}");
+    }
+    Ok(())
+}
+
+fn row(subscriber: &Value) -> Vec<String> {
+    let slices: Vec<_> = subscriber["slices"].as_array().into_iter().flatten().collect();
+    let text = |value: &Value| table::cell(value);
+    let snssai = |slice: &&Value| match &slice["snssai"]["sd"] {
+        Value::String(sd) => format!("{}-{sd}", slice["snssai"]["sst"]),
+        _ => slice["snssai"]["sst"].to_string(),
+    };
+    let mut dnns: Vec<_> = slices
+        .iter()
+        .filter_map(|slice| slice["dnns"].as_array())
+        .flatten()
+        .map(|dnn| text(&dnn["dnn"]))
+        .collect();
+    dnns.dedup();
+    vec![
+        text(&subscriber["supi"]),
+        text(&subscriber["authentication"]["method"]),
+        slices.iter().map(snssai).collect::<Vec<_>>().join(", "),
+        dnns.join(", "),
+        text(&subscriber["ambr"]["uplink"]),
+        text(&subscriber["ambr"]["downlink"]),
+    ]
+}
+
+fn show(operator: &Operator, supi: &Supi, keys: bool, json: bool) -> Result<()> {
+    let subscriber = operator.get(&format!("/v1/subscribers/{supi}?keys={keys}"))?;
+    if json {
+        println!("{subscriber}");
+    } else {
+        println!("{subscriber:#}");
+    }
+    Ok(())
+}
+
+fn delete(operator: &Operator, supi: &Supi, count: Option<u64>, json: bool) -> Result<()> {
+    let answer = match count {
+        Some(count) => operator.delete(&format!("/v1/subscribers/{supi}?count={count}"))?,
+        None => operator.delete(&format!("/v1/subscribers/{supi}")).map(|_| json!({ "deleted": 1 }))?,
+    };
+    if json {
+        println!("{answer}");
+    } else {
+        println!("{} deleted", answer["deleted"]);
+    }
+    Ok(())
+}
+
+/// The content of a file and its type, which its first character tells.
+fn read(path: &Path) -> Result<(&'static str, Bytes)> {
+    let body = if path == Path::new("-") {
+        let mut body = Vec::new();
+        io::stdin().read_to_end(&mut body).map(|_| body)
+    } else {
+        fs::read(path)
+    };
+    let body = body.with_context(|| format!("can't read {}", path.display()))?;
+    let array = body.trim_ascii_start().starts_with(b"[");
+    Ok((if array { "application/json" } else { "application/x-ndjson" }, body.into()))
+}
+
+fn export(operator: &Operator, path: &Path, lines: bool) -> Result<()> {
+    if path == Path::new("-") {
+        return write_all(operator, lines, &mut BufWriter::new(io::stdout().lock())).map(|_| ());
+    }
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create(true).truncate(true).mode(0o600).open(path);
+    let mut file = BufWriter::new(file.with_context(|| format!("can't write {}", path.display()))?);
+    let count = write_all(operator, lines, &mut file)?;
+    eprintln!("{count} subscribers with their secret keys in {}", path.display());
+    Ok(())
+}
+
+/// Writes all subscribers, page by page; gives how many there were.
+fn write_all(operator: &Operator, lines: bool, out: &mut impl Write) -> Result<u64> {
+    let (open, between, close) = if lines { ("", "\n", "\n") } else { ("[\n", ",\n", "\n]\n") };
+    let mut count = 0;
+    let mut after = String::new();
+    write!(out, "{open}")?;
+    loop {
+        let page = operator.get(&format!("/v1/subscribers?keys=true&limit={PAGE}{after}"))?;
+        for subscriber in page["subscribers"].as_array().into_iter().flatten() {
+            let between = if count == 0 { "" } else { between };
+            write!(out, "{between}{subscriber}")?;
+            count += 1;
+        }
+        match page["next"].as_str() {
+            Some(next) => after = format!("&after={next}"),
+            None => break,
+        }
+    }
+    write!(out, "{}", if count == 0 && lines { "" } else { close })?;
+    out.flush()?;
+    Ok(count)
+}
