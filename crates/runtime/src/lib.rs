@@ -4,5 +4,6 @@ pub mod api;
 pub mod config;
 pub mod http;
 pub mod keys;
+pub mod sctp;
 pub mod store;
 pub mod token;
