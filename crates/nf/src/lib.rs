@@ -4,6 +4,8 @@
 //! and draws no randomness that was not handed to it; see [`kit`] for what goes in and comes out.
 //! [`fabric`] puts the NFs of one shard together and finds the way of each SBI call.
 
+pub mod ausf;
 pub mod gateway;
 pub mod kit;
+pub mod udm;
 pub mod udr;

@@ -1,0 +1,3 @@
+//! The procedures of the AUSF, a file a method of authentication.
+
+pub(super) mod five_g_aka;

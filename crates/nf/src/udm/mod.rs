@@ -1,0 +1,101 @@
+//! Unified Data Management (TS 29.503): authentication vectors, who serves a UE, subscription data.
+//!
+//! ```text
+//!  GenerateAuthData     procedure/authentication.rs   SUCI -> SUPI, SQN, vector
+//!  3GppRegistration     procedure/registration.rs     the old AMF deregisters the UE
+//!  everything else      procedure/relay.rs            one operation of the UDR
+//! ```
+//!
+//! It keeps nothing but transactions under way, so that any instance can serve any call.
+
+mod config;
+mod error;
+mod procedure;
+
+use crate::kit::{Arena, Caller, Input, Instant, Key, NetworkFunction, Outbox, Rng, Tag, Target};
+pub use config::{HomeNetworkKey, UdmConfig};
+use pith_sbi::{Problem, Reply, Request};
+use procedure::{Step, Transaction};
+
+/// Transactions that may be under way at once.
+const TRANSACTION_LIMIT: u32 = 1 << 16;
+
+struct Entry {
+    from: Caller,
+    transaction: Transaction,
+    /// Which call of the transaction is awaited.
+    step: u32,
+}
+
+/// The UDM of a shard.
+pub struct Udm {
+    config: UdmConfig,
+    rng: Rng,
+    entries: Arena<Entry>,
+}
+
+impl Udm {
+    /// A UDM with those keys, and its own randomness.
+    pub const fn new(config: UdmConfig, rng: Rng) -> Self {
+        Self { config, rng, entries: Arena::new(TRANSACTION_LIMIT) }
+    }
+
+    fn begin(&mut self, now: Instant, from: Caller, request: Request, out: &mut Outbox) {
+        let step = procedure::begin(&self.config, now, request);
+        let Some(key) =
+            self.entries.insert_with(|_| Entry { from, transaction: Transaction::Ended, step: 0 })
+        else {
+            return out.refuse(from, Problem::congestion(1));
+        };
+        self.go_on(key, step, out);
+    }
+
+    fn reply(&mut self, tag: Tag, reply: Reply, out: &mut Outbox) {
+        let key = Key::from_u64(tag.owner);
+        let Some(entry) = self.entries.get_mut(key).filter(|entry| entry.step == tag.step) else { return };
+        let transaction = std::mem::replace(&mut entry.transaction, Transaction::Ended);
+        let step = transaction.reply(&self.config, &mut self.rng, reply);
+        self.go_on(key, step, out);
+    }
+
+    fn go_on(&mut self, key: Key, step: Step, out: &mut Outbox) {
+        match step {
+            Step::Call(request, next) => {
+                let Some(entry) = self.entries.get_mut(key) else { return };
+                entry.transaction = next;
+                entry.step += 1;
+                out.call(Tag { owner: key.to_u64(), step: entry.step }, Target::any(), request);
+            }
+            Step::Answer(reply, notification) => {
+                let Some(entry) = self.entries.remove(key) else { return };
+                answer(entry.from, reply, out);
+                if let Some(notification) = notification {
+                    notify(notification, out);
+                }
+            }
+        }
+    }
+}
+
+fn answer(to: Caller, reply: Reply, out: &mut Outbox) {
+    match reply {
+        Ok(response) => out.answer(to, response),
+        Err(problem) => out.refuse(to, *problem),
+    }
+}
+
+/// A notification goes to the URI in it; its answer changes nothing (the tag names no entry).
+fn notify(notification: Request, out: &mut Outbox) {
+    let Some(root) = notification.target_uri().map(|uri| uri.root.clone()) else { return };
+    out.call(Tag { owner: u64::MAX, step: 0 }, Target::Root(root), notification);
+}
+
+impl NetworkFunction for Udm {
+    fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox) {
+        match input {
+            Input::Request { from, request } => self.begin(now, from, request, out),
+            Input::Reply { tag, reply, .. } => self.reply(tag, reply, out),
+            Input::N2(_) | Input::N4(_) | Input::Stored { .. } | Input::Timer(_) => {}
+        }
+    }
+}

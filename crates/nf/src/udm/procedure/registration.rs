@@ -1,0 +1,121 @@
+//! Nudm_UECM_Registration of an AMF (TS 23.502 4.2.2.2.2 step 14; TS 29.503 5.3.2.2.2, 5.3.2.3).
+//!
+//! The UDM is the arbiter of who holds a UE: the AMF that registers last. The one before it is told
+//! to drop its context.
+//!
+//! ```text
+//!  AMF ─> 3GppRegistration
+//!         AwaitingAmfRegistration        <─ UDR   who is registered so far
+//!         AwaitingAmfRegistrationUpdate  <─ UDR   the new one is kept
+//!  AMF <─ 201 or 200;  old AMF <─ DeregistrationNotification (step 14d)
+//! ```
+
+use super::super::config::UdmConfig;
+use super::{Step, Transaction};
+use pith_sbi::common::{AccessType, PatchItem};
+use pith_sbi::nudm_uecm::{
+    Amf3GppAccessRegistration, DeregistrationData, DeregistrationNotification, DeregistrationReason,
+    ThreeGppRegistration, UpdateThreeGppRegistration,
+};
+use pith_sbi::nudr_dr::{CreateAmfContextThreeGpp, ModifyAmfContextThreeGpp, QueryAmfContextThreeGpp};
+use pith_sbi::{Cause, Created, Problem, Reply, Request, Response, Uri};
+
+/// Waits for the registration so far.
+pub(in crate::udm) struct AwaitingAmfRegistration {
+    request: ThreeGppRegistration,
+}
+
+/// Waits for the new registration to be kept.
+pub(in crate::udm) struct AwaitingAmfRegistrationUpdate {
+    request: ThreeGppRegistration,
+    old: Option<Amf3GppAccessRegistration>,
+}
+
+/// Waits for the registration that an AMF wants to change.
+pub(in crate::udm) struct AwaitingRegistrationToModify {
+    request: UpdateThreeGppRegistration,
+}
+
+pub(super) fn begin(_config: &UdmConfig, request: ThreeGppRegistration) -> Step {
+    let query = QueryAmfContextThreeGpp { ue_id: request.ue_id.clone() };
+    Step::Call(query.into(), Transaction::AwaitingAmfRegistration(AwaitingAmfRegistration { request }))
+}
+
+impl AwaitingAmfRegistration {
+    pub(super) fn reply(self, reply: Reply) -> Step {
+        let old = match reply {
+            Ok(Response::Amf3GppAccessRegistration(old)) => Some(*old),
+            Err(problem) if problem.status == 404 => None,
+            Ok(_) => return Step::refuse(Problem::system_failure("the UDR gave no registration")),
+            Err(problem) => return Step::Answer(Err(problem), None),
+        };
+        let create =
+            CreateAmfContextThreeGpp { ue_id: self.request.ue_id.clone(), body: self.request.body.clone() };
+        let state = AwaitingAmfRegistrationUpdate { request: self.request, old };
+        Step::Call(create.into(), Transaction::AwaitingAmfRegistrationUpdate(state))
+    }
+}
+
+impl AwaitingAmfRegistrationUpdate {
+    pub(super) fn reply(self, config: &UdmConfig, reply: Reply) -> Step {
+        if let Err(problem) = reply {
+            return Step::Answer(Err(problem), None);
+        }
+        let notification = self.old.as_ref().and_then(|old| self.deregistration_of(old));
+        let body = self.request.body;
+        let response = match self.old {
+            Some(_) => Response::Amf3GppAccessRegistration(Box::new(body)),
+            None => {
+                let path = format!("/nudm-uecm/v1/{}/registrations/amf-3gpp-access", self.request.ue_id);
+                let location = Uri::new(&config.identity.api_root, &path);
+                Response::Amf3GppAccessRegistrationCreated(Box::new(Created { location, body }))
+            }
+        };
+        Step::Answer(Ok(response), notification)
+    }
+
+    /// What the old AMF is told, if there is one that still holds the UE (step 14d).
+    fn deregistration_of(&self, old: &Amf3GppAccessRegistration) -> Option<Request> {
+        let new = &self.request.body;
+        if old.purge_flag == Some(true) || old.amf_instance_id == new.amf_instance_id {
+            return None;
+        }
+        let reason = match new.initial_registration_ind {
+            Some(true) => DeregistrationReason::UeInitialRegistration,
+            _ => DeregistrationReason::UeRegistrationAreaChange,
+        };
+        let mut body = DeregistrationData::new(reason);
+        body.access_type = Some(AccessType::ThreeGppAccess);
+        Some(DeregistrationNotification { uri: old.dereg_callback_uri.clone(), body }.into())
+    }
+}
+
+/// An AMF changes its registration, or marks it as purged (TS 29.503 5.3.2.4, 5.3.2.6).
+pub(super) fn begin_update(request: UpdateThreeGppRegistration) -> Step {
+    let query = QueryAmfContextThreeGpp { ue_id: request.ue_id.clone() };
+    Step::Call(
+        query.into(),
+        Transaction::AwaitingRegistrationToModify(AwaitingRegistrationToModify { request }),
+    )
+}
+
+impl AwaitingRegistrationToModify {
+    pub(super) fn reply(self, reply: Reply) -> Step {
+        match reply {
+            Ok(Response::Amf3GppAccessRegistration(old)) if old.guami == self.request.body.guami => {
+                self.modify()
+            }
+            Ok(_) => Step::refuse(Problem::new(Cause::InvalidGuami)),
+            Err(problem) => Step::Answer(Err(problem), None),
+        }
+    }
+
+    fn modify(self) -> Step {
+        let change = self.request.body;
+        let purge = change.purge_flag.map(|purge| PatchItem::add("/purgeFlag", purge));
+        let pei = change.pei.map(|pei| PatchItem::add("/pei", pei.to_string()));
+        let body: Vec<PatchItem> = purge.into_iter().chain(pei).collect();
+        let modify = ModifyAmfContextThreeGpp { ue_id: self.request.ue_id, body };
+        Step::Call(modify.into(), Transaction::Relay(super::relay::Relay::AsItIs))
+    }
+}

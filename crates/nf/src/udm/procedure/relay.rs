@@ -1,0 +1,182 @@
+//! Operations that are one operation of the UDR: subscription data (TS 29.503 5.2), registrations of
+//! SMFs (5.3.2.2.3), results of authentications (5.4.2.3).
+
+use super::super::config::UdmConfig;
+use super::{Step, Transaction};
+use crate::kit::Instant;
+use pith_sbi::common::{PlmnIdNid, ServingPlmnId};
+use pith_sbi::nudm_sdm::{DataSetName, GetDataSets, SdmSubscription, SubscriptionDataSets};
+use pith_sbi::nudm_ueau::AuthEvent;
+use pith_sbi::nudm_uecm::{SmfRegistration, SmfRegistrationInfo};
+use pith_sbi::nudr_dr::{
+    CreateAuthenticationStatus, CreateOrUpdateSmfRegistration, CreateSdmSubscriptions,
+    DeleteAuthenticationStatus, DeleteSmfRegistration, QueryAmData, QueryAmfContextThreeGpp, QuerySmData,
+    QuerySmfRegList, QuerySmfRegistration, QuerySmfSelectData, RemoveSdmSubscriptions,
+};
+use pith_sbi::{Cause, Created, Problem, Reply, Request, Response, Uri};
+use pith_types::Supi;
+
+/// What to make of the UDR's answer.
+pub(in crate::udm) enum Relay {
+    /// Hand it on.
+    AsItIs,
+    /// The subscribed slices in the access and mobility data.
+    Nssai,
+    /// The registrations as one object.
+    SmfRegistrations,
+    /// The registration of an SMF, as a resource of the UDM.
+    SmfRegistered(Supi, SmfRegistration),
+    /// The subscription, as a resource of the UDM.
+    Subscribed(Supi, SdmSubscription),
+    /// The authentication event, as a resource of the UDM.
+    Confirmed(Supi, AuthEvent),
+    /// The next of the data sets asked for.
+    DataSets(Box<DataSets>),
+}
+
+/// Several data sets at once (TS 29.503 5.2.2.2.8): one after the other.
+pub(in crate::udm) struct DataSets {
+    supi: Supi,
+    plmn: ServingPlmnId,
+    /// Those still to be asked for; the last is asked for now.
+    wanted: Vec<DataSetName>,
+    got: SubscriptionDataSets,
+}
+
+/// The one call that serves the request.
+pub(super) fn begin(config: &UdmConfig, now: Instant, request: Request) -> Step {
+    let home = ServingPlmnId(config.plmn);
+    let plmn = |asked: &Option<PlmnIdNid>| asked.as_ref().map_or(home, |asked| ServingPlmnId(asked.plmn_id));
+    let (call, relay): (Request, Relay) = match request {
+        Request::GetAmData(r) => (am_data(r.supi, plmn(&r.plmn_id)), Relay::AsItIs),
+        Request::GetNssai(r) => (am_data(r.supi, plmn(&r.plmn_id)), Relay::Nssai),
+        Request::GetSmfSelData(r) => (selection(r.supi, plmn(&r.plmn_id)), Relay::AsItIs),
+        Request::GetSmData(r) => {
+            let serving_plmn_id = r.plmn_id.map_or(home, ServingPlmnId);
+            let query =
+                QuerySmData { ue_id: r.supi, serving_plmn_id, single_nssai: r.single_nssai, dnn: r.dnn };
+            (query.into(), Relay::AsItIs)
+        }
+        Request::GetDataSets(r) => return data_sets(&r, plmn(&r.plmn_id)),
+        Request::SdmSubscribe(r) => return subscribe(now, r.ue_id, r.body),
+        Request::SdmUnsubscribe(r) => {
+            (RemoveSdmSubscriptions { ue_id: r.ue_id, subs_id: r.subscription_id }.into(), Relay::AsItIs)
+        }
+        Request::GetThreeGppRegistration(r) => {
+            (QueryAmfContextThreeGpp { ue_id: r.ue_id }.into(), Relay::AsItIs)
+        }
+        Request::GetSmfRegistration(r) => {
+            (QuerySmfRegList { ue_id: r.ue_id }.into(), Relay::SmfRegistrations)
+        }
+        Request::RetrieveSmfRegistration(r) => {
+            (QuerySmfRegistration { ue_id: r.ue_id, pdu_session_id: r.pdu_session_id }.into(), Relay::AsItIs)
+        }
+        Request::RegisterSmf(r) => {
+            let relay = Relay::SmfRegistered(r.ue_id.clone(), r.body.clone());
+            let (ue_id, pdu_session_id) = (r.ue_id, r.pdu_session_id);
+            (CreateOrUpdateSmfRegistration { ue_id, pdu_session_id, body: r.body }.into(), relay)
+        }
+        Request::SmfDeregistration(r) => {
+            (DeleteSmfRegistration { ue_id: r.ue_id, pdu_session_id: r.pdu_session_id }.into(), Relay::AsItIs)
+        }
+        Request::ConfirmAuth(r) => {
+            let relay = Relay::Confirmed(r.supi.clone(), r.body.clone());
+            (CreateAuthenticationStatus { ue_id: r.supi, body: r.body }.into(), relay)
+        }
+        Request::DeleteAuth(r) => (DeleteAuthenticationStatus { ue_id: r.supi }.into(), Relay::AsItIs),
+        _ => return Step::refuse(Problem::new(Cause::ResourceUriStructureNotFound)),
+    };
+    Step::Call(call, Transaction::Relay(relay))
+}
+
+fn am_data(ue_id: Supi, serving_plmn_id: ServingPlmnId) -> Request {
+    QueryAmData { ue_id, serving_plmn_id }.into()
+}
+
+fn selection(ue_id: Supi, serving_plmn_id: ServingPlmnId) -> Request {
+    QuerySmfSelectData { ue_id, serving_plmn_id }.into()
+}
+
+/// A subscription gets an id of the moment: it need only differ from the others of its subscriber.
+fn subscribe(now: Instant, supi: Supi, mut body: SdmSubscription) -> Step {
+    body.subscription_id = Some(format!("{:x}", now.as_micros()).into());
+    let relay = Relay::Subscribed(supi.clone(), body.clone());
+    Step::Call(CreateSdmSubscriptions { ue_id: supi, body }.into(), Transaction::Relay(relay))
+}
+
+fn data_sets(request: &GetDataSets, plmn: ServingPlmnId) -> Step {
+    let wanted: Vec<DataSetName> = request.dataset_names.iter().rev().cloned().collect();
+    let got = SubscriptionDataSets::default();
+    Box::new(DataSets { supi: request.supi.clone(), plmn, wanted, got }).ask()
+}
+
+impl DataSets {
+    fn ask(mut self: Box<Self>) -> Step {
+        while let Some(name) = self.wanted.last() {
+            let (supi, plmn) = (self.supi.clone(), self.plmn);
+            let call = match name {
+                DataSetName::Am => am_data(supi, plmn),
+                DataSetName::SmfSel => selection(supi, plmn),
+                DataSetName::Sm => {
+                    QuerySmData { ue_id: supi, serving_plmn_id: plmn, single_nssai: None, dnn: None }.into()
+                }
+                _ => {
+                    self.wanted.pop();
+                    continue;
+                }
+            };
+            return Step::Call(call, Transaction::Relay(Relay::DataSets(self)));
+        }
+        Step::Answer(Ok(Response::SubscriptionDataSets(Box::new(self.got))), None)
+    }
+
+    fn note(mut self: Box<Self>, reply: Reply) -> Step {
+        self.wanted.pop();
+        match reply {
+            Ok(Response::AmData(data)) => self.got.am_data = Some(*data),
+            Ok(Response::SmfSelData(data)) => self.got.smf_sel_data = Some(*data),
+            Ok(Response::SmData(data)) => self.got.sm_data = Some(*data),
+            Ok(_) => {}
+            Err(problem) => return Step::Answer(Err(problem), None),
+        }
+        self.ask()
+    }
+}
+
+impl Relay {
+    pub(super) fn reply(self, config: &UdmConfig, reply: Reply) -> Step {
+        if let Self::DataSets(sets) = self {
+            return sets.note(reply);
+        }
+        let answer = reply.and_then(|response| self.answer(config, response));
+        Step::Answer(answer, None)
+    }
+
+    fn answer(self, config: &UdmConfig, response: Response) -> Reply {
+        let location = |path: String| Uri::new(&config.identity.api_root, &path);
+        Ok(match (self, response) {
+            (Self::Nssai, Response::AmData(data)) => {
+                let nssai = data.nssai.ok_or_else(|| Box::new(Problem::data_not_found()))?;
+                Response::Nssai(Box::new(nssai))
+            }
+            (Self::SmfRegistrations, Response::SmfRegList(list)) => {
+                Response::SmfRegistrationInfo(Box::new(SmfRegistrationInfo::new(*list)))
+            }
+            (Self::SmfRegistered(supi, body), Response::SmfRegistrationCreated(_)) => {
+                let id = body.pdu_session_id;
+                let location = location(format!("/nudm-uecm/v1/{supi}/registrations/smf-registrations/{id}"));
+                Response::SmfRegistrationCreated(Box::new(Created { location, body }))
+            }
+            (Self::Subscribed(supi, body), Response::SdmSubscriptionCreated(_)) => {
+                let id = body.subscription_id.as_deref().unwrap_or_default();
+                let location = location(format!("/nudm-sdm/v2/{supi}/sdm-subscriptions/{id}"));
+                Response::SdmSubscriptionCreated(Box::new(Created { location, body }))
+            }
+            (Self::Confirmed(supi, body), Response::NoContent) => {
+                let location = location(format!("/nudm-ueau/v1/{supi}/auth-events/1"));
+                Response::AuthEventCreated(Box::new(Created { location, body }))
+            }
+            (_, response) => response,
+        })
+    }
+}
