@@ -86,6 +86,9 @@ macro_rules! responses {
                 match self {
                     $(Self::$outcome $(($body))? => { $(Payload::write(&**$body, &mut http);)? })+
                 }
+                if matches!(self, Self::AccessTokenRsp(_)) {
+                    http.headers.forbid_storing();
+                }
                 http
             }
         }

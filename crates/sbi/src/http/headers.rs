@@ -12,6 +12,12 @@ impl Headers {
         self.0.push((name.into(), value.into()));
     }
 
+    /// No cache may keep the answer: it has a token (RFC 6749 5.1).
+    pub(crate) fn forbid_storing(&mut self) {
+        self.push("cache-control", "no-store");
+        self.push("pragma", "no-cache");
+    }
+
     /// The first value of that name, whatever its case.
     pub fn get(&self, name: &str) -> Option<&str> {
         let named = |(n, _): &&(Cow<'static, str>, String)| n.eq_ignore_ascii_case(name);

@@ -9,6 +9,7 @@ mod parts;
 pub(crate) mod percent;
 mod problem;
 mod query;
+mod record;
 mod route;
 
 pub(crate) use content::{Body, Content};

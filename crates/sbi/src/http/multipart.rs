@@ -15,6 +15,7 @@ const PARTS_MAX: usize = 32;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Part {
     pub content_id: String,
+    pub media_type: String,
     pub content: Bytes,
 }
 
@@ -120,8 +121,11 @@ fn part(octets: &Bytes) -> Result<Part> {
         let mut named = fields.filter(|(key, _)| key.trim().eq_ignore_ascii_case(name));
         named.next().map(|(_, value)| value.trim())
     };
-    let content_id = bare_id(header("content-id").unwrap_or_default()).to_owned();
-    Ok(Part { content_id, content })
+    Ok(Part {
+        content_id: bare_id(header("content-id").unwrap_or_default()).to_owned(),
+        media_type: header("content-type").unwrap_or_default().to_owned(),
+        content,
+    })
 }
 
 /// A content id without the angle brackets that some put round it.

@@ -74,7 +74,9 @@ impl Problem {
             }
             Some(ProblemMore::Redirect(location)) => {
                 http.headers.push("location", location.to_string());
+                return http;
             }
+            Some(ProblemMore::AccessTokenErr(_)) => http.headers.forbid_storing(),
             _ => {}
         }
         http.content(self.content(operation));
@@ -113,8 +115,9 @@ impl Problem {
 
     /// Reads an error; one without a readable body has its status alone.
     pub(crate) fn from_http(operation: Operation, root: &Arc<ApiRoot>, http: &HttpResponse) -> Self {
-        let (details, more) =
-            read_own(operation, http).or_else(|| Some((http.read().ok()?, None))).unwrap_or_default();
+        let bare = || (Self::of_status(http.status).details, None);
+        let read = read_own(operation, http).or_else(|| Some((http.read().ok()?, None)));
+        let (details, more) = read.unwrap_or_else(bare);
         let more = more.or_else(|| read_headers(root, http));
         Self { status: http.status, details, more }
     }
@@ -144,8 +147,10 @@ fn read_own(operation: Operation, http: &HttpResponse) -> Option<Read> {
         }
         Operation::AccessTokenRequest => {
             let error = http.read().ok()?;
-            let details = ProblemDetails { status: Some(http.status), ..Default::default() };
-            Some((details, Some(ProblemMore::AccessTokenErr(Box::new(error)))))
+            Some((
+                Problem::of_status(http.status).details,
+                Some(ProblemMore::AccessTokenErr(Box::new(error))),
+            ))
         }
         _ => None,
     }
