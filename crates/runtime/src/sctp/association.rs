@@ -199,10 +199,10 @@ impl<S: MessageSocket> Association<S> {
         Step::Nothing
     }
 
-    /// The first error is told before the messages that came before it; the second one ends.
+    /// An error may be told before the messages that came before it, or after the notification of the loss.
     fn fail(&mut self, reason: DownReason) -> Step {
         match self.state {
-            State::Ending(known) => Step::End(known),
+            State::Ending(_) => Step::End(reason),
             _ => self.note_end(reason),
         }
     }

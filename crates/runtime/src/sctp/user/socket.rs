@@ -183,7 +183,7 @@ impl MessageSocket for Socket {
             },
             Ok(_) => Received::Nothing,
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => Received::WouldBlock,
-            Err(e) => Received::Failed(e.raw_os_error().unwrap_or(libc::EIO)),
+            Err(e) => Received::Failed(failure(&e)),
         }
     }
 
@@ -228,6 +228,16 @@ const NAME_LENGTH: socklen_t = size_of::<sys::sockaddr_conn>() as socklen_t;
 
 fn conn_address(addr: *mut c_void, port: u16) -> sys::sockaddr_conn {
     sys::sockaddr_conn { family: sys::AF_CONN as u16, port: port.to_be(), addr }
+}
+
+/// Why an association failed. usrsctp says "aborted" when it gave up a peer that no longer answers, and "reset"
+/// when the peer sent an ABORT.
+fn failure(error: &io::Error) -> i32 {
+    match error.raw_os_error() {
+        Some(libc::ECONNABORTED) => libc::ETIMEDOUT,
+        Some(errno) => errno,
+        None => libc::EIO,
+    }
 }
 
 /// Heartbeats, failure detection and packet size.

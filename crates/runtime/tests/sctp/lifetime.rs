@@ -1,0 +1,184 @@
+//! Associations come and go, and leave nothing behind.
+
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use pith_runtime::sctp::{self, DownReason, SctpConfig, SctpError, SctpEvent, SctpMode};
+
+use crate::node::Node;
+use crate::peer::{ECHO, ORDER, Peer};
+use crate::{exclusively, in_each_mode, server, udp};
+
+/// Notices within a second that nobody answers.
+fn impatient() -> SctpConfig {
+    SctpConfig {
+        heartbeat: Duration::from_millis(100),
+        rto_initial: Duration::from_millis(100),
+        rto_min: Duration::from_millis(50),
+        rto_max: Duration::from_millis(150),
+        max_retransmissions: 3,
+        max_init_attempts: 3,
+        ..SctpConfig::default()
+    }
+}
+
+#[test]
+fn a_killed_peer_is_noticed_without_sending() {
+    in_each_mode(|mode| {
+        let peer = Peer::start(mode, &[server()]);
+        let mut node = Node::new(mode, impatient());
+        let id = node.connect(server());
+        node.run_for(Duration::from_millis(300));
+        assert_eq!(node.events, []);
+        peer.kill();
+        let killed = Instant::now();
+        assert_eq!(node.down(id), DownReason::Unreachable);
+        assert!(killed.elapsed() < Duration::from_secs(4), "{:?}", killed.elapsed());
+    });
+}
+
+#[test]
+fn nobody_there_is_noticed() {
+    in_each_mode(|mode| {
+        let mut node = Node::new(mode, impatient());
+        let id = node.transport.connect(None, server()).unwrap();
+        assert_eq!(node.down(id), DownReason::Unreachable);
+    });
+}
+
+#[test]
+fn a_shutdown_delivers_first_and_is_told_by_both_sides() {
+    in_each_mode(|mode| {
+        let _peer = Peer::start(mode, &[server()]);
+        let mut node = Node::new(mode, SctpConfig::default());
+        let own = node.connect(server());
+        node.send(own, 0, ECHO, b"last words");
+        node.transport.shutdown(own);
+        assert_eq!(node.message(own).2, b"last words");
+        assert_eq!(node.down(own), DownReason::Shutdown);
+
+        let theirs = node.connect(server());
+        node.send(theirs, 0, ORDER, b"shutdown");
+        assert_eq!(node.down(theirs), DownReason::Shutdown);
+        assert_eq!(node.events, []);
+    });
+}
+
+#[test]
+fn an_abort_is_told_to_the_peer() {
+    in_each_mode(|mode| {
+        let _peer = Peer::start(mode, &[server()]);
+        let mut node = Node::new(mode, SctpConfig::default());
+        let id = node.connect(server());
+        node.send(id, 0, ORDER, b"abort");
+        assert_eq!(node.down(id), DownReason::Aborted);
+    });
+}
+
+#[test]
+fn a_dropped_transport_aborts_and_makes_room_for_another() {
+    in_each_mode(|mode| {
+        let _peer = Peer::start(mode, &[server()]);
+        for _ in 0..3 {
+            let mut node = Node::new(mode, SctpConfig::default());
+            assert!(matches!(sctp::open(mode, SctpConfig::default()), Err(SctpError::EngineExists)));
+            let id = node.connect(server());
+            node.send(id, 0, ECHO, b"hello");
+            node.message(id);
+        }
+    });
+}
+
+#[test]
+fn a_listener_s_address_belongs_to_one_process() {
+    in_each_mode(|mode| {
+        let _peer = Peer::start(mode, &[server()]);
+        let mut node = Node::new(mode, SctpConfig::default());
+        let refused = node.transport.listen(server()).unwrap_err();
+        assert!(refused.to_string().contains("in use"), "{refused}");
+    });
+}
+
+#[test]
+fn one_association_too_many_is_refused() {
+    in_each_mode(|mode| {
+        let _peer = Peer::start(mode, &[server()]);
+        let mut node = Node::new(mode, SctpConfig { max_associations: 2, ..SctpConfig::default() });
+        let first = node.connect(server());
+        node.connect(server());
+        let refused = node.transport.connect(None, server());
+        assert!(matches!(refused, Err(SctpError::TooManyAssociations(2))));
+        node.transport.abort(first);
+        node.connect(server());
+    });
+}
+
+#[test]
+fn hundreds_of_associations_from_many_addresses_stay_apart() {
+    in_each_mode(|mode| {
+        let _peer = Peer::start(mode, &[server()]);
+        let mut node = Node::new(mode, SctpConfig::default());
+        let connect = |n: u16| {
+            let local = IpAddr::from([127, 0, 1, (n % 50) as u8 + 1]);
+            node.transport.connect(Some(local), server()).unwrap()
+        };
+        let ids: Vec<_> = (0..400).map(connect).collect();
+        for &id in &ids {
+            let local = node.up(id);
+            node.send(id, 0, ECHO, local.to_string().as_bytes());
+            assert_eq!(node.message(id).2, local.to_string().into_bytes());
+        }
+    });
+}
+
+#[test]
+fn thousands_of_associations_one_after_the_other_leave_no_memory_behind() {
+    in_each_mode(|mode| {
+        let peer = Peer::start(mode, &[server()]);
+        let mut node = Node::new(mode, SctpConfig::default());
+        let mut cycle = |graceful: bool| {
+            let id = node.connect(server());
+            if graceful {
+                node.transport.shutdown(id);
+                assert_eq!(node.down(id), DownReason::Shutdown);
+            } else {
+                node.transport.abort(id);
+            }
+        };
+        (0..500).for_each(|n| cycle(n % 2 == 0));
+        let before = peer.resident_kb();
+        (0..1500).for_each(|n| cycle(n % 2 == 0));
+        let grown = peer.resident_kb().saturating_sub(before);
+        assert!(grown < 1500, "the peer grew by {grown} kB over 1500 associations");
+    });
+}
+
+#[test]
+fn the_chosen_mode_is_described() {
+    let _guard = exclusively();
+    let transport = sctp::open(SctpMode::Udp(5555), SctpConfig::default()).unwrap();
+    assert!(transport.description().contains("UDP port 5555"), "{}", transport.description());
+    assert_eq!(transport.next_deadline(), None);
+    drop(transport);
+    let automatic = sctp::open(SctpMode::Auto, SctpConfig::default()).unwrap();
+    assert!(automatic.description().contains(": "), "{}", automatic.description());
+}
+
+#[test]
+fn associations_accepted_and_ended_are_told_once() {
+    let _guard = exclusively();
+    let mut node = Node::new(udp(), SctpConfig::default());
+    node.transport.listen(server()).unwrap();
+    let client = node.connect(server());
+    let accepted = node.wait_for("Up", |e| match e {
+        SctpEvent::Up { association, local, .. } if *local == server() => Some(*association),
+        _ => None,
+    });
+    node.send(accepted, 0, ECHO, b"hello");
+    assert_eq!(node.message(client).2, b"hello");
+    node.transport.shutdown(client);
+    assert_eq!(node.down(client), DownReason::Shutdown);
+    assert_eq!(node.down(accepted), DownReason::Shutdown);
+    node.run_for(Duration::from_millis(50));
+    assert_eq!(node.events, []);
+}

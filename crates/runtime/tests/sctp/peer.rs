@@ -1,0 +1,109 @@
+//! The other process: a server that echoes, counts and obeys.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use pith_runtime::sctp::{AssociationId, SctpConfig, SctpEvent, SctpMode};
+
+use crate::node::Node;
+
+/// Messages with this PPID come back; they are NGAP's.
+pub const ECHO: u32 = 60;
+/// Messages with this PPID are counted.
+pub const COUNT: u32 = 1;
+/// Messages with this PPID are orders.
+pub const ORDER: u32 = 2;
+
+/// Tells a copy of this program to be a peer: mode and addresses to listen on.
+const ROLE: &str = "PITH_SCTP_PEER";
+
+/// A peer process; killed with the value.
+pub struct Peer(Child);
+
+impl Peer {
+    pub fn start(mode: SctpMode, addresses: &[SocketAddr]) -> Self {
+        let listed: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
+        let mut child = Command::new(std::env::current_exe().expect("own path"))
+            .args(["--exact", "peer::run", "--ignored", "--nocapture"])
+            .env(ROLE, format!("{mode} {}", listed.join(" ")))
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a peer process");
+        let output = BufReader::new(child.stdout.take().expect("its output"));
+        let ready = output.lines().map_while(Result::ok).any(|line| line.ends_with("ready"));
+        assert!(ready, "the peer ended before it was ready");
+        Self(child)
+    }
+
+    /// Kills the process, without a chance to say good-bye.
+    pub fn kill(mut self) {
+        self.0.kill().expect("a kill");
+    }
+
+    /// Resident memory of the process, in kB.
+    pub fn resident_kb(&self) -> usize {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).expect("its status");
+        let line = status.lines().find(|l| l.starts_with("VmRSS:")).expect("VmRSS");
+        line.split_whitespace().nth(1).and_then(|kb| kb.parse().ok()).expect("a number")
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Not a test: the main program of a peer.
+#[test]
+#[ignore = "started by the tests as their peer"]
+fn run() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let mut words = role.split(' ');
+    let mode = words.next().and_then(|m| m.parse().ok()).expect("a mode");
+    let mut server = Server { node: Node::new(mode, SctpConfig::default()), counted: 0 };
+    for address in words {
+        server.node.transport.listen(address.parse().expect("an address")).expect("a listener");
+    }
+    println!("ready");
+    std::io::stdout().flush().expect("an output");
+    loop {
+        server.node.turn(Instant::now() + Duration::from_secs(1));
+        for event in std::mem::take(&mut server.node.events) {
+            if let SctpEvent::Message { association, stream, ppid, payload } = event {
+                server.obey(association, stream, ppid, &payload);
+            }
+        }
+        server.node.transport.flush();
+    }
+}
+
+struct Server {
+    node: Node,
+    /// Bytes received to be counted.
+    counted: usize,
+}
+
+impl Server {
+    fn obey(&mut self, association: AssociationId, stream: u16, ppid: u32, payload: &[u8]) {
+        let transport = &mut self.node.transport;
+        match (ppid, payload) {
+            (COUNT, bytes) => self.counted += bytes.len(),
+            (ORDER, b"count") => {
+                self.node.send(association, stream, ORDER, self.counted.to_string().as_bytes());
+            }
+            (ORDER, b"pause") => {
+                transport.pause_reading(association);
+                self.node.run_for(Duration::from_millis(500));
+                self.node.transport.resume_reading(association);
+            }
+            (ORDER, b"abort") => transport.abort(association),
+            (ORDER, b"shutdown") => transport.shutdown(association),
+            (ORDER, _) => {}
+            (_, payload) => self.node.send(association, stream, ppid, payload),
+        }
+    }
+}
