@@ -7,5 +7,8 @@
 pub mod ausf;
 pub mod gateway;
 pub mod kit;
+pub mod nrf;
+pub mod nssf;
+pub mod pcf;
 pub mod udm;
 pub mod udr;

@@ -1,0 +1,134 @@
+//! Nnrf_NFManagement: registration, heart-beat, deregistration (TS 29.510 5.2.2.2 to 5.2.2.4).
+
+use super::{Instance, Nrf};
+use crate::kit::{Instant, Level, Outbox};
+use pith_sbi::common::{Link, LinksValue, PatchItem};
+use pith_sbi::nnrf_nfmanagement::{
+    GetNfInstances, NfProfile, NfStatus, NotificationEventType, RegisterNfInstance, UpdateNfInstance, UriList,
+};
+use pith_sbi::{Cause, Created, NfInstanceId, Problem, Reply, Response, Uri};
+
+/// Heart-beats that may be missed before an instance is suspended.
+const MISSED_HEART_BEATS: u32 = 3;
+
+impl Nrf {
+    /// An instance registers, or registers anew (TS 29.510 5.2.2.2.2).
+    pub(super) fn register(&mut self, now: Instant, request: RegisterNfInstance, out: &mut Outbox) -> Reply {
+        let mut profile = request.body;
+        if profile.nf_instance_id != request.nf_instance_id {
+            return Err(Box::new(Problem::mandatory_ie_incorrect(
+                "nfInstanceId",
+                "differs from that of the path",
+            )));
+        }
+        profile.heart_beat_timer =
+            Some(u32::try_from(self.config.heart_beat.as_secs()).unwrap_or(u32::MAX).max(1));
+        let id = profile.nf_instance_id;
+        let instance = Instance { profile: profile.clone(), last_heard: now };
+        let old = self.instances.insert(id, instance);
+        let event = match old {
+            None => NotificationEventType::NfRegistered,
+            Some(_) => NotificationEventType::NfProfileChanged,
+        };
+        out.log(Level::Debug, || format!("{} {id} registered", profile.nf_type));
+        self.notify(&event, &profile, out);
+        Ok(match old {
+            None => {
+                let location = self.instance_uri(&id);
+                Response::NfProfileCreated(Box::new(Created { location, body: profile }))
+            }
+            Some(_) => Response::NfProfile(Box::new(profile)),
+        })
+    }
+
+    /// A heart-beat, or a change (TS 29.510 5.2.2.3).
+    pub(super) fn update(&mut self, now: Instant, request: &UpdateNfInstance, out: &mut Outbox) -> Reply {
+        let instance = self.instances.get_mut(&request.nf_instance_id).ok_or_else(not_found)?;
+        let profile = patched(&instance.profile, &request.body)?;
+        instance.last_heard = now;
+        let awake = instance.profile.nf_status != profile.nf_status;
+        let changed = !request.body.iter().all(is_heart_beat);
+        instance.profile = profile.clone();
+        if awake || changed {
+            self.notify(&NotificationEventType::NfProfileChanged, &profile, out);
+        }
+        Ok(if changed { Response::NfProfile(Box::new(profile)) } else { Response::NoContent })
+    }
+
+    /// An instance leaves (TS 29.510 5.2.2.4).
+    pub(super) fn deregister(&mut self, id: &NfInstanceId, out: &mut Outbox) -> Reply {
+        let instance = self.instances.remove(id).ok_or_else(not_found)?;
+        self.notify(&NotificationEventType::NfDeregistered, &instance.profile, out);
+        Ok(Response::NoContent)
+    }
+
+    pub(super) fn profile(&self, id: &NfInstanceId) -> Reply {
+        let instance = self.instances.get(id).ok_or_else(not_found)?;
+        Ok(Response::NfProfile(Box::new(instance.profile.clone())))
+    }
+
+    /// The instances of a type (TS 29.510 5.2.2.8).
+    pub(super) fn list(&self, request: &GetNfInstances) -> Response {
+        let of_type =
+            |profile: &NfProfile| request.nf_type.as_ref().is_none_or(|wanted| profile.nf_type == *wanted);
+        let found =
+            self.instances.values().map(|instance| &instance.profile).filter(|profile| of_type(profile));
+        let limit = request.limit.map_or(usize::MAX, |limit| limit as usize);
+        let items =
+            found.take(limit).map(|profile| Link { href: Some(self.instance_uri(&profile.nf_instance_id)) });
+        let mut list = UriList::default();
+        list.links.insert("item".into(), LinksValue::Many(items.collect()));
+        Response::UriList(Box::new(list))
+    }
+
+    /// Instances that fell silent are suspended: not discovered until they are heard again
+    /// (TS 29.510 5.2.2.3.2).
+    pub(super) fn sweep(&mut self, now: Instant, out: &mut Outbox) {
+        let patience = self.config.heart_beat * MISSED_HEART_BEATS;
+        let silent = |instance: &&mut Instance| {
+            instance.profile.nf_status == NfStatus::Registered && now - instance.last_heard > patience
+        };
+        let mut suspended = Vec::new();
+        for instance in self.instances.values_mut().filter(silent) {
+            instance.profile.nf_status = NfStatus::Suspended;
+            suspended.push(instance.profile.clone());
+        }
+        for profile in suspended {
+            out.log(Level::Warn, || {
+                format!("{} {} fell silent: suspended", profile.nf_type, profile.nf_instance_id)
+            });
+            self.notify(&NotificationEventType::NfProfileChanged, &profile, out);
+        }
+    }
+
+    pub(super) fn instance_uri(&self, id: &NfInstanceId) -> Uri {
+        Uri::new(&self.root, &format!("/nnrf-nfm/v1/nf-instances/{id}"))
+    }
+}
+
+fn not_found() -> Box<Problem> {
+    Box::new(Problem::new(Cause::ResourceUriStructureNotFound))
+}
+
+/// Status and load: what changes with every heart-beat.
+fn is_heart_beat(item: &PatchItem) -> bool {
+    matches!(item.path.as_str(), "/nfStatus" | "/load")
+}
+
+/// The profile after a patch of its members; which profile it is can't be changed.
+fn patched(profile: &NfProfile, patch: &[PatchItem]) -> Result<NfProfile, Box<Problem>> {
+    let mut json = serde_json::to_value(profile).map_err(Problem::system_failure)?;
+    let members =
+        json.as_object_mut().ok_or_else(|| Problem::system_failure("a profile that is no object"))?;
+    for item in patch {
+        let name = item.path.trim_start_matches('/');
+        if name == "nfInstanceId" || name.contains('/') {
+            return Err(Box::new(Problem::new(Cause::ModificationNotAllowed).detail(&item.path)));
+        }
+        match &item.value {
+            Some(value) => members.insert(name.to_owned(), value.clone()),
+            None => members.remove(name),
+        };
+    }
+    serde_json::from_value(json).map_err(|error| Box::new(Problem::mandatory_ie_incorrect("patch", error)))
+}

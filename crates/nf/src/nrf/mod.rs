@@ -1,0 +1,105 @@
+//! Network Repository Function (TS 29.510): who is there, and who offers what.
+//!
+//! ```text
+//!  NF ─> RegisterNfInstance (PUT) ─> instances ─> NfStatusNotify to subscribers
+//!  NF ─> UpdateNfInstance (PATCH) ─> heart-beat, load        every 10 s
+//!        silent for three heart-beats: suspended, no longer discovered (5.2.2.3.2)
+//!  NF ─> SearchNfInstances ────────> instances that serve what is asked
+//! ```
+
+mod config;
+mod discovery;
+mod management;
+mod subscription;
+
+use crate::kit::{Caller, Input, Inspect, Instant, NetworkFunction, Outbox, Tag, Timer};
+pub use config::NrfConfig;
+use pith_sbi::nnrf_nfmanagement::NfProfile;
+use pith_sbi::{ApiRoot, Cause, NfInstanceId, Problem, Request};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use subscription::Subscription;
+
+/// A tag of notifications: their answers change nothing.
+const NOBODY: Tag = Tag { owner: u64::MAX, step: 0 };
+
+/// An NF instance.
+#[derive(Debug)]
+struct Instance {
+    profile: NfProfile,
+    last_heard: Instant,
+}
+
+/// The NRF: one of a core.
+#[derive(Debug)]
+pub struct Nrf {
+    root: Arc<ApiRoot>,
+    config: NrfConfig,
+    instances: BTreeMap<NfInstanceId, Instance>,
+    subscriptions: BTreeMap<u64, Subscription>,
+    numbered: u64,
+    sweeping: bool,
+}
+
+impl Nrf {
+    /// An NRF that names its resources below that root.
+    pub const fn new(root: Arc<ApiRoot>, config: NrfConfig) -> Self {
+        Self {
+            root,
+            config,
+            instances: BTreeMap::new(),
+            subscriptions: BTreeMap::new(),
+            numbered: 0,
+            sweeping: false,
+        }
+    }
+
+    fn request(&mut self, now: Instant, from: Caller, request: Request, out: &mut Outbox) {
+        self.sweep_later(out);
+        let reply = match request {
+            Request::RegisterNfInstance(request) => self.register(now, *request, out),
+            Request::UpdateNfInstance(request) => self.update(now, &request, out),
+            Request::DeregisterNfInstance(request) => self.deregister(&request.nf_instance_id, out),
+            Request::GetNfInstance(request) => self.profile(&request.nf_instance_id),
+            Request::GetNfInstances(request) => Ok(self.list(&request)),
+            Request::CreateSubscription(request) => Ok(self.subscribe(request.body)),
+            Request::UpdateSubscription(request) => self.renew(&request.subscription_id),
+            Request::RemoveSubscription(request) => self.unsubscribe(&request.subscription_id),
+            Request::SearchNfInstances(request) => Ok(self.search(&request)),
+            _ => Err(Box::new(Problem::new(Cause::ResourceUriStructureNotFound))),
+        };
+        match reply {
+            Ok(response) => out.answer(from, response),
+            Err(problem) => out.refuse(from, *problem),
+        }
+    }
+
+    /// The sweep runs while there is anybody to sweep away.
+    fn sweep_later(&mut self, out: &mut Outbox) {
+        if !self.sweeping {
+            self.sweeping = true;
+            out.start(0, Timer::NrfSweep, self.config.heart_beat);
+        }
+    }
+}
+
+impl NetworkFunction for Nrf {
+    fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox) {
+        match input {
+            Input::Request { from, request } => self.request(now, from, request, out),
+            Input::Timer(key) if key.timer == Timer::NrfSweep => {
+                self.sweep(now, out);
+                self.sweeping = false;
+                self.sweep_later(out);
+            }
+            Input::N2(_) | Input::N4(_) | Input::Reply { .. } | Input::Stored { .. } | Input::Timer(_) => {}
+        }
+    }
+
+    fn inspect(&self, what: Inspect, list: &mut Vec<serde_json::Value>) {
+        if what == Inspect::Instances {
+            let profiles = self.instances.values().map(|instance| serde_json::to_value(&instance.profile));
+            list.extend(profiles.filter_map(Result::ok));
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Network Slice Selection Function (TS 29.531): which slices a UE may use (TS 23.501 5.15.5.2.1).
+
+use crate::kit::{Caller, Input, Instant, NetworkFunction, Outbox};
+use pith_sbi::common::AccessType;
+use pith_sbi::nnssf_nsselection::{
+    AllowedNssai, AllowedSnssai, AuthorizedNetworkSliceInfo, ConfiguredSnssai, NsSelectionGet,
+    NsiInformation, SliceInfoForPduSession, SliceInfoForRegistration,
+};
+use pith_sbi::{ApiRoot, Cause, Problem, Reply, Request, Response, Uri};
+use pith_types::{Snssai, Tai};
+use std::sync::Arc;
+
+/// What an NSSF is configured with.
+#[derive(Debug, Clone)]
+pub struct NssfConfig {
+    /// Slices of the network, and where each is offered: everywhere if the list is empty.
+    pub slices: Vec<(Snssai, Vec<Tai>)>,
+    /// The NRF that knows the NFs of the slices.
+    pub nrf: Arc<ApiRoot>,
+}
+
+/// The NSSF of a shard. It keeps nothing.
+#[derive(Debug)]
+pub struct Nssf {
+    config: NssfConfig,
+}
+
+impl Nssf {
+    /// An NSSF.
+    pub const fn new(config: NssfConfig) -> Self {
+        Self { config }
+    }
+
+    fn request(&self, from: Caller, request: Request, out: &mut Outbox) {
+        match self.select(request) {
+            Ok(response) => out.answer(from, response),
+            Err(problem) => out.refuse(from, *problem),
+        }
+    }
+
+    fn select(&self, request: Request) -> Reply {
+        let Request::NsSelectionGet(request) = request else {
+            return Err(Box::new(Problem::new(Cause::ResourceUriStructureNotFound)));
+        };
+        let NsSelectionGet {
+            slice_info_request_for_registration,
+            slice_info_request_for_pdu_session,
+            tai,
+            ..
+        } = *request;
+        let info = match (slice_info_request_for_registration, slice_info_request_for_pdu_session) {
+            (Some(info), _) => self.for_registration(&info, tai)?,
+            (None, Some(info)) => self.for_pdu_session(&info, tai)?,
+            (None, None) => {
+                return Err(Box::new(Problem::mandatory_ie_missing("slice-info-request-for-registration")));
+            }
+        };
+        Ok(Response::AuthorizedNetworkSliceInfo(Box::new(info)))
+    }
+
+    /// The requested slices that are subscribed and offered here; the default subscribed ones if none is
+    /// requested (TS 29.531 5.2.2.2.2).
+    fn for_registration(
+        &self,
+        info: &SliceInfoForRegistration,
+        tai: Option<Tai>,
+    ) -> Result<AuthorizedNetworkSliceInfo, Box<Problem>> {
+        let subscribed =
+            |slice: &Snssai| info.subscribed_nssai.iter().any(|other| other.subscribed_snssai == *slice);
+        let mut authorized = AuthorizedNetworkSliceInfo::default();
+        let mut allowed: Vec<Snssai> = Vec::new();
+        for slice in &info.requested_nssai {
+            match (subscribed(slice) && self.exists(slice), self.is_offered(slice, tai)) {
+                (true, true) => allowed.push(*slice),
+                (true, false) => authorized.rejected_nssai_in_ta.push(*slice),
+                (false, _) => authorized.rejected_nssai_in_plmn.push(*slice),
+            }
+        }
+        if allowed.is_empty() {
+            let default = info.subscribed_nssai.iter().filter(|slice| slice.default_indication == Some(true));
+            allowed = default.map(|s| s.subscribed_snssai).filter(|s| self.is_offered(s, tai)).collect();
+        }
+        if allowed.is_empty() {
+            return Err(Box::new(Problem::new(Cause::SnssaiNotSupported)));
+        }
+        let list: Vec<_> = allowed.into_iter().map(AllowedSnssai::new).collect();
+        authorized.allowed_nssai_list = vec![AllowedNssai::new(list, AccessType::ThreeGppAccess)];
+        authorized.configured_nssai = self.configured(info);
+        Ok(authorized)
+    }
+
+    /// Slices that the UE may request here: those of its subscription that exist.
+    fn configured(&self, info: &SliceInfoForRegistration) -> Vec<ConfiguredSnssai> {
+        let subscribed = info.subscribed_nssai.iter().map(|slice| slice.subscribed_snssai);
+        subscribed.filter(|slice| self.exists(slice)).map(ConfiguredSnssai::new).collect()
+    }
+
+    /// Where the slice of a session is served (TS 29.531 5.2.2.2.3).
+    fn for_pdu_session(
+        &self,
+        info: &SliceInfoForPduSession,
+        tai: Option<Tai>,
+    ) -> Result<AuthorizedNetworkSliceInfo, Box<Problem>> {
+        if !self.is_offered(&info.s_nssai, tai) {
+            return Err(Box::new(Problem::new(Cause::SnssaiNotSupported)));
+        }
+        let nrf = Uri::new(&self.config.nrf, "/nnrf-nfm/v1/nf-instances");
+        let nsi_information = Some(NsiInformation::new(nrf));
+        Ok(AuthorizedNetworkSliceInfo { nsi_information, ..Default::default() })
+    }
+
+    fn exists(&self, slice: &Snssai) -> bool {
+        self.config.slices.iter().any(|(known, _)| known == slice)
+    }
+
+    fn is_offered(&self, slice: &Snssai, tai: Option<Tai>) -> bool {
+        let offered = |(known, tais): &(Snssai, Vec<Tai>)| {
+            known == slice && (tais.is_empty() || tai.is_none_or(|tai| tais.contains(&tai)))
+        };
+        self.config.slices.iter().any(offered)
+    }
+}
+
+impl NetworkFunction for Nssf {
+    fn handle(&mut self, _now: Instant, input: Input, out: &mut Outbox) {
+        if let Input::Request { from, request } = input {
+            self.request(from, request, out);
+        }
+    }
+}

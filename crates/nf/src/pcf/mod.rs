@@ -1,0 +1,183 @@
+//! Policy Control Function: access and mobility policies (TS 29.507), session management policies
+//! (TS 29.512).
+//!
+//! ```text
+//!  AMF, SMF ─> Create ──> policy data <─ UDR ──> decision ─> 201
+//! ```
+//!
+//! Decisions follow the subscription: the session rule authorises the subscribed session-AMBR and default
+//! QoS, the access policy the subscribed UE-AMBR and RFSP.
+
+mod access;
+mod session;
+
+use crate::kit::{Arena, Caller, Input, Instant, Key, NetworkFunction, Outbox, Tag, Target};
+use pith_sbi::npcf_ampolicycontrol::PolicyAssociationRequest;
+use pith_sbi::npcf_smpolicycontrol::SmPolicyContextData;
+use pith_sbi::nudr_dr::ReadAccessAndMobilityPolicyData;
+use pith_sbi::{ApiRoot, Cause, Created, Problem, Reply, Request, Response, Uri};
+use std::sync::Arc;
+
+/// Associations of both kinds at most.
+const LIMIT: u32 = 1 << 20;
+
+/// What an association is about.
+#[derive(Debug)]
+enum Context {
+    Access(Box<PolicyAssociationRequest>),
+    Session(Box<SmPolicyContextData>),
+}
+
+/// One policy association.
+#[derive(Debug)]
+struct Association {
+    context: Context,
+    /// Whom to answer once the policy data have come; `None` afterwards.
+    creating: Option<Caller>,
+}
+
+/// The PCF of a shard.
+#[derive(Debug)]
+pub struct Pcf {
+    root: Arc<ApiRoot>,
+    associations: Arena<Association>,
+}
+
+impl Pcf {
+    /// A PCF that names its resources below that root.
+    pub const fn new(root: Arc<ApiRoot>) -> Self {
+        Self { root, associations: Arena::new(LIMIT) }
+    }
+
+    /// How many associations there are.
+    pub fn associations(&self) -> usize {
+        self.associations.len()
+    }
+
+    fn request(&mut self, from: Caller, request: Request, out: &mut Outbox) {
+        let reply = match request {
+            Request::CreateAmPolicyAssociation(request) => {
+                let query = ReadAccessAndMobilityPolicyData { ue_id: request.body.supi.clone() };
+                return self.create(from, Context::Access(Box::new(request.body)), query.into(), out);
+            }
+            Request::CreateSmPolicy(request) => {
+                let query = session::policy_data(&request.body);
+                return self.create(from, Context::Session(Box::new(request.body)), query.into(), out);
+            }
+            Request::ReadAmPolicyAssociation(request) => {
+                self.access(&request.pol_asso_id).map(|(_, context)| {
+                    let mut association = access::decide(context);
+                    association.request = Some(context.clone());
+                    Response::PolicyAssociation(Box::new(association))
+                })
+            }
+            Request::UpdateAmPolicyAssociation(request) => self
+                .access(&request.pol_asso_id)
+                .map(|(key, _)| Response::PolicyUpdate(Box::new(access::update(self.access_uri(key))))),
+            Request::DeleteAmPolicyAssociation(request) => {
+                let found = self.access(&request.pol_asso_id).map(|(key, _)| key);
+                found.map(|key| self.delete(key))
+            }
+            Request::GetSmPolicy(request) => self
+                .session(&request.sm_policy_id)
+                .map(|(_, context)| Response::SmPolicyControl(Box::new(session::control(context)))),
+            Request::UpdateSmPolicy(request) => self
+                .session(&request.sm_policy_id)
+                .map(|(_, context)| Response::SmPolicyDecision(Box::new(session::decide(context)))),
+            Request::DeleteSmPolicy(request) => {
+                let found = self.session(&request.sm_policy_id).map(|(key, _)| key);
+                found.map(|key| self.delete(key))
+            }
+            _ => Err(Box::new(Problem::new(Cause::ResourceUriStructureNotFound))),
+        };
+        answer(from, reply, out);
+    }
+
+    fn create(&mut self, from: Caller, context: Context, query: Request, out: &mut Outbox) {
+        match self.associations.insert_with(|_| Association { context, creating: Some(from) }) {
+            Some(key) => out.call(Tag { owner: key.to_u64(), step: 0 }, Target::any(), query),
+            None => out.refuse(from, Problem::congestion(1)),
+        }
+    }
+
+    /// The policy data came, or there are none: only a subscriber that nobody knows is refused.
+    fn policy_data(&mut self, tag: Tag, reply: Reply, out: &mut Outbox) {
+        let key = Key::from_u64(tag.owner);
+        let Some(association) = self.associations.get_mut(key) else { return };
+        let Some(from) = association.creating.take() else { return };
+        let refused = reply.err().filter(|problem| problem.details.cause == Some(Cause::UserNotFound));
+        if refused.is_some() {
+            self.associations.remove(key);
+            return out.refuse(from, Problem::new(Cause::UserUnknown));
+        }
+        if let Some(created) = self.created(key) {
+            out.answer(from, created);
+        }
+    }
+
+    fn created(&self, key: Key) -> Option<Response> {
+        Some(match &self.associations.get(key)?.context {
+            Context::Access(context) => {
+                let (location, body) = (self.access_uri(key), access::decide(context));
+                Response::PolicyAssociationCreated(Box::new(Created { location, body }))
+            }
+            Context::Session(context) => {
+                let (location, body) = (self.session_uri(key), session::decide(context));
+                Response::SmPolicyDecisionCreated(Box::new(Created { location, body }))
+            }
+        })
+    }
+
+    fn delete(&mut self, key: Key) -> Response {
+        self.associations.remove(key);
+        Response::NoContent
+    }
+
+    fn access(&self, id: &str) -> Result<(Key, &PolicyAssociationRequest), Box<Problem>> {
+        match self.find(id) {
+            Some((key, Context::Access(context))) => Ok((key, context)),
+            _ => Err(not_found()),
+        }
+    }
+
+    fn session(&self, id: &str) -> Result<(Key, &SmPolicyContextData), Box<Problem>> {
+        match self.find(id) {
+            Some((key, Context::Session(context))) => Ok((key, context)),
+            _ => Err(not_found()),
+        }
+    }
+
+    fn find(&self, id: &str) -> Option<(Key, &Context)> {
+        let key = Key::from_u64(u64::from_str_radix(id, 16).ok()?);
+        Some((key, &self.associations.get(key)?.context))
+    }
+
+    fn access_uri(&self, key: Key) -> Uri {
+        Uri::new(&self.root, &format!("/npcf-am-policy-control/v1/policies/{:x}", key.to_u64()))
+    }
+
+    fn session_uri(&self, key: Key) -> Uri {
+        Uri::new(&self.root, &format!("/npcf-smpolicycontrol/v1/sm-policies/{:x}", key.to_u64()))
+    }
+}
+
+fn not_found() -> Box<Problem> {
+    Box::new(Problem::new(Cause::PolicyAssociationNotFound))
+}
+
+fn answer(to: Caller, reply: Reply, out: &mut Outbox) {
+    match reply {
+        Ok(response) => out.answer(to, response),
+        Err(problem) => out.refuse(to, *problem),
+    }
+}
+
+impl NetworkFunction for Pcf {
+    fn handle(&mut self, _now: Instant, input: Input, out: &mut Outbox) {
+        match input {
+            Input::Request { from, request } => self.request(from, request, out),
+            Input::Reply { tag, reply, .. } => self.policy_data(tag, reply, out),
+            Input::N2(_) | Input::N4(_) | Input::Stored { .. } | Input::Timer(_) => {}
+        }
+    }
+}
