@@ -1,1 +1,4 @@
 //! See the crate's README for its contract.
+mod packet;
+mod rules;
+mod sys;

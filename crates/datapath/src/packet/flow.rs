@@ -1,0 +1,211 @@
+//! What rules look at in a user's packet: addresses, protocol, ports.
+
+use super::checksum::{put, set_ipv4_checksum};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Protocol number of TCP.
+pub const TCP: u8 = 6;
+/// Protocol number of UDP.
+pub const UDP: u8 = 17;
+const SCTP: u8 = 132;
+const ESP: u8 = 50;
+const AH: u8 = 51;
+/// Bytes of an IPv4 header without options.
+pub const IPV4_HEADER_LEN: usize = 20;
+/// Bytes of an IPv6 header without extensions.
+pub const IPV6_HEADER_LEN: usize = 40;
+
+const HOP_BY_HOP: u8 = 0;
+const ROUTING: u8 = 43;
+const FRAGMENT: u8 = 44;
+const DESTINATION_OPTIONS: u8 = 60;
+/// Extension headers walked before giving up on the transport header.
+const MOST_EXTENSIONS: usize = 8;
+
+/// A packet's headers. Of a fragment but the first, and of what ends early, ports are unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flow {
+    /// Source address.
+    pub source: IpAddr,
+    /// Destination address.
+    pub destination: IpAddr,
+    /// IPv4 protocol, or the last IPv6 next header.
+    pub protocol: u8,
+    /// Source and destination port.
+    pub ports: Option<(u16, u16)>,
+    /// Security Parameter Index of ESP or AH.
+    pub spi: Option<u32>,
+    /// Type of service or traffic class.
+    pub tos: u8,
+    /// IPv6 flow label.
+    pub flow_label: Option<u32>,
+    /// Bytes from the start of the packet to its transport header.
+    pub transport_at: usize,
+    /// Bytes of the packet, as its IP header says.
+    pub length: usize,
+}
+
+impl Flow {
+    /// Reads the headers; `None` if this is no IP packet or it is shorter than it says.
+    #[inline]
+    pub fn of(packet: &[u8]) -> Option<Self> {
+        match packet.first()? >> 4 {
+            4 => Self::of_v4(packet),
+            6 => Self::of_v6(packet),
+            _ => None,
+        }
+    }
+
+    fn of_v4(packet: &[u8]) -> Option<Self> {
+        let header: &[u8; IPV4_HEADER_LEN] = packet.first_chunk()?;
+        let [version, tos, l0, l1, _, _, f0, f1, _, protocol, _, _, s0, s1, s2, s3, d0, d1, d2, d3] = *header;
+        let transport_at = usize::from(version & 0x0f) * 4;
+        let length = usize::from(u16::from_be_bytes([l0, l1]));
+        if transport_at < IPV4_HEADER_LEN || length < transport_at || packet.len() < length {
+            return None;
+        }
+        let offset = u16::from_be_bytes([f0, f1]) & 0x1fff;
+        let flow = Self {
+            source: Ipv4Addr::new(s0, s1, s2, s3).into(),
+            destination: Ipv4Addr::new(d0, d1, d2, d3).into(),
+            protocol,
+            ports: None,
+            spi: None,
+            tos,
+            flow_label: None,
+            transport_at,
+            length,
+        };
+        let transport = if offset == 0 { packet.get(transport_at..length)? } else { &[] };
+        Some(flow.with_transport(transport))
+    }
+
+    fn of_v6(packet: &[u8]) -> Option<Self> {
+        let header: &[u8; IPV6_HEADER_LEN] = packet.first_chunk()?;
+        let word = u32::from_be_bytes(*header.first_chunk()?);
+        let length = usize::from(u16::from_be_bytes([header[4], header[5]])) + IPV6_HEADER_LEN;
+        if packet.len() < length {
+            return None;
+        }
+        let address = |at: usize| header.get(at..)?.first_chunk::<16>().copied().map(Ipv6Addr::from);
+        let (protocol, transport_at) = skip_extensions(packet.get(..length)?, header[6]);
+        let flow = Self {
+            source: address(8)?.into(),
+            destination: address(24)?.into(),
+            protocol,
+            ports: None,
+            spi: None,
+            tos: (word >> 20) as u8,
+            flow_label: Some(word & 0x000f_ffff),
+            transport_at: transport_at.unwrap_or(length),
+            length,
+        };
+        let transport = transport_at.and_then(|at| packet.get(at..length)).unwrap_or_default();
+        Some(flow.with_transport(transport))
+    }
+
+    fn with_transport(mut self, transport: &[u8]) -> Self {
+        match (self.protocol, transport) {
+            (TCP | UDP | SCTP, &[a, b, c, d, ..]) => {
+                self.ports = Some((u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])));
+            }
+            (ESP, &[a, b, c, d, ..]) | (AH, &[_, _, _, _, a, b, c, d, ..]) => {
+                self.spi = Some(u32::from_be_bytes([a, b, c, d]));
+            }
+            _ => {}
+        }
+        self
+    }
+}
+
+/// The last next header and where it starts; nowhere in a later fragment, or if the chain ends early.
+fn skip_extensions(packet: &[u8], first: u8) -> (u8, Option<usize>) {
+    let (mut next, mut at) = (first, IPV6_HEADER_LEN);
+    for _ in 0..MOST_EXTENSIONS {
+        if !matches!(next, HOP_BY_HOP | ROUTING | FRAGMENT | DESTINATION_OPTIONS) {
+            return (next, Some(at));
+        }
+        let Some(&[following, length, f0, f1, ..]) = packet.get(at..) else { return (next, None) };
+        if next == FRAGMENT && u16::from_be_bytes([f0, f1]) & 0xfff8 != 0 {
+            return (following, None);
+        }
+        at += if next == FRAGMENT { 8 } else { (usize::from(length) + 1) * 8 };
+        next = following;
+    }
+    (next, None)
+}
+
+/// Whether a packet says that it is IPv4.
+pub fn is_v4(packet: &[u8]) -> bool {
+    packet.first().is_some_and(|byte| byte >> 4 == 4)
+}
+
+/// Takes one hop off a packet, as a router does; `false` if it had none left.
+pub fn decrement_ttl(packet: &mut [u8]) -> bool {
+    let at = if is_v4(packet) { 8 } else { 7 };
+    let Some(ttl) = packet.get(at).copied().filter(|ttl| *ttl > 1) else { return false };
+    put(packet, at, &[ttl - 1]);
+    if is_v4(packet) {
+        let length = usize::from(packet.first().copied().unwrap_or(0) & 0x0f) * 4;
+        if let Some(header) = packet.get_mut(..length) {
+            set_ipv4_checksum(header);
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::checksum::Sum;
+    use super::super::samples::{tcp_v4, udp_v6};
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn ports_follow_options_and_length() {
+        let flow = Flow::of(&tcp_v4(1000, 0x10, b"hello")).unwrap();
+        assert_eq!((flow.protocol, flow.ports), (TCP, Some((40_000, 80))));
+        assert_eq!((flow.transport_at, flow.length), (20, 57));
+        let mut short = tcp_v4(1000, 0x10, b"hello");
+        short.truncate(56);
+        assert_eq!(Flow::of(&short), None);
+    }
+
+    #[test]
+    fn a_later_fragment_has_no_ports() {
+        let mut packet = tcp_v4(1000, 0x10, b"hello");
+        packet[7] = 1;
+        assert_eq!(Flow::of(&packet).unwrap().ports, None);
+    }
+
+    #[test]
+    fn extension_headers_are_skipped() {
+        let plain = udp_v6(b"hello");
+        assert_eq!(Flow::of(&plain).unwrap().ports, Some((40_000, 53)));
+        let mut extended = plain.clone();
+        extended.splice(40..40, [UDP, 0, 1, 4, 0, 0, 0, 0]);
+        extended[6] = DESTINATION_OPTIONS;
+        extended[5] += 8;
+        let flow = Flow::of(&extended).unwrap();
+        assert_eq!((flow.protocol, flow.ports, flow.transport_at), (UDP, Some((40_000, 53)), 48));
+    }
+
+    #[test]
+    fn a_hop_less_keeps_the_checksum_right() {
+        let mut packet = tcp_v4(1000, 0x10, b"hello");
+        assert!(decrement_ttl(&mut packet));
+        assert_eq!(packet[8], 63);
+        assert_eq!(Sum::default().add(&packet[..20]).checksum(), [0, 0]);
+        packet[8] = 1;
+        assert!(!decrement_ttl(&mut packet));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(mut bytes: Vec<u8>, version in prop::sample::select(vec![0x45u8, 0x60, 0x4f])) {
+            if let Some(first) = bytes.first_mut() { *first = version; }
+            let _ = Flow::of(&bytes);
+            decrement_ttl(&mut bytes);
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Packets of users: what a PDR looks at, and how a train of TCP segments or UDP datagrams becomes
+//! one frame for the kernel and back. Pure; no packet can make it panic.
+
+mod checksum;
+mod coalesce;
+mod flow;
+mod segment;
+mod vnet;
+
+pub use checksum::complete_partial;
+pub use coalesce::{Coalescer, Frame, Offer};
+pub use flow::{Flow, decrement_ttl};
+pub use segment::{Segments, Train};
+pub use vnet::{Gso, VnetHeader};
+
+#[cfg(test)]
+pub mod samples;

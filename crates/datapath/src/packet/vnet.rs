@@ -1,0 +1,84 @@
+//! The virtio-net header in front of every packet of a TUN queue: what is left to do to it.
+
+use crate::sys::VNET_HEADER_LEN;
+
+const NEEDS_CSUM: u8 = 1;
+const GSO_NONE: u8 = 0;
+const GSO_TCPV4: u8 = 1;
+const GSO_TCPV6: u8 = 4;
+const GSO_UDP_L4: u8 = 5;
+/// Set beside a TCP type if the first segment carries CWR.
+const GSO_ECN: u8 = 0x80;
+
+/// How the kernel names what a frame is a train of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gso {
+    /// TCP segments over IPv4.
+    TcpV4,
+    /// TCP segments over IPv6.
+    TcpV6,
+    /// UDP datagrams.
+    Udp,
+}
+
+/// The header's fields; numbers are in the host's byte order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct VnetHeader {
+    flags: u8,
+    gso_type: u8,
+    header_len: u16,
+    gso_size: u16,
+    csum_start: u16,
+    csum_offset: u16,
+}
+
+impl VnetHeader {
+    /// A whole packet that needs nothing: all zero.
+    pub const NONE: [u8; VNET_HEADER_LEN] = [0; VNET_HEADER_LEN];
+
+    /// A frame to be cut into packets of `size` bytes of payload, whose transport header starts at
+    /// `ip_len`, ends at `header_len` and has its checksum field at `csum_offset`.
+    pub fn train(gso: Gso, size: u16, ip_len: u16, header_len: u16, csum_offset: u16) -> Self {
+        let gso_type = match gso {
+            Gso::TcpV4 => GSO_TCPV4,
+            Gso::TcpV6 => GSO_TCPV6,
+            Gso::Udp => GSO_UDP_L4,
+        };
+        Self { flags: NEEDS_CSUM, gso_type, header_len, gso_size: size, csum_start: ip_len, csum_offset }
+    }
+
+    /// The fields of the header's bytes.
+    pub fn decode(bytes: &[u8; VNET_HEADER_LEN]) -> Self {
+        let [flags, gso_type, a, b, c, d, e, f, g, h] = *bytes;
+        let number = |bytes| u16::from_ne_bytes(bytes);
+        Self {
+            flags,
+            gso_type,
+            header_len: number([a, b]),
+            gso_size: number([c, d]),
+            csum_start: number([e, f]),
+            csum_offset: number([g, h]),
+        }
+    }
+
+    /// Its bytes.
+    pub fn encode(&self) -> [u8; VNET_HEADER_LEN] {
+        let [a, b] = self.header_len.to_ne_bytes();
+        let [c, d] = self.gso_size.to_ne_bytes();
+        let [e, f] = self.csum_start.to_ne_bytes();
+        let [g, h] = self.csum_offset.to_ne_bytes();
+        [self.flags, self.gso_type, a, b, c, d, e, f, g, h]
+    }
+
+    /// Payload bytes of each packet in a train; `None` for a single packet.
+    pub fn segment_size(&self) -> Option<usize> {
+        let train = self.gso_type & !GSO_ECN != GSO_NONE && self.gso_size > 0;
+        train.then_some(self.gso_size.into())
+    }
+
+    /// Where the bytes start whose checksum is missing, and where it belongs.
+    pub fn partial_checksum(&self) -> Option<(usize, usize)> {
+        let start = usize::from(self.csum_start);
+        (self.flags & NEEDS_CSUM != 0).then_some((start, start + usize::from(self.csum_offset)))
+    }
+}

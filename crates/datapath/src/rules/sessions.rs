@@ -1,0 +1,223 @@
+//! The sessions of a datapath as its control side holds them, and what carries on when rules change.
+
+use super::Now;
+use super::buffer::Buffers;
+use super::compile::{Life, Rules};
+use super::meter::Meter;
+use super::usage::{UrrCounter, UrrUse};
+use pith_upf::contract::{Qer, Session, SessionId, SessionUsage, Urr};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// All sessions, by id.
+#[derive(Debug)]
+pub struct Sessions {
+    entries: HashMap<SessionId, Entry>,
+    workers: usize,
+    generation: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    rules: Arc<Rules>,
+    meters: Vec<(Qer, Option<Arc<Meter>>)>,
+    urrs: Vec<Arc<UrrUse>>,
+}
+
+/// Rules to publish.
+#[derive(Debug)]
+pub struct Installed {
+    /// The session's rules from now on.
+    pub rules: Arc<Rules>,
+    /// Those before.
+    pub previous: Option<Arc<Rules>>,
+}
+
+impl Sessions {
+    /// None, for counters of so many workers.
+    pub fn new(workers: usize) -> Self {
+        Self { entries: HashMap::new(), workers, generation: 0 }
+    }
+
+    /// Compiles a session. Meters whose rates are the same, and counters whose URR stays, carry on.
+    pub fn install(&mut self, session: &Session) -> Installed {
+        self.generation += 1;
+        let before = self.entries.remove(&session.id);
+        let meters =
+            session.qers.iter().map(|qer| (qer.clone(), meter(qer, before.as_ref()))).collect::<Vec<_>>();
+        let urrs =
+            session.urrs.iter().map(|urr| urr_use(urr, before.as_ref(), self.workers)).collect::<Vec<_>>();
+        let life = match &before {
+            Some(entry) => Arc::clone(&entry.rules.life),
+            None => Arc::new(Life::new(session.id)),
+        };
+        let rules = Arc::new(Rules::compile(session, self.generation, life, &meters, &urrs));
+        self.entries.insert(session.id, Entry { rules: Arc::clone(&rules), meters, urrs });
+        Installed { rules, previous: before.map(|entry| entry.rules) }
+    }
+
+    /// The rules of a session.
+    pub fn rules(&self, id: SessionId) -> Option<&Arc<Rules>> {
+        Some(&self.entries.get(&id)?.rules)
+    }
+
+    /// What a session has used.
+    pub fn usage(&self, id: SessionId, now: Now) -> Option<SessionUsage> {
+        let entry = self.entries.get(&id)?;
+        Some(SessionUsage {
+            urrs: entry.urrs.iter().map(|used| used.counter.usage(now)).collect(),
+            last_packet: now.since(entry.rules.life.last_packet()),
+        })
+    }
+
+    /// Forgets a session and what it holds; answers how many packets that were.
+    pub fn remove(&mut self, id: SessionId, buffers: &Buffers) -> usize {
+        self.entries.remove(&id).map_or(0, |entry| entry.rules.life.buffer.discard(buffers))
+    }
+}
+
+fn meter(qer: &Qer, before: Option<&Entry>) -> Option<Arc<Meter>> {
+    let same = |old: &&(Qer, _)| old.0.id == qer.id && old.0.mbr == qer.mbr && old.0.gbr == qer.gbr;
+    match before.and_then(|entry| entry.meters.iter().find(same)) {
+        Some((_, meter)) => meter.clone(),
+        None => Meter::of(qer).map(Arc::new),
+    }
+}
+
+fn urr_use(urr: &Urr, before: Option<&Entry>, workers: usize) -> Arc<UrrUse> {
+    let old = before.and_then(|entry| entry.urrs.iter().find(|used| used.urr.id == urr.id));
+    match old {
+        Some(used) if used.urr == *urr => Arc::clone(used),
+        Some(used) => Arc::new(UrrUse::new(urr.clone(), Arc::clone(&used.counter))),
+        None => Arc::new(UrrUse::new(urr.clone(), Arc::new(UrrCounter::new(urr.id, workers)))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::buffer::BufferLimits;
+    use super::super::{Origin, Worker};
+    use super::*;
+    use crate::packet::Flow;
+    use crate::packet::samples::{tcp_v4, udp_v4};
+    use pith_upf::contract::*;
+    use std::net::Ipv4Addr;
+
+    fn pdr(id: u16, precedence: u32, far: u32) -> Pdr {
+        Pdr {
+            id: PdrId(id),
+            precedence,
+            source: Source::Tunnel { teid: Teid(1), direction: Direction::Uplink },
+            filters: Vec::new(),
+            qfis: Vec::new(),
+            far: FarId(far),
+            qers: vec![QerId(1)],
+            urrs: vec![UrrId(1)],
+        }
+    }
+
+    fn session() -> Session {
+        let rates = Rates { uplink: 8_000, downlink: 8_000 };
+        Session {
+            id: SessionId(1),
+            ue: UeAddress::v4(Ipv4Addr::new(10, 45, 0, 2)),
+            pdrs: vec![pdr(1, 255, 1)],
+            fars: vec![Far { id: FarId(1), action: Action::Forward(Destination::Network) }],
+            qers: vec![Qer {
+                id: QerId(1),
+                gates: Gates::OPEN,
+                mbr: Some(rates),
+                gbr: None,
+                qfi: Some(Qfi(9)),
+            }],
+            urrs: vec![Urr {
+                id: UrrId(1),
+                threshold: VolumeLimits::default(),
+                quota: VolumeLimits::default(),
+            }],
+        }
+    }
+
+    fn udp() -> Flow {
+        Flow::of(&udp_v4(b"x")).unwrap()
+    }
+
+    fn found<'a>(rules: &'a Rules, flow: &Flow, qfi: Option<Qfi>) -> Option<&'a super::super::Rule> {
+        rules.find(Origin::Tunnel(Teid(1)), flow, qfi)
+    }
+
+    #[test]
+    fn rules_are_tried_by_precedence_and_must_match_in_all_they_name() {
+        let mut session = session();
+        let filters = "permit out 6 from any to assigned".parse::<FlowDescription>().unwrap().filters;
+        session.pdrs.push(Pdr { filters, ..pdr(2, 10, 1) });
+        session.pdrs.push(Pdr { qfis: vec![Qfi(5)], ..pdr(3, 5, 1) });
+        let rules = Sessions::new(1).install(&session).rules;
+        let pdr = |flow: &Flow, qfi| found(&rules, flow, qfi).map(|rule| rule.pdr.0);
+        let tcp = Flow::of(&tcp_v4(0, 0x10, b"x")).unwrap();
+        assert_eq!(pdr(&udp(), None), Some(1));
+        assert_eq!(pdr(&tcp, Some(Qfi(9))), Some(2));
+        assert_eq!(pdr(&tcp, Some(Qfi(5))), Some(3));
+        assert!(rules.find(Origin::Tunnel(Teid(2)), &tcp, None).is_none());
+        assert!(rules.find(Origin::Network, &tcp, None).is_none());
+    }
+
+    #[test]
+    fn a_rule_without_its_far_has_no_action_and_a_closed_gate_drops() {
+        let mut session = session();
+        session.pdrs = vec![pdr(1, 1, 7)];
+        session.qers[0].gates.uplink = Gate::Closed;
+        let rules = Sessions::new(1).install(&session).rules;
+        let rule = found(&rules, &udp(), None).unwrap();
+        assert_eq!((rule.action, rule.qfi), (None, Some(Qfi(9))));
+        assert_eq!(rule.enforce(1, Now(1)), Err(DropReason::GateClosed));
+    }
+
+    #[test]
+    fn usage_and_meters_carry_on_over_new_rules() {
+        let mut sessions = Sessions::new(1);
+        let old = sessions.install(&session()).rules;
+        let spend = |rules: &Rules, now| {
+            let rule = found(rules, &udp(), None).unwrap();
+            let passed = std::iter::repeat_with(|| rule.enforce(1000, now)).take_while(Result::is_ok).count();
+            rule.count(Worker(0), 1000, now, |_, _| ());
+            passed
+        };
+        assert!(spend(&old, Now(1)) > 10);
+        let mut changed = session();
+        changed.fars[0].action = Action::Drop;
+        let new = sessions.install(&changed).rules;
+        assert_eq!(spend(&new, Now(1)), 0, "the bucket stays empty");
+        changed.qers[0].mbr = Some(Rates { uplink: 16_000, downlink: 0 });
+        let faster = sessions.install(&changed).rules;
+        assert!(spend(&faster, Now(1)) > 10, "another rate is another bucket");
+        let usage = sessions.usage(SessionId(1), Now(2)).unwrap();
+        assert_eq!(usage.urr(UrrId(1)).unwrap().volume.uplink, 3000);
+        assert!(faster.generation > new.generation && new.generation > old.generation);
+    }
+
+    #[test]
+    fn a_threshold_is_told_again_only_when_it_changes() {
+        let mut sessions = Sessions::new(1);
+        let mut session = session();
+        session.urrs[0].threshold.total = Some(1);
+        let told = |rules: &Rules| {
+            let mut told = 0;
+            found(rules, &udp(), None).unwrap().count(Worker(0), 10, Now(1), |_, _| told += 1);
+            told
+        };
+        assert_eq!(told(&sessions.install(&session).rules), 1);
+        assert_eq!(told(&sessions.install(&session).rules), 0);
+        session.urrs[0].threshold.total = Some(25);
+        let rules = sessions.install(&session).rules;
+        assert_eq!((told(&rules), told(&rules)), (1, 0));
+    }
+
+    #[test]
+    fn removal_forgets() {
+        let mut sessions = Sessions::new(1);
+        sessions.install(&session());
+        assert_eq!(sessions.remove(SessionId(1), &Buffers::new(BufferLimits::default())), 0);
+        assert_eq!(sessions.usage(SessionId(1), Now(1)), None);
+    }
+}

@@ -1,0 +1,31 @@
+//! The system calls that `std` does not have. All `unsafe` of this crate is in this folder, and each
+//! block says why it holds.
+
+#![allow(unsafe_code)]
+
+mod event;
+mod netlink;
+mod poll;
+mod tun;
+mod udp;
+
+pub use event::EventFd;
+pub use netlink::{NetlinkSocket, interface_index};
+pub use poll::wait_readable;
+pub use tun::{TunQueue, VNET_HEADER_LEN};
+pub use udp::{Datagram, GtpuSocket, MAX_SEGMENTS, Outgoing, RECEIVE_SLOT, RECEIVE_SLOTS};
+
+use std::io;
+
+/// The value of a call that answers -1 on error and leaves the reason in `errno`.
+fn check(answer: libc::c_int) -> io::Result<libc::c_int> {
+    if answer < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(answer)
+}
+
+/// As [`check`], for calls that answer a length.
+fn check_len(answer: libc::ssize_t) -> io::Result<usize> {
+    usize::try_from(answer).map_err(|_| io::Error::last_os_error())
+}
