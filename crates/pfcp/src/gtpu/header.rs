@@ -224,11 +224,16 @@ impl GpduHeader {
     /// Writes the header into `buffer` right before `payload_start`, for a payload from there to the end, and returns
     /// where it starts; `None`, and nothing written, if there is no room or the payload is too long.
     pub fn write_before(&self, buffer: &mut [u8], payload_start: usize) -> Option<usize> {
-        let payload_len = buffer.len().checked_sub(payload_start)?;
-        let start = payload_start.checked_sub(self.encoded_len())?;
+        let (room, payload) = buffer.split_at_mut_checked(payload_start)?;
+        self.write_at_end_of(room, payload.len())
+    }
+
+    /// Writes the header into the last octets of `room`, for a payload that lies elsewhere, and returns where it
+    /// starts; `None`, and nothing written, if there is no room or the payload is too long.
+    pub fn write_at_end_of(&self, room: &mut [u8], payload_len: usize) -> Option<usize> {
+        let start = room.len().checked_sub(self.encoded_len())?;
         let length = u16::try_from(payload_len + self.encoded_len() - MANDATORY_LEN).ok()?;
-        let (mandatory, rest) =
-            buffer.get_mut(start..payload_start)?.split_first_chunk_mut::<MANDATORY_LEN>()?;
+        let (mandatory, rest) = room.get_mut(start..)?.split_first_chunk_mut::<MANDATORY_LEN>()?;
         let flags = if self.pdu_session.is_some() { FLAG_EXTENSION } else { 0 };
         let [length_high, length_low] = length.to_be_bytes();
         let [a, b, c, d] = self.teid.to_be_bytes();
