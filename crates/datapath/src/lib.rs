@@ -1,4 +1,12 @@
 //! See the crate's README for its contract.
+
+mod config;
 mod packet;
+mod portable;
 mod rules;
 mod sys;
+mod system;
+
+pub use config::{DatapathConfig, StartError, UePool};
+pub use portable::PortableDatapath;
+pub use rules::BufferLimits;

@@ -100,6 +100,8 @@ pub const fn checksum_offset(protocol: u8) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Gso;
+    use super::super::samples::{tcp_v4, tcp_v6, udp_v4, with_partial_checksum};
     use super::*;
     use proptest::prelude::*;
 
@@ -125,6 +127,21 @@ mod tests {
             let even = &bytes[..bytes.len() & !1];
             let whole = [even, &more].concat();
             prop_assert_eq!(Sum::default().add(even).add(&more).checksum(), reference(&whole));
+        }
+    }
+
+    #[test]
+    fn a_checksum_left_to_the_hardware_is_finished() {
+        for (whole, ip_len, protocol) in [
+            (tcp_v4(1, 0x10, b"hello"), 20, TCP),
+            (tcp_v6(1, 0x10, b"hi"), 40, TCP),
+            (udp_v4(b"odd"), 20, UDP),
+        ] {
+            let mut packet = with_partial_checksum(whole.clone(), ip_len, protocol);
+            assert_ne!(packet, whole);
+            let offset = checksum_offset(protocol) as u16;
+            complete_partial(&VnetHeader::train(Gso::Udp, 0, ip_len as u16, 0, offset), &mut packet);
+            assert_eq!(packet, whole);
         }
     }
 

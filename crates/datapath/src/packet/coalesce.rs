@@ -223,6 +223,11 @@ impl Frame {
         self.payloads.len().max(1)
     }
 
+    /// Bytes of headers in front of each payload of a train.
+    pub fn header_len(&self) -> usize {
+        self.shape.map_or(0, |shape| shape.header_len)
+    }
+
     /// Payloads of a train, in order.
     pub fn payloads(&self) -> &[Range<usize>] {
         &self.payloads
@@ -289,8 +294,8 @@ fn same_headers(a: &[u8], b: &[u8], shape: &Shape) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Train;
     use super::super::samples::{tcp_v4, tcp_v6, udp_v4, udp_v6};
-    use super::super::{Train, segment::Segment};
     use super::*;
     use proptest::prelude::*;
 
@@ -316,13 +321,7 @@ mod tests {
         frame.payloads().iter().for_each(|range| whole.extend(&arena[range.clone()]));
         let train = Train::of(&vnet, &whole, &Flow::of(&whole).unwrap()).unwrap();
         assert_eq!(train.count(), frame.packets());
-        let packet = |segment: Segment| {
-            let mut out = vec![0; train.header_len()];
-            train.write_header(&segment, &whole, &mut out);
-            out.extend(&whole[segment.payload]);
-            out
-        };
-        train.segments().map(packet).collect()
+        train.segments().map(|segment| train.packet(&segment, &whole)).collect()
     }
 
     fn without_id(mut packet: Vec<u8>) -> Vec<u8> {

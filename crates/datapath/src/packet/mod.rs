@@ -8,9 +8,9 @@ mod segment;
 mod vnet;
 
 pub use checksum::complete_partial;
-pub use coalesce::{Coalescer, Frame, Offer};
+pub use coalesce::{Coalescer, Frame};
 pub use flow::{Flow, decrement_ttl};
-pub use segment::{Segments, Train};
+pub use segment::{Segment, Train};
 pub use vnet::{Gso, VnetHeader};
 
 #[cfg(test)]

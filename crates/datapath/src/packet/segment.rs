@@ -57,6 +57,19 @@ impl Train {
         (self.length - self.header_len).div_ceil(self.size)
     }
 
+    /// Bytes of all of them.
+    pub fn bytes(&self) -> usize {
+        self.length + (self.count() - 1) * self.header_len
+    }
+
+    /// A segment as a packet of its own.
+    pub fn packet(&self, segment: &Segment, packet: &[u8]) -> Vec<u8> {
+        let mut out = vec![0; self.header_len];
+        self.write_header(segment, packet, &mut out);
+        out.extend_from_slice(packet.get(segment.payload.clone()).unwrap_or_default());
+        out
+    }
+
     /// Writes the headers of a segment into `out`, which is [`header_len`](Train::header_len) long.
     pub fn write_header(&self, segment: &Segment, packet: &[u8], out: &mut [u8]) {
         let Some(template) = packet.get(..self.header_len) else { return };
@@ -144,13 +157,9 @@ mod tests {
 
     fn split(header: VnetHeader, packet: &[u8]) -> Vec<Vec<u8>> {
         let train = Train::of(&header, packet, &Flow::of(packet).unwrap()).unwrap();
-        let whole = |segment: Segment| {
-            let mut out = vec![0; train.header_len()];
-            train.write_header(&segment, packet, &mut out);
-            out.extend(&packet[segment.payload]);
-            out
-        };
-        train.segments().map(whole).collect()
+        let packets: Vec<_> = train.segments().map(|segment| train.packet(&segment, packet)).collect();
+        assert_eq!(packets.iter().map(Vec::len).sum::<usize>(), train.bytes());
+        packets
     }
 
     fn tcp_train(size: u16) -> VnetHeader {

@@ -72,7 +72,7 @@ impl Buffers {
 }
 
 /// A packet held, to meet the rules again when it is released.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Held {
     /// The inner packet.
     pub packet: Box<[u8]>,
@@ -82,8 +82,11 @@ pub struct Held {
     pub qfi: Option<Qfi>,
 }
 
+/// Packets held, oldest first, each with the PDR that wanted it held.
+pub type Queue = VecDeque<(PdrId, Held)>;
+
 /// What became of a packet that rules want held.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum Buffered {
     /// It is held; the first of its PDR since the buffer was empty.
     First,
@@ -91,8 +94,8 @@ pub enum Buffered {
     Further,
     /// There is no room.
     Full,
-    /// The rules that wanted it held are not the session's any more.
-    Outdated,
+    /// The rules that wanted it held are not the session's any more; here it is again.
+    Outdated(Held),
 }
 
 /// What a session holds.
@@ -105,7 +108,7 @@ pub struct SessionBuffer {
 #[derive(Debug, Default)]
 struct Inner {
     generation: u64,
-    packets: VecDeque<Held>,
+    packets: Queue,
     told: Vec<PdrId>,
 }
 
@@ -125,14 +128,15 @@ impl SessionBuffer {
         held: Held,
     ) -> Buffered {
         let mut inner = self.lock();
-        if inner.generation != generation {
-            return Buffered::Outdated;
+        if generation < inner.generation {
+            return Buffered::Outdated(held);
         }
+        inner.generation = generation;
         let most = most.map_or(all.limits.session_packets, usize::from);
         if inner.packets.len() >= most || !all.reserve(held.packet.len()) {
             return Buffered::Full;
         }
-        inner.packets.push_back(held);
+        inner.packets.push_back((pdr, held));
         if inner.told.contains(&pdr) {
             return Buffered::Further;
         }
@@ -149,7 +153,7 @@ impl SessionBuffer {
     /// After rules were published: older ones hold nothing any more. Answers whether a release is due.
     pub fn adopt(&self, generation: u64) -> bool {
         let mut inner = self.lock();
-        inner.generation = generation;
+        inner.generation = inner.generation.max(generation);
         let due = !inner.packets.is_empty();
         self.due.store(due, Relaxed);
         due
@@ -157,15 +161,14 @@ impl SessionBuffer {
 
     /// Gives `send` what is held, in order, and keeps what it gives back. Nobody else gets past the
     /// session's buffer until `send` is done, so it has to have the packets on their way by then.
-    pub fn release(&self, all: &Buffers, send: impl FnOnce(VecDeque<Held>) -> VecDeque<Held>) {
+    pub fn release(&self, all: &Buffers, send: impl FnOnce(Queue) -> Queue) {
         let mut inner = self.lock();
         let before = size(&inner.packets);
         inner.packets = send(std::mem::take(&mut inner.packets));
         let after = size(&inner.packets);
         all.free(before.0.saturating_sub(after.0), before.1.saturating_sub(after.1));
-        if inner.packets.is_empty() {
-            inner.told = Vec::new();
-        }
+        let Inner { packets, told, .. } = &mut *inner;
+        told.retain(|pdr| packets.iter().any(|(of, _)| of == pdr));
         self.due.store(false, Relaxed);
     }
 
@@ -186,8 +189,8 @@ impl SessionBuffer {
 }
 
 /// Packets and bytes.
-fn size(packets: &VecDeque<Held>) -> (usize, usize) {
-    (packets.len(), packets.iter().map(|held| held.packet.len()).sum())
+fn size(packets: &Queue) -> (usize, usize) {
+    (packets.len(), packets.iter().map(|(_, held)| held.packet.len()).sum())
 }
 
 #[cfg(test)]
@@ -237,7 +240,7 @@ mod tests {
         }
         let mut sent = Vec::new();
         buffer.release(&all, |mut packets| {
-            sent.extend(packets.drain(..3).map(|held| held.packet[0]));
+            sent.extend(packets.drain(..3).map(|(_, held)| held.packet[0]));
             packets
         });
         assert_eq!((sent, all.packets()), (vec![0, 1, 2], 1));
@@ -250,10 +253,12 @@ mod tests {
         buffer.announce();
         assert!(buffer.is_due());
         assert!(buffer.adopt(5));
-        assert_eq!(hold(&buffer, &all, 1, 1), Buffered::Outdated);
+        assert_eq!(hold(&buffer, &all, 1, 1), Buffered::Outdated(held(1)));
         assert_eq!(buffer.hold(&all, 5, None, PdrId(1), held(1)), Buffered::Further);
+        assert_eq!(buffer.hold(&all, 6, None, PdrId(1), held(1)), Buffered::Further);
         buffer.discard(&all);
         assert!(!buffer.is_due());
         assert!(!buffer.adopt(6));
+        assert_eq!(buffer.hold(&all, 5, None, PdrId(1), held(1)), Buffered::Outdated(held(1)));
     }
 }

@@ -76,9 +76,9 @@ impl Rules {
         self.rules.iter().find(|rule| rule.takes(origin, flow, qfi))
     }
 
-    /// Whether `source` is none that the session's UE may use.
-    pub fn is_spoofed(&self, source: IpAddr) -> bool {
-        !self.ue.is_empty() && !self.ue.contains(source)
+    /// Whether a packet that matched `rule` claims to come from a UE that it does not come from.
+    pub fn is_spoofed(&self, rule: &Rule, source: IpAddr) -> bool {
+        rule.direction() == Direction::Uplink && !self.ue.is_empty() && !self.ue.contains(source)
     }
 
     /// The session's own TEIDs; one may come more than once.

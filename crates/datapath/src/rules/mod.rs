@@ -9,7 +9,7 @@ mod meter;
 mod sessions;
 mod usage;
 
-pub use buffer::{BufferLimits, Buffered, Buffers, Held, SessionBuffer};
+pub use buffer::{BufferLimits, Buffered, Buffers, Held, Queue, SessionBuffer};
 pub use compile::{Origin, Rule, Rules};
 pub use counters::{Drops, WorkerCounters, total};
 pub use sessions::{Installed, Sessions};

@@ -2,7 +2,7 @@
 //! so counting needs neither lock nor locked instruction, and no byte is lost or doubled.
 
 use super::Now;
-use pith_upf::contract::{Direction, Urr, UrrId, UrrUsage, Volume};
+use pith_upf::contract::{Direction, Urr, UrrId, UrrUsage, Volume, VolumeLimits};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -89,14 +89,16 @@ pub struct UrrUse {
     /// Its counters.
     pub counter: Arc<UrrCounter>,
     bounded: bool,
-    told: AtomicBool,
+    threshold_told: AtomicBool,
+    quota_told: AtomicBool,
 }
 
 impl UrrUse {
     /// With limits of which nothing has been told.
     pub fn new(urr: Urr, counter: Arc<UrrCounter>) -> Self {
         let bounded = !(urr.threshold.is_none() && urr.quota.is_none());
-        Self { urr, counter, bounded, told: AtomicBool::new(false) }
+        let untold = || AtomicBool::new(false);
+        Self { urr, counter, bounded, threshold_told: untold(), quota_told: untold() }
     }
 
     /// Whether the quota is used up.
@@ -104,21 +106,25 @@ impl UrrUse {
         self.bounded && self.urr.quota.reached_by(&self.counter.volume())
     }
 
-    /// The volume, the first time that it has come up to a limit.
+    /// The volume, the first time that it has come up to the threshold, and to the quota.
     pub fn newly_reached(&self) -> Option<Volume> {
-        if !self.bounded || self.told.load(Relaxed) {
+        if !self.bounded || (self.threshold_told.load(Relaxed) && self.quota_told.load(Relaxed)) {
             return None;
         }
         let volume = self.counter.volume();
-        let reached = self.urr.threshold.reached_by(&volume) || self.urr.quota.reached_by(&volume);
-        (reached && !self.told.swap(true, Relaxed)).then_some(volume)
+        let limits = [(&self.urr.threshold, &self.threshold_told), (&self.urr.quota, &self.quota_told)];
+        let newly = |(limits, told): (&VolumeLimits, &AtomicBool)| {
+            limits.reached_by(&volume) && !told.swap(true, Relaxed)
+        };
+        // Both are marked as told where both are reached by one packet.
+        let news = limits.map(newly);
+        news.contains(&true).then_some(volume)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pith_upf::contract::VolumeLimits;
     use std::time::Duration;
 
     #[test]
@@ -135,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_is_told_once_and_a_quota_stays_exhausted() {
+    fn threshold_and_quota_are_told_once_each_and_a_quota_stays_exhausted() {
         let total = |total| VolumeLimits { total: Some(total), ..VolumeLimits::default() };
         let urr = Urr { id: UrrId(1), threshold: total(100), quota: total(200) };
         let used = UrrUse::new(urr, Arc::new(UrrCounter::new(UrrId(1), 1)));
@@ -148,5 +154,7 @@ mod tests {
         assert!(!used.exhausted());
         count(100);
         assert!(used.exhausted());
+        assert_eq!(used.newly_reached().map(|volume| volume.downlink), Some(200));
+        assert_eq!(used.newly_reached(), None);
     }
 }

@@ -1,7 +1,7 @@
 //! A GTP-U socket: many datagrams in a system call, and trains of datagrams of one size in a buffer
 //! (UDP_GRO in, UDP_SEGMENT out).
 
-use super::{check, check_len};
+use super::check;
 use std::io::{self, IoSlice};
 use std::mem::{MaybeUninit, size_of, size_of_val, zeroed};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, UdpSocket};
@@ -52,6 +52,7 @@ pub struct Outgoing {
 #[derive(Debug)]
 pub struct GtpuSocket {
     socket: UdpSocket,
+    address: SocketAddr,
 }
 
 impl GtpuSocket {
@@ -81,10 +82,10 @@ impl GtpuSocket {
         } else {
             option(libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
         }
-        let address = SocketAddress::from(address);
-        // SAFETY: `address` is readable for the length given.
-        check(unsafe { libc::bind(fd.as_raw_fd(), address.as_ptr(), address.len) })?;
-        Ok(Self { socket: UdpSocket::from(fd) })
+        let name = SocketAddress::from(address);
+        // SAFETY: `name` is readable for the length given.
+        check(unsafe { libc::bind(fd.as_raw_fd(), name.as_ptr(), name.len) })?;
+        Ok(Self { socket: UdpSocket::from(fd), address })
     }
 
     /// Fills `arena`, which has [`RECEIVE_SLOTS`] slots of [`RECEIVE_SLOT`] bytes, with what has come,
@@ -167,9 +168,14 @@ impl GtpuSocket {
         self.socket.send_to(datagram, peer)
     }
 
+    /// The address it is bound to.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// Another handle of the same socket.
     pub fn try_clone(&self) -> io::Result<Self> {
-        Ok(Self { socket: self.socket.try_clone()? })
+        Ok(Self { socket: self.socket.try_clone()?, address: self.address })
     }
 }
 

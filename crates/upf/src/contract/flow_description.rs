@@ -47,16 +47,15 @@ impl FromStr for FlowDescription {
         let swapped = words.direction_is_in()?;
         let protocol = words.protocol()?;
         words.expect("from")?;
-        let (source, source_ports, after) = words.endpoint()?;
+        let (source, after) = words.endpoint()?;
         if after != Some("to") {
             return Err(unexpected("to", after));
         }
-        let (destination, destination_ports, after) = words.endpoint()?;
+        let (destination, after) = words.endpoint()?;
         if after.is_some() {
             return Err(unexpected("the end", after));
         }
-        let ends = [(source, source_ports), (destination, destination_ports)];
-        filters(protocol, ends, swapped)
+        filters(protocol, [source, destination], swapped)
     }
 }
 
@@ -124,17 +123,15 @@ impl<'a> Words<'a> {
     }
 
     /// Address, ports, and the word after them.
-    fn endpoint(
-        &mut self,
-    ) -> Result<(Option<AddressRange>, Vec<PortRange>, Option<&'a str>), FlowDescriptionError> {
+    fn endpoint(&mut self) -> Result<(End, Option<&'a str>), FlowDescriptionError> {
         let address = address(self.0.next())?;
         let Some(word) = self.0.next() else {
-            return Ok((address, Vec::new(), None));
+            return Ok(((address, Vec::new()), None));
         };
         if !word.starts_with(|c: char| c.is_ascii_digit()) {
-            return Ok((address, Vec::new(), Some(word)));
+            return Ok(((address, Vec::new()), Some(word)));
         }
-        Ok((address, ports(word)?, self.0.next()))
+        Ok(((address, ports(word)?), self.0.next()))
     }
 }
 

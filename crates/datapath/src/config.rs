@@ -1,0 +1,126 @@
+//! What a datapath is started with, and why it may not start.
+
+use crate::rules::BufferLimits;
+use std::io;
+use std::net::IpAddr;
+use thiserror::Error;
+
+/// Settings of a datapath.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DatapathConfig {
+    /// Addresses of this host that GTP-U peers send to. Of each family, packets leave from the first.
+    pub n3_addresses: Vec<IpAddr>,
+    /// Name of the TUN interface to make: 1 to 15 bytes, not in use.
+    pub tun: String,
+    /// Where UEs get their addresses from.
+    pub pools: Vec<UePool>,
+    /// Longest packet of a UE, 1280 to 65,000 bytes: with 44 bytes of tunnel headers over IPv4 (64 over
+    /// IPv6) it has to fit through N3.
+    pub mtu: u16,
+    /// Threads; 0: one for each core.
+    pub workers: usize,
+    /// Whether packets to other networks take an address of the host (NAT44).
+    pub nat: bool,
+    /// Bounds on what is held for idle UEs.
+    pub buffer: BufferLimits,
+}
+
+impl Default for DatapathConfig {
+    /// The test network's pool on an N3 at 127.0.0.1; no NAT.
+    fn default() -> Self {
+        let pool = UePool { gateway: IpAddr::from([10, 45, 0, 1]), prefix: 16 };
+        Self {
+            n3_addresses: vec![IpAddr::from([127, 0, 0, 1])],
+            tun: "pith0".to_owned(),
+            pools: vec![pool],
+            mtu: 1400,
+            workers: 0,
+            nat: false,
+            buffer: BufferLimits::default(),
+        }
+    }
+}
+
+/// A network of UEs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UePool {
+    /// The host's own address in it, on the TUN interface.
+    pub gateway: IpAddr,
+    /// Bits of the network.
+    pub prefix: u8,
+}
+
+/// Why a datapath did not start. What had been set up by then is undone.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// No address to listen on.
+    #[error("no N3 address: name an address of this host that radios reach")]
+    NoAddress,
+    /// A gateway's prefix is longer than its address.
+    #[error("the UE pool {gateway}/{prefix} has more bits than its address")]
+    Pool {
+        /// The pool's gateway.
+        gateway: IpAddr,
+        /// Its prefix.
+        prefix: u8,
+    },
+    /// The GTP-U port can't be had.
+    #[error("GTP-U can't be received on {address}: {source}; {hint}")]
+    Bind {
+        /// The address.
+        address: IpAddr,
+        /// What to do.
+        hint: &'static str,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The TUN interface can't be made.
+    #[error("interface {name} can't be made: {source}; {hint}")]
+    Tun {
+        /// Its name.
+        name: String,
+        /// What to do.
+        hint: &'static str,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// An address, route or setting was refused.
+    #[error("{what} failed: {source}")]
+    Setup {
+        /// What was tried.
+        what: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Out of threads or descriptors.
+    #[error("workers can't be started: {0}")]
+    Workers(#[from] io::Error),
+}
+
+impl StartError {
+    pub(crate) fn bind(address: IpAddr, source: io::Error) -> Self {
+        let hint = match source.kind() {
+            io::ErrorKind::AddrInUse => "another UPF or GTP-U endpoint has port 2152 of that address",
+            io::ErrorKind::AddrNotAvailable => "the address must be one of this host's",
+            _ => "check the address and the permissions",
+        };
+        Self::Bind { address, hint, source }
+    }
+
+    pub(crate) fn tun(name: &str, source: io::Error) -> Self {
+        let hint = match source.kind() {
+            io::ErrorKind::NotFound => "load the module: modprobe tun",
+            io::ErrorKind::PermissionDenied => "run as root, with CAP_NET_ADMIN, or in a user namespace",
+            _ if source.raw_os_error() == Some(libc::EBUSY) => {
+                "another program has an interface of that name"
+            }
+            _ => "choose another name of at most 15 bytes",
+        };
+        Self::Tun { name: name.to_owned(), hint, source }
+    }
+
+    pub(crate) fn setup(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let what = what.into();
+        move |source| Self::Setup { what, source }
+    }
+}

@@ -1,0 +1,254 @@
+//! The portable path: GTP-U sockets and a TUN interface with a queue for each worker. Needs the right
+//! to make a TUN interface (CAP_NET_ADMIN) and nothing else of the system.
+
+mod downlink;
+mod events;
+mod gpdu;
+mod inbox;
+mod n3;
+mod n6;
+mod path;
+mod signalling;
+mod tables;
+mod uplink;
+mod worker;
+
+use crate::config::{DatapathConfig, StartError};
+use crate::rules::{
+    Buffers, Clock, Drops, Installed, Now, Rules, Sessions, Worker as Index, WorkerCounters, total,
+};
+use crate::sys::{GtpuSocket, TunQueue};
+use crate::system::Network;
+use events::Events;
+use inbox::{Inbox, Message};
+use n3::N3Batch;
+use n6::N6Batch;
+use path::{Path, Shared, peer_of};
+use pith_pfcp::gtpu::{GTPU_PORT, Signalling};
+use pith_upf::contract::{Counters, Datapath, DropReason, Event, Session, SessionId, SessionUsage, Tunnel};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use worker::Worker;
+
+/// How long a worker may take to end its batch before it counts as stuck.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// Bytes of a worker's stack.
+const STACK: usize = 256 << 10;
+/// More sockets could not be waited for at once.
+const MOST_ADDRESSES: usize = 8;
+
+/// A running portable datapath: the control side's handle. Dropping it, or [`stop`](Self::stop), ends
+/// the workers, removes the interface and undoes what was set up.
+#[derive(Debug)]
+pub struct PortableDatapath {
+    sessions: Sessions,
+    shared: Arc<Shared>,
+    drops: Drops,
+    sockets: Vec<GtpuSocket>,
+    workers: Vec<Handle>,
+    /// Dropped last: the system is put back once no worker uses it.
+    _network: Network,
+}
+
+#[derive(Debug)]
+struct Handle {
+    inbox: Arc<Inbox>,
+    counters: Arc<WorkerCounters>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl PortableDatapath {
+    /// Sets the system up and starts the workers. When this returns, packets pass.
+    pub fn start(config: DatapathConfig) -> Result<Self, StartError> {
+        check(&config)?;
+        let count = match config.workers {
+            0 => thread::available_parallelism().map_or(1, usize::from),
+            count => count,
+        };
+        let tun = |_| TunQueue::open(&config.tun).map_err(|error| StartError::tun(&config.tun, error));
+        let queues = (0..count).map(tun).collect::<Result<Vec<_>, _>>()?;
+        let network = Network::set_up(&config)?;
+        let shared = Arc::new(Shared {
+            clock: Clock::start(),
+            buffers: Buffers::new(config.buffer),
+            events: Events::new()?,
+        });
+        let sockets = bind_all(&config.n3_addresses)?;
+        let mut datapath = Self {
+            sessions: Sessions::new(count),
+            shared,
+            drops: Drops::default(),
+            sockets: sockets.iter().map(GtpuSocket::try_clone).collect::<Result<_, _>>()?,
+            workers: Vec::new(),
+            _network: network,
+        };
+        let mut sockets = Some(sockets);
+        for queue in queues {
+            let own = match sockets.take() {
+                Some(first) => first,
+                None => bind_all(&config.n3_addresses)?,
+            };
+            datapath.start_worker(own, queue)?;
+        }
+        Ok(datapath)
+    }
+
+    fn start_worker(&mut self, sockets: Vec<GtpuSocket>, tun: TunQueue) -> Result<(), StartError> {
+        let index = self.workers.len();
+        let counters = Arc::new(WorkerCounters::default());
+        let inbox = Arc::new(Inbox::new()?);
+        let path = Path {
+            worker: Index(index),
+            shared: Arc::clone(&self.shared),
+            counters: Arc::clone(&counters),
+            sockets,
+            n3: N3Batch::new(),
+            n6: N6Batch::new(tun.segments_udp()),
+            tun,
+            deferred: Vec::new(),
+            now: self.shared.clock.now(),
+        };
+        let worker = Worker::new(Arc::clone(&inbox), path);
+        let builder = thread::Builder::new().name(format!("pith-upf-{index}")).stack_size(STACK);
+        let thread = Some(builder.spawn(|| worker.run())?);
+        self.workers.push(Handle { inbox, counters, thread });
+        Ok(())
+    }
+
+    /// Readable while events wait for [`poll_events`](Datapath::poll_events).
+    pub fn events_ready(&self) -> BorrowedFd<'_> {
+        self.shared.events.ready().as_fd()
+    }
+
+    /// Stops: packets on their way through a worker still leave, then the system is put back.
+    pub fn stop(self) {}
+
+    fn post(&self, message: impl Fn() -> Message) -> Vec<u64> {
+        self.workers.iter().map(|worker| worker.inbox.post(message())).collect()
+    }
+
+    /// Waits until no packet meets what was so before the messages of these numbers.
+    fn settle(&self, numbers: &[u64]) {
+        let deadline = Instant::now() + PATIENCE;
+        for (worker, number) in self.workers.iter().zip(numbers) {
+            while !worker.inbox.has_applied(*number) {
+                if Instant::now() > deadline {
+                    return tracing::error!("a datapath worker is stuck");
+                }
+                thread::yield_now();
+            }
+        }
+    }
+
+    fn publish(&self, rules: &Arc<Rules>, previous: Option<&Arc<Rules>>) {
+        let buffer = &rules.life.buffer;
+        buffer.announce();
+        self.post(|| Message::Publish { rules: Arc::clone(rules), previous: previous.cloned() });
+        if buffer.adopt(rules.generation)
+            && let Some(worker) = self.workers.first()
+        {
+            worker.inbox.post(Message::Release(Arc::clone(rules)));
+            worker.inbox.wake();
+        }
+    }
+
+    fn now(&self) -> Now {
+        self.shared.clock.now()
+    }
+
+    fn join(&mut self) {
+        for worker in &self.workers {
+            worker.inbox.post(Message::Stop);
+            worker.inbox.wake();
+        }
+        for thread in self.workers.iter_mut().filter_map(|worker| worker.thread.take()) {
+            if thread.join().is_err() {
+                tracing::error!("a datapath worker had panicked");
+            }
+        }
+    }
+}
+
+impl Datapath for PortableDatapath {
+    fn install(&mut self, session: Arc<Session>) {
+        let Installed { rules, previous } = self.sessions.install(&session);
+        self.publish(&rules, previous.as_ref());
+    }
+
+    fn remove(&mut self, session: SessionId) -> Option<SessionUsage> {
+        let rules = Arc::clone(self.sessions.rules(session)?);
+        let numbers = self.post(|| Message::Remove(Arc::clone(&rules)));
+        self.settle(&numbers);
+        let usage = self.sessions.usage(session, self.now());
+        let discarded = self.sessions.remove(session, &self.shared.buffers);
+        self.drops.count_many(DropReason::BufferDiscarded, discarded);
+        usage
+    }
+
+    fn discard_buffered(&mut self, session: SessionId) {
+        let Some(rules) = self.sessions.rules(session) else { return };
+        let discarded = rules.life.buffer.discard(&self.shared.buffers);
+        self.drops.count_many(DropReason::BufferDiscarded, discarded);
+    }
+
+    fn send_end_marker(&mut self, tunnel: &Tunnel) {
+        let numbers: Vec<_> = self.workers.iter().map(|worker| worker.inbox.posted()).collect();
+        self.settle(&numbers);
+        let mut message = Vec::new();
+        Signalling::EndMarker { teid: tunnel.teid.0 }.encode(&mut message);
+        let peer = peer_of(tunnel);
+        let socket = self.sockets.iter().find(|socket| socket.address().is_ipv4() == peer.is_ipv4());
+        if !matches!(socket.map(|socket| socket.send_to(&message, peer)), Some(Ok(_))) {
+            self.drops.count(DropReason::N3SendFailed);
+        }
+    }
+
+    fn usage(&self, session: SessionId) -> Option<SessionUsage> {
+        self.sessions.usage(session, self.now())
+    }
+
+    fn poll_events(&mut self, events: &mut Vec<Event>) {
+        self.shared.events.drain_into(events);
+    }
+
+    fn counters(&self) -> Counters {
+        let workers = self.workers.iter().map(|worker| &*worker.counters);
+        total(workers, &self.drops, self.shared.buffers.packets() as u64)
+    }
+}
+
+impl Drop for PortableDatapath {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
+fn check(config: &DatapathConfig) -> Result<(), StartError> {
+    if config.n3_addresses.is_empty() {
+        return Err(StartError::NoAddress);
+    }
+    for pool in &config.pools {
+        let most = if pool.gateway.is_ipv4() { 32 } else { 128 };
+        if pool.prefix > most {
+            return Err(StartError::Pool { gateway: pool.gateway, prefix: pool.prefix });
+        }
+    }
+    config.n3_addresses.iter().take(MOST_ADDRESSES).try_for_each(|address| nobody_else_has(*address))
+}
+
+/// Sockets that share a port share its packets: another UPF's on the same address would go unnoticed,
+/// so bind once without sharing.
+fn nobody_else_has(address: IpAddr) -> Result<(), StartError> {
+    UdpSocket::bind((address, GTPU_PORT)).map(drop).map_err(|error| StartError::bind(address, error))
+}
+
+fn bind_all(addresses: &[IpAddr]) -> Result<Vec<GtpuSocket>, StartError> {
+    let bind = |address: &IpAddr| {
+        let socket = GtpuSocket::bind(SocketAddr::new(*address, GTPU_PORT));
+        socket.map_err(|error| StartError::bind(*address, error))
+    };
+    addresses.iter().take(MOST_ADDRESSES).map(bind).collect()
+}

@@ -1,0 +1,295 @@
+//! Into tunnels: a batch of G-PDUs, gathered into trains of one size for one peer, each sent as one
+//! message (UDP_SEGMENT), many messages a system call.
+//!
+//! ```text
+//! arena   │ room │ packet from TUN │ headers of its segments │ room │ next packet │ …
+//!            └─ GTP-U header goes right before the packet
+//! train   datagram = header, or header and payload: pieces of the arena, in order
+//! ```
+
+use crate::rules::WorkerCounters;
+use crate::sys::{GtpuSocket, MAX_SEGMENTS, Outgoing, TunQueue, VNET_HEADER_LEN};
+use pith_upf::contract::DropReason;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::ops::Range;
+
+/// Room before a packet for the GTP-U header; it also takes the virtio-net header.
+pub const HEADROOM: usize = 32;
+/// What one packet read from TUN may take, with the headers of its segments.
+const ROOM: usize = HEADROOM + 65_536 + (16 << 10);
+/// Bytes of the arena: a few of the longest packets, or hundreds of short ones.
+const ARENA: usize = 4 * ROOM;
+/// Longest train; an IP packet has to hold it.
+const LONGEST_TRAIN: usize = 65_000;
+/// Trains looked back through for one of the same peer.
+const LOOK_BACK: usize = 8;
+
+/// The batch of one worker.
+#[derive(Debug)]
+pub struct N3Batch {
+    arena: Box<[u8]>,
+    used: usize,
+    trains: Vec<Train>,
+    count: usize,
+    gathers: bool,
+}
+
+#[derive(Debug)]
+struct Train {
+    peer: SocketAddr,
+    dscp: u8,
+    /// Bytes of each datagram but the last, which may be shorter.
+    size: usize,
+    datagrams: usize,
+    length: usize,
+    /// Inner packets' bytes.
+    inner: usize,
+    open: bool,
+    pieces: Vec<Range<usize>>,
+}
+
+/// A datagram to send: one or two pieces of the arena.
+#[derive(Debug, Clone)]
+pub struct Gpdu {
+    /// To whom.
+    pub peer: SocketAddr,
+    /// DSCP of the outer header.
+    pub dscp: u8,
+    /// GTP-U header and what follows it directly.
+    pub head: Range<usize>,
+    /// The rest; may be empty.
+    pub tail: Range<usize>,
+    /// Bytes of the inner packet.
+    pub inner: usize,
+}
+
+impl Gpdu {
+    fn len(&self) -> usize {
+        self.head.len() + self.tail.len()
+    }
+}
+
+impl N3Batch {
+    /// Empty.
+    pub fn new() -> Self {
+        Self {
+            arena: vec![0; ARENA].into_boxed_slice(),
+            used: 0,
+            trains: Vec::new(),
+            count: 0,
+            gathers: true,
+        }
+    }
+
+    /// Whether another packet of any length may be taken in before a flush.
+    pub fn has_room(&self) -> bool {
+        self.used + ROOM <= self.arena.len()
+    }
+
+    /// Reads a packet from TUN into the arena: where its virtio-net header and where it lies.
+    pub fn read_from(&mut self, tun: &TunQueue) -> io::Result<([u8; VNET_HEADER_LEN], Range<usize>)> {
+        let start = self.used + HEADROOM;
+        let from = start - VNET_HEADER_LEN;
+        let room = self.arena.get_mut(from..start + 65_536).unwrap_or_default();
+        let length = tun.read(room)?;
+        let header = room.first_chunk().copied().unwrap_or_default();
+        let end = from + length.max(VNET_HEADER_LEN);
+        self.used = end;
+        Ok((header, start..end))
+    }
+
+    /// Copies a packet into the arena: where it lies. There has to be room.
+    pub fn copy_in(&mut self, packet: &[u8]) -> Option<Range<usize>> {
+        let start = self.used + HEADROOM;
+        let range = start..start + packet.len();
+        self.arena.get_mut(range.clone())?.copy_from_slice(packet);
+        self.used = range.end;
+        Some(range)
+    }
+
+    /// Takes room for the headers of a segment: where it lies, `HEADROOM` before it free for GTP-U.
+    pub fn take_header_room(&mut self, length: usize) -> Option<Range<usize>> {
+        let start = self.used + HEADROOM;
+        let range = start..start + length;
+        (range.end <= self.arena.len()).then(|| self.used = range.end)?;
+        Some(range)
+    }
+
+    /// Whether there is no room for the headers of another segment.
+    pub fn headers_full(&self, length: usize) -> bool {
+        self.used + HEADROOM + length > self.arena.len()
+    }
+
+    /// A part of the arena.
+    pub fn bytes(&self, range: Range<usize>) -> &[u8] {
+        self.arena.get(range).unwrap_or_default()
+    }
+
+    /// A part of the arena, to write.
+    pub fn bytes_mut(&mut self, range: Range<usize>) -> &mut [u8] {
+        self.arena.get_mut(range).unwrap_or_default()
+    }
+
+    /// The arena up to `at`, and the rest.
+    pub fn split_at(&mut self, at: usize) -> (&mut [u8], &mut [u8]) {
+        self.arena.split_at_mut(at.min(ARENA))
+    }
+
+    /// Takes a datagram whose pieces are in the arena.
+    pub fn push(&mut self, gpdu: Gpdu) {
+        let trains = self.trains.get_mut(..self.count).unwrap_or_default();
+        let last = trains.iter_mut().rev().take(LOOK_BACK).find(|train| train.peer == gpdu.peer);
+        match last {
+            Some(train) if self.gathers && train.takes(&gpdu) => train.add(gpdu),
+            _ => self.open(gpdu),
+        }
+    }
+
+    fn open(&mut self, gpdu: Gpdu) {
+        if self.count == self.trains.len() {
+            self.trains.push(Train::empty(gpdu.peer));
+        }
+        if let Some(train) = self.trains.get_mut(self.count) {
+            train.begin(gpdu);
+            self.count += 1;
+        }
+    }
+
+    /// Sends everything, in order. The arena is free again from `keep` on.
+    pub fn flush(&mut self, keep: usize, sockets: &[GtpuSocket], counters: &WorkerCounters) {
+        let trains = self.trains.get(..self.count).unwrap_or_default();
+        if !trains.is_empty() {
+            let mut refused = false;
+            for run in trains.chunk_by(|a, b| a.peer.is_ipv4() == b.peer.is_ipv4()) {
+                match socket_for(run, sockets) {
+                    Some(socket) => refused |= send_run(run, &self.arena, socket, counters),
+                    None => run.iter().for_each(|train| train.failed(counters)),
+                }
+            }
+            self.gathers &= !refused;
+        }
+        self.count = 0;
+        self.used = keep;
+    }
+}
+
+impl Train {
+    fn empty(peer: SocketAddr) -> Self {
+        Self { peer, dscp: 0, size: 0, datagrams: 0, length: 0, inner: 0, open: false, pieces: Vec::new() }
+    }
+
+    fn begin(&mut self, gpdu: Gpdu) {
+        (self.peer, self.dscp, self.size) = (gpdu.peer, gpdu.dscp, gpdu.len());
+        (self.datagrams, self.length, self.inner, self.open) = (0, 0, 0, true);
+        self.pieces.clear();
+        self.add(gpdu);
+    }
+
+    fn takes(&self, gpdu: &Gpdu) -> bool {
+        self.open
+            && self.dscp == gpdu.dscp
+            && gpdu.len() <= self.size
+            && self.datagrams < MAX_SEGMENTS
+            && self.length + gpdu.len() <= LONGEST_TRAIN
+    }
+
+    fn add(&mut self, gpdu: Gpdu) {
+        self.open = gpdu.len() == self.size;
+        self.datagrams += 1;
+        self.length += gpdu.len();
+        self.inner += gpdu.inner;
+        self.pieces.push(gpdu.head);
+        if !gpdu.tail.is_empty() {
+            self.pieces.push(gpdu.tail);
+        }
+    }
+
+    fn sent(&self, counters: &WorkerCounters) {
+        counters.n3_out.count(self.datagrams, self.inner);
+    }
+
+    fn failed(&self, counters: &WorkerCounters) {
+        counters.drops.count_many(DropReason::N3SendFailed, self.datagrams);
+    }
+
+    fn outgoing(&self, parts: Range<usize>) -> Outgoing {
+        let segment = (self.datagrams > 1).then_some(self.size as u16);
+        Outgoing { peer: self.peer, dscp: self.dscp, segment, parts }
+    }
+}
+
+fn socket_for<'a>(run: &[Train], sockets: &'a [GtpuSocket]) -> Option<&'a GtpuSocket> {
+    let v4 = run.first()?.peer.is_ipv4();
+    sockets.iter().find(|socket| socket.address().is_ipv4() == v4)
+}
+
+/// Sends trains through one socket. Answers whether the kernel refuses trains altogether.
+fn send_run(run: &[Train], arena: &[u8], socket: &GtpuSocket, counters: &WorkerCounters) -> bool {
+    let mut parts = Vec::with_capacity(run.iter().map(|train| train.pieces.len()).sum());
+    let mut messages = Vec::with_capacity(run.len());
+    for train in run {
+        let first = parts.len();
+        parts.extend(
+            train.pieces.iter().map(|piece| IoSlice::new(arena.get(piece.clone()).unwrap_or_default())),
+        );
+        messages.push(train.outgoing(first..parts.len()));
+    }
+    let (mut done, mut refused) = (0, false);
+    while let (Some(rest), Some(train)) = (messages.get(done..), run.get(done)) {
+        match socket.send(rest, &parts) {
+            Ok(sent) => {
+                run.iter().skip(done).take(sent).for_each(|train| train.sent(counters));
+                done += sent.max(1);
+            }
+            Err(error) => {
+                refused |= retry_apart(train, rest, &parts, socket, counters, &error);
+                done += 1;
+            }
+        }
+    }
+    refused
+}
+
+/// Sends the datagrams of a train one by one, when the device or the path would not have them together.
+/// Answers whether the kernel refuses trains altogether.
+fn retry_apart(
+    train: &Train,
+    rest: &[Outgoing],
+    parts: &[IoSlice<'_>],
+    socket: &GtpuSocket,
+    counters: &WorkerCounters,
+    error: &io::Error,
+) -> bool {
+    let code = error.raw_os_error().unwrap_or(0);
+    let Some(whole) = rest.first().filter(|message| message.segment.is_some()) else {
+        train.failed(counters);
+        return false;
+    };
+    if !matches!(code, libc::EMSGSIZE | libc::EINVAL | libc::EIO | libc::EOPNOTSUPP) {
+        train.failed(counters);
+        return false;
+    }
+    let inner = train.inner / train.datagrams.max(1);
+    for message in datagrams(whole, parts, train.size) {
+        match socket.send(std::slice::from_ref(&message), parts) {
+            Ok(_) => counters.n3_out.count(1, inner),
+            Err(_) => counters.drops.count(DropReason::N3SendFailed),
+        }
+    }
+    matches!(code, libc::EIO | libc::EOPNOTSUPP)
+}
+
+/// The datagrams of a train, each a message of its own.
+fn datagrams(whole: &Outgoing, parts: &[IoSlice<'_>], size: usize) -> Vec<Outgoing> {
+    let mut messages = Vec::new();
+    let (mut first, mut length) = (whole.parts.start, 0);
+    for at in whole.parts.clone() {
+        length += parts.get(at).map_or(0, |part| part.len());
+        if length >= size || at + 1 == whole.parts.end {
+            messages.push(Outgoing { segment: None, parts: first..at + 1, ..whole.clone() });
+            (first, length) = (at + 1, 0);
+        }
+    }
+    messages
+}

@@ -1,0 +1,97 @@
+//! What GTP-U endpoints tell each other, answered by the worker that hears it (TS 29.281 7).
+
+use super::path::Path;
+use crate::rules::Now;
+use pith_pfcp::gtpu::{ErrorIndication, ExtensionHeader, GTPU_PORT, GtpuMessageType, Packet, Signalling};
+use pith_upf::contract::{DropReason, Event, Teid};
+use std::net::SocketAddr;
+
+/// Answers that peers may cause per second and worker, so that nobody can use them to flood another.
+const ANSWERS_PER_SECOND: u32 = 200;
+const SECOND: u64 = 1_000_000_000;
+
+/// Answers, at a bounded rate.
+#[derive(Debug)]
+pub struct Signaller {
+    second: u64,
+    answers: u32,
+    message: Vec<u8>,
+}
+
+impl Signaller {
+    /// With all its answers left.
+    pub fn new() -> Self {
+        Self { second: 0, answers: 0, message: Vec::new() }
+    }
+
+    /// Handles a message that is no G-PDU.
+    pub fn answer(&mut self, path: &Path, packet: &Packet<'_>, peer: SocketAddr, socket: usize) {
+        match Signalling::decode(packet) {
+            Ok(Some(Signalling::EchoRequest { sequence })) => {
+                self.send(path, &Signalling::EchoResponse { sequence }, peer, socket);
+            }
+            Ok(Some(Signalling::ErrorIndication(indication))) => {
+                let event = Event::ErrorIndication { peer: indication.peer, teid: Teid(indication.teid) };
+                path.shared.events.push(event);
+            }
+            // Nothing waits for these: no Echo Request is sent, and tunnels end by PFCP.
+            Ok(Some(_)) => {}
+            Ok(None) if packet.message_type == GtpuMessageType::TUNNEL_STATUS => {}
+            Ok(None) => path.drop(DropReason::UnsupportedGtpu, 1),
+            Err(_) => path.drop(DropReason::MalformedGtpu, 1),
+        }
+    }
+
+    /// Refuses a G-PDU for a tunnel that is not there (TS 29.281 7.3.1).
+    pub fn refuse_teid(&mut self, path: &Path, teid: Teid, peer: SocketAddr, socket: usize) {
+        path.drop(DropReason::UnknownTeid, 1);
+        let Some(own) = path.sockets.get(socket).map(|socket| socket.address().ip()) else { return };
+        let indication = Signalling::ErrorIndication(ErrorIndication { teid: teid.0, peer: own });
+        self.send(path, &indication, SocketAddr::new(peer.ip(), GTPU_PORT), socket);
+    }
+
+    /// Refuses a G-PDU with an extension header that has to be understood and is not
+    /// (TS 29.281 5.2.1, 7.2.3).
+    pub fn refuse_extension(&mut self, path: &Path, peer: SocketAddr, socket: usize) {
+        path.drop(DropReason::UnsupportedGtpu, 1);
+        let header_types = vec![ExtensionHeader::PDU_SESSION_CONTAINER];
+        let notification = Signalling::SupportedExtensionHeadersNotification { header_types };
+        self.send(path, &notification, SocketAddr::new(peer.ip(), GTPU_PORT), socket);
+    }
+
+    fn send(&mut self, path: &Path, message: &Signalling, peer: SocketAddr, socket: usize) {
+        if !self.may_answer(path.now) {
+            return;
+        }
+        self.message.clear();
+        message.encode(&mut self.message);
+        let sent = path.sockets.get(socket).map(|socket| socket.send_to(&self.message, peer));
+        if !matches!(sent, Some(Ok(_))) {
+            path.drop(DropReason::N3SendFailed, 1);
+        }
+    }
+
+    fn may_answer(&mut self, now: Now) -> bool {
+        let second = now.0 / SECOND;
+        if self.second != second {
+            (self.second, self.answers) = (second, 0);
+        }
+        self.answers += 1;
+        self.answers <= ANSWERS_PER_SECOND
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_bounded_each_second() {
+        let mut signaller = Signaller::new();
+        let answered =
+            |signaller: &mut Signaller, now| (0..1000).filter(|_| signaller.may_answer(now)).count();
+        assert_eq!(answered(&mut signaller, Now(SECOND)), 200);
+        assert_eq!(answered(&mut signaller, Now(2 * SECOND - 1)), 0);
+        assert_eq!(answered(&mut signaller, Now(2 * SECOND)), 200);
+    }
+}

@@ -1,0 +1,150 @@
+//! A worker's own tables: which session a TEID or an address belongs to.
+
+use crate::rules::Rules;
+use pith_upf::contract::Teid;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+type Table<K> = HashMap<K, Arc<Rules>, BuildHasherDefault<Mix>>;
+
+/// Sessions by what packets carry.
+#[derive(Debug, Default)]
+pub struct Tables {
+    by_teid: Table<u32>,
+    by_v4: Table<u32>,
+    by_prefix: Table<u64>,
+}
+
+impl Tables {
+    /// The session whose tunnel that is.
+    pub fn by_teid(&self, teid: Teid) -> Option<&Arc<Rules>> {
+        self.by_teid.get(&teid.0)
+    }
+
+    /// The session whose UE has that address.
+    pub fn by_ue(&self, address: IpAddr) -> Option<&Arc<Rules>> {
+        match address {
+            IpAddr::V4(v4) => self.by_v4.get(&v4.to_bits()),
+            IpAddr::V6(v6) => self.by_prefix.get(&prefix(v6.to_bits())),
+        }
+    }
+
+    /// Puts rules in place of those before.
+    pub fn publish(&mut self, rules: &Arc<Rules>, previous: Option<&Arc<Rules>>) {
+        if let Some(previous) = previous {
+            self.remove(previous);
+        }
+        for teid in rules.teids() {
+            self.by_teid.insert(teid.0, Arc::clone(rules));
+        }
+        if let Some(v4) = rules.ue.v4 {
+            self.by_v4.insert(v4.to_bits(), Arc::clone(rules));
+        }
+        if let Some(v6) = rules.ue.v6 {
+            self.by_prefix.insert(prefix(v6.to_bits()), Arc::clone(rules));
+        }
+    }
+
+    /// Takes a session out; what another session has taken over since stays.
+    pub fn remove(&mut self, rules: &Arc<Rules>) {
+        for teid in rules.teids() {
+            remove_own(&mut self.by_teid, teid.0, rules);
+        }
+        if let Some(v4) = rules.ue.v4 {
+            remove_own(&mut self.by_v4, v4.to_bits(), rules);
+        }
+        if let Some(v6) = rules.ue.v6 {
+            remove_own(&mut self.by_prefix, prefix(v6.to_bits()), rules);
+        }
+    }
+}
+
+fn prefix(address: u128) -> u64 {
+    (address >> 64) as u64
+}
+
+fn remove_own<K: Hash + Eq>(table: &mut Table<K>, key: K, rules: &Rules) {
+    if table.get(&key).is_some_and(|found| Arc::ptr_eq(&found.life, &rules.life)) {
+        table.remove(&key);
+    }
+}
+
+/// A hash of one number. TEIDs and addresses are given out by the core, so nobody outside can choose
+/// keys that collide.
+#[derive(Debug, Default)]
+struct Mix(u64);
+
+impl Hasher for Mix {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64((*byte).into());
+        }
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(number.into());
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        let mixed = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ (mixed >> 32);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::Sessions;
+    use pith_upf::contract::{Direction, FarId, Pdr, PdrId, Session, SessionId, Source, UeAddress};
+    use std::net::Ipv4Addr;
+
+    fn session(id: u64, teid: u32, last: u8) -> Session {
+        let pdr = Pdr {
+            id: PdrId(1),
+            precedence: 1,
+            source: Source::Tunnel { teid: Teid(teid), direction: Direction::Uplink },
+            filters: vec![],
+            qfis: vec![],
+            far: FarId(1),
+            qers: vec![],
+            urrs: vec![],
+        };
+        let prefix = format!("2001:db8:0:{last}::").parse().unwrap();
+        let ue = UeAddress { v4: Some(Ipv4Addr::new(10, 45, 0, last)), v6: Some(prefix) };
+        Session { id: SessionId(id), ue, pdrs: vec![pdr], fars: vec![], qers: vec![], urrs: vec![] }
+    }
+
+    #[test]
+    fn new_rules_replace_all_keys_of_the_old() {
+        let (mut sessions, mut tables) = (Sessions::new(1), Tables::default());
+        let old = sessions.install(&session(1, 1, 1)).rules;
+        tables.publish(&old, None);
+        let new = sessions.install(&session(1, 2, 2)).rules;
+        tables.publish(&new, Some(&old));
+        assert!(tables.by_teid(Teid(1)).is_none());
+        assert!(tables.by_ue("10.45.0.1".parse().unwrap()).is_none());
+        for address in ["10.45.0.2", "2001:db8:0:2::77"] {
+            assert_eq!(tables.by_ue(address.parse().unwrap()).unwrap().generation, new.generation);
+        }
+        tables.remove(&new);
+        assert!(tables.by_teid.is_empty() && tables.by_v4.is_empty() && tables.by_prefix.is_empty());
+    }
+
+    #[test]
+    fn a_late_removal_leaves_the_next_owner_of_an_address_alone() {
+        let (mut sessions, mut tables) = (Sessions::new(1), Tables::default());
+        let first = sessions.install(&session(1, 1, 1)).rules;
+        let second = sessions.install(&session(2, 2, 1)).rules;
+        tables.publish(&first, None);
+        tables.publish(&second, None);
+        tables.remove(&first);
+        assert_eq!(tables.by_ue("10.45.0.1".parse().unwrap()).unwrap().life.id, SessionId(2));
+        assert!(tables.by_teid(Teid(1)).is_none());
+    }
+}

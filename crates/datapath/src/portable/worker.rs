@@ -1,0 +1,140 @@
+//! A worker: one thread with a socket of each N3 address, a TUN queue and tables of its own.
+//!
+//! ```text
+//!   ┌─▶ take messages ─▶ deferred packets ─▶ packets left? ──yes──┐
+//!   │                                          │ no               │
+//!   │                                    park, poll, unpark       │
+//!   │                                          ▼                  │
+//!   └──── flush ◀── downlink batch ◀── uplink batch ◀─────────────┘
+//! ```
+
+use super::inbox::{Inbox, Message};
+use super::path::Path;
+use super::signalling::Signaller;
+use super::tables::Tables;
+use crate::sys::{Datagram, RECEIVE_SLOT, RECEIVE_SLOTS, wait_readable};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+/// What is ready: the wake-up, the TUN queue, and from the next bit on the sockets.
+const WAKE: u32 = 1;
+const TUN: u32 = 2;
+const ALL: u32 = u32::MAX;
+
+/// The state of the thread.
+#[derive(Debug)]
+pub struct Worker {
+    inbox: Arc<Inbox>,
+    tables: Tables,
+    path: Path,
+    signaller: Signaller,
+    arena: Box<[u8]>,
+    received: Vec<Datagram>,
+    taken: Vec<Message>,
+}
+
+/// Whether to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Life {
+    On,
+    Over,
+}
+
+impl Worker {
+    /// With empty tables.
+    pub fn new(inbox: Arc<Inbox>, path: Path) -> Self {
+        Self {
+            inbox,
+            tables: Tables::default(),
+            path,
+            signaller: Signaller::new(),
+            arena: vec![0; RECEIVE_SLOTS * RECEIVE_SLOT].into_boxed_slice(),
+            received: Vec::with_capacity(RECEIVE_SLOTS),
+            taken: Vec::new(),
+        }
+    }
+
+    /// Works until told to stop.
+    pub fn run(mut self) {
+        let mut ready = 0;
+        loop {
+            if self.begin_batch() == Life::Over {
+                return;
+            }
+            self.resume_deferred();
+            if ready == 0 && self.path.deferred.is_empty() {
+                ready = self.sleep();
+                if self.begin_batch() == Life::Over {
+                    return;
+                }
+            }
+            let more_uplink = ready & !(WAKE | TUN) != 0 && self.uplink();
+            let more_downlink = ready & TUN != 0 && self.path.downlink(&self.tables);
+            ready = if more_uplink || more_downlink { ALL } else { 0 };
+        }
+    }
+
+    fn begin_batch(&mut self) -> Life {
+        self.path.now = self.path.shared.clock.now();
+        self.take_messages()
+    }
+
+    /// Waits until packets or a wake-up come, and answers which.
+    fn sleep(&self) -> u32 {
+        if !self.inbox.park() {
+            return 0;
+        }
+        let sockets = self.path.sockets.iter().map(AsFd::as_fd);
+        let others = [self.inbox.wake_fd().as_fd(), self.path.tun.as_fd()];
+        let all: Vec<_> = others.into_iter().chain(sockets).collect();
+        let ready = wait_readable(&all).unwrap_or_else(|error| {
+            tracing::error!(%error, "a datapath worker can't wait for packets");
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            ALL
+        });
+        self.inbox.unpark();
+        if ready & WAKE != 0 {
+            self.inbox.wake_fd().clear();
+        }
+        ready
+    }
+
+    fn take_messages(&mut self) -> Life {
+        let Some(number) = self.inbox.take(&mut self.taken) else { return Life::On };
+        let mut life = Life::On;
+        for message in std::mem::take(&mut self.taken) {
+            match message {
+                Message::Publish { rules, previous } => self.tables.publish(&rules, previous.as_ref()),
+                Message::Remove(rules) => self.tables.remove(&rules),
+                Message::Release(rules) => self.path.release(&rules),
+                Message::Stop => life = Life::Over,
+            }
+        }
+        self.inbox.confirm(number);
+        life
+    }
+
+    /// Packets that wait for newer rules meet those that have come since.
+    fn resume_deferred(&mut self) {
+        for held in std::mem::take(&mut self.path.deferred) {
+            self.path.resume(&self.tables, held);
+        }
+        self.path.flush_n3(0);
+    }
+
+    /// Receives and forwards a batch of each socket. Answers whether there may be more.
+    fn uplink(&mut self) -> bool {
+        let mut full = false;
+        for socket in 0..self.path.sockets.len() {
+            self.received.clear();
+            let Some(from) = self.path.sockets.get(socket) else { continue };
+            if from.receive(&mut self.arena, &mut self.received).is_err() {
+                continue;
+            }
+            full |= self.received.len() == RECEIVE_SLOTS;
+            let (path, signaller) = (&mut self.path, &mut self.signaller);
+            path.uplink(&self.tables, signaller, &self.arena, &self.received, socket);
+        }
+        full
+    }
+}

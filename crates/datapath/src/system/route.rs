@@ -1,0 +1,123 @@
+//! Requests to the kernel's routing tables (rtnetlink, RFC 3549), as few as are needed.
+
+use crate::sys::{NetlinkSocket, interface_index};
+use std::io;
+use std::net::IpAddr;
+
+const NLMSG_ERROR: u16 = 2;
+const RTM_NEWLINK: u16 = 16;
+const RTM_NEWADDR: u16 = 20;
+const NLM_F_REQUEST: u16 = 0x1;
+const NLM_F_ACK: u16 = 0x4;
+const NLM_F_EXCL: u16 = 0x200;
+const NLM_F_CREATE: u16 = 0x400;
+const IFLA_MTU: u16 = 4;
+const IFLA_TXQLEN: u16 = 13;
+const IFA_ADDRESS: u16 = 1;
+const IFA_LOCAL: u16 = 2;
+/// No duplicate address detection: nobody else is on the interface.
+const IFA_F_NODAD: u8 = 2;
+const IFF_UP: u32 = 1;
+const HEADER_LEN: usize = 16;
+
+/// Requests about one interface.
+#[derive(Debug)]
+pub struct Route {
+    socket: NetlinkSocket,
+    interface: u32,
+    sequence: u32,
+}
+
+impl Route {
+    /// For the interface of that name.
+    pub fn open(interface: &str) -> io::Result<Self> {
+        Ok(Self { socket: NetlinkSocket::open()?, interface: interface_index(interface)?, sequence: 0 })
+    }
+
+    /// Sets the longest packet and the length of each queue.
+    pub fn set_lengths(&mut self, mtu: u32, queue: u32) -> io::Result<()> {
+        let mut request = self.link_request(0);
+        attribute(&mut request, IFLA_MTU, &mtu.to_ne_bytes());
+        attribute(&mut request, IFLA_TXQLEN, &queue.to_ne_bytes());
+        self.request(RTM_NEWLINK, 0, &request)
+    }
+
+    /// Brings the interface up.
+    pub fn bring_up(&mut self) -> io::Result<()> {
+        self.request(RTM_NEWLINK, 0, &self.link_request(IFF_UP))
+    }
+
+    /// Gives the interface an address, and with it the route to its network.
+    pub fn add_address(&mut self, address: IpAddr, prefix: u8) -> io::Result<()> {
+        let (family, octets) = match address {
+            IpAddr::V4(v4) => (libc::AF_INET, v4.octets().to_vec()),
+            IpAddr::V6(v6) => (libc::AF_INET6, v6.octets().to_vec()),
+        };
+        // struct ifaddrmsg
+        let mut request = vec![family as u8, prefix, IFA_F_NODAD, 0];
+        request.extend(self.interface.to_ne_bytes());
+        attribute(&mut request, IFA_LOCAL, &octets);
+        attribute(&mut request, IFA_ADDRESS, &octets);
+        self.request(RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, &request)
+    }
+
+    /// struct ifinfomsg, with `flags` to set.
+    fn link_request(&self, flags: u32) -> Vec<u8> {
+        let words = [0, self.interface, flags, flags];
+        words.into_iter().flat_map(u32::to_ne_bytes).collect()
+    }
+
+    fn request(&mut self, kind: u16, flags: u16, body: &[u8]) -> io::Result<()> {
+        self.sequence += 1;
+        let length = (HEADER_LEN + body.len()) as u32;
+        let mut message = length.to_ne_bytes().to_vec();
+        message.extend(kind.to_ne_bytes());
+        message.extend((flags | NLM_F_REQUEST | NLM_F_ACK).to_ne_bytes());
+        message.extend(self.sequence.to_ne_bytes());
+        message.extend(0u32.to_ne_bytes());
+        message.extend(body);
+        let mut answer = [0; 4096];
+        let length = self.socket.exchange(&message, &mut answer)?;
+        acknowledged(answer.get(..length).unwrap_or_default())
+    }
+}
+
+fn attribute(request: &mut Vec<u8>, kind: u16, value: &[u8]) {
+    request.extend((value.len() as u16 + 4).to_ne_bytes());
+    request.extend(kind.to_ne_bytes());
+    request.extend(value);
+    request.resize(request.len().next_multiple_of(4), 0);
+}
+
+/// An acknowledgement is an error message with code 0; other codes are negative `errno`s.
+fn acknowledged(answer: &[u8]) -> io::Result<()> {
+    let odd = || io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer is no acknowledgement");
+    let kind = answer.get(4..6).and_then(|kind| kind.first_chunk()).ok_or_else(odd)?;
+    let code = answer.get(HEADER_LEN..).and_then(|code| code.first_chunk()).ok_or_else(odd)?;
+    match (u16::from_ne_bytes(*kind), i32::from_ne_bytes(*code)) {
+        (NLMSG_ERROR, 0) => Ok(()),
+        (NLMSG_ERROR, code) => Err(io::Error::from_raw_os_error(code.saturating_neg())),
+        _ => Err(odd()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_refusal_comes_back_as_its_error() {
+        let mut route = Route::open("lo").unwrap();
+        let error = route.add_address("192.0.2.1".parse().unwrap(), 99).unwrap_err();
+        assert!(error.raw_os_error().is_some_and(|code| code > 0), "{error}");
+        assert!(Route::open("no-such-interface").is_err());
+    }
+
+    #[test]
+    fn attributes_are_padded_to_words() {
+        let mut request = Vec::new();
+        attribute(&mut request, 1, &[9; 5]);
+        assert_eq!(request.len(), 12);
+        assert_eq!(u16::from_ne_bytes([request[0], request[1]]), 9);
+    }
+}
