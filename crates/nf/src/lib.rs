@@ -5,6 +5,7 @@
 //! [`fabric`] puts the NFs of one shard together and finds the way of each SBI call.
 
 pub mod ausf;
+pub mod fabric;
 pub mod gateway;
 pub mod kit;
 pub mod nrf;

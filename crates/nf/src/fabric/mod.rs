@@ -6,10 +6,12 @@
 
 mod agent;
 mod discovery;
+mod profile;
 mod registration;
 mod shard;
 mod timers;
 
 pub use agent::{Agent, AgentConfig, Hosted};
+pub use profile::{ProfileConfig, profile};
 pub use shard::{Shard, ShardEffect, ShardInput};
 pub use timers::Timers;

@@ -8,10 +8,10 @@
 
 use super::agent::{Agent, Call, Way};
 use crate::kit::{
-    Caller, Effect, Event, Input, Inspect, Instant, Level, N2Effect, N2Input, N4Effect, N4Input, NetworkFunction, Nf,
-    Outbox, StoreError, StoreRequest, StoreResponse, Tag, TimerKey,
+    Caller, Effect, Event, Input, Inspect, Instant, Level, N2Effect, N2Input, N4Effect, N4Input,
+    NetworkFunction, Nf, Outbox, StoreError, StoreRequest, StoreResponse, Tag, TimerKey,
 };
-use pith_sbi::{ApiRoot, Problem, Request, Response};
+use pith_sbi::{ApiRoot, Cause, Problem, Request, Response};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -179,9 +179,15 @@ impl Shard {
             ShardInput::Stop => self.agent.stop(&mut self.outbox),
             ShardInput::N2(input) => self.queue.push_back((Nf::Amf, Input::N2(input))),
             ShardInput::N4(input) => self.queue.push_back((Nf::Smf, Input::N4(input))),
-            ShardInput::Request { from, nf, request } => self.queue.push_back((nf, Input::Request { from, request })),
-            ShardInput::Reply { nf, tag, from, reply } => self.queue.push_back((nf, Input::Reply { tag, from, reply })),
-            ShardInput::Stored { nf, tag, result } => self.queue.push_back((nf, Input::Stored { tag, result })),
+            ShardInput::Request { from, nf, request } => {
+                self.queue.push_back((nf, Input::Request { from, request }))
+            }
+            ShardInput::Reply { nf, tag, from, reply } => {
+                self.queue.push_back((nf, Input::Reply { tag, from, reply }))
+            }
+            ShardInput::Stored { nf, tag, result } => {
+                self.queue.push_back((nf, Input::Stored { tag, result }))
+            }
             ShardInput::Timer { nf, key } => self.queue.push_back((nf, Input::Timer(key))),
             ShardInput::Inspect { exchange, what } => out.push(self.inspect(exchange, what)),
         }
@@ -208,7 +214,7 @@ impl Shard {
             Some((_, function)) => function.handle(now, input, &mut self.outbox),
             None => {
                 if let Input::Request { from, .. } = input {
-                    self.outbox.refuse(from, Problem::not_found(&format!("no {nf} here")));
+                    self.outbox.refuse(from, Problem::of_status(404).detail(format_args!("no {nf} here")));
                 }
             }
         }
@@ -220,7 +226,9 @@ impl Shard {
         effects.extend(self.outbox.drain());
         for effect in effects.drain(..) {
             match effect {
-                Effect::Call { tag, target, request } => self.call(now, Call { nf, tag, target, request }, out),
+                Effect::Call { tag, target, request } => {
+                    self.call(now, Call { nf, tag, target, request }, out)
+                }
                 Effect::Answer { to, reply } => self.answer(to, reply, out),
                 other => out.push(outside(nf, other)),
             }
@@ -229,40 +237,46 @@ impl Shard {
         for call in self.agent.take_ready() {
             self.call(now, call, out);
         }
+        for call in self.agent.take_failed() {
+            self.fail(&call, Problem::new(Cause::NfDiscoveryFailure));
+        }
     }
 
     /// Sends a call to where the agent says; the agent keeps it if it has to discover first.
     fn call(&mut self, now: Instant, call: Call, out: &mut Vec<ShardEffect>) {
         match self.agent.way(now, &call) {
-            Ok(Way::Local) => {
+            Ok(Way::Local(target)) => {
                 let from = Caller::Local { nf: call.nf, tag: call.tag };
-                self.queue.push_back((call.request.target_nf(), Input::Request { from, request: call.request }));
+                self.queue.push_back((target, Input::Request { from, request: call.request }));
             }
-            Ok(Way::Shard(shard)) => out.push(ShardEffect::ShardCall {
-                shard,
-                nf: call.request.target_nf(),
-                from: Caller::Shard { shard: self.agent.shard(), nf: call.nf, tag: call.tag },
-                request: call.request,
-            }),
+            Ok(Way::Shard(shard, target)) => {
+                let from = Caller::Shard { shard: self.agent.shard(), nf: call.nf, tag: call.tag };
+                out.push(ShardEffect::ShardCall { shard, nf: target, from, request: call.request });
+            }
             Ok(Way::Http(root)) => {
-                out.push(ShardEffect::HttpCall { nf: call.nf, tag: call.tag, root, request: call.request })
+                out.push(ShardEffect::HttpCall { nf: call.nf, tag: call.tag, root, request: call.request });
             }
             Ok(Way::Discover(question)) => {
-                if let Some(discovery) = self.agent.discover(now, question, call) {
+                if let Some(discovery) = self.agent.discover(question, call) {
                     self.call(now, discovery, out);
                 }
             }
-            Err(problem) => {
-                let input = Input::Reply { tag: call.tag, from: None, reply: Err(Box::new(problem)) };
-                self.queue.push_back((call.nf, input));
-            }
+            Err(problem) => self.fail(&call, problem),
         }
+    }
+
+    /// Answers a call that can't go anywhere.
+    fn fail(&mut self, call: &Call, problem: Problem) {
+        let input = Input::Reply { tag: call.tag, from: None, reply: Err(Box::new(problem)) };
+        self.queue.push_back((call.nf, input));
     }
 
     fn answer(&mut self, to: Caller, reply: Result<Response, Box<Problem>>, out: &mut Vec<ShardEffect>) {
         let from = self.agent.own_root();
         match to {
-            Caller::Local { nf, tag } => self.queue.push_back((nf, Input::Reply { tag, from: Some(from), reply })),
+            Caller::Local { nf, tag } => {
+                self.queue.push_back((nf, Input::Reply { tag, from: Some(from), reply }))
+            }
             to => out.push(ShardEffect::Answer { to, from, reply }),
         }
     }

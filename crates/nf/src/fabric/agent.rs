@@ -1,0 +1,266 @@
+//! The SBI agent of a shard: registers its NFs, discovers others, and finds the way of each call
+//! (design sections 7 and 8).
+//!
+//! A call is for a service or for a known instance. A service is discovered through the NRF, once for
+//! as long as the NRF lets the result be used; of the instances found, one on the same shard is taken
+//! before one of the same process, and that before any other, the least loaded first. The apiRoot of
+//! the instance then tells the binding.
+
+use super::discovery::{Cache, Question};
+use super::registration::Registrations;
+use crate::kit::{Input, Instant, NetworkFunction, Nf, Outbox, Tag, Target, Timer};
+use pith_sbi::nnrf_nfmanagement::{
+    CreateSubscription, NfProfile, NotificationEventType, SubscrCond, SubscriptionData,
+};
+use pith_sbi::{ApiRoot, NfType, Problem, Reply, Request, Response, Uri};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What an agent is configured with.
+#[derive(Debug, Clone)]
+pub struct AgentConfig {
+    /// The shard's number in its process.
+    pub shard: u16,
+    /// Where the shard's services stand.
+    pub own_root: Arc<ApiRoot>,
+    /// NFs of the shard, with the profiles that they register.
+    pub hosted: Vec<Hosted>,
+    /// Other shards of the process.
+    pub neighbours: Vec<(Arc<ApiRoot>, u16)>,
+    /// The NRF.
+    pub nrf: Arc<ApiRoot>,
+    /// NFs at fixed places, another vendor's perhaps: not discovered.
+    pub fixed: BTreeMap<Nf, Arc<ApiRoot>>,
+    /// NFs that are called over HTTP/2 even where they are in this process.
+    pub forced_http: BTreeSet<Nf>,
+}
+
+/// An NF of the shard.
+#[derive(Debug, Clone)]
+pub struct Hosted {
+    /// Which.
+    pub nf: Nf,
+    /// What it registers.
+    pub profile: NfProfile,
+}
+
+/// An SBI call on its way.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) nf: Nf,
+    pub(super) tag: Tag,
+    pub(super) target: Target,
+    pub(super) request: Request,
+}
+
+impl Call {
+    /// The NF that the request is for.
+    pub(super) fn target_nf(&self) -> Option<Nf> {
+        match &self.request {
+            Request::NfStatusNotify(_) => Some(Nf::Agent),
+            request => Nf::of_type(&request.target_nf()?),
+        }
+    }
+}
+
+/// Where a call goes.
+#[derive(Debug, PartialEq)]
+pub(super) enum Way {
+    /// To an NF of this shard.
+    Local(Nf),
+    /// To an NF of another shard of this process.
+    Shard(u16, Nf),
+    /// Over HTTP/2.
+    Http(Arc<ApiRoot>),
+    /// Nobody knows yet: the NRF has to be asked.
+    Discover(Question),
+}
+
+/// The agent of a shard.
+#[derive(Debug)]
+pub struct Agent {
+    config: AgentConfig,
+    registrations: Registrations,
+    cache: Cache,
+    /// Types of NF whose changes the NRF tells.
+    watched: Vec<NfType>,
+    /// Calls whose discovery has ended.
+    ready: Vec<Call>,
+    /// Calls for which there is nobody.
+    failed: Vec<Call>,
+}
+
+/// What the agent's own calls are about: the kind in the tag's step, the rest in its owner.
+pub(super) mod step {
+    pub(in crate::fabric) const REGISTER: u32 = 1;
+    pub(in crate::fabric) const HEART_BEAT: u32 = 2;
+    pub(in crate::fabric) const DEREGISTER: u32 = 3;
+    pub(in crate::fabric) const DISCOVER: u32 = 4;
+    pub(in crate::fabric) const SUBSCRIBE: u32 = 5;
+}
+
+impl Agent {
+    /// An agent.
+    pub fn new(config: AgentConfig) -> Self {
+        let registrations = Registrations::new(config.hosted.clone(), Arc::clone(&config.nrf));
+        Self {
+            config,
+            registrations,
+            cache: Cache::default(),
+            watched: Vec::new(),
+            ready: Vec::new(),
+            failed: Vec::new(),
+        }
+    }
+
+    /// Whether all NFs of the shard are registered.
+    pub fn is_registered(&self) -> bool {
+        self.registrations.are_all_done()
+    }
+
+    pub(super) fn start(&mut self, out: &mut Outbox) {
+        self.registrations.register_all(out);
+    }
+
+    pub(super) fn stop(&mut self, out: &mut Outbox) {
+        self.registrations.deregister_all(out);
+    }
+
+    pub(super) fn own_root(&self) -> Arc<ApiRoot> {
+        Arc::clone(&self.config.own_root)
+    }
+
+    pub(super) const fn shard(&self) -> u16 {
+        self.config.shard
+    }
+
+    /// Calls that can go on now that their discovery has ended.
+    pub(super) fn take_ready(&mut self) -> Vec<Call> {
+        std::mem::take(&mut self.ready)
+    }
+
+    /// Calls for which the NRF knows nobody.
+    pub(super) fn take_failed(&mut self) -> Vec<Call> {
+        std::mem::take(&mut self.failed)
+    }
+
+    /// Where a call goes.
+    pub(super) fn way(&mut self, now: Instant, call: &Call) -> Result<Way, Problem> {
+        let nf = call.target_nf();
+        if let Target::Root(root) = &call.target {
+            return self.way_to(root, nf);
+        }
+        if let Some(root) = nf.and_then(|nf| self.config.fixed.get(&nf)) {
+            return self.way_to(&Arc::clone(root), nf);
+        }
+        let question =
+            Question::of(call).ok_or_else(|| Problem::not_reachable("a callback without a root"))?;
+        match self.choose(now, &question) {
+            Some(root) => self.way_to(&root, nf),
+            None => Ok(Way::Discover(question)),
+        }
+    }
+
+    /// The binding that an apiRoot takes.
+    fn way_to(&self, root: &Arc<ApiRoot>, nf: Option<Nf>) -> Result<Way, Problem> {
+        let forced = nf.is_some_and(|nf| self.config.forced_http.contains(&nf));
+        let Some(nf) = nf.filter(|_| !forced) else { return Ok(Way::Http(Arc::clone(root))) };
+        if **root == *self.config.own_root {
+            return Ok(Way::Local(nf));
+        }
+        let neighbour = self.config.neighbours.iter().find(|(other, _)| other == root);
+        Ok(neighbour.map_or_else(|| Way::Http(Arc::clone(root)), |(_, shard)| Way::Shard(*shard, nf)))
+    }
+
+    /// The best known instance for a question: nearest, then least loaded (UELB).
+    fn choose(&mut self, now: Instant, question: &Question) -> Option<Arc<ApiRoot>> {
+        let config = &self.config;
+        let distance = |root: &ApiRoot| {
+            let neighbour = || config.neighbours.iter().any(|(other, _)| **other == *root);
+            if *root == *config.own_root {
+                0
+            } else if neighbour() {
+                1
+            } else {
+                2
+            }
+        };
+        self.cache.choose(now, question, distance)
+    }
+
+    /// Keeps a call until its question is answered; gives the call to the NRF if it is the first
+    /// that asks.
+    pub(super) fn discover(&mut self, question: Question, call: Call) -> Option<Call> {
+        let requester = self.requester();
+        let (id, query) = self.cache.ask(question, call, requester)?;
+        Some(self.own_call(Tag { owner: id, step: step::DISCOVER }, query))
+    }
+
+    fn own_call(&self, tag: Tag, request: Request) -> Call {
+        Call { nf: Nf::Agent, tag, target: Target::Root(Arc::clone(&self.config.nrf)), request }
+    }
+
+    /// In whose name the agent asks: the first NF of the shard.
+    fn requester(&self) -> NfType {
+        let types = self.config.hosted.iter().filter_map(|hosted| hosted.nf.nf_type());
+        types.into_iter().next().unwrap_or(NfType::Amf)
+    }
+
+    fn reply(&mut self, now: Instant, tag: Tag, reply: Reply, out: &mut Outbox) {
+        match tag.step {
+            step::DISCOVER => self.discovered(now, tag.owner, reply, out),
+            step::SUBSCRIBE => {}
+            _ => self.registrations.reply(tag, reply, out),
+        }
+    }
+
+    /// The NRF answered: calls go on, or fail if there is nobody.
+    fn discovered(&mut self, now: Instant, id: u64, reply: Reply, out: &mut Outbox) {
+        let Some(answered) = self.cache.answered(now, id, reply) else { return };
+        match answered.nobody {
+            true => self.failed.extend(answered.waiting),
+            false => self.ready.extend(answered.waiting),
+        }
+        self.watch(&answered.question.nf_type, out);
+    }
+
+    /// Asks the NRF to tell of changes, so that a stale answer is not used for long
+    /// (TS 29.510 5.2.2.5).
+    fn watch(&mut self, nf_type: &NfType, out: &mut Outbox) {
+        if self.watched.contains(nf_type) {
+            return;
+        }
+        self.watched.push(nf_type.clone());
+        let uri = Uri::callback(&self.config.own_root, &self.requester(), "nf-status", nf_type.as_str());
+        let mut body = SubscriptionData::new(uri);
+        body.subscr_cond = Some(SubscrCond::of_type(nf_type.clone()));
+        body.req_nf_type = Some(self.requester());
+        let tag = Tag { owner: 0, step: step::SUBSCRIBE };
+        out.call(tag, Target::Root(Arc::clone(&self.config.nrf)), CreateSubscription { body }.into());
+    }
+
+    fn request(&mut self, request: Request) -> Reply {
+        let Request::NfStatusNotify(notification) = request else {
+            return Err(Box::new(Problem::of_status(404)));
+        };
+        match (&notification.body.event, &notification.body.nf_profile) {
+            (NotificationEventType::NfProfileChanged, Some(profile)) => self.cache.forget(&profile.nf_type),
+            _ => self.cache.forget_all(),
+        }
+        Ok(Response::NoContent)
+    }
+}
+
+impl NetworkFunction for Agent {
+    fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox) {
+        match input {
+            Input::Reply { tag, reply, .. } => self.reply(now, tag, reply, out),
+            Input::Request { from, request } => match self.request(request) {
+                Ok(response) => out.answer(from, response),
+                Err(problem) => out.refuse(from, *problem),
+            },
+            Input::Timer(key) if key.timer == Timer::NrfHeartBeat => self.registrations.timer(key.owner, out),
+            Input::N2(_) | Input::N4(_) | Input::Stored { .. } | Input::Timer(_) => {}
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What the NRF said about who offers what, for as long as it may be used (TS 29.510 5.3.2.2).
+
+use super::agent::Call;
+use crate::kit::{Duration, Instant, Selection, Target};
+use pith_sbi::nnrf_nfdiscovery::SearchNfInstances;
+use pith_sbi::nnrf_nfmanagement::NfProfile;
+use pith_sbi::{ApiRoot, NfInstanceId, NfType, Reply, Request, Response, ServiceName};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// How long a result may be used if the NRF does not say.
+const VALIDITY: Duration = Duration::from_secs(30);
+
+/// Answers kept at most: a flood of odd questions can't fill the memory.
+const LIMIT: usize = 1024;
+
+/// What is asked of the NRF.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Question {
+    pub(super) nf_type: NfType,
+    service: ServiceName,
+    selection: Selection,
+    instance: Option<NfInstanceId>,
+}
+
+impl Question {
+    /// What has to be known for that call; `None` for one that goes to a root.
+    pub(super) fn of(call: &Call) -> Option<Self> {
+        let (selection, instance) = match &call.target {
+            Target::Service(selection) => (selection.clone(), None),
+            Target::Instance(instance) => (Selection::default(), Some(*instance)),
+            Target::Root(_) => return None,
+        };
+        let service = call.request.service();
+        Some(Self { nf_type: service.producer()?, service, selection, instance })
+    }
+
+    fn query(&self, requester: NfType) -> Request {
+        let mut query = SearchNfInstances::new(self.nf_type.clone(), requester);
+        query.service_names = Some(vec![self.service.clone()]);
+        query.snssais = self.selection.snssai.map(|slice| vec![slice]);
+        query.dnn = self.selection.dnn.clone();
+        query.target_nf_instance_id = self.instance;
+        query.into()
+    }
+}
+
+/// An instance that offers what was asked for.
+#[derive(Debug)]
+struct Candidate {
+    root: Arc<ApiRoot>,
+    priority: u16,
+    load: u8,
+    chosen: u64,
+}
+
+#[derive(Debug)]
+struct Answer {
+    candidates: Vec<Candidate>,
+    until: Instant,
+}
+
+#[derive(Debug)]
+struct Asked {
+    question: Question,
+    waiting: Vec<Call>,
+}
+
+/// A question that the NRF answered.
+pub(super) struct Answered {
+    pub(super) question: Question,
+    /// Calls that waited for the answer.
+    pub(super) waiting: Vec<Call>,
+    /// The NRF knows nobody, or did not answer: the calls fail.
+    pub(super) nobody: bool,
+}
+
+/// Answers, and calls that wait for one.
+#[derive(Debug, Default)]
+pub(super) struct Cache {
+    answers: HashMap<Question, Answer>,
+    asked: HashMap<u64, Asked>,
+    numbered: u64,
+}
+
+impl Cache {
+    /// The nearest, then the most preferred, least loaded and least used instance.
+    pub(super) fn choose(
+        &mut self,
+        now: Instant,
+        question: &Question,
+        distance: impl Fn(&ApiRoot) -> u8,
+    ) -> Option<Arc<ApiRoot>> {
+        let answer = self.answers.get_mut(question)?;
+        if answer.until <= now {
+            self.answers.remove(question);
+            return None;
+        }
+        let rank = |c: &&mut Candidate| (distance(&c.root), c.priority, c.load, c.chosen);
+        let best = answer.candidates.iter_mut().min_by_key(rank)?;
+        best.chosen += 1;
+        Some(Arc::clone(&best.root))
+    }
+
+    /// Keeps a call until its question is answered; the first one that asks gives the query.
+    pub(super) fn ask(
+        &mut self,
+        question: Question,
+        call: Call,
+        requester: NfType,
+    ) -> Option<(u64, Request)> {
+        if let Some(asked) = self.asked.values_mut().find(|asked| asked.question == question) {
+            asked.waiting.push(call);
+            return None;
+        }
+        self.numbered += 1;
+        let query = question.query(requester);
+        self.asked.insert(self.numbered, Asked { question, waiting: vec![call] });
+        Some((self.numbered, query))
+    }
+
+    /// Notes an answer; gives the calls that waited for it.
+    pub(super) fn answered(&mut self, now: Instant, id: u64, reply: Reply) -> Option<Answered> {
+        let Asked { question, waiting } = self.asked.remove(&id)?;
+        let found = match reply {
+            Ok(Response::SearchResult(result)) => {
+                let validity = result.validity_period.map_or(VALIDITY, |s| Duration::from_secs(s.into()));
+                let candidates =
+                    result.nf_instances.iter().filter_map(|p| candidate(p, &question.service)).collect();
+                Answer { candidates, until: now + validity }
+            }
+            _ => Answer { candidates: Vec::new(), until: now },
+        };
+        let nobody = found.candidates.is_empty();
+        if !nobody && self.answers.len() < LIMIT {
+            self.answers.insert(question.clone(), found);
+        }
+        Some(Answered { question, waiting, nobody })
+    }
+
+    /// Instances of that type changed.
+    pub(super) fn forget(&mut self, nf_type: &NfType) {
+        self.answers.retain(|question, _| question.nf_type != *nf_type);
+    }
+
+    /// Instances of some type changed.
+    pub(super) fn forget_all(&mut self) {
+        self.answers.clear();
+    }
+}
+
+fn candidate(profile: &NfProfile, service: &ServiceName) -> Option<Candidate> {
+    let offered = profile.services().find(|offered| offered.service_name == *service)?;
+    Some(Candidate {
+        root: Arc::new(offered.api_root()?),
+        priority: offered.priority.or(profile.priority).unwrap_or(0),
+        load: offered.load.or(profile.load).unwrap_or(0),
+        chosen: 0,
+    })
+}

@@ -1,0 +1,108 @@
+//! What an NF of Pith registers with the NRF (TS 29.510 6.1.6.2.2).
+
+use crate::kit::{Identity, Nf};
+use pith_sbi::nnrf_nfmanagement::{
+    AmfInfo, DnnSmfInfoItem, IpEndPoint, NfProfile, NfService, NfServiceStatus, NfServiceVersion, NfStatus,
+    SmfInfo, SnssaiSmfInfoItem, UriScheme,
+};
+use pith_sbi::{Hex, NfType, Scheme, ServiceName};
+use pith_types::{Dnn, Guami, Plmn, Snssai, Tai};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// What the network is, as far as profiles tell.
+#[derive(Debug, Clone, Default)]
+pub struct ProfileConfig {
+    /// Networks served.
+    pub plmns: Vec<Plmn>,
+    /// Slices served.
+    pub slices: Vec<Snssai>,
+    /// Data networks of the SMF, each with its slice.
+    pub data_networks: Vec<(Snssai, Dnn)>,
+    /// Identities of the AMF.
+    pub guamis: Vec<Guami>,
+    /// Tracking areas of the AMF.
+    pub tais: Vec<Tai>,
+}
+
+/// The services that each NF offers, with their API version.
+const fn services(nf: Nf) -> &'static [(ServiceName, &'static str)] {
+    match nf {
+        Nf::Amf => &[(ServiceName::NamfComm, "v1")],
+        Nf::Smf => &[(ServiceName::NsmfPdusession, "v1")],
+        Nf::Ausf => &[(ServiceName::NausfAuth, "v1")],
+        Nf::Udm => {
+            &[(ServiceName::NudmSdm, "v2"), (ServiceName::NudmUecm, "v1"), (ServiceName::NudmUeau, "v1")]
+        }
+        Nf::Udr => &[(ServiceName::NudrDr, "v2")],
+        Nf::Pcf => &[(ServiceName::NpcfAmPolicyControl, "v1"), (ServiceName::NpcfSmpolicycontrol, "v1")],
+        Nf::Nrf => &[(ServiceName::NnrfNfm, "v1"), (ServiceName::NnrfDisc, "v1")],
+        Nf::Nssf => &[(ServiceName::NnssfNsselection, "v2")],
+        Nf::Agent => &[],
+    }
+}
+
+/// The profile of an NF.
+pub fn profile(nf: Nf, identity: &Identity, config: &ProfileConfig) -> NfProfile {
+    let nf_type = nf.nf_type().unwrap_or(NfType::Other("AGENT".into()));
+    let mut profile = NfProfile::new(identity.instance_id, nf_type, NfStatus::Registered);
+    let end_point = end_point(identity);
+    profile.ipv4_addresses = end_point.ipv4_address.into_iter().collect();
+    profile.ipv6_addresses = end_point.ipv6_address.into_iter().collect();
+    profile.plmn_list = config.plmns.clone();
+    profile.s_nssais = config.slices.iter().copied().map(Into::into).collect();
+    profile.nf_services =
+        services(nf).iter().map(|(name, version)| service(identity, name, version, &end_point)).collect();
+    match nf {
+        Nf::Amf => profile.amf_info = amf_info(config),
+        Nf::Smf => profile.smf_info = Some(smf_info(config)),
+        _ => {}
+    }
+    profile
+}
+
+fn service(identity: &Identity, name: &ServiceName, version: &str, end_point: &IpEndPoint) -> NfService {
+    let scheme = match identity.api_root.scheme {
+        Scheme::Http => UriScheme::Http,
+        Scheme::Https => UriScheme::Https,
+    };
+    let full: Arc<str> = format!("{}.0.0", version.trim_start_matches('v')).into();
+    let versions = vec![NfServiceVersion::new(version, full)];
+    let mut service =
+        NfService::new(name.as_str(), name.clone(), versions, scheme, NfServiceStatus::Registered);
+    service.ip_end_points = vec![end_point.clone()];
+    let prefix = &identity.api_root.prefix;
+    service.api_prefix = (!prefix.is_empty()).then(|| Arc::clone(prefix));
+    service
+}
+
+/// Address and port of the apiRoot. A name instead of an address stands in the profile's `fqdn`, which
+/// Pith does not use.
+fn end_point(identity: &Identity) -> IpEndPoint {
+    let authority = &identity.api_root.authority;
+    let (host, port) = authority.rsplit_once(':').unwrap_or((authority, "80"));
+    let mut end_point = IpEndPoint { port: port.parse().ok(), ..IpEndPoint::default() };
+    match host.trim_matches(['[', ']']).parse() {
+        Ok(IpAddr::V4(address)) => end_point.ipv4_address = Some(address),
+        Ok(IpAddr::V6(address)) => end_point.ipv6_address = Some(address),
+        Err(_) => {}
+    }
+    end_point
+}
+
+fn amf_info(config: &ProfileConfig) -> Option<AmfInfo> {
+    let first = config.guamis.first()?.amf_id;
+    let set: Arc<str> = format!("{:03x}", first.set).into();
+    let mut info = AmfInfo::new(set, Hex([first.region]), config.guamis.clone());
+    info.tai_list = config.tais.clone();
+    Some(info)
+}
+
+fn smf_info(config: &ProfileConfig) -> SmfInfo {
+    let item = |slice: &Snssai| {
+        let dnns = config.data_networks.iter().filter(|(of, _)| of == slice);
+        let dnns: Vec<_> = dnns.map(|(_, dnn)| DnnSmfInfoItem::new(dnn.as_str())).collect();
+        SnssaiSmfInfoItem::new(*slice, dnns)
+    };
+    SmfInfo::new(config.slices.iter().map(item).collect::<Vec<_>>())
+}
