@@ -31,7 +31,7 @@ pub struct UlPduSessionInformation {
     pub qos_monitoring: Option<QosMonitoringTimes>,
 }
 
-/// The time stamps of a QoS monitoring packet (TS 38.415 5.5.3.9 to 5.5.3.11).
+/// The time stamps of a QoS monitoring packet (TS 38.415 5.5.2.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QosMonitoringTimes {
     /// When the UPF sent the downlink packet, repeated.

@@ -2,7 +2,7 @@
 
 use super::container::{DlPduSessionInformation, PduSessionInformation};
 
-/// The UDP port of GTP-U (TS 29.281 4.4.2.3).
+/// The UDP port of GTP-U (TS 29.281 4.4.2).
 pub const GTPU_PORT: u16 = 2152;
 
 /// Version 1 in the upper three bits, and Protocol Type 1: GTP, not GTP'.

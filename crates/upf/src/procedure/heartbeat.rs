@@ -1,4 +1,4 @@
-//! Heartbeats both ways, and what a restart or a silent SMF means (TS 29.244 6.2.2, TS 23.527 4.2, 4.3).
+//! Heartbeats both ways, and what a restart or a silent SMF means (TS 29.244 6.2.2, TS 23.527 4).
 //!
 //! ```text
 //! SMF  Heartbeat Request   ─▶  Heartbeat Response; another Recovery Time Stamp: the SMF restarted

@@ -26,7 +26,7 @@ pub use usage::{Measurements, Query};
 use crate::config::Config;
 use crate::contract::{self, SessionId, Teid, Tunnel};
 
-/// The port of PFCP (TS 29.244 4.2).
+/// The port of PFCP (TS 29.244 4.2.2).
 pub const PFCP_PORT: u16 = 8805;
 
 /// Sessions are not looked at more often than this.
