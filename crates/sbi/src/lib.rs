@@ -26,8 +26,10 @@ pub mod nudm_ueau;
 pub mod nudm_uecm;
 pub mod nudr_dr;
 
+mod mask;
 mod octets;
 mod operation;
+pub mod patch;
 mod problem;
 mod record;
 mod request;
@@ -41,7 +43,7 @@ pub use operation::OperationInfo;
 pub use problem::{Cause, InvalidParam, Problem, ProblemDetails, ProblemMore};
 pub use request::{Operation, Request};
 pub use response::{Created, Outcome, Response};
-pub use uri::{ApiRoot, Scheme, Uri, UriError};
+pub use uri::{ApiRoot, ResourceUri, Scheme, Uri, UriError};
 
 /// What an operation came to.
 pub type Reply = Result<Response>;

@@ -1,6 +1,7 @@
 //! URIs of the SBI (TS 29.501 4.4): an apiRoot, which says whose, and a path, which says what.
 
 use crate::NfType;
+use crate::mask::masked;
 use crate::record::serde_as_text;
 use std::fmt;
 use std::str::FromStr;
@@ -92,8 +93,8 @@ fn split(text: &str) -> Result<(Scheme, &str, &str), UriError> {
 ///
 /// Reading one cuts its path where an API begins, which is at the segment before the first version
 /// (`…/namf-comm/v1/…`): what stands ahead of it is the apiRoot's prefix. A path without a version
-/// belongs to no API known here, and the prefix is then empty.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// belongs to no API known here, and the prefix is then empty. `Debug` hides identities.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Uri {
     /// Whose.
     pub root: Arc<ApiRoot>,
@@ -150,6 +151,12 @@ impl fmt::Display for Uri {
     }
 }
 
+impl fmt::Debug for Uri {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&masked(&self.to_string()))
+    }
+}
+
 impl FromStr for Uri {
     type Err = UriError;
     fn from_str(text: &str) -> Result<Self, UriError> {
@@ -157,6 +164,29 @@ impl FromStr for Uri {
         let (prefix, path) = path.split_at(api_start(path));
         let root = ApiRoot { scheme, authority: authority.into(), prefix: prefix.into() };
         Ok(Self { root: Arc::new(root), path: path.into() })
+    }
+}
+
+/// A resource by its URI, absolute or relative, as it is written; `Debug` hides identities.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct ResourceUri(pub Arc<str>);
+
+impl From<&str> for ResourceUri {
+    fn from(text: &str) -> Self {
+        Self(text.into())
+    }
+}
+
+impl From<Uri> for ResourceUri {
+    fn from(uri: Uri) -> Self {
+        Self(uri.to_string().into())
+    }
+}
+
+impl fmt::Debug for ResourceUri {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&masked(&self.0))
     }
 }
 

@@ -21,6 +21,7 @@ pub(crate) use route::{Incoming, Query, no_operation};
 pub use headers::Headers;
 
 use crate::Result;
+use crate::mask::masked;
 use bytes::Bytes;
 use std::borrow::Cow;
 use std::fmt;
@@ -66,8 +67,9 @@ impl fmt::Display for Method {
     }
 }
 
-/// A request. Its path stands behind the apiRoot, whose prefix is not in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A request. Its path stands behind the apiRoot, whose prefix is not in it. `Debug` hides identities and
+/// the body.
+#[derive(Clone, PartialEq, Eq)]
 pub struct HttpRequest {
     /// Method.
     pub method: Method,
@@ -83,8 +85,8 @@ pub struct HttpRequest {
     pub body: Bytes,
 }
 
-/// An answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// An answer. `Debug` hides the body.
+#[derive(Clone, PartialEq, Eq)]
 pub struct HttpResponse {
     /// 200 to 599.
     pub status: u16,
@@ -159,5 +161,20 @@ impl HttpResponse {
     /// Reads a body of that type.
     pub(crate) fn read<T: Body>(&self) -> Result<T> {
         content::decode(self.content_type.as_deref(), &self.body)
+    }
+}
+
+impl fmt::Debug for HttpRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let content_type = self.content_type.as_deref().unwrap_or("no body");
+        let path = masked(&self.path);
+        write!(f, "{} {path}, {content_type}, {} octets", self.method, self.body.len())
+    }
+}
+
+impl fmt::Debug for HttpResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let content_type = self.content_type.as_deref().unwrap_or("no body");
+        write!(f, "{}, {content_type}, {} octets", self.status, self.body.len())
     }
 }

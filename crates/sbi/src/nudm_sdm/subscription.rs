@@ -3,7 +3,7 @@
 use super::{AccessAndMobilitySubscriptionData, SmSubsData, SmfSelectionSubscriptionData};
 use crate::common::{DateTime, NfInstanceId, NotifyItem, ServiceName, SupportedFeatures};
 use crate::record::{open_enum, record};
-use crate::uri::Uri;
+use crate::uri::{ResourceUri, Uri};
 use pith_types::{Dnn, Plmn, Snssai};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -93,7 +93,7 @@ record! {
             /// Where to tell the changes.
             callback_reference: Uri,
             /// The resources that are watched, at least one: `/nudm-sdm/v2/imsi-…/am-data`.
-            monitored_resource_uris: Vec<Arc<str>>,
+            monitored_resource_uris: Vec<ResourceUri>,
         }
         optional {
             /// It ends when the subscriber's registration does.

@@ -1,6 +1,7 @@
-//! Every operation, out to HTTP and back; hostile input; and the OpenAPI files as witness.
+//! Every operation, out to HTTP and back; hostile input; what logs may show; and the OpenAPI files as witness.
 
 mod examples;
 mod hostile;
 mod openapi;
+mod privacy;
 mod round_trip;

@@ -10,6 +10,9 @@ pub const NETWORK: &str = "5G:mnc070.mcc999.3gppnetwork.org";
 pub const RAND: &str = "000102030405060708090a0b0c0d0e0f";
 pub const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 
+/// Keys and expected responses of 16 octets.
+pub const SECRET: &str = "5ec2e75ec2e75ec2e75ec2e75ec2e75e";
+
 pub fn plmn() -> Value {
     json!({"mcc": "999", "mnc": "70"})
 }

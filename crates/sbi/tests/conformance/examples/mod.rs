@@ -1,7 +1,7 @@
 //! An example of every request, every answer and every kind of error. Bodies are written as the JSON of
 //! the OpenAPI files, and none of their members may be lost on the way in and out.
 
-mod bodies;
+pub mod bodies;
 mod problems;
 mod requests;
 mod responses;

@@ -70,14 +70,14 @@ fn nausf(operation: Operation) -> Request {
     match operation {
         Operation::Authenticate => ausf::Authenticate {
             body: read(json!({
-                "supiOrSuci": "suci-0-999-70-0-1-27-0a0b0c0d", "servingNetworkName": NETWORK,
+                "supiOrSuci": "suci-0-999-70-0-1-27-5c1d5c1d", "servingNetworkName": NETWORK,
                 "resynchronizationInfo": {"rand": RAND, "auts": "000102030405060708090a0b0c0d"},
                 "pei": "imei-353490069873319", "routingIndicator": "0"
             })),
         }
         .into(),
         Operation::FiveGAkaConfirmation => {
-            let body = read(json!({"resStar": RAND}));
+            let body = read(json!({"resStar": SECRET}));
             ausf::FiveGAkaConfirmation { auth_ctx_id, body }.into()
         }
         Operation::DeleteFiveGAkaAuthenticationResult => {
@@ -168,7 +168,7 @@ fn nudm_sdm(operation: Operation) -> Request {
         Operation::SdmUnsubscribe => sdm::SdmUnsubscribe { ue_id: supi, subscription_id: id() }.into(),
         _ => sdm::SdmChangeNotification {
             uri: sdm::SdmChangeNotification::callback_uri(&root(), &NfType::Smf, "9"),
-            body: read(json!({"notifyItems": [{"resourceId": "imsi-1/sm-data", "changes": [
+            body: read(json!({"notifyItems": [{"resourceId": format!("{SUPI}/sm-data"), "changes": [
                 {"op": "REPLACE", "path": "/subscribedUeAmbr", "newValue": ambr()}
             ]}]})),
         }

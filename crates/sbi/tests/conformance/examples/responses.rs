@@ -66,7 +66,7 @@ fn authentication(outcome: Outcome) -> Response {
         }))),
         Outcome::AuthenticationInfoResult => Response::AuthenticationInfoResult(body(json!({
             "authType": "5G_AKA", "supi": SUPI, "authenticationVector": {"avType": "5G_HE_AKA",
-                "rand": RAND, "xresStar": RAND, "autn": RAND, "kausf": KEY}
+                "rand": RAND, "xresStar": SECRET, "autn": RAND, "kausf": KEY}
         }))),
         Outcome::AuthEventCreated => Response::AuthEventCreated(created(
             "/nudm-ueau/v1/imsi-999700000000001/auth-events/3",
@@ -74,7 +74,7 @@ fn authentication(outcome: Outcome) -> Response {
         )),
         Outcome::AuthEvent => Response::AuthEvent(body(auth_event())),
         _ => Response::AuthenticationSubscription(body(json!({
-            "authenticationMethod": "5G_AKA", "encPermanentKey": RAND, "encOpcKey": RAND,
+            "authenticationMethod": "5G_AKA", "encPermanentKey": SECRET, "encOpcKey": SECRET,
             "protectionParameterId": "none", "authenticationManagementField": "8000",
             "algorithmId": "milenage", "supi": SUPI,
             "sequenceNumber": {"sqnScheme": "NON_TIME_BASED", "sqn": "000000000020",

@@ -1,0 +1,54 @@
+//! Identities that stand in URIs, hidden from logs.
+
+/// What subscribers and equipment are called by, ahead of what is their own.
+const KINDS: [&str; 5] = ["imsi-", "msisdn-", "imei-", "imeisv-", "suci-"];
+
+/// The text with identities hidden: of digits all but the first five and the last two, of a SUCI its
+/// scheme output.
+pub(crate) fn masked(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((start, kind)) = next_identity(rest) {
+        let (before, identity) = rest.split_at(start);
+        let end = identity.find(['/', '?', '&', '"', '%']).unwrap_or(identity.len());
+        let (identity, after) = identity.split_at(end);
+        shown.push_str(before);
+        match kind {
+            "suci-" => shown.push_str(&without_output(identity)),
+            _ => shown.extend(identity.chars().enumerate().map(|(at, c)| hide(at, c, identity.len()))),
+        }
+        rest = after;
+    }
+    shown.push_str(rest);
+    shown
+}
+
+/// Where what is the next identity's own begins, and of which kind it is.
+fn next_identity(text: &str) -> Option<(usize, &'static str)> {
+    let found = KINDS.iter().filter_map(|kind| Some((text.find(kind)? + kind.len(), *kind)));
+    found.min()
+}
+
+fn hide(at: usize, shown: char, length: usize) -> char {
+    if at >= 5 && at + 2 < length { '*' } else { shown }
+}
+
+/// `0-999-70-0-0-0-…`
+fn without_output(suci: &str) -> String {
+    let (head, _) = suci.rsplit_once('-').unwrap_or_default();
+    format!("{head}-…")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_of_identities_are_hidden_wherever_they_stand() {
+        let text = "/nudm-sdm/v2/imsi-999700000000001/x/imei-353490069873319?a=imsi-";
+        let hidden = "/nudm-sdm/v2/imsi-99970********01/x/imei-35349********19?a=imsi-";
+        assert_eq!(masked(text), hidden);
+        assert_eq!(masked("/suci-0-999-70-0-0-0-0000000001/x"), "/suci-0-999-70-0-0-0-…/x");
+        assert_eq!(masked("/nf-instances/17/suci-"), "/nf-instances/17/suci--…");
+    }
+}
