@@ -11,5 +11,6 @@ pub mod kit;
 pub mod nrf;
 pub mod nssf;
 pub mod pcf;
+pub mod smf;
 pub mod udm;
 pub mod udr;

@@ -3,7 +3,7 @@
 use super::Instant;
 use pith_sbi::common::DateTime;
 use pith_sbi::{ApiRoot, NfInstanceId, NfType};
-use pith_types::{Dnn, InstanceId, ShardId, Snssai};
+use pith_types::{Dnn, InstanceId, Plmn, ShardId, Snssai};
 use std::fmt;
 use std::sync::Arc;
 
@@ -154,6 +154,8 @@ pub struct Identity {
     pub instance_id: NfInstanceId,
     /// Where its services stand; its path prefix names the shard.
     pub api_root: Arc<ApiRoot>,
+    /// The network that it belongs to.
+    pub plmn: Plmn,
     /// The block of ids that is its own: instance part.
     pub instance: InstanceId,
     /// The block of ids that is its own: shard part.

@@ -1,0 +1,70 @@
+//! Why a session is refused, and what UE and AMF are told (TS 24.501 6.4.1.4; TS 29.502 6.1.3.2.3.1).
+
+use pith_nas::GsmCause;
+use pith_nas::NasError;
+use pith_sbi::Cause;
+
+/// Why there is no session.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum EstablishmentError {
+    /// No SMF of this network serves the data network in the slice.
+    #[error("the data network is not served in the slice: add it to 'smf.data_networks'")]
+    UnknownDnnInSlice,
+    /// The subscription has not the data network.
+    #[error("the subscription does not have the data network")]
+    NotSubscribed,
+    /// Only IPv4 here.
+    #[error("only IPv4 sessions are served")]
+    OnlyIpv4,
+    /// Not a type of session that exists.
+    #[error("the PDU session type is unknown")]
+    UnknownSessionType,
+    /// Only SSC mode 1 here.
+    #[error("only SSC mode 1 is served")]
+    SscMode,
+    /// The 5GSM message is wrong.
+    #[error("the 5GSM message is wrong: {0}")]
+    Message(NasError),
+    /// The 5GSM message is no PDU SESSION ESTABLISHMENT REQUEST.
+    #[error("the 5GSM message does not establish a session")]
+    WrongMessage,
+    /// No address, no context left.
+    #[error("no UE address or context is left")]
+    Resources,
+    /// No UPF, or it refuses.
+    #[error("no UPF takes the session: {0}")]
+    UserPlane(String),
+    /// UDM or PCF fail.
+    #[error("another NF fails: {0}")]
+    Network(String),
+}
+
+impl EstablishmentError {
+    /// What the UE is told (TS 24.501 table 9.11.4.2.1).
+    pub(super) fn gsm_cause(&self) -> GsmCause {
+        match self {
+            Self::UnknownDnnInSlice => GsmCause::MissingOrUnknownDnnInASlice,
+            Self::NotSubscribed => GsmCause::RequestedServiceOptionNotSubscribed,
+            Self::OnlyIpv4 => GsmCause::PduSessionTypeIpv4OnlyAllowed,
+            Self::UnknownSessionType => GsmCause::UnknownPduSessionType,
+            Self::SscMode => GsmCause::NotSupportedSscMode,
+            Self::Message(error) => error.gsm_cause().unwrap_or(GsmCause::ProtocolErrorUnspecified),
+            Self::WrongMessage => GsmCause::MessageTypeNotCompatibleWithTheProtocolState,
+            Self::Resources | Self::UserPlane(_) => GsmCause::InsufficientResources,
+            Self::Network(_) => GsmCause::NetworkFailure,
+        }
+    }
+
+    /// What the AMF is told.
+    pub(super) fn cause(&self) -> Cause {
+        match self {
+            Self::UnknownDnnInSlice => Cause::DnnNotSupported,
+            Self::NotSubscribed => Cause::SubscriptionDenied,
+            Self::OnlyIpv4 | Self::UnknownSessionType => Cause::PdutypeNotSupported,
+            Self::SscMode => Cause::SscNotSupported,
+            Self::Message(_) | Self::WrongMessage => Cause::N1SmError,
+            Self::Resources | Self::UserPlane(_) => Cause::InsufficientResources,
+            Self::Network(_) => Cause::NetworkFailure,
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Session Management Function (TS 23.501 6.2.2, TS 29.502): PDU sessions, from the UE's request to the
+//! UPF's rules.
+//!
+//! ```text
+//!  procedure/establishment.rs   TS 23.502 4.3.2.2.1
+//!  procedure/user_plane.rs      activation, deactivation, downlink data
+//!  procedure/release.rs         TS 23.502 4.3.4
+//! ```
+
+mod config;
+mod context;
+mod error;
+mod n1;
+mod n2;
+mod n4;
+mod pool;
+mod procedure;
+mod services;
+
+use crate::kit::{
+    Arena, Identity, Input, Inspect, Instant, Key, Level, N4Effect, N4Input, NetworkFunction, Outbox, Tag,
+    Target, Timer, TimerKey, UpfHandle, UpfInfo,
+};
+pub use config::{DataNetwork, SmfConfig};
+use context::{SmContext, State};
+use pith_pfcp::Message;
+use pith_sbi::{Reply, Request};
+use pith_types::{Seid, Supi};
+use pool::Pool;
+use serde_json::json;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// Sessions of a shard at most.
+const LIMIT: u32 = 1 << 20;
+
+/// A tag that names no session: whatever the answer is, it changes nothing.
+const NOBODY: Tag = Tag { owner: u64::MAX, step: 0 };
+
+/// What the SMF holds, for tests and worlds: all zero once all is quiet and nobody is registered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SmfAudit {
+    /// SM contexts.
+    pub contexts: usize,
+    /// UE addresses in use.
+    pub addresses: usize,
+    /// Sessions at UPFs.
+    pub n4_sessions: usize,
+    /// Policy associations.
+    pub policies: usize,
+}
+
+/// The SMF of a shard.
+pub struct Smf {
+    identity: Identity,
+    config: SmfConfig,
+    contexts: Arena<SmContext>,
+    by_ue: HashMap<(Supi, u8), Key>,
+    pools: Vec<Pool>,
+    upfs: BTreeMap<UpfHandle, Arc<UpfInfo>>,
+    turn: usize,
+}
+
+impl Smf {
+    /// An SMF.
+    pub fn new(identity: Identity, config: SmfConfig) -> Self {
+        let shard = identity.shard.0;
+        let pool = |network: &DataNetwork| Pool::new(network.pool, network.reserved, shard, config.shards);
+        let pools = config.data_networks.iter().map(pool).collect();
+        let (contexts, by_ue, upfs) = (Arena::new(LIMIT), HashMap::new(), BTreeMap::new());
+        Self { identity, config, contexts, by_ue, pools, upfs, turn: 0 }
+    }
+
+    /// What it holds.
+    pub fn audit(&self) -> SmfAudit {
+        let contexts = || self.contexts.iter().map(|(_, context)| context);
+        SmfAudit {
+            contexts: self.contexts.len(),
+            addresses: self.pools.iter().map(Pool::in_use).sum(),
+            n4_sessions: contexts().filter(|context| context.upf.is_some()).count(),
+            policies: contexts().filter(|context| context.policy.is_some()).count(),
+        }
+    }
+
+    /// Makes a call whose answer the session waits for.
+    fn call(&mut self, key: Key, target: Target, request: Request, out: &mut Outbox) {
+        let Some(context) = self.contexts.get_mut(key) else { return };
+        context.step += 1;
+        out.call(Tag { owner: key.to_u64(), step: context.step }, target, request);
+    }
+
+    /// Sends the UPF a request whose answer the session waits for.
+    fn ask_upf(&mut self, key: Key, upf: UpfHandle, seid: Seid, message: Message, out: &mut Outbox) {
+        let Some(context) = self.contexts.get_mut(key) else { return };
+        context.step += 1;
+        let tag = Tag { owner: key.to_u64(), step: context.step };
+        out.n4(N4Effect::Request { tag, upf, seid, message });
+    }
+
+    /// The session that an answer is for, if it still waits for that answer.
+    fn awaited(&mut self, tag: Tag) -> Option<(Key, &mut SmContext)> {
+        let key = Key::from_u64(tag.owner);
+        let context = self.contexts.get_mut(key).filter(|context| context.step == tag.step)?;
+        Some((key, context))
+    }
+
+    fn reply(&mut self, tag: Tag, reply: Reply, out: &mut Outbox) {
+        let Some((key, context)) = self.awaited(tag) else { return };
+        match context.state {
+            State::AwaitingSubscriptionData(from) => self.subscription_data(key, from, reply, out),
+            State::AwaitingPolicy => self.policy(key, reply, out),
+            State::AwaitingTunnel => self.transferred(key, &reply, out),
+            _ => self.notified(key, &reply, out),
+        }
+    }
+
+    fn n4(&mut self, input: N4Input, out: &mut Outbox) {
+        match input {
+            N4Input::Response { tag, result } => self.upf_answered(tag, result, out),
+            N4Input::Request { transaction, seid, message } => {
+                self.session_report(transaction, seid, &message, out)
+            }
+            N4Input::UpfUp { upf, info } => {
+                self.upfs.insert(upf, info);
+            }
+            N4Input::UpfDown { upf } => self.upf_lost(upf, out),
+        }
+    }
+
+    fn timer(&mut self, key: TimerKey, out: &mut Outbox) {
+        let owner = Key::from_u64(key.owner);
+        match key.timer {
+            Timer::T3592 => self.release_command_again(owner, out),
+            Timer::SbiGuard => self.establishment_too_slow(owner, out),
+            _ => {}
+        }
+    }
+
+    /// The context whose SEID this is: the SEID holds its place and the end of its generation.
+    fn by_seid(&self, seid: Seid) -> Option<Key> {
+        let session = seid.session();
+        let key = self.contexts.find((session & 0xffff_ffff) as u32, (session >> 32) as u32, 0xffff)?;
+        self.contexts.get(key).filter(|context| context.seid == seid).map(|_| key)
+    }
+
+    fn seid(&self, key: Key) -> Seid {
+        let session = u64::from(key.generation() & 0xffff) << 32 | u64::from(key.index() + 1);
+        // Place 0 of generation 0 must not be SEID 0, which means that there is none.
+        Seid::new(self.identity.instance, self.identity.shard, session - 1 | 1 << 47)
+    }
+
+    fn log(&self, key: Key, level: Level, out: &mut Outbox, text: impl FnOnce(&SmContext) -> String) {
+        if let Some(context) = self.contexts.get(key) {
+            let name =
+                || format!("{} session {}: {}", context.supi.masked(), context.pdu_session_id, text(context));
+            out.log(level, name);
+        }
+    }
+}
+
+impl NetworkFunction for Smf {
+    fn handle(&mut self, _now: Instant, input: Input, out: &mut Outbox) {
+        match input {
+            Input::Request { from, request } => self.request(from, request, out),
+            Input::Reply { tag, .. } if tag == NOBODY => {}
+            Input::Reply { tag, reply, .. } => self.reply(tag, reply, out),
+            Input::N4(input) => self.n4(*input, out),
+            Input::Timer(key) => self.timer(key, out),
+            Input::N2(_) | Input::Stored { .. } => {}
+        }
+    }
+
+    fn inspect(&self, what: Inspect, list: &mut Vec<serde_json::Value>) {
+        if what != Inspect::Sessions {
+            return;
+        }
+        list.extend(self.contexts.iter().map(|(_, context)| {
+            json!({
+                "supi": context.supi,
+                "pduSessionId": context.pdu_session_id,
+                "dnn": context.dnn,
+                "snssai": context.snssai.to_string(),
+                "ipv4": context.address,
+                "state": context.state.name(),
+                "userPlane": if context.gnb.is_some() { "active" } else { "inactive" },
+                "upf": context.upf.and_then(|session| self.upfs.get(&session.upf)).map(|upf| upf.name.clone()),
+            })
+        }));
+    }
+}

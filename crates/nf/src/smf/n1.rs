@@ -1,0 +1,80 @@
+//! 5GSM messages to the UE (TS 24.501 clause 6).
+
+use super::config::DataNetwork;
+use super::context::{Asks, DEFAULT_QFI, SmContext};
+use pith_nas::gsm::{
+    PduSessionEstablishmentAccept, PduSessionEstablishmentReject, PduSessionModificationReject,
+    PduSessionReleaseCommand, PduSessionReleaseReject,
+};
+use pith_nas::ie::{
+    AllowedSscMode, DownlinkPco, PcoOption, PcoRequest, PduAddress, PduSessionType, QosFlowDescription,
+    QosFlowDescriptions, QosRule, QosRules, SscMode, UplinkPco,
+};
+use pith_nas::{GsmCause, GsmMessage};
+
+/// Identity of the one QoS rule.
+const DEFAULT_RULE: u8 = 1;
+
+/// What the UE asks for, of what can be told.
+pub(super) fn asks(pco: Option<&UplinkPco>) -> Asks {
+    let asked = |what: PcoRequest| pco.is_some_and(|pco| pco.asks(&what));
+    Asks { dns: asked(PcoRequest::DnsServerIpv4), mtu: asked(PcoRequest::Ipv4LinkMtu) }
+}
+
+/// PDU SESSION ESTABLISHMENT ACCEPT (TS 24.501 6.4.1.3).
+pub(super) fn establishment_accept(context: &SmContext, network: &DataNetwork, narrowed: bool) -> Vec<u8> {
+    let rules = QosRules(vec![QosRule::match_all(DEFAULT_RULE, DEFAULT_QFI)]);
+    let mut accept =
+        PduSessionEstablishmentAccept::new(PduSessionType::Ipv4, SscMode::Mode1, rules, context.qos.ambr);
+    accept.cause = narrowed.then_some(GsmCause::PduSessionTypeIpv4OnlyAllowed);
+    accept.pdu_address = context.address.map(PduAddress::from);
+    accept.snssai = Some(context.snssai.into());
+    let flow = QosFlowDescription::non_gbr(DEFAULT_QFI, context.qos.five_qi);
+    accept.qos_flow_descriptions = Some(QosFlowDescriptions(vec![flow]));
+    accept.extended_pco = options(context.asks, network);
+    accept.dnn = Some(context.dnn.clone());
+    GsmMessage::new(context.pdu_session_id, context.pti, accept).encode()
+}
+
+fn options(asks: Asks, network: &DataNetwork) -> Option<DownlinkPco> {
+    let mut options = Vec::new();
+    if asks.dns {
+        options.extend(network.dns.iter().copied().map(PcoOption::DnsServerIpv4));
+    }
+    if asks.mtu {
+        options.push(PcoOption::Ipv4LinkMtu(network.mtu));
+    }
+    (!options.is_empty()).then_some(DownlinkPco(options))
+}
+
+/// PDU SESSION ESTABLISHMENT REJECT (TS 24.501 6.4.1.4).
+pub(super) fn establishment_reject(pdu_session_id: u8, pti: u8, cause: GsmCause) -> Vec<u8> {
+    let mut reject = PduSessionEstablishmentReject::new(cause);
+    if cause == GsmCause::NotSupportedSscMode {
+        reject.allowed_ssc_mode = Some(AllowedSscMode { mode_1: true, ..AllowedSscMode::default() });
+    }
+    GsmMessage::new(pdu_session_id, pti, reject).encode()
+}
+
+/// PDU SESSION RELEASE COMMAND (TS 24.501 6.3.3.2).
+pub(super) fn release_command(context: &SmContext) -> Vec<u8> {
+    let command = PduSessionReleaseCommand::new(GsmCause::RegularDeactivation);
+    GsmMessage::new(context.pdu_session_id, context.pti, command).encode()
+}
+
+/// PDU SESSION MODIFICATION REJECT: the network changes no session at the UE's wish
+/// (TS 24.501 6.4.2.4).
+pub(super) fn modification_reject(pdu_session_id: u8, pti: u8) -> Vec<u8> {
+    let reject = PduSessionModificationReject::new(GsmCause::RequestRejectedUnspecified);
+    GsmMessage::new(pdu_session_id, pti, reject).encode()
+}
+
+/// PDU SESSION RELEASE REJECT: another transaction is under way (TS 24.501 6.4.3.4).
+pub(super) fn release_reject(pdu_session_id: u8, pti: u8, cause: GsmCause) -> Vec<u8> {
+    GsmMessage::new(pdu_session_id, pti, PduSessionReleaseReject::new(cause)).encode()
+}
+
+/// 5GSM STATUS (TS 24.501 6.5).
+pub(super) fn status(pdu_session_id: u8, pti: u8, cause: GsmCause) -> Vec<u8> {
+    GsmMessage::new(pdu_session_id, pti, pith_nas::gsm::GsmStatus::new(cause)).encode()
+}

@@ -1,0 +1,23 @@
+//! N2 SM information: what the gNB is told through the AMF (TS 38.413 9.3.4).
+
+use super::context::{DEFAULT_QFI, SmContext};
+use pith_ngap::transfer::{Arp, QosFlow, ReleaseCommandTransfer, SessionType, SetupRequestTransfer};
+use pith_ngap::{Cause, CauseNas};
+
+/// PDU Session Resource Setup Request Transfer; `None` before the UPF has given its tunnel.
+pub(super) fn setup_request(context: &SmContext) -> Option<Vec<u8>> {
+    let arp = Arp { priority_level: context.qos.arp_priority, may_preempt: false, preemptable: true };
+    let flow = QosFlow { qfi: DEFAULT_QFI, five_qi: context.qos.five_qi, arp, gbr: None };
+    let transfer = SetupRequestTransfer {
+        session_ambr: Some(context.qos.ambr),
+        uplink: context.upf?.tunnel,
+        session_type: SessionType::Ipv4,
+        flows: vec![flow],
+    };
+    Some(transfer.encode())
+}
+
+/// PDU Session Resource Release Command Transfer.
+pub(super) fn release_command() -> Vec<u8> {
+    ReleaseCommandTransfer { cause: Cause::Nas(CauseNas::normal_release) }.encode()
+}

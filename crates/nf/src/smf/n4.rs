@@ -1,0 +1,128 @@
+//! Rules of a session at the UPF (TS 29.244 5.2, 7.5).
+//!
+//! ```text
+//!  PDR 1  access, F-TEID of the UPF, UE address as source     FAR 1 forward to the data network
+//!  PDR 2  core, UE address as destination                     FAR 2 buffer, or forward to the gNB
+//!  both   QER 1 session-AMBR and QFI, URR 1 volume            BAR 1
+//! ```
+
+use super::context::{DEFAULT_QFI, SmContext};
+use pith_ngap::transfer::Tunnel;
+use pith_pfcp::ie::{
+    ApnDnn, ApplyAction, BarId, BitRates, DestinationInterface, FSeid, FTeid, FarId, GateStatus,
+    MeasurementMethod, NodeId, OuterHeader, OuterHeaderCreation, PacketEnd, PdnType, PdrId, Precedence,
+    QerId, Qfi, ReportingTriggers, SourceInterface, UeIpAddress, UrrId,
+};
+use pith_pfcp::message::{
+    SessionDeletionRequest, SessionEstablishmentRequest, SessionEstablishmentResponse,
+    SessionModificationRequest,
+};
+use pith_pfcp::rules::{
+    CreateBar, CreateFar, CreatePdr, CreateQer, CreateUrr, ForwardingParameters, Pdi, UpdateFar,
+    UpdateForwardingParameters,
+};
+use pith_pfcp::{Change, Message};
+use pith_types::Teid;
+use std::net::{IpAddr, Ipv4Addr};
+
+const UPLINK_PDR: PdrId = PdrId(1);
+const DOWNLINK_PDR: PdrId = PdrId(2);
+const UPLINK_FAR: FarId = FarId(1);
+const DOWNLINK_FAR: FarId = FarId(2);
+const QER: QerId = QerId(1);
+const URR: UrrId = UrrId(1);
+const BAR: BarId = BarId(1);
+/// The one pair of rules of a session that matches all: any precedence will do.
+const PRECEDENCE: Precedence = Precedence(255);
+
+/// Session Establishment Request (TS 29.244 7.5.2): uplink open, downlink buffered until the gNB's tunnel is
+/// known.
+pub(super) fn establishment(context: &SmContext, address: Ipv4Addr, local: IpAddr) -> Message {
+    let mut uplink = CreateFar::new(UPLINK_FAR, ApplyAction::FORW);
+    uplink.forwarding_parameters = Some(ForwardingParameters::new(DestinationInterface::Core));
+    let mut downlink = CreateFar::new(DOWNLINK_FAR, ApplyAction::BUFF);
+    downlink.bar_id = Some(BAR);
+    let mut qer = CreateQer::new(QER, GateStatus::OPEN);
+    qer.maximum_bitrate = Some(session_ambr(context));
+    qer.qfi = Some(Qfi(DEFAULT_QFI));
+    let mut request = SessionEstablishmentRequest::new(
+        NodeId::from(local),
+        FSeid::new(context.seid.0, local),
+        vec![uplink_pdr(address), downlink_pdr(address)],
+        vec![uplink, downlink],
+    );
+    request.create_qers = vec![qer];
+    request.create_urrs = vec![CreateUrr::new(URR, MeasurementMethod::VOLUM, ReportingTriggers::default())];
+    request.create_bars = vec![CreateBar::new(BAR)];
+    request.pdn_type = Some(PdnType::Ipv4);
+    request.apn_dnn = Some(ApnDnn(context.dnn.as_str().into()));
+    Message::SessionEstablishmentRequest(request)
+}
+
+fn uplink_pdr(address: Ipv4Addr) -> CreatePdr {
+    let mut pdi = Pdi::new(SourceInterface::Access);
+    pdi.local_f_teid = Some(FTeid::Choose { ipv4: true, ipv6: false, choose_id: None });
+    pdi.ue_ip_addresses = vec![UeIpAddress::new(address.into(), PacketEnd::Source)];
+    let mut pdr = CreatePdr::new(UPLINK_PDR, PRECEDENCE, pdi);
+    pdr.outer_header_removal = Some(OuterHeader::GtpuUdpIpv4.into());
+    with_rules(pdr, UPLINK_FAR)
+}
+
+fn downlink_pdr(address: Ipv4Addr) -> CreatePdr {
+    let mut pdi = Pdi::new(SourceInterface::Core);
+    pdi.ue_ip_addresses = vec![UeIpAddress::new(address.into(), PacketEnd::Destination)];
+    with_rules(CreatePdr::new(DOWNLINK_PDR, PRECEDENCE, pdi), DOWNLINK_FAR)
+}
+
+fn with_rules(mut pdr: CreatePdr, far: FarId) -> CreatePdr {
+    pdr.far_id = Some(far);
+    pdr.qer_ids = vec![QER];
+    pdr.urr_ids = vec![URR];
+    pdr
+}
+
+/// PFCP counts rates in kbit/s (TS 29.244 8.2.8).
+fn session_ambr(context: &SmContext) -> BitRates {
+    let kbps = |bps: u64| bps.div_ceil(1000);
+    BitRates { uplink: kbps(context.qos.ambr.uplink.bps()), downlink: kbps(context.qos.ambr.downlink.bps()) }
+}
+
+/// The UPF's end of the N3 tunnel in its answer.
+pub(super) fn tunnel(response: &SessionEstablishmentResponse) -> Option<Tunnel> {
+    response.created_pdrs.iter().flat_map(|pdr| &pdr.local_f_teids).find_map(|f_teid| match *f_teid {
+        FTeid::Allocated { teid, ipv4, ipv6 } => {
+            let address = ipv4.map(IpAddr::V4).or(ipv6.map(IpAddr::V6))?;
+            Some(Tunnel { address, teid: Teid(teid) })
+        }
+        FTeid::Choose { .. } => None,
+    })
+}
+
+/// Downlink packets go to the gNB.
+pub(super) fn activation(gnb: Tunnel) -> Message {
+    let mut parameters = UpdateForwardingParameters::new();
+    parameters.destination_interface = Some(DestinationInterface::Access);
+    parameters.outer_header_creation = Some(Change::Set(OuterHeaderCreation::gtpu(gnb.teid.0, gnb.address)));
+    let mut far = UpdateFar::new(DOWNLINK_FAR);
+    far.apply_action = Some(ApplyAction::FORW);
+    far.update_forwarding_parameters = Some(parameters);
+    modification(far)
+}
+
+/// Downlink packets are kept, and the first one is told of (TS 23.502 4.2.6 step 6b).
+pub(super) fn deactivation() -> Message {
+    let mut far = UpdateFar::new(DOWNLINK_FAR);
+    far.apply_action = Some(ApplyAction::BUFF | ApplyAction::NOCP);
+    modification(far)
+}
+
+fn modification(far: UpdateFar) -> Message {
+    let mut request = SessionModificationRequest::new();
+    request.update_fars = vec![far];
+    Message::SessionModificationRequest(request)
+}
+
+/// The session ends.
+pub(super) fn deletion() -> Message {
+    Message::SessionDeletionRequest(SessionDeletionRequest::new())
+}

@@ -1,0 +1,78 @@
+//! UE addresses of a data network: this shard's part of the pool (design section 5).
+//!
+//! The pool is cut into as many equal blocks as there are shards. Addresses that have never been used
+//! are given in order, then the one that has rested longest.
+
+use std::collections::VecDeque;
+use std::net::Ipv4Addr;
+
+/// The addresses of one shard.
+#[derive(Debug)]
+pub(super) struct Pool {
+    next: u32,
+    end: u32,
+    resting: VecDeque<u32>,
+    in_use: usize,
+}
+
+impl Pool {
+    /// The block of shard `shard` of `shards`; `reserved` addresses at the pool's beginning, and its last,
+    /// are nobody's.
+    pub(super) fn new((network, prefix): (Ipv4Addr, u8), reserved: u32, shard: u8, shards: u8) -> Self {
+        let size = 1_u64 << (32 - u32::from(prefix.clamp(1, 32)));
+        let start = u64::from(u32::from(network)) & !(size - 1);
+        let (first, last) = (start + u64::from(reserved.max(1)), start + size - 1);
+        let block = last.saturating_sub(first) / u64::from(shards.max(1));
+        let next = first + block * u64::from(shard);
+        let clamp = |address: u64| u32::try_from(address).unwrap_or(u32::MAX);
+        Self { next: clamp(next), end: clamp(next + block), resting: VecDeque::new(), in_use: 0 }
+    }
+
+    /// Gives an address; `None` if all are in use.
+    pub(super) fn take(&mut self) -> Option<Ipv4Addr> {
+        let address = if self.next < self.end {
+            self.next += 1;
+            self.next - 1
+        } else {
+            self.resting.pop_front()?
+        };
+        self.in_use += 1;
+        Some(address.into())
+    }
+
+    /// Takes an address back.
+    pub(super) fn give_back(&mut self, address: Ipv4Addr) {
+        self.in_use -= 1;
+        self.resting.push_back(address.into());
+    }
+
+    pub(super) const fn in_use(&self) -> usize {
+        self.in_use
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shards_share_a_pool_without_overlap() {
+        let network = ("10.45.0.0".parse().unwrap(), 29);
+        let all = |shard| {
+            let mut pool = Pool::new(network, 2, shard, 2);
+            std::iter::from_fn(move || pool.take()).collect::<Vec<_>>()
+        };
+        let text = |list: Vec<Ipv4Addr>| list.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(text(all(0)), ["10.45.0.2", "10.45.0.3"]);
+        assert_eq!(text(all(1)), ["10.45.0.4", "10.45.0.5"]);
+    }
+
+    #[test]
+    fn addresses_rest_before_they_are_used_again() {
+        let mut pool = Pool::new(("10.0.0.0".parse().unwrap(), 29), 2, 0, 1);
+        let first = pool.take().unwrap();
+        pool.give_back(first);
+        assert_ne!(pool.take(), Some(first));
+        assert_eq!(pool.in_use(), 1);
+    }
+}

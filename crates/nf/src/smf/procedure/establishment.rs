@@ -1,0 +1,417 @@
+//! PDU session establishment (TS 23.502 4.3.2.2.1; TS 24.501 6.4.1).
+//!
+//! ```text
+//!  AMF ─> PostSmContexts                step 3    5GSM message checked
+//!         AwaitingSubscriptionData      4         <─ UDM; answer to the AMF (5)
+//!         AwaitingPolicy                7         <─ PCF; address allocated (8)
+//!         AwaitingN4Establishment       10        <─ UPF
+//!         AwaitingTunnel                11        Accept and N2 information ─> AMF ─> UE, gNB
+//!         AwaitingN4Modification        15, 16    <─ AMF with the gNB's tunnel; <─ UPF
+//!         Established
+//! ```
+
+use super::super::config::DataNetwork;
+use super::super::context::{AmfLink, Asks, Qos, SmContext, State, UpfSession};
+use super::super::error::EstablishmentError;
+use super::super::{Smf, n1, n2, n4};
+use crate::kit::{Caller, Key, Level, Outbox, Target, Timer, UpfHandle};
+use pith_nas::gsm::PduSessionEstablishmentRequest;
+use pith_nas::ie::{PduSessionType, SscMode};
+use pith_nas::{GsmBody, GsmMessage};
+use pith_pfcp::Message;
+use pith_pfcp::ie::Cause as N4Cause;
+use pith_sbi::common::{PduSessionType as SbiSessionType, SubscribedDefaultQos};
+use pith_sbi::namf_communication::{
+    N1MessageClass, N1MessageContainer, N1N2MessageTransfer, N1N2MessageTransferReqData, N2InfoContainer,
+    N2InfoContent, N2InformationClass, N2SmInformation, NgapIeType,
+};
+use pith_sbi::npcf_smpolicycontrol::{CreateSmPolicy, SmPolicyContextData, SmPolicyDecision};
+use pith_sbi::nsmf_pdusession::{SmContextCreateData, SmContextCreateErrorData, SmContextCreatedData};
+use pith_sbi::nudm_sdm::{DnnConfiguration, GetSmData, SmSubsData};
+use pith_sbi::nudm_uecm::{RegisterSmf, SmfRegistration};
+use pith_sbi::{Created, NfType, Problem, ProblemMore, Reply, Response, Uri};
+use pith_types::{Ambr, BitRate, Dnn, Seid, Snssai, Supi};
+
+/// Until the subscription says otherwise.
+const UNKNOWN_QOS: Qos =
+    Qos { ambr: Ambr { uplink: BitRate::mbps(1), downlink: BitRate::mbps(1) }, five_qi: 9, arp_priority: 15 };
+
+/// A request that may become a session.
+struct Asked {
+    supi: Supi,
+    pdu_session_id: u8,
+    dnn: Dnn,
+    snssai: Snssai,
+    pti: u8,
+    asks: Asks,
+}
+
+/// A request that can't, and how to tell the UE.
+struct Refused {
+    pdu_session_id: u8,
+    pti: u8,
+    error: EstablishmentError,
+}
+
+impl Smf {
+    /// Begins an establishment: the AMF brings the UE's request (step 3).
+    pub(in crate::smf) fn establish(&mut self, from: Caller, data: SmContextCreateData, out: &mut Outbox) {
+        let asked = match self.check_request(&data) {
+            Ok(asked) => asked,
+            Err(refused) => return refuse(from, &refused, out),
+        };
+        let amf = AmfLink {
+            instance: data.serving_nf_id,
+            root: data.sm_context_status_uri.root.clone(),
+            status_uri: data.sm_context_status_uri,
+        };
+        // A session of the same identity is one that the UE has forgotten (step 3a).
+        if let Some(old) = self.by_ue.get(&(asked.supi.clone(), asked.pdu_session_id)).copied() {
+            self.end(old, out);
+        }
+        let query = GetSmData {
+            supi: asked.supi.clone(),
+            single_nssai: Some(asked.snssai),
+            dnn: Some(asked.dnn.clone()),
+            plmn_id: Some(data.serving_network.plmn_id),
+        };
+        match self.insert(asked, amf, from) {
+            Ok(key) => {
+                out.start(key.to_u64(), Timer::SbiGuard, self.config.guard);
+                self.call(key, Target::any(), query.into(), out);
+            }
+            Err(refused) => refuse(from, &refused, out),
+        }
+    }
+
+    /// What can be said without asking anybody (TS 24.501 6.4.1.4.1, 7.3 to 7.6).
+    fn check_request(&self, data: &SmContextCreateData) -> Result<Asked, Refused> {
+        let octets = data.n1_sm_msg.as_ref().map(|message| message.content.clone()).unwrap_or_default();
+        let (pdu_session_id, pti) = (data.pdu_session_id.unwrap_or(0), octets.get(2).copied().unwrap_or(0));
+        let refused = |error| Refused { pdu_session_id, pti, error };
+        let message =
+            GsmMessage::decode(&octets).map_err(|error| refused(EstablishmentError::Message(error)))?;
+        let GsmBody::PduSessionEstablishmentRequest(request) = message.body else {
+            return Err(refused(EstablishmentError::WrongMessage));
+        };
+        check_kind(&request).map_err(refused)?;
+        let (Some(supi), Some(dnn), Some(snssai)) = (data.supi.clone(), data.dnn.clone(), data.s_nssai)
+        else {
+            return Err(refused(EstablishmentError::UnknownDnnInSlice));
+        };
+        if self.network(&dnn, &snssai).is_none() {
+            return Err(refused(EstablishmentError::UnknownDnnInSlice));
+        }
+        let asks = n1::asks(request.extended_pco.as_ref());
+        Ok(Asked { supi, pdu_session_id, dnn, snssai, pti, asks })
+    }
+
+    pub(in crate::smf) fn network(&self, dnn: &Dnn, snssai: &Snssai) -> Option<(usize, &DataNetwork)> {
+        let served = |network: &&DataNetwork| network.dnn == *dnn && network.snssai == *snssai;
+        self.config.data_networks.iter().enumerate().find(|(_, network)| served(network))
+    }
+
+    fn insert(&mut self, asked: Asked, amf: AmfLink, from: Caller) -> Result<Key, Refused> {
+        let (pdu_session_id, pti) = (asked.pdu_session_id, asked.pti);
+        let name = (asked.supi.clone(), pdu_session_id);
+        let context = SmContext {
+            supi: asked.supi,
+            pdu_session_id,
+            dnn: asked.dnn,
+            snssai: asked.snssai,
+            pti,
+            asks: asked.asks,
+            amf,
+            address: None,
+            seid: Seid(0),
+            upf: None,
+            gnb: None,
+            qos: UNKNOWN_QOS,
+            policy: None,
+            is_registered: false,
+            state: State::AwaitingSubscriptionData(from),
+            step: 0,
+        };
+        let key = self.contexts.insert_with(|_| context);
+        let key = key.ok_or(Refused { pdu_session_id, pti, error: EstablishmentError::Resources })?;
+        let seid = self.seid(key);
+        if let Some(context) = self.contexts.get_mut(key) {
+            context.seid = seid;
+        }
+        self.by_ue.insert(name, key);
+        Ok(key)
+    }
+
+    /// The subscription came: the session may be, or not (steps 4, 5).
+    pub(in crate::smf) fn subscription_data(
+        &mut self,
+        key: Key,
+        from: Caller,
+        reply: Reply,
+        out: &mut Outbox,
+    ) {
+        let qos = match reply {
+            Ok(Response::SmData(data)) => self.subscribed_qos(key, &data),
+            Ok(_) => Err(EstablishmentError::Network("the UDM gave no session management data".into())),
+            Err(problem) if problem.status == 404 => Err(EstablishmentError::NotSubscribed),
+            Err(problem) => Err(EstablishmentError::Network(problem.to_string())),
+        };
+        match qos {
+            Ok(qos) => self.accept_request(key, from, qos, out),
+            Err(error) => {
+                let Some(context) = self.contexts.get(key) else { return };
+                let refused = Refused { pdu_session_id: context.pdu_session_id, pti: context.pti, error };
+                self.end(key, out);
+                refuse(from, &refused, out);
+            }
+        }
+    }
+
+    fn subscribed_qos(&self, key: Key, data: &SmSubsData) -> Result<Qos, EstablishmentError> {
+        let context = self.contexts.get(key).ok_or(EstablishmentError::Resources)?;
+        let slices = data.individual().iter().filter(|slice| slice.single_nssai == context.snssai);
+        let named = |name: &str| name.eq_ignore_ascii_case(context.dnn.as_str()) || name == "*";
+        let mut configurations = slices.flat_map(|slice| &slice.dnn_configurations);
+        let (_, configuration) =
+            configurations.find(|(name, _)| named(name)).ok_or(EstablishmentError::NotSubscribed)?;
+        allows_ipv4(configuration)?;
+        let profile = configuration.five_g_qos_profile.as_ref();
+        Ok(Qos {
+            ambr: configuration.session_ambr.unwrap_or(UNKNOWN_QOS.ambr),
+            five_qi: profile.map_or(UNKNOWN_QOS.five_qi, |profile| profile.five_qi),
+            arp_priority: profile.map_or(UNKNOWN_QOS.arp_priority, |profile| profile.arp.priority_level),
+        })
+    }
+
+    /// Answers the AMF (step 5), registers with the UDM, and asks the PCF (step 7b).
+    fn accept_request(&mut self, key: Key, from: Caller, qos: Qos, out: &mut Outbox) {
+        let Some(context) = self.contexts.get_mut(key) else { return };
+        context.qos = qos;
+        context.state = State::AwaitingPolicy;
+        context.is_registered = true;
+        let reference = format!("{:x}", key.to_u64());
+        let location =
+            Uri::new(&self.identity.api_root, &format!("/nsmf-pdusession/v1/sm-contexts/{reference}"));
+        let mut body = SmContextCreatedData::default();
+        body.pdu_session_id = Some(context.pdu_session_id);
+        body.s_nssai = Some(context.snssai);
+        out.answer(from, Response::SmContextCreated(Box::new(Created { location, body })));
+        self.register(key, &reference, out);
+        self.ask_policy(key, &reference, out);
+    }
+
+    /// Nudm_UECM_Registration (step 4a): nobody waits for the answer.
+    fn register(&self, key: Key, reference: &str, out: &mut Outbox) {
+        let Some(context) = self.contexts.get(key) else { return };
+        let plmn = self.identity.plmn;
+        let mut body =
+            SmfRegistration::new(self.identity.instance_id, context.pdu_session_id, context.snssai, plmn);
+        body.dnn = Some(context.dnn.clone());
+        body.dereg_callback_uri =
+            Some(Uri::callback(&self.identity.api_root, &NfType::Smf, "dereg-notify", reference));
+        let (ue_id, pdu_session_id) = (context.supi.clone(), context.pdu_session_id);
+        out.call(super::super::NOBODY, Target::any(), RegisterSmf { ue_id, pdu_session_id, body }.into());
+    }
+
+    fn ask_policy(&mut self, key: Key, reference: &str, out: &mut Outbox) {
+        let Some(context) = self.contexts.get(key) else { return };
+        let notification = Uri::callback(&self.identity.api_root, &NfType::Smf, "sm-policy", reference);
+        let mut body = SmPolicyContextData::new(
+            context.supi.clone(),
+            context.pdu_session_id,
+            SbiSessionType::Ipv4,
+            context.dnn.clone(),
+            notification,
+            context.snssai,
+        );
+        body.subs_sess_ambr = Some(context.qos.ambr);
+        body.subs_def_qos = Some(subscribed_default_qos(&context.qos));
+        self.call(key, Target::any(), CreateSmPolicy { body }.into(), out);
+    }
+
+    /// The PCF decided: allocate the address and set the UPF up (steps 8 to 10).
+    pub(in crate::smf) fn policy(&mut self, key: Key, reply: Reply, out: &mut Outbox) {
+        match reply {
+            Ok(Response::SmPolicyDecisionCreated(created)) => {
+                let Some(context) = self.contexts.get_mut(key) else { return };
+                context.policy = Some(created.location);
+                authorise(&mut context.qos, &created.body);
+                if let Err(error) = self.ask_for_session(key, out) {
+                    self.fail(key, &error, out);
+                }
+            }
+            Ok(_) => self.fail(key, &EstablishmentError::Network("the PCF gave no decision".into()), out),
+            Err(problem) => self.fail(key, &EstablishmentError::Network(problem.to_string()), out),
+        }
+    }
+
+    fn ask_for_session(&mut self, key: Key, out: &mut Outbox) -> Result<(), EstablishmentError> {
+        let upf = self.choose_upf().ok_or_else(|| EstablishmentError::UserPlane("no association".into()))?;
+        let local =
+            self.upfs.get(&upf).map(|info| info.local_address).ok_or(EstablishmentError::Resources)?;
+        let context = self.contexts.get(key).ok_or(EstablishmentError::Resources)?;
+        let pool = self.network(&context.dnn, &context.snssai).map(|(at, _)| at);
+        let pool = pool.and_then(|at| self.pools.get_mut(at)).ok_or(EstablishmentError::Resources)?;
+        let address = pool.take().ok_or(EstablishmentError::Resources)?;
+        let context = self.contexts.get_mut(key).ok_or(EstablishmentError::Resources)?;
+        context.address = Some(address);
+        context.state = State::AwaitingN4Establishment(upf);
+        let message = n4::establishment(context, address, local);
+        self.ask_upf(key, upf, Seid(0), message, out);
+        Ok(())
+    }
+
+    /// UPFs take turns.
+    fn choose_upf(&mut self) -> Option<UpfHandle> {
+        self.turn = self.turn.wrapping_add(1);
+        let at = self.turn.checked_rem(self.upfs.len())?;
+        self.upfs.keys().nth(at).copied()
+    }
+
+    /// The UPF answered (step 10b).
+    pub(in crate::smf) fn n4_established(
+        &mut self,
+        key: Key,
+        upf: UpfHandle,
+        message: &Message,
+        out: &mut Outbox,
+    ) {
+        let Message::SessionEstablishmentResponse(response) = message else {
+            return self.fail(
+                key,
+                &EstablishmentError::UserPlane("an answer to another request".into()),
+                out,
+            );
+        };
+        let (seid, tunnel) = (response.up_f_seid, n4::tunnel(response));
+        match (response.cause, seid, tunnel, self.contexts.get_mut(key)) {
+            (N4Cause::RequestAccepted, Some(seid), Some(tunnel), Some(context)) => {
+                context.upf = Some(UpfSession { upf, seid: Seid(seid.seid), tunnel });
+                self.tell_ue_and_gnb(key, out);
+            }
+            (cause, ..) => self.fail(key, &EstablishmentError::UserPlane(format!("{cause:?}")), out),
+        }
+    }
+
+    /// Namf_Communication_N1N2MessageTransfer with Accept and N2 SM information (step 11).
+    fn tell_ue_and_gnb(&mut self, key: Key, out: &mut Outbox) {
+        let Some(context) = self.contexts.get(key) else { return };
+        let Some((_, network)) = self.network(&context.dnn, &context.snssai) else { return };
+        let accept = n1::establishment_accept(context, network, false);
+        let (n2, target) = (n2::setup_request(context), Target::Root(context.amf.root.clone()));
+        let request = transfer(context, Some(accept), n2.map(|info| (NgapIeType::PduResSetupReq, info)));
+        if let Some(context) = self.contexts.get_mut(key) {
+            context.state = State::AwaitingTunnel;
+        }
+        self.call(key, target, request.into(), out);
+    }
+
+    /// The AMF took the messages, or could not (TS 23.502 4.3.2.2.1 step 11; TS 29.518 5.2.2.3.1).
+    pub(in crate::smf) fn transferred(&mut self, key: Key, reply: &Reply, out: &mut Outbox) {
+        if let Err(problem) = reply {
+            self.log(key, Level::Warn, out, |_| format!("the AMF can't reach the UE: {problem}"));
+            self.end_and_tell_amf(key, out);
+        }
+    }
+
+    /// Ends an establishment after the AMF was answered: the UE gets its Reject by itself.
+    pub(in crate::smf) fn fail(&mut self, key: Key, error: &EstablishmentError, out: &mut Outbox) {
+        let Some(context) = self.contexts.get(key) else { return };
+        self.log(key, Level::Warn, out, |_| format!("refused: {error}"));
+        let reject = n1::establishment_reject(context.pdu_session_id, context.pti, error.gsm_cause());
+        let request = transfer(context, Some(reject), None);
+        out.call(super::super::NOBODY, Target::Root(context.amf.root.clone()), request.into());
+        self.end_and_tell_amf(key, out);
+    }
+
+    /// Somebody took too long: UDM, PCF, UPF or gNB.
+    pub(in crate::smf) fn establishment_too_slow(&mut self, key: Key, out: &mut Outbox) {
+        match self.contexts.get(key).map(|context| &context.state) {
+            Some(State::AwaitingSubscriptionData(from)) => {
+                let from = *from;
+                let error = EstablishmentError::Network("the UDM does not answer".into());
+                let Some(context) = self.contexts.get(key) else { return };
+                let refused = Refused { pdu_session_id: context.pdu_session_id, pti: context.pti, error };
+                self.end(key, out);
+                refuse(from, &refused, out);
+            }
+            Some(State::AwaitingPolicy | State::AwaitingN4Establishment(_)) => {
+                self.fail(key, &EstablishmentError::Network("no answer in time".into()), out);
+            }
+            Some(State::AwaitingTunnel) => self.end_and_tell_amf(key, out),
+            _ => {}
+        }
+    }
+}
+
+/// IPv4 and SSC mode 1, or whatever includes it (TS 24.501 6.4.1.3, 6.4.1.4.1).
+fn check_kind(request: &PduSessionEstablishmentRequest) -> Result<(), EstablishmentError> {
+    match request.pdu_session_type {
+        None | Some(PduSessionType::Ipv4 | PduSessionType::Ipv4v6) => {}
+        Some(PduSessionType::Ipv6 | PduSessionType::Ethernet | PduSessionType::Unstructured) => {
+            return Err(EstablishmentError::OnlyIpv4);
+        }
+        Some(_) => return Err(EstablishmentError::UnknownSessionType),
+    }
+    match request.ssc_mode {
+        None | Some(SscMode::Mode1) => Ok(()),
+        Some(_) => Err(EstablishmentError::SscMode),
+    }
+}
+
+fn allows_ipv4(configuration: &DnnConfiguration) -> Result<(), EstablishmentError> {
+    let types = &configuration.pdu_session_types;
+    let is_ipv4 = |kind: &SbiSessionType| matches!(kind, SbiSessionType::Ipv4 | SbiSessionType::Ipv4v6);
+    let mut allowed = types.default_session_type.iter().chain(&types.allowed_session_types);
+    if allowed.any(is_ipv4) { Ok(()) } else { Err(EstablishmentError::NotSubscribed) }
+}
+
+fn subscribed_default_qos(qos: &Qos) -> SubscribedDefaultQos {
+    use pith_sbi::common::{Arp, PreemptionCapability, PreemptionVulnerability};
+    let arp =
+        Arp::new(qos.arp_priority, PreemptionCapability::NotPreempt, PreemptionVulnerability::Preemptable);
+    SubscribedDefaultQos::new(qos.five_qi, arp)
+}
+
+/// What the session rule authorises in place of what is subscribed (TS 29.512 4.2.6.3).
+fn authorise(qos: &mut Qos, decision: &SmPolicyDecision) {
+    for rule in decision.sess_rules.values().flatten() {
+        qos.ambr = rule.auth_sess_ambr.unwrap_or(qos.ambr);
+        if let Some(default) = &rule.auth_def_qos {
+            qos.five_qi = default.five_qi.unwrap_or(qos.five_qi);
+            qos.arp_priority = default.arp.as_ref().map_or(qos.arp_priority, |arp| arp.priority_level);
+        }
+    }
+}
+
+/// Refuses PostSmContexts, with PDU SESSION ESTABLISHMENT REJECT for the UE.
+fn refuse(from: Caller, refused: &Refused, out: &mut Outbox) {
+    let Refused { pdu_session_id, pti, error } = refused;
+    out.log(Level::Warn, || format!("PDU session {pdu_session_id} refused: {error}"));
+    let mut data = SmContextCreateErrorData::default();
+    data.n1_sm_msg = Some(n1::establishment_reject(*pdu_session_id, *pti, error.gsm_cause()).into());
+    let more = ProblemMore::SmContextCreateError(Box::new(data));
+    out.refuse(from, Problem::new(error.cause()).detail(error).with(more));
+}
+
+/// A transfer to UE, gNB or both.
+pub(in crate::smf) fn transfer(
+    context: &SmContext,
+    n1: Option<Vec<u8>>,
+    n2: Option<(NgapIeType, Vec<u8>)>,
+) -> N1N2MessageTransfer {
+    let mut body = N1N2MessageTransferReqData::default();
+    body.pdu_session_id = Some(context.pdu_session_id);
+    body.n1_message_container = n1.map(|message| N1MessageContainer::new(N1MessageClass::Sm, message));
+    body.n2_info_container = n2.map(|(kind, info)| {
+        let mut content = N2InfoContent::new(info);
+        content.ngap_ie_type = Some(kind);
+        let mut information = N2SmInformation::new(context.pdu_session_id);
+        information.n2_info_content = Some(content);
+        information.s_nssai = Some(context.snssai);
+        let mut container = N2InfoContainer::new(N2InformationClass::Sm);
+        container.sm_info = Some(information);
+        container
+    });
+    N1N2MessageTransfer { ue_context_id: context.supi.clone().into(), body }
+}

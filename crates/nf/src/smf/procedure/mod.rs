@@ -1,0 +1,5 @@
+//! The procedures of the SMF.
+
+mod establishment;
+mod release;
+mod user_plane;

@@ -1,0 +1,208 @@
+//! The user plane of a session that stands: activation and deactivation (TS 23.502 4.2.3.2, 4.2.6), and
+//! downlink data for an idle UE (4.2.3.3).
+//!
+//! ```text
+//!  AMF ─> gNB's tunnel, or "deactivated"
+//!         AwaitingN4Modification   <─ UPF   then the AMF is answered
+//!  UPF ─> downlink data            the AMF is asked to page
+//! ```
+
+use super::super::context::{State, UserPlane};
+use super::super::error::EstablishmentError;
+use super::super::services::updated;
+use super::super::{Smf, n2, n4};
+use super::establishment::transfer;
+use crate::kit::{
+    Caller, Key, Level, N4Effect, N4Error, N4Transaction, Outbox, Tag, Target, Timer, UpfHandle,
+};
+use pith_ngap::transfer::Tunnel;
+use pith_pfcp::Message;
+use pith_pfcp::ie::{Cause as N4Cause, ReportType};
+use pith_pfcp::message::SessionReportResponse;
+use pith_sbi::namf_communication::NgapIeType;
+use pith_sbi::nsmf_pdusession::{SmContextUpdatedData, UpCnxState};
+use pith_sbi::{Cause, Problem, Reply};
+use pith_types::Seid;
+
+impl Smf {
+    /// The gNB told its end of the N3 tunnel.
+    pub(in crate::smf) fn tunnel(&mut self, key: Key, from: Caller, gnb: Tunnel, out: &mut Outbox) {
+        if let Some(context) = self.contexts.get_mut(key) {
+            context.gnb = Some(gnb);
+        }
+        self.change_user_plane(key, from, UserPlane::Activated, out);
+    }
+
+    /// Gives the UPF new rules; the AMF is answered when they stand.
+    pub(in crate::smf) fn change_user_plane(
+        &mut self,
+        key: Key,
+        from: Caller,
+        to: UserPlane,
+        out: &mut Outbox,
+    ) {
+        let Some(context) = self.contexts.get_mut(key) else { return };
+        let ready = matches!(context.state, State::Established | State::AwaitingTunnel);
+        let (Some(session), true) = (context.upf, ready) else {
+            return out.refuse(from, Problem::new(Cause::UnprocessableRequest).detail(context.state.name()));
+        };
+        let message = match (to, context.gnb) {
+            (UserPlane::Activated, Some(gnb)) => n4::activation(gnb),
+            _ => {
+                context.gnb = None;
+                n4::deactivation()
+            }
+        };
+        context.state = State::AwaitingN4Modification(from, to);
+        out.stop(key.to_u64(), Timer::SbiGuard);
+        self.ask_upf(key, session.upf, session.seid, message, out);
+    }
+
+    /// A UPF answered, or did not.
+    pub(in crate::smf) fn upf_answered(
+        &mut self,
+        tag: Tag,
+        result: Result<Message, N4Error>,
+        out: &mut Outbox,
+    ) {
+        let Some((key, context)) = self.awaited(tag) else { return };
+        match (&context.state, result) {
+            (State::AwaitingN4Establishment(upf), Ok(message)) => {
+                let upf = *upf;
+                self.n4_established(key, upf, &message, out);
+            }
+            (State::AwaitingN4Establishment(_), Err(error)) => {
+                self.fail(key, &EstablishmentError::UserPlane(error.to_string()), out);
+            }
+            (State::AwaitingN4Modification(from, to), result) => {
+                let (from, to) = (*from, *to);
+                self.modified(key, from, to, result, out);
+            }
+            (State::Abandoned(upf), result) => {
+                let upf = *upf;
+                self.abandoned(key, upf, result, out);
+            }
+            _ => {}
+        }
+    }
+
+    fn modified(
+        &mut self,
+        key: Key,
+        from: Caller,
+        to: UserPlane,
+        result: Result<Message, N4Error>,
+        out: &mut Outbox,
+    ) {
+        let Some(context) = self.contexts.get_mut(key) else { return };
+        context.state = State::Established;
+        match result {
+            Ok(Message::SessionModificationResponse(response))
+                if response.cause == N4Cause::RequestAccepted =>
+            {
+                let mut data = SmContextUpdatedData::default();
+                data.up_cnx_state = Some(match to {
+                    UserPlane::Activated => UpCnxState::Activated,
+                    UserPlane::Deactivated => UpCnxState::Deactivated,
+                });
+                self.log(key, Level::Debug, out, |_| format!("user plane {to:?}"));
+                updated(from, data, out);
+            }
+            Ok(Message::SessionModificationResponse(response)) => {
+                let detail = format!("the UPF refuses: {:?}", response.cause);
+                out.refuse(from, Problem::new(Cause::InsufficientResources).detail(detail));
+                self.end_and_tell_amf(key, out);
+            }
+            other => {
+                let detail =
+                    other.err().map_or_else(|| "an answer to another request".to_owned(), |e| e.to_string());
+                out.refuse(from, Problem::new(Cause::PeerNotResponding).detail(detail));
+                self.end_and_tell_amf(key, out);
+            }
+        }
+    }
+
+    /// A session report of the UPF (TS 29.244 5.28, 7.5.8).
+    pub(in crate::smf) fn session_report(
+        &mut self,
+        transaction: N4Transaction,
+        seid: Seid,
+        message: &Message,
+        out: &mut Outbox,
+    ) {
+        let key = self.by_seid(seid);
+        let session = key.and_then(|key| self.contexts.get(key)?.upf);
+        let (cause, remote) = match session {
+            Some(session) => (N4Cause::RequestAccepted, session.seid),
+            None => (N4Cause::SessionContextNotFound, Seid(0)),
+        };
+        let answer = Message::SessionReportResponse(SessionReportResponse::new(cause));
+        out.n4(N4Effect::Answer { transaction, seid: remote, message: answer });
+        let (Some(key), Message::SessionReportRequest(report)) = (key, message) else { return };
+        if report.report_type.contains(ReportType::DLDR) {
+            self.downlink_data(key, out);
+        }
+        if report.report_type.contains(ReportType::ERIR) {
+            self.tunnel_lost(key, out);
+        }
+    }
+
+    /// Packets wait for an idle UE: the AMF pages it (TS 23.502 4.2.3.3 step 3a).
+    fn downlink_data(&mut self, key: Key, out: &mut Outbox) {
+        let Some(context) = self.contexts.get(key) else { return };
+        let (true, Some(info)) = (matches!(context.state, State::Established), n2::setup_request(context))
+        else {
+            return;
+        };
+        let request = transfer(context, None, Some((NgapIeType::PduResSetupReq, info)));
+        let target = Target::Root(context.amf.root.clone());
+        self.log(key, Level::Debug, out, |_| "downlink data waits".to_owned());
+        self.call(key, target, request.into(), out);
+    }
+
+    /// The gNB does not know the tunnel any more (TS 23.527 5.3.3.2): packets wait, and the first is told of.
+    fn tunnel_lost(&mut self, key: Key, out: &mut Outbox) {
+        let Some(context) = self.contexts.get_mut(key) else { return };
+        context.gnb = None;
+        if let Some(session) = context.upf {
+            out.n4(N4Effect::Request {
+                tag: super::super::NOBODY,
+                upf: session.upf,
+                seid: session.seid,
+                message: n4::deactivation(),
+            });
+        }
+    }
+
+    /// What the AMF says to a transfer that asks for paging.
+    pub(in crate::smf) fn notified(&mut self, key: Key, reply: &Reply, out: &mut Outbox) {
+        if let Err(problem) = reply {
+            self.log(key, Level::Debug, out, |_| format!("the AMF does not reach the UE: {problem}"));
+        }
+    }
+
+    /// A UPF is lost, and its sessions with it (TS 23.527 4.3).
+    pub(in crate::smf) fn upf_lost(&mut self, upf: UpfHandle, out: &mut Outbox) {
+        self.upfs.remove(&upf);
+        let of_upf = |state: &State| matches!(state, State::AwaitingN4Establishment(other) | State::Abandoned(other) if *other == upf);
+        let contexts = self.contexts.iter();
+        let lost = contexts.filter(|(_, context)| {
+            context.upf.is_some_and(|session| session.upf == upf) || of_upf(&context.state)
+        });
+        let lost: Vec<Key> = lost.map(|(key, _)| key).collect();
+        for key in lost {
+            self.forget_upf(key);
+            self.end_and_tell_amf(key, out);
+        }
+    }
+
+    /// There is nothing left to delete at the UPF.
+    fn forget_upf(&mut self, key: Key) {
+        if let Some(context) = self.contexts.get_mut(key) {
+            context.upf = None;
+            if matches!(context.state, State::AwaitingN4Establishment(_) | State::Abandoned(_)) {
+                context.state = State::Established;
+            }
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Nsmf_PDUSession (TS 29.502): what the AMF asks.
+
+use super::context::{SmContext, State, UserPlane};
+use super::{Smf, n1, n2};
+use crate::kit::{Caller, Key, Outbox};
+use bytes::Bytes;
+use pith_nas::{GsmBody, GsmMessage};
+use pith_ngap::transfer::SetupResponseTransfer;
+use pith_sbi::nsmf_pdusession::{
+    N2SmInfoType, SmContextUpdateData, SmContextUpdatedData, UpCnxState, UpdateSmContext,
+};
+use pith_sbi::{Cause, Problem, Request, Response};
+
+impl Smf {
+    pub(super) fn request(&mut self, from: Caller, request: Request, out: &mut Outbox) {
+        match request {
+            Request::PostSmContexts(request) => self.establish(from, request.body, out),
+            Request::UpdateSmContext(request) => self.update(from, *request, out),
+            Request::ReleaseSmContext(request) => match self.find(&request.sm_context_ref) {
+                Some(key) => {
+                    self.end(key, out);
+                    out.answer(from, Response::NoContent);
+                }
+                None => out.refuse(from, Problem::context_not_found()),
+            },
+            Request::SmPolicyUpdateNotify(_)
+            | Request::SmPolicyTerminateNotify(_)
+            | Request::SdmChangeNotification(_) => {
+                out.answer(from, Response::NoContent);
+            }
+            Request::DeregistrationNotification(notification) => {
+                self.withdrawn(notification.uri.id(), out);
+                out.answer(from, Response::NoContent);
+            }
+            Request::N1N2TransferFailureNotification(notification) => {
+                if let Some(key) = self.find(notification.uri.id()) {
+                    self.not_delivered(key, out);
+                }
+                out.answer(from, Response::NoContent);
+            }
+            _ => out.refuse(from, Problem::new(Cause::ResourceUriStructureNotFound)),
+        }
+    }
+
+    /// The context of a reference: its key in hexadecimal digits.
+    pub(super) fn find(&self, reference: &str) -> Option<Key> {
+        let key = Key::from_u64(u64::from_str_radix(reference, 16).ok()?);
+        self.contexts.get(key).filter(|context| !matches!(context.state, State::Abandoned(_))).map(|_| key)
+    }
+
+    /// UpdateSMContext: a message of the UE, an answer of the gNB, or a change of the user plane
+    /// (TS 29.502 5.2.2.3).
+    fn update(&mut self, from: Caller, request: UpdateSmContext, out: &mut Outbox) {
+        let Some(key) = self.find(&request.sm_context_ref) else {
+            return out.refuse(from, Problem::context_not_found());
+        };
+        let data = request.body;
+        if data.release == Some(true) {
+            self.end(key, out);
+            return updated(from, SmContextUpdatedData::default(), out);
+        }
+        if let Some(message) = &data.n1_sm_msg {
+            return self.n1_message(key, from, &message.content, out);
+        }
+        match (&data.n2_sm_info_type, &data.n2_sm_info, &data.up_cnx_state) {
+            (Some(kind), info, _) => {
+                let info = info.as_ref().map(|info| info.content.clone()).unwrap_or_default();
+                self.n2_information(key, from, &kind.clone(), &info, out);
+            }
+            (None, _, Some(UpCnxState::Activating)) => self.activate(key, from, out),
+            (None, _, Some(UpCnxState::Deactivated)) => self.deactivate(key, from, out),
+            _ => self.note(key, from, &data, out),
+        }
+    }
+
+    /// Nothing to do but to take note: the UE moved, another AMF serves it.
+    fn note(&mut self, key: Key, from: Caller, data: &SmContextUpdateData, out: &mut Outbox) {
+        if let Some(context) = self.contexts.get_mut(key) {
+            context.amf.instance = data.serving_nf_id.unwrap_or(context.amf.instance);
+            if let Some(uri) = &data.sm_context_status_uri {
+                context.amf.root = uri.root.clone();
+                context.amf.status_uri = uri.clone();
+            }
+        }
+        updated(from, SmContextUpdatedData::default(), out);
+    }
+
+    /// A 5GSM message of the UE (TS 24.501 clause 6, 7.3, 7.4).
+    fn n1_message(&mut self, key: Key, from: Caller, octets: &Bytes, out: &mut Outbox) {
+        let Some(context) = self.contexts.get_mut(key) else { return };
+        let message = match GsmMessage::decode(octets) {
+            Ok(message) => message,
+            Err(error) => return wrong_message(context, from, octets, &error, out),
+        };
+        match message.body {
+            GsmBody::PduSessionReleaseRequest(_) => self.release_requested(key, from, message.pti, out),
+            GsmBody::PduSessionReleaseComplete(_) => {
+                updated(from, SmContextUpdatedData::default(), out);
+                self.release_completed(key, out);
+            }
+            GsmBody::PduSessionModificationRequest(_) => {
+                answer_n1(from, n1::modification_reject(message.pdu_session_id, message.pti), out);
+            }
+            GsmBody::GsmStatus(_) => updated(from, SmContextUpdatedData::default(), out),
+            _ => {
+                let cause = pith_nas::GsmCause::MessageTypeNotCompatibleWithTheProtocolState;
+                answer_n1(from, n1::status(message.pdu_session_id, message.pti, cause), out);
+            }
+        }
+    }
+
+    /// What the gNB answered (TS 29.502 5.2.2.3.2).
+    fn n2_information(
+        &mut self,
+        key: Key,
+        from: Caller,
+        kind: &N2SmInfoType,
+        info: &Bytes,
+        out: &mut Outbox,
+    ) {
+        match kind {
+            N2SmInfoType::PduResSetupRsp => match SetupResponseTransfer::decode(info) {
+                Ok(transfer) => self.tunnel(key, from, transfer.downlink, out),
+                Err(error) => out.refuse(from, Problem::new(Cause::N2SmError).detail(error)),
+            },
+            N2SmInfoType::PduResSetupFail => {
+                updated(from, SmContextUpdatedData::default(), out);
+                self.not_delivered(key, out);
+            }
+            N2SmInfoType::PduResNtyRel => self.deactivate(key, from, out),
+            _ => updated(from, SmContextUpdatedData::default(), out),
+        }
+    }
+
+    /// Gives the gNB what it needs to set the user plane up (TS 23.502 4.2.3.2 step 11).
+    fn activate(&mut self, key: Key, from: Caller, out: &mut Outbox) {
+        let Some(context) = self.contexts.get_mut(key) else { return };
+        match n2::setup_request(context).filter(|_| matches!(context.state, State::Established)) {
+            Some(transfer) => {
+                let mut data = SmContextUpdatedData::default();
+                data.up_cnx_state = Some(UpCnxState::Activating);
+                data.n2_sm_info = Some(transfer.into());
+                data.n2_sm_info_type = Some(N2SmInfoType::PduResSetupReq);
+                updated(from, data, out);
+            }
+            None => out.refuse(from, Problem::new(Cause::InsufficientResources)),
+        }
+    }
+
+    fn deactivate(&mut self, key: Key, from: Caller, out: &mut Outbox) {
+        self.change_user_plane(key, from, UserPlane::Deactivated, out);
+    }
+}
+
+/// What is wrong with a 5GSM message, told to the UE if it can be (TS 24.501 7.3 to 7.6).
+fn wrong_message(
+    context: &SmContext,
+    from: Caller,
+    octets: &[u8],
+    error: &pith_nas::NasError,
+    out: &mut Outbox,
+) {
+    let pti = octets.get(2).copied().unwrap_or(0);
+    match error.gsm_cause() {
+        Some(cause) => answer_n1(from, n1::status(context.pdu_session_id, pti, cause), out),
+        None => updated(from, SmContextUpdatedData::default(), out),
+    }
+}
+
+/// Answers with a message for the UE.
+pub(super) fn answer_n1(from: Caller, message: Vec<u8>, out: &mut Outbox) {
+    let mut data = SmContextUpdatedData::default();
+    data.n1_sm_msg = Some(message.into());
+    updated(from, data, out);
+}
+
+/// Answers UpdateSMContext: 204 if there is nothing to say.
+pub(super) fn updated(from: Caller, data: SmContextUpdatedData, out: &mut Outbox) {
+    match data == SmContextUpdatedData::default() {
+        true => out.answer(from, Response::NoContent),
+        false => out.answer(from, Response::SmContextUpdated(Box::new(data))),
+    }
+}
