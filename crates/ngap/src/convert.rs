@@ -597,3 +597,5 @@ convert_transfers! {
     PDUSessionResourceReleasedListNot PDUSessionResourceReleasedItemNot
     PDUSessionResourceModifyListModRes PDUSessionResourceModifyItemModRes
 }
+
+mod mobility;

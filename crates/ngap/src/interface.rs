@@ -175,3 +175,11 @@ impl OverloadStop {
         pdu.and_then(|pdu| pdu.encode()).unwrap_or_default()
     }
 }
+
+message! {
+    /// AMF STATUS INDICATION (TS 38.413 9.2.6.10): identities of the AMF that go out of service.
+    AmfStatusIndication = InitiatingMessage AMFStatusIndication AMFStatusIndication {
+        /// The identities.
+        req unavailable_guamis: Vec<Guami> = UnavailableGUAMIList,
+    }
+}

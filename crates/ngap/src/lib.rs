@@ -6,11 +6,15 @@
 
 mod convert;
 mod error;
+mod handover;
 mod interface;
+mod location;
 mod macros;
 mod message;
+mod mobility;
 mod nas_transport;
 mod paging;
+mod path_switch;
 mod pdu_session;
 mod peek;
 pub mod transfer;
@@ -18,25 +22,35 @@ mod types;
 mod ue_context;
 
 pub use error::{Diagnostics, NgapError};
+pub use handover::{
+    DownlinkRanStatusTransfer, HandoverCancel, HandoverCancelAcknowledge, HandoverCommand, HandoverFailure,
+    HandoverNotify, HandoverPreparationFailure, HandoverRequest, HandoverRequestAcknowledge,
+    HandoverRequired, UplinkRanStatusTransfer,
+};
 pub use interface::{
     AmfConfigurationUpdate, AmfConfigurationUpdateAcknowledge, AmfConfigurationUpdateFailure,
-    ErrorIndication, NgReset, NgResetAcknowledge, NgSetupFailure, NgSetupRequest, NgSetupResponse,
-    OverloadStart, OverloadStop, RanConfigurationUpdate, RanConfigurationUpdateAcknowledge,
+    AmfStatusIndication, ErrorIndication, NgReset, NgResetAcknowledge, NgSetupFailure, NgSetupRequest,
+    NgSetupResponse, OverloadStart, OverloadStop, RanConfigurationUpdate, RanConfigurationUpdateAcknowledge,
     RanConfigurationUpdateFailure,
 };
+pub use location::{LocationReport, LocationReportingControl, LocationReportingFailureIndication};
 pub use message::{Class, Message, Other, unknown_procedure};
+pub use mobility::{
+    HandoverItem, LocationRequest, MobilityRestrictions, NextHop, RanStatus, ServiceArea, TargetId,
+};
 pub use nas_transport::{
-    DownlinkNasTransport, InitialUeMessage, NasNonDeliveryIndication, UplinkNasTransport,
+    DownlinkNasTransport, InitialUeMessage, NasNonDeliveryIndication, RerouteNasRequest, UplinkNasTransport,
 };
 pub use oxirush_ngap::ngap::{
-    CauseMisc, CauseNas, CauseProtocol, CauseRadioNetwork, CauseTransport, PagingDRX as PagingDrx,
-    RRCEstablishmentCause as RrcEstablishmentCause, TimeToWait,
+    CauseMisc, CauseNas, CauseProtocol, CauseRadioNetwork, CauseTransport, EventType as LocationEvent,
+    HandoverType, PagingDRX as PagingDrx, RRCEstablishmentCause as RrcEstablishmentCause, TimeToWait,
 };
 pub use paging::Paging;
+pub use path_switch::{PathSwitchRequest, PathSwitchRequestAcknowledge, PathSwitchRequestFailure};
 pub use pdu_session::{
-    PduSessionResourceModifyRequest, PduSessionResourceModifyResponse, PduSessionResourceNotify,
-    PduSessionResourceReleaseCommand, PduSessionResourceReleaseResponse, PduSessionResourceSetupRequest,
-    PduSessionResourceSetupResponse,
+    PduSessionResourceModifyConfirm, PduSessionResourceModifyIndication, PduSessionResourceModifyRequest,
+    PduSessionResourceModifyResponse, PduSessionResourceNotify, PduSessionResourceReleaseCommand,
+    PduSessionResourceReleaseResponse, PduSessionResourceSetupRequest, PduSessionResourceSetupResponse,
 };
 pub use peek::{Peek, peek};
 pub use types::{

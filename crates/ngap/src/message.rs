@@ -1,9 +1,12 @@
 //! Any NGAP PDU, decoded.
 
 use crate::error::{NgapError, is_tolerable};
+use crate::handover::*;
 use crate::interface::*;
+use crate::location::*;
 use crate::nas_transport::*;
 use crate::paging::Paging;
+use crate::path_switch::*;
 use crate::pdu_session::*;
 use crate::ue_context::*;
 use oxirush_ngap::Deviation;
@@ -113,7 +116,28 @@ messages! {
     Initiating_PDUSessionResourceModify => PduSessionResourceModifyRequest,
     Successful_PDUSessionResourceModify => PduSessionResourceModifyResponse,
     Initiating_PDUSessionResourceNotify => PduSessionResourceNotify,
+    Initiating_PDUSessionResourceModifyIndication => PduSessionResourceModifyIndication,
+    Successful_PDUSessionResourceModifyIndication => PduSessionResourceModifyConfirm,
     Initiating_Paging => Paging,
+    Initiating_RerouteNASRequest => RerouteNasRequest,
+    Initiating_AMFStatusIndication => AmfStatusIndication,
+    Initiating_HandoverPreparation => HandoverRequired,
+    Successful_HandoverPreparation => HandoverCommand,
+    Unsuccessful_HandoverPreparation => HandoverPreparationFailure,
+    Initiating_HandoverResourceAllocation => HandoverRequest,
+    Successful_HandoverResourceAllocation => HandoverRequestAcknowledge,
+    Unsuccessful_HandoverResourceAllocation => HandoverFailure,
+    Initiating_HandoverNotification => HandoverNotify,
+    Initiating_HandoverCancel => HandoverCancel,
+    Successful_HandoverCancel => HandoverCancelAcknowledge,
+    Initiating_UplinkRANStatusTransfer => UplinkRanStatusTransfer,
+    Initiating_DownlinkRANStatusTransfer => DownlinkRanStatusTransfer,
+    Initiating_PathSwitchRequest => PathSwitchRequest,
+    Successful_PathSwitchRequest => PathSwitchRequestAcknowledge,
+    Unsuccessful_PathSwitchRequest => PathSwitchRequestFailure,
+    Initiating_LocationReportingControl => LocationReportingControl,
+    Initiating_LocationReportingFailureIndication => LocationReportingFailureIndication,
+    Initiating_LocationReport => LocationReport,
 }
 
 fn other(pdu: &NGAPPDU<'_>) -> Other {

@@ -68,3 +68,19 @@ message! {
         lax cause: Cause = Cause,
     }
 }
+
+message! {
+    /// REROUTE NAS REQUEST (TS 38.413 9.2.5.5): another AMF shall serve the UE.
+    RerouteNasRequest = InitiatingMessage RerouteNASRequest RerouteNASRequest {
+        /// The UE, as the gNB numbered it.
+        req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
+        /// The UE, as the AMF numbered it.
+        lax amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
+        /// The INITIAL UE MESSAGE as it came.
+        req ngap_message: Vec<u8> = NGAP_Message,
+        /// Which AMFs.
+        req amf_set_id: u16 = AMFSetID,
+        /// Slices that the UE may use.
+        opt allowed_nssai: Vec<Snssai> = AllowedNSSAI,
+    }
+}

@@ -109,3 +109,36 @@ message! {
         lax released: Vec<SessionTransfer> = PDUSessionResourceReleasedListNot,
     }
 }
+
+message! {
+    /// PDU SESSION RESOURCE MODIFY INDICATION (TS 38.413 9.2.1.8).
+    PduSessionResourceModifyIndication =
+        InitiatingMessage PDUSessionResourceModifyIndication PDUSessionResourceModifyIndication {
+        /// The UE, as the AMF numbered it.
+        req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
+        /// The UE, as the gNB numbered it.
+        req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
+        /// Sessions that the gNB has modified: PDU Session Resource Modify Indication Transfers.
+        req sessions: Vec<SessionTransfer> = PDUSessionResourceModifyListModInd,
+        /// Where the UE is.
+        lax location: UserLocation = UserLocationInformation,
+    }
+}
+
+message! {
+    /// PDU SESSION RESOURCE MODIFY CONFIRM (TS 38.413 9.2.1.9).
+    PduSessionResourceModifyConfirm =
+        SuccessfulOutcome PDUSessionResourceModifyIndication PDUSessionResourceModifyConfirm {
+        /// The UE, as the AMF numbered it.
+        req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
+        /// The UE, as the gNB numbered it.
+        req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
+        /// Sessions whose modification holds: PDU Session Resource Modify Confirm Transfers.
+        lax confirmed: Vec<SessionTransfer> = PDUSessionResourceModifyListModCfm,
+        /// Sessions whose modification does not: PDU Session Resource Modify Indication Unsuccessful
+        /// Transfers.
+        lax failed: Vec<SessionTransfer> = PDUSessionResourceFailedToModifyListModCfm,
+        /// What was wrong with the indication and could be overlooked.
+        lax diagnostics: Diagnostics = CriticalityDiagnostics,
+    }
+}

@@ -46,20 +46,29 @@ pub fn peek(pdu: &[u8]) -> Option<Peek> {
         _ => return None,
     };
     let (length, rest) = length(rest)?;
-    let message = rest.get(..length)?;
-    let (&[_preamble, high, low], mut ies) = message.split_first_chunk()?;
+    let message = rest.get(..length.octets())?;
     let mut peek = Peek { class, procedure_code, amf_ue_ngap_id: None, ran_ue_ngap_id: None, s_tmsi: None };
-    for _ in 0..u16::from_be_bytes([high, low]) {
-        let (&[id_high, id_low, _criticality], rest) = ies.split_first_chunk()?;
-        let (length, rest) = self::length(rest)?;
-        let (value, rest) = rest.split_at_checked(length)?;
-        peek.note(u16::from_be_bytes([id_high, id_low]), value);
-        ies = rest;
+    match (peek.walk(message), length) {
+        // The ids stand before what makes a message so long.
+        (_, Length::Fragment(_)) | (Some(()), Length::Whole(_)) => Some(peek),
+        (None, Length::Whole(_)) => None,
     }
-    Some(peek)
 }
 
 impl Peek {
+    /// Goes through the IEs; `None` if they break off.
+    fn walk(&mut self, message: &[u8]) -> Option<()> {
+        let (&[_preamble, high, low], mut ies) = message.split_first_chunk()?;
+        for _ in 0..u16::from_be_bytes([high, low]) {
+            let (&[id_high, id_low, _criticality], rest) = ies.split_first_chunk()?;
+            let (Length::Whole(length), rest) = length(rest)? else { return Some(()) };
+            let (value, rest) = rest.split_at_checked(length)?;
+            self.note(u16::from_be_bytes([id_high, id_low]), value);
+            ies = rest;
+        }
+        Some(())
+    }
+
     fn note(&mut self, id: u16, value: &[u8]) {
         match id {
             AMF_UE_NGAP_ID | SOURCE_AMF_UE_NGAP_ID if self.amf_ue_ngap_id.is_none() => {
@@ -97,15 +106,35 @@ impl Peek {
     }
 }
 
-/// A length determinant of up to 16383 octets (X.691 10.9.3.6, 10.9.3.7). Longer values come in
-/// fragments, which no PDU that a peek concerns needs.
-fn length(octets: &[u8]) -> Option<(usize, &[u8])> {
-    let (&first, rest) = octets.split_first()?;
-    if first < 0x80 {
-        return Some((usize::from(first), rest));
+/// How many octets follow a length determinant.
+#[derive(Clone, Copy)]
+enum Length {
+    /// All of the value.
+    Whole(usize),
+    /// The first fragment of a value of 16384 octets or more.
+    Fragment(usize),
+}
+
+impl Length {
+    fn octets(self) -> usize {
+        match self {
+            Self::Whole(octets) | Self::Fragment(octets) => octets,
+        }
     }
-    let (&second, rest) = rest.split_first()?;
-    (first < 0xc0).then(|| (usize::from(first & 0x3f) << 8 | usize::from(second), rest))
+}
+
+/// Reads a length determinant (X.691 10.9.3.6 to 10.9.3.8).
+fn length(octets: &[u8]) -> Option<(Length, &[u8])> {
+    let (&first, rest) = octets.split_first()?;
+    match first {
+        0..=0x7f => Some((Length::Whole(first.into()), rest)),
+        0x80..=0xbf => {
+            let (&second, rest) = rest.split_first()?;
+            Some((Length::Whole(usize::from(first & 0x3f) << 8 | usize::from(second)), rest))
+        }
+        0xc1..=0xc4 => Some((Length::Fragment(usize::from(first & 7) * 16_384), rest)),
+        _ => None,
+    }
 }
 
 /// A constrained number whose length stands in so many leading bits of an octet

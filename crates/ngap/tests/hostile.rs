@@ -96,6 +96,22 @@ fn a_peek_sees_what_decoding_sees() {
 }
 
 #[test]
+fn a_peek_sees_the_ids_of_a_message_that_comes_in_fragments() {
+    let amf = AmfUeNgapId::from_wire(42).unwrap();
+    for length in [16_000, 16_384, 20_000, 70_000] {
+        let capability = UeRadioCapabilityInfoIndication {
+            amf_ue_ngap_id: amf,
+            ran_ue_ngap_id: RanUeNgapId(7),
+            ue_radio_capability: Some(vec![1; length]),
+        };
+        let encoded = capability.encode();
+        assert_eq!(Message::decode(&encoded), Ok(capability.into()));
+        let seen = peek(&encoded).unwrap();
+        assert_eq!((seen.amf_ue_ngap_id, seen.ran_ue_ngap_id), (Some(amf), Some(RanUeNgapId(7))));
+    }
+}
+
+#[test]
 fn a_peek_sees_the_s_tmsi_of_an_initial_ue_message() {
     let s_tmsi = pith_types::FiveGSTmsi { amf_set: 0x3a5, amf_pointer: 0x2a, tmsi: FiveGTmsi(0x8123_4567) };
     let tai = pith_types::Tai { plmn_id: "999/70".parse().unwrap(), tac: pith_types::Tac::new(1) };
