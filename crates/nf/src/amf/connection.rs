@@ -1,0 +1,150 @@
+//! UE-associated logical NG-connections (TS 38.413 8.1): between this shard and a UE at a gNB.
+//!
+//! A connection has a life of its own: the context of a UE may have had several, and one whose UE
+//! is gone already stays until its gNB has let go of it. So an AMF-UE-NGAP-ID is never given to
+//! another UE while a gNB may still use it.
+
+use super::config::MAX_UES;
+use crate::kit::{Arena, GnbHandle, Identity, Key};
+use pith_types::{AmfUeNgapId, RanUeNgapId};
+use std::collections::HashMap;
+
+/// Bits of an AMF-UE-NGAP-ID's own part that index the table; the six above are generation.
+const INDEX_BITS: u32 = MAX_UES.trailing_zeros();
+const GENERATION_MASK: u32 = 0x3f;
+
+/// One UE-associated logical NG-connection.
+#[derive(Debug)]
+pub(crate) struct NgConnection {
+    /// The UE, as this AMF numbers it on N2.
+    pub id: AmfUeNgapId,
+    /// The UE, as the gNB numbers it.
+    pub ran_id: RanUeNgapId,
+    /// The gNB.
+    pub gnb: GnbHandle,
+    /// The SCTP stream that the gNB chose for the UE; answers take the same (TS 38.412 7).
+    pub stream: u16,
+    /// Whose connection it is; `None` once the UE has another one or is gone.
+    pub ue: Option<Key>,
+    /// Whether the gNB has a UE context.
+    pub context: RanContext,
+    /// PDUs that wait until the gNB has a UE context.
+    pub queued: Vec<Vec<u8>>,
+}
+
+/// Whether a gNB has a UE context with security.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RanContext {
+    /// It has none: NAS signalling only.
+    Absent,
+    /// INITIAL CONTEXT SETUP REQUEST sent.
+    Requested,
+    /// It has.
+    Established,
+    /// UE CONTEXT RELEASE COMMAND sent.
+    Releasing,
+}
+
+/// All connections of a shard.
+#[derive(Debug)]
+pub(crate) struct Connections {
+    table: Arena<NgConnection>,
+    by_ran: HashMap<(GnbHandle, RanUeNgapId), Key>,
+    identity: Identity,
+}
+
+impl Connections {
+    /// No connection yet.
+    pub fn new(identity: Identity) -> Self {
+        Self { table: Arena::new(MAX_UES), by_ran: HashMap::new(), identity }
+    }
+
+    /// Opens the connection that an INITIAL UE MESSAGE begins; `None` if no id is free.
+    pub fn open(&mut self, gnb: GnbHandle, stream: u16, ran_id: RanUeNgapId) -> Option<Key> {
+        let (instance, shard) = (self.identity.instance, self.identity.shard);
+        let key = self.table.insert_with(|key| NgConnection {
+            id: AmfUeNgapId::new(instance, shard, own_part(key)),
+            ran_id,
+            gnb,
+            stream,
+            ue: None,
+            context: RanContext::Absent,
+            queued: Vec::new(),
+        })?;
+        self.by_ran.insert((gnb, ran_id), key);
+        Some(key)
+    }
+
+    /// The connection that this AMF numbered so.
+    pub fn find(&self, id: AmfUeNgapId) -> Option<Key> {
+        let key = self.table.find(id.ue() & (MAX_UES - 1), id.ue() >> INDEX_BITS, GENERATION_MASK)?;
+        self.get(key).filter(|connection| connection.id == id).map(|_| key)
+    }
+
+    /// The connection that a gNB numbered so.
+    pub fn find_by_ran(&self, gnb: GnbHandle, ran_id: RanUeNgapId) -> Option<Key> {
+        self.by_ran.get(&(gnb, ran_id)).copied()
+    }
+
+    /// The connection of that key.
+    pub fn get(&self, key: Key) -> Option<&NgConnection> {
+        self.table.get(key)
+    }
+
+    /// The connection of that key, to change.
+    pub fn get_mut(&mut self, key: Key) -> Option<&mut NgConnection> {
+        self.table.get_mut(key)
+    }
+
+    /// Forgets a connection: its ids are free again.
+    pub fn close(&mut self, key: Key) -> Option<NgConnection> {
+        let connection = self.table.remove(key)?;
+        let ran = (connection.gnb, connection.ran_id);
+        if self.by_ran.get(&ran) == Some(&key) {
+            self.by_ran.remove(&ran);
+        }
+        Some(connection)
+    }
+
+    /// The connections over one gNB.
+    pub fn of_gnb(&self, gnb: GnbHandle) -> Vec<Key> {
+        let here = self.table.iter().filter(|(_, connection)| connection.gnb == gnb);
+        here.map(|(key, _)| key).collect()
+    }
+
+    /// All connections.
+    pub fn iter(&self) -> impl Iterator<Item = (Key, &NgConnection)> {
+        self.table.iter()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+}
+
+/// The 24 bits of an AMF-UE-NGAP-ID that are this shard's own.
+fn own_part(key: Key) -> u32 {
+    (key.generation() & GENERATION_MASK) << INDEX_BITS | key.index()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::world::identity;
+    use super::*;
+
+    #[test]
+    fn an_id_of_a_closed_connection_finds_nothing_though_its_place_is_used_again() {
+        let mut connections = Connections::new(identity());
+        let mut ids = std::collections::HashSet::new();
+        for ran in 0..1000 {
+            let key = connections.open(GnbHandle(1), 0, RanUeNgapId(ran)).unwrap();
+            let id = connections.get(key).unwrap().id;
+            assert!(ids.insert(id), "{id:?} was given twice");
+            assert_eq!(connections.find(id), Some(key));
+            connections.close(key);
+            assert_eq!(connections.find(id), None);
+            assert_eq!(connections.find_by_ran(GnbHandle(1), RanUeNgapId(ran)), None);
+        }
+    }
+}

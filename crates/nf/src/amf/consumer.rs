@@ -1,0 +1,360 @@
+//! The AMF as a consumer: what it asks of other NFs, a function a question. What comes of an answer
+//! is the procedure's business.
+
+use super::context::{CallId, Env, UeContext};
+use super::error::TransportError;
+use super::session::{SessionCall, UserPlane};
+use crate::kit::{Selection, Target};
+use bytes::Bytes;
+use pith_nas::ie::RegistrationKind;
+use pith_sbi::common::{
+    AccessType, BinaryData, Ncgi, NrLocation, PlmnIdNid, RatType, SupiOrSuci, SupportedFeatures, UeContextId,
+    UserLocation,
+};
+use pith_sbi::namf_communication as namf;
+use pith_sbi::nausf_ueauthentication as nausf;
+use pith_sbi::nnssf_nsselection as nnssf;
+use pith_sbi::npcf_ampolicycontrol as npcf;
+use pith_sbi::nsmf_pdusession as nsmf;
+use pith_sbi::nudm_sdm as sdm;
+use pith_sbi::nudm_uecm as uecm;
+use pith_sbi::{NfType, Uri};
+use pith_types::{FiveGGuti, Snssai, Supi};
+use std::sync::Arc;
+
+/// Whoever made a resource also changes and ends it.
+fn owner(resource: &Uri) -> Target {
+    Target::Root(Arc::clone(&resource.root))
+}
+
+/// Where the UE is, as the SBI has it.
+fn location(ue: &UeContext) -> Option<UserLocation> {
+    let seen = ue.location?;
+    let cell = Ncgi::new(seen.cell_plmn, seen.cell);
+    Some(UserLocation { nr_location: Some(NrLocation::new(seen.tai, cell)) })
+}
+
+// Nausf_UEAuthentication (TS 29.509)
+
+/// Nausf_UEAuthentication_Authenticate.
+pub(crate) fn authenticate(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    identity: &SupiOrSuci,
+    resynchronization: Option<nausf::ResynchronizationInfo>,
+) -> CallId {
+    let plmn = ue.location.map_or(env.config.guami.plmn_id, |location| location.tai.plmn_id);
+    let mut body = nausf::AuthenticationInfo::new(identity.clone(), plmn.serving_network_name());
+    body.resynchronization_info = resynchronization;
+    ue.call(env, Target::any(), nausf::Authenticate { body })
+}
+
+/// Nausf_UEAuthentication_Authenticate: the UE's answer to 5G-AKA, `None` if it gave none.
+pub(crate) fn confirm_5g_aka(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    context: &Uri,
+    res_star: Option<[u8; 16]>,
+) -> CallId {
+    let auth_ctx_id = authentication_id(context).to_owned();
+    let body = nausf::ConfirmationData { res_star: res_star.map(Into::into), supported_features: None };
+    ue.call(env, owner(context), nausf::FiveGAkaConfirmation { auth_ctx_id, body })
+}
+
+/// `authCtxId` in the URI of an authentication, or of what stands below it.
+fn authentication_id(context: &Uri) -> &str {
+    let mut segments = context.path.split('/');
+    segments.find(|segment| *segment == "ue-authentications").and_then(|_| segments.next()).unwrap_or_default()
+}
+
+// Nudm_UECM, Nudm_SDM (TS 29.503)
+
+/// Nudm_UECM_Registration.
+pub(crate) fn register_in_udm(ue: &mut UeContext, env: &mut Env<'_>, kind: RegistrationKind) -> CallId {
+    let supi = supi(ue);
+    let root = &env.config.identity.api_root;
+    let callback = uecm::DeregistrationNotification::callback_uri(root, &NfType::Amf, supi.as_str());
+    let mut body = uecm::Amf3GppAccessRegistration::new(
+        env.config.nf_id(),
+        callback,
+        env.config.guami,
+        RatType::Nr,
+    );
+    body.pei = ue.pei.clone();
+    body.initial_registration_ind = Some(kind == RegistrationKind::Initial);
+    ue.call(env, Target::any(), uecm::ThreeGppRegistration { ue_id: supi, body })
+}
+
+/// Nudm_SDM_Get: access and mobility data, and what an SMF is chosen by, in one.
+pub(crate) fn subscription_data(ue: &mut UeContext, env: &mut Env<'_>) -> CallId {
+    let request = sdm::GetDataSets {
+        supi: supi(ue),
+        dataset_names: vec![sdm::DataSetName::Am, sdm::DataSetName::SmfSel],
+        plmn_id: Some(env.config.guami.plmn_id.into()),
+    };
+    ue.call(env, Target::any(), request)
+}
+
+/// Nudm_SDM_Subscribe: to the same data.
+pub(crate) fn subscribe_to_changes(ue: &mut UeContext, env: &mut Env<'_>) -> CallId {
+    let supi = supi(ue);
+    let root = &env.config.identity.api_root;
+    let callback = sdm::SdmChangeNotification::callback_uri(root, &NfType::Amf, supi.as_str());
+    let resource = |data: &str| Arc::from(format!("/nudm-sdm/v2/{supi}/{data}"));
+    let monitored: Vec<Arc<str>> = vec![resource("am-data"), resource("smf-select-data")];
+    let mut body = sdm::SdmSubscription::new(env.config.nf_id(), callback, monitored);
+    body.implicit_unsubscribe = Some(true);
+    ue.call(env, Target::any(), sdm::SdmSubscribe { ue_id: supi, body })
+}
+
+/// The subscriber. Nothing is asked about a UE before it is known.
+fn supi(ue: &UeContext) -> Supi {
+    ue.supi.clone().expect("a UE is identified before the UDM, PCF or SMF is asked about it")
+}
+
+// Nnssf_NSSelection (TS 29.531)
+
+/// Nnssf_NSSelection_Get for a registration.
+pub(crate) fn select_slices(ue: &mut UeContext, env: &mut Env<'_>, requested: &[Snssai]) -> CallId {
+    let mut info = nnssf::SliceInfoForRegistration { requested_nssai: requested.to_vec(), ..Default::default() };
+    if let Some(subscription) = &ue.subscription {
+        let subscribed = |slice: &Snssai, default| {
+            let mut subscribed = nnssf::SubscribedSnssai::new(*slice);
+            subscribed.default_indication = Some(default);
+            subscribed
+        };
+        let default = subscription.default_slices.iter().map(|slice| subscribed(slice, true));
+        let others = subscription.slices.iter().map(|slice| subscribed(slice, false));
+        info.subscribed_nssai = default.chain(others).collect();
+    }
+    let request = nnssf::NsSelectionGet {
+        nf_type: NfType::Amf,
+        nf_id: env.config.nf_id(),
+        slice_info_request_for_registration: Some(info),
+        slice_info_request_for_pdu_session: None,
+        home_plmn_id: None,
+        tai: ue.location.map(|location| location.tai),
+        supported_features: None,
+    };
+    ue.call(env, Target::any(), request)
+}
+
+// Npcf_AMPolicyControl (TS 29.507)
+
+/// Npcf_AMPolicyControl_Create.
+pub(crate) fn create_policy(ue: &mut UeContext, env: &mut Env<'_>) -> CallId {
+    let supi = supi(ue);
+    let root = &env.config.identity.api_root;
+    let callback = npcf::AmPolicyUpdateNotify::callback_uri(root, &NfType::Amf, supi.as_str());
+    let mut body = npcf::PolicyAssociationRequest::new(callback, supi, SupportedFeatures::default());
+    body.access_type = Some(AccessType::ThreeGppAccess);
+    body.rat_type = Some(RatType::Nr);
+    body.pei = ue.pei.clone();
+    body.user_loc = location(ue);
+    body.serving_plmn = Some(env.config.guami.plmn_id.into());
+    body.guami = Some(env.config.guami);
+    body.allowed_snssais = ue.slices.allowed.clone();
+    if let Some(subscription) = &ue.subscription {
+        body.gpsi = subscription.gpsi.clone();
+        body.rfsp = subscription.rfsp;
+        body.ue_ambr = subscription.ue_ambr;
+    }
+    ue.call(env, Target::any(), npcf::CreateAmPolicyAssociation { body })
+}
+
+/// Npcf_AMPolicyControl_Delete.
+pub(crate) fn delete_policy(ue: &mut UeContext, env: &mut Env<'_>) {
+    if let Some(policy) = ue.policy.take() {
+        let pol_asso_id = policy.uri.id().to_owned();
+        env.tell_nf(owner(&policy.uri), npcf::DeleteAmPolicyAssociation { pol_asso_id });
+    }
+}
+
+// Nsmf_PDUSession (TS 29.502)
+
+/// Nsmf_PDUSession_CreateSMContext.
+pub(crate) fn create_session(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payload: &Bytes) {
+    let Some(session) = ue.session(id) else { return };
+    let (snssai, dnn) = (session.snssai, session.dnn.clone());
+    let supi = supi(ue);
+    let root = &env.config.identity.api_root;
+    let reference = format!("{supi}-{id}");
+    let callback = nsmf::SmContextStatusNotify::callback_uri(root, &NfType::Amf, &reference);
+    let mut body = nsmf::SmContextCreateData::new(
+        env.config.nf_id(),
+        PlmnIdNid::from(env.config.guami.plmn_id),
+        AccessType::ThreeGppAccess,
+        callback,
+    );
+    body.supi = Some(supi);
+    body.pei = ue.pei.clone();
+    body.gpsi = ue.subscription.as_ref().and_then(|subscription| subscription.gpsi.clone());
+    body.pdu_session_id = Some(id);
+    body.dnn = Some(dnn.clone());
+    body.s_nssai = Some(snssai);
+    body.guami = Some(env.config.guami);
+    body.request_type = Some(nsmf::RequestType::InitialRequest);
+    body.n1_sm_msg = Some(payload.clone().into());
+    body.rat_type = Some(RatType::Nr);
+    body.ue_location = location(ue);
+    let target = Target::Service(Selection { snssai: Some(snssai), dnn: Some(dnn) });
+    let call = ue.call(env, target, nsmf::PostSmContexts { body });
+    if let Some(session) = ue.session_mut(id) {
+        session.calls.push((call, SessionCall::Create(payload.clone())));
+    }
+}
+
+/// Nsmf_PDUSession_UpdateSMContext; `None` if the session has no SM context yet.
+fn update(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    id: u8,
+    body: nsmf::SmContextUpdateData,
+) -> Option<CallId> {
+    let context = ue.session(id)?.sm_context.as_ref()?;
+    let (target, sm_context_ref) = (owner(context), context.id().to_owned());
+    Some(ue.call(env, target, nsmf::UpdateSmContext { sm_context_ref, body }))
+}
+
+/// Passes a 5GSM message of the UE on.
+pub(crate) fn forward(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    id: u8,
+    payload: &Bytes,
+) -> Result<(), TransportError> {
+    let body = nsmf::SmContextUpdateData {
+        n1_sm_msg: Some(payload.clone().into()),
+        ue_location: location(ue),
+        ..Default::default()
+    };
+    let call = update(ue, env, id, body).ok_or(TransportError::NotForwarded)?;
+    if let Some(session) = ue.session_mut(id) {
+        session.calls.push((call, SessionCall::Forward(payload.clone())));
+    }
+    Ok(())
+}
+
+/// Passes on what the gNB answered.
+pub(crate) fn report(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    id: u8,
+    transfer: Vec<u8>,
+    kind: nsmf::N2SmInfoType,
+) {
+    let body = nsmf::SmContextUpdateData {
+        n2_sm_info: Some(BinaryData::from(transfer)),
+        n2_sm_info_type: Some(kind),
+        ..Default::default()
+    };
+    note_report(ue, env, id, body);
+}
+
+fn note_report(ue: &mut UeContext, env: &mut Env<'_>, id: u8, body: nsmf::SmContextUpdateData) {
+    let Some(call) = update(ue, env, id, body) else { return };
+    if let Some(session) = ue.session_mut(id) {
+        session.calls.push((call, SessionCall::Report));
+    }
+}
+
+/// Has the SMF activate the session's user plane; `None` if there is no such session.
+pub(crate) fn activate(ue: &mut UeContext, env: &mut Env<'_>, id: u8) -> Option<CallId> {
+    let body = nsmf::SmContextUpdateData {
+        up_cnx_state: Some(nsmf::UpCnxState::Activating),
+        ue_location: location(ue),
+        an_type: Some(AccessType::ThreeGppAccess),
+        rat_type: Some(RatType::Nr),
+        ..Default::default()
+    };
+    update(ue, env, id, body)
+}
+
+/// Has the SMF deactivate the session's user plane, if it has one.
+pub(crate) fn deactivate(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
+    let Some(session) = ue.session_mut(id) else { return };
+    if session.user_plane == UserPlane::Deactivated {
+        return;
+    }
+    session.user_plane = UserPlane::Deactivated;
+    let body = nsmf::SmContextUpdateData {
+        up_cnx_state: Some(nsmf::UpCnxState::Deactivated),
+        ..Default::default()
+    };
+    note_report(ue, env, id, body);
+}
+
+/// Ends a session on this side and at the SMF.
+pub(crate) fn release_session(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
+    let Some(at) = ue.sessions.iter().position(|session| session.id == id) else { return };
+    let session = ue.sessions.swap_remove(at);
+    if let Some(context) = &session.sm_context {
+        release_sm_context(env, context);
+    }
+}
+
+/// Ends all sessions.
+pub(crate) fn release_all_sessions(ue: &mut UeContext, env: &mut Env<'_>) {
+    for session in ue.sessions.drain(..) {
+        if let Some(context) = &session.sm_context {
+            release_sm_context(env, context);
+        }
+    }
+}
+
+/// Nsmf_PDUSession_ReleaseSMContext.
+pub(crate) fn release_sm_context(env: &mut Env<'_>, context: &Uri) {
+    let sm_context_ref = context.id().to_owned();
+    let body = nsmf::SmContextReleaseData::default();
+    env.tell_nf(owner(context), nsmf::ReleaseSmContext { sm_context_ref, body });
+}
+
+/// Ends all that other NFs keep for the UE: sessions, policy, subscription, registration
+/// (TS 23.502 4.2.2.3.2; 4.5.3 for the purge).
+pub(crate) fn release_all(ue: &mut UeContext, env: &mut Env<'_>) {
+    release_all_sessions(ue, env);
+    delete_policy(ue, env);
+    let Some(ue_id) = ue.supi.clone() else { return };
+    if let Some(subscription) = ue.sdm_subscription.take() {
+        let subscription_id = subscription.id().to_owned();
+        env.tell_nf(owner(&subscription), sdm::SdmUnsubscribe { ue_id: ue_id.clone(), subscription_id });
+    }
+    if std::mem::take(&mut ue.registered_in_udm) {
+        let mut body = uecm::Amf3GppAccessRegistrationModification::new(env.config.guami);
+        body.purge_flag = Some(true);
+        env.tell_nf(Target::any(), uecm::UpdateThreeGppRegistration { ue_id, body });
+    }
+}
+
+// Namf_Communication (TS 29.518), of other AMFs
+
+/// Namf_Communication_UEContextTransfer: asks the AMF that gave the 5G-GUTI, which the agent finds by
+/// its block.
+pub(crate) fn transfer_context(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    guti: FiveGGuti,
+    reason: namf::TransferReason,
+) -> CallId {
+    let mut body = namf::UeContextTransferReqData::new(reason, AccessType::ThreeGppAccess);
+    let content = BinaryData::from(std::mem::take(&mut ue.initial.nas_pdu));
+    body.reg_request = Some(namf::N1MessageContainer::new(namf::N1MessageClass::FiveGmm, content));
+    body.plmn_id = Some(env.config.guami.plmn_id);
+    let request = namf::UeContextTransfer { ue_context_id: UeContextId::FiveGGuti(guti), body };
+    ue.call(env, Target::any(), request)
+}
+
+/// Namf_Communication_RegistrationStatusUpdate: the UE is served here now.
+pub(crate) fn confirm_transfer(env: &mut Env<'_>, guti: FiveGGuti) {
+    let body = namf::UeRegStatusUpdateReqData::new(namf::UeContextTransferStatus::Transferred);
+    let ue_context_id = UeContextId::FiveGGuti(guti);
+    env.tell_nf(Target::any(), namf::RegistrationStatusUpdate { ue_context_id, body });
+}
+
+/// Namf_Communication_N1N2TransferFailureNotification: the UE does not answer to paging.
+pub(crate) fn transfer_failed(env: &mut Env<'_>, callback: Uri, message: Uri) {
+    let body =
+        namf::N1N2MsgTxfrFailureNotification::new(namf::N1N2MessageTransferCause::UeNotResponding, message);
+    let target = owner(&callback);
+    env.tell_nf(target, namf::N1N2TransferFailureNotification { uri: callback, body });
+}

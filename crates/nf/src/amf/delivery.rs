@@ -1,0 +1,142 @@
+//! Messages of SMFs for a UE and its gNB (TS 23.502 4.2.3.3): sent at once, or kept until the UE
+//! can be reached.
+
+use super::consumer;
+use super::context::{Env, UeContext};
+use super::procedure::nas_transport::session_downlink;
+use super::session::UserPlane;
+use super::{n1, n2};
+use crate::kit::Level;
+use bytes::Bytes;
+use pith_nas::GmmMessage;
+use pith_ngap::{ModifyItem, SessionTransfer, SetupItem};
+use pith_sbi::Uri;
+use pith_sbi::namf_communication::NgapIeType;
+use pith_sbi::nsmf_pdusession::N2SmInfoType;
+
+/// What an SMF has for a UE and its gNB, of one session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Message {
+    /// The session.
+    pub id: u8,
+    /// A 5GSM message for the UE.
+    pub n1: Option<Bytes>,
+    /// An NGAP transfer for the gNB.
+    pub n2: Option<(Transfer, Bytes)>,
+}
+
+/// Which NGAP message a transfer belongs to (TS 38.413 9.3.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Transfer {
+    /// PDU Session Resource Setup Request Transfer.
+    SetupRequest,
+    /// PDU Session Resource Release Command Transfer.
+    ReleaseCommand,
+    /// PDU Session Resource Modify Request Transfer.
+    ModifyRequest,
+    /// One that this AMF does not carry.
+    Unsupported,
+}
+
+impl From<N2SmInfoType> for Transfer {
+    fn from(kind: N2SmInfoType) -> Self {
+        match kind {
+            N2SmInfoType::PduResSetupReq => Self::SetupRequest,
+            N2SmInfoType::PduResRelCmd => Self::ReleaseCommand,
+            N2SmInfoType::PduResModReq => Self::ModifyRequest,
+            _ => Self::Unsupported,
+        }
+    }
+}
+
+impl From<NgapIeType> for Transfer {
+    fn from(kind: NgapIeType) -> Self {
+        match kind {
+            NgapIeType::PduResSetupReq => Self::SetupRequest,
+            NgapIeType::PduResRelCmd => Self::ReleaseCommand,
+            NgapIeType::PduResModReq => Self::ModifyRequest,
+            _ => Self::Unsupported,
+        }
+    }
+}
+
+/// A message that waits for a UE in CM-IDLE.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Undelivered {
+    /// The message.
+    pub message: Message,
+    /// Whom to tell if the UE can't be reached, and the name of the message in that case.
+    pub on_failure: Option<(Uri, Uri)>,
+}
+
+impl Message {
+    /// A message of a session; `None` if there is nothing in it.
+    pub fn of_session(id: u8, n1: Option<Bytes>, n2: Option<(Transfer, Bytes)>) -> Option<Self> {
+        (n1.is_some() || n2.is_some()).then_some(Self { id, n1, n2 })
+    }
+}
+
+/// Sends a message to a UE that is connected. Without its session it is for nobody.
+pub(crate) fn send(ue: &mut UeContext, env: &mut Env<'_>, message: Message) {
+    let Message { id, n1, n2 } = message;
+    let nas_pdu = n1.and_then(|n1| n1::seal(ue, &GmmMessage::from(session_downlink(id, &n1)).encode()));
+    let transfer = n2.map(|(kind, transfer)| (kind, transfer.to_vec()));
+    match (transfer, nas_pdu) {
+        (Some((Transfer::SetupRequest, transfer)), nas_pdu) => {
+            if let Some(item) = setup_item(ue, id, nas_pdu, transfer) {
+                n2::deliver(ue, env, None, vec![item], true);
+            }
+        }
+        (Some((Transfer::ReleaseCommand, transfer)), nas_pdu) if has_resources(ue, id) => {
+            n2::release_sessions(ue, env, nas_pdu, vec![SessionTransfer { pdu_session_id: id, transfer }]);
+        }
+        (Some((Transfer::ModifyRequest, transfer)), nas_pdu) => {
+            n2::modify_sessions(ue, env, vec![ModifyItem { pdu_session_id: id, nas_pdu, transfer }]);
+        }
+        (_, Some(nas_pdu)) => n2::downlink_nas_transport(ue, env, nas_pdu),
+        (_, None) => env.out.log(Level::Warn, || format!("{}: nothing to send of session {id}", ue.name())),
+    }
+}
+
+fn setup_item(ue: &mut UeContext, id: u8, nas_pdu: Option<Vec<u8>>, transfer: Vec<u8>) -> Option<SetupItem> {
+    let session = ue.session_mut(id)?;
+    session.user_plane = UserPlane::Activating;
+    Some(SetupItem { pdu_session_id: id, nas_pdu, snssai: session.snssai, transfer })
+}
+
+/// Whether the gNB has resources of the session to release.
+fn has_resources(ue: &UeContext, id: u8) -> bool {
+    ue.session(id).is_some_and(|session| session.user_plane != UserPlane::Deactivated)
+}
+
+/// Takes out what waits to be set up in the gNB, to go with the answer to the UE's request.
+pub(crate) fn take_setup_items(ue: &mut UeContext) -> Vec<SetupItem> {
+    let (setups, others): (Vec<_>, Vec<_>) = std::mem::take(&mut ue.undelivered).into_iter().partition(is_setup);
+    ue.undelivered = others;
+    let item = |undelivered: Undelivered| {
+        let Message { id, n1, n2 } = undelivered.message;
+        let nas_pdu = n1.and_then(|n1| n1::seal(ue, &GmmMessage::from(session_downlink(id, &n1)).encode()));
+        setup_item(ue, id, nas_pdu, n2?.1.to_vec())
+    };
+    setups.into_iter().filter_map(item).collect()
+}
+
+fn is_setup(undelivered: &Undelivered) -> bool {
+    matches!(undelivered.message.n2, Some((Transfer::SetupRequest, _)))
+}
+
+/// The UE is connected again: sends what waits for it.
+pub(crate) fn reached(ue: &mut UeContext, env: &mut Env<'_>) {
+    for undelivered in std::mem::take(&mut ue.undelivered) {
+        send(ue, env, undelivered.message);
+    }
+}
+
+/// The UE can't be reached: tells whoever waits for it.
+pub(crate) fn fail_all(ue: &mut UeContext, env: &mut Env<'_>) {
+    for undelivered in ue.undelivered.drain(..) {
+        if let Some((callback, message)) = undelivered.on_failure {
+            consumer::transfer_failed(env, callback, message);
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The Access and Mobility Management Function (TS 23.501 6.2.1): ends N1 and N2, registers UEs,
+//! and carries their session signalling to SMFs.
+//!
+//! ```text
+//!   N2Input ──> n2 ──> n1 ──> procedure::*  ──> n1 ──> n2 ──> N2Effect
+//!   Request ──> services ────────┤  ├──────────────────────> Answer
+//!   Reply, Timer ────────────────┘  └── Call, StartTimer ──>
+//! ```
+//!
+//! Here is dispatch only. A UE's context is in [`context`], the ways to find one in [`table`], and
+//! what a UE is in the middle of in [`procedure`]: one state, which owns what is valid while it waits.
+//! A step works on one UE's context and an [`Env`]; what it wants done to another UE's waits in
+//! [`After`] until the step is over. A UE that is neither registered nor in a procedure has
+//! no context: it is dropped when the step ends, whatever the step was.
+
+mod config;
+mod connection;
+mod consumer;
+mod context;
+mod delivery;
+mod error;
+mod inspect;
+mod n1;
+mod n2;
+mod procedure;
+mod repeat;
+mod security;
+mod services;
+mod session;
+mod slices;
+mod subscription;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use config::{AmfConfig, NetworkNames, ServedPlmn, Timers};
+pub use inspect::Audit;
+pub use n1::{Outcome, Silence};
+
+use crate::kit::{
+    Input, Inspect, Instant, Key, N2Input, NetworkFunction, Outbox, Rng, Tag, Timer, TimerKey,
+};
+use connection::Connections;
+use context::{After, CallId, Env, Gnbs, UeContext};
+use pith_ngap::{Cause, CauseNas};
+use pith_sbi::Reply;
+use table::{Index, Ues};
+
+/// One AMF, or one shard of it.
+pub struct Amf {
+    config: AmfConfig,
+    rng: Rng,
+    gnbs: Gnbs,
+    ues: Ues,
+    index: Index,
+    connections: Connections,
+    after: Vec<After>,
+}
+
+impl Amf {
+    /// An AMF without UEs.
+    pub fn new(config: AmfConfig, rng: Rng) -> Self {
+        Self {
+            rng,
+            gnbs: Gnbs::new(),
+            ues: Ues::new(config.max_ues.saturating_add(config::REJECTABLE_UES)),
+            index: Index::default(),
+            connections: Connections::new(config.identity.clone()),
+            after: Vec::new(),
+            config,
+        }
+    }
+
+    /// Splits off what a step may use besides the context of its UE.
+    fn with_env<R>(&mut self, now: Instant, out: &mut Outbox, step: impl FnOnce(&mut Env<'_>) -> R) -> R {
+        step(&mut Env {
+            now,
+            config: &self.config,
+            gnbs: &self.gnbs,
+            connections: &mut self.connections,
+            index: &mut self.index,
+            rng: &mut self.rng,
+            out,
+            after: &mut self.after,
+            ues: self.ues.len(),
+        })
+    }
+
+    /// Takes a step on one UE's context, if it is still there; drops the context if it is over.
+    fn with_ue(
+        &mut self,
+        now: Instant,
+        key: Key,
+        out: &mut Outbox,
+        step: impl FnOnce(&mut UeContext, &mut Env<'_>),
+    ) {
+        let ues = self.ues.len();
+        let Some(ue) = self.ues.get_mut(key) else { return };
+        let mut env = Env {
+            now,
+            config: &self.config,
+            gnbs: &self.gnbs,
+            connections: &mut self.connections,
+            index: &mut self.index,
+            rng: &mut self.rng,
+            out,
+            after: &mut self.after,
+            ues,
+        };
+        step(ue, &mut env);
+        if ue.is_over() {
+            forget(ue, &mut env);
+            self.ues.remove(key);
+        }
+        self.settle(now, out);
+    }
+
+    /// Does what the last step wanted done to other UEs' contexts.
+    fn settle(&mut self, now: Instant, out: &mut Outbox) {
+        while let Some(After::Supersede { new, old }) = self.after.pop() {
+            let Some(mut old) = self.ues.remove(old) else { continue };
+            self.with_ue(now, new, out, |ue, env| procedure::registration::take_over(ue, env, &mut old));
+            self.with_env(now, out, |env| forget(&mut old, env));
+        }
+    }
+
+    fn reply(&mut self, now: Instant, tag: Tag, reply: Reply, out: &mut Outbox) {
+        let key = Key::from_u64(tag.owner);
+        self.with_ue(now, key, out, |ue, env| procedure::on_reply(ue, env, CallId(tag.step), reply));
+    }
+
+    fn timer(&mut self, now: Instant, key: TimerKey, out: &mut Outbox) {
+        let owner = Key::from_u64(key.owner);
+        if key.timer == Timer::NgapGuard {
+            return self.ngap_guard(now, owner, out);
+        }
+        self.with_ue(now, owner, out, |ue, env| {
+            if ue.ran_out(key.timer) {
+                procedure::on_timer(ue, env, key.timer);
+            }
+        });
+    }
+}
+
+/// Frees all that a UE's context holds: timers, what other NFs keep for it, identities, connection.
+fn forget(ue: &mut UeContext, env: &mut Env<'_>) {
+    ue.stop_all(env);
+    delivery::fail_all(ue, env);
+    consumer::release_all(ue, env);
+    if let Some(supi) = &ue.supi {
+        env.index.free_supi(supi, ue.key);
+    }
+    for guti in ue.guti.take().into_iter().chain(ue.old_guti.take()) {
+        env.index.free_tmsi(guti.tmsi, ue.key);
+    }
+    if let Some(key) = ue.connection.take() {
+        n2::release_connection(env, key, Cause::Nas(CauseNas::normal_release));
+        if let Some(connection) = env.connections.get_mut(key) {
+            connection.ue = None;
+        }
+    }
+}
+
+impl NetworkFunction for Amf {
+    fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox) {
+        match input {
+            Input::N2(N2Input::Pdu { gnb, stream, pdu }) => {
+                self.ngap_pdu(now, n2::From { gnb, stream }, &pdu, out);
+            }
+            Input::N2(N2Input::GnbUp { gnb, info }) => self.gnb_up(gnb, info),
+            Input::N2(N2Input::GnbDown { gnb }) => self.gnb_down(now, gnb, out),
+            Input::N2(N2Input::Reset { gnb, ues }) => self.reset(now, gnb, ues, out),
+            Input::Request { from, request } => self.serve(now, from, request, out),
+            Input::Reply { tag, reply, .. } => self.reply(now, tag, reply, out),
+            Input::Timer(key) => self.timer(now, key, out),
+            Input::N4(_) | Input::Stored { .. } => {}
+        }
+    }
+
+    fn inspect(&self, what: Inspect, list: &mut Vec<serde_json::Value>) {
+        if what == Inspect::Ues {
+            list.extend(self.ues.iter().map(|(_, ue)| self.describe(ue)));
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! N1: NAS between UE and AMF (TS 24.501). The security envelope, and which procedure a message is
+//! for.
+//!
+//! Every uplink message comes to one [`Outcome`]. What is processed without or despite a failed
+//! integrity check is what TS 24.501 4.4.4.3 lists, and only until secure exchange is established.
+
+use super::context::{Env, UeContext};
+use super::procedure::{
+    self, deregistration, nas_transport, registration, service_request,
+};
+use super::{n2, security::SecurityContext};
+use crate::kit::{Level, Nf};
+use pith_nas::gmm::{GmmStatus, RegistrationReject, ServiceReject};
+use pith_nas::security::{
+    Envelope, network_processes_despite_failed_integrity, network_processes_unprotected,
+};
+use pith_nas::{GmmCause, GmmMessage, Kind, NasCount, NasError, SecurityError, SecurityHeaderType, Unprotected};
+
+/// What became of an uplink NAS message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Answered, with the message of that name.
+    Replied(&'static str),
+    /// Taken; another NF is asked first.
+    Waiting(Nf),
+    /// Answered with a reject, or a status, of that cause.
+    Rejected(GmmCause),
+    /// Not answered.
+    Silent(Silence),
+}
+
+/// Why an uplink NAS message is not answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Silence {
+    /// It ends a procedure well: nothing is to be said.
+    Complete,
+    /// The MAC is wrong (TS 24.501 4.4.4.3).
+    IntegrityCheckFailed,
+    /// It is not protected, and has to be (TS 24.501 4.4.4.3).
+    NotProtected,
+    /// No procedure waits for it: it came late, or twice.
+    NotExpected,
+    /// It repeats what is being worked at.
+    Duplicate,
+    /// It can't be read, and such messages are ignored (TS 24.501 7.2, 7.3).
+    Undecodable,
+    /// It is the UE's last word: nobody listens any more.
+    UeIsLeaving,
+    /// The procedure is given up without a word.
+    Aborted,
+}
+
+/// An uplink message without its envelope.
+#[derive(Debug)]
+pub(crate) struct Uplink {
+    /// The message.
+    pub message: GmmMessage,
+    /// The COUNT of a message that passed the integrity check; `None` of one that is processed
+    /// without.
+    pub verified: Option<NasCount>,
+}
+
+/// Why the envelope was not opened, or what is in it can't be read.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// To be ignored.
+    Discard(Silence),
+    /// What is inside can't be read.
+    Undecodable {
+        /// Why.
+        error: NasError,
+        /// Its message type, if it has one.
+        message_type: Option<u8>,
+    },
+}
+
+/// Takes a message that came over the UE's established connection.
+pub(crate) fn receive(ue: &mut UeContext, env: &mut Env<'_>, pdu: &[u8]) -> Outcome {
+    let (name, outcome) = match open(ue, pdu) {
+        Ok(uplink) => (uplink.message.name(), dispatch(ue, env, uplink)),
+        Err(refusal) => ("?", refuse(ue, env, &refusal)),
+    };
+    tell(ue, env, name, outcome);
+    outcome
+}
+
+/// Tells what became of a message.
+pub(crate) fn tell(ue: &UeContext, env: &mut Env<'_>, name: &'static str, outcome: Outcome) {
+    env.out.event(Level::Debug, || crate::kit::Event {
+        level: Level::Debug,
+        procedure: name,
+        outcome: "",
+        ue: ue.name(),
+        text: format!("{name}: {outcome:?}"),
+    });
+}
+
+/// Takes the message out of its envelope.
+pub(crate) fn open(ue: &mut UeContext, pdu: &[u8]) -> Result<Uplink, Refusal> {
+    match pith_nas::peek(pdu) {
+        Some(Kind::PlainGmm(_)) => open_plain(ue.security.is_some(), pdu),
+        Some(Kind::Protected(header, _)) => open_protected(ue, header, pdu),
+        _ => Err(Refusal::Discard(Silence::Undecodable)),
+    }
+}
+
+/// A plain message: only a few, and none once secure exchange is established.
+pub(crate) fn open_plain(is_secure: bool, pdu: &[u8]) -> Result<Uplink, Refusal> {
+    if is_secure {
+        return Err(Refusal::Discard(Silence::NotProtected));
+    }
+    let message = decode(pdu)?;
+    match network_processes_unprotected(&message) {
+        true => Ok(Uplink { message, verified: None }),
+        false => Err(Refusal::Discard(Silence::NotProtected)),
+    }
+}
+
+/// A protected message: checked with the context in use, or with the one that SECURITY MODE COMMAND
+/// made known.
+fn open_protected(ue: &mut UeContext, header: SecurityHeaderType, pdu: &[u8]) -> Result<Uplink, Refusal> {
+    let context = match header {
+        SecurityHeaderType::IntegrityProtectedAndCipheredWithNewContext => ue.procedure.new_security(),
+        _ => ue.security.as_mut(),
+    };
+    match context {
+        Some(context) => open_verified(context, pdu),
+        None => open_unverified(pdu),
+    }
+}
+
+/// Checks the message with that security context.
+pub(crate) fn open_verified(context: &mut SecurityContext, pdu: &[u8]) -> Result<Uplink, Refusal> {
+    let unprotected = context.nas.unprotect(pdu).map_err(|error| match error {
+        SecurityError::NotProtected => Refusal::Discard(Silence::Undecodable),
+        _ => Refusal::Discard(Silence::IntegrityCheckFailed),
+    })?;
+    of_plain(&unprotected)
+}
+
+/// Reads a message that passed the integrity check.
+pub(crate) fn of_plain(unprotected: &Unprotected) -> Result<Uplink, Refusal> {
+    Ok(Uplink { message: decode(&unprotected.plain)?, verified: Some(unprotected.count) })
+}
+
+/// Takes a message whose integrity can't be verified, if it is one of those that are processed
+/// nevertheless (TS 24.501 4.4.4.3).
+pub(crate) fn open_unverified(pdu: &[u8]) -> Result<Uplink, Refusal> {
+    let envelope = Envelope::of(pdu).ok_or(Refusal::Discard(Silence::Undecodable))?;
+    let plain = envelope.unverified().ok_or(Refusal::Discard(Silence::IntegrityCheckFailed))?;
+    let message = decode(plain)?;
+    match network_processes_despite_failed_integrity(&message) {
+        true => Ok(Uplink { message, verified: None }),
+        false => Err(Refusal::Discard(Silence::IntegrityCheckFailed)),
+    }
+}
+
+fn decode(plain: &[u8]) -> Result<GmmMessage, Refusal> {
+    let message_type = plain.get(2).copied();
+    GmmMessage::decode(plain).map_err(|error| Refusal::Undecodable { error, message_type })
+}
+
+/// Hands a message to the procedure that it begins or goes on with.
+pub(crate) fn dispatch(ue: &mut UeContext, env: &mut Env<'_>, uplink: Uplink) -> Outcome {
+    let Uplink { message, verified } = uplink;
+    match message {
+        GmmMessage::RegistrationRequest(request) => registration::begin(ue, env, request, verified),
+        GmmMessage::ServiceRequest(request) => service_request::begin(ue, env, *request, verified),
+        GmmMessage::DeregistrationRequestUeOriginating(request) => {
+            deregistration::ue_initiated(ue, env, &request, verified)
+        }
+        GmmMessage::UlNasTransport(transport) => nas_transport::uplink(ue, env, *transport),
+        GmmMessage::GmmStatus(status) => on_status(ue, env, &status),
+        message => procedure::on_nas(ue, env, message),
+    }
+}
+
+/// 5GMM STATUS: nothing is to be done but to take note (TS 24.501 5.4.6).
+fn on_status(ue: &UeContext, env: &mut Env<'_>, status: &GmmStatus) -> Outcome {
+    env.out.log(Level::Warn, || format!("{}: 5GMM STATUS {:?}", ue.name(), status.cause));
+    Outcome::Silent(Silence::Complete)
+}
+
+/// Says what is wrong with a message that can't be read: a request is rejected, another message
+/// answered with a 5GMM STATUS (TS 24.501 7.4, 7.5.1).
+pub(crate) fn refuse(ue: &mut UeContext, env: &mut Env<'_>, refusal: &Refusal) -> Outcome {
+    let (error, message_type) = match refusal {
+        Refusal::Discard(silence) => return Outcome::Silent(*silence),
+        Refusal::Undecodable { error, message_type } => (error, message_type),
+    };
+    env.out.log(Level::Warn, || format!("{}: {error}", ue.name()));
+    let Some(cause) = error.gmm_cause() else { return Outcome::Silent(Silence::Undecodable) };
+    match message_type {
+        Some(REGISTRATION_REQUEST) => send(ue, env, RegistrationReject::new(cause)),
+        Some(SERVICE_REQUEST) => send(ue, env, ServiceReject::new(cause)),
+        _ => send(ue, env, GmmStatus::new(cause)),
+    };
+    Outcome::Rejected(cause)
+}
+
+/// Message types of requests that have a reject (TS 24.501 table 9.7.1).
+const REGISTRATION_REQUEST: u8 = 0x41;
+const SERVICE_REQUEST: u8 = 0x4c;
+
+/// Protects a message with the context in use, if there is one; `None` if its COUNTs have run out,
+/// and then nothing can be sent.
+pub(crate) fn seal(ue: &mut UeContext, plain: &[u8]) -> Option<Vec<u8>> {
+    let header = SecurityHeaderType::IntegrityProtectedAndCiphered;
+    match &mut ue.security {
+        Some(context) => context.nas.protect(header, plain).ok(),
+        None => Some(plain.to_vec()),
+    }
+}
+
+/// Sends a message in a DOWNLINK NAS TRANSPORT, protected if it can be.
+pub(crate) fn send(ue: &mut UeContext, env: &mut Env<'_>, message: impl Into<GmmMessage>) -> Outcome {
+    let message = message.into();
+    send_plain(ue, env, &message.encode());
+    Outcome::Replied(message.name())
+}
+
+/// Sends the octets of a plain message, protected if they can be.
+pub(crate) fn send_plain(ue: &mut UeContext, env: &mut Env<'_>, plain: &[u8]) {
+    match seal(ue, plain) {
+        Some(pdu) => n2::downlink_nas_transport(ue, env, pdu),
+        None => env.out.log(Level::Error, || format!("{}: NAS COUNTs have run out", ue.name())),
+    }
+}

@@ -1,0 +1,166 @@
+//! INITIAL UE MESSAGE (TS 38.413 8.6.1): whose is it?
+//!
+//! ```text
+//!  5G-GUTI or 5G-S-TMSI of this AMF, and the message passes the UE's integrity check
+//!      -> the UE's own context; a connection that it had before is released
+//!  anything else
+//!      -> a context of its own, in which the UE has yet to prove who it is
+//! ```
+//!
+//! A UE's context is touched only by a message that its security context vouches for: whoever sends
+//! another one's 5G-GUTI gets nowhere near it (TS 24.501 4.4.4.3).
+
+use super::{From, close, error_indication, release_connection};
+use crate::amf::Amf;
+use crate::amf::connection::RanContext;
+use crate::amf::context::{Env, UeContext};
+use crate::amf::n1::{self, Refusal, Uplink};
+use crate::amf::procedure::ue_context_release;
+use crate::kit::{Instant, Key, Level, Outbox, Timer};
+use pith_nas::ie::MobileIdentity;
+use pith_nas::{GmmMessage, Kind};
+use pith_ngap::{Cause, CauseMisc, CauseRadioNetwork, InitialUeMessage};
+use pith_types::{FiveGSTmsi, FiveGTmsi, RanUeNgapId};
+
+/// What came with the message that began a connection.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Initial {
+    /// The gNB wants a UE context.
+    pub wants_context: bool,
+    /// The NAS message as it came, for an AMF that can check it.
+    pub nas_pdu: Vec<u8>,
+}
+
+/// Whose an initial message is.
+enum Owner {
+    /// A UE that is known, and whose security context vouches for the message.
+    Known(Key, Result<Uplink, Refusal>),
+    /// Nobody's yet.
+    Unknown(Result<Uplink, Refusal>),
+}
+
+impl Amf {
+    /// Opens a connection, finds whose it is, and hands on the NAS message.
+    pub(super) fn initial_ue_message(
+        &mut self,
+        now: Instant,
+        from: From,
+        message: InitialUeMessage,
+        out: &mut Outbox,
+    ) {
+        self.drop_stale(now, from, message.ran_ue_ngap_id, out);
+        let Some(connection) = self.connections.open(from.gnb, from.stream, message.ran_ue_ngap_id) else {
+            let cause = Cause::Misc(CauseMisc::control_processing_overload);
+            out.log(Level::Error, || "no AMF-UE-NGAP-ID is free".into());
+            return error_indication(from, None, Some(message.ran_ue_ngap_id), cause, None, out);
+        };
+        let (key, uplink) = match self.owner(&message) {
+            Owner::Known(key, uplink) => (Some(key), uplink),
+            Owner::Unknown(uplink) => (self.ues.insert_with(|key| UeContext::new(key, now)), uplink),
+        };
+        let Some(key) = key else {
+            out.log(Level::Error, || "no place for another UE".into());
+            return self.with_env(now, out, |env| close(env, connection));
+        };
+        self.with_ue(now, key, out, |ue, env| {
+            attach(ue, env, connection, &message);
+            ue.initial = Initial { wants_context: message.ue_context_request.is_some(), nas_pdu: message.nas_pdu };
+            begin(ue, env, uplink);
+        });
+    }
+
+    /// A gNB gives an id anew only when it knows nothing of the UE that had it before
+    /// (TS 38.413 8.6.1.2): that connection is over.
+    fn drop_stale(&mut self, now: Instant, from: From, ran_id: RanUeNgapId, out: &mut Outbox) {
+        if let Some(stale) = self.connections.find_by_ran(from.gnb, ran_id) {
+            self.connection_lost(now, stale, out);
+        }
+    }
+
+    /// Finds the UE by the temporary identity that it shows, if its security context vouches for the
+    /// message.
+    fn owner(&mut self, message: &InitialUeMessage) -> Owner {
+        let pdu = &message.nas_pdu;
+        let uplink = open_unverified(pdu);
+        let claimed = match &uplink {
+            Ok(uplink) => self.claimed_tmsi(&uplink.message),
+            Err(_) => message.s_tmsi.and_then(|s_tmsi| self.own_tmsi(s_tmsi)),
+        };
+        let candidate = claimed.and_then(|tmsi| self.index.find_tmsi(tmsi));
+        let ue = candidate.and_then(|key| self.ues.get_mut(key));
+        let security = ue.and_then(|ue| ue.security.as_mut());
+        let Some((key, security)) = candidate.zip(security) else { return Owner::Unknown(uplink) };
+        match (security.nas.unprotect(pdu), uplink) {
+            (Ok(checked), Ok(uplink)) => {
+                Owner::Known(key, Ok(Uplink { verified: Some(checked.count), ..uplink }))
+            }
+            (Ok(checked), Err(_)) => Owner::Known(key, n1::of_plain(&checked)),
+            (Err(_), uplink) => Owner::Unknown(uplink),
+        }
+    }
+
+    /// The 5G-TMSI that a message shows, if this AMF gave it.
+    fn claimed_tmsi(&self, message: &GmmMessage) -> Option<FiveGTmsi> {
+        let identity = match message {
+            GmmMessage::RegistrationRequest(request) => &request.mobile_identity,
+            GmmMessage::ServiceRequest(request) => &request.s_tmsi,
+            GmmMessage::DeregistrationRequestUeOriginating(request) => &request.mobile_identity,
+            _ => return None,
+        };
+        match identity {
+            MobileIdentity::FiveGGuti(guti) => {
+                (guti.guami == self.config.guami).then_some(guti.tmsi)
+            }
+            MobileIdentity::FiveGSTmsi(s_tmsi) => self.own_tmsi(*s_tmsi),
+            _ => None,
+        }
+    }
+
+    fn own_tmsi(&self, s_tmsi: FiveGSTmsi) -> Option<FiveGTmsi> {
+        let own = self.config.guami.amf_id;
+        (s_tmsi.amf_set == own.set && s_tmsi.amf_pointer == own.pointer).then_some(s_tmsi.tmsi)
+    }
+}
+
+/// Reads a message without its check, if it can be read and may be processed so.
+fn open_unverified(pdu: &[u8]) -> Result<Uplink, Refusal> {
+    match pith_nas::peek(pdu) {
+        Some(Kind::PlainGmm(_)) => n1::open_plain(false, pdu),
+        _ => n1::open_unverified(pdu),
+    }
+}
+
+/// Makes the connection the UE's own. One that it had before is of no use to it any more: the UE
+/// would not have begun another one.
+fn attach(ue: &mut UeContext, env: &mut Env<'_>, key: Key, message: &InitialUeMessage) {
+    if let Some(old) = ue.connection.take() {
+        ue_context_release::lost(ue, env);
+        let cause = Cause::RadioNetwork(CauseRadioNetwork::release_due_to_cn_detected_mobility);
+        release_connection(env, old, cause);
+        if let Some(old) = env.connections.get_mut(old) {
+            old.ue = None;
+        }
+    }
+    if let Some(connection) = env.connections.get_mut(key) {
+        debug_assert_eq!(connection.context, RanContext::Absent);
+        connection.ue = Some(ue.key);
+    }
+    ue.connection = Some(key);
+    ue.location = Some(message.location);
+    ue.stop(env, Timer::MobileReachable);
+    ue.stop(env, Timer::ImplicitDeregistration);
+}
+
+/// Hands on the message, or says what is wrong with it.
+fn begin(ue: &mut UeContext, env: &mut Env<'_>, uplink: Result<Uplink, Refusal>) {
+    let (name, outcome) = match uplink {
+        Ok(uplink) => {
+            if let Some(count) = uplink.verified {
+                ue.k_gnb_count = count;
+            }
+            (uplink.message.name(), n1::dispatch(ue, env, uplink))
+        }
+        Err(refusal) => ("?", n1::refuse(ue, env, &refusal)),
+    };
+    n1::tell(ue, env, name, outcome);
+}

@@ -1,0 +1,63 @@
+//! gNBs come and go (TS 38.413 8.7): what that means for the UEs of this shard.
+
+use super::close;
+use crate::amf::Amf;
+use crate::amf::procedure::ue_context_release;
+use crate::kit::{GnbHandle, GnbInfo, Instant, Key, Outbox, ResetUe};
+use std::sync::Arc;
+
+impl Amf {
+    /// A gNB is up, or has changed.
+    pub(in crate::amf) fn gnb_up(&mut self, gnb: GnbHandle, info: Arc<GnbInfo>) {
+        self.gnbs.insert(gnb, info);
+    }
+
+    /// A gNB is gone, and with it all connections over it.
+    pub(in crate::amf) fn gnb_down(&mut self, now: Instant, gnb: GnbHandle, out: &mut Outbox) {
+        self.gnbs.remove(&gnb);
+        for connection in self.connections.of_gnb(gnb) {
+            self.connection_lost(now, connection, out);
+        }
+    }
+
+    /// NG RESET: the gNB knows nothing any more of these connections (TS 38.413 8.7.4.2.1). Ids that
+    /// are not known here are left to the acknowledgement, which names them all the same.
+    pub(in crate::amf) fn reset(
+        &mut self,
+        now: Instant,
+        gnb: GnbHandle,
+        ues: Option<Vec<ResetUe>>,
+        out: &mut Outbox,
+    ) {
+        let connections = match ues {
+            None => self.connections.of_gnb(gnb),
+            Some(ues) => ues.iter().filter_map(|ue| self.connection_of(gnb, ue)).collect(),
+        };
+        for connection in connections {
+            self.connection_lost(now, connection, out);
+        }
+    }
+
+    /// The connection that an item of NG RESET names, by either id.
+    fn connection_of(&self, gnb: GnbHandle, ue: &ResetUe) -> Option<Key> {
+        let key = match (ue.amf, ue.ran) {
+            (Some(amf), _) => self.connections.find(amf),
+            (None, Some(ran)) => self.connections.find_by_ran(gnb, ran),
+            (None, None) => None,
+        }?;
+        self.connections.get(key).filter(|connection| connection.gnb == gnb).map(|_| key)
+    }
+
+    /// A connection is gone without a UE CONTEXT RELEASE COMPLETE.
+    pub(in crate::amf) fn connection_lost(&mut self, now: Instant, key: Key, out: &mut Outbox) {
+        let ue = self.connections.get(key).and_then(|connection| connection.ue);
+        self.with_env(now, out, |env| close(env, key));
+        if let Some(ue) = ue {
+            self.with_ue(now, ue, out, |ue, env| {
+                ue.connection = None;
+                ue_context_release::lost(ue, env);
+                ue_context_release::went_idle(ue, env);
+            });
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! N2: NGAP between gNB and AMF (TS 38.413), for the procedures that concern one UE. What concerns
+//! a whole gNB is the gateway's.
+//!
+//! A PDU is taken only over the gNB and with the pair of ids of a connection that is open; any
+//! other is answered with an ERROR INDICATION (TS 38.413 10.6).
+
+mod initial_ue_message;
+mod interface;
+mod send;
+
+pub(crate) use initial_ue_message::Initial;
+pub(crate) use send::{
+    close, deliver, downlink_nas_transport, error_indication, initial_context_setup_request, modify_sessions,
+    release, release_connection, release_sessions, page,
+};
+
+use super::Amf;
+use super::connection::RanContext;
+use super::context::{Env, UeContext};
+use super::error::unknown_connection;
+use super::n1::{self, Outcome};
+use super::procedure::{context_setup, pdu_session_resources, ue_context_release};
+use crate::kit::{GnbHandle, Instant, Key, Level, Outbox};
+use pith_ngap::{Cause, CauseProtocol, Class, Message, NgapError, Other, UplinkNasTransport, peek};
+use pith_types::{AmfUeNgapId, RanUeNgapId};
+
+/// Over which gNB and stream a PDU came.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct From {
+    /// The gNB.
+    pub gnb: GnbHandle,
+    /// The stream of its association.
+    pub stream: u16,
+}
+
+impl Amf {
+    /// Takes one NGAP PDU of a UE.
+    pub(super) fn ngap_pdu(&mut self, now: Instant, from: From, pdu: &[u8], out: &mut Outbox) {
+        match Message::decode(pdu) {
+            Ok(Message::InitialUeMessage(message)) => self.initial_ue_message(now, from, message, out),
+            Ok(Message::Other(other)) => self.unknown_procedure(from, pdu, other, out),
+            Ok(message) => self.ue_associated(now, from, message, out),
+            Err(error) => self.ngap_error(from, pdu, &error, out),
+        }
+    }
+
+    /// A PDU that names a UE by its ids: to the UE, if they are those of a connection of that gNB.
+    fn ue_associated(&mut self, now: Instant, from: From, message: Message, out: &mut Outbox) {
+        let Some((amf_id, ran_id)) = ids(&message) else {
+            return self.not_for_an_amf(from, &message, out);
+        };
+        let connection = self.connections.find(amf_id);
+        let known = connection.and_then(|key| self.connections.get(key));
+        match (connection, known) {
+            (Some(key), Some(known)) if known.gnb == from.gnb && known.ran_id == ran_id => {
+                self.over_connection(now, key, message, out);
+            }
+            _ => {
+                let cause = unknown_connection(connection.is_some());
+                out.log(Level::Warn, || format!("{} for {amf_id:?}, {ran_id:?}: {cause}", message.name()));
+                error_indication(from, Some(amf_id), Some(ran_id), cause, None, out);
+            }
+        }
+    }
+
+    /// A PDU over an open connection.
+    fn over_connection(&mut self, now: Instant, key: Key, message: Message, out: &mut Outbox) {
+        if let Message::UeContextReleaseComplete(complete) = message {
+            return self.release_complete(now, key, complete, out);
+        }
+        let connection = self.connections.get(key);
+        if connection.is_some_and(|connection| connection.context == RanContext::Releasing) {
+            // The gNB sent it before it heard of the release.
+            return out.log(Level::Debug, || format!("{} while releasing", message.name()));
+        }
+        let Some(ue) = connection.and_then(|connection| connection.ue) else { return };
+        self.with_ue(now, ue, out, |ue, env| to_ue(ue, env, message));
+    }
+
+    /// UE CONTEXT RELEASE COMPLETE: the ids are free again (TS 38.413 8.3.3.2).
+    fn release_complete(
+        &mut self,
+        now: Instant,
+        key: Key,
+        complete: pith_ngap::UeContextReleaseComplete,
+        out: &mut Outbox,
+    ) {
+        let Some(connection) = self.connections.close(key) else { return };
+        out.stop(key.to_u64(), crate::kit::Timer::NgapGuard);
+        let Some(ue) = connection.ue else { return };
+        self.with_ue(now, ue, out, |ue, env| ue_context_release::complete(ue, env, &complete));
+    }
+
+    /// A procedure that has no handler: rejected if its criticality says so (TS 38.413 10.3.4.1).
+    fn unknown_procedure(&self, from: From, pdu: &[u8], other: Other, out: &mut Outbox) {
+        out.log(Level::Warn, || format!("NGAP procedure {} is not supported", other.procedure_code));
+        if other.class != Class::Initiating || !other.reject {
+            return;
+        }
+        if let Some(error) = pith_ngap::unknown_procedure(pdu) {
+            self.ngap_error(from, pdu, &error, out);
+        }
+    }
+
+    /// A message that only an AMF sends, or that concerns a whole gNB.
+    fn not_for_an_amf(&self, from: From, message: &Message, out: &mut Outbox) {
+        out.log(Level::Warn, || format!("{} is not for an AMF", message.name()));
+        let cause = Cause::Protocol(CauseProtocol::message_not_compatible_with_receiver_state);
+        error_indication(from, None, None, cause, None, out);
+    }
+
+    /// A PDU that can't be handled: ERROR INDICATION with what is wrong (TS 38.413 10.2, 10.3).
+    fn ngap_error(&self, from: From, pdu: &[u8], error: &NgapError, out: &mut Outbox) {
+        out.log(Level::Warn, || format!("NGAP: {error}"));
+        let ids = peek(pdu);
+        let amf_id = ids.as_ref().and_then(|ids| ids.amf_ue_ngap_id);
+        let ran_id = ids.as_ref().and_then(|ids| ids.ran_ue_ngap_id);
+        error_indication(from, amf_id, ran_id, error.cause(), error.diagnostics(), out);
+    }
+}
+
+/// The ids of a UE-associated PDU that a gNB sends to an AMF.
+fn ids(message: &Message) -> Option<(AmfUeNgapId, RanUeNgapId)> {
+    macro_rules! ids_of {
+        ($($name:ident),*) => {
+            match message {
+                $(Message::$name(message) => Some((message.amf_ue_ngap_id, message.ran_ue_ngap_id)),)*
+                Message::ErrorIndication(error) => error.amf_ue_ngap_id.zip(error.ran_ue_ngap_id),
+                _ => None,
+            }
+        };
+    }
+    ids_of!(
+        UplinkNasTransport,
+        NasNonDeliveryIndication,
+        InitialContextSetupResponse,
+        InitialContextSetupFailure,
+        UeContextReleaseRequest,
+        UeContextReleaseComplete,
+        UeContextModificationResponse,
+        UeContextModificationFailure,
+        UeRadioCapabilityInfoIndication,
+        PduSessionResourceSetupResponse,
+        PduSessionResourceReleaseResponse,
+        PduSessionResourceModifyResponse,
+        PduSessionResourceNotify
+    )
+}
+
+/// Hands a PDU to the procedure that it belongs to.
+fn to_ue(ue: &mut UeContext, env: &mut Env<'_>, message: Message) {
+    match message {
+        Message::UplinkNasTransport(message) => {
+            uplink_nas_transport(ue, env, &message);
+        }
+        Message::NasNonDeliveryIndication(message) => context_setup::nas_non_delivery(ue, env, &message),
+        Message::InitialContextSetupResponse(message) => context_setup::response(ue, env, message),
+        Message::InitialContextSetupFailure(message) => context_setup::failure(ue, env, message),
+        Message::UeContextReleaseRequest(message) => ue_context_release::request(ue, env, &message),
+        Message::UeRadioCapabilityInfoIndication(message) => {
+            ue.radio_capability = message.ue_radio_capability.map(Into::into);
+        }
+        Message::PduSessionResourceSetupResponse(message) => {
+            pdu_session_resources::set_up(ue, env, message.setup, message.failed);
+        }
+        Message::PduSessionResourceReleaseResponse(message) => {
+            pdu_session_resources::released(ue, env, message.released);
+        }
+        Message::PduSessionResourceModifyResponse(message) => {
+            pdu_session_resources::modified(ue, env, message.modified, message.failed);
+        }
+        Message::PduSessionResourceNotify(message) => {
+            pdu_session_resources::notified(ue, env, message.notified, message.released);
+        }
+        Message::ErrorIndication(error) => ue_context_release::error_indication(ue, env, &error),
+        message => env.out.log(Level::Debug, || format!("{}: nothing to do", message.name())),
+    }
+}
+
+/// UPLINK NAS TRANSPORT (TS 38.413 8.6.3).
+fn uplink_nas_transport(ue: &mut UeContext, env: &mut Env<'_>, message: &UplinkNasTransport) -> Outcome {
+    if message.location.is_some() {
+        ue.location = message.location;
+    }
+    n1::receive(ue, env, &message.nas_pdu)
+}

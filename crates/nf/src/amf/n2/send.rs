@@ -1,0 +1,226 @@
+//! What the AMF sends to gNBs.
+
+use super::From;
+use crate::amf::connection::{NgConnection, RanContext};
+use crate::amf::context::{Env, UeContext};
+use crate::amf::security;
+use crate::kit::{GnbHandle, Key, Level, N2Effect, Outbox, Timer};
+use pith_ngap::{
+    Cause, Diagnostics, DownlinkNasTransport, ErrorIndication, InitialContextSetupRequest, ModifyItem, Paging,
+    PduSessionResourceModifyRequest, PduSessionResourceReleaseCommand, PduSessionResourceSetupRequest,
+    SessionTransfer, SetupItem, UeContextReleaseCommand, UeNgapIds,
+};
+use pith_types::{AmfUeNgapId, RanUeNgapId};
+
+fn send(out: &mut Outbox, gnb: GnbHandle, stream: u16, pdu: Vec<u8>) {
+    if pdu.is_empty() {
+        return out.log(Level::Error, || "an NGAP message could not be encoded".into());
+    }
+    out.n2(N2Effect::Send { gnb, stream, pdu: pdu.into() });
+}
+
+/// Sends over a connection.
+fn send_over(out: &mut Outbox, connection: &NgConnection, pdu: Vec<u8>) {
+    send(out, connection.gnb, connection.stream, pdu);
+}
+
+/// Sends over a connection once the gNB has a UE context.
+fn send_in_context(out: &mut Outbox, connection: &mut NgConnection, pdu: Vec<u8>) {
+    match connection.context {
+        RanContext::Requested => connection.queued.push(pdu),
+        _ => send_over(out, connection, pdu),
+    }
+}
+
+/// ERROR INDICATION (TS 38.413 8.7.4).
+pub(crate) fn error_indication(
+    from: From,
+    amf_ue_ngap_id: Option<AmfUeNgapId>,
+    ran_ue_ngap_id: Option<RanUeNgapId>,
+    cause: Cause,
+    diagnostics: Option<Diagnostics>,
+    out: &mut Outbox,
+) {
+    let message =
+        ErrorIndication { amf_ue_ngap_id, ran_ue_ngap_id, cause: Some(cause), diagnostics, s_tmsi: None };
+    send(out, from.gnb, from.stream, message.encode());
+}
+
+/// DOWNLINK NAS TRANSPORT (TS 38.413 8.6.2): `nas_pdu` is protected already. Nothing is sent to a
+/// UE in CM-IDLE.
+pub(crate) fn downlink_nas_transport(ue: &UeContext, env: &mut Env<'_>, nas_pdu: Vec<u8>) {
+    let Some(connection) = ue.connection.and_then(|key| env.connections.get(key)) else { return };
+    let message = DownlinkNasTransport {
+        amf_ue_ngap_id: connection.id,
+        ran_ue_ngap_id: connection.ran_id,
+        nas_pdu,
+        ue_ambr: None,
+        allowed_nssai: None,
+    };
+    send_over(env.out, connection, message.encode());
+}
+
+/// Sends a NAS message with the N2 resources of the sessions that it concerns, in whichever
+/// message the connection's state asks for. Without sessions it is a DOWNLINK NAS TRANSPORT,
+/// unless `wants_context`: then the gNB gets a UE context if it has none.
+pub(crate) fn deliver(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    nas_pdu: Option<Vec<u8>>,
+    sessions: Vec<SetupItem>,
+    wants_context: bool,
+) {
+    let Some(context) = ue.ng(env).map(|connection| connection.context) else { return };
+    match (context, sessions.is_empty()) {
+        (RanContext::Absent, false) => initial_context_setup_request(ue, env, nas_pdu, sessions),
+        (RanContext::Absent, true) if wants_context => {
+            initial_context_setup_request(ue, env, nas_pdu, sessions);
+        }
+        (_, true) => {
+            if let Some(nas_pdu) = nas_pdu {
+                downlink_nas_transport(ue, env, nas_pdu);
+            }
+        }
+        (_, false) => pdu_session_resource_setup_request(ue, env, nas_pdu, sessions),
+    }
+}
+
+/// INITIAL CONTEXT SETUP REQUEST (TS 38.413 8.3.1): K_gNB, and all that the gNB needs to serve the
+/// UE. The gNB owes an answer.
+pub(crate) fn initial_context_setup_request(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    nas_pdu: Option<Vec<u8>>,
+    sessions: Vec<SetupItem>,
+) {
+    let Some(key) = ue.connection else { return };
+    let (Some(connection), Some(context)) = (env.connections.get_mut(key), &ue.security) else { return };
+    let message = InitialContextSetupRequest {
+        amf_ue_ngap_id: connection.id,
+        ran_ue_ngap_id: connection.ran_id,
+        ue_ambr: ue.ambr().filter(|_| !sessions.is_empty()),
+        guami: env.config.guami,
+        sessions: (!sessions.is_empty()).then_some(sessions),
+        allowed_nssai: ue.slices.allowed.clone(),
+        security_capabilities: security::ngap_capabilities(&context.capability),
+        security_key: *context.k_gnb(ue.k_gnb_count).as_bytes(),
+        ue_radio_capability: ue.radio_capability.as_ref().map(|capability| capability.to_vec()),
+        rfsp_index: ue.rfsp().map(u64::from),
+        masked_imeisv: ue.pei.as_ref().and_then(masked_imeisv),
+        nas_pdu,
+    };
+    connection.context = RanContext::Requested;
+    send_over(env.out, connection, message.encode());
+    env.out.start(key.to_u64(), Timer::NgapGuard, env.config.timers.ngap_guard);
+}
+
+/// IMEISV with the last four digits of the serial number masked: digits 11 to 14 become 1111 in
+/// bits (TS 38.413 9.3.1.54).
+fn masked_imeisv(pei: &pith_types::Pei) -> Option<[u8; 8]> {
+    let digits = pei.as_str().strip_prefix("imeisv-")?.as_bytes();
+    let mut masked = [0; 8];
+    for (octet, pair) in masked.iter_mut().zip(digits.chunks_exact(2)) {
+        let digit = |at: usize| pair.get(at).map_or(0, |digit| digit & 0xf);
+        *octet = digit(0) << 4 | digit(1);
+    }
+    masked[5] = 0xff;
+    masked[6] = 0xff;
+    Some(masked)
+}
+
+/// PDU SESSION RESOURCE SETUP REQUEST (TS 38.413 8.2.1).
+fn pdu_session_resource_setup_request(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    nas_pdu: Option<Vec<u8>>,
+    sessions: Vec<SetupItem>,
+) {
+    let ue_ambr = ue.ambr();
+    let Some(connection) = ue.connection.and_then(|key| env.connections.get_mut(key)) else { return };
+    let message = PduSessionResourceSetupRequest {
+        amf_ue_ngap_id: connection.id,
+        ran_ue_ngap_id: connection.ran_id,
+        nas_pdu,
+        sessions,
+        ue_ambr,
+    };
+    send_in_context(env.out, connection, message.encode());
+}
+
+/// PDU SESSION RESOURCE RELEASE COMMAND (TS 38.413 8.2.2).
+pub(crate) fn release_sessions(
+    ue: &UeContext,
+    env: &mut Env<'_>,
+    nas_pdu: Option<Vec<u8>>,
+    sessions: Vec<SessionTransfer>,
+) {
+    let Some(connection) = ue.connection.and_then(|key| env.connections.get_mut(key)) else { return };
+    let message = PduSessionResourceReleaseCommand {
+        amf_ue_ngap_id: connection.id,
+        ran_ue_ngap_id: connection.ran_id,
+        nas_pdu,
+        sessions,
+    };
+    send_in_context(env.out, connection, message.encode());
+}
+
+/// PDU SESSION RESOURCE MODIFY REQUEST (TS 38.413 8.2.3).
+pub(crate) fn modify_sessions(ue: &UeContext, env: &mut Env<'_>, sessions: Vec<ModifyItem>) {
+    let Some(connection) = ue.connection.and_then(|key| env.connections.get_mut(key)) else { return };
+    let message = PduSessionResourceModifyRequest {
+        amf_ue_ngap_id: connection.id,
+        ran_ue_ngap_id: connection.ran_id,
+        sessions,
+    };
+    send_in_context(env.out, connection, message.encode());
+}
+
+/// Has the gNB release the UE's connection (TS 38.413 8.3.3); it becomes CM-IDLE when the gNB has.
+pub(crate) fn release(ue: &UeContext, env: &mut Env<'_>, cause: Cause) {
+    if let Some(key) = ue.connection {
+        release_connection(env, key, cause);
+    }
+}
+
+/// UE CONTEXT RELEASE COMMAND (TS 38.413 8.3.3), once a connection. The gNB owes an answer.
+pub(crate) fn release_connection(env: &mut Env<'_>, key: Key, cause: Cause) {
+    let Some(connection) = env.connections.get_mut(key) else { return };
+    if connection.context == RanContext::Releasing {
+        return;
+    }
+    let ids = UeNgapIds::Pair(connection.id, connection.ran_id);
+    connection.context = RanContext::Releasing;
+    connection.queued.clear();
+    send_over(env.out, connection, UeContextReleaseCommand { ids, cause }.encode());
+    env.out.start(key.to_u64(), Timer::NgapGuard, env.config.timers.ngap_guard);
+}
+
+/// Forgets a connection of which the gNB knows nothing any more.
+pub(crate) fn close(env: &mut Env<'_>, key: Key) {
+    if env.connections.close(key).is_some() {
+        env.out.stop(key.to_u64(), Timer::NgapGuard);
+    }
+}
+
+/// PAGING to each gNB that serves a part of the UE's registration area (TS 38.413 8.5.1). It is not
+/// UE-associated, so it goes over stream 0 (TS 38.412 7).
+pub(crate) fn page(ue: &UeContext, env: &mut Env<'_>) {
+    let Some(guti) = ue.guti else { return };
+    let pdu = Paging { s_tmsi: guti.s_tmsi(), tais: ue.registration_area.clone() }.encode();
+    for (gnb, info) in env.gnbs {
+        let serves = |(tai, _): &(pith_types::Tai, Vec<pith_types::Snssai>)| ue.registration_area.contains(tai);
+        if info.supported.iter().any(serves) {
+            send(env.out, *gnb, 0, pdu.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_end_of_the_serial_number_is_masked() {
+        let pei = "imeisv-4370816125816151".parse().unwrap();
+        assert_eq!(super::masked_imeisv(&pei).unwrap(), [0x43, 0x70, 0x81, 0x61, 0x25, 0xff, 0xff, 0x51]);
+        assert_eq!(super::masked_imeisv(&"imei-437081612581615".parse().unwrap()), None);
+    }
+}

@@ -1,0 +1,144 @@
+//! Activation of user planes (TS 23.502 4.2.3.2 steps 4 to 11, 4.2.2.2.2 step 17): a UE that comes
+//! with data pending gets its sessions' N3 tunnels with the answer to its request.
+//!
+//! | step | state | from |
+//! |---|---|---|
+//! | UpdateSMContext (ACTIVATING), a session each | [`AwaitingSessionActivation`] | SMFs |
+//! | the answer, with the N2 information of all | | |
+
+use super::registration::{self, Attempt};
+use super::{Procedure, Step, service_request};
+use crate::amf::consumer;
+use crate::amf::context::{CallId, Env, UeContext};
+use crate::amf::session::UserPlane;
+use crate::kit::Nf;
+use pith_nas::GmmCause;
+use pith_nas::ie::PduSessionSet;
+use pith_ngap::SetupItem;
+use pith_sbi::nsmf_pdusession::N2SmInfoType;
+use pith_sbi::{Cause, Problem, Reply, Response};
+
+/// What the activation is for.
+#[derive(Debug)]
+pub(crate) enum Purpose {
+    /// A registration.
+    Registration(Box<Attempt>),
+    /// A service request.
+    ServiceRequest(service_request::Request),
+}
+
+/// SMFs were asked to activate user planes.
+#[derive(Debug)]
+pub(crate) struct AwaitingSessionActivation {
+    purpose: Purpose,
+    calls: Vec<(CallId, u8)>,
+    activated: Activated,
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub(crate) struct Activated {
+    /// Sessions that the gNB is to set up.
+    pub sessions: Vec<SetupItem>,
+    /// Sessions that have no user plane, and why.
+    pub errors: Vec<(u8, GmmCause)>,
+}
+
+impl Activated {
+    /// The sessions that could not be activated (PDU session reactivation result,
+    /// TS 24.501 9.11.3.42).
+    pub fn failed(&self) -> PduSessionSet {
+        self.errors.iter().map(|(id, _)| *id).collect()
+    }
+}
+
+/// Has the SMFs activate the sessions that the UE wants; goes on at once if there is none.
+pub(crate) fn begin(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    wanted: Option<PduSessionSet>,
+    purpose: Purpose,
+) -> Step {
+    let wanted = wanted.unwrap_or(PduSessionSet::NONE);
+    let mut state =
+        AwaitingSessionActivation { purpose, calls: Vec::new(), activated: Activated::default() };
+    for id in wanted.iter() {
+        match consumer::activate(ue, env, id) {
+            Some(call) => state.calls.push((call, id)),
+            // The UE learns from the PDU session status that the network has no such session.
+            None => state.activated.errors.push((id, GmmCause::ProtocolErrorUnspecified)),
+        }
+    }
+    state.go_on(ue, env)
+}
+
+/// Ends the sessions that only one side has: those that the UE has not are released here, those that
+/// the network has not are left out of its answer (TS 24.501 5.6.1.4, 5.5.1.3.4).
+pub(crate) fn reconcile(ue: &mut UeContext, env: &mut Env<'_>, status: PduSessionSet) {
+    let unknown_to_ue = |id: &u8| !status.contains(*id);
+    let gone: Vec<u8> = ue.sessions.iter().map(|session| session.id).filter(unknown_to_ue).collect();
+    for id in gone {
+        consumer::release_session(ue, env, id);
+    }
+}
+
+impl AwaitingSessionActivation {
+    /// Whether it waits for that call.
+    pub fn awaits(&self, call: CallId) -> bool {
+        self.calls.iter().any(|(id, _)| *id == call)
+    }
+
+    /// Whether a registration goes on with it.
+    pub fn is_registration(&self) -> bool {
+        matches!(self.purpose, Purpose::Registration(_))
+    }
+
+    /// One SMF's answer.
+    pub fn on_reply(mut self, ue: &mut UeContext, env: &mut Env<'_>, call: CallId, reply: Reply) -> Step {
+        let at = self.calls.iter().position(|(id, _)| *id == call);
+        if let Some((_, id)) = at.map(|at| self.calls.swap_remove(at)) {
+            self.take(ue, id, reply);
+        }
+        self.go_on(ue, env)
+    }
+
+    fn take(&mut self, ue: &mut UeContext, id: u8, reply: Reply) {
+        let Some(session) = ue.session_mut(id) else { return };
+        let (snssai, updated) = match reply {
+            Ok(Response::SmContextUpdated(updated)) => (session.snssai, *updated),
+            Ok(_) => return,
+            Err(problem) => {
+                session.user_plane = UserPlane::Deactivated;
+                return self.activated.errors.push((id, cause_of(&problem)));
+            }
+        };
+        if updated.n2_sm_info_type == Some(N2SmInfoType::PduResSetupReq) {
+            let transfer = updated.n2_sm_info.map(|info| info.content.to_vec()).unwrap_or_default();
+            session.user_plane = UserPlane::Activating;
+            self.activated.sessions.push(SetupItem { pdu_session_id: id, nas_pdu: None, snssai, transfer });
+        }
+    }
+
+    fn go_on(self, ue: &mut UeContext, env: &mut Env<'_>) -> Step {
+        if !self.calls.is_empty() {
+            return Step::waiting(Procedure::AwaitingSessionActivation(self), Nf::Smf);
+        }
+        match self.purpose {
+            Purpose::Registration(attempt) => registration::accept(ue, env, &attempt, self.activated),
+            Purpose::ServiceRequest(request) => service_request::accept(ue, env, request, self.activated),
+        }
+    }
+}
+
+/// Why a session has no user plane, as the UE is told (TS 24.501 5.6.1.4.1).
+fn cause_of(problem: &Problem) -> GmmCause {
+    match problem.cause() {
+        Some(Cause::InsufficientResourcesSliceDnn | Cause::DnnCongestion) => {
+            GmmCause::InsufficientResourcesForSpecificSliceAndDnn
+        }
+        Some(Cause::InsufficientResourcesSlice | Cause::SNssaiCongestion) => {
+            GmmCause::InsufficientResourcesForSpecificSlice
+        }
+        _ => GmmCause::InsufficientUserPlaneResourcesForThePduSession,
+    }
+}

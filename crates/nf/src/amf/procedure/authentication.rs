@@ -1,0 +1,251 @@
+//! Primary authentication by 5G AKA (TS 24.501 5.4.1.3; TS 33.501 6.1.3.2; TS 23.502 4.2.2.2.2
+//! steps 8 and 9a to 9c). The AMF is the SEAF: it compares HRES*, the AUSF compares RES*.
+//!
+//! | step | state | from | timer |
+//! |---|---|---|---|
+//! | Nausf_UEAuthentication_Authenticate | [`AwaitingAuthenticationVector`] | AUSF | |
+//! | AUTHENTICATION REQUEST | [`AwaitingAuthenticationResponse`] | UE | T3560 |
+//! | 5g-aka-confirmation | [`AwaitingAuthenticationConfirmation`] | AUSF | |
+//! | K_SEAF | security mode control | | |
+//!
+//! A UE that fails after it came with a 5G-GUTI may be another one than the AMF believed: it is asked
+//! for its SUCI and challenged once more. One that came with its SUCI is rejected.
+
+use super::registration::Attempt;
+use super::{Procedure, RegistrationStep, Step, identification, security_mode};
+use crate::amf::consumer;
+use crate::amf::context::{CallId, Env, UeContext};
+use crate::amf::error::RegistrationError;
+use crate::amf::repeat::{Expiry, Repeated};
+use crate::amf::security::ABBA;
+use crate::kit::{Level, Nf, Timer};
+use pith_crypto::kdf;
+use pith_crypto::keys::{HresStar, KSeaf, Rand, ResStar};
+use pith_nas::GmmCause;
+use pith_nas::gmm::{AuthenticationFailure, AuthenticationRequest, AuthenticationResponse};
+use pith_nas::ie::NgKsi;
+use pith_sbi::common::SupiOrSuci;
+use pith_sbi::nausf_ueauthentication::{
+    AuthData, AuthResult, Av5gAka, ConfirmationDataResponse, ResynchronizationInfo, UeAuthenticationCtx,
+};
+use pith_sbi::{Created, Hex, Reply, Response, Uri};
+use pith_types::Supi;
+
+/// The AUSF was asked for a challenge.
+#[derive(Debug)]
+pub(crate) struct AwaitingAuthenticationVector {
+    attempt: Attempt,
+    identity: SupiOrSuci,
+    /// The UE has been challenged before in this registration, and had lost step with the home
+    /// network (synch failure).
+    resynchronised: bool,
+    /// The key set identifier that the UE must not have in use.
+    ng_ksi: u8,
+    /// The call.
+    pub call: CallId,
+}
+
+/// The UE was challenged.
+#[derive(Debug)]
+pub(crate) struct AwaitingAuthenticationResponse {
+    attempt: Attempt,
+    identity: SupiOrSuci,
+    resynchronised: bool,
+    challenge: Challenge,
+    request: Repeated,
+}
+
+/// The AUSF checks the UE's answer.
+#[derive(Debug)]
+pub(crate) struct AwaitingAuthenticationConfirmation {
+    attempt: Attempt,
+    ng_ksi: u8,
+    /// Whether the answer passed the SEAF's own check.
+    is_plausible: bool,
+    /// The call.
+    pub call: CallId,
+}
+
+/// A challenge and what its answer must be.
+#[derive(Debug)]
+struct Challenge {
+    ng_ksi: u8,
+    rand: Rand,
+    hxres_star: HresStar,
+    /// The authentication at the AUSF.
+    context: Uri,
+}
+
+/// Asks the AUSF for a challenge (TS 29.509 5.2.2.2.2).
+pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt, identity: SupiOrSuci) -> Step {
+    let ng_ksi = attempt.next_ng_ksi(ue);
+    ask(ue, env, attempt, identity, ng_ksi, None)
+}
+
+fn ask(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    attempt: Attempt,
+    identity: SupiOrSuci,
+    ng_ksi: u8,
+    resynchronization: Option<ResynchronizationInfo>,
+) -> Step {
+    let resynchronised = resynchronization.is_some();
+    let call = consumer::authenticate(ue, env, &identity, resynchronization);
+    let next = AwaitingAuthenticationVector { attempt, identity, resynchronised, ng_ksi, call };
+    Step::waiting(Procedure::AwaitingAuthenticationVector(next), Nf::Ausf)
+}
+
+impl AwaitingAuthenticationVector {
+    /// Challenges the UE (TS 24.501 5.4.1.3.2).
+    pub fn on_reply(self, ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) -> RegistrationStep {
+        let context = match reply {
+            Ok(Response::UeAuthenticationCtxCreated(context)) => *context,
+            Ok(_) => return Err(RegistrationError::Network("AUSF")),
+            Err(problem) => return Err(RegistrationError::of_problem("AUSF", &problem)),
+        };
+        let Created { location, body: UeAuthenticationCtx { auth_data, .. } } = context;
+        match auth_data {
+            AuthData::FiveGAka(vector) => Ok(self.challenge(ue, env, location, &vector)),
+            AuthData::Eap(_) => Err(RegistrationError::Network("AUSF")),
+        }
+    }
+
+    fn challenge(self, ue: &mut UeContext, env: &mut Env<'_>, context: Uri, vector: &Av5gAka) -> Step {
+        let mut request = AuthenticationRequest::new(NgKsi::Native(self.ng_ksi), ABBA.to_vec());
+        request.rand = Some(vector.rand.0);
+        request.autn = Some(vector.autn.0);
+        let next = AwaitingAuthenticationResponse {
+            attempt: self.attempt,
+            identity: self.identity,
+            resynchronised: self.resynchronised,
+            challenge: Challenge {
+                ng_ksi: self.ng_ksi,
+                rand: Rand::new(vector.rand.0),
+                hxres_star: HresStar::new(vector.hxres_star.0),
+                context,
+            },
+            request: Repeated::send(ue, env, Timer::T3560, request),
+        };
+        Step::replied(Procedure::AwaitingAuthenticationResponse(next), "AuthenticationRequest")
+    }
+
+    /// The registration that it belongs to.
+    pub fn attempt(&self) -> &Attempt {
+        &self.attempt
+    }
+}
+
+impl AwaitingAuthenticationResponse {
+    /// AUTHENTICATION RESPONSE: compares HRES* and has the AUSF decide, whichever way it came out
+    /// (TS 33.501 6.1.3.2.0 steps 9 and 10).
+    pub fn on_authentication_response(
+        self,
+        ue: &mut UeContext,
+        env: &mut Env<'_>,
+        response: &AuthenticationResponse,
+    ) -> RegistrationStep {
+        self.request.stop(ue, env);
+        let Challenge { ng_ksi, rand, hxres_star, context } = self.challenge;
+        let res_star = response.res_star.map(ResStar::new);
+        let hres_star = res_star.as_ref().map(|res_star| kdf::hres_star(&rand, res_star));
+        let next = AwaitingAuthenticationConfirmation {
+            attempt: self.attempt,
+            ng_ksi,
+            is_plausible: hres_star.is_some_and(|hres_star| hres_star == hxres_star),
+            call: consumer::confirm_5g_aka(ue, env, &context, response.res_star),
+        };
+        Ok(Step::waiting(Procedure::AwaitingAuthenticationConfirmation(next), Nf::Ausf))
+    }
+
+    /// AUTHENTICATION FAILURE (TS 24.501 5.4.1.3.7 items c to f).
+    pub fn on_authentication_failure(
+        self,
+        ue: &mut UeContext,
+        env: &mut Env<'_>,
+        failure: &AuthenticationFailure,
+    ) -> RegistrationStep {
+        self.request.stop(ue, env);
+        env.out.log(Level::Warn, || format!("{}: authentication failure {:?}", ue.name(), failure.cause));
+        match (failure.cause, failure.auts) {
+            (GmmCause::SynchFailure, Some(auts)) if !self.resynchronised => {
+                Ok(self.resynchronise(ue, env, auts))
+            }
+            (GmmCause::NgKsiAlreadyInUse, _) if !self.attempt.ng_ksi_was_in_use => {
+                Ok(self.with_another_ng_ksi(ue, env))
+            }
+            _ => failed(ue, env, self.attempt),
+        }
+    }
+
+    /// Case f: the home network catches up with the UE's sequence number; a second synch failure in
+    /// a row ends the authentication.
+    fn resynchronise(self, ue: &mut UeContext, env: &mut Env<'_>, auts: [u8; 14]) -> Step {
+        let rand = Hex(*self.challenge.rand.as_bytes());
+        let resynchronization = Some(ResynchronizationInfo::new(rand, auts));
+        ask(ue, env, self.attempt, self.identity, self.challenge.ng_ksi, resynchronization)
+    }
+
+    /// Case e: another key set identifier, and another challenge.
+    fn with_another_ng_ksi(self, ue: &mut UeContext, env: &mut Env<'_>) -> Step {
+        let attempt = Attempt { ng_ksi_was_in_use: true, ..self.attempt };
+        let ng_ksi = (self.challenge.ng_ksi + 1) % 7;
+        ask(ue, env, attempt, self.identity, ng_ksi, None)
+    }
+
+    /// T3560 ran out: challenges again; on the fifth expiry the registration is given up
+    /// (TS 24.501 5.4.1.3.7 b).
+    pub fn on_t3560(mut self, ue: &mut UeContext, env: &mut Env<'_>) -> RegistrationStep {
+        match self.request.send_again(ue, env) {
+            Expiry::SendAgain => {
+                Ok(Step::replied(Procedure::AwaitingAuthenticationResponse(self), "AuthenticationRequest"))
+            }
+            Expiry::GiveUp => Err(RegistrationError::NoAnswer),
+        }
+    }
+
+    /// The registration that it belongs to.
+    pub fn attempt(&self) -> &Attempt {
+        &self.attempt
+    }
+}
+
+impl AwaitingAuthenticationConfirmation {
+    /// The AUSF's verdict, and with a good one K_SEAF (TS 33.501 6.1.3.2.0 step 12).
+    pub fn on_reply(self, ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) -> RegistrationStep {
+        let confirmation = match reply {
+            Ok(Response::ConfirmationDataResponse(confirmation)) => *confirmation,
+            Ok(_) => return Err(RegistrationError::Network("AUSF")),
+            Err(_) if !self.is_plausible => return failed(ue, env, self.attempt),
+            Err(problem) => return Err(RegistrationError::of_problem("AUSF", &problem)),
+        };
+        match proven(confirmation).filter(|_| self.is_plausible) {
+            Some((supi, k_seaf)) => {
+                let k_amf = kdf::k_amf(&k_seaf, supi.imsi(), &ABBA);
+                security_mode::begin(ue, env, self.attempt, supi, self.ng_ksi, k_amf)
+            }
+            None => failed(ue, env, self.attempt),
+        }
+    }
+
+    /// The registration that it belongs to.
+    pub fn attempt(&self) -> &Attempt {
+        &self.attempt
+    }
+}
+
+/// Who the UE is and the anchor key, if the AUSF vouches for it.
+fn proven(confirmation: ConfirmationDataResponse) -> Option<(Supi, KSeaf)> {
+    let ConfirmationDataResponse { auth_result, supi, kseaf } = confirmation;
+    let success = auth_result == AuthResult::AuthenticationSuccess;
+    supi.zip(kseaf).filter(|_| success).map(|(supi, kseaf)| (supi, KSeaf::new(kseaf.0)))
+}
+
+/// The UE did not prove what it is. If it came with a 5G-GUTI, it is asked who it is; else it is
+/// rejected (TS 24.501 5.4.1.3.5, 5.4.1.3.7 c; TS 33.501 6.1.3.2.2).
+fn failed(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) -> RegistrationStep {
+    match attempt.came_with_suci() || attempt.has_been_asked {
+        true => Err(RegistrationError::AuthenticationFailed),
+        false => Ok(identification::begin(ue, env, attempt)),
+    }
+}

@@ -1,0 +1,65 @@
+//! Generic UE configuration update (TS 24.501 5.4.4; TS 23.502 4.2.4.2).
+//!
+//! | step | state | from | timer |
+//! |---|---|---|---|
+//! | CONFIGURATION UPDATE COMMAND with a 5G-GUTI | [`AwaitingConfigurationUpdateComplete`] | UE | T3555 |
+//! | CONFIGURATION UPDATE COMMAND with the network's name | none: nothing to confirm | | |
+
+use super::{Procedure, Step, registration};
+use crate::amf::context::{Env, UeContext};
+use crate::amf::n1;
+use crate::amf::repeat::{Expiry, Repeated};
+use crate::kit::{Level, Timer};
+use pith_nas::gmm::ConfigurationUpdateCommand;
+use pith_nas::ie::{ConfigurationUpdateIndication, MobileIdentity, NetworkName};
+
+/// The UE was given a 5G-GUTI, which it confirms.
+#[derive(Debug)]
+pub(crate) struct AwaitingConfigurationUpdateComplete {
+    command: Repeated,
+}
+
+/// Tells the UE what the network is called, if it is called anything.
+pub(crate) fn tell_network_name(ue: &mut UeContext, env: &mut Env<'_>) {
+    let Some(names) = &env.config.network_name else { return };
+    let name = |text: &str| Some(NetworkName { text: text.to_owned(), add_country_initials: false });
+    let mut command = ConfigurationUpdateCommand::new();
+    command.full_name = name(&names.full);
+    command.short_name = name(&names.short);
+    n1::send(ue, env, command);
+}
+
+/// Gives the UE another 5G-GUTI, because the one before was shown in paging (TS 33.501 6.12.3).
+pub(crate) fn renew_guti(ue: &mut UeContext, env: &mut Env<'_>) -> Step {
+    let guti = registration::renew_guti(ue, env);
+    let mut command = ConfigurationUpdateCommand::new();
+    command.indication =
+        Some(ConfigurationUpdateIndication { acknowledgement: true, registration_requested: false });
+    command.guti = Some(MobileIdentity::FiveGGuti(guti));
+    let command = Repeated::send(ue, env, Timer::T3555, command);
+    let next = AwaitingConfigurationUpdateComplete { command };
+    Step::replied(Procedure::AwaitingConfigurationUpdateComplete(next), "ConfigurationUpdateCommand")
+}
+
+impl AwaitingConfigurationUpdateComplete {
+    /// CONFIGURATION UPDATE COMPLETE: only the new 5G-GUTI holds (TS 24.501 5.4.4.4).
+    pub fn on_configuration_update_complete(self, ue: &mut UeContext, env: &mut Env<'_>) -> Step {
+        self.command.stop(ue, env);
+        registration::drop_old_guti(ue, env);
+        Step::complete()
+    }
+
+    /// T3555 ran out: commands again; on the fifth expiry both 5G-GUTIs hold (TS 24.501 5.4.4.6 a).
+    pub fn on_t3555(mut self, ue: &mut UeContext, env: &mut Env<'_>) -> Step {
+        match self.command.send_again(ue, env) {
+            Expiry::SendAgain => Step::replied(
+                Procedure::AwaitingConfigurationUpdateComplete(self),
+                "ConfigurationUpdateCommand",
+            ),
+            Expiry::GiveUp => {
+                ue.tell(env, Level::Warn, "Configuration update", "not answered");
+                Step::complete()
+            }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Initial context setup (TS 38.413 8.3.1): what the gNB made of it.
+
+use super::{pdu_session_resources, ue_context_release};
+use crate::amf::connection::RanContext;
+use crate::amf::context::{Env, UeContext};
+use crate::amf::n2;
+use crate::kit::{Level, Timer};
+use pith_ngap::{
+    Cause, CauseNas, InitialContextSetupFailure, InitialContextSetupResponse, NasNonDeliveryIndication,
+};
+
+/// INITIAL CONTEXT SETUP RESPONSE: the gNB has a UE context; what waited for it can go.
+pub(crate) fn response(ue: &mut UeContext, env: &mut Env<'_>, message: InitialContextSetupResponse) {
+    answered(ue, env);
+    if let Some(connection) = ue.ng(env) {
+        connection.context = RanContext::Established;
+        let (gnb, stream) = (connection.gnb, connection.stream);
+        for pdu in std::mem::take(&mut connection.queued) {
+            env.out.n2(crate::kit::N2Effect::Send { gnb, stream, pdu: pdu.into() });
+        }
+    }
+    pdu_session_resources::set_up(ue, env, message.setup, message.failed);
+}
+
+/// INITIAL CONTEXT SETUP FAILURE: there will be no UE context in the gNB. What the UE was told may not
+/// have reached it; it is released and comes back (TS 38.413 8.3.1.3; TS 24.501 5.5.1.2.8 a,
+/// 5.6.1.8 b).
+pub(crate) fn failure(ue: &mut UeContext, env: &mut Env<'_>, message: InitialContextSetupFailure) {
+    answered(ue, env);
+    env.out.log(Level::Warn, || format!("{}: initial context setup failed: {:?}", ue.name(), message.cause));
+    if let Some(connection) = ue.ng(env) {
+        connection.context = RanContext::Absent;
+        connection.queued.clear();
+    }
+    pdu_session_resources::set_up(ue, env, None, message.failed);
+    ue_context_release::lost(ue, env);
+    n2::release(ue, env, message.cause.unwrap_or(Cause::Nas(CauseNas::unspecified)));
+}
+
+fn answered(ue: &UeContext, env: &mut Env<'_>) {
+    if let Some(key) = ue.connection {
+        env.out.stop(key.to_u64(), Timer::NgapGuard);
+    }
+}
+
+/// NAS NON DELIVERY INDICATION: the UE did not get a message. The timer of its procedure has it sent
+/// again; one that has no timer is lost, as on any bad link (TS 38.413 8.6.4).
+pub(crate) fn nas_non_delivery(ue: &UeContext, env: &mut Env<'_>, message: &NasNonDeliveryIndication) {
+    env.out.log(Level::Warn, || format!("{}: a NAS message was not delivered: {:?}", ue.name(), message.cause));
+}

@@ -1,0 +1,117 @@
+//! UE context transfer (TS 23.502 4.2.2.2.2 steps 4, 5 and 10; 5.2.2.2.2): another shard or instance
+//! of this AMF set gave the 5G-GUTI, so it has the UE's context.
+//!
+//! | step | state | from |
+//! |---|---|---|
+//! | Namf_Communication_UEContextTransfer | [`AwaitingUeContextTransfer`] | old AMF |
+//! | the context, or identification | | |
+//! | Namf_Communication_RegistrationStatusUpdate, when the UE is authorised | | |
+//!
+//! The old AMF checks the REGISTRATION REQUEST: it has the keys.
+
+use super::registration::{self, Attempt};
+use super::{Procedure, RegistrationStep, Step};
+use crate::amf::consumer;
+use crate::amf::context::{CallId, Env, UeContext};
+use crate::amf::security::SecurityContext;
+use crate::amf::session::PduSession;
+use crate::kit::{Level, Nf};
+use pith_crypto::keys::KAmf;
+use pith_nas::ie::{RegistrationKind, UeSecurityCapability};
+use pith_nas::security::Algorithms;
+use pith_nas::NasCount;
+use pith_sbi::namf_communication as namf;
+use pith_sbi::{Reply, Response};
+use pith_types::FiveGGuti;
+
+/// The AMF that gave the 5G-GUTI was asked for the context.
+#[derive(Debug)]
+pub(crate) struct AwaitingUeContextTransfer {
+    attempt: Attempt,
+    guti: FiveGGuti,
+    /// The call.
+    pub call: CallId,
+}
+
+/// The AMF that had the context, known by the 5G-GUTI that it gave.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OldAmf(FiveGGuti);
+
+/// Asks the owner of the 5G-GUTI's block, if that is another part of this AMF; else the UE.
+pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt, guti: FiveGGuti) -> Step {
+    let identity = &env.config.identity;
+    let own_block = (identity.instance, identity.shard);
+    let is_elsewhere = guti.guami == env.config.guami && (guti.tmsi.instance(), guti.tmsi.shard()) != own_block;
+    if !is_elsewhere || ue.initial.nas_pdu.is_empty() {
+        return attempt.ask_identity(ue, env);
+    }
+    let reason = match attempt.kind() {
+        RegistrationKind::Initial => namf::TransferReason::InitReg,
+        _ => namf::TransferReason::MobiReg,
+    };
+    let call = consumer::transfer_context(ue, env, guti, reason);
+    let next = AwaitingUeContextTransfer { attempt, guti, call };
+    Step::waiting(Procedure::AwaitingUeContextTransfer(next), Nf::Amf)
+}
+
+impl AwaitingUeContextTransfer {
+    /// The context, which makes the UE known and its message verified; or none.
+    pub fn on_reply(mut self, ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) -> RegistrationStep {
+        let context = match reply {
+            Ok(Response::UeContextTransferred(transferred)) => transferred.ue_context,
+            other => {
+                env.out.log(Level::Info, || format!("no UE context was transferred: {:?}", other.err()));
+                return Ok(self.attempt.ask_identity(ue, env));
+            }
+        };
+        let (Some(supi), Some(received)) = (context.supi.clone(), received(&context)) else {
+            return Ok(self.attempt.ask_identity(ue, env));
+        };
+        ue.k_gnb_count = received.uplink;
+        ue.security = Some(received.security);
+        ue.pei = context.pei;
+        ue.sessions = context.session_context_list.into_iter().map(session).collect();
+        self.attempt.is_verified = true;
+        self.attempt.transferred_from = Some(OldAmf(self.guti));
+        registration::identified(ue, env, supi);
+        let attempt = self.attempt.opened(ue, Some(received.uplink))?;
+        registration::identify(ue, env, attempt)
+    }
+}
+
+/// Tells the old AMF that the UE is here, once it is authorised.
+pub(crate) fn confirm(_ue: &UeContext, env: &mut Env<'_>, attempt: &Attempt) {
+    if let Some(OldAmf(guti)) = attempt.transferred_from {
+        consumer::confirm_transfer(env, guti);
+    }
+}
+
+/// What came of the security context.
+struct Received {
+    security: SecurityContext,
+    uplink: NasCount,
+}
+
+/// The security context out of a transferred UE context; `None` if a part is missing or unknown.
+fn received(context: &namf::UeContext) -> Option<Received> {
+    let seaf = context.seaf_data.as_ref()?;
+    let mm = context.mm_context_list.first()?;
+    let mode = mm.nas_security_mode.as_ref()?;
+    let algorithms = Algorithms {
+        integrity: mode.integrity_algorithm.as_str().strip_prefix("NIA")?.parse::<u8>().ok()?.try_into().ok()?,
+        ciphering: mode.ciphering_algorithm.as_str().strip_prefix("NEA")?.parse::<u8>().ok()?.try_into().ok()?,
+    };
+    let capability = UeSecurityCapability::from_octets(&mm.ue_security_capability.as_ref()?.0)?;
+    let uplink = NasCount::new(mm.nas_uplink_count?)?;
+    let downlink = NasCount::new(mm.nas_downlink_count?)?;
+    let k_amf = KAmf::new(seaf.key_amf.octets()?);
+    let mut security = SecurityContext::new(seaf.ng_ksi.ksi, k_amf, capability, algorithms);
+    security.nas.resume(downlink.plus(1), Some(uplink));
+    Some(Received { security, uplink })
+}
+
+fn session(context: namf::PduSessionContext) -> PduSession {
+    let mut session = PduSession::new(context.pdu_session_id, context.s_nssai, context.dnn);
+    session.sm_context = Some(context.sm_context_ref);
+    session
+}

@@ -1,0 +1,62 @@
+//! Identification (TS 24.501 5.4.3; TS 23.502 4.2.2.2.2 steps 6 and 7): the UE is asked for its
+//! SUCI, when its 5G-GUTI leads nowhere.
+//!
+//! | step | state | from | timer |
+//! |---|---|---|---|
+//! | IDENTITY REQUEST | [`AwaitingIdentityResponse`] | UE | T3570 |
+//! | IDENTITY RESPONSE | authentication | | |
+
+use super::registration::Attempt;
+use super::{Procedure, RegistrationStep, Step, authentication};
+use crate::amf::context::{Env, UeContext};
+use crate::amf::error::RegistrationError;
+use crate::amf::repeat::{Expiry, Repeated};
+use crate::kit::Timer;
+use pith_nas::gmm::{IdentityRequest, IdentityResponse};
+use pith_nas::ie::{IdentityType, MobileIdentity};
+
+/// The UE was asked for its SUCI.
+#[derive(Debug)]
+pub(crate) struct AwaitingIdentityResponse {
+    attempt: Attempt,
+    request: Repeated,
+}
+
+/// Asks the UE for its SUCI (TS 24.501 5.4.3.2).
+pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>, mut attempt: Attempt) -> Step {
+    attempt.has_been_asked = true;
+    let request = Repeated::send(ue, env, Timer::T3570, IdentityRequest::new(IdentityType::Suci));
+    let next = AwaitingIdentityResponse { attempt, request };
+    Step::replied(Procedure::AwaitingIdentityResponse(next), "IdentityRequest")
+}
+
+impl AwaitingIdentityResponse {
+    /// IDENTITY RESPONSE (TS 24.501 5.4.3.4). A UE that has no SUCI, or one that is no IMSI, can't
+    /// be authenticated here.
+    pub fn on_identity_response(
+        self,
+        ue: &mut UeContext,
+        env: &mut Env<'_>,
+        response: IdentityResponse,
+    ) -> RegistrationStep {
+        self.request.stop(ue, env);
+        match response.mobile_identity {
+            MobileIdentity::Suci(suci) => Ok(authentication::begin(ue, env, self.attempt, suci.into())),
+            _ => Err(RegistrationError::NoIdentity),
+        }
+    }
+
+    /// T3570 ran out: asks again; on the fifth expiry the registration is given up
+    /// (TS 24.501 5.4.3.6 a).
+    pub fn on_t3570(mut self, ue: &mut UeContext, env: &mut Env<'_>) -> RegistrationStep {
+        match self.request.send_again(ue, env) {
+            Expiry::SendAgain => Ok(Step::replied(Procedure::AwaitingIdentityResponse(self), "IdentityRequest")),
+            Expiry::GiveUp => Err(RegistrationError::NoAnswer),
+        }
+    }
+
+    /// The registration that it belongs to.
+    pub fn attempt(&self) -> &Attempt {
+        &self.attempt
+    }
+}

@@ -1,0 +1,138 @@
+//! UL NAS TRANSPORT (TS 24.501 5.4.5.2): carries the UE's 5GSM messages to SMFs, unread. A payload
+//! that can't be forwarded goes back with the reason (TS 24.501 5.4.5.3.1 case e).
+
+use crate::amf::consumer;
+use crate::amf::context::{Env, UeContext};
+use crate::amf::error::TransportError;
+use crate::amf::n1::{self, Outcome, Silence};
+use crate::amf::session::PduSession;
+use crate::kit::{Level, Nf};
+use bytes::Bytes;
+use pith_nas::gmm::{DlNasTransport, UlNasTransport};
+use pith_nas::ie::{PayloadContainerType, RequestType};
+use pith_types::{Dnn, Snssai};
+
+/// PDU sessions that a UE can have: identities 1 to 15.
+const MOST_SESSIONS: usize = 15;
+
+/// Takes UL NAS TRANSPORT.
+pub(crate) fn uplink(ue: &mut UeContext, env: &mut Env<'_>, transport: UlNasTransport) -> Outcome {
+    if !ue.is_registered() {
+        return Outcome::Silent(Silence::NotExpected);
+    }
+    let kind = transport.payload_container_type;
+    let id = transport.pdu_session_id;
+    let payload = Bytes::from(transport.payload_container);
+    let way = match (kind, id) {
+        (PayloadContainerType::N1SmInformation, Some(id @ 1..=15)) => {
+            let routing = Routing {
+                id,
+                request_type: transport.request_type,
+                snssai: transport.snssai.map(|mapped| mapped.snssai),
+                dnn: transport.dnn,
+            };
+            session_message(ue, env, routing, &payload)
+        }
+        _ => Err(TransportError::NotForwarded),
+    };
+    match way {
+        Ok(()) => Outcome::Waiting(Nf::Smf),
+        Err(error) => send_back(ue, env, kind, id, &payload, error),
+    }
+}
+
+/// What the UE says of the session that a 5GSM message is about.
+struct Routing {
+    id: u8,
+    request_type: Option<RequestType>,
+    snssai: Option<Snssai>,
+    dnn: Option<Dnn>,
+}
+
+/// Finds the SMF of a 5GSM message (TS 24.501 5.4.5.2.3).
+fn session_message(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    routing: Routing,
+    payload: &Bytes,
+) -> Result<(), TransportError> {
+    match (routing.request_type, ue.session(routing.id).is_some()) {
+        (Some(RequestType::InitialRequest), true) => {
+            // The UE knows nothing of that session any more (TS 23.502 4.3.2.2.1 step 2).
+            consumer::release_session(ue, env, routing.id);
+            establish(ue, env, routing, payload)
+        }
+        (Some(RequestType::InitialRequest), false) => establish(ue, env, routing, payload),
+        (_, true) => consumer::forward(ue, env, routing.id, payload),
+        (_, false) => Err(TransportError::NotForwarded),
+    }
+}
+
+/// A new session: slice and data network, which default to those of the subscription, choose the
+/// SMF (TS 24.501 5.4.5.2.3 a; TS 23.501 5.6.1, 6.3.2).
+fn establish(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    routing: Routing,
+    payload: &Bytes,
+) -> Result<(), TransportError> {
+    if ue.sessions.len() >= MOST_SESSIONS {
+        return Err(TransportError::TooManySessions);
+    }
+    let snssai = slice_of(ue, &routing)?;
+    let dnn = data_network_of(ue, &routing, &snssai)?;
+    ue.sessions.push(PduSession::new(routing.id, snssai, dnn));
+    consumer::create_session(ue, env, routing.id, payload);
+    Ok(())
+}
+
+/// The slice that the UE names, if it is allowed; else an allowed one in which it may use the data
+/// network, a default one if there is any.
+fn slice_of(ue: &UeContext, routing: &Routing) -> Result<Snssai, TransportError> {
+    let allowed = &ue.slices.allowed;
+    if let Some(snssai) = routing.snssai {
+        return allowed.contains(&snssai).then_some(snssai).ok_or(TransportError::NotForwarded);
+    }
+    let subscription = ue.subscription.as_deref().ok_or(TransportError::NotForwarded)?;
+    let default = |slice: &&Snssai| subscription.default_slices.contains(slice);
+    let candidates = allowed.iter().filter(default).chain(allowed);
+    let fits = |slice: &&Snssai| match &routing.dnn {
+        Some(dnn) => subscription.has_dnn(slice, dnn),
+        None => subscription.default_dnn(slice).is_some(),
+    };
+    candidates.copied().find(|slice| fits(&slice)).ok_or(TransportError::DnnNotSupported)
+}
+
+/// The data network that the UE names, if it is subscribed; else the default one of the slice.
+fn data_network_of(ue: &UeContext, routing: &Routing, snssai: &Snssai) -> Result<Dnn, TransportError> {
+    let subscription = ue.subscription.as_deref().ok_or(TransportError::NotForwarded)?;
+    let dnn = match &routing.dnn {
+        Some(dnn) => Some(dnn).filter(|dnn| subscription.has_dnn(snssai, dnn)),
+        None => subscription.default_dnn(snssai),
+    };
+    dnn.cloned().ok_or(TransportError::DnnNotSupported)
+}
+
+/// Sends a payload back that was not forwarded.
+pub(crate) fn send_back(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    kind: PayloadContainerType,
+    id: Option<u8>,
+    payload: &[u8],
+    error: TransportError,
+) -> Outcome {
+    env.out.log(Level::Warn, || format!("{}: {error}", ue.name()));
+    let mut transport = DlNasTransport::new(kind, payload.to_vec());
+    transport.pdu_session_id = id;
+    transport.cause = Some(error.cause());
+    n1::send(ue, env, transport);
+    Outcome::Rejected(error.cause())
+}
+
+/// The plain DL NAS TRANSPORT that carries a 5GSM message to the UE.
+pub(crate) fn session_downlink(id: u8, message: &[u8]) -> DlNasTransport {
+    let mut transport = DlNasTransport::new(PayloadContainerType::N1SmInformation, message.to_vec());
+    transport.pdu_session_id = Some(id);
+    transport
+}

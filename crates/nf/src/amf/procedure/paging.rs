@@ -1,0 +1,46 @@
+//! Paging (TS 24.501 5.6.2; TS 23.502 4.2.3.3): the UE is in CM-IDLE, and an SMF has something for it.
+//!
+//! | step | state | from | timer |
+//! |---|---|---|---|
+//! | PAGING, over all gNBs of the registration area | [`AwaitingPagingResponse`] | UE | T3513 |
+//! | SERVICE REQUEST, or a registration | what waits is sent | | |
+
+use super::{Procedure, Step};
+use crate::amf::context::{Env, UeContext};
+use crate::amf::repeat::{Expiry, Repeated};
+use crate::amf::{delivery, n2};
+use crate::kit::{Level, Timer};
+
+/// The UE is being paged.
+#[derive(Debug)]
+pub(crate) struct AwaitingPagingResponse {
+    tries: Repeated,
+}
+
+/// Pages the UE, unless that is being done.
+pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>) {
+    if matches!(ue.procedure, Procedure::AwaitingPagingResponse(_)) {
+        return;
+    }
+    n2::page(ue, env);
+    let tries = Repeated::start(ue, env, Timer::T3513, Vec::new());
+    ue.procedure = Procedure::AwaitingPagingResponse(AwaitingPagingResponse { tries });
+}
+
+impl AwaitingPagingResponse {
+    /// T3513 ran out: pages again, and in the end tells the SMFs that the UE does not answer
+    /// (TS 24.501 5.6.2.2.1, 5.6.2.4).
+    pub fn on_t3513(mut self, ue: &mut UeContext, env: &mut Env<'_>) -> Step {
+        match self.tries.expired(ue, env) {
+            Expiry::SendAgain => {
+                n2::page(ue, env);
+                Step::replied(Procedure::AwaitingPagingResponse(self), "Paging")
+            }
+            Expiry::GiveUp => {
+                ue.tell(env, Level::Warn, "Paging", "not answered");
+                delivery::fail_all(ue, env);
+                Step::complete()
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What a gNB answers about PDU session resources (TS 38.413 8.2): passed on to the SMF, unread.
+
+use crate::amf::consumer;
+use crate::amf::context::{Env, UeContext};
+use crate::amf::session::UserPlane;
+use pith_ngap::SessionTransfer;
+use pith_sbi::nsmf_pdusession::N2SmInfoType;
+
+/// Resources were set up, or not (TS 38.413 8.2.1.2; TS 23.502 4.3.2.2.1 step 14).
+pub(crate) fn set_up(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    setup: Option<Vec<SessionTransfer>>,
+    failed: Option<Vec<SessionTransfer>>,
+) {
+    report(ue, env, setup, N2SmInfoType::PduResSetupRsp, Some(UserPlane::Activated));
+    report(ue, env, failed, N2SmInfoType::PduResSetupFail, Some(UserPlane::Deactivated));
+}
+
+/// Resources were released (TS 38.413 8.2.2.2).
+pub(crate) fn released(ue: &mut UeContext, env: &mut Env<'_>, released: Option<Vec<SessionTransfer>>) {
+    report(ue, env, released, N2SmInfoType::PduResRelRsp, Some(UserPlane::Deactivated));
+}
+
+/// Resources were modified, or not (TS 38.413 8.2.3.2).
+pub(crate) fn modified(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    modified: Option<Vec<SessionTransfer>>,
+    failed: Option<Vec<SessionTransfer>>,
+) {
+    report(ue, env, modified, N2SmInfoType::PduResModRsp, None);
+    report(ue, env, failed, N2SmInfoType::PduResModFail, None);
+}
+
+/// The gNB can no longer keep its word, or has released resources by itself (TS 38.413 8.2.4.2).
+pub(crate) fn notified(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    notified: Option<Vec<SessionTransfer>>,
+    released: Option<Vec<SessionTransfer>>,
+) {
+    report(ue, env, notified, N2SmInfoType::PduResNty, None);
+    report(ue, env, released, N2SmInfoType::PduResNtyRel, Some(UserPlane::Deactivated));
+}
+
+/// Passes a list on, a session each; sessions that are gone meanwhile are left out.
+fn report(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    list: Option<Vec<SessionTransfer>>,
+    kind: N2SmInfoType,
+    user_plane: Option<UserPlane>,
+) {
+    for item in list.into_iter().flatten() {
+        if let (Some(session), Some(state)) = (ue.session_mut(item.pdu_session_id), user_plane) {
+            session.user_plane = state;
+        }
+        consumer::report(ue, env, item.pdu_session_id, item.transfer, kind.clone());
+    }
+}

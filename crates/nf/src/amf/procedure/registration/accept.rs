@@ -1,0 +1,134 @@
+//! REGISTRATION ACCEPT and COMPLETE (TS 24.501 5.5.1.2.4, 5.5.1.3.4; TS 23.502 4.2.2.2.2 steps 21
+//! and 22).
+
+use super::Attempt;
+use crate::amf::config::AmfConfig;
+use crate::amf::context::{Env, RmState, UeContext};
+use crate::amf::procedure::activation::Activated;
+use crate::amf::procedure::{Procedure, Step, configuration_update};
+use crate::amf::repeat::{Expiry, Repeated};
+use crate::amf::{delivery, n1, n2};
+use crate::kit::{Level, Timer};
+use pith_nas::GmmMessage;
+use pith_nas::gmm::RegistrationAccept;
+use pith_nas::ie::{
+    GprsTimer3, MobileIdentity, NetworkFeatureSupport, PlmnList, ReactivationErrors, RegistrationKind,
+    RegistrationResult, TaiList,
+};
+use pith_types::{FiveGGuti, Tai};
+
+/// The UE has been given a 5G-GUTI, which it confirms.
+#[derive(Debug)]
+pub(crate) struct AwaitingRegistrationComplete {
+    accept: Repeated,
+    kind: RegistrationKind,
+}
+
+/// Answers with REGISTRATION ACCEPT; from now on the UE is registered. With a new 5G-GUTI in it, the
+/// UE confirms; without, the registration is over.
+pub(crate) fn accept(ue: &mut UeContext, env: &mut Env<'_>, attempt: &Attempt, activated: Activated) -> Step {
+    let kind = attempt.kind();
+    ue.rm = RmState::Registered;
+    ue.registration_area = registration_area(ue, env.config);
+    let new_guti = (kind != RegistrationKind::PeriodicUpdating || ue.guti.is_none()).then(|| renew_guti(ue, env));
+    let message = message(ue, env.config, attempt, new_guti, &activated);
+    let plain = GmmMessage::from(message).encode();
+    let nas_pdu = n1::seal(ue, &plain);
+    let wants_context = ue.initial.wants_context || kind == RegistrationKind::Initial;
+    n2::deliver(ue, env, nas_pdu, activated.sessions, wants_context);
+    delivery::reached(ue, env);
+    if new_guti.is_none() {
+        ue.tell(env, Level::Info, procedure_name(kind), "ok");
+        return Step::replied(Procedure::Idle, "RegistrationAccept");
+    }
+    let accept = Repeated::start(ue, env, Timer::T3550, plain);
+    let next = AwaitingRegistrationComplete { accept, kind };
+    Step::replied(Procedure::AwaitingRegistrationComplete(next), "RegistrationAccept")
+}
+
+/// Gives the UE another 5G-GUTI; the one before holds until the UE confirms (TS 33.501 6.12.3).
+pub(crate) fn renew_guti(ue: &mut UeContext, env: &mut Env<'_>) -> FiveGGuti {
+    let tmsi = env.index.allocate_tmsi(&env.config.identity, ue.key, env.rng);
+    let guti = FiveGGuti { guami: env.config.guami, tmsi };
+    drop_old_guti(ue, env);
+    ue.old_guti = ue.guti.replace(guti);
+    guti
+}
+
+/// The UE uses its new 5G-GUTI: the one before is free.
+pub(crate) fn drop_old_guti(ue: &mut UeContext, env: &mut Env<'_>) {
+    if let Some(old) = ue.old_guti.take() {
+        env.index.free_tmsi(old.tmsi, ue.key);
+    }
+}
+
+/// The tracking areas served in the UE's present network.
+fn registration_area(ue: &UeContext, config: &AmfConfig) -> Vec<Tai> {
+    let plmn = ue.location.map_or(config.guami.plmn_id, |location| location.tai.plmn_id);
+    config.tais.iter().copied().filter(|tai| tai.plmn_id == plmn).collect()
+}
+
+fn message(
+    ue: &UeContext,
+    config: &AmfConfig,
+    attempt: &Attempt,
+    new_guti: Option<FiveGGuti>,
+    activated: &Activated,
+) -> RegistrationAccept {
+    let mut accept = RegistrationAccept::new(RegistrationResult::THREE_GPP);
+    accept.guti = new_guti.map(MobileIdentity::FiveGGuti);
+    if !config.equivalent_plmns.is_empty() {
+        accept.equivalent_plmns = Some(PlmnList(config.equivalent_plmns.clone()));
+    }
+    accept.tai_list = Some(TaiList::of(&ue.registration_area));
+    accept.allowed_nssai = Some(ue.slices.allowed_nssai());
+    accept.rejected_nssai = ue.slices.rejected_nssai();
+    accept.network_feature_support = Some(NetworkFeatureSupport { further: vec![0], ..Default::default() });
+    accept.t3512 = Some(GprsTimer3::at_least(config.timers.t3512));
+    if attempt.request.pdu_session_status.is_some() {
+        accept.pdu_session_status = Some(ue.sessions.iter().map(|session| session.id).collect());
+    }
+    if attempt.request.uplink_data_status.is_some() {
+        accept.reactivation_result = Some(activated.failed());
+        if !activated.errors.is_empty() {
+            accept.reactivation_result_error_cause = Some(ReactivationErrors(activated.errors.clone()));
+        }
+    }
+    accept
+}
+
+impl AwaitingRegistrationComplete {
+    /// REGISTRATION COMPLETE: only the new 5G-GUTI holds.
+    pub fn on_registration_complete(self, ue: &mut UeContext, env: &mut Env<'_>) -> Step {
+        self.accept.stop(ue, env);
+        drop_old_guti(ue, env);
+        ue.tell(env, Level::Info, procedure_name(self.kind), "ok");
+        if self.kind == RegistrationKind::Initial {
+            configuration_update::tell_network_name(ue, env);
+        }
+        Step::complete()
+    }
+
+    /// T3550 ran out: accepts again; on the fifth expiry the UE counts as registered, by either
+    /// 5G-GUTI (TS 24.501 5.5.1.2.8 c).
+    pub fn on_t3550(mut self, ue: &mut UeContext, env: &mut Env<'_>) -> Step {
+        match self.accept.send_again(ue, env) {
+            Expiry::SendAgain => {
+                Step::replied(Procedure::AwaitingRegistrationComplete(self), "RegistrationAccept")
+            }
+            Expiry::GiveUp => {
+                ue.tell(env, Level::Warn, procedure_name(self.kind), "not completed");
+                Step::complete()
+            }
+        }
+    }
+}
+
+/// The name in metrics.
+fn procedure_name(kind: RegistrationKind) -> &'static str {
+    match kind {
+        RegistrationKind::MobilityUpdating => "Mobility registration update",
+        RegistrationKind::PeriodicUpdating => "Periodic registration update",
+        _ => "Initial registration",
+    }
+}

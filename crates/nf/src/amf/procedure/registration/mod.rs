@@ -1,0 +1,64 @@
+//! Registration (TS 24.501 5.5.1; TS 23.502 4.2.2.2.2).
+//!
+//! | step | state | from | timer | 23.502 |
+//! |---|---|---|---|---|
+//! | REGISTRATION REQUEST | one of the three below | UE | | 1-3 |
+//! | 5G-GUTI of another AMF | [`super::context_transfer`] | old AMF | | 4-5 |
+//! | 5G-GUTI that leads nowhere | [`super::identification`] | UE | T3570 | 6-7 |
+//! | SUCI, or the integrity check failed | [`super::authentication`] | AUSF, UE | T3560 | 8-9 |
+//! | proven | [`super::security_mode`] | UE | T3560 | 9d |
+//! | authorised, new here | [`AwaitingUecmRegistration`] | UDM | | 14a |
+//! | | [`AwaitingSubscriptionData`] | UDM | | 14b |
+//! | slices not decided here | [`AwaitingSliceSelection`] | NSSF | | 4.2.2.2.3 |
+//! | | [`AwaitingPolicyAssociation`] | PCF | | 16 |
+//! | uplink data pending | [`super::activation`] | SMFs | | 17 |
+//! | REGISTRATION ACCEPT | [`AwaitingRegistrationComplete`] | UE | T3550 | 21-22 |
+//!
+//! A UE whose request passes the integrity check, and whose context is here, goes from the first line
+//! to the last but two.
+
+mod accept;
+mod network;
+mod reject;
+mod request;
+mod take_over;
+
+pub(crate) use accept::{AwaitingRegistrationComplete, accept};
+pub(crate) use network::{
+    AwaitingPolicyAssociation, AwaitingSliceSelection, AwaitingSubscriptionData, AwaitingUecmRegistration,
+};
+pub(crate) use reject::fail;
+pub(crate) use request::{Attempt, begin, identify};
+pub(crate) use take_over::{identified, take_over};
+
+use super::activation::{self, Purpose};
+use super::{RegistrationStep, context_transfer};
+use crate::amf::consumer;
+use crate::amf::context::{Env, UeContext};
+use pith_nas::ie::RegistrationKind;
+
+/// The UE is who it says, and its messages are protected: what the network has to know comes next
+/// (TS 23.502 4.2.2.2.2 step 14 on).
+///
+/// An initial registration ends the sessions of the one before (TS 24.501 5.5.1.2.4). A context that
+/// is registered here already has subscription and policy.
+pub(crate) fn authorised(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) -> RegistrationStep {
+    if attempt.kind() == RegistrationKind::Initial {
+        consumer::release_all_sessions(ue, env);
+    }
+    context_transfer::confirm(ue, env, &attempt);
+    match ue.registered_in_udm && ue.subscription.is_some() {
+        true => network::select_slices(ue, env, attempt),
+        false => Ok(network::register_in_udm(ue, env, attempt)),
+    }
+}
+
+/// Slices and policy are known: user planes that the UE needs at once, then the answer.
+fn decided(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) -> RegistrationStep {
+    let request = &attempt.request;
+    if let Some(status) = request.pdu_session_status {
+        activation::reconcile(ue, env, status);
+    }
+    let wanted = request.uplink_data_status;
+    Ok(activation::begin(ue, env, wanted, Purpose::Registration(Box::new(attempt))))
+}

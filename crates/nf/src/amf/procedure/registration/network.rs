@@ -1,0 +1,178 @@
+//! What the network has to know for a registration: the UDM which AMF serves the UE, the AMF what is
+//! subscribed, which slices the UE gets, and by which policy (TS 23.502 4.2.2.2.2 steps 14 to 16).
+
+use super::{Attempt, decided};
+use crate::amf::consumer;
+use crate::amf::context::{AmPolicy, CallId, Env, UeContext};
+use crate::amf::error::RegistrationError;
+use crate::amf::procedure::{Procedure, RegistrationStep, Step};
+use crate::amf::slices::{self, Decision, Slices};
+use crate::amf::subscription::Subscription;
+use crate::kit::{Level, Nf};
+use pith_nas::ie::SnssaiRejection;
+use pith_sbi::common::AccessType;
+use pith_sbi::nnssf_nsselection::AuthorizedNetworkSliceInfo;
+use pith_sbi::{Reply, Response};
+use pith_types::Snssai;
+
+/// The UDM takes note that this AMF serves the UE.
+#[derive(Debug)]
+pub(crate) struct AwaitingUecmRegistration {
+    pub(super) attempt: Attempt,
+    /// The call.
+    pub call: CallId,
+}
+
+/// The UDM is asked for the subscription.
+#[derive(Debug)]
+pub(crate) struct AwaitingSubscriptionData {
+    pub(super) attempt: Attempt,
+    /// The call.
+    pub call: CallId,
+}
+
+/// The NSSF is asked for slices.
+#[derive(Debug)]
+pub(crate) struct AwaitingSliceSelection {
+    pub(super) attempt: Attempt,
+    /// The call.
+    pub call: CallId,
+}
+
+/// The PCF is asked for a policy.
+#[derive(Debug)]
+pub(crate) struct AwaitingPolicyAssociation {
+    pub(super) attempt: Attempt,
+    /// The call.
+    pub call: CallId,
+}
+
+/// Nudm_UECM_Registration (step 14a): an AMF that was registered before is told by the UDM.
+pub(super) fn register_in_udm(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) -> Step {
+    let call = consumer::register_in_udm(ue, env, attempt.kind());
+    let next = AwaitingUecmRegistration { attempt, call };
+    Step::waiting(Procedure::AwaitingUecmRegistration(next), Nf::Udm)
+}
+
+impl AwaitingUecmRegistration {
+    /// Registered in the UDM: Nudm_SDM_Get (step 14b).
+    pub fn on_reply(self, ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) -> RegistrationStep {
+        if let Err(problem) = reply {
+            return Err(RegistrationError::of_problem("UDM", &problem));
+        }
+        ue.registered_in_udm = true;
+        let next = AwaitingSubscriptionData { attempt: self.attempt, call: consumer::subscription_data(ue, env) };
+        Ok(Step::waiting(Procedure::AwaitingSubscriptionData(next), Nf::Udm))
+    }
+}
+
+impl AwaitingSubscriptionData {
+    /// The subscription: Nudm_SDM_Subscribe to its changes (step 14c), whose answer nobody waits for,
+    /// and on to slices.
+    pub fn on_reply(self, ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) -> RegistrationStep {
+        let data = match reply {
+            Ok(Response::SubscriptionDataSets(data)) => *data,
+            Ok(_) => return Err(RegistrationError::Network("UDM")),
+            Err(problem) => return Err(RegistrationError::of_problem("UDM", &problem)),
+        };
+        let subscription = Subscription::of(data).ok_or(RegistrationError::ServicesNotAllowed)?;
+        ue.subscription = Some(Box::new(subscription));
+        if ue.sdm_subscription.is_none() {
+            ue.sdm_call = Some(consumer::subscribe_to_changes(ue, env));
+        }
+        select_slices(ue, env, self.attempt)
+    }
+}
+
+/// Decides on slices, or asks the NSSF where a subscribed one is not served here
+/// (TS 23.501 5.15.5.2.1, TS 23.502 4.2.2.2.3).
+pub(super) fn select_slices(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) -> RegistrationStep {
+    let subscription = ue.subscription.as_deref().ok_or(RegistrationError::Network("UDM"))?;
+    let requested = requested(&attempt);
+    match slices::decide(&requested, subscription, &served(ue, env)) {
+        Decision::Local(slices) => allow(ue, env, attempt, slices),
+        Decision::AskNssf => {
+            let call = consumer::select_slices(ue, env, &requested);
+            let next = AwaitingSliceSelection { attempt, call };
+            Ok(Step::waiting(Procedure::AwaitingSliceSelection(next), Nf::Nssf))
+        }
+    }
+}
+
+fn requested(attempt: &Attempt) -> Vec<Snssai> {
+    attempt.request.requested_nssai.iter().flat_map(|nssai| nssai.iter()).collect()
+}
+
+/// Slices that both this AMF and the UE's gNB serve where the UE is.
+fn served(ue: &UeContext, env: &Env<'_>) -> Vec<Snssai> {
+    let Some(location) = ue.location else { return Vec::new() };
+    let connection = ue.connection.and_then(|key| env.connections.get(key));
+    let gnb = connection.and_then(|connection| env.gnbs.get(&connection.gnb));
+    let in_cell = |slice: &Snssai| {
+        let areas = gnb.iter().flat_map(|gnb| &gnb.supported);
+        areas.filter(|(tai, _)| *tai == location.tai).any(|(_, slices)| slices.contains(slice))
+    };
+    let here = env.config.slices(location.tai.plmn_id);
+    here.iter().copied().filter(|slice| gnb.is_none() || in_cell(slice)).collect()
+}
+
+impl AwaitingSliceSelection {
+    /// The NSSF's decision; without it, what is served here has to do.
+    pub fn on_reply(self, ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) -> RegistrationStep {
+        let served = served(ue, env);
+        let slices = match reply {
+            Ok(Response::AuthorizedNetworkSliceInfo(info)) => by_nssf(*info, &served),
+            other => {
+                env.out.log(Level::Warn, || format!("NSSF gave no slices: {:?}", other.err()));
+                let subscription = ue.subscription.as_deref().ok_or(RegistrationError::Network("UDM"))?;
+                slices::decide_alone(&requested(&self.attempt), subscription, &served)
+            }
+        };
+        allow(ue, env, self.attempt, slices)
+    }
+}
+
+/// What the NSSF allows and this AMF serves. A slice that only another set of AMFs serves is not
+/// available here: re-allocation of AMFs is the NSSF's advice, not its order.
+fn by_nssf(info: AuthorizedNetworkSliceInfo, served: &[Snssai]) -> Slices {
+    let here = info.allowed_nssai_list.into_iter().filter(|list| list.access_type == AccessType::ThreeGppAccess);
+    let authorised = here.flat_map(|list| list.allowed_snssai_list).map(|allowed| allowed.allowed_snssai);
+    let (allowed, elsewhere): (Vec<_>, Vec<_>) = authorised.partition(|slice| served.contains(slice));
+    let in_plmn = info.rejected_nssai_in_plmn.into_iter();
+    let in_area = info.rejected_nssai_in_ta.into_iter().chain(elsewhere);
+    let rejected = in_plmn.map(|slice| (slice, SnssaiRejection::NotAvailableInPlmn));
+    let rejected =
+        rejected.chain(in_area.map(|slice| (slice, SnssaiRejection::NotAvailableInRegistrationArea)));
+    Slices { allowed, rejected: rejected.collect() }
+}
+
+/// Slices are decided: Npcf_AMPolicyControl_Create (step 16), unless there is a policy.
+fn allow(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt, slices: Slices) -> RegistrationStep {
+    if slices.allowed.is_empty() {
+        return Err(RegistrationError::NoSlicesAvailable(slices.rejected));
+    }
+    ue.slices = slices;
+    if ue.policy.is_some() {
+        return decided(ue, env, attempt);
+    }
+    let call = consumer::create_policy(ue, env);
+    let next = AwaitingPolicyAssociation { attempt, call };
+    Ok(Step::waiting(Procedure::AwaitingPolicyAssociation(next), Nf::Pcf))
+}
+
+impl AwaitingPolicyAssociation {
+    /// The policy. A UE without one gets what it subscribed to: the registration does not fail for
+    /// the want of a PCF (TS 23.502 4.2.2.2.2 step 16 is optional).
+    pub fn on_reply(self, ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) -> RegistrationStep {
+        match reply {
+            Ok(Response::PolicyAssociationCreated(created)) => {
+                let policy = created.body;
+                let (rfsp, ue_ambr) = (policy.rfsp, policy.ue_ambr);
+                ue.policy = Some(AmPolicy { uri: created.location, rfsp, ue_ambr });
+            }
+            Ok(_) => env.out.log(Level::Warn, || "PCF gave no policy".into()),
+            Err(problem) => env.out.log(Level::Warn, || format!("PCF gave no policy: {problem}")),
+        }
+        decided(ue, env, self.attempt)
+    }
+}

@@ -1,0 +1,46 @@
+//! A registration that fails: what the UE is told, and what is left of it (TS 24.501 5.5.1.2.5,
+//! 5.5.1.3.5).
+
+use crate::amf::context::{Env, RmState, UeContext};
+use crate::amf::error::{RegistrationAnswer, RegistrationError};
+use crate::amf::n1::{self, Outcome, Silence};
+use crate::amf::n2;
+use crate::amf::procedure;
+use crate::kit::Level;
+use pith_nas::GmmCause;
+use pith_nas::gmm::{AuthenticationReject, RegistrationReject};
+use pith_nas::ie::GprsTimer2;
+
+/// Ends the registration: tells the UE, and releases the connection.
+///
+/// A UE that was registered before stays so if it merely did not answer; a UE that is told no is no
+/// longer registered.
+pub(crate) fn fail(ue: &mut UeContext, env: &mut Env<'_>, error: &RegistrationError) -> Outcome {
+    procedure::abort(ue, env);
+    ue.tell(env, Level::Warn, "Registration", error.outcome());
+    let outcome = answer(ue, env, error);
+    if outcome != Outcome::Silent(Silence::Aborted) {
+        ue.rm = RmState::Deregistered;
+    }
+    n2::release(ue, env, error.ngap_cause());
+    outcome
+}
+
+fn answer(ue: &mut UeContext, env: &mut Env<'_>, error: &RegistrationError) -> Outcome {
+    match error.answer() {
+        RegistrationAnswer::Reject(cause) => {
+            let mut reject = RegistrationReject::new(cause);
+            reject.rejected_nssai = error.rejected_nssai();
+            if cause == GmmCause::Congestion {
+                reject.t3346 = Some(GprsTimer2::at_least(env.config.congestion_backoff));
+            }
+            n1::send(ue, env, reject);
+            Outcome::Rejected(cause)
+        }
+        RegistrationAnswer::AuthenticationReject => {
+            n1::send(ue, env, AuthenticationReject::new());
+            Outcome::Rejected(GmmCause::IllegalUe)
+        }
+        RegistrationAnswer::None => Outcome::Silent(Silence::Aborted),
+    }
+}

@@ -1,0 +1,168 @@
+//! REGISTRATION REQUEST: may it go on, and how is the UE to prove who it is?
+
+use super::authorised;
+use crate::amf::context::{Env, UeContext};
+use crate::amf::error::RegistrationError;
+use crate::amf::n1::{Outcome, Silence};
+use crate::amf::procedure::{
+    self, Procedure, RegistrationStep, Step, authentication, context_transfer, identification,
+};
+use pith_nas::gmm::RegistrationRequest;
+use pith_nas::ie::{MobileIdentity, NgKsi, RegistrationKind};
+use pith_nas::{GmmMessage, NasCount};
+
+/// A registration under way.
+#[derive(Debug)]
+pub(crate) struct Attempt {
+    /// What the UE asks for; the whole of it once security mode control is through.
+    pub request: Box<RegistrationRequest>,
+    /// The message passed the integrity check.
+    pub is_verified: bool,
+    /// The UE was asked for its SUCI in this registration.
+    pub has_been_asked: bool,
+    /// The UE said once that it has a key of that identifier already.
+    pub ng_ksi_was_in_use: bool,
+    /// The AMF that gave the context, to be told whether it was taken.
+    pub transferred_from: Option<context_transfer::OldAmf>,
+}
+
+impl Attempt {
+    /// What kind of registration. Values that are not defined count as initial registration
+    /// (TS 24.501 9.11.3.7).
+    pub fn kind(&self) -> RegistrationKind {
+        match self.request.registration_type.kind {
+            RegistrationKind::Other(_) => RegistrationKind::Initial,
+            kind => kind,
+        }
+    }
+
+    /// Whether the UE began with its SUCI.
+    pub fn came_with_suci(&self) -> bool {
+        matches!(self.request.mobile_identity, MobileIdentity::Suci(_))
+    }
+
+    /// A key set identifier for a new key, other than that of the key that the UE has
+    /// (TS 24.501 5.4.1.3.2).
+    pub fn next_ng_ksi(&self, ue: &UeContext) -> u8 {
+        let in_use = match (&ue.security, self.request.ng_ksi) {
+            (Some(context), _) => context.ng_ksi,
+            (None, NgKsi::Native(ng_ksi)) => ng_ksi,
+            (None, _) => 6,
+        };
+        (in_use + 1) % 7
+    }
+}
+
+/// Takes a REGISTRATION REQUEST; `verified` is its COUNT if it passed the integrity check.
+pub(crate) fn begin(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    request: Box<RegistrationRequest>,
+    verified: Option<NasCount>,
+) -> Outcome {
+    if is_repetition(ue, &request) {
+        return Outcome::Silent(Silence::Duplicate);
+    }
+    procedure::abort(ue, env);
+    ue.since = env.now;
+    let attempt = Attempt {
+        request,
+        is_verified: verified.is_some(),
+        has_been_asked: false,
+        ng_ksi_was_in_use: false,
+        transferred_from: None,
+    };
+    let step = check(ue, env, &attempt).and_then(|()| attempt.opened(ue, verified));
+    let step = step.and_then(|attempt| identify(ue, env, attempt));
+    procedure::settle(ue, env, step)
+}
+
+/// Whether it is the request that is being worked at, sent once more: that goes on as if there had
+/// been one (TS 24.501 5.5.1.2.8 e and f). One that differs begins anew.
+fn is_repetition(ue: &UeContext, request: &RegistrationRequest) -> bool {
+    let attempt = match &ue.procedure {
+        Procedure::AwaitingIdentityResponse(state) => state.attempt(),
+        Procedure::AwaitingAuthenticationVector(state) => state.attempt(),
+        Procedure::AwaitingAuthenticationResponse(state) => state.attempt(),
+        Procedure::AwaitingAuthenticationConfirmation(state) => state.attempt(),
+        Procedure::AwaitingSecurityModeComplete(state) => state.attempt(),
+        _ => return false,
+    };
+    *attempt.request == *request
+}
+
+/// What can be said before anybody knows who the UE is (TS 24.501 5.5.1.2.5).
+fn check(ue: &mut UeContext, env: &Env<'_>, attempt: &Attempt) -> Result<(), RegistrationError> {
+    match attempt.kind() {
+        RegistrationKind::Emergency => return Err(RegistrationError::EmergencyNotSupported),
+        RegistrationKind::DisasterRoamingInitial | RegistrationKind::DisasterRoamingMobilityUpdating => {
+            return Err(RegistrationError::DisasterRoamingNotSupported);
+        }
+        _ => {}
+    }
+    if env.ues > env.config.max_ues as usize && !ue.is_registered() {
+        return Err(RegistrationError::Congestion);
+    }
+    if ue.location.is_none_or(|location| !env.config.tais.contains(&location.tai)) {
+        return Err(RegistrationError::TrackingAreaNotServed);
+    }
+    Ok(())
+}
+
+impl Attempt {
+    /// Takes the whole request out of the NAS message container of a protected one
+    /// (TS 24.501 4.4.6), and takes note of what the UE can do.
+    fn opened(mut self, ue: &mut UeContext, verified: Option<NasCount>) -> Result<Self, RegistrationError> {
+        if let (Some(count), Some(context)) = (verified, &ue.security) {
+            if let Some(mut container) = self.request.nas_message_container.take() {
+                context.nas.decipher_container(count, &mut container);
+                match GmmMessage::decode(&container) {
+                    Ok(GmmMessage::RegistrationRequest(request)) => self.request = request,
+                    _ => return Err(RegistrationError::InvalidMandatoryInformation),
+                }
+            }
+        }
+        ue.capability = self.request.ue_security_capability.or(ue.capability);
+        match ue.capability {
+            Some(_) => Ok(self),
+            None => Err(RegistrationError::NoSecurityCapability),
+        }
+    }
+}
+
+/// How the UE is to prove who it is: by the integrity check that its message passed, or by a
+/// challenge. That takes a SUPI or a SUCI: known, asked of the AMF that gave the 5G-GUTI, or of the UE.
+pub(crate) fn identify(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) -> RegistrationStep {
+    if attempt.is_verified && !needs_new_key(ue) {
+        return authorised(ue, env, attempt);
+    }
+    if let Some(supi) = ue.supi.clone() {
+        return Ok(authentication::begin(ue, env, attempt, supi.into()));
+    }
+    match &attempt.request.mobile_identity {
+        MobileIdentity::Suci(suci) => {
+            let suci = suci.clone();
+            Ok(authentication::begin(ue, env, attempt, suci.into()))
+        }
+        MobileIdentity::FiveGGuti(guti) => {
+            let guti = *guti;
+            Ok(context_transfer::begin(ue, env, attempt, guti))
+        }
+        MobileIdentity::SuciNai { .. } => Err(RegistrationError::NoIdentity),
+        _ => Ok(identification::begin(ue, env, attempt)),
+    }
+}
+
+/// Whether the UE has to be authenticated although its message is protected: the COUNTs are near
+/// their end (TS 24.501 4.4.3.5), or the UE can do other things than the algorithms were chosen by.
+fn needs_new_key(ue: &UeContext) -> bool {
+    let Some(context) = &ue.security else { return true };
+    context.nas.is_near_wrap() || ue.capability.is_some_and(|capability| capability != context.capability)
+}
+
+impl Attempt {
+    /// Goes on with a UE that only its own SUCI can tell apart.
+    pub fn ask_identity(self, ue: &mut UeContext, env: &mut Env<'_>) -> Step {
+        identification::begin(ue, env, self)
+    }
+}

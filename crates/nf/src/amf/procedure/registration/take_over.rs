@@ -1,0 +1,41 @@
+//! One subscriber, one context: who has proved to be a subscriber takes over from the context that
+//! was the subscriber's before (design section 5).
+
+use crate::amf::context::{After, Env, UeContext};
+use crate::amf::procedure::Procedure;
+use pith_nas::ie::RegistrationKind;
+use pith_types::Supi;
+
+/// The UE has proved who it is.
+pub(crate) fn identified(ue: &mut UeContext, env: &mut Env<'_>, supi: Supi) {
+    if let Some(old) = env.index.claim_supi(&supi, ue.key) {
+        env.after.push(After::Supersede { new: ue.key, old });
+    }
+    ue.supi = Some(supi);
+}
+
+/// Takes from the subscriber's former context what lives on: its sessions, unless the UE registers
+/// initially and so has none (TS 24.501 5.5.1.2.4). The rest ends with it.
+pub(crate) fn take_over(ue: &mut UeContext, env: &mut Env<'_>, old: &mut UeContext) {
+    old.registered_in_udm = false;
+    if ue.radio_capability.is_none() {
+        ue.radio_capability = old.radio_capability.take();
+    }
+    if is_mobility_update(ue) {
+        super::super::ue_context_release::deactivate_sessions(old, env);
+        ue.sessions.append(&mut old.sessions);
+        ue.sessions.iter_mut().for_each(|session| session.calls.clear());
+    }
+}
+
+/// Whether the registration that runs keeps sessions.
+fn is_mobility_update(ue: &UeContext) -> bool {
+    let attempt = match &ue.procedure {
+        Procedure::AwaitingUecmRegistration(state) => &state.attempt,
+        Procedure::AwaitingSubscriptionData(state) => &state.attempt,
+        Procedure::AwaitingSliceSelection(state) => &state.attempt,
+        Procedure::AwaitingPolicyAssociation(state) => &state.attempt,
+        _ => return false,
+    };
+    attempt.kind() != RegistrationKind::Initial
+}

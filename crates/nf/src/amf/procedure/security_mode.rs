@@ -1,0 +1,151 @@
+//! NAS security mode control (TS 24.501 5.4.2; TS 33.501 6.7.2; TS 23.502 4.2.2.2.2 step 9d): the
+//! context that the authentication led to is taken into use.
+//!
+//! | step | state | from | timer |
+//! |---|---|---|---|
+//! | SECURITY MODE COMMAND | [`AwaitingSecurityModeComplete`] | UE | T3560 |
+//! | SECURITY MODE COMPLETE | registration goes on | | |
+//!
+//! The command replays what the UE said that it can do, so that it notices if somebody on the way
+//! cut it down, and asks for the whole REGISTRATION REQUEST, because the first one was not protected.
+
+use super::registration::{self, Attempt};
+use super::{Procedure, RegistrationStep, Step};
+use crate::amf::context::{Env, UeContext};
+use crate::amf::error::RegistrationError;
+use crate::amf::n2;
+use crate::amf::repeat::{Expiry, Repeated};
+use crate::amf::security::{SecurityContext, choose_algorithms};
+use crate::kit::{Level, Timer};
+use pith_crypto::keys::KAmf;
+use pith_nas::gmm::{RegistrationRequest, SecurityModeCommand, SecurityModeComplete, SecurityModeReject};
+use pith_nas::ie::{
+    AdditionalSecurityInformation, ImeisvRequest, MobileIdentity, NasSecurityAlgorithms, NgKsi,
+};
+use pith_nas::{GmmMessage, SecurityHeaderType};
+use pith_types::Supi;
+
+/// The UE was told to take a new security context into use.
+#[derive(Debug)]
+pub(crate) struct AwaitingSecurityModeComplete {
+    attempt: Attempt,
+    /// Who the UE has proved to be.
+    supi: Supi,
+    /// The new context. The old one, if there is one, stays in use until the UE confirms this.
+    pub context: SecurityContext,
+    command: Repeated,
+}
+
+/// Chooses algorithms and sends SECURITY MODE COMMAND (TS 24.501 5.4.2.2).
+pub(crate) fn begin(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    attempt: Attempt,
+    supi: Supi,
+    ng_ksi: u8,
+    k_amf: KAmf,
+) -> RegistrationStep {
+    let capability = ue.capability.ok_or(RegistrationError::NoSecurityCapability)?;
+    let algorithms = choose_algorithms(env.config, &capability);
+    let algorithms = algorithms.ok_or(RegistrationError::SecurityCapabilityMismatch)?;
+    let chosen = NasSecurityAlgorithms {
+        ciphering: algorithms.ciphering as u8,
+        integrity: algorithms.integrity as u8,
+    };
+    let mut command = SecurityModeCommand::new(chosen, NgKsi::Native(ng_ksi), capability);
+    command.imeisv_request = Some(ImeisvRequest::Requested);
+    command.additional_security_information = Some(AdditionalSecurityInformation {
+        horizontal_derivation: false,
+        retransmit_initial_nas_message: true,
+    });
+    let plain = GmmMessage::from(command).encode();
+    let mut state = AwaitingSecurityModeComplete {
+        attempt,
+        supi,
+        context: SecurityContext::new(ng_ksi, k_amf, capability, algorithms),
+        command: Repeated::start(ue, env, Timer::T3560, plain),
+    };
+    state.send(ue, env);
+    Ok(Step::replied(Procedure::AwaitingSecurityModeComplete(state), "SecurityModeCommand"))
+}
+
+impl AwaitingSecurityModeComplete {
+    /// Sends the command, protected with the new context but not ciphered (TS 24.501 5.4.2.2).
+    fn send(&mut self, ue: &UeContext, env: &mut Env<'_>) {
+        let header = SecurityHeaderType::IntegrityProtectedWithNewContext;
+        match self.context.nas.protect(header, self.command.plain()) {
+            Ok(pdu) => n2::downlink_nas_transport(ue, env, pdu),
+            Err(error) => env.out.log(Level::Error, || format!("SECURITY MODE COMMAND: {error}")),
+        }
+    }
+
+    /// SECURITY MODE COMPLETE: the new context is in use. It brings the IMEISV and the whole
+    /// REGISTRATION REQUEST, which counts instead of the first one (TS 24.501 5.4.2.4, 4.4.6).
+    pub fn on_security_mode_complete(
+        self,
+        ue: &mut UeContext,
+        env: &mut Env<'_>,
+        complete: SecurityModeComplete,
+    ) -> RegistrationStep {
+        self.command.stop(ue, env);
+        let Self { mut attempt, supi, context, .. } = self;
+        if let Some(count) = context.nas.last_received() {
+            ue.k_gnb_count = count;
+        }
+        ue.security = Some(context);
+        if let Some(MobileIdentity::Imeisv(pei) | MobileIdentity::Imei(pei)) = complete.imeisv {
+            ue.pei = Some(pei);
+        }
+        if let Some(container) = complete.nas_message_container {
+            attempt.request = whole_request(&container)?;
+            check_capability(ue, &attempt.request)?;
+        }
+        registration::identified(ue, env, supi);
+        registration::authorised(ue, env, attempt)
+    }
+
+    /// SECURITY MODE REJECT: the UE does not accept the command, #23 if its capability was not
+    /// replayed as it had sent it. The registration is given up (TS 24.501 5.4.2.5, 5.4.2.7 c).
+    pub fn on_security_mode_reject(
+        self,
+        ue: &mut UeContext,
+        env: &mut Env<'_>,
+        reject: &SecurityModeReject,
+    ) -> RegistrationStep {
+        self.command.stop(ue, env);
+        Err(RegistrationError::SecurityModeRejected(reject.cause))
+    }
+
+    /// T3560 ran out: commands again; on the fifth expiry the registration is given up
+    /// (TS 24.501 5.4.2.7 a).
+    pub fn on_t3560(mut self, ue: &mut UeContext, env: &mut Env<'_>) -> RegistrationStep {
+        match self.command.expired(ue, env) {
+            Expiry::SendAgain => {
+                self.send(ue, env);
+                Ok(Step::replied(Procedure::AwaitingSecurityModeComplete(self), "SecurityModeCommand"))
+            }
+            Expiry::GiveUp => Err(RegistrationError::NoAnswer),
+        }
+    }
+
+    /// The registration that it belongs to.
+    pub fn attempt(&self) -> &Attempt {
+        &self.attempt
+    }
+}
+
+/// The REGISTRATION REQUEST in a NAS message container.
+fn whole_request(container: &[u8]) -> Result<Box<RegistrationRequest>, RegistrationError> {
+    match GmmMessage::decode(container) {
+        Ok(GmmMessage::RegistrationRequest(request)) => Ok(request),
+        _ => Err(RegistrationError::InvalidMandatoryInformation),
+    }
+}
+
+/// What the UE says now that nobody can change it must be what the algorithms were chosen by.
+fn check_capability(ue: &UeContext, request: &RegistrationRequest) -> Result<(), RegistrationError> {
+    match (ue.capability, request.ue_security_capability) {
+        (Some(used), Some(said)) if used != said => Err(RegistrationError::SecurityCapabilityMismatch),
+        _ => Ok(()),
+    }
+}

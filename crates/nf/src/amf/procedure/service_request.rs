@@ -1,0 +1,121 @@
+//! Service request (TS 24.501 5.6.1; TS 23.502 4.2.3.2): a UE in CM-IDLE comes back, or one in
+//! CM-CONNECTED wants user planes.
+//!
+//! | step | state | from |
+//! |---|---|---|
+//! | SERVICE REQUEST | [`super::activation`] | SMFs |
+//! | SERVICE ACCEPT, with K_gNB and N2 information | | |
+
+use super::activation::{self, Activated, Purpose};
+use super::{Procedure, Step, configuration_update, registration};
+use crate::amf::context::{Env, UeContext};
+use crate::amf::error::ServiceRequestError;
+use crate::amf::n1::{self, Outcome, Silence};
+use crate::amf::{delivery, n2, procedure};
+use crate::kit::Level;
+use pith_nas::gmm::{ServiceAccept, ServiceReject, ServiceRequest};
+use pith_nas::ie::{ReactivationErrors, ServiceType};
+use pith_nas::{GmmMessage, NasCount};
+use pith_ngap::{Cause, CauseNas};
+
+/// A service request under way.
+#[derive(Debug)]
+pub(crate) struct Request {
+    has_session_status: bool,
+    has_uplink_data: bool,
+    is_paging_response: bool,
+}
+
+/// Takes a SERVICE REQUEST; `verified` is its COUNT if it passed the integrity check.
+pub(crate) fn begin(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    request: ServiceRequest,
+    verified: Option<NasCount>,
+) -> Outcome {
+    match (check(ue, env, verified), ue.procedure.is_registering()) {
+        (Err(error), _) => reject(ue, env, error),
+        // The registration that runs answers for both.
+        (Ok(()), true) => Outcome::Silent(Silence::NotExpected),
+        (Ok(()), false) => accept_request(ue, env, whole(ue, request, verified)),
+    }
+}
+
+/// May the UE have service (TS 24.501 5.6.1.5)?
+fn check(ue: &UeContext, env: &Env<'_>, verified: Option<NasCount>) -> Result<(), ServiceRequestError> {
+    if verified.is_none() {
+        return Err(ServiceRequestError::UnknownUe);
+    }
+    if !ue.is_registered() {
+        return Err(ServiceRequestError::NotRegistered);
+    }
+    match ue.location {
+        Some(location) if env.config.tais.contains(&location.tai) => Ok(()),
+        _ => Err(ServiceRequestError::TrackingAreaNotServed),
+    }
+}
+
+/// The whole request out of the NAS message container, if there is one (TS 24.501 4.4.6).
+fn whole(ue: &UeContext, mut request: ServiceRequest, verified: Option<NasCount>) -> ServiceRequest {
+    let container = request.nas_message_container.take();
+    let Some(((mut container, count), context)) = container.zip(verified).zip(ue.security.as_ref()) else {
+        return request;
+    };
+    context.nas.decipher_container(count, &mut container);
+    match GmmMessage::decode(&container) {
+        Ok(GmmMessage::ServiceRequest(whole)) => *whole,
+        _ => request,
+    }
+}
+
+fn accept_request(ue: &mut UeContext, env: &mut Env<'_>, request: ServiceRequest) -> Outcome {
+    let is_paging_response = matches!(ue.procedure, Procedure::AwaitingPagingResponse(_))
+        || request.service_type == ServiceType::MobileTerminatedServices;
+    procedure::abort(ue, env);
+    // A UE that comes with its 5G-S-TMSI has it.
+    registration::drop_old_guti(ue, env);
+    if let Some(status) = request.pdu_session_status {
+        activation::reconcile(ue, env, status);
+    }
+    let state = Request {
+        has_session_status: request.pdu_session_status.is_some(),
+        has_uplink_data: request.uplink_data_status.is_some(),
+        is_paging_response,
+    };
+    let step = activation::begin(ue, env, request.uplink_data_status, Purpose::ServiceRequest(state));
+    procedure::settle(ue, env, Ok(step))
+}
+
+/// SERVICE ACCEPT, with the N2 information of the sessions in the same message (TS 24.501 5.6.1.4).
+pub(crate) fn accept(ue: &mut UeContext, env: &mut Env<'_>, request: Request, activated: Activated) -> Step {
+    let mut accept = ServiceAccept::new();
+    if request.has_session_status {
+        accept.pdu_session_status = Some(ue.sessions.iter().map(|session| session.id).collect());
+    }
+    if request.has_uplink_data {
+        accept.reactivation_result = Some(activated.failed());
+        if !activated.errors.is_empty() {
+            accept.reactivation_result_error_cause = Some(ReactivationErrors(activated.errors));
+        }
+    }
+    let nas_pdu = n1::seal(ue, &GmmMessage::from(accept).encode());
+    let mut sessions = activated.sessions;
+    sessions.extend(delivery::take_setup_items(ue));
+    let wants_context = ue.initial.wants_context;
+    n2::deliver(ue, env, nas_pdu, sessions, wants_context);
+    delivery::reached(ue, env);
+    ue.tell(env, Level::Info, "Service request", "ok");
+    match request.is_paging_response {
+        true => configuration_update::renew_guti(ue, env),
+        false => Step::replied(Procedure::Idle, "ServiceAccept"),
+    }
+}
+
+/// SERVICE REJECT. A UE that is not known keeps no connection; one that is only elsewhere stays
+/// registered.
+fn reject(ue: &mut UeContext, env: &mut Env<'_>, error: ServiceRequestError) -> Outcome {
+    ue.tell(env, Level::Warn, "Service request", "rejected");
+    n1::send(ue, env, ServiceReject::new(error.cause()));
+    n2::release(ue, env, Cause::Nas(CauseNas::normal_release));
+    Outcome::Rejected(error.cause())
+}

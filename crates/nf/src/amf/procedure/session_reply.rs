@@ -1,0 +1,132 @@
+//! What an SMF answers to a transaction of one PDU session (TS 23.502 4.3.2.2.1, 4.3.3, 4.3.4): the
+//! messages that it brings go on to UE and gNB.
+
+use super::nas_transport::{send_back, session_downlink};
+use crate::amf::consumer;
+use crate::amf::context::{CallId, Env, UeContext};
+use crate::amf::delivery::{self, Message};
+use crate::amf::error::TransportError;
+use crate::amf::n1;
+use crate::amf::session::{SessionCall, UserPlane};
+use crate::kit::Level;
+use bytes::Bytes;
+use pith_nas::ie::PayloadContainerType;
+use pith_sbi::nsmf_pdusession::{SmContextUpdatedData, UpCnxState};
+use pith_sbi::{Problem, ProblemMore, Reply, Response};
+
+/// Takes an answer that the running procedure does not wait for.
+pub(crate) fn on_reply(ue: &mut UeContext, env: &mut Env<'_>, call: CallId, reply: Reply) {
+    if ue.sdm_call == Some(call) {
+        ue.sdm_call = None;
+        return subscribed(ue, env, reply);
+    }
+    let mut sessions = ue.sessions.iter_mut();
+    let found = sessions.find_map(|session| Some((session.id, session.take_call(call)?)));
+    match found {
+        Some((id, SessionCall::Create(payload))) => created(ue, env, id, &payload, reply),
+        Some((id, SessionCall::Forward(payload))) => forwarded(ue, env, id, &payload, reply),
+        Some((id, SessionCall::Report)) => reported(ue, env, id, reply),
+        None => late(ue, env, reply),
+    }
+}
+
+/// The answer to Nudm_SDM_Subscribe.
+fn subscribed(ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) {
+    match reply {
+        Ok(Response::SdmSubscriptionCreated(created)) => ue.sdm_subscription = Some(created.location),
+        other => env.out.log(Level::Warn, || format!("no subscription to changes: {:?}", other.err())),
+    }
+}
+
+/// The SM context is made; the rest comes by N1N2MessageTransfer. Or it is not.
+fn created(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payload: &[u8], reply: Reply) {
+    match reply {
+        Ok(Response::SmContextCreated(created)) => {
+            if let Some(session) = ue.session_mut(id) {
+                session.sm_context = Some(created.location);
+            }
+        }
+        Ok(_) => not_created(ue, env, id, payload, None),
+        Err(problem) => not_created(ue, env, id, payload, Some(&problem)),
+    }
+}
+
+/// No session: the SMF's PDU SESSION ESTABLISHMENT REJECT goes to the UE, or its own request goes back.
+fn not_created(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payload: &[u8], problem: Option<&Problem>) {
+    ue.sessions.retain(|session| session.id != id);
+    env.out.log(Level::Warn, || format!("{}: SMF made no session {id}: {problem:?}", ue.name()));
+    match problem.and_then(n1_of) {
+        Some(message) => {
+            n1::send(ue, env, session_downlink(id, &message));
+        }
+        None => {
+            let kind = PayloadContainerType::N1SmInformation;
+            send_back(ue, env, kind, Some(id), payload, TransportError::NotForwarded);
+        }
+    }
+}
+
+/// The 5GSM message that an error brings.
+fn n1_of(problem: &Problem) -> Option<Bytes> {
+    match problem.more.as_ref()? {
+        ProblemMore::SmContextCreateError(error) => error.n1_sm_msg.as_ref(),
+        ProblemMore::SmContextUpdateError(error) => error.n1_sm_msg.as_ref(),
+        _ => None,
+    }
+    .map(|message| message.content.clone())
+}
+
+/// The answer to a 5GSM message of the UE.
+fn forwarded(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payload: &[u8], reply: Reply) {
+    let problem = match reply {
+        Ok(Response::SmContextUpdated(updated)) => return pass_on(ue, env, id, *updated),
+        Ok(_) => return,
+        Err(problem) => problem,
+    };
+    match n1_of(&problem) {
+        Some(message) => {
+            n1::send(ue, env, session_downlink(id, &message));
+        }
+        None => {
+            if problem.status == 404 {
+                ue.sessions.retain(|session| session.id != id);
+            }
+            let kind = PayloadContainerType::N1SmInformation;
+            send_back(ue, env, kind, Some(id), payload, TransportError::NotForwarded);
+        }
+    }
+}
+
+/// The answer to what the gNB said.
+fn reported(ue: &mut UeContext, env: &mut Env<'_>, id: u8, reply: Reply) {
+    match reply {
+        Ok(Response::SmContextUpdated(updated)) => pass_on(ue, env, id, *updated),
+        Ok(_) => {}
+        Err(problem) => {
+            env.out.log(Level::Warn, || format!("{}: session {id}: {problem}", ue.name()));
+            if problem.status == 404 {
+                ue.sessions.retain(|session| session.id != id);
+            }
+        }
+    }
+}
+
+/// Passes on what the SMF has for UE and gNB.
+fn pass_on(ue: &mut UeContext, env: &mut Env<'_>, id: u8, updated: SmContextUpdatedData) {
+    if let (Some(UpCnxState::Deactivated), Some(session)) = (&updated.up_cnx_state, ue.session_mut(id)) {
+        session.user_plane = UserPlane::Deactivated;
+    }
+    let n1 = updated.n1_sm_msg.map(|message| message.content);
+    let n2 = updated.n2_sm_info.zip(updated.n2_sm_info_type).map(|(info, kind)| (kind.into(), info.content));
+    if let Some(message) = Message::of_session(id, n1, n2) {
+        delivery::send(ue, env, message);
+    }
+}
+
+/// An answer to a step that is over: an SM context that nobody waits for any more is ended.
+fn late(ue: &UeContext, env: &mut Env<'_>, reply: Reply) {
+    env.out.log(Level::Debug, || format!("{}: an answer came late", ue.name()));
+    if let Ok(Response::SmContextCreated(created)) = reply {
+        consumer::release_sm_context(env, &created.location);
+    }
+}

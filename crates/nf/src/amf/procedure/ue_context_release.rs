@@ -1,0 +1,91 @@
+//! AN release (TS 23.502 4.2.6; TS 38.413 8.3.2, 8.3.3): the connection ends, the registration lives on.
+//!
+//! | step | from |
+//! |---|---|
+//! | UE CONTEXT RELEASE REQUEST, or the AMF's own wish | gNB |
+//! | UE CONTEXT RELEASE COMMAND | |
+//! | UE CONTEXT RELEASE COMPLETE | gNB |
+//! | UpdateSMContext (DEACTIVATED), a session each; CM-IDLE | |
+
+use super::{Procedure, deregistration};
+use crate::amf::connection::RanContext;
+use crate::amf::consumer;
+use crate::amf::context::{Env, UeContext};
+use crate::amf::{Amf, n2, procedure};
+use crate::kit::{Instant, Key, Level, Outbox, Timer};
+use pith_ngap::{
+    Cause, CauseNas, CauseRadioNetwork, ErrorIndication, UeContextReleaseComplete, UeContextReleaseRequest,
+};
+
+/// UE CONTEXT RELEASE REQUEST of the gNB: granted, with its own reason.
+pub(crate) fn request(ue: &UeContext, env: &mut Env<'_>, message: &UeContextReleaseRequest) {
+    n2::release(ue, env, message.cause.unwrap_or(Cause::Nas(CauseNas::unspecified)));
+}
+
+/// UE CONTEXT RELEASE COMPLETE: the UE is in CM-IDLE.
+pub(crate) fn complete(ue: &mut UeContext, env: &mut Env<'_>, message: &UeContextReleaseComplete) {
+    if message.location.is_some() {
+        ue.location = message.location;
+    }
+    ue.connection = None;
+    lost(ue, env);
+    went_idle(ue, env);
+}
+
+/// ERROR INDICATION of the gNB: it does not know the UE as the AMF does, so its connection is of no
+/// use (TS 38.413 8.7.5, 10.6).
+pub(crate) fn error_indication(ue: &UeContext, env: &mut Env<'_>, message: &ErrorIndication) {
+    env.out.log(Level::Warn, || format!("{}: ERROR INDICATION {:?}", ue.name(), message.cause));
+    let unknown = matches!(
+        message.cause,
+        Some(Cause::RadioNetwork(
+            CauseRadioNetwork::unknown_local_UE_NGAP_ID | CauseRadioNetwork::inconsistent_remote_UE_NGAP_ID
+        ))
+    );
+    if unknown {
+        n2::release(ue, env, Cause::RadioNetwork(CauseRadioNetwork::release_due_to_5gc_generated_reason));
+    }
+}
+
+/// The UE can't be reached over its connection any more: what runs is given up, and sessions lose
+/// their user planes. A de-registration by the network is done without the UE's word
+/// (TS 24.501 5.5.2.3.5 b).
+pub(crate) fn lost(ue: &mut UeContext, env: &mut Env<'_>) {
+    if matches!(ue.procedure, Procedure::AwaitingDeregistrationAccept(_)) {
+        deregistration::implicit(ue, env);
+    }
+    procedure::abort(ue, env);
+    deactivate_sessions(ue, env);
+}
+
+/// Has the SMFs drop the N3 tunnels of the sessions (TS 23.502 4.2.6 step 5).
+pub(crate) fn deactivate_sessions(ue: &mut UeContext, env: &mut Env<'_>) {
+    let ids: Vec<u8> = ue.sessions.iter().map(|session| session.id).collect();
+    for id in ids {
+        consumer::deactivate(ue, env, id);
+    }
+}
+
+/// CM-IDLE: from now on the UE has to be heard of from time to time (TS 24.501 5.3.7).
+pub(crate) fn went_idle(ue: &mut UeContext, env: &mut Env<'_>) {
+    if ue.is_registered() {
+        let timers = &env.config.timers;
+        ue.start(env, Timer::MobileReachable, timers.t3512 + timers.mobile_reachable_margin);
+    }
+}
+
+impl Amf {
+    /// A gNB owes an answer: it does not have the UE context, or does not release it. Either way
+    /// nothing more can be expected of the connection.
+    pub(in crate::amf) fn ngap_guard(&mut self, now: Instant, key: Key, out: &mut Outbox) {
+        let Some(connection) = self.connections.get(key) else { return };
+        out.log(Level::Warn, || format!("{:?}: the gNB does not answer", connection.id));
+        if connection.context == RanContext::Releasing {
+            return self.connection_lost(now, key, out);
+        }
+        self.with_env(now, out, |env| {
+            let cause = CauseRadioNetwork::release_due_to_5gc_generated_reason;
+            n2::release_connection(env, key, Cause::RadioNetwork(cause));
+        });
+    }
+}

@@ -1,0 +1,94 @@
+//! 5G NAS security contexts (TS 33.501 6.4, 6.7): keys, and which algorithms they are used with.
+
+use super::config::AmfConfig;
+use pith_crypto::kdf;
+use pith_crypto::keys::{KAmf, KGnb};
+use pith_nas::ie::UeSecurityCapability;
+use pith_nas::security::{Algorithms, Connection};
+use pith_nas::{NasCount, NasSecurity, Role};
+
+/// ABBA: the AMF supports no feature beyond Release 15's initial set (TS 33.501 A.7.1).
+pub(crate) const ABBA: [u8; 2] = kdf::ABBA;
+
+/// A native 5G NAS security context: full, or new and not yet taken into use by the UE.
+#[derive(Debug)]
+pub(crate) struct SecurityContext {
+    /// Key set identifier, 0 to 6.
+    pub ng_ksi: u8,
+    /// Whence all keys below come.
+    pub k_amf: KAmf,
+    /// What the UE said it can do when the context was made.
+    pub capability: UeSecurityCapability,
+    /// NAS protection: keys, algorithms, COUNTs.
+    pub nas: NasSecurity,
+}
+
+impl SecurityContext {
+    /// The context that a primary authentication leads to. Both COUNTs begin at 0.
+    pub fn new(ng_ksi: u8, k_amf: KAmf, capability: UeSecurityCapability, algorithms: Algorithms) -> Self {
+        let nas = NasSecurity::new(
+            Role::Network,
+            Connection::ThreeGpp,
+            algorithms,
+            kdf::k_nas_int(&k_amf, algorithms.integrity),
+            kdf::k_nas_enc(&k_amf, algorithms.ciphering),
+        );
+        Self { ng_ksi, k_amf, capability, nas }
+    }
+
+    /// K_gNB of the connection that the UE began with the message of that uplink COUNT
+    /// (TS 33.501 6.8.1.1, A.9).
+    pub fn k_gnb(&self, uplink: NasCount) -> KGnb {
+        kdf::k_gnb(&self.k_amf, uplink.value(), kdf::AccessType::ThreeGpp)
+    }
+}
+
+/// The algorithms that the network wants most among those that the UE has (TS 33.501 6.7.1.1);
+/// `None` if it has none that is configured.
+pub(crate) fn choose_algorithms(config: &AmfConfig, ue: &UeSecurityCapability) -> Option<Algorithms> {
+    let integrity = config.integrity.iter().copied().find(|&nia| ue.supports_ia(nia as u8))?;
+    let ciphering = config.ciphering.iter().copied().find(|&nea| ue.supports_ea(nea as u8))?;
+    Some(Algorithms { integrity, ciphering })
+}
+
+/// The capability as NGAP has it, where algorithm 1 leads (TS 38.413 9.3.1.86): algorithm 0 falls
+/// out to the left.
+pub(crate) fn ngap_capabilities(ue: &UeSecurityCapability) -> pith_ngap::SecurityCapabilities {
+    let shifted = |algorithms: u8| u16::from(algorithms) << 9;
+    pith_ngap::SecurityCapabilities {
+        nr_encryption: shifted(ue.ea()),
+        nr_integrity: shifted(ue.ia()),
+        eutra_encryption: shifted(ue.eea()),
+        eutra_integrity: shifted(ue.eia()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::world::config;
+    use super::*;
+    use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
+
+    #[test]
+    fn the_most_wanted_algorithm_of_the_ue_is_taken() {
+        let all = UeSecurityCapability::of_5gs(0xf0, 0xf0);
+        let chosen = choose_algorithms(&config(), &all).unwrap();
+        assert_eq!(chosen.integrity, IntegrityAlgorithm::Nia2);
+        assert_eq!(chosen.ciphering, CipheringAlgorithm::Nea2);
+        let zuc = UeSecurityCapability::of_5gs(0x80, 0x10);
+        let chosen = choose_algorithms(&config(), &zuc).unwrap();
+        assert_eq!(chosen.integrity, IntegrityAlgorithm::Nia3);
+        assert_eq!(chosen.ciphering, CipheringAlgorithm::Nea0);
+    }
+
+    #[test]
+    fn null_integrity_is_not_chosen_unless_configured() {
+        assert!(choose_algorithms(&config(), &UeSecurityCapability::of_5gs(0xf0, 0x80)).is_none());
+    }
+
+    #[test]
+    fn ngap_leaves_out_algorithm_0() {
+        let capabilities = ngap_capabilities(&UeSecurityCapability::of_5gs(0xe0, 0x90));
+        assert_eq!((capabilities.nr_encryption, capabilities.nr_integrity), (0xc000, 0x2000));
+    }
+}

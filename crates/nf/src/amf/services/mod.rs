@@ -1,0 +1,58 @@
+//! What the AMF serves: Namf_Communication (TS 29.518), and the callbacks that it gave to UDM, SMF
+//! and PCF. Every request is answered within the step that takes it.
+
+mod callbacks;
+mod context_transfer;
+mod n1_n2_message_transfer;
+
+use super::Amf;
+use crate::kit::{Caller, Instant, Key, Outbox};
+use pith_sbi::common::UeContextId;
+use pith_sbi::{Cause, Problem, Reply, Request};
+use pith_types::Supi;
+
+impl Amf {
+    /// Serves one request.
+    pub(super) fn serve(&mut self, now: Instant, from: Caller, request: Request, out: &mut Outbox) {
+        let reply = match request {
+            Request::N1N2MessageTransfer(request) => self.n1_n2_message_transfer(now, *request, out),
+            Request::UeContextTransfer(request) => self.ue_context_transfer(*request),
+            Request::RegistrationStatusUpdate(request) => self.registration_status_update(now, &request, out),
+            Request::DeregistrationNotification(notification) => {
+                self.deregistration_notification(now, &notification, out)
+            }
+            Request::SmContextStatusNotify(notification) => {
+                self.sm_context_status_notify(now, &notification, out)
+            }
+            Request::SdmChangeNotification(notification) => self.sdm_change(now, &notification, out),
+            Request::AmPolicyUpdateNotify(notification) => self.am_policy_update(&notification),
+            Request::AmPolicyTerminateNotify(notification) => {
+                self.am_policy_terminate(now, &notification, out)
+            }
+            other => Err(Problem::new(Cause::ResourceUriStructureNotFound).detail(other.operation().name()).into()),
+        };
+        answer(from, reply, out);
+    }
+
+    /// The UE context that a path names.
+    fn find(&self, id: &UeContextId) -> Option<Key> {
+        match id {
+            UeContextId::Supi(supi) => self.index.find_supi(supi),
+            UeContextId::FiveGGuti(guti) if guti.guami == self.config.guami => self.index.find_tmsi(guti.tmsi),
+            _ => None,
+        }
+    }
+
+    /// The UE context that a callback's reference names.
+    fn find_reference(&self, reference: &str) -> Option<Key> {
+        let supi: Supi = reference.parse().ok()?;
+        self.index.find_supi(&supi)
+    }
+}
+
+fn answer(to: Caller, reply: Reply, out: &mut Outbox) {
+    match reply {
+        Ok(response) => out.answer(to, response),
+        Err(problem) => out.refuse(to, *problem),
+    }
+}

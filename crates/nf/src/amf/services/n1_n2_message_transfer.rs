@@ -1,0 +1,92 @@
+//! Namf_Communication_N1N2MessageTransfer (TS 29.518 5.2.2.3.1; TS 23.502 4.2.3.3): an SMF has a
+//! message for a UE, or for its gNB.
+
+use crate::amf::Amf;
+use crate::amf::context::{Env, UeContext};
+use crate::amf::delivery::{self, Message, Transfer, Undelivered};
+use crate::amf::error::TransferError;
+use crate::amf::procedure::paging;
+use crate::kit::{Instant, Outbox};
+use pith_sbi::namf_communication::{
+    N1N2MessageTransfer, N1N2MessageTransferCause, N1N2MessageTransferReqData, N1N2MessageTransferRspData,
+    N2InfoContainer,
+};
+use pith_sbi::{Created, Reply, Response, Uri};
+
+impl Amf {
+    /// Sends the message, or pages the UE for it.
+    pub(super) fn n1_n2_message_transfer(
+        &mut self,
+        now: Instant,
+        request: N1N2MessageTransfer,
+        out: &mut Outbox,
+    ) -> Reply {
+        let mut reply = Err(TransferError::NoContext);
+        if let Some(key) = self.find(&request.ue_context_id) {
+            self.with_ue(now, key, out, |ue, env| reply = transfer(ue, env, request.body));
+        }
+        reply.map_err(|error| error.problem().into())
+    }
+}
+
+fn transfer(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    body: N1N2MessageTransferReqData,
+) -> Result<Response, TransferError> {
+    if ue.procedure.is_registering() {
+        return Err(TransferError::RegistrationOngoing);
+    }
+    let skip_paging = body.skip_ind == Some(true);
+    let on_failure = body.n1n2_failure_txf_notif_uri.clone();
+    let message = message(body).ok_or(TransferError::Empty)?;
+    if ue.session(message.id).is_none() {
+        return Err(TransferError::NoSession);
+    }
+    if ue.connection.is_some() {
+        delivery::send(ue, env, message);
+        return Ok(initiated());
+    }
+    match skip_paging && message.n2.is_none() {
+        true => Err(TransferError::Idle),
+        false => Ok(page_for(ue, env, message, on_failure)),
+    }
+}
+
+/// What the request brings, if it is about a session.
+fn message(body: N1N2MessageTransferReqData) -> Option<Message> {
+    let n1 = body.n1_message_container.map(|container| container.n1_message_content.content);
+    let (n2_session, n2) = body.n2_info_container.and_then(session_information).unzip();
+    let id = body.pdu_session_id.or(n2_session)?;
+    Message::of_session(id, n1, n2)
+}
+
+fn session_information(container: N2InfoContainer) -> Option<(u8, (Transfer, bytes::Bytes))> {
+    let information = container.sm_info?;
+    let content = information.n2_info_content?;
+    Some((information.pdu_session_id, (content.ngap_ie_type?.into(), content.ngap_data.content)))
+}
+
+fn initiated() -> Response {
+    let cause = N1N2MessageTransferCause::N1N2TransferInitiated;
+    Response::N1N2MessageTransferInitiated(Box::new(N1N2MessageTransferRspData::new(cause)))
+}
+
+/// Keeps the message and pages the UE; the resource's name comes back if that is in vain.
+fn page_for(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    message: Message,
+    on_failure: Option<Uri>,
+) -> Response {
+    let name = ue.supi.as_ref().map(ToString::to_string).unwrap_or_default();
+    let path = format!("/namf-comm/v1/ue-contexts/{name}/n1-n2-messages/{}", env.rng.next_u32());
+    let location = Uri::new(&env.config.identity.api_root, &path);
+    let on_failure = on_failure.map(|callback| (callback, location.clone()));
+    // What was kept of that session for its gNB is overtaken.
+    ue.undelivered.retain(|kept| kept.message.id != message.id || kept.message.n1.is_some());
+    ue.undelivered.push(Undelivered { message, on_failure });
+    paging::begin(ue, env);
+    let body = N1N2MessageTransferRspData::new(N1N2MessageTransferCause::AttemptingToReachUe);
+    Response::N1N2MessageTransferAccepted(Box::new(Created { location, body }))
+}

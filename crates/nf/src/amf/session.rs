@@ -1,0 +1,66 @@
+//! PDU sessions as the AMF knows them: the way to each one's SMF, and what is under way
+//! (PDU session routing context, TS 24.501 5.4.5.1).
+
+use super::context::CallId;
+use bytes::Bytes;
+use pith_sbi::Uri;
+use pith_types::{Dnn, Snssai};
+
+/// One PDU session of a UE.
+#[derive(Debug)]
+pub(crate) struct PduSession {
+    /// PDU session identity, 1 to 15.
+    pub id: u8,
+    /// Its slice.
+    pub snssai: Snssai,
+    /// Its data network.
+    pub dnn: Dnn,
+    /// Its SM context at the SMF; `None` until the SMF has made it.
+    pub sm_context: Option<Uri>,
+    /// Whether it has N3 resources, as far as the AMF knows.
+    pub user_plane: UserPlane,
+    /// Calls to the SMF that are not answered yet.
+    pub calls: Vec<(CallId, SessionCall)>,
+}
+
+/// State of a session's user plane connection (TS 23.501 5.6.8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UserPlane {
+    /// No N3 tunnel.
+    Deactivated,
+    /// The gNB was asked for resources.
+    Activating,
+    /// The gNB has resources.
+    Activated,
+}
+
+/// What a call to the SMF was for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SessionCall {
+    /// Make the SM context; the 5GSM message goes back to the UE if that fails.
+    Create(Bytes),
+    /// Pass on a 5GSM message of the UE, which goes back to it if that fails.
+    Forward(Bytes),
+    /// Pass on what the gNB answered, or that the user plane is gone.
+    Report,
+}
+
+impl PduSession {
+    /// A session that the UE asks for; its SMF has not been asked yet.
+    pub fn new(id: u8, snssai: Snssai, dnn: Dnn) -> Self {
+        Self {
+            id,
+            snssai,
+            dnn,
+            sm_context: None,
+            user_plane: UserPlane::Deactivated,
+            calls: Vec::new(),
+        }
+    }
+
+    /// Takes out the call of that number, if it is one of this session's.
+    pub fn take_call(&mut self, call: CallId) -> Option<SessionCall> {
+        let at = self.calls.iter().position(|(id, _)| *id == call)?;
+        Some(self.calls.swap_remove(at).1)
+    }
+}

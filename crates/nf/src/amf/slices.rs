@@ -1,0 +1,124 @@
+//! Which slices a UE may use here (TS 23.501 5.15.5.2.1).
+
+use super::subscription::Subscription;
+use pith_nas::ie::{Nssai, RejectedNssai, SnssaiRejection};
+use pith_types::Snssai;
+
+/// The result of slice selection: Allowed and Rejected NSSAI.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Slices {
+    /// Slices that the UE may use in its registration area.
+    pub allowed: Vec<Snssai>,
+    /// Slices that it asked for and may not use, and why.
+    pub rejected: Vec<(Snssai, SnssaiRejection)>,
+}
+
+/// What the AMF can say of a UE's slices by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Decision {
+    /// All that is needed is known here.
+    Local(Slices),
+    /// A subscribed slice is not served here: another AMF may have it, which the NSSF knows.
+    AskNssf,
+}
+
+/// Decides by subscription and by what AMF and gNB serve where the UE is.
+///
+/// Requested slices that are not subscribed are rejected; if none is left, or none was requested,
+/// the default subscribed ones stand in (TS 23.501 5.15.5.2.1).
+pub(crate) fn decide(requested: &[Snssai], subscription: &Subscription, served: &[Snssai]) -> Decision {
+    let subscribed = requested.iter().copied().filter(|slice| subscription.has_slice(slice));
+    let (mut allowed, elsewhere): (Vec<_>, Vec<_>) = subscribed.partition(|slice| served.contains(slice));
+    allowed.dedup();
+    if !elsewhere.is_empty() {
+        return Decision::AskNssf;
+    }
+    if allowed.is_empty() {
+        let default = subscription.default_slices.iter().copied();
+        allowed = default.filter(|slice| served.contains(slice)).collect();
+    }
+    if allowed.is_empty() {
+        return Decision::AskNssf;
+    }
+    let rejected = requested.iter().filter(|slice| !subscription.has_slice(slice));
+    let rejected = rejected.map(|slice| (*slice, SnssaiRejection::NotAvailableInPlmn)).collect();
+    Decision::Local(cut(Slices { allowed, rejected }))
+}
+
+/// What is left without an NSSF: slices that are not served here are not available in the
+/// registration area.
+pub(crate) fn decide_alone(requested: &[Snssai], subscription: &Subscription, served: &[Snssai]) -> Slices {
+    let wanted = requested.iter().copied().chain(subscription.default_slices.iter().copied());
+    let usable = |slice: &Snssai| subscription.has_slice(slice) && served.contains(slice);
+    let mut allowed: Vec<_> = wanted.filter(usable).collect();
+    allowed.sort_unstable();
+    allowed.dedup();
+    let rejection = |slice: &Snssai| match subscription.has_slice(slice) {
+        true => SnssaiRejection::NotAvailableInRegistrationArea,
+        false => SnssaiRejection::NotAvailableInPlmn,
+    };
+    let rejected = requested.iter().filter(|slice| !allowed.contains(slice));
+    let rejected = rejected.map(|slice| (*slice, rejection(slice))).collect();
+    cut(Slices { allowed, rejected })
+}
+
+/// Slices of an Allowed NSSAI and of a Rejected NSSAI at most (TS 24.501 9.11.3.37, 9.11.3.46).
+const MOST: usize = 8;
+
+fn cut(mut slices: Slices) -> Slices {
+    slices.allowed.truncate(MOST);
+    slices.rejected.truncate(MOST);
+    slices
+}
+
+impl Slices {
+    /// As REGISTRATION ACCEPT has the allowed ones.
+    pub fn allowed_nssai(&self) -> Nssai {
+        self.allowed.iter().copied().collect()
+    }
+
+    /// As REGISTRATION ACCEPT and REJECT have the rejected ones.
+    pub fn rejected_nssai(&self) -> Option<RejectedNssai> {
+        (!self.rejected.is_empty()).then(|| RejectedNssai(self.rejected.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subscription(default: &[u8], others: &[u8]) -> Subscription {
+        let slices = |ssts: &[u8]| ssts.iter().map(|sst| Snssai::of_sst(*sst)).collect();
+        Subscription { default_slices: slices(default), slices: slices(others), ..Subscription::default() }
+    }
+
+    fn ssts(slices: &[Snssai]) -> Vec<u8> {
+        slices.iter().map(|slice| slice.sst).collect()
+    }
+
+    #[test]
+    fn without_a_request_the_default_slices_are_allowed() {
+        let served = [Snssai::of_sst(1), Snssai::of_sst(2)];
+        let Decision::Local(slices) = decide(&[], &subscription(&[1], &[2]), &served) else { panic!() };
+        assert_eq!((ssts(&slices.allowed), slices.rejected), (vec![1], vec![]));
+    }
+
+    #[test]
+    fn requested_slices_are_allowed_if_subscribed_and_rejected_if_not() {
+        let served = [Snssai::of_sst(1), Snssai::of_sst(2), Snssai::of_sst(3)];
+        let requested = [Snssai::of_sst(2), Snssai::of_sst(3)];
+        let Decision::Local(slices) = decide(&requested, &subscription(&[1], &[2]), &served) else { panic!() };
+        assert_eq!(ssts(&slices.allowed), [2]);
+        assert_eq!(slices.rejected, [(Snssai::of_sst(3), SnssaiRejection::NotAvailableInPlmn)]);
+    }
+
+    #[test]
+    fn a_subscribed_slice_that_is_not_served_here_is_a_case_for_the_nssf() {
+        let (requested, served) = ([Snssai::of_sst(2)], [Snssai::of_sst(1)]);
+        let subscription = subscription(&[1], &[2]);
+        assert_eq!(decide(&requested, &subscription, &served), Decision::AskNssf);
+        let alone = decide_alone(&requested, &subscription, &served);
+        assert_eq!(ssts(&alone.allowed), [1]);
+        assert_eq!(alone.rejected, [(Snssai::of_sst(2), SnssaiRejection::NotAvailableInRegistrationArea)]);
+    }
+}
