@@ -134,6 +134,13 @@ impl NasSecurity {
         }
     }
 
+    /// Goes on with the COUNTs of a context that came from another AMF: the next to send, and that of
+    /// the last message taken.
+    pub fn resume(&mut self, next_to_send: Option<NasCount>, last_received: Option<NasCount>) {
+        self.next_to_send = next_to_send;
+        self.last_received = last_received;
+    }
+
     /// The algorithms of the context.
     pub fn algorithms(&self) -> Algorithms {
         Algorithms { integrity: self.mac.algorithm(), ciphering: self.cipher.algorithm() }

@@ -4,6 +4,7 @@
 //! and draws no randomness that was not handed to it; see [`kit`] for what goes in and comes out.
 //! [`fabric`] puts the NFs of one shard together and finds the way of each SBI call.
 
+pub mod amf;
 pub mod ausf;
 pub mod fabric;
 pub mod gateway;

@@ -54,6 +54,11 @@ impl UeSecurityCapability {
         Self { octets: [ea, ia, eea, eia, 0, 0, 0, 0], length: 4 }
     }
 
+    /// The capability with these octets of the wire; `None` of fewer than two.
+    pub fn from_octets(octets: &[u8]) -> Option<Self> {
+        Self::decode(octets).ok()
+    }
+
     /// The octets on the wire.
     pub fn octets(&self) -> &[u8] {
         self.octets.get(..usize::from(self.length)).unwrap_or(&self.octets)

@@ -2,7 +2,6 @@
 
 use crate::kit::{Duration, Identity};
 use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
-use pith_sbi::NfInstanceId;
 use pith_types::{Guami, Plmn, Snssai, Tai};
 
 /// Configuration of one AMF instance, or of one shard of it.
@@ -134,16 +133,8 @@ impl AmfConfig {
         served.map_or(&[], |served| &served.slices)
     }
 
-    /// `nfInstanceId` as the SBI's bodies have it.
-    pub(super) fn nf_id(&self) -> NfInstanceId {
-        self.identity.instance_id.parse().unwrap_or(NfInstanceId(0))
-    }
-
     /// What is wrong with it, as a sentence that says what to do.
     pub fn check(&self) -> Result<(), String> {
-        if self.identity.instance_id.parse::<NfInstanceId>().is_err() {
-            return Err("the NF instance id is not a UUID".into());
-        }
         if self.integrity.is_empty() || self.ciphering.is_empty() {
             return Err("list at least one integrity and one ciphering algorithm".into());
         }
@@ -151,7 +142,10 @@ impl AmfConfig {
             return Err("list 1 to 16 tracking areas: they make the registration area".into());
         }
         if let Some(tai) = self.tais.iter().find(|tai| self.slices(tai.plmn_id).is_empty()) {
-            return Err(format!("PLMN {} of a tracking area has no slices: add it to the PLMNs", tai.plmn_id));
+            return Err(format!(
+                "PLMN {} of a tracking area has no slices: add it to the PLMNs",
+                tai.plmn_id
+            ));
         }
         if !(1..=MAX_UES).contains(&self.max_ues) {
             return Err(format!("at most {MAX_UES} UEs fit a shard"));

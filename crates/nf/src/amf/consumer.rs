@@ -64,7 +64,10 @@ pub(crate) fn confirm_5g_aka(
 /// `authCtxId` in the URI of an authentication, or of what stands below it.
 fn authentication_id(context: &Uri) -> &str {
     let mut segments = context.path.split('/');
-    segments.find(|segment| *segment == "ue-authentications").and_then(|_| segments.next()).unwrap_or_default()
+    segments
+        .find(|segment| *segment == "ue-authentications")
+        .and_then(|_| segments.next())
+        .unwrap_or_default()
 }
 
 // Nudm_UECM, Nudm_SDM (TS 29.503)
@@ -75,7 +78,7 @@ pub(crate) fn register_in_udm(ue: &mut UeContext, env: &mut Env<'_>, kind: Regis
     let root = &env.config.identity.api_root;
     let callback = uecm::DeregistrationNotification::callback_uri(root, &NfType::Amf, supi.as_str());
     let mut body = uecm::Amf3GppAccessRegistration::new(
-        env.config.nf_id(),
+        env.config.identity.instance_id,
         callback,
         env.config.guami,
         RatType::Nr,
@@ -102,7 +105,7 @@ pub(crate) fn subscribe_to_changes(ue: &mut UeContext, env: &mut Env<'_>) -> Cal
     let callback = sdm::SdmChangeNotification::callback_uri(root, &NfType::Amf, supi.as_str());
     let resource = |data: &str| Arc::from(format!("/nudm-sdm/v2/{supi}/{data}"));
     let monitored: Vec<Arc<str>> = vec![resource("am-data"), resource("smf-select-data")];
-    let mut body = sdm::SdmSubscription::new(env.config.nf_id(), callback, monitored);
+    let mut body = sdm::SdmSubscription::new(env.config.identity.instance_id, callback, monitored);
     body.implicit_unsubscribe = Some(true);
     ue.call(env, Target::any(), sdm::SdmSubscribe { ue_id: supi, body })
 }
@@ -116,7 +119,8 @@ fn supi(ue: &UeContext) -> Supi {
 
 /// Nnssf_NSSelection_Get for a registration.
 pub(crate) fn select_slices(ue: &mut UeContext, env: &mut Env<'_>, requested: &[Snssai]) -> CallId {
-    let mut info = nnssf::SliceInfoForRegistration { requested_nssai: requested.to_vec(), ..Default::default() };
+    let mut info =
+        nnssf::SliceInfoForRegistration { requested_nssai: requested.to_vec(), ..Default::default() };
     if let Some(subscription) = &ue.subscription {
         let subscribed = |slice: &Snssai, default| {
             let mut subscribed = nnssf::SubscribedSnssai::new(*slice);
@@ -129,7 +133,7 @@ pub(crate) fn select_slices(ue: &mut UeContext, env: &mut Env<'_>, requested: &[
     }
     let request = nnssf::NsSelectionGet {
         nf_type: NfType::Amf,
-        nf_id: env.config.nf_id(),
+        nf_id: env.config.identity.instance_id,
         slice_info_request_for_registration: Some(info),
         slice_info_request_for_pdu_session: None,
         home_plmn_id: None,
@@ -181,7 +185,7 @@ pub(crate) fn create_session(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payl
     let reference = format!("{supi}-{id}");
     let callback = nsmf::SmContextStatusNotify::callback_uri(root, &NfType::Amf, &reference);
     let mut body = nsmf::SmContextCreateData::new(
-        env.config.nf_id(),
+        env.config.identity.instance_id,
         PlmnIdNid::from(env.config.guami.plmn_id),
         AccessType::ThreeGppAccess,
         callback,
@@ -205,12 +209,7 @@ pub(crate) fn create_session(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payl
 }
 
 /// Nsmf_PDUSession_UpdateSMContext; `None` if the session has no SM context yet.
-fn update(
-    ue: &mut UeContext,
-    env: &mut Env<'_>,
-    id: u8,
-    body: nsmf::SmContextUpdateData,
-) -> Option<CallId> {
+fn update(ue: &mut UeContext, env: &mut Env<'_>, id: u8, body: nsmf::SmContextUpdateData) -> Option<CallId> {
     let context = ue.session(id)?.sm_context.as_ref()?;
     let (target, sm_context_ref) = (owner(context), context.id().to_owned());
     Some(ue.call(env, target, nsmf::UpdateSmContext { sm_context_ref, body }))
@@ -277,10 +276,8 @@ pub(crate) fn deactivate(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
         return;
     }
     session.user_plane = UserPlane::Deactivated;
-    let body = nsmf::SmContextUpdateData {
-        up_cnx_state: Some(nsmf::UpCnxState::Deactivated),
-        ..Default::default()
-    };
+    let body =
+        nsmf::SmContextUpdateData { up_cnx_state: Some(nsmf::UpCnxState::Deactivated), ..Default::default() };
     note_report(ue, env, id, body);
 }
 

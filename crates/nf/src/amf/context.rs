@@ -1,17 +1,15 @@
 //! What the AMF knows of one UE (TS 23.502 table 5.2.2.2.2-1), and what a step on it may use.
 
 use super::config::AmfConfig;
-use super::n2::Initial;
 use super::connection::{Connections, NgConnection};
+use super::n2::Initial;
 use super::procedure::Procedure;
 use super::security::SecurityContext;
 use super::session::PduSession;
 use super::slices::Slices;
 use super::subscription::Subscription;
 use super::table::Index;
-use crate::kit::{
-    Duration, Event, GnbHandle, GnbInfo, Instant, Key, Level, Outbox, Rng, Tag, Target, Timer,
-};
+use crate::kit::{Duration, Event, GnbHandle, GnbInfo, Instant, Key, Level, Outbox, Rng, Tag, Target, Timer};
 use bytes::Bytes;
 use pith_nas::ie::UeSecurityCapability;
 use pith_ngap::UserLocation;

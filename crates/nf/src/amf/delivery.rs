@@ -111,7 +111,8 @@ fn has_resources(ue: &UeContext, id: u8) -> bool {
 
 /// Takes out what waits to be set up in the gNB, to go with the answer to the UE's request.
 pub(crate) fn take_setup_items(ue: &mut UeContext) -> Vec<SetupItem> {
-    let (setups, others): (Vec<_>, Vec<_>) = std::mem::take(&mut ue.undelivered).into_iter().partition(is_setup);
+    let (setups, others): (Vec<_>, Vec<_>) =
+        std::mem::take(&mut ue.undelivered).into_iter().partition(is_setup);
     ue.undelivered = others;
     let item = |undelivered: Undelivered| {
         let Message { id, n1, n2 } = undelivered.message;

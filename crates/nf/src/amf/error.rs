@@ -103,7 +103,9 @@ impl RegistrationError {
     /// Slices that the UE is told it may not use.
     pub fn rejected_nssai(&self) -> Option<RejectedNssai> {
         match self {
-            Self::NoSlicesAvailable(rejected) if !rejected.is_empty() => Some(RejectedNssai(rejected.clone())),
+            Self::NoSlicesAvailable(rejected) if !rejected.is_empty() => {
+                Some(RejectedNssai(rejected.clone()))
+            }
             _ => None,
         }
     }
@@ -143,7 +145,9 @@ impl RegistrationError {
     pub fn of_problem(nf: &'static str, problem: &Problem) -> Self {
         match problem.cause() {
             Some(SbiCause::UserNotFound) => Self::UnknownSubscriber,
-            Some(SbiCause::UnknownFiveGsSubscription | SbiCause::NoPsSubscription) => Self::ServicesNotAllowed,
+            Some(SbiCause::UnknownFiveGsSubscription | SbiCause::NoPsSubscription) => {
+                Self::ServicesNotAllowed
+            }
             Some(SbiCause::RoamingNotAllowed | SbiCause::AccessNotAllowed) => Self::RoamingNotAllowed,
             Some(SbiCause::RatNotAllowed) => Self::RatNotAllowed,
             Some(SbiCause::ServingNetworkNotAuthorized) => Self::ServingNetworkNotAuthorized,

@@ -37,9 +37,7 @@ pub use config::{AmfConfig, NetworkNames, ServedPlmn, Timers};
 pub use inspect::Audit;
 pub use n1::{Outcome, Silence};
 
-use crate::kit::{
-    Input, Inspect, Instant, Key, N2Input, NetworkFunction, Outbox, Rng, Tag, Timer, TimerKey,
-};
+use crate::kit::{Input, Inspect, Instant, Key, N2Input, NetworkFunction, Outbox, Rng, Tag, Timer, TimerKey};
 use connection::Connections;
 use context::{After, CallId, Env, Gnbs, UeContext};
 use pith_ngap::{Cause, CauseNas};

@@ -5,16 +5,16 @@
 //! integrity check is what TS 24.501 4.4.4.3 lists, and only until secure exchange is established.
 
 use super::context::{Env, UeContext};
-use super::procedure::{
-    self, deregistration, nas_transport, registration, service_request,
-};
+use super::procedure::{self, deregistration, nas_transport, registration, service_request};
 use super::{n2, security::SecurityContext};
 use crate::kit::{Level, Nf};
 use pith_nas::gmm::{GmmStatus, RegistrationReject, ServiceReject};
 use pith_nas::security::{
     Envelope, network_processes_despite_failed_integrity, network_processes_unprotected,
 };
-use pith_nas::{GmmCause, GmmMessage, Kind, NasCount, NasError, SecurityError, SecurityHeaderType, Unprotected};
+use pith_nas::{
+    GmmCause, GmmMessage, Kind, NasCount, NasError, SecurityError, SecurityHeaderType, Unprotected,
+};
 
 /// What became of an uplink NAS message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

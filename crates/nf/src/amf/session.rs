@@ -48,14 +48,7 @@ pub(crate) enum SessionCall {
 impl PduSession {
     /// A session that the UE asks for; its SMF has not been asked yet.
     pub fn new(id: u8, snssai: Snssai, dnn: Dnn) -> Self {
-        Self {
-            id,
-            snssai,
-            dnn,
-            sm_context: None,
-            user_plane: UserPlane::Deactivated,
-            calls: Vec::new(),
-        }
+        Self { id, snssai, dnn, sm_context: None, user_plane: UserPlane::Deactivated, calls: Vec::new() }
     }
 
     /// Takes out the call of that number, if it is one of this session's.

@@ -107,7 +107,9 @@ mod tests {
     fn requested_slices_are_allowed_if_subscribed_and_rejected_if_not() {
         let served = [Snssai::of_sst(1), Snssai::of_sst(2), Snssai::of_sst(3)];
         let requested = [Snssai::of_sst(2), Snssai::of_sst(3)];
-        let Decision::Local(slices) = decide(&requested, &subscription(&[1], &[2]), &served) else { panic!() };
+        let Decision::Local(slices) = decide(&requested, &subscription(&[1], &[2]), &served) else {
+            panic!()
+        };
         assert_eq!(ssts(&slices.allowed), [2]);
         assert_eq!(slices.rejected, [(Snssai::of_sst(3), SnssaiRejection::NotAvailableInPlmn)]);
     }

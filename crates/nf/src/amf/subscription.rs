@@ -1,6 +1,8 @@
 //! What the AMF keeps of a UE's subscription (TS 29.503 6.1.6.2.4, 6.1.6.2.8).
 
-use pith_sbi::nudm_sdm::{AccessAndMobilitySubscriptionData, SmfSelectionSubscriptionData, SubscriptionDataSets};
+use pith_sbi::nudm_sdm::{
+    AccessAndMobilitySubscriptionData, SmfSelectionSubscriptionData, SubscriptionDataSets,
+};
 use pith_types::{Ambr, Dnn, Snssai};
 use std::sync::Arc;
 

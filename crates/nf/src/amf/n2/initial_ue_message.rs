@@ -64,7 +64,8 @@ impl Amf {
         };
         self.with_ue(now, key, out, |ue, env| {
             attach(ue, env, connection, &message);
-            ue.initial = Initial { wants_context: message.ue_context_request.is_some(), nas_pdu: message.nas_pdu };
+            ue.initial =
+                Initial { wants_context: message.ue_context_request.is_some(), nas_pdu: message.nas_pdu };
             begin(ue, env, uplink);
         });
     }
@@ -108,9 +109,7 @@ impl Amf {
             _ => return None,
         };
         match identity {
-            MobileIdentity::FiveGGuti(guti) => {
-                (guti.guami == self.config.guami).then_some(guti.tmsi)
-            }
+            MobileIdentity::FiveGGuti(guti) => (guti.guami == self.config.guami).then_some(guti.tmsi),
             MobileIdentity::FiveGSTmsi(s_tmsi) => self.own_tmsi(*s_tmsi),
             _ => None,
         }

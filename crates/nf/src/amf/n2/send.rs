@@ -6,9 +6,9 @@ use crate::amf::context::{Env, UeContext};
 use crate::amf::security;
 use crate::kit::{GnbHandle, Key, Level, N2Effect, Outbox, Timer};
 use pith_ngap::{
-    Cause, Diagnostics, DownlinkNasTransport, ErrorIndication, InitialContextSetupRequest, ModifyItem, Paging,
-    PduSessionResourceModifyRequest, PduSessionResourceReleaseCommand, PduSessionResourceSetupRequest,
-    SessionTransfer, SetupItem, UeContextReleaseCommand, UeNgapIds,
+    Cause, Diagnostics, DownlinkNasTransport, ErrorIndication, InitialContextSetupRequest, ModifyItem,
+    Paging, PduSessionResourceModifyRequest, PduSessionResourceReleaseCommand,
+    PduSessionResourceSetupRequest, SessionTransfer, SetupItem, UeContextReleaseCommand, UeNgapIds,
 };
 use pith_types::{AmfUeNgapId, RanUeNgapId};
 
@@ -208,7 +208,8 @@ pub(crate) fn page(ue: &UeContext, env: &mut Env<'_>) {
     let Some(guti) = ue.guti else { return };
     let pdu = Paging { s_tmsi: guti.s_tmsi(), tais: ue.registration_area.clone() }.encode();
     for (gnb, info) in env.gnbs {
-        let serves = |(tai, _): &(pith_types::Tai, Vec<pith_types::Snssai>)| ue.registration_area.contains(tai);
+        let serves =
+            |(tai, _): &(pith_types::Tai, Vec<pith_types::Snssai>)| ue.registration_area.contains(tai);
         if info.supported.iter().any(serves) {
             send(env.out, *gnb, 0, pdu.clone());
         }

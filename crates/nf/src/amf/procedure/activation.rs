@@ -60,8 +60,7 @@ pub(crate) fn begin(
     purpose: Purpose,
 ) -> Step {
     let wanted = wanted.unwrap_or(PduSessionSet::NONE);
-    let mut state =
-        AwaitingSessionActivation { purpose, calls: Vec::new(), activated: Activated::default() };
+    let mut state = AwaitingSessionActivation { purpose, calls: Vec::new(), activated: Activated::default() };
     for id in wanted.iter() {
         match consumer::activate(ue, env, id) {
             Some(call) => state.calls.push((call, id)),

@@ -46,5 +46,6 @@ fn answered(ue: &UeContext, env: &mut Env<'_>) {
 /// NAS NON DELIVERY INDICATION: the UE did not get a message. The timer of its procedure has it sent
 /// again; one that has no timer is lost, as on any bad link (TS 38.413 8.6.4).
 pub(crate) fn nas_non_delivery(ue: &UeContext, env: &mut Env<'_>, message: &NasNonDeliveryIndication) {
-    env.out.log(Level::Warn, || format!("{}: a NAS message was not delivered: {:?}", ue.name(), message.cause));
+    env.out
+        .log(Level::Warn, || format!("{}: a NAS message was not delivered: {:?}", ue.name(), message.cause));
 }

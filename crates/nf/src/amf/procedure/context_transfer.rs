@@ -17,9 +17,9 @@ use crate::amf::security::SecurityContext;
 use crate::amf::session::PduSession;
 use crate::kit::{Level, Nf};
 use pith_crypto::keys::KAmf;
+use pith_nas::NasCount;
 use pith_nas::ie::{RegistrationKind, UeSecurityCapability};
 use pith_nas::security::Algorithms;
-use pith_nas::NasCount;
 use pith_sbi::namf_communication as namf;
 use pith_sbi::{Reply, Response};
 use pith_types::FiveGGuti;
@@ -41,7 +41,8 @@ pub(crate) struct OldAmf(FiveGGuti);
 pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt, guti: FiveGGuti) -> Step {
     let identity = &env.config.identity;
     let own_block = (identity.instance, identity.shard);
-    let is_elsewhere = guti.guami == env.config.guami && (guti.tmsi.instance(), guti.tmsi.shard()) != own_block;
+    let is_elsewhere =
+        guti.guami == env.config.guami && (guti.tmsi.instance(), guti.tmsi.shard()) != own_block;
     if !is_elsewhere || ue.initial.nas_pdu.is_empty() {
         return attempt.ask_identity(ue, env);
     }
@@ -98,8 +99,22 @@ fn received(context: &namf::UeContext) -> Option<Received> {
     let mm = context.mm_context_list.first()?;
     let mode = mm.nas_security_mode.as_ref()?;
     let algorithms = Algorithms {
-        integrity: mode.integrity_algorithm.as_str().strip_prefix("NIA")?.parse::<u8>().ok()?.try_into().ok()?,
-        ciphering: mode.ciphering_algorithm.as_str().strip_prefix("NEA")?.parse::<u8>().ok()?.try_into().ok()?,
+        integrity: mode
+            .integrity_algorithm
+            .as_str()
+            .strip_prefix("NIA")?
+            .parse::<u8>()
+            .ok()?
+            .try_into()
+            .ok()?,
+        ciphering: mode
+            .ciphering_algorithm
+            .as_str()
+            .strip_prefix("NEA")?
+            .parse::<u8>()
+            .ok()?
+            .try_into()
+            .ok()?,
     };
     let capability = UeSecurityCapability::from_octets(&mm.ue_security_capability.as_ref()?.0)?;
     let uplink = NasCount::new(mm.nas_uplink_count?)?;

@@ -50,7 +50,9 @@ impl AwaitingIdentityResponse {
     /// (TS 24.501 5.4.3.6 a).
     pub fn on_t3570(mut self, ue: &mut UeContext, env: &mut Env<'_>) -> RegistrationStep {
         match self.request.send_again(ue, env) {
-            Expiry::SendAgain => Ok(Step::replied(Procedure::AwaitingIdentityResponse(self), "IdentityRequest")),
+            Expiry::SendAgain => {
+                Ok(Step::replied(Procedure::AwaitingIdentityResponse(self), "IdentityRequest"))
+            }
             Expiry::GiveUp => Err(RegistrationError::NoAnswer),
         }
     }

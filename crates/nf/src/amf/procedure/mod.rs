@@ -260,12 +260,5 @@ pub(crate) fn abort(ue: &mut UeContext, env: &mut Env<'_>) {
 }
 
 /// Timers that belong to a procedure, not to the UE's registration.
-const PROCEDURE_TIMERS: [Timer; 7] = [
-    Timer::T3513,
-    Timer::T3522,
-    Timer::T3550,
-    Timer::T3555,
-    Timer::T3560,
-    Timer::T3565,
-    Timer::T3570,
-];
+const PROCEDURE_TIMERS: [Timer; 7] =
+    [Timer::T3513, Timer::T3522, Timer::T3550, Timer::T3555, Timer::T3560, Timer::T3565, Timer::T3570];

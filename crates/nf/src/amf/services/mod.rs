@@ -29,7 +29,9 @@ impl Amf {
             Request::AmPolicyTerminateNotify(notification) => {
                 self.am_policy_terminate(now, &notification, out)
             }
-            other => Err(Problem::new(Cause::ResourceUriStructureNotFound).detail(other.operation().name()).into()),
+            other => {
+                Err(Problem::new(Cause::ResourceUriStructureNotFound).detail(other.operation().name()).into())
+            }
         };
         answer(from, reply, out);
     }
@@ -38,7 +40,9 @@ impl Amf {
     fn find(&self, id: &UeContextId) -> Option<Key> {
         match id {
             UeContextId::Supi(supi) => self.index.find_supi(supi),
-            UeContextId::FiveGGuti(guti) if guti.guami == self.config.guami => self.index.find_tmsi(guti.tmsi),
+            UeContextId::FiveGGuti(guti) if guti.guami == self.config.guami => {
+                self.index.find_tmsi(guti.tmsi)
+            }
             _ => None,
         }
     }

@@ -73,12 +73,7 @@ fn initiated() -> Response {
 }
 
 /// Keeps the message and pages the UE; the resource's name comes back if that is in vain.
-fn page_for(
-    ue: &mut UeContext,
-    env: &mut Env<'_>,
-    message: Message,
-    on_failure: Option<Uri>,
-) -> Response {
+fn page_for(ue: &mut UeContext, env: &mut Env<'_>, message: Message, on_failure: Option<Uri>) -> Response {
     let name = ue.supi.as_ref().map(ToString::to_string).unwrap_or_default();
     let path = format!("/namf-comm/v1/ue-contexts/{name}/n1-n2-messages/{}", env.rng.next_u32());
     let location = Uri::new(&env.config.identity.api_root, &path);

@@ -30,7 +30,8 @@ pub(crate) fn accept(ue: &mut UeContext, env: &mut Env<'_>, attempt: &Attempt, a
     let kind = attempt.kind();
     ue.rm = RmState::Registered;
     ue.registration_area = registration_area(ue, env.config);
-    let new_guti = (kind != RegistrationKind::PeriodicUpdating || ue.guti.is_none()).then(|| renew_guti(ue, env));
+    let new_guti =
+        (kind != RegistrationKind::PeriodicUpdating || ue.guti.is_none()).then(|| renew_guti(ue, env));
     let message = message(ue, env.config, attempt, new_guti, &activated);
     let plain = GmmMessage::from(message).encode();
     let nas_pdu = n1::seal(ue, &plain);

@@ -23,7 +23,7 @@ mod reject;
 mod request;
 mod take_over;
 
-pub(crate) use accept::{AwaitingRegistrationComplete, accept};
+pub(crate) use accept::{AwaitingRegistrationComplete, accept, drop_old_guti, renew_guti};
 pub(crate) use network::{
     AwaitingPolicyAssociation, AwaitingSliceSelection, AwaitingSubscriptionData, AwaitingUecmRegistration,
 };

@@ -61,7 +61,8 @@ impl AwaitingUecmRegistration {
             return Err(RegistrationError::of_problem("UDM", &problem));
         }
         ue.registered_in_udm = true;
-        let next = AwaitingSubscriptionData { attempt: self.attempt, call: consumer::subscription_data(ue, env) };
+        let next =
+            AwaitingSubscriptionData { attempt: self.attempt, call: consumer::subscription_data(ue, env) };
         Ok(Step::waiting(Procedure::AwaitingSubscriptionData(next), Nf::Udm))
     }
 }
@@ -135,7 +136,8 @@ impl AwaitingSliceSelection {
 /// What the NSSF allows and this AMF serves. A slice that only another set of AMFs serves is not
 /// available here: re-allocation of AMFs is the NSSF's advice, not its order.
 fn by_nssf(info: AuthorizedNetworkSliceInfo, served: &[Snssai]) -> Slices {
-    let here = info.allowed_nssai_list.into_iter().filter(|list| list.access_type == AccessType::ThreeGppAccess);
+    let here =
+        info.allowed_nssai_list.into_iter().filter(|list| list.access_type == AccessType::ThreeGppAccess);
     let authorised = here.flat_map(|list| list.allowed_snssai_list).map(|allowed| allowed.allowed_snssai);
     let (allowed, elsewhere): (Vec<_>, Vec<_>) = authorised.partition(|slice| served.contains(slice));
     let in_plmn = info.rejected_nssai_in_plmn.into_iter();

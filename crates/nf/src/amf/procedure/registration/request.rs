@@ -112,7 +112,11 @@ fn check(ue: &mut UeContext, env: &Env<'_>, attempt: &Attempt) -> Result<(), Reg
 impl Attempt {
     /// Takes the whole request out of the NAS message container of a protected one
     /// (TS 24.501 4.4.6), and takes note of what the UE can do.
-    fn opened(mut self, ue: &mut UeContext, verified: Option<NasCount>) -> Result<Self, RegistrationError> {
+    pub fn opened(
+        mut self,
+        ue: &mut UeContext,
+        verified: Option<NasCount>,
+    ) -> Result<Self, RegistrationError> {
         if let (Some(count), Some(context)) = (verified, &ue.security) {
             if let Some(mut container) = self.request.nas_message_container.take() {
                 context.nas.decipher_container(count, &mut container);

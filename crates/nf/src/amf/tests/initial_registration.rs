@@ -1,0 +1,49 @@
+//! Initial registration with a SUCI, and a PDU session (TS 23.502 4.2.2.2.2, 4.3.2.2.1).
+
+use super::world::{Phone, World};
+
+#[test]
+fn a_suci_registers_step_by_step() {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    phone.register(&mut world);
+    assert_eq!(
+        world.take_ladder(),
+        "\
+gnb1 -> InitialUeMessage
+ausf <- Authenticate
+gnb1 <- DownlinkNasTransport
+gnb1 -> UplinkNasTransport
+ausf <- FiveGAkaConfirmation
+gnb1 <- DownlinkNasTransport
+gnb1 -> UplinkNasTransport
+udm  <- ThreeGppRegistration
+udm  <- GetDataSets
+udm  <- SdmSubscribe
+pcf  <- CreateAmPolicyAssociation
+gnb1 <- InitialContextSetupRequest
+gnb1 -> InitialContextSetupResponse
+gnb1 -> UplinkNasTransport"
+    );
+    let audit = world.amf.audit();
+    assert_eq!((audit.registered, audit.connected, audit.in_procedure, audit.timers), (1, 1, 0, 0));
+}
+
+#[test]
+fn a_registered_phone_gets_a_session() {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    phone.register(&mut world);
+    world.take_ladder();
+    phone.establish(&mut world, 5);
+    assert_eq!(
+        world.take_ladder(),
+        "\
+gnb1 -> UplinkNasTransport
+smf  <- PostSmContexts
+nf   -> N1N2MessageTransfer
+gnb1 <- PduSessionResourceSetupRequest
+nf   <- 200
+gnb1 -> PduSessionResourceSetupResponse
+smf  <- UpdateSmContext"
+    );
+    assert_eq!(world.amf.audit().sessions, 1);
+}

@@ -1,0 +1,642 @@
+//! A tiny world around one AMF: a phone, two gNBs, and NFs that answer by a script. Everything that
+//! crosses the AMF's border is a line of the ladder.
+
+use crate::amf::{Amf, AmfConfig, Audit};
+use crate::kit::{
+    Caller, Duration, Effect, Event, GnbHandle, GnbInfo, Identity, Input, Instant, N2Effect, N2Input,
+    NetworkFunction, Nf, Outbox, Rng, Tag, Target, Timer, TimerKey,
+};
+use pith_crypto::kdf;
+use pith_crypto::keys::{KSeaf, Rand, ResStar};
+use pith_nas::ie::*;
+use pith_nas::security::{Algorithms, Connection};
+use pith_nas::{GmmMessage, NasSecurity, Role, SecurityHeaderType, gmm};
+use pith_ngap::{Message, UserLocation};
+use pith_sbi::common::{NfInstanceId, SupportedFeatures};
+use pith_sbi::nausf_ueauthentication::{
+    AuthData, AuthResult, Av5gAka, ConfirmationDataResponse, UeAuthenticationCtx,
+};
+use pith_sbi::nudm_sdm::{
+    AccessAndMobilitySubscriptionData, DnnInfo, Nssai as SubscribedNssai, SmfSelectionSubscriptionData,
+    SnssaiInfo, SubscriptionDataSets,
+};
+use pith_sbi::{ApiRoot, Created, Operation, Problem, Reply, Request, Response, Scheme, Uri};
+use pith_types::*;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+/// The answer that the USIM gives to each challenge, and the anchor key that follows.
+pub const RES_STAR: [u8; 16] = [0x52; 16];
+pub const K_SEAF: [u8; 32] = [0x5e; 32];
+
+pub fn identity() -> Identity {
+    Identity {
+        instance_id: NfInstanceId::from_random(7),
+        api_root: Arc::new(ApiRoot::new(Scheme::Http, "127.0.0.1:7000")),
+        instance: InstanceId(1),
+        shard: ShardId(2),
+        epoch_unix_ms: 0,
+    }
+}
+
+pub fn tai() -> Tai {
+    Tai { plmn_id: "999/70".parse().unwrap(), tac: Tac::new(1) }
+}
+
+pub fn config() -> AmfConfig {
+    let guami = Guami { plmn_id: tai().plmn_id, amf_id: "020040".parse().unwrap() };
+    AmfConfig::new(identity(), guami, vec![Snssai::of_sst(1)], vec![tai()])
+}
+
+/// What happened at the AMF's border, and what waits there.
+pub struct World {
+    pub amf: Amf,
+    pub now: Instant,
+    out: Outbox,
+    pub ladder: Vec<String>,
+    pub downlinks: VecDeque<(GnbHandle, Message)>,
+    pub calls: Vec<(Tag, Target, Request)>,
+    pub timers: BTreeMap<TimerKey, Instant>,
+    pub answers: Vec<Reply>,
+    pub events: Vec<Event>,
+    /// Answers that differ from the usual; `None` leaves the call open.
+    pub script: HashMap<Operation, Option<Reply>>,
+    pub challenges: u8,
+}
+
+pub const GNB: GnbHandle = GnbHandle(1);
+pub const OTHER_GNB: GnbHandle = GnbHandle(2);
+
+fn peer(nf: &str) -> Arc<ApiRoot> {
+    Arc::new(ApiRoot::new(Scheme::Http, &format!("{nf}:80")))
+}
+
+impl World {
+    pub fn new() -> Self {
+        Self::with(config())
+    }
+
+    pub fn with(config: AmfConfig) -> Self {
+        let mut world = Self {
+            amf: Amf::new(config, Rng::from_number(1)),
+            now: Instant::from_micros(0),
+            out: Outbox::new(crate::kit::Level::Debug),
+            ladder: Vec::new(),
+            downlinks: VecDeque::new(),
+            calls: Vec::new(),
+            timers: BTreeMap::new(),
+            answers: Vec::new(),
+            events: Vec::new(),
+            script: HashMap::new(),
+            challenges: 0,
+        };
+        for gnb in [GNB, OTHER_GNB] {
+            let info = GnbInfo {
+                name: String::new(),
+                global_id: format!("999/70-gnb-{}", gnb.0),
+                plmn: tai().plmn_id,
+                supported: vec![(tai(), vec![Snssai::of_sst(1), Snssai::of_sst(2)])],
+                peer: String::new(),
+            };
+            world.input(Input::N2(N2Input::GnbUp { gnb, info: Arc::new(info) }));
+        }
+        world
+    }
+
+    /// Hands something to the AMF, and answers what it asks of other NFs.
+    pub fn input(&mut self, input: Input) {
+        self.amf.handle(self.now, input, &mut self.out);
+        let effects: Vec<_> = self.out.drain().collect();
+        let mut calls = Vec::new();
+        for effect in effects {
+            match effect {
+                Effect::N2(N2Effect::Send { gnb, pdu, .. }) => self.sent(gnb, &pdu),
+                Effect::Call { tag, target, request } => calls.push((tag, target, request)),
+                Effect::Answer { reply, .. } => self.answered(reply),
+                Effect::StartTimer { key, after } => {
+                    self.timers.insert(key, self.now + after);
+                }
+                Effect::StopTimer(key) => {
+                    self.timers.remove(&key);
+                }
+                Effect::Event(event) => self.events.push(event),
+                other => panic!("an AMF does not do {other:?}"),
+            }
+        }
+        for (tag, target, request) in calls {
+            self.called(tag, target, request);
+        }
+    }
+
+    fn sent(&mut self, gnb: GnbHandle, pdu: &[u8]) {
+        let message = Message::decode(pdu).expect("the AMF sends what can be read");
+        self.ladder.push(format!("gnb{} <- {}", gnb.0, message.name()));
+        self.downlinks.push_back((gnb, message));
+    }
+
+    fn answered(&mut self, reply: Reply) {
+        let text = match &reply {
+            Ok(response) => format!("{}", response.outcome().status()),
+            Err(problem) => format!("{problem}"),
+        };
+        self.ladder.push(format!("nf   <- {text}"));
+        self.answers.push(reply);
+    }
+
+    fn called(&mut self, tag: Tag, target: Target, request: Request) {
+        let operation = request.operation();
+        let nf = request.target_nf().and_then(|nf| Nf::of_type(&nf)).map_or("?", Nf::name);
+        self.ladder.push(format!("{nf:<4} <- {operation:?}"));
+        let reply = match self.script.get(&operation) {
+            Some(scripted) => scripted.clone(),
+            None => Some(self.usual(&request)),
+        };
+        match reply {
+            Some(reply) => self.reply(tag, reply),
+            None => self.calls.push((tag, target, request)),
+        }
+    }
+
+    /// Answers a call.
+    pub fn reply(&mut self, tag: Tag, reply: Reply) {
+        self.input(Input::Reply { tag, from: None, reply });
+    }
+
+    /// Answers the call of that operation that was left open.
+    pub fn reply_to(&mut self, operation: Operation, reply: Reply) {
+        let at = self.calls.iter().position(|(_, _, request)| request.operation() == operation);
+        let (tag, ..) = self.calls.remove(at.unwrap_or_else(|| panic!("{operation:?} was not called")));
+        self.reply(tag, reply);
+    }
+
+    /// Takes out the request of that operation that was left open.
+    pub fn open_call(&mut self, operation: Operation) -> Request {
+        let at = self.calls.iter().position(|(_, _, request)| request.operation() == operation);
+        self.calls.remove(at.unwrap_or_else(|| panic!("{operation:?} was not called"))).2
+    }
+
+    /// What an NF answers when all is well.
+    fn usual(&mut self, request: &Request) -> Reply {
+        Ok(match request {
+            Request::Authenticate(_) => Response::UeAuthenticationCtxCreated(Box::new(self.challenge())),
+            Request::FiveGAkaConfirmation(request) => {
+                let right = request.body.res_star.is_some_and(|res_star| res_star.0 == RES_STAR);
+                Response::ConfirmationDataResponse(Box::new(confirmation(right)))
+            }
+            Request::ThreeGppRegistration(request) => {
+                let location = Uri::new(&peer("udm"), "/nudm-uecm/v1/x/registrations/amf-3gpp-access");
+                let body = request.body.clone();
+                Response::Amf3GppAccessRegistrationCreated(Box::new(Created { location, body }))
+            }
+            Request::GetDataSets(_) => Response::SubscriptionDataSets(Box::new(subscription(&[1]))),
+            Request::SdmSubscribe(request) => {
+                let location = Uri::new(&peer("udm"), "/nudm-sdm/v2/x/sdm-subscriptions/77");
+                let body = request.body.clone();
+                Response::SdmSubscriptionCreated(Box::new(Created { location, body }))
+            }
+            Request::CreateAmPolicyAssociation(_) => {
+                let location = Uri::new(&peer("pcf"), "/npcf-am-policy-control/v1/policies/9");
+                let body =
+                    pith_sbi::npcf_ampolicycontrol::PolicyAssociation::new(SupportedFeatures::default());
+                Response::PolicyAssociationCreated(Box::new(Created { location, body }))
+            }
+            Request::PostSmContexts(request) => {
+                let id = request.body.pdu_session_id.unwrap();
+                let location = Uri::new(&peer("smf"), &format!("/nsmf-pdusession/v1/sm-contexts/sm-{id}"));
+                Response::SmContextCreated(Box::new(Created { location, body: Default::default() }))
+            }
+            Request::UpdateSmContext(request) => updated(&request.body),
+            _ => Response::NoContent,
+        })
+    }
+
+    fn challenge(&mut self) -> Created<UeAuthenticationCtx> {
+        self.challenges += 1;
+        let rand = [self.challenges; 16];
+        let hxres_star = kdf::hres_star(&Rand::new(rand), &ResStar::new(RES_STAR));
+        let vector = Av5gAka::new(rand, *hxres_star.as_bytes(), [0xa; 16]);
+        let body = UeAuthenticationCtx::new(
+            pith_sbi::common::AuthType::FiveGAka,
+            AuthData::FiveGAka(vector),
+            BTreeMap::new(),
+        );
+        Created { location: Uri::new(&peer("ausf"), "/nausf-auth/v1/ue-authentications/a1"), body }
+    }
+
+    /// Lets the timer of that name run out.
+    pub fn expire(&mut self, timer: Timer) {
+        let key =
+            *self.timers.keys().find(|key| key.timer == timer).unwrap_or_else(|| panic!("{timer:?} runs"));
+        self.now = self.timers.remove(&key).unwrap();
+        self.ladder.push(format!("      {timer:?}"));
+        self.input(Input::Timer(key));
+    }
+
+    pub fn running(&self) -> Vec<Timer> {
+        self.timers.keys().map(|key| key.timer).collect()
+    }
+
+    /// An NF asks for something.
+    pub fn request(&mut self, request: impl Into<Request>) -> Reply {
+        let request = request.into();
+        self.ladder.push(format!("nf   -> {:?}", request.operation()));
+        self.input(Input::Request { from: Caller::Remote { exchange: 1 }, request });
+        self.answers.pop().expect("the AMF answers at once")
+    }
+
+    /// A gNB sends something.
+    pub fn ngap(&mut self, gnb: GnbHandle, name: &str, pdu: Vec<u8>) {
+        self.ladder.push(format!("gnb{} -> {name}", gnb.0));
+        self.input(Input::N2(N2Input::Pdu { gnb, stream: 1, pdu: pdu.into() }));
+    }
+
+    pub fn next(&mut self) -> Message {
+        self.downlinks.pop_front().expect("the AMF sent something").1
+    }
+
+    pub fn take_ladder(&mut self) -> String {
+        std::mem::take(&mut self.ladder).join("\n")
+    }
+
+    /// Nothing is left of anything; what a world looks like before the first UE.
+    pub fn assert_empty(&self) {
+        let audit = self.amf.audit();
+        assert_eq!(audit, Audit { gnbs: audit.gnbs, ..Audit::default() });
+        assert_eq!(self.running(), []);
+    }
+
+    /// Waits.
+    pub fn pass(&mut self, time: Duration) {
+        self.now = self.now + time;
+    }
+}
+
+pub fn confirmation(right: bool) -> ConfirmationDataResponse {
+    match right {
+        false => ConfirmationDataResponse::new(AuthResult::AuthenticationFailure),
+        true => {
+            let mut response = ConfirmationDataResponse::new(AuthResult::AuthenticationSuccess);
+            response.supi = Some(supi());
+            response.kseaf = Some(K_SEAF.into());
+            response
+        }
+    }
+}
+
+pub fn supi() -> Supi {
+    "imsi-999700000000001".parse().unwrap()
+}
+
+/// A subscription to slices of those SSTs, the first a default one, each with `internet`.
+pub fn subscription(ssts: &[u8]) -> SubscriptionDataSets {
+    let slices: Vec<_> = ssts.iter().map(|sst| Snssai::of_sst(*sst)).collect();
+    let mut nssai = SubscribedNssai::new(vec![slices[0]]);
+    nssai.single_nssais = slices[1..].to_vec();
+    let ambr = Ambr { uplink: BitRate::mbps(1000), downlink: BitRate::mbps(1000) };
+    let am_data = AccessAndMobilitySubscriptionData {
+        subscribed_ue_ambr: Some(ambr),
+        nssai: Some(nssai),
+        ..Default::default()
+    };
+    let info =
+        |slice: &Snssai| (Arc::from(slice.to_string()), SnssaiInfo::new(vec![DnnInfo::new("internet")]));
+    let smf_sel_data = SmfSelectionSubscriptionData {
+        subscribed_snssai_infos: slices.iter().map(info).collect(),
+        ..Default::default()
+    };
+    SubscriptionDataSets { am_data: Some(am_data), smf_sel_data: Some(smf_sel_data), ..Default::default() }
+}
+
+fn updated(body: &pith_sbi::nsmf_pdusession::SmContextUpdateData) -> Response {
+    use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextUpdatedData, UpCnxState};
+    match body.up_cnx_state {
+        Some(UpCnxState::Activating) => Response::SmContextUpdated(Box::new(SmContextUpdatedData {
+            n2_sm_info: Some(b"setup".to_vec().into()),
+            n2_sm_info_type: Some(N2SmInfoType::PduResSetupReq),
+            up_cnx_state: Some(UpCnxState::Activating),
+            ..Default::default()
+        })),
+        _ => Response::NoContent,
+    }
+}
+
+pub fn problem(cause: pith_sbi::Cause) -> Option<Reply> {
+    Some(Err(Problem::new(cause).into()))
+}
+
+/// A phone, and what its gNB knows of it.
+pub struct Phone {
+    pub gnb: GnbHandle,
+    pub ran_id: RanUeNgapId,
+    pub amf_id: Option<AmfUeNgapId>,
+    pub guti: Option<FiveGGuti>,
+    pub ng_ksi: NgKsi,
+    pub security: Option<NasSecurity>,
+    pub capability: UeSecurityCapability,
+}
+
+impl Default for Phone {
+    fn default() -> Self {
+        Self {
+            gnb: GNB,
+            ran_id: RanUeNgapId(1),
+            amf_id: None,
+            guti: None,
+            ng_ksi: NgKsi::NoKey,
+            security: None,
+            capability: UeSecurityCapability::of_5gs(0xe0, 0xe0),
+        }
+    }
+}
+
+pub fn location() -> UserLocation {
+    UserLocation { cell_plmn: tai().plmn_id, cell: NrCellIdentity::new(16), tai: tai() }
+}
+
+impl Phone {
+    pub fn suci() -> MobileIdentity {
+        MobileIdentity::Suci("suci-0-999-70-0-0-0-0000000001".parse().unwrap())
+    }
+
+    /// The identity that it shows: its 5G-GUTI if it has one.
+    pub fn shown(&self) -> MobileIdentity {
+        self.guti.map_or_else(Self::suci, MobileIdentity::FiveGGuti)
+    }
+
+    pub fn registration_request(&self, kind: RegistrationKind) -> gmm::RegistrationRequest {
+        let kind = RegistrationType { follow_on_request: false, kind };
+        let mut request = gmm::RegistrationRequest::new(kind, self.ng_ksi, self.shown());
+        request.ue_security_capability = Some(self.capability);
+        request
+    }
+
+    pub fn service_request(&self, service_type: ServiceType) -> gmm::ServiceRequest {
+        let s_tmsi = MobileIdentity::FiveGSTmsi(self.guti.unwrap().s_tmsi());
+        gmm::ServiceRequest::new(self.ng_ksi, service_type, s_tmsi)
+    }
+
+    pub fn deregistration_request(&self, switch_off: bool) -> gmm::DeregistrationRequestUeOriginating {
+        let kind =
+            DeregistrationType { switch_off, re_registration_required: false, access: AccessType::ThreeGpp };
+        gmm::DeregistrationRequestUeOriginating::new(kind, self.ng_ksi, self.shown())
+    }
+
+    /// An initial message: integrity protected if the phone has a key.
+    pub fn initial_nas(&mut self, message: impl Into<GmmMessage>) -> Vec<u8> {
+        self.protect(SecurityHeaderType::IntegrityProtected, message)
+    }
+
+    /// Any other message: ciphered, too.
+    pub fn nas(&mut self, message: impl Into<GmmMessage>) -> Vec<u8> {
+        self.protect(SecurityHeaderType::IntegrityProtectedAndCiphered, message)
+    }
+
+    pub fn protect(&mut self, header: SecurityHeaderType, message: impl Into<GmmMessage>) -> Vec<u8> {
+        let plain = message.into().encode();
+        match &mut self.security {
+            Some(security) => security.protect(header, &plain).unwrap(),
+            None => plain,
+        }
+    }
+
+    /// Begins a connection.
+    pub fn connect(&mut self, world: &mut World, nas_pdu: Vec<u8>) {
+        self.ran_id = RanUeNgapId(self.ran_id.0 + 1);
+        self.amf_id = None;
+        let message = pith_ngap::InitialUeMessage {
+            ran_ue_ngap_id: self.ran_id,
+            nas_pdu,
+            location: location(),
+            establishment_cause: None,
+            s_tmsi: self.guti.map(|guti| guti.s_tmsi()),
+            ue_context_request: Some(()),
+            allowed_nssai: None,
+        };
+        world.ngap(self.gnb, "InitialUeMessage", message.encode());
+    }
+
+    /// Sends a NAS message over the connection.
+    pub fn send(&mut self, world: &mut World, message: impl Into<GmmMessage>) {
+        let nas_pdu = self.nas(message);
+        self.send_pdu(world, nas_pdu);
+    }
+
+    pub fn send_pdu(&mut self, world: &mut World, nas_pdu: Vec<u8>) {
+        let message = pith_ngap::UplinkNasTransport {
+            amf_ue_ngap_id: self.amf_id.unwrap(),
+            ran_ue_ngap_id: self.ran_id,
+            nas_pdu,
+            location: None,
+        };
+        world.ngap(self.gnb, "UplinkNasTransport", message.encode());
+    }
+
+    /// Reads the NAS message that came with the next downlink PDU.
+    pub fn receive(&mut self, world: &mut World) -> GmmMessage {
+        let message = world.next();
+        let pdu = self.nas_pdu(message).expect("a NAS message came");
+        self.open(&pdu)
+    }
+
+    /// The NAS message of a downlink PDU; learns the AMF-UE-NGAP-ID.
+    pub fn nas_pdu(&mut self, message: Message) -> Option<Vec<u8>> {
+        match message {
+            Message::DownlinkNasTransport(message) => {
+                self.amf_id = Some(message.amf_ue_ngap_id);
+                Some(message.nas_pdu)
+            }
+            Message::InitialContextSetupRequest(message) => {
+                self.amf_id = Some(message.amf_ue_ngap_id);
+                message.nas_pdu.or_else(|| message.sessions?.pop()?.nas_pdu)
+            }
+            Message::PduSessionResourceSetupRequest(mut message) => {
+                message.nas_pdu.or_else(|| message.sessions.pop()?.nas_pdu)
+            }
+            Message::PduSessionResourceReleaseCommand(message) => message.nas_pdu,
+            other => panic!("no NAS in {}", other.name()),
+        }
+    }
+
+    pub fn open(&mut self, pdu: &[u8]) -> GmmMessage {
+        let plain = match (&mut self.security, pdu[1] & 0xf) {
+            (_, 0) => pdu.to_vec(),
+            (Some(security), 1 | 2) => security.unprotect(pdu).expect("the AMF's MAC is right").plain,
+            _ => self.take_context(pdu),
+        };
+        GmmMessage::decode(&plain).unwrap()
+    }
+
+    /// SECURITY MODE COMMAND: derives the keys, and checks the message with them.
+    fn take_context(&mut self, pdu: &[u8]) -> Vec<u8> {
+        let Ok(GmmMessage::SecurityModeCommand(command)) = GmmMessage::decode(&pdu[7..]) else {
+            panic!("only SECURITY MODE COMMAND brings a new context");
+        };
+        assert_eq!(command.replayed_ue_security_capability, self.capability);
+        let algorithms = Algorithms {
+            integrity: command.algorithms.integrity.try_into().unwrap(),
+            ciphering: command.algorithms.ciphering.try_into().unwrap(),
+        };
+        let mut security = phone_security(algorithms);
+        let plain = security.unprotect(pdu).expect("the AMF has the key").plain;
+        self.security = Some(security);
+        self.ng_ksi = command.ng_ksi;
+        plain
+    }
+
+    /// Answers SECURITY MODE COMMAND with the whole registration request.
+    pub fn security_mode_complete(&mut self, request: gmm::RegistrationRequest) -> Vec<u8> {
+        let mut complete = gmm::SecurityModeComplete::new();
+        complete.imeisv = Some(MobileIdentity::Imeisv("imeisv-4370816125816151".parse().unwrap()));
+        complete.nas_message_container = Some(GmmMessage::from(request).encode());
+        self.protect(SecurityHeaderType::IntegrityProtectedAndCipheredWithNewContext, complete)
+    }
+
+    pub fn authentication_response() -> gmm::AuthenticationResponse {
+        let mut response = gmm::AuthenticationResponse::new();
+        response.res_star = Some(RES_STAR);
+        response
+    }
+
+    /// Goes through a registration from the challenge on; gives REGISTRATION ACCEPT.
+    pub fn authenticate(
+        &mut self,
+        world: &mut World,
+        request: gmm::RegistrationRequest,
+    ) -> Box<gmm::RegistrationAccept> {
+        let GmmMessage::AuthenticationRequest(_) = self.receive(world) else {
+            panic!("a challenge comes first")
+        };
+        self.send(world, Self::authentication_response());
+        let GmmMessage::SecurityModeCommand(_) = self.receive(world) else { panic!("then keys") };
+        let complete = self.security_mode_complete(request);
+        self.send_pdu(world, complete);
+        self.accepted(world)
+    }
+
+    /// Reads REGISTRATION ACCEPT and takes the 5G-GUTI.
+    pub fn accepted(&mut self, world: &mut World) -> Box<gmm::RegistrationAccept> {
+        let GmmMessage::RegistrationAccept(accept) = self.receive(world) else { panic!("then the answer") };
+        if let Some(MobileIdentity::FiveGGuti(guti)) = accept.guti {
+            self.guti = Some(guti);
+        }
+        accept
+    }
+
+    pub fn context_setup_response(&self, world: &mut World, sessions: &[u8]) {
+        let message = pith_ngap::InitialContextSetupResponse {
+            amf_ue_ngap_id: self.amf_id.unwrap(),
+            ran_ue_ngap_id: self.ran_id,
+            setup: (!sessions.is_empty()).then(|| transfers(sessions)),
+            failed: None,
+            diagnostics: None,
+        };
+        world.ngap(self.gnb, "InitialContextSetupResponse", message.encode());
+    }
+
+    /// Registers initially, from power on to the end.
+    pub fn register(&mut self, world: &mut World) {
+        let request = self.registration_request(RegistrationKind::Initial);
+        let nas = self.initial_nas(request.clone());
+        self.connect(world, nas);
+        self.authenticate(world, request);
+        self.context_setup_response(world, &[]);
+        self.send(world, gmm::RegistrationComplete::new());
+    }
+
+    /// Establishes a session, from the request to the gNB's answer.
+    pub fn establish(&mut self, world: &mut World, id: u8) {
+        self.send(world, establishment(id));
+        let reply = world.request(transfer(id, Some(b"accept"), Some((NgapIe::PduResSetupReq, b"setup"))));
+        assert!(reply.is_ok(), "{reply:?}");
+        let GmmMessage::DlNasTransport(_) = self.receive(world) else { panic!("the SMF's accept comes") };
+        let message = pith_ngap::PduSessionResourceSetupResponse {
+            amf_ue_ngap_id: self.amf_id.unwrap(),
+            ran_ue_ngap_id: self.ran_id,
+            setup: Some(transfers(&[id])),
+            failed: None,
+            diagnostics: None,
+        };
+        world.ngap(self.gnb, "PduSessionResourceSetupResponse", message.encode());
+    }
+
+    /// The gNB lets go of the phone, and the AMF with it.
+    pub fn release(&mut self, world: &mut World) {
+        let cause = pith_ngap::Cause::RadioNetwork(pith_ngap::CauseRadioNetwork::user_inactivity);
+        let message = pith_ngap::UeContextReleaseRequest {
+            amf_ue_ngap_id: self.amf_id.unwrap(),
+            ran_ue_ngap_id: self.ran_id,
+            sessions: None,
+            cause: Some(cause),
+        };
+        world.ngap(self.gnb, "UeContextReleaseRequest", message.encode());
+        self.released(world);
+    }
+
+    /// The AMF has the gNB release the connection, which it does.
+    pub fn released(&mut self, world: &mut World) -> pith_ngap::Cause {
+        let Message::UeContextReleaseCommand(command) = world.next() else { panic!("the AMF releases") };
+        let pith_ngap::UeNgapIds::Pair(amf_ue_ngap_id, ran_ue_ngap_id) = command.ids else {
+            panic!("both ids")
+        };
+        let message = pith_ngap::UeContextReleaseComplete {
+            amf_ue_ngap_id,
+            ran_ue_ngap_id,
+            location: None,
+            sessions: None,
+            diagnostics: None,
+        };
+        world.ngap(self.gnb, "UeContextReleaseComplete", message.encode());
+        command.cause
+    }
+}
+
+pub use pith_sbi::namf_communication::NgapIeType as NgapIe;
+
+/// The phone's side of the context that each authentication here leads to.
+pub fn phone_security(algorithms: Algorithms) -> NasSecurity {
+    let k_amf = kdf::k_amf(&KSeaf::new(K_SEAF), supi().imsi(), &[0, 0]);
+    NasSecurity::new(
+        Role::Ue,
+        Connection::ThreeGpp,
+        algorithms,
+        kdf::k_nas_int(&k_amf, algorithms.integrity),
+        kdf::k_nas_enc(&k_amf, algorithms.ciphering),
+    )
+}
+
+pub fn transfers(sessions: &[u8]) -> Vec<pith_ngap::SessionTransfer> {
+    let item = |id: &u8| pith_ngap::SessionTransfer { pdu_session_id: *id, transfer: b"done".to_vec() };
+    sessions.iter().map(item).collect()
+}
+
+/// UL NAS TRANSPORT with a request for a session.
+pub fn establishment(id: u8) -> gmm::UlNasTransport {
+    let mut transport =
+        gmm::UlNasTransport::new(PayloadContainerType::N1SmInformation, b"establish".to_vec());
+    transport.pdu_session_id = Some(id);
+    transport.request_type = Some(RequestType::InitialRequest);
+    transport
+}
+
+/// A message of an SMF.
+pub fn transfer(
+    id: u8,
+    n1: Option<&[u8]>,
+    n2: Option<(NgapIe, &[u8])>,
+) -> pith_sbi::namf_communication::N1N2MessageTransfer {
+    use pith_sbi::namf_communication as namf;
+    let mut body = namf::N1N2MessageTransferReqData { pdu_session_id: Some(id), ..Default::default() };
+    body.n1_message_container =
+        n1.map(|n1| namf::N1MessageContainer::new(namf::N1MessageClass::Sm, n1.to_vec()));
+    body.n2_info_container = n2.map(|(kind, data)| {
+        let mut content = namf::N2InfoContent::new(data.to_vec());
+        content.ngap_ie_type = Some(kind);
+        let mut information = namf::N2SmInformation::new(id);
+        information.n2_info_content = Some(content);
+        let mut container = namf::N2InfoContainer::new(namf::N2InformationClass::Sm);
+        container.sm_info = Some(information);
+        container
+    });
+    body.n1n2_failure_txf_notif_uri = Some(Uri::new(&peer("smf"), "/nsmf-callback/v1/n1n2-failure/5"));
+    namf::N1N2MessageTransfer { ue_context_id: supi().into(), body }
+}
