@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 /// JSON (RFC 8259).
 pub(crate) const JSON: &str = "application/json";
-/// JSON with hyperlinks (TS 29.501 5.2.4).
+/// JSON with hyperlinks (TS 29.501).
 pub(crate) const HAL: &str = "application/3gppHal+json";
 /// JSON Patch (RFC 6902).
 pub(crate) const JSON_PATCH: &str = "application/json-patch+json";

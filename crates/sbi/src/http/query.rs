@@ -1,4 +1,4 @@
-//! Query parameters: plain text, lists parted by commas, and JSON (TS 29.501 5.2.3.1).
+//! Query parameters: plain text, lists parted by commas, and JSON (TS 29.501).
 
 use crate::common::{AccessType, NfInstanceId, NfType, PlmnIdNid, ServiceName, SupportedFeatures};
 use crate::nnssf_nsselection::{SliceInfoForPduSession, SliceInfoForRegistration};

@@ -153,7 +153,7 @@ record! {
     /// A packet filter.
     FlowInformation {
         optional {
-            /// An IPFilterRule (RFC 6733 4.3.1, TS 29.212 5.4.2), from the side of the UE.
+            /// An IPFilterRule (RFC 6733 4.3.1), from the side of the UE.
             flow_description: Arc<str>,
             /// Its id.
             pack_filt_id: Arc<str>,

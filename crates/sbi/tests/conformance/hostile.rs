@@ -166,3 +166,59 @@ fn mangled(good: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
     });
     cuts.chain(flips)
 }
+
+/// `PITH_FUZZ=10000000 cargo test --release -p pith-sbi --test conformance fuzz`; a thousand otherwise.
+#[test]
+fn fuzz_requests_and_answers() {
+    let rounds = std::env::var("PITH_FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(1000);
+    let requests: Vec<_> = Operation::ALL.iter().map(|&op| (op, request(op).to_http())).collect();
+    let outcomes = |&op: &Operation| op.info().outcomes.iter().map(move |&o| (op, response(o).to_http()));
+    let answers: Vec<_> = Operation::ALL.iter().flat_map(outcomes).collect();
+    let mut random = Random(0x5eed);
+    for _ in 0..rounds {
+        let (_, http) = &requests[random.below(requests.len())];
+        let body = random.mangle(&http.body).into();
+        let path = String::from_utf8_lossy(&random.mangle(http.path.as_bytes())).into_owned();
+        let query = String::from_utf8_lossy(&random.mangle(http.query.as_bytes())).into_owned();
+        let _ = Request::from_http(&root(), &HttpRequest { body, ..http.clone() });
+        let _ = Request::from_http(&root(), &HttpRequest { path, query, ..http.clone() });
+        let (operation, http) = &answers[random.below(answers.len())];
+        let mut http = http.clone();
+        http.body = random.mangle(&http.body).into();
+        let _ = Response::from_http(*operation, &root(), &http);
+    }
+}
+
+/// Splitmix64: the same messages every time.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed ^ mixed >> 31
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit.max(1) as u64) as usize
+    }
+
+    /// One to four octets changed, doubled or taken out, and sometimes the end cut off.
+    fn mangle(&mut self, good: &[u8]) -> Vec<u8> {
+        let mut mangled = good.to_vec();
+        for _ in 0..=self.below(4) {
+            let at = self.below(mangled.len());
+            match self.below(4) {
+                0 if at < mangled.len() => drop(mangled.remove(at)),
+                1 => mangled.insert(at, self.next() as u8),
+                2 => mangled.insert(at, b"\"{}[],:-\r\n%&/0"[self.below(14)]),
+                _ if at < mangled.len() => mangled[at] = self.next() as u8,
+                _ => {}
+            }
+        }
+        if self.below(8) == 0 {
+            mangled.truncate(self.below(good.len()));
+        }
+        mangled
+    }
+}
