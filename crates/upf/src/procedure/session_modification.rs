@@ -144,7 +144,7 @@ impl Upf {
 fn query(request: &SessionModificationRequest, session: &Session) -> Query {
     let all = request.pfcp_sm_req_flags.is_some_and(|flags| flags.contains(PfcpSmReqFlags::QAURR));
     let urrs = match all {
-        true => session.rules.urrs.keys().copied().collect(),
+        true => session.rules.urrs.ids().collect(),
         false => request.query_urrs.iter().map(|query| query.urr_id).collect(),
     };
     Query { urrs, reference: request.query_urr_reference }
@@ -156,7 +156,7 @@ fn end_markers(request: &SessionModificationRequest, before: &RuleSet, after: &R
         |flags: Option<PfcpSmReqFlags>| flags.is_some_and(|flags| flags.contains(PfcpSmReqFlags::SNDEM));
     let of_all = asked(request.pfcp_sm_req_flags);
     let to = |rules: &RuleSet, id: FarId| {
-        rules.fars.get(&id).and_then(|far| far.forwarding_parameters.as_ref()).and_then(tunnel)
+        rules.fars.get(id).and_then(|far| far.forwarding_parameters.as_ref()).and_then(tunnel)
     };
     let left = request.update_fars.iter().filter_map(|update| {
         let flags = update.update_forwarding_parameters.as_ref().and_then(|update| update.pfcp_sm_req_flags);

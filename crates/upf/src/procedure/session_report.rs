@@ -128,7 +128,7 @@ impl Upf {
     fn update_bars(&mut self, turn: &mut Turn<'_>, id: SessionId, updates: &[UpdateBarInReport]) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         for update in updates {
-            let bar = session.rules.bars.get_mut(&update.bar_id);
+            let bar = session.rules.bars.get_mut(update.bar_id);
             if let (Some(bar), Some(count)) = (bar, &update.suggested_buffering_packets_count) {
                 bar.suggested_buffering_packets_count = count.clone().into_option();
             }

@@ -60,17 +60,17 @@ pub fn allocate(
 
 impl Allocator<'_> {
     fn run(&mut self, rules: &mut RuleSet) -> Result<(), Rejection> {
-        for (id, endpoint) in &mut rules.endpoints {
+        for (id, endpoint) in rules.endpoints.iter_mut() {
             let Some(f_teid) = &mut endpoint.local_f_teid else { continue };
             let failed = Rejection::new(Cause::RuleCreationModificationFailure);
             if self.settle(f_teid, failed)? {
-                self.allocation.endpoints.push((*id, *f_teid));
+                self.allocation.endpoints.push((id, *f_teid));
             }
         }
-        for (id, pdr) in &mut rules.pdrs {
+        for (id, pdr) in rules.pdrs.iter_mut() {
             let Some(f_teid) = &mut pdr.pdi.local_f_teid else { continue };
-            if self.settle(f_teid, Rejection::rule(FailedRuleId::Pdr(*id)))? {
-                self.allocation.pdrs.push((*id, *f_teid));
+            if self.settle(f_teid, Rejection::rule(FailedRuleId::Pdr(id)))? {
+                self.allocation.pdrs.push((id, *f_teid));
             }
         }
         Ok(())

@@ -21,18 +21,17 @@ pub fn compile(id: SessionId, rules: &RuleSet, measurements: &Measurements) -> R
         pdrs,
         fars: rules.fars.values().map(|far| forwarding::compile(rules, far)).collect::<Result<_, _>>()?,
         qers: rules.qers.values().map(compile_qer).collect(),
-        urrs: rules.urrs.keys().map(|urr| compile_urr(*urr, measurements)).collect(),
+        urrs: rules.urrs.ids().map(|urr| compile_urr(urr, measurements)).collect(),
     })
 }
 
 fn compile_pdr(rules: &RuleSet, pdr: &CreatePdr) -> Result<Pdr, Rejection> {
     let failed = Rejection::rule(FailedRuleId::Pdr(pdr.pdr_id));
-    let far =
-        pdr.far_id.filter(|far| rules.fars.contains_key(far)).ok_or(failed.because_of(IeType::FAR_ID))?;
-    if pdr.qer_ids.iter().any(|qer| !rules.qers.contains_key(qer)) {
+    let far = pdr.far_id.filter(|far| rules.fars.contains(*far)).ok_or(failed.because_of(IeType::FAR_ID))?;
+    if pdr.qer_ids.iter().any(|qer| !rules.qers.contains(*qer)) {
         return Err(failed.because_of(IeType::QER_ID));
     }
-    if pdr.urr_ids.iter().any(|urr| !rules.urrs.contains_key(urr)) {
+    if pdr.urr_ids.iter().any(|urr| !rules.urrs.contains(*urr)) {
         return Err(failed.because_of(IeType::URR_ID));
     }
     let detection = detection::compile(rules, pdr)?;

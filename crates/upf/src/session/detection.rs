@@ -60,7 +60,7 @@ fn traffic_endpoint<'a>(
 ) -> Result<Option<&'a CreateTrafficEndpoint>, Rejection> {
     let Some(id) = pdr.pdi.traffic_endpoint_ids.first() else { return Ok(None) };
     let failed = Rejection::rule(FailedRuleId::Pdr(pdr.pdr_id)).because_of(IeType::TRAFFIC_ENDPOINT_ID);
-    rules.endpoints.get(id).map(Some).ok_or(failed)
+    rules.endpoints.get(*id).map(Some).ok_or(failed)
 }
 
 /// A tunnel, if there is an F-TEID; else N6, which packets to the UE come from. From the access side and from the

@@ -14,7 +14,7 @@ use crate::rejection::Rejection;
 pub fn compile(rules: &RuleSet, far: &CreateFar) -> Result<Far, Rejection> {
     let failed = Rejection::rule(FailedRuleId::Far(far.far_id));
     let bar = match far.bar_id {
-        Some(id) => Some(rules.bars.get(&id).ok_or(failed.because_of(IeType::BAR_ID))?),
+        Some(id) => Some(rules.bars.get(id).ok_or(failed.because_of(IeType::BAR_ID))?),
         None => None,
     };
     let action = match far.apply_action {

@@ -6,6 +6,7 @@ mod detection;
 mod forwarding;
 mod meter;
 mod provision;
+mod rule_map;
 mod table;
 mod usage;
 

@@ -1,29 +1,28 @@
 //! Rules as the SMF provisions them: created, updated, removed (TS 29.244 5.6.3, 6.3.2, 6.3.3).
 
-use std::collections::BTreeMap;
-
 use pith_pfcp::ie::*;
 use pith_pfcp::message::{SessionEstablishmentRequest, SessionModificationRequest};
 use pith_pfcp::rules::*;
 use pith_pfcp::{Change, IeType};
 
+use super::rule_map::RuleMap;
 use crate::rejection::Rejection;
 
 /// The rules of a session, as they came, with all updates applied.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RuleSet {
     /// Packet Detection Rules.
-    pub pdrs: BTreeMap<PdrId, CreatePdr>,
+    pub pdrs: RuleMap<PdrId, CreatePdr>,
     /// Forwarding Action Rules.
-    pub fars: BTreeMap<FarId, CreateFar>,
+    pub fars: RuleMap<FarId, CreateFar>,
     /// QoS Enforcement Rules.
-    pub qers: BTreeMap<QerId, CreateQer>,
+    pub qers: RuleMap<QerId, CreateQer>,
     /// Usage Reporting Rules.
-    pub urrs: BTreeMap<UrrId, CreateUrr>,
+    pub urrs: RuleMap<UrrId, CreateUrr>,
     /// Buffering Action Rules.
-    pub bars: BTreeMap<BarId, CreateBar>,
+    pub bars: RuleMap<BarId, CreateBar>,
     /// Traffic endpoints.
-    pub endpoints: BTreeMap<TrafficEndpointId, CreateTrafficEndpoint>,
+    pub endpoints: RuleMap<TrafficEndpointId, CreateTrafficEndpoint>,
 }
 
 type Outcome = Result<(), Rejection>;
@@ -118,9 +117,9 @@ impl RuleSet {
     }
 
     fn create_endpoint(&mut self, endpoint: CreateTrafficEndpoint) -> Outcome {
-        match self.endpoints.insert(endpoint.traffic_endpoint_id, endpoint) {
-            Some(_) => Err(endpoint_rejection()),
-            None => Ok(()),
+        match self.endpoints.add(endpoint.traffic_endpoint_id, endpoint) {
+            true => Ok(()),
+            false => Err(endpoint_rejection()),
         }
     }
 
@@ -138,7 +137,7 @@ impl RuleSet {
 
     /// Removes a traffic endpoint, and the PDRs that refer to it (TS 29.244 5.2.1A.2).
     fn remove_endpoint(&mut self, id: TrafficEndpointId) -> Outcome {
-        self.endpoints.remove(&id).ok_or_else(endpoint_rejection)?;
+        self.endpoints.remove(id).ok_or_else(endpoint_rejection)?;
         self.pdrs.retain(|_, pdr| !pdr.pdi.traffic_endpoint_ids.contains(&id));
         Ok(())
     }
@@ -218,7 +217,7 @@ impl RuleSet {
     }
 
     fn update_endpoint(&mut self, update: UpdateTrafficEndpoint) -> Outcome {
-        let endpoint = self.endpoints.get_mut(&update.traffic_endpoint_id).ok_or_else(endpoint_rejection)?;
+        let endpoint = self.endpoints.get_mut(update.traffic_endpoint_id).ok_or_else(endpoint_rejection)?;
         change(&mut endpoint.local_f_teid, update.local_f_teid);
         change(&mut endpoint.network_instance, update.network_instance);
         replace(&mut endpoint.ue_ip_addresses, update.ue_ip_addresses);
@@ -244,19 +243,23 @@ fn endpoint_rejection() -> Rejection {
     Rejection::new(Cause::RuleCreationModificationFailure).because_of(IeType::TRAFFIC_ENDPOINT_ID)
 }
 
-fn created<K: Ord, V>(rules: &mut BTreeMap<K, V>, id: K, failed: FailedRuleId, rule: V) -> Outcome {
-    match rules.insert(id, rule) {
-        Some(_) => Err(Rejection::rule(failed)),
-        None => Ok(()),
+fn created<K: Ord + Copy, V>(rules: &mut RuleMap<K, V>, id: K, failed: FailedRuleId, rule: V) -> Outcome {
+    match rules.add(id, rule) {
+        true => Ok(()),
+        false => Err(Rejection::rule(failed)),
     }
 }
 
-fn removed<K: Ord, V>(rules: &mut BTreeMap<K, V>, id: K, failed: FailedRuleId) -> Outcome {
-    rules.remove(&id).map(drop).ok_or(Rejection::rule(failed))
+fn removed<K: Ord + Copy, V>(rules: &mut RuleMap<K, V>, id: K, failed: FailedRuleId) -> Outcome {
+    rules.remove(id).map(drop).ok_or(Rejection::rule(failed))
 }
 
-fn existing<K: Ord, V>(rules: &mut BTreeMap<K, V>, id: K, failed: FailedRuleId) -> Result<&mut V, Rejection> {
-    rules.get_mut(&id).ok_or(Rejection::rule(failed))
+fn existing<K: Ord + Copy, V>(
+    rules: &mut RuleMap<K, V>,
+    id: K,
+    failed: FailedRuleId,
+) -> Result<&mut V, Rejection> {
+    rules.get_mut(id).ok_or(Rejection::rule(failed))
 }
 
 fn replace<T>(slot: &mut T, value: Option<T>) {

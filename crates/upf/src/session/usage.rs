@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use pith_pfcp::ie::{QueryUrrReference, ReportingTriggers, UrrId, UsageReportTrigger};
-use pith_pfcp::rules::{UpdateUrr, UsageReport};
+use pith_pfcp::rules::{CreateUrr, UpdateUrr, UsageReport};
 
 use super::meter::Meter;
 use super::provision::RuleSet;
+use super::rule_map::RuleMap;
 use crate::config::Config;
 use crate::contract::{self, SessionUsage, VolumeLimits};
 
@@ -20,12 +21,17 @@ pub struct Query {
     pub reference: Option<QueryUrrReference>,
 }
 
-/// A meter for each URR, with the limits that the datapath shall watch.
-#[derive(Clone, Debug, Default)]
-pub struct Measurements {
-    meters: BTreeMap<UrrId, Meter>,
-    limits: BTreeMap<UrrId, (VolumeLimits, VolumeLimits)>,
+/// A meter, and the limits that the datapath watches for it.
+#[derive(Clone, Debug)]
+struct Measured {
+    meter: Meter,
+    threshold: VolumeLimits,
+    quota: VolumeLimits,
 }
+
+/// A meter for each URR of a session.
+#[derive(Clone, Debug, Default)]
+pub struct Measurements(RuleMap<UrrId, Measured>);
 
 impl Measurements {
     /// The measurements of a session that is established at `now`.
@@ -37,15 +43,16 @@ impl Measurements {
 
     /// Starts meters of URRs that are new in `rules`, drops those that are not in them, and takes over updates.
     pub fn adopt(&mut self, rules: &RuleSet, updates: &[UpdateUrr], now: Duration) {
-        self.meters.retain(|id, _| rules.urrs.contains_key(id));
-        for (id, rule) in &rules.urrs {
-            self.meters.entry(*id).or_insert_with(|| Meter::new(rule, now));
+        self.0.retain(|id, _| rules.urrs.contains(id));
+        let none = VolumeLimits::default();
+        for (id, rule) in rules.urrs.iter() {
+            // One that is there already stays as it is.
+            self.0.add(id, Measured { meter: Meter::new(rule, now), threshold: none, quota: none });
         }
         for update in updates {
-            if let (Some(meter), Some(rule)) =
-                (self.meters.get_mut(&update.urr_id), rules.urrs.get(&update.urr_id))
-            {
-                meter.update(update, rule, now);
+            let measured = self.0.get_mut(update.urr_id);
+            if let (Some(measured), Some(rule)) = (measured, rules.urrs.get(update.urr_id)) {
+                measured.meter.update(update, rule, now);
             }
         }
         self.refresh_limits(rules);
@@ -53,25 +60,25 @@ impl Measurements {
 
     /// Computes the limits anew. Have they changed, so that the datapath has to be told?
     fn refresh_limits(&mut self, rules: &RuleSet) -> bool {
-        let meters = self.meters.iter();
-        let limits =
-            meters.filter_map(|(id, meter)| Some((*id, meter.limits(rules.urrs.get(id)?)))).collect();
-        let changed = self.limits != limits;
-        self.limits = limits;
+        let mut changed = false;
+        for (measured, rule) in with_rules(&mut self.0, rules) {
+            let (threshold, quota) = measured.meter.limits(rule);
+            changed |= (measured.threshold, measured.quota) != (threshold, quota);
+            (measured.threshold, measured.quota) = (threshold, quota);
+        }
         changed
     }
 
     /// Threshold and quota of a URR on the datapath's counters.
     pub fn limits(&self, id: UrrId) -> (VolumeLimits, VolumeLimits) {
-        self.limits.get(&id).copied().unwrap_or_default()
+        self.0.get(id).map(|measured| (measured.threshold, measured.quota)).unwrap_or_default()
     }
 
     /// Takes the datapath's counters.
     pub fn sample(&mut self, rules: &RuleSet, now: Duration, usage: &SessionUsage) {
-        for (id, meter) in &mut self.meters {
-            let counted = usage.urr(contract::UrrId(id.0));
-            if let (Some(rule), Some(counted)) = (rules.urrs.get(id), counted) {
-                meter.sample(rule, now, counted);
+        for (measured, rule) in with_rules(&mut self.0, rules) {
+            if let Some(counted) = usage.urr(contract::UrrId(rule.urr_id.0)) {
+                measured.meter.sample(rule, now, counted);
             }
         }
     }
@@ -79,10 +86,10 @@ impl Measurements {
     /// Reports what triggers call for. The flag says whether the datapath has to be given new limits.
     pub fn check(&mut self, rules: &RuleSet, now: Duration, config: &Config) -> (Vec<UsageReport>, bool) {
         let mut fired = BTreeMap::new();
-        for (id, meter) in &mut self.meters {
-            let trigger = rules.urrs.get(id).map(|rule| meter.check(rule, now, config)).unwrap_or_default();
+        for (measured, rule) in with_rules(&mut self.0, rules) {
+            let trigger = measured.meter.check(rule, now, config);
             if !trigger.is_empty() {
-                fired.insert(*id, trigger);
+                fired.insert(rule.urr_id, trigger);
             }
         }
         add_linked(rules, &mut fired);
@@ -98,7 +105,7 @@ impl Measurements {
         query: &Query,
         config: &Config,
     ) -> Vec<UsageReport> {
-        let asked = query.urrs.iter().filter(|id| self.meters.contains_key(id));
+        let asked = query.urrs.iter().filter(|id| self.0.contains(**id));
         let mut fired: BTreeMap<_, _> = asked.map(|id| (*id, UsageReportTrigger::IMMER)).collect();
         add_linked(rules, &mut fired);
         let mut reports = self.report(rules, now, &fired, config);
@@ -116,21 +123,24 @@ impl Measurements {
         config: &Config,
     ) -> Vec<UsageReport> {
         let (before, after) = (in_use(rules), in_use(next));
-        let left = rules.urrs.keys().filter(|id| {
-            let removed = !next.urrs.contains_key(id);
+        let left = rules.urrs.ids().filter(|id| {
+            let removed = !next.urrs.contains(*id);
             removed || before.contains(id) && !after.contains(id)
         });
-        let left: Vec<_> = left.copied().collect();
-        let used = left.iter().filter(|id| self.meters.get(id).is_some_and(Meter::has_usage));
+        let left: Vec<_> = left.collect();
+        let used =
+            left.iter().filter(|id| self.0.get(**id).is_some_and(|measured| measured.meter.has_usage()));
         let fired = used.map(|id| (*id, UsageReportTrigger::TERMR)).collect();
         let reports = self.report(rules, now, &fired, config);
-        left.iter().for_each(|id| self.meters.get_mut(id).into_iter().for_each(|meter| meter.reset(now)));
+        for id in left {
+            self.0.get_mut(id).into_iter().for_each(|measured| measured.meter.reset(now));
+        }
         reports
     }
 
     /// Reports all that was measured, at the end of the session.
     pub fn terminate(&mut self, rules: &RuleSet, now: Duration, config: &Config) -> Vec<UsageReport> {
-        let fired = self.meters.keys().map(|id| (*id, UsageReportTrigger::TERMR)).collect();
+        let fired = self.0.ids().map(|id| (id, UsageReportTrigger::TERMR)).collect();
         self.report(rules, now, &fired, config)
     }
 
@@ -142,9 +152,9 @@ impl Measurements {
         config: &Config,
     ) -> Vec<UsageReport> {
         let mut reports = Vec::with_capacity(fired.len());
-        for (id, trigger) in fired {
-            if let (Some(meter), Some(rule)) = (self.meters.get_mut(id), rules.urrs.get(id)) {
-                reports.push(meter.report(rule, now, *trigger, config));
+        for (measured, rule) in with_rules(&mut self.0, rules) {
+            if let Some(trigger) = fired.get(&rule.urr_id) {
+                reports.push(measured.meter.report(rule, now, *trigger, config));
             }
         }
         reports
@@ -152,14 +162,21 @@ impl Measurements {
 
     /// When to check next, if nothing else happens.
     pub fn due(&self, rules: &RuleSet, now: Duration, config: &Config) -> Option<Duration> {
-        let meters = self.meters.iter();
-        meters.filter_map(|(id, meter)| meter.due(rules.urrs.get(id)?, now, config)).min()
+        self.0.iter().filter_map(|(id, measured)| measured.meter.due(rules.urrs.get(id)?, now, config)).min()
     }
 
     /// Is nothing measured?
     pub fn is_empty(&self) -> bool {
-        self.meters.is_empty()
+        self.0.is_empty()
     }
+}
+
+/// What was measured, with the rule that it is by.
+fn with_rules<'a>(
+    measured: &'a mut RuleMap<UrrId, Measured>,
+    rules: &'a RuleSet,
+) -> impl Iterator<Item = (&'a mut Measured, &'a CreateUrr)> {
+    measured.iter_mut().filter_map(|(id, measured)| Some((measured, rules.urrs.get(id)?)))
 }
 
 /// URRs that a PDR names.
