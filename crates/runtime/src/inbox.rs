@@ -88,6 +88,11 @@ impl<T> Outlet<T> {
         }
     }
 
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.receiver.is_empty()
+    }
+
     fn taken(&self, thing: T) -> T {
         self.held.fetch_sub(1, Ordering::Relaxed);
         thing

@@ -1,9 +1,15 @@
 //! The shell: SCTP, HTTP/2, UDP, timers, storage, configuration, signals.
 
 pub mod api;
+pub mod clock;
 pub mod config;
+pub mod edge;
 pub mod http;
+pub mod inbox;
 pub mod keys;
 pub mod sctp;
+pub mod shard;
 pub mod store;
 pub mod token;
+pub mod upf;
+pub mod wait;

@@ -24,6 +24,11 @@ impl fmt::Display for AssociationId {
 }
 
 impl AssociationId {
+    /// The name as one number, for tables that outlive the transport's types.
+    pub const fn to_u64(self) -> u64 {
+        (self.generation as u64) << 32 | self.slot as u64
+    }
+
     /// The place in the table, shared by associations that follow each other.
     pub(super) fn slot(self) -> u32 {
         self.slot

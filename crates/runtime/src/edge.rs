@@ -1,0 +1,368 @@
+//! The edge: the thread that ends N2 and N4, with the gateways on it.
+//!
+//! ```text
+//!  gNB ══SCTP══> SctpTransport ──> N2Gateway ──┐
+//!                                              ├──> inboxes of the shards
+//!  UPF ──UDP───> socket ─────────> N4Gateway ──┘
+//!        <────────────────────────  gateways  <──── Inbox<EdgeMessage> <── shards
+//! ```
+//!
+//! While the inbox of a shard is full the edge reads no association, so that SCTP's own window slows the
+//! gNBs (design section 5).
+
+use crate::clock::Clock;
+use crate::inbox::{Inbox, Outlet, inbox};
+use crate::sctp::{AssociationId, SctpEvent, SctpTransport, SendError};
+use crate::shard::{ShardInbox, ShardMessage};
+use crate::wait::{Sleeper, Waker, waker};
+use bytes::Bytes;
+use pith_nf::fabric::{ShardInput, Timers};
+use pith_nf::gateway::n2::{N2Gateway, N2GatewayEffect, N2GatewayInput, NGAP_PPID};
+use pith_nf::gateway::n4::{N4Gateway, N4GatewayEffect, N4GatewayInput};
+use pith_nf::kit::{Event, GnbHandle, N2Effect, N4Effect, TimerKey};
+use pith_types::ShardId;
+use serde_json::{Value, json};
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::net::UdpSocket;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Datagrams read in a row before others get their turn.
+const DATAGRAMS: usize = 64;
+
+/// Largest PFCP datagram.
+const DATAGRAM_SIZE: usize = 65_535;
+
+/// How long the edge waits before it looks again whether the shards' inboxes have room.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// What the edge is sent.
+pub enum EdgeMessage {
+    /// An AMF's.
+    N2(N2Effect),
+    /// An SMF's.
+    N4 {
+        /// Of which shard.
+        shard: ShardId,
+        /// What.
+        effect: Box<N4Effect>,
+    },
+    /// An operator asks for the gNBs; the answer goes where the edge was told to send answers.
+    InspectGnbs(u64),
+    /// Release what stands, and end.
+    Close,
+}
+
+/// The N2 side: AMF processes have one.
+pub struct N2Side {
+    /// Listening.
+    pub transport: Box<dyn SctpTransport>,
+    /// The gateway.
+    pub gateway: N2Gateway,
+}
+
+/// The N4 side: SMF processes have one.
+pub struct N4Side {
+    /// Bound.
+    pub socket: UdpSocket,
+    /// The gateway.
+    pub gateway: N4Gateway,
+}
+
+/// The way to the edge, for any thread.
+#[derive(Clone)]
+pub struct EdgeHandle {
+    inbox: Inbox<EdgeMessage>,
+    waker: Waker,
+}
+
+impl EdgeHandle {
+    /// Sends something; [`EdgeHandle::wake`] makes sure that it is seen.
+    pub fn send(&self, message: EdgeMessage) {
+        self.inbox.send(message);
+    }
+
+    /// Wakes the edge, after a batch.
+    pub fn wake(&self) {
+        self.waker.wake();
+    }
+}
+
+/// An edge that does not run yet.
+pub struct EdgeSeed {
+    outlet: Outlet<EdgeMessage>,
+    sleeper: Sleeper,
+}
+
+/// The handle of an edge, and what to start it with.
+pub fn edge() -> io::Result<(EdgeHandle, EdgeSeed)> {
+    let (inbox, outlet) = inbox(usize::MAX);
+    let (waker, sleeper) = waker()?;
+    Ok((EdgeHandle { inbox, waker }, EdgeSeed { outlet, sleeper }))
+}
+
+impl EdgeSeed {
+    /// Starts the thread. `inspected` takes answers to operators.
+    pub fn start(
+        self,
+        clock: Clock,
+        n2: Option<N2Side>,
+        n4: Option<N4Side>,
+        shards: Vec<ShardInbox>,
+        inspected: impl Fn(u64, Vec<Value>) + Send + 'static,
+    ) -> io::Result<JoinHandle<()>> {
+        let mut edge = Edge {
+            clock,
+            n2: n2.map(|side| N2State { side, associations: HashMap::new(), unsent: HashMap::new(), paused: Vec::new() }),
+            n4,
+            shards,
+            timers: Timers::default(),
+            inspected: Box::new(inspected),
+            is_closing: false,
+        };
+        thread::Builder::new().name("edge".into()).spawn(move || edge.run(&self.outlet, &self.sleeper))
+    }
+}
+
+struct N2State {
+    side: N2Side,
+    associations: HashMap<GnbHandle, AssociationId>,
+    /// Messages that did not fit the send buffer, oldest first.
+    unsent: HashMap<AssociationId, VecDeque<(u16, Bytes)>>,
+    /// Associations that are not read until the shards have room.
+    paused: Vec<AssociationId>,
+}
+
+struct Edge {
+    clock: Clock,
+    n2: Option<N2State>,
+    n4: Option<N4Side>,
+    shards: Vec<ShardInbox>,
+    timers: Timers<TimerKey>,
+    inspected: Box<dyn Fn(u64, Vec<Value>) + Send>,
+    is_closing: bool,
+}
+
+impl Edge {
+    fn run(&mut self, outlet: &Outlet<EdgeMessage>, sleeper: &Sleeper) {
+        self.n4_input(N4GatewayInput::Start);
+        let mut datagram = vec![0; DATAGRAM_SIZE];
+        let mut events = Vec::new();
+        while !self.is_closing {
+            while let Ok(message) = outlet.take() {
+                self.message(message);
+            }
+            self.read_associations(&mut events);
+            self.read_datagrams(&mut datagram);
+            self.expire();
+            self.flush();
+            let timeout = self.timeout();
+            sleeper.sleep(&self.descriptors(), timeout, || !outlet.is_empty());
+        }
+        self.close();
+    }
+
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        let n2 = self.n2.as_ref().map(|n2| n2.side.transport.poll_fd());
+        n2.into_iter().chain(self.n4.as_ref().map(|n4| n4.socket.as_fd())).collect()
+    }
+
+    fn timeout(&mut self) -> Option<Duration> {
+        let now = self.clock.now();
+        let sctp = self.n2.as_ref().and_then(|n2| n2.side.transport.next_deadline());
+        let sctp = sctp.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let timers = self.timers.next_deadline().map(|deadline| deadline.since(now));
+        let paused = self.n2.as_ref().filter(|n2| !n2.paused.is_empty()).map(|_| PAUSE);
+        [sctp, timers, paused].into_iter().flatten().min()
+    }
+
+    fn message(&mut self, message: EdgeMessage) {
+        match message {
+            EdgeMessage::N2(effect) => self.n2_input(N2GatewayInput::Shard(effect)),
+            EdgeMessage::N4 { shard, effect } => self.n4_input(N4GatewayInput::Shard { shard, effect: *effect }),
+            EdgeMessage::InspectGnbs(exchange) => (self.inspected)(exchange, self.gnbs()),
+            EdgeMessage::Close => self.is_closing = true,
+        }
+    }
+
+    /// Reads what gNBs sent, unless a shard has more than enough to do.
+    fn read_associations(&mut self, events: &mut Vec<SctpEvent>) {
+        let is_full = self.shards.iter().any(ShardInbox::is_full);
+        let Some(n2) = &mut self.n2 else { return };
+        match is_full {
+            true if n2.paused.is_empty() => n2.pause(),
+            false => n2.resume(),
+            true => {}
+        }
+        n2.side.transport.process(Instant::now(), events);
+        n2.side.gateway.set_loads(self.shards.iter().map(ShardInbox::held));
+        for event in events.drain(..) {
+            self.sctp(event);
+        }
+    }
+
+    fn sctp(&mut self, event: SctpEvent) {
+        let Some(n2) = &mut self.n2 else { return };
+        match event {
+            SctpEvent::Up { association, peer, .. } => {
+                let gnb = GnbHandle(association.to_u64());
+                n2.associations.insert(gnb, association);
+                self.n2_input(N2GatewayInput::Up { gnb, peer: peer.to_string() });
+            }
+            SctpEvent::Message { association, stream, ppid, payload } => {
+                let gnb = GnbHandle(association.to_u64());
+                self.n2_input(N2GatewayInput::Message { gnb, stream, ppid, pdu: payload.into() });
+            }
+            SctpEvent::SendReady { association } => n2.send_rest(association),
+            SctpEvent::Down { association, reason } => {
+                let gnb = GnbHandle(association.to_u64());
+                tracing::debug!(%association, %reason, "association ended");
+                n2.associations.remove(&gnb);
+                n2.unsent.remove(&association);
+                n2.paused.retain(|paused| *paused != association);
+                self.n2_input(N2GatewayInput::Down { gnb });
+            }
+        }
+    }
+
+    fn n2_input(&mut self, input: N2GatewayInput) {
+        let Some(n2) = &mut self.n2 else { return };
+        let effects: Vec<_> = n2.side.gateway.handle(input).collect();
+        for effect in effects {
+            match effect {
+                N2GatewayEffect::Send { gnb, stream, pdu } => n2.send(gnb, stream, pdu),
+                N2GatewayEffect::ToShard { shard, input } => to_shard(&self.shards, shard, ShardInput::N2(input)),
+                N2GatewayEffect::Event(event) => tell(&event),
+            }
+        }
+    }
+
+    fn read_datagrams(&mut self, buffer: &mut [u8]) {
+        for _ in 0..DATAGRAMS {
+            let Some(n4) = &self.n4 else { return };
+            let Ok((length, from)) = n4.socket.recv_from(buffer) else { return };
+            let octets = buffer.get(..length).unwrap_or_default().to_vec();
+            self.n4_input(N4GatewayInput::Datagram { from, octets });
+        }
+    }
+
+    fn n4_input(&mut self, input: N4GatewayInput) {
+        let now = self.clock.now();
+        let Some(n4) = &mut self.n4 else { return };
+        for effect in n4.gateway.handle(input) {
+            match effect {
+                N4GatewayEffect::Send { to, octets } => {
+                    // What is lost here is sent again after T1.
+                    if let Err(error) = n4.socket.send_to(&octets, to) {
+                        tracing::debug!(%to, %error, "a PFCP datagram can't be sent");
+                    }
+                }
+                N4GatewayEffect::ToShard { shard, input } => {
+                    to_shard(&self.shards, shard, ShardInput::N4(Box::new(input)));
+                }
+                N4GatewayEffect::StartTimer { key, after } => self.timers.start(key, now + after),
+                N4GatewayEffect::StopTimer(key) => self.timers.stop(key),
+                N4GatewayEffect::Event(event) => tell(&event),
+            }
+        }
+    }
+
+    fn expire(&mut self) {
+        let now = self.clock.now();
+        while let Some(key) = self.timers.expired(now) {
+            self.n4_input(N4GatewayInput::Timer(key));
+        }
+    }
+
+    fn flush(&mut self) {
+        if let Some(n2) = &mut self.n2 {
+            n2.side.transport.flush();
+        }
+    }
+
+    fn gnbs(&self) -> Vec<Value> {
+        let gnbs = self.n2.iter().flat_map(|n2| n2.side.gateway.gnbs());
+        gnbs.map(|(_, info)| {
+            let tais = info.supported.iter().map(|(tai, _)| format!("{}-{}", tai.plmn_id, tai.tac));
+            json!({
+                "name": info.name,
+                "globalId": info.global_id,
+                "peer": info.peer,
+                "tais": tais.collect::<Vec<_>>(),
+            })
+        })
+        .collect()
+    }
+
+    /// Tells UPFs and gNBs that this side goes.
+    fn close(&mut self) {
+        self.n4_input(N4GatewayInput::Stop);
+        let Some(n2) = &mut self.n2 else { return };
+        for association in n2.associations.values() {
+            n2.side.transport.shutdown(*association);
+        }
+        n2.side.transport.process(Instant::now(), &mut Vec::new());
+        n2.side.transport.flush();
+    }
+}
+
+impl N2State {
+    fn send(&mut self, gnb: GnbHandle, stream: u16, pdu: Bytes) {
+        let Some(association) = self.associations.get(&gnb).copied() else { return };
+        if let Some(unsent) = self.unsent.get_mut(&association) {
+            return unsent.push_back((stream, pdu));
+        }
+        match self.side.transport.send(association, stream, NGAP_PPID, &pdu) {
+            Ok(()) => {}
+            Err(SendError::Backpressure) => {
+                self.unsent.entry(association).or_default().push_back((stream, pdu));
+            }
+            Err(SendError::NoSuchStream) if stream != 0 => self.send(gnb, 0, pdu),
+            Err(error) => tracing::debug!(%association, %error, "a message can't be sent"),
+        }
+    }
+
+    fn send_rest(&mut self, association: AssociationId) {
+        let Some(mut unsent) = self.unsent.remove(&association) else { return };
+        while let Some((stream, pdu)) = unsent.pop_front() {
+            if self.side.transport.send(association, stream, NGAP_PPID, &pdu) == Err(SendError::Backpressure) {
+                unsent.push_front((stream, pdu));
+                self.unsent.insert(association, unsent);
+                return;
+            }
+        }
+    }
+
+    fn pause(&mut self) {
+        self.paused = self.associations.values().copied().collect();
+        for association in &self.paused {
+            self.side.transport.pause_reading(*association);
+        }
+    }
+
+    fn resume(&mut self) {
+        for association in self.paused.drain(..) {
+            self.side.transport.resume_reading(association);
+        }
+    }
+}
+
+fn to_shard(shards: &[ShardInbox], shard: ShardId, input: ShardInput) {
+    if let Some(inbox) = shards.get(usize::from(shard.0)) {
+        inbox.send(ShardMessage::Input(input));
+    }
+}
+
+/// An event of an NF or a gateway, in the log.
+pub fn tell(event: &Event) {
+    use pith_nf::kit::Level;
+    let Event { level, procedure, outcome, ue, text } = event;
+    match level {
+        Level::Debug => tracing::debug!(procedure, outcome, ue, "{text}"),
+        Level::Info => tracing::info!(procedure, outcome, ue, "{text}"),
+        Level::Warn => tracing::warn!(procedure, outcome, ue, "{text}"),
+        Level::Error => tracing::error!(procedure, outcome, ue, "{text}"),
+    }
+}
