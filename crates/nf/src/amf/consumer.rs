@@ -18,7 +18,7 @@ use pith_sbi::npcf_ampolicycontrol as npcf;
 use pith_sbi::nsmf_pdusession as nsmf;
 use pith_sbi::nudm_sdm as sdm;
 use pith_sbi::nudm_uecm as uecm;
-use pith_sbi::{NfType, Uri};
+use pith_sbi::{NfType, ResourceUri, Uri};
 use pith_types::{FiveGGuti, Snssai, Supi};
 use std::sync::Arc;
 
@@ -103,8 +103,8 @@ pub(crate) fn subscribe_to_changes(ue: &mut UeContext, env: &mut Env<'_>) -> Cal
     let supi = supi(ue);
     let root = &env.config.identity.api_root;
     let callback = sdm::SdmChangeNotification::callback_uri(root, &NfType::Amf, supi.as_str());
-    let resource = |data: &str| Arc::from(format!("/nudm-sdm/v2/{supi}/{data}"));
-    let monitored: Vec<Arc<str>> = vec![resource("am-data"), resource("smf-select-data")];
+    let resource = |data: &str| ResourceUri::from(format!("/nudm-sdm/v2/{supi}/{data}").as_str());
+    let monitored = vec![resource("am-data"), resource("smf-select-data")];
     let mut body = sdm::SdmSubscription::new(env.config.identity.instance_id, callback, monitored);
     body.implicit_unsubscribe = Some(true);
     ue.call(env, Target::any(), sdm::SdmSubscribe { ue_id: supi, body })
