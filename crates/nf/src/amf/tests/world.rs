@@ -35,6 +35,7 @@ pub fn identity() -> Identity {
         api_root: Arc::new(ApiRoot::new(Scheme::Http, "127.0.0.1:7000")),
         instance: InstanceId(1),
         shard: ShardId(2),
+        plmn: tai().plmn_id,
         epoch_unix_ms: 0,
     }
 }
