@@ -90,7 +90,7 @@ pub(super) enum Step {
 }
 
 impl<S: MessageSocket> Association<S> {
-    /// One that this side has begun.
+    /// One whose notification of being up is still to come.
     pub fn connecting(socket: S, local: SocketAddr, peer: SocketAddr) -> Self {
         Self {
             socket,
@@ -103,7 +103,7 @@ impl<S: MessageSocket> Association<S> {
         }
     }
 
-    /// One that a listener has accepted.
+    /// One that is up.
     pub fn accepted(socket: S, local: SocketAddr, peer: SocketAddr) -> Self {
         Self { state: State::Up, ..Self::connecting(socket, local, peer) }
     }

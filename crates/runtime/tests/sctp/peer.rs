@@ -64,7 +64,7 @@ fn run() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let mut words = role.split(' ');
     let mode = words.next().and_then(|m| m.parse().ok()).expect("a mode");
-    let mut server = Server { node: Node::new(mode, SctpConfig::default()), counted: 0 };
+    let mut server = Server { node: Node::new(mode, SctpConfig::default()), counted: 0, paused: None };
     for address in words {
         server.node.transport.listen(address.parse().expect("an address")).expect("a listener");
     }
@@ -85,6 +85,8 @@ struct Server {
     node: Node,
     /// Bytes received to be counted.
     counted: usize,
+    /// The association that was ordered to pause, until another one orders to resume.
+    paused: Option<AssociationId>,
 }
 
 impl Server {
@@ -97,8 +99,10 @@ impl Server {
             }
             (ORDER, b"pause") => {
                 transport.pause_reading(association);
-                self.node.run_for(Duration::from_millis(500));
-                self.node.transport.resume_reading(association);
+                self.paused = Some(association);
+            }
+            (ORDER, b"resume") => {
+                self.paused.take().into_iter().for_each(|paused| transport.resume_reading(paused));
             }
             (ORDER, b"abort") => transport.abort(association),
             (ORDER, b"shutdown") => transport.shutdown(association),

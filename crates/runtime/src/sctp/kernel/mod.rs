@@ -88,14 +88,15 @@ impl KernelTransport {
         })
     }
 
-    fn accept_all(&mut self, index: usize, events: &mut Vec<SctpEvent>) {
+    /// Takes new associations. Their `Up` comes of the notification that each holds, before its messages: the
+    /// association itself may be over by now.
+    fn accept_all(&mut self, index: usize) {
         while let Some(Ok((socket, peer))) = self.listeners.get(index).map(Socket::accept) {
-            let (Ok(streams), Ok(local), Ok(())) = (socket.streams(), socket.local(), self.check_room())
-            else {
-                continue; // dropped: gone already, or one too many, which closing aborts
+            let (Ok(local), Ok(())) = (socket.local(), self.check_room()) else {
+                continue; // gone already, or one too many, which closing aborts
             };
-            if let Ok(id) = self.insert(socket, |socket| Association::accepted(socket, local, peer)) {
-                events.extend(self.associations.find(id).map(|a| a.up(id, streams)));
+            if let Err(error) = self.insert(socket, |s| Association::connecting(s, local, peer)) {
+                tracing::error!(%error, %peer, "SCTP association cannot be watched");
             }
         }
     }
@@ -216,7 +217,7 @@ impl SctpTransport for KernelTransport {
         for (token, flags) in ready.drain(..) {
             match token & LISTENER {
                 0 => self.serve(token as u32, flags, events),
-                _ => self.accept_all((token & !LISTENER) as usize, events),
+                _ => self.accept_all((token & !LISTENER) as usize),
             }
         }
         self.ready = ready;

@@ -124,25 +124,6 @@ impl Socket {
         check(unsafe { libc::getsockname(self.0.as_raw_fd(), (&raw mut name).cast(), &raw mut length) })?;
         decode_address(&name).ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
     }
-
-    /// Streams of an established association, out of `struct sctp_status` (their offsets are 16 and 18).
-    pub fn streams(&self) -> io::Result<Streams> {
-        let mut status = [0_u16; 88];
-        let mut length = size_of_val(&status) as socklen_t;
-        let place = (&raw mut status).cast::<c_void>();
-        // SAFETY: `status` is as large as the C structure, and `length` says so.
-        let result = unsafe {
-            libc::getsockopt(
-                self.0.as_raw_fd(),
-                libc::IPPROTO_SCTP,
-                uapi::SCTP_STATUS,
-                place,
-                &raw mut length,
-            )
-        };
-        check(result)?;
-        Ok(Streams { inbound: status[8], outbound: status[9] })
-    }
 }
 
 impl AsFd for Socket {

@@ -9,7 +9,6 @@ pub(super) const SCTP_INITMSG: c_int = 2;
 pub(super) const SCTP_NODELAY: c_int = 3;
 pub(super) const SCTP_PEER_ADDR_PARAMS: c_int = 9;
 pub(super) const SCTP_EVENTS: c_int = 11;
-pub(super) const SCTP_STATUS: c_int = 14;
 pub(super) const SCTP_DELAYED_SACK: c_int = 16;
 pub(super) const SCTP_RECVRCVINFO: c_int = 32;
 
