@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-use libc::{c_int, c_void, cmsghdr, iovec, msghdr, pollfd, sockaddr_storage, socklen_t};
+use libc::{c_int, cmsghdr, iovec, msghdr, pollfd, sockaddr_storage, socklen_t};
 
 use super::uapi;
 use crate::sctp::SctpConfig;
