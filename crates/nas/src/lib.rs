@@ -14,6 +14,7 @@ pub mod gsm;
 pub mod header;
 pub mod ie;
 pub mod security;
+mod stored;
 mod table;
 mod wire;
 

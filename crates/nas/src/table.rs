@@ -266,13 +266,23 @@ macro_rules! message {
                 Ok(message)
             }
 
-            #[allow(unused_variables, unused_imports)]
+            #[allow(unused_variables, unused_imports, clippy::ptr_arg)]
             pub(crate) fn write(&self, out: &mut Vec<u8>) {
                 use $crate::table::{ANY, Mandatory::*, Optional::*};
                 $( $crate::table::put_mandatory(out, &self.$mandatory, $mformat); )*
                 $( $crate::table::put_optional(out, $iei, &self.$optional, $oformat); )*
             }
         }
+
+        $crate::stored::stored!(
+            $name,
+            |message| {
+                let mut ies = Vec::new();
+                message.write(&mut ies);
+                ies
+            },
+            |ies| Self::read(&mut $crate::table::Reader::new(ies, 0, &mut Vec::new()))
+        );
     };
 }
 pub(crate) use message;

@@ -49,6 +49,14 @@ impl<'a> Cursor<'a> {
         Ok(first)
     }
 
+    /// Gives a value back if nothing is left behind it.
+    pub fn end<T>(self, value: T) -> Result<T, Malformed> {
+        match self.is_empty() {
+            true => Ok(value),
+            false => Err(Malformed("longer than it can be")),
+        }
+    }
+
     /// A part with a length octet before it.
     pub fn sized(&mut self) -> Result<Cursor<'a>, Malformed> {
         let length = self.u8()?;
@@ -92,18 +100,21 @@ pub(crate) fn sized_16(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     }
 }
 
-/// Decimal digits of BCD octets, low half first, up to a filler `1111`.
+/// Decimal digits of BCD octets, low half first; fillers `1111` may stand at the end.
 pub(crate) fn digits_of_bcd(octets: &[u8]) -> Result<String, Malformed> {
-    let halves = octets.iter().flat_map(|octet| [octet & 0xf, octet >> 4]);
+    let mut halves = octets.iter().flat_map(|octet| [octet & 0xf, octet >> 4]);
     let mut digits = String::with_capacity(octets.len() * 2);
-    for half in halves {
+    for half in halves.by_ref() {
         match half {
             0..=9 => digits.push(char::from(b'0' + half)),
             0xf => break,
             _ => return Err(Malformed("a BCD digit above 9")),
         }
     }
-    Ok(digits)
+    match halves.all(|half| half == 0xf) {
+        true => Ok(digits),
+        false => Err(Malformed("a BCD digit after the filler")),
+    }
 }
 
 /// BCD octets of decimal digits, low half first, filled up with `1111`.
@@ -219,6 +230,7 @@ mod tests {
             assert_eq!(digits_of_bcd(&octets).as_deref(), Ok(digits));
         }
         assert!(digits_of_bcd(&[0x1a]).is_err());
+        assert!(digits_of_bcd(&[0xf1, 0x22]).is_err());
     }
 
     #[test]

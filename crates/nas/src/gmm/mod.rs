@@ -132,3 +132,5 @@ impl GmmMessage {
         out
     }
 }
+
+crate::stored::stored!(GmmMessage, |message| message.encode(), Self::decode);

@@ -135,3 +135,5 @@ impl GsmMessage {
         out
     }
 }
+
+crate::stored::stored!(GsmMessage, |message| message.encode(), Self::decode);

@@ -81,19 +81,22 @@ impl Ie for MobileIdentity {
     fn decode(value: &[u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor(value);
         let first = cursor.u8()?;
-        match IdentityType::from_code(first & 7) {
-            IdentityType::NoIdentity => Ok(Self::NoIdentity),
-            IdentityType::Suci => decode_suci(first >> 4 & 7, cursor),
-            IdentityType::FiveGGuti => decode_guti(cursor).map(Self::FiveGGuti),
-            IdentityType::Imei => decode_pei("imei", value).map(Self::Imei),
-            IdentityType::FiveGSTmsi => decode_s_tmsi(cursor).map(Self::FiveGSTmsi),
-            IdentityType::Imeisv => decode_pei("imeisv", value).map(Self::Imeisv),
+        let identity = match IdentityType::from_code(first & 7) {
+            IdentityType::NoIdentity if value.len() <= 3 => return Ok(Self::NoIdentity),
+            IdentityType::Suci => return decode_suci(first >> 4 & 7, cursor),
+            IdentityType::Imei => return decode_pei("imei", first, cursor.0).map(Self::Imei),
+            IdentityType::Imeisv => return decode_pei("imeisv", first, cursor.0).map(Self::Imeisv),
+            IdentityType::FiveGGuti => Self::FiveGGuti(decode_guti(&mut cursor)?),
+            IdentityType::FiveGSTmsi => Self::FiveGSTmsi(decode_s_tmsi(&mut cursor)?),
             IdentityType::MacAddress => {
-                Ok(Self::MacAddress { unusable_as_equipment_id: first & 8 != 0, address: cursor.array()? })
+                Self::MacAddress { unusable_as_equipment_id: first & 8 != 0, address: cursor.array()? }
             }
-            IdentityType::Eui64 => cursor.array().map(Self::Eui64),
-            IdentityType::Other(_) => Err(Malformed("no such type of identity")),
-        }
+            IdentityType::Eui64 => Self::Eui64(cursor.array()?),
+            IdentityType::NoIdentity | IdentityType::Other(_) => {
+                return Err(Malformed("no such type of identity"));
+            }
+        };
+        cursor.end(identity)
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
@@ -178,8 +181,8 @@ fn encode_suci(suci: &Suci, out: &mut Vec<u8>) {
     }
 }
 
-fn decode_guti(mut cursor: Cursor<'_>) -> Result<FiveGGuti, Malformed> {
-    let plmn_id = plmn(&mut cursor)?;
+fn decode_guti(cursor: &mut Cursor<'_>) -> Result<FiveGGuti, Malformed> {
+    let plmn_id = plmn(cursor)?;
     let [region, set, pointer] = cursor.array()?;
     Ok(FiveGGuti {
         guami: Guami { plmn_id, amf_id: AmfId::from_bits(u32::from_be_bytes([0, region, set, pointer])) },
@@ -187,7 +190,7 @@ fn decode_guti(mut cursor: Cursor<'_>) -> Result<FiveGGuti, Malformed> {
     })
 }
 
-fn decode_s_tmsi(mut cursor: Cursor<'_>) -> Result<FiveGSTmsi, Malformed> {
+fn decode_s_tmsi(cursor: &mut Cursor<'_>) -> Result<FiveGSTmsi, Malformed> {
     let amf = AmfId::from_bits(cursor.u16()?.into());
     Ok(FiveGSTmsi { amf_set: amf.set, amf_pointer: amf.pointer, tmsi: FiveGTmsi(cursor.u32()?) })
 }
@@ -197,14 +200,14 @@ const ODD: u8 = 8;
 
 /// IMEI or IMEISV: the first digit shares its octet with the type (Figure 9.11.3.4.2). Simulators
 /// are about that write another filler than `1111`.
-fn decode_pei(kind: &str, value: &[u8]) -> Result<Pei, Malformed> {
-    let mut digits = digits_of_bcd(value)?;
+fn decode_pei(kind: &str, first: u8, rest: &[u8]) -> Result<Pei, Malformed> {
+    let mut digits = digits_of_bcd(&[first >> 4 | 0xf0])?;
     if digits.is_empty() {
-        return Err(Malformed("an equipment identity without digits"));
+        return Err(Malformed("an equipment identity that begins with a filler"));
     }
-    digits.remove(0);
-    let has_filler = value.first().is_some_and(|first| first & ODD == 0);
-    if has_filler && value.last().is_some_and(|last| last >> 4 != 0xf) {
+    digits.push_str(&digits_of_bcd(rest)?);
+    let has_filler = first & ODD == 0;
+    if has_filler && rest.last().is_some_and(|last| last >> 4 != 0xf) {
         digits.pop();
     }
     format!("{kind}-{digits}").parse().map_err(|_| Malformed("IMEI has 15 digits, IMEISV 16"))

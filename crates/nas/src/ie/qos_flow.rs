@@ -158,8 +158,11 @@ fn rate(cursor: &mut Cursor<'_>) -> Result<BitRate, Malformed> {
 fn rate_octets(rate: BitRate) -> [u8; 3] {
     let bps = rate.bps();
     let fits = |code: &u8| bps.div_ceil(unit(*code)) <= u16::MAX.into();
-    let exact =
-        (1..=LARGEST_UNIT).step_by(5).rev().find(|code| bps > 0 && bps % unit(*code) == 0).filter(fits);
+    let exact = (1..=LARGEST_UNIT)
+        .step_by(5)
+        .rev()
+        .find(|code| bps > 0 && bps.is_multiple_of(unit(*code)))
+        .filter(fits);
     let code = exact.or_else(|| (1..=LARGEST_UNIT).find(fits)).unwrap_or(LARGEST_UNIT);
     let [high, low] = (bps.div_ceil(unit(code)) as u16).to_be_bytes();
     [code, high, low]

@@ -145,11 +145,11 @@ pub struct PacketFilter {
 impl PacketFilter {
     fn decode(operation: RuleOperation, cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
         let header = cursor.u8()?;
-        let components = match operation {
-            RuleOperation::DeletePacketFilters => Vec::new(),
-            _ => cursor.sized()?.all(FilterComponent::decode)?,
+        let (direction, components) = match operation {
+            RuleOperation::DeletePacketFilters => (0, Vec::new()),
+            _ => (header >> 4 & 3, cursor.sized()?.all(FilterComponent::decode)?),
         };
-        Ok(Self { id: header & 0xf, direction: FilterDirection::from_code(header >> 4 & 3), components })
+        Ok(Self { id: header & 0xf, direction: FilterDirection::from_code(direction), components })
     }
 
     fn encode(&self, operation: RuleOperation, out: &mut Vec<u8>) {

@@ -14,7 +14,7 @@ pub struct TimeZone {
 
 /// Two BCD digits, the tens in the low half (TS 23.040 9.2.3.11).
 fn swapped(number: u8) -> u8 {
-    number % 10 << 4 | number / 10
+    ((number % 10) << 4) | (number / 10)
 }
 
 fn unswapped(octet: u8) -> Result<u8, Malformed> {
