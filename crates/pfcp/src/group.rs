@@ -14,7 +14,7 @@
 //! | `Us` | the same, several may be present | `Option<Vec<T>>`; an empty list removes all |
 //!
 //! Information elements that a table does not list are kept in `other_ies` and have no meaning (TS 29.244 7.6.9);
-//! of one that is repeated against the table, the first counts (TS 29.244 7.6.10).
+//! of one that is repeated against the table, the first counts (TS 29.244 7.6.10), and the rest is kept likewise.
 
 use crate::error::{IeError, IeFault};
 use crate::ie_type::IeType;
@@ -75,29 +75,38 @@ fn is_absent<T: Ie>(ie: &RawIe<'_>) -> bool {
     T::NULL_IS_ABSENT && ie.value.is_empty()
 }
 
-/// Decodes a mandatory information element, unless it is a repetition.
-pub(crate) fn take_mandatory<T: Ie>(slot: &mut Option<T>, ie: RawIe<'_>) -> Result<(), IeError> {
-    if slot.is_none() {
-        *slot = Some(T::decode_ie(ie)?);
+/// Decodes a mandatory information element; a repetition is kept, but does not count.
+pub(crate) fn take_mandatory<T: Ie>(
+    slot: &mut Option<T>,
+    ie: RawIe<'_>,
+    other_ies: &mut Vec<OtherIe>,
+) -> Result<(), IeError> {
+    match slot {
+        Some(_) => other_ies.push(ie.into()),
+        None => *slot = Some(T::decode_ie(ie)?),
     }
     Ok(())
 }
 
-/// Decodes a conditional information element, unless it is a repetition.
-pub(crate) fn take_conditional<T: Ie>(slot: &mut Option<T>, ie: RawIe<'_>) -> Result<(), IeError> {
-    if slot.is_none() && !is_absent::<T>(&ie) {
-        *slot = Some(T::decode_ie(ie)?);
+/// Decodes a conditional information element; a repetition is kept, but does not count.
+pub(crate) fn take_conditional<T: Ie>(
+    slot: &mut Option<T>,
+    ie: RawIe<'_>,
+    other_ies: &mut Vec<OtherIe>,
+) -> Result<(), IeError> {
+    match is_absent::<T>(&ie) {
+        true => Ok(()),
+        false => take_mandatory(slot, ie, other_ies),
     }
-    Ok(())
 }
 
-/// Decodes an optional information element; one that makes no sense counts as absent, but is kept.
+/// Decodes an optional information element; one that makes no sense is kept, but counts as absent.
 pub(crate) fn take_optional<T: Ie>(
     slot: &mut Option<T>,
     ie: RawIe<'_>,
     other_ies: &mut Vec<OtherIe>,
 ) -> Result<(), IeError> {
-    match take_conditional(slot, ie) {
+    match take_conditional(slot, ie, other_ies) {
         Err(IeError { fault: IeFault::Incorrect(_), .. }) => other_ies.push(ie.into()),
         taken => taken?,
     }
@@ -112,13 +121,16 @@ pub(crate) fn take_several<T: Ie>(list: &mut Vec<T>, ie: RawIe<'_>) -> Result<()
     Ok(())
 }
 
-/// Decodes an information element of an Update.
-pub(crate) fn take_change<T: Ie>(slot: &mut Option<Change<T>>, ie: RawIe<'_>) -> Result<(), IeError> {
-    if slot.is_none() {
-        *slot = Some(match is_absent::<T>(&ie) {
-            true => Change::Remove,
-            false => Change::Set(T::decode_ie(ie)?),
-        });
+/// Decodes an information element of an Update; a repetition is kept, but does not count.
+pub(crate) fn take_change<T: Ie>(
+    slot: &mut Option<Change<T>>,
+    ie: RawIe<'_>,
+    other_ies: &mut Vec<OtherIe>,
+) -> Result<(), IeError> {
+    match slot {
+        Some(_) => other_ies.push(ie.into()),
+        None if is_absent::<T>(&ie) => *slot = Some(Change::Remove),
+        None => *slot = Some(Change::Set(T::decode_ie(ie)?)),
     }
     Ok(())
 }
@@ -261,12 +273,12 @@ macro_rules! group {
                     let ie = ie?;
                     match ie.ie_type {
                         $(
-                            $($crate::IeType::$m_type => take_mandatory(&mut $m, ie)?,)?
+                            $($crate::IeType::$m_type => take_mandatory(&mut $m, ie, &mut other_ies)?,)?
                             $($crate::IeType::$ms_type => take_several(&mut $ms, ie)?,)?
-                            $($crate::IeType::$c_type => take_conditional(&mut $c, ie)?,)?
+                            $($crate::IeType::$c_type => take_conditional(&mut $c, ie, &mut other_ies)?,)?
                             $($crate::IeType::$cs_type => take_several(&mut $cs, ie)?,)?
                             $($crate::IeType::$o_type => take_optional(&mut $o, ie, &mut other_ies)?,)?
-                            $($crate::IeType::$u_type => take_change(&mut $u, ie)?,)?
+                            $($crate::IeType::$u_type => take_change(&mut $u, ie, &mut other_ies)?,)?
                             $($crate::IeType::$us_type => take_changes(&mut $us, ie)?,)?
                         )*
                         _ => other_ies.push(ie.into()),

@@ -242,3 +242,11 @@ fn bundled_messages_are_split() {
     assert_eq!(messages, [&first[..], &second[..]]);
     assert!(messages.iter().all(|message| Message::decode(message).is_ok()));
 }
+
+#[test]
+fn a_label_that_holds_a_dot_is_no_name() {
+    // Association Release Request with the Node ID `a.b` in one label.
+    let octets = hex::decode("2009000d00000100003c00050203612e62").expect("hex");
+    let Err(DecodeError::Ie { error, .. }) = Message::decode(&octets) else { panic!("accepted") };
+    assert_eq!((error.ie_type, error.cause()), (IeType::NODE_ID, Cause::MandatoryIeIncorrect));
+}

@@ -46,7 +46,7 @@ fn labels(name: &str) -> Vec<u8> {
     out
 }
 
-/// Joins labels with dots; `None` if the octets are not exactly a sequence of labels.
+/// Joins labels with dots; `None` if the octets are not exactly a sequence of labels, or a label holds a dot itself.
 fn joined_labels(mut octets: &[u8]) -> Option<String> {
     let mut name = String::new();
     while let Some((&length, rest)) = octets.split_first() {
@@ -54,7 +54,7 @@ fn joined_labels(mut octets: &[u8]) -> Option<String> {
         if !name.is_empty() {
             name.push('.');
         }
-        name.push_str(std::str::from_utf8(label).ok()?);
+        name.push_str(std::str::from_utf8(label).ok().filter(|label| !label.contains('.'))?);
         octets = rest;
     }
     Some(name)
