@@ -63,6 +63,14 @@ macro_rules! messages {
                 }
             }
 
+            /// The encoded PDU; no octets where it does not encode, as of a procedure without a struct.
+            pub fn encode(&self) -> Vec<u8> {
+                match self {
+                    $(Self::$name(message) => message.encode(),)*
+                    Self::Other(_) => Vec::new(),
+                }
+            }
+
             /// The message's name, for logs and ladders.
             pub fn name(&self) -> &'static str {
                 match self {

@@ -1,0 +1,360 @@
+//! Messages of every kind, for the tests that look at octets. Their transfers are real ones, so that
+//! other dissectors find nothing wrong in them.
+
+use pith_ngap::transfer::*;
+use pith_ngap::*;
+use pith_types::{
+    Ambr, AmfUeNgapId, BitRate, FiveGSTmsi, FiveGTmsi, Guami, NrCellIdentity, Plmn, RanUeNgapId, Snssai, Tac,
+    Tai, Teid,
+};
+
+const RAN: RanUeNgapId = RanUeNgapId(0xdead_beef);
+const USER_INACTIVITY: Cause = Cause::RadioNetwork(CauseRadioNetwork::user_inactivity);
+const CAUSE: Cause = Cause::RadioNetwork(CauseRadioNetwork::handover_desirable_for_radio_reason);
+
+fn amf() -> AmfUeNgapId {
+    AmfUeNgapId::from_wire(0x12_3456_789a).unwrap()
+}
+
+fn plmn() -> Plmn {
+    "999/70".parse().unwrap()
+}
+
+fn tai() -> Tai {
+    Tai { plmn_id: plmn(), tac: Tac::new(1) }
+}
+
+fn location() -> UserLocation {
+    UserLocation { cell_plmn: plmn(), cell: NrCellIdentity::new(0x1_0000_0010), tai: tai() }
+}
+
+fn guami() -> Guami {
+    Guami { plmn_id: plmn(), amf_id: "02a07f".parse().unwrap() }
+}
+
+fn ambr() -> Ambr {
+    Ambr { uplink: BitRate::mbps(100), downlink: BitRate::mbps(1000) }
+}
+
+fn slice() -> Snssai {
+    "2-0a0b0c".parse().unwrap()
+}
+
+fn slices() -> Vec<Snssai> {
+    vec!["1".parse().unwrap(), slice()]
+}
+
+fn s_tmsi() -> FiveGSTmsi {
+    FiveGSTmsi { amf_set: 0x281, amf_pointer: 0x3f, tmsi: FiveGTmsi(0xf012_3456) }
+}
+
+/// A REGISTRATION REQUEST.
+fn nas() -> Vec<u8> {
+    hex::decode("7e004179000d0199f9070000000000000000102e02f0f0").unwrap()
+}
+
+fn tunnel() -> Tunnel {
+    Tunnel { address: "192.0.2.1".parse().unwrap(), teid: Teid(0x0102_0304) }
+}
+
+fn flow(qfi: u8) -> QosFlow {
+    let arp = Arp { priority_level: 8, may_preempt: false, preemptable: true };
+    QosFlow { qfi, five_qi: 9, arp, gbr: None }
+}
+
+fn setup_request() -> Vec<u8> {
+    SetupRequestTransfer {
+        session_ambr: Some(ambr()),
+        uplink: tunnel(),
+        session_type: SessionType::Ipv4,
+        flows: vec![flow(1)],
+    }
+    .encode()
+}
+
+fn setup_items() -> Vec<SetupItem> {
+    let item =
+        |id, nas_pdu| SetupItem { pdu_session_id: id, nas_pdu, snssai: slice(), transfer: setup_request() };
+    vec![item(1, Some(nas())), item(15, None)]
+}
+
+/// One session with that transfer.
+fn one(transfer: Vec<u8>) -> Vec<SessionTransfer> {
+    vec![SessionTransfer { pdu_session_id: 5, transfer }]
+}
+
+fn setup_response() -> Vec<SessionTransfer> {
+    one(SetupResponseTransfer { downlink: tunnel(), flows: vec![1], failed: vec![] }.encode())
+}
+
+fn setup_failed() -> Vec<SessionTransfer> {
+    one(SetupUnsuccessfulTransfer { cause: CAUSE }.encode())
+}
+
+fn security() -> SecurityCapabilities {
+    SecurityCapabilities {
+        nr_encryption: 0xe000,
+        nr_integrity: 0xe000,
+        eutra_encryption: 0,
+        eutra_integrity: 0x8000,
+    }
+}
+
+fn next_hop() -> NextHop {
+    NextHop { chaining_count: 3, nh: [0xab; 32] }
+}
+
+fn restrictions() -> MobilityRestrictions {
+    MobilityRestrictions {
+        serving_plmn: plmn(),
+        equivalent_plmns: vec!["208/93".parse().unwrap()],
+        rat_restrictions: vec![(plmn(), 0x80)],
+        forbidden_areas: vec![(plmn(), vec![Tac::new(9)])],
+        service_areas: vec![ServiceArea {
+            plmn: plmn(),
+            allowed: vec![Tac::new(1), Tac::new(2)],
+            not_allowed: vec![],
+        }],
+    }
+}
+
+/// The PDCP counts of one radio bearer with sequence numbers of 12 bits, all of them 0.
+fn status() -> RanStatus {
+    RanStatus::decode(&[0; 12]).unwrap()
+}
+
+macro_rules! messages {
+    ($($message:expr,)*) => { vec![$($message.into()),*] };
+}
+
+/// All of them.
+pub fn all() -> Vec<Message> {
+    let parts = [interface(), nas_and_context(), sessions(), handover(), path_switch(), the_rest()];
+    parts.into_iter().flatten().collect()
+}
+
+/// Interface management and paging.
+pub fn interface() -> Vec<Message> {
+    let plmns = vec![(plmn(), slices())];
+    let gnb = GlobalRanNodeId::Gnb { plmn: plmn(), id: 0x12_3456, bits: 24 };
+    let tas = vec![SupportedTa { tac: Tac::new(1), plmns: plmns.clone() }];
+    let cause = Cause::Misc(CauseMisc::unknown_PLMN_or_SNPN);
+    let connections = vec![
+        NgConnection { amf_ue_ngap_id: Some(amf()), ran_ue_ngap_id: None },
+        NgConnection { amf_ue_ngap_id: None, ran_ue_ngap_id: Some(RAN) },
+    ];
+    messages! {
+        NgSetupRequest {
+            global_ran_node_id: gnb,
+            ran_node_name: Some("gnb-1".into()),
+            supported_tas: tas.clone(),
+            default_paging_drx: Some(PagingDrx::v128),
+        },
+        NgSetupResponse {
+            amf_name: "pith".into(),
+            served_guamis: vec![guami()],
+            relative_amf_capacity: 255,
+            plmn_support: plmns.clone(),
+            diagnostics: None,
+        },
+        NgSetupFailure { cause, time_to_wait: Some(TimeToWait::v10s), diagnostics: None },
+        RanConfigurationUpdate { ran_node_name: None, supported_tas: Some(tas), default_paging_drx: None },
+        RanConfigurationUpdateAcknowledge { diagnostics: None },
+        RanConfigurationUpdateFailure { cause, time_to_wait: None, diagnostics: None },
+        AmfConfigurationUpdate {
+            amf_name: None,
+            served_guamis: Some(vec![guami()]),
+            relative_amf_capacity: Some(7),
+            plmn_support: Some(plmns),
+        },
+        AmfConfigurationUpdateAcknowledge { diagnostics: None },
+        AmfConfigurationUpdateFailure { cause, time_to_wait: None, diagnostics: None },
+        NgReset { cause, scope: ResetScope::NgInterface },
+        NgReset { cause, scope: ResetScope::Part(connections.clone()) },
+        NgResetAcknowledge { connections: Some(connections), diagnostics: None },
+        ErrorIndication { amf_ue_ngap_id: Some(amf()), ran_ue_ngap_id: None, cause: Some(cause), diagnostics: None, s_tmsi: None },
+        OverloadStart { traffic_load_reduction: Some(50) },
+        OverloadStop,
+        Paging { s_tmsi: s_tmsi(), tais: vec![tai()] },
+    }
+}
+
+/// NAS transport and UE contexts.
+pub fn nas_and_context() -> Vec<Message> {
+    let cause = Some(USER_INACTIVITY);
+    let (amf_ue_ngap_id, ran_ue_ngap_id) = (amf(), RAN);
+    messages! {
+        InitialUeMessage {
+            ran_ue_ngap_id,
+            nas_pdu: nas(),
+            location: location(),
+            establishment_cause: Some(RrcEstablishmentCause::mo_Signalling),
+            s_tmsi: Some(s_tmsi()),
+            ue_context_request: Some(()),
+            allowed_nssai: None,
+        },
+        DownlinkNasTransport { amf_ue_ngap_id, ran_ue_ngap_id, nas_pdu: nas(), ue_ambr: None, allowed_nssai: Some(slices()) },
+        UplinkNasTransport { amf_ue_ngap_id, ran_ue_ngap_id, nas_pdu: nas(), location: Some(location()) },
+        NasNonDeliveryIndication { amf_ue_ngap_id, ran_ue_ngap_id, nas_pdu: Some(nas()), cause },
+        InitialContextSetupRequest {
+            amf_ue_ngap_id,
+            ran_ue_ngap_id,
+            ue_ambr: Some(ambr()),
+            guami: guami(),
+            sessions: Some(setup_items()),
+            allowed_nssai: slices(),
+            security_capabilities: security(),
+            security_key: [0xa5; 32],
+            ue_radio_capability: Some(vec![1; 20]),
+            rfsp_index: Some(256),
+            masked_imeisv: Some([1, 2, 3, 4, 5, 0xff, 0xff, 8]),
+            nas_pdu: Some(nas()),
+        },
+        InitialContextSetupResponse { amf_ue_ngap_id, ran_ue_ngap_id, setup: Some(setup_response()), failed: Some(setup_failed()), diagnostics: None },
+        InitialContextSetupFailure { amf_ue_ngap_id, ran_ue_ngap_id, failed: None, cause, diagnostics: None },
+        UeContextReleaseRequest { amf_ue_ngap_id, ran_ue_ngap_id, sessions: Some(vec![1, 5]), cause },
+        UeContextReleaseCommand { ids: UeNgapIds::Pair(amf(), RAN), cause: USER_INACTIVITY },
+        UeContextReleaseCommand { ids: UeNgapIds::Amf(amf()), cause: USER_INACTIVITY },
+        UeContextReleaseComplete { amf_ue_ngap_id, ran_ue_ngap_id, location: Some(location()), sessions: Some(vec![1]), diagnostics: None },
+        UeContextModificationRequest {
+            amf_ue_ngap_id,
+            ran_ue_ngap_id,
+            security_key: Some([7; 32]),
+            rfsp_index: None,
+            ue_ambr: Some(ambr()),
+            security_capabilities: Some(security()),
+        },
+        UeContextModificationResponse { amf_ue_ngap_id, ran_ue_ngap_id, diagnostics: None },
+        UeContextModificationFailure { amf_ue_ngap_id, ran_ue_ngap_id, cause, diagnostics: None },
+        UeRadioCapabilityInfoIndication { amf_ue_ngap_id, ran_ue_ngap_id, ue_radio_capability: Some(vec![4, 5]) },
+    }
+}
+
+/// PDU session resources.
+pub fn sessions() -> Vec<Message> {
+    let (amf_ue_ngap_id, ran_ue_ngap_id) = (amf(), RAN);
+    let modify = vec![ModifyItem { pdu_session_id: 1, nas_pdu: Some(nas()), transfer: modify_request() }];
+    messages! {
+        PduSessionResourceSetupRequest { amf_ue_ngap_id, ran_ue_ngap_id, nas_pdu: None, sessions: setup_items(), ue_ambr: Some(ambr()) },
+        PduSessionResourceSetupResponse { amf_ue_ngap_id, ran_ue_ngap_id, setup: Some(setup_response()), failed: None, diagnostics: None },
+        PduSessionResourceReleaseCommand { amf_ue_ngap_id, ran_ue_ngap_id, nas_pdu: Some(nas()), sessions: one(ReleaseCommandTransfer { cause: CAUSE }.encode()) },
+        PduSessionResourceReleaseResponse { amf_ue_ngap_id, ran_ue_ngap_id, released: Some(one(ReleaseResponseTransfer.encode())), location: None, diagnostics: None },
+        PduSessionResourceModifyRequest { amf_ue_ngap_id, ran_ue_ngap_id, sessions: modify },
+        PduSessionResourceModifyResponse { amf_ue_ngap_id, ran_ue_ngap_id, modified: Some(one(modify_response())), failed: Some(one(ModifyUnsuccessfulTransfer { cause: CAUSE }.encode())), diagnostics: None },
+        PduSessionResourceNotify { amf_ue_ngap_id, ran_ue_ngap_id, notified: Some(one(notified())), released: Some(one(NotifyReleasedTransfer { cause: CAUSE }.encode())) },
+    }
+}
+
+fn modify_request() -> Vec<u8> {
+    let to_release = vec![(9, CAUSE)];
+    ModifyRequestTransfer { session_ambr: Some(ambr()), flows: vec![flow(2)], to_release }.encode()
+}
+
+fn modify_response() -> Vec<u8> {
+    ModifyResponseTransfer { flows: vec![2], ..ModifyResponseTransfer::default() }.encode()
+}
+
+fn notified() -> Vec<u8> {
+    NotifyTransfer { flows: vec![(3, NotificationCause::not_fulfilled)], released: vec![] }.encode()
+}
+
+/// Handover.
+pub fn handover() -> Vec<Message> {
+    let ids = (amf(), RAN);
+    let target = TargetId::RanNode {
+        node: GlobalRanNodeId::Gnb { plmn: plmn(), id: 0x12_3456, bits: 24 },
+        tai: tai(),
+    };
+    let enb = TargetId::Enb { plmn: plmn(), id: 0x1234, bits: 20, tai_plmn: plmn(), tac: 7 };
+    messages! {
+        HandoverRequired {
+            amf_ue_ngap_id: ids.0, ran_ue_ngap_id: ids.1, handover_type: HandoverType::intra5gs, cause: Some(CAUSE),
+            target, direct_forwarding_path: Some(()), sessions: one(HandoverRequiredTransfer { direct_forwarding_path: true }.encode()), source_to_target: vec![1, 2, 3],
+        },
+        HandoverRequired {
+            amf_ue_ngap_id: ids.0, ran_ue_ngap_id: ids.1, handover_type: HandoverType::fivegs_to_eps, cause: Some(CAUSE),
+            target: enb, direct_forwarding_path: None, sessions: one(HandoverRequiredTransfer { direct_forwarding_path: true }.encode()), source_to_target: vec![1],
+        },
+        HandoverCommand {
+            amf_ue_ngap_id: ids.0, ran_ue_ngap_id: ids.1, handover_type: HandoverType::intra5gs,
+            nas_security_parameters: None, sessions: Some(one(HandoverCommandTransfer::default().encode())),
+            to_release: Some(one(HandoverPreparationUnsuccessfulTransfer { cause: CAUSE }.encode())),
+            target_to_source: vec![4, 5], diagnostics: None,
+        },
+        HandoverPreparationFailure { amf_ue_ngap_id: ids.0, ran_ue_ngap_id: ids.1, cause: Some(CAUSE), diagnostics: None },
+        HandoverRequest {
+            amf_ue_ngap_id: ids.0, handover_type: HandoverType::intra5gs, cause: Some(CAUSE), ue_ambr: ambr(),
+            security_capabilities: security(), security_context: next_hop(), new_security_context: Some(()),
+            nas_container: Some(vec![6, 7]),
+            sessions: vec![HandoverItem { pdu_session_id: 5, snssai: slice(), transfer: setup_request() }],
+            allowed_nssai: vec![slice()], masked_imeisv: Some([1; 8]), source_to_target: vec![1, 2, 3],
+            mobility_restrictions: Some(restrictions()),
+            guami: Guami { plmn_id: plmn(), amf_id: "02a07f".parse().unwrap() },
+        },
+        HandoverRequestAcknowledge {
+            amf_ue_ngap_id: ids.0, ran_ue_ngap_id: ids.1, admitted: Some(one(admitted())), failed: Some(one(HandoverResourceAllocationUnsuccessfulTransfer { cause: CAUSE }.encode())),
+            target_to_source: vec![8], diagnostics: None,
+        },
+        HandoverFailure { amf_ue_ngap_id: ids.0, cause: Some(CAUSE), diagnostics: None },
+        HandoverNotify { amf_ue_ngap_id: ids.0, ran_ue_ngap_id: ids.1, location: Some(location()) },
+        HandoverCancel { amf_ue_ngap_id: ids.0, ran_ue_ngap_id: ids.1, cause: Some(CAUSE) },
+        HandoverCancelAcknowledge { amf_ue_ngap_id: ids.0, ran_ue_ngap_id: ids.1, diagnostics: None },
+        UplinkRanStatusTransfer { amf_ue_ngap_id: ids.0, ran_ue_ngap_id: ids.1, status: status() },
+        DownlinkRanStatusTransfer { amf_ue_ngap_id: ids.0, ran_ue_ngap_id: ids.1, status: status() },
+    }
+}
+
+fn admitted() -> Vec<u8> {
+    HandoverRequestAcknowledgeTransfer {
+        downlink: tunnel(),
+        forwarding: None,
+        flows: vec![(1, true)],
+        failed: vec![],
+    }
+    .encode()
+}
+
+/// Path switch.
+pub fn path_switch() -> Vec<Message> {
+    let request = PathSwitchRequest {
+        ran_ue_ngap_id: RAN,
+        source_amf_ue_ngap_id: amf(),
+        location: Some(location()),
+        security_capabilities: Some(security()),
+        sessions: one(PathSwitchRequestTransfer { downlink: tunnel(), flows: vec![1] }.encode()),
+        failed: Some(one(PathSwitchRequestSetupFailedTransfer { cause: CAUSE }.encode())),
+    };
+    messages! {
+        request,
+        PathSwitchRequestAcknowledge {
+            amf_ue_ngap_id: amf(), ran_ue_ngap_id: RAN, security_capabilities: Some(security()),
+            security_context: next_hop(), new_security_context: None, switched: Some(one(PathSwitchRequestAcknowledgeTransfer { uplink: Some(tunnel()) }.encode())),
+            released: Some(one(PathSwitchRequestUnsuccessfulTransfer { cause: CAUSE }.encode())), allowed_nssai: vec![slice()], diagnostics: None,
+        },
+        PathSwitchRequestFailure {
+            amf_ue_ngap_id: amf(), ran_ue_ngap_id: RAN, released: Some(one(PathSwitchRequestUnsuccessfulTransfer { cause: CAUSE }.encode())), diagnostics: None,
+        },
+    }
+}
+
+/// Location, modification by the gNB, reroute, AMF status.
+pub fn the_rest() -> Vec<Message> {
+    let request = Some(LocationRequest { event: LocationEvent::change_of_serve_cell });
+    let (amf_ue_ngap_id, ran_ue_ngap_id) = (amf(), RAN);
+    messages! {
+        LocationReportingControl { amf_ue_ngap_id, ran_ue_ngap_id, request },
+        LocationReportingFailureIndication { amf_ue_ngap_id, ran_ue_ngap_id, cause: Some(CAUSE) },
+        LocationReport { amf_ue_ngap_id, ran_ue_ngap_id, location: Some(location()), request },
+        PduSessionResourceModifyIndication { amf_ue_ngap_id, ran_ue_ngap_id, sessions: one(ModifyIndicationTransfer { downlink: tunnel(), flows: vec![1] }.encode()), location: None },
+        PduSessionResourceModifyConfirm {
+            amf_ue_ngap_id, ran_ue_ngap_id, confirmed: Some(one(ModifyConfirmTransfer { flows: vec![1], uplink: tunnel(), failed: vec![] }.encode())), failed: Some(one(ModifyIndicationUnsuccessfulTransfer { cause: CAUSE }.encode())), diagnostics: None,
+        },
+        RerouteNasRequest {
+            ran_ue_ngap_id, amf_ue_ngap_id: Some(amf_ue_ngap_id), ngap_message: vec![0, 15, 0x40, 0],
+            amf_set_id: 0x3ff, allowed_nssai: Some(vec![slice()]),
+        },
+        AmfStatusIndication {
+            unavailable_guamis: vec![Guami { plmn_id: plmn(), amf_id: "02a07f".parse().unwrap() }],
+        },
+    }
+}
