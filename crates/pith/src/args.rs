@@ -35,6 +35,10 @@ pub struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Run the core: all NFs and the UPF in one process.
+    Up(UpCommand),
+    /// Run some NFs of a core in a process of their own.
+    Nf(NfCommand),
     /// Subscribers: add, list, show, delete, import, export.
     #[command(subcommand)]
     Subscriber(SubscriberCommand),
@@ -61,6 +65,44 @@ pub enum Command {
     /// Keys of the home network, which uncover SUCIs.
     #[command(subcommand)]
     Key(KeyCommand),
+}
+
+/// The core.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  pith up --test-network                   subscribers with keys that everybody knows, in memory
+  pith up --config /etc/pith/pith.yaml     your network
+")]
+pub struct UpCommand {
+    /// Add the subscribers of the test network (PLMN 999/70); without a file, keep them in memory.
+    #[arg(long)]
+    pub test_network: bool,
+    /// How many subscribers the test network has.
+    #[arg(long, default_value_t = 1000, requires = "test_network")]
+    pub subscribers: u32,
+}
+
+/// Some NFs.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  pith nf nrf
+  pith nf udr --test-network
+  pith nf amf --config pith.yaml
+  pith nf upf
+Each NF serves at its place in 'sbi.addresses' of the configuration, and finds the others through the NRF.
+")]
+pub struct NfCommand {
+    /// Of nrf, udr, udm, ausf, pcf, nssf, smf, amf, upf.
+    #[arg(required = true, value_name = "NF")]
+    pub names: Vec<String>,
+    /// Add the subscribers of the test network, where the UDR is among the NFs.
+    #[arg(long)]
+    pub test_network: bool,
+    /// How many subscribers the test network has.
+    #[arg(long, default_value_t = 1000, requires = "test_network")]
+    pub subscribers: u32,
 }
 
 /// The only thing to do with what lives in the core.

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  args.rs        every command, option and example
+//!  up.rs          the core itself
 //!  place.rs       which configuration file
 //!  operator.rs    the REST API of a running core, or the same handlers on the database's file
 //!  subscriber.rs, list.rs, key.rs, config.rs       one file a group of commands
@@ -16,6 +17,7 @@ mod operator;
 mod place;
 mod subscriber;
 mod table;
+mod up;
 
 use anyhow::Result;
 use args::{Cli, Command};
@@ -35,6 +37,8 @@ fn main() -> ExitCode {
 
 fn run(cli: &Cli) -> Result<()> {
     match &cli.command {
+        Command::Up(command) => up::up(command, cli),
+        Command::Nf(command) => up::nf(command, cli),
         Command::Config(command) => config::run(command),
         Command::Key(command) => key::run(command, cli.json),
         Command::Subscriber(command) => subscriber::run(command, cli),

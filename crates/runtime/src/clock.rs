@@ -1,17 +1,31 @@
 //! The process's clock, as the pure band counts time.
 
 use pith_nf::kit::Instant;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Counts microseconds since the process began; the same in all threads.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     began: std::time::Instant,
+    epoch_unix_ms: i64,
 }
 
 impl Clock {
     /// A clock that begins now.
     pub fn start() -> Self {
-        Self { began: std::time::Instant::now() }
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let epoch_unix_ms = i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX);
+        Self { began: std::time::Instant::now(), epoch_unix_ms }
+    }
+
+    /// The wall clock when the process began, milliseconds since 1970.
+    pub const fn epoch_unix_ms(&self) -> i64 {
+        self.epoch_unix_ms
+    }
+
+    /// The same in seconds.
+    pub fn unix_seconds(&self) -> u64 {
+        u64::try_from(self.epoch_unix_ms / 1000).unwrap_or(0)
     }
 
     /// Now.

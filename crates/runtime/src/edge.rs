@@ -11,6 +11,7 @@
 //! gNBs (design section 5).
 
 use crate::clock::Clock;
+use crate::events::tell;
 use crate::inbox::{Inbox, Outlet, inbox};
 use crate::sctp::{AssociationId, SctpEvent, SctpTransport, SendError};
 use crate::shard::{ShardInbox, ShardMessage};
@@ -19,7 +20,7 @@ use bytes::Bytes;
 use pith_nf::fabric::{ShardInput, Timers};
 use pith_nf::gateway::n2::{N2Gateway, N2GatewayEffect, N2GatewayInput, NGAP_PPID};
 use pith_nf::gateway::n4::{N4Gateway, N4GatewayEffect, N4GatewayInput};
-use pith_nf::kit::{Event, GnbHandle, N2Effect, N4Effect, TimerKey};
+use pith_nf::kit::{GnbHandle, N2Effect, N4Effect, Nf, TimerKey};
 use pith_types::ShardId;
 use serde_json::{Value, json};
 use std::collections::{HashMap, VecDeque};
@@ -51,6 +52,8 @@ pub enum EdgeMessage {
     },
     /// An operator asks for the gNBs; the answer goes where the edge was told to send answers.
     InspectGnbs(u64),
+    /// The same for UPFs with an association.
+    InspectUpfs(u64),
     /// Release what stands, and end.
     Close,
 }
@@ -115,7 +118,12 @@ impl EdgeSeed {
     ) -> io::Result<JoinHandle<()>> {
         let mut edge = Edge {
             clock,
-            n2: n2.map(|side| N2State { side, associations: HashMap::new(), unsent: HashMap::new(), paused: Vec::new() }),
+            n2: n2.map(|side| N2State {
+                side,
+                associations: HashMap::new(),
+                unsent: HashMap::new(),
+                paused: Vec::new(),
+            }),
             n4,
             shards,
             timers: Timers::default(),
@@ -181,8 +189,11 @@ impl Edge {
     fn message(&mut self, message: EdgeMessage) {
         match message {
             EdgeMessage::N2(effect) => self.n2_input(N2GatewayInput::Shard(effect)),
-            EdgeMessage::N4 { shard, effect } => self.n4_input(N4GatewayInput::Shard { shard, effect: *effect }),
+            EdgeMessage::N4 { shard, effect } => {
+                self.n4_input(N4GatewayInput::Shard { shard, effect: *effect })
+            }
             EdgeMessage::InspectGnbs(exchange) => (self.inspected)(exchange, self.gnbs()),
+            EdgeMessage::InspectUpfs(exchange) => (self.inspected)(exchange, self.upfs()),
             EdgeMessage::Close => self.is_closing = true,
         }
     }
@@ -233,8 +244,10 @@ impl Edge {
         for effect in effects {
             match effect {
                 N2GatewayEffect::Send { gnb, stream, pdu } => n2.send(gnb, stream, pdu),
-                N2GatewayEffect::ToShard { shard, input } => to_shard(&self.shards, shard, ShardInput::N2(input)),
-                N2GatewayEffect::Event(event) => tell(&event),
+                N2GatewayEffect::ToShard { shard, input } => {
+                    to_shard(&self.shards, shard, ShardInput::N2(input))
+                }
+                N2GatewayEffect::Event(event) => tell(Nf::Amf, &event),
             }
         }
     }
@@ -264,7 +277,7 @@ impl Edge {
                 }
                 N4GatewayEffect::StartTimer { key, after } => self.timers.start(key, now + after),
                 N4GatewayEffect::StopTimer(key) => self.timers.stop(key),
-                N4GatewayEffect::Event(event) => tell(&event),
+                N4GatewayEffect::Event(event) => tell(Nf::Smf, &event),
             }
         }
     }
@@ -294,6 +307,11 @@ impl Edge {
             })
         })
         .collect()
+    }
+
+    fn upfs(&self) -> Vec<Value> {
+        let upfs = self.n4.iter().flat_map(|n4| n4.gateway.upfs());
+        upfs.map(|info| json!({ "name": info.name, "address": info.address })).collect()
     }
 
     /// Tells UPFs and gNBs that this side goes.
@@ -327,7 +345,8 @@ impl N2State {
     fn send_rest(&mut self, association: AssociationId) {
         let Some(mut unsent) = self.unsent.remove(&association) else { return };
         while let Some((stream, pdu)) = unsent.pop_front() {
-            if self.side.transport.send(association, stream, NGAP_PPID, &pdu) == Err(SendError::Backpressure) {
+            if self.side.transport.send(association, stream, NGAP_PPID, &pdu) == Err(SendError::Backpressure)
+            {
                 unsent.push_front((stream, pdu));
                 self.unsent.insert(association, unsent);
                 return;
@@ -352,17 +371,5 @@ impl N2State {
 fn to_shard(shards: &[ShardInbox], shard: ShardId, input: ShardInput) {
     if let Some(inbox) = shards.get(usize::from(shard.0)) {
         inbox.send(ShardMessage::Input(input));
-    }
-}
-
-/// An event of an NF or a gateway, in the log.
-pub fn tell(event: &Event) {
-    use pith_nf::kit::Level;
-    let Event { level, procedure, outcome, ue, text } = event;
-    match level {
-        Level::Debug => tracing::debug!(procedure, outcome, ue, "{text}"),
-        Level::Info => tracing::info!(procedure, outcome, ue, "{text}"),
-        Level::Warn => tracing::warn!(procedure, outcome, ue, "{text}"),
-        Level::Error => tracing::error!(procedure, outcome, ue, "{text}"),
     }
 }

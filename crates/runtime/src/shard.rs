@@ -60,7 +60,8 @@ impl ShardThread {
         let thread = thread::Builder::new().name(format!("shard-{number}")).spawn(move || {
             let mut make = make;
             let shard = make();
-            Driver { number, clock, shard, make, outside, timers: Timers::default(), effects: Vec::new() }.run(&outlet);
+            Driver { number, clock, shard, make, outside, timers: Timers::default(), effects: Vec::new() }
+                .run(&outlet);
         })?;
         Ok(Self { inbox, thread })
     }
@@ -150,7 +151,10 @@ impl<M: FnMut() -> Shard, O: Outside> Driver<M, O> {
     /// A panic in one shard ends its UEs' contexts, not the process: the NFs begin anew, and the
     /// UEs register again.
     fn rebuild(&mut self, now: Instant) {
-        tracing::error!(shard = self.number, "an NF panicked: this is a bug in Pith, please report it; the shard begins anew");
+        tracing::error!(
+            shard = self.number,
+            "an NF panicked: this is a bug in Pith, please report it; the shard begins anew"
+        );
         self.effects.clear();
         self.timers = Timers::default();
         self.shard = (self.make)();

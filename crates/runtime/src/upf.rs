@@ -43,7 +43,12 @@ pub struct UpfThread {
 
 impl UpfThread {
     /// Sets the datapath up and starts the thread.
-    pub fn start(clock: Clock, config: Config, n4: UdpSocket, datapath: DatapathConfig) -> Result<Self, UpfError> {
+    pub fn start(
+        clock: Clock,
+        config: Config,
+        n4: UdpSocket,
+        datapath: DatapathConfig,
+    ) -> Result<Self, UpfError> {
         let datapath = PortableDatapath::start(datapath)?;
         let (waker, sleeper) = waker()?;
         n4.set_nonblocking(true)?;

@@ -142,6 +142,8 @@ pub enum ShardEffect {
         /// What.
         event: Event,
     },
+    /// All NFs of the shard are registered with the NRF; told once.
+    Ready,
     /// What an operator asked to see.
     Inspected {
         /// As given with the question.
@@ -158,12 +160,20 @@ pub struct Shard {
     queue: VecDeque<(Nf, Input)>,
     outbox: Outbox,
     effects: Vec<Effect>,
+    told_ready: bool,
 }
 
 impl Shard {
     /// A shard of those NFs.
     pub fn new(functions: Vec<(Nf, Box<dyn NetworkFunction>)>, agent: Agent, verbosity: Level) -> Self {
-        Self { functions, agent, queue: VecDeque::new(), outbox: Outbox::new(verbosity), effects: Vec::new() }
+        Self {
+            functions,
+            agent,
+            queue: VecDeque::new(),
+            outbox: Outbox::new(verbosity),
+            effects: Vec::new(),
+            told_ready: false,
+        }
     }
 
     /// Whether all its NFs are registered with the NRF.
@@ -195,6 +205,10 @@ impl Shard {
         while let Some((nf, input)) = self.queue.pop_front() {
             self.deliver(now, nf, input);
             self.route(now, nf, out);
+        }
+        if !self.told_ready && self.is_ready() {
+            self.told_ready = true;
+            out.push(ShardEffect::Ready);
         }
     }
 

@@ -1,0 +1,307 @@
+//! A process of Pith: which NFs it hosts, their threads, and how they are wired.
+//!
+//! ```text
+//!                 ┌──────── http ────────┐
+//!   SBI, REST ══> │ server        client │ ══> other processes
+//!                 └──┬────────────────┬──┘
+//!            requests│         replies│
+//!                 ┌──v────────────────v──┐      ┌───────┐
+//!   edge ───────> │ shard 0 … shard N-1  │ ───> │ store │ SQLite
+//!    ^  gateways  └──────────────────────┘      └───────┘
+//!    ║ SCTP, PFCP/UDP ══> UPF thread, datapath workers
+//! ```
+
+mod identities;
+mod nfs;
+mod outside;
+
+use crate::api::{Guard, Status};
+use crate::clock::Clock;
+use crate::config::{Config, HostedNf};
+use crate::edge::{EdgeHandle, EdgeMessage, N2Side, N4Side, edge};
+use crate::http::Limits;
+use crate::sbi::{ApiSettings, HttpHandle, HttpThread, Recorder, SbiSettings, bind};
+use crate::sctp::{self, SctpConfig};
+use crate::shard::{ShardInbox, ShardMessage, ShardThread, shard_inbox};
+use crate::store::{Database, Place, StoreHandle, StoreThread};
+use crate::token::ShardToken;
+use crate::upf::UpfThread;
+use identities::Identities;
+use outside::{Front, ProcessOutside, Readiness};
+use pith_datapath::{DatapathConfig, UePool};
+use pith_nf::fabric::ShardInput;
+use pith_nf::gateway::n2::N2Gateway;
+use pith_nf::gateway::n4::N4Gateway;
+use pith_nf::kit::{Nf, Rng};
+use pith_upf::GtpuAddress;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// What a process is to host.
+#[derive(Debug, Clone)]
+pub struct Hosting {
+    /// Its NFs.
+    pub nfs: Vec<Nf>,
+    /// Whether it has a UPF.
+    pub upf: bool,
+    /// Whether other NFs are in processes of their own, each at its place in `sbi.addresses`.
+    pub split: bool,
+}
+
+impl Hosting {
+    /// Everything: `pith up`.
+    pub fn all() -> Self {
+        Self { nfs: Nf::ALL.to_vec(), upf: true, split: false }
+    }
+
+    /// Some NFs: `pith nf`.
+    pub fn some(nfs: Vec<Nf>, upf: bool) -> Self {
+        Self { nfs, upf, split: true }
+    }
+
+    fn has(&self, nf: Nf) -> bool {
+        self.nfs.contains(&nf)
+    }
+}
+
+/// Why a process can't start.
+pub type StartError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A running process.
+pub struct Node {
+    readiness: Arc<Readiness>,
+    shards: Vec<ShardThread>,
+    edge: Option<(EdgeHandle, JoinHandle<()>)>,
+    upf: Option<UpfThread>,
+    http: (HttpHandle, HttpThread),
+    store: Option<(StoreHandle<ShardToken>, StoreThread)>,
+    store_handle: Option<StoreHandle<ShardToken>>,
+}
+
+impl Node {
+    /// Starts all threads; the process is ready when [`Node::wait_until_ready`] says so.
+    pub fn start(config: &Config, hosting: &Hosting, database: Option<Database>) -> Result<Self, StartError> {
+        let clock = Clock::start();
+        let mut rng = Rng::from_seed(seed()?);
+        let count = config.shards();
+        let identities = Identities::new(config, hosting, count, clock, &mut rng);
+        let readiness = Readiness::new(clock, count);
+        let inboxes: Vec<_> = (0..count).map(|_| shard_inbox(config.task_buffer as usize)).collect();
+        let shards: Vec<ShardInbox> = inboxes.iter().map(|(inbox, _)| inbox.clone()).collect();
+
+        let upf = hosting.upf.then(|| start_upf(config, clock)).transpose()?;
+        let edge_pair = edge()?;
+        let has_edge = hosting.has(Nf::Amf) || hosting.has(Nf::Smf);
+        let edge_handle = has_edge.then(|| edge_pair.0.clone());
+        let store = hosting.has(Nf::Udr).then(|| start_store(config, database, &shards)).transpose()?;
+        let store_handle = store.as_ref().map(|(handle, _)| handle.clone());
+        let front = Front { shards: shards.clone(), edge: edge_handle.clone(), nfs: hosting.nfs.clone() };
+        let api = api_settings(config, hosting, &readiness, store_handle.clone())?;
+        let http = crate::sbi::start(sbi_settings(config, hosting)?, api, front)?;
+
+        let edge = match edge_handle {
+            Some(handle) => {
+                let n2 = hosting.has(Nf::Amf).then(|| n2_side(config, &identities)).transpose()?;
+                let n4 = hosting.has(Nf::Smf).then(|| n4_side(config, &identities)).transpose()?;
+                let answers = http.0.clone();
+                let inspected = move |exchange, list| answers.inspected(exchange, list);
+                Some((handle, edge_pair.1.start(clock, n2, n4, shards.clone(), inspected)?))
+            }
+            None => None,
+        };
+        let mut threads = Vec::with_capacity(count);
+        for (number, inbox) in inboxes.into_iter().enumerate() {
+            let number = number as u16;
+            let outside = ProcessOutside::new(
+                number,
+                edge.as_ref().map(|(handle, _)| handle.clone()),
+                store_handle.clone(),
+                http.0.clone(),
+                shards.clone(),
+                Arc::clone(&readiness),
+            );
+            let make = nfs::maker(config, hosting, &identities, number, rng.fork())?;
+            threads.push(ShardThread::start(number, clock, inbox, make, outside)?);
+        }
+        for shard in &shards {
+            shard.send(ShardMessage::Input(ShardInput::Start));
+        }
+        Ok(Self { readiness, shards: threads, edge, upf, http, store, store_handle })
+    }
+
+    /// Waits until all NFs are registered with the NRF; how long that took since the start, or `None`
+    /// if it is not so in time.
+    pub fn wait_until_ready(&self, patience: Duration) -> Option<Duration> {
+        self.readiness.wait(patience)
+    }
+
+    /// The subscribers' database, where this process has it.
+    pub fn store(&self) -> Option<&StoreHandle<ShardToken>> {
+        self.store_handle.as_ref()
+    }
+
+    /// Takes the NFs out of the NRF, answers what was asked, and ends all threads.
+    pub fn stop(self) {
+        self.readiness.drain();
+        for shard in &self.shards {
+            shard.inbox().send(ShardMessage::Input(ShardInput::Stop));
+        }
+        std::thread::sleep(DEREGISTRATION);
+        if let Some((handle, thread)) = self.edge {
+            handle.send(EdgeMessage::Close);
+            handle.wake();
+            let _ = thread.join();
+        }
+        if let Some(upf) = self.upf {
+            upf.close();
+        }
+        self.http.0.drain();
+        self.shards.into_iter().for_each(ShardThread::close);
+        self.http.1.join();
+        drop(self.store_handle);
+        if let Some((handle, thread)) = self.store {
+            drop(handle);
+            thread.join();
+        }
+    }
+}
+
+/// How long the NRF may take to hear that the NFs go.
+const DEREGISTRATION: Duration = Duration::from_millis(100);
+
+fn seed() -> Result<[u8; 32], StartError> {
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).map_err(|error| format!("the system has no randomness: {error}"))?;
+    Ok(seed)
+}
+
+fn bind_udp(address: SocketAddr, setting: &str) -> Result<UdpSocket, StartError> {
+    let socket = UdpSocket::bind(address)
+        .map_err(|error| format!("can't listen on {address}/udp: {error}; free it or change '{setting}'"))?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+fn start_upf(config: &Config, clock: Clock) -> Result<UpfThread, StartError> {
+    let upf = &config.upf;
+    let pools = config
+        .smf
+        .data_networks
+        .iter()
+        .map(|network| UePool { gateway: network.gateway().into(), prefix: network.pool.prefix() });
+    let datapath = DatapathConfig {
+        n3_addresses: vec![upf.n3.into()],
+        tun: upf.tun.clone(),
+        pools: pools.collect(),
+        mtu: config.smf.data_networks.first().map_or(1400, |network| network.mtu),
+        workers: upf.workers.into(),
+        nat: upf.nat,
+        ..DatapathConfig::default()
+    };
+    let socket = bind_udp(upf.n4, "upf.n4")?;
+    let n3 = GtpuAddress { v4: Some(upf.n3), v6: None };
+    let control = pith_upf::Config::new(upf.n4.ip(), n3, clock.unix_seconds());
+    Ok(UpfThread::start(clock, control, socket, datapath)?)
+}
+
+fn start_store(
+    config: &Config,
+    database: Option<Database>,
+    shards: &[ShardInbox],
+) -> Result<(StoreHandle<ShardToken>, StoreThread), StartError> {
+    let place = config.store.path.file().map_or(Place::Memory, Place::File);
+    let database = database.map_or_else(|| Database::open(&place), Ok)?;
+    let shards = shards.to_vec();
+    let sink = move |token: ShardToken, result| {
+        let input = ShardInput::Stored { nf: token.nf, tag: token.tag, result };
+        if let Some(shard) = shards.get(usize::from(token.shard)) {
+            shard.send(ShardMessage::Input(input));
+        }
+    };
+    Ok(crate::store::start(database, sink)?)
+}
+
+fn sbi_settings(config: &Config, hosting: &Hosting) -> Result<SbiSettings, StartError> {
+    let address = identities::sbi_address(config, hosting);
+    let recorder = match &config.sbi.record {
+        Some(directory) => Some(Recorder::new(directory)?),
+        None => None,
+    };
+    let limits = Limits {
+        time: config.sbi.request_timeout.0,
+        body: config.sbi.max_body as usize,
+        exchanges: config.sbi.max_exchanges as usize,
+    };
+    Ok(SbiSettings { listeners: vec![bind(address, "sbi.listen")?], limits, recorder })
+}
+
+fn api_settings(
+    config: &Config,
+    hosting: &Hosting,
+    readiness: &Arc<Readiness>,
+    store: Option<StoreHandle<ShardToken>>,
+) -> Result<Option<ApiSettings>, StartError> {
+    // One process of a split core answers operators: the one that has the subscribers.
+    if hosting.split && !hosting.has(Nf::Udr) {
+        return Ok(None);
+    }
+    let readiness = Arc::clone(readiness);
+    let nfs: Vec<String> = hosting.nfs.iter().map(ToString::to_string).collect();
+    let shards = config.shards();
+    let status = move || Status {
+        state: readiness.state(),
+        version: env!("CARGO_PKG_VERSION"),
+        uptime_s: readiness.uptime().as_secs(),
+        ready_after_ms: readiness.ready_after().and_then(|after| u64::try_from(after.as_millis()).ok()),
+        nfs: nfs.clone(),
+        shards,
+    };
+    Ok(Some(ApiSettings {
+        listener: bind(config.api.listen, "api.listen")?,
+        guard: Guard::new(config.api.token()?),
+        store,
+        status: Box::new(status),
+        config: config.clone(),
+    }))
+}
+
+fn n2_side(config: &Config, identities: &Identities) -> Result<N2Side, StartError> {
+    let mode = match config.amf.n2.sctp {
+        crate::config::SctpMode::Auto => sctp::SctpMode::Auto,
+        crate::config::SctpMode::Kernel => sctp::SctpMode::Kernel,
+        crate::config::SctpMode::Raw => sctp::SctpMode::Raw,
+        crate::config::SctpMode::Udp(port) => sctp::SctpMode::Udp(port),
+    };
+    let mut transport = sctp::open(mode, SctpConfig::default())?;
+    for address in &config.amf.n2.addresses {
+        transport.listen(SocketAddr::new(*address, config.amf.n2.port))?;
+    }
+    tracing::info!(
+        "N2 on {:?} port {}: {}",
+        config.amf.n2.addresses,
+        config.amf.n2.port,
+        transport.description()
+    );
+    Ok(N2Side { transport, gateway: N2Gateway::new(identities.n2_config(config)) })
+}
+
+fn n4_side(config: &Config, identities: &Identities) -> Result<N4Side, StartError> {
+    let socket = bind_udp(config.n4.address, "n4.address")?;
+    Ok(N4Side { socket, gateway: N4Gateway::new(identities.n4_config(config)) })
+}
+
+/// The NF that a name in the configuration means.
+pub fn nf_of(hosted: HostedNf) -> Nf {
+    match hosted {
+        HostedNf::Nrf => Nf::Nrf,
+        HostedNf::Udr => Nf::Udr,
+        HostedNf::Udm => Nf::Udm,
+        HostedNf::Ausf => Nf::Ausf,
+        HostedNf::Pcf => Nf::Pcf,
+        HostedNf::Nssf => Nf::Nssf,
+        HostedNf::Smf => Nf::Smf,
+        HostedNf::Amf => Nf::Amf,
+    }
+}

@@ -1,0 +1,129 @@
+//! Who the NFs of a process are, and where they stand.
+
+use super::{Hosting, nf_of};
+use crate::clock::Clock;
+use crate::config::{Config, HostedNf};
+use pith_nf::fabric::ProfileConfig;
+use pith_nf::gateway::n2::N2Config;
+use pith_nf::gateway::n4::{N4Config, N4Peer};
+use pith_nf::kit::{Identity, Nf, Rng};
+use pith_sbi::{ApiRoot, NfInstanceId, Scheme};
+use pith_types::{AmfId, Guami, InstanceId, Plmn, ShardId, Tai};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// The identities of a process: an NF instance is an NF of one shard, with an apiRoot of its own.
+pub(super) struct Identities {
+    /// Where each shard's services stand.
+    pub(super) roots: Vec<Arc<ApiRoot>>,
+    /// Where the NRF stands.
+    pub(super) nrf: Arc<ApiRoot>,
+    instances: BTreeMap<(usize, Nf), NfInstanceId>,
+    plmn: Plmn,
+    clock: Clock,
+}
+
+impl Identities {
+    pub(super) fn new(
+        config: &Config,
+        hosting: &Hosting,
+        shards: usize,
+        clock: Clock,
+        rng: &mut Rng,
+    ) -> Self {
+        let own = sbi_address(config, hosting);
+        let roots: Vec<_> = (0..shards).map(|shard| root(own, shard)).collect();
+        let nrf_address = if hosting.split { config.sbi.address(HostedNf::Nrf) } else { own };
+        let instances = (0..shards).flat_map(|shard| hosting.nfs.iter().map(move |nf| (shard, *nf)));
+        let mut random = || u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64());
+        let instances = instances.map(|key| (key, NfInstanceId::from_random(random()))).collect();
+        let plmn = config.network.plmns.first().copied().unwrap_or_else(test_plmn);
+        Self { roots, nrf: root(nrf_address, 0), instances, plmn, clock }
+    }
+
+    pub(super) fn identity(&self, nf: Nf, shard: u16) -> Identity {
+        let at = usize::from(shard);
+        let nowhere = || Arc::clone(&self.nrf);
+        Identity {
+            instance_id: self.instances.get(&(at, nf)).copied().unwrap_or(NfInstanceId(0)),
+            api_root: self.roots.get(at).cloned().unwrap_or_else(nowhere),
+            plmn: self.plmn,
+            instance: InstanceId(0),
+            shard: ShardId(shard as u8),
+            epoch_unix_ms: self.clock.epoch_unix_ms(),
+        }
+    }
+
+    pub(super) fn n2_config(&self, config: &Config) -> N2Config {
+        N2Config {
+            amf_name: config.amf.name.clone(),
+            guamis: guamis(config),
+            relative_capacity: u8::MAX,
+            plmns: config.network.plmns.iter().map(|plmn| (*plmn, config.network.slices.clone())).collect(),
+            tais: tais(config),
+            instance: InstanceId(0),
+            shards: self.roots.len() as u8,
+        }
+    }
+
+    pub(super) fn n4_config(&self, config: &Config) -> N4Config {
+        let peer = |peer: &crate::config::UpfPeer| N4Peer { name: peer.name.clone(), address: peer.address };
+        N4Config {
+            address: config.n4.address.ip(),
+            started: self.clock.unix_seconds(),
+            upfs: config.n4.upfs.iter().map(peer).collect(),
+            t1: config.n4.t1.0,
+            n1: config.n4.n1.into(),
+            heartbeat: config.n4.heartbeat.0,
+            shards: self.roots.len() as u8,
+        }
+    }
+}
+
+/// Where a process serves the SBI: in a split core at the place of its first NF.
+pub(super) fn sbi_address(config: &Config, hosting: &Hosting) -> SocketAddr {
+    let first = hosting.nfs.first().filter(|_| hosting.split);
+    let named = |nf: &Nf| HostedNf::ALL.into_iter().find(|hosted| nf_of(*hosted) == *nf);
+    first.and_then(named).map_or(config.sbi.listen, |nf| config.sbi.address(nf))
+}
+
+fn root(address: SocketAddr, shard: usize) -> Arc<ApiRoot> {
+    Arc::new(ApiRoot::new(Scheme::Http, &address.to_string()).with_prefix(&format!("/s{shard}")))
+}
+
+fn test_plmn() -> Plmn {
+    Plmn::new("999", "70").expect("a constant that is a PLMN")
+}
+
+/// The AMF's identity in each network.
+pub(super) fn guamis(config: &Config) -> Vec<Guami> {
+    let amf = &config.amf;
+    let amf_id = AmfId { region: amf.region, set: amf.set, pointer: amf.pointer };
+    config.network.plmns.iter().map(|plmn| Guami { plmn_id: *plmn, amf_id }).collect()
+}
+
+/// Every tracking area in every network.
+pub(super) fn tais(config: &Config) -> Vec<Tai> {
+    let network = &config.network;
+    let areas = |plmn: &Plmn| {
+        let plmn_id = *plmn;
+        network.tracking_areas.iter().map(move |tac| Tai { plmn_id, tac: *tac })
+    };
+    network.plmns.iter().flat_map(areas).collect()
+}
+
+/// What profiles tell of the network.
+pub(super) fn profile_config(config: &Config) -> ProfileConfig {
+    let slices = config.network.slices.clone();
+    let networks = config.smf.data_networks.iter();
+    let data_networks =
+        networks.flat_map(|network| slices.iter().map(|slice| (*slice, network.name.clone())));
+    ProfileConfig {
+        plmns: config.network.plmns.clone(),
+        data_networks: data_networks.collect(),
+        slices,
+        guamis: guamis(config),
+        tais: tais(config),
+    }
+}

@@ -1,0 +1,184 @@
+//! The NFs of a shard, made of the configuration.
+
+use super::identities::{Identities, guamis, profile_config, tais};
+use super::{Hosting, StartError, nf_of};
+use crate::config::{Binding, Ciphering, Config, Integrity};
+use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
+use pith_nf::amf::{Amf, AmfConfig, ServedPlmn};
+use pith_nf::ausf::{Ausf, AusfConfig};
+use pith_nf::fabric::{Agent, AgentConfig, Hosted, Shard, profile};
+use pith_nf::kit::{Level, NetworkFunction, Nf, Rng};
+use pith_nf::nrf::{Nrf, NrfConfig};
+use pith_nf::nssf::{Nssf, NssfConfig};
+use pith_nf::pcf::Pcf;
+use pith_nf::smf::{DataNetwork, Smf, SmfConfig};
+use pith_nf::udm::{HomeNetworkKey, Udm, UdmConfig};
+use pith_nf::udr::Udr;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Addresses at a pool's beginning that no UE gets: the network's own and the gateway's.
+const RESERVED: u32 = 2;
+
+/// What each NF of a shard is configured with.
+struct Blueprint {
+    hosted: Vec<Nf>,
+    agent: AgentConfig,
+    amf: AmfConfig,
+    smf: SmfConfig,
+    ausf: AusfConfig,
+    udm: UdmConfig,
+    nssf: NssfConfig,
+    identity: Box<dyn Fn(Nf) -> pith_nf::kit::Identity + Send>,
+    verbosity: Level,
+}
+
+/// What makes a shard's NFs, now and again if they panic.
+pub(super) fn maker(
+    config: &Config,
+    hosting: &Hosting,
+    identities: &Identities,
+    shard: u16,
+    mut rng: Rng,
+) -> Result<impl FnMut() -> Shard + Send + 'static, StartError> {
+    // There is one NRF in a core: that of the first shard.
+    let is_here = |nf: &Nf| *nf != Nf::Nrf || shard == 0;
+    let hosted: Vec<Nf> = hosting.nfs.iter().copied().filter(is_here).collect();
+    let by_nf: BTreeMap<Nf, _> = Nf::ALL.into_iter().map(|nf| (nf, identities.identity(nf, shard))).collect();
+    let fallback = identities.identity(Nf::Nrf, shard);
+    let identity = move |nf: Nf| by_nf.get(&nf).cloned().unwrap_or_else(|| fallback.clone());
+    let blueprint = Blueprint {
+        agent: agent_config(config, identities, shard, &hosted),
+        amf: amf_config(config, identity(Nf::Amf)),
+        smf: smf_config(config),
+        ausf: AusfConfig { serving_networks: config.network.plmns.clone() },
+        udm: udm_config(config, identity(Nf::Udm))?,
+        nssf: nssf_config(config, identities),
+        identity: Box::new(identity),
+        verbosity: if config.log.level.contains("debug") { Level::Debug } else { Level::Info },
+        hosted,
+    };
+    blueprint.amf.check()?;
+    Ok(move || blueprint.build(&mut rng))
+}
+
+impl Blueprint {
+    fn build(&self, rng: &mut Rng) -> Shard {
+        let functions = self.hosted.iter().map(|nf| (*nf, self.function(*nf, rng))).collect();
+        Shard::new(functions, Agent::new(self.agent.clone()), self.verbosity)
+    }
+
+    fn function(&self, nf: Nf, rng: &mut Rng) -> Box<dyn NetworkFunction> {
+        let identity = (self.identity)(nf);
+        let root = Arc::clone(&identity.api_root);
+        match nf {
+            Nf::Amf => Box::new(Amf::new(self.amf.clone(), rng.fork())),
+            Nf::Smf => Box::new(Smf::new(identity, self.smf.clone())),
+            Nf::Ausf => Box::new(Ausf::new(identity, self.ausf.clone())),
+            Nf::Udm => Box::new(Udm::new(self.udm.clone(), rng.fork())),
+            Nf::Udr => Box::new(Udr::new(root)),
+            Nf::Pcf => Box::new(Pcf::new(root)),
+            Nf::Nrf | Nf::Agent => Box::new(Nrf::new(root, NrfConfig::default())),
+            Nf::Nssf => Box::new(Nssf::new(self.nssf.clone())),
+        }
+    }
+}
+
+fn agent_config(config: &Config, identities: &Identities, shard: u16, hosted: &[Nf]) -> AgentConfig {
+    let profiles = profile_config(config);
+    let hosted = hosted.iter().map(|nf| {
+        let profile = profile(*nf, &identities.identity(*nf, shard), &profiles);
+        Hosted { nf: *nf, profile }
+    });
+    let others = identities.roots.iter().enumerate().filter(|(at, _)| *at != usize::from(shard));
+    let external = config.sbi.external.iter();
+    let fixed = external.filter_map(|(nf, root)| Some((nf_of(*nf), Arc::new(root.parse().ok()?))));
+    let forced = |nf: &Nf| {
+        let own = config.sbi.bindings.iter().find(|(hosted, _)| nf_of(**hosted) == *nf);
+        *own.map_or(&config.sbi.binding, |(_, binding)| binding) == Binding::Http2
+    };
+    AgentConfig {
+        shard,
+        own_root: identities.identity(Nf::Nrf, shard).api_root,
+        hosted: hosted.collect(),
+        neighbours: others.map(|(at, root)| (Arc::clone(root), at as u16)).collect(),
+        nrf: Arc::clone(&identities.nrf),
+        fixed: fixed.collect(),
+        forced_http: Nf::ALL.into_iter().filter(|nf| forced(nf)).collect::<BTreeSet<_>>(),
+    }
+}
+
+fn amf_config(config: &Config, identity: pith_nf::kit::Identity) -> AmfConfig {
+    let guami = guamis(config).first().copied().unwrap_or(pith_types::Guami {
+        plmn_id: identity.plmn,
+        amf_id: pith_types::AmfId { region: 0, set: 0, pointer: 0 },
+    });
+    let slices = config.network.slices.clone();
+    let mut amf = AmfConfig::new(identity, guami, slices.clone(), tais(config));
+    amf.name = config.amf.name.clone();
+    let plmns = config.network.plmns.iter();
+    amf.plmns = plmns.map(|plmn| ServedPlmn { plmn: *plmn, slices: slices.clone() }).collect();
+    amf.integrity = config.amf.security.integrity.iter().map(integrity).collect();
+    amf.ciphering = config.amf.security.ciphering.iter().map(ciphering).collect();
+    let timers = &config.amf.timers;
+    amf.timers.t3512 = timers.t3512.0;
+    amf.timers.t3522 = timers.t3522.0;
+    amf.timers.t3550 = timers.t3550.0;
+    amf.timers.t3560 = timers.t3560.0;
+    amf.timers.t3570 = timers.t3570.0;
+    amf.timers.ngap_guard = timers.ngap_guard.0;
+    amf
+}
+
+const fn integrity(algorithm: &Integrity) -> IntegrityAlgorithm {
+    match algorithm {
+        Integrity::Nia1 => IntegrityAlgorithm::Nia1,
+        Integrity::Nia2 => IntegrityAlgorithm::Nia2,
+        Integrity::Nia3 => IntegrityAlgorithm::Nia3,
+    }
+}
+
+const fn ciphering(algorithm: &Ciphering) -> CipheringAlgorithm {
+    match algorithm {
+        Ciphering::Nea0 => CipheringAlgorithm::Nea0,
+        Ciphering::Nea1 => CipheringAlgorithm::Nea1,
+        Ciphering::Nea2 => CipheringAlgorithm::Nea2,
+        Ciphering::Nea3 => CipheringAlgorithm::Nea3,
+    }
+}
+
+/// Every data network in every slice.
+fn smf_config(config: &Config) -> SmfConfig {
+    let networks = config.smf.data_networks.iter();
+    let data_networks = networks.flat_map(|network| {
+        config.network.slices.iter().map(move |slice| DataNetwork {
+            dnn: network.name.clone(),
+            snssai: *slice,
+            pool: (network.pool.address(), network.pool.prefix()),
+            reserved: RESERVED,
+            dns: network.dns.clone(),
+            mtu: network.mtu,
+        })
+    });
+    SmfConfig {
+        data_networks: data_networks.collect(),
+        shards: config.shards() as u8,
+        t3592: config.smf.timers.t3592.0,
+        retransmissions: 4,
+        guard: Duration::from_secs(10),
+    }
+}
+
+fn udm_config(config: &Config, identity: pith_nf::kit::Identity) -> Result<UdmConfig, StartError> {
+    let plmn = identity.plmn;
+    let keys = crate::keys::load(&config.home_network_keys)?;
+    let home_network_keys =
+        keys.into_iter().map(|(id, key)| HomeNetworkKey { id, key: Arc::new(key) }).collect();
+    Ok(UdmConfig { identity, plmn, home_network_keys })
+}
+
+fn nssf_config(config: &Config, identities: &Identities) -> NssfConfig {
+    let slices = config.network.slices.iter().map(|slice| (*slice, Vec::new()));
+    NssfConfig { slices: slices.collect(), nrf: Arc::clone(&identities.nrf) }
+}

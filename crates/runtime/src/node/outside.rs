@@ -1,0 +1,227 @@
+//! What leaves a shard, and what other threads hand to it.
+
+use crate::api::Topic;
+use crate::clock::Clock;
+use crate::edge::{EdgeHandle, EdgeMessage};
+use crate::sbi::{HttpHandle, Shards};
+use crate::shard::{Outside, ShardInbox, ShardMessage};
+use crate::store::StoreHandle;
+use crate::token::ShardToken;
+use pith_nf::fabric::{ShardEffect, ShardInput};
+use pith_nf::kit::{Caller, Inspect, Nf, Tag};
+use pith_sbi::{ApiRoot, Reply, Request};
+use pith_types::ShardId;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How far the process is.
+#[derive(Debug)]
+pub(super) struct Readiness {
+    clock: Clock,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    missing: usize,
+    ready_after: Option<Duration>,
+    draining: bool,
+}
+
+impl Readiness {
+    pub(super) fn new(clock: Clock, shards: usize) -> Arc<Self> {
+        let state = State { missing: shards, ready_after: None, draining: false };
+        Arc::new(Self { clock, state: Mutex::new(state), changed: Condvar::new() })
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One more shard is ready.
+    fn shard_is_ready(&self) {
+        let mut state = self.lock();
+        state.missing = state.missing.saturating_sub(1);
+        if state.missing == 0 && state.ready_after.is_none() {
+            state.ready_after = Some(self.uptime());
+            self.changed.notify_all();
+        }
+    }
+
+    pub(super) fn wait(&self, patience: Duration) -> Option<Duration> {
+        let state = self.lock();
+        let waited = self.changed.wait_timeout_while(state, patience, |state| state.ready_after.is_none());
+        waited.unwrap_or_else(PoisonError::into_inner).0.ready_after
+    }
+
+    pub(super) fn drain(&self) {
+        self.lock().draining = true;
+    }
+
+    pub(super) fn ready_after(&self) -> Option<Duration> {
+        self.lock().ready_after
+    }
+
+    pub(super) fn uptime(&self) -> Duration {
+        Duration::from_micros(self.clock.now().as_micros())
+    }
+
+    pub(super) fn state(&self) -> &'static str {
+        let state = self.lock();
+        match (state.draining, state.ready_after) {
+            (true, _) => "draining",
+            (false, Some(_)) => "ready",
+            (false, None) => "starting",
+        }
+    }
+}
+
+/// Where the effects of one shard go.
+pub(super) struct ProcessOutside {
+    shard: u16,
+    edge: Option<EdgeHandle>,
+    edge_has_more: bool,
+    store: Option<StoreHandle<ShardToken>>,
+    http: HttpHandle,
+    shards: Vec<ShardInbox>,
+    readiness: Arc<Readiness>,
+}
+
+impl ProcessOutside {
+    pub(super) fn new(
+        shard: u16,
+        edge: Option<EdgeHandle>,
+        store: Option<StoreHandle<ShardToken>>,
+        http: HttpHandle,
+        shards: Vec<ShardInbox>,
+        readiness: Arc<Readiness>,
+    ) -> Self {
+        Self { shard, edge, edge_has_more: false, store, http, shards, readiness }
+    }
+
+    fn to_edge(&mut self, message: EdgeMessage) {
+        if let Some(edge) = &self.edge {
+            edge.send(message);
+            self.edge_has_more = true;
+        }
+    }
+
+    fn to_shard(&self, shard: u16, input: ShardInput) {
+        if let Some(inbox) = self.shards.get(usize::from(shard)) {
+            inbox.send(ShardMessage::Input(input));
+        }
+    }
+
+    fn token(&self, nf: Nf, tag: Tag) -> ShardToken {
+        ShardToken { shard: self.shard, nf, tag }
+    }
+
+    fn answer(&self, to: Caller, from: Arc<ApiRoot>, reply: Reply) {
+        match to {
+            Caller::Shard { shard, nf, tag } => {
+                self.to_shard(shard, ShardInput::Reply { nf, tag, from: Some(from), reply });
+            }
+            Caller::Remote { exchange } => self.http.answer(exchange, reply),
+            Caller::Local { .. } => tracing::error!("a local answer left its shard: this is a bug in Pith"),
+        }
+    }
+}
+
+impl Outside for ProcessOutside {
+    fn carry_out(&mut self, effect: ShardEffect) {
+        match effect {
+            ShardEffect::N2(effect) => self.to_edge(EdgeMessage::N2(effect)),
+            ShardEffect::N4(effect) => {
+                let shard = ShardId(self.shard as u8);
+                self.to_edge(EdgeMessage::N4 { shard, effect });
+            }
+            ShardEffect::HttpCall { nf, tag, root, request } => {
+                self.http.call(self.token(nf, tag), root, &request)
+            }
+            ShardEffect::ShardCall { shard, nf, from, request } => {
+                self.to_shard(shard, ShardInput::Request { from, nf, request });
+            }
+            ShardEffect::Answer { to, from, reply } => self.answer(to, from, reply),
+            ShardEffect::Store { nf, tag, request } => {
+                if let Some(store) = &self.store {
+                    store.request(self.token(nf, tag), request);
+                }
+            }
+            ShardEffect::Event { nf, event } => crate::events::tell(nf, &event),
+            ShardEffect::Inspected { exchange, list } => self.http.inspected(exchange, list),
+            ShardEffect::Ready => self.readiness.shard_is_ready(),
+            // The shard's own thread keeps the timers.
+            ShardEffect::StartTimer { .. } | ShardEffect::StopTimer { .. } => {}
+        }
+    }
+
+    fn flush(&mut self) {
+        if std::mem::take(&mut self.edge_has_more)
+            && let Some(edge) = &self.edge
+        {
+            edge.wake();
+        }
+    }
+}
+
+/// The shards of the process, as HTTP sees them.
+pub(super) struct Front {
+    pub(super) shards: Vec<ShardInbox>,
+    pub(super) edge: Option<EdgeHandle>,
+    pub(super) nfs: Vec<Nf>,
+}
+
+impl Front {
+    fn send(&self, shard: u16, input: ShardInput) {
+        if let Some(inbox) = self.shards.get(usize::from(shard)) {
+            inbox.send(ShardMessage::Input(input));
+        }
+    }
+
+    /// Asks all shards, if they host the NF that knows.
+    fn ask(&self, nf: Nf, what: Inspect, exchange: u64) -> usize {
+        if !self.nfs.contains(&nf) {
+            return 0;
+        }
+        for shard in &self.shards {
+            shard.send(ShardMessage::Input(ShardInput::Inspect { exchange, what }));
+        }
+        self.shards.len()
+    }
+
+    fn ask_edge(&self, message: EdgeMessage) -> usize {
+        let Some(edge) = &self.edge else { return 0 };
+        edge.send(message);
+        edge.wake();
+        1
+    }
+}
+
+impl Shards for Front {
+    fn count(&self) -> u16 {
+        self.shards.len() as u16
+    }
+
+    fn is_full(&self, shard: u16) -> bool {
+        self.shards.get(usize::from(shard)).is_some_and(ShardInbox::is_full)
+    }
+
+    fn request(&self, shard: u16, exchange: u64, nf: Nf, request: Request) {
+        self.send(shard, ShardInput::Request { from: Caller::Remote { exchange }, nf, request });
+    }
+
+    fn reply(&self, token: ShardToken, from: Option<Arc<ApiRoot>>, reply: Reply) {
+        self.send(token.shard, ShardInput::Reply { nf: token.nf, tag: token.tag, from, reply });
+    }
+
+    fn inspect(&self, topic: Topic, exchange: u64) -> usize {
+        match topic {
+            Topic::Ues => self.ask(Nf::Amf, Inspect::Ues, exchange),
+            Topic::Sessions => self.ask(Nf::Smf, Inspect::Sessions, exchange),
+            Topic::Instances => self.ask(Nf::Nrf, Inspect::Instances, exchange),
+            Topic::Gnbs => self.ask_edge(EdgeMessage::InspectGnbs(exchange)),
+            Topic::Upfs => self.ask_edge(EdgeMessage::InspectUpfs(exchange)),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Between the SBI's HTTP and hyper's.
+
+use bytes::Bytes;
+use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
+use hyper::{HeaderMap, StatusCode};
+use pith_nf::kit::Nf;
+use pith_sbi::http::Headers;
+use pith_sbi::{ApiRoot, Cause, HttpRequest, HttpResponse, Method, Problem};
+
+const ACCEPTED: &str = "application/json, application/problem+json, multipart/related";
+
+/// A request for hyper's client. The `User-Agent` is the type of the NF that calls (TS 29.500 5.2.2.2).
+pub(super) fn to_request(
+    root: &ApiRoot,
+    nf: Nf,
+    http: HttpRequest,
+) -> Result<hyper::Request<Bytes>, Box<Problem>> {
+    let mark = if http.query.is_empty() { "" } else { "?" };
+    let uri = format!("{root}{}{mark}{}", http.path, http.query);
+    let mut request =
+        hyper::Request::builder().method(http.method.as_str()).uri(uri).header(ACCEPT, ACCEPTED);
+    if let Some(nf_type) = nf.nf_type() {
+        request = request.header(USER_AGENT, nf_type.as_str());
+    }
+    let mut request = request
+        .body(http.body)
+        .map_err(|error| Problem::system_failure(format!("no URI of {root}: {error}")))?;
+    write_headers(request.headers_mut(), &http.headers, http.content_type.as_deref());
+    Ok(request)
+}
+
+/// A request that came in; `path` is what stands behind the apiRoot.
+pub(super) fn from_request(path: &str, request: hyper::Request<Bytes>) -> Result<HttpRequest, Box<Problem>> {
+    let (head, body) = request.into_parts();
+    let unused =
+        || Problem::of_status(StatusCode::NOT_IMPLEMENTED.as_u16()).detail("the SBI has no such method");
+    let (headers, content_type) = read_headers(&head.headers);
+    Ok(HttpRequest {
+        method: Method::from_name(head.method.as_str()).ok_or_else(unused)?,
+        path: path.to_owned(),
+        query: head.uri.query().unwrap_or_default().to_owned(),
+        headers,
+        content_type: content_type.map(Into::into),
+        body,
+    })
+}
+
+/// An answer for hyper's server.
+pub(super) fn to_response(http: HttpResponse) -> hyper::Response<Bytes> {
+    let mut response = hyper::Response::new(http.body);
+    *response.status_mut() = StatusCode::from_u16(http.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    write_headers(response.headers_mut(), &http.headers, http.content_type.as_deref());
+    response
+}
+
+/// An answer that came in.
+pub(super) fn from_response(response: hyper::Response<Bytes>) -> HttpResponse {
+    let (head, body) = response.into_parts();
+    let (headers, content_type) = read_headers(&head.headers);
+    HttpResponse { status: head.status.as_u16(), headers, content_type: content_type.map(Into::into), body }
+}
+
+/// What can't stand in a header is left out: it came from a peer's text.
+fn write_headers(map: &mut HeaderMap, headers: &Headers, content_type: Option<&str>) {
+    let content = content_type.map(|value| (CONTENT_TYPE.as_str(), value));
+    for (name, value) in headers.iter().chain(content) {
+        if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), HeaderValue::from_str(value)) {
+            map.append(name, value);
+        }
+    }
+}
+
+/// Headers and media type.
+fn read_headers(map: &HeaderMap) -> (Headers, Option<String>) {
+    let mut headers = Headers::default();
+    let mut content_type = None;
+    for (name, value) in map {
+        let Ok(value) = value.to_str() else { continue };
+        if name == CONTENT_TYPE {
+            content_type = Some(value.to_owned());
+        } else {
+            headers.push(name.as_str().to_owned(), value);
+        }
+    }
+    (headers, content_type)
+}
+
+/// The shard that a path names, and the path behind that.
+pub(super) fn split_shard(path: &str) -> (Option<u16>, &str, &str) {
+    let named = || {
+        let digits = path.strip_prefix("/s")?;
+        let end = digits.find('/')?;
+        let shard =
+            digits[..end].parse().ok().filter(|_| digits.starts_with(|c: char| c.is_ascii_digit()))?;
+        Some((shard, path.split_at(end + 2)))
+    };
+    match named() {
+        Some((shard, (prefix, rest))) => (Some(shard), prefix, rest),
+        None => (None, "", path),
+    }
+}
+
+/// No NF here serves what was asked for.
+pub(super) fn not_served() -> Box<Problem> {
+    Cause::InvalidApi.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_may_name_a_shard() {
+        for (path, split) in [
+            ("/s3/namf-comm/v1/x", (Some(3), "/s3", "/namf-comm/v1/x")),
+            ("/s63/a", (Some(63), "/s63", "/a")),
+            ("/namf-comm/v1/x", (None, "", "/namf-comm/v1/x")),
+            ("/s3", (None, "", "/s3")),
+            ("/s/a", (None, "", "/s/a")),
+            ("/s+3/a", (None, "", "/s+3/a")),
+            ("/s99999/a", (None, "", "/s99999/a")),
+            ("", (None, "", "")),
+        ] {
+            assert_eq!(split_shard(path), split, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_a_header_is_left_out() {
+        let mut http = HttpResponse::new(201);
+        http.headers.push("location", "http://a/b\r\nx: y");
+        http.headers.push("retry-after", "3");
+        let response = to_response(http);
+        assert_eq!(response.headers().len(), 1);
+        assert_eq!(response.headers()["retry-after"], "3");
+    }
+}

@@ -1,0 +1,94 @@
+//! The SBI's server: from a request of a peer to a shard, and back.
+
+use super::{Recorder, Shards, convert};
+use crate::http::{Exchanges, Handler};
+use bytes::Bytes;
+use pith_nf::kit::Nf;
+use pith_sbi::{ApiRoot, HttpRequest, Operation, Problem, Reply, Request, Scheme};
+use pith_types::Supi;
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Answers requests of peers.
+pub(super) struct SbiHandler<S> {
+    /// Where it stands.
+    pub authority: Arc<str>,
+    pub shards: Rc<S>,
+    pub exchanges: Rc<Exchanges<Reply>>,
+    pub recorder: Option<Rc<Recorder>>,
+    /// The shard that takes the next request that is nobody's.
+    pub turn: Cell<u16>,
+}
+
+impl<S: Shards> Handler for SbiHandler<S> {
+    async fn handle(&self, request: hyper::Request<Bytes>) -> hyper::Response<Bytes> {
+        let path = request.uri().path().to_owned();
+        let (shard, prefix, rest) = convert::split_shard(&path);
+        let http = match convert::from_request(rest, request) {
+            Ok(http) => http,
+            Err(problem) => return convert::to_response(problem.to_http(None)),
+        };
+        let record = self.recorder.as_ref().map(|recorder| recorder.request(&http));
+        let answer = match self.read(prefix, &http) {
+            Ok(request) => self.exchange(shard, request).await,
+            Err(problem) => problem.to_http(None),
+        };
+        if let (Some(recorder), Some(record)) = (&self.recorder, record) {
+            recorder.write(&record, &answer);
+        }
+        convert::to_response(answer)
+    }
+}
+
+impl<S: Shards> SbiHandler<S> {
+    fn read(&self, prefix: &str, http: &HttpRequest) -> pith_sbi::Result<Request> {
+        let root = ApiRoot { scheme: Scheme::Http, authority: self.authority.clone(), prefix: prefix.into() };
+        Request::from_http(&Arc::new(root), http)
+    }
+
+    async fn exchange(&self, shard: Option<u16>, request: Request) -> pith_sbi::HttpResponse {
+        let operation = request.operation();
+        match self.ask(shard, request).await {
+            Ok(response) => response.to_http(),
+            Err(problem) => refusal(&problem, operation),
+        }
+    }
+
+    /// Has a shard answer.
+    async fn ask(&self, shard: Option<u16>, request: Request) -> Reply {
+        let nf =
+            request.target_nf().and_then(|nf_type| Nf::of_type(&nf_type)).ok_or_else(convert::not_served)?;
+        let shard = match shard {
+            Some(shard) if shard < self.shards.count() => shard,
+            Some(_) => {
+                return Err(Problem::context_not_found().detail("there is no such shard any more").into());
+            }
+            None => self.any_shard(&request),
+        };
+        if self.shards.is_full(shard) {
+            return Err(Problem::congestion(1).into());
+        }
+        let exchange = self.exchanges.open().ok_or_else(|| Problem::congestion(1))?;
+        self.shards.request(shard, exchange.id, nf, request);
+        exchange.answer().await
+    }
+
+    /// One shard for all requests about a subscriber; else each in turn.
+    fn any_shard(&self, request: &Request) -> u16 {
+        let count = self.shards.count();
+        match request.supi() {
+            Some(supi) => (number(&supi) % u64::from(count)) as u16,
+            None => self.turn.replace((self.turn.get() + 1) % count) % count,
+        }
+    }
+}
+
+fn refusal(problem: &Problem, operation: Operation) -> pith_sbi::HttpResponse {
+    problem.to_http(Some(operation))
+}
+
+/// The digits of a SUPI; neighbours get different numbers.
+fn number(supi: &Supi) -> u64 {
+    supi.imsi().bytes().fold(0, |number, digit| number * 10 + u64::from(digit - b'0'))
+}

@@ -1,0 +1,263 @@
+//! Two processes' HTTP threads against each other, shards played by the test.
+
+use super::*;
+use crate::api::Status;
+use crate::config::Config;
+use crate::http::Limits;
+use hyper::StatusCode;
+use pith_nf::kit::Tag;
+use pith_sbi::nnrf_nfmanagement::GetNfInstance;
+use pith_sbi::npcf_ampolicycontrol::DeleteAmPolicyAssociation;
+use pith_sbi::nudm_ueau::DeleteAuth;
+use pith_sbi::{Cause, Problem, Response, Scheme};
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+const LIMITS: Limits = Limits { time: Duration::from_millis(400), body: 1 << 20, exchanges: 8 };
+
+/// Two shards: a policy association whose id is `slow` is never deleted, others are at once, `none`
+/// does not exist. Shard 1 is full.
+struct Played {
+    http: Arc<OnceLock<HttpHandle>>,
+    replies: Mutex<Sender<(ShardToken, Option<Arc<ApiRoot>>, Reply)>>,
+    requests: Mutex<Sender<(u16, Request)>>,
+}
+
+impl Shards for Played {
+    fn count(&self) -> u16 {
+        2
+    }
+
+    fn is_full(&self, shard: u16) -> bool {
+        shard == 1
+    }
+
+    fn request(&self, shard: u16, exchange: u64, nf: Nf, request: Request) {
+        let http = self.http.get().unwrap();
+        match &request {
+            Request::DeleteAmPolicyAssociation(delete) => {
+                assert_eq!(nf, Nf::Pcf);
+                match delete.pol_asso_id.as_str() {
+                    "slow" => {}
+                    "none" => http.answer(exchange, Err(Box::new(Problem::context_not_found()))),
+                    _ => http.answer(exchange, Ok(Response::NoContent)),
+                }
+            }
+            _ => http.answer(exchange, Err(Box::new(Problem::system_failure("not played")))),
+        }
+        self.requests.lock().unwrap().send((shard, request)).unwrap();
+    }
+
+    fn reply(&self, token: ShardToken, from: Option<Arc<ApiRoot>>, reply: Reply) {
+        self.replies.lock().unwrap().send((token, from, reply)).unwrap();
+    }
+
+    fn inspect(&self, topic: Topic, exchange: u64) -> usize {
+        let http = self.http.get().unwrap();
+        http.inspected(exchange, vec![json!(format!("{topic:?}"))]);
+        http.inspected(exchange, vec![json!(2)]);
+        2
+    }
+}
+
+struct Process {
+    http: HttpHandle,
+    thread: Option<HttpThread>,
+    sbi: SocketAddr,
+    api: SocketAddr,
+    replies: Receiver<(ShardToken, Option<Arc<ApiRoot>>, Reply)>,
+    requests: Receiver<(u16, Request)>,
+}
+
+impl Process {
+    fn start(recorder: Option<Recorder>) -> Self {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let (listener, api) = (bind(any, "sbi.listen").unwrap(), bind(any, "api.listen").unwrap());
+        let (sbi, api_address) = (listener.local_addr().unwrap(), api.local_addr().unwrap());
+        let ((replies_in, replies), (requests_in, requests)) = (channel(), channel());
+        let own = Arc::new(OnceLock::new());
+        let shards = Played { http: own.clone(), replies: replies_in.into(), requests: requests_in.into() };
+        let settings = SbiSettings { listeners: vec![listener], limits: LIMITS, recorder };
+        let status = || Status {
+            state: "ready",
+            version: "0",
+            uptime_s: 0,
+            ready_after_ms: None,
+            nfs: vec![],
+            shards: 2,
+        };
+        let api = ApiSettings {
+            listener: api,
+            guard: crate::api::Guard::new(None),
+            store: None,
+            status: Box::new(status),
+            config: Config::default(),
+        };
+        let (http, thread) = start(settings, Some(api), shards).unwrap();
+        own.set(http.clone()).ok().unwrap();
+        Self { http, thread: Some(thread), sbi, api: api_address, replies, requests }
+    }
+
+    fn root(&self, prefix: &str) -> Arc<ApiRoot> {
+        Arc::new(ApiRoot::new(Scheme::Http, &self.sbi.to_string()).with_prefix(prefix))
+    }
+
+    fn call(&self, step: u32, root: &Arc<ApiRoot>, request: impl Into<Request>) {
+        let token = ShardToken { shard: 0, nf: Nf::Amf, tag: Tag { owner: 7, step } };
+        self.http.call(token, root.clone(), &request.into());
+    }
+
+    fn reply(&self) -> (u32, Reply) {
+        let (token, _, reply) = self.replies.recv_timeout(Duration::from_secs(5)).unwrap();
+        (token.tag.step, reply)
+    }
+
+    fn problem(&self) -> Problem {
+        *self.reply().1.unwrap_err()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.http.drain();
+        if let Some(thread) = self.thread.take() {
+            thread.join();
+        }
+    }
+}
+
+fn delete(id: &str) -> DeleteAmPolicyAssociation {
+    DeleteAmPolicyAssociation { pol_asso_id: id.into() }
+}
+
+#[test]
+fn an_operation_crosses_http_2_and_comes_back_to_its_caller() {
+    let (amf, pcf) = (Process::start(None), Process::start(None));
+    let root = pcf.root("/s0");
+    amf.call(1, &root, delete("a b/c"));
+    let (token, from, reply) = amf.replies.recv_timeout(Duration::from_secs(5)).unwrap();
+    assert_eq!((token.tag, from, reply), (Tag { owner: 7, step: 1 }, Some(root), Ok(Response::NoContent)));
+    assert_eq!(pcf.requests.recv().unwrap(), (0, delete("a b/c").into()));
+}
+
+#[test]
+fn problems_cross_with_their_causes() {
+    let (amf, pcf) = (Process::start(None), Process::start(None));
+    amf.call(1, &pcf.root("/s0"), delete("none"));
+    assert!(amf.problem().is(&Cause::ContextNotFound));
+    amf.call(2, &pcf.root("/s9"), delete("a"));
+    assert!(amf.problem().is(&Cause::ContextNotFound), "no such shard");
+    amf.call(3, &pcf.root("/s1"), delete("a"));
+    assert!(amf.problem().is(&Cause::NfCongestion), "a full shard");
+    amf.call(4, &pcf.root("/strange"), delete("a"));
+    assert_eq!(amf.problem().status, 400);
+}
+
+#[test]
+fn a_request_that_is_never_answered_fails_in_time() {
+    let (amf, pcf) = (Process::start(None), Process::start(None));
+    let begun = Instant::now();
+    amf.call(1, &pcf.root("/s0"), delete("slow"));
+    assert_eq!(amf.problem().status, 504);
+    assert!(begun.elapsed() < Duration::from_secs(2));
+    amf.call(2, &pcf.root("/s0"), delete("quick"));
+    assert_eq!(amf.reply(), (2, Ok(Response::NoContent)), "others are not held up");
+}
+
+#[test]
+fn more_open_exchanges_than_allowed_are_refused() {
+    let (amf, pcf) = (Process::start(None), Process::start(None));
+    for step in 0..=8 {
+        amf.call(step, &pcf.root("/s0"), delete("slow"));
+    }
+    assert!(amf.problem().is(&Cause::NfCongestion));
+}
+
+#[test]
+fn a_peer_that_is_not_there_and_one_that_wants_tls_are_not_reachable() {
+    let amf = Process::start(None);
+    let gone = Process::start(None).root("/s0");
+    amf.call(1, &gone, delete("a"));
+    assert!(amf.problem().is(&Cause::TargetNfNotReachable));
+    amf.call(2, &Arc::new(ApiRoot::new(Scheme::Https, "127.0.0.1:1")), delete("a"));
+    assert!(amf.problem().to_string().contains("TLS"));
+}
+
+#[test]
+fn requests_about_a_subscriber_without_a_shard_go_to_the_same_one() {
+    let (ausf, udm) = (Process::start(None), Process::start(None));
+    for _ in 0..3 {
+        let supi = "imsi-999700000000002".parse().unwrap();
+        let body = serde_json::from_value(json!({
+            "nfInstanceId": "b0b5c1c5-7ba2-4d2a-8e3b-3a5f6a7c8d9e", "success": true, "authRemovalInd": true,
+            "timeStamp": "2026-01-01T00:00:00Z", "authType": "5G_AKA", "servingNetworkName": "5G:mnc070.mcc999.3gppnetwork.org",
+        }));
+        let request = DeleteAuth { supi, auth_event_id: "1".into(), body: body.unwrap() };
+        ausf.call(1, &udm.root(""), request);
+        assert_eq!(udm.requests.recv_timeout(Duration::from_secs(5)).unwrap().0, 0);
+    }
+    ausf.call(
+        2,
+        &udm.root(""),
+        GetNfInstance {
+            nf_instance_id: "b0b5c1c5-7ba2-4d2a-8e3b-3a5f6a7c8d9e".parse().unwrap(),
+            requester_features: None,
+        },
+    );
+    assert!(ausf.reply().1.is_err());
+}
+
+#[test]
+fn draining_answers_what_was_taken_before_the_thread_ends() {
+    let (amf, mut pcf) = (Process::start(None), Process::start(None));
+    amf.call(1, &pcf.root("/s0"), delete("slow"));
+    pcf.requests.recv_timeout(Duration::from_secs(5)).unwrap();
+    pcf.http.drain();
+    pcf.http.answer(1, Ok(Response::NoContent));
+    assert_eq!(amf.reply(), (1, Ok(Response::NoContent)));
+    pcf.thread.take().unwrap().join();
+}
+
+#[test]
+fn exchanges_are_recorded_as_json_lines() {
+    let directory = std::env::temp_dir().join(format!("pith-record-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&directory);
+    {
+        let (amf, pcf) = (Process::start(None), Process::start(Some(Recorder::new(&directory).unwrap())));
+        amf.call(1, &pcf.root("/s0"), delete("none"));
+        let _ = amf.reply();
+    }
+    let file = std::fs::read_dir(&directory).unwrap().next().unwrap().unwrap().path();
+    let line: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    assert_eq!(line["request"]["path"], "/npcf-am-policy-control/v1/policies/none");
+    assert_eq!(line["response"]["status"], 404);
+    let body = hex::decode(line["response"]["body"].as_str().unwrap()).unwrap();
+    assert!(String::from_utf8(body).unwrap().contains("CONTEXT_NOT_FOUND"));
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn the_api_stands_on_the_same_thread() {
+    let process = Process::start(None);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(tokio::task::LocalSet::new().run_until(async {
+        let client = crate::http::Client::new(LIMITS);
+        let get = |path: &str| {
+            let uri = format!("http://{}{path}", process.api);
+            client.call(hyper::Request::get(uri).body(bytes::Bytes::new()).unwrap())
+        };
+        let ues = get("/v1/ues").await.unwrap();
+        assert_eq!((ues.status(), ues.body().as_ref()), (StatusCode::OK, br#"["Ues",2]"#.as_ref()));
+        assert_eq!(get("/v1/subscribers").await.unwrap().status(), StatusCode::NOT_IMPLEMENTED);
+    }));
+}
+
+#[test]
+fn an_address_in_use_names_the_setting_to_change() {
+    let taken = bind(SocketAddr::from(([127, 0, 0, 1], 0)), "x").unwrap();
+    let error = bind(taken.local_addr().unwrap(), "sbi.listen").unwrap_err().to_string();
+    assert!(error.contains("'sbi.listen'"), "{error}");
+}

@@ -1,0 +1,284 @@
+//! The HTTP thread: starts servers and client, carries what shards send, ends when drained.
+
+use super::server::SbiHandler;
+use super::{Recorder, Shards, convert};
+use crate::api::{Api, ApiHandler, Gather, Guard, Status};
+use crate::config::Config;
+use crate::http::{CallError, Client, Exchanges, Limits, Protocol, Server};
+use crate::store::StoreHandle;
+use crate::token::ShardToken;
+use bytes::Bytes;
+use pith_sbi::{ApiRoot, Operation, Problem, Reply, Request, Response, Scheme};
+use serde_json::Value;
+use std::cell::Cell;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::watch;
+use tokio::task::{JoinSet, LocalSet};
+use tokio::time::timeout;
+
+/// What the API takes: all subscribers of a network may come in one body.
+const API_LIMITS: Limits = Limits { time: Duration::from_secs(60), body: 1 << 30, exchanges: 64 };
+
+/// The SBI over HTTP/2.
+pub struct SbiSettings {
+    /// Where requests come in; none where nobody calls this process.
+    pub listeners: Vec<TcpListener>,
+    /// How much is taken of peers, and how long they have.
+    pub limits: Limits,
+    /// Records what is asked and answered.
+    pub recorder: Option<Recorder>,
+}
+
+/// The REST API.
+pub struct ApiSettings {
+    /// Where it is served.
+    pub listener: TcpListener,
+    /// Who may use it.
+    pub guard: Guard,
+    /// Subscribers, where this process has the database.
+    pub store: Option<StoreHandle<ShardToken>>,
+    /// What the process is and does.
+    pub status: Box<dyn Fn() -> Status + Send>,
+    /// The configuration in effect.
+    pub config: Config,
+}
+
+enum Command {
+    Call {
+        token: ShardToken,
+        root: Arc<ApiRoot>,
+        operation: Operation,
+        request: hyper::Request<Bytes>,
+    },
+    /// A call that can't be made.
+    Failed {
+        token: ShardToken,
+        root: Arc<ApiRoot>,
+        problem: Box<Problem>,
+    },
+    Answer {
+        exchange: u64,
+        reply: Reply,
+    },
+    Inspected {
+        exchange: u64,
+        list: Vec<Value>,
+    },
+    Drain,
+}
+
+/// The way to the HTTP thread, for any thread.
+#[derive(Clone)]
+pub struct HttpHandle(UnboundedSender<Command>);
+
+impl HttpHandle {
+    /// Calls an operation; [`Shards::reply`] gets what comes of it.
+    pub fn call(&self, token: ShardToken, root: Arc<ApiRoot>, request: &Request) {
+        let operation = request.operation();
+        self.send(match convert::to_request(&root, token.nf, request.to_http()) {
+            Ok(request) => Command::Call { token, root, operation, request },
+            Err(problem) => Command::Failed { token, root, problem },
+        });
+    }
+
+    /// Answers a request that [`Shards::request`] got.
+    pub fn answer(&self, exchange: u64, reply: Reply) {
+        self.send(Command::Answer { exchange, reply });
+    }
+
+    /// Answers a question that [`Shards::inspect`] got.
+    pub fn inspected(&self, exchange: u64, list: Vec<Value>) {
+        self.send(Command::Inspected { exchange, list });
+    }
+
+    /// Takes no more requests, answers those taken, ends the thread.
+    pub fn drain(&self) {
+        self.send(Command::Drain);
+    }
+
+    /// After the thread ended nobody waits for what is sent.
+    fn send(&self, command: Command) {
+        let _ = self.0.send(command);
+    }
+}
+
+/// The running thread.
+pub struct HttpThread(JoinHandle<()>);
+
+impl HttpThread {
+    /// Waits for its end, after [`HttpHandle::drain`].
+    pub fn join(self) {
+        if self.0.join().is_err() {
+            tracing::error!("the HTTP thread panicked: this is a bug in Pith, please report it");
+        }
+    }
+}
+
+/// Listens on an address; `setting` is named to whoever has to change it.
+pub fn bind(address: SocketAddr, setting: &str) -> io::Result<TcpListener> {
+    let explain = |error: io::Error| {
+        let text = format!("can't listen on {address}: {error}; free it or change '{setting}'");
+        io::Error::new(error.kind(), text)
+    };
+    let listener = TcpListener::bind(address).map_err(explain)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// Starts the thread.
+pub fn start<S: Shards>(
+    sbi: SbiSettings,
+    api: Option<ApiSettings>,
+    shards: S,
+) -> io::Result<(HttpHandle, HttpThread)> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (sender, commands) = unbounded_channel();
+    let thread = Builder::new().name("pith-http".into()).spawn(move || {
+        let work = async {
+            match Front::open(sbi, api, shards) {
+                Ok(front) => front.run(commands).await,
+                Err(error) => tracing::error!("can't serve HTTP: {error}"),
+            }
+        };
+        runtime.block_on(LocalSet::new().run_until(work));
+    })?;
+    Ok((HttpHandle(sender), HttpThread(thread)))
+}
+
+/// What the thread has.
+struct Front<S> {
+    shards: Rc<S>,
+    client: Rc<Client>,
+    exchanges: Rc<Exchanges<Reply>>,
+    gather: Rc<Gather>,
+    drain: watch::Sender<bool>,
+    servers: JoinSet<()>,
+    calls: JoinSet<()>,
+    patience: Duration,
+}
+
+impl<S: Shards> Front<S> {
+    fn open(sbi: SbiSettings, api: Option<ApiSettings>, shards: S) -> io::Result<Self> {
+        let shards = Rc::new(shards);
+        let asked = shards.clone();
+        let mut front = Self {
+            client: Rc::new(Client::new(sbi.limits)),
+            exchanges: Exchanges::new(sbi.limits.exchanges),
+            gather: Rc::new(Gather::new(Box::new(move |topic, id| asked.inspect(topic, id)))),
+            drain: watch::Sender::new(false),
+            servers: JoinSet::new(),
+            calls: JoinSet::new(),
+            patience: sbi.limits.time * 2,
+            shards,
+        };
+        let recorder = sbi.recorder.map(Rc::new);
+        for listener in sbi.listeners {
+            front.serve_sbi(listener, sbi.limits, recorder.clone())?;
+        }
+        if let Some(api) = api {
+            front.serve_api(api)?;
+        }
+        Ok(front)
+    }
+
+    fn serve_sbi(
+        &mut self,
+        listener: TcpListener,
+        limits: Limits,
+        recorder: Option<Rc<Recorder>>,
+    ) -> io::Result<()> {
+        let handler = SbiHandler {
+            authority: listener.local_addr()?.to_string().into(),
+            shards: self.shards.clone(),
+            exchanges: self.exchanges.clone(),
+            recorder,
+            turn: Cell::new(0),
+        };
+        let server = Server { handler, protocol: Protocol::Http2, limits };
+        let drain = self.drain.subscribe();
+        self.servers.spawn_local(server.run(tokio::net::TcpListener::from_std(listener)?, drain));
+        Ok(())
+    }
+
+    fn serve_api(&mut self, settings: ApiSettings) -> io::Result<()> {
+        let handler = ApiHandler(Rc::new(Api {
+            guard: settings.guard,
+            store: settings.store,
+            gather: self.gather.clone(),
+            status: settings.status,
+            config: settings.config,
+        }));
+        let server = Server { handler, protocol: Protocol::Any, limits: API_LIMITS };
+        let listener = tokio::net::TcpListener::from_std(settings.listener)?;
+        self.servers.spawn_local(server.run(listener, self.drain.subscribe()));
+        Ok(())
+    }
+
+    async fn run(mut self, mut commands: UnboundedReceiver<Command>) {
+        loop {
+            tokio::select! {
+                command = commands.recv() => match command {
+                    Some(Command::Drain) | None => break,
+                    Some(command) => self.carry_out(command),
+                },
+                Some(_) = self.calls.join_next() => {}
+            }
+        }
+        self.drain.send_replace(true);
+        let patience = self.patience;
+        if timeout(patience, self.finish(commands)).await.is_err() {
+            tracing::warn!("some HTTP exchanges did not end within {patience:?} and were cut");
+        }
+    }
+
+    /// Until the servers have answered and the calls were answered.
+    async fn finish(&mut self, mut commands: UnboundedReceiver<Command>) {
+        while !self.servers.is_empty() || !self.calls.is_empty() {
+            tokio::select! {
+                Some(command) = commands.recv() => self.carry_out(command),
+                Some(_) = self.servers.join_next() => {}
+                Some(_) = self.calls.join_next() => {}
+            }
+        }
+    }
+
+    fn carry_out(&mut self, command: Command) {
+        match command {
+            Command::Call { token, root, operation, request } => {
+                let (client, shards) = (self.client.clone(), self.shards.clone());
+                self.calls.spawn_local(async move {
+                    let reply = call(&client, &root, operation, request).await;
+                    shards.reply(token, Some(root), reply);
+                });
+            }
+            Command::Failed { token, root, problem } => self.shards.reply(token, Some(root), Err(problem)),
+            Command::Answer { exchange, reply } => self.exchanges.answer(exchange, reply),
+            Command::Inspected { exchange, list } => self.gather.answer(exchange, list),
+            Command::Drain => {}
+        }
+    }
+}
+
+async fn call(
+    client: &Client,
+    root: &Arc<ApiRoot>,
+    operation: Operation,
+    request: hyper::Request<Bytes>,
+) -> Reply {
+    if root.scheme == Scheme::Https {
+        return Err(
+            Problem::not_reachable(format!("{root} wants TLS, which this release does not have")).into()
+        );
+    }
+    match client.call(request).await {
+        Ok(answer) => Response::from_http(operation, root, &convert::from_response(answer)),
+        Err(error @ CallError::Late(_)) => Err(Problem::timed_out().detail(error).into()),
+        Err(error) => Err(Problem::not_reachable(error).into()),
+    }
+}
