@@ -1,0 +1,155 @@
+//! Interface management: NG Setup, AMF Configuration Update, Overload, Error Indication, Paging
+//! (TS 38.413 8.5, 8.7).
+//!
+//! ```text
+//!  gNB                          AMF
+//!   |    NG SETUP REQUEST ->     |
+//!   | <- NG SETUP RESPONSE       |
+//!   | <- NG SETUP FAILURE        |   instead; again after Time To Wait
+//! ```
+
+use super::{Amf, COMMON_STREAM, Event, Gnb, NgState, Output, SETUP_PATIENCE};
+use pith_ngap::{
+    AmfConfigurationUpdate, AmfConfigurationUpdateAcknowledge, ErrorIndication, GlobalRanNodeId,
+    NgSetupFailure, NgSetupRequest, NgSetupResponse, Paging, PagingDrx, SupportedTa, TimeToWait,
+};
+use std::time::Duration;
+
+impl Gnb {
+    /// The association stands: NG Setup (TS 38.413 8.7.1.2).
+    pub(super) fn begin_ng_setup(&mut self, outbound_streams: u16) {
+        self.streams = outbound_streams;
+        self.send_ng_setup_request();
+    }
+
+    fn send_ng_setup_request(&mut self) {
+        let settings = &self.settings;
+        let request = NgSetupRequest {
+            global_ran_node_id: GlobalRanNodeId::Gnb { plmn: settings.plmn, id: settings.id, bits: 32 },
+            ran_node_name: Some(settings.name.clone()),
+            supported_tas: vec![SupportedTa {
+                tac: settings.tac,
+                plmns: vec![(settings.plmn, settings.slices.clone())],
+            }],
+            default_paging_drx: Some(PagingDrx::v128),
+        };
+        self.state = NgState::AwaitingNgSetupResponse;
+        self.deadline = Some(self.now + SETUP_PATIENCE);
+        self.send(COMMON_STREAM, request.encode());
+    }
+
+    pub(super) fn receive_ng_setup_response(&mut self, response: NgSetupResponse) {
+        if self.state != NgState::AwaitingNgSetupResponse {
+            return self.violation("TS 38.413 10.4", "NG SETUP RESPONSE without NG SETUP REQUEST");
+        }
+        self.check_ng_setup_response(&response);
+        self.state = NgState::Up;
+        self.deadline = None;
+        self.amf = Amf {
+            name: response.amf_name,
+            guamis: response.served_guamis,
+            capacity: response.relative_amf_capacity,
+            overload: None,
+        };
+        self.out.push(Output::Event(Event::Up));
+    }
+
+    /// The AMF serves the gNB's network and at least one of its slices (TS 38.413 8.7.1.2, 9.2.6.2).
+    fn check_ng_setup_response(&mut self, response: &NgSetupResponse) {
+        let clause = "TS 38.413 9.2.6.2";
+        if response.served_guamis.is_empty() {
+            self.violation(clause, "no served GUAMI");
+        }
+        let plmn = self.settings.plmn;
+        match response.plmn_support.iter().find(|(served, _)| *served == plmn) {
+            None => self.violation(clause, format!("PLMN Support List is without the gNB's {plmn:?}")),
+            Some((_, slices)) if !self.settings.slices.iter().any(|slice| slices.contains(slice)) => {
+                self.violation(clause, "no slice in common with the gNB");
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// NG SETUP FAILURE: not before Time To Wait again (TS 38.413 8.7.1.3).
+    pub(super) fn receive_ng_setup_failure(&mut self, failure: &NgSetupFailure) {
+        if self.state != NgState::AwaitingNgSetupResponse {
+            return self.violation("TS 38.413 10.4", "NG SETUP FAILURE without NG SETUP REQUEST");
+        }
+        self.state = NgState::Waiting;
+        self.deadline = failure.time_to_wait.map(|wait| self.now + length_of(wait));
+        self.out.push(Output::Event(Event::SetupRejected(failure.cause)));
+    }
+
+    pub(super) fn on_timeout(&mut self) {
+        if self.deadline.is_none_or(|deadline| deadline > self.now) {
+            return;
+        }
+        self.deadline = None;
+        match self.state {
+            NgState::Waiting => self.send_ng_setup_request(),
+            NgState::AwaitingNgSetupResponse => self.out.push(Output::Event(Event::SetupUnanswered)),
+            NgState::Down | NgState::Up => {}
+        }
+    }
+
+    /// All that depended on the association is gone (TS 38.412 7).
+    pub(super) fn on_association_down(&mut self) {
+        let mut ids: Vec<_> = self.contexts.keys().copied().collect();
+        ids.sort_unstable();
+        for id in ids {
+            self.release_context(id);
+        }
+        self.state = NgState::Down;
+        self.amf = Amf::default();
+        self.deadline = None;
+        self.out.push(Output::Event(Event::Down));
+    }
+
+    /// AMF CONFIGURATION UPDATE (TS 38.413 8.7.3.2).
+    pub(super) fn receive_amf_configuration_update(&mut self, update: AmfConfigurationUpdate) {
+        if let Some(name) = update.amf_name {
+            self.amf.name = name;
+        }
+        if let Some(guamis) = update.served_guamis {
+            self.amf.guamis = guamis;
+        }
+        if let Some(capacity) = update.relative_amf_capacity {
+            self.amf.capacity = capacity;
+        }
+        self.send(COMMON_STREAM, AmfConfigurationUpdateAcknowledge { diagnostics: None }.encode());
+    }
+
+    pub(super) fn note_overload(&mut self, reduction: Option<u8>) {
+        self.amf.overload = reduction;
+        self.out.push(Output::Event(Event::Overload(reduction.is_some())));
+    }
+
+    /// ERROR INDICATION: the AMF found fault with the gNB, or with itself (TS 38.413 8.7.5).
+    pub(super) fn receive_error_indication(&mut self, indication: &ErrorIndication) {
+        let cause = indication.cause.map_or_else(|| "no cause".into(), |cause| cause.to_string());
+        self.violation("TS 38.413 8.7.5", format!("the AMF sent ERROR INDICATION: {cause}"));
+        if let Some(ran_id) = indication.ran_ue_ngap_id {
+            self.release_context(ran_id);
+        }
+    }
+
+    /// PAGING (TS 38.413 8.5.1.2); the tracking area of the gNB has to be among those to page in.
+    pub(super) fn receive_paging(&mut self, paging: &Paging) {
+        if !paging.tais.contains(&self.settings.tai()) {
+            self.violation("TS 38.413 8.5.1.2", "PAGING for tracking areas that are not the gNB's");
+        }
+        self.out.push(Output::Paging(paging.s_tmsi));
+    }
+}
+
+/// Time To Wait (TS 38.413 9.3.1.56).
+fn length_of(wait: TimeToWait) -> Duration {
+    Duration::from_secs(match wait {
+        TimeToWait::v1s => 1,
+        TimeToWait::v2s => 2,
+        TimeToWait::v5s => 5,
+        TimeToWait::v10s => 10,
+        TimeToWait::v20s => 20,
+        _ => 60,
+    })
+}

@@ -1,0 +1,142 @@
+//! Downlink NGAP: decoding, and whether a message fits its UE (TS 38.413 clause 10, TS 38.412 7).
+
+use super::{COMMON_STREAM, Gnb, NgState};
+use pith_ngap::{Cause, CauseProtocol, CauseRadioNetwork, Message, NgapError};
+use pith_types::{AmfUeNgapId, RanUeNgapId};
+
+/// Proof that a message names a UE's connection rightly.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KnownUe(pub RanUeNgapId);
+
+impl Gnb {
+    /// Takes a PDU from the association.
+    pub(super) fn receive(&mut self, stream: u16, octets: &[u8]) {
+        match Message::decode(octets) {
+            Ok(message) => self.dispatch(stream, message),
+            Err(error) => self.answer_undecodable(&error),
+        }
+    }
+
+    fn answer_undecodable(&mut self, error: &NgapError) {
+        self.violation("TS 38.413 10", error.to_string());
+        let indication = pith_ngap::ErrorIndication {
+            amf_ue_ngap_id: None,
+            ran_ue_ngap_id: None,
+            cause: Some(error.cause()),
+            diagnostics: error.diagnostics(),
+            s_tmsi: None,
+        };
+        self.send(COMMON_STREAM, indication.encode());
+    }
+
+    fn dispatch(&mut self, stream: u16, message: Message) {
+        if self.state != NgState::Up && !is_of_setup(&message) {
+            return self.violation("TS 38.413 8.7.1.1", format!("{} before NG Setup", message.name()));
+        }
+        self.check_stream(stream, &message);
+        match message {
+            Message::NgSetupResponse(response) => self.receive_ng_setup_response(response),
+            Message::NgSetupFailure(failure) => self.receive_ng_setup_failure(&failure),
+            Message::AmfConfigurationUpdate(update) => self.receive_amf_configuration_update(update),
+            Message::OverloadStart(start) => {
+                self.note_overload(Some(start.traffic_load_reduction.unwrap_or(100)))
+            }
+            Message::OverloadStop(_) => self.note_overload(None),
+            Message::ErrorIndication(indication) => self.receive_error_indication(&indication),
+            Message::NgReset(reset) => self.receive_ng_reset(reset),
+            Message::NgResetAcknowledge(_) => self.receive_ng_reset_acknowledge(),
+            Message::Paging(paging) => self.receive_paging(&paging),
+            Message::DownlinkNasTransport(transport) => {
+                self.receive_downlink_nas_transport(stream, transport)
+            }
+            Message::InitialContextSetupRequest(request) => {
+                self.receive_initial_context_setup_request(stream, request);
+            }
+            Message::UeContextModificationRequest(request) => {
+                self.receive_ue_context_modification_request(stream, &request);
+            }
+            Message::UeContextReleaseCommand(command) => {
+                self.receive_ue_context_release_command(stream, &command)
+            }
+            Message::PduSessionResourceSetupRequest(request) => self.receive_setup_request(stream, request),
+            Message::PduSessionResourceReleaseCommand(command) => {
+                self.receive_release_command(stream, command)
+            }
+            Message::PduSessionResourceModifyRequest(request) => self.receive_modify_request(stream, request),
+            other => self.refuse(&other),
+        }
+    }
+
+    /// A procedure that no AMF begins, or that the simulator does not play (TS 38.413 10.3.4.1, 10.4).
+    fn refuse(&mut self, message: &Message) {
+        let (reject, cause) = match message {
+            Message::Other(other) => (other.reject, CauseProtocol::abstract_syntax_error_reject),
+            _ => (true, CauseProtocol::message_not_compatible_with_receiver_state),
+        };
+        self.violation("TS 38.413 10.4", format!("{} {message:?} to a gNB", message.name()));
+        if reject {
+            self.indicate_error((None, None), Cause::Protocol(cause), COMMON_STREAM);
+        }
+    }
+
+    /// Messages without a UE have a stream of their own (TS 38.412 7).
+    fn check_stream(&mut self, stream: u16, message: &Message) {
+        if is_common(message) && stream != COMMON_STREAM {
+            self.violation("TS 38.412 7", format!("{} on stream {stream}", message.name()));
+        }
+    }
+
+    /// The connection that a message names: ids and stream as before; the first message from the AMF gives its id
+    /// (TS 38.413 10.6, TS 38.412 7).
+    pub(super) fn check_ids(
+        &mut self,
+        name: &str,
+        amf_id: AmfUeNgapId,
+        ran_id: RanUeNgapId,
+        stream: u16,
+    ) -> Option<KnownUe> {
+        let Some(context) = self.contexts.get_mut(&ran_id) else {
+            self.violation(
+                "TS 38.413 10.6",
+                format!("{name} for RAN UE NGAP ID {}, which is not in use", ran_id.0),
+            );
+            let cause = Cause::RadioNetwork(CauseRadioNetwork::unknown_local_UE_NGAP_ID);
+            self.indicate_error((Some(amf_id), Some(ran_id)), cause, stream);
+            return None;
+        };
+        let expected = *context.amf_id.get_or_insert(amf_id);
+        let own_stream = context.stream;
+        if expected != amf_id {
+            let text =
+                format!("{name} with AMF UE NGAP ID {}, before it was {}", amf_id.value(), expected.value());
+            self.violation("TS 38.413 10.6", text);
+            let cause = Cause::RadioNetwork(CauseRadioNetwork::inconsistent_remote_UE_NGAP_ID);
+            self.indicate_error((Some(amf_id), Some(ran_id)), cause, stream);
+            self.release_context(ran_id);
+            return None;
+        }
+        if stream != own_stream {
+            let text = format!("{name} on stream {stream}, the UE's is {own_stream}");
+            self.violation("TS 38.412 7", text);
+        }
+        Some(KnownUe(ran_id))
+    }
+}
+
+fn is_of_setup(message: &Message) -> bool {
+    matches!(message, Message::NgSetupResponse(_) | Message::NgSetupFailure(_) | Message::ErrorIndication(_))
+}
+
+fn is_common(message: &Message) -> bool {
+    matches!(
+        message,
+        Message::NgSetupResponse(_)
+            | Message::NgSetupFailure(_)
+            | Message::AmfConfigurationUpdate(_)
+            | Message::OverloadStart(_)
+            | Message::OverloadStop(_)
+            | Message::NgReset(_)
+            | Message::NgResetAcknowledge(_)
+            | Message::Paging(_)
+    )
+}

@@ -1,0 +1,225 @@
+//! One gNB: NGAP towards an AMF (TS 38.413), and as much of RRC as its UEs notice.
+//!
+//! ```text
+//!  association   AssociationUp, Pdu, AssociationDown  ──┐          ┌──> Send            to the association
+//!  UEs           Connect, Uplink, RadioLost           ──┼── handle ┼──> Nas, Released … to the UEs
+//!  the tester    ReleaseContext, Reset                ──┘          └──> Event, Violation
+//! ```
+
+mod interface;
+mod management;
+mod message;
+mod nas_transport;
+mod pdu_session;
+mod reset;
+mod ue_context;
+
+pub use interface::{Bearer, Event, Input, Output, UeKey};
+
+use crate::clock::Instant;
+use crate::violation::Violation;
+use pith_ngap::{Cause, CauseRadioNetwork, ErrorIndication, UserLocation};
+use pith_types::{AmfUeNgapId, Guami, NrCellIdentity, Plmn, RanUeNgapId, Snssai, Tac, Tai};
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// The stream of procedures that concern no UE (TS 38.412 7).
+const COMMON_STREAM: u16 = 0;
+
+/// How a gNB is set up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// RAN Node Name.
+    pub name: String,
+    /// The network it belongs to and broadcasts.
+    pub plmn: Plmn,
+    /// gNB ID, of 32 bits.
+    pub id: u32,
+    /// Its tracking area.
+    pub tac: Tac,
+    /// Slices that it supports.
+    pub slices: Vec<Snssai>,
+    /// Its address on N3.
+    pub n3: IpAddr,
+    /// The first TEID that it gives out; the next ones follow.
+    pub first_teid: u32,
+}
+
+impl Settings {
+    /// The gNB's tracking area.
+    pub fn tai(&self) -> Tai {
+        Tai { plmn_id: self.plmn, tac: self.tac }
+    }
+}
+
+/// How far NG Setup is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum NgState {
+    /// There is no association.
+    Down,
+    /// NG SETUP REQUEST was sent.
+    AwaitingNgSetupResponse,
+    /// NG SETUP FAILURE came, with a time to wait.
+    Waiting,
+    /// The gNB is in operation.
+    Up,
+}
+
+/// What NG Setup and AMF Configuration Update told of the AMF.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Amf {
+    /// AMF Name.
+    pub name: String,
+    /// GUAMIs that it serves.
+    pub guamis: Vec<Guami>,
+    /// Relative AMF Capacity.
+    pub capacity: u8,
+    /// Percentage of signalling to leave out, while overloaded.
+    pub overload: Option<u8>,
+}
+
+/// A UE-associated logical NG-connection.
+#[derive(Debug)]
+struct UeContext {
+    ue: UeKey,
+    amf_id: Option<AmfUeNgapId>,
+    stream: u16,
+    /// Initial Context Setup is done.
+    is_set_up: bool,
+    bearers: Vec<Bearer>,
+}
+
+/// One gNB.
+pub struct Gnb {
+    settings: Settings,
+    state: NgState,
+    amf: Amf,
+    streams: u16,
+    contexts: HashMap<RanUeNgapId, UeContext>,
+    ran_ids: HashMap<UeKey, RanUeNgapId>,
+    last_ran_id: u32,
+    next_teid: u32,
+    /// NG Setup is tried again, or has no answer.
+    deadline: Option<Instant>,
+    now: Instant,
+    out: Vec<Output>,
+}
+
+/// How long a gNB waits for the answer to NG SETUP REQUEST; TS 38.413 leaves it to the gNB.
+const SETUP_PATIENCE: Duration = Duration::from_secs(10);
+
+impl Gnb {
+    /// A gNB that has no association yet.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            next_teid: settings.first_teid,
+            settings,
+            state: NgState::Down,
+            amf: Amf::default(),
+            streams: 1,
+            contexts: HashMap::new(),
+            ran_ids: HashMap::new(),
+            last_ran_id: 0,
+            deadline: None,
+            now: Instant::START,
+            out: Vec::new(),
+        }
+    }
+
+    /// Takes note of one thing that happened; adds to `out` what comes of it.
+    pub fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Vec<Output>) {
+        self.now = now;
+        std::mem::swap(&mut self.out, out);
+        match input {
+            Input::AssociationUp { outbound_streams } => self.begin_ng_setup(outbound_streams),
+            Input::AssociationDown => self.on_association_down(),
+            Input::Pdu { stream, octets } => self.receive(stream, octets),
+            Input::Connect { ue, nas, cause, s_tmsi } => self.connect(ue, nas, cause, s_tmsi),
+            Input::Uplink { ue, nas } => self.send_uplink(ue, nas),
+            Input::ReleaseContext { ue, cause } => self.request_context_release(ue, cause),
+            Input::RadioLost { ue } => {
+                self.request_context_release(ue, CauseRadioNetwork::radio_connection_with_ue_lost);
+            }
+            Input::Reset => self.reset(),
+            Input::Timeout => self.on_timeout(),
+        }
+        std::mem::swap(&mut self.out, out);
+    }
+
+    /// When [`Input::Timeout`] is wanted.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    /// NG Setup succeeded and the association stands.
+    pub fn is_up(&self) -> bool {
+        self.state == NgState::Up
+    }
+
+    /// What is known of the AMF.
+    pub fn amf(&self) -> &Amf {
+        &self.amf
+    }
+
+    /// UE contexts that the gNB has.
+    pub fn ue_count(&self) -> usize {
+        self.contexts.len()
+    }
+
+    /// How it is set up.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The two ids of a UE's connection, as far as they are known.
+    pub fn ids_of(&self, ue: UeKey) -> Option<(RanUeNgapId, Option<AmfUeNgapId>)> {
+        let ran_id = *self.ran_ids.get(&ue)?;
+        Some((ran_id, self.contexts.get(&ran_id)?.amf_id))
+    }
+
+    fn location(&self) -> UserLocation {
+        let cell = NrCellIdentity::new(u64::from(self.settings.id) << 4);
+        UserLocation { cell_plmn: self.settings.plmn, cell, tai: self.settings.tai() }
+    }
+
+    /// Streams from 1 up are for UEs, in turn (TS 38.412 7).
+    fn stream_for(&self, ran_id: RanUeNgapId) -> u16 {
+        match self.streams {
+            0 | 1 => COMMON_STREAM,
+            streams => (ran_id.0 % u32::from(streams - 1)) as u16 + 1,
+        }
+    }
+
+    fn send(&mut self, stream: u16, pdu: Vec<u8>) {
+        self.out.push(Output::Send { stream, pdu });
+    }
+
+    fn violation(&mut self, clause: &'static str, text: impl Into<String>) {
+        self.out.push(Output::Violation(Violation::new(clause, text)));
+    }
+
+    /// Says that a message can't be what it was meant for (TS 38.413 8.7.5, 10.6).
+    fn indicate_error(&mut self, ids: (Option<AmfUeNgapId>, Option<RanUeNgapId>), cause: Cause, stream: u16) {
+        let (amf_ue_ngap_id, ran_ue_ngap_id) = ids;
+        let indication = ErrorIndication {
+            amf_ue_ngap_id,
+            ran_ue_ngap_id,
+            cause: Some(cause),
+            diagnostics: None,
+            s_tmsi: None,
+        };
+        self.send(stream, indication.encode());
+    }
+
+    /// Drops a UE's context and radio connection.
+    fn release_context(&mut self, ran_id: RanUeNgapId) -> Option<UeContext> {
+        let context = self.contexts.remove(&ran_id)?;
+        self.ran_ids.remove(&context.ue);
+        for bearer in &context.bearers {
+            self.out.push(Output::BearerDown { ue: context.ue, bearer: *bearer });
+        }
+        self.out.push(Output::Released { ue: context.ue });
+        Some(context)
+    }
+}

@@ -1,0 +1,80 @@
+//! NAS transport (TS 38.413 8.6).
+//!
+//! ```text
+//!  gNB                              AMF
+//!   |    INITIAL UE MESSAGE ->       |   a new RAN UE NGAP ID
+//!   | <- DOWNLINK NAS TRANSPORT      |   the first answer brings the AMF UE NGAP ID
+//!   |    UPLINK NAS TRANSPORT ->     |
+//! ```
+
+use super::{Gnb, NgState, Output, UeContext, UeKey};
+use pith_ngap::{DownlinkNasTransport, InitialUeMessage, RrcEstablishmentCause, UplinkNasTransport};
+use pith_types::{FiveGSTmsi, RanUeNgapId};
+
+impl Gnb {
+    /// A UE connects (TS 38.413 8.6.1.2). Without an AMF the radio connection is released again.
+    pub(super) fn connect(
+        &mut self,
+        ue: UeKey,
+        nas_pdu: Vec<u8>,
+        cause: RrcEstablishmentCause,
+        s_tmsi: Option<FiveGSTmsi>,
+    ) {
+        if self.state != NgState::Up {
+            return self.out.push(Output::Released { ue });
+        }
+        if let Some(old) = self.ran_ids.get(&ue).copied() {
+            self.release_context(old);
+        }
+        let ran_ue_ngap_id = self.allocate_ran_id();
+        let stream = self.stream_for(ran_ue_ngap_id);
+        let context = UeContext { ue, amf_id: None, stream, is_set_up: false, bearers: Vec::new() };
+        self.contexts.insert(ran_ue_ngap_id, context);
+        self.ran_ids.insert(ue, ran_ue_ngap_id);
+        let message = InitialUeMessage {
+            ran_ue_ngap_id,
+            nas_pdu,
+            location: self.location(),
+            establishment_cause: Some(cause),
+            s_tmsi,
+            ue_context_request: Some(()),
+            allowed_nssai: None,
+        };
+        self.send(stream, message.encode());
+    }
+
+    /// The next id, so that one rests as long as possible (TS 38.413 10.6).
+    fn allocate_ran_id(&mut self) -> RanUeNgapId {
+        loop {
+            self.last_ran_id = self.last_ran_id.wrapping_add(1);
+            let id = RanUeNgapId(self.last_ran_id);
+            if !self.contexts.contains_key(&id) {
+                return id;
+            }
+        }
+    }
+
+    /// A UE sends on its connection (TS 38.413 8.6.3.2). Before the AMF has answered, the gNB has no id to
+    /// send with, and a UE no reason.
+    pub(super) fn send_uplink(&mut self, ue: UeKey, nas_pdu: Vec<u8>) {
+        let Some((ran_ue_ngap_id, Some(amf_ue_ngap_id))) = self.ids_of(ue) else { return };
+        let stream = self.stream_for(ran_ue_ngap_id);
+        let location = Some(self.location());
+        let message = UplinkNasTransport { amf_ue_ngap_id, ran_ue_ngap_id, nas_pdu, location };
+        self.send(stream, message.encode());
+    }
+
+    /// DOWNLINK NAS TRANSPORT (TS 38.413 8.6.2.2).
+    pub(super) fn receive_downlink_nas_transport(&mut self, stream: u16, transport: DownlinkNasTransport) {
+        let (amf_id, ran_id) = (transport.amf_ue_ngap_id, transport.ran_ue_ngap_id);
+        let Some(known) = self.check_ids("DownlinkNasTransport", amf_id, ran_id, stream) else { return };
+        self.hand_over(known.0, transport.nas_pdu);
+    }
+
+    /// Gives a NAS message to the UE of a context.
+    pub(super) fn hand_over(&mut self, ran_id: RanUeNgapId, nas: Vec<u8>) {
+        if let Some(context) = self.contexts.get(&ran_id) {
+            self.out.push(Output::Nas { ue: context.ue, nas });
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! UE contexts (TS 38.413 8.3).
+//!
+//! ```text
+//!  gNB                                     AMF
+//!   | <- INITIAL CONTEXT SETUP REQUEST      |   K_gNB, UE security capabilities, allowed NSSAI, sessions, NAS
+//!   |    INITIAL CONTEXT SETUP RESPONSE ->  |
+//!   |    UE CONTEXT RELEASE REQUEST ->      |   user inactivity
+//!   | <- UE CONTEXT RELEASE COMMAND         |
+//!   |    UE CONTEXT RELEASE COMPLETE ->     |
+//! ```
+
+use super::{Gnb, Output, UeKey};
+use pith_ngap::{
+    Cause, CauseProtocol, CauseRadioNetwork, InitialContextSetupFailure, InitialContextSetupRequest,
+    InitialContextSetupResponse, UeContextModificationRequest, UeContextModificationResponse,
+    UeContextReleaseCommand, UeContextReleaseComplete, UeContextReleaseRequest, UeNgapIds,
+};
+use pith_types::{AmfUeNgapId, RanUeNgapId};
+
+impl Gnb {
+    /// INITIAL CONTEXT SETUP REQUEST (TS 38.413 8.3.1.2). Security first, then bearers, then NAS.
+    pub(super) fn receive_initial_context_setup_request(
+        &mut self,
+        stream: u16,
+        request: InitialContextSetupRequest,
+    ) {
+        let (amf_ue_ngap_id, ran_ue_ngap_id) = (request.amf_ue_ngap_id, request.ran_ue_ngap_id);
+        let known = self.check_ids("InitialContextSetupRequest", amf_ue_ngap_id, ran_ue_ngap_id, stream);
+        let Some(known) = known else { return };
+        if !self.check_initial_context_setup(&request) {
+            return self.fail_initial_context_setup(&request, stream);
+        }
+        let Some(context) = self.contexts.get_mut(&known.0) else { return };
+        context.is_set_up = true;
+        let (ue, k_gnb, capabilities) = (context.ue, request.security_key, request.security_capabilities);
+        self.out.push(Output::SecurityActivated { ue, k_gnb, capabilities });
+        let sessions = self.set_up_sessions(known.0, request.sessions.unwrap_or_default());
+        let response = InitialContextSetupResponse {
+            amf_ue_ngap_id,
+            ran_ue_ngap_id,
+            setup: sessions.setup,
+            failed: sessions.failed,
+            diagnostics: None,
+        };
+        self.send(stream, response.encode());
+        for nas in request.nas_pdu.into_iter().chain(sessions.nas) {
+            self.hand_over(known.0, nas);
+        }
+    }
+
+    fn check_initial_context_setup(&mut self, request: &InitialContextSetupRequest) -> bool {
+        let is_set_up = self.contexts.get(&request.ran_ue_ngap_id).is_some_and(|context| context.is_set_up);
+        if is_set_up {
+            self.violation("TS 38.413 8.3.1.1", "a second INITIAL CONTEXT SETUP REQUEST for a UE");
+            return false;
+        }
+        if !self.amf.guamis.contains(&request.guami) {
+            let text = format!("GUAMI {:?} is none of those that the AMF serves", request.guami);
+            self.violation("TS 38.413 9.2.2.1", text);
+        }
+        if request.sessions.is_some() && request.ue_ambr.is_none() {
+            self.violation("TS 38.413 9.2.2.1", "PDU sessions without UE Aggregate Maximum Bit Rate");
+        }
+        let slices = &request.allowed_nssai;
+        if slices.is_empty() || slices.len() > 8 {
+            let text = format!("{} slices in Allowed NSSAI", slices.len());
+            self.violation("TS 38.413 9.3.1.31", text);
+        }
+        if let Some(unsupported) = slices.iter().find(|slice| !self.settings.slices.contains(slice)) {
+            let text = format!("slice {unsupported} of Allowed NSSAI is none that the gNB supports");
+            self.violation("TS 23.501 5.15.5.2.1", text);
+        }
+        self.check_algorithms(request)
+    }
+
+    /// The gNB has NEA1 to NEA3 and NIA1 to NIA3, and does not do without integrity protection
+    /// (TS 38.413 8.3.1.4, TS 33.501 5.3.3).
+    fn check_algorithms(&mut self, request: &InitialContextSetupRequest) -> bool {
+        const OWN: u16 = 0xe000;
+        let usable = request.security_capabilities.nr_integrity & OWN != 0;
+        if !usable {
+            self.violation("TS 38.413 8.3.1.4", "UE Security Capabilities without any integrity algorithm");
+        }
+        usable
+    }
+
+    fn fail_initial_context_setup(&mut self, request: &InitialContextSetupRequest, stream: u16) {
+        let cause = CauseProtocol::message_not_compatible_with_receiver_state;
+        let failure = InitialContextSetupFailure {
+            amf_ue_ngap_id: request.amf_ue_ngap_id,
+            ran_ue_ngap_id: request.ran_ue_ngap_id,
+            failed: None,
+            cause: Some(Cause::Protocol(cause)),
+            diagnostics: None,
+        };
+        self.send(stream, failure.encode());
+    }
+
+    /// UE CONTEXT MODIFICATION REQUEST (TS 38.413 8.3.4.2).
+    pub(super) fn receive_ue_context_modification_request(
+        &mut self,
+        stream: u16,
+        request: &UeContextModificationRequest,
+    ) {
+        let (amf_ue_ngap_id, ran_ue_ngap_id) = (request.amf_ue_ngap_id, request.ran_ue_ngap_id);
+        let known = self.check_ids("UeContextModificationRequest", amf_ue_ngap_id, ran_ue_ngap_id, stream);
+        let Some(known) = known else { return };
+        if !self.contexts.get(&known.0).is_some_and(|context| context.is_set_up) {
+            self.violation(
+                "TS 38.413 8.3.4.1",
+                "UE CONTEXT MODIFICATION REQUEST before Initial Context Setup",
+            );
+        }
+        let response = UeContextModificationResponse { amf_ue_ngap_id, ran_ue_ngap_id, diagnostics: None };
+        self.send(stream, response.encode());
+    }
+
+    /// The gNB has no more use for a UE's context (TS 38.413 8.3.2.2). Before the AMF has answered, it just goes.
+    pub(super) fn request_context_release(&mut self, ue: UeKey, cause: CauseRadioNetwork) {
+        let Some((ran_ue_ngap_id, amf_id)) = self.ids_of(ue) else { return };
+        let Some(amf_ue_ngap_id) = amf_id else {
+            self.release_context(ran_ue_ngap_id);
+            return;
+        };
+        let sessions = self.session_ids(ran_ue_ngap_id);
+        let cause = Some(Cause::RadioNetwork(cause));
+        let request = UeContextReleaseRequest { amf_ue_ngap_id, ran_ue_ngap_id, sessions, cause };
+        self.send(self.stream_for(ran_ue_ngap_id), request.encode());
+    }
+
+    /// Its sessions with an active user plane; `None` for none, as the list may not be empty.
+    fn session_ids(&self, ran_id: RanUeNgapId) -> Option<Vec<u8>> {
+        let bearers = &self.contexts.get(&ran_id)?.bearers;
+        (!bearers.is_empty()).then(|| bearers.iter().map(|bearer| bearer.session).collect())
+    }
+
+    /// UE CONTEXT RELEASE COMMAND (TS 38.413 8.3.3.2).
+    pub(super) fn receive_ue_context_release_command(
+        &mut self,
+        stream: u16,
+        command: &UeContextReleaseCommand,
+    ) {
+        let (amf_ue_ngap_id, ran_ue_ngap_id) = match command.ids {
+            UeNgapIds::Pair(amf_id, ran_id) => (amf_id, Some(ran_id)),
+            UeNgapIds::Amf(amf_id) => (amf_id, self.find_by_amf_id(amf_id)),
+        };
+        let Some(ran_ue_ngap_id) = ran_ue_ngap_id else {
+            let text =
+                format!("UeContextReleaseCommand for AMF UE NGAP ID {}, unknown", amf_ue_ngap_id.value());
+            self.violation("TS 38.413 10.6", text);
+            let cause = Cause::RadioNetwork(CauseRadioNetwork::unknown_local_UE_NGAP_ID);
+            return self.indicate_error((Some(amf_ue_ngap_id), None), cause, stream);
+        };
+        let known = self.check_ids("UeContextReleaseCommand", amf_ue_ngap_id, ran_ue_ngap_id, stream);
+        let Some(known) = known else { return };
+        let sessions = self.session_ids(known.0);
+        let location = Some(self.location());
+        let complete = UeContextReleaseComplete {
+            amf_ue_ngap_id,
+            ran_ue_ngap_id,
+            location,
+            sessions,
+            diagnostics: None,
+        };
+        self.send(stream, complete.encode());
+        self.release_context(known.0);
+    }
+
+    fn find_by_amf_id(&self, amf_id: AmfUeNgapId) -> Option<RanUeNgapId> {
+        let mut contexts = self.contexts.iter();
+        contexts.find(|(_, context)| context.amf_id == Some(amf_id)).map(|(ran_id, _)| *ran_id)
+    }
+}

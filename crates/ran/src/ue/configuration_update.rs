@@ -1,0 +1,53 @@
+//! Generic UE configuration update (TS 24.501 5.4.4).
+//!
+//! ```text
+//!  UE                                      AMF
+//!   | <- CONFIGURATION UPDATE COMMAND       |
+//!   |    CONFIGURATION UPDATE COMPLETE ->   |   if acknowledgement is requested
+//! ```
+
+use super::{State, Ue};
+use pith_nas::gmm::{ConfigurationUpdateCommand, ConfigurationUpdateComplete};
+use pith_nas::ie::{MobileIdentity, RegistrationKind};
+
+impl Ue {
+    /// CONFIGURATION UPDATE COMMAND (TS 24.501 5.4.4.3).
+    pub(super) fn receive_configuration_update(&mut self, command: ConfigurationUpdateCommand) {
+        if !matches!(self.state, State::Registered | State::AwaitingServiceAccept) {
+            return self.refuse("ConfigurationUpdateCommand");
+        }
+        let indication = command.indication.unwrap_or_default();
+        self.check_configuration_update(&command, indication.acknowledgement);
+        if let Some(MobileIdentity::FiveGGuti(guti)) = command.guti {
+            self.check_guti(&guti);
+            self.place.guti = Some(guti);
+        }
+        if command.tai_list.is_some() {
+            self.place.tai_list = command.tai_list;
+        }
+        if let Some(allowed) = command.allowed_nssai {
+            self.place.allowed_nssai = allowed.0.iter().map(|slice| slice.snssai).collect();
+        }
+        if indication.acknowledgement {
+            self.send(&ConfigurationUpdateComplete::new().into());
+        }
+        if indication.registration_requested {
+            self.register_when_idle = Some(RegistrationKind::MobilityUpdating);
+            self.await_release();
+        }
+    }
+
+    /// A new 5G-GUTI, TAI list or NSSAI has to be acknowledged (TS 24.501 5.4.4.2).
+    fn check_configuration_update(&mut self, command: &ConfigurationUpdateCommand, acknowledged: bool) {
+        let weighty = command.guti.is_some()
+            || command.tai_list.is_some()
+            || command.allowed_nssai.is_some()
+            || command.configured_nssai.is_some();
+        if weighty && !acknowledged {
+            self.violation(
+                "TS 24.501 5.4.4.2",
+                "5G-GUTI, TAI list or NSSAI without acknowledgement requested",
+            );
+        }
+    }
+}

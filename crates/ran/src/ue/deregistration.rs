@@ -1,0 +1,127 @@
+//! De-registration (TS 24.501 5.5.2), by either side.
+//!
+//! ```text
+//!  UE                                 AMF
+//!   |    DEREGISTRATION REQUEST ->     |   T3521, unless switched off
+//!   | <- DEREGISTRATION ACCEPT         |
+//!
+//!   | <- DEREGISTRATION REQUEST        |
+//!   |    DEREGISTRATION ACCEPT ->      |   and a new registration, if the request says so
+//! ```
+
+use super::{Connection, Event, State, Timer, Ue};
+use pith_nas::GmmCause;
+use pith_nas::gmm::{
+    DeregistrationAcceptUeTerminated, DeregistrationRequestUeOriginating, DeregistrationRequestUeTerminated,
+};
+use pith_nas::ie::{AccessType, DeregistrationType, MobileIdentity, RegistrationKind};
+use pith_ngap::RrcEstablishmentCause;
+
+/// Requests sent before the UE leaves on its own (5.5.2.2.6 b).
+const ATTEMPTS: u8 = 5;
+
+impl Ue {
+    /// The user wants to be gone (TS 24.501 5.5.2.2.1); an ongoing procedure is let end first.
+    pub(super) fn deregister_by_user(&mut self, switch_off: bool) {
+        self.switch_off = switch_off;
+        match self.state {
+            State::Deregistered | State::AwaitingDeregistrationAccept => {}
+            State::Registered => {
+                self.wants_to_deregister = false;
+                self.deregistration_attempts = 0;
+                self.begin_deregistration();
+            }
+            State::AwaitingRegistrationAccept(_) | State::AwaitingServiceAccept => {
+                self.wants_to_deregister = true;
+            }
+        }
+    }
+
+    fn begin_deregistration(&mut self) {
+        let deregistration_type = DeregistrationType {
+            switch_off: self.switch_off,
+            re_registration_required: false,
+            access: AccessType::ThreeGpp,
+        };
+        let identity = match self.place.guti {
+            Some(guti) => MobileIdentity::FiveGGuti(guti),
+            None => MobileIdentity::Suci(self.suci()),
+        };
+        let request = DeregistrationRequestUeOriginating::new(deregistration_type, self.ng_ksi(), identity);
+        self.deregistration_attempts += 1;
+        self.timers.stop(Timer::T3512);
+        self.state = State::AwaitingDeregistrationAccept;
+        self.send_request(request, RrcEstablishmentCause::mo_Signalling);
+        if self.switch_off {
+            return self.end_deregistration();
+        }
+        self.timers.start(Timer::T3521, self.now + Timer::T3521.duration());
+    }
+
+    /// DEREGISTRATION ACCEPT (TS 24.501 5.5.2.2.2).
+    pub(super) fn receive_deregistration_accept(&mut self) {
+        if self.state != State::AwaitingDeregistrationAccept {
+            return self.refuse("DeregistrationAccept");
+        }
+        self.end_deregistration();
+    }
+
+    /// T3521 ran out: again, or gone without an answer (TS 24.501 5.5.2.2.6 b).
+    pub(super) fn on_deregistration_unanswered(&mut self) {
+        if self.deregistration_attempts < ATTEMPTS {
+            return self.begin_deregistration();
+        }
+        self.end_deregistration();
+        self.release_locally();
+    }
+
+    pub(super) fn on_connection_lost_in_deregistration(&mut self) {
+        self.end_deregistration();
+    }
+
+    /// The UE keeps its 5G-GUTI and security context for the next time it is switched on (TS 24.501 5.5.2.1, Annex C).
+    fn end_deregistration(&mut self) {
+        let (place, current) = (self.place.clone(), self.current.take());
+        self.deregister_locally();
+        self.place.guti = place.guti;
+        self.place.last_visited = place.last_visited;
+        self.current = current;
+        self.event(Event::Deregistered { by_network: false });
+        self.await_release();
+    }
+
+    /// DEREGISTRATION REQUEST by the network (TS 24.501 5.5.2.3.2).
+    pub(super) fn receive_deregistration_request(&mut self, request: &DeregistrationRequestUeTerminated) {
+        let kind = request.deregistration_type;
+        if !matches!(
+            self.state,
+            State::Registered | State::AwaitingServiceAccept | State::AwaitingDeregistrationAccept
+        ) {
+            return self.refuse("DeregistrationRequestUeTerminated");
+        }
+        if !matches!(kind.access, AccessType::ThreeGpp | AccessType::Both) {
+            self.violation("TS 24.501 9.11.3.20", format!("de-registration type {kind:?} over 3GPP access"));
+        }
+        self.send(&DeregistrationAcceptUeTerminated::new().into());
+        let kept = self.current.take();
+        let guti = self.place.guti;
+        self.deregister_locally();
+        if kind.re_registration_required {
+            self.register_when_idle = Some(RegistrationKind::Initial);
+        }
+        match request.cause {
+            Some(GmmCause::IllegalUe | GmmCause::IllegalMe | GmmCause::FiveGsServicesNotAllowed) => {
+                self.usim_is_valid = false;
+            }
+            Some(_) => {}
+            None => {
+                self.place.guti = guti;
+                self.current = kept;
+            }
+        }
+        self.event(Event::Deregistered { by_network: true });
+        if self.connection != Connection::Idle {
+            self.await_release();
+        }
+    }
+}

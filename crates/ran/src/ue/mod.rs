@@ -1,0 +1,340 @@
+//! One UE: 5GMM and 5GSM (TS 24.501), with its USIM.
+//!
+//! ```text
+//!  the user            Register, EstablishSession, …   ──┐          ┌──> Event           to the user
+//!  the radio           Nas, SecurityActivated, Paging  ──┼── handle ┼──> Connect, Send, Release   to the radio
+//!  time                Timeout                         ──┘          └──> Violation       to the tester
+//! ```
+//!
+//! A file a procedure. What a downlink message has to pass before a procedure sees it is in `downlink`.
+
+mod authentication;
+mod configuration_update;
+mod deregistration;
+mod downlink;
+mod eap_aka_prime;
+mod identification;
+mod initial;
+mod interface;
+mod registration;
+mod security;
+mod security_mode;
+mod service_request;
+mod session;
+mod timer;
+mod transport;
+mod usim;
+
+pub use interface::{Event, Failure, Input, Output, SessionFailure};
+pub use session::{Session, SessionRequest};
+pub use usim::{Concealment, Subscription};
+
+use crate::clock::Instant;
+use crate::violation::Violation;
+use authentication::Authentication;
+use initial::InitialMessage;
+use pith_crypto::kdf::{self, AccessType};
+use pith_nas::ie::{RegistrationKind, TaiList, UeSecurityCapability};
+use pith_nas::{GmmCause, GmmMessage, SecurityHeaderType};
+use pith_ngap::SecurityCapabilities;
+use pith_types::{FiveGGuti, Pei, Plmn, Snssai, Tai};
+use security::SecurityContext;
+use session::Sessions;
+use std::sync::Arc;
+use std::time::Duration;
+use timer::{Timer, Timers};
+use usim::Usim;
+
+/// What all UEs of a kind have in common.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The network that the UEs select.
+    pub plmn: Plmn,
+    /// Algorithms.
+    pub security_capability: UeSecurityCapability,
+    /// Requested NSSAI; empty leaves the IE out.
+    pub requested_nssai: Vec<Snssai>,
+    /// Ask for the signalling connection to be kept after registration.
+    pub follow_on_request: bool,
+}
+
+/// The 5GMM states (TS 24.501 5.1.3.2.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// 5GMM-DEREGISTERED.
+    Deregistered,
+    /// 5GMM-REGISTERED-INITIATED: T3510.
+    AwaitingRegistrationAccept(RegistrationKind),
+    /// 5GMM-REGISTERED.
+    Registered,
+    /// 5GMM-SERVICE-REQUEST-INITIATED: T3517.
+    AwaitingServiceAccept,
+    /// 5GMM-DEREGISTERED-INITIATED: T3521.
+    AwaitingDeregistrationAccept,
+}
+
+/// The N1 NAS signalling connection (TS 24.501 5.3.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Connection {
+    /// 5GMM-IDLE.
+    Idle,
+    /// 5GMM-CONNECTED, without secure exchange of NAS messages yet (4.4.2.5).
+    Unsecured,
+    /// 5GMM-CONNECTED, with it.
+    Secured,
+}
+
+/// What a registration gave, kept until de-registration.
+#[derive(Debug, Clone, Default)]
+struct Place {
+    guti: Option<FiveGGuti>,
+    tai_list: Option<TaiList>,
+    last_visited: Option<Tai>,
+    allowed_nssai: Vec<Snssai>,
+    periodic_update: Option<Duration>,
+}
+
+/// One UE.
+pub struct Ue {
+    settings: Arc<Settings>,
+    usim: Usim,
+    usim_is_valid: bool,
+    imeisv: Pei,
+    /// Where the UE camps; moves with [`Input::Camp`].
+    tai: Tai,
+    state: State,
+    connection: Connection,
+    place: Place,
+    /// The current 5G NAS security context.
+    current: Option<SecurityContext>,
+    authentication: Authentication,
+    /// The message that began the ongoing procedure, until it ends.
+    initial: Option<InitialMessage>,
+    /// The uplink COUNT that K_gNB comes of (TS 33.501 6.8.1.2.2), in this connection.
+    k_gnb_count: Option<u32>,
+    /// Register anew as soon as the connection is released.
+    register_when_idle: Option<RegistrationKind>,
+    /// The user wants to be gone as soon as the ongoing procedure is over.
+    wants_to_deregister: bool,
+    registration_attempts: u8,
+    deregistration_attempts: u8,
+    switch_off: bool,
+    sessions: Sessions,
+    timers: Timers,
+    now: Instant,
+    out: Vec<Output>,
+}
+
+impl Ue {
+    /// A UE that is switched on and has a cell, but has not registered.
+    pub fn new(settings: Arc<Settings>, subscription: Subscription, imeisv: Pei, tai: Tai) -> Self {
+        Self {
+            settings,
+            usim: Usim::new(subscription),
+            usim_is_valid: true,
+            imeisv,
+            tai,
+            state: State::Deregistered,
+            connection: Connection::Idle,
+            place: Place::default(),
+            current: None,
+            authentication: Authentication::default(),
+            initial: None,
+            k_gnb_count: None,
+            register_when_idle: None,
+            wants_to_deregister: false,
+            registration_attempts: 0,
+            deregistration_attempts: 0,
+            switch_off: false,
+            sessions: Sessions::default(),
+            timers: Timers::default(),
+            now: Instant::START,
+            out: Vec::new(),
+        }
+    }
+
+    /// Takes note of one thing that happened; adds to `out` what comes of it.
+    pub fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Vec<Output>) {
+        self.now = now;
+        std::mem::swap(&mut self.out, out);
+        self.dispatch(input);
+        std::mem::swap(&mut self.out, out);
+    }
+
+    /// When [`Input::Timeout`] is wanted.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        self.timers.next().into_iter().chain(self.sessions.next_timeout()).min()
+    }
+
+    /// The 5GMM state.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Whether the UE has an N1 NAS signalling connection.
+    pub fn is_connected(&self) -> bool {
+        self.connection != Connection::Idle
+    }
+
+    /// The UE's temporary identity, while it has one.
+    pub fn guti(&self) -> Option<FiveGGuti> {
+        self.place.guti
+    }
+
+    /// The PDU sessions that are active.
+    pub fn sessions(&self) -> impl Iterator<Item = &Session> {
+        self.sessions.active()
+    }
+
+    fn dispatch(&mut self, input: Input<'_>) {
+        match input {
+            Input::Register => self.register_by_user(),
+            Input::EstablishSession(request) => self.establish_session(request),
+            Input::ReleaseSession(id) => self.release_session(id),
+            Input::RequestService => self.request_service_for_data(),
+            Input::Deregister { switch_off } => self.deregister_by_user(switch_off),
+            Input::Camp(tai) => self.camp(tai),
+            Input::Nas(octets) => self.receive_nas(octets),
+            Input::SecurityActivated { k_gnb, capabilities } => self.check_as_security(&k_gnb, capabilities),
+            Input::UserPlane { session, up } => self.sessions.note_user_plane(session, up),
+            Input::ConnectionReleased => self.on_connection_released(),
+            Input::Paging => self.answer_paging(),
+            Input::Timeout => self.on_timeout(),
+        }
+    }
+
+    fn camp(&mut self, tai: Tai) {
+        self.tai = tai;
+        let left_area = self.place.tai_list.as_ref().is_some_and(|area| !area.contains(&tai));
+        if self.state == State::Registered && left_area {
+            self.begin_registration(RegistrationKind::MobilityUpdating);
+        }
+    }
+
+    fn on_timeout(&mut self) {
+        while let Some(timer) = self.timers.take_expired(self.now) {
+            match timer {
+                Timer::T3510 => self.on_registration_unanswered(),
+                Timer::T3502 | Timer::T3511 | Timer::T3346 => self.retry_registration(),
+                Timer::T3512 => self.begin_periodic_update(),
+                Timer::T3516 => self.authentication.forget_challenge(),
+                Timer::T3517 => self.on_service_request_unanswered(),
+                Timer::T3519 => self.authentication.suci = None,
+                Timer::T3520 => self.on_network_not_authenticated(),
+                Timer::T3521 => self.on_deregistration_unanswered(),
+                Timer::T3540 => self.release_locally(),
+            }
+        }
+        self.on_session_timeouts();
+    }
+
+    /// The N1 NAS signalling connection is gone: 5GMM-IDLE (TS 24.501 5.3.1.3).
+    fn on_connection_released(&mut self) {
+        if self.connection == Connection::Idle {
+            return;
+        }
+        self.enter_idle();
+        match self.state {
+            State::AwaitingRegistrationAccept(_) => self.on_connection_lost_in_registration(),
+            State::AwaitingServiceAccept => self.on_connection_lost_in_service_request(),
+            State::AwaitingDeregistrationAccept => self.on_connection_lost_in_deregistration(),
+            State::Registered | State::Deregistered => {}
+        }
+        if let Some(kind) = self.register_when_idle.take() {
+            self.begin_registration(kind);
+        } else if self.state == State::Registered && self.sessions.has_waiting() {
+            self.begin_service_request(pith_nas::ie::ServiceType::Signalling);
+        }
+    }
+
+    fn enter_idle(&mut self) {
+        self.connection = Connection::Idle;
+        self.k_gnb_count = None;
+        self.authentication.forget_challenge();
+        self.authentication.failures = 0;
+        self.authentication.partial = None;
+        self.timers.stop_all(&[Timer::T3516, Timer::T3520, Timer::T3540]);
+        self.sessions.note_idle();
+        if let (State::Registered, Some(period)) = (self.state, self.place.periodic_update) {
+            self.timers.start(Timer::T3512, self.now + period);
+        }
+        self.out.push(Output::Event(Event::Idle));
+    }
+
+    /// Gives the connection up by itself.
+    fn release_locally(&mut self) {
+        if self.connection != Connection::Idle {
+            self.out.push(Output::Release);
+            self.on_connection_released();
+        }
+    }
+
+    /// The gNB activates AS security: its key and the algorithms that it was told have to be the UE's own
+    /// (TS 33.501 6.8.1.2.2, 6.7.4; TS 38.413 9.3.1.86).
+    fn check_as_security(&mut self, k_gnb: &[u8; 32], capabilities: SecurityCapabilities) {
+        let own = self.settings.security_capability;
+        if capabilities != as_capabilities(&own) {
+            self.violation(
+                "TS 38.413 9.3.1.86",
+                format!("UE Security Capabilities {capabilities:x?} in the gNB, {own:?} in the UE"),
+            );
+        }
+        let expected = self.k_gnb_count.zip(self.current.as_ref());
+        let expected =
+            expected.map(|(count, context)| kdf::k_gnb(&context.k_amf, count, AccessType::ThreeGpp));
+        match expected {
+            None => self.violation("TS 33.501 6.8.1.2.2", "AS security without a NAS security context"),
+            Some(expected) if expected.as_bytes() != k_gnb => {
+                self.violation("TS 33.501 6.8.1.2.2", "K_gNB of the gNB is not the one of the UE");
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Sends a message that is not the first of a connection, protected as far as the connection is.
+    fn send(&mut self, message: &GmmMessage) {
+        self.send_with(message, SecurityHeaderType::IntegrityProtectedAndCiphered);
+    }
+
+    fn send_with(&mut self, message: &GmmMessage, header: SecurityHeaderType) {
+        let plain = message.encode();
+        let nas = match (&mut self.current, self.connection) {
+            (_, Connection::Idle) => return,
+            (Some(context), _) if context.is_exhausted() => {
+                self.current = None;
+                return self.release_locally();
+            }
+            (Some(context), Connection::Secured) => context.seal(header, &plain),
+            // Once a context is in use, what is sent carries at least a MAC (TS 24.501 4.4.4.1).
+            (Some(context), Connection::Unsecured) => {
+                context.seal(SecurityHeaderType::IntegrityProtected, &plain)
+            }
+            (None, _) => plain,
+        };
+        self.out.push(Output::Send(nas));
+    }
+
+    fn send_status(&mut self, cause: GmmCause) {
+        self.send(&pith_nas::gmm::GmmStatus::new(cause).into());
+    }
+
+    fn violation(&mut self, clause: &'static str, text: impl Into<String>) {
+        self.out.push(Output::Violation(Violation::new(clause, text)));
+    }
+
+    fn event(&mut self, event: Event) {
+        self.out.push(Output::Event(event));
+    }
+}
+
+/// The UE's algorithms as an AMF tells a gNB of them: without the null algorithms, which every UE has
+/// (TS 38.413 9.3.1.86).
+fn as_capabilities(capability: &UeSecurityCapability) -> SecurityCapabilities {
+    let shifted = |octet: u8| u16::from(octet << 1) << 8;
+    SecurityCapabilities {
+        nr_encryption: shifted(capability.ea()),
+        nr_integrity: shifted(capability.ia()),
+        eutra_encryption: shifted(capability.eea()),
+        eutra_integrity: shifted(capability.eia()),
+    }
+}

@@ -1,0 +1,296 @@
+//! Registration (TS 24.501 5.5.1): initial, mobility and periodic.
+//!
+//! ```text
+//!  UE                              AMF
+//!   |    REGISTRATION REQUEST ->    |   T3510
+//!   |    … identification, authentication, security mode control …
+//!   | <- REGISTRATION ACCEPT        |   5G-GUTI, TAI list, allowed NSSAI, T3512
+//!   |    REGISTRATION COMPLETE ->   |   if there was something to acknowledge
+//!   | <- REGISTRATION REJECT        |   instead; T3511, T3502 or T3346 until the next attempt
+//! ```
+
+use super::{Connection, Event, Failure, Place, State, Timer, Ue};
+use pith_nas::GmmCause;
+use pith_nas::gmm::{RegistrationAccept, RegistrationComplete, RegistrationReject, RegistrationRequest};
+use pith_nas::ie::{
+    AccessType, GmmCapability, GprsTimer2, MappedSnssai, MobileIdentity, Nssai, PduSessionSet,
+    RegistrationKind, RegistrationType,
+};
+use pith_ngap::RrcEstablishmentCause;
+use pith_types::FiveGGuti;
+
+/// Attempts before T3502 (5.5.1.2.7 c).
+const ATTEMPTS: u8 = 5;
+
+impl Ue {
+    /// The user wants service.
+    pub(super) fn register_by_user(&mut self) {
+        if !self.usim_is_valid {
+            return self.event(Event::RegistrationFailed(Failure::InvalidUsim));
+        }
+        match self.state {
+            State::Deregistered => self.begin_registration(RegistrationKind::Initial),
+            State::Registered => self.begin_registration(RegistrationKind::MobilityUpdating),
+            _ => {}
+        }
+    }
+
+    /// Sends REGISTRATION REQUEST (TS 24.501 5.5.1.2.2, 5.5.1.3.2).
+    pub(super) fn begin_registration(&mut self, kind: RegistrationKind) {
+        self.timers.stop_all(&[Timer::T3502, Timer::T3511, Timer::T3512]);
+        let request = self.registration_request(kind);
+        let cause = match kind {
+            RegistrationKind::Emergency => RrcEstablishmentCause::emergency,
+            _ => RrcEstablishmentCause::mo_Signalling,
+        };
+        self.state = State::AwaitingRegistrationAccept(kind);
+        self.send_request(request, cause);
+        self.timers.start(Timer::T3510, self.now + Timer::T3510.duration());
+    }
+
+    fn registration_request(&mut self, kind: RegistrationKind) -> RegistrationRequest {
+        let follow_on_request = self.settings.follow_on_request;
+        let registration_type = RegistrationType { follow_on_request, kind };
+        let identity = match self.place.guti {
+            Some(guti) => MobileIdentity::FiveGGuti(guti),
+            None => MobileIdentity::Suci(self.suci()),
+        };
+        let mut request = RegistrationRequest::new(registration_type, self.ng_ksi(), identity);
+        request.ue_security_capability = Some(self.settings.security_capability);
+        request.last_visited_registered_tai = self.place.last_visited;
+        if kind != RegistrationKind::PeriodicUpdating {
+            request.gmm_capability = Some(GmmCapability(vec![0]));
+            request.requested_nssai = self.requested_nssai();
+        }
+        if kind != RegistrationKind::Initial {
+            request.pdu_session_status = Some(self.sessions.active_set());
+        }
+        request
+    }
+
+    fn requested_nssai(&self) -> Option<Nssai> {
+        let slices: Vec<_> = self.settings.requested_nssai.iter().copied().map(MappedSnssai::from).collect();
+        (!slices.is_empty()).then_some(Nssai(slices))
+    }
+
+    pub(super) fn begin_periodic_update(&mut self) {
+        if self.state == State::Registered && self.connection == Connection::Idle {
+            self.begin_registration(RegistrationKind::PeriodicUpdating);
+        }
+    }
+
+    /// REGISTRATION ACCEPT (TS 24.501 5.5.1.2.4, 5.5.1.3.4).
+    pub(super) fn receive_registration_accept(&mut self, accept: RegistrationAccept) {
+        let State::AwaitingRegistrationAccept(kind) = self.state else {
+            return self.refuse("RegistrationAccept");
+        };
+        self.timers.stop(Timer::T3510);
+        self.authentication.forget_challenge();
+        self.timers.stop(Timer::T3516);
+        self.check_registration_accept(&accept, kind);
+        self.registration_attempts = 0;
+        self.initial = None;
+        self.state = State::Registered;
+        let must_acknowledge = needs_complete(&accept);
+        self.take_place(&accept, kind);
+        self.align_sessions(accept.pdu_session_status);
+        if must_acknowledge {
+            self.send(&RegistrationComplete::new().into());
+        }
+        self.event(Event::Registered(kind));
+        self.go_on_when_registered();
+    }
+
+    /// What the UE can't do without, or what can't be meant.
+    fn check_registration_accept(&mut self, accept: &RegistrationAccept, kind: RegistrationKind) {
+        let clause = "TS 24.501 5.5.1.2.4";
+        let registered_over = accept.result.access;
+        if !matches!(registered_over, AccessType::ThreeGpp | AccessType::Both) {
+            self.violation("TS 24.501 9.11.3.6", format!("registered over {registered_over:?}"));
+        }
+        match &accept.guti {
+            Some(MobileIdentity::FiveGGuti(guti)) => self.check_guti(guti),
+            Some(other) => {
+                let text = format!("5G-GUTI IE holds {:?}", other.identity_type());
+                self.violation("TS 24.501 8.2.7.1", text);
+            }
+            None if kind == RegistrationKind::PeriodicUpdating => {}
+            None => self.violation("TS 33.501 6.12.3", format!("no new 5G-GUTI in registration {kind:?}")),
+        }
+        match &accept.tai_list {
+            Some(list) if !list.contains(&self.tai) => {
+                self.violation(
+                    clause,
+                    format!("the registration area is without the UE's own {:?}", self.tai),
+                );
+            }
+            None if kind == RegistrationKind::Initial => self.violation(clause, "no TAI list"),
+            _ => {}
+        }
+        let allowed = accept.allowed_nssai.as_ref().map_or(0, |nssai| nssai.0.len());
+        match allowed {
+            0 if kind == RegistrationKind::Initial && !accept.result.nssaa_to_be_performed => {
+                self.violation(clause, "no allowed NSSAI");
+            }
+            9.. => self.violation("TS 24.501 9.11.3.37", format!("{allowed} slices in the allowed NSSAI")),
+            _ => {}
+        }
+    }
+
+    pub(super) fn check_guti(&mut self, guti: &FiveGGuti) {
+        if guti.guami.plmn_id != self.settings.plmn {
+            self.violation("TS 23.003 2.10.1", format!("5G-GUTI of {:?}", guti.guami.plmn_id));
+        }
+        if self.place.guti == Some(*guti) {
+            self.violation("TS 33.501 6.12.3", "the new 5G-GUTI is the old one");
+        }
+    }
+
+    fn take_place(&mut self, accept: &RegistrationAccept, kind: RegistrationKind) {
+        if let Some(MobileIdentity::FiveGGuti(guti)) = accept.guti {
+            self.place.guti = Some(guti);
+        }
+        if accept.tai_list.is_some() {
+            self.place.tai_list.clone_from(&accept.tai_list);
+        }
+        if let Some(allowed) = &accept.allowed_nssai {
+            self.place.allowed_nssai = allowed.0.iter().map(|slice| slice.snssai).collect();
+        }
+        let default = (kind == RegistrationKind::Initial).then(|| Timer::T3512.duration());
+        self.place.periodic_update = match accept.t3512 {
+            Some(timer) => timer.duration(),
+            None => default.or(self.place.periodic_update),
+        };
+        self.place.last_visited = Some(self.tai);
+    }
+
+    /// What waited for the registration, or for the service request, to be over.
+    pub(super) fn go_on_when_registered(&mut self) {
+        if self.wants_to_deregister {
+            self.deregister_by_user(self.switch_off);
+        } else {
+            self.establish_waiting_sessions();
+        }
+    }
+
+    /// Sessions that the network does not have (any more) are gone (TS 24.501 5.5.1.3.4, 5.6.1.4).
+    pub(super) fn align_sessions(&mut self, status: Option<PduSessionSet>) {
+        let Some(status) = status else { return };
+        for id in self.sessions.drop_those_not_in(status) {
+            self.event(Event::SessionReleased(id));
+        }
+    }
+
+    /// REGISTRATION REJECT (TS 24.501 5.5.1.2.5, 5.5.1.3.5).
+    pub(super) fn receive_registration_reject(&mut self, reject: &RegistrationReject) {
+        let State::AwaitingRegistrationAccept(_) = self.state else {
+            return self.refuse("RegistrationReject");
+        };
+        self.timers.stop(Timer::T3510);
+        self.event(Event::RegistrationFailed(reject.cause.into()));
+        match reject.cause {
+            GmmCause::IllegalUe | GmmCause::IllegalMe | GmmCause::FiveGsServicesNotAllowed => {
+                self.usim_is_valid = false;
+                self.deregister_locally();
+            }
+            GmmCause::UeIdentityCannotBeDerivedByTheNetwork | GmmCause::ImplicitlyDeregistered => {
+                self.deregister_locally();
+                self.register_when_idle = Some(RegistrationKind::Initial);
+            }
+            GmmCause::Congestion => self.back_off(reject.t3346),
+            GmmCause::PlmnNotAllowed
+            | GmmCause::TrackingAreaNotAllowed
+            | GmmCause::RoamingNotAllowedInThisTrackingArea
+            | GmmCause::NoSuitableCellsInTrackingArea
+            | GmmCause::N1ModeNotAllowed
+            | GmmCause::NoNetworkSlicesAvailable => self.deregister_locally(),
+            _ => self.note_failed_attempt(),
+        }
+        self.await_release();
+    }
+
+    /// Cause #22: T3346, in which nothing is tried (TS 24.501 5.5.1.2.5).
+    fn back_off(&mut self, t3346: Option<GprsTimer2>) {
+        match t3346.and_then(GprsTimer2::duration).filter(|back_off| !back_off.is_zero()) {
+            Some(back_off) => {
+                self.leave_registration();
+                self.timers.start(Timer::T3346, self.now + back_off);
+            }
+            None => self.note_failed_attempt(),
+        }
+    }
+
+    /// T3510 ran out (TS 24.501 5.5.1.2.7 c).
+    pub(super) fn on_registration_unanswered(&mut self) {
+        self.event(Event::RegistrationFailed(Failure::NoAnswer));
+        self.note_failed_attempt();
+        self.release_locally();
+    }
+
+    /// The connection went before an answer came (TS 24.501 5.5.1.2.7 b).
+    pub(super) fn on_connection_lost_in_registration(&mut self) {
+        self.event(Event::RegistrationFailed(Failure::ConnectionLost));
+        self.note_failed_attempt();
+    }
+
+    /// T3511 until the next attempt, T3502 and a new identity after the fifth (TS 24.501 5.5.1.2.7).
+    fn note_failed_attempt(&mut self) {
+        self.registration_attempts = self.registration_attempts.saturating_add(1);
+        self.leave_registration();
+        let timer = if self.registration_attempts < ATTEMPTS { Timer::T3511 } else { Timer::T3502 };
+        if timer == Timer::T3502 {
+            self.deregister_locally();
+        }
+        self.timers.start(timer, self.now + timer.duration());
+    }
+
+    fn leave_registration(&mut self) {
+        self.timers.stop(Timer::T3510);
+        self.initial = None;
+        self.state = match self.state {
+            State::AwaitingRegistrationAccept(RegistrationKind::Initial) => State::Deregistered,
+            State::AwaitingRegistrationAccept(_) => State::Registered,
+            other => other,
+        };
+    }
+
+    /// T3511, T3502 or T3346 ran out: the attempt is made again.
+    pub(super) fn retry_registration(&mut self) {
+        match self.state {
+            State::Deregistered if self.usim_is_valid => self.begin_registration(RegistrationKind::Initial),
+            State::Registered => self.begin_registration(RegistrationKind::MobilityUpdating),
+            _ => {}
+        }
+    }
+
+    /// 5GMM-DEREGISTERED without a word to the network: identity, area and key set are deleted.
+    pub(super) fn deregister_locally(&mut self) {
+        self.timers.stop_all(&[Timer::T3510, Timer::T3511, Timer::T3512, Timer::T3517, Timer::T3521]);
+        self.state = State::Deregistered;
+        self.place = Place::default();
+        self.current = None;
+        self.initial = None;
+        self.wants_to_deregister = false;
+        for id in self.sessions.clear() {
+            self.event(Event::SessionReleased(id));
+        }
+    }
+
+    /// The network is to release the connection within T3540 (TS 24.501 5.3.1.3).
+    pub(super) fn await_release(&mut self) {
+        if self.connection != Connection::Idle {
+            self.timers.start(Timer::T3540, self.now + Timer::T3540.duration());
+        }
+    }
+}
+
+/// What a REGISTRATION COMPLETE acknowledges (TS 24.501 5.5.1.2.4).
+fn needs_complete(accept: &RegistrationAccept) -> bool {
+    accept.guti.is_some()
+        || accept.configured_nssai.is_some()
+        || accept.network_slicing_indication.is_some()
+        || accept.operator_defined_access_categories.is_some()
+        || accept.sor_transparent_container.is_some()
+        || accept.cag_information_list.is_some()
+        || accept.ue_radio_capability_id.is_some()
+}

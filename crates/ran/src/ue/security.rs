@@ -1,0 +1,145 @@
+//! The UE's side of a 5G NAS security context (TS 24.501 4.4, TS 33.501 6.4), written apart from the
+//! core's.
+
+use pith_crypto::kdf;
+use pith_crypto::keys::KAmf;
+use pith_crypto::nas::{
+    CipheringAlgorithm, Direction, IntegrityAlgorithm, MessageInput, NasCipher, NasMac, UnknownAlgorithm,
+};
+use pith_nas::SecurityHeaderType;
+use pith_nas::header::EPD_5GMM;
+use pith_nas::ie::{NasSecurityAlgorithms, NgKsi};
+
+/// BEARER: the NAS connection identifier of 3GPP access (TS 33.501 6.4.3.1).
+const BEARER: u8 = 1;
+/// EPD, security header type, MAC (TS 24.501 figure 9.1.1.2).
+const BEFORE_SEQUENCE_NUMBER: usize = 6;
+/// And the sequence number.
+const HEADER: usize = 7;
+/// NAS COUNT has 24 bits (TS 24.501 4.4.3.1).
+const COUNT_END: u32 = 1 << 24;
+
+/// Why a protected message was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CheckFailure {
+    /// Shorter than its header.
+    TooShort,
+    /// Not the MAC of these octets.
+    Mac,
+    /// The MAC of a COUNT that was used already.
+    Replay { count: u32 },
+    /// No COUNT is left.
+    Exhausted,
+}
+
+/// Keys, algorithms and COUNTs.
+pub(crate) struct SecurityContext {
+    pub ng_ksi: NgKsi,
+    pub k_amf: KAmf,
+    mac: NasMac,
+    cipher: NasCipher,
+    /// What the next uplink message is sent with.
+    uplink: u32,
+    /// The largest that a downlink message was taken with.
+    downlink: Option<u32>,
+}
+
+impl SecurityContext {
+    /// A context with both COUNTs at their beginning; an error if an algorithm is none of ours.
+    pub fn new(
+        ng_ksi: NgKsi,
+        k_amf: KAmf,
+        algorithms: NasSecurityAlgorithms,
+    ) -> Result<Self, UnknownAlgorithm> {
+        let integrity = IntegrityAlgorithm::try_from(algorithms.integrity)?;
+        let ciphering = CipheringAlgorithm::try_from(algorithms.ciphering)?;
+        let mac = NasMac::new(integrity, &kdf::k_nas_int(&k_amf, integrity));
+        let cipher = NasCipher::new(ciphering, &kdf::k_nas_enc(&k_amf, ciphering));
+        Ok(Self { ng_ksi, k_amf, mac, cipher, uplink: 0, downlink: None })
+    }
+
+    /// The same K_AMF and COUNTs with other algorithms (TS 24.501 4.4.2.6).
+    pub fn with_algorithms(&self, algorithms: NasSecurityAlgorithms) -> Result<Self, UnknownAlgorithm> {
+        let other = Self::new(self.ng_ksi, self.k_amf.clone(), algorithms)?;
+        Ok(Self { uplink: self.uplink, downlink: self.downlink, ..other })
+    }
+
+    /// The COUNT of the next uplink message.
+    pub fn next_uplink(&self) -> u32 {
+        self.uplink
+    }
+
+    /// The largest COUNT that a downlink message was taken with.
+    pub fn last_downlink(&self) -> Option<u32> {
+        self.downlink
+    }
+
+    /// No COUNT is left for another uplink message (TS 24.501 4.4.3.5).
+    pub fn is_exhausted(&self) -> bool {
+        self.uplink >= COUNT_END
+    }
+
+    /// Protects a plain message with the next uplink COUNT.
+    pub fn seal(&mut self, header: SecurityHeaderType, plain: &[u8]) -> Vec<u8> {
+        let input = input(self.uplink, Direction::Uplink);
+        let mut message = vec![EPD_5GMM, header.code(), 0, 0, 0, 0, self.uplink as u8];
+        message.extend(plain);
+        if let (true, Some(body)) = (header.is_ciphered(), message.get_mut(HEADER..)) {
+            self.cipher.apply(input, body);
+        }
+        let mac = self.mac.mac(input, message.get(BEFORE_SEQUENCE_NUMBER..).unwrap_or_default());
+        message.splice(2..BEFORE_SEQUENCE_NUMBER, mac);
+        self.uplink += 1;
+        message
+    }
+
+    /// Ciphers the value of the NAS message container that the next uplink message carries
+    /// (TS 24.501 4.4.6).
+    pub fn cipher_container(&self, container: &mut [u8]) {
+        self.cipher.apply(input(self.uplink, Direction::Uplink), container);
+    }
+
+    /// The plain message in a downlink one whose MAC is right (TS 24.501 4.4.3). One that fails changes nothing.
+    pub fn open(&mut self, message: &[u8]) -> Result<Vec<u8>, CheckFailure> {
+        let (&[_, header, m0, m1, m2, m3], authenticated) =
+            message.split_first_chunk::<BEFORE_SEQUENCE_NUMBER>().ok_or(CheckFailure::TooShort)?;
+        let (&sequence_number, body) = authenticated.split_first().ok_or(CheckFailure::TooShort)?;
+        let received = [m0, m1, m2, m3];
+        let count = self.estimate(sequence_number).ok_or(CheckFailure::Exhausted)?;
+        let verify = |count| self.mac.verify(input(count, Direction::Downlink), authenticated, received);
+        if !verify(count) {
+            let used = count.checked_sub(0x100).filter(|used| verify(*used));
+            return Err(used.map_or(CheckFailure::Mac, |count| CheckFailure::Replay { count }));
+        }
+        self.downlink = Some(count);
+        let mut plain = body.to_vec();
+        if SecurityHeaderType::from_octet(header).is_ciphered() {
+            self.cipher.apply(input(count, Direction::Downlink), &mut plain);
+        }
+        Ok(plain)
+    }
+
+    /// The smallest COUNT above the last one that ends in that sequence number (TS 24.501 4.4.3.1).
+    fn estimate(&self, sequence_number: u8) -> Option<u32> {
+        let sequence_number = u32::from(sequence_number);
+        let lowest = self.downlink.map_or(0, |last| last + 1);
+        let count = lowest & !0xff | sequence_number;
+        let count = if count < lowest { count + 0x100 } else { count };
+        (count < COUNT_END).then_some(count)
+    }
+
+    /// The context after horizontal derivation of K_AMF, with the uplink COUNT of the REGISTRATION REQUEST
+    /// that began the procedure (TS 24.501 5.4.2.3, TS 33.501 A.13).
+    pub fn derived(
+        &self,
+        uplink_count: u32,
+        algorithms: NasSecurityAlgorithms,
+    ) -> Result<Self, UnknownAlgorithm> {
+        let k_amf = kdf::k_amf_prime(&self.k_amf, Direction::Uplink, uplink_count);
+        Self::new(self.ng_ksi, k_amf, algorithms)
+    }
+}
+
+fn input(count: u32, direction: Direction) -> MessageInput {
+    MessageInput { count, bearer: BEARER, direction }
+}

@@ -1,0 +1,167 @@
+//! NAS security mode control (TS 24.501 5.4.2).
+//!
+//! ```text
+//!  UE                                AMF
+//!   | <- SECURITY MODE COMMAND        |   unciphered, with the MAC of the new context
+//!   |    SECURITY MODE COMPLETE ->    |   ciphered with the new context; the whole initial message in it
+//!   |    SECURITY MODE REJECT ->      |   #23, #24, protected as before
+//! ```
+
+use super::eap_aka_prime::is_eap_success;
+use super::security::SecurityContext;
+use super::{Connection, State, Timer, Ue};
+use pith_crypto::nas::UnknownAlgorithm;
+use pith_nas::gmm::{SecurityModeCommand, SecurityModeComplete, SecurityModeReject};
+use pith_nas::ie::{ImeisvRequest, MobileIdentity, NasSecurityAlgorithms};
+use pith_nas::{GmmCause, GmmMessage, SecurityHeaderType};
+
+/// Where the message stands inside a protected one.
+const PLAIN_AT: usize = 7;
+
+/// Which context a command takes into use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// That of the authentication just done: COUNTs begin anew.
+    Authentication,
+    /// The current one, with the algorithms chosen again.
+    Current,
+}
+
+impl Ue {
+    /// A message with header 'integrity protected with new 5G NAS security context': SECURITY MODE COMMAND
+    /// (TS 24.501 5.4.2.3, 5.4.2.5).
+    pub(super) fn receive_security_mode_command(&mut self, octets: &[u8]) {
+        let plain = octets.get(PLAIN_AT..).unwrap_or_default();
+        let command = match self.decode(plain) {
+            Some(GmmMessage::SecurityModeCommand(command)) => command,
+            Some(other) => {
+                let text = format!("{} with the header of SECURITY MODE COMMAND", other.name());
+                return self.violation("TS 24.501 table 9.3.1", text);
+            }
+            None => return,
+        };
+        match self.check_security_mode_command(&command, octets) {
+            Ok((context, origin)) => self.complete_security_mode(&command, context, origin),
+            Err(cause) => self.send(&SecurityModeReject::new(cause).into()),
+        }
+    }
+
+    fn check_security_mode_command(
+        &mut self,
+        command: &SecurityModeCommand,
+        octets: &[u8],
+    ) -> Result<(SecurityContext, Origin), GmmCause> {
+        let refused = GmmCause::SecurityModeRejectedUnspecified;
+        let Some((mut context, origin)) = self.commanded_context(command) else { return Err(refused) };
+        if let Err(failure) = context.open(octets) {
+            self.note_check_failure(failure);
+            return Err(refused);
+        }
+        self.check_replayed_capability(command)?;
+        self.check_eap_success(command, origin)?;
+        Ok((context, origin))
+    }
+
+    /// The context that ngKSI names, with the algorithms of the command.
+    fn commanded_context(&mut self, command: &SecurityModeCommand) -> Option<(SecurityContext, Origin)> {
+        if !self.are_acceptable(command.algorithms) {
+            return None;
+        }
+        let partial = self.authentication.partial.as_ref().filter(|partial| partial.ng_ksi == command.ng_ksi);
+        let current = self.current.as_ref().filter(|context| context.ng_ksi == command.ng_ksi);
+        let made = match (partial, current) {
+            (Some(partial), _) => {
+                let k_amf = partial.k_amf.clone();
+                (SecurityContext::new(partial.ng_ksi, k_amf, command.algorithms), Origin::Authentication)
+            }
+            (None, Some(current)) => (self.recommanded(current, command), Origin::Current),
+            (None, None) => {
+                let text =
+                    format!("SECURITY MODE COMMAND for ngKSI {:?}, which the UE has not", command.ng_ksi);
+                self.violation("TS 24.501 5.4.2.2", text);
+                return None;
+            }
+        };
+        made.0.ok().map(|context| (context, made.1))
+    }
+
+    /// The current context with algorithms chosen again, of a K_AMF' with COUNTs from zero if horizontal
+    /// derivation is asked for (TS 24.501 5.4.2.3, TS 33.501 6.9.3).
+    fn recommanded(
+        &self,
+        current: &SecurityContext,
+        command: &SecurityModeCommand,
+    ) -> Result<SecurityContext, UnknownAlgorithm> {
+        let information = command.additional_security_information.unwrap_or_default();
+        let count = self.initial.as_ref().and_then(|initial| initial.count);
+        match count.filter(|_| information.horizontal_derivation) {
+            Some(count) => current.derived(count, command.algorithms),
+            None => current.with_algorithms(command.algorithms),
+        }
+    }
+
+    /// Algorithms that the UE has; null integrity is for emergencies only (TS 24.501 5.4.2.3).
+    fn are_acceptable(&mut self, algorithms: NasSecurityAlgorithms) -> bool {
+        let own = self.settings.security_capability;
+        if algorithms.integrity == 0 {
+            self.violation("TS 24.501 5.4.2.3", "null integrity 5G-IA0 without emergency services");
+            return false;
+        }
+        if !own.supports_ia(algorithms.integrity) || !own.supports_ea(algorithms.ciphering) {
+            let text =
+                format!("5G-EA{} and 5G-IA{} chosen of {own:?}", algorithms.ciphering, algorithms.integrity);
+            self.violation("TS 24.501 5.4.2.2", text);
+            return false;
+        }
+        true
+    }
+
+    fn check_replayed_capability(&mut self, command: &SecurityModeCommand) -> Result<(), GmmCause> {
+        let own = self.settings.security_capability;
+        let replayed = command.replayed_ue_security_capability;
+        if replayed == own {
+            return Ok(());
+        }
+        let text = format!("replayed UE security capabilities are {replayed:?}, sent were {own:?}");
+        self.violation("TS 24.501 5.4.2.3", text);
+        Err(GmmCause::UeSecurityCapabilitiesMismatch)
+    }
+
+    /// After EAP-AKA' the command carries EAP-success and ABBA (TS 24.501 5.4.2.2).
+    fn check_eap_success(&mut self, command: &SecurityModeCommand, origin: Origin) -> Result<(), GmmCause> {
+        let success = command.eap_message.as_ref().map(|packet| is_eap_success(packet));
+        match (origin, success) {
+            (Origin::Authentication, Some(false)) => {
+                self.violation("TS 24.501 5.4.2.2", "the EAP message is not EAP-success");
+                Err(GmmCause::SecurityModeRejectedUnspecified)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn complete_security_mode(
+        &mut self,
+        command: &SecurityModeCommand,
+        context: SecurityContext,
+        origin: Origin,
+    ) {
+        let information = command.additional_security_information.unwrap_or_default();
+        let had_context = self.current.is_some();
+        self.k_gnb_count = Some(context.next_uplink());
+        self.current = Some(context);
+        self.connection = Connection::Secured;
+        if origin == Origin::Authentication {
+            self.authentication.partial = None;
+        }
+        self.authentication.forget_challenge();
+        self.timers.stop(Timer::T3516);
+        let mut complete = SecurityModeComplete::new();
+        complete.imeisv = (command.imeisv_request == Some(ImeisvRequest::Requested))
+            .then(|| MobileIdentity::Imeisv(self.imeisv.clone()));
+        let in_registration = matches!(self.state, State::AwaitingRegistrationAccept(_));
+        if information.retransmit_initial_nas_message || in_registration && !had_context {
+            complete.nas_message_container = self.initial.as_ref().map(|initial| initial.entire.clone());
+        }
+        self.send_with(&complete.into(), SecurityHeaderType::IntegrityProtectedAndCipheredWithNewContext);
+    }
+}

@@ -1,0 +1,112 @@
+//! UE-requested PDU session establishment (TS 24.501 6.4.1).
+//!
+//! ```text
+//!  UE                                         SMF
+//!   |    PDU SESSION ESTABLISHMENT REQUEST ->  |   T3580
+//!   | <- PDU SESSION ESTABLISHMENT ACCEPT      |   address, QoS rules, session-AMBR
+//!   | <- PDU SESSION ESTABLISHMENT REJECT      |   instead
+//! ```
+
+use super::{Procedure, SSC_MODE, Session, SessionRequest};
+use crate::ue::{Connection, Event, SessionFailure, State, Ue};
+use pith_nas::GsmMessage;
+use pith_nas::gsm::{
+    PduSessionEstablishmentAccept, PduSessionEstablishmentReject, PduSessionEstablishmentRequest,
+};
+use pith_nas::ie::{IntegrityProtectionMaximumDataRate, ServiceType};
+
+impl Ue {
+    /// The user wants a session: at once, or when the UE is registered and connected.
+    pub(in crate::ue) fn establish_session(&mut self, request: SessionRequest) {
+        let possible = (1..=15).contains(&request.id)
+            && !self.sessions.is_known(request.id)
+            && self.state != State::Deregistered
+            && self.state != State::AwaitingDeregistrationAccept;
+        if !possible {
+            return self.event(Event::SessionFailed(request.id, SessionFailure::NotPossible));
+        }
+        self.sessions.waiting.push(request);
+        if self.state == State::Registered {
+            self.establish_waiting_sessions();
+        }
+    }
+
+    /// Sends what waited; in 5GMM-IDLE a service request has to come first (TS 24.501 5.6.1.1 c).
+    pub(in crate::ue) fn establish_waiting_sessions(&mut self) {
+        match self.connection {
+            _ if self.sessions.waiting.is_empty() => {}
+            Connection::Idle => self.begin_service_request(ServiceType::Signalling),
+            Connection::Unsecured => {}
+            Connection::Secured => {
+                for request in std::mem::take(&mut self.sessions.waiting) {
+                    self.begin_establishment(request);
+                }
+            }
+        }
+    }
+
+    fn begin_establishment(&mut self, request: SessionRequest) {
+        let allowed = &self.place.allowed_nssai;
+        if request.snssai.is_some_and(|slice| !allowed.contains(&slice)) {
+            return self.event(Event::SessionFailed(request.id, SessionFailure::NotPossible));
+        }
+        self.begin_transaction(request.id, Procedure::Establishment(request));
+    }
+
+    /// Sends PDU SESSION ESTABLISHMENT REQUEST (TS 24.501 6.4.1.2).
+    pub(super) fn send_establishment_request(&mut self, pti: u8, request: &SessionRequest) {
+        let mut message = PduSessionEstablishmentRequest::new(IntegrityProtectionMaximumDataRate::FULL);
+        message.pdu_session_type = Some(request.session_type);
+        message.ssc_mode = Some(SSC_MODE);
+        let message = GsmMessage::new(request.id, pti, message);
+        self.send_gsm_request(&message, request.dnn.clone(), request.snssai);
+    }
+
+    /// PDU SESSION ESTABLISHMENT ACCEPT (TS 24.501 6.4.1.3).
+    pub(super) fn receive_establishment_accept(
+        &mut self,
+        id: u8,
+        pti: u8,
+        accept: PduSessionEstablishmentAccept,
+    ) {
+        let transaction = self.sessions.take(id, pti, |p| matches!(p, Procedure::Establishment(_)));
+        let Some(Procedure::Establishment(request)) = transaction.map(|transaction| transaction.procedure)
+        else {
+            return self.refuse_pti(id, pti, "PduSessionEstablishmentAccept");
+        };
+        match self.check_establishment_accept(&request, &accept) {
+            Some(default_qfi) => self.take_session(id, default_qfi, accept),
+            // What can't be used is given back (6.4.1.3).
+            None => {
+                self.event(Event::SessionFailed(id, SessionFailure::NotUsable));
+                self.begin_transaction(id, Procedure::Release);
+            }
+        }
+    }
+
+    fn take_session(&mut self, id: u8, default_qfi: u8, accept: PduSessionEstablishmentAccept) {
+        self.sessions.active.push(Session {
+            id,
+            session_type: accept.pdu_session_type,
+            ipv4: accept.pdu_address.and_then(|address| address.ipv4),
+            ambr: accept.session_ambr,
+            default_qfi,
+            dnn: accept.dnn,
+            user_plane: false,
+        });
+        self.event(Event::SessionEstablished(id));
+    }
+
+    /// PDU SESSION ESTABLISHMENT REJECT (TS 24.501 6.4.1.4).
+    pub(super) fn receive_establishment_reject(
+        &mut self,
+        id: u8,
+        pti: u8,
+        reject: &PduSessionEstablishmentReject,
+    ) {
+        if self.sessions.take(id, pti, |p| matches!(p, Procedure::Establishment(_))).is_none() {
+            return self.refuse_pti(id, pti, "PduSessionEstablishmentReject");
+        }
+        self.event(Event::SessionFailed(id, reject.cause.into()));
+    }
+}

@@ -1,0 +1,295 @@
+//! 5GSM in the UE (TS 24.501 clause 6): PDU sessions and the procedures on them.
+
+mod check;
+mod establishment;
+mod modification;
+mod release;
+
+use super::{Event, SessionFailure, Ue};
+use crate::clock::Instant;
+use pith_nas::gsm::GsmStatus;
+use pith_nas::ie::{PduSessionSet, PduSessionType, SscMode};
+use pith_nas::{Fault, GmmCause, GsmBody, GsmCause, GsmMessage, Noted};
+use pith_types::{Ambr, Dnn, Snssai};
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+/// What the user asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionRequest {
+    /// PDU session identity, 1 to 15.
+    pub id: u8,
+    /// The data network; without one the network chooses.
+    pub dnn: Option<Dnn>,
+    /// The slice; without one the network chooses.
+    pub snssai: Option<Snssai>,
+    /// What the session is to carry.
+    pub session_type: PduSessionType,
+}
+
+/// An active PDU session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    /// PDU session identity.
+    pub id: u8,
+    /// What it carries.
+    pub session_type: PduSessionType,
+    /// The UE's address in it.
+    pub ipv4: Option<Ipv4Addr>,
+    /// Session-AMBR.
+    pub ambr: Ambr,
+    /// The QoS flow of the default rule.
+    pub default_qfi: u8,
+    /// The data network, as the network names it.
+    pub dnn: Option<Dnn>,
+    /// Whether there are radio bearers for it.
+    pub user_plane: bool,
+}
+
+/// Which procedure a PTI belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Procedure {
+    /// UE-requested PDU session establishment (6.4.1): T3580.
+    Establishment(SessionRequest),
+    /// UE-requested PDU session release (6.4.3): T3582.
+    Release,
+}
+
+/// A UE-requested procedure that waits for the network.
+#[derive(Debug, Clone)]
+struct Transaction {
+    pti: u8,
+    session: u8,
+    procedure: Procedure,
+    sent: u8,
+    expires: Instant,
+}
+
+/// T3580, T3581 and T3582 all have 16 s (TS 24.501 table 10.3.1).
+const RETRANSMISSION: Duration = Duration::from_secs(16);
+/// On the fifth expiry the procedure is aborted (6.4.1.6 a, 6.4.3.5 a).
+const TRANSMISSIONS: u8 = 5;
+
+/// All PDU sessions of a UE, and what is under way.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions {
+    active: Vec<Session>,
+    transactions: Vec<Transaction>,
+    /// Wanted, but the UE is not registered and connected yet.
+    waiting: Vec<SessionRequest>,
+    last_pti: u8,
+    /// The sessions whose user plane the ongoing service request asks for.
+    pub reactivating: Option<PduSessionSet>,
+}
+
+impl Sessions {
+    pub fn active(&self) -> impl Iterator<Item = &Session> {
+        self.active.iter()
+    }
+
+    pub fn active_set(&self) -> PduSessionSet {
+        self.active.iter().map(|session| session.id).collect()
+    }
+
+    pub fn without_user_plane(&self) -> PduSessionSet {
+        self.active.iter().filter(|session| !session.user_plane).map(|session| session.id).collect()
+    }
+
+    pub fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    pub fn next_timeout(&self) -> Option<Instant> {
+        self.transactions.iter().map(|transaction| transaction.expires).min()
+    }
+
+    pub fn note_user_plane(&mut self, id: u8, up: bool) {
+        if let Some(session) = self.find(id) {
+            session.user_plane = up;
+        }
+    }
+
+    /// All radio bearers are gone.
+    pub fn note_idle(&mut self) {
+        self.active.iter_mut().for_each(|session| session.user_plane = false);
+    }
+
+    /// Takes out the active sessions that are not in a PDU session status.
+    pub fn drop_those_not_in(&mut self, status: PduSessionSet) -> Vec<u8> {
+        let gone = self.active.extract_if(.., |session| !status.contains(session.id));
+        gone.map(|session| session.id).collect()
+    }
+
+    /// Takes out everything; gives the sessions that were active.
+    pub fn clear(&mut self) -> Vec<u8> {
+        self.transactions.clear();
+        self.waiting.clear();
+        self.reactivating = None;
+        self.active.drain(..).map(|session| session.id).collect()
+    }
+
+    fn find(&mut self, id: u8) -> Option<&mut Session> {
+        self.active.iter_mut().find(|session| session.id == id)
+    }
+
+    fn remove(&mut self, id: u8) -> Option<Session> {
+        let at = self.active.iter().position(|session| session.id == id)?;
+        Some(self.active.remove(at))
+    }
+
+    fn is_known(&self, id: u8) -> bool {
+        self.active.iter().any(|session| session.id == id)
+            || self.transactions.iter().any(|transaction| transaction.session == id)
+            || self.waiting.iter().any(|request| request.id == id)
+    }
+
+    /// The next of 1 to 254 that no procedure has (TS 24.007 11.2.3.1a.2).
+    fn allocate_pti(&mut self) -> u8 {
+        loop {
+            self.last_pti = self.last_pti % 254 + 1;
+            if !self.transactions.iter().any(|transaction| transaction.pti == self.last_pti) {
+                return self.last_pti;
+            }
+        }
+    }
+
+    /// Takes out the procedure of that PTI on that session.
+    fn take(&mut self, id: u8, pti: u8, is_it: impl Fn(&Procedure) -> bool) -> Option<Transaction> {
+        let fits = |t: &Transaction| t.session == id && t.pti == pti && is_it(&t.procedure);
+        let at = self.transactions.iter().position(fits)?;
+        Some(self.transactions.remove(at))
+    }
+}
+
+impl Ue {
+    /// Begins a procedure on a session, with a PTI of its own.
+    fn begin_transaction(&mut self, session: u8, procedure: Procedure) {
+        let pti = self.sessions.allocate_pti();
+        let expires = self.now + RETRANSMISSION;
+        let transaction = Transaction { pti, session, procedure, sent: 1, expires };
+        self.transmit(&transaction);
+        self.sessions.transactions.push(transaction);
+    }
+
+    fn transmit(&mut self, transaction: &Transaction) {
+        match &transaction.procedure {
+            Procedure::Establishment(request) => self.send_establishment_request(transaction.pti, request),
+            Procedure::Release => self.send_release_request(transaction.session, transaction.pti),
+        }
+    }
+
+    /// T3580 and T3582 run out: again, and the fifth time that was it.
+    pub(super) fn on_session_timeouts(&mut self) {
+        let now = self.now;
+        let expired: Vec<_> = self.sessions.transactions.extract_if(.., |t| t.expires <= now).collect();
+        for mut transaction in expired {
+            if transaction.sent >= TRANSMISSIONS {
+                self.on_abort(&transaction);
+                continue;
+            }
+            transaction.sent += 1;
+            transaction.expires = now + RETRANSMISSION;
+            self.transmit(&transaction);
+            self.sessions.transactions.push(transaction);
+        }
+    }
+
+    fn on_abort(&mut self, transaction: &Transaction) {
+        match transaction.procedure {
+            Procedure::Establishment(_) => {
+                self.event(Event::SessionFailed(transaction.session, SessionFailure::NoAnswer));
+            }
+            // The UE locally releases the session (6.4.3.5 a).
+            Procedure::Release => self.drop_session(transaction.session),
+        }
+    }
+
+    fn drop_session(&mut self, id: u8) {
+        if self.sessions.remove(id).is_some() {
+            self.event(Event::SessionReleased(id));
+        }
+    }
+
+    /// The AMF could not forward a 5GSM message, which comes back (TS 24.501 5.4.5.3.3, 6.4.1.6 b).
+    pub(super) fn on_not_forwarded(&mut self, id: u8, cause: GmmCause, payload: &[u8]) {
+        let pti = GsmMessage::decode(payload).ok().map(|message| message.pti);
+        let transaction = pti.and_then(|pti| self.sessions.take(id, pti, |_| true));
+        match transaction {
+            Some(Transaction { procedure: Procedure::Establishment(_), .. }) => {
+                self.event(Event::SessionFailed(id, SessionFailure::NotForwarded(cause.code())));
+            }
+            Some(Transaction { procedure: Procedure::Release, .. }) => self.drop_session(id),
+            None => {
+                let text = format!("a 5GSM message of session {id} came back that the UE did not send");
+                self.violation("TS 24.501 5.4.5.3.1", text);
+            }
+        }
+    }
+
+    /// A 5GSM message from the SMF (TS 24.501 7.3, 7.4).
+    pub(super) fn receive_gsm(&mut self, id: u8, octets: &[u8]) {
+        let Some(message) = self.decode_gsm(octets) else { return };
+        if message.pdu_session_id != id {
+            let text = format!("PDU session {} inside, {id} outside", message.pdu_session_id);
+            return self.violation("TS 24.501 5.4.5.3.2", text);
+        }
+        let pti = message.pti;
+        match message.body {
+            GsmBody::PduSessionEstablishmentAccept(accept) => {
+                self.receive_establishment_accept(id, pti, *accept)
+            }
+            GsmBody::PduSessionEstablishmentReject(reject) => {
+                self.receive_establishment_reject(id, pti, &reject)
+            }
+            GsmBody::PduSessionReleaseCommand(command) => self.receive_release_command(id, pti, &command),
+            GsmBody::PduSessionReleaseReject(reject) => self.receive_release_reject(id, pti, &reject),
+            GsmBody::PduSessionModificationCommand(command) => {
+                self.receive_modification_command(id, pti, &command);
+            }
+            GsmBody::GsmStatus(status) => {
+                let text = format!("the SMF answered with 5GSM STATUS #{}", status.cause.code());
+                self.violation("TS 24.501 6.5", text);
+            }
+            other => {
+                self.violation("TS 24.501 7.4", format!("{} to a UE", other.name()));
+                self.send_gsm_status(id, pti, GsmCause::MessageTypeNonExistentOrNotImplemented);
+            }
+        }
+    }
+
+    fn decode_gsm(&mut self, octets: &[u8]) -> Option<GsmMessage> {
+        let mut notes = Vec::new();
+        let message = GsmMessage::decode_with_notes(octets, &mut notes);
+        for note in notes.iter().filter(|note| note.what != Noted::Unknown) {
+            let text = format!("IE {:#04x} of a 5GSM message: {:?}", note.iei, note.what);
+            self.violation("TS 24.501 7.6", text);
+        }
+        match message {
+            Ok(message) => Some(message),
+            Err(error) => {
+                let ignored = matches!(error.fault, Fault::TooShort | Fault::ReservedPti);
+                self.violation(if ignored { "TS 24.501 7.3" } else { "TS 24.501 7.5.1" }, error.to_string());
+                if let (Some(cause), &[_, id, pti, ..]) = (error.gsm_cause(), octets) {
+                    self.send_gsm_status(id, pti, cause);
+                }
+                None
+            }
+        }
+    }
+
+    fn send_gsm_status(&mut self, id: u8, pti: u8, cause: GsmCause) {
+        self.send_gsm(&GsmMessage::new(id, pti, GsmStatus::new(cause)));
+    }
+
+    /// A message for a PTI that no procedure has (TS 24.501 7.3.1).
+    fn refuse_pti(&mut self, id: u8, pti: u8, name: &str) {
+        self.violation(
+            "TS 24.501 7.3.1",
+            format!("{name} for session {id} with PTI {pti}, which is not in use"),
+        );
+        self.send_gsm_status(id, pti, GsmCause::PtiMismatch);
+    }
+}
+
+/// The SSC mode that the simulator asks for.
+const SSC_MODE: SscMode = SscMode::Mode1;

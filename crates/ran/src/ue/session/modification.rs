@@ -1,0 +1,46 @@
+//! Network-requested PDU session modification (TS 24.501 6.3.2).
+//!
+//! ```text
+//!  UE                                         SMF
+//!   | <- PDU SESSION MODIFICATION COMMAND      |   session-AMBR, QoS rules and flows
+//!   |    PDU SESSION MODIFICATION COMPLETE ->  |
+//! ```
+
+use crate::ue::Ue;
+use pith_nas::gsm::{PduSessionModificationCommand, PduSessionModificationComplete};
+use pith_nas::ie::{QosRule, RuleOperation};
+use pith_nas::{GsmCause, GsmMessage};
+
+impl Ue {
+    /// PDU SESSION MODIFICATION COMMAND (TS 24.501 6.3.2.3). The simulator requests none, so the PTI is 0.
+    pub(super) fn receive_modification_command(
+        &mut self,
+        id: u8,
+        pti: u8,
+        command: &PduSessionModificationCommand,
+    ) {
+        if pti != 0 {
+            return self.refuse_pti(id, pti, "PduSessionModificationCommand");
+        }
+        let Some(session) = self.sessions.find(id) else {
+            let text = format!("PduSessionModificationCommand for session {id}, which is not active");
+            self.violation("TS 24.501 7.3.2", text);
+            return self.send_gsm_status(id, pti, GsmCause::InvalidPduSessionIdentity);
+        };
+        if let Some(ambr) = command.session_ambr {
+            session.ambr = ambr;
+        }
+        if let Some(qfi) =
+            command.qos_rules.as_ref().and_then(|rules| rules.0.iter().find_map(new_default_flow))
+        {
+            session.default_qfi = qfi;
+        }
+        self.send_gsm(&GsmMessage::new(id, pti, PduSessionModificationComplete::new()));
+    }
+}
+
+/// The flow that a rule makes the default one's.
+fn new_default_flow(rule: &QosRule) -> Option<u8> {
+    let marking = rule.marking.filter(|_| rule.default && rule.operation != RuleOperation::Delete)?;
+    Some(marking.qfi)
+}

@@ -1,0 +1,132 @@
+//! UE-associated connections: ids, streams, contexts (TS 38.413 8.3, 8.6, 10.6).
+
+use crate::amf::*;
+use pith_ngap::*;
+use pith_ran::gnb::{Input, Output};
+use pith_types::{AmfUeNgapId, RanUeNgapId, Snssai};
+
+#[test]
+fn the_first_message_has_a_new_id_and_a_stream_of_the_ue() {
+    let mut pair = Pair::up();
+    pair.connect();
+    assert_eq!(pair.sent[0].0, STREAM);
+    let Message::InitialUeMessage(message) = pair.message() else { panic!() };
+    assert_eq!((message.ran_ue_ngap_id, message.nas_pdu), (RAN, vec![0x7e, 0, 0x41]));
+}
+
+#[test]
+fn uplink_waits_for_the_id_of_the_amf() {
+    let mut pair = Pair::up();
+    pair.connect();
+    pair.sent.clear();
+    pair.input(Input::Uplink { ue: UE, nas: vec![3] });
+    assert!(pair.sent.is_empty());
+    pair.give(STREAM, downlink(vec![1]).encode());
+    assert_eq!(pair.out, [Output::Nas { ue: UE, nas: vec![1] }]);
+    pair.input(Input::Uplink { ue: UE, nas: vec![3] });
+    let Message::UplinkNasTransport(message) = pair.message() else { panic!() };
+    assert_eq!((message.amf_ue_ngap_id, message.ran_ue_ngap_id), (amf_id(), RAN));
+}
+
+#[test]
+fn an_unknown_ran_id_gets_an_error_indication() {
+    let mut pair = Pair::with_ue();
+    let message = DownlinkNasTransport { ran_ue_ngap_id: RanUeNgapId(99), ..downlink(vec![1]) };
+    pair.give(STREAM, message.encode());
+    assert_eq!(pair.violation(), "TS 38.413 10.6");
+    let Message::ErrorIndication(indication) = pair.message() else { panic!() };
+    assert_eq!(indication.ran_ue_ngap_id, Some(RanUeNgapId(99)));
+    assert_eq!(indication.cause, Some(Cause::RadioNetwork(CauseRadioNetwork::unknown_local_UE_NGAP_ID)));
+    assert!(pair.out.is_empty());
+}
+
+#[test]
+fn another_amf_id_gets_an_error_indication_and_ends_the_connection() {
+    let mut pair = Pair::with_ue();
+    let other = AmfUeNgapId::from_wire(5).unwrap();
+    pair.give(STREAM, DownlinkNasTransport { amf_ue_ngap_id: other, ..downlink(vec![1]) }.encode());
+    assert_eq!(pair.violation(), "TS 38.413 10.6");
+    assert_eq!(pair.out, [Output::Released { ue: UE }]);
+}
+
+#[test]
+fn another_stream_is_noticed() {
+    let mut pair = Pair::with_ue();
+    pair.give(STREAM + 1, downlink(vec![1]).encode());
+    assert_eq!(pair.violation(), "TS 38.412 7");
+    assert_eq!(pair.out, [Output::Nas { ue: UE, nas: vec![1] }]);
+}
+
+#[test]
+fn context_setup_activates_security_before_nas_is_delivered() {
+    let mut pair = Pair::with_ue();
+    pair.give(STREAM, initial_context_setup().encode());
+    let [Output::SecurityActivated { ue: UE, k_gnb, .. }, Output::Nas { nas, .. }] = &pair.out[..] else {
+        panic!("{:?}", pair.out)
+    };
+    assert_eq!((k_gnb, &nas[..]), (&[9; 32], &[2][..]));
+    let Message::InitialContextSetupResponse(_) = pair.message() else { panic!() };
+    pair.assert_clean();
+}
+
+#[test]
+fn a_second_context_setup_fails() {
+    let mut pair = Pair::with_context();
+    pair.give(STREAM, initial_context_setup().encode());
+    assert_eq!(pair.violation(), "TS 38.413 8.3.1.1");
+    let Message::InitialContextSetupFailure(_) = pair.message() else { panic!() };
+}
+
+#[test]
+fn what_a_context_setup_may_not_say_is_noticed() {
+    let cases: [(fn(&mut InitialContextSetupRequest), &str); 3] = [
+        (|request| request.guami.amf_id = "020041".parse().unwrap(), "TS 38.413 9.2.2.1"),
+        (|request| request.allowed_nssai = vec![Snssai::of_sst(2)], "TS 23.501 5.15.5.2.1"),
+        (|request| request.security_capabilities.nr_integrity = 0, "TS 38.413 8.3.1.4"),
+    ];
+    for (spoil, clause) in cases {
+        let mut pair = Pair::with_ue();
+        let mut request = initial_context_setup();
+        spoil(&mut request);
+        pair.give(STREAM, request.encode());
+        assert_eq!(pair.violation(), clause);
+    }
+}
+
+#[test]
+fn release_is_asked_for_commanded_and_completed() {
+    let mut pair = Pair::with_context();
+    pair.input(Input::ReleaseContext { ue: UE, cause: CauseRadioNetwork::user_inactivity });
+    let Message::UeContextReleaseRequest(request) = pair.message() else { panic!() };
+    assert_eq!(request.cause, Some(Cause::RadioNetwork(CauseRadioNetwork::user_inactivity)));
+    let cause = Cause::RadioNetwork(CauseRadioNetwork::user_inactivity);
+    let command = UeContextReleaseCommand { ids: UeNgapIds::Pair(amf_id(), RAN), cause };
+    pair.give(STREAM, command.encode());
+    let Message::UeContextReleaseComplete(_) = pair.message() else { panic!() };
+    assert_eq!(pair.out, [Output::Released { ue: UE }]);
+    assert_eq!(pair.gnb.ue_count(), 0);
+    pair.assert_clean();
+}
+
+#[test]
+fn a_command_may_name_the_amf_id_alone() {
+    let mut pair = Pair::with_context();
+    let cause = Cause::Nas(CauseNas::deregister);
+    let command = |id| UeContextReleaseCommand { ids: UeNgapIds::Amf(id), cause };
+    pair.give(STREAM, command(AmfUeNgapId::from_wire(5).unwrap()).encode());
+    assert_eq!(pair.violation(), "TS 38.413 10.6");
+    pair.sent.clear();
+    pair.give(STREAM, command(amf_id()).encode());
+    let Message::UeContextReleaseComplete(_) = pair.message() else { panic!() };
+    pair.assert_clean();
+}
+
+#[test]
+fn a_ue_that_is_lost_before_the_amf_answered_is_just_gone() {
+    let mut pair = Pair::up();
+    pair.connect();
+    pair.sent.clear();
+    pair.input(Input::RadioLost { ue: UE });
+    assert_eq!(pair.out, [Output::Released { ue: UE }]);
+    assert!(pair.sent.is_empty());
+}

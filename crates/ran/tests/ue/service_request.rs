@@ -1,0 +1,139 @@
+//! Service request, paging, configuration update (TS 24.501 5.6.1, 5.6.2, 5.4.4).
+
+use crate::network::*;
+use pith_nas::gmm::{ConfigurationUpdateCommand, ServiceAccept, ServiceReject, ServiceRequest};
+use pith_nas::ie::*;
+use pith_nas::{GmmCause, GmmMessage, SecurityHeaderType};
+use pith_ran::ue::{Event, Failure, Input, State};
+use std::time::Duration;
+
+fn idle_with_session() -> Pair {
+    let mut pair = Pair::new();
+    pair.register();
+    pair.establish(1);
+    pair.release_connection();
+    pair.events.clear();
+    pair
+}
+
+/// The request in the container of the protected one.
+fn inner_request(pair: &mut Pair) -> ServiceRequest {
+    let octets = pair.octets();
+    let opened = pair.security.as_mut().unwrap().unprotect(&octets).unwrap();
+    assert_eq!(opened.header, SecurityHeaderType::IntegrityProtected);
+    let GmmMessage::ServiceRequest(outer) = GmmMessage::decode(&opened.plain).unwrap() else { panic!() };
+    assert_eq!((outer.uplink_data_status, outer.pdu_session_status), (None, None), "not in clear");
+    let mut container = outer.nas_message_container.clone().unwrap();
+    pair.security.as_ref().unwrap().decipher_container(opened.count, &mut container);
+    let GmmMessage::ServiceRequest(inner) = GmmMessage::decode(&container).unwrap() else { panic!() };
+    *inner
+}
+
+fn accept() -> ServiceAccept {
+    let mut accept = ServiceAccept::new();
+    accept.pdu_session_status = Some([1].into_iter().collect());
+    accept.reactivation_result = Some(PduSessionSet::NONE);
+    accept
+}
+
+#[test]
+fn data_status_and_session_status_are_sent_ciphered() {
+    let mut pair = idle_with_session();
+    pair.input(Input::RequestService);
+    let request = inner_request(&mut pair);
+    assert_eq!(request.service_type, ServiceType::Data);
+    assert_eq!(request.uplink_data_status, Some([1].into_iter().collect()));
+    assert_eq!(request.pdu_session_status, Some([1].into_iter().collect()));
+    pair.give_ciphered(accept());
+    assert_eq!(pair.events, [Event::ServiceAccepted]);
+    pair.assert_clean();
+}
+
+#[test]
+fn paging_is_answered_as_mobile_terminated() {
+    let mut pair = idle_with_session();
+    pair.input(Input::Paging);
+    assert_eq!(inner_request(&mut pair).service_type, ServiceType::MobileTerminatedServices);
+}
+
+#[test]
+fn an_accept_without_reactivation_result_is_incomplete() {
+    let mut pair = idle_with_session();
+    pair.input(Input::RequestService);
+    inner_request(&mut pair);
+    pair.give_ciphered(ServiceAccept { reactivation_result: None, ..accept() });
+    assert_eq!(pair.violation(), "TS 24.501 5.6.1.4.1");
+}
+
+#[test]
+fn a_session_that_the_network_has_lost_is_dropped() {
+    let mut pair = idle_with_session();
+    pair.input(Input::RequestService);
+    inner_request(&mut pair);
+    pair.give_ciphered(ServiceAccept { pdu_session_status: Some(PduSessionSet::NONE), ..accept() });
+    assert_eq!(pair.events, [Event::SessionReleased(1), Event::ServiceAccepted]);
+    assert_eq!(pair.ue.sessions().count(), 0);
+}
+
+#[test]
+fn cause_9_leads_to_a_new_registration_with_suci() {
+    let mut pair = idle_with_session();
+    pair.input(Input::RequestService);
+    pair.sent.clear();
+    pair.give_plain(ServiceReject::new(GmmCause::UeIdentityCannotBeDerivedByTheNetwork));
+    pair.release_connection();
+    let GmmMessage::RegistrationRequest(request) = pair.plain() else { panic!() };
+    assert!(matches!(request.mobile_identity, MobileIdentity::Suci(_)));
+    pair.assert_clean();
+}
+
+#[test]
+fn no_answer_in_t3517_ends_it() {
+    let mut pair = idle_with_session();
+    pair.input(Input::RequestService);
+    pair.advance(Duration::from_secs(15));
+    assert!(pair.events.contains(&Event::ServiceFailed(Failure::NoAnswer)));
+    assert_eq!((pair.released, pair.ue.state()), (1, State::Registered));
+}
+
+#[test]
+fn k_gnb_comes_of_the_count_of_service_request() {
+    let mut pair = idle_with_session();
+    pair.input(Input::RequestService);
+    let octets = pair.octets();
+    let count = pair.security.as_mut().unwrap().unprotect(&octets).unwrap().count;
+    let k_amf = pair.k_amf.clone().unwrap();
+    let k_gnb = pith_crypto::kdf::k_gnb(&k_amf, count.value(), pith_crypto::kdf::AccessType::ThreeGpp);
+    let capabilities = pith_ngap::SecurityCapabilities {
+        nr_encryption: 0xc000,
+        nr_integrity: 0xc000,
+        eutra_encryption: 0xc000,
+        eutra_integrity: 0xc000,
+    };
+    pair.input(Input::SecurityActivated { k_gnb: *k_gnb.as_bytes(), capabilities });
+    pair.assert_clean();
+}
+
+#[test]
+fn a_configuration_update_is_acknowledged_and_its_guti_used() {
+    let mut pair = Pair::new();
+    pair.register();
+    let mut command = ConfigurationUpdateCommand::new();
+    command.guti = Some(second_guti());
+    command.indication = Some(ConfigurationUpdateIndication { acknowledgement: true, ..Default::default() });
+    pair.give_ciphered(command);
+    let GmmMessage::ConfigurationUpdateComplete(_) = pair.ciphered() else { panic!() };
+    assert_eq!(pair.ue.guti().map(MobileIdentity::FiveGGuti), Some(second_guti()));
+    pair.assert_clean();
+}
+
+#[test]
+fn a_new_guti_has_to_be_acknowledged() {
+    let mut pair = Pair::new();
+    pair.register();
+    let mut command = ConfigurationUpdateCommand::new();
+    command.guti = Some(second_guti());
+    pair.give_ciphered(command);
+    assert_eq!(pair.violation(), "TS 24.501 5.4.4.2");
+    assert!(pair.sent.is_empty());
+}
