@@ -2,8 +2,8 @@
 
 use crate::error::Diagnostics;
 use crate::types::{
-    Cause, GlobalRanNodeId, ModifyItem, NgConnection, ResetScope, SecurityCapabilities, SessionTransfer,
-    SetupItem, SupportedTa, UeNgapIds, UserLocation,
+    Cause, ModifyItem, NgConnection, ResetScope, SecurityCapabilities, SessionTransfer, SetupItem,
+    SupportedTa, UeNgapIds, UserLocation,
 };
 use oxirush_ngap::ngap as wire;
 use oxirush_ngap::{BitString, Bits, Octets};
@@ -222,34 +222,6 @@ convert!(
         Self::Nas(cause) => wire::Cause::nas(cause),
         Self::Protocol(cause) => wire::Cause::protocol(cause),
         Self::Misc(cause) => wire::Cause::misc(cause),
-    }
-);
-convert!(
-    GlobalRanNodeId,
-    wire::GlobalRANNodeID,
-    |w| match w {
-        wire::GlobalRANNodeID::globalGNB_ID(gnb) => {
-            let plmn = Read::read(gnb.plmn_identity)?;
-            match gnb.gnb_id {
-                wire::GNBID::gNB_ID(bits) => {
-                    Ok(Self::Gnb { plmn, id: bits.value() as u32, bits: bits.len() as u8 })
-                }
-                _ => Ok(Self::Other { plmn }),
-            }
-        }
-        wire::GlobalRANNodeID::globalNgENB_ID(node) =>
-            Ok(Self::Other { plmn: Read::read(node.plmn_identity)? }),
-        wire::GlobalRANNodeID::globalN3IWF_ID(node) =>
-            Ok(Self::Other { plmn: Read::read(node.plmn_identity)? }),
-        _ => Err(Bad("Global RAN Node ID of an unknown kind")),
-    },
-    |own| {
-        let (plmn, id, bits) = match *own {
-            Self::Gnb { plmn, id, bits } => (plmn, id, bits),
-            Self::Other { plmn } => (plmn, 0, 22),
-        };
-        let id = wire::GNBID::gNB_ID(Bits::low(id.into(), bits.clamp(22, 32).into()));
-        wire::GlobalRANNodeID::globalGNB_ID(wire::GlobalGNBID::new(plmn.write(), id, None))
     }
 );
 impl Read<wire::UserLocationInformation<'_>> for UserLocation {
@@ -599,3 +571,4 @@ convert_transfers! {
 }
 
 mod mobility;
+mod node;

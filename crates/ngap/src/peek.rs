@@ -39,7 +39,8 @@ pub struct Peek {
 /// Reads the ids of a PDU; `None` if it is no PDU. An IE that comes twice counts the first time.
 pub fn peek(pdu: &[u8]) -> Option<Peek> {
     let (&[choice, procedure_code, _criticality], rest) = pdu.split_first_chunk()?;
-    let class = match choice {
+    // One extension bit and two of choice; what follows is padding.
+    let class = match choice & 0xe0 {
         0x00 => Class::Initiating,
         0x20 => Class::Successful,
         0x40 => Class::Unsuccessful,

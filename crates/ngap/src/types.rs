@@ -58,10 +58,21 @@ pub enum GlobalRanNodeId {
         /// Length of the gNB ID, 22 to 32 bits.
         bits: u8,
     },
-    /// An ng-eNB, N3IWF or other node of that network.
-    Other {
+    /// An ng-eNB.
+    NgEnb {
         /// Its network.
         plmn: Plmn,
+        /// ng-eNB ID.
+        id: u32,
+        /// Length of the ng-eNB ID: 18 short macro, 20 macro, 21 long macro.
+        bits: u8,
+    },
+    /// An N3IWF.
+    N3iwf {
+        /// Its network.
+        plmn: Plmn,
+        /// N3IWF ID.
+        id: u16,
     },
 }
 
@@ -69,7 +80,7 @@ impl GlobalRanNodeId {
     /// The node's network.
     pub const fn plmn(&self) -> Plmn {
         match self {
-            Self::Gnb { plmn, .. } | Self::Other { plmn } => *plmn,
+            Self::Gnb { plmn, .. } | Self::NgEnb { plmn, .. } | Self::N3iwf { plmn, .. } => *plmn,
         }
     }
 }
@@ -80,7 +91,8 @@ impl fmt::Display for GlobalRanNodeId {
             Self::Gnb { plmn, id, bits } => {
                 write!(f, "{plmn}-gnb-{id:0width$x}", width = usize::from(bits.div_ceil(4)))
             }
-            Self::Other { plmn } => write!(f, "{plmn}-other"),
+            Self::NgEnb { plmn, id, .. } => write!(f, "{plmn}-ng-enb-{id:05x}"),
+            Self::N3iwf { plmn, id } => write!(f, "{plmn}-n3iwf-{id:04x}"),
         }
     }
 }

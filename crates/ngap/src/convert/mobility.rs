@@ -35,16 +35,11 @@ convert!(
 );
 
 fn read_enb(target: wire::TargeteNBID) -> Result<TargetId, Bad> {
-    let (wire::NgENBID::macroNgENB_ID(id)
-    | wire::NgENBID::shortMacroNgENB_ID(id)
-    | wire::NgENBID::longMacroNgENB_ID(id)) = target.global_enb_id.ng_enb_id
-    else {
-        return Err(Bad("eNB ID of an unknown kind"));
-    };
+    let (id, bits) = super::node::read_enb_id(target.global_enb_id.ng_enb_id)?;
     Ok(TargetId::Enb {
         plmn: Read::read(target.global_enb_id.plmn_identity)?,
-        id: id.value() as u32,
-        bits: id.len() as u8,
+        id,
+        bits,
         tai_plmn: Read::read(target.selected_eps_tai.plmn_identity)?,
         tac: u16::from_be_bytes(target.selected_eps_tai.eps_tac.0),
     })
@@ -56,11 +51,7 @@ fn write_target(target: &TargetId) -> wire::TargetID {
             wire::TargetID::targetRANNodeID(wire::TargetRANNodeID::new(node.write(), tai.write(), None))
         }
         TargetId::Enb { plmn, id, bits, tai_plmn, tac } => {
-            let id = match bits {
-                18 => wire::NgENBID::shortMacroNgENB_ID(Bits::low(id.into(), 18)),
-                21 => wire::NgENBID::longMacroNgENB_ID(Bits::low(id.into(), 21)),
-                _ => wire::NgENBID::macroNgENB_ID(Bits::low(id.into(), 20)),
-            };
+            let id = super::node::write_enb_id(id, bits);
             let enb = wire::GlobalNgENBID::new(plmn.write(), id, None);
             let tai = wire::EPSTAI::new(tai_plmn.write(), wire::EPSTAC(tac.to_be_bytes()), None);
             wire::TargetID::targeteNB_ID(wire::TargeteNBID::new(enb, tai, None))

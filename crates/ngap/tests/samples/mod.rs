@@ -150,6 +150,18 @@ pub fn interface() -> Vec<Message> {
             supported_tas: tas.clone(),
             default_paging_drx: Some(PagingDrx::v128),
         },
+        NgSetupRequest {
+            global_ran_node_id: GlobalRanNodeId::NgEnb { plmn: plmn(), id: 0x12345, bits: 20 },
+            ran_node_name: None,
+            supported_tas: tas.clone(),
+            default_paging_drx: Some(PagingDrx::v32),
+        },
+        NgSetupRequest {
+            global_ran_node_id: GlobalRanNodeId::N3iwf { plmn: plmn(), id: 0x1234 },
+            ran_node_name: None,
+            supported_tas: tas.clone(),
+            default_paging_drx: Some(PagingDrx::v256),
+        },
         NgSetupResponse {
             amf_name: "pith".into(),
             served_guamis: vec![guami()],
