@@ -118,7 +118,7 @@ pub struct UserLocation {
     pub tai: Tai,
 }
 
-/// What UE NGAP IDs a UE CONTEXT RELEASE COMMAND names (TS 38.413 9.3.3.4).
+/// What UE NGAP IDs a UE CONTEXT RELEASE COMMAND names (TS 38.413 9.2.2.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UeNgapIds {
     /// Both.
@@ -127,7 +127,7 @@ pub enum UeNgapIds {
     Amf(AmfUeNgapId),
 }
 
-/// A UE-associated logical NG-connection (TS 38.413 9.3.1.67).
+/// A UE-associated logical NG-connection (TS 38.413 9.3.3.25).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NgConnection {
     /// As the AMF numbered it.
@@ -136,7 +136,7 @@ pub struct NgConnection {
     pub ran_ue_ngap_id: Option<RanUeNgapId>,
 }
 
-/// What an NG RESET resets (TS 38.413 9.3.3.12).
+/// What an NG RESET resets (TS 38.413 9.2.6.11).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResetScope {
     /// The whole interface.

@@ -23,7 +23,7 @@ pub struct GnbInfo {
     pub peer: String,
 }
 
-/// A UE-associated logical connection that NG Reset names (TS 38.413 9.2.6.12).
+/// A UE-associated logical connection that NG Reset names (TS 38.413 9.2.6.11).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResetUe {
     /// As the AMF numbered it.
