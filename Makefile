@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help setup build demo demo-split test lint fmt
+.PHONY: help setup build demo demo-split test bench-control world lint fmt
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +22,12 @@ demo-split: build ## the same with every NF a process of its own over HTTP/2
 
 test: setup ## everything that must pass: formatting, lints, tidy, unit, world and end-to-end tests
 	@scripts/test
+
+bench-control: build ## registrations and sessions of UEs that start at once: table, target/bench/control.json
+	@python3 bench/control.py
+
+world: setup ## simulated worlds with faults: SEEDS=10000
+	@scripts/cargo run -q --release --locked -p pith-world -- --seeds $(or $(SEEDS),1000)
 
 lint: setup ## formatting, clippy, bands, licences
 	@scripts/cargo fmt --check

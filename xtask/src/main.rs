@@ -9,22 +9,33 @@ mod sources;
 
 use anyhow::{Result, bail};
 use std::path::PathBuf;
+use std::process::ExitCode;
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match problems() {
+        Ok(problems) if problems.is_empty() => {
+            println!("in order");
+            ExitCode::SUCCESS
+        }
+        Ok(problems) => {
+            problems.iter().for_each(|problem| eprintln!("{problem}"));
+            eprintln!("{} problems", problems.len());
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn problems() -> Result<Vec<String>> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
-    let problems = match std::env::args().nth(1).as_deref() {
+    Ok(match std::env::args().nth(1).as_deref() {
         Some("tidy") => [bands::check(&root)?, sources::check(&root)?].concat(),
         Some("deny") => deny::check(&root)?,
         _ => bail!(
             "say what to check: 'tidy' (bands, purity, isolation, citations) or 'deny' (licences, avoided crates)"
         ),
-    };
-    for problem in &problems {
-        eprintln!("{problem}");
-    }
-    if !problems.is_empty() {
-        bail!("{} problems", problems.len());
-    }
-    println!("in order");
-    Ok(())
+    })
 }

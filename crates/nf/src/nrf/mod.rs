@@ -16,6 +16,7 @@ use crate::kit::{Caller, Input, Inspect, Instant, NetworkFunction, Outbox, Tag, 
 pub use config::NrfConfig;
 use pith_sbi::nnrf_nfmanagement::NfProfile;
 use pith_sbi::{ApiRoot, Cause, NfInstanceId, Problem, Request};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use subscription::Subscription;
@@ -97,9 +98,19 @@ impl NetworkFunction for Nrf {
     }
 
     fn inspect(&self, what: Inspect, list: &mut Vec<serde_json::Value>) {
-        if what == Inspect::Instances {
-            let profiles = self.instances.values().map(|instance| serde_json::to_value(&instance.profile));
-            list.extend(profiles.filter_map(Result::ok));
+        if what != Inspect::Instances {
+            return;
         }
+        list.extend(self.instances.values().map(|Instance { profile, .. }| {
+            let names: Vec<_> = profile.services().map(|service| service.service_name.as_str()).collect();
+            let root = profile.services().next().and_then(pith_sbi::nnrf_nfmanagement::NfService::api_root);
+            json!({
+                "nfType": profile.nf_type,
+                "nfInstanceId": profile.nf_instance_id,
+                "nfStatus": profile.nf_status,
+                "apiRoot": root.map(|root| root.to_string()),
+                "services": names.join(", "),
+            })
+        }));
     }
 }

@@ -326,3 +326,6 @@ impl N2Gateway {
         self.out.push(N2GatewayEffect::Event(event));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -373,3 +373,6 @@ impl N4Gateway {
 fn t1(sequence: u32) -> TimerKey {
     TimerKey { owner: sequence.into(), timer: Timer::PfcpT1 }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,178 @@
+//! Associations, retransmission, duplicates, restarts, rubbish.
+
+use super::*;
+use crate::kit::Tag;
+use pith_pfcp::ie::ReportType;
+use pith_pfcp::message::{
+    AssociationSetupResponse, HeartbeatRequest, SessionDeletionRequest, SessionDeletionResponse,
+    SessionReportRequest,
+};
+use pith_types::InstanceId;
+
+const TAG: Tag = Tag { owner: 9, step: 2 };
+
+fn upf() -> SocketAddr {
+    "10.0.0.7:8805".parse().unwrap()
+}
+
+fn gateway() -> N4Gateway {
+    N4Gateway::new(N4Config {
+        address: "10.0.0.4".parse().unwrap(),
+        started: 1_000_000,
+        upfs: vec![N4Peer { name: "upf".into(), address: upf() }],
+        t1: Duration::from_secs(1),
+        n1: 3,
+        heartbeat: Duration::from_secs(10),
+        shards: 2,
+    })
+}
+
+/// What was sent, decoded; what shards were told; which timers run.
+#[derive(Debug, Default)]
+struct Seen {
+    sent: Vec<(Header, Message)>,
+    told: Vec<(u8, N4Input)>,
+    started: Vec<TimerKey>,
+}
+
+fn handle(gateway: &mut N4Gateway, input: N4GatewayInput) -> Seen {
+    let mut seen = Seen::default();
+    for effect in gateway.handle(input) {
+        match effect {
+            N4GatewayEffect::Send { octets, .. } => seen.sent.push(Message::decode(&octets).unwrap()),
+            N4GatewayEffect::ToShard { shard, input } => seen.told.push((shard.0, input)),
+            N4GatewayEffect::StartTimer { key, .. } => seen.started.push(key),
+            N4GatewayEffect::StopTimer(_) | N4GatewayEffect::Event(_) => {}
+        }
+    }
+    seen
+}
+
+fn datagram(message: &Message, seid: u64, sequence: u32) -> N4GatewayInput {
+    let mut octets = Vec::new();
+    message.encode(seid, sequence, &mut octets).unwrap();
+    N4GatewayInput::Datagram { from: upf(), octets }
+}
+
+fn setup_response(recovery: u32) -> Message {
+    let node = NodeId::from(upf().ip());
+    let response = AssociationSetupResponse::new(node, Cause::RequestAccepted, NtpSeconds(recovery));
+    Message::AssociationSetupResponse(response)
+}
+
+/// A gateway with an association, and the UPF's handle.
+fn associated() -> (N4Gateway, UpfHandle) {
+    let mut gateway = gateway();
+    let asked = handle(&mut gateway, N4GatewayInput::Start);
+    let seen = handle(&mut gateway, datagram(&setup_response(5), 0, asked.sent[0].0.sequence));
+    assert_eq!(seen.told.len(), 2, "every shard hears of the UPF");
+    let N4Input::UpfUp { upf, .. } = seen.told[0].1 else { panic!() };
+    (gateway, upf)
+}
+
+fn ask(gateway: &mut N4Gateway, upf: UpfHandle) -> Seen {
+    let message = Message::SessionDeletionRequest(SessionDeletionRequest::new());
+    let effect = N4Effect::Request { tag: TAG, upf, seid: Seid(77), message };
+    handle(gateway, N4GatewayInput::Shard { shard: ShardId(1), effect })
+}
+
+#[test]
+fn a_request_is_answered_to_the_shard_that_asked() {
+    let (mut gateway, upf) = associated();
+    let asked = ask(&mut gateway, upf);
+    assert_eq!(asked.sent[0].0.seid, Some(77));
+    let response = Message::SessionDeletionResponse(SessionDeletionResponse::new(Cause::RequestAccepted));
+    let sequence = asked.sent[0].0.sequence;
+    let seen = handle(&mut gateway, datagram(&response, 1, sequence));
+    assert!(matches!(seen.told.as_slice(), [(1, N4Input::Response { tag: TAG, result: Ok(_) })]));
+    let again = handle(&mut gateway, datagram(&response, 1, sequence));
+    assert!(again.told.is_empty(), "a duplicate answers nothing");
+}
+
+#[test]
+fn a_request_is_sent_n1_times_and_then_given_up() {
+    let (mut gateway, upf) = associated();
+    let timer = ask(&mut gateway, upf).started[0];
+    for _ in 1..3 {
+        assert_eq!(handle(&mut gateway, N4GatewayInput::Timer(timer)).sent.len(), 1);
+    }
+    let last = handle(&mut gateway, N4GatewayInput::Timer(timer));
+    assert!(last.sent.is_empty());
+    assert!(matches!(last.told.as_slice(), [(1, N4Input::Response { result: Err(N4Error::NoAnswer), .. })]));
+}
+
+#[test]
+fn without_an_association_a_request_fails_at_once() {
+    let mut gateway = gateway();
+    let seen = ask(&mut gateway, UpfHandle(1));
+    assert!(matches!(
+        seen.told.as_slice(),
+        [(1, N4Input::Response { result: Err(N4Error::NoAssociation), .. })]
+    ));
+}
+
+#[test]
+fn a_upf_that_restarted_is_lost_and_asked_again() {
+    let (mut gateway, upf) = associated();
+    ask(&mut gateway, upf);
+    let beat = TimerKey { owner: 0, timer: Timer::PfcpHeartbeat };
+    let asked = handle(&mut gateway, N4GatewayInput::Timer(beat));
+    let response = Message::HeartbeatResponse(HeartbeatResponse::new(NtpSeconds(6)));
+    let seen = handle(&mut gateway, datagram(&response, 0, asked.sent[0].0.sequence));
+    let failed =
+        |input: &N4Input| matches!(input, N4Input::Response { result: Err(N4Error::NoAssociation), .. });
+    assert!(seen.told.iter().any(|(_, input)| failed(input)), "what was under way fails");
+    assert_eq!(seen.told.iter().filter(|(_, input)| matches!(input, N4Input::UpfDown { .. })).count(), 2);
+    let retry = seen.started[0];
+    let asked = handle(&mut gateway, N4GatewayInput::Timer(retry));
+    assert!(matches!(asked.sent[0].1, Message::AssociationSetupRequest(_)));
+}
+
+#[test]
+fn a_report_goes_to_the_shard_in_its_seid_once_and_its_answer_is_kept() {
+    let (mut gateway, upf) = associated();
+    let seid = Seid::new(InstanceId(0), ShardId(1), 3);
+    let report = Message::SessionReportRequest(SessionReportRequest::new(ReportType::DLDR));
+    let seen = handle(&mut gateway, datagram(&report, seid.0, 500));
+    let [(1, N4Input::Request { transaction, .. })] = seen.told.as_slice() else { panic!("{seen:?}") };
+    let transaction = *transaction;
+    assert!(handle(&mut gateway, datagram(&report, seid.0, 500)).told.is_empty(), "it is being worked on");
+    let answer = Message::SessionReportResponse(SessionReportResponse::new(Cause::RequestAccepted));
+    let effect = N4Effect::Answer { transaction, seid: Seid(1), message: answer };
+    let answered = handle(&mut gateway, N4GatewayInput::Shard { shard: ShardId(1), effect });
+    assert_eq!(answered.sent[0].0.sequence, 500);
+    let again = handle(&mut gateway, datagram(&report, seid.0, 500));
+    assert_eq!(again.sent, answered.sent, "the same answer again");
+    assert_eq!(transaction.upf, upf);
+}
+
+#[test]
+fn a_report_of_nobody_is_told_so() {
+    let (mut gateway, _) = associated();
+    let report = Message::SessionReportRequest(SessionReportRequest::new(ReportType::DLDR));
+    let seid = Seid::new(InstanceId(0), ShardId(9), 3);
+    let seen = handle(&mut gateway, datagram(&report, seid.0, 501));
+    let (_, Message::SessionReportResponse(response)) = &seen.sent[0] else { panic!() };
+    assert_eq!(response.cause, Cause::SessionContextNotFound);
+}
+
+#[test]
+fn heartbeats_are_answered_even_without_an_association() {
+    let request = Message::HeartbeatRequest(HeartbeatRequest::new(NtpSeconds(1)));
+    let seen = handle(&mut gateway(), datagram(&request, 0, 1));
+    assert!(matches!(seen.sent.as_slice(), [(_, Message::HeartbeatResponse(_))]));
+}
+
+#[test]
+fn rubbish_breaks_nothing() {
+    let (mut gateway, handle_of_upf) = associated();
+    let mut octets = Vec::new();
+    setup_response(5).encode(0, 3, &mut octets).unwrap();
+    for at in 0..octets.len() {
+        let mut spoiled = octets.clone();
+        spoiled[at] ^= 0xff;
+        handle(&mut gateway, N4GatewayInput::Datagram { from: upf(), octets: spoiled });
+        handle(&mut gateway, N4GatewayInput::Datagram { from: upf(), octets: octets[..at].to_vec() });
+    }
+    assert_eq!(ask(&mut gateway, handle_of_upf).sent.len(), 1, "the association still stands");
+}
