@@ -18,10 +18,9 @@ fn an_uplink_packet_comes_out_at_the_data_network() {
     let server = data_network(7000);
     lab.uplink(TEID, &udp(UE, GATEWAY, 7000, b"hello"));
     assert_eq!(receive(&server), b"hello");
-    let counters = lab.upf.counters();
-    assert_eq!(counters.n3_in, Traffic { packets: 1, bytes: 33 });
-    assert_eq!(counters.n6_out, Traffic { packets: 1, bytes: 33 });
-    assert_eq!(counters.dropped, []);
+    let one = Traffic { packets: 1, bytes: 33 };
+    wait_for("counters", || lab.upf.counters().n6_out == one);
+    assert_eq!((lab.upf.counters().n3_in, lab.upf.counters().dropped), (one, vec![]));
 }
 
 #[test]
@@ -31,7 +30,7 @@ fn a_downlink_packet_reaches_the_gnb_with_teid_and_qfi() {
     data_network(7000).send_to(b"hello", (UE, 5000)).unwrap();
     let gpdu = lab.downlink();
     assert_eq!((gpdu.teid, gpdu.qfi, gpdu.payload()), (GNB_TEID, Some(QFI), &b"hello"[..]));
-    assert_eq!(lab.upf.counters().n3_out, Traffic { packets: 1, bytes: 33 });
+    wait_for("counters", || lab.upf.counters().n3_out == Traffic { packets: 1, bytes: 33 });
 }
 
 #[test]

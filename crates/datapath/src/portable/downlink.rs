@@ -4,53 +4,67 @@ use super::gpdu::write_header;
 use super::n3::{Gpdu, HEADROOM};
 use super::path::{Path, Verdict, peer_of};
 use super::tables::Tables;
-use crate::packet::{Flow, Segment, Train, VnetHeader, complete_partial, decrement_ttl};
+use crate::packet::{Flow, Segment, Train, complete_partial, decrement_ttl};
 use crate::rules::{Held, Origin, Rule, Rules};
 use pith_upf::contract::{Destination, DropReason, Tunnel};
-use std::io;
 use std::ops::Range;
 
-/// Packets and trains read before other work has its turn.
-const BATCH: usize = 256;
+/// Reads of many packets before other work has its turn.
+const READS: usize = 16;
 
 impl Path {
     /// Forwards what waits in the TUN queue, up to a batch. Answers whether there may be more.
     pub fn downlink(&mut self, tables: &Tables) -> bool {
+        let mut read = std::mem::take(&mut self.read);
         let mut more = true;
-        for _ in 0..BATCH {
-            if !self.n3.has_room() {
-                self.flush_n3(0);
+        for _ in 0..READS {
+            more = self.n3.read_from(&mut self.tun, &mut read);
+            let mut trains = false;
+            for packet in read.drain(..) {
+                trains |= self.forward_from_network(tables, packet);
             }
-            match self.n3.read_from(&self.tun) {
-                Ok((header, range)) => self.forward_from_network(tables, &VnetHeader::decode(&header), range),
-                Err(error) => {
-                    more = error.kind() == io::ErrorKind::Interrupted;
-                    break;
-                }
+            // A train is sent from its slot, which the next read fills.
+            if trains {
+                self.flush_n3();
+            }
+            if !more {
+                break;
             }
         }
-        self.flush_n3(0);
+        self.flush_n3();
+        self.read = read;
         more
     }
 
-    /// A packet or train in the N3 batch's arena.
-    fn forward_from_network(&mut self, tables: &Tables, header: &VnetHeader, range: Range<usize>) {
+    /// Forwards a packet or train in its slot. Answers whether it is a train.
+    fn forward_from_network(&mut self, tables: &Tables, range: Range<usize>) -> bool {
+        let header = self.n3.vnet_header(&range);
         let packet = self.n3.bytes_mut(range.clone());
-        let Some(flow) = Flow::of(packet) else { return self.drop(DropReason::MalformedInner, 1) };
-        let train = Train::of(header, packet, &flow);
+        let Some(flow) = Flow::of(packet) else {
+            self.drop(DropReason::MalformedInner, 1);
+            return false;
+        };
+        let train = Train::of(&header, packet, &flow);
         if train.is_none() {
-            complete_partial(header, packet);
+            complete_partial(&header, packet);
         }
         let (packets, bytes) = train.map_or((1, flow.length), |train| (train.count(), train.bytes()));
         self.counters.n6_in.count(packets, bytes);
-        let Some(rules) = tables.by_ue(flow.destination) else {
-            return self.drop(DropReason::UnknownUe, packets);
-        };
         let range = range.start..range.start + flow.length;
-        match train {
-            None => self.deliver(rules, &flow, range),
-            Some(train) => self.deliver_train(rules, &flow, &train, range),
+        match (tables.by_ue(flow.destination), train) {
+            (None, _) => self.drop(DropReason::UnknownUe, packets),
+            (Some(rules), None) => self.deliver_from_slot(rules, &flow, range),
+            (Some(rules), Some(train)) => self.deliver_train(rules, &flow, &train, range),
         }
+        train.is_some()
+    }
+
+    fn deliver_from_slot(&mut self, rules: &Rules, flow: &Flow, range: Range<usize>) {
+        if !self.n3.has_room() {
+            self.flush_n3();
+        }
+        let range = self.n3.move_out(range);
+        self.deliver(rules, flow, range);
     }
 
     /// A packet of another UE of this UPF: it takes a hop, but not the way over the kernel.
@@ -104,7 +118,7 @@ impl Path {
         }
     }
 
-    /// Sends a segment: its headers made anew behind the train, its payload where it lies.
+    /// Sends a segment: its headers made anew, its payload where it lies.
     fn forward_segment(
         &mut self,
         rules: &Rules,
@@ -130,7 +144,7 @@ impl Path {
         self.n3.push(Gpdu { peer: peer_of(tunnel), dscp: tunnel.dscp.unwrap_or(0), head, tail, inner });
     }
 
-    /// The headers of a segment, in the arena behind the train at `range`.
+    /// The headers of a segment of the train in the slot at `range`, made behind the slots.
     fn segment_head(
         &mut self,
         train: &Train,
@@ -138,13 +152,12 @@ impl Path {
         range: Range<usize>,
     ) -> Option<Range<usize>> {
         if self.n3.headers_full(train.header_len()) {
-            self.flush_n3(range.end);
+            self.flush_n3();
         }
         let head = self.n3.take_header_room(train.header_len())?;
-        let (before, room) = self.n3.split_at(range.end);
-        let packet = before.get(range.clone())?;
-        let out = room.get_mut(head.start - range.end..head.end - range.end)?;
-        train.write_header(segment, packet, out);
+        let (slots, start, rest) = self.n3.split();
+        let packet = slots.get(range)?;
+        train.write_header(segment, packet, rest.get_mut(head.start - start..head.end - start)?);
         Some(head)
     }
 }

@@ -108,6 +108,7 @@ impl PortableDatapath {
             n3: N3Batch::new(),
             n6: N6Batch::new(tun.segments_udp()),
             tun,
+            read: Vec::new(),
             deferred: Vec::new(),
             now: self.shared.clock.now(),
         };
@@ -145,7 +146,7 @@ impl PortableDatapath {
 
     fn publish(&self, rules: &Arc<Rules>, previous: Option<&Arc<Rules>>) {
         let buffer = &rules.life.buffer;
-        buffer.announce();
+        buffer.announce(rules.generation);
         self.post(|| Message::Publish { rules: Arc::clone(rules), previous: previous.cloned() });
         if buffer.adopt(rules.generation)
             && let Some(worker) = self.workers.first()

@@ -2,11 +2,12 @@
 //! message (UDP_SEGMENT), many messages a system call.
 //!
 //! ```text
-//! arena   │ room │ packet from TUN │ headers of its segments │ room │ next packet │ …
-//!            └─ GTP-U header goes right before the packet
-//! train   datagram = header, or header and payload: pieces of the arena, in order
+//! arena    │ intake: a slot for each packet or train read from TUN │ packets, segment headers, … │
+//!                    a train is sent from its slot; a packet moves on, so that the slot is free
+//! datagram │ GTP-U header, packet │, or │ GTP-U header, segment headers │ payload │: pieces of the arena
 //! ```
 
+use crate::packet::VnetHeader;
 use crate::rules::WorkerCounters;
 use crate::sys::{GtpuSocket, MAX_SEGMENTS, Outgoing, TunQueue, VNET_HEADER_LEN};
 use pith_upf::contract::DropReason;
@@ -16,10 +17,17 @@ use std::ops::Range;
 
 /// Room before a packet for the GTP-U header; it also takes the virtio-net header.
 pub const HEADROOM: usize = 32;
-/// What one packet read from TUN may take, with the headers of its segments.
-const ROOM: usize = HEADROOM + 65_536 + (16 << 10);
-/// Bytes of the arena: a few of the longest packets, or hundreds of short ones.
-const ARENA: usize = 4 * ROOM;
+/// Packets or trains read from TUN in one call.
+const SLOTS: usize = 12;
+/// Bytes of a slot: the longest packet and its room; odd in cache lines, so that slots don't all start in
+/// the same cache sets.
+const SLOT: usize = HEADROOM + 65_536 + 96;
+/// Bytes of all slots.
+const INTAKE: usize = SLOTS * SLOT;
+/// Bytes of the arena: behind the slots, hundreds of packets or the headers of all slots' segments.
+const ARENA: usize = INTAKE + (256 << 10);
+/// What a packet on its own may take.
+const ROOM: usize = HEADROOM + 65_536;
 /// Longest train; an IP packet has to hold it.
 const LONGEST_TRAIN: usize = 65_000;
 /// Trains looked back through for one of the same peer.
@@ -33,6 +41,7 @@ pub struct N3Batch {
     trains: Vec<Train>,
     count: usize,
     gathers: bool,
+    asked: usize,
 }
 
 #[derive(Debug)]
@@ -75,10 +84,11 @@ impl N3Batch {
     pub fn new() -> Self {
         Self {
             arena: vec![0; ARENA].into_boxed_slice(),
-            used: 0,
+            used: INTAKE,
             trains: Vec::new(),
             count: 0,
             gathers: true,
+            asked: 1,
         }
     }
 
@@ -87,16 +97,37 @@ impl N3Batch {
         self.used + ROOM <= self.arena.len()
     }
 
-    /// Reads a packet from TUN into the arena: where its virtio-net header and where it lies.
-    pub fn read_from(&mut self, tun: &TunQueue) -> io::Result<([u8; VNET_HEADER_LEN], Range<usize>)> {
+    /// Reads packets from TUN into the slots: where each lies, behind its virtio-net header, in `read`.
+    /// Answers whether there may be more. As many are asked for as came before, or twice as many, so
+    /// that a lone packet costs one read.
+    pub fn read_from(&mut self, tun: &mut TunQueue, read: &mut Vec<Range<usize>>) -> bool {
+        let from = HEADROOM - VNET_HEADER_LEN;
+        let slots = self.arena.chunks_exact_mut(SLOT).take(self.asked);
+        let rooms = slots.filter_map(|slot| slot.get_mut(from..from + VNET_HEADER_LEN + 65_536));
+        tun.read_each(rooms, |slot, result| {
+            if let Ok(length) = result {
+                let start = slot * SLOT + HEADROOM;
+                read.push(start..start + length.saturating_sub(VNET_HEADER_LEN));
+            }
+        });
+        let all = read.len() == self.asked;
+        self.asked = if all { (self.asked * 2).min(SLOTS) } else { read.len().max(1) };
+        all
+    }
+
+    /// The virtio-net header of a packet that was read.
+    pub fn vnet_header(&self, packet: &Range<usize>) -> VnetHeader {
+        let bytes = self.bytes(packet.start - VNET_HEADER_LEN..packet.start);
+        bytes.first_chunk().map(VnetHeader::decode).unwrap_or_default()
+    }
+
+    /// Moves a packet out of its slot; there has to be room.
+    pub fn move_out(&mut self, packet: Range<usize>) -> Range<usize> {
         let start = self.used + HEADROOM;
-        let from = start - VNET_HEADER_LEN;
-        let room = self.arena.get_mut(from..start + 65_536).unwrap_or_default();
-        let length = tun.read(room)?;
-        let header = room.first_chunk().copied().unwrap_or_default();
-        let end = from + length.max(VNET_HEADER_LEN);
+        let end = start + packet.len();
+        self.arena.copy_within(packet, start);
         self.used = end;
-        Ok((header, start..end))
+        start..end
     }
 
     /// Copies a packet into the arena: where it lies. There has to be room.
@@ -131,9 +162,10 @@ impl N3Batch {
         self.arena.get_mut(range).unwrap_or_default()
     }
 
-    /// The arena up to `at`, and the rest.
-    pub fn split_at(&mut self, at: usize) -> (&mut [u8], &mut [u8]) {
-        self.arena.split_at_mut(at.min(ARENA))
+    /// The slots, and the rest, which starts at the second answer.
+    pub fn split(&mut self) -> (&mut [u8], usize, &mut [u8]) {
+        let (slots, rest) = self.arena.split_at_mut(INTAKE);
+        (slots, INTAKE, rest)
     }
 
     /// Takes a datagram whose pieces are in the arena.
@@ -156,8 +188,8 @@ impl N3Batch {
         }
     }
 
-    /// Sends everything, in order. The arena is free again from `keep` on.
-    pub fn flush(&mut self, keep: usize, sockets: &[GtpuSocket], counters: &WorkerCounters) {
+    /// Sends everything, in order. The arena behind the slots is free again.
+    pub fn flush(&mut self, sockets: &[GtpuSocket], counters: &WorkerCounters) {
         let trains = self.trains.get(..self.count).unwrap_or_default();
         if !trains.is_empty() {
             let mut refused = false;
@@ -170,7 +202,7 @@ impl N3Batch {
             self.gathers &= !refused;
         }
         self.count = 0;
-        self.used = keep;
+        self.used = INTAKE;
     }
 }
 

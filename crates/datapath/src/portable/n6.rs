@@ -25,34 +25,46 @@ impl N6Batch {
     }
 
     /// Writes everything, in order.
-    pub fn flush(&mut self, arena: &[u8], tun: &TunQueue, counters: &WorkerCounters) {
-        for frame in self.coalescer.frames() {
-            account(write_frame(frame, arena, tun), frame.packets(), frame_len(frame), counters);
+    pub fn flush(&mut self, arena: &[u8], tun: &mut TunQueue, counters: &WorkerCounters) {
+        let frames = self.coalescer.frames();
+        if !frames.is_empty() {
+            write_frames(frames, arena, tun, counters);
+            self.coalescer.clear();
         }
-        self.coalescer.clear();
     }
+}
+
+fn write_frames(frames: &[Frame], arena: &[u8], tun: &mut TunQueue, counters: &WorkerCounters) {
+    let bytes = |range: Range<usize>| IoSlice::new(arena.get(range).unwrap_or_default());
+    let heads: Vec<_> = frames.iter().map(|frame| frame.head(arena)).collect();
+    let mut parts = Vec::with_capacity(frames.len() * 2);
+    let mut ends = Vec::with_capacity(frames.len());
+    for (frame, head) in frames.iter().zip(&heads) {
+        match head {
+            None => {
+                parts.extend([IoSlice::new(&VnetHeader::NONE), bytes(frame.single().unwrap_or_default())])
+            }
+            Some((head, length)) => {
+                parts.push(IoSlice::new(head.get(..*length).unwrap_or_default()));
+                parts.extend(frame.payloads().iter().cloned().map(bytes));
+            }
+        }
+        ends.push(parts.len());
+    }
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    let message = |(start, end): (usize, &usize)| parts.get(start..*end).unwrap_or_default();
+    let messages: Vec<_> = starts.zip(&ends).map(message).collect();
+    tun.write_each(&messages, |at, result| {
+        if let Some(frame) = frames.get(at) {
+            account(result, frame.packets(), frame_len(frame), counters);
+        }
+    });
 }
 
 /// Writes one packet at once.
 pub fn write_packet(packet: &[u8], tun: &TunQueue, counters: &WorkerCounters) {
     let written = tun.write(&[IoSlice::new(&VnetHeader::NONE), IoSlice::new(packet)]);
     account(written, 1, packet.len(), counters);
-}
-
-fn write_frame(frame: &Frame, arena: &[u8], tun: &TunQueue) -> io::Result<usize> {
-    let bytes = |range: &Range<usize>| arena.get(range.clone()).unwrap_or_default();
-    match frame.head(arena) {
-        None => {
-            let packet = frame.single().unwrap_or_default();
-            tun.write(&[IoSlice::new(&VnetHeader::NONE), IoSlice::new(bytes(&packet))])
-        }
-        Some((head, length)) => {
-            let head = head.get(..length).unwrap_or_default();
-            let payloads = frame.payloads().iter().map(|range| IoSlice::new(bytes(range)));
-            let parts: Vec<_> = std::iter::once(IoSlice::new(head)).chain(payloads).collect();
-            tun.write(&parts)
-        }
-    }
 }
 
 /// Bytes of the packets that a frame stands for.

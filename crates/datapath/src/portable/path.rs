@@ -43,6 +43,8 @@ pub struct Path {
     pub n3: N3Batch,
     /// Packets on their way to the data network.
     pub n6: N6Batch,
+    /// Where packets read from TUN lie; kept for its memory.
+    pub read: Vec<Range<usize>>,
     /// Packets that have to meet newer rules, or wait for a release.
     pub deferred: Vec<Held>,
     /// The time of this batch.
@@ -82,7 +84,8 @@ impl Path {
         qfi: Option<Qfi>,
     ) -> Result<Verdict<'r>, DropReason> {
         rules.touch(self.now);
-        if rules.life.buffer.is_due() {
+        // Behind one deferred packet all wait, so that none overtakes another of its flow.
+        if rules.life.buffer.is_due() || !self.deferred.is_empty() {
             return Ok(Verdict::Defer);
         }
         judge_now(rules, origin, flow, qfi)
@@ -149,14 +152,14 @@ impl Path {
     /// Copies a packet into the N3 batch's arena, which is flushed first if it is full.
     pub fn copy_in(&mut self, packet: &[u8]) -> Option<Range<usize>> {
         if !self.n3.has_room() {
-            self.flush_n3(0);
+            self.flush_n3();
         }
         self.n3.copy_in(packet)
     }
 
-    /// Sends what waits for N3; the arena stays as it is up to `keep`.
-    pub fn flush_n3(&mut self, keep: usize) {
-        self.n3.flush(keep, &self.sockets, &self.counters);
+    /// Sends what waits for N3.
+    pub fn flush_n3(&mut self) {
+        self.n3.flush(&self.sockets, &self.counters);
     }
 
     /// Takes a deferred packet up again, now that its worker has the newest rules.
@@ -182,9 +185,9 @@ impl Path {
     /// gone, what they still buffer stays.
     pub fn release(&mut self, rules: &Rules) {
         let shared = Arc::clone(&self.shared);
-        rules.life.buffer.release(&shared.buffers, |held| {
+        rules.life.buffer.release(&shared.buffers, rules.generation, |held| {
             let kept = self.send_held(rules, held);
-            self.flush_n3(0);
+            self.flush_n3();
             kept
         });
     }

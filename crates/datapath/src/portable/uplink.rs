@@ -29,8 +29,8 @@ impl Path {
                 start = end;
             }
         }
-        self.n6.flush(arena, &self.tun, &self.counters);
-        self.flush_n3(0);
+        self.n6.flush(arena, &mut self.tun, &self.counters);
+        self.flush_n3();
     }
 
     fn handle_datagram(

@@ -119,7 +119,7 @@ impl Worker {
         for held in std::mem::take(&mut self.path.deferred) {
             self.path.resume(&self.tables, held);
         }
-        self.path.flush_n3(0);
+        self.path.flush_n3();
     }
 
     /// Receives and forwards a batch of each socket. Answers whether there may be more.

@@ -8,8 +8,8 @@
 //!
 //! New rules reach the workers one after the other, so two may disagree for a moment about whether a
 //! session buffers. `generation`, under the lock, says which rules hold: a worker with older ones must
-//! look again. While a release is `due`, a worker with new rules releases before it forwards, so what
-//! was held leaves first.
+//! look again. From before new rules are published until a worker that has them has released what was
+//! held, a release is `due`, and nobody forwards: what was held leaves first.
 
 use super::compile::Origin;
 use pith_upf::contract::{PdrId, Qfi};
@@ -107,6 +107,7 @@ pub struct SessionBuffer {
 
 #[derive(Debug, Default)]
 struct Inner {
+    announced: u64,
     generation: u64,
     packets: Queue,
     told: Vec<PdrId>,
@@ -144,9 +145,11 @@ impl SessionBuffer {
         Buffered::First
     }
 
-    /// Before rules are published: from now on, new rules release first.
-    pub fn announce(&self) {
-        let inner = self.lock();
+    /// Before rules of `generation` are published: from now on, whoever has them releases first, and who
+    /// has not waits for them.
+    pub fn announce(&self, generation: u64) {
+        let mut inner = self.lock();
+        inner.announced = generation;
         self.due.store(!inner.packets.is_empty(), Relaxed);
     }
 
@@ -159,15 +162,22 @@ impl SessionBuffer {
         due
     }
 
-    /// Gives `send` what is held, in order, and keeps what it gives back. Nobody else gets past the
-    /// session's buffer until `send` is done, so it has to have the packets on their way by then.
-    pub fn release(&self, all: &Buffers, send: impl FnOnce(Queue) -> Queue) {
+    /// Gives `send` what is held, in order, and keeps what it gives back; does nothing if rules newer
+    /// than `generation` are announced. Nobody else gets past the session's buffer until `send` is done,
+    /// so it has to have the packets on their way by then.
+    pub fn release(&self, all: &Buffers, generation: u64, send: impl FnOnce(Queue) -> Queue) {
         let mut inner = self.lock();
+        if generation >= inner.announced {
+            self.empty(&mut inner, all, send);
+        }
+    }
+
+    fn empty(&self, inner: &mut Inner, all: &Buffers, send: impl FnOnce(Queue) -> Queue) {
         let before = size(&inner.packets);
         inner.packets = send(std::mem::take(&mut inner.packets));
         let after = size(&inner.packets);
         all.free(before.0.saturating_sub(after.0), before.1.saturating_sub(after.1));
-        let Inner { packets, told, .. } = &mut *inner;
+        let Inner { packets, told, .. } = inner;
         told.retain(|pdr| packets.iter().any(|(of, _)| of == pdr));
         self.due.store(false, Relaxed);
     }
@@ -175,7 +185,7 @@ impl SessionBuffer {
     /// Drops what is held, and answers how many packets that were.
     pub fn discard(&self, all: &Buffers) -> usize {
         let mut dropped = 0;
-        self.release(all, |held| {
+        self.empty(&mut self.lock(), all, |held| {
             dropped = held.len();
             VecDeque::new()
         });
@@ -239,7 +249,7 @@ mod tests {
             hold(&buffer, &all, 1, byte);
         }
         let mut sent = Vec::new();
-        buffer.release(&all, |mut packets| {
+        buffer.release(&all, 0, |mut packets| {
             sent.extend(packets.drain(..3).map(|(_, held)| held.packet[0]));
             packets
         });
@@ -250,7 +260,9 @@ mod tests {
     fn rules_of_another_generation_hold_nothing() {
         let (buffer, all) = (SessionBuffer::default(), limits(9, 9, 9000));
         hold(&buffer, &all, 1, 0);
-        buffer.announce();
+        buffer.announce(5);
+        assert!(buffer.is_due());
+        buffer.release(&all, 4, |_| unreachable!("by rules that are no more"));
         assert!(buffer.is_due());
         assert!(buffer.adopt(5));
         assert_eq!(hold(&buffer, &all, 1, 1), Buffered::Outdated(held(1)));

@@ -8,12 +8,14 @@ mod netlink;
 mod poll;
 mod tun;
 mod udp;
+mod uring;
 
 pub use event::EventFd;
 pub use netlink::{NetlinkSocket, interface_index};
 pub use poll::wait_readable;
 pub use tun::{TunQueue, VNET_HEADER_LEN};
 pub use udp::{Datagram, GtpuSocket, MAX_SEGMENTS, Outgoing, RECEIVE_SLOT, RECEIVE_SLOTS};
+pub use uring::{RING, Ring};
 
 use std::io;
 

@@ -1,7 +1,6 @@
 //! A queue of a TUN interface, with virtio-net headers and segmentation offload.
 
-use super::check;
-use super::check_len;
+use super::{RING, Ring, check, check_len};
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -11,10 +10,13 @@ use std::os::unix::fs::OpenOptionsExt;
 pub const VNET_HEADER_LEN: usize = 10;
 
 /// One queue; queues of the same name belong to one interface, which lives as long as any of them.
+///
+/// Reads and writes go many a system call by io_uring, where that is allowed; otherwise one by one.
 #[derive(Debug)]
 pub struct TunQueue {
     file: File,
     segments_udp: bool,
+    ring: Option<Ring>,
 }
 
 impl TunQueue {
@@ -33,7 +35,8 @@ impl TunQueue {
         if !segments_udp {
             set_offload(&file, TCP)?;
         }
-        Ok(Self { file, segments_udp })
+        let ring = Ring::new().ok().and_then(|ring| probe(ring, &file));
+        Ok(Self { file, segments_udp, ring })
     }
 
     /// Whether frames of many UDP datagrams (virtio GSO type UDP_L4) may pass.
@@ -41,10 +44,51 @@ impl TunQueue {
         self.segments_udp
     }
 
-    /// Reads a virtio-net header and a packet; `WouldBlock` when there is none.
-    pub fn read(&self, into: &mut [u8]) -> io::Result<usize> {
-        // SAFETY: `into` is writable for the length given.
-        check_len(unsafe { libc::read(self.file.as_raw_fd(), into.as_mut_ptr().cast(), into.len()) })
+    /// Reads a virtio-net header and a packet into each buffer, and tells how long each is, by index;
+    /// an error for those that found the queue empty.
+    pub fn read_each<'a>(
+        &mut self,
+        buffers: impl Iterator<Item = &'a mut [u8]>,
+        mut done: impl FnMut(usize, io::Result<usize>),
+    ) {
+        let Some(ring) = &mut self.ring else {
+            for (at, buffer) in buffers.enumerate() {
+                let result = read(&self.file, buffer);
+                let empty = result.is_err();
+                done(at, result);
+                if empty {
+                    return;
+                }
+            }
+            return;
+        };
+        if let Err(error) = ring.read_each(self.file.as_fd(), buffers, done) {
+            self.give_ring_up(&error);
+        }
+    }
+
+    /// Writes each message, a virtio-net header and a packet in parts, in order, and tells what became
+    /// of each, by index.
+    pub fn write_each(
+        &mut self,
+        messages: &[&[IoSlice<'_>]],
+        mut done: impl FnMut(usize, io::Result<usize>),
+    ) {
+        for (chunk, messages) in messages.chunks(RING).enumerate() {
+            let written = match &mut self.ring {
+                None => Err(io::ErrorKind::Unsupported.into()),
+                Some(ring) => {
+                    let messages = messages.iter().copied();
+                    ring.write_each(self.file.as_fd(), messages, |at, result| done(chunk * RING + at, result))
+                }
+            };
+            if let Err(error) = written {
+                self.give_ring_up(&error);
+                for (at, parts) in messages.iter().enumerate() {
+                    done(chunk * RING + at, self.write(parts));
+                }
+            }
+        }
     }
 
     /// Writes a virtio-net header and a packet, gathered from `parts`.
@@ -53,6 +97,29 @@ impl TunQueue {
         // SAFETY: `IoSlice` has the layout of `iovec`, and all parts are readable during the call.
         check_len(unsafe { libc::writev(self.file.as_raw_fd(), parts.as_ptr().cast(), count) })
     }
+
+    fn give_ring_up(&mut self, error: &io::Error) {
+        if self.ring.take().is_some() {
+            tracing::warn!(%error, "io_uring failed: TUN goes on packet by packet");
+        }
+    }
+}
+
+/// The ring, if the kernel reads from TUN by it without waiting (since Linux 6.4); there is nothing to
+/// read yet.
+fn probe(mut ring: Ring, file: &File) -> Option<Ring> {
+    let mut empty = false;
+    let mut buffer = [0; 64];
+    let check = |_, result: io::Result<usize>| {
+        empty = result.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
+    };
+    ring.read_each(file.as_fd(), std::iter::once(&mut buffer[..]), check).ok()?;
+    empty.then_some(ring)
+}
+
+fn read(file: &File, into: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: `into` is writable for the length given.
+    check_len(unsafe { libc::read(file.as_raw_fd(), into.as_mut_ptr().cast(), into.len()) })
 }
 
 impl AsFd for TunQueue {

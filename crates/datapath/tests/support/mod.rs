@@ -6,6 +6,7 @@ use pith_datapath::{DatapathConfig, PortableDatapath};
 use pith_pfcp::gtpu::{GTPU_PORT, Packet, PduSessionInformation, UlPduSessionInformation};
 use pith_upf::contract::*;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -147,6 +148,17 @@ pub fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
         assert!(Instant::now() < deadline, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// Lets bursts wait in a socket.
+pub fn receive_much(socket: &UdpSocket) {
+    let bytes: libc::c_int = 64 << 20;
+    // SAFETY: the option's value is a readable C int.
+    let set = unsafe {
+        let value = (&raw const bytes).cast();
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, value, 4)
+    };
+    assert_eq!(set, 0);
 }
 
 /// A socket of the data network.
