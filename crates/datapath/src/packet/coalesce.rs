@@ -24,15 +24,6 @@ const PSH: u8 = 0x08;
 const PLACES: usize = 256;
 const NO_FRAME: u16 = u16::MAX;
 
-/// What became of a packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Offer {
-    /// It joined a frame.
-    Joined,
-    /// It is the first of a new frame.
-    Opened,
-}
-
 /// The frames of one batch. Packets are ranges of an arena that the caller keeps until the end.
 #[derive(Debug)]
 pub struct Coalescer {
@@ -49,13 +40,13 @@ impl Coalescer {
     }
 
     /// Takes the next packet of the batch.
-    pub fn offer(&mut self, arena: &[u8], packet: Range<usize>, flow: &Flow) -> Offer {
+    pub fn offer(&mut self, arena: &[u8], packet: Range<usize>, flow: &Flow) {
         let place = place_of(flow);
         let open = self.places.get(place).map_or(NO_FRAME, |at| *at);
         if let Some(frame) = self.frames.get_mut(usize::from(open)).filter(|_| open != NO_FRAME)
             && frame.absorb(arena, packet.clone(), flow)
         {
-            return Offer::Joined;
+            return;
         }
         let joinable = Shape::of(arena.get(packet.clone()).unwrap_or_default(), flow)
             .filter(|shape| shape.protocol == TCP || self.udp);
@@ -64,7 +55,6 @@ impl Coalescer {
             *place = opened;
         }
         self.open(packet, joinable);
-        Offer::Opened
     }
 
     fn open(&mut self, packet: Range<usize>, shape: Option<Shape>) {
