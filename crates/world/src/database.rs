@@ -1,0 +1,56 @@
+//! The UDR's database: a map.
+
+use pith_nf::kit::{StoreRequest, StoreResponse, Subscriber};
+use pith_types::Supi;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Subscribers and documents; survives whatever happens to processes.
+#[derive(Debug, Default)]
+pub(crate) struct Database {
+    subscribers: BTreeMap<String, Arc<Subscriber>>,
+    documents: BTreeMap<(String, String), String>,
+}
+
+impl Database {
+    pub fn add(&mut self, subscriber: Subscriber) {
+        self.subscribers.insert(subscriber.supi.to_string(), Arc::new(subscriber));
+    }
+
+    /// Sets a subscriber's sequence number, as an operator's mistake would.
+    pub fn put_sequence_number(&mut self, supi: &Supi, sqn: u64) -> bool {
+        match self.subscribers.get_mut(supi.as_str()) {
+            Some(subscriber) => {
+                Arc::make_mut(subscriber).authentication.sqn = sqn;
+                true
+            }
+            None => false,
+        }
+    }
+
+    pub fn handle(&mut self, request: StoreRequest) -> StoreResponse {
+        let done = |created_or_found| StoreResponse::Done { created_or_found };
+        match request {
+            StoreRequest::Subscriber(supi) => {
+                StoreResponse::Subscriber(self.subscribers.get(supi.as_str()).cloned())
+            }
+            StoreRequest::PutSequenceNumber { supi, sqn } => done(self.put_sequence_number(&supi, sqn)),
+            StoreRequest::Document { supi, resource } => {
+                StoreResponse::Document(self.documents.get(&(supi.to_string(), resource)).cloned())
+            }
+            StoreRequest::Documents { supi, prefix } => StoreResponse::Documents(self.list(&supi, &prefix)),
+            StoreRequest::PutDocument { supi, resource, body } => {
+                done(self.documents.insert((supi.to_string(), resource), body).is_none())
+            }
+            StoreRequest::DeleteDocument { supi, resource } => {
+                done(self.documents.remove(&(supi.to_string(), resource)).is_some())
+            }
+        }
+    }
+
+    fn list(&self, supi: &Supi, prefix: &str) -> Vec<(String, String)> {
+        let all = self.documents.iter();
+        let fits = all.filter(|((of, path), _)| of == supi.as_str() && path.starts_with(prefix));
+        fits.map(|((_, path), body)| (path.clone(), body.clone())).collect()
+    }
+}

@@ -1,0 +1,81 @@
+//! The ladder: every message between actors, and what the invariants need to know of them.
+
+use pith_nf::kit::{Instant, Nf, Tag};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// One message, or one thing that happened to an actor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rung {
+    /// When, in virtual time.
+    pub at: Instant,
+    /// Who sent it.
+    pub from: String,
+    /// To whom.
+    pub to: String,
+    /// Its name in the specifications.
+    pub what: String,
+}
+
+impl Rung {
+    /// Without the time: `AMF -> AUSF Nausf_UEAuthentication_Authenticate`.
+    pub fn name(&self) -> String {
+        format!("{} -> {} {}", self.from, self.to, self.what)
+    }
+}
+
+impl fmt::Display for Rung {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let micros = self.at.as_micros();
+        let (seconds, fraction) = (micros / 1_000_000, micros % 1_000_000);
+        write!(f, "{seconds:>6}.{fraction:06}  {:>5} -> {:<5}  {}", self.from, self.to, self.what)
+    }
+}
+
+/// Whose call: process, shard, NF.
+pub(crate) type Place = (usize, usize, Nf);
+
+/// Notes of a world.
+#[derive(Debug, Default)]
+pub(crate) struct Journal {
+    pub now: Instant,
+    /// Kept from the beginning if `keeps_all`, else the last ones only.
+    rungs: std::collections::VecDeque<Rung>,
+    pub keeps_all: bool,
+    /// SBI calls without an answer.
+    pub open_calls: BTreeSet<(Place, Tag)>,
+    /// How often each subscriber was given a new key: K_SEAF left the AUSF.
+    pub keys: std::collections::BTreeMap<String, u64>,
+}
+
+/// Rungs that a failure is shown with.
+const TAIL: usize = 120;
+
+impl Journal {
+    pub fn rung(&mut self, from: impl Into<String>, to: impl Into<String>, what: impl Into<String>) {
+        if !self.keeps_all && self.rungs.len() == TAIL {
+            self.rungs.pop_front();
+        }
+        self.rungs.push_back(Rung { at: self.now, from: from.into(), to: to.into(), what: what.into() });
+    }
+
+    pub fn rungs(&self) -> impl Iterator<Item = &Rung> {
+        self.rungs.iter()
+    }
+
+    /// A process died: nobody waits for its calls.
+    pub fn forget(&mut self, process: usize) {
+        self.open_calls.retain(|((of, ..), _)| *of != process);
+    }
+}
+
+/// The journal, for all who write in it. A world has one thread; NFs must be `Send` all the same.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Notes(Arc<Mutex<Journal>>);
+
+impl Notes {
+    pub fn open(&self) -> MutexGuard<'_, Journal> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

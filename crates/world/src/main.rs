@@ -1,0 +1,75 @@
+//! Runs simulated worlds: `pith-world --seeds 1000`, `pith-world --seed 17 --ladder`.
+
+use pith_world::{Plan, World};
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: pith-world [--seeds N] [--from N] [--seed N [--ladder]]";
+
+/// What the command line asks for.
+#[derive(Debug, Clone, Copy)]
+struct Options {
+    from: u64,
+    seeds: u64,
+    ladder: bool,
+}
+
+fn main() -> ExitCode {
+    match parse(std::env::args().skip(1)) {
+        Some(options) => run(options),
+        None => {
+            eprintln!("{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn parse(mut words: impl Iterator<Item = String>) -> Option<Options> {
+    let mut options = Options { from: 0, seeds: 256, ladder: false };
+    while let Some(word) = words.next() {
+        let mut number = || words.next()?.parse().ok();
+        match word.as_str() {
+            "--seeds" => options.seeds = number()?,
+            "--from" => options.from = number()?,
+            "--seed" => (options.from, options.seeds) = (number()?, 1),
+            "--ladder" => options.ladder = true,
+            _ => return None,
+        }
+    }
+    Some(options)
+}
+
+fn run(options: Options) -> ExitCode {
+    let (mut failed, mut steps) = (0, 0);
+    let mut violations = std::collections::BTreeMap::<String, u64>::new();
+    for seed in options.from..options.from.saturating_add(options.seeds) {
+        let plan = Plan::of_seed(seed);
+        if options.ladder {
+            println!("{plan:?}");
+        }
+        let mut world = World::new(plan);
+        if options.ladder {
+            world.keep_ladder();
+        }
+        let result = world.live();
+        if options.ladder {
+            world.ladder().iter().for_each(|rung| println!("{rung}"));
+        }
+        match result {
+            Ok(report) => {
+                steps += report.steps;
+                for (violation, count) in report.violations {
+                    *violations.entry(violation).or_default() += count;
+                }
+            }
+            Err(failure) => {
+                failed += 1;
+                println!("seed {} at {} s: {}", failure.seed, failure.at.as_micros() / 1_000_000, failure.what);
+            }
+        }
+    }
+    println!("{} worlds, {steps} steps, {failed} failed", options.seeds);
+    if options.ladder {
+        violations.iter().for_each(|(violation, count)| println!("{count:>6} {violation}"));
+    }
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

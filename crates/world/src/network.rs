@@ -1,0 +1,274 @@
+//! The test network, and the NFs of it: what `pith up` makes of its configuration, without a file.
+
+use crate::dice::Dice;
+use crate::journal::Notes;
+use crate::observed::{Observed, Window};
+use crate::plan::Plan;
+use pith_crypto::suci::{HomeNetworkPrivateKey, HomeNetworkPublicKey, Profile};
+use pith_nf::amf::{Amf, AmfConfig};
+use pith_nf::ausf::{Ausf, AusfConfig};
+use pith_nf::fabric::{Agent, AgentConfig, Hosted, ProfileConfig, Shard, profile};
+use pith_nf::gateway::n2::N2Config;
+use pith_nf::gateway::n4::{N4Config, N4Peer};
+use pith_nf::kit::{Identity, Level, NetworkFunction, Nf};
+use pith_nf::nrf::{Nrf, NrfConfig};
+use pith_nf::nssf::{Nssf, NssfConfig};
+use pith_nf::pcf::Pcf;
+use pith_nf::smf::{DataNetwork, Smf, SmfConfig};
+use pith_nf::udm::{HomeNetworkKey, Udm, UdmConfig};
+use pith_nf::udr::Udr;
+use pith_sbi::{ApiRoot, NfInstanceId, Scheme};
+use pith_types::{AmfId, Dnn, Guami, InstanceId, Plmn, ShardId, Snssai, Tac, Tai};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Seconds from 1970 to the beginning of every world.
+pub(crate) const EPOCH: u64 = 1_800_000_000;
+/// Where the UPF's PFCP entity is.
+pub(crate) const UPF_N4: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 2, 0, 1)), 8805);
+/// Where the UPF's GTP-U entity is.
+pub(crate) const UPF_N3: Ipv4Addr = Ipv4Addr::new(10, 3, 0, 1);
+
+/// Private keys of the home network (TS 33.501 C.4): profile A with identifier 1, B with 2.
+const HOME_NETWORK_KEYS: [(u8, Profile, [u8; 32]); 2] = [
+    (
+        1,
+        Profile::A,
+        [
+            0xc5, 0x3c, 0x22, 0x20, 0x8b, 0x61, 0x86, 0x0b, 0x06, 0xc6, 0x2e, 0x54, 0x06, 0xa7, 0xb3, 0x30,
+            0xc2, 0xb5, 0x77, 0xaa, 0x55, 0x58, 0x98, 0x15, 0x10, 0xd1, 0x28, 0x24, 0x7d, 0x38, 0xbd, 0x1d,
+        ],
+    ),
+    (
+        2,
+        Profile::B,
+        [
+            0xf1, 0xab, 0x10, 0x74, 0x47, 0x7e, 0xbc, 0xc7, 0xf5, 0x54, 0xea, 0x1c, 0x5f, 0xc3, 0x68, 0xb1,
+            0x61, 0x67, 0x30, 0x15, 0x5e, 0x00, 0x41, 0xac, 0x44, 0x7d, 0x63, 0x01, 0x97, 0x5f, 0xec, 0xda,
+        ],
+    ),
+];
+
+pub(crate) fn plmn() -> Plmn {
+    Plmn::new("999", "70").expect("a constant that is a PLMN")
+}
+
+pub(crate) fn tai() -> Tai {
+    Tai { plmn_id: plmn(), tac: Tac::new(1) }
+}
+
+pub(crate) fn slices() -> Vec<Snssai> {
+    vec![Snssai::of_sst(1)]
+}
+
+pub(crate) fn dnn() -> Dnn {
+    "internet".parse().expect("a constant that is a DNN")
+}
+
+fn guami() -> Guami {
+    Guami { plmn_id: plmn(), amf_id: AmfId { region: 2, set: 1, pointer: 0 } }
+}
+
+/// The home network's public keys with their identifiers, for USIMs.
+pub(crate) fn public_keys() -> Vec<(u8, HomeNetworkPublicKey)> {
+    let keys = private_keys().into_iter();
+    keys.map(|key| (key.id, key.key.public_key().expect("a published key"))).collect()
+}
+
+fn private_keys() -> Vec<HomeNetworkKey> {
+    let key = |(id, profile, octets): &(u8, Profile, [u8; 32])| HomeNetworkKey {
+        id: *id,
+        key: Arc::new(HomeNetworkPrivateKey::new(*profile, octets).expect("a published key")),
+    };
+    HOME_NETWORK_KEYS.iter().map(key).collect()
+}
+
+/// Where a shard of a process serves the SBI.
+pub(crate) fn root(process: usize, shard: usize) -> Arc<ApiRoot> {
+    let authority = format!("10.0.0.{}:80", process + 1);
+    Arc::new(ApiRoot::new(Scheme::Http, &authority).with_prefix(&format!("/s{shard}")))
+}
+
+/// Where a process's PFCP entity is.
+pub(crate) fn smf_n4(process: usize) -> SocketAddr {
+    SocketAddr::from(([10, 1, 0, process as u8 + 1], 8805))
+}
+
+/// A shard, and windows to those of its NFs that invariants look into.
+pub(crate) struct Cell {
+    pub shard: Shard,
+    pub windows: Windows,
+}
+
+/// Windows to a shard's NFs, as far as it hosts them.
+#[derive(Default)]
+pub(crate) struct Windows {
+    pub amf: Option<Window<Amf>>,
+    pub smf: Option<Window<Smf>>,
+    pub pcf: Option<Window<Pcf>>,
+}
+
+/// Makes the NFs of one shard.
+pub(crate) struct Maker<'a> {
+    pub plan: &'a Plan,
+    pub process: usize,
+    /// How often the process was started before.
+    pub life: u32,
+    pub shard: usize,
+    pub notes: Notes,
+}
+
+impl Maker<'_> {
+    /// The shard, as after a start of its process.
+    pub fn make(&self, dice: &mut Dice) -> Cell {
+        let hosted = self.hosted();
+        let mut windows = Windows::default();
+        let functions = hosted.iter().map(|nf| (*nf, self.function(*nf, dice, &mut windows))).collect();
+        let registered = |nf: &Nf| Hosted { nf: *nf, profile: profile(*nf, &self.identity(*nf), &profiles()) };
+        let agent = Agent::new(self.agent_config(hosted.iter().map(registered).collect()));
+        Cell { shard: Shard::new(functions, agent, Level::Warn), windows }
+    }
+
+    /// There is one NRF in a core: that of the first shard.
+    fn hosted(&self) -> Vec<Nf> {
+        let nfs = self.plan.processes[self.process].iter().copied();
+        nfs.filter(|nf| *nf != Nf::Nrf || self.shard == 0).collect()
+    }
+
+    /// An instance id stays for one life of its process.
+    fn identity(&self, nf: Nf) -> Identity {
+        let number = [self.process as u64, self.shard as u64, nf as u64].into_iter().fold(1, |n, part| n << 8 | part);
+        Identity {
+            instance_id: NfInstanceId::from_random(u128::from(self.life) << 64 | u128::from(number)),
+            api_root: root(self.process, self.shard),
+            plmn: plmn(),
+            instance: InstanceId(0),
+            shard: ShardId(self.shard as u8),
+            epoch_unix_ms: EPOCH as i64 * 1000,
+        }
+    }
+
+    fn nrf(&self) -> Arc<ApiRoot> {
+        let process = self.plan.processes.iter().position(|nfs| nfs.contains(&Nf::Nrf)).unwrap_or(0);
+        root(process, 0)
+    }
+
+    fn agent_config(&self, hosted: Vec<Hosted>) -> AgentConfig {
+        let others = (0..self.plan.shards).filter(|shard| *shard != self.shard);
+        AgentConfig {
+            shard: self.shard as u16,
+            own_root: root(self.process, self.shard),
+            hosted,
+            neighbours: others.map(|shard| (root(self.process, shard), shard as u16)).collect(),
+            nrf: self.nrf(),
+            fixed: BTreeMap::new(),
+            forced_http: BTreeSet::new(),
+        }
+    }
+
+    fn watch<T: NetworkFunction + 'static>(&self, nf: Nf, inner: T) -> (Box<dyn NetworkFunction>, Window<T>) {
+        let (observed, window) = Observed::new((self.process, self.shard, nf), inner, self.notes.clone());
+        (Box::new(observed), window)
+    }
+
+    fn function(&self, nf: Nf, dice: &mut Dice, windows: &mut Windows) -> Box<dyn NetworkFunction> {
+        let identity = self.identity(nf);
+        let own = Arc::clone(&identity.api_root);
+        match nf {
+            Nf::Amf => {
+                let (observed, window) = self.watch(nf, Amf::new(self.amf_config(identity), dice.fork()));
+                windows.amf = Some(window);
+                observed
+            }
+            Nf::Smf => {
+                let (observed, window) = self.watch(nf, Smf::new(identity, self.smf_config()));
+                windows.smf = Some(window);
+                observed
+            }
+            Nf::Pcf => {
+                let (observed, window) = self.watch(nf, Pcf::new(own));
+                windows.pcf = Some(window);
+                observed
+            }
+            Nf::Ausf => self.watch(nf, Ausf::new(identity, AusfConfig { serving_networks: vec![plmn()] })).0,
+            Nf::Udm => {
+                let config = UdmConfig { identity, plmn: plmn(), home_network_keys: private_keys() };
+                self.watch(nf, Udm::new(config, dice.fork())).0
+            }
+            Nf::Udr => self.watch(nf, Udr::new(own)).0,
+            Nf::Nssf => {
+                let slices = slices().into_iter().map(|slice| (slice, Vec::new())).collect();
+                self.watch(nf, Nssf::new(NssfConfig { slices, nrf: self.nrf() })).0
+            }
+            Nf::Nrf | Nf::Agent => {
+                let config = NrfConfig { heart_beat: Duration::from_secs(60), validity: Duration::from_secs(120) };
+                self.watch(nf, Nrf::new(own, config)).0
+            }
+        }
+    }
+
+    fn amf_config(&self, identity: Identity) -> AmfConfig {
+        let mut config = AmfConfig::new(identity, guami(), slices(), vec![tai()]);
+        config.ciphering.retain(|algorithm| *algorithm != self.plan.ciphering);
+        config.ciphering.insert(0, self.plan.ciphering);
+        config.timers.t3512 = PERIODIC_UPDATE;
+        config
+    }
+
+    fn smf_config(&self) -> SmfConfig {
+        let internet = DataNetwork {
+            dnn: dnn(),
+            snssai: Snssai::of_sst(1),
+            pool: (Ipv4Addr::new(10, 45, 0, 0), 24),
+            reserved: 2,
+            dns: vec![Ipv4Addr::new(1, 1, 1, 1)],
+            mtu: 1400,
+        };
+        SmfConfig {
+            data_networks: vec![internet],
+            shards: self.plan.shards as u8,
+            t3592: Duration::from_secs(16),
+            retransmissions: 4,
+            guard: Duration::from_secs(10),
+        }
+    }
+}
+
+/// T3512 of every world: short, so that the core notices soon who is gone.
+pub(crate) const PERIODIC_UPDATE: Duration = Duration::from_secs(10 * 60);
+
+fn profiles() -> ProfileConfig {
+    ProfileConfig {
+        plmns: vec![plmn()],
+        slices: slices(),
+        data_networks: vec![(Snssai::of_sst(1), dnn())],
+        guamis: vec![guami()],
+        tais: vec![tai()],
+    }
+}
+
+pub(crate) fn n2_config(shards: usize) -> N2Config {
+    N2Config {
+        amf_name: "pith".into(),
+        guamis: vec![guami()],
+        relative_capacity: u8::MAX,
+        plmns: vec![(plmn(), slices())],
+        tais: vec![tai()],
+        instance: InstanceId(0),
+        shards: shards as u8,
+    }
+}
+
+pub(crate) fn n4_config(process: usize, shards: usize, started: u64) -> N4Config {
+    N4Config {
+        address: smf_n4(process).ip(),
+        started,
+        upfs: vec![N4Peer { name: "upf".into(), address: UPF_N4 }],
+        t1: Duration::from_secs(3),
+        n1: 3,
+        heartbeat: Duration::from_secs(20),
+        shards: shards as u8,
+    }
+}

@@ -1,0 +1,78 @@
+//! An NF that is watched: its SBI calls are noted, and the world can look into it.
+
+use crate::journal::{Notes, Place};
+use pith_nf::kit::{Caller, Effect, Input, Inspect, Instant, NetworkFunction, Nf, Outbox};
+use pith_sbi::{Reply, Response};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What the world keeps of an NF, to look into it.
+pub(crate) struct Window<T>(Arc<Mutex<T>>);
+
+impl<T> Window<T> {
+    pub fn look(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a shard gets instead of the NF.
+pub(crate) struct Observed<T> {
+    place: Place,
+    inner: Arc<Mutex<T>>,
+    notes: Notes,
+}
+
+impl<T> Observed<T> {
+    pub fn new(place: Place, inner: T, notes: Notes) -> (Self, Window<T>) {
+        let inner = Arc::new(Mutex::new(inner));
+        (Self { place, inner: Arc::clone(&inner), notes }, Window(inner))
+    }
+
+    fn note_input(&self, input: &Input) {
+        let mut journal = self.notes.open();
+        match input {
+            Input::Request { from: Caller::Local { nf, .. } | Caller::Shard { nf, .. }, request } => {
+                journal.rung(actor(*nf), actor(self.place.2), request.operation().name());
+            }
+            Input::Reply { tag, .. } => {
+                journal.open_calls.remove(&(self.place, *tag));
+            }
+            _ => {}
+        }
+    }
+
+    fn note_effect(&self, effect: &Effect) {
+        match effect {
+            Effect::Call { tag, .. } => {
+                self.notes.open().open_calls.insert((self.place, *tag));
+            }
+            Effect::Answer { reply, .. } if self.place.2 == Nf::Ausf => self.note_key(reply),
+            _ => {}
+        }
+    }
+
+    fn note_key(&self, reply: &Reply) {
+        if let Ok(Response::ConfirmationDataResponse(confirmed)) = reply
+            && let (Some(supi), Some(_)) = (&confirmed.supi, &confirmed.kseaf)
+        {
+            *self.notes.open().keys.entry(supi.to_string()).or_default() += 1;
+        }
+    }
+}
+
+impl<T: NetworkFunction> NetworkFunction for Observed<T> {
+    fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox) {
+        self.note_input(&input);
+        let before = out.effects().len();
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).handle(now, input, out);
+        out.effects().iter().skip(before).for_each(|effect| self.note_effect(effect));
+    }
+
+    fn inspect(&self, what: Inspect, list: &mut Vec<serde_json::Value>) {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).inspect(what, list);
+    }
+}
+
+/// An NF as ladders call it.
+pub(crate) fn actor(nf: Nf) -> String {
+    nf.name().to_uppercase()
+}

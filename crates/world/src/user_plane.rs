@@ -1,0 +1,108 @@
+//! The UPF of a world: UPF-C over a datapath that only takes notes.
+
+use crate::network::{EPOCH, UPF_N3, UPF_N4};
+use pith_nf::kit::Instant;
+use pith_upf::contract::{
+    Action, Counters, Datapath, Event, Session, SessionId, SessionUsage, Source, Tunnel,
+};
+use pith_upf::{Config, Effect, GtpuAddress, Input, Upf};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a datapath would forward by.
+#[derive(Debug, Default)]
+pub(crate) struct Notepad {
+    pub sessions: BTreeMap<SessionId, Arc<Session>>,
+}
+
+impl Datapath for Notepad {
+    fn install(&mut self, session: Arc<Session>) {
+        self.sessions.insert(session.id, session);
+    }
+
+    fn remove(&mut self, session: SessionId) -> Option<SessionUsage> {
+        self.sessions.remove(&session).map(|_| SessionUsage::default())
+    }
+
+    fn discard_buffered(&mut self, _session: SessionId) {}
+
+    fn send_end_marker(&mut self, _tunnel: &Tunnel) {}
+
+    fn usage(&self, session: SessionId) -> Option<SessionUsage> {
+        self.sessions.get(&session).map(|_| SessionUsage::default())
+    }
+
+    fn poll_events(&mut self, _events: &mut Vec<Event>) {}
+
+    fn counters(&self) -> Counters {
+        Counters::default()
+    }
+}
+
+impl Notepad {
+    /// Two sessions that share a TEID or an address, if there are such.
+    pub fn clash(&self) -> Option<String> {
+        let mut seen = BTreeMap::new();
+        for session in self.sessions.values() {
+            let tunnels = session.pdrs.iter().filter_map(|pdr| match pdr.source {
+                Source::Tunnel { teid, .. } => Some(format!("TEID {}", teid.0)),
+                Source::Network => None,
+            });
+            let address = session.ue.v4.map(|address| format!("UE address {address}"));
+            for name in tunnels.chain(address) {
+                match seen.insert(name.clone(), session.id) {
+                    Some(other) if other != session.id => {
+                        return Some(format!("{name} belongs to two sessions of the UPF"));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        None
+    }
+
+    /// What a downlink packet for that session would raise: a report, if it is buffered and asked for.
+    fn downlink_data(&self, at: usize) -> Option<Event> {
+        let session = self.sessions.values().nth(at % self.sessions.len().max(1))?;
+        let pdr = session.pdrs.iter().find(|pdr| pdr.source == Source::Network)?;
+        let far = session.fars.iter().find(|far| far.id == pdr.far)?;
+        let told = matches!(far.action, Action::Buffer { notify: true, .. });
+        told.then_some(Event::DownlinkData { session: session.id, pdr: pdr.id, qfi: None, dscp: 0 })
+    }
+}
+
+/// A UPF, since when it runs, and its datapath.
+pub(crate) struct UserPlane {
+    pub upf: Upf,
+    pub datapath: Notepad,
+    born: Instant,
+}
+
+impl UserPlane {
+    pub fn start(now: Instant) -> Self {
+        let n3 = GtpuAddress { v4: Some(UPF_N3), v6: None };
+        let started = EPOCH + now.as_micros() / 1_000_000;
+        let mut config = Config::new(UPF_N4.ip(), n3, started);
+        config.heartbeat_interval = Duration::from_secs(30);
+        Self { upf: Upf::new(config), datapath: Notepad::default(), born: now }
+    }
+
+    pub fn handle(&mut self, now: Instant, input: Input<'_>) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        self.upf.handle(now.since(self.born), input, &mut self.datapath, &mut effects);
+        effects
+    }
+
+    pub fn next_timeout(&self) -> Option<Instant> {
+        self.upf.next_timeout().map(|after| self.born + after)
+    }
+
+    /// A packet comes for one of the sessions.
+    pub fn downlink_packet(&mut self, now: Instant, at: usize) -> Vec<Effect> {
+        match self.datapath.downlink_data(at) {
+            Some(event) => self.handle(now, Input::Event(event)),
+            None => Vec::new(),
+        }
+    }
+}

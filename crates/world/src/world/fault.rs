@@ -1,0 +1,69 @@
+//! What breaks as a whole: gNBs, associations, the UPF, processes.
+
+use super::{Happening, World};
+use pith_ran::gnb::Input;
+use std::time::Duration;
+
+/// Something that breaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// A gNB loses its state and says so.
+    GnbReset(usize),
+    /// The association of a gNB ends.
+    AssociationLost(usize),
+    /// The UPF starts anew.
+    UpfRestart,
+    /// A process ends, and starts again some seconds later.
+    Kill(usize),
+}
+
+impl World {
+    /// Draws what breaks within that time.
+    pub(super) fn draw_faults(&mut self, time: Duration) {
+        let faults = self.plan.faults;
+        for _ in 0..faults.resets {
+            let gnb = self.dice.index(self.stations.len());
+            self.draw_time(time, Fault::GnbReset(gnb));
+        }
+        for _ in 0..faults.breaks {
+            let gnb = self.dice.index(self.stations.len());
+            self.draw_time(time, Fault::AssociationLost(gnb));
+        }
+        for _ in 0..faults.upf_restarts {
+            self.draw_time(time, Fault::UpfRestart);
+        }
+        for _ in 0..faults.kills {
+            let process = self.dice.index(self.processes.len());
+            self.draw_time(time, Fault::Kill(process));
+        }
+    }
+
+    fn draw_time(&mut self, time: Duration, fault: Fault) {
+        let when = self.dice.millis(1000, time.as_millis() as u64);
+        self.at(when, Happening::Break(fault));
+    }
+
+    pub(super) fn break_it(&mut self, fault: Fault) {
+        self.rung("fault", "world", format!("{fault:?}"));
+        match fault {
+            Fault::GnbReset(gnb) => self.gnb_input(gnb, Input::Reset),
+            Fault::AssociationLost(gnb) => self.disassociate(gnb),
+            Fault::UpfRestart => self.restart_upf(),
+            Fault::Kill(process) => self.kill(process),
+        }
+    }
+
+    fn kill(&mut self, process: usize) {
+        if !self.processes[process].is_up() {
+            return;
+        }
+        self.watch.killed.extend(self.processes[process].nfs.iter().copied());
+        let ends_n2 = self.processes[process].n2.is_some();
+        self.kill_process(process);
+        if ends_n2 {
+            (0..self.stations.len()).for_each(|gnb| self.disassociate(gnb));
+        }
+        let after = self.dice.seconds(1, 5);
+        self.at(after, Happening::Start { process });
+    }
+}

@@ -1,0 +1,258 @@
+//! What must hold: after each step, once all is quiet, and when everyone is gone.
+
+use super::{Alarm, Failure, World};
+use pith_nas::SecurityHeaderType;
+use pith_nf::kit::{Inspect, Instant, NetworkFunction, Nf};
+use pith_ran::Violation;
+use pith_ran::ue::State;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What invariants remember.
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    pub steps: u64,
+    pub violations: BTreeMap<String, u64>,
+    /// The answer to a request that makes something was lost: its caller can't remove what it does not know.
+    pub may_leak: bool,
+    /// NFs that were killed, and forgot.
+    pub killed: BTreeSet<Nf>,
+    failed: Option<String>,
+    strict: Option<String>,
+    counts: BTreeMap<usize, Counts>,
+}
+
+/// Sequence numbers of protected downlink NAS messages under one key.
+#[derive(Debug, Clone, Copy)]
+struct Counts {
+    keys: u64,
+    last: u8,
+}
+
+impl Watch {
+    pub fn fail(&mut self, what: impl Into<String>) {
+        self.failed.get_or_insert(what.into());
+    }
+
+    /// A UE or gNB did not like what the core did.
+    pub fn violation(&mut self, who: String, violation: &Violation, at: Instant) {
+        *self.violations.entry(violation.to_string()).or_default() += 1;
+        self.strict.get_or_insert(format!("{who} at {} µs: {violation}", at.as_micros()));
+    }
+
+    /// A NAS COUNT is never used twice for downlink with one key (TS 33.501 6.4.3.1): its low octet goes
+    /// up from message to message, until SECURITY MODE COMMAND takes a new key into use.
+    pub fn downlink_nas(&mut self, ue: usize, keys: u64, nas: &[u8]) {
+        let (Some(header), Some(sequence)) = (nas.get(1), nas.get(6).copied()) else { return };
+        let header = SecurityHeaderType::from_octet(*header);
+        if header == SecurityHeaderType::Plain {
+            return;
+        }
+        let starts = header == SecurityHeaderType::IntegrityProtectedWithNewContext;
+        let fresh = Counts { keys, last: sequence };
+        match self.counts.get_mut(&ue) {
+            Some(counts) if starts && counts.keys < keys => *counts = fresh,
+            None => {
+                self.counts.insert(ue, fresh);
+            }
+            Some(counts) => {
+                let ahead = sequence.wrapping_sub(counts.last);
+                if !(1..128).contains(&ahead) {
+                    let last = counts.last;
+                    self.fail(format!("UE{}: downlink NAS COUNT …{sequence:02x} after …{last:02x}", ue + 1));
+                } else {
+                    counts.last = sequence;
+                }
+            }
+        }
+    }
+}
+
+impl World {
+    fn failure(&self, what: String) -> Box<Failure> {
+        let ladder = self.ladder();
+        let tail = ladder.len().saturating_sub(120);
+        Box::new(Failure { seed: self.plan.seed, at: self.now, what, ladder: ladder[tail..].to_vec() })
+    }
+
+    fn demand(&self, holds: bool, what: impl FnOnce() -> String) -> Result<(), Box<Failure>> {
+        if holds { Ok(()) } else { Err(self.failure(what())) }
+    }
+
+    /// After each step.
+    pub(super) fn check_step(&mut self) -> Result<(), Box<Failure>> {
+        self.watch.steps += 1;
+        if let Some(what) = self.watch.failed.take() {
+            return Err(self.failure(what));
+        }
+        if let Some(what) = self.watch.strict.take().filter(|_| self.plan.is_faultless()) {
+            return Err(self.failure(format!("without any fault, {what}")));
+        }
+        self.check_amfs()?;
+        match self.upf.datapath.clash() {
+            Some(clash) => Err(self.failure(clash)),
+            None => Ok(()),
+        }
+    }
+
+    /// Indices lead somewhere, and whoever waits has a timer or a call that will end the waiting.
+    fn check_amfs(&self) -> Result<(), Box<Failure>> {
+        for (process, it) in self.processes.iter().enumerate() {
+            for (shard, cell) in it.cells.iter().enumerate() {
+                let Some(amf) = &cell.windows.amf else { continue };
+                let audit = amf.look().audit();
+                let sound = audit.dangling == 0 && audit.orphaned_connections == 0;
+                self.demand(sound, || format!("AMF: {audit:?}"))?;
+                if audit.in_procedure > 0 {
+                    let owners = self.owners_that_wait((process, shard, Nf::Amf));
+                    let what = || format!("AMF: {} UEs wait, {owners} for something: {audit:?}", audit.in_procedure);
+                    self.demand(owners >= audit.in_procedure, what)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// How many UEs or sessions of an NF have a timer that runs or a call without answer.
+    fn owners_that_wait(&self, place: (usize, usize, Nf)) -> usize {
+        let timers = self.alarms.keys().filter_map(|alarm| match alarm {
+            Alarm::Nf { process, shard, nf, key } if (*process, *shard, *nf) == place => Some(key.owner),
+            _ => None,
+        });
+        let journal = self.journal();
+        let calls = journal.open_calls.iter().filter(|(of, _)| *of == place).map(|(_, tag)| tag.owner);
+        timers.chain(calls).collect::<BTreeSet<_>>().len()
+    }
+
+    /// Faults are over for long: nobody is in the middle of anything.
+    pub(super) fn check_quiet(&self) -> Result<(), Box<Failure>> {
+        for amf in self.cells().filter_map(|cell| cell.windows.amf.as_ref()) {
+            let audit = amf.look().audit();
+            let is_quiet = audit.in_procedure == 0
+                && audit.releasing == 0
+                && audit.session_calls == 0
+                && audit.gnbs == self.stations.len();
+            self.demand(is_quiet, || format!("AMF not quiet: {audit:?}"))?;
+        }
+        let unregistered = self.cells().filter(|cell| !cell.shard.is_ready()).count();
+        self.demand(unregistered == 0, || format!("NFs of {unregistered} shards are not registered"))?;
+        let calls = self.journal().open_calls.len();
+        self.demand(calls == 0, || format!("{calls} SBI calls without answer"))
+    }
+
+    fn cells(&self) -> impl Iterator<Item = &crate::network::Cell> {
+        self.processes.iter().flat_map(|process| &process.cells)
+    }
+
+    /// What AMFs and SMFs show to operators.
+    fn inspected(&self, what: Inspect) -> Vec<Value> {
+        let mut list = Vec::new();
+        for cell in self.cells() {
+            if let Some(amf) = &cell.windows.amf {
+                amf.look().inspect(what, &mut list);
+            }
+            if let Some(smf) = &cell.windows.smf {
+                smf.look().inspect(what, &mut list);
+            }
+        }
+        list
+    }
+
+    /// Everyone has come back: UE, AMF, SMF and UPF know the same.
+    pub(super) fn check_agreement(&self) -> Result<usize, Box<Failure>> {
+        let ues = self.inspected(Inspect::Ues);
+        let sessions = self.inspected(Inspect::Sessions);
+        let mut count = 0;
+        for (at, phone) in self.phones.iter().enumerate() {
+            let state = phone.ue.state();
+            self.demand(state == State::Registered, || format!("UE{} is {state:?}", at + 1))?;
+            let supi = phone.subscriber.supi.to_string();
+            let known: Vec<_> =
+                ues.iter().filter(|ue| ue["supi"] == supi.as_str() && ue["rm"] == "RM-REGISTERED").collect();
+            self.demand(known.len() == 1, || format!("UE{} is registered in {} AMFs", at + 1, known.len()))?;
+            let guti = phone.ue.guti().map(|guti| guti.to_string());
+            self.demand(known[0]["guti"].as_str() == guti.as_deref(), || {
+                format!("UE{} has 5G-GUTI {guti:?}, its AMF {}", at + 1, known[0]["guti"])
+            })?;
+            count += self.check_sessions(at, &supi, known[0], &sessions)?;
+        }
+        self.check_user_plane(&sessions)?;
+        Ok(count)
+    }
+
+    fn check_sessions(&self, at: usize, supi: &str, ue: &Value, sessions: &[Value]) -> Result<usize, Box<Failure>> {
+        type List = BTreeSet<(u64, String)>;
+        let own: List = self.phones[at]
+            .ue
+            .sessions()
+            .map(|session| (u64::from(session.id), session.ipv4.map_or(String::new(), |ip| ip.to_string())))
+            .collect();
+        let of_smf: List = sessions
+            .iter()
+            .filter(|session| session["supi"] == supi)
+            .map(|session| {
+                (session["pduSessionId"].as_u64().unwrap_or(0), session["ipv4"].as_str().unwrap_or("").to_owned())
+            })
+            .collect();
+        let of_amf: BTreeSet<u64> =
+            ue["sessions"].as_array().into_iter().flatten().filter_map(|session| session["id"].as_u64()).collect();
+        let own_ids: BTreeSet<u64> = own.iter().map(|(id, _)| *id).collect();
+        self.demand(own_ids == of_amf, || format!("UE{} has sessions {own:?}, its AMF {of_amf:?}", at + 1))?;
+        let same = if self.forgives_leaks() { of_smf.is_superset(&own) } else { own == of_smf };
+        self.demand(same, || format!("UE{} has sessions {own:?}, the SMF {of_smf:?}", at + 1))?;
+        Ok(own.len())
+    }
+
+    fn check_user_plane(&self, sessions: &[Value]) -> Result<(), Box<Failure>> {
+        let addresses: BTreeSet<_> = sessions.iter().filter_map(|session| session["ipv4"].as_str()).collect();
+        self.demand(addresses.len() == sessions.len(), || format!("addresses are not unique: {sessions:?}"))?;
+        let of_smf: usize =
+            self.cells().filter_map(|cell| cell.windows.smf.as_ref()).map(|smf| smf.look().audit().n4_sessions).sum();
+        let (of_upf, of_datapath) = (self.upf.upf.sessions().count(), self.upf.datapath.sessions.len());
+        let same = of_smf == of_upf && of_upf == of_datapath;
+        let forgiven = self.forgives_leaks() && of_smf <= of_upf;
+        self.demand(same || forgiven, || {
+            format!("N4 sessions: SMF {of_smf}, UPF {of_upf}, datapath {of_datapath}")
+        })
+    }
+
+    /// What was made for someone who died, or who never got to know of it, may stay.
+    fn forgives_leaks(&self) -> bool {
+        let forgetful = [Nf::Amf, Nf::Smf, Nf::Pcf];
+        self.watch.may_leak || forgetful.iter().any(|nf| self.watch.killed.contains(nf))
+    }
+
+    /// Everyone has left: nothing is left of anyone.
+    pub(super) fn check_empty(&self) -> Result<(), Box<Failure>> {
+        for (at, phone) in self.phones.iter().enumerate() {
+            let state = phone.ue.state();
+            self.demand(state == State::Deregistered, || format!("UE{} is {state:?} at the end", at + 1))?;
+        }
+        for cell in self.cells() {
+            if let Some(amf) = &cell.windows.amf {
+                let audit = amf.look().audit();
+                let nothing = pith_nf::amf::Audit { gnbs: audit.gnbs, ..Default::default() };
+                self.demand(audit == nothing, || format!("left in the AMF: {audit:?}"))?;
+            }
+        }
+        let contexts: usize = self.stations.iter().map(|station| station.gnb.ue_count()).sum();
+        self.demand(contexts == 0, || format!("left in gNBs: {contexts} UE contexts"))?;
+        if self.forgives_leaks() { Ok(()) } else { self.check_no_session_is_left() }
+    }
+
+    fn check_no_session_is_left(&self) -> Result<(), Box<Failure>> {
+        for cell in self.cells() {
+            if let Some(smf) = &cell.windows.smf {
+                let audit = smf.look().audit();
+                self.demand(audit == Default::default(), || format!("left in the SMF: {audit:?}"))?;
+            }
+            if let Some(pcf) = &cell.windows.pcf {
+                let left = pcf.look().associations();
+                self.demand(left == 0, || format!("left in the PCF: {left} associations"))?;
+            }
+        }
+        let upf = &self.upf;
+        let left = (upf.upf.sessions().count(), upf.datapath.sessions.len(), upf.upf.teids_in_use());
+        self.demand(left == (0, 0, 0), || format!("left in the UPF: sessions, rules, TEIDs {left:?}"))
+    }
+}

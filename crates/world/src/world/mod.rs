@@ -1,0 +1,297 @@
+//! A world: the agenda of what is to happen, and who is there for it to happen to.
+//!
+//! ```text
+//!   agenda, alarms ──> step ──> process │ gNB │ UE │ UPF ──> effects ──> agenda, alarms
+//!                        └────> invariants
+//! ```
+//!
+//! A file a reference point: `sbi`, `n2`, `n4`, `radio`. What happens is drawn from the seed alone, so a
+//! world happens the same way each time.
+
+mod fault;
+mod invariant;
+mod n2;
+mod n4;
+mod process;
+mod radio;
+mod run;
+mod sbi;
+mod user;
+
+pub use run::Report;
+
+use crate::database::Database;
+use crate::dice::Dice;
+use crate::journal::{Journal, Notes, Rung};
+use crate::plan::Plan;
+use crate::user_plane::UserPlane;
+use fault::Fault;
+use invariant::Watch;
+use n2::Station;
+use pith_nf::fabric::{ShardInput, Timers};
+use pith_nf::kit::{Instant, Nf, TimerKey};
+use process::Process;
+use radio::Phone;
+use sbi::Exchange;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::MutexGuard;
+use std::time::Duration;
+
+/// Why a world is not as it should be.
+#[derive(Debug, Clone)]
+pub struct Failure {
+    /// The world's seed.
+    pub seed: u64,
+    /// When it was seen.
+    pub at: Instant,
+    /// What is wrong.
+    pub what: String,
+    /// The last rungs of the ladder before it.
+    pub ladder: Vec<Rung>,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "seed {} at {} s: {}", self.seed, self.at.as_micros() / 1_000_000, self.what)?;
+        self.ladder.iter().try_for_each(|rung| writeln!(f, "{rung}"))
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Something that is to happen.
+#[derive(Debug)]
+enum Happening {
+    /// A process gets something, unless it was restarted since.
+    ToShard { process: usize, life: u32, shard: usize, input: Box<ShardInput> },
+    /// A process starts.
+    Start { process: usize },
+    /// A gNB tries to have an association.
+    Associate { gnb: usize },
+    /// An NGAP PDU comes to a gNB, if the association still stands.
+    ToGnb { association: u64, stream: u16, pdu: Vec<u8> },
+    /// An NGAP PDU comes to the N2 gateway.
+    ToN2Gateway { association: u64, stream: u16, pdu: Vec<u8> },
+    /// A PFCP datagram comes to an SMF process.
+    ToN4Gateway { process: usize, octets: Vec<u8> },
+    /// A PFCP datagram comes to the UPF.
+    ToUpf { peer: SocketAddr, octets: Vec<u8> },
+    /// Something comes to a gNB over the air, on a connection.
+    Uplink { ue: usize, gnb: usize, connection: u64, signal: radio::Uplink },
+    /// Something comes to a UE over the air, on a connection.
+    Downlink { ue: usize, connection: u64, signal: radio::Downlink },
+    /// A UE is paged.
+    Page { ue: usize },
+    /// An SBI request comes to its process.
+    SbiRequest { exchange: u64 },
+    /// An SBI answer comes back, or there is none in time.
+    SbiReply { exchange: u64, reply: Box<sbi::Answered> },
+    /// A user does something.
+    Act { ue: usize, act: user::Act },
+    /// Something breaks.
+    Break(Fault),
+}
+
+/// A timer that runs somewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Alarm {
+    Nf { process: usize, shard: usize, nf: Nf, key: TimerKey },
+    N4Gateway { process: usize, key: TimerKey },
+    Ue(usize),
+    Gnb(usize),
+    Upf,
+}
+
+/// What keeps its order on the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Channel {
+    N2 { association: u64, stream: u16, up: bool },
+    Air { ue: usize, up: bool },
+    Shard { process: usize, shard: usize },
+    Store { process: usize, shard: usize },
+}
+
+/// A world in which a seed's plan comes to pass.
+pub struct World {
+    plan: Plan,
+    dice: Dice,
+    now: Instant,
+    agenda: BTreeMap<(Instant, u64), Happening>,
+    numbered: u64,
+    order: HashMap<Channel, Instant>,
+    alarms: Timers<Alarm>,
+    /// Faults happen now.
+    faulty: bool,
+    processes: Vec<Process>,
+    exchanges: BTreeMap<u64, Exchange>,
+    database: Database,
+    upf: UserPlane,
+    stations: Vec<Station>,
+    phones: Vec<Phone>,
+    notes: Notes,
+    watch: Watch,
+}
+
+impl World {
+    /// A world at its beginning: nothing runs yet.
+    pub fn new(plan: Plan) -> Self {
+        let mut dice = Dice::new(plan.seed);
+        let (stations, phones) = (n2::stations(&plan), radio::phones(&plan, &mut dice));
+        let mut database = Database::default();
+        phones.iter().for_each(|phone| database.add(phone.subscriber.clone()));
+        let now = Instant::from_micros(0);
+        let mut world = Self {
+            processes: plan.processes.iter().map(|nfs| Process::new(nfs.clone())).collect(),
+            dice,
+            now,
+            agenda: BTreeMap::new(),
+            numbered: 0,
+            order: HashMap::new(),
+            alarms: Timers::default(),
+            faulty: false,
+            exchanges: BTreeMap::new(),
+            database,
+            upf: UserPlane::start(now),
+            stations,
+            phones,
+            notes: Notes::default(),
+            watch: Watch::default(),
+            plan,
+        };
+        world.switch_on();
+        world
+    }
+
+    fn switch_on(&mut self) {
+        for process in 0..self.processes.len() {
+            self.at(Duration::from_millis(10 * process as u64), Happening::Start { process });
+        }
+        for gnb in 0..self.stations.len() {
+            self.at(Duration::from_millis(500), Happening::Associate { gnb });
+        }
+    }
+
+    /// The messages between actors: all, if kept from the beginning, or the last.
+    pub fn ladder(&self) -> Vec<Rung> {
+        self.journal().rungs().cloned().collect()
+    }
+
+    /// Keeps every rung of the ladder from now on.
+    pub fn keep_ladder(&mut self) {
+        self.journal().keeps_all = true;
+    }
+
+    fn journal(&self) -> MutexGuard<'_, Journal> {
+        self.notes.open()
+    }
+
+    fn rung(&self, from: impl Into<String>, to: impl Into<String>, what: impl Into<String>) {
+        self.journal().rung(from, to, what);
+    }
+
+    /// Lets something happen after that time.
+    fn at(&mut self, after: Duration, happening: Happening) {
+        let when = self.now + after;
+        self.schedule(when, happening);
+    }
+
+    /// Lets something happen after that time, but not before what went into the channel earlier.
+    fn in_order(&mut self, channel: Channel, after: Duration, happening: Happening) {
+        let last = self.order.entry(channel).or_insert(self.now);
+        let when = (self.now + after).max(*last);
+        *last = when;
+        self.schedule(when, happening);
+    }
+
+    fn schedule(&mut self, when: Instant, happening: Happening) {
+        self.numbered += 1;
+        self.agenda.insert((when, self.numbered), happening);
+    }
+
+    /// Whether a fault of that frequency strikes now.
+    fn strikes(&mut self, per_mille: u32) -> bool {
+        self.faulty && per_mille > 0 && self.dice.chance(per_mille)
+    }
+
+    /// Sets an alarm; while faults are on, it may go off late.
+    fn set_alarm(&mut self, alarm: Alarm, after: Duration) {
+        let late = self.strikes(self.plan.faults.late_timers);
+        let delay = if late { self.dice.millis(0, 1000) } else { Duration::ZERO };
+        self.alarms.start(alarm, self.now + after + delay);
+    }
+
+    /// Sets the one alarm of an actor that says itself when it wants to be called.
+    fn set_own_alarm(&mut self, alarm: Alarm, when: Option<Instant>) {
+        match when {
+            Some(when) => self.alarms.start(alarm, when.max(self.now)),
+            None => self.alarms.stop(alarm),
+        }
+    }
+
+    /// Lets the next thing happen, if it happens by `until`; then looks whether all is well.
+    fn step(&mut self, until: Instant) -> Result<bool, Box<Failure>> {
+        let planned = self.agenda.first_key_value().map(|((when, _), _)| *when);
+        let alarm = self.alarms.next_deadline();
+        let next = planned.into_iter().chain(alarm).min().filter(|when| *when <= until);
+        let Some(next) = next else { return Ok(false) };
+        self.now = self.now.max(next);
+        self.journal().now = self.now;
+        match self.agenda.first_entry().filter(|_| planned == Some(next)) {
+            Some(first) => {
+                let happening = first.remove();
+                self.happen(happening);
+            }
+            None => self.ring(),
+        }
+        self.check_step()?;
+        Ok(true)
+    }
+
+    /// Lets everything happen that happens within that time.
+    fn pass(&mut self, time: Duration) -> Result<(), Box<Failure>> {
+        let until = self.now + time;
+        while self.step(until)? {}
+        self.now = until;
+        Ok(())
+    }
+
+    fn ring(&mut self) {
+        match self.alarms.expired(self.now) {
+            Some(Alarm::Nf { process, shard, nf, key }) => {
+                self.to_shard(process, shard, ShardInput::Timer { nf, key });
+            }
+            Some(Alarm::N4Gateway { process, key }) => self.n4_timer(process, key),
+            Some(Alarm::Ue(ue)) => self.ue_timeout(ue),
+            Some(Alarm::Gnb(gnb)) => self.gnb_timeout(gnb),
+            Some(Alarm::Upf) => self.upf_tick(),
+            None => {}
+        }
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        match happening {
+            Happening::ToShard { process, life, shard, input } => {
+                if self.processes[process].is_alive(life) {
+                    self.to_shard(process, shard, *input);
+                }
+            }
+            Happening::Start { process } => self.start_process(process),
+            Happening::Associate { gnb } => self.associate(gnb),
+            Happening::ToGnb { association, stream, pdu } => self.to_gnb(association, stream, &pdu),
+            Happening::ToN2Gateway { association, stream, pdu } => {
+                self.to_n2_gateway(association, stream, pdu);
+            }
+            Happening::ToN4Gateway { process, octets } => self.to_n4_gateway(process, octets),
+            Happening::ToUpf { peer, octets } => self.to_upf(peer, &octets),
+            Happening::Uplink { ue, gnb, connection, signal } => self.uplink(ue, gnb, connection, signal),
+            Happening::Downlink { ue, connection, signal } => self.downlink(ue, connection, signal),
+            Happening::Page { ue } => self.page(ue),
+            Happening::SbiRequest { exchange } => self.sbi_request(exchange),
+            Happening::SbiReply { exchange, reply } => self.sbi_reply(exchange, *reply),
+            Happening::Act { ue, act } => self.act(ue, act),
+            Happening::Break(fault) => self.break_it(fault),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! N2: gNBs, their SCTP associations, and the gateway. Messages keep their order on a stream; an
+//! association may break.
+
+use super::{Alarm, Channel, Happening, World};
+use crate::network;
+use crate::plan::Plan;
+use pith_nf::fabric::ShardInput;
+use pith_nf::gateway::n2::{N2GatewayEffect, N2GatewayInput, NGAP_PPID};
+use pith_nf::kit::{GnbHandle, N2Effect, Nf};
+use pith_ngap::Message;
+use pith_ran::gnb::{Gnb, Input, Output, Settings, UeKey};
+use pith_ran::Instant as RanInstant;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+
+/// SCTP streams of an association.
+const STREAMS: u16 = 4;
+
+/// A gNB and its association.
+pub(super) struct Station {
+    pub gnb: Gnb,
+    pub association: Option<u64>,
+    /// The radio connection of each UE that the gNB has.
+    pub connections: BTreeMap<u32, u64>,
+}
+
+/// The gNBs of a plan.
+pub(super) fn stations(plan: &Plan) -> Vec<Station> {
+    let station = |number: usize| {
+        let settings = Settings {
+            name: format!("gnb{}", number + 1),
+            plmn: network::plmn(),
+            id: number as u32 + 1,
+            tac: network::tai().tac,
+            slices: network::slices(),
+            n3: IpAddr::V4(Ipv4Addr::new(10, 3, 1, number as u8 + 1)),
+            first_teid: 1,
+        };
+        Station { gnb: Gnb::new(settings), association: None, connections: BTreeMap::new() }
+    };
+    (0..plan.gnbs).map(station).collect()
+}
+
+impl World {
+    pub(super) fn ran_now(&self) -> RanInstant {
+        RanInstant::from_nanos(self.now.as_micros() * 1000)
+    }
+
+    /// Where the AMFs are.
+    fn amf_process(&self) -> usize {
+        self.processes.iter().position(|process| process.nfs.contains(&Nf::Amf)).unwrap_or(0)
+    }
+
+    /// A gNB sets up its association, or tries again later.
+    pub(super) fn associate(&mut self, gnb: usize) {
+        if self.stations[gnb].association.is_some() {
+            return;
+        }
+        let process = self.amf_process();
+        if !self.processes[process].is_up() {
+            let after = self.dice.seconds(1, 2);
+            return self.at(after, Happening::Associate { gnb });
+        }
+        self.numbered += 1;
+        let association = self.numbered;
+        self.stations[gnb].association = Some(association);
+        let peer = format!("10.3.1.{}", gnb + 1);
+        self.n2_gateway(process, N2GatewayInput::Up { gnb: GnbHandle(association), peer });
+        self.gnb_input(gnb, Input::AssociationUp { outbound_streams: STREAMS });
+    }
+
+    /// The association ends, for both sides.
+    pub(super) fn disassociate(&mut self, gnb: usize) {
+        let Some(association) = self.stations[gnb].association.take() else { return };
+        let process = self.amf_process();
+        self.n2_gateway(process, N2GatewayInput::Down { gnb: GnbHandle(association) });
+        self.gnb_input(gnb, Input::AssociationDown);
+        let after = self.dice.seconds(1, 3);
+        self.at(after, Happening::Associate { gnb });
+    }
+
+    fn gnb_of(&self, association: u64) -> Option<usize> {
+        self.stations.iter().position(|station| station.association == Some(association))
+    }
+
+    pub(super) fn to_gnb(&mut self, association: u64, stream: u16, pdu: &[u8]) {
+        if let Some(gnb) = self.gnb_of(association) {
+            self.gnb_input(gnb, Input::Pdu { stream, octets: pdu });
+        }
+    }
+
+    pub(super) fn to_n2_gateway(&mut self, association: u64, stream: u16, pdu: Vec<u8>) {
+        if self.gnb_of(association).is_some() {
+            let gnb = GnbHandle(association);
+            let input = N2GatewayInput::Message { gnb, stream, ppid: NGAP_PPID, pdu: pdu.into() };
+            self.n2_gateway(self.amf_process(), input);
+        }
+    }
+
+    pub(super) fn n2_effect(&mut self, process: usize, effect: N2Effect) {
+        self.n2_gateway(process, N2GatewayInput::Shard(effect));
+    }
+
+    fn n2_gateway(&mut self, process: usize, input: N2GatewayInput) {
+        let Some(gateway) = &mut self.processes[process].n2 else { return };
+        let effects: Vec<_> = gateway.handle(input).collect();
+        for effect in effects {
+            match effect {
+                N2GatewayEffect::Send { gnb, stream, pdu } => self.send_to_gnb(gnb.0, stream, &pdu),
+                N2GatewayEffect::ToShard { shard, input } => {
+                    self.send_to_shard(process, usize::from(shard.0), ShardInput::N2(input));
+                }
+                N2GatewayEffect::Event(event) => self.rung("N2GW", "N2GW", event.text),
+            }
+        }
+    }
+
+    fn send_to_gnb(&mut self, association: u64, stream: u16, pdu: &[u8]) {
+        let Some(gnb) = self.gnb_of(association) else { return };
+        self.rung("AMF", format!("gNB{}", gnb + 1), ngap_name(pdu));
+        let after = self.dice.millis(1, 5);
+        let channel = Channel::N2 { association, stream, up: false };
+        self.in_order(channel, after, Happening::ToGnb { association, stream, pdu: pdu.to_vec() });
+    }
+
+    pub(super) fn gnb_timeout(&mut self, gnb: usize) {
+        self.gnb_input(gnb, Input::Timeout);
+    }
+
+    /// A gNB takes something, and what it does is done.
+    pub(super) fn gnb_input(&mut self, gnb: usize, input: Input<'_>) {
+        let now = self.ran_now();
+        let mut outputs = Vec::new();
+        self.stations[gnb].gnb.handle(now, input, &mut outputs);
+        for output in outputs {
+            self.gnb_output(gnb, output);
+        }
+        let next = self.stations[gnb].gnb.next_timeout().map(nf_instant);
+        self.set_own_alarm(Alarm::Gnb(gnb), next);
+    }
+
+    fn gnb_output(&mut self, gnb: usize, output: Output) {
+        match output {
+            Output::Send { stream, pdu } => self.send_from_gnb(gnb, stream, pdu),
+            Output::Violation(violation) => self.watch.violation(format!("gNB{}", gnb + 1), &violation, self.now),
+            Output::Event(_) => {}
+            Output::Paging(tmsi) => self.broadcast_paging(gnb, tmsi),
+            Output::Nas { ue: UeKey(ue), nas } => self.nas_to_ue(gnb, ue, nas),
+            Output::SecurityActivated { ue: UeKey(ue), k_gnb, capabilities } => {
+                self.signal_to_ue(gnb, ue, super::radio::Downlink::Security { k_gnb, capabilities });
+            }
+            Output::BearerUp { ue: UeKey(ue), bearer } => {
+                self.signal_to_ue(gnb, ue, super::radio::Downlink::UserPlane { session: bearer.session, up: true });
+            }
+            Output::BearerDown { ue: UeKey(ue), bearer } => {
+                self.signal_to_ue(gnb, ue, super::radio::Downlink::UserPlane { session: bearer.session, up: false });
+            }
+            Output::Released { ue: UeKey(ue) } => self.release_ue(gnb, ue),
+        }
+    }
+
+    fn send_from_gnb(&mut self, gnb: usize, stream: u16, pdu: Vec<u8>) {
+        let Some(association) = self.stations[gnb].association else { return };
+        self.rung(format!("gNB{}", gnb + 1), "AMF", ngap_name(&pdu));
+        let after = self.dice.millis(1, 5);
+        let channel = Channel::N2 { association, stream, up: true };
+        self.in_order(channel, after, Happening::ToN2Gateway { association, stream, pdu });
+    }
+}
+
+/// The RAN counts nanoseconds.
+pub(super) fn nf_instant(instant: RanInstant) -> pith_nf::kit::Instant {
+    pith_nf::kit::Instant::from_micros(instant.as_nanos().div_ceil(1000))
+}
+
+fn ngap_name(pdu: &[u8]) -> &'static str {
+    Message::decode(pdu).map_or("(not NGAP)", |message| message.name())
+}

@@ -1,0 +1,268 @@
+//! The air: UEs, their radio connections, and what gets lost on the way.
+//!
+//! NAS messages of a connection keep their order; one may be lost. A release comes always, if late:
+//! radio that fails is noticed.
+
+use super::n2::nf_instant;
+use super::{Alarm, Channel, Happening, World};
+use crate::dice::Dice;
+use crate::network;
+use crate::plan::Plan;
+use pith_crypto::Algorithm;
+use pith_crypto::keys::{Opc, SubscriberKey};
+use pith_crypto::milenage::Milenage;
+use pith_crypto::sqn::{Sqn, UsimSequence};
+use pith_nas::ie::UeSecurityCapability;
+use pith_nas::{GmmMessage, SecurityHeaderType};
+use pith_nf::kit::Subscriber;
+use pith_ngap::{CauseRadioNetwork, RrcEstablishmentCause, SecurityCapabilities};
+use pith_ran::gnb::{Input as GnbInput, UeKey};
+use pith_ran::ue::{Concealment, Input, Output, Settings, Subscription, Ue};
+use pith_types::FiveGSTmsi;
+use std::sync::Arc;
+
+/// A UE and its radio connection.
+pub(super) struct Phone {
+    pub ue: Ue,
+    pub subscriber: Subscriber,
+    /// Where it camps.
+    pub gnb: usize,
+    /// Its radio connection, if it believes to have one.
+    pub connection: Option<u64>,
+}
+
+/// What a UE sends over the air.
+#[derive(Debug)]
+pub(super) enum Uplink {
+    Connect { nas: Vec<u8>, cause: RrcEstablishmentCause, s_tmsi: Option<FiveGSTmsi> },
+    Nas(Vec<u8>),
+    Lost,
+}
+
+/// What a UE gets over the air.
+#[derive(Debug)]
+pub(super) enum Downlink {
+    Nas(Vec<u8>),
+    Security { k_gnb: [u8; 32], capabilities: SecurityCapabilities },
+    UserPlane { session: u8, up: bool },
+    Released,
+}
+
+/// The UEs of a plan: null scheme, profile A and profile B in turn.
+pub(super) fn phones(plan: &Plan, dice: &mut Dice) -> Vec<Phone> {
+    let settings = Arc::new(Settings {
+        plmn: network::plmn(),
+        security_capability: UeSecurityCapability::of_5gs_and_eps(0xf0, 0x70, 0xf0, 0x70),
+        requested_nssai: network::slices(),
+        follow_on_request: true,
+    });
+    let keys = network::public_keys();
+    let phone = |number: usize| {
+        let concealment = match keys.get((number + plan.seed as usize) % 3) {
+            Some((key_id, key)) => Concealment::Ecies { key_id: *key_id, key: key.clone() },
+            None => Concealment::Null,
+        };
+        phone(number, Arc::clone(&settings), concealment, dice)
+    };
+    (0..plan.ues).map(phone).collect()
+}
+
+fn phone(number: usize, settings: Arc<Settings>, concealment: Concealment, dice: &mut Dice) -> Phone {
+    let supi: pith_types::Supi =
+        format!("imsi-99970{:010}", number + 1).parse().expect("15 digits are an IMSI");
+    let (k, opc) = ([number as u8 + 1; 16], [0x5a; 16]);
+    let milenage = Milenage::new(&SubscriberKey::new(k), &Opc::new(opc));
+    let subscription = Subscription {
+        supi: supi.clone(),
+        home: network::plmn(),
+        routing_indicator: "0".into(),
+        concealment,
+        algorithm: Algorithm::Milenage(milenage),
+        sequence: UsimSequence::starting_at(Sqn::new(0)),
+        seed: dice.fork().octets(),
+    };
+    let imeisv = format!("imeisv-43708161258{:05}", number + 1).parse().expect("16 digits are an IMEISV");
+    let ue = Ue::new(settings, subscription, imeisv, network::tai());
+    Phone { ue, subscriber: Subscriber::with_defaults(supi, k, opc), gnb: 0, connection: None }
+}
+
+impl World {
+    pub(super) fn ue_timeout(&mut self, ue: usize) {
+        self.ue_input(ue, Input::Timeout);
+    }
+
+    /// A UE takes something, and what it does is done.
+    pub(super) fn ue_input(&mut self, ue: usize, input: Input<'_>) {
+        let now = self.ran_now();
+        let mut outputs = Vec::new();
+        self.phones[ue].ue.handle(now, input, &mut outputs);
+        for output in outputs {
+            self.ue_output(ue, output);
+        }
+        let next = self.phones[ue].ue.next_timeout().map(nf_instant);
+        self.set_own_alarm(Alarm::Ue(ue), next);
+    }
+
+    fn ue_output(&mut self, ue: usize, output: Output) {
+        match output {
+            Output::Connect { nas, cause, s_tmsi } => self.connect(ue, nas, cause, s_tmsi),
+            Output::Send(nas) => {
+                self.rung(name(ue), "AMF", nas_name(&nas));
+                self.send_uplink(ue, Uplink::Nas(nas));
+            }
+            Output::Release => {
+                self.send_uplink(ue, Uplink::Lost);
+                self.phones[ue].connection = None;
+            }
+            Output::Event(event) => self.rung(name(ue), name(ue), format!("({event:?})")),
+            Output::Violation(violation) => self.watch.violation(name(ue), &violation, self.now),
+        }
+    }
+
+    /// A UE begins a radio connection, with a gNB of its choice.
+    fn connect(&mut self, ue: usize, nas: Vec<u8>, cause: RrcEstablishmentCause, s_tmsi: Option<FiveGSTmsi>) {
+        self.rung(name(ue), "AMF", nas_name(&nas));
+        self.numbered += 1;
+        let gnb = self.dice.index(self.stations.len());
+        self.phones[ue].connection = Some(self.numbered);
+        self.phones[ue].gnb = gnb;
+        self.send_uplink(ue, Uplink::Connect { nas, cause, s_tmsi });
+    }
+
+    fn send_uplink(&mut self, ue: usize, signal: Uplink) {
+        let Some(connection) = self.phones[ue].connection else { return };
+        let gnb = self.phones[ue].gnb;
+        if !matches!(signal, Uplink::Lost) && self.strikes(self.plan.faults.radio_loss) {
+            return self.rung(name(ue), "air", "(lost)");
+        }
+        let after = self.dice.millis(1, 10);
+        self.in_order(Channel::Air { ue, up: true }, after, Happening::Uplink { ue, gnb, connection, signal });
+    }
+
+    pub(super) fn uplink(&mut self, ue: usize, gnb: usize, connection: u64, signal: Uplink) {
+        let key = UeKey(ue as u32);
+        let station = &mut self.stations[gnb];
+        let known = station.connections.get(&key.0) == Some(&connection);
+        match signal {
+            Uplink::Connect { nas, cause, s_tmsi } => {
+                // The gNB tells of the end of the connection before, which this UE has left.
+                self.gnb_input(gnb, GnbInput::Connect { ue: key, nas, cause, s_tmsi });
+                if self.stations[gnb].gnb.ids_of(key).is_some() {
+                    self.stations[gnb].connections.insert(key.0, connection);
+                } else {
+                    self.to_ue(ue, connection, Downlink::Released);
+                }
+            }
+            Uplink::Nas(nas) if known => self.gnb_input(gnb, GnbInput::Uplink { ue: key, nas }),
+            Uplink::Lost if known => self.gnb_input(gnb, GnbInput::RadioLost { ue: key }),
+            // The gNB has no such connection: the UE will find out.
+            Uplink::Nas(_) => self.to_ue(ue, connection, Downlink::Released),
+            Uplink::Lost => {}
+        }
+    }
+
+    /// A NAS message leaves a gNB for a UE: here its COUNT is watched.
+    pub(super) fn nas_to_ue(&mut self, gnb: usize, ue: u32, nas: Vec<u8>) {
+        let at = ue as usize;
+        self.rung("AMF", name(at), nas_name(&nas));
+        let supi = self.phones[at].subscriber.supi.to_string();
+        let keys = self.journal().keys.get(&supi).copied().unwrap_or(0);
+        self.watch.downlink_nas(at, keys, &nas);
+        self.signal_to_ue(gnb, ue, Downlink::Nas(nas));
+    }
+
+    pub(super) fn signal_to_ue(&mut self, gnb: usize, ue: u32, signal: Downlink) {
+        let Some(connection) = self.stations[gnb].connections.get(&ue).copied() else { return };
+        if matches!(signal, Downlink::Nas(_)) && self.strikes(self.plan.faults.radio_loss) {
+            return self.rung("air", name(ue as usize), "(lost)");
+        }
+        self.to_ue(ue as usize, connection, signal);
+    }
+
+    pub(super) fn release_ue(&mut self, gnb: usize, ue: u32) {
+        if let Some(connection) = self.stations[gnb].connections.remove(&ue) {
+            self.to_ue(ue as usize, connection, Downlink::Released);
+        }
+    }
+
+    fn to_ue(&mut self, ue: usize, connection: u64, signal: Downlink) {
+        let missed = matches!(signal, Downlink::Released) && self.strikes(self.plan.faults.radio_loss);
+        let after = if missed { self.dice.seconds(1, 8) } else { self.dice.millis(1, 10) };
+        self.in_order(Channel::Air { ue, up: false }, after, Happening::Downlink { ue, connection, signal });
+    }
+
+    pub(super) fn downlink(&mut self, ue: usize, connection: u64, signal: Downlink) {
+        if self.phones[ue].connection != Some(connection) {
+            return;
+        }
+        match signal {
+            Downlink::Nas(nas) => self.ue_input(ue, Input::Nas(&nas)),
+            Downlink::Security { k_gnb, capabilities } => {
+                self.ue_input(ue, Input::SecurityActivated { k_gnb, capabilities });
+            }
+            Downlink::UserPlane { session, up } => self.ue_input(ue, Input::UserPlane { session, up }),
+            Downlink::Released => {
+                self.phones[ue].connection = None;
+                self.ue_input(ue, Input::ConnectionReleased);
+            }
+        }
+    }
+
+    /// The radio of a UE fails; its gNB notices later.
+    pub(super) fn lose_radio(&mut self, ue: usize) {
+        let Some(connection) = self.phones[ue].connection else { return };
+        let gnb = self.phones[ue].gnb;
+        let after = self.dice.seconds(0, 10);
+        self.at(after, Happening::Uplink { ue, gnb, connection, signal: Uplink::Lost });
+        self.downlink(ue, connection, Downlink::Released);
+    }
+
+    /// The gNB finds that a UE was silent for long.
+    pub(super) fn end_for_inactivity(&mut self, ue: usize) {
+        let gnb = self.phones[ue].gnb;
+        if self.phones[ue].connection.is_some() {
+            let cause = CauseRadioNetwork::user_inactivity;
+            self.gnb_input(gnb, GnbInput::ReleaseContext { ue: UeKey(ue as u32), cause });
+        }
+    }
+
+    /// All UEs hear paging that camp there.
+    pub(super) fn broadcast_paging(&mut self, gnb: usize, tmsi: FiveGSTmsi) {
+        for ue in 0..self.phones.len() {
+            let phone = &self.phones[ue];
+            let meant = phone.ue.guti().is_some_and(|guti| guti.s_tmsi() == tmsi);
+            if meant && phone.gnb == gnb && !self.strikes(self.plan.faults.radio_loss) {
+                let after = self.dice.millis(1, 1280);
+                self.at(after, Happening::Page { ue });
+            }
+        }
+    }
+
+    pub(super) fn page(&mut self, ue: usize) {
+        self.rung("AMF", name(ue), "Paging");
+        self.ue_input(ue, Input::Paging);
+    }
+}
+
+pub(super) fn name(ue: usize) -> String {
+    format!("UE{}", ue + 1)
+}
+
+/// A NAS message by name, if it can be read: with 5G-EA0 all can.
+fn nas_name(nas: &[u8]) -> String {
+    let inside = match nas.get(1).map(|octet| SecurityHeaderType::from_octet(*octet)) {
+        Some(SecurityHeaderType::Plain) => Some(nas),
+        _ => nas.get(7..),
+    };
+    let message = inside.and_then(|octets| GmmMessage::decode(octets).ok());
+    match message {
+        Some(GmmMessage::UlNasTransport(transport)) => gsm_name(&transport.payload_container),
+        Some(GmmMessage::DlNasTransport(transport)) => gsm_name(&transport.payload_container),
+        Some(message) => message.name().into(),
+        None => "(ciphered)".into(),
+    }
+}
+
+fn gsm_name(octets: &[u8]) -> String {
+    pith_nas::GsmMessage::decode(octets).map_or("(5GSM)".into(), |message| message.body.name().into())
+}

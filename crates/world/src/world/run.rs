@@ -1,0 +1,67 @@
+//! The life of a world: chaos, calm, everyone back, everyone gone.
+
+use super::{Failure, Happening, World};
+use crate::plan::Plan;
+use super::user::Act;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How long faults and users go on.
+const CHAOS: Duration = Duration::from_secs(120);
+/// How long everything is left alone then: T3502 of UEs, and what the core needs to see that a UE is gone.
+const CALM: Duration = Duration::from_secs(25 * 60);
+/// For everyone to come back, or to leave.
+const GATHERING: Duration = Duration::from_secs(3 * 60);
+
+/// What a world came to.
+#[derive(Debug, Clone, Default)]
+pub struct Report {
+    /// Messages and timers.
+    pub steps: u64,
+    /// Sessions of all UEs at the end.
+    pub sessions: usize,
+    /// What UEs and gNBs found wrong with the core, and how often.
+    pub violations: BTreeMap<String, u64>,
+}
+
+impl World {
+    /// Lets a plan come to pass, whole.
+    pub fn run(plan: Plan) -> Result<Report, Box<Failure>> {
+        Self::new(plan).live()
+    }
+
+    /// Lets everything come to pass.
+    pub fn live(&mut self) -> Result<Report, Box<Failure>> {
+        self.pass(Duration::from_secs(5))?;
+        self.write_scripts(CHAOS);
+        self.draw_faults(CHAOS);
+        self.faulty = true;
+        self.pass(CHAOS)?;
+        self.faulty = false;
+        self.pass(CALM)?;
+        self.check_quiet()?;
+        self.everyone(|_| Act::Register)?;
+        let sessions = self.check_agreement()?;
+        self.everyone(|_| Act::Deregister { switch_off: false })?;
+        self.check_empty()?;
+        Ok(Report { steps: self.watch.steps, sessions, violations: self.watch.violations.clone() })
+    }
+
+    /// One UE registers and opens a session: the ladder of a good day.
+    pub fn live_a_good_day(&mut self) -> Result<(), Box<Failure>> {
+        self.pass(Duration::from_secs(5))?;
+        for act in [Act::Register, Act::Establish(1)] {
+            self.at(Duration::ZERO, Happening::Act { ue: 0, act });
+            self.pass(Duration::from_secs(3))?;
+        }
+        Ok(())
+    }
+
+    fn everyone(&mut self, act: impl Fn(usize) -> Act) -> Result<(), Box<Failure>> {
+        for ue in 0..self.phones.len() {
+            let after = self.dice.seconds(0, 10);
+            self.at(after, Happening::Act { ue, act: act(ue) });
+        }
+        self.pass(GATHERING)
+    }
+}

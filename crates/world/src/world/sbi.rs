@@ -1,0 +1,129 @@
+//! SBI calls between processes: HTTP/2 as a network that may lose a request, or an answer, and a
+//! client that waits no longer than its deadline.
+
+use super::{Happening, World};
+use crate::journal::Place;
+use crate::network::root;
+use crate::observed::actor;
+use pith_nf::fabric::ShardInput;
+use pith_nf::kit::{Caller, Nf, Tag};
+use pith_sbi::{ApiRoot, Problem, Reply, Request};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a client waits.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+/// An answer, and who gave it.
+pub(super) type Answered = (Option<Arc<ApiRoot>>, Reply);
+
+/// A call under way.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    caller: Place,
+    caller_life: u32,
+    tag: Tag,
+    target: (usize, usize, Nf),
+    target_life: u32,
+    request: Option<Request>,
+    /// The work may leave something behind that the caller has to know of to remove it.
+    creates: bool,
+}
+
+impl World {
+    pub(super) fn http_call(&mut self, caller: Place, tag: Tag, to: &Arc<ApiRoot>, request: Request) {
+        let target = target_nf(&request).and_then(|nf| self.find(to).map(|(process, shard)| (process, shard, nf)));
+        self.numbered += 1;
+        let number = self.numbered;
+        let Some(target) = target.filter(|(process, ..)| self.processes[*process].is_up()) else {
+            return self.unreachable(number, caller, tag);
+        };
+        self.rung(actor(caller.2), actor(target.2), request.operation().name());
+        let exchange = self.exchange(caller, tag, target, Some(request));
+        self.exchanges.insert(number, exchange);
+        if !self.strikes(self.plan.faults.request_loss) {
+            let after = self.dice.millis(1, 20);
+            self.at(after, Happening::SbiRequest { exchange: number });
+        }
+        let late: Answered = (None, Err(Box::new(Problem::timed_out())));
+        self.at(DEADLINE, Happening::SbiReply { exchange: number, reply: Box::new(late) });
+    }
+
+    fn exchange(&self, caller: Place, tag: Tag, target: (usize, usize, Nf), request: Option<Request>) -> Exchange {
+        let creates = request.as_ref().is_some_and(creates);
+        let (caller_life, target_life) = (self.processes[caller.0].life, self.processes[target.0].life);
+        Exchange { caller, caller_life, tag, target, target_life, request, creates }
+    }
+
+    /// Nobody listens there: the client knows at once.
+    fn unreachable(&mut self, number: u64, caller: Place, tag: Tag) {
+        let exchange = self.exchange(caller, tag, caller, None);
+        self.exchanges.insert(number, exchange);
+        let reply: Answered = (None, Err(Box::new(Problem::not_reachable("connection refused"))));
+        self.at(Duration::from_millis(1), Happening::SbiReply { exchange: number, reply: Box::new(reply) });
+    }
+
+    fn find(&self, to: &ApiRoot) -> Option<(usize, usize)> {
+        let shards = self.plan.shards;
+        let all = (0..self.processes.len()).flat_map(|process| (0..shards).map(move |shard| (process, shard)));
+        all.into_iter().find(|(process, shard)| *root(*process, *shard) == *to)
+    }
+
+    /// The request has come to the server.
+    pub(super) fn sbi_request(&mut self, number: u64) {
+        let Some(exchange) = self.exchanges.get_mut(&number) else { return };
+        let (process, shard, nf) = exchange.target;
+        let life = exchange.target_life;
+        let Some(request) = exchange.request.take() else { return };
+        if self.processes[process].is_alive(life) {
+            let from = Caller::Remote { exchange: number };
+            self.to_shard(process, shard, ShardInput::Request { from, nf, request });
+        }
+    }
+
+    /// The server answers.
+    pub(super) fn http_answer(&mut self, number: u64, from: Arc<ApiRoot>, reply: Reply) {
+        let Some(exchange) = self.exchanges.get(&number) else {
+            // The caller gave up before; what was made for it, it does not know of.
+            self.watch.may_leak |= reply.is_ok();
+            return;
+        };
+        let creates = exchange.creates;
+        if self.strikes(self.plan.faults.reply_loss) {
+            self.watch.may_leak |= creates;
+            return;
+        }
+        let after = self.dice.millis(1, 20);
+        self.at(after, Happening::SbiReply { exchange: number, reply: Box::new((Some(from), reply)) });
+    }
+
+    /// The answer, or the deadline, has come to the client: the first of the two counts.
+    pub(super) fn sbi_reply(&mut self, number: u64, (from, reply): Answered) {
+        let Some(exchange) = self.exchanges.remove(&number) else {
+            return;
+        };
+        let (process, shard, nf) = exchange.caller;
+        if self.processes[process].is_alive(exchange.caller_life) {
+            self.to_shard(process, shard, ShardInput::Reply { nf, tag: exchange.tag, from, reply });
+        }
+    }
+}
+
+/// The NF that a request is for; the NRF tells agents.
+fn target_nf(request: &Request) -> Option<Nf> {
+    match request {
+        Request::NfStatusNotify(_) => Some(Nf::Agent),
+        request => Nf::of_type(&request.target_nf()?),
+    }
+}
+
+/// Whether a lost answer leaves a resource that nobody knows of.
+fn creates(request: &Request) -> bool {
+    matches!(
+        request,
+        Request::PostSmContexts(_)
+            | Request::CreateSmPolicy(_)
+            | Request::CreateAmPolicyAssociation(_)
+            | Request::UeContextTransfer(_)
+    )
+}

@@ -1,0 +1,89 @@
+//! What the users of UEs do, and how much of it is drawn from the seed.
+
+use super::{Happening, World};
+use crate::network;
+use pith_nas::ie::PduSessionType;
+use pith_ran::ue::{Input, SessionRequest};
+use pith_types::Snssai;
+use std::time::Duration;
+
+/// One thing that a user does, or that happens to a UE.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Act {
+    /// Registers, or updates the registration.
+    Register,
+    /// Opens a session.
+    Establish(u8),
+    /// Ends a session.
+    Release(u8),
+    /// Is silent: the gNB lets the connection go.
+    Idle,
+    /// Sends data.
+    RequestService,
+    /// Leaves, with a goodbye or without.
+    Deregister { switch_off: bool },
+    /// The network's record of the sequence number goes back.
+    LoseSequenceNumber,
+    /// The radio fails.
+    LoseRadio,
+    /// A packet comes for some UE.
+    DownlinkPacket,
+}
+
+impl World {
+    /// Draws what each UE does within that time; each registers first.
+    pub(super) fn write_scripts(&mut self, time: Duration) {
+        let millis = time.as_millis() as u64;
+        for ue in 0..self.phones.len() {
+            let begin = self.dice.millis(0, millis / 4);
+            self.at(begin, Happening::Act { ue, act: Act::Register });
+            let acts = 1 + self.dice.index(self.plan.acts);
+            for _ in 0..acts {
+                let (when, act) = (self.dice.millis(millis / 8, millis), self.draw_act());
+                self.at(when, Happening::Act { ue, act });
+            }
+        }
+    }
+
+    fn draw_act(&mut self) -> Act {
+        let session = 1 + self.dice.below(2) as u8;
+        match self.dice.below(20) {
+            0..=2 => Act::Register,
+            3..=7 => Act::Establish(session),
+            8 => Act::Release(session),
+            9..=11 => Act::Idle,
+            12..=14 => Act::RequestService,
+            15 => Act::Deregister { switch_off: self.dice.chance(400) },
+            16 => Act::LoseSequenceNumber,
+            17 => Act::LoseRadio,
+            _ => Act::DownlinkPacket,
+        }
+    }
+
+    pub(super) fn act(&mut self, ue: usize, act: Act) {
+        self.rung(super::radio::name(ue), super::radio::name(ue), format!("{act:?}"));
+        match act {
+            Act::Register => self.ue_input(ue, Input::Register),
+            Act::Establish(id) => self.ue_input(ue, Input::EstablishSession(session(id))),
+            Act::Release(id) => self.ue_input(ue, Input::ReleaseSession(id)),
+            Act::Idle => self.end_for_inactivity(ue),
+            Act::RequestService => self.ue_input(ue, Input::RequestService),
+            Act::Deregister { switch_off } => self.ue_input(ue, Input::Deregister { switch_off }),
+            Act::LoseSequenceNumber => {
+                let supi = self.phones[ue].subscriber.supi.clone();
+                self.database.put_sequence_number(&supi, 0);
+            }
+            Act::LoseRadio => self.lose_radio(ue),
+            Act::DownlinkPacket => self.downlink_packet(),
+        }
+    }
+}
+
+fn session(id: u8) -> SessionRequest {
+    SessionRequest {
+        id,
+        dnn: Some(network::dnn()),
+        snssai: Some(Snssai::of_sst(1)),
+        session_type: PduSessionType::Ipv4,
+    }
+}

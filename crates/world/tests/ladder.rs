@@ -1,0 +1,35 @@
+//! The ladder of a good day, and that a seed is a world: the same each time.
+
+use pith_world::{Plan, Rung, World};
+
+/// What concerns the UE: without the NFs' own housekeeping.
+fn names(ladder: &[Rung]) -> String {
+    let of_ue = |rung: &&Rung| {
+        rung.from != rung.to && rung.from != "AGENT" && !rung.what.contains("Heartbeat") && !rung.what.contains("Association") && !rung.what.starts_with("NgSetup")
+    };
+    ladder.iter().filter(of_ue).map(|rung| rung.name() + "\n").collect()
+}
+
+#[test]
+fn a_phone_registers_and_opens_a_session() {
+    let mut world = World::new(Plan::clean());
+    world.keep_ladder();
+    world.live_a_good_day().unwrap();
+    insta::assert_snapshot!(names(&world.ladder()));
+}
+
+#[test]
+fn a_seed_is_the_same_world_each_time() {
+    for seed in [1, 2, 3, 5] {
+        let live = || {
+            let mut world = World::new(Plan::of_seed(seed));
+            world.keep_ladder();
+            let end = world.live().map(|report| report.steps).map_err(|failure| failure.what.clone());
+            (end, world.ladder())
+        };
+        let (first, second) = (live(), live());
+        assert_eq!(first.0, second.0);
+        let differs = first.1.iter().zip(&second.1).find(|(one, other)| one != other);
+        assert_eq!(differs, None, "seed {seed}");
+    }
+}
