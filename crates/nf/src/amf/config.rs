@@ -2,7 +2,9 @@
 
 use crate::kit::{Duration, Identity};
 use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
-use pith_types::{Guami, Plmn, Snssai, Tai};
+use pith_sbi::ApiRoot;
+use pith_types::{FiveGTmsi, Guami, InstanceId, Plmn, ShardId, Snssai, Tai};
+use std::sync::Arc;
 
 /// Configuration of one AMF instance, or of one shard of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,6 +15,9 @@ pub struct AmfConfig {
     pub name: String,
     /// What 5G-GUTIs are made with.
     pub guami: Guami,
+    /// Other shards and instances that give 5G-GUTIs of the same GUAMI, each from a block of its own:
+    /// they are asked for the contexts of UEs that come here.
+    pub peers: Vec<Peer>,
     /// Networks served, with their slices.
     pub plmns: Vec<ServedPlmn>,
     /// Tracking areas served; a UE elsewhere is rejected.
@@ -34,6 +39,17 @@ pub struct AmfConfig {
     pub max_ues: u32,
     /// Back-off that UEs are told when the AMF is full (T3346).
     pub congestion_backoff: Duration,
+}
+
+/// Another shard or instance of the same AMF.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Peer {
+    /// Its block: instance part.
+    pub instance: InstanceId,
+    /// Its block: shard part.
+    pub shard: ShardId,
+    /// Where its services stand.
+    pub api_root: Arc<ApiRoot>,
 }
 
 /// A network that the AMF serves.
@@ -69,8 +85,6 @@ pub struct Timers {
     pub t3555: Duration,
     /// Between two AUTHENTICATION REQUESTs or SECURITY MODE COMMANDs.
     pub t3560: Duration,
-    /// Between two NOTIFICATIONs.
-    pub t3565: Duration,
     /// Between two IDENTITY REQUESTs.
     pub t3570: Duration,
     /// How much longer than T3512 a UE may be silent before it counts as unreachable.
@@ -92,7 +106,6 @@ impl Default for Timers {
             t3550: seconds(6),
             t3555: seconds(6),
             t3560: seconds(6),
-            t3565: seconds(6),
             t3570: seconds(6),
             mobile_reachable_margin: seconds(4 * 60),
             implicit_deregistration: seconds(4 * 60),
@@ -109,6 +122,7 @@ impl AmfConfig {
             identity,
             name: "pith".into(),
             guami,
+            peers: Vec::new(),
             plmns: vec![ServedPlmn { plmn: guami.plmn_id, slices }],
             tais,
             equivalent_plmns: Vec::new(),
@@ -131,6 +145,13 @@ impl AmfConfig {
     pub fn slices(&self, plmn: Plmn) -> &[Snssai] {
         let served = self.plmns.iter().find(|served| served.plmn == plmn);
         served.map_or(&[], |served| &served.slices)
+    }
+
+    /// Whose block a 5G-TMSI is of, if it is another one's that is known.
+    pub(super) fn peer_of(&self, tmsi: FiveGTmsi) -> Option<&Arc<ApiRoot>> {
+        let owns = |peer: &&Peer| (peer.instance, peer.shard) == (tmsi.instance(), tmsi.shard());
+        let own = (self.identity.instance, self.identity.shard) == (tmsi.instance(), tmsi.shard());
+        self.peers.iter().find(owns).filter(|_| !own).map(|peer| &peer.api_root)
     }
 
     /// What is wrong with it, as a sentence that says what to do.

@@ -4,7 +4,7 @@
 use super::context::{CallId, Env, UeContext};
 use super::error::TransportError;
 use super::session::{SessionCall, UserPlane};
-use crate::kit::{Selection, Target};
+use crate::kit::{Key, Selection, Target};
 use bytes::Bytes;
 use pith_nas::ie::RegistrationKind;
 use pith_sbi::common::{
@@ -18,7 +18,7 @@ use pith_sbi::npcf_ampolicycontrol as npcf;
 use pith_sbi::nsmf_pdusession as nsmf;
 use pith_sbi::nudm_sdm as sdm;
 use pith_sbi::nudm_uecm as uecm;
-use pith_sbi::{NfType, ResourceUri, Uri};
+use pith_sbi::{ApiRoot, NfType, Reply, ResourceUri, Response, Uri};
 use pith_types::{FiveGGuti, Snssai, Supi};
 use std::sync::Arc;
 
@@ -32,6 +32,31 @@ fn location(ue: &UeContext) -> Option<UserLocation> {
     let seen = ue.location?;
     let cell = Ncgi::new(seen.cell_plmn, seen.cell);
     Some(UserLocation { nr_location: Some(NrLocation::new(seen.tai, cell)) })
+}
+
+/// The reference in the callbacks of a UE: its key, which says nothing to anybody else.
+pub(crate) fn reference(key: Key) -> String {
+    format!("{:x}", key.to_u64())
+}
+
+/// The key in such a reference.
+pub(crate) fn key_of(reference: &str) -> Option<Key> {
+    u64::from_str_radix(reference, 16).ok().map(Key::from_u64)
+}
+
+/// The reference in the callback of a session: whose it is, and which of the sessions that the UE
+/// gave this identity.
+fn session_reference(ue: &UeContext, id: u8, number: CallId) -> String {
+    format!("{}-{id}-{}", reference(ue.key), number.0)
+}
+
+/// Ends what an answer brings that nobody waits for any more.
+pub(crate) fn undo(env: &mut Env<'_>, reply: Reply) {
+    match reply {
+        Ok(Response::SmContextCreated(created)) => release_sm_context(env, &created.location),
+        Ok(Response::PolicyAssociationCreated(created)) => delete_association(env, &created.location),
+        _ => {}
+    }
 }
 
 // Nausf_UEAuthentication (TS 29.509)
@@ -76,7 +101,7 @@ fn authentication_id(context: &Uri) -> &str {
 pub(crate) fn register_in_udm(ue: &mut UeContext, env: &mut Env<'_>, kind: RegistrationKind) -> CallId {
     let supi = supi(ue);
     let root = &env.config.identity.api_root;
-    let callback = uecm::DeregistrationNotification::callback_uri(root, &NfType::Amf, supi.as_str());
+    let callback = uecm::DeregistrationNotification::callback_uri(root, &NfType::Amf, &reference(ue.key));
     let mut body = uecm::Amf3GppAccessRegistration::new(
         env.config.identity.instance_id,
         callback,
@@ -102,7 +127,7 @@ pub(crate) fn subscription_data(ue: &mut UeContext, env: &mut Env<'_>) -> CallId
 pub(crate) fn subscribe_to_changes(ue: &mut UeContext, env: &mut Env<'_>) -> CallId {
     let supi = supi(ue);
     let root = &env.config.identity.api_root;
-    let callback = sdm::SdmChangeNotification::callback_uri(root, &NfType::Amf, supi.as_str());
+    let callback = sdm::SdmChangeNotification::callback_uri(root, &NfType::Amf, &reference(ue.key));
     let resource = |data: &str| ResourceUri::from(format!("/nudm-sdm/v2/{supi}/{data}").as_str());
     let monitored = vec![resource("am-data"), resource("smf-select-data")];
     let mut body = sdm::SdmSubscription::new(env.config.identity.instance_id, callback, monitored);
@@ -149,7 +174,7 @@ pub(crate) fn select_slices(ue: &mut UeContext, env: &mut Env<'_>, requested: &[
 pub(crate) fn create_policy(ue: &mut UeContext, env: &mut Env<'_>) -> CallId {
     let supi = supi(ue);
     let root = &env.config.identity.api_root;
-    let callback = npcf::AmPolicyUpdateNotify::callback_uri(root, &NfType::Amf, supi.as_str());
+    let callback = npcf::AmPolicyUpdateNotify::callback_uri(root, &NfType::Amf, &reference(ue.key));
     let mut body = npcf::PolicyAssociationRequest::new(callback, supi, SupportedFeatures::default());
     body.access_type = Some(AccessType::ThreeGppAccess);
     body.rat_type = Some(RatType::Nr);
@@ -169,9 +194,13 @@ pub(crate) fn create_policy(ue: &mut UeContext, env: &mut Env<'_>) -> CallId {
 /// Npcf_AMPolicyControl_Delete.
 pub(crate) fn delete_policy(ue: &mut UeContext, env: &mut Env<'_>) {
     if let Some(policy) = ue.policy.take() {
-        let pol_asso_id = policy.uri.id().to_owned();
-        env.tell_nf(owner(&policy.uri), npcf::DeleteAmPolicyAssociation { pol_asso_id });
+        delete_association(env, &policy.uri);
     }
+}
+
+fn delete_association(env: &mut Env<'_>, association: &Uri) {
+    let pol_asso_id = association.id().to_owned();
+    env.tell_nf(owner(association), npcf::DeleteAmPolicyAssociation { pol_asso_id });
 }
 
 // Nsmf_PDUSession (TS 29.502)
@@ -181,9 +210,7 @@ pub(crate) fn create_session(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payl
     let Some(session) = ue.session(id) else { return };
     let (snssai, dnn) = (session.snssai, session.dnn.clone());
     let supi = supi(ue);
-    let root = &env.config.identity.api_root;
-    let reference = format!("{supi}-{id}");
-    let callback = nsmf::SmContextStatusNotify::callback_uri(root, &NfType::Amf, &reference);
+    let callback = status_callback(ue, env, id);
     let mut body = nsmf::SmContextCreateData::new(
         env.config.identity.instance_id,
         PlmnIdNid::from(env.config.guami.plmn_id),
@@ -205,6 +232,31 @@ pub(crate) fn create_session(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payl
     let call = ue.call(env, target, nsmf::PostSmContexts { body });
     if let Some(session) = ue.session_mut(id) {
         session.calls.push((call, SessionCall::Create(payload.clone())));
+    }
+}
+
+/// Where the SMF tells that the session has ended: a new place, which the session remembers.
+fn status_callback(ue: &mut UeContext, env: &Env<'_>, id: u8) -> Uri {
+    let number = ue.next_number();
+    let reference = session_reference(ue, id, number);
+    if let Some(session) = ue.session_mut(id) {
+        session.number = number;
+    }
+    nsmf::SmContextStatusNotify::callback_uri(&env.config.identity.api_root, &NfType::Amf, &reference)
+}
+
+/// Tells the SMFs of sessions that came from another context that they are served here now
+/// (TS 23.502 4.2.2.2.2 step 17).
+pub(crate) fn announce_sessions(ue: &mut UeContext, env: &mut Env<'_>) {
+    let ids: Vec<u8> = ue.sessions.iter().map(|session| session.id).collect();
+    for id in ids {
+        let body = nsmf::SmContextUpdateData {
+            serving_nf_id: Some(env.config.identity.instance_id),
+            guami: Some(env.config.guami),
+            sm_context_status_uri: Some(status_callback(ue, env, id)),
+            ..Default::default()
+        };
+        note_report(ue, env, id, body);
     }
 }
 
@@ -325,11 +377,11 @@ pub(crate) fn release_all(ue: &mut UeContext, env: &mut Env<'_>) {
 
 // Namf_Communication (TS 29.518), of other AMFs
 
-/// Namf_Communication_UEContextTransfer: asks the AMF that gave the 5G-GUTI, which the agent finds by
-/// its block.
+/// Namf_Communication_UEContextTransfer: asks the AMF that gave the 5G-GUTI.
 pub(crate) fn transfer_context(
     ue: &mut UeContext,
     env: &mut Env<'_>,
+    peer: Arc<ApiRoot>,
     guti: FiveGGuti,
     reason: namf::TransferReason,
 ) -> CallId {
@@ -338,14 +390,14 @@ pub(crate) fn transfer_context(
     body.reg_request = Some(namf::N1MessageContainer::new(namf::N1MessageClass::FiveGmm, content));
     body.plmn_id = Some(env.config.guami.plmn_id);
     let request = namf::UeContextTransfer { ue_context_id: UeContextId::FiveGGuti(guti), body };
-    ue.call(env, Target::any(), request)
+    ue.call(env, Target::Root(peer), request)
 }
 
 /// Namf_Communication_RegistrationStatusUpdate: the UE is served here now.
-pub(crate) fn confirm_transfer(env: &mut Env<'_>, guti: FiveGGuti) {
+pub(crate) fn confirm_transfer(env: &mut Env<'_>, peer: Arc<ApiRoot>, guti: FiveGGuti) {
     let body = namf::UeRegStatusUpdateReqData::new(namf::UeContextTransferStatus::Transferred);
     let ue_context_id = UeContextId::FiveGGuti(guti);
-    env.tell_nf(Target::any(), namf::RegistrationStatusUpdate { ue_context_id, body });
+    env.tell_nf(Target::Root(peer), namf::RegistrationStatusUpdate { ue_context_id, body });
 }
 
 /// Namf_Communication_N1N2TransferFailureNotification: the UE does not answer to paging.

@@ -1,7 +1,7 @@
 //! What the AMF knows of one UE (TS 23.502 table 5.2.2.2.2-1), and what a step on it may use.
 
 use super::config::AmfConfig;
-use super::connection::{Connections, NgConnection};
+use super::connection::{Connections, NgConnection, RanContext};
 use super::n2::Initial;
 use super::procedure::Procedure;
 use super::security::SecurityContext;
@@ -15,7 +15,7 @@ use pith_nas::ie::UeSecurityCapability;
 use pith_ngap::UserLocation;
 use pith_sbi::{Request, Uri};
 use pith_types::{Ambr, FiveGGuti, Pei, Supi, Tai};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The context of one UE.
@@ -66,8 +66,10 @@ pub(crate) struct UeContext {
     pub procedure: Procedure,
     /// When its present registration began.
     pub since: Instant,
-    /// A call whose answer no procedure waits for: the subscription to changes.
+    /// The subscription to changes was asked for; no procedure waits for that.
     pub sdm_call: Option<CallId>,
+    /// Changed subscription data were asked for.
+    pub refresh_call: Option<CallId>,
     timers: Vec<Timer>,
     calls: u32,
 }
@@ -96,8 +98,8 @@ pub(crate) struct AmPolicy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CallId(pub u32);
 
-/// gNBs that are up.
-pub(crate) type Gnbs = HashMap<GnbHandle, Arc<GnbInfo>>;
+/// gNBs that are up, in an order of their own: a replay pages them as the run did.
+pub(crate) type Gnbs = BTreeMap<GnbHandle, Arc<GnbInfo>>;
 
 /// What a step on a UE may use besides the UE's own context.
 pub(crate) struct Env<'a> {
@@ -161,6 +163,7 @@ impl UeContext {
             procedure: Procedure::Idle,
             since: now,
             sdm_call: None,
+            refresh_call: None,
             timers: Vec::new(),
             calls: 0,
         }
@@ -230,12 +233,25 @@ impl UeContext {
 
     /// Calls an operation of another NF for it; the reply comes back with the number given.
     pub fn call(&mut self, env: &mut Env<'_>, target: Target, request: impl Into<Request>) -> CallId {
+        let CallId(step) = self.next_number();
+        env.out.call(Tag { owner: self.key.to_u64(), step }, target, request.into());
+        CallId(step)
+    }
+
+    /// A number that it has not used before.
+    pub fn next_number(&mut self) -> CallId {
         self.calls = self.calls.wrapping_add(1);
-        env.out.call(Tag { owner: self.key.to_u64(), step: self.calls }, target, request.into());
         CallId(self.calls)
     }
 
-    /// Its NG connection, unless the gNB is being told to release it.
+    /// Whether something sent now would reach it: CM-CONNECTED, and the connection is not being
+    /// released.
+    pub fn is_reachable(&self, env: &Env<'_>) -> bool {
+        let connection = self.connection.and_then(|key| env.connections.get(key));
+        connection.is_some_and(|connection| connection.context != RanContext::Releasing)
+    }
+
+    /// Its NG connection.
     pub fn ng<'e>(&self, env: &'e mut Env<'_>) -> Option<&'e mut NgConnection> {
         env.connections.get_mut(self.connection?)
     }

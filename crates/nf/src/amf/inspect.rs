@@ -102,3 +102,18 @@ impl Amf {
         })
     }
 }
+
+#[cfg(test)]
+impl Amf {
+    /// The reference that the callbacks of a registered subscriber have.
+    pub fn key_of(&self, supi: &pith_types::Supi) -> String {
+        super::consumer::reference(self.index.find_supi(supi).expect("registered"))
+    }
+
+    /// The reference that the callback of one of the subscriber's sessions has.
+    pub fn session_reference(&self, supi: &pith_types::Supi, id: u8) -> String {
+        let key = self.index.find_supi(supi).expect("registered");
+        let session = self.ues.get(key).and_then(|ue| ue.session(id)).expect("established");
+        format!("{}-{id}-{}", super::consumer::reference(key), session.number.0)
+    }
+}

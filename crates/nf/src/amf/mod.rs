@@ -33,7 +33,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use config::{AmfConfig, NetworkNames, ServedPlmn, Timers};
+pub use config::{AmfConfig, NetworkNames, Peer, ServedPlmn, Timers};
 pub use inspect::Audit;
 pub use n1::{Outcome, Silence};
 
@@ -124,6 +124,9 @@ impl Amf {
 
     fn reply(&mut self, now: Instant, tag: Tag, reply: Reply, out: &mut Outbox) {
         let key = Key::from_u64(tag.owner);
+        if self.ues.get(key).is_none() {
+            return self.with_env(now, out, |env| consumer::undo(env, reply));
+        }
         self.with_ue(now, key, out, |ue, env| procedure::on_reply(ue, env, CallId(tag.step), reply));
     }
 

@@ -75,7 +75,6 @@ fn length(env: &Env<'_>, timer: Timer) -> Duration {
         Timer::T3522 => timers.t3522,
         Timer::T3555 => timers.t3555,
         Timer::T3560 => timers.t3560,
-        Timer::T3565 => timers.t3565,
         Timer::T3570 => timers.t3570,
         _ => timers.t3550,
     }

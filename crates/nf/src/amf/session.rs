@@ -15,6 +15,8 @@ pub(crate) struct PduSession {
     pub snssai: Snssai,
     /// Its data network.
     pub dnn: Dnn,
+    /// Which of the UE's sessions it is; in the callback that its SMF has.
+    pub number: CallId,
     /// Its SM context at the SMF; `None` until the SMF has made it.
     pub sm_context: Option<Uri>,
     /// Whether it has N3 resources, as far as the AMF knows.
@@ -48,7 +50,16 @@ pub(crate) enum SessionCall {
 impl PduSession {
     /// A session that the UE asks for; its SMF has not been asked yet.
     pub fn new(id: u8, snssai: Snssai, dnn: Dnn) -> Self {
-        Self { id, snssai, dnn, sm_context: None, user_plane: UserPlane::Deactivated, calls: Vec::new() }
+        let number = CallId(0);
+        Self {
+            id,
+            snssai,
+            dnn,
+            number,
+            sm_context: None,
+            user_plane: UserPlane::Deactivated,
+            calls: Vec::new(),
+        }
     }
 
     /// Takes out the call of that number, if it is one of this session's.

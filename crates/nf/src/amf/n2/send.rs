@@ -8,7 +8,8 @@ use crate::kit::{GnbHandle, Key, Level, N2Effect, Outbox, Timer};
 use pith_ngap::{
     Cause, Diagnostics, DownlinkNasTransport, ErrorIndication, InitialContextSetupRequest, ModifyItem,
     Paging, PduSessionResourceModifyRequest, PduSessionResourceReleaseCommand,
-    PduSessionResourceSetupRequest, SessionTransfer, SetupItem, UeContextReleaseCommand, UeNgapIds,
+    PduSessionResourceSetupRequest, SessionTransfer, SetupItem, UeContextModificationRequest,
+    UeContextReleaseCommand, UeNgapIds,
 };
 use pith_types::{AmfUeNgapId, RanUeNgapId};
 
@@ -173,6 +174,35 @@ pub(crate) fn modify_sessions(ue: &UeContext, env: &mut Env<'_>, sessions: Vec<M
         sessions,
     };
     send_in_context(env.out, connection, message.encode());
+}
+
+/// Tells the gNB of another AMBR or frequency priority, if it has a UE context (TS 38.413 8.3.4).
+pub(crate) fn modify_ue_context(ue: &UeContext, env: &mut Env<'_>) {
+    ue_context_modification_request(ue, env, None);
+}
+
+/// Gives the gNB a K_gNB of the UE's new security context, if it has a UE context with an older one
+/// (TS 33.501 6.9.4.2).
+pub(crate) fn rekey(ue: &UeContext, env: &mut Env<'_>) {
+    let key = ue.security.as_ref().map(|context| *context.k_gnb(ue.k_gnb_count).as_bytes());
+    ue_context_modification_request(ue, env, key);
+}
+
+fn ue_context_modification_request(ue: &UeContext, env: &mut Env<'_>, security_key: Option<[u8; 32]>) {
+    let Some(connection) = ue.connection.and_then(|key| env.connections.get(key)) else { return };
+    if connection.context != RanContext::Established {
+        return;
+    }
+    let context = ue.security.as_ref().filter(|_| security_key.is_some());
+    let message = UeContextModificationRequest {
+        amf_ue_ngap_id: connection.id,
+        ran_ue_ngap_id: connection.ran_id,
+        security_key,
+        rfsp_index: ue.rfsp().map(u64::from),
+        ue_ambr: ue.ambr(),
+        security_capabilities: context.map(|context| security::ngap_capabilities(&context.capability)),
+    };
+    send_over(env.out, connection, message.encode());
 }
 
 /// Has the gNB release the UE's connection (TS 38.413 8.3.3); it becomes CM-IDLE when the gNB has.

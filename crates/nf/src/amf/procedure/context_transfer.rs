@@ -21,37 +21,39 @@ use pith_nas::NasCount;
 use pith_nas::ie::{RegistrationKind, UeSecurityCapability};
 use pith_nas::security::Algorithms;
 use pith_sbi::namf_communication as namf;
-use pith_sbi::{Reply, Response};
+use pith_sbi::{ApiRoot, Reply, Response};
 use pith_types::FiveGGuti;
+use std::sync::Arc;
 
 /// The AMF that gave the 5G-GUTI was asked for the context.
 #[derive(Debug)]
 pub(crate) struct AwaitingUeContextTransfer {
     attempt: Attempt,
-    guti: FiveGGuti,
+    old_amf: OldAmf,
     /// The call.
     pub call: CallId,
 }
 
-/// The AMF that had the context, known by the 5G-GUTI that it gave.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct OldAmf(FiveGGuti);
+/// The AMF that had the context.
+#[derive(Debug, Clone)]
+pub(crate) struct OldAmf {
+    api_root: Arc<ApiRoot>,
+    /// What it gave the UE.
+    guti: FiveGGuti,
+}
 
 /// Asks the owner of the 5G-GUTI's block, if that is another part of this AMF; else the UE.
 pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt, guti: FiveGGuti) -> Step {
-    let identity = &env.config.identity;
-    let own_block = (identity.instance, identity.shard);
-    let is_elsewhere =
-        guti.guami == env.config.guami && (guti.tmsi.instance(), guti.tmsi.shard()) != own_block;
-    if !is_elsewhere || ue.initial.nas_pdu.is_empty() {
+    let peer = env.config.peer_of(guti.tmsi).filter(|_| guti.guami == env.config.guami);
+    let Some(api_root) = peer.filter(|_| !ue.initial.nas_pdu.is_empty()).map(Arc::clone) else {
         return attempt.ask_identity(ue, env);
-    }
+    };
     let reason = match attempt.kind() {
         RegistrationKind::Initial => namf::TransferReason::InitReg,
         _ => namf::TransferReason::MobiReg,
     };
-    let call = consumer::transfer_context(ue, env, guti, reason);
-    let next = AwaitingUeContextTransfer { attempt, guti, call };
+    let call = consumer::transfer_context(ue, env, Arc::clone(&api_root), guti, reason);
+    let next = AwaitingUeContextTransfer { attempt, old_amf: OldAmf { api_root, guti }, call };
     Step::waiting(Procedure::AwaitingUeContextTransfer(next), Nf::Amf)
 }
 
@@ -73,17 +75,18 @@ impl AwaitingUeContextTransfer {
         ue.pei = context.pei;
         ue.sessions = context.session_context_list.into_iter().map(session).collect();
         self.attempt.is_verified = true;
-        self.attempt.transferred_from = Some(OldAmf(self.guti));
+        self.attempt.transferred_from = Some(self.old_amf);
         registration::identified(ue, env, supi);
         let attempt = self.attempt.opened(ue, Some(received.uplink))?;
         registration::identify(ue, env, attempt)
     }
 }
 
-/// Tells the old AMF that the UE is here, once it is authorised.
-pub(crate) fn confirm(_ue: &UeContext, env: &mut Env<'_>, attempt: &Attempt) {
-    if let Some(OldAmf(guti)) = attempt.transferred_from {
-        consumer::confirm_transfer(env, guti);
+/// Tells the old AMF, and the SMFs of the sessions, that the UE is here, once it is authorised.
+pub(crate) fn confirm(ue: &mut UeContext, env: &mut Env<'_>, attempt: &mut Attempt) {
+    if let Some(OldAmf { api_root, guti }) = attempt.transferred_from.take() {
+        consumer::confirm_transfer(env, api_root, guti);
+        consumer::announce_sessions(ue, env);
     }
 }
 

@@ -17,6 +17,7 @@ pub(crate) mod registration;
 pub(crate) mod security_mode;
 pub(crate) mod service_request;
 pub(crate) mod session_reply;
+pub(crate) mod subscription_change;
 pub(crate) mod ue_context_release;
 
 use super::context::{CallId, Env, UeContext};
@@ -254,11 +255,15 @@ pub(crate) fn abort(ue: &mut UeContext, env: &mut Env<'_>) {
         ue.stop(env, timer);
     }
     let state = std::mem::take(&mut ue.procedure);
+    if matches!(state, Procedure::AwaitingUecmRegistration(_)) {
+        // The UDM may have taken note already: it is told when the context goes.
+        ue.registered_in_udm = true;
+    }
     if !matches!(state, Procedure::Idle) {
         env.out.log(Level::Info, || format!("{}: {} given up", ue.name(), state.name()));
     }
 }
 
 /// Timers that belong to a procedure, not to the UE's registration.
-const PROCEDURE_TIMERS: [Timer; 7] =
-    [Timer::T3513, Timer::T3522, Timer::T3550, Timer::T3555, Timer::T3560, Timer::T3565, Timer::T3570];
+const PROCEDURE_TIMERS: [Timer; 6] =
+    [Timer::T3513, Timer::T3522, Timer::T3550, Timer::T3555, Timer::T3560, Timer::T3570];

@@ -93,6 +93,7 @@ impl AwaitingSecurityModeComplete {
             ue.k_gnb_count = count;
         }
         ue.security = Some(context);
+        n2::rekey(ue, env);
         if let Some(MobileIdentity::Imeisv(pei) | MobileIdentity::Imei(pei)) = complete.imeisv {
             ue.pei = Some(pei);
         }

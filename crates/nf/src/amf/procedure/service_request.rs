@@ -14,7 +14,7 @@ use crate::amf::n1::{self, Outcome, Silence};
 use crate::amf::{delivery, n2, procedure};
 use crate::kit::Level;
 use pith_nas::gmm::{ServiceAccept, ServiceReject, ServiceRequest};
-use pith_nas::ie::{ReactivationErrors, ServiceType};
+use pith_nas::ie::{MobileIdentity, ReactivationErrors, ServiceType};
 use pith_nas::{GmmMessage, NasCount};
 use pith_ngap::{Cause, CauseNas};
 
@@ -33,11 +33,15 @@ pub(crate) fn begin(
     request: ServiceRequest,
     verified: Option<NasCount>,
 ) -> Outcome {
-    match (check(ue, env, verified), ue.procedure.is_registering()) {
-        (Err(error), _) => reject(ue, env, error),
-        // The registration that runs answers for both.
-        (Ok(()), true) => Outcome::Silent(Silence::NotExpected),
-        (Ok(()), false) => accept_request(ue, env, whole(ue, request, verified)),
+    if let Err(error) = check(ue, env, verified) {
+        return reject(ue, env, error);
+    }
+    // A registration that runs answers for both; a UE that is being de-registered has no service
+    // (TS 24.501 5.5.2.3.5 e).
+    let is_leaving = matches!(ue.procedure, Procedure::AwaitingDeregistrationAccept(_));
+    match ue.procedure.is_registering() || is_leaving {
+        true => Outcome::Silent(Silence::NotExpected),
+        false => accept_request(ue, env, whole(ue, request, verified)),
     }
 }
 
@@ -72,8 +76,9 @@ fn accept_request(ue: &mut UeContext, env: &mut Env<'_>, request: ServiceRequest
     let is_paging_response = matches!(ue.procedure, Procedure::AwaitingPagingResponse(_))
         || request.service_type == ServiceType::MobileTerminatedServices;
     procedure::abort(ue, env);
-    // A UE that comes with its 5G-S-TMSI has it.
-    registration::drop_old_guti(ue, env);
+    if let MobileIdentity::FiveGSTmsi(s_tmsi) = &request.s_tmsi {
+        registration::shown(ue, env, s_tmsi.tmsi);
+    }
     if let Some(status) = request.pdu_session_status {
         activation::reconcile(ue, env, status);
     }

@@ -2,6 +2,7 @@
 //! messages that it brings go on to UE and gNB.
 
 use super::nas_transport::{send_back, session_downlink};
+use super::subscription_change;
 use crate::amf::consumer;
 use crate::amf::context::{CallId, Env, UeContext};
 use crate::amf::delivery::{self, Message};
@@ -19,6 +20,10 @@ pub(crate) fn on_reply(ue: &mut UeContext, env: &mut Env<'_>, call: CallId, repl
     if ue.sdm_call == Some(call) {
         ue.sdm_call = None;
         return subscribed(ue, env, reply);
+    }
+    if ue.refresh_call == Some(call) {
+        ue.refresh_call = None;
+        return subscription_change::refreshed(ue, env, reply);
     }
     let mut sessions = ue.sessions.iter_mut();
     let found = sessions.find_map(|session| Some((session.id, session.take_call(call)?)));
@@ -123,10 +128,8 @@ fn pass_on(ue: &mut UeContext, env: &mut Env<'_>, id: u8, updated: SmContextUpda
     }
 }
 
-/// An answer to a step that is over: an SM context that nobody waits for any more is ended.
+/// An answer to a step that is over.
 fn late(ue: &UeContext, env: &mut Env<'_>, reply: Reply) {
     env.out.log(Level::Debug, || format!("{}: an answer came late", ue.name()));
-    if let Ok(Response::SmContextCreated(created)) = reply {
-        consumer::release_sm_context(env, &created.location);
-    }
+    consumer::undo(env, reply);
 }

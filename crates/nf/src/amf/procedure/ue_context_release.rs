@@ -7,7 +7,7 @@
 //! | UE CONTEXT RELEASE COMPLETE | gNB |
 //! | UpdateSMContext (DEACTIVATED), a session each; CM-IDLE | |
 
-use super::{Procedure, deregistration};
+use super::{Procedure, deregistration, paging};
 use crate::amf::connection::RanContext;
 use crate::amf::consumer;
 use crate::amf::context::{Env, UeContext};
@@ -66,11 +66,16 @@ pub(crate) fn deactivate_sessions(ue: &mut UeContext, env: &mut Env<'_>) {
     }
 }
 
-/// CM-IDLE: from now on the UE has to be heard of from time to time (TS 24.501 5.3.7).
+/// CM-IDLE: from now on the UE has to be heard of from time to time (TS 24.501 5.3.7). If something
+/// came for it while its connection was released, it is paged.
 pub(crate) fn went_idle(ue: &mut UeContext, env: &mut Env<'_>) {
-    if ue.is_registered() {
-        let timers = &env.config.timers;
-        ue.start(env, Timer::MobileReachable, timers.t3512 + timers.mobile_reachable_margin);
+    if !ue.is_registered() {
+        return;
+    }
+    let timers = &env.config.timers;
+    ue.start(env, Timer::MobileReachable, timers.t3512 + timers.mobile_reachable_margin);
+    if !ue.undelivered.is_empty() {
+        paging::begin(ue, env);
     }
 }
 

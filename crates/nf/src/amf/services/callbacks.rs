@@ -4,7 +4,10 @@
 use crate::amf::Amf;
 use crate::amf::consumer;
 use crate::amf::context::{Env, UeContext};
+use crate::amf::n2;
 use crate::amf::procedure::deregistration::{self, Reason};
+use crate::amf::procedure::subscription_change;
+use crate::amf::session::PduSession;
 use crate::kit::{Instant, Level, Outbox};
 use pith_sbi::npcf_ampolicycontrol::{AmPolicyTerminateNotify, AmPolicyUpdateNotify};
 use pith_sbi::nsmf_pdusession::{ResourceStatus, SmContextStatusNotify};
@@ -25,7 +28,7 @@ impl Amf {
         notification: &DeregistrationNotification,
         out: &mut Outbox,
     ) -> Reply {
-        let key = self.find_reference(notification.uri.id()).ok_or_else(not_found)?;
+        let key = self.find_reference(notification.uri.id())?;
         let reason = match notification.body.dereg_reason {
             DeregistrationReason::SubscriptionWithdrawn => Reason::SubscriptionWithdrawn,
             DeregistrationReason::ReregistrationRequired => Reason::ReRegistrationRequired,
@@ -42,42 +45,43 @@ impl Amf {
         notification: &SmContextStatusNotify,
         out: &mut Outbox,
     ) -> Reply {
-        let (supi, id) = notification.uri.id().rsplit_once('-').ok_or_else(not_found)?;
-        let key = self.find_reference(supi).ok_or_else(not_found)?;
-        let id: u8 = id.parse().map_err(|_| not_found())?;
+        let (reference, number) = notification.uri.id().rsplit_once('-').ok_or_else(not_found)?;
+        let (key, id) = reference.split_once('-').ok_or_else(not_found)?;
+        let key = self.find_reference(key)?;
+        let ended =
+            |session: &PduSession| id.parse() == Ok(session.id) && number.parse() == Ok(session.number.0);
         if notification.body.status_info.resource_status == ResourceStatus::Released {
-            self.with_ue(now, key, out, |ue, _| ue.sessions.retain(|session| session.id != id));
+            self.with_ue(now, key, out, |ue, _| ue.sessions.retain(|session| !ended(session)));
         }
         Ok(Response::NoContent)
     }
 
-    /// Nudm_SDM_Notification: the subscription has changed. A UE that may no longer use an allowed
-    /// slice has to register anew (TS 23.501 5.15.5.2.2); other changes hold from the next
-    /// registration on.
+    /// Nudm_SDM_Notification: the subscription has changed; what it is now is asked for.
     pub(super) fn sdm_change(
         &mut self,
         now: Instant,
         notification: &SdmChangeNotification,
         out: &mut Outbox,
     ) -> Reply {
-        let key = self.find_reference(notification.uri.id()).ok_or_else(not_found)?;
-        self.with_ue(now, key, out, |ue, env| {
-            // Fetched again with the next registration, which the UE is asked for.
-            ue.subscription = None;
-            deregistration::by_network(ue, env, Reason::ReRegistrationRequired);
-        });
+        let key = self.find_reference(notification.uri.id())?;
+        self.with_ue(now, key, out, subscription_change::begin);
         Ok(Response::NoContent)
     }
 
-    /// Npcf_AMPolicyControl_UpdateNotify: another policy, which the gNB is told of with the next
-    /// initial context setup.
-    pub(super) fn am_policy_update(&mut self, notification: &AmPolicyUpdateNotify) -> Reply {
-        let key = self.find_reference(notification.uri.id()).ok_or_else(not_found)?;
-        let ue = self.ues.get_mut(key);
-        let policy = ue.and_then(|ue| ue.policy.as_mut()).ok_or_else(not_found)?;
-        let update = &notification.body;
-        policy.rfsp = update.rfsp.or(policy.rfsp);
-        policy.ue_ambr = update.ue_ambr.or(policy.ue_ambr);
+    /// Npcf_AMPolicyControl_UpdateNotify: another policy, of which the gNB is told.
+    pub(super) fn am_policy_update(
+        &mut self,
+        now: Instant,
+        notification: &AmPolicyUpdateNotify,
+        out: &mut Outbox,
+    ) -> Reply {
+        let key = self.find_reference(notification.uri.id())?;
+        self.with_ue(now, key, out, |ue, env| {
+            let Some(policy) = &mut ue.policy else { return };
+            policy.rfsp = notification.body.rfsp.or(policy.rfsp);
+            policy.ue_ambr = notification.body.ue_ambr.or(policy.ue_ambr);
+            n2::modify_ue_context(ue, env);
+        });
         Ok(Response::NoContent)
     }
 
@@ -88,7 +92,7 @@ impl Amf {
         notification: &AmPolicyTerminateNotify,
         out: &mut Outbox,
     ) -> Reply {
-        let key = self.find_reference(notification.uri.id()).ok_or_else(not_found)?;
+        let key = self.find_reference(notification.uri.id())?;
         self.with_ue(now, key, out, end_policy);
         Ok(Response::NoContent)
     }

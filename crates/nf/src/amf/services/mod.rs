@@ -5,11 +5,10 @@ mod callbacks;
 mod context_transfer;
 mod n1_n2_message_transfer;
 
-use super::Amf;
+use super::{Amf, consumer};
 use crate::kit::{Caller, Instant, Key, Outbox};
 use pith_sbi::common::UeContextId;
 use pith_sbi::{Cause, Problem, Reply, Request};
-use pith_types::Supi;
 
 impl Amf {
     /// Serves one request.
@@ -25,7 +24,7 @@ impl Amf {
                 self.sm_context_status_notify(now, &notification, out)
             }
             Request::SdmChangeNotification(notification) => self.sdm_change(now, &notification, out),
-            Request::AmPolicyUpdateNotify(notification) => self.am_policy_update(&notification),
+            Request::AmPolicyUpdateNotify(notification) => self.am_policy_update(now, &notification, out),
             Request::AmPolicyTerminateNotify(notification) => {
                 self.am_policy_terminate(now, &notification, out)
             }
@@ -48,9 +47,9 @@ impl Amf {
     }
 
     /// The UE context that a callback's reference names.
-    fn find_reference(&self, reference: &str) -> Option<Key> {
-        let supi: Supi = reference.parse().ok()?;
-        self.index.find_supi(&supi)
+    fn find_reference(&self, reference: &str) -> Result<Key, Box<Problem>> {
+        let key = consumer::key_of(reference).filter(|key| self.ues.get(*key).is_some());
+        key.ok_or_else(|| Problem::context_not_found().into())
     }
 }
 

@@ -43,7 +43,7 @@ fn transfer(
     if ue.session(message.id).is_none() {
         return Err(TransferError::NoSession);
     }
-    if ue.connection.is_some() {
+    if ue.is_reachable(env) {
         delivery::send(ue, env, message);
         return Ok(initiated());
     }
@@ -72,16 +72,21 @@ fn initiated() -> Response {
     Response::N1N2MessageTransferInitiated(Box::new(N1N2MessageTransferRspData::new(cause)))
 }
 
-/// Keeps the message and pages the UE; the resource's name comes back if that is in vain.
+/// Keeps the message and pages the UE, at once or when its connection is released; the resource's
+/// name comes back if that is in vain.
 fn page_for(ue: &mut UeContext, env: &mut Env<'_>, message: Message, on_failure: Option<Uri>) -> Response {
     let name = ue.supi.as_ref().map(ToString::to_string).unwrap_or_default();
     let path = format!("/namf-comm/v1/ue-contexts/{name}/n1-n2-messages/{}", env.rng.next_u32());
     let location = Uri::new(&env.config.identity.api_root, &path);
     let on_failure = on_failure.map(|callback| (callback, location.clone()));
-    // What was kept of that session for its gNB is overtaken.
-    ue.undelivered.retain(|kept| kept.message.id != message.id || kept.message.n1.is_some());
+    if message.n2.is_some() {
+        // What was kept of that session for its gNB alone is overtaken.
+        ue.undelivered.retain(|kept| kept.message.id != message.id || kept.message.n1.is_some());
+    }
     ue.undelivered.push(Undelivered { message, on_failure });
-    paging::begin(ue, env);
+    if ue.connection.is_none() {
+        paging::begin(ue, env);
+    }
     let body = N1N2MessageTransferRspData::new(N1N2MessageTransferCause::AttemptingToReachUe);
     Response::N1N2MessageTransferAccepted(Box::new(Created { location, body }))
 }

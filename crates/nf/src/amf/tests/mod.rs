@@ -1,4 +1,19 @@
 //! The AMF driven through its border: inputs in, the ladder out.
 
+mod authentication;
+mod callbacks;
+mod context_transfer;
+mod deregistration;
+mod identification;
 mod initial_registration;
+mod n2_errors;
+mod nas_security;
+mod paging;
+mod pdu_session;
+mod registration_update;
+mod release;
+mod security_mode;
+mod service_request;
+mod slices;
+mod take_over;
 pub(crate) mod world;

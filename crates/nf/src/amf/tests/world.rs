@@ -3,8 +3,8 @@
 
 use crate::amf::{Amf, AmfConfig, Audit};
 use crate::kit::{
-    Caller, Duration, Effect, Event, GnbHandle, GnbInfo, Identity, Input, Instant, N2Effect, N2Input,
-    NetworkFunction, Nf, Outbox, Rng, Tag, Target, Timer, TimerKey,
+    Caller, Effect, Event, GnbHandle, GnbInfo, Identity, Input, Instant, N2Effect, N2Input, NetworkFunction,
+    Nf, Outbox, Rng, Tag, Target, Timer, TimerKey,
 };
 use pith_crypto::kdf;
 use pith_crypto::keys::{KSeaf, Rand, ResStar};
@@ -211,7 +211,7 @@ impl World {
         })
     }
 
-    fn challenge(&mut self) -> Created<UeAuthenticationCtx> {
+    pub fn challenge(&mut self) -> Created<UeAuthenticationCtx> {
         self.challenges += 1;
         let rand = [self.challenges; 16];
         let hxres_star = kdf::hres_star(&Rand::new(rand), &ResStar::new(RES_STAR));
@@ -264,11 +264,6 @@ impl World {
         let audit = self.amf.audit();
         assert_eq!(audit, Audit { gnbs: audit.gnbs, ..Audit::default() });
         assert_eq!(self.running(), []);
-    }
-
-    /// Waits.
-    pub fn pass(&mut self, time: Duration) {
-        self.now = self.now + time;
     }
 }
 
@@ -432,9 +427,13 @@ impl Phone {
         world.ngap(self.gnb, "UplinkNasTransport", message.encode());
     }
 
-    /// Reads the NAS message that came with the next downlink PDU.
+    /// Reads the next NAS message that came over its gNB.
     pub fn receive(&mut self, world: &mut World) -> GmmMessage {
-        let message = world.next();
+        let for_it = |(gnb, message): &(GnbHandle, Message)| {
+            *gnb == self.gnb && !matches!(message, Message::UeContextReleaseCommand(_) | Message::Paging(_))
+        };
+        let at = world.downlinks.iter().position(for_it).expect("the AMF sent something");
+        let (_, message) = world.downlinks.remove(at).unwrap();
         let pdu = self.nas_pdu(message).expect("a NAS message came");
         self.open(&pdu)
     }
@@ -575,7 +574,13 @@ impl Phone {
 
     /// The AMF has the gNB release the connection, which it does.
     pub fn released(&mut self, world: &mut World) -> pith_ngap::Cause {
-        let Message::UeContextReleaseCommand(command) = world.next() else { panic!("the AMF releases") };
+        let is_release = |(gnb, message): &(GnbHandle, Message)| {
+            *gnb == self.gnb && matches!(message, Message::UeContextReleaseCommand(_))
+        };
+        let at = world.downlinks.iter().position(is_release).expect("the AMF releases the connection");
+        let Some((_, Message::UeContextReleaseCommand(command))) = world.downlinks.remove(at) else {
+            panic!()
+        };
         let pith_ngap::UeNgapIds::Pair(amf_ue_ngap_id, ran_ue_ngap_id) = command.ids else {
             panic!("both ids")
         };

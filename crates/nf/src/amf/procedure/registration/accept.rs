@@ -15,7 +15,7 @@ use pith_nas::ie::{
     GprsTimer3, MobileIdentity, NetworkFeatureSupport, PlmnList, ReactivationErrors, RegistrationKind,
     RegistrationResult, TaiList,
 };
-use pith_types::{FiveGGuti, Tai};
+use pith_types::{FiveGGuti, FiveGTmsi, Tai};
 
 /// The UE has been given a 5G-GUTI, which it confirms.
 #[derive(Debug)]
@@ -54,6 +54,17 @@ pub(crate) fn renew_guti(ue: &mut UeContext, env: &mut Env<'_>) -> FiveGGuti {
     drop_old_guti(ue, env);
     ue.old_guti = ue.guti.replace(guti);
     guti
+}
+
+/// The UE shows one of its 5G-GUTIs in a message that passed the integrity check: the other one is
+/// free (TS 24.501 5.5.1.2.8 c, 5.4.4.6 a).
+pub(crate) fn shown(ue: &mut UeContext, env: &mut Env<'_>, tmsi: FiveGTmsi) {
+    if ue.old_guti.is_some_and(|old| old.tmsi == tmsi) {
+        std::mem::swap(&mut ue.guti, &mut ue.old_guti);
+    }
+    if ue.guti.is_some_and(|guti| guti.tmsi == tmsi) {
+        drop_old_guti(ue, env);
+    }
 }
 
 /// The UE uses its new 5G-GUTI: the one before is free.

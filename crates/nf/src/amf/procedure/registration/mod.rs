@@ -23,7 +23,7 @@ mod reject;
 mod request;
 mod take_over;
 
-pub(crate) use accept::{AwaitingRegistrationComplete, accept, drop_old_guti, renew_guti};
+pub(crate) use accept::{AwaitingRegistrationComplete, accept, drop_old_guti, renew_guti, shown};
 pub(crate) use network::{
     AwaitingPolicyAssociation, AwaitingSliceSelection, AwaitingSubscriptionData, AwaitingUecmRegistration,
 };
@@ -42,11 +42,11 @@ use pith_nas::ie::RegistrationKind;
 ///
 /// An initial registration ends the sessions of the one before (TS 24.501 5.5.1.2.4). A context that
 /// is registered here already has subscription and policy.
-pub(crate) fn authorised(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) -> RegistrationStep {
+pub(crate) fn authorised(ue: &mut UeContext, env: &mut Env<'_>, mut attempt: Attempt) -> RegistrationStep {
     if attempt.kind() == RegistrationKind::Initial {
         consumer::release_all_sessions(ue, env);
     }
-    context_transfer::confirm(ue, env, &attempt);
+    context_transfer::confirm(ue, env, &mut attempt);
     match ue.registered_in_udm && ue.subscription.is_some() {
         true => network::select_slices(ue, env, attempt),
         false => Ok(network::register_in_udm(ue, env, attempt)),

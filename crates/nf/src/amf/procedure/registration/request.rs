@@ -1,6 +1,6 @@
 //! REGISTRATION REQUEST: may it go on, and how is the UE to prove who it is?
 
-use super::authorised;
+use super::{accept, authorised};
 use crate::amf::context::{Env, UeContext};
 use crate::amf::error::RegistrationError;
 use crate::amf::n1::{Outcome, Silence};
@@ -65,6 +65,9 @@ pub(crate) fn begin(
     }
     procedure::abort(ue, env);
     ue.since = env.now;
+    if let (Some(_), MobileIdentity::FiveGGuti(guti)) = (verified, &request.mobile_identity) {
+        accept::shown(ue, env, guti.tmsi);
+    }
     let attempt = Attempt {
         request,
         is_verified: verified.is_some(),
@@ -117,14 +120,17 @@ impl Attempt {
         ue: &mut UeContext,
         verified: Option<NasCount>,
     ) -> Result<Self, RegistrationError> {
-        if let (Some(count), Some(context)) = (verified, &ue.security) {
-            if let Some(mut container) = self.request.nas_message_container.take() {
-                context.nas.decipher_container(count, &mut container);
-                match GmmMessage::decode(&container) {
-                    Ok(GmmMessage::RegistrationRequest(request)) => self.request = request,
-                    _ => return Err(RegistrationError::InvalidMandatoryInformation),
-                }
+        if let (Some(count), Some(context)) = (verified, &ue.security)
+            && let Some(mut container) = self.request.nas_message_container.take()
+        {
+            context.nas.decipher_container(count, &mut container);
+            match GmmMessage::decode(&container) {
+                Ok(GmmMessage::RegistrationRequest(request)) => self.request = request,
+                _ => return Err(RegistrationError::InvalidMandatoryInformation),
             }
+        }
+        if self.request.update_type.is_some_and(|update| update.ng_ran_radio_capability_update) {
+            ue.radio_capability = None;
         }
         ue.capability = self.request.ue_security_capability.or(ue.capability);
         match ue.capability {

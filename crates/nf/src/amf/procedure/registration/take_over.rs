@@ -1,8 +1,10 @@
 //! One subscriber, one context: who has proved to be a subscriber takes over from the context that
 //! was the subscriber's before (design section 5).
 
+use crate::amf::consumer;
 use crate::amf::context::{After, Env, UeContext};
 use crate::amf::procedure::Procedure;
+use crate::amf::session::PduSession;
 use pith_nas::ie::RegistrationKind;
 use pith_types::Supi;
 
@@ -23,8 +25,12 @@ pub(crate) fn take_over(ue: &mut UeContext, env: &mut Env<'_>, old: &mut UeConte
     }
     if is_mobility_update(ue) {
         super::super::ue_context_release::deactivate_sessions(old, env);
-        ue.sessions.append(&mut old.sessions);
-        ue.sessions.iter_mut().for_each(|session| session.calls.clear());
+        let made = |session: &PduSession| session.sm_context.is_some();
+        let (mut live, in_the_making): (Vec<_>, Vec<_>) = old.sessions.drain(..).partition(made);
+        live.iter_mut().for_each(|session| session.calls.clear());
+        old.sessions = in_the_making;
+        ue.sessions.append(&mut live);
+        consumer::announce_sessions(ue, env);
     }
 }
 

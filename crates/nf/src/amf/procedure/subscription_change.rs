@@ -1,0 +1,40 @@
+//! A changed subscription (TS 23.502 4.5.1): the UDM says that something is different, and is asked
+//! what.
+//!
+//! A UE that uses a slice which it no longer may has to register anew (TS 23.501 5.15.5.2.2); the
+//! gNB is told of another AMBR or frequency priority.
+
+use super::deregistration::{self, Reason};
+use crate::amf::context::{Env, UeContext};
+use crate::amf::subscription::Subscription;
+use crate::amf::{consumer, n2};
+use crate::kit::Level;
+use pith_sbi::{Reply, Response};
+
+/// Asks for the subscription as it is now. A registration that runs does so by itself.
+pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>) {
+    if !ue.procedure.is_registering() {
+        ue.refresh_call = Some(consumer::subscription_data(ue, env));
+    }
+}
+
+/// The subscription as it is now.
+pub(crate) fn refreshed(ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) {
+    let subscription = match reply {
+        Ok(Response::SubscriptionDataSets(data)) => Subscription::of(*data),
+        _ => None,
+    };
+    let Some(subscription) = subscription else {
+        return env
+            .out
+            .log(Level::Warn, || format!("{}: the changed subscription is not to be had", ue.name()));
+    };
+    let before = (ue.ambr(), ue.rfsp());
+    let keeps_slices = ue.slices.allowed.iter().all(|slice| subscription.has_slice(slice));
+    ue.subscription = Some(Box::new(subscription));
+    match keeps_slices {
+        false => deregistration::by_network(ue, env, Reason::ReRegistrationRequired),
+        true if before != (ue.ambr(), ue.rfsp()) => n2::modify_ue_context(ue, env),
+        true => {}
+    }
+}

@@ -1,0 +1,213 @@
+//! De-registration (TS 24.501 5.5.2).
+
+use super::world::{Phone, World, supi};
+use crate::kit::Timer;
+use pith_nas::gmm::{DeregistrationAcceptUeTerminated, DeregistrationRequestUeTerminated};
+use pith_nas::ie::{RegistrationKind, ServiceType};
+use pith_nas::{GmmCause, GmmMessage};
+use pith_ngap::{Cause, CauseNas};
+use pith_sbi::{Operation, Request};
+
+fn with_session() -> (World, Phone) {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    phone.register(&mut world);
+    phone.establish(&mut world, 5);
+    world.take_ladder();
+    (world, phone)
+}
+
+const EVERYTHING_ENDS: &str = "\
+smf  <- ReleaseSmContext
+pcf  <- DeleteAmPolicyAssociation
+udm  <- SdmUnsubscribe
+udm  <- UpdateThreeGppRegistration";
+
+#[test]
+fn a_phone_leaves_and_nothing_is_left_of_it() {
+    let (mut world, mut phone) = with_session();
+    let request = phone.deregistration_request(false);
+    phone.send(&mut world, request);
+    assert_eq!(
+        world.take_ladder(),
+        format!(
+            "\
+gnb1 -> UplinkNasTransport
+gnb1 <- DownlinkNasTransport
+gnb1 <- UeContextReleaseCommand
+{EVERYTHING_ENDS}"
+        )
+    );
+    assert!(matches!(phone.receive(&mut world), GmmMessage::DeregistrationAcceptUeOriginating(_)));
+    assert_eq!(phone.released(&mut world), Cause::Nas(CauseNas::deregister));
+    world.assert_empty();
+}
+
+#[test]
+fn a_phone_that_is_switched_off_gets_no_answer() {
+    let (mut world, mut phone) = with_session();
+    let request = phone.deregistration_request(true);
+    phone.send(&mut world, request);
+    assert!(!world.take_ladder().contains("DownlinkNasTransport"));
+    phone.released(&mut world);
+    world.assert_empty();
+}
+
+#[test]
+fn a_phone_leaves_out_of_cm_idle() {
+    let (mut world, mut phone) = with_session();
+    phone.release(&mut world);
+    let request = phone.deregistration_request(false);
+    let nas = phone.initial_nas(request);
+    phone.connect(&mut world, nas);
+    assert!(matches!(phone.receive(&mut world), GmmMessage::DeregistrationAcceptUeOriginating(_)));
+    phone.released(&mut world);
+    world.assert_empty();
+}
+
+#[test]
+fn a_phone_that_nobody_knows_is_told_what_it_wants_to_hear() {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    let request = phone.deregistration_request(false);
+    let nas = phone.initial_nas(request);
+    phone.connect(&mut world, nas);
+    assert!(matches!(phone.receive(&mut world), GmmMessage::DeregistrationAcceptUeOriginating(_)));
+    phone.released(&mut world);
+    world.assert_empty();
+}
+
+/// The UDM ends the registration.
+fn notified(world: &mut World, reason: &str) {
+    use pith_sbi::nudm_uecm::{DeregistrationData, DeregistrationNotification};
+    let key = world.amf.key_of(&supi());
+    let root = &super::world::identity().api_root;
+    let uri = DeregistrationNotification::callback_uri(root, &pith_sbi::NfType::Amf, &key);
+    let reply = world.request(DeregistrationNotification { uri, body: DeregistrationData::new(reason) });
+    assert!(reply.is_ok(), "{reply:?}");
+}
+
+fn told(world: &mut World, phone: &mut Phone) -> Box<DeregistrationRequestUeTerminated> {
+    let GmmMessage::DeregistrationRequestUeTerminated(request) = phone.receive(world) else { panic!() };
+    request
+}
+
+#[test]
+fn a_withdrawn_subscription_is_told_to_the_phone() {
+    let (mut world, mut phone) = with_session();
+    notified(&mut world, "SUBSCRIPTION_WITHDRAWN");
+    let request = told(&mut world, &mut phone);
+    assert_eq!(request.cause, Some(GmmCause::FiveGsServicesNotAllowed));
+    assert!(!request.deregistration_type.re_registration_required);
+    phone.send(&mut world, DeregistrationAcceptUeTerminated::new());
+    phone.released(&mut world);
+    world.assert_empty();
+}
+
+#[test]
+fn case_a_t3522_repeats_the_request_and_then_does_without_the_phone() {
+    let (mut world, mut phone) = with_session();
+    notified(&mut world, "REREGISTRATION_REQUIRED");
+    assert!(told(&mut world, &mut phone).deregistration_type.re_registration_required);
+    for _ in 0..4 {
+        world.expire(Timer::T3522);
+        told(&mut world, &mut phone);
+    }
+    world.expire(Timer::T3522);
+    phone.released(&mut world);
+    world.assert_empty();
+}
+
+#[test]
+fn case_b_a_lost_connection_ends_it_too() {
+    let (mut world, mut phone) = with_session();
+    notified(&mut world, "SUBSCRIPTION_WITHDRAWN");
+    told(&mut world, &mut phone);
+    phone.release(&mut world);
+    world.assert_empty();
+}
+
+#[test]
+fn a_service_request_does_not_stop_it() {
+    let (mut world, mut phone) = with_session();
+    notified(&mut world, "SUBSCRIPTION_WITHDRAWN");
+    told(&mut world, &mut phone);
+    world.take_ladder();
+    let request = phone.service_request(ServiceType::Signalling);
+    phone.send(&mut world, request);
+    assert_eq!(world.take_ladder(), "gnb1 -> UplinkNasTransport");
+}
+
+#[test]
+fn an_initial_registration_stops_it() {
+    let (mut world, mut phone) = with_session();
+    notified(&mut world, "REREGISTRATION_REQUIRED");
+    told(&mut world, &mut phone);
+    let request = phone.registration_request(RegistrationKind::Initial);
+    phone.send(&mut world, request);
+    phone.accepted(&mut world);
+    assert_eq!(world.amf.audit().registered, 1);
+}
+
+#[test]
+fn a_phone_that_is_served_elsewhere_is_dropped_without_a_word_to_it_or_the_udm() {
+    let (mut world, mut phone) = with_session();
+    notified(&mut world, "UE_INITIAL_REGISTRATION");
+    let ladder = world.take_ladder();
+    assert!(
+        !ladder.contains("UpdateThreeGppRegistration") && !ladder.contains("DownlinkNasTransport"),
+        "{ladder}"
+    );
+    assert!(ladder.contains("smf  <- ReleaseSmContext"), "{ladder}");
+    phone.released(&mut world);
+    world.assert_empty();
+}
+
+#[test]
+fn a_phone_in_cm_idle_is_dropped_without_paging() {
+    let (mut world, mut phone) = with_session();
+    phone.release(&mut world);
+    world.take_ladder();
+    notified(&mut world, "SUBSCRIPTION_WITHDRAWN");
+    assert!(!world.take_ladder().contains("Paging"));
+    world.assert_empty();
+    // It learns of it when it comes back.
+    let request = phone.service_request(ServiceType::Data);
+    let nas = phone.initial_nas(request);
+    phone.connect(&mut world, nas);
+    phone.security = None;
+    let GmmMessage::ServiceReject(reject) = phone.receive(&mut world) else { panic!() };
+    assert_eq!(reject.cause, GmmCause::UeIdentityCannotBeDerivedByTheNetwork);
+}
+
+#[test]
+fn a_phone_that_stays_silent_is_deregistered_implicitly() {
+    let (mut world, mut phone) = with_session();
+    phone.release(&mut world);
+    world.take_ladder();
+    world.expire(Timer::MobileReachable);
+    assert_eq!(world.amf.audit().registered, 1, "it has some time more");
+    world.expire(Timer::ImplicitDeregistration);
+    assert_eq!(
+        world.take_ladder(),
+        format!("      MobileReachable\n      ImplicitDeregistration\n{EVERYTHING_ENDS}")
+    );
+    world.assert_empty();
+}
+
+#[test]
+fn what_other_nfs_keep_is_named_as_they_named_it() {
+    let (mut world, mut phone) = with_session();
+    for operation in
+        [Operation::ReleaseSmContext, Operation::DeleteAmPolicyAssociation, Operation::SdmUnsubscribe]
+    {
+        world.script.insert(operation, None);
+    }
+    let request = phone.deregistration_request(true);
+    phone.send(&mut world, request);
+    let names = world.calls.iter().map(|(_, _, request)| match request {
+        Request::ReleaseSmContext(request) => request.sm_context_ref.clone(),
+        Request::DeleteAmPolicyAssociation(request) => request.pol_asso_id.clone(),
+        Request::SdmUnsubscribe(request) => request.subscription_id.clone(),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(names.collect::<Vec<_>>(), ["sm-5", "9", "77"]);
+}

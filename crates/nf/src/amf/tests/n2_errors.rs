@@ -1,0 +1,113 @@
+//! NGAP that is wrong (TS 38.413 clause 10).
+
+use super::world::{GNB, OTHER_GNB, Phone, World, establishment};
+use pith_ngap::{Cause, CauseProtocol, CauseRadioNetwork, ErrorIndication, Message, UplinkNasTransport};
+use pith_types::{AmfUeNgapId, RanUeNgapId};
+
+fn registered() -> (World, Phone) {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    phone.register(&mut world);
+    world.take_ladder();
+    (world, phone)
+}
+
+fn error(world: &mut World) -> ErrorIndication {
+    let Message::ErrorIndication(error) = world.next() else { panic!("an ERROR INDICATION") };
+    error
+}
+
+fn uplink(amf_ue_ngap_id: AmfUeNgapId, ran_ue_ngap_id: RanUeNgapId) -> Vec<u8> {
+    UplinkNasTransport { amf_ue_ngap_id, ran_ue_ngap_id, nas_pdu: vec![0x7e, 0, 0x43], location: None }
+        .encode()
+}
+
+#[test]
+fn an_amf_ue_ngap_id_that_is_nobodys_is_said_to_be_unknown() {
+    let (mut world, phone) = registered();
+    let unknown = AmfUeNgapId::from_wire(phone.amf_id.unwrap().value() ^ 1).unwrap();
+    world.ngap(GNB, "UplinkNasTransport", uplink(unknown, phone.ran_id));
+    let error = error(&mut world);
+    assert_eq!(error.cause, Some(Cause::RadioNetwork(CauseRadioNetwork::unknown_local_UE_NGAP_ID)));
+    assert_eq!((error.amf_ue_ngap_id, error.ran_ue_ngap_id), (Some(unknown), Some(phone.ran_id)));
+}
+
+#[test]
+fn a_pair_of_ids_that_do_not_belong_together_is_said_to_be_inconsistent() {
+    let (mut world, phone) = registered();
+    let amf_id = phone.amf_id.unwrap();
+    world.ngap(GNB, "UplinkNasTransport", uplink(amf_id, RanUeNgapId(999)));
+    let wrong_pair = error(&mut world);
+    world.ngap(OTHER_GNB, "UplinkNasTransport", uplink(amf_id, phone.ran_id));
+    let wrong_gnb = error(&mut world);
+    for error in [wrong_pair, wrong_gnb] {
+        let cause = CauseRadioNetwork::inconsistent_remote_UE_NGAP_ID;
+        assert_eq!(error.cause, Some(Cause::RadioNetwork(cause)));
+    }
+    assert_eq!(world.amf.audit().connected, 1, "the phone notices nothing");
+}
+
+#[test]
+fn octets_that_are_no_pdu_are_a_transfer_syntax_error() {
+    let (mut world, _) = registered();
+    for pdu in [vec![], vec![0], vec![0xff; 20]] {
+        world.ngap(GNB, "?", pdu);
+        let error = error(&mut world);
+        assert_eq!(error.cause, Some(Cause::Protocol(CauseProtocol::transfer_syntax_error)));
+    }
+}
+
+#[test]
+fn a_handover_is_answered_not_overlooked() {
+    let (mut world, _) = registered();
+    // HANDOVER REQUIRED (procedure 12), criticality reject, without IEs.
+    world.ngap(GNB, "HandoverRequired", vec![0x00, 12, 0x00, 3, 0, 0, 0]);
+    let error = error(&mut world);
+    assert!(matches!(error.cause, Some(Cause::Protocol(_))), "{error:?}");
+    assert!(error.diagnostics.is_some());
+}
+
+#[test]
+fn a_message_that_only_an_amf_sends_is_not_for_an_amf() {
+    let (mut world, phone) = registered();
+    let message = pith_ngap::DownlinkNasTransport {
+        amf_ue_ngap_id: phone.amf_id.unwrap(),
+        ran_ue_ngap_id: phone.ran_id,
+        nas_pdu: vec![1],
+        ue_ambr: None,
+        allowed_nssai: None,
+    };
+    world.ngap(GNB, "DownlinkNasTransport", message.encode());
+    let cause = CauseProtocol::message_not_compatible_with_receiver_state;
+    assert_eq!(error(&mut world).cause, Some(Cause::Protocol(cause)));
+}
+
+#[test]
+fn an_error_indication_about_an_unknown_ue_ends_its_connection() {
+    let (mut world, mut phone) = registered();
+    let message = ErrorIndication {
+        amf_ue_ngap_id: phone.amf_id,
+        ran_ue_ngap_id: Some(phone.ran_id),
+        cause: Some(Cause::RadioNetwork(CauseRadioNetwork::unknown_local_UE_NGAP_ID)),
+        diagnostics: None,
+        s_tmsi: None,
+    };
+    world.ngap(GNB, "ErrorIndication", message.encode());
+    phone.released(&mut world);
+    let audit = world.amf.audit();
+    assert_eq!((audit.registered, audit.connected), (1, 0));
+}
+
+#[test]
+fn what_comes_after_the_release_command_is_too_late() {
+    let (mut world, mut phone) = registered();
+    let message = pith_ngap::UeContextReleaseRequest {
+        amf_ue_ngap_id: phone.amf_id.unwrap(),
+        ran_ue_ngap_id: phone.ran_id,
+        sessions: None,
+        cause: None,
+    };
+    world.ngap(GNB, "UeContextReleaseRequest", message.encode());
+    world.take_ladder();
+    phone.send(&mut world, establishment(5));
+    assert_eq!(world.take_ladder(), "gnb1 -> UplinkNasTransport");
+}

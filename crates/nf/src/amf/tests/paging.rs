@@ -1,0 +1,169 @@
+//! Paging, and what waits for it (TS 24.501 5.6.2; TS 23.502 4.2.3.3).
+
+use super::world::{NgapIe, Phone, World, transfer};
+use crate::kit::Timer;
+use pith_nas::GmmMessage;
+use pith_nas::gmm::ConfigurationUpdateComplete;
+use pith_nas::ie::{MobileIdentity, ServiceType};
+use pith_ngap::Message;
+use pith_sbi::{Cause, Operation, Request, Response};
+
+fn idle() -> (World, Phone) {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    phone.register(&mut world);
+    phone.establish(&mut world, 5);
+    phone.release(&mut world);
+    world.take_ladder();
+    (world, phone)
+}
+
+/// An SMF has data for the phone.
+fn data(world: &mut World) {
+    let reply = world.request(transfer(5, None, Some((NgapIe::PduResSetupReq, b"setup"))));
+    assert!(matches!(reply, Ok(Response::N1N2MessageTransferAccepted(_))), "{reply:?}");
+}
+
+#[test]
+fn a_phone_is_paged_and_gets_its_user_plane_with_the_answer() {
+    let (mut world, mut phone) = idle();
+    data(&mut world);
+    let (Message::Paging(paging), Message::Paging(_)) = (world.next(), world.next()) else { panic!() };
+    assert_eq!(paging.s_tmsi, phone.guti.unwrap().s_tmsi());
+    let request = phone.service_request(ServiceType::MobileTerminatedServices);
+    let nas = phone.initial_nas(request);
+    phone.connect(&mut world, nas);
+    let Message::InitialContextSetupRequest(setup) = world.downlinks[0].1.clone() else { panic!() };
+    assert_eq!(setup.sessions.unwrap()[0].transfer, b"setup");
+    assert!(matches!(phone.receive(&mut world), GmmMessage::ServiceAccept(_)));
+    assert_eq!(
+        world.take_ladder(),
+        "\
+nf   -> N1N2MessageTransfer
+gnb1 <- Paging
+gnb2 <- Paging
+nf   <- 202
+gnb1 -> InitialUeMessage
+gnb1 <- InitialContextSetupRequest
+gnb1 <- DownlinkNasTransport"
+    );
+    // The identity that was shown in paging is replaced.
+    let GmmMessage::ConfigurationUpdateCommand(command) = phone.receive(&mut world) else { panic!() };
+    let Some(MobileIdentity::FiveGGuti(guti)) = command.guti else { panic!() };
+    assert_ne!(Some(guti), phone.guti);
+    phone.send(&mut world, ConfigurationUpdateComplete::new());
+    assert_eq!((world.amf.audit().tmsis, world.amf.audit().in_procedure), (1, 0));
+}
+
+#[test]
+fn t3555_repeats_the_new_guti_and_then_lets_both_hold() {
+    let (mut world, mut phone) = idle();
+    data(&mut world);
+    world.downlinks.clear();
+    let request = phone.service_request(ServiceType::MobileTerminatedServices);
+    let nas = phone.initial_nas(request);
+    phone.connect(&mut world, nas);
+    phone.receive(&mut world);
+    phone.receive(&mut world);
+    for _ in 0..4 {
+        world.expire(Timer::T3555);
+        assert!(matches!(phone.receive(&mut world), GmmMessage::ConfigurationUpdateCommand(_)));
+    }
+    world.expire(Timer::T3555);
+    assert_eq!((world.amf.audit().tmsis, world.amf.audit().in_procedure), (2, 0));
+}
+
+#[test]
+fn t3513_repeats_the_paging_and_then_the_smf_is_told() {
+    let (mut world, _) = idle();
+    data(&mut world);
+    world.script.insert(Operation::N1N2TransferFailureNotification, None);
+    for _ in 0..4 {
+        world.downlinks.clear();
+        world.expire(Timer::T3513);
+        assert_eq!(world.downlinks.len(), 2);
+    }
+    world.expire(Timer::T3513);
+    let Request::N1N2TransferFailureNotification(failure) =
+        world.open_call(Operation::N1N2TransferFailureNotification)
+    else {
+        panic!()
+    };
+    assert_eq!(failure.body.cause.as_str(), "UE_NOT_RESPONDING");
+    assert_eq!(&*failure.uri.path, "/nsmf-callback/v1/n1n2-failure/5");
+    let audit = world.amf.audit();
+    assert_eq!((audit.registered, audit.undelivered, audit.in_procedure), (1, 0, 0));
+}
+
+#[test]
+fn a_second_message_pages_no_second_time() {
+    let (mut world, _) = idle();
+    data(&mut world);
+    world.downlinks.clear();
+    world.request(transfer(5, Some(b"modify"), None)).unwrap();
+    assert!(world.downlinks.is_empty());
+    assert_eq!(world.amf.audit().undelivered, 2);
+}
+
+#[test]
+fn a_nas_message_waits_for_the_phone_too() {
+    let (mut world, mut phone) = idle();
+    world.request(transfer(5, Some(b"modify"), None)).unwrap();
+    world.downlinks.clear();
+    let request = phone.service_request(ServiceType::MobileTerminatedServices);
+    let nas = phone.initial_nas(request);
+    phone.connect(&mut world, nas);
+    assert!(matches!(phone.receive(&mut world), GmmMessage::ServiceAccept(_)));
+    let GmmMessage::DlNasTransport(transport) = phone.receive(&mut world) else { panic!() };
+    assert_eq!(&transport.payload_container[..], b"modify");
+}
+
+#[test]
+fn a_message_that_is_not_worth_paging_is_refused() {
+    let (mut world, _) = idle();
+    let mut request = transfer(5, Some(b"modify"), None);
+    request.body.skip_ind = Some(true);
+    let refused = world.request(request).unwrap_err();
+    assert!(refused.is(&Cause::UeInCmIdleState), "{refused}");
+    assert_eq!(world.amf.audit().undelivered, 0);
+}
+
+#[test]
+fn a_message_for_nobody_is_refused() {
+    let (mut world, _) = idle();
+    let mut unknown = transfer(5, Some(b"x"), None);
+    unknown.ue_context_id = "imsi-999700000000002".parse().unwrap();
+    assert_eq!(world.request(unknown).unwrap_err().status, 404);
+    assert_eq!(world.request(transfer(6, Some(b"x"), None)).unwrap_err().status, 404);
+    assert_eq!(world.request(transfer(5, None, None)).unwrap_err().status, 400);
+}
+
+#[test]
+fn what_comes_while_the_connection_is_released_is_paged_for_afterwards() {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    phone.register(&mut world);
+    phone.establish(&mut world, 5);
+    let message = pith_ngap::UeContextReleaseRequest {
+        amf_ue_ngap_id: phone.amf_id.unwrap(),
+        ran_ue_ngap_id: phone.ran_id,
+        sessions: None,
+        cause: None,
+    };
+    world.ngap(phone.gnb, "UeContextReleaseRequest", message.encode());
+    data(&mut world);
+    world.take_ladder();
+    phone.released(&mut world);
+    assert!(world.take_ladder().contains("gnb1 <- Paging"));
+}
+
+#[test]
+fn a_phone_that_leaves_takes_what_waits_for_it_along() {
+    let (mut world, mut phone) = idle();
+    data(&mut world);
+    world.downlinks.clear();
+    let request = phone.deregistration_request(true);
+    let nas = phone.initial_nas(request);
+    phone.connect(&mut world, nas);
+    assert!(world.take_ladder().contains("N1N2TransferFailureNotification"));
+    phone.released(&mut world);
+    world.assert_empty();
+}

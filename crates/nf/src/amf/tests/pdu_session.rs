@@ -1,0 +1,240 @@
+//! PDU sessions: the AMF's part (TS 24.501 5.4.5; TS 23.502 4.3).
+
+use super::world::{NgapIe, Phone, World, establishment, problem, transfer, transfers};
+use pith_nas::gmm::{DlNasTransport, UlNasTransport};
+use pith_nas::ie::{PayloadContainerType, RequestType};
+use pith_nas::{GmmCause, GmmMessage};
+use pith_ngap::Message;
+use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextCreateErrorData, SmContextUpdatedData};
+use pith_sbi::{Cause, Operation, Problem, ProblemMore, Request, Response};
+use pith_types::Snssai;
+
+fn registered() -> (World, Phone) {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    phone.register(&mut world);
+    world.take_ladder();
+    (world, phone)
+}
+
+fn came_back(world: &mut World, phone: &mut Phone) -> Box<DlNasTransport> {
+    let GmmMessage::DlNasTransport(transport) = phone.receive(world) else { panic!() };
+    transport
+}
+
+/// A 5GSM message of an existing session.
+fn message(id: u8, octets: &[u8]) -> UlNasTransport {
+    let mut transport = UlNasTransport::new(PayloadContainerType::N1SmInformation, octets.to_vec());
+    transport.pdu_session_id = Some(id);
+    transport
+}
+
+#[test]
+fn what_the_phone_leaves_out_comes_from_its_subscription() {
+    let (mut world, mut phone) = registered();
+    world.script.insert(Operation::PostSmContexts, None);
+    phone.send(&mut world, establishment(5));
+    let Request::PostSmContexts(request) = &world.calls[0].2 else { panic!() };
+    let body = &request.body;
+    assert_eq!((body.s_nssai, body.dnn.as_ref().unwrap().as_str()), (Some(Snssai::of_sst(1)), "internet"));
+    assert_eq!(body.n1_sm_msg.as_ref().unwrap().content, &b"establish"[..]);
+    assert_eq!(body.pdu_session_id, Some(5));
+    assert!(body.ue_location.is_some() && body.supi.is_some() && body.pei.is_some());
+}
+
+#[test]
+fn a_data_network_that_is_not_subscribed_is_refused() {
+    let (mut world, mut phone) = registered();
+    let mut transport = establishment(5);
+    transport.dnn = Some("corporate".parse().unwrap());
+    phone.send(&mut world, transport);
+    let back = came_back(&mut world, &mut phone);
+    assert_eq!(back.cause, Some(GmmCause::DnnNotSupportedOrNotSubscribedInTheSlice));
+    assert_eq!((back.pdu_session_id, &back.payload_container[..]), (Some(5), &b"establish"[..]));
+    assert_eq!(world.amf.audit().sessions, 0);
+}
+
+#[test]
+fn a_slice_that_is_not_allowed_is_refused() {
+    let (mut world, mut phone) = registered();
+    let mut transport = establishment(5);
+    transport.snssai = Some(Snssai::of_sst(9).into());
+    phone.send(&mut world, transport);
+    assert_eq!(came_back(&mut world, &mut phone).cause, Some(GmmCause::PayloadWasNotForwarded));
+}
+
+#[test]
+fn a_payload_that_nobody_takes_comes_back() {
+    let (mut world, mut phone) = registered();
+    let mut without_id = establishment(5);
+    without_id.pdu_session_id = None;
+    let sms = UlNasTransport::new(PayloadContainerType::Sms, b"hi".to_vec());
+    let mut reserved = establishment(5);
+    reserved.pdu_session_id = Some(16);
+    for transport in [without_id, sms, reserved, message(7, b"release")] {
+        phone.send(&mut world, transport);
+        assert_eq!(came_back(&mut world, &mut phone).cause, Some(GmmCause::PayloadWasNotForwarded));
+    }
+}
+
+#[test]
+fn the_smfs_reject_goes_to_the_phone() {
+    let (mut world, mut phone) = registered();
+    let error = SmContextCreateErrorData { n1_sm_msg: Some(b"reject".to_vec().into()), ..Default::default() };
+    let refused = Problem::new(Cause::DnnDenied).with(ProblemMore::SmContextCreateError(Box::new(error)));
+    world.script.insert(Operation::PostSmContexts, Some(Err(refused.into())));
+    phone.send(&mut world, establishment(5));
+    let back = came_back(&mut world, &mut phone);
+    assert_eq!((back.cause, &back.payload_container[..]), (None, &b"reject"[..]));
+    assert_eq!(world.amf.audit().sessions, 0);
+}
+
+#[test]
+fn without_an_smf_the_request_comes_back() {
+    let (mut world, mut phone) = registered();
+    world.script.insert(Operation::PostSmContexts, problem(Cause::TargetNfNotReachable));
+    phone.send(&mut world, establishment(5));
+    assert_eq!(came_back(&mut world, &mut phone).cause, Some(GmmCause::PayloadWasNotForwarded));
+    assert_eq!(world.amf.audit().sessions, 0);
+}
+
+#[test]
+fn fifteen_sessions_are_enough() {
+    let (mut world, mut phone) = registered();
+    for id in 1..=15 {
+        phone.establish(&mut world, id);
+    }
+    assert_eq!(world.amf.audit().sessions, 15);
+    let mut request = establishment(1);
+    request.request_type = Some(RequestType::InitialRequest);
+    world.take_ladder();
+    phone.send(&mut world, request);
+    let ladder = world.take_ladder();
+    assert!(ladder.contains("ReleaseSmContext") && ladder.contains("PostSmContexts"), "{ladder}");
+    assert_eq!(world.amf.audit().sessions, 15, "the phone has forgotten the first one");
+}
+
+#[test]
+fn a_release_goes_through_smf_gnb_and_phone() {
+    let (mut world, mut phone) = registered();
+    phone.establish(&mut world, 5);
+    world.take_ladder();
+    let released = SmContextUpdatedData {
+        n1_sm_msg: Some(b"command".to_vec().into()),
+        n2_sm_info: Some(b"release".to_vec().into()),
+        n2_sm_info_type: Some(N2SmInfoType::PduResRelCmd),
+        ..Default::default()
+    };
+    let released = Response::SmContextUpdated(Box::new(released));
+    world.script.insert(Operation::UpdateSmContext, Some(Ok(released)));
+    phone.send(&mut world, message(5, b"release"));
+    world.script.clear();
+    assert_eq!(&came_back(&mut world, &mut phone).payload_container[..], b"command");
+
+    let response = pith_ngap::PduSessionResourceReleaseResponse {
+        amf_ue_ngap_id: phone.amf_id.unwrap(),
+        ran_ue_ngap_id: phone.ran_id,
+        released: Some(transfers(&[5])),
+        location: None,
+        diagnostics: None,
+    };
+    world.ngap(phone.gnb, "PduSessionResourceReleaseResponse", response.encode());
+    phone.send(&mut world, message(5, b"complete"));
+    status_notify(&mut world, 5).unwrap();
+    assert_eq!(
+        world.take_ladder(),
+        "\
+gnb1 -> UplinkNasTransport
+smf  <- UpdateSmContext
+gnb1 <- PduSessionResourceReleaseCommand
+gnb1 -> PduSessionResourceReleaseResponse
+smf  <- UpdateSmContext
+gnb1 -> UplinkNasTransport
+smf  <- UpdateSmContext
+nf   -> SmContextStatusNotify
+nf   <- 204"
+    );
+    assert_eq!(world.amf.audit().sessions, 0);
+}
+
+/// The SMF says that a session has ended, at the place that it was given.
+fn status_notify(world: &mut World, id: u8) -> pith_sbi::Reply {
+    use pith_sbi::nsmf_pdusession::{
+        ResourceStatus, SmContextStatusNotification, SmContextStatusNotify, StatusInfo,
+    };
+    let reference = world.amf.session_reference(&super::world::supi(), id);
+    let root = &super::world::identity().api_root;
+    let uri = SmContextStatusNotify::callback_uri(root, &pith_sbi::NfType::Amf, &reference);
+    let body = SmContextStatusNotification::new(StatusInfo::new(ResourceStatus::Released));
+    world.request(SmContextStatusNotify { uri, body })
+}
+
+#[test]
+fn a_late_word_of_a_former_session_does_not_end_the_present_one() {
+    let (mut world, mut phone) = registered();
+    phone.establish(&mut world, 5);
+    let former = world.amf.session_reference(&super::world::supi(), 5);
+    phone.send(&mut world, establishment(5));
+    assert_ne!(world.amf.session_reference(&super::world::supi(), 5), former);
+    assert_eq!(world.amf.audit().sessions, 1);
+}
+
+#[test]
+fn a_session_without_resources_in_the_gnb_is_released_by_nas_alone() {
+    let (mut world, mut phone) = registered();
+    phone.send(&mut world, establishment(5));
+    world.request(transfer(5, Some(b"command"), Some((NgapIe::PduResRelCmd, b"x")))).unwrap();
+    assert!(matches!(world.downlinks[0].1, Message::DownlinkNasTransport(_)));
+    came_back(&mut world, &mut phone);
+}
+
+#[test]
+fn two_sessions_are_set_up_side_by_side() {
+    let (mut world, mut phone) = registered();
+    phone.send(&mut world, establishment(1));
+    phone.send(&mut world, establishment(2));
+    for id in [2, 1] {
+        world.request(transfer(id, Some(b"accept"), Some((NgapIe::PduResSetupReq, b"setup")))).unwrap();
+        assert_eq!(came_back(&mut world, &mut phone).pdu_session_id, Some(id));
+    }
+}
+
+#[test]
+fn what_comes_before_the_gnb_has_a_context_waits_for_it() {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    let request = phone.registration_request(pith_nas::ie::RegistrationKind::Initial);
+    let nas = phone.initial_nas(request.clone());
+    phone.connect(&mut world, nas);
+    phone.authenticate(&mut world, request);
+    phone.send(&mut world, establishment(5));
+    world.take_ladder();
+    world.request(transfer(5, Some(b"accept"), Some((NgapIe::PduResSetupReq, b"setup")))).unwrap();
+    assert_eq!(world.take_ladder(), "nf   -> N1N2MessageTransfer\nnf   <- 200");
+    phone.context_setup_response(&mut world, &[]);
+    assert!(world.take_ladder().ends_with("gnb1 <- PduSessionResourceSetupRequest"));
+}
+
+#[test]
+fn an_sm_context_that_comes_too_late_is_ended() {
+    let (mut world, mut phone) = registered();
+    world.script.insert(Operation::PostSmContexts, None);
+    phone.send(&mut world, establishment(5));
+    let request = phone.deregistration_request(true);
+    phone.send(&mut world, request);
+    phone.released(&mut world);
+    world.take_ladder();
+    let location = "http://smf:80/nsmf-pdusession/v1/sm-contexts/late".parse().unwrap();
+    let created = pith_sbi::Created { location, body: Default::default() };
+    world.reply_to(Operation::PostSmContexts, Ok(Response::SmContextCreated(Box::new(created))));
+    assert_eq!(world.take_ladder(), "smf  <- ReleaseSmContext");
+    world.assert_empty();
+}
+
+#[test]
+fn a_session_that_the_smf_has_lost_is_forgotten() {
+    let (mut world, mut phone) = registered();
+    phone.establish(&mut world, 5);
+    world.script.insert(Operation::UpdateSmContext, problem(Cause::ContextNotFound));
+    phone.send(&mut world, message(5, b"release"));
+    assert_eq!(came_back(&mut world, &mut phone).cause, Some(GmmCause::PayloadWasNotForwarded));
+    assert_eq!(world.amf.audit().sessions, 0);
+}

@@ -1,0 +1,285 @@
+//! Registration with a 5G-GUTI that is known here (TS 24.501 5.5.1.3, and 5.5.1.2 with a native
+//! security context).
+
+use super::world::{OTHER_GNB, Phone, World, config, establishment, transfer};
+use crate::kit::Timer;
+use pith_nas::gmm::{RegistrationComplete, RegistrationRequest};
+use pith_nas::ie::{RegistrationKind, UeSecurityCapability};
+use pith_nas::{GmmCause, GmmMessage};
+use pith_ngap::Message;
+
+/// A phone that is registered and in CM-IDLE, with a session.
+fn idle() -> (World, Phone) {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    phone.register(&mut world);
+    phone.establish(&mut world, 5);
+    phone.release(&mut world);
+    world.take_ladder();
+    (world, phone)
+}
+
+fn comes(world: &mut World, phone: &mut Phone, request: RegistrationRequest) {
+    let nas = phone.initial_nas(request);
+    phone.connect(world, nas);
+}
+
+#[test]
+fn a_known_guti_that_passes_the_integrity_check_needs_no_authentication() {
+    let (mut world, mut phone) = idle();
+    let before = phone.guti;
+    let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    comes(&mut world, &mut phone, request);
+    assert_eq!(world.take_ladder(), "gnb1 -> InitialUeMessage\ngnb1 <- InitialContextSetupRequest");
+    phone.accepted(&mut world);
+    assert_ne!(phone.guti, before);
+    assert_eq!(world.amf.audit().tmsis, 2, "both hold until the phone confirms");
+    phone.send(&mut world, RegistrationComplete::new());
+    assert_eq!(world.amf.audit().tmsis, 1);
+    assert_eq!(world.amf.audit().sessions, 1);
+}
+
+#[test]
+fn a_periodic_update_gives_no_guti_and_waits_for_nothing() {
+    let (mut world, mut phone) = idle();
+    assert_eq!(world.running(), [Timer::MobileReachable]);
+    let before = phone.guti;
+    let request = phone.registration_request(RegistrationKind::PeriodicUpdating);
+    comes(&mut world, &mut phone, request);
+    let accept = phone.accepted(&mut world);
+    assert_eq!((accept.guti, phone.guti), (None, before));
+    let audit = world.amf.audit();
+    assert_eq!((audit.in_procedure, audit.timers, audit.tmsis), (0, 0, 1));
+}
+
+#[test]
+fn an_initial_registration_with_a_known_guti_ends_the_sessions_of_the_one_before() {
+    let (mut world, mut phone) = idle();
+    let request = phone.registration_request(RegistrationKind::Initial);
+    comes(&mut world, &mut phone, request);
+    assert_eq!(
+        world.take_ladder(),
+        "\
+gnb1 -> InitialUeMessage
+gnb1 <- InitialContextSetupRequest
+smf  <- ReleaseSmContext"
+    );
+    assert_eq!(world.amf.audit().sessions, 0);
+}
+
+#[test]
+fn uplink_data_brings_the_user_plane_back_with_the_answer() {
+    let (mut world, mut phone) = idle();
+    let mut request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    request.uplink_data_status = Some([5, 6].into_iter().collect());
+    request.pdu_session_status = Some([5, 6].into_iter().collect());
+    comes(&mut world, &mut phone, request);
+    let Message::InitialContextSetupRequest(setup) = world.downlinks[0].1.clone() else { panic!() };
+    let sessions = setup.sessions.unwrap();
+    assert_eq!(
+        (sessions.len(), sessions[0].pdu_session_id, &sessions[0].transfer[..]),
+        (1, 5, &b"setup"[..])
+    );
+    assert!(setup.ue_ambr.is_some());
+    let accept = phone.accepted(&mut world);
+    assert_eq!(accept.pdu_session_status.unwrap().iter().collect::<Vec<_>>(), [5]);
+    assert_eq!(accept.reactivation_result.unwrap().iter().collect::<Vec<_>>(), [6]);
+    phone.context_setup_response(&mut world, &[5]);
+    assert!(world.take_ladder().ends_with("smf  <- UpdateSmContext"));
+}
+
+#[test]
+fn a_session_that_the_phone_does_not_have_ends() {
+    let (mut world, mut phone) = idle();
+    let mut request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    request.pdu_session_status = Some([].into_iter().collect());
+    comes(&mut world, &mut phone, request);
+    assert!(world.take_ladder().contains("smf  <- ReleaseSmContext"));
+    assert_eq!(world.amf.audit().sessions, 0);
+}
+
+#[test]
+fn the_whole_request_in_the_container_of_a_protected_message_counts() {
+    let (mut world, mut phone) = idle();
+    let mut whole = phone.registration_request(RegistrationKind::MobilityUpdating);
+    whole.uplink_data_status = Some([5].into_iter().collect());
+    let mut container = GmmMessage::from(whole).encode();
+    phone.security.as_ref().unwrap().cipher_container(&mut container).unwrap();
+    let mut request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    request.nas_message_container = Some(container);
+    comes(&mut world, &mut phone, request);
+    assert!(world.take_ladder().contains("smf  <- UpdateSmContext"));
+}
+
+#[test]
+fn a_known_guti_with_a_wrong_mac_is_asked_for_its_suci_and_takes_its_context_over() {
+    let (mut world, mut phone) = idle();
+    let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    let mut nas = phone.initial_nas(request.clone());
+    nas[2] ^= 1;
+    phone.connect(&mut world, nas);
+    phone.security = None;
+    assert!(matches!(phone.receive(&mut world), GmmMessage::IdentityRequest(_)));
+    phone.send(&mut world, pith_nas::gmm::IdentityResponse::new(Phone::suci()));
+    phone.authenticate(&mut world, request);
+    let audit = world.amf.audit();
+    assert_eq!((audit.contexts, audit.supis, audit.sessions), (1, 1, 1), "one context, with its session");
+}
+
+#[test]
+fn another_capability_than_the_keys_were_made_for_asks_for_new_keys() {
+    let (mut world, mut phone) = idle();
+    phone.capability = UeSecurityCapability::of_5gs(0xf0, 0xf0);
+    let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    comes(&mut world, &mut phone, request.clone());
+    phone.authenticate(&mut world, request);
+    assert_eq!(world.amf.audit().contexts, 1);
+}
+
+#[test]
+fn a_phone_in_a_foreign_tracking_area_is_sent_elsewhere() {
+    let mut elsewhere = config();
+    elsewhere.tais[0].tac = pith_types::Tac::new(2);
+    let (mut world, mut phone) = (World::with(elsewhere), Phone::default());
+    let request = phone.registration_request(RegistrationKind::Initial);
+    comes(&mut world, &mut phone, request);
+    let GmmMessage::RegistrationReject(reject) = phone.receive(&mut world) else { panic!() };
+    assert_eq!(reject.cause, GmmCause::NoSuitableCellsInTrackingArea);
+}
+
+#[test]
+fn emergency_registration_is_declined_without_forbidding_anything() {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    let request = phone.registration_request(RegistrationKind::Emergency);
+    comes(&mut world, &mut phone, request);
+    let GmmMessage::RegistrationReject(reject) = phone.receive(&mut world) else { panic!() };
+    assert_eq!(reject.cause, GmmCause::ProtocolErrorUnspecified);
+    phone.released(&mut world);
+    world.assert_empty();
+}
+
+#[test]
+fn a_request_without_security_capability_is_rejected() {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    let mut request = phone.registration_request(RegistrationKind::Initial);
+    request.ue_security_capability = None;
+    comes(&mut world, &mut phone, request);
+    let GmmMessage::RegistrationReject(reject) = phone.receive(&mut world) else { panic!() };
+    assert_eq!(reject.cause, GmmCause::ConditionalIeError);
+}
+
+#[test]
+fn case_c_t3550_repeats_the_accept_and_then_lets_both_gutis_hold() {
+    let (mut world, mut phone) = idle();
+    let before = phone.guti.unwrap();
+    let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    comes(&mut world, &mut phone, request);
+    phone.accepted(&mut world);
+    for _ in 0..4 {
+        world.expire(Timer::T3550);
+        phone.accepted(&mut world);
+    }
+    world.expire(Timer::T3550);
+    let audit = world.amf.audit();
+    assert_eq!((audit.registered, audit.in_procedure, audit.tmsis), (1, 0, 2));
+    // The phone never got it: it comes with the old one, which then is the only one but the newest.
+    phone.guti = Some(before);
+    let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    comes(&mut world, &mut phone, request);
+    phone.accepted(&mut world);
+    phone.send(&mut world, RegistrationComplete::new());
+    assert_eq!(world.amf.audit().tmsis, 1);
+}
+
+#[test]
+fn case_a_a_lost_connection_leaves_the_phone_registered_by_either_guti() {
+    let (mut world, mut phone) = idle();
+    let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    comes(&mut world, &mut phone, request);
+    phone.accepted(&mut world);
+    phone.release(&mut world);
+    let audit = world.amf.audit();
+    assert_eq!((audit.registered, audit.in_procedure, audit.tmsis), (1, 0, 2));
+    assert_eq!(world.running(), [Timer::MobileReachable]);
+}
+
+#[test]
+fn a_phone_that_comes_over_another_gnb_loses_the_first_connection() {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    phone.register(&mut world);
+    phone.establish(&mut world, 5);
+    world.take_ladder();
+    phone.gnb = OTHER_GNB;
+    let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    comes(&mut world, &mut phone, request);
+    let ladder = world.take_ladder();
+    assert!(ladder.contains("gnb1 <- UeContextReleaseCommand"), "{ladder}");
+    assert!(ladder.ends_with("gnb2 <- InitialContextSetupRequest\nsmf  <- UpdateSmContext"), "{ladder}");
+    let audit = world.amf.audit();
+    assert_eq!((audit.connections, audit.releasing, audit.connected), (2, 1, 1));
+}
+
+#[test]
+fn an_update_over_the_same_connection_is_answered_in_a_downlink_nas_transport() {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    phone.register(&mut world);
+    world.take_ladder();
+    let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    phone.send(&mut world, request);
+    assert_eq!(world.take_ladder(), "gnb1 -> UplinkNasTransport\ngnb1 <- DownlinkNasTransport");
+    phone.accepted(&mut world);
+}
+
+#[test]
+fn a_request_that_is_repeated_while_the_phone_is_challenged_is_not_answered_twice() {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    let request = phone.registration_request(RegistrationKind::Initial);
+    comes(&mut world, &mut phone, request.clone());
+    phone.receive(&mut world);
+    world.take_ladder();
+    phone.send(&mut world, request);
+    assert_eq!(world.take_ladder(), "gnb1 -> UplinkNasTransport");
+}
+
+#[test]
+fn a_request_that_differs_begins_the_registration_anew() {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    let request = phone.registration_request(RegistrationKind::Initial);
+    comes(&mut world, &mut phone, request.clone());
+    phone.receive(&mut world);
+    let mut other = request;
+    other.registration_type.follow_on_request = true;
+    phone.send(&mut world, other.clone());
+    phone.authenticate(&mut world, other);
+    assert_eq!(world.amf.audit().registered, 1);
+}
+
+#[test]
+fn a_message_of_an_smf_has_to_wait_while_a_registration_runs() {
+    let (mut world, mut phone) = idle();
+    world.script.insert(pith_sbi::Operation::UpdateSmContext, None);
+    let mut request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    request.uplink_data_status = Some([5].into_iter().collect());
+    comes(&mut world, &mut phone, request);
+    let refused = world.request(transfer(5, Some(b"x"), None)).unwrap_err();
+    assert_eq!(
+        (refused.status, refused.cause().unwrap().as_str()),
+        (409, "TEMPORARY_REJECT_REGISTRATION_ONGOING")
+    );
+}
+
+#[test]
+fn a_full_amf_tells_newcomers_to_come_back_later() {
+    let mut small = config();
+    small.max_ues = 1;
+    let (mut world, mut phone) = (World::with(small), Phone::default());
+    phone.register(&mut world);
+    let mut second = Phone { ran_id: pith_types::RanUeNgapId(60), ..Phone::default() };
+    let request = second.registration_request(RegistrationKind::Initial);
+    comes(&mut world, &mut second, request);
+    let GmmMessage::RegistrationReject(reject) = second.receive(&mut world) else { panic!() };
+    assert_eq!(reject.cause, GmmCause::Congestion);
+    assert_eq!(reject.t3346.unwrap().duration().unwrap().as_secs(), 60);
+    second.released(&mut world);
+    assert_eq!(world.amf.audit().contexts, 1);
+    phone.send(&mut world, establishment(5));
+}

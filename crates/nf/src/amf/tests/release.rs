@@ -1,0 +1,136 @@
+//! AN release, NG RESET, and gNBs that vanish (TS 23.502 4.2.6; TS 38.413 8.3, 8.7.4).
+
+use super::world::{GNB, Phone, World};
+use crate::kit::{Input, N2Input, ResetUe, Timer};
+use pith_nas::ie::RegistrationKind;
+use pith_ngap::{Cause, CauseRadioNetwork};
+use pith_sbi::nsmf_pdusession::UpCnxState;
+use pith_sbi::{Operation, Request};
+
+fn with_session() -> (World, Phone) {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    phone.register(&mut world);
+    phone.establish(&mut world, 5);
+    world.take_ladder();
+    (world, phone)
+}
+
+#[test]
+fn user_inactivity_takes_the_phone_to_idle() {
+    let (mut world, mut phone) = with_session();
+    world.script.insert(Operation::UpdateSmContext, None);
+    phone.release(&mut world);
+    assert_eq!(
+        world.take_ladder(),
+        "\
+gnb1 -> UeContextReleaseRequest
+gnb1 <- UeContextReleaseCommand
+gnb1 -> UeContextReleaseComplete
+smf  <- UpdateSmContext"
+    );
+    let Request::UpdateSmContext(update) = world.open_call(Operation::UpdateSmContext) else { panic!() };
+    assert_eq!(update.body.up_cnx_state, Some(UpCnxState::Deactivated));
+    let audit = world.amf.audit();
+    assert_eq!((audit.registered, audit.connected, audit.sessions, audit.connections), (1, 0, 1, 0));
+    assert_eq!(world.running(), [Timer::MobileReachable]);
+}
+
+#[test]
+fn the_gnbs_own_reason_is_given_back() {
+    let (mut world, mut phone) = with_session();
+    let message = pith_ngap::UeContextReleaseRequest {
+        amf_ue_ngap_id: phone.amf_id.unwrap(),
+        ran_ue_ngap_id: phone.ran_id,
+        sessions: Some(vec![5]),
+        cause: Some(Cause::RadioNetwork(CauseRadioNetwork::radio_connection_with_ue_lost)),
+    };
+    world.ngap(GNB, "UeContextReleaseRequest", message.encode());
+    let cause = phone.released(&mut world);
+    assert_eq!(cause, Cause::RadioNetwork(CauseRadioNetwork::radio_connection_with_ue_lost));
+}
+
+#[test]
+fn a_gnb_that_does_not_confirm_is_not_waited_for_forever() {
+    let (mut world, phone) = with_session();
+    let message = pith_ngap::UeContextReleaseRequest {
+        amf_ue_ngap_id: phone.amf_id.unwrap(),
+        ran_ue_ngap_id: phone.ran_id,
+        sessions: None,
+        cause: None,
+    };
+    world.ngap(GNB, "UeContextReleaseRequest", message.encode());
+    world.expire(Timer::NgapGuard);
+    let audit = world.amf.audit();
+    assert_eq!((audit.registered, audit.connected, audit.connections), (1, 0, 0));
+}
+
+#[test]
+fn a_gnb_that_vanishes_takes_its_connections_along_but_no_registration() {
+    let (mut world, _) = with_session();
+    world.input(Input::N2(N2Input::GnbDown { gnb: GNB }));
+    assert_eq!(world.take_ladder(), "smf  <- UpdateSmContext");
+    let audit = world.amf.audit();
+    assert_eq!((audit.registered, audit.connections, audit.sessions), (1, 0, 1));
+}
+
+#[test]
+fn a_registration_in_progress_dies_with_its_gnb() {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    let request = phone.registration_request(RegistrationKind::Initial);
+    let nas = phone.initial_nas(request);
+    phone.connect(&mut world, nas);
+    world.input(Input::N2(N2Input::GnbDown { gnb: GNB }));
+    world.assert_empty();
+}
+
+#[test]
+fn a_reset_of_one_connection_leaves_the_others() {
+    let (mut world, phone) = with_session();
+    let reset = |ues| Input::N2(N2Input::Reset { gnb: GNB, ues });
+    let unknown = ResetUe { amf: None, ran: Some(pith_types::RanUeNgapId(999)) };
+    world.input(reset(Some(vec![unknown])));
+    assert_eq!(world.amf.audit().connections, 1);
+    let known = ResetUe { amf: phone.amf_id, ran: None };
+    world.input(reset(Some(vec![known])));
+    let audit = world.amf.audit();
+    assert_eq!((audit.registered, audit.connections), (1, 0));
+}
+
+#[test]
+fn a_reset_of_everything_drops_all_connections_of_that_gnb() {
+    let (mut world, _) = with_session();
+    world.input(Input::N2(N2Input::Reset { gnb: super::world::OTHER_GNB, ues: None }));
+    assert_eq!(world.amf.audit().connections, 1);
+    world.input(Input::N2(N2Input::Reset { gnb: GNB, ues: None }));
+    assert_eq!(world.amf.audit().connections, 0);
+}
+
+#[test]
+fn an_id_that_the_gnb_gives_anew_ends_the_connection_that_had_it() {
+    let (mut world, mut phone) = with_session();
+    phone.ran_id.0 -= 1;
+    let mut other = Phone { ran_id: phone.ran_id, ..Phone::default() };
+    let request = other.registration_request(RegistrationKind::Initial);
+    let nas = other.initial_nas(request);
+    other.connect(&mut world, nas);
+    let audit = world.amf.audit();
+    assert_eq!((audit.connections, audit.connected, audit.registered), (1, 1, 1));
+}
+
+#[test]
+fn the_radio_capability_goes_to_the_next_gnb() {
+    let (mut world, mut phone) = with_session();
+    let message = pith_ngap::UeRadioCapabilityInfoIndication {
+        amf_ue_ngap_id: phone.amf_id.unwrap(),
+        ran_ue_ngap_id: phone.ran_id,
+        ue_radio_capability: Some(b"bands".to_vec()),
+    };
+    world.ngap(GNB, "UeRadioCapabilityInfoIndication", message.encode());
+    phone.release(&mut world);
+    let request = phone.service_request(pith_nas::ie::ServiceType::Signalling);
+    let nas = phone.initial_nas(request);
+    phone.connect(&mut world, nas);
+    let pith_ngap::Message::InitialContextSetupRequest(setup) = world.next() else { panic!() };
+    assert_eq!(setup.ue_radio_capability.as_deref(), Some(&b"bands"[..]));
+    assert_eq!(setup.masked_imeisv, Some([0x43, 0x70, 0x81, 0x61, 0x25, 0xff, 0xff, 0x51]));
+}

@@ -1,0 +1,189 @@
+//! Service request (TS 24.501 5.6.1).
+
+use super::world::{Phone, World, problem};
+use pith_nas::gmm::ServiceRequest;
+use pith_nas::ie::ServiceType;
+use pith_nas::{GmmCause, GmmMessage};
+use pith_ngap::Message;
+use pith_sbi::nsmf_pdusession::UpCnxState;
+use pith_sbi::{Cause, Operation, Request};
+
+fn idle() -> (World, Phone) {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    phone.register(&mut world);
+    phone.establish(&mut world, 5);
+    phone.release(&mut world);
+    world.take_ladder();
+    (world, phone)
+}
+
+fn comes(world: &mut World, phone: &mut Phone, request: ServiceRequest) {
+    let nas = phone.initial_nas(request);
+    phone.connect(world, nas);
+}
+
+fn accepted(world: &mut World, phone: &mut Phone) -> Box<pith_nas::gmm::ServiceAccept> {
+    let GmmMessage::ServiceAccept(accept) = phone.receive(world) else { panic!() };
+    accept
+}
+
+#[test]
+fn a_phone_with_data_gets_its_user_plane_with_the_answer() {
+    let (mut world, mut phone) = idle();
+    let mut request = phone.service_request(ServiceType::Data);
+    request.uplink_data_status = Some([5].into_iter().collect());
+    request.pdu_session_status = Some([5].into_iter().collect());
+    comes(&mut world, &mut phone, request);
+    let Message::InitialContextSetupRequest(setup) = world.downlinks[0].1.clone() else { panic!() };
+    assert_eq!(setup.sessions.unwrap()[0].transfer, b"setup");
+    let accept = accepted(&mut world, &mut phone);
+    assert!(accept.reactivation_result.unwrap().is_empty());
+    assert!(accept.pdu_session_status.unwrap().contains(5));
+    phone.context_setup_response(&mut world, &[5]);
+    assert_eq!(
+        world.take_ladder(),
+        "\
+gnb1 -> InitialUeMessage
+smf  <- UpdateSmContext
+gnb1 <- InitialContextSetupRequest
+gnb1 -> InitialContextSetupResponse
+smf  <- UpdateSmContext"
+    );
+    assert_eq!(world.running(), []);
+}
+
+#[test]
+fn the_key_of_the_gnb_is_made_of_the_count_of_the_service_request() {
+    let (mut world, mut phone) = idle();
+    let request = phone.service_request(ServiceType::Signalling);
+    let count = phone.security.as_ref().unwrap().next_to_send().unwrap();
+    comes(&mut world, &mut phone, request);
+    let Message::InitialContextSetupRequest(setup) = world.next() else { panic!() };
+    let k_amf = pith_crypto::kdf::k_amf(
+        &pith_crypto::keys::KSeaf::new(super::world::K_SEAF),
+        super::world::supi().imsi(),
+        &[0, 0],
+    );
+    let expected = pith_crypto::kdf::k_gnb(&k_amf, count.value(), pith_crypto::kdf::AccessType::ThreeGpp);
+    assert_eq!(&setup.security_key, expected.as_bytes());
+}
+
+#[test]
+fn a_session_that_the_smf_can_not_activate_is_named_with_its_cause() {
+    let (mut world, mut phone) = idle();
+    world.script.insert(Operation::UpdateSmContext, problem(Cause::DnnCongestion));
+    let mut request = phone.service_request(ServiceType::Data);
+    request.uplink_data_status = Some([5].into_iter().collect());
+    comes(&mut world, &mut phone, request);
+    let accept = accepted(&mut world, &mut phone);
+    assert!(accept.reactivation_result.unwrap().contains(5));
+    let errors = accept.reactivation_result_error_cause.unwrap().0;
+    assert_eq!(errors, [(5, GmmCause::InsufficientResourcesForSpecificSliceAndDnn)]);
+}
+
+#[test]
+fn sessions_that_only_one_side_has_are_reconciled() {
+    let (mut world, mut phone) = idle();
+    let mut request = phone.service_request(ServiceType::Signalling);
+    request.pdu_session_status = Some([6].into_iter().collect());
+    comes(&mut world, &mut phone, request);
+    assert!(accepted(&mut world, &mut phone).pdu_session_status.unwrap().is_empty());
+    assert!(world.take_ladder().contains("smf  <- ReleaseSmContext"));
+}
+
+#[test]
+fn the_gnb_that_can_not_set_a_session_up_is_reported_to_the_smf() {
+    let (mut world, mut phone) = idle();
+    let mut request = phone.service_request(ServiceType::Data);
+    request.uplink_data_status = Some([5].into_iter().collect());
+    comes(&mut world, &mut phone, request);
+    accepted(&mut world, &mut phone);
+    world.script.insert(Operation::UpdateSmContext, None);
+    let message = pith_ngap::InitialContextSetupResponse {
+        amf_ue_ngap_id: phone.amf_id.unwrap(),
+        ran_ue_ngap_id: phone.ran_id,
+        setup: None,
+        failed: Some(super::world::transfers(&[5])),
+        diagnostics: None,
+    };
+    world.ngap(phone.gnb, "InitialContextSetupResponse", message.encode());
+    let Request::UpdateSmContext(update) = world.open_call(Operation::UpdateSmContext) else { panic!() };
+    assert_eq!(update.body.n2_sm_info_type.unwrap().as_str(), "PDU_RES_SETUP_FAIL");
+}
+
+#[test]
+fn initial_context_setup_failure_takes_the_phone_back_to_idle() {
+    let (mut world, mut phone) = idle();
+    let request = phone.service_request(ServiceType::Signalling);
+    comes(&mut world, &mut phone, request);
+    accepted(&mut world, &mut phone);
+    let message = pith_ngap::InitialContextSetupFailure {
+        amf_ue_ngap_id: phone.amf_id.unwrap(),
+        ran_ue_ngap_id: phone.ran_id,
+        failed: None,
+        cause: Some(pith_ngap::Cause::RadioNetwork(
+            pith_ngap::CauseRadioNetwork::radio_connection_with_ue_lost,
+        )),
+        diagnostics: None,
+    };
+    world.ngap(phone.gnb, "InitialContextSetupFailure", message.encode());
+    phone.released(&mut world);
+    let audit = world.amf.audit();
+    assert_eq!((audit.registered, audit.connected, audit.connections), (1, 0, 0));
+}
+
+#[test]
+fn a_gnb_that_does_not_answer_loses_the_phone() {
+    let (mut world, mut phone) = idle();
+    let request = phone.service_request(ServiceType::Signalling);
+    comes(&mut world, &mut phone, request);
+    accepted(&mut world, &mut phone);
+    world.expire(crate::kit::Timer::NgapGuard);
+    assert!(world.take_ladder().ends_with("UeContextReleaseCommand"));
+    world.expire(crate::kit::Timer::NgapGuard);
+    let audit = world.amf.audit();
+    assert_eq!((audit.registered, audit.connected, audit.connections), (1, 0, 0));
+}
+
+#[test]
+fn a_connected_phone_asks_for_its_user_plane() {
+    let (mut world, mut phone) = idle();
+    let request = phone.service_request(ServiceType::Signalling);
+    comes(&mut world, &mut phone, request);
+    accepted(&mut world, &mut phone);
+    phone.context_setup_response(&mut world, &[]);
+    world.take_ladder();
+    world.script.insert(Operation::UpdateSmContext, None);
+    let mut request = phone.service_request(ServiceType::Data);
+    request.uplink_data_status = Some([5].into_iter().collect());
+    phone.send(&mut world, request);
+    let Request::UpdateSmContext(update) = &world.calls[0].2 else { panic!() };
+    assert_eq!(update.body.up_cnx_state, Some(UpCnxState::Activating));
+    let updated = pith_sbi::nsmf_pdusession::SmContextUpdatedData {
+        n2_sm_info: Some(b"setup".to_vec().into()),
+        n2_sm_info_type: Some(pith_sbi::nsmf_pdusession::N2SmInfoType::PduResSetupReq),
+        ..Default::default()
+    };
+    world.reply_to(Operation::UpdateSmContext, Ok(pith_sbi::Response::SmContextUpdated(Box::new(updated))));
+    assert_eq!(
+        world.take_ladder(),
+        "\
+gnb1 -> UplinkNasTransport
+smf  <- UpdateSmContext
+gnb1 <- PduSessionResourceSetupRequest"
+    );
+    accepted(&mut world, &mut phone);
+}
+
+#[test]
+fn a_lost_connection_while_smfs_are_asked_leaves_nothing_waiting() {
+    let (mut world, mut phone) = idle();
+    world.script.insert(Operation::UpdateSmContext, None);
+    let mut request = phone.service_request(ServiceType::Data);
+    request.uplink_data_status = Some([5].into_iter().collect());
+    comes(&mut world, &mut phone, request);
+    world.input(crate::kit::Input::N2(crate::kit::N2Input::GnbDown { gnb: phone.gnb }));
+    world.reply_to(Operation::UpdateSmContext, Ok(pith_sbi::Response::NoContent));
+    let audit = world.amf.audit();
+    assert_eq!((audit.registered, audit.in_procedure, audit.connections), (1, 0, 0));
+}

@@ -1,0 +1,114 @@
+//! Slice selection (TS 23.501 5.15.5.2.1; TS 24.501 5.5.1.2.4, 5.5.1.2.5).
+
+use super::world::{Phone, World, problem, subscription};
+use pith_nas::gmm::RegistrationAccept;
+use pith_nas::ie::{Nssai, RegistrationKind, SnssaiRejection};
+use pith_nas::{GmmCause, GmmMessage};
+use pith_sbi::common::AccessType;
+use pith_sbi::nnssf_nsselection::{AllowedNssai, AllowedSnssai, AuthorizedNetworkSliceInfo};
+use pith_sbi::{Cause, Operation, Response};
+use pith_types::Snssai;
+
+fn subscribed(ssts: &[u8]) -> World {
+    let mut world = World::new();
+    let data = Response::SubscriptionDataSets(Box::new(subscription(ssts)));
+    world.script.insert(Operation::GetDataSets, Some(Ok(data)));
+    world
+}
+
+/// Registers with a request for those slices, up to the answer.
+fn registers(world: &mut World, phone: &mut Phone, ssts: &[u8]) {
+    let mut request = phone.registration_request(RegistrationKind::Initial);
+    let nssai: Nssai = ssts.iter().map(|sst| Snssai::of_sst(*sst)).collect();
+    request.requested_nssai = (!ssts.is_empty()).then_some(nssai);
+    let nas = phone.initial_nas(request.clone());
+    phone.connect(world, nas);
+    phone.receive(world);
+    phone.send(world, Phone::authentication_response());
+    phone.receive(world);
+    let complete = phone.security_mode_complete(request);
+    phone.send_pdu(world, complete);
+}
+
+fn allowed(accept: &RegistrationAccept) -> Vec<u8> {
+    accept.allowed_nssai.as_ref().unwrap().iter().map(|slice| slice.sst).collect()
+}
+
+#[test]
+fn a_slice_that_is_not_subscribed_is_rejected_and_the_other_allowed() {
+    let (mut world, mut phone) = (subscribed(&[1]), Phone::default());
+    registers(&mut world, &mut phone, &[1, 3]);
+    let accept = phone.accepted(&mut world);
+    assert_eq!(allowed(&accept), [1]);
+    let rejected = accept.rejected_nssai.unwrap().0;
+    assert_eq!(rejected, [(Snssai::of_sst(3), SnssaiRejection::NotAvailableInPlmn)]);
+}
+
+#[test]
+fn a_subscribed_slice_that_is_not_served_here_is_asked_of_the_nssf() {
+    let (mut world, mut phone) = (subscribed(&[1, 2]), Phone::default());
+    let slice = AllowedSnssai::new(Snssai::of_sst(1));
+    let info = AuthorizedNetworkSliceInfo {
+        allowed_nssai_list: vec![AllowedNssai::new(vec![slice], AccessType::ThreeGppAccess)],
+        rejected_nssai_in_ta: vec![Snssai::of_sst(2)],
+        ..Default::default()
+    };
+    let info = Response::AuthorizedNetworkSliceInfo(Box::new(info));
+    world.script.insert(Operation::NsSelectionGet, Some(Ok(info)));
+    registers(&mut world, &mut phone, &[1, 2]);
+    let accept = phone.accepted(&mut world);
+    assert_eq!(allowed(&accept), [1]);
+    let rejected = accept.rejected_nssai.unwrap().0;
+    assert_eq!(rejected, [(Snssai::of_sst(2), SnssaiRejection::NotAvailableInRegistrationArea)]);
+}
+
+#[test]
+fn without_an_nssf_what_is_served_here_has_to_do() {
+    let (mut world, mut phone) = (subscribed(&[1, 2]), Phone::default());
+    world.script.insert(Operation::NsSelectionGet, problem(Cause::TargetNfNotReachable));
+    registers(&mut world, &mut phone, &[2]);
+    assert_eq!(allowed(&phone.accepted(&mut world)), [1], "the default slice");
+}
+
+#[test]
+fn a_phone_without_any_slice_is_rejected_with_the_reasons() {
+    let (mut world, mut phone) = (subscribed(&[2]), Phone::default());
+    world.script.insert(Operation::NsSelectionGet, problem(Cause::SnssaiNotSupported));
+    registers(&mut world, &mut phone, &[2]);
+    let GmmMessage::RegistrationReject(reject) = phone.receive(&mut world) else { panic!() };
+    assert_eq!(reject.cause, GmmCause::NoNetworkSlicesAvailable);
+    assert!(reject.rejected_nssai.is_some());
+    phone.released(&mut world);
+    assert!(world.take_ladder().contains("UpdateThreeGppRegistration"), "the UDM is told");
+    world.assert_empty();
+}
+
+#[test]
+fn a_registration_does_not_fail_for_the_want_of_a_pcf() {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    world.script.insert(Operation::CreateAmPolicyAssociation, problem(Cause::TargetNfNotReachable));
+    phone.register(&mut world);
+    assert_eq!(world.amf.audit().registered, 1);
+}
+
+#[test]
+fn a_subscriber_without_5gs_is_rejected() {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    world.script.insert(Operation::ThreeGppRegistration, problem(Cause::UnknownFiveGsSubscription));
+    registers(&mut world, &mut phone, &[]);
+    let GmmMessage::RegistrationReject(reject) = phone.receive(&mut world) else { panic!() };
+    assert_eq!(reject.cause, GmmCause::FiveGsServicesNotAllowed);
+    phone.released(&mut world);
+    world.assert_empty();
+}
+
+#[test]
+fn the_network_tells_its_name_once_the_phone_is_registered() {
+    let mut named = super::world::config();
+    named.network_name = Some(crate::amf::NetworkNames { full: "Pith Test".into(), short: "Pith".into() });
+    let (mut world, mut phone) = (World::with(named), Phone::default());
+    phone.register(&mut world);
+    let GmmMessage::ConfigurationUpdateCommand(command) = phone.receive(&mut world) else { panic!() };
+    assert_eq!(command.full_name.unwrap().text, "Pith Test");
+    assert_eq!(world.running(), []);
+}

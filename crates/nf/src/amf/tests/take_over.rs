@@ -1,0 +1,48 @@
+//! One subscriber, one context.
+
+use super::world::{OTHER_GNB, Phone, World};
+use pith_nas::ie::RegistrationKind;
+use pith_types::RanUeNgapId;
+
+#[test]
+fn a_second_registration_by_suci_supersedes_the_first_cleanly() {
+    let (mut world, mut first) = (World::new(), Phone::default());
+    first.register(&mut world);
+    first.establish(&mut world, 5);
+    world.take_ladder();
+    let mut again = Phone { gnb: OTHER_GNB, ran_id: RanUeNgapId(70), ..Phone::default() };
+    again.register(&mut world);
+    let ladder = world.take_ladder();
+    assert!(ladder.contains("gnb1 <- UeContextReleaseCommand"), "{ladder}");
+    assert!(ladder.contains("smf  <- ReleaseSmContext"), "{ladder}");
+    assert!(ladder.contains("pcf  <- DeleteAmPolicyAssociation"), "{ladder}");
+    assert!(!ladder.contains("UpdateThreeGppRegistration"), "the UDM is not told to purge: {ladder}");
+    first.released(&mut world);
+    let audit = world.amf.audit();
+    assert_eq!((audit.contexts, audit.registered, audit.supis, audit.tmsis), (1, 1, 1, 1));
+    assert_eq!((audit.sessions, audit.connections, audit.dangling, audit.orphaned_connections), (0, 1, 0, 0));
+}
+
+#[test]
+fn two_registrations_of_one_subscriber_at_once_leave_one() {
+    let mut world = World::new();
+    let mut phones = [10, 20].map(|ran| Phone { ran_id: RanUeNgapId(ran), ..Phone::default() });
+    for phone in &mut phones {
+        let request = phone.registration_request(RegistrationKind::Initial);
+        let nas = phone.initial_nas(request);
+        phone.connect(&mut world, nas);
+        phone.receive(&mut world);
+    }
+    for phone in &mut phones {
+        phone.send(&mut world, Phone::authentication_response());
+        phone.receive(&mut world);
+    }
+    for phone in &mut phones {
+        let request = phone.registration_request(RegistrationKind::Initial);
+        let complete = phone.security_mode_complete(request);
+        phone.send_pdu(&mut world, complete);
+    }
+    let audit = world.amf.audit();
+    assert_eq!((audit.contexts, audit.registered, audit.supis), (1, 1, 1));
+    assert_eq!((audit.connections, audit.releasing), (2, 1));
+}
