@@ -1,10 +1,11 @@
 //! Repository checks that rustc and clippy don't make: `cargo run -p xtask -- tidy`.
 //!
-//! - `tidy`: bands, purity, isolation of the NFs from each other, `unsafe`, citations.
+//! - `tidy`: bands, purity, isolation of the NFs from each other, `unsafe`, citations, names in documents.
 //! - `deny`: the licences of all dependencies and the crates that this project avoids.
 
 mod bands;
 mod deny;
+mod docs;
 mod sources;
 
 use anyhow::{Result, bail};
@@ -32,10 +33,10 @@ fn main() -> ExitCode {
 fn problems() -> Result<Vec<String>> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
     Ok(match std::env::args().nth(1).as_deref() {
-        Some("tidy") => [bands::check(&root)?, sources::check(&root)?].concat(),
+        Some("tidy") => [bands::check(&root)?, sources::check(&root)?, docs::check(&root)?].concat(),
         Some("deny") => deny::check(&root)?,
         _ => bail!(
-            "say what to check: 'tidy' (bands, purity, isolation, citations) or 'deny' (licences, avoided crates)"
+            "say what to check: 'tidy' (bands, purity, isolation, citations, documents) or 'deny' (licences, avoided crates)"
         ),
     })
 }

@@ -47,7 +47,8 @@ pub fn check(root: &Path) -> Result<Vec<String>> {
     Ok(problems)
 }
 
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+/// Adds all Rust files below a folder.
+pub fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if path.is_dir() {

@@ -1,4 +1,4 @@
-//! REGISTRATION REQUEST: may it go on, and how is the UE to prove who it is?
+//! REGISTRATION REQUEST (TS 24.501 5.5.1.2, 5.5.1.3): may it go on, and how is the UE to prove who it is?
 
 use super::{accept, authorised};
 use crate::amf::context::{Env, UeContext};

@@ -1,5 +1,5 @@
 //! One subscriber, one context: who has proved to be a subscriber takes over from the context that
-//! was the subscriber's before (design section 5).
+//! was the subscriber's before (design section 5; TS 23.502 4.2.2.2.2 step 14d).
 
 use crate::amf::consumer;
 use crate::amf::context::{After, Env, UeContext};
