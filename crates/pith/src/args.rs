@@ -24,6 +24,9 @@ pub struct Cli {
     /// Configuration file [default: $PITH_CONFIG, ./pith.yaml, /etc/pith/pith.yaml, or no file].
     #[arg(short, long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Change a setting, such as amf.n2.sctp=raw; may be given again.
+    #[arg(long, global = true, value_name = "SETTING=VALUE")]
+    pub set: Vec<String>,
     /// Print JSON instead of tables.
     #[arg(long, global = true)]
     pub json: bool,
@@ -52,8 +55,8 @@ pub enum Command {
     #[command(subcommand)]
     Session(ListCommand),
     /// NF instances that the NRF knows.
-    #[command(subcommand, name = "instance")]
-    Nfs(ListCommand),
+    #[command(subcommand)]
+    Instance(ListCommand),
     /// UPFs with a PFCP association.
     #[command(subcommand)]
     Upf(ListCommand),
@@ -73,6 +76,8 @@ pub enum Command {
 Examples:
   pith up --test-network                   subscribers with keys that everybody knows, in memory
   pith up --config /etc/pith/pith.yaml     your network
+  pith up --test-network --set 'amf.n2.addresses=[192.0.2.10]' --set upf.n3=192.0.2.10
+                                           for radios on other machines
 ")]
 pub struct UpCommand {
     /// Add the subscribers of the test network (PLMN 999/70); without a file, keep them in memory.
@@ -316,6 +321,12 @@ mod tests {
     fn options_of_all_commands_may_stand_anywhere() {
         let cli = parse("pith ue list --json --config a.yaml").unwrap();
         assert!(cli.json && cli.config == Some("a.yaml".into()));
+    }
+
+    #[test]
+    fn settings_may_be_given_again() {
+        let cli = parse("pith up --set a=1 --test-network --set b=[1,2]").unwrap();
+        assert_eq!(cli.set, ["a=1", "b=[1,2]"]);
     }
 
     #[test]

@@ -9,46 +9,90 @@ use serde_json::Value;
 /// Something that lives in the core, and how its table looks.
 pub struct List {
     path: &'static str,
+    /// The NF that knows: where NFs are processes of their own, its process is asked.
+    nf: &'static str,
     /// What one of them is called, and many.
     what: [&'static str; 2],
-    /// Members whose columns come first.
-    first: &'static [&'static str],
+    /// Headings, and where their cells stand in an entry.
+    columns: &'static [(&'static str, &'static str)],
 }
 
 /// UEs.
 pub const UES: List = List {
     path: "/v1/ues",
+    nf: "amf",
     what: ["UE", "UEs"],
-    first: &["supi", "state", "connection", "gnb", "tai", "guti", "amfUeNgapId", "ranUeNgapId"],
+    columns: &[
+        ("SUPI", "/supi"),
+        ("RM", "/rm"),
+        ("CM", "/cm"),
+        ("PROCEDURE", "/procedure"),
+        ("GNB", "/gnb"),
+        ("TAC", "/tai/tac"),
+        ("5G-GUTI", "/guti"),
+        ("AMF ID", "/amfUeNgapId"),
+        ("RAN ID", "/ranUeNgapId"),
+    ],
 };
+
 /// gNBs.
-pub const GNBS: List =
-    List { path: "/v1/gnbs", what: ["gNB", "gNBs"], first: &["name", "globalId", "peer", "tais", "slices"] };
+pub const GNBS: List = List {
+    path: "/v1/gnbs",
+    nf: "amf",
+    what: ["gNB", "gNBs"],
+    columns: &[("NAME", "/name"), ("ID", "/globalId"), ("PEER", "/peer"), ("TAIS", "/tais")],
+};
+
 /// PDU sessions.
 pub const SESSIONS: List = List {
     path: "/v1/sessions",
+    nf: "smf",
     what: ["session", "sessions"],
-    first: &["supi", "id", "dnn", "snssai", "address", "state", "upf"],
+    columns: &[
+        ("SUPI", "/supi"),
+        ("ID", "/pduSessionId"),
+        ("DNN", "/dnn"),
+        ("S-NSSAI", "/snssai"),
+        ("ADDRESS", "/ipv4"),
+        ("STATE", "/state"),
+        ("USER PLANE", "/userPlane"),
+        ("UPF", "/upf"),
+    ],
 };
+
 /// NF instances.
-pub const NFS: List = List {
+pub const INSTANCES: List = List {
     path: "/v1/nfs",
+    nf: "nrf",
     what: ["NF instance", "NF instances"],
-    first: &["nfType", "nfInstanceId", "nfStatus", "apiRoot", "load"],
+    columns: &[
+        ("NF", "/nfType"),
+        ("INSTANCE", "/nfInstanceId"),
+        ("STATUS", "/nfStatus"),
+        ("API ROOT", "/apiRoot"),
+        ("SERVICES", "/services"),
+    ],
 };
+
 /// UPFs.
-pub const UPFS: List = List { path: "/v1/upfs", what: ["UPF", "UPFs"], first: &["name", "address"] };
+pub const UPFS: List = List {
+    path: "/v1/upfs",
+    nf: "smf",
+    what: ["UPF", "UPFs"],
+    columns: &[("NAME", "/name"), ("ADDRESS", "/address")],
+};
 
 /// Prints a list.
 pub fn run(list: &List, cli: &Cli) -> Result<()> {
-    let answer = Operator::of_running_core(cli)?.get(list.path)?;
+    let answer = Operator::of_running_core(cli, Some(list.nf))?.get(list.path)?;
     if cli.json {
         println!("{answer}");
         return Ok(());
     }
-    let entries = answer.as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut entries = answer.as_array().cloned().unwrap_or_default();
+    entries.sort_by_key(|entry| entry.pointer(list.columns[0].1).map(table::cell));
     if !entries.is_empty() {
-        print!("{}", table::of_objects(list.first, entries));
+        print!("{}", table::of_objects(list.columns, &entries));
     }
     println!("{} {}", entries.len(), list.what[usize::from(entries.len() != 1)]);
     Ok(())
@@ -56,7 +100,7 @@ pub fn run(list: &List, cli: &Cli) -> Result<()> {
 
 /// Prints what the core is and does.
 pub fn status(cli: &Cli) -> Result<()> {
-    let answer = Operator::of_running_core(cli)?.get("/v1/status")?;
+    let answer = Operator::of_running_core(cli, None)?.get("/v1/status")?;
     if cli.json {
         println!("{answer}");
         return Ok(());

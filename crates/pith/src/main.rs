@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  args.rs        every command, option and example
-//!  up.rs          the core itself
+//!  up.rs          the core itself; test_network.rs, logs.rs
 //!  place.rs       which configuration file
 //!  operator.rs    the REST API of a running core, or the same handlers on the database's file
 //!  subscriber.rs, list.rs, key.rs, config.rs       one file a group of commands
@@ -13,15 +13,18 @@ mod args;
 mod config;
 mod key;
 mod list;
+mod logs;
 mod operator;
 mod place;
 mod subscriber;
 mod table;
+mod test_network;
 mod up;
 
 use anyhow::Result;
 use args::{Cli, Command};
 use clap::Parser;
+use pith_runtime::signals::end_with_reader;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -36,6 +39,9 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<()> {
+    if !matches!(cli.command, Command::Up(_) | Command::Nf(_)) {
+        end_with_reader();
+    }
     match &cli.command {
         Command::Up(command) => up::up(command, cli),
         Command::Nf(command) => up::nf(command, cli),
@@ -45,7 +51,7 @@ fn run(cli: &Cli) -> Result<()> {
         Command::Ue(_) => list::run(&list::UES, cli),
         Command::Gnb(_) => list::run(&list::GNBS, cli),
         Command::Session(_) => list::run(&list::SESSIONS, cli),
-        Command::Nfs(_) => list::run(&list::NFS, cli),
+        Command::Instance(_) => list::run(&list::INSTANCES, cli),
         Command::Upf(_) => list::run(&list::UPFS, cli),
         Command::Status => list::status(cli),
     }

@@ -6,12 +6,14 @@ use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
 use hyper::{Method, Request, Response};
 use pith_runtime::api::{Api, ApiHandler};
-use pith_runtime::config::Config;
+use pith_runtime::config::{Config, HostedNf};
 use pith_runtime::http::{CallError, Client, Handler, Limits};
-use pith_runtime::store::{Database, Place};
+use pith_runtime::store::{Database, Place, StoreThread};
 use serde_json::Value;
 use std::future::Future;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
+use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
 
 /// Bodies of the API may be large: all subscribers of a network.
@@ -20,32 +22,37 @@ const LIMITS: Limits = Limits { time: Duration::from_secs(60), body: 1 << 30, ex
 /// A way to a core.
 pub struct Operator {
     way: Way,
-    runtime: tokio::runtime::Runtime,
+    runtime: Runtime,
     tasks: LocalSet,
 }
 
 enum Way {
-    Remote { client: Client, root: String, token: Option<String> },
-    File(Box<ApiHandler>),
+    Remote { client: Client, address: SocketAddr, token: Option<String> },
+    File { handler: Option<ApiHandler>, thread: Option<StoreThread> },
 }
 
 impl Operator {
-    /// To the core that runs with this configuration.
-    pub fn of_running_core(cli: &Cli) -> Result<Self> {
+    /// To the core that runs with this configuration: the process of it that hosts that NF, if one is
+    /// named.
+    pub fn of_running_core(cli: &Cli, nf: Option<&str>) -> Result<Self> {
         let config = place::config(cli)?;
-        match Self::connect(&config)? {
+        match Self::connect(&config, nf)? {
             Some(operator) => Ok(operator),
-            None => bail!(
-                "no core runs here (nothing answers at {}): start one with 'pith up'",
-                config.api.listen
-            ),
+            None => {
+                let what =
+                    nf.map_or_else(|| "core".into(), |nf| format!("core with the {}", nf.to_uppercase()));
+                bail!(
+                    "no {what} runs here (nothing answers at {}): start one with 'pith up'",
+                    config.api.listen
+                )
+            }
         }
     }
 
     /// To that core, or, where none runs, to its database's file.
     pub fn of_subscribers(cli: &Cli) -> Result<Self> {
         let config = place::config(cli)?;
-        if let Some(operator) = Self::connect(&config)? {
+        if let Some(operator) = Self::connect(&config, Some("udr"))? {
             return Ok(operator);
         }
         let Some(path) = config.store.path.file() else {
@@ -55,19 +62,32 @@ impl Operator {
             );
         };
         let database = Database::open(&Place::File(path))?;
-        let api = Api::on_database(database, config).context("can't start the database's thread")?;
-        Self::new(Way::File(Box::new(ApiHandler(api))))
+        let (api, thread) =
+            Api::on_database(database, config).context("can't start the database's thread")?;
+        Self::new(Way::File { handler: Some(ApiHandler(api)), thread: Some(thread) })
     }
 
-    /// The API of that configuration, if something answers there.
-    fn connect(config: &Config) -> Result<Option<Self>> {
+    /// The API of a process of that core which hosts the NF, if one answers.
+    fn connect(config: &Config, nf: Option<&str>) -> Result<Option<Self>> {
         let token = config.api.token()?;
-        let way =
-            Way::Remote { client: Client::new(LIMITS), root: format!("http://{}", reachable(config)), token };
-        let operator = Self::new(way)?;
-        match operator.send(Method::GET, "/v1/status", "", Bytes::new()) {
-            Ok(_) => Ok(Some(operator)),
-            Err(error) if matches!(error.downcast_ref(), Some(CallError::Unreachable(..))) => Ok(None),
+        for address in addresses(config) {
+            let way = Way::Remote { client: Client::new(LIMITS), address, token: token.clone() };
+            let operator = Self::new(way)?;
+            if operator.hosts(nf)? {
+                return Ok(Some(operator));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether something answers that hosts the NF, if one is named.
+    fn hosts(&self, nf: Option<&str>) -> Result<bool> {
+        match self.get("/v1/status") {
+            Ok(status) => {
+                let mut hosted = status["nfs"].as_array().into_iter().flatten().filter_map(Value::as_str);
+                Ok(nf.is_none_or(|nf| hosted.any(|hosted| hosted == nf)))
+            }
+            Err(error) if matches!(error.downcast_ref(), Some(CallError::Unreachable(..))) => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -98,15 +118,16 @@ impl Operator {
             request = request.header("content-type", content);
         }
         let response = match &self.way {
-            Way::Remote { client, root, token } => {
+            Way::Remote { client, address, token } => {
                 if let Some(token) = token {
                     request = request.header("authorization", format!("Bearer {token}"));
                 }
-                let request = request.uri(format!("{root}{path}")).body(body)?;
+                let request = request.uri(format!("http://{address}{path}")).body(body)?;
                 self.wait(client.call(request))?
             }
-            Way::File(handler) => {
+            Way::File { handler, .. } => {
                 let request = request.uri(path).header("host", "localhost").body(body)?;
+                let handler = handler.as_ref().context("the database is closed")?;
                 self.wait(handler.handle(request))
             }
         };
@@ -118,17 +139,33 @@ impl Operator {
     }
 }
 
-/// The address of the API for clients on the same machine.
-fn reachable(config: &Config) -> std::net::SocketAddr {
-    let mut address = config.api.listen;
-    if address.ip().is_unspecified() {
-        address.set_ip(if address.is_ipv4() {
-            [127, 0, 0, 1].into()
-        } else {
-            std::net::Ipv6Addr::LOCALHOST.into()
-        });
+impl Drop for Operator {
+    /// Closes the database, so that its file is whole without a log beside it.
+    fn drop(&mut self) {
+        if let Way::File { handler, thread } = &mut self.way {
+            drop(handler.take());
+            if let Some(thread) = thread.take() {
+                thread.join();
+            }
+        }
     }
-    address
+}
+
+/// Where processes of the core serve the API: first the one that a core in one process has, then
+/// those of NFs that are processes of their own.
+fn addresses(config: &Config) -> Vec<SocketAddr> {
+    let mut listen = config.api.listen;
+    if listen.ip().is_unspecified() {
+        listen.set_ip(if listen.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
+    }
+    let mut addresses = vec![listen];
+    for nf in HostedNf::ALL {
+        let address = SocketAddr::new(config.sbi.address(nf).ip(), listen.port());
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    addresses
 }
 
 /// The body of a success, or the sentence of a failure.

@@ -1,7 +1,7 @@
 //! Which configuration a command uses.
 
 use crate::args::Cli;
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use pith_runtime::config::Config;
 use std::path::PathBuf;
 
@@ -14,10 +14,14 @@ pub fn file(cli: &Cli) -> Option<PathBuf> {
     named.or_else(|| USUAL.iter().map(PathBuf::from).find(|path| path.exists()))
 }
 
-/// The configuration: of the file, or the default one.
+/// The configuration: of the file, or the default one, with what '--set' changes.
 pub fn config(cli: &Cli) -> Result<Config> {
-    match file(cli) {
-        Some(path) => Ok(Config::load(&path)?),
-        None => Ok(Config::default()),
-    }
+    let config = match file(cli) {
+        Some(path) => Config::load(&path)?,
+        None => Config::default(),
+    };
+    let set = |config: Config, assignment: &String| {
+        config.with(assignment).map_err(|error| anyhow!("--set {error}"))
+    };
+    cli.set.iter().try_fold(config, set)
 }

@@ -17,31 +17,12 @@ pub fn render(headings: &[String], rows: &[Vec<String>]) -> String {
     line(headings) + &body
 }
 
-/// A table of objects: the members named first, then whatever else the objects have.
-pub fn of_objects(first: &[&str], objects: &[Value]) -> String {
-    let mut members: Vec<&str> = Vec::new();
-    let all = objects.iter().filter_map(Value::as_object).flat_map(|object| object.keys());
-    for member in all {
-        if !members.contains(&member.as_str()) {
-            members.push(member);
-        }
-    }
-    members.sort_by_key(|member| first.iter().position(|known| known == member).unwrap_or(first.len()));
-    let headings: Vec<_> = members.iter().map(|member| heading(member)).collect();
-    let row = |object: &Value| members.iter().map(|member| cell(&object[*member])).collect();
+/// A table of objects: a heading and a JSON pointer (RFC 6901) for each column.
+pub fn of_objects(columns: &[(&str, &str)], objects: &[Value]) -> String {
+    let headings: Vec<_> = columns.iter().map(|(heading, _)| heading.to_string()).collect();
+    let at = |object: &Value, pointer: &str| object.pointer(pointer).map_or_else(|| "-".into(), cell);
+    let row = |object: &Value| columns.iter().map(|(_, pointer)| at(object, pointer)).collect();
     render(&headings, &objects.iter().map(row).collect::<Vec<_>>())
-}
-
-/// `amfUeNgapId` as `AMF UE NGAP ID`.
-fn heading(member: &str) -> String {
-    let mut text = String::new();
-    for c in member.chars() {
-        if c.is_ascii_uppercase() {
-            text.push(' ');
-        }
-        text.push(c.to_ascii_uppercase());
-    }
-    text
 }
 
 /// A value in the space of a cell.
@@ -67,15 +48,15 @@ mod tests {
     #[test]
     fn columns_stand_in_order_and_under_each_other() {
         let rows = [
-            json!({ "zeta": 1, "supi": "imsi-1", "amfUeNgapId": null, "dnns": ["a", "b"] }),
+            json!({ "supi": "imsi-1", "id": null, "dnns": ["a", "b"] }),
             json!({ "supi": "imsi-1000", "gnb": { "name": "x" } }),
         ];
-        let table = of_objects(&["supi", "amfUeNgapId"], &rows);
+        let columns = [("SUPI", "/supi"), ("ID", "/id"), ("DNNS", "/dnns"), ("GNB", "/gnb/name")];
         let expected = "\
-SUPI       AMF UE NGAP ID  DNNS  ZETA  GNB
-imsi-1     -               a, b  1     -
-imsi-1000  -               -     -     name x
+SUPI       ID  DNNS  GNB
+imsi-1     -   a, b  -
+imsi-1000  -   -     x
 ";
-        assert_eq!(table, expected);
+        assert_eq!(of_objects(&columns, &rows), expected);
     }
 }

@@ -20,7 +20,7 @@ use crate::clock::Clock;
 use crate::config::{Config, HostedNf};
 use crate::edge::{EdgeHandle, EdgeMessage, N2Side, N4Side, edge};
 use crate::http::Limits;
-use crate::sbi::{ApiSettings, HttpHandle, HttpThread, Recorder, SbiSettings, bind};
+use crate::sbi::{ApiSettings, HttpHandle, HttpThread, RECORD_VARIABLE, Recorder, SbiSettings, bind};
 use crate::sctp::{self, SctpConfig};
 use crate::shard::{ShardInbox, ShardMessage, ShardThread, shard_inbox};
 use crate::store::{Database, Place, StoreHandle, StoreThread};
@@ -35,6 +35,7 @@ use pith_nf::gateway::n4::N4Gateway;
 use pith_nf::kit::{Nf, Rng};
 use pith_upf::GtpuAddress;
 use std::net::{SocketAddr, UdpSocket};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -225,16 +226,17 @@ fn start_store(
 
 fn sbi_settings(config: &Config, hosting: &Hosting) -> Result<SbiSettings, StartError> {
     let address = identities::sbi_address(config, hosting);
-    let recorder = match &config.sbi.record {
-        Some(directory) => Some(Recorder::new(directory)?),
-        None => None,
-    };
+    let variable = || std::env::var_os(RECORD_VARIABLE).map(PathBuf::from);
+    let directory = config.sbi.record.clone().or_else(variable);
+    let recorder = directory.map(|directory| Recorder::new(&directory)).transpose()?;
     let limits = Limits {
         time: config.sbi.request_timeout.0,
         body: config.sbi.max_body as usize,
         exchanges: config.sbi.max_exchanges as usize,
     };
-    Ok(SbiSettings { listeners: vec![bind(address, "sbi.listen")?], limits, recorder })
+    let serves = !hosting.nfs.is_empty();
+    let listener = serves.then(|| bind(address, "sbi.listen")).transpose()?;
+    Ok(SbiSettings { listeners: listener.into_iter().collect(), limits, recorder })
 }
 
 fn api_settings(
@@ -243,8 +245,13 @@ fn api_settings(
     readiness: &Arc<Readiness>,
     store: Option<StoreHandle<ShardToken>>,
 ) -> Result<Option<ApiSettings>, StartError> {
-    // One process of a split core answers operators: the one that has the subscribers.
-    if hosting.split && !hosting.has(Nf::Udr) {
+    if hosting.nfs.is_empty() {
+        return Ok(None);
+    }
+    let address = identities::api_address(config, hosting);
+    let token = config.api.token()?;
+    if token.is_none() && !address.ip().is_loopback() {
+        tracing::info!("no API at {address}, which others can reach: 'api.token_file' is missing");
         return Ok(None);
     }
     let readiness = Arc::clone(readiness);
@@ -259,8 +266,8 @@ fn api_settings(
         shards,
     };
     Ok(Some(ApiSettings {
-        listener: bind(config.api.listen, "api.listen")?,
-        guard: Guard::new(config.api.token()?),
+        listener: bind(address, "api.listen")?,
+        guard: Guard::new(token),
         store,
         status: Box::new(status),
         config: config.clone(),

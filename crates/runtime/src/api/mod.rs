@@ -26,7 +26,7 @@ pub use openapi::description;
 
 use crate::config::Config;
 use crate::http::Handler;
-use crate::store::{Database, StoreHandle, start};
+use crate::store::{Database, StoreHandle, StoreThread, start};
 use crate::token::ShardToken;
 use bytes::Bytes;
 use hyper::{Request, Response};
@@ -48,8 +48,10 @@ pub struct Api {
 
 impl Api {
     /// The API of a core that does not run: its subscribers, and nothing that lives.
-    pub fn on_database(database: Database, config: Config) -> std::io::Result<Rc<Self>> {
-        let (store, _) = start(database, |_: ShardToken, _| ())?;
+    ///
+    /// Join the thread when the API is dropped, so that the database is closed.
+    pub fn on_database(database: Database, config: Config) -> std::io::Result<(Rc<Self>, StoreThread)> {
+        let (store, thread) = start(database, |_: ShardToken, _| ())?;
         let status = || Status {
             state: "stopped",
             version: env!("CARGO_PKG_VERSION"),
@@ -58,13 +60,14 @@ impl Api {
             nfs: Vec::new(),
             shards: 0,
         };
-        Ok(Rc::new(Self {
+        let api = Rc::new(Self {
             guard: Guard::new(None),
             store: Some(store),
             gather: Rc::new(Gather::new(Box::new(|_, _| 0))),
             status: Box::new(status),
             config,
-        }))
+        });
+        Ok((api, thread))
     }
 }
 

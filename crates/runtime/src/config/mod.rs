@@ -5,6 +5,7 @@
 //!  network.rs … shell.rs   the settings
 //!  read.rs                 YAML -> Config, and what to do when it is wrong
 //!  check.rs                what a single value can't show: pools that overlap, …
+//!  set.rs                  single settings from the command line
 //!  render.rs               the fully commented file of `pith config default`
 //! ```
 
@@ -17,6 +18,7 @@ mod render;
 mod sbi;
 pub(crate) mod section;
 mod session;
+mod set;
 mod shell;
 pub mod text;
 

@@ -88,6 +88,16 @@ pub(super) fn sbi_address(config: &Config, hosting: &Hosting) -> SocketAddr {
     first.and_then(named).map_or(config.sbi.listen, |nf| config.sbi.address(nf))
 }
 
+/// Where a process serves its API: in a split core beside the SBI of its first NF, but for the one that
+/// has the subscribers.
+pub(super) fn api_address(config: &Config, hosting: &Hosting) -> SocketAddr {
+    let listen = config.api.listen;
+    match hosting.split && !hosting.has(Nf::Udr) {
+        true => SocketAddr::new(sbi_address(config, hosting).ip(), listen.port()),
+        false => listen,
+    }
+}
+
 fn root(address: SocketAddr, shard: usize) -> Arc<ApiRoot> {
     Arc::new(ApiRoot::new(Scheme::Http, &address.to_string()).with_prefix(&format!("/s{shard}")))
 }

@@ -5,7 +5,7 @@ use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
 use hyper::{HeaderMap, StatusCode};
 use pith_nf::kit::Nf;
 use pith_sbi::http::Headers;
-use pith_sbi::{ApiRoot, Cause, HttpRequest, HttpResponse, Method, Problem};
+use pith_sbi::{ApiRoot, HttpRequest, HttpResponse, Method, Problem};
 
 const ACCEPTED: &str = "application/json, application/problem+json, multipart/related";
 
@@ -98,11 +98,6 @@ pub(super) fn split_shard(path: &str) -> (Option<u16>, &str, &str) {
         Some((shard, (prefix, rest))) => (Some(shard), prefix, rest),
         None => (None, "", path),
     }
-}
-
-/// No NF here serves what was asked for.
-pub(super) fn not_served() -> Box<Problem> {
-    Cause::InvalidApi.into()
 }
 
 #[cfg(test)]

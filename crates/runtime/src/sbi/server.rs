@@ -4,7 +4,7 @@ use super::{Recorder, Shards, convert};
 use crate::http::{Exchanges, Handler};
 use bytes::Bytes;
 use pith_nf::kit::Nf;
-use pith_sbi::{ApiRoot, HttpRequest, Operation, Problem, Reply, Request, Scheme};
+use pith_sbi::{ApiRoot, Cause, HttpRequest, Problem, Reply, Request, Scheme};
 use pith_types::Supi;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -51,19 +51,20 @@ impl<S: Shards> SbiHandler<S> {
         let operation = request.operation();
         match self.ask(shard, request).await {
             Ok(response) => response.to_http(),
-            Err(problem) => refusal(&problem, operation),
+            Err(problem) => problem.to_http(Some(operation)),
         }
     }
 
     /// Has a shard answer.
     async fn ask(&self, shard: Option<u16>, request: Request) -> Reply {
-        let nf =
-            request.target_nf().and_then(|nf_type| Nf::of_type(&nf_type)).ok_or_else(convert::not_served)?;
+        let nf = target(&request).ok_or(Cause::InvalidApi)?;
         let shard = match shard {
             Some(shard) if shard < self.shards.count() => shard,
             Some(_) => {
                 return Err(Problem::context_not_found().detail("there is no such shard any more").into());
             }
+            // There is one NRF in a core: that of the first shard.
+            None if nf == Nf::Nrf => 0,
             None => self.any_shard(&request),
         };
         if self.shards.is_full(shard) {
@@ -84,8 +85,12 @@ impl<S: Shards> SbiHandler<S> {
     }
 }
 
-fn refusal(problem: &Problem, operation: Operation) -> pith_sbi::HttpResponse {
-    problem.to_http(Some(operation))
+/// Whom a request is for; the NRF tells the agents of shards what becomes of NF instances.
+fn target(request: &Request) -> Option<Nf> {
+    match request {
+        Request::NfStatusNotify(_) => Some(Nf::Agent),
+        request => Nf::of_type(&request.target_nf()?),
+    }
 }
 
 /// The digits of a SUPI; neighbours get different numbers.

@@ -6,15 +6,18 @@ use crate::config::Config;
 use crate::http::Limits;
 use hyper::StatusCode;
 use pith_nf::kit::Tag;
-use pith_sbi::nnrf_nfmanagement::GetNfInstance;
+use pith_sbi::nnrf_nfmanagement::{GetNfInstance, NfStatusNotify, NotificationData, NotificationEventType};
 use pith_sbi::npcf_ampolicycontrol::DeleteAmPolicyAssociation;
 use pith_sbi::nudm_ueau::DeleteAuth;
-use pith_sbi::{Cause, Problem, Response, Scheme};
+use pith_sbi::{Cause, NfType, Problem, Response, Scheme};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
+
+/// What came of a call, for whom, from whom.
+type Replied = (ShardToken, Option<Arc<ApiRoot>>, Reply);
 
 const LIMITS: Limits = Limits { time: Duration::from_millis(400), body: 1 << 20, exchanges: 8 };
 
@@ -22,7 +25,7 @@ const LIMITS: Limits = Limits { time: Duration::from_millis(400), body: 1 << 20,
 /// does not exist. Shard 1 is full.
 struct Played {
     http: Arc<OnceLock<HttpHandle>>,
-    replies: Mutex<Sender<(ShardToken, Option<Arc<ApiRoot>>, Reply)>>,
+    replies: Mutex<Sender<Replied>>,
     requests: Mutex<Sender<(u16, Request)>>,
 }
 
@@ -46,6 +49,7 @@ impl Shards for Played {
                     _ => http.answer(exchange, Ok(Response::NoContent)),
                 }
             }
+            Request::NfStatusNotify(_) if nf == Nf::Agent => http.answer(exchange, Ok(Response::NoContent)),
             _ => http.answer(exchange, Err(Box::new(Problem::system_failure("not played")))),
         }
         self.requests.lock().unwrap().send((shard, request)).unwrap();
@@ -68,7 +72,7 @@ struct Process {
     thread: Option<HttpThread>,
     sbi: SocketAddr,
     api: SocketAddr,
-    replies: Receiver<(ShardToken, Option<Arc<ApiRoot>>, Reply)>,
+    replies: Receiver<Replied>,
     requests: Receiver<(u16, Request)>,
 }
 
@@ -208,6 +212,15 @@ fn requests_about_a_subscriber_without_a_shard_go_to_the_same_one() {
         },
     );
     assert!(ausf.reply().1.is_err());
+}
+
+#[test]
+fn the_nrf_tells_the_agent_whatever_nf_asked_to_be_told() {
+    let (nrf, amf) = (Process::start(None), Process::start(None));
+    let uri = NfStatusNotify::callback_uri(&amf.root("/s0"), &NfType::Amf, "SMF");
+    let body = NotificationData::new(NotificationEventType::NfDeregistered, uri.clone());
+    nrf.call(1, &amf.root("/s0"), NfStatusNotify { uri, body });
+    assert_eq!(nrf.reply(), (1, Ok(Response::NoContent)));
 }
 
 #[test]

@@ -54,7 +54,7 @@ enum Command {
         token: ShardToken,
         root: Arc<ApiRoot>,
         operation: Operation,
-        request: hyper::Request<Bytes>,
+        request: Box<hyper::Request<Bytes>>,
     },
     /// A call that can't be made.
     Failed {
@@ -82,7 +82,7 @@ impl HttpHandle {
     pub fn call(&self, token: ShardToken, root: Arc<ApiRoot>, request: &Request) {
         let operation = request.operation();
         self.send(match convert::to_request(&root, token.nf, request.to_http()) {
-            Ok(request) => Command::Call { token, root, operation, request },
+            Ok(request) => Command::Call { token, root, operation, request: Box::new(request) },
             Err(problem) => Command::Failed { token, root, problem },
         });
     }
@@ -253,7 +253,7 @@ impl<S: Shards> Front<S> {
             Command::Call { token, root, operation, request } => {
                 let (client, shards) = (self.client.clone(), self.shards.clone());
                 self.calls.spawn_local(async move {
-                    let reply = call(&client, &root, operation, request).await;
+                    let reply = call(&client, &root, operation, *request).await;
                     shards.reply(token, Some(root), reply);
                 });
             }

@@ -1,0 +1,37 @@
+//! Logs, on standard error.
+
+use anyhow::{Result, anyhow};
+use pith_runtime::config::{Log, LogFormat};
+use std::io::{IsTerminal, stderr};
+use tracing_subscriber::EnvFilter;
+
+/// What of the log is kept.
+pub fn filter(log: &Log) -> Result<EnvFilter> {
+    EnvFilter::try_new(&log.level).map_err(|error| {
+        anyhow!("'log.level' is '{}': {error}; write error, warn, info, debug or trace", log.level)
+    })
+}
+
+/// Logs from now on.
+pub fn begin(log: &Log) -> Result<()> {
+    let builder =
+        tracing_subscriber::fmt().with_env_filter(filter(log)?).with_writer(stderr).with_target(false);
+    match log.format {
+        LogFormat::Text => builder.with_ansi(stderr().is_terminal()).init(),
+        LogFormat::Json => builder.json().flatten_event(true).init(),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_that_is_none_says_what_to_write() {
+        let log = |level: &str| Log { level: level.into(), ..Log::default() };
+        assert!(filter(&log("info,pith::nf=debug")).is_ok());
+        let error = filter(&log("pith=loud")).unwrap_err().to_string();
+        assert!(error.contains("'log.level'") && error.contains("debug"), "{error}");
+    }
+}

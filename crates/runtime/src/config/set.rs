@@ -1,0 +1,80 @@
+//! Single settings changed from outside the file: `amf.n2.sctp=udp:9899`.
+
+use super::{Config, Described, Setting, check};
+use serde_json::Value;
+
+impl Config {
+    /// This configuration with one setting changed. The value is YAML, so a list is `[a, b]`.
+    pub fn with(&self, assignment: &str) -> Result<Self, String> {
+        let (path, text) = assignment
+            .split_once('=')
+            .ok_or_else(|| format!("'{assignment}' sets nothing: write it like 'amf.n2.sctp=raw'"))?;
+        let mut value = serde_json::to_value(self).map_err(|error| error.to_string())?;
+        *find(&mut value, path)? = read(text);
+        let config: Self = serde_json::from_value(value).map_err(|error| format!("{path}: {error}"))?;
+        match check::findings(&config).first() {
+            Some(finding) => Err(format!("{}: {}", finding.path, finding.sentence)),
+            None => Ok(config),
+        }
+    }
+}
+
+/// The place of a setting; only those of sections can be set alone.
+fn find<'a>(value: &'a mut Value, path: &str) -> Result<&'a mut Value, String> {
+    let mut at = value;
+    let mut settings = Config::SETTINGS;
+    for step in path.split('.') {
+        let known: Vec<_> = settings.iter().map(|setting| setting.name).collect();
+        let setting: &Setting = settings.iter().find(|setting| setting.name == step).ok_or_else(|| {
+            format!("there is no setting '{path}': instead of '{step}' there are {}", known.join(", "))
+        })?;
+        at = &mut at[setting.name];
+        settings = if at.is_object() { setting.inner } else { &[] };
+    }
+    Ok(at)
+}
+
+/// YAML where it is some, but for what only looks like a number: codes begin with zeros.
+fn read(text: &str) -> Value {
+    let plain = || Value::String(text.to_owned());
+    match serde_saphyr::from_str::<Value>(text) {
+        Ok(Value::Number(number)) if number.to_string() != text => plain(),
+        Ok(value) => value,
+        Err(_) => plain(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_every_kind_can_be_set() {
+        let config = Config::default();
+        let set = |assignment: &str| config.with(assignment).unwrap();
+        assert_eq!(set("workers=2").workers, 2);
+        assert_eq!(set("amf.n2.sctp=udp:9899").amf.n2.sctp.to_string(), "udp:9899");
+        assert_eq!(set("amf.timers.t3512=10min").amf.timers.t3512.to_string(), "10min");
+        assert!(!set("upf.nat=false").upf.nat);
+        assert_eq!(set("network.plmns=[001/01, 999/70]").network.plmns.len(), 2);
+        assert_eq!(set("amf.n2.addresses=[10.0.0.1]").amf.n2.addresses.len(), 1);
+        assert_eq!(set("sbi.record=/tmp/x").sbi.record, Some("/tmp/x".into()));
+        assert_eq!(set("network.tracking_areas=['000002']").network.tracking_areas[0].value(), 2);
+        assert_eq!(set("smf.data_networks=[{name: ims, pool: 10.1.0.0/16}]").smf.data_networks.len(), 1);
+    }
+
+    #[test]
+    fn what_cannot_be_set_says_why() {
+        for (assignment, sentence) in [
+            ("workers", "sets nothing"),
+            ("amf.n3.port=1", "instead of 'n3' there are name, region"),
+            ("amf.n2.port.x=1", "there is no setting"),
+            ("amf.n2.sctp=tcp", "udp:PORT"),
+            ("workers=x", "workers: invalid type"),
+            ("amf.set=2000", "0 to 1023"),
+        ] {
+            let error = Config::default().with(assignment).unwrap_err();
+            assert!(error.contains(sentence), "{assignment}: {error}");
+        }
+    }
+}
