@@ -234,8 +234,9 @@ fn sbi_settings(config: &Config, hosting: &Hosting) -> Result<SbiSettings, Start
         body: config.sbi.max_body as usize,
         exchanges: config.sbi.max_exchanges as usize,
     };
+    let setting = if hosting.split { "sbi.addresses" } else { "sbi.listen" };
     let serves = !hosting.nfs.is_empty();
-    let listener = serves.then(|| bind(address, "sbi.listen")).transpose()?;
+    let listener = serves.then(|| bind(address, setting)).transpose()?;
     Ok(SbiSettings { listeners: listener.into_iter().collect(), limits, recorder })
 }
 

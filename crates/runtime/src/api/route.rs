@@ -166,7 +166,7 @@ pub(super) const ROUTES: &[Route] = &[
         about: "UEs that the AMF has a context of.",
         query: &[],
         body: None,
-        answer: Answer::List("Entry"),
+        answer: Answer::List("Ue"),
         handle: inspect::ues,
     },
     Route {
@@ -176,7 +176,7 @@ pub(super) const ROUTES: &[Route] = &[
         about: "gNBs that are connected.",
         query: &[],
         body: None,
-        answer: Answer::List("Entry"),
+        answer: Answer::List("Gnb"),
         handle: inspect::gnbs,
     },
     Route {
@@ -186,7 +186,7 @@ pub(super) const ROUTES: &[Route] = &[
         about: "PDU sessions that the SMF has a context of.",
         query: &[],
         body: None,
-        answer: Answer::List("Entry"),
+        answer: Answer::List("Session"),
         handle: inspect::sessions,
     },
     Route {
@@ -196,7 +196,7 @@ pub(super) const ROUTES: &[Route] = &[
         about: "NF instances that the NRF knows.",
         query: &[],
         body: None,
-        answer: Answer::List("Entry"),
+        answer: Answer::List("NfInstance"),
         handle: inspect::instances,
     },
     Route {
@@ -206,7 +206,7 @@ pub(super) const ROUTES: &[Route] = &[
         about: "UPFs with a PFCP association.",
         query: &[],
         body: None,
-        answer: Answer::List("Entry"),
+        answer: Answer::List("Upf"),
         handle: inspect::upfs,
     },
     Route {

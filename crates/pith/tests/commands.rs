@@ -1,0 +1,265 @@
+//! The commands as an operator gives them, against files and against a running process.
+
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const K: &str = "465B5CE8B199B49FAA5F0A2EE238A6BC";
+
+/// A directory of its own with a configuration, and the ports that it names.
+struct Place {
+    directory: PathBuf,
+    api: SocketAddr,
+}
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let directory = std::env::temp_dir().join(format!("pith-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir_all(&directory).unwrap();
+        let (api, sbi) = (free_address(), free_address());
+        let place = Self { directory, api };
+        let database = place.path("pith.db");
+        let yaml = format!(
+            "store: {{path: {}}}\napi: {{listen: '{api}'}}\nworkers: 2\nsbi: {{addresses: {{nrf: '{sbi}'}}}}\n",
+            database.display()
+        );
+        fs::write(place.path("pith.yaml"), yaml).unwrap();
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pith"));
+        command.current_dir(&self.directory).env_remove("PITH_CONFIG").args(arguments);
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// What a command that succeeds prints.
+    fn prints(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        serde_json::from_str(&self.prints(&[arguments, &["--json"]].concat())).unwrap()
+    }
+
+    /// What a command that fails says.
+    fn fails(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(!output.status.success(), "{arguments:?} did not fail");
+        String::from_utf8(output.stderr).unwrap()
+    }
+
+    /// The members that the API's description names for a schema.
+    fn described(&self, schema: &str) -> Vec<String> {
+        let description = self.get("/openapi.json");
+        let properties = description["components"]["schemas"][schema]["properties"].as_object();
+        properties.unwrap().keys().cloned().collect()
+    }
+
+    /// Asks the API as any client would.
+    fn get(&self, path: &str) -> Value {
+        let mut stream = TcpStream::connect(self.api).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        serde_json::from_str(body).unwrap()
+    }
+
+    /// Runs some NFs until dropped.
+    fn start(&self, arguments: &[&str]) -> Running {
+        let mut child = self.command(arguments).stderr(Stdio::piped()).spawn().unwrap();
+        let mut log = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        while !line.contains("ready in") {
+            line.clear();
+            assert_ne!(log.read_line(&mut line).unwrap(), 0, "the process ended before it was ready");
+        }
+        // Nobody may wait for a full pipe.
+        std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
+        Running(child)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+struct Running(Child);
+
+impl Running {
+    /// Sends SIGTERM; whether the process then ends well, and soon.
+    fn ends_well(mut self) -> bool {
+        let id = self.0.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(5) {
+            if let Some(status) = self.0.try_wait().unwrap() {
+                return status.success();
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        false
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn free_address() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+#[test]
+fn the_default_configuration_passes_its_own_check() {
+    let place = Place::new("default");
+    fs::write(place.path("default.yaml"), place.prints(&["config", "default"])).unwrap();
+    assert_eq!(place.prints(&["config", "check", "default.yaml"]), "default.yaml is in order\n");
+}
+
+#[test]
+fn a_wrong_configuration_is_told_where_and_what_to_do() {
+    let place = Place::new("wrong");
+    fs::write(place.path("bad.yaml"), "amf:\n  n2:\n    sctp: tcp\n").unwrap();
+    for arguments in [["config", "check", "bad.yaml"].as_slice(), &["--config", "bad.yaml", "up"]] {
+        let error = place.fails(arguments);
+        assert!(error.starts_with("pith: bad.yaml:3:11: ") && error.contains("udp:PORT"), "{error}");
+    }
+    fs::write(place.path("level.yaml"), "log: {level: pith=loud}\n").unwrap();
+    assert!(place.fails(&["config", "check", "level.yaml"]).contains("'log.level'"));
+    assert!(place.fails(&["--set", "amf.sett=1", "up"]).contains("instead of 'sett' there are name"));
+}
+
+#[test]
+fn ten_thousand_subscribers_are_added_in_under_two_seconds_and_come_back_from_an_export() {
+    let place = Place::new("bulk");
+    let begun = Instant::now();
+    let add = ["subscriber", "add", "001010000000001", "--count", "10000", "--random-keys"];
+    assert_eq!(place.prints(&add), "10000 added\n");
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+
+    place.prints(&["subscriber", "export", "all.json"]);
+    assert_eq!(fs::metadata(place.path("all.json")).unwrap().permissions().mode() & 0o077, 0);
+    let exported: Vec<Value> =
+        serde_json::from_str(&fs::read_to_string(place.path("all.json")).unwrap()).unwrap();
+    let different: std::collections::HashSet<_> =
+        exported.iter().map(|one| one["authentication"]["k"].to_string()).collect();
+    assert_eq!((exported.len(), different.len()), (10_000, 10_000));
+
+    let deleted = place.json(&["subscriber", "delete", "001010000000001", "--count", "9999"]);
+    assert_eq!(deleted["deleted"], 9999);
+    assert!(place.fails(&["subscriber", "import", "all.json"]).contains("imsi-001010000010000 already"));
+    let imported = place.prints(&["subscriber", "import", "all.json", "--existing", "keep"]);
+    assert_eq!(imported, "9999 added, 1 kept as they were\n");
+    assert_eq!(place.json(&["subscriber", "list", "--limit", "1"])["total"], 10_000);
+    assert!(!place.path("pith.db-wal").exists(), "the database is closed whole");
+}
+
+#[test]
+fn lines_can_be_exported_and_imported_through_pipes() {
+    let place = Place::new("lines");
+    place.prints(&[
+        "subscriber",
+        "add",
+        "12345",
+        "--count",
+        "3",
+        "--k",
+        K,
+        "--op",
+        K,
+        "--slice",
+        "2-0000ff",
+        "--eap",
+    ]);
+    let lines = place.prints(&["subscriber", "export", "--lines"]);
+    assert_eq!(lines.lines().count(), 3);
+    let other = Place::new("lines-other");
+    let mut import =
+        other.command(&["subscriber", "import"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    import.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+    assert!(import.wait().unwrap().success());
+    assert_eq!(other.prints(&["subscriber", "export", "--lines"]), lines);
+    let table = other.prints(&["subscriber", "list"]);
+    assert!(table.contains("2-0000ff") && table.contains("EAP_AKA_PRIME"), "{table}");
+}
+
+#[test]
+fn keys_are_shown_only_when_asked_for() {
+    let place = Place::new("keys");
+    place.prints(&["subscriber", "add", "999700000000001", "--k", K, "--opc", K]);
+    for arguments in [["subscriber", "list", "--json"].as_slice(), &["subscriber", "show", "999700000000001"]]
+    {
+        assert!(!place.prints(arguments).to_uppercase().contains(K));
+    }
+    assert!(place.prints(&["subscriber", "show", "999700000000001", "--keys"]).to_uppercase().contains(K));
+}
+
+#[test]
+fn without_a_core_its_lists_say_how_to_start_one() {
+    let place = Place::new("nobody");
+    for what in ["ue", "gnb", "session", "instance", "upf"] {
+        assert!(place.fails(&[what, "list"]).contains("start one with 'pith up'"));
+    }
+}
+
+#[test]
+fn a_running_process_is_operated_over_its_api_and_ends_well() {
+    let place = Place::new("running");
+    let running = place.start(&["nf", "nrf", "udr", "udm", "--test-network", "--subscribers", "5"]);
+    let status = place.json(&["status"]);
+    assert_eq!((status["state"].as_str(), status["shards"].as_u64()), (Some("ready"), Some(2)));
+    assert_eq!(place.json(&["subscriber", "list"])["total"], 5);
+    place.prints(&["subscriber", "add", "999700000000009", "--random-keys"]);
+    let instances = place.json(&["instance", "list"]);
+    assert_eq!(instances.as_array().unwrap().len(), 4, "UDR and UDM of each shard: {instances}");
+    let described = place.described("NfInstance");
+    let members: Vec<_> = instances[0].as_object().unwrap().keys().cloned().collect();
+    assert_eq!(described, members, "the description has the members that there are");
+
+    let elsewhere = format!("api.listen='{}'", free_address());
+    let error = place.fails(&["subscriber", "list", "--set", &elsewhere]);
+    assert!(error.contains("another process uses the database"), "{error}");
+
+    assert!(running.ends_well());
+    assert_eq!(place.json(&["subscriber", "list"])["total"], 6, "what was added is in the file");
+}
+
+#[test]
+fn the_api_describes_itself_to_any_http_client() {
+    let place = Place::new("describe");
+    let _running = place.start(&["nf", "nrf", "udr"]);
+    let description = place.get("/openapi.json");
+    assert!(description["paths"]["/v1/subscribers"]["post"].is_object());
+}
+
+#[test]
+fn a_second_process_on_the_same_address_is_told_which_setting_to_change() {
+    let place = Place::new("twice");
+    let _running = place.start(&["nf", "nrf"]);
+    let error = place.fails(&["nf", "nrf"]);
+    assert!(error.contains("can't listen on") && error.contains("change 'api.listen'"), "{error}");
+}
