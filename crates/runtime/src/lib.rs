@@ -15,5 +15,6 @@ pub mod shard;
 pub mod signals;
 pub mod store;
 pub mod token;
+pub mod udp;
 pub mod upf;
 pub mod wait;

@@ -34,7 +34,7 @@ use pith_nf::gateway::n2::N2Gateway;
 use pith_nf::gateway::n4::N4Gateway;
 use pith_nf::kit::{Nf, Rng};
 use pith_upf::GtpuAddress;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -178,13 +178,6 @@ fn seed() -> Result<[u8; 32], StartError> {
     Ok(seed)
 }
 
-fn bind_udp(address: SocketAddr, setting: &str) -> Result<UdpSocket, StartError> {
-    let socket = UdpSocket::bind(address)
-        .map_err(|error| format!("can't listen on {address}/udp: {error}; free it or change '{setting}'"))?;
-    socket.set_nonblocking(true)?;
-    Ok(socket)
-}
-
 fn start_upf(config: &Config, clock: Clock) -> Result<UpfThread, StartError> {
     let upf = &config.upf;
     let pools = config
@@ -201,7 +194,7 @@ fn start_upf(config: &Config, clock: Clock) -> Result<UpfThread, StartError> {
         nat: upf.nat,
         ..DatapathConfig::default()
     };
-    let socket = bind_udp(upf.n4, "upf.n4")?;
+    let socket = crate::udp::bind(upf.n4, "upf.n4")?;
     let n3 = GtpuAddress { v4: Some(upf.n3), v6: None };
     let control = pith_upf::Config::new(upf.n4.ip(), n3, clock.unix_seconds());
     Ok(UpfThread::start(clock, control, socket, datapath)?)
@@ -296,7 +289,7 @@ fn n2_side(config: &Config, identities: &Identities) -> Result<N2Side, StartErro
 }
 
 fn n4_side(config: &Config, identities: &Identities) -> Result<N4Side, StartError> {
-    let socket = bind_udp(config.n4.address, "n4.address")?;
+    let socket = crate::udp::bind(config.n4.address, "n4.address")?;
     Ok(N4Side { socket, gateway: N4Gateway::new(identities.n4_config(config)) })
 }
 
