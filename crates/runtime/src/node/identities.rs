@@ -3,6 +3,7 @@
 use super::{Hosting, nf_of};
 use crate::clock::Clock;
 use crate::config::{Config, HostedNf};
+use pith_nf::amf::Peer;
 use pith_nf::fabric::ProfileConfig;
 use pith_nf::gateway::n2::N2Config;
 use pith_nf::gateway::n4::{N4Config, N4Peer};
@@ -53,6 +54,16 @@ impl Identities {
             shard: ShardId(shard as u8),
             epoch_unix_ms: self.clock.epoch_unix_ms(),
         }
+    }
+
+    /// The AMF's shards, each with its block of ids: a UE may come back to another one than it left.
+    pub(super) fn amf_peers(&self) -> Vec<Peer> {
+        let peer = |(shard, root): (usize, &Arc<ApiRoot>)| Peer {
+            instance: InstanceId(0),
+            shard: ShardId(shard as u8),
+            api_root: Arc::clone(root),
+        };
+        self.roots.iter().enumerate().map(peer).collect()
     }
 
     pub(super) fn n2_config(&self, config: &Config) -> N2Config {

@@ -4,7 +4,7 @@ use super::identities::{Identities, guamis, profile_config, tais};
 use super::{Hosting, StartError, nf_of};
 use crate::config::{Binding, Ciphering, Config, Integrity};
 use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
-use pith_nf::amf::{Amf, AmfConfig, ServedPlmn};
+use pith_nf::amf::{Amf, AmfConfig, Peer, ServedPlmn};
 use pith_nf::ausf::{Ausf, AusfConfig};
 use pith_nf::fabric::{Agent, AgentConfig, Hosted, Shard, profile};
 use pith_nf::kit::{Level, NetworkFunction, Nf, Rng};
@@ -50,7 +50,7 @@ pub(super) fn maker(
     let identity = move |nf: Nf| by_nf.get(&nf).cloned().unwrap_or_else(|| fallback.clone());
     let blueprint = Blueprint {
         agent: agent_config(config, identities, shard, &hosted),
-        amf: amf_config(config, identity(Nf::Amf)),
+        amf: amf_config(config, identity(Nf::Amf), identities.amf_peers()),
         smf: smf_config(config),
         ausf: AusfConfig { serving_networks: config.network.plmns.clone() },
         udm: udm_config(config, identity(Nf::Udm))?,
@@ -109,7 +109,7 @@ fn agent_config(config: &Config, identities: &Identities, shard: u16, hosted: &[
     }
 }
 
-fn amf_config(config: &Config, identity: pith_nf::kit::Identity) -> AmfConfig {
+fn amf_config(config: &Config, identity: pith_nf::kit::Identity, peers: Vec<Peer>) -> AmfConfig {
     let guami = guamis(config).first().copied().unwrap_or(pith_types::Guami {
         plmn_id: identity.plmn,
         amf_id: pith_types::AmfId { region: 0, set: 0, pointer: 0 },
@@ -117,6 +117,7 @@ fn amf_config(config: &Config, identity: pith_nf::kit::Identity) -> AmfConfig {
     let slices = config.network.slices.clone();
     let mut amf = AmfConfig::new(identity, guami, slices.clone(), tais(config));
     amf.name = config.amf.name.clone();
+    amf.peers = peers;
     let plmns = config.network.plmns.iter();
     amf.plmns = plmns.map(|plmn| ServedPlmn { plmn: *plmn, slices: slices.clone() }).collect();
     amf.integrity = config.amf.security.integrity.iter().map(integrity).collect();
