@@ -1,0 +1,240 @@
+//! The user of a UE: takes it through the steps of a [`Plan`], and measures.
+
+mod ping;
+mod profile;
+mod start;
+
+pub use profile::{ParseProfileError, PingPlan, Plan, Profile, Step};
+pub use start::Arrivals;
+
+use crate::clock::Instant;
+use crate::statistics::Statistics;
+use crate::ue::{Event, SessionRequest};
+use ping::PingRun;
+use std::time::Duration;
+
+/// What a user wants done.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Wish {
+    Register,
+    EstablishSession(SessionRequest),
+    ReleaseSession(u8),
+    RequestService,
+    Deregister,
+    /// The gNB finds the UE inactive.
+    BecomeIdle,
+    /// An echo request with that sequence number.
+    Ping(u16),
+}
+
+/// How a journey stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// Its time has not come yet.
+    Waiting,
+    /// In a step.
+    Under(Step),
+    /// All steps are done.
+    Done,
+    /// A step failed, and the journey ended there.
+    Failed,
+}
+
+/// One UE's way through a plan.
+pub(crate) struct Journey {
+    /// What it asks for in its session step.
+    session: SessionRequest,
+    progress: Progress,
+    round: u32,
+    at: usize,
+    /// How long the journey waits for its first step.
+    delay: Duration,
+    /// When the step began.
+    began: Instant,
+    /// The condition of the step that came first, where a step has two.
+    half_done: bool,
+    has_bearer: bool,
+    deadline: Option<Instant>,
+    ping: PingRun,
+}
+
+/// What a journey may use and change beside itself.
+pub(crate) struct Scene<'a> {
+    pub now: Instant,
+    pub plan: &'a Plan,
+    pub statistics: &'a mut Statistics,
+    pub wishes: &'a mut Vec<Wish>,
+}
+
+impl Journey {
+    /// A journey whose first step comes so long after its beginning.
+    pub fn new(session: SessionRequest, delay: Duration) -> Self {
+        Self {
+            session,
+            progress: Progress::Waiting,
+            round: 0,
+            at: 0,
+            delay,
+            began: Instant::START,
+            half_done: false,
+            has_bearer: false,
+            deadline: None,
+            ping: PingRun::default(),
+        }
+    }
+
+    /// Time begins to count.
+    pub fn begin(&mut self, now: Instant) {
+        if self.progress == Progress::Waiting {
+            self.deadline = Some(now + self.delay);
+        }
+    }
+
+    pub fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    pub fn next_timeout(&self) -> Option<Instant> {
+        self.deadline.into_iter().chain(self.ping.next_timeout()).min()
+    }
+
+    /// Its deadline, or that of a ping, has come.
+    pub fn on_timeout(&mut self, scene: &mut Scene<'_>) {
+        if self.deadline.is_some_and(|deadline| deadline <= scene.now) {
+            self.deadline = None;
+            match self.progress {
+                Progress::Waiting => self.begin_step(scene),
+                Progress::Under(Step::Wait(_)) => self.end_step(scene),
+                _ => {}
+            }
+        }
+        self.go_on_pinging(scene);
+    }
+
+    /// Begins the step that `round` and `at` name, the next round, or ends.
+    fn begin_step(&mut self, scene: &mut Scene<'_>) {
+        let Some(step) = self.next_step(scene.plan) else {
+            self.progress = Progress::Done;
+            return;
+        };
+        self.progress = Progress::Under(step);
+        self.began = scene.now;
+        self.half_done = false;
+        match step {
+            Step::Register => scene.wishes.push(Wish::Register),
+            Step::EstablishSession => scene.wishes.push(Wish::EstablishSession(self.session.clone())),
+            Step::ReleaseSession => scene.wishes.push(Wish::ReleaseSession(self.session.id)),
+            Step::RequestService => scene.wishes.push(Wish::RequestService),
+            Step::BecomeIdle => scene.wishes.push(Wish::BecomeIdle),
+            Step::Deregister => scene.wishes.push(Wish::Deregister),
+            Step::Wait(duration) => self.deadline = Some(scene.now + duration),
+            Step::Ping => {
+                if let Some(plan) = scene.plan.ping {
+                    self.ping.begin(scene.now, plan);
+                }
+                self.go_on_pinging(scene);
+            }
+        }
+    }
+
+    fn next_step(&mut self, plan: &Plan) -> Option<Step> {
+        if let Some(step) = plan.step(self.round, self.at) {
+            return Some(step);
+        }
+        self.round += 1;
+        self.at = 0;
+        plan.step(self.round, self.at)
+    }
+
+    fn end_step(&mut self, scene: &mut Scene<'_>) {
+        self.at += 1;
+        self.begin_step(scene);
+    }
+
+    /// Something happened to the UE.
+    pub fn on_event(&mut self, event: Event, scene: &mut Scene<'_>) {
+        let Progress::Under(step) = self.progress else { return };
+        let elapsed = scene.now - self.began;
+        match (step, event) {
+            (Step::Register, Event::Registered(_)) => {
+                scene.statistics.registration.add(elapsed);
+                self.end_step(scene);
+            }
+            (Step::EstablishSession, Event::SessionEstablished(_)) => {
+                scene.statistics.session.add(elapsed);
+                self.note_half(scene);
+            }
+            (Step::RequestService, Event::ServiceAccepted) => {
+                scene.statistics.service.add(elapsed);
+                self.note_half(scene);
+            }
+            (Step::ReleaseSession, Event::SessionReleased(_)) | (Step::BecomeIdle, Event::Idle) => {
+                self.end_step(scene);
+            }
+            (Step::Deregister, Event::Deregistered { by_network: false }) => {
+                scene.statistics.deregistration.add(elapsed);
+                self.half_done = true;
+            }
+            (Step::Deregister, Event::Idle) if self.half_done => self.end_step(scene),
+            (Step::Register, Event::RegistrationFailed(failure)) => {
+                self.fail(format!("registration: {failure}"), scene);
+            }
+            (_, Event::SessionFailed(_, failure)) => self.fail(format!("session: {failure}"), scene),
+            (_, Event::ServiceFailed(failure)) => self.fail(format!("service request: {failure}"), scene),
+            (_, Event::Deregistered { by_network: true }) => {
+                self.fail("deregistered by the network".to_owned(), scene);
+            }
+            _ => {}
+        }
+    }
+
+    /// Radio bearers of the session came or went.
+    pub fn on_bearer(&mut self, up: bool, scene: &mut Scene<'_>) {
+        self.has_bearer = up;
+        let waits = matches!(self.progress, Progress::Under(Step::EstablishSession | Step::RequestService));
+        if up && waits && self.half_done {
+            self.end_step(scene);
+        }
+    }
+
+    /// Signalling is done; bearers have to be there as well.
+    fn note_half(&mut self, scene: &mut Scene<'_>) {
+        self.half_done = true;
+        if self.has_bearer {
+            self.end_step(scene);
+        }
+    }
+
+    /// An echo reply came.
+    pub fn on_reply(&mut self, sequence: u16, scene: &mut Scene<'_>) {
+        if let Some(round_trip) = self.ping.take_reply(scene.now, sequence) {
+            scene.statistics.ping.received += 1;
+            scene.statistics.ping.round_trip.add(round_trip);
+            self.go_on_pinging(scene);
+        }
+    }
+
+    fn go_on_pinging(&mut self, scene: &mut Scene<'_>) {
+        if self.progress != Progress::Under(Step::Ping) {
+            return;
+        }
+        while let Some(sequence) = self.ping.next_to_send(scene.now) {
+            scene.statistics.ping.sent += 1;
+            scene.wishes.push(Wish::Ping(sequence));
+        }
+        match self.ping.lost(scene.now) {
+            None => {}
+            Some(0) => self.end_step(scene),
+            Some(_) => self.fail("ping: lost replies".to_owned(), scene),
+        }
+    }
+
+    fn fail(&mut self, what: String, scene: &mut Scene<'_>) {
+        scene.statistics.fail(what);
+        if !(scene.plan.persistent && self.progress == Progress::Under(Step::Register)) {
+            self.progress = Progress::Failed;
+            self.deadline = None;
+            self.ping = PingRun::default();
+        }
+    }
+}

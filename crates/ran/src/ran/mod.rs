@@ -1,0 +1,349 @@
+//! Many gNBs and UEs, and the radio between them.
+//!
+//! ```text
+//!   user      Journey ── wishes ──> Ue ── NAS ──> Gnb ── NGAP ──> N2
+//!                     <── events ──    <── NAS ──     <── NGAP ──
+//!             packets ────────────────────────────────── GTP-U ──> N3
+//! ```
+//!
+//! The radio loses nothing and takes no time; whoever drives a [`Ran`] decides what happens on N2 and N3.
+
+mod interface;
+mod schedule;
+mod user_plane;
+
+pub use interface::{Input, Output, Tally};
+
+use crate::clock::Instant;
+use crate::gnb::{self, Gnb, UeKey};
+use crate::journey::{Journey, Plan, Progress, Scene, Wish};
+use crate::statistics::Statistics;
+use crate::ue::{self, SessionRequest, Subscription, Ue};
+use pith_ngap::CauseRadioNetwork;
+use pith_types::{FiveGSTmsi, Pei, Teid};
+use schedule::{Entity, Schedule};
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+use user_plane::Endpoint;
+
+/// A UE, its user, and where it is.
+struct Subscriber {
+    ue: Ue,
+    journey: Journey,
+    gnb: usize,
+    name: String,
+    bearers: Vec<gnb::Bearer>,
+}
+
+/// A UE of a run.
+pub struct UeSetup {
+    /// Its USIM.
+    pub subscription: Subscription,
+    /// Its equipment.
+    pub imeisv: Pei,
+    /// The gNB whose cell it camps on.
+    pub gnb: usize,
+    /// What its user asks for.
+    pub session: SessionRequest,
+    /// How long after [`Ran::begin`] its user begins.
+    pub begins: Duration,
+}
+
+/// What is still to be handed on within the radio network.
+enum Errand {
+    Ue(UeKey, Signal),
+    Gnb(usize, gnb::Input<'static>),
+}
+
+/// What reaches a UE by radio.
+enum Signal {
+    Nas(Vec<u8>),
+    Security([u8; 32], pith_ngap::SecurityCapabilities),
+    Bearer(gnb::Bearer, bool),
+    Released,
+    Paging,
+}
+
+/// A radio access network with its UEs.
+pub struct Ran {
+    plan: Plan,
+    gnbs: Vec<Gnb>,
+    subscribers: Vec<Subscriber>,
+    /// Whose downlink tunnel a TEID is.
+    endpoints: HashMap<Teid, Endpoint>,
+    errands: VecDeque<Errand>,
+    schedule: Schedule,
+    statistics: Statistics,
+    tally: Tally,
+    now: Instant,
+    gnb_out: Vec<gnb::Output>,
+    ue_out: Vec<ue::Output>,
+    wishes: Vec<Wish>,
+    out: Vec<Output>,
+}
+
+impl Ran {
+    /// A radio network of these gNBs, whose UEs follow that plan.
+    pub fn new(gnbs: Vec<gnb::Settings>, plan: Plan) -> Self {
+        Self {
+            plan,
+            gnbs: gnbs.into_iter().map(Gnb::new).collect(),
+            subscribers: Vec::new(),
+            endpoints: HashMap::new(),
+            errands: VecDeque::new(),
+            schedule: Schedule::default(),
+            statistics: Statistics::default(),
+            tally: Tally::default(),
+            now: Instant::START,
+            gnb_out: Vec::new(),
+            ue_out: Vec::new(),
+            wishes: Vec::new(),
+            out: Vec::new(),
+        }
+    }
+
+    /// Adds a UE; `None` if there is no such gNB.
+    pub fn add_ue(&mut self, settings: Arc<ue::Settings>, setup: UeSetup) -> Option<UeKey> {
+        let tai = self.gnbs.get(setup.gnb)?.settings().tai();
+        let key = UeKey(u32::try_from(self.subscribers.len()).ok()?);
+        let name = setup.subscription.supi.masked();
+        let ue = Ue::new(settings, setup.subscription, setup.imeisv, tai);
+        let journey = Journey::new(setup.session, setup.begins);
+        self.subscribers.push(Subscriber { ue, journey, gnb: setup.gnb, name, bearers: Vec::new() });
+        self.tally.ues += 1;
+        Some(key)
+    }
+
+    /// Lets the UEs' users begin, each in its time.
+    pub fn begin(&mut self, now: Instant, out: &mut Vec<Output>) {
+        for index in 0..self.subscribers.len() {
+            if let Some(subscriber) = self.subscribers.get_mut(index) {
+                subscriber.journey.begin(now);
+            }
+            self.reschedule_ue(UeKey(index as u32));
+        }
+        self.handle(now, Input::Timeout, out);
+    }
+
+    /// Takes note of one thing that happened; adds to `out` what comes of it.
+    pub fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Vec<Output>) {
+        self.now = now;
+        std::mem::swap(&mut self.out, out);
+        match input {
+            Input::N2Up { gnb, outbound_streams } => {
+                self.tell_gnb(gnb, gnb::Input::AssociationUp { outbound_streams });
+            }
+            Input::N2Down { gnb } => self.tell_gnb(gnb, gnb::Input::AssociationDown),
+            Input::N2 { gnb, stream, pdu } => self.tell_gnb(gnb, gnb::Input::Pdu { stream, octets: pdu }),
+            Input::N3 { from, datagram } => self.receive_n3(from, datagram),
+            Input::Packet { ue, session, packet } => self.send_packet(ue, session, packet),
+            Input::Ue { ue, input } => self.tell_ue(ue, input),
+            Input::Gnb { gnb, input } => self.tell_gnb(gnb, input),
+            Input::Timeout => self.on_timeout(),
+        }
+        self.run_errands();
+        std::mem::swap(&mut self.out, out);
+    }
+
+    /// When [`Input::Timeout`] is wanted.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        self.schedule.next()
+    }
+
+    /// How far the UEs are.
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// What the run came to so far.
+    pub fn statistics(&self) -> &Statistics {
+        &self.statistics
+    }
+
+    /// A gNB.
+    pub fn gnb(&self, gnb: usize) -> Option<&Gnb> {
+        self.gnbs.get(gnb)
+    }
+
+    /// How many gNBs have completed NG Setup.
+    pub fn gnbs_up(&self) -> usize {
+        self.gnbs.iter().filter(|gnb| gnb.is_up()).count()
+    }
+
+    /// A UE.
+    pub fn ue(&self, ue: UeKey) -> Option<&Ue> {
+        self.subscribers.get(ue.0 as usize).map(|subscriber| &subscriber.ue)
+    }
+
+    /// How far a UE's user is.
+    pub fn progress(&self, ue: UeKey) -> Option<Progress> {
+        self.subscribers.get(ue.0 as usize).map(|subscriber| subscriber.journey.progress())
+    }
+
+    /// Counts something that failed outside the radio network: an association.
+    pub fn count_failure(&mut self, what: &str) {
+        self.statistics.fail(what);
+    }
+
+    fn run_errands(&mut self) {
+        while let Some(errand) = self.errands.pop_front() {
+            match errand {
+                Errand::Gnb(gnb, input) => self.tell_gnb(gnb, input),
+                Errand::Ue(ue, signal) => self.signal_ue(ue, signal),
+            }
+        }
+    }
+
+    fn tell_gnb(&mut self, index: usize, input: gnb::Input<'_>) {
+        let Some(gnb) = self.gnbs.get_mut(index) else { return };
+        let mut outputs = std::mem::take(&mut self.gnb_out);
+        gnb.handle(self.now, input, &mut outputs);
+        let next = gnb.next_timeout();
+        for output in outputs.drain(..) {
+            self.on_gnb_output(index, output);
+        }
+        self.gnb_out = outputs;
+        self.schedule.want(Entity::Gnb(index), next);
+    }
+
+    fn on_gnb_output(&mut self, gnb: usize, output: gnb::Output) {
+        match output {
+            gnb::Output::Send { stream, pdu } => self.out.push(Output::N2 { gnb, stream, pdu }),
+            gnb::Output::Nas { ue, nas } => self.errands.push_back(Errand::Ue(ue, Signal::Nas(nas))),
+            gnb::Output::SecurityActivated { ue, k_gnb, capabilities } => {
+                self.errands.push_back(Errand::Ue(ue, Signal::Security(k_gnb, capabilities)));
+            }
+            gnb::Output::BearerUp { ue, bearer } => {
+                self.errands.push_back(Errand::Ue(ue, Signal::Bearer(bearer, true)));
+            }
+            gnb::Output::BearerDown { ue, bearer } => {
+                self.errands.push_back(Errand::Ue(ue, Signal::Bearer(bearer, false)));
+            }
+            gnb::Output::Released { ue } => self.errands.push_back(Errand::Ue(ue, Signal::Released)),
+            gnb::Output::Paging(s_tmsi) => self.page(gnb, s_tmsi),
+            gnb::Output::Event(event) => self.out.push(Output::GnbEvent { gnb, event }),
+            gnb::Output::Violation(violation) => {
+                let name = self.gnbs.get(gnb).map(|gnb| gnb.settings().name.clone()).unwrap_or_default();
+                self.statistics.violations.add(&name, violation);
+            }
+        }
+    }
+
+    /// Every UE that camps on the gNB hears a page; the one that it names answers.
+    fn page(&mut self, gnb: usize, s_tmsi: FiveGSTmsi) {
+        let is_meant = |subscriber: &Subscriber| {
+            subscriber.gnb == gnb && subscriber.ue.guti().is_some_and(|guti| guti.s_tmsi() == s_tmsi)
+        };
+        if let Some(at) = self.subscribers.iter().position(is_meant) {
+            self.errands.push_back(Errand::Ue(UeKey(at as u32), Signal::Paging));
+        }
+    }
+
+    fn signal_ue(&mut self, ue: UeKey, signal: Signal) {
+        match signal {
+            Signal::Nas(nas) => self.tell_ue(ue, ue::Input::Nas(&nas)),
+            Signal::Security(k_gnb, capabilities) => {
+                self.tell_ue(ue, ue::Input::SecurityActivated { k_gnb, capabilities });
+            }
+            Signal::Bearer(bearer, up) => self.note_bearer(ue, bearer, up),
+            Signal::Released => self.tell_ue(ue, ue::Input::ConnectionReleased),
+            Signal::Paging => self.tell_ue(ue, ue::Input::Paging),
+        }
+    }
+
+    fn tell_ue(&mut self, key: UeKey, input: ue::Input<'_>) {
+        let Some(subscriber) = self.subscribers.get_mut(key.0 as usize) else { return };
+        let mut outputs = std::mem::take(&mut self.ue_out);
+        subscriber.ue.handle(self.now, input, &mut outputs);
+        for output in outputs.drain(..) {
+            self.on_ue_output(key, output);
+        }
+        self.ue_out = outputs;
+        self.grant_wishes(key);
+        self.reschedule_ue(key);
+    }
+
+    fn on_ue_output(&mut self, key: UeKey, output: ue::Output) {
+        let Some(subscriber) = self.subscribers.get(key.0 as usize) else { return };
+        let gnb = subscriber.gnb;
+        match output {
+            ue::Output::Connect { nas, cause, s_tmsi } => {
+                let input = gnb::Input::Connect { ue: key, nas, cause, s_tmsi };
+                self.errands.push_back(Errand::Gnb(gnb, input));
+            }
+            ue::Output::Send(nas) => {
+                self.errands.push_back(Errand::Gnb(gnb, gnb::Input::Uplink { ue: key, nas }));
+            }
+            ue::Output::Release => {
+                self.errands.push_back(Errand::Gnb(gnb, gnb::Input::RadioLost { ue: key }));
+            }
+            ue::Output::Event(event) => {
+                self.out.push(Output::UeEvent { ue: key, event });
+                self.advance(key, |journey, scene| journey.on_event(event, scene));
+            }
+            ue::Output::Violation(violation) => {
+                self.statistics.violations.add(&subscriber.name, violation);
+            }
+        }
+    }
+
+    /// Lets a user take note of something, and counts how far it is.
+    fn advance(&mut self, key: UeKey, note: impl FnOnce(&mut Journey, &mut Scene<'_>)) {
+        let Some(subscriber) = self.subscribers.get_mut(key.0 as usize) else { return };
+        let before = subscriber.journey.progress();
+        let mut scene = Scene {
+            now: self.now,
+            plan: &self.plan,
+            statistics: &mut self.statistics,
+            wishes: &mut self.wishes,
+        };
+        note(&mut subscriber.journey, &mut scene);
+        self.tally.move_on(before, subscriber.journey.progress());
+    }
+
+    fn grant_wishes(&mut self, key: UeKey) {
+        while !self.wishes.is_empty() {
+            for wish in std::mem::take(&mut self.wishes) {
+                self.grant(key, wish);
+            }
+        }
+    }
+
+    fn grant(&mut self, key: UeKey, wish: Wish) {
+        let gnb = self.subscribers.get(key.0 as usize).map_or(0, |subscriber| subscriber.gnb);
+        match wish {
+            Wish::Register => self.tell_ue(key, ue::Input::Register),
+            Wish::EstablishSession(request) => self.tell_ue(key, ue::Input::EstablishSession(request)),
+            Wish::ReleaseSession(id) => self.tell_ue(key, ue::Input::ReleaseSession(id)),
+            Wish::RequestService => self.tell_ue(key, ue::Input::RequestService),
+            Wish::Deregister => self.tell_ue(key, ue::Input::Deregister { switch_off: false }),
+            Wish::BecomeIdle => {
+                let cause = CauseRadioNetwork::user_inactivity;
+                self.errands.push_back(Errand::Gnb(gnb, gnb::Input::ReleaseContext { ue: key, cause }));
+            }
+            Wish::Ping(sequence) => self.send_echo(key, sequence),
+        }
+    }
+
+    fn reschedule_ue(&mut self, key: UeKey) {
+        if let Some(subscriber) = self.subscribers.get(key.0 as usize) {
+            let next =
+                subscriber.ue.next_timeout().into_iter().chain(subscriber.journey.next_timeout()).min();
+            self.schedule.want(Entity::Ue(key), next);
+        }
+    }
+
+    fn on_timeout(&mut self) {
+        while let Some(entity) = self.schedule.take_due(self.now) {
+            match entity {
+                Entity::Gnb(gnb) => self.tell_gnb(gnb, gnb::Input::Timeout),
+                Entity::Ue(ue) => {
+                    self.advance(ue, Journey::on_timeout);
+                    self.tell_ue(ue, ue::Input::Timeout);
+                }
+            }
+            self.run_errands();
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Who wants to be woken when: one entry at most for each gNB and UE.
+
+use crate::clock::Instant;
+use crate::gnb::UeKey;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+/// Somebody with timers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Entity {
+    Gnb(usize),
+    Ue(UeKey),
+}
+
+/// A heap of times. An entry that turns out too early is put back for later when it comes up, so that
+/// a timer which is started and stopped all the time costs nothing.
+#[derive(Debug, Default)]
+pub(super) struct Schedule {
+    heap: BinaryHeap<Reverse<(Instant, Entity)>>,
+    /// The time wanted, and the one that stands in the heap.
+    wanted: HashMap<Entity, (Option<Instant>, Instant)>,
+}
+
+impl Schedule {
+    /// Says when an entity wants to be woken, if at all.
+    pub fn want(&mut self, entity: Entity, at: Option<Instant>) {
+        match (self.wanted.get_mut(&entity), at) {
+            (Some((wanted, stands)), at) if at.is_none_or(|at| *stands <= at) => *wanted = at,
+            (_, Some(at)) => {
+                self.wanted.insert(entity, (Some(at), at));
+                self.heap.push(Reverse((at, entity)));
+            }
+            (_, None) => {}
+        }
+    }
+
+    /// The earliest time at which someone may want to be woken.
+    pub fn next(&self) -> Option<Instant> {
+        self.heap.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// Takes out one that wants to be woken by `now`.
+    pub fn take_due(&mut self, now: Instant) -> Option<Entity> {
+        while self.next().is_some_and(|at| at <= now) {
+            let Reverse((at, entity)) = self.heap.pop()?;
+            let Some((wanted, stands)) = self.wanted.get(&entity).copied() else { continue };
+            if stands != at {
+                continue;
+            }
+            self.wanted.remove(&entity);
+            match wanted {
+                Some(wanted) if wanted <= now => return Some(entity),
+                later => self.want(entity, later),
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn at(seconds: u64) -> Instant {
+        Instant::START + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn the_last_wish_counts() {
+        let mut schedule = Schedule::default();
+        let (gnb, ue) = (Entity::Gnb(0), Entity::Ue(UeKey(0)));
+        schedule.want(gnb, Some(at(5)));
+        schedule.want(gnb, Some(at(9)));
+        schedule.want(ue, Some(at(7)));
+        schedule.want(ue, Some(at(6)));
+        assert_eq!(schedule.take_due(at(5)), None);
+        assert_eq!(schedule.take_due(at(8)), Some(ue));
+        assert_eq!(schedule.take_due(at(8)), None);
+        assert_eq!(schedule.take_due(at(9)), Some(gnb));
+        assert_eq!((schedule.take_due(at(99)), schedule.next()), (None, None));
+    }
+
+    #[test]
+    fn a_wish_that_is_withdrawn_is_not_granted() {
+        let mut schedule = Schedule::default();
+        schedule.want(Entity::Gnb(0), Some(at(1)));
+        schedule.want(Entity::Gnb(0), None);
+        assert_eq!(schedule.take_due(at(2)), None);
+        schedule.want(Entity::Gnb(0), Some(at(3)));
+        assert_eq!(schedule.take_due(at(3)), Some(Entity::Gnb(0)));
+    }
+}

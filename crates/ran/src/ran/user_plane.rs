@@ -1,0 +1,158 @@
+//! The user plane: tunnels, echoes, packets (TS 29.281, TS 38.415).
+
+use super::{Output, Ran};
+use crate::gnb::{Bearer, UeKey};
+use crate::icmp::{self, Echo};
+use crate::ue;
+use crate::violation::Violation;
+use pith_pfcp::gtpu::{
+    ErrorIndication, GTPU_PORT, GtpuMessageType, Packet, PduSessionInformation, Signalling,
+    UlPduSessionInformation,
+};
+use pith_types::Teid;
+use std::net::{Ipv4Addr, SocketAddr};
+
+/// Octets of the GTP-U header with a PDU Session Container.
+const HEADER: usize = 16;
+
+/// Whose downlink tunnel it is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Endpoint {
+    ue: UeKey,
+    session: u8,
+    qfi: u8,
+}
+
+impl Ran {
+    /// A bearer came or went: tunnel, UE and user take note.
+    pub(super) fn note_bearer(&mut self, key: UeKey, bearer: Bearer, up: bool) {
+        let Some(subscriber) = self.subscribers.get_mut(key.0 as usize) else { return };
+        subscriber.bearers.retain(|other| other.session != bearer.session);
+        if up {
+            subscriber.bearers.push(bearer);
+            let endpoint = Endpoint { ue: key, session: bearer.session, qfi: bearer.qfi };
+            self.endpoints.insert(bearer.downlink, endpoint);
+        } else {
+            self.endpoints.remove(&bearer.downlink);
+        }
+        self.tell_ue(key, ue::Input::UserPlane { session: bearer.session, up });
+        self.advance(key, |journey, scene| journey.on_bearer(up, scene));
+        self.grant_wishes(key);
+        self.reschedule_ue(key);
+    }
+
+    /// An echo request of a UE, from its address in its first session that has one.
+    pub(super) fn send_echo(&mut self, key: UeKey, sequence: u16) {
+        let Some(plan) = self.plan.ping else { return };
+        let Some((session, source)) = self.first_address(key) else { return };
+        let echo = Echo { source, destination: plan.target, identifier: key.0 as u16, sequence };
+        let mut packet = Vec::with_capacity(28 + plan.size);
+        icmp::write_request(&mut packet, echo, plan.size);
+        self.send_packet(key, session, &packet);
+    }
+
+    fn first_address(&self, key: UeKey) -> Option<(u8, Ipv4Addr)> {
+        let subscriber = self.subscribers.get(key.0 as usize)?;
+        subscriber.ue.sessions().find_map(|session| Some((session.id, session.ipv4?)))
+    }
+
+    /// Sends a UE's packet through its tunnel. Without radio bearers it is dropped, and the UE asks for them.
+    pub(super) fn send_packet(&mut self, key: UeKey, session: u8, packet: &[u8]) {
+        let Some(subscriber) = self.subscribers.get(key.0 as usize) else { return };
+        let Some(bearer) = subscriber.bearers.iter().find(|bearer| bearer.session == session).copied() else {
+            return self.tell_ue(key, ue::Input::RequestService);
+        };
+        let information = UlPduSessionInformation { qfi: bearer.qfi, qos_monitoring: None };
+        let Some(header) = information.gpdu_header(bearer.uplink.teid.0, packet.len()) else { return };
+        let mut datagram = Vec::with_capacity(HEADER + packet.len());
+        datagram.extend(header);
+        datagram.extend(packet);
+        let to = SocketAddr::new(bearer.uplink.address, GTPU_PORT);
+        self.out.push(Output::N3 { to, datagram });
+    }
+
+    /// A datagram from a UPF.
+    pub(super) fn receive_n3(&mut self, from: SocketAddr, datagram: &[u8]) {
+        let packet = match Packet::decode(datagram) {
+            Ok(packet) => packet,
+            Err(error) => return self.note_n3_violation("TS 29.281 5.1", error.to_string()),
+        };
+        if packet.message_type == GtpuMessageType::G_PDU {
+            return self.receive_gpdu(from, &packet);
+        }
+        match Signalling::decode(&packet) {
+            Ok(Some(Signalling::EchoRequest { sequence })) => {
+                self.send_signalling(from, &Signalling::EchoResponse { sequence });
+            }
+            Ok(Some(Signalling::ErrorIndication(ErrorIndication { teid, .. }))) => {
+                let text = format!("Error Indication for uplink TEID {teid:#x}");
+                self.note_n3_violation("TS 29.281 7.3.1", text);
+            }
+            Ok(_) => {}
+            Err(error) => self.note_n3_violation("TS 29.281 7", error.to_string()),
+        }
+    }
+
+    fn receive_gpdu(&mut self, from: SocketAddr, packet: &Packet<'_>) {
+        let Some(endpoint) = self.endpoints.get(&Teid(packet.teid)).copied() else {
+            return self.refuse_gpdu(from, packet.teid);
+        };
+        match packet.pdu_session_information() {
+            Some(PduSessionInformation::Downlink(information)) if information.qfi == endpoint.qfi => {}
+            Some(PduSessionInformation::Downlink(information)) => {
+                let text = format!("QFI {} in a session of QFI {}", information.qfi, endpoint.qfi);
+                self.note_n3_violation("TS 38.415 5.5.3.3", text);
+            }
+            _ => {
+                self.note_n3_violation("TS 38.415 5.5.2.1", "G-PDU without DL PDU Session Information".into())
+            }
+        }
+        self.deliver(endpoint, packet.payload);
+    }
+
+    /// A tunnel that is no more, or never was (TS 29.281 7.3.1). While bearers come and go such packets are normal.
+    fn refuse_gpdu(&mut self, from: SocketAddr, teid: u32) {
+        let local = self.gnbs.first().map(|gnb| gnb.settings().n3);
+        if let Some(peer) = local {
+            self.send_signalling(from, &Signalling::ErrorIndication(ErrorIndication { teid, peer }));
+        }
+    }
+
+    fn send_signalling(&mut self, to: SocketAddr, signalling: &Signalling) {
+        let mut datagram = Vec::new();
+        signalling.encode(&mut datagram);
+        self.out.push(Output::N3 { to, datagram });
+    }
+
+    /// A packet at its UE: an echo reply for its user, or something for whoever drives the UE.
+    fn deliver(&mut self, endpoint: Endpoint, packet: &[u8]) {
+        let Endpoint { ue: key, session, .. } = endpoint;
+        let own = self.address_of(key, session);
+        if own.is_some() && icmp::destination(packet) != own {
+            let text = format!("a packet for {:?} at a UE with {own:?}", icmp::destination(packet));
+            return self.note_n3_violation("TS 23.501 5.8.2", text);
+        }
+        match icmp::read_reply(packet) {
+            Some(echo) if self.is_awaited(key, echo) => {
+                self.advance(key, |journey, scene| journey.on_reply(echo.sequence, scene));
+                self.grant_wishes(key);
+                self.reschedule_ue(key);
+            }
+            _ => self.out.push(Output::Packet { ue: key, session, packet: packet.to_vec() }),
+        }
+    }
+
+    fn is_awaited(&self, key: UeKey, echo: Echo) -> bool {
+        let from_target = self.plan.ping.is_some_and(|plan| plan.target == echo.destination);
+        from_target && echo.identifier == key.0 as u16
+    }
+
+    fn address_of(&self, key: UeKey, session: u8) -> Option<Ipv4Addr> {
+        let subscriber = self.subscribers.get(key.0 as usize)?;
+        subscriber.ue.sessions().find(|other| other.id == session)?.ipv4
+    }
+
+    fn note_n3_violation(&mut self, clause: &'static str, text: String) {
+        self.statistics.violations.add("N3", Violation::new(clause, text));
+    }
+}

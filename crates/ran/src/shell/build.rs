@@ -1,0 +1,222 @@
+//! From options to gNBs, UEs and their plan.
+
+use super::cli::RunOptions;
+use anyhow::{Context, Result, bail, ensure};
+use pith_crypto::Algorithm;
+use pith_crypto::algorithm::ResLength;
+use pith_crypto::keys::{Opc, SubscriberKey};
+use pith_crypto::milenage::{Milenage, opc_from_op};
+use pith_crypto::sqn::UsimSequence;
+use pith_crypto::suci::{HomeNetworkPublicKey, Profile};
+use pith_crypto::tuak::{Tuak, TuakKey};
+use pith_nas::ie::{PduSessionType, UeSecurityCapability};
+use pith_ran::journey::{Arrivals, PingPlan, Plan};
+use pith_ran::ran::UeSetup;
+use pith_ran::ue::{Concealment, SessionRequest, Settings, Subscription};
+use pith_ran::{Ran, gnb};
+use pith_types::{Pei, Supi, Tac};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+const TEST_K: &str = "465B5CE8B199B49FAA5F0A2EE238A6BC";
+const TEST_OPC: &str = "E8ED289DEBA952E4283B54E88E6183CA";
+
+/// TEIDs that each gNB has for itself.
+const TEIDS: u32 = 1 << 20;
+
+/// The PDU session identity that UEs ask for.
+const SESSION: u8 = 1;
+
+/// How long a ping may be under way.
+const PING_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The radio network that the options describe.
+pub fn ran(options: &RunOptions, n3: IpAddr) -> Result<Ran> {
+    let mut ran = Ran::new((0..options.gnbs).map(|index| gnb(options, n3, index)).collect(), plan(options));
+    let settings = Arc::new(ue_settings(options));
+    let subscriptions = Subscriptions::new(options)?;
+    let begins = arrivals(options).times(options.ues as usize, options.seed);
+    for (index, begins) in begins.into_iter().enumerate() {
+        let setup = UeSetup {
+            subscription: subscriptions.of(index as u64)?,
+            imeisv: imeisv(index)?,
+            gnb: index % options.gnbs as usize,
+            session: SessionRequest {
+                id: SESSION,
+                dnn: Some(options.dnn.clone()),
+                snssai: options.slice.first().copied(),
+                session_type: PduSessionType::Ipv4,
+            },
+            begins,
+        };
+        ran.add_ue(Arc::clone(&settings), setup).context("a UE without gNB")?;
+    }
+    Ok(ran)
+}
+
+fn plan(options: &RunOptions) -> Plan {
+    let ping = options.ping.map(|target| PingPlan {
+        target,
+        count: options.count,
+        interval: Duration::from_millis(options.interval),
+        size: options.size.into(),
+        timeout: PING_TIMEOUT,
+    });
+    let pause = Duration::from_millis(options.pause);
+    Plan { persistent: options.persistent, ..Plan::new(options.profile, ping, pause, options.rounds) }
+}
+
+fn arrivals(options: &RunOptions) -> Arrivals {
+    match (options.rate, options.poisson) {
+        (Some(rate), _) => Arrivals::Rate(rate),
+        (_, Some(rate)) => Arrivals::Poisson(rate),
+        (None, None) => Arrivals::AtOnce,
+    }
+}
+
+fn gnb(options: &RunOptions, n3: IpAddr, index: u32) -> gnb::Settings {
+    gnb::Settings {
+        name: format!("pith-ran-{}", index + 1),
+        plmn: options.plmn,
+        id: options.gnb_id.wrapping_add(index),
+        tac: Tac::new(options.tac),
+        slices: options.slice.clone(),
+        n3,
+        first_teid: index.wrapping_mul(TEIDS) + 1,
+    }
+}
+
+fn ue_settings(options: &RunOptions) -> Settings {
+    let bits = |numbers: &[u8]| numbers.iter().fold(0, |bits, number| bits | 0x80 >> number);
+    let (ea, ia) = (bits(&options.nea), bits(&options.nia));
+    Settings {
+        plmn: options.plmn,
+        security_capability: UeSecurityCapability::of_5gs_and_eps(ea, ia, ea, ia),
+        requested_nssai: options.slice.clone(),
+        follow_on_request: true,
+    }
+}
+
+/// Equipment of a type that does not exist, a serial number each (TS 23.003 6.2.2).
+fn imeisv(index: usize) -> Result<Pei> {
+    format!("imeisv-35693803{:06}01", index % 1_000_000).parse().context("IMEISV")
+}
+
+/// What all subscriptions of a run have in common.
+struct Subscriptions<'a> {
+    options: &'a RunOptions,
+    first: u64,
+    digits: usize,
+    algorithm: Algorithm,
+    concealment: Concealment,
+    routing_indicator: Arc<str>,
+    seed: [u8; 32],
+}
+
+impl<'a> Subscriptions<'a> {
+    fn new(options: &'a RunOptions) -> Result<Self> {
+        let imsi = options.supi.imsi();
+        let home = format!("{}{}", options.plmn.mcc(), options.plmn.mnc());
+        ensure!(
+            imsi.starts_with(&home),
+            "--supi {} does not begin with the digits of --plmn {}",
+            options.supi,
+            options.plmn
+        );
+        let routing = &options.routing_indicator;
+        let is_routing =
+            (1..=4).contains(&routing.len()) && routing.bytes().all(|digit| digit.is_ascii_digit());
+        ensure!(is_routing, "--routing-indicator '{routing}': 1 to 4 digits");
+        let mut seed = [0; 32];
+        getrandom::fill(&mut seed).map_err(|error| anyhow::anyhow!("random numbers: {error}"))?;
+        Ok(Self {
+            options,
+            first: imsi.parse()?,
+            digits: imsi.len(),
+            algorithm: algorithm(options)?,
+            concealment: concealment(&options.suci)?,
+            routing_indicator: routing.as_str().into(),
+            seed,
+        })
+    }
+
+    fn of(&self, index: u64) -> Result<Subscription> {
+        let imsi = format!("{:0width$}", self.first + index, width = self.digits);
+        let supi = Supi::from_imsi(&imsi).ok().filter(|supi| supi.imsi().len() == self.digits);
+        let mut seed = self.seed;
+        for (place, octet) in seed.iter_mut().zip(index.to_be_bytes()) {
+            *place ^= octet;
+        }
+        Ok(Subscription {
+            supi: supi
+                .with_context(|| format!("no SUPI {index} after {}: too many UEs", self.options.supi))?,
+            home: self.options.plmn,
+            routing_indicator: Arc::clone(&self.routing_indicator),
+            concealment: self.concealment.clone(),
+            algorithm: self.algorithm.clone(),
+            sequence: UsimSequence::default(),
+            seed,
+        })
+    }
+}
+
+fn algorithm(options: &RunOptions) -> Result<Algorithm> {
+    let test = |value: &'static str| options.test_network.then_some(value);
+    let k = options.k.as_deref().or(test(TEST_K)).context("--k is missing")?;
+    let k: SubscriberKey = k.parse().context("--k")?;
+    if let Some(topc) = &options.topc {
+        let tuak = Tuak::new(TuakKey::Bits128(k), topc.parse().context("--topc")?, 1);
+        return Ok(Algorithm::Tuak(tuak, ResLength::Bits64));
+    }
+    let opc: Opc = match (&options.opc, &options.op) {
+        (Some(opc), _) => opc.parse().context("--opc")?,
+        (None, Some(op)) => opc_from_op(&k, &op.parse().context("--op")?),
+        (None, None) => test(TEST_OPC).context("say --opc, --op or --topc")?.parse()?,
+    };
+    Ok(Algorithm::Milenage(Milenage::new(&k, &opc)))
+}
+
+/// `null`, `a:KEYID:PUBLICKEY` or `b:KEYID:PUBLICKEY`.
+fn concealment(text: &str) -> Result<Concealment> {
+    if text == "null" {
+        return Ok(Concealment::Null);
+    }
+    let parts: Vec<&str> = text.split(':').collect();
+    let &[profile, key_id, key] = &parts[..] else {
+        bail!("--suci '{text}': say null, a:KEYID:PUBLICKEY or b:KEYID:PUBLICKEY");
+    };
+    let profile = match profile {
+        "a" => Profile::A,
+        "b" => Profile::B,
+        _ => bail!("--suci '{text}': the profile is a or b"),
+    };
+    let key_id =
+        key_id.parse().with_context(|| format!("--suci '{text}': the key identifier is 1 to 255"))?;
+    let octets =
+        hex::decode(key).with_context(|| format!("--suci '{text}': the key in hexadecimal digits"))?;
+    Ok(Concealment::Ecies { key_id, key: HomeNetworkPublicKey::new(profile, &octets).context("--suci")? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schemes_are_read_with_key_and_identifier() {
+        let key = "5a8d38864820197c3394b92613b20b91633cbd897119273bf8e4a6f4eec0a650";
+        assert_eq!(concealment("null").unwrap(), Concealment::Null);
+        let Concealment::Ecies { key_id, key } = concealment(&format!("a:27:{key}")).unwrap() else {
+            panic!("ECIES")
+        };
+        assert_eq!((key_id, key.profile()), (27, Profile::A));
+        for bad in ["", "a", "a:27", "c:1:00", "a:256:00", "a:1:0g", "b:1:00"] {
+            assert!(concealment(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn equipment_differs_from_ue_to_ue() {
+        assert_ne!(imeisv(0).unwrap(), imeisv(1).unwrap());
+    }
+}

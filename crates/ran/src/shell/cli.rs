@@ -1,0 +1,249 @@
+//! The command line.
+
+use clap::{ArgAction, Args, Parser, Subcommand};
+use pith_ran::journey::Profile;
+use pith_runtime::sctp::SctpMode;
+use pith_types::{Dnn, Plmn, Snssai, Supi};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+/// gNBs and UEs for testing a 5G core
+#[derive(Debug, Parser)]
+#[command(version, about, long_about = LONG_ABOUT, after_help = EXAMPLES)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const LONG_ABOUT: &str = "gNBs and UEs for testing a 5G core.
+
+One process plays many gNBs, each with an SCTP association of its own to the AMF, and thousands of UEs with \
+their USIMs. They are strict: what a real phone or gNB would reject, they reject, and count as a violation \
+with the clause of the specification that was broken.
+
+The exit status is 0 if every UE got all that its profile asks for and nothing was violated, 1 if not, and \
+2 if the run could not be done at all.";
+
+const EXAMPLES: &str = "Examples:
+  The test network of `pith up --test-network`: 10 phones register, open a session and ping
+    pith-ran run --test-network --amf 127.0.0.1 --ues 10 --ping 10.45.0.1
+
+  256 phones at once, numbers for a program to read
+    pith-ran run --test-network --amf 127.0.0.1 --local-n2 127.0.0.2 --ues 256 --json
+
+  Another network, 50 new phones a second as a Poisson process, concealed SUPIs
+    pith-ran run --amf 192.0.2.1 --plmn 001/01 --supi imsi-001010000000001 --k 00..ff --opc 00..ff \\
+      --suci a:1:5a8d38864820197c3394b92613b20b91633cbd897119273bf8e4a6f4eec0a650 --ues 1000 --poisson 50";
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Let gNBs and UEs run against a core
+    #[command(after_help = EXAMPLES)]
+    Run(Box<RunOptions>),
+}
+
+/// What to run.
+#[derive(Debug, Args)]
+pub struct RunOptions {
+    /// Where the AMF is: address, and port if it is not 38412
+    #[arg(long, value_name = "ADDR[:PORT]", value_parser = parse_amf, help_heading = "Network")]
+    pub amf: SocketAddr,
+
+    /// How SCTP is carried: auto, kernel, raw or udp:PORT (RFC 6951)
+    #[arg(long, default_value = "auto", help_heading = "Network")]
+    pub sctp: SctpMode,
+
+    /// Own address towards the AMF; the route decides without it
+    #[arg(long, value_name = "ADDR", help_heading = "Network")]
+    pub local_n2: Option<IpAddr>,
+
+    /// Own address towards the UPF, for GTP-U; without it that of --local-n2, or the one that the route to the AMF has
+    #[arg(long, value_name = "ADDR", help_heading = "Network")]
+    pub n3: Option<IpAddr>,
+
+    /// Keys, PLMN, TAC, slice and DNN of the test network: K 465B5CE8..., OPc E8ED289D..., 999/70, TAC 1, SST 1, internet
+    #[arg(long, help_heading = "Network")]
+    pub test_network: bool,
+
+    /// PLMN of the gNBs, and home of the UEs
+    #[arg(long, default_value = "999/70", value_name = "MCC/MNC", help_heading = "Network")]
+    pub plmn: Plmn,
+
+    /// Tracking area code of the gNBs
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=0xff_fffe), help_heading = "Network")]
+    pub tac: u32,
+
+    /// A slice, SST or SST-SD, of gNBs and UEs; may be repeated, sessions use the first
+    #[arg(long, default_value = "1", value_name = "SST[-SD]", help_heading = "Network")]
+    pub slice: Vec<Snssai>,
+
+    /// Data network of the sessions
+    #[arg(long, default_value = "internet", help_heading = "Network")]
+    pub dnn: Dnn,
+
+    /// How many gNBs; UEs are spread over them
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4000), help_heading = "gNBs and UEs")]
+    pub gnbs: u32,
+
+    /// gNB ID of the first gNB; the others follow
+    #[arg(long, default_value_t = 1, help_heading = "gNBs and UEs")]
+    pub gnb_id: u32,
+
+    /// How many UEs
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "gNBs and UEs")]
+    pub ues: u32,
+
+    /// SUPI of the first UE; the others follow
+    #[arg(long, default_value = "imsi-999700000000001", help_heading = "gNBs and UEs")]
+    pub supi: Supi,
+
+    /// Permanent key of all UEs, 32 hexadecimal digits
+    #[arg(long, value_name = "HEX", required_unless_present = "test_network", help_heading = "gNBs and UEs")]
+    pub k: Option<String>,
+
+    /// OPc of all UEs, for Milenage
+    #[arg(long, value_name = "HEX", conflicts_with_all = ["op", "topc"], help_heading = "gNBs and UEs")]
+    pub opc: Option<String>,
+
+    /// OP of the operator, in place of OPc
+    #[arg(long, value_name = "HEX", conflicts_with = "topc", help_heading = "gNBs and UEs")]
+    pub op: Option<String>,
+
+    /// TOPc of all UEs: TUAK in place of Milenage
+    #[arg(long, value_name = "HEX", help_heading = "gNBs and UEs")]
+    pub topc: Option<String>,
+
+    /// How SUPIs are concealed: null, a:KEYID:PUBLICKEY (X25519) or b:KEYID:PUBLICKEY (P-256)
+    #[arg(long, default_value = "null", value_name = "SCHEME", help_heading = "gNBs and UEs")]
+    pub suci: String,
+
+    /// Routing Indicator, 1 to 4 digits
+    #[arg(long, default_value = "0", value_name = "DIGITS", help_heading = "gNBs and UEs")]
+    pub routing_indicator: String,
+
+    /// Ciphering algorithms of the UEs, of 0 to 3
+    #[arg(long, default_value = "0,1,2,3", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(0..=3), help_heading = "gNBs and UEs")]
+    pub nea: Vec<u8>,
+
+    /// Integrity algorithms of the UEs, of 1 to 3
+    #[arg(long, default_value = "1,2,3", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(1..=3), help_heading = "gNBs and UEs")]
+    pub nia: Vec<u8>,
+
+    /// What each UE does: register; session (register, open a session); idle (session, then idle and service
+    /// request in turn); release (sessions in turn); deregister (session, deregister, in turn)
+    #[arg(long, default_value_t = Profile::Session, help_heading = "What happens")]
+    pub profile: Profile,
+
+    /// How often the cycle of idle, release and deregister is gone through
+    #[arg(long, default_value_t = 1, help_heading = "What happens")]
+    pub rounds: u32,
+
+    /// Pause in a cycle, in milliseconds
+    #[arg(long, default_value_t = 0, value_name = "MS", help_heading = "What happens")]
+    pub pause: u64,
+
+    /// New UEs a second, evenly spaced; all at once without --rate and --poisson
+    #[arg(long, value_name = "PER_SECOND", value_parser = parse_rate, conflicts_with = "poisson", help_heading = "What happens")]
+    pub rate: Option<f64>,
+
+    /// New UEs a second on average, as a Poisson process
+    #[arg(long, value_name = "PER_SECOND", value_parser = parse_rate, help_heading = "What happens")]
+    pub poisson: Option<f64>,
+
+    /// All UEs at once, which is the default
+    #[arg(long, conflicts_with_all = ["rate", "poisson"], help_heading = "What happens")]
+    pub at_once: bool,
+
+    /// A UE whose registration fails tries again by itself (T3511) and does not count as failed
+    #[arg(long, help_heading = "What happens")]
+    pub persistent: bool,
+
+    /// Random numbers of the run, to repeat it
+    #[arg(long, default_value_t = 1, value_name = "NUMBER", help_heading = "What happens")]
+    pub seed: u64,
+
+    /// Each UE pings that address through its session
+    #[arg(long, value_name = "ADDR", help_heading = "Traffic")]
+    pub ping: Option<Ipv4Addr>,
+
+    /// How many pings of each UE
+    #[arg(long, default_value_t = 3, help_heading = "Traffic")]
+    pub count: u32,
+
+    /// Milliseconds from ping to ping
+    #[arg(long, default_value_t = 200, value_name = "MS", help_heading = "Traffic")]
+    pub interval: u64,
+
+    /// Octets of data in a ping
+    #[arg(long, default_value_t = 56, value_parser = clap::value_parser!(u16).range(0..=1372), help_heading = "Traffic")]
+    pub size: u16,
+
+    /// Seconds after which the run is over, done or not
+    #[arg(long, default_value_t = 60, value_name = "SECONDS", help_heading = "Output")]
+    pub timeout: u64,
+
+    /// Keep gNBs and UEs as they are when all is done, until Ctrl-C
+    #[arg(long, help_heading = "Output")]
+    pub hold: bool,
+
+    /// The result as JSON on standard output, or in a file (the schema is in the README)
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", help_heading = "Output")]
+    pub json: Option<PathBuf>,
+
+    /// No progress and no table
+    #[arg(long, short, action = ArgAction::SetTrue, help_heading = "Output")]
+    pub quiet: bool,
+}
+
+fn parse_amf(text: &str) -> Result<SocketAddr, String> {
+    let with_port = text.parse::<SocketAddr>();
+    let alone =
+        || text.parse::<IpAddr>().map(|address| SocketAddr::new(address, pith_runtime::sctp::NGAP_PORT));
+    with_port.or_else(|_| alone()).map_err(|_| "an address such as 192.0.2.1 or 192.0.2.1:38412".to_owned())
+}
+
+fn parse_rate(text: &str) -> Result<f64, String> {
+    let rate = text.parse::<f64>().ok().filter(|rate| *rate >= 0.001 && *rate <= 1e6);
+    rate.ok_or_else(|| "a number from 0.001 to 1000000".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn options(arguments: &[&str]) -> Result<RunOptions, clap::Error> {
+        let all = ["pith-ran", "run"].iter().chain(arguments);
+        Cli::try_parse_from(all).map(|Cli { command: Command::Run(options) }| *options)
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn there_is_no_key_without_being_asked() {
+        assert!(options(&["--amf", "127.0.0.1"]).is_err());
+        assert!(options(&["--amf", "127.0.0.1", "--test-network"]).is_ok());
+        assert!(options(&["--amf", "127.0.0.1", "--k", "00", "--opc", "00"]).is_ok());
+    }
+
+    #[test]
+    fn the_amf_has_the_port_of_ngap_by_default() {
+        let amf = |text| options(&["--test-network", "--amf", text]).unwrap().amf.to_string();
+        assert_eq!((amf("127.0.0.1"), amf("[::1]:9")), ("127.0.0.1:38412".into(), "[::1]:9".into()));
+    }
+
+    #[test]
+    fn json_goes_to_standard_output_unless_a_file_is_named() {
+        let json = |arguments: &[&str]| {
+            options(&[&["--test-network", "--amf", "127.0.0.1"], arguments].concat()).unwrap().json
+        };
+        assert_eq!(json(&[]), None);
+        assert_eq!(json(&["--json"]), Some("-".into()));
+        assert_eq!(json(&["--json", "out.json"]), Some("out.json".into()));
+    }
+}

@@ -1,0 +1,193 @@
+//! The sockets: an SCTP association a gNB, and one GTP-U socket for all.
+
+use super::cli::RunOptions;
+use anyhow::{Context, Result};
+use pith_runtime::sctp::{
+    self, AssociationId, DownReason, NGAP_PPID, SctpConfig, SctpEvent, SctpTransport, SendError,
+};
+use std::collections::{HashMap, VecDeque};
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+
+const GTPU_PORT: u16 = 2152;
+/// Datagrams read before SCTP gets its turn again.
+const BURST: usize = 256;
+/// Longest datagram of GTP-U here.
+const DATAGRAM: usize = 9216;
+
+/// What came from the network.
+pub enum Incoming<'a> {
+    /// The association of a gNB stands.
+    Up(usize, u16),
+    /// It is gone.
+    Down(usize, DownReason),
+    /// A PDU, on that stream.
+    Pdu(usize, u16, &'a [u8]),
+}
+
+/// The associations.
+pub struct N2 {
+    transport: Box<dyn SctpTransport>,
+    gnb_of: HashMap<AssociationId, usize>,
+    /// By gNB: its association, and what did not fit the send buffer yet.
+    links: Vec<Link>,
+    events: Vec<SctpEvent>,
+}
+
+#[derive(Default)]
+struct Link {
+    association: Option<AssociationId>,
+    unsent: VecDeque<(u16, Vec<u8>)>,
+}
+
+impl N2 {
+    /// Begins an association for each gNB.
+    pub fn connect(options: &RunOptions) -> Result<Self> {
+        let transport = sctp::open(options.sctp, SctpConfig::default())?;
+        let mut n2 = Self { transport, gnb_of: HashMap::new(), links: Vec::new(), events: Vec::new() };
+        for gnb in 0..options.gnbs as usize {
+            let association = n2.transport.connect(options.local_n2, options.amf)?;
+            n2.gnb_of.insert(association, gnb);
+            n2.links.push(Link { association: Some(association), unsent: VecDeque::new() });
+        }
+        n2.transport.flush();
+        Ok(n2)
+    }
+
+    /// What carries SCTP, for people.
+    pub fn description(&self) -> &str {
+        self.transport.description()
+    }
+
+    /// Readable when there is something to process.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.transport.poll_fd()
+    }
+
+    /// When it wants to process at the latest.
+    pub fn deadline(&self) -> Option<std::time::Instant> {
+        self.transport.next_deadline()
+    }
+
+    /// Moves packets, and hands what came to `take`.
+    pub fn process(&mut self, mut take: impl FnMut(Incoming<'_>)) {
+        let mut events = std::mem::take(&mut self.events);
+        self.transport.process(std::time::Instant::now(), &mut events);
+        for event in events.drain(..) {
+            match event {
+                SctpEvent::Up { association, outbound_streams, .. } => {
+                    if let Some(gnb) = self.gnb_of.get(&association) {
+                        take(Incoming::Up(*gnb, outbound_streams));
+                    }
+                }
+                SctpEvent::Message { association, stream, payload, .. } => {
+                    if let Some(gnb) = self.gnb_of.get(&association) {
+                        take(Incoming::Pdu(*gnb, stream, &payload));
+                    }
+                }
+                SctpEvent::SendReady { association } => self.send_unsent(association),
+                SctpEvent::Down { association, reason } => {
+                    if let Some(gnb) = self.gnb_of.remove(&association) {
+                        self.links[gnb] = Link::default();
+                        take(Incoming::Down(gnb, reason));
+                    }
+                }
+            }
+        }
+        self.events = events;
+    }
+
+    /// Sends a PDU, or keeps it until there is room. What is for a lost association is dropped.
+    pub fn send(&mut self, gnb: usize, stream: u16, pdu: Vec<u8>) {
+        let Some(link) = self.links.get_mut(gnb) else { return };
+        let Some(association) = link.association else { return };
+        if !link.unsent.is_empty() {
+            return link.unsent.push_back((stream, pdu));
+        }
+        if self.transport.send(association, stream, NGAP_PPID, &pdu) == Err(SendError::Backpressure) {
+            link.unsent.push_back((stream, pdu));
+        }
+    }
+
+    fn send_unsent(&mut self, association: AssociationId) {
+        let Some(gnb) = self.gnb_of.get(&association) else { return };
+        let Some(link) = self.links.get_mut(*gnb) else { return };
+        while let Some((stream, pdu)) = link.unsent.front() {
+            if self.transport.send(association, *stream, NGAP_PPID, pdu) == Err(SendError::Backpressure) {
+                return;
+            }
+            link.unsent.pop_front();
+        }
+    }
+
+    /// Hands what was sent to the network.
+    pub fn flush(&mut self) {
+        self.transport.flush();
+    }
+
+    /// Ends all associations gracefully.
+    pub fn shutdown(&mut self) {
+        for link in &self.links {
+            if let Some(association) = link.association {
+                self.transport.shutdown(association);
+            }
+        }
+        self.transport.flush();
+    }
+
+    /// Whether an association is left.
+    pub fn is_open(&self) -> bool {
+        !self.gnb_of.is_empty()
+    }
+}
+
+/// The GTP-U socket.
+pub struct N3 {
+    socket: UdpSocket,
+    buffer: Vec<u8>,
+}
+
+impl N3 {
+    /// Binds the port of GTP-U on an address.
+    pub fn bind(address: IpAddr) -> Result<Self> {
+        let address = SocketAddr::new(address, GTPU_PORT);
+        let doing = || {
+            format!(
+                "binding the GTP-U socket {address}; is that address this machine's, and free? --n3 names another"
+            )
+        };
+        let socket = UdpSocket::bind(address).with_context(doing)?;
+        socket.set_nonblocking(true)?;
+        Ok(Self { socket, buffer: vec![0; DATAGRAM] })
+    }
+
+    /// Readable when a datagram is there.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Hands what came to `take`; not more than a burst. Errors of earlier sends (ICMP) are passed over.
+    pub fn receive(&mut self, mut take: impl FnMut(SocketAddr, &[u8])) {
+        for _ in 0..BURST {
+            match self.socket.recv_from(&mut self.buffer) {
+                Ok((length, from)) => take(from, &self.buffer[..length]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Sends a datagram. A full queue drops it, as networks do.
+    pub fn send(&self, to: SocketAddr, datagram: &[u8]) {
+        let _ = self.socket.send_to(datagram, to);
+    }
+}
+
+/// The own address that the route to a peer has.
+pub fn address_towards(peer: SocketAddr) -> Result<IpAddr> {
+    let any: IpAddr = if peer.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
+    let socket = UdpSocket::bind(SocketAddr::new(any, 0))?;
+    socket.connect(peer).with_context(|| format!("no route to {peer}"))?;
+    Ok(socket.local_addr()?.ip())
+}

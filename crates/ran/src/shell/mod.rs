@@ -1,0 +1,8 @@
+//! What stands between the pure state machines and the world: sockets, clock, terminal.
+
+pub mod build;
+pub mod cli;
+pub mod links;
+pub mod progress;
+pub mod report;
+pub mod run;

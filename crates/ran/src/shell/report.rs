@@ -1,0 +1,142 @@
+//! What a run came to: a table for people, JSON for programs.
+
+use pith_ran::Ran;
+use pith_ran::statistics::{Breach, Summary};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// The result of a run. Its JSON form is documented in the README.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// UEs of the run.
+    pub ues: usize,
+    /// UEs that got all that their profile asks for.
+    pub ok: usize,
+    /// UEs that did not.
+    pub failed: usize,
+    /// gNBs of the run.
+    pub gnbs: u32,
+    /// gNBs that completed NG Setup.
+    pub gnbs_up: usize,
+    /// From the first UE's beginning to the last one's end.
+    pub total_s: f64,
+    /// From the wish to register to REGISTRATION ACCEPT.
+    pub registration_ms: Summary,
+    /// From the wish for a session to PDU SESSION ESTABLISHMENT ACCEPT.
+    pub session_ms: Summary,
+    /// From the wish for service to SERVICE ACCEPT.
+    pub service_ms: Summary,
+    /// From the wish to leave to DEREGISTRATION ACCEPT.
+    pub deregistration_ms: Summary,
+    /// Pings.
+    pub ping: PingReport,
+    /// What failed, and how often.
+    pub failures: BTreeMap<String, u64>,
+    /// What the core did wrong.
+    pub violations: ViolationReport,
+    /// Everything went as it should.
+    pub passed: bool,
+}
+
+/// Pings of a run.
+#[derive(Debug, Serialize)]
+pub struct PingReport {
+    /// Requests sent.
+    pub sent: u64,
+    /// Replies received in time.
+    pub received: u64,
+    /// Requests without a reply.
+    pub lost: u64,
+    /// From request to reply.
+    pub rtt_ms: Summary,
+}
+
+/// Violations of a run.
+#[derive(Debug, Serialize)]
+pub struct ViolationReport {
+    /// All of them.
+    pub count: u64,
+    /// By the clause that was broken.
+    pub by_clause: BTreeMap<&'static str, Breach>,
+}
+
+impl Report {
+    /// The result of a run that took so long.
+    pub fn new(ran: &Ran, gnbs: u32, total: Duration) -> Self {
+        let (tally, statistics) = (ran.tally(), ran.statistics());
+        let ping = &statistics.ping;
+        let violations = &statistics.violations;
+        let gnbs_up = ran.gnbs_up();
+        Self {
+            ues: tally.ues,
+            ok: tally.done,
+            failed: tally.ues - tally.done,
+            gnbs,
+            gnbs_up,
+            total_s: total.as_secs_f64(),
+            registration_ms: statistics.registration.summary(),
+            session_ms: statistics.session.summary(),
+            service_ms: statistics.service.summary(),
+            deregistration_ms: statistics.deregistration.summary(),
+            ping: PingReport {
+                sent: ping.sent,
+                received: ping.received,
+                lost: ping.sent - ping.received,
+                rtt_ms: ping.round_trip.summary(),
+            },
+            failures: statistics.failures.clone(),
+            violations: ViolationReport {
+                count: violations.count(),
+                by_clause: violations.iter().map(|(clause, breach)| (clause, breach.clone())).collect(),
+            },
+            passed: tally.done == tally.ues && violations.count() == 0 && gnbs_up == gnbs as usize,
+        }
+    }
+
+    /// The table.
+    pub fn table(&self) -> String {
+        let mut text = String::new();
+        let _ = writeln!(text, "gNBs        {} of {} up", self.gnbs_up, self.gnbs);
+        let _ = writeln!(text, "UEs         {} of {} ok in {:.3} s", self.ok, self.ues, self.total_s);
+        let rows = [
+            ("registration", self.registration_ms),
+            ("session", self.session_ms),
+            ("service", self.service_ms),
+            ("leaving", self.deregistration_ms),
+            ("ping", self.ping.rtt_ms),
+        ];
+        let _ = writeln!(text, "\nms             count       p50       p90       p99       max");
+        for (name, summary) in rows.iter().filter(|(_, summary)| summary.count > 0) {
+            let Summary { count, p50, p90, p99, max } = summary;
+            let _ = writeln!(text, "{name:<12} {count:>7} {p50:>9.3} {p90:>9.3} {p99:>9.3} {max:>9.3}");
+        }
+        if self.ping.sent > 0 {
+            let lost = self.ping.lost as f64 * 100.0 / self.ping.sent as f64;
+            let _ = writeln!(
+                text,
+                "\npings       {} sent, {} received, {lost:.1}% lost",
+                self.ping.sent, self.ping.received
+            );
+        }
+        self.add_troubles(&mut text);
+        text
+    }
+
+    fn add_troubles(&self, text: &mut String) {
+        if !self.failures.is_empty() {
+            let _ = writeln!(text, "\nfailures");
+        }
+        for (what, count) in &self.failures {
+            let _ = writeln!(text, "{count:>7}  {what}");
+        }
+        let _ = writeln!(text, "\nviolations  {}", self.violations.count);
+        for (clause, breach) in &self.violations.by_clause {
+            let _ = writeln!(text, "{:>7}  {clause}", breach.count);
+            for example in &breach.examples {
+                let _ = writeln!(text, "         {example}");
+            }
+        }
+    }
+}

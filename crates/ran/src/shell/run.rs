@@ -1,0 +1,255 @@
+//! The run: one thread that waits for SCTP, GTP-U and time.
+//!
+//! ```text
+//!   N2 (SCTP) ──┐                  ┌──> N2
+//!   N3 (UDP)  ──┼── Ran::handle ───┼──> N3
+//!   time      ──┘                  └──> progress, report
+//! ```
+
+use super::build;
+use super::cli::RunOptions;
+use super::links::{Incoming, N2, N3, address_towards};
+use super::progress::Progress;
+use super::report::Report;
+use anyhow::{Context, Result};
+use pith_ran::ran::{Input, Output};
+use pith_ran::{Instant, Ran, gnb};
+use pith_runtime::signals::Signals;
+use pith_runtime::wait::{Sleeper, waker};
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How long the associations have to end gracefully.
+const SHUTDOWN: Duration = Duration::from_secs(1);
+
+/// Runs, reports, and says whether everything went as it should.
+pub fn run(options: &RunOptions) -> Result<bool> {
+    let stop = Stop::on_signal()?;
+    let mut run = Run::new(options)?;
+    run.connect_gnbs(&stop);
+    run.run_ues(&stop);
+    let report = Report::new(&run.ran, options.gnbs, run.elapsed());
+    run.progress.clear();
+    publish(options, &report)?;
+    if options.hold && report.passed {
+        run.hold(&stop);
+    }
+    run.close();
+    Ok(report.passed)
+}
+
+fn publish(options: &RunOptions, report: &Report) -> Result<()> {
+    let to_stdout = options.json.as_ref().is_some_and(|path| path.as_os_str() == "-");
+    if let Some(path) = options.json.as_ref().filter(|_| !to_stdout) {
+        let json = serde_json::to_string_pretty(report)?;
+        fs::write(path, json + "\n").with_context(|| format!("writing {}", path.display()))?;
+    }
+    match (to_stdout, options.quiet) {
+        (true, _) => println!("{}", serde_json::to_string(report)?),
+        (false, false) => print!("{}", report.table()),
+        (false, true) => {}
+    }
+    Ok(())
+}
+
+/// Ctrl-C and its like.
+struct Stop {
+    asked: Arc<AtomicBool>,
+    sleeper: Sleeper,
+}
+
+impl Stop {
+    fn on_signal() -> Result<Self> {
+        let (waker, sleeper) = waker()?;
+        let asked = Arc::new(AtomicBool::new(false));
+        let (signals, flag) = (Signals::hold()?, Arc::clone(&asked));
+        std::thread::Builder::new().name("signals".into()).spawn(move || {
+            signals.wait();
+            flag.store(true, Ordering::SeqCst);
+            waker.wake();
+        })?;
+        Ok(Self { asked, sleeper })
+    }
+
+    fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::SeqCst)
+    }
+}
+
+struct Run<'a> {
+    options: &'a RunOptions,
+    ran: Ran,
+    n2: N2,
+    n3: N3,
+    progress: Progress,
+    began: std::time::Instant,
+    /// When the UEs' time began, after NG Setup.
+    ues_began: Option<Instant>,
+    ues_ended: Option<Instant>,
+    outputs: Vec<Output>,
+}
+
+impl<'a> Run<'a> {
+    fn new(options: &'a RunOptions) -> Result<Self> {
+        let n3 = match options.n3.or(options.local_n2) {
+            Some(address) => address,
+            None => address_towards(options.amf)?,
+        };
+        let began = std::time::Instant::now();
+        let ran = build::ran(options, n3)?;
+        let run = Self {
+            options,
+            ran,
+            n2: N2::connect(options)?,
+            n3: N3::bind(n3)?,
+            progress: Progress::new(options.quiet),
+            began,
+            ues_began: None,
+            ues_ended: None,
+            outputs: Vec::new(),
+        };
+        if !options.quiet {
+            eprintln!("{} gNBs to {} by {}", options.gnbs, options.amf, run.n2.description());
+        }
+        Ok(run)
+    }
+
+    fn now(&self) -> Instant {
+        Instant::from_nanos(u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    fn is_late(&self) -> bool {
+        self.began.elapsed() >= Duration::from_secs(self.options.timeout)
+    }
+
+    fn connect_gnbs(&mut self, stop: &Stop) {
+        while self.ran.gnbs_up() < self.options.gnbs as usize && !self.is_late() && !stop.is_asked() {
+            if !self.n2.is_open() {
+                return;
+            }
+            self.turn(stop);
+        }
+    }
+
+    fn run_ues(&mut self, stop: &Stop) {
+        if self.ran.gnbs_up() == 0 {
+            return self.ran.count_failure("no gNB completed NG Setup");
+        }
+        let now = self.now();
+        self.ues_began = Some(now);
+        self.ran.begin(now, &mut self.outputs);
+        self.act();
+        while !self.ran.tally().is_over() && !self.is_late() && !stop.is_asked() && self.n2.is_open() {
+            self.turn(stop);
+        }
+        self.ues_ended = Some(self.now());
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.ues_began.zip(self.ues_ended).map_or(Duration::ZERO, |(began, ended)| ended - began)
+    }
+
+    fn hold(&mut self, stop: &Stop) {
+        if !self.options.quiet {
+            eprintln!("holding; Ctrl-C ends");
+        }
+        while !stop.is_asked() && self.n2.is_open() {
+            self.turn(stop);
+        }
+    }
+
+    /// Waits for something, and handles it.
+    fn turn(&mut self, stop: &Stop) {
+        let timeout = self.timeout();
+        stop.sleeper.sleep(&[self.n2.fd(), self.n3.fd()], Some(timeout), || stop.is_asked());
+        self.take_n2();
+        self.take_n3();
+        if self.ran.next_timeout().is_some_and(|at| at <= self.now()) {
+            self.handle(Input::Timeout);
+        }
+        self.n2.flush();
+        self.progress.show(&self.ran, self.options.gnbs);
+    }
+
+    /// How long nothing has to be done unless something comes.
+    fn timeout(&self) -> Duration {
+        let now = std::time::Instant::now();
+        let sctp = self.n2.deadline().map(|at| at.saturating_duration_since(now));
+        let ran = self.ran.next_timeout().map(|at| at - self.now());
+        let progress = self.progress.due().map(|at| at.saturating_duration_since(now));
+        let end = Duration::from_secs(self.options.timeout).saturating_sub(self.began.elapsed());
+        let end = end.max(Duration::from_millis(1));
+        sctp.into_iter().chain(ran).chain(progress).chain([end]).min().unwrap_or(end)
+    }
+
+    fn take_n2(&mut self) {
+        let now = self.now();
+        let (ran, outputs) = (&mut self.ran, &mut self.outputs);
+        self.n2.process(|incoming| {
+            let input = match incoming {
+                Incoming::Up(gnb, outbound_streams) => Input::N2Up { gnb, outbound_streams },
+                Incoming::Pdu(gnb, stream, pdu) => Input::N2 { gnb, stream, pdu },
+                Incoming::Down(gnb, reason) => {
+                    ran.count_failure(&format!("N2 association: {reason}"));
+                    Input::N2Down { gnb }
+                }
+            };
+            ran.handle(now, input, outputs);
+        });
+        self.act();
+    }
+
+    fn take_n3(&mut self) {
+        let now = self.now();
+        let (ran, outputs) = (&mut self.ran, &mut self.outputs);
+        self.n3.receive(|from, datagram| ran.handle(now, Input::N3 { from, datagram }, outputs));
+        self.act();
+    }
+
+    fn handle(&mut self, input: Input<'_>) {
+        let now = self.now();
+        self.ran.handle(now, input, &mut self.outputs);
+        self.act();
+    }
+
+    /// Carries out what the radio network wants.
+    fn act(&mut self) {
+        let mut outputs = std::mem::take(&mut self.outputs);
+        for output in outputs.drain(..) {
+            match output {
+                Output::N2 { gnb, stream, pdu } => self.n2.send(gnb, stream, pdu),
+                Output::N3 { to, datagram } => self.n3.send(to, &datagram),
+                Output::GnbEvent { gnb, event } => self.tell(gnb, &event),
+                Output::Packet { .. } | Output::UeEvent { .. } => {}
+            }
+        }
+        self.outputs = outputs;
+        self.n2.flush();
+    }
+
+    fn tell(&mut self, gnb: usize, event: &gnb::Event) {
+        let trouble = match event {
+            gnb::Event::SetupRejected(cause) => format!("NG Setup rejected: {cause}"),
+            gnb::Event::SetupUnanswered => "NG Setup not answered".to_owned(),
+            _ => return,
+        };
+        self.ran.count_failure(&trouble);
+        if !self.options.quiet {
+            self.progress.clear();
+            eprintln!("gNB {}: {trouble}", gnb + 1);
+        }
+    }
+
+    /// Ends the associations, so that the core knows at once.
+    fn close(&mut self) {
+        self.n2.shutdown();
+        let end = std::time::Instant::now() + SHUTDOWN;
+        while self.n2.is_open() && std::time::Instant::now() < end {
+            let wait = Duration::from_millis(20);
+            pith_runtime::wait::wait_readable(&[self.n2.fd()], Some(wait));
+            self.n2.process(|_| {});
+        }
+    }
+}
