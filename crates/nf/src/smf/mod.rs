@@ -34,6 +34,9 @@ use std::sync::Arc;
 /// Sessions of a shard at most.
 const LIMIT: u32 = 1 << 20;
 
+/// Bits of a context's generation in its SEID; the one above them tells a SEID from 0.
+const SEID_GENERATIONS: u32 = 0x7fff;
+
 /// A tag that names no session: whatever the answer is, it changes nothing.
 const NOBODY: Tag = Tag { owner: u64::MAX, step: 0 };
 
@@ -105,7 +108,7 @@ impl Smf {
     }
 
     fn reply(&mut self, tag: Tag, reply: Reply, out: &mut Outbox) {
-        let Some((key, context)) = self.awaited(tag) else { return };
+        let Some((key, context)) = self.awaited(tag) else { return procedure::undo(reply, out) };
         match context.state {
             State::AwaitingSubscriptionData(from) => self.subscription_data(key, from, reply, out),
             State::AwaitingPolicy => self.policy(key, reply, out),
@@ -139,14 +142,15 @@ impl Smf {
     /// The context whose SEID this is: the SEID holds its place and the end of its generation.
     fn by_seid(&self, seid: Seid) -> Option<Key> {
         let session = seid.session();
-        let key = self.contexts.find((session & 0xffff_ffff) as u32, (session >> 32) as u32, 0xffff)?;
+        let key = self.contexts.find(session as u32, (session >> 32) as u32, SEID_GENERATIONS)?;
         self.contexts.get(key).filter(|context| context.seid == seid).map(|_| key)
     }
 
     fn seid(&self, key: Key) -> Seid {
-        let session = u64::from(key.generation() & 0xffff) << 32 | u64::from(key.index() + 1);
+        let generation = u64::from(key.generation() & SEID_GENERATIONS);
         // Place 0 of generation 0 must not be SEID 0, which means that there is none.
-        Seid::new(self.identity.instance, self.identity.shard, session - 1 | 1 << 47)
+        let session = 1 << 47 | generation << 32 | u64::from(key.index());
+        Seid::new(self.identity.instance, self.identity.shard, session)
     }
 
     fn log(&self, key: Key, level: Level, out: &mut Outbox, text: impl FnOnce(&SmContext) -> String) {

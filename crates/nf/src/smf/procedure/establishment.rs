@@ -67,6 +67,10 @@ impl Smf {
         };
         // A session of the same identity is one that the UE has forgotten (step 3a).
         if let Some(old) = self.by_ue.get(&(asked.supi.clone(), asked.pdu_session_id)).copied() {
+            if let Some(State::AwaitingSubscriptionData(from)) = self.contexts.get(old).map(|old| &old.state)
+            {
+                out.refuse(*from, Problem::context_not_found());
+            }
             self.end(old, out);
         }
         let query = GetSmData {
@@ -300,9 +304,6 @@ impl Smf {
         let accept = n1::establishment_accept(context, network, false);
         let (n2, target) = (n2::setup_request(context), Target::Root(context.amf.root.clone()));
         let request = transfer(context, Some(accept), n2.map(|info| (NgapIeType::PduResSetupReq, info)));
-        if let Some(context) = self.contexts.get_mut(key) {
-            context.state = State::AwaitingTunnel;
-        }
         self.call(key, target, request.into(), out);
     }
 

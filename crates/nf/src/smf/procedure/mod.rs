@@ -3,3 +3,5 @@
 mod establishment;
 mod release;
 mod user_plane;
+
+pub(super) use release::undo;

@@ -20,6 +20,7 @@ use pith_sbi::nsmf_pdusession::{
     StatusInfo,
 };
 use pith_sbi::nudm_uecm::SmfDeregistration;
+use pith_sbi::{Problem, Reply, Response, Uri};
 use pith_types::Seid;
 
 impl Smf {
@@ -121,6 +122,10 @@ impl Smf {
         }
         let waiting = match context.state {
             State::AwaitingN4Establishment(upf) => Some(upf),
+            State::AwaitingN4Modification(from, _) => {
+                out.refuse(from, Problem::context_not_found());
+                None
+            }
             _ => None,
         };
         let address = context.address.take().map(|address| (address, context.dnn.clone(), context.snssai));
@@ -170,8 +175,18 @@ fn delete_at_upf(context: &mut SmContext, out: &mut Outbox) {
 
 fn end_policy(context: &mut SmContext, out: &mut Outbox) {
     if let Some(uri) = context.policy.take() {
-        let request =
-            DeleteSmPolicy { sm_policy_id: uri.id().to_owned(), body: SmPolicyDeleteData::default() };
-        out.call(NOBODY, Target::Root(uri.root.clone()), request.into());
+        delete_policy(&uri, out);
+    }
+}
+
+fn delete_policy(uri: &Uri, out: &mut Outbox) {
+    let request = DeleteSmPolicy { sm_policy_id: uri.id().to_owned(), body: SmPolicyDeleteData::default() };
+    out.call(NOBODY, Target::Root(uri.root.clone()), request.into());
+}
+
+/// An answer that came after its session had ended: what it brings is given back.
+pub(in crate::smf) fn undo(reply: Reply, out: &mut Outbox) {
+    if let Ok(Response::SmPolicyDecisionCreated(created)) = reply {
+        delete_policy(&created.location, out);
     }
 }

@@ -69,9 +69,12 @@ impl Smf {
         match (&context.state, result) {
             (State::AwaitingN4Establishment(upf), Ok(message)) => {
                 let upf = *upf;
+                // Its answer is here: whatever comes of it, the UPF owes no other.
+                context.state = State::AwaitingTunnel;
                 self.n4_established(key, upf, &message, out);
             }
             (State::AwaitingN4Establishment(_), Err(error)) => {
+                context.state = State::AwaitingTunnel;
                 self.fail(key, &EstablishmentError::UserPlane(error.to_string()), out);
             }
             (State::AwaitingN4Modification(from, to), result) => {
