@@ -108,6 +108,10 @@ impl AwaitingSessionActivation {
             Ok(_) => return,
             Err(problem) => {
                 session.user_plane = UserPlane::Deactivated;
+                // The SMF has lost the session: so has the UE, as the PDU session status will tell it.
+                if problem.status == 404 {
+                    ue.sessions.retain(|session| session.id != id);
+                }
                 return self.activated.errors.push((id, cause_of(&problem)));
             }
         };
