@@ -92,7 +92,7 @@ impl Ue {
             ambr: accept.session_ambr,
             default_qfi,
             dnn: accept.dnn,
-            user_plane: false,
+            user_plane: self.sessions.bearers.contains(&id),
         });
         self.event(Event::SessionEstablished(id));
     }

@@ -77,6 +77,8 @@ pub(crate) struct Sessions {
     transactions: Vec<Transaction>,
     /// Wanted, but the UE is not registered and connected yet.
     waiting: Vec<SessionRequest>,
+    /// Identities with radio bearers.
+    bearers: Vec<u8>,
     last_pti: u8,
     /// The sessions whose user plane the ongoing service request asks for.
     pub reactivating: Option<PduSessionSet>,
@@ -103,7 +105,10 @@ impl Sessions {
         self.transactions.iter().map(|transaction| transaction.expires).min()
     }
 
+    /// Radio bearers come with the message that makes the session, and are there before it is read.
     pub fn note_user_plane(&mut self, id: u8, up: bool) {
+        self.bearers.retain(|bearer| *bearer != id);
+        self.bearers.extend(up.then_some(id));
         if let Some(session) = self.find(id) {
             session.user_plane = up;
         }
@@ -111,6 +116,7 @@ impl Sessions {
 
     /// All radio bearers are gone.
     pub fn note_idle(&mut self) {
+        self.bearers.clear();
         self.active.iter_mut().for_each(|session| session.user_plane = false);
     }
 
