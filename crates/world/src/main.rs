@@ -63,7 +63,12 @@ fn run(options: Options) -> ExitCode {
             }
             Err(failure) => {
                 failed += 1;
-                println!("seed {} at {} s: {}", failure.seed, failure.at.as_micros() / 1_000_000, failure.what);
+                println!(
+                    "seed {} at {} s: {}",
+                    failure.seed,
+                    failure.at.as_micros() / 1_000_000,
+                    failure.what
+                );
             }
         }
     }

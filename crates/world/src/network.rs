@@ -126,7 +126,8 @@ impl Maker<'_> {
         let hosted = self.hosted();
         let mut windows = Windows::default();
         let functions = hosted.iter().map(|nf| (*nf, self.function(*nf, dice, &mut windows))).collect();
-        let registered = |nf: &Nf| Hosted { nf: *nf, profile: profile(*nf, &self.identity(*nf), &profiles()) };
+        let registered =
+            |nf: &Nf| Hosted { nf: *nf, profile: profile(*nf, &self.identity(*nf), &profiles()) };
         let agent = Agent::new(self.agent_config(hosted.iter().map(registered).collect()));
         Cell { shard: Shard::new(functions, agent, Level::Warn), windows }
     }
@@ -139,7 +140,8 @@ impl Maker<'_> {
 
     /// An instance id stays for one life of its process.
     fn identity(&self, nf: Nf) -> Identity {
-        let number = [self.process as u64, self.shard as u64, nf as u64].into_iter().fold(1, |n, part| n << 8 | part);
+        let number =
+            [self.process as u64, self.shard as u64, nf as u64].into_iter().fold(1, |n, part| n << 8 | part);
         Identity {
             instance_id: NfInstanceId::from_random(u128::from(self.life) << 64 | u128::from(number)),
             api_root: root(self.process, self.shard),
@@ -203,7 +205,8 @@ impl Maker<'_> {
                 self.watch(nf, Nssf::new(NssfConfig { slices, nrf: self.nrf() })).0
             }
             Nf::Nrf | Nf::Agent => {
-                let config = NrfConfig { heart_beat: Duration::from_secs(60), validity: Duration::from_secs(120) };
+                let config =
+                    NrfConfig { heart_beat: Duration::from_secs(60), validity: Duration::from_secs(120) };
                 self.watch(nf, Nrf::new(own, config)).0
             }
         }

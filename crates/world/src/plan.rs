@@ -101,7 +101,8 @@ impl Plan {
 impl Faults {
     /// Each kind of fault is there in some worlds and not in others.
     fn draw(dice: &mut Dice, split: bool) -> Self {
-        let mut some = |often: u32, most: u64| if dice.chance(often) { dice.below(most) as u32 + 1 } else { 0 };
+        let mut some =
+            |often: u32, most: u64| if dice.chance(often) { dice.below(most) as u32 + 1 } else { 0 };
         Self {
             radio_loss: some(600, 100),
             pfcp_loss: some(500, 200),

@@ -5,7 +5,11 @@ use pith_world::{Plan, Rung, World};
 /// What concerns the UE: without the NFs' own housekeeping.
 fn names(ladder: &[Rung]) -> String {
     let of_ue = |rung: &&Rung| {
-        rung.from != rung.to && rung.from != "AGENT" && !rung.what.contains("Heartbeat") && !rung.what.contains("Association") && !rung.what.starts_with("NgSetup")
+        rung.from != rung.to
+            && rung.from != "AGENT"
+            && !rung.what.contains("Heartbeat")
+            && !rung.what.contains("Association")
+            && !rung.what.starts_with("NgSetup")
     };
     ladder.iter().filter(of_ue).map(|rung| rung.name() + "\n").collect()
 }

@@ -8,8 +8,8 @@ use pith_nf::fabric::ShardInput;
 use pith_nf::gateway::n2::{N2GatewayEffect, N2GatewayInput, NGAP_PPID};
 use pith_nf::kit::{GnbHandle, N2Effect, Nf};
 use pith_ngap::Message;
-use pith_ran::gnb::{Gnb, Input, Output, Settings, UeKey};
 use pith_ran::Instant as RanInstant;
+use pith_ran::gnb::{Gnb, Input, Output, Settings, UeKey};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -20,8 +20,9 @@ const STREAMS: u16 = 4;
 pub(super) struct Station {
     pub gnb: Gnb,
     pub association: Option<u64>,
-    /// The radio connection of each UE that the gNB has.
-    pub connections: BTreeMap<u32, u64>,
+    /// The UEs of the radio connections that the gNB has. A UE may have left one of which the gNB
+    /// knows yet, so a connection is what the gNB takes for a UE.
+    pub connections: BTreeMap<UeKey, usize>,
 }
 
 /// The gNBs of a plan.
@@ -142,20 +143,30 @@ impl World {
     fn gnb_output(&mut self, gnb: usize, output: Output) {
         match output {
             Output::Send { stream, pdu } => self.send_from_gnb(gnb, stream, pdu),
-            Output::Violation(violation) => self.watch.violation(format!("gNB{}", gnb + 1), &violation, self.now),
+            Output::Violation(violation) => {
+                self.watch.violation(format!("gNB{}", gnb + 1), &violation, self.now)
+            }
             Output::Event(_) => {}
             Output::Paging(tmsi) => self.broadcast_paging(gnb, tmsi),
-            Output::Nas { ue: UeKey(ue), nas } => self.nas_to_ue(gnb, ue, nas),
-            Output::SecurityActivated { ue: UeKey(ue), k_gnb, capabilities } => {
+            Output::Nas { ue, nas } => self.nas_to_ue(gnb, ue, nas),
+            Output::SecurityActivated { ue, k_gnb, capabilities } => {
                 self.signal_to_ue(gnb, ue, super::radio::Downlink::Security { k_gnb, capabilities });
             }
-            Output::BearerUp { ue: UeKey(ue), bearer } => {
-                self.signal_to_ue(gnb, ue, super::radio::Downlink::UserPlane { session: bearer.session, up: true });
+            Output::BearerUp { ue, bearer } => {
+                self.signal_to_ue(
+                    gnb,
+                    ue,
+                    super::radio::Downlink::UserPlane { session: bearer.session, up: true },
+                );
             }
-            Output::BearerDown { ue: UeKey(ue), bearer } => {
-                self.signal_to_ue(gnb, ue, super::radio::Downlink::UserPlane { session: bearer.session, up: false });
+            Output::BearerDown { ue, bearer } => {
+                self.signal_to_ue(
+                    gnb,
+                    ue,
+                    super::radio::Downlink::UserPlane { session: bearer.session, up: false },
+                );
             }
-            Output::Released { ue: UeKey(ue) } => self.release_ue(gnb, ue),
+            Output::Released { ue } => self.release_ue(gnb, ue),
         }
     }
 

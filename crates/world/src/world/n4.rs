@@ -5,7 +5,7 @@ use crate::network::{UPF_N4, smf_n4};
 use crate::user_plane::UserPlane;
 use pith_nf::fabric::ShardInput;
 use pith_nf::gateway::n4::{N4GatewayEffect, N4GatewayInput};
-use pith_nf::kit::{N4Effect, TimerKey};
+use pith_nf::kit::{N4Effect, N4Error, N4Input, TimerKey};
 use pith_pfcp::Header;
 use pith_types::ShardId;
 use pith_upf::{Effect, Input};
@@ -38,6 +38,9 @@ impl World {
                     self.datagram(|octets| Happening::ToUpf { peer: smf_n4(process), octets }, octets);
                 }
                 N4GatewayEffect::ToShard { shard, input } => {
+                    // What the UPF did and could not tell, the SMF does not know of.
+                    self.watch.may_leak |=
+                        matches!(&input, N4Input::Response { result: Err(N4Error::NoAnswer), .. });
                     self.send_to_shard(process, usize::from(shard.0), ShardInput::N4(Box::new(input)));
                 }
                 N4GatewayEffect::StartTimer { key, after } => {

@@ -43,7 +43,8 @@ impl World {
         let started = EPOCH + self.now.as_micros() / 1_000_000;
         let it = &mut self.processes[process];
         it.n2 = it.nfs.contains(&Nf::Amf).then(|| N2Gateway::new(network::n2_config(shards)));
-        it.n4 = it.nfs.contains(&Nf::Smf).then(|| N4Gateway::new(network::n4_config(process, shards, started)));
+        it.n4 =
+            it.nfs.contains(&Nf::Smf).then(|| N4Gateway::new(network::n4_config(process, shards, started)));
         it.cells = cells;
         for shard in 0..shards {
             self.send_to_shard(process, shard, ShardInput::Start);

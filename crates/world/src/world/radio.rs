@@ -136,22 +136,20 @@ impl World {
             return self.rung(name(ue), "air", "(lost)");
         }
         let after = self.dice.millis(1, 10);
-        self.in_order(Channel::Air { ue, up: true }, after, Happening::Uplink { ue, gnb, connection, signal });
+        self.in_order(
+            Channel::Air { ue, up: true },
+            after,
+            Happening::Uplink { ue, gnb, connection, signal },
+        );
     }
 
     pub(super) fn uplink(&mut self, ue: usize, gnb: usize, connection: u64, signal: Uplink) {
-        let key = UeKey(ue as u32);
-        let station = &mut self.stations[gnb];
-        let known = station.connections.get(&key.0) == Some(&connection);
+        let key = UeKey(connection as u32);
+        let known = self.stations[gnb].connections.contains_key(&key);
         match signal {
             Uplink::Connect { nas, cause, s_tmsi } => {
-                // The gNB tells of the end of the connection before, which this UE has left.
+                self.stations[gnb].connections.insert(key, ue);
                 self.gnb_input(gnb, GnbInput::Connect { ue: key, nas, cause, s_tmsi });
-                if self.stations[gnb].gnb.ids_of(key).is_some() {
-                    self.stations[gnb].connections.insert(key.0, connection);
-                } else {
-                    self.to_ue(ue, connection, Downlink::Released);
-                }
             }
             Uplink::Nas(nas) if known => self.gnb_input(gnb, GnbInput::Uplink { ue: key, nas }),
             Uplink::Lost if known => self.gnb_input(gnb, GnbInput::RadioLost { ue: key }),
@@ -162,26 +160,26 @@ impl World {
     }
 
     /// A NAS message leaves a gNB for a UE: here its COUNT is watched.
-    pub(super) fn nas_to_ue(&mut self, gnb: usize, ue: u32, nas: Vec<u8>) {
-        let at = ue as usize;
-        self.rung("AMF", name(at), nas_name(&nas));
-        let supi = self.phones[at].subscriber.supi.to_string();
+    pub(super) fn nas_to_ue(&mut self, gnb: usize, connection: UeKey, nas: Vec<u8>) {
+        let Some(ue) = self.stations[gnb].connections.get(&connection).copied() else { return };
+        self.rung("AMF", name(ue), nas_name(&nas));
+        let supi = self.phones[ue].subscriber.supi.to_string();
         let keys = self.journal().keys.get(&supi).copied().unwrap_or(0);
-        self.watch.downlink_nas(at, keys, &nas);
-        self.signal_to_ue(gnb, ue, Downlink::Nas(nas));
+        self.watch.downlink_nas(ue, keys, &nas);
+        self.signal_to_ue(gnb, connection, Downlink::Nas(nas));
     }
 
-    pub(super) fn signal_to_ue(&mut self, gnb: usize, ue: u32, signal: Downlink) {
-        let Some(connection) = self.stations[gnb].connections.get(&ue).copied() else { return };
+    pub(super) fn signal_to_ue(&mut self, gnb: usize, connection: UeKey, signal: Downlink) {
+        let Some(ue) = self.stations[gnb].connections.get(&connection).copied() else { return };
         if matches!(signal, Downlink::Nas(_)) && self.strikes(self.plan.faults.radio_loss) {
-            return self.rung("air", name(ue as usize), "(lost)");
+            return self.rung("air", name(ue), "(lost)");
         }
-        self.to_ue(ue as usize, connection, signal);
+        self.to_ue(ue, connection.0.into(), signal);
     }
 
-    pub(super) fn release_ue(&mut self, gnb: usize, ue: u32) {
-        if let Some(connection) = self.stations[gnb].connections.remove(&ue) {
-            self.to_ue(ue as usize, connection, Downlink::Released);
+    pub(super) fn release_ue(&mut self, gnb: usize, connection: UeKey) {
+        if let Some(ue) = self.stations[gnb].connections.remove(&connection) {
+            self.to_ue(ue, connection.0.into(), Downlink::Released);
         }
     }
 
@@ -220,9 +218,9 @@ impl World {
     /// The gNB finds that a UE was silent for long.
     pub(super) fn end_for_inactivity(&mut self, ue: usize) {
         let gnb = self.phones[ue].gnb;
-        if self.phones[ue].connection.is_some() {
+        if let Some(connection) = self.phones[ue].connection {
             let cause = CauseRadioNetwork::user_inactivity;
-            self.gnb_input(gnb, GnbInput::ReleaseContext { ue: UeKey(ue as u32), cause });
+            self.gnb_input(gnb, GnbInput::ReleaseContext { ue: UeKey(connection as u32), cause });
         }
     }
 

@@ -1,8 +1,8 @@
 //! The life of a world: chaos, calm, everyone back, everyone gone.
 
+use super::user::Act;
 use super::{Failure, Happening, World};
 use crate::plan::Plan;
-use super::user::Act;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -32,7 +32,8 @@ pub(super) struct Exchange {
 
 impl World {
     pub(super) fn http_call(&mut self, caller: Place, tag: Tag, to: &Arc<ApiRoot>, request: Request) {
-        let target = target_nf(&request).and_then(|nf| self.find(to).map(|(process, shard)| (process, shard, nf)));
+        let target =
+            target_nf(&request).and_then(|nf| self.find(to).map(|(process, shard)| (process, shard, nf)));
         self.numbered += 1;
         let number = self.numbered;
         let Some(target) = target.filter(|(process, ..)| self.processes[*process].is_up()) else {
@@ -49,7 +50,13 @@ impl World {
         self.at(DEADLINE, Happening::SbiReply { exchange: number, reply: Box::new(late) });
     }
 
-    fn exchange(&self, caller: Place, tag: Tag, target: (usize, usize, Nf), request: Option<Request>) -> Exchange {
+    fn exchange(
+        &self,
+        caller: Place,
+        tag: Tag,
+        target: (usize, usize, Nf),
+        request: Option<Request>,
+    ) -> Exchange {
         let creates = request.as_ref().is_some_and(creates);
         let (caller_life, target_life) = (self.processes[caller.0].life, self.processes[target.0].life);
         Exchange { caller, caller_life, tag, target, target_life, request, creates }
@@ -65,7 +72,8 @@ impl World {
 
     fn find(&self, to: &ApiRoot) -> Option<(usize, usize)> {
         let shards = self.plan.shards;
-        let all = (0..self.processes.len()).flat_map(|process| (0..shards).map(move |shard| (process, shard)));
+        let all =
+            (0..self.processes.len()).flat_map(|process| (0..shards).map(move |shard| (process, shard)));
         all.into_iter().find(|(process, shard)| *root(*process, *shard) == *to)
     }
 
