@@ -1,18 +1,9 @@
 //! Records exchanges as JSON lines, so that a test can hold them against the OpenAPI files.
 //!
-//! One file a process, one object a line:
-//!
-//! ```json
-//! {"request":{"method":"POST","path":"/nudm-ueau/v1/…","query":"","contentType":"application/json","body":"…"},
-//!  "response":{"status":200,"contentType":"application/json","body":"…"}}
-//! ```
-//!
-//! Bodies are hexadecimal, for a part of a multipart body may be binary. The path is that behind the
-//! apiRoot. Records hold keys: this is for tests.
+//! One file a process; a line for each request and one for its answer, in the form that
+//! `tests/openapi/README.md` describes. Records hold keys: this is for tests.
 
-use bytes::Bytes;
 use pith_sbi::{HttpRequest, HttpResponse};
-use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -34,33 +25,12 @@ impl Recorder {
         Ok(Self(RefCell::new(BufWriter::new(file))))
     }
 
-    /// Notes a request, to be written with its answer.
-    pub(super) fn request(&self, http: &HttpRequest) -> Value {
-        json!({
-            "method": http.method.as_str(),
-            "path": http.path,
-            "query": http.query,
-            "contentType": http.content_type,
-            "body": text(&http.body),
-        })
-    }
-
     /// Writes an exchange.
-    pub(super) fn write(&self, request: &Value, http: &HttpResponse) {
-        let response = json!({
-            "status": http.status,
-            "contentType": http.content_type,
-            "location": http.headers.get("location"),
-            "body": text(&http.body),
-        });
-        let line = json!({ "request": request, "response": response });
+    pub(super) fn write(&self, request: &HttpRequest, answer: &HttpResponse) {
+        let (asked, answered) = (request.to_record(), answer.to_record(request));
         let mut file = self.0.borrow_mut();
-        if let Err(error) = writeln!(file, "{line}").and_then(|()| file.flush()) {
+        if let Err(error) = writeln!(file, "{asked}\n{answered}").and_then(|()| file.flush()) {
             tracing::warn!("can't record an exchange: {error}");
         }
     }
-}
-
-fn text(body: &Bytes) -> String {
-    hex::encode(body)
 }

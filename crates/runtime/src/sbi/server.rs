@@ -29,7 +29,7 @@ impl<S: Shards> Handler for SbiHandler<S> {
             Ok(http) => http,
             Err(problem) => return convert::to_response(problem.to_http(None)),
         };
-        let record = self.recorder.as_ref().map(|recorder| recorder.request(&http));
+        let record = self.recorder.as_ref().map(|_| http.clone());
         let answer = match self.read(prefix, &http) {
             Ok(request) => self.exchange(shard, request).await,
             Err(problem) => problem.to_http(None),

@@ -244,11 +244,11 @@ fn exchanges_are_recorded_as_json_lines() {
         let _ = amf.reply();
     }
     let file = std::fs::read_dir(&directory).unwrap().next().unwrap().unwrap().path();
-    let line: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
-    assert_eq!(line["request"]["path"], "/npcf-am-policy-control/v1/policies/none");
-    assert_eq!(line["response"]["status"], 404);
-    let body = hex::decode(line["response"]["body"].as_str().unwrap()).unwrap();
-    assert!(String::from_utf8(body).unwrap().contains("CONTEXT_NOT_FOUND"));
+    let text = std::fs::read_to_string(file).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0]["path"], "/npcf-am-policy-control/v1/policies/none");
+    assert_eq!((&lines[1]["direction"], &lines[1]["status"]), (&"response".into(), &404.into()));
+    assert!(lines[1].to_string().contains("CONTEXT_NOT_FOUND"));
     std::fs::remove_dir_all(directory).unwrap();
 }
 
