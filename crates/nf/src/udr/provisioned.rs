@@ -25,9 +25,7 @@ pub(super) fn view(subscriber: &Subscriber, request: &Request) -> Reply {
         Request::QueryAmData(_) => Response::AmData(Box::new(am_data(subscriber))),
         Request::QuerySmfSelectData(_) => Response::SmfSelData(Box::new(smf_selection(subscriber))),
         Request::QuerySmData(query) => Response::SmData(Box::new(sm_data(subscriber, query)?)),
-        Request::ReadAccessAndMobilityPolicyData(_) => {
-            Response::AmPolicyData(Box::new(AmPolicyData::default()))
-        }
+        Request::ReadAccessAndMobilityPolicyData(_) => Response::AmPolicyData(Box::<AmPolicyData>::default()),
         Request::ReadSessionManagementPolicyData(_) => {
             Response::SmPolicyData(Box::new(sm_policy_data(subscriber)))
         }

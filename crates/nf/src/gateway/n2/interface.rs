@@ -39,9 +39,9 @@ impl N2Gateway {
         self.remember(gnb, &info);
         if again {
             // A gNB that sets up anew has forgotten all UEs (TS 38.413 8.7.1.1).
-            self.to_all(|| N2Input::Reset { gnb, ues: None });
+            self.tell_all(|| N2Input::Reset { gnb, ues: None });
         }
-        self.to_all(|| N2Input::GnbUp { gnb, info: Arc::clone(&info) });
+        self.tell_all(|| N2Input::GnbUp { gnb, info: Arc::clone(&info) });
         let response = NgSetupResponse {
             amf_name: self.config.amf_name.clone(),
             served_guamis: self.config.guamis.clone(),
@@ -77,7 +77,7 @@ impl N2Gateway {
         let name = update.ran_node_name.unwrap_or_else(|| old.name.clone());
         let info = Arc::new(GnbInfo { name, supported, ..(*old).clone() });
         self.remember(gnb, &info);
-        self.to_all(|| N2Input::GnbUp { gnb, info: Arc::clone(&info) });
+        self.tell_all(|| N2Input::GnbUp { gnb, info: Arc::clone(&info) });
         self.answer(gnb, RanConfigurationUpdateAcknowledge { diagnostics: None }.encode());
     }
 
@@ -94,7 +94,7 @@ impl N2Gateway {
         self.event(Level::Info, format!("gNB {name} resets: {}", reset.cause));
         let connections = match reset.scope {
             ResetScope::NgInterface => {
-                self.to_all(|| N2Input::Reset { gnb, ues: None });
+                self.tell_all(|| N2Input::Reset { gnb, ues: None });
                 None
             }
             ResetScope::Part(connections) => {

@@ -190,7 +190,7 @@ impl N2Gateway {
             }
             (procedure::INITIAL_UE_MESSAGE, Class::Initiating) => {
                 let shard = self.shard_of_new(peeked.s_tmsi);
-                self.to_shard(shard, gnb, stream, pdu);
+                self.hand_to_shard(shard, gnb, stream, pdu);
             }
             _ => self.ue_associated(gnb, stream, &peeked, pdu),
         }
@@ -199,7 +199,7 @@ impl N2Gateway {
     /// A message with an AMF-UE-NGAP-ID goes to the shard that the id names.
     fn ue_associated(&mut self, gnb: GnbHandle, stream: u16, peeked: &Peek, pdu: Bytes) {
         match peeked.amf_ue_ngap_id {
-            Some(id) if self.owns(id) => self.to_shard(id.shard(), gnb, stream, pdu),
+            Some(id) if self.owns(id) => self.hand_to_shard(id.shard(), gnb, stream, pdu),
             Some(id) if peeked.procedure_code != procedure::ERROR_INDICATION => {
                 let cause = Cause::RadioNetwork(CauseRadioNetwork::unknown_local_UE_NGAP_ID);
                 self.error_indication(gnb, Some(id), peeked.ran_ue_ngap_id, cause);
@@ -253,7 +253,7 @@ impl N2Gateway {
         let Some(association) = self.associations.remove(&gnb) else { return };
         if let Some(info) = association.setup {
             self.event(Level::Warn, format!("gNB {} ({}) is gone", info.name, association.peer));
-            self.to_all(|| N2Input::GnbDown { gnb });
+            self.tell_all(|| N2Input::GnbDown { gnb });
         }
     }
 
@@ -263,11 +263,11 @@ impl N2Gateway {
         }
     }
 
-    fn to_shard(&mut self, shard: ShardId, gnb: GnbHandle, stream: u16, pdu: Bytes) {
+    fn hand_to_shard(&mut self, shard: ShardId, gnb: GnbHandle, stream: u16, pdu: Bytes) {
         self.out.push(N2GatewayEffect::ToShard { shard, input: N2Input::Pdu { gnb, stream, pdu } });
     }
 
-    fn to_all(&mut self, make: impl Fn() -> N2Input) {
+    fn tell_all(&mut self, make: impl Fn() -> N2Input) {
         for shard in 0..self.config.shards {
             self.out.push(N2GatewayEffect::ToShard { shard: ShardId(shard), input: make() });
         }

@@ -72,7 +72,7 @@ impl N4Gateway {
         });
         slot.association = Association::Up { handle, recovery, info: Arc::clone(&info) };
         self.event(Level::Info, format!("UPF {} ({}) associated", info.name, info.address));
-        self.to_all(|| N4Input::UpfUp { upf: handle, info: Arc::clone(&info) });
+        self.tell_all(|| N4Input::UpfUp { upf: handle, info: Arc::clone(&info) });
         self.start(Timer::PfcpHeartbeat, peer);
     }
 
@@ -108,7 +108,7 @@ impl N4Gateway {
         for (sequence, purpose) in self.transactions.of_upf(upf) {
             self.fail(sequence, purpose);
         }
-        self.to_all(|| N4Input::UpfDown { upf });
+        self.tell_all(|| N4Input::UpfDown { upf });
         self.start(Timer::PfcpAssociationRetry, peer);
     }
 

@@ -358,7 +358,7 @@ impl N4Gateway {
         NtpSeconds::from_unix(self.config.started)
     }
 
-    fn to_all(&mut self, make: impl Fn() -> N4Input) {
+    fn tell_all(&mut self, make: impl Fn() -> N4Input) {
         for shard in 0..self.config.shards {
             self.out.push(N4GatewayEffect::ToShard { shard: ShardId(shard), input: make() });
         }
