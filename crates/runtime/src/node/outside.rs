@@ -100,7 +100,7 @@ impl ProcessOutside {
         Self { shard, edge, edge_has_more: false, store, http, shards, readiness }
     }
 
-    fn to_edge(&mut self, message: EdgeMessage) {
+    fn tell_edge(&mut self, message: EdgeMessage) {
         if let Some(edge) = &self.edge {
             edge.send(message);
             self.edge_has_more = true;
@@ -131,10 +131,10 @@ impl ProcessOutside {
 impl Outside for ProcessOutside {
     fn carry_out(&mut self, effect: ShardEffect) {
         match effect {
-            ShardEffect::N2(effect) => self.to_edge(EdgeMessage::N2(effect)),
+            ShardEffect::N2(effect) => self.tell_edge(EdgeMessage::N2(effect)),
             ShardEffect::N4(effect) => {
                 let shard = ShardId(self.shard as u8);
-                self.to_edge(EdgeMessage::N4 { shard, effect });
+                self.tell_edge(EdgeMessage::N4 { shard, effect });
             }
             ShardEffect::HttpCall { nf, tag, root, request } => {
                 self.http.call(self.token(nf, tag), root, &request)
