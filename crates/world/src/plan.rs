@@ -73,7 +73,7 @@ impl Plan {
             gnbs: 1 + dice.index(3),
             ues: 1 + dice.index(6),
             ciphering: ciphers[dice.index(ciphers.len())],
-            faults: if seed % 4 == 0 { Faults::default() } else { Faults::draw(&mut dice, split) },
+            faults: if seed.is_multiple_of(4) { Faults::default() } else { Faults::draw(&mut dice, split) },
             acts: 3 + dice.index(10),
         }
     }
