@@ -158,9 +158,10 @@ impl Node {
         if let Some(upf) = self.upf {
             upf.close();
         }
+        // Shards outlive HTTP: they answer what it has taken.
         self.http.0.drain();
-        self.shards.into_iter().for_each(ShardThread::close);
         self.http.1.join();
+        self.shards.into_iter().for_each(ShardThread::close);
         drop(self.store_handle);
         if let Some((handle, thread)) = self.store {
             drop(handle);

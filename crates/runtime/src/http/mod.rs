@@ -8,7 +8,7 @@
 //!                     └──> sink.reply(token, …) ──> shard
 //! ```
 //!
-//! Cleartext HTTP/2 with prior knowledge (TS 29.500 5.2.2); TLS goes between [`connection`] and the
+//! Cleartext HTTP/2 with prior knowledge (TS 29.500 5.2); TLS goes between [`connection`] and the
 //! socket, on both sides, and changes nothing else. Each request has a deadline, each body a
 //! largest size, the number of open exchanges a limit; what is beyond is told 504, 413, 503.
 

@@ -23,7 +23,7 @@ use tokio::task::{JoinSet, LocalSet};
 use tokio::time::timeout;
 
 /// What the API takes: all subscribers of a network may come in one body.
-const API_LIMITS: Limits = Limits { time: Duration::from_secs(60), body: 1 << 30, exchanges: 64 };
+const API_LIMITS: Limits = Limits { time: Duration::from_secs(60), body: 1 << 28, exchanges: 64 };
 
 /// The SBI over HTTP/2.
 pub struct SbiSettings {
