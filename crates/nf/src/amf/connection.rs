@@ -56,7 +56,7 @@ pub(crate) struct Connections {
 impl Connections {
     /// No connection yet.
     pub fn new(identity: Identity) -> Self {
-        Self { table: Arena::new(MAX_UES), by_ran: HashMap::new(), identity }
+        Self { table: Arena::new(MAX_UES - 1), by_ran: HashMap::new(), identity }
     }
 
     /// Opens the connection that an INITIAL UE MESSAGE begins; `None` if no id is free.
@@ -77,7 +77,8 @@ impl Connections {
 
     /// The connection that this AMF numbered so.
     pub fn find(&self, id: AmfUeNgapId) -> Option<Key> {
-        let key = self.table.find(id.ue() & (MAX_UES - 1), id.ue() >> INDEX_BITS, GENERATION_MASK)?;
+        let index = (id.ue() & (MAX_UES - 1)).checked_sub(1)?;
+        let key = self.table.find(index, id.ue() >> INDEX_BITS, GENERATION_MASK)?;
         self.get(key).filter(|connection| connection.id == id).map(|_| key)
     }
 
@@ -123,9 +124,10 @@ impl Connections {
     }
 }
 
-/// The 24 bits of an AMF-UE-NGAP-ID that are this shard's own.
+/// The 24 bits of an AMF-UE-NGAP-ID that are this shard's own; never 0, because UERANSIM takes the id 0 for none and
+/// leaves the IE out.
 fn own_part(key: Key) -> u32 {
-    (key.generation() & GENERATION_MASK) << INDEX_BITS | key.index()
+    (key.generation() & GENERATION_MASK) << INDEX_BITS | (key.index() + 1)
 }
 
 #[cfg(test)]
@@ -141,6 +143,7 @@ mod tests {
             let key = connections.open(GnbHandle(1), 0, RanUeNgapId(ran)).unwrap();
             let id = connections.get(key).unwrap().id;
             assert!(ids.insert(id), "{id:?} was given twice");
+            assert_ne!(id.ue(), 0, "UERANSIM leaves out an id that is 0");
             assert_eq!(connections.find(id), Some(key));
             connections.close(key);
             assert_eq!(connections.find(id), None);
