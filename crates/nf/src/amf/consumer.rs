@@ -2,7 +2,6 @@
 //! is the procedure's business.
 
 use super::context::{CallId, Env, UeContext};
-use super::error::TransportError;
 use super::session::{SessionCall, UserPlane};
 use crate::kit::{Key, Selection, Target};
 use bytes::Bytes;
@@ -256,7 +255,7 @@ pub(crate) fn announce_sessions(ue: &mut UeContext, env: &mut Env<'_>) {
             sm_context_status_uri: Some(status_callback(ue, env, id)),
             ..Default::default()
         };
-        note_report(ue, env, id, body);
+        update_and_note(ue, env, id, body, SessionCall::Report);
     }
 }
 
@@ -267,23 +266,44 @@ fn update(ue: &mut UeContext, env: &mut Env<'_>, id: u8, body: nsmf::SmContextUp
     Some(ue.call(env, target, nsmf::UpdateSmContext { sm_context_ref, body }))
 }
 
-/// Passes a 5GSM message of the UE on.
-pub(crate) fn forward(
+/// The same, of which the session remembers what it was for; held back until the session has an SM
+/// context.
+fn update_and_note(
     ue: &mut UeContext,
     env: &mut Env<'_>,
     id: u8,
-    payload: &Bytes,
-) -> Result<(), TransportError> {
+    body: nsmf::SmContextUpdateData,
+    purpose: SessionCall,
+) {
+    match ue.session_mut(id) {
+        Some(session) if session.sm_context.is_none() => session.held.push((body, purpose)),
+        Some(_) => {
+            let call = update(ue, env, id, body);
+            if let (Some(session), Some(call)) = (ue.session_mut(id), call) {
+                session.calls.push((call, purpose));
+            }
+        }
+        None => {}
+    }
+}
+
+/// The SMF has made the SM context: what waited for its name can go.
+pub(crate) fn sm_context_created(ue: &mut UeContext, env: &mut Env<'_>, id: u8, context: Uri) {
+    let Some(session) = ue.session_mut(id) else { return };
+    session.sm_context = Some(context);
+    for (body, purpose) in std::mem::take(&mut session.held) {
+        update_and_note(ue, env, id, body, purpose);
+    }
+}
+
+/// Passes a 5GSM message of the UE on.
+pub(crate) fn forward(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payload: &Bytes) {
     let body = nsmf::SmContextUpdateData {
         n1_sm_msg: Some(payload.clone().into()),
         ue_location: location(ue),
         ..Default::default()
     };
-    let call = update(ue, env, id, body).ok_or(TransportError::NotForwarded)?;
-    if let Some(session) = ue.session_mut(id) {
-        session.calls.push((call, SessionCall::Forward(payload.clone())));
-    }
-    Ok(())
+    update_and_note(ue, env, id, body, SessionCall::Forward(payload.clone()));
 }
 
 /// Passes on what the gNB answered.
@@ -299,14 +319,7 @@ pub(crate) fn report(
         n2_sm_info_type: Some(kind),
         ..Default::default()
     };
-    note_report(ue, env, id, body);
-}
-
-fn note_report(ue: &mut UeContext, env: &mut Env<'_>, id: u8, body: nsmf::SmContextUpdateData) {
-    let Some(call) = update(ue, env, id, body) else { return };
-    if let Some(session) = ue.session_mut(id) {
-        session.calls.push((call, SessionCall::Report));
-    }
+    update_and_note(ue, env, id, body, SessionCall::Report);
 }
 
 /// Has the SMF activate the session's user plane; `None` if there is no such session.
@@ -330,7 +343,7 @@ pub(crate) fn deactivate(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
     session.user_plane = UserPlane::Deactivated;
     let body =
         nsmf::SmContextUpdateData { up_cnx_state: Some(nsmf::UpCnxState::Deactivated), ..Default::default() };
-    note_report(ue, env, id, body);
+    update_and_note(ue, env, id, body, SessionCall::Report);
 }
 
 /// Ends a session on this side and at the SMF.

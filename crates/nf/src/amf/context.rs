@@ -101,6 +101,22 @@ pub(crate) struct CallId(pub u32);
 /// gNBs that are up, in an order of their own: a replay pages them as the run did.
 pub(crate) type Gnbs = BTreeMap<GnbHandle, Arc<GnbInfo>>;
 
+/// What all UEs of a shard share.
+pub(crate) struct Shared {
+    /// What the operator set.
+    pub config: AmfConfig,
+    /// gNBs that are up.
+    pub gnbs: Gnbs,
+    /// All NG connections.
+    pub connections: Connections,
+    /// Ways to find UEs.
+    pub index: Index,
+    /// Randomness.
+    pub rng: Rng,
+    /// What is to be done with other UEs' contexts when the step is over.
+    pub after: Vec<After>,
+}
+
 /// What a step on a UE may use besides the UE's own context.
 pub(crate) struct Env<'a> {
     /// When it is.
@@ -121,6 +137,23 @@ pub(crate) struct Env<'a> {
     pub after: &'a mut Vec<After>,
     /// How many UE contexts there are.
     pub ues: usize,
+}
+
+impl Shared {
+    /// What a step may use now.
+    pub fn env<'a>(&'a mut self, now: Instant, ues: usize, out: &'a mut Outbox) -> Env<'a> {
+        Env {
+            now,
+            config: &self.config,
+            gnbs: &self.gnbs,
+            connections: &mut self.connections,
+            index: &mut self.index,
+            rng: &mut self.rng,
+            out,
+            after: &mut self.after,
+            ues,
+        }
+    }
 }
 
 /// What a step wants done once its own UE's context is put down.

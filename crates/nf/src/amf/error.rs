@@ -140,8 +140,7 @@ impl RegistrationError {
         }
     }
 
-    /// What a problem of that NF means for the UE (TS 29.524 table 5.2.2-1 in spirit: the cause that
-    /// makes the UE do the same).
+    /// What a problem of that NF means for the UE: the cause that makes it do what is called for.
     pub fn of_problem(nf: &'static str, problem: &Problem) -> Self {
         match problem.cause() {
             Some(SbiCause::UserNotFound) => Self::UnknownSubscriber,

@@ -48,33 +48,33 @@ impl Amf {
         let count = |test: fn(&UeContext) -> bool| ues().filter(|ue| test(ue)).count();
         let sum = |size: fn(&UeContext) -> usize| ues().map(size).sum();
         let releasing = |context| context == RanContext::Releasing;
-        let connections = || self.connections.iter().map(|(_, connection)| connection);
-        let (supis, tmsis) = self.index.len();
+        let connections = || self.shared.connections.iter().map(|(_, connection)| connection);
+        let (supis, tmsis) = self.shared.index.len();
         Audit {
             contexts: self.ues.len(),
             registered: count(UeContext::is_registered),
             connected: count(|ue| ue.connection.is_some()),
             in_procedure: count(|ue| ue.procedure.name() != "Idle"),
-            connections: self.connections.len(),
+            connections: self.shared.connections.len(),
             releasing: connections().filter(|connection| releasing(connection.context)).count(),
             orphaned_connections: connections()
                 .filter(|connection| connection.ue.is_none() && !releasing(connection.context))
                 .count(),
             supis,
             tmsis,
-            dangling: self.index.keys().filter(|key| self.ues.get(*key).is_none()).count(),
+            dangling: self.shared.index.keys().filter(|key| self.ues.get(*key).is_none()).count(),
             sessions: sum(|ue| ue.sessions.len()),
             session_calls: sum(|ue| ue.sessions.iter().map(|session| session.calls.len()).sum()),
             timers: sum(|ue| ue.timers().len()),
             undelivered: sum(|ue| ue.undelivered.len()),
-            gnbs: self.gnbs.len(),
+            gnbs: self.shared.gnbs.len(),
         }
     }
 
     /// One UE as an operator sees it.
     pub(super) fn describe(&self, ue: &UeContext) -> Value {
-        let connection = ue.connection.and_then(|key| self.connections.get(key));
-        let gnb = connection.and_then(|connection| self.gnbs.get(&connection.gnb));
+        let connection = ue.connection.and_then(|key| self.shared.connections.get(key));
+        let gnb = connection.and_then(|connection| self.shared.gnbs.get(&connection.gnb));
         json!({
             "supi": ue.supi,
             "pei": ue.pei,
@@ -107,12 +107,12 @@ impl Amf {
 impl Amf {
     /// The reference that the callbacks of a registered subscriber have.
     pub fn key_of(&self, supi: &pith_types::Supi) -> String {
-        super::consumer::reference(self.index.find_supi(supi).expect("registered"))
+        super::consumer::reference(self.shared.index.find_supi(supi).expect("registered"))
     }
 
     /// The reference that the callback of one of the subscriber's sessions has.
     pub fn session_reference(&self, supi: &pith_types::Supi, id: u8) -> String {
-        let key = self.index.find_supi(supi).expect("registered");
+        let key = self.shared.index.find_supi(supi).expect("registered");
         let session = self.ues.get(key).and_then(|ue| ue.session(id)).expect("established");
         format!("{}-{id}-{}", super::consumer::reference(key), session.number.0)
     }

@@ -39,49 +39,35 @@ pub use n1::{Outcome, Silence};
 
 use crate::kit::{Input, Inspect, Instant, Key, N2Input, NetworkFunction, Outbox, Rng, Tag, Timer, TimerKey};
 use connection::Connections;
-use context::{After, CallId, Env, Gnbs, UeContext};
+use context::{After, CallId, Env, Gnbs, Shared, UeContext};
 use pith_ngap::{Cause, CauseNas};
 use pith_sbi::Reply;
 use table::{Index, Ues};
 
 /// One AMF, or one shard of it.
 pub struct Amf {
-    config: AmfConfig,
-    rng: Rng,
-    gnbs: Gnbs,
     ues: Ues,
-    index: Index,
-    connections: Connections,
-    after: Vec<After>,
+    shared: Shared,
 }
 
 impl Amf {
     /// An AMF without UEs.
     pub fn new(config: AmfConfig, rng: Rng) -> Self {
-        Self {
-            rng,
+        let shared = Shared {
             gnbs: Gnbs::new(),
-            ues: Ues::new(config.max_ues.saturating_add(config::REJECTABLE_UES)),
-            index: Index::default(),
             connections: Connections::new(config.identity.clone()),
+            index: Index::default(),
+            rng,
             after: Vec::new(),
             config,
-        }
+        };
+        let most = shared.config.max_ues.saturating_add(config::REJECTABLE_UES);
+        Self { ues: Ues::new(most), shared }
     }
 
-    /// Splits off what a step may use besides the context of its UE.
-    fn with_env<R>(&mut self, now: Instant, out: &mut Outbox, step: impl FnOnce(&mut Env<'_>) -> R) -> R {
-        step(&mut Env {
-            now,
-            config: &self.config,
-            gnbs: &self.gnbs,
-            connections: &mut self.connections,
-            index: &mut self.index,
-            rng: &mut self.rng,
-            out,
-            after: &mut self.after,
-            ues: self.ues.len(),
-        })
+    /// Takes a step that concerns no UE's context.
+    fn with_env(&mut self, now: Instant, out: &mut Outbox, step: impl FnOnce(&mut Env<'_>)) {
+        step(&mut self.shared.env(now, self.ues.len(), out));
     }
 
     /// Takes a step on one UE's context, if it is still there; drops the context if it is over.
@@ -94,17 +80,7 @@ impl Amf {
     ) {
         let ues = self.ues.len();
         let Some(ue) = self.ues.get_mut(key) else { return };
-        let mut env = Env {
-            now,
-            config: &self.config,
-            gnbs: &self.gnbs,
-            connections: &mut self.connections,
-            index: &mut self.index,
-            rng: &mut self.rng,
-            out,
-            after: &mut self.after,
-            ues,
-        };
+        let mut env = self.shared.env(now, ues, out);
         step(ue, &mut env);
         if ue.is_over() {
             forget(ue, &mut env);
@@ -115,7 +91,7 @@ impl Amf {
 
     /// Does what the last step wanted done to other UEs' contexts.
     fn settle(&mut self, now: Instant, out: &mut Outbox) {
-        while let Some(After::Supersede { new, old }) = self.after.pop() {
+        while let Some(After::Supersede { new, old }) = self.shared.after.pop() {
             let Some(mut old) = self.ues.remove(old) else { continue };
             self.with_ue(now, new, out, |ue, env| procedure::registration::take_over(ue, env, &mut old));
             self.with_env(now, out, |env| forget(&mut old, env));

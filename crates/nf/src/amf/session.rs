@@ -4,6 +4,7 @@
 use super::context::CallId;
 use bytes::Bytes;
 use pith_sbi::Uri;
+use pith_sbi::nsmf_pdusession::SmContextUpdateData;
 use pith_types::{Dnn, Snssai};
 
 /// One PDU session of a UE.
@@ -23,6 +24,9 @@ pub(crate) struct PduSession {
     pub user_plane: UserPlane,
     /// Calls to the SMF that are not answered yet.
     pub calls: Vec<(CallId, SessionCall)>,
+    /// What waits until the SMF has named the SM context: its first message may be faster than its
+    /// answer.
+    pub held: Vec<(SmContextUpdateData, SessionCall)>,
 }
 
 /// State of a session's user plane connection (TS 23.501 5.6.8).
@@ -59,6 +63,7 @@ impl PduSession {
             sm_context: None,
             user_plane: UserPlane::Deactivated,
             calls: Vec::new(),
+            held: Vec::new(),
         }
     }
 

@@ -49,7 +49,8 @@ impl Amf {
         out: &mut Outbox,
     ) {
         self.drop_stale(now, from, message.ran_ue_ngap_id, out);
-        let Some(connection) = self.connections.open(from.gnb, from.stream, message.ran_ue_ngap_id) else {
+        let Some(connection) = self.shared.connections.open(from.gnb, from.stream, message.ran_ue_ngap_id)
+        else {
             let cause = Cause::Misc(CauseMisc::control_processing_overload);
             out.log(Level::Error, || "no AMF-UE-NGAP-ID is free".into());
             return error_indication(from, None, Some(message.ran_ue_ngap_id), cause, None, out);
@@ -73,7 +74,7 @@ impl Amf {
     /// A gNB gives an id anew only when it knows nothing of the UE that had it before
     /// (TS 38.413 8.6.1.2): that connection is over.
     fn drop_stale(&mut self, now: Instant, from: From, ran_id: RanUeNgapId, out: &mut Outbox) {
-        if let Some(stale) = self.connections.find_by_ran(from.gnb, ran_id) {
+        if let Some(stale) = self.shared.connections.find_by_ran(from.gnb, ran_id) {
             self.connection_lost(now, stale, out);
         }
     }
@@ -87,7 +88,7 @@ impl Amf {
             Ok(uplink) => self.claimed_tmsi(&uplink.message),
             Err(_) => message.s_tmsi.and_then(|s_tmsi| self.own_tmsi(s_tmsi)),
         };
-        let candidate = claimed.and_then(|tmsi| self.index.find_tmsi(tmsi));
+        let candidate = claimed.and_then(|tmsi| self.shared.index.find_tmsi(tmsi));
         let ue = candidate.and_then(|key| self.ues.get_mut(key));
         let security = ue.and_then(|ue| ue.security.as_mut());
         let Some((key, security)) = candidate.zip(security) else { return Owner::Unknown(uplink) };
@@ -109,14 +110,14 @@ impl Amf {
             _ => return None,
         };
         match identity {
-            MobileIdentity::FiveGGuti(guti) => (guti.guami == self.config.guami).then_some(guti.tmsi),
+            MobileIdentity::FiveGGuti(guti) => (guti.guami == self.shared.config.guami).then_some(guti.tmsi),
             MobileIdentity::FiveGSTmsi(s_tmsi) => self.own_tmsi(*s_tmsi),
             _ => None,
         }
     }
 
     fn own_tmsi(&self, s_tmsi: FiveGSTmsi) -> Option<FiveGTmsi> {
-        let own = self.config.guami.amf_id;
+        let own = self.shared.config.guami.amf_id;
         (s_tmsi.amf_set == own.set && s_tmsi.amf_pointer == own.pointer).then_some(s_tmsi.tmsi)
     }
 }

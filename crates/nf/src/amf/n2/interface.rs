@@ -9,13 +9,13 @@ use std::sync::Arc;
 impl Amf {
     /// A gNB is up, or has changed.
     pub(in crate::amf) fn gnb_up(&mut self, gnb: GnbHandle, info: Arc<GnbInfo>) {
-        self.gnbs.insert(gnb, info);
+        self.shared.gnbs.insert(gnb, info);
     }
 
     /// A gNB is gone, and with it all connections over it.
     pub(in crate::amf) fn gnb_down(&mut self, now: Instant, gnb: GnbHandle, out: &mut Outbox) {
-        self.gnbs.remove(&gnb);
-        for connection in self.connections.of_gnb(gnb) {
+        self.shared.gnbs.remove(&gnb);
+        for connection in self.shared.connections.of_gnb(gnb) {
             self.connection_lost(now, connection, out);
         }
     }
@@ -30,7 +30,7 @@ impl Amf {
         out: &mut Outbox,
     ) {
         let connections = match ues {
-            None => self.connections.of_gnb(gnb),
+            None => self.shared.connections.of_gnb(gnb),
             Some(ues) => ues.iter().filter_map(|ue| self.connection_of(gnb, ue)).collect(),
         };
         for connection in connections {
@@ -41,16 +41,16 @@ impl Amf {
     /// The connection that an item of NG RESET names, by either id.
     fn connection_of(&self, gnb: GnbHandle, ue: &ResetUe) -> Option<Key> {
         let key = match (ue.amf, ue.ran) {
-            (Some(amf), _) => self.connections.find(amf),
-            (None, Some(ran)) => self.connections.find_by_ran(gnb, ran),
+            (Some(amf), _) => self.shared.connections.find(amf),
+            (None, Some(ran)) => self.shared.connections.find_by_ran(gnb, ran),
             (None, None) => None,
         }?;
-        self.connections.get(key).filter(|connection| connection.gnb == gnb).map(|_| key)
+        self.shared.connections.get(key).filter(|connection| connection.gnb == gnb).map(|_| key)
     }
 
     /// A connection is gone without a UE CONTEXT RELEASE COMPLETE.
     pub(in crate::amf) fn connection_lost(&mut self, now: Instant, key: Key, out: &mut Outbox) {
-        let ue = self.connections.get(key).and_then(|connection| connection.ue);
+        let ue = self.shared.connections.get(key).and_then(|connection| connection.ue);
         self.with_env(now, out, |env| close(env, key));
         if let Some(ue) = ue {
             self.with_ue(now, ue, out, |ue, env| {

@@ -49,8 +49,8 @@ impl Amf {
         let Some((amf_id, ran_id)) = ids(&message) else {
             return self.not_for_an_amf(from, &message, out);
         };
-        let connection = self.connections.find(amf_id);
-        let known = connection.and_then(|key| self.connections.get(key));
+        let connection = self.shared.connections.find(amf_id);
+        let known = connection.and_then(|key| self.shared.connections.get(key));
         match (connection, known) {
             (Some(key), Some(known)) if known.gnb == from.gnb && known.ran_id == ran_id => {
                 self.over_connection(now, key, message, out);
@@ -68,7 +68,7 @@ impl Amf {
         if let Message::UeContextReleaseComplete(complete) = message {
             return self.release_complete(now, key, complete, out);
         }
-        let connection = self.connections.get(key);
+        let connection = self.shared.connections.get(key);
         if connection.is_some_and(|connection| connection.context == RanContext::Releasing) {
             // The gNB sent it before it heard of the release.
             return out.log(Level::Debug, || format!("{} while releasing", message.name()));
@@ -85,7 +85,7 @@ impl Amf {
         complete: pith_ngap::UeContextReleaseComplete,
         out: &mut Outbox,
     ) {
-        let Some(connection) = self.connections.close(key) else { return };
+        let Some(connection) = self.shared.connections.close(key) else { return };
         out.stop(key.to_u64(), crate::kit::Timer::NgapGuard);
         let Some(ue) = connection.ue else { return };
         self.with_ue(now, ue, out, |ue, env| ue_context_release::complete(ue, env, &complete));

@@ -11,7 +11,7 @@ use pith_ngap::{
     PduSessionResourceSetupRequest, SessionTransfer, SetupItem, UeContextModificationRequest,
     UeContextReleaseCommand, UeNgapIds,
 };
-use pith_types::{AmfUeNgapId, RanUeNgapId};
+use pith_types::{Ambr, AmfUeNgapId, BitRate, RanUeNgapId};
 
 fn send(out: &mut Outbox, gnb: GnbHandle, stream: u16, pdu: Vec<u8>) {
     if pdu.is_empty() {
@@ -33,7 +33,7 @@ fn send_in_context(out: &mut Outbox, connection: &mut NgConnection, pdu: Vec<u8>
     }
 }
 
-/// ERROR INDICATION (TS 38.413 8.7.4).
+/// ERROR INDICATION (TS 38.413 8.7.5).
 pub(crate) fn error_indication(
     from: From,
     amf_ue_ngap_id: Option<AmfUeNgapId>,
@@ -99,7 +99,7 @@ pub(crate) fn initial_context_setup_request(
     let message = InitialContextSetupRequest {
         amf_ue_ngap_id: connection.id,
         ran_ue_ngap_id: connection.ran_id,
-        ue_ambr: ue.ambr().filter(|_| !sessions.is_empty()),
+        ue_ambr: (!sessions.is_empty()).then(|| ue.ambr().unwrap_or(UNLIMITED)),
         guami: env.config.guami,
         sessions: (!sessions.is_empty()).then_some(sessions),
         allowed_nssai: ue.slices.allowed.clone(),
@@ -114,6 +114,9 @@ pub(crate) fn initial_context_setup_request(
     send_over(env.out, connection, message.encode());
     env.out.start(key.to_u64(), Timer::NgapGuard, env.config.timers.ngap_guard);
 }
+
+/// UE-AMBR of a subscription without one: the largest bit rate of NGAP (TS 38.413 9.3.1.4).
+const UNLIMITED: Ambr = Ambr { uplink: BitRate(4_000_000_000_000), downlink: BitRate(4_000_000_000_000) };
 
 /// IMEISV with the last four digits of the serial number masked: digits 11 to 14 become 1111 in
 /// bits (TS 38.413 9.3.1.54).
@@ -182,7 +185,7 @@ pub(crate) fn modify_ue_context(ue: &UeContext, env: &mut Env<'_>) {
 }
 
 /// Gives the gNB a K_gNB of the UE's new security context, if it has a UE context with an older one
-/// (TS 33.501 6.9.4.2).
+/// (TS 33.501 6.9.4.4).
 pub(crate) fn rekey(ue: &UeContext, env: &mut Env<'_>) {
     let key = ue.security.as_ref().map(|context| *context.k_gnb(ue.k_gnb_count).as_bytes());
     ue_context_modification_request(ue, env, key);

@@ -60,8 +60,9 @@ pub(crate) fn begin(
     purpose: Purpose,
 ) -> Step {
     let wanted = wanted.unwrap_or(PduSessionSet::NONE);
+    let missing: PduSessionSet = wanted.iter().filter(|id| !has_user_plane(ue, *id)).collect();
     let mut state = AwaitingSessionActivation { purpose, calls: Vec::new(), activated: Activated::default() };
-    for id in wanted.iter() {
+    for id in missing.iter() {
         match consumer::activate(ue, env, id) {
             Some(call) => state.calls.push((call, id)),
             // The UE learns from the PDU session status that the network has no such session.
@@ -69,6 +70,11 @@ pub(crate) fn begin(
         }
     }
     state.go_on(ue, env)
+}
+
+/// Whether the session has its user plane over the present connection, or is getting it.
+fn has_user_plane(ue: &UeContext, id: u8) -> bool {
+    ue.session(id).is_some_and(|session| session.user_plane != UserPlane::Deactivated)
 }
 
 /// Ends the sessions that only one side has: those that the UE has not are released here, those that
@@ -107,8 +113,6 @@ impl AwaitingSessionActivation {
             Ok(Response::SmContextUpdated(updated)) => (session.snssai, *updated),
             Ok(_) => return,
             Err(problem) => {
-                session.user_plane = UserPlane::Deactivated;
-                // The SMF has lost the session: so has the UE, as the PDU session status will tell it.
                 if problem.status == 404 {
                     ue.sessions.retain(|session| session.id != id);
                 }

@@ -24,7 +24,7 @@ pub(crate) fn response(ue: &mut UeContext, env: &mut Env<'_>, message: InitialCo
 
 /// INITIAL CONTEXT SETUP FAILURE: there will be no UE context in the gNB. What the UE was told may not
 /// have reached it; it is released and comes back (TS 38.413 8.3.1.3; TS 24.501 5.5.1.2.8 a,
-/// 5.6.1.8 b).
+/// 5.6.1.8 a).
 pub(crate) fn failure(ue: &mut UeContext, env: &mut Env<'_>, message: InitialContextSetupFailure) {
     answered(ue, env);
     env.out.log(Level::Warn, || format!("{}: initial context setup failed: {:?}", ue.name(), message.cause));

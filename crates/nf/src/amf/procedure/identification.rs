@@ -47,7 +47,7 @@ impl AwaitingIdentityResponse {
     }
 
     /// T3570 ran out: asks again; on the fifth expiry the registration is given up
-    /// (TS 24.501 5.4.3.6 a).
+    /// (TS 24.501 5.4.3.6 b).
     pub fn on_t3570(mut self, ue: &mut UeContext, env: &mut Env<'_>) -> RegistrationStep {
         match self.request.send_again(ue, env) {
             Expiry::SendAgain => {

@@ -63,7 +63,10 @@ fn session_message(
             establish(ue, env, routing, payload)
         }
         (Some(RequestType::InitialRequest), false) => establish(ue, env, routing, payload),
-        (_, true) => consumer::forward(ue, env, routing.id, payload),
+        (_, true) => {
+            consumer::forward(ue, env, routing.id, payload);
+            Ok(())
+        }
         (_, false) => Err(TransportError::NotForwarded),
     }
 }

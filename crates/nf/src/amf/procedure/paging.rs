@@ -29,7 +29,7 @@ pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>) {
 
 impl AwaitingPagingResponse {
     /// T3513 ran out: pages again, and in the end tells the SMFs that the UE does not answer
-    /// (TS 24.501 5.6.2.2.1, 5.6.2.4).
+    /// (TS 24.501 5.6.2.2.1).
     pub fn on_t3513(mut self, ue: &mut UeContext, env: &mut Env<'_>) -> Step {
         match self.tries.expired(ue, env) {
             Expiry::SendAgain => {

@@ -106,7 +106,7 @@ impl AwaitingSecurityModeComplete {
     }
 
     /// SECURITY MODE REJECT: the UE does not accept the command, #23 if its capability was not
-    /// replayed as it had sent it. The registration is given up (TS 24.501 5.4.2.5, 5.4.2.7 c).
+    /// replayed as it had sent it. The registration is given up (TS 24.501 5.4.2.5).
     pub fn on_security_mode_reject(
         self,
         ue: &mut UeContext,
@@ -118,7 +118,7 @@ impl AwaitingSecurityModeComplete {
     }
 
     /// T3560 ran out: commands again; on the fifth expiry the registration is given up
-    /// (TS 24.501 5.4.2.7 a).
+    /// (TS 24.501 5.4.2.7 b).
     pub fn on_t3560(mut self, ue: &mut UeContext, env: &mut Env<'_>) -> RegistrationStep {
         match self.command.expired(ue, env) {
             Expiry::SendAgain => {

@@ -21,7 +21,6 @@ use pith_ngap::{Cause, CauseNas};
 /// A service request under way.
 #[derive(Debug)]
 pub(crate) struct Request {
-    has_session_status: bool,
     has_uplink_data: bool,
     is_paging_response: bool,
 }
@@ -37,7 +36,7 @@ pub(crate) fn begin(
         return reject(ue, env, error);
     }
     // A registration that runs answers for both; a UE that is being de-registered has no service
-    // (TS 24.501 5.5.2.3.5 e).
+    // (TS 24.501 5.5.2.3.5).
     let is_leaving = matches!(ue.procedure, Procedure::AwaitingDeregistrationAccept(_));
     match ue.procedure.is_registering() || is_leaving {
         true => Outcome::Silent(Silence::NotExpected),
@@ -82,21 +81,16 @@ fn accept_request(ue: &mut UeContext, env: &mut Env<'_>, request: ServiceRequest
     if let Some(status) = request.pdu_session_status {
         activation::reconcile(ue, env, status);
     }
-    let state = Request {
-        has_session_status: request.pdu_session_status.is_some(),
-        has_uplink_data: request.uplink_data_status.is_some(),
-        is_paging_response,
-    };
+    let state = Request { has_uplink_data: request.uplink_data_status.is_some(), is_paging_response };
     let step = activation::begin(ue, env, request.uplink_data_status, Purpose::ServiceRequest(state));
     procedure::settle(ue, env, Ok(step))
 }
 
-/// SERVICE ACCEPT, with the N2 information of the sessions in the same message (TS 24.501 5.6.1.4).
+/// SERVICE ACCEPT, with the N2 information of the sessions in the same message (TS 24.501 5.6.1.4). It
+/// always says which sessions there are: the network may have ended some while the UE was in CM-IDLE.
 pub(crate) fn accept(ue: &mut UeContext, env: &mut Env<'_>, request: Request, activated: Activated) -> Step {
     let mut accept = ServiceAccept::new();
-    if request.has_session_status {
-        accept.pdu_session_status = Some(ue.sessions.iter().map(|session| session.id).collect());
-    }
+    accept.pdu_session_status = Some(ue.sessions.iter().map(|session| session.id).collect());
     if request.has_uplink_data {
         accept.reactivation_result = Some(activated.failed());
         if !activated.errors.is_empty() {

@@ -47,9 +47,7 @@ fn subscribed(ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) {
 fn created(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payload: &[u8], reply: Reply) {
     match reply {
         Ok(Response::SmContextCreated(created)) => {
-            if let Some(session) = ue.session_mut(id) {
-                session.sm_context = Some(created.location);
-            }
+            consumer::sm_context_created(ue, env, id, created.location);
         }
         Ok(_) => not_created(ue, env, id, payload, None),
         Err(problem) => not_created(ue, env, id, payload, Some(&problem)),

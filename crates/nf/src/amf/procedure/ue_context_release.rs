@@ -83,7 +83,7 @@ impl Amf {
     /// A gNB owes an answer: it does not have the UE context, or does not release it. Either way
     /// nothing more can be expected of the connection.
     pub(in crate::amf) fn ngap_guard(&mut self, now: Instant, key: Key, out: &mut Outbox) {
-        let Some(connection) = self.connections.get(key) else { return };
+        let Some(connection) = self.shared.connections.get(key) else { return };
         out.log(Level::Warn, || format!("{:?}: the gNB does not answer", connection.id));
         if connection.context == RanContext::Releasing {
             return self.connection_lost(now, key, out);

@@ -85,7 +85,7 @@ impl Amf {
         Ok(Response::NoContent)
     }
 
-    /// Npcf_AMPolicyControl_UpdateNotify: the PCF wants to be rid of the policy (TS 29.507 4.2.4.3).
+    /// Npcf_AMPolicyControl_UpdateNotify: the PCF wants to be rid of the policy (TS 29.507 4.2.4).
     pub(super) fn am_policy_terminate(
         &mut self,
         now: Instant,

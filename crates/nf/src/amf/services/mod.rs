@@ -38,9 +38,9 @@ impl Amf {
     /// The UE context that a path names.
     fn find(&self, id: &UeContextId) -> Option<Key> {
         match id {
-            UeContextId::Supi(supi) => self.index.find_supi(supi),
-            UeContextId::FiveGGuti(guti) if guti.guami == self.config.guami => {
-                self.index.find_tmsi(guti.tmsi)
+            UeContextId::Supi(supi) => self.shared.index.find_supi(supi),
+            UeContextId::FiveGGuti(guti) if guti.guami == self.shared.config.guami => {
+                self.shared.index.find_tmsi(guti.tmsi)
             }
             _ => None,
         }

@@ -42,7 +42,7 @@ fn a_guti_of_another_network_is_as_good_as_none() {
 }
 
 #[test]
-fn case_a_t3570_repeats_the_question_four_times_and_then_gives_up() {
+fn case_b_t3570_repeats_the_question_four_times_and_then_gives_up() {
     let (mut world, mut phone) = asked();
     for _ in 0..4 {
         world.expire(Timer::T3570);

@@ -214,6 +214,19 @@ fn what_comes_before_the_gnb_has_a_context_waits_for_it() {
 }
 
 #[test]
+fn what_overtakes_the_smfs_answer_waits_for_it() {
+    let (mut world, mut phone) = registered();
+    world.script.insert(Operation::PostSmContexts, None);
+    phone.establish(&mut world, 5);
+    phone.send(&mut world, message(5, b"release"));
+    assert!(!world.take_ladder().contains("UpdateSmContext"));
+    let location = "http://smf:80/nsmf-pdusession/v1/sm-contexts/sm-5".parse().unwrap();
+    let created = pith_sbi::Created { location, body: Default::default() };
+    world.reply_to(Operation::PostSmContexts, Ok(Response::SmContextCreated(Box::new(created))));
+    assert_eq!(world.take_ladder(), "smf  <- UpdateSmContext\nsmf  <- UpdateSmContext");
+}
+
+#[test]
 fn an_sm_context_that_comes_too_late_is_ended() {
     let (mut world, mut phone) = registered();
     world.script.insert(Operation::PostSmContexts, None);

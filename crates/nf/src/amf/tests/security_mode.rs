@@ -62,7 +62,7 @@ fn a_phone_without_a_common_algorithm_is_rejected() {
 }
 
 #[test]
-fn case_c_a_security_mode_reject_ends_the_registration() {
+fn a_security_mode_reject_ends_the_registration() {
     let (mut world, mut phone, ..) = commanded();
     let reject = SecurityModeReject::new(GmmCause::UeSecurityCapabilitiesMismatch);
     phone.security = None;
@@ -72,7 +72,7 @@ fn case_c_a_security_mode_reject_ends_the_registration() {
 }
 
 #[test]
-fn case_a_t3560_repeats_the_command_with_fresh_counts_and_then_gives_up() {
+fn case_b_t3560_repeats_the_command_with_fresh_counts_and_then_gives_up() {
     let (mut world, mut phone, ..) = commanded();
     let mut seen = std::collections::HashSet::new();
     for _ in 0..4 {

@@ -82,6 +82,30 @@ fn a_session_that_the_smf_can_not_activate_is_named_with_its_cause() {
 }
 
 #[test]
+fn a_session_that_the_smf_has_lost_is_not_named_any_more() {
+    let (mut world, mut phone) = idle();
+    world.script.insert(Operation::UpdateSmContext, problem(Cause::ContextNotFound));
+    let mut request = phone.service_request(ServiceType::Data);
+    request.uplink_data_status = Some([5].into_iter().collect());
+    comes(&mut world, &mut phone, request);
+    assert!(accepted(&mut world, &mut phone).pdu_session_status.unwrap().is_empty());
+    assert_eq!(world.amf.audit().sessions, 0);
+}
+
+#[test]
+fn a_user_plane_that_is_there_is_not_set_up_twice() {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    phone.register(&mut world);
+    phone.establish(&mut world, 5);
+    world.take_ladder();
+    let mut request = phone.service_request(ServiceType::Data);
+    request.uplink_data_status = Some([5].into_iter().collect());
+    phone.send(&mut world, request);
+    assert_eq!(world.take_ladder(), "gnb1 -> UplinkNasTransport\ngnb1 <- DownlinkNasTransport");
+    assert!(accepted(&mut world, &mut phone).reactivation_result.unwrap().is_empty());
+}
+
+#[test]
 fn sessions_that_only_one_side_has_are_reconciled() {
     let (mut world, mut phone) = idle();
     let mut request = phone.service_request(ServiceType::Signalling);

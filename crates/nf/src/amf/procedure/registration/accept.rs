@@ -97,7 +97,7 @@ fn message(
     accept.rejected_nssai = ue.slices.rejected_nssai();
     accept.network_feature_support = Some(NetworkFeatureSupport { further: vec![0], ..Default::default() });
     accept.t3512 = Some(GprsTimer3::at_least(config.timers.t3512));
-    if attempt.request.pdu_session_status.is_some() {
+    if attempt.kind() != RegistrationKind::Initial || attempt.request.pdu_session_status.is_some() {
         accept.pdu_session_status = Some(ue.sessions.iter().map(|session| session.id).collect());
     }
     if attempt.request.uplink_data_status.is_some() {

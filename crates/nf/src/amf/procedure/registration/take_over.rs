@@ -10,6 +10,11 @@ use pith_types::Supi;
 
 /// The UE has proved who it is.
 pub(crate) fn identified(ue: &mut UeContext, env: &mut Env<'_>, supi: Supi) {
+    if let Some(other) = ue.supi.take().filter(|other| *other != supi) {
+        // The keys were one subscriber's, the proof is another's: nothing of the first is kept.
+        consumer::release_all(ue, env);
+        env.index.free_supi(&other, ue.key);
+    }
     if let Some(old) = env.index.claim_supi(&supi, ue.key) {
         env.after.push(After::Supersede { new: ue.key, old });
     }
