@@ -181,6 +181,9 @@ impl Journey {
             }
             (_, Event::SessionFailed(_, failure)) => self.fail(format!("session: {failure}"), scene),
             (_, Event::ServiceFailed(failure)) => self.fail(format!("service request: {failure}"), scene),
+            (Step::RequestService, Event::UserPlaneFailed(_)) => {
+                self.fail("service request: user plane not re-established".to_owned(), scene);
+            }
             (_, Event::Deregistered { by_network: true }) => {
                 self.fail("deregistered by the network".to_owned(), scene);
             }

@@ -86,6 +86,8 @@ pub enum Event {
     SessionReleased(u8),
     /// The service request was accepted.
     ServiceAccepted,
+    /// The user plane of a session was asked for, and the network could not re-establish it.
+    UserPlaneFailed(u8),
     /// The service request was not accepted.
     ServiceFailed(Failure),
     /// The UE is deregistered, by its own wish or by the network's.

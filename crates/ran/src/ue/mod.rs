@@ -338,3 +338,6 @@ fn as_capabilities(capability: &UeSecurityCapability) -> SecurityCapabilities {
         eutra_integrity: shifted(capability.eia()),
     }
 }
+
+#[cfg(test)]
+mod tests;

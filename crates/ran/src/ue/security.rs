@@ -3,6 +3,8 @@
 
 use pith_crypto::kdf;
 use pith_crypto::keys::KAmf;
+#[cfg(test)]
+use pith_crypto::keys::{KNasEnc, KNasInt};
 use pith_crypto::nas::{
     CipheringAlgorithm, Direction, IntegrityAlgorithm, MessageInput, NasCipher, NasMac, UnknownAlgorithm,
 };
@@ -56,6 +58,19 @@ impl SecurityContext {
         let mac = NasMac::new(integrity, &kdf::k_nas_int(&k_amf, integrity));
         let cipher = NasCipher::new(ciphering, &kdf::k_nas_enc(&k_amf, ciphering));
         Ok(Self { ng_ksi, k_amf, mac, cipher, uplink: 0, downlink: None })
+    }
+
+    /// A context of keys that were recorded, with 128-NEA2 and 128-NIA2.
+    #[cfg(test)]
+    pub fn of_keys(k_nas_int: &KNasInt, k_nas_enc: &KNasEnc) -> Self {
+        Self {
+            ng_ksi: NgKsi::Native(0),
+            k_amf: KAmf::new([0; 32]),
+            mac: NasMac::new(IntegrityAlgorithm::Nia2, k_nas_int),
+            cipher: NasCipher::new(CipheringAlgorithm::Nea2, k_nas_enc),
+            uplink: 0,
+            downlink: None,
+        }
     }
 
     /// The same K_AMF and COUNTs with other algorithms (TS 24.501 4.4.2.6).

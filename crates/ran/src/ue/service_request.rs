@@ -61,6 +61,9 @@ impl Ue {
         self.check_reactivation(asked, accept);
         self.align_sessions(accept.pdu_session_status);
         self.event(Event::ServiceAccepted);
+        for id in accept.reactivation_result.unwrap_or_default().iter() {
+            self.event(Event::UserPlaneFailed(id));
+        }
         self.go_on_when_registered();
     }
 

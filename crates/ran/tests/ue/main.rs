@@ -2,9 +2,11 @@
 
 mod authentication;
 mod deregistration;
+mod eap_aka_prime;
 mod network;
 mod protection;
 mod registration;
 mod security_mode;
 mod service_request;
 mod session;
+mod usim;

@@ -66,6 +66,16 @@ fn an_accept_without_reactivation_result_is_incomplete() {
 }
 
 #[test]
+fn a_user_plane_that_could_not_be_set_up_is_told_to_the_user() {
+    let mut pair = idle_with_session();
+    pair.input(Input::RequestService);
+    inner_request(&mut pair);
+    pair.give_ciphered(ServiceAccept { reactivation_result: Some([1].into_iter().collect()), ..accept() });
+    assert_eq!(pair.events, [Event::ServiceAccepted, Event::UserPlaneFailed(1)]);
+    pair.assert_clean();
+}
+
+#[test]
 fn a_session_that_the_network_has_lost_is_dropped() {
     let mut pair = idle_with_session();
     pair.input(Input::RequestService);

@@ -1,0 +1,372 @@
+//! A core in a few lines: it serves every UE, keeps no rule that it does not need, and can do a thing wrong.
+
+use crate::network;
+use pith_crypto::kdf::{self, AccessType};
+use pith_crypto::keys::{KAmf, Rand};
+use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
+use pith_crypto::sqn::Sqn;
+use pith_crypto::aka;
+use pith_nas::gmm::*;
+use pith_nas::gsm::*;
+use pith_nas::ie::*;
+use pith_nas::security::{Algorithms, Connection, NasSecurity, Role};
+use pith_nas::{GmmMessage, GsmBody, GsmCause, GsmMessage, SecurityHeaderType, peek};
+use pith_ngap::transfer::*;
+use pith_ngap::*;
+use pith_pfcp::gtpu::{DlPduSessionInformation, GpduHeader, Packet};
+use pith_types::{Ambr, AmfUeNgapId, BitRate, FiveGGuti, FiveGTmsi, Guami, RanUeNgapId, Snssai, Teid};
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, SocketAddr};
+
+/// One thing to do wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Answer no UE.
+    Silent,
+    /// Forward no packet.
+    DropEcho,
+    /// Leave the PDU Session Container out.
+    NoContainer,
+    /// Name another QoS flow.
+    WrongQfi,
+    /// Send to another UE's address.
+    WrongUe,
+}
+
+/// A UE as the core knows it, by its IMSI.
+#[derive(Default)]
+struct Subscriber {
+    sqn: Sqn,
+    k_amf: Option<KAmf>,
+    security: Option<NasSecurity>,
+    has_session: bool,
+}
+
+/// A core.
+#[derive(Default)]
+pub struct Core {
+    pub fault: Option<Fault>,
+    subscribers: HashMap<String, Subscriber>,
+    /// Whose a connection is.
+    connections: HashMap<(usize, RanUeNgapId), String>,
+    /// The gNB's end of the tunnel whose other end has that TEID.
+    downlink: HashMap<Teid, Teid>,
+}
+
+const UPF: &str = "10.0.0.9";
+
+/// The number that an IMSI ends in: AMF UE NGAP ID, 5G-TMSI, TEID and address in one.
+fn number(imsi: &str) -> u32 {
+    imsi[5..].parse().unwrap()
+}
+
+fn guti(imsi: &str) -> FiveGGuti {
+    let guami = Guami { plmn_id: network::plmn(), amf_id: "020040".parse().unwrap() };
+    FiveGGuti { guami, tmsi: FiveGTmsi(number(imsi)) }
+}
+
+fn address(imsi: &str) -> Ipv4Addr {
+    Ipv4Addr::from(0x0a2d_0000 + number(imsi))
+}
+
+fn ambr() -> Ambr {
+    Ambr { uplink: BitRate::mbps(50), downlink: BitRate::mbps(100) }
+}
+
+/// Where a UE's messages come from.
+#[derive(Clone, Copy)]
+struct Place {
+    amf: AmfUeNgapId,
+    ran: RanUeNgapId,
+}
+
+impl Core {
+    /// Takes a PDU of a gNB, and gives the answers.
+    pub fn receive(&mut self, gnb: usize, pdu: &[u8]) -> Vec<Vec<u8>> {
+        match Message::decode(pdu).unwrap() {
+            Message::NgSetupRequest(_) => vec![ng_setup_response()],
+            _ if self.fault == Some(Fault::Silent) => vec![],
+            Message::InitialUeMessage(message) => self.begin(gnb, &message),
+            Message::UplinkNasTransport(message) => {
+                let place = Place { amf: message.amf_ue_ngap_id, ran: message.ran_ue_ngap_id };
+                self.uplink(gnb, place, &message.nas_pdu)
+            }
+            Message::UeContextReleaseRequest(request) => {
+                vec![release_command(Place { amf: request.amf_ue_ngap_id, ran: request.ran_ue_ngap_id })]
+            }
+            Message::InitialContextSetupResponse(response) => self.note_tunnels(gnb, response.ran_ue_ngap_id, response.setup),
+            Message::PduSessionResourceSetupResponse(response) => {
+                self.note_tunnels(gnb, response.ran_ue_ngap_id, response.setup)
+            }
+            Message::UeContextReleaseComplete(_) | Message::PduSessionResourceReleaseResponse(_) => vec![],
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn note_tunnels(&mut self, gnb: usize, ran: RanUeNgapId, setup: Option<Vec<SessionTransfer>>) -> Vec<Vec<u8>> {
+        for item in setup.unwrap_or_default() {
+            let transfer = SetupResponseTransfer::decode(&item.transfer).unwrap();
+            let imsi = &self.connections[&(gnb, ran)];
+            self.downlink.insert(Teid(number(imsi)), transfer.downlink.teid);
+        }
+        vec![]
+    }
+
+    /// The first message of a connection, plain or protected.
+    fn begin(&mut self, gnb: usize, message: &InitialUeMessage) -> Vec<Vec<u8>> {
+        let nas = &message.nas_pdu;
+        let is_plain = matches!(peek(nas), Some(pith_nas::Kind::PlainGmm(_)));
+        let plain = if is_plain { &nas[..] } else { &nas[7..] };
+        let imsi = match GmmMessage::decode(plain).unwrap() {
+            GmmMessage::RegistrationRequest(request) => imsi_of(&request.mobile_identity),
+            GmmMessage::ServiceRequest(request) => imsi_of(&request.s_tmsi),
+            other => panic!("{other:?}"),
+        };
+        let amf = AmfUeNgapId::from_wire(number(&imsi).into()).unwrap();
+        let place = Place { amf, ran: message.ran_ue_ngap_id };
+        self.connections.insert((gnb, place.ran), imsi.clone());
+        let subscriber = self.subscribers.entry(imsi.clone()).or_default();
+        if is_plain {
+            return vec![downlink(place, subscriber.challenge(&imsi))];
+        }
+        let opened = subscriber.security.as_mut().unwrap().unprotect(nas).unwrap();
+        let k_gnb = subscriber.k_gnb(opened.count.value());
+        let answer = match GmmMessage::decode(&opened.plain).unwrap() {
+            GmmMessage::ServiceRequest(request) => subscriber.accept_service(&request, &opened),
+            _ => subscriber.accept_registration(&imsi),
+        };
+        let items = subscriber.has_session.then(|| vec![setup_item(&imsi, None)]);
+        vec![initial_context_setup(place, k_gnb, answer, items)]
+    }
+
+    fn uplink(&mut self, gnb: usize, place: Place, nas: &[u8]) -> Vec<Vec<u8>> {
+        let imsi = self.connections[&(gnb, place.ran)].clone();
+        let subscriber = self.subscribers.get_mut(&imsi).unwrap();
+        if let Ok(GmmMessage::AuthenticationResponse(_)) = GmmMessage::decode(nas) {
+            return vec![downlink(place, subscriber.command_security())];
+        }
+        let opened = subscriber.security.as_mut().unwrap().unprotect(nas).unwrap();
+        match GmmMessage::decode(&opened.plain).unwrap() {
+            GmmMessage::SecurityModeComplete(_) => {
+                let k_gnb = subscriber.k_gnb(opened.count.value());
+                vec![initial_context_setup(place, k_gnb, subscriber.accept_registration(&imsi), None)]
+            }
+            GmmMessage::UlNasTransport(transport) => {
+                let message = GsmMessage::decode(&transport.payload_container).unwrap();
+                subscriber.session(&imsi, place, &message)
+            }
+            GmmMessage::DeregistrationRequestUeOriginating(_) => {
+                subscriber.has_session = false;
+                let accept = subscriber.cipher(DeregistrationAcceptUeOriginating::new());
+                vec![downlink(place, accept), release_command(place)]
+            }
+            GmmMessage::RegistrationComplete(_) => vec![],
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The UPF and a data network that answers every echo request.
+    pub fn forward(&mut self, to: SocketAddr, datagram: &[u8]) -> Vec<Vec<u8>> {
+        assert_eq!(to, format!("{UPF}:2152").parse().unwrap());
+        let packet = Packet::decode(datagram).unwrap();
+        let Some(downlink) = self.downlink.get(&Teid(packet.teid)) else { return vec![] };
+        if self.fault == Some(Fault::DropEcho) || packet.payload.get(20) != Some(&8) {
+            return vec![];
+        }
+        let mut reply = packet.payload.to_vec();
+        reply[12..20].rotate_left(4);
+        reply[20] = 0;
+        let sum = u16::from_be_bytes([reply[22], reply[23]]);
+        reply[22..24].copy_from_slice(&(sum + 0x0800).to_be_bytes());
+        if self.fault == Some(Fault::WrongUe) {
+            reply[19] ^= 0x40;
+        }
+        let qfi = if self.fault == Some(Fault::WrongQfi) { 5 } else { 9 };
+        let information = DlPduSessionInformation { qfi, ..Default::default() };
+        let pdu_session = (self.fault != Some(Fault::NoContainer)).then_some(information);
+        let header = GpduHeader { teid: downlink.0, pdu_session };
+        let mut out = vec![0; GpduHeader::MAX_LEN];
+        out.extend(reply);
+        let start = header.write_before(&mut out, GpduHeader::MAX_LEN).unwrap();
+        vec![out.split_off(start)]
+    }
+}
+
+impl Subscriber {
+    fn challenge(&mut self, imsi: &str) -> Vec<u8> {
+        self.sqn = self.sqn.next();
+        let rand = Rand::new([u64::from(self.sqn) as u8; 16]);
+        let vector = aka::generate(&network::algorithm(), rand, self.sqn, "8000".parse().unwrap());
+        let k_ausf = kdf::five_g_he_av(&vector, network::SNN).k_ausf;
+        self.k_amf = Some(kdf::k_amf(&kdf::k_seaf(&k_ausf, network::SNN), imsi, &kdf::ABBA));
+        let mut request = AuthenticationRequest::new(NgKsi::Native(0), kdf::ABBA.to_vec());
+        request.rand = Some(*vector.rand.as_bytes());
+        request.autn = Some(*vector.autn.as_bytes());
+        GmmMessage::from(request).encode()
+    }
+
+    fn command_security(&mut self) -> Vec<u8> {
+        let (integrity, ciphering) = (IntegrityAlgorithm::Nia2, CipheringAlgorithm::Nea2);
+        let k_amf = self.k_amf.as_ref().unwrap();
+        let keys = (kdf::k_nas_int(k_amf, integrity), kdf::k_nas_enc(k_amf, ciphering));
+        let algorithms = Algorithms { integrity, ciphering };
+        let mut security = NasSecurity::new(Role::Network, Connection::ThreeGpp, algorithms, keys.0, keys.1);
+        let command = GmmMessage::from(network::security_mode_command()).encode();
+        let header = SecurityHeaderType::IntegrityProtectedWithNewContext;
+        let protected = security.protect(header, &command).unwrap();
+        self.security = Some(security);
+        protected
+    }
+
+    fn k_gnb(&self, count: u32) -> [u8; 32] {
+        *kdf::k_gnb(self.k_amf.as_ref().unwrap(), count, AccessType::ThreeGpp).as_bytes()
+    }
+
+    fn cipher(&mut self, message: impl Into<GmmMessage>) -> Vec<u8> {
+        let header = SecurityHeaderType::IntegrityProtectedAndCiphered;
+        self.security.as_mut().unwrap().protect(header, &message.into().encode()).unwrap()
+    }
+
+    /// The identity changes its region each time, as a new one has to be new.
+    fn accept_registration(&mut self, imsi: &str) -> Vec<u8> {
+        let mut guti = guti(imsi);
+        guti.guami.amf_id.region = self.security.as_ref().unwrap().next_to_send().unwrap().sequence_number();
+        let mut accept = network::registration_accept();
+        accept.guti = Some(MobileIdentity::FiveGGuti(guti));
+        self.cipher(accept)
+    }
+
+    fn accept_service(&mut self, request: &ServiceRequest, opened: &pith_nas::security::Unprotected) -> Vec<u8> {
+        let mut container = request.nas_message_container.clone().unwrap();
+        self.security.as_ref().unwrap().decipher_container(opened.count, &mut container);
+        let GmmMessage::ServiceRequest(whole) = GmmMessage::decode(&container).unwrap() else { panic!() };
+        let mut accept = ServiceAccept::new();
+        accept.pdu_session_status = whole.pdu_session_status;
+        accept.reactivation_result = whole.uplink_data_status.map(|_| PduSessionSet::NONE);
+        self.cipher(accept)
+    }
+
+    fn session(&mut self, imsi: &str, place: Place, message: &GsmMessage) -> Vec<Vec<u8>> {
+        let (id, pti) = (message.pdu_session_id, message.pti);
+        match &message.body {
+            GsmBody::PduSessionEstablishmentRequest(_) => {
+                self.has_session = true;
+                let mut accept = network::establishment_accept();
+                accept.pdu_address = Some(address(imsi).into());
+                let nas = self.transport(GsmMessage::new(id, pti, accept));
+                vec![session_setup(place, setup_item(imsi, Some(nas)))]
+            }
+            GsmBody::PduSessionReleaseRequest(_) => {
+                self.has_session = false;
+                let command = PduSessionReleaseCommand::new(GsmCause::RegularDeactivation);
+                let nas = self.transport(GsmMessage::new(id, pti, command));
+                vec![session_release(place, id, nas)]
+            }
+            GsmBody::PduSessionReleaseComplete(_) => vec![],
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn transport(&mut self, message: GsmMessage) -> Vec<u8> {
+        let mut transport = DlNasTransport::new(PayloadContainerType::N1SmInformation, message.encode());
+        transport.pdu_session_id = Some(message.pdu_session_id);
+        self.cipher(transport)
+    }
+}
+
+fn imsi_of(identity: &MobileIdentity) -> String {
+    match identity {
+        MobileIdentity::Suci(suci) => suci.null_scheme_supi().unwrap().imsi().to_owned(),
+        MobileIdentity::FiveGGuti(guti) => format!("99970{:010}", guti.tmsi.0),
+        MobileIdentity::FiveGSTmsi(s_tmsi) => format!("99970{:010}", s_tmsi.tmsi.0),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn ng_setup_response() -> Vec<u8> {
+    let guami = |region| {
+        let mut guami = guti("999700000000000").guami;
+        guami.amf_id.region = region;
+        guami
+    };
+    NgSetupResponse {
+        amf_name: "amf".into(),
+        served_guamis: vec![guami(2)],
+        relative_amf_capacity: 255,
+        plmn_support: vec![(network::plmn(), vec![Snssai::of_sst(1)])],
+        diagnostics: None,
+    }
+    .encode()
+}
+
+fn downlink(place: Place, nas_pdu: Vec<u8>) -> Vec<u8> {
+    let Place { amf, ran } = place;
+    let (ue_ambr, allowed_nssai) = (None, None);
+    DownlinkNasTransport { amf_ue_ngap_id: amf, ran_ue_ngap_id: ran, nas_pdu, ue_ambr, allowed_nssai }.encode()
+}
+
+fn release_command(place: Place) -> Vec<u8> {
+    let cause = Cause::Nas(CauseNas::normal_release);
+    UeContextReleaseCommand { ids: UeNgapIds::Pair(place.amf, place.ran), cause }.encode()
+}
+
+fn initial_context_setup(
+    place: Place,
+    security_key: [u8; 32],
+    nas: Vec<u8>,
+    sessions: Option<Vec<SetupItem>>,
+) -> Vec<u8> {
+    InitialContextSetupRequest {
+        amf_ue_ngap_id: place.amf,
+        ran_ue_ngap_id: place.ran,
+        ue_ambr: Some(ambr()),
+        guami: guti("999700000000000").guami,
+        sessions,
+        allowed_nssai: vec![Snssai::of_sst(1)],
+        security_capabilities: SecurityCapabilities {
+            nr_encryption: 0xc000,
+            nr_integrity: 0xc000,
+            eutra_encryption: 0xc000,
+            eutra_integrity: 0xc000,
+        },
+        security_key,
+        ue_radio_capability: None,
+        rfsp_index: None,
+        masked_imeisv: None,
+        nas_pdu: Some(nas),
+    }
+    .encode()
+}
+
+fn setup_item(imsi: &str, nas_pdu: Option<Vec<u8>>) -> SetupItem {
+    let arp = Arp { priority_level: 8, may_preempt: false, preemptable: true };
+    let transfer = SetupRequestTransfer {
+        session_ambr: Some(ambr()),
+        uplink: Tunnel { address: UPF.parse().unwrap(), teid: Teid(number(imsi)) },
+        session_type: SessionType::Ipv4,
+        flows: vec![QosFlow { qfi: 9, five_qi: 9, arp, gbr: None }],
+    };
+    SetupItem { pdu_session_id: 1, nas_pdu, snssai: Snssai::of_sst(1), transfer: transfer.encode() }
+}
+
+fn session_setup(place: Place, item: SetupItem) -> Vec<u8> {
+    PduSessionResourceSetupRequest {
+        amf_ue_ngap_id: place.amf,
+        ran_ue_ngap_id: place.ran,
+        nas_pdu: None,
+        sessions: vec![item],
+        ue_ambr: Some(ambr()),
+    }
+    .encode()
+}
+
+fn session_release(place: Place, pdu_session_id: u8, nas: Vec<u8>) -> Vec<u8> {
+    let transfer = ReleaseCommandTransfer { cause: Cause::Nas(CauseNas::normal_release) }.encode();
+    PduSessionResourceReleaseCommand {
+        amf_ue_ngap_id: place.amf,
+        ran_ue_ngap_id: place.ran,
+        nas_pdu: Some(nas),
+        sessions: vec![SessionTransfer { pdu_session_id, transfer }],
+    }
+    .encode()
+}

@@ -1,0 +1,283 @@
+//! A radio network against a core made by hand: many UEs, their plan, and the user plane.
+
+mod core;
+#[allow(dead_code)]
+#[path = "../ue/network.rs"]
+mod network;
+
+use crate::core::{Core, Fault};
+use pith_ran::gnb::{self, UeKey};
+use pith_ran::journey::{Arrivals, PingPlan, Plan, Profile, Progress};
+use pith_ran::ran::{Input, Output, UeSetup};
+use pith_ran::ue::{self, Settings, Subscription};
+use pith_ran::{Instant, Ran};
+use pith_types::{Snssai, Tac};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+const DN: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+
+fn ping(count: u32) -> PingPlan {
+    let timeout = Duration::from_secs(1);
+    PingPlan { target: DN, count, interval: Duration::from_millis(100), size: 56, timeout }
+}
+
+fn plan(profile: Profile, ping: Option<PingPlan>, rounds: u32) -> Plan {
+    Plan::new(profile, ping, Duration::ZERO, rounds)
+}
+
+/// A radio network, a core, and the time that both live in.
+struct World {
+    ran: Ran,
+    core: Core,
+    now: Instant,
+    out: Vec<Output>,
+    packets: usize,
+}
+
+impl World {
+    fn new(plan: Plan, gnbs: u32, ues: u32, arrivals: Arrivals) -> Self {
+        let gnb = |index: u32| gnb::Settings {
+            name: format!("gnb-{index}"),
+            plmn: network::plmn(),
+            id: index,
+            tac: Tac::new(1),
+            slices: vec![Snssai::of_sst(1)],
+            n3: "10.0.0.1".parse().unwrap(),
+            first_teid: (index << 20) + 1,
+        };
+        let mut ran = Ran::new((0..gnbs).map(gnb).collect(), plan);
+        let settings = Arc::new(Settings {
+            plmn: network::plmn(),
+            security_capability: network::capability(),
+            requested_nssai: vec![Snssai::of_sst(1)],
+            follow_on_request: true,
+        });
+        for (index, begins) in (0..ues).zip(arrivals.times(ues as usize, 1)) {
+            let supi = format!("imsi-99970{:010}", index + 1).parse().unwrap();
+            let setup = UeSetup {
+                subscription: Subscription { supi, ..network::subscription() },
+                imeisv: "imeisv-4901542032375101".parse().unwrap(),
+                gnb: (index % gnbs) as usize,
+                session: network::session_request(1),
+                begins,
+            };
+            ran.add_ue(Arc::clone(&settings), setup).unwrap();
+        }
+        let mut world = Self { ran, core: Core::default(), now: Instant::START, out: Vec::new(), packets: 0 };
+        (0..gnbs as usize).for_each(|gnb| world.handle(Input::N2Up { gnb, outbound_streams: 8 }));
+        assert_eq!(world.ran.gnbs_up(), gnbs as usize);
+        world
+    }
+
+    fn begin(&mut self) {
+        let mut out = Vec::new();
+        self.ran.begin(self.now, &mut out);
+        self.out.append(&mut out);
+        self.settle();
+    }
+
+    fn handle(&mut self, input: Input<'_>) {
+        self.ran.handle(self.now, input, &mut self.out);
+        self.settle();
+    }
+
+    /// Carries everything to and fro until both sides wait.
+    fn settle(&mut self) {
+        while !self.out.is_empty() {
+            for output in std::mem::take(&mut self.out) {
+                match output {
+                    Output::N2 { gnb, stream, pdu } => {
+                        for pdu in self.core.receive(gnb, &pdu) {
+                            self.ran.handle(self.now, Input::N2 { gnb, stream, pdu: &pdu }, &mut self.out);
+                        }
+                    }
+                    Output::N3 { to, datagram } => {
+                        for datagram in self.core.forward(to, &datagram) {
+                            let from = to;
+                            self.ran.handle(self.now, Input::N3 { from, datagram: &datagram }, &mut self.out);
+                        }
+                    }
+                    Output::Packet { .. } => self.packets += 1,
+                    Output::GnbEvent { .. } | Output::UeEvent { .. } => {}
+                }
+            }
+        }
+    }
+
+    /// Lets time pass, timer by timer, until all UEs have ended or so long has passed.
+    fn run(&mut self, at_most: Duration) {
+        let end = self.now + at_most;
+        while !self.ran.tally().is_over() {
+            match self.ran.next_timeout().filter(|at| *at <= end) {
+                Some(at) => self.now = at,
+                None => return self.now = end,
+            }
+            self.handle(Input::Timeout);
+        }
+    }
+
+    fn violations(&self) -> Vec<String> {
+        let all = self.ran.statistics().violations.iter();
+        all.flat_map(|(clause, breach)| breach.examples.iter().map(move |text| format!("{clause}: {text}"))).collect()
+    }
+}
+
+fn ran_well(plan: Plan, gnbs: u32, ues: u32) -> World {
+    let mut world = World::new(plan, gnbs, ues, Arrivals::AtOnce);
+    world.begin();
+    world.run(Duration::from_secs(60));
+    assert_eq!(world.violations(), Vec::<String>::new());
+    assert_eq!(world.ran.statistics().failures.len(), 0, "{:?}", world.ran.statistics().failures);
+    assert_eq!(world.ran.tally().done, ues as usize);
+    world
+}
+
+#[test]
+fn many_ues_of_many_gnbs_register_open_sessions_and_ping() {
+    let world = ran_well(plan(Profile::Session, Some(ping(3)), 1), 3, 50);
+    let statistics = world.ran.statistics();
+    assert_eq!((statistics.registration.len(), statistics.session.len()), (50, 50));
+    assert_eq!((statistics.ping.sent, statistics.ping.received), (150, 150));
+    assert_eq!(world.now - Instant::START, Duration::from_millis(200), "two intervals of three pings");
+}
+
+#[test]
+fn idle_and_service_request_take_turns() {
+    let world = ran_well(plan(Profile::Idle, Some(ping(1)), 3), 1, 2);
+    let statistics = world.ran.statistics();
+    assert_eq!((statistics.registration.len(), statistics.service.len()), (2, 6));
+    assert_eq!(statistics.ping.received, 2 + 6);
+}
+
+#[test]
+fn sessions_come_and_go() {
+    let world = ran_well(plan(Profile::Release, Some(ping(1)), 4), 1, 2);
+    assert_eq!(world.ran.statistics().session.len(), 8);
+    assert_eq!(world.ran.ue(UeKey(0)).unwrap().sessions().count(), 0);
+}
+
+#[test]
+fn ues_leave_and_come_back() {
+    let world = ran_well(plan(Profile::Deregister, None, 3), 2, 4);
+    let statistics = world.ran.statistics();
+    assert_eq!((statistics.registration.len(), statistics.deregistration.len()), (12, 12));
+    assert_eq!(world.ran.gnb(0).unwrap().ue_count(), 0);
+}
+
+#[test]
+fn ues_begin_when_the_plan_says() {
+    let mut world = World::new(plan(Profile::Register, None, 1), 1, 5, Arrivals::Rate(1.0));
+    world.begin();
+    world.run(Duration::from_millis(2500));
+    assert_eq!((world.ran.tally().done, world.ran.tally().under_way), (3, 0));
+    assert_eq!(world.ran.progress(UeKey(4)), Some(Progress::Waiting));
+    world.run(Duration::from_secs(10));
+    assert_eq!(world.ran.tally().done, 5);
+}
+
+#[test]
+fn lost_pings_make_a_ue_fail() {
+    let mut world = World::new(plan(Profile::Session, Some(ping(2)), 1), 1, 1, Arrivals::AtOnce);
+    world.core.fault = Some(Fault::DropEcho);
+    world.begin();
+    world.run(Duration::from_secs(60));
+    assert_eq!((world.ran.tally().failed, world.ran.statistics().ping.received), (1, 0));
+    assert_eq!(world.ran.statistics().failures.get("ping: lost replies"), Some(&1));
+}
+
+#[test]
+fn a_silent_core_makes_ues_fail_after_t3510() {
+    let mut world = World::new(plan(Profile::Register, None, 1), 1, 2, Arrivals::AtOnce);
+    world.core.fault = Some(Fault::Silent);
+    world.begin();
+    world.run(Duration::from_secs(60));
+    assert_eq!(world.ran.tally().failed, 2);
+    assert_eq!(world.now - Instant::START, Duration::from_secs(15));
+}
+
+#[test]
+fn a_persistent_ue_tries_again_until_it_is_served() {
+    let plan = Plan { persistent: true, ..plan(Profile::Register, None, 1) };
+    let mut world = World::new(plan, 1, 1, Arrivals::AtOnce);
+    world.core.fault = Some(Fault::Silent);
+    world.begin();
+    world.run(Duration::from_secs(20));
+    world.core.fault = None;
+    world.run(Duration::from_secs(60));
+    assert_eq!((world.ran.tally().done, world.now - Instant::START), (1, Duration::from_secs(25)));
+}
+
+#[test]
+fn faults_of_the_user_plane_are_violations() {
+    let cases = [
+        (Fault::NoContainer, "TS 38.415 5.5.2.1"),
+        (Fault::WrongQfi, "TS 38.415 5.5.3.3"),
+        (Fault::WrongUe, "TS 23.501 5.8.2"),
+    ];
+    for (fault, clause) in cases {
+        let mut world = World::new(plan(Profile::Session, Some(ping(1)), 1), 1, 1, Arrivals::AtOnce);
+        world.core.fault = Some(fault);
+        world.begin();
+        world.run(Duration::from_secs(60));
+        let (found, _) = world.ran.statistics().violations.iter().next().expect("a violation");
+        assert_eq!(found, clause);
+    }
+}
+
+#[test]
+fn an_unknown_tunnel_gets_an_error_indication_and_an_echo_request_its_response() {
+    let mut world = World::new(plan(Profile::Register, None, 1), 1, 1, Arrivals::AtOnce);
+    let from: SocketAddr = "10.0.0.9:2152".parse().unwrap();
+    let mut out = Vec::new();
+    let unknown = [0x30, 255, 0, 1, 0, 0, 0xab, 0xcd, 0x45];
+    world.ran.handle(world.now, Input::N3 { from, datagram: &unknown }, &mut out);
+    let [Output::N3 { to, datagram }] = &out[..] else { panic!("{out:?}") };
+    assert_eq!((*to, datagram[1]), (from, 26));
+    out.clear();
+    let echo = [0x32, 1, 0, 4, 0, 0, 0, 0, 0x12, 0x34, 0, 0];
+    world.ran.handle(world.now, Input::N3 { from, datagram: &echo }, &mut out);
+    let [Output::N3 { datagram, .. }] = &out[..] else { panic!("{out:?}") };
+    assert_eq!((datagram[1], &datagram[8..10]), (2, &[0x12, 0x34][..]));
+}
+
+#[test]
+fn a_lost_association_takes_connections_and_tunnels_with_it() {
+    let mut world = ran_well(plan(Profile::Session, None, 1), 1, 3);
+    world.handle(Input::N2Down { gnb: 0 });
+    assert!((0..3).all(|ue| !world.ran.ue(UeKey(ue)).unwrap().is_connected()));
+    assert_eq!(world.ran.gnb(0).unwrap().ue_count(), 0);
+}
+
+#[test]
+fn a_packet_in_idle_asks_for_the_user_plane() {
+    let mut world = ran_well(plan(Profile::Session, None, 1), 1, 1);
+    let cause = pith_ngap::CauseRadioNetwork::user_inactivity;
+    world.handle(Input::Gnb { gnb: 0, input: gnb::Input::ReleaseContext { ue: UeKey(0), cause } });
+    assert!(!world.ran.ue(UeKey(0)).unwrap().is_connected());
+    world.handle(Input::Packet { ue: UeKey(0), session: 1, packet: &[0x45; 40] });
+    assert!(world.ran.ue(UeKey(0)).unwrap().is_connected());
+    assert!(world.ran.ue(UeKey(0)).unwrap().sessions().all(|session| session.user_plane));
+    assert_eq!(world.violations(), Vec::<String>::new());
+}
+
+#[test]
+fn paging_brings_a_ue_back() {
+    let mut world = ran_well(plan(Profile::Session, None, 1), 1, 3);
+    let cause = pith_ngap::CauseRadioNetwork::user_inactivity;
+    world.handle(Input::Gnb { gnb: 0, input: gnb::Input::ReleaseContext { ue: UeKey(1), cause } });
+    let s_tmsi = world.ran.ue(UeKey(1)).unwrap().guti().unwrap().s_tmsi();
+    let tais = vec![network::tai()];
+    let pdu = pith_ngap::Paging { s_tmsi, tais }.encode();
+    world.handle(Input::N2 { gnb: 0, stream: 0, pdu: &pdu });
+    assert!(world.ran.ue(UeKey(1)).unwrap().is_connected());
+    assert_eq!(world.violations(), Vec::<String>::new());
+}
+
+#[test]
+fn an_input_of_the_tester_reaches_its_ue() {
+    let mut world = ran_well(plan(Profile::Session, None, 1), 1, 1);
+    world.handle(Input::Ue { ue: UeKey(0), input: ue::Input::Deregister { switch_off: false } });
+    assert_eq!(world.ran.ue(UeKey(0)).unwrap().state(), ue::State::Deregistered);
+}
