@@ -6,7 +6,9 @@ mod portable;
 mod rules;
 mod sys;
 mod system;
+mod ue_tun;
 
 pub use config::{DatapathConfig, StartError, UePool};
 pub use portable::PortableDatapath;
 pub use rules::BufferLimits;
+pub use ue_tun::UeTun;

@@ -4,6 +4,8 @@
 //!  shell/cli.rs          every option, and what it teaches
 //!  shell/build.rs        options -> gNBs, UEs and their plan
 //!  shell/run.rs          the event loop: SCTP, GTP-U, time
+//!  shell/links.rs        the sockets
+//!  shell/tuns.rs         TUN interfaces of UEs
 //!  shell/report.rs       the table at the end, and its JSON
 //! ```
 

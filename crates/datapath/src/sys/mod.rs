@@ -5,6 +5,7 @@
 
 mod event;
 mod netlink;
+mod plain_tun;
 mod poll;
 mod tun;
 mod udp;
@@ -12,6 +13,7 @@ mod uring;
 
 pub use event::EventFd;
 pub use netlink::{NetlinkSocket, interface_index};
+pub use plain_tun::PlainTun;
 pub use poll::wait_readable;
 pub use tun::{TunQueue, VNET_HEADER_LEN};
 pub use udp::{Datagram, GtpuSocket, MAX_SEGMENTS, Outgoing, RECEIVE_SLOT, RECEIVE_SLOTS};

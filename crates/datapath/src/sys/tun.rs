@@ -27,7 +27,7 @@ impl TunQueue {
             .write(true)
             .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
             .open("/dev/net/tun")?;
-        attach(&file, name)?;
+        attach(&file, name, libc::IFF_MULTI_QUEUE | libc::IFF_VNET_HDR)?;
         // USO came with Linux 6.2; without it UDP goes packet by packet.
         const TCP: libc::c_uint = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6;
         const UDP: libc::c_uint = libc::TUN_F_USO4 | libc::TUN_F_USO6;
@@ -128,7 +128,8 @@ impl AsFd for TunQueue {
     }
 }
 
-fn attach(file: &File, name: &str) -> io::Result<()> {
+/// Makes the file a queue of TUN interface `name`, of packets without protocol information.
+pub(super) fn attach(file: &File, name: &str, flags: libc::c_int) -> io::Result<()> {
     // SAFETY: all zero is a valid `ifreq`.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if name.len() >= request.ifr_name.len() || name.is_empty() {
@@ -140,7 +141,7 @@ fn attach(file: &File, name: &str) -> io::Result<()> {
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
         *to = from as libc::c_char;
     }
-    let flags = libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_MULTI_QUEUE | libc::IFF_VNET_HDR;
+    let flags = libc::IFF_TUN | libc::IFF_NO_PI | flags;
     request.ifr_ifru.ifru_flags = flags as libc::c_short;
     // SAFETY: TUNSETIFF reads and writes one `ifreq`.
     check(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) })?;

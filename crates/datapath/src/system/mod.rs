@@ -10,6 +10,7 @@ mod route;
 use crate::config::{DatapathConfig, StartError};
 use forwarding::Forwarding;
 use nat::Nat;
+pub use route::Route;
 use std::net::IpAddr;
 
 /// The set-up; dropping it undoes it. The interface itself goes with its last queue.

@@ -180,6 +180,11 @@ pub struct RunOptions {
     #[arg(long, default_value_t = 56, value_parser = clap::value_parser!(u16).range(0..=1372), help_heading = "Traffic")]
     pub size: u16,
 
+    /// A TUN interface for each UE with a session, named PREFIX1, PREFIX2, … with the session's address, for other
+    /// programs to use: ping -I ue1 192.0.2.1. Goes well with --hold
+    #[arg(long, value_name = "PREFIX", num_args = 0..=1, default_missing_value = "ue", value_parser = parse_prefix, help_heading = "Traffic")]
+    pub tun: Option<String>,
+
     /// Seconds after which the run is over, done or not
     #[arg(long, default_value_t = 60, value_name = "SECONDS", help_heading = "Output")]
     pub timeout: u64,
@@ -202,6 +207,13 @@ fn parse_amf(text: &str) -> Result<SocketAddr, String> {
     let alone =
         || text.parse::<IpAddr>().map(|address| SocketAddr::new(address, pith_runtime::sctp::NGAP_PORT));
     with_port.or_else(|_| alone()).map_err(|_| "an address such as 192.0.2.1 or 192.0.2.1:38412".to_owned())
+}
+
+/// An interface's name has 15 letters; seven remain for the number.
+fn parse_prefix(text: &str) -> Result<String, String> {
+    let fits = (1..=8).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    fits.then(|| text.to_owned()).ok_or_else(|| "one to eight letters, digits and hyphens".to_owned())
 }
 
 fn parse_rate(text: &str) -> Result<f64, String> {

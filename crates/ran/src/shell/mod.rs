@@ -6,3 +6,4 @@ pub mod links;
 pub mod progress;
 pub mod report;
 pub mod run;
+pub mod tuns;

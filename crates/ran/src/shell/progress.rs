@@ -63,6 +63,11 @@ impl Progress {
         self.shown = true;
     }
 
+    /// Shows no line any more.
+    pub fn end(&mut self) {
+        self.is_quiet = true;
+    }
+
     /// Takes the line off the terminal again.
     pub fn clear(&mut self) {
         if self.on_terminal && self.shown {

@@ -3,7 +3,7 @@
 //! ```text
 //!   N2 (SCTP) ──┐                  ┌──> N2
 //!   N3 (UDP)  ──┼── Ran::handle ───┼──> N3
-//!   time      ──┘                  └──> progress, report
+//!   TUN, time ──┘                  └──> TUN, progress, report
 //! ```
 
 use super::build;
@@ -11,9 +11,11 @@ use super::cli::RunOptions;
 use super::links::{Incoming, N2, N3, address_towards};
 use super::progress::Progress;
 use super::report::Report;
+use super::tuns::Tuns;
 use anyhow::{Context, Result};
+use pith_ran::gnb::UeKey;
 use pith_ran::ran::{Input, Output};
-use pith_ran::{Instant, Ran, gnb};
+use pith_ran::{Instant, Ran, gnb, ue};
 use pith_runtime::signals::Signals;
 use pith_runtime::wait::{Sleeper, waker};
 use std::fs;
@@ -28,13 +30,13 @@ const SHUTDOWN: Duration = Duration::from_secs(1);
 pub fn run(options: &RunOptions) -> Result<bool> {
     let stop = Stop::on_signal()?;
     let mut run = Run::new(options)?;
-    run.connect_gnbs(&stop);
-    run.run_ues(&stop);
+    run.connect_gnbs(&stop)?;
+    run.run_ues(&stop)?;
     let report = Report::new(&run.ran, options.gnbs, run.elapsed());
     run.progress.clear();
     publish(options, &report)?;
     if options.hold && report.passed {
-        run.hold(&stop);
+        run.hold(&stop)?;
     }
     run.close();
     Ok(report.passed)
@@ -83,6 +85,7 @@ struct Run<'a> {
     ran: Ran,
     n2: N2,
     n3: N3,
+    tuns: Tuns,
     progress: Progress,
     began: std::time::Instant,
     /// When the UEs' time began, after NG Setup.
@@ -104,6 +107,7 @@ impl<'a> Run<'a> {
             ran,
             n2: N2::connect(options)?,
             n3: N3::bind(n3)?,
+            tuns: Tuns::new(options.tun.clone()),
             progress: Progress::new(options.quiet),
             began,
             ues_began: None,
@@ -124,53 +128,59 @@ impl<'a> Run<'a> {
         self.began.elapsed() >= Duration::from_secs(self.options.timeout)
     }
 
-    fn connect_gnbs(&mut self, stop: &Stop) {
-        while self.ran.gnbs_up() < self.options.gnbs as usize && !self.is_late() && !stop.is_asked() {
-            if !self.n2.is_open() {
-                return;
-            }
-            self.turn(stop);
+    fn connect_gnbs(&mut self, stop: &Stop) -> Result<()> {
+        let all = self.options.gnbs as usize;
+        while self.ran.gnbs_up() < all && !self.is_late() && !stop.is_asked() && self.n2.is_open() {
+            self.turn(stop)?;
         }
+        Ok(())
     }
 
-    fn run_ues(&mut self, stop: &Stop) {
+    fn run_ues(&mut self, stop: &Stop) -> Result<()> {
         if self.ran.gnbs_up() == 0 {
-            return self.ran.count_failure("no gNB completed NG Setup");
+            self.ran.count_failure("no gNB completed NG Setup");
+            return Ok(());
         }
         let now = self.now();
         self.ues_began = Some(now);
         self.ran.begin(now, &mut self.outputs);
-        self.act();
+        self.act()?;
         while !self.ran.tally().is_over() && !self.is_late() && !stop.is_asked() && self.n2.is_open() {
-            self.turn(stop);
+            self.turn(stop)?;
         }
         self.ues_ended = Some(self.now());
+        Ok(())
     }
 
     fn elapsed(&self) -> Duration {
         self.ues_began.zip(self.ues_ended).map_or(Duration::ZERO, |(began, ended)| ended - began)
     }
 
-    fn hold(&mut self, stop: &Stop) {
+    fn hold(&mut self, stop: &Stop) -> Result<()> {
         if !self.options.quiet {
             eprintln!("holding; Ctrl-C ends");
         }
+        self.progress.end();
         while !stop.is_asked() && self.n2.is_open() {
-            self.turn(stop);
+            self.turn(stop)?;
         }
+        Ok(())
     }
 
     /// Waits for something, and handles it.
-    fn turn(&mut self, stop: &Stop) {
+    fn turn(&mut self, stop: &Stop) -> Result<()> {
         let timeout = self.timeout();
-        stop.sleeper.sleep(&[self.n2.fd(), self.n3.fd()], Some(timeout), || stop.is_asked());
-        self.take_n2();
-        self.take_n3();
+        let fds: Vec<_> = [self.n2.fd(), self.n3.fd()].into_iter().chain(self.tuns.fds()).collect();
+        stop.sleeper.sleep(&fds, Some(timeout), || stop.is_asked());
+        self.take_n2()?;
+        self.take_packets()?;
         if self.ran.next_timeout().is_some_and(|at| at <= self.now()) {
-            self.handle(Input::Timeout);
+            let now = self.now();
+            self.ran.handle(now, Input::Timeout, &mut self.outputs);
+            self.act()?;
         }
-        self.n2.flush();
         self.progress.show(&self.ran, self.options.gnbs);
+        Ok(())
     }
 
     /// How long nothing has to be done unless something comes.
@@ -184,7 +194,7 @@ impl<'a> Run<'a> {
         sctp.into_iter().chain(ran).chain(progress).chain([end]).min().unwrap_or(end)
     }
 
-    fn take_n2(&mut self) {
+    fn take_n2(&mut self) -> Result<()> {
         let now = self.now();
         let (ran, outputs) = (&mut self.ran, &mut self.outputs);
         self.n2.process(|incoming| {
@@ -198,35 +208,49 @@ impl<'a> Run<'a> {
             };
             ran.handle(now, input, outputs);
         });
-        self.act();
+        self.act()
     }
 
-    fn take_n3(&mut self) {
+    fn take_packets(&mut self) -> Result<()> {
         let now = self.now();
         let (ran, outputs) = (&mut self.ran, &mut self.outputs);
         self.n3.receive(|from, datagram| ran.handle(now, Input::N3 { from, datagram }, outputs));
-        self.act();
-    }
-
-    fn handle(&mut self, input: Input<'_>) {
-        let now = self.now();
-        self.ran.handle(now, input, &mut self.outputs);
-        self.act();
+        self.tuns.read(|ue, session, packet| ran.handle(now, Input::Packet { ue, session, packet }, outputs));
+        self.act()
     }
 
     /// Carries out what the radio network wants.
-    fn act(&mut self) {
+    fn act(&mut self) -> Result<()> {
         let mut outputs = std::mem::take(&mut self.outputs);
         for output in outputs.drain(..) {
             match output {
                 Output::N2 { gnb, stream, pdu } => self.n2.send(gnb, stream, pdu),
                 Output::N3 { to, datagram } => self.n3.send(to, &datagram),
                 Output::GnbEvent { gnb, event } => self.tell(gnb, &event),
-                Output::Packet { .. } | Output::UeEvent { .. } => {}
+                Output::Packet { ue, packet, .. } => self.tuns.write(ue, &packet),
+                Output::UeEvent { ue, event } => self.follow_session(ue, event)?,
             }
         }
         self.outputs = outputs;
         self.n2.flush();
+        Ok(())
+    }
+
+    /// A session that comes gets its interface, one that goes loses it.
+    fn follow_session(&mut self, ue: UeKey, event: ue::Event) -> Result<()> {
+        match event {
+            ue::Event::SessionEstablished(id) => {
+                let session = self.ran.ue(ue).and_then(|ue| ue.sessions().find(|session| session.id == id));
+                session
+                    .and_then(|session| session.ipv4)
+                    .map_or(Ok(()), |address| self.tuns.open(ue, id, address))
+            }
+            ue::Event::SessionReleased(_) => {
+                self.tuns.close(ue);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 
     fn tell(&mut self, gnb: usize, event: &gnb::Event) {

@@ -215,7 +215,8 @@ impl Ue {
         while let Some(timer) = self.timers.take_expired(self.now) {
             match timer {
                 Timer::T3510 => self.on_registration_unanswered(),
-                Timer::T3502 | Timer::T3511 | Timer::T3346 => self.retry_registration(),
+                Timer::T3502 => self.retry_from_the_beginning(),
+                Timer::T3511 | Timer::T3346 => self.retry_registration(),
                 Timer::T3512 => self.begin_periodic_update(),
                 Timer::T3516 => self.authentication.forget_challenge(),
                 Timer::T3517 => self.on_service_request_unanswered(),

@@ -9,7 +9,7 @@
 //!   | <- REGISTRATION REJECT        |   instead; T3511, T3502 or T3346 until the next attempt
 //! ```
 
-use super::{Connection, Event, Failure, Place, State, Timer, Ue};
+use super::{Connection, Event, Failure, Place, SessionFailure, State, Timer, Ue};
 use pith_nas::GmmCause;
 use pith_nas::gmm::{RegistrationAccept, RegistrationComplete, RegistrationReject, RegistrationRequest};
 use pith_nas::ie::{
@@ -29,6 +29,8 @@ impl Ue {
             return self.event(Event::RegistrationFailed(Failure::InvalidUsim));
         }
         match self.state {
+            // Nothing is tried while T3346 runs; when it runs out, the UE registers by itself.
+            _ if self.timers.is_running(Timer::T3346) => {}
             State::Deregistered => self.begin_registration(RegistrationKind::Initial),
             State::Registered => self.begin_registration(RegistrationKind::MobilityUpdating),
             _ => {}
@@ -254,8 +256,15 @@ impl Ue {
         };
     }
 
-    /// T3511, T3502 or T3346 ran out: the attempt is made again.
+    /// T3502 ran out: attempts are counted from the beginning (TS 24.501 5.5.1.2.7).
+    pub(super) fn retry_from_the_beginning(&mut self) {
+        self.registration_attempts = 0;
+        self.retry_registration();
+    }
+
+    /// T3511, T3502 or T3346 ran out: the attempt is made again, on a new connection.
     pub(super) fn retry_registration(&mut self) {
+        self.release_locally();
         match self.state {
             State::Deregistered if self.usim_is_valid => self.begin_registration(RegistrationKind::Initial),
             State::Registered => self.begin_registration(RegistrationKind::MobilityUpdating),
@@ -271,9 +280,9 @@ impl Ue {
         self.current = None;
         self.initial = None;
         self.wants_to_deregister = false;
-        for id in self.sessions.clear() {
-            self.event(Event::SessionReleased(id));
-        }
+        let (active, wanted) = self.sessions.clear();
+        active.into_iter().for_each(|id| self.event(Event::SessionReleased(id)));
+        wanted.into_iter().for_each(|id| self.event(Event::SessionFailed(id, SessionFailure::NotPossible)));
     }
 
     /// The network is to release the connection within T3540 (TS 24.501 5.3.1.3).

@@ -1,11 +1,11 @@
 //! A core in a few lines: it serves every UE, keeps no rule that it does not need, and can do a thing wrong.
 
 use crate::network;
+use pith_crypto::aka;
 use pith_crypto::kdf::{self, AccessType};
 use pith_crypto::keys::{KAmf, Rand};
 use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
 use pith_crypto::sqn::Sqn;
-use pith_crypto::aka;
 use pith_nas::gmm::*;
 use pith_nas::gsm::*;
 use pith_nas::ie::*;
@@ -94,7 +94,9 @@ impl Core {
             Message::UeContextReleaseRequest(request) => {
                 vec![release_command(Place { amf: request.amf_ue_ngap_id, ran: request.ran_ue_ngap_id })]
             }
-            Message::InitialContextSetupResponse(response) => self.note_tunnels(gnb, response.ran_ue_ngap_id, response.setup),
+            Message::InitialContextSetupResponse(response) => {
+                self.note_tunnels(gnb, response.ran_ue_ngap_id, response.setup)
+            }
             Message::PduSessionResourceSetupResponse(response) => {
                 self.note_tunnels(gnb, response.ran_ue_ngap_id, response.setup)
             }
@@ -103,7 +105,12 @@ impl Core {
         }
     }
 
-    fn note_tunnels(&mut self, gnb: usize, ran: RanUeNgapId, setup: Option<Vec<SessionTransfer>>) -> Vec<Vec<u8>> {
+    fn note_tunnels(
+        &mut self,
+        gnb: usize,
+        ran: RanUeNgapId,
+        setup: Option<Vec<SessionTransfer>>,
+    ) -> Vec<Vec<u8>> {
         for item in setup.unwrap_or_default() {
             let transfer = SetupResponseTransfer::decode(&item.transfer).unwrap();
             let imsi = &self.connections[&(gnb, ran)];
@@ -236,7 +243,11 @@ impl Subscriber {
         self.cipher(accept)
     }
 
-    fn accept_service(&mut self, request: &ServiceRequest, opened: &pith_nas::security::Unprotected) -> Vec<u8> {
+    fn accept_service(
+        &mut self,
+        request: &ServiceRequest,
+        opened: &pith_nas::security::Unprotected,
+    ) -> Vec<u8> {
         let mut container = request.nas_message_container.clone().unwrap();
         self.security.as_ref().unwrap().decipher_container(opened.count, &mut container);
         let GmmMessage::ServiceRequest(whole) = GmmMessage::decode(&container).unwrap() else { panic!() };
@@ -302,7 +313,8 @@ fn ng_setup_response() -> Vec<u8> {
 fn downlink(place: Place, nas_pdu: Vec<u8>) -> Vec<u8> {
     let Place { amf, ran } = place;
     let (ue_ambr, allowed_nssai) = (None, None);
-    DownlinkNasTransport { amf_ue_ngap_id: amf, ran_ue_ngap_id: ran, nas_pdu, ue_ambr, allowed_nssai }.encode()
+    DownlinkNasTransport { amf_ue_ngap_id: amf, ran_ue_ngap_id: ran, nas_pdu, ue_ambr, allowed_nssai }
+        .encode()
 }
 
 fn release_command(place: Place) -> Vec<u8> {

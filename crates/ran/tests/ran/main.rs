@@ -120,7 +120,8 @@ impl World {
 
     fn violations(&self) -> Vec<String> {
         let all = self.ran.statistics().violations.iter();
-        all.flat_map(|(clause, breach)| breach.examples.iter().map(move |text| format!("{clause}: {text}"))).collect()
+        all.flat_map(|(clause, breach)| breach.examples.iter().map(move |text| format!("{clause}: {text}")))
+            .collect()
     }
 }
 

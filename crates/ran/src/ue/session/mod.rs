@@ -126,12 +126,14 @@ impl Sessions {
         gone.map(|session| session.id).collect()
     }
 
-    /// Takes out everything; gives the sessions that were active.
-    pub fn clear(&mut self) -> Vec<u8> {
-        self.transactions.clear();
-        self.waiting.clear();
-        self.reactivating = None;
-        self.active.drain(..).map(|session| session.id).collect()
+    /// Takes out everything; gives the sessions that were active, and those that were wanted.
+    pub fn clear(&mut self) -> (Vec<u8>, Vec<u8>) {
+        let is_wanted = |t: &Transaction| matches!(t.procedure, Procedure::Establishment(_));
+        let wanted = self.transactions.iter().filter(|t| is_wanted(t)).map(|t| t.session);
+        let wanted = wanted.chain(self.waiting.iter().map(|request| request.id)).collect();
+        let active = self.active.iter().map(|session| session.id).collect();
+        *self = Self { last_pti: self.last_pti, ..Self::default() };
+        (active, wanted)
     }
 
     fn find(&mut self, id: u8) -> Option<&mut Session> {

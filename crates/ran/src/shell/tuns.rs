@@ -1,0 +1,65 @@
+//! TUN interfaces of UEs: programs of this host use a UE's session through one (`ping -I ue1 …`).
+
+use anyhow::{Context, Result};
+use pith_datapath::UeTun;
+use pith_ran::gnb::UeKey;
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// The longest packet that fits N3 of 1500 octets with its headers.
+const MTU: u16 = 1400;
+/// Packets read of one UE before the next gets its turn.
+const BURST: usize = 64;
+
+/// The interfaces, by UE.
+pub struct Tuns {
+    /// What their names begin with; `None` for no interfaces at all.
+    prefix: Option<String>,
+    open: BTreeMap<UeKey, (u8, UeTun)>,
+    buffer: Vec<u8>,
+}
+
+impl Tuns {
+    /// No interfaces yet.
+    pub fn new(prefix: Option<String>) -> Self {
+        Self { prefix, open: BTreeMap::new(), buffer: vec![0; MTU.into()] }
+    }
+
+    /// Makes the interface of a UE's session.
+    pub fn open(&mut self, ue: UeKey, session: u8, address: Ipv4Addr) -> Result<()> {
+        let Some(prefix) = &self.prefix else { return Ok(()) };
+        let name = format!("{prefix}{}", ue.0 + 1);
+        let tun = UeTun::open(&name, address, MTU)
+            .with_context(|| format!("making interface {name}; that needs CAP_NET_ADMIN and /dev/net/tun"))?;
+        self.open.insert(ue, (session, tun));
+        Ok(())
+    }
+
+    /// Takes a UE's interface away.
+    pub fn close(&mut self, ue: UeKey) {
+        self.open.remove(&ue);
+    }
+
+    /// Readable when a program has sent a packet.
+    pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.open.values().map(|(_, tun)| tun.as_fd())
+    }
+
+    /// Hands what programs have sent to `take`.
+    pub fn read(&mut self, mut take: impl FnMut(UeKey, u8, &[u8])) {
+        for (ue, (session, tun)) in &self.open {
+            for _ in 0..BURST {
+                let Ok(length) = tun.read(&mut self.buffer) else { break };
+                take(*ue, *session, self.buffer.get(..length).unwrap_or_default());
+            }
+        }
+    }
+
+    /// Hands a packet to the programs. A full queue drops it, as networks do.
+    pub fn write(&self, ue: UeKey, packet: &[u8]) {
+        if let Some((_, tun)) = self.open.get(&ue) {
+            let _ = tun.write(packet);
+        }
+    }
+}
