@@ -15,3 +15,6 @@ pub mod pcf;
 pub mod smf;
 pub mod udm;
 pub mod udr;
+
+#[cfg(test)]
+mod testing;

@@ -9,6 +9,8 @@
 
 mod config;
 mod procedure;
+#[cfg(test)]
+mod tests;
 
 use crate::kit::{
     Arena, Caller, Duration, Identity, Input, Instant, Key, NetworkFunction, Outbox, Tag, Target, Timer,

@@ -124,7 +124,8 @@ impl Cache {
         let Asked { question, waiting } = self.asked.remove(&id)?;
         let found = match reply {
             Ok(Response::SearchResult(result)) => {
-                let validity = result.validity_period.map_or(VALIDITY, |s| Duration::from_secs(s.into()));
+                let validity =
+                    result.validity_period.map_or(VALIDITY, |s| Duration::from_secs(s.max(1).into()));
                 let candidates =
                     result.nf_instances.iter().filter_map(|p| candidate(p, &question.service)).collect();
                 Answer { candidates, until: now + validity }
@@ -132,7 +133,11 @@ impl Cache {
             _ => Answer { candidates: Vec::new(), until: now },
         };
         let nobody = found.candidates.is_empty();
-        if !nobody && self.answers.len() < LIMIT {
+        if self.answers.len() >= LIMIT {
+            self.answers.clear();
+        }
+        // The calls that waited look here next: what was found must stand, or they would ask for ever.
+        if !nobody {
             self.answers.insert(question.clone(), found);
         }
         Some(Answered { question, waiting, nobody })

@@ -9,6 +9,8 @@ mod discovery;
 mod profile;
 mod registration;
 mod shard;
+#[cfg(test)]
+mod tests;
 mod timers;
 
 pub use agent::{Agent, AgentConfig, Hosted};

@@ -11,6 +11,8 @@ mod config;
 mod discovery;
 mod management;
 mod subscription;
+#[cfg(test)]
+mod tests;
 
 use crate::kit::{Caller, Input, Inspect, Instant, NetworkFunction, Outbox, Tag, Timer};
 pub use config::NrfConfig;

@@ -1,5 +1,8 @@
 //! Network Slice Selection Function (TS 29.531): which slices a UE may use (TS 23.501 5.15.5.2.1).
 
+#[cfg(test)]
+mod tests;
+
 use crate::kit::{Caller, Input, Instant, NetworkFunction, Outbox};
 use pith_sbi::common::AccessType;
 use pith_sbi::nnssf_nsselection::{

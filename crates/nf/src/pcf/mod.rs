@@ -10,6 +10,8 @@
 
 mod access;
 mod session;
+#[cfg(test)]
+mod tests;
 
 use crate::kit::{Arena, Caller, Input, Instant, Key, NetworkFunction, Outbox, Tag, Target};
 use pith_sbi::npcf_ampolicycontrol::PolicyAssociationRequest;

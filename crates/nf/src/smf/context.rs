@@ -24,7 +24,7 @@ pub(super) struct SmContext {
     pub snssai: Snssai,
     /// Procedure transaction identity of the UE's request under way; 0 if the network began.
     pub pti: u8,
-    /// What the UE asked for in its PCO.
+    /// What the UE asked for.
     pub asks: Asks,
     /// The AMF that serves the UE.
     pub amf: AmfLink,
@@ -48,11 +48,12 @@ pub(super) struct SmContext {
     pub step: u32,
 }
 
-/// Protocol configuration options that the UE asks for.
+/// What the UE asks for: protocol configuration options, and IPv6 beside IPv4.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Asks {
     pub dns: bool,
     pub mtu: bool,
+    pub ipv4v6: bool,
 }
 
 /// How the AMF is reached.

@@ -16,6 +16,8 @@ mod n4;
 mod pool;
 mod procedure;
 mod services;
+#[cfg(test)]
+mod tests;
 
 use crate::kit::{
     Arena, Identity, Input, Inspect, Instant, Key, Level, N4Effect, N4Input, NetworkFunction, Outbox, Tag,

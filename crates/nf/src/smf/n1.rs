@@ -3,12 +3,12 @@
 use super::config::DataNetwork;
 use super::context::{Asks, DEFAULT_QFI, SmContext};
 use pith_nas::gsm::{
-    PduSessionEstablishmentAccept, PduSessionEstablishmentReject, PduSessionModificationReject,
-    PduSessionReleaseCommand, PduSessionReleaseReject,
+    PduSessionEstablishmentAccept, PduSessionEstablishmentReject, PduSessionEstablishmentRequest,
+    PduSessionModificationReject, PduSessionReleaseCommand, PduSessionReleaseReject,
 };
 use pith_nas::ie::{
     AllowedSscMode, DownlinkPco, PcoOption, PcoRequest, PduAddress, PduSessionType, QosFlowDescription,
-    QosFlowDescriptions, QosRule, QosRules, SscMode, UplinkPco,
+    QosFlowDescriptions, QosRule, QosRules, SscMode,
 };
 use pith_nas::{GsmCause, GsmMessage};
 
@@ -16,17 +16,21 @@ use pith_nas::{GsmCause, GsmMessage};
 const DEFAULT_RULE: u8 = 1;
 
 /// What the UE asks for, of what can be told.
-pub(super) fn asks(pco: Option<&UplinkPco>) -> Asks {
-    let asked = |what: PcoRequest| pco.is_some_and(|pco| pco.asks(&what));
-    Asks { dns: asked(PcoRequest::DnsServerIpv4), mtu: asked(PcoRequest::Ipv4LinkMtu) }
+pub(super) fn asks(request: &PduSessionEstablishmentRequest) -> Asks {
+    let asked = |what: PcoRequest| request.extended_pco.as_ref().is_some_and(|pco| pco.asks(&what));
+    Asks {
+        dns: asked(PcoRequest::DnsServerIpv4),
+        mtu: asked(PcoRequest::Ipv4LinkMtu),
+        ipv4v6: request.pdu_session_type == Some(PduSessionType::Ipv4v6),
+    }
 }
 
-/// PDU SESSION ESTABLISHMENT ACCEPT (TS 24.501 6.4.1.3).
-pub(super) fn establishment_accept(context: &SmContext, network: &DataNetwork, narrowed: bool) -> Vec<u8> {
+/// PDU SESSION ESTABLISHMENT ACCEPT; who asked for IPv4v6 is told why it is IPv4 only (TS 24.501 6.4.1.3).
+pub(super) fn establishment_accept(context: &SmContext, network: &DataNetwork) -> Vec<u8> {
     let rules = QosRules(vec![QosRule::match_all(DEFAULT_RULE, DEFAULT_QFI)]);
     let mut accept =
         PduSessionEstablishmentAccept::new(PduSessionType::Ipv4, SscMode::Mode1, rules, context.qos.ambr);
-    accept.cause = narrowed.then_some(GsmCause::PduSessionTypeIpv4OnlyAllowed);
+    accept.cause = context.asks.ipv4v6.then_some(GsmCause::PduSessionTypeIpv4OnlyAllowed);
     accept.pdu_address = context.address.map(PduAddress::from);
     accept.snssai = Some(context.snssai.into());
     let flow = QosFlowDescription::non_gbr(DEFAULT_QFI, context.qos.five_qi);

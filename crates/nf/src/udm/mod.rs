@@ -11,6 +11,8 @@
 mod config;
 mod error;
 mod procedure;
+#[cfg(test)]
+mod tests;
 
 use crate::kit::{Arena, Caller, Input, Instant, Key, NetworkFunction, Outbox, Rng, Tag, Target};
 pub use config::{HomeNetworkKey, UdmConfig};

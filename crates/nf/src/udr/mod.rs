@@ -12,6 +12,8 @@
 mod documents;
 mod provisioned;
 mod services;
+#[cfg(test)]
+mod tests;
 
 use crate::kit::{
     Arena, Caller, Input, Instant, Key, NetworkFunction, Outbox, StoreError, StoreRequest, StoreResponse, Tag,

@@ -67,10 +67,6 @@ impl Smf {
         };
         // A session of the same identity is one that the UE has forgotten (step 3a).
         if let Some(old) = self.by_ue.get(&(asked.supi.clone(), asked.pdu_session_id)).copied() {
-            if let Some(State::AwaitingSubscriptionData(from)) = self.contexts.get(old).map(|old| &old.state)
-            {
-                out.refuse(*from, Problem::context_not_found());
-            }
             self.end(old, out);
         }
         let query = GetSmData {
@@ -106,7 +102,7 @@ impl Smf {
         if self.network(&dnn, &snssai).is_none() {
             return Err(refused(EstablishmentError::UnknownDnnInSlice));
         }
-        let asks = n1::asks(request.extended_pco.as_ref());
+        let asks = n1::asks(&request);
         Ok(Asked { supi, pdu_session_id, dnn, snssai, pti, asks })
     }
 
@@ -162,13 +158,17 @@ impl Smf {
         };
         match qos {
             Ok(qos) => self.accept_request(key, from, qos, out),
-            Err(error) => {
-                let Some(context) = self.contexts.get(key) else { return };
-                let refused = Refused { pdu_session_id: context.pdu_session_id, pti: context.pti, error };
-                self.end(key, out);
-                refuse(from, &refused, out);
-            }
+            Err(error) => self.refuse_request(key, from, error, out),
         }
+    }
+
+    /// Ends an establishment that the AMF waits for, and tells it.
+    fn refuse_request(&mut self, key: Key, from: Caller, error: EstablishmentError, out: &mut Outbox) {
+        let Some(context) = self.contexts.get_mut(key) else { return };
+        let refused = Refused { pdu_session_id: context.pdu_session_id, pti: context.pti, error };
+        context.state = State::AwaitingPolicy; // the AMF is answered below, not by `end`
+        self.end(key, out);
+        refuse(from, &refused, out);
     }
 
     fn subscribed_qos(&self, key: Key, data: &SmSubsData) -> Result<Qos, EstablishmentError> {
@@ -301,7 +301,7 @@ impl Smf {
     fn tell_ue_and_gnb(&mut self, key: Key, out: &mut Outbox) {
         let Some(context) = self.contexts.get(key) else { return };
         let Some((_, network)) = self.network(&context.dnn, &context.snssai) else { return };
-        let accept = n1::establishment_accept(context, network, false);
+        let accept = n1::establishment_accept(context, network);
         let (n2, target) = (n2::setup_request(context), Target::Root(context.amf.root.clone()));
         let request = transfer(context, Some(accept), n2.map(|info| (NgapIeType::PduResSetupReq, info)));
         self.call(key, target, request.into(), out);
@@ -331,10 +331,7 @@ impl Smf {
             Some(State::AwaitingSubscriptionData(from)) => {
                 let from = *from;
                 let error = EstablishmentError::Network("the UDM does not answer".into());
-                let Some(context) = self.contexts.get(key) else { return };
-                let refused = Refused { pdu_session_id: context.pdu_session_id, pti: context.pti, error };
-                self.end(key, out);
-                refuse(from, &refused, out);
+                self.refuse_request(key, from, error, out);
             }
             Some(State::AwaitingPolicy | State::AwaitingN4Establishment(_)) => {
                 self.fail(key, &EstablishmentError::Network("no answer in time".into()), out);

@@ -122,7 +122,7 @@ impl Smf {
         }
         let waiting = match context.state {
             State::AwaitingN4Establishment(upf) => Some(upf),
-            State::AwaitingN4Modification(from, _) => {
+            State::AwaitingSubscriptionData(from) | State::AwaitingN4Modification(from, _) => {
                 out.refuse(from, Problem::context_not_found());
                 None
             }

@@ -194,18 +194,23 @@ impl Smf {
         });
         let lost: Vec<Key> = lost.map(|(key, _)| key).collect();
         for key in lost {
-            self.forget_upf(key);
-            self.end_and_tell_amf(key, out);
+            self.lost_with_upf(key, out);
         }
     }
 
-    /// There is nothing left to delete at the UPF.
-    fn forget_upf(&mut self, key: Key) {
-        if let Some(context) = self.contexts.get_mut(key) {
-            context.upf = None;
-            if matches!(context.state, State::AwaitingN4Establishment(_) | State::Abandoned(_)) {
-                context.state = State::Established;
+    /// There is nothing left to delete at the UPF. Of an abandoned session the AMF has been told.
+    fn lost_with_upf(&mut self, key: Key, out: &mut Outbox) {
+        let Some(context) = self.contexts.get_mut(key) else { return };
+        context.upf = None;
+        match context.state {
+            State::Abandoned(_) => {
+                self.contexts.remove(key);
             }
+            State::AwaitingN4Establishment(_) => {
+                context.state = State::AwaitingTunnel;
+                self.end_and_tell_amf(key, out);
+            }
+            _ => self.end_and_tell_amf(key, out),
         }
     }
 }

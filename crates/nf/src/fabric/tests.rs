@@ -1,0 +1,329 @@
+//! The way of an SBI call: registration, discovery, bindings. The NRF is played here, but for the last tests.
+
+use super::*;
+use crate::kit::{
+    Caller, Duration, Identity, Instant, Level, NetworkFunction, Nf, Rng, StoreRequest, StoreResponse, Tag,
+    Timer, TimerKey,
+};
+use crate::nrf::{Nrf, NrfConfig};
+use crate::testing::{self, CALLER, instance, plmn, supi};
+use crate::udm::{Udm, UdmConfig};
+use crate::udr::Udr;
+use pith_sbi::common::ServingPlmnId;
+use pith_sbi::nnrf_nfdiscovery::SearchResult;
+use pith_sbi::nnrf_nfmanagement::{NfProfile, NfStatusNotify, NotificationData, NotificationEventType};
+use pith_sbi::nudm_uecm::GetThreeGppRegistration;
+use pith_sbi::nudr_dr::QueryAmData;
+use pith_sbi::{ApiRoot, Cause, Created, Operation, Problem, Reply, Request, Response, Scheme, Uri};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+const OWN: &str = "/s0";
+const NEIGHBOUR: &str = "/s1";
+
+/// A shard of this process.
+fn shard_root(prefix: &str) -> Arc<ApiRoot> {
+    Arc::new(ApiRoot::new(Scheme::Http, "127.0.0.1:7000").with_prefix(prefix))
+}
+
+fn far() -> Arc<ApiRoot> {
+    Arc::new(ApiRoot::new(Scheme::Http, "10.0.0.9:80"))
+}
+
+fn nrf_root() -> Arc<ApiRoot> {
+    Arc::new(ApiRoot::new(Scheme::Http, "10.0.0.1:80"))
+}
+
+fn profile_at(nf: Nf, number: u128, api_root: Arc<ApiRoot>) -> NfProfile {
+    let identity = Identity { instance_id: instance(number), api_root, ..testing::identity() };
+    profile(nf, &identity, &ProfileConfig::default())
+}
+
+fn function(nf: Nf) -> Box<dyn NetworkFunction> {
+    let identity = testing::identity();
+    match nf {
+        Nf::Nrf => Box::new(Nrf::new(shard_root(OWN), NrfConfig::default())),
+        Nf::Udr => Box::new(Udr::new(shard_root(OWN))),
+        _ => {
+            let config = UdmConfig { identity, plmn: plmn(), home_network_keys: vec![] };
+            Box::new(Udm::new(config, Rng::from_number(1)))
+        }
+    }
+}
+
+/// A shard that hosts those NFs, and what the shell would do for it.
+struct Rig {
+    shard: Shard,
+    now: Instant,
+}
+
+impl Rig {
+    fn new(hosted: &[Nf], change: impl FnOnce(&mut AgentConfig)) -> Self {
+        let registered = hosted
+            .iter()
+            .zip(1..)
+            .map(|(nf, n)| Hosted { nf: *nf, profile: profile_at(*nf, n, shard_root(OWN)) });
+        let mut config = AgentConfig {
+            shard: 0,
+            own_root: shard_root(OWN),
+            hosted: registered.collect(),
+            neighbours: vec![(shard_root(NEIGHBOUR), 1)],
+            nrf: nrf_root(),
+            fixed: BTreeMap::new(),
+            forced_http: BTreeSet::new(),
+        };
+        change(&mut config);
+        let functions = hosted.iter().map(|nf| (*nf, function(*nf))).collect();
+        Self { shard: Shard::new(functions, Agent::new(config), Level::Error), now: Instant::default() }
+    }
+
+    fn handle(&mut self, input: ShardInput) -> Vec<ShardEffect> {
+        let mut effects = Vec::new();
+        self.shard.handle(self.now, input, &mut effects);
+        effects
+    }
+
+    fn reply(&mut self, nf: Nf, tag: Tag, reply: Reply) -> Vec<ShardEffect> {
+        self.handle(ShardInput::Reply { nf, tag, from: None, reply })
+    }
+
+    /// Somebody asks the UDM what only the UDR knows.
+    fn ask(&mut self) -> Vec<ShardEffect> {
+        let request = GetThreeGppRegistration { ue_id: supi() }.into();
+        self.handle(ShardInput::Request { from: CALLER, nf: Nf::Udm, request })
+    }
+
+    /// Asks, and lets the NRF find UDRs at those roots.
+    fn ask_and_find(&mut self, roots: &[Arc<ApiRoot>], validity_s: u32) -> Vec<ShardEffect> {
+        let asked = self.ask();
+        let (tag, ..) = search(&asked).expect("the NRF is asked");
+        self.reply(Nf::Agent, tag, found(roots, validity_s))
+    }
+
+    /// The agent's timer runs out.
+    fn heart_beat_timer(&mut self) -> Vec<ShardEffect> {
+        let key = TimerKey { owner: 0, timer: Timer::NrfHeartBeat };
+        self.handle(ShardInput::Timer { nf: Nf::Agent, key })
+    }
+}
+
+fn found(roots: &[Arc<ApiRoot>], validity_s: u32) -> Reply {
+    let profiles = roots.iter().zip(10..).map(|(root, n)| profile_at(Nf::Udr, n, Arc::clone(root)));
+    let mut result = SearchResult::new(profiles.collect::<Vec<_>>());
+    result.validity_period = Some(validity_s);
+    Ok(Response::SearchResult(Box::new(result)))
+}
+
+/// Calls over HTTP: whose answer it will be, where it goes, what is asked.
+fn http(effects: &[ShardEffect]) -> Vec<(Tag, &ApiRoot, Operation)> {
+    let calls = effects.iter().filter_map(|effect| match effect {
+        ShardEffect::HttpCall { tag, root, request, .. } => Some((*tag, &**root, request.operation())),
+        _ => None,
+    });
+    calls.collect()
+}
+
+fn search(effects: &[ShardEffect]) -> Option<(Tag, &ApiRoot, Operation)> {
+    http(effects).into_iter().find(|(.., operation)| *operation == Operation::SearchNfInstances)
+}
+
+/// Where calls to the UDR go over HTTP.
+fn udr_calls(effects: &[ShardEffect]) -> Vec<&ApiRoot> {
+    let query = |operation| operation == Operation::QueryAmfContextThreeGpp;
+    http(effects).into_iter().filter(|(.., o)| query(*o)).map(|(_, root, _)| root).collect()
+}
+
+/// How long the timer that was started runs.
+fn timer(effects: &[ShardEffect]) -> Option<Duration> {
+    effects.iter().find_map(|effect| match effect {
+        ShardEffect::StartTimer { after, .. } => Some(*after),
+        _ => None,
+    })
+}
+
+fn answer(effects: &[ShardEffect]) -> Option<&Reply> {
+    effects.iter().find_map(|effect| match effect {
+        ShardEffect::Answer { to, reply, .. } if *to == CALLER => Some(reply),
+        _ => None,
+    })
+}
+
+fn is_ready(effects: &[ShardEffect]) -> bool {
+    effects.iter().any(|effect| matches!(effect, ShardEffect::Ready))
+}
+
+fn registered(heart_beat_s: u32) -> Reply {
+    let mut body = profile_at(Nf::Udm, 1, shard_root(OWN));
+    body.heart_beat_timer = Some(heart_beat_s);
+    let location = Uri::new(&nrf_root(), "/nnrf-nfm/v1/nf-instances/1");
+    Ok(Response::NfProfileCreated(Box::new(Created { location, body })))
+}
+
+/// A shard with a UDM that is registered.
+fn registered_udm() -> Rig {
+    let mut rig = Rig::new(&[Nf::Udm], |_| {});
+    let started = rig.handle(ShardInput::Start);
+    let effects = rig.reply(Nf::Agent, http(&started)[0].0, registered(5));
+    assert!(is_ready(&effects));
+    assert_eq!(timer(&effects), Some(Duration::from_secs(5)), "as often as the NRF wants");
+    rig
+}
+
+#[test]
+fn a_shard_registers_and_is_ready_when_the_nrf_has_answered() {
+    let mut rig = Rig::new(&[Nf::Udm], |_| {});
+    let started = rig.handle(ShardInput::Start);
+    assert!(matches!(http(&started)[..], [(_, root, Operation::RegisterNfInstance)] if *root == *nrf_root()));
+    assert!(!is_ready(&started) && !rig.shard.is_ready());
+    registered_udm();
+}
+
+#[test]
+fn registration_is_tried_again_until_the_nrf_answers() {
+    let mut rig = Rig::new(&[Nf::Udm], |_| {});
+    let mut effects = rig.handle(ShardInput::Start);
+    for _ in 0..3 {
+        effects = rig.reply(Nf::Agent, http(&effects)[0].0, Err(Problem::timed_out().into()));
+        assert_eq!(timer(&effects), Some(Duration::from_millis(200)));
+        assert!(!is_ready(&effects));
+        effects = rig.heart_beat_timer();
+        assert_eq!(http(&effects)[0].2, Operation::RegisterNfInstance);
+    }
+    assert!(is_ready(&rig.reply(Nf::Agent, http(&effects)[0].0, registered(5))));
+}
+
+#[test]
+fn an_instance_beats_and_registers_anew_if_the_nrf_forgot_it() {
+    let mut rig = registered_udm();
+    let beat = rig.heart_beat_timer();
+    assert_eq!(http(&beat)[0].2, Operation::UpdateNfInstance);
+    let effects = rig.reply(Nf::Agent, http(&beat)[0].0, Ok(Response::NoContent));
+    assert_eq!(timer(&effects), Some(Duration::from_secs(5)));
+    let beat = rig.heart_beat_timer();
+    let effects = rig.reply(Nf::Agent, http(&beat)[0].0, Err(Problem::of_status(404).into()));
+    assert_eq!(http(&effects)[0].2, Operation::RegisterNfInstance);
+}
+
+#[test]
+fn a_shard_that_stops_deregisters() {
+    let mut rig = registered_udm();
+    let effects = rig.handle(ShardInput::Stop);
+    assert_eq!(http(&effects)[0].2, Operation::DeregisterNfInstance);
+    assert!(effects.iter().any(|effect| matches!(effect, ShardEffect::StopTimer { .. })));
+}
+
+#[test]
+fn calls_wait_for_one_discovery_whose_result_is_used_again() {
+    let mut rig = Rig::new(&[Nf::Udm], |_| {});
+    let first = rig.ask();
+    let (tag, ..) = search(&first).expect("the first asks the NRF");
+    assert!(rig.ask().is_empty(), "the second waits for the same answer");
+    let effects = rig.reply(Nf::Agent, tag, found(&[far()], 60));
+    assert_eq!(udr_calls(&effects), [&*far(), &*far()]);
+    let third = rig.ask();
+    assert_eq!((udr_calls(&third), search(&third)), (vec![&*far()], None));
+}
+
+#[test]
+fn a_discovery_result_is_used_for_as_long_as_the_nrf_lets_it() {
+    let mut rig = Rig::new(&[Nf::Udm], |_| {});
+    rig.ask_and_find(&[far()], 60);
+    rig.now = rig.now + Duration::from_secs(60);
+    assert!(search(&rig.ask()).is_some());
+}
+
+#[test]
+fn calls_go_even_if_a_discovery_result_may_not_be_kept() {
+    let mut rig = Rig::new(&[Nf::Udm], |_| {});
+    let effects = rig.ask_and_find(&[far()], 0);
+    assert_eq!((udr_calls(&effects), search(&effects)), (vec![&*far()], None));
+}
+
+#[test]
+fn what_the_nrf_notifies_makes_a_result_stale() {
+    let mut rig = Rig::new(&[Nf::Udm], |_| {});
+    let effects = rig.ask_and_find(&[far()], 60);
+    let subscribed = http(&effects).iter().any(|(.., o)| *o == Operation::CreateSubscription);
+    assert!(subscribed, "the agent has itself told of changes");
+    let at = Uri::new(&nrf_root(), "/nnrf-nfm/v1/nf-instances/10");
+    let body = NotificationData::new(NotificationEventType::NfDeregistered, at);
+    let uri = Uri::new(&shard_root(OWN), "/nudm-callback/v1/nf-status/UDR");
+    let request = NfStatusNotify { uri, body }.into();
+    let told = rig.handle(ShardInput::Request { from: CALLER, nf: Nf::Agent, request });
+    assert!(matches!(answer(&told), Some(Ok(Response::NoContent))));
+    assert!(search(&rig.ask()).is_some());
+}
+
+#[test]
+fn where_nobody_serves_the_call_fails_and_the_next_asks_again() {
+    let mut rig = Rig::new(&[Nf::Udm], |_| {});
+    let effects = rig.ask_and_find(&[], 60);
+    let Some(Err(problem)) = answer(&effects) else { panic!("{effects:?}") };
+    assert_eq!(problem.cause(), Some(&Cause::NfDiscoveryFailure));
+    let asked = rig.ask();
+    let (tag, ..) = search(&asked).unwrap();
+    let effects = rig.reply(Nf::Agent, tag, Err(Problem::timed_out().into()));
+    assert!(matches!(answer(&effects), Some(Err(_))), "an NRF that does not answer knows nobody");
+}
+
+#[test]
+fn an_instance_of_the_shard_comes_before_a_neighbour_and_that_before_http() {
+    let mut rig = Rig::new(&[Nf::Udm, Nf::Udr], |_| {});
+    let effects = rig.ask_and_find(&[far(), shard_root(NEIGHBOUR), shard_root(OWN)], 60);
+    assert!(effects.iter().any(|effect| matches!(effect, ShardEffect::Store { nf: Nf::Udr, .. })));
+    let mut rig = Rig::new(&[Nf::Udm], |_| {});
+    let effects = rig.ask_and_find(&[far(), shard_root(NEIGHBOUR)], 60);
+    let to_neighbour = |effect: &ShardEffect| match effect {
+        ShardEffect::ShardCall { shard: 1, nf: Nf::Udr, from, .. } => {
+            matches!(from, Caller::Shard { shard: 0, nf: Nf::Udm, .. })
+        }
+        _ => false,
+    };
+    assert!(effects.iter().any(to_neighbour), "{effects:?}");
+    assert!(udr_calls(&effects).is_empty());
+}
+
+#[test]
+fn an_nf_at_a_fixed_place_is_not_discovered() {
+    let mut rig = Rig::new(&[Nf::Udm], |config| {
+        config.fixed.insert(Nf::Udr, far());
+    });
+    let effects = rig.ask();
+    assert_eq!((udr_calls(&effects), search(&effects)), (vec![&*far()], None));
+}
+
+#[test]
+fn http_can_be_forced_even_within_a_shard() {
+    let mut rig = Rig::new(&[Nf::Udm, Nf::Udr], |config| {
+        config.forced_http.insert(Nf::Udr);
+    });
+    let effects = rig.ask_and_find(&[shard_root(OWN)], 60);
+    assert_eq!(udr_calls(&effects), [&*shard_root(OWN)]);
+}
+
+#[test]
+fn a_request_for_an_nf_that_is_not_here_is_told_so() {
+    let mut rig = Rig::new(&[Nf::Udm], |_| {});
+    let request: Request = QueryAmData { ue_id: supi(), serving_plmn_id: ServingPlmnId(plmn()) }.into();
+    let effects = rig.handle(ShardInput::Request { from: CALLER, nf: Nf::Udr, request });
+    assert!(matches!(answer(&effects), Some(Err(problem)) if problem.status == 404));
+}
+
+#[test]
+fn a_call_crosses_the_nfs_of_a_shard_without_leaving_it() {
+    let mut rig = Rig::new(&[Nf::Nrf, Nf::Udr, Nf::Udm], |config| config.nrf = shard_root(OWN));
+    let started = rig.handle(ShardInput::Start);
+    assert!(is_ready(&started), "the NRF of the shard answers at once");
+    let effects = rig.ask();
+    assert!(http(&effects).is_empty());
+    let stored = effects.iter().find_map(|effect| match effect {
+        ShardEffect::Store { tag, request, .. } => Some((*tag, request.clone())),
+        _ => None,
+    });
+    let (tag, request) = stored.expect("UDM, NRF and UDR have done their part");
+    assert!(matches!(request, StoreRequest::Document { supi: whose, .. } if whose == supi()));
+    let nothing = Ok(StoreResponse::Document(None));
+    let effects = rig.handle(ShardInput::Stored { nf: Nf::Udr, tag, result: nothing });
+    let Some(Err(problem)) = answer(&effects) else { panic!("{effects:?}") };
+    assert_eq!(problem.cause(), Some(&Cause::DataNotFound));
+}

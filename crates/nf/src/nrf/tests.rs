@@ -1,0 +1,202 @@
+//! Registration, heart-beat, discovery, subscription.
+
+use super::*;
+use crate::fabric::{ProfileConfig, profile};
+use crate::kit::{Nf, Target};
+use crate::testing::{self, Bench, Seen, instance, root};
+use pith_sbi::common::PatchItem;
+use pith_sbi::nnrf_nfdiscovery::SearchNfInstances;
+use pith_sbi::nnrf_nfmanagement::{
+    CreateSubscription, DeregisterNfInstance, GetNfInstance, NotificationEventType, RegisterNfInstance,
+    RemoveSubscription, SubscrCond, SubscriptionData, UpdateNfInstance,
+};
+use pith_sbi::{NfType, Response, ServiceName, Uri};
+use pith_types::Snssai;
+
+fn bench() -> Bench<Nrf> {
+    Bench::new(Nrf::new(root("nrf"), NrfConfig::default()))
+}
+
+/// Registers an NF that serves slice 1 and, if it is an SMF, `internet`.
+fn register(bench: &mut Bench<Nrf>, nf: Nf, number: u128) -> Seen {
+    let identity = crate::kit::Identity { instance_id: instance(number), ..testing::identity() };
+    let slice = Snssai::of_sst(1);
+    let config = ProfileConfig {
+        slices: vec![slice],
+        data_networks: vec![(slice, "internet".parse().unwrap())],
+        ..ProfileConfig::default()
+    };
+    let body = profile(nf, &identity, &config);
+    bench.request(RegisterNfInstance { nf_instance_id: instance(number), body })
+}
+
+fn beat(bench: &mut Bench<Nrf>, number: u128) -> Seen {
+    let body = vec![PatchItem::replace("/nfStatus", "REGISTERED")];
+    bench.request(UpdateNfInstance { nf_instance_id: instance(number), body })
+}
+
+fn deregister(bench: &mut Bench<Nrf>, number: u128) -> Seen {
+    bench.request(DeregisterNfInstance { nf_instance_id: instance(number) })
+}
+
+fn query(nf_type: NfType) -> SearchNfInstances {
+    SearchNfInstances::new(nf_type, NfType::Amf)
+}
+
+fn found(bench: &mut Bench<Nrf>, query: SearchNfInstances) -> Vec<NfInstanceId> {
+    let seen = bench.request(query);
+    let Response::SearchResult(result) = seen.answer() else { panic!("{seen:?}") };
+    assert_eq!(result.validity_period, Some(60));
+    result.nf_instances.iter().map(|profile| profile.nf_instance_id).collect()
+}
+
+fn subscribe(bench: &mut Bench<Nrf>, change: impl FnOnce(&mut SubscriptionData)) -> Uri {
+    let mut body = SubscriptionData::new(Uri::new(&root("amf"), "/namf-callback/v1/nf-status/smf"));
+    change(&mut body);
+    let seen = bench.request(CreateSubscription { body });
+    let Response::SubscriptionDataCreated(created) = seen.answer() else { panic!("{seen:?}") };
+    created.location.clone()
+}
+
+/// The event that subscribers are told.
+fn told(seen: &Seen) -> Option<NotificationEventType> {
+    let calls = seen.calls();
+    let (_, target, Request::NfStatusNotify(notify)) = calls.first()? else { panic!("{seen:?}") };
+    assert_eq!(**target, Target::Root(root("amf")));
+    Some(notify.body.event.clone())
+}
+
+#[test]
+fn an_instance_registers_and_is_told_how_often_to_beat() {
+    let mut bench = bench();
+    let seen = register(&mut bench, Nf::Smf, 1);
+    let Response::NfProfileCreated(created) = seen.answer() else { panic!("{seen:?}") };
+    assert_eq!(created.body.heart_beat_timer, Some(10));
+    assert_eq!(created.location.id(), instance(1).to_string());
+    let again = register(&mut bench, Nf::Smf, 1);
+    assert!(matches!(again.answer(), Response::NfProfile(_)), "it was known already");
+    assert_eq!(found(&mut bench, query(NfType::Smf)), [instance(1)]);
+}
+
+#[test]
+fn the_id_in_the_path_and_in_the_profile_must_be_the_same() {
+    let mut bench = bench();
+    let body = profile(Nf::Smf, &testing::identity(), &ProfileConfig::default());
+    let seen = bench.request(RegisterNfInstance { nf_instance_id: instance(1), body });
+    assert_eq!(seen.problem().status, 400);
+    assert!(found(&mut bench, query(NfType::Smf)).is_empty());
+}
+
+#[test]
+fn a_silent_instance_is_suspended_until_it_beats_again() {
+    let mut bench = bench();
+    register(&mut bench, Nf::Smf, 1);
+    for _ in 0..3 {
+        bench.expire(Timer::NrfSweep);
+        assert_eq!(found(&mut bench, query(NfType::Smf)), [instance(1)], "three beats may be missed");
+    }
+    bench.expire(Timer::NrfSweep);
+    assert!(found(&mut bench, query(NfType::Smf)).is_empty());
+    assert_eq!(beat(&mut bench, 1).answer(), &Response::NoContent);
+    assert_eq!(found(&mut bench, query(NfType::Smf)), [instance(1)]);
+}
+
+#[test]
+fn an_instance_that_beats_stays() {
+    let mut bench = bench();
+    register(&mut bench, Nf::Smf, 1);
+    for _ in 0..10 {
+        bench.expire(Timer::NrfSweep);
+        assert_eq!(beat(&mut bench, 1).answer(), &Response::NoContent);
+    }
+    assert_eq!(found(&mut bench, query(NfType::Smf)), [instance(1)]);
+}
+
+#[test]
+fn an_unknown_instance_that_beats_is_told_so() {
+    assert_eq!(beat(&mut bench(), 1).problem().status, 404);
+}
+
+#[test]
+fn a_patch_changes_the_profile_but_not_its_identity() {
+    let mut bench = bench();
+    register(&mut bench, Nf::Smf, 1);
+    let patch = |path, value: serde_json::Value| UpdateNfInstance {
+        nf_instance_id: instance(1),
+        body: vec![PatchItem::replace(path, value)],
+    };
+    let seen = bench.request(patch("/priority", json!(3)));
+    let Response::NfProfile(profile) = seen.answer() else { panic!("{seen:?}") };
+    assert_eq!(profile.priority, Some(3));
+    let other = json!(instance(2).to_string());
+    assert_eq!(bench.request(patch("/nfInstanceId", other)).cause(), Some(&Cause::ModificationNotAllowed));
+    assert_eq!(bench.request(patch("/priority", json!("high"))).problem().status, 400);
+}
+
+#[test]
+fn discovery_finds_by_type_service_slice_data_network_and_instance() {
+    let mut bench = bench();
+    register(&mut bench, Nf::Smf, 1);
+    register(&mut bench, Nf::Udm, 2);
+    let mut smf = |change: &dyn Fn(&mut SearchNfInstances)| {
+        let mut query = query(NfType::Smf);
+        change(&mut query);
+        found(&mut bench, query) == [instance(1)]
+    };
+    assert!(smf(&|_| {}));
+    assert!(smf(&|query| query.service_names = Some(vec![ServiceName::NsmfPdusession])));
+    assert!(!smf(&|query| query.service_names = Some(vec![ServiceName::NudmSdm])));
+    assert!(smf(&|query| query.snssais = Some(vec![Snssai::of_sst(1)])));
+    assert!(!smf(&|query| query.snssais = Some(vec![Snssai::of_sst(2)])));
+    assert!(smf(&|query| query.dnn = Some("Internet".parse().unwrap())));
+    assert!(!smf(&|query| query.dnn = Some("ims".parse().unwrap())));
+    assert!(smf(&|query| query.target_nf_instance_id = Some(instance(1))));
+    assert!(!smf(&|query| query.target_nf_instance_id = Some(instance(2))));
+    assert!(!smf(&|query| query.limit = Some(0)));
+}
+
+#[test]
+fn subscribers_hear_of_registration_suspension_return_and_deregistration() {
+    let mut bench = bench();
+    subscribe(&mut bench, |data| data.subscr_cond = Some(SubscrCond::of_type(NfType::Smf)));
+    assert_eq!(told(&register(&mut bench, Nf::Smf, 1)), Some(NotificationEventType::NfRegistered));
+    assert_eq!(told(&beat(&mut bench, 1)), None, "a heart-beat is no news");
+    let sweeps: Vec<_> = (0..4).map(|_| bench.expire(Timer::NrfSweep)).collect();
+    assert_eq!(told(&sweeps[3]), Some(NotificationEventType::NfProfileChanged));
+    assert_eq!(told(&beat(&mut bench, 1)), Some(NotificationEventType::NfProfileChanged));
+    assert_eq!(told(&deregister(&mut bench, 1)), Some(NotificationEventType::NfDeregistered));
+}
+
+#[test]
+fn subscribers_hear_only_what_they_asked_for() {
+    let mut bench = bench();
+    subscribe(&mut bench, |data| {
+        data.subscr_cond = Some(SubscrCond::of_service(ServiceName::NudmSdm));
+        data.req_notif_events = vec![NotificationEventType::NfDeregistered];
+    });
+    assert_eq!(told(&register(&mut bench, Nf::Smf, 1)), None);
+    assert_eq!(told(&register(&mut bench, Nf::Udm, 2)), None);
+    assert_eq!(told(&deregister(&mut bench, 1)), None);
+    assert_eq!(told(&deregister(&mut bench, 2)), Some(NotificationEventType::NfDeregistered));
+}
+
+#[test]
+fn who_unsubscribed_hears_nothing() {
+    let mut bench = bench();
+    let subscription = subscribe(&mut bench, |_| {});
+    let remove = RemoveSubscription { subscription_id: subscription.id().to_owned() };
+    assert_eq!(bench.request(remove.clone()).answer(), &Response::NoContent);
+    assert_eq!(bench.request(remove).cause(), Some(&Cause::SubscriptionNotFound));
+    assert_eq!(told(&register(&mut bench, Nf::Smf, 1)), None);
+}
+
+#[test]
+fn an_instance_that_left_is_not_found() {
+    let mut bench = bench();
+    register(&mut bench, Nf::Smf, 1);
+    assert_eq!(deregister(&mut bench, 1).answer(), &Response::NoContent);
+    assert!(found(&mut bench, query(NfType::Smf)).is_empty());
+    let get = GetNfInstance { nf_instance_id: instance(1), requester_features: None };
+    assert_eq!(bench.request(get).problem().status, 404);
+    assert_eq!(deregister(&mut bench, 1).problem().status, 404);
+}

@@ -1,0 +1,123 @@
+//! Which slices are allowed, and why others are not.
+
+use super::*;
+use crate::testing::{Bench, Seen, instance, plmn, root};
+use pith_sbi::NfType;
+use pith_sbi::nnssf_nsselection::{RoamingIndication, SubscribedSnssai};
+use pith_types::Tac;
+
+fn tai(tac: u32) -> Tai {
+    Tai { plmn_id: plmn(), tac: Tac::new(tac) }
+}
+
+fn slice(sst: u8) -> Snssai {
+    Snssai::of_sst(sst)
+}
+
+/// Slice 1 is offered everywhere, slice 2 in tracking area 2.
+fn bench() -> Bench<Nssf> {
+    let slices = vec![(slice(1), vec![]), (slice(2), vec![tai(2)])];
+    Bench::new(Nssf::new(NssfConfig { slices, nrf: root("nrf") }))
+}
+
+fn request() -> NsSelectionGet {
+    NsSelectionGet {
+        nf_type: NfType::Amf,
+        nf_id: instance(1),
+        slice_info_request_for_registration: None,
+        slice_info_request_for_pdu_session: None,
+        home_plmn_id: None,
+        tai: Some(tai(1)),
+        supported_features: None,
+    }
+}
+
+/// Registration in tracking area 1 with slices 1 (default), 2 and 3 subscribed.
+fn register(requested: &[u8]) -> Seen {
+    let subscribed = |sst| {
+        let mut subscribed = SubscribedSnssai::new(slice(sst));
+        subscribed.default_indication = Some(sst == 1);
+        subscribed
+    };
+    let info = SliceInfoForRegistration {
+        subscribed_nssai: [1, 2, 3].map(subscribed).to_vec(),
+        requested_nssai: requested.iter().copied().map(slice).collect(),
+        ..Default::default()
+    };
+    bench().request(NsSelectionGet { slice_info_request_for_registration: Some(info), ..request() })
+}
+
+fn authorized(seen: &Seen) -> &AuthorizedNetworkSliceInfo {
+    let Response::AuthorizedNetworkSliceInfo(info) = seen.answer() else { panic!("{seen:?}") };
+    info
+}
+
+fn allowed(seen: &Seen) -> Vec<Snssai> {
+    let lists = authorized(seen).allowed_nssai_list.iter().flat_map(|list| &list.allowed_snssai_list);
+    lists.map(|item| item.allowed_snssai).collect()
+}
+
+#[test]
+fn a_requested_slice_that_is_subscribed_and_offered_is_allowed() {
+    let seen = register(&[1]);
+    assert_eq!(allowed(&seen), [slice(1)]);
+    assert!(authorized(&seen).rejected_nssai_in_plmn.is_empty());
+}
+
+#[test]
+fn who_requests_none_gets_the_default_slices() {
+    assert_eq!(allowed(&register(&[])), [slice(1)]);
+}
+
+#[test]
+fn a_slice_of_another_tracking_area_is_rejected_here_only() {
+    let seen = register(&[1, 2]);
+    assert_eq!(allowed(&seen), [slice(1)]);
+    assert_eq!(authorized(&seen).rejected_nssai_in_ta, [slice(2)]);
+}
+
+#[test]
+fn slices_that_do_not_exist_or_are_not_subscribed_are_rejected_in_the_network() {
+    let seen = register(&[3, 4]);
+    assert_eq!(authorized(&seen).rejected_nssai_in_plmn, [slice(3), slice(4)]);
+    assert_eq!(allowed(&seen), [slice(1)], "the default ones in their place");
+}
+
+#[test]
+fn the_configured_slices_are_those_subscribed_that_exist() {
+    let seen = register(&[1]);
+    let configured = authorized(&seen).configured_nssai.iter().map(|item| item.configured_snssai);
+    assert_eq!(configured.collect::<Vec<_>>(), [slice(1), slice(2)]);
+}
+
+#[test]
+fn without_any_slice_the_request_is_refused() {
+    let info = SliceInfoForRegistration {
+        subscribed_nssai: vec![SubscribedSnssai::new(slice(2))],
+        ..Default::default()
+    };
+    let seen =
+        bench().request(NsSelectionGet { slice_info_request_for_registration: Some(info), ..request() });
+    assert_eq!(seen.cause(), Some(&Cause::SnssaiNotSupported));
+}
+
+#[test]
+fn a_session_is_told_the_nrf_of_its_slice() {
+    let select = |sst, tac| {
+        let info = SliceInfoForPduSession::new(slice(sst), RoamingIndication::NonRoaming);
+        let slice_info_request_for_pdu_session = Some(info);
+        bench().request(NsSelectionGet {
+            slice_info_request_for_pdu_session,
+            tai: Some(tai(tac)),
+            ..request()
+        })
+    };
+    let seen = select(2, 2);
+    assert_eq!(authorized(&seen).nsi_information.as_ref().unwrap().nrf_id.root, root("nrf"));
+    assert_eq!(select(2, 1).cause(), Some(&Cause::SnssaiNotSupported));
+}
+
+#[test]
+fn a_request_without_slice_information_lacks_a_mandatory_part() {
+    assert_eq!(bench().request(request()).problem().status, 400);
+}

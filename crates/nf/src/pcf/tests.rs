@@ -1,0 +1,144 @@
+//! Policy associations of both kinds, from creation to deletion.
+
+use super::*;
+use crate::testing::{Bench, Seen, ambr, root, supi};
+use pith_sbi::Operation;
+use pith_sbi::common::{PduSessionType, SupportedFeatures};
+use pith_sbi::npcf_ampolicycontrol::{
+    CreateAmPolicyAssociation, DeleteAmPolicyAssociation, PolicyAssociationUpdateRequest,
+    ReadAmPolicyAssociation, UpdateAmPolicyAssociation,
+};
+use pith_sbi::npcf_smpolicycontrol::{
+    CreateSmPolicy, DeleteSmPolicy, GetSmPolicy, SmPolicyDeleteData, SmPolicyUpdateContextData,
+    UpdateSmPolicy,
+};
+use pith_sbi::nudr_dr::AmPolicyData;
+use pith_types::Snssai;
+
+fn bench() -> Bench<Pcf> {
+    Bench::new(Pcf::new(root("pcf")))
+}
+
+fn ask_access(bench: &mut Bench<Pcf>) -> Seen {
+    let notification = Uri::new(&root("amf"), "/namf-callback/v1/am-policy/1");
+    let mut body = PolicyAssociationRequest::new(notification, supi(), SupportedFeatures(0));
+    body.ue_ambr = Some(ambr(100));
+    body.rfsp = Some(7);
+    bench.request(CreateAmPolicyAssociation { body })
+}
+
+fn ask_session(bench: &mut Bench<Pcf>) -> Seen {
+    let notification = Uri::new(&root("smf"), "/nsmf-callback/v1/sm-policy/1");
+    let dnn: pith_types::Dnn = "internet".parse().unwrap();
+    let slice = Snssai::of_sst(1);
+    let mut body = SmPolicyContextData::new(supi(), 5, PduSessionType::Ipv4, dnn, notification, slice);
+    body.subs_sess_ambr = Some(ambr(200));
+    bench.request(CreateSmPolicy { body })
+}
+
+fn policy_data() -> Reply {
+    Ok(Response::AmPolicyData(Box::new(AmPolicyData::default())))
+}
+
+/// The id of an association, after the UDR has answered.
+fn created(bench: &mut Bench<Pcf>, asked: &Seen) -> String {
+    let seen = bench.reply(asked.call().0, policy_data());
+    match seen.answer() {
+        Response::PolicyAssociationCreated(created) => created.location.id().to_owned(),
+        Response::SmPolicyDecisionCreated(created) => created.location.id().to_owned(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_access_policy_is_what_is_subscribed() {
+    let mut bench = bench();
+    let asked = ask_access(&mut bench);
+    assert_eq!(asked.operations(), [Operation::ReadAccessAndMobilityPolicyData]);
+    let seen = bench.reply(asked.call().0, policy_data());
+    let Response::PolicyAssociationCreated(created) = seen.answer() else { panic!("{seen:?}") };
+    assert_eq!((created.body.ue_ambr, created.body.rfsp), (Some(ambr(100)), Some(7)));
+    assert_eq!(created.location.root, root("pcf"));
+}
+
+#[test]
+fn a_session_policy_authorises_what_is_subscribed() {
+    let mut bench = bench();
+    let asked = ask_session(&mut bench);
+    assert_eq!(asked.operations(), [Operation::ReadSessionManagementPolicyData]);
+    let seen = bench.reply(asked.call().0, policy_data());
+    let Response::SmPolicyDecisionCreated(created) = seen.answer() else { panic!("{seen:?}") };
+    let rule = created.body.sess_rules.values().flatten().next().unwrap();
+    assert_eq!(rule.auth_sess_ambr, Some(ambr(200)));
+}
+
+#[test]
+fn an_access_policy_is_read_updated_and_deleted_once() {
+    let mut bench = bench();
+    let asked = ask_access(&mut bench);
+    let id = created(&mut bench, &asked);
+    let seen = bench.request(ReadAmPolicyAssociation { pol_asso_id: id.clone() });
+    let Response::PolicyAssociation(association) = seen.answer() else { panic!("{seen:?}") };
+    assert_eq!(association.request.as_ref().unwrap().supi, supi());
+    let body = PolicyAssociationUpdateRequest::default();
+    let seen = bench.request(UpdateAmPolicyAssociation { pol_asso_id: id.clone(), body });
+    let Response::PolicyUpdate(update) = seen.answer() else { panic!("{seen:?}") };
+    assert_eq!(update.resource_uri.id(), id);
+    let delete = DeleteAmPolicyAssociation { pol_asso_id: id };
+    assert_eq!(bench.request(delete.clone()).answer(), &Response::NoContent);
+    assert_eq!(bench.nf.associations(), 0);
+    assert_eq!(bench.request(delete).cause(), Some(&Cause::PolicyAssociationNotFound));
+}
+
+#[test]
+fn a_session_policy_is_read_updated_and_deleted_once() {
+    let mut bench = bench();
+    let asked = ask_session(&mut bench);
+    let id = created(&mut bench, &asked);
+    let seen = bench.request(GetSmPolicy { sm_policy_id: id.clone() });
+    let Response::SmPolicyControl(control) = seen.answer() else { panic!("{seen:?}") };
+    assert_eq!(control.context.pdu_session_id, 5);
+    let body = SmPolicyUpdateContextData::default();
+    let seen = bench.request(UpdateSmPolicy { sm_policy_id: id.clone(), body });
+    assert!(matches!(seen.answer(), Response::SmPolicyDecision(_)));
+    let delete = DeleteSmPolicy { sm_policy_id: id, body: SmPolicyDeleteData::default() };
+    assert_eq!(bench.request(delete.clone()).answer(), &Response::NoContent);
+    assert_eq!(bench.nf.associations(), 0);
+    assert_eq!(bench.request(delete).cause(), Some(&Cause::PolicyAssociationNotFound));
+}
+
+#[test]
+fn an_association_of_one_kind_is_none_of_the_other() {
+    let mut bench = bench();
+    let asked = ask_access(&mut bench);
+    let id = created(&mut bench, &asked);
+    let seen = bench.request(GetSmPolicy { sm_policy_id: id });
+    assert_eq!(seen.cause(), Some(&Cause::PolicyAssociationNotFound));
+}
+
+#[test]
+fn an_unknown_user_gets_no_association() {
+    for ask in [ask_access, ask_session] {
+        let mut bench = bench();
+        let asked = ask(&mut bench);
+        let seen = bench.reply(asked.call().0, Err(Problem::user_not_found().into()));
+        assert_eq!(seen.cause(), Some(&Cause::UserUnknown));
+        assert_eq!(bench.nf.associations(), 0);
+    }
+}
+
+#[test]
+fn a_user_without_policy_data_gets_what_is_subscribed() {
+    let mut bench = bench();
+    let asked = ask_session(&mut bench);
+    let seen = bench.reply(asked.call().0, Err(Problem::data_not_found().into()));
+    assert!(matches!(seen.answer(), Response::SmPolicyDecisionCreated(_)));
+}
+
+#[test]
+fn an_answer_that_comes_twice_is_handed_on_once() {
+    let mut bench = bench();
+    let asked = ask_access(&mut bench);
+    created(&mut bench, &asked);
+    assert!(bench.reply(asked.call().0, policy_data()).is_empty());
+}

@@ -1,0 +1,194 @@
+//! Establishments: the ladder, every reason to reject, those that come to nothing.
+
+use super::super::*;
+use super::world::*;
+use crate::kit::N4Error;
+use crate::testing::ambr;
+use pith_nas::gsm::PduSessionReleaseRequest;
+use pith_nas::ie::{PduSessionType, SscMode};
+use pith_nas::{GsmBody, GsmCause, GsmMessage};
+use pith_pfcp::ie::{ApplyAction, Cause as N4Cause};
+use pith_sbi::nsmf_pdusession::N2SmInfoType;
+use pith_sbi::{Cause, Operation, Response};
+
+#[test]
+fn a_session_is_established_step_by_step() {
+    let mut world = World::new();
+    world.establish();
+    world.gnb_answers();
+    assert_eq!(
+        world.take_ladder(),
+        "\
+udm <- GetSmData
+amf <- 201
+udm <- RegisterSmf
+pcf <- CreateSmPolicy
+upf <- SessionEstablishmentRequest
+amf <- N1N2MessageTransfer
+upf <- SessionModificationRequest
+amf <- 200"
+    );
+    let GsmBody::PduSessionEstablishmentAccept(accept) = &world.n1[0].body else { panic!() };
+    assert_eq!((accept.session_ambr, accept.cause), (ambr(200), None));
+    assert_eq!(downlink_action(&world), ApplyAction::FORW);
+    let audit = SmfAudit { contexts: 1, addresses: 1, n4_sessions: 1, policies: 1 };
+    assert_eq!(world.bench.nf.audit(), audit);
+    assert!(world.bench.timers.is_empty(), "nothing is waited for");
+}
+
+#[test]
+fn who_asks_for_ipv4v6_is_told_that_only_ipv4_is_allowed() {
+    let mut world = World::new();
+    world.post(establishment(|request| request.pdu_session_type = Some(PduSessionType::Ipv4v6)));
+    let GsmBody::PduSessionEstablishmentAccept(accept) = &world.n1[0].body else { panic!() };
+    assert_eq!(accept.cause, Some(GsmCause::PduSessionTypeIpv4OnlyAllowed));
+}
+
+#[test]
+fn requests_that_can_not_be_served_are_rejected_at_once() {
+    let refused = |dnn, n1| {
+        let mut world = World::new();
+        world.post_to(dnn, n1);
+        assert_eq!(world.ladder.len(), 1, "nobody is asked: {:?}", world.ladder);
+        world.is_quiet();
+        (world.reject(), world.refusal().clone())
+    };
+    let of_type = |kind| establishment(|request| request.pdu_session_type = Some(kind));
+    let ssc_mode_3 = establishment(|request| request.ssc_mode = Some(SscMode::Mode3));
+    let release = GsmMessage::new(5, 1, PduSessionReleaseRequest::new()).encode();
+    let cases = [
+        (
+            refused("ims", establishment(|_| {})),
+            GsmCause::MissingOrUnknownDnnInASlice,
+            Cause::DnnNotSupported,
+        ),
+        (
+            refused("internet", of_type(PduSessionType::Ethernet)),
+            GsmCause::PduSessionTypeIpv4OnlyAllowed,
+            Cause::PdutypeNotSupported,
+        ),
+        (refused("internet", ssc_mode_3), GsmCause::NotSupportedSscMode, Cause::SscNotSupported),
+        (
+            refused("internet", release),
+            GsmCause::MessageTypeNotCompatibleWithTheProtocolState,
+            Cause::N1SmError,
+        ),
+    ];
+    for (seen, gsm, cause) in cases {
+        assert_eq!(seen, (gsm, cause));
+    }
+}
+
+#[test]
+fn no_truncated_request_gets_a_session() {
+    let whole = establishment(|request| request.pdu_session_type = Some(PduSessionType::Ipv4));
+    for length in 0..6 {
+        let mut world = World::new();
+        world.post(whole[..length].to_vec());
+        assert_eq!(world.refusal(), &Cause::N1SmError, "{length} octets");
+        world.reject();
+        world.is_quiet();
+    }
+}
+
+#[test]
+fn udm_refusals_reach_the_ue_in_the_answer_to_the_amf() {
+    let refused = |reply| {
+        let mut world = World::new();
+        world.script.insert(Operation::GetSmData, reply);
+        world.establish();
+        assert_eq!(world.ladder.len(), 2, "nobody else is asked: {:?}", world.ladder);
+        world.is_quiet();
+        world.reject()
+    };
+    assert_eq!(refused(problem(Cause::DataNotFound)), GsmCause::RequestedServiceOptionNotSubscribed);
+    assert_eq!(refused(problem(Cause::SystemFailure)), GsmCause::NetworkFailure);
+    let empty = pith_sbi::nudm_sdm::SmSubsData::Individual(vec![]);
+    let nothing = Some(Ok(Response::SmData(Box::new(empty))));
+    assert_eq!(refused(nothing), GsmCause::RequestedServiceOptionNotSubscribed);
+}
+
+#[test]
+fn a_udm_that_does_not_answer_ends_the_establishment() {
+    let mut world = World::new();
+    world.script.insert(Operation::GetSmData, None);
+    world.establish();
+    world.expire(Timer::SbiGuard);
+    assert_eq!((world.reject(), world.answers.len()), (GsmCause::NetworkFailure, 1));
+    world.is_quiet();
+    let (tag, request) = world.open.remove(0);
+    let late = world.bench.reply(tag, usual(&request));
+    assert!(late.is_empty(), "the answer is too late");
+}
+
+/// After the AMF was answered the reject travels by itself, and the AMF is told of the end.
+fn fails_later(world: &mut World) -> GsmCause {
+    world.take_ladder();
+    world.establish();
+    let ladder = world.take_ladder();
+    assert!(ladder.contains("amf <- 201\n"), "{ladder}");
+    assert!(ladder.contains("amf <- N1N2MessageTransfer\namf <- SmContextStatusNotify"), "{ladder}");
+    assert!(ladder.ends_with("udm <- SmfDeregistration"), "{ladder}");
+    world.reject()
+}
+
+#[test]
+fn a_pcf_that_fails_rejects_the_session() {
+    let mut world = World::new();
+    world.script.insert(Operation::CreateSmPolicy, problem(Cause::SystemFailure));
+    assert_eq!(fails_later(&mut world), GsmCause::NetworkFailure);
+    world.is_quiet();
+}
+
+#[test]
+fn without_a_upf_the_session_is_rejected() {
+    let mut world = World::new();
+    world.n4_input(N4Input::UpfDown { upf: UPF });
+    assert_eq!(fails_later(&mut world), GsmCause::InsufficientResources);
+    world.is_quiet();
+}
+
+#[test]
+fn a_upf_that_refuses_or_is_silent_leaves_nothing_behind() {
+    for upf in [Ok(N4Cause::NoResourcesAvailable), Err(N4Error::NoAnswer)] {
+        let mut world = World::new();
+        world.upf = Some(upf);
+        assert_eq!(fails_later(&mut world), GsmCause::InsufficientResources);
+        world.is_quiet();
+    }
+}
+
+#[test]
+fn when_no_address_is_left_the_session_is_rejected_and_those_that_stand_stay() {
+    let mut world = World::established();
+    world.pdu_session_id = 6;
+    assert_eq!(fails_later(&mut world), GsmCause::InsufficientResources);
+    let audit = world.bench.nf.audit();
+    assert_eq!((audit.contexts, audit.addresses), (1, 1), "the pool has one address");
+}
+
+#[test]
+fn an_amf_that_can_not_reach_the_ue_ends_the_session() {
+    let mut world = World::new();
+    world.script.insert(Operation::N1N2MessageTransfer, problem(Cause::UeNotReachable));
+    world.establish();
+    assert!(world.take_ladder().ends_with(
+        "amf <- N1N2MessageTransfer
+amf <- SmContextStatusNotify
+upf <- SessionDeletionRequest
+pcf <- DeleteSmPolicy
+udm <- SmfDeregistration"
+    ));
+    world.is_quiet();
+}
+
+#[test]
+fn a_gnb_that_refuses_or_is_silent_ends_the_session() {
+    let mut world = World::new();
+    world.establish();
+    world.update(|data| data.n2_sm_info_type = Some(N2SmInfoType::PduResSetupFail));
+    world.is_quiet();
+    world.establish();
+    world.expire(Timer::SbiGuard);
+    world.is_quiet();
+}

@@ -1,0 +1,174 @@
+//! Sessions that stand: replaced, released, idle, lost.
+
+use super::super::*;
+use super::world::*;
+use pith_nas::GsmBody;
+use pith_nas::gsm::{PduSessionReleaseComplete, PduSessionReleaseRequest};
+use pith_pfcp::ie::{ApplyAction, Cause as N4Cause, ReportType};
+use pith_sbi::nsmf_pdusession::{N2SmInfoType, UpCnxState};
+use pith_sbi::{Cause, Operation, Response};
+
+#[test]
+fn a_session_that_the_ue_forgot_is_replaced() {
+    let mut world = World::established();
+    let old = world.reference.clone();
+    world.establish();
+    assert!(world.take_ladder().starts_with(
+        "upf <- SessionDeletionRequest
+pcf <- DeleteSmPolicy
+udm <- SmfDeregistration
+udm <- GetSmData"
+    ));
+    assert_ne!(world.reference, old);
+    assert_eq!(world.bench.nf.audit().contexts, 1);
+}
+
+#[test]
+fn an_amf_that_waits_is_answered_even_if_its_session_is_replaced() {
+    let mut world = World::new();
+    world.script.insert(Operation::GetSmData, None);
+    world.establish();
+    world.establish();
+    assert_eq!(world.answers.len(), 1, "the first");
+    assert_eq!(world.refusal(), &Cause::ContextNotFound);
+}
+
+#[test]
+fn a_ue_releases_its_session() {
+    let mut world = World::established();
+    world.uplink(PduSessionReleaseRequest::new());
+    assert_eq!(world.take_ladder(), "upf <- SessionDeletionRequest\namf <- 200");
+    let command = world.n1.last().unwrap();
+    assert!(matches!(command.body, GsmBody::PduSessionReleaseCommand(_)));
+    assert_eq!(command.pti, 9, "that of the request");
+    world.uplink(PduSessionReleaseComplete::new());
+    assert_eq!(
+        world.take_ladder(),
+        "amf <- 204\namf <- SmContextStatusNotify\npcf <- DeleteSmPolicy\nudm <- SmfDeregistration"
+    );
+    world.is_quiet();
+}
+
+#[test]
+fn the_release_command_is_sent_again_four_times_and_then_the_session_ends() {
+    let mut world = World::established();
+    world.uplink(PduSessionReleaseRequest::new());
+    world.take_ladder();
+    for _ in 0..4 {
+        world.expire(Timer::T3592);
+        assert_eq!(world.take_ladder(), "amf <- N1N2MessageTransfer");
+        assert!(matches!(world.n1.last().unwrap().body, GsmBody::PduSessionReleaseCommand(_)));
+    }
+    world.expire(Timer::T3592);
+    assert!(world.take_ladder().starts_with("amf <- SmContextStatusNotify"));
+    world.is_quiet();
+}
+
+#[test]
+fn the_amf_releases_a_session_without_the_ue() {
+    let mut world = World::established();
+    world.release_by_amf();
+    assert_eq!(
+        world.take_ladder(),
+        "upf <- SessionDeletionRequest\npcf <- DeleteSmPolicy\nudm <- SmfDeregistration\namf <- 204"
+    );
+    world.is_quiet();
+    world.release_by_amf();
+    assert_eq!(world.refusal(), &Cause::ContextNotFound);
+}
+
+#[test]
+fn the_user_plane_is_deactivated_and_activated_again() {
+    let mut world = World::established();
+    world.deactivate();
+    assert_eq!(world.take_ladder(), "upf <- SessionModificationRequest\namf <- 200");
+    assert_eq!(downlink_action(&world), ApplyAction::BUFF | ApplyAction::NOCP);
+    world.update(|data| data.up_cnx_state = Some(UpCnxState::Activating));
+    let Some(Ok(Response::SmContextUpdated(data))) = world.answers.last() else { panic!() };
+    assert_eq!(data.n2_sm_info_type, Some(N2SmInfoType::PduResSetupReq));
+    world.gnb_answers();
+    assert_eq!(downlink_action(&world), ApplyAction::FORW);
+}
+
+#[test]
+fn a_upf_that_refuses_new_rules_ends_the_session() {
+    let mut world = World::established();
+    world.upf = Some(Ok(N4Cause::SessionContextNotFound));
+    world.deactivate();
+    assert_eq!(world.refusal(), &Cause::InsufficientResources);
+    world.is_quiet();
+}
+
+#[test]
+fn an_amf_that_waits_for_new_rules_is_answered_when_it_releases_the_session() {
+    let mut world = World::established();
+    world.upf = None;
+    world.deactivate();
+    let before = world.answers.len();
+    world.release_by_amf();
+    assert_eq!(world.answers.len(), before + 2, "the waiting update and the release");
+    world.is_quiet();
+}
+
+#[test]
+fn downlink_data_for_an_idle_ue_has_the_amf_page() {
+    let mut world = World::established();
+    world.deactivate();
+    world.take_ladder();
+    world.script.insert(Operation::N1N2MessageTransfer, None);
+    world.report(ReportType::DLDR);
+    assert_eq!(world.take_ladder(), "upf <- SessionReportResponse\namf <- N1N2MessageTransfer");
+    let Request::N1N2MessageTransfer(transfer) = &world.open[0].1 else { panic!() };
+    assert!(transfer.body.n1_message_container.is_none() && transfer.body.n2_info_container.is_some());
+}
+
+#[test]
+fn a_report_of_an_unknown_session_is_told_so() {
+    let mut world = World::new();
+    world.report(ReportType::DLDR);
+    let Some(Message::SessionReportResponse(response)) = world.n4.last() else { panic!() };
+    assert_eq!(response.cause, N4Cause::SessionContextNotFound);
+}
+
+#[test]
+fn an_error_indication_has_the_upf_keep_packets() {
+    let mut world = World::established();
+    world.report(ReportType::ERIR);
+    assert_eq!(world.take_ladder(), "upf <- SessionReportResponse\nupf <- SessionModificationRequest");
+    assert_eq!(downlink_action(&world), ApplyAction::BUFF | ApplyAction::NOCP);
+}
+
+#[test]
+fn with_a_upf_its_sessions_are_lost() {
+    let mut world = World::established();
+    world.n4_input(N4Input::UpfDown { upf: UPF });
+    assert_eq!(
+        world.take_ladder(),
+        "amf <- SmContextStatusNotify\npcf <- DeleteSmPolicy\nudm <- SmfDeregistration"
+    );
+    world.is_quiet();
+}
+
+#[test]
+fn an_abandoned_establishment_is_deleted_at_the_upf_once_it_answers() {
+    let mut world = World::new();
+    world.upf = None;
+    world.establish();
+    world.release_by_amf();
+    world.take_ladder();
+    world.upf_answers_late();
+    assert_eq!(world.take_ladder(), "upf <- SessionDeletionRequest");
+    world.is_quiet();
+}
+
+#[test]
+fn of_an_abandoned_establishment_the_amf_hears_once() {
+    let mut world = World::new();
+    world.upf = None;
+    world.establish();
+    world.release_by_amf();
+    world.take_ladder();
+    world.n4_input(N4Input::UpfDown { upf: UPF });
+    assert_eq!(world.take_ladder(), "");
+    world.is_quiet();
+}

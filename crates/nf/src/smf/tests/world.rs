@@ -1,0 +1,343 @@
+//! A tiny world around one SMF: UDM, PCF, UPF and AMF answer by a script. Everything that crosses the SMF's
+//! border is a line of the ladder.
+
+use super::super::*;
+use crate::kit::{Duration, Effect, N4Error, N4Transaction, Nf};
+use crate::testing::{self, Bench, Seen, ambr, instance, plmn, root, supi};
+use pith_nas::gsm::PduSessionEstablishmentRequest;
+use pith_nas::ie::IntegrityProtectionMaximumDataRate;
+use pith_nas::{GsmBody, GsmCause, GsmMessage};
+use pith_ngap::transfer::{SetupResponseTransfer, Tunnel};
+use pith_pfcp::ie::{ApplyAction, Cause as N4Cause, FSeid, FTeid, NodeId, PdrId, ReportType};
+use pith_pfcp::message::{SessionEstablishmentResponse, SessionModificationResponse, SessionReportRequest};
+use pith_pfcp::rules::CreatedPdr;
+use pith_sbi::common::AccessType;
+use pith_sbi::namf_communication::{N1N2MessageTransferCause, N1N2MessageTransferRspData};
+use pith_sbi::npcf_smpolicycontrol::SmPolicyDecision;
+use pith_sbi::nsmf_pdusession::{
+    N2SmInfoType, PostSmContexts, ReleaseSmContext, SmContextCreateData, SmContextReleaseData,
+    SmContextUpdateData, UpCnxState, UpdateSmContext,
+};
+use pith_sbi::{Cause, Created, Operation, Problem, ProblemMore, Response, Uri};
+use pith_types::{Snssai, Teid};
+
+pub(super) const UPF: UpfHandle = UpfHandle(3);
+const UPF_SEID: u64 = 0x77;
+
+fn config() -> SmfConfig {
+    SmfConfig {
+        data_networks: vec![DataNetwork {
+            dnn: "internet".parse().unwrap(),
+            snssai: Snssai::of_sst(1),
+            pool: ("10.45.0.0".parse().unwrap(), 30),
+            reserved: 2,
+            dns: vec!["9.9.9.9".parse().unwrap()],
+            mtu: 1400,
+        }],
+        shards: 1,
+        t3592: Duration::from_secs(16),
+        retransmissions: 4,
+        guard: Duration::from_secs(10),
+    }
+}
+
+/// An SMF, those around it, and what crossed between them.
+pub(super) struct World {
+    pub bench: Bench<Smf>,
+    pub ladder: Vec<String>,
+    /// Answers that differ from the usual; `None` leaves the call open.
+    pub script: HashMap<Operation, Option<Reply>>,
+    /// What the UPF says to requests; `None` leaves them open.
+    pub upf: Option<Result<N4Cause, N4Error>>,
+    pub open: Vec<(Tag, Request)>,
+    pub open_n4: Vec<(Tag, Message)>,
+    pub n4: Vec<Message>,
+    pub answers: Vec<Reply>,
+    /// What the UE was sent.
+    pub n1: Vec<GsmMessage>,
+    pub pdu_session_id: u8,
+    /// Of the last session that the SMF made.
+    pub reference: String,
+}
+
+impl World {
+    pub fn new() -> Self {
+        let mut world = Self {
+            bench: Bench::new(Smf::new(testing::identity(), config())),
+            ladder: Vec::new(),
+            script: HashMap::new(),
+            upf: Some(Ok(N4Cause::RequestAccepted)),
+            open: Vec::new(),
+            open_n4: Vec::new(),
+            n4: Vec::new(),
+            answers: Vec::new(),
+            n1: Vec::new(),
+            pdu_session_id: 5,
+            reference: String::new(),
+        };
+        let info = UpfInfo {
+            name: "upf".into(),
+            address: "10.0.0.7".parse().unwrap(),
+            local_address: "10.0.0.4".parse().unwrap(),
+            allocates_teids: true,
+        };
+        world.n4_input(N4Input::UpfUp { upf: UPF, info: Arc::new(info) });
+        world
+    }
+
+    /// With a session that stands.
+    pub fn established() -> Self {
+        let mut world = Self::new();
+        world.establish();
+        world.gnb_answers();
+        world.take_ladder();
+        world
+    }
+
+    pub fn establish(&mut self) {
+        self.post(establishment(|_| {}));
+    }
+
+    pub fn post(&mut self, n1: Vec<u8>) {
+        self.post_to("internet", n1);
+    }
+
+    pub fn post_to(&mut self, dnn: &str, n1: Vec<u8>) {
+        let status = Uri::new(&root("amf"), "/namf-callback/v1/sm-context-status/5");
+        let mut body = SmContextCreateData::new(instance(2), plmn(), AccessType::ThreeGppAccess, status);
+        body.supi = Some(supi());
+        body.pdu_session_id = Some(self.pdu_session_id);
+        body.dnn = Some(dnn.parse().unwrap());
+        body.s_nssai = Some(Snssai::of_sst(1));
+        body.n1_sm_msg = Some(n1.into());
+        let seen = self.bench.request(PostSmContexts { body });
+        self.follow(seen);
+    }
+
+    pub fn update(&mut self, change: impl FnOnce(&mut SmContextUpdateData)) {
+        let mut body = SmContextUpdateData::default();
+        change(&mut body);
+        let seen = self.bench.request(UpdateSmContext { sm_context_ref: self.reference.clone(), body });
+        self.follow(seen);
+    }
+
+    pub fn uplink(&mut self, body: impl Into<GsmBody>) {
+        let message = GsmMessage::new(5, 9, body).encode();
+        self.update(|data| data.n1_sm_msg = Some(message.into()));
+    }
+
+    pub fn gnb_answers(&mut self) {
+        let downlink = Tunnel { address: "10.0.0.2".parse().unwrap(), teid: Teid(0x42) };
+        let transfer = SetupResponseTransfer { downlink, flows: vec![1], failed: vec![] }.encode();
+        self.update(|data| {
+            data.n2_sm_info_type = Some(N2SmInfoType::PduResSetupRsp);
+            data.n2_sm_info = Some(transfer.into());
+        });
+    }
+
+    pub fn deactivate(&mut self) {
+        self.update(|data| data.up_cnx_state = Some(UpCnxState::Deactivated));
+    }
+
+    pub fn release_by_amf(&mut self) {
+        let body = SmContextReleaseData::default();
+        let seen = self.bench.request(ReleaseSmContext { sm_context_ref: self.reference.clone(), body });
+        self.follow(seen);
+    }
+
+    pub fn n4_input(&mut self, input: N4Input) {
+        let seen = self.bench.input(Input::N4(Box::new(input)));
+        self.follow(seen);
+    }
+
+    pub fn report(&mut self, report_type: ReportType) {
+        let message = Message::SessionReportRequest(SessionReportRequest::new(report_type));
+        let transaction = N4Transaction { upf: UPF, sequence: 1 };
+        let seid = self.bench.nf.contexts.iter().next().map_or(Seid(1), |(_, context)| context.seid);
+        self.n4_input(N4Input::Request { transaction, seid, message });
+    }
+
+    pub fn expire(&mut self, timer: Timer) {
+        let seen = self.bench.expire(timer);
+        self.follow(seen);
+    }
+
+    /// Notes what the SMF does, and answers it.
+    pub fn follow(&mut self, seen: Seen) {
+        for effect in seen.0 {
+            match effect {
+                Effect::Call { tag, request, .. } => self.called(tag, request),
+                Effect::Answer { reply, .. } => self.answered(reply),
+                Effect::N4(effect) => self.asked_upf(*effect),
+                other => panic!("an SMF does not do {other:?}"),
+            }
+        }
+    }
+
+    pub fn called(&mut self, tag: Tag, request: Request) {
+        let operation = request.operation();
+        let nf = request.target_nf().and_then(|nf| Nf::of_type(&nf)).map_or("amf", Nf::name);
+        self.ladder.push(format!("{nf} <- {operation:?}"));
+        if let Request::N1N2MessageTransfer(transfer) = &request {
+            let n1 = transfer.body.n1_message_container.as_ref();
+            let octets = n1.map(|n1| &n1.n1_message_content.content);
+            self.n1.extend(octets.map(|octets| GsmMessage::decode(octets).unwrap()));
+        }
+        let reply = self.script.get(&operation).cloned().unwrap_or_else(|| Some(usual(&request)));
+        match reply {
+            Some(reply) => {
+                let seen = self.bench.reply(tag, reply);
+                self.follow(seen);
+            }
+            None => self.open.push((tag, request)),
+        }
+    }
+
+    pub fn answered(&mut self, reply: Reply) {
+        match &reply {
+            Ok(response) => self.ladder.push(format!("amf <- {}", response.outcome().status())),
+            Err(problem) => self.ladder.push(format!("amf <- {}", problem.status)),
+        }
+        let n1 = match &reply {
+            Ok(Response::SmContextCreated(created)) => {
+                self.reference = created.location.id().to_owned();
+                None
+            }
+            Ok(Response::SmContextUpdated(data)) => data.n1_sm_msg.as_ref(),
+            Err(problem) => match &problem.more {
+                Some(ProblemMore::SmContextCreateError(data)) => data.n1_sm_msg.as_ref(),
+                _ => None,
+            },
+            Ok(_) => None,
+        };
+        n1.into_iter().for_each(|n1| self.n1.push(GsmMessage::decode(&n1.content).unwrap()));
+        self.answers.push(reply);
+    }
+
+    pub fn asked_upf(&mut self, effect: N4Effect) {
+        let (tag, message) = match effect {
+            N4Effect::Request { tag, message, .. } => (Some(tag), message),
+            N4Effect::Answer { message, .. } => (None, message),
+        };
+        let text = format!("{message:?}");
+        self.ladder.push(format!("upf <- {}", text.split('(').next().unwrap()));
+        self.n4.push(message.clone());
+        match (tag, self.upf) {
+            (Some(tag), Some(result)) => self.upf_answers(tag, &message, result),
+            (Some(tag), None) => self.open_n4.push((tag, message)),
+            (None, _) => {}
+        }
+    }
+
+    pub fn upf_answers(&mut self, tag: Tag, message: &Message, result: Result<N4Cause, N4Error>) {
+        let result = result.map(|cause| n4_answer(message, cause));
+        self.n4_input(N4Input::Response { tag, result });
+    }
+
+    /// The UPF answers what was left open.
+    pub fn upf_answers_late(&mut self) {
+        self.upf = Some(Ok(N4Cause::RequestAccepted));
+        for (tag, message) in std::mem::take(&mut self.open_n4) {
+            self.upf_answers(tag, &message, Ok(N4Cause::RequestAccepted));
+        }
+    }
+
+    pub fn take_ladder(&mut self) -> String {
+        std::mem::take(&mut self.ladder).join("\n")
+    }
+
+    /// The cause of PDU SESSION ESTABLISHMENT REJECT, the last message to the UE.
+    pub fn reject(&self) -> GsmCause {
+        match self.n1.last().map(|message| &message.body) {
+            Some(GsmBody::PduSessionEstablishmentReject(reject)) => reject.cause,
+            other => panic!("no reject: {other:?}"),
+        }
+    }
+
+    pub fn refusal(&self) -> &Cause {
+        match self.answers.last() {
+            Some(Err(problem)) => problem.cause().unwrap(),
+            other => panic!("no refusal: {other:?}"),
+        }
+    }
+
+    /// Nothing is left of any session.
+    pub fn is_quiet(&self) {
+        assert_eq!(self.bench.nf.audit(), SmfAudit::default());
+        assert_eq!(self.bench.timers.len(), 0, "{:?}", self.bench.timers);
+        assert!(self.bench.nf.by_ue.is_empty());
+    }
+}
+
+pub(super) fn establishment(change: impl FnOnce(&mut PduSessionEstablishmentRequest)) -> Vec<u8> {
+    let mut request = PduSessionEstablishmentRequest::new(IntegrityProtectionMaximumDataRate::FULL);
+    change(&mut request);
+    GsmMessage::new(5, 1, request).encode()
+}
+
+/// What an NF answers when all is well.
+pub(super) fn usual(request: &Request) -> Reply {
+    Ok(match request {
+        Request::GetSmData(_) => Response::SmData(Box::new(subscription())),
+        Request::CreateSmPolicy(_) => {
+            let location = Uri::new(&root("pcf"), "/npcf-smpolicycontrol/v1/sm-policies/1");
+            Response::SmPolicyDecisionCreated(Box::new(Created {
+                location,
+                body: SmPolicyDecision::default(),
+            }))
+        }
+        Request::N1N2MessageTransfer(_) => {
+            let data = N1N2MessageTransferRspData::new(N1N2MessageTransferCause::N1N2TransferInitiated);
+            Response::N1N2MessageTransferInitiated(Box::new(data))
+        }
+        _ => Response::NoContent,
+    })
+}
+
+pub(super) fn subscription() -> pith_sbi::nudm_sdm::SmSubsData {
+    use pith_sbi::nudm_sdm as sdm;
+    let mut types = sdm::PduSessionTypes::default();
+    types.default_session_type = Some(pith_sbi::common::PduSessionType::Ipv4);
+    let modes = sdm::SscModes::new(pith_sbi::common::SscMode::SscMode1);
+    let mut configuration = sdm::DnnConfiguration::new(types, modes);
+    configuration.session_ambr = Some(ambr(200));
+    let mut data = sdm::SessionManagementSubscriptionData::new(Snssai::of_sst(1));
+    data.dnn_configurations.insert("internet".into(), configuration);
+    sdm::SmSubsData::Individual(vec![data])
+}
+
+pub(super) fn n4_answer(request: &Message, cause: N4Cause) -> Message {
+    let address = "10.0.0.7".parse().unwrap();
+    match request {
+        Message::SessionEstablishmentRequest(_) => {
+            let mut response = SessionEstablishmentResponse::new(NodeId::from(address), cause);
+            if cause == N4Cause::RequestAccepted {
+                let mut pdr = CreatedPdr::new(PdrId(1));
+                pdr.local_f_teids = vec![FTeid::Allocated {
+                    teid: 0x1001,
+                    ipv4: Some("10.0.0.7".parse().unwrap()),
+                    ipv6: None,
+                }];
+                response.up_f_seid = Some(FSeid::new(UPF_SEID, address));
+                response.created_pdrs = vec![pdr];
+            }
+            Message::SessionEstablishmentResponse(response)
+        }
+        Message::SessionModificationRequest(_) => {
+            Message::SessionModificationResponse(SessionModificationResponse::new(cause))
+        }
+        _ => Message::SessionDeletionResponse(pith_pfcp::message::SessionDeletionResponse::new(cause)),
+    }
+}
+
+/// What the last modification does with downlink packets.
+pub(super) fn downlink_action(world: &World) -> ApplyAction {
+    match world.n4.last() {
+        Some(Message::SessionModificationRequest(request)) => request.update_fars[0].apply_action.unwrap(),
+        other => panic!("no modification: {other:?}"),
+    }
+}
+
+pub(super) fn problem(cause: Cause) -> Option<Reply> {
+    Some(Err(Problem::new(cause).into()))
+}

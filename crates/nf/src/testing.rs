@@ -1,0 +1,159 @@
+//! What the tests of every NF need: a bench that hands an NF its inputs and keeps its effects.
+
+use crate::kit::{
+    Caller, Effect, Identity, Input, Instant, Level, NetworkFunction, Outbox, StoreError, StoreRequest,
+    StoreResponse, Tag, Target, Timer, TimerKey,
+};
+use pith_sbi::{ApiRoot, Cause, NfInstanceId, Operation, Problem, Reply, Request, Response, Scheme};
+use pith_types::{Ambr, BitRate, InstanceId, Plmn, ShardId, Supi};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Who asks the NF in every test.
+pub(crate) const CALLER: Caller = Caller::Remote { exchange: 1 };
+
+pub(crate) fn plmn() -> Plmn {
+    "999/70".parse().unwrap()
+}
+
+pub(crate) fn supi() -> Supi {
+    "imsi-999700000000001".parse().unwrap()
+}
+
+pub(crate) fn root(name: &str) -> Arc<ApiRoot> {
+    Arc::new(ApiRoot::new(Scheme::Http, &format!("{name}:80")))
+}
+
+pub(crate) fn instance(number: u128) -> NfInstanceId {
+    NfInstanceId::from_random(number)
+}
+
+pub(crate) fn ambr(mbps: u64) -> Ambr {
+    Ambr { uplink: BitRate::mbps(mbps), downlink: BitRate::mbps(mbps) }
+}
+
+pub(crate) fn identity() -> Identity {
+    Identity {
+        instance_id: instance(7),
+        api_root: root("nf"),
+        plmn: plmn(),
+        instance: InstanceId(1),
+        shard: ShardId(0),
+        epoch_unix_ms: 0,
+    }
+}
+
+/// An NF, the time, and the timers that it started.
+pub(crate) struct Bench<N> {
+    pub nf: N,
+    pub now: Instant,
+    pub timers: BTreeMap<TimerKey, Instant>,
+}
+
+impl<N: NetworkFunction> Bench<N> {
+    pub fn new(nf: N) -> Self {
+        Self { nf, now: Instant::default(), timers: BTreeMap::new() }
+    }
+
+    /// Hands it something; gives what it does, but for timers and events.
+    pub fn input(&mut self, input: Input) -> Seen {
+        let mut out = Outbox::new(Level::Debug);
+        self.nf.handle(self.now, input, &mut out);
+        let mut seen = Seen::default();
+        for effect in out.drain() {
+            match effect {
+                Effect::StartTimer { key, after } => {
+                    self.timers.insert(key, self.now + after);
+                }
+                Effect::StopTimer(key) => {
+                    self.timers.remove(&key);
+                }
+                Effect::Event(_) => {}
+                other => seen.0.push(other),
+            }
+        }
+        seen
+    }
+
+    pub fn request(&mut self, request: impl Into<Request>) -> Seen {
+        self.input(Input::Request { from: CALLER, request: request.into() })
+    }
+
+    pub fn reply(&mut self, tag: Tag, reply: Reply) -> Seen {
+        self.input(Input::Reply { tag, from: None, reply })
+    }
+
+    pub fn stored(&mut self, tag: Tag, result: Result<StoreResponse, StoreError>) -> Seen {
+        self.input(Input::Stored { tag, result })
+    }
+
+    /// Lets that timer run out; it must run.
+    pub fn expire(&mut self, timer: Timer) -> Seen {
+        let running = self.timers.iter().find(|(key, _)| key.timer == timer);
+        let (key, deadline) = running.map(|(key, at)| (*key, *at)).expect("the timer runs");
+        self.timers.remove(&key);
+        self.now = deadline;
+        self.input(Input::Timer(key))
+    }
+}
+
+/// What an NF did, in its order.
+#[derive(Debug, Default)]
+pub(crate) struct Seen(pub Vec<Effect>);
+
+impl Seen {
+    pub fn calls(&self) -> Vec<(Tag, &Target, &Request)> {
+        let calls = self.0.iter().filter_map(|effect| match effect {
+            Effect::Call { tag, target, request } => Some((*tag, target, request)),
+            _ => None,
+        });
+        calls.collect()
+    }
+
+    /// The operations called, in their order.
+    pub fn operations(&self) -> Vec<Operation> {
+        self.calls().iter().map(|(.., request)| request.operation()).collect()
+    }
+
+    /// The one call that was made.
+    pub fn call(&self) -> (Tag, &Request) {
+        let [(tag, _, request)] = self.calls()[..] else { panic!("not one call: {:?}", self.0) };
+        (tag, request)
+    }
+
+    pub fn answers(&self) -> Vec<&Reply> {
+        let answers = self.0.iter().filter_map(|effect| match effect {
+            Effect::Answer { reply, .. } => Some(reply),
+            _ => None,
+        });
+        answers.collect()
+    }
+
+    /// The one answer, which is no problem.
+    pub fn answer(&self) -> &Response {
+        let [Ok(response)] = self.answers()[..] else { panic!("not one answer: {:?}", self.0) };
+        response
+    }
+
+    /// The one answer, which is a problem.
+    pub fn problem(&self) -> &Problem {
+        let [Err(problem)] = self.answers()[..] else { panic!("not one problem: {:?}", self.0) };
+        problem
+    }
+
+    pub fn cause(&self) -> Option<&Cause> {
+        self.problem().cause()
+    }
+
+    /// The one thing asked of the database.
+    pub fn store(&self) -> (Tag, &StoreRequest) {
+        match &self.0[..] {
+            [Effect::Store { tag, request }] => (*tag, request),
+            other => panic!("not one store request: {other:?}"),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}

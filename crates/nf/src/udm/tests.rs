@@ -1,0 +1,283 @@
+//! Authentication vectors, who serves a UE, subscription data; the UDR is played here.
+
+use super::*;
+use crate::testing::{self, Bench, Seen, instance, plmn, root, supi};
+use pith_crypto::Algorithm;
+use pith_crypto::aka;
+use pith_crypto::keys::{Autn, Opc, Rand, SubscriberKey};
+use pith_crypto::milenage::Milenage;
+use pith_crypto::sqn::Sqn;
+use pith_crypto::suci::{HomeNetworkPrivateKey, Profile, encode_msin};
+use pith_sbi::common::{AuthType, RatType, SupiOrSuci};
+use pith_sbi::nausf_ueauthentication::ResynchronizationInfo;
+use pith_sbi::nudm_sdm::{
+    AccessAndMobilitySubscriptionData, DataSetName, GetDataSets, SmfSelectionSubscriptionData,
+};
+use pith_sbi::nudm_ueau::{AuthenticationInfoRequest, AuthenticationVector, GenerateAuthData};
+use pith_sbi::nudm_uecm::{
+    Amf3GppAccessRegistration, Amf3GppAccessRegistrationModification, DeregistrationReason,
+    ThreeGppRegistration, UpdateThreeGppRegistration,
+};
+use pith_sbi::nudr_dr::{AuthenticationSubscription, SequenceNumber};
+use pith_sbi::{Cause, Created, Hex, Operation, Response, SecretText, Uri};
+use pith_types::{Guami, Supi};
+use std::sync::Arc;
+
+const K: [u8; 16] = [0x46; 16];
+const OPC: [u8; 16] = [0xe8; 16];
+const SQN: u64 = 0x20;
+
+fn private_key(profile: Profile) -> Arc<HomeNetworkPrivateKey> {
+    Arc::new(HomeNetworkPrivateKey::new(profile, &[0x1d; 32]).unwrap())
+}
+
+fn bench() -> Bench<Udm> {
+    let key = |id, profile| HomeNetworkKey { id, key: private_key(profile) };
+    let home_network_keys = vec![key(1, Profile::A), key(2, Profile::B)];
+    let config = UdmConfig { identity: testing::identity(), plmn: plmn(), home_network_keys };
+    Bench::new(Udm::new(config, Rng::from_number(1)))
+}
+
+/// The home network's functions of the subscriber.
+fn algorithm() -> Algorithm {
+    Algorithm::Milenage(Milenage::new(&SubscriberKey::new(K), &Opc::new(OPC)))
+}
+
+fn generate(bench: &mut Bench<Udm>, whose: &str, resync: Option<ResynchronizationInfo>) -> Seen {
+    let mut body = AuthenticationInfoRequest::new("5G:mnc070.mcc999.3gppnetwork.org", instance(3));
+    body.resynchronization_info = resync;
+    let supi_or_suci: SupiOrSuci = whose.parse().unwrap();
+    bench.request(GenerateAuthData { supi_or_suci, body })
+}
+
+fn keys() -> Reply {
+    let mut subscription = AuthenticationSubscription::new(AuthType::FiveGAka);
+    subscription.enc_permanent_key = Some(SecretText::from(Hex(K).to_string()));
+    subscription.enc_opc_key = Some(SecretText::from(Hex(OPC).to_string()));
+    let mut number = SequenceNumber::default();
+    number.sqn = Some(Hex(Sqn::new(SQN).to_bytes()));
+    subscription.sequence_number = Some(number);
+    Ok(Response::AuthenticationSubscription(Box::new(subscription)))
+}
+
+/// The SUPI whose keys are asked for.
+fn asked_for(seen: &Seen) -> &Supi {
+    let (_, Request::QueryAuthSubsData(query)) = seen.call() else { panic!("{seen:?}") };
+    &query.ue_id
+}
+
+/// The SQN that the UDR is to keep.
+fn kept(seen: &Seen) -> u64 {
+    let (_, Request::ModifyAuthenticationSubscription(modify)) = seen.call() else { panic!("{seen:?}") };
+    let text = modify.body[0].value.as_ref().unwrap().as_str().unwrap();
+    u64::from_str_radix(text, 16).unwrap()
+}
+
+/// Goes on from the keys to the vector; gives the SQN in AUTN, as the USIM reads it.
+fn sqn_of_vector(bench: &mut Bench<Udm>, asked: &Seen) -> u64 {
+    let keep = bench.reply(asked.call().0, keys());
+    assert!(keep.answers().is_empty(), "no vector before its SQN is kept");
+    let seen = bench.reply(keep.call().0, Ok(Response::NoContent));
+    let Response::AuthenticationInfoResult(result) = seen.answer() else { panic!("{seen:?}") };
+    let Some(AuthenticationVector::FiveGHeAka(vector)) = &result.authentication_vector else { panic!() };
+    let challenge =
+        aka::check_challenge(&algorithm(), &Rand::new(vector.rand.0), &Autn::new(vector.autn.0)).unwrap();
+    let sqn = u64::from_str_radix(&Hex(challenge.sqn.to_bytes()).to_string(), 16).unwrap();
+    assert_eq!(kept(&keep), sqn, "what is kept is what is used");
+    sqn
+}
+
+fn conceal(profile: Profile, msin: &str) -> String {
+    let output = private_key(profile).public_key().unwrap();
+    let output = output.conceal(&[0x77; 32], &encode_msin(msin).unwrap()).unwrap();
+    output.iter().map(|octet| format!("{octet:02x}")).collect()
+}
+
+#[test]
+fn the_suci_of_each_scheme_uncovers_to_its_supi() {
+    let a = format!("suci-0-999-70-0-1-1-{}", conceal(Profile::A, "0000000001"));
+    let b = format!("suci-0-999-70-0-2-2-{}", conceal(Profile::B, "0000000001"));
+    for suci in ["suci-0-999-70-0-0-0-0000000001", &a, &b, "imsi-999700000000001"] {
+        assert_eq!(asked_for(&generate(&mut bench(), suci, None)), &supi(), "{suci}");
+    }
+}
+
+#[test]
+fn a_suci_that_can_not_be_uncovered_is_refused_with_the_reason() {
+    let a = conceal(Profile::A, "0000000001");
+    let spoiled = format!("{}00", &a[..a.len() - 2]);
+    let cases = [
+        (format!("suci-0-999-70-0-1-9-{a}"), Cause::InvalidHnPublicKeyIdentifier),
+        (format!("suci-0-999-70-0-2-1-{a}"), Cause::UnsupportedProtectionScheme),
+        (format!("suci-0-999-70-0-1-1-{spoiled}"), Cause::InvalidSchemeOutput),
+        (format!("suci-0-999-70-0-1-1-{}", &a[..20]), Cause::InvalidSchemeOutput),
+    ];
+    for (suci, cause) in cases {
+        let mut bench = bench();
+        assert_eq!(generate(&mut bench, &suci, None).cause(), Some(&cause), "{suci}");
+        assert!(bench.nf.entries.is_empty());
+    }
+}
+
+#[test]
+fn a_vector_goes_out_after_its_sqn_is_kept() {
+    let mut bench = bench();
+    let asked = generate(&mut bench, "imsi-999700000000001", None);
+    assert!(sqn_of_vector(&mut bench, &asked) > SQN);
+    assert!(bench.nf.entries.is_empty());
+}
+
+#[test]
+fn no_vector_goes_out_if_its_sqn_can_not_be_kept() {
+    let mut bench = bench();
+    let asked = generate(&mut bench, "imsi-999700000000001", None);
+    let keep = bench.reply(asked.call().0, keys());
+    let failed = bench.reply(keep.call().0, Err(Problem::system_failure("the disk is full").into()));
+    assert_eq!(failed.cause(), Some(&Cause::SystemFailure));
+    assert!(bench.nf.entries.is_empty());
+}
+
+#[test]
+fn a_right_auts_moves_the_sqn_past_that_of_the_usim() {
+    let mut bench = bench();
+    let sqn_ms = 0x4_0000;
+    let auts = aka::auts(&algorithm(), &Rand::new([5; 16]), Sqn::new(sqn_ms));
+    let info = ResynchronizationInfo::new(Hex([5; 16]), Hex(*auts.as_bytes()));
+    let asked = generate(&mut bench, "imsi-999700000000001", Some(info));
+    assert!(sqn_of_vector(&mut bench, &asked) > sqn_ms);
+}
+
+#[test]
+fn a_wrong_auts_changes_nothing() {
+    let mut bench = bench();
+    let info = ResynchronizationInfo::new(Hex([5; 16]), Hex([9; 14]));
+    let asked = generate(&mut bench, "imsi-999700000000001", Some(info));
+    let seen = bench.reply(asked.call().0, keys());
+    assert_eq!(seen.cause(), Some(&Cause::AuthenticationRejected));
+    assert!(seen.operations().is_empty(), "no SQN is kept");
+}
+
+#[test]
+fn an_unknown_subscriber_is_told_so() {
+    let mut bench = bench();
+    let asked = generate(&mut bench, "imsi-999700000000009", None);
+    let seen = bench.reply(asked.call().0, Err(Problem::user_not_found().into()));
+    assert_eq!(seen.cause(), Some(&Cause::UserNotFound));
+}
+
+#[test]
+fn a_late_or_repeated_answer_changes_nothing() {
+    let mut bench = bench();
+    let asked = generate(&mut bench, "imsi-999700000000001", None);
+    bench.reply(asked.call().0, keys());
+    assert!(bench.reply(asked.call().0, keys()).is_empty());
+}
+
+fn guami(pointer: &str) -> Guami {
+    Guami { plmn_id: plmn(), amf_id: pointer.parse().unwrap() }
+}
+
+fn registration(amf: u128) -> Amf3GppAccessRegistration {
+    let callback = Uri::new(&root(&format!("amf{amf}")), "/namf-callback/v1/dereg-notify/1");
+    let mut body = Amf3GppAccessRegistration::new(instance(amf), callback, guami("020040"), RatType::Nr);
+    body.initial_registration_ind = Some(true);
+    body
+}
+
+/// An AMF registers while the UDR holds `old`; what the UDM does at the end.
+fn register(new: u128, old: Option<Amf3GppAccessRegistration>) -> Seen {
+    let mut bench = bench();
+    let asked = bench.request(ThreeGppRegistration { ue_id: supi(), body: registration(new) });
+    assert_eq!(asked.operations(), [Operation::QueryAmfContextThreeGpp]);
+    let held = old.map(|old| Response::Amf3GppAccessRegistration(Box::new(old)));
+    let create = bench.reply(asked.call().0, held.ok_or_else(|| Problem::data_not_found().into()));
+    assert_eq!(create.operations(), [Operation::CreateAmfContextThreeGpp]);
+    let done = bench.reply(create.call().0, Ok(Response::NoContent));
+    assert!(bench.nf.entries.is_empty());
+    done
+}
+
+#[test]
+fn the_first_amf_registers_and_nobody_is_notified() {
+    let seen = register(1, None);
+    let Response::Amf3GppAccessRegistrationCreated(created) = seen.answer() else { panic!("{seen:?}") };
+    assert!(created.location.path.ends_with("/registrations/amf-3gpp-access"));
+    assert!(seen.operations().is_empty());
+}
+
+#[test]
+fn the_old_amf_is_told_that_another_took_over() {
+    let seen = register(2, Some(registration(1)));
+    assert_eq!(seen.answer().outcome().status(), 200);
+    let (_, target, Request::DeregistrationNotification(notification)) = seen.calls()[0] else { panic!() };
+    assert_eq!(*target, Target::Root(root("amf1")));
+    assert_eq!(notification.body.dereg_reason, DeregistrationReason::UeInitialRegistration);
+}
+
+#[test]
+fn an_amf_that_registers_again_or_has_purged_the_ue_is_not_notified() {
+    assert!(register(1, Some(registration(1))).operations().is_empty());
+    let mut purged = registration(1);
+    purged.purge_flag = Some(true);
+    assert!(register(2, Some(purged)).operations().is_empty());
+}
+
+/// An AMF of that identity purges the UE, which AMF 1 holds.
+fn purge(bench: &mut Bench<Udm>, pointer: &str) -> Seen {
+    let mut body = Amf3GppAccessRegistrationModification::new(guami(pointer));
+    body.purge_flag = Some(true);
+    let asked = bench.request(UpdateThreeGppRegistration { ue_id: supi(), body });
+    let held = Response::Amf3GppAccessRegistration(Box::new(registration(1)));
+    bench.reply(asked.call().0, Ok(held))
+}
+
+#[test]
+fn only_the_amf_that_holds_the_ue_purges_it() {
+    let mut bench = bench();
+    assert_eq!(purge(&mut bench, "020041").cause(), Some(&Cause::InvalidGuami));
+    let modify = purge(&mut bench, "020040");
+    assert_eq!(modify.operations(), [Operation::ModifyAmfContextThreeGpp]);
+    let done = bench.reply(modify.call().0, Ok(Response::NoContent));
+    assert_eq!(done.answer(), &Response::NoContent);
+}
+
+#[test]
+fn data_sets_come_together_in_one_answer() {
+    let mut bench = bench();
+    let dataset_names = vec![DataSetName::Am, DataSetName::SmfSel, DataSetName::Trace];
+    let first = bench.request(GetDataSets { supi: supi(), dataset_names, plmn_id: None });
+    assert_eq!(first.operations(), [Operation::QueryAmData]);
+    let am = AccessAndMobilitySubscriptionData::default();
+    let second = bench.reply(first.call().0, Ok(Response::AmData(Box::new(am))));
+    assert_eq!(second.operations(), [Operation::QuerySmfSelectData]);
+    let selection = SmfSelectionSubscriptionData::default();
+    let done = bench.reply(second.call().0, Ok(Response::SmfSelData(Box::new(selection))));
+    let Response::SubscriptionDataSets(sets) = done.answer() else { panic!("{done:?}") };
+    assert!(sets.am_data.is_some() && sets.smf_sel_data.is_some() && sets.sm_data.is_none());
+}
+
+#[test]
+fn one_data_set_that_fails_fails_all() {
+    let mut bench = bench();
+    let dataset_names = vec![DataSetName::Am, DataSetName::Sm];
+    let first = bench.request(GetDataSets { supi: supi(), dataset_names, plmn_id: None });
+    let done = bench.reply(first.call().0, Err(Problem::user_not_found().into()));
+    assert_eq!(done.cause(), Some(&Cause::UserNotFound));
+    assert!(bench.nf.entries.is_empty());
+}
+
+#[test]
+fn a_subscription_is_a_resource_of_the_udm() {
+    use pith_sbi::nudm_sdm::{SdmSubscribe, SdmSubscription};
+    let mut bench = bench();
+    let callback = Uri::new(&root("amf"), "/namf-callback/v1/sdm-change/1");
+    let body = SdmSubscription::new(instance(1), callback, vec![]);
+    let asked = bench.request(SdmSubscribe { ue_id: supi(), body });
+    let (tag, Request::CreateSdmSubscriptions(create)) = asked.call() else { panic!("{asked:?}") };
+    let at_udr = Uri::new(&root("udr"), "/nudr-dr/v2/elsewhere");
+    let created = Created { location: at_udr, body: create.body.clone() };
+    let done = bench.reply(tag, Ok(Response::SdmSubscriptionCreated(Box::new(created))));
+    let Response::SdmSubscriptionCreated(created) = done.answer() else { panic!("{done:?}") };
+    assert_eq!(created.location.root, root("nf"));
+    assert_eq!(Some(created.location.id()), created.body.subscription_id.as_deref());
+}

@@ -1,0 +1,227 @@
+//! Views of a subscriber, documents that NFs wrote; the database is played here.
+
+use super::*;
+use crate::kit::Subscriber;
+use crate::testing::{Bench, Seen, ambr, instance, plmn, root, supi};
+use pith_sbi::common::{AuthType, DateTime, PatchItem, RatType, ServingPlmnId};
+use pith_sbi::nudm_ueau::AuthEvent;
+use pith_sbi::nudm_uecm::{Amf3GppAccessRegistration, SmfRegistration};
+use pith_sbi::nudr_dr::{
+    CreateAmfContextThreeGpp, CreateAuthenticationStatus, CreateOrUpdateSmfRegistration,
+    DeleteSmfRegistration, ModifyAmfContextThreeGpp, ModifyAuthenticationSubscription, QueryAmData,
+    QueryAmfContextThreeGpp, QueryAuthSubsData, QuerySmData, QuerySmfRegList, QuerySmfSelectData,
+    ReadAccessAndMobilityPolicyData, ReadSessionManagementPolicyData,
+};
+use pith_sbi::{Cause, Hex, Response, Uri};
+use pith_types::{Guami, Snssai};
+
+fn bench() -> Bench<Udr> {
+    Bench::new(Udr::new(root("udr")))
+}
+
+fn subscriber() -> Subscriber {
+    let mut subscriber = Subscriber::with_defaults(supi(), [0x46; 16], [0xe8; 16]);
+    subscriber.authentication.sqn = 0x1234;
+    subscriber
+}
+
+/// Asks, and lets the database answer.
+fn ask(request: impl Into<Request>, stored: StoreResponse) -> Seen {
+    let mut bench = bench();
+    let asked = bench.request(request);
+    let seen = bench.stored(asked.store().0, Ok(stored));
+    assert!(bench.nf.pending.is_empty());
+    seen
+}
+
+fn view(request: impl Into<Request>) -> Response {
+    let known = StoreResponse::Subscriber(Some(std::sync::Arc::new(subscriber())));
+    ask(request, known).answer().clone()
+}
+
+fn serving() -> ServingPlmnId {
+    ServingPlmnId(plmn())
+}
+
+fn sm_data(sst: Option<u8>, dnn: Option<&str>) -> QuerySmData {
+    QuerySmData {
+        ue_id: supi(),
+        serving_plmn_id: serving(),
+        single_nssai: sst.map(Snssai::of_sst),
+        dnn: dnn.map(|dnn| dnn.parse().unwrap()),
+    }
+}
+
+#[test]
+fn the_authentication_subscription_holds_keys_and_sqn() {
+    let response = view(QueryAuthSubsData { ue_id: supi() });
+    let Response::AuthenticationSubscription(view) = response else { panic!("{response:?}") };
+    assert_eq!(view.authentication_method, AuthType::FiveGAka);
+    assert_eq!(view.sequence_number.unwrap().sqn, Some(Hex([0, 0, 0, 0, 0x12, 0x34])));
+    assert_eq!(view.authentication_management_field, Some(Hex([0x80, 0])));
+    assert!(view.enc_permanent_key.unwrap().0.eq_ignore_ascii_case(&"46".repeat(16)));
+    assert!(view.enc_opc_key.is_some() && view.enc_topc_key.is_none());
+}
+
+#[test]
+fn access_and_mobility_data_holds_ambr_and_slices() {
+    let response = view(QueryAmData { ue_id: supi(), serving_plmn_id: serving() });
+    let Response::AmData(data) = response else { panic!("{response:?}") };
+    assert_eq!(data.subscribed_ue_ambr, Some(ambr(1000)));
+    assert_eq!(data.nssai.unwrap().default_single_nssais, [Snssai::of_sst(1)]);
+}
+
+#[test]
+fn the_first_data_network_of_a_slice_is_its_default() {
+    let response = view(QuerySmfSelectData { ue_id: supi(), serving_plmn_id: serving() });
+    let Response::SmfSelData(data) = response else { panic!("{response:?}") };
+    let infos = &data.subscribed_snssai_infos.values().next().unwrap().dnn_infos;
+    assert_eq!((&*infos[0].dnn, infos[0].default_dnn_indicator), ("internet", Some(true)));
+}
+
+#[test]
+fn session_management_data_is_that_of_slice_and_data_network() {
+    for query in [sm_data(Some(1), Some("internet")), sm_data(None, None)] {
+        let Response::SmData(data) = view(query) else { panic!() };
+        let configuration = &data.individual()[0].dnn_configurations["internet"];
+        assert_eq!(configuration.session_ambr, Some(ambr(1000)));
+    }
+    for query in [sm_data(Some(2), None), sm_data(Some(1), Some("ims"))] {
+        let known = StoreResponse::Subscriber(Some(std::sync::Arc::new(subscriber())));
+        assert_eq!(ask(query, known).cause(), Some(&Cause::DataNotFound));
+    }
+}
+
+#[test]
+fn policy_data_names_the_slices() {
+    let access = view(ReadAccessAndMobilityPolicyData { ue_id: supi() });
+    assert!(matches!(access, Response::AmPolicyData(_)));
+    let query = ReadSessionManagementPolicyData { ue_id: supi(), snssai: None, dnn: None };
+    let Response::SmPolicyData(data) = view(query) else { panic!() };
+    assert_eq!(data.sm_policy_snssai_data.len(), 1);
+}
+
+#[test]
+fn an_unknown_subscriber_has_no_data() {
+    let nobody = || StoreResponse::Subscriber(None);
+    let cause = |seen: Seen| seen.cause().cloned();
+    let am = QueryAmData { ue_id: supi(), serving_plmn_id: serving() };
+    assert_eq!(cause(ask(QueryAuthSubsData { ue_id: supi() }, nobody())), Some(Cause::UserNotFound));
+    assert_eq!(cause(ask(am, nobody())), Some(Cause::UserNotFound));
+    assert_eq!(cause(ask(sm_data(None, None), nobody())), Some(Cause::UserNotFound));
+}
+
+fn modify_sqn(path: &str, value: &str) -> ModifyAuthenticationSubscription {
+    ModifyAuthenticationSubscription { ue_id: supi(), body: vec![PatchItem::replace(path, value)] }
+}
+
+#[test]
+fn the_sqn_is_all_that_may_change_in_an_authentication_subscription() {
+    let mut bench = bench();
+    let asked = bench.request(modify_sqn("/sequenceNumber/sqn", "0000000000ff"));
+    assert_eq!(asked.store().1, &StoreRequest::PutSequenceNumber { supi: supi(), sqn: 0xff });
+    for path in ["/encPermanentKey", "/sequenceNumber/lastIndexes", "", "/"] {
+        let seen = bench.request(modify_sqn(path, "0000000000ff"));
+        assert_eq!(seen.cause(), Some(&Cause::ModificationNotAllowed), "{path}");
+    }
+    assert_eq!(bench.request(modify_sqn("/sequenceNumber/sqn", "ff")).problem().status, 400);
+}
+
+#[test]
+fn the_sqn_of_an_unknown_subscriber_can_not_be_kept() {
+    let stored = |created_or_found| StoreResponse::Done { created_or_found };
+    let modify = || modify_sqn("/sequenceNumber/sqn", "0000000000ff");
+    assert_eq!(ask(modify(), stored(true)).answer(), &Response::NoContent);
+    assert_eq!(ask(modify(), stored(false)).cause(), Some(&Cause::UserNotFound));
+}
+
+fn amf_registration() -> Amf3GppAccessRegistration {
+    let guami = Guami { plmn_id: plmn(), amf_id: "020040".parse().unwrap() };
+    let callback = Uri::new(&root("amf"), "/namf-callback/v1/dereg-notify/1");
+    Amf3GppAccessRegistration::new(instance(1), callback, guami, RatType::Nr)
+}
+
+/// What the database holds after `request`.
+fn put(request: impl Into<Request>) -> (String, String) {
+    let mut bench = bench();
+    let asked = bench.request(request);
+    let StoreRequest::PutDocument { resource, body, .. } = asked.store().1 else { panic!("{asked:?}") };
+    (resource.clone(), body.clone())
+}
+
+#[test]
+fn a_document_is_read_as_it_was_written() {
+    let (resource, body) = put(CreateAmfContextThreeGpp { ue_id: supi(), body: amf_registration() });
+    assert_eq!(resource, "context-data/amf-3gpp-access");
+    let seen = ask(QueryAmfContextThreeGpp { ue_id: supi() }, StoreResponse::Document(Some(body)));
+    assert_eq!(seen.answer(), &Response::Amf3GppAccessRegistration(Box::new(amf_registration())));
+}
+
+#[test]
+fn a_new_document_is_created_and_an_old_one_replaced() {
+    let create = || CreateAmfContextThreeGpp { ue_id: supi(), body: amf_registration() };
+    let seen = ask(create(), StoreResponse::Done { created_or_found: true });
+    let Response::Amf3GppAccessRegistrationCreated(created) = seen.answer() else { panic!("{seen:?}") };
+    assert_eq!(created.location.id(), "amf-3gpp-access");
+    let seen = ask(create(), StoreResponse::Done { created_or_found: false });
+    assert_eq!(seen.answer(), &Response::NoContent);
+}
+
+#[test]
+fn a_document_is_patched_in_two_steps() {
+    let mut bench = bench();
+    let body = vec![PatchItem::add("/purgeFlag", true)];
+    let read = bench.request(ModifyAmfContextThreeGpp { ue_id: supi(), body });
+    let held = serde_json::to_string(&amf_registration()).unwrap();
+    let write = bench.stored(read.store().0, Ok(StoreResponse::Document(Some(held))));
+    let (tag, StoreRequest::PutDocument { body, .. }) = write.store() else { panic!("{write:?}") };
+    let kept: Amf3GppAccessRegistration = serde_json::from_str(body).unwrap();
+    assert_eq!(kept.purge_flag, Some(true));
+    let done = bench.stored(tag, Ok(StoreResponse::Done { created_or_found: false }));
+    assert_eq!(done.answer(), &Response::NoContent);
+}
+
+#[test]
+fn smf_registrations_are_listed_one_document_each() {
+    let slice = Snssai::of_sst(1);
+    let body = SmfRegistration::new(instance(2), 5, slice, plmn());
+    let (resource, text) =
+        put(CreateOrUpdateSmfRegistration { ue_id: supi(), pdu_session_id: 5, body: body.clone() });
+    assert_eq!(resource, "context-data/smf-registrations/5");
+    let listed = StoreResponse::Documents(vec![(resource, text)]);
+    let seen = ask(QuerySmfRegList { ue_id: supi() }, listed);
+    assert_eq!(seen.answer(), &Response::SmfRegList(Box::new(vec![body])));
+}
+
+#[test]
+fn what_is_not_there_is_not_found() {
+    let nothing = StoreResponse::Done { created_or_found: false };
+    let delete = DeleteSmfRegistration { ue_id: supi(), pdu_session_id: 5 };
+    assert_eq!(ask(delete, nothing).problem().status, 404);
+    assert_eq!(
+        ask(QuerySmfRegList { ue_id: supi() }, StoreResponse::Documents(vec![])).problem().status,
+        404
+    );
+    let query = QueryAmfContextThreeGpp { ue_id: supi() };
+    assert_eq!(ask(query, StoreResponse::Document(None)).problem().status, 404);
+    let body = vec![PatchItem::add("/purgeFlag", true)];
+    let modify = ModifyAmfContextThreeGpp { ue_id: supi(), body };
+    assert_eq!(ask(modify, StoreResponse::Document(None)).problem().status, 404);
+}
+
+#[test]
+fn the_result_of_an_authentication_is_kept() {
+    let at = DateTime::from_unix_ms(0);
+    let body = AuthEvent::new(instance(3), true, at, AuthType::FiveGAka, "5G:mnc070.mcc999.3gppnetwork.org");
+    let (resource, _) = put(CreateAuthenticationStatus { ue_id: supi(), body });
+    assert_eq!(resource, "authentication-data/authentication-status");
+}
+
+#[test]
+fn a_database_that_fails_is_a_system_failure_and_nothing_waits() {
+    let mut bench = bench();
+    let asked = bench.request(QueryAuthSubsData { ue_id: supi() });
+    let seen = bench.stored(asked.store().0, Err(StoreError("the disk is full".into())));
+    assert_eq!(seen.cause(), Some(&Cause::SystemFailure));
+    assert!(bench.nf.pending.is_empty());
+}
