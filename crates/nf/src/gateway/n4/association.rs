@@ -101,6 +101,7 @@ impl N4Gateway {
         let Some(upf) = self.handle_of(peer) else { return };
         if let Some(slot) = self.peers.get_mut(peer) {
             slot.association = Association::Down;
+            self.transactions.forget_answers(slot.config.address);
         }
         let name = self.name(peer);
         self.event(Level::Error, format!("UPF {name} {why}: its sessions are lost"));

@@ -103,6 +103,12 @@ impl Transactions {
         }
     }
 
+    /// Forgets the answers to a peer that is gone: if it comes back, it numbers its requests anew.
+    pub(super) fn forget_answers(&mut self, peer: SocketAddr) {
+        self.answers.retain(|(to, _), _| to.ip() != peer.ip());
+        self.order.retain(|(to, _)| to.ip() != peer.ip());
+    }
+
     /// The answer that a request got when it came before.
     pub(super) fn answered(&self, from: SocketAddr, sequence: u32) -> Option<&[u8]> {
         self.answers.get(&(from, sequence))?.as_deref()
