@@ -109,8 +109,17 @@ fn has_resources(ue: &UeContext, id: u8) -> bool {
     ue.session(id).is_some_and(|session| session.user_plane != UserPlane::Deactivated)
 }
 
-/// Takes out what waits to be set up in the gNB, to go with the answer to the UE's request.
-pub(crate) fn take_setup_items(ue: &mut UeContext) -> Vec<SetupItem> {
+/// Adds what waits to be set up in the gNB to the sessions that go with the answer to the UE's request. A
+/// session that is among them already is what was waited for.
+pub(crate) fn add_setup_items(ue: &mut UeContext, sessions: &mut Vec<SetupItem>) {
+    ue.undelivered.retain(|kept| {
+        let is_there = sessions.iter().any(|item| item.pdu_session_id == kept.message.id);
+        !(is_there && is_setup(kept) && kept.message.n1.is_none())
+    });
+    sessions.extend(take_setup_items(ue));
+}
+
+fn take_setup_items(ue: &mut UeContext) -> Vec<SetupItem> {
     let (setups, others): (Vec<_>, Vec<_>) =
         std::mem::take(&mut ue.undelivered).into_iter().partition(is_setup);
     ue.undelivered = others;

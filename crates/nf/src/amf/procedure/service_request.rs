@@ -99,7 +99,7 @@ pub(crate) fn accept(ue: &mut UeContext, env: &mut Env<'_>, request: Request, ac
     }
     let nas_pdu = n1::seal(ue, &GmmMessage::from(accept).encode());
     let mut sessions = activated.sessions;
-    sessions.extend(delivery::take_setup_items(ue));
+    delivery::add_setup_items(ue, &mut sessions);
     let wants_context = ue.initial.wants_context;
     n2::deliver(ue, env, nas_pdu, sessions, wants_context);
     delivery::reached(ue, env);
