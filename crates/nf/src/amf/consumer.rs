@@ -3,7 +3,7 @@
 
 use super::context::{CallId, Env, UeContext};
 use super::session::{SessionCall, UserPlane};
-use crate::kit::{Key, Selection, Target};
+use crate::kit::{Identity, Key, Selection, Target};
 use bytes::Bytes;
 use pith_nas::ie::RegistrationKind;
 use pith_sbi::common::{
@@ -33,20 +33,29 @@ fn location(ue: &UeContext) -> Option<UserLocation> {
     Some(UserLocation { nr_location: Some(NrLocation::new(seen.tai, cell)) })
 }
 
-/// The reference in the callbacks of a UE: its key, which says nothing to anybody else.
-pub(crate) fn reference(key: Key) -> String {
-    format!("{:x}", key.to_u64())
+/// The reference in the callbacks of a UE: its key, which says nothing to anybody else, and in which run
+/// of the AMF it is one. A callback that an earlier run gave out finds nobody.
+pub(crate) fn reference(identity: &Identity, key: Key) -> String {
+    format!("{:x}.{:x}", key.to_u64(), run(identity))
 }
 
 /// The key in such a reference.
-pub(crate) fn key_of(reference: &str) -> Option<Key> {
-    u64::from_str_radix(reference, 16).ok().map(Key::from_u64)
+pub(crate) fn key_of(identity: &Identity, reference: &str) -> Option<Key> {
+    let (key, of) = reference.split_once('.')?;
+    u64::from_str_radix(of, 16).ok().filter(|of| *of == run(identity))?;
+    u64::from_str_radix(key, 16).ok().map(Key::from_u64)
+}
+
+/// The instance id is another one in each run.
+const fn run(identity: &Identity) -> u64 {
+    let id = identity.instance_id.0;
+    (id >> 64) as u64 ^ id as u64
 }
 
 /// The reference in the callback of a session: whose it is, and which of the sessions that the UE
 /// gave this identity.
-fn session_reference(ue: &UeContext, id: u8, number: CallId) -> String {
-    format!("{}-{id}-{}", reference(ue.key), number.0)
+fn session_reference(identity: &Identity, ue: &UeContext, id: u8, number: CallId) -> String {
+    format!("{}-{id}-{}", reference(identity, ue.key), number.0)
 }
 
 /// Ends what an answer brings that nobody waits for any more.
@@ -100,7 +109,11 @@ fn authentication_id(context: &Uri) -> &str {
 pub(crate) fn register_in_udm(ue: &mut UeContext, env: &mut Env<'_>, kind: RegistrationKind) -> CallId {
     let supi = supi(ue);
     let root = &env.config.identity.api_root;
-    let callback = uecm::DeregistrationNotification::callback_uri(root, &NfType::Amf, &reference(ue.key));
+    let callback = uecm::DeregistrationNotification::callback_uri(
+        root,
+        &NfType::Amf,
+        &reference(&env.config.identity, ue.key),
+    );
     let mut body = uecm::Amf3GppAccessRegistration::new(
         env.config.identity.instance_id,
         callback,
@@ -126,7 +139,11 @@ pub(crate) fn subscription_data(ue: &mut UeContext, env: &mut Env<'_>) -> CallId
 pub(crate) fn subscribe_to_changes(ue: &mut UeContext, env: &mut Env<'_>) -> CallId {
     let supi = supi(ue);
     let root = &env.config.identity.api_root;
-    let callback = sdm::SdmChangeNotification::callback_uri(root, &NfType::Amf, &reference(ue.key));
+    let callback = sdm::SdmChangeNotification::callback_uri(
+        root,
+        &NfType::Amf,
+        &reference(&env.config.identity, ue.key),
+    );
     let resource = |data: &str| ResourceUri::from(format!("/nudm-sdm/v2/{supi}/{data}").as_str());
     let monitored = vec![resource("am-data"), resource("smf-select-data")];
     let mut body = sdm::SdmSubscription::new(env.config.identity.instance_id, callback, monitored);
@@ -173,7 +190,11 @@ pub(crate) fn select_slices(ue: &mut UeContext, env: &mut Env<'_>, requested: &[
 pub(crate) fn create_policy(ue: &mut UeContext, env: &mut Env<'_>) -> CallId {
     let supi = supi(ue);
     let root = &env.config.identity.api_root;
-    let callback = npcf::AmPolicyUpdateNotify::callback_uri(root, &NfType::Amf, &reference(ue.key));
+    let callback = npcf::AmPolicyUpdateNotify::callback_uri(
+        root,
+        &NfType::Amf,
+        &reference(&env.config.identity, ue.key),
+    );
     let mut body = npcf::PolicyAssociationRequest::new(callback, supi, SupportedFeatures::default());
     body.access_type = Some(AccessType::ThreeGppAccess);
     body.rat_type = Some(RatType::Nr);
@@ -237,7 +258,7 @@ pub(crate) fn create_session(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payl
 /// Where the SMF tells that the session has ended: a new place, which the session remembers.
 fn status_callback(ue: &mut UeContext, env: &Env<'_>, id: u8) -> Uri {
     let number = ue.next_number();
-    let reference = session_reference(ue, id, number);
+    let reference = session_reference(&env.config.identity, ue, id, number);
     if let Some(session) = ue.session_mut(id) {
         session.number = number;
     }

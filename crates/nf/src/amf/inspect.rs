@@ -107,13 +107,13 @@ impl Amf {
 impl Amf {
     /// The reference that the callbacks of a registered subscriber have.
     pub fn key_of(&self, supi: &pith_types::Supi) -> String {
-        super::consumer::reference(self.shared.index.find_supi(supi).expect("registered"))
+        super::consumer::reference(&self.shared.config.identity, self.shared.index.find_supi(supi).expect("registered"))
     }
 
     /// The reference that the callback of one of the subscriber's sessions has.
     pub fn session_reference(&self, supi: &pith_types::Supi, id: u8) -> String {
         let key = self.shared.index.find_supi(supi).expect("registered");
         let session = self.ues.get(key).and_then(|ue| ue.session(id)).expect("established");
-        format!("{}-{id}-{}", super::consumer::reference(key), session.number.0)
+        format!("{}-{id}-{}", super::consumer::reference(&self.shared.config.identity, key), session.number.0)
     }
 }
