@@ -108,6 +108,7 @@ impl World {
     /// The answer, or the deadline, has come to the client: the first of the two counts.
     pub(super) fn sbi_reply(&mut self, number: u64, (from, reply): Answered) {
         let Some(exchange) = self.exchanges.remove(&number) else {
+            self.watch.may_leak |= reply.is_ok();
             return;
         };
         let (process, shard, nf) = exchange.caller;
