@@ -50,7 +50,8 @@ fn converse(topic: &str, test: u16) {
 
 fn start(role: &str, test: u16) -> Child {
     let own = std::env::current_exe().unwrap();
-    let shim = own.ancestors().find_map(|dir| Some(dir.join("libpith_sctp_shim.so")).filter(|path| path.exists()));
+    let shim =
+        own.ancestors().find_map(|dir| Some(dir.join("libpith_sctp_shim.so")).filter(|path| path.exists()));
     let port = 20_000 + (std::process::id() % 10_000) as u16 + test;
     Command::new(&own)
         .args(["--exact", "play", "--ignored", "--nocapture"])
@@ -121,14 +122,17 @@ fn echo_client(port: u16) {
 fn flood_server(port: u16) {
     let socket = accept_one(port);
     std::thread::sleep(std::time::Duration::from_millis(500));
-    let mut messages = (0_u32..).zip(std::iter::from_fn(|| loop {
-        match receive(socket) {
-            Received::Message { payload, .. } => return Some(payload),
-            Received::Notification(_) => {}
-            Received::End => return None,
+    let mut messages = (0_u32..).zip(std::iter::from_fn(|| {
+        loop {
+            match receive(socket) {
+                Received::Message { payload, .. } => return Some(payload),
+                Received::Notification(_) => {}
+                Received::End => return None,
+            }
         }
     }));
-    let count = messages.by_ref().inspect(|(n, m)| assert_eq!(m[..4], n.to_be_bytes(), "message {n}")).count();
+    let count =
+        messages.by_ref().inspect(|(n, m)| assert_eq!(m[..4], n.to_be_bytes(), "message {n}")).count();
     assert_eq!(count, FLOOD);
 }
 

@@ -107,7 +107,10 @@ impl Amf {
 impl Amf {
     /// The reference that the callbacks of a registered subscriber have.
     pub fn key_of(&self, supi: &pith_types::Supi) -> String {
-        super::consumer::reference(&self.shared.config.identity, self.shared.index.find_supi(supi).expect("registered"))
+        super::consumer::reference(
+            &self.shared.config.identity,
+            self.shared.index.find_supi(supi).expect("registered"),
+        )
     }
 
     /// The reference that the callback of one of the subscriber's sessions has.

@@ -37,7 +37,7 @@ fn ask_session(bench: &mut Bench<Pcf>) -> Seen {
 }
 
 fn policy_data() -> Reply {
-    Ok(Response::AmPolicyData(Box::new(AmPolicyData::default())))
+    Ok(Response::AmPolicyData(Box::default()))
 }
 
 /// The id of an association, after the UDR has answered.

@@ -48,8 +48,8 @@ impl Amf {
 
     /// The UE context that a callback's reference names.
     fn find_reference(&self, reference: &str) -> Result<Key, Box<Problem>> {
-        let key =
-            consumer::key_of(&self.config.identity, reference).filter(|key| self.ues.get(*key).is_some());
+        let key = consumer::key_of(&self.shared.config.identity, reference)
+            .filter(|key| self.ues.get(*key).is_some());
         key.ok_or_else(|| Problem::context_not_found().into())
     }
 }
