@@ -11,9 +11,11 @@
 pub mod clock;
 pub mod gnb;
 mod icmp;
+mod ipv4;
 pub mod journey;
 pub mod ran;
 pub mod statistics;
+mod udp;
 pub mod ue;
 pub mod violation;
 

@@ -6,6 +6,7 @@
 //!  shell/run.rs          the event loop: SCTP, GTP-U, time
 //!  shell/links.rs        the sockets
 //!  shell/tuns.rs         TUN interfaces of UEs
+//!  shell/echo.rs         the other end of streams
 //!  shell/report.rs       the table at the end, and its JSON
 //! ```
 
@@ -16,8 +17,11 @@ use shell::cli::{Cli, Command};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let Cli { command: Command::Run(options) } = Cli::parse();
-    match shell::run::run(&options) {
+    let outcome = match Cli::parse().command {
+        Command::Run(options) => shell::run::run(&options),
+        Command::Echo(options) => shell::echo::echo(&options),
+    };
+    match outcome {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {

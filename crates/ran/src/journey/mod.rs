@@ -3,8 +3,9 @@
 mod ping;
 mod profile;
 mod start;
+mod traffic;
 
-pub use profile::{ParseProfileError, PingPlan, Plan, Profile, Step};
+pub use profile::{Packets, ParseProfileError, PingPlan, Plan, Profile, Step, TrafficPlan};
 pub use start::Arrivals;
 
 use crate::clock::Instant;
@@ -12,6 +13,9 @@ use crate::statistics::Statistics;
 use crate::ue::{Event, SessionRequest};
 use ping::PingRun;
 use std::time::Duration;
+pub use traffic::PROBE;
+use traffic::{Stream, TrafficRun};
+pub(crate) use traffic::{read_probe, write_probe};
 
 /// What a user wants done.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,6 +29,8 @@ pub(crate) enum Wish {
     BecomeIdle,
     /// An echo request with that sequence number.
     Ping(u16),
+    /// A datagram of the stream with that number.
+    Probe(u64),
 }
 
 /// How a journey stands.
@@ -56,6 +62,7 @@ pub(crate) struct Journey {
     has_bearer: bool,
     deadline: Option<Instant>,
     ping: PingRun,
+    traffic: TrafficRun,
 }
 
 /// What a journey may use and change beside itself.
@@ -80,6 +87,7 @@ impl Journey {
             has_bearer: false,
             deadline: None,
             ping: PingRun::default(),
+            traffic: TrafficRun::default(),
         }
     }
 
@@ -95,10 +103,11 @@ impl Journey {
     }
 
     pub fn next_timeout(&self) -> Option<Instant> {
-        self.deadline.into_iter().chain(self.ping.next_timeout()).min()
+        let packets = self.ping.next_timeout().into_iter().chain(self.traffic.next_timeout());
+        self.deadline.into_iter().chain(packets).min()
     }
 
-    /// Its deadline, or that of a ping, has come.
+    /// Its deadline, or that of a packet, has come.
     pub fn on_timeout(&mut self, scene: &mut Scene<'_>) {
         if self.deadline.is_some_and(|deadline| deadline <= scene.now) {
             self.deadline = None;
@@ -109,6 +118,7 @@ impl Journey {
             }
         }
         self.go_on_pinging(scene);
+        self.go_on_streaming(scene);
     }
 
     /// Begins the step that `round` and `at` name, the next round, or ends.
@@ -129,10 +139,16 @@ impl Journey {
             Step::Deregister => scene.wishes.push(Wish::Deregister),
             Step::Wait(duration) => self.deadline = Some(scene.now + duration),
             Step::Ping => {
-                if let Some(plan) = scene.plan.ping {
+                if let Some(plan) = scene.plan.packets.ping {
                     self.ping.begin(scene.now, plan);
                 }
                 self.go_on_pinging(scene);
+            }
+            Step::Traffic => {
+                if let Some(plan) = scene.plan.packets.traffic {
+                    self.traffic.begin(scene.now, plan);
+                }
+                self.go_on_streaming(scene);
             }
         }
     }
@@ -232,12 +248,36 @@ impl Journey {
         }
     }
 
+    /// A datagram of the stream came back.
+    pub fn on_echo(&mut self, number: u64, sent: Instant, scene: &mut Scene<'_>) {
+        if self.traffic.take_echo(number) {
+            scene.statistics.traffic.note_received(scene.now, sent);
+            self.go_on_streaming(scene);
+        }
+    }
+
+    fn go_on_streaming(&mut self, scene: &mut Scene<'_>) {
+        if self.progress != Progress::Under(Step::Traffic) {
+            return;
+        }
+        for number in self.traffic.take_due(scene.now) {
+            scene.statistics.traffic.note_sent(scene.now);
+            scene.wishes.push(Wish::Probe(number));
+        }
+        match self.traffic.state(scene.now) {
+            Stream::Running => {}
+            Stream::Over { received: 0 } => self.fail("traffic: nothing came back".to_owned(), scene),
+            Stream::Over { .. } => self.end_step(scene),
+        }
+    }
+
     fn fail(&mut self, what: String, scene: &mut Scene<'_>) {
         scene.statistics.fail(what);
         if !(scene.plan.persistent && self.progress == Progress::Under(Step::Register)) {
             self.progress = Progress::Failed;
             self.deadline = None;
             self.ping = PingRun::default();
+            self.traffic = TrafficRun::default();
         }
     }
 }

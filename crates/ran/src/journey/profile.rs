@@ -1,7 +1,7 @@
 //! Profiles: what each UE of a run does, step by step.
 
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -14,6 +14,8 @@ pub enum Step {
     EstablishSession,
     /// Pings the target; over when all echoes have a reply or are lost.
     Ping,
+    /// Streams datagrams to an echo service; over when all are back, or lost.
+    Traffic,
     /// Does nothing for so long.
     Wait(Duration),
     /// Is released for inactivity; over in 5GMM-IDLE.
@@ -57,6 +59,44 @@ pub struct PingPlan {
     pub timeout: Duration,
 }
 
+/// A stream of UDP datagrams of a UE to an echo service, and back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TrafficPlan {
+    /// The echo service (RFC 862).
+    pub target: SocketAddrV4,
+    /// Each way, of whole IP packets.
+    pub bits_per_second: u64,
+    /// Octets of each IP packet.
+    pub size: usize,
+    /// How long it is sent.
+    pub duration: Duration,
+    /// How long the last datagram may take to come back.
+    pub timeout: Duration,
+}
+
+impl TrafficPlan {
+    /// From one packet to the next.
+    pub fn gap(&self) -> Duration {
+        let nanos = self.size as u128 * 8 * 1_000_000_000 / u128::from(self.bits_per_second.max(1));
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX).max(1))
+    }
+
+    /// How many packets that makes; at least one.
+    pub fn count(&self) -> u64 {
+        let count = self.duration.as_nanos() / self.gap().as_nanos();
+        u64::try_from(count).unwrap_or(u64::MAX).max(1)
+    }
+}
+
+/// What UEs send through their sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Packets {
+    /// The pings of each ping step.
+    pub ping: Option<PingPlan>,
+    /// The stream of each traffic step.
+    pub traffic: Option<TrafficPlan>,
+}
+
 /// A profile with its numbers.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -66,30 +106,31 @@ pub struct Plan {
     pub repeat_from: usize,
     /// How many rounds; at least one.
     pub rounds: u32,
-    /// The pings of each ping step.
-    pub ping: Option<PingPlan>,
+    /// What is sent wherever a session has come into being.
+    pub packets: Packets,
     /// A registration that fails is waited for: the UE tries again by itself.
     pub persistent: bool,
 }
 
 impl Plan {
-    /// The steps of a profile: with a ping wherever a session has just come (back) into being, and `pause`
+    /// The steps of a profile: with packets wherever a session has just come (back) into being, and `pause`
     /// between the ends of a cycle.
-    pub fn new(profile: Profile, ping: Option<PingPlan>, pause: Duration, rounds: u32) -> Self {
+    pub fn new(profile: Profile, packets: Packets, pause: Duration, rounds: u32) -> Self {
         let wait = (!pause.is_zero()).then_some(Step::Wait(pause));
-        let ping_step = ping.map(|_| Step::Ping);
+        let (ping, traffic) = (packets.ping.map(|_| Step::Ping), packets.traffic.map(|_| Step::Traffic));
+        let use_it = || ping.into_iter().chain(traffic);
         let session: Vec<Step> =
-            [Step::Register, Step::EstablishSession].into_iter().chain(ping_step).collect();
+            [Step::Register, Step::EstablishSession].into_iter().chain(use_it()).collect();
         let (head, cycle) = match profile {
             Profile::Register => (vec![Step::Register], vec![]),
             Profile::Session => (session, vec![]),
             Profile::Idle => {
-                let cycle = [Some(Step::BecomeIdle), wait, Some(Step::RequestService), ping_step, wait];
-                (session, cycle.into_iter().flatten().collect())
+                let away = [Step::BecomeIdle].into_iter().chain(wait).chain([Step::RequestService]);
+                (session, away.chain(use_it()).chain(wait).collect())
             }
             Profile::Release => (vec![Step::Register], {
-                let cycle = [Some(Step::EstablishSession), ping_step, Some(Step::ReleaseSession), wait];
-                cycle.into_iter().flatten().collect()
+                let cycle = [Step::EstablishSession].into_iter().chain(use_it());
+                cycle.chain([Step::ReleaseSession]).chain(wait).collect()
             }),
             Profile::Deregister => {
                 (vec![], session.into_iter().chain([Step::Deregister]).chain(wait).collect())
@@ -97,7 +138,7 @@ impl Plan {
         };
         let repeat_from = head.len();
         let steps = head.into_iter().chain(cycle).collect();
-        Self { steps, repeat_from, rounds: rounds.max(1), ping, persistent: false }
+        Self { steps, repeat_from, rounds: rounds.max(1), packets, persistent: false }
     }
 
     /// The step at that place of that round, both counted from 0; `None` at the end.
@@ -161,15 +202,28 @@ mod tests {
 
     #[test]
     fn only_the_cycle_is_repeated() {
-        let plan = Plan::new(Profile::Idle, Some(PING), Duration::ZERO, 2);
+        let plan = Plan::new(Profile::Idle, Packets { ping: Some(PING), traffic: None }, Duration::ZERO, 2);
         use Step::{BecomeIdle, EstablishSession, Ping, Register, RequestService};
         let cycle = [BecomeIdle, RequestService, Ping];
         assert_eq!(walk(&plan), [&[Register, EstablishSession, Ping][..], &cycle, &cycle].concat());
     }
 
     #[test]
+    fn a_stream_has_as_many_packets_as_its_rate_and_duration_say() {
+        let traffic = TrafficPlan {
+            target: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 7),
+            bits_per_second: 8_000_000,
+            size: 1000,
+            duration: Duration::from_secs(2),
+            timeout: Duration::from_secs(1),
+        };
+        assert_eq!((traffic.gap(), traffic.count()), (Duration::from_millis(1), 2000));
+        assert_eq!(TrafficPlan { bits_per_second: 0, ..traffic }.count(), 1);
+    }
+
+    #[test]
     fn a_profile_without_cycle_is_walked_once() {
-        let plan = Plan::new(Profile::Session, None, Duration::from_secs(1), 9);
+        let plan = Plan::new(Profile::Session, Packets::default(), Duration::from_secs(1), 9);
         assert_eq!(walk(&plan), [Step::Register, Step::EstablishSession]);
     }
 

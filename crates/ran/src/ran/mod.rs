@@ -323,6 +323,7 @@ impl Ran {
                 self.errands.push_back(Errand::Gnb(gnb, gnb::Input::ReleaseContext { ue: key, cause }));
             }
             Wish::Ping(sequence) => self.send_echo(key, sequence),
+            Wish::Probe(number) => self.send_probe(key, number),
         }
     }
 

@@ -1,16 +1,22 @@
 //! The user plane: tunnels, echoes, packets (TS 29.281, TS 38.415).
 
 use super::{Output, Ran};
+use crate::clock::Instant;
 use crate::gnb::{Bearer, UeKey};
 use crate::icmp::{self, Echo};
+use crate::journey::{read_probe, write_probe};
 use crate::ue;
 use crate::violation::Violation;
+use crate::{ipv4, udp};
 use pith_pfcp::gtpu::{
     ErrorIndication, GTPU_PORT, GtpuMessageType, Packet, PduSessionInformation, Signalling,
     UlPduSessionInformation,
 };
 use pith_types::Teid;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+
+/// The port that UEs stream from.
+const PROBE_PORT: u16 = 40_000;
 
 /// Octets of the GTP-U header with a PDU Session Container.
 const HEADER: usize = 16;
@@ -43,11 +49,23 @@ impl Ran {
 
     /// An echo request of a UE, from its address in its first session that has one.
     pub(super) fn send_echo(&mut self, key: UeKey, sequence: u16) {
-        let Some(plan) = self.plan.ping else { return };
+        let Some(plan) = self.plan.packets.ping else { return };
         let Some((session, source)) = self.first_address(key) else { return };
         let echo = Echo { source, destination: plan.target, identifier: key.0 as u16, sequence };
         let mut packet = Vec::with_capacity(28 + plan.size);
         icmp::write_request(&mut packet, echo, plan.size);
+        self.send_packet(key, session, &packet);
+    }
+
+    /// A datagram of a UE's stream.
+    pub(super) fn send_probe(&mut self, key: UeKey, number: u64) {
+        let Some(plan) = self.plan.packets.traffic else { return };
+        let Some((session, source)) = self.first_address(key) else { return };
+        let mut data = vec![0; plan.size.saturating_sub(udp::HEADERS)];
+        write_probe(&mut data, number, self.now);
+        let path = udp::Path { source: SocketAddrV4::new(source, PROBE_PORT), destination: plan.target };
+        let mut packet = Vec::with_capacity(plan.size);
+        udp::write(&mut packet, path, &data);
         self.send_packet(key, session, &packet);
     }
 
@@ -124,26 +142,35 @@ impl Ran {
         self.out.push(Output::N3 { to, datagram });
     }
 
-    /// A packet at its UE: an echo reply for its user, or something for whoever drives the UE.
+    /// A packet at its UE: something that its user waits for, or something for whoever drives the UE.
     fn deliver(&mut self, endpoint: Endpoint, packet: &[u8]) {
         let Endpoint { ue: key, session, .. } = endpoint;
         let own = self.address_of(key, session);
-        if own.is_some() && icmp::destination(packet) != own {
-            let text = format!("a packet for {:?} at a UE with {own:?}", icmp::destination(packet));
+        if own.is_some() && ipv4::destination(packet) != own {
+            let text = format!("a packet for {:?} at a UE with {own:?}", ipv4::destination(packet));
             return self.note_n3_violation("TS 23.501 5.8.2", text);
         }
-        match icmp::read_reply(packet) {
-            Some(echo) if self.is_awaited(key, echo) => {
-                self.advance(key, |journey, scene| journey.on_reply(echo.sequence, scene));
-                self.grant_wishes(key);
-                self.reschedule_ue(key);
-            }
-            _ => self.out.push(Output::Packet { ue: key, session, packet: packet.to_vec() }),
+        if let Some(echo) = icmp::read_reply(packet).filter(|echo| self.is_awaited(key, *echo)) {
+            self.advance(key, |journey, scene| journey.on_reply(echo.sequence, scene));
+        } else if let Some((number, sent)) = self.echoed_probe(packet) {
+            self.advance(key, |journey, scene| journey.on_echo(number, sent, scene));
+        } else {
+            return self.out.push(Output::Packet { ue: key, session, packet: packet.to_vec() });
         }
+        self.grant_wishes(key);
+        self.reschedule_ue(key);
+    }
+
+    /// Number and time of a datagram that comes back from the echo service.
+    fn echoed_probe(&self, packet: &[u8]) -> Option<(u64, Instant)> {
+        let target = self.plan.packets.traffic?.target;
+        let (path, data) = udp::read(packet)?;
+        let is_echo = path.source == target && path.destination.port() == PROBE_PORT;
+        read_probe(data).filter(|_| is_echo)
     }
 
     fn is_awaited(&self, key: UeKey, echo: Echo) -> bool {
-        let from_target = self.plan.ping.is_some_and(|plan| plan.target == echo.destination);
+        let from_target = self.plan.packets.ping.is_some_and(|plan| plan.target == echo.destination);
         from_target && echo.identifier == key.0 as u16
     }
 

@@ -10,7 +10,7 @@ use pith_crypto::sqn::UsimSequence;
 use pith_crypto::suci::{HomeNetworkPublicKey, Profile};
 use pith_crypto::tuak::{Tuak, TuakKey};
 use pith_nas::ie::{PduSessionType, UeSecurityCapability};
-use pith_ran::journey::{Arrivals, PingPlan, Plan};
+use pith_ran::journey::{Arrivals, Packets, PingPlan, Plan, TrafficPlan};
 use pith_ran::ran::UeSetup;
 use pith_ran::ue::{Concealment, SessionRequest, Settings, Subscription};
 use pith_ran::{Ran, gnb};
@@ -28,8 +28,8 @@ const TEIDS: u32 = 1 << 20;
 /// The PDU session identity that UEs ask for.
 const SESSION: u8 = 1;
 
-/// How long a ping may be under way.
-const PING_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a packet and its reply may be under way.
+const PACKET_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The radio network that the options describe.
 pub fn ran(options: &RunOptions, n3: IpAddr) -> Result<Ran> {
@@ -61,10 +61,18 @@ fn plan(options: &RunOptions) -> Plan {
         count: options.count,
         interval: Duration::from_millis(options.interval),
         size: options.size.into(),
-        timeout: PING_TIMEOUT,
+        timeout: PACKET_TIMEOUT,
     });
+    let traffic = options.traffic.map(|target| TrafficPlan {
+        target,
+        bits_per_second: (options.mbps * 1e6) as u64,
+        size: options.packet.into(),
+        duration: Duration::from_millis((options.seconds * 1000.0) as u64),
+        timeout: PACKET_TIMEOUT,
+    });
+    let packets = Packets { ping, traffic };
     let pause = Duration::from_millis(options.pause);
-    Plan { persistent: options.persistent, ..Plan::new(options.profile, ping, pause, options.rounds) }
+    Plan { persistent: options.persistent, ..Plan::new(options.profile, packets, pause, options.rounds) }
 }
 
 fn arrivals(options: &RunOptions) -> Arrivals {

@@ -4,7 +4,7 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use pith_ran::journey::Profile;
 use pith_runtime::sctp::SctpMode;
 use pith_types::{Dnn, Plmn, Snssai, Supi};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::PathBuf;
 
 /// gNBs and UEs for testing a 5G core
@@ -32,9 +32,15 @@ const EXAMPLES: &str = "Examples:
   256 phones at once, numbers for a program to read
     pith-ran run --test-network --amf 127.0.0.1 --local-n2 127.0.0.2 --ues 256 --json
 
+  Four phones stream 10 Mbit/s each through the UPF; `pith-ran echo` runs at 192.0.2.1
+    pith-ran run --test-network --amf 127.0.0.1 --ues 4 --traffic 192.0.2.1 --mbps 10
+
   Another network, 50 new phones a second as a Poisson process, concealed SUPIs
     pith-ran run --amf 192.0.2.1 --plmn 001/01 --supi imsi-001010000000001 --k 00..ff --opc 00..ff \\
       --suci a:1:5a8d38864820197c3394b92613b20b91633cbd897119273bf8e4a6f4eec0a650 --ues 1000 --poisson 50";
+
+/// The port of the echo service (RFC 862).
+const ECHO_PORT: u16 = 7;
 
 /// The commands.
 #[derive(Debug, Subcommand)]
@@ -42,6 +48,16 @@ pub enum Command {
     /// Let gNBs and UEs run against a core
     #[command(after_help = EXAMPLES)]
     Run(Box<RunOptions>),
+    /// Send every UDP datagram back to where it came from (RFC 862): the other end of --traffic
+    Echo(EchoOptions),
+}
+
+/// Where to echo.
+#[derive(Debug, Args)]
+pub struct EchoOptions {
+    /// Address and port to listen on
+    #[arg(long, default_value = "0.0.0.0:7", value_name = "ADDR[:PORT]", value_parser = parse_echo)]
+    pub listen: SocketAddrV4,
 }
 
 /// What to run.
@@ -180,6 +196,22 @@ pub struct RunOptions {
     #[arg(long, default_value_t = 56, value_parser = clap::value_parser!(u16).range(0..=1372), help_heading = "Traffic")]
     pub size: u16,
 
+    /// Each UE streams UDP datagrams to an echo service there, which sends them back: `pith-ran echo` is one
+    #[arg(long, value_name = "ADDR[:PORT]", value_parser = parse_echo, help_heading = "Traffic")]
+    pub traffic: Option<SocketAddrV4>,
+
+    /// Mbit/s of each UE's stream
+    #[arg(long, default_value_t = 1.0, value_name = "MBIT/S", value_parser = parse_rate, help_heading = "Traffic")]
+    pub mbps: f64,
+
+    /// Octets of an IP packet of a stream
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u16).range(44..=1400), help_heading = "Traffic")]
+    pub packet: u16,
+
+    /// Seconds of a stream
+    #[arg(long, default_value_t = 5.0, value_parser = parse_rate, help_heading = "Traffic")]
+    pub seconds: f64,
+
     /// A TUN interface for each UE with a session, named PREFIX1, PREFIX2, … with the session's address, for other
     /// programs to use: ping -I ue1 192.0.2.1. Goes well with --hold
     #[arg(long, value_name = "PREFIX", num_args = 0..=1, default_missing_value = "ue", value_parser = parse_prefix, help_heading = "Traffic")]
@@ -209,6 +241,11 @@ fn parse_amf(text: &str) -> Result<SocketAddr, String> {
     with_port.or_else(|_| alone()).map_err(|_| "an address such as 192.0.2.1 or 192.0.2.1:38412".to_owned())
 }
 
+fn parse_echo(text: &str) -> Result<SocketAddrV4, String> {
+    let alone = || text.parse::<Ipv4Addr>().map(|address| SocketAddrV4::new(address, ECHO_PORT));
+    text.parse().or_else(|_| alone()).map_err(|_| "an address such as 192.0.2.1 or 192.0.2.1:7".to_owned())
+}
+
 /// An interface's name has 15 letters; seven remain for the number.
 fn parse_prefix(text: &str) -> Result<String, String> {
     let fits = (1..=8).contains(&text.len())
@@ -228,7 +265,10 @@ mod tests {
 
     fn options(arguments: &[&str]) -> Result<RunOptions, clap::Error> {
         let all = ["pith-ran", "run"].iter().chain(arguments);
-        Cli::try_parse_from(all).map(|Cli { command: Command::Run(options) }| *options)
+        Cli::try_parse_from(all).map(|cli| match cli.command {
+            Command::Run(options) => *options,
+            Command::Echo(_) => unreachable!("the command is `run`"),
+        })
     }
 
     #[test]

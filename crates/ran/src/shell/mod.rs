@@ -2,6 +2,7 @@
 
 pub mod build;
 pub mod cli;
+pub mod echo;
 pub mod links;
 pub mod progress;
 pub mod report;

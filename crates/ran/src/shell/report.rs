@@ -1,7 +1,7 @@
 //! What a run came to: a table for people, JSON for programs.
 
 use pith_ran::Ran;
-use pith_ran::statistics::{Breach, Summary};
+use pith_ran::statistics::{Breach, Summary, TrafficStatistics};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -32,6 +32,8 @@ pub struct Report {
     pub deregistration_ms: Summary,
     /// Pings.
     pub ping: PingReport,
+    /// Streams to an echo service.
+    pub traffic: TrafficReport,
     /// What failed, and how often.
     pub failures: BTreeMap<String, u64>,
     /// What the core did wrong.
@@ -53,6 +55,32 @@ pub struct PingReport {
     pub rtt_ms: Summary,
 }
 
+/// Streams of a run.
+#[derive(Debug, Serialize)]
+pub struct TrafficReport {
+    /// Datagrams sent.
+    pub sent: u64,
+    /// Datagrams that came back.
+    pub received: u64,
+    /// Datagrams that did not.
+    pub lost: u64,
+    /// Mbit/s sent by all UEs together, of whole IP packets.
+    pub sent_mbps: f64,
+    /// Mbit/s that came back.
+    pub received_mbps: f64,
+    /// From sending to coming back.
+    pub rtt_ms: Summary,
+}
+
+impl TrafficReport {
+    fn new(traffic: &TrafficStatistics, size: usize) -> Self {
+        let (sent_mbps, received_mbps) = traffic.megabits_per_second(size);
+        let (sent, received) = (traffic.sent, traffic.received);
+        let rtt_ms = traffic.round_trip.summary();
+        Self { sent, received, lost: sent - received, sent_mbps, received_mbps, rtt_ms }
+    }
+}
+
 /// Violations of a run.
 #[derive(Debug, Serialize)]
 pub struct ViolationReport {
@@ -63,8 +91,8 @@ pub struct ViolationReport {
 }
 
 impl Report {
-    /// The result of a run that took so long.
-    pub fn new(ran: &Ran, gnbs: u32, total: Duration) -> Self {
+    /// The result of a run that took so long, with packets of `size` octets in its streams.
+    pub fn new(ran: &Ran, gnbs: u32, size: usize, total: Duration) -> Self {
         let (tally, statistics) = (ran.tally(), ran.statistics());
         let ping = &statistics.ping;
         let violations = &statistics.violations;
@@ -86,6 +114,7 @@ impl Report {
                 lost: ping.sent - ping.received,
                 rtt_ms: ping.round_trip.summary(),
             },
+            traffic: TrafficReport::new(&statistics.traffic, size),
             failures: statistics.failures.clone(),
             violations: ViolationReport {
                 count: violations.count(),
@@ -106,6 +135,7 @@ impl Report {
             ("service", self.service_ms),
             ("leaving", self.deregistration_ms),
             ("ping", self.ping.rtt_ms),
+            ("traffic", self.traffic.rtt_ms),
         ];
         let _ = writeln!(text, "\nms             count       p50       p90       p99       max");
         for (name, summary) in rows.iter().filter(|(_, summary)| summary.count > 0) {
@@ -120,8 +150,21 @@ impl Report {
                 self.ping.sent, self.ping.received
             );
         }
+        self.add_traffic(&mut text);
         self.add_troubles(&mut text);
         text
+    }
+
+    fn add_traffic(&self, text: &mut String) {
+        let TrafficReport { sent, received, lost, sent_mbps, received_mbps, .. } = self.traffic;
+        if sent > 0 {
+            let lost = lost as f64 * 100.0 / sent as f64;
+            let _ = writeln!(
+                text,
+                "\ntraffic     {sent} packets sent, {received} came back, {lost:.1}% lost; \
+                 {sent_mbps:.2} Mbit/s sent, {received_mbps:.2} came back"
+            );
+        }
     }
 
     fn add_troubles(&self, text: &mut String) {

@@ -32,7 +32,7 @@ pub fn run(options: &RunOptions) -> Result<bool> {
     let mut run = Run::new(options)?;
     run.connect_gnbs(&stop)?;
     run.run_ues(&stop)?;
-    let report = Report::new(&run.ran, options.gnbs, run.elapsed());
+    let report = Report::new(&run.ran, options.gnbs, options.packet.into(), run.elapsed());
     run.progress.clear();
     publish(options, &report)?;
     if options.hold && report.passed {

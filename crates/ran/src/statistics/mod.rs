@@ -1,8 +1,10 @@
 //! What a run of many UEs came to.
 
 mod latency;
+mod traffic;
 
 pub use latency::{Latencies, Summary};
+pub use traffic::TrafficStatistics;
 
 use crate::violation::Violation;
 use serde::Serialize;
@@ -24,6 +26,8 @@ pub struct Statistics {
     pub deregistration: Latencies,
     /// Pings.
     pub ping: PingStatistics,
+    /// Streams.
+    pub traffic: TrafficStatistics,
     /// What failed, in words, and how often.
     pub failures: BTreeMap<String, u64>,
     /// What the core did wrong.

@@ -177,14 +177,10 @@ impl Core {
         assert_eq!(to, format!("{UPF}:2152").parse().unwrap());
         let packet = Packet::decode(datagram).unwrap();
         let Some(downlink) = self.downlink.get(&Teid(packet.teid)) else { return vec![] };
-        if self.fault == Some(Fault::DropEcho) || packet.payload.get(20) != Some(&8) {
+        if self.fault == Some(Fault::DropEcho) {
             return vec![];
         }
-        let mut reply = packet.payload.to_vec();
-        reply[12..20].rotate_left(4);
-        reply[20] = 0;
-        let sum = u16::from_be_bytes([reply[22], reply[23]]);
-        reply[22..24].copy_from_slice(&(sum + 0x0800).to_be_bytes());
+        let mut reply = echoed(packet.payload);
         if self.fault == Some(Fault::WrongUe) {
             reply[19] ^= 0x40;
         }
@@ -197,6 +193,23 @@ impl Core {
         let start = header.write_before(&mut out, GpduHeader::MAX_LEN).unwrap();
         vec![out.split_off(start)]
     }
+}
+
+/// What a host answers to an ICMP echo request, and its echo service to a UDP datagram.
+fn echoed(packet: &[u8]) -> Vec<u8> {
+    let mut reply = packet.to_vec();
+    reply[12..20].rotate_left(4);
+    match reply[9] {
+        1 => {
+            assert_eq!(reply[20], 8, "an echo request");
+            reply[20] = 0;
+            let sum = u16::from_be_bytes([reply[22], reply[23]]);
+            reply[22..24].copy_from_slice(&(sum + 0x0800).to_be_bytes());
+        }
+        17 => reply[20..24].rotate_left(2),
+        other => panic!("protocol {other}"),
+    }
+    reply
 }
 
 impl Subscriber {

@@ -7,12 +7,12 @@ mod network;
 
 use crate::core::{Core, Fault};
 use pith_ran::gnb::{self, UeKey};
-use pith_ran::journey::{Arrivals, PingPlan, Plan, Profile, Progress};
+use pith_ran::journey::{Arrivals, Packets, PingPlan, Plan, Profile, Progress, TrafficPlan};
 use pith_ran::ran::{Input, Output, UeSetup};
 use pith_ran::ue::{self, Settings, Subscription};
 use pith_ran::{Instant, Ran};
 use pith_types::{Snssai, Tac};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn ping(count: u32) -> PingPlan {
 }
 
 fn plan(profile: Profile, ping: Option<PingPlan>, rounds: u32) -> Plan {
-    Plan::new(profile, ping, Duration::ZERO, rounds)
+    Plan::new(profile, Packets { ping, traffic: None }, Duration::ZERO, rounds)
 }
 
 /// A radio network, a core, and the time that both live in.
@@ -186,6 +186,38 @@ fn lost_pings_make_a_ue_fail() {
     world.run(Duration::from_secs(60));
     assert_eq!((world.ran.tally().failed, world.ran.statistics().ping.received), (1, 0));
     assert_eq!(world.ran.statistics().failures.get("ping: lost replies"), Some(&1));
+}
+
+/// 100 packets of 1250 octets a second: 1 Mbit/s.
+fn streaming(seconds: u64) -> Plan {
+    let traffic = TrafficPlan {
+        target: SocketAddrV4::new(DN, 7),
+        bits_per_second: 1_000_000,
+        size: 1250,
+        duration: Duration::from_secs(seconds),
+        timeout: Duration::from_secs(1),
+    };
+    let packets = Packets { ping: None, traffic: Some(traffic) };
+    Plan::new(Profile::Session, packets, Duration::ZERO, 1)
+}
+
+#[test]
+fn ues_stream_at_their_rate_and_count_what_comes_back() {
+    let world = ran_well(streaming(3), 1, 2);
+    let traffic = &world.ran.statistics().traffic;
+    assert_eq!((traffic.sent, traffic.received, traffic.round_trip.len()), (600, 600, 600));
+    let (sent, received) = traffic.megabits_per_second(1250);
+    assert!((sent - 2.0).abs() < 0.02 && sent == received, "{sent} {received}");
+}
+
+#[test]
+fn a_stream_from_which_nothing_comes_back_makes_a_ue_fail() {
+    let mut world = World::new(streaming(1), 1, 1, Arrivals::AtOnce);
+    world.core.fault = Some(Fault::DropEcho);
+    world.begin();
+    world.run(Duration::from_secs(60));
+    assert_eq!(world.ran.statistics().failures.get("traffic: nothing came back"), Some(&1));
+    assert_eq!(world.now - Instant::START, Duration::from_millis(990 + 1000), "a second after the last");
 }
 
 #[test]

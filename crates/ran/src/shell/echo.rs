@@ -1,0 +1,25 @@
+//! The echo service of UDP (RFC 862): the data network's end of streams.
+
+use super::cli::EchoOptions;
+use anyhow::{Context, Result};
+use std::net::UdpSocket;
+
+/// Longest datagram of IPv4.
+const DATAGRAM: usize = 65_507;
+
+/// Sends back what comes, until the process is ended.
+pub fn echo(options: &EchoOptions) -> Result<bool> {
+    let socket = UdpSocket::bind(options.listen).with_context(|| {
+        format!(
+            "binding UDP {}; ports below 1024 need root, --listen ADDR:PORT names another",
+            options.listen
+        )
+    })?;
+    eprintln!("echoing on UDP {}; Ctrl-C ends", options.listen);
+    let mut buffer = vec![0; DATAGRAM];
+    loop {
+        // An error is of one datagram: of an earlier answer that found nobody, for instance.
+        let Ok((length, from)) = socket.recv_from(&mut buffer) else { continue };
+        let _ = socket.send_to(buffer.get(..length).unwrap_or_default(), from);
+    }
+}
