@@ -7,6 +7,7 @@ mod config;
 pub mod contract;
 mod port;
 mod procedure;
+pub mod qos;
 mod rejection;
 mod session;
 mod teids;

@@ -106,8 +106,12 @@ drop_reasons! {
     RuleDrop = "rule_drop",
     /// A QER's gate is closed.
     GateClosed = "gate_closed",
-    /// Above a QER's MBR (or the session's AMBR).
+    /// Above a QER's MBR: a QoS flow's own, or any where rates are policed.
     RateExceeded = "rate_exceeded",
+    /// Waited longer for its share of the session's rate than any packet may.
+    QueueDelay = "queue_delay",
+    /// The longest queue, when too much of the session or of the UPF waited.
+    QueueFull = "queue_full",
     /// A URR's quota is used up.
     QuotaExhausted = "quota_exhausted",
     /// The session's or the UPF's buffer is full.

@@ -1,0 +1,138 @@
+//! How long packets may wait: CoDel (RFC 8289) for those who listen, a hard bound for those who don't.
+
+use super::Ecn;
+
+/// A queue shorter than this is a good one (RFC 8289 4.3).
+const TARGET: u64 = 5_000_000;
+/// Longer than a worst-case round trip (RFC 8289 4.2).
+const INTERVAL: u64 = 100_000_000;
+/// Nothing waits longer, unless it is the last of its queue.
+pub const LONGEST: u64 = 20_000_000;
+/// Scalable senders are told from here on (RFC 9332 2.5.1.1: the step of an L4S queue).
+const STEP: u64 = 1_000_000;
+
+/// What becomes of the packet at the head of a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It goes.
+    Send,
+    /// It goes, with word of congestion.
+    Mark,
+    /// It has waited in vain.
+    Drop,
+}
+
+/// CoDel's state of one queue.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Codel {
+    /// When the queue will have been too long for an interval; 0: it is not.
+    first_above: u64,
+    /// When to drop or mark next.
+    next: u64,
+    count: u32,
+    last_count: u32,
+    dropping: bool,
+}
+
+impl Codel {
+    /// What becomes of a packet that has waited `sojourn` nanoseconds; `last`: nothing waits behind it.
+    pub fn judge(&mut self, now: u64, sojourn: u64, ecn: Ecn, last: bool) -> Fate {
+        if sojourn > LONGEST && !last {
+            return Fate::Drop;
+        }
+        let signal = self.signal(now, sojourn, last);
+        match ecn {
+            Ecn::Scalable if signal || (sojourn > STEP && !last) => Fate::Mark,
+            Ecn::Classic | Ecn::Scalable | Ecn::Experienced if signal => Fate::Mark,
+            Ecn::NotCapable if signal => Fate::Drop,
+            _ => Fate::Send,
+        }
+    }
+
+    /// RFC 8289 5.5, one packet a call: whether this one is to tell its sender.
+    fn signal(&mut self, now: u64, sojourn: u64, last: bool) -> bool {
+        let above = self.has_been_above(now, sojourn, last);
+        if !self.dropping {
+            if above {
+                self.begin(now);
+            }
+            return above;
+        }
+        self.dropping = above;
+        if !above || now < self.next {
+            return false;
+        }
+        self.count += 1;
+        self.next = later(self.next, self.count);
+        true
+    }
+
+    fn has_been_above(&mut self, now: u64, sojourn: u64, last: bool) -> bool {
+        if sojourn < TARGET || last {
+            self.first_above = 0;
+            return false;
+        }
+        if self.first_above == 0 {
+            self.first_above = now + INTERVAL;
+        }
+        now >= self.first_above
+    }
+
+    /// Goes on about where it stopped, if that is not long ago.
+    fn begin(&mut self, now: u64) {
+        self.dropping = true;
+        let since = self.count.saturating_sub(self.last_count);
+        let recent = now.saturating_sub(self.next) < 16 * INTERVAL;
+        self.count = if since > 1 && recent { since } else { 1 };
+        self.last_count = self.count;
+        self.next = later(now, self.count);
+    }
+}
+
+/// The control law: signals come closer by the square root of their number.
+fn later(from: u64, count: u32) -> u64 {
+    from + (INTERVAL << 16) / u64::from(count.max(1)).saturating_mul(1 << 32).isqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn signals(ecn: Ecn, sojourn: u64, last: bool) -> Vec<u64> {
+        let mut codel = Codel::default();
+        (1..=1000).filter(|ms| codel.judge(ms * MS, sojourn, ecn, last) != Fate::Send).collect()
+    }
+
+    #[test]
+    fn a_standing_queue_is_told_after_an_interval_and_then_ever_faster() {
+        let told = signals(Ecn::NotCapable, 6 * MS, false);
+        assert_eq!(told[..4], [101, 201, 272, 330], "100, then 100/sqrt(n)");
+        assert_eq!(signals(Ecn::NotCapable, 4 * MS, false), []);
+        assert_eq!(signals(Ecn::NotCapable, 30 * MS, true), [], "the last packet goes whatever its age");
+    }
+
+    #[test]
+    fn who_understands_ecn_is_marked_and_others_dropped() {
+        let mut codel = Codel::default();
+        codel.judge(MS, 6 * MS, Ecn::Classic, false);
+        let mut other = codel;
+        assert_eq!(codel.judge(200 * MS, 6 * MS, Ecn::Classic, false), Fate::Mark);
+        assert_eq!(other.judge(200 * MS, 6 * MS, Ecn::NotCapable, false), Fate::Drop);
+    }
+
+    #[test]
+    fn scalable_senders_are_told_at_the_step() {
+        assert_eq!(signals(Ecn::Scalable, 2 * MS, false).len(), 1000);
+        assert_eq!(signals(Ecn::Scalable, MS / 2, false), []);
+        assert_eq!(signals(Ecn::Classic, 2 * MS, false), []);
+    }
+
+    #[test]
+    fn nobody_waits_longer_than_the_bound() {
+        for ecn in [Ecn::NotCapable, Ecn::Classic, Ecn::Scalable, Ecn::Experienced] {
+            assert_eq!(Codel::default().judge(MS, LONGEST + 1, ecn, false), Fate::Drop);
+        }
+    }
+}

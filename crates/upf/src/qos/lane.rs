@@ -1,0 +1,233 @@
+//! The queue of a flow: short ones by 5-tuple, served in turn (deficit round robin, new ones first, as
+//! in RFC 8290), so that what one connection of a flow sends delays no other.
+
+use super::codel::{Codel, Fate};
+use super::pool::{Fifo, Pool, Waiting};
+use super::{Colour, Flow, Time};
+use std::sync::Arc;
+
+/// 5-tuples that have a queue of their own at the same time; more share.
+const SLOTS: usize = 32;
+/// Places in which a 5-tuple is looked for.
+const PROBES: usize = 8;
+/// Bytes that a queue may send in its turn.
+const QUANTUM: i32 = 1514;
+
+/// What a packet that waited leaves as.
+#[derive(Debug)]
+pub enum Left<P> {
+    /// Sent; `true` with word of congestion.
+    Sent(P, Waiting, bool),
+    /// Dropped.
+    Dropped(P, Waiting),
+}
+
+/// A flow and what of it waits.
+#[derive(Debug)]
+pub struct Lane {
+    /// The flow.
+    pub flow: Arc<Flow>,
+    /// How much it has been served beyond its guaranteed rate, on a scale common to the session's lanes.
+    pub served: u64,
+    /// The colour of its next packet when that was last looked at.
+    pub colour: Colour,
+    /// Whether it waits, or did last, for its own maximum rate.
+    pub above_own_rate: bool,
+    packets: usize,
+    bytes: usize,
+    queues: Queues,
+}
+
+/// The queues of a lane; kept for the next lane when one is done with.
+#[derive(Debug)]
+pub struct Queues(Box<Slots>);
+
+#[derive(Debug)]
+struct Slots {
+    slots: [Slot; SLOTS],
+    new: Ring,
+    old: Ring,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    tuple: u32,
+    listed: bool,
+    deficit: i32,
+    fifo: Fifo,
+    codel: Codel,
+}
+
+impl Queues {
+    /// Empty.
+    pub fn new() -> Self {
+        let slots = [Slot::default(); SLOTS];
+        Self(Box::new(Slots { slots, new: Ring::default(), old: Ring::default() }))
+    }
+
+    /// The place of a 5-tuple: its own, else a free one, else one that it shares.
+    fn place(&self, tuple: u32) -> usize {
+        let places = (0..PROBES).map(|step| (tuple as usize + step) % SLOTS);
+        let own = places.clone().find(|at| self.0.slots[*at].listed && self.0.slots[*at].tuple == tuple);
+        let free = || places.clone().find(|at| !self.0.slots[*at].listed);
+        own.or_else(free).unwrap_or(tuple as usize % SLOTS)
+    }
+}
+
+impl Lane {
+    /// Nothing waits.
+    pub fn new(flow: Arc<Flow>, queues: Queues) -> Self {
+        Self { flow, served: 0, colour: Colour::Yellow, above_own_rate: false, packets: 0, bytes: 0, queues }
+    }
+
+    /// Gives its empty queues back.
+    pub fn into_queues(self) -> Queues {
+        self.queues
+    }
+
+    /// Packets that wait.
+    pub fn packets(&self) -> usize {
+        self.packets
+    }
+
+    /// 5-tuples with a queue.
+    pub fn active(&self) -> usize {
+        self.queues.0.new.len() + self.queues.0.old.len()
+    }
+
+    /// Adds a packet.
+    pub fn push<P>(&mut self, pool: &mut Pool<P>, packet: P, waiting: Waiting) {
+        let at = self.queues.place(waiting.tuple);
+        let slot = &mut self.queues.0.slots[at];
+        if !slot.listed {
+            *slot = Slot { tuple: waiting.tuple, listed: true, deficit: QUANTUM, ..Slot::default() };
+            self.queues.0.new.push(at);
+        }
+        slot.fifo.push(pool, packet, waiting);
+        self.packets += 1;
+        self.bytes += waiting.bytes as usize;
+    }
+
+    /// Takes the packet whose turn it is, or one that is to be dropped before; `None` once it is empty.
+    /// Packets have waited since `fresh` at the earliest.
+    pub fn pop<P>(&mut self, pool: &mut Pool<P>, now: Time, fresh: Time) -> Option<Left<P>> {
+        loop {
+            let from_new = self.queues.0.new.front();
+            let at = from_new.or_else(|| self.queues.0.old.front())?;
+            let slot = &mut self.queues.0.slots[at];
+            if slot.deficit > 0 && !slot.fifo.is_empty() {
+                let left = slot.take(pool, now, fresh)?;
+                self.forget(left.waiting());
+                return Some(left);
+            }
+            self.end_turn(at, from_new.is_some());
+        }
+    }
+
+    /// A queue whose turn is over goes to the end; one that was empty through a whole round is gone.
+    fn end_turn(&mut self, at: usize, was_new: bool) {
+        let Slots { slots, new, old } = &mut *self.queues.0;
+        if was_new {
+            new.pop()
+        } else {
+            old.pop()
+        };
+        let slot = &mut slots[at];
+        if slot.fifo.is_empty() && !(was_new && old.len() > 0) {
+            slot.listed = false;
+            return;
+        }
+        if slot.deficit <= 0 {
+            slot.deficit += QUANTUM;
+        }
+        old.push(at);
+    }
+
+    /// Drops the oldest packet of the longest queue.
+    pub fn drop_from_longest<P>(&mut self, pool: &mut Pool<P>) -> Option<Left<P>> {
+        let at = self.longest()?.1;
+        let (packet, waiting) = self.queues.0.slots[at].fifo.pop(pool)?;
+        self.forget(&waiting);
+        Some(Left::Dropped(packet, waiting))
+    }
+
+    /// Bytes of the longest queue, and which it is.
+    pub fn longest(&self) -> Option<(usize, usize)> {
+        let listed = self.queues.0.new.iter().chain(self.queues.0.old.iter());
+        listed.map(|at| (self.queues.0.slots[at].fifo.bytes(), at)).max()
+    }
+
+    /// Takes everything, queue by queue.
+    pub fn take_all<P>(&mut self, pool: &mut Pool<P>, mut taken: impl FnMut(P, Waiting)) {
+        while let Some(at) = self.queues.0.new.pop().or_else(|| self.queues.0.old.pop()) {
+            let slot = &mut self.queues.0.slots[at];
+            slot.listed = false;
+            while let Some((packet, waiting)) = slot.fifo.pop(pool) {
+                taken(packet, waiting);
+            }
+        }
+        (self.packets, self.bytes) = (0, 0);
+    }
+
+    fn forget(&mut self, waiting: &Waiting) {
+        self.packets -= 1;
+        self.bytes -= waiting.bytes as usize;
+    }
+}
+
+impl Slot {
+    /// Takes the oldest packet: to send, or to drop.
+    fn take<P>(&mut self, pool: &mut Pool<P>, now: Time, fresh: Time) -> Option<Left<P>> {
+        let last = self.fifo.packets() == 1;
+        let (packet, waiting) = self.fifo.pop(pool)?;
+        let sojourn = now.0.saturating_sub(waiting.since.max(fresh).0);
+        let fate = self.codel.judge(now.0, sojourn, waiting.ecn, last);
+        if fate == Fate::Drop {
+            return Some(Left::Dropped(packet, waiting));
+        }
+        self.deficit -= waiting.bytes as i32;
+        Some(Left::Sent(packet, waiting, fate == Fate::Mark))
+    }
+}
+
+impl<P> Left<P> {
+    fn waiting(&self) -> &Waiting {
+        match self {
+            Self::Sent(_, waiting, _) | Self::Dropped(_, waiting) => waiting,
+        }
+    }
+}
+
+/// Places of slots, in order; each at most once.
+#[derive(Debug, Default)]
+struct Ring {
+    places: [u8; SLOTS],
+    first: usize,
+    count: usize,
+}
+
+impl Ring {
+    fn len(&self) -> usize {
+        self.count
+    }
+
+    fn front(&self) -> Option<usize> {
+        (self.count > 0).then(|| self.places[self.first].into())
+    }
+
+    fn push(&mut self, at: usize) {
+        self.places[(self.first + self.count) % SLOTS] = at as u8;
+        self.count += 1;
+    }
+
+    fn pop(&mut self) -> Option<usize> {
+        let front = self.front()?;
+        self.first = (self.first + 1) % SLOTS;
+        self.count -= 1;
+        Some(front)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = usize> {
+        (0..self.count).map(|n| self.places[(self.first + n) % SLOTS].into())
+    }
+}

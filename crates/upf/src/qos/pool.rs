@@ -1,0 +1,153 @@
+//! Where packets wait: nodes in one block of memory that only grows, chained to queues. A packet that
+//! comes or goes allocates nothing once the pool has been as full before.
+
+use super::{Ecn, Time};
+
+const NONE: u32 = u32::MAX;
+
+/// What the engine knows of a packet that waits.
+#[derive(Debug, Clone, Copy)]
+pub struct Waiting {
+    /// Since when.
+    pub since: Time,
+    /// Bytes of the inner packet.
+    pub bytes: u32,
+    /// A hash of its 5-tuple.
+    pub tuple: u32,
+    /// Which of its session's flows it is of.
+    pub flow: u16,
+    /// Its ECN field.
+    pub ecn: Ecn,
+}
+
+#[derive(Debug)]
+struct Node<P> {
+    /// `None` if the node is free.
+    packet: Option<P>,
+    waiting: Waiting,
+    next: u32,
+}
+
+/// All packets that wait at one engine.
+#[derive(Debug)]
+pub struct Pool<P> {
+    nodes: Vec<Node<P>>,
+    free: u32,
+}
+
+impl<P> Pool<P> {
+    /// Empty.
+    pub fn new() -> Self {
+        Self { nodes: Vec::new(), free: NONE }
+    }
+
+    fn take(&mut self, packet: P, waiting: Waiting) -> u32 {
+        let node = Node { packet: Some(packet), waiting, next: NONE };
+        let index = self.free;
+        match self.nodes.get_mut(index as usize) {
+            Some(free) => {
+                self.free = free.next;
+                *free = node;
+                index
+            }
+            None => {
+                self.nodes.push(node);
+                self.nodes.len() as u32 - 1
+            }
+        }
+    }
+
+    fn give_back(&mut self, index: u32) -> Option<(P, Waiting, u32)> {
+        let free = self.free;
+        let node = self.nodes.get_mut(index as usize)?;
+        let packet = node.packet.take()?;
+        let next = std::mem::replace(&mut node.next, free);
+        self.free = index;
+        Some((packet, node.waiting, next))
+    }
+}
+
+/// A queue of packets of a pool, oldest first.
+#[derive(Debug, Clone, Copy)]
+pub struct Fifo {
+    head: u32,
+    tail: u32,
+    packets: u32,
+    bytes: u32,
+}
+
+impl Default for Fifo {
+    fn default() -> Self {
+        Self { head: NONE, tail: NONE, packets: 0, bytes: 0 }
+    }
+}
+
+impl Fifo {
+    /// How many packets.
+    pub fn packets(&self) -> usize {
+        self.packets as usize
+    }
+
+    /// How many bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes as usize
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.packets == 0
+    }
+
+    /// Adds a packet.
+    pub fn push<P>(&mut self, pool: &mut Pool<P>, packet: P, waiting: Waiting) {
+        let index = pool.take(packet, waiting);
+        match pool.nodes.get_mut(self.tail as usize) {
+            Some(last) => last.next = index,
+            None => self.head = index,
+        }
+        self.tail = index;
+        self.packets += 1;
+        self.bytes += waiting.bytes;
+    }
+
+    /// Looks at the oldest.
+    pub fn front<P>(&self, pool: &Pool<P>) -> Option<Waiting> {
+        Some(pool.nodes.get(self.head as usize)?.waiting)
+    }
+
+    /// Takes the oldest.
+    pub fn pop<P>(&mut self, pool: &mut Pool<P>) -> Option<(P, Waiting)> {
+        let (packet, waiting, next) = pool.give_back(self.head)?;
+        self.head = next;
+        if next == NONE {
+            self.tail = NONE;
+        }
+        self.packets -= 1;
+        self.bytes -= waiting.bytes;
+        Some((packet, waiting))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queues_of_one_pool_keep_their_order_and_nodes_are_used_again() {
+        let (mut pool, mut queues) = (Pool::new(), [Fifo::default(); 2]);
+        for round in 0..10 {
+            for n in 0..6u32 {
+                let waiting = Waiting { since: Time(0), bytes: n, tuple: 0, flow: 0, ecn: Ecn::NotCapable };
+                queues[n as usize % 2].push(&mut pool, n + round, waiting);
+            }
+            assert_eq!((queues[1].packets(), queues[1].bytes()), (3, 9));
+            for (queue, first) in queues.iter_mut().zip(0..) {
+                let taken: Vec<_> =
+                    std::iter::from_fn(|| queue.pop(&mut pool)).map(|(n, _)| n - round).collect();
+                assert_eq!(taken, [first, first + 2, first + 4]);
+                assert!(queue.is_empty() && queue.front(&pool).is_none());
+            }
+        }
+        assert_eq!(pool.nodes.len(), 6);
+    }
+}

@@ -1,0 +1,194 @@
+//! A session's flows and their meters, from its QERs and PDRs; what carries on when rules change.
+
+use super::{Burst, Flow, FlowCount, FlowCounters, Meter};
+use crate::contract::{Direction, Pdr, Qer, QerId, Qfi, Session};
+use std::sync::Arc;
+
+/// The flows of a session in one direction; a packet's flow is an index.
+pub type Flows = Arc<[Arc<Flow>]>;
+
+/// Whether what exceeds rates waits or is dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Enforcement {
+    /// It waits a short while, and rates are shared fairly.
+    #[default]
+    Shape,
+    /// It is dropped.
+    Police,
+}
+
+impl Enforcement {
+    /// What buckets save up.
+    pub const fn burst(self) -> Burst {
+        match self {
+            Self::Shape => Burst::SHAPING,
+            Self::Police => Burst::POLICING,
+        }
+    }
+}
+
+/// Meters that hold for all flows of a session beside its own QERs': its slice's.
+#[derive(Debug, Clone, Default)]
+pub struct Aggregates {
+    /// For uplink packets.
+    pub uplink: Vec<Arc<Meter>>,
+    /// For downlink packets.
+    pub downlink: Vec<Arc<Meter>>,
+}
+
+impl Aggregates {
+    fn of(&self, direction: Direction) -> &[Arc<Meter>] {
+        match direction {
+            Direction::Uplink => &self.uplink,
+            Direction::Downlink => &self.downlink,
+        }
+    }
+}
+
+/// The QoS of a session.
+#[derive(Debug)]
+pub struct SessionQos {
+    meters: Vec<QerMeters>,
+    uplink: Half,
+    downlink: Half,
+}
+
+#[derive(Debug)]
+struct QerMeters {
+    qer: Qer,
+    uplink: Option<Arc<Meter>>,
+    downlink: Option<Arc<Meter>>,
+}
+
+/// One direction: flows, and by which QERs a packet is of which.
+#[derive(Debug)]
+struct Half {
+    names: Vec<Box<[QerId]>>,
+    flows: Flows,
+}
+
+/// What a flow was given, and what it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FlowUsage {
+    /// Which way.
+    pub direction: Direction,
+    /// The QERs that make it a flow.
+    pub qers: Box<[QerId]>,
+    /// Its QoS flow, if its packets are marked with one.
+    pub qfi: Option<Qfi>,
+    /// Its counters.
+    pub count: FlowCount,
+}
+
+impl SessionQos {
+    /// The flows of a session. Meters whose rates are as `before` carry on, and counters of flows that
+    /// stay.
+    pub fn compile(
+        session: &Session,
+        before: Option<&Self>,
+        enforcement: Enforcement,
+        aggregates: &Aggregates,
+    ) -> Self {
+        let meters: Vec<_> =
+            session.qers.iter().map(|qer| QerMeters::of(qer, before, enforcement.burst())).collect();
+        let half = |direction| {
+            let old = before.map(|before| before.half(direction));
+            Half::compile(session, direction, &meters, aggregates.of(direction), old)
+        };
+        let (uplink, downlink) = (half(Direction::Uplink), half(Direction::Downlink));
+        Self { meters, uplink, downlink }
+    }
+
+    /// The flows of a direction.
+    pub fn flows(&self, direction: Direction) -> &Flows {
+        &self.half(direction).flows
+    }
+
+    /// Which flow a PDR's packets are of.
+    pub fn flow_of(&self, pdr: &Pdr) -> u16 {
+        let name = self.name_of(pdr);
+        let names = &self.half(pdr.source.direction()).names;
+        names.iter().position(|other| *other == name).unwrap_or(0) as u16
+    }
+
+    /// What each flow was given.
+    pub fn usage(&self) -> Vec<FlowUsage> {
+        [Direction::Uplink, Direction::Downlink]
+            .into_iter()
+            .flat_map(|direction| self.usage_of(direction))
+            .collect()
+    }
+
+    fn usage_of(&self, direction: Direction) -> impl Iterator<Item = FlowUsage> {
+        let half = self.half(direction);
+        half.names.iter().zip(half.flows.iter()).map(move |(name, flow)| FlowUsage {
+            direction,
+            qers: name.clone(),
+            qfi: self.meters.iter().filter(|meters| name.contains(&meters.qer.id)).find_map(|m| m.qer.qfi),
+            count: flow.counters.load(),
+        })
+    }
+
+    fn half(&self, direction: Direction) -> &Half {
+        match direction {
+            Direction::Uplink => &self.uplink,
+            Direction::Downlink => &self.downlink,
+        }
+    }
+
+    fn name_of(&self, pdr: &Pdr) -> Box<[QerId]> {
+        name_of(pdr, &self.meters)
+    }
+}
+
+impl QerMeters {
+    fn of(qer: &Qer, before: Option<&SessionQos>, burst: Burst) -> Self {
+        let same =
+            |old: &&QerMeters| old.qer.id == qer.id && old.qer.mbr == qer.mbr && old.qer.gbr == qer.gbr;
+        if let Some(old) = before.and_then(|before| before.meters.iter().find(same)) {
+            return Self { qer: qer.clone(), uplink: old.uplink.clone(), downlink: old.downlink.clone() };
+        }
+        let meter = |direction| Meter::of(qer, direction, burst).map(Arc::new);
+        Self { qer: qer.clone(), uplink: meter(Direction::Uplink), downlink: meter(Direction::Downlink) }
+    }
+
+    fn meter(&self, direction: Direction) -> Option<Arc<Meter>> {
+        match direction {
+            Direction::Uplink => self.uplink.clone(),
+            Direction::Downlink => self.downlink.clone(),
+        }
+    }
+}
+
+impl Half {
+    fn compile(
+        session: &Session,
+        direction: Direction,
+        meters: &[QerMeters],
+        aggregates: &[Arc<Meter>],
+        before: Option<&Self>,
+    ) -> Self {
+        let pdrs = session.pdrs.iter().filter(|pdr| pdr.source.direction() == direction);
+        let mut names: Vec<_> = pdrs.map(|pdr| name_of(pdr, meters)).collect();
+        names.sort_unstable();
+        names.dedup();
+        let flow = |name: &[QerId]| {
+            let named = meters.iter().filter(|meters| name.contains(&meters.qer.id));
+            let own = named.filter_map(|meters| meters.meter(direction));
+            let counters = before.and_then(|before| before.counters(name)).unwrap_or_default();
+            Arc::new(Flow::new(own.chain(aggregates.iter().cloned()), counters))
+        };
+        let flows = names.iter().map(|name| flow(name)).collect();
+        Self { names, flows }
+    }
+
+    fn counters(&self, name: &[QerId]) -> Option<Arc<FlowCounters>> {
+        let at = self.names.iter().position(|other| **other == *name)?;
+        self.flows.get(at).map(|flow| Arc::clone(&flow.counters))
+    }
+}
+
+/// The QERs that a PDR names and that are there, in the order of the session's.
+fn name_of(pdr: &Pdr, meters: &[QerMeters]) -> Box<[QerId]> {
+    meters.iter().map(|meters| meters.qer.id).filter(|id| pdr.qers.contains(id)).collect()
+}

@@ -1,0 +1,308 @@
+//! What of a session waits in one direction, and who is next.
+//!
+//! ```text
+//!  released   packets held while the UE was idle: first, in order, and never dropped here
+//!  green      flows below their guaranteed rate, whatever the session's rate says (they are charged to it)
+//!  yellow     of all others that no rate holds up, the flow that was served least beyond its guarantee
+//! ```
+//!
+//! Serving the least served first makes the shares beyond the guaranteed rates max-min fair: with one
+//! QoS flow, `R_qos = min(GBR + (AMBR - GBR) / 2, MBR)` and `R_rest = AMBR - R_qos`; with n flows each
+//! gets its guarantee and an equal part of what is left, and what one does not use is the others' at
+//! once. Within a flow the same holds for its 5-tuples ([`Lane`]).
+
+use super::codel::LONGEST;
+use super::lane::{Lane, Left, Queues};
+use super::pool::{Fifo, Pool, Waiting};
+use super::{Colour, Flows, Time};
+use crate::contract::DropReason;
+
+/// Bytes that a session sends before others have their turn.
+const QUANTUM: usize = 64 << 10;
+/// Bytes that each 5-tuple may have waiting, whatever the rate: two packets.
+const LEAST_QUEUE: usize = 3_028;
+/// Bytes that a session may have waiting at most, whatever the rate.
+const MOST_QUEUED: u64 = 4 << 20;
+
+/// What becomes of packets that waited.
+pub trait Outlet<P> {
+    /// Sends a packet, marked as having met congestion if `marked`; answers whether it could be.
+    fn send(&mut self, packet: P, marked: bool) -> bool;
+
+    /// Drops a packet.
+    fn drop(&mut self, packet: P, reason: DropReason);
+}
+
+/// What is left after a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum After {
+    /// Nothing waits.
+    Empty,
+    /// The next packet may go at that time.
+    At(Time),
+    /// More could go at once.
+    More,
+}
+
+/// The queues of a session in one direction.
+#[derive(Debug)]
+pub struct Shaper {
+    released: Fifo,
+    lanes: Vec<Lane>,
+    /// How much the lane that is being served has been served.
+    served: u64,
+    /// Packets that came before have waited since then only: until then, others were released.
+    fresh: Time,
+    bytes: usize,
+    limit: usize,
+}
+
+impl Shaper {
+    /// Nothing waits.
+    pub fn new(flows: &Flows, spare: &mut Vec<Queues>) -> Self {
+        let mut shaper = Self {
+            released: Fifo::default(),
+            lanes: Vec::with_capacity(flows.len()),
+            served: 0,
+            fresh: Time(0),
+            bytes: 0,
+            limit: 0,
+        };
+        shaper.adopt(flows, spare);
+        shaper
+    }
+
+    /// Takes other flows, when nothing waits in the lanes of those before.
+    pub fn adopt(&mut self, flows: &Flows, spare: &mut Vec<Queues>) {
+        spare.extend(self.lanes.drain(..).map(Lane::into_queues));
+        let lane = |flow| Lane::new(flow, spare.pop().unwrap_or_else(Queues::new));
+        self.lanes.extend(flows.iter().cloned().map(lane));
+        self.served = 0;
+        self.limit = limit(flows);
+    }
+
+    /// Gives its queues back, when nothing waits.
+    pub fn retire(mut self, spare: &mut Vec<Queues>) {
+        spare.extend(self.lanes.drain(..).map(Lane::into_queues));
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.released.is_empty() && self.bytes == 0
+    }
+
+    /// Whether that flow has nothing waiting.
+    pub fn is_idle(&self, flow: u16) -> bool {
+        self.lanes.get(usize::from(flow)).is_none_or(|lane| lane.packets() == 0)
+    }
+
+    /// Has a packet wait for its flow's turn. If too much waits, the oldest of the longest queue goes.
+    pub fn push<P>(
+        &mut self,
+        pool: &mut Pool<P>,
+        packet: P,
+        waiting: Waiting,
+        dropped: &mut impl FnMut(P, Waiting, DropReason),
+    ) {
+        let served = self.served;
+        let Some(lane) = self.lanes.get_mut(usize::from(waiting.flow)) else {
+            return dropped(packet, waiting, DropReason::NoRule);
+        };
+        if lane.packets() == 0 {
+            lane.served = lane.served.max(served);
+            lane.above_own_rate = lane.flow.is_above_own_rate(waiting.since);
+        }
+        lane.flow.counters.queued(waiting.bytes as usize);
+        lane.push(pool, packet, waiting);
+        self.bytes += waiting.bytes as usize;
+        while self.bytes > self.limit && self.bytes > LEAST_QUEUE * self.active() {
+            self.drop_longest(pool, dropped);
+        }
+    }
+
+    fn active(&self) -> usize {
+        self.lanes.iter().map(Lane::active).sum()
+    }
+
+    fn drop_longest<P>(&mut self, pool: &mut Pool<P>, dropped: &mut impl FnMut(P, Waiting, DropReason)) {
+        let longest = self.lanes.iter_mut().max_by_key(|lane| lane.longest());
+        let Some(lane) = longest else { return self.bytes = 0 };
+        let Some(Left::Dropped(packet, waiting)) = lane.drop_from_longest(pool) else {
+            return self.bytes = 0;
+        };
+        self.bytes -= waiting.bytes as usize;
+        dropped(packet, waiting, drop_from(lane, &waiting, DropReason::QueueFull));
+    }
+
+    /// Has a packet that was held leave before all that came later.
+    pub fn release<P>(&mut self, pool: &mut Pool<P>, packet: P, waiting: Waiting) {
+        if let Some(lane) = self.lanes.get(usize::from(waiting.flow)) {
+            lane.flow.counters.queued(waiting.bytes as usize);
+        }
+        self.released.push(pool, packet, waiting);
+    }
+
+    /// Sends what may go now, up to a turn's worth. What is dropped or sent is told to `freed` first.
+    pub fn serve<P>(
+        &mut self,
+        pool: &mut Pool<P>,
+        now: Time,
+        outlet: &mut impl Outlet<P>,
+        freed: &mut impl FnMut(usize),
+    ) -> After {
+        let mut sent = 0;
+        while sent < QUANTUM {
+            let next = match self.released.front(pool) {
+                Some(waiting) => match self.serve_released(pool, waiting, now, outlet) {
+                    Ok(bytes) => Some(bytes),
+                    Err(ready) => return After::At(ready),
+                },
+                None => self.serve_lanes(pool, now, outlet),
+            };
+            let Some(bytes) = next else { return self.after() };
+            freed(bytes);
+            sent += bytes;
+        }
+        if self.is_empty() { After::Empty } else { After::More }
+    }
+
+    /// Sends the first packet released, or says when it may go.
+    fn serve_released<P>(
+        &mut self,
+        pool: &mut Pool<P>,
+        waiting: Waiting,
+        now: Time,
+        outlet: &mut impl Outlet<P>,
+    ) -> Result<usize, Time> {
+        let bytes = waiting.bytes as usize;
+        let lane = self.lanes.get(usize::from(waiting.flow));
+        let colour = lane.map_or(Colour::Yellow, |lane| lane.flow.colour(now));
+        if colour == Colour::Red {
+            return Err(lane.map_or(now, |lane| lane.flow.ready_at()));
+        }
+        if let Some((packet, _)) = self.released.pop(pool) {
+            let passed = outlet.send(packet, false);
+            if let Some(lane) = lane {
+                account(lane, now, bytes, colour, passed);
+            }
+        }
+        if self.released.is_empty() {
+            self.fresh = now;
+        }
+        Ok(bytes)
+    }
+
+    /// Sends or drops the packet whose turn it is; `None` if none may go now.
+    fn serve_lanes<P>(
+        &mut self,
+        pool: &mut Pool<P>,
+        now: Time,
+        outlet: &mut impl Outlet<P>,
+    ) -> Option<usize> {
+        let fresh = self.fresh;
+        let lane = self.next_lane(now)?;
+        let left = lane.pop(pool, now, fresh)?;
+        let bytes = match left {
+            Left::Dropped(packet, waiting) => {
+                outlet.drop(packet, drop_from(lane, &waiting, DropReason::QueueDelay));
+                waiting.bytes as usize
+            }
+            Left::Sent(packet, waiting, marked) => {
+                let bytes = waiting.bytes as usize;
+                let passed = outlet.send(packet, marked);
+                account(lane, now, bytes, lane.colour, passed);
+                if marked {
+                    lane.flow.counters.marked();
+                }
+                if lane.colour == Colour::Yellow {
+                    lane.served += bytes as u64;
+                }
+                bytes
+            }
+        };
+        self.bytes -= bytes;
+        Some(bytes)
+    }
+
+    /// The lane whose turn it is, if any may send.
+    fn next_lane(&mut self, now: Time) -> Option<&mut Lane> {
+        let mut least = None;
+        for (at, lane) in self.lanes.iter_mut().enumerate().filter(|(_, lane)| lane.packets() > 0) {
+            lane.colour = lane.flow.colour(now);
+            match lane.colour {
+                Colour::Green => {
+                    least = Some((0, at));
+                    break;
+                }
+                Colour::Yellow if least.is_none_or(|(served, _)| lane.served < served) => {
+                    least = Some((lane.served, at));
+                }
+                Colour::Yellow => lane.above_own_rate = false,
+                Colour::Red => lane.above_own_rate = lane.flow.is_above_own_rate(now),
+            }
+        }
+        let (served, at) = least?;
+        if self.lanes.get(at)?.colour == Colour::Yellow {
+            self.pass_over(served);
+        }
+        self.lanes.get_mut(at)
+    }
+
+    /// Who can't use a turn does not get it later: those that their own rates hold up fall no further
+    /// behind than the one that is served.
+    fn pass_over(&mut self, served: u64) {
+        self.served = self.served.max(served);
+        let held_up = self.lanes.iter_mut().filter(|lane| lane.packets() > 0 && lane.colour == Colour::Red);
+        held_up.for_each(|lane| lane.served = lane.served.max(served));
+    }
+
+    fn after(&self) -> After {
+        if self.is_empty() {
+            return After::Empty;
+        }
+        let waiting = self.lanes.iter().filter(|lane| lane.packets() > 0);
+        After::At(waiting.map(|lane| lane.flow.ready_at()).min().unwrap_or(Time(0)))
+    }
+
+    /// Takes everything out, oldest rules first: what was released, then lane by lane. `true`: it had
+    /// been released.
+    pub fn take_all<P>(&mut self, pool: &mut Pool<P>, mut taken: impl FnMut(P, Waiting, bool)) {
+        while let Some((packet, waiting)) = self.released.pop(pool) {
+            if let Some(lane) = self.lanes.get(usize::from(waiting.flow)) {
+                lane.flow.counters.left(waiting.bytes as usize);
+            }
+            taken(packet, waiting, true);
+        }
+        for lane in &mut self.lanes {
+            let counters = std::sync::Arc::clone(&lane.flow.counters);
+            lane.take_all(pool, |packet, waiting| {
+                counters.left(waiting.bytes as usize);
+                taken(packet, waiting, false);
+            });
+        }
+        self.bytes = 0;
+    }
+}
+
+/// Counts a packet that leaves, and charges it.
+fn account(lane: &Lane, now: Time, bytes: usize, colour: Colour, passed: bool) {
+    lane.flow.counters.left(bytes);
+    match passed {
+        true => lane.flow.pass(now, bytes, colour),
+        false => lane.flow.refuse(bytes, false),
+    }
+}
+
+/// Counts a packet that is dropped, and names the reason.
+fn drop_from(lane: &Lane, waiting: &Waiting, reason: DropReason) -> DropReason {
+    lane.flow.counters.left(waiting.bytes as usize);
+    lane.flow.refuse(waiting.bytes as usize, lane.above_own_rate);
+    if lane.above_own_rate { DropReason::RateExceeded } else { reason }
+}
+
+/// Bytes that flows can send in the longest time that a packet may wait.
+fn limit(flows: &Flows) -> usize {
+    let bytes = |rate: u64| u128::from(rate) * u128::from(LONGEST) / 8_000_000_000;
+    let all: u128 = flows.iter().filter_map(|flow| flow.ceiling()).map(bytes).sum();
+    all.clamp(2 * LEAST_QUEUE as u128, MOST_QUEUED.into()) as usize
+}
