@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help setup build demo demo-split test bench-control world lint fmt
+.PHONY: help setup build demo demo-split ueransim test bench-control world lint fmt
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +19,10 @@ demo: build ## core, gNBs and UEs in namespaces of their own: register, open ses
 
 demo-split: build ## the same with every NF a process of its own over HTTP/2
 	@scripts/demo --split $(ARGS)
+
+ueransim: build ## UERANSIM's gNB and UEs against Pith: UERANSIM=/path/to/its/build
+	@scripts/cargo build --release --locked -p pith-sctp-shim
+	@scripts/ueransim $(or $(UERANSIM),$(error say where UERANSIM is built: make ueransim UERANSIM=/path/to/UERANSIM/build)) $(ARGS)
 
 test: setup ## everything that must pass: formatting, lints, tidy, unit, world and end-to-end tests
 	@scripts/test
