@@ -36,6 +36,7 @@ impl N2Gateway {
         let id = request.global_ran_node_id;
         let info = Arc::new(self.info(gnb, name, id, supported));
         let again = self.is_set_up(gnb);
+        self.supersede(gnb, &info.global_id);
         self.remember(gnb, &info);
         if again {
             // A gNB that sets up anew has forgotten all UEs (TS 38.413 8.7.1.1).
@@ -51,6 +52,22 @@ impl N2Gateway {
         };
         self.answer(gnb, response.encode());
         self.event(Level::Info, format!("gNB {} ({}) set up from {}", info.name, info.global_id, info.peer));
+    }
+
+    /// NG Setup on a new association erases what there was of that gNB (TS 38.413 8.7.1.1): its earlier
+    /// associations are dead ones that SCTP has not given up yet.
+    fn supersede(&mut self, gnb: GnbHandle, global_id: &str) {
+        let same = |setup: &Arc<GnbInfo>| setup.global_id == global_id;
+        let earlier = self.gnbs().filter(|(other, setup)| *other != gnb && same(setup));
+        let earlier: Vec<_> = earlier.map(|(other, _)| other).collect();
+        for other in earlier {
+            let Some(association) = self.associations.get_mut(&other) else { continue };
+            let Some(info) = association.setup.take() else { continue };
+            self.tell_all(|| N2Input::GnbDown { gnb: other });
+            let text =
+                format!("gNB {} ({global_id}) sets up anew: {} counts no more", info.name, info.peer);
+            self.event(Level::Warn, text);
+        }
     }
 
     fn refuse_setup(&mut self, gnb: GnbHandle, cause: Cause) {

@@ -127,6 +127,24 @@ fn ng_setup_again_resets_all_ues_of_the_gnb() {
 }
 
 #[test]
+fn ng_setup_on_a_new_association_ends_the_gnbs_earlier_one() {
+    let mut gateway = set_up();
+    let anew = GnbHandle(8);
+    gateway.handle(N2GatewayInput::Up { gnb: anew, peer: "10.0.0.2:40000".into() });
+    let pdu = setup_request("999/70", 1, 1).into();
+    let effects: Vec<_> =
+        gateway.handle(N2GatewayInput::Message { gnb: anew, stream: 0, ppid: NGAP_PPID, pdu }).collect();
+    let down = |effect: &&N2GatewayEffect| {
+        matches!(effect, N2GatewayEffect::ToShard { input: N2Input::GnbDown { gnb: GNB }, .. })
+    };
+    assert_eq!(effects.iter().filter(down).count(), 2);
+    assert_eq!(gateway.gnbs().map(|(gnb, _)| gnb).collect::<Vec<_>>(), [anew]);
+    let late = receive(&mut gateway, initial(None));
+    assert!(matches!(answer(&late), Message::ErrorIndication(_)), "the earlier one has to set up again");
+    assert_eq!(gateway.handle(N2GatewayInput::Down { gnb: GNB }).count(), 0, "it was told already");
+}
+
+#[test]
 fn nothing_but_ng_setup_is_taken_before_it() {
     let effects = receive(&mut gateway(), initial(None));
     let Message::ErrorIndication(indication) = answer(&effects) else { panic!() };
