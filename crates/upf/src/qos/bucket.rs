@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Sixteenths of a nanosecond: what a byte takes at 100 Gbit/s is not rounded away.
 const TICKS: u64 = 16;
-/// Fractions of a tick that the time of a byte is kept in.
-const FRACTION_BITS: u32 = 16;
-const BIT_TICKS_PER_SECOND: u128 = 8 * TICKS as u128 * 1_000_000_000;
+const BIT_TICKS_PER_SECOND: u64 = 8 * TICKS * 1_000_000_000;
+/// A rate that bounds nothing.
+const NO_LIMIT: u64 = u64::MAX;
 
 /// How much a bucket saves up while it is not used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,69 +30,86 @@ impl Burst {
     pub const POLICING: Self = Self { time: 100_000_000, least: 16_384 };
 }
 
-/// A token bucket.
+/// A token bucket. Its layout is fixed, so that a BPF program can share it.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Bucket {
-    /// Bits per second.
-    rate: u64,
-    /// Fractions of ticks that a byte takes.
-    per_byte: u64,
+    /// Bits per second; `NO_LIMIT`: everything conforms.
+    rate: AtomicU64,
     /// Ticks that it saves up.
-    burst: u64,
+    burst: AtomicU64,
     /// When it is full again, in ticks.
     full_at: AtomicU64,
+}
+
+impl Default for Bucket {
+    /// One that everything conforms to.
+    fn default() -> Self {
+        Self { rate: AtomicU64::new(NO_LIMIT), burst: AtomicU64::new(0), full_at: AtomicU64::new(0) }
+    }
 }
 
 impl Bucket {
     /// A full bucket of a rate in bits per second; 0 lets nothing pass.
     pub fn new(rate: u64, burst: Burst) -> Self {
-        let divisor = u128::from(rate.max(1));
-        let per_byte = ((BIT_TICKS_PER_SECOND << FRACTION_BITS) / divisor) as u64;
-        let mut bucket = Self { rate, per_byte, burst: 0, full_at: AtomicU64::new(0) };
-        bucket.burst = bucket.ticks_of(burst.least).max(burst.time.saturating_mul(TICKS));
+        let bucket = Self::default();
+        bucket.fill(Some(rate), burst);
         bucket
     }
 
-    /// Bits per second.
-    pub fn rate(&self) -> u64 {
-        self.rate
+    /// Makes it a full bucket of a rate; `None`: everything conforms.
+    pub fn fill(&self, rate: Option<u64>, burst: Burst) {
+        let rate = rate.unwrap_or(NO_LIMIT);
+        self.rate.store(rate, Relaxed);
+        self.burst.store(ticks_of(burst.least, rate).max(burst.time.saturating_mul(TICKS)), Relaxed);
+        self.full_at.store(0, Relaxed);
+    }
+
+    /// Bits per second; `None` if there is no limit.
+    pub fn rate(&self) -> Option<u64> {
+        Some(self.rate.load(Relaxed)).filter(|rate| *rate != NO_LIMIT)
+    }
+
+    /// Whether it bounds anything.
+    pub fn is_limit(&self) -> bool {
+        self.rate().is_some()
     }
 
     /// Whether a packet may pass now.
     pub fn conforms(&self, now: Time) -> bool {
-        self.rate > 0 && self.full_at.load(Relaxed) <= ticks(now).saturating_add(self.burst)
+        match self.rate.load(Relaxed) {
+            NO_LIMIT => true,
+            0 => false,
+            _ => self.full_at.load(Relaxed) <= ticks(now).saturating_add(self.burst.load(Relaxed)),
+        }
     }
 
     /// From when on a packet may pass, if nothing is charged before.
     pub fn ready_at(&self) -> Time {
-        match self.rate {
+        match self.rate.load(Relaxed) {
+            NO_LIMIT => Time(0),
             0 => Time::NEVER,
-            _ => Time(self.full_at.load(Relaxed).saturating_sub(self.burst).div_ceil(TICKS)),
+            _ => Time(self.full_at.load(Relaxed).saturating_sub(self.burst.load(Relaxed)).div_ceil(TICKS)),
         }
     }
 
     /// Takes what a packet of `bytes` costs. Debt is bounded by two bursts: packets that pass whatever
     /// the bucket says must not silence the others for long.
     pub fn charge(&self, now: Time, bytes: usize) {
-        let (now, cost) = (ticks(now), self.ticks_of(bytes as u64));
-        let deepest = now.saturating_add(self.burst.saturating_mul(3)).saturating_add(cost);
+        let Some(rate) = self.rate() else { return };
+        let (now, cost) = (ticks(now), ticks_of(bytes as u64, rate));
+        let deepest = now.saturating_add(self.burst.load(Relaxed).saturating_mul(3)).saturating_add(cost);
         let charged = |full_at: u64| Some(full_at.max(now).saturating_add(cost).min(deepest.max(full_at)));
         // The closure never says no.
         let _ = self.full_at.fetch_update(Relaxed, Relaxed, charged);
     }
+}
 
-    /// Empties it: what had been saved up is spent elsewhere.
-    pub fn spend(&self, now: Time) {
-        self.full_at.fetch_max(ticks(now).saturating_add(self.burst), Relaxed);
-    }
-
-    /// Bytes that pass in so many nanoseconds.
-    pub fn bytes_in(&self, nanos: u64) -> u64 {
-        (u128::from(self.rate) * u128::from(nanos) / 8_000_000_000) as u64
-    }
-
-    fn ticks_of(&self, bytes: u64) -> u64 {
-        ((u128::from(bytes) * u128::from(self.per_byte)) >> FRACTION_BITS) as u64
+/// How long so many bytes take at a rate.
+fn ticks_of(bytes: u64, rate: u64) -> u64 {
+    match rate {
+        0 => 0,
+        rate => bytes.saturating_mul(BIT_TICKS_PER_SECOND) / rate,
     }
 }
 
@@ -148,18 +165,5 @@ mod tests {
         }
         let ready = bucket.ready_at();
         assert!(ready > now && bucket.conforms(ready) && !bucket.conforms(Time(ready.0 - 1)));
-    }
-
-    #[test]
-    fn spending_leaves_no_burst_and_forgives_no_debt() {
-        let bucket = Bucket::new(8_000_000, Burst::SHAPING);
-        let now = Time(SECOND);
-        bucket.spend(now);
-        assert!(bucket.conforms(now));
-        bucket.charge(now, 1000);
-        assert!(!bucket.conforms(now));
-        let ready = bucket.ready_at();
-        bucket.spend(now);
-        assert_eq!(bucket.ready_at(), ready);
     }
 }

@@ -220,12 +220,12 @@ impl<P> Engine<P> {
     pub fn run(&mut self, now: Time, outlet: &mut impl Outlet<P>) {
         while let Some(entry) = self.wheel.pop(now) {
             let Some(Some(backlog)) = self.backlogs.get_mut(entry as usize) else { continue };
-            backlog.due = Time::NEVER;
+            let due = std::mem::replace(&mut backlog.due, Time::NEVER).min(now);
             let room = &self.room;
-            match backlog.shaper.serve(&mut self.pool, now, outlet, &mut |bytes| room.free(bytes)) {
+            match backlog.shaper.serve(&mut self.pool, (now, due), outlet, &mut |bytes| room.free(bytes)) {
                 After::Empty => self.retire_if_empty(entry),
                 After::At(due) => self.wake(entry, due, now),
-                After::More => self.wake(entry, Time(0), now),
+                After::More => self.wake(entry, due, now),
             }
         }
     }

@@ -1,31 +1,40 @@
 //! A flow: all packets of a session and a direction that the same QERs hold for.
 
-use super::{Colour, FlowCounters, Meter, Time};
+use super::{Colour, FlowCounters, Meter, Metering, Time};
 use std::sync::Arc;
 
 /// A flow's meters and counters, shared by all who forward its packets.
 #[derive(Debug)]
 pub struct Flow {
-    meters: Box<[Arc<Meter>]>,
+    meters: Box<[Arc<dyn Metering>]>,
     /// What was done to it.
     pub counters: Arc<FlowCounters>,
 }
 
 impl Flow {
     /// A flow that all of `meters` hold for.
-    pub fn new(meters: impl IntoIterator<Item = Arc<Meter>>, counters: Arc<FlowCounters>) -> Self {
+    pub fn new(meters: impl IntoIterator<Item = Arc<dyn Metering>>, counters: Arc<FlowCounters>) -> Self {
         Self { meters: meters.into_iter().collect(), counters }
+    }
+
+    /// Its meters.
+    pub fn metering(&self) -> &[Arc<dyn Metering>] {
+        &self.meters
+    }
+
+    fn meters(&self) -> impl Iterator<Item = &Meter> {
+        self.meters.iter().map(|metering| metering.meter())
     }
 
     /// Whether nothing ever holds it up.
     pub fn is_unlimited(&self) -> bool {
-        self.meters.iter().all(|meter| meter.peak_rate().is_none())
+        self.meters().all(|meter| meter.peak_rate().is_none())
     }
 
     /// The colour that a packet would have now: green if any QER promises it, red if any forbids it.
     pub fn colour(&self, now: Time) -> Colour {
         let mut colour = Colour::Yellow;
-        for meter in &self.meters {
+        for meter in self.meters() {
             match meter.colour(now) {
                 Colour::Green => return Colour::Green,
                 Colour::Red => colour = Colour::Red,
@@ -46,7 +55,7 @@ impl Flow {
 
     /// Charges and counts a packet that passes.
     pub fn pass(&self, now: Time, bytes: usize, colour: Colour) {
-        self.meters.iter().for_each(|meter| meter.charge(now, bytes));
+        self.meters().for_each(|meter| meter.charge(now, bytes));
         self.counters.passed(colour, bytes);
     }
 
@@ -60,23 +69,18 @@ impl Flow {
 
     /// From when on it is not red, if nothing is charged before.
     pub fn ready_at(&self) -> Time {
-        let green = self.meters.iter().map(|meter| meter.green_at()).min().unwrap_or(Time::NEVER);
-        let yellow = self.meters.iter().map(|meter| meter.ready_at()).max().unwrap_or(Time(0));
+        let green = self.meters().map(|meter| meter.green_at()).min().unwrap_or(Time::NEVER);
+        let yellow = self.meters().map(|meter| meter.ready_at()).max().unwrap_or(Time(0));
         green.min(yellow)
     }
 
     /// Whether it is above the maximum rate of a QER that is its own, a GBR flow's MBR.
     pub fn is_above_own_rate(&self, now: Time) -> bool {
-        self.meters.iter().any(|meter| meter.is_guaranteed() && meter.colour(now) == Colour::Red)
+        self.meters().any(|meter| meter.is_guaranteed() && meter.colour(now) == Colour::Red)
     }
 
     /// The rate that it can reach at most, in bits per second.
     pub fn ceiling(&self) -> Option<u64> {
-        self.meters.iter().filter_map(|meter| meter.peak_rate()).min()
-    }
-
-    /// What its meters had saved up is spent elsewhere: another packet path has let packets pass.
-    pub fn spend(&self, now: Time) {
-        self.meters.iter().for_each(|meter| meter.spend(now));
+        self.meters().filter_map(|meter| meter.peak_rate()).min()
     }
 }

@@ -109,8 +109,8 @@ impl Lane {
     }
 
     /// Takes the packet whose turn it is, or one that is to be dropped before; `None` once it is empty.
-    /// Packets have waited since `fresh` at the earliest.
-    pub fn pop<P>(&mut self, pool: &mut Pool<P>, now: Time, fresh: Time) -> Option<Left<P>> {
+    /// It is `now`, was its turn at `due`, and packets have waited since `fresh` at the earliest.
+    pub fn pop<P>(&mut self, pool: &mut Pool<P>, now: (Time, Time), fresh: Time) -> Option<Left<P>> {
         loop {
             let from_new = self.queues.0.new.front();
             let at = from_new.or_else(|| self.queues.0.old.front())?;
@@ -177,10 +177,10 @@ impl Lane {
 
 impl Slot {
     /// Takes the oldest packet: to send, or to drop.
-    fn take<P>(&mut self, pool: &mut Pool<P>, now: Time, fresh: Time) -> Option<Left<P>> {
+    fn take<P>(&mut self, pool: &mut Pool<P>, (now, due): (Time, Time), fresh: Time) -> Option<Left<P>> {
         let last = self.fifo.packets() == 1;
         let (packet, waiting) = self.fifo.pop(pool)?;
-        let sojourn = now.0.saturating_sub(waiting.since.max(fresh).0);
+        let sojourn = due.0.saturating_sub(waiting.since.max(fresh).0);
         let fate = self.codel.judge(now.0, sojourn, waiting.ecn, last);
         if fate == Fate::Drop {
             return Some(Left::Dropped(packet, waiting));

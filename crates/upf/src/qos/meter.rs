@@ -12,7 +12,9 @@
 //! A QER without GBR is an aggregate: a session's AMBR, a slice's, or a bound on some traffic.
 
 use super::{Bucket, Burst, Time};
-use crate::contract::{Direction, Qer};
+use crate::contract::{Direction, Qer, Rates};
+use std::fmt::Debug;
+use std::sync::Arc;
 
 /// The colour of a packet (RFC 2698 3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -25,72 +27,103 @@ pub enum Colour {
     Red,
 }
 
-/// The rates of a QER in one direction, and how far they are used.
-#[derive(Debug)]
+/// The rates of a QER in one direction, and how far they are used; without rates by default. Its layout
+/// is fixed, so that a BPF program can share it.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
 pub struct Meter {
-    committed: Option<Bucket>,
-    peak: Option<Bucket>,
+    peak: Bucket,
+    committed: Bucket,
 }
 
 impl Meter {
-    /// The meter of a QER, with full buckets; `None` if it bounds and promises nothing.
-    pub fn of(qer: &Qer, direction: Direction, burst: Burst) -> Option<Self> {
-        let bucket = |rates: crate::contract::Rates| Bucket::new(rates.of(direction), burst);
-        Self::some(qer.gbr.map(bucket), qer.mbr.map(bucket))
+    /// Makes it the meter of a QER, with full buckets.
+    pub fn fill(&self, qer: &Qer, direction: Direction, burst: Burst) {
+        let rate = |rates: Option<Rates>| rates.map(|rates| rates.of(direction));
+        self.peak.fill(rate(qer.mbr), burst);
+        self.committed.fill(rate(qer.gbr), burst);
     }
 
     /// The meter of an aggregate.
     pub fn aggregate(rate: u64, burst: Burst) -> Self {
-        Self { committed: None, peak: Some(Bucket::new(rate, burst)) }
-    }
-
-    fn some(committed: Option<Bucket>, peak: Option<Bucket>) -> Option<Self> {
-        (committed.is_some() || peak.is_some()).then_some(Self { committed, peak })
+        Self { peak: Bucket::new(rate, burst), committed: Bucket::default() }
     }
 
     /// The colour that a packet would have now.
     pub fn colour(&self, now: Time) -> Colour {
-        match (&self.peak, &self.committed) {
-            (Some(peak), _) if !peak.conforms(now) => Colour::Red,
-            (_, Some(committed)) if committed.conforms(now) => Colour::Green,
-            _ => Colour::Yellow,
+        if !self.peak.conforms(now) {
+            Colour::Red
+        } else if self.is_guaranteed() && self.committed.conforms(now) {
+            Colour::Green
+        } else {
+            Colour::Yellow
         }
     }
 
     /// Takes what a packet costs from both buckets; of the committed rate nothing beyond what there is.
     pub fn charge(&self, now: Time, bytes: usize) {
-        if let Some(committed) = self.committed.as_ref().filter(|committed| committed.conforms(now)) {
-            committed.charge(now, bytes);
+        if self.committed.conforms(now) {
+            self.committed.charge(now, bytes);
         }
-        if let Some(peak) = &self.peak {
-            peak.charge(now, bytes);
-        }
+        self.peak.charge(now, bytes);
     }
 
     /// From when on a packet may pass by this QER's own rates.
     pub fn ready_at(&self) -> Time {
-        self.peak.as_ref().map_or(Time(0), Bucket::ready_at)
+        self.peak.ready_at()
     }
 
     /// From when on a packet is green.
     pub fn green_at(&self) -> Time {
-        let committed = self.committed.as_ref().map_or(Time::NEVER, Bucket::ready_at);
+        let committed = if self.is_guaranteed() { self.committed.ready_at() } else { Time::NEVER };
         committed.max(self.ready_at())
     }
 
     /// Whether it promises a rate.
     pub fn is_guaranteed(&self) -> bool {
-        self.committed.is_some()
+        self.committed.is_limit()
     }
 
     /// The peak rate in bits per second.
     pub fn peak_rate(&self) -> Option<u64> {
-        self.peak.as_ref().map(Bucket::rate)
+        self.peak.rate()
     }
+}
 
-    /// What had been saved up is spent elsewhere.
-    pub fn spend(&self, now: Time) {
-        [&self.committed, &self.peak].into_iter().flatten().for_each(|bucket| bucket.spend(now));
+/// A meter, wherever it lies.
+pub trait Metering: Debug + Send + Sync {
+    /// The meter.
+    fn meter(&self) -> &Meter;
+
+    /// The number by which a BPF program knows it.
+    fn slot(&self) -> Option<u32> {
+        None
+    }
+}
+
+impl Metering for Meter {
+    fn meter(&self) -> &Meter {
+        self
+    }
+}
+
+/// Where meters are made.
+pub trait MeterSource {
+    /// Meters of a QER, uplink and downlink, filled.
+    fn make(&self, qer: &Qer, burst: Burst) -> [Arc<dyn Metering>; 2];
+}
+
+/// Meters that nobody else knows.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OnHeap;
+
+impl MeterSource for OnHeap {
+    fn make(&self, qer: &Qer, burst: Burst) -> [Arc<dyn Metering>; 2] {
+        [Direction::Uplink, Direction::Downlink].map(|direction| {
+            let meter = Meter::default();
+            meter.fill(qer, direction, burst);
+            Arc::new(meter) as Arc<dyn Metering>
+        })
     }
 }
 
@@ -103,7 +136,9 @@ mod tests {
         let rates = |rate| Rates { uplink: rate, downlink: rate };
         let qer =
             Qer { id: QerId(1), gates: Gates::OPEN, mbr: mbr.map(rates), gbr: gbr.map(rates), qfi: None };
-        Meter::of(&qer, Direction::Uplink, Burst::SHAPING).unwrap()
+        let meter = Meter::default();
+        meter.fill(&qer, Direction::Uplink, Burst::SHAPING);
+        meter
     }
 
     /// Bits per second of each colour, when `offered` come for ten seconds in packets of 500 bytes and

@@ -35,7 +35,7 @@ pub use counters::{Count, FlowCount, FlowCounters};
 pub use ecn::Ecn;
 pub use engine::{Arrival, Engine, Held, Key, Ruling, Whose};
 pub use flow::Flow;
-pub use meter::{Colour, Meter};
+pub use meter::{Colour, Meter, MeterSource, Metering, OnHeap};
 pub use room::{BufferLimits, Room};
 pub use shape::{Aggregates, Enforcement, FlowUsage, Flows, SessionQos};
 pub use shaper::Outlet;

@@ -1,6 +1,6 @@
 //! A session's flows and their meters, from its QERs and PDRs; what carries on when rules change.
 
-use super::{Burst, Flow, FlowCount, FlowCounters, Meter};
+use super::{Burst, Flow, FlowCount, FlowCounters, MeterSource, Metering};
 use crate::contract::{Direction, Pdr, Qer, QerId, Qfi, Session};
 use std::sync::Arc;
 
@@ -31,13 +31,13 @@ impl Enforcement {
 #[derive(Debug, Clone, Default)]
 pub struct Aggregates {
     /// For uplink packets.
-    pub uplink: Vec<Arc<Meter>>,
+    pub uplink: Vec<Arc<dyn Metering>>,
     /// For downlink packets.
-    pub downlink: Vec<Arc<Meter>>,
+    pub downlink: Vec<Arc<dyn Metering>>,
 }
 
 impl Aggregates {
-    fn of(&self, direction: Direction) -> &[Arc<Meter>] {
+    fn of(&self, direction: Direction) -> &[Arc<dyn Metering>] {
         match direction {
             Direction::Uplink => &self.uplink,
             Direction::Downlink => &self.downlink,
@@ -56,8 +56,8 @@ pub struct SessionQos {
 #[derive(Debug)]
 struct QerMeters {
     qer: Qer,
-    uplink: Option<Arc<Meter>>,
-    downlink: Option<Arc<Meter>>,
+    /// Uplink and downlink; `None` if it bounds and promises nothing.
+    both: Option<[Arc<dyn Metering>; 2]>,
 }
 
 /// One direction: flows, and by which QERs a packet is of which.
@@ -88,9 +88,10 @@ impl SessionQos {
         before: Option<&Self>,
         enforcement: Enforcement,
         aggregates: &Aggregates,
+        source: &dyn MeterSource,
     ) -> Self {
         let meters: Vec<_> =
-            session.qers.iter().map(|qer| QerMeters::of(qer, before, enforcement.burst())).collect();
+            session.qers.iter().map(|qer| QerMeters::of(qer, before, enforcement.burst(), source)).collect();
         let half = |direction| {
             let old = before.map(|before| before.half(direction));
             Half::compile(session, direction, &meters, aggregates.of(direction), old)
@@ -142,21 +143,19 @@ impl SessionQos {
 }
 
 impl QerMeters {
-    fn of(qer: &Qer, before: Option<&SessionQos>, burst: Burst) -> Self {
+    fn of(qer: &Qer, before: Option<&SessionQos>, burst: Burst, source: &dyn MeterSource) -> Self {
         let same =
             |old: &&QerMeters| old.qer.id == qer.id && old.qer.mbr == qer.mbr && old.qer.gbr == qer.gbr;
-        if let Some(old) = before.and_then(|before| before.meters.iter().find(same)) {
-            return Self { qer: qer.clone(), uplink: old.uplink.clone(), downlink: old.downlink.clone() };
-        }
-        let meter = |direction| Meter::of(qer, direction, burst).map(Arc::new);
-        Self { qer: qer.clone(), uplink: meter(Direction::Uplink), downlink: meter(Direction::Downlink) }
+        let both = match before.and_then(|before| before.meters.iter().find(same)) {
+            Some(old) => old.both.clone(),
+            None => (qer.mbr.is_some() || qer.gbr.is_some()).then(|| source.make(qer, burst)),
+        };
+        Self { qer: qer.clone(), both }
     }
 
-    fn meter(&self, direction: Direction) -> Option<Arc<Meter>> {
-        match direction {
-            Direction::Uplink => self.uplink.clone(),
-            Direction::Downlink => self.downlink.clone(),
-        }
+    fn meter(&self, direction: Direction) -> Option<Arc<dyn Metering>> {
+        let [uplink, downlink] = self.both.as_ref()?;
+        Some(Arc::clone(if direction == Direction::Uplink { uplink } else { downlink }))
     }
 }
 
@@ -165,7 +164,7 @@ impl Half {
         session: &Session,
         direction: Direction,
         meters: &[QerMeters],
-        aggregates: &[Arc<Meter>],
+        aggregates: &[Arc<dyn Metering>],
         before: Option<&Self>,
     ) -> Self {
         let pdrs = session.pdrs.iter().filter(|pdr| pdr.source.direction() == direction);

@@ -142,11 +142,12 @@ impl Shaper {
         self.released.push(pool, packet, waiting);
     }
 
-    /// Sends what may go now, up to a turn's worth. What is dropped or sent is told to `freed` first.
+    /// Sends what may go now, up to a turn's worth; its turn was due at `due`, and for what it waited
+    /// longer no packet is dropped. The bytes of each packet that leaves are told to `freed`.
     pub fn serve<P>(
         &mut self,
         pool: &mut Pool<P>,
-        now: Time,
+        (now, due): (Time, Time),
         outlet: &mut impl Outlet<P>,
         freed: &mut impl FnMut(usize),
     ) -> After {
@@ -157,7 +158,7 @@ impl Shaper {
                     Ok(bytes) => Some(bytes),
                     Err(ready) => return After::At(ready),
                 },
-                None => self.serve_lanes(pool, now, outlet),
+                None => self.serve_lanes(pool, (now, due), outlet),
             };
             let Some(bytes) = next else { return self.after() };
             freed(bytes);
@@ -196,12 +197,12 @@ impl Shaper {
     fn serve_lanes<P>(
         &mut self,
         pool: &mut Pool<P>,
-        now: Time,
+        (now, due): (Time, Time),
         outlet: &mut impl Outlet<P>,
     ) -> Option<usize> {
         let fresh = self.fresh;
         let lane = self.next_lane(now)?;
-        let left = lane.pop(pool, now, fresh)?;
+        let left = lane.pop(pool, (now, due), fresh)?;
         let bytes = match left {
             Left::Dropped(packet, waiting) => {
                 outlet.drop(packet, drop_from(lane, &waiting, DropReason::QueueDelay));

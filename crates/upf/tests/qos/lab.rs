@@ -142,7 +142,7 @@ impl Lab {
         // Sources are out of step with each other.
         let next = sources.iter().enumerate().map(|(at, source)| (source.start + 1 + at as u64 * 77_777, 0));
         Self {
-            qos: SessionQos::compile(&session, None, Enforcement::Shape, &aggregates),
+            qos: SessionQos::compile(&session, None, Enforcement::Shape, &aggregates, &OnHeap),
             session,
             far: Far::Forward,
             engine: Engine::new(Arc::clone(&room)),
@@ -220,7 +220,8 @@ impl Lab {
 
     /// Other rules from now on.
     pub fn install(&mut self, session: Session, far: Far) {
-        self.qos = SessionQos::compile(&session, Some(&self.qos), Enforcement::Shape, &self.aggregates);
+        self.qos =
+            SessionQos::compile(&session, Some(&self.qos), Enforcement::Shape, &self.aggregates, &OnHeap);
         (self.session, self.far) = (session, far);
         let pdrs: Vec<_> = self.sources.iter().map(|source| source.pdr).collect();
         let (session, qos) = (&self.session, &self.qos);
