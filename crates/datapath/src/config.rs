@@ -1,6 +1,6 @@
 //! What a datapath is started with, and why it may not start.
 
-use crate::rules::BufferLimits;
+use pith_upf::qos::{BufferLimits, Enforcement};
 use std::io;
 use std::net::IpAddr;
 use thiserror::Error;
@@ -21,8 +21,10 @@ pub struct DatapathConfig {
     pub workers: usize,
     /// Whether packets to other networks take an address of the host (NAT44).
     pub nat: bool,
-    /// Bounds on what is held for idle UEs.
+    /// Bounds on what is held for idle UEs and what is queued.
     pub buffer: BufferLimits,
+    /// Whether what exceeds rates waits or is dropped.
+    pub enforcement: Enforcement,
 }
 
 impl Default for DatapathConfig {
@@ -37,6 +39,7 @@ impl Default for DatapathConfig {
             workers: 0,
             nat: false,
             buffer: BufferLimits::default(),
+            enforcement: Enforcement::default(),
         }
     }
 }

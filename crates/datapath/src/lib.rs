@@ -9,6 +9,6 @@ mod system;
 mod ue_tun;
 
 pub use config::{DatapathConfig, StartError, UePool};
+pub use pith_upf::qos::{BufferLimits, Enforcement};
 pub use portable::PortableDatapath;
-pub use rules::BufferLimits;
 pub use ue_tun::UeTun;

@@ -3,7 +3,7 @@
 
 mod support;
 
-use pith_datapath::{BufferLimits, DatapathConfig, PortableDatapath, StartError};
+use pith_datapath::{BufferLimits, DatapathConfig, Enforcement, PortableDatapath, StartError};
 use pith_pfcp::gtpu::{ErrorIndication, GTPU_PORT, Packet, Signalling};
 use pith_upf::contract::*;
 use std::net::{IpAddr, UdpSocket};
@@ -126,8 +126,9 @@ fn a_peers_error_indication_becomes_an_event() {
 }
 
 #[test]
-fn session_ambr_is_enforced_both_ways() {
-    let Some(mut lab) = lab() else { return };
+fn session_ambr_is_policed_both_ways_where_that_is_asked_for() {
+    let config = DatapathConfig { workers: 2, enforcement: Enforcement::Police, ..DatapathConfig::default() };
+    let Some(mut lab) = lab_with(config) else { return };
     let mut session = session();
     let rate = 4_000_000;
     session.qers[1].mbr = Some(Rates { uplink: rate, downlink: rate });

@@ -80,14 +80,7 @@ impl Coalescer {
 }
 
 fn place_of(flow: &Flow) -> usize {
-    let (source, destination) = flow.ports.unwrap_or_default();
-    let ports = u64::from(source) << 16 | u64::from(destination);
-    let fold = |address: std::net::IpAddr| match address {
-        std::net::IpAddr::V4(v4) => u64::from(v4.to_bits()),
-        std::net::IpAddr::V6(v6) => (v6.to_bits() >> 64) as u64 ^ v6.to_bits() as u64,
-    };
-    let mixed = ports ^ fold(flow.source) ^ fold(flow.destination).rotate_left(32);
-    (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize
+    (flow.hash() >> 56) as usize
 }
 
 /// What of a packet decides whether others may join it.

@@ -104,6 +104,18 @@ impl Flow {
         Some(flow.with_transport(transport))
     }
 
+    /// A hash of addresses and ports. Who sends can choose what collides, and gains nothing by it.
+    pub fn hash(&self) -> u64 {
+        let (source, destination) = self.ports.unwrap_or_default();
+        let ports = u64::from(source) << 16 | u64::from(destination);
+        let fold = |address: IpAddr| match address {
+            IpAddr::V4(v4) => u64::from(v4.to_bits()),
+            IpAddr::V6(v6) => (v6.to_bits() >> 64) as u64 ^ v6.to_bits() as u64,
+        };
+        let mixed = ports ^ fold(self.source) ^ fold(self.destination).rotate_left(32);
+        mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
     fn with_transport(mut self, transport: &[u8]) -> Self {
         match (self.protocol, transport) {
             (TCP | UDP | SCTP, &[a, b, c, d, ..]) => {

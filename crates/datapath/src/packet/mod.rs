@@ -3,12 +3,14 @@
 
 mod checksum;
 mod coalesce;
+mod ecn;
 mod flow;
 mod segment;
 mod vnet;
 
 pub use checksum::complete_partial;
 pub use coalesce::{Coalescer, Frame};
+pub use ecn::mark_congestion;
 pub use flow::{Flow, decrement_ttl};
 pub use segment::{Segment, Train};
 pub use vnet::{Gso, VnetHeader};

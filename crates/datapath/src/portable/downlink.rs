@@ -2,12 +2,13 @@
 
 use super::gpdu::write_header;
 use super::n3::{Gpdu, HEADROOM};
-use super::path::{Path, Verdict, peer_of};
+use super::path::{Path, Queued, Turn, peer_of};
 use super::tables::Tables;
 use crate::packet::{Flow, Segment, Train, complete_partial, decrement_ttl};
-use crate::rules::{Held, Origin, Rule, Rules};
-use pith_upf::contract::{Destination, DropReason, Tunnel};
+use crate::rules::{Origin, Rule, Rules};
+use pith_upf::contract::{Action, Destination, DropReason, Tunnel};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Reads of many packets before other work has its turn.
 const READS: usize = 16;
@@ -59,7 +60,7 @@ impl Path {
         train.is_some()
     }
 
-    fn deliver_from_slot(&mut self, rules: &Rules, flow: &Flow, range: Range<usize>) {
+    fn deliver_from_slot(&mut self, rules: &Arc<Rules>, flow: &Flow, range: Range<usize>) {
         if !self.n3.has_room() {
             self.flush_n3();
         }
@@ -68,7 +69,7 @@ impl Path {
     }
 
     /// A packet of another UE of this UPF: it takes a hop, but not the way over the kernel.
-    pub fn hairpin(&mut self, rules: &Rules, flow: &Flow, packet: &[u8]) {
+    pub fn hairpin(&mut self, rules: &Arc<Rules>, flow: &Flow, packet: &[u8]) {
         let Some(range) = self.copy_in(packet) else { return self.drop(DropReason::N3SendFailed, 1) };
         if decrement_ttl(self.n3.bytes_mut(range.clone())) {
             self.deliver(rules, flow, range);
@@ -77,51 +78,54 @@ impl Path {
         }
     }
 
-    fn deliver(&mut self, rules: &Rules, flow: &Flow, range: Range<usize>) {
-        match self.judge(rules, Origin::Network, flow, None) {
-            Ok(Verdict::Forward(rule, Destination::Tunnel(tunnel))) => {
-                self.forward_in_place(rules, rule, &tunnel, range);
-            }
-            Ok(verdict) => {
-                let packet = self.n3.bytes(range).into();
-                self.keep(rules, verdict, packet);
+    fn deliver(&mut self, rules: &Arc<Rules>, flow: &Flow, packet: Range<usize>) {
+        let turn = match self.judge(rules, Origin::Network, flow, None) {
+            Err(reason) => return self.drop(reason, 1),
+            Ok((rule, Action::Forward(Destination::Tunnel(tunnel)))) => self
+                .turn(rules, rule, packet.len())
+                .map(|turn| (rule, Some(tunnel).filter(|_| turn == Turn::Now))),
+            Ok((rule, _)) => Ok((rule, None)),
+        };
+        match turn {
+            Ok((rule, Some(tunnel))) => self.send_in_place(rule, &tunnel, packet),
+            Ok((rule, None)) => {
+                let bytes = self.n3.bytes(packet).to_vec();
+                self.queue_owned(rules, rule, Queued { origin: Origin::Network, qfi: None, flow }, bytes);
             }
             Err(reason) => self.drop(reason, 1),
         }
     }
 
-    fn deliver_train(&mut self, rules: &Rules, flow: &Flow, train: &Train, range: Range<usize>) {
-        match self.judge(rules, Origin::Network, flow, None) {
-            Ok(Verdict::Forward(rule, Destination::Tunnel(tunnel))) => {
-                for segment in train.segments() {
-                    self.forward_segment(rules, rule, &tunnel, train, &segment, range.clone());
+    /// A train is cut: the packets whose turn it is go, the others wait one by one, so that it takes no
+    /// more than its share.
+    fn deliver_train(&mut self, rules: &Arc<Rules>, flow: &Flow, train: &Train, range: Range<usize>) {
+        let (rule, action) = match self.judge(rules, Origin::Network, flow, None) {
+            Ok(found) => found,
+            Err(reason) => return self.drop(reason, train.count()),
+        };
+        for segment in train.segments() {
+            let inner = train.header_len() + segment.payload.len();
+            let turn = match action {
+                Action::Forward(_) => self.turn(rules, rule, inner),
+                _ => Ok(Turn::Later),
+            };
+            match (turn, action) {
+                (Ok(Turn::Now), Action::Forward(Destination::Tunnel(tunnel))) => {
+                    self.send_segment(rule, &tunnel, train, &segment, range.clone());
                 }
-            }
-            Ok(verdict) => {
-                for segment in train.segments() {
-                    let packet = train.packet(&segment, self.n3.bytes(range.clone()));
-                    self.keep(rules, verdict, packet.into());
+                (Ok(_), _) => {
+                    let bytes = train.packet(&segment, self.n3.bytes(range.clone()));
+                    let flow = &Flow { length: inner, ..*flow };
+                    self.queue_owned(rules, rule, Queued { origin: Origin::Network, qfi: None, flow }, bytes);
                 }
+                (Err(reason), _) => self.drop(reason, 1),
             }
-            Err(reason) => self.drop(reason, train.count()),
-        }
-    }
-
-    /// What is not sent at once.
-    fn keep(&mut self, rules: &Rules, verdict: Verdict<'_>, packet: Box<[u8]>) {
-        let held = Held { packet, origin: Origin::Network, qfi: None };
-        match verdict {
-            Verdict::Hold(rule, how) => self.hold(rules, rule, how, held),
-            Verdict::Defer => self.deferred.push(held),
-            // From N6 to N6 would come back for ever.
-            Verdict::Forward(..) => self.drop(DropReason::NoRule, 1),
         }
     }
 
     /// Sends a segment: its headers made anew, its payload where it lies.
-    fn forward_segment(
+    fn send_segment(
         &mut self,
-        rules: &Rules,
         rule: &Rule,
         tunnel: &Tunnel,
         train: &Train,
@@ -129,9 +133,6 @@ impl Path {
         range: Range<usize>,
     ) {
         let inner = train.header_len() + segment.payload.len();
-        if !self.passes(rules, rule, inner) {
-            return;
-        }
         let Some(head) = self.segment_head(train, segment, range.clone()) else {
             return self.drop(DropReason::N3SendFailed, 1);
         };

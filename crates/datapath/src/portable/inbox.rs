@@ -24,8 +24,8 @@ pub enum Message {
     },
     /// A session is gone.
     Remove(Arc<Rules>),
-    /// Packets held for a session are due.
-    Release(Arc<Rules>),
+    /// Packets held for a session are to be dropped.
+    Discard(Arc<Rules>),
     /// The datapath stops.
     Stop,
 }
@@ -80,6 +80,16 @@ impl Inbox {
     /// Whether no packet will meet what was so before message `number`.
     pub fn has_applied(&self, number: u64) -> bool {
         self.parked.load(SeqCst) || self.applied.load(SeqCst) >= number
+    }
+
+    /// Whether the worker has taken message `number`.
+    pub fn has_taken(&self, number: u64) -> bool {
+        self.applied.load(SeqCst) >= number
+    }
+
+    /// Whether the worker sleeps.
+    pub fn is_parked(&self) -> bool {
+        self.parked.load(SeqCst)
     }
 
     /// The worker's: takes all messages into `taken`, and answers the number to `confirm` when they are

@@ -7,25 +7,31 @@ mod gpdu;
 mod inbox;
 mod n3;
 mod n6;
+mod parcel;
 mod path;
+mod queues;
 mod signalling;
 mod tables;
 mod uplink;
 mod worker;
 
 use crate::config::{DatapathConfig, StartError};
-use crate::rules::{
-    Buffers, Clock, Drops, Installed, Now, Rules, Sessions, Worker as Index, WorkerCounters, total,
-};
+use crate::rules::{Clock, Drops, Installed, Now, Rules, Sessions, Worker as Index, WorkerCounters, total};
 use crate::sys::{GtpuSocket, TunQueue};
 use crate::system::Network;
+use crossbeam_channel::Receiver;
 use events::Events;
 use inbox::{Inbox, Message};
 use n3::N3Batch;
 use n6::N6Batch;
+use parcel::{Desk, Parcel};
 use path::{Path, Shared, peer_of};
 use pith_pfcp::gtpu::{GTPU_PORT, Signalling};
-use pith_upf::contract::{Counters, Datapath, DropReason, Event, Session, SessionId, SessionUsage, Tunnel};
+use pith_upf::contract::{
+    Counters, Datapath, Direction, DropReason, Event, Session, SessionId, SessionUsage, Tunnel,
+};
+use pith_upf::qos::{FlowUsage, Room};
+use queues::Queues;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -71,14 +77,18 @@ impl PortableDatapath {
         let tun = |_| TunQueue::open(&config.tun).map_err(|error| StartError::tun(&config.tun, error));
         let queues = (0..count).map(tun).collect::<Result<Vec<_>, _>>()?;
         let network = Network::set_up(&config)?;
+        let inboxes = (0..count).map(|_| Inbox::new().map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
+        let (desks, ends): (Vec<_>, Vec<_>) = inboxes.iter().cloned().map(Desk::new).unzip();
         let shared = Arc::new(Shared {
             clock: Clock::start(),
-            buffers: Buffers::new(config.buffer),
+            room: Arc::new(Room::new(config.buffer)),
+            enforcement: config.enforcement,
             events: Events::new()?,
+            desks: desks.into(),
         });
         let sockets = bind_all(&config.n3_addresses)?;
         let mut datapath = Self {
-            sessions: Sessions::new(count),
+            sessions: Sessions::new(count, config.enforcement),
             shared,
             drops: Drops::default(),
             sockets: sockets.iter().map(GtpuSocket::try_clone).collect::<Result<_, _>>()?,
@@ -86,20 +96,25 @@ impl PortableDatapath {
             _network: network,
         };
         let mut sockets = Some(sockets);
-        for queue in queues {
+        for (queue, (inbox, end)) in queues.into_iter().zip(inboxes.into_iter().zip(ends)) {
             let own = match sockets.take() {
                 Some(first) => first,
                 None => bind_all(&config.n3_addresses)?,
             };
-            datapath.start_worker(own, queue)?;
+            datapath.start_worker(own, queue, inbox, end)?;
         }
         Ok(datapath)
     }
 
-    fn start_worker(&mut self, sockets: Vec<GtpuSocket>, tun: TunQueue) -> Result<(), StartError> {
+    fn start_worker(
+        &mut self,
+        sockets: Vec<GtpuSocket>,
+        tun: TunQueue,
+        inbox: Arc<Inbox>,
+        handed: Receiver<Parcel>,
+    ) -> Result<(), StartError> {
         let index = self.workers.len();
         let counters = Arc::new(WorkerCounters::default());
-        let inbox = Arc::new(Inbox::new()?);
         let path = Path {
             worker: Index(index),
             shared: Arc::clone(&self.shared),
@@ -109,10 +124,13 @@ impl PortableDatapath {
             n6: N6Batch::new(tun.segments_udp()),
             tun,
             read: Vec::new(),
-            deferred: Vec::new(),
+            queueing: Vec::new(),
+            spare: Vec::new(),
+            handed: 0,
             now: self.shared.clock.now(),
         };
-        let worker = Worker::new(Arc::clone(&inbox), path);
+        let queues = Queues::new(Arc::clone(&self.shared.room), handed);
+        let worker = Worker::new(Arc::clone(&inbox), path, queues);
         let builder = thread::Builder::new().name(format!("pith-upf-{index}")).stack_size(STACK);
         let thread = Some(builder.spawn(|| worker.run())?);
         self.workers.push(Handle { inbox, counters, thread });
@@ -133,27 +151,28 @@ impl PortableDatapath {
 
     /// Waits until no packet meets what was so before the messages of these numbers.
     fn settle(&self, numbers: &[u64]) {
+        let workers = self.workers.iter().zip(numbers);
+        self.wait_until(|| workers.clone().all(|(worker, number)| worker.inbox.has_applied(*number)));
+    }
+
+    /// Waits until `done`.
+    fn wait_until(&self, done: impl Fn() -> bool) {
         let deadline = Instant::now() + PATIENCE;
-        for (worker, number) in self.workers.iter().zip(numbers) {
-            while !worker.inbox.has_applied(*number) {
-                if Instant::now() > deadline {
-                    return tracing::error!("a datapath worker is stuck");
-                }
-                thread::yield_now();
+        while !done() {
+            if Instant::now() > deadline {
+                return tracing::error!("a datapath worker is stuck");
             }
+            thread::yield_now();
         }
     }
 
-    fn publish(&self, rules: &Arc<Rules>, previous: Option<&Arc<Rules>>) {
-        let buffer = &rules.life.buffer;
-        buffer.announce(rules.generation);
-        self.post(|| Message::Publish { rules: Arc::clone(rules), previous: previous.cloned() });
-        if buffer.adopt(rules.generation)
-            && let Some(worker) = self.workers.first()
-        {
-            worker.inbox.post(Message::Release(Arc::clone(rules)));
-            worker.inbox.wake();
-        }
+    /// Wakes the workers at which packets of a session wait, and answers which they are.
+    fn wake_owners(&self, rules: &Rules) -> Vec<usize> {
+        let owner = |direction| rules.life.waiting(direction).owner();
+        let owners = [Direction::Uplink, Direction::Downlink].into_iter().filter_map(owner);
+        let owners: Vec<_> = owners.map(|owner| owner.0).collect();
+        owners.iter().filter_map(|at| self.workers.get(*at)).for_each(|worker| worker.inbox.wake());
+        owners
     }
 
     fn now(&self) -> Now {
@@ -176,23 +195,29 @@ impl PortableDatapath {
 impl Datapath for PortableDatapath {
     fn install(&mut self, session: Arc<Session>) {
         let Installed { rules, previous } = self.sessions.install(&session);
-        self.publish(&rules, previous.as_ref());
+        self.post(|| Message::Publish { rules: Arc::clone(&rules), previous: previous.clone() });
+        self.wake_owners(&rules);
     }
 
     fn remove(&mut self, session: SessionId) -> Option<SessionUsage> {
         let rules = Arc::clone(self.sessions.rules(session)?);
         let numbers = self.post(|| Message::Remove(Arc::clone(&rules)));
         self.settle(&numbers);
+        self.wake_owners(&rules);
+        self.wait_until(|| !rules.life.is_waiting());
         let usage = self.sessions.usage(session, self.now());
-        let discarded = self.sessions.remove(session, &self.shared.buffers);
-        self.drops.count_many(DropReason::BufferDiscarded, discarded);
+        self.sessions.remove(session);
         usage
     }
 
     fn discard_buffered(&mut self, session: SessionId) {
         let Some(rules) = self.sessions.rules(session) else { return };
-        let discarded = rules.life.buffer.discard(&self.shared.buffers);
-        self.drops.count_many(DropReason::BufferDiscarded, discarded);
+        let numbers = self.post(|| Message::Discard(Arc::clone(rules)));
+        for owner in self.wake_owners(rules) {
+            if let (Some(worker), Some(number)) = (self.workers.get(owner), numbers.get(owner)) {
+                self.wait_until(|| worker.inbox.has_taken(*number));
+            }
+        }
     }
 
     fn send_end_marker(&mut self, tunnel: &Tunnel) {
@@ -211,13 +236,17 @@ impl Datapath for PortableDatapath {
         self.sessions.usage(session, self.now())
     }
 
+    fn flows(&self, session: SessionId) -> Vec<FlowUsage> {
+        self.sessions.flows(session)
+    }
+
     fn poll_events(&mut self, events: &mut Vec<Event>) {
         self.shared.events.drain_into(events);
     }
 
     fn counters(&self) -> Counters {
         let workers = self.workers.iter().map(|worker| &*worker.counters);
-        total(workers, &self.drops, self.shared.buffers.packets() as u64)
+        total(workers, &self.drops, self.shared.room.packets() as u64)
     }
 }
 

@@ -61,12 +61,6 @@ fn write_frames(frames: &[Frame], arena: &[u8], tun: &mut TunQueue, counters: &W
     });
 }
 
-/// Writes one packet at once.
-pub fn write_packet(packet: &[u8], tun: &TunQueue, counters: &WorkerCounters) {
-    let written = tun.write(&[IoSlice::new(&VnetHeader::NONE), IoSlice::new(packet)]);
-    account(written, 1, packet.len(), counters);
-}
-
 /// Bytes of the packets that a frame stands for.
 fn frame_len(frame: &Frame) -> usize {
     match frame.single() {

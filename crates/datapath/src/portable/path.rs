@@ -1,16 +1,17 @@
 //! What a worker does with one packet, wherever it came from: judge it by its session's rules, then
-//! forward it, hold it, or drop it by a name.
+//! forward it, have it wait, or drop it by a name.
 
 use super::events::Events;
 use super::gpdu::write_header;
 use super::n3::{Gpdu, HEADROOM, N3Batch};
-use super::n6::{N6Batch, write_packet};
-use super::tables::Tables;
+use super::n6::N6Batch;
+use super::parcel::{Desk, Parcel};
 use crate::packet::Flow;
-use crate::rules::{Buffered, Buffers, Clock, Held, Now, Origin, Queue, Rule, Rules, Worker, WorkerCounters};
+use crate::rules::{Clock, Now, Origin, Rule, Rules, Worker, WorkerCounters};
 use crate::sys::{GtpuSocket, TunQueue};
 use pith_pfcp::gtpu::GTPU_PORT;
 use pith_upf::contract::{Action, Destination, DropReason, Event, Qfi, Tunnel};
+use pith_upf::qos::{Colour, Enforcement, Room};
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,10 +21,14 @@ use std::sync::Arc;
 pub struct Shared {
     /// The clock of all times.
     pub clock: Clock,
-    /// Bounds on what is held.
-    pub buffers: Buffers,
+    /// Bounds on what waits.
+    pub room: Arc<Room>,
+    /// Whether what exceeds rates waits.
+    pub enforcement: Enforcement,
     /// What UPF-C is told.
     pub events: Events,
+    /// Where workers get what is theirs to queue.
+    pub desks: Box<[Desk]>,
 }
 
 /// A worker's ways out, and its counters.
@@ -45,28 +50,23 @@ pub struct Path {
     pub n6: N6Batch,
     /// Where packets read from TUN lie; kept for its memory.
     pub read: Vec<Range<usize>>,
-    /// Packets that have to meet newer rules, or wait for a release.
-    pub deferred: Vec<Held>,
+    /// Packets that have to wait at this worker, not yet in its queues.
+    pub queueing: Vec<Parcel>,
+    /// Buffers of packets that have left, for others that have to wait.
+    pub spare: Vec<Vec<u8>>,
+    /// Other workers that were handed packets, a bit each.
+    pub handed: u64,
     /// The time of this batch.
     pub now: Now,
 }
 
-/// What rules want done with a packet.
-#[derive(Debug, Clone, Copy)]
-pub enum Verdict<'r> {
-    /// Send it, if its QERs agree.
-    Forward(&'r Rule, Destination),
-    /// Hold it.
-    Hold(&'r Rule, Hold),
-    /// Packets before it have to leave first.
-    Defer,
-}
-
-/// How to hold a packet.
-#[derive(Debug, Clone, Copy)]
-pub struct Hold {
-    notify: bool,
-    packets: Option<u16>,
+/// What to do with a packet that may pass by its rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// Send it; it is charged and counted.
+    Now,
+    /// It has to wait.
+    Later,
 }
 
 impl Path {
@@ -75,58 +75,80 @@ impl Path {
         self.counters.drops.count_many(reason, packets);
     }
 
-    /// What the session's rules want done with a packet.
+    /// The rule for a packet, and what it wants done.
     pub fn judge<'r>(
         &self,
         rules: &'r Rules,
         origin: Origin,
         flow: &Flow,
         qfi: Option<Qfi>,
-    ) -> Result<Verdict<'r>, DropReason> {
+    ) -> Result<(&'r Rule, Action), DropReason> {
         rules.touch(self.now);
-        // Behind one deferred packet all wait, so that none overtakes another of its flow.
-        if rules.life.buffer.is_due() || !self.deferred.is_empty() {
-            return Ok(Verdict::Defer);
-        }
-        judge_now(rules, origin, flow, qfi)
+        judge(rules, origin, flow, qfi)
     }
 
-    /// Whether QERs and quotas let a packet of `bytes` pass; it is counted if so, else dropped.
-    pub fn passes(&self, rules: &Rules, rule: &Rule, bytes: usize) -> bool {
-        if let Err(reason) = rule.enforce(bytes, self.now) {
-            self.drop(reason, 1);
-            return false;
+    /// Whether it is a packet's turn. While others of its session wait, it is not; nor if its flow exceeds
+    /// its rates, but where these are policed.
+    pub fn turn(&self, rules: &Rules, rule: &Rule, bytes: usize) -> Result<Turn, DropReason> {
+        rule.quota()?;
+        if rules.life.waiting(rule.direction()).owner().is_some() {
+            return Ok(Turn::Later);
         }
+        if rule.flow.admit(self.now.into(), bytes) != Colour::Red {
+            self.count(rules, rule, bytes);
+            return Ok(Turn::Now);
+        }
+        match self.shared.enforcement {
+            Enforcement::Shape => Ok(Turn::Later),
+            Enforcement::Police => {
+                rule.flow.refuse(bytes, rule.flow.is_above_own_rate(self.now.into()));
+                Err(DropReason::RateExceeded)
+            }
+        }
+    }
+
+    /// Counts a packet that passes.
+    pub fn count(&self, rules: &Rules, rule: &Rule, bytes: usize) {
         let session = rules.life.id;
         rule.count(self.worker, bytes, self.now, |urr, volume| {
             self.shared.events.push(Event::Usage { session, urr, volume });
         });
-        true
     }
 
-    /// Holds a packet for a session, and tells of the first.
-    pub fn hold(&mut self, rules: &Rules, rule: &Rule, how: Hold, held: Held) {
-        let dscp = Flow::of(&held.packet).map_or(0, |flow| flow.tos >> 2);
-        let buffer = &rules.life.buffer;
-        match buffer.hold(&self.shared.buffers, rules.generation, how.packets, rule.pdr, held) {
-            Buffered::First if how.notify => self.shared.events.push(Event::DownlinkData {
-                session: rules.life.id,
-                pdr: rule.pdr,
-                qfi: rule.qfi,
-                dscp,
-            }),
-            Buffered::First | Buffered::Further => {}
-            Buffered::Full => self.drop(DropReason::BufferFull, 1),
-            Buffered::Outdated(held) => self.deferred.push(held),
+    /// Has a copy of a packet wait, here or at the worker that has its session's queue.
+    pub fn queue(&mut self, rules: &Arc<Rules>, rule: &Rule, what: Queued<'_>, packet: &[u8]) {
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.clear();
+        bytes.extend_from_slice(packet);
+        self.queue_owned(rules, rule, what, bytes);
+    }
+
+    /// Has a packet wait.
+    pub fn queue_owned(&mut self, rules: &Arc<Rules>, rule: &Rule, what: Queued<'_>, bytes: Vec<u8>) {
+        let parcel = Parcel::new(Arc::clone(rules), rule.index, what.origin, what.qfi, what.flow, bytes);
+        let owner = rules.life.waiting(rule.direction()).join(self.worker);
+        if owner == self.worker {
+            return self.queueing.push(parcel);
+        }
+        match self.shared.desks.get(owner.0) {
+            Some(desk) if desk.hand(parcel) => self.handed |= 1 << (owner.0 % 64),
+            _ => {
+                rule.flow.refuse(what.flow.length, false);
+                rules.life.waiting(rule.direction()).leave();
+                self.drop(DropReason::QueueFull, 1);
+            }
         }
     }
 
-    /// Puts a tunnel's header before a packet in the N3 batch's arena, and the packet into the batch,
-    /// if QERs let it pass.
-    pub fn forward_in_place(&mut self, rules: &Rules, rule: &Rule, tunnel: &Tunnel, packet: Range<usize>) {
-        if !self.passes(rules, rule, packet.len()) {
-            return;
-        }
+    /// Wakes the workers that were handed packets.
+    pub fn nudge(&mut self) {
+        let handed = std::mem::take(&mut self.handed);
+        let desks = self.shared.desks.iter().enumerate();
+        desks.filter(|(at, _)| handed & 1 << (at % 64) != 0).for_each(|(_, desk)| desk.nudge());
+    }
+
+    /// Puts a tunnel's header before a packet in the N3 batch's arena, and the packet into the batch.
+    pub fn send_in_place(&mut self, rule: &Rule, tunnel: &Tunnel, packet: Range<usize>) {
         let room = self.n3.bytes_mut(packet.start - HEADROOM..packet.start);
         let Some(at) = write_header(room, tunnel, rule, packet.len()) else {
             return self.drop(DropReason::N3SendFailed, 1);
@@ -135,17 +157,11 @@ impl Path {
         self.n3.push(Gpdu { peer: peer_of(tunnel), dscp: tunnel.dscp.unwrap_or(0), head, tail: 0..0, inner });
     }
 
-    /// Sends a packet that lies elsewhere, if QERs let it pass.
-    pub fn forward_copy(&mut self, rules: &Rules, rule: &Rule, to: &Destination, packet: &[u8]) {
-        match to {
-            Destination::Tunnel(tunnel) => match self.copy_in(packet) {
-                Some(range) => self.forward_in_place(rules, rule, tunnel, range),
-                None => self.drop(DropReason::N3SendFailed, 1),
-            },
-            Destination::Network if self.passes(rules, rule, packet.len()) => {
-                write_packet(packet, &self.tun, &self.counters);
-            }
-            Destination::Network => {}
+    /// Sends a packet that lies elsewhere into a tunnel.
+    pub fn send_copy(&mut self, rule: &Rule, tunnel: &Tunnel, packet: &[u8]) {
+        match self.copy_in(packet) {
+            Some(range) => self.send_in_place(rule, tunnel, range),
+            None => self.drop(DropReason::N3SendFailed, 1),
         }
     }
 
@@ -161,69 +177,36 @@ impl Path {
     pub fn flush_n3(&mut self) {
         self.n3.flush(&self.sockets, &self.counters);
     }
-
-    /// Takes a deferred packet up again, now that its worker has the newest rules.
-    pub fn resume(&mut self, tables: &Tables, held: Held) {
-        let Some(flow) = Flow::of(&held.packet) else { return };
-        let (found, missing) = match held.origin {
-            Origin::Tunnel(teid) => (tables.by_teid(teid), DropReason::UnknownTeid),
-            Origin::Network => (tables.by_ue(flow.destination), DropReason::UnknownUe),
-        };
-        let Some(rules) = found else { return self.drop(missing, 1) };
-        if rules.life.buffer.is_due() {
-            self.release(rules);
-        }
-        match self.judge(rules, held.origin, &flow, held.qfi) {
-            Ok(Verdict::Forward(rule, to)) => self.forward_copy(rules, rule, &to, &held.packet),
-            Ok(Verdict::Hold(rule, how)) => self.hold(rules, rule, how, held),
-            Ok(Verdict::Defer) => self.deferred.push(held),
-            Err(reason) => self.drop(reason, 1),
-        }
-    }
-
-    /// Sends what a session holds, in order, as far as its rules forward it now; what they drop now is
-    /// gone, what they still buffer stays.
-    pub fn release(&mut self, rules: &Rules) {
-        let shared = Arc::clone(&self.shared);
-        rules.life.buffer.release(&shared.buffers, rules.generation, |held| {
-            let kept = self.send_held(rules, held);
-            self.flush_n3();
-            kept
-        });
-    }
-
-    fn send_held(&mut self, rules: &Rules, packets: Queue) -> Queue {
-        let mut kept = Queue::new();
-        for (pdr, held) in packets {
-            let Some(flow) = Flow::of(&held.packet) else { continue };
-            match judge_now(rules, held.origin, &flow, held.qfi) {
-                Ok(Verdict::Forward(rule, to)) => self.forward_copy(rules, rule, &to, &held.packet),
-                Ok(Verdict::Hold(..) | Verdict::Defer) => kept.push_back((pdr, held)),
-                Err(_) => self.drop(DropReason::BufferDiscarded, 1),
-            }
-        }
-        kept
-    }
 }
 
-/// As [`Path::judge`], whether or not a release is due.
-fn judge_now<'r>(
+/// How a packet that has to wait came.
+#[derive(Debug, Clone, Copy)]
+pub struct Queued<'a> {
+    /// From where.
+    pub origin: Origin,
+    /// Its QoS flow, if it came by tunnel.
+    pub qfi: Option<Qfi>,
+    /// Its headers.
+    pub flow: &'a Flow,
+}
+
+/// The rule for a packet, and what it wants done: to be forwarded or held, if anything.
+pub fn judge<'r>(
     rules: &'r Rules,
     origin: Origin,
     flow: &Flow,
     qfi: Option<Qfi>,
-) -> Result<Verdict<'r>, DropReason> {
+) -> Result<(&'r Rule, Action), DropReason> {
     let rule = rules.find(origin, flow, qfi).ok_or(DropReason::NoRule)?;
     if rules.is_spoofed(rule, flow.source) {
         return Err(DropReason::SpoofedSource);
     }
-    match rule.action.ok_or(DropReason::NoRule)? {
+    let action = rule.action.ok_or(DropReason::NoRule)?;
+    match action {
         Action::Drop => Err(DropReason::RuleDrop),
-        Action::Forward(to) => Ok(Verdict::Forward(rule, to)),
-        Action::Buffer { notify, packets } => {
-            rule.gate()?;
-            Ok(Verdict::Hold(rule, Hold { notify, packets }))
-        }
+        // From N6 to N6 would come back for ever.
+        Action::Forward(Destination::Network) if origin == Origin::Network => Err(DropReason::NoRule),
+        Action::Forward(_) | Action::Buffer { .. } => rule.gate().map(|()| (rule, action)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! A worker's own tables: which session a TEID or an address belongs to.
 
 use crate::rules::Rules;
-use pith_upf::contract::Teid;
+use pith_upf::contract::{SessionId, Teid};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::net::IpAddr;
@@ -15,6 +15,7 @@ pub struct Tables {
     by_teid: Table<u32>,
     by_v4: Table<u32>,
     by_prefix: Table<u64>,
+    by_id: Table<u64>,
 }
 
 impl Tables {
@@ -31,11 +32,17 @@ impl Tables {
         }
     }
 
+    /// The session of that id.
+    pub fn by_id(&self, id: SessionId) -> Option<&Arc<Rules>> {
+        self.by_id.get(&id.0)
+    }
+
     /// Puts rules in place of those before.
     pub fn publish(&mut self, rules: &Arc<Rules>, previous: Option<&Arc<Rules>>) {
         if let Some(previous) = previous {
             self.remove(previous);
         }
+        self.by_id.insert(rules.life.id.0, Arc::clone(rules));
         for teid in rules.teids() {
             self.by_teid.insert(teid.0, Arc::clone(rules));
         }
@@ -49,6 +56,7 @@ impl Tables {
 
     /// Takes a session out; what another session has taken over since stays.
     pub fn remove(&mut self, rules: &Arc<Rules>) {
+        remove_own(&mut self.by_id, rules.life.id.0, rules);
         for teid in rules.teids() {
             remove_own(&mut self.by_teid, teid.0, rules);
         }
@@ -101,7 +109,8 @@ impl Hasher for Mix {
 mod tests {
     use super::*;
     use crate::rules::Sessions;
-    use pith_upf::contract::{Direction, FarId, Pdr, PdrId, Session, SessionId, Source, UeAddress};
+    use pith_upf::contract::{Direction, FarId, Pdr, PdrId, Session, Source, UeAddress};
+    use pith_upf::qos::Enforcement;
     use std::net::Ipv4Addr;
 
     fn session(id: u64, teid: u32, last: u8) -> Session {
@@ -122,7 +131,7 @@ mod tests {
 
     #[test]
     fn new_rules_replace_all_keys_of_the_old() {
-        let (mut sessions, mut tables) = (Sessions::new(1), Tables::default());
+        let (mut sessions, mut tables) = (Sessions::new(1, Enforcement::Shape), Tables::default());
         let old = sessions.install(&session(1, 1, 1)).rules;
         tables.publish(&old, None);
         let new = sessions.install(&session(1, 2, 2)).rules;
@@ -130,7 +139,7 @@ mod tests {
         assert!(tables.by_teid(Teid(1)).is_none());
         assert!(tables.by_ue("10.45.0.1".parse().unwrap()).is_none());
         for address in ["10.45.0.2", "2001:db8:0:2::77"] {
-            assert_eq!(tables.by_ue(address.parse().unwrap()).unwrap().generation, new.generation);
+            assert!(Arc::ptr_eq(tables.by_ue(address.parse().unwrap()).unwrap(), &new));
         }
         tables.remove(&new);
         assert!(tables.by_teid.is_empty() && tables.by_v4.is_empty() && tables.by_prefix.is_empty());
@@ -138,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_late_removal_leaves_the_next_owner_of_an_address_alone() {
-        let (mut sessions, mut tables) = (Sessions::new(1), Tables::default());
+        let (mut sessions, mut tables) = (Sessions::new(1, Enforcement::Shape), Tables::default());
         let first = sessions.install(&session(1, 1, 1)).rules;
         let second = sessions.install(&session(2, 2, 1)).rules;
         tables.publish(&first, None);

@@ -1,15 +1,16 @@
 //! From tunnels to the data network: what the sockets received, as each of its rules says.
 
-use super::path::{Path, Verdict};
+use super::path::{Path, Queued, Turn};
 use super::signalling::Signaller;
 use super::tables::Tables;
 use crate::packet::Flow;
-use crate::rules::{Held, Origin, Rules};
+use crate::rules::{Origin, Rules};
 use crate::sys::Datagram;
 use pith_pfcp::gtpu::{ExtensionHeader, GtpuMessageType, Packet};
-use pith_upf::contract::{Destination, DropReason, Qfi, Teid};
+use pith_upf::contract::{Action, Destination, DropReason, Qfi, Teid};
 use std::net::SocketAddr;
 use std::ops::Range;
+use std::sync::Arc;
 
 impl Path {
     /// Forwards what was received into `arena` through the socket of that index.
@@ -65,7 +66,7 @@ impl Path {
     fn forward_from_tunnel(
         &mut self,
         tables: &Tables,
-        rules: &Rules,
+        rules: &Arc<Rules>,
         arena: &[u8],
         inner: Range<usize>,
         teid: Teid,
@@ -76,21 +77,28 @@ impl Path {
         let origin = Origin::Tunnel(teid);
         let inner = inner.start..inner.start + flow.length;
         let packet = bytes.get(..flow.length).unwrap_or_default();
-        let held = || Held { packet: packet.into(), origin, qfi };
-        match self.judge(rules, origin, &flow, qfi) {
-            Ok(Verdict::Forward(rule, Destination::Network)) => {
-                if self.passes(rules, rule, flow.length) {
-                    self.send_to_network(tables, &flow, arena, inner);
-                }
+        let (rule, action) = match self.judge(rules, origin, &flow, qfi) {
+            Ok(found) => found,
+            Err(reason) => return self.drop(reason, 1),
+        };
+        let turn = match action {
+            Action::Forward(_) => self.turn(rules, rule, flow.length),
+            _ => Ok(Turn::Later),
+        };
+        match (turn, action) {
+            (Ok(Turn::Now), Action::Forward(Destination::Network)) => {
+                self.send_to_network(tables, &flow, arena, inner);
             }
-            Ok(Verdict::Forward(rule, to)) => self.forward_copy(rules, rule, &to, packet),
-            Ok(Verdict::Hold(rule, how)) => self.hold(rules, rule, how, held()),
-            Ok(Verdict::Defer) => self.deferred.push(held()),
-            Err(reason) => self.drop(reason, 1),
+            (Ok(Turn::Now), Action::Forward(Destination::Tunnel(tunnel))) => {
+                self.send_copy(rule, &tunnel, packet);
+            }
+            (Ok(_), _) => self.queue(rules, rule, Queued { origin, qfi, flow: &flow }, packet),
+            (Err(reason), _) => self.drop(reason, 1),
         }
     }
 
-    fn send_to_network(&mut self, tables: &Tables, flow: &Flow, arena: &[u8], packet: Range<usize>) {
+    /// To another UE, or to N6.
+    pub fn send_to_network(&mut self, tables: &Tables, flow: &Flow, arena: &[u8], packet: Range<usize>) {
         match tables.by_ue(flow.destination) {
             Some(rules) => self.hairpin(rules, flow, arena.get(packet).unwrap_or_default()),
             None => self.n6.push(arena, packet, flow),

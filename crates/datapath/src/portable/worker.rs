@@ -1,15 +1,16 @@
 //! A worker: one thread with a socket of each N3 address, a TUN queue and tables of its own.
 //!
 //! ```text
-//!   ┌─▶ take messages ─▶ deferred packets ─▶ packets left? ──yes──┐
+//!   ┌─▶ take messages ─▶ serve queues ─▶ packets left? ──yes──────┐
 //!   │                                          │ no               │
-//!   │                                    park, poll, unpark       │
+//!   │                          park, poll until one is due, unpark│
 //!   │                                          ▼                  │
 //!   └──── flush ◀── downlink batch ◀── uplink batch ◀─────────────┘
 //! ```
 
 use super::inbox::{Inbox, Message};
 use super::path::Path;
+use super::queues::Queues;
 use super::signalling::Signaller;
 use super::tables::Tables;
 use crate::sys::{Datagram, RECEIVE_SLOT, RECEIVE_SLOTS, wait_readable};
@@ -27,6 +28,7 @@ pub struct Worker {
     inbox: Arc<Inbox>,
     tables: Tables,
     path: Path,
+    queues: Queues,
     signaller: Signaller,
     arena: Box<[u8]>,
     received: Vec<Datagram>,
@@ -42,11 +44,12 @@ enum Life {
 
 impl Worker {
     /// With empty tables.
-    pub fn new(inbox: Arc<Inbox>, path: Path) -> Self {
+    pub fn new(inbox: Arc<Inbox>, path: Path, queues: Queues) -> Self {
         Self {
             inbox,
             tables: Tables::default(),
             path,
+            queues,
             signaller: Signaller::new(),
             arena: vec![0; RECEIVE_SLOTS * RECEIVE_SLOT].into_boxed_slice(),
             received: Vec::with_capacity(RECEIVE_SLOTS),
@@ -61,8 +64,9 @@ impl Worker {
             if self.begin_batch() == Life::Over {
                 return;
             }
-            self.resume_deferred();
-            if ready == 0 && self.path.deferred.is_empty() {
+            self.queues.serve(&mut self.path, &self.tables);
+            self.path.nudge();
+            if ready == 0 {
                 ready = self.sleep();
                 if self.begin_batch() == Life::Over {
                     return;
@@ -84,14 +88,19 @@ impl Worker {
         if !self.inbox.park() {
             return 0;
         }
+        if self.queues.is_handed() {
+            self.inbox.unpark();
+            return 0;
+        }
         let sockets = self.path.sockets.iter().map(AsFd::as_fd);
         let others = [self.inbox.wake_fd().as_fd(), self.path.tun.as_fd()];
         let all: Vec<_> = others.into_iter().chain(sockets).collect();
-        let ready = wait_readable(&all).unwrap_or_else(|error| {
-            tracing::error!(%error, "a datapath worker can't wait for packets");
-            std::thread::sleep(std::time::Duration::from_millis(100));
-            ALL
-        });
+        let ready =
+            wait_readable(&all, self.queues.due_in(self.path.shared.clock.now())).unwrap_or_else(|error| {
+                tracing::error!(%error, "a datapath worker can't wait for packets");
+                std::thread::sleep(std::time::Duration::from_millis(100));
+                ALL
+            });
         self.inbox.unpark();
         if ready & WAKE != 0 {
             self.inbox.wake_fd().clear();
@@ -103,23 +112,22 @@ impl Worker {
         let Some(number) = self.inbox.take(&mut self.taken) else { return Life::On };
         let mut life = Life::On;
         for message in std::mem::take(&mut self.taken) {
+            let Self { tables, queues, path, .. } = self;
             match message {
-                Message::Publish { rules, previous } => self.tables.publish(&rules, previous.as_ref()),
-                Message::Remove(rules) => self.tables.remove(&rules),
-                Message::Release(rules) => self.path.release(&rules),
+                Message::Publish { rules, previous } => {
+                    tables.publish(&rules, previous.as_ref());
+                    queues.adopt(path, tables, &rules);
+                }
+                Message::Remove(rules) => {
+                    tables.remove(&rules);
+                    queues.discard(path, tables, &rules, true);
+                }
+                Message::Discard(rules) => queues.discard(path, tables, &rules, false),
                 Message::Stop => life = Life::Over,
             }
         }
         self.inbox.confirm(number);
         life
-    }
-
-    /// Packets that wait for newer rules meet those that have come since.
-    fn resume_deferred(&mut self) {
-        for held in std::mem::take(&mut self.path.deferred) {
-            self.path.resume(&self.tables, held);
-        }
-        self.path.flush_n3();
     }
 
     /// Receives and forwards a batch of each socket. Answers whether there may be more.

@@ -1,14 +1,14 @@
 //! A session as workers see it: its PDRs in the order they are tried, each with all it leads to.
 
 use super::classify::matches;
-use super::meter::{Meter, admit};
 use super::usage::{UrrUse, Worker};
-use super::{Now, SessionBuffer};
+use super::{Now, Waiting};
 use crate::packet::Flow;
 use pith_upf::contract::{
-    Action, Direction, DropReason, Gate, Pdr, PdrId, Qer, Qfi, SdfFilter, Session, SessionId, Source, Teid,
+    Action, Direction, DropReason, Gate, Pdr, PdrId, Qfi, SdfFilter, Session, SessionId, Source, Teid,
     UeAddress, UrrId, Volume,
 };
+use pith_upf::qos::{Flow as QosFlow, Flows, Key, SessionQos};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -27,15 +27,29 @@ pub enum Origin {
 pub struct Life {
     /// Whose.
     pub id: SessionId,
-    /// Packets held.
-    pub buffer: SessionBuffer,
+    uplink: Waiting,
+    downlink: Waiting,
     last_packet: AtomicU64,
 }
 
 impl Life {
     /// Of a session that has seen no packet.
     pub fn new(id: SessionId) -> Self {
-        Self { id, buffer: SessionBuffer::default(), last_packet: AtomicU64::new(0) }
+        let (uplink, downlink) = (Waiting::default(), Waiting::default());
+        Self { id, uplink, downlink, last_packet: AtomicU64::new(0) }
+    }
+
+    /// Packets of a direction that wait.
+    pub fn waiting(&self, direction: Direction) -> &Waiting {
+        match direction {
+            Direction::Uplink => &self.uplink,
+            Direction::Downlink => &self.downlink,
+        }
+    }
+
+    /// Whether any packet of the session waits.
+    pub fn is_waiting(&self) -> bool {
+        self.uplink.owner().is_some() || self.downlink.owner().is_some()
     }
 
     /// When its last packet came; 0 for never.
@@ -44,31 +58,45 @@ impl Life {
     }
 }
 
-/// A session's rules, immutable; new rules are a new value of a higher generation.
+/// A session's rules, immutable; new rules are a new value.
 #[derive(Debug)]
 pub struct Rules {
     /// What stays when rules change.
     pub life: Arc<Life>,
-    /// Which of the session's rules these are.
-    pub generation: u64,
     /// The UE's addresses.
     pub ue: UeAddress,
     rules: Box<[Rule]>,
+    qos: Arc<SessionQos>,
 }
 
 impl Rules {
-    /// Compiles a session, with the meters and counters that its QERs and URRs have.
-    pub fn compile(
-        session: &Session,
-        generation: u64,
-        life: Arc<Life>,
-        meters: &[(Qer, Option<Arc<Meter>>)],
-        urrs: &[Arc<UrrUse>],
-    ) -> Self {
+    /// Compiles a session, with the flows and counters that its QERs and URRs have.
+    pub fn compile(session: &Session, life: Arc<Life>, qos: Arc<SessionQos>, urrs: &[Arc<UrrUse>]) -> Self {
         let mut pdrs: Vec<&Pdr> = session.pdrs.iter().collect();
         pdrs.sort_by_key(|pdr| pdr.precedence);
-        let rules = pdrs.into_iter().map(|pdr| Rule::compile(pdr, session, meters, urrs)).collect();
-        Self { life, generation, ue: session.ue, rules }
+        let pdrs = pdrs.into_iter().zip(0..);
+        let rules = pdrs.map(|(pdr, index)| Rule::compile(pdr, index, session, &qos, urrs)).collect();
+        Self { life, ue: session.ue, rules, qos }
+    }
+
+    /// The rule of that index.
+    pub fn rule(&self, index: u16) -> Option<&Rule> {
+        self.rules.get(usize::from(index))
+    }
+
+    /// What the session's packets of a direction wait under.
+    pub fn key(&self, direction: Direction) -> Key {
+        (self.life.id, direction)
+    }
+
+    /// Its flows of a direction.
+    pub fn flows(&self, direction: Direction) -> &Flows {
+        self.qos.flows(direction)
+    }
+
+    /// Its QoS.
+    pub fn qos(&self) -> &Arc<SessionQos> {
+        &self.qos
     }
 
     /// The rule for a packet.
@@ -102,6 +130,8 @@ impl Rules {
 pub struct Rule {
     /// The PDR.
     pub pdr: PdrId,
+    /// Which of the session's rules.
+    pub index: u16,
     /// Its FAR's action; `None` if it names no FAR.
     pub action: Option<Action>,
     /// The QoS flow to mark packets with.
@@ -111,28 +141,30 @@ pub struct Rule {
     /// A bit for each QFI that matches; all if the PDR names none.
     qfis: u64,
     open: bool,
-    meters: Box<[Arc<Meter>]>,
+    /// The flow that its packets are of.
+    pub flow: Arc<QosFlow>,
+    /// Which of its direction's flows that is.
+    pub flow_index: u16,
     urrs: Box<[Arc<UrrUse>]>,
 }
 
 impl Rule {
-    fn compile(
-        pdr: &Pdr,
-        session: &Session,
-        meters: &[(Qer, Option<Arc<Meter>>)],
-        urrs: &[Arc<UrrUse>],
-    ) -> Self {
+    fn compile(pdr: &Pdr, index: u16, session: &Session, qos: &SessionQos, urrs: &[Arc<UrrUse>]) -> Self {
         let direction = pdr.source.direction();
-        let named = || meters.iter().filter(|(qer, _)| pdr.qers.contains(&qer.id));
+        let named = || session.qers.iter().filter(|qer| pdr.qers.contains(&qer.id));
+        let flow_index = qos.flow_of(pdr);
+        let flow = qos.flows(direction).get(usize::from(flow_index));
         Self {
             pdr: pdr.id,
+            index,
             action: session.fars.iter().find(|far| far.id == pdr.far).map(|far| far.action),
-            qfi: named().find_map(|(qer, _)| qer.qfi),
+            qfi: named().find_map(|qer| qer.qfi),
             source: pdr.source,
             filters: pdr.filters.clone().into(),
             qfis: qfi_bits(&pdr.qfis),
-            open: named().all(|(qer, _)| qer.gates.of(direction) == Gate::Open),
-            meters: named().filter_map(|(_, meter)| meter.clone()).collect(),
+            open: named().all(|qer| qer.gates.of(direction) == Gate::Open),
+            flow: flow.cloned().unwrap_or_else(|| Arc::new(QosFlow::new([], Arc::default()))),
+            flow_index,
             urrs: urrs.iter().filter(|used| pdr.urrs.contains(&used.urr.id)).cloned().collect(),
         }
     }
@@ -159,17 +191,12 @@ impl Rule {
         if self.open { Ok(()) } else { Err(DropReason::GateClosed) }
     }
 
-    /// Gates, quotas and rates: whether a packet of `bytes` may pass now. It is charged if it may.
-    pub fn enforce(&self, bytes: usize, now: Now) -> Result<(), DropReason> {
-        self.gate()?;
-        if self.urrs.iter().any(|used| used.exhausted()) {
-            return Err(DropReason::QuotaExhausted);
+    /// Whether no quota is used up.
+    pub fn quota(&self) -> Result<(), DropReason> {
+        match self.urrs.iter().any(|used| used.exhausted()) {
+            true => Err(DropReason::QuotaExhausted),
+            false => Ok(()),
         }
-        let meters = self.meters.iter().map(|meter| &**meter);
-        if self.meters.is_empty() || admit(meters, self.direction(), bytes, now) {
-            return Ok(());
-        }
-        Err(DropReason::RateExceeded)
     }
 
     /// Counts a packet that passes, and tells of each URR that comes up to a limit by it.

@@ -1,25 +1,32 @@
 //! The engine that every packet path shares: sessions compiled for look-up, and what rules do to a
-//! packet. No path touches a meter, a counter or a buffer but through here.
+//! packet. No path touches a meter or a counter but through here; who waits, and who is next, is
+//! `pith_upf::qos`.
 
-mod buffer;
 mod classify;
 mod compile;
 mod counters;
-mod meter;
 mod sessions;
 mod usage;
+mod waiting;
 
-pub use buffer::{BufferLimits, Buffered, Buffers, Held, Queue, SessionBuffer};
 pub use compile::{Origin, Rule, Rules};
 pub use counters::{Drops, WorkerCounters, total};
 pub use sessions::{Installed, Sessions};
 pub use usage::Worker;
+pub use waiting::Waiting;
 
+use pith_upf::qos::Time;
 use std::time::{Duration, Instant};
 
 /// Nanoseconds since the datapath started; never 0, which stands for never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Now(pub u64);
+
+impl From<Now> for Time {
+    fn from(now: Now) -> Self {
+        Self(now.0)
+    }
+}
 
 impl Now {
     /// The age of a time that was stored as nanoseconds; `None` for never.

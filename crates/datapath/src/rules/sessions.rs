@@ -1,11 +1,10 @@
 //! The sessions of a datapath as its control side holds them, and what carries on when rules change.
 
 use super::Now;
-use super::buffer::Buffers;
 use super::compile::{Life, Rules};
-use super::meter::Meter;
 use super::usage::{UrrCounter, UrrUse};
-use pith_upf::contract::{Qer, Session, SessionId, SessionUsage, Urr};
+use pith_upf::contract::{Session, SessionId, SessionUsage, Urr};
+use pith_upf::qos::{Aggregates, Enforcement, FlowUsage, OnHeap, SessionQos};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -14,13 +13,12 @@ use std::sync::Arc;
 pub struct Sessions {
     entries: HashMap<SessionId, Entry>,
     workers: usize,
-    generation: u64,
+    enforcement: Enforcement,
 }
 
 #[derive(Debug)]
 struct Entry {
     rules: Arc<Rules>,
-    meters: Vec<(Qer, Option<Arc<Meter>>)>,
     urrs: Vec<Arc<UrrUse>>,
 }
 
@@ -35,25 +33,28 @@ pub struct Installed {
 
 impl Sessions {
     /// None, for counters of so many workers.
-    pub fn new(workers: usize) -> Self {
-        Self { entries: HashMap::new(), workers, generation: 0 }
+    pub fn new(workers: usize, enforcement: Enforcement) -> Self {
+        Self { entries: HashMap::new(), workers, enforcement }
     }
 
     /// Compiles a session. Meters whose rates are the same, and counters whose URR stays, carry on.
     pub fn install(&mut self, session: &Session) -> Installed {
-        self.generation += 1;
         let before = self.entries.remove(&session.id);
-        let meters =
-            session.qers.iter().map(|qer| (qer.clone(), meter(qer, before.as_ref()))).collect::<Vec<_>>();
+        let qos = Arc::new(self.qos(session, before.as_ref()));
         let urrs =
             session.urrs.iter().map(|urr| urr_use(urr, before.as_ref(), self.workers)).collect::<Vec<_>>();
         let life = match &before {
             Some(entry) => Arc::clone(&entry.rules.life),
             None => Arc::new(Life::new(session.id)),
         };
-        let rules = Arc::new(Rules::compile(session, self.generation, life, &meters, &urrs));
-        self.entries.insert(session.id, Entry { rules: Arc::clone(&rules), meters, urrs });
+        let rules = Arc::new(Rules::compile(session, life, qos, &urrs));
+        self.entries.insert(session.id, Entry { rules: Arc::clone(&rules), urrs });
         Installed { rules, previous: before.map(|entry| entry.rules) }
+    }
+
+    fn qos(&self, session: &Session, before: Option<&Entry>) -> SessionQos {
+        let before = before.map(|entry| &**entry.rules.qos());
+        SessionQos::compile(session, before, self.enforcement, &Aggregates::default(), &OnHeap)
     }
 
     /// The rules of a session.
@@ -70,17 +71,14 @@ impl Sessions {
         })
     }
 
-    /// Forgets a session and what it holds; answers how many packets that were.
-    pub fn remove(&mut self, id: SessionId, buffers: &Buffers) -> usize {
-        self.entries.remove(&id).map_or(0, |entry| entry.rules.life.buffer.discard(buffers))
+    /// What each of its flows was given.
+    pub fn flows(&self, id: SessionId) -> Vec<FlowUsage> {
+        self.entries.get(&id).map(|entry| entry.rules.qos().usage()).unwrap_or_default()
     }
-}
 
-fn meter(qer: &Qer, before: Option<&Entry>) -> Option<Arc<Meter>> {
-    let same = |old: &&(Qer, _)| old.0.id == qer.id && old.0.mbr == qer.mbr && old.0.gbr == qer.gbr;
-    match before.and_then(|entry| entry.meters.iter().find(same)) {
-        Some((_, meter)) => meter.clone(),
-        None => Meter::of(qer).map(Arc::new),
+    /// Forgets a session.
+    pub fn remove(&mut self, id: SessionId) {
+        self.entries.remove(&id);
     }
 }
 
@@ -95,12 +93,12 @@ fn urr_use(urr: &Urr, before: Option<&Entry>, workers: usize) -> Arc<UrrUse> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::buffer::BufferLimits;
     use super::super::{Origin, Worker};
     use super::*;
     use crate::packet::Flow;
     use crate::packet::samples::{tcp_v4, udp_v4};
     use pith_upf::contract::*;
+    use pith_upf::qos::Colour;
     use std::net::Ipv4Addr;
 
     fn pdr(id: u16, precedence: u32, far: u32) -> Pdr {
@@ -152,7 +150,7 @@ mod tests {
         let filters = "permit out 6 from any to assigned".parse::<FlowDescription>().unwrap().filters;
         session.pdrs.push(Pdr { filters, ..pdr(2, 10, 1) });
         session.pdrs.push(Pdr { qfis: vec![Qfi(5)], ..pdr(3, 5, 1) });
-        let rules = Sessions::new(1).install(&session).rules;
+        let rules = Sessions::new(1, Enforcement::Police).install(&session).rules;
         let pdr = |flow: &Flow, qfi| found(&rules, flow, qfi).map(|rule| rule.pdr.0);
         let tcp = Flow::of(&tcp_v4(0, 0x10, b"x")).unwrap();
         assert_eq!(pdr(&udp(), None), Some(1));
@@ -167,19 +165,21 @@ mod tests {
         let mut session = session();
         session.pdrs = vec![pdr(1, 1, 7)];
         session.qers[0].gates.uplink = Gate::Closed;
-        let rules = Sessions::new(1).install(&session).rules;
+        let rules = Sessions::new(1, Enforcement::Police).install(&session).rules;
         let rule = found(&rules, &udp(), None).unwrap();
         assert_eq!((rule.action, rule.qfi), (None, Some(Qfi(9))));
-        assert_eq!(rule.enforce(1, Now(1)), Err(DropReason::GateClosed));
+        assert_eq!(rule.gate(), Err(DropReason::GateClosed));
     }
 
     #[test]
     fn usage_and_meters_carry_on_over_new_rules() {
-        let mut sessions = Sessions::new(1);
+        let mut sessions = Sessions::new(1, Enforcement::Police);
         let old = sessions.install(&session()).rules;
-        let spend = |rules: &Rules, now| {
+        let spend = |rules: &Rules, now: Now| {
             let rule = found(rules, &udp(), None).unwrap();
-            let passed = std::iter::repeat_with(|| rule.enforce(1000, now)).take_while(Result::is_ok).count();
+            let passed = std::iter::repeat_with(|| rule.flow.admit(now.into(), 1000))
+                .take_while(|it| *it != Colour::Red);
+            let passed = passed.count();
             rule.count(Worker(0), 1000, now, |_, _| ());
             passed
         };
@@ -193,12 +193,11 @@ mod tests {
         assert!(spend(&faster, Now(1)) > 10, "another rate is another bucket");
         let usage = sessions.usage(SessionId(1), Now(2)).unwrap();
         assert_eq!(usage.urr(UrrId(1)).unwrap().volume.uplink, 3000);
-        assert!(faster.generation > new.generation && new.generation > old.generation);
     }
 
     #[test]
     fn a_threshold_is_told_again_only_when_it_changes() {
-        let mut sessions = Sessions::new(1);
+        let mut sessions = Sessions::new(1, Enforcement::Police);
         let mut session = session();
         session.urrs[0].threshold.total = Some(1);
         let told = |rules: &Rules| {
@@ -215,9 +214,9 @@ mod tests {
 
     #[test]
     fn removal_forgets() {
-        let mut sessions = Sessions::new(1);
+        let mut sessions = Sessions::new(1, Enforcement::Police);
         sessions.install(&session());
-        assert_eq!(sessions.remove(SessionId(1), &Buffers::new(BufferLimits::default())), 0);
+        sessions.remove(SessionId(1));
         assert_eq!(sessions.usage(SessionId(1), Now(1)), None);
     }
 }

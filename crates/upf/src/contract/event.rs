@@ -47,7 +47,7 @@ pub struct Counters {
     pub n6_in: Traffic,
     /// What left to the data network.
     pub n6_out: Traffic,
-    /// Packets held for idle UEs now.
+    /// Packets that wait now: held for idle UEs, or queued for their turn.
     pub buffered: u64,
     /// Packets dropped, by reason; reasons that never occurred are absent.
     pub dropped: Vec<(DropReason, u64)>,

@@ -27,6 +27,7 @@ pub use rules::{
 };
 pub use usage::{SessionUsage, UrrUsage, Volume, VolumeLimits};
 
+use crate::qos::FlowUsage;
 use std::sync::Arc;
 
 /// What forwards packets: the portable path, the XDP path, or a test's recording of the calls.
@@ -54,6 +55,11 @@ pub trait Datapath {
 
     /// What a session has used so far; every packet forwarded before the call may be counted on.
     fn usage(&self, session: SessionId) -> Option<SessionUsage>;
+
+    /// What each flow of a session was given; nothing where a datapath does not tell.
+    fn flows(&self, _session: SessionId) -> Vec<FlowUsage> {
+        Vec::new()
+    }
 
     /// Moves what has happened since the last call into `events`, oldest first.
     fn poll_events(&mut self, events: &mut Vec<Event>);

@@ -1,0 +1,115 @@
+//! A packet that has to wait, and how it gets to the worker that has its session's queue.
+
+use super::inbox::Inbox;
+use super::path::judge;
+use crate::packet::Flow;
+use crate::rules::{Origin, Rule, Rules};
+use crossbeam_channel::{Receiver, Sender, bounded};
+use pith_upf::contract::{Action, Direction, DropReason, Qfi};
+use pith_upf::qos::{Arrival, Ecn, Ruling};
+use std::sync::Arc;
+use std::sync::atomic::{Ordering::SeqCst, fence};
+
+/// Packets on their way to a worker; more are dropped.
+const MOST_HANDED: usize = 4096;
+
+/// A packet on its own, with the rule that it met.
+#[derive(Debug)]
+pub struct Parcel {
+    /// The inner packet.
+    pub bytes: Vec<u8>,
+    /// The rules of its session that it met last.
+    pub rules: Arc<Rules>,
+    rule: u16,
+    origin: Origin,
+    qfi: Option<Qfi>,
+    tuple: u32,
+    tos: u8,
+    direction: Direction,
+}
+
+impl Parcel {
+    /// A packet that met the rule of that index.
+    pub fn new(
+        rules: Arc<Rules>,
+        rule: u16,
+        origin: Origin,
+        qfi: Option<Qfi>,
+        flow: &Flow,
+        bytes: Vec<u8>,
+    ) -> Self {
+        let direction = rules.rule(rule).map_or(Direction::Downlink, Rule::direction);
+        let tuple = (flow.hash() >> 32) as u32;
+        Self { bytes, rules, rule, origin, qfi, tuple, tos: flow.tos, direction }
+    }
+
+    /// Its rule.
+    pub fn rule(&self) -> Option<&Rule> {
+        self.rules.rule(self.rule)
+    }
+
+    /// Which way it goes.
+    pub fn direction(&self) -> Direction {
+        self.direction
+    }
+
+    /// Its DSCP.
+    pub fn dscp(&self) -> u8 {
+        self.tos >> 2
+    }
+
+    /// What the QoS engine has to know of it.
+    pub fn arrival(&self) -> Arrival {
+        let flow = self.rule().map_or(0, |rule| rule.flow_index);
+        Arrival { flow, tuple: self.tuple, bytes: self.bytes.len(), ecn: Ecn::of_tos(self.tos) }
+    }
+
+    /// Has it meet other rules of its session.
+    pub fn meet(&mut self, rules: &Arc<Rules>) -> Ruling {
+        let Some(flow) = Flow::of(&self.bytes) else { return Ruling::Drop(DropReason::MalformedInner) };
+        match judge(rules, self.origin, &flow, self.qfi) {
+            Ok((rule, action)) if rule.direction() == self.direction => {
+                (self.rule, self.rules) = (rule.index, Arc::clone(rules));
+                match action {
+                    Action::Forward(_) => Ruling::Forward(rule.flow_index),
+                    _ => Ruling::Hold(rule.pdr),
+                }
+            }
+            _ => Ruling::Drop(DropReason::BufferDiscarded),
+        }
+    }
+
+    /// It waits no longer: later packets of its session can't overtake it any more.
+    pub fn leave(&self) {
+        self.rules.life.waiting(self.direction).leave();
+    }
+}
+
+/// Where other workers leave packets for one.
+#[derive(Debug)]
+pub struct Desk {
+    sender: Sender<Parcel>,
+    inbox: Arc<Inbox>,
+}
+
+impl Desk {
+    /// A worker's, and its end of it.
+    pub fn new(inbox: Arc<Inbox>) -> (Self, Receiver<Parcel>) {
+        let (sender, receiver) = bounded(MOST_HANDED);
+        (Self { sender, inbox }, receiver)
+    }
+
+    /// Leaves a packet; `false` if there is no room.
+    pub fn hand(&self, parcel: Parcel) -> bool {
+        self.sender.try_send(parcel).is_ok()
+    }
+
+    /// Wakes the worker if it sleeps.
+    pub fn nudge(&self) {
+        // Either this sees that it sleeps, or it saw, before it slept, what was left.
+        fence(SeqCst);
+        if self.inbox.is_parked() {
+            self.inbox.wake();
+        }
+    }
+}

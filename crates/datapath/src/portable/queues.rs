@@ -1,0 +1,192 @@
+//! A worker's queues: the QoS engine between the packets that have to wait and their ways out.
+
+use super::parcel::Parcel;
+use super::path::Path;
+use super::tables::Tables;
+use crate::packet::{Flow, mark_congestion};
+use crate::rules::{Now, Rules};
+use crossbeam_channel::Receiver;
+use pith_upf::contract::{Action, Destination, Direction, DropReason, Event};
+use pith_upf::qos::{Engine, Held, Outlet, Room, Ruling, Whose};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Packets taken from other workers at once.
+const MOST_TAKEN: usize = 1024;
+/// Bytes of packets to N6 that are sent together.
+const OUTBOX: usize = 256 << 10;
+/// Longest packet.
+const LONGEST: usize = 65_536;
+/// Buffers kept for packets to come.
+const MOST_SPARE: usize = 1024;
+
+/// What waits at a worker.
+#[derive(Debug)]
+pub struct Queues {
+    engine: Engine<Parcel>,
+    handed: Receiver<Parcel>,
+    /// Packets that are leaving; until they have left, later ones must not overtake.
+    leaving: Vec<Parcel>,
+    /// Packets to N6, side by side.
+    outbox: Vec<u8>,
+}
+
+impl Queues {
+    /// Nothing waits.
+    pub fn new(room: Arc<Room>, handed: Receiver<Parcel>) -> Self {
+        Self { engine: Engine::new(room), handed, leaving: Vec::new(), outbox: Vec::new() }
+    }
+
+    /// Whether other workers have left packets here.
+    pub fn is_handed(&self) -> bool {
+        !self.handed.is_empty()
+    }
+
+    /// How long it is until something is due.
+    pub fn due_in(&self, now: Now) -> Option<Duration> {
+        self.engine.next_due().map(|due| Duration::from_nanos(due.0.saturating_sub(now.0)))
+    }
+
+    /// Takes in what has to wait, and sends what may go.
+    pub fn serve(&mut self, path: &mut Path, tables: &Tables) {
+        loop {
+            let mut turn = Turn { path, tables, leaving: &mut self.leaving, outbox: &mut self.outbox };
+            for parcel in std::mem::take(&mut turn.path.queueing) {
+                take_in(&mut self.engine, &mut turn, parcel);
+            }
+            for parcel in self.handed.try_iter().take(MOST_TAKEN) {
+                take_in(&mut self.engine, &mut turn, parcel);
+            }
+            self.engine.run(turn.path.now.into(), &mut turn);
+            turn.finish();
+            // What left towards another UE of this UPF may have to wait again.
+            if path.queueing.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Has what waits meet new rules.
+    pub fn adopt(&mut self, path: &mut Path, tables: &Tables, rules: &Arc<Rules>) {
+        let own = |direction: &Direction| rules.life.waiting(*direction).owner() == Some(path.worker);
+        for direction in
+            [Direction::Uplink, Direction::Downlink].iter().copied().filter(own).collect::<Vec<_>>()
+        {
+            let whose = Whose { key: rules.key(direction), flows: rules.flows(direction) };
+            let mut turn = Turn { path, tables, leaving: &mut self.leaving, outbox: &mut self.outbox };
+            let now = turn.path.now.into();
+            self.engine.reshape(whose, now, |parcel| parcel.meet(rules), &mut turn);
+            turn.finish();
+        }
+    }
+
+    /// Drops what is held for a session, and if `all` what is queued.
+    pub fn discard(&mut self, path: &mut Path, tables: &Tables, rules: &Rules, all: bool) {
+        for direction in [Direction::Uplink, Direction::Downlink] {
+            let mut turn = Turn { path, tables, leaving: &mut self.leaving, outbox: &mut self.outbox };
+            self.engine.discard(rules.key(direction), all, &mut turn);
+            turn.finish();
+        }
+    }
+}
+
+/// Puts a packet into the engine, by the rules that this worker has; they may be others than those that
+/// the worker had which it came from.
+fn take_in(engine: &mut Engine<Parcel>, turn: &mut Turn<'_>, mut parcel: Parcel) {
+    let own = turn.tables.by_id(parcel.rules.life.id);
+    let Some(rules) = own.filter(|rules| Arc::ptr_eq(&rules.life, &parcel.rules.life)) else {
+        return turn.drop(parcel, DropReason::BufferDiscarded);
+    };
+    if !Arc::ptr_eq(rules, &parcel.rules)
+        && let Ruling::Drop(reason) = parcel.meet(rules)
+    {
+        return turn.drop(parcel, reason);
+    }
+    let now = turn.path.now.into();
+    let (direction, arrival) = (parcel.direction(), parcel.arrival());
+    let whose = Whose { key: rules.key(direction), flows: rules.flows(direction) };
+    match parcel.rule().map(|rule| (rule.action, rule.pdr)) {
+        Some((Some(Action::Buffer { notify, packets }), pdr)) => {
+            let (qfi, dscp) = (parcel.rule().and_then(|rule| rule.qfi), parcel.dscp());
+            let held = engine.hold(whose, now, arrival, parcel, (pdr, packets), turn);
+            if notify && held == Held::First {
+                let session = rules.life.id;
+                turn.path.shared.events.push(Event::DownlinkData { session, pdr, qfi, dscp });
+            }
+        }
+        _ => engine.offer(whose, now, arrival, parcel, turn),
+    }
+}
+
+/// The ways out, for what the engine lets go.
+struct Turn<'a> {
+    path: &'a mut Path,
+    tables: &'a Tables,
+    leaving: &'a mut Vec<Parcel>,
+    outbox: &'a mut Vec<u8>,
+}
+
+impl Turn<'_> {
+    /// Puts a packet to N6 or another UE where others are sent with it.
+    fn to_network(&mut self, packet: &[u8]) {
+        let Some(flow) = Flow::of(packet) else { return self.path.drop(DropReason::MalformedInner, 1) };
+        if self.outbox.len() + LONGEST > OUTBOX {
+            self.flush_n6();
+        }
+        let start = self.outbox.len();
+        self.outbox.extend_from_slice(packet);
+        let range = start..self.outbox.len();
+        self.path.send_to_network(self.tables, &flow, self.outbox, range);
+    }
+
+    fn flush_n6(&mut self) {
+        let Path { n6, tun, counters, .. } = &mut *self.path;
+        n6.flush(self.outbox, tun, counters);
+        self.outbox.clear();
+    }
+
+    /// Has everything on its way, and then lets others go directly.
+    fn finish(&mut self) {
+        if self.leaving.is_empty() {
+            return;
+        }
+        self.flush_n6();
+        self.path.flush_n3();
+        for parcel in self.leaving.drain(..) {
+            parcel.leave();
+            if self.path.spare.len() < MOST_SPARE {
+                self.path.spare.push(parcel.bytes);
+            }
+        }
+    }
+}
+
+impl Outlet<Parcel> for Turn<'_> {
+    fn send(&mut self, mut parcel: Parcel, marked: bool) -> bool {
+        if marked {
+            mark_congestion(&mut parcel.bytes);
+        }
+        let may_pass = parcel.rule().ok_or(DropReason::NoRule).and_then(|rule| rule.quota().map(|()| rule));
+        let rule = match may_pass {
+            Ok(rule) => rule,
+            Err(reason) => {
+                self.drop(parcel, reason);
+                return false;
+            }
+        };
+        self.path.count(&parcel.rules, rule, parcel.bytes.len());
+        match rule.action {
+            Some(Action::Forward(Destination::Tunnel(tunnel))) => {
+                self.path.send_copy(rule, &tunnel, &parcel.bytes);
+            }
+            _ => self.to_network(&parcel.bytes),
+        }
+        self.leaving.push(parcel);
+        true
+    }
+
+    fn drop(&mut self, parcel: Parcel, reason: DropReason) {
+        self.path.drop(reason, 1);
+        self.leaving.push(parcel);
+    }
+}
