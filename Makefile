@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help setup build demo demo-split ueransim test bench-control world lint fmt
+.PHONY: help setup build demo demo-split ueransim dissect openapi faults test bench-control world lint fmt
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,6 +23,15 @@ demo-split: build ## the same with every NF a process of its own over HTTP/2
 ueransim: build ## UERANSIM's gNB and UEs against Pith: UERANSIM=/path/to/its/build
 	@scripts/cargo build --release --locked -p pith-sctp-shim
 	@scripts/ueransim $(or $(UERANSIM),$(error say where UERANSIM is built: make ueransim UERANSIM=/path/to/UERANSIM/build)) $(ARGS)
+
+dissect: build ## tshark reads recorded runs: nothing malformed on NGAP, NAS, PFCP, GTP-U
+	@scripts/dissect $(ARGS)
+
+openapi: build ## every SBI message between processes against 3GPP's OpenAPI files (PITH_OPENAPI=DIR)
+	@scripts/openapi $(ARGS)
+
+faults: build ## radios and phones killed, rubbish on every port: nothing is left, nobody else notices
+	@scripts/faults $(ARGS)
 
 test: setup ## everything that must pass: formatting, lints, tidy, unit, world and end-to-end tests
 	@scripts/test

@@ -128,6 +128,13 @@ ran_holds() { # option...
   until [[ -s $stage_work/ran.json ]] || ! kill -0 "$started" 2>/dev/null; do sleep 0.05; done
 }
 
+# How many entries of a list of the core match a condition on 'e': count ue 'e["cm"] == "CM-IDLE"'
+count() { pith --json "$1" list | python3 -c "import json, sys; print(sum(1 for e in json.load(sys.stdin) if ${2:-True}))"; }
+core_has() { # number, list, condition
+  local there; there=$(count "$2" "${3:-True}")
+  [[ $there == "$1" ]] || { echo "$there instead of $1: $2 list, ${3:-all}"; pith "$2" list | head -n 12; return 1; }
+}
+
 # All in one process; its pid is in $started.
 start_core() { # option...
   start core core "$bin/pith" --config "$stage_work/pith.yaml" up --test-network "$@"

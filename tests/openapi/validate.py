@@ -354,7 +354,7 @@ def main():
     parser.add_argument("recordings", nargs="+", help="JSONL files, or directories of them")
     arguments = parser.parse_args()
     checker = Checker(arguments.openapi)
-    messages = wrong = 0
+    messages = problems = wrong = 0
     for path in recordings(arguments.recordings):
         lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
         if not lines:
@@ -368,13 +368,14 @@ def main():
             except Wrong as error:
                 errors = [str(error)]
             status = message.get("status", "")
+            problems += message.get("status", 0) >= 400
             for error in errors:
                 print(f"{path}:{number}: {message['method']} {message['path']} {status}: {error}")
             wrong += bool(errors)
     if not messages:
         print("no messages")
         return 1
-    print(f"{messages} messages, {wrong} wrong")
+    print(f"{messages} messages, {problems} of them problems, {wrong} wrong")
     return 1 if wrong else 0
 
 

@@ -2,6 +2,9 @@
 
 use serde_json::Value;
 
+/// Letters of the widest cell: an NF instance ID.
+const WIDEST: usize = 36;
+
 /// Rows under headings; columns as wide as they need to be.
 pub fn render(headings: &[String], rows: &[Vec<String>]) -> String {
     let width = |column: usize| {
@@ -17,12 +20,31 @@ pub fn render(headings: &[String], rows: &[Vec<String>]) -> String {
     line(headings) + &body
 }
 
-/// A table of objects: a heading and a JSON pointer (RFC 6901) for each column.
+/// A table of objects: a heading and a place in the object for each column.
 pub fn of_objects(columns: &[(&str, &str)], objects: &[Value]) -> String {
     let headings: Vec<_> = columns.iter().map(|(heading, _)| heading.to_string()).collect();
-    let at = |object: &Value, pointer: &str| object.pointer(pointer).map_or_else(|| "-".into(), cell);
-    let row = |object: &Value| columns.iter().map(|(_, pointer)| at(object, pointer)).collect();
+    let row = |object: &Value| columns.iter().map(|(_, place)| clipped(at(object, place))).collect();
     render(&headings, &objects.iter().map(row).collect::<Vec<_>>())
+}
+
+/// The cell at a JSON pointer (RFC 6901); a `*` in it means every item of an array.
+fn at(object: &Value, place: &str) -> String {
+    let Some((list, place)) = place.split_once("/*") else {
+        return object.pointer(place).map_or_else(|| "-".into(), cell);
+    };
+    let items = object.pointer(list).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    match items {
+        [] => "-".into(),
+        items => items.iter().map(|item| at(item, place)).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// A cell that leaves room for the others.
+fn clipped(cell: String) -> String {
+    if cell.chars().count() <= WIDEST {
+        return cell;
+    }
+    cell.chars().take(WIDEST - 1).chain(['…']).collect()
 }
 
 /// A value in the space of a cell.
@@ -48,15 +70,28 @@ mod tests {
     #[test]
     fn columns_stand_in_order_and_under_each_other() {
         let rows = [
-            json!({ "supi": "imsi-1", "id": null, "dnns": ["a", "b"] }),
-            json!({ "supi": "imsi-1000", "gnb": { "name": "x" } }),
+            json!({ "supi": "imsi-1", "id": null, "dnns": ["a", "b"], "sessions": [] }),
+            json!({ "supi": "imsi-1000", "gnb": { "name": "x" }, "sessions": [{ "id": 1 }, { "id": 5 }] }),
         ];
-        let columns = [("SUPI", "/supi"), ("ID", "/id"), ("DNNS", "/dnns"), ("GNB", "/gnb/name")];
+        let columns = [
+            ("SUPI", "/supi"),
+            ("ID", "/id"),
+            ("DNNS", "/dnns"),
+            ("SESSIONS", "/sessions/*/id"),
+            ("GNB", "/gnb/name"),
+        ];
         let expected = "\
-SUPI       ID  DNNS  GNB
-imsi-1     -   a, b  -
-imsi-1000  -   -     x
+SUPI       ID  DNNS  SESSIONS  GNB
+imsi-1     -   a, b  -         -
+imsi-1000  -   -     1, 5      x
 ";
         assert_eq!(of_objects(&columns, &rows), expected);
+    }
+
+    #[test]
+    fn a_long_cell_leaves_room_for_the_others() {
+        let rows = [json!({ "name": "n".repeat(150) })];
+        let table = of_objects(&[("NAME", "/name")], &rows);
+        assert_eq!(table.lines().nth(1), Some(&*format!("{}…", "n".repeat(35))));
     }
 }

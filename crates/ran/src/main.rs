@@ -4,7 +4,7 @@
 //!  shell/cli.rs          every option, and what it teaches
 //!  shell/build.rs        options -> gNBs, UEs and their plan
 //!  shell/run.rs          the event loop: SCTP, GTP-U, time
-//!  shell/links.rs        the sockets
+//!  shell/links.rs        the sockets; garble.rs spoils what they send
 //!  shell/tuns.rs         TUN interfaces of UEs
 //!  shell/echo.rs         the other end of streams
 //!  shell/report.rs       the table at the end, and its JSON

@@ -276,7 +276,8 @@ fn n2_side(config: &Config, identities: &Identities) -> Result<N2Side, StartErro
         crate::config::SctpMode::Raw => sctp::SctpMode::Raw,
         crate::config::SctpMode::Udp(port) => sctp::SctpMode::Udp(port),
     };
-    let mut transport = sctp::open(mode, SctpConfig::default())?;
+    let tuning = SctpConfig { heartbeat: config.amf.n2.heartbeat.0, ..SctpConfig::default() };
+    let mut transport = sctp::open(mode, tuning)?;
     for address in &config.amf.n2.addresses {
         transport.listen(SocketAddr::new(*address, config.amf.n2.port))?;
     }

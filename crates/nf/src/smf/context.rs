@@ -3,6 +3,7 @@
 use crate::kit::{Caller, UpfHandle};
 use pith_ngap::transfer::Tunnel;
 use pith_sbi::common::NfInstanceId;
+use pith_sbi::nsmf_pdusession::SmContextUpdateData;
 use pith_sbi::{ApiRoot, Uri};
 use pith_types::{Ambr, Dnn, Seid, Snssai, Supi};
 use std::net::Ipv4Addr;
@@ -44,8 +45,17 @@ pub(super) struct SmContext {
     pub is_registered: bool,
     /// What is under way.
     pub state: State,
+    /// What the AMF asked for meanwhile, first come first: the answer of the UPF to new rules goes before it.
+    pub held: Vec<(Caller, SmContextUpdateData)>,
     /// The last call made; an answer to an earlier one is late.
     pub step: u32,
+}
+
+impl SmContext {
+    /// Whether the UPF is taking new rules.
+    pub(super) const fn is_changing(&self) -> bool {
+        matches!(self.state, State::AwaitingN4Modification(..))
+    }
 }
 
 /// What the UE asks for: protocol configuration options, and IPv6 beside IPv4.

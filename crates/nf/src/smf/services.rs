@@ -11,6 +11,9 @@ use pith_sbi::nsmf_pdusession::{
 };
 use pith_sbi::{Cause, Problem, Request, Response};
 
+/// Updates of a session that may wait for the UPF.
+const MOST_HELD: usize = 8;
+
 impl Smf {
     pub(super) fn request(&mut self, from: Caller, request: Request, out: &mut Outbox) {
         match request {
@@ -59,6 +62,23 @@ impl Smf {
             self.end(key, out);
             return updated(from, SmContextUpdatedData::default(), out);
         }
+        match self.contexts.get_mut(key).filter(|context| context.is_changing()) {
+            Some(context) => hold(context, from, data, out),
+            None => self.apply(key, from, data, out),
+        }
+    }
+
+    /// The UPF has taken its new rules: what came meanwhile has its turn.
+    pub(super) fn apply_held(&mut self, key: Key, out: &mut Outbox) {
+        while let Some(context) = self.contexts.get_mut(key).filter(|context| !context.is_changing())
+            && !context.held.is_empty()
+        {
+            let (from, data) = context.held.remove(0);
+            self.apply(key, from, data, out);
+        }
+    }
+
+    fn apply(&mut self, key: Key, from: Caller, data: SmContextUpdateData, out: &mut Outbox) {
         if let Some(message) = &data.n1_sm_msg {
             return self.n1_message(key, from, &message.content, out);
         }
@@ -149,6 +169,14 @@ impl Smf {
 
     fn deactivate(&mut self, key: Key, from: Caller, out: &mut Outbox) {
         self.change_user_plane(key, from, UserPlane::Deactivated, out);
+    }
+}
+
+/// One change at a time: gNB and UE may be quicker than the UPF.
+fn hold(context: &mut SmContext, from: Caller, data: SmContextUpdateData, out: &mut Outbox) {
+    match context.held.len() {
+        0..MOST_HELD => context.held.push((from, data)),
+        _ => out.refuse(from, Problem::new(Cause::InsufficientResources).detail("too many updates at once")),
     }
 }
 

@@ -176,6 +176,11 @@ pub struct RunOptions {
     #[arg(long, help_heading = "What happens")]
     pub persistent: bool,
 
+    /// Per cent of the messages on N2 that are spoilt as broken radios do it: cut, changed, made up, sent twice or late.
+    /// The exit status says little then
+    #[arg(long, default_value_t = 0, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100), help_heading = "What happens")]
+    pub garble: u8,
+
     /// Random numbers of the run, to repeat it
     #[arg(long, default_value_t = 1, value_name = "NUMBER", help_heading = "What happens")]
     pub seed: u64,

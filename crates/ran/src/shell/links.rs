@@ -1,6 +1,7 @@
 //! The sockets: an SCTP association a gNB, and one GTP-U socket for all.
 
 use super::cli::RunOptions;
+use super::garble::Garbler;
 use anyhow::{Context, Result};
 use pith_runtime::sctp::{
     self, AssociationId, DownReason, NGAP_PPID, SctpConfig, SctpEvent, SctpTransport, SendError,
@@ -33,6 +34,7 @@ pub struct N2 {
     /// By gNB: its association, and what did not fit the send buffer yet.
     links: Vec<Link>,
     events: Vec<SctpEvent>,
+    garbler: Option<Garbler>,
 }
 
 #[derive(Default)]
@@ -45,7 +47,9 @@ impl N2 {
     /// Begins an association for each gNB.
     pub fn connect(options: &RunOptions) -> Result<Self> {
         let transport = sctp::open(options.sctp, SctpConfig::default())?;
-        let mut n2 = Self { transport, gnb_of: HashMap::new(), links: Vec::new(), events: Vec::new() };
+        let garbler = (options.garble > 0).then(|| Garbler::new(options.garble, options.seed));
+        let mut n2 =
+            Self { transport, gnb_of: HashMap::new(), links: Vec::new(), events: Vec::new(), garbler };
         for gnb in 0..options.gnbs as usize {
             let association = n2.transport.connect(options.local_n2, options.amf)?;
             n2.gnb_of.insert(association, gnb);
@@ -98,8 +102,16 @@ impl N2 {
         self.events = events;
     }
 
-    /// Sends a PDU, or keeps it until there is room. What is for a lost association is dropped.
+    /// Sends a PDU, or what a broken radio makes of it.
     pub fn send(&mut self, gnb: usize, stream: u16, pdu: Vec<u8>) {
+        let Some(garbler) = &mut self.garbler else { return self.send_as_is(gnb, stream, pdu) };
+        for (stream, pdu) in garbler.garble(stream, pdu) {
+            self.send_as_is(gnb, stream, pdu);
+        }
+    }
+
+    /// Sends a PDU, or keeps it until there is room. What is for a lost association is dropped.
+    fn send_as_is(&mut self, gnb: usize, stream: u16, pdu: Vec<u8>) {
         let Some(link) = self.links.get_mut(gnb) else { return };
         let Some(association) = link.association else { return };
         if !link.unsent.is_empty() {

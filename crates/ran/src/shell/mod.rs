@@ -3,6 +3,7 @@
 pub mod build;
 pub mod cli;
 pub mod echo;
+pub mod garble;
 pub mod links;
 pub mod progress;
 pub mod report;

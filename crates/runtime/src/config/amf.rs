@@ -36,6 +36,9 @@ section! {
         /// Whose SCTP: kernel, raw (user space over raw IP, needs CAP_NET_RAW), udp:PORT (user space
         /// over UDP, RFC 6951), or auto: the kernel's where it has one, else raw.
         sctp: SctpMode = SctpMode::Auto,
+        /// How long a gNB may be silent before it is probed (SCTP HEARTBEAT). One that leaves six probes
+        /// in a row unanswered counts as gone.
+        heartbeat: Period = Period::seconds(5),
     }
 }
 
@@ -64,6 +67,10 @@ section! {
         t3560: Period = Period::seconds(6),
         /// IDENTITY REQUEST sent.
         t3570: Period = Period::seconds(6),
+        /// How much longer than T3512 a UE may be silent before it counts as unreachable (TS 24.501 5.3.7).
+        mobile_reachable_margin: Period = Period::minutes(4),
+        /// How long an unreachable UE stays registered.
+        implicit_deregistration: Period = Period::minutes(4),
         /// A gNB owes an answer on N2 (not of TS 24.501).
         ngap_guard: Period = Period::seconds(10),
     }

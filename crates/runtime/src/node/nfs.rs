@@ -128,6 +128,8 @@ fn amf_config(config: &Config, identity: pith_nf::kit::Identity, peers: Vec<Peer
     amf.timers.t3550 = timers.t3550.0;
     amf.timers.t3560 = timers.t3560.0;
     amf.timers.t3570 = timers.t3570.0;
+    amf.timers.mobile_reachable_margin = timers.mobile_reachable_margin.0;
+    amf.timers.implicit_deregistration = timers.implicit_deregistration.0;
     amf.timers.ngap_guard = timers.ngap_guard.0;
     amf
 }

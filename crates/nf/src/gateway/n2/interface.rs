@@ -64,8 +64,7 @@ impl N2Gateway {
             let Some(association) = self.associations.get_mut(&other) else { continue };
             let Some(info) = association.setup.take() else { continue };
             self.tell_all(|| N2Input::GnbDown { gnb: other });
-            let text =
-                format!("gNB {} ({global_id}) sets up anew: {} counts no more", info.name, info.peer);
+            let text = format!("gNB {} ({global_id}) sets up anew: {} counts no more", info.name, info.peer);
             self.event(Level::Warn, text);
         }
     }

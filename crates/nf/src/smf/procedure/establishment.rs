@@ -130,6 +130,7 @@ impl Smf {
             policy: None,
             is_registered: false,
             state: State::AwaitingSubscriptionData(from),
+            held: Vec::new(),
             step: 0,
         };
         let key = self.contexts.insert_with(|_| context);

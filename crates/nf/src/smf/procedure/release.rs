@@ -120,6 +120,9 @@ impl Smf {
                 SmfDeregistration { ue_id, pdu_session_id, smf_instance_id: Some(self.identity.instance_id) };
             out.call(NOBODY, Target::any(), request.into());
         }
+        for (from, _) in context.held.drain(..) {
+            out.refuse(from, Problem::context_not_found());
+        }
         let waiting = match context.state {
             State::AwaitingN4Establishment(upf) => Some(upf),
             State::AwaitingSubscriptionData(from) | State::AwaitingN4Modification(from, _) => {

@@ -110,6 +110,7 @@ impl Smf {
                 });
                 self.log(key, Level::Debug, out, |_| format!("user plane {to:?}"));
                 updated(from, data, out);
+                self.apply_held(key, out);
             }
             Ok(Message::SessionModificationResponse(response)) => {
                 let detail = format!("the UPF refuses: {:?}", response.cause);

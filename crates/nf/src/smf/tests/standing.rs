@@ -91,6 +91,38 @@ fn the_user_plane_is_deactivated_and_activated_again() {
 }
 
 #[test]
+fn what_overtakes_the_upf_waits_for_its_answer() {
+    let mut world = World::new();
+    world.establish();
+    world.upf = None;
+    world.gnb_answers();
+    world.deactivate();
+    world.uplink(PduSessionReleaseRequest::new());
+    world.take_ladder();
+    world.upf_answers_late();
+    assert_eq!(
+        world.take_ladder(),
+        "amf <- 200
+upf <- SessionModificationRequest
+amf <- 200
+upf <- SessionDeletionRequest
+amf <- 200"
+    );
+}
+
+#[test]
+fn what_waits_for_the_upf_is_answered_when_the_session_ends() {
+    let mut world = World::established();
+    world.upf = None;
+    world.deactivate();
+    world.gnb_answers();
+    let before = world.answers.len();
+    world.release_by_amf();
+    assert_eq!(world.answers.len(), before + 3, "both updates and the release");
+    world.is_quiet();
+}
+
+#[test]
 fn a_upf_that_refuses_new_rules_ends_the_session() {
     let mut world = World::established();
     world.upf = Some(Ok(N4Cause::SessionContextNotFound));
