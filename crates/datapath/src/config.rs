@@ -1,5 +1,6 @@
 //! What a datapath is started with, and why it may not start.
 
+use crate::xdp::XdpError;
 use pith_upf::qos::{BufferLimits, Enforcement};
 use std::io;
 use std::net::IpAddr;
@@ -25,6 +26,41 @@ pub struct DatapathConfig {
     pub buffer: BufferLimits,
     /// Whether what exceeds rates waits or is dropped.
     pub enforcement: Enforcement,
+    /// Which way packets go.
+    pub path: PathChoice,
+    /// Interfaces of N3 and N6 that the XDP path takes packets from and sends them by; VLAN interfaces by
+    /// their own names.
+    pub interfaces: Vec<String>,
+    /// Where the XDP program sees packets.
+    pub xdp_hook: XdpHook,
+    /// Sessions that the XDP path has room for, 1 to 1,048,576; some 1.3 kB each. Those beyond take the
+    /// portable path.
+    pub sessions: u32,
+}
+
+/// Which way packets go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PathChoice {
+    /// XDP where interfaces are named and NAT is not Pith's, and the system allows it; otherwise portable.
+    #[default]
+    Auto,
+    /// XDP, or no start.
+    Xdp,
+    /// GTP-U socket and TUN.
+    Portable,
+}
+
+/// Where the XDP program sees packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum XdpHook {
+    /// In the driver where it can, but on a veth, whose other end may not be ready for it.
+    #[default]
+    Auto,
+    /// In the driver. The other end of a veth has to have GRO on (`ethtool -K eth0 gro on`), or an XDP
+    /// program of its own.
+    Native,
+    /// Behind the driver: for any interface, and slower.
+    Generic,
 }
 
 impl Default for DatapathConfig {
@@ -40,6 +76,10 @@ impl Default for DatapathConfig {
             nat: false,
             buffer: BufferLimits::default(),
             enforcement: Enforcement::default(),
+            path: PathChoice::Auto,
+            interfaces: Vec::new(),
+            xdp_hook: XdpHook::Auto,
+            sessions: 16_384,
         }
     }
 }
@@ -95,6 +135,12 @@ pub enum StartError {
         /// What the system says.
         source: io::Error,
     },
+    /// The configuration asks for XDP, and there is none.
+    #[error("the XDP path can't be had: {0}")]
+    Xdp(#[from] XdpError),
+    /// The configuration asks for XDP together with what it can't do.
+    #[error("the XDP path {0}")]
+    XdpSettings(&'static str),
     /// Out of threads or descriptors.
     #[error("workers can't be started: {0}")]
     Workers(#[from] io::Error),

@@ -4,11 +4,15 @@ mod config;
 mod packet;
 mod portable;
 mod rules;
+mod select;
 mod sys;
 mod system;
 mod ue_tun;
+mod xdp;
 
-pub use config::{DatapathConfig, StartError, UePool};
+pub use config::{DatapathConfig, PathChoice, StartError, UePool, XdpHook};
 pub use pith_upf::qos::{BufferLimits, Enforcement};
 pub use portable::PortableDatapath;
+pub use select::UserPlane;
 pub use ue_tun::UeTun;
+pub use xdp::{XdpDatapath, XdpError};

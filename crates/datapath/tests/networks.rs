@@ -5,27 +5,28 @@ mod support;
 use pith_datapath::{DatapathConfig, PortableDatapath, UePool};
 use pith_pfcp::gtpu::{GTPU_PORT, Packet};
 use pith_upf::contract::*;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
-use std::sync::{Arc, mpsc};
-use std::thread;
+use std::net::{IpAddr, Ipv6Addr, UdpSocket};
+use std::sync::Arc;
 use support::*;
 
 const UE_PREFIX: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 45, 2, 0, 0, 0, 0);
 const UE_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 45, 2, 0, 0, 0, 0x77);
 const GATEWAY_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 45, 0, 0, 0, 0, 1);
+const N6_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 46, 0, 0, 0, 0, 1);
+const SERVER_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 46, 0, 0, 0, 0, 2);
 
 /// A UDP packet over IPv6, with its checksum.
 fn udp_v6(source: Ipv6Addr, port: u16, payload: &[u8]) -> Vec<u8> {
     let length = 8 + payload.len() as u16;
     let mut udp = [5000u16, port, length, 0].map(u16::to_be_bytes).concat();
     udp.extend(payload);
-    let pseudo = [&source.octets()[..], &GATEWAY_V6.octets(), &[0, 17], &length.to_be_bytes(), &udp].concat();
+    let pseudo = [&source.octets()[..], &SERVER_V6.octets(), &[0, 17], &length.to_be_bytes(), &udp].concat();
     let words = pseudo.chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], *w.get(1).unwrap_or(&0)])));
     let sum: u32 = words.sum();
     let folded = (sum & 0xffff) + (sum >> 16);
     udp[6..8].copy_from_slice(&(!((folded & 0xffff) + (folded >> 16)) as u16).to_be_bytes());
     let head = [0x60, 0, 0, 0, (length >> 8) as u8, length as u8, 17, 64];
-    [&head[..], &source.octets(), &GATEWAY_V6.octets(), &udp].concat()
+    [&head[..], &source.octets(), &SERVER_V6.octets(), &udp].concat()
 }
 
 #[test]
@@ -34,22 +35,28 @@ fn ipv6_passes_both_ways_within_the_ues_prefix() {
         UePool { gateway: IpAddr::V4(GATEWAY), prefix: 16 },
         UePool { gateway: IpAddr::V6(GATEWAY_V6), prefix: 48 },
     ];
-    let Some(mut lab) = lab_with(DatapathConfig { pools, workers: 2, ..DatapathConfig::default() }) else {
-        return;
-    };
-    let mut session = session();
-    session.ue.v6 = Some(UE_PREFIX);
-    lab.install(session);
-    let server = UdpSocket::bind((GATEWAY_V6, 7000)).unwrap();
-    server.set_read_timeout(Some(PATIENCE)).unwrap();
-    lab.uplink(TEID, &udp_v6(GATEWAY_V6, 7000, b"spoofed"));
-    lab.uplink(TEID, &udp_v6(UE_V6, 7000, b"hello"));
-    assert_eq!(receive(&server), b"hello");
-    assert_eq!(lab.upf.counters().dropped(DropReason::SpoofedSource), 1);
-    server.send_to(b"and back", (UE_V6, 5000)).unwrap();
-    let gpdu = lab.downlink();
-    assert_eq!((gpdu.teid, gpdu.inner[0] >> 4, &gpdu.inner[48..]), (GNB_TEID, 6, &b"and back"[..]));
-    assert_eq!(lab.upf.usage(SessionId(1)).unwrap().urrs[0].volume.total(), 53 + 56);
+    let config = DatapathConfig { pools, workers: 2, ..DatapathConfig::default() };
+    for mut lab in labs_with(config) {
+        lab.server.run(|| {
+            run(&format!("ip addr add {SERVER_V6}/64 dev eth0 nodad"));
+            run(&format!("ip route add 2001:db8:2d::/48 via {N6_V6}"));
+        });
+        run(&format!("ip addr add {N6_V6}/64 dev n6 nodad"));
+        run(&format!("ip neigh replace {SERVER_V6} lladdr 02:00:00:00:00:02 dev n6 nud permanent"));
+        let mut session = session();
+        session.ue.v6 = Some(UE_PREFIX);
+        lab.install(session);
+        let server = lab.server.run(|| UdpSocket::bind((SERVER_V6, 7000)).unwrap());
+        server.set_read_timeout(Some(PATIENCE)).unwrap();
+        lab.uplink(TEID, &udp_v6(SERVER_V6, 7000, b"spoofed"));
+        lab.uplink(TEID, &udp_v6(UE_V6, 7000, b"hello"));
+        assert_eq!(receive(&server), b"hello");
+        assert_eq!(lab.upf.counters().dropped(DropReason::SpoofedSource), 1);
+        server.send_to(b"and back", (UE_V6, 5000)).unwrap();
+        let gpdu = lab.downlink();
+        assert_eq!((gpdu.teid, gpdu.inner[0] >> 4, &gpdu.inner[48..]), (GNB_TEID, 6, &b"and back"[..]));
+        assert_eq!(lab.upf.usage(SessionId(1)).unwrap().urrs[0].volume.total(), 53 + 56);
+    }
 }
 
 #[test]
@@ -58,8 +65,8 @@ fn tunnels_run_over_ipv6() {
         return;
     }
     let [upf_address, gnb_address] = ["fd00::1", "fd00::2"].map(|text| text.parse::<Ipv6Addr>().unwrap());
-    run("ip addr add fd00::1/128 dev lo");
-    run("ip addr add fd00::2/128 dev lo");
+    run("ip addr add fd00::1/128 dev lo nodad");
+    run("ip addr add fd00::2/128 dev lo nodad");
     let config = DatapathConfig { n3_addresses: vec![upf_address.into()], ..DatapathConfig::default() };
     let mut upf = PortableDatapath::start(config).unwrap();
     let mut session = session();
@@ -68,7 +75,8 @@ fn tunnels_run_over_ipv6() {
     upf.install(Arc::new(session));
     let gnb = UdpSocket::bind((gnb_address, GTPU_PORT)).unwrap();
     gnb.set_read_timeout(Some(PATIENCE)).unwrap();
-    let server = data_network(7000);
+    let server = UdpSocket::bind((GATEWAY, 7000)).unwrap();
+    server.set_read_timeout(Some(PATIENCE)).unwrap();
     let inner = udp(UE, GATEWAY, 7000, b"hello");
     let header = [0x30, 255, 0, inner.len() as u8, 0, 0, 1, 0];
     gnb.send_to(&[&header[..], &inner].concat(), (upf_address, GTPU_PORT)).unwrap();
@@ -80,32 +88,15 @@ fn tunnels_run_over_ipv6() {
 
 #[test]
 fn nat_lets_a_ue_talk_to_a_host_that_knows_no_way_back() {
-    const HOST: Ipv4Addr = Ipv4Addr::new(172, 17, 0, 2);
     let config = DatapathConfig { nat: true, workers: 1, ..DatapathConfig::default() };
-    let Some(mut lab) = lab_with(config) else { return };
+    let Some(mut lab) = lab(Kind::Portable, config) else { return };
+    lab.server.run(|| drop(run(&format!("ip route del 10.45.0.0/16 via {UPF_N6}"))));
     lab.install(session());
-    let (tell, told) = mpsc::channel();
-    let (start, started) = mpsc::channel();
-    let host = thread::spawn(move || {
-        assert!(enter_namespace());
-        tell.send(thread_id()).unwrap();
-        started.recv().unwrap();
-        run(&format!("ip addr add {HOST}/24 dev eth0"));
-        run("ip link set eth0 up");
-        let socket = UdpSocket::bind((HOST, 7000)).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        let mut buffer = [0; 100];
-        let (length, from) = socket.recv_from(&mut buffer).unwrap();
-        socket.send_to(&buffer[..length], from).unwrap();
-        from.ip()
-    });
-    run(&format!("ip link add n6 type veth peer name eth0 netns {}", told.recv().unwrap()));
-    run("ip addr add 172.17.0.1/24 dev n6");
-    run("ip link set n6 up");
-    start.send(()).unwrap();
-    wait_for("the link", || run("ip link show n6").contains("state UP"));
-    let packet = udp(UE, HOST, 7000, b"ping");
-    lab.uplink(TEID, &packet);
+    let server = lab.data_network(7000);
+    lab.uplink(TEID, &udp(UE, SERVER, 7000, b"ping"));
+    let mut buffer = [0; 100];
+    let (length, from) = server.recv_from(&mut buffer).unwrap();
+    assert_eq!(from.ip(), UPF_N6);
+    server.send_to(&buffer[..length], from).unwrap();
     assert_eq!(lab.downlink().payload(), b"ping");
-    assert_eq!(host.join().unwrap(), Ipv4Addr::new(172, 17, 0, 1));
 }

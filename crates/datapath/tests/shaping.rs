@@ -74,103 +74,111 @@ fn mbit(bytes: usize, time: Duration) -> f64 {
 #[test]
 fn a_qos_flow_and_the_rest_get_their_shares() {
     for (gbr, mbr, expected) in [(2, 5, [5.0, 5.0]), (4, 7, [7.0, 3.0])] {
-        let Some(mut lab) = lab() else { return };
-        lab.install(qos_session(10 * MBIT, gbr * MBIT, mbr * MBIT));
-        let time = Duration::from_millis(1500);
-        let senders = [QOS, REST].map(|port| {
-            let socket = data_network(7000 + port % 10);
-            thread::spawn(move || pace(10 * MBIT, time, |_| drop(socket.send_to(&[0; PAYLOAD], (UE, port)))))
-        });
-        receive_by_port(&lab.gnb, Duration::from_millis(300));
-        let window = Duration::from_secs(1);
-        let bytes = receive_by_port(&lab.gnb, window);
-        senders.into_iter().for_each(|sender| sender.join().unwrap());
-        let rates = [QOS, REST].map(|port| mbit(bytes[&port], window));
-        for (rate, expected) in rates.iter().zip(expected) {
-            assert!((rate / expected - 1.0).abs() < 0.06, "{rates:?} Mbit/s");
+        for mut lab in labs() {
+            lab.install(qos_session(10 * MBIT, gbr * MBIT, mbr * MBIT));
+            let time = Duration::from_millis(1500);
+            let senders = [QOS, REST].map(|port| {
+                let socket = lab.data_network(7000 + port % 10);
+                thread::spawn(move || {
+                    pace(10 * MBIT, time, |_| drop(socket.send_to(&[0; PAYLOAD], (UE, port))))
+                })
+            });
+            receive_by_port(&lab.gnb, Duration::from_millis(300));
+            let window = Duration::from_secs(1);
+            let bytes = receive_by_port(&lab.gnb, window);
+            senders.into_iter().for_each(|sender| sender.join().unwrap());
+            let rates = [QOS, REST].map(|port| mbit(bytes[&port], window));
+            for (rate, expected) in rates.iter().zip(expected) {
+                assert!((rate / expected - 1.0).abs() < 0.06, "{rates:?} Mbit/s");
+            }
+            wait_for("empty queues", || lab.upf.counters().buffered == 0);
+            let usage = lab.upf.flows(SessionId(1));
+            let qos = usage.iter().find(|flow| flow.qers.contains(&QerId(3))).unwrap();
+            assert!(qos.count.green.packets > 0 && qos.count.yellow.packets > 0);
+            assert!(qos.count.red.packets + qos.count.dropped.packets > 0);
+            let all = usage.iter().map(|flow| flow.count.passed().packets).sum::<u64>();
+            // What goes past user space is of no flow that is held up.
+            let out = lab.upf.counters().n3_out.packets;
+            assert!(all == out || lab.kind != Kind::Portable && all > out / 2 && all < out, "{all} of {out}");
         }
-        wait_for("empty queues", || lab.upf.counters().buffered == 0);
-        let usage = lab.upf.flows(SessionId(1));
-        let qos = usage.iter().find(|flow| flow.qers.contains(&QerId(3))).unwrap();
-        assert!(qos.count.green.packets > 0 && qos.count.yellow.packets > 0);
-        assert!(qos.count.red.packets + qos.count.dropped.packets > 0);
-        let all = usage.iter().map(|flow| flow.count.passed().packets).sum::<u64>();
-        assert_eq!(all, lab.upf.counters().n3_out.packets);
     }
 }
 
 #[test]
 fn uplink_is_shaped_too_and_nothing_is_lost_without_a_name() {
-    let Some(mut lab) = lab() else { return };
-    lab.install(limited(8 * MBIT));
-    let server = data_network(7000);
-    receive_much(&server);
-    let packet = udp(UE, GATEWAY, 7000, &[0; PAYLOAD]);
-    let time = Duration::from_secs(1);
-    pace(16 * MBIT, time, |_| lab.uplink(TEID, &packet));
-    wait_for("empty queues", || lab.upf.counters().buffered == 0);
-    let counters = lab.upf.counters();
-    let dropped: u64 = counters.dropped.iter().map(|(_, count)| count).sum();
-    assert_eq!(counters.n3_in.packets, counters.n6_out.packets + dropped);
-    let rate = mbit(counters.n6_out.bytes as usize, time);
-    assert!((7.6..8.8).contains(&rate), "{rate} Mbit/s: a burst and a queue more than 8");
-    let volume = lab.upf.usage(SessionId(1)).unwrap().urrs[0].volume;
-    assert_eq!(volume.uplink, counters.n6_out.bytes);
+    for mut lab in labs() {
+        lab.install(limited(8 * MBIT));
+        let server = lab.data_network(7000);
+        receive_much(&server);
+        let packet = udp(UE, SERVER, 7000, &[0; PAYLOAD]);
+        let time = Duration::from_secs(1);
+        pace(16 * MBIT, time, |_| lab.uplink(TEID, &packet));
+        wait_for("empty queues", || lab.upf.counters().buffered == 0);
+        let counters = lab.upf.counters();
+        let dropped: u64 = counters.dropped.iter().map(|(_, count)| count).sum();
+        assert_eq!(counters.n3_in.packets, counters.n6_out.packets + dropped);
+        let rate = mbit(counters.n6_out.bytes as usize, time);
+        assert!((7.6..8.8).contains(&rate), "{rate} Mbit/s: a burst and a queue more than 8");
+        let volume = lab.upf.usage(SessionId(1)).unwrap().urrs[0].volume;
+        assert_eq!(volume.uplink, counters.n6_out.bytes);
+    }
 }
 
 #[test]
 fn what_waits_is_told_to_meet_new_rules_and_keeps_its_order() {
-    let Some(mut lab) = lab() else { return };
-    lab.install(limited(2 * MBIT));
-    let server = data_network(7000);
-    let send = move |number: u64| {
-        let mut payload = [0; PAYLOAD];
-        payload[..8].copy_from_slice(&number.to_be_bytes());
-        server.send_to(&payload, (UE, REST)).unwrap();
-    };
-    let sender = thread::spawn(move || pace(6 * MBIT, Duration::from_secs(1), send));
-    let mut last = None;
-    let begin = Instant::now();
-    let rates = [2, 20, 1, 50].iter().cycle();
-    for (turn, rate) in (0..).zip(rates) {
-        if begin.elapsed() > Duration::from_millis(900) {
-            break;
+    for mut lab in labs() {
+        lab.install(limited(2 * MBIT));
+        let server = lab.data_network(7000);
+        let send = move |number: u64| {
+            let mut payload = [0; PAYLOAD];
+            payload[..8].copy_from_slice(&number.to_be_bytes());
+            server.send_to(&payload, (UE, REST)).unwrap();
+        };
+        let sender = thread::spawn(move || pace(6 * MBIT, Duration::from_secs(1), send));
+        let mut last = None;
+        let begin = Instant::now();
+        let rates = [2, 20, 1, 50].iter().cycle();
+        for (turn, rate) in (0..).zip(rates) {
+            if begin.elapsed() > Duration::from_millis(900) {
+                break;
+            }
+            let mut session = limited(rate * MBIT);
+            let tunnel = tunnel_to(GNB, GNB_TEID + turn % 2);
+            session.fars[1].action = Action::Forward(Destination::Tunnel(tunnel));
+            lab.install(session);
+            for _ in 0..20 {
+                let number = u64::from_be_bytes(lab.downlink().payload()[..8].try_into().unwrap());
+                assert!(last < Some(number), "{last:?} before {number}");
+                last = Some(number);
+            }
         }
-        let mut session = limited(rate * MBIT);
-        let tunnel = tunnel_to(GNB, GNB_TEID + turn % 2);
-        session.fars[1].action = Action::Forward(Destination::Tunnel(tunnel));
-        lab.install(session);
-        for _ in 0..20 {
-            let number = u64::from_be_bytes(lab.downlink().payload()[..8].try_into().unwrap());
-            assert!(last < Some(number), "{last:?} before {number}");
-            last = Some(number);
-        }
+        sender.join().unwrap();
+        wait_for("empty queues", || lab.upf.counters().buffered == 0);
     }
-    sender.join().unwrap();
-    wait_for("empty queues", || lab.upf.counters().buffered == 0);
 }
 
 #[test]
 fn a_session_goes_away_with_what_it_has_waiting() {
-    let Some(mut lab) = lab() else { return };
-    let server = data_network(7000);
-    for _ in 0..20 {
-        lab.install(limited(MBIT));
-        for _ in 0..30 {
-            server.send_to(&[0; PAYLOAD], (UE, REST)).unwrap();
+    for mut lab in labs() {
+        let server = lab.data_network(7000);
+        for _ in 0..20 {
+            lab.install(limited(MBIT));
+            for _ in 0..30 {
+                server.send_to(&[0; PAYLOAD], (UE, REST)).unwrap();
+            }
+            thread::sleep(Duration::from_millis(3));
+            let volume = lab.upf.remove(SessionId(1)).unwrap().urrs[0].volume;
+            let counters = lab.upf.counters();
+            assert_eq!(counters.buffered, 0);
+            assert!(volume.downlink_packets <= counters.n3_out.packets);
         }
-        thread::sleep(Duration::from_millis(3));
-        let volume = lab.upf.remove(SessionId(1)).unwrap().urrs[0].volume;
-        let counters = lab.upf.counters();
-        assert_eq!(counters.buffered, 0);
-        assert!(volume.downlink_packets <= counters.n3_out.packets);
+        let balanced = || {
+            let counters = lab.upf.counters();
+            let dropped: u64 = counters.dropped.iter().map(|(_, count)| count).sum();
+            counters.n6_in.packets == counters.n3_out.packets + dropped
+        };
+        wait_for("as many out as in", balanced);
     }
-    let balanced = || {
-        let counters = lab.upf.counters();
-        let dropped: u64 = counters.dropped.iter().map(|(_, count)| count).sum();
-        counters.n6_in.packets == counters.n3_out.packets + dropped
-    };
-    wait_for("as many out as in", balanced);
 }
 
 /// Sessions by number: 0 upwards.
@@ -189,19 +197,20 @@ fn ue(number: u32) -> Ipv4Addr {
 #[test]
 fn a_thousand_sessions_are_shaped_each_to_its_rate() {
     const COUNT: u32 = 1000;
-    let Some(mut lab) = lab() else { return };
-    many(COUNT, MBIT / 10).for_each(|session| lab.install(session));
-    let server = data_network(7000);
-    let time = Duration::from_secs(2);
-    // 200 kbit/s for each: twice what each may have.
-    pace(200 * MBIT, time, |n| drop(server.send_to(&[0; PAYLOAD], (ue(n as u32 % COUNT), REST))));
-    wait_for("empty queues", || lab.upf.counters().buffered == 0);
-    let burst = 3_000 + 2 * 3_028 + BYTES as u64;
-    let exact = MBIT / 80 * 2;
-    for number in 1..=u64::from(COUNT) {
-        let bytes = lab.upf.usage(SessionId(number)).unwrap().urrs[0].volume.downlink;
-        let expected = exact * 9 / 10..=exact * 21 / 20 + burst;
-        assert!(expected.contains(&bytes), "session {number}: {bytes} bytes, not {expected:?}");
+    for mut lab in labs() {
+        many(COUNT, MBIT / 10).for_each(|session| lab.install(session));
+        let server = lab.data_network(7000);
+        let time = Duration::from_secs(2);
+        // 200 kbit/s for each: twice what each may have.
+        pace(200 * MBIT, time, |n| drop(server.send_to(&[0; PAYLOAD], (ue(n as u32 % COUNT), REST))));
+        wait_for("empty queues", || lab.upf.counters().buffered == 0);
+        let burst = 3_000 + 2 * 3_028 + BYTES as u64;
+        let exact = MBIT / 80 * 2;
+        for number in 1..=u64::from(COUNT) {
+            let bytes = lab.upf.usage(SessionId(number)).unwrap().urrs[0].volume.downlink;
+            let expected = exact * 9 / 10..=exact * 21 / 20 + burst;
+            assert!(expected.contains(&bytes), "session {number}: {bytes} bytes, not {expected:?}");
+        }
     }
 }
 
@@ -211,53 +220,55 @@ fn a_hundred_packets_for_each_of_a_thousand_idle_ues_arrive_in_order() {
     const EACH: u32 = 100;
     let buffer = BufferLimits { packets: 100_000, ..BufferLimits::default() };
     let config = DatapathConfig { workers: 2, buffer, ..DatapathConfig::default() };
-    let Some(mut lab) = lab_with(config) else { return };
-    let idle = |mut session: Session| {
-        session.fars[1].action = Action::Buffer { notify: true, packets: None };
-        session
-    };
-    many(COUNT, 100 * MBIT).for_each(|session| lab.install(idle(session)));
-    let server = data_network(7000);
-    for number in 0..EACH {
-        for at in 0..COUNT {
-            server.send_to(&number.to_be_bytes(), (ue(at), REST)).unwrap();
+    for mut lab in labs_with(config) {
+        let idle = |mut session: Session| {
+            session.fars[1].action = Action::Buffer { notify: true, packets: None };
+            session
+        };
+        many(COUNT, 100 * MBIT).for_each(|session| lab.install(idle(session)));
+        let server = lab.data_network(7000);
+        for number in 0..EACH {
+            for at in 0..COUNT {
+                server.send_to(&number.to_be_bytes(), (ue(at), REST)).unwrap();
+            }
+            let expected = u64::from((number + 1) * COUNT);
+            wait_for("all held", || lab.upf.counters().buffered == expected);
         }
-        let expected = u64::from((number + 1) * COUNT);
-        wait_for("all held", || lab.upf.counters().buffered == expected);
+        let mut events = Vec::new();
+        lab.upf.poll_events(&mut events);
+        assert_eq!(events.len(), COUNT as usize, "each told of once");
+        receive_much(&lab.gnb);
+        let gnb = lab.gnb.try_clone().unwrap();
+        let receiver = thread::spawn(move || {
+            let (mut next, mut buffer) = (vec![0; COUNT as usize], [0; 2048]);
+            for _ in 0..COUNT * EACH {
+                let length = gnb.recv(&mut buffer).expect("a packet more");
+                let ue = u32::from_be_bytes(buffer[4..8].try_into().unwrap()) - 0x10_0000;
+                let number = u32::from_be_bytes(buffer[length - 4..length].try_into().unwrap());
+                assert_eq!(std::mem::replace(&mut next[ue as usize], number + 1), number, "UE {ue}");
+            }
+        });
+        many(COUNT, 100 * MBIT).for_each(|session| lab.install(session));
+        receiver.join().unwrap();
+        let counters = lab.upf.counters();
+        assert_eq!((counters.buffered, counters.dropped), (0, vec![]));
     }
-    let mut events = Vec::new();
-    lab.upf.poll_events(&mut events);
-    assert_eq!(events.len(), COUNT as usize, "each told of once");
-    receive_much(&lab.gnb);
-    let gnb = lab.gnb.try_clone().unwrap();
-    let receiver = thread::spawn(move || {
-        let (mut next, mut buffer) = (vec![0; COUNT as usize], [0; 2048]);
-        for _ in 0..COUNT * EACH {
-            let length = gnb.recv(&mut buffer).expect("a packet more");
-            let ue = u32::from_be_bytes(buffer[4..8].try_into().unwrap()) - 0x10_0000;
-            let number = u32::from_be_bytes(buffer[length - 4..length].try_into().unwrap());
-            assert_eq!(std::mem::replace(&mut next[ue as usize], number + 1), number, "UE {ue}");
-        }
-    });
-    many(COUNT, 100 * MBIT).for_each(|session| lab.install(session));
-    receiver.join().unwrap();
-    let counters = lab.upf.counters();
-    assert_eq!((counters.buffered, counters.dropped), (0, vec![]));
 }
 
 #[test]
 fn a_worker_with_nothing_due_sleeps() {
-    let Some(mut lab) = lab() else { return };
-    many(500, MBIT).for_each(|session| lab.install(session));
-    let server = data_network(7000);
-    pace(20 * MBIT, Duration::from_millis(200), |n| {
-        drop(server.send_to(&[0; PAYLOAD], (ue(n as u32 % 5), REST)))
-    });
-    wait_for("empty queues", || lab.upf.counters().buffered == 0);
-    thread::sleep(Duration::from_millis(50));
-    let before = cpu_of_workers();
-    thread::sleep(Duration::from_millis(500));
-    assert!(cpu_of_workers() - before < Duration::from_millis(2));
+    for mut lab in labs() {
+        many(500, MBIT).for_each(|session| lab.install(session));
+        let server = lab.data_network(7000);
+        pace(20 * MBIT, Duration::from_millis(200), |n| {
+            drop(server.send_to(&[0; PAYLOAD], (ue(n as u32 % 5), REST)))
+        });
+        wait_for("empty queues", || lab.upf.counters().buffered == 0);
+        thread::sleep(Duration::from_millis(50));
+        let before = cpu_of_workers();
+        thread::sleep(Duration::from_millis(500));
+        assert!(cpu_of_workers() - before < Duration::from_millis(2));
+    }
 }
 
 /// CPU that the workers of this test's namespace have used.

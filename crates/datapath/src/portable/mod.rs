@@ -16,7 +16,9 @@ mod uplink;
 mod worker;
 
 use crate::config::{DatapathConfig, StartError};
-use crate::rules::{Clock, Drops, Installed, Now, Rules, Sessions, Worker as Index, WorkerCounters, total};
+use crate::rules::{
+    Clock, Drops, Installed, Now, Pools, Rules, Sessions, Worker as Index, WorkerCounters, total,
+};
 use crate::sys::{GtpuSocket, TunQueue};
 use crate::system::Network;
 use crossbeam_channel::Receiver;
@@ -69,18 +71,25 @@ struct Handle {
 impl PortableDatapath {
     /// Sets the system up and starts the workers. When this returns, packets pass.
     pub fn start(config: DatapathConfig) -> Result<Self, StartError> {
-        check(&config)?;
-        let count = match config.workers {
-            0 => thread::available_parallelism().map_or(1, usize::from),
-            count => count,
-        };
+        let pools = Pools::on_heap(worker_count(&config));
+        Self::start_with(&config, Clock::start(), pools)
+    }
+
+    /// As [`start`](Self::start), with meters and counters in these pools.
+    pub(crate) fn start_with(
+        config: &DatapathConfig,
+        clock: Clock,
+        pools: Pools,
+    ) -> Result<Self, StartError> {
+        check(config)?;
+        let count = worker_count(config);
         let tun = |_| TunQueue::open(&config.tun).map_err(|error| StartError::tun(&config.tun, error));
         let queues = (0..count).map(tun).collect::<Result<Vec<_>, _>>()?;
-        let network = Network::set_up(&config)?;
+        let network = Network::set_up(config)?;
         let inboxes = (0..count).map(|_| Inbox::new().map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
         let (desks, ends): (Vec<_>, Vec<_>) = inboxes.iter().cloned().map(Desk::new).unzip();
         let shared = Arc::new(Shared {
-            clock: Clock::start(),
+            clock,
             room: Arc::new(Room::new(config.buffer)),
             enforcement: config.enforcement,
             events: Events::new()?,
@@ -88,7 +97,7 @@ impl PortableDatapath {
         });
         let sockets = bind_all(&config.n3_addresses)?;
         let mut datapath = Self {
-            sessions: Sessions::new(count, config.enforcement),
+            sessions: Sessions::new(pools, config.enforcement),
             shared,
             drops: Drops::default(),
             sockets: sockets.iter().map(GtpuSocket::try_clone).collect::<Result<_, _>>()?,
@@ -175,7 +184,13 @@ impl PortableDatapath {
         owners
     }
 
-    fn now(&self) -> Now {
+    /// The compiled rules of a session.
+    pub(crate) fn rules(&self, session: SessionId) -> Option<&Arc<Rules>> {
+        self.sessions.rules(session)
+    }
+
+    /// The time of all ages.
+    pub(crate) fn now(&self) -> Now {
         self.shared.clock.now()
     }
 
@@ -253,6 +268,14 @@ impl Datapath for PortableDatapath {
 impl Drop for PortableDatapath {
     fn drop(&mut self) {
         self.join();
+    }
+}
+
+/// How many workers a configuration asks for.
+pub(crate) fn worker_count(config: &DatapathConfig) -> usize {
+    match config.workers {
+        0 => thread::available_parallelism().map_or(1, usize::from),
+        count => count,
     }
 }
 

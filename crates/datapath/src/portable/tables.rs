@@ -108,7 +108,7 @@ impl Hasher for Mix {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::Sessions;
+    use crate::rules::{Pools, Sessions};
     use pith_upf::contract::{Direction, FarId, Pdr, PdrId, Session, Source, UeAddress};
     use pith_upf::qos::Enforcement;
     use std::net::Ipv4Addr;
@@ -131,7 +131,8 @@ mod tests {
 
     #[test]
     fn new_rules_replace_all_keys_of_the_old() {
-        let (mut sessions, mut tables) = (Sessions::new(1, Enforcement::Shape), Tables::default());
+        let (mut sessions, mut tables) =
+            (Sessions::new(Pools::on_heap(1), Enforcement::Shape), Tables::default());
         let old = sessions.install(&session(1, 1, 1)).rules;
         tables.publish(&old, None);
         let new = sessions.install(&session(1, 2, 2)).rules;
@@ -147,7 +148,8 @@ mod tests {
 
     #[test]
     fn a_late_removal_leaves_the_next_owner_of_an_address_alone() {
-        let (mut sessions, mut tables) = (Sessions::new(1, Enforcement::Shape), Tables::default());
+        let (mut sessions, mut tables) =
+            (Sessions::new(Pools::on_heap(1), Enforcement::Shape), Tables::default());
         let first = sessions.install(&session(1, 1, 1)).rules;
         let second = sessions.install(&session(2, 2, 1)).rules;
         tables.publish(&first, None);

@@ -117,6 +117,11 @@ impl Rules {
         })
     }
 
+    /// The rules, in the order that they are tried.
+    pub fn iter(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.iter()
+    }
+
     /// Notes that a packet of the session came.
     pub fn touch(&self, now: Now) {
         if self.life.last_packet.load(Relaxed) != now.0 {
@@ -136,16 +141,20 @@ pub struct Rule {
     pub action: Option<Action>,
     /// The QoS flow to mark packets with.
     pub qfi: Option<Qfi>,
-    source: Source,
-    filters: Box<[SdfFilter]>,
+    /// Where its packets come from.
+    pub source: Source,
+    /// One of these takes the packet; none: all packets.
+    pub filters: Box<[SdfFilter]>,
     /// A bit for each QFI that matches; all if the PDR names none.
-    qfis: u64,
-    open: bool,
+    pub qfis: u64,
+    /// Whether all gates are open.
+    pub open: bool,
     /// The flow that its packets are of.
     pub flow: Arc<QosFlow>,
     /// Which of its direction's flows that is.
     pub flow_index: u16,
-    urrs: Box<[Arc<UrrUse>]>,
+    /// Its URRs.
+    pub urrs: Box<[Arc<UrrUse>]>,
 }
 
 impl Rule {

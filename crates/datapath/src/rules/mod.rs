@@ -5,18 +5,21 @@
 mod classify;
 mod compile;
 mod counters;
+mod pool;
 mod sessions;
 mod usage;
 mod waiting;
 
 pub use compile::{Origin, Rule, Rules};
 pub use counters::{Drops, WorkerCounters, total};
+pub use pool::{MeterPool, Pool, Pools};
 pub use sessions::{Installed, Sessions};
-pub use usage::Worker;
+pub use usage::{UrrUse, Worker};
 pub use waiting::Waiting;
 
+use crate::sys::monotonic;
 use pith_upf::qos::Time;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Nanoseconds since the datapath started; never 0, which stands for never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,18 +38,25 @@ impl Now {
     }
 }
 
-/// The clock of a datapath.
+/// The clock of a datapath: the system's monotonic clock, from when it started.
 #[derive(Debug, Clone, Copy)]
-pub struct Clock(Instant);
+pub struct Clock {
+    started: u64,
+}
 
 impl Clock {
     /// Starts it.
     pub fn start() -> Self {
-        Self(Instant::now())
+        Self { started: monotonic() }
+    }
+
+    /// The system's time when it started, in nanoseconds.
+    pub fn started(&self) -> u64 {
+        self.started
     }
 
     /// Now.
     pub fn now(&self) -> Now {
-        Now(self.0.elapsed().as_nanos() as u64 + 1)
+        Now(monotonic().saturating_sub(self.started) + 1)
     }
 }

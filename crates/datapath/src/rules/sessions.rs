@@ -2,9 +2,10 @@
 
 use super::Now;
 use super::compile::{Life, Rules};
+use super::pool::Pools;
 use super::usage::{UrrCounter, UrrUse};
 use pith_upf::contract::{Session, SessionId, SessionUsage, Urr};
-use pith_upf::qos::{Aggregates, Enforcement, FlowUsage, OnHeap, SessionQos};
+use pith_upf::qos::{Aggregates, Enforcement, FlowUsage, SessionQos};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Sessions {
     entries: HashMap<SessionId, Entry>,
-    workers: usize,
+    pools: Pools,
     enforcement: Enforcement,
 }
 
@@ -32,17 +33,17 @@ pub struct Installed {
 }
 
 impl Sessions {
-    /// None, for counters of so many workers.
-    pub fn new(workers: usize, enforcement: Enforcement) -> Self {
-        Self { entries: HashMap::new(), workers, enforcement }
+    /// None, with meters and counters in these pools.
+    pub fn new(pools: Pools, enforcement: Enforcement) -> Self {
+        Self { entries: HashMap::new(), pools, enforcement }
     }
 
     /// Compiles a session. Meters whose rates are the same, and counters whose URR stays, carry on.
     pub fn install(&mut self, session: &Session) -> Installed {
         let before = self.entries.remove(&session.id);
         let qos = Arc::new(self.qos(session, before.as_ref()));
-        let urrs =
-            session.urrs.iter().map(|urr| urr_use(urr, before.as_ref(), self.workers)).collect::<Vec<_>>();
+        let urrs = session.urrs.iter().map(|urr| self.urr_use(session.id, urr, before.as_ref()));
+        let urrs = urrs.collect::<Vec<_>>();
         let life = match &before {
             Some(entry) => Arc::clone(&entry.rules.life),
             None => Arc::new(Life::new(session.id)),
@@ -54,7 +55,17 @@ impl Sessions {
 
     fn qos(&self, session: &Session, before: Option<&Entry>) -> SessionQos {
         let before = before.map(|entry| &**entry.rules.qos());
-        SessionQos::compile(session, before, self.enforcement, &Aggregates::default(), &OnHeap)
+        SessionQos::compile(session, before, self.enforcement, &Aggregates::default(), &self.pools.meters)
+    }
+
+    fn urr_use(&self, session: SessionId, urr: &Urr, before: Option<&Entry>) -> Arc<UrrUse> {
+        let old = before.and_then(|entry| entry.urrs.iter().find(|used| used.urr.id == urr.id));
+        let counter = match old {
+            Some(used) if used.urr == *urr => return Arc::clone(used),
+            Some(used) => Arc::clone(&used.counter),
+            None => Arc::new(UrrCounter::new(urr.id, &self.pools)),
+        };
+        Arc::new(UrrUse::new(session, urr.clone(), counter, &self.pools))
     }
 
     /// The rules of a session.
@@ -79,15 +90,6 @@ impl Sessions {
     /// Forgets a session.
     pub fn remove(&mut self, id: SessionId) {
         self.entries.remove(&id);
-    }
-}
-
-fn urr_use(urr: &Urr, before: Option<&Entry>, workers: usize) -> Arc<UrrUse> {
-    let old = before.and_then(|entry| entry.urrs.iter().find(|used| used.urr.id == urr.id));
-    match old {
-        Some(used) if used.urr == *urr => Arc::clone(used),
-        Some(used) => Arc::new(UrrUse::new(urr.clone(), Arc::clone(&used.counter))),
-        None => Arc::new(UrrUse::new(urr.clone(), Arc::new(UrrCounter::new(urr.id, workers)))),
     }
 }
 
@@ -150,7 +152,7 @@ mod tests {
         let filters = "permit out 6 from any to assigned".parse::<FlowDescription>().unwrap().filters;
         session.pdrs.push(Pdr { filters, ..pdr(2, 10, 1) });
         session.pdrs.push(Pdr { qfis: vec![Qfi(5)], ..pdr(3, 5, 1) });
-        let rules = Sessions::new(1, Enforcement::Police).install(&session).rules;
+        let rules = Sessions::new(Pools::on_heap(1), Enforcement::Police).install(&session).rules;
         let pdr = |flow: &Flow, qfi| found(&rules, flow, qfi).map(|rule| rule.pdr.0);
         let tcp = Flow::of(&tcp_v4(0, 0x10, b"x")).unwrap();
         assert_eq!(pdr(&udp(), None), Some(1));
@@ -165,7 +167,7 @@ mod tests {
         let mut session = session();
         session.pdrs = vec![pdr(1, 1, 7)];
         session.qers[0].gates.uplink = Gate::Closed;
-        let rules = Sessions::new(1, Enforcement::Police).install(&session).rules;
+        let rules = Sessions::new(Pools::on_heap(1), Enforcement::Police).install(&session).rules;
         let rule = found(&rules, &udp(), None).unwrap();
         assert_eq!((rule.action, rule.qfi), (None, Some(Qfi(9))));
         assert_eq!(rule.gate(), Err(DropReason::GateClosed));
@@ -173,7 +175,7 @@ mod tests {
 
     #[test]
     fn usage_and_meters_carry_on_over_new_rules() {
-        let mut sessions = Sessions::new(1, Enforcement::Police);
+        let mut sessions = Sessions::new(Pools::on_heap(1), Enforcement::Police);
         let old = sessions.install(&session()).rules;
         let spend = |rules: &Rules, now: Now| {
             let rule = found(rules, &udp(), None).unwrap();
@@ -197,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_threshold_is_told_again_only_when_it_changes() {
-        let mut sessions = Sessions::new(1, Enforcement::Police);
+        let mut sessions = Sessions::new(Pools::on_heap(1), Enforcement::Police);
         let mut session = session();
         session.urrs[0].threshold.total = Some(1);
         let told = |rules: &Rules| {
@@ -214,7 +216,7 @@ mod tests {
 
     #[test]
     fn removal_forgets() {
-        let mut sessions = Sessions::new(1, Enforcement::Police);
+        let mut sessions = Sessions::new(Pools::on_heap(1), Enforcement::Police);
         sessions.install(&session());
         sessions.remove(SessionId(1));
         assert_eq!(sessions.usage(SessionId(1), Now(1)), None);

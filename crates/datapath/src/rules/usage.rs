@@ -2,42 +2,40 @@
 //! so counting needs neither lock nor locked instruction, and no byte is lost or doubled.
 
 use super::Now;
-use pith_upf::contract::{Direction, Urr, UrrId, UrrUsage, Volume, VolumeLimits};
+use super::pool::{Pools, Slot};
+use crate::sys::layout::{Bounds, Limits, NO_LIMIT, Place, TOLD_QUOTA, TOLD_THRESHOLD};
+use pith_upf::contract::{Direction, SessionId, Urr, UrrId, UrrUsage, Volume, VolumeLimits};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Which worker counts; an index below the number that counters were made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Worker(pub usize);
 
-/// The counters of one URR.
+/// The counters of one URR: a place for each CPU, where a BPF program counts too, and each worker.
 #[derive(Debug)]
 pub struct UrrCounter {
     id: UrrId,
-    places: Box<[Place]>,
-}
-
-/// A cache line, so that workers don't share one.
-#[derive(Debug, Default)]
-#[repr(align(64))]
-struct Place {
-    uplink: AtomicU64,
-    downlink: AtomicU64,
-    uplink_packets: AtomicU64,
-    downlink_packets: AtomicU64,
-    first: AtomicU64,
-    last: AtomicU64,
+    places: Slot<Place>,
+    first_worker: usize,
 }
 
 impl UrrCounter {
-    /// All zero, for so many workers.
-    pub fn new(id: UrrId, workers: usize) -> Self {
-        Self { id, places: (0..workers).map(|_| Place::default()).collect() }
+    /// All zero.
+    pub fn new(id: UrrId, pools: &Pools) -> Self {
+        let places = pools.places.take();
+        places.iter().for_each(clear);
+        Self { id, places, first_worker: pools.first_worker }
+    }
+
+    /// The slot that a BPF program knows it by.
+    pub fn slot(&self) -> Option<u32> {
+        self.places.index()
     }
 
     /// Counts a packet.
     pub fn count(&self, worker: Worker, direction: Direction, bytes: usize, now: Now) {
-        let Some(place) = self.places.get(worker.0) else { return };
+        let Some(place) = self.places.get(self.first_worker + worker.0) else { return };
         let (volume, packets) = match direction {
             Direction::Uplink => (&place.uplink, &place.uplink_packets),
             Direction::Downlink => (&place.downlink, &place.downlink_packets),
@@ -80,6 +78,13 @@ pub fn bump(counter: &AtomicU64, by: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(by), Relaxed);
 }
 
+fn clear(place: &Place) {
+    let Place { uplink, downlink, uplink_packets, downlink_packets, first, last } = place;
+    for counter in [uplink, downlink, uplink_packets, downlink_packets, first, last] {
+        counter.store(0, Relaxed);
+    }
+}
+
 /// A URR as a session has it now: counters that stay, limits that may change, and whether these have
 /// been told of.
 #[derive(Debug)]
@@ -88,37 +93,59 @@ pub struct UrrUse {
     pub urr: Urr,
     /// Its counters.
     pub counter: Arc<UrrCounter>,
-    bounded: bool,
-    threshold_told: AtomicBool,
-    quota_told: AtomicBool,
+    /// Nothing where it has no limits.
+    limits: Option<Slot<Limits>>,
 }
 
 impl UrrUse {
     /// With limits of which nothing has been told.
-    pub fn new(urr: Urr, counter: Arc<UrrCounter>) -> Self {
+    pub fn new(session: SessionId, urr: Urr, counter: Arc<UrrCounter>, pools: &Pools) -> Self {
         let bounded = !(urr.threshold.is_none() && urr.quota.is_none());
-        let untold = || AtomicBool::new(false);
-        Self { urr, counter, bounded, threshold_told: untold(), quota_told: untold() }
+        let limits = bounded.then(|| {
+            let slot = pools.limits.take();
+            slot.iter().for_each(|limits| write_limits(limits, session, &urr));
+            slot
+        });
+        Self { urr, counter, limits }
+    }
+
+    /// The slot of its limits that a BPF program knows; `None` if it has none.
+    pub fn limits_slot(&self) -> Option<Option<u32>> {
+        self.limits.as_ref().map(Slot::index)
     }
 
     /// Whether the quota is used up.
     pub fn exhausted(&self) -> bool {
-        self.bounded && self.urr.quota.reached_by(&self.counter.volume())
+        self.limits.is_some() && self.urr.quota.reached_by(&self.counter.volume())
     }
 
     /// The volume, the first time that it has come up to the threshold, and to the quota.
     pub fn newly_reached(&self) -> Option<Volume> {
-        if !self.bounded || (self.threshold_told.load(Relaxed) && self.quota_told.load(Relaxed)) {
+        let told = &self.limits.as_ref()?.first()?.told;
+        if told.load(Relaxed) == TOLD_THRESHOLD | TOLD_QUOTA {
             return None;
         }
         let volume = self.counter.volume();
-        let limits = [(&self.urr.threshold, &self.threshold_told), (&self.urr.quota, &self.quota_told)];
-        let newly = |(limits, told): (&VolumeLimits, &AtomicBool)| {
-            limits.reached_by(&volume) && !told.swap(true, Relaxed)
-        };
+        let reached = |limits: &VolumeLimits, bit| if limits.reached_by(&volume) { bit } else { 0 };
         // Both are marked as told where both are reached by one packet.
-        let news = limits.map(newly);
-        news.contains(&true).then_some(volume)
+        let news = reached(&self.urr.threshold, TOLD_THRESHOLD) | reached(&self.urr.quota, TOLD_QUOTA);
+        (news & !told.fetch_or(news, Relaxed) != 0).then_some(volume)
+    }
+}
+
+fn write_limits(limits: &Limits, session: SessionId, urr: &Urr) {
+    write_bounds(&limits.threshold, &urr.threshold);
+    write_bounds(&limits.quota, &urr.quota);
+    limits.session.store(session.0, Relaxed);
+    limits.urr.store(urr.id.0, Relaxed);
+    limits.told.store(0, Relaxed);
+}
+
+fn write_bounds(bounds: &Bounds, limits: &VolumeLimits) {
+    let all =
+        [(&bounds.total, limits.total), (&bounds.uplink, limits.uplink), (&bounds.downlink, limits.downlink)];
+    for (bound, limit) in all {
+        bound.store(limit.unwrap_or(NO_LIMIT), Relaxed);
     }
 }
 
@@ -129,7 +156,7 @@ mod tests {
 
     #[test]
     fn workers_add_up_and_times_are_the_outermost() {
-        let counter = UrrCounter::new(UrrId(3), 2);
+        let counter = UrrCounter::new(UrrId(3), &Pools::on_heap(2));
         counter.count(Worker(0), Direction::Uplink, 100, Now(1_000));
         counter.count(Worker(1), Direction::Uplink, 50, Now(500));
         counter.count(Worker(1), Direction::Downlink, 7, Now(3_000));
@@ -144,7 +171,9 @@ mod tests {
     fn threshold_and_quota_are_told_once_each_and_a_quota_stays_exhausted() {
         let total = |total| VolumeLimits { total: Some(total), ..VolumeLimits::default() };
         let urr = Urr { id: UrrId(1), threshold: total(100), quota: total(200) };
-        let used = UrrUse::new(urr, Arc::new(UrrCounter::new(UrrId(1), 1)));
+        let pools = Pools::on_heap(1);
+        let counter = Arc::new(UrrCounter::new(UrrId(1), &pools));
+        let used = UrrUse::new(SessionId(1), urr, counter, &pools);
         let count = |bytes| used.counter.count(Worker(0), Direction::Downlink, bytes, Now(1));
         count(99);
         assert_eq!(used.newly_reached(), None);

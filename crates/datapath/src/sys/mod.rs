@@ -3,21 +3,30 @@
 
 #![allow(unsafe_code)]
 
+mod clock;
 mod event;
+pub mod layout;
+mod memory;
 mod netlink;
 mod plain_tun;
 mod poll;
 mod tun;
 mod udp;
 mod uring;
+mod wake;
+mod xdp;
 
+pub use clock::monotonic;
 pub use event::EventFd;
+pub use memory::MapMemory;
 pub use netlink::{NetlinkSocket, interface_index};
 pub use plain_tun::PlainTun;
 pub use poll::wait_readable;
 pub use tun::{TunQueue, VNET_HEADER_LEN};
 pub use udp::{Datagram, GtpuSocket, MAX_SEGMENTS, Outgoing, RECEIVE_SLOT, RECEIVE_SLOTS};
 pub use uring::{RING, Ring};
+pub use wake::{Gathered, Timer};
+pub use xdp::{Hook, attach_xdp, driver_of, vlan_of};
 
 use std::io;
 

@@ -1,19 +1,31 @@
-//! A UPF in a network namespace of the test's own, a gNB's socket beside it, and packets.
+//! A UPF in a network namespace of the test's own, a gNB and a host of the data network in others, and packets.
+//!
+//! ```text
+//!   radio ── eth0, veth, n3 ── UPF ── n6, veth, eth0 ── data network
+//! ```
 
 #![allow(unsafe_code, dead_code)]
 
-use pith_datapath::{DatapathConfig, PortableDatapath};
+mod host;
+
+pub use host::Host;
+use pith_datapath::{DatapathConfig, PathChoice, UserPlane, XdpHook};
 use pith_pfcp::gtpu::{GTPU_PORT, Packet, PduSessionInformation, UlPduSessionInformation};
 use pith_upf::contract::*;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub const UPF: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 1);
-pub const GNB: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
-/// The host's address in the UE pool; the tests' data network.
+pub const UPF: Ipv4Addr = Ipv4Addr::new(172, 16, 0, 1);
+pub const GNB: Ipv4Addr = Ipv4Addr::new(172, 16, 0, 2);
+/// The UPF's address towards the data network.
+pub const UPF_N6: Ipv4Addr = Ipv4Addr::new(172, 17, 0, 1);
+/// A host of the data network.
+pub const SERVER: Ipv4Addr = Ipv4Addr::new(172, 17, 0, 2);
+/// The UPF's address in the UE pool.
 pub const GATEWAY: Ipv4Addr = Ipv4Addr::new(10, 45, 0, 1);
 pub const UE: Ipv4Addr = Ipv4Addr::new(10, 45, 0, 2);
 pub const TEID: u32 = 0x100;
@@ -48,24 +60,69 @@ pub fn run(command: &str) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
+/// Which datapath a lab has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Portable,
+    Generic,
+    Native,
+}
+
 pub struct Lab {
-    pub upf: PortableDatapath,
+    pub upf: UserPlane,
     pub gnb: UdpSocket,
+    pub kind: Kind,
+    pub radio: Host,
+    pub server: Host,
 }
 
-/// A UPF and a gNB on loopback; `None` where the test has to be skipped.
-pub fn lab() -> Option<Lab> {
-    lab_with(DatapathConfig { workers: 2, ..DatapathConfig::default() })
+/// A lab for each path, one after the other; none where the test has to be skipped.
+pub fn labs() -> impl Iterator<Item = Lab> {
+    labs_with(DatapathConfig { workers: 2, ..DatapathConfig::default() })
 }
 
-pub fn lab_with(config: DatapathConfig) -> Option<Lab> {
+pub fn labs_with(config: DatapathConfig) -> impl Iterator<Item = Lab> {
+    [Kind::Portable, Kind::Generic, Kind::Native].into_iter().map_while(move |kind| lab(kind, config.clone()))
+}
+
+pub fn lab(kind: Kind, config: DatapathConfig) -> Option<Lab> {
     if !enter_namespace() {
         return None;
     }
-    let upf = PortableDatapath::start(config).unwrap();
-    let gnb = UdpSocket::bind((GNB, GTPU_PORT)).unwrap();
+    eprintln!("-- {kind:?}");
+    let radio = wire("n3", UPF, GNB, kind);
+    let server = wire("n6", UPF_N6, SERVER, kind);
+    server.run(|| drop(run(&format!("ip route add 10.45.0.0/16 via {UPF_N6}"))));
+    let (path, xdp_hook) = match kind {
+        Kind::Portable => (PathChoice::Portable, XdpHook::Auto),
+        Kind::Generic => (PathChoice::Xdp, XdpHook::Auto),
+        Kind::Native => (PathChoice::Xdp, XdpHook::Native),
+    };
+    let interfaces = vec!["n3".into(), "n6".into()];
+    let config = DatapathConfig { n3_addresses: vec![UPF.into()], path, interfaces, xdp_hook, ..config };
+    let upf = UserPlane::start(config).unwrap();
+    let gnb = radio.run(|| UdpSocket::bind((GNB, GTPU_PORT)).unwrap());
     gnb.set_read_timeout(Some(PATIENCE)).unwrap();
-    Some(Lab { upf, gnb })
+    Some(Lab { upf, gnb, kind, radio, server })
+}
+
+/// A host behind an interface of the UPF. Both know each other's link address, and the host sends and
+/// receives as a network card does: whole checksums, packets one by one.
+fn wire(interface: &str, upf: Ipv4Addr, address: Ipv4Addr, kind: Kind) -> Host {
+    let host = Host::start();
+    run(&format!("ip link add {interface} type veth peer name eth0 netns {}", host.thread));
+    run(&format!("ip addr add {upf}/24 dev {interface}"));
+    run(&format!("ip link set {interface} up"));
+    host.run(move || {
+        run(&format!("ip addr add {address}/24 dev eth0"));
+        run("ip link set eth0 address 02:00:00:00:00:02 up");
+        if kind == Kind::Native {
+            run("ethtool -K eth0 gro on tx off");
+        }
+    });
+    run(&format!("ip neigh replace {address} lladdr 02:00:00:00:00:02 dev {interface} nud permanent"));
+    wait_for("the link", || run(&format!("ip link show {interface}")).contains("state UP"));
+    host
 }
 
 impl Lab {
@@ -78,6 +135,21 @@ impl Lab {
         let information = UlPduSessionInformation { qfi: QFI, qos_monitoring: None };
         let header = information.gpdu_header(teid, inner.len()).unwrap();
         self.gnb.send_to(&[&header[..], inner].concat(), (UPF, GTPU_PORT)).unwrap();
+    }
+
+    /// A socket of the data network.
+    pub fn data_network(&self, port: u16) -> UdpSocket {
+        let socket = self.server.run(move || UdpSocket::bind((SERVER, port)).unwrap());
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket
+    }
+
+    /// Packets that the portable path has moved by TUN.
+    pub fn tun_packets(&self) -> u64 {
+        let table = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
+        let line = table.lines().find(|line| line.trim().starts_with("pith0:")).unwrap();
+        let numbers: Vec<u64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        numbers[1] + numbers[9]
     }
 
     /// The next G-PDU that the gNB gets.
@@ -94,7 +166,7 @@ impl Lab {
 
     pub fn datagram(&self) -> (Vec<u8>, SocketAddr) {
         let mut buffer = vec![0; 65_536];
-        let (length, from) = self.gnb.recv_from(&mut buffer).expect("a datagram for the gNB");
+        let (length, from) = patiently(|| self.gnb.recv_from(&mut buffer)).expect("a datagram for the gNB");
         buffer.truncate(length);
         (buffer, from)
     }
@@ -125,7 +197,12 @@ impl Lab {
     }
 
     pub fn wait_dropped(&self, reason: DropReason, count: u64) {
-        wait_for(reason.name(), || self.upf.counters().dropped(reason) == count);
+        let deadline = Instant::now() + PATIENCE;
+        while self.upf.counters().dropped(reason) != count {
+            let (name, counters) = (reason.name(), self.upf.counters());
+            assert!(Instant::now() < deadline, "waited in vain for {count} of {name}: {counters:?}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 
@@ -161,16 +238,19 @@ pub fn receive_much(socket: &UdpSocket) {
     assert_eq!(set, 0);
 }
 
-/// A socket of the data network.
-pub fn data_network(port: u16) -> UdpSocket {
-    let socket = UdpSocket::bind((GATEWAY, port)).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
-    socket
+/// Makes a call again that a signal ended.
+fn patiently<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
 }
 
 pub fn receive(socket: &UdpSocket) -> Vec<u8> {
     let mut buffer = vec![0; 65_536];
-    let length = socket.recv(&mut buffer).expect("a datagram");
+    let length = patiently(|| socket.recv(&mut buffer)).expect("a datagram");
     buffer.truncate(length);
     buffer
 }

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/* Which rule of a session takes a packet. */
+#pragma once
+#include "gtpu.h"
+
+/* Where a packet came from. */
+struct origin {
+	u8 direction;
+	u8 qfi;   /* NO_QFI: none */
+	u32 teid; /* for uplink */
+};
+
+INLINE int within(struct address address, const struct address *value, const struct address *mask)
+{
+	return (address.high & mask->high) == value->high && (address.low & mask->low) == value->low;
+}
+
+INLINE int port_within(u16 port, u16 first, u16 last)
+{
+	return first <= port && port <= last;
+}
+
+/* As rules/classify.rs. */
+INLINE int filter_takes(const struct match *match, const struct key *key, u8 direction)
+{
+	u8 flags = match->flags;
+	if (flags & MATCH_ALL)
+		return 1;
+	if (flags & (direction == UPLINK ? MATCH_DOWNLINK_ONLY : MATCH_UPLINK_ONLY))
+		return 0;
+	if (flags & (key->v6 ? MATCH_V4 : MATCH_V6))
+		return 0;
+	if (flags & MATCH_PROTOCOL && match->protocol != key->protocol)
+		return 0;
+	if ((key->tos ^ match->tos) & match->tos_mask)
+		return 0;
+	if (flags & (MATCH_LOCAL_PORTS | MATCH_REMOTE_PORTS)) {
+		u16 local = direction == UPLINK ? key->source_port : key->destination_port;
+		u16 remote = direction == UPLINK ? key->destination_port : key->source_port;
+		if (!key->has_ports)
+			return 0;
+		if (flags & MATCH_LOCAL_PORTS && !port_within(local, match->local_first, match->local_last))
+			return 0;
+		if (flags & MATCH_REMOTE_PORTS && !port_within(remote, match->remote_first, match->remote_last))
+			return 0;
+	}
+	if (!(flags & (MATCH_V4 | MATCH_V6)))
+		return 1;
+	struct address local = direction == UPLINK ? key->source : key->destination;
+	struct address remote = direction == UPLINK ? key->destination : key->source;
+	return within(local, &match->local, &match->local_mask) && within(remote, &match->remote, &match->remote_mask);
+}
+
+INLINE int comes_from(const struct rule *rule, const struct origin *origin)
+{
+	if (origin->direction == DOWNLINK)
+		return !(rule->flags & RULE_TUNNEL);
+	if (!(rule->flags & RULE_TUNNEL) || rule->teid != origin->teid)
+		return 0;
+	if (rule->qfis == ~0ull)
+		return 1;
+	return origin->qfi != NO_QFI && rule->qfis >> (origin->qfi & 0x3f) & 1;
+}
+
+INLINE const struct rule *rule_at(const struct session *session, u8 index)
+{
+	if (index >= SESSION_RULES)
+		return 0;
+	u64 at = index;
+	SCALAR(at);
+	return &session->rules[at & (SESSION_RULES - 1)];
+}
+
+/* The first rule whose filter takes the packet, by its place in the session of that slot. */
+APART int first_match(u32 index, const struct key *key, const struct origin *origin)
+{
+	const struct session *session = slot(&sessions, index);
+	if (!session || !key || !origin)
+		return NO_RULE;
+	const struct matches *matches = slot(&filters, session->matches);
+	if (!matches)
+		return NO_RULE;
+	for (u32 i = 0; i < SESSION_MATCHES; i++) {
+		if (i >= session->match_count)
+			break;
+		const struct match *match = &matches->of[i];
+		const struct rule *rule = rule_at(session, match->rule);
+		if (rule && comes_from(rule, origin) && filter_takes(match, key, origin->direction))
+			return match->rule;
+	}
+	return NO_RULE;
+}
+
+/* The rule for a packet. Most sessions have one for each direction. */
+INLINE const struct rule *find_rule(const struct session *session, u32 index, const struct key *key,
+				    const struct origin *origin)
+{
+	const struct rule *only = rule_at(session, session->only[origin->direction]);
+	if (only)
+		return comes_from(only, origin) ? only : 0;
+	return rule_at(session, first_match(index, key, origin));
+}
+
+/* Whether the UE may have sent it. */
+INLINE int is_own_source(const struct session *session, const struct flow *flow)
+{
+	if (!session->flags)
+		return 1;
+	if (flow->v6)
+		return session->flags & UE_V6 && session->ue_v6 == flow->key.source.high;
+	return session->flags & UE_V4 && session->ue_v4 == (u32)flow->key.source.low;
+}

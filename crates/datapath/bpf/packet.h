@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/* Headers, as far as the fast path understands them. What it does not is user space's: every parser answers 0
+ * then, and nothing in the packet has changed. */
+#pragma once
+#include "tables.h"
+#include <bpf/bpf_endian.h>
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/udp.h>
+
+#define VLAN_LEN 4
+#define IPV4_FRAGMENT 0x3fff /* more fragments, or an offset */
+#define IPV4_OFFSET 0x1fff
+
+/* A packet that is being read: what is between `at` and `end` has not been looked at. */
+struct cursor {
+	void *at, *end;
+};
+
+/* The next `size` bytes, or nothing. */
+INLINE void *take(struct cursor *cursor, u32 size)
+{
+	void *taken = cursor->at;
+	if (taken + size > cursor->end)
+		return 0;
+	cursor->at = taken + size;
+	return taken;
+}
+
+struct ethernet {
+	u8 addresses[12];
+	u16 type;
+} __attribute__((packed));
+
+struct vlan {
+	u16 tag, type;
+};
+
+/* Ethernet with at most one VLAN tag. Answers the type of what follows (wire), or 0. */
+INLINE u16 take_ethernet(struct cursor *cursor)
+{
+	struct ethernet *ethernet = take(cursor, sizeof(*ethernet));
+	if (!ethernet)
+		return 0;
+	if (ethernet->type != bpf_htons(ETH_P_8021Q))
+		return ethernet->type;
+	struct vlan *vlan = take(cursor, sizeof(*vlan));
+	return vlan ? vlan->type : 0;
+}
+
+INLINE struct address address_v4(u32 wire)
+{
+	return (struct address){ .high = 0, .low = wire };
+}
+
+INLINE struct address address_v6(const struct in6_addr *of)
+{
+	const u32 *words = of->in6_u.u6_addr32;
+	return (struct address){ (u64)words[1] << 32 | words[0], (u64)words[3] << 32 | words[2] };
+}
+
+/* What rules look at in a user's packet. */
+struct key {
+	struct address source, destination;
+	u16 source_port, destination_port;
+	u8 has_ports;
+	u8 protocol;
+	u8 tos;
+	u8 v6;
+};
+
+/* A user's packet. */
+struct flow {
+	void *at;
+	u32 length;
+	u8 v6;
+	u8 whole; /* protocol and ports are known, or known to be missing */
+	struct key key;
+};
+
+INLINE void take_ports(struct key *key, struct cursor *cursor)
+{
+	if (key->protocol != IPPROTO_TCP && key->protocol != IPPROTO_UDP && key->protocol != IPPROTO_SCTP)
+		return;
+	u16 *ports = take(cursor, 4);
+	if (!ports)
+		return;
+	key->source_port = bpf_ntohs(ports[0]);
+	key->destination_port = bpf_ntohs(ports[1]);
+	key->has_ports = 1;
+}
+
+/* An IPv4 packet, of which the frame holds `room` bytes; `exact`: and no more. */
+INLINE int take_v4(struct cursor cursor, struct flow *flow, u32 room)
+{
+	struct iphdr *ip = take(&cursor, sizeof(*ip));
+	if (!ip || ip->version != 4 || ip->ihl < 5)
+		return 0;
+	flow->at = ip;
+	flow->key.source = address_v4(ip->saddr);
+	flow->key.destination = address_v4(ip->daddr);
+	flow->length = bpf_ntohs(ip->tot_len);
+	flow->v6 = flow->key.v6 = 0;
+	flow->key.protocol = ip->protocol;
+	flow->key.tos = ip->tos;
+	flow->key.has_ports = 0;
+	flow->key.source_port = flow->key.destination_port = 0;
+	flow->whole = ip->ihl == 5;
+	if (flow->length < sizeof(*ip) || flow->length > room)
+		return 0;
+	if (flow->whole && !(ip->frag_off & bpf_htons(IPV4_OFFSET)))
+		take_ports(&flow->key, &cursor);
+	return 1;
+}
+
+/* Next headers that are extensions, behind which the protocol stands (RFC 8200 4.1). */
+INLINE int is_extension(u8 next)
+{
+	return next == IPPROTO_HOPOPTS || next == IPPROTO_ROUTING || next == IPPROTO_FRAGMENT || next == IPPROTO_DSTOPTS;
+}
+
+INLINE int take_v6(struct cursor cursor, struct flow *flow, u32 room)
+{
+	struct ipv6hdr *ip = take(&cursor, sizeof(*ip));
+	if (!ip || ip->version != 6)
+		return 0;
+	flow->at = ip;
+	flow->key.source = address_v6(&ip->saddr);
+	flow->key.destination = address_v6(&ip->daddr);
+	flow->length = sizeof(*ip) + bpf_ntohs(ip->payload_len);
+	flow->v6 = flow->key.v6 = 1;
+	flow->key.protocol = ip->nexthdr;
+	flow->key.tos = ip->priority << 4 | ip->flow_lbl[0] >> 4;
+	flow->key.has_ports = 0;
+	flow->key.source_port = flow->key.destination_port = 0;
+	flow->whole = !is_extension(ip->nexthdr);
+	if (flow->length > room)
+		return 0;
+	if (flow->whole)
+		take_ports(&flow->key, &cursor);
+	return 1;
+}
+
+/* Bytes of the frame before the packet. */
+INLINE long before(struct xdp_md *ctx, const struct flow *flow)
+{
+	long bytes = flow->at - (void *)(long)ctx->data;
+	SCALAR(bytes);
+	return bytes;
+}
+
+/* Whether a router may send the packet on: it has a hop left. */
+INLINE int has_hop(const struct flow *flow)
+{
+	return flow->v6 ? ((struct ipv6hdr *)flow->at)->hop_limit > 1 : ((struct iphdr *)flow->at)->ttl > 1;
+}
+
+/* Takes a hop off. The checksum follows by RFC 1624: a word less by 0x0100 is a sum more by as much. */
+INLINE void take_hop(const struct flow *flow)
+{
+	if (flow->v6) {
+		((struct ipv6hdr *)flow->at)->hop_limit--;
+		return;
+	}
+	struct iphdr *ip = flow->at;
+	u32 sum = ip->check + bpf_htons(0x0100);
+	ip->check = sum + (sum >= 0xffff);
+	ip->ttl--;
+}

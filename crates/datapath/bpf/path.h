@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/* What both directions share. */
+#pragma once
+#include "enforce.h"
+#include "match.h"
+#include "route.h"
+
+/* A packet on its way through. */
+struct path {
+	struct cpu *cpu;
+	u32 number; /* of the CPU */
+	u64 now;    /* nanoseconds since the start */
+};
+
+INLINE void count_traffic(struct traffic *traffic, u32 bytes)
+{
+	traffic->packets++;
+	traffic->bytes += bytes;
+}
+
+/* Drops a packet that came in as `in`, of `bytes`, by a name. */
+INLINE int drop(struct path *path, struct traffic *in, u32 bytes, u32 reason)
+{
+	count_traffic(in, bytes);
+	if (reason < DROP_REASONS)
+		path->cpu->dropped[reason]++;
+	return XDP_DROP;
+}
+
+/* Gives a packet of a session to user space, and notes when. */
+INLINE int give(struct path *path, struct session *session)
+{
+	session->to_user = path->now;
+	return XDP_PASS;
+}
+
+/* Gives a session whose rates are exceeded to user space, where packets wait for their turn: from this packet
+ * on, all of its packets, so that none overtakes; user space gives it back once nothing waits. */
+INLINE int shape(struct path *path, struct session *session)
+{
+	struct usage_event event = { .session = session->id, .urr = SHAPED };
+	/* User space has to know, or the session would stay there. */
+	if (bpf_ringbuf_output(&events, &event, sizeof(event), 0) == 0)
+		session->action = TO_USER;
+	return give(path, session);
+}
+
+INLINE void touch(struct path *path, struct session *session)
+{
+	if (session->last_packet != path->now)
+		session->last_packet = path->now;
+}
+
+/* The session of a slot that a look-up table names; `index` takes the slot. */
+INLINE struct session *session_of(const u32 *found, u32 *index)
+{
+	if (!found)
+		return 0;
+	*index = *found;
+	return slot(&sessions, *index);
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/* What the program shares with user space: src/xdp/tables.rs has the same layouts, and checks sizes when it loads.
+ * Numbers are in host order unless they say 'wire'. */
+#pragma once
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+
+#define CACHE_LINE 64
+#define INLINE static __always_inline
+/* A function that the verifier looks at once, whatever calls it. It takes no more than five arguments, and
+ * pointers only to what may be null. */
+#define APART __noinline
+
+/* An index that names nothing; a bound that is none. */
+#define NO_INDEX 0xffffffffu
+#define NO_LIMIT 0xffffffffffffffffull
+#define NO_RULE 0xff
+
+enum direction { UPLINK, DOWNLINK };
+
+/* What becomes of a packet. Whatever XDP does not do itself is user space's: the kernel hands it to the
+ * GTP-U socket or the TUN interface, where the portable path has the same rules. */
+enum action { TO_USER, FORWARD, DROP, NO_FAR };
+
+/* In the order of pith_upf::contract::DropReason. */
+enum drop_reason {
+	MALFORMED_GTPU,
+	UNSUPPORTED_GTPU,
+	UNKNOWN_TEID,
+	UNKNOWN_UE,
+	MALFORMED_INNER,
+	SPOOFED_SOURCE,
+	NO_RULE_FOUND,
+	RULE_DROP,
+	GATE_CLOSED,
+	RATE_EXCEEDED,
+	QUEUE_DELAY,
+	QUEUE_FULL,
+	QUOTA_EXHAUSTED,
+	BUFFER_FULL,
+	BUFFER_DISCARDED,
+	TTL_EXCEEDED,
+	N3_SEND_FAILED,
+	N6_SEND_FAILED,
+	DROP_REASONS
+};
+
+#define RULE_OPEN 1    /* all gates are open */
+#define RULE_TUNNEL 2  /* it matches packets of tunnel `teid`; otherwise those of the data network */
+#define RULE_HAS_QFI 4 /* packets that leave by tunnel are marked with `qfi` */
+
+#define RULE_METERS 2
+#define RULE_URRS 2
+
+/* A PDR with its FAR, QERs and URRs: one cache line. */
+struct rule {
+	u8 action;
+	u8 flags;
+	u8 qfi;
+	u8 dscp;
+	u32 teid;
+	u64 qfis;        /* a bit for each QFI that matches; all: any, or none */
+	u32 tunnel_teid; /* of the far end */
+	u32 peer;        /* of the far end; wire */
+	u32 meters[RULE_METERS];
+	u32 urrs[RULE_URRS];
+	u32 limits[RULE_URRS];
+	u32 reserved[4];
+};
+
+#define SESSION_RULES 8
+#define UE_V4 1
+#define UE_V6 2
+
+/* A session's rules. A slot is filled before it is published, and then only user space's `action` and what
+ * packets leave behind change. */
+struct session {
+	u32 action; /* TO_USER: all packets; FORWARD: as its rules say */
+	u32 flags;
+	u32 ue_v4; /* wire */
+	u32 matches;
+	u64 ue_v6;       /* wire, the prefix */
+	u64 last_packet; /* time */
+	u64 to_user;     /* time of the last packet given to user space */
+	u64 id;
+	u8 only[2];      /* each direction's rule, where it has one without filters; or NO_RULE */
+	u8 match_count;
+	u8 reserved[13];
+	struct rule rules[SESSION_RULES];
+};
+
+#define SESSION_MATCHES 16
+#define MATCH_ALL 1      /* no filter */
+#define MATCH_PROTOCOL 2
+#define MATCH_LOCAL_PORTS 4
+#define MATCH_REMOTE_PORTS 8
+#define MATCH_V4 16 /* an address of that family is named */
+#define MATCH_V6 32
+#define MATCH_UPLINK_ONLY 64
+#define MATCH_DOWNLINK_ONLY 128
+
+struct address {
+	u64 high; /* wire; 0 for IPv4 */
+	u64 low;  /* wire; an IPv4 address in its first four bytes */
+};
+
+/* A filter of a rule. A rule with many filters has many of these. */
+struct match {
+	u8 flags;
+	u8 rule;
+	u8 protocol;
+	u8 tos;
+	u8 tos_mask;
+	u8 reserved[3];
+	u16 local_first, local_last;
+	u16 remote_first, remote_last;
+	struct address local, local_mask;
+	struct address remote, remote_mask;
+};
+
+struct matches {
+	struct match of[SESSION_MATCHES];
+};
+
+/* Token bucket in the form of its virtual schedule: pith_upf::qos::Bucket. Times in sixteenths of a
+ * nanosecond. */
+struct bucket {
+	u64 rate; /* bits per second; NO_LIMIT: there is none */
+	u64 burst;
+	u64 full_at;
+};
+
+/* A QER in one direction: pith_upf::qos::Meter. One cache line. */
+struct meter {
+	struct bucket peak, committed;
+	u64 reserved[2];
+};
+
+/* One CPU's or one worker's share of a URR's counters: rules/usage.rs. */
+struct place {
+	u64 uplink, downlink;
+	u64 uplink_packets, downlink_packets;
+	u64 first, last;
+	u64 reserved[2];
+};
+
+/* In the order of `struct volume`'s sums. */
+struct bounds {
+	u64 total, uplink, downlink;
+};
+
+#define TOLD_THRESHOLD 1
+#define TOLD_QUOTA 2
+
+struct limits {
+	struct bounds threshold, quota;
+	u64 session; /* whom to tell of */
+	u32 urr;
+	u32 told;
+};
+
+/* What user space is told when a URR comes up to a limit; or, with SHAPED, when a session has a packet that
+ * has to wait. */
+#define SHAPED NO_LIMIT
+struct usage_event {
+	u64 session;
+	u64 urr;
+	u64 uplink, downlink;
+	u64 uplink_packets, downlink_packets;
+};
+
+struct traffic {
+	u64 packets, bytes;
+};
+
+/* What one CPU counts. `epoch` grows when a packet comes and when it is done with: user space, having
+ * taken a slot out of the look-up tables, waits until no packet can know of it. */
+struct cpu {
+	u64 epoch;
+	u64 outer_id;
+	struct traffic n3_in, n3_out, n6_in, n6_out;
+	u64 dropped[DROP_REASONS];
+	u64 reserved[4];
+};
+
+/* Where the system's routing table and neighbours send a packet; remembered for ROUTE_LIFE. */
+struct route {
+	struct address to;
+	u64 until;
+	u32 device; /* slot in `devices`; NO_INDEX: the packet is user space's */
+	u16 mtu;
+	u16 vlan; /* wire; 0: untagged */
+	u8 ethernet[12];
+	u8 reserved[20];
+};
+
+/* An interface that packets may leave by. */
+struct port {
+	u32 device;
+	u32 vlan; /* wire */
+};
+
+#define ROUTES 1024
+#define DEVICES 64
+#define N3_ADDRESSES 8
+
+/* Settings, fixed while the program is loaded: the verifier takes out what they make unreachable. */
+struct settings {
+	u64 started;                 /* the clock's time when the datapath started */
+	u32 cpus;                    /* entries in `cpus`, and the first places of a URR */
+	u32 places;                  /* of a URR: a CPU's each, then a worker's each */
+	u32 n3_v4[N3_ADDRESSES];     /* wire; packets leave from the first; 0: none */
+	struct address n3_v6[N3_ADDRESSES];
+	u32 ue_mtu;                  /* longest packet for a UE */
+	u32 shapes;                  /* what exceeds rates waits in user space; otherwise it is dropped */
+};
+
+const volatile struct settings settings;
+
+/* User space sets how many entries these have, and the size of a URR's places. */
+#define SHARED_ARRAY(name, size)                                                                                    \
+	struct {                                                                                                    \
+		__uint(type, BPF_MAP_TYPE_ARRAY);                                                                   \
+		__uint(map_flags, BPF_F_MMAPABLE);                                                                  \
+		__uint(max_entries, 1);                                                                             \
+		__uint(key_size, sizeof(u32));                                                                      \
+		__uint(value_size, size);                                                                           \
+	} name SEC(".maps")
+
+SHARED_ARRAY(sessions, sizeof(struct session));
+SHARED_ARRAY(filters, sizeof(struct matches));
+SHARED_ARRAY(meters, sizeof(struct meter));
+SHARED_ARRAY(usage, sizeof(struct place));
+SHARED_ARRAY(limits, sizeof(struct limits));
+SHARED_ARRAY(cpus, sizeof(struct cpu));
+
+/* Which slot in `sessions` a TEID, a UE's IPv4 address (wire), a UE's IPv6 prefix (wire) leads to. */
+#define LOOK_UP(name, key)                                                                                          \
+	struct {                                                                                                    \
+		__uint(type, BPF_MAP_TYPE_HASH);                                                                    \
+		__uint(max_entries, 1);                                                                             \
+		__uint(key_size, sizeof(key));                                                                      \
+		__uint(value_size, sizeof(u32));                                                                    \
+	} name SEC(".maps")
+
+LOOK_UP(by_teid, u32);
+LOOK_UP(by_v4, u32);
+LOOK_UP(by_v6, u64);
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, ROUTES);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(struct route));
+} routes SEC(".maps");
+
+/* By interface index. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, DEVICES);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(struct port));
+} ports SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_DEVMAP);
+	__uint(max_entries, DEVICES);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(u32));
+} devices SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 18);
+} events SEC(".maps");
+
+/* Keeps the compiler from reckoning with a pointer's parts, which the verifier does not follow. */
+#define SCALAR(value) asm volatile("" : "+r"(value))
+
+INLINE void *slot(void *map, u32 index)
+{
+	return bpf_map_lookup_elem(map, &index);
+}
+
+_Static_assert(sizeof(struct rule) == CACHE_LINE && sizeof(struct meter) == CACHE_LINE, "one cache line");
+_Static_assert(sizeof(struct place) == CACHE_LINE && sizeof(struct limits) == CACHE_LINE, "one cache line");
+_Static_assert(sizeof(struct session) == (1 + SESSION_RULES) * CACHE_LINE, "rules start cache lines");
+_Static_assert(sizeof(struct cpu) % CACHE_LINE == 0 && sizeof(struct route) == CACHE_LINE, "whole cache lines");

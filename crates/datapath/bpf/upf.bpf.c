@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/* The fast path of the UPF: one program for every interface of N3 and N6.
+ *
+ *   frame ─▶ G-PDU to us? ─yes─▶ session by TEID ─▶ rule ─▶ source is the UE's? ─▶ route ─▶ gates, quota, rates ─▶ count
+ *                │ no                                                                        └▶ tunnel off ─▶ redirect
+ *                └─▶ session by destination ─▶ rule ─▶ route to the gNB ─▶ gates, quota, rates ─▶ count
+ *                                                                          └▶ tunnel on ─▶ redirect
+ *
+ * A packet is either done with here (redirected or dropped, and counted), or passed to user space untouched and
+ * not counted. */
+#include "downlink.h"
+#include "uplink.h"
+
+SEC("xdp")
+int pith_upf(struct xdp_md *ctx)
+{
+	u32 number = bpf_get_smp_processor_id();
+	struct cpu *cpu = slot(&cpus, number);
+	if (!cpu)
+		return XDP_PASS;
+	/* A locked instruction: what follows can't be read before user space sees this. */
+	__sync_fetch_and_add(&cpu->epoch, 1);
+	struct path path = {
+		.cpu = cpu,
+		.number = number,
+		.now = bpf_ktime_get_coarse_ns() - settings.started + 1,
+	};
+	int verdict = uplink(ctx, &path);
+	if (verdict == NOT_UPLINK)
+		verdict = downlink(ctx, &path);
+	__sync_fetch_and_add(&cpu->epoch, 1);
+	return verdict;
+}
+
+/* Helpers that the kernel gives to GPL programs only are used; the text is under Apache-2.0 as well. */
+char _license[] SEC("license") = "Dual BSD/GPL";

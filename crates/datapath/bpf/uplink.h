@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/* From tunnels to the data network. */
+#pragma once
+#include "path.h"
+
+#define NOT_UPLINK -1
+
+INLINE int is_ours(struct address to, u32 v6)
+{
+#pragma unroll
+	for (int i = 0; i < N3_ADDRESSES; i++) {
+		if (v6 ? to.high == settings.n3_v6[i].high && to.low == settings.n3_v6[i].low && to.low
+		       : settings.n3_v4[i] && (u32)to.low == settings.n3_v4[i])
+			return 1;
+	}
+	return 0;
+}
+
+/* The outer IP header of a tunnel that ends here. Answers the bytes that it says follow it, or 0. */
+INLINE u32 take_outer(struct cursor *cursor, u16 type)
+{
+	if (type == bpf_htons(ETH_P_IP)) {
+		struct iphdr *ip = take(cursor, sizeof(*ip));
+		if (!ip || ip->ihl != 5 || ip->protocol != IPPROTO_UDP || ip->frag_off & bpf_htons(IPV4_FRAGMENT) ||
+		    !is_ours(address_v4(ip->daddr), 0))
+			return 0;
+		u32 length = bpf_ntohs(ip->tot_len);
+		return length > sizeof(*ip) ? length - sizeof(*ip) : 0;
+	}
+	if (type == bpf_htons(ETH_P_IPV6)) {
+		struct ipv6hdr *ip = take(cursor, sizeof(*ip));
+		if (!ip || ip->nexthdr != IPPROTO_UDP || !is_ours(address_v6(&ip->daddr), 1))
+			return 0;
+		return bpf_ntohs(ip->payload_len);
+	}
+	return 0;
+}
+
+/* A G-PDU for us whose lengths agree all the way down. */
+INLINE int take_tunnel(struct cursor *cursor, u16 type, struct gpdu *gpdu)
+{
+	u32 rest = take_outer(cursor, type);
+	if (!rest)
+		return 0;
+	struct udphdr *udp = take(cursor, sizeof(*udp));
+	if (!udp || udp->dest != bpf_htons(GTPU_PORT) || bpf_ntohs(udp->len) != rest)
+		return 0;
+	return take_gpdu(cursor, gpdu, rest - sizeof(*udp));
+}
+
+/* Takes off all before the user's packet, puts Ethernet before it, and sends it. */
+INLINE int send_to_network(struct xdp_md *ctx, struct path *path, const struct flow *flow, const struct route *route)
+{
+	u32 v6 = flow->v6;
+	take_hop(flow);
+	if (bpf_xdp_adjust_head(ctx, before(ctx, flow) - link_header(route)) || !write_link_header(ctx, route, v6)) {
+		path->cpu->dropped[N6_SEND_FAILED]++;
+		return XDP_DROP;
+	}
+	return bpf_redirect_map(&devices, route->device, 0);
+}
+
+INLINE int forward_uplink(struct xdp_md *ctx, struct path *path, struct session *session, const struct rule *rule,
+			  const struct flow *flow)
+{
+	const struct route *route = route_to(ctx, flow->key.destination, flow->v6, path->now);
+	if (!route || !has_hop(flow) || flow->length > route->mtu)
+		return give(path, session);
+	struct cpu *cpu = path->cpu;
+	u32 length = flow->length, reason = enforce(rule, length, path->now);
+	if (reason == RATE_EXCEEDED && settings.shapes)
+		return shape(path, session);
+	if (reason != DROP_REASONS)
+		return drop(path, &cpu->n3_in, length, reason);
+	count_usage(rule, path->number, UPLINK, length, path->now);
+	count_traffic(&cpu->n3_in, length);
+	count_traffic(&cpu->n6_out, length);
+	return send_to_network(ctx, path, flow, route);
+}
+
+/* An XDP verdict, or NOT_UPLINK. */
+INLINE int uplink(struct xdp_md *ctx, struct path *path)
+{
+	struct cursor cursor = { (void *)(long)ctx->data, (void *)(long)ctx->data_end };
+	struct gpdu gpdu;
+	if (!take_tunnel(&cursor, take_ethernet(&cursor), &gpdu))
+		return NOT_UPLINK;
+	u32 index;
+	struct session *session = session_of(bpf_map_lookup_elem(&by_teid, &gpdu.teid), &index);
+	if (!session)
+		return XDP_PASS;
+	if (session->action != FORWARD)
+		return give(path, session);
+	struct flow flow;
+	u8 *version = cursor.at;
+	if ((void *)(version + 1) > cursor.end)
+		return XDP_PASS;
+	int is_packet = *version >> 4 == 6 ? take_v6(cursor, &flow, gpdu.length) : take_v4(cursor, &flow, gpdu.length);
+	/* Nothing may follow it: it would go out with the packet. */
+	long rest = cursor.end - cursor.at;
+	SCALAR(rest);
+	if (!is_packet || flow.length != gpdu.length || rest != gpdu.length)
+		return give(path, session);
+	struct origin origin = { .direction = UPLINK, .qfi = gpdu.qfi, .teid = gpdu.teid };
+	touch(path, session);
+	if (!flow.whole && session->only[UPLINK] == NO_RULE)
+		return give(path, session);
+	const struct rule *rule = find_rule(session, index, &flow.key, &origin);
+	if (!rule)
+		return drop(path, &path->cpu->n3_in, flow.length, NO_RULE_FOUND);
+	if (rule->action == TO_USER)
+		return give(path, session);
+	if (!is_own_source(session, &flow))
+		return drop(path, &path->cpu->n3_in, flow.length, SPOOFED_SOURCE);
+	if (rule->action != FORWARD)
+		return drop(path, &path->cpu->n3_in, flow.length, rule->action == DROP ? RULE_DROP : NO_RULE_FOUND);
+	return forward_uplink(ctx, path, session, rule, &flow);
+}

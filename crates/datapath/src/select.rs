@@ -1,0 +1,132 @@
+//! Which path a configuration gets.
+
+use crate::config::{DatapathConfig, PathChoice, StartError};
+use crate::portable::PortableDatapath;
+use crate::xdp::{Outcome, XdpDatapath};
+use pith_upf::contract::{Counters, Datapath, Event, Session, SessionId, SessionUsage, Tunnel};
+use pith_upf::qos::FlowUsage;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+/// A running datapath: whichever the configuration and the system allow.
+#[derive(Debug)]
+pub enum UserPlane {
+    /// GTP-U socket and TUN alone.
+    Portable(PortableDatapath),
+    /// XDP before them.
+    Xdp(Box<XdpDatapath>),
+}
+
+impl UserPlane {
+    /// Starts the path that the configuration asks for; where it leaves the choice, says in the log which it
+    /// is and why.
+    pub fn start(config: DatapathConfig) -> Result<Self, StartError> {
+        let obstacle = obstacle(&config);
+        match (config.path, obstacle) {
+            (PathChoice::Portable, _) => Ok(Self::Portable(PortableDatapath::start(config)?)),
+            (PathChoice::Xdp, Some(obstacle)) => Err(StartError::XdpSettings(obstacle)),
+            (PathChoice::Auto, Some(obstacle)) => {
+                tracing::info!("user plane: portable path; the XDP path {obstacle}");
+                Ok(Self::Portable(PortableDatapath::start(config)?))
+            }
+            (choice, None) => Self::start_fast(&config, choice),
+        }
+    }
+
+    fn start_fast(config: &DatapathConfig, choice: PathChoice) -> Result<Self, StartError> {
+        match XdpDatapath::start(config)? {
+            Outcome::Fast(fast) => {
+                let hook = if fast.is_native() { "in the driver" } else { "behind the driver (generic)" };
+                tracing::info!(interfaces = config.interfaces.join(", "), "user plane: XDP path, {hook}");
+                Ok(Self::Xdp(fast))
+            }
+            Outcome::Slow(_, error) if choice == PathChoice::Xdp => Err(error.into()),
+            Outcome::Slow(slow, error) => {
+                tracing::warn!(%error, "user plane: portable path, as there is no XDP");
+                Ok(Self::Portable(slow))
+            }
+        }
+    }
+
+    /// Readable while events wait for [`poll_events`](Datapath::poll_events).
+    pub fn events_ready(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Portable(portable) => portable.events_ready(),
+            Self::Xdp(xdp) => xdp.events_ready(),
+        }
+    }
+
+    /// Stops: packets on their way still leave, then the system is put back.
+    pub fn stop(self) {}
+
+    fn path(&self) -> &dyn Datapath {
+        match self {
+            Self::Portable(portable) => portable,
+            Self::Xdp(xdp) => &**xdp,
+        }
+    }
+
+    fn path_mut(&mut self) -> &mut dyn Datapath {
+        match self {
+            Self::Portable(portable) => portable,
+            Self::Xdp(xdp) => &mut **xdp,
+        }
+    }
+}
+
+/// Why a configuration can't have the XDP path.
+fn obstacle(config: &DatapathConfig) -> Option<&'static str> {
+    if config.interfaces.is_empty() {
+        return Some("needs the interfaces of N3 and N6 named");
+    }
+    config.nat.then_some("goes past the kernel's NAT: turn NAT off, or do it elsewhere")
+}
+
+impl Datapath for UserPlane {
+    fn install(&mut self, session: Arc<Session>) {
+        self.path_mut().install(session);
+    }
+
+    fn remove(&mut self, session: SessionId) -> Option<SessionUsage> {
+        self.path_mut().remove(session)
+    }
+
+    fn discard_buffered(&mut self, session: SessionId) {
+        self.path_mut().discard_buffered(session);
+    }
+
+    fn send_end_marker(&mut self, tunnel: &Tunnel) {
+        self.path_mut().send_end_marker(tunnel);
+    }
+
+    fn usage(&self, session: SessionId) -> Option<SessionUsage> {
+        self.path().usage(session)
+    }
+
+    fn flows(&self, session: SessionId) -> Vec<FlowUsage> {
+        self.path().flows(session)
+    }
+
+    fn poll_events(&mut self, events: &mut Vec<Event>) {
+        self.path_mut().poll_events(events);
+    }
+
+    fn counters(&self) -> Counters {
+        self.path().counters()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_xdp_can_not_do_is_said() {
+        let bare = DatapathConfig { path: PathChoice::Xdp, ..DatapathConfig::default() };
+        let named = DatapathConfig { interfaces: vec!["eth1".into()], ..bare.clone() };
+        let nat = DatapathConfig { nat: true, ..named.clone() };
+        assert!(UserPlane::start(bare).unwrap_err().to_string().contains("interfaces of N3 and N6"));
+        assert!(UserPlane::start(nat).unwrap_err().to_string().contains("NAT"));
+        assert_eq!(obstacle(&named), None);
+    }
+}

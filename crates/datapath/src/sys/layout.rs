@@ -1,0 +1,415 @@
+//! Memory that the rules engine and the BPF program share: the layouts of `bpf/tables.h`.
+//!
+//! All that both sides write is atomic. Where there is no BPF program the same values live on the heap.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// An index that names nothing.
+pub const NO_INDEX: u32 = u32::MAX;
+/// A rate or bound that is none.
+pub const NO_LIMIT: u64 = u64::MAX;
+/// Rules of a session that fit.
+pub const SESSION_RULES: usize = 8;
+/// Filters of a session that fit.
+pub const SESSION_MATCHES: usize = 16;
+/// Meters, and URRs, of a rule that fit.
+pub const RULE_METERS: usize = 2;
+/// Reasons that the program counts drops by.
+pub const DROP_REASONS: usize = 18;
+/// N3 addresses that the program knows.
+pub const N3_ADDRESSES: usize = 8;
+
+/// What may lie in memory that a BPF program shares.
+///
+/// # Safety
+///
+/// `repr(C)`, valid for any bytes, and whatever the program writes is in atomic fields.
+pub unsafe trait Shared: Send + Sync + Default {}
+
+/// What becomes of a packet (`enum action`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Action {
+    /// The portable path has it: the seam for whatever the program does not do itself.
+    ToUser,
+    /// Sent on.
+    Forward,
+    /// Dropped.
+    Drop,
+    /// Dropped, for want of a FAR.
+    NoFar,
+}
+
+/// All gates are open.
+pub const RULE_OPEN: u8 = 1;
+/// Packets come by a tunnel.
+pub const RULE_TUNNEL: u8 = 2;
+/// Packets that leave by tunnel are marked.
+pub const RULE_HAS_QFI: u8 = 4;
+
+/// A PDR with all it leads to (`struct rule`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C, align(64))]
+pub struct Rule {
+    /// An [`Action`].
+    pub action: u8,
+    /// `RULE_*`.
+    pub flags: u8,
+    /// The QoS flow to mark.
+    pub qfi: u8,
+    /// Of the outer header.
+    pub dscp: u8,
+    /// The tunnel that packets come by.
+    pub teid: u32,
+    /// A bit for each QFI that matches.
+    pub qfis: u64,
+    /// The far end's TEID.
+    pub tunnel_teid: u32,
+    /// The far end's IPv4 address, in wire order.
+    pub peer: u32,
+    /// Slots of meters.
+    pub meters: [u32; RULE_METERS],
+    /// Slots of counters.
+    pub urrs: [u32; RULE_METERS],
+    /// Slots of limits of these counters.
+    pub limits: [u32; RULE_METERS],
+    /// Nothing yet.
+    pub reserved: [u32; 4],
+}
+
+impl Default for Rule {
+    fn default() -> Self {
+        const NONE: [u32; RULE_METERS] = [NO_INDEX; RULE_METERS];
+        Self {
+            action: Action::ToUser as u8,
+            flags: 0,
+            qfi: 0,
+            dscp: 0,
+            teid: 0,
+            qfis: u64::MAX,
+            tunnel_teid: 0,
+            peer: 0,
+            meters: NONE,
+            urrs: NONE,
+            limits: NONE,
+            reserved: [0; 4],
+        }
+    }
+}
+
+/// The UE has an IPv4 address.
+pub const UE_V4: u32 = 1;
+/// The UE has an IPv6 prefix.
+pub const UE_V6: u32 = 2;
+/// No rule.
+pub const NO_RULE: u8 = 0xff;
+
+/// A session's rules (`struct session`).
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Session {
+    /// An [`Action`] for all packets; `Forward`: as the rules say.
+    pub action: AtomicU32,
+    /// `UE_*`.
+    pub flags: u32,
+    /// In wire order.
+    pub ue_v4: u32,
+    /// Slot of [`Matches`].
+    pub matches: u32,
+    /// The prefix, in wire order.
+    pub ue_v6: u64,
+    /// When its last packet came.
+    pub last_packet: AtomicU64,
+    /// When the last packet was given to user space.
+    pub to_user: AtomicU64,
+    /// The session's id.
+    pub id: u64,
+    /// The rule of a direction that has one alone, without filters.
+    pub only: [u8; 2],
+    /// Filters.
+    pub match_count: u8,
+    /// Nothing yet.
+    pub reserved: [u8; 13],
+    /// The rules.
+    pub rules: [Rule; SESSION_RULES],
+}
+
+impl Default for Session {
+    fn default() -> Self {
+        Self {
+            action: AtomicU32::new(Action::ToUser as u32),
+            flags: 0,
+            ue_v4: 0,
+            matches: NO_INDEX,
+            ue_v6: 0,
+            last_packet: AtomicU64::new(0),
+            to_user: AtomicU64::new(0),
+            id: 0,
+            only: [NO_RULE; 2],
+            match_count: 0,
+            reserved: [0; 13],
+            rules: Default::default(),
+        }
+    }
+}
+
+/// No filter: all packets.
+pub const MATCH_ALL: u8 = 1;
+/// The protocol counts.
+pub const MATCH_PROTOCOL: u8 = 2;
+/// The UE's port counts.
+pub const MATCH_LOCAL_PORTS: u8 = 4;
+/// The data network's port counts.
+pub const MATCH_REMOTE_PORTS: u8 = 8;
+/// Addresses count, and are IPv4.
+pub const MATCH_V4: u8 = 16;
+/// Addresses count, and are IPv6.
+pub const MATCH_V6: u8 = 32;
+/// Downlink packets don't match.
+pub const MATCH_UPLINK_ONLY: u8 = 64;
+/// Uplink packets don't match.
+pub const MATCH_DOWNLINK_ONLY: u8 = 128;
+
+/// An IP address in wire order (`struct address`); an IPv4 address in the first four bytes of `low`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(C)]
+pub struct Address {
+    /// Upper half.
+    pub high: u64,
+    /// Lower half.
+    pub low: u64,
+}
+
+/// A filter (`struct match`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(C)]
+pub struct Match {
+    /// `MATCH_*`.
+    pub flags: u8,
+    /// Whose filter, by its place in the session.
+    pub rule: u8,
+    /// IP protocol.
+    pub protocol: u8,
+    /// Type of service or traffic class.
+    pub tos: u8,
+    /// Bits of it that count.
+    pub tos_mask: u8,
+    /// Nothing yet.
+    pub reserved: [u8; 3],
+    /// First and last of the UE's ports.
+    pub local_ports: [u16; 2],
+    /// First and last of the data network's ports.
+    pub remote_ports: [u16; 2],
+    /// The UE's address and which bits count.
+    pub local: [Address; 2],
+    /// The data network's address and which bits count.
+    pub remote: [Address; 2],
+}
+
+/// A session's filters (`struct matches`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(C)]
+pub struct Matches(pub [Match; SESSION_MATCHES]);
+
+/// One worker's or CPU's share of a URR's counters (`struct place`): a cache line, so that writers don't
+/// share one.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct Place {
+    /// Uplink bytes.
+    pub uplink: AtomicU64,
+    /// Downlink bytes.
+    pub downlink: AtomicU64,
+    /// Uplink packets.
+    pub uplink_packets: AtomicU64,
+    /// Downlink packets.
+    pub downlink_packets: AtomicU64,
+    /// When it first counted; 0 for never.
+    pub first: AtomicU64,
+    /// When it last counted.
+    pub last: AtomicU64,
+}
+
+/// Bounds on bytes (`struct bounds`), or [`NO_LIMIT`].
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Bounds {
+    /// Both ways.
+    pub total: AtomicU64,
+    /// Uplink.
+    pub uplink: AtomicU64,
+    /// Downlink.
+    pub downlink: AtomicU64,
+}
+
+/// The threshold was told of.
+pub const TOLD_THRESHOLD: u32 = 1;
+/// The quota was told of.
+pub const TOLD_QUOTA: u32 = 2;
+
+/// A URR's limits (`struct limits`).
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct Limits {
+    /// To be told of.
+    pub threshold: Bounds,
+    /// To be told of, and to stop at.
+    pub quota: Bounds,
+    /// Whose.
+    pub session: AtomicU64,
+    /// Which URR.
+    pub urr: AtomicU32,
+    /// `TOLD_*`.
+    pub told: AtomicU32,
+}
+
+/// Packets and bytes (`struct traffic`).
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Traffic {
+    /// Packets.
+    pub packets: AtomicU64,
+    /// Bytes.
+    pub bytes: AtomicU64,
+}
+
+/// What a CPU counts (`struct cpu`).
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct Cpu {
+    /// Odd while the CPU has a packet.
+    pub epoch: AtomicU64,
+    /// Identification of outer IPv4 headers.
+    pub outer_id: AtomicU64,
+    /// From tunnels.
+    pub n3_in: Traffic,
+    /// Into tunnels.
+    pub n3_out: Traffic,
+    /// From the data network.
+    pub n6_in: Traffic,
+    /// To the data network.
+    pub n6_out: Traffic,
+    /// By [`DropReason`](pith_upf::contract::DropReason).
+    pub dropped: [AtomicU64; DROP_REASONS],
+}
+
+// SAFETY (all): `repr(C)`; integers and atomics only, so any bytes are a value; the program writes what is
+// declared atomic here and nothing else.
+unsafe impl Shared for Session {}
+unsafe impl Shared for Matches {}
+// Its layout is promised to be `struct meter` there, and its fields are atomic.
+unsafe impl Shared for pith_upf::qos::Meter {}
+unsafe impl Shared for Place {}
+unsafe impl Shared for Limits {}
+unsafe impl Shared for Cpu {}
+
+/// In place of a URR: see there.
+pub const SHAPED: u64 = u64::MAX;
+
+/// What a URR counted when it came up to a limit (`struct usage_event`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct UsageEvent {
+    /// Whose.
+    pub session: u64,
+    /// Which URR; [`SHAPED`]: none, the session has a packet that has to wait.
+    pub urr: u64,
+    /// Uplink and downlink bytes.
+    pub bytes: [u64; 2],
+    /// Uplink and downlink packets.
+    pub packets: [u64; 2],
+}
+
+impl UsageEvent {
+    /// Of what the program put into the ring.
+    pub fn decode(octets: &[u8]) -> Option<Self> {
+        let words: Vec<u64> = octets
+            .chunks_exact(8)
+            .filter_map(|word| word.first_chunk())
+            .map(|word| u64::from_ne_bytes(*word))
+            .collect();
+        let &[session, urr, uplink, downlink, uplink_packets, downlink_packets] = words.as_slice() else {
+            return None;
+        };
+        Some(Self { session, urr, bytes: [uplink, downlink], packets: [uplink_packets, downlink_packets] })
+    }
+}
+
+/// Settings of the program (`struct settings`).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Settings {
+    /// The clock's time when the datapath started.
+    pub started: u64,
+    /// CPUs.
+    pub cpus: u32,
+    /// CPUs and workers.
+    pub places: u32,
+    /// In wire order.
+    pub n3_v4: [u32; N3_ADDRESSES],
+    /// In wire order.
+    pub n3_v6: [Address; N3_ADDRESSES],
+    /// Longest packet for a UE.
+    pub ue_mtu: u32,
+    /// Whether what exceeds rates waits in user space, or is dropped.
+    pub shapes: bool,
+}
+
+impl Settings {
+    /// As the program has them.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut octets = self.started.to_ne_bytes().to_vec();
+        for word in [self.cpus, self.places].iter().chain(&self.n3_v4) {
+            octets.extend(word.to_ne_bytes());
+        }
+        for address in &self.n3_v6 {
+            octets.extend(address.high.to_ne_bytes());
+            octets.extend(address.low.to_ne_bytes());
+        }
+        octets.extend(self.ue_mtu.to_ne_bytes());
+        octets.extend(u32::from(self.shapes).to_ne_bytes());
+        octets
+    }
+}
+
+impl Traffic {
+    /// Packets and bytes.
+    pub fn load(&self) -> (u64, u64) {
+        (self.packets.load(Relaxed), self.bytes.load(Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pith_upf::contract::DropReason;
+
+    #[test]
+    fn values_start_cache_lines_where_the_program_reckons_with_it() {
+        assert_eq!(size_of::<Rule>(), 64);
+        assert_eq!(size_of::<Session>(), 64 * (1 + SESSION_RULES));
+        assert_eq!(size_of::<Match>(), 80);
+        for size in [size_of::<pith_upf::qos::Meter>(), size_of::<Place>(), size_of::<Limits>()] {
+            assert_eq!(size, 64);
+        }
+        assert_eq!(size_of::<Cpu>(), 256);
+        assert_eq!(Settings::default().encode().len(), 184);
+    }
+
+    #[test]
+    fn the_program_counts_drops_by_the_contracts_reasons_in_their_order() {
+        let source = include_str!("../../bpf/tables.h");
+        let body = source.split("enum drop_reason {").nth(1).unwrap().split('}').next().unwrap();
+        let names: Vec<_> = body.split(',').map(|name| name.trim().to_lowercase()).collect();
+        let reasons = DropReason::ALL.iter().map(|reason| reason.name().to_owned());
+        let expected: Vec<_> = reasons.map(|name| name.replace("no_rule", "no_rule_found")).collect();
+        assert_eq!(names.split_last(), Some((&"drop_reasons".to_owned(), &expected[..])));
+        assert_eq!(expected.len(), DROP_REASONS);
+    }
+
+    #[test]
+    fn an_event_has_six_words() {
+        let words: Vec<u8> = (1..=6u64).flat_map(u64::to_ne_bytes).collect();
+        let expected = UsageEvent { session: 1, urr: 2, bytes: [3, 4], packets: [5, 6] };
+        assert_eq!(UsageEvent::decode(&words), Some(expected));
+        assert_eq!(UsageEvent::decode(&words[8..]), None);
+    }
+}

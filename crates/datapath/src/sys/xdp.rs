@@ -1,0 +1,118 @@
+//! XDP programs on interfaces, and what interfaces are.
+
+use super::check;
+use std::ffi::CStr;
+use std::io;
+use std::net::UdpSocket;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// Where in the kernel a program sees packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hook {
+    /// In the driver.
+    Native,
+    /// Behind the driver, for interfaces whose driver has no XDP.
+    Generic,
+}
+
+/// Attaches a program to an interface, until the answer is dropped or the process ends.
+pub fn attach_xdp(program: BorrowedFd<'_>, interface: u32, hook: Hook) -> io::Result<OwnedFd> {
+    let flags = match hook {
+        Hook::Native => libbpf_sys::XDP_FLAGS_DRV_MODE,
+        Hook::Generic => libbpf_sys::XDP_FLAGS_SKB_MODE,
+    };
+    let options = libbpf_sys::bpf_link_create_opts {
+        sz: size_of::<libbpf_sys::bpf_link_create_opts>() as libbpf_sys::size_t,
+        flags,
+        ..Default::default()
+    };
+    // SAFETY: `options` says its own size and lives during the call; the descriptor it answers is ours alone.
+    unsafe {
+        let (program, interface) = (program.as_raw_fd(), interface as libc::c_int);
+        let link = libbpf_sys::bpf_link_create(program, interface, libbpf_sys::BPF_XDP, &raw const options);
+        if link < 0 {
+            return Err(io::Error::from_raw_os_error(-link));
+        }
+        Ok(OwnedFd::from_raw_fd(link))
+    }
+}
+
+const SIOCETHTOOL: libc::c_ulong = 0x8946;
+const ETHTOOL_GDRVINFO: u32 = 3;
+const SIOCGIFVLAN: libc::c_ulong = 0x8982;
+const GET_VLAN_REALDEV_NAME: libc::c_int = 8;
+const GET_VLAN_VID: libc::c_int = 9;
+
+/// The start of `struct ethtool_drvinfo`, and room for the rest.
+#[repr(C)]
+struct DriverInfo {
+    command: u32,
+    driver: [u8; 32],
+    rest: [u8; 160],
+}
+
+/// The name of an interface's driver.
+pub fn driver_of(interface: &str) -> io::Result<String> {
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    let mut info = DriverInfo { command: ETHTOOL_GDRVINFO, driver: [0; 32], rest: [0; 160] };
+    let mut request = interface_request(interface)?;
+    request.ifr_ifru.ifru_data = (&raw mut info).cast();
+    // SAFETY: the request names an interface and points to a buffer at least as long as `ethtool_drvinfo`.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &raw mut request) })?;
+    Ok(text(&info.driver))
+}
+
+/// `struct vlan_ioctl_args`; its union is a name or a number.
+#[repr(C)]
+struct VlanArguments {
+    command: libc::c_int,
+    device: [u8; 24],
+    answer: [u8; 24],
+    quality: libc::c_short,
+}
+
+/// The interface below a VLAN's, and the VLAN's number; `None` if it is no VLAN's.
+pub fn vlan_of(interface: &str) -> Option<(String, u16)> {
+    let parent = text(&ask_vlan(interface, GET_VLAN_REALDEV_NAME).ok()?);
+    let id = ask_vlan(interface, GET_VLAN_VID).ok()?;
+    let number = id.first_chunk().map(|id| i32::from_ne_bytes(*id))?;
+    Some((parent, u16::try_from(number).ok()?))
+}
+
+fn ask_vlan(interface: &str, command: libc::c_int) -> io::Result<[u8; 24]> {
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    let mut arguments = VlanArguments { command, device: [0; 24], answer: [0; 24], quality: 0 };
+    let name = interface.as_bytes();
+    arguments.device.get_mut(..name.len()).ok_or(io::ErrorKind::InvalidInput)?.copy_from_slice(name);
+    // SAFETY: the arguments are laid out as `vlan_ioctl_args`, and the name ends with a zero byte.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCGIFVLAN as _, &raw mut arguments) })?;
+    Ok(arguments.answer)
+}
+
+fn interface_request(interface: &str) -> io::Result<libc::ifreq> {
+    // SAFETY: all zero is a valid `ifreq`.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    if interface.len() >= request.ifr_name.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+        *to = from as libc::c_char;
+    }
+    Ok(request)
+}
+
+fn text(bytes: &[u8]) -> String {
+    CStr::from_bytes_until_nul(bytes).map(|text| text.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_is_no_vlan_and_no_name_is_too_long_to_ask_for() {
+        assert_eq!(vlan_of("lo"), None);
+        assert!(driver_of("a-name-that-is-too-long-for-any").is_err());
+        assert!(driver_of("no-such").is_err());
+    }
+}

@@ -1,0 +1,226 @@
+//! A session's rules as the BPF program has them. What the program can't do is user space's: a rule of its
+//! own, or the whole session where even the choice of the rule is beyond the program.
+
+use crate::rules::{Rule, Rules};
+use crate::sys::layout::{self, Address, Match, Matches, NO_INDEX, NO_RULE, SESSION_MATCHES, SESSION_RULES};
+use pith_upf::contract::{Action, AddressRange, Destination, Direction, SdfFilter, Source, Tunnel};
+use std::net::IpAddr;
+use std::sync::atomic::AtomicU32;
+
+/// What leads to a session.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Keys {
+    /// TEIDs.
+    pub teids: Vec<u32>,
+    /// The UE's IPv4 address, in wire order.
+    pub v4: Option<u32>,
+    /// The UE's IPv6 prefix, in wire order.
+    pub v6: Option<u64>,
+}
+
+/// A session for the program.
+#[derive(Debug)]
+pub struct Compiled {
+    /// Its rules; the slot of filters is still missing.
+    pub session: layout::Session,
+    /// Its filters, where it needs some.
+    pub matches: Option<Matches>,
+    /// What leads to it.
+    pub keys: Keys,
+    /// Whether user space has packets of it.
+    pub user_space: bool,
+}
+
+/// Compiles the rules of a session; `from_v4`: packets may leave into tunnels over IPv4.
+pub fn compile(rules: &Rules, from_v4: bool) -> Compiled {
+    let keys = keys(rules);
+    let Some(matches) = matches(rules) else {
+        return Compiled { session: layout::Session::default(), matches: None, keys, user_space: true };
+    };
+    let mut session = layout::Session {
+        action: AtomicU32::new(layout::Action::Forward as u32),
+        id: rules.life.id.0,
+        ue_v4: keys.v4.unwrap_or(0),
+        ue_v6: keys.v6.unwrap_or(0),
+        flags: keys.v4.map_or(0, |_| layout::UE_V4) | keys.v6.map_or(0, |_| layout::UE_V6),
+        only: [Direction::Uplink, Direction::Downlink].map(|direction| only(rules, direction)),
+        match_count: matches.len() as u8,
+        ..layout::Session::default()
+    };
+    for (slot, rule) in session.rules.iter_mut().zip(rules.iter()) {
+        *slot = compile_rule(rule, from_v4);
+    }
+    let to_user = layout::Action::ToUser as u8;
+    let user_space = session.rules.iter().take(rules.iter().count()).any(|rule| rule.action == to_user);
+    let mut block = Matches::default();
+    block.0.iter_mut().zip(&matches).for_each(|(slot, filter)| *slot = *filter);
+    let needed = session.only.contains(&NO_RULE) && !matches.is_empty();
+    Compiled { session, matches: needed.then_some(block), keys, user_space }
+}
+
+fn keys(rules: &Rules) -> Keys {
+    let mut teids: Vec<u32> = rules.teids().map(|teid| teid.0).collect();
+    teids.sort_unstable();
+    teids.dedup();
+    let v6 =
+        rules.ue.v6.and_then(|prefix| prefix.octets().first_chunk().map(|half| u64::from_ne_bytes(*half)));
+    Keys { teids, v4: rules.ue.v4.map(|v4| u32::from_ne_bytes(v4.octets())), v6 }
+}
+
+/// The rule of a direction that has one only, which takes whatever comes from its source.
+fn only(rules: &Rules, direction: Direction) -> u8 {
+    let mut of_direction = rules.iter().enumerate().filter(|(_, rule)| rule.direction() == direction);
+    match (of_direction.next(), of_direction.next()) {
+        (Some((at, rule)), None) if rule.filters.is_empty() => at as u8,
+        _ => NO_RULE,
+    }
+}
+
+/// All filters in the order that they are tried; `None` if there are too many, or such that the program
+/// can't tell whether they match.
+fn matches(rules: &Rules) -> Option<Vec<Match>> {
+    if rules.iter().count() > SESSION_RULES {
+        return None;
+    }
+    let mut all = Vec::new();
+    for (at, rule) in rules.iter().enumerate() {
+        // From a further UPF: its ends are the other way round.
+        if matches!(rule.source, Source::Tunnel { direction: Direction::Downlink, .. }) {
+            return None;
+        }
+        let unfiltered = Match { flags: layout::MATCH_ALL, rule: at as u8, ..Match::default() };
+        match &*rule.filters {
+            [] => all.push(unfiltered),
+            filters => {
+                for filter in filters {
+                    all.push(Match { rule: at as u8, ..compile_filter(filter)? });
+                }
+            }
+        }
+    }
+    (all.len() <= SESSION_MATCHES).then_some(all)
+}
+
+/// `None` where it asks for what the program does not look at.
+fn compile_filter(filter: &SdfFilter) -> Option<Match> {
+    if filter.spi.is_some() || filter.flow_label.is_some() {
+        return None;
+    }
+    let mut compiled = Match::default();
+    if let Some(protocol) = filter.protocol {
+        compiled.flags |= layout::MATCH_PROTOCOL;
+        compiled.protocol = protocol;
+    }
+    if let Some(tos) = filter.tos {
+        (compiled.tos, compiled.tos_mask) = (tos.value, tos.mask);
+    }
+    if let Some(ports) = filter.local.ports {
+        compiled.flags |= layout::MATCH_LOCAL_PORTS;
+        compiled.local_ports = [ports.first, ports.last];
+    }
+    if let Some(ports) = filter.remote.ports {
+        compiled.flags |= layout::MATCH_REMOTE_PORTS;
+        compiled.remote_ports = [ports.first, ports.last];
+    }
+    compiled.flags |= match filter.direction {
+        None => 0,
+        Some(Direction::Uplink) => layout::MATCH_UPLINK_ONLY,
+        Some(Direction::Downlink) => layout::MATCH_DOWNLINK_ONLY,
+    };
+    for (range, place) in
+        [(filter.local.address, &mut compiled.local), (filter.remote.address, &mut compiled.remote)]
+    {
+        if let Some(range) = range {
+            compiled.flags |= if range.address.is_ipv4() { layout::MATCH_V4 } else { layout::MATCH_V6 };
+            *place = under_mask(&range);
+        }
+    }
+    Some(compiled)
+}
+
+/// A range's address, as far as it counts, and its mask.
+fn under_mask(range: &AddressRange) -> [Address; 2] {
+    match range.address {
+        IpAddr::V4(v4) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(range.prefix.min(32))).unwrap_or(0);
+            [v4.to_bits() & mask, mask]
+                .map(|bits| Address { high: 0, low: u32::from_ne_bytes(bits.to_be_bytes()).into() })
+        }
+        IpAddr::V6(v6) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(range.prefix.min(128))).unwrap_or(0);
+            [v6.to_bits() & mask, mask].map(|bits| wire(bits.to_be_bytes()))
+        }
+    }
+}
+
+fn wire(octets: [u8; 16]) -> Address {
+    let [a, b, c, d, e, f, g, h, rest @ ..] = octets;
+    Address { high: u64::from_ne_bytes([a, b, c, d, e, f, g, h]), low: u64::from_ne_bytes(rest) }
+}
+
+/// An address as the program has it.
+pub fn address(of: IpAddr) -> Address {
+    match of {
+        IpAddr::V4(v4) => Address { high: 0, low: u32::from_ne_bytes(v4.octets()).into() },
+        IpAddr::V6(v6) => wire(v6.octets()),
+    }
+}
+
+fn compile_rule(rule: &Rule, from_v4: bool) -> layout::Rule {
+    let mut compiled = layout::Rule { qfis: rule.qfis, ..layout::Rule::default() };
+    if rule.open {
+        compiled.flags |= layout::RULE_OPEN;
+    }
+    if let Source::Tunnel { teid, .. } = rule.source {
+        compiled.flags |= layout::RULE_TUNNEL;
+        compiled.teid = teid.0;
+    }
+    if let Some(qfi) = rule.qfi {
+        compiled.flags |= layout::RULE_HAS_QFI;
+        compiled.qfi = qfi.0;
+    }
+    let action = match (rule.action, rule.direction()) {
+        (None, _) => layout::Action::NoFar,
+        (Some(Action::Drop), _) => layout::Action::Drop,
+        (Some(Action::Forward(Destination::Network)), Direction::Uplink) => layout::Action::Forward,
+        (Some(Action::Forward(Destination::Tunnel(tunnel))), Direction::Downlink) if from_v4 => {
+            into_tunnel(&mut compiled, &tunnel)
+        }
+        _ => layout::Action::ToUser,
+    };
+    let known = set_meters(&mut compiled, rule) && set_urrs(&mut compiled, rule);
+    compiled.action = if known { action } else { layout::Action::ToUser } as u8;
+    compiled
+}
+
+fn into_tunnel(compiled: &mut layout::Rule, tunnel: &Tunnel) -> layout::Action {
+    let IpAddr::V4(peer) = tunnel.peer else { return layout::Action::ToUser };
+    compiled.peer = u32::from_ne_bytes(peer.octets());
+    compiled.tunnel_teid = tunnel.teid.0;
+    compiled.dscp = tunnel.dscp.unwrap_or(0);
+    layout::Action::Forward
+}
+
+/// Whether all meters are known to the program.
+fn set_meters(compiled: &mut layout::Rule, rule: &Rule) -> bool {
+    let meters = rule.flow.metering();
+    for (slot, meter) in compiled.meters.iter_mut().zip(meters) {
+        *slot = meter.slot().unwrap_or(NO_INDEX);
+    }
+    meters.len() <= compiled.meters.len() && meters.iter().all(|meter| meter.slot().is_some())
+}
+
+/// Whether all URRs, and their limits, are known to the program.
+fn set_urrs(compiled: &mut layout::Rule, rule: &Rule) -> bool {
+    let slots = compiled.urrs.iter_mut().zip(&mut compiled.limits);
+    for ((urr, limits), used) in slots.zip(&rule.urrs) {
+        *urr = used.counter.slot().unwrap_or(NO_INDEX);
+        *limits = used.limits_slot().flatten().unwrap_or(NO_INDEX);
+    }
+    let known = |used: &std::sync::Arc<_>| is_known(used);
+    rule.urrs.len() <= compiled.urrs.len() && rule.urrs.iter().all(known)
+}
+
+fn is_known(used: &crate::rules::UrrUse) -> bool {
+    used.counter.slot().is_some() && used.limits_slot().is_none_or(|slot| slot.is_some())
+}

@@ -1,0 +1,262 @@
+//! The XDP path: a BPF program on the interfaces of N3 and N6 forwards what is common, and passes what is
+//! rare or has to wait to the kernel, where the portable path serves it by the same rules.
+//!
+//! ```text
+//!   interface ─▶ pith_upf (bpf/) ─ redirect ─▶ interface
+//!                    │ pass                        ▲
+//!                    ▼                             │
+//!                kernel ─▶ GTP-U socket, TUN ─▶ portable path ─▶ kernel
+//! ```
+//!
+//! Both count into and are bounded by the same memory (`rules/pool.rs`), so a packet is counted once and a
+//! rate holds whichever way it goes. A session that goes from user space back to the program stays with user
+//! space until that has no packet of it any more, so that none is overtaken.
+
+mod compile;
+mod events;
+mod program;
+mod tables;
+
+use crate::config::{DatapathConfig, StartError};
+use crate::portable::{PortableDatapath, worker_count};
+use crate::rules::{Clock, Now};
+use crate::sys::layout::Action;
+use crate::sys::{Gathered, Hook, Timer};
+use compile::compile;
+use events::Events;
+use pith_upf::contract::{Counters, Datapath, Event, Session, SessionId, SessionUsage, Tunnel};
+use pith_upf::qos::FlowUsage;
+use program::{Program, Sizes};
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+use tables::{Mirrored, Tables};
+use thiserror::Error;
+
+/// How often sessions that wait to leave user space are looked at.
+const TICK: Duration = Duration::from_millis(10);
+/// How long user space has had no packet of a session before it counts as done with it: some ticks of the
+/// program's clock.
+const QUIET: u64 = 12_000_000;
+/// A session that is never quiet leaves user space after this.
+const LONGEST_WAIT: u64 = 200_000_000;
+
+/// Why there is no XDP path.
+#[derive(Debug, Error)]
+pub enum XdpError {
+    /// Built without clang.
+    #[error("this build of Pith has no XDP program: build it where clang is")]
+    NotBuilt,
+    /// The program is not what this code expects.
+    #[error("the XDP program and its tables don't fit together: this is a bug in Pith, please report it")]
+    Missing,
+    /// The kernel does not take the program.
+    #[error(
+        "the kernel does not load the XDP program ({0}): it needs Linux 5.12 and root, or CAP_BPF and CAP_NET_ADMIN"
+    )]
+    Load(#[from] libbpf_rs::Error),
+    /// No such interface.
+    #[error("interface {name}: {source}")]
+    Interface {
+        /// Its name.
+        name: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The program can't be attached.
+    #[error("XDP on interface number {device}: {source}; another program may be there")]
+    Attach {
+        /// Its index.
+        device: u32,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Out of memory or descriptors.
+    #[error("the XDP program's tables: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// A running XDP datapath. Dropping it, or [`stop`](Self::stop), takes the program off the interfaces, and
+/// then ends the portable path beneath.
+#[derive(Debug)]
+pub struct XdpDatapath {
+    /// Dropped first: packets go to user space then.
+    _links: Vec<OwnedFd>,
+    hook: Hook,
+    mirrored: HashMap<SessionId, Mirrored>,
+    /// Sessions that user space still has, and since when they wait.
+    waiting: HashMap<SessionId, Now>,
+    tables: Tables,
+    from_v4: bool,
+    ready: Gathered,
+    timer: Timer,
+    events: Events,
+    slow: PortableDatapath,
+    /// The tables' owner.
+    _program: Program,
+}
+
+/// What came of a start: where there is no XDP path, its reason and whether the portable one is up.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It runs.
+    Fast(Box<XdpDatapath>),
+    /// It can't; the portable path runs.
+    Slow(PortableDatapath, XdpError),
+}
+
+impl XdpDatapath {
+    /// Starts the portable path, and the program before it, or the portable path alone.
+    pub fn start(config: &DatapathConfig) -> Result<Outcome, StartError> {
+        let clock = Clock::start();
+        let (program, sizes) = match load(config, &clock) {
+            Ok(loaded) => loaded,
+            Err(error) => return Ok(Outcome::Slow(PortableDatapath::start(config.clone())?, error)),
+        };
+        let tables = Tables::of(&program, sizes).and_then(|tables| Ok((tables, program.pools()?)));
+        let (tables, pools) = match tables {
+            Ok(tables) => tables,
+            Err(error) => return Ok(Outcome::Slow(PortableDatapath::start(config.clone())?, error)),
+        };
+        let slow = PortableDatapath::start_with(config, clock, pools)?;
+        let parts = Events::new(&program).and_then(|events| {
+            let timer = Timer::new()?;
+            let ready = [slow.events_ready().as_raw_fd(), events.ready(), timer.as_fd().as_raw_fd()];
+            Ok((events, Gathered::of(&ready)?, timer, program.attach(&config.interfaces, config.xdp_hook)?))
+        });
+        let (events, ready, timer, (links, hook)) = match parts {
+            Ok(parts) => parts,
+            Err(error) => return Ok(Outcome::Slow(slow, error)),
+        };
+        Ok(Outcome::Fast(Box::new(Self {
+            _links: links,
+            hook,
+            mirrored: HashMap::new(),
+            waiting: HashMap::new(),
+            tables,
+            from_v4: config.n3_addresses.iter().any(|address| address.is_ipv4()),
+            ready,
+            timer,
+            events,
+            slow,
+            _program: program,
+        })))
+    }
+
+    /// Readable while events wait for [`poll_events`](Datapath::poll_events), or it has other work there.
+    pub fn events_ready(&self) -> BorrowedFd<'_> {
+        self.ready.as_fd()
+    }
+
+    /// Whether the program runs in the interfaces' drivers.
+    pub fn is_native(&self) -> bool {
+        self.hook == Hook::Native
+    }
+
+    /// Stops.
+    pub fn stop(self) {}
+
+    /// Puts a session's rules into the program's tables, as the portable path has them.
+    fn mirror(&mut self, id: SessionId) {
+        let Some(rules) = self.slow.rules(id).cloned() else { return };
+        let before = self.mirrored.remove(&id);
+        let waits = self.waiting.contains_key(&id)
+            || before.as_ref().is_some_and(|before| before.user_space)
+            || rules.life.is_waiting();
+        let compiled = compile(&rules, self.from_v4);
+        let action = if waits { Action::ToUser } else { Action::Forward };
+        let Some(mirrored) = self.tables.publish(compiled, rules, action, before) else { return };
+        self.mirrored.insert(id, mirrored);
+        if waits {
+            self.waiting.insert(id, self.slow.now());
+            self.timer.set(Some(TICK));
+        }
+    }
+
+    /// Gives sessions that user space is done with to the program.
+    fn release_waiting(&mut self) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let now = self.slow.now();
+        let (tables, mirrored) = (&self.tables, &self.mirrored);
+        self.waiting.retain(|id, since| {
+            let Some(session) = mirrored.get(id) else { return false };
+            let quiet = now.0.saturating_sub(tables.last_to_user(session).max(since.0)) > QUIET;
+            let done =
+                !session.rules.life.is_waiting() && (quiet || now.0.saturating_sub(since.0) > LONGEST_WAIT);
+            if done {
+                tables.set_action(session, Action::Forward);
+            }
+            !done
+        });
+        self.timer.set((!self.waiting.is_empty()).then_some(TICK));
+    }
+}
+
+/// The portable path's usage, of which only the last packet is not the program's too.
+fn with_last_packet(mut usage: SessionUsage, age: Option<Duration>) -> SessionUsage {
+    usage.last_packet = usage.last_packet.into_iter().chain(age).min();
+    usage
+}
+
+impl Datapath for XdpDatapath {
+    fn install(&mut self, session: Arc<Session>) {
+        let id = session.id;
+        // First: the program may pass packets by the new rules as soon as it has them.
+        self.slow.install(session);
+        self.mirror(id);
+    }
+
+    fn remove(&mut self, session: SessionId) -> Option<SessionUsage> {
+        self.waiting.remove(&session);
+        // Kept to the end: it has the memory that the program counts into.
+        let rules = self.mirrored.get(&session).map(|mirrored| Arc::clone(&mirrored.rules));
+        let mirrored = self.mirrored.remove(&session);
+        let last = mirrored.map_or(0, |mirrored| self.tables.withdraw(mirrored));
+        let age = self.slow.now().since(last);
+        let usage = self.slow.remove(session)?;
+        drop(rules);
+        Some(with_last_packet(usage, age))
+    }
+
+    fn discard_buffered(&mut self, session: SessionId) {
+        self.slow.discard_buffered(session);
+    }
+
+    fn send_end_marker(&mut self, tunnel: &Tunnel) {
+        self.slow.send_end_marker(tunnel);
+    }
+
+    fn usage(&self, session: SessionId) -> Option<SessionUsage> {
+        let last = self.mirrored.get(&session).map_or(0, |mirrored| self.tables.last_packet(mirrored));
+        let age = self.slow.now().since(last);
+        Some(with_last_packet(self.slow.usage(session)?, age))
+    }
+
+    fn flows(&self, session: SessionId) -> Vec<FlowUsage> {
+        self.slow.flows(session)
+    }
+
+    fn poll_events(&mut self, events: &mut Vec<Event>) {
+        self.slow.poll_events(events);
+        let now = self.slow.now();
+        for session in self.events.drain_into(events) {
+            self.waiting.insert(session, now);
+        }
+        self.release_waiting();
+    }
+
+    fn counters(&self) -> Counters {
+        let mut counters = self.slow.counters();
+        self.tables.add_counters(&mut counters);
+        counters
+    }
+}
+
+fn load(config: &DatapathConfig, clock: &Clock) -> Result<(Program, Sizes), XdpError> {
+    let sizes = Sizes::of(config, worker_count(config))?;
+    Ok((Program::load(config, clock, sizes)?, sizes))
+}

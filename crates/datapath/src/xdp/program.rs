@@ -1,0 +1,225 @@
+//! The BPF program: loaded with tables of the right size, and attached to interfaces.
+
+use super::XdpError;
+use super::compile::address;
+use crate::config::{DatapathConfig, XdpHook};
+use crate::rules::{Clock, MeterPool, Pool, Pools};
+use crate::sys::layout::{Limits, N3_ADDRESSES, Place, Settings, Shared};
+use crate::sys::{Hook, MapMemory, attach_xdp, driver_of, interface_index, vlan_of};
+use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel};
+use pith_upf::qos::{Enforcement, Meter};
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+/// The compiled `bpf/upf.bpf.c`; empty where there was no clang.
+const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/upf.o"));
+/// How often a load is tried: a signal makes the kernel give up, and libbpf after five of them.
+const LOAD_ATTEMPTS: usize = 10;
+const PROGRAM: &str = "pith_upf";
+/// Slots beyond the sessions: rules are filled in before those they replace are free.
+const SPARE: u32 = 64;
+
+/// How many entries the tables have.
+#[derive(Debug, Clone, Copy)]
+pub struct Sizes {
+    sessions: u32,
+    cpus: u32,
+    workers: u32,
+}
+
+impl Sizes {
+    /// For a configuration with so many workers.
+    pub fn of(config: &DatapathConfig, workers: usize) -> Result<Self, XdpError> {
+        let cpus = libbpf_rs::num_possible_cpus()? as u32;
+        Ok(Self { sessions: config.sessions.clamp(1, 1 << 20), cpus, workers: workers as u32 })
+    }
+
+    /// Slots for rules.
+    pub fn sessions(&self) -> u32 {
+        self.sessions + SPARE
+    }
+
+    /// Slots for filters: few sessions have some.
+    pub fn filters(&self) -> u32 {
+        self.sessions / 8 + SPARE
+    }
+
+    fn places(&self) -> u32 {
+        self.cpus + self.workers
+    }
+
+    /// Entries of a table; `None`: as the program says.
+    fn entries(&self, table: &str) -> Option<u32> {
+        Some(match table {
+            "sessions" => self.sessions(),
+            "filters" => self.filters(),
+            "meters" => self.sessions * 6 + SPARE,
+            "usage" | "limits" | "by_teid" => self.sessions * 2 + SPARE,
+            "by_v4" | "by_v6" => self.sessions + SPARE,
+            "cpus" => self.cpus,
+            _ => return None,
+        })
+    }
+}
+
+/// The loaded program and its tables.
+#[derive(Debug)]
+pub struct Program {
+    object: Object,
+    sizes: Sizes,
+}
+
+impl Program {
+    /// Loads it. Needs CAP_BPF and CAP_NET_ADMIN.
+    pub fn load(config: &DatapathConfig, clock: &Clock, sizes: Sizes) -> Result<Self, XdpError> {
+        if OBJECT.is_empty() {
+            return Err(XdpError::NotBuilt);
+        }
+        libbpf_rs::set_print(Some((PrintLevel::Info, |_, line| tracing::debug!("{}", line.trim()))));
+        let load = || -> Result<Object, XdpError> {
+            let mut open = ObjectBuilder::default().open_memory(OBJECT)?;
+            resize(&mut open, config, clock, sizes)?;
+            Ok(open.load()?)
+        };
+        let interrupted = |error: &XdpError| matches!(error, XdpError::Load(error) if error.kind() == ErrorKind::WouldBlock);
+        let mut loaded = load();
+        for _ in 1..LOAD_ATTEMPTS {
+            if loaded.as_ref().is_err_and(interrupted) {
+                loaded = load();
+            }
+        }
+        Ok(Self { object: loaded?, sizes })
+    }
+
+    /// A table.
+    pub fn table(&self, name: &str) -> Result<MapHandle, XdpError> {
+        let found = self.object.maps().find(|map| map.name() == OsStr::new(name));
+        Ok(MapHandle::try_from(&found.ok_or(XdpError::Missing)?)?)
+    }
+
+    /// A table's memory, of `per_entry` values an entry.
+    pub fn memory<T: Shared>(&self, name: &str, per_entry: u32) -> Result<MapMemory<T>, XdpError> {
+        let table = self.table(name)?;
+        if table.value_size() as usize != size_of::<T>() * per_entry as usize {
+            return Err(XdpError::Missing);
+        }
+        let count = table.max_entries() as usize * per_entry as usize;
+        Ok(MapMemory::map(table.as_fd(), count)?)
+    }
+
+    /// Meters and counters that the program shares.
+    pub fn pools(&self) -> Result<Pools, XdpError> {
+        let places = self.sizes.places();
+        Ok(Pools {
+            meters: MeterPool(Pool::in_map(1, self.memory::<Meter>("meters", 1)?)),
+            places: Pool::in_map(places as usize, self.memory::<Place>("usage", places)?),
+            limits: Pool::in_map(1, self.memory::<Limits>("limits", 1)?),
+            first_worker: self.sizes.cpus as usize,
+        })
+    }
+
+    /// Attaches it to the interfaces; packets take the fast path from then on.
+    pub fn attach(&self, names: &[String], hook: XdpHook) -> Result<(Vec<OwnedFd>, Hook), XdpError> {
+        let interfaces = names.iter().map(|name| Interface::of(name)).collect::<Result<Vec<_>, _>>()?;
+        self.make_ports(&interfaces)?;
+        let veth = interfaces.iter().any(|interface| interface.driver == "veth");
+        match hook {
+            XdpHook::Native => Ok((self.attach_all(&interfaces, Hook::Native)?, Hook::Native)),
+            XdpHook::Auto if !veth => match self.attach_all(&interfaces, Hook::Native) {
+                Ok(links) => Ok((links, Hook::Native)),
+                Err(error) => {
+                    tracing::warn!(%error, "the driver has no XDP: the generic hook is slower");
+                    Ok((self.attach_all(&interfaces, Hook::Generic)?, Hook::Generic))
+                }
+            },
+            // A veth drops what is redirected to it unless its peer, which may be anywhere, is ready for it.
+            XdpHook::Auto | XdpHook::Generic => {
+                Ok((self.attach_all(&interfaces, Hook::Generic)?, Hook::Generic))
+            }
+        }
+    }
+
+    fn attach_all(&self, interfaces: &[Interface], hook: Hook) -> Result<Vec<OwnedFd>, XdpError> {
+        let program = self.object.progs().find(|program| program.name() == OsStr::new(PROGRAM));
+        let program = program.ok_or(XdpError::Missing)?;
+        let mut devices: Vec<u32> = interfaces.iter().map(|interface| interface.device).collect();
+        devices.sort_unstable();
+        devices.dedup();
+        let attach = |device: u32| {
+            attach_xdp(program.as_fd(), device, hook).map_err(|source| XdpError::Attach { device, source })
+        };
+        devices.into_iter().map(attach).collect()
+    }
+
+    /// Tells the program by which interfaces packets may leave.
+    fn make_ports(&self, interfaces: &[Interface]) -> Result<(), XdpError> {
+        let (ports, devices) = (self.table("ports")?, self.table("devices")?);
+        for (slot, interface) in interfaces.iter().enumerate() {
+            let slot = (slot as u32).to_ne_bytes();
+            let vlan = u32::from(interface.vlan.to_be()).to_ne_bytes();
+            devices.update(&slot, &interface.device.to_ne_bytes(), MapFlags::ANY)?;
+            ports.update(&interface.index.to_ne_bytes(), &[slot, vlan].concat(), MapFlags::ANY)?;
+        }
+        Ok(())
+    }
+}
+
+/// An interface, and the device that its packets pass.
+#[derive(Debug)]
+struct Interface {
+    index: u32,
+    device: u32,
+    /// 0: untagged.
+    vlan: u16,
+    driver: String,
+}
+
+impl Interface {
+    fn of(name: &str) -> Result<Self, XdpError> {
+        let error = |source: io::Error| XdpError::Interface { name: name.to_owned(), source };
+        let (parent, vlan) = vlan_of(name).unwrap_or((name.to_owned(), 0));
+        let index = interface_index(name).map_err(error)?;
+        let device = interface_index(&parent).map_err(error)?;
+        Ok(Self { index, device, vlan, driver: driver_of(&parent).unwrap_or_default() })
+    }
+}
+
+fn resize(
+    open: &mut OpenObject,
+    config: &DatapathConfig,
+    clock: &Clock,
+    sizes: Sizes,
+) -> Result<(), XdpError> {
+    for mut table in open.maps_mut() {
+        let name = table.name().to_string_lossy().into_owned();
+        if let Some(entries) = sizes.entries(&name) {
+            table.set_max_entries(entries)?;
+        }
+        match name.as_str() {
+            "usage" => table.set_value_size(sizes.places() * size_of::<Place>() as u32)?,
+            name if name.ends_with(".rodata") => {
+                table.set_initial_value(&settings(config, clock, sizes).encode())?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn settings(config: &DatapathConfig, clock: &Clock, sizes: Sizes) -> Settings {
+    let mut settings = Settings {
+        started: clock.started(),
+        cpus: sizes.cpus,
+        places: sizes.places(),
+        ue_mtu: config.mtu.into(),
+        shapes: config.enforcement == Enforcement::Shape,
+        ..Settings::default()
+    };
+    let addresses = config.n3_addresses.iter().take(N3_ADDRESSES);
+    let v4 = addresses.clone().filter(|address| address.is_ipv4()).map(|v4| address(*v4).low as u32);
+    let v6 = addresses.filter(|address| address.is_ipv6()).map(|v6| address(*v6));
+    settings.n3_v4.iter_mut().zip(v4).for_each(|(slot, v4)| *slot = v4);
+    settings.n3_v6.iter_mut().zip(v6).for_each(|(slot, v6)| *slot = v6);
+    settings
+}
