@@ -8,6 +8,7 @@ mod agent;
 mod discovery;
 mod profile;
 mod registration;
+mod repetition;
 mod shard;
 #[cfg(test)]
 mod tests;

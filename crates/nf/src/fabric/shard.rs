@@ -7,9 +7,10 @@
 //! ```
 
 use super::agent::{Agent, Call, Way};
+use super::repetition::{Outcome, Repetitions};
 use crate::kit::{
     Caller, Effect, Event, Input, Inspect, Instant, Level, N2Effect, N2Input, N4Effect, N4Input,
-    NetworkFunction, Nf, Outbox, StoreError, StoreRequest, StoreResponse, Tag, TimerKey,
+    NetworkFunction, Nf, Outbox, StoreError, StoreRequest, StoreResponse, Tag, Timer, TimerKey,
 };
 use pith_sbi::{ApiRoot, Cause, Problem, Request, Response};
 use std::collections::VecDeque;
@@ -157,6 +158,7 @@ pub enum ShardEffect {
 pub struct Shard {
     functions: Vec<(Nf, Box<dyn NetworkFunction>)>,
     agent: Agent,
+    repetitions: Repetitions,
     queue: VecDeque<(Nf, Input)>,
     outbox: Outbox,
     effects: Vec<Effect>,
@@ -169,6 +171,7 @@ impl Shard {
         Self {
             functions,
             agent,
+            repetitions: Repetitions::default(),
             queue: VecDeque::new(),
             outbox: Outbox::new(verbosity),
             effects: Vec::new(),
@@ -192,11 +195,21 @@ impl Shard {
             ShardInput::Request { from, nf, request } => {
                 self.queue.push_back((nf, Input::Request { from, request }))
             }
-            ShardInput::Reply { nf, tag, from, reply } => {
-                self.queue.push_back((nf, Input::Reply { tag, from, reply }))
-            }
+            ShardInput::Reply { nf, tag, from, reply } => match self.repetitions.reply(tag, reply) {
+                Outcome::Tell(tag, reply) => self.queue.push_back((nf, Input::Reply { tag, from, reply })),
+                Outcome::Wait(key, after) => out.push(ShardEffect::StartTimer { nf: Nf::Agent, key, after }),
+            },
             ShardInput::Stored { nf, tag, result } => {
                 self.queue.push_back((nf, Input::Stored { tag, result }))
+            }
+            ShardInput::Timer { key, .. } if key.timer == Timer::SbiRepetition => {
+                let call = self.repetitions.again(key);
+                out.extend(call.map(|(nf, tag, root, request)| ShardEffect::HttpCall {
+                    nf,
+                    tag,
+                    root,
+                    request,
+                }));
             }
             ShardInput::Timer { nf, key } => self.queue.push_back((nf, Input::Timer(key))),
             ShardInput::Inspect { exchange, what } => out.push(self.inspect(exchange, what)),
@@ -268,7 +281,8 @@ impl Shard {
                 out.push(ShardEffect::ShardCall { shard, nf: target, from, request: call.request });
             }
             Ok(Way::Http(root)) => {
-                out.push(ShardEffect::HttpCall { nf: call.nf, tag: call.tag, root, request: call.request });
+                let tag = self.repetitions.note(&call, &root);
+                out.push(ShardEffect::HttpCall { nf: call.nf, tag, root, request: call.request });
             }
             Ok(Way::Discover(question)) => {
                 if let Some(discovery) = self.agent.discover(question, call) {

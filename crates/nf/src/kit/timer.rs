@@ -31,6 +31,8 @@ pub enum Timer {
     NgapGuard,
     /// Another NF owes an answer to an SBI request of one procedure.
     SbiGuard,
+    /// A call that ends something got no answer: it is sent again.
+    SbiRepetition,
     /// An NF instance tells the NRF that it lives (TS 29.510 5.2.2.3.2).
     NrfHeartBeat,
     /// The NRF suspends instances that fell silent (TS 29.510 5.2.2.3.2).

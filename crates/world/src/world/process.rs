@@ -106,8 +106,8 @@ impl World {
                 let (who, what) = (crate::observed::actor(nf), format!("({:?}) {}", event.level, event.text));
                 self.rung(who.clone(), who, what);
             }
-            // The rest is for operators.
-            _ => {}
+            // For operators.
+            ShardEffect::Ready | ShardEffect::Inspected { .. } => {}
         }
     }
 

@@ -1,0 +1,174 @@
+//! Calls that end something at another NF, sent again when their answer does not come (TS 29.500 6.4: a
+//! client may repeat what does no harm when it is done twice).
+//!
+//! Whoever ends a resource forgets it: were the request lost, nobody would ask again, and a session or a
+//! policy would stay for good. Only calls over HTTP/2 get lost; nothing is kept for the others.
+
+use super::agent::Call;
+use crate::kit::{Duration, Nf, Tag, Timer, TimerKey};
+use pith_sbi::{ApiRoot, Cause, Problem, Reply, Request};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Calls that are kept at most; what comes on top of them is sent once.
+const LIMIT: usize = 1 << 14;
+
+/// How often a call is sent at most.
+const TRIES: u8 = 4;
+
+/// Time before the second try; twice that before the third, and so on.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The owner in the tags of calls that are kept: no key of an NF's table.
+const OWNER: u64 = u64::MAX - 1;
+
+/// Calls under way or waiting for another try.
+#[derive(Debug, Default)]
+pub(super) struct Repetitions {
+    kept: HashMap<u32, Kept>,
+    numbered: u32,
+}
+
+/// A call, and where it went.
+#[derive(Debug)]
+struct Kept {
+    nf: Nf,
+    tag: Tag,
+    root: Arc<ApiRoot>,
+    request: Request,
+    tries: u8,
+}
+
+/// What an answer leads to.
+#[derive(Debug, PartialEq)]
+pub(super) enum Outcome {
+    /// The NF gets it, under the tag that the NF gave.
+    Tell(Tag, Reply),
+    /// Once that timer runs out, the call is sent again.
+    Wait(TimerKey, Duration),
+}
+
+impl Repetitions {
+    /// Takes note of a call that goes over HTTP/2; gives the tag to send it with.
+    pub(super) fn note(&mut self, call: &Call, root: &Arc<ApiRoot>) -> Tag {
+        if !may_be_repeated(&call.request) || self.kept.len() >= LIMIT {
+            return call.tag;
+        }
+        self.numbered = self.numbered.wrapping_add(1);
+        let kept = Kept {
+            nf: call.nf,
+            tag: call.tag,
+            root: Arc::clone(root),
+            request: call.request.clone(),
+            tries: 1,
+        };
+        self.kept.insert(self.numbered, kept);
+        Tag { owner: OWNER, step: self.numbered }
+    }
+
+    /// An answer came to that tag.
+    pub(super) fn reply(&mut self, tag: Tag, reply: Reply) -> Outcome {
+        let Some(kept) = self.kept.get_mut(&tag.step).filter(|_| tag.owner == OWNER) else {
+            return Outcome::Tell(tag, reply);
+        };
+        if reply.as_ref().is_err_and(|problem| has_no_answer(problem)) && kept.tries < TRIES {
+            let pause = FIRST_PAUSE * (1 << (kept.tries - 1));
+            kept.tries += 1;
+            return Outcome::Wait(TimerKey { owner: tag.step.into(), timer: Timer::SbiRepetition }, pause);
+        }
+        let given = kept.tag;
+        self.kept.remove(&tag.step);
+        Outcome::Tell(given, reply)
+    }
+
+    /// The pause is over: who calls, with which tag, where, and what.
+    pub(super) fn again(&self, key: TimerKey) -> Option<(Nf, Tag, Arc<ApiRoot>, Request)> {
+        let step = u32::try_from(key.owner).ok()?;
+        let kept = self.kept.get(&step)?;
+        Some((kept.nf, Tag { owner: OWNER, step }, Arc::clone(&kept.root), kept.request.clone()))
+    }
+}
+
+/// Requests that end a resource whose URI never names another one, or tell that one has ended.
+const fn may_be_repeated(request: &Request) -> bool {
+    matches!(
+        request,
+        Request::ReleaseSmContext(_)
+            | Request::SmContextStatusNotify(_)
+            | Request::DeleteSmPolicy(_)
+            | Request::DeleteAmPolicyAssociation(_)
+            | Request::SdmUnsubscribe(_)
+    )
+}
+
+/// Whether the problem was made on this side, because the other one did not answer.
+fn has_no_answer(problem: &Problem) -> bool {
+    problem.is(&Cause::TargetNfNotReachable) || problem.status == 504
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kit::Target;
+    use pith_sbi::nudm_sdm::SdmUnsubscribe;
+    use pith_sbi::{Response, Scheme};
+
+    const GIVEN: Tag = Tag { owner: 5, step: 6 };
+
+    fn root() -> Arc<ApiRoot> {
+        Arc::new(ApiRoot::new(Scheme::Http, "udm:80"))
+    }
+
+    fn unsubscribe() -> Call {
+        let ue_id = "imsi-999700000000001".parse().unwrap();
+        let request = SdmUnsubscribe { ue_id, subscription_id: "7".into() }.into();
+        Call { nf: Nf::Amf, tag: GIVEN, target: Target::Root(root()), request }
+    }
+
+    fn lost() -> Reply {
+        Err(Problem::timed_out().into())
+    }
+
+    #[test]
+    fn an_answer_goes_to_the_nf_under_its_own_tag() {
+        let mut repetitions = Repetitions::default();
+        let tag = repetitions.note(&unsubscribe(), &root());
+        assert_ne!(tag, GIVEN);
+        assert_eq!(
+            repetitions.reply(tag, Ok(Response::NoContent)),
+            Outcome::Tell(GIVEN, Ok(Response::NoContent))
+        );
+        assert!(repetitions.kept.is_empty());
+    }
+
+    #[test]
+    fn what_is_lost_is_sent_four_times_after_growing_pauses() {
+        let mut repetitions = Repetitions::default();
+        let tag = repetitions.note(&unsubscribe(), &root());
+        for pause in [1, 2, 4] {
+            let Outcome::Wait(key, after) = repetitions.reply(tag, lost()) else { panic!("gives up") };
+            assert_eq!(after, Duration::from_secs(pause));
+            let (nf, again, to, request) = repetitions.again(key).unwrap();
+            assert_eq!((nf, again, to), (Nf::Amf, tag, root()));
+            assert!(matches!(request, Request::SdmUnsubscribe(_)));
+        }
+        assert_eq!(repetitions.reply(tag, lost()), Outcome::Tell(GIVEN, lost()));
+        assert!(repetitions.kept.is_empty());
+    }
+
+    #[test]
+    fn what_the_other_side_refuses_is_not_sent_again() {
+        let mut repetitions = Repetitions::default();
+        let tag = repetitions.note(&unsubscribe(), &root());
+        let refused: Reply = Err(Problem::context_not_found().into());
+        assert_eq!(repetitions.reply(tag, refused.clone()), Outcome::Tell(GIVEN, refused));
+    }
+
+    #[test]
+    fn tags_of_others_pass() {
+        let mut repetitions = Repetitions::default();
+        assert_eq!(repetitions.reply(GIVEN, lost()), Outcome::Tell(GIVEN, lost()));
+        let unknown = Tag { owner: OWNER, step: 9 };
+        assert_eq!(repetitions.reply(unknown, lost()), Outcome::Tell(unknown, lost()));
+    }
+}
