@@ -25,7 +25,7 @@ pub fn up(command: &UpCommand, cli: &Cli) -> Result<()> {
     }
     let subscribers = command.test_network.then_some(command.subscribers);
     let database = subscribers.map(|count| test_network::database(&config, count)).transpose()?;
-    run(&config, &Hosting::all(), database)
+    run(&config, &Hosting::all().without_external(&config), database)
 }
 
 /// Some NFs of a core whose others are elsewhere.
@@ -33,6 +33,10 @@ pub fn nf(command: &NfCommand, cli: &Cli) -> Result<()> {
     let config = place::config(cli)?;
     logs::begin(&config.log)?;
     let hosting = hosting(&command.names)?;
+    let own = hosting.clone().without_external(&config);
+    if let Some(nf) = hosting.nfs.iter().find(|nf| !own.nfs.contains(nf)) {
+        bail!("'{nf}' is another vendor's here: 'sbi.external.{nf}' says where it stands");
+    }
     let wanted = command.test_network && hosting.nfs.contains(&Nf::Udr);
     let subscribers = wanted.then_some(command.subscribers);
     let database = subscribers.map(|count| test_network::database(&config, count)).transpose()?;

@@ -62,6 +62,13 @@ impl Hosting {
         Self { nfs, upf, split: true }
     }
 
+    /// The same without the NFs of another vendor (`sbi.external`).
+    pub fn without_external(mut self, config: &Config) -> Self {
+        let is_own = |nf: &Nf| !config.sbi.external.keys().any(|external| nf_of(*external) == *nf);
+        self.nfs.retain(is_own);
+        self
+    }
+
     fn has(&self, nf: Nf) -> bool {
         self.nfs.contains(&nf)
     }

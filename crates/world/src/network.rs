@@ -18,7 +18,7 @@ use pith_nf::smf::{DataNetwork, Smf, SmfConfig};
 use pith_nf::udm::{HomeNetworkKey, Udm, UdmConfig};
 use pith_nf::udr::Udr;
 use pith_sbi::{ApiRoot, NfInstanceId, Scheme};
-use pith_types::{AmfId, Dnn, Guami, InstanceId, Plmn, ShardId, Snssai, Tac, Tai};
+use pith_types::{Ambr, AmfId, BitRate, Dnn, Guami, InstanceId, Plmn, ShardId, Snssai, Tac, Tai};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -228,6 +228,7 @@ impl Maker<'_> {
             reserved: 2,
             dns: vec![Ipv4Addr::new(1, 1, 1, 1)],
             mtu: 1400,
+            ambr: Ambr { uplink: BitRate::mbps(100), downlink: BitRate::mbps(100) },
         };
         SmfConfig {
             data_networks: vec![internet],

@@ -75,6 +75,8 @@ pub struct NetworkNames {
 pub struct Timers {
     /// How often a UE registers anew though it does not move; told to the UE.
     pub t3512: Duration,
+    /// How long a UE waits after its last try of a registration that failed; told to the UE.
+    pub t3502: Duration,
     /// Between two tries of paging.
     pub t3513: Duration,
     /// Between two DEREGISTRATION REQUESTs of the network.
@@ -101,6 +103,7 @@ impl Default for Timers {
         let seconds = Duration::from_secs;
         Self {
             t3512: seconds(54 * 60),
+            t3502: seconds(12 * 60),
             t3513: seconds(2),
             t3522: seconds(6),
             t3550: seconds(6),

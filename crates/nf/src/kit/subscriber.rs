@@ -92,8 +92,9 @@ pub struct SubscribedSlice {
 pub struct SubscribedDnn {
     /// Its name.
     pub dnn: Dnn,
-    /// Session-AMBR.
-    pub ambr: Ambr,
+    /// Session-AMBR; `None` leaves it to the SMF, which has one for each data network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ambr: Option<Ambr>,
     /// 5QI of the default QoS flow (TS 23.501 table 5.7.4-1).
     #[serde(default = "default_five_qi")]
     pub five_qi: u8,
@@ -136,7 +137,12 @@ impl Subscriber {
             slices: vec![SubscribedSlice {
                 snssai: Snssai::of_sst(1),
                 default: true,
-                dnns: vec![SubscribedDnn { dnn, ambr, five_qi: default_five_qi(), arp: default_arp() }],
+                dnns: vec![SubscribedDnn {
+                    dnn,
+                    ambr: Some(ambr),
+                    five_qi: default_five_qi(),
+                    arp: default_arp(),
+                }],
             }],
         }
     }

@@ -1,7 +1,7 @@
 //! What an SMF is configured with.
 
 use crate::kit::Duration;
-use pith_types::{Dnn, Snssai};
+use pith_types::{Ambr, Dnn, Snssai};
 use std::net::Ipv4Addr;
 
 /// A data network that the SMF serves.
@@ -19,6 +19,8 @@ pub struct DataNetwork {
     pub dns: Vec<Ipv4Addr>,
     /// Largest packet that a UE may send, in octets.
     pub mtu: u16,
+    /// Session-AMBR where the subscription has none.
+    pub ambr: Ambr,
 }
 
 /// The SMF's configuration.

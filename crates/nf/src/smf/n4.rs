@@ -10,8 +10,8 @@ use super::context::{DEFAULT_QFI, SmContext};
 use pith_ngap::transfer::Tunnel;
 use pith_pfcp::ie::{
     ApnDnn, ApplyAction, BarId, BitRates, DestinationInterface, FSeid, FTeid, FarId, GateStatus,
-    MeasurementMethod, NodeId, OuterHeader, OuterHeaderCreation, PacketEnd, PdnType, PdrId, Precedence,
-    QerId, Qfi, ReportingTriggers, SourceInterface, UeIpAddress, UrrId,
+    MeasurementMethod, NodeId, OuterHeader, OuterHeaderCreation, PacketEnd, PdnType, PdrId, PfcpSmReqFlags,
+    Precedence, QerId, Qfi, ReportingTriggers, SourceInterface, UeIpAddress, UrrId,
 };
 use pith_pfcp::message::{
     SessionDeletionRequest, SessionEstablishmentRequest, SessionEstablishmentResponse,
@@ -106,20 +106,31 @@ pub(super) fn activation(gnb: Tunnel) -> Message {
     let mut far = UpdateFar::new(DOWNLINK_FAR);
     far.apply_action = Some(ApplyAction::FORW);
     far.update_forwarding_parameters = Some(parameters);
-    modification(far)
+    Message::SessionModificationRequest(modification(far))
 }
 
 /// Downlink packets are kept, and the first one is told of (TS 23.502 4.2.6 step 6b).
 pub(super) fn deactivation() -> Message {
-    let mut far = UpdateFar::new(DOWNLINK_FAR);
-    far.apply_action = Some(ApplyAction::BUFF | ApplyAction::NOCP);
-    modification(far)
+    Message::SessionModificationRequest(modification(keep_and_tell()))
 }
 
-fn modification(far: UpdateFar) -> Message {
+/// The same, and what was kept so far is dropped (TS 29.244 8.2.38).
+pub(super) fn drop_buffered() -> Message {
+    let mut request = modification(keep_and_tell());
+    request.pfcp_sm_req_flags = Some(PfcpSmReqFlags::DROBU);
+    Message::SessionModificationRequest(request)
+}
+
+fn keep_and_tell() -> UpdateFar {
+    let mut far = UpdateFar::new(DOWNLINK_FAR);
+    far.apply_action = Some(ApplyAction::BUFF | ApplyAction::NOCP);
+    far
+}
+
+fn modification(far: UpdateFar) -> SessionModificationRequest {
     let mut request = SessionModificationRequest::new();
     request.update_fars = vec![far];
-    Message::SessionModificationRequest(request)
+    request
 }
 
 /// The session ends.

@@ -121,7 +121,7 @@ fn configuration(dnn: &SubscribedDnn) -> DnnConfiguration {
     let arp = Arp::new(dnn.arp, PreemptionCapability::NotPreempt, PreemptionVulnerability::Preemptable);
     let mut configuration = DnnConfiguration::new(types, SscModes::new(SscMode::SscMode1));
     configuration.five_g_qos_profile = Some(SubscribedDefaultQos::new(dnn.five_qi, arp));
-    configuration.session_ambr = Some(dnn.ambr);
+    configuration.session_ambr = dnn.ambr;
     configuration
 }
 

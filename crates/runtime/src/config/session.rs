@@ -30,7 +30,7 @@ item! {
         /// Largest IP packet that phones may send, in octets: 1280 to 9000.
         #[serde(default = "default_mtu")]
         mtu: u16,
-        /// Session-AMBR where the subscription has none.
+        /// Session-AMBR of subscribers who have none of their own.
         #[serde(default = "default_ambr")]
         ambr: Ambr,
     }
@@ -70,8 +70,6 @@ impl DataNetwork {
 section! {
     /// 5GSM timers of the SMF. What is retransmitted is sent five times in all, then given up.
     SmfTimers {
-        /// PDU SESSION MODIFICATION COMMAND sent.
-        t3591: Period = Period::seconds(16),
         /// PDU SESSION RELEASE COMMAND sent.
         t3592: Period = Period::seconds(16),
     }

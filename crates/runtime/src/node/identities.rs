@@ -40,7 +40,9 @@ impl Identities {
         let mut random = || u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64());
         let instances = instances.map(|key| (key, NfInstanceId::from_random(random()))).collect();
         let plmn = config.network.plmns.first().copied().unwrap_or_else(test_plmn);
-        Self { roots, nrf: root(nrf_address, 0), instances, plmn, clock }
+        let external = config.sbi.external.get(&HostedNf::Nrf).and_then(|root| root.parse().ok());
+        let nrf = external.map_or_else(|| root(nrf_address, 0), Arc::new);
+        Self { roots, nrf, instances, plmn, clock }
     }
 
     pub(super) fn identity(&self, nf: Nf, shard: u16) -> Identity {

@@ -124,6 +124,7 @@ fn amf_config(config: &Config, identity: pith_nf::kit::Identity, peers: Vec<Peer
     amf.ciphering = config.amf.security.ciphering.iter().map(ciphering).collect();
     let timers = &config.amf.timers;
     amf.timers.t3512 = timers.t3512.0;
+    amf.timers.t3502 = timers.t3502.0;
     amf.timers.t3522 = timers.t3522.0;
     amf.timers.t3550 = timers.t3550.0;
     amf.timers.t3560 = timers.t3560.0;
@@ -162,6 +163,7 @@ fn smf_config(config: &Config) -> SmfConfig {
             reserved: RESERVED,
             dns: network.dns.clone(),
             mtu: network.mtu,
+            ambr: network.ambr,
         })
     });
     SmfConfig {

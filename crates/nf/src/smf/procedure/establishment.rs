@@ -14,7 +14,7 @@ use super::super::config::DataNetwork;
 use super::super::context::{AmfLink, Asks, Qos, SmContext, State, UpfSession};
 use super::super::error::EstablishmentError;
 use super::super::{Smf, n1, n2, n4};
-use crate::kit::{Caller, Key, Level, Outbox, Target, Timer, UpfHandle};
+use crate::kit::{Caller, Key, Level, N4Effect, Outbox, Target, Timer, UpfHandle};
 use pith_nas::gsm::PduSessionEstablishmentRequest;
 use pith_nas::ie::{PduSessionType, SscMode};
 use pith_nas::{GsmBody, GsmMessage};
@@ -182,10 +182,16 @@ impl Smf {
         allows_ipv4(configuration)?;
         let profile = configuration.five_g_qos_profile.as_ref();
         Ok(Qos {
-            ambr: configuration.session_ambr.unwrap_or(UNKNOWN_QOS.ambr),
+            ambr: configuration.session_ambr.unwrap_or_else(|| self.default_ambr(context)),
             five_qi: profile.map_or(UNKNOWN_QOS.five_qi, |profile| profile.five_qi),
             arp_priority: profile.map_or(UNKNOWN_QOS.arp_priority, |profile| profile.arp.priority_level),
         })
+    }
+
+    /// The data network's session-AMBR, for subscriptions that have none.
+    fn default_ambr(&self, context: &SmContext) -> Ambr {
+        let network = self.network(&context.dnn, &context.snssai);
+        network.map_or(UNKNOWN_QOS.ambr, |(_, network)| network.ambr)
     }
 
     /// Answers the AMF (step 5), registers with the UDM, and asks the PCF (step 7b).
@@ -294,6 +300,11 @@ impl Smf {
                 context.upf = Some(UpfSession { upf, seid: Seid(seid.seid), tunnel });
                 self.tell_ue_and_gnb(key, out);
             }
+            (N4Cause::RequestAccepted, Some(seid), None, _) => {
+                // The UPF has the session, but packets can't come to it: it is not to keep it.
+                delete_unusable(upf, Seid(seid.seid), out);
+                self.fail(key, &EstablishmentError::UserPlane("accepted without F-TEID".into()), out);
+            }
             (cause, ..) => self.fail(key, &EstablishmentError::UserPlane(format!("{cause:?}")), out),
         }
     }
@@ -304,7 +315,8 @@ impl Smf {
         let Some((_, network)) = self.network(&context.dnn, &context.snssai) else { return };
         let accept = n1::establishment_accept(context, network);
         let (n2, target) = (n2::setup_request(context), Target::Root(context.amf.root.clone()));
-        let request = transfer(context, Some(accept), n2.map(|info| (NgapIeType::PduResSetupReq, info)));
+        let mut request = transfer(context, Some(accept), n2.map(|info| (NgapIeType::PduResSetupReq, info)));
+        request.body.n1n2_failure_txf_notif_uri = Some(self.failure_uri(key));
         self.call(key, target, request.into(), out);
     }
 
@@ -341,6 +353,11 @@ impl Smf {
             _ => {}
         }
     }
+}
+
+/// Has a UPF drop a session that nobody can use.
+fn delete_unusable(upf: UpfHandle, seid: Seid, out: &mut Outbox) {
+    out.n4(N4Effect::Request { tag: super::super::NOBODY, upf, seid, message: n4::deletion() });
 }
 
 /// IPv4 and SSC mode 1, or whatever includes it (TS 24.501 6.4.1.3, 6.4.1.4.1).

@@ -92,8 +92,9 @@ impl Smf {
     /// gNB or UE were not reached: a session that does not stand yet ends.
     pub(in crate::smf) fn not_delivered(&mut self, key: Key, out: &mut Outbox) {
         if matches!(self.contexts.get(key).map(|context| &context.state), Some(State::AwaitingTunnel)) {
-            self.end_and_tell_amf(key, out);
+            return self.end_and_tell_amf(key, out);
         }
+        self.paging_failed(key, out);
     }
 
     /// Ends a session of which the AMF knows nothing yet, or no more.

@@ -5,6 +5,7 @@
 //!  AMF ─> gNB's tunnel, or "deactivated"
 //!         AwaitingN4Modification   <─ UPF   then the AMF is answered
 //!  UPF ─> downlink data            the AMF is asked to page
+//!  AMF ─> the UE does not answer   the UPF drops what it kept, and tells of the next packet
 //! ```
 
 use super::super::context::{State, UserPlane};
@@ -19,9 +20,9 @@ use pith_ngap::transfer::Tunnel;
 use pith_pfcp::Message;
 use pith_pfcp::ie::{Cause as N4Cause, ReportType};
 use pith_pfcp::message::SessionReportResponse;
-use pith_sbi::namf_communication::NgapIeType;
+use pith_sbi::namf_communication::{N1N2TransferFailureNotification, NgapIeType};
 use pith_sbi::nsmf_pdusession::{SmContextUpdatedData, UpCnxState};
-use pith_sbi::{Cause, Problem, Reply};
+use pith_sbi::{Cause, NfType, Problem, Reply, Uri};
 use pith_types::Seid;
 
 impl Smf {
@@ -158,10 +159,30 @@ impl Smf {
         else {
             return;
         };
-        let request = transfer(context, None, Some((NgapIeType::PduResSetupReq, info)));
+        let mut request = transfer(context, None, Some((NgapIeType::PduResSetupReq, info)));
+        request.body.n1n2_failure_txf_notif_uri = Some(self.failure_uri(key));
         let target = Target::Root(context.amf.root.clone());
         self.log(key, Level::Debug, out, |_| "downlink data waits".to_owned());
         self.call(key, target, request.into(), out);
+    }
+
+    /// Where the AMF tells that a message did not come to UE or gNB (TS 29.518 5.2.2.3.2).
+    pub(in crate::smf) fn failure_uri(&self, key: Key) -> Uri {
+        let reference = format!("{:x}", key.to_u64());
+        N1N2TransferFailureNotification::callback_uri(&self.identity.api_root, &NfType::Smf, &reference)
+    }
+
+    /// The UE does not answer to paging (TS 23.502 4.2.3.3): what waits for it is old by now. The UPF drops
+    /// it, and tells of the next packet, with which the UE is paged anew.
+    pub(in crate::smf) fn paging_failed(&mut self, key: Key, out: &mut Outbox) {
+        let Some(context) = self.contexts.get(key) else { return };
+        let (State::Established, None, Some(session)) = (&context.state, context.gnb, context.upf) else {
+            return;
+        };
+        self.log(key, Level::Debug, out, |_| "the UE does not answer to paging".to_owned());
+        let message = n4::drop_buffered();
+        let (upf, seid) = (session.upf, session.seid);
+        out.n4(N4Effect::Request { tag: super::super::NOBODY, upf, seid, message });
     }
 
     /// The gNB does not know the tunnel any more (TS 23.527 5.3.3.2): packets wait, and the first is told of.

@@ -9,6 +9,7 @@ use pith_nas::ie::{PduSessionType, SscMode};
 use pith_nas::{GsmBody, GsmCause, GsmMessage};
 use pith_pfcp::ie::{ApplyAction, Cause as N4Cause};
 use pith_sbi::nsmf_pdusession::N2SmInfoType;
+use pith_sbi::nudm_sdm::SmSubsData;
 use pith_sbi::{Cause, Operation, Response};
 
 #[test]
@@ -34,6 +35,37 @@ amf <- 200"
     let audit = SmfAudit { contexts: 1, addresses: 1, n4_sessions: 1, policies: 1 };
     assert_eq!(world.bench.nf.audit(), audit);
     assert!(world.bench.timers.is_empty(), "nothing is waited for");
+}
+
+#[test]
+fn a_upf_that_accepts_without_tunnel_is_told_to_drop_the_session() {
+    let mut world = World::new();
+    world.upf = None;
+    world.establish();
+    let (tag, request) = world.open_n4.remove(0);
+    world.upf = Some(Ok(N4Cause::RequestAccepted));
+    let Message::SessionEstablishmentResponse(mut response) = n4_answer(&request, N4Cause::RequestAccepted)
+    else {
+        panic!()
+    };
+    response.created_pdrs.clear();
+    world.take_ladder();
+    world.n4_input(N4Input::Response { tag, result: Ok(Message::SessionEstablishmentResponse(response)) });
+    assert!(world.take_ladder().starts_with("upf <- SessionDeletionRequest"), "{:?}", world.ladder);
+    assert_eq!(world.reject(), GsmCause::InsufficientResources);
+    world.is_quiet();
+}
+
+#[test]
+fn who_has_no_session_ambr_gets_that_of_the_data_network() {
+    let mut world = World::new();
+    let mut data = subscription();
+    let SmSubsData::Individual(slices) = &mut data else { panic!("{data:?}") };
+    slices[0].dnn_configurations.values_mut().for_each(|configuration| configuration.session_ambr = None);
+    world.script.insert(Operation::GetSmData, Some(Ok(Response::SmData(Box::new(data)))));
+    world.establish();
+    let GsmBody::PduSessionEstablishmentAccept(accept) = &world.n1[0].body else { panic!() };
+    assert_eq!(accept.session_ambr, ambr(50));
 }
 
 #[test]

@@ -4,7 +4,10 @@ use super::super::*;
 use super::world::*;
 use pith_nas::GsmBody;
 use pith_nas::gsm::{PduSessionReleaseComplete, PduSessionReleaseRequest};
-use pith_pfcp::ie::{ApplyAction, Cause as N4Cause, ReportType};
+use pith_pfcp::ie::{ApplyAction, Cause as N4Cause, PfcpSmReqFlags, ReportType};
+use pith_sbi::namf_communication::{
+    N1N2MessageTransferCause, N1N2MsgTxfrFailureNotification, N1N2TransferFailureNotification,
+};
 use pith_sbi::nsmf_pdusession::{N2SmInfoType, UpCnxState};
 use pith_sbi::{Cause, Operation, Response};
 
@@ -152,6 +155,27 @@ fn downlink_data_for_an_idle_ue_has_the_amf_page() {
     assert_eq!(world.take_ladder(), "upf <- SessionReportResponse\namf <- N1N2MessageTransfer");
     let Request::N1N2MessageTransfer(transfer) = &world.open[0].1 else { panic!() };
     assert!(transfer.body.n1_message_container.is_none() && transfer.body.n2_info_container.is_some());
+    let uri = transfer.body.n1n2_failure_txf_notif_uri.as_ref().unwrap();
+    assert_eq!(uri.id(), world.reference, "where the AMF tells that the UE does not answer");
+}
+
+#[test]
+fn what_waits_for_a_ue_that_does_not_answer_is_dropped_and_the_next_packet_told_of() {
+    let mut world = World::established();
+    world.deactivate();
+    world.script.insert(Operation::N1N2MessageTransfer, None);
+    world.report(ReportType::DLDR);
+    let Request::N1N2MessageTransfer(transfer) = &world.open[0].1 else { panic!() };
+    let uri = transfer.body.n1n2_failure_txf_notif_uri.clone().unwrap();
+    world.take_ladder();
+    let body = N1N2MsgTxfrFailureNotification::new(N1N2MessageTransferCause::UeNotResponding, uri.clone());
+    let seen = world.bench.request(N1N2TransferFailureNotification { uri, body });
+    world.follow(seen);
+    assert_eq!(world.take_ladder(), "upf <- SessionModificationRequest\namf <- 204");
+    let Some(Message::SessionModificationRequest(request)) = world.n4.last() else { panic!() };
+    assert_eq!(request.pfcp_sm_req_flags, Some(PfcpSmReqFlags::DROBU));
+    assert_eq!(downlink_action(&world), ApplyAction::BUFF | ApplyAction::NOCP);
+    assert_eq!(world.bench.nf.audit().contexts, 1, "the session stands");
 }
 
 #[test]

@@ -33,6 +33,7 @@ fn config() -> SmfConfig {
             reserved: 2,
             dns: vec!["9.9.9.9".parse().unwrap()],
             mtu: 1400,
+            ambr: ambr(50),
         }],
         shards: 1,
         t3592: Duration::from_secs(16),

@@ -12,8 +12,8 @@ use crate::kit::{Level, Timer};
 use pith_nas::GmmMessage;
 use pith_nas::gmm::RegistrationAccept;
 use pith_nas::ie::{
-    GprsTimer3, MobileIdentity, NetworkFeatureSupport, PlmnList, ReactivationErrors, RegistrationKind,
-    RegistrationResult, TaiList,
+    GprsTimer2, GprsTimer3, MobileIdentity, NetworkFeatureSupport, PlmnList, ReactivationErrors,
+    RegistrationKind, RegistrationResult, TaiList,
 };
 use pith_types::{FiveGGuti, FiveGTmsi, Tai};
 
@@ -97,6 +97,7 @@ fn message(
     accept.rejected_nssai = ue.slices.rejected_nssai();
     accept.network_feature_support = Some(NetworkFeatureSupport { further: vec![0], ..Default::default() });
     accept.t3512 = Some(GprsTimer3::at_least(config.timers.t3512));
+    accept.t3502 = Some(GprsTimer2::at_least(config.timers.t3502));
     if attempt.kind() != RegistrationKind::Initial || attempt.request.pdu_session_status.is_some() {
         accept.pdu_session_status = Some(ue.sessions.iter().map(|session| session.id).collect());
     }
