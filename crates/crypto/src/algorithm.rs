@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use crate::keys::{Ck, Ik, ManagementField, Rand, equal};
+use crate::keys::{Ck, Ik, ManagementField, Rand, equal, hex_octet};
 use crate::milenage::Milenage;
 use crate::sqn::Sqn;
 use crate::tuak::Tuak;
 
-/// RES or XRES: 4, 8 or 16 octets (TS 33.102 6.3.7).
+/// RES or XRES: 4 to 16 octets (TS 33.102 6.3.7); those of TS 35.206 and 35.231 have 4, 8 or 16.
 #[derive(Clone)]
 pub struct Res {
     octets: [u8; 16],
@@ -20,6 +20,18 @@ impl Res {
         let len = res.len().min(octets.len());
         octets[..len].copy_from_slice(&res[..len]);
         Self { octets, len }
+    }
+
+    /// RES as a UE sends it, or XRES as a UDM does: 4 to 16 octets.
+    pub fn from_octets(res: &[u8]) -> Option<Self> {
+        (4..=16).contains(&res.len()).then(|| Self::new(res))
+    }
+
+    /// The same, from hexadecimal digits of either case.
+    pub fn from_hex(digits: &str) -> Option<Self> {
+        let pairs = digits.as_bytes().chunks(2);
+        let octets: Option<Vec<u8>> = pairs.map(|pair| hex_octet(pair.try_into().ok()?)).collect();
+        Self::from_octets(&octets?)
     }
 
     /// The octets, in clear.

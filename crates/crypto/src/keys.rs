@@ -37,9 +37,14 @@ fn from_hex<const N: usize>(text: &str) -> Result<[u8; N], ParseHexError> {
     }
     let mut octets = [0; N];
     for (octet, pair) in octets.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-        *octet = hex_digit(pair[0]).ok_or(error)? << 4 | hex_digit(pair[1]).ok_or(error)?;
+        *octet = hex_octet([pair[0], pair[1]]).ok_or(error)?;
     }
     Ok(octets)
+}
+
+/// The octet of two hexadecimal digits of either case.
+pub(crate) fn hex_octet([high, low]: [u8; 2]) -> Option<u8> {
+    Some(hex_digit(high)? << 4 | hex_digit(low)?)
 }
 
 fn hex_digit(character: u8) -> Option<u8> {

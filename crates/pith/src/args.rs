@@ -1,6 +1,7 @@
 //! Every command, option and example.
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use pith_nf::kit::AuthenticationMethod;
 use pith_runtime::config::SuciProfile;
 use pith_runtime::store::Existing;
 use pith_types::{BitRate, Dnn, Snssai, Supi};
@@ -239,12 +240,32 @@ pub struct AddArgs {
     /// Downlink bit rate.
     #[arg(long, value_name = "RATE", default_value = "1 Gbps")]
     pub downlink: BitRate,
-    /// Authenticate by EAP-AKA' instead of 5G-AKA.
-    #[arg(long)]
-    pub eap: bool,
+    /// How they are authenticated (TS 33.501 6.1.3): 5g-aka or eap-aka-prime.
+    #[arg(long, value_enum, default_value_t = Method::FiveGAka)]
+    pub method: Method,
     /// Subscribers that exist: refuse all, replace them, or keep them.
     #[arg(long, default_value_t = Existing::Refuse)]
     pub existing: Existing,
+}
+
+/// A method of primary authentication.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Method {
+    /// TS 33.501 6.1.3.2.
+    #[value(name = "5g-aka")]
+    FiveGAka,
+    /// TS 33.501 6.1.3.1.
+    #[value(name = "eap-aka-prime")]
+    EapAkaPrime,
+}
+
+impl From<Method> for AuthenticationMethod {
+    fn from(method: Method) -> Self {
+        match method {
+            Method::FiveGAka => Self::FiveGAka,
+            Method::EapAkaPrime => Self::EapAkaPrime,
+        }
+    }
 }
 
 /// A SUPI, with or without `imsi-`.

@@ -6,7 +6,7 @@ use crate::table;
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
 use pith_crypto::milenage;
-use pith_nf::kit::{AuthenticationMethod, SubscribedDnn, SubscribedSlice, Subscriber};
+use pith_nf::kit::{SubscribedDnn, SubscribedSlice, Subscriber};
 use pith_runtime::store::Added;
 use pith_types::{Ambr, Supi};
 use serde_json::{Value, json};
@@ -78,7 +78,8 @@ fn random() -> Result<[u8; 16]> {
 fn subscriber(args: &AddArgs, supi: Supi, k: [u8; 16], opc: [u8; 16]) -> Subscriber {
     let ambr = Ambr { uplink: args.uplink, downlink: args.downlink };
     let mut subscriber = Subscriber::with_defaults(supi, k, opc);
-    let like = |dnn: &pith_types::Dnn| SubscribedDnn { dnn: dnn.clone(), ambr, five_qi: 9, arp: 8 };
+    let like =
+        |dnn: &pith_types::Dnn| SubscribedDnn { dnn: dnn.clone(), ambr: Some(ambr), five_qi: 9, arp: 8 };
     let slice = |(at, snssai): (usize, &pith_types::Snssai)| SubscribedSlice {
         snssai: *snssai,
         default: at == 0,
@@ -86,9 +87,7 @@ fn subscriber(args: &AddArgs, supi: Supi, k: [u8; 16], opc: [u8; 16]) -> Subscri
     };
     subscriber.slices = args.slices.iter().enumerate().map(slice).collect();
     subscriber.ambr = ambr;
-    if args.eap {
-        subscriber.authentication.method = AuthenticationMethod::EapAkaPrime;
-    }
+    subscriber.authentication.method = args.method.into();
     subscriber
 }
 

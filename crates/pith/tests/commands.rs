@@ -193,7 +193,8 @@ fn lines_can_be_exported_and_imported_through_pipes() {
         K,
         "--slice",
         "2-0000ff",
-        "--eap",
+        "--method",
+        "eap-aka-prime",
     ]);
     let lines = place.prints(&["subscriber", "export", "--lines"]);
     assert_eq!(lines.lines().count(), 3);

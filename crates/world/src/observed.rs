@@ -51,9 +51,12 @@ impl<T> Observed<T> {
     }
 
     fn note_key(&self, reply: &Reply) {
-        if let Ok(Response::ConfirmationDataResponse(confirmed)) = reply
-            && let (Some(supi), Some(_)) = (&confirmed.supi, &confirmed.kseaf)
-        {
+        let (supi, key) = match reply {
+            Ok(Response::ConfirmationDataResponse(confirmed)) => (&confirmed.supi, &confirmed.kseaf),
+            Ok(Response::EapSession(session)) => (&session.supi, &session.kseaf),
+            _ => return,
+        };
+        if let (Some(supi), Some(_)) = (supi, key) {
             *self.notes.open().keys.entry(supi.to_string()).or_default() += 1;
         }
     }

@@ -17,7 +17,7 @@ use pith_sbi::npcf_ampolicycontrol as npcf;
 use pith_sbi::nsmf_pdusession as nsmf;
 use pith_sbi::nudm_sdm as sdm;
 use pith_sbi::nudm_uecm as uecm;
-use pith_sbi::{ApiRoot, NfType, Reply, ResourceUri, Response, Uri};
+use pith_sbi::{ApiRoot, Base64, NfType, Reply, ResourceUri, Response, Uri};
 use pith_types::{FiveGGuti, Snssai, Supi};
 use std::sync::Arc;
 
@@ -92,6 +92,13 @@ pub(crate) fn confirm_5g_aka(
     let auth_ctx_id = authentication_id(context).to_owned();
     let body = nausf::ConfirmationData { res_star: res_star.map(Into::into), supported_features: None };
     ue.call(env, owner(context), nausf::FiveGAkaConfirmation { auth_ctx_id, body })
+}
+
+/// Nausf_UEAuthentication_Authenticate: the UE's EAP-Response.
+pub(crate) fn eap_session(ue: &mut UeContext, env: &mut Env<'_>, context: &Uri, packet: Bytes) -> CallId {
+    let auth_ctx_id = authentication_id(context).to_owned();
+    let body = nausf::EapSession::new(Some(Base64(packet)));
+    ue.call(env, owner(context), nausf::EapAuthMethod { auth_ctx_id, body })
 }
 
 /// `authCtxId` in the URI of an authentication, or of what stands below it.

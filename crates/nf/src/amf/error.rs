@@ -1,5 +1,6 @@
 //! Why procedures fail, and what each failure tells the UE, the gNB or the NF that asked.
 
+use bytes::Bytes;
 use pith_nas::GmmCause;
 use pith_nas::ie::{RejectedNssai, SnssaiRejection};
 use pith_ngap::{Cause as NgapCause, CauseNas, CauseRadioNetwork};
@@ -33,7 +34,10 @@ pub(crate) enum RegistrationError {
     NoIdentity,
     /// The UE's proof is wrong, twice if it came with a 5G-GUTI: AUTHENTICATION REJECT.
     #[error("authentication failed")]
-    AuthenticationFailed,
+    AuthenticationFailed {
+        /// How EAP ended, if that was the method.
+        eap_failure: Option<Bytes>,
+    },
     /// The UE refused the SECURITY MODE COMMAND.
     #[error("UE rejected security mode: {0:?}")]
     SecurityModeRejected(GmmCause),
@@ -71,8 +75,8 @@ pub(crate) enum RegistrationError {
 pub(crate) enum RegistrationAnswer {
     /// REGISTRATION REJECT.
     Reject(GmmCause),
-    /// AUTHENTICATION REJECT.
-    AuthenticationReject,
+    /// AUTHENTICATION REJECT, with EAP-Failure if EAP was the method.
+    AuthenticationReject(Option<Bytes>),
     /// Nothing.
     None,
 }
@@ -89,7 +93,7 @@ impl RegistrationError {
             Self::SecurityCapabilityMismatch => Reject(GmmCause::UeSecurityCapabilitiesMismatch),
             Self::InvalidMandatoryInformation => Reject(GmmCause::InvalidMandatoryInformation),
             Self::NoIdentity | Self::UnknownSubscriber => Reject(GmmCause::IllegalUe),
-            Self::AuthenticationFailed => AuthenticationReject,
+            Self::AuthenticationFailed { eap_failure } => AuthenticationReject(eap_failure.clone()),
             Self::ServicesNotAllowed => Reject(GmmCause::FiveGsServicesNotAllowed),
             Self::RoamingNotAllowed => Reject(GmmCause::PlmnNotAllowed),
             Self::RatNotAllowed => Reject(GmmCause::N1ModeNotAllowed),
@@ -113,7 +117,7 @@ impl RegistrationError {
     /// Why the NG connection is released afterwards.
     pub fn ngap_cause(&self) -> NgapCause {
         NgapCause::Nas(match self {
-            Self::AuthenticationFailed => CauseNas::authentication_failure,
+            Self::AuthenticationFailed { .. } => CauseNas::authentication_failure,
             Self::SecurityModeRejected(_) | Self::NoAnswer => CauseNas::unspecified,
             _ => CauseNas::normal_release,
         })
@@ -128,7 +132,7 @@ impl RegistrationError {
             Self::NoSecurityCapability | Self::InvalidMandatoryInformation => "invalid message",
             Self::SecurityCapabilityMismatch => "security capability mismatch",
             Self::NoIdentity => "no identity",
-            Self::AuthenticationFailed => "authentication failed",
+            Self::AuthenticationFailed { .. } => "authentication failed",
             Self::SecurityModeRejected(_) => "security mode rejected",
             Self::UnknownSubscriber => "unknown subscriber",
             Self::ServicesNotAllowed | Self::RoamingNotAllowed | Self::RatNotAllowed => "not allowed",
@@ -150,7 +154,7 @@ impl RegistrationError {
             Some(SbiCause::RoamingNotAllowed | SbiCause::AccessNotAllowed) => Self::RoamingNotAllowed,
             Some(SbiCause::RatNotAllowed) => Self::RatNotAllowed,
             Some(SbiCause::ServingNetworkNotAuthorized) => Self::ServingNetworkNotAuthorized,
-            Some(SbiCause::AuthenticationRejected) => Self::AuthenticationFailed,
+            Some(SbiCause::AuthenticationRejected) => Self::AuthenticationFailed { eap_failure: None },
             Some(SbiCause::InvalidHnPublicKeyIdentifier | SbiCause::InvalidSchemeOutput) => Self::NoIdentity,
             Some(SbiCause::NfCongestion | SbiCause::NfCongestionRisk) => Self::Congestion,
             _ => Self::Network(nf),

@@ -1,13 +1,18 @@
 //! Authentication Server Function (TS 29.509, TS 33.501 6.1): challenges a UE for the AMF.
 //!
 //! ```text
-//!  AMF ─> Authenticate ──────────> AwaitingVector <─ UDM
+//!  AMF ─> Authenticate ──────────> AwaitingVector <─ UDM, which chooses the method
 //!  AMF <─ RAND, AUTN, HXRES*       Challenged: XRES*, K_SEAF kept until answered, 60 s at most
 //!  AMF ─> FiveGAkaConfirmation ──> RES* compared, result told to the UDM
 //!  AMF <─ SUPI, K_SEAF
+//!
+//!  AMF <─ EAP-Request              AwaitingEapResponse: XRES, K_aut, K_SEAF
+//!  AMF ─> EapAuthMethod ─────────> EAP-Response: another request, or the end as above
+//!  AMF <─ EAP-Success, SUPI, K_SEAF
 //! ```
 
 mod config;
+mod eap;
 mod procedure;
 #[cfg(test)]
 mod tests;
@@ -17,9 +22,11 @@ use crate::kit::{
     TimerKey,
 };
 pub use config::AusfConfig;
-use pith_sbi::nausf_ueauthentication::FiveGAkaConfirmation;
-use pith_sbi::{Cause, Problem, Reply, Request, Response};
-use procedure::five_g_aka::{AwaitingVector, Challenged};
+use pith_sbi::nausf_ueauthentication::{EapAuthMethod, FiveGAkaConfirmation};
+use pith_sbi::{Base64, Cause, Problem, Reply, Request, Response};
+use procedure::eap_aka_prime::{AwaitingEapResponse, AwaitingFreshVector, AwaitingNotificationHeard, Step};
+use procedure::five_g_aka::Challenged;
+use procedure::vector::{AwaitingVector, Begun};
 
 /// Authentications that may be under way at once.
 const LIMIT: u32 = 1 << 18;
@@ -31,9 +38,28 @@ const CHALLENGE_LIFETIME: Duration = Duration::from_secs(60);
 const NOBODY: Tag = Tag { owner: u64::MAX, step: 0 };
 
 /// An authentication under way, in the order of its states.
+#[derive(Default)]
 enum Authentication {
     AwaitingVector(AwaitingVector, Caller),
     Challenged(Challenged),
+    AwaitingEapResponse(AwaitingEapResponse),
+    AwaitingFreshVector(AwaitingFreshVector, Caller),
+    AwaitingNotificationHeard(AwaitingNotificationHeard),
+    /// Or between two states.
+    #[default]
+    Over,
+}
+
+impl Authentication {
+    /// Whether it waits for the answer to 5G-AKA.
+    const fn is_five_g_aka(&self) -> bool {
+        matches!(self, Self::Challenged(_))
+    }
+
+    /// Whether it waits for an EAP-Response.
+    const fn is_eap(&self) -> bool {
+        matches!(self, Self::AwaitingEapResponse(_) | Self::AwaitingNotificationHeard(_))
+    }
 }
 
 /// The AUSF of a shard.
@@ -63,59 +89,141 @@ impl Ausf {
                 }
             }
             Request::FiveGAkaConfirmation(request) => self.confirm(now, from, *request, out),
+            Request::EapAuthMethod(request) => self.eap_response(now, from, *request, out),
             Request::DeleteFiveGAkaAuthenticationResult(request) => {
-                match self.take_challenged(&request.auth_ctx_id, out) {
-                    Some(_) => out.answer(from, Response::NoContent),
-                    None => out.refuse(from, Problem::context_not_found()),
-                }
+                self.delete(from, &request.auth_ctx_id, Authentication::is_five_g_aka, out);
+            }
+            Request::DeleteEapAuthenticationResult(request) => {
+                self.delete(from, &request.auth_ctx_id, Authentication::is_eap, out);
             }
             _ => out.refuse(from, Problem::new(Cause::ResourceUriStructureNotFound)),
         }
     }
 
-    /// The vector came: challenge the UE (TS 33.501 6.1.3.2.0 steps 3 to 5).
-    fn vector(&mut self, tag: Tag, reply: Reply, out: &mut Outbox) {
+    /// The UDM answered: a vector to begin with, or another one after a resynchronisation.
+    fn reply(&mut self, tag: Tag, reply: Reply, out: &mut Outbox) {
         let key = Key::from_u64(tag.owner);
-        let Some(Authentication::AwaitingVector(state, from)) = self.authentications.remove(key) else {
-            return;
-        };
-        let identity = &self.identity;
-        let mut answer = Err(Box::new(Problem::congestion(1)));
-        let begun = match state.reply(reply) {
-            Err(problem) => return out.refuse(from, *problem),
-            Ok(challenged) => self.authentications.insert_with(|key| {
-                answer = Ok(challenged.context(identity, &context_id(key)));
-                Authentication::Challenged(challenged)
-            }),
-        };
-        if let Some(key) = begun {
-            out.start(key.to_u64(), Timer::Expiry, CHALLENGE_LIFETIME);
+        match self.take(key, |_| true) {
+            Authentication::AwaitingVector(state, from) => match state.reply(reply) {
+                Ok(begun) => self.challenge(key, from, begun, out),
+                Err(problem) => self.fail(key, from, *problem, out),
+            },
+            Authentication::AwaitingFreshVector(state, from) => match state.reply(reply) {
+                Ok(next) => {
+                    out.answer(from, next.session(&self.identity, &context_id(key)));
+                    self.put(key, Authentication::AwaitingEapResponse(next), out);
+                }
+                Err(problem) => self.fail(key, from, *problem, out),
+            },
+            other => self.keep(key, other),
         }
-        match answer {
-            Ok(response) => out.answer(from, response),
-            Err(problem) => out.refuse(from, *problem),
-        }
+    }
+
+    /// There is no vector: it ends as the UDM says.
+    fn fail(&mut self, key: Key, from: Caller, problem: Problem, out: &mut Outbox) {
+        self.authentications.remove(key);
+        out.refuse(from, problem);
+    }
+
+    /// The vector came: challenge the UE (TS 33.501 6.1.3.2.0 steps 3 to 5, 6.1.3.1 steps 3 and 4).
+    fn challenge(&mut self, key: Key, from: Caller, begun: Begun, out: &mut Outbox) {
+        let (identity, id) = (&self.identity, context_id(key));
+        let (response, next) = match begun {
+            Begun::FiveGAka(next) => (next.context(identity, &id), Authentication::Challenged(next)),
+            Begun::EapAkaPrime(next) => {
+                (next.context(identity, &id), Authentication::AwaitingEapResponse(next))
+            }
+        };
+        self.put(key, next, out);
+        out.answer(from, response);
     }
 
     /// RES* came: compare, tell the UDM, answer (TS 33.501 6.1.3.2.0 steps 10 to 12).
     fn confirm(&mut self, now: Instant, from: Caller, request: FiveGAkaConfirmation, out: &mut Outbox) {
-        let Some(challenged) = self.take_challenged(&request.auth_ctx_id, out) else {
+        let key = key_of(&request.auth_ctx_id);
+        let Authentication::Challenged(challenged) = self.take(key, Authentication::is_five_g_aka) else {
             return out.refuse(from, Problem::context_not_found());
         };
         let (response, event) = challenged.confirm(&self.identity, now, &request.body);
+        self.end(key, out);
         out.answer(from, response);
         out.call(NOBODY, Target::any(), event);
     }
 
-    /// A challenge can be answered once.
-    fn take_challenged(&mut self, context_id: &str, out: &mut Outbox) -> Option<Challenged> {
-        let key = Key::from_u64(u64::from_str_radix(context_id, 16).ok()?);
-        let Authentication::Challenged(_) = self.authentications.get(key)? else { return None };
-        out.stop(key.to_u64(), Timer::Expiry);
-        match self.authentications.remove(key) {
-            Some(Authentication::Challenged(challenged)) => Some(challenged),
-            _ => None,
+    /// An EAP-Response came (TS 33.501 6.1.3.1 steps 8 to 10; TS 29.509 5.2.2.2.3).
+    fn eap_response(&mut self, now: Instant, from: Caller, request: EapAuthMethod, out: &mut Outbox) {
+        let key = key_of(&request.auth_ctx_id);
+        let packet = request.body.eap_payload.map(|Base64(packet)| packet).unwrap_or_default();
+        let step = match self.take(key, Authentication::is_eap) {
+            Authentication::AwaitingEapResponse(state) => {
+                state.on_response(&self.identity, now, &request.auth_ctx_id, &packet)
+            }
+            Authentication::AwaitingNotificationHeard(state) => {
+                let (response, event) = state.on_response(&self.identity, now);
+                Step::Failure(response, event)
+            }
+            _ => return out.refuse(from, Problem::context_not_found()),
+        };
+        self.eap_step(key, from, step, out);
+    }
+
+    fn eap_step(&mut self, key: Key, from: Caller, step: Step, out: &mut Outbox) {
+        match step {
+            Step::Success(response, event) | Step::Failure(response, event) => {
+                self.end(key, out);
+                out.answer(from, response);
+                out.call(NOBODY, Target::any(), event);
+            }
+            Step::Notified(response, next) => {
+                self.put(key, Authentication::AwaitingNotificationHeard(next), out);
+                out.answer(from, response);
+            }
+            Step::Resynchronise(call, next) => {
+                out.stop(key.to_u64(), Timer::Expiry);
+                self.keep(key, Authentication::AwaitingFreshVector(next, from));
+                out.call(Tag { owner: key.to_u64(), step: 0 }, Target::any(), call.into());
+            }
+            Step::Refused(problem, state) => {
+                self.keep(key, Authentication::AwaitingEapResponse(state));
+                out.refuse(from, *problem);
+            }
         }
+    }
+
+    /// Ends an authentication that waits for the UE.
+    fn delete(&mut self, from: Caller, id: &str, is_it: fn(&Authentication) -> bool, out: &mut Outbox) {
+        let key = key_of(id);
+        match self.take(key, is_it) {
+            Authentication::Over => out.refuse(from, Problem::context_not_found()),
+            _ => {
+                self.end(key, out);
+                out.answer(from, Response::NoContent);
+            }
+        }
+    }
+
+    /// Takes the state of an authentication, if it is such a one; another one follows, or [`Self::end`].
+    fn take(&mut self, key: Key, is_it: fn(&Authentication) -> bool) -> Authentication {
+        let found = self.authentications.get_mut(key).filter(|state| is_it(state));
+        found.map(std::mem::take).unwrap_or_default()
+    }
+
+    /// The next state of an authentication.
+    fn keep(&mut self, key: Key, next: Authentication) {
+        if let Some(state) = self.authentications.get_mut(key) {
+            *state = next;
+        }
+    }
+
+    /// The next state, in which it waits for the UE.
+    fn put(&mut self, key: Key, next: Authentication, out: &mut Outbox) {
+        self.keep(key, next);
+        out.start(key.to_u64(), Timer::Expiry, CHALLENGE_LIFETIME);
+    }
+
+    fn end(&mut self, key: Key, out: &mut Outbox) {
+        out.stop(key.to_u64(), Timer::Expiry);
+        self.authentications.remove(key);
     }
 
     fn timer(&mut self, key: TimerKey) {
@@ -134,12 +242,17 @@ fn context_id(key: Key) -> String {
     format!("{:x}", key.to_u64())
 }
 
+/// The key in the id of a context; one of nothing if it is none.
+fn key_of(context_id: &str) -> Key {
+    Key::from_u64(u64::from_str_radix(context_id, 16).unwrap_or(u64::MAX))
+}
+
 impl NetworkFunction for Ausf {
     fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox) {
         match input {
             Input::Request { from, request } => self.request(now, from, request, out),
             Input::Reply { tag, .. } if tag == NOBODY => {}
-            Input::Reply { tag, reply, .. } => self.vector(tag, reply, out),
+            Input::Reply { tag, reply, .. } => self.reply(tag, reply, out),
             Input::Timer(key) => self.timer(key),
             Input::N2(_) | Input::N4(_) | Input::Stored { .. } => {}
         }

@@ -12,7 +12,6 @@ use pith_sbi::npcf_smpolicycontrol::{
     CreateSmPolicy, DeleteSmPolicy, GetSmPolicy, SmPolicyDeleteData, SmPolicyUpdateContextData,
     UpdateSmPolicy,
 };
-use pith_sbi::nudr_dr::AmPolicyData;
 use pith_types::Snssai;
 
 fn bench() -> Bench<Pcf> {

@@ -27,12 +27,20 @@ pub(crate) struct PartialContext {
     pub k_amf: KAmf,
 }
 
+/// An EAP-Request, and what it was answered.
+pub(crate) struct EapRound {
+    pub request: Vec<u8>,
+    pub response: Vec<u8>,
+}
+
 /// What authentication remembers.
 #[derive(Default)]
 pub(crate) struct Authentication {
     pub partial: Option<PartialContext>,
     /// The last challenge and its answer, while T3516 runs.
     answered: Option<(Rand, ResStar)>,
+    /// The last EAP-Request and its response, until EAP-Success or EAP-Failure.
+    pub eap: Option<EapRound>,
     /// Refused challenges in a row.
     pub failures: u8,
     /// Timers that the first refused challenge stopped.
@@ -42,9 +50,15 @@ pub(crate) struct Authentication {
 }
 
 impl Authentication {
-    /// RAND and RES* are deleted (5.4.1.3.3).
+    /// T3516 ran out: RAND and RES* are deleted (5.4.1.3.3).
+    pub fn forget_answer(&mut self) {
+        self.answered = None;
+    }
+
+    /// RAND and RES* are deleted, and so is what EAP remembers.
     pub fn forget_challenge(&mut self) {
         self.answered = None;
+        self.eap = None;
     }
 }
 
@@ -92,6 +106,7 @@ impl Ue {
                 let res_star = kdf::res_star(&answer.ck, &answer.ik, &name, rand, answer.res.as_bytes());
                 let k_ausf = kdf::k_ausf(&answer.ck, &answer.ik, &name, autn);
                 self.keep_partial_context(request.ng_ksi, &k_ausf, &request.abba);
+                self.authentication.eap = None;
                 self.authentication.answered = Some((*rand, res_star.clone()));
                 self.timers.start(Timer::T3516, self.now + Timer::T3516.duration());
                 self.send_res_star(&res_star);
@@ -129,7 +144,7 @@ impl Ue {
 
     /// A challenge was refused, by whatever message (TS 24.501 5.4.1.3.6, 5.4.1.3.7).
     pub(super) fn note_refused_challenge(&mut self) {
-        self.authentication.forget_challenge();
+        self.authentication.answered = None;
         self.timers.stop(Timer::T3516);
         self.authentication.failures += 1;
         if self.authentication.failures >= FAILURES_TOLERATED {

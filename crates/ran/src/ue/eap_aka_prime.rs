@@ -5,9 +5,12 @@
 //!   | <- AUTHENTICATION REQUEST   EAP-Request/AKA'-Challenge   |
 //!   |    AUTHENTICATION RESPONSE  EAP-Response/AKA'-… ->       |  Challenge, Synchronization-Failure or
 //!   |                                                          |  Authentication-Reject
+//!   | <- AUTHENTICATION REQUEST   EAP-Request/AKA'-Notification|  if it failed; EAP-Response/AKA'-Notification ->
 //!   | <- SECURITY MODE COMMAND or AUTHENTICATION RESULT        |  EAP-Success
+//!   | <- AUTHENTICATION REJECT or AUTHENTICATION RESULT        |  EAP-Failure
 //! ```
 
+use super::authentication::EapRound;
 use super::usim::{Answer, Refusal};
 use super::{Timer, Ue};
 use pith_crypto::eap_aka_prime;
@@ -32,6 +35,7 @@ mod subtype {
     pub const CHALLENGE: u8 = 1;
     pub const AUTHENTICATION_REJECT: u8 = 2;
     pub const SYNCHRONIZATION_FAILURE: u8 = 4;
+    pub const NOTIFICATION: u8 = 12;
 }
 
 /// Attributes (RFC 4187 11, RFC 9048 6.2).
@@ -95,6 +99,15 @@ impl<'a> Challenge<'a> {
     }
 }
 
+/// The identifier of an EAP-Request/AKA'-Notification. What it says is the network's last word but one: the
+/// UE confirms that it has heard (RFC 4187 6.1).
+fn notification(packet: &[u8]) -> Option<u8> {
+    let (&[code, identifier, high, low, method, subtype, _, _], _) = packet.split_first_chunk::<HEADER>()?;
+    let length = usize::from(u16::from_be_bytes([high, low]));
+    let is_notification = (code, method, subtype) == (code::REQUEST, EAP_AKA_PRIME, subtype::NOTIFICATION);
+    (is_notification && length == packet.len()).then_some(identifier)
+}
+
 /// Whether key derivation function 1 is what the network offers first.
 fn offers_own_kdf(packet: &[u8]) -> bool {
     attributes(packet)
@@ -138,9 +151,15 @@ impl Response {
 impl Ue {
     /// An EAP-request in AUTHENTICATION REQUEST (TS 24.501 5.4.1.2.2.4).
     pub(super) fn receive_eap_request(&mut self, ng_ksi: NgKsi, packet: &[u8], abba: &[u8]) {
+        if let Some(response) = self.stored_response(packet) {
+            return self.send_eap(response);
+        }
         if !self.is_fresh_ng_ksi(ng_ksi) {
             self.violation("TS 24.501 5.4.1.2.2.2", format!("ngKSI {ng_ksi:?} is already in use"));
             return self.fail_authentication(GmmCause::NgKsiAlreadyInUse, None);
+        }
+        if let Some(identifier) = notification(packet) {
+            return self.respond(packet, Response::new(identifier, subtype::NOTIFICATION).finish());
         }
         let Some(challenge) = Challenge::decode(packet) else {
             let text = "EAP message that is no whole EAP-Request/AKA'-Challenge";
@@ -149,16 +168,19 @@ impl Ue {
         let name = self.settings.plmn.serving_network_name();
         if !offers_own_kdf(packet) || challenge.network_name != name.as_bytes() {
             self.violation("TS 33.501 6.1.3.1", "AT_KDF or AT_KDF_INPUT is not that of this serving network");
-            return self.reject_eap(challenge.identifier);
+            return self.reject_eap(packet, challenge.identifier);
         }
         match self.usim.challenge(&Rand::new(challenge.rand), &Autn::new(challenge.autn)) {
             Ok(answer) => self.answer_eap_challenge(ng_ksi, packet, &challenge, &answer, abba),
             Err(Refusal::SynchFailure(auts)) => {
                 let response = Response::new(challenge.identifier, subtype::SYNCHRONIZATION_FAILURE);
-                self.send_eap(response.with(attribute::AT_AUTS, auts.as_bytes()).finish());
+                let response = response.with(attribute::AT_AUTS, auts.as_bytes());
+                self.respond(packet, response.with(attribute::AT_KDF, &KDF_AKA_PRIME).finish());
                 self.note_refused_challenge();
             }
-            Err(Refusal::MacFailure | Refusal::SeparationBit) => self.reject_eap(challenge.identifier),
+            Err(Refusal::MacFailure | Refusal::SeparationBit) => {
+                self.reject_eap(packet, challenge.identifier)
+            }
         }
     }
 
@@ -179,7 +201,7 @@ impl Ue {
         with_zero_mac.splice(at..at + mac.len(), [0; 16]);
         if !eap_aka_prime::check_at_mac(&keys.k_aut, &with_zero_mac, &mac) {
             self.violation("RFC 4187 10.15", "AT_MAC of the EAP-Request is wrong");
-            return self.reject_eap(challenge.identifier);
+            return self.reject_eap(packet, challenge.identifier);
         }
         self.keep_partial_context(ng_ksi, &kdf::k_ausf_from_emsk(&keys.emsk), abba);
         let res = answer.res.as_bytes();
@@ -187,13 +209,26 @@ impl Ue {
         let response = Response::new(challenge.identifier, subtype::CHALLENGE);
         let response = response.with(attribute::AT_RES, &[&bits, res].concat());
         self.timers.start(Timer::T3516, self.now + Timer::T3516.duration());
-        self.send_eap(response.finish_with_mac(&keys.k_aut));
+        self.respond(packet, response.finish_with_mac(&keys.k_aut));
         self.resume_stopped_timers();
     }
 
-    fn reject_eap(&mut self, identifier: u8) {
-        self.send_eap(Response::new(identifier, subtype::AUTHENTICATION_REJECT).finish());
+    fn reject_eap(&mut self, packet: &[u8], identifier: u8) {
+        self.respond(packet, Response::new(identifier, subtype::AUTHENTICATION_REJECT).finish());
         self.note_refused_challenge();
+    }
+
+    /// The response to the same request, if it was given already: the request was retransmitted
+    /// (RFC 3748 4.1).
+    fn stored_response(&self, packet: &[u8]) -> Option<Vec<u8>> {
+        let round = self.authentication.eap.as_ref()?;
+        (round.request == packet).then(|| round.response.clone())
+    }
+
+    /// Answers a request, and remembers the answer.
+    fn respond(&mut self, packet: &[u8], response: Vec<u8>) {
+        self.authentication.eap = Some(EapRound { request: packet.to_vec(), response: response.clone() });
+        self.send_eap(response);
     }
 
     fn send_eap(&mut self, packet: Vec<u8>) {
@@ -204,7 +239,7 @@ impl Ue {
 
     /// AUTHENTICATION RESULT: EAP-success, or EAP-failure, which voids the keys (TS 24.501 5.4.1.2.5).
     pub(super) fn receive_authentication_result(&mut self, result: &AuthenticationResult) {
-        if self.authentication.partial.is_none() {
+        if self.authentication.eap.take().is_none() {
             return self.violation("TS 24.501 5.4.1.2.5", "AUTHENTICATION RESULT without an authentication");
         }
         if !is_eap_success(&result.eap_message) {

@@ -218,7 +218,7 @@ impl Ue {
                 Timer::T3502 => self.retry_from_the_beginning(),
                 Timer::T3511 | Timer::T3346 => self.retry_registration(),
                 Timer::T3512 => self.begin_periodic_update(),
-                Timer::T3516 => self.authentication.forget_challenge(),
+                Timer::T3516 => self.authentication.forget_answer(),
                 Timer::T3517 => self.on_service_request_unanswered(),
                 Timer::T3519 => self.authentication.suci = None,
                 Timer::T3520 => self.on_network_not_authenticated(),

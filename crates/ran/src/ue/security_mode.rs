@@ -130,13 +130,15 @@ impl Ue {
     /// After EAP-AKA' the command carries EAP-success and ABBA (TS 24.501 5.4.2.2).
     fn check_eap_success(&mut self, command: &SecurityModeCommand, origin: Origin) -> Result<(), GmmCause> {
         let success = command.eap_message.as_ref().map(|packet| is_eap_success(packet));
-        match (origin, success) {
-            (Origin::Authentication, Some(false)) => {
-                self.violation("TS 24.501 5.4.2.2", "the EAP message is not EAP-success");
-                Err(GmmCause::SecurityModeRejectedUnspecified)
-            }
-            _ => Ok(()),
-        }
+        let is_eap = origin == Origin::Authentication && self.authentication.eap.is_some();
+        let fault = match success {
+            Some(false) if origin == Origin::Authentication => "the EAP message is not EAP-success",
+            None if is_eap => "neither EAP-success came nor does the command bring it",
+            Some(true) if is_eap && command.abba.is_none() => "EAP-success without ABBA",
+            _ => return Ok(()),
+        };
+        self.violation("TS 24.501 5.4.2.2", fault);
+        Err(GmmCause::SecurityModeRejectedUnspecified)
     }
 
     fn complete_security_mode(

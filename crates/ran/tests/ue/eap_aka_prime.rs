@@ -6,10 +6,12 @@ use pith_crypto::eap_aka_prime::{self, Keys};
 use pith_crypto::kdf;
 use pith_crypto::keys::Rand;
 use pith_crypto::sqn::Sqn;
-use pith_nas::gmm::{AuthenticationRequest, AuthenticationResponse, AuthenticationResult};
+use pith_nas::gmm::{
+    AuthenticationReject, AuthenticationRequest, AuthenticationResponse, AuthenticationResult,
+};
 use pith_nas::ie::NgKsi;
 use pith_nas::{GmmCause, GmmMessage};
-use pith_ran::ue::Input;
+use pith_ran::ue::{Input, State};
 
 const CHALLENGE: u8 = 1;
 const AUTHENTICATION_REJECT: u8 = 2;
@@ -27,6 +29,10 @@ fn keys(vector: &AuthenticationVector) -> Keys {
 
 /// EAP-Request/AKA'-Challenge for that network name and key derivation function.
 fn request(vector: &AuthenticationVector, network_name: &str, kdf: u8) -> Vec<u8> {
+    request_of(7, vector, network_name, kdf)
+}
+
+fn request_of(identifier: u8, vector: &AuthenticationVector, network_name: &str, kdf: u8) -> Vec<u8> {
     let mut attributes = vec![1, 5, 0, 0];
     attributes.extend(vector.rand.as_bytes());
     attributes.extend([2, 5, 0, 0]);
@@ -39,7 +45,7 @@ fn request(vector: &AuthenticationVector, network_name: &str, kdf: u8) -> Vec<u8
     attributes.extend([11, 5, 0, 0]);
     let mac_at = 8 + attributes.len();
     attributes.extend([0; 16]);
-    let mut packet = vec![1, 7, 0, 8 + attributes.len() as u8, 50, CHALLENGE, 0, 0];
+    let mut packet = vec![1, identifier, 0, 8 + attributes.len() as u8, 50, CHALLENGE, 0, 0];
     packet.extend(attributes);
     let mac = eap_aka_prime::at_mac(&keys(vector).k_aut, &packet);
     packet[mac_at..].copy_from_slice(&mac);
@@ -94,6 +100,7 @@ fn success_in_security_mode_command_completes_it() {
     pair.new_context();
     let mut command = security_mode_command();
     command.eap_message = Some(SUCCESS.to_vec());
+    command.abba = Some(kdf::ABBA.to_vec());
     pair.give_security_mode_command(command);
     let (_, GmmMessage::SecurityModeComplete(_)) = pair.protected() else { panic!("SECURITY MODE COMPLETE") };
     pair.assert_clean();
@@ -119,8 +126,9 @@ fn failure_in_security_mode_command_is_refused() {
 fn a_used_sequence_number_is_a_synchronization_failure() {
     let mut pair = registering();
     give(&mut pair, request(&vector(0x41), SNN, 1));
-    let response = give(&mut pair, request(&vector(0x41), SNN, 1)).eap_message.unwrap();
-    assert_eq!(head(&response), (2, 7, SYNCHRONIZATION_FAILURE));
+    let response = give(&mut pair, request_of(8, &vector(0x41), SNN, 1)).eap_message.unwrap();
+    assert_eq!(head(&response), (2, 8, SYNCHRONIZATION_FAILURE));
+    assert_eq!(response[24..], [24, 1, 0, 1], "AT_KDF of the request");
     let auts: [u8; 14] = response[10..24].try_into().unwrap();
     assert_eq!(aka::check_auts(&algorithm(), &Rand::new([9; 16]), &auts.into()), Ok(Sqn::new(0x41)));
 }
@@ -156,6 +164,43 @@ fn truncated_packets_are_noted_and_get_no_answer() {
         assert!(pair.sent.is_empty(), "{length} octets");
         assert!(!pair.violations.is_empty(), "{length} octets");
     }
+}
+
+#[test]
+fn a_request_that_comes_twice_gets_the_same_response() {
+    let mut pair = registering();
+    let packet = request(&vector(0x41), SNN, 1);
+    let first = give(&mut pair, packet.clone()).eap_message.unwrap();
+    let second = give(&mut pair, packet).eap_message.unwrap();
+    assert_eq!(first, second);
+    pair.assert_clean();
+}
+
+#[test]
+fn a_notification_of_failure_is_confirmed_and_the_reject_that_follows_believed() {
+    let mut pair = registering();
+    give(&mut pair, request(&vector(0x41), SNN, 1));
+    let notification = vec![1, 8, 0, 12, 50, 12, 0, 0, 12, 1, 0x40, 0];
+    let response = give(&mut pair, notification).eap_message.unwrap();
+    assert_eq!(response, [2, 8, 0, 8, 50, 12, 0, 0]);
+    let mut reject = AuthenticationReject::new();
+    reject.eap_message = Some(vec![4, 8, 0, 4]);
+    pair.give_plain(reject);
+    pair.assert_clean();
+    assert_eq!(pair.ue.state(), State::Deregistered);
+}
+
+#[test]
+fn success_without_eap_success_is_refused() {
+    let mut pair = registering();
+    let vector = vector(0x41);
+    give(&mut pair, request(&vector, SNN, 1));
+    let k_ausf = kdf::k_ausf_from_emsk(&keys(&vector).emsk);
+    pair.k_amf = Some(kdf::k_amf(&kdf::k_seaf(&k_ausf, SNN), IMSI, &kdf::ABBA));
+    pair.new_context();
+    pair.give_security_mode_command(security_mode_command());
+    let GmmMessage::SecurityModeReject(_) = pair.plain() else { panic!("SECURITY MODE REJECT") };
+    assert_eq!(pair.violation(), "TS 24.501 5.4.2.2");
 }
 
 #[test]

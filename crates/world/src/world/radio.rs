@@ -14,7 +14,7 @@ use pith_crypto::milenage::Milenage;
 use pith_crypto::sqn::{Sqn, UsimSequence};
 use pith_nas::ie::UeSecurityCapability;
 use pith_nas::{GmmMessage, SecurityHeaderType};
-use pith_nf::kit::Subscriber;
+use pith_nf::kit::{AuthenticationMethod, Subscriber};
 use pith_ngap::{CauseRadioNetwork, RrcEstablishmentCause, SecurityCapabilities};
 use pith_ran::gnb::{Input as GnbInput, UeKey};
 use pith_ran::ue::{Concealment, Input, Output, Settings, Subscription, Ue};
@@ -62,12 +62,26 @@ pub(super) fn phones(plan: &Plan, dice: &mut Dice) -> Vec<Phone> {
             Some((key_id, key)) => Concealment::Ecies { key_id: *key_id, key: key.clone() },
             None => Concealment::Null,
         };
-        phone(number, Arc::clone(&settings), concealment, dice)
+        phone(number, Arc::clone(&settings), concealment, method(plan, number), dice)
     };
     (0..plan.ues).map(phone).collect()
 }
 
-fn phone(number: usize, settings: Arc<Settings>, concealment: Concealment, dice: &mut Dice) -> Phone {
+/// Every third subscriber uses EAP-AKA'; which of them differs from world to world.
+const fn method(plan: &Plan, number: usize) -> AuthenticationMethod {
+    match (number + plan.seed as usize / 3) % 3 {
+        1 => AuthenticationMethod::EapAkaPrime,
+        _ => AuthenticationMethod::FiveGAka,
+    }
+}
+
+fn phone(
+    number: usize,
+    settings: Arc<Settings>,
+    concealment: Concealment,
+    method: AuthenticationMethod,
+    dice: &mut Dice,
+) -> Phone {
     let supi: pith_types::Supi =
         format!("imsi-99970{:010}", number + 1).parse().expect("15 digits are an IMSI");
     let (k, opc) = ([number as u8 + 1; 16], [0x5a; 16]);
@@ -83,7 +97,9 @@ fn phone(number: usize, settings: Arc<Settings>, concealment: Concealment, dice:
     };
     let imeisv = format!("imeisv-43708161258{:05}", number + 1).parse().expect("16 digits are an IMEISV");
     let ue = Ue::new(settings, subscription, imeisv, network::tai());
-    Phone { ue, subscriber: Subscriber::with_defaults(supi, k, opc), gnb: 0, connection: None }
+    let mut subscriber = Subscriber::with_defaults(supi, k, opc);
+    subscriber.authentication.method = method;
+    Phone { ue, subscriber, gnb: 0, connection: None }
 }
 
 impl World {

@@ -1,5 +1,6 @@
 //! Primary authentication by 5G AKA (TS 24.501 5.4.1.3; TS 33.501 6.1.3.2; TS 23.502 4.2.2.2.2
-//! steps 8 and 9a to 9c). The AMF is the SEAF: it compares HRES*, the AUSF compares RES*.
+//! steps 8 and 9a to 9c). The AMF is the SEAF: it compares HRES*, the AUSF compares RES*. Where the home
+//! network chose EAP-AKA', the AUSF's first answer leads to [`eap_authentication`].
 //!
 //! | step | state | from | timer |
 //! |---|---|---|---|
@@ -12,23 +13,27 @@
 //! for its SUCI and challenged once more. One that came with its SUCI is rejected.
 
 use super::registration::Attempt;
-use super::{Procedure, RegistrationStep, Step, identification, security_mode};
+use super::{Procedure, RegistrationStep, Step, eap_authentication, identification, security_mode};
 use crate::amf::consumer;
 use crate::amf::context::{CallId, Env, UeContext};
 use crate::amf::error::RegistrationError;
+use crate::amf::n1;
 use crate::amf::repeat::{Expiry, Repeated};
 use crate::amf::security::ABBA;
 use crate::kit::{Level, Nf, Timer};
+use bytes::Bytes;
 use pith_crypto::kdf;
 use pith_crypto::keys::{HresStar, KSeaf, Rand, ResStar};
 use pith_nas::GmmCause;
-use pith_nas::gmm::{AuthenticationFailure, AuthenticationRequest, AuthenticationResponse};
+use pith_nas::gmm::{
+    AuthenticationFailure, AuthenticationRequest, AuthenticationResponse, AuthenticationResult,
+};
 use pith_nas::ie::NgKsi;
 use pith_sbi::common::SupiOrSuci;
 use pith_sbi::nausf_ueauthentication::{
     AuthData, AuthResult, Av5gAka, ConfirmationDataResponse, ResynchronizationInfo, UeAuthenticationCtx,
 };
-use pith_sbi::{Created, Hex, Reply, Response, Uri};
+use pith_sbi::{Base64, Created, Hex, Reply, Response, Uri};
 use pith_types::Supi;
 
 /// The AUSF was asked for a challenge.
@@ -107,7 +112,9 @@ impl AwaitingAuthenticationVector {
         let Created { location, body: UeAuthenticationCtx { auth_data, .. } } = context;
         match auth_data {
             AuthData::FiveGAka(vector) => Ok(self.challenge(ue, env, location, &vector)),
-            AuthData::Eap(_) => Err(RegistrationError::Network("AUSF")),
+            AuthData::Eap(Base64(packet)) => {
+                eap_authentication::begin(ue, env, self.attempt, self.ng_ksi, location, packet)
+            }
         }
     }
 
@@ -174,7 +181,7 @@ impl AwaitingAuthenticationResponse {
             (GmmCause::NgKsiAlreadyInUse, _) if !self.attempt.ng_ksi_was_in_use => {
                 Ok(self.with_another_ng_ksi(ue, env))
             }
-            _ => failed(ue, env, self.attempt),
+            _ => failed(ue, env, self.attempt, None),
         }
     }
 
@@ -216,15 +223,15 @@ impl AwaitingAuthenticationConfirmation {
         let confirmation = match reply {
             Ok(Response::ConfirmationDataResponse(confirmation)) => *confirmation,
             Ok(_) => return Err(RegistrationError::Network("AUSF")),
-            Err(_) if !self.is_plausible => return failed(ue, env, self.attempt),
+            Err(_) if !self.is_plausible => return failed(ue, env, self.attempt, None),
             Err(problem) => return Err(RegistrationError::of_problem("AUSF", &problem)),
         };
         match proven(confirmation).filter(|_| self.is_plausible) {
             Some((supi, k_seaf)) => {
                 let k_amf = kdf::k_amf(&k_seaf, supi.imsi(), &ABBA);
-                security_mode::begin(ue, env, self.attempt, supi, self.ng_ksi, k_amf)
+                security_mode::begin(ue, env, self.attempt, supi, self.ng_ksi, k_amf, None)
             }
-            None => failed(ue, env, self.attempt),
+            None => failed(ue, env, self.attempt, None),
         }
     }
 
@@ -242,10 +249,20 @@ fn proven(confirmation: ConfirmationDataResponse) -> Option<(Supi, KSeaf)> {
 }
 
 /// The UE did not prove what it is. If it came with a 5G-GUTI, it is asked who it is; else it is
-/// rejected (TS 24.501 5.4.1.3.5, 5.4.1.3.7 c; TS 33.501 6.1.3.2.2).
-fn failed(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) -> RegistrationStep {
-    match attempt.came_with_suci() || attempt.has_been_asked {
-        true => Err(RegistrationError::AuthenticationFailed),
-        false => Ok(identification::begin(ue, env, attempt)),
+/// rejected (TS 24.501 5.4.1.3.5, 5.4.1.3.7 c; TS 33.501 6.1.3.2.2). EAP-Failure goes with either
+/// (TS 24.501 5.4.1.2.2.11).
+pub(super) fn failed(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    attempt: Attempt,
+    eap_failure: Option<Bytes>,
+) -> RegistrationStep {
+    if attempt.came_with_suci() || attempt.has_been_asked {
+        return Err(RegistrationError::AuthenticationFailed { eap_failure });
     }
+    if let Some(eap_failure) = eap_failure {
+        let ng_ksi = NgKsi::Native(attempt.next_ng_ksi(ue));
+        n1::send(ue, env, AuthenticationResult::new(ng_ksi, eap_failure.to_vec()));
+    }
+    Ok(identification::begin(ue, env, attempt))
 }

@@ -9,6 +9,7 @@ pub(crate) mod configuration_update;
 pub(crate) mod context_setup;
 pub(crate) mod context_transfer;
 pub(crate) mod deregistration;
+pub(crate) mod eap_authentication;
 pub(crate) mod identification;
 pub(crate) mod nas_transport;
 pub(crate) mod paging;
@@ -44,6 +45,10 @@ pub(crate) enum Procedure {
     AwaitingAuthenticationResponse(authentication::AwaitingAuthenticationResponse),
     /// Authentication: the AUSF checks the UE's answer.
     AwaitingAuthenticationConfirmation(authentication::AwaitingAuthenticationConfirmation),
+    /// Authentication by EAP: the UE was sent a request.
+    AwaitingEapResponse(eap_authentication::AwaitingEapResponse),
+    /// Authentication by EAP: the AUSF was sent the UE's response.
+    AwaitingEapSession(eap_authentication::AwaitingEapSession),
     /// Security mode control.
     AwaitingSecurityModeComplete(security_mode::AwaitingSecurityModeComplete),
     /// Registration: the UDM takes note of the AMF.
@@ -126,6 +131,8 @@ impl Procedure {
             Self::AwaitingAuthenticationVector(_) => "AwaitingAuthenticationVector",
             Self::AwaitingAuthenticationResponse(_) => "AwaitingAuthenticationResponse",
             Self::AwaitingAuthenticationConfirmation(_) => "AwaitingAuthenticationConfirmation",
+            Self::AwaitingEapResponse(_) => "AwaitingEapResponse",
+            Self::AwaitingEapSession(_) => "AwaitingEapSession",
             Self::AwaitingSecurityModeComplete(_) => "AwaitingSecurityModeComplete",
             Self::AwaitingUecmRegistration(_) => "AwaitingUecmRegistration",
             Self::AwaitingSubscriptionData(_) => "AwaitingSubscriptionData",
@@ -145,6 +152,7 @@ impl Procedure {
             Self::AwaitingUeContextTransfer(state) => state.call == call,
             Self::AwaitingAuthenticationVector(state) => state.call == call,
             Self::AwaitingAuthenticationConfirmation(state) => state.call == call,
+            Self::AwaitingEapSession(state) => state.call == call,
             Self::AwaitingUecmRegistration(state) => state.call == call,
             Self::AwaitingSubscriptionData(state) => state.call == call,
             Self::AwaitingSliceSelection(state) => state.call == call,
@@ -167,6 +175,12 @@ pub(crate) fn on_nas(ue: &mut UeContext, env: &mut Env<'_>, message: GmmMessage)
             state.on_authentication_response(ue, env, &response)
         }
         (P::AwaitingAuthenticationResponse(state), M::AuthenticationFailure(failure)) => {
+            state.on_authentication_failure(ue, env, &failure)
+        }
+        (P::AwaitingEapResponse(state), M::AuthenticationResponse(response)) => {
+            state.on_authentication_response(ue, env, response)
+        }
+        (P::AwaitingEapResponse(state), M::AuthenticationFailure(failure)) => {
             state.on_authentication_failure(ue, env, &failure)
         }
         (P::AwaitingSecurityModeComplete(state), M::SecurityModeComplete(complete)) => {
@@ -207,6 +221,7 @@ pub(crate) fn on_reply(ue: &mut UeContext, env: &mut Env<'_>, call: CallId, repl
         P::AwaitingUeContextTransfer(state) => state.on_reply(ue, env, reply),
         P::AwaitingAuthenticationVector(state) => state.on_reply(ue, env, reply),
         P::AwaitingAuthenticationConfirmation(state) => state.on_reply(ue, env, reply),
+        P::AwaitingEapSession(state) => state.on_reply(ue, env, reply),
         P::AwaitingUecmRegistration(state) => state.on_reply(ue, env, reply),
         P::AwaitingSubscriptionData(state) => state.on_reply(ue, env, reply),
         P::AwaitingSliceSelection(state) => state.on_reply(ue, env, reply),
@@ -228,6 +243,7 @@ pub(crate) fn on_timer(ue: &mut UeContext, env: &mut Env<'_>, timer: Timer) {
     let step = match std::mem::take(&mut ue.procedure) {
         P::AwaitingIdentityResponse(state) => state.on_t3570(ue, env),
         P::AwaitingAuthenticationResponse(state) => state.on_t3560(ue, env),
+        P::AwaitingEapResponse(state) => state.on_t3560(ue, env),
         P::AwaitingSecurityModeComplete(state) => state.on_t3560(ue, env),
         P::AwaitingRegistrationComplete(state) => Ok(state.on_t3550(ue, env)),
         P::AwaitingConfigurationUpdateComplete(state) => Ok(state.on_t3555(ue, env)),

@@ -15,7 +15,7 @@ use crate::amf::context::{Env, UeContext};
 use crate::amf::error::RegistrationError;
 use crate::amf::n2;
 use crate::amf::repeat::{Expiry, Repeated};
-use crate::amf::security::{SecurityContext, choose_algorithms};
+use crate::amf::security::{ABBA, SecurityContext, choose_algorithms};
 use crate::kit::{Level, Timer};
 use pith_crypto::keys::KAmf;
 use pith_nas::gmm::{RegistrationRequest, SecurityModeCommand, SecurityModeComplete, SecurityModeReject};
@@ -36,7 +36,8 @@ pub(crate) struct AwaitingSecurityModeComplete {
     command: Repeated,
 }
 
-/// Chooses algorithms and sends SECURITY MODE COMMAND (TS 24.501 5.4.2.2).
+/// Chooses algorithms and sends SECURITY MODE COMMAND; it brings EAP-Success after EAP-AKA', and then
+/// ABBA too (TS 24.501 5.4.2.2).
 pub(crate) fn begin(
     ue: &mut UeContext,
     env: &mut Env<'_>,
@@ -44,6 +45,7 @@ pub(crate) fn begin(
     supi: Supi,
     ng_ksi: u8,
     k_amf: KAmf,
+    eap_success: Option<&[u8]>,
 ) -> RegistrationStep {
     let capability = ue.capability.ok_or(RegistrationError::NoSecurityCapability)?;
     let algorithms = choose_algorithms(env.config, &capability);
@@ -58,6 +60,8 @@ pub(crate) fn begin(
         horizontal_derivation: false,
         retransmit_initial_nas_message: true,
     });
+    command.eap_message = eap_success.map(<[u8]>::to_vec);
+    command.abba = eap_success.map(|_| ABBA.to_vec());
     let plain = GmmMessage::from(command).encode();
     let mut state = AwaitingSecurityModeComplete {
         attempt,

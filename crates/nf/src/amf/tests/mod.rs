@@ -4,6 +4,7 @@ mod authentication;
 mod callbacks;
 mod context_transfer;
 mod deregistration;
+mod eap_authentication;
 mod identification;
 mod initial_registration;
 mod n2_errors;

@@ -1,3 +1,44 @@
-//! The procedures of the AUSF, a file a method of authentication.
+//! The procedures of the AUSF: a vector first, then a file a method of authentication.
 
+pub(super) mod eap_aka_prime;
 pub(super) mod five_g_aka;
+pub(super) mod vector;
+
+use crate::kit::{Identity, Instant};
+use pith_sbi::common::AuthType;
+use pith_sbi::nudm_ueau::{AuthEvent, ConfirmAuth};
+use pith_sbi::{Problem, Request, Uri};
+use pith_types::Supi;
+use std::sync::Arc;
+
+/// Who is being authenticated, and for which network.
+#[derive(Debug, Clone)]
+pub(super) struct Subject {
+    pub supi: Supi,
+    pub serving_network_name: Arc<str>,
+}
+
+impl Subject {
+    /// How the authentication ended, for the UDM (TS 29.503 5.4.2.3).
+    fn event(self, identity: &Identity, now: Instant, method: AuthType, success: bool) -> Request {
+        let Self { supi, serving_network_name } = self;
+        let body = AuthEvent::new(
+            identity.instance_id,
+            success,
+            identity.date_time(now),
+            method,
+            serving_network_name,
+        );
+        ConfirmAuth { supi, body }.into()
+    }
+}
+
+/// The resource of an authentication.
+fn location(identity: &Identity, id: &str) -> Uri {
+    Uri::new(&identity.api_root, &format!("/nausf-auth/v1/ue-authentications/{id}"))
+}
+
+/// The UDM answered with something else.
+fn no_vector() -> Box<Problem> {
+    Box::new(Problem::system_failure("the UDM gave no vector"))
+}

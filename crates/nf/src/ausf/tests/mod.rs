@@ -1,5 +1,7 @@
 //! 5G-AKA as the AMF sees it, with the vector of a UDM that is played here.
 
+mod eap_aka_prime;
+
 use super::*;
 use crate::testing::{self, Bench, Seen, supi};
 use pith_crypto::kdf;
@@ -157,11 +159,12 @@ fn what_the_udm_refuses_is_refused_with_its_cause() {
 }
 
 #[test]
-fn a_subscriber_of_another_method_is_refused() {
+fn a_udm_that_gives_no_vector_is_a_failure_of_the_network() {
     let mut bench = bench();
     let asked = authenticate(&mut bench, SERVING_NETWORK);
-    let result = AuthenticationInfoResult::new(AuthType::EapAkaPrime);
+    let mut result = AuthenticationInfoResult::new(AuthType::FiveGAka);
+    result.supi = Some(supi());
     let seen = bench.reply(asked.call().0, Ok(Response::AuthenticationInfoResult(Box::new(result))));
-    assert_eq!(seen.problem().status, 501);
+    assert_eq!(seen.problem().status, 500);
     assert_eq!(bench.nf.pending(), 0);
 }

@@ -31,14 +31,17 @@ fn answer(ue: &mut UeContext, env: &mut Env<'_>, error: &RegistrationError) -> O
         RegistrationAnswer::Reject(cause) => {
             let mut reject = RegistrationReject::new(cause);
             reject.rejected_nssai = error.rejected_nssai();
+            reject.t3502 = Some(GprsTimer2::at_least(env.config.timers.t3502));
             if cause == GmmCause::Congestion {
                 reject.t3346 = Some(GprsTimer2::at_least(env.config.congestion_backoff));
             }
             n1::send(ue, env, reject);
             Outcome::Rejected(cause)
         }
-        RegistrationAnswer::AuthenticationReject => {
-            n1::send(ue, env, AuthenticationReject::new());
+        RegistrationAnswer::AuthenticationReject(eap_failure) => {
+            let mut reject = AuthenticationReject::new();
+            reject.eap_message = eap_failure.map(|packet| packet.to_vec());
+            n1::send(ue, env, reject);
             Outcome::Rejected(GmmCause::IllegalUe)
         }
         RegistrationAnswer::None => Outcome::Silent(Silence::Aborted),

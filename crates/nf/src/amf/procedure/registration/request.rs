@@ -88,6 +88,8 @@ fn is_repetition(ue: &UeContext, request: &RegistrationRequest) -> bool {
         Procedure::AwaitingAuthenticationVector(state) => state.attempt(),
         Procedure::AwaitingAuthenticationResponse(state) => state.attempt(),
         Procedure::AwaitingAuthenticationConfirmation(state) => state.attempt(),
+        Procedure::AwaitingEapResponse(state) => state.attempt(),
+        Procedure::AwaitingEapSession(state) => state.attempt(),
         Procedure::AwaitingSecurityModeComplete(state) => state.attempt(),
         _ => return false,
     };

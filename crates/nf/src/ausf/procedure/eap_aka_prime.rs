@@ -1,0 +1,203 @@
+//! EAP-AKA' (TS 33.501 6.1.3.1, RFC 9048, RFC 4187): the home network is the EAP server; the AMF passes
+//! packets on (TS 29.509 5.2.2.2.3).
+//!
+//! ```text
+//!                            <─ UDM   RAND, AUTN, XRES, CK', IK'            steps 1, 2
+//!                                     keys derived; AKA'-Challenge          steps 3, 4
+//!  AwaitingEapResponse       <─ UE    AKA'-Challenge                        step 8: AT_MAC and RES
+//!                                     EAP-Success, K_SEAF                   step 10; result to the UDM
+//!                            <─ UE    AKA'-Synchronization-Failure: AUTS
+//!  AwaitingFreshVector       <─ UDM   another challenge, once
+//!                            <─ UE    wrong RES or AT_MAC, nothing that can be read:
+//!                                     AKA'-Notification                     RFC 4187 6.3.2
+//!  AwaitingNotificationHeard <─ UE    whatever it says: EAP-Failure         RFC 4187 6.3.3
+//!                            <─ UE    AKA'-Authentication-Reject, AKA'-Client-Error: EAP-Failure
+//! ```
+
+use super::super::eap::{self, EapError, Response as EapResponse};
+use super::{Subject, location, no_vector, vector};
+use crate::kit::{Identity, Instant};
+use pith_crypto::algorithm::Res;
+use pith_crypto::eap_aka_prime::{self, Keys};
+use pith_crypto::kdf;
+use pith_crypto::keys::{Autn, Auts, Ck, Ik, KAut, KSeaf, Rand};
+use pith_sbi::common::{AuthType, Links, SupiOrSuci};
+use pith_sbi::nausf_ueauthentication::{
+    AuthData, AuthResult, EapSession, ResynchronizationInfo, UeAuthenticationCtx,
+};
+use pith_sbi::nudm_ueau::{AuthenticationVector, AvEapAkaPrime, GenerateAuthData};
+use pith_sbi::{Base64, Created, Hex, Problem, Reply, Request, Response, Secret, SecretText};
+use std::sync::Arc;
+
+/// The UE is challenged: what its answer must be, and what it then gets.
+pub(in crate::ausf) struct AwaitingEapResponse {
+    subject: Subject,
+    /// The EAP-Request under way.
+    request: Vec<u8>,
+    identifier: u8,
+    rand: Rand,
+    xres: Res,
+    k_aut: KAut,
+    k_seaf: KSeaf,
+    /// The UE has lost step with the home network once already.
+    resynchronised: bool,
+}
+
+/// The UE has lost step with the home network: waits for a vector that it can accept.
+pub(in crate::ausf) struct AwaitingFreshVector {
+    subject: Subject,
+    identifier: u8,
+}
+
+/// It failed, and the UE was told so: EAP-Failure follows.
+pub(in crate::ausf) struct AwaitingNotificationHeard {
+    subject: Subject,
+    identifier: u8,
+}
+
+/// What comes of a response of the UE.
+pub(in crate::ausf) enum Step {
+    /// RES is right.
+    Success(Response, Request),
+    /// It is over, and the UE did not prove what it is.
+    Failure(Response, Request),
+    /// It fails; the UE has to hear of it first.
+    Notified(Response, AwaitingNotificationHeard),
+    /// The home network has to catch up with the UE.
+    Resynchronise(GenerateAuthData, AwaitingFreshVector),
+    /// No answer to what was asked: it changes nothing.
+    Refused(Box<Problem>, AwaitingEapResponse),
+}
+
+/// Derives keys and makes the challenge (steps 3 and 4).
+pub(super) fn challenge(
+    subject: Subject,
+    vector: &AvEapAkaPrime,
+) -> Result<AwaitingEapResponse, Box<Problem>> {
+    let (rand, SecretText(xres)) = (Rand::new(vector.rand.0), &vector.xres);
+    let xres = Res::from_hex(xres).ok_or_else(no_vector)?;
+    // Any number will do to begin with (RFC 3748 4.1).
+    let [identifier, ..] = vector.rand.0;
+    Ok(AwaitingEapResponse::new(subject, identifier, rand, xres, vector))
+}
+
+impl AwaitingEapResponse {
+    fn new(subject: Subject, identifier: u8, rand: Rand, xres: Res, vector: &AvEapAkaPrime) -> Self {
+        let (ck, ik) = (Ck::new(vector.ck_prime.0), Ik::new(vector.ik_prime.0));
+        let Keys { k_aut, emsk, .. } = eap_aka_prime::keys(&ck, &ik, subject.supi.imsi());
+        let k_seaf = kdf::k_seaf(&kdf::k_ausf_from_emsk(&emsk), &subject.serving_network_name);
+        let autn = Autn::new(vector.autn.0);
+        let challenge =
+            eap::Challenge { rand: &rand, autn: &autn, network_name: &subject.serving_network_name };
+        let request = eap::challenge(identifier, &challenge, &k_aut);
+        Self { subject, request, identifier, rand, xres, k_aut, k_seaf, resynchronised: false }
+    }
+
+    /// The resource that the AMF answers at.
+    pub fn context(&self, identity: &Identity, id: &str) -> Response {
+        let location = location(identity, id);
+        let data = AuthData::Eap(Base64(self.request.clone().into()));
+        let mut body = UeAuthenticationCtx::new(AuthType::EapAkaPrime, data, links(identity, id));
+        body.serving_network_name = Some(Arc::clone(&self.subject.serving_network_name));
+        Response::UeAuthenticationCtxCreated(Box::new(Created { location, body }))
+    }
+
+    /// The same, in the session that is under way.
+    pub fn session(&self, identity: &Identity, id: &str) -> Response {
+        ongoing(self.request.clone(), links(identity, id))
+    }
+
+    /// Takes the UE's response.
+    pub fn on_response(self, identity: &Identity, now: Instant, id: &str, packet: &[u8]) -> Step {
+        match EapResponse::decode(packet, self.identifier) {
+            Ok(EapResponse::Challenge { res, mac }) => {
+                let proven = mac.is_right(&self.k_aut) && Res::from_octets(res).as_ref() == Some(&self.xres);
+                if proven { self.success(identity, now) } else { self.notify(identity, id) }
+            }
+            Ok(EapResponse::SynchronizationFailure(auts)) if !self.resynchronised => {
+                self.resynchronise(identity, &auts)
+            }
+            Ok(EapResponse::AuthenticationReject | EapResponse::ClientError(_) | EapResponse::Nak) => {
+                let (response, event) = fail(self.subject, self.identifier, identity, now);
+                Step::Failure(response, event)
+            }
+            Err(EapError::NoResponse | EapError::OtherIdentifier(_)) => {
+                let problem = Problem::of_status(400).detail("eapPayload answers no request that is open");
+                Step::Refused(Box::new(problem), self)
+            }
+            // Another key derivation function than the one that was offered counts as a wrong AT_MAC
+            // (RFC 9048 3.2).
+            Ok(_) | Err(_) => self.notify(identity, id),
+        }
+    }
+
+    /// Steps 9 and 10.
+    fn success(self, identity: &Identity, now: Instant) -> Step {
+        let mut body = EapSession::new(Some(Base64(eap::success(self.identifier).to_vec().into())));
+        body.auth_result = Some(AuthResult::AuthenticationSuccess);
+        body.kseaf = Some(Secret(*self.k_seaf.as_bytes()));
+        body.supi = Some(self.subject.supi.clone());
+        let event = self.subject.event(identity, now, AuthType::EapAkaPrime, true);
+        Step::Success(Response::EapSession(Box::new(body)), event)
+    }
+
+    /// A server that fails an authentication says so before it ends it (RFC 4187 6.3.2).
+    fn notify(self, identity: &Identity, id: &str) -> Step {
+        let identifier = self.identifier.wrapping_add(1);
+        let request = eap::notification(identifier, eap::FAILURE_BEFORE_AUTHENTICATION);
+        let next = AwaitingNotificationHeard { subject: self.subject, identifier };
+        Step::Notified(ongoing(request, links(identity, id)), next)
+    }
+
+    /// AUTS goes to the home network, which makes a vector after it (RFC 4187 6.3.1, TS 33.102 6.3.5).
+    fn resynchronise(self, identity: &Identity, auts: &Auts) -> Step {
+        let info = ResynchronizationInfo::new(Hex(*self.rand.as_bytes()), Hex(*auts.as_bytes()));
+        let body = vector::request(identity, &self.subject.serving_network_name, Some(info));
+        let call = GenerateAuthData { supi_or_suci: SupiOrSuci::Supi(self.subject.supi.clone()), body };
+        let identifier = self.identifier.wrapping_add(1);
+        Step::Resynchronise(call, AwaitingFreshVector { subject: self.subject, identifier })
+    }
+}
+
+impl AwaitingFreshVector {
+    /// The vector after a resynchronisation: another challenge in the same session.
+    pub fn reply(self, reply: Reply) -> Result<AwaitingEapResponse, Box<Problem>> {
+        let Some(AuthenticationVector::EapAkaPrime(vector)) = vector::result(reply)?.authentication_vector
+        else {
+            return Err(no_vector());
+        };
+        let xres = Res::from_hex(&vector.xres.0).ok_or_else(no_vector)?;
+        let rand = Rand::new(vector.rand.0);
+        let next = AwaitingEapResponse::new(self.subject, self.identifier, rand, xres, &vector);
+        Ok(AwaitingEapResponse { resynchronised: true, ..next })
+    }
+}
+
+impl AwaitingNotificationHeard {
+    /// Whatever the UE says to it, the authentication has failed.
+    pub fn on_response(self, identity: &Identity, now: Instant) -> (Response, Request) {
+        fail(self.subject, self.identifier, identity, now)
+    }
+}
+
+/// EAP-Failure for the UE, and the event for the UDM.
+fn fail(subject: Subject, identifier: u8, identity: &Identity, now: Instant) -> (Response, Request) {
+    let mut body = EapSession::new(Some(Base64(eap::failure(identifier).to_vec().into())));
+    body.auth_result = Some(AuthResult::AuthenticationFailure);
+    let event = subject.event(identity, now, AuthType::EapAkaPrime, false);
+    (Response::EapSession(Box::new(body)), event)
+}
+
+/// Another EAP-Request for the UE.
+fn ongoing(request: Vec<u8>, links: Links) -> Response {
+    let mut body = EapSession::new(Some(Base64(request.into())));
+    body.auth_result = Some(AuthResult::AuthenticationOngoing);
+    body.links = Some(links);
+    Response::EapSession(Box::new(body))
+}
+
+fn links(identity: &Identity, id: &str) -> Links {
+    let mut links = Links::default();
+    links.insert("eap-session".into(), location(identity, id).join("/eap-session").into());
+    links
+}
