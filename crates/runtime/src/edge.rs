@@ -166,8 +166,8 @@ impl Edge {
             self.read_datagrams(&mut datagram);
             self.expire();
             self.flush();
-            let timeout = self.timeout();
-            sleeper.sleep(&self.descriptors(), timeout, || !outlet.is_empty());
+            let (timeout, is_closing) = (self.timeout(), self.is_closing);
+            sleeper.sleep(&self.descriptors(), timeout, || is_closing || !outlet.is_empty());
         }
         self.close();
     }
