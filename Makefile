@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help setup build demo demo-split ueransim dissect openapi faults test bench-control world lint fmt
+.PHONY: help setup build demo demo-split ueransim dissect openapi faults test bench-control bench-user world lint fmt
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ test: setup ## everything that must pass: formatting, lints, tidy, unit, world a
 
 bench-control: build ## registrations and sessions of UEs that start at once: table, target/bench/control.json
 	@python3 bench/control.py
+
+bench-user: setup ## shares, shaping and packet paths of the user plane: table, target/bench/user.json, fairness.svg
+	@python3 bench/user.py
 
 world: setup ## simulated worlds with faults: SEEDS=10000
 	@scripts/cargo run -q --release --locked -p pith-world -- --seeds $(or $(SEEDS),1000)

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use pith_pfcp::ie::{NodeId, NtpSeconds};
 
+use crate::contract::Rates;
+
 /// Settings of a UPF-C.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -30,6 +32,8 @@ pub struct Config {
     pub max_sessions: usize,
     /// Most rules of a kind in a session.
     pub max_rules: usize,
+    /// What guaranteed bit rates may sum up to, each way; `None`: no bound is known.
+    pub guaranteed: Option<Rates>,
 }
 
 /// Where GTP-U peers reach the UPF; at least one address.
@@ -56,6 +60,7 @@ impl Config {
             response_retention: Duration::from_secs(15),
             max_sessions: 1_000_000,
             max_rules: 256,
+            guaranteed: None,
         }
     }
 

@@ -10,7 +10,7 @@ use pith_pfcp::{DecodeError, Header, Message, MessageType, bundled};
 
 use crate::association::Association;
 use crate::config::Config;
-use crate::contract::{Datapath, Event, SessionId};
+use crate::contract::{Datapath, Event, Rates, SessionId};
 use crate::port::{Effect, Input, Notice, Turn};
 use crate::rejection::Rejection;
 use crate::session::{Session, SessionTable};
@@ -48,7 +48,7 @@ impl Upf {
     pub fn new(config: Config) -> Self {
         Upf {
             associations: BTreeMap::new(),
-            sessions: SessionTable::new(config.started),
+            sessions: SessionTable::new(config.started, config.guaranteed),
             responses: Responses::default(),
             requests: Requests::new(config.t1, config.n1),
             config,
@@ -90,6 +90,11 @@ impl Upf {
     /// Its sessions, in no order.
     pub fn sessions(&self) -> impl Iterator<Item = SessionId> {
         self.sessions.iter().map(|session| session.id)
+    }
+
+    /// Guaranteed bit rates that sessions were promised in all.
+    pub fn promised(&self) -> Rates {
+        self.sessions.promised()
     }
 
     /// How many TEIDs are in use.

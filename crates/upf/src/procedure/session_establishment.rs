@@ -13,7 +13,7 @@ use pith_pfcp::ie::{Cause, FSeid, PdnType, PfcpSeReqFlags};
 use pith_pfcp::message::{SessionEstablishmentRequest, SessionEstablishmentResponse};
 use pith_pfcp::rules::{CreatedPdr, CreatedTrafficEndpoint};
 
-use crate::contract::{SessionId, UeAddress};
+use crate::contract::{Rates, SessionId, UeAddress};
 use crate::port::{Notice, Turn};
 use crate::rejection::Rejection;
 use crate::session::{Allocation, Inactivity, Measurements, RuleSet, Session, allocate, compile};
@@ -48,6 +48,7 @@ impl Upf {
         // 4. The rules, as the datapath takes them.
         let measurements = Measurements::new(&rules, turn.now);
         let compiled = compile(id, &rules, &measurements)
+            .and_then(|compiled| self.sessions.check_promises(id, &compiled).map(|()| compiled))
             .and_then(|compiled| self.settle_rivals(turn, id, &request, compiled.ue).map(|()| compiled));
         let compiled = compiled.inspect_err(|_| self.give_back(&allocation))?;
         // 5. They take effect.
@@ -128,6 +129,7 @@ fn new_session(
         rules: RuleSet::default(),
         teids: BTreeSet::new(),
         ue: UeAddress::default(),
+        promised: Rates { uplink: 0, downlink: 0 },
         tunnels: Vec::new(),
         measurements,
         inactivity: inactivity.and_then(|timer| Inactivity::start(timer.0, turn.now)),

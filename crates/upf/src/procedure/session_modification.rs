@@ -53,7 +53,8 @@ impl Upf {
         let compiled = compile(id, &rules, &session.measurements).and_then(|compiled| {
             let taken =
                 Rejection::new(Cause::RuleCreationModificationFailure).because_of(IeType::UE_IP_ADDRESS);
-            self.sessions.rival(id, compiled.ue).map_or(Ok(()), |_| Err(taken))
+            self.sessions.rival(id, compiled.ue).map_or(Ok(()), |_| Err(taken))?;
+            self.sessions.check_promises(id, &compiled)
         });
         let end_markers = compiled
             .map(|()| end_markers(request, &session.rules, &rules))

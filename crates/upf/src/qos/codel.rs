@@ -7,7 +7,7 @@ const TARGET: u64 = 5_000_000;
 /// Longer than a worst-case round trip (RFC 8289 4.2).
 const INTERVAL: u64 = 100_000_000;
 /// Nothing waits longer, unless it is the last of its queue.
-pub const LONGEST: u64 = 20_000_000;
+pub const LONGEST: u64 = 16_000_000;
 /// Scalable senders are told from here on (RFC 9332 2.5.1.1: the step of an L4S queue).
 const STEP: u64 = 1_000_000;
 

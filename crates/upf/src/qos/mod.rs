@@ -16,6 +16,7 @@
 //! Buckets and counters ([`Flow`]) may be shared by threads; an [`Engine`] and what waits in it belong to
 //! one. The bounds on all that waits ([`Room`]) are common.
 
+mod admission;
 mod bucket;
 mod codel;
 mod counters;
@@ -30,6 +31,7 @@ mod shape;
 mod shaper;
 mod wheel;
 
+pub use admission::{Promises, Refusal, promised};
 pub use bucket::{Bucket, Burst};
 pub use counters::{Count, FlowCount, FlowCounters};
 pub use ecn::Ecn;

@@ -25,7 +25,7 @@ pub use table::SessionTable;
 pub use usage::{Measurements, Query};
 
 use crate::config::Config;
-use crate::contract::{self, SessionId, Teid, Tunnel};
+use crate::contract::{self, Rates, SessionId, Teid, Tunnel};
 
 /// The port of PFCP (TS 29.244 4.2.2).
 pub const PFCP_PORT: u16 = 8805;
@@ -50,6 +50,8 @@ pub struct Session {
     pub teids: BTreeSet<Teid>,
     /// Addresses of its UE.
     pub ue: contract::UeAddress,
+    /// Guaranteed bit rates that it was promised.
+    pub promised: Rates,
     /// GTP-U peers that packets are sent to.
     pub tunnels: Vec<Tunnel>,
     /// What its URRs measure.

@@ -4,9 +4,16 @@ use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::time::Duration;
 
+use pith_pfcp::IeType;
+use pith_pfcp::ie::{Cause, FailedRuleId, QerId};
+
 use super::{RuleSet, Session};
-use crate::contract::{self, Action, Destination, SessionId, Teid, Tunnel, UeAddress};
+use crate::contract::{self, Action, Destination, Rates, SessionId, Teid, Tunnel, UeAddress};
+use crate::qos::{Promises, Refusal, promised};
+use crate::rejection::Rejection;
 use crate::teids::Teids;
+
+const NOTHING: Rates = Rates { uplink: 0, downlink: 0 };
 
 /// The sessions of a UPF.
 #[derive(Debug)]
@@ -17,18 +24,21 @@ pub struct SessionTable {
     by_ue: HashMap<IpAddr, SessionId>,
     by_peer: HashMap<(IpAddr, Teid), SessionId>,
     by_due: BTreeSet<(Duration, SessionId)>,
+    promises: Promises,
     last_id: u64,
 }
 
 impl SessionTable {
-    /// No sessions. `seed` differs between runs, so that ids of an earlier run are unknown to this one.
-    pub fn new(seed: u64) -> Self {
+    /// No sessions. `seed` differs between runs, so that ids of an earlier run are unknown to this one;
+    /// `guaranteed` is what sessions may be promised in all.
+    pub fn new(seed: u64, guaranteed: Option<Rates>) -> Self {
         SessionTable {
             teids: Teids::new(seed),
             sessions: HashMap::new(),
             by_ue: HashMap::new(),
             by_peer: HashMap::new(),
             by_due: BTreeSet::new(),
+            promises: Promises::new(guaranteed),
             last_id: seed << 32,
         }
     }
@@ -79,6 +89,24 @@ impl SessionTable {
         self.sessions.insert(session.id, session);
     }
 
+    /// Whether the guaranteed rates of a session's new rules can be kept.
+    pub fn check_promises(&self, id: SessionId, compiled: &contract::Session) -> Result<(), Rejection> {
+        let before = self.sessions.get(&id).map_or(NOTHING, |session| session.promised);
+        let checked = promised(compiled).and_then(|after| self.promises.check(before, after, compiled));
+        checked.map_err(|refusal| {
+            let rule = Rejection::rule(FailedRuleId::Qer(QerId(refusal.qer().0))).because_of(IeType::GBR);
+            match refusal {
+                Refusal::AboveCapacity(_) => rule.with_cause(Cause::NoResourcesAvailable),
+                Refusal::AboveMaximum(_) | Refusal::AboveAggregate(_) => rule,
+            }
+        })
+    }
+
+    /// What all sessions were promised.
+    pub fn promised(&self) -> Rates {
+        self.promises.given()
+    }
+
     /// Gives a session its rules, compiled and with the TEIDs that they name, and frees those that they no longer do.
     pub fn commit(
         &mut self,
@@ -94,6 +122,8 @@ impl SessionTable {
         session.teids = teids;
         session.ue = compiled.ue;
         session.tunnels = tunnels(compiled);
+        let after = promised(compiled).unwrap_or(NOTHING);
+        self.promises.replace(std::mem::replace(&mut session.promised, after), after);
         self.by_ue.extend(addresses(session.ue).map(|address| (address, id)));
         self.by_peer.extend(session.tunnels.iter().map(|tunnel| ((tunnel.peer, tunnel.teid), id)));
     }
@@ -104,6 +134,7 @@ impl SessionTable {
         self.set_due(id, None);
         let session = self.sessions.remove(&id)?;
         session.teids.iter().for_each(|teid| self.teids.free(*teid));
+        self.promises.replace(session.promised, NOTHING);
         Some(session)
     }
 

@@ -1,0 +1,169 @@
+//! What shaping costs: a thousand sessions, each offered more than its AMBR, on one worker.
+//!
+//! ```text
+//!   data network (namespace) ── veth ── UPF (namespace) ── veth, GTP-U ── radio (namespace)
+//! ```
+//!
+//! CPU is that of the UPF's thread alone, which also carries the kernel's work for what it writes.
+//! Writes `target/bench/user-shaped.json`. Needs root.
+//!
+//! `cargo run --release -p pith-datapath --example shaped`
+
+#![allow(unsafe_code)]
+
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+use pith_datapath::{DatapathConfig, Enforcement, PortableDatapath};
+use pith_pfcp::gtpu::GTPU_PORT;
+use pith_upf::contract::*;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+use support::*;
+
+const RADIO: Ipv4Addr = Ipv4Addr::new(172, 16, 0, 2);
+const UPF_N3: Ipv4Addr = Ipv4Addr::new(172, 16, 0, 1);
+const SERVER: Ipv4Addr = Ipv4Addr::new(172, 17, 0, 2);
+const UPF_N6: Ipv4Addr = Ipv4Addr::new(172, 17, 0, 1);
+const RUN: Duration = Duration::from_secs(3);
+const SESSIONS: u32 = 1000;
+/// Bytes of a packet, and packets that the data network sends together.
+const BYTES: usize = 1400;
+const TRAIN: usize = 8;
+
+fn main() {
+    assert!(enter_namespace(), "needs root");
+    pin(0);
+    let (radio, server) = (neighbour(), neighbour());
+    for (name, own, other, there) in [("n3", UPF_N3, &radio, RADIO), ("n6", UPF_N6, &server, SERVER)] {
+        run(&format!("ip link add {name} type veth peer name eth0 netns {}", other.0));
+        run(&format!("ip addr add {own}/24 dev {name}"));
+        run(&format!("ip link set {name} up"));
+        other.1.send(there).unwrap();
+        other.2.recv().unwrap();
+    }
+    println!(
+        "{:<44} {:>10} {:>8} {:>12} {:>10}",
+        "1000 sessions, one worker", "Gbit/s", "kpps", "CPU ns/pkt", "of a core"
+    );
+    let mut lines = Vec::new();
+    for (name, ambr, enforcement) in [
+        ("offered 4.2 Gbit/s, no limit reached", 100_000_000, Enforcement::Shape),
+        ("offered 4.2 Gbit/s, policed to 4", 4_000_000, Enforcement::Police),
+        ("offered 4.2 Gbit/s, shaped to 4", 4_000_000, Enforcement::Shape),
+        ("offered 4.2 Gbit/s, shaped to 2", 2_000_000, Enforcement::Shape),
+    ] {
+        lines.push(measure(&server, name, ambr, enforcement));
+        thread::sleep(Duration::from_millis(300));
+    }
+    let folder = PathBuf::from(std::env::var("BENCH_DIR").unwrap_or("target/bench".into()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("user-shaped.json"), format!("{{\"shaped\":[{}]}}\n", lines.join(",")))
+        .unwrap();
+}
+
+type Neighbour = (i32, mpsc::Sender<Ipv4Addr>, mpsc::Receiver<()>);
+
+/// A namespace with one interface; the radio swallows G-PDUs there, the data network sends.
+fn neighbour() -> Neighbour {
+    let (tell, told) = mpsc::channel();
+    let (address, addressed) = mpsc::channel();
+    let (ready, is_ready) = mpsc::channel();
+    thread::spawn(move || {
+        assert!(enter_namespace());
+        pin(1);
+        tell.send(thread_id()).unwrap();
+        let own: Ipv4Addr = addressed.recv().unwrap();
+        run(&format!("ip addr add {own}/24 dev eth0"));
+        run("ip link set eth0 up");
+        if own == SERVER {
+            run(&format!("ip route add 10.45.0.0/16 via {UPF_N6}"));
+        }
+        // A full socket is where packets for the radio end.
+        let sink = UdpSocket::bind((own, GTPU_PORT)).unwrap();
+        ready.send(()).unwrap();
+        while addressed.recv().is_ok() {
+            send();
+            ready.send(()).unwrap();
+        }
+        drop(sink);
+    });
+    (told.recv().unwrap(), address, is_ready)
+}
+
+fn pin(cpu: usize) {
+    // SAFETY: all zero is an empty set; the calls read and write that set only.
+    unsafe {
+        let mut set = std::mem::zeroed::<libc::cpu_set_t>();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
+    }
+}
+
+fn ue(number: u32) -> Ipv4Addr {
+    Ipv4Addr::from_bits(Ipv4Addr::new(10, 45, 1, 0).to_bits() + number)
+}
+
+/// Sends 4.2 Gbit/s in all to the UEs in turn, for the run's time.
+fn send() {
+    let socket = UdpSocket::bind((SERVER, 0)).unwrap();
+    let segment = (BYTES - 28) as libc::c_int;
+    // SAFETY: the option's value is a readable C int.
+    unsafe {
+        let value = (&raw const segment).cast();
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, value, 4);
+    }
+    let train = vec![0; (BYTES - 28) * TRAIN];
+    let (begin, mut sent) = (Instant::now(), 0u64);
+    while begin.elapsed() < RUN {
+        let due = begin.elapsed().as_nanos() as u64 * 4_200 / (TRAIN * BYTES * 8 * 1000) as u64;
+        while sent < due && begin.elapsed() < RUN {
+            let _ = socket.send_to(&train, (ue(sent as u32 % SESSIONS), 5000));
+            sent += 1;
+        }
+    }
+}
+
+fn measure(server: &Neighbour, name: &str, ambr: u64, enforcement: Enforcement) -> String {
+    let config = DatapathConfig {
+        n3_addresses: vec![UPF_N3.into()],
+        workers: 1,
+        enforcement,
+        ..DatapathConfig::default()
+    };
+    let mut upf = PortableDatapath::start(config).unwrap();
+    for number in 0..SESSIONS {
+        let mut session = session_of(u64::from(number) + 1, ue(number), 0x100 + number, 0x1000 + number);
+        session.fars[1].action = Action::Forward(Destination::Tunnel(tunnel_to(RADIO, 0x1000 + number)));
+        session.qers[1].mbr = Some(Rates { uplink: ambr, downlink: ambr });
+        upf.install(Arc::new(session));
+    }
+    let cpu = cpu_of_worker();
+    let begin = Instant::now();
+    server.1.send(SERVER).unwrap();
+    server.2.recv().unwrap();
+    let seconds = begin.elapsed().as_secs_f64();
+    let counters = upf.counters();
+    let cpu = (cpu_of_worker() - cpu).as_secs_f64();
+    let packets = counters.n3_out.packets as f64;
+    let gbit = counters.n3_out.bytes as f64 * 8e-9 / seconds;
+    let (each, core) = (cpu * 1e9 / counters.n6_in.packets as f64, cpu / seconds);
+    println!("{name:<44} {gbit:>10.2} {:>8.0} {each:>12.0} {:>9.0}%", packets / seconds / 1e3, core * 100.0);
+    format!("{{\"name\":\"{name}\",\"gbit\":{gbit:.3},\"ns_per_packet\":{each:.0},\"core\":{core:.3}}}")
+}
+
+/// CPU that the UPF's thread has used.
+fn cpu_of_worker() -> Duration {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let of = |task: std::fs::DirEntry| {
+        let comm = std::fs::read_to_string(task.path().join("comm")).ok()?;
+        let stat = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+        let nanos = stat.split(' ').next()?.parse().ok()?;
+        (comm.trim() == "pith-upf-0").then(|| Duration::from_nanos(nanos))
+    };
+    tasks.filter_map(of).sum()
+}
