@@ -69,6 +69,8 @@ def print_fairness(result):
 
 def main():
     parts = sys.argv[1:] or PARTS
+    # What else runs on the machine is not measured.
+    os.nice(-15 if os.geteuid() == 0 else 0)
     os.makedirs(FOLDER, exist_ok=True)
     for part in parts:
         run(part)

@@ -19,15 +19,13 @@ use pith_datapath::{DatapathConfig, PortableDatapath, UePool};
 use pith_upf::contract::*;
 use std::fmt::Write as _;
 use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 use support::*;
 
-const N3: Ipv4Addr = Ipv4Addr::new(172, 16, 0, 1);
-const RADIO: Ipv4Addr = Ipv4Addr::new(172, 16, 0, 2);
 const AMBR: f64 = 10.0;
 /// Bytes of each UDP packet with its headers.
 const BYTES: usize = 1000;
@@ -90,7 +88,7 @@ const CASES: [Case; 6] = [
 
 fn main() {
     assert!(enter_namespace(), "needs root");
-    let (ue, mut upf) = start();
+    let (ue, mut upf, modem) = start();
     let (mut csv, mut pairs) = (String::from("case,seconds,flow,mbit\n"), Vec::new());
     let (mut max_min, mut take_over) = (String::new(), String::new());
     for case in CASES {
@@ -119,37 +117,26 @@ fn main() {
         format!("{{\"fairness\":[{}],\"max_min\":{max_min},\"take_over\":{take_over}}}\n", pairs.join(","));
     std::fs::write(folder.join("user-fairness.json"), json).unwrap();
     std::fs::write(folder.join("fairness.csv"), csv).unwrap();
+    ue.run(move || drop(modem));
 }
 
-/// The UPF in this namespace, and a UE in one of its own that does jobs.
-fn start() -> (mpsc::Sender<Job>, PortableDatapath) {
-    let (tell, told) = mpsc::channel();
-    let (jobs, todo) = mpsc::channel::<Job>();
-    thread::spawn(move || {
-        assert!(enter_namespace());
-        tell.send(thread_id()).unwrap();
-        let mut modem = None;
-        for job in todo {
-            modem.get_or_insert_with(start_modem);
-            job();
-        }
-    });
-    let thread = told.recv().unwrap();
-    run(&format!("ip link add n3 type veth peer name eth0 netns {thread}"));
-    run(&format!("ip addr add {N3}/24 dev n3"));
+/// The UPF in this namespace, and a host that is a UE with its modem.
+fn start() -> (Host, PortableDatapath, PortableDatapath) {
+    let ue = Host::start();
+    run(&format!("ip link add n3 type veth peer name eth0 netns {}", ue.thread));
+    run(&format!("ip addr add {UPF}/24 dev n3"));
     run("ip link set n3 up");
-    let config = DatapathConfig { n3_addresses: vec![N3.into()], workers: 1, ..DatapathConfig::default() };
+    let config = DatapathConfig { n3_addresses: vec![UPF.into()], workers: 1, ..DatapathConfig::default() };
     let upf = PortableDatapath::start(config).unwrap();
-    (jobs, upf)
+    let modem = ue.run(start_modem);
+    (ue, upf, modem)
 }
-
-type Job = Box<dyn FnOnce() + Send>;
 
 fn start_modem() -> PortableDatapath {
-    run(&format!("ip addr add {RADIO}/24 dev eth0"));
+    run(&format!("ip addr add {GNB}/24 dev eth0"));
     run("ip link set eth0 up");
     let config = DatapathConfig {
-        n3_addresses: vec![RADIO.into()],
+        n3_addresses: vec![GNB.into()],
         tun: "modem".into(),
         pools: vec![UePool { gateway: IpAddr::V4(UE), prefix: 32 }],
         workers: 1,
@@ -158,7 +145,7 @@ fn start_modem() -> PortableDatapath {
     let mut modem = PortableDatapath::start(config).unwrap();
     run(&format!("ip route add {GATEWAY}/32 dev modem"));
     let mut session = session_of(1, GATEWAY, GNB_TEID, TEID);
-    session.fars[1].action = Action::Forward(Destination::Tunnel(tunnel_to(N3, TEID)));
+    session.fars[1].action = Action::Forward(Destination::Tunnel(tunnel_to(UPF, TEID)));
     session.qers[1].mbr = None;
     modem.install(Arc::new(session));
     modem
@@ -167,7 +154,7 @@ fn start_modem() -> PortableDatapath {
 fn session_of_case(case: &Case) -> Session {
     let rates = |mbit: f64| Some(Rates { uplink: 1_000_000_000, downlink: (mbit * 1e6) as u64 });
     let mut session = session();
-    session.fars[1].action = Action::Forward(Destination::Tunnel(tunnel_to(RADIO, GNB_TEID)));
+    session.fars[1].action = Action::Forward(Destination::Tunnel(tunnel_to(GNB, GNB_TEID)));
     session.qers[1].mbr = rates(AMBR);
     if let Some((gbr, mbr)) = case.qos {
         let own =
@@ -187,7 +174,7 @@ fn port_of(case: &Case, flow: usize) -> u16 {
 }
 
 /// Runs all flows of a case at once.
-fn run_case(ue: &mpsc::Sender<Job>, case: &Case) -> Vec<Arrival> {
+fn run_case(ue: &Host, case: &Case) -> Vec<Arrival> {
     let begin = Instant::now() + Duration::from_millis(300);
     let (tell, told) = mpsc::channel();
     let mut sources = Vec::new();
@@ -196,12 +183,12 @@ fn run_case(ue: &mpsc::Sender<Job>, case: &Case) -> Vec<Arrival> {
         match traffic {
             Traffic::Udp(mbit, pause) => {
                 let socket = UdpSocket::bind((GATEWAY, port)).unwrap();
-                ue.send(Box::new(move || receive_udp(port, flow, begin, tell))).unwrap();
+                ue.run(move || receive_udp(port, flow, begin, tell));
                 sources.push(thread::spawn(move || send_udp(&socket, port, mbit, pause, begin)));
             }
             Traffic::Tcp => {
                 let listener = TcpListener::bind((GATEWAY, port)).unwrap();
-                ue.send(Box::new(move || receive_tcp(port, flow, begin, tell))).unwrap();
+                ue.run(move || receive_tcp(port, flow, begin, tell));
                 sources.push(thread::spawn(move || send_tcp(&listener, begin)));
             }
         }

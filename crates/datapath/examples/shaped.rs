@@ -20,15 +20,11 @@ use pith_upf::contract::*;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 use support::*;
 
-const RADIO: Ipv4Addr = Ipv4Addr::new(172, 16, 0, 2);
-const UPF_N3: Ipv4Addr = Ipv4Addr::new(172, 16, 0, 1);
-const SERVER: Ipv4Addr = Ipv4Addr::new(172, 17, 0, 2);
-const UPF_N6: Ipv4Addr = Ipv4Addr::new(172, 17, 0, 1);
 const RUN: Duration = Duration::from_secs(3);
 const SESSIONS: u32 = 1000;
 /// Bytes of a packet, and packets that the data network sends together.
@@ -38,14 +34,9 @@ const TRAIN: usize = 8;
 fn main() {
     assert!(enter_namespace(), "needs root");
     pin(0);
-    let (radio, server) = (neighbour(), neighbour());
-    for (name, own, other, there) in [("n3", UPF_N3, &radio, RADIO), ("n6", UPF_N6, &server, SERVER)] {
-        run(&format!("ip link add {name} type veth peer name eth0 netns {}", other.0));
-        run(&format!("ip addr add {own}/24 dev {name}"));
-        run(&format!("ip link set {name} up"));
-        other.1.send(there).unwrap();
-        other.2.recv().unwrap();
-    }
+    let _radio = wire("n3", UPF, GNB);
+    let (server, _) = wire("n6", UPF_N6, SERVER);
+    server.run(|| drop(run(&format!("ip route add 10.45.0.0/16 via {UPF_N6}"))));
     println!(
         "{:<44} {:>10} {:>8} {:>12} {:>10}",
         "1000 sessions, one worker", "Gbit/s", "kpps", "CPU ns/pkt", "of a core"
@@ -66,33 +57,19 @@ fn main() {
         .unwrap();
 }
 
-type Neighbour = (i32, mpsc::Sender<Ipv4Addr>, mpsc::Receiver<()>);
-
-/// A namespace with one interface; the radio swallows G-PDUs there, the data network sends.
-fn neighbour() -> Neighbour {
-    let (tell, told) = mpsc::channel();
-    let (address, addressed) = mpsc::channel();
-    let (ready, is_ready) = mpsc::channel();
-    thread::spawn(move || {
-        assert!(enter_namespace());
+/// A host behind an interface of the UPF. A full socket is where packets for the radio end.
+fn wire(name: &str, upf: Ipv4Addr, address: Ipv4Addr) -> (Host, UdpSocket) {
+    let host = Host::start();
+    run(&format!("ip link add {name} type veth peer name eth0 netns {}", host.thread));
+    run(&format!("ip addr add {upf}/24 dev {name}"));
+    run(&format!("ip link set {name} up"));
+    let sink = host.run(move || {
         pin(1);
-        tell.send(thread_id()).unwrap();
-        let own: Ipv4Addr = addressed.recv().unwrap();
-        run(&format!("ip addr add {own}/24 dev eth0"));
+        run(&format!("ip addr add {address}/24 dev eth0"));
         run("ip link set eth0 up");
-        if own == SERVER {
-            run(&format!("ip route add 10.45.0.0/16 via {UPF_N6}"));
-        }
-        // A full socket is where packets for the radio end.
-        let sink = UdpSocket::bind((own, GTPU_PORT)).unwrap();
-        ready.send(()).unwrap();
-        while addressed.recv().is_ok() {
-            send();
-            ready.send(()).unwrap();
-        }
-        drop(sink);
+        UdpSocket::bind((address, GTPU_PORT)).unwrap()
     });
-    (told.recv().unwrap(), address, is_ready)
+    (host, sink)
 }
 
 fn pin(cpu: usize) {
@@ -128,9 +105,9 @@ fn send() {
     }
 }
 
-fn measure(server: &Neighbour, name: &str, ambr: u64, enforcement: Enforcement) -> String {
+fn measure(server: &Host, name: &str, ambr: u64, enforcement: Enforcement) -> String {
     let config = DatapathConfig {
-        n3_addresses: vec![UPF_N3.into()],
+        n3_addresses: vec![UPF.into()],
         workers: 1,
         enforcement,
         ..DatapathConfig::default()
@@ -138,14 +115,13 @@ fn measure(server: &Neighbour, name: &str, ambr: u64, enforcement: Enforcement) 
     let mut upf = PortableDatapath::start(config).unwrap();
     for number in 0..SESSIONS {
         let mut session = session_of(u64::from(number) + 1, ue(number), 0x100 + number, 0x1000 + number);
-        session.fars[1].action = Action::Forward(Destination::Tunnel(tunnel_to(RADIO, 0x1000 + number)));
+        session.fars[1].action = Action::Forward(Destination::Tunnel(tunnel_to(GNB, 0x1000 + number)));
         session.qers[1].mbr = Some(Rates { uplink: ambr, downlink: ambr });
         upf.install(Arc::new(session));
     }
     let cpu = cpu_of_worker();
     let begin = Instant::now();
-    server.1.send(SERVER).unwrap();
-    server.2.recv().unwrap();
+    server.run(send);
     let seconds = begin.elapsed().as_secs_f64();
     let counters = upf.counters();
     let cpu = (cpu_of_worker() - cpu).as_secs_f64();
