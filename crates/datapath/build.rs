@@ -25,8 +25,10 @@ fn compile(program: &str, object: &Path) -> Result<(), String> {
     let clang = env::var("CLANG").unwrap_or_else(|_| "clang".into());
     let headers = env::var("DEP_BPF_INCLUDE").map_err(|_| "libbpf-sys names no headers".to_owned())?;
     let machine = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
+    // As libbpf's headers name it.
+    let define = if machine == "x86_64" { "-D__TARGET_ARCH_x86" } else { "-D__TARGET_ARCH_other" };
     let status = Command::new(&clang)
-        .args(["-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Wall", "-Werror", "-I", &headers])
+        .args(["-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Wall", "-Werror", define, "-I", &headers])
         // Where Debian and Ubuntu have <asm/types.h>.
         .args(["-idirafter", &format!("/usr/include/{machine}-linux-gnu")])
         .args(["-c", &format!("bpf/{program}.bpf.c"), "-o"])

@@ -5,6 +5,13 @@
 #include "match.h"
 #include "route.h"
 
+/* Says that a CPU is done with a packet, after all that it wrote: what x86 does with any store. */
+#ifdef __TARGET_ARCH_x86
+#define LEAVE(cpu) (*(volatile u64 *)&(cpu)->epoch = (cpu)->epoch + 1)
+#else
+#define LEAVE(cpu) __sync_fetch_and_add(&(cpu)->epoch, 1)
+#endif
+
 /* A packet on its way through. */
 struct path {
 	struct cpu *cpu;

@@ -28,7 +28,7 @@ int pith_upf(struct xdp_md *ctx)
 	int verdict = uplink(ctx, &path);
 	if (verdict == NOT_UPLINK)
 		verdict = downlink(ctx, &path);
-	__sync_fetch_and_add(&cpu->epoch, 1);
+	LEAVE(cpu);
 	return verdict;
 }
 

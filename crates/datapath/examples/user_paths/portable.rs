@@ -5,16 +5,10 @@
 //!   radio (namespace) ── veth, GTP-U ── UPF (namespace) ── veth, IP ── data network (namespace)
 //! ```
 //!
-//! Needs root. Every run is bounded in time; nothing leaves the three namespaces. CPU is that of the
-//! UPF's thread alone, which also carries the kernel's work for what it writes.
-//!
-//! `cargo run --release -p pith-datapath --example portable_bench`
+//! CPU is that of the UPF's thread alone, which also carries the kernel's work for what it writes.
 
-#![allow(unsafe_code)]
-
-#[path = "../tests/support/mod.rs"]
-mod support;
-
+use super::Row;
+use super::support::{self, Host, UPF_N6, run as command};
 use pith_datapath::{DatapathConfig, PortableDatapath, UePool};
 use pith_pfcp::gtpu::{GTPU_PORT, UlPduSessionInformation};
 use pith_upf::contract::*;
@@ -22,49 +16,15 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
-use support::{enter_namespace, run, thread_id};
 
 const RADIO: Ipv4Addr = Ipv4Addr::new(172, 16, 0, 2);
 const UPF_N3: Ipv4Addr = Ipv4Addr::new(172, 16, 0, 1);
 const SERVER: Ipv4Addr = Ipv4Addr::new(172, 17, 0, 2);
-const UPF_N6: Ipv4Addr = Ipv4Addr::new(172, 17, 0, 1);
 const RUN: Duration = Duration::from_secs(2);
-
-type Job = Box<dyn FnOnce() + Send>;
-
-/// A thread with a namespace of its own that does jobs.
-struct Host {
-    thread: i32,
-    jobs: mpsc::Sender<Job>,
-}
-
-impl Host {
-    fn start(cpu: usize) -> Self {
-        let (jobs, todo) = mpsc::channel::<Job>();
-        let (tell, told) = mpsc::channel();
-        thread::spawn(move || {
-            assert!(enter_namespace());
-            pin(cpu);
-            tell.send(thread_id()).unwrap();
-            todo.into_iter().for_each(|job| job());
-        });
-        Self { thread: told.recv().unwrap(), jobs }
-    }
-
-    fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
-        self.begin(job).recv().unwrap()
-    }
-
-    fn begin<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> mpsc::Receiver<T> {
-        let (tell, told) = mpsc::channel();
-        self.jobs.send(Box::new(move || drop(tell.send(job())))).unwrap();
-        told
-    }
-}
 
 fn pin(cpu: usize) {
     // SAFETY: all zero is an empty set; the calls read and write that set only.
@@ -75,48 +35,64 @@ fn pin(cpu: usize) {
     }
 }
 
-fn main() {
-    let radio = Host::start(1);
-    let server = Host::start(1);
-    let upf = Host::start(0);
+/// All cases.
+pub fn run() -> Vec<Row> {
+    let (radio, server, upf) = (Host::start(), Host::start(), Host::start());
+    for (host, cpu) in [(&radio, 1), (&server, 1), (&upf, 0)] {
+        host.run(move || pin(cpu));
+    }
     let (radio_id, server_id) = (radio.thread, server.thread);
     upf.run(move || {
-        run(&format!("ip link add n3 type veth peer name eth0 netns {radio_id}"));
-        run(&format!("ip link add n6 type veth peer name eth0 netns {server_id}"));
-        run(&format!("ip addr add {UPF_N3}/24 dev n3"));
-        run(&format!("ip addr add {UPF_N6}/24 dev n6"));
-        run("ip link set n3 up");
-        run("ip link set n6 up");
+        command(&format!("ip link add n3 type veth peer name eth0 netns {radio_id}"));
+        command(&format!("ip link add n6 type veth peer name eth0 netns {server_id}"));
+        command(&format!("ip addr add {UPF_N3}/24 dev n3"));
+        command(&format!("ip addr add {UPF_N6}/24 dev n6"));
+        command("ip link set n3 up");
+        command("ip link set n6 up");
     });
     for (host, address) in [(&radio, RADIO), (&server, SERVER)] {
         host.run(move || {
-            run(&format!("ip addr add {address}/24 dev eth0"));
-            run("ip link set eth0 up");
+            command(&format!("ip addr add {address}/24 dev eth0"));
+            command("ip link set eth0 up");
         });
     }
     server.run(|| {
-        run(&format!("ip route add 10.45.0.0/16 via {UPF_N6}"));
-        run("ip route add blackhole 192.0.2.0/24");
+        command(&format!("ip route add 10.45.0.0/16 via {UPF_N6}"));
+        command("ip route add blackhole 192.0.2.0/24");
         std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap();
     });
-    upf.run(|| drop(run(&format!("ip route add 192.0.2.0/24 via {SERVER}"))));
+    upf.run(|| drop(command(&format!("ip route add 192.0.2.0/24 via {SERVER}"))));
     sessions(&upf);
     println!("{:<44} {:>8} {:>12} {:>10}", "path", "kpps", "CPU ns/pkt", "delivered");
+    let mut rows = Vec::new();
     for size in [64, 1400] {
         for flows in [1, 1000] {
             for gso in [true, false] {
                 let name = format!("{size} B, {flows} flows{}", if gso { ", trains" } else { "" });
-                uplink(&upf, &radio, &name, Uplink { size, flows, gso });
+                let measured = uplink(&upf, &radio, &name, Uplink { size, flows, gso });
+                if size == 64 && gso {
+                    rows.extend(pair(["portable-ul", "one-packet-ul"], flows, measured));
+                }
             }
         }
     }
     for size in [64, 1400] {
         for gso in [true, false] {
             let name = format!("{size} B, 1 flow{}", if gso { ", trains" } else { "" });
-            downlink(&upf, &server, &name, size, gso);
+            let measured = downlink(&upf, &server, &name, size, gso);
+            if size == 64 && gso {
+                rows.extend(pair(["portable-dl", "one-packet-dl"], 1, measured));
+            }
         }
     }
     tcp(&upf, &radio, &server);
+    rows
+}
+
+/// Rows of what the portable path and a loop of one packet a call took.
+fn pair(names: [&'static str; 2], sessions: u32, each: [f64; 2]) -> impl Iterator<Item = Row> {
+    let row = move |(name, ns)| Row { name, sessions, kpps: 1e6 / ns, ns_per_packet: ns };
+    names.into_iter().zip(each).map(row)
 }
 
 /// What starting, 10,000 sessions and idling cost.
@@ -177,13 +153,15 @@ fn ue(number: u32) -> Ipv4Addr {
     Ipv4Addr::from_bits(Ipv4Addr::new(10, 45, 1, 0).to_bits() + number)
 }
 
-fn uplink(upf: &Host, radio: &Host, name: &str, case: Uplink) {
+/// Nanoseconds a packet: the portable path's, the loop's.
+fn uplink(upf: &Host, radio: &Host, name: &str, case: Uplink) -> [f64; 2] {
     let packets = move |upf: &PortableDatapath| upf.counters().n6_out.packets;
     let datapath = upf.run(move || start_portable(case.flows));
     let before = cpu_of("pith-upf-0");
     let sent = radio.run(move || send_uplink(case));
     thread::sleep(Duration::from_millis(100));
-    report(&format!("portable uplink, {name}"), packets(&datapath), sent, cpu_of("pith-upf-0") - before);
+    let portable =
+        report(&format!("portable uplink, {name}"), packets(&datapath), sent, cpu_of("pith-upf-0") - before);
     upf.run(move || drop(datapath));
 
     let naive = upf.run(Naive::start);
@@ -192,16 +170,17 @@ fn uplink(upf: &Host, radio: &Host, name: &str, case: Uplink) {
     thread::sleep(Duration::from_millis(100));
     let cpu = cpu_of("one-up") - before;
     let packets = upf.run(move || naive.stop().0);
-    report(&format!("one a call uplink, {name}"), packets, sent, cpu);
+    [portable, report(&format!("one a call uplink, {name}"), packets, sent, cpu)]
 }
 
-fn downlink(upf: &Host, server: &Host, name: &str, size: usize, gso: bool) {
+fn downlink(upf: &Host, server: &Host, name: &str, size: usize, gso: bool) -> [f64; 2] {
     let datapath = upf.run(|| start_portable(1));
     let before = cpu_of("pith-upf-0");
     let sent = server.run(move || send_downlink(size, gso));
     thread::sleep(Duration::from_millis(100));
     let packets = datapath.counters().n3_out.packets;
-    report(&format!("portable downlink, {name}"), packets, sent, cpu_of("pith-upf-0") - before);
+    let portable =
+        report(&format!("portable downlink, {name}"), packets, sent, cpu_of("pith-upf-0") - before);
     upf.run(move || drop(datapath));
 
     let naive = upf.run(Naive::start);
@@ -210,13 +189,14 @@ fn downlink(upf: &Host, server: &Host, name: &str, size: usize, gso: bool) {
     thread::sleep(Duration::from_millis(100));
     let cpu = cpu_of("one-down") - before;
     let packets = upf.run(move || naive.stop().1);
-    report(&format!("one a call downlink, {name}"), packets, sent, cpu);
+    [portable, report(&format!("one a call downlink, {name}"), packets, sent, cpu)]
 }
 
-fn report(name: &str, packets: u64, sent: u64, cpu: Duration) {
+fn report(name: &str, packets: u64, sent: u64, cpu: Duration) -> f64 {
     let kpps = packets as f64 / RUN.as_secs_f64() / 1e3;
     let each = cpu.as_nanos() as f64 / packets.max(1) as f64;
     println!("{name:<44} {kpps:>8.0} {each:>12.0} {:>9.1}%", packets as f64 * 100.0 / sent as f64);
+    each
 }
 
 /// Sends G-PDUs for the run's time, and answers how many.
@@ -306,9 +286,9 @@ struct Naive {
 
 impl Naive {
     fn start() -> Self {
-        run("ip tuntap add one0 mode tun");
-        run("ip addr add 10.45.0.1/16 dev one0");
-        run("ip link set one0 up mtu 1400");
+        command("ip tuntap add one0 mode tun");
+        command("ip addr add 10.45.0.1/16 dev one0");
+        command("ip link set one0 up mtu 1400");
         std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap();
         let tun = open_tun("one0");
         let socket = UdpSocket::bind((UPF_N3, GTPU_PORT)).unwrap();
@@ -329,7 +309,7 @@ impl Naive {
         let socket = UdpSocket::bind((UPF_N6, 0)).unwrap();
         let _ = socket.send_to(b"", (ue(0), 5000));
         let counts = (self.up.join().unwrap(), self.down.join().unwrap());
-        run("ip link del one0");
+        command("ip link del one0");
         counts
     }
 }
@@ -398,7 +378,7 @@ fn start_modem() -> PortableDatapath {
         ..DatapathConfig::default()
     };
     let mut modem = PortableDatapath::start(config).unwrap();
-    run(&format!("ip route add {SERVER}/32 dev modem"));
+    command(&format!("ip route add {SERVER}/32 dev modem"));
     let mut session = support::session_of(1, SERVER, 0x200, 0x100);
     let upf = Tunnel { peer: UPF_N3.into(), teid: Teid(0x100), dscp: None };
     session.fars[1].action = Action::Forward(Destination::Tunnel(upf));

@@ -1,0 +1,60 @@
+//! What a packet costs, path by path, in one run: the kernel's own forwarding, XDP, the portable path, and a
+//! loop of one packet a system call.
+//!
+//! `cargo run --release -p pith-datapath --example user_paths [xdp|portable]` prints a table and writes
+//! `target/bench/user-paths.json`, which `bench/user.py` merges. Needs root. Every run is bounded in time;
+//! nothing leaves namespaces of its own.
+
+#![allow(unsafe_code)]
+
+mod portable;
+#[path = "../../tests/support/mod.rs"]
+mod support;
+mod xdp;
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// What one path was measured to do.
+pub struct Row {
+    /// By which the path is known in issue and table.
+    pub name: &'static str,
+    /// Sessions that are installed, and that packets are spread over; 0 where there are none.
+    pub sessions: u32,
+    /// Thousands of packets in a second of CPU, with what the generator takes of it.
+    pub kpps: f64,
+    /// Nanoseconds of CPU a packet, without the generator.
+    pub ns_per_packet: f64,
+}
+
+fn main() {
+    let only = std::env::args().nth(1);
+    let wanted = |part: &str| only.as_deref().is_none_or(|only| only == part);
+    let mut rows = Vec::new();
+    if wanted("xdp") {
+        rows.extend(xdp::run());
+    }
+    if wanted("portable") {
+        rows.extend(portable::run());
+    }
+    println!("\n{:<16} {:>9} {:>8} {:>10}", "path", "sessions", "kpps", "ns/packet");
+    for Row { name, sessions, kpps, ns_per_packet } in &rows {
+        println!("{name:<16} {sessions:>9} {kpps:>8.0} {ns_per_packet:>10.0}");
+    }
+    let folder = std::env::var_os("BENCH_DIR").map_or("target/bench".into(), PathBuf::from);
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("user-paths.json");
+    std::fs::write(&path, json(&rows)).unwrap();
+    println!("\n{}", path.display());
+}
+
+/// The rows, as `user.json` has them.
+fn json(rows: &[Row]) -> String {
+    let mut text = String::from("{\"paths\":[");
+    for (at, Row { name, sessions, kpps, ns_per_packet }) in rows.iter().enumerate() {
+        let comma = if at > 0 { "," } else { "" };
+        let row = format!("\"sessions\":{sessions},\"kpps\":{kpps:.1},\"ns_per_packet\":{ns_per_packet:.1}");
+        write!(text, "{comma}\n{{\"name\":\"{name}\",{row}}}").unwrap();
+    }
+    text + "\n]}\n"
+}

@@ -1,0 +1,318 @@
+//! XDP and the kernel's own forwarding. A BPF program makes frames (live frames of BPF_PROG_TEST_RUN), another
+//! counts and drops what comes out, so all that is done to a packet happens on one CPU, and nothing else.
+//!
+//! ```text
+//!   generate ─ redirect ─▶ g ── veth ── in │ what is measured │ out ── veth ── s: sink
+//! ```
+
+use super::Row;
+use super::support::run as command;
+use super::support::{self, GNB, SERVER, UPF, UPF_N6, enter_namespace, session_of};
+use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder, ProgramInput, libbpf_sys};
+use pith_datapath::{DatapathConfig, PathChoice, UePool, UserPlane, XdpHook};
+use pith_pfcp::gtpu::UlPduSessionInformation;
+use pith_upf::contract::{Datapath, Rates};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/bench.o"));
+/// How long each case is measured, and how often.
+const RUN: Duration = Duration::from_millis(100);
+const RUNS: usize = 16;
+/// Packets in a row that a session gets, as a TCP window or a video frame brings them.
+const TRAIN: u32 = 16;
+/// Frames that the kernel makes in one call.
+const FRAMES: u32 = 8192;
+/// The CPU that does everything.
+const CPU: usize = 0;
+/// Bytes of a user's packet.
+const PACKET: usize = 100;
+/// Bytes that the generator writes anew: `FRAME` in `bpf/bench.bpf.c`.
+const FRAME: usize = 80;
+const ETHERNET: usize = 14;
+const TUNNEL: usize = 20 + 8 + 16;
+const LINK: [u8; 6] = [2, 0, 0, 0, 0, 2];
+const FIRST_TEID: u32 = 0x100;
+const FIRST_UE: Ipv4Addr = Ipv4Addr::new(10, 45, 1, 0);
+
+/// All cases; each in a namespace of its own.
+pub fn run() -> Vec<Row> {
+    let mut rows = Vec::new();
+    let generator = [Case::Discard(Way::Up), Case::Discard(Way::Down)].map(|case| measure(case, 0, 1));
+    println!("generator: {:.0} ns a packet up, {:.0} down", generator[0], generator[1]);
+    for (name, case, sessions, train) in cases() {
+        let gross = measure(case, sessions, train);
+        let net = gross - generator[case.way() as usize];
+        println!("{name} {sessions}: {gross:.0} ns, {net:.0} without the generator");
+        rows.push(Row { name, sessions, kpps: 1e6 / gross, ns_per_packet: net });
+    }
+    rows
+}
+
+/// Name, what, sessions, packets in a row for one session.
+fn cases() -> Vec<(&'static str, Case, u32, u32)> {
+    let mut cases = vec![
+        ("kernel-forward", Case::Kernel, 0, 1),
+        ("xdp-decap", Case::Bare("decap", Way::Up), 0, 1),
+        ("xdp-encap", Case::Bare("encap", Way::Down), 0, 1),
+    ];
+    for sessions in [1, 1000, 100_000] {
+        cases.push(("xdp-full-ul", Case::Full(Way::Up), sessions, TRAIN));
+        cases.push(("xdp-full-dl", Case::Full(Way::Down), sessions, TRAIN));
+    }
+    // The worst case: each packet is another session's.
+    for sessions in [1000, 100_000] {
+        cases.push(("xdp-scattered-ul", Case::Full(Way::Up), sessions, 1));
+        cases.push(("xdp-scattered-dl", Case::Full(Way::Down), sessions, 1));
+    }
+    cases
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Up,
+    Down,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Case {
+    /// Dropped where they come in: what the generator costs.
+    Discard(Way),
+    /// The kernel routes plain packets.
+    Kernel,
+    /// A program that puts a tunnel on or takes it off, and looks at nothing.
+    Bare(&'static str, Way),
+    /// Pith.
+    Full(Way),
+}
+
+impl Case {
+    fn way(self) -> Way {
+        match self {
+            Self::Kernel => Way::Up,
+            Self::Discard(way) | Self::Bare(_, way) | Self::Full(way) => way,
+        }
+    }
+}
+
+/// Nanoseconds of CPU a packet, the generator's among them.
+fn measure(case: Case, sessions: u32, train: u32) -> f64 {
+    thread::spawn(move || {
+        assert!(enter_namespace(), "needs root");
+        pin();
+        let bench = Bench::set_up(case.way());
+        let _runs = bench.start(case, sessions);
+        bench.frame(case, sessions, train);
+        bench.generate(FRAMES);
+        bench.arrivals();
+        bench.cost()
+    })
+    .join()
+    .unwrap()
+}
+
+/// What has to live while a case is measured.
+type Running = (Vec<Link>, Option<UserPlane>);
+
+struct Bench {
+    object: Object,
+    into: &'static str,
+}
+
+impl Bench {
+    fn set_up(way: Way) -> Self {
+        let (into, out) = if way == Way::Up { ("n3", "n6") } else { ("n6", "n3") };
+        command(&format!("ip link add g type veth peer name {into}"));
+        command(&format!("ip link add s type veth peer name {out}"));
+        command(&format!("ip addr add {UPF}/24 dev n3"));
+        command(&format!("ip addr add {UPF_N6}/24 dev n6"));
+        ["g", "s", "n3", "n6"].iter().for_each(|link| drop(command(&format!("ip link set {link} up"))));
+        command(&format!("ip link set {into} address 02:00:00:00:00:02"));
+        command(&format!("ip neigh replace {GNB} lladdr 02:00:00:00:00:03 dev n3 nud permanent"));
+        command(&format!("ip neigh replace {SERVER} lladdr 02:00:00:00:00:03 dev n6 nud permanent"));
+        let object = ObjectBuilder::default().open_memory(OBJECT).unwrap().load().unwrap();
+        let bench = Self { object, into };
+        bench.set_device(0, "g");
+        bench.set_device(1, out);
+        bench
+    }
+
+    fn set_device(&self, slot: u32, link: &str) {
+        let devices = self.object.maps().find(|map| map.name() == "devices").unwrap();
+        devices.update(&slot.to_ne_bytes(), &index(link).to_ne_bytes(), MapFlags::ANY).unwrap();
+    }
+
+    fn start(&self, case: Case, sessions: u32) -> Running {
+        let mut links = vec![self.attach("sink", "s")];
+        let upf = match case {
+            Case::Discard(_) => {
+                links.push(self.attach("sink", self.into));
+                None
+            }
+            Case::Kernel => {
+                std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap();
+                command(&format!("ethtool -K {} gro on", self.into));
+                None
+            }
+            Case::Bare(program, _) => {
+                links.push(self.attach(program, self.into));
+                None
+            }
+            Case::Full(_) => Some(start_upf(sessions)),
+        };
+        (links, upf)
+    }
+
+    fn attach(&self, program: &str, link: &str) -> Link {
+        let program = self.object.progs_mut().find(|found| found.name() == program).unwrap();
+        program.attach_xdp(index(link) as i32).unwrap()
+    }
+
+    /// Sets what is generated.
+    fn frame(&self, case: Case, sessions: u32, train: u32) {
+        let frame = frame_of(case);
+        let (teid_at, address_at) = match case {
+            Case::Full(Way::Up) => (ETHERNET + 20 + 8 + 4, ETHERNET + TUNNEL + 12),
+            Case::Full(Way::Down) => (0, ETHERNET + 16),
+            _ => (0, 0),
+        };
+        let mut value = vec![0; 16];
+        for word in [sessions, teid_at as u32, address_at as u32, train] {
+            value.extend(word.to_ne_bytes());
+        }
+        value.extend(&frame[..FRAME]);
+        self.table().update(&0u32.to_ne_bytes(), &value, MapFlags::ANY).unwrap();
+        std::fs::write(format!("/proc/self/task/{}/comm", support::thread_id()), "bench-xdp").unwrap();
+        FRAME_BYTES.with_borrow_mut(|bytes| *bytes = frame);
+    }
+
+    fn table(&self) -> impl MapCore {
+        self.object.maps().find(|map| map.name() == "bench").unwrap()
+    }
+
+    fn generate(&self, frames: u32) {
+        let program = self.object.progs_mut().find(|program| program.name() == "generate").unwrap();
+        FRAME_BYTES.with_borrow(|frame| {
+            let input = ProgramInput {
+                data_in: Some(frame),
+                flags: libbpf_sys::BPF_F_TEST_XDP_LIVE_FRAMES,
+                repeat: frames,
+                ..ProgramInput::default()
+            };
+            program.test_run(input).unwrap();
+        });
+    }
+
+    /// Frames generated, and arrived at the sink.
+    fn arrivals(&self) -> (u64, u64) {
+        let value = self.table().lookup(&0u32.to_ne_bytes(), MapFlags::ANY).unwrap().unwrap();
+        let word = |at: usize| u64::from_ne_bytes(value[at..at + 8].try_into().unwrap());
+        (word(0), word(8))
+    }
+
+    /// The least of many short runs: on a machine that others use too, what is nearest to the packets' own.
+    fn cost(&self) -> f64 {
+        let runs = (0..RUNS).filter_map(|_| self.cost_of_run());
+        runs.reduce(f64::min).expect("a run in which the CPU was not taken away for long")
+    }
+
+    /// `None` if packets were lost: another program had the CPU while a veth's ring of 256 ran over.
+    fn cost_of_run(&self) -> Option<f64> {
+        let (before, cpu, begin) = (self.arrivals(), cpu_time(), Instant::now());
+        while begin.elapsed() < RUN {
+            self.generate(FRAMES);
+        }
+        let (after, spent) = (self.arrivals(), cpu_time() - cpu);
+        let (generated, arrived) = (after.0 - before.0, after.1 - before.1);
+        (arrived * 100 >= generated * 98).then(|| spent.as_nanos() as f64 / arrived as f64)
+    }
+}
+
+thread_local! {
+    static FRAME_BYTES: std::cell::RefCell<Vec<u8>> = const { std::cell::RefCell::new(Vec::new()) };
+}
+
+/// The frame of session 0.
+fn frame_of(case: Case) -> Vec<u8> {
+    let payload = [0; PACKET - 28];
+    let link = [&LINK[..], &[2, 0, 0, 0, 0, 9], &[8, 0]].concat();
+    let up = support::udp(FIRST_UE, SERVER, 7000, &payload);
+    match case {
+        Case::Kernel => [link, support::udp(GNB, SERVER, 7000, &payload)].concat(),
+        Case::Full(Way::Down) | Case::Bare(_, Way::Down) | Case::Discard(Way::Down) => {
+            [link, support::udp(SERVER, FIRST_UE, 5000, &payload)].concat()
+        }
+        _ => {
+            let information = UlPduSessionInformation { qfi: 9, qos_monitoring: None };
+            let header = information.gpdu_header(FIRST_TEID, up.len()).unwrap();
+            let mut outer = support::udp(GNB, UPF, 2152, &[&header[..], &up].concat());
+            outer[20..22].copy_from_slice(&2152u16.to_be_bytes());
+            [link, outer].concat()
+        }
+    }
+}
+
+fn start_upf(sessions: u32) -> UserPlane {
+    let config = DatapathConfig {
+        n3_addresses: vec![UPF.into()],
+        pools: vec![UePool { gateway: Ipv4Addr::new(10, 0, 0, 1).into(), prefix: 8 }],
+        workers: 1,
+        path: PathChoice::Xdp,
+        xdp_hook: XdpHook::Native,
+        interfaces: vec!["n3".into(), "n6".into()],
+        sessions,
+        ..DatapathConfig::default()
+    };
+    let mut upf = UserPlane::start(config).unwrap();
+    let begin = Instant::now();
+    for number in 0..sessions {
+        let ue = Ipv4Addr::from_bits(FIRST_UE.to_bits() + number);
+        let mut session = session_of(u64::from(number) + 1, ue, FIRST_TEID + number, 0x10_0000 + number);
+        session.qers[1].mbr = Some(Rates { uplink: 100_000_000_000, downlink: 100_000_000_000 });
+        upf.install(Arc::new(session));
+    }
+    if sessions > 1000 {
+        let each = begin.elapsed().as_secs_f64() * 1e6 / f64::from(sessions);
+        println!("{each:.1} µs to install a session");
+    }
+    upf
+}
+
+fn index(link: &str) -> u32 {
+    let name = std::ffi::CString::new(link).unwrap();
+    // SAFETY: the name ends with a zero byte and lives during the call.
+    unsafe { libc::if_nametoindex(name.as_ptr()) }
+}
+
+fn pin() {
+    // SAFETY: all zero is an empty set; the calls read and write that set only.
+    unsafe {
+        let mut set = std::mem::zeroed::<libc::cpu_set_t>();
+        libc::CPU_SET(CPU, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
+    }
+}
+
+/// CPU that this thread has used, with the kernel's work in its name, and what the kernel put off to its own
+/// thread of this CPU.
+fn cpu_time() -> Duration {
+    let own = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    let put_off = std::fs::read_to_string(format!("/proc/{}/schedstat", softirq_thread())).unwrap();
+    let nanos = |text: String| text.split(' ').next().unwrap().parse::<u64>().unwrap();
+    Duration::from_nanos(nanos(own) + nanos(put_off))
+}
+
+fn softirq_thread() -> u32 {
+    thread_local! { static ID: u32 = find(&format!("ksoftirqd/{CPU}")); }
+    ID.with(|id| *id)
+}
+
+fn find(name: &str) -> u32 {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let is_it =
+        |id: &u32| std::fs::read_to_string(format!("/proc/{id}/comm")).is_ok_and(|comm| comm.trim() == name);
+    numbers.into_iter().find(is_it).expect("every CPU has such a thread")
+}
