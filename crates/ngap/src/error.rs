@@ -33,6 +33,17 @@ pub enum NgapError {
     },
 }
 
+/// A message can't be written as the protocol has it: a list is too long, a number too large, or it is of a
+/// procedure that has no struct here.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message} can't be encoded: {reason}")]
+pub struct EncodeError {
+    /// The message.
+    pub message: &'static str,
+    /// Why, for people.
+    pub reason: String,
+}
+
 impl NgapError {
     pub(crate) fn transfer_syntax(error: &Error) -> Self {
         Self::TransferSyntax(error.to_string())

@@ -169,10 +169,11 @@ impl OverloadStop {
     }
 
     /// The encoded PDU.
-    pub fn encode(&self) -> Vec<u8> {
+    pub fn encode(&self) -> Result<Vec<u8>, crate::EncodeError> {
         let message = wire::OverloadStop::new(wire::ProtocolIEContainer(Vec::new()));
         let pdu = NGAPPDU::of_message(&message, wire::Criticality::reject);
-        pdu.and_then(|pdu| pdu.encode()).unwrap_or_default()
+        let encoded = pdu.and_then(|pdu| pdu.encode());
+        encoded.map_err(|error| crate::EncodeError { message: "OverloadStop", reason: error.to_string() })
     }
 }
 

@@ -21,7 +21,7 @@ pub mod transfer;
 mod types;
 mod ue_context;
 
-pub use error::{Diagnostics, NgapError};
+pub use error::{Diagnostics, EncodeError, NgapError};
 pub use handover::{
     DownlinkRanStatusTransfer, HandoverCancel, HandoverCancelAcknowledge, HandoverCommand, HandoverFailure,
     HandoverNotify, HandoverPreparationFailure, HandoverRequest, HandoverRequestAcknowledge,

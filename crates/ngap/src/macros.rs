@@ -31,9 +31,13 @@ macro_rules! message {
             /// The encoded PDU.
             ///
             /// What the facade holds always encodes but for lists longer and numbers larger than the
-            /// protocol's; such a message comes out as no octets at all.
-            pub fn encode(&self) -> Vec<u8> {
-                self.build().and_then(|pdu| pdu.encode()).unwrap_or_default()
+            /// protocol's.
+            pub fn encode(&self) -> Result<Vec<u8>, crate::EncodeError> {
+                let encoded = self.build().and_then(|pdu| pdu.encode());
+                encoded.map_err(|error| crate::EncodeError {
+                    message: stringify!($name),
+                    reason: error.to_string(),
+                })
             }
 
             fn build(&self) -> Result<oxirush_ngap::ngap::NGAPPDU<'_>, oxirush_ngap::Error> {

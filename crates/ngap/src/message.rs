@@ -1,6 +1,6 @@
 //! Any NGAP PDU, decoded.
 
-use crate::error::{NgapError, is_tolerable};
+use crate::error::{EncodeError, NgapError, is_tolerable};
 use crate::handover::*;
 use crate::interface::*;
 use crate::location::*;
@@ -63,11 +63,13 @@ macro_rules! messages {
                 }
             }
 
-            /// The encoded PDU; no octets where it does not encode, as of a procedure without a struct.
-            pub fn encode(&self) -> Vec<u8> {
+            /// The encoded PDU.
+            pub fn encode(&self) -> Result<Vec<u8>, EncodeError> {
                 match self {
                     $(Self::$name(message) => message.encode(),)*
-                    Self::Other(_) => Vec::new(),
+                    Self::Other(_) => {
+                        Err(EncodeError { message: self.name(), reason: "it has no struct here".into() })
+                    }
                 }
             }
 

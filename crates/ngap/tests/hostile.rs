@@ -3,7 +3,7 @@
 mod samples;
 
 use pith_ngap::*;
-use pith_types::{AmfUeNgapId, FiveGTmsi, RanUeNgapId};
+use pith_types::{AmfUeNgapId, FiveGSTmsi, FiveGTmsi, RanUeNgapId, Tac, Tai};
 
 /// UE CONTEXT RELEASE REQUEST, captured: AMF-UE-NGAP-ID 42, RAN-UE-NGAP-ID 7, user inactivity.
 const RELEASE_REQUEST: &str = "002a4015000003000a0002002a005500020007000f40020500";
@@ -20,7 +20,7 @@ fn a_captured_release_request_is_read() {
     assert_eq!(request.amf_ue_ngap_id, AmfUeNgapId::from_wire(42).unwrap());
     assert_eq!(request.ran_ue_ngap_id, RanUeNgapId(7));
     assert_eq!(request.cause, Some(Cause::RadioNetwork(CauseRadioNetwork::user_inactivity)));
-    assert_eq!(hex::encode(request.encode()), RELEASE_REQUEST);
+    assert_eq!(hex::encode(request.encode().unwrap()), RELEASE_REQUEST);
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn a_missing_mandatory_ie_is_an_abstract_syntax_error() {
         diagnostics: error.diagnostics(),
         s_tmsi: None,
     };
-    assert!(matches!(Message::decode(&indication.encode()), Ok(Message::ErrorIndication(_))));
+    assert!(matches!(Message::decode(&indication.encode().unwrap()), Ok(Message::ErrorIndication(_))));
 }
 
 #[test]
@@ -78,11 +78,11 @@ fn a_peek_sees_what_decoding_sees() {
         for ran in [0, 255, 256, 65_536, u32::MAX] {
             let ids = UeNgapIds::Pair(amf, RanUeNgapId(ran));
             let cause = Cause::Nas(CauseNas::normal_release);
-            let seen = peek(&UeContextReleaseCommand { ids, cause }.encode()).unwrap();
+            let seen = peek(&UeContextReleaseCommand { ids, cause }.encode().unwrap()).unwrap();
             assert_eq!((seen.amf_ue_ngap_id, seen.ran_ue_ngap_id), (Some(amf), Some(RanUeNgapId(ran))));
             let ids = UeNgapIds::Amf(amf);
             assert_eq!(
-                peek(&UeContextReleaseCommand { ids, cause }.encode()).unwrap().amf_ue_ngap_id,
+                peek(&UeContextReleaseCommand { ids, cause }.encode().unwrap()).unwrap().amf_ue_ngap_id,
                 Some(amf)
             );
             let uplink = UplinkNasTransport {
@@ -91,7 +91,7 @@ fn a_peek_sees_what_decoding_sees() {
                 nas_pdu: vec![0; 200],
                 location: None,
             };
-            let seen = peek(&uplink.encode()).unwrap();
+            let seen = peek(&uplink.encode().unwrap()).unwrap();
             assert_eq!((seen.amf_ue_ngap_id, seen.ran_ue_ngap_id), (Some(amf), Some(RanUeNgapId(ran))));
         }
     }
@@ -106,7 +106,7 @@ fn a_peek_sees_the_ids_of_a_message_that_comes_in_fragments() {
             ran_ue_ngap_id: RanUeNgapId(7),
             ue_radio_capability: Some(vec![1; length]),
         };
-        let encoded = capability.encode();
+        let encoded = capability.encode().unwrap();
         assert_eq!(Message::decode(&encoded), Ok(capability.into()));
         let seen = peek(&encoded).unwrap();
         assert_eq!((seen.amf_ue_ngap_id, seen.ran_ue_ngap_id), (Some(amf), Some(RanUeNgapId(7))));
@@ -127,7 +127,7 @@ fn a_peek_sees_the_s_tmsi_of_an_initial_ue_message() {
         ue_context_request: None,
         allowed_nssai: None,
     };
-    let seen = peek(&initial.encode()).unwrap();
+    let seen = peek(&initial.encode().unwrap()).unwrap();
     assert_eq!(
         (seen.s_tmsi, seen.ran_ue_ngap_id, seen.amf_ue_ngap_id),
         (Some(s_tmsi), Some(RanUeNgapId(3)), None)
@@ -165,14 +165,14 @@ fn decodes_to_itself(spoiled: &[u8]) {
     let Ok(message) = Message::decode(spoiled) else { return };
     if !matches!(message, Message::Other(_)) {
         assert!(seen.is_some(), "{}", hex::encode(spoiled));
-        let again = Message::decode(&message.encode());
+        let again = Message::decode(&message.encode().unwrap());
         assert_eq!(again.as_ref(), Ok(&message), "{}", hex::encode(spoiled));
     }
 }
 
 #[test]
 fn spoiled_messages_never_panic_and_keep_their_meaning() {
-    let good: Vec<_> = samples::all().iter().map(Message::encode).collect();
+    let good: Vec<_> = samples::all().iter().map(|message| message.encode().unwrap()).collect();
     let mut random = Random(0x1234_5678);
     for round in 0..100_000 {
         let mut spoiled = good[round % good.len()].clone();
@@ -200,4 +200,13 @@ fn spoiled_transfers_never_panic() {
         let _ = transfer::PathSwitchRequestTransfer::decode(&spoiled);
         let _ = transfer::HandoverRequestAcknowledgeTransfer::decode(&spoiled);
     }
+}
+
+#[test]
+fn what_can_not_be_encoded_is_an_error_and_no_empty_message() {
+    let tai = Tai { plmn_id: "999/70".parse().unwrap(), tac: Tac::new(1) };
+    let s_tmsi = FiveGSTmsi { amf_set: 1, amf_pointer: 0, tmsi: FiveGTmsi(1) };
+    assert!(Paging { s_tmsi, tais: vec![tai; 16] }.encode().is_ok());
+    let error = Paging { s_tmsi, tais: vec![tai; 17] }.encode().unwrap_err();
+    assert!(error.to_string().starts_with("Paging can't be encoded"), "{error}");
 }

@@ -18,7 +18,7 @@ pub use interface::{Bearer, Event, Input, Output, UeKey};
 
 use crate::clock::Instant;
 use crate::violation::Violation;
-use pith_ngap::{Cause, CauseRadioNetwork, ErrorIndication, UserLocation};
+use pith_ngap::{Cause, CauseRadioNetwork, EncodeError, ErrorIndication, UserLocation};
 use pith_types::{AmfUeNgapId, Guami, NrCellIdentity, Plmn, RanUeNgapId, Snssai, Tac, Tai};
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -191,8 +191,11 @@ impl Gnb {
         }
     }
 
-    fn send(&mut self, stream: u16, pdu: Vec<u8>) {
-        self.out.push(Output::Send { stream, pdu });
+    fn send(&mut self, stream: u16, pdu: Result<Vec<u8>, EncodeError>) {
+        match pdu {
+            Ok(pdu) => self.out.push(Output::Send { stream, pdu }),
+            Err(error) => self.violation("TS 38.413 9.4", error.to_string()),
+        }
     }
 
     fn violation(&mut self, clause: &'static str, text: impl Into<String>) {

@@ -57,7 +57,7 @@ impl Pair {
         let mut pair = Self::new();
         pair.input(Input::AssociationUp { outbound_streams: 8 });
         pair.sent.clear();
-        pair.give(0, ng_setup_response().encode());
+        pair.give(0, ng_setup_response().encode().unwrap());
         assert_eq!(pair.events, [Event::Up]);
         pair.events.clear();
         pair.assert_clean();
@@ -69,7 +69,7 @@ impl Pair {
         let mut pair = Self::up();
         pair.connect();
         pair.sent.clear();
-        pair.give(STREAM, downlink(vec![1]).encode());
+        pair.give(STREAM, downlink(vec![1]).encode().unwrap());
         pair.out.clear();
         pair.assert_clean();
         pair
@@ -78,7 +78,7 @@ impl Pair {
     /// One whose UE has AS security.
     pub fn with_context() -> Self {
         let mut pair = Self::with_ue();
-        pair.give(STREAM, initial_context_setup().encode());
+        pair.give(STREAM, initial_context_setup().encode().unwrap());
         pair.sent.clear();
         pair.out.clear();
         pair.assert_clean();

@@ -23,7 +23,7 @@ fn a_failure_is_answered_by_another_attempt_after_time_to_wait() {
     pair.sent.clear();
     let cause = Cause::Misc(CauseMisc::control_processing_overload);
     let failure = NgSetupFailure { cause, time_to_wait: Some(TimeToWait::v5s), diagnostics: None };
-    pair.give(0, failure.encode());
+    pair.give(0, failure.encode().unwrap());
     assert_eq!(pair.events, [Event::SetupRejected(cause)]);
     assert_eq!(pair.gnb.next_timeout(), Some(pair.now + Duration::from_secs(5)));
     pair.now = pair.now + Duration::from_secs(5);
@@ -36,7 +36,7 @@ fn a_failure_for_good_is_not_tried_again() {
     let mut pair = Pair::new();
     pair.input(Input::AssociationUp { outbound_streams: 8 });
     let cause = Cause::Misc(CauseMisc::unknown_PLMN_or_SNPN);
-    pair.give(0, NgSetupFailure { cause, time_to_wait: None, diagnostics: None }.encode());
+    pair.give(0, NgSetupFailure { cause, time_to_wait: None, diagnostics: None }.encode().unwrap());
     assert_eq!(pair.gnb.next_timeout(), None);
 }
 
@@ -51,7 +51,7 @@ fn a_response_that_does_not_serve_the_gnb_is_noticed() {
         pair.input(Input::AssociationUp { outbound_streams: 8 });
         let mut response = ng_setup_response();
         spoil(&mut response);
-        pair.give(0, response.encode());
+        pair.give(0, response.encode().unwrap());
         assert_eq!(pair.violation(), "TS 38.413 9.2.6.2");
     }
 }
@@ -60,20 +60,20 @@ fn a_response_that_does_not_serve_the_gnb_is_noticed() {
 fn nothing_comes_before_ng_setup_and_no_response_comes_twice() {
     let mut pair = Pair::new();
     pair.input(Input::AssociationUp { outbound_streams: 8 });
-    pair.give(STREAM, downlink(vec![1]).encode());
+    pair.give(STREAM, downlink(vec![1]).encode().unwrap());
     assert_eq!(pair.violation(), "TS 38.413 8.7.1.1");
-    pair.give(0, ng_setup_response().encode());
-    pair.give(0, ng_setup_response().encode());
+    pair.give(0, ng_setup_response().encode().unwrap());
+    pair.give(0, ng_setup_response().encode().unwrap());
     assert_eq!(pair.violation(), "TS 38.413 10.4");
 }
 
 #[test]
 fn common_procedures_keep_to_their_stream() {
     let mut pair = Pair::up();
-    pair.give(3, OverloadStart { traffic_load_reduction: Some(50) }.encode());
+    pair.give(3, OverloadStart { traffic_load_reduction: Some(50) }.encode().unwrap());
     assert_eq!(pair.violation(), "TS 38.412 7");
     assert_eq!(pair.gnb.amf().overload, Some(50));
-    pair.give(0, OverloadStop {}.encode());
+    pair.give(0, OverloadStop {}.encode().unwrap());
     assert_eq!(pair.gnb.amf().overload, None);
     pair.assert_clean();
 }
@@ -87,7 +87,7 @@ fn a_configuration_update_is_acknowledged() {
         relative_amf_capacity: Some(10),
         plmn_support: None,
     };
-    pair.give(0, update.encode());
+    pair.give(0, update.encode().unwrap());
     let Message::AmfConfigurationUpdateAcknowledge(_) = pair.message() else { panic!() };
     assert_eq!(pair.gnb.amf().capacity, 10);
 }
@@ -97,11 +97,11 @@ fn paging_reaches_the_cell_and_has_to_be_for_its_area() {
     let mut pair = Pair::up();
     let s_tmsi = FiveGSTmsi { amf_set: 1, amf_pointer: 0, tmsi: FiveGTmsi(1) };
     let tai = Tai { plmn_id: plmn(), tac: Tac::new(1) };
-    pair.give(0, Paging { s_tmsi, tais: vec![tai] }.encode());
+    pair.give(0, Paging { s_tmsi, tais: vec![tai] }.encode().unwrap());
     assert_eq!(pair.out, [Output::Paging(s_tmsi)]);
     pair.assert_clean();
     let tai = Tai { tac: Tac::new(2), ..tai };
-    pair.give(0, Paging { s_tmsi, tais: vec![tai] }.encode());
+    pair.give(0, Paging { s_tmsi, tais: vec![tai] }.encode().unwrap());
     assert_eq!(pair.violation(), "TS 38.413 8.5.1.2");
 }
 
@@ -111,7 +111,7 @@ fn a_reset_by_the_amf_releases_what_it_names_and_lists_all_of_it() {
     let cause = Cause::Misc(CauseMisc::hardware_failure);
     let known = NgConnection { amf_ue_ngap_id: Some(amf_id()), ran_ue_ngap_id: None };
     let unknown = NgConnection { amf_ue_ngap_id: None, ran_ue_ngap_id: Some(RanUeNgapId(99)) };
-    pair.give(0, NgReset { cause, scope: ResetScope::Part(vec![unknown, known]) }.encode());
+    pair.give(0, NgReset { cause, scope: ResetScope::Part(vec![unknown, known]) }.encode().unwrap());
     assert_eq!(pair.out, [Output::Released { ue: UE }]);
     let Message::NgResetAcknowledge(acknowledge) = pair.message() else { panic!() };
     assert_eq!(acknowledge.connections, Some(vec![unknown, known]));
@@ -125,7 +125,7 @@ fn a_reset_by_the_gnb_releases_all() {
     assert_eq!(pair.out, [Output::Released { ue: UE }]);
     let Message::NgReset(reset) = pair.message() else { panic!() };
     assert_eq!(reset.scope, ResetScope::NgInterface);
-    pair.give(0, NgResetAcknowledge { connections: None, diagnostics: None }.encode());
+    pair.give(0, NgResetAcknowledge { connections: None, diagnostics: None }.encode().unwrap());
     assert_eq!(pair.events, [Event::ResetAcknowledged]);
 }
 
@@ -152,7 +152,7 @@ fn octets_that_are_no_pdu_get_an_error_indication() {
 #[test]
 fn truncated_pdus_never_panic() {
     let mut pair = Pair::with_context();
-    let pdu = initial_context_setup().encode();
+    let pdu = initial_context_setup().encode().unwrap();
     for length in 1..pdu.len() {
         pair.give(STREAM, pdu[..length].to_vec());
     }
@@ -169,7 +169,7 @@ fn an_error_indication_of_the_amf_is_a_violation_by_someone() {
         diagnostics: None,
         s_tmsi: None,
     };
-    pair.give(STREAM, indication.encode());
+    pair.give(STREAM, indication.encode().unwrap());
     assert_eq!(pair.violation(), "TS 38.413 8.7.5");
     assert_eq!(pair.out, [Output::Released { ue: UE }]);
 }

@@ -55,7 +55,7 @@ fn response(pair: &mut Pair) -> PduSessionResourceSetupResponse {
 /// A gNB whose UE has session 1.
 fn with_session() -> Pair {
     let mut pair = Pair::with_context();
-    pair.give(STREAM, setup(vec![item(1, &transfer())]).encode());
+    pair.give(STREAM, setup(vec![item(1, &transfer())]).encode().unwrap());
     pair.sent.clear();
     pair.out.clear();
     pair.assert_clean();
@@ -65,7 +65,7 @@ fn with_session() -> Pair {
 #[test]
 fn a_session_gets_a_tunnel_and_then_its_nas_message() {
     let mut pair = Pair::with_context();
-    pair.give(STREAM, setup(vec![item(1, &transfer()), item(2, &transfer())]).encode());
+    pair.give(STREAM, setup(vec![item(1, &transfer()), item(2, &transfer())]).encode().unwrap());
     let expected = [
         Output::BearerUp { ue: UE, bearer: bearer(1, 0x100) },
         Output::BearerUp { ue: UE, bearer: bearer(2, 0x101) },
@@ -92,7 +92,7 @@ fn abnormal_sessions_fail_alone_and_their_nas_message_stays() {
         let mut pair = Pair::with_context();
         let mut bad = transfer();
         spoil(&mut bad);
-        pair.give(STREAM, setup(vec![item(1, &bad), item(2, &transfer())]).encode());
+        pair.give(STREAM, setup(vec![item(1, &bad), item(2, &transfer())]).encode().unwrap());
         let response = response(&mut pair);
         assert_eq!(response.failed.unwrap()[0].pdu_session_id, 1, "case {case}");
         assert_eq!(response.setup.unwrap()[0].pdu_session_id, 2, "case {case}");
@@ -104,7 +104,7 @@ fn abnormal_sessions_fail_alone_and_their_nas_message_stays() {
 #[test]
 fn a_session_is_not_set_up_twice() {
     let mut pair = with_session();
-    pair.give(STREAM, setup(vec![item(1, &transfer())]).encode());
+    pair.give(STREAM, setup(vec![item(1, &transfer())]).encode().unwrap());
     let failed = response(&mut pair).failed.unwrap();
     let cause = SetupUnsuccessfulTransfer::decode(&failed[0].transfer).unwrap().cause;
     assert_eq!(cause, Cause::RadioNetwork(CauseRadioNetwork::multiple_PDU_session_ID_instances));
@@ -114,7 +114,10 @@ fn a_session_is_not_set_up_twice() {
 #[test]
 fn a_session_in_a_slice_that_the_gnb_has_not_fails() {
     let mut pair = Pair::with_context();
-    pair.give(STREAM, setup(vec![SetupItem { snssai: Snssai::of_sst(2), ..item(1, &transfer()) }]).encode());
+    pair.give(
+        STREAM,
+        setup(vec![SetupItem { snssai: Snssai::of_sst(2), ..item(1, &transfer()) }]).encode().unwrap(),
+    );
     assert!(response(&mut pair).failed.is_some());
     assert_eq!(pair.violation(), "TS 38.413 8.2.1.2");
 }
@@ -122,7 +125,7 @@ fn a_session_in_a_slice_that_the_gnb_has_not_fails() {
 #[test]
 fn sessions_without_as_security_are_noticed() {
     let mut pair = Pair::with_ue();
-    pair.give(STREAM, setup(vec![item(1, &transfer())]).encode());
+    pair.give(STREAM, setup(vec![item(1, &transfer())]).encode().unwrap());
     assert_eq!(pair.violation(), "TS 38.413 8.2.1.1");
 }
 
@@ -131,7 +134,7 @@ fn sessions_of_a_context_setup_need_the_ue_ambr() {
     let mut pair = Pair::with_ue();
     let mut request = initial_context_setup();
     request.sessions = Some(vec![item(1, &transfer())]);
-    pair.give(STREAM, request.encode());
+    pair.give(STREAM, request.encode().unwrap());
     assert_eq!(pair.violation(), "TS 38.413 9.2.2.1");
     let Message::InitialContextSetupResponse(response) = pair.message() else { panic!() };
     assert_eq!(response.setup.unwrap().len(), 1);
@@ -147,7 +150,7 @@ fn a_release_command_takes_the_tunnel_down() {
         nas_pdu: Some(vec![5]),
         sessions: vec![SessionTransfer { pdu_session_id: 1, transfer }],
     };
-    pair.give(STREAM, command.encode());
+    pair.give(STREAM, command.encode().unwrap());
     assert_eq!(
         pair.out,
         [Output::BearerDown { ue: UE, bearer: bearer(1, 0x100) }, Output::Nas { ue: UE, nas: vec![5] }]
@@ -155,7 +158,7 @@ fn a_release_command_takes_the_tunnel_down() {
     let Message::PduSessionResourceReleaseResponse(response) = pair.message() else { panic!() };
     assert_eq!(response.released.unwrap()[0].pdu_session_id, 1);
     pair.assert_clean();
-    pair.give(STREAM, command.encode());
+    pair.give(STREAM, command.encode().unwrap());
     assert_eq!(pair.violation(), "TS 38.413 8.2.2.4");
 }
 
@@ -168,12 +171,12 @@ fn a_modification_names_what_it_modified() {
         ran_ue_ngap_id: RAN,
         sessions: vec![ModifyItem { pdu_session_id: id, nas_pdu: Some(vec![6]), transfer: transfer.clone() }],
     };
-    pair.give(STREAM, modify(1).encode());
+    pair.give(STREAM, modify(1).encode().unwrap());
     assert_eq!(pair.out, [Output::Nas { ue: UE, nas: vec![6] }]);
     let Message::PduSessionResourceModifyResponse(response) = pair.message() else { panic!() };
     assert_eq!(response.modified.unwrap()[0].pdu_session_id, 1);
     pair.assert_clean();
-    pair.give(STREAM, modify(9).encode());
+    pair.give(STREAM, modify(9).encode().unwrap());
     let Message::PduSessionResourceModifyResponse(response) = pair.message() else { panic!() };
     assert_eq!(response.failed.unwrap()[0].pdu_session_id, 9);
     assert_eq!(pair.violation(), "TS 38.413 8.2.3.4");
@@ -184,7 +187,7 @@ fn release_of_the_context_takes_tunnels_down_and_lists_them() {
     let mut pair = with_session();
     let cause = Cause::RadioNetwork(CauseRadioNetwork::user_inactivity);
     let command = UeContextReleaseCommand { ids: UeNgapIds::Pair(amf_id(), RAN), cause };
-    pair.give(STREAM, command.encode());
+    pair.give(STREAM, command.encode().unwrap());
     let Message::UeContextReleaseComplete(complete) = pair.message() else { panic!() };
     assert_eq!(complete.sessions, Some(vec![1]));
     assert_eq!(

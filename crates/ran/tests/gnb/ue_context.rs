@@ -21,7 +21,7 @@ fn uplink_waits_for_the_id_of_the_amf() {
     pair.sent.clear();
     pair.input(Input::Uplink { ue: UE, nas: vec![3] });
     assert!(pair.sent.is_empty());
-    pair.give(STREAM, downlink(vec![1]).encode());
+    pair.give(STREAM, downlink(vec![1]).encode().unwrap());
     assert_eq!(pair.out, [Output::Nas { ue: UE, nas: vec![1] }]);
     pair.input(Input::Uplink { ue: UE, nas: vec![3] });
     let Message::UplinkNasTransport(message) = pair.message() else { panic!() };
@@ -32,7 +32,7 @@ fn uplink_waits_for_the_id_of_the_amf() {
 fn an_unknown_ran_id_gets_an_error_indication() {
     let mut pair = Pair::with_ue();
     let message = DownlinkNasTransport { ran_ue_ngap_id: RanUeNgapId(99), ..downlink(vec![1]) };
-    pair.give(STREAM, message.encode());
+    pair.give(STREAM, message.encode().unwrap());
     assert_eq!(pair.violation(), "TS 38.413 10.6");
     let Message::ErrorIndication(indication) = pair.message() else { panic!() };
     assert_eq!(indication.ran_ue_ngap_id, Some(RanUeNgapId(99)));
@@ -44,7 +44,7 @@ fn an_unknown_ran_id_gets_an_error_indication() {
 fn another_amf_id_gets_an_error_indication_and_ends_the_connection() {
     let mut pair = Pair::with_ue();
     let other = AmfUeNgapId::from_wire(5).unwrap();
-    pair.give(STREAM, DownlinkNasTransport { amf_ue_ngap_id: other, ..downlink(vec![1]) }.encode());
+    pair.give(STREAM, DownlinkNasTransport { amf_ue_ngap_id: other, ..downlink(vec![1]) }.encode().unwrap());
     assert_eq!(pair.violation(), "TS 38.413 10.6");
     assert_eq!(pair.out, [Output::Released { ue: UE }]);
 }
@@ -52,7 +52,7 @@ fn another_amf_id_gets_an_error_indication_and_ends_the_connection() {
 #[test]
 fn another_stream_is_noticed() {
     let mut pair = Pair::with_ue();
-    pair.give(STREAM + 1, downlink(vec![1]).encode());
+    pair.give(STREAM + 1, downlink(vec![1]).encode().unwrap());
     assert_eq!(pair.violation(), "TS 38.412 7");
     assert_eq!(pair.out, [Output::Nas { ue: UE, nas: vec![1] }]);
 }
@@ -60,7 +60,7 @@ fn another_stream_is_noticed() {
 #[test]
 fn context_setup_activates_security_before_nas_is_delivered() {
     let mut pair = Pair::with_ue();
-    pair.give(STREAM, initial_context_setup().encode());
+    pair.give(STREAM, initial_context_setup().encode().unwrap());
     let [Output::SecurityActivated { ue: UE, k_gnb, .. }, Output::Nas { nas, .. }] = &pair.out[..] else {
         panic!("{:?}", pair.out)
     };
@@ -72,7 +72,7 @@ fn context_setup_activates_security_before_nas_is_delivered() {
 #[test]
 fn a_second_context_setup_fails() {
     let mut pair = Pair::with_context();
-    pair.give(STREAM, initial_context_setup().encode());
+    pair.give(STREAM, initial_context_setup().encode().unwrap());
     assert_eq!(pair.violation(), "TS 38.413 8.3.1.1");
     let Message::InitialContextSetupFailure(_) = pair.message() else { panic!() };
 }
@@ -88,7 +88,7 @@ fn what_a_context_setup_may_not_say_is_noticed() {
         let mut pair = Pair::with_ue();
         let mut request = initial_context_setup();
         spoil(&mut request);
-        pair.give(STREAM, request.encode());
+        pair.give(STREAM, request.encode().unwrap());
         assert_eq!(pair.violation(), clause);
     }
 }
@@ -101,7 +101,7 @@ fn release_is_asked_for_commanded_and_completed() {
     assert_eq!(request.cause, Some(Cause::RadioNetwork(CauseRadioNetwork::user_inactivity)));
     let cause = Cause::RadioNetwork(CauseRadioNetwork::user_inactivity);
     let command = UeContextReleaseCommand { ids: UeNgapIds::Pair(amf_id(), RAN), cause };
-    pair.give(STREAM, command.encode());
+    pair.give(STREAM, command.encode().unwrap());
     let Message::UeContextReleaseComplete(_) = pair.message() else { panic!() };
     assert_eq!(pair.out, [Output::Released { ue: UE }]);
     assert_eq!(pair.gnb.ue_count(), 0);
@@ -113,10 +113,10 @@ fn a_command_may_name_the_amf_id_alone() {
     let mut pair = Pair::with_context();
     let cause = Cause::Nas(CauseNas::deregister);
     let command = |id| UeContextReleaseCommand { ids: UeNgapIds::Amf(id), cause };
-    pair.give(STREAM, command(AmfUeNgapId::from_wire(5).unwrap()).encode());
+    pair.give(STREAM, command(AmfUeNgapId::from_wire(5).unwrap()).encode().unwrap());
     assert_eq!(pair.violation(), "TS 38.413 10.6");
     pair.sent.clear();
-    pair.give(STREAM, command(amf_id()).encode());
+    pair.give(STREAM, command(amf_id()).encode().unwrap());
     let Message::UeContextReleaseComplete(_) = pair.message() else { panic!() };
     pair.assert_clean();
 }

@@ -321,6 +321,7 @@ fn ng_setup_response() -> Vec<u8> {
         diagnostics: None,
     }
     .encode()
+    .unwrap()
 }
 
 fn downlink(place: Place, nas_pdu: Vec<u8>) -> Vec<u8> {
@@ -328,11 +329,12 @@ fn downlink(place: Place, nas_pdu: Vec<u8>) -> Vec<u8> {
     let (ue_ambr, allowed_nssai) = (None, None);
     DownlinkNasTransport { amf_ue_ngap_id: amf, ran_ue_ngap_id: ran, nas_pdu, ue_ambr, allowed_nssai }
         .encode()
+        .unwrap()
 }
 
 fn release_command(place: Place) -> Vec<u8> {
     let cause = Cause::Nas(CauseNas::normal_release);
-    UeContextReleaseCommand { ids: UeNgapIds::Pair(place.amf, place.ran), cause }.encode()
+    UeContextReleaseCommand { ids: UeNgapIds::Pair(place.amf, place.ran), cause }.encode().unwrap()
 }
 
 fn initial_context_setup(
@@ -361,6 +363,7 @@ fn initial_context_setup(
         nas_pdu: Some(nas),
     }
     .encode()
+    .unwrap()
 }
 
 fn setup_item(imsi: &str, nas_pdu: Option<Vec<u8>>) -> SetupItem {
@@ -383,6 +386,7 @@ fn session_setup(place: Place, item: SetupItem) -> Vec<u8> {
         ue_ambr: Some(ambr()),
     }
     .encode()
+    .unwrap()
 }
 
 fn session_release(place: Place, pdu_session_id: u8, nas: Vec<u8>) -> Vec<u8> {
@@ -394,4 +398,5 @@ fn session_release(place: Place, pdu_session_id: u8, nas: Vec<u8>) -> Vec<u8> {
         sessions: vec![SessionTransfer { pdu_session_id, transfer }],
     }
     .encode()
+    .unwrap()
 }

@@ -6,30 +6,33 @@ use crate::amf::context::{Env, UeContext};
 use crate::amf::security;
 use crate::kit::{GnbHandle, Key, Level, N2Effect, Outbox, Timer};
 use pith_ngap::{
-    Cause, Diagnostics, DownlinkNasTransport, ErrorIndication, InitialContextSetupRequest, ModifyItem,
-    Paging, PduSessionResourceModifyRequest, PduSessionResourceReleaseCommand,
+    Cause, Diagnostics, DownlinkNasTransport, EncodeError, ErrorIndication, InitialContextSetupRequest,
+    ModifyItem, Paging, PduSessionResourceModifyRequest, PduSessionResourceReleaseCommand,
     PduSessionResourceSetupRequest, SessionTransfer, SetupItem, UeContextModificationRequest,
     UeContextReleaseCommand, UeNgapIds,
 };
 use pith_types::{Ambr, AmfUeNgapId, BitRate, RanUeNgapId};
 
-fn send(out: &mut Outbox, gnb: GnbHandle, stream: u16, pdu: Vec<u8>) {
-    if pdu.is_empty() {
-        return out.log(Level::Error, || "an NGAP message could not be encoded".into());
+/// An encoded PDU.
+type Encoded = Result<Vec<u8>, EncodeError>;
+
+fn send(out: &mut Outbox, gnb: GnbHandle, stream: u16, pdu: Encoded) {
+    match pdu {
+        Ok(pdu) => out.n2(N2Effect::Send { gnb, stream, pdu: pdu.into() }),
+        Err(error) => out.log(Level::Error, || error.to_string()),
     }
-    out.n2(N2Effect::Send { gnb, stream, pdu: pdu.into() });
 }
 
 /// Sends over a connection.
-fn send_over(out: &mut Outbox, connection: &NgConnection, pdu: Vec<u8>) {
+fn send_over(out: &mut Outbox, connection: &NgConnection, pdu: Encoded) {
     send(out, connection.gnb, connection.stream, pdu);
 }
 
 /// Sends over a connection once the gNB has a UE context.
-fn send_in_context(out: &mut Outbox, connection: &mut NgConnection, pdu: Vec<u8>) {
-    match connection.context {
-        RanContext::Requested => connection.queued.push(pdu),
-        _ => send_over(out, connection, pdu),
+fn send_in_context(out: &mut Outbox, connection: &mut NgConnection, pdu: Encoded) {
+    match (&connection.context, pdu) {
+        (RanContext::Requested, Ok(pdu)) => connection.queued.push(pdu),
+        (_, pdu) => send_over(out, connection, pdu),
     }
 }
 

@@ -19,13 +19,14 @@ fn error(world: &mut World) -> ErrorIndication {
 fn uplink(amf_ue_ngap_id: AmfUeNgapId, ran_ue_ngap_id: RanUeNgapId) -> Vec<u8> {
     UplinkNasTransport { amf_ue_ngap_id, ran_ue_ngap_id, nas_pdu: vec![0x7e, 0, 0x43], location: None }
         .encode()
+        .unwrap()
 }
 
 #[test]
 fn an_amf_ue_ngap_id_that_is_nobodys_is_said_to_be_unknown() {
     let (mut world, phone) = registered();
     let unknown = AmfUeNgapId::from_wire(phone.amf_id.unwrap().value() ^ 1).unwrap();
-    world.ngap(GNB, "UplinkNasTransport", uplink(unknown, phone.ran_id));
+    world.ngap(GNB, "UplinkNasTransport", Ok(uplink(unknown, phone.ran_id)));
     let error = error(&mut world);
     assert_eq!(error.cause, Some(Cause::RadioNetwork(CauseRadioNetwork::unknown_local_UE_NGAP_ID)));
     assert_eq!((error.amf_ue_ngap_id, error.ran_ue_ngap_id), (Some(unknown), Some(phone.ran_id)));
@@ -35,9 +36,9 @@ fn an_amf_ue_ngap_id_that_is_nobodys_is_said_to_be_unknown() {
 fn a_pair_of_ids_that_do_not_belong_together_is_said_to_be_inconsistent() {
     let (mut world, phone) = registered();
     let amf_id = phone.amf_id.unwrap();
-    world.ngap(GNB, "UplinkNasTransport", uplink(amf_id, RanUeNgapId(999)));
+    world.ngap(GNB, "UplinkNasTransport", Ok(uplink(amf_id, RanUeNgapId(999))));
     let wrong_pair = error(&mut world);
-    world.ngap(OTHER_GNB, "UplinkNasTransport", uplink(amf_id, phone.ran_id));
+    world.ngap(OTHER_GNB, "UplinkNasTransport", Ok(uplink(amf_id, phone.ran_id)));
     let wrong_gnb = error(&mut world);
     for error in [wrong_pair, wrong_gnb] {
         let cause = CauseRadioNetwork::inconsistent_remote_UE_NGAP_ID;
@@ -50,7 +51,7 @@ fn a_pair_of_ids_that_do_not_belong_together_is_said_to_be_inconsistent() {
 fn octets_that_are_no_pdu_are_a_transfer_syntax_error() {
     let (mut world, _) = registered();
     for pdu in [vec![], vec![0], vec![0xff; 20]] {
-        world.ngap(GNB, "?", pdu);
+        world.ngap(GNB, "?", Ok(pdu));
         let error = error(&mut world);
         assert_eq!(error.cause, Some(Cause::Protocol(CauseProtocol::transfer_syntax_error)));
     }
@@ -60,7 +61,7 @@ fn octets_that_are_no_pdu_are_a_transfer_syntax_error() {
 fn a_handover_is_answered_not_overlooked() {
     let (mut world, _) = registered();
     // HANDOVER REQUIRED (procedure 12), criticality reject, without IEs.
-    world.ngap(GNB, "HandoverRequired", vec![0x00, 12, 0x00, 3, 0, 0, 0]);
+    world.ngap(GNB, "HandoverRequired", Ok(vec![0x00, 12, 0x00, 3, 0, 0, 0]));
     let error = error(&mut world);
     assert!(matches!(error.cause, Some(Cause::Protocol(_))), "{error:?}");
     assert!(error.diagnostics.is_some());

@@ -246,7 +246,8 @@ impl World {
     }
 
     /// A gNB sends something.
-    pub fn ngap(&mut self, gnb: GnbHandle, name: &str, pdu: Vec<u8>) {
+    pub fn ngap(&mut self, gnb: GnbHandle, name: &str, pdu: Result<Vec<u8>, pith_ngap::EncodeError>) {
+        let pdu = pdu.expect("a gNB sends what can be encoded");
         self.ladder.push(format!("gnb{} -> {name}", gnb.0));
         self.input(Input::N2(N2Input::Pdu { gnb, stream: 1, pdu: pdu.into() }));
     }

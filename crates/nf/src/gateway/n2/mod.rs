@@ -12,7 +12,8 @@ mod interface;
 use crate::kit::{Event, GnbHandle, GnbInfo, Level, N2Effect, N2Input};
 use bytes::Bytes;
 use pith_ngap::{
-    Cause, CauseProtocol, CauseRadioNetwork, Class, ErrorIndication, Message, NgapError, Peek, peek,
+    Cause, CauseProtocol, CauseRadioNetwork, Class, EncodeError, ErrorIndication, Message, NgapError, Peek,
+    peek,
 };
 use pith_types::{AmfUeNgapId, FiveGSTmsi, Guami, InstanceId, Plmn, RanUeNgapId, ShardId, Snssai, Tai};
 use std::collections::HashMap;
@@ -273,8 +274,11 @@ impl N2Gateway {
         }
     }
 
-    fn answer(&mut self, gnb: GnbHandle, pdu: Vec<u8>) {
-        self.send(gnb, NON_UE_STREAM, pdu.into());
+    fn answer(&mut self, gnb: GnbHandle, pdu: Result<Vec<u8>, EncodeError>) {
+        match pdu {
+            Ok(pdu) => self.send(gnb, NON_UE_STREAM, pdu.into()),
+            Err(error) => self.event(Level::Error, error.to_string()),
+        }
     }
 
     /// ERROR INDICATION for octets that are no PDU (TS 38.413 10.2).

@@ -41,6 +41,7 @@ fn setup_request(plmn: &str, tac: u32, sst: u8) -> Vec<u8> {
         default_paging_drx: None,
     }
     .encode()
+    .unwrap()
 }
 
 fn receive(gateway: &mut N2Gateway, pdu: Vec<u8>) -> Vec<N2GatewayEffect> {
@@ -73,6 +74,7 @@ fn uplink(id: u64) -> Vec<u8> {
         location: None,
     }
     .encode()
+    .unwrap()
 }
 
 fn initial(s_tmsi: Option<FiveGSTmsi>) -> Vec<u8> {
@@ -87,6 +89,7 @@ fn initial(s_tmsi: Option<FiveGSTmsi>) -> Vec<u8> {
         allowed_nssai: None,
     }
     .encode()
+    .unwrap()
 }
 
 fn shards_of(effects: &[N2GatewayEffect]) -> Vec<u8> {
@@ -203,7 +206,7 @@ fn a_partial_reset_reaches_the_owners_and_is_acknowledged() {
     let connection = pith_ngap::NgConnection { amf_ue_ngap_id: Some(id), ran_ue_ngap_id: None };
     let reset =
         NgReset { cause: Cause::Nas(CauseNas::unspecified), scope: ResetScope::Part(vec![connection]) };
-    let effects = receive(&mut set_up(), reset.encode());
+    let effects = receive(&mut set_up(), reset.encode().unwrap());
     assert_eq!(shards_of(&effects), [1]);
     let Message::NgResetAcknowledge(acknowledge) = answer(&effects) else { panic!() };
     assert_eq!(acknowledge.connections, Some(vec![connection]));
