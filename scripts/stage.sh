@@ -158,6 +158,11 @@ stop() { # pid...
   wait "$@" 2>/dev/null || true
 }
 
+stop_hard() { # pid...: they have no time for a farewell
+  kill -9 "$@" 2>/dev/null || true
+  wait "$@" 2>/dev/null || true
+}
+
 stop_all() {
   ((${#stage_pids[@]})) && stop "${stage_pids[@]}"
   stage_pids=()

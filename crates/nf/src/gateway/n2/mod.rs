@@ -25,6 +25,10 @@ pub const NGAP_PPID: u32 = 60;
 /// Stream of messages that belong to no UE (TS 38.412 7).
 const NON_UE_STREAM: u16 = 0;
 
+/// Inboxes that differ by less are equally loaded. Without it, all UEs that come before loads are looked at again
+/// would follow a difference of one to the same shard, and share the addresses of its block.
+const SAME_LOAD: usize = 64;
+
 /// Procedure codes that this gateway looks at (TS 38.413 9.4.7).
 mod procedure {
     pub const AMF_CONFIGURATION_UPDATE: u8 = 0;
@@ -232,7 +236,9 @@ impl N2Gateway {
         if let Some(shard) = known.filter(|shard| usize::from(shard.0) < self.begun.len()) {
             return shard;
         }
-        let load = |shard: &usize| (self.loads.get(*shard).copied(), self.begun.get(*shard).copied());
+        let load = |shard: &usize| {
+            (self.loads.get(*shard).map(|load| load / SAME_LOAD), self.begun.get(*shard).copied())
+        };
         let least = (0..self.begun.len()).min_by_key(load).unwrap_or(0);
         if let Some(begun) = self.begun.get_mut(least) {
             *begun += 1;

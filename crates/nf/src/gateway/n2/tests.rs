@@ -186,9 +186,9 @@ fn a_new_ue_goes_to_the_owner_of_its_s_tmsi_or_to_the_least_loaded_shard() {
     for _ in 0..3 {
         assert_eq!(shards_of(&receive(&mut gateway, initial(Some(of(1, 1))))), [1]);
     }
-    gateway.set_loads([5, 0]);
+    gateway.set_loads([500, 0]);
     assert_eq!(shards_of(&receive(&mut gateway, initial(None))), [1]);
-    gateway.set_loads([0, 5]);
+    gateway.set_loads([0, 500]);
     assert_eq!(shards_of(&receive(&mut gateway, initial(Some(of(2, 1))))), [0], "another AMF gave it");
     assert_eq!(shards_of(&receive(&mut gateway, initial(Some(of(1, 9))))), [0], "there is no such shard");
 }
@@ -196,6 +196,7 @@ fn a_new_ue_goes_to_the_owner_of_its_s_tmsi_or_to_the_least_loaded_shard() {
 #[test]
 fn new_ues_spread_over_equally_loaded_shards() {
     let mut gateway = set_up();
+    gateway.set_loads([3, 1]);
     let shards: Vec<u8> = (0..4).flat_map(|_| shards_of(&receive(&mut gateway, initial(None)))).collect();
     assert_eq!(shards, [0, 1, 0, 1]);
 }
