@@ -1,7 +1,7 @@
 //! What a datapath is started with, and why it may not start.
 
 use crate::xdp::XdpError;
-use pith_upf::qos::{BufferLimits, Enforcement};
+use pith_upf::qos::{BufferLimits, Enforcement, SharedRate};
 use std::io;
 use std::net::IpAddr;
 use thiserror::Error;
@@ -26,6 +26,8 @@ pub struct DatapathConfig {
     pub buffer: BufferLimits,
     /// Whether what exceeds rates waits or is dropped.
     pub enforcement: Enforcement,
+    /// Rates that all UEs of a network have together: a slice's AMBR. Their sessions take the portable path.
+    pub shared_rates: Vec<SharedRate>,
     /// Which way packets go.
     pub path: PathChoice,
     /// Interfaces of N3 and N6 that the XDP path takes packets from and sends them by; VLAN interfaces by
@@ -76,6 +78,7 @@ impl Default for DatapathConfig {
             nat: false,
             buffer: BufferLimits::default(),
             enforcement: Enforcement::default(),
+            shared_rates: Vec::new(),
             path: PathChoice::Auto,
             interfaces: Vec::new(),
             xdp_hook: XdpHook::Auto,

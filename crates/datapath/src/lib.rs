@@ -11,7 +11,7 @@ mod ue_tun;
 mod xdp;
 
 pub use config::{DatapathConfig, PathChoice, StartError, UePool, XdpHook};
-pub use pith_upf::qos::{BufferLimits, Enforcement};
+pub use pith_upf::qos::{BufferLimits, Enforcement, SharedRate};
 pub use portable::PortableDatapath;
 pub use select::UserPlane;
 pub use ue_tun::UeTun;

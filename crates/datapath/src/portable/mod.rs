@@ -97,7 +97,7 @@ impl PortableDatapath {
         });
         let sockets = bind_all(&config.n3_addresses)?;
         let mut datapath = Self {
-            sessions: Sessions::new(pools, config.enforcement),
+            sessions: Sessions::new(pools, config.enforcement).sharing(&config.shared_rates),
             shared,
             drops: Drops::default(),
             sockets: sockets.iter().map(GtpuSocket::try_clone).collect::<Result<_, _>>()?,

@@ -5,7 +5,7 @@ use super::compile::{Life, Rules};
 use super::pool::Pools;
 use super::usage::{UrrCounter, UrrUse};
 use pith_upf::contract::{Session, SessionId, SessionUsage, Urr};
-use pith_upf::qos::{Aggregates, Enforcement, FlowUsage, SessionQos};
+use pith_upf::qos::{Enforcement, FlowUsage, SessionQos, SharedMeters, SharedRate};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ pub struct Sessions {
     entries: HashMap<SessionId, Entry>,
     pools: Pools,
     enforcement: Enforcement,
+    shared: SharedMeters,
 }
 
 #[derive(Debug)]
@@ -35,7 +36,12 @@ pub struct Installed {
 impl Sessions {
     /// None, with meters and counters in these pools.
     pub fn new(pools: Pools, enforcement: Enforcement) -> Self {
-        Self { entries: HashMap::new(), pools, enforcement }
+        Self { entries: HashMap::new(), pools, enforcement, shared: SharedMeters::default() }
+    }
+
+    /// The same, with rates that sessions share.
+    pub fn sharing(self, rates: &[SharedRate]) -> Self {
+        Self { shared: SharedMeters::new(rates, self.enforcement), ..self }
     }
 
     /// Compiles a session. Meters whose rates are the same, and counters whose URR stays, carry on.
@@ -55,7 +61,8 @@ impl Sessions {
 
     fn qos(&self, session: &Session, before: Option<&Entry>) -> SessionQos {
         let before = before.map(|entry| &**entry.rules.qos());
-        SessionQos::compile(session, before, self.enforcement, &Aggregates::default(), &self.pools.meters)
+        let shared = self.shared.of(session.ue);
+        SessionQos::compile(session, before, self.enforcement, shared, &self.pools.meters)
     }
 
     fn urr_use(&self, session: SessionId, urr: &Urr, before: Option<&Entry>) -> Arc<UrrUse> {

@@ -2,13 +2,13 @@
 
 use super::Ecn;
 
-/// A queue shorter than this is a good one (RFC 8289 4.3).
+/// A queue shorter than this is a good one (RFC 8289: the target).
 const TARGET: u64 = 5_000_000;
-/// Longer than a worst-case round trip (RFC 8289 4.2).
+/// Longer than a worst-case round trip (RFC 8289: the interval).
 const INTERVAL: u64 = 100_000_000;
 /// Nothing waits longer, unless it is the last of its queue.
 pub const LONGEST: u64 = 16_000_000;
-/// Scalable senders are told from here on (RFC 9332 2.5.1.1: the step of an L4S queue).
+/// Scalable senders are told from here on (RFC 9332: the step of an L4S queue).
 const STEP: u64 = 1_000_000;
 
 /// What becomes of the packet at the head of a queue.
@@ -49,7 +49,7 @@ impl Codel {
         }
     }
 
-    /// RFC 8289 5.5, one packet a call: whether this one is to tell its sender.
+    /// RFC 8289's dequeue routine, one packet a call: whether this one is to tell its sender.
     fn signal(&mut self, now: u64, sojourn: u64, last: bool) -> bool {
         let above = self.has_been_above(now, sojourn, last);
         if !self.dropping {

@@ -6,7 +6,7 @@ pub enum Ecn {
     /// Not-ECT: its sender learns of congestion by loss.
     #[default]
     NotCapable,
-    /// ECT(1): its sender is told early and often (RFC 9331 4.1).
+    /// ECT(1): its sender is told early and often (RFC 9331 2).
     Scalable,
     /// ECT(0).
     Classic,

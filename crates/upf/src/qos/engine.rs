@@ -12,7 +12,7 @@
 use super::lane::Queues;
 use super::pool::{Fifo, Pool, Waiting};
 use super::shaper::{After, Outlet, Shaper};
-use super::wheel::Wheel;
+use super::wheel::{TICK, Wheel};
 use super::{Ecn, Flows, Room, Time};
 use crate::contract::{Direction, DropReason, PdrId, SessionId};
 use std::collections::HashMap;
@@ -222,9 +222,16 @@ impl<P> Engine<P> {
             let Some(Some(backlog)) = self.backlogs.get_mut(entry as usize) else { continue };
             let due = std::mem::replace(&mut backlog.due, Time::NEVER).min(now);
             let room = &self.room;
-            match backlog.shaper.serve(&mut self.pool, (now, due), outlet, &mut |bytes| room.free(bytes)) {
+            let mut served = false;
+            let after = backlog.shaper.serve(&mut self.pool, (now, due), outlet, &mut |bytes| {
+                room.free(bytes);
+                served = true;
+            });
+            // Who was served lets those go first that wait for the same rate.
+            let behind = if served && backlog.shaper.is_shared() { TICK } else { 0 };
+            match after {
                 After::Empty => self.retire_if_empty(entry),
-                After::At(due) => self.wake(entry, due, now),
+                After::At(due) => self.wake(entry, Time(due.0.saturating_add(behind)), now),
                 After::More => self.wake(entry, due, now),
             }
         }

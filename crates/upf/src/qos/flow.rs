@@ -7,6 +7,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Flow {
     meters: Box<[Arc<dyn Metering>]>,
+    shared: bool,
     /// What was done to it.
     pub counters: Arc<FlowCounters>,
 }
@@ -14,7 +15,19 @@ pub struct Flow {
 impl Flow {
     /// A flow that all of `meters` hold for.
     pub fn new(meters: impl IntoIterator<Item = Arc<dyn Metering>>, counters: Arc<FlowCounters>) -> Self {
-        Self { meters: meters.into_iter().collect(), counters }
+        Self { meters: meters.into_iter().collect(), shared: false, counters }
+    }
+
+    /// The flow, with meters that other sessions have too.
+    pub fn sharing(self, aggregates: &[Arc<dyn Metering>]) -> Self {
+        let shared = !aggregates.is_empty();
+        let meters = self.meters.into_iter().chain(aggregates.iter().cloned()).collect();
+        Self { meters, shared, counters: self.counters }
+    }
+
+    /// Whether other sessions may use up what it waits for.
+    pub fn is_shared(&self) -> bool {
+        self.shared
     }
 
     /// Its meters.

@@ -1,4 +1,4 @@
-//! The QoS engine: who may send now, who waits, and for how long (TS 23.501 5.7.1.8, TS 29.244 5.4).
+//! The QoS engine: who may send now, who waits, and for how long (TS 23.501 5.7.1.8, TS 29.244 5.4.4).
 //!
 //! Pure: no clock, no threads, no I/O; time is an argument. Every packet path uses it, so that all share
 //! bandwidth by the same rules.
@@ -29,6 +29,7 @@ mod pool;
 mod room;
 mod shape;
 mod shaper;
+mod shared;
 mod wheel;
 
 pub use admission::{Promises, Refusal, promised};
@@ -41,6 +42,7 @@ pub use meter::{Colour, Meter, MeterSource, Metering, OnHeap};
 pub use room::{BufferLimits, Room};
 pub use shape::{Aggregates, Enforcement, FlowUsage, Flows, SessionQos};
 pub use shaper::Outlet;
+pub use shared::{SharedMeters, SharedRate};
 
 /// Nanoseconds on the datapath's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -175,7 +175,7 @@ impl Half {
             let named = meters.iter().filter(|meters| name.contains(&meters.qer.id));
             let own = named.filter_map(|meters| meters.meter(direction));
             let counters = before.and_then(|before| before.counters(name)).unwrap_or_default();
-            Arc::new(Flow::new(own.chain(aggregates.iter().cloned()), counters))
+            Arc::new(Flow::new(own, counters).sharing(aggregates))
         };
         let flows = names.iter().map(|name| flow(name)).collect();
         Self { names, flows }

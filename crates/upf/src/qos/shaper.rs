@@ -55,6 +55,8 @@ pub struct Shaper {
     fresh: Time,
     bytes: usize,
     limit: usize,
+    /// Whether other sessions may use up what it waits for.
+    shared: bool,
 }
 
 impl Shaper {
@@ -67,6 +69,7 @@ impl Shaper {
             fresh: Time(0),
             bytes: 0,
             limit: 0,
+            shared: false,
         };
         shaper.adopt(flows, spare);
         shaper
@@ -79,11 +82,17 @@ impl Shaper {
         self.lanes.extend(flows.iter().cloned().map(lane));
         self.served = 0;
         self.limit = limit(flows);
+        self.shared = flows.iter().any(|flow| flow.is_shared());
     }
 
     /// Gives its queues back, when nothing waits.
     pub fn retire(mut self, spare: &mut Vec<Queues>) {
         spare.extend(self.lanes.drain(..).map(Lane::into_queues));
+    }
+
+    /// Whether other sessions may use up what it waits for.
+    pub fn is_shared(&self) -> bool {
+        self.shared
     }
 
     /// Whether nothing waits.

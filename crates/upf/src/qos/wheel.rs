@@ -4,7 +4,7 @@
 use super::Time;
 
 /// Nanoseconds of a slot: the resolution.
-const TICK: u64 = 1 << 18;
+pub const TICK: u64 = 1 << 18;
 /// Slots; what is further away than all of them is looked at early, and armed again.
 const SLOTS: usize = 1024;
 const WORDS: usize = SLOTS / 64;

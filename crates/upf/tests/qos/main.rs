@@ -6,3 +6,4 @@ mod conservation;
 mod delay;
 mod fairness;
 mod lab;
+mod slice;

@@ -1,0 +1,75 @@
+//! Rates that many sessions share: a slice's, or a data network's.
+
+use super::{Aggregates, Enforcement, Meter, Metering};
+use crate::contract::{Rates, UeAddress};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// A rate that all UEs of a network have together. A slice has UE addresses of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SharedRate {
+    /// An address of the UEs' network.
+    pub network: IpAddr,
+    /// Bits of the network.
+    pub prefix: u8,
+    /// What its UEs may have in all.
+    pub rates: Rates,
+}
+
+/// The meters of shared rates.
+#[derive(Debug, Default)]
+pub struct SharedMeters {
+    networks: Vec<(SharedRate, Aggregates)>,
+    none: Aggregates,
+}
+
+impl SharedMeters {
+    /// With full buckets.
+    pub fn new(rates: &[SharedRate], enforcement: Enforcement) -> Self {
+        let meter = |rate| vec![Arc::new(Meter::aggregate(rate, enforcement.burst())) as Arc<dyn Metering>];
+        let aggregates = |rate: &SharedRate| Aggregates {
+            uplink: meter(rate.rates.uplink),
+            downlink: meter(rate.rates.downlink),
+        };
+        let networks = rates.iter().map(|rate| (*rate, aggregates(rate))).collect();
+        Self { networks, none: Aggregates::default() }
+    }
+
+    /// The meters that hold for a UE.
+    pub fn of(&self, ue: UeAddress) -> &Aggregates {
+        let own = [ue.v4.map(IpAddr::from), ue.v6.map(IpAddr::from)].into_iter().flatten();
+        let found =
+            own.clone().find_map(|address| self.networks.iter().find(|(rate, _)| rate.contains(address)));
+        found.map_or(&self.none, |(_, aggregates)| aggregates)
+    }
+}
+
+impl SharedRate {
+    fn contains(&self, address: IpAddr) -> bool {
+        let differ = match (self.network, address) {
+            (IpAddr::V4(own), IpAddr::V4(other)) => (own.to_bits() ^ other.to_bits()).leading_zeros(),
+            (IpAddr::V6(own), IpAddr::V6(other)) => (own.to_bits() ^ other.to_bits()).leading_zeros(),
+            _ => return false,
+        };
+        differ >= self.prefix.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    #[test]
+    fn a_ue_shares_the_rate_of_its_network_and_no_other() {
+        let rates = Rates { uplink: 1000, downlink: 2000 };
+        let rate = SharedRate { network: "10.46.0.1".parse().unwrap(), prefix: 16, rates };
+        let meters = SharedMeters::new(&[rate], Enforcement::Shape);
+        let of = |c: u8, d: u8| meters.of(UeAddress::v4(Ipv4Addr::new(10, 46 + c, 0, d)));
+        assert!(Arc::ptr_eq(&of(0, 2).downlink[0], &of(0, 3).downlink[0]));
+        assert_eq!(of(0, 2).uplink[0].meter().peak_rate(), Some(1000));
+        assert!(of(1, 2).downlink.is_empty());
+        let v6 = UeAddress { v4: None, v6: Some("2001:db8::".parse().unwrap()) };
+        assert!(meters.of(v6).uplink.is_empty());
+    }
+}
