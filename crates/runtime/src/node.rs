@@ -28,12 +28,14 @@ use crate::token::ShardToken;
 use crate::upf::UpfThread;
 use identities::Identities;
 use outside::{Front, ProcessOutside, Readiness};
-use pith_datapath::{DatapathConfig, UePool};
+use pith_datapath::{DatapathConfig, Enforcement, SharedRate, UePool};
 use pith_nf::fabric::ShardInput;
 use pith_nf::gateway::n2::N2Gateway;
 use pith_nf::gateway::n4::N4Gateway;
 use pith_nf::kit::{Nf, Rng};
+use pith_types::Ambr;
 use pith_upf::GtpuAddress;
+use pith_upf::contract::Rates;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -193,6 +195,11 @@ fn start_upf(config: &Config, clock: Clock) -> Result<UpfThread, StartError> {
         .data_networks
         .iter()
         .map(|network| UePool { gateway: network.gateway().into(), prefix: network.pool.prefix() });
+    let rates = |ambr: Ambr| Rates { uplink: ambr.uplink.bps(), downlink: ambr.downlink.bps() };
+    let shared = config.smf.data_networks.iter().filter_map(|network| {
+        let (address, prefix) = (network.gateway().into(), network.pool.prefix());
+        network.shared.map(|ambr| SharedRate { network: address, prefix, rates: rates(ambr) })
+    });
     let datapath = DatapathConfig {
         n3_addresses: vec![upf.n3.into()],
         tun: upf.tun.clone(),
@@ -200,11 +207,16 @@ fn start_upf(config: &Config, clock: Clock) -> Result<UpfThread, StartError> {
         mtu: config.smf.data_networks.first().map_or(1400, |network| network.mtu),
         workers: upf.workers.into(),
         nat: upf.nat,
+        enforcement: if upf.shape { Enforcement::Shape } else { Enforcement::Police },
+        shared_rates: shared.collect(),
         ..DatapathConfig::default()
     };
     let socket = crate::udp::bind(upf.n4, "upf.n4")?;
     let n3 = GtpuAddress { v4: Some(upf.n3), v6: None };
-    let control = pith_upf::Config::new(upf.n4.ip(), n3, clock.unix_seconds());
+    let control = pith_upf::Config {
+        guaranteed: upf.guaranteed.map(rates),
+        ..pith_upf::Config::new(upf.n4.ip(), n3, clock.unix_seconds())
+    };
     Ok(UpfThread::start(clock, control, socket, datapath)?)
 }
 

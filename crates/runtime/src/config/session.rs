@@ -33,6 +33,8 @@ item! {
         /// Session-AMBR of subscribers who have none of their own.
         #[serde(default = "default_ambr")]
         ambr: Ambr,
+        /// Bit rates that all its phones have together, as those of a slice; no bound where nothing is said.
+        shared: Option<Ambr>,
     }
 }
 
@@ -58,6 +60,7 @@ impl DataNetwork {
             dns: public_dns(),
             mtu: default_mtu(),
             ambr: default_ambr(),
+            shared: None,
         }
     }
 
@@ -114,6 +117,10 @@ section! {
         workers: u8 = 0,
         /// Translate the phones' addresses to the machine's own on the way out (IPv4 masquerading).
         nat: bool = true,
+        /// Have what exceeds a session's rates wait a moment, and share them fairly; otherwise it is dropped.
+        shape: bool = true,
+        /// Guaranteed bit rates that sessions may be promised in all; no bound where nothing is said.
+        guaranteed: Option<Ambr> = None,
     }
 }
 
