@@ -27,9 +27,31 @@ use support::*;
 
 const RUN: Duration = Duration::from_secs(3);
 const SESSIONS: u32 = 1000;
-/// Bytes of a packet, and packets that the data network sends together.
 const BYTES: usize = 1400;
-const TRAIN: usize = 8;
+
+/// What all sessions are offered and may have, in Mbit/s, and in trains of how many packets.
+#[derive(Debug, Clone, Copy)]
+struct Case {
+    name: &'static str,
+    offered: u64,
+    train: usize,
+    ambr: u64,
+    enforcement: Enforcement,
+}
+
+const CASES: [Case; 7] = [
+    case("4.2 Gbit/s in trains of 8, no limit reached", 4200, 8, 100_000, Enforcement::Shape),
+    case("4.2 Gbit/s in trains of 8, policed to 4", 4200, 8, 4000, Enforcement::Police),
+    case("4.2 Gbit/s in trains of 8, shaped to 4", 4200, 8, 4000, Enforcement::Shape),
+    case("1.2 Gbit/s in trains of 2, no limit reached", 1200, 2, 100_000, Enforcement::Shape),
+    case("1.2 Gbit/s in trains of 2, policed to 1", 1200, 2, 1000, Enforcement::Police),
+    case("1.2 Gbit/s in trains of 2, shaped to 1", 1200, 2, 1000, Enforcement::Shape),
+    case("1.2 Gbit/s in trains of 2, shaped to 0.6", 1200, 2, 600, Enforcement::Shape),
+];
+
+const fn case(name: &'static str, offered: u64, train: usize, ambr: u64, enforcement: Enforcement) -> Case {
+    Case { name, offered, train, ambr, enforcement }
+}
 
 fn main() {
     assert!(enter_namespace(), "needs root");
@@ -42,13 +64,8 @@ fn main() {
         "1000 sessions, one worker", "Gbit/s", "kpps", "CPU ns/pkt", "of a core"
     );
     let mut lines = Vec::new();
-    for (name, ambr, enforcement) in [
-        ("offered 4.2 Gbit/s, no limit reached", 100_000_000, Enforcement::Shape),
-        ("offered 4.2 Gbit/s, policed to 4", 4_000_000, Enforcement::Police),
-        ("offered 4.2 Gbit/s, shaped to 4", 4_000_000, Enforcement::Shape),
-        ("offered 4.2 Gbit/s, shaped to 2", 2_000_000, Enforcement::Shape),
-    ] {
-        lines.push(measure(&server, name, ambr, enforcement));
+    for case in CASES {
+        lines.push(measure(&server, case));
         thread::sleep(Duration::from_millis(300));
     }
     let folder = PathBuf::from(std::env::var("BENCH_DIR").unwrap_or("target/bench".into()));
@@ -85,8 +102,8 @@ fn ue(number: u32) -> Ipv4Addr {
     Ipv4Addr::from_bits(Ipv4Addr::new(10, 45, 1, 0).to_bits() + number)
 }
 
-/// Sends 4.2 Gbit/s in all to the UEs in turn, for the run's time.
-fn send() {
+/// Sends to the UEs in turn, for the run's time.
+fn send(case: Case) {
     let socket = UdpSocket::bind((SERVER, 0)).unwrap();
     let segment = (BYTES - 28) as libc::c_int;
     // SAFETY: the option's value is a readable C int.
@@ -94,10 +111,10 @@ fn send() {
         let value = (&raw const segment).cast();
         libc::setsockopt(socket.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, value, 4);
     }
-    let train = vec![0; (BYTES - 28) * TRAIN];
+    let train = vec![0; (BYTES - 28) * case.train];
     let (begin, mut sent) = (Instant::now(), 0u64);
     while begin.elapsed() < RUN {
-        let due = begin.elapsed().as_nanos() as u64 * 4_200 / (TRAIN * BYTES * 8 * 1000) as u64;
+        let due = begin.elapsed().as_nanos() as u64 * case.offered / (case.train * BYTES * 8 * 1000) as u64;
         while sent < due && begin.elapsed() < RUN {
             let _ = socket.send_to(&train, (ue(sent as u32 % SESSIONS), 5000));
             sent += 1;
@@ -105,7 +122,9 @@ fn send() {
     }
 }
 
-fn measure(server: &Host, name: &str, ambr: u64, enforcement: Enforcement) -> String {
+fn measure(server: &Host, case: Case) -> String {
+    let Case { name, enforcement, .. } = case;
+    let ambr = case.ambr * 1_000_000 / u64::from(SESSIONS);
     let config = DatapathConfig {
         n3_addresses: vec![UPF.into()],
         workers: 1,
@@ -121,7 +140,7 @@ fn measure(server: &Host, name: &str, ambr: u64, enforcement: Enforcement) -> St
     }
     let cpu = cpu_of_worker();
     let begin = Instant::now();
-    server.run(send);
+    server.run(move || send(case));
     let seconds = begin.elapsed().as_secs_f64();
     let counters = upf.counters();
     let cpu = (cpu_of_worker() - cpu).as_secs_f64();

@@ -62,12 +62,12 @@ impl Train {
         self.length + (self.count() - 1) * self.header_len
     }
 
-    /// A segment as a packet of its own.
-    pub fn packet(&self, segment: &Segment, packet: &[u8]) -> Vec<u8> {
-        let mut out = vec![0; self.header_len];
-        self.write_header(segment, packet, &mut out);
+    /// Makes `out` a segment as a packet of its own.
+    pub fn write_packet(&self, segment: &Segment, packet: &[u8], out: &mut Vec<u8>) {
+        out.clear();
+        out.resize(self.header_len, 0);
+        self.write_header(segment, packet, out);
         out.extend_from_slice(packet.get(segment.payload.clone()).unwrap_or_default());
-        out
     }
 
     /// Writes the headers of a segment into `out`, which is [`header_len`](Train::header_len) long.
@@ -157,7 +157,12 @@ mod tests {
 
     fn split(header: VnetHeader, packet: &[u8]) -> Vec<Vec<u8>> {
         let train = Train::of(&header, packet, &Flow::of(packet).unwrap()).unwrap();
-        let packets: Vec<_> = train.segments().map(|segment| train.packet(&segment, packet)).collect();
+        let own = |segment| {
+            let mut out = vec![7; 3];
+            train.write_packet(&segment, packet, &mut out);
+            out
+        };
+        let packets: Vec<_> = train.segments().map(own).collect();
         assert_eq!(packets.iter().map(Vec::len).sum::<usize>(), train.bytes());
         packets
     }

@@ -79,20 +79,20 @@ impl Path {
     }
 
     fn deliver(&mut self, rules: &Arc<Rules>, flow: &Flow, packet: Range<usize>) {
-        let turn = match self.judge(rules, Origin::Network, flow, None) {
+        let (rule, action) = match self.judge(rules, Origin::Network, flow, None) {
+            Ok(found) => found,
             Err(reason) => return self.drop(reason, 1),
-            Ok((rule, Action::Forward(Destination::Tunnel(tunnel)))) => self
-                .turn(rules, rule, packet.len())
-                .map(|turn| (rule, Some(tunnel).filter(|_| turn == Turn::Now))),
-            Ok((rule, _)) => Ok((rule, None)),
         };
-        match turn {
-            Ok((rule, Some(tunnel))) => self.send_in_place(rule, &tunnel, packet),
-            Ok((rule, None)) => {
-                let bytes = self.n3.bytes(packet).to_vec();
+        match (self.turn_for(rules, rule, action, packet.len()), action) {
+            (Ok(Turn::Now), Action::Forward(Destination::Tunnel(tunnel))) => {
+                self.send_in_place(rule, &tunnel, packet);
+            }
+            (Ok(_), _) => {
+                let mut bytes = self.spare_buffer();
+                bytes.extend_from_slice(self.n3.bytes(packet));
                 self.queue_owned(rules, rule, Queued { origin: Origin::Network, qfi: None, flow }, bytes);
             }
-            Err(reason) => self.drop(reason, 1),
+            (Err(reason), _) => self.drop(reason, 1),
         }
     }
 
@@ -105,16 +105,13 @@ impl Path {
         };
         for segment in train.segments() {
             let inner = train.header_len() + segment.payload.len();
-            let turn = match action {
-                Action::Forward(_) => self.turn(rules, rule, inner),
-                _ => Ok(Turn::Later),
-            };
-            match (turn, action) {
+            match (self.turn_for(rules, rule, action, inner), action) {
                 (Ok(Turn::Now), Action::Forward(Destination::Tunnel(tunnel))) => {
                     self.send_segment(rule, &tunnel, train, &segment, range.clone());
                 }
                 (Ok(_), _) => {
-                    let bytes = train.packet(&segment, self.n3.bytes(range.clone()));
+                    let mut bytes = self.spare_buffer();
+                    train.write_packet(&segment, self.n3.bytes(range.clone()), &mut bytes);
                     let flow = &Flow { length: inner, ..*flow };
                     self.queue_owned(rules, rule, Queued { origin: Origin::Network, qfi: None, flow }, bytes);
                 }

@@ -87,9 +87,23 @@ impl Path {
         judge(rules, origin, flow, qfi)
     }
 
-    /// Whether it is a packet's turn. While others of its session wait, it is not; nor if its flow exceeds
-    /// its rates, but where these are policed.
-    pub fn turn(&self, rules: &Rules, rule: &Rule, bytes: usize) -> Result<Turn, DropReason> {
+    /// Whether it is a packet's turn, of which rules want that done. It is not while it is to be held.
+    pub fn turn_for(
+        &self,
+        rules: &Rules,
+        rule: &Rule,
+        action: Action,
+        bytes: usize,
+    ) -> Result<Turn, DropReason> {
+        match action {
+            Action::Forward(_) => self.turn(rules, rule, bytes),
+            Action::Buffer { .. } | Action::Drop => Ok(Turn::Later),
+        }
+    }
+
+    /// Whether it is the turn of a packet that is to be forwarded. While others of its session wait, it is
+    /// not; nor if its flow exceeds its rates, but where these are policed.
+    fn turn(&self, rules: &Rules, rule: &Rule, bytes: usize) -> Result<Turn, DropReason> {
         rule.quota()?;
         if rules.life.waiting(rule.direction()).owner().is_some() {
             return Ok(Turn::Later);
@@ -117,10 +131,16 @@ impl Path {
 
     /// Has a copy of a packet wait, here or at the worker that has its session's queue.
     pub fn queue(&mut self, rules: &Arc<Rules>, rule: &Rule, what: Queued<'_>, packet: &[u8]) {
-        let mut bytes = self.spare.pop().unwrap_or_default();
-        bytes.clear();
+        let mut bytes = self.spare_buffer();
         bytes.extend_from_slice(packet);
         self.queue_owned(rules, rule, what, bytes);
+    }
+
+    /// An empty buffer, if there is one from a packet that has left.
+    pub fn spare_buffer(&mut self) -> Vec<u8> {
+        let mut buffer = self.spare.pop().unwrap_or_default();
+        buffer.clear();
+        buffer
     }
 
     /// Has a packet wait.

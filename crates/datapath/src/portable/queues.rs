@@ -68,10 +68,10 @@ impl Queues {
 
     /// Has what waits meet new rules.
     pub fn adopt(&mut self, path: &mut Path, tables: &Tables, rules: &Arc<Rules>) {
-        let own = |direction: &Direction| rules.life.waiting(*direction).owner() == Some(path.worker);
-        for direction in
-            [Direction::Uplink, Direction::Downlink].iter().copied().filter(own).collect::<Vec<_>>()
-        {
+        for direction in [Direction::Uplink, Direction::Downlink] {
+            if rules.life.waiting(direction).owner() != Some(path.worker) {
+                continue;
+            }
             let whose = Whose { key: rules.key(direction), flows: rules.flows(direction) };
             let mut turn = Turn { path, tables, leaving: &mut self.leaving, outbox: &mut self.outbox };
             let now = turn.path.now.into();

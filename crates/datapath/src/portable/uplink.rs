@@ -81,11 +81,7 @@ impl Path {
             Ok(found) => found,
             Err(reason) => return self.drop(reason, 1),
         };
-        let turn = match action {
-            Action::Forward(_) => self.turn(rules, rule, flow.length),
-            _ => Ok(Turn::Later),
-        };
-        match (turn, action) {
+        match (self.turn_for(rules, rule, action, flow.length), action) {
             (Ok(Turn::Now), Action::Forward(Destination::Network)) => {
                 self.send_to_network(tables, &flow, arena, inner);
             }
