@@ -70,6 +70,14 @@ impl Train {
         out.extend_from_slice(packet.get(segment.payload.clone()).unwrap_or_default());
     }
 
+    /// A segment as a packet of its own.
+    #[cfg(test)]
+    pub fn packet(&self, segment: &Segment, packet: &[u8]) -> Vec<u8> {
+        let mut out = vec![7; 3];
+        self.write_packet(segment, packet, &mut out);
+        out
+    }
+
     /// Writes the headers of a segment into `out`, which is [`header_len`](Train::header_len) long.
     pub fn write_header(&self, segment: &Segment, packet: &[u8], out: &mut [u8]) {
         let Some(template) = packet.get(..self.header_len) else { return };
@@ -157,12 +165,7 @@ mod tests {
 
     fn split(header: VnetHeader, packet: &[u8]) -> Vec<Vec<u8>> {
         let train = Train::of(&header, packet, &Flow::of(packet).unwrap()).unwrap();
-        let own = |segment| {
-            let mut out = vec![7; 3];
-            train.write_packet(&segment, packet, &mut out);
-            out
-        };
-        let packets: Vec<_> = train.segments().map(own).collect();
+        let packets: Vec<_> = train.segments().map(|segment| train.packet(&segment, packet)).collect();
         assert_eq!(packets.iter().map(Vec::len).sum::<usize>(), train.bytes());
         packets
     }
