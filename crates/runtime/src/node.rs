@@ -17,7 +17,7 @@ mod outside;
 
 use crate::api::{Guard, Status};
 use crate::clock::Clock;
-use crate::config::{Config, HostedNf};
+use crate::config::{Config, HostedNf, PacketPath, XdpHook};
 use crate::edge::{EdgeHandle, EdgeMessage, N2Side, N4Side, edge};
 use crate::http::Limits;
 use crate::sbi::{ApiSettings, HttpHandle, HttpThread, RECORD_VARIABLE, Recorder, SbiSettings, bind};
@@ -28,7 +28,7 @@ use crate::token::ShardToken;
 use crate::upf::UpfThread;
 use identities::Identities;
 use outside::{Front, ProcessOutside, Readiness};
-use pith_datapath::{DatapathConfig, Enforcement, SharedRate, UePool};
+use pith_datapath::{DatapathConfig, Enforcement, PathChoice, SharedRate, UePool};
 use pith_nf::fabric::ShardInput;
 use pith_nf::gateway::n2::N2Gateway;
 use pith_nf::gateway::n4::N4Gateway;
@@ -209,6 +209,18 @@ fn start_upf(config: &Config, clock: Clock) -> Result<UpfThread, StartError> {
         nat: upf.nat,
         enforcement: if upf.shape { Enforcement::Shape } else { Enforcement::Police },
         shared_rates: shared.collect(),
+        path: match upf.datapath {
+            PacketPath::Auto => PathChoice::Auto,
+            PacketPath::Xdp => PathChoice::Xdp,
+            PacketPath::Portable => PathChoice::Portable,
+        },
+        interfaces: upf.interfaces.clone(),
+        xdp_hook: match upf.xdp {
+            XdpHook::Auto => pith_datapath::XdpHook::Auto,
+            XdpHook::Native => pith_datapath::XdpHook::Native,
+            XdpHook::Generic => pith_datapath::XdpHook::Generic,
+        },
+        sessions: upf.sessions,
         ..DatapathConfig::default()
     };
     let socket = crate::udp::bind(upf.n4, "upf.n4")?;

@@ -3,7 +3,7 @@
 
 use crate::clock::Clock;
 use crate::wait::{Sleeper, Waker, waker};
-use pith_datapath::{DatapathConfig, PortableDatapath, StartError};
+use pith_datapath::{DatapathConfig, StartError, UserPlane};
 use pith_upf::contract::{Datapath, Event};
 use pith_upf::{Config, Effect, Input, Severity, Upf};
 use std::io;
@@ -49,7 +49,7 @@ impl UpfThread {
         n4: UdpSocket,
         datapath: DatapathConfig,
     ) -> Result<Self, UpfError> {
-        let datapath = PortableDatapath::start(datapath)?;
+        let datapath = UserPlane::start(datapath)?;
         let (waker, sleeper) = waker()?;
         n4.set_nonblocking(true)?;
         let closing = Arc::new(AtomicBool::new(false));
@@ -76,7 +76,7 @@ struct Driver {
     clock: Clock,
     upf: Upf,
     n4: UdpSocket,
-    datapath: PortableDatapath,
+    datapath: UserPlane,
     effects: Vec<Effect>,
 }
 

@@ -7,6 +7,8 @@ mod clock;
 mod event;
 pub mod layout;
 mod memory;
+#[cfg(test)]
+mod namespace;
 mod netlink;
 mod plain_tun;
 mod poll;
@@ -19,6 +21,8 @@ mod xdp;
 pub use clock::monotonic;
 pub use event::EventFd;
 pub use memory::MapMemory;
+#[cfg(test)]
+pub use namespace::enter_namespace;
 pub use netlink::{NetlinkSocket, interface_index};
 pub use plain_tun::PlainTun;
 pub use poll::wait_readable;

@@ -16,6 +16,8 @@ mod compile;
 mod events;
 mod program;
 mod tables;
+#[cfg(test)]
+mod tests;
 
 use crate::config::{DatapathConfig, StartError};
 use crate::portable::{PortableDatapath, worker_count};

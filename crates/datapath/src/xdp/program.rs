@@ -140,6 +140,17 @@ impl Program {
         }
     }
 
+    /// Gives one frame to the program; its verdict, and the frame as it is then.
+    #[cfg(test)]
+    pub fn run(&self, frame: &[u8]) -> (u32, Vec<u8>) {
+        let program = self.object.progs_mut().find(|program| program.name() == OsStr::new(PROGRAM)).unwrap();
+        let mut out = vec![0; 4096];
+        let input =
+            libbpf_rs::ProgramInput { data_in: Some(frame), data_out: Some(&mut out), ..Default::default() };
+        let output = program.test_run(input).unwrap();
+        (output.return_value, output.data.unwrap_or_default().to_vec())
+    }
+
     fn attach_all(&self, interfaces: &[Interface], hook: Hook) -> Result<Vec<OwnedFd>, XdpError> {
         let program = self.object.progs().find(|program| program.name() == OsStr::new(PROGRAM));
         let program = program.ok_or(XdpError::Missing)?;
@@ -153,7 +164,7 @@ impl Program {
     }
 
     /// Tells the program by which interfaces packets may leave.
-    fn make_ports(&self, interfaces: &[Interface]) -> Result<(), XdpError> {
+    pub fn make_ports(&self, interfaces: &[Interface]) -> Result<(), XdpError> {
         let (ports, devices) = (self.table("ports")?, self.table("devices")?);
         for (slot, interface) in interfaces.iter().enumerate() {
             let slot = (slot as u32).to_ne_bytes();
@@ -167,12 +178,15 @@ impl Program {
 
 /// An interface, and the device that its packets pass.
 #[derive(Debug)]
-struct Interface {
-    index: u32,
-    device: u32,
+pub struct Interface {
+    /// Its own index.
+    pub index: u32,
+    /// The device's index.
+    pub device: u32,
     /// 0: untagged.
-    vlan: u16,
-    driver: String,
+    pub vlan: u16,
+    /// The device's driver.
+    pub driver: String,
 }
 
 impl Interface {

@@ -1,6 +1,6 @@
 //! What is wrong though every value alone is right.
 
-use super::{Config, DataNetwork, Sbi};
+use super::{Config, DataNetwork, PacketPath, Sbi, Upf};
 use std::collections::HashSet;
 use std::hash::Hash;
 
@@ -85,6 +85,23 @@ impl Findings {
         let tun = &config.upf.tun;
         let interface = (1..=15).contains(&tun.len()) && tun.bytes().all(|b| b.is_ascii_alphanumeric());
         self.require(interface, "upf.tun", "an interface has a name of 1 to 15 letters and digits");
+        self.user_plane(&config.upf);
+    }
+
+    fn user_plane(&mut self, upf: &Upf) {
+        let names = upf.interfaces.iter().all(|name| (1..=15).contains(&name.len()));
+        self.require(names, "upf.interfaces", "an interface has a name of 1 to 15 characters");
+        self.require(upf.interfaces.len() <= 64, "upf.interfaces", "there is room for 64 interfaces");
+        let room = (1..=1 << 20).contains(&upf.sessions);
+        self.require(room, "upf.sessions", "there is room for 1 to 1048576 sessions");
+        let xdp = upf.datapath == PacketPath::Xdp;
+        self.require(!xdp || !upf.nat, "upf.datapath", "XDP goes past Pith's own NAT: write nat: false too");
+        let named = !upf.interfaces.is_empty();
+        self.require(
+            !xdp || named,
+            "upf.interfaces",
+            "XDP needs the interfaces of N3 and N6, such as [eth1, eth2]",
+        );
     }
 
     fn data_networks(&mut self, networks: &[DataNetwork]) {
@@ -169,6 +186,9 @@ mod tests {
             ("amf: {name: ''}", "1 to 150"),
             ("n4: {n1: 0}", "1 to 10"),
             ("upf: {tun: a/b}", "letters and digits"),
+            ("upf: {datapath: xdp, interfaces: [eth1]}", "write nat: false too"),
+            ("upf: {datapath: xdp, nat: false}", "such as [eth1, eth2]"),
+            ("upf: {sessions: 0}", "1 to 1048576"),
             ("smf: {data_networks: [{name: a, pool: 10.0.0.0/30}]}", "/8 to /28"),
             ("smf: {data_networks: [{name: a, pool: 10.0.0.0/16, gateway: 10.1.0.1}]}", "host of the pool"),
             ("smf: {data_networks: [{name: a, pool: 10.0.0.0/16, mtu: 100}]}", "1280"),

@@ -29,7 +29,7 @@ pub use read::{ConfigError, Wrong};
 pub use render::default_yaml;
 pub use sbi::{Binding, HostedNf, Sbi};
 pub use section::{Described, Setting};
-pub use session::{DataNetwork, N4, Smf, SmfTimers, Upf, UpfPeer};
+pub use session::{DataNetwork, N4, PacketPath, Smf, SmfTimers, Upf, UpfPeer, XdpHook};
 pub use shell::{Api, Log, LogFormat, Residency, Store, StorePath};
 pub use text::{Ipv4Net, Period};
 

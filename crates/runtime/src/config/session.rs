@@ -1,7 +1,7 @@
 //! The settings of sessions: SMF, N4 and UPF.
 
 use super::section::{item, section};
-use super::text::{Ipv4Net, Period};
+use super::text::{Ipv4Net, Period, words};
 use pith_types::{Ambr, BitRate, Dnn};
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -121,6 +121,41 @@ section! {
         shape: bool = true,
         /// Guaranteed bit rates that sessions may be promised in all; no bound where nothing is said.
         guaranteed: Option<Ambr> = None,
+        /// Which way packets go: auto, xdp, portable. auto: XDP where 'interfaces' names some, 'nat' is
+        /// off and the system allows it; otherwise portable. The log says which it is, and why.
+        datapath: PacketPath = PacketPath::Auto,
+        /// Network interfaces of N3 and N6, such as [eth1, eth2], which XDP forwards between; a VLAN's
+        /// by its own name. The machine's firewall does not see what XDP forwards.
+        interfaces: Vec<String> = Vec::new(),
+        /// Where XDP sees packets: native, in the driver; generic, behind it, for any interface; auto:
+        /// native where the driver has it, and generic on a veth.
+        xdp: XdpHook = XdpHook::Auto,
+        /// Sessions that XDP has room for, each of some 1.3 kB; those beyond take the portable path.
+        sessions: u32 = 16_384,
+    }
+}
+
+words! {
+    /// Which way packets go.
+    PacketPath, "a way for packets" {
+        /// The fastest that settings and system allow.
+        Auto = "auto",
+        /// XDP, or no start.
+        Xdp = "xdp",
+        /// GTP-U socket and TUN.
+        Portable = "portable",
+    }
+}
+
+words! {
+    /// Where XDP sees packets.
+    XdpHook, "a place for XDP" {
+        /// In the driver where that works.
+        Auto = "auto",
+        /// In the driver.
+        Native = "native",
+        /// Behind the driver.
+        Generic = "generic",
     }
 }
 

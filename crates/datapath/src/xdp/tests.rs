@@ -1,0 +1,375 @@
+//! The program stage by stage, on frames given to it directly (BPF_PROG_TEST_RUN): what comes out to the byte,
+//! what is counted, and that what is passed on is untouched.
+
+use super::compile::compile;
+use super::program::{Interface, Program, Sizes};
+use super::tables::Tables;
+use crate::config::DatapathConfig;
+use crate::rules::{Clock, Sessions};
+use crate::sys::layout::Action as State;
+use crate::sys::{enter_namespace, interface_index};
+use pith_upf::contract::*;
+use pith_upf::qos::Enforcement;
+use std::net::Ipv4Addr;
+use std::process::Command;
+
+const DROP: u32 = 1;
+const PASS: u32 = 2;
+const REDIRECT: u32 = 4;
+
+const UPF: [u8; 4] = [172, 16, 0, 1];
+const GNB: [u8; 4] = [172, 16, 0, 2];
+const SERVER: [u8; 4] = [172, 17, 0, 2];
+const UE: [u8; 4] = [10, 45, 0, 2];
+const UE_PREFIX: [u8; 8] = [0x20, 1, 0xd, 0xb8, 0, 45, 0, 2];
+const TEID: u32 = 0x100;
+const NEIGHBOUR: [u8; 6] = [2, 0, 0, 0, 0, 2];
+const OWN: [u8; 6] = [2, 0, 0, 0, 0, 1];
+const ANYBODY: [u8; 12] = [9; 12];
+
+struct Lab {
+    program: Program,
+    tables: Tables,
+    sessions: Sessions,
+}
+
+/// The program with one session; nothing where the test has to be skipped.
+fn lab(session: &Session) -> Option<Lab> {
+    lab_with(session, 0)
+}
+
+fn lab_with(session: &Session, vlan: u16) -> Option<Lab> {
+    if !enter_namespace() {
+        return None;
+    }
+    for command in [
+        "link set lo up",
+        "link add n3 type veth peer name radio",
+        "link add n6 type veth peer name server",
+        "link set n3 address 02:00:00:00:00:01 up",
+        "link set n6 address 02:00:00:00:00:01 up",
+        "link set radio up",
+        "link set server up",
+        "addr add 172.16.0.1/24 dev n3",
+        "addr add 172.17.0.1/24 dev n6",
+        "addr add 2001:db8:46::1/64 dev n6 nodad",
+        "neigh replace 172.16.0.2 lladdr 02:00:00:00:00:02 dev n3 nud permanent",
+        "neigh replace 172.17.0.2 lladdr 02:00:00:00:00:02 dev n6 nud permanent",
+        "neigh replace 2001:db8:46::2 lladdr 02:00:00:00:00:02 dev n6 nud permanent",
+    ] {
+        assert!(Command::new("ip").args(command.split(' ')).status().unwrap().success(), "{command}");
+    }
+    for setting in ["ipv4/ip_forward", "ipv6/conf/all/forwarding"] {
+        std::fs::write(format!("/proc/sys/net/{setting}"), "1").unwrap();
+    }
+    let config = DatapathConfig {
+        n3_addresses: vec![UPF.into(), "fd00::1".parse().unwrap()],
+        sessions: 16,
+        workers: 1,
+        enforcement: Enforcement::Police,
+        ..DatapathConfig::default()
+    };
+    let sizes = Sizes::of(&config, 1).unwrap();
+    let program = Program::load(&config, &Clock::start(), sizes).expect("clang at build time, and root");
+    let interfaces = ["n3", "n6"].map(|name| {
+        let index = interface_index(name).unwrap();
+        Interface { index, device: index, vlan, driver: "veth".into() }
+    });
+    program.make_ports(&interfaces).unwrap();
+    let tables = Tables::of(&program, sizes).unwrap();
+    let sessions = Sessions::new(program.pools().unwrap(), config.enforcement);
+    let mut lab = Lab { program, tables, sessions };
+    lab.install(session);
+    Some(lab)
+}
+
+impl Lab {
+    fn install(&mut self, session: &Session) {
+        let rules = self.sessions.install(session).rules;
+        let published = self.tables.publish(compile(&rules, true), rules, State::Forward, None);
+        // Its slots stay taken until the lab ends.
+        std::mem::forget(published.expect("room for a session"));
+    }
+
+    fn run(&self, frame: &[u8]) -> (u32, Vec<u8>) {
+        self.program.run(frame)
+    }
+
+    fn counters(&self) -> Counters {
+        let mut counters = Counters::default();
+        self.tables.add_counters(&mut counters);
+        counters
+    }
+
+    fn volume(&self) -> Volume {
+        self.sessions.usage(SessionId(1), crate::rules::Now(u64::MAX)).unwrap().urrs[0].volume
+    }
+
+    /// A frame that user space is given as it came.
+    fn passes(&self, what: &str, frame: &[u8]) {
+        let before = self.counters();
+        assert_eq!(self.run(frame), (PASS, frame.to_vec()), "{what}");
+        assert_eq!(self.counters(), before, "{what}");
+    }
+
+    fn drops(&self, frame: &[u8], reason: DropReason) {
+        let before = self.counters().dropped(reason);
+        assert_eq!(self.run(frame).0, DROP, "{reason:?}");
+        assert_eq!(self.counters().dropped(reason), before + 1, "{reason:?}");
+        assert_eq!(self.volume(), Volume::default());
+    }
+}
+
+fn session() -> Session {
+    let rates = Rates { uplink: 1_000_000_000, downlink: 1_000_000_000 };
+    let pdr = |id, source, far| Pdr {
+        id: PdrId(id),
+        precedence: 255,
+        source,
+        filters: vec![],
+        qfis: vec![],
+        far: FarId(far),
+        qers: vec![QerId(1)],
+        urrs: vec![UrrId(1)],
+    };
+    let uplink = Source::Tunnel { teid: Teid(TEID), direction: Direction::Uplink };
+    let to_gnb = Tunnel { peer: GNB.into(), teid: Teid(0x200), dscp: Some(46) };
+    let no_limits = VolumeLimits::default();
+    let prefix = [&UE_PREFIX[..], &[0; 8]].concat();
+    Session {
+        id: SessionId(1),
+        ue: UeAddress {
+            v4: Some(Ipv4Addr::from(UE)),
+            v6: Some(<[u8; 16]>::try_from(&prefix[..]).unwrap().into()),
+        },
+        pdrs: vec![pdr(1, uplink, 1), pdr(2, Source::Network, 2)],
+        fars: vec![
+            Far { id: FarId(1), action: Action::Forward(Destination::Network) },
+            Far { id: FarId(2), action: Action::Forward(Destination::Tunnel(to_gnb)) },
+        ],
+        qers: vec![Qer { id: QerId(1), gates: Gates::OPEN, mbr: Some(rates), gbr: None, qfi: Some(Qfi(9)) }],
+        urrs: vec![Urr { id: UrrId(1), threshold: no_limits, quota: no_limits }],
+    }
+}
+
+fn ethernet(addresses: &[u8], kind: u16) -> Vec<u8> {
+    [addresses, &kind.to_be_bytes()].concat()
+}
+
+fn ipv4(source: [u8; 4], destination: [u8; 4], ttl: u8, protocol: u8, payload: &[u8]) -> Vec<u8> {
+    let length = (20 + payload.len() as u16).to_be_bytes();
+    let mut header = vec![0x45, 0, length[0], length[1], 0, 0, 0, 0, ttl, protocol, 0, 0];
+    header.extend([source, destination].concat());
+    set_checksum(&mut header);
+    [&header, payload].concat()
+}
+
+fn set_checksum(header: &mut [u8]) {
+    header[10..12].fill(0);
+    let words = header[..20].chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])));
+    let sum: u32 = words.sum();
+    header[10..12].copy_from_slice(&(!((sum & 0xffff) + (sum >> 16)) as u16).to_be_bytes());
+}
+
+fn ipv6(source: [u8; 16], destination: [u8; 16], next: u8, payload: &[u8]) -> Vec<u8> {
+    let length = (payload.len() as u16).to_be_bytes();
+    [&[0x60, 0, 0, 0, length[0], length[1], next, 64], &source[..], &destination, payload].concat()
+}
+
+fn udp(from: u16, to: u16, payload: &[u8]) -> Vec<u8> {
+    let length = 8 + payload.len() as u16;
+    [&[from, to, length, 0].map(u16::to_be_bytes).concat()[..], payload].concat()
+}
+
+/// A packet of the UE to the server.
+fn up(ttl: u8) -> Vec<u8> {
+    ipv4(UE, SERVER, ttl, 17, &udp(5000, 7000, b"hello"))
+}
+
+fn down(ttl: u8) -> Vec<u8> {
+    ipv4(SERVER, UE, ttl, 17, &udp(7000, 5000, b"hello"))
+}
+
+/// A G-PDU with the container of an uplink packet of QoS flow 9.
+fn gpdu(teid: u32, inner: &[u8]) -> Vec<u8> {
+    let length = (inner.len() as u16 + 8).to_be_bytes();
+    let header =
+        [&[0x34, 255, length[0], length[1]], &teid.to_be_bytes()[..], &[0, 0, 0, 0x85, 1, 0x10, 9, 0]];
+    [&header.concat(), inner].concat()
+}
+
+fn tunnelled(message: &[u8]) -> Vec<u8> {
+    [ethernet(&ANYBODY, 0x800), ipv4(GNB, UPF, 64, 17, &udp(2152, 2152, message))].concat()
+}
+
+fn to_ue(packet: &[u8]) -> Vec<u8> {
+    [ethernet(&ANYBODY, 0x800), packet.to_vec()].concat()
+}
+
+fn sent(packet: &[u8]) -> (u32, Vec<u8>) {
+    (REDIRECT, [ethernet(&[NEIGHBOUR, OWN].concat(), 0x800), packet.to_vec()].concat())
+}
+
+#[test]
+fn a_tunnel_comes_off_and_a_hop_is_taken() {
+    let Some(lab) = lab(&session()) else { return };
+    assert_eq!(lab.run(&tunnelled(&gpdu(TEID, &up(64)))), sent(&up(63)));
+    let one = Traffic { packets: 1, bytes: 33 };
+    assert_eq!((lab.counters().n3_in, lab.counters().n6_out), (one, one));
+    assert_eq!(lab.volume(), Volume { uplink: 33, uplink_packets: 1, ..Volume::default() });
+}
+
+#[test]
+fn a_tunnel_goes_on_with_teid_qfi_and_dscp_and_padding_goes() {
+    let Some(lab) = lab(&session()) else { return };
+    let mut padded = to_ue(&down(64));
+    padded.resize(60, 0);
+    let (verdict, frame) = lab.run(&padded);
+    let inner = down(63);
+    let length = (inner.len() as u16 + 8).to_be_bytes();
+    let header =
+        [&[0x34, 255, length[0], length[1], 0, 0, 2, 0, 0, 0, 0, 0x85, 1, 0, 9, 0], &inner[..]].concat();
+    let mut outer = ipv4(UPF, GNB, 64, 17, &udp(2152, 2152, &header));
+    outer[1] = 46 << 2;
+    set_checksum(&mut outer);
+    assert_eq!((verdict, frame), sent(&outer));
+    assert_eq!(lab.volume(), Volume { downlink: 33, downlink_packets: 1, ..Volume::default() });
+}
+
+#[test]
+fn vlan_tags_come_off_and_go_on() {
+    let Some(lab) = lab_with(&session(), 100) else { return };
+    let plain = tunnelled(&gpdu(TEID, &up(64)));
+    let tagged = [&plain[..12], &[0x81, 0, 0, 7], &plain[12..]].concat();
+    let (verdict, frame) = lab.run(&tagged);
+    let addresses = [NEIGHBOUR, OWN].concat();
+    assert_eq!((verdict, frame), (REDIRECT, [&addresses[..], &[0x81, 0, 0, 100, 8, 0], &up(63)].concat()));
+    let (verdict, frame) = lab.run(&to_ue(&down(64)));
+    assert_eq!((verdict, &frame[12..20]), (REDIRECT, &[0x81, 0, 0, 100, 8, 0, 0x45, 46 << 2][..]));
+}
+
+#[test]
+fn ipv6_passes_inside_and_the_tunnel_may_be_ipv6() {
+    let Some(lab) = lab(&session()) else { return };
+    let ue = <[u8; 16]>::try_from([&UE_PREFIX[..], &[7; 8]].concat()).unwrap();
+    let server = "2001:db8:46::2".parse::<std::net::Ipv6Addr>().unwrap().octets();
+    let inner = ipv6(ue, server, 17, &udp(1, 2, b"hello"));
+    let [upf, gnb] = ["fd00::1", "fd00::2"].map(|text| text.parse::<std::net::Ipv6Addr>().unwrap().octets());
+    let outer = ipv6(gnb, upf, 17, &udp(2152, 2152, &gpdu(TEID, &inner)));
+    let (verdict, frame) = lab.run(&[ethernet(&ANYBODY, 0x86dd), outer].concat());
+    let mut expected = inner.clone();
+    expected[7] = 63;
+    let link = ethernet(&[NEIGHBOUR, OWN].concat(), 0x86dd);
+    assert_eq!((verdict, frame), (REDIRECT, [link, expected].concat()));
+    let mut back = ipv6(server, ue, 17, &udp(2, 1, b"hello"));
+    let (verdict, frame) = lab.run(&[ethernet(&ANYBODY, 0x86dd), back.clone()].concat());
+    back[7] = 63;
+    assert_eq!((verdict, &frame[12..14], &frame[58..]), (REDIRECT, &[8, 0][..], &back[..]));
+}
+
+#[test]
+fn what_rules_forbid_is_dropped_by_its_name_and_not_counted_as_usage() {
+    let Some(mut lab) = lab(&session()) else { return };
+    let spoofed = ipv4([10, 45, 0, 3], SERVER, 64, 17, &udp(1, 2, b"x"));
+    lab.drops(&tunnelled(&gpdu(TEID, &spoofed)), DropReason::SpoofedSource);
+    let mut closed = session();
+    closed.qers[0].gates.uplink = Gate::Closed;
+    closed.fars[1].action = Action::Drop;
+    lab.install(&closed);
+    lab.drops(&tunnelled(&gpdu(TEID, &up(64))), DropReason::GateClosed);
+    lab.drops(&to_ue(&down(64)), DropReason::RuleDrop);
+    let mut barred = session();
+    barred.qers[0].mbr = Some(Rates { uplink: 0, downlink: 0 });
+    barred.pdrs[1].filters = vec![SdfFilter { protocol: Some(6), ..SdfFilter::default() }];
+    lab.install(&barred);
+    lab.drops(&tunnelled(&gpdu(TEID, &up(64))), DropReason::RateExceeded);
+    lab.drops(&to_ue(&down(64)), DropReason::NoRule);
+    let mut used_up = session();
+    used_up.urrs[0].quota.total = Some(0);
+    lab.install(&used_up);
+    lab.drops(&to_ue(&down(64)), DropReason::QuotaExhausted);
+}
+
+#[test]
+fn what_is_rare_goes_to_user_space_as_it_came() {
+    let Some(lab) = lab(&session()) else { return };
+    lab.passes("an echo request", &tunnelled(&[0x32, 1, 0, 4, 0, 0, 0, 0, 0, 7, 0, 0]));
+    lab.passes("an unknown TEID", &tunnelled(&gpdu(TEID + 1, &up(64))));
+    lab.passes("the last hop, up", &tunnelled(&gpdu(TEID, &up(1))));
+    lab.passes("the last hop, down", &to_ue(&down(1)));
+    lab.passes("no IP", &tunnelled(&gpdu(TEID, b"no IP packet at all")));
+    lab.passes("bytes after the packet", &tunnelled(&gpdu(TEID, &[up(64), vec![0]].concat())));
+    lab.passes("too long for the UE", &to_ue(&ipv4(SERVER, UE, 64, 17, &[0; 1400])));
+    lab.passes("not for a UE", &to_ue(&ipv4(SERVER, [10, 45, 0, 9], 64, 17, &[0; 40])));
+    lab.passes("to another UE", &tunnelled(&gpdu(TEID, &ipv4(UE, [10, 45, 0, 9], 64, 17, &[0; 40]))));
+    let mut required = gpdu(TEID, &up(64));
+    required[11] = 0xc1;
+    lab.passes("an extension header to be comprehended", &tunnelled(&required));
+    let mut fragment = tunnelled(&gpdu(TEID, &up(64)));
+    fragment[20] = 0x20;
+    lab.passes("a fragment of a tunnel's packet", &fragment);
+    lab.passes("a frame cut short", &tunnelled(&gpdu(TEID, &up(64)))[..60]);
+    lab.passes("another protocol", &[ethernet(&ANYBODY, 0x806), vec![0; 46]].concat());
+}
+
+#[test]
+fn a_rule_is_chosen_by_its_filters_in_their_order() {
+    let mut session = session();
+    let text = "permit out 17 from 172.17.0.0/24 7000-7009 to assigned 5000";
+    let mut special = Pdr { id: PdrId(3), precedence: 1, far: FarId(3), ..session.pdrs[1].clone() };
+    special.filters = text.parse::<FlowDescription>().unwrap().filters;
+    let mut upward = Pdr { id: PdrId(4), qfis: vec![Qfi(9)], ..session.pdrs[0].clone() };
+    upward.filters = special.filters.clone();
+    upward.far = FarId(3);
+    session.pdrs.extend([special, upward]);
+    session.pdrs[0].precedence = 900;
+    session.fars.push(Far { id: FarId(3), action: Action::Drop });
+    let Some(lab) = lab(&session) else { return };
+    let from = |source, port, to| to_ue(&ipv4(source, UE, 64, 17, &udp(port, to, b"x")));
+    for (frame, verdict) in [
+        (from(SERVER, 7000, 5000), DROP),
+        (from(SERVER, 7009, 5000), DROP),
+        (from(SERVER, 7010, 5000), REDIRECT),
+        (from(SERVER, 7000, 5001), REDIRECT),
+        (from([172, 17, 1, 2], 7000, 5000), REDIRECT),
+        (to_ue(&ipv4(SERVER, UE, 64, 6, &udp(7000, 5000, b"x"))), REDIRECT),
+        (tunnelled(&gpdu(TEID, &up(64))), DROP),
+    ] {
+        assert_eq!(lab.run(&frame).0, verdict, "{frame:02x?}");
+    }
+    let mut other_flow = gpdu(TEID, &up(64));
+    other_flow[14] = 8;
+    assert_eq!(lab.run(&tunnelled(&other_flow)).0, REDIRECT);
+}
+
+#[test]
+fn whatever_comes_is_counted_once_or_passed_untouched() {
+    let Some(lab) = lab(&session()) else { return };
+    let seeds = [tunnelled(&gpdu(TEID, &up(64))), to_ue(&down(64)), tunnelled(&gpdu(TEID, &up(1)))];
+    let mut noise = 1u64;
+    let mut next = |below: usize| {
+        noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (noise >> 33) as usize % below
+    };
+    let mut verdicts = [0u64; 5];
+    for _ in 0..100_000 {
+        let mut frame = seeds[next(seeds.len())].clone();
+        for _ in 0..next(4) {
+            let at = next(frame.len());
+            frame[at] = next(256) as u8;
+        }
+        if next(8) == 0 {
+            frame.truncate(14 + next(frame.len() - 14));
+        }
+        let (verdict, out) = lab.run(&frame);
+        verdicts[verdict as usize] += 1;
+        assert!(verdict != PASS || out == frame, "{frame:02x?}");
+    }
+    let Counters { n3_in, n3_out, n6_in, n6_out, dropped, .. } = lab.counters();
+    let dropped: u64 = dropped.iter().map(|(_, count)| count).sum();
+    assert_eq!((dropped, n3_out.packets + n6_out.packets), (verdicts[1], verdicts[4]));
+    assert_eq!(n3_in.packets + n6_in.packets, verdicts[1] + verdicts[4]);
+    assert!(verdicts[1] > 100 && verdicts[2] > 10_000 && verdicts[4] > 10_000, "{verdicts:?}");
+    let volume = lab.volume();
+    assert_eq!((volume.uplink, volume.downlink), (n6_out.bytes, n3_out.bytes));
+}
