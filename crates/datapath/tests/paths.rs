@@ -63,6 +63,31 @@ fn common_packets_go_past_the_portable_path_and_rare_ones_through_it() {
 }
 
 #[test]
+fn an_idle_session_that_wakes_goes_back_to_the_program_and_nothing_stays_to_be_done() {
+    for mut lab in labs() {
+        lab.install(idle());
+        lab.install(session());
+        lab.install(session_of(2, "10.45.0.3".parse().unwrap(), 0x101, 0x201));
+        let server = lab.data_network(7000);
+        let by_tun = |lab: &Lab| {
+            let before = lab.tun_packets();
+            server.send_to(b"down", (UE, 5000)).unwrap();
+            assert_eq!(lab.downlink().payload(), b"down");
+            lab.tun_packets() - before
+        };
+        assert_eq!(by_tun(&lab), 1, "a session that was idle has packets in user space");
+        wait_for("the program", || {
+            lab.upf.poll_events(&mut Vec::new());
+            std::thread::sleep(Duration::from_millis(20));
+            lab.kind == Kind::Portable || by_tun(&lab) == 0
+        });
+        lab.upf.remove(SessionId(1));
+        lab.upf.poll_events(&mut Vec::new());
+        assert!(!is_readable(&lab.upf.events_ready()));
+    }
+}
+
+#[test]
 fn an_unknown_teid_gets_an_error_indication() {
     for lab in labs() {
         lab.uplink(0xdead, &udp(UE, SERVER, 7000, b"hello"));

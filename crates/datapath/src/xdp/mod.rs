@@ -179,9 +179,6 @@ impl XdpDatapath {
 
     /// Gives sessions that user space is done with to the program.
     fn release_waiting(&mut self) {
-        if self.waiting.is_empty() {
-            return;
-        }
         let now = self.slow.now();
         let (tables, mirrored) = (&self.tables, &self.mirrored);
         self.waiting.retain(|id, since| {
@@ -194,6 +191,7 @@ impl XdpDatapath {
             }
             !done
         });
+        // Also where nobody waits any more: a timer that has come stays readable until it is set.
         self.timer.set((!self.waiting.is_empty()).then_some(TICK));
     }
 }

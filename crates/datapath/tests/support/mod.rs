@@ -227,6 +227,13 @@ pub fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
+/// Whether a descriptor is readable, a while from now too.
+pub fn is_readable(descriptor: &impl AsRawFd) -> bool {
+    let mut poll = libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one entry, which lives during the call.
+    unsafe { libc::poll(&raw mut poll, 1, 50) != 0 }
+}
+
 /// Lets bursts wait in a socket.
 pub fn receive_much(socket: &UdpSocket) {
     let bytes: libc::c_int = 64 << 20;
