@@ -102,6 +102,13 @@ fn a_clear_registration_request_has_its_cleartext_ies_only() {
     assert_eq!(bare.cleartext(), bare);
 }
 
+#[test]
+fn an_equipment_identity_of_an_octet_too_many_is_none() {
+    // IMEI and a filler octet in the place of an IMEISV: written back it would be too short for its IE.
+    let notes = notes_of("7e005e 77 0009 0b07000000000000ff");
+    assert!(matches!(notes[..], [Note { offset: 3, iei: 0x77, what: Noted::Malformed(_) }]));
+}
+
 /// Octets that decode keep their meaning when they are encoded and decoded again.
 fn decodes_to_itself(spoiled: &[u8]) {
     if let Ok(message) = GmmMessage::decode(spoiled) {

@@ -205,6 +205,9 @@ fn decode_pei(kind: &str, first: u8, rest: &[u8]) -> Result<Pei, Malformed> {
     if digits.is_empty() {
         return Err(Malformed("an equipment identity that begins with a filler"));
     }
+    if rest.last() == Some(&0xff) {
+        return Err(Malformed("an equipment identity that ends with an octet of fillers"));
+    }
     digits.push_str(&digits_of_bcd(rest)?);
     let has_filler = first & ODD == 0;
     if has_filler && rest.last().is_some_and(|last| last >> 4 != 0xf) {
