@@ -121,6 +121,13 @@ fn modification(ies: &str) -> Vec<u8> {
 }
 
 #[test]
+fn an_outer_header_creation_of_spare_bits_creates_nothing() {
+    use pith_pfcp::group::Ie;
+    let decoded = OuterHeaderCreation::decode(&mut pith_pfcp::wire::Reader::new(&[0, 0x88], 0));
+    assert!(matches!(decoded, Err(IeFault::Incorrect(_))));
+}
+
+#[test]
 fn a_null_length_in_an_update_removes() {
     // Update PDR: PDR ID 1, URR ID of null length. Update FAR: FAR ID 2, Forwarding Policy of null length.
     let octets = modification(

@@ -115,7 +115,8 @@ impl OuterHeaderCreation {
 impl Ie for OuterHeaderCreation {
     fn decode(value: &mut Reader<'_>) -> Result<Self, IeFault> {
         let [first, second] = value.array()?;
-        if [first, second] == [0, 0] {
+        // The other bits of the second octet are spare.
+        if [first, second & 0x07] == [0, 0] {
             return Err(IeFault::Incorrect("an Outer Header Creation creates nothing"));
         }
         let any = |bits: &[u8]| bits.iter().any(|number| bit(first, *number));
