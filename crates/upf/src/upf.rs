@@ -125,6 +125,9 @@ impl Upf {
             return;
         }
         let seid = SessionId(header.seid.unwrap_or(0));
+        if self.is_imposture(peer, &message, seid) {
+            return discard(turn, peer, "it speaks for an SMF that answers elsewhere");
+        }
         let outcome = match message {
             Message::HeartbeatRequest(request) => {
                 return self.heartbeat_request(turn, peer, header, &request);

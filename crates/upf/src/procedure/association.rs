@@ -10,10 +10,12 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use pith_pfcp::Message;
 use pith_pfcp::ie::{Cause, CodedDuration, EntityIpAddress, NodeId, PfcpAsRspFlags, ReleaseRequestFlags};
 use pith_pfcp::message::*;
 
 use crate::association::{Association, Path, up_function_features};
+use crate::contract::SessionId;
 use crate::port::{Notice, Turn};
 use crate::session::{PFCP_PORT, Session};
 use crate::upf::{Outcome, Purpose, Reply, Upf};
@@ -51,6 +53,22 @@ impl Upf {
         let flags = (existed && retained.is_some()).then_some(PfcpAsRspFlags::PSREI);
         let up_function_features = Some(up_function_features());
         (0, AssociationSetupResponse { up_function_features, pfcp_as_rsp_flags: flags, ..response }.into())
+    }
+
+    /// Does someone speak for an SMF that answers heartbeats at another address? PFCP has no authentication; but nobody
+    /// can take over an association, or change sessions, who can not also speak with the SMF's address.
+    pub(crate) fn is_imposture(&self, peer: SocketAddr, message: &Message, session: SessionId) -> bool {
+        let node = match message {
+            Message::AssociationSetupRequest(request) => Some(&request.node_id),
+            Message::AssociationUpdateRequest(request) => Some(&request.node_id),
+            Message::AssociationReleaseRequest(request) => Some(&request.node_id),
+            Message::SessionSetDeletionRequest(request) => Some(&request.node_id),
+            Message::SessionEstablishmentRequest(request) => Some(&request.node_id),
+            _ => self.sessions.get(session).map(|session| &session.node),
+        };
+        let association = node.and_then(|node| self.associations.get(node));
+        association
+            .is_some_and(|association| association.path == Path::Up && association.address.ip() != peer.ip())
     }
 
     /// Takes over what the SMF can do now (TS 29.244 6.2.7.2.2).
