@@ -2,6 +2,7 @@
 //! is the procedure's business.
 
 use super::context::{CallId, Env, UeContext};
+use super::n2;
 use super::session::{SessionCall, UserPlane};
 use crate::kit::{Identity, Key, Selection, Target};
 use bytes::Bytes;
@@ -374,17 +375,20 @@ pub(crate) fn deactivate(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
     update_and_note(ue, env, id, body, SessionCall::Report);
 }
 
-/// Ends a session on this side and at the SMF.
+/// Ends a session on this side, at the SMF, and at the gNB if it has resources for it.
 pub(crate) fn release_session(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
     let Some(at) = ue.sessions.iter().position(|session| session.id == id) else { return };
     let session = ue.sessions.swap_remove(at);
     if let Some(context) = &session.sm_context {
         release_sm_context(env, context);
     }
+    if session.user_plane != UserPlane::Deactivated {
+        n2::release_resources(ue, env, id);
+    }
 }
 
-/// Ends all sessions.
-pub(crate) fn release_all_sessions(ue: &mut UeContext, env: &mut Env<'_>) {
+/// Ends all sessions; the connection ends with them.
+fn release_all_sessions(ue: &mut UeContext, env: &mut Env<'_>) {
     for session in ue.sessions.drain(..) {
         if let Some(context) = &session.sm_context {
             release_sm_context(env, context);

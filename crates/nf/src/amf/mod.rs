@@ -30,6 +30,10 @@ mod session;
 mod slices;
 mod subscription;
 mod table;
+#[cfg(feature = "testing")]
+#[allow(missing_docs)]
+#[path = "tests/world.rs"]
+pub mod testing;
 #[cfg(test)]
 mod tests;
 

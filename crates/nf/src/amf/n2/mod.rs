@@ -11,7 +11,7 @@ mod send;
 pub(crate) use initial_ue_message::Initial;
 pub(crate) use send::{
     close, deliver, downlink_nas_transport, error_indication, modify_sessions, modify_ue_context, page,
-    rekey, release, release_connection, release_sessions,
+    rekey, release, release_connection, release_resources, release_sessions,
 };
 
 use super::Amf;

@@ -5,11 +5,12 @@ use crate::amf::connection::{NgConnection, RanContext};
 use crate::amf::context::{Env, UeContext};
 use crate::amf::security;
 use crate::kit::{GnbHandle, Key, Level, N2Effect, Outbox, Timer};
+use pith_ngap::transfer::ReleaseCommandTransfer;
 use pith_ngap::{
-    Cause, Diagnostics, DownlinkNasTransport, EncodeError, ErrorIndication, InitialContextSetupRequest,
-    ModifyItem, Paging, PduSessionResourceModifyRequest, PduSessionResourceReleaseCommand,
-    PduSessionResourceSetupRequest, SessionTransfer, SetupItem, UeContextModificationRequest,
-    UeContextReleaseCommand, UeNgapIds,
+    Cause, CauseNas, Diagnostics, DownlinkNasTransport, EncodeError, ErrorIndication,
+    InitialContextSetupRequest, ModifyItem, Paging, PduSessionResourceModifyRequest,
+    PduSessionResourceReleaseCommand, PduSessionResourceSetupRequest, SessionTransfer, SetupItem,
+    UeContextModificationRequest, UeContextReleaseCommand, UeNgapIds,
 };
 use pith_types::{Ambr, AmfUeNgapId, BitRate, RanUeNgapId};
 
@@ -32,6 +33,7 @@ fn send_over(out: &mut Outbox, connection: &NgConnection, pdu: Encoded) {
 fn send_in_context(out: &mut Outbox, connection: &mut NgConnection, pdu: Encoded) {
     match (&connection.context, pdu) {
         (RanContext::Requested, Ok(pdu)) => connection.queued.push(pdu),
+        (RanContext::Releasing, _) => {}
         (_, pdu) => send_over(out, connection, pdu),
     }
 }
@@ -51,9 +53,12 @@ pub(crate) fn error_indication(
 }
 
 /// DOWNLINK NAS TRANSPORT (TS 38.413 8.6.2): `nas_pdu` is protected already. Nothing is sent to a
-/// UE in CM-IDLE.
+/// UE in CM-IDLE, or on a connection that the gNB was told to release.
 pub(crate) fn downlink_nas_transport(ue: &UeContext, env: &mut Env<'_>, nas_pdu: Vec<u8>) {
     let Some(connection) = ue.connection.and_then(|key| env.connections.get(key)) else { return };
+    if connection.context == RanContext::Releasing {
+        return;
+    }
     let message = DownlinkNasTransport {
         amf_ue_ngap_id: connection.id,
         ran_ue_ngap_id: connection.ran_id,
@@ -169,6 +174,13 @@ pub(crate) fn release_sessions(
         sessions,
     };
     send_in_context(env.out, connection, message.encode());
+}
+
+/// Has the gNB let go of a session that UE or network no longer has. The SMF, which would say so, no longer has it
+/// either; the gNB would refuse to set it up again (TS 38.413 8.2.1.4).
+pub(crate) fn release_resources(ue: &UeContext, env: &mut Env<'_>, id: u8) {
+    let transfer = ReleaseCommandTransfer { cause: Cause::Nas(CauseNas::normal_release) }.encode();
+    release_sessions(ue, env, None, vec![SessionTransfer { pdu_session_id: id, transfer }]);
 }
 
 /// PDU SESSION RESOURCE MODIFY REQUEST (TS 38.413 8.2.3).

@@ -98,6 +98,22 @@ fn a_session_that_the_phone_does_not_have_ends() {
 }
 
 #[test]
+fn the_gnb_lets_go_of_a_session_that_ends_while_it_has_resources_for_it() {
+    for kind in [RegistrationKind::MobilityUpdating, RegistrationKind::Initial] {
+        let (mut world, mut phone) = (World::new(), Phone::default());
+        phone.register(&mut world);
+        phone.establish(&mut world, 5);
+        world.take_ladder();
+        let mut request = phone.registration_request(kind);
+        request.pdu_session_status = Some([].into_iter().collect());
+        phone.send(&mut world, request);
+        let ladder = world.take_ladder();
+        assert!(ladder.contains("smf  <- ReleaseSmContext"), "{ladder}");
+        assert!(ladder.contains("gnb1 <- PduSessionResourceReleaseCommand"), "{ladder}");
+    }
+}
+
+#[test]
 fn the_whole_request_in_the_container_of_a_protected_message_counts() {
     let (mut world, mut phone) = idle();
     let mut whole = phone.registration_request(RegistrationKind::MobilityUpdating);

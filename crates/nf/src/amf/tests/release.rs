@@ -36,6 +36,31 @@ smf  <- UpdateSmContext"
 }
 
 #[test]
+fn nothing_more_is_sent_over_a_connection_that_the_gnb_is_to_release() {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    world.script.insert(Operation::CreateAmPolicyAssociation, None);
+    let request = phone.registration_request(RegistrationKind::Initial);
+    let nas = phone.initial_nas(request.clone());
+    phone.connect(&mut world, nas);
+    phone.receive(&mut world);
+    phone.send(&mut world, Phone::authentication_response());
+    phone.receive(&mut world);
+    let complete = phone.security_mode_complete(request);
+    phone.send_pdu(&mut world, complete);
+    let message = pith_ngap::UeContextReleaseRequest {
+        amf_ue_ngap_id: phone.amf_id.unwrap(),
+        ran_ue_ngap_id: phone.ran_id,
+        sessions: None,
+        cause: Some(Cause::RadioNetwork(CauseRadioNetwork::radio_connection_with_ue_lost)),
+    };
+    world.ngap(phone.gnb, "UeContextReleaseRequest", message.encode());
+    assert!(world.take_ladder().ends_with("gnb1 <- UeContextReleaseCommand"));
+    let refused = super::world::problem(pith_sbi::Cause::PolicyContextDenied).unwrap();
+    world.reply_to(Operation::CreateAmPolicyAssociation, refused);
+    assert!(!world.take_ladder().contains("gnb1 <-"));
+}
+
+#[test]
 fn the_gnbs_own_reason_is_given_back() {
     let (mut world, mut phone) = with_session();
     let message = pith_ngap::UeContextReleaseRequest {

@@ -63,6 +63,8 @@ pub struct World {
     /// Answers that differ from the usual; `None` leaves the call open.
     pub script: HashMap<Operation, Option<Reply>>,
     pub challenges: u8,
+    /// Whom the AUSF finds behind whatever a phone shows.
+    pub found: Supi,
 }
 
 pub const GNB: GnbHandle = GnbHandle(1);
@@ -90,6 +92,7 @@ impl World {
             events: Vec::new(),
             script: HashMap::new(),
             challenges: 0,
+            found: supi(),
         };
         for gnb in [GNB, OTHER_GNB] {
             let info = GnbInfo {
@@ -177,12 +180,12 @@ impl World {
     }
 
     /// What an NF answers when all is well.
-    fn usual(&mut self, request: &Request) -> Reply {
+    pub fn usual(&mut self, request: &Request) -> Reply {
         Ok(match request {
             Request::Authenticate(_) => Response::UeAuthenticationCtxCreated(Box::new(self.challenge())),
             Request::FiveGAkaConfirmation(request) => {
                 let right = request.body.res_star.is_some_and(|res_star| res_star.0 == RES_STAR);
-                Response::ConfirmationDataResponse(Box::new(confirmation(right)))
+                Response::ConfirmationDataResponse(Box::new(confirmation_of(&self.found, right)))
             }
             Request::ThreeGppRegistration(request) => {
                 let location = Uri::new(&peer("udm"), "/nudm-uecm/v1/x/registrations/amf-3gpp-access");
@@ -269,11 +272,15 @@ impl World {
 }
 
 pub fn confirmation(right: bool) -> ConfirmationDataResponse {
+    confirmation_of(&supi(), right)
+}
+
+fn confirmation_of(found: &Supi, right: bool) -> ConfirmationDataResponse {
     match right {
         false => ConfirmationDataResponse::new(AuthResult::AuthenticationFailure),
         true => {
             let mut response = ConfirmationDataResponse::new(AuthResult::AuthenticationSuccess);
-            response.supi = Some(supi());
+            response.supi = Some(found.clone());
             response.kseaf = Some(K_SEAF.into());
             response
         }
@@ -330,6 +337,7 @@ pub struct Phone {
     pub ng_ksi: NgKsi,
     pub security: Option<NasSecurity>,
     pub capability: UeSecurityCapability,
+    pub supi: Supi,
 }
 
 impl Default for Phone {
@@ -342,6 +350,7 @@ impl Default for Phone {
             ng_ksi: NgKsi::NoKey,
             security: None,
             capability: UeSecurityCapability::of_5gs(0xe0, 0xe0),
+            supi: supi(),
         }
     }
 }
@@ -477,7 +486,7 @@ impl Phone {
             integrity: command.algorithms.integrity.try_into().unwrap(),
             ciphering: command.algorithms.ciphering.try_into().unwrap(),
         };
-        let mut security = phone_security(algorithms);
+        let mut security = security_of(&self.supi, algorithms);
         let plain = security.unprotect(pdu).expect("the AMF has the key").plain;
         self.security = Some(security);
         self.ng_ksi = command.ng_ksi;
@@ -599,9 +608,9 @@ impl Phone {
 
 pub use pith_sbi::namf_communication::NgapIeType as NgapIe;
 
-/// The phone's side of the context that each authentication here leads to.
-pub fn phone_security(algorithms: Algorithms) -> NasSecurity {
-    let k_amf = kdf::k_amf(&KSeaf::new(K_SEAF), supi().imsi(), &[0, 0]);
+/// The phone's side of a context of that subscriber.
+pub fn security_of(supi: &Supi, algorithms: Algorithms) -> NasSecurity {
+    let k_amf = kdf::k_amf(&KSeaf::new(K_SEAF), supi.imsi(), &[0, 0]);
     NasSecurity::new(
         Role::Ue,
         Connection::ThreeGpp,

@@ -33,9 +33,8 @@ pub(crate) use take_over::{identified, take_over};
 
 use super::activation::{self, Purpose};
 use super::{RegistrationStep, context_transfer};
-use crate::amf::consumer;
 use crate::amf::context::{Env, UeContext};
-use pith_nas::ie::RegistrationKind;
+use pith_nas::ie::{PduSessionSet, RegistrationKind};
 
 /// The UE is who it says, and its messages are protected: what the network has to know comes next
 /// (TS 23.502 4.2.2.2.2 step 14 on).
@@ -44,7 +43,7 @@ use pith_nas::ie::RegistrationKind;
 /// is registered here already has subscription and policy.
 pub(crate) fn authorised(ue: &mut UeContext, env: &mut Env<'_>, mut attempt: Attempt) -> RegistrationStep {
     if attempt.kind() == RegistrationKind::Initial {
-        consumer::release_all_sessions(ue, env);
+        activation::reconcile(ue, env, PduSessionSet::NONE);
     }
     context_transfer::confirm(ue, env, &mut attempt);
     match ue.registered_in_udm && ue.subscription.is_some() {
