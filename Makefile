@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help setup build demo demo-split ueransim dissect openapi faults test bench-control bench-user world lint fmt
+.PHONY: help setup build demo demo-split ueransim dissect openapi faults test bench-control bench-user world fuzz lint fmt
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ bench-user: setup ## shares, shaping and packet paths of the user plane: table, 
 
 world: setup ## simulated worlds with faults: SEEDS=10000
 	@scripts/cargo run -q --release --locked -p pith-world -- --seeds $(or $(SEEDS),1000)
+
+fuzz: setup ## spoiled inputs for every decoder and every NF: ARGS="ngap --inputs 1000000"
+	@scripts/cargo run -q --profile fuzz --locked -p pith-fuzz -- $(or $(ARGS),all)
 
 lint: setup ## formatting, clippy, bands, licences
 	@scripts/cargo fmt --check

@@ -10,7 +10,7 @@ const BANDS: [(&str, &[&str]); 5] = [
     ("wire", &["types", "crypto", "nas", "ngap", "pfcp", "sbi"]),
     ("pure", &["nf", "upf"]),
     ("shell", &["datapath", "runtime"]),
-    ("ran", &["ran", "world"]),
+    ("ran", &["ran", "world", "fuzz"]),
     ("bin", &["pith"]),
 ];
 

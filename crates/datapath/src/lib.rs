@@ -1,7 +1,7 @@
 //! See the crate's README for its contract.
 
 mod config;
-mod packet;
+pub mod packet;
 mod portable;
 mod rules;
 mod select;

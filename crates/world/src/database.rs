@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 /// Subscribers and documents; survives whatever happens to processes.
 #[derive(Debug, Default)]
-pub(crate) struct Database {
+pub struct Database {
     subscribers: BTreeMap<String, Arc<Subscriber>>,
     documents: BTreeMap<(String, String), String>,
 }
 
 impl Database {
+    /// Provisions a subscriber.
     pub fn add(&mut self, subscriber: Subscriber) {
         self.subscribers.insert(subscriber.supi.to_string(), Arc::new(subscriber));
     }
@@ -28,6 +29,7 @@ impl Database {
         }
     }
 
+    /// Does what is asked.
     pub fn handle(&mut self, request: StoreRequest) -> StoreResponse {
         let done = |created_or_found| StoreResponse::Done { created_or_found };
         match request {

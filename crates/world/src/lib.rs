@@ -16,6 +16,7 @@ mod plan;
 mod user_plane;
 mod world;
 
+pub use database::Database;
 pub use journal::Rung;
 pub use plan::{Faults, Plan};
-pub use world::{Failure, Report, World};
+pub use world::{Attacker, Blow, Failure, Overheard, Report, World};

@@ -17,6 +17,7 @@ use pith_nf::pcf::Pcf;
 use pith_nf::smf::{DataNetwork, Smf, SmfConfig};
 use pith_nf::udm::{HomeNetworkKey, Udm, UdmConfig};
 use pith_nf::udr::Udr;
+use pith_ngap::{GlobalRanNodeId, NgSetupRequest, SupportedTa};
 use pith_sbi::{ApiRoot, NfInstanceId, Scheme};
 use pith_types::{Ambr, AmfId, BitRate, Dnn, Guami, InstanceId, Plmn, ShardId, Snssai, Tac, Tai};
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,6 +66,18 @@ pub(crate) fn slices() -> Vec<Snssai> {
 
 pub(crate) fn dnn() -> Dnn {
     "internet".parse().expect("a constant that is a DNN")
+}
+
+/// An NG SETUP REQUEST of a gNB that serves what all serve.
+pub(crate) fn ng_setup_request(name: &str, gnb: u32) -> Vec<u8> {
+    NgSetupRequest {
+        global_ran_node_id: GlobalRanNodeId::Gnb { plmn: plmn(), id: gnb, bits: 32 },
+        ran_node_name: Some(name.into()),
+        supported_tas: vec![SupportedTa { tac: tai().tac, plmns: vec![(plmn(), slices())] }],
+        default_paging_drx: None,
+    }
+    .encode()
+    .expect("a short message")
 }
 
 fn guami() -> Guami {

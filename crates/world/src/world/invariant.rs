@@ -85,7 +85,9 @@ impl World {
         if let Some(what) = self.watch.failed.take() {
             return Err(self.failure(what));
         }
-        if let Some(what) = self.watch.strict.take().filter(|_| self.plan.is_faultless()) {
+        if let Some(what) =
+            self.watch.strict.take().filter(|_| self.plan.is_faultless() && !self.enemy.is_inside())
+        {
             return Err(self.failure(format!("without any fault, {what}")));
         }
         self.check_amfs()?;

@@ -8,6 +8,7 @@
 //! A file a reference point: `sbi`, `n2`, `n4`, `radio`. What happens is drawn from the seed alone, so a
 //! world happens the same way each time.
 
+mod attack;
 mod fault;
 mod invariant;
 mod n2;
@@ -18,6 +19,7 @@ mod run;
 mod sbi;
 mod user;
 
+pub use attack::{Attacker, Blow, Overheard};
 pub use run::Report;
 
 use crate::database::Database;
@@ -25,6 +27,7 @@ use crate::dice::Dice;
 use crate::journal::{Journal, Notes, Rung};
 use crate::plan::Plan;
 use crate::user_plane::UserPlane;
+use attack::Enemy;
 use fault::Fault;
 use invariant::Watch;
 use n2::Station;
@@ -92,6 +95,8 @@ enum Happening {
     Act { ue: usize, act: user::Act },
     /// Something breaks.
     Break(Fault),
+    /// Whoever wishes the network ill does something.
+    Strike,
 }
 
 /// A timer that runs somewhere.
@@ -132,6 +137,7 @@ pub struct World {
     phones: Vec<Phone>,
     notes: Notes,
     watch: Watch,
+    enemy: Enemy,
 }
 
 impl World {
@@ -158,6 +164,7 @@ impl World {
             phones,
             notes: Notes::default(),
             watch: Watch::default(),
+            enemy: Enemy::default(),
             plan,
         };
         world.switch_on();
@@ -292,6 +299,7 @@ impl World {
             Happening::SbiReply { exchange, reply } => self.sbi_reply(exchange, *reply),
             Happening::Act { ue, act } => self.act(ue, act),
             Happening::Break(fault) => self.break_it(fault),
+            Happening::Strike => self.strike(),
         }
     }
 }

@@ -48,7 +48,7 @@ impl World {
     }
 
     /// Where the AMFs are.
-    fn amf_process(&self) -> usize {
+    pub(super) fn amf_process(&self) -> usize {
         self.processes.iter().position(|process| process.nfs.contains(&Nf::Amf)).unwrap_or(0)
     }
 
@@ -92,6 +92,7 @@ impl World {
 
     pub(super) fn to_n2_gateway(&mut self, association: u64, stream: u16, pdu: Vec<u8>) {
         if self.gnb_of(association).is_some() {
+            self.enemy.hear_ngap(&pdu);
             let gnb = GnbHandle(association);
             let input = N2GatewayInput::Message { gnb, stream, ppid: NGAP_PPID, pdu: pdu.into() };
             self.n2_gateway(self.amf_process(), input);
@@ -102,7 +103,7 @@ impl World {
         self.n2_gateway(process, N2GatewayInput::Shard(effect));
     }
 
-    fn n2_gateway(&mut self, process: usize, input: N2GatewayInput) {
+    pub(super) fn n2_gateway(&mut self, process: usize, input: N2GatewayInput) {
         let Some(gateway) = &mut self.processes[process].n2 else { return };
         let effects: Vec<_> = gateway.handle(input).collect();
         for effect in effects {
@@ -117,6 +118,7 @@ impl World {
     }
 
     fn send_to_gnb(&mut self, association: u64, stream: u16, pdu: &[u8]) {
+        self.enemy.hear_ngap(pdu);
         let Some(gnb) = self.gnb_of(association) else { return };
         self.rung("AMF", format!("gNB{}", gnb + 1), ngap_name(pdu));
         let after = self.dice.millis(1, 5);

@@ -25,10 +25,11 @@ impl World {
     }
 
     pub(super) fn to_n4_gateway(&mut self, process: usize, octets: Vec<u8>) {
+        self.enemy.hear_pfcp(&octets);
         self.n4_gateway(process, N4GatewayInput::Datagram { from: UPF_N4, octets });
     }
 
-    fn n4_gateway(&mut self, process: usize, input: N4GatewayInput) {
+    pub(super) fn n4_gateway(&mut self, process: usize, input: N4GatewayInput) {
         let Some(gateway) = &mut self.processes[process].n4 else { return };
         let effects: Vec<_> = gateway.handle(input).collect();
         for effect in effects {
@@ -65,6 +66,7 @@ impl World {
     }
 
     pub(super) fn to_upf(&mut self, peer: SocketAddr, octets: &[u8]) {
+        self.enemy.hear_pfcp(octets);
         let effects = self.upf.handle(self.now, Input::Datagram { peer, octets });
         self.upf_effects(effects);
     }
@@ -86,7 +88,7 @@ impl World {
         self.set_own_alarm(Alarm::Upf, None);
     }
 
-    fn upf_effects(&mut self, effects: Vec<Effect>) {
+    pub(super) fn upf_effects(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
                 Effect::Send { peer, octets } => self.send_from_upf(peer, octets),

@@ -35,16 +35,25 @@ impl World {
         self.pass(Duration::from_secs(5))?;
         self.write_scripts(CHAOS);
         self.draw_faults(CHAOS);
+        self.begin_attack(CHAOS);
         self.faulty = true;
         self.pass(CHAOS)?;
         self.faulty = false;
+        self.end_attack();
         self.pass(CALM)?;
         self.check_quiet()?;
+        if self.enemy.is_inside() {
+            return Ok(self.report(0));
+        }
         self.everyone(|_| Act::Register)?;
         let sessions = self.check_agreement()?;
         self.everyone(|_| Act::Deregister { switch_off: false })?;
         self.check_empty()?;
-        Ok(Report { steps: self.watch.steps, sessions, violations: self.watch.violations.clone() })
+        Ok(self.report(sessions))
+    }
+
+    fn report(&self, sessions: usize) -> Report {
+        Report { steps: self.watch.steps, sessions, violations: self.watch.violations.clone() }
     }
 
     /// One UE registers and opens a session: the ladder of a good day.

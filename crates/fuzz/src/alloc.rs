@@ -1,0 +1,51 @@
+//! An allocator that counts for each thread, so that a target can be held to a bound.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+thread_local! {
+    static ALLOCATED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Octets that this thread has asked for since it began.
+pub fn allocated() -> u64 {
+    ALLOCATED.with(Cell::get)
+}
+
+fn count(octets: usize) {
+    // A thread that ends may allocate when its counter is gone.
+    let _ = ALLOCATED.try_with(|allocated| allocated.set(allocated.get() + octets as u64));
+}
+
+struct Counting;
+
+// SAFETY: all is left to the system's allocator; counting allocates nothing, for the counter needs neither
+// construction nor destruction.
+#[allow(unsafe_code)]
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size());
+        // SAFETY: as promised to us.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        // SAFETY: as promised to us.
+        unsafe { System.dealloc(place, layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(layout.size());
+        // SAFETY: as promised to us.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count(size.saturating_sub(layout.size()));
+        // SAFETY: as promised to us.
+        unsafe { System.realloc(place, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;

@@ -1,0 +1,63 @@
+//! Decoders: no panic, bounded cost, and what is understood once is understood the same when written back.
+
+mod identity;
+mod nas;
+mod ngap;
+mod operator;
+mod packet;
+mod pfcp;
+pub mod sbi;
+
+use crate::target::Target;
+
+/// Every decoder.
+pub const TARGETS: &[Target] = &[
+    Target::codec("nas-gmm", "5GMM messages: the same when written and read again", nas::gmm),
+    Target::codec("nas-gsm", "5GSM messages: the same when written and read again", nas::gsm),
+    Target::codec(
+        "nas-security",
+        "the envelope: only what the peer protected gets through, once",
+        nas::security,
+    ),
+    Target::codec("ngap", "NGAP PDUs: the same again, and a peek sees the ids that decoding sees", ngap::pdu),
+    Target::codec("ngap-transfer", "transfers between SMF and gNB: the same again", ngap::transfer),
+    Target::codec("pfcp", "PFCP messages, bundled ones too: the same again", pfcp::message),
+    Target::codec("pfcp-ie", "values of PFCP IEs, read as each type: the same again", pfcp::ie),
+    Target::codec("gtpu", "GTP-U with extension headers and signalling: within its octets", pfcp::gtpu),
+    Target::text(
+        "sbi-request",
+        "requests of all operations: refused with 4xx, or the same again",
+        sbi::request,
+    ),
+    Target::text(
+        "sbi-response",
+        "answers to all operations: an outcome of it, the same again, or a problem",
+        sbi::response,
+    ),
+    Target::codec(
+        "packet",
+        "users' packets behind a virtio-net header: segments and frames add up",
+        packet::packet,
+    ),
+    Target::codec(
+        "suci",
+        "scheme outputs of both profiles: what is concealed comes back, nothing else does",
+        identity::suci,
+    ),
+    Target::text(
+        "identity",
+        "identities and values of text: the same when written and read again",
+        identity::text,
+    ),
+    Target::text("config", "the configuration: read, or what is wrong in which line", operator::config),
+    Target::text(
+        "subscriber",
+        "subscribers to import: the same when exported and imported again",
+        operator::subscriber,
+    ),
+    Target::text(
+        "api",
+        "the REST API: each request answered, none with the core's own fault",
+        operator::request,
+    ),
+];

@@ -1,0 +1,93 @@
+//! NAS (TS 24.501): plain messages and the security envelope.
+
+use crate::target::{Broken, demand, same};
+use pith_crypto::keys::{KNasEnc, KNasInt};
+use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
+use pith_nas::security::{Algorithms, Connection, Envelope};
+use pith_nas::{GmmMessage, GsmMessage, NasSecurity, Role, SecurityHeaderType, peek, peek_epd};
+
+/// Plain 5GMM messages.
+pub fn gmm(input: &[u8]) -> Result<(), Broken> {
+    let _ = (peek(input), peek_epd(input));
+    let mut notes = Vec::new();
+    let Ok(message) = GmmMessage::decode_with_notes(input, &mut notes) else { return Ok(()) };
+    demand(notes.iter().all(|note| note.offset < input.len()), || "a note beyond the message".into())?;
+    same(&message, GmmMessage::decode(&message.encode()))
+}
+
+/// 5GSM messages.
+pub fn gsm(input: &[u8]) -> Result<(), Broken> {
+    let Ok(message) = GsmMessage::decode(input) else { return Ok(()) };
+    same(&message, GsmMessage::decode(&message.encode()))
+}
+
+/// A UE protects a message, the input is what arrives of it: its first octet chooses the algorithms, the second what is
+/// done to the message (as it is, twice, or spoiled by the octets that follow).
+pub fn security(input: &[u8]) -> Result<(), Broken> {
+    let (&[choice, how, ..], rest) = (match input.split_at_checked(2) {
+        Some((head, rest)) => (head, rest),
+        None => return Ok(()),
+    }) else {
+        return Ok(());
+    };
+    let _ = Envelope::of(rest).map(|envelope| (envelope.unverified().map(<[u8]>::len), peek(rest)));
+    let (mut ue, mut network) = (context(Role::Ue, choice), context(Role::Network, choice));
+    let plain = rest.get(..rest.len() / 2).unwrap_or_default();
+    let header = SecurityHeaderType::from_octet(1 + how % 4);
+    let Ok(sent) = ue.protect(header, plain) else { return Ok(()) };
+    let arrives = spoiled(&sent, how, rest.get(rest.len() / 2..).unwrap_or_default());
+    match network.unprotect(&arrives) {
+        Ok(received) if arrives == sent => {
+            demand(received.plain == plain, || {
+                format!("{} was received as {}", hex::encode(plain), hex::encode(&received.plain))
+            })?;
+        }
+        Ok(_) if choice & 3 == 0 => {}
+        Ok(_) => return Err(Broken(format!("forged: {} for {}", hex::encode(&arrives), hex::encode(&sent)))),
+        Err(error) if arrives == sent => return Err(Broken(format!("refused what the UE sent: {error}"))),
+        Err(_) => {}
+    }
+    // 128-NIA0 protects against nothing, replays included (TS 33.501 D.1).
+    let taken_again = network.unprotect(&sent).is_ok() && network.unprotect(&sent).is_ok();
+    let taken_again = taken_again || network.unprotect(&arrives).is_ok();
+    demand(!taken_again || choice & 3 == 0, || "a replayed message was taken".into())
+}
+
+fn context(role: Role, choice: u8) -> NasSecurity {
+    let integrity = [
+        IntegrityAlgorithm::Nia0,
+        IntegrityAlgorithm::Nia1,
+        IntegrityAlgorithm::Nia2,
+        IntegrityAlgorithm::Nia3,
+    ];
+    let ciphering = [
+        CipheringAlgorithm::Nea0,
+        CipheringAlgorithm::Nea1,
+        CipheringAlgorithm::Nea2,
+        CipheringAlgorithm::Nea3,
+    ];
+    let algorithms = Algorithms {
+        integrity: integrity[usize::from(choice & 3)],
+        ciphering: ciphering[usize::from(choice >> 2 & 3)],
+    };
+    let keys = (KNasInt::new([0x49; 16]), KNasEnc::new([0x45; 16]));
+    NasSecurity::new(role, Connection::ThreeGpp, algorithms, keys.0, keys.1)
+}
+
+/// Pairs of octets say where the message changes and how.
+fn spoiled(sent: &[u8], how: u8, changes: &[u8]) -> Vec<u8> {
+    let mut spoiled = sent.to_vec();
+    if how & 0x10 != 0 {
+        return spoiled;
+    }
+    for change in changes.chunks_exact(2).take(4) {
+        let at = usize::from(change[0]) % spoiled.len().max(1);
+        if let Some(octet) = spoiled.get_mut(at) {
+            *octet ^= change[1];
+        }
+    }
+    if how & 0x20 != 0 {
+        spoiled.truncate(spoiled.len() / 2);
+    }
+    spoiled
+}

@@ -1,0 +1,67 @@
+//! What operators give: configuration, subscribers, requests of the REST API.
+
+use super::sbi::Http;
+use crate::target::{Broken, demand, same};
+use bytes::Bytes;
+use hyper::Request;
+use pith_nf::kit::Subscriber;
+use pith_runtime::api::{Api, ApiHandler};
+use pith_runtime::config::{Config, ConfigError};
+use pith_runtime::http::Handler;
+use pith_runtime::store::{Database, Place};
+use tokio::runtime::{Builder, Runtime};
+
+/// A configuration: read, or told what is wrong and where.
+pub fn config(input: &[u8]) -> Result<(), Broken> {
+    let Ok(text) = std::str::from_utf8(input) else { return Ok(()) };
+    let lines = text.lines().count() as u64 + 1;
+    match Config::parse(text, "pith.yaml") {
+        Ok(config) => demand(config.shards() > 0, || "no shard".into()),
+        Err(ConfigError::Wrong(wrongs)) => {
+            demand(!wrongs.is_empty(), || "nothing is wrong, but it is not taken".into())?;
+            let sound =
+                wrongs.iter().all(|wrong| (1..=lines).contains(&wrong.line) && !wrong.sentence.is_empty());
+            demand(sound, || format!("a place that there is not, or nothing to say: {wrongs:?}"))
+        }
+        Err(error) => Err(Broken(format!("a text can not be unreadable: {error}"))),
+    }
+}
+
+/// A subscriber, or lines of them, as exported.
+pub fn subscriber(input: &[u8]) -> Result<(), Broken> {
+    for subscriber in
+        serde_json::Deserializer::from_slice(input).into_iter::<Subscriber>().map_while(Result::ok)
+    {
+        let text = serde_json::to_string(&subscriber).map_err(|error| Broken(error.to_string()))?;
+        same(&subscriber, serde_json::from_str(&text))?;
+        demand(!format!("{subscriber:?}").contains("465b5ce8"), || "Debug shows a key".into())?;
+    }
+    Ok(())
+}
+
+thread_local! {
+    static API: (Runtime, ApiHandler) = api();
+}
+
+fn api() -> (Runtime, ApiHandler) {
+    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime needs no privilege");
+    let database = Database::open(&Place::Memory).expect("memory can be opened");
+    let (api, _) = Api::on_database(database, Config::default()).expect("a thread can be started");
+    (runtime, ApiHandler(api))
+}
+
+/// A request of the REST API, as text: answered, and never with the core's own fault.
+pub fn request(input: &[u8]) -> Result<(), Broken> {
+    let Some(http) = Http::of(input) else { return Ok(()) };
+    let mut request = Request::builder().method(http.first).uri(http.second).header("host", "127.0.0.1");
+    if let Some(content_type) = &http.content_type {
+        request = request.header("content-type", content_type.as_str());
+    }
+    let Ok(request) = request.body(Bytes::copy_from_slice(http.body)) else { return Ok(()) };
+    let response = API.with(|(runtime, api)| runtime.block_on(api.handle(request)));
+    let status = response.status().as_u16();
+    let text = String::from_utf8_lossy(response.body());
+    demand(status < 500 || status == 501 || status == 503, || format!("{status} {text}"))?;
+    let said = status < 400 || serde_json::from_str::<serde_json::Value>(&text).is_ok();
+    demand(said, || format!("{status} without a problem: {text}"))
+}

@@ -1,0 +1,48 @@
+//! Packets of users, as the UPF sees them: headers, trains of segments, coalescing.
+
+use crate::target::{Broken, demand};
+use pith_datapath::packet::{Coalescer, Flow, Train, VnetHeader, complete_partial, decrement_ttl};
+
+const VNET: usize = 10;
+
+/// A virtio-net header and a packet behind it.
+pub fn packet(input: &[u8]) -> Result<(), Broken> {
+    let Some((head, packet)) = input.split_first_chunk::<VNET>() else { return Ok(()) };
+    let vnet = VnetHeader::decode(head);
+    demand(vnet.encode() == *head, || "the virtio-net header changed".into())?;
+    let mut routed = packet.to_vec();
+    complete_partial(&vnet, &mut routed);
+    let _ = decrement_ttl(&mut routed);
+    let Some(flow) = Flow::of(packet) else { return Ok(()) };
+    demand(flow.length <= packet.len(), || format!("longer than the packet: {flow:?}"))?;
+    if let Some(train) = Train::of(&vnet, packet, &flow) {
+        let segments: Vec<_> = train.segments().collect();
+        demand(segments.len() == train.count(), || {
+            format!("{} segments, not {}", segments.len(), train.count())
+        })?;
+        let mut head = vec![0; train.header_len()];
+        let mut octets = 0;
+        for segment in &segments {
+            train.write_header(segment, packet, &mut head);
+            demand(segment.payload.end <= packet.len(), || "a segment beyond the packet".into())?;
+            octets += head.len() + segment.payload.len();
+        }
+        demand(octets == train.bytes(), || format!("{octets} octets of segments, not {}", train.bytes()))?;
+    }
+    coalesce(packet, &flow)
+}
+
+/// The packet twice, and what follows it in the arena.
+fn coalesce(packet: &[u8], flow: &Flow) -> Result<(), Broken> {
+    let arena = [packet, packet].concat();
+    let mut coalescer = Coalescer::new(true);
+    coalescer.offer(&arena, 0..flow.length, flow);
+    coalescer.offer(&arena, packet.len()..packet.len() + flow.length, flow);
+    let packets: usize = coalescer.frames().iter().map(|frame| frame.packets()).sum();
+    for frame in coalescer.frames() {
+        let _ = (frame.head(&arena), frame.single());
+        let inside = frame.payloads().iter().all(|payload| payload.end <= arena.len());
+        demand(inside, || "a payload beyond the arena".into())?;
+    }
+    demand(packets == 2, || format!("{packets} packets of 2"))
+}

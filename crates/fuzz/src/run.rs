@@ -1,0 +1,136 @@
+//! Running a target: panics caught, costs measured, what breaks it kept.
+
+use crate::alloc::allocated;
+use crate::corpus::Seed;
+use crate::mutate::Mutator;
+use crate::random::Random;
+use crate::target::{Broken, Target};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+/// An input that breaks its target.
+#[derive(Debug, Clone)]
+pub struct Crash {
+    /// The input.
+    pub input: Vec<u8>,
+    /// What happened.
+    pub what: String,
+}
+
+/// What a run came to.
+#[derive(Debug, Clone, Default)]
+pub struct Report {
+    /// Inputs that were run.
+    pub inputs: u64,
+    /// Those that broke the target, at most one for each thing that happened.
+    pub crashes: Vec<Crash>,
+    /// What the costliest input took.
+    pub slowest: Duration,
+    /// Octets of memory that the hungriest asked for.
+    pub hungriest: u64,
+}
+
+/// Gives one input to a target, and holds it to its bounds.
+pub fn run_one(target: &Target, input: &[u8]) -> Result<(Duration, u64), String> {
+    let (begun, before) = (Instant::now(), allocated());
+    let outcome = catch_unwind(AssertUnwindSafe(|| (target.run)(input)));
+    let (took, memory) = (begun.elapsed(), allocated() - before);
+    match outcome {
+        Ok(Ok(())) => {}
+        Ok(Err(Broken(what))) => return Err(what),
+        Err(panic) => return Err(format!("panic: {}", crate::panic::what(&*panic))),
+    }
+    let bound = target.bounds.memory + target.bounds.memory_per_octet * input.len() as u64;
+    if memory > bound {
+        return Err(format!(
+            "memory: {memory} octets asked for, at most {bound} for an input of {}",
+            input.len()
+        ));
+    }
+    if took > target.bounds.time && (0..3).all(|_| time(target, input) > target.bounds.time) {
+        return Err(format!("time: {took:?}, at most {:?}", target.bounds.time));
+    }
+    Ok((took, memory))
+}
+
+/// Another look at the time: the first one may have been the machine's fault.
+fn time(target: &Target, input: &[u8]) -> Duration {
+    let begun = Instant::now();
+    let _ = catch_unwind(AssertUnwindSafe(|| (target.run)(input)));
+    begun.elapsed()
+}
+
+/// A run of a target over inputs made of its seeds.
+pub struct Runner<'a> {
+    target: &'a Target,
+    mutator: Mutator<'a>,
+    seed: u64,
+    report: Report,
+}
+
+impl<'a> Runner<'a> {
+    /// Inputs of that seed.
+    pub fn new(target: &'a Target, seeds: &'a [Seed], seed: u64) -> Self {
+        Self { target, mutator: Mutator::new(target.shape, seeds), seed, report: Report::default() }
+    }
+
+    /// Runs the inputs of these numbers; `before` sees each first.
+    pub fn run(&mut self, numbers: std::ops::Range<u64>, mut before: impl FnMut(&[u8])) {
+        for number in numbers {
+            let input = self.mutator.make(&mut Random::of_input(self.seed, number));
+            before(&input);
+            self.take(input);
+        }
+    }
+
+    fn take(&mut self, input: Vec<u8>) {
+        self.report.inputs += 1;
+        match run_one(self.target, &input) {
+            Ok((took, memory)) => {
+                self.report.slowest = self.report.slowest.max(took);
+                self.report.hungriest = self.report.hungriest.max(memory);
+            }
+            Err(what) => self.note(Crash { input, what }),
+        }
+    }
+
+    /// Keeps the shortest input for each thing that happens.
+    fn note(&mut self, crash: Crash) {
+        let same = self.report.crashes.iter_mut().find(|known| kind(&known.what) == kind(&crash.what));
+        match same {
+            Some(known) if known.input.len() > crash.input.len() => *known = crash,
+            Some(_) => {}
+            None => self.report.crashes.push(crash),
+        }
+    }
+
+    /// What it came to so far.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+}
+
+/// What happened, without the values in it.
+fn kind(what: &str) -> String {
+    let line = what.lines().next().unwrap_or_default();
+    line.chars().filter(|letter| !letter.is_ascii_digit()).take(60).collect()
+}
+
+/// Takes octets out of an input for as long as the same happens.
+pub fn minimise(target: &Target, crash: Crash) -> Crash {
+    let mut best = crash;
+    let mut size = best.input.len() / 2;
+    while size > 0 {
+        let mut at = 0;
+        while at < best.input.len() {
+            let mut shorter = best.input.clone();
+            shorter.drain(at..(at + size).min(shorter.len()));
+            match run_one(target, &shorter) {
+                Err(what) if kind(&what) == kind(&best.what) => best = Crash { input: shorter, what },
+                _ => at += size,
+            }
+        }
+        size /= 2;
+    }
+    best
+}

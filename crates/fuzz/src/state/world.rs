@@ -1,0 +1,230 @@
+//! Whole worlds with an attacker in them: gNB, UE or host of theirs, or the address of an NF. Honest UEs register, open
+//! sessions, go idle and come back all the while, and are held to the invariants of `pith-world`.
+//!
+//! The first two octets are the world's seed; the rest chooses what the attacker does.
+
+use super::choices::Choices;
+use crate::corpus::{Seed, read};
+use crate::mutate::Mutator;
+use crate::target::{Broken, Shape};
+use pith_nas::GmmMessage;
+use pith_ngap::{
+    Cause, CauseRadioNetwork, InitialUeMessage, Message, NgConnection, NgReset, Peek, ResetScope,
+    UeContextReleaseComplete, UeContextReleaseRequest, UplinkNasTransport, UserLocation, peek,
+};
+use pith_types::{AmfUeNgapId, FiveGSTmsi, NrCellIdentity, RanUeNgapId, Tac, Tai};
+use pith_world::{Attacker, Blow, Faults, Overheard, Plan, World};
+use std::collections::VecDeque;
+use std::sync::LazyLock;
+
+static NGAP: LazyLock<Vec<Seed>> = LazyLock::new(|| read("ngap").unwrap_or_default());
+static NAS: LazyLock<Vec<Seed>> = LazyLock::new(|| read("nas-gmm").unwrap_or_default());
+static PFCP: LazyLock<Vec<Seed>> = LazyLock::new(|| read("pfcp").unwrap_or_default());
+
+/// id-NGSetup (TS 38.413 9.4.7).
+const NG_SETUP: u8 = 21;
+
+/// Where an attacker stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stand {
+    Ue,
+    Gnb,
+    Host,
+    Inside,
+}
+
+struct Script {
+    stand: Stand,
+    octets: VecDeque<u8>,
+}
+
+/// A UE of the attacker's.
+pub fn ue(input: &[u8]) -> Result<(), Broken> {
+    attack(Stand::Ue, input)
+}
+
+/// A gNB of the attacker's.
+pub fn gnb(input: &[u8]) -> Result<(), Broken> {
+    attack(Stand::Gnb, input)
+}
+
+/// A host of the attacker's in the network of N4.
+pub fn host(input: &[u8]) -> Result<(), Broken> {
+    attack(Stand::Host, input)
+}
+
+/// Someone who sends PFCP with the addresses of SMF and UPF.
+pub fn inside(input: &[u8]) -> Result<(), Broken> {
+    attack(Stand::Inside, input)
+}
+
+fn attack(stand: Stand, input: &[u8]) -> Result<(), Broken> {
+    let mut choices = Choices::new(input);
+    let seed = choices.below(1 << 16) as u64;
+    let mut plan = Plan::of_seed(seed);
+    plan.faults = Faults::default();
+    plan.processes = vec![pith_nf::kit::Nf::ALL.to_vec()];
+    let mut world = World::new(plan);
+    let octets = input.iter().skip(2).copied().collect();
+    world.attack_by(Box::new(Script { stand, octets }));
+    world.live().map(|_| ()).map_err(|failure| Broken(failure.to_string()))
+}
+
+impl Attacker for Script {
+    fn strike(&mut self, overheard: &Overheard) -> Option<Blow> {
+        // Each blow has eight octets to choose with.
+        let chosen: Vec<u8> = (0..8).map_while(|_| self.octets.pop_front()).collect();
+        let mut choices = Choices::new(&chosen);
+        (!chosen.is_empty()).then(|| match self.stand {
+            Stand::Ue => of_ue(overheard, &mut choices),
+            Stand::Gnb => of_gnb(overheard, &mut choices),
+            Stand::Host | Stand::Inside => of_host(overheard, &mut choices),
+        })
+    }
+
+    fn is_inside(&self) -> bool {
+        self.stand == Stand::Inside
+    }
+}
+
+fn of_ue(overheard: &Overheard, choices: &mut Choices<'_>) -> Blow {
+    let (gnb, kind) = (choices.below(8), choices.below(8));
+    match kind {
+        0 => Blow::Leave(gnb),
+        1..5 => {
+            let s_tmsi = heard_s_tmsi(overheard, choices);
+            Blow::Connect(gnb, nas(overheard, choices), s_tmsi)
+        }
+        _ => Blow::Nas(gnb, nas(overheard, choices)),
+    }
+}
+
+fn of_host(overheard: &Overheard, choices: &mut Choices<'_>) -> Blow {
+    let to_upf = choices.below(2) == 0;
+    let octets = datagram(overheard, choices);
+    if to_upf { Blow::ToUpf(octets) } else { Blow::ToSmf(octets) }
+}
+
+fn datagram(overheard: &Overheard, choices: &mut Choices<'_>) -> Vec<u8> {
+    let heard = overheard.pfcp.get(choices.below(overheard.pfcp.len()));
+    let heard = heard.filter(|_| choices.below(4) > 0);
+    let octets =
+        heard.cloned().or_else(|| choices.pick(&PFCP).map(|seed| seed.octets.clone())).unwrap_or_default();
+    match choices.below(3) {
+        0 => octets,
+        _ => Mutator::new(Shape::Octets, &PFCP).spoil(&octets, &mut choices.random()),
+    }
+}
+
+/// A NAS message: heard or made, as it is or spoiled.
+fn nas(overheard: &Overheard, choices: &mut Choices<'_>) -> Vec<u8> {
+    let start = choices.below(overheard.ngap.len());
+    let heard = (0..8).find_map(|step| nas_of(overheard.ngap.get(start + step)?));
+    let heard = heard.filter(|_| choices.below(4) > 0);
+    let octets = heard.or_else(|| choices.pick(&NAS).map(|seed| seed.octets.clone())).unwrap_or_default();
+    match choices.below(3) {
+        0 => octets,
+        1 => unprotected(&octets),
+        _ => Mutator::new(Shape::Octets, &NAS).spoil(&octets, &mut choices.random()),
+    }
+}
+
+/// The message within an envelope, if it can be read.
+fn unprotected(octets: &[u8]) -> Vec<u8> {
+    let inside = octets.get(7..).filter(|inside| GmmMessage::decode(inside).is_ok());
+    inside.unwrap_or(octets).to_vec()
+}
+
+fn nas_of(pdu: &[u8]) -> Option<Vec<u8>> {
+    match Message::decode(pdu).ok()? {
+        Message::InitialUeMessage(message) => Some(message.nas_pdu),
+        Message::UplinkNasTransport(message) => Some(message.nas_pdu),
+        Message::DownlinkNasTransport(message) => Some(message.nas_pdu),
+        _ => None,
+    }
+}
+
+fn heard_s_tmsi(overheard: &Overheard, choices: &mut Choices<'_>) -> Option<FiveGSTmsi> {
+    let start = choices.below(overheard.ngap.len());
+    overheard.ngap.iter().skip(start).find_map(|pdu| peek(pdu)?.s_tmsi)
+}
+
+fn of_gnb(overheard: &Overheard, choices: &mut Choices<'_>) -> Blow {
+    let stream = choices.below(4) as u16;
+    let heard = overheard.ngap.get(choices.below(overheard.ngap.len()));
+    let pdu = match choices.below(8) {
+        0 => return Blow::Reassociate,
+        1 => heard.cloned().unwrap_or_default(),
+        2 | 3 => {
+            let octets = heard.cloned().unwrap_or_default();
+            Mutator::new(Shape::Octets, &NGAP).spoil(&octets, &mut choices.random())
+        }
+        4 => {
+            let octets = choices.pick(&NGAP).map(|seed| seed.octets.clone()).unwrap_or_default();
+            Mutator::new(Shape::Octets, &NGAP).spoil(&octets, &mut choices.random())
+        }
+        5 => initial_ue_message(overheard, choices),
+        _ => about_another(overheard, heard.and_then(|pdu| peek(pdu)), choices),
+    };
+    // Who speaks with another gNB's identity is that gNB: IPsec keeps them apart (TS 33.501 9.2).
+    let is_setup = peek(&pdu).is_some_and(|peek| peek.procedure_code == NG_SETUP);
+    if is_setup { Blow::Reassociate } else { Blow::Ngap(stream, pdu) }
+}
+
+fn location() -> UserLocation {
+    let plmn = "999/70".parse().expect("a constant that is a PLMN");
+    UserLocation {
+        cell_plmn: plmn,
+        cell: NrCellIdentity::new(0x66),
+        tai: Tai { plmn_id: plmn, tac: Tac::new(1) },
+    }
+}
+
+fn initial_ue_message(overheard: &Overheard, choices: &mut Choices<'_>) -> Vec<u8> {
+    let s_tmsi = heard_s_tmsi(overheard, choices);
+    InitialUeMessage {
+        ran_ue_ngap_id: RanUeNgapId(choices.octet().into()),
+        nas_pdu: nas(overheard, choices),
+        location: location(),
+        establishment_cause: None,
+        s_tmsi,
+        ue_context_request: Some(()),
+        allowed_nssai: None,
+    }
+    .encode()
+    .unwrap_or_default()
+}
+
+/// Something about a UE that was heard of, which need not be one of this gNB's.
+fn about_another(overheard: &Overheard, heard: Option<Peek>, choices: &mut Choices<'_>) -> Vec<u8> {
+    let amf_ue_ngap_id = heard.and_then(|peek| peek.amf_ue_ngap_id).or_else(|| AmfUeNgapId::from_wire(1));
+    let Some(amf_ue_ngap_id) = amf_ue_ngap_id else { return Vec::new() };
+    let ran_ue_ngap_id =
+        heard.and_then(|peek| peek.ran_ue_ngap_id).unwrap_or(RanUeNgapId(choices.octet().into()));
+    let cause = Cause::RadioNetwork(CauseRadioNetwork::user_inactivity);
+    match choices.below(5) {
+        0 => UeContextReleaseRequest { amf_ue_ngap_id, ran_ue_ngap_id, sessions: None, cause: Some(cause) }
+            .encode()
+            .unwrap_or_default(),
+        1 => UeContextReleaseComplete {
+            amf_ue_ngap_id,
+            ran_ue_ngap_id,
+            location: None,
+            sessions: None,
+            diagnostics: None,
+        }
+        .encode()
+        .unwrap_or_default(),
+        2 => {
+            let connection =
+                NgConnection { amf_ue_ngap_id: Some(amf_ue_ngap_id), ran_ue_ngap_id: Some(ran_ue_ngap_id) };
+            NgReset { cause, scope: ResetScope::Part(vec![connection]) }.encode().unwrap_or_default()
+        }
+        _ => {
+            let nas_pdu = nas(overheard, choices);
+            UplinkNasTransport { amf_ue_ngap_id, ran_ue_ngap_id, nas_pdu, location: Some(location()) }
+                .encode()
+                .unwrap_or_default()
+        }
+    }
+}
