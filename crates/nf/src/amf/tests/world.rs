@@ -440,7 +440,9 @@ impl Phone {
     /// Reads the next NAS message that came over its gNB.
     pub fn receive(&mut self, world: &mut World) -> GmmMessage {
         let for_it = |(gnb, message): &(GnbHandle, Message)| {
-            *gnb == self.gnb && !matches!(message, Message::UeContextReleaseCommand(_) | Message::Paging(_))
+            *gnb == self.gnb
+                && !matches!(message, Message::UeContextReleaseCommand(_) | Message::Paging(_))
+                && !matches!(message, Message::PduSessionResourceReleaseCommand(it) if it.nas_pdu.is_none())
         };
         let at = world.downlinks.iter().position(for_it).expect("the AMF sent something");
         let (_, message) = world.downlinks.remove(at).unwrap();
