@@ -189,7 +189,7 @@ fn upf_answers(stage: &mut Stage<Smf>, seids: &mut Vec<Seid>, choices: &mut Choi
     let result = match choices.below(10) {
         0 => Err(N4Error::NoAnswer),
         1 => Err(N4Error::NoAssociation),
-        2 => any_message(choices).map_or(Err(N4Error::NoAnswer), Ok),
+        2 => any_message(choices).ok_or(N4Error::NoAnswer),
         3 => Ok(answer(&request, Cause::from(choices.octet()))),
         _ => Ok(answer(&request, Cause::RequestAccepted)),
     };

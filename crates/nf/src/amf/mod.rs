@@ -31,7 +31,7 @@ mod slices;
 mod subscription;
 mod table;
 #[cfg(feature = "testing")]
-#[allow(missing_docs)]
+#[allow(missing_docs, clippy::new_without_default, clippy::should_implement_trait, clippy::duplicate_mod)]
 #[path = "tests/world.rs"]
 pub mod testing;
 #[cfg(test)]

@@ -17,4 +17,5 @@ mod security_mode;
 mod service_request;
 mod slices;
 mod take_over;
+#[allow(clippy::duplicate_mod)]
 pub(crate) mod world;
