@@ -161,6 +161,9 @@ fn decode_imsi_suci(mut cursor: Cursor<'_>) -> Result<Suci, Malformed> {
 
 /// The digits of an MSIN, ten at most (TS 23.003 2.2).
 fn msin(octets: &[u8]) -> Result<String, Malformed> {
+    if octets.last() == Some(&0xff) {
+        return Err(Malformed("an MSIN that ends with an octet of fillers"));
+    }
     let digits = digits_of_bcd(octets)?;
     match digits.len() {
         1..=10 => Ok(digits),
