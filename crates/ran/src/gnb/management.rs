@@ -99,6 +99,7 @@ impl Gnb {
         for id in ids {
             self.release_context(id);
         }
+        self.unanswered.clear();
         self.state = NgState::Down;
         self.amf = Amf::default();
         self.deadline = None;

@@ -96,10 +96,12 @@ impl Gnb {
         stream: u16,
     ) -> Option<KnownUe> {
         let Some(context) = self.contexts.get_mut(&ran_id) else {
-            self.violation(
-                "TS 38.413 10.6",
-                format!("{name} for RAN UE NGAP ID {}, which is not in use", ran_id.0),
-            );
+            if !self.unanswered.contains(&ran_id) {
+                self.violation(
+                    "TS 38.413 10.6",
+                    format!("{name} for RAN UE NGAP ID {}, which is not in use", ran_id.0),
+                );
+            }
             let cause = Cause::RadioNetwork(CauseRadioNetwork::unknown_local_UE_NGAP_ID);
             self.indicate_error((Some(amf_id), Some(ran_id)), cause, stream);
             return None;

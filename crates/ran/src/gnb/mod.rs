@@ -20,7 +20,7 @@ use crate::clock::Instant;
 use crate::violation::Violation;
 use pith_ngap::{Cause, CauseRadioNetwork, EncodeError, ErrorIndication, UserLocation};
 use pith_types::{AmfUeNgapId, Guami, NrCellIdentity, Plmn, RanUeNgapId, Snssai, Tac, Tai};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -98,6 +98,8 @@ pub struct Gnb {
     streams: u16,
     contexts: HashMap<RanUeNgapId, UeContext>,
     ran_ids: HashMap<UeKey, RanUeNgapId>,
+    /// Ids of contexts that went before the AMF had answered: it could not be told.
+    unanswered: HashSet<RanUeNgapId>,
     last_ran_id: u32,
     next_teid: u32,
     /// NG Setup is tried again, or has no answer.
@@ -120,6 +122,7 @@ impl Gnb {
             streams: 1,
             contexts: HashMap::new(),
             ran_ids: HashMap::new(),
+            unanswered: HashSet::new(),
             last_ran_id: 0,
             deadline: None,
             now: Instant::START,

@@ -49,6 +49,7 @@ impl Gnb {
             self.last_ran_id = self.last_ran_id.wrapping_add(1);
             let id = RanUeNgapId(self.last_ran_id);
             if !self.contexts.contains_key(&id) {
+                self.unanswered.remove(&id);
                 return id;
             }
         }

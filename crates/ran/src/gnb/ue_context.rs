@@ -120,6 +120,7 @@ impl Gnb {
         let Some((ran_ue_ngap_id, amf_id)) = self.ids_of(ue) else { return };
         let Some(amf_ue_ngap_id) = amf_id else {
             self.release_context(ran_ue_ngap_id);
+            self.unanswered.insert(ran_ue_ngap_id);
             return;
         };
         let sessions = self.session_ids(ran_ue_ngap_id);

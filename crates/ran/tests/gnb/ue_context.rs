@@ -41,6 +41,18 @@ fn an_unknown_ran_id_gets_an_error_indication() {
 }
 
 #[test]
+fn an_answer_that_crosses_the_end_of_its_connection_is_no_fault_of_the_amf() {
+    let mut pair = Pair::up();
+    pair.connect();
+    pair.sent.clear();
+    pair.input(Input::RadioLost { ue: UE });
+    pair.give(STREAM, downlink(vec![1]).encode().unwrap());
+    let Message::ErrorIndication(indication) = pair.message() else { panic!() };
+    assert_eq!(indication.cause, Some(Cause::RadioNetwork(CauseRadioNetwork::unknown_local_UE_NGAP_ID)));
+    assert!(pair.violations.is_empty());
+}
+
+#[test]
 fn another_amf_id_gets_an_error_indication_and_ends_the_connection() {
     let mut pair = Pair::with_ue();
     let other = AmfUeNgapId::from_wire(5).unwrap();
