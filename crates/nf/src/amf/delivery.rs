@@ -82,6 +82,10 @@ pub(crate) fn send(ue: &mut UeContext, env: &mut Env<'_>, message: Message) {
     let nas_pdu = n1.and_then(|n1| n1::seal(ue, &GmmMessage::from(session_downlink(id, &n1)).encode()));
     let transfer = n2.map(|(kind, transfer)| (kind, transfer.to_vec()));
     match (transfer, nas_pdu) {
+        // The UPF told of a second packet before it learnt of the tunnel.
+        (Some((Transfer::SetupRequest, _)), None) if has_resources(ue, id) => {
+            env.out.log(Level::Debug, || format!("{}: session {id} has its user plane already", ue.name()));
+        }
         (Some((Transfer::SetupRequest, transfer)), nas_pdu) => {
             if let Some(item) = setup_item(ue, id, nas_pdu, transfer) {
                 n2::deliver(ue, env, None, vec![item], true);
@@ -104,7 +108,7 @@ fn setup_item(ue: &mut UeContext, id: u8, nas_pdu: Option<Vec<u8>>, transfer: Ve
     Some(SetupItem { pdu_session_id: id, nas_pdu, snssai: session.snssai, transfer })
 }
 
-/// Whether the gNB has resources of the session to release.
+/// Whether the gNB has resources of the session, or was asked for them.
 fn has_resources(ue: &UeContext, id: u8) -> bool {
     ue.session(id).is_some_and(|session| session.user_plane != UserPlane::Deactivated)
 }

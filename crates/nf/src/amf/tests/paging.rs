@@ -24,6 +24,22 @@ fn data(world: &mut World) {
 }
 
 #[test]
+fn data_that_come_again_set_nothing_up_twice() {
+    let (mut world, mut phone) = idle();
+    data(&mut world);
+    let request = phone.service_request(ServiceType::MobileTerminatedServices);
+    let nas = phone.initial_nas(request);
+    world.downlinks.clear();
+    phone.connect(&mut world, nas);
+    phone.receive(&mut world);
+    phone.context_setup_response(&mut world, &[5]);
+    world.take_ladder();
+    let reply = world.request(transfer(5, None, Some((NgapIe::PduResSetupReq, b"setup"))));
+    assert!(reply.is_ok());
+    assert!(!world.take_ladder().contains("PduSessionResourceSetupRequest"));
+}
+
+#[test]
 fn a_phone_is_paged_and_gets_its_user_plane_with_the_answer() {
     let (mut world, mut phone) = idle();
     data(&mut world);
