@@ -103,7 +103,7 @@ impl Amf {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 impl Amf {
     /// The reference that the callbacks of a registered subscriber have.
     pub fn key_of(&self, supi: &pith_types::Supi) -> String {

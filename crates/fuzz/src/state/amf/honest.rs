@@ -9,6 +9,7 @@ use pith_ngap::{
     Cause, CauseRadioNetwork, Message, PduSessionResourceReleaseResponse, PduSessionResourceSetupResponse,
     UeContextReleaseComplete, UeContextReleaseRequest, UeNgapIds,
 };
+use pith_types::Snssai;
 
 /// Takes what came for the phone and answers it, so many times at most.
 pub fn follow(world: &mut World, phone: &mut Phone, steps: &mut usize) {
@@ -72,7 +73,8 @@ fn take_nas(world: &mut World, phone: &mut Phone, pdu: &[u8]) {
         GmmMessage::IdentityRequest(_) => gmm::IdentityResponse::new(Phone::suci()).into(),
         GmmMessage::AuthenticationRequest(_) => Phone::authentication_response().into(),
         GmmMessage::SecurityModeCommand(_) => {
-            let request = phone.registration_request(RegistrationKind::Initial);
+            let mut request = phone.registration_request(RegistrationKind::Initial);
+            request.requested_nssai = Some([1, 2].into_iter().map(Snssai::of_sst).collect());
             let complete = phone.security_mode_complete(request);
             return if phone.amf_id.is_some() {
                 phone.send_pdu(world, complete)

@@ -8,7 +8,7 @@ use crate::state::material::{self, requests_for};
 use crate::target::Shape;
 use pith_nas::ie::{RegistrationKind, ServiceType};
 use pith_nas::{GmmMessage, SecurityHeaderType};
-use pith_nf::amf::testing::{GNB, NgapIe, Phone, World, establishment, location, transfer};
+use pith_nf::amf::testing::{GNB, Phone, World, establishment, location};
 use pith_nf::kit::{Caller, GnbHandle, GnbInfo, Input, N2Input, Nf, Tag, TimerKey};
 use pith_ngap::InitialUeMessage;
 use pith_sbi::{Operation, Problem, Request, Response};
@@ -45,14 +45,6 @@ impl Rogue {
         // A RAN-UE-NGAP-ID as long as that of the corpus, so that it can take its place.
         let phone = Phone { ran_id: RanUeNgapId(0xdead_0000), ..phone };
         Self { phone, asked: 0, sent, answered, expired, references, gnbs: 100 }
-    }
-
-    /// Asks for a session, and has it set up.
-    pub fn establish(&mut self, world: &mut World) {
-        if self.phone.amf_id.is_some() {
-            self.phone.send(world, establishment(5));
-            self.ask(world, transfer(5, Some(b"accept"), Some((NgapIe::PduResSetupReq, b"setup"))).into());
-        }
     }
 
     /// One thing that nobody expects.
@@ -230,8 +222,10 @@ impl Rogue {
         }
     }
 
-    fn ask(&mut self, world: &mut World, request: Request) {
+    /// An NF asks the AMF for something.
+    pub fn ask(&mut self, world: &mut World, request: impl Into<Request>) {
         self.asked += 1;
+        let request = request.into();
         world.input(Input::Request { from: Caller::Remote { exchange: self.asked as u64 }, request });
     }
 

@@ -5,18 +5,20 @@
 
 mod honest;
 mod hostile;
+mod ways;
 
 use super::choices::Choices;
 use crate::target::{Broken, demand};
 use honest::follow;
 use hostile::Rogue;
 use pith_nas::GmmMessage;
-use pith_nas::ie::{RegistrationKind, ServiceType};
+use pith_nas::ie::ServiceType;
 use pith_nf::amf::Audit;
-use pith_nf::amf::testing::{GNB, OTHER_GNB, Phone, World};
+use pith_nf::amf::testing::{self, GNB, OTHER_GNB, Phone, World};
 use pith_nf::kit::{Input, N2Input};
 use pith_ngap::Message;
 use pith_sbi::{Operation, Problem};
+use ways::WAYS;
 
 /// Rounds after which a dialogue that nobody continues must have ended.
 const ENDING: usize = 1000;
@@ -39,24 +41,35 @@ const LEFT_OPEN: [Option<Operation>; 14] = [
     Some(Operation::DeleteAmPolicyAssociation),
 ];
 
-/// A phone without harm in it: registered, with a session, in CM-IDLE.
+/// A phone without harm in it: registered, and in CM-IDLE.
 fn bystander(world: &mut World) -> Phone {
     let supi: pith_types::Supi = "imsi-999700000000899".parse().expect("a constant that is an IMSI");
     let mut phone = Phone { gnb: GNB, supi: supi.clone(), ..Phone::default() };
     world.found = supi;
     phone.register(world);
+    follow(world, &mut phone, &mut 4);
     phone.release(world);
+    world.found = testing::supi();
     phone
+}
+
+/// The AMF, the bystander, and the other phone in the state that the first choices lead to: a way, how many steps of it,
+/// and a call that stays without an answer.
+fn stage(choices: &mut Choices<'_>) -> (World, Phone, Rogue) {
+    let (way, mut steps) = (choices.below(WAYS.len()), choices.below(10));
+    let open = choices.pick(&LEFT_OPEN).copied().flatten();
+    let mut world = World::with(ways::configuration(choices.below(4) == 0));
+    let bystander = bystander(&mut world);
+    let mut rogue = Rogue::new(Phone { gnb: OTHER_GNB, ..Phone::default() });
+    world.script.extend(open.map(|operation| (operation, None)));
+    WAYS[way](&mut world, &mut rogue, &mut steps);
+    (world, bystander, rogue)
 }
 
 /// Plays an input.
 pub fn run(input: &[u8]) -> Result<(), Broken> {
     let mut choices = Choices::new(input);
-    let mut world = World::new();
-    let bystander = bystander(&mut world);
-    world.found = pith_nf::amf::testing::supi();
-    let mut rogue = Rogue::new(Phone { gnb: OTHER_GNB, ..Phone::default() });
-    reach(&mut world, &mut rogue, &mut choices);
+    let (mut world, bystander, mut rogue) = stage(&mut choices);
     while !choices.are_over() {
         rogue.act(&mut world, &mut choices);
         sound(&world)?;
@@ -64,66 +77,6 @@ pub fn run(input: &[u8]) -> Result<(), Broken> {
     world.script.clear();
     still_served(&mut world, bystander)?;
     end(&mut world, &mut rogue)
-}
-
-/// Goes so many steps of an honest phone's way; a call that is left open ends it early.
-fn reach(world: &mut World, rogue: &mut Rogue, choices: &mut Choices<'_>) {
-    let open = choices.pick(&LEFT_OPEN).copied().flatten();
-    let mut steps = choices.below(12);
-    let second = choices.below(6);
-    if second == 0 {
-        world.script.extend(open.map(|operation| (operation, None)));
-    }
-    let request = rogue.phone.registration_request(RegistrationKind::Initial);
-    let nas = rogue.phone.initial_nas(request);
-    rogue.phone.connect(world, nas);
-    follow(world, &mut rogue.phone, &mut steps);
-    if steps == 0 || rogue.phone.guti.is_none() {
-        return;
-    }
-    world.script.extend(open.map(|operation| (operation, None)));
-    go_on(world, rogue, second);
-    follow(world, &mut rogue.phone, &mut steps);
-}
-
-/// What a registered phone does next.
-fn go_on(world: &mut World, rogue: &mut Rogue, what: usize) {
-    let phone = &mut rogue.phone;
-    match what {
-        1 => rogue.establish(world),
-        2 => {
-            phone.release_if_connected(world);
-            let nas = phone.service_request(ServiceType::Data);
-            let nas = phone.initial_nas(nas);
-            phone.connect(world, nas);
-        }
-        3 => {
-            phone.release_if_connected(world);
-            let request = phone.registration_request(RegistrationKind::MobilityUpdating);
-            let nas = phone.initial_nas(request);
-            phone.connect(world, nas);
-        }
-        4 => {
-            let request = phone.deregistration_request(false);
-            if phone.amf_id.is_some() {
-                phone.send(world, request);
-            }
-        }
-        _ => phone.release_if_connected(world),
-    }
-}
-
-trait Release {
-    fn release_if_connected(&mut self, world: &mut World);
-}
-
-impl Release for Phone {
-    fn release_if_connected(&mut self, world: &mut World) {
-        if self.amf_id.is_some() {
-            honest::ask_for_release(world, self);
-            follow(world, self, &mut 1);
-        }
-    }
 }
 
 /// What holds at any time.
