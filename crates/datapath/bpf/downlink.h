@@ -68,14 +68,27 @@ INLINE int forward_downlink(struct xdp_md *ctx, struct path *path, struct sessio
 		return give(path, session);
 	struct cpu *cpu = path->cpu;
 	u32 reason = enforce(rule, length, path->now);
-	if (reason == RATE_EXCEEDED && settings.shapes)
-		return shape(path, session);
+	if (reason == RATE_EXCEEDED && settings.shapes) {
+		shape(session);
+		return hand(ctx, path, session, &cpu->n6_in, length, route, rule->peer);
+	}
 	if (reason != DROP_REASONS)
 		return drop(path, &cpu->n6_in, length, reason);
 	count_usage(rule, path->number, DOWNLINK, length, path->now);
 	count_traffic(&cpu->n6_in, length);
 	count_traffic(&cpu->n3_out, length);
 	return send_by_tunnel(ctx, path, flow, rule, route);
+}
+
+/* A packet whose turn user space decides on; what a router answers with ICMP is the kernel's. */
+INLINE int hand_downlink(struct xdp_md *ctx, struct path *path, struct session *session, const struct rule *rule,
+			 const struct flow *flow)
+{
+	if (!has_hop(flow) || flow->length > settings.ue_mtu)
+		return give(path, session);
+	u32 peer = rule && rule->action == FORWARD ? rule->peer : 0;
+	const struct route *route = peer ? route_to(ctx, address_v4(peer), 0, path->now) : 0;
+	return hand(ctx, path, session, &path->cpu->n6_in, flow->length, route, peer);
 }
 
 INLINE int downlink(struct xdp_md *ctx, struct path *path)
@@ -91,9 +104,9 @@ INLINE int downlink(struct xdp_md *ctx, struct path *path)
 	struct session *session = is_packet ? session_of_ue(&flow, &index) : 0;
 	if (!session)
 		return XDP_PASS;
-	if (session->action != FORWARD)
-		return give(path, session);
 	struct origin origin = { .direction = DOWNLINK, .qfi = NO_QFI };
+	if (session->action != FORWARD)
+		return hand_downlink(ctx, path, session, find_rule(session, index, &flow.key, &origin), &flow);
 	touch(path, session);
 	if (!flow.whole && session->only[DOWNLINK] == NO_RULE)
 		return give(path, session);
@@ -101,7 +114,7 @@ INLINE int downlink(struct xdp_md *ctx, struct path *path)
 	if (!rule)
 		return drop(path, &path->cpu->n6_in, flow.length, NO_RULE_FOUND);
 	if (rule->action == TO_USER)
-		return give(path, session);
+		return hand_downlink(ctx, path, session, rule, &flow);
 	if (rule->action != FORWARD)
 		return drop(path, &path->cpu->n6_in, flow.length, rule->action == DROP ? RULE_DROP : NO_RULE_FOUND);
 	return forward_downlink(ctx, path, session, rule, &flow);

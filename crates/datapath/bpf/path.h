@@ -41,15 +41,51 @@ INLINE int give(struct path *path, struct session *session)
 	return XDP_PASS;
 }
 
+/* Writes before a frame where its packet will leave to: by this route, into a tunnel to `peer` if there is one. */
+INLINE void write_handed(struct xdp_md *ctx, const struct route *route, u32 peer)
+{
+	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(struct handed)))
+		return;
+	struct handed *handed = (void *)(long)ctx->data_meta;
+	if ((void *)(handed + 1) > (void *)(long)ctx->data)
+		return;
+	*handed = (struct handed){ .is = HANDED, .peer = peer, .device = NO_INDEX };
+	if (!route)
+		return;
+	handed->device = route->device;
+	handed->mtu = route->mtu;
+	handed->vlan = route->vlan;
+	__builtin_memcpy(handed->ethernet, route->ethernet, sizeof(handed->ethernet));
+}
+
+/* Gives a packet that has to wait, or whose session's packets wait, to the worker that serves its queue, past the
+ * kernel's stack; where there is none, to the kernel like others. It is counted here, as what the worker has no
+ * room for is too. */
+INLINE int hand(struct xdp_md *ctx, struct path *path, struct session *session, struct traffic *in, u32 bytes,
+		const struct route *route, u32 peer)
+{
+	struct queue queue = { .device = ctx->ingress_ifindex, .number = ctx->rx_queue_index };
+	const u32 *socket = bpf_map_lookup_elem(&queues, &queue);
+	long length = (long)ctx->data_end - (long)ctx->data;
+	session->to_user = path->now;
+	if (!socket || length > LONGEST_HANDED)
+		return XDP_PASS;
+	int verdict = bpf_redirect_map(&sockets, *socket, XDP_PASS);
+	if (verdict != XDP_REDIRECT)
+		return verdict;
+	count_traffic(in, bytes);
+	write_handed(ctx, route, peer);
+	return verdict;
+}
+
 /* Gives a session whose rates are exceeded to user space, where packets wait for their turn: from this packet
  * on, all of its packets, so that none overtakes; user space gives it back once nothing waits. */
-INLINE int shape(struct path *path, struct session *session)
+INLINE void shape(struct session *session)
 {
 	struct usage_event event = { .session = session->id, .urr = SHAPED };
 	/* User space has to know, or the session would stay there. */
 	if (bpf_ringbuf_output(&events, &event, sizeof(event), 0) == 0)
 		session->action = TO_USER;
-	return give(path, session);
 }
 
 INLINE void touch(struct path *path, struct session *session)

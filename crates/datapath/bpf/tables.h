@@ -205,8 +205,26 @@ struct port {
 	u32 vlan; /* wire */
 };
 
+/* Before a frame that a worker has to have waiting (AF_XDP): where its packet will leave to. The worker learns
+ * routes by it; where none is known, `device` is NO_INDEX, and where a driver has no room for this, nothing is
+ * written. */
+#define HANDED 0x50697468
+struct handed {
+	u32 is; /* HANDED */
+	u32 peer; /* of the tunnel that it goes into; wire; 0: it goes to the packet's destination */
+	u32 device; /* slot in `devices` */
+	u16 mtu;
+	u16 vlan; /* wire */
+	u8 ethernet[12];
+	u32 reserved;
+};
+
+/* Frames longer than that go by the kernel. */
+#define LONGEST_HANDED 1700
+
 #define ROUTES 1024
 #define DEVICES 64
+#define SOCKETS 256
 #define N3_ADDRESSES 8
 
 /* Settings, fixed while the program is loaded: the verifier takes out what they make unreachable. */
@@ -274,6 +292,26 @@ struct {
 	__uint(value_size, sizeof(u32));
 } devices SEC(".maps");
 
+/* Workers' sockets, and the slot of each queue's; both empty where there is no AF_XDP. */
+struct queue {
+	u32 device; /* interface index */
+	u32 number;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SOCKETS);
+	__uint(key_size, sizeof(struct queue));
+	__uint(value_size, sizeof(u32));
+} queues SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_XSKMAP);
+	__uint(max_entries, SOCKETS);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(u32));
+} sockets SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 18);
@@ -291,3 +329,4 @@ _Static_assert(sizeof(struct rule) == CACHE_LINE && sizeof(struct meter) == CACH
 _Static_assert(sizeof(struct place) == CACHE_LINE && sizeof(struct limits) == CACHE_LINE, "one cache line");
 _Static_assert(sizeof(struct session) == (1 + SESSION_RULES) * CACHE_LINE, "rules start cache lines");
 _Static_assert(sizeof(struct cpu) % CACHE_LINE == 0 && sizeof(struct route) == CACHE_LINE, "whole cache lines");
+_Static_assert(sizeof(struct handed) == 32, "the most that all kernels let stand before a frame");

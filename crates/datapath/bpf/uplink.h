@@ -68,14 +68,23 @@ INLINE int forward_uplink(struct xdp_md *ctx, struct path *path, struct session 
 		return give(path, session);
 	struct cpu *cpu = path->cpu;
 	u32 length = flow->length, reason = enforce(rule, length, path->now);
-	if (reason == RATE_EXCEEDED && settings.shapes)
-		return shape(path, session);
+	if (reason == RATE_EXCEEDED && settings.shapes) {
+		shape(session);
+		return hand(ctx, path, session, &cpu->n3_in, length, route, 0);
+	}
 	if (reason != DROP_REASONS)
 		return drop(path, &cpu->n3_in, length, reason);
 	count_usage(rule, path->number, UPLINK, length, path->now);
 	count_traffic(&cpu->n3_in, length);
 	count_traffic(&cpu->n6_out, length);
 	return send_to_network(ctx, path, flow, route);
+}
+
+/* A packet whose turn user space decides on. */
+INLINE int hand_uplink(struct xdp_md *ctx, struct path *path, struct session *session, const struct flow *flow)
+{
+	const struct route *route = route_to(ctx, flow->key.destination, flow->v6, path->now);
+	return hand(ctx, path, session, &path->cpu->n3_in, flow->length, route, 0);
 }
 
 /* An XDP verdict, or NOT_UPLINK. */
@@ -89,8 +98,6 @@ INLINE int uplink(struct xdp_md *ctx, struct path *path)
 	struct session *session = session_of(bpf_map_lookup_elem(&by_teid, &gpdu.teid), &index);
 	if (!session)
 		return XDP_PASS;
-	if (session->action != FORWARD)
-		return give(path, session);
 	struct flow flow;
 	u8 *version = cursor.at;
 	if ((void *)(version + 1) > cursor.end)
@@ -101,6 +108,8 @@ INLINE int uplink(struct xdp_md *ctx, struct path *path)
 	SCALAR(rest);
 	if (!is_packet || flow.length != gpdu.length || rest != gpdu.length)
 		return give(path, session);
+	if (session->action != FORWARD)
+		return hand_uplink(ctx, path, session, &flow);
 	struct origin origin = { .direction = UPLINK, .qfi = gpdu.qfi, .teid = gpdu.teid };
 	touch(path, session);
 	if (!flow.whole && session->only[UPLINK] == NO_RULE)
@@ -109,7 +118,7 @@ INLINE int uplink(struct xdp_md *ctx, struct path *path)
 	if (!rule)
 		return drop(path, &path->cpu->n3_in, flow.length, NO_RULE_FOUND);
 	if (rule->action == TO_USER)
-		return give(path, session);
+		return hand_uplink(ctx, path, session, &flow);
 	if (!is_own_source(session, &flow))
 		return drop(path, &path->cpu->n3_in, flow.length, SPOOFED_SOURCE);
 	if (rule->action != FORWARD)

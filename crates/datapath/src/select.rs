@@ -37,7 +37,9 @@ impl UserPlane {
         match XdpDatapath::start(config)? {
             Outcome::Fast(fast) => {
                 let hook = if fast.is_native() { "in the driver" } else { "behind the driver (generic)" };
-                tracing::info!(interfaces = config.interfaces.join(", "), "user plane: XDP path, {hook}");
+                let waiting = if fast.hands_over() { "AF_XDP" } else { "the kernel" };
+                let interfaces = config.interfaces.join(", ");
+                tracing::info!(interfaces, "user plane: XDP path, {hook}; what waits comes by {waiting}");
                 Ok(Self::Xdp(fast))
             }
             Outcome::Slow(_, error) if choice == PathChoice::Xdp => Err(error.into()),

@@ -8,7 +8,7 @@
 //! CPU is that of the UPF's thread alone, which also carries the kernel's work for what it writes.
 
 use super::Row;
-use super::support::{self, Host, UPF_N6, run as command};
+use super::support::{self, Host, UPF_N6, cpu_of, run as command};
 use pith_datapath::{DatapathConfig, PortableDatapath, UePool};
 use pith_pfcp::gtpu::{GTPU_PORT, UlPduSessionInformation};
 use pith_upf::contract::*;
@@ -263,18 +263,6 @@ fn set_segment(socket: &UdpSocket, bytes: usize) {
     unsafe {
         libc::setsockopt(socket.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, (&raw const value).cast(), 4)
     };
-}
-
-/// CPU that the thread of that name has used.
-fn cpu_of(name: &str) -> Duration {
-    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-    let of = |task: std::fs::DirEntry| {
-        let comm = std::fs::read_to_string(task.path().join("comm")).ok()?;
-        let stat = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
-        let nanos = stat.split(' ').next()?.parse().ok()?;
-        (comm.trim() == name).then(|| Duration::from_nanos(nanos))
-    };
-    tasks.flatten().find_map(of).unwrap_or_default()
 }
 
 /// The loop that most TUN-based UPFs have: a packet, a system call.

@@ -5,13 +5,15 @@ mod checksum;
 mod coalesce;
 mod ecn;
 mod flow;
+mod link;
 mod segment;
 mod vnet;
 
-pub use checksum::complete_partial;
+pub use checksum::{complete_partial, set_ipv4_checksum};
 pub use coalesce::{Coalescer, Frame};
 pub use ecn::mark_congestion;
 pub use flow::{Flow, decrement_ttl};
+pub use link::link_header_len;
 pub use segment::{Segment, Train};
 pub use vnet::{Gso, VnetHeader};
 

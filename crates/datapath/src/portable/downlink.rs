@@ -33,6 +33,7 @@ impl Path {
             }
         }
         self.flush_n3();
+        self.ports.flush();
         self.read = read;
         more
     }

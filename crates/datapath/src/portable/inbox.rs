@@ -4,6 +4,7 @@
 //! for new rules: it takes them before the first packet after its sleep. So a message is as good as
 //! applied once it is posted and the worker is parked.
 
+use super::ports::Port;
 use crate::rules::Rules;
 use crate::sys::EventFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -26,6 +27,8 @@ pub enum Message {
     Remove(Arc<Rules>),
     /// Packets held for a session are to be dropped.
     Discard(Arc<Rules>),
+    /// A socket to serve, of the interface in that slot of the program's devices.
+    Serve(Port),
     /// The datapath stops.
     Stop,
 }

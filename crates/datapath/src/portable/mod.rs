@@ -4,12 +4,15 @@
 mod downlink;
 mod events;
 mod gpdu;
+mod handed;
 mod inbox;
 mod n3;
 mod n6;
 mod parcel;
 mod path;
+mod ports;
 mod queues;
+mod routes;
 mod signalling;
 mod tables;
 mod uplink;
@@ -33,7 +36,10 @@ use pith_upf::contract::{
     Counters, Datapath, Direction, DropReason, Event, Session, SessionId, SessionUsage, Tunnel,
 };
 use pith_upf::qos::{FlowUsage, Room};
+use ports::Ports;
+pub(crate) use ports::{MOST_PORTS, Port};
 use queues::Queues;
+use routes::Routes;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -129,6 +135,9 @@ impl PortableDatapath {
             shared: Arc::clone(&self.shared),
             counters: Arc::clone(&counters),
             sockets,
+            ports: Ports::default(),
+            routes: Routes::default(),
+            outer_id: 0,
             n3: N3Batch::new(),
             n6: N6Batch::new(tun.segments_udp()),
             tun,
@@ -187,6 +196,19 @@ impl PortableDatapath {
     /// The compiled rules of a session.
     pub(crate) fn rules(&self, session: SessionId) -> Option<&Arc<Rules>> {
         self.sessions.rules(session)
+    }
+
+    /// Has a worker serve a socket.
+    pub(crate) fn serve(&self, worker: usize, port: Port) {
+        if let Some(worker) = self.workers.get(worker) {
+            worker.inbox.post(Message::Serve(port));
+            worker.inbox.wake();
+        }
+    }
+
+    /// How many workers there are.
+    pub(crate) fn workers(&self) -> usize {
+        self.workers.len()
     }
 
     /// The time of all ages.

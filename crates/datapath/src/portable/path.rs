@@ -6,6 +6,8 @@ use super::gpdu::write_header;
 use super::n3::{Gpdu, HEADROOM, N3Batch};
 use super::n6::N6Batch;
 use super::parcel::{Desk, Parcel};
+use super::ports::Ports;
+use super::routes::Routes;
 use crate::packet::Flow;
 use crate::rules::{Clock, Now, Origin, Rule, Rules, Worker, WorkerCounters};
 use crate::sys::{GtpuSocket, TunQueue};
@@ -44,6 +46,12 @@ pub struct Path {
     pub sockets: Vec<GtpuSocket>,
     /// Its queue of the TUN interface.
     pub tun: TunQueue,
+    /// Its AF_XDP sockets, none where there is no such path.
+    pub ports: Ports,
+    /// Where packets may leave by these.
+    pub routes: Routes,
+    /// Identification of the last outer IPv4 header that was made here.
+    pub outer_id: u16,
     /// Packets on their way into tunnels.
     pub n3: N3Batch,
     /// Packets on their way to the data network.
@@ -174,7 +182,10 @@ impl Path {
             return self.drop(DropReason::N3SendFailed, 1);
         };
         let (inner, head) = (packet.len(), packet.start - HEADROOM + at..packet.end);
-        self.n3.push(Gpdu { peer: peer_of(tunnel), dscp: tunnel.dscp.unwrap_or(0), head, tail: 0..0, inner });
+        let (peer, dscp) = (peer_of(tunnel), tunnel.dscp.unwrap_or(0));
+        if !self.leaves_by_tunnel(peer, dscp, head.clone(), inner) {
+            self.n3.push(Gpdu { peer, dscp, head, tail: 0..0, inner });
+        }
     }
 
     /// Sends a packet that lies elsewhere into a tunnel.

@@ -152,6 +152,7 @@ impl Turn<'_> {
         }
         self.flush_n6();
         self.path.flush_n3();
+        self.path.ports.flush();
         for parcel in self.leaving.drain(..) {
             parcel.leave();
             if self.path.spare.len() < MOST_SPARE {

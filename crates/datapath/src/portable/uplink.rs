@@ -32,6 +32,7 @@ impl Path {
         }
         self.n6.flush(arena, &mut self.tun, &self.counters);
         self.flush_n3();
+        self.ports.flush();
     }
 
     fn handle_datagram(
@@ -63,7 +64,8 @@ impl Path {
         self.forward_from_tunnel(tables, rules, arena, inner, teid, qfi);
     }
 
-    fn forward_from_tunnel(
+    /// Forwards the packet of a G-PDU.
+    pub fn forward_from_tunnel(
         &mut self,
         tables: &Tables,
         rules: &Arc<Rules>,
@@ -95,8 +97,10 @@ impl Path {
 
     /// To another UE, or to N6.
     pub fn send_to_network(&mut self, tables: &Tables, flow: &Flow, arena: &[u8], packet: Range<usize>) {
+        let bytes = arena.get(packet.clone()).unwrap_or_default();
         match tables.by_ue(flow.destination) {
-            Some(rules) => self.hairpin(rules, flow, arena.get(packet).unwrap_or_default()),
+            Some(rules) => self.hairpin(rules, flow, bytes),
+            None if self.leaves_to_network(flow, bytes) => {}
             None => self.n6.push(arena, packet, flow),
         }
     }

@@ -1,4 +1,5 @@
-//! A worker: one thread with a socket of each N3 address, a TUN queue and tables of its own.
+//! A worker: one thread with a socket of each N3 address, a TUN queue and tables of its own; and, where there is
+//! AF_XDP, a socket for each queue of interfaces whose packets it has waiting.
 //!
 //! ```text
 //!   ┌─▶ take messages ─▶ serve queues ─▶ packets left? ──yes──────┐
@@ -14,10 +15,11 @@ use super::queues::Queues;
 use super::signalling::Signaller;
 use super::tables::Tables;
 use crate::sys::{Datagram, RECEIVE_SLOT, RECEIVE_SLOTS, wait_readable};
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-/// What is ready: the wake-up, the TUN queue, and from the next bit on the sockets.
+/// What is ready: the wake-up, the TUN queue, and from the next bit on the sockets, then those of AF_XDP.
 const WAKE: u32 = 1;
 const TUN: u32 = 2;
 const ALL: u32 = u32::MAX;
@@ -32,6 +34,8 @@ pub struct Worker {
     signaller: Signaller,
     arena: Box<[u8]>,
     received: Vec<Datagram>,
+    /// Where frames lie in the arena.
+    frames: Vec<Range<usize>>,
     taken: Vec<Message>,
 }
 
@@ -53,6 +57,7 @@ impl Worker {
             signaller: Signaller::new(),
             arena: vec![0; RECEIVE_SLOTS * RECEIVE_SLOT].into_boxed_slice(),
             received: Vec::with_capacity(RECEIVE_SLOTS),
+            frames: Vec::new(),
             taken: Vec::new(),
         }
     }
@@ -74,7 +79,8 @@ impl Worker {
             }
             let more_uplink = ready & !(WAKE | TUN) != 0 && self.uplink();
             let more_downlink = ready & TUN != 0 && self.path.downlink(&self.tables);
-            ready = if more_uplink || more_downlink { ALL } else { 0 };
+            let more_handed = ready & !(WAKE | TUN) != 0 && self.handed();
+            ready = if more_uplink || more_downlink || more_handed { ALL } else { 0 };
         }
     }
 
@@ -94,7 +100,8 @@ impl Worker {
         }
         let sockets = self.path.sockets.iter().map(AsFd::as_fd);
         let others = [self.inbox.wake_fd().as_fd(), self.path.tun.as_fd()];
-        let all: Vec<_> = others.into_iter().chain(sockets).collect();
+        let ports = self.path.ports.fds();
+        let all: Vec<_> = others.into_iter().chain(sockets).chain(ports).collect();
         let ready =
             wait_readable(&all, self.queues.due_in(self.path.shared.clock.now())).unwrap_or_else(|error| {
                 tracing::error!(%error, "a datapath worker can't wait for packets");
@@ -123,6 +130,7 @@ impl Worker {
                     queues.discard(path, tables, &rules, true);
                 }
                 Message::Discard(rules) => queues.discard(path, tables, &rules, false),
+                Message::Serve(port) => path.ports.serve(port),
                 Message::Stop => life = Life::Over,
             }
         }
@@ -144,5 +152,16 @@ impl Worker {
             path.uplink(&self.tables, signaller, &self.arena, &self.received, socket);
         }
         full
+    }
+
+    /// Forwards a batch of what the program handed over. Answers whether there may be more.
+    fn handed(&mut self) -> bool {
+        let mut more = false;
+        for port in 0..self.path.ports.len() {
+            self.frames.clear();
+            more |= self.path.ports.receive(port, &mut self.arena, &mut self.frames);
+            self.path.handed(&self.tables, &mut self.signaller, &self.arena, &self.frames);
+        }
+        more
     }
 }

@@ -334,6 +334,40 @@ impl UsageEvent {
     }
 }
 
+const HANDED: u32 = 0x5069_7468;
+
+/// Where the program would send a packet that it hands to a worker (`struct handed`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Handed {
+    /// The tunnel's far end, in wire order; 0: it goes to the packet's destination.
+    pub peer: u32,
+    /// Slot of the device; [`NO_INDEX`]: it does not know.
+    pub device: u32,
+    /// Longest packet.
+    pub mtu: u16,
+    /// VLAN tag, in wire order; 0: none.
+    pub vlan: u16,
+    /// Destination and source address of the link.
+    pub ethernet: [u8; 12],
+}
+
+impl Handed {
+    /// What stands before a frame; `None` if the program has written nothing there.
+    pub fn decode(octets: &[u8]) -> Option<Self> {
+        let [is, peer, device, lengths, link @ ..] = octets.first_chunk::<32>()?.as_chunks::<4>().0 else {
+            return None;
+        };
+        let &[m0, m1, v0, v1] = lengths;
+        (u32::from_ne_bytes(*is) == HANDED).then_some(Self {
+            peer: u32::from_ne_bytes(*peer),
+            device: u32::from_ne_bytes(*device),
+            mtu: u16::from_ne_bytes([m0, m1]),
+            vlan: u16::from_ne_bytes([v0, v1]),
+            ethernet: *link.as_flattened().first_chunk()?,
+        })
+    }
+}
+
 /// Settings of the program (`struct settings`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings {
@@ -403,6 +437,20 @@ mod tests {
         let expected: Vec<_> = reasons.map(|name| name.replace("no_rule", "no_rule_found")).collect();
         assert_eq!(names.split_last(), Some((&"drop_reasons".to_owned(), &expected[..])));
         assert_eq!(expected.len(), DROP_REASONS);
+    }
+
+    #[test]
+    fn what_stands_before_a_frame_is_read_if_it_was_written() {
+        let mut octets = [0; 32];
+        assert_eq!(Handed::decode(&octets), None);
+        octets[..4].copy_from_slice(&HANDED.to_ne_bytes());
+        octets[4..8].copy_from_slice(&7u32.to_ne_bytes());
+        octets[8..12].copy_from_slice(&1u32.to_ne_bytes());
+        octets[12..14].copy_from_slice(&1500u16.to_ne_bytes());
+        octets[14..16].copy_from_slice(&100u16.to_ne_bytes());
+        octets[16..28].copy_from_slice(b"to....from..");
+        let expected = Handed { peer: 7, device: 1, mtu: 1500, vlan: 100, ethernet: *b"to....from.." };
+        assert_eq!(Handed::decode(&octets), Some(expected));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 mod clock;
 mod event;
 pub mod layout;
+mod mapping;
 mod memory;
 #[cfg(test)]
 mod namespace;
@@ -17,6 +18,8 @@ mod udp;
 mod uring;
 mod wake;
 mod xdp;
+mod xsk;
+mod xsk_ring;
 
 pub use clock::monotonic;
 pub use event::EventFd;
@@ -31,6 +34,7 @@ pub use udp::{Datagram, GtpuSocket, MAX_SEGMENTS, Outgoing, RECEIVE_SLOT, RECEIV
 pub use uring::{RING, Ring};
 pub use wake::{Gathered, Timer};
 pub use xdp::{Hook, attach_xdp, driver_of, vlan_of};
+pub use xsk::{BEFORE, Losses, Xsk};
 
 use std::io;
 

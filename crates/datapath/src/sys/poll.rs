@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 /// Most descriptors that can be waited for at once.
-pub const MOST: usize = 16;
+pub const MOST: usize = 32;
 
 /// Waits until a descriptor is readable or the time is up; answers a bit for each, lowest first. A
 /// signal ends the wait with no bit set.

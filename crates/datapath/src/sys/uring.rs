@@ -2,10 +2,10 @@
 //! their own. Not everywhere allowed: containers often forbid it.
 
 use super::check;
+use super::mapping::Mapping;
 use std::io::{self, IoSlice};
 use std::mem::size_of;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::ptr::NonNull;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{
     AtomicU32,
     Ordering::{Acquire, Relaxed, Release},
@@ -122,9 +122,9 @@ impl Ring {
         let array_end = sq.array as usize + parameters.sq_entries as usize * size_of::<u32>();
         let completions_end =
             cq.completions as usize + parameters.cq_entries as usize * size_of::<Completion>();
-        let rings = Mapping::new(&fd, array_end.max(completions_end), 0)?;
+        let rings = Mapping::of(fd.as_fd(), array_end.max(completions_end), 0)?;
         let entries = parameters.sq_entries as usize;
-        let submissions = Mapping::new(&fd, entries * size_of::<Submission>(), OFFSET_SUBMISSIONS)?;
+        let submissions = Mapping::of(fd.as_fd(), entries * size_of::<Submission>(), OFFSET_SUBMISSIONS)?;
         let ring = Self {
             fd,
             tail: sq.tail as usize,
@@ -269,48 +269,9 @@ fn is_passing(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY))
 }
 
-/// Memory shared with the kernel.
-#[derive(Debug)]
-struct Mapping {
-    start: NonNull<u8>,
-    length: usize,
-}
-
-// SAFETY: plain memory, with no tie to the thread that mapped it.
-unsafe impl Send for Mapping {}
-
-impl Mapping {
-    fn new(fd: &OwnedFd, length: usize, offset: libc::off_t) -> io::Result<Self> {
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
-        // SAFETY: a new mapping, at a place that the kernel chooses.
-        let start =
-            unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, fd.as_raw_fd(), offset) };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { start, length })
-    }
-
-    fn at<T>(&self, offset: usize) -> *mut T {
-        assert!(offset + size_of::<T>() <= self.length, "the kernel's offsets are within its mapping");
-        // SAFETY: within the mapping, as was just checked.
-        unsafe { self.start.as_ptr().add(offset).cast() }
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and nothing refers into it any more.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::fd::AsFd;
     use std::os::unix::net::UnixDatagram;
 
     #[test]

@@ -2,11 +2,14 @@
 //! rare or has to wait to the kernel, where the portable path serves it by the same rules.
 //!
 //! ```text
-//!   interface ─▶ pith_upf (bpf/) ─ redirect ─▶ interface
-//!                    │ pass                        ▲
-//!                    ▼                             │
-//!                kernel ─▶ GTP-U socket, TUN ─▶ portable path ─▶ kernel
+//!   interface ─▶ pith_upf (bpf/) ─ redirect ──────────────────────▶ interface
+//!                    │ pass       └ hand over: AF_XDP ─▶ portable ──▶ ▲ AF_XDP
+//!                    ▼                                   path's       │
+//!                kernel ─▶ GTP-U socket, TUN ──────────▶ workers ──▶ kernel
 //! ```
+//!
+//! Packets that have to wait, or whose session has others waiting, are handed to a worker as they came in, past
+//! the kernel's stack (`handover.rs`, `portable/handed.rs`).
 //!
 //! Both count into and are bounded by the same memory (`rules/pool.rs`), so a packet is counted once and a
 //! rate holds whichever way it goes. A session that goes from user space back to the program stays with user
@@ -14,6 +17,7 @@
 
 mod compile;
 mod events;
+mod handover;
 mod program;
 mod tables;
 #[cfg(test)]
@@ -26,7 +30,8 @@ use crate::sys::layout::Action;
 use crate::sys::{Gathered, Hook, Timer};
 use compile::compile;
 use events::Events;
-use pith_upf::contract::{Counters, Datapath, Event, Session, SessionId, SessionUsage, Tunnel};
+use handover::Handover;
+use pith_upf::contract::{Counters, Datapath, DropReason, Event, Session, SessionId, SessionUsage, Tunnel};
 use pith_upf::qos::FlowUsage;
 use program::{Program, Sizes};
 use std::collections::HashMap;
@@ -75,6 +80,9 @@ pub enum XdpError {
         /// What the system says.
         source: io::Error,
     },
+    /// There is no AF_XDP.
+    #[error("AF_XDP: {0}")]
+    Handover(io::Error),
     /// Out of memory or descriptors.
     #[error("the XDP program's tables: {0}")]
     Io(#[from] io::Error),
@@ -95,6 +103,7 @@ pub struct XdpDatapath {
     ready: Gathered,
     timer: Timer,
     events: Events,
+    handover: Handover,
     slow: PortableDatapath,
     /// The tables' owner.
     _program: Program,
@@ -132,6 +141,7 @@ impl XdpDatapath {
             Ok(parts) => parts,
             Err(error) => return Ok(Outcome::Slow(slow, error)),
         };
+        let handover = hand_over(&program, &slow, config, hook);
         Ok(Outcome::Fast(Box::new(Self {
             _links: links,
             hook,
@@ -142,6 +152,7 @@ impl XdpDatapath {
             ready,
             timer,
             events,
+            handover,
             slow,
             _program: program,
         })))
@@ -155,6 +166,11 @@ impl XdpDatapath {
     /// Whether the program runs in the interfaces' drivers.
     pub fn is_native(&self) -> bool {
         self.hook == Hook::Native
+    }
+
+    /// Whether packets that have to wait come to user space by AF_XDP.
+    pub fn hands_over(&self) -> bool {
+        self.handover.is_up()
     }
 
     /// Stops.
@@ -252,7 +268,28 @@ impl Datapath for XdpDatapath {
     fn counters(&self) -> Counters {
         let mut counters = self.slow.counters();
         self.tables.add_counters(&mut counters);
+        add_dropped(&mut counters, DropReason::QueueFull, self.handover.lost());
         counters
+    }
+}
+
+/// Where packets come to user space one by one anyway, they come by AF_XDP. Behind the driver the kernel has made
+/// trains of them already, which the portable path takes as such, and in order with those that are none.
+fn hand_over(program: &Program, workers: &PortableDatapath, config: &DatapathConfig, hook: Hook) -> Handover {
+    if hook == Hook::Generic {
+        return Handover::default();
+    }
+    let devices = Program::devices(&config.interfaces).unwrap_or_default();
+    Handover::start(program, workers, &devices)
+}
+
+fn add_dropped(counters: &mut Counters, reason: DropReason, more: u64) {
+    if more == 0 {
+        return;
+    }
+    match counters.dropped.iter_mut().find(|(counted, _)| *counted == reason) {
+        Some((_, count)) => *count += more,
+        None => counters.dropped.push((reason, more)),
     }
 }
 

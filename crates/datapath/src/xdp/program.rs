@@ -151,16 +151,20 @@ impl Program {
         (output.return_value, output.data.unwrap_or_default().to_vec())
     }
 
+    /// The devices that packets of these interfaces pass.
+    pub fn devices(names: &[String]) -> Result<Vec<Device>, XdpError> {
+        let interfaces = names.iter().map(|name| Interface::of(name)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Device::all(&interfaces))
+    }
+
     fn attach_all(&self, interfaces: &[Interface], hook: Hook) -> Result<Vec<OwnedFd>, XdpError> {
         let program = self.object.progs().find(|program| program.name() == OsStr::new(PROGRAM));
         let program = program.ok_or(XdpError::Missing)?;
-        let mut devices: Vec<u32> = interfaces.iter().map(|interface| interface.device).collect();
-        devices.sort_unstable();
-        devices.dedup();
+        let devices = Device::all(interfaces).into_iter().map(|device| device.index);
         let attach = |device: u32| {
             attach_xdp(program.as_fd(), device, hook).map_err(|source| XdpError::Attach { device, source })
         };
-        devices.into_iter().map(attach).collect()
+        devices.map(attach).collect()
     }
 
     /// Tells the program by which interfaces packets may leave.
@@ -173,6 +177,30 @@ impl Program {
             ports.update(&interface.index.to_ne_bytes(), &[slot, vlan].concat(), MapFlags::ANY)?;
         }
         Ok(())
+    }
+}
+
+/// A device of one or more interfaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Device {
+    /// Its index.
+    pub index: u32,
+    /// A bit for each slot in `devices` that it has.
+    pub slots: u64,
+}
+
+impl Device {
+    /// Those of interfaces in the order of their slots.
+    fn all(interfaces: &[Interface]) -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::new();
+        for (slot, interface) in interfaces.iter().enumerate() {
+            let bit = 1u64.checked_shl(slot as u32).unwrap_or(0);
+            match all.iter_mut().find(|device| device.index == interface.device) {
+                Some(device) => device.slots |= bit,
+                None => all.push(Self { index: interface.device, slots: bit }),
+            }
+        }
+        all
     }
 }
 

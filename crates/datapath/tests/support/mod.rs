@@ -152,6 +152,11 @@ impl Lab {
         numbers[1] + numbers[9]
     }
 
+    /// Packets of a session that user space has let pass.
+    pub fn user_packets(&self, session: u64) -> u64 {
+        self.upf.flows(SessionId(session)).iter().map(|flow| flow.count.passed().packets).sum()
+    }
+
     /// The next G-PDU that the gNB gets.
     pub fn downlink(&self) -> Gpdu {
         let (bytes, _) = self.datagram();
@@ -232,6 +237,18 @@ pub fn is_readable(descriptor: &impl AsRawFd) -> bool {
     let mut poll = libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: one entry, which lives during the call.
     unsafe { libc::poll(&raw mut poll, 1, 50) != 0 }
+}
+
+/// CPU that this process's threads of that name have used.
+pub fn cpu_of(name: &str) -> Duration {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let of = |task: std::fs::DirEntry| {
+        let comm = std::fs::read_to_string(task.path().join("comm")).ok()?;
+        let stat = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+        let nanos = stat.split(' ').next()?.parse().ok()?;
+        (comm.trim() == name).then(|| Duration::from_nanos(nanos))
+    };
+    tasks.flatten().filter_map(of).sum()
 }
 
 /// Lets bursts wait in a socket.

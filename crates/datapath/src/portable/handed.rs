@@ -1,0 +1,102 @@
+//! What the XDP program hands over by AF_XDP: whole frames of sessions whose packets have to wait. The program
+//! has counted them as come.
+
+use super::path::Path;
+use super::signalling::Signaller;
+use super::tables::Tables;
+use crate::packet::{Flow, link_header_len};
+use crate::sys::BEFORE;
+use crate::sys::layout::Handed;
+use pith_pfcp::gtpu::{GTPU_PORT, Packet};
+use pith_upf::contract::{DropReason, Qfi, Teid};
+use std::net::{IpAddr, SocketAddr};
+use std::ops::Range;
+
+/// Protocol number, and bytes of a header, of UDP.
+const UDP: u8 = 17;
+const UDP_HEADER_LEN: usize = 8;
+
+/// A message of a tunnel that ends here.
+struct Message {
+    range: Range<usize>,
+    from: SocketAddr,
+    /// Which of the worker's sockets it is addressed to.
+    socket: usize,
+}
+
+impl Path {
+    /// Forwards frames that lie in `arena`.
+    pub fn handed(
+        &mut self,
+        tables: &Tables,
+        signaller: &mut Signaller,
+        arena: &[u8],
+        frames: &[Range<usize>],
+    ) {
+        for frame in frames {
+            let bytes = arena.get(frame.clone()).unwrap_or_default();
+            let at = link_header_len(bytes).unwrap_or(bytes.len());
+            let Some(flow) = bytes.get(at..).and_then(Flow::of) else {
+                self.drop(DropReason::MalformedInner, 1);
+                continue;
+            };
+            let start = frame.start + at;
+            let told = arena.get(frame.start.saturating_sub(BEFORE)..).and_then(Handed::decode);
+            match self.message(&flow, start) {
+                Some(message) => self.handed_from_tunnel(tables, signaller, arena, (&message, told)),
+                None => {
+                    if let Some(told) = told.filter(|told| told.peer != 0) {
+                        let peer = IpAddr::from(told.peer.to_ne_bytes());
+                        self.routes.learn(peer, told, &self.ports, self.now);
+                    }
+                    self.handed_from_network(tables, arena, start..start + flow.length, &flow);
+                }
+            }
+        }
+        self.n6.flush(arena, &mut self.tun, &self.counters);
+        self.flush_n3();
+        self.ports.flush();
+    }
+
+    /// The GTP-U message that a packet at `start` carries, if it is for this UPF.
+    fn message(&self, outer: &Flow, start: usize) -> Option<Message> {
+        let (source, destination) = outer.ports?;
+        if outer.protocol != UDP || destination != GTPU_PORT {
+            return None;
+        }
+        let is_to = |address: SocketAddr| address.ip() == outer.destination;
+        let socket = self.sockets.iter().position(|socket| is_to(socket.address()))?;
+        let range = start + outer.transport_at + UDP_HEADER_LEN..start + outer.length;
+        Some(Message { range, from: SocketAddr::new(outer.source, source), socket })
+    }
+
+    fn handed_from_tunnel(
+        &mut self,
+        tables: &Tables,
+        signaller: &mut Signaller,
+        arena: &[u8],
+        (message, told): (&Message, Option<Handed>),
+    ) {
+        let Ok(packet) = Packet::decode(arena.get(message.range.clone()).unwrap_or_default()) else {
+            return self.drop(DropReason::MalformedGtpu, 1);
+        };
+        let teid = Teid(packet.teid);
+        let Some(rules) = tables.by_teid(teid) else {
+            return signaller.refuse_teid(self, teid, message.from, message.socket);
+        };
+        if let (Some(told), Some(flow)) = (told, Flow::of(packet.payload)) {
+            self.routes.learn(flow.destination, told, &self.ports, self.now);
+        }
+        let start = message.range.start + packet.header_len;
+        let qfi = packet.pdu_session_information().map(|information| Qfi(information.qfi()));
+        self.forward_from_tunnel(tables, rules, arena, start..start + packet.payload.len(), teid, qfi);
+    }
+
+    fn handed_from_network(&mut self, tables: &Tables, arena: &[u8], packet: Range<usize>, flow: &Flow) {
+        match tables.by_ue(flow.destination) {
+            // As a packet of another UE: nobody has taken a hop off yet.
+            Some(rules) => self.hairpin(rules, flow, arena.get(packet).unwrap_or_default()),
+            None => self.drop(DropReason::UnknownUe, 1),
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Where packets may leave by AF_XDP, past the kernel's stack: as the XDP program would send them. It tells with each
+//! packet that it hands over; what it does not know goes by the kernel.
+
+use super::path::Path;
+use super::ports::Ports;
+use crate::packet::{Flow, decrement_ttl, set_ipv4_checksum};
+use crate::rules::Now;
+use crate::sys::layout::{Handed, NO_INDEX};
+use pith_pfcp::gtpu::GTPU_PORT;
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// How long a route holds after the program told it, which asks again itself as often; in nanoseconds.
+const LIFE: u64 = 100_000_000;
+/// Routes that are remembered at most.
+const MOST: usize = 16_384;
+/// Longest header of link and IP.
+const HEAD: usize = 18 + 60;
+const IPV4_LEN: usize = 20;
+const UDP_LEN: usize = 8;
+/// Hops of a tunnel's packets.
+const HOPS: u8 = 64;
+const UDP: u8 = 17;
+
+/// Routes by destination.
+#[derive(Debug, Default)]
+pub struct Routes {
+    by_destination: HashMap<IpAddr, Route>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Route {
+    /// Which of the worker's AF_XDP sockets.
+    port: usize,
+    told: Handed,
+    until: u64,
+}
+
+impl Routes {
+    /// Notes what the program told with a packet for `destination`.
+    pub fn learn(&mut self, destination: IpAddr, told: Handed, ports: &Ports, now: Now) {
+        if told.device == NO_INDEX {
+            self.by_destination.remove(&destination);
+            return;
+        }
+        let Some(port) = ports.of_slot(told.device) else { return };
+        if self.by_destination.len() >= MOST {
+            self.by_destination.clear();
+        }
+        self.by_destination.insert(destination, Route { port, told, until: now.0 + LIFE });
+    }
+
+    fn to(&self, destination: IpAddr, now: Now) -> Option<Route> {
+        self.by_destination.get(&destination).filter(|route| route.until > now.0).copied()
+    }
+}
+
+/// What goes before the rest of a packet.
+struct Head {
+    octets: [u8; HEAD],
+    length: usize,
+}
+
+impl Head {
+    /// The link's header.
+    fn of_link(told: &Handed, v6: bool) -> Self {
+        let mut head = Self { octets: [0; HEAD], length: 0 };
+        head.add(&told.ethernet);
+        if told.vlan != 0 {
+            head.add(&[0x81, 0x00]);
+            head.add(&told.vlan.to_ne_bytes());
+        }
+        head.add(if v6 { &[0x86, 0xdd] } else { &[0x08, 0x00] });
+        head
+    }
+
+    /// Adds what is known to fit.
+    fn add(&mut self, octets: &[u8]) {
+        let end = self.length + octets.len();
+        if let Some(place) = self.octets.get_mut(self.length..end) {
+            place.copy_from_slice(octets);
+            self.length = end;
+        }
+    }
+
+    fn octets(&self) -> &[u8] {
+        self.octets.get(..self.length).unwrap_or_default()
+    }
+
+    fn from(&mut self, at: usize) -> &mut [u8] {
+        self.octets.get_mut(at..self.length).unwrap_or_default()
+    }
+}
+
+impl Path {
+    /// Sends a packet on to the data network by AF_XDP; `false` if it has to go by the kernel, which also answers
+    /// in a router's name.
+    pub fn leaves_to_network(&mut self, flow: &Flow, packet: &[u8]) -> bool {
+        let Some(route) = self.routes.to(flow.destination, self.now) else { return false };
+        if packet.len() > usize::from(route.told.mtu) {
+            return false;
+        }
+        let v6 = flow.destination.is_ipv6();
+        let ip_len = if v6 { 40 } else { usize::from(packet.first().map_or(0, |first| first & 0x0f)) * 4 };
+        let Some((ip, rest)) = packet.split_at_checked(ip_len) else { return false };
+        let mut head = Head::of_link(&route.told, v6);
+        let link_len = head.length;
+        head.add(ip);
+        if !decrement_ttl(head.from(link_len)) || !self.ports.send(route.port, head.octets(), rest) {
+            return false;
+        }
+        self.counters.n6_out.count(1, packet.len());
+        true
+    }
+
+    /// Sends a G-PDU with its inner packet of `inner` bytes into a tunnel by AF_XDP; `false` if it has to go by
+    /// the kernel.
+    pub fn leaves_by_tunnel(
+        &mut self,
+        peer: SocketAddr,
+        dscp: u8,
+        gpdu: std::ops::Range<usize>,
+        inner: usize,
+    ) -> bool {
+        let (IpAddr::V4(peer), Some(own)) = (peer.ip(), self.own_v4()) else { return false };
+        let Some(route) = self.routes.to(peer.into(), self.now) else { return false };
+        let length = IPV4_LEN + UDP_LEN + gpdu.len();
+        if length > usize::from(route.told.mtu) {
+            return false;
+        }
+        self.outer_id = self.outer_id.wrapping_add(1);
+        let mut head = Head::of_link(&route.told, false);
+        head.add(&outer(own, peer, dscp, self.outer_id, length as u16));
+        if !self.ports.send(route.port, head.octets(), self.n3.bytes(gpdu)) {
+            return false;
+        }
+        self.counters.n3_out.count(1, inner);
+        true
+    }
+
+    /// The address that packets leave into tunnels from.
+    fn own_v4(&self) -> Option<Ipv4Addr> {
+        self.sockets.iter().find_map(|socket| match socket.address().ip() {
+            IpAddr::V4(v4) => Some(v4),
+            IpAddr::V6(_) => None,
+        })
+    }
+}
+
+/// IPv4 and UDP of a tunnel's packet of `length` bytes in all; UDP's checksum may be left out.
+fn outer(own: Ipv4Addr, peer: Ipv4Addr, dscp: u8, id: u16, length: u16) -> [u8; IPV4_LEN + UDP_LEN] {
+    let [l0, l1] = length.to_be_bytes();
+    let [i0, i1] = id.to_be_bytes();
+    let [s0, s1, s2, s3] = own.octets();
+    let [d0, d1, d2, d3] = peer.octets();
+    let [p0, p1] = GTPU_PORT.to_be_bytes();
+    let [u0, u1] = length.saturating_sub(IPV4_LEN as u16).to_be_bytes();
+    let mut header = [
+        0x45,
+        dscp << 2,
+        l0,
+        l1,
+        i0,
+        i1,
+        0,
+        0,
+        HOPS,
+        UDP,
+        0,
+        0,
+        s0,
+        s1,
+        s2,
+        s3,
+        d0,
+        d1,
+        d2,
+        d3, //
+        p0,
+        p1,
+        p0,
+        p1,
+        u0,
+        u1,
+        0,
+        0,
+    ];
+    if let Some(ip) = header.get_mut(..IPV4_LEN) {
+        set_ipv4_checksum(ip);
+    }
+    header
+}

@@ -1,0 +1,74 @@
+//! Sockets that the program hands frames to (AF_XDP): one for each queue of its interfaces, each served by a
+//! worker. A queue without one has its packets take the kernel's way.
+
+use super::XdpError;
+use super::program::{Device, Program};
+use crate::portable::{MOST_PORTS, Port, PortableDatapath};
+use crate::sys::{Losses, Xsk};
+use libbpf_rs::{MapCore, MapFlags};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+/// Slots for sockets: `SOCKETS` in `bpf/tables.h`.
+const MOST_SOCKETS: usize = 256;
+
+/// The sockets, as the control side has them.
+#[derive(Debug, Default)]
+pub struct Handover {
+    losses: Vec<Losses>,
+}
+
+impl Handover {
+    /// Opens sockets on the queues of all devices, and has workers serve them in turns. Says which device has
+    /// none.
+    pub fn start(program: &Program, workers: &PortableDatapath, devices: &[Device]) -> Self {
+        let mut handover = Self::default();
+        let each = (MOST_PORTS * workers.workers()).min(MOST_SOCKETS) / devices.len().max(1);
+        for device in devices {
+            if let Err(error) = handover.open(program, workers, device, each as u32) {
+                tracing::warn!(%error, device.index, "sessions that wait take the kernel's way");
+            }
+        }
+        handover
+    }
+
+    /// Opens sockets on a device's queues, at most so many.
+    fn open(
+        &mut self,
+        program: &Program,
+        workers: &PortableDatapath,
+        device: &Device,
+        most: u32,
+    ) -> Result<(), XdpError> {
+        for queue in 0..most {
+            let xsk = match Xsk::open(device.index, queue) {
+                // There is no such queue.
+                Err(error) if queue > 0 && error.kind() == io::ErrorKind::InvalidInput => break,
+                opened => opened.map_err(XdpError::Handover)?,
+            };
+            give(program, self.losses.len() as u32, (device.index, queue), &xsk)?;
+            self.losses.push(xsk.losses()?);
+            workers.serve(queue as usize % workers.workers(), Port { slots: device.slots, xsk });
+        }
+        Ok(())
+    }
+
+    /// Frames that found no room in a socket: the program has counted them, and nobody has seen them.
+    pub fn lost(&self) -> u64 {
+        self.losses.iter().map(Losses::count).sum()
+    }
+
+    /// Whether there are sockets.
+    pub fn is_up(&self) -> bool {
+        !self.losses.is_empty()
+    }
+}
+
+/// Has the program hand the frames of a queue to a socket.
+fn give(program: &Program, number: u32, (interface, queue): (u32, u32), xsk: &Xsk) -> Result<(), XdpError> {
+    let key = [interface.to_ne_bytes(), queue.to_ne_bytes()].concat();
+    let (number, fd) = (number.to_ne_bytes(), xsk.as_fd().as_raw_fd().to_ne_bytes());
+    program.table("sockets")?.update(&number, &fd, MapFlags::ANY)?;
+    program.table("queues")?.update(&key, &number, MapFlags::ANY)?;
+    Ok(())
+}
