@@ -65,7 +65,7 @@ int sink(struct xdp_md *ctx)
 struct outer {
 	struct tunnel_v4 tunnel;
 	struct marking marking;
-} __attribute__((packed));
+};
 
 SEC("xdp")
 int decap(struct xdp_md *ctx)

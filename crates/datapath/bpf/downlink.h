@@ -3,14 +3,6 @@
 #pragma once
 #include "path.h"
 
-INLINE struct session *session_of_ue(const struct flow *flow, u32 *index)
-{
-	if (flow->v6)
-		return session_of(bpf_map_lookup_elem(&by_v6, &flow->key.destination.high), index);
-	u32 v4 = flow->key.destination.low;
-	return session_of(bpf_map_lookup_elem(&by_v4, &v4), index);
-}
-
 INLINE u32 header_len(const struct rule *rule)
 {
 	return sizeof(struct tunnel_v4) + (rule->flags & RULE_HAS_QFI ? sizeof(struct marking) : 0);
@@ -59,24 +51,23 @@ INLINE int send_by_tunnel(struct xdp_md *ctx, struct path *path, const struct fl
 	return bpf_redirect_map(&devices, route->device, 0);
 }
 
-INLINE int forward_downlink(struct xdp_md *ctx, struct path *path, struct session *session, const struct rule *rule,
+INLINE int forward_downlink(struct xdp_md *ctx, struct path *path, const struct found *found, const struct rule *rule,
 			    const struct flow *flow)
 {
 	u32 length = flow->length;
 	const struct route *route = route_to(ctx, address_v4(rule->peer), 0, path->now);
 	if (!route || !has_hop(flow) || length > settings.ue_mtu || length + header_len(rule) > route->mtu)
-		return give(path, session);
+		return give(path, found->session);
 	struct cpu *cpu = path->cpu;
-	u32 reason = enforce(rule, length, path->now);
+	u32 reason = enforce(found->session, found->index, rule, DOWNLINK, length, path->now);
 	if (reason == RATE_EXCEEDED && settings.shapes) {
-		shape(session);
-		return hand(ctx, path, session, &cpu->n6_in, length, route, rule->peer);
+		shape(found->session);
+		return hand(ctx, path, found->session, &cpu->n6_rest, length, route, rule->peer);
 	}
 	if (reason != DROP_REASONS)
-		return drop(path, &cpu->n6_in, length, reason);
-	count_usage(rule, path->number, DOWNLINK, length, path->now);
-	count_traffic(&cpu->n6_in, length);
-	count_traffic(&cpu->n3_out, length);
+		return drop(path, &cpu->n6_rest, length, reason);
+	count_usage(found->session, found->index, rule, path->number, DOWNLINK, length, path->now);
+	count_traffic(&cpu->down, length);
 	return send_by_tunnel(ctx, path, flow, rule, route);
 }
 
@@ -88,34 +79,43 @@ INLINE int hand_downlink(struct xdp_md *ctx, struct path *path, struct session *
 		return give(path, session);
 	u32 peer = rule && rule->action == FORWARD ? rule->peer : 0;
 	const struct route *route = peer ? route_to(ctx, address_v4(peer), 0, path->now) : 0;
-	return hand(ctx, path, session, &path->cpu->n6_in, flow->length, route, peer);
+	return hand(ctx, path, session, &path->cpu->n6_rest, flow->length, route, peer);
+}
+
+/* The packet in a frame from the data network; 0: it is none. */
+INLINE int take_packet(struct cursor *cursor, struct flow *flow)
+{
+	u16 type = take_ethernet(cursor);
+	u32 room = cursor->end - cursor->at;
+	if (type == bpf_htons(ETH_P_IP))
+		return take_v4(*cursor, flow, room);
+	return type == bpf_htons(ETH_P_IPV6) ? take_v6(*cursor, flow, room) : 0;
 }
 
 INLINE int downlink(struct xdp_md *ctx, struct path *path)
 {
 	struct cursor cursor = { (void *)(long)ctx->data, (void *)(long)ctx->data_end };
-	u16 type = take_ethernet(&cursor);
-	u32 room = cursor.end - cursor.at;
 	struct flow flow;
-	int is_packet = type == bpf_htons(ETH_P_IP)	? take_v4(cursor, &flow, room)
-			: type == bpf_htons(ETH_P_IPV6) ? take_v6(cursor, &flow, room)
-							: 0;
-	u32 index;
-	struct session *session = is_packet ? session_of_ue(&flow, &index) : 0;
-	if (!session)
+	if (!take_packet(&cursor, &flow))
 		return XDP_PASS;
+	struct found found = flow.v6 ? session_of_v6(flow.destination.high) : session_of_v4(flow.destination.low);
+	struct session *session = found.session;
+	if (!session)
+		return UNKNOWN_SESSION;
+	warm(session, path->number, DOWNLINK);
 	struct origin origin = { .direction = DOWNLINK, .qfi = NO_QFI };
+	const struct rule *rule = find_rule(ctx, &found, &flow, &origin);
 	if (session->action != FORWARD)
-		return hand_downlink(ctx, path, session, find_rule(session, index, &flow.key, &origin), &flow);
+		return hand_downlink(ctx, path, session, rule, &flow);
 	touch(path, session);
 	if (!flow.whole && session->only[DOWNLINK] == NO_RULE)
 		return give(path, session);
-	const struct rule *rule = find_rule(session, index, &flow.key, &origin);
+	struct traffic *in = &path->cpu->n6_rest;
 	if (!rule)
-		return drop(path, &path->cpu->n6_in, flow.length, NO_RULE_FOUND);
+		return drop(path, in, flow.length, NO_RULE_FOUND);
 	if (rule->action == TO_USER)
 		return hand_downlink(ctx, path, session, rule, &flow);
 	if (rule->action != FORWARD)
-		return drop(path, &path->cpu->n6_in, flow.length, rule->action == DROP ? RULE_DROP : NO_RULE_FOUND);
-	return forward_downlink(ctx, path, session, rule, &flow);
+		return drop(path, in, flow.length, rule->action == DROP ? RULE_DROP : NO_RULE_FOUND);
+	return forward_downlink(ctx, path, &found, rule, &flow);
 }

@@ -3,9 +3,8 @@
 #pragma once
 #include "tables.h"
 
-#define BIT_TICKS_PER_SECOND (8ull * 16 * 1000000000)
 #define TICKS 16
-#define CHARGE_ATTEMPTS 4
+#define PER_BYTE_SHIFT 16
 
 INLINE int conforms(const struct bucket *bucket, u64 ticks)
 {
@@ -19,24 +18,26 @@ INLINE void charge(struct bucket *bucket, u64 ticks, u32 bytes)
 {
 	if (bucket->rate == NO_LIMIT || !bucket->rate)
 		return;
-	u64 cost = bytes * BIT_TICKS_PER_SECOND / bucket->rate;
+	u64 cost = bytes * bucket->per_byte >> PER_BYTE_SHIFT;
 	u64 deepest = ticks + 3 * bucket->burst + cost;
-#pragma unroll
-	for (int i = 0; i < CHARGE_ATTEMPTS; i++) {
-		u64 full_at = *(volatile u64 *)&bucket->full_at;
-		u64 charged = (full_at > ticks ? full_at : ticks) + cost;
-		if (charged > deepest)
-			charged = full_at > deepest ? full_at : deepest;
-		if (__sync_val_compare_and_swap(&bucket->full_at, full_at, charged) == full_at)
-			return;
-	}
-	/* Others charge at once: by much they can't be apart. */
-	__sync_fetch_and_add(&bucket->full_at, cost);
+	u64 full_at = *(volatile u64 *)&bucket->full_at;
+	u64 charged = (full_at > ticks ? full_at : ticks) + cost;
+	if (charged > deepest)
+		charged = full_at > deepest ? full_at : deepest;
+	/* Where another charges at once it has brought the schedule up to now. */
+	if (__sync_val_compare_and_swap(&bucket->full_at, full_at, charged) != full_at)
+		__sync_fetch_and_add(&bucket->full_at, cost);
 }
 
+/* A meter by its name in a rule. */
 INLINE struct meter *meter_of(u32 meter)
 {
-	return meter == NO_INDEX ? 0 : slot(&meters, meter);
+	if (meter == NO_INDEX)
+		return 0;
+	if (!(meter & HOME))
+		return slot(&meters, meter);
+	struct session *home = slot(&sessions, (meter & ~HOME) / HOME_METERS);
+	return home ? &home->meters[meter % HOME_METERS] : 0;
 }
 
 /* Of the committed rate nothing is taken beyond what there is. */
@@ -49,10 +50,9 @@ INLINE void charge_meter(struct meter *meter, u64 ticks, u32 bytes)
 
 /* Whether two meters let a packet pass (RFC 2698); it is charged if so. Green for one, it passes whatever the
  * other says; red for one, and green for none, it does not. */
-APART int admit(u32 first, u32 second, u32 bytes, u64 now)
+APART int admit(u32 first, u32 second, u32 bytes, u64 ticks)
 {
 	struct meter *of[RULE_METERS] = { meter_of(first), meter_of(second) };
-	u64 ticks = now * TICKS;
 	int green = 0, red = 0;
 #pragma unroll
 	for (int i = 0; i < RULE_METERS; i++) {
@@ -73,9 +73,23 @@ APART int admit(u32 first, u32 second, u32 bytes, u64 now)
 	return 1;
 }
 
+/* The same, without a call, for what most rules have: one meter, that of the session's block. */
+INLINE int admit_one(struct session *session, u8 direction, u32 bytes, u64 ticks)
+{
+	struct meter *meter = &session->meters[direction];
+	if (!conforms(&meter->peak, ticks))
+		return 0;
+	charge_meter(meter, ticks, bytes);
+	return 1;
+}
+
+/* The places of a URR by its name in a rule. */
 INLINE struct place *places_of(u32 urr)
 {
-	return slot(&usage, urr);
+	if (!(urr & HOME))
+		return slot(&usage, urr);
+	struct session *home = slot(&sessions, urr & ~HOME);
+	return home ? places_in(home) : 0;
 }
 
 /* A URR's volume: all CPUs' and workers' shares. */
@@ -123,12 +137,8 @@ APART int tell_if_reached(u32 urr, u32 limit)
 	return bpf_ringbuf_output(&events, &volume, sizeof(volume), 0);
 }
 
-APART int count_urr(u32 urr, u32 cpu, u32 direction, u32 bytes, u64 now)
+INLINE void count_at(struct place *place, u8 direction, u32 bytes, u64 now)
 {
-	struct place *places = places_of(urr);
-	if (!places || cpu >= settings.places)
-		return 0;
-	struct place *place = &places[cpu];
 	if (direction == UPLINK) {
 		place->uplink += bytes;
 		place->uplink_packets++;
@@ -139,32 +149,48 @@ APART int count_urr(u32 urr, u32 cpu, u32 direction, u32 bytes, u64 now)
 	if (!place->first)
 		place->first = now;
 	place->last = now;
+}
+
+APART int count_urr(u32 urr, u32 cpu, u32 direction, u32 bytes, u64 now)
+{
+	struct place *places = places_of(urr);
+	if (places && cpu < settings.places)
+		count_at(&places[cpu], direction, bytes, now);
 	return 0;
 }
 
 /* Gates, quotas and rates: DROP_REASONS if a packet may pass, and is charged, otherwise why not. */
-INLINE u32 enforce(const struct rule *rule, u32 bytes, u64 now)
+INLINE u32 enforce(struct session *session, u32 index, const struct rule *rule, u8 direction, u32 bytes, u64 now)
 {
+	u64 ticks = now * TICKS;
 	if (!(rule->flags & RULE_OPEN))
 		return GATE_CLOSED;
 #pragma unroll
 	for (int i = 0; i < RULE_URRS; i++)
 		if (rule->limits[i] != NO_INDEX && exhausted(rule->urrs[i], rule->limits[i]))
 			return QUOTA_EXHAUSTED;
-	if (rule->meters[0] == NO_INDEX || admit(rule->meters[0], rule->meters[1], bytes, now))
+	u32 first = rule->meters[0], own = HOME | (index * HOME_METERS + direction);
+	if (first == NO_INDEX)
 		return DROP_REASONS;
-	return RATE_EXCEEDED;
+	if (first == own && rule->meters[1] == NO_INDEX)
+		return admit_one(session, direction, bytes, ticks) ? DROP_REASONS : RATE_EXCEEDED;
+	return admit(first, rule->meters[1], bytes, ticks) ? DROP_REASONS : RATE_EXCEEDED;
 }
 
 /* Counts a packet that passes. */
-INLINE void count_usage(const struct rule *rule, u32 cpu, u8 direction, u32 bytes, u64 now)
+INLINE void count_usage(struct session *session, u32 index, const struct rule *rule, u32 cpu, u8 direction, u32 bytes,
+			u64 now)
 {
 #pragma unroll
 	for (int i = 0; i < RULE_URRS; i++) {
-		if (rule->urrs[i] == NO_INDEX)
+		u32 urr = rule->urrs[i];
+		if (urr == NO_INDEX)
 			return;
-		count_urr(rule->urrs[i], cpu, direction, bytes, now);
+		if (urr == (HOME | index) && cpu < settings.places)
+			count_at(&places_in(session)[cpu], direction, bytes, now);
+		else
+			count_urr(urr, cpu, direction, bytes, now);
 		if (rule->limits[i] != NO_INDEX)
-			tell_if_reached(rule->urrs[i], rule->limits[i]);
+			tell_if_reached(urr, rule->limits[i]);
 	}
 }

@@ -100,13 +100,13 @@ struct tunnel_v4 {
 	struct iphdr ip;
 	struct udphdr udp;
 	struct gtpu gtpu;
-} __attribute__((packed));
+};
 
 /* What more there is where the packet has a QoS flow. */
 struct marking {
 	struct gtpu_options options;
 	struct gtpu_container container;
-} __attribute__((packed));
+};
 
 INLINE u16 ipv4_checksum(const struct iphdr *ip)
 {

@@ -3,6 +3,12 @@
 #pragma once
 #include "gtpu.h"
 
+/* A session, and where. */
+struct found {
+	struct session *session; /* or nothing */
+	u32 index;
+};
+
 /* Where a packet came from. */
 struct origin {
 	u8 direction;
@@ -92,13 +98,16 @@ APART int first_match(u32 index, const struct key *key, const struct origin *ori
 }
 
 /* The rule for a packet. Most sessions have one for each direction. */
-INLINE const struct rule *find_rule(const struct session *session, u32 index, const struct key *key,
+INLINE const struct rule *find_rule(struct xdp_md *ctx, const struct found *found, const struct flow *flow,
 				    const struct origin *origin)
 {
-	const struct rule *only = rule_at(session, session->only[origin->direction]);
+	const struct rule *only = rule_at(found->session, found->session->only[origin->direction]);
 	if (only)
 		return comes_from(only, origin) ? only : 0;
-	return rule_at(session, first_match(index, key, origin));
+	struct key key = {};
+	struct origin from = *origin;
+	read_key(&key, flow, (void *)(long)ctx->data_end);
+	return rule_at(found->session, first_match(found->index, &key, &from));
 }
 
 /* Whether the UE may have sent it. */
@@ -107,6 +116,6 @@ INLINE int is_own_source(const struct session *session, const struct flow *flow)
 	if (!session->flags)
 		return 1;
 	if (flow->v6)
-		return session->flags & UE_V6 && session->ue_v6 == flow->key.source.high;
-	return session->flags & UE_V4 && session->ue_v4 == (u32)flow->key.source.low;
+		return session->flags & UE_V6 && session->ue_v6 == flow->source.high;
+	return session->flags & UE_V4 && session->ue_v4 == (u32)flow->source.low;
 }

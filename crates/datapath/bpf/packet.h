@@ -30,9 +30,9 @@ INLINE void *take(struct cursor *cursor, u32 size)
 }
 
 struct ethernet {
-	u8 addresses[12];
+	u16 addresses[6];
 	u16 type;
-} __attribute__((packed));
+};
 
 struct vlan {
 	u16 tag, type;
@@ -77,7 +77,7 @@ struct flow {
 	u32 length;
 	u8 v6;
 	u8 whole; /* protocol and ports are known, or known to be missing */
-	struct key key;
+	struct address source, destination;
 };
 
 INLINE void take_ports(struct key *key, struct cursor *cursor)
@@ -92,27 +92,19 @@ INLINE void take_ports(struct key *key, struct cursor *cursor)
 	key->has_ports = 1;
 }
 
-/* An IPv4 packet, of which the frame holds `room` bytes; `exact`: and no more. */
+/* An IPv4 packet, of which the frame holds `room` bytes. */
 INLINE int take_v4(struct cursor cursor, struct flow *flow, u32 room)
 {
 	struct iphdr *ip = take(&cursor, sizeof(*ip));
 	if (!ip || ip->version != 4 || ip->ihl < 5)
 		return 0;
 	flow->at = ip;
-	flow->key.source = address_v4(ip->saddr);
-	flow->key.destination = address_v4(ip->daddr);
+	flow->source = address_v4(ip->saddr);
+	flow->destination = address_v4(ip->daddr);
 	flow->length = bpf_ntohs(ip->tot_len);
-	flow->v6 = flow->key.v6 = 0;
-	flow->key.protocol = ip->protocol;
-	flow->key.tos = ip->tos;
-	flow->key.has_ports = 0;
-	flow->key.source_port = flow->key.destination_port = 0;
+	flow->v6 = 0;
 	flow->whole = ip->ihl == 5;
-	if (flow->length < sizeof(*ip) || flow->length > room)
-		return 0;
-	if (flow->whole && !(ip->frag_off & bpf_htons(IPV4_OFFSET)))
-		take_ports(&flow->key, &cursor);
-	return 1;
+	return flow->length >= sizeof(*ip) && flow->length <= room;
 }
 
 /* Next headers that are extensions, behind which the protocol stands (RFC 8200 4.1). */
@@ -127,20 +119,37 @@ INLINE int take_v6(struct cursor cursor, struct flow *flow, u32 room)
 	if (!ip || ip->version != 6)
 		return 0;
 	flow->at = ip;
-	flow->key.source = address_v6(&ip->saddr);
-	flow->key.destination = address_v6(&ip->daddr);
+	flow->source = address_v6(&ip->saddr);
+	flow->destination = address_v6(&ip->daddr);
 	flow->length = sizeof(*ip) + bpf_ntohs(ip->payload_len);
-	flow->v6 = flow->key.v6 = 1;
-	flow->key.protocol = ip->nexthdr;
-	flow->key.tos = ip->priority << 4 | ip->flow_lbl[0] >> 4;
-	flow->key.has_ports = 0;
-	flow->key.source_port = flow->key.destination_port = 0;
+	flow->v6 = 1;
 	flow->whole = !is_extension(ip->nexthdr);
-	if (flow->length > room)
-		return 0;
-	if (flow->whole)
-		take_ports(&flow->key, &cursor);
-	return 1;
+	return flow->length <= room;
+}
+
+/* What rules with filters look at, in a packet that was taken; `end`: of the frame. */
+INLINE void read_key(struct key *key, const struct flow *flow, void *end)
+{
+	struct cursor cursor = { flow->at, end };
+	key->source = flow->source;
+	key->destination = flow->destination;
+	key->v6 = flow->v6;
+	if (flow->v6) {
+		struct ipv6hdr *ip = take(&cursor, sizeof(*ip));
+		if (!ip)
+			return;
+		key->protocol = ip->nexthdr;
+		key->tos = ip->priority << 4 | ip->flow_lbl[0] >> 4;
+	} else {
+		struct iphdr *ip = take(&cursor, sizeof(*ip));
+		if (!ip)
+			return;
+		key->protocol = ip->protocol;
+		key->tos = ip->tos;
+		if (ip->frag_off & bpf_htons(IPV4_OFFSET))
+			return;
+	}
+	take_ports(key, &cursor);
 }
 
 /* Bytes of the frame before the packet. */

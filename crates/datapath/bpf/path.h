@@ -12,12 +12,26 @@
 #define LEAVE(cpu) __sync_fetch_and_add(&(cpu)->epoch, 1)
 #endif
 
+/* Beside the verdicts of XDP: it belongs to no session here. */
+#define UNKNOWN_SESSION -2
+
 /* A packet on its way through. */
 struct path {
 	struct cpu *cpu;
 	u32 number; /* of the CPU */
-	u64 now;    /* nanoseconds since the start */
+	u64 now;    /* nanoseconds since the start, at most a tick ago */
 };
+
+/* The time, looked at once a tick. */
+INLINE u64 time_of(struct cpu *cpu)
+{
+	u64 jiffies = bpf_jiffies64();
+	if (cpu->jiffies != jiffies) {
+		cpu->now = bpf_ktime_get_ns() - settings.started + 1;
+		cpu->jiffies = jiffies;
+	}
+	return cpu->now;
+}
 
 INLINE void count_traffic(struct traffic *traffic, u32 bytes)
 {
@@ -25,7 +39,7 @@ INLINE void count_traffic(struct traffic *traffic, u32 bytes)
 	traffic->bytes += bytes;
 }
 
-/* Drops a packet that came in as `in`, of `bytes`, by a name. */
+/* Drops a packet of `bytes` by a name; `in`: what is counted where it came in. */
 INLINE int drop(struct path *path, struct traffic *in, u32 bytes, u32 reason)
 {
 	count_traffic(in, bytes);
@@ -55,7 +69,9 @@ INLINE void write_handed(struct xdp_md *ctx, const struct route *route, u32 peer
 	handed->device = route->device;
 	handed->mtu = route->mtu;
 	handed->vlan = route->vlan;
-	__builtin_memcpy(handed->ethernet, route->ethernet, sizeof(handed->ethernet));
+#pragma unroll
+	for (int i = 0; i < 6; i++)
+		handed->ethernet[i] = route->ethernet[i];
 }
 
 /* Gives a packet that has to wait, or whose session's packets wait, to the worker that serves its queue, past the
@@ -94,11 +110,49 @@ INLINE void touch(struct path *path, struct session *session)
 		session->last_packet = path->now;
 }
 
-/* The session of a slot that a look-up table names; `index` takes the slot. */
-INLINE struct session *session_of(const u32 *found, u32 *index)
+/* The slot that a lead names, plus one; 0: it is not this key's. */
+INLINE u32 follow(void *leads, u32 key)
 {
-	if (!found)
-		return 0;
-	*index = *found;
-	return slot(&sessions, *index);
+	u64 *lead = slot(leads, key & settings.leads);
+	u64 found = lead ? *(volatile u64 *)lead : 0;
+	return found >> 32 == key ? found : 0;
+}
+
+/* The session in a slot; the slot comes plus one, or from a look-up table. */
+INLINE struct found session_in(u32 slot_plus_one, const u32 *rare)
+{
+	if (!slot_plus_one && !rare)
+		return (struct found){};
+	u32 index = slot_plus_one ? slot_plus_one - 1 : *rare;
+	return (struct found){ slot(&sessions, index), index };
+}
+
+INLINE struct found session_of_teid(u32 teid)
+{
+	u32 near = follow(&lead_teid, teid);
+	return session_in(near, near ? 0 : bpf_map_lookup_elem(&by_teid, &teid));
+}
+
+/* The address is in wire order. */
+INLINE struct found session_of_v4(u32 v4)
+{
+	u32 near = follow(&lead_v4, bpf_ntohl(v4));
+	return session_in(near, near ? 0 : bpf_map_lookup_elem(&by_v4, &v4));
+}
+
+INLINE struct found session_of_v6(u64 prefix)
+{
+	struct found near = session_in(follow(&lead_v6, bpf_ntohl(prefix >> 32)), 0);
+	if (near.session && near.session->ue_v6 == prefix)
+		return near;
+	return session_in(0, bpf_map_lookup_elem(&by_v6, &prefix));
+}
+
+/* Asks for all that most packets of a session need, at once: one wait for memory instead of one after the other. */
+INLINE void warm(struct session *session, u32 cpu, u8 direction)
+{
+	(void)*(volatile u32 *)&session->rules[direction].flags;
+	(void)*(volatile u64 *)&session->meters[direction].peak.full_at;
+	if (cpu < settings.places)
+		(void)*(volatile u64 *)&places_in(session)[cpu].uplink;
 }

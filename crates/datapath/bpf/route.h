@@ -45,7 +45,7 @@ APART int find_route(struct xdp_md *ctx, struct route *route, u32 v6)
 	route->mtu = asked.mtu_result;
 	route->vlan = port->vlan;
 	__builtin_memcpy(route->ethernet, asked.dmac, 6);
-	__builtin_memcpy(route->ethernet + 6, asked.smac, 6);
+	__builtin_memcpy(route->ethernet + 3, asked.smac, 6);
 	route->device = port->device;
 	return 0;
 }
@@ -78,7 +78,9 @@ INLINE int write_link_header(struct xdp_md *ctx, const struct route *route, u32 
 	u16 type = v6 ? bpf_htons(ETH_P_IPV6) : bpf_htons(ETH_P_IP);
 	if (!ethernet)
 		return 0;
-	__builtin_memcpy(ethernet->addresses, route->ethernet, sizeof(ethernet->addresses));
+#pragma unroll
+	for (int i = 0; i < 6; i++)
+		ethernet->addresses[i] = route->ethernet[i];
 	ethernet->type = type;
 	if (!route->vlan)
 		return 1;

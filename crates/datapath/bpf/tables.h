@@ -18,6 +18,9 @@ typedef __u64 u64;
 
 /* An index that names nothing; a bound that is none. */
 #define NO_INDEX 0xffffffffu
+/* A meter or counter in the block of a session, whose slot is in the other bits: what most packets need lies
+ * together. The others have tables of their own. */
+#define HOME 0x80000000u
 #define NO_LIMIT 0xffffffffffffffffull
 #define NO_RULE 0xff
 
@@ -73,12 +76,28 @@ struct rule {
 	u32 reserved[4];
 };
 
+/* Token bucket in the form of its virtual schedule: pith_upf::qos::Bucket. Times in sixteenths of a
+ * nanosecond. */
+struct bucket {
+	u64 rate; /* bits per second; NO_LIMIT: there is none */
+	u64 burst;
+	u64 full_at;
+	u64 per_byte; /* what a byte takes, in 65,536ths */
+};
+
+/* A QER in one direction: pith_upf::qos::Meter. One cache line. */
+struct meter {
+	struct bucket peak, committed;
+};
+
 #define SESSION_RULES 8
+#define HOME_METERS 2
 #define UE_V4 1
 #define UE_V6 2
 
-/* A session's rules. A slot is filled before it is published, and then only user space's `action` and what
- * packets leave behind change. */
+/* A session's rules, a meter each way, and the places of a URR. Rules are filled in before they are published,
+ * and then only user space's `action` and what packets leave behind change; meters and places stay.
+ * A direction's only rule has the direction's place. */
 struct session {
 	u32 action; /* TO_USER: all packets; FORWARD: as its rules say */
 	u32 flags;
@@ -92,6 +111,8 @@ struct session {
 	u8 match_count;
 	u8 reserved[13];
 	struct rule rules[SESSION_RULES];
+	struct meter meters[HOME_METERS]; /* up, down */
+	/* struct place places[settings.places]; */
 };
 
 #define SESSION_MATCHES 16
@@ -125,20 +146,6 @@ struct match {
 
 struct matches {
 	struct match of[SESSION_MATCHES];
-};
-
-/* Token bucket in the form of its virtual schedule: pith_upf::qos::Bucket. Times in sixteenths of a
- * nanosecond. */
-struct bucket {
-	u64 rate; /* bits per second; NO_LIMIT: there is none */
-	u64 burst;
-	u64 full_at;
-};
-
-/* A QER in one direction: pith_upf::qos::Meter. One cache line. */
-struct meter {
-	struct bucket peak, committed;
-	u64 reserved[2];
 };
 
 /* One CPU's or one worker's share of a URR's counters: rules/usage.rs. */
@@ -182,10 +189,13 @@ struct traffic {
  * taken a slot out of the look-up tables, waits until no packet can know of it. */
 struct cpu {
 	u64 epoch;
+	u64 jiffies; /* for which `now` holds */
+	u64 now;
 	u64 outer_id;
-	struct traffic n3_in, n3_out, n6_in, n6_out;
+	struct traffic up, down; /* sent on: from N3 to N6, and back */
 	u64 dropped[DROP_REASONS];
-	u64 reserved[4];
+	struct traffic n3_rest, n6_rest; /* dropped, or handed to user space; by where they came in */
+	u64 reserved[2];
 };
 
 /* Where the system's routing table and neighbours send a packet; remembered for ROUTE_LIFE. */
@@ -195,7 +205,7 @@ struct route {
 	u32 device; /* slot in `devices`; NO_INDEX: the packet is user space's */
 	u16 mtu;
 	u16 vlan; /* wire; 0: untagged */
-	u8 ethernet[12];
+	u16 ethernet[6]; /* to, from */
 	u8 reserved[20];
 };
 
@@ -215,7 +225,7 @@ struct handed {
 	u32 device; /* slot in `devices` */
 	u16 mtu;
 	u16 vlan; /* wire */
-	u8 ethernet[12];
+	u16 ethernet[6];
 	u32 reserved;
 };
 
@@ -236,6 +246,8 @@ struct settings {
 	struct address n3_v6[N3_ADDRESSES];
 	u32 ue_mtu;                  /* longest packet for a UE */
 	u32 shapes;                  /* what exceeds rates waits in user space; otherwise it is dropped */
+	u32 leads;                   /* entries in a table of leads, less one: a mask */
+	u32 pinned;                  /* there may be a program that was attached before */
 };
 
 const volatile struct settings settings;
@@ -256,6 +268,13 @@ SHARED_ARRAY(meters, sizeof(struct meter));
 SHARED_ARRAY(usage, sizeof(struct place));
 SHARED_ARRAY(limits, sizeof(struct limits));
 SHARED_ARRAY(cpus, sizeof(struct cpu));
+
+/* The short way from a TEID, a UE's IPv4 address (host order), the upper end of its IPv6 prefix (host order) to a
+ * slot in `sessions`: by the key's low bits. A lead is the key, and the slot plus one below. Where two keys have one
+ * place, the later is in the tables below alone. */
+SHARED_ARRAY(lead_teid, sizeof(u64));
+SHARED_ARRAY(lead_v4, sizeof(u64));
+SHARED_ARRAY(lead_v6, sizeof(u64));
 
 /* Which slot in `sessions` a TEID, a UE's IPv4 address (wire), a UE's IPv6 prefix (wire) leads to. */
 #define LOOK_UP(name, key)                                                                                          \
@@ -312,6 +331,14 @@ struct {
 	__uint(value_size, sizeof(u32));
 } sockets SEC(".maps");
 
+/* The program of the process before this one: it has the packets of sessions that are not known here. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(u32));
+} predecessor SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 18);
@@ -325,8 +352,15 @@ INLINE void *slot(void *map, u32 index)
 	return bpf_map_lookup_elem(map, &index);
 }
 
+/* The places of the URR in a session's block. */
+INLINE struct place *places_in(struct session *session)
+{
+	return (struct place *)(session + 1);
+}
+
 _Static_assert(sizeof(struct rule) == CACHE_LINE && sizeof(struct meter) == CACHE_LINE, "one cache line");
 _Static_assert(sizeof(struct place) == CACHE_LINE && sizeof(struct limits) == CACHE_LINE, "one cache line");
-_Static_assert(sizeof(struct session) == (1 + SESSION_RULES) * CACHE_LINE, "rules start cache lines");
+_Static_assert(sizeof(struct session) == (1 + SESSION_RULES + HOME_METERS) * CACHE_LINE,
+	       "rules and meters start cache lines");
 _Static_assert(sizeof(struct cpu) % CACHE_LINE == 0 && sizeof(struct route) == CACHE_LINE, "whole cache lines");
 _Static_assert(sizeof(struct handed) == 32, "the most that all kernels let stand before a frame");

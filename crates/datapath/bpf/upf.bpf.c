@@ -23,13 +23,17 @@ int pith_upf(struct xdp_md *ctx)
 	struct path path = {
 		.cpu = cpu,
 		.number = number,
-		.now = bpf_ktime_get_coarse_ns() - settings.started + 1,
+		.now = time_of(cpu),
 	};
 	int verdict = uplink(ctx, &path);
 	if (verdict == NOT_UPLINK)
 		verdict = downlink(ctx, &path);
 	LEAVE(cpu);
-	return verdict;
+	if (verdict != UNKNOWN_SESSION)
+		return verdict;
+	if (settings.pinned)
+		bpf_tail_call(ctx, &predecessor, 0);
+	return XDP_PASS;
 }
 
 /* Helpers that the kernel gives to GPL programs only are used; the text is under Apache-2.0 as well. */

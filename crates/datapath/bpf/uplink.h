@@ -60,31 +60,31 @@ INLINE int send_to_network(struct xdp_md *ctx, struct path *path, const struct f
 	return bpf_redirect_map(&devices, route->device, 0);
 }
 
-INLINE int forward_uplink(struct xdp_md *ctx, struct path *path, struct session *session, const struct rule *rule,
+INLINE int forward_uplink(struct xdp_md *ctx, struct path *path, const struct found *found, const struct rule *rule,
 			  const struct flow *flow)
 {
-	const struct route *route = route_to(ctx, flow->key.destination, flow->v6, path->now);
+	const struct route *route = route_to(ctx, flow->destination, flow->v6, path->now);
 	if (!route || !has_hop(flow) || flow->length > route->mtu)
-		return give(path, session);
+		return give(path, found->session);
 	struct cpu *cpu = path->cpu;
-	u32 length = flow->length, reason = enforce(rule, length, path->now);
+	u32 length = flow->length;
+	u32 reason = enforce(found->session, found->index, rule, UPLINK, length, path->now);
 	if (reason == RATE_EXCEEDED && settings.shapes) {
-		shape(session);
-		return hand(ctx, path, session, &cpu->n3_in, length, route, 0);
+		shape(found->session);
+		return hand(ctx, path, found->session, &cpu->n3_rest, length, route, 0);
 	}
 	if (reason != DROP_REASONS)
-		return drop(path, &cpu->n3_in, length, reason);
-	count_usage(rule, path->number, UPLINK, length, path->now);
-	count_traffic(&cpu->n3_in, length);
-	count_traffic(&cpu->n6_out, length);
+		return drop(path, &cpu->n3_rest, length, reason);
+	count_usage(found->session, found->index, rule, path->number, UPLINK, length, path->now);
+	count_traffic(&cpu->up, length);
 	return send_to_network(ctx, path, flow, route);
 }
 
 /* A packet whose turn user space decides on. */
 INLINE int hand_uplink(struct xdp_md *ctx, struct path *path, struct session *session, const struct flow *flow)
 {
-	const struct route *route = route_to(ctx, flow->key.destination, flow->v6, path->now);
-	return hand(ctx, path, session, &path->cpu->n3_in, flow->length, route, 0);
+	const struct route *route = route_to(ctx, flow->destination, flow->v6, path->now);
+	return hand(ctx, path, session, &path->cpu->n3_rest, flow->length, route, 0);
 }
 
 /* An XDP verdict, or NOT_UPLINK. */
@@ -94,10 +94,11 @@ INLINE int uplink(struct xdp_md *ctx, struct path *path)
 	struct gpdu gpdu;
 	if (!take_tunnel(&cursor, take_ethernet(&cursor), &gpdu))
 		return NOT_UPLINK;
-	u32 index;
-	struct session *session = session_of(bpf_map_lookup_elem(&by_teid, &gpdu.teid), &index);
+	struct found found = session_of_teid(gpdu.teid);
+	struct session *session = found.session;
 	if (!session)
-		return XDP_PASS;
+		return UNKNOWN_SESSION;
+	warm(session, path->number, UPLINK);
 	struct flow flow;
 	u8 *version = cursor.at;
 	if ((void *)(version + 1) > cursor.end)
@@ -114,14 +115,15 @@ INLINE int uplink(struct xdp_md *ctx, struct path *path)
 	touch(path, session);
 	if (!flow.whole && session->only[UPLINK] == NO_RULE)
 		return give(path, session);
-	const struct rule *rule = find_rule(session, index, &flow.key, &origin);
+	const struct rule *rule = find_rule(ctx, &found, &flow, &origin);
+	struct traffic *in = &path->cpu->n3_rest;
 	if (!rule)
-		return drop(path, &path->cpu->n3_in, flow.length, NO_RULE_FOUND);
+		return drop(path, in, flow.length, NO_RULE_FOUND);
 	if (rule->action == TO_USER)
 		return hand_uplink(ctx, path, session, &flow);
 	if (!is_own_source(session, &flow))
-		return drop(path, &path->cpu->n3_in, flow.length, SPOOFED_SOURCE);
+		return drop(path, in, flow.length, SPOOFED_SOURCE);
 	if (rule->action != FORWARD)
-		return drop(path, &path->cpu->n3_in, flow.length, rule->action == DROP ? RULE_DROP : NO_RULE_FOUND);
-	return forward_uplink(ctx, path, session, rule, &flow);
+		return drop(path, in, flow.length, rule->action == DROP ? RULE_DROP : NO_RULE_FOUND);
+	return forward_uplink(ctx, path, &found, rule, &flow);
 }

@@ -4,6 +4,7 @@ use crate::xdp::XdpError;
 use pith_upf::qos::{BufferLimits, Enforcement, SharedRate};
 use std::io;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use thiserror::Error;
 
 /// Settings of a datapath.
@@ -38,6 +39,9 @@ pub struct DatapathConfig {
     /// Sessions that the XDP path has room for, 1 to 1,048,576; some 1.3 kB each. Those beyond take the
     /// portable path.
     pub sessions: u32,
+    /// A folder of a BPF file system, such as /sys/fs/bpf/pith, by which the XDP program stays attached when the process
+    /// ends unasked, and the next one takes over. One UPF's alone.
+    pub pin: Option<PathBuf>,
 }
 
 /// Which way packets go.
@@ -83,6 +87,7 @@ impl Default for DatapathConfig {
             interfaces: Vec::new(),
             xdp_hook: XdpHook::Auto,
             sessions: 16_384,
+            pin: None,
         }
     }
 }

@@ -58,6 +58,18 @@ impl UserPlane {
         }
     }
 
+    /// Whether sessions of a process before this one may still be served (`DatapathConfig::pin`).
+    pub fn succeeds(&self) -> bool {
+        matches!(self, Self::Xdp(xdp) if xdp.succeeds())
+    }
+
+    /// Ends what sessions of the process before still have.
+    pub fn dismiss_predecessor(&mut self) {
+        if let Self::Xdp(xdp) = self {
+            xdp.dismiss_predecessor();
+        }
+    }
+
     /// Stops: packets on their way still leave, then the system is put back.
     pub fn stop(self) {}
 

@@ -1,7 +1,7 @@
 //! What a packet costs, path by path, in one run: the kernel's own forwarding, XDP, the portable path, and a
 //! loop of one packet a system call.
 //!
-//! `cargo run --release -p pith-datapath --example user_paths [xdp|portable]` prints a table and writes
+//! `cargo run --release -p pith-datapath --example user_paths [xdp|portable [PART OF A ROW'S NAME]]` prints a table and writes
 //! `target/bench/user-paths.json`, which `bench/user.py` merges. Needs root. Every run is bounded in time;
 //! nothing leaves namespaces of its own.
 
@@ -32,7 +32,7 @@ fn main() {
     let wanted = |part: &str| only.as_deref().is_none_or(|only| only == part);
     let mut rows = Vec::new();
     if wanted("xdp") {
-        rows.extend(xdp::run());
+        rows.extend(xdp::run(&std::env::args().nth(2).unwrap_or_default()));
     }
     if wanted("portable") {
         rows.extend(portable::run());

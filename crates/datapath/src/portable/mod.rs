@@ -43,6 +43,7 @@ use routes::Routes;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use worker::Worker;
@@ -100,6 +101,7 @@ impl PortableDatapath {
             enforcement: config.enforcement,
             events: Events::new()?,
             desks: desks.into(),
+            refuses: AtomicBool::new(true),
         });
         let sockets = bind_all(&config.n3_addresses)?;
         let mut datapath = Self {
@@ -209,6 +211,11 @@ impl PortableDatapath {
     /// How many workers there are.
     pub(crate) fn workers(&self) -> usize {
         self.workers.len()
+    }
+
+    /// Whether peers are told of tunnels that are not there: not while their sessions may be set up again.
+    pub(crate) fn refuse_unknown(&self, refuse: bool) {
+        self.shared.refuses.store(refuse, Relaxed);
     }
 
     /// The time of all ages.

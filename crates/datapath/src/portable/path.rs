@@ -17,6 +17,7 @@ use pith_upf::qos::{Colour, Enforcement, Room};
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// What all workers share.
 #[derive(Debug)]
@@ -31,6 +32,8 @@ pub struct Shared {
     pub events: Events,
     /// Where workers get what is theirs to queue.
     pub desks: Box<[Desk]>,
+    /// Whether peers are told of tunnels that are not there.
+    pub refuses: AtomicBool,
 }
 
 /// A worker's ways out, and its counters.

@@ -5,6 +5,7 @@ use crate::rules::Now;
 use pith_pfcp::gtpu::{ErrorIndication, ExtensionHeader, GTPU_PORT, GtpuMessageType, Packet, Signalling};
 use pith_upf::contract::{DropReason, Event, Teid};
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Answers that peers may cause per second and worker, so that nobody can use them to flood another.
 const ANSWERS_PER_SECOND: u32 = 200;
@@ -45,6 +46,9 @@ impl Signaller {
     /// Refuses a G-PDU for a tunnel that is not there (TS 29.281 7.3.1).
     pub fn refuse_teid(&mut self, path: &Path, teid: Teid, peer: SocketAddr, socket: usize) {
         path.drop(DropReason::UnknownTeid, 1);
+        if !path.shared.refuses.load(Relaxed) {
+            return;
+        }
         let Some(own) = path.sockets.get(socket).map(|socket| socket.address().ip()) else { return };
         let indication = Signalling::ErrorIndication(ErrorIndication { teid: teid.0, peer: own });
         self.send(path, &indication, SocketAddr::new(peer.ip(), GTPU_PORT), socket);

@@ -2,7 +2,7 @@
 
 use super::classify::matches;
 use super::usage::{UrrUse, Worker};
-use super::{Now, Waiting};
+use super::{Home, Now, Waiting};
 use crate::packet::Flow;
 use pith_upf::contract::{
     Action, Direction, DropReason, Gate, Pdr, PdrId, Qfi, SdfFilter, Session, SessionId, Source, Teid,
@@ -30,13 +30,19 @@ pub struct Life {
     uplink: Waiting,
     downlink: Waiting,
     last_packet: AtomicU64,
+    home: Option<Arc<Home>>,
 }
 
 impl Life {
-    /// Of a session that has seen no packet.
-    pub fn new(id: SessionId) -> Self {
+    /// Of a session that has seen no packet, and its block where a BPF program is to know it.
+    pub fn new(id: SessionId, home: Option<Arc<Home>>) -> Self {
         let (uplink, downlink) = (Waiting::default(), Waiting::default());
-        Self { id, uplink, downlink, last_packet: AtomicU64::new(0) }
+        Self { id, uplink, downlink, last_packet: AtomicU64::new(0), home }
+    }
+
+    /// Its block.
+    pub fn home(&self) -> Option<&Arc<Home>> {
+        self.home.as_ref()
     }
 
     /// Packets of a direction that wait.

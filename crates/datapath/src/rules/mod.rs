@@ -12,7 +12,7 @@ mod waiting;
 
 pub use compile::{Origin, Rule, Rules};
 pub use counters::{Drops, WorkerCounters, total};
-pub use pool::{MeterPool, Pool, Pools};
+pub use pool::{Home, Homes, Pool, Pools};
 pub use sessions::{Installed, Sessions};
 pub use usage::{UrrUse, Worker};
 pub use waiting::Waiting;

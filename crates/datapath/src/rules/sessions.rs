@@ -2,7 +2,7 @@
 
 use super::Now;
 use super::compile::{Life, Rules};
-use super::pool::Pools;
+use super::pool::{Pools, SessionMeters};
 use super::usage::{UrrCounter, UrrUse};
 use pith_upf::contract::{Session, SessionId, SessionUsage, Urr};
 use pith_upf::qos::{Enforcement, FlowUsage, SessionQos, SharedMeters, SharedRate};
@@ -47,32 +47,33 @@ impl Sessions {
     /// Compiles a session. Meters whose rates are the same, and counters whose URR stays, carry on.
     pub fn install(&mut self, session: &Session) -> Installed {
         let before = self.entries.remove(&session.id);
-        let qos = Arc::new(self.qos(session, before.as_ref()));
-        let urrs = session.urrs.iter().map(|urr| self.urr_use(session.id, urr, before.as_ref()));
-        let urrs = urrs.collect::<Vec<_>>();
         let life = match &before {
             Some(entry) => Arc::clone(&entry.rules.life),
-            None => Arc::new(Life::new(session.id)),
+            None => Arc::new(Life::new(session.id, self.pools.homes.take())),
         };
+        let qos = Arc::new(self.qos(session, &life, before.as_ref()));
+        let urrs = session.urrs.iter().map(|urr| self.urr_use(&life, urr, before.as_ref()));
+        let urrs = urrs.collect::<Vec<_>>();
         let rules = Arc::new(Rules::compile(session, life, qos, &urrs));
         self.entries.insert(session.id, Entry { rules: Arc::clone(&rules), urrs });
         Installed { rules, previous: before.map(|entry| entry.rules) }
     }
 
-    fn qos(&self, session: &Session, before: Option<&Entry>) -> SessionQos {
+    fn qos(&self, session: &Session, life: &Life, before: Option<&Entry>) -> SessionQos {
         let before = before.map(|entry| &**entry.rules.qos());
         let shared = self.shared.of(session.ue);
-        SessionQos::compile(session, before, self.enforcement, shared, &self.pools.meters)
+        let meters = SessionMeters { pools: &self.pools, home: life.home() };
+        SessionQos::compile(session, before, self.enforcement, shared, &meters)
     }
 
-    fn urr_use(&self, session: SessionId, urr: &Urr, before: Option<&Entry>) -> Arc<UrrUse> {
+    fn urr_use(&self, life: &Life, urr: &Urr, before: Option<&Entry>) -> Arc<UrrUse> {
         let old = before.and_then(|entry| entry.urrs.iter().find(|used| used.urr.id == urr.id));
         let counter = match old {
             Some(used) if used.urr == *urr => return Arc::clone(used),
             Some(used) => Arc::clone(&used.counter),
-            None => Arc::new(UrrCounter::new(urr.id, &self.pools)),
+            None => Arc::new(UrrCounter::new(urr.id, &self.pools, life.home())),
         };
-        Arc::new(UrrUse::new(session, urr.clone(), counter, &self.pools))
+        Arc::new(UrrUse::new(life.id, urr.clone(), counter, &self.pools))
     }
 
     /// The rules of a session.

@@ -2,7 +2,7 @@
 //! so counting needs neither lock nor locked instruction, and no byte is lost or doubled.
 
 use super::Now;
-use super::pool::{Pools, Slot};
+use super::pool::{Home, Pools, Slot};
 use crate::sys::layout::{Bounds, Limits, NO_LIMIT, Place, TOLD_QUOTA, TOLD_THRESHOLD};
 use pith_upf::contract::{Direction, SessionId, Urr, UrrId, UrrUsage, Volume, VolumeLimits};
 use std::sync::Arc;
@@ -21,16 +21,16 @@ pub struct UrrCounter {
 }
 
 impl UrrCounter {
-    /// All zero.
-    pub fn new(id: UrrId, pools: &Pools) -> Self {
-        let places = pools.places.take();
+    /// All zero; in the session's block, if it has one and it is free.
+    pub fn new(id: UrrId, pools: &Pools, home: Option<&Arc<Home>>) -> Self {
+        let places = pools.take_places(home);
         places.iter().for_each(clear);
         Self { id, places, first_worker: pools.first_worker }
     }
 
     /// The slot that a BPF program knows it by.
     pub fn slot(&self) -> Option<u32> {
-        self.places.index()
+        self.places.name()
     }
 
     /// Counts a packet.
@@ -111,7 +111,7 @@ impl UrrUse {
 
     /// The slot of its limits that a BPF program knows; `None` if it has none.
     pub fn limits_slot(&self) -> Option<Option<u32>> {
-        self.limits.as_ref().map(Slot::index)
+        self.limits.as_ref().map(Slot::<Limits>::name)
     }
 
     /// Whether the quota is used up.
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn workers_add_up_and_times_are_the_outermost() {
-        let counter = UrrCounter::new(UrrId(3), &Pools::on_heap(2));
+        let counter = UrrCounter::new(UrrId(3), &Pools::on_heap(2), None);
         counter.count(Worker(0), Direction::Uplink, 100, Now(1_000));
         counter.count(Worker(1), Direction::Uplink, 50, Now(500));
         counter.count(Worker(1), Direction::Downlink, 7, Now(3_000));
@@ -172,7 +172,7 @@ mod tests {
         let total = |total| VolumeLimits { total: Some(total), ..VolumeLimits::default() };
         let urr = Urr { id: UrrId(1), threshold: total(100), quota: total(200) };
         let pools = Pools::on_heap(1);
-        let counter = Arc::new(UrrCounter::new(UrrId(1), &pools));
+        let counter = Arc::new(UrrCounter::new(UrrId(1), &pools, None));
         let used = UrrUse::new(SessionId(1), urr, counter, &pools);
         let count = |bytes| used.counter.count(Worker(0), Direction::Downlink, bytes, Now(1));
         count(99);

@@ -16,6 +16,10 @@ pub const SESSION_MATCHES: usize = 16;
 pub const RULE_METERS: usize = 2;
 /// Reasons that the program counts drops by.
 pub const DROP_REASONS: usize = 18;
+/// In the name of a meter or counter: it is in the block of the session of that slot.
+pub const HOME: u32 = 0x8000_0000;
+/// Meters in a session's block: uplink, downlink.
+pub const HOME_METERS: usize = 2;
 /// N3 addresses that the program knows.
 pub const N3_ADDRESSES: usize = 8;
 
@@ -104,7 +108,7 @@ pub const UE_V6: u32 = 2;
 /// No rule.
 pub const NO_RULE: u8 = 0xff;
 
-/// A session's rules (`struct session`).
+/// A session's rules (`struct session`, of which [`HOME_METERS`] meters follow, and the places of a URR).
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Session {
@@ -279,18 +283,22 @@ pub struct Traffic {
 pub struct Cpu {
     /// Odd while the CPU has a packet.
     pub epoch: AtomicU64,
+    /// The kernel's count of ticks when it looked at the clock.
+    pub jiffies: AtomicU64,
+    /// The time then.
+    pub now: AtomicU64,
     /// Identification of outer IPv4 headers.
     pub outer_id: AtomicU64,
-    /// From tunnels.
-    pub n3_in: Traffic,
-    /// Into tunnels.
-    pub n3_out: Traffic,
-    /// From the data network.
-    pub n6_in: Traffic,
-    /// To the data network.
-    pub n6_out: Traffic,
+    /// Sent on from tunnels to the data network.
+    pub up: Traffic,
+    /// Sent on from the data network into tunnels.
+    pub down: Traffic,
     /// By [`DropReason`](pith_upf::contract::DropReason).
     pub dropped: [AtomicU64; DROP_REASONS],
+    /// Dropped, or handed to user space, of what came from tunnels.
+    pub n3_rest: Traffic,
+    /// The same of what came from the data network.
+    pub n6_rest: Traffic,
 }
 
 // SAFETY (all): `repr(C)`; integers and atomics only, so any bytes are a value; the program writes what is
@@ -302,6 +310,8 @@ unsafe impl Shared for pith_upf::qos::Meter {}
 unsafe impl Shared for Place {}
 unsafe impl Shared for Limits {}
 unsafe impl Shared for Cpu {}
+unsafe impl Shared for AtomicU64 {}
+unsafe impl Shared for u8 {}
 
 /// In place of a URR: see there.
 pub const SHAPED: u64 = u64::MAX;
@@ -385,6 +395,10 @@ pub struct Settings {
     pub ue_mtu: u32,
     /// Whether what exceeds rates waits in user space, or is dropped.
     pub shapes: bool,
+    /// Entries of a table of leads, less one.
+    pub leads: u32,
+    /// Whether there may be a program that was attached before.
+    pub pinned: bool,
 }
 
 impl Settings {
@@ -399,7 +413,9 @@ impl Settings {
             octets.extend(address.low.to_ne_bytes());
         }
         octets.extend(self.ue_mtu.to_ne_bytes());
-        octets.extend(u32::from(self.shapes).to_ne_bytes());
+        for word in [u32::from(self.shapes), self.leads, u32::from(self.pinned)] {
+            octets.extend(word.to_ne_bytes());
+        }
         octets
     }
 }
@@ -425,7 +441,7 @@ mod tests {
             assert_eq!(size, 64);
         }
         assert_eq!(size_of::<Cpu>(), 256);
-        assert_eq!(Settings::default().encode().len(), 184);
+        assert_eq!(Settings::default().encode().len(), 192);
     }
 
     #[test]

@@ -14,6 +14,8 @@ pub(super) struct Mapping {
 
 // SAFETY: plain memory, with no tie to the thread that mapped it.
 unsafe impl Send for Mapping {}
+// SAFETY: by itself it gives out addresses only.
+unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// Maps what the descriptor has at `offset`.

@@ -1,15 +1,24 @@
 //! The memory of a BPF array, mapped into this process: what the program reads and writes without a copy.
 
 use super::layout::Shared;
+use super::mapping::Mapping;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
-use std::ptr::NonNull;
+use std::marker::PhantomData;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
-/// An array of values that a BPF program shares.
+/// Values that a BPF program shares: some of one type at the same place of every entry of its array.
 #[derive(Debug)]
 pub struct MapMemory<T> {
-    start: NonNull<T>,
-    count: usize,
+    mapping: Arc<Mapping>,
+    entries: usize,
+    /// Bytes from one entry to the next.
+    stride: usize,
+    /// Bytes before the first value of an entry.
+    offset: usize,
+    /// Values of an entry.
+    width: usize,
+    values: PhantomData<T>,
 }
 
 // SAFETY: `T: Shared` wherever it is made: whatever another thread or the program writes is atomic.
@@ -18,46 +27,57 @@ unsafe impl<T: Shared> Send for MapMemory<T> {}
 unsafe impl<T: Shared> Sync for MapMemory<T> {}
 
 impl<T: Shared> MapMemory<T> {
-    /// Maps `count` values of a BPF array that was made with `BPF_F_MMAPABLE`.
-    pub fn map(array: BorrowedFd<'_>, count: usize) -> io::Result<Self> {
-        let length = count * size_of::<T>();
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping, at a place that the kernel chooses; it refuses more than the array has.
-        let start = unsafe {
-            libc::mmap(std::ptr::null_mut(), length, protection, libc::MAP_SHARED, array.as_raw_fd(), 0)
-        };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { start, count })
+    /// Maps a BPF array that was made with `BPF_F_MMAPABLE`: entries of `stride` bytes, which begin with `width`
+    /// values each.
+    pub fn map(array: BorrowedFd<'_>, entries: usize, stride: usize, width: usize) -> io::Result<Self> {
+        let mapping = Arc::new(Mapping::of(array, entries * stride, 0)?);
+        let whole = MapMemory::<u8> { mapping, entries, stride, offset: 0, width: 0, values: PhantomData };
+        Ok(whole.part(0, width))
     }
 
-    /// How many values there are.
+    /// How many entries there are.
     pub fn len(&self) -> usize {
-        self.count
+        self.entries
     }
 
-    /// The values.
-    pub fn values(&self) -> &[T] {
-        // SAFETY: `count` values are mapped, page-aligned, as long as `self` lives; any bytes are a `T`, and
+    /// The values of an entry; none beyond the last.
+    pub fn at(&self, entry: usize) -> &[T] {
+        if entry >= self.entries {
+            return &[];
+        }
+        // SAFETY: within the mapping, which lives as long as `self`, and aligned (`part`); any bytes are a `T`, and
         // what others write meanwhile is in atomic fields (`Shared`).
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.count) }
+        unsafe { std::slice::from_raw_parts(self.place(entry), self.width) }
     }
 
-    /// Puts a value in place of that at `index`, which no program may be able to find.
-    pub fn put(&mut self, index: u32, value: T) {
-        let index = index as usize;
-        assert!(index < self.count, "slots are given out below the count");
-        // SAFETY: within the mapping; `&mut self` means that nobody here refers to it.
-        unsafe { self.start.as_ptr().add(index).write(value) };
+    /// The first value of each entry.
+    pub fn firsts(&self) -> impl Iterator<Item = &T> {
+        (0..self.entries).filter_map(|entry| self.at(entry).first())
+    }
+
+    /// Puts a value in place of the first of an entry, which no program may be able to find.
+    pub fn put(&mut self, entry: u32, value: T) {
+        let entry = entry as usize;
+        assert!(entry < self.entries, "entries are given out below the count");
+        // SAFETY: within the mapping and aligned; `&mut self` means that nobody here refers to it.
+        unsafe { self.place(entry).cast_mut().write(value) };
+    }
+
+    fn place(&self, entry: usize) -> *const T {
+        // SAFETY: below `entries`, so within the mapping.
+        unsafe { self.mapping.bounds().0.add(entry * self.stride + self.offset).cast() }
     }
 }
 
-impl<T> Drop for MapMemory<T> {
-    fn drop(&mut self) {
-        let length = self.count * size_of::<T>();
-        // SAFETY: the mapping is ours, and nothing refers into it any more.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), length) };
+impl<T> MapMemory<T> {
+    /// `width` other values that lie `offset` bytes into each entry, beside those of `self`.
+    pub fn part<U: Shared>(&self, offset: usize, width: usize) -> MapMemory<U> {
+        assert!(offset + width * size_of::<U>() <= self.stride, "parts lie within an entry");
+        assert!(
+            offset.is_multiple_of(align_of::<U>()) && self.stride.is_multiple_of(align_of::<U>()),
+            "aligned, as the mapping is to pages"
+        );
+        let (mapping, entries) = (Arc::clone(&self.mapping), self.entries);
+        MapMemory { mapping, entries, stride: self.stride, offset, width, values: PhantomData }
     }
 }

@@ -6,6 +6,7 @@
 mod clock;
 mod event;
 pub mod layout;
+mod link;
 mod mapping;
 mod memory;
 #[cfg(test)]
@@ -23,6 +24,7 @@ mod xsk_ring;
 
 pub use clock::monotonic;
 pub use event::EventFd;
+pub use link::{is_bpf_fs, link_target, pin_link, pinned_link, replace_program};
 pub use memory::MapMemory;
 #[cfg(test)]
 pub use namespace::enter_namespace;

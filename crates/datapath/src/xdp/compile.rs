@@ -1,22 +1,12 @@
 //! A session's rules as the BPF program has them. What the program can't do is user space's: a rule of its
 //! own, or the whole session where even the choice of the rule is beyond the program.
 
+use super::leads::Key;
 use crate::rules::{Rule, Rules};
 use crate::sys::layout::{self, Address, Match, Matches, NO_INDEX, NO_RULE, SESSION_MATCHES, SESSION_RULES};
 use pith_upf::contract::{Action, AddressRange, Destination, Direction, SdfFilter, Source, Tunnel};
 use std::net::IpAddr;
 use std::sync::atomic::AtomicU32;
-
-/// What leads to a session.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Keys {
-    /// TEIDs.
-    pub teids: Vec<u32>,
-    /// The UE's IPv4 address, in wire order.
-    pub v4: Option<u32>,
-    /// The UE's IPv6 prefix, in wire order.
-    pub v6: Option<u64>,
-}
 
 /// A session for the program.
 #[derive(Debug)]
@@ -26,54 +16,78 @@ pub struct Compiled {
     /// Its filters, where it needs some.
     pub matches: Option<Matches>,
     /// What leads to it.
-    pub keys: Keys,
+    pub keys: Vec<Key>,
     /// Whether user space has packets of it.
     pub user_space: bool,
 }
 
 /// Compiles the rules of a session; `from_v4`: packets may leave into tunnels over IPv4.
 pub fn compile(rules: &Rules, from_v4: bool) -> Compiled {
-    let keys = keys(rules);
+    let mut session = bare(rules);
+    let keys = keys(rules, &session);
     let Some(matches) = matches(rules) else {
-        return Compiled { session: layout::Session::default(), matches: None, keys, user_space: true };
+        return Compiled { session, matches: None, keys, user_space: true };
     };
-    let mut session = layout::Session {
-        action: AtomicU32::new(layout::Action::Forward as u32),
-        id: rules.life.id.0,
-        ue_v4: keys.v4.unwrap_or(0),
-        ue_v6: keys.v6.unwrap_or(0),
-        flags: keys.v4.map_or(0, |_| layout::UE_V4) | keys.v6.map_or(0, |_| layout::UE_V6),
-        only: [Direction::Uplink, Direction::Downlink].map(|direction| only(rules, direction)),
-        match_count: matches.len() as u8,
-        ..layout::Session::default()
-    };
-    for (slot, rule) in session.rules.iter_mut().zip(rules.iter()) {
-        *slot = compile_rule(rule, from_v4);
-    }
+    session.action = AtomicU32::new(layout::Action::Forward as u32);
+    session.only = [Direction::Uplink, Direction::Downlink].map(|direction| only(rules, direction));
+    session.match_count = matches.len() as u8;
     let to_user = layout::Action::ToUser as u8;
-    let user_space = session.rules.iter().take(rules.iter().count()).any(|rule| rule.action == to_user);
+    let mut user_space = false;
+    for (rule, place) in rules.iter().zip(places(rules)) {
+        let compiled = compile_rule(rule, from_v4);
+        user_space |= compiled.action == to_user;
+        if let Some(slot) = session.rules.get_mut(usize::from(place)) {
+            *slot = compiled;
+        }
+    }
     let mut block = Matches::default();
     block.0.iter_mut().zip(&matches).for_each(|(slot, filter)| *slot = *filter);
     let needed = session.only.contains(&NO_RULE) && !matches.is_empty();
     Compiled { session, matches: needed.then_some(block), keys, user_space }
 }
 
-fn keys(rules: &Rules) -> Keys {
+/// A session of which user space has all packets.
+fn bare(rules: &Rules) -> layout::Session {
+    let v4 = rules.ue.v4.map(|v4| u32::from_ne_bytes(v4.octets()));
+    let v6 =
+        rules.ue.v6.and_then(|prefix| prefix.octets().first_chunk().map(|half| u64::from_ne_bytes(*half)));
+    layout::Session {
+        id: rules.life.id.0,
+        ue_v4: v4.unwrap_or(0),
+        ue_v6: v6.unwrap_or(0),
+        flags: v4.map_or(0, |_| layout::UE_V4) | v6.map_or(0, |_| layout::UE_V6),
+        ..layout::Session::default()
+    }
+}
+
+fn keys(rules: &Rules, session: &layout::Session) -> Vec<Key> {
     let mut teids: Vec<u32> = rules.teids().map(|teid| teid.0).collect();
     teids.sort_unstable();
     teids.dedup();
-    let v6 =
-        rules.ue.v6.and_then(|prefix| prefix.octets().first_chunk().map(|half| u64::from_ne_bytes(*half)));
-    Keys { teids, v4: rules.ue.v4.map(|v4| u32::from_ne_bytes(v4.octets())), v6 }
+    let v4 = (session.flags & layout::UE_V4 != 0).then_some(Key::V4(session.ue_v4));
+    let v6 = (session.flags & layout::UE_V6 != 0).then_some(Key::V6(session.ue_v6));
+    teids.into_iter().map(Key::Teid).chain(v4).chain(v6).collect()
 }
 
-/// The rule of a direction that has one only, which takes whatever comes from its source.
+/// The place of a direction's only rule, which takes whatever comes from its source.
 fn only(rules: &Rules, direction: Direction) -> u8 {
-    let mut of_direction = rules.iter().enumerate().filter(|(_, rule)| rule.direction() == direction);
+    let mut of_direction = rules.iter().filter(|rule| rule.direction() == direction);
     match (of_direction.next(), of_direction.next()) {
-        (Some((at, rule)), None) if rule.filters.is_empty() => at as u8,
+        (Some(rule), None) if rule.filters.is_empty() => direction as u8,
         _ => NO_RULE,
     }
+}
+
+/// Where each rule stands in the session: a direction's only rule at the direction's place, the others in the
+/// order that they are tried.
+fn places(rules: &Rules) -> Vec<u8> {
+    let only = [Direction::Uplink, Direction::Downlink].map(|direction| only(rules, direction));
+    let mut others = (0..).filter(|place| !only.contains(place));
+    let place = |rule: &Rule| match only.get(rule.direction() as usize) {
+        Some(&NO_RULE) | None => others.next().unwrap_or(NO_RULE),
+        Some(&place) => place,
+    };
+    rules.iter().map(place).collect()
 }
 
 /// All filters in the order that they are tried; `None` if there are too many, or such that the program
@@ -83,17 +97,17 @@ fn matches(rules: &Rules) -> Option<Vec<Match>> {
         return None;
     }
     let mut all = Vec::new();
-    for (at, rule) in rules.iter().enumerate() {
+    for (rule, at) in rules.iter().zip(places(rules)) {
         // From a further UPF: its ends are the other way round.
         if matches!(rule.source, Source::Tunnel { direction: Direction::Downlink, .. }) {
             return None;
         }
-        let unfiltered = Match { flags: layout::MATCH_ALL, rule: at as u8, ..Match::default() };
+        let unfiltered = Match { flags: layout::MATCH_ALL, rule: at, ..Match::default() };
         match &*rule.filters {
             [] => all.push(unfiltered),
             filters => {
                 for filter in filters {
-                    all.push(Match { rule: at as u8, ..compile_filter(filter)? });
+                    all.push(Match { rule: at, ..compile_filter(filter)? });
                 }
             }
         }

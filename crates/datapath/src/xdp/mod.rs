@@ -15,9 +15,11 @@
 //! rate holds whichever way it goes. A session that goes from user space back to the program stays with user
 //! space until that has no packet of it any more, so that none is overtaken.
 
+mod attach;
 mod compile;
 mod events;
 mod handover;
+mod leads;
 mod program;
 mod tables;
 #[cfg(test)]
@@ -28,6 +30,7 @@ use crate::portable::{PortableDatapath, worker_count};
 use crate::rules::{Clock, Now};
 use crate::sys::layout::Action;
 use crate::sys::{Gathered, Hook, Timer};
+use attach::Attached;
 use compile::compile;
 use events::Events;
 use handover::Handover;
@@ -36,7 +39,8 @@ use pith_upf::qos::FlowUsage;
 use program::{Program, Sizes};
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tables::{Mirrored, Tables};
@@ -83,9 +87,23 @@ pub enum XdpError {
     /// There is no AF_XDP.
     #[error("AF_XDP: {0}")]
     Handover(io::Error),
+    /// Attachments can't be pinned, or taken over.
+    #[error("pinning XDP at {}: {source}", path.display())]
+    Pin {
+        /// Where.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
     /// Out of memory or descriptors.
     #[error("the XDP program's tables: {0}")]
     Io(#[from] io::Error),
+}
+
+impl XdpError {
+    fn pin(path: &Path, source: io::Error) -> Self {
+        Self::Pin { path: path.to_owned(), source }
+    }
 }
 
 /// A running XDP datapath. Dropping it, or [`stop`](Self::stop), takes the program off the interfaces, and
@@ -93,8 +111,7 @@ pub enum XdpError {
 #[derive(Debug)]
 pub struct XdpDatapath {
     /// Dropped first: packets go to user space then.
-    _links: Vec<OwnedFd>,
-    hook: Hook,
+    attached: Attached,
     mirrored: HashMap<SessionId, Mirrored>,
     /// Sessions that user space still has, and since when they wait.
     waiting: HashMap<SessionId, Now>,
@@ -106,7 +123,7 @@ pub struct XdpDatapath {
     handover: Handover,
     slow: PortableDatapath,
     /// The tables' owner.
-    _program: Program,
+    program: Program,
 }
 
 /// What came of a start: where there is no XDP path, its reason and whether the portable one is up.
@@ -135,16 +152,18 @@ impl XdpDatapath {
         let parts = Events::new(&program).and_then(|events| {
             let timer = Timer::new()?;
             let ready = [slow.events_ready().as_raw_fd(), events.ready(), timer.as_fd().as_raw_fd()];
-            Ok((events, Gathered::of(&ready)?, timer, program.attach(&config.interfaces, config.xdp_hook)?))
+            let pin = config.pin.as_deref();
+            let attached = program.attach(&config.interfaces, config.xdp_hook, pin)?;
+            Ok((events, Gathered::of(&ready)?, timer, attached))
         });
-        let (events, ready, timer, (links, hook)) = match parts {
+        let (events, ready, timer, attached) = match parts {
             Ok(parts) => parts,
             Err(error) => return Ok(Outcome::Slow(slow, error)),
         };
-        let handover = hand_over(&program, &slow, config, hook);
+        let handover = hand_over(&program, &slow, config, attached.hook);
+        slow.refuse_unknown(!attached.succeeds);
         Ok(Outcome::Fast(Box::new(Self {
-            _links: links,
-            hook,
+            attached,
             mirrored: HashMap::new(),
             waiting: HashMap::new(),
             tables,
@@ -154,7 +173,7 @@ impl XdpDatapath {
             events,
             handover,
             slow,
-            _program: program,
+            program,
         })))
     }
 
@@ -165,7 +184,24 @@ impl XdpDatapath {
 
     /// Whether the program runs in the interfaces' drivers.
     pub fn is_native(&self) -> bool {
-        self.hook == Hook::Native
+        self.attached.hook == Hook::Native
+    }
+
+    /// Whether sessions of a process before this one may still be served, by its program.
+    pub fn succeeds(&self) -> bool {
+        self.attached.succeeds
+    }
+
+    /// Ends what sessions of the process before still have: the packets of those that were not installed again are
+    /// now as unknown as any.
+    pub fn dismiss_predecessor(&mut self) {
+        if !std::mem::take(&mut self.attached.succeeds) {
+            return;
+        }
+        if let Err(error) = self.program.dismiss_predecessor() {
+            tracing::error!(%error, "the XDP program of the process before stays");
+        }
+        self.slow.refuse_unknown(true);
     }
 
     /// Whether packets that have to wait come to user space by AF_XDP.

@@ -1,24 +1,29 @@
 //! The BPF program: loaded with tables of the right size, and attached to interfaces.
 
 use super::XdpError;
+use super::attach::{Attached, Attachment, dismiss};
 use super::compile::address;
 use crate::config::{DatapathConfig, XdpHook};
-use crate::rules::{Clock, MeterPool, Pool, Pools};
-use crate::sys::layout::{Limits, N3_ADDRESSES, Place, Settings, Shared};
-use crate::sys::{Hook, MapMemory, attach_xdp, driver_of, interface_index, vlan_of};
+use crate::rules::{Clock, Homes, Pool, Pools};
+use crate::sys::layout::{HOME_METERS, Limits, N3_ADDRESSES, Place, Session, Settings, Shared};
+use crate::sys::{Hook, MapMemory, driver_of, interface_index, vlan_of};
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel};
 use pith_upf::qos::{Enforcement, Meter};
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
+use std::path::Path;
 
 /// The compiled `bpf/upf.bpf.c`; empty where there was no clang.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/upf.o"));
 /// How often a load is tried: a signal makes the kernel give up, and libbpf after five of them.
 const LOAD_ATTEMPTS: usize = 10;
 const PROGRAM: &str = "pith_upf";
-/// Slots beyond the sessions: rules are filled in before those they replace are free.
+/// Slots beyond the sessions: those that were removed keep theirs while packets of them wait.
 const SPARE: u32 = 64;
+/// Where a session's block has its meters, and its places.
+const METERS_AT: usize = size_of::<Session>();
+const PLACES_AT: usize = METERS_AT + HOME_METERS * size_of::<Meter>();
 
 /// How many entries the tables have.
 #[derive(Debug, Clone, Copy)]
@@ -35,9 +40,19 @@ impl Sizes {
         Ok(Self { sessions: config.sessions.clamp(1, 1 << 20), cpus, workers: workers as u32 })
     }
 
-    /// Slots for rules.
-    pub fn sessions(&self) -> u32 {
+    /// Blocks of sessions.
+    pub fn homes(&self) -> u32 {
         self.sessions + SPARE
+    }
+
+    /// Entries of a table of leads: few sessions in a row, by TEID or address, share one.
+    fn leads(&self) -> u32 {
+        self.sessions.next_power_of_two() * 2
+    }
+
+    /// Bytes of a block.
+    fn block(&self) -> usize {
+        PLACES_AT + self.places() as usize * size_of::<Place>()
     }
 
     /// Slots for filters: few sessions have some.
@@ -52,10 +67,13 @@ impl Sizes {
     /// Entries of a table; `None`: as the program says.
     fn entries(&self, table: &str) -> Option<u32> {
         Some(match table {
-            "sessions" => self.sessions(),
+            // And one for rules that are about to go home.
+            "sessions" => self.homes() + 1,
             "filters" => self.filters(),
-            "meters" => self.sessions * 6 + SPARE,
-            "usage" | "limits" | "by_teid" => self.sessions * 2 + SPARE,
+            "meters" => self.sessions * 4 + SPARE,
+            "usage" => self.sessions + SPARE,
+            "limits" | "by_teid" => self.sessions * 2 + SPARE,
+            "lead_teid" | "lead_v4" | "lead_v6" => self.leads(),
             "by_v4" | "by_v6" => self.sessions + SPARE,
             "cpus" => self.cpus,
             _ => return None,
@@ -104,40 +122,59 @@ impl Program {
         if table.value_size() as usize != size_of::<T>() * per_entry as usize {
             return Err(XdpError::Missing);
         }
-        let count = table.max_entries() as usize * per_entry as usize;
-        Ok(MapMemory::map(table.as_fd(), count)?)
+        let (entries, stride) = (table.max_entries() as usize, table.value_size() as usize);
+        Ok(MapMemory::map(table.as_fd(), entries, stride, per_entry as usize)?)
+    }
+
+    /// The rules at the start of sessions' blocks.
+    pub fn sessions(&self) -> Result<MapMemory<Session>, XdpError> {
+        let table = self.table("sessions")?;
+        if table.value_size() as usize != self.sizes.block() {
+            return Err(XdpError::Missing);
+        }
+        Ok(MapMemory::map(table.as_fd(), table.max_entries() as usize, self.sizes.block(), 1)?)
     }
 
     /// Meters and counters that the program shares.
     pub fn pools(&self) -> Result<Pools, XdpError> {
         let places = self.sizes.places();
+        let blocks = self.sessions()?;
+        let meters = blocks.part(METERS_AT, HOME_METERS);
         Ok(Pools {
-            meters: MeterPool(Pool::in_map(1, self.memory::<Meter>("meters", 1)?)),
+            homes: Homes::in_map(meters, blocks.part(PLACES_AT, places as usize), self.sizes.homes()),
+            meters: Pool::in_map(1, self.memory::<Meter>("meters", 1)?),
             places: Pool::in_map(places as usize, self.memory::<Place>("usage", places)?),
             limits: Pool::in_map(1, self.memory::<Limits>("limits", 1)?),
             first_worker: self.sizes.cpus as usize,
         })
     }
 
-    /// Attaches it to the interfaces; packets take the fast path from then on.
-    pub fn attach(&self, names: &[String], hook: XdpHook) -> Result<(Vec<OwnedFd>, Hook), XdpError> {
+    /// Attaches it to the interfaces; packets take the fast path from then on. `pin`: where attachments outlive the
+    /// process.
+    pub fn attach(&self, names: &[String], hook: XdpHook, pin: Option<&Path>) -> Result<Attached, XdpError> {
         let interfaces = names.iter().map(|name| Interface::of(name)).collect::<Result<Vec<_>, _>>()?;
         self.make_ports(&interfaces)?;
+        let program = self.object.progs().find(|program| program.name() == OsStr::new(PROGRAM));
+        let program = program.ok_or(XdpError::Missing)?;
+        let predecessor = self.table("predecessor")?;
+        let devices = Device::all(&interfaces).into_iter().map(|device| device.index).collect();
+        let attachment =
+            Attachment { program: program.as_fd(), predecessor: &predecessor, devices, folder: pin };
         let veth = interfaces.iter().any(|interface| interface.driver == "veth");
         match hook {
-            XdpHook::Native => Ok((self.attach_all(&interfaces, Hook::Native)?, Hook::Native)),
-            XdpHook::Auto if !veth => match self.attach_all(&interfaces, Hook::Native) {
-                Ok(links) => Ok((links, Hook::Native)),
-                Err(error) => {
-                    tracing::warn!(%error, "the driver has no XDP: the generic hook is slower");
-                    Ok((self.attach_all(&interfaces, Hook::Generic)?, Hook::Generic))
-                }
-            },
+            XdpHook::Native => attachment.start(Hook::Native),
+            XdpHook::Auto if !veth => attachment.start(Hook::Native).or_else(|error| {
+                tracing::warn!(%error, "the driver has no XDP: the generic hook is slower");
+                attachment.start(Hook::Generic)
+            }),
             // A veth drops what is redirected to it unless its peer, which may be anywhere, is ready for it.
-            XdpHook::Auto | XdpHook::Generic => {
-                Ok((self.attach_all(&interfaces, Hook::Generic)?, Hook::Generic))
-            }
+            XdpHook::Auto | XdpHook::Generic => attachment.start(Hook::Generic),
         }
+    }
+
+    /// Lets go of the program that was attached before.
+    pub fn dismiss_predecessor(&self) -> Result<(), XdpError> {
+        dismiss(&self.table("predecessor")?)
     }
 
     /// Gives one frame to the program; its verdict, and the frame as it is then.
@@ -155,16 +192,6 @@ impl Program {
     pub fn devices(names: &[String]) -> Result<Vec<Device>, XdpError> {
         let interfaces = names.iter().map(|name| Interface::of(name)).collect::<Result<Vec<_>, _>>()?;
         Ok(Device::all(&interfaces))
-    }
-
-    fn attach_all(&self, interfaces: &[Interface], hook: Hook) -> Result<Vec<OwnedFd>, XdpError> {
-        let program = self.object.progs().find(|program| program.name() == OsStr::new(PROGRAM));
-        let program = program.ok_or(XdpError::Missing)?;
-        let devices = Device::all(interfaces).into_iter().map(|device| device.index);
-        let attach = |device: u32| {
-            attach_xdp(program.as_fd(), device, hook).map_err(|source| XdpError::Attach { device, source })
-        };
-        devices.map(attach).collect()
     }
 
     /// Tells the program by which interfaces packets may leave.
@@ -239,6 +266,7 @@ fn resize(
             table.set_max_entries(entries)?;
         }
         match name.as_str() {
+            "sessions" => table.set_value_size(sizes.block() as u32)?,
             "usage" => table.set_value_size(sizes.places() * size_of::<Place>() as u32)?,
             name if name.ends_with(".rodata") => {
                 table.set_initial_value(&settings(config, clock, sizes).encode())?;
@@ -256,6 +284,8 @@ fn settings(config: &DatapathConfig, clock: &Clock, sizes: Sizes) -> Settings {
         places: sizes.places(),
         ue_mtu: config.mtu.into(),
         shapes: config.enforcement == Enforcement::Shape,
+        leads: sizes.leads() - 1,
+        pinned: config.pin.is_some(),
         ..Settings::default()
     };
     let addresses = config.n3_addresses.iter().take(N3_ADDRESSES);

@@ -1,15 +1,16 @@
 //! Sessions in the BPF program's tables.
 //!
-//! New rules go into a free slot; then each key is pointed to it, in one step; then the slot of the old rules
-//! is free, once no CPU has a packet that may have found it.
+//! A session has a block of its own, which its keys lead to. New rules are put into the spare block and the keys
+//! pointed there, in one step each; once no CPU has a packet that may have found the old ones, the new rules go
+//! home, to the session's own block, and the keys with them.
 
 use super::XdpError;
-use super::compile::{Compiled, Keys};
+use super::compile::Compiled;
+use super::leads::{Key, Leads};
 use super::program::{Program, Sizes};
 use crate::rules::Rules;
 use crate::sys::MapMemory;
 use crate::sys::layout::{Action, Cpu, Matches, NO_INDEX, Session};
-use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use pith_upf::contract::{Counters, DropReason, Traffic};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, Ordering::Release};
@@ -24,10 +25,10 @@ const PATIENCE: Duration = Duration::from_millis(500);
 pub struct Mirrored {
     slot: u32,
     matches: Option<u32>,
-    keys: Keys,
+    keys: Vec<Key>,
     /// Whether user space has packets of it, by its rules.
     pub user_space: bool,
-    /// What the slots of its meters and counters belong to.
+    /// What its block belongs to.
     pub rules: Arc<Rules>,
 }
 
@@ -35,129 +36,112 @@ pub struct Mirrored {
 #[derive(Debug)]
 pub struct Tables {
     sessions: MapMemory<Session>,
-    free_sessions: Vec<u32>,
+    /// Where rules are that are about to go home.
+    spare: u32,
     filters: MapMemory<Matches>,
     free_filters: Vec<u32>,
     cpus: MapMemory<Cpu>,
-    by_teid: MapHandle,
-    by_v4: MapHandle,
-    by_v6: MapHandle,
+    leads: Leads,
 }
 
 impl Tables {
     /// Of a program that was just loaded.
     pub fn of(program: &Program, sizes: Sizes) -> Result<Self, XdpError> {
         Ok(Self {
-            sessions: program.memory("sessions", 1)?,
-            free_sessions: (0..sizes.sessions()).rev().collect(),
+            sessions: program.sessions()?,
+            spare: sizes.homes(),
             filters: program.memory("filters", 1)?,
             free_filters: (0..sizes.filters()).rev().collect(),
             cpus: program.memory("cpus", 1)?,
-            by_teid: program.table("by_teid")?,
-            by_v4: program.table("by_v4")?,
-            by_v6: program.table("by_v6")?,
+            leads: Leads::of(program)?,
         })
     }
 
-    /// Makes a session's rules those that packets meet, in place of `before`. Where the tables are full the
-    /// session is user space's alone.
+    /// Makes a session's rules those that packets meet, in place of `before`. A session without block is user
+    /// space's alone.
     pub fn publish(
         &mut self,
-        mut compiled: Compiled,
+        compiled: Compiled,
         rules: Arc<Rules>,
         action: Action,
         before: Option<Mirrored>,
     ) -> Option<Mirrored> {
-        let filled = self.fill(&mut compiled, action);
-        let published = filled.and_then(|(slot, matches)| {
-            let mirrored = Mirrored {
-                slot,
-                matches,
-                keys: compiled.keys.clone(),
-                user_space: compiled.user_space,
-                rules,
-            };
-            self.point(mirrored)
-        });
+        let slot = rules.life.home()?.index();
+        let Compiled { session, matches, keys, user_space } = compiled;
+        let matches = self.fill_matches(matches);
+        let image = Image { session: &session, matches, action };
         if let Some(before) = before {
-            let last = self.withdraw(before);
-            if let Some(session) = published.as_ref().and_then(|new| self.session(new)) {
-                session.last_packet.fetch_max(last, Relaxed);
-            }
+            self.put(self.spare, &image, 0);
+            self.point(&keys, self.spare);
+            let (own, spare) = (before.slot, self.spare);
+            before.keys.iter().for_each(|key| self.forget(*key, own));
+            self.settle();
+            self.free_filters.extend(before.matches);
+            self.put(slot, &image, self.last_packet(&before));
+            self.point(&keys, slot);
+            self.settle();
+            self.bring_home(spare, slot);
+        } else {
+            self.put(slot, &image, 0);
+            self.point(&keys, slot);
         }
-        published
+        Some(Mirrored { slot, matches: matches.ok().flatten(), keys, user_space, rules })
     }
 
-    /// Puts a session and its filters into free slots.
-    fn fill(&mut self, compiled: &mut Compiled, action: Action) -> Option<(u32, Option<u32>)> {
-        let session = &mut compiled.session;
-        let mut matches = None;
-        let mut action = action;
-        if let Some(block) = compiled.matches {
-            matches = self.free_filters.pop();
-            match matches {
-                Some(index) => self.filters.put(index, block),
-                None => action = Action::ToUser,
-            }
-        }
-        let Some(slot) = self.free_sessions.pop() else {
-            self.free_filters.extend(matches);
-            return None;
-        };
-        session.matches = matches.unwrap_or(NO_INDEX);
-        if session.action.load(Relaxed) == Action::Forward as u32 {
-            session.action.store(action as u32, Relaxed);
-        }
-        self.sessions.put(slot, std::mem::take(session));
+    /// Puts filters into a free slot. An error: there is none.
+    fn fill_matches(&mut self, block: Option<Matches>) -> Result<Option<u32>, ()> {
+        let Some(block) = block else { return Ok(None) };
+        let index = self.free_filters.pop().ok_or(())?;
+        self.filters.put(index, block);
+        Ok(Some(index))
+    }
+
+    /// Puts rules into a block that no program can find.
+    fn put(&mut self, slot: u32, image: &Image<'_>, last_packet: u64) {
+        self.sessions.put(slot, image.session(last_packet));
         fence(Release);
-        Some((slot, matches))
     }
 
-    /// Points a session's keys to its slot; gives the slot back where that fails.
-    fn point(&mut self, mirrored: Mirrored) -> Option<Mirrored> {
-        let value = mirrored.slot.to_ne_bytes();
-        let update = |(table, key): (&MapHandle, Vec<u8>)| table.update(&key, &value, MapFlags::ANY);
-        let result = self.keys(&mirrored.keys).into_iter().try_for_each(update);
-        match result {
-            Ok(()) => Some(mirrored),
-            Err(error) => {
+    /// Takes over what packets left behind in another block while rules were there.
+    fn bring_home(&self, from: u32, to: u32) {
+        let (Some(from), Some(to)) = (self.session(from), self.session(to)) else { return };
+        to.last_packet.fetch_max(from.last_packet.load(Relaxed), Relaxed);
+        to.to_user.fetch_max(from.to_user.load(Relaxed), Relaxed);
+        if from.action.load(Relaxed) == Action::ToUser as u32 {
+            to.action.store(Action::ToUser as u32, Release);
+        }
+    }
+
+    fn point(&mut self, keys: &[Key], slot: u32) {
+        for key in keys {
+            let sessions = &self.sessions;
+            if let Err(error) = self.leads.point(*key, slot, |slot| is_other(sessions, slot, *key)) {
                 tracing::warn!(%error, "a session does not fit into the fast path's tables");
-                self.withdraw(mirrored);
-                None
             }
+        }
+    }
+
+    /// Takes a key out, unless it leads elsewhere by now.
+    fn forget(&mut self, key: Key, slot: u32) {
+        if let Err(error) = self.leads.forget(key, |found| found == slot) {
+            tracing::error!(%error, "a session can't be taken out of the fast path");
         }
     }
 
     /// Takes rules out, but for keys that lead to others by now; answers when their last packet came.
     /// Afterwards no packet meets them.
     pub fn withdraw(&mut self, mirrored: Mirrored) -> u64 {
-        let value = mirrored.slot.to_ne_bytes();
-        for (table, key) in self.keys(&mirrored.keys) {
-            if table.lookup(&key, MapFlags::ANY).is_ok_and(|found| found.is_some_and(|slot| slot == value))
-                && let Err(error) = table.delete(&key)
-            {
-                tracing::error!(%error, "a session can't be taken out of the fast path");
-            }
-        }
+        mirrored.keys.iter().for_each(|key| self.forget(*key, mirrored.slot));
         self.settle();
-        let last = self.last_packet(&mirrored);
-        self.free_sessions.push(mirrored.slot);
         self.free_filters.extend(mirrored.matches);
-        last
-    }
-
-    fn keys(&self, keys: &Keys) -> Vec<(&MapHandle, Vec<u8>)> {
-        let teids = keys.teids.iter().map(|teid| (&self.by_teid, teid.to_ne_bytes().to_vec()));
-        let v4 = keys.v4.map(|v4| (&self.by_v4, v4.to_ne_bytes().to_vec()));
-        let v6 = keys.v6.map(|v6| (&self.by_v6, v6.to_ne_bytes().to_vec()));
-        teids.chain(v4).chain(v6).collect()
+        self.last_packet(&mirrored)
     }
 
     /// Waits until every CPU is done with the packet that it may have had when this was called.
     pub fn settle(&self) {
         fence(Ordering::SeqCst);
         let deadline = Instant::now() + PATIENCE;
-        for cpu in self.cpus.values() {
+        for cpu in self.cpus.firsts() {
             let epoch = cpu.epoch.load(Ordering::Acquire);
             while epoch % 2 == 1 && cpu.epoch.load(Ordering::Acquire) == epoch {
                 if Instant::now() > deadline {
@@ -168,44 +152,45 @@ impl Tables {
         }
     }
 
-    fn session(&self, mirrored: &Mirrored) -> Option<&Session> {
-        self.sessions.values().get(mirrored.slot as usize)
+    fn session(&self, slot: u32) -> Option<&Session> {
+        self.sessions.at(slot as usize).first()
     }
 
     /// Gives a session to user space, or back to its rules.
     pub fn set_action(&self, mirrored: &Mirrored, action: Action) {
-        if let Some(session) = self.session(mirrored) {
+        if let Some(session) = self.session(mirrored.slot) {
             session.action.store(action as u32, Release);
         }
     }
 
     /// When a session's last packet came; 0 for never.
     pub fn last_packet(&self, mirrored: &Mirrored) -> u64 {
-        self.session(mirrored).map_or(0, |session| session.last_packet.load(Relaxed))
+        self.session(mirrored.slot).map_or(0, |session| session.last_packet.load(Relaxed))
     }
 
     /// When user space was last given a packet of a session; 0 for never.
     pub fn last_to_user(&self, mirrored: &Mirrored) -> u64 {
-        self.session(mirrored).map_or(0, |session| session.to_user.load(Relaxed))
+        self.session(mirrored.slot).map_or(0, |session| session.to_user.load(Relaxed))
     }
 
     /// Adds what the program has counted.
     pub fn add_counters(&self, counters: &mut Counters) {
-        for cpu in self.cpus.values() {
-            let traffic = [
-                (&mut counters.n3_in, &cpu.n3_in),
-                (&mut counters.n3_out, &cpu.n3_out),
-                (&mut counters.n6_in, &cpu.n6_in),
-                (&mut counters.n6_out, &cpu.n6_out),
-            ];
-            for (Traffic { packets, bytes }, counted) in traffic {
-                let (more_packets, more_bytes) = counted.load();
-                *packets += more_packets;
-                *bytes += more_bytes;
+        for cpu in self.cpus.firsts() {
+            for (total, parts) in [
+                (&mut counters.n3_in, &[&cpu.up, &cpu.n3_rest][..]),
+                (&mut counters.n6_out, &[&cpu.up]),
+                (&mut counters.n6_in, &[&cpu.down, &cpu.n6_rest]),
+                (&mut counters.n3_out, &[&cpu.down]),
+            ] {
+                let Traffic { packets, bytes } = total;
+                for (more_packets, more_bytes) in parts.iter().map(|part| part.load()) {
+                    *packets += more_packets;
+                    *bytes += more_bytes;
+                }
             }
         }
         let dropped = |reason: DropReason| -> u64 {
-            let counts = self.cpus.values().iter().filter_map(|cpu| cpu.dropped.get(reason as usize));
+            let counts = self.cpus.firsts().filter_map(|cpu| cpu.dropped.get(reason as usize));
             counts.map(|count| count.load(Relaxed)).sum()
         };
         counters.dropped = DropReason::ALL
@@ -214,4 +199,34 @@ impl Tables {
             .filter(|(_, count): &(_, u64)| *count > 0)
             .collect();
     }
+}
+
+/// Rules on their way into a block.
+struct Image<'a> {
+    session: &'a Session,
+    matches: Result<Option<u32>, ()>,
+    action: Action,
+}
+
+impl Image<'_> {
+    /// The rules; user space's where the program has no room for their filters.
+    fn session(&self, last_packet: u64) -> Session {
+        let Session { flags, ue_v4, ue_v6, id, only, match_count, rules, .. } = *self.session;
+        let mut action = self.session.action.load(Relaxed);
+        if action == Action::Forward as u32 {
+            action = if self.matches.is_ok() { self.action } else { Action::ToUser } as u32;
+        }
+        Session {
+            action: action.into(),
+            matches: self.matches.ok().flatten().unwrap_or(NO_INDEX),
+            last_packet: last_packet.into(),
+            ..Session { flags, ue_v4, ue_v6, id, only, match_count, rules, ..Session::default() }
+        }
+    }
+}
+
+/// Whether the session of a slot is known to be another than a key's: of a prefix, leads tell the end only.
+fn is_other(sessions: &MapMemory<Session>, slot: u32, key: Key) -> bool {
+    let Key::V6(prefix) = key else { return false };
+    sessions.at(slot as usize).first().is_some_and(|session| session.ue_v6 != prefix)
 }

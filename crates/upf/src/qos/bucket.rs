@@ -13,6 +13,10 @@ const TICKS: u64 = 16;
 const BIT_TICKS_PER_SECOND: u64 = 8 * TICKS * 1_000_000_000;
 /// A rate that bounds nothing.
 const NO_LIMIT: u64 = u64::MAX;
+/// What a byte takes is kept in 65,536ths of a tick: charging is then a multiplication.
+const PER_BYTE_SHIFT: u32 = 16;
+/// What a byte takes at most, that of some 30 bit/s: so the time that a packet takes does not run over.
+const MOST_PER_BYTE: u64 = 1 << 48;
 
 /// How much a bucket saves up while it is not used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,12 +44,15 @@ pub struct Bucket {
     burst: AtomicU64,
     /// When it is full again, in ticks.
     full_at: AtomicU64,
+    /// What a byte takes, in 65,536ths of a tick.
+    per_byte: AtomicU64,
 }
 
 impl Default for Bucket {
     /// One that everything conforms to.
     fn default() -> Self {
-        Self { rate: AtomicU64::new(NO_LIMIT), burst: AtomicU64::new(0), full_at: AtomicU64::new(0) }
+        let [burst, full_at, per_byte] = [0; 3].map(AtomicU64::new);
+        Self { rate: AtomicU64::new(NO_LIMIT), burst, full_at, per_byte }
     }
 }
 
@@ -61,7 +68,9 @@ impl Bucket {
     pub fn fill(&self, rate: Option<u64>, burst: Burst) {
         let rate = rate.unwrap_or(NO_LIMIT);
         self.rate.store(rate, Relaxed);
-        self.burst.store(ticks_of(burst.least, rate).max(burst.time.saturating_mul(TICKS)), Relaxed);
+        let per_byte = per_byte(rate);
+        self.per_byte.store(per_byte, Relaxed);
+        self.burst.store(ticks_of(burst.least, per_byte).max(burst.time.saturating_mul(TICKS)), Relaxed);
         self.full_at.store(0, Relaxed);
     }
 
@@ -96,8 +105,10 @@ impl Bucket {
     /// Takes what a packet of `bytes` costs. Debt is bounded by two bursts: packets that pass whatever
     /// the bucket says must not silence the others for long.
     pub fn charge(&self, now: Time, bytes: usize) {
-        let Some(rate) = self.rate() else { return };
-        let (now, cost) = (ticks(now), ticks_of(bytes as u64, rate));
+        if !self.is_limit() {
+            return;
+        }
+        let (now, cost) = (ticks(now), ticks_of(bytes as u64, self.per_byte.load(Relaxed)));
         let deepest = now.saturating_add(self.burst.load(Relaxed).saturating_mul(3)).saturating_add(cost);
         let charged = |full_at: u64| Some(full_at.max(now).saturating_add(cost).min(deepest.max(full_at)));
         // The closure never says no.
@@ -105,12 +116,17 @@ impl Bucket {
     }
 }
 
-/// How long so many bytes take at a rate.
-fn ticks_of(bytes: u64, rate: u64) -> u64 {
+/// How long a byte takes at a rate.
+fn per_byte(rate: u64) -> u64 {
     match rate {
-        0 => 0,
-        rate => bytes.saturating_mul(BIT_TICKS_PER_SECOND) / rate,
+        0 | NO_LIMIT => 0,
+        rate => ((BIT_TICKS_PER_SECOND << PER_BYTE_SHIFT) / rate).min(MOST_PER_BYTE),
     }
+}
+
+/// How long so many bytes take.
+fn ticks_of(bytes: u64, per_byte: u64) -> u64 {
+    bytes.saturating_mul(per_byte) >> PER_BYTE_SHIFT
 }
 
 fn ticks(time: Time) -> u64 {

@@ -1,0 +1,69 @@
+//! Attachments of XDP programs that outlive the process: pinned in a BPF file system.
+
+use super::check;
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// `BPF_FS_MAGIC`.
+const BPF_FS: libc::c_long = 0xcafe_4a11;
+
+/// Whether a folder is in a BPF file system.
+pub fn is_bpf_fs(folder: &Path) -> io::Result<bool> {
+    let path = c_path(folder)?;
+    // SAFETY: all zero is a valid `statfs`; the path ends with a zero byte and both live during the call.
+    unsafe {
+        let mut found = std::mem::zeroed::<libc::statfs>();
+        check(libc::statfs(path.as_ptr(), &raw mut found))?;
+        Ok(found.f_type as libc::c_long == BPF_FS)
+    }
+}
+
+/// Gives an attachment a name, by which it stays when the process ends.
+pub fn pin_link(link: BorrowedFd<'_>, name: &Path) -> io::Result<()> {
+    let path = c_path(name)?;
+    // SAFETY: the path ends with a zero byte and lives during the call.
+    answer(unsafe { libbpf_sys::bpf_obj_pin(link.as_raw_fd(), path.as_ptr()) }).map(drop)
+}
+
+/// The attachment of a name.
+pub fn pinned_link(name: &Path) -> io::Result<OwnedFd> {
+    let path = c_path(name)?;
+    // SAFETY: the path ends with a zero byte and lives during the call; the descriptor it answers is ours alone.
+    unsafe { Ok(OwnedFd::from_raw_fd(answer(libbpf_sys::bpf_obj_get(path.as_ptr()))?)) }
+}
+
+/// The device of an attachment, 0 if that is gone; and its program.
+pub fn link_target(link: BorrowedFd<'_>) -> io::Result<(u32, OwnedFd)> {
+    // SAFETY: all zero is a valid `bpf_link_info`; the length says its size; of its union that of XDP is read where
+    // the kernel says that it is one; the descriptor is ours alone.
+    unsafe {
+        let mut info = std::mem::zeroed::<libbpf_sys::bpf_link_info>();
+        let mut length = size_of_val(&info) as u32;
+        answer(libbpf_sys::bpf_link_get_info_by_fd(link.as_raw_fd(), &raw mut info, &raw mut length))?;
+        if info.type_ != libbpf_sys::BPF_LINK_TYPE_XDP {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let device = info.__bindgen_anon_1.xdp.ifindex;
+        let program = answer(libbpf_sys::bpf_prog_get_fd_by_id(info.prog_id))?;
+        Ok((device, OwnedFd::from_raw_fd(program)))
+    }
+}
+
+/// Puts a program in place of an attachment's, between two packets.
+pub fn replace_program(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
+    let (link, program) = (link.as_raw_fd(), program.as_raw_fd());
+    // SAFETY: no options are given.
+    answer(unsafe { libbpf_sys::bpf_link_update(link, program, std::ptr::null()) }).map(drop)
+}
+
+/// The value of a call of libbpf, which answers a negative error.
+fn answer(value: libc::c_int) -> io::Result<libc::c_int> {
+    if value < 0 { Err(io::Error::from_raw_os_error(-value)) } else { Ok(value) }
+}
+
+fn c_path(path: &Path) -> io::Result<CString> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| io::ErrorKind::InvalidInput.into())
+}
