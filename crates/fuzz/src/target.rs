@@ -45,8 +45,10 @@ impl Bounds {
     /// Of a codec of octets: every octet may become an element of a list that grows, twice.
     pub const CODEC: Bounds =
         Bounds { memory: 64 * 1024, memory_per_octet: 4096, time: Duration::from_millis(20) };
-    /// Of what is text; the REST API describes itself in half a megabyte of values.
+    /// Of what is text.
     pub const TEXT: Bounds = Bounds { memory: 2 << 20, ..Self::CODEC };
+    /// Of the REST API, which shows pages of 256 subscribers, and on a thread of its own asks the database.
+    pub const API: Bounds = Bounds { memory: 8 << 20, time: Duration::from_millis(200), ..Self::CODEC };
     /// Of a dialogue.
     pub const DIALOGUE: Bounds =
         Bounds { memory: 256 << 20, memory_per_octet: 1 << 20, time: Duration::from_secs(5) };

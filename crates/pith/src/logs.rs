@@ -1,9 +1,12 @@
 //! Logs, on standard error.
 
+use crate::flood::Flood;
 use anyhow::{Result, anyhow};
 use pith_runtime::config::{Log, LogFormat};
 use std::io::{IsTerminal, stderr};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer, fmt, registry};
 
 /// What of the log is kept.
 pub fn filter(log: &Log) -> Result<EnvFilter> {
@@ -14,12 +17,12 @@ pub fn filter(log: &Log) -> Result<EnvFilter> {
 
 /// Logs from now on.
 pub fn begin(log: &Log) -> Result<()> {
-    let builder =
-        tracing_subscriber::fmt().with_env_filter(filter(log)?).with_writer(stderr).with_target(false);
-    match log.format {
-        LogFormat::Text => builder.with_ansi(stderr().is_terminal()).init(),
-        LogFormat::Json => builder.json().flatten_event(true).init(),
-    }
+    let lines = fmt::layer().with_writer(stderr).with_target(false);
+    let lines = match log.format {
+        LogFormat::Text => lines.with_ansi(stderr().is_terminal()).boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).boxed(),
+    };
+    registry().with(filter(log)?).with(Flood::default()).with(lines).init();
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  args.rs        every command, option and example
-//!  up.rs          the core itself; test_network.rs, logs.rs
+//!  up.rs          the core itself; test_network.rs, logs.rs, flood.rs
 //!  place.rs       which configuration file
 //!  operator.rs    the REST API of a running core, or the same handlers on the database's file
 //!  subscriber.rs, list.rs, key.rs, config.rs       one file a group of commands
@@ -11,6 +11,7 @@
 
 mod args;
 mod config;
+mod flood;
 mod key;
 mod list;
 mod logs;

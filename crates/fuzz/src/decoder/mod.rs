@@ -8,7 +8,7 @@ mod packet;
 mod pfcp;
 pub mod sbi;
 
-use crate::target::Target;
+use crate::target::{Bounds, Target};
 
 /// Every decoder.
 pub const TARGETS: &[Target] = &[
@@ -55,9 +55,12 @@ pub const TARGETS: &[Target] = &[
         "subscribers to import: the same when exported and imported again",
         operator::subscriber,
     ),
-    Target::text(
-        "api",
-        "the REST API: each request answered, none with the core's own fault",
-        operator::request,
-    ),
+    Target {
+        bounds: Bounds::API,
+        ..Target::text(
+            "api",
+            "the REST API: each request answered, none with the core's own fault",
+            operator::request,
+        )
+    },
 ];

@@ -28,38 +28,46 @@ impl Ie for NetworkName {
         Ok(Self { text, add_country_initials: header & 8 != 0 })
     }
 
-    /// Packed 7-bit letters where the name is plain ASCII letters, digits and such, else UCS2.
+    /// Packed 7-bit letters where the GSM 7 bit default alphabet has all of them, else UCS2.
     fn encode(&self, out: &mut Vec<u8>) {
         let initials = u8::from(self.add_country_initials) << 3;
-        if self.text.bytes().all(is_gsm7) {
-            let spare = (8 - self.text.len() * 7 % 8) % 8;
-            out.push(0x80 | CODING_GSM7 << 4 | initials | spare as u8);
-            pack_gsm7(self.text.as_bytes(), out);
-        } else {
-            out.push(0x80 | CODING_UCS2 << 4 | initials);
-            out.extend(self.text.encode_utf16().flat_map(u16::to_be_bytes));
+        match self.text.chars().map(gsm7_code).collect::<Option<Vec<u8>>>() {
+            Some(letters) => {
+                let spare = (8 - letters.len() * 7 % 8) % 8;
+                out.push(0x80 | CODING_GSM7 << 4 | initials | spare as u8);
+                pack_gsm7(&letters, out);
+            }
+            None => {
+                out.push(0x80 | CODING_UCS2 << 4 | initials);
+                out.extend(self.text.encode_utf16().flat_map(u16::to_be_bytes));
+            }
         }
     }
 }
 
-/// Octets that mean the same in ASCII and in the GSM 7 bit default alphabet (TS 23.038 6.2.1).
-fn is_gsm7(octet: u8) -> bool {
-    matches!(octet, b' '..=b'#' | b'%'..=b'?' | b'A'..=b'Z' | b'a'..=b'z' | b'\n' | b'\r')
+/// The GSM 7 bit default alphabet (TS 23.038 6.2.1), by code. The escape to an extension table, 0x1b, stands for a
+/// space, as for a receiver without that table.
+const GSM7: &str = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞ ÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?\
+                    ¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà";
+const ESCAPE: u8 = 0x1b;
+
+fn gsm7_code(letter: char) -> Option<u8> {
+    if letter == ' ' {
+        return Some(b' ');
+    }
+    GSM7.chars().zip(0..).find_map(|(known, code)| (known == letter && code != ESCAPE).then_some(code))
 }
 
 fn gsm7_text(octets: &[u8], spare_bits: u8) -> Result<String, Malformed> {
+    let alphabet: Vec<char> = GSM7.chars().collect();
     let bits = (octets.len() * 8).saturating_sub(spare_bits.into());
     let letters = (0..bits / 7).map(|letter| {
         let at = letter * 7;
         let pair = |index: usize| u16::from(octets.get(index).copied().unwrap_or_default());
         let window = pair(at / 8) | pair(at / 8 + 1) << 8;
-        (window >> (at % 8)) as u8 & 0x7f
+        alphabet.get(usize::from(window >> (at % 8) & 0x7f)).copied()
     });
-    let known = |letter: u8| match is_gsm7(letter) {
-        true => char::from(letter),
-        false => char::REPLACEMENT_CHARACTER,
-    };
-    Ok(letters.map(known).collect())
+    letters.collect::<Option<String>>().ok_or(Malformed("letters are of 7 bits"))
 }
 
 fn pack_gsm7(letters: &[u8], out: &mut Vec<u8>) {
@@ -89,12 +97,42 @@ mod tests {
 
     #[test]
     fn names_round_trip_in_both_codings() {
-        for text in ["", "P", "Pith", "Open5GS", "Pith 5G", "Pith-Net", "Пифия"] {
+        for text in ["", "P", "Pith", "Open5GS", "Pith 5G", "Pith-Net", "@home", "Ærø_Ñandú", "Пифия"]
+        {
             let name = NetworkName { text: text.to_owned(), add_country_initials: text.len() % 2 == 0 };
             let mut out = Vec::new();
             name.encode(&mut out);
             assert_eq!(NetworkName::decode(&out), Ok(name), "{text}");
         }
+    }
+
+    /// TS 23.038 6.2.1: codes of some letters.
+    #[test]
+    fn the_alphabet_has_each_letter_in_its_place() {
+        assert_eq!(GSM7.chars().count(), 128);
+        let codes = [
+            ('@', 0),
+            ('é', 5),
+            ('\r', 13),
+            ('Δ', 16),
+            ('É', 31),
+            ('¤', 0x24),
+            ('A', 0x41),
+            ('§', 0x5f),
+            ('à', 0x7f),
+        ];
+        for (letter, code) in codes {
+            assert_eq!(gsm7_code(letter), Some(code), "{letter}");
+        }
+    }
+
+    #[test]
+    fn a_full_name_of_254_octets_reads_the_same_when_written_again() {
+        let octets: Vec<u8> = std::iter::once(0x80).chain((0..254).map(|octet| octet as u8)).collect();
+        let name = NetworkName::decode(&octets).unwrap();
+        let mut out = Vec::new();
+        name.encode(&mut out);
+        assert_eq!((out.len(), NetworkName::decode(&out)), (octets.len(), Ok(name)));
     }
 
     #[test]

@@ -55,16 +55,18 @@ fn parse(text: &str) -> Option<DateTime> {
     let (date, rest) = text.split_at_checked(10)?;
     let rest = rest.strip_prefix(['T', 't', ' '])?;
     let (time, rest) = rest.split_at_checked(8)?;
-    let [year, month, day] = numbers(date, '-')?;
-    let [hour, minute, second] = numbers(time, ':')?;
-    let valid = (1..=12).contains(&month) && (1..=31).contains(&day) && hour < 24 && minute < 60;
+    let [year, month, day] = numbers(date, '-', [4, 2, 2])?;
+    let [hour, minute, second] = numbers(time, ':', [2, 2, 2])?;
+    let is_date = civil(days(year, month, day)) == (year, month, day);
+    let valid = (1..=12).contains(&month) && is_date && hour < 24 && minute < 60;
     if !valid || second > 60 {
         return None;
     }
     let (fraction_ms, offset) = fraction(rest)?;
     let seconds = hour * 3600 + minute * 60 + second - offset_minutes(offset)? * 60;
     let unix_ms = days(year, month, day) * DAY_MS + seconds * 1000 + fraction_ms;
-    Some(DateTime { unix_ms })
+    // What an offset or a leap second moves out of the years 0000 to 9999 can't be written in UTC.
+    (days(0, 1, 1) * DAY_MS..days(10_000, 1, 1) * DAY_MS).contains(&unix_ms).then_some(DateTime { unix_ms })
 }
 
 /// Milliseconds of `.123…`, and what follows.
@@ -86,16 +88,16 @@ fn offset_minutes(text: &str) -> Option<i64> {
         ("-", rest) => (-1, rest),
         _ => return None,
     };
-    let [hours, minutes] = numbers(rest, ':')?;
+    let [hours, minutes] = numbers(rest, ':', [2, 2])?;
     (hours < 24 && minutes < 60).then_some(sign * (hours * 60 + minutes))
 }
 
-/// Exactly so many numbers of digits alone.
-fn numbers<const N: usize>(text: &str, separator: char) -> Option<[i64; N]> {
+/// Exactly these numbers, each of so many digits and nothing else.
+fn numbers<const N: usize>(text: &str, separator: char, digits: [usize; N]) -> Option<[i64; N]> {
     let mut numbers = [0; N];
     let mut parts = text.split(separator);
-    for number in &mut numbers {
-        let part = parts.next().filter(|p| p.bytes().all(|b| b.is_ascii_digit()))?;
+    for (number, digits) in numbers.iter_mut().zip(digits) {
+        let part = parts.next().filter(|p| p.len() == digits && p.bytes().all(|b| b.is_ascii_digit()))?;
         *number = part.parse().ok()?;
     }
     parts.next().is_none().then_some(numbers)
@@ -152,6 +154,11 @@ mod tests {
             "2026-01-31T12:00:00",
             "2026-01-31T12:00:00.Z",
             "2026-01-31T12:00:00+1",
+            "2026-01-31T12:00:00-4370816125815110:00",
+            "2026-1-031T12:00:00Z",
+            "2026-02-29T12:00:00Z",
+            "9999-12-31T23:59:60Z",
+            "0000-01-01T00:00:00+00:01",
             "2026-01-+1T12:00:00Z",
             "2026-01-31T12:00:00é",
         ] {

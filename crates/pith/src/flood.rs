@@ -1,0 +1,113 @@
+//! Keeps a peer that sends rubbish from filling the log: of the warnings of one place in the code, so many a second.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+use tracing::callsite::Identifier;
+use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::Context;
+
+/// Warnings of one place in a window.
+const MOST: u32 = 20;
+
+/// From a place's first warning on.
+const WINDOW: Duration = Duration::from_secs(1);
+
+/// Leaves out what exceeds [`MOST`] in a [`WINDOW`], and then says how many that were. Errors are never left out.
+#[derive(Clone, Default)]
+pub struct Flood {
+    places: Arc<Mutex<HashMap<Identifier, Place>>>,
+}
+
+struct Place {
+    metadata: &'static Metadata<'static>,
+    since: Instant,
+    seen: u32,
+}
+
+impl<S: Subscriber> Layer<S> for Flood {
+    fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
+        *event.metadata().level() != Level::WARN || self.admit(event.metadata(), Instant::now())
+    }
+}
+
+impl Flood {
+    /// Whether a warning is among the first of its window. The first that is not starts a thread, which tells of all.
+    fn admit(&self, metadata: &'static Metadata<'static>, now: Instant) -> bool {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = Place { metadata, since: now, seen: 0 };
+        let place = places.entry(metadata.callsite()).or_insert(new);
+        if place.seen <= MOST && now.duration_since(place.since) >= WINDOW {
+            (place.since, place.seen) = (now, 0);
+        }
+        place.seen = place.seen.saturating_add(1);
+        if place.seen == MOST + 1 {
+            let flood = self.clone();
+            let callsite = metadata.callsite();
+            thread::spawn(move || {
+                thread::sleep(WINDOW);
+                flood.tell(&callsite);
+            });
+        }
+        place.seen <= MOST
+    }
+
+    fn tell(&self, callsite: &Identifier) {
+        if let Some((file, line, more)) = self.take(callsite) {
+            tracing::warn!("{more} more warnings like the last one of {file}:{line} were left out");
+        }
+    }
+
+    /// Where and how many were left out; the place's next warning is told again.
+    fn take(&self, callsite: &Identifier) -> Option<(&'static str, u32, u32)> {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = places.remove(callsite)?;
+        let metadata = place.metadata;
+        Some((metadata.file().unwrap_or("?"), metadata.line().unwrap_or(0), place.seen.saturating_sub(MOST)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use tracing_subscriber::layer::SubscriberExt;
+
+    #[derive(Clone, Default)]
+    struct Page(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Page {
+        fn write(&mut self, octets: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(octets)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn of_a_flood_the_first_warnings_are_written_and_others_are_counted() {
+        let (page, flood) = (Page::default(), Flood::default());
+        let writer = page.clone();
+        let log = tracing_subscriber::fmt::layer().with_writer(move || writer.clone());
+        let subscriber = tracing_subscriber::registry().with(log).with(flood.clone());
+        tracing::subscriber::with_default(subscriber, || {
+            for number in 0..1000 {
+                tracing::warn!("rubbish {number}");
+                tracing::error!("broken");
+            }
+            tracing::warn!("something else");
+        });
+        let text = String::from_utf8(page.0.lock().unwrap().clone()).unwrap();
+        let count = |what: &str| text.lines().filter(|line| line.contains(what)).count();
+        assert_eq!((count("rubbish"), count("broken"), count("something else")), (20, 1000, 1));
+        let left_out: Vec<u32> = {
+            let callsites: Vec<Identifier> = flood.places.lock().unwrap().keys().cloned().collect();
+            callsites.iter().filter_map(|callsite| flood.take(callsite)).map(|(_, _, more)| more).collect()
+        };
+        assert_eq!(left_out.iter().sum::<u32>(), 980);
+    }
+}
