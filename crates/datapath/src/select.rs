@@ -3,7 +3,7 @@
 use crate::config::{DatapathConfig, PathChoice, StartError};
 use crate::portable::PortableDatapath;
 use crate::xdp::{Outcome, XdpDatapath};
-use pith_upf::contract::{Counters, Datapath, Event, Session, SessionId, SessionUsage, Tunnel};
+use pith_upf::contract::{Counters, Datapath, Event, Session, SessionId, SessionUsage, TracedPacket, Tunnel};
 use pith_upf::qos::FlowUsage;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -119,6 +119,14 @@ impl Datapath for UserPlane {
 
     fn flows(&self, session: SessionId) -> Vec<FlowUsage> {
         self.path().flows(session)
+    }
+
+    fn trace(&mut self, session: SessionId, on: bool) {
+        self.path_mut().trace(session, on);
+    }
+
+    fn poll_trace(&mut self, packets: &mut Vec<TracedPacket>) -> u64 {
+        self.path_mut().poll_trace(packets)
     }
 
     fn poll_events(&mut self, events: &mut Vec<Event>) {

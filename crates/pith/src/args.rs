@@ -5,6 +5,7 @@ use pith_nf::kit::AuthenticationMethod;
 use pith_runtime::config::SuciProfile;
 use pith_runtime::store::Existing;
 use pith_types::{BitRate, Dnn, Snssai, Supi};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -58,9 +59,9 @@ pub enum Command {
     /// NF instances that the NRF knows.
     #[command(subcommand)]
     Instance(ListCommand),
-    /// UPFs with a PFCP association.
+    /// The UPF: sessions, rules, counters, packets on their way.
     #[command(subcommand)]
-    Upf(ListCommand),
+    Upf(UpfCommand),
     /// What a running core is and does.
     Status,
     /// The configuration file: print the default one, check one.
@@ -116,6 +117,56 @@ pub struct NfCommand {
 pub enum ListCommand {
     /// All of them.
     List,
+}
+
+/// The user plane.
+#[derive(Debug, Subcommand)]
+pub enum UpfCommand {
+    /// UPFs with a PFCP association, as the SMF knows them.
+    List,
+    /// Sessions: addresses, tunnels, rates, what they have used.
+    Sessions {
+        /// Only the session of this UE address.
+        #[arg(long, conflicts_with = "teid")]
+        ue: Option<IpAddr>,
+        /// Only the session with a tunnel of this TEID, at either end.
+        #[arg(long)]
+        teid: Option<String>,
+        /// Begin after this SEID.
+        #[arg(long, value_name = "SEID")]
+        after: Option<String>,
+        /// How many at most.
+        #[arg(long, default_value_t = 100)]
+        limit: u32,
+    },
+    /// A session's rules: PDRs, FARs, QERs, URRs.
+    Rules {
+        /// Its SEID, such as 0x1f, or its UE's address.
+        session: String,
+    },
+    /// Traffic and drops by reason; of a session, what its flows were offered and given.
+    Counters {
+        /// A session's SEID, such as 0x1f, or its UE's address.
+        session: Option<String>,
+    },
+    /// Follows the packets of a tunnel's session as they pass, until Ctrl-C.
+    #[command(after_help = "\
+Example:
+  pith upf sessions                 shows TEIDs
+  pith upf trace 0x9e3779b2 --seconds 10
+      time, direction, length and QFI of each packet, the rule that it met, what became of it
+Others' sessions do not notice. With the XDP path the session takes the portable path meanwhile.
+")]
+    Trace {
+        /// The TEID of either end, such as 0x1f.
+        teid: String,
+        /// End after so many packets, 1 to 10000.
+        #[arg(long, default_value_t = 1000)]
+        packets: u32,
+        /// End after so many seconds, 1 to 600.
+        #[arg(long, default_value_t = 60)]
+        seconds: u32,
+    },
 }
 
 /// Configuration.

@@ -5,7 +5,7 @@
 //!  up.rs          the core itself; test_network.rs, logs.rs, flood.rs
 //!  place.rs       which configuration file
 //!  operator.rs    the REST API of a running core, or the same handlers on the database's file
-//!  subscriber.rs, list.rs, key.rs, config.rs       one file a group of commands
+//!  subscriber.rs, list.rs, upf.rs, key.rs, config.rs       one file a group of commands
 //!  table.rs       what people see; '--json' shows what programs read
 //! ```
 
@@ -21,6 +21,7 @@ mod subscriber;
 mod table;
 mod test_network;
 mod up;
+mod upf;
 
 use anyhow::Result;
 use args::{Cli, Command};
@@ -53,7 +54,7 @@ fn run(cli: &Cli) -> Result<()> {
         Command::Gnb(_) => list::run(&list::GNBS, cli),
         Command::Session(_) => list::run(&list::SESSIONS, cli),
         Command::Instance(_) => list::run(&list::INSTANCES, cli),
-        Command::Upf(_) => list::run(&list::UPFS, cli),
+        Command::Upf(command) => upf::run(command, cli),
         Command::Status => list::status(cli),
     }
 }

@@ -159,8 +159,9 @@ fn addresses(config: &Config) -> Vec<SocketAddr> {
         listen.set_ip(if listen.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
     }
     let mut addresses = vec![listen];
-    for nf in HostedNf::ALL {
-        let address = SocketAddr::new(config.sbi.address(nf).ip(), listen.port());
+    let hosts = HostedNf::ALL.into_iter().map(|nf| config.sbi.address(nf).ip()).chain([config.upf.n4.ip()]);
+    for host in hosts {
+        let address = SocketAddr::new(host, listen.port());
         if !addresses.contains(&address) {
             addresses.push(address);
         }

@@ -25,7 +25,7 @@ use crate::sctp::{self, SctpConfig};
 use crate::shard::{ShardInbox, ShardMessage, ShardThread, shard_inbox};
 use crate::store::{Database, Place, StoreHandle, StoreThread};
 use crate::token::ShardToken;
-use crate::upf::UpfThread;
+use crate::upf::{UpfHandle, UpfThread};
 use identities::Identities;
 use outside::{Front, ProcessOutside, Readiness};
 use pith_datapath::{DatapathConfig, Enforcement, PathChoice, SharedRate, UePool};
@@ -108,7 +108,8 @@ impl Node {
         let store = hosting.has(Nf::Udr).then(|| start_store(config, database, &shards)).transpose()?;
         let store_handle = store.as_ref().map(|(handle, _)| handle.clone());
         let front = Front { shards: shards.clone(), edge: edge_handle.clone(), nfs: hosting.nfs.clone() };
-        let api = api_settings(config, hosting, &readiness, store_handle.clone())?;
+        let upf_handle = upf.as_ref().map(UpfThread::handle);
+        let api = api_settings(config, hosting, &readiness, store_handle.clone(), upf_handle)?;
         let http = crate::sbi::start(sbi_settings(config, hosting)?, api, front)?;
 
         let edge = match edge_handle {
@@ -270,8 +271,9 @@ fn api_settings(
     hosting: &Hosting,
     readiness: &Arc<Readiness>,
     store: Option<StoreHandle<ShardToken>>,
+    upf: Option<UpfHandle>,
 ) -> Result<Option<ApiSettings>, StartError> {
-    if hosting.nfs.is_empty() {
+    if hosting.nfs.is_empty() && upf.is_none() {
         return Ok(None);
     }
     let address = identities::api_address(config, hosting);
@@ -281,7 +283,8 @@ fn api_settings(
         return Ok(None);
     }
     let readiness = Arc::clone(readiness);
-    let nfs: Vec<String> = hosting.nfs.iter().map(ToString::to_string).collect();
+    let own_upf = hosting.upf.then(|| "upf".to_owned());
+    let nfs: Vec<String> = hosting.nfs.iter().map(ToString::to_string).chain(own_upf).collect();
     let shards = config.shards();
     let status = move || Status {
         state: readiness.state(),
@@ -295,6 +298,7 @@ fn api_settings(
         listener: bind(address, "api.listen")?,
         guard: Guard::new(token),
         store,
+        upf,
         status: Box::new(status),
         config: config.clone(),
     }))

@@ -1,11 +1,21 @@
 //! The UPF of a process: a thread for UPF-C, which drives the pure [`Upf`], over a datapath with workers of
-//! its own.
+//! its own. Operators' questions are answered between two batches of PFCP.
 
+mod inspect;
+mod question;
+mod trace;
+
+pub use question::{Name, Page, Question, SeidText, TeidText};
+pub use trace::TraceRequest;
+
+use crate::api::ApiError;
 use crate::clock::Clock;
+use crate::inbox::{Inbox, Outlet, inbox};
 use crate::wait::{Sleeper, Waker, waker};
 use pith_datapath::{DatapathConfig, StartError, UserPlane};
 use pith_upf::contract::{Datapath, Event};
 use pith_upf::{Config, Effect, Input, Severity, Upf};
+use serde_json::Value;
 use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
@@ -13,6 +23,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+use tokio::sync::oneshot;
+use trace::Traces;
 
 /// Datagrams read in a row before events get their turn.
 const DATAGRAMS: usize = 64;
@@ -34,10 +46,32 @@ pub enum UpfError {
     Io(#[from] io::Error),
 }
 
+/// What a question is answered with.
+pub type Answer = Result<Value, ApiError>;
+
+type Asked = (Question, oneshot::Sender<Answer>);
+
+/// The way to a running UPF, for any thread.
+#[derive(Clone)]
+pub struct UpfHandle {
+    inbox: Inbox<Asked>,
+    waker: Waker,
+}
+
+impl UpfHandle {
+    /// Asks; the answer comes later, or never if the UPF has ended.
+    pub fn ask(&self, question: Question) -> oneshot::Receiver<Answer> {
+        let (reply, answer) = oneshot::channel();
+        self.inbox.send((question, reply));
+        self.waker.wake();
+        answer
+    }
+}
+
 /// A running UPF.
 pub struct UpfThread {
     closing: Arc<AtomicBool>,
-    waker: Waker,
+    handle: UpfHandle,
     thread: JoinHandle<()>,
 }
 
@@ -54,18 +88,32 @@ impl UpfThread {
         n4.set_nonblocking(true)?;
         let closing = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&closing);
-        let mut driver = Driver { clock, upf: Upf::new(config), n4, datapath, effects: Vec::new() };
+        let (inbox, asked) = inbox(usize::MAX);
+        let mut driver = Driver {
+            clock,
+            upf: Upf::new(config),
+            n4,
+            datapath,
+            asked,
+            traces: Traces::default(),
+            effects: Vec::new(),
+        };
         let thread = thread::Builder::new().name("upf".into()).spawn(move || {
             driver.run(&sleeper, &seen);
             driver.datapath.stop();
         })?;
-        Ok(Self { closing, waker, thread })
+        Ok(Self { closing, handle: UpfHandle { inbox, waker }, thread })
+    }
+
+    /// The way to ask it.
+    pub fn handle(&self) -> UpfHandle {
+        self.handle.clone()
     }
 
     /// Tells the SMFs, takes the datapath down, and ends.
     pub fn close(self) {
         self.closing.store(true, Ordering::SeqCst);
-        self.waker.wake();
+        self.handle.waker.wake();
         if self.thread.join().is_err() {
             tracing::error!("the UPF's thread panicked: this is a bug in Pith, please report it");
         }
@@ -77,6 +125,8 @@ struct Driver {
     upf: Upf,
     n4: UdpSocket,
     datapath: UserPlane,
+    asked: Outlet<Asked>,
+    traces: Traces,
     effects: Vec<Effect>,
 }
 
@@ -91,8 +141,10 @@ impl Driver {
                 self.handle(Input::Event(event));
             }
             self.handle(Input::Tick);
+            self.answer_questions();
             let descriptors = [self.n4.as_fd(), self.datapath.events_ready()];
-            sleeper.sleep(&descriptors, Some(TICK), || closing.load(Ordering::SeqCst));
+            let asked = &self.asked;
+            sleeper.sleep(&descriptors, Some(TICK), || closing.load(Ordering::SeqCst) || !asked.is_empty());
         }
         self.handle(Input::Shutdown { graceful: GRACE });
     }
@@ -104,8 +156,35 @@ impl Driver {
         }
     }
 
+    fn answer_questions(&mut self) {
+        self.traces.tend(self.now(), &mut self.datapath);
+        while let Ok((question, reply)) = self.asked.take() {
+            // Whoever asked may have gone.
+            let _ = reply.send(self.answer(question));
+        }
+    }
+
+    fn answer(&mut self, question: Question) -> Answer {
+        let now = self.now();
+        let Self { upf, datapath, traces, .. } = self;
+        match question {
+            Question::Sessions(page) => Ok(inspect::sessions(upf, datapath, page)),
+            Question::SessionNamed(name) => Ok(inspect::session_named(upf, datapath, name)),
+            Question::Rules(name) => inspect::rules(upf, datapath, inspect::find(upf, name)?),
+            Question::Flows(name) => Ok(inspect::flows(datapath, inspect::find(upf, name)?)),
+            Question::Counters => Ok(inspect::counters(upf, datapath)),
+            Question::BeginTrace(request) => traces.begin(now, upf, datapath, request),
+            Question::ReadTrace { id, after } => traces.read(now, datapath, id, after),
+            Question::EndTrace(id) => traces.end(datapath, id),
+        }
+    }
+
+    fn now(&self) -> Duration {
+        Duration::from_micros(self.clock.now().as_micros())
+    }
+
     fn handle(&mut self, input: Input<'_>) {
-        let now = Duration::from_micros(self.clock.now().as_micros());
+        let now = self.now();
         self.upf.handle(now, input, &mut self.datapath, &mut self.effects);
         for effect in self.effects.drain(..) {
             match effect {

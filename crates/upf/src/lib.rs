@@ -5,6 +5,7 @@
 mod association;
 mod config;
 pub mod contract;
+mod inspect;
 mod port;
 mod procedure;
 pub mod qos;
@@ -15,5 +16,6 @@ mod transaction;
 mod upf;
 
 pub use config::{Config, GtpuAddress};
+pub use inspect::{SessionView, TeidOwner};
 pub use port::{Effect, Input, Notice, Severity};
 pub use upf::Upf;

@@ -38,6 +38,11 @@ impl Teids {
         teid.0 != 0 && *self.owners.entry(teid).or_insert(session) == session
     }
 
+    /// The session that has this TEID.
+    pub fn owner(&self, teid: Teid) -> Option<SessionId> {
+        self.owners.get(&teid).copied()
+    }
+
     /// Takes a TEID back.
     pub fn free(&mut self, teid: Teid) {
         self.owners.remove(&teid);

@@ -2,11 +2,11 @@
 
 use super::gpdu::write_header;
 use super::n3::{Gpdu, HEADROOM};
-use super::path::{Path, Queued, Turn, peer_of};
+use super::path::{Path, Turn, peer_of};
 use super::tables::Tables;
 use crate::packet::{Flow, Segment, Train, complete_partial, decrement_ttl};
-use crate::rules::{Origin, Rule, Rules};
-use pith_upf::contract::{Action, Destination, DropReason, Tunnel};
+use crate::rules::{Came, Origin, Rule, Rules};
+use pith_upf::contract::{Action, Destination, DropReason, Fate, Tunnel};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -80,43 +80,49 @@ impl Path {
     }
 
     fn deliver(&mut self, rules: &Arc<Rules>, flow: &Flow, packet: Range<usize>) {
+        let came = Came { origin: Origin::Network, qfi: None, flow };
         let (rule, action) = match self.judge(rules, Origin::Network, flow, None) {
             Ok(found) => found,
-            Err(reason) => return self.drop(reason, 1),
+            Err((rule, reason)) => return self.refuse(rules, rule, came, reason),
         };
         match (self.turn_for(rules, rule, action, packet.len()), action) {
             (Ok(Turn::Now), Action::Forward(Destination::Tunnel(tunnel))) => {
+                self.trace(rules, Some(rule), came, Fate::ToTunnel(tunnel));
                 self.send_in_place(rule, &tunnel, packet);
             }
             (Ok(_), _) => {
                 let mut bytes = self.spare_buffer();
                 bytes.extend_from_slice(self.n3.bytes(packet));
-                self.queue_owned(rules, rule, Queued { origin: Origin::Network, qfi: None, flow }, bytes);
+                self.queue_owned(rules, rule, came, bytes);
             }
-            (Err(reason), _) => self.drop(reason, 1),
+            (Err(reason), _) => self.refuse(rules, Some(rule), came, reason),
         }
     }
 
     /// A train is cut: the packets whose turn it is go, the others wait one by one, so that it takes no
     /// more than its share.
     fn deliver_train(&mut self, rules: &Arc<Rules>, flow: &Flow, train: &Train, range: Range<usize>) {
+        let whole = Came { origin: Origin::Network, qfi: None, flow };
         let (rule, action) = match self.judge(rules, Origin::Network, flow, None) {
             Ok(found) => found,
-            Err(reason) => return self.drop(reason, train.count()),
+            Err((rule, reason)) => {
+                return train.segments().for_each(|_| self.refuse(rules, rule, whole, reason));
+            }
         };
         for segment in train.segments() {
             let inner = train.header_len() + segment.payload.len();
+            let came = Came { flow: &Flow { length: inner, ..*flow }, ..whole };
             match (self.turn_for(rules, rule, action, inner), action) {
                 (Ok(Turn::Now), Action::Forward(Destination::Tunnel(tunnel))) => {
+                    self.trace(rules, Some(rule), came, Fate::ToTunnel(tunnel));
                     self.send_segment(rule, &tunnel, train, &segment, range.clone());
                 }
                 (Ok(_), _) => {
                     let mut bytes = self.spare_buffer();
                     train.write_packet(&segment, self.n3.bytes(range.clone()), &mut bytes);
-                    let flow = &Flow { length: inner, ..*flow };
-                    self.queue_owned(rules, rule, Queued { origin: Origin::Network, qfi: None, flow }, bytes);
+                    self.queue_owned(rules, rule, came, bytes);
                 }
-                (Err(reason), _) => self.drop(reason, 1),
+                (Err(reason), _) => self.refuse(rules, Some(rule), came, reason),
             }
         }
     }

@@ -20,7 +20,7 @@ mod worker;
 
 use crate::config::{DatapathConfig, StartError};
 use crate::rules::{
-    Clock, Drops, Installed, Now, Pools, Rules, Sessions, Worker as Index, WorkerCounters, total,
+    Clock, Drops, Installed, Now, Pools, Rules, Sessions, Tracer, Worker as Index, WorkerCounters, total,
 };
 use crate::sys::{GtpuSocket, TunQueue};
 use crate::system::Network;
@@ -33,7 +33,7 @@ use parcel::{Desk, Parcel};
 use path::{Path, Shared, peer_of};
 use pith_pfcp::gtpu::{GTPU_PORT, Signalling};
 use pith_upf::contract::{
-    Counters, Datapath, Direction, DropReason, Event, Session, SessionId, SessionUsage, Tunnel,
+    Counters, Datapath, Direction, DropReason, Event, Session, SessionId, SessionUsage, TracedPacket, Tunnel,
 };
 use pith_upf::qos::{FlowUsage, Room};
 use ports::Ports;
@@ -100,6 +100,7 @@ impl PortableDatapath {
             room: Arc::new(Room::new(config.buffer)),
             enforcement: config.enforcement,
             events: Events::new()?,
+            tracer: Tracer::default(),
             desks: desks.into(),
             refuses: AtomicBool::new(true),
         });
@@ -282,6 +283,16 @@ impl Datapath for PortableDatapath {
 
     fn flows(&self, session: SessionId) -> Vec<FlowUsage> {
         self.sessions.flows(session)
+    }
+
+    fn trace(&mut self, session: SessionId, on: bool) {
+        if let Some(rules) = self.sessions.rules(session) {
+            rules.life.set_traced(on);
+        }
+    }
+
+    fn poll_trace(&mut self, packets: &mut Vec<TracedPacket>) -> u64 {
+        self.shared.tracer.drain_into(self.now(), packets)
     }
 
     fn poll_events(&mut self, events: &mut Vec<Event>) {

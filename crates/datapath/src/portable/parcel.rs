@@ -3,7 +3,7 @@
 use super::inbox::Inbox;
 use super::path::judge;
 use crate::packet::Flow;
-use crate::rules::{Origin, Rule, Rules};
+use crate::rules::{Came, Origin, Rule, Rules};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use pith_upf::contract::{Action, Direction, DropReason, Qfi};
 use pith_upf::qos::{Arrival, Ecn, Ruling};
@@ -30,14 +30,8 @@ pub struct Parcel {
 
 impl Parcel {
     /// A packet that met the rule of that index.
-    pub fn new(
-        rules: Arc<Rules>,
-        rule: u16,
-        origin: Origin,
-        qfi: Option<Qfi>,
-        flow: &Flow,
-        bytes: Vec<u8>,
-    ) -> Self {
+    pub fn new(rules: Arc<Rules>, rule: u16, came: Came<'_>, bytes: Vec<u8>) -> Self {
+        let Came { origin, qfi, flow } = came;
         let direction = rules.rule(rule).map_or(Direction::Downlink, Rule::direction);
         let tuple = (flow.hash() >> 32) as u32;
         Self { bytes, rules, rule, origin, qfi, tuple, tos: flow.tos, direction }
@@ -51,6 +45,11 @@ impl Parcel {
     /// Which way it goes.
     pub fn direction(&self) -> Direction {
         self.direction
+    }
+
+    /// How it came, with headers as they are now.
+    pub fn came<'a>(&self, flow: &'a Flow) -> Came<'a> {
+        Came { origin: self.origin, qfi: self.qfi, flow }
     }
 
     /// Its DSCP.

@@ -9,10 +9,10 @@ use super::parcel::{Desk, Parcel};
 use super::ports::Ports;
 use super::routes::Routes;
 use crate::packet::Flow;
-use crate::rules::{Clock, Now, Origin, Rule, Rules, Worker, WorkerCounters};
+use crate::rules::{Came, Clock, Now, Origin, Rule, Rules, Tracer, Worker, WorkerCounters};
 use crate::sys::{GtpuSocket, TunQueue};
 use pith_pfcp::gtpu::GTPU_PORT;
-use pith_upf::contract::{Action, Destination, DropReason, Event, Qfi, Tunnel};
+use pith_upf::contract::{Action, Destination, DropReason, Event, Fate, Qfi, Tunnel};
 use pith_upf::qos::{Colour, Enforcement, Room};
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -30,6 +30,8 @@ pub struct Shared {
     pub enforcement: Enforcement,
     /// What UPF-C is told.
     pub events: Events,
+    /// Packets of sessions that an operator follows.
+    pub tracer: Tracer,
     /// Where workers get what is theirs to queue.
     pub desks: Box<[Desk]>,
     /// Whether peers are told of tunnels that are not there.
@@ -86,6 +88,20 @@ impl Path {
         self.counters.drops.count_many(reason, packets);
     }
 
+    /// Tells of a packet, if an operator follows its session.
+    #[inline]
+    pub fn trace(&self, rules: &Rules, rule: Option<&Rule>, came: Came<'_>, fate: Fate) {
+        if rules.life.is_traced() {
+            self.shared.tracer.note(self.now, rules, rule, came, fate);
+        }
+    }
+
+    /// Drops a packet of a session.
+    pub fn refuse(&self, rules: &Rules, rule: Option<&Rule>, came: Came<'_>, reason: DropReason) {
+        self.drop(reason, 1);
+        self.trace(rules, rule, came, Fate::Dropped(reason));
+    }
+
     /// The rule for a packet, and what it wants done.
     pub fn judge<'r>(
         &self,
@@ -93,7 +109,7 @@ impl Path {
         origin: Origin,
         flow: &Flow,
         qfi: Option<Qfi>,
-    ) -> Result<(&'r Rule, Action), DropReason> {
+    ) -> Result<(&'r Rule, Action), Refusal<'r>> {
         rules.touch(self.now);
         judge(rules, origin, flow, qfi)
     }
@@ -141,10 +157,10 @@ impl Path {
     }
 
     /// Has a copy of a packet wait, here or at the worker that has its session's queue.
-    pub fn queue(&mut self, rules: &Arc<Rules>, rule: &Rule, what: Queued<'_>, packet: &[u8]) {
+    pub fn queue(&mut self, rules: &Arc<Rules>, rule: &Rule, came: Came<'_>, packet: &[u8]) {
         let mut bytes = self.spare_buffer();
         bytes.extend_from_slice(packet);
-        self.queue_owned(rules, rule, what, bytes);
+        self.queue_owned(rules, rule, came, bytes);
     }
 
     /// An empty buffer, if there is one from a packet that has left.
@@ -155,8 +171,10 @@ impl Path {
     }
 
     /// Has a packet wait.
-    pub fn queue_owned(&mut self, rules: &Arc<Rules>, rule: &Rule, what: Queued<'_>, bytes: Vec<u8>) {
-        let parcel = Parcel::new(Arc::clone(rules), rule.index, what.origin, what.qfi, what.flow, bytes);
+    pub fn queue_owned(&mut self, rules: &Arc<Rules>, rule: &Rule, came: Came<'_>, bytes: Vec<u8>) {
+        let held = matches!(rule.action, Some(Action::Buffer { .. }));
+        self.trace(rules, Some(rule), came, if held { Fate::Buffered } else { Fate::Queued });
+        let parcel = Parcel::new(Arc::clone(rules), rule.index, came, bytes);
         let owner = rules.life.waiting(rule.direction()).join(self.worker);
         if owner == self.worker {
             return self.queueing.push(parcel);
@@ -164,9 +182,9 @@ impl Path {
         match self.shared.desks.get(owner.0) {
             Some(desk) if desk.hand(parcel) => self.handed |= 1 << (owner.0 % 64),
             _ => {
-                rule.flow.refuse(what.flow.length, false);
+                rule.flow.refuse(came.flow.length, false);
                 rules.life.waiting(rule.direction()).leave();
-                self.drop(DropReason::QueueFull, 1);
+                self.refuse(rules, Some(rule), came, DropReason::QueueFull);
             }
         }
     }
@@ -213,16 +231,8 @@ impl Path {
     }
 }
 
-/// How a packet that has to wait came.
-#[derive(Debug, Clone, Copy)]
-pub struct Queued<'a> {
-    /// From where.
-    pub origin: Origin,
-    /// Its QoS flow, if it came by tunnel.
-    pub qfi: Option<Qfi>,
-    /// Its headers.
-    pub flow: &'a Flow,
-}
+/// The rule that a packet met, if one took it, and why it is dropped.
+pub type Refusal<'r> = (Option<&'r Rule>, DropReason);
 
 /// The rule for a packet, and what it wants done: to be forwarded or held, if anything.
 pub fn judge<'r>(
@@ -230,17 +240,23 @@ pub fn judge<'r>(
     origin: Origin,
     flow: &Flow,
     qfi: Option<Qfi>,
-) -> Result<(&'r Rule, Action), DropReason> {
-    let rule = rules.find(origin, flow, qfi).ok_or(DropReason::NoRule)?;
+) -> Result<(&'r Rule, Action), Refusal<'r>> {
+    let rule = rules.find(origin, flow, qfi).ok_or((None, DropReason::NoRule))?;
+    let refuse = |reason| Err((Some(rule), reason));
     if rules.is_spoofed(rule, flow.source) {
-        return Err(DropReason::SpoofedSource);
+        return refuse(DropReason::SpoofedSource);
     }
-    let action = rule.action.ok_or(DropReason::NoRule)?;
-    match action {
-        Action::Drop => Err(DropReason::RuleDrop),
+    match rule.action {
+        None => refuse(DropReason::NoRule),
+        Some(Action::Drop) => refuse(DropReason::RuleDrop),
         // From N6 to N6 would come back for ever.
-        Action::Forward(Destination::Network) if origin == Origin::Network => Err(DropReason::NoRule),
-        Action::Forward(_) | Action::Buffer { .. } => rule.gate().map(|()| (rule, action)),
+        Some(Action::Forward(Destination::Network)) if origin == Origin::Network => {
+            refuse(DropReason::NoRule)
+        }
+        Some(action) => match rule.gate() {
+            Ok(()) => Ok((rule, action)),
+            Err(reason) => refuse(reason),
+        },
     }
 }
 

@@ -6,7 +6,7 @@ use super::tables::Tables;
 use crate::packet::{Flow, mark_congestion};
 use crate::rules::{Now, Rules};
 use crossbeam_channel::Receiver;
-use pith_upf::contract::{Action, Destination, Direction, DropReason, Event};
+use pith_upf::contract::{Action, Destination, Direction, DropReason, Event, Fate};
 use pith_upf::qos::{Engine, Held, Outlet, Room, Ruling, Whose};
 use std::sync::Arc;
 use std::time::Duration;
@@ -127,6 +127,15 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
+    /// Tells of a packet that waited, if an operator follows its session.
+    fn trace(&self, parcel: &Parcel, fate: Fate) {
+        if parcel.rules.life.is_traced()
+            && let Some(flow) = Flow::of(&parcel.bytes)
+        {
+            self.path.trace(&parcel.rules, parcel.rule(), parcel.came(&flow), fate);
+        }
+    }
+
     /// Puts a packet to N6 or another UE where others are sent with it.
     fn to_network(&mut self, packet: &[u8]) {
         let Some(flow) = Flow::of(packet) else { return self.path.drop(DropReason::MalformedInner, 1) };
@@ -178,9 +187,13 @@ impl Outlet<Parcel> for Turn<'_> {
         self.path.count(&parcel.rules, rule, parcel.bytes.len());
         match rule.action {
             Some(Action::Forward(Destination::Tunnel(tunnel))) => {
+                self.trace(&parcel, Fate::ToTunnel(tunnel));
                 self.path.send_copy(rule, &tunnel, &parcel.bytes);
             }
-            _ => self.to_network(&parcel.bytes),
+            _ => {
+                self.trace(&parcel, Fate::ToNetwork);
+                self.to_network(&parcel.bytes);
+            }
         }
         self.leaving.push(parcel);
         true
@@ -188,6 +201,7 @@ impl Outlet<Parcel> for Turn<'_> {
 
     fn drop(&mut self, parcel: Parcel, reason: DropReason) {
         self.path.drop(reason, 1);
+        self.trace(&parcel, Fate::Dropped(reason));
         self.leaving.push(parcel);
     }
 }

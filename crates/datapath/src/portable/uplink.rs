@@ -1,13 +1,13 @@
 //! From tunnels to the data network: what the sockets received, as each of its rules says.
 
-use super::path::{Path, Queued, Turn};
+use super::path::{Path, Turn};
 use super::signalling::Signaller;
 use super::tables::Tables;
 use crate::packet::Flow;
-use crate::rules::{Origin, Rules};
+use crate::rules::{Came, Origin, Rules};
 use crate::sys::Datagram;
 use pith_pfcp::gtpu::{ExtensionHeader, GtpuMessageType, Packet};
-use pith_upf::contract::{Action, Destination, DropReason, Qfi, Teid};
+use pith_upf::contract::{Action, Destination, DropReason, Fate, Qfi, Teid};
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
@@ -77,21 +77,24 @@ impl Path {
         let bytes = arena.get(inner.clone()).unwrap_or_default();
         let Some(flow) = Flow::of(bytes) else { return self.drop(DropReason::MalformedInner, 1) };
         let origin = Origin::Tunnel(teid);
+        let came = Came { origin, qfi, flow: &flow };
         let inner = inner.start..inner.start + flow.length;
         let packet = bytes.get(..flow.length).unwrap_or_default();
         let (rule, action) = match self.judge(rules, origin, &flow, qfi) {
             Ok(found) => found,
-            Err(reason) => return self.drop(reason, 1),
+            Err((rule, reason)) => return self.refuse(rules, rule, came, reason),
         };
         match (self.turn_for(rules, rule, action, flow.length), action) {
             (Ok(Turn::Now), Action::Forward(Destination::Network)) => {
+                self.trace(rules, Some(rule), came, Fate::ToNetwork);
                 self.send_to_network(tables, &flow, arena, inner);
             }
             (Ok(Turn::Now), Action::Forward(Destination::Tunnel(tunnel))) => {
+                self.trace(rules, Some(rule), came, Fate::ToTunnel(tunnel));
                 self.send_copy(rule, &tunnel, packet);
             }
-            (Ok(_), _) => self.queue(rules, rule, Queued { origin, qfi, flow: &flow }, packet),
-            (Err(reason), _) => self.drop(reason, 1),
+            (Ok(_), _) => self.queue(rules, rule, came, packet),
+            (Err(reason), _) => self.refuse(rules, Some(rule), came, reason),
         }
     }
 

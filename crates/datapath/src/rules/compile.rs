@@ -11,7 +11,7 @@ use pith_upf::contract::{
 use pith_upf::qos::{Flow as QosFlow, Flows, Key, SessionQos};
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// Where a packet came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub struct Life {
     uplink: Waiting,
     downlink: Waiting,
     last_packet: AtomicU64,
+    /// Whether an operator follows its packets; beside what every packet touches anyway.
+    traced: AtomicBool,
     home: Option<Arc<Home>>,
 }
 
@@ -37,7 +39,8 @@ impl Life {
     /// Of a session that has seen no packet, and its block where a BPF program is to know it.
     pub fn new(id: SessionId, home: Option<Arc<Home>>) -> Self {
         let (uplink, downlink) = (Waiting::default(), Waiting::default());
-        Self { id, uplink, downlink, last_packet: AtomicU64::new(0), home }
+        let (last_packet, traced) = (AtomicU64::new(0), AtomicBool::new(false));
+        Self { id, uplink, downlink, last_packet, traced, home }
     }
 
     /// Its block.
@@ -56,6 +59,16 @@ impl Life {
     /// Whether any packet of the session waits.
     pub fn is_waiting(&self) -> bool {
         self.uplink.owner().is_some() || self.downlink.owner().is_some()
+    }
+
+    /// Whether an operator follows its packets.
+    pub fn is_traced(&self) -> bool {
+        self.traced.load(Relaxed)
+    }
+
+    /// Has its packets followed, or no longer.
+    pub fn set_traced(&self, traced: bool) {
+        self.traced.store(traced, Relaxed);
     }
 
     /// When its last packet came; 0 for never.

@@ -7,6 +7,7 @@ mod compile;
 mod counters;
 mod pool;
 mod sessions;
+mod trace;
 mod usage;
 mod waiting;
 
@@ -14,6 +15,7 @@ pub use compile::{Origin, Rule, Rules};
 pub use counters::{Drops, WorkerCounters, total};
 pub use pool::{Home, Homes, Pool, Pools};
 pub use sessions::{Installed, Sessions};
+pub use trace::{Came, Tracer};
 pub use usage::{UrrUse, Worker};
 pub use waiting::Waiting;
 

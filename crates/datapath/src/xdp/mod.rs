@@ -34,7 +34,9 @@ use attach::Attached;
 use compile::compile;
 use events::Events;
 use handover::Handover;
-use pith_upf::contract::{Counters, Datapath, DropReason, Event, Session, SessionId, SessionUsage, Tunnel};
+use pith_upf::contract::{
+    Counters, Datapath, DropReason, Event, Session, SessionId, SessionUsage, TracedPacket, Tunnel,
+};
 use pith_upf::qos::FlowUsage;
 use program::{Program, Sizes};
 use std::collections::HashMap;
@@ -218,7 +220,8 @@ impl XdpDatapath {
         let before = self.mirrored.remove(&id);
         let waits = self.waiting.contains_key(&id)
             || before.as_ref().is_some_and(|before| before.user_space)
-            || rules.life.is_waiting();
+            || rules.life.is_waiting()
+            || rules.life.is_traced();
         let compiled = compile(&rules, self.from_v4);
         let action = if waits { Action::ToUser } else { Action::Forward };
         let Some(mirrored) = self.tables.publish(compiled, rules, action, before) else { return };
@@ -238,6 +241,8 @@ impl XdpDatapath {
             let quiet = now.0.saturating_sub(tables.last_to_user(session).max(since.0)) > QUIET;
             let done =
                 !session.rules.life.is_waiting() && (quiet || now.0.saturating_sub(since.0) > LONGEST_WAIT);
+            // The program tells nothing of packets: a traced session stays where it is seen.
+            let done = done && !session.rules.life.is_traced();
             if done {
                 tables.set_action(session, Action::Forward);
             }
@@ -290,6 +295,17 @@ impl Datapath for XdpDatapath {
 
     fn flows(&self, session: SessionId) -> Vec<FlowUsage> {
         self.slow.flows(session)
+    }
+
+    fn trace(&mut self, session: SessionId, on: bool) {
+        self.slow.trace(session, on);
+        if on {
+            self.mirror(session);
+        }
+    }
+
+    fn poll_trace(&mut self, packets: &mut Vec<TracedPacket>) -> u64 {
+        self.slow.poll_trace(packets)
     }
 
     fn poll_events(&mut self, events: &mut Vec<Event>) {

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  request ──> guard ──> routes ──> handler ──> subscribers ──> store thread
-//!                          │                └─> inspect ─────> shards, edge ──> gather
+//!                          │                ├─> inspect ─────> shards, edge ──> gather
+//!                          │                └─> upf ─────────> UPF thread
 //!                          └──> openapi (GET /openapi.json)
 //! ```
 //!
@@ -17,6 +18,7 @@ mod inspect;
 mod openapi;
 mod route;
 mod subscribers;
+mod upf;
 
 pub use call::ApiError;
 pub use gather::{Gather, Topic};
@@ -28,6 +30,7 @@ use crate::config::Config;
 use crate::http::Handler;
 use crate::store::{Database, StoreHandle, StoreThread, start};
 use crate::token::ShardToken;
+use crate::upf::UpfHandle;
 use bytes::Bytes;
 use hyper::{Request, Response};
 use std::rc::Rc;
@@ -38,6 +41,8 @@ pub struct Api {
     pub guard: Guard,
     /// Subscribers; `None` where another process has the database.
     pub store: Option<StoreHandle<ShardToken>>,
+    /// The UPF; `None` where another process has it.
+    pub upf: Option<UpfHandle>,
     /// What lives in shards and gateways.
     pub gather: Rc<Gather>,
     /// What the process is and does.
@@ -63,6 +68,7 @@ impl Api {
         let api = Rc::new(Self {
             guard: Guard::new(None),
             store: Some(store),
+            upf: None,
             gather: Rc::new(Gather::new(Box::new(|_, _| 0))),
             status: Box::new(status),
             config,

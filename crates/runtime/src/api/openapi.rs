@@ -80,6 +80,7 @@ fn responses(answer: Answer) -> Value {
         Answer::List(schema) => {
             json!({ "200": success(json!({ "type": "array", "items": reference(schema) })) })
         }
+        Answer::Nothing => json!({ "204": { "description": "Done." } }),
         Answer::NothingOr(schema) => {
             json!({ "200": success(reference(schema)), "204": { "description": "Done." } })
         }

@@ -1,7 +1,7 @@
 //! The table of routes, and the way of a request through it.
 
 use super::call::Call;
-use super::{Api, ApiError, inspect, subscribers};
+use super::{Api, ApiError, inspect, subscribers, upf};
 use bytes::Bytes;
 use hyper::{Method, Request, Response, StatusCode};
 use std::collections::HashMap;
@@ -43,6 +43,8 @@ pub(super) enum Answer {
     One(u16, &'static str),
     /// A list of them.
     List(&'static str),
+    /// Nothing (204).
+    Nothing,
     /// Nothing (204), or with `count` an object of that schema.
     NothingOr(&'static str),
 }
@@ -211,6 +213,109 @@ pub(super) const ROUTES: &[Route] = &[
     },
     Route {
         method: Method::GET,
+        path: "/v1/upf/sessions",
+        name: "listUpfSessions",
+        about: "Sessions of the UPF in the order of their SEIDs, a page at a time.",
+        query: &[
+            Parameter {
+                name: "after",
+                kind: "string",
+                about: "the SEID after which the page begins: 'next' of the last",
+            },
+            Parameter {
+                name: "limit",
+                kind: "integer",
+                about: "sessions of a page, 1 to 10000; 100 by default",
+            },
+            Parameter { name: "ue", kind: "string", about: "only the session of this UE address" },
+            Parameter {
+                name: "teid",
+                kind: "string",
+                about: "only the session with a tunnel of this TEID, at either end",
+            },
+        ],
+        body: None,
+        answer: Answer::One(200, "UpfSessionPage"),
+        handle: upf::sessions,
+    },
+    Route {
+        method: Method::GET,
+        path: "/v1/upf/sessions/{session}/rules",
+        name: "showUpfRules",
+        about: "PDRs, FARs, QERs and URRs of a session, which is named by its SEID or its UE's address.",
+        query: &[],
+        body: None,
+        answer: Answer::One(200, "UpfRules"),
+        handle: upf::rules,
+    },
+    Route {
+        method: Method::GET,
+        path: "/v1/upf/sessions/{session}/flows",
+        name: "showUpfFlows",
+        about: "What each flow of a session was offered and given, since the session began.",
+        query: &[],
+        body: None,
+        answer: Answer::List("UpfFlow"),
+        handle: upf::flows,
+    },
+    Route {
+        method: Method::GET,
+        path: "/v1/upf/counters",
+        name: "showUpfCounters",
+        about: "Traffic of the UPF and what it dropped, by reason, since its start.",
+        query: &[],
+        body: None,
+        answer: Answer::One(200, "UpfCounters"),
+        handle: upf::counters,
+    },
+    Route {
+        method: Method::POST,
+        path: "/v1/upf/traces",
+        name: "beginUpfTrace",
+        about: "Follows the packets of a tunnel's session, both ways, for a while, or until nobody has read the trace for 10 seconds.",
+        query: &[
+            Parameter { name: "teid", kind: "string", about: "the TEID of either end" },
+            Parameter {
+                name: "packets",
+                kind: "integer",
+                about: "packets to see, 1 to 10000; 1000 by default",
+            },
+            Parameter {
+                name: "seconds",
+                kind: "integer",
+                about: "time until it ends, 1 to 600; 60 by default",
+            },
+        ],
+        body: None,
+        answer: Answer::One(201, "UpfTrace"),
+        handle: upf::begin_trace,
+    },
+    Route {
+        method: Method::GET,
+        path: "/v1/upf/traces/{trace}",
+        name: "readUpfTrace",
+        about: "What a trace has seen; it is kept for a minute after its end.",
+        query: &[Parameter {
+            name: "after",
+            kind: "integer",
+            about: "leaves out so many packets, which are known already",
+        }],
+        body: None,
+        answer: Answer::One(200, "UpfTrace"),
+        handle: upf::read_trace,
+    },
+    Route {
+        method: Method::DELETE,
+        path: "/v1/upf/traces/{trace}",
+        name: "endUpfTrace",
+        about: "Ends a trace and forgets what it has seen.",
+        query: &[],
+        body: None,
+        answer: Answer::Nothing,
+        handle: upf::end_trace,
+    },
+    Route {
+        method: Method::GET,
         path: "/openapi.json",
         name: "describe",
         about: "This description.",
@@ -261,7 +366,7 @@ fn values(template: &str, path: &str) -> Option<Vec<String>> {
     parts.next().is_none().then_some(values)
 }
 
-/// Values of this API are letters, digits and hyphens: there is nothing to decode.
+/// Values of this API are letters, digits, hyphens, dots and colons: there is nothing to decode.
 fn parse_query(query: &str) -> HashMap<String, String> {
     let pairs = query.split('&').filter(|pair| !pair.is_empty());
     let pair = |pair: &str| pair.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));

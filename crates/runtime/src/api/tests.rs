@@ -38,6 +38,7 @@ impl Client {
             Api {
                 guard: Guard::new(None),
                 store: Some(store),
+                upf: None,
                 gather: Rc::new(Gather::new(Box::new(ask))),
                 status: Box::new(status),
                 config: Config::default(),

@@ -96,6 +96,7 @@ impl Process {
         let api = ApiSettings {
             listener: api,
             guard: crate::api::Guard::new(None),
+            upf: None,
             store: None,
             status: Box::new(status),
             config: Config::default(),

@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::http::{CallError, Client, Exchanges, Limits, Protocol, Server};
 use crate::store::StoreHandle;
 use crate::token::ShardToken;
+use crate::upf::UpfHandle;
 use bytes::Bytes;
 use pith_sbi::{ApiRoot, Operation, Problem, Reply, Request, Response, Scheme};
 use serde_json::Value;
@@ -43,6 +44,8 @@ pub struct ApiSettings {
     pub guard: Guard,
     /// Subscribers, where this process has the database.
     pub store: Option<StoreHandle<ShardToken>>,
+    /// The UPF, where this process has it.
+    pub upf: Option<UpfHandle>,
     /// What the process is and does.
     pub status: Box<dyn Fn() -> Status + Send>,
     /// The configuration in effect.
@@ -210,6 +213,7 @@ impl<S: Shards> Front<S> {
         let handler = ApiHandler(Rc::new(Api {
             guard: settings.guard,
             store: settings.store,
+            upf: settings.upf,
             gather: self.gather.clone(),
             status: settings.status,
             config: settings.config,

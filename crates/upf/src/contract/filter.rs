@@ -1,6 +1,7 @@
 //! SDF filters: which packets of a session a PDR takes (TS 29.244 8.2.5).
 
 use super::Direction;
+use std::fmt;
 use std::net::IpAddr;
 
 /// Matches packets by their headers; a field that is `None` or [`Endpoint::ANY`] matches all.
@@ -23,6 +24,55 @@ pub struct SdfFilter {
     pub flow_label: Option<u32>,
     /// Set where the filter is for one direction only; `None`: both.
     pub direction: Option<Direction>,
+}
+
+/// As a flow description, with what such a description has no words for after it.
+impl fmt::Display for SdfFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.protocol {
+            Some(protocol) => write!(f, "permit out {protocol}")?,
+            None => write!(f, "permit out ip")?,
+        }
+        write!(f, " from {} to ", self.remote)?;
+        match self.local {
+            Endpoint { address: None, ports: None } => write!(f, "assigned")?,
+            Endpoint { address: None, ports: Some(ports) } => write!(f, "assigned {ports}")?,
+            local => write!(f, "{local}")?,
+        }
+        if let Some(TosFilter { value, mask }) = self.tos {
+            write!(f, ", tos {value:#04x}/{mask:#04x}")?;
+        }
+        if let Some(spi) = self.spi {
+            write!(f, ", spi {spi:#x}")?;
+        }
+        if let Some(label) = self.flow_label {
+            write!(f, ", flow label {label:#x}")?;
+        }
+        match self.direction {
+            Some(Direction::Uplink) => write!(f, ", uplink only"),
+            Some(Direction::Downlink) => write!(f, ", downlink only"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.address {
+            Some(range) => write!(f, "{}/{}", range.address, range.prefix)?,
+            None => write!(f, "any")?,
+        }
+        self.ports.map_or(Ok(()), |ports| write!(f, " {ports}"))
+    }
+}
+
+impl fmt::Display for PortRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.first == self.last {
+            true => write!(f, "{}", self.first),
+            false => write!(f, "{}-{}", self.first, self.last),
+        }
+    }
 }
 
 /// One end of a flow.
@@ -119,6 +169,22 @@ mod tests {
         assert!(!contains(range("2001:db8::", 32), "2001:db9::1"));
         assert!(contains(range("::", 0), "2001:db9::1"));
         assert!(!contains(range("::", 0), "192.0.2.1"));
+    }
+
+    #[test]
+    fn a_filter_reads_as_the_description_that_it_came_from() {
+        for text in [
+            "permit out 17 from 192.0.2.0/24 5060 to assigned",
+            "permit out ip from any to assigned 6000-6010",
+            "permit out 6 from any 443 to 10.45.0.2/32",
+        ] {
+            let parsed: crate::contract::FlowDescription = text.parse().unwrap();
+            assert_eq!(parsed.filters[0].to_string(), text);
+        }
+        let tos = Some(TosFilter { value: 0xb8, mask: 0xfc });
+        let direction = Some(Direction::Uplink);
+        let filter = SdfFilter { tos, direction, ..SdfFilter::default() };
+        assert_eq!(filter.to_string(), "permit out ip from any to assigned, tos 0xb8/0xfc, uplink only");
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod event;
 mod filter;
 mod flow_description;
 mod rules;
+mod trace;
 mod usage;
 
 pub use event::{Counters, DropReason, Event, Traffic};
@@ -25,6 +26,7 @@ pub use rules::{
     Action, Destination, Direction, Far, FarId, Gate, Gates, Pdr, PdrId, Qer, QerId, Qfi, Rates, Session,
     SessionId, Source, Teid, Tunnel, UeAddress, Urr, UrrId,
 };
+pub use trace::{Fate, TracedPacket};
 pub use usage::{SessionUsage, UrrUsage, Volume, VolumeLimits};
 
 use crate::qos::FlowUsage;
@@ -59,6 +61,15 @@ pub trait Datapath {
     /// What each flow of a session was given; nothing where a datapath does not tell.
     fn flows(&self, _session: SessionId) -> Vec<FlowUsage> {
         Vec::new()
+    }
+
+    /// Begins to follow the packets of a session, or ends it. Meanwhile the session may take a slower path.
+    fn trace(&mut self, _session: SessionId, _on: bool) {}
+
+    /// Moves what became of packets of traced sessions since the last call into `packets`, oldest first; answers
+    /// how many more there were than it has room for.
+    fn poll_trace(&mut self, _packets: &mut Vec<TracedPacket>) -> u64 {
+        0
     }
 
     /// Moves what has happened since the last call into `events`, oldest first.

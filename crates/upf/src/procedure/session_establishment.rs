@@ -125,6 +125,7 @@ fn new_session(
         id,
         cp: request.cp_f_seid,
         node: request.node_id,
+        dnn: request.apn_dnn,
         fq_csids: request.fq_csids,
         rules: RuleSet::default(),
         teids: BTreeSet::new(),

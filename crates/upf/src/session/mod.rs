@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use pith_pfcp::ie::{FSeid, FqCsid, NodeId};
+use pith_pfcp::ie::{ApnDnn, FSeid, FqCsid, NodeId};
 
 pub use allocate::{Allocation, allocate};
 pub use compile::compile;
@@ -42,6 +42,8 @@ pub struct Session {
     pub cp: FSeid,
     /// The association that it belongs to.
     pub node: NodeId,
+    /// Its data network, if the SMF tells.
+    pub dnn: Option<ApnDnn>,
     /// Sets of sessions that it belongs to.
     pub fq_csids: Vec<FqCsid>,
     /// Its rules.

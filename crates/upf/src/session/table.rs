@@ -1,7 +1,7 @@
 //! All sessions, and the ways to find one: by id, UE address, GTP-U peer and time.
 
 use std::collections::{BTreeSet, HashMap};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
 use pith_pfcp::IeType;
@@ -77,6 +77,15 @@ impl SessionTable {
     /// Another session than `id` that has an address of `ue`.
     pub fn rival(&self, id: SessionId, ue: UeAddress) -> Option<SessionId> {
         addresses(ue).filter_map(|address| self.by_ue.get(&address).copied()).find(|owner| *owner != id)
+    }
+
+    /// The session of a UE's address: of an IPv6 address, the one of its prefix of 64 bits.
+    pub fn of_ue(&self, address: IpAddr) -> Option<SessionId> {
+        let key = match address {
+            IpAddr::V4(_) => address,
+            IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64).into(),
+        };
+        self.by_ue.get(&key).copied()
     }
 
     /// The session that sends into a tunnel.

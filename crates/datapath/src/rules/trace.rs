@@ -1,0 +1,105 @@
+//! Packets of traced sessions, on their way from workers to the control side.
+
+use super::{Now, Origin, Rule, Rules};
+use crate::packet::Flow;
+use pith_upf::contract::{Direction, Fate, Qfi, TracedPacket};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Packets that wait for the control side; more are only counted.
+const MOST_WAITING: usize = 4096;
+
+/// How a packet came.
+#[derive(Debug, Clone, Copy)]
+pub struct Came<'a> {
+    /// From where.
+    pub origin: Origin,
+    /// Its QoS flow, if it came by tunnel.
+    pub qfi: Option<Qfi>,
+    /// Its headers.
+    pub flow: &'a Flow,
+}
+
+/// Traced packets that wait. Workers of traced sessions alone come here, so a lock does no harm.
+#[derive(Debug, Default)]
+pub struct Tracer {
+    waiting: Mutex<Vec<(Now, TracedPacket)>>,
+    missed: AtomicU64,
+}
+
+impl Tracer {
+    /// Notes what became of a packet, by its rule if it has one.
+    pub fn note(&self, now: Now, rules: &Rules, rule: Option<&Rule>, came: Came<'_>, fate: Fate) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.len() >= MOST_WAITING {
+            self.missed.fetch_add(1, Relaxed);
+            return;
+        }
+        waiting.push((now, describe(rules, rule, came, fate)));
+    }
+
+    /// Moves all into `packets`, oldest first; answers how many there was no room for.
+    pub fn drain_into(&self, now: Now, packets: &mut Vec<TracedPacket>) -> u64 {
+        let mut waiting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+        waiting.sort_by_key(|(at, _)| *at);
+        let age = |at: Now| Duration::from_nanos(now.0.saturating_sub(at.0));
+        packets.extend(waiting.into_iter().map(|(at, packet)| TracedPacket { age: age(at), ..packet }));
+        self.missed.swap(0, Relaxed)
+    }
+}
+
+fn describe(rules: &Rules, rule: Option<&Rule>, came: Came<'_>, fate: Fate) -> TracedPacket {
+    let Came { origin, qfi, flow } = came;
+    let by_origin = match origin {
+        Origin::Tunnel(_) => Direction::Uplink,
+        Origin::Network => Direction::Downlink,
+    };
+    TracedPacket {
+        session: rules.life.id,
+        age: Duration::ZERO,
+        direction: rule.map_or(by_origin, Rule::direction),
+        length: flow.length,
+        qfi: qfi.or(rule.and_then(|rule| rule.qfi)),
+        pdr: rule.map(|rule| rule.pdr),
+        source: flow.source,
+        destination: flow.destination,
+        protocol: flow.protocol,
+        ports: flow.ports,
+        fate,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Pools, Sessions};
+    use super::*;
+    use crate::packet::samples::udp_v4;
+    use pith_upf::contract::{DropReason, Session, SessionId, UeAddress};
+    use pith_upf::qos::Enforcement;
+
+    #[test]
+    fn packets_come_out_in_order_and_what_has_no_room_is_counted() {
+        let none = Session {
+            id: SessionId(1),
+            ue: UeAddress::default(),
+            pdrs: vec![],
+            fars: vec![],
+            qers: vec![],
+            urrs: vec![],
+        };
+        let rules = Sessions::new(Pools::on_heap(1), Enforcement::Shape).install(&none).rules;
+        let tracer = Tracer::default();
+        let flow = Flow::of(&udp_v4(b"x")).unwrap();
+        let came = Came { origin: Origin::Network, qfi: None, flow: &flow };
+        let note = |at| tracer.note(Now(at), &rules, None, came, Fate::Dropped(DropReason::NoRule));
+        note(2_000);
+        note(1_000);
+        (0..MOST_WAITING).for_each(|_| note(3_000));
+        let mut packets = Vec::new();
+        assert_eq!(tracer.drain_into(Now(3_000), &mut packets), 2);
+        let ages: Vec<_> = packets.iter().take(3).map(|packet| packet.age.as_nanos()).collect();
+        assert_eq!((packets.len(), ages), (MOST_WAITING, vec![2_000, 1_000, 0]));
+        assert_eq!((tracer.drain_into(Now(3_000), &mut packets), packets.len()), (0, MOST_WAITING));
+    }
+}

@@ -1,0 +1,237 @@
+//! Traces: an operator follows the packets of a tunnel, for a while and up to so many.
+//!
+//! A trace switches its session's packets on in the datapath, and off again when it has enough, its time is
+//! over, it is ended, or nobody reads it any more; other sessions pay nothing for it.
+
+use super::inspect::{self, hex32, hex64};
+use crate::api::ApiError;
+use hyper::StatusCode;
+use pith_upf::contract::{Datapath, Fate, SessionId, Teid, TracedPacket};
+use pith_upf::{TeidOwner, Upf};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Traces at once.
+const MOST_TRACES: usize = 8;
+/// Packets of a trace at most.
+const MOST_PACKETS: usize = 10_000;
+/// Time of a trace at most.
+const LONGEST: Duration = Duration::from_secs(600);
+/// A trace that nobody reads for so long ends: whoever began it has gone.
+const UNREAD: Duration = Duration::from_secs(10);
+/// How long what a trace has seen is kept after its end.
+const KEPT: Duration = Duration::from_secs(60);
+
+/// What is to be followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TraceRequest {
+    /// The tunnel, by its TEID at either end.
+    pub teid: Teid,
+    /// Packets to see, 1 to 10,000.
+    pub packets: usize,
+    /// For how long, up to 10 minutes.
+    pub time: Duration,
+}
+
+/// All traces.
+#[derive(Debug, Default)]
+pub(super) struct Traces {
+    open: Vec<Trace>,
+    last_id: u64,
+}
+
+#[derive(Debug)]
+struct Trace {
+    id: u64,
+    session: SessionId,
+    request: TraceRequest,
+    begun: Duration,
+    /// When it ends, or has ended.
+    end: Duration,
+    read: Duration,
+    is_on: bool,
+    packets: Vec<Seen>,
+    missed: u64,
+}
+
+/// A packet, and when after the trace's begin.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    after: Duration,
+    packet: TracedPacket,
+}
+
+impl Traces {
+    /// Begins one.
+    pub fn begin(
+        &mut self,
+        now: Duration,
+        upf: &Upf,
+        datapath: &mut dyn Datapath,
+        request: TraceRequest,
+    ) -> Result<Value, ApiError> {
+        check(&request)?;
+        let session = find(upf, request.teid)?;
+        self.make_room()?;
+        self.last_id += 1;
+        let trace = Trace {
+            id: self.last_id,
+            session,
+            request,
+            begun: now,
+            end: now + request.time,
+            read: now,
+            is_on: true,
+            packets: Vec::new(),
+            missed: 0,
+        };
+        let shown = trace.show(0);
+        self.open.push(trace);
+        datapath.trace(session, true);
+        Ok(shown)
+    }
+
+    /// One that has ended gives way.
+    fn make_room(&mut self) -> Result<(), ApiError> {
+        if self.open.len() >= MOST_TRACES {
+            let ended = self.open.iter().position(|trace| !trace.is_on);
+            let full = || ApiError {
+                status: StatusCode::TOO_MANY_REQUESTS,
+                detail: format!("{MOST_TRACES} traces run already: end one first"),
+            };
+            self.open.remove(ended.ok_or_else(full)?);
+        }
+        Ok(())
+    }
+
+    /// What one has seen, but for the first `after` packets.
+    pub fn read(
+        &mut self,
+        now: Duration,
+        datapath: &mut dyn Datapath,
+        id: u64,
+        after: usize,
+    ) -> Result<Value, ApiError> {
+        self.tend(now, datapath);
+        let trace = self.open.iter_mut().find(|trace| trace.id == id).ok_or_else(|| unknown(id))?;
+        trace.read = now;
+        Ok(trace.show(after))
+    }
+
+    /// Ends one, and forgets what it has seen.
+    pub fn end(&mut self, datapath: &mut dyn Datapath, id: u64) -> Result<Value, ApiError> {
+        let at = self.open.iter().position(|trace| trace.id == id).ok_or_else(|| unknown(id))?;
+        let trace = self.open.remove(at);
+        self.switch_off(datapath, trace.session);
+        Ok(Value::Null)
+    }
+
+    /// Takes what the datapath has seen, and ends traces whose time is over.
+    pub fn tend(&mut self, now: Duration, datapath: &mut dyn Datapath) {
+        if self.open.is_empty() {
+            return;
+        }
+        let mut packets = Vec::new();
+        let missed = datapath.poll_trace(&mut packets);
+        let mut over = Vec::new();
+        for trace in self.open.iter_mut().filter(|trace| trace.is_on) {
+            trace.missed += missed;
+            trace.take(now, &packets);
+            if trace.is_over(now) {
+                (trace.is_on, trace.end) = (false, now);
+                over.push(trace.session);
+            }
+        }
+        over.into_iter().for_each(|session| self.switch_off(datapath, session));
+        self.open.retain(|trace| trace.is_on || trace.end + KEPT > now);
+    }
+
+    /// Unless another trace follows the session too.
+    fn switch_off(&self, datapath: &mut dyn Datapath, session: SessionId) {
+        if !self.open.iter().any(|trace| trace.is_on && trace.session == session) {
+            datapath.trace(session, false);
+        }
+    }
+}
+
+impl Trace {
+    fn take(&mut self, now: Duration, packets: &[TracedPacket]) {
+        let own = packets.iter().filter(|packet| packet.session == self.session);
+        let seen = own.map(|packet| Seen {
+            after: now.saturating_sub(packet.age).saturating_sub(self.begun),
+            packet: *packet,
+        });
+        let room = self.request.packets - self.packets.len();
+        self.packets.extend(seen.take(room));
+    }
+
+    fn is_over(&self, now: Duration) -> bool {
+        now >= self.end || now >= self.read + UNREAD || self.packets.len() >= self.request.packets
+    }
+
+    fn show(&self, after: usize) -> Value {
+        let packets = self.packets.iter().enumerate().skip(after);
+        json!({
+            "id": self.id,
+            "seid": hex64(self.session.0),
+            "teid": hex32(self.request.teid.0),
+            "ended": !self.is_on,
+            "missed": self.missed,
+            "packets": packets.map(|(at, seen)| seen.show(at + 1)).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl Seen {
+    fn show(&self, number: usize) -> Value {
+        let TracedPacket { direction, length, qfi, pdr, source, destination, protocol, ports, fate, .. } =
+            self.packet;
+        let (reason, tunnel) = match fate {
+            Fate::Dropped(reason) => (Some(reason.name()), None),
+            Fate::ToTunnel(tunnel) => (None, Some(inspect::tunnel(&tunnel))),
+            Fate::ToNetwork | Fate::Queued | Fate::Buffered => (None, None),
+        };
+        json!({
+            "number": number,
+            "afterUs": self.after.as_micros() as u64,
+            "direction": inspect::direction(direction),
+            "length": length,
+            "qfi": qfi.map(|qfi| qfi.0),
+            "pdr": pdr.map(|pdr| pdr.0),
+            "protocol": protocol,
+            "source": source,
+            "sourcePort": ports.map(|ports| ports.0),
+            "destination": destination,
+            "destinationPort": ports.map(|ports| ports.1),
+            "fate": fate.name(),
+            "reason": reason,
+            "tunnel": tunnel,
+        })
+    }
+}
+
+fn check(request: &TraceRequest) -> Result<(), ApiError> {
+    if !(1..=MOST_PACKETS).contains(&request.packets) {
+        return Err(ApiError::bad_request(format!("'packets' is 1 to {MOST_PACKETS}")));
+    }
+    if request.time.is_zero() || request.time > LONGEST {
+        return Err(ApiError::bad_request(format!("'seconds' is 1 to {}", LONGEST.as_secs())));
+    }
+    Ok(())
+}
+
+fn find(upf: &Upf, teid: Teid) -> Result<SessionId, ApiError> {
+    let shown = hex32(teid.0);
+    match upf.owner_of_teid(teid) {
+        TeidOwner::Session(session) => Ok(session),
+        TeidOwner::Nobody => Err(ApiError::not_found(format!("no session has a tunnel with TEID {shown}"))),
+        TeidOwner::Several(count) => Err(ApiError {
+            status: StatusCode::CONFLICT,
+            detail: format!("{count} gNBs use TEID {shown}: give the UPF's own TEID of the session"),
+        }),
+    }
+}
+
+fn unknown(id: u64) -> ApiError {
+    ApiError::not_found(format!("there is no trace {id}, or it ended a while ago"))
+}
