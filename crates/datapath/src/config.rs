@@ -1,6 +1,8 @@
 //! What a datapath is started with, and why it may not start.
 
+use crate::system::NetworkPolicy;
 use crate::xdp::XdpError;
+use pith_upf::contract::{AddressRange, UeAddress};
 use pith_upf::qos::{BufferLimits, Enforcement, SharedRate};
 use std::io;
 use std::net::IpAddr;
@@ -23,6 +25,8 @@ pub struct DatapathConfig {
     pub workers: usize,
     /// Whether packets to other networks take an address of the host (NAT44).
     pub nat: bool,
+    /// What else holds for pools on N6; at most one a pool. Their sessions take the portable path.
+    pub policies: Vec<NetworkPolicy>,
     /// Bounds on what is held for idle UEs and what is queued.
     pub buffer: BufferLimits,
     /// Whether what exceeds rates waits or is dropped.
@@ -80,6 +84,7 @@ impl Default for DatapathConfig {
             mtu: 1400,
             workers: 0,
             nat: false,
+            policies: Vec::new(),
             buffer: BufferLimits::default(),
             enforcement: Enforcement::default(),
             shared_rates: Vec::new(),
@@ -92,6 +97,28 @@ impl Default for DatapathConfig {
     }
 }
 
+impl DatapathConfig {
+    /// What else holds for a pool.
+    pub fn policy(&self, pool: UePool) -> Option<&NetworkPolicy> {
+        self.policies.iter().find(|policy| policy.pool == pool)
+    }
+
+    /// Whether the packets of a pool have to pass the kernel, where they leave and come in.
+    pub fn needs_kernel(&self, pool: UePool) -> bool {
+        self.nat && pool.gateway.is_ipv4() || self.policy(pool).is_some_and(|policy| !policy.is_none())
+    }
+
+    /// The pools of which that is so.
+    pub fn pools_by_kernel(&self) -> impl Iterator<Item = UePool> {
+        self.pools.iter().copied().filter(|pool| self.needs_kernel(*pool))
+    }
+
+    /// Whether UEs reach each other without the kernel: it would have to see what a firewall is for.
+    pub fn is_hairpin_direct(&self) -> bool {
+        self.policies.iter().all(|policy| policy.firewall.is_empty())
+    }
+}
+
 /// A network of UEs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UePool {
@@ -99,6 +126,19 @@ pub struct UePool {
     pub gateway: IpAddr,
     /// Bits of the network.
     pub prefix: u8,
+}
+
+impl UePool {
+    /// Whether a UE has an address of the pool.
+    pub fn has(&self, ue: UeAddress) -> bool {
+        let addresses = [ue.v4.map(IpAddr::from), ue.v6.map(IpAddr::from)];
+        addresses.into_iter().flatten().any(|address| self.contains(address))
+    }
+
+    /// Whether an address is one of the pool's.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        AddressRange { address: self.gateway, prefix: self.prefix }.contains(address)
+    }
 }
 
 /// Why a datapath did not start. What had been set up by then is undone.
@@ -114,6 +154,16 @@ pub enum StartError {
         gateway: IpAddr,
         /// Its prefix.
         prefix: u8,
+    },
+    /// Fewer blocks of ports than UEs.
+    #[error("the UE pool {gateway}/{prefix} has more addresses than there are blocks of ports ({blocks})")]
+    PortBlocks {
+        /// The pool's gateway.
+        gateway: IpAddr,
+        /// Its prefix.
+        prefix: u8,
+        /// How many UEs get a block.
+        blocks: u32,
     },
     /// The GTP-U port can't be had.
     #[error("GTP-U can't be received on {address}: {source}; {hint}")]

@@ -14,5 +14,6 @@ pub use config::{DatapathConfig, PathChoice, StartError, UePool, XdpHook};
 pub use pith_upf::qos::{BufferLimits, Enforcement, SharedRate};
 pub use portable::PortableDatapath;
 pub use select::UserPlane;
+pub use system::{FirewallRule, NetworkPolicy, PortBlock, PortBlocks, Protocol, StaticRoute, Verdict};
 pub use ue_tun::UeTun;
 pub use xdp::{XdpDatapath, XdpError};

@@ -40,6 +40,7 @@ impl UserPlane {
                 let waiting = if fast.hands_over() { "AF_XDP" } else { "the kernel" };
                 let interfaces = config.interfaces.join(", ");
                 tracing::info!(interfaces, "user plane: XDP path, {hook}; what waits comes by {waiting}");
+                tell_networks_by_kernel(config);
                 Ok(Self::Xdp(fast))
             }
             Outcome::Slow(_, error) if choice == PathChoice::Xdp => Err(error.into()),
@@ -88,12 +89,25 @@ impl UserPlane {
     }
 }
 
+/// Says which data networks the XDP path does not carry.
+fn tell_networks_by_kernel(config: &DatapathConfig) {
+    for pool in config.pools_by_kernel() {
+        let pool = format!("{}/{}", pool.gateway, pool.prefix);
+        tracing::info!(
+            pool,
+            "user plane: portable path for this network, whose NAT, firewall, routes or MSS are the kernel's"
+        );
+    }
+}
+
 /// Why a configuration can't have the XDP path.
 fn obstacle(config: &DatapathConfig) -> Option<&'static str> {
     if config.interfaces.is_empty() {
         return Some("needs the interfaces of N3 and N6 named");
     }
-    config.nat.then_some("goes past the kernel's NAT: turn NAT off, or do it elsewhere")
+    let needs_kernel = !config.pools.is_empty() && config.pools_by_kernel().count() == config.pools.len();
+    needs_kernel
+        .then_some("goes past the kernel, which NAT, firewall, routes or MSS of all data networks need")
 }
 
 impl Datapath for UserPlane {

@@ -14,10 +14,11 @@
 mod identities;
 mod nfs;
 mod outside;
+mod user_plane;
 
 use crate::api::{Guard, Status};
 use crate::clock::Clock;
-use crate::config::{Config, HostedNf, PacketPath, XdpHook};
+use crate::config::{Config, HostedNf};
 use crate::edge::{EdgeHandle, EdgeMessage, N2Side, N4Side, edge};
 use crate::http::Limits;
 use crate::sbi::{ApiSettings, HttpHandle, HttpThread, RECORD_VARIABLE, Recorder, SbiSettings, bind};
@@ -28,14 +29,10 @@ use crate::token::ShardToken;
 use crate::upf::{UpfHandle, UpfThread};
 use identities::Identities;
 use outside::{Front, ProcessOutside, Readiness};
-use pith_datapath::{DatapathConfig, Enforcement, PathChoice, SharedRate, UePool};
 use pith_nf::fabric::ShardInput;
 use pith_nf::gateway::n2::N2Gateway;
 use pith_nf::gateway::n4::N4Gateway;
 use pith_nf::kit::{Nf, Rng};
-use pith_types::Ambr;
-use pith_upf::GtpuAddress;
-use pith_upf::contract::Rates;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -101,7 +98,7 @@ impl Node {
         let inboxes: Vec<_> = (0..count).map(|_| shard_inbox(config.task_buffer as usize)).collect();
         let shards: Vec<ShardInbox> = inboxes.iter().map(|(inbox, _)| inbox.clone()).collect();
 
-        let upf = hosting.upf.then(|| start_upf(config, clock)).transpose()?;
+        let upf = hosting.upf.then(|| user_plane::start(config, clock)).transpose()?;
         let edge_pair = edge()?;
         let has_edge = hosting.has(Nf::Amf) || hosting.has(Nf::Smf);
         let edge_handle = has_edge.then(|| edge_pair.0.clone());
@@ -187,50 +184,6 @@ fn seed() -> Result<[u8; 32], StartError> {
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(|error| format!("the system has no randomness: {error}"))?;
     Ok(seed)
-}
-
-fn start_upf(config: &Config, clock: Clock) -> Result<UpfThread, StartError> {
-    let upf = &config.upf;
-    let pools = config
-        .smf
-        .data_networks
-        .iter()
-        .map(|network| UePool { gateway: network.gateway().into(), prefix: network.pool.prefix() });
-    let rates = |ambr: Ambr| Rates { uplink: ambr.uplink.bps(), downlink: ambr.downlink.bps() };
-    let shared = config.smf.data_networks.iter().filter_map(|network| {
-        let (address, prefix) = (network.gateway().into(), network.pool.prefix());
-        network.shared.map(|ambr| SharedRate { network: address, prefix, rates: rates(ambr) })
-    });
-    let datapath = DatapathConfig {
-        n3_addresses: vec![upf.n3.into()],
-        tun: upf.tun.clone(),
-        pools: pools.collect(),
-        mtu: config.smf.data_networks.first().map_or(1400, |network| network.mtu),
-        workers: upf.workers.into(),
-        nat: upf.nat,
-        enforcement: if upf.shape { Enforcement::Shape } else { Enforcement::Police },
-        shared_rates: shared.collect(),
-        path: match upf.datapath {
-            PacketPath::Auto => PathChoice::Auto,
-            PacketPath::Xdp => PathChoice::Xdp,
-            PacketPath::Portable => PathChoice::Portable,
-        },
-        interfaces: upf.interfaces.clone(),
-        xdp_hook: match upf.xdp {
-            XdpHook::Auto => pith_datapath::XdpHook::Auto,
-            XdpHook::Native => pith_datapath::XdpHook::Native,
-            XdpHook::Generic => pith_datapath::XdpHook::Generic,
-        },
-        sessions: upf.sessions,
-        ..DatapathConfig::default()
-    };
-    let socket = crate::udp::bind(upf.n4, "upf.n4")?;
-    let n3 = GtpuAddress { v4: Some(upf.n3), v6: None };
-    let control = pith_upf::Config {
-        guaranteed: upf.guaranteed.map(rates),
-        ..pith_upf::Config::new(upf.n4.ip(), n3, clock.unix_seconds())
-    };
-    Ok(UpfThread::start(clock, control, socket, datapath)?)
 }
 
 fn start_store(

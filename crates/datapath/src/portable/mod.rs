@@ -18,12 +18,12 @@ mod tables;
 mod uplink;
 mod worker;
 
-use crate::config::{DatapathConfig, StartError};
+use crate::config::{DatapathConfig, StartError, UePool};
 use crate::rules::{
     Clock, Drops, Installed, Now, Pools, Rules, Sessions, Tracer, Worker as Index, WorkerCounters, total,
 };
 use crate::sys::{GtpuSocket, TunQueue};
-use crate::system::Network;
+use crate::system::{Network, PortLog};
 use crossbeam_channel::Receiver;
 use events::Events;
 use inbox::{Inbox, Message};
@@ -64,6 +64,7 @@ pub struct PortableDatapath {
     drops: Drops,
     sockets: Vec<GtpuSocket>,
     workers: Vec<Handle>,
+    port_log: PortLog,
     /// Dropped last: the system is put back once no worker uses it.
     _network: Network,
 }
@@ -98,6 +99,8 @@ impl PortableDatapath {
         let shared = Arc::new(Shared {
             clock,
             room: Arc::new(Room::new(config.buffer)),
+            hairpin: config.is_hairpin_direct(),
+            by_kernel: config.pools_by_kernel().collect(),
             enforcement: config.enforcement,
             events: Events::new()?,
             tracer: Tracer::default(),
@@ -111,6 +114,7 @@ impl PortableDatapath {
             drops: Drops::default(),
             sockets: sockets.iter().map(GtpuSocket::try_clone).collect::<Result<_, _>>()?,
             workers: Vec::new(),
+            port_log: PortLog::of(config),
             _network: network,
         };
         let mut sockets = Some(sockets);
@@ -240,6 +244,7 @@ impl PortableDatapath {
 impl Datapath for PortableDatapath {
     fn install(&mut self, session: Arc<Session>) {
         let Installed { rules, previous } = self.sessions.install(&session);
+        self.port_log.note(session.id, previous.as_ref().map(|rules| rules.ue), Some(session.ue));
         self.post(|| Message::Publish { rules: Arc::clone(&rules), previous: previous.clone() });
         self.wake_owners(&rules);
     }
@@ -252,6 +257,7 @@ impl Datapath for PortableDatapath {
         self.wait_until(|| !rules.life.is_waiting());
         let usage = self.sessions.usage(session, self.now());
         self.sessions.remove(session);
+        self.port_log.note(session, Some(rules.ue), None);
         usage
     }
 
@@ -327,6 +333,13 @@ fn check(config: &DatapathConfig) -> Result<(), StartError> {
         let most = if pool.gateway.is_ipv4() { 32 } else { 128 };
         if pool.prefix > most {
             return Err(StartError::Pool { gateway: pool.gateway, prefix: pool.prefix });
+        }
+    }
+    for policy in &config.policies {
+        let UePool { gateway, prefix } = policy.pool;
+        if let Some(blocks) = policy.port_blocks.as_ref().filter(|blocks| !blocks.is_enough_for(policy.pool))
+        {
+            return Err(StartError::PortBlocks { gateway, prefix, blocks: blocks.capacity() });
         }
     }
     config.n3_addresses.iter().take(MOST_ADDRESSES).try_for_each(|address| nobody_else_has(*address))

@@ -8,6 +8,7 @@ use super::n6::N6Batch;
 use super::parcel::{Desk, Parcel};
 use super::ports::Ports;
 use super::routes::Routes;
+use crate::config::UePool;
 use crate::packet::Flow;
 use crate::rules::{Came, Clock, Now, Origin, Rule, Rules, Tracer, Worker, WorkerCounters};
 use crate::sys::{GtpuSocket, TunQueue};
@@ -26,6 +27,10 @@ pub struct Shared {
     pub clock: Clock,
     /// Bounds on what waits.
     pub room: Arc<Room>,
+    /// Whether packets between UEs go past the kernel.
+    pub hairpin: bool,
+    /// Pools whose packets it has to see.
+    pub by_kernel: Box<[UePool]>,
     /// Whether what exceeds rates waits.
     pub enforcement: Enforcement,
     /// What UPF-C is told.

@@ -8,7 +8,7 @@ use crate::rules::{Came, Origin, Rules};
 use crate::sys::Datagram;
 use pith_pfcp::gtpu::{ExtensionHeader, GtpuMessageType, Packet};
 use pith_upf::contract::{Action, Destination, DropReason, Fate, Qfi, Teid};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -98,12 +98,17 @@ impl Path {
         }
     }
 
-    /// To another UE, or to N6.
+    /// Whether the kernel has to see the packets of that UE: its NAT, firewall or routes are there.
+    fn is_the_kernels(&self, ue: IpAddr) -> bool {
+        self.shared.by_kernel.iter().any(|pool| pool.contains(ue))
+    }
+
+    /// To another UE, or to N6: the kernel sends what is for a UE back to TUN.
     pub fn send_to_network(&mut self, tables: &Tables, flow: &Flow, arena: &[u8], packet: Range<usize>) {
         let bytes = arena.get(packet.clone()).unwrap_or_default();
-        match tables.by_ue(flow.destination) {
+        match tables.by_ue(flow.destination).filter(|_| self.shared.hairpin) {
             Some(rules) => self.hairpin(rules, flow, bytes),
-            None if self.leaves_to_network(flow, bytes) => {}
+            None if !self.is_the_kernels(flow.source) && self.leaves_to_network(flow, bytes) => {}
             None => self.n6.push(arena, packet, flow),
         }
     }

@@ -1,23 +1,36 @@
 //! What Pith sets up in the system for UEs to reach the data network, and undoes when it stops: the
-//! TUN interface's addresses, forwarding, NAT. It changes nothing that it did not make, but
+//! TUN interface's addresses, forwarding, NAT, firewalls, routes. It changes nothing that it did not make, but
 //! `ip_forward`, which gets its former value back.
 
+mod firewall;
 mod forwarding;
 mod interface;
 mod nat;
+mod nft;
+mod policy;
+mod port_blocks;
+mod port_log;
 mod route;
+mod routing;
 
 use crate::config::{DatapathConfig, StartError};
 use forwarding::Forwarding;
-use nat::Nat;
+use nat::Iptables;
+use nft::Tables;
+pub use policy::{FirewallRule, NetworkPolicy, Protocol, StaticRoute, Verdict};
+pub use port_blocks::{PortBlock, PortBlocks};
+pub use port_log::PortLog;
 pub use route::Route;
-use std::net::IpAddr;
+use routing::NetworkRoutes;
+use std::io;
 
 /// The set-up; dropping it undoes it. The interface itself goes with its last queue.
 #[derive(Debug)]
 pub struct Network {
     _forwarding: Vec<Forwarding>,
-    _nat: Option<Nat>,
+    _routes: Vec<NetworkRoutes>,
+    _tables: Tables,
+    _iptables: Iptables,
 }
 
 impl Network {
@@ -33,15 +46,19 @@ impl Network {
             .filter(|(wanted, _)| *wanted)
             .map(|(_, setting)| Forwarding::enable(setting))
             .collect::<Result<_, _>>()?;
-        let nat = config.nat.then(|| Nat::set_up(&config.tun, &nat_pools(config))).transpose()?;
-        Ok(Self { _forwarding: forwarding, _nat: nat })
+        let routes = NetworkRoutes::set_up(config)?;
+        let what = "setting up NAT and firewall (nftables, or for NAT alone iptables where nft is missing)";
+        let (tables, iptables) = packet_filter(config).map_err(StartError::setup(what))?;
+        Ok(Self { _forwarding: forwarding, _routes: routes, _tables: tables, _iptables: iptables })
     }
 }
 
-fn nat_pools(config: &DatapathConfig) -> Vec<String> {
-    let v4 = config.pools.iter().filter_map(|pool| match pool.gateway {
-        IpAddr::V4(gateway) => Some((gateway, pool.prefix)),
-        IpAddr::V6(_) => None,
-    });
-    v4.map(|(gateway, prefix)| format!("{gateway}/{prefix}")).collect()
+fn packet_filter(config: &DatapathConfig) -> io::Result<(Tables, Iptables)> {
+    let tables: Vec<_> = nat::tables(config).into_iter().chain(firewall::table(config)).collect();
+    match Tables::put_in(&config.tun, &tables) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && Iptables::is_enough_for(config) => {
+            Ok((Tables::default(), Iptables::set_up(config)?))
+        }
+        tables => Ok((tables?, Iptables::default())),
+    }
 }

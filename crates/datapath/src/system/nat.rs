@@ -1,30 +1,95 @@
-//! NAT44: packets of UEs to other networks take the address of the interface that they leave by.
+//! NAT: packets of UEs to other networks take the address of the interface that they leave by, or an address
+//! and ports of the UE's own.
 //!
-//! By nftables in a table of its own, named after the TUN interface; where there is no `nft`, by a rule
-//! of iptables for each pool.
+//! By nftables; masquerading of IPv4 alone also by iptables, a rule for each pool, where there is no `nft`.
 
-use crate::config::StartError;
-use std::io::{self, Write};
-use std::process::{Command, Output, Stdio};
+use super::nft::{Table, run, words};
+use super::policy::NetworkPolicy;
+use super::port_blocks::PortBlocks;
+use crate::config::{DatapathConfig, UePool};
+use std::io;
+use std::net::IpAddr;
 
-/// Masquerading; dropping it takes the rules away.
-#[derive(Debug)]
-pub struct Nat {
+/// The tables that a configuration asks for.
+pub fn tables(config: &DatapathConfig) -> Vec<Table> {
+    let tun = &config.tun;
+    let v4 = nat44(config);
+    let nat66 = config.policies.iter().filter(|policy| policy.nat66 && policy.pool.gateway.is_ipv6());
+    let v6: String = nat66
+        .map(|policy| format!("\t\tip6 saddr {} oifname != \"{tun}\" masquerade\n", network(policy.pool)))
+        .collect();
+    let v4 = (!v4.is_empty()).then_some(Table { family: "ip", body: v4 });
+    let v6 = (!v6.is_empty()).then(|| Table { family: "ip6", body: chain(&v6) });
+    v4.into_iter().chain(v6).collect()
+}
+
+fn nat44(config: &DatapathConfig) -> String {
+    let tun = &config.tun;
+    let mut rules = String::new();
+    let mut maps = String::new();
+    for (at, pool) in config.pools.iter().enumerate().filter(|(_, pool)| pool.gateway.is_ipv4()) {
+        let from = format!("\t\tip saddr {} oifname != \"{tun}\"", network(*pool));
+        match config.policy(*pool).and_then(|policy| policy.port_blocks.as_ref()) {
+            Some(blocks) => {
+                maps += &block_maps(at, *pool, blocks);
+                rules += &format!("{from} meta l4proto {{ tcp, udp }} snat ip to ip saddr map @blocks{at}\n");
+                rules += &format!("{from} snat to ip saddr map @addresses{at}\n");
+            }
+            None if config.nat => rules += &format!("{from} masquerade\n"),
+            None => {}
+        }
+    }
+    if rules.is_empty() { rules } else { maps + &chain(&rules) }
+}
+
+fn chain(rules: &str) -> String {
+    format!("\tchain postrouting {{\n\t\ttype nat hook postrouting priority 100;\n{rules}\t}}\n")
+}
+
+/// Which block each UE has, and for what has no ports, which address.
+fn block_maps(at: usize, pool: UePool, blocks: &PortBlocks) -> String {
+    let ports = blocks
+        .all(pool)
+        .map(|(ue, block)| format!("{ue} : {} . {}-{}", block.address, block.first, block.last));
+    let addresses = blocks.all(pool).map(|(ue, block)| format!("{ue} : {}", block.address));
+    let map = |name: &str, data: &str, elements: String| {
+        format!("\tmap {name}{at} {{\n\t\ttype ipv4_addr : {data}\n\t\telements = {{ {elements} }}\n\t}}\n")
+    };
+    map("blocks", "interval ipv4_addr . inet_service", ports.collect::<Vec<_>>().join(", "))
+        + &map("addresses", "ipv4_addr", addresses.collect::<Vec<_>>().join(", "))
+}
+
+/// `10.45.0.1/16`, which nftables takes for the network.
+fn network(pool: UePool) -> String {
+    format!("{}/{}", pool.gateway, pool.prefix)
+}
+
+/// Masquerading by iptables; dropping it takes the rules away.
+#[derive(Debug, Default)]
+pub struct Iptables {
     undo: Vec<Vec<String>>,
 }
 
-impl Nat {
-    /// Masquerades packets from `pools` (`10.45.0.0/16`) that leave by another interface than `tun`.
-    pub fn set_up(tun: &str, pools: &[String]) -> Result<Self, StartError> {
-        let result = match nftables(tun, pools) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => iptables(tun, pools),
-            result => result,
-        };
-        result.map_err(StartError::setup("setting up NAT (nftables, or iptables where nft is missing)"))
+impl Iptables {
+    /// A rule for each IPv4 pool.
+    pub fn set_up(config: &DatapathConfig) -> io::Result<Self> {
+        let mut rules = Self::default();
+        let pools = config.pools.iter().filter(|pool| matches!(pool.gateway, IpAddr::V4(_)));
+        for pool in pools {
+            let rule = format!("POSTROUTING -s {} ! -o {} -j MASQUERADE", network(*pool), config.tun);
+            run(&words(&format!("iptables -w -t nat -A {rule}")), "")?;
+            rules.undo.push(words(&format!("iptables -w -t nat -D {rule}")));
+        }
+        Ok(rules)
+    }
+
+    /// Whether it can do all that a configuration asks of the kernel's packet filter.
+    pub fn is_enough_for(config: &DatapathConfig) -> bool {
+        config.policies.iter().all(NetworkPolicy::is_none)
     }
 }
 
-impl Drop for Nat {
+impl Drop for Iptables {
     fn drop(&mut self) {
         for command in &self.undo {
             if let Err(error) = run(command, "") {
@@ -34,80 +99,36 @@ impl Drop for Nat {
     }
 }
 
-fn nftables(tun: &str, pools: &[String]) -> io::Result<Nat> {
-    run(&words("nft -f -"), &ruleset(tun, pools))?;
-    Ok(Nat { undo: vec![words(&format!("nft delete table ip {}", table(tun)))] })
-}
-
-/// What an unclean end left behind is replaced: a table of that name is ours.
-fn ruleset(tun: &str, pools: &[String]) -> String {
-    let (table, pools) = (table(tun), pools.join(", "));
-    format!(
-        "table ip {table}\n\
-         delete table ip {table}\n\
-         table ip {table} {{\n\
-         \tchain postrouting {{\n\
-         \t\ttype nat hook postrouting priority 100;\n\
-         \t\tip saddr {{ {pools} }} oifname != \"{tun}\" masquerade\n\
-         \t}}\n\
-         }}\n"
-    )
-}
-
-/// Letters, digits and underscores are what nftables takes as a name.
-fn table(tun: &str) -> String {
-    let safe = tun.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' });
-    format!("pith_{}", safe.collect::<String>())
-}
-
-fn iptables(tun: &str, pools: &[String]) -> io::Result<Nat> {
-    let mut nat = Nat { undo: Vec::new() };
-    for pool in pools {
-        let rule = format!("POSTROUTING -s {pool} ! -o {tun} -j MASQUERADE");
-        run(&words(&format!("iptables -w -t nat -A {rule}")), "")?;
-        nat.undo.push(words(&format!("iptables -w -t nat -D {rule}")));
-    }
-    Ok(nat)
-}
-
-fn words(command: &str) -> Vec<String> {
-    command.split(' ').map(str::to_owned).collect()
-}
-
-fn run(command: &[String], input: &str) -> io::Result<()> {
-    let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-    let mut child = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()?;
-    if let Some(mut stdin) = child.stdin.take() {
-        stdin.write_all(input.as_bytes())?;
-    }
-    let Output { status, stderr, .. } = child.wait_with_output()?;
-    if status.success() {
-        return Ok(());
-    }
-    Err(io::Error::other(format!("{program}: {}", String::from_utf8_lossy(&stderr).trim())))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::Ipv4Addr;
 
-    #[test]
-    fn the_ruleset_replaces_its_own_table_only() {
-        let ruleset = ruleset("upf-0", &["10.45.0.1/16".into(), "10.46.0.1/16".into()]);
-        assert_eq!(ruleset.matches("table ip pith_upf_0").count(), 3);
-        assert!(ruleset.contains("ip saddr { 10.45.0.1/16, 10.46.0.1/16 } oifname != \"upf-0\" masquerade"));
-        assert!(!ruleset.contains("flush"));
+    fn pool(third: u8, prefix: u8) -> UePool {
+        UePool { gateway: IpAddr::from([10, 45, third, 1]), prefix }
     }
 
     #[test]
-    fn a_missing_program_and_a_failing_one_are_told_apart() {
-        assert_eq!(run(&words("no-such-program"), "").unwrap_err().kind(), io::ErrorKind::NotFound);
-        let error = run(&words("ls /no/such/file"), "").unwrap_err();
-        assert!(error.to_string().starts_with("ls: "), "{error}");
+    fn each_pool_is_masqueraded_or_has_blocks() {
+        let blocks = PortBlocks { addresses: vec![Ipv4Addr::new(192, 0, 2, 1)], ports: 4096 };
+        let pools = vec![pool(0, 24), pool(1, 29)];
+        let policy = NetworkPolicy { port_blocks: Some(blocks), ..NetworkPolicy::none(pools[1]) };
+        let config = DatapathConfig { nat: true, pools, policies: vec![policy], ..DatapathConfig::default() };
+        let [table] = &tables(&config)[..] else { panic!() };
+        assert!(table.body.contains("ip saddr 10.45.0.1/24 oifname != \"pith0\" masquerade\n"));
+        assert!(table.body.contains("10.45.1.6 : 192.0.2.1 . 21504-25599 }"), "{}", table.body);
+        let snat = "ip saddr 10.45.1.1/29 oifname != \"pith0\" meta l4proto { tcp, udp } snat ip to ip saddr map @blocks1";
+        assert!(table.body.contains(snat), "{}", table.body);
+    }
+
+    #[test]
+    fn ipv6_keeps_its_addresses_unless_asked() {
+        let pool = UePool { gateway: "2001:db8::1".parse().unwrap(), prefix: 48 };
+        let config = DatapathConfig { nat: true, pools: vec![pool], ..DatapathConfig::default() };
+        assert_eq!(tables(&config), []);
+        let policies = vec![NetworkPolicy { nat66: true, ..NetworkPolicy::none(pool) }];
+        let [table] = &tables(&DatapathConfig { policies, ..config })[..] else { panic!() };
+        assert_eq!(table.family, "ip6");
+        assert!(table.body.contains("ip6 saddr 2001:db8::1/48 oifname != \"pith0\" masquerade"));
     }
 }

@@ -1,12 +1,17 @@
 //! Requests to the kernel's routing tables (rtnetlink, RFC 3549), as few as are needed.
 
 use crate::sys::{NetlinkSocket, interface_index};
-use std::io;
+use pith_upf::contract::AddressRange;
 use std::net::IpAddr;
+use std::{fmt, io};
 
 const NLMSG_ERROR: u16 = 2;
 const RTM_NEWLINK: u16 = 16;
 const RTM_NEWADDR: u16 = 20;
+const RTM_NEWROUTE: u16 = 24;
+const RTM_DELROUTE: u16 = 25;
+const RTM_NEWRULE: u16 = 32;
+const RTM_DELRULE: u16 = 33;
 const NLM_F_REQUEST: u16 = 0x1;
 const NLM_F_ACK: u16 = 0x4;
 const NLM_F_EXCL: u16 = 0x200;
@@ -17,8 +22,54 @@ const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 /// No duplicate address detection: nobody else is on the interface.
 const IFA_F_NODAD: u8 = 2;
+const RTA_DST: u16 = 1;
+const RTA_OIF: u16 = 4;
+const RTA_GATEWAY: u16 = 5;
+const RTA_TABLE: u16 = 15;
+const FRA_SRC: u16 = 2;
+const FRA_IIFNAME: u16 = 3;
+const FRA_PRIORITY: u16 = 6;
+const FRA_TABLE: u16 = 15;
+const FRA_PROTOCOL: u16 = 21;
+/// Who made a route or rule: a number that no routing daemon has.
+const RTPROT_PITH: u8 = 197;
+const RTN_UNICAST: u8 = 1;
+const RT_SCOPE_UNIVERSE: u8 = 0;
+const RT_SCOPE_LINK: u8 = 253;
+const FR_ACT_TO_TBL: u8 = 1;
 const IFF_UP: u32 = 1;
 const HEADER_LEN: usize = 16;
+
+/// A rule: packets from a network that came by an interface look into a routing table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// The network.
+    pub from: AddressRange,
+    /// The interface's name.
+    pub interface: String,
+    /// The table's number.
+    pub table: u32,
+    /// Rules are tried from the lowest up.
+    pub priority: u32,
+}
+
+/// A route of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TableRoute {
+    /// The table's number.
+    pub table: u32,
+    /// Where it leads to.
+    pub to: AddressRange,
+    /// The next router; `None`: by the interface itself.
+    pub via: Option<IpAddr>,
+}
+
+impl fmt::Display for TableRoute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "to {}/{}", self.to.address, self.to.prefix)?;
+        self.via.map_or(Ok(()), |via| write!(f, " via {via}"))
+    }
+}
 
 /// Requests about one interface.
 #[derive(Debug)]
@@ -49,16 +100,51 @@ impl Route {
 
     /// Gives the interface an address, and with it the route to its network.
     pub fn add_address(&mut self, address: IpAddr, prefix: u8) -> io::Result<()> {
-        let (family, octets) = match address {
-            IpAddr::V4(v4) => (libc::AF_INET, v4.octets().to_vec()),
-            IpAddr::V6(v6) => (libc::AF_INET6, v6.octets().to_vec()),
-        };
+        let (family, octets) = parts(address);
         // struct ifaddrmsg
-        let mut request = vec![family as u8, prefix, IFA_F_NODAD, 0];
+        let mut request = vec![family, prefix, IFA_F_NODAD, 0];
         request.extend(self.interface.to_ne_bytes());
         attribute(&mut request, IFA_LOCAL, &octets);
         attribute(&mut request, IFA_ADDRESS, &octets);
         self.request(RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, &request)
+    }
+
+    /// Adds a rule.
+    pub fn add_rule(&mut self, rule: &Rule) -> io::Result<()> {
+        let request = rule_request(rule, Some(rule.table));
+        self.request(RTM_NEWRULE, NLM_F_CREATE | NLM_F_EXCL, &request)
+    }
+
+    /// Deletes a rule of ours of that priority, which leads to that table or to any.
+    pub fn delete_rule(&mut self, rule: &Rule, table: Option<u32>) -> io::Result<()> {
+        self.request(RTM_DELRULE, 0, &rule_request(rule, table))
+    }
+
+    /// Adds a route.
+    pub fn add_route(&mut self, route: &TableRoute) -> io::Result<()> {
+        let request = self.route_request(route);
+        self.request(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, &request)
+    }
+
+    /// Deletes a route.
+    pub fn delete_route(&mut self, route: &TableRoute) -> io::Result<()> {
+        let request = self.route_request(route);
+        self.request(RTM_DELROUTE, 0, &request)
+    }
+
+    fn route_request(&self, route: &TableRoute) -> Vec<u8> {
+        let (family, to) = parts(route.to.address);
+        let scope = if route.via.is_some() { RT_SCOPE_UNIVERSE } else { RT_SCOPE_LINK };
+        // struct rtmsg; the table has no room in it
+        let mut request = vec![family, route.to.prefix, 0, 0, 0, RTPROT_PITH, scope, RTN_UNICAST];
+        request.extend(0u32.to_ne_bytes());
+        attribute(&mut request, RTA_TABLE, &route.table.to_ne_bytes());
+        attribute(&mut request, RTA_DST, &to);
+        match route.via {
+            Some(via) => attribute(&mut request, RTA_GATEWAY, &parts(via).1),
+            None => attribute(&mut request, RTA_OIF, &self.interface.to_ne_bytes()),
+        }
+        request
     }
 
     /// struct ifinfomsg, with `flags` to set.
@@ -80,6 +166,29 @@ impl Route {
         let length = self.socket.exchange(&message, &mut answer)?;
         acknowledged(answer.get(..length).unwrap_or_default())
     }
+}
+
+/// The family and octets of an address.
+fn parts(address: IpAddr) -> (u8, Vec<u8>) {
+    match address {
+        IpAddr::V4(v4) => (libc::AF_INET as u8, v4.octets().to_vec()),
+        IpAddr::V6(v6) => (libc::AF_INET6 as u8, v6.octets().to_vec()),
+    }
+}
+
+fn rule_request(rule: &Rule, table: Option<u32>) -> Vec<u8> {
+    let (family, from) = parts(rule.from.address);
+    // struct fib_rule_hdr; the table has no room in it
+    let mut request = vec![family, 0, rule.from.prefix, 0, 0, 0, 0, FR_ACT_TO_TBL];
+    request.extend(0u32.to_ne_bytes());
+    attribute(&mut request, FRA_SRC, &from);
+    attribute(&mut request, FRA_IIFNAME, &[rule.interface.as_bytes(), &[0]].concat());
+    attribute(&mut request, FRA_PRIORITY, &rule.priority.to_ne_bytes());
+    attribute(&mut request, FRA_PROTOCOL, &[RTPROT_PITH]);
+    if let Some(table) = table {
+        attribute(&mut request, FRA_TABLE, &table.to_ne_bytes());
+    }
+    request
 }
 
 fn attribute(request: &mut Vec<u8>, kind: u16, value: &[u8]) {

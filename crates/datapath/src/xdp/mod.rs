@@ -25,7 +25,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-use crate::config::{DatapathConfig, StartError};
+use crate::config::{DatapathConfig, StartError, UePool};
 use crate::portable::{PortableDatapath, worker_count};
 use crate::rules::{Clock, Now};
 use crate::sys::layout::Action;
@@ -119,6 +119,8 @@ pub struct XdpDatapath {
     waiting: HashMap<SessionId, Now>,
     tables: Tables,
     from_v4: bool,
+    /// Pools whose packets have to pass the kernel: the program does not know their sessions.
+    by_kernel: Vec<UePool>,
     ready: Gathered,
     timer: Timer,
     events: Events,
@@ -169,6 +171,7 @@ impl XdpDatapath {
             mirrored: HashMap::new(),
             waiting: HashMap::new(),
             tables,
+            by_kernel: config.pools_by_kernel().collect(),
             from_v4: config.n3_addresses.iter().any(|address| address.is_ipv4()),
             ready,
             timer,
@@ -217,6 +220,9 @@ impl XdpDatapath {
     /// Puts a session's rules into the program's tables, as the portable path has them.
     fn mirror(&mut self, id: SessionId) {
         let Some(rules) = self.slow.rules(id).cloned() else { return };
+        if self.by_kernel.iter().any(|pool| pool.has(rules.ue)) {
+            return;
+        }
         let before = self.mirrored.remove(&id);
         let waits = self.waiting.contains_key(&id)
             || before.as_ref().is_some_and(|before| before.user_space)

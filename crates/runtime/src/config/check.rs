@@ -1,6 +1,8 @@
 //! What is wrong though every value alone is right.
 
-use super::{Config, DataNetwork, PacketPath, Sbi, Upf};
+use super::{Config, DataNetwork, PacketPath, Sbi};
+use pith_datapath::FirewallRule;
+use pith_upf::contract::Direction;
 use std::collections::HashSet;
 use std::hash::Hash;
 
@@ -20,6 +22,7 @@ pub(super) fn findings(config: &Config) -> Vec<Finding> {
     findings.amf(config);
     findings.sessions(config);
     findings.data_networks(&config.smf.data_networks);
+    findings.n6(config);
     findings.sbi(&config.sbi);
     findings.shell(config);
     findings.0
@@ -85,10 +88,11 @@ impl Findings {
         let tun = &config.upf.tun;
         let interface = (1..=15).contains(&tun.len()) && tun.bytes().all(|b| b.is_ascii_alphanumeric());
         self.require(interface, "upf.tun", "an interface has a name of 1 to 15 letters and digits");
-        self.user_plane(&config.upf);
+        self.user_plane(config);
     }
 
-    fn user_plane(&mut self, upf: &Upf) {
+    fn user_plane(&mut self, config: &Config) {
+        let upf = &config.upf;
         let names = upf.interfaces.iter().all(|name| (1..=15).contains(&name.len()));
         self.require(names, "upf.interfaces", "an interface has a name of 1 to 15 characters");
         self.require(upf.interfaces.len() <= 64, "upf.interfaces", "there is room for 64 interfaces");
@@ -96,6 +100,10 @@ impl Findings {
         self.require(room, "upf.sessions", "there is room for 1 to 1048576 sessions");
         let xdp = upf.datapath == PacketPath::Xdp;
         self.require(!xdp || !upf.nat, "upf.datapath", "XDP goes past Pith's own NAT: write nat: false too");
+        let by_kernel = |network: &DataNetwork| !network.policy().is_none();
+        let carries = !config.smf.data_networks.iter().all(by_kernel) || config.smf.data_networks.is_empty();
+        let sentence = "XDP goes past firewall, routes and MSS, which all data networks have: write auto";
+        self.require(!xdp || carries, "upf.datapath", sentence);
         let named = !upf.interfaces.is_empty();
         self.require(
             !xdp || named,
@@ -123,6 +131,57 @@ impl Findings {
                 self.require(false, path("pool"), sentence);
             }
         }
+    }
+
+    fn n6(&mut self, config: &Config) {
+        let mut taken = HashSet::new();
+        for (at, network) in config.smf.data_networks.iter().enumerate() {
+            let path = |setting: &str| format!("smf.data_networks[{at}].{setting}");
+            let mss = network.mss.is_none_or(|mss| (536..=8960).contains(&mss));
+            self.require(mss, path("mss"), "an MSS is 536 to 8960");
+            let own = network.nat_addresses.iter().all(|address| taken.insert(*address));
+            self.require(own, path("nat_addresses"), "an address stands here or above already: remove one");
+            self.port_blocks(config, network, &path);
+            for (number, rule) in network.firewall.iter().enumerate() {
+                let path = format!("{}[{number}]", path("firewall"));
+                self.firewall_rule(network, &rule.0, path);
+            }
+            for (number, route) in network.routes.iter().enumerate() {
+                let path = format!("{}[{number}]", path("routes"));
+                self.require(route.0.via.is_ipv4(), path, "this network is of IPv4, and so are its routes");
+            }
+        }
+    }
+
+    fn port_blocks(&mut self, config: &Config, network: &DataNetwork, path: &dyn Fn(&str) -> String) {
+        let ports = (64..=64_512).contains(&network.nat_ports);
+        self.require(ports, path("nat_ports"), "a phone needs 64 to 64512 ports");
+        let policy = network.policy();
+        let Some(blocks) = policy.port_blocks.filter(|_| ports) else { return };
+        self.require(config.upf.nat, path("nat_addresses"), "these need NAT: write 'upf: {nat: true}' too");
+        let sentence = format!(
+            "{} has more addresses than phones that get {} ports each ({}): name more addresses, fewer ports, or a smaller pool, of /16 at most",
+            network.pool,
+            network.nat_ports,
+            blocks.capacity()
+        );
+        self.require(blocks.is_enough_for(network.ue_pool()), path("nat_addresses"), sentence);
+    }
+
+    /// A rule that no packet of the network can match would not do what whoever wrote it wants.
+    fn firewall_rule(&mut self, network: &DataNetwork, rule: &FirewallRule, path: String) {
+        let ends = [rule.from, rule.to];
+        let v4 = ends.iter().flatten().all(|end| end.address.is_ipv4());
+        self.require(v4, path.clone(), "this network is of IPv4, and so are its rules");
+        let (word, phones) = match rule.direction {
+            Direction::Uplink => ("from", rule.from),
+            Direction::Downlink => ("to", rule.to),
+        };
+        let pool = network.ue_pool();
+        let of_pool =
+            phones.is_none_or(|phones| pool.contains(phones.address) || phones.contains(pool.gateway));
+        let sentence = format!("no phone of {} is what stands after '{word}'", network.pool);
+        self.require(of_pool, path, sentence);
     }
 
     fn sbi(&mut self, sbi: &Sbi) {
@@ -178,6 +237,14 @@ mod tests {
     }
 
     #[test]
+    fn a_firewall_rule_is_found_at_its_own_place() {
+        let text = found(
+            "smf:\n  data_networks:\n    - name: a\n      pool: 10.0.0.0/16\n      firewall:\n        - deny down\n        - deny up from 10.1.0.0/16\n",
+        );
+        assert!(text.starts_with("f:7:11: no phone of 10.0.0.0/16"), "{text}");
+    }
+
+    #[test]
     fn each_check_finds_what_it_is_for() {
         for (yaml, sentence) in [
             ("network: {slices: []}", "empty"),
@@ -192,6 +259,34 @@ mod tests {
             ("smf: {data_networks: [{name: a, pool: 10.0.0.0/30}]}", "/8 to /28"),
             ("smf: {data_networks: [{name: a, pool: 10.0.0.0/16, gateway: 10.1.0.1}]}", "host of the pool"),
             ("smf: {data_networks: [{name: a, pool: 10.0.0.0/16, mtu: 100}]}", "1280"),
+            ("smf: {data_networks: [{name: a, pool: 10.0.0.0/16, mss: 9}]}", "536"),
+            ("smf: {data_networks: [{name: a, pool: 10.0.0.0/16, nat_ports: 9}]}", "64 to 64512"),
+            ("smf: {data_networks: [{name: a, pool: 10.0.0.0/16, nat_addresses: [192.0.2.1]}]}", "(126)"),
+            (
+                "smf: {data_networks: [{name: a, pool: 10.0.0.0/28, nat_addresses: [192.0.2.1]}]}\nupf: {nat: false}",
+                "need NAT",
+            ),
+            (
+                "smf: {data_networks: [{name: a, pool: 10.0.0.0/28, nat_addresses: [192.0.2.1, 192.0.2.1]}]}",
+                "already",
+            ),
+            (
+                "smf: {data_networks: [{name: a, pool: 10.0.0.0/16, firewall: [deny out]}]}",
+                "such as 'deny up",
+            ),
+            (
+                "smf: {data_networks: [{name: a, pool: 10.0.0.0/16, firewall: [deny up from 10.1.0.0/16]}]}",
+                "no phone of 10.0.0.0/16",
+            ),
+            (
+                "smf: {data_networks: [{name: a, pool: 10.0.0.0/16, firewall: ['deny up to fe80::/10']}]}",
+                "is of IPv4",
+            ),
+            ("smf: {data_networks: [{name: a, pool: 10.0.0.0/16, routes: [10.9.0.0/16]}]}", "via 192.0.2.1"),
+            (
+                "smf: {data_networks: [{name: a, pool: 10.0.0.0/16, mss: 1300}]}\nupf: {datapath: xdp, nat: false, interfaces: [a]}",
+                "which all data networks have",
+            ),
             ("sbi: {external: {udm: 'https://x'}}", "http://10.0.0.9:8000"),
             ("workers: 65", "64 shards"),
             ("task_buffer: 1", "64 to"),

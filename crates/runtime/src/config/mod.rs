@@ -11,6 +11,7 @@
 
 mod amf;
 mod check;
+mod n6;
 mod network;
 mod place;
 mod read;
@@ -24,6 +25,7 @@ pub mod text;
 
 pub use amf::{Amf, AmfTimers, Ciphering, Integrity, N2, SctpMode, Security};
 pub use check::Finding;
+pub use n6::{FirewallRule, StaticRoute};
 pub use network::{HomeNetworkKey, Network, SuciProfile};
 pub use read::{ConfigError, Wrong};
 pub use render::default_yaml;

@@ -1,7 +1,9 @@
 //! The settings of sessions: SMF, N4 and UPF.
 
+use super::n6::{FirewallRule, StaticRoute};
 use super::section::{item, section};
 use super::text::{Ipv4Net, Period, words};
+use pith_datapath::{NetworkPolicy, PortBlocks, UePool};
 use pith_types::{Ambr, BitRate, Dnn};
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -35,11 +37,35 @@ item! {
         ambr: Ambr,
         /// Bit rates that all its phones have together, as those of a slice; no bound where nothing is said.
         shared: Option<Ambr>,
+        /// Addresses that its phones share on their way out, where 'upf.nat' is on; each phone has ports of
+        /// its own, which the log tells with its sessions. Others must route these addresses here. None:
+        /// phones share the machine's own address, and its ports as they need them.
+        #[serde(default)]
+        nat_addresses: Vec<Ipv4Addr>,
+        /// Ports of each phone, 64 to 64512, where there are 'nat_addresses'.
+        #[serde(default = "default_nat_ports")]
+        nat_ports: u16,
+        /// Firewall: the first rule that a packet matches decides, others pass, and so do answers. Such as
+        /// [deny up to 10.0.0.0/8, allow down tcp to 10.45.0.9 port 22, deny down]: up is from phones,
+        /// down to them; icmp, tcp or udp; from and to whom; to which ports.
+        #[serde(default)]
+        firewall: Vec<FirewallRule>,
+        /// Ways that only this network's packets take, such as [10.9.0.0/16 via 192.0.2.1], or all of
+        /// them: [0.0.0.0/0 via 192.0.2.1].
+        #[serde(default)]
+        routes: Vec<StaticRoute>,
+        /// Longest segment that TCP connections may agree on, in octets: 536 to 8960; what the two ends
+        /// agree on where nothing is said.
+        mss: Option<u16>,
     }
 }
 
 fn public_dns() -> Vec<Ipv4Addr> {
     vec![Ipv4Addr::new(1, 1, 1, 1), Ipv4Addr::new(8, 8, 8, 8)]
+}
+
+const fn default_nat_ports() -> u16 {
+    512
 }
 
 const fn default_mtu() -> u16 {
@@ -61,6 +87,28 @@ impl DataNetwork {
             mtu: default_mtu(),
             ambr: default_ambr(),
             shared: None,
+            nat_addresses: Vec::new(),
+            nat_ports: default_nat_ports(),
+            firewall: Vec::new(),
+            routes: Vec::new(),
+            mss: None,
+        }
+    }
+
+    /// Its addresses as the datapath has them.
+    pub fn ue_pool(&self) -> UePool {
+        UePool { gateway: self.gateway().into(), prefix: self.pool.prefix() }
+    }
+
+    /// What the kernel does with its packets, NAT by the machine's own address aside.
+    pub fn policy(&self) -> NetworkPolicy {
+        let blocks = PortBlocks { addresses: self.nat_addresses.clone(), ports: self.nat_ports };
+        NetworkPolicy {
+            port_blocks: (!self.nat_addresses.is_empty()).then_some(blocks),
+            firewall: self.firewall.iter().map(|rule| rule.0).collect(),
+            routes: self.routes.iter().map(|route| route.0).collect(),
+            mss: self.mss,
+            ..NetworkPolicy::none(self.ue_pool())
         }
     }
 
@@ -115,14 +163,16 @@ section! {
         tun: String = "pith0".into(),
         /// Threads that carry packets: 0 means one for each core.
         workers: u8 = 0,
-        /// Translate the phones' addresses to the machine's own on the way out (IPv4 masquerading).
+        /// Translate the phones' addresses to the machine's own on the way out (IPv4 masquerading), or to
+        /// the 'nat_addresses' of their data network.
         nat: bool = true,
         /// Have what exceeds a session's rates wait a moment, and share them fairly; otherwise it is dropped.
         shape: bool = true,
         /// Guaranteed bit rates that sessions may be promised in all; no bound where nothing is said.
         guaranteed: Option<Ambr> = None,
         /// Which way packets go: auto, xdp, portable. auto: XDP where 'interfaces' names some, 'nat' is
-        /// off and the system allows it; otherwise portable. The log says which it is, and why.
+        /// off and the system allows it; otherwise portable. The log says which it is, and why. Data
+        /// networks with a firewall, routes or an MSS of their own take the portable path in any case.
         datapath: PacketPath = PacketPath::Auto,
         /// Network interfaces of N3 and N6, such as [eth1, eth2], which XDP forwards between; a VLAN's
         /// by its own name. The machine's firewall does not see what XDP forwards.

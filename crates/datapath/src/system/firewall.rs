@@ -1,0 +1,118 @@
+//! Firewalls of networks and the bound on TCP segments: a chain of nftables on the way between the TUN
+//! interface and the others.
+
+use super::nft::Table;
+use super::policy::{FirewallRule, NetworkPolicy, Protocol, Verdict};
+use crate::config::DatapathConfig;
+use pith_upf::contract::{AddressRange, Direction};
+use std::net::IpAddr;
+
+/// The table that a configuration asks for, if any.
+pub fn table(config: &DatapathConfig) -> Option<Table> {
+    let clamps: String = config.policies.iter().filter_map(clamp).collect();
+    let filters: String = config.policies.iter().map(|policy| filter(&config.tun, policy)).collect();
+    if clamps.is_empty() && filters.is_empty() {
+        return None;
+    }
+    let answers = match filters.is_empty() {
+        true => "",
+        false => "\t\tct state established,related accept\n",
+    };
+    let body = format!(
+        "\tchain forward {{\n\t\ttype filter hook forward priority 0;\n{clamps}{answers}{filters}\t}}\n{}",
+        silence(&config.tun)
+    );
+    Some(Table { family: "inet", body })
+}
+
+/// UEs of one network may reach each other over the kernel: it would tell them to do so without it.
+fn silence(tun: &str) -> String {
+    format!(
+        "\tchain output {{\n\t\ttype filter hook output priority 0;\n\t\toifname \"{tun}\" icmp type redirect drop\n\
+         \t\toifname \"{tun}\" icmpv6 type nd-redirect drop\n\t}}\n"
+    )
+}
+
+fn family(address: IpAddr) -> &'static str {
+    if address.is_ipv4() { "ip" } else { "ip6" }
+}
+
+fn network(policy: &NetworkPolicy) -> String {
+    format!("{}/{}", policy.pool.gateway, policy.pool.prefix)
+}
+
+/// Both ways: either end may be the one that sends longer segments than the other can get.
+fn clamp(policy: &NetworkPolicy) -> Option<String> {
+    let mss = policy.mss?;
+    let (family, network) = (family(policy.pool.gateway), network(policy));
+    let rule = |end| {
+        format!(
+            "\t\t{family} {end} {network} tcp flags syn / syn,rst tcp option maxseg size > {mss} \
+             tcp option maxseg size set {mss}\n"
+        )
+    };
+    Some(rule("saddr") + &rule("daddr"))
+}
+
+fn filter(tun: &str, policy: &NetworkPolicy) -> String {
+    policy.firewall.iter().map(|rule| filter_rule(tun, policy, rule)).collect()
+}
+
+fn filter_rule(tun: &str, policy: &NetworkPolicy, rule: &FirewallRule) -> String {
+    let (family, network) = (family(policy.pool.gateway), network(policy));
+    let mut text = match rule.direction {
+        Direction::Uplink => format!("iifname \"{tun}\" {family} saddr {network}"),
+        Direction::Downlink => format!("oifname \"{tun}\" {family} daddr {network}"),
+    };
+    let end = |end: &str, range: Option<AddressRange>| {
+        range.map(|range| format!(" {family} {end} {}/{}", range.address, range.prefix)).unwrap_or_default()
+    };
+    text += &end("saddr", rule.from);
+    text += &end("daddr", rule.to);
+    text += &match (rule.protocol, rule.ports) {
+        (None, _) => String::new(),
+        (Some(Protocol::Icmp), _) => " meta l4proto { icmp, ipv6-icmp }".into(),
+        (Some(protocol), Some(ports)) => format!(" {} dport {ports}", protocol.name()),
+        (Some(protocol), None) => format!(" meta l4proto {}", protocol.name()),
+    };
+    let verdict = if rule.verdict == Verdict::Allow { "accept" } else { "drop" };
+    format!("\t\t{text} {verdict}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::UePool;
+
+    fn config(policy: impl FnOnce(UePool) -> NetworkPolicy) -> DatapathConfig {
+        let config = DatapathConfig::default();
+        DatapathConfig { policies: vec![policy(config.pools[0])], ..config }
+    }
+
+    #[test]
+    fn rules_hold_for_their_network_and_in_their_order() {
+        let rules = ["deny up to 10.0.0.0/8", "allow down tcp to 10.45.0.9 port 22-23", "deny down icmp"];
+        let firewall = rules.iter().map(|rule| rule.parse().unwrap()).collect();
+        let table = table(&config(|pool| NetworkPolicy { firewall, ..NetworkPolicy::none(pool) })).unwrap();
+        let expected = "\
+\t\tct state established,related accept
+\t\tiifname \"pith0\" ip saddr 10.45.0.1/16 ip daddr 10.0.0.0/8 drop
+\t\toifname \"pith0\" ip daddr 10.45.0.1/16 ip daddr 10.45.0.9/32 tcp dport 22-23 accept
+\t\toifname \"pith0\" ip daddr 10.45.0.1/16 meta l4proto { icmp, ipv6-icmp } drop
+";
+        assert!(table.body.contains(expected), "{}", table.body);
+    }
+
+    #[test]
+    fn segments_are_bounded_both_ways_and_nothing_else_is_done() {
+        let table = table(&config(|pool| NetworkPolicy { mss: Some(1300), ..NetworkPolicy::none(pool) }));
+        let body = table.unwrap().body;
+        assert_eq!(body.matches("maxseg size set 1300").count(), 2);
+        assert!(!body.contains("ct state"));
+    }
+
+    #[test]
+    fn without_policies_there_is_no_table() {
+        assert_eq!(table(&DatapathConfig::default()), None);
+    }
+}

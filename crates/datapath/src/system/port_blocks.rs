@@ -1,0 +1,140 @@
+//! Which public address and ports a UE has: a block of its own, computed from its address (RFC 7422).
+//!
+//! So nothing is allocated, a log of sessions tells who had a port, and no UE can use up others' ports
+//! (docs/adr/0013).
+
+use crate::config::UePool;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
+
+/// The first port that UEs get: those below are for well-known services.
+const FIRST_PORT: u16 = 1024;
+/// Ports of an address that UEs get.
+const PORTS: u32 = 65_536 - FIRST_PORT as u32;
+/// Most UEs that get a block: a pool of /16.
+pub const MOST_UES: u32 = 65_534;
+
+/// Public addresses, cut into blocks of ports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortBlocks {
+    /// Addresses that packets to this host are routed by; not necessarily the host's own.
+    pub addresses: Vec<Ipv4Addr>,
+    /// Ports of a UE, 1 to 64,512.
+    pub ports: u16,
+}
+
+/// What one UE has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PortBlock {
+    /// Its public address.
+    pub address: Ipv4Addr,
+    /// Its first port.
+    pub first: u16,
+    /// Its last port.
+    pub last: u16,
+}
+
+impl fmt::Display for PortBlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ports {}-{}", self.address, self.first, self.last)
+    }
+}
+
+impl PortBlocks {
+    /// How many UEs get a block.
+    pub fn capacity(&self) -> u32 {
+        (self.addresses.len() as u32).saturating_mul(self.per_address())
+    }
+
+    fn per_address(&self) -> u32 {
+        PORTS / u32::from(self.ports.max(1))
+    }
+
+    /// Whether each UE of a pool gets a block.
+    pub fn is_enough_for(&self, pool: UePool) -> bool {
+        let ues = ue_count(pool);
+        (1..=MOST_UES).contains(&ues) && ues <= self.capacity()
+    }
+
+    /// The block of a UE's address in a pool.
+    pub fn of(&self, pool: UePool, ue: Ipv4Addr) -> Option<PortBlock> {
+        let index = ue.to_bits().checked_sub(base(pool)?)?.checked_sub(1)?;
+        if index >= ue_count(pool) {
+            return None;
+        }
+        let address = *self.addresses.get((index / self.per_address().max(1)) as usize)?;
+        let first = u32::from(FIRST_PORT) + index % self.per_address() * u32::from(self.ports);
+        let last = first + u32::from(self.ports) - 1;
+        Some(PortBlock { address, first: u16::try_from(first).ok()?, last: u16::try_from(last).ok()? })
+    }
+
+    /// All UEs of a pool, with their blocks.
+    pub fn all(&self, pool: UePool) -> impl Iterator<Item = (Ipv4Addr, PortBlock)> {
+        let base = base(pool).unwrap_or(0);
+        let ues = (1..=ue_count(pool)).map(move |number| Ipv4Addr::from_bits(base + number));
+        ues.filter_map(move |ue| Some((ue, self.of(pool, ue)?)))
+    }
+}
+
+/// A pool's own address.
+fn base(pool: UePool) -> Option<u32> {
+    match pool.gateway {
+        IpAddr::V4(gateway) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(pool.prefix.min(32))).unwrap_or(0);
+            Some(gateway.to_bits() & mask)
+        }
+        IpAddr::V6(_) => None,
+    }
+}
+
+/// Addresses of a pool but its own and the last, the broadcast address.
+fn ue_count(pool: UePool) -> u32 {
+    let bits = 32 - u32::from(pool.prefix.min(32));
+    1u32.checked_shl(bits).unwrap_or(u32::MAX).saturating_sub(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    fn pool(prefix: u8) -> UePool {
+        UePool { gateway: IpAddr::from([10, 45, 0, 1]), prefix }
+    }
+
+    fn blocks(addresses: u8, ports: u16) -> PortBlocks {
+        PortBlocks { addresses: (1..=addresses).map(|last| Ipv4Addr::new(192, 0, 2, last)).collect(), ports }
+    }
+
+    #[test]
+    fn no_two_ues_have_a_port_of_an_address_in_common() {
+        let blocks = blocks(3, 512);
+        let all: Vec<_> = blocks.all(pool(24)).collect();
+        assert_eq!(all.len(), 254);
+        let mut ports = HashSet::new();
+        for (_, block) in &all {
+            assert!(block.first >= FIRST_PORT && block.last - block.first == 511);
+            assert!((block.first..=block.last).all(|port| ports.insert((block.address, port))));
+        }
+    }
+
+    #[test]
+    fn a_block_follows_from_the_address_alone() {
+        let blocks = blocks(2, 1000);
+        let of = |last| blocks.of(pool(24), Ipv4Addr::new(10, 45, 0, last)).map(|block| block.to_string());
+        assert_eq!(of(1).unwrap(), "192.0.2.1 ports 1024-2023");
+        assert_eq!(of(64).unwrap(), "192.0.2.1 ports 64024-65023");
+        assert_eq!(of(65).unwrap(), "192.0.2.2 ports 1024-2023");
+        assert_eq!((of(0), of(129), of(255)), (None, None, None));
+        assert_eq!(blocks.of(pool(24), Ipv4Addr::new(10, 46, 0, 1)), None);
+    }
+
+    #[test]
+    fn a_pool_that_has_more_ues_than_there_are_blocks_is_known() {
+        assert!(blocks(1, 252).is_enough_for(pool(24)));
+        assert!(!blocks(1, 512).is_enough_for(pool(24)));
+        assert!(!blocks(0, 1).is_enough_for(pool(24)));
+        assert!(!blocks(200, 1).is_enough_for(pool(15)), "too many for one table");
+        assert_eq!(blocks(2, 64_512).capacity(), 2);
+    }
+}

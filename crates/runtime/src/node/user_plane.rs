@@ -1,0 +1,54 @@
+//! The UPF of a process, as the configuration wants it.
+
+use super::StartError;
+use crate::clock::Clock;
+use crate::config::{Config, DataNetwork, PacketPath, XdpHook};
+use crate::upf::UpfThread;
+use pith_datapath::{DatapathConfig, Enforcement, PathChoice, SharedRate};
+use pith_types::Ambr;
+use pith_upf::GtpuAddress;
+use pith_upf::contract::Rates;
+
+/// Sets the datapath up and starts UPF-C.
+pub(super) fn start(config: &Config, clock: Clock) -> Result<UpfThread, StartError> {
+    let upf = &config.upf;
+    let networks = config.smf.data_networks.iter();
+    let policies = networks.clone().map(DataNetwork::policy).filter(|policy| !policy.is_none());
+    let pools = networks.map(DataNetwork::ue_pool);
+    let rates = |ambr: Ambr| Rates { uplink: ambr.uplink.bps(), downlink: ambr.downlink.bps() };
+    let shared = config.smf.data_networks.iter().filter_map(|network| {
+        let (address, prefix) = (network.gateway().into(), network.pool.prefix());
+        network.shared.map(|ambr| SharedRate { network: address, prefix, rates: rates(ambr) })
+    });
+    let datapath = DatapathConfig {
+        n3_addresses: vec![upf.n3.into()],
+        tun: upf.tun.clone(),
+        pools: pools.collect(),
+        mtu: config.smf.data_networks.first().map_or(1400, |network| network.mtu),
+        workers: upf.workers.into(),
+        nat: upf.nat,
+        policies: policies.collect(),
+        enforcement: if upf.shape { Enforcement::Shape } else { Enforcement::Police },
+        shared_rates: shared.collect(),
+        path: match upf.datapath {
+            PacketPath::Auto => PathChoice::Auto,
+            PacketPath::Xdp => PathChoice::Xdp,
+            PacketPath::Portable => PathChoice::Portable,
+        },
+        interfaces: upf.interfaces.clone(),
+        xdp_hook: match upf.xdp {
+            XdpHook::Auto => pith_datapath::XdpHook::Auto,
+            XdpHook::Native => pith_datapath::XdpHook::Native,
+            XdpHook::Generic => pith_datapath::XdpHook::Generic,
+        },
+        sessions: upf.sessions,
+        ..DatapathConfig::default()
+    };
+    let socket = crate::udp::bind(upf.n4, "upf.n4")?;
+    let n3 = GtpuAddress { v4: Some(upf.n3), v6: None };
+    let control = pith_upf::Config {
+        guaranteed: upf.guaranteed.map(rates),
+        ..pith_upf::Config::new(upf.n4.ip(), n3, clock.unix_seconds())
+    };
+    Ok(UpfThread::start(clock, control, socket, datapath)?)
+}
