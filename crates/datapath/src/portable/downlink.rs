@@ -88,7 +88,7 @@ impl Path {
         match (self.turn_for(rules, rule, action, packet.len()), action) {
             (Ok(Turn::Now), Action::Forward(Destination::Tunnel(tunnel))) => {
                 self.trace(rules, Some(rule), came, Fate::ToTunnel(tunnel));
-                self.send_in_place(rule, &tunnel, packet);
+                self.send_in_place((rule, None), &tunnel, packet);
             }
             (Ok(_), _) => {
                 let mut bytes = self.spare_buffer();
@@ -141,7 +141,7 @@ impl Path {
             return self.drop(DropReason::N3SendFailed, 1);
         };
         let room = self.n3.bytes_mut(head.start - HEADROOM..head.start);
-        let Some(at) = write_header(room, tunnel, rule, inner) else {
+        let Some(at) = write_header(room, tunnel, (rule, None), inner) else {
             return self.drop(DropReason::N3SendFailed, 1);
         };
         let tail = range.start + segment.payload.start..range.start + segment.payload.end;

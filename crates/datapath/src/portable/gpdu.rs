@@ -4,11 +4,17 @@ use crate::rules::Rule;
 use pith_pfcp::gtpu::{DlPduSessionInformation, GpduHeader, UlPduSessionInformation};
 use pith_upf::contract::{Direction, Qfi, Tunnel};
 
-/// Writes the header of a G-PDU into the end of `room`, and answers where it starts there. A rule with
-/// a QFI puts it into a PDU Session Container: of downlink type to a gNB, of uplink type to a further UPF.
-pub fn write_header(room: &mut [u8], tunnel: &Tunnel, rule: &Rule, packet_len: usize) -> Option<usize> {
+/// Writes the header of a G-PDU into the end of `room`, and answers where it starts there. The QFI that the rule
+/// marks with, or else the one that the packet came with from another UPF, goes into a PDU Session Container: of
+/// downlink type towards a gNB, of uplink type to a further UPF.
+pub fn write_header(
+    room: &mut [u8],
+    tunnel: &Tunnel,
+    (rule, came_with): (&Rule, Option<Qfi>),
+    packet_len: usize,
+) -> Option<usize> {
     let teid = tunnel.teid.0;
-    match (rule.direction(), rule.qfi) {
+    match (rule.direction(), rule.qfi.or(came_with)) {
         (Direction::Uplink, Some(Qfi(qfi))) => {
             let information = UlPduSessionInformation { qfi, qos_monitoring: None };
             let header = information.gpdu_header(teid, packet_len)?;

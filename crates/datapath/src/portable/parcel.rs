@@ -52,6 +52,11 @@ impl Parcel {
         Came { origin: self.origin, qfi: self.qfi, flow }
     }
 
+    /// The QFI that it came with.
+    pub fn qfi(&self) -> Option<Qfi> {
+        self.qfi
+    }
+
     /// Its DSCP.
     pub fn dscp(&self) -> u8 {
         self.tos >> 2

@@ -201,10 +201,10 @@ impl Path {
         desks.filter(|(at, _)| handed & 1 << (at % 64) != 0).for_each(|(_, desk)| desk.nudge());
     }
 
-    /// Puts a tunnel's header before a packet in the N3 batch's arena, and the packet into the batch.
-    pub fn send_in_place(&mut self, rule: &Rule, tunnel: &Tunnel, packet: Range<usize>) {
+    /// Puts a tunnel's header, by its rule and the QFI that it came with, before a packet in the N3 batch's arena, and the packet into the batch.
+    pub fn send_in_place(&mut self, by: (&Rule, Option<Qfi>), tunnel: &Tunnel, packet: Range<usize>) {
         let room = self.n3.bytes_mut(packet.start - HEADROOM..packet.start);
-        let Some(at) = write_header(room, tunnel, rule, packet.len()) else {
+        let Some(at) = write_header(room, tunnel, by, packet.len()) else {
             return self.drop(DropReason::N3SendFailed, 1);
         };
         let (inner, head) = (packet.len(), packet.start - HEADROOM + at..packet.end);
@@ -215,9 +215,9 @@ impl Path {
     }
 
     /// Sends a packet that lies elsewhere into a tunnel.
-    pub fn send_copy(&mut self, rule: &Rule, tunnel: &Tunnel, packet: &[u8]) {
+    pub fn send_copy(&mut self, by: (&Rule, Option<Qfi>), tunnel: &Tunnel, packet: &[u8]) {
         match self.copy_in(packet) {
-            Some(range) => self.send_in_place(rule, tunnel, range),
+            Some(range) => self.send_in_place(by, tunnel, range),
             None => self.drop(DropReason::N3SendFailed, 1),
         }
     }

@@ -188,7 +188,7 @@ impl Outlet<Parcel> for Turn<'_> {
         match rule.action {
             Some(Action::Forward(Destination::Tunnel(tunnel))) => {
                 self.trace(&parcel, Fate::ToTunnel(tunnel));
-                self.path.send_copy(rule, &tunnel, &parcel.bytes);
+                self.path.send_copy((rule, parcel.qfi()), &tunnel, &parcel.bytes);
             }
             _ => {
                 self.trace(&parcel, Fate::ToNetwork);

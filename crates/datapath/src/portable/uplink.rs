@@ -1,13 +1,13 @@
 //! From tunnels to the data network: what the sockets received, as each of its rules says.
 
-use super::path::{Path, Turn};
+use super::path::{Path, Turn, peer_of};
 use super::signalling::Signaller;
 use super::tables::Tables;
 use crate::packet::Flow;
 use crate::rules::{Came, Origin, Rules};
 use crate::sys::Datagram;
-use pith_pfcp::gtpu::{ExtensionHeader, GtpuMessageType, Packet};
-use pith_upf::contract::{Action, Destination, DropReason, Fate, Qfi, Teid};
+use pith_pfcp::gtpu::{ExtensionHeader, GtpuMessageType, Packet, Signalling};
+use pith_upf::contract::{Action, Destination, DropReason, Fate, Qfi, Source, Teid};
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::sync::Arc;
@@ -47,6 +47,9 @@ impl Path {
         let Ok(packet) = Packet::decode(arena.get(datagram.clone()).unwrap_or_default()) else {
             return self.drop(DropReason::MalformedGtpu, 1);
         };
+        if packet.message_type == GtpuMessageType::END_MARKER {
+            return self.pass_end_marker(tables, Teid(packet.teid), socket);
+        }
         if packet.message_type != GtpuMessageType::G_PDU {
             return signaller.answer(self, &packet, peer, socket);
         }
@@ -62,6 +65,26 @@ impl Path {
         };
         let qfi = packet.pdu_session_information().map(|information| Qfi(information.qfi()));
         self.forward_from_tunnel(tables, rules, arena, inner, teid, qfi);
+    }
+
+    /// Passes an End Marker on, after the packets before it, where the tunnel's packets go on in another tunnel
+    /// (TS 23.501 5.8.2.9); where they don't, nobody waits for it.
+    fn pass_end_marker(&mut self, tables: &Tables, teid: Teid, socket: usize) {
+        let Some(rules) = tables.by_teid(teid) else { return };
+        let from_here = |source: Source| matches!(source, Source::Tunnel { teid: own, .. } if own == teid);
+        let onward = rules.iter().filter(|rule| from_here(rule.source)).find_map(|rule| match rule.action {
+            Some(Action::Forward(Destination::Tunnel(tunnel))) => Some(tunnel),
+            _ => None,
+        });
+        let Some(tunnel) = onward else { return };
+        self.flush_n3();
+        self.ports.flush();
+        let mut message = Vec::new();
+        Signalling::EndMarker { teid: tunnel.teid.0 }.encode(&mut message);
+        let sent = self.sockets.get(socket).map(|socket| socket.send_to(&message, peer_of(&tunnel)));
+        if !matches!(sent, Some(Ok(_))) {
+            self.drop(DropReason::N3SendFailed, 1);
+        }
     }
 
     /// Forwards the packet of a G-PDU.
@@ -91,7 +114,7 @@ impl Path {
             }
             (Ok(Turn::Now), Action::Forward(Destination::Tunnel(tunnel))) => {
                 self.trace(rules, Some(rule), came, Fate::ToTunnel(tunnel));
-                self.send_copy(rule, &tunnel, packet);
+                self.send_copy((rule, qfi), &tunnel, packet);
             }
             (Ok(_), _) => self.queue(rules, rule, came, packet),
             (Err(reason), _) => self.refuse(rules, Some(rule), came, reason),

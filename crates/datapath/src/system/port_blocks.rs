@@ -1,7 +1,7 @@
 //! Which public address and ports a UE has: a block of its own, computed from its address (RFC 7422).
 //!
 //! So nothing is allocated, a log of sessions tells who had a port, and no UE can use up others' ports
-//! (docs/adr/0013).
+//! (docs/adr/0014).
 
 use crate::config::UePool;
 use std::fmt;

@@ -16,7 +16,13 @@ impl PortLog {
     pub fn of(config: &DatapathConfig) -> Self {
         let networks = config.policies.iter();
         let networks = networks.filter_map(|policy| Some((policy.pool, policy.port_blocks.clone()?)));
-        Self { networks: networks.collect() }
+        let networks: Vec<_> = networks.collect();
+        for (pool, blocks) in &networks {
+            let (addresses, ports) = (blocks.addresses.len(), blocks.ports);
+            let pool = format!("{}/{}", pool.gateway, pool.prefix);
+            tracing::info!(target: "pith::nat", pool, addresses, ports, "port blocks are computed");
+        }
+        Self { networks }
     }
 
     /// A session has these addresses from now on, and had those.
