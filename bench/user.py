@@ -83,6 +83,19 @@ def print_paths(result):
             print(f"{name:<32} {times:.1f} times one packet a call, of {least}: {verdict(times >= least)}")
 
 
+def print_shaping(result):
+    """What a thousand sessions get and take of a core, and what became of packets for idle UEs."""
+    if shaping := result.get("shaping"):
+        gbit, core = shaping["gbit"], shaping["core"]
+        reached = gbit >= 3.9 and core <= 1
+        name = f"{shaping['sessions']} sessions, shaped to 4 Gbit/s"
+        print(f"{name:<32} {gbit:.2f} of {shaping['offered_gbit']:.2f} offered, {core * 100:.0f}% of a core: {verdict(reached)}")
+    for burst in result.get("paging", []):
+        lost, left = burst["held"] - burst["delivered"], burst["left_over"]
+        reached = not (lost or left or burst["out_of_order"] or burst["dropped"])
+        print(f"{'paging, ' + burst['path']:<32} {burst['held']} held, {lost} lost, {burst['out_of_order']} out of order, {left} left over: {verdict(reached)}")
+
+
 def main():
     parts = sys.argv[1:] or PARTS
     # What else runs on the machine is not measured.
@@ -97,6 +110,7 @@ def main():
         plot.fairness(f"{FOLDER}/fairness.csv", f"{FOLDER}/fairness.svg")
     print_fairness(result)
     print_paths(result)
+    print_shaping(result)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,9 @@ struct bench {
 	u32 teid_at;    /* where the TEID of session 0 stands, to which its number is added; 0: nowhere */
 	u32 address_at; /* the same for an IPv4 address */
 	u32 train;      /* packets in a row for one session */
+	u64 interval;   /* nanoseconds from packet to packet; 0: as fast as it goes */
+	u64 next;       /* when the next one is due */
+	u64 early;      /* how often none was */
 	u64 frame[FRAME / 8];
 };
 
@@ -33,6 +36,25 @@ INLINE void add_at(void *data, void *end, u32 at, u32 number)
 		*word = bpf_htonl(bpf_ntohl(*word) + number);
 }
 
+/* What a generator that was kept from its work makes up for, in nanoseconds. */
+#define MOST_LATE 4000000
+
+/* Whether a packet is due. */
+INLINE int is_due(struct bench *bench)
+{
+	if (!bench->interval)
+		return 1;
+	u64 now = bpf_ktime_get_ns();
+	if (now < bench->next) {
+		bench->early++;
+		return 0;
+	}
+	if (bench->next + MOST_LATE < now)
+		bench->next = now - MOST_LATE;
+	bench->next += bench->interval;
+	return 1;
+}
+
 SEC("xdp")
 int generate(struct xdp_md *ctx)
 {
@@ -40,6 +62,8 @@ int generate(struct xdp_md *ctx)
 	struct bench *bench = settings_of();
 	if (!bench || data + FRAME > end)
 		return XDP_ABORTED;
+	if (!is_due(bench))
+		return XDP_DROP;
 	u64 *words = data;
 #pragma unroll
 	for (int i = 0; i < FRAME / 8; i++)

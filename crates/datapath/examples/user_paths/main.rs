@@ -1,13 +1,14 @@
 //! What a packet costs, path by path, in one run: the kernel's own forwarding, XDP, the portable path, and a
 //! loop of one packet a system call.
 //!
-//! `cargo run --release -p pith-datapath --example user_paths [xdp|portable [PART OF A ROW'S NAME]]` prints a table and writes
-//! `target/bench/user-paths.json`, which `bench/user.py` merges. Needs root. Every run is bounded in time;
-//! nothing leaves namespaces of its own.
+//! `cargo run --release -p pith-datapath --example user_paths [xdp|shaped|portable [PART OF A ROW'S NAME]]` prints a table
+//! and writes `target/bench/user-paths.json`, which `bench/user.py` merges. Needs root. Every run is bounded in
+//! time; nothing leaves namespaces of its own.
 
 #![allow(unsafe_code)]
 
 mod portable;
+mod shaped;
 #[path = "../../tests/support/mod.rs"]
 mod support;
 mod xdp;
@@ -34,6 +35,12 @@ fn main() {
     if wanted("xdp") {
         rows.extend(xdp::run(&std::env::args().nth(2).unwrap_or_default()));
     }
+    let mut shaping = None;
+    if wanted("shaped") {
+        let (row, on_a_core) = shaped::run();
+        rows.push(row);
+        shaping = Some(on_a_core);
+    }
     if wanted("portable") {
         rows.extend(portable::run());
     }
@@ -44,17 +51,18 @@ fn main() {
     let folder = std::env::var_os("BENCH_DIR").map_or("target/bench".into(), PathBuf::from);
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join("user-paths.json");
-    std::fs::write(&path, json(&rows)).unwrap();
+    std::fs::write(&path, json(&rows, shaping.as_deref())).unwrap();
     println!("\n{}", path.display());
 }
 
-/// The rows, as `user.json` has them.
-fn json(rows: &[Row]) -> String {
+/// The rows, and what shaping takes of a core, as `user.json` has them.
+fn json(rows: &[Row], shaping: Option<&str>) -> String {
     let mut text = String::from("{\"paths\":[");
     for (at, Row { name, sessions, kpps, ns_per_packet }) in rows.iter().enumerate() {
         let comma = if at > 0 { "," } else { "" };
         let row = format!("\"sessions\":{sessions},\"kpps\":{kpps:.1},\"ns_per_packet\":{ns_per_packet:.1}");
         write!(text, "{comma}\n{{\"name\":\"{name}\",{row}}}").unwrap();
     }
-    text + "\n]}\n"
+    let shaping = shaping.map(|shaping| format!(",\n\"shaping\":{shaping}")).unwrap_or_default();
+    text + "\n]" + &shaping + "}\n"
 }

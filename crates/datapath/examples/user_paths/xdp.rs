@@ -13,6 +13,7 @@ use pith_datapath::{DatapathConfig, PathChoice, UePool, UserPlane, XdpHook};
 use pith_pfcp::gtpu::UlPduSessionInformation;
 use pith_upf::contract::{Datapath, Rates};
 use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -27,9 +28,11 @@ const TRAIN: u32 = 16;
 /// Frames that the kernel makes in one call.
 const FRAMES: u32 = 8192;
 /// The CPU that does everything.
-const CPU: usize = 0;
+pub const CPU: usize = 0;
 /// Bytes of a user's packet.
-const PACKET: usize = 100;
+pub const PACKET: usize = 100;
+/// A rate that nothing comes up to, in bit/s.
+const UNLIMITED: u64 = 100_000_000_000;
 /// Bytes that the generator writes anew: `FRAME` in `bpf/bench.bpf.c`.
 const FRAME: usize = 80;
 const ETHERNET: usize = 14;
@@ -54,51 +57,7 @@ pub fn run(wanted: &str) -> Vec<Row> {
         println!("{name} {sessions}: {gross:.0} ns, {net:.0} without the generator");
         rows.push(Row { name, sessions, kpps: 1e6 / gross, ns_per_packet: net });
     }
-    rows.push(shaped());
     rows
-}
-
-/// Packets in a second that a thousand sessions are offered, and in how long a row; they may have 95% of them.
-const OFFERED: u64 = 200_000;
-const BURST: u32 = 64;
-const SHAPED_SESSIONS: u32 = 1000;
-const SHAPED_RUN: Duration = Duration::from_secs(1);
-const SHAPED_RUNS: usize = 4;
-
-/// What a packet costs that waits for its session's AMBR and leaves by AF_XDP, a worker's part and what the control
-/// side has to do meanwhile among it.
-fn shaped() -> Row {
-    let [generator, gross] = [Case::Discard(Way::Down), Case::Shaped].map(|case| apart(move || paced(case)));
-    let net = gross - generator;
-    println!("afxdp-shaped {SHAPED_SESSIONS}: {gross:.0} ns, {net:.0} without the generator");
-    Row { name: "afxdp-shaped", sessions: SHAPED_SESSIONS, kpps: 1e6 / gross, ns_per_packet: net }
-}
-
-/// Nanoseconds of CPU for each packet that comes through, at a steady pace.
-fn paced(case: Case) -> f64 {
-    let bench = Bench::set_up(Way::Down);
-    let (_links, mut upf) = bench.start(case, SHAPED_SESSIONS);
-    bench.frame(case, SHAPED_SESSIONS, 1);
-    let runs = (0..SHAPED_RUNS).map(|_| {
-        let used = || cpu_time() + support::cpu_of("pith-upf-0");
-        let (before, cpu, begin, mut sent) = (bench.arrivals().1, used(), Instant::now(), 0u64);
-        while begin.elapsed() < SHAPED_RUN {
-            while sent < begin.elapsed().as_nanos() as u64 * OFFERED / 1_000_000_000 {
-                bench.generate(BURST);
-                sent += u64::from(BURST);
-            }
-            if let Some(upf) = &mut upf {
-                upf.poll_events(&mut Vec::new());
-            }
-            thread::sleep(Duration::from_micros(200));
-        }
-        (used() - cpu).as_nanos() as f64 / (bench.arrivals().1 - before) as f64
-    });
-    let least = runs.fold(f64::INFINITY, f64::min);
-    if let Some(upf) = &upf {
-        println!("{:?}", upf.counters());
-    }
-    least
 }
 
 /// Name, what, sessions, packets in a row for one session.
@@ -121,13 +80,13 @@ fn cases() -> Vec<(&'static str, Case, u32, u32)> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+pub enum Way {
     Up,
     Down,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Case {
+pub enum Case {
     /// Dropped where they come in: what the generator costs.
     Discard(Way),
     /// The kernel routes plain packets.
@@ -136,15 +95,15 @@ enum Case {
     Bare(&'static str, Way),
     /// Pith.
     Full(Way),
-    /// Pith, where sessions may not have all that they are offered; downlink.
-    Shaped,
+    /// Pith, downlink, where all sessions together may have so many bit/s.
+    Shaped(u64),
 }
 
 impl Case {
     fn way(self) -> Way {
         match self {
             Self::Kernel => Way::Up,
-            Self::Shaped => Way::Down,
+            Self::Shaped(_) => Way::Down,
             Self::Discard(way) | Self::Bare(_, way) | Self::Full(way) => way,
         }
     }
@@ -155,7 +114,7 @@ fn measure(case: Case, sessions: u32, train: u32) -> f64 {
     apart(move || {
         let bench = Bench::set_up(case.way());
         let _runs = bench.start(case, sessions);
-        bench.frame(case, sessions, train);
+        bench.frame(case, sessions, train, (PACKET, 0));
         bench.generate(FRAMES);
         bench.arrivals();
         bench.cost()
@@ -163,25 +122,25 @@ fn measure(case: Case, sessions: u32, train: u32) -> f64 {
 }
 
 /// Does it in a namespace of its own.
-fn apart(job: impl FnOnce() -> f64 + Send + 'static) -> f64 {
+pub fn apart<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> T {
     let job = || {
         assert!(enter_namespace(), "needs root");
-        pin();
+        pin(CPU);
         job()
     };
     thread::spawn(job).join().unwrap()
 }
 
 /// What has to live while a case is measured.
-type Running = (Vec<Link>, Option<UserPlane>);
+pub type Running = (Vec<Link>, Option<UserPlane>);
 
-struct Bench {
+pub struct Bench {
     object: Object,
     into: &'static str,
 }
 
 impl Bench {
-    fn set_up(way: Way) -> Self {
+    pub fn set_up(way: Way) -> Self {
         let (into, out) = if way == Way::Up { ("n3", "n6") } else { ("n6", "n3") };
         command(&format!("ip link add g type veth peer name {into}"));
         command(&format!("ip link add s type veth peer name {out}"));
@@ -203,7 +162,7 @@ impl Bench {
         devices.update(&slot.to_ne_bytes(), &index(link).to_ne_bytes(), MapFlags::ANY).unwrap();
     }
 
-    fn start(&self, case: Case, sessions: u32) -> Running {
+    pub fn start(&self, case: Case, sessions: u32) -> Running {
         let mut links = vec![self.attach("sink", "s")];
         let upf = match case {
             Case::Discard(_) => {
@@ -219,11 +178,8 @@ impl Bench {
                 links.push(self.attach(program, self.into));
                 None
             }
-            Case::Full(_) => Some(start_upf(sessions, 100_000_000_000)),
-            Case::Shaped => {
-                let rate = OFFERED * PACKET as u64 * 8 * 95 / 100 / u64::from(sessions);
-                Some(start_upf(sessions, rate))
-            }
+            Case::Full(_) => Some(start_upf(sessions, UNLIMITED)),
+            Case::Shaped(rate) => Some(start_upf(sessions, rate / u64::from(sessions))),
         };
         (links, upf)
     }
@@ -233,16 +189,20 @@ impl Bench {
         program.attach_xdp(index(link) as i32).unwrap()
     }
 
-    /// Sets what is generated.
-    fn frame(&self, case: Case, sessions: u32, train: u32) {
-        let frame = frame_of(case);
+    /// Sets what is generated: for how many sessions, how many in a row for one, packets of so many bytes, and so
+    /// many nanoseconds apart.
+    pub fn frame(&self, case: Case, sessions: u32, train: u32, (packet, interval): (usize, u64)) {
+        let frame = frame_of(case, packet);
         let (teid_at, address_at) = match case {
             Case::Full(Way::Up) => (ETHERNET + 20 + 8 + 4, ETHERNET + TUNNEL + 12),
-            Case::Full(Way::Down) | Case::Shaped => (0, ETHERNET + 16),
+            Case::Full(Way::Down) | Case::Shaped(_) => (0, ETHERNET + 16),
             _ => (0, 0),
         };
         let mut value = vec![0; 16];
         for word in [sessions, teid_at as u32, address_at as u32, train] {
+            value.extend(word.to_ne_bytes());
+        }
+        for word in [interval, 0, 0] {
             value.extend(word.to_ne_bytes());
         }
         value.extend(&frame[..FRAME]);
@@ -255,7 +215,7 @@ impl Bench {
         self.object.maps().find(|map| map.name() == "bench").unwrap()
     }
 
-    fn generate(&self, frames: u32) {
+    pub fn generate(&self, frames: u32) {
         let program = self.object.progs_mut().find(|program| program.name() == "generate").unwrap();
         FRAME_BYTES.with_borrow(|frame| {
             let input = ProgramInput {
@@ -269,10 +229,40 @@ impl Bench {
     }
 
     /// Frames generated, and arrived at the sink.
-    fn arrivals(&self) -> (u64, u64) {
+    pub fn arrivals(&self) -> (u64, u64) {
+        (self.word(0), self.word(1))
+    }
+
+    /// How often no frame was due.
+    pub fn early(&self) -> u64 {
+        self.word(6)
+    }
+
+    fn word(&self, number: usize) -> u64 {
         let value = self.table().lookup(&0u32.to_ne_bytes(), MapFlags::ANY).unwrap().unwrap();
-        let word = |at: usize| u64::from_ne_bytes(value[at..at + 8].try_into().unwrap());
-        (word(0), word(8))
+        u64::from_ne_bytes(value[number * 8..number * 8 + 8].try_into().unwrap())
+    }
+
+    /// Has another CPU generate, and answers with the CPU time that this took.
+    pub fn generate_on(&self, cpu: usize, frames: u32) -> thread::JoinHandle<Duration> {
+        let program = self.object.progs().find(|program| program.name() == "generate").unwrap();
+        let program = program.as_fd().try_clone_to_owned().unwrap();
+        let mut frame = FRAME_BYTES.with_borrow(Vec::clone);
+        thread::spawn(move || {
+            pin(cpu);
+            let before = used_by("thread-self");
+            let mut options = libbpf_sys::bpf_test_run_opts {
+                sz: size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t,
+                data_in: frame.as_mut_ptr().cast(),
+                data_size_in: frame.len() as u32,
+                repeat: frames as i32,
+                flags: libbpf_sys::BPF_F_TEST_XDP_LIVE_FRAMES,
+                ..Default::default()
+            };
+            // SAFETY: the options say their own size; the frame lives during the call.
+            unsafe { libbpf_sys::bpf_prog_test_run_opts(program.as_raw_fd(), &raw mut options) };
+            used_by("thread-self") - before
+        })
     }
 
     /// The least of many short runs: on a machine that others use too, what is nearest to the packets' own.
@@ -297,14 +287,14 @@ thread_local! {
     static FRAME_BYTES: std::cell::RefCell<Vec<u8>> = const { std::cell::RefCell::new(Vec::new()) };
 }
 
-/// The frame of session 0.
-fn frame_of(case: Case) -> Vec<u8> {
-    let payload = [0; PACKET - 28];
+/// The frame of session 0, with a user's packet of so many bytes.
+fn frame_of(case: Case, packet: usize) -> Vec<u8> {
+    let payload = vec![0; packet - 28];
     let link = [&LINK[..], &[2, 0, 0, 0, 0, 9], &[8, 0]].concat();
     let up = support::udp(FIRST_UE, SERVER, 7000, &payload);
     match case {
         Case::Kernel => [link, support::udp(GNB, SERVER, 7000, &payload)].concat(),
-        Case::Full(Way::Down) | Case::Shaped | Case::Bare(_, Way::Down) | Case::Discard(Way::Down) => {
+        Case::Full(Way::Down) | Case::Shaped(_) | Case::Bare(_, Way::Down) | Case::Discard(Way::Down) => {
             [link, support::udp(SERVER, FIRST_UE, 5000, &payload)].concat()
         }
         _ => {
@@ -350,22 +340,30 @@ fn index(link: &str) -> u32 {
     unsafe { libc::if_nametoindex(name.as_ptr()) }
 }
 
-fn pin() {
+/// Has this thread, and those that it starts, run on one CPU.
+pub fn pin(cpu: usize) {
     // SAFETY: all zero is an empty set; the calls read and write that set only.
     unsafe {
         let mut set = std::mem::zeroed::<libc::cpu_set_t>();
-        libc::CPU_SET(CPU, &mut set);
+        libc::CPU_SET(cpu, &mut set);
         libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
     }
 }
 
 /// CPU that this thread has used, with the kernel's work in its name, and what the kernel put off to its own
 /// thread of this CPU.
-fn cpu_time() -> Duration {
-    let own = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
-    let put_off = std::fs::read_to_string(format!("/proc/{}/schedstat", softirq_thread())).unwrap();
-    let nanos = |text: String| text.split(' ').next().unwrap().parse::<u64>().unwrap();
-    Duration::from_nanos(nanos(own) + nanos(put_off))
+pub fn cpu_time() -> Duration {
+    used_by("thread-self") + put_off()
+}
+
+/// CPU that the kernel's own thread of this CPU has used.
+pub fn put_off() -> Duration {
+    used_by(&softirq_thread().to_string())
+}
+
+fn used_by(task: &str) -> Duration {
+    let text = std::fs::read_to_string(format!("/proc/{task}/schedstat")).unwrap();
+    Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
 }
 
 fn softirq_thread() -> u32 {

@@ -24,8 +24,8 @@ pub const FRAME: usize = 2048;
 pub const BEFORE: usize = 32;
 /// Most frames that one [`receive`](Xsk::receive) takes.
 pub const RECEIVED_AT_ONCE: usize = 64;
-/// Frames to receive: 5 ms of 400,000 packets a second.
-const RECEIVE: u32 = 2048;
+/// Frames to receive: 10 ms of 400,000 packets a second, longer than a worker is kept from its work by others.
+const RECEIVE: u32 = 4096;
 /// Frames to send.
 const SEND: u32 = 512;
 /// Calls that may fail in a row before what waits in `tx` is left there until the next flush.
