@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help setup build demo demo-split ueransim dissect openapi faults test bench-control bench-user world fuzz lint fmt
+.PHONY: help setup build demo demo-split ueransim dissect openapi faults test bench-control bench-user soak-user world fuzz lint fmt
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ bench-control: build ## registrations and sessions of UEs that start at once: ta
 
 bench-user: setup ## shares, shaping and packet paths of the user plane: table, target/bench/user.json, fairness.svg
 	@python3 bench/user.py
+
+soak-user: setup ## mixed load for the user plane with packet conservation, an hour of it: SECONDS=60
+	@scripts/cargo run -q --release --locked -p pith-datapath --example soak -- $(or $(SECONDS),3600)
 
 world: setup ## simulated worlds with faults: SEEDS=10000
 	@scripts/cargo run -q --release --locked -p pith-world -- --seeds $(or $(SEEDS),1000)

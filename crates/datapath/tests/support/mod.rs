@@ -132,9 +132,7 @@ impl Lab {
 
     /// Sends an inner packet into a tunnel.
     pub fn uplink(&self, teid: u32, inner: &[u8]) {
-        let information = UlPduSessionInformation { qfi: QFI, qos_monitoring: None };
-        let header = information.gpdu_header(teid, inner.len()).unwrap();
-        self.gnb.send_to(&[&header[..], inner].concat(), (UPF, GTPU_PORT)).unwrap();
+        self.gnb.send_to(&gpdu(teid, inner), (UPF, GTPU_PORT)).unwrap();
     }
 
     /// A socket of the data network.
@@ -209,6 +207,12 @@ impl Lab {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
+}
+
+/// An inner packet as a gNB sends it.
+pub fn gpdu(teid: u32, inner: &[u8]) -> Vec<u8> {
+    let information = UlPduSessionInformation { qfi: QFI, qos_monitoring: None };
+    [&information.gpdu_header(teid, inner.len()).unwrap()[..], inner].concat()
 }
 
 #[derive(Debug)]

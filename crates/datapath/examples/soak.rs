@@ -1,0 +1,276 @@
+//! Mixed load for as long as one likes, with packet conservation: what came in is sent, dropped by a name, or waits; and
+//! what was sent is what is charged.
+//!
+//! Both directions at once, for sessions below their rates, above them, idle and paged, changed, removed and set up
+//! again, among packets that nobody may send. Every few seconds the senders pause and everything is counted; then each
+//! session has to let a packet through both ways. By the portable path, then by XDP in the driver with AF_XDP.
+//!
+//! `cargo run --release -p pith-datapath --example soak [SECONDS]` (60). Needs root; nothing leaves namespaces of its own.
+
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+use pith_datapath::DatapathConfig;
+use pith_upf::contract::*;
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use support::*;
+
+const SESSIONS: u64 = 200;
+/// Time between two counts.
+const ROUND: Duration = Duration::from_secs(5);
+const UE_PORT: u16 = 5000;
+const SERVER_PORT: u16 = 7000;
+/// Where no session is.
+const NOBODY: u64 = SESSIONS + 1000;
+
+fn main() {
+    let seconds = std::env::args().nth(1).map_or(60, |text| text.parse().expect("seconds"));
+    for kind in [Kind::Portable, Kind::Native] {
+        thread::spawn(move || soak(kind, Duration::from_secs(seconds) / 2)).join().unwrap();
+    }
+    println!("in = out + dropped by name + waiting, to the packet, all the time");
+}
+
+fn soak(kind: Kind, time: Duration) {
+    let config = DatapathConfig { workers: 2, ..DatapathConfig::default() };
+    let mut lab = lab(kind, config).expect("root");
+    let mut soak = Soak { noise: Noise(1), removed: Volume::default() };
+    (1..=SESSIONS).for_each(|id| lab.install(soak.session(id)));
+    let load = Load::start(&lab);
+    let begin = Instant::now();
+    while begin.elapsed() < time {
+        load.pause.store(false, Relaxed);
+        let round = Instant::now();
+        while round.elapsed() < ROUND {
+            soak.change_one(&mut lab);
+            lab.upf.poll_events(&mut Vec::new());
+            thread::sleep(Duration::from_millis(5));
+        }
+        load.stop_for_a_while();
+        let counters = soak.count(&lab);
+        soak.all_let_packets_through(&mut lab, &load);
+        println!("{:>5.0} s  {}", begin.elapsed().as_secs_f64(), line(&counters));
+    }
+    load.end.store(true, Relaxed);
+    load.threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+fn line(counters: &Counters) -> String {
+    let dropped: BTreeMap<_, _> =
+        counters.dropped.iter().map(|(reason, count)| (reason.name(), *count)).collect();
+    let (up, down) = (counters.n3_in.packets, counters.n6_in.packets);
+    format!(
+        "in {up} up {down} down, out {} {}, dropped {dropped:?}",
+        counters.n6_out.packets, counters.n3_out.packets
+    )
+}
+
+/// Numbers without order, the same in each run.
+struct Noise(u64);
+
+impl Noise {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+struct Soak {
+    noise: Noise,
+    /// What sessions had used that are gone.
+    removed: Volume,
+}
+
+impl Soak {
+    /// A session of one kind or another.
+    fn session(&mut self, id: u64) -> Session {
+        let mut session = session_of(id, ue(id), teid(id), 0x10_0000 + id as u32);
+        let rate = [200_000, 2_000_000, 50_000_000, 10_000_000_000][self.noise.below(4) as usize];
+        session.qers[1].mbr = Some(Rates { uplink: rate, downlink: rate });
+        match self.noise.below(8) {
+            0 => session.fars[1].action = Action::Buffer { notify: true, packets: Some(20) },
+            1 => session.qers[0].gates.uplink = Gate::Closed,
+            2 => session.urrs[0].quota.total = Some(1_000_000),
+            _ => {}
+        }
+        session
+    }
+
+    fn change_one(&mut self, lab: &mut Lab) {
+        let id = 1 + self.noise.below(SESSIONS);
+        match self.noise.below(4) {
+            0 => {
+                if let Some(usage) = lab.upf.remove(SessionId(id)) {
+                    let Volume { uplink, downlink, uplink_packets, downlink_packets } = usage.urrs[0].volume;
+                    self.removed.add(Direction::Uplink, uplink_packets, uplink);
+                    self.removed.add(Direction::Downlink, downlink_packets, downlink);
+                }
+            }
+            1 => lab.upf.discard_buffered(SessionId(id)),
+            _ => lab.install(self.session(id)),
+        }
+    }
+
+    /// Counts, once all that is on its way has gone it.
+    fn count(&self, lab: &Lab) -> Counters {
+        wait_for("as many out, dropped or waiting as in", || {
+            let counters = lab.upf.counters();
+            // What is no GTP-U at all never came in.
+            let named = counters.dropped.iter().filter(|(reason, _)| *reason != DropReason::MalformedGtpu);
+            let dropped: u64 = named.map(|(_, count)| count).sum();
+            let gone = counters.n3_out.packets + counters.n6_out.packets + dropped + counters.buffered;
+            gone == counters.n3_in.packets + counters.n6_in.packets
+        });
+        let mut used = self.removed;
+        for usage in (1..=SESSIONS).filter_map(|id| lab.upf.usage(SessionId(id))) {
+            let volume = usage.urrs[0].volume;
+            used.add(Direction::Uplink, volume.uplink_packets, volume.uplink);
+            used.add(Direction::Downlink, volume.downlink_packets, volume.downlink);
+        }
+        let counters = lab.upf.counters();
+        let failed = |reason| counters.dropped(reason);
+        let out = (
+            counters.n6_out.packets + failed(DropReason::N6SendFailed),
+            counters.n3_out.packets + failed(DropReason::N3SendFailed),
+        );
+        assert_eq!((used.uplink_packets, used.downlink_packets), out, "what is charged is what was sent");
+        if failed(DropReason::N6SendFailed) + failed(DropReason::N3SendFailed) == 0 {
+            assert_eq!((used.uplink, used.downlink), (counters.n6_out.bytes, counters.n3_out.bytes));
+        }
+        counters
+    }
+
+    /// Nothing is stuck: sessions without limits pass packets, whatever became of them before.
+    fn all_let_packets_through(&mut self, lab: &mut Lab, load: &Load) {
+        for id in 1..=SESSIONS {
+            let mut session = session_of(id, ue(id), teid(id), 0x10_0000 + id as u32);
+            session.urrs.clear();
+            session.pdrs.iter_mut().for_each(|pdr| pdr.urrs.clear());
+            if let Some(usage) = lab.upf.remove(SessionId(id)) {
+                let volume = usage.urrs[0].volume;
+                self.removed.add(Direction::Uplink, volume.uplink_packets, volume.uplink);
+                self.removed.add(Direction::Downlink, volume.downlink_packets, volume.downlink);
+            }
+            lab.install(session);
+        }
+        let before = (load.up.load(Relaxed), load.down.load(Relaxed));
+        let sender = lab.server.run(|| UdpSocket::bind((SERVER, 0)).unwrap());
+        for id in 1..=SESSIONS {
+            lab.uplink(teid(id), &udp(ue(id), SERVER, SERVER_PORT, b"through"));
+            sender.send_to(b"through", (ue(id), UE_PORT)).unwrap();
+        }
+        wait_for("a packet of each session, both ways", || {
+            (load.up.load(Relaxed), load.down.load(Relaxed)) >= (before.0 + SESSIONS, before.1 + SESSIONS)
+        });
+        for id in 1..=SESSIONS {
+            lab.upf.remove(SessionId(id));
+            let session = self.session(id);
+            lab.install(session);
+        }
+        // Of which no session tells any more.
+        self.removed.add(Direction::Uplink, SESSIONS, SESSIONS * 35);
+        self.removed.add(Direction::Downlink, SESSIONS, SESSIONS * 35);
+    }
+}
+
+fn ue(id: u64) -> Ipv4Addr {
+    Ipv4Addr::from_bits(Ipv4Addr::new(10, 45, 1, 0).to_bits() + id as u32)
+}
+
+fn teid(id: u64) -> u32 {
+    0x100 + id as u32
+}
+
+/// Senders and receivers at both ends.
+struct Load {
+    pause: Arc<AtomicBool>,
+    end: Arc<AtomicBool>,
+    /// Senders that are at it.
+    busy: Arc<AtomicU64>,
+    /// Packets received by the data network, and by the gNB.
+    up: Arc<AtomicU64>,
+    down: Arc<AtomicU64>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Load {
+    fn start(lab: &Lab) -> Self {
+        let server = lab.data_network(SERVER_PORT);
+        let mut load = Self {
+            pause: Arc::new(AtomicBool::new(true)),
+            end: Arc::default(),
+            busy: Arc::default(),
+            up: Arc::default(),
+            down: Arc::default(),
+            threads: Vec::new(),
+        };
+        let gnb = lab.gnb.try_clone().unwrap();
+        load.send(2, move |noise| send_uplink(&gnb, noise));
+        let out = lab.server.run(|| UdpSocket::bind((SERVER, 0)).unwrap());
+        load.send(3, move |noise| send_downlink(&out, noise));
+        load.receive(server, Arc::clone(&load.up));
+        load.receive(lab.gnb.try_clone().unwrap(), Arc::clone(&load.down));
+        load
+    }
+
+    /// Sends in bursts, with gaps in which most that waits may leave.
+    fn send(&mut self, seed: u64, one: impl Fn(&mut Noise) + Send + 'static) {
+        let (pause, end, busy) = (Arc::clone(&self.pause), Arc::clone(&self.end), Arc::clone(&self.busy));
+        self.threads.push(thread::spawn(move || {
+            let mut noise = Noise(seed);
+            while !end.load(Relaxed) {
+                busy.fetch_add(1, Relaxed);
+                if !pause.load(Relaxed) {
+                    (0..noise.below(300)).for_each(|_| one(&mut noise));
+                }
+                busy.fetch_sub(1, Relaxed);
+                thread::sleep(Duration::from_micros(500 + noise.below(20_000)));
+            }
+        }));
+    }
+
+    fn receive(&mut self, socket: UdpSocket, count: Arc<AtomicU64>) {
+        let end = Arc::clone(&self.end);
+        receive_much(&socket);
+        socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        self.threads.push(thread::spawn(move || {
+            let mut buffer = [0; 2048];
+            while !end.load(Relaxed) {
+                if socket.recv(&mut buffer).is_ok() {
+                    count.fetch_add(1, Relaxed);
+                }
+            }
+        }));
+    }
+
+    fn stop_for_a_while(&self) {
+        self.pause.store(true, Relaxed);
+        wait_for("the senders", || self.busy.load(Relaxed) == 0);
+        // What is on its way in the kernel's queues, and short queues of sessions.
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Of a UE mostly; sometimes of nobody's tunnel, another's address, or no GTP-U.
+fn send_uplink(gnb: &UdpSocket, noise: &mut Noise) {
+    let id = 1 + noise.below(SESSIONS);
+    let payload = vec![0; noise.below(1300) as usize];
+    let (tunnel, source) = match noise.below(50) {
+        0 => (teid(NOBODY), ue(id)),
+        1 => (teid(id), ue(NOBODY)),
+        2 => return drop(gnb.send_to(&[0; 3], (UPF, 2152))),
+        _ => (teid(id), ue(id)),
+    };
+    let inner = udp(source, SERVER, SERVER_PORT, &payload);
+    let _ = gnb.send_to(&gpdu(tunnel, &inner), (UPF, 2152));
+}
+
+fn send_downlink(socket: &UdpSocket, noise: &mut Noise) {
+    let id = if noise.below(50) == 0 { NOBODY } else { 1 + noise.below(SESSIONS) };
+    let _ = socket.send_to(&vec![0; noise.below(1300) as usize], (ue(id), UE_PORT));
+}
