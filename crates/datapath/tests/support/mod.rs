@@ -108,7 +108,7 @@ pub fn lab(kind: Kind, config: DatapathConfig) -> Option<Lab> {
 
 /// A host behind an interface of the UPF. Both know each other's link address, and the host sends and
 /// receives as a network card does: whole checksums, packets one by one.
-fn wire(interface: &str, upf: Ipv4Addr, address: Ipv4Addr, kind: Kind) -> Host {
+pub fn wire(interface: &str, upf: Ipv4Addr, address: Ipv4Addr, kind: Kind) -> Host {
     let host = Host::start();
     run(&format!("ip link add {interface} type veth peer name eth0 netns {}", host.thread));
     run(&format!("ip addr add {upf}/24 dev {interface}"));

@@ -1,0 +1,253 @@
+//! The process ends unasked (`kill -9`) and begins again while packets flow: with attachments pinned none is lost, the
+//! next process takes over, and nothing stays behind. The processes are this test's own program, called again.
+
+#[allow(dead_code)]
+mod support;
+
+use pith_datapath::{DatapathConfig, PathChoice, UserPlane, XdpHook};
+use pith_pfcp::gtpu::{GTPU_PORT, Packet, UlPduSessionInformation};
+use pith_upf::contract::{Datapath, SessionId};
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+use support::*;
+
+const FOLDER: &str = "PITH_TEST_PIN";
+const HOOK: &str = "PITH_TEST_HOOK";
+/// A UE whose session is not set up again.
+const LOST_UE: Ipv4Addr = Ipv4Addr::new(10, 45, 0, 3);
+const LOST_TEID: u32 = 0x101;
+
+/// The process that is killed: does as it is told, line by line. Started by hand it does nothing.
+#[test]
+fn process() {
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let native = std::env::var_os(HOOK).is_some_and(|hook| hook == "Native");
+    let config = DatapathConfig {
+        n3_addresses: vec![UPF.into()],
+        workers: 1,
+        sessions: 16,
+        path: PathChoice::Xdp,
+        xdp_hook: if native { XdpHook::Native } else { XdpHook::Generic },
+        interfaces: vec!["n3".into(), "n6".into()],
+        pin: Some(folder.into()),
+        ..DatapathConfig::default()
+    };
+    let mut upf = UserPlane::start(config).unwrap();
+    println!("\nready {}", upf.succeeds());
+    for line in std::io::stdin().lines() {
+        match line.unwrap().as_str() {
+            "install" => upf.install(Arc::new(session())),
+            "install lost" => upf.install(Arc::new(session_of(2, LOST_UE, LOST_TEID, 0x201))),
+            "dismiss" => upf.dismiss_predecessor(),
+            "usage" => print!("{} ", upf.usage(SessionId(1)).unwrap().urrs[0].volume.uplink_packets),
+            other => panic!("what is '{other}'?"),
+        }
+        println!("done");
+    }
+}
+
+/// Such a process.
+struct Process {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Process {
+    /// Starts one; it sees this thread's network. Answers whether it succeeds another too.
+    fn start(folder: &Path, kind: Kind) -> (Self, bool) {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["process", "--exact", "--nocapture"])
+            .env(FOLDER, folder)
+            .env(HOOK, format!("{kind:?}"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (input, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+        let mut process = Self { child, input, output };
+        let succeeds = process.line_with("ready").ends_with("true");
+        (process, succeeds)
+    }
+
+    fn line_with(&mut self, word: &str) -> String {
+        loop {
+            let mut line = String::new();
+            assert_ne!(self.output.read_line(&mut line).unwrap(), 0, "the process has ended");
+            if line.contains(word) {
+                return line.trim().to_owned();
+            }
+        }
+    }
+
+    fn tell(&mut self, order: &str) -> String {
+        writeln!(self.input, "{order}").unwrap();
+        self.line_with("done")
+    }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Ends it as an operator does.
+    fn stop(mut self) {
+        drop(self.input);
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+/// A folder for attachments, gone when dropped.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        for entry in std::fs::read_dir(&self.0).into_iter().flatten().flatten() {
+            let _ = std::fs::remove_file(entry.path());
+        }
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+/// Packets of the UE back and forth, one after the other, until told to end.
+struct Traffic {
+    ending: Arc<AtomicBool>,
+    thread: thread::JoinHandle<(u32, u32)>,
+}
+
+impl Traffic {
+    fn start(gnb: UdpSocket, server: UdpSocket) -> Self {
+        let ending = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&ending);
+        let thread = thread::spawn(move || {
+            let (mut sent, mut lost) = (0, 0);
+            while !seen.load(Relaxed) {
+                sent += 1;
+                lost += u32::from(!passes_both_ways(&gnb, &server, sent));
+            }
+            (sent, lost)
+        });
+        Self { ending, thread }
+    }
+
+    /// How many were sent, and how many did not come.
+    fn end(self) -> (u32, u32) {
+        self.ending.store(true, Relaxed);
+        self.thread.join().unwrap()
+    }
+}
+
+fn passes_both_ways(gnb: &UdpSocket, server: &UdpSocket, number: u32) -> bool {
+    let payload = number.to_be_bytes();
+    gnb.send_to(&gpdu(TEID, &udp(UE, SERVER, 7000, &payload)), (UPF, GTPU_PORT)).unwrap();
+    let up = received(server, &payload);
+    server.send_to(&payload, (UE, 5000)).unwrap();
+    let down = received(gnb, &payload);
+    thread::sleep(Duration::from_millis(1));
+    up && down
+}
+
+/// Whether a datagram that ends with `payload` comes; what came too late before is passed over.
+fn received(socket: &UdpSocket, payload: &[u8]) -> bool {
+    let mut buffer = [0; 2048];
+    while let Ok(length) = socket.recv(&mut buffer) {
+        if buffer[..length].ends_with(payload) {
+            return true;
+        }
+    }
+    false
+}
+
+fn gpdu(teid: u32, inner: &[u8]) -> Vec<u8> {
+    let header = UlPduSessionInformation { qfi: QFI, qos_monitoring: None }.gpdu_header(teid, inner.len());
+    [&header.unwrap()[..], inner].concat()
+}
+
+/// Two UEs; the process is killed; its successor knows none at first, then one.
+fn survives(kind: Kind) {
+    if !enter_namespace() {
+        return;
+    }
+    eprintln!("-- {kind:?}");
+    let folder = Folder(format!("/sys/fs/bpf/pith-test-{}-{kind:?}", std::process::id()).into());
+    let (radio, data) = (wire("n3", UPF, GNB, kind), wire("n6", UPF_N6, SERVER, kind));
+    data.run(|| drop(run(&format!("ip route add 10.45.0.0/16 via {UPF_N6}"))));
+    let socket = |host: &Host, address, port, patience| {
+        let socket = host.run(move || UdpSocket::bind((address, port)).unwrap());
+        socket.set_read_timeout(Some(patience)).unwrap();
+        socket
+    };
+    let soon = Duration::from_millis(300);
+    let (mut first, succeeds) = Process::start(&folder.0, kind);
+    assert!(!succeeds);
+    first.tell("install");
+    first.tell("install lost");
+    let traffic = Traffic::start(socket(&radio, GNB, GTPU_PORT, soon), socket(&data, SERVER, 7000, soon));
+    let other_gnb = socket(&radio, GNB, 0, PATIENCE);
+    let other_server = socket(&data, SERVER, 7001, PATIENCE);
+    let lost_ue_sends = || {
+        let packet = udp(LOST_UE, SERVER, 7001, b"still there");
+        other_gnb.send_to(&gpdu(LOST_TEID, &packet), (UPF, GTPU_PORT)).unwrap();
+        other_server.recv(&mut [0; 100]).is_ok()
+    };
+    thread::sleep(Duration::from_millis(100));
+    first.kill();
+    thread::sleep(Duration::from_millis(100));
+    assert!(lost_ue_sends(), "nobody is there but the program");
+    let (mut second, succeeds) = Process::start(&folder.0, kind);
+    assert!(succeeds);
+    thread::sleep(Duration::from_millis(100));
+    second.tell("install");
+    thread::sleep(Duration::from_millis(100));
+    assert_ne!(second.tell("usage"), "0 done", "what is set up again is the new process's");
+    assert!(lost_ue_sends());
+    second.tell("dismiss");
+    other_server.set_read_timeout(Some(soon)).unwrap();
+    assert!(!lost_ue_sends(), "what was not set up again has ended");
+    let (sent, lost) = traffic.end();
+    eprintln!("{sent} packets each way, {lost} lost");
+    assert!(sent > 50 && lost == 0, "{lost} of {sent}");
+    second.stop();
+    assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 0);
+    assert!(!run("ip link show n3").contains("prog/xdp"));
+}
+
+#[test]
+fn a_process_that_is_killed_and_begins_again_loses_no_packet() {
+    for kind in [Kind::Generic, Kind::Native] {
+        survives(kind);
+    }
+}
+
+/// Peers are told of unknown tunnels only once sessions had their time to be set up again.
+#[test]
+fn tunnels_that_may_come_back_are_not_refused() {
+    if !enter_namespace() {
+        return;
+    }
+    let kind = Kind::Generic;
+    let folder = Folder(format!("/sys/fs/bpf/pith-test-{}-refuse", std::process::id()).into());
+    let (radio, _data) = (wire("n3", UPF, GNB, kind), wire("n6", UPF_N6, SERVER, kind));
+    let gnb = radio.run(|| UdpSocket::bind((GNB, GTPU_PORT)).unwrap());
+    gnb.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    let is_refused = || {
+        gnb.send_to(&gpdu(0xdead, &udp(UE, SERVER, 7000, b"x")), (UPF, GTPU_PORT)).unwrap();
+        let mut buffer = [0; 200];
+        let answer = gnb.recv(&mut buffer).ok();
+        answer.is_some_and(|length| Packet::decode(&buffer[..length]).unwrap().message_type.0 == 26)
+    };
+    let (first, _) = Process::start(&folder.0, kind);
+    assert!(is_refused());
+    first.kill();
+    let (mut second, succeeds) = Process::start(&folder.0, kind);
+    assert!(succeeds && !is_refused());
+    second.tell("dismiss");
+    assert!(is_refused());
+    second.stop();
+}
