@@ -1,7 +1,6 @@
 //! The process ends unasked (`kill -9`) and begins again while packets flow: with attachments pinned none is lost, the
 //! next process takes over, and nothing stays behind. The processes are this test's own program, called again.
 
-#[allow(dead_code)]
 mod support;
 
 use pith_datapath::{DatapathConfig, PathChoice, UserPlane, XdpHook};

@@ -3,6 +3,7 @@
 
 mod inspect;
 mod question;
+mod succession;
 mod trace;
 
 pub use question::{Name, Page, Question, SeidText, TeidText};
@@ -23,6 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+use succession::Succession;
 use tokio::sync::oneshot;
 use trace::Traces;
 
@@ -91,6 +93,7 @@ impl UpfThread {
         let (inbox, asked) = inbox(usize::MAX);
         let mut driver = Driver {
             clock,
+            succession: Succession::default(),
             upf: Upf::new(config),
             n4,
             datapath,
@@ -122,6 +125,7 @@ impl UpfThread {
 
 struct Driver {
     clock: Clock,
+    succession: Succession,
     upf: Upf,
     n4: UdpSocket,
     datapath: UserPlane,
@@ -141,12 +145,27 @@ impl Driver {
                 self.handle(Input::Event(event));
             }
             self.handle(Input::Tick);
+            self.tend_succession();
             self.answer_questions();
             let descriptors = [self.n4.as_fd(), self.datapath.events_ready()];
             let asked = &self.asked;
             sleeper.sleep(&descriptors, Some(TICK), || closing.load(Ordering::SeqCst) || !asked.is_empty());
         }
         self.handle(Input::Shutdown { graceful: GRACE });
+    }
+
+    /// Ends the sessions of the process before, once SMFs have had their time to set them up again.
+    fn tend_succession(&mut self) {
+        if !self.datapath.succeeds() {
+            return;
+        }
+        let back = self.upf.associations().next().is_some();
+        if self.succession.is_over(self.now(), back) {
+            tracing::info!(
+                "user plane: sessions of the process before that were not set up again have ended"
+            );
+            self.datapath.dismiss_predecessor();
+        }
     }
 
     fn read(&mut self, buffer: &mut [u8]) {

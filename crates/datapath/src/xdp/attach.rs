@@ -1,7 +1,7 @@
 //! The program on its interfaces. Where a folder is named for it, attachments are pinned there: they outlive the
 //! process, and packets of the sessions that were go on. The next process puts its program in place of the one it
 //! finds, between two packets, and hands that the packets of sessions which it does not know itself, until it is told
-//! that there are none any more (docs/adr/0013).
+//! that there are none any more (docs/adr/0015).
 
 use super::XdpError;
 use crate::sys::{Hook, attach_xdp, is_bpf_fs, link_target, pin_link, pinned_link, replace_program};

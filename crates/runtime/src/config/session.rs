@@ -6,6 +6,7 @@ use super::text::{Ipv4Net, Period, words};
 use pith_datapath::{NetworkPolicy, PortBlocks, UePool};
 use pith_types::{Ambr, BitRate, Dnn};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 
 section! {
     /// Session Management Function.
@@ -182,6 +183,9 @@ section! {
         xdp: XdpHook = XdpHook::Auto,
         /// Sessions that XDP has room for, each of some 1.3 kB; those beyond take the portable path.
         sessions: u32 = 16_384,
+        /// Folder of a BPF file system, such as /sys/fs/bpf/pith, by which XDP goes on with the packets of known
+        /// sessions when Pith is killed, until it has begun again and the SMFs have set up what they want kept.
+        pin: Option<PathBuf> = None,
     }
 }
 

@@ -42,6 +42,7 @@ pub(super) fn start(config: &Config, clock: Clock) -> Result<UpfThread, StartErr
             XdpHook::Generic => pith_datapath::XdpHook::Generic,
         },
         sessions: upf.sessions,
+        pin: upf.pin.clone(),
         ..DatapathConfig::default()
     };
     let socket = crate::udp::bind(upf.n4, "upf.n4")?;
