@@ -75,7 +75,10 @@ def print_paths(result):
         if kernel and each:
             print(f"{name:<32} {kernel / each[1]:.2f} times the kernel's forwarding, of 2.5: {verdict(kernel / each[1] >= 2.5)}")
             spread = max(each.values()) / min(each.values())
-            print(f"{'':<32} {spread * 100 - 100:.0f}% between 1 and 100,000 sessions, of 15: {verdict(spread <= 1.15)}")
+            print(f"{'':<32} {spread * 100 - 100:.0f}% between 1 and 100,000 sessions (trains of 16), of 15: {verdict(spread <= 1.15)}")
+            scattered = ns.get(name.replace("full", "scattered"), {})
+            if scattered:
+                print(f"{'':<32} each packet another session's: " + ", ".join(f"{cost:.0f} ns of {count:,}" for count, cost in scattered.items()))
     for way, sessions, least in (("ul", 1, 3), ("dl", 1, 3), ("ul", 1000, 1.3)):
         if own := ns.get(f"portable-{way}", {}).get(sessions):
             times = ns[f"one-packet-{way}"][sessions] / own

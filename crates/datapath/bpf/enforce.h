@@ -48,11 +48,11 @@ INLINE void charge_meter(struct meter *meter, u64 ticks, u32 bytes)
 	charge(&meter->peak, ticks, bytes);
 }
 
-/* Whether two meters let a packet pass (RFC 2698); it is charged if so. Green for one, it passes whatever the
- * other says; red for one, and green for none, it does not. */
-APART int admit(u32 first, u32 second, u32 bytes, u64 ticks)
+/* Whether all meters let a packet pass (RFC 2698); it is charged if so. Green for one, it passes whatever the
+ * others say; red for one, and green for none, it does not. */
+APART int admit(u32 first, u32 second, u32 third, u32 bytes, u64 ticks)
 {
-	struct meter *of[RULE_METERS] = { meter_of(first), meter_of(second) };
+	struct meter *of[RULE_METERS] = { meter_of(first), meter_of(second), meter_of(third) };
 	int green = 0, red = 0;
 #pragma unroll
 	for (int i = 0; i < RULE_METERS; i++) {
@@ -174,7 +174,7 @@ INLINE u32 enforce(struct session *session, u32 index, const struct rule *rule, 
 		return DROP_REASONS;
 	if (first == own && rule->meters[1] == NO_INDEX)
 		return admit_one(session, direction, bytes, ticks) ? DROP_REASONS : RATE_EXCEEDED;
-	return admit(first, rule->meters[1], bytes, ticks) ? DROP_REASONS : RATE_EXCEEDED;
+	return admit(first, rule->meters[1], rule->meters[2], bytes, ticks) ? DROP_REASONS : RATE_EXCEEDED;
 }
 
 /* Counts a packet that passes. */

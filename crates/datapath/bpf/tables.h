@@ -57,7 +57,7 @@ enum drop_reason {
 #define RULE_TUNNEL 2  /* it matches packets of tunnel `teid`; otherwise those of the data network */
 #define RULE_HAS_QFI 4 /* packets that leave by tunnel are marked with `qfi` */
 
-#define RULE_METERS 2
+#define RULE_METERS 3
 #define RULE_URRS 2
 
 /* A PDR with its FAR, QERs and URRs: one cache line. */
@@ -73,7 +73,7 @@ struct rule {
 	u32 meters[RULE_METERS];
 	u32 urrs[RULE_URRS];
 	u32 limits[RULE_URRS];
-	u32 reserved[4];
+	u32 reserved[3];
 };
 
 /* Token bucket in the form of its virtual schedule: pith_upf::qos::Bucket. Times in sixteenths of a

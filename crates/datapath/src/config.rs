@@ -31,7 +31,7 @@ pub struct DatapathConfig {
     pub buffer: BufferLimits,
     /// Whether what exceeds rates waits or is dropped.
     pub enforcement: Enforcement,
-    /// Rates that all UEs of a network have together: a slice's AMBR. Their sessions take the portable path.
+    /// Rates that all UEs of a network have together: a slice's AMBR.
     pub shared_rates: Vec<SharedRate>,
     /// Which way packets go.
     pub path: PathChoice,
@@ -40,7 +40,7 @@ pub struct DatapathConfig {
     pub interfaces: Vec<String>,
     /// Where the XDP program sees packets.
     pub xdp_hook: XdpHook,
-    /// Sessions that the XDP path has room for, 1 to 1,048,576; some 1.3 kB each. Those beyond take the
+    /// Sessions that the XDP path has room for, 1 to 1,048,576; some 2 kB each on two CPUs. Those beyond take the
     /// portable path.
     pub sessions: u32,
     /// A folder of a BPF file system, such as /sys/fs/bpf/pith, by which the XDP program stays attached when the process

@@ -3,7 +3,9 @@
 
 mod support;
 
-use pith_datapath::{BufferLimits, DatapathConfig, Enforcement, PortableDatapath, StartError, UserPlane};
+use pith_datapath::{
+    BufferLimits, DatapathConfig, Enforcement, PortableDatapath, SharedRate, StartError, UserPlane,
+};
 use pith_pfcp::gtpu::{ErrorIndication, GTPU_PORT, Packet, Signalling};
 use pith_upf::contract::*;
 use std::net::{IpAddr, UdpSocket};
@@ -214,6 +216,38 @@ fn session_ambr_is_policed_both_ways_where_that_is_asked_for() {
         for bytes in [volume().uplink, volume().downlink] {
             assert!((rate / 80..=most).contains(&bytes), "{bytes} of at most {most}");
         }
+    }
+}
+
+#[test]
+fn sessions_of_a_slice_have_its_rate_together_and_the_program_keeps_them() {
+    let rates = Rates { uplink: 4_000_000, downlink: 4_000_000 };
+    let shared = SharedRate { network: GATEWAY.into(), prefix: 16, rates };
+    let config = DatapathConfig {
+        workers: 1,
+        enforcement: Enforcement::Police,
+        shared_rates: vec![shared],
+        ..DatapathConfig::default()
+    };
+    for mut lab in labs_with(config) {
+        let other = "10.45.0.3".parse().unwrap();
+        for mut session in [session(), session_of(2, other, 0x101, 0x201)] {
+            session.qers[0].mbr = Some(Rates { uplink: 1_000_000_000, downlink: 1_000_000_000 });
+            lab.install(session);
+        }
+        let _server = lab.data_network(7000);
+        let (begin, by_tun) = (Instant::now(), lab.tun_packets());
+        for _ in 0..200 {
+            lab.uplink(TEID, &udp(UE, SERVER, 7000, &[0; 972]));
+            lab.uplink(0x101, &udp(other, SERVER, 7000, &[0; 972]));
+        }
+        let passed = || lab.upf.counters().n6_out;
+        let dropped = || lab.upf.counters().dropped(DropReason::RateExceeded);
+        wait_for("all packets", || passed().packets + dropped() == 400);
+        let meanwhile = begin.elapsed() + Duration::from_millis(20);
+        let most = 4_000_000 / 80 + meanwhile.as_micros() as u64 / 2 + 1000;
+        assert!((50_000..=most).contains(&passed().bytes), "{} of at most {most}", passed().bytes);
+        assert_eq!(lab.tun_packets() == by_tun, lab.kind != Kind::Portable);
     }
 }
 

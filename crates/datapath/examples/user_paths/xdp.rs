@@ -51,6 +51,7 @@ pub fn run(wanted: &str) -> Vec<Row> {
     }
     let generator = [Case::Discard(Way::Up), Case::Discard(Way::Down)].map(|case| measure(case, 0, 1));
     println!("generator: {:.0} ns a packet up, {:.0} down", generator[0], generator[1]);
+    println!("xdp-full: {TRAIN} packets in a row for a session; xdp-scattered: each packet is another's");
     for (name, case, sessions, train) in cases().into_iter().filter(|case| case.0.contains(wanted)) {
         let gross = measure(case, sessions, train);
         let net = gross - generator[case.way() as usize];

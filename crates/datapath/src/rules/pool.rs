@@ -250,6 +250,12 @@ impl MeterSource for SessionMeters<'_> {
             Arc::new(meter) as Arc<dyn Metering>
         })
     }
+
+    fn aggregate(&self, rate: u64, burst: Burst) -> Arc<dyn Metering> {
+        let meter = OneMeter(self.pools.meters.take());
+        meter.meter().fill_aggregate(rate, burst);
+        Arc::new(meter)
+    }
 }
 
 /// A slot of one meter.

@@ -41,7 +41,8 @@ impl Sessions {
 
     /// The same, with rates that sessions share.
     pub fn sharing(self, rates: &[SharedRate]) -> Self {
-        Self { shared: SharedMeters::new(rates, self.enforcement), ..self }
+        let meters = SessionMeters { pools: &self.pools, home: None };
+        Self { shared: SharedMeters::new(rates, self.enforcement, &meters), ..self }
     }
 
     /// Compiles a session. Meters whose rates are the same, and counters whose URR stays, carry on.

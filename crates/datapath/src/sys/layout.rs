@@ -12,8 +12,10 @@ pub const NO_LIMIT: u64 = u64::MAX;
 pub const SESSION_RULES: usize = 8;
 /// Filters of a session that fit.
 pub const SESSION_MATCHES: usize = 16;
-/// Meters, and URRs, of a rule that fit.
-pub const RULE_METERS: usize = 2;
+/// Meters of a rule that fit.
+pub const RULE_METERS: usize = 3;
+/// URRs of a rule that fit.
+pub const RULE_URRS: usize = 2;
 /// Reasons that the program counts drops by.
 pub const DROP_REASONS: usize = 18;
 /// In the name of a meter or counter: it is in the block of the session of that slot.
@@ -74,16 +76,15 @@ pub struct Rule {
     /// Slots of meters.
     pub meters: [u32; RULE_METERS],
     /// Slots of counters.
-    pub urrs: [u32; RULE_METERS],
+    pub urrs: [u32; RULE_URRS],
     /// Slots of limits of these counters.
-    pub limits: [u32; RULE_METERS],
+    pub limits: [u32; RULE_URRS],
     /// Nothing yet.
-    pub reserved: [u32; 4],
+    pub reserved: [u32; 3],
 }
 
 impl Default for Rule {
     fn default() -> Self {
-        const NONE: [u32; RULE_METERS] = [NO_INDEX; RULE_METERS];
         Self {
             action: Action::ToUser as u8,
             flags: 0,
@@ -93,10 +94,10 @@ impl Default for Rule {
             qfis: u64::MAX,
             tunnel_teid: 0,
             peer: 0,
-            meters: NONE,
-            urrs: NONE,
-            limits: NONE,
-            reserved: [0; 4],
+            meters: [NO_INDEX; RULE_METERS],
+            urrs: [NO_INDEX; RULE_URRS],
+            limits: [NO_INDEX; RULE_URRS],
+            reserved: [0; 3],
         }
     }
 }

@@ -181,7 +181,7 @@ section! {
         /// Where XDP sees packets: native, in the driver; generic, behind it, for any interface; auto:
         /// native where the driver has it, and generic on a veth.
         xdp: XdpHook = XdpHook::Auto,
-        /// Sessions that XDP has room for, each of some 1.3 kB; those beyond take the portable path.
+        /// Sessions that XDP has room for, each of some 2 kB; those beyond take the portable path.
         sessions: u32 = 16_384,
         /// Folder of a BPF file system, such as /sys/fs/bpf/pith, by which XDP goes on with the packets of known
         /// sessions when Pith is killed, until it has begun again and the SMFs have set up what they want kept.

@@ -49,6 +49,12 @@ impl Meter {
         Self { peak: Bucket::new(rate, burst), committed: Bucket::default() }
     }
 
+    /// Makes it the meter of an aggregate, with full buckets.
+    pub fn fill_aggregate(&self, rate: u64, burst: Burst) {
+        self.peak.fill(Some(rate), burst);
+        self.committed.fill(None, burst);
+    }
+
     /// The colour that a packet would have now.
     pub fn colour(&self, now: Time) -> Colour {
         if !self.peak.conforms(now) {
@@ -111,6 +117,11 @@ impl Metering for Meter {
 pub trait MeterSource {
     /// Meters of a QER, uplink and downlink, filled.
     fn make(&self, qer: &Qer, burst: Burst) -> [Arc<dyn Metering>; 2];
+
+    /// A meter of an aggregate, filled.
+    fn aggregate(&self, rate: u64, burst: Burst) -> Arc<dyn Metering> {
+        Arc::new(Meter::aggregate(rate, burst))
+    }
 }
 
 /// Meters that nobody else knows.

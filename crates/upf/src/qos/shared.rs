@@ -1,9 +1,8 @@
 //! Rates that many sessions share: a slice's, or a data network's.
 
-use super::{Aggregates, Enforcement, Meter, Metering};
+use super::{Aggregates, Enforcement, MeterSource};
 use crate::contract::{Rates, UeAddress};
 use std::net::IpAddr;
-use std::sync::Arc;
 
 /// A rate that all UEs of a network have together. A slice has UE addresses of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,8 +24,8 @@ pub struct SharedMeters {
 
 impl SharedMeters {
     /// With full buckets.
-    pub fn new(rates: &[SharedRate], enforcement: Enforcement) -> Self {
-        let meter = |rate| vec![Arc::new(Meter::aggregate(rate, enforcement.burst())) as Arc<dyn Metering>];
+    pub fn new(rates: &[SharedRate], enforcement: Enforcement, source: &dyn MeterSource) -> Self {
+        let meter = |rate| vec![source.aggregate(rate, enforcement.burst())];
         let aggregates = |rate: &SharedRate| Aggregates {
             uplink: meter(rate.rates.uplink),
             downlink: meter(rate.rates.downlink),
@@ -57,14 +56,16 @@ impl SharedRate {
 
 #[cfg(test)]
 mod tests {
+    use super::super::OnHeap;
     use super::*;
     use std::net::Ipv4Addr;
+    use std::sync::Arc;
 
     #[test]
     fn a_ue_shares_the_rate_of_its_network_and_no_other() {
         let rates = Rates { uplink: 1000, downlink: 2000 };
         let rate = SharedRate { network: "10.46.0.1".parse().unwrap(), prefix: 16, rates };
-        let meters = SharedMeters::new(&[rate], Enforcement::Shape);
+        let meters = SharedMeters::new(&[rate], Enforcement::Shape, &OnHeap);
         let of = |c: u8, d: u8| meters.of(UeAddress::v4(Ipv4Addr::new(10, 46 + c, 0, d)));
         assert!(Arc::ptr_eq(&of(0, 2).downlink[0], &of(0, 3).downlink[0]));
         assert_eq!(of(0, 2).uplink[0].meter().peak_rate(), Some(1000));
