@@ -241,18 +241,16 @@ fn page(net: &Net, path: PathChoice) -> String {
         session.fars[1].action = Action::Buffer { notify: true, packets: None };
     });
     let begin = Instant::now();
-    net.server.run(|| {
-        let socket = UdpSocket::bind((SERVER, 0)).unwrap();
-        for number in 0..BURST {
-            for at in 0..SESSIONS {
-                socket.send_to(&number.to_be_bytes(), (ue(at), 5000)).unwrap();
-            }
-            // So that nobody's queue before the UPF overflows.
-            thread::sleep(Duration::from_millis(2));
-        }
-    });
+    let socket = net.server.run(|| UdpSocket::bind((SERVER, 0)).unwrap());
     let all = u64::from(BURST * SESSIONS);
-    wait_for("all held", || upf.counters().buffered == all);
+    for number in 0..BURST {
+        for at in 0..SESSIONS {
+            socket.send_to(&number.to_be_bytes(), (ue(at), 5000)).unwrap();
+        }
+        // So that no queue before the UPF overflows.
+        let expected = u64::from((number + 1) * SESSIONS);
+        wait_for("all held", || upf.counters().buffered == expected);
+    }
     let held = begin.elapsed().as_secs_f64();
     let mut events = Vec::new();
     upf.poll_events(&mut events);

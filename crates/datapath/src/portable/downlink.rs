@@ -69,13 +69,27 @@ impl Path {
         self.deliver(rules, flow, range);
     }
 
-    /// A packet of another UE of this UPF: it takes a hop, but not the way over the kernel.
-    pub fn hairpin(&mut self, rules: &Arc<Rules>, flow: &Flow, packet: &[u8]) {
-        let Some(range) = self.copy_in(packet) else { return self.drop(DropReason::N3SendFailed, 1) };
-        if decrement_ttl(self.n3.bytes_mut(range.clone())) {
-            self.deliver(rules, flow, range);
-        } else {
-            self.drop(DropReason::TtlExceeded, 1);
+    /// A packet that comes from another UE of this UPF, or by AF_XDP: it takes a hop, but not the way over the
+    /// kernel.
+    pub fn deliver_past_kernel(&mut self, rules: &Arc<Rules>, flow: &Flow, packet: &[u8]) {
+        let came = Came { origin: Origin::Network, qfi: None, flow };
+        let (rule, action) = match self.judge(rules, Origin::Network, flow, None) {
+            Ok(found) => found,
+            Err((rule, reason)) => return self.refuse(rules, rule, came, reason),
+        };
+        let mut bytes = self.spare_buffer();
+        bytes.extend_from_slice(packet);
+        if !decrement_ttl(&mut bytes) {
+            return self.refuse(rules, Some(rule), came, DropReason::TtlExceeded);
+        }
+        match (self.turn_for(rules, rule, action, packet.len()), action) {
+            (Ok(Turn::Now), Action::Forward(Destination::Tunnel(tunnel))) => {
+                self.trace(rules, Some(rule), came, Fate::ToTunnel(tunnel));
+                self.send_copy((rule, None), &tunnel, &bytes);
+                self.spare.push(bytes);
+            }
+            (Ok(_), _) => self.queue_owned(rules, rule, came, bytes),
+            (Err(reason), _) => self.refuse(rules, Some(rule), came, reason),
         }
     }
 

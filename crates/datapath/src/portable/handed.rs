@@ -94,8 +94,7 @@ impl Path {
 
     fn handed_from_network(&mut self, tables: &Tables, arena: &[u8], packet: Range<usize>, flow: &Flow) {
         match tables.by_ue(flow.destination) {
-            // As a packet of another UE: nobody has taken a hop off yet.
-            Some(rules) => self.hairpin(rules, flow, arena.get(packet).unwrap_or_default()),
+            Some(rules) => self.deliver_past_kernel(rules, flow, arena.get(packet).unwrap_or_default()),
             None => self.drop(DropReason::UnknownUe, 1),
         }
     }

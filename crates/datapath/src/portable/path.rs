@@ -207,15 +207,21 @@ impl Path {
         let Some(at) = write_header(room, tunnel, by, packet.len()) else {
             return self.drop(DropReason::N3SendFailed, 1);
         };
-        let (inner, head) = (packet.len(), packet.start - HEADROOM + at..packet.end);
+        let (inner, gpdu) = (packet.len(), packet.start - HEADROOM + at..packet.end);
         let (peer, dscp) = (peer_of(tunnel), tunnel.dscp.unwrap_or(0));
-        if !self.leaves_by_tunnel(peer, dscp, head.clone(), inner) {
-            self.n3.push(Gpdu { peer, dscp, head, tail: 0..0, inner });
+        if let Some((port, head)) = self.way_into_tunnel(peer, dscp, gpdu.len())
+            && self.ports.send(port, head.octets(), self.n3.bytes(gpdu.clone()))
+        {
+            return self.counters.n3_out.count(1, inner);
         }
+        self.n3.push(Gpdu { peer, dscp, head: gpdu, tail: 0..0, inner });
     }
 
     /// Sends a packet that lies elsewhere into a tunnel.
     pub fn send_copy(&mut self, by: (&Rule, Option<Qfi>), tunnel: &Tunnel, packet: &[u8]) {
+        if self.leaves_by_tunnel(by, tunnel, packet) {
+            return;
+        }
         match self.copy_in(packet) {
             Some(range) => self.send_in_place(by, tunnel, range),
             None => self.drop(DropReason::N3SendFailed, 1),

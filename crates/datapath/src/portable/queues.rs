@@ -139,13 +139,16 @@ impl Turn<'_> {
     /// Puts a packet to N6 or another UE where others are sent with it.
     fn to_network(&mut self, packet: &[u8]) {
         let Some(flow) = Flow::of(packet) else { return self.path.drop(DropReason::MalformedInner, 1) };
+        if self.path.sends_past_kernel(self.tables, &flow, packet) {
+            return;
+        }
         if self.outbox.len() + LONGEST > OUTBOX {
             self.flush_n6();
         }
         let start = self.outbox.len();
         self.outbox.extend_from_slice(packet);
         let range = start..self.outbox.len();
-        self.path.send_to_network(self.tables, &flow, self.outbox, range);
+        self.path.n6.push(self.outbox, range, &flow);
     }
 
     fn flush_n6(&mut self) {

@@ -1,12 +1,15 @@
 //! Where packets may leave by AF_XDP, past the kernel's stack: as the XDP program would send them. It tells with each
 //! packet that it hands over; what it does not know goes by the kernel.
 
-use super::path::Path;
+use super::gpdu::write_header;
+use super::n3::HEADROOM;
+use super::path::{Path, peer_of};
 use super::ports::Ports;
 use crate::packet::{Flow, decrement_ttl, set_ipv4_checksum};
-use crate::rules::Now;
+use crate::rules::{Now, Rule};
 use crate::sys::layout::{Handed, NO_INDEX};
 use pith_pfcp::gtpu::GTPU_PORT;
+use pith_upf::contract::{Qfi, Tunnel};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -56,7 +59,7 @@ impl Routes {
 }
 
 /// What goes before the rest of a packet.
-struct Head {
+pub struct Head {
     octets: [u8; HEAD],
     length: usize,
 }
@@ -83,7 +86,8 @@ impl Head {
         }
     }
 
-    fn octets(&self) -> &[u8] {
+    /// As far as it is written.
+    pub fn octets(&self) -> &[u8] {
         self.octets.get(..self.length).unwrap_or_default()
     }
 
@@ -113,29 +117,35 @@ impl Path {
         true
     }
 
-    /// Sends a G-PDU with its inner packet of `inner` bytes into a tunnel by AF_XDP; `false` if it has to go by
-    /// the kernel.
-    pub fn leaves_by_tunnel(
-        &mut self,
-        peer: SocketAddr,
-        dscp: u8,
-        gpdu: std::ops::Range<usize>,
-        inner: usize,
-    ) -> bool {
-        let (IpAddr::V4(peer), Some(own)) = (peer.ip(), self.own_v4()) else { return false };
-        let Some(route) = self.routes.to(peer.into(), self.now) else { return false };
-        let length = IPV4_LEN + UDP_LEN + gpdu.len();
-        if length > usize::from(route.told.mtu) {
+    /// Sends a packet into a tunnel by AF_XDP; `false` if it has to go by the kernel.
+    pub fn leaves_by_tunnel(&mut self, by: (&Rule, Option<Qfi>), tunnel: &Tunnel, packet: &[u8]) -> bool {
+        let mut room = [0; HEADROOM];
+        let Some(at) = write_header(&mut room, tunnel, by, packet.len()) else { return false };
+        let header = room.get(at..).unwrap_or_default();
+        let (peer, dscp) = (peer_of(tunnel), tunnel.dscp.unwrap_or(0));
+        let Some((port, mut head)) = self.way_into_tunnel(peer, dscp, header.len() + packet.len()) else {
             return false;
+        };
+        head.add(header);
+        let sent = self.ports.send(port, head.octets(), packet);
+        if sent {
+            self.counters.n3_out.count(1, packet.len());
+        }
+        sent
+    }
+
+    /// By which AF_XDP socket a G-PDU of that length may leave, and what goes before it.
+    pub fn way_into_tunnel(&mut self, peer: SocketAddr, dscp: u8, length: usize) -> Option<(usize, Head)> {
+        let (IpAddr::V4(peer), Some(own)) = (peer.ip(), self.own_v4()) else { return None };
+        let route = self.routes.to(peer.into(), self.now)?;
+        let length = IPV4_LEN + UDP_LEN + length;
+        if length > usize::from(route.told.mtu) {
+            return None;
         }
         self.outer_id = self.outer_id.wrapping_add(1);
         let mut head = Head::of_link(&route.told, false);
         head.add(&outer(own, peer, dscp, self.outer_id, length as u16));
-        if !self.ports.send(route.port, head.octets(), self.n3.bytes(gpdu)) {
-            return false;
-        }
-        self.counters.n3_out.count(1, inner);
-        true
+        Some((route.port, head))
     }
 
     /// The address that packets leave into tunnels from.

@@ -129,10 +129,17 @@ impl Path {
     /// To another UE, or to N6: the kernel sends what is for a UE back to TUN.
     pub fn send_to_network(&mut self, tables: &Tables, flow: &Flow, arena: &[u8], packet: Range<usize>) {
         let bytes = arena.get(packet.clone()).unwrap_or_default();
-        match tables.by_ue(flow.destination).filter(|_| self.shared.hairpin) {
-            Some(rules) => self.hairpin(rules, flow, bytes),
-            None if !self.is_the_kernels(flow.source) && self.leaves_to_network(flow, bytes) => {}
-            None => self.n6.push(arena, packet, flow),
+        if !self.sends_past_kernel(tables, flow, bytes) {
+            self.n6.push(arena, packet, flow);
         }
+    }
+
+    /// Sends a packet to another UE, or to N6 by AF_XDP; `false` if it has to go by the kernel.
+    pub fn sends_past_kernel(&mut self, tables: &Tables, flow: &Flow, packet: &[u8]) -> bool {
+        if let Some(rules) = tables.by_ue(flow.destination).filter(|_| self.shared.hairpin) {
+            self.deliver_past_kernel(rules, flow, packet);
+            return true;
+        }
+        !self.is_the_kernels(flow.source) && self.leaves_to_network(flow, packet)
     }
 }

@@ -18,11 +18,16 @@ use crate::sys::{Datagram, RECEIVE_SLOT, RECEIVE_SLOTS, wait_readable};
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What is ready: the wake-up, the TUN queue, and from the next bit on the sockets, then those of AF_XDP.
 const WAKE: u32 = 1;
 const TUN: u32 = 2;
 const ALL: u32 = u32::MAX;
+
+/// How long frames may gather while they flow: a wake-up for each would cost more than all else that is done with it.
+/// What came by TUN or socket waits as long then.
+const NAP: Duration = Duration::from_micros(50);
 
 /// The state of the thread.
 #[derive(Debug)]
@@ -36,6 +41,8 @@ pub struct Worker {
     received: Vec<Datagram>,
     /// Where frames lie in the arena.
     frames: Vec<Range<usize>>,
+    /// Whether frames came in the last round.
+    frames_flow: bool,
     taken: Vec<Message>,
 }
 
@@ -58,6 +65,7 @@ impl Worker {
             arena: vec![0; RECEIVE_SLOTS * RECEIVE_SLOT].into_boxed_slice(),
             received: Vec::with_capacity(RECEIVE_SLOTS),
             frames: Vec::new(),
+            frames_flow: false,
             taken: Vec::new(),
         }
     }
@@ -98,16 +106,25 @@ impl Worker {
             self.inbox.unpark();
             return 0;
         }
+        let due = self.queues.due_in(self.path.shared.clock.now());
+        if self.frames_flow {
+            let nap = due.map_or(NAP, |due| due.min(NAP));
+            let woken = wait_readable(&[self.inbox.wake_fd().as_fd()], Some(nap)).unwrap_or(WAKE);
+            self.inbox.unpark();
+            if woken & WAKE != 0 {
+                self.inbox.wake_fd().clear();
+            }
+            return ALL;
+        }
         let sockets = self.path.sockets.iter().map(AsFd::as_fd);
         let others = [self.inbox.wake_fd().as_fd(), self.path.tun.as_fd()];
         let ports = self.path.ports.fds();
         let all: Vec<_> = others.into_iter().chain(sockets).chain(ports).collect();
-        let ready =
-            wait_readable(&all, self.queues.due_in(self.path.shared.clock.now())).unwrap_or_else(|error| {
-                tracing::error!(%error, "a datapath worker can't wait for packets");
-                std::thread::sleep(std::time::Duration::from_millis(100));
-                ALL
-            });
+        let ready = wait_readable(&all, due).unwrap_or_else(|error| {
+            tracing::error!(%error, "a datapath worker can't wait for packets");
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            ALL
+        });
         self.inbox.unpark();
         if ready & WAKE != 0 {
             self.inbox.wake_fd().clear();
@@ -157,9 +174,11 @@ impl Worker {
     /// Forwards a batch of what the program handed over. Answers whether there may be more.
     fn handed(&mut self) -> bool {
         let mut more = false;
+        self.frames_flow = false;
         for port in 0..self.path.ports.len() {
             self.frames.clear();
             more |= self.path.ports.receive(port, &mut self.arena, &mut self.frames);
+            self.frames_flow |= !self.frames.is_empty();
             self.path.handed(&self.tables, &mut self.signaller, &self.arena, &self.frames);
         }
         more
