@@ -194,6 +194,8 @@ impl Ue {
             Input::RequestService => self.request_service_for_data(),
             Input::Deregister { switch_off } => self.deregister_by_user(switch_off),
             Input::Camp(tai) => self.camp(tai),
+            // Sent before the AMF knew that the UE is off.
+            Input::Nas(_) if self.is_off() => {}
             Input::Nas(octets) => self.receive_nas(octets),
             Input::SecurityActivated { k_gnb, capabilities } => self.check_as_security(&k_gnb, capabilities),
             Input::UserPlane { session, up } => self.sessions.note_user_plane(session, up),
@@ -201,6 +203,10 @@ impl Ue {
             Input::Paging => self.answer_paging(),
             Input::Timeout => self.on_timeout(),
         }
+    }
+
+    fn is_off(&self) -> bool {
+        self.switch_off && self.state == State::Deregistered
     }
 
     fn camp(&mut self, tai: Tai) {

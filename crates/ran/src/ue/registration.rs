@@ -31,7 +31,10 @@ impl Ue {
         match self.state {
             // Nothing is tried while T3346 runs; when it runs out, the UE registers by itself.
             _ if self.timers.is_running(Timer::T3346) => {}
-            State::Deregistered => self.begin_registration(RegistrationKind::Initial),
+            State::Deregistered => {
+                self.switch_off = false;
+                self.begin_registration(RegistrationKind::Initial);
+            }
             State::Registered => self.begin_registration(RegistrationKind::MobilityUpdating),
             _ => {}
         }

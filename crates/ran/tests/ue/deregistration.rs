@@ -32,6 +32,17 @@ fn switching_off_waits_for_nothing() {
 }
 
 #[test]
+fn what_crosses_the_switching_off_is_neither_answered_nor_a_fault() {
+    let mut pair = Pair::new();
+    pair.register();
+    pair.input(Input::Deregister { switch_off: true });
+    let sent = pair.sent.len();
+    pair.give_ciphered(DeregistrationAcceptUeOriginating::new());
+    assert_eq!(pair.sent.len(), sent);
+    pair.assert_clean();
+}
+
+#[test]
 fn the_request_is_sent_five_times() {
     let mut pair = Pair::new();
     pair.register();
