@@ -145,16 +145,17 @@ impl World {
     }
 
     pub(super) fn strike(&mut self) {
+        if self.now >= self.enemy.until {
+            return;
+        }
         let Some(attacker) = &mut self.enemy.attacker else { return };
         let blow = attacker.strike(&self.enemy.overheard);
         if let Some(blow) = blow {
             self.rung("enemy", "world", format!("{:.40}", format!("{blow:?}")));
             self.deal(blow);
         }
-        if self.now < self.enemy.until {
-            let after = self.dice.millis(20, 2000);
-            self.at(after, Happening::Strike);
-        }
+        let after = self.dice.millis(20, 2000);
+        self.at(after, Happening::Strike);
     }
 
     fn deal(&mut self, blow: Blow) {
