@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help setup build demo demo-split ueransim dissect openapi faults test bench-control bench-user soak-user world fuzz lint fmt
+.PHONY: help setup build demo demo-split ueransim dissect openapi faults packets test bench-control bench-user soak-user world fuzz lint fmt
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ openapi: build ## every SBI message between processes against 3GPP's OpenAPI fil
 
 faults: build ## radios and phones killed, rubbish on every port: nothing is left, nobody else notices
 	@scripts/faults $(ARGS)
+
+packets: build ## Scapy as SMF, gNB and data network: every packet of the user plane, on each path
+	@scripts/packets $(ARGS)
 
 test: setup ## everything that must pass: formatting, lints, tidy, unit, world and end-to-end tests
 	@scripts/test

@@ -47,8 +47,8 @@ impl Bounds {
         Bounds { memory: 64 * 1024, memory_per_octet: 4096, time: Duration::from_millis(20) };
     /// Of what is text.
     pub const TEXT: Bounds = Bounds { memory: 2 << 20, ..Self::CODEC };
-    /// Of the REST API, which shows pages of 256 subscribers, and on a thread of its own asks the database.
-    pub const API: Bounds = Bounds { memory: 8 << 20, time: Duration::from_millis(200), ..Self::CODEC };
+    /// Of the REST API: a request shows up to 10,000 subscribers, and adds up to a million.
+    pub const API: Bounds = Bounds { memory: 256 << 20, time: Duration::from_secs(60), ..Self::CODEC };
     /// Of a dialogue.
     pub const DIALOGUE: Bounds =
         Bounds { memory: 256 << 20, memory_per_octet: 1 << 20, time: Duration::from_secs(5) };

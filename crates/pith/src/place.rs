@@ -20,8 +20,5 @@ pub fn config(cli: &Cli) -> Result<Config> {
         Some(path) => Config::load(&path)?,
         None => Config::default(),
     };
-    let set = |config: Config, assignment: &String| {
-        config.with(assignment).map_err(|error| anyhow!("--set {error}"))
-    };
-    cli.set.iter().try_fold(config, set)
+    config.with(cli.set.iter().map(String::as_str)).map_err(|error| anyhow!("--set {error}"))
 }

@@ -4,18 +4,23 @@ use super::{Config, Described, Setting, check};
 use serde_json::Value;
 
 impl Config {
-    /// This configuration with one setting changed. The value is YAML, so a list is `[a, b]`.
-    pub fn with(&self, assignment: &str) -> Result<Self, String> {
+    /// This configuration with settings changed, one after another: what they make together is checked. A value is YAML,
+    /// so a list is `[a, b]`.
+    pub fn with<'a>(self, assignments: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
+        let config = assignments.into_iter().try_fold(self, |config, assignment| config.set(assignment))?;
+        match check::findings(&config).first() {
+            Some(finding) => Err(format!("{}: {}", finding.path, finding.sentence)),
+            None => Ok(config),
+        }
+    }
+
+    fn set(&self, assignment: &str) -> Result<Self, String> {
         let (path, text) = assignment
             .split_once('=')
             .ok_or_else(|| format!("'{assignment}' sets nothing: write it like 'amf.n2.sctp=raw'"))?;
         let mut value = serde_json::to_value(self).map_err(|error| error.to_string())?;
         *find(&mut value, path)? = read(text);
-        let config: Self = serde_json::from_value(value).map_err(|error| format!("{path}: {error}"))?;
-        match check::findings(&config).first() {
-            Some(finding) => Err(format!("{}: {}", finding.path, finding.sentence)),
-            None => Ok(config),
-        }
+        serde_json::from_value(value).map_err(|error| format!("{path}: {error}"))
     }
 }
 
@@ -50,8 +55,7 @@ mod tests {
 
     #[test]
     fn settings_of_every_kind_can_be_set() {
-        let config = Config::default();
-        let set = |assignment: &str| config.with(assignment).unwrap();
+        let set = |assignment: &str| Config::default().with([assignment]).unwrap();
         assert_eq!(set("workers=2").workers, 2);
         assert_eq!(set("amf.n2.sctp=udp:9899").amf.n2.sctp.to_string(), "udp:9899");
         assert_eq!(set("amf.timers.t3512=10min").amf.timers.t3512.to_string(), "10min");
@@ -64,6 +68,14 @@ mod tests {
     }
 
     #[test]
+    fn settings_that_need_each_other_come_in_any_order() {
+        let assignments = ["upf.datapath=xdp", "upf.interfaces=[eth1, eth2]", "upf.nat=false"];
+        assert!(Config::default().with(assignments).is_ok());
+        let error = Config::default().with([assignments[0]]).unwrap_err();
+        assert!(error.contains("upf.interfaces"), "{error}");
+    }
+
+    #[test]
     fn what_cannot_be_set_says_why() {
         for (assignment, sentence) in [
             ("workers", "sets nothing"),
@@ -73,7 +85,7 @@ mod tests {
             ("workers=x", "workers: invalid type"),
             ("amf.set=2000", "0 to 1023"),
         ] {
-            let error = Config::default().with(assignment).unwrap_err();
+            let error = Config::default().with([assignment]).unwrap_err();
             assert!(error.contains(sentence), "{assignment}: {error}");
         }
     }
