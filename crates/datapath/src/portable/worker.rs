@@ -27,7 +27,7 @@ const ALL: u32 = u32::MAX;
 
 /// How long frames may gather while they flow: a wake-up for each would cost more than all else that is done with it.
 /// What came by TUN or socket waits as long then.
-const NAP: Duration = Duration::from_micros(50);
+const NAP: Duration = Duration::from_micros(150);
 
 /// The state of the thread.
 #[derive(Debug)]
