@@ -75,7 +75,7 @@ pub const UPFS: List = List {
     path: "/v1/upfs",
     nf: "smf",
     what: ["UPF", "UPFs"],
-    columns: &[("NAME", "/name"), ("ADDRESS", "/address")],
+    columns: &[("NAME", "/name"), ("ADDRESS", "/address"), ("LOAD %", "/load")],
 };
 
 /// Prints a list.

@@ -20,13 +20,14 @@ use bytes::Bytes;
 use pith_nf::fabric::{ShardInput, Timers};
 use pith_nf::gateway::n2::{N2Gateway, N2GatewayEffect, N2GatewayInput, NGAP_PPID};
 use pith_nf::gateway::n4::{N4Gateway, N4GatewayEffect, N4GatewayInput};
-use pith_nf::kit::{GnbHandle, N2Effect, N4Effect, Nf, TimerKey};
+use pith_nf::kit::{GnbHandle, N2Effect, N4Effect, Nf, TimerKey, UpfInfo};
 use pith_types::ShardId;
 use serde_json::{Value, json};
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::UdpSocket;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -310,8 +311,10 @@ impl Edge {
     }
 
     fn upfs(&self) -> Vec<Value> {
-        let upfs = self.n4.iter().flat_map(|n4| n4.gateway.upfs());
-        upfs.map(|info| json!({ "name": info.name, "address": info.address })).collect()
+        let gateways = self.n4.iter().map(|n4| &n4.gateway);
+        let upfs = gateways.flat_map(|gateway| gateway.upfs().map(move |info| (gateway, info)));
+        let shown = |(gateway, info): (&N4Gateway, &Arc<UpfInfo>)| json!({ "name": info.name, "address": info.address, "load": gateway.load_of(&info.name) });
+        upfs.map(shown).collect()
     }
 
     /// Tells UPFs and gNBs that this side goes.

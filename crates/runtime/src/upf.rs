@@ -1,6 +1,7 @@
 //! The UPF of a process: a thread for UPF-C, which drives the pure [`Upf`], over a datapath with workers of
 //! its own. Operators' questions are answered between two batches of PFCP.
 
+mod busy;
 mod inspect;
 mod question;
 mod succession;
@@ -13,6 +14,7 @@ use crate::api::ApiError;
 use crate::clock::Clock;
 use crate::inbox::{Inbox, Outlet, inbox};
 use crate::wait::{Sleeper, Waker, waker};
+use busy::Busy;
 use pith_datapath::{DatapathConfig, StartError, UserPlane};
 use pith_upf::contract::{Datapath, Event};
 use pith_upf::{Config, Effect, Input, Severity, Upf};
@@ -31,8 +33,9 @@ use trace::Traces;
 /// Datagrams read in a row before events get their turn.
 const DATAGRAMS: usize = 64;
 
-/// How often UPF-C looks at its timers.
+/// How often UPF-C looks at its timers at least, and at most where nothing else happens.
 const TICK: Duration = Duration::from_millis(250);
+const SHORTEST_TICK: Duration = Duration::from_millis(5);
 
 /// How long a UPF that goes lets its SMFs know.
 const GRACE: Duration = Duration::from_secs(1);
@@ -138,6 +141,7 @@ impl Driver {
     fn run(&mut self, sleeper: &Sleeper, closing: &AtomicBool) {
         let mut datagram = vec![0; 65_535];
         let mut events: Vec<Event> = Vec::new();
+        let mut busy = Busy::begin(self.now());
         while !closing.load(Ordering::SeqCst) {
             self.read(&mut datagram);
             self.datapath.poll_events(&mut events);
@@ -149,7 +153,12 @@ impl Driver {
             self.answer_questions();
             let descriptors = [self.n4.as_fd(), self.datapath.events_ready()];
             let asked = &self.asked;
-            sleeper.sleep(&descriptors, Some(TICK), || closing.load(Ordering::SeqCst) || !asked.is_empty());
+            let begun = self.now();
+            let is_busy = || closing.load(Ordering::SeqCst) || !asked.is_empty();
+            sleeper.sleep(&descriptors, Some(self.until_tick(begun)), is_busy);
+            if let Some(percent) = busy.slept(begun, self.now()) {
+                self.handle(Input::Busy { percent });
+            }
         }
         self.handle(Input::Shutdown { graceful: GRACE });
     }
@@ -166,6 +175,11 @@ impl Driver {
             );
             self.datapath.dismiss_predecessor();
         }
+    }
+
+    /// How long nothing is due.
+    fn until_tick(&self, now: Duration) -> Duration {
+        self.upf.next_timeout().map_or(TICK, |due| due.saturating_sub(now).clamp(SHORTEST_TICK, TICK))
     }
 
     fn read(&mut self, buffer: &mut [u8]) {

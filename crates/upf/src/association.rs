@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use pith_pfcp::ie::{CpFunctionFeatures, NtpSeconds, UpFunctionFeatures};
 
+use crate::config::Config;
+
 /// An association with an SMF.
 #[derive(Debug)]
 pub struct Association {
@@ -30,8 +32,8 @@ pub enum Path {
     FailedSince(Duration),
 }
 
-/// What this UPF can do beyond what every UPF must (TS 29.244 8.2.25).
-pub fn up_function_features() -> UpFunctionFeatures {
+/// What this UPF can do beyond what every UPF must (TS 29.244 8.2.25); rules can be activated where there are some.
+pub fn up_function_features(config: &Config) -> UpFunctionFeatures {
     UpFunctionFeatures::FTUP
         | UpFunctionFeatures::EMPU
         | UpFunctionFeatures::PDIU
@@ -40,4 +42,6 @@ pub fn up_function_features() -> UpFunctionFeatures {
         | UpFunctionFeatures::BUNDL
         | UpFunctionFeatures::VTIME
         | UpFunctionFeatures::UPIDP
+        | UpFunctionFeatures::DDND
+        | UpFunctionFeatures::default().with(UpFunctionFeatures::ADPDP, !config.predefined.0.is_empty())
 }

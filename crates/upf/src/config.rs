@@ -6,6 +6,7 @@ use std::time::Duration;
 use pith_pfcp::ie::{NodeId, NtpSeconds};
 
 use crate::contract::Rates;
+use crate::predefined::PredefinedRules;
 
 /// Settings of a UPF-C.
 #[derive(Clone, Debug)]
@@ -32,6 +33,8 @@ pub struct Config {
     pub max_sessions: usize,
     /// Most rules of a kind in a session.
     pub max_rules: usize,
+    /// Rules that SMFs may activate by name.
+    pub predefined: PredefinedRules,
     /// What guaranteed bit rates may sum up to, each way; `None`: no bound is known.
     pub guaranteed: Option<Rates>,
 }
@@ -60,6 +63,7 @@ impl Config {
             response_retention: Duration::from_secs(15),
             max_sessions: 1_000_000,
             max_rules: 256,
+            predefined: PredefinedRules::default(),
             guaranteed: None,
         }
     }

@@ -23,6 +23,11 @@ pub enum Input<'a> {
     Event(Event),
     /// The time of [`Upf::next_timeout`](crate::Upf::next_timeout) has come.
     Tick,
+    /// How much of its time UPF-C is at work, in percent: told from time to time.
+    Busy {
+        /// 0 to 100.
+        percent: u8,
+    },
     /// The operator stops the UPF: SMFs are asked to release their associations (TS 29.244 6.2.7.3).
     Shutdown {
         /// How long they have.

@@ -11,6 +11,7 @@ use pith_pfcp::{DecodeError, Header, Message, MessageType, bundled};
 use crate::association::Association;
 use crate::config::Config;
 use crate::contract::{Datapath, Event, Rates, SessionId};
+use crate::load::Load;
 use crate::port::{Effect, Input, Notice, Turn};
 use crate::rejection::Rejection;
 use crate::session::{Session, SessionTable};
@@ -35,6 +36,7 @@ pub struct Upf {
     pub(crate) sessions: SessionTable,
     pub(crate) responses: Responses,
     pub(crate) requests: Requests<Purpose>,
+    pub(crate) load: Load,
 }
 
 /// A response, and the peer's session endpoint to address it to.
@@ -51,6 +53,7 @@ impl Upf {
             sessions: SessionTable::new(config.started, config.guaranteed),
             responses: Responses::default(),
             requests: Requests::new(config.t1, config.n1),
+            load: Load::default(),
             config,
         }
     }
@@ -70,6 +73,7 @@ impl Upf {
             }
             Input::Event(event) => self.on_event(turn, event),
             Input::Tick => self.on_tick(turn),
+            Input::Busy { percent } => self.load.busy = percent,
             Input::Shutdown { graceful } => self.ask_for_release(turn, graceful),
         }
     }
@@ -156,9 +160,10 @@ impl Upf {
         turn: &mut Turn<'_>,
         peer: SocketAddr,
         header: &Header,
-        (seid, response): Reply,
+        (seid, mut response): Reply,
         request: &[u8],
     ) {
+        self.tell_load(peer, &mut response);
         let octets = turn.send(peer, seid, header.sequence, &response);
         let until = turn.now + self.config.response_retention;
         self.responses.keep((peer, header.sequence), request, octets, turn.now, until);

@@ -464,3 +464,106 @@ fn events_of_a_session_that_is_gone_are_nothing() {
     assert!(world.event(downlink_data(seid)).is_empty());
     assert!(world.event(used(seid)).is_empty());
 }
+
+/// A session whose downlink is held by a BAR with a notification delay, in units of 50 ms.
+fn delayed(delay: u8) -> SessionEstablishmentRequest {
+    let bar = CreateBar {
+        downlink_data_notification_delay: Some(DownlinkDataNotificationDelay(delay)),
+        ..CreateBar::new(BarId(1))
+    };
+    let mut request = pdu_session();
+    request.create_bars = vec![bar];
+    request.create_fars[1].bar_id = Some(BarId(1));
+    request
+}
+
+#[test]
+fn downlink_data_is_told_of_after_the_delay_of_its_bar() {
+    let (mut world, seid, _) = World::with_session(delayed(30));
+    assert!(world.event(downlink_data(seid)).is_empty());
+    assert!(reports(world.wait(1)).is_empty(), "1.5 s are not over");
+    assert_eq!(reports(world.wait(1)).len(), 1);
+}
+
+#[test]
+fn a_delayed_report_is_not_sent_once_packets_are_wanted() {
+    let (mut world, seid, _) = World::with_session(delayed(30));
+    world.event(downlink_data(seid));
+    let update_fars = vec![to_gnb(GNB, 7)];
+    world.modify(seid, SessionModificationRequest { update_fars, ..SessionModificationRequest::new() });
+    assert!(reports(world.wait(5)).is_empty());
+}
+
+#[test]
+fn another_far_holds_once_a_quota_is_used_up() {
+    let urr = CreateUrr {
+        volume_quota: Some(Volume { total: Some(1000), uplink: None, downlink: None }),
+        far_id_for_quota_action: Some(FarId(9)),
+        ..CreateUrr::new(UrrId(1), MeasurementMethod::VOLUM, ReportingTriggers::VOLQU)
+    };
+    let mut request = measured(urr);
+    request.create_fars.push(CreateFar::new(FarId(9), ApplyAction::DROP));
+    let (mut world, seid, _) = World::with_session(request);
+    assert_eq!(world.installed(seid).urrs[0].quota.total, Some(1000));
+    world.count(seid, 1, 600, 400);
+    let volume = contract::Volume::default();
+    let event = Event::Usage { session: SessionId(seid), urr: contract::UrrId(1), volume };
+    let sent = reports(world.event(event));
+    assert_eq!(sent[0].1.usage_reports[0].usage_report_trigger, UsageReportTrigger::VOLQU);
+    let session = world.installed(seid);
+    assert!(session.pdrs.iter().all(|pdr| pdr.far == contract::FarId(9)), "{session:?}");
+    assert!(session.urrs[0].quota.is_none(), "the FAR decides, not the quota");
+    let update = UpdateUrr {
+        volume_quota: Some(Change::Set(Volume { total: Some(5000), uplink: None, downlink: None })),
+        ..UpdateUrr::new(UrrId(1))
+    };
+    world.modify(
+        seid,
+        SessionModificationRequest { update_urrs: vec![update], ..SessionModificationRequest::new() },
+    );
+    let session = world.installed(seid);
+    assert_eq!(session.pdrs.iter().map(|pdr| pdr.far.0).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(session.urrs[0].quota.total, Some(6000));
+}
+
+#[test]
+fn a_far_for_quota_action_that_is_not_there_is_told() {
+    let urr = CreateUrr {
+        far_id_for_quota_action: Some(FarId(9)),
+        ..CreateUrr::new(UrrId(1), MeasurementMethod::VOLUM, ReportingTriggers::VOLQU)
+    };
+    let mut world = World::associated();
+    let Message::SessionEstablishmentResponse(response) = world.ask(0, measured(urr)).message else {
+        panic!()
+    };
+    assert_eq!(response.cause, Cause::RuleCreationModificationFailure);
+    assert_eq!(response.failed_rule_id, Some(FailedRuleId::Urr(UrrId(1))));
+}
+
+#[test]
+fn a_paused_urr_counts_neither_packets_nor_time() {
+    let urr = CreateUrr {
+        time_threshold: Some(Seconds(10)),
+        measurement_information: Some(MeasurementInformation::ISTM),
+        ..CreateUrr::new(UrrId(1), MeasurementMethod::DURAT, ReportingTriggers::TIMTH)
+    };
+    let (mut world, seid, _) = World::with_session(measured(urr));
+    world.answers = true;
+    world.count(seid, 1, 0, 0);
+    world.wait(4);
+    let set = |world: &mut World, info| {
+        let measurement_information = Some(Change::Set(info));
+        let update = UpdateUrr { measurement_information, ..UpdateUrr::new(UrrId(1)) };
+        world.modify(
+            seid,
+            SessionModificationRequest { update_urrs: vec![update], ..SessionModificationRequest::new() },
+        );
+    };
+    set(&mut world, MeasurementInformation::ISTM | MeasurementInformation::INAM);
+    assert!(world.installed(seid).pdrs.iter().all(|pdr| pdr.urrs.is_empty()));
+    assert!(reports(world.wait(100)).is_empty());
+    set(&mut world, MeasurementInformation::ISTM);
+    assert!(world.installed(seid).pdrs.iter().all(|pdr| pdr.urrs.len() == 1));
+    assert!(reports(world.wait(5)).is_empty(), "4 s before and 5 s after the pause");
+    assert_eq!(reports(world.wait(2)).len(), 1);
+}

@@ -38,6 +38,9 @@ pub enum N4Error {
     /// N1 transmissions went unanswered (TS 29.244 6.4).
     #[error("the UPF did not answer")]
     NoAnswer,
+    /// The UPF wants fewer new sessions (TS 29.244 6.2.4).
+    #[error("the UPF is overloaded")]
+    Overloaded,
     /// There is no association with that UPF, or it ended meanwhile.
     #[error("no PFCP association with the UPF")]
     NoAssociation,

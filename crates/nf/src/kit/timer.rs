@@ -43,6 +43,8 @@ pub enum Timer {
     PfcpT1,
     /// Next PFCP Heartbeat Request (TS 29.244 6.2.2).
     PfcpHeartbeat,
+    /// A UPF's wish for fewer requests holds (TS 29.244 6.2.4).
+    PfcpOverload,
     /// Next try to set up a PFCP association (TS 29.244 6.2.6).
     PfcpAssociationRetry,
     /// A short-lived transaction's state is dropped.

@@ -1,6 +1,6 @@
 //! What is wrong though every value alone is right.
 
-use super::{Config, DataNetwork, PacketPath, Sbi};
+use super::{Config, DataNetwork, PacketPath, PredefinedRule, Sbi};
 use pith_datapath::FirewallRule;
 use pith_upf::contract::Direction;
 use std::collections::HashSet;
@@ -89,6 +89,7 @@ impl Findings {
         let interface = (1..=15).contains(&tun.len()) && tun.bytes().all(|b| b.is_ascii_alphanumeric());
         self.require(interface, "upf.tun", "an interface has a name of 1 to 15 letters and digits");
         self.user_plane(config);
+        self.predefined_rules(&config.upf.predefined_rules);
     }
 
     fn user_plane(&mut self, config: &Config) {
@@ -110,6 +111,19 @@ impl Findings {
             "upf.interfaces",
             "XDP needs the interfaces of N3 and N6, such as [eth1, eth2]",
         );
+    }
+
+    fn predefined_rules(&mut self, rules: &[PredefinedRule]) {
+        for (at, rule) in rules.iter().enumerate() {
+            let path = |setting| format!("upf.predefined_rules[{at}].{setting}");
+            self.require(!rule.name.is_empty(), path("name"), "a rule needs a name");
+            let own = rules[..at].iter().all(|other| other.name != rule.name);
+            self.require(own, path("name"), "another rule has this name: give each its own");
+            self.require(!rule.filters.is_empty(), path("filters"), "name at least one kind of packets");
+            let useful = rule.drop != rule.mbr.is_some();
+            let sentence = "write 'drop: true' or rates: without either, or with both, the rule has no sense";
+            self.require(useful, path("drop"), sentence);
+        }
     }
 
     fn data_networks(&mut self, networks: &[DataNetwork]) {
@@ -287,6 +301,9 @@ mod tests {
                 "smf: {data_networks: [{name: a, pool: 10.0.0.0/16, mss: 1300}]}\nupf: {datapath: xdp, nat: false, interfaces: [a]}",
                 "which all data networks have",
             ),
+            ("upf: {predefined_rules: [{name: a, filters: [permit in]}]}", "such as 'permit out 17"),
+            ("upf: {predefined_rules: [{name: a, filters: [permit out ip from any to any]}]}", "drop: true"),
+            ("upf: {predefined_rules: [{name: a, filters: [], drop: true}]}", "kind of packets"),
             ("sbi: {external: {udm: 'https://x'}}", "http://10.0.0.9:8000"),
             ("workers: 65", "64 shards"),
             ("task_buffer: 1", "64 to"),

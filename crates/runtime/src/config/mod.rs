@@ -25,13 +25,13 @@ pub mod text;
 
 pub use amf::{Amf, AmfTimers, Ciphering, Integrity, N2, SctpMode, Security};
 pub use check::Finding;
-pub use n6::{FirewallRule, StaticRoute};
+pub use n6::{FirewallRule, PacketFilter, StaticRoute};
 pub use network::{HomeNetworkKey, Network, SuciProfile};
 pub use read::{ConfigError, Wrong};
 pub use render::default_yaml;
 pub use sbi::{Binding, HostedNf, Sbi};
 pub use section::{Described, Setting};
-pub use session::{DataNetwork, N4, PacketPath, Smf, SmfTimers, Upf, UpfPeer, XdpHook};
+pub use session::{DataNetwork, N4, PacketPath, PredefinedRule, Smf, SmfTimers, Upf, UpfPeer, XdpHook};
 pub use shell::{Api, Log, LogFormat, Residency, Store, StorePath};
 pub use text::{Ipv4Net, Period};
 
@@ -53,10 +53,7 @@ section::section! {
         /// Where subscribers and what NFs keep about them are stored.
         store: Store = Store::default(),
         /// Private keys that uncover SUCIs (TS 33.501 Annex C); none by default.
-        /// 'pith key new' makes one. Example:
-        ///   - id: 1
-        ///     profile: a
-        ///     private_key_file: /etc/pith/suci-1.key
+        /// 'pith key new' makes one.
         home_network_keys: Vec<HomeNetworkKey> = Vec::new(),
         /// Shards, each a thread with an instance of every NF: 0 means one for each core, at most 64.
         workers: u8 = 0,

@@ -1,6 +1,7 @@
-//! What the UPF does with a data network's packets on N6: values that the file writes as a line of words.
+//! What the UPF does with packets: values that the file writes as a line of words.
 
 use super::text::text_value;
+use pith_upf::contract::{FlowDescription, SdfFilter};
 use std::fmt;
 use std::str::FromStr;
 
@@ -34,3 +35,29 @@ line_of_words! {
     /// A way to another network.
     StaticRoute,
 }
+
+/// Which packets a predefined rule is for: a flow description (TS 29.212 5.4.2).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PacketFilter {
+    text: String,
+    /// What it means.
+    pub filters: Vec<SdfFilter>,
+}
+
+impl fmt::Display for PacketFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl FromStr for PacketFilter {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let described: FlowDescription = text.parse().map_err(|error| {
+            format!("{error}; write such as 'permit out 17 from 192.0.2.0/24 5000-5010 to assigned'")
+        })?;
+        Ok(Self { text: text.into(), filters: described.filters })
+    }
+}
+
+text_value!(PacketFilter);

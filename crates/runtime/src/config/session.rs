@@ -1,6 +1,6 @@
 //! The settings of sessions: SMF, N4 and UPF.
 
-use super::n6::{FirewallRule, StaticRoute};
+use super::n6::{FirewallRule, PacketFilter, StaticRoute};
 use super::section::{item, section};
 use super::text::{Ipv4Net, Period, words};
 use pith_datapath::{NetworkPolicy, PortBlocks, UePool};
@@ -186,6 +186,25 @@ section! {
         /// Folder of a BPF file system, such as /sys/fs/bpf/pith, by which XDP goes on with the packets of known
         /// sessions when Pith is killed, until it has begun again and the SMFs have set up what they want kept.
         pin: Option<PathBuf> = None,
+        /// Rules that an SMF may activate in a session by their names (TS 29.244 5.19).
+        predefined_rules: Vec<PredefinedRule> = Vec::new(),
+    }
+}
+
+item! {
+    /// A rule that sessions share.
+    PredefinedRule {
+        /// By which it is activated.
+        name: String,
+        /// Which packets, such as [permit out 17 from 192.0.2.0/24 5000-5010 to assigned]: protocol,
+        /// address and ports of the other end; for both ways.
+        filters: Vec<PacketFilter>,
+        /// Drop them; otherwise they go where the session's rule says that activates this one.
+        #[serde(default)]
+        drop: bool,
+        /// Bit rates that all of a session's packets of this kind have together; no bound where nothing
+        /// is said.
+        mbr: Option<Ambr>,
     }
 }
 

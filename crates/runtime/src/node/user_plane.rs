@@ -2,12 +2,12 @@
 
 use super::StartError;
 use crate::clock::Clock;
-use crate::config::{Config, DataNetwork, PacketPath, XdpHook};
+use crate::config::{Config, DataNetwork, PacketPath, PredefinedRule, XdpHook};
 use crate::upf::UpfThread;
 use pith_datapath::{DatapathConfig, Enforcement, PathChoice, SharedRate};
 use pith_types::Ambr;
-use pith_upf::GtpuAddress;
 use pith_upf::contract::Rates;
+use pith_upf::{GtpuAddress, PredefinedAction, PredefinedRules};
 
 /// Sets the datapath up and starts UPF-C.
 pub(super) fn start(config: &Config, clock: Clock) -> Result<UpfThread, StartError> {
@@ -15,7 +15,6 @@ pub(super) fn start(config: &Config, clock: Clock) -> Result<UpfThread, StartErr
     let networks = config.smf.data_networks.iter();
     let policies = networks.clone().map(DataNetwork::policy).filter(|policy| !policy.is_none());
     let pools = networks.map(DataNetwork::ue_pool);
-    let rates = |ambr: Ambr| Rates { uplink: ambr.uplink.bps(), downlink: ambr.downlink.bps() };
     let shared = config.smf.data_networks.iter().filter_map(|network| {
         let (address, prefix) = (network.gateway().into(), network.pool.prefix());
         network.shared.map(|ambr| SharedRate { network: address, prefix, rates: rates(ambr) })
@@ -49,7 +48,22 @@ pub(super) fn start(config: &Config, clock: Clock) -> Result<UpfThread, StartErr
     let n3 = GtpuAddress { v4: Some(upf.n3), v6: None };
     let control = pith_upf::Config {
         guaranteed: upf.guaranteed.map(rates),
+        predefined: predefined(&upf.predefined_rules),
         ..pith_upf::Config::new(upf.n4.ip(), n3, clock.unix_seconds())
     };
     Ok(UpfThread::start(clock, control, socket, datapath)?)
+}
+
+fn rates(ambr: Ambr) -> Rates {
+    Rates { uplink: ambr.uplink.bps(), downlink: ambr.downlink.bps() }
+}
+
+fn predefined(rules: &[PredefinedRule]) -> PredefinedRules {
+    let rule = |rule: &PredefinedRule| pith_upf::PredefinedRule {
+        name: rule.name.clone(),
+        filters: rule.filters.iter().flat_map(|filter| filter.filters.clone()).collect(),
+        action: if rule.drop { PredefinedAction::Drop } else { PredefinedAction::AsTheSessionSays },
+        mbr: rule.mbr.map(rates),
+    };
+    PredefinedRules(rules.iter().map(rule).collect())
 }

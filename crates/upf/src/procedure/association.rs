@@ -51,7 +51,7 @@ impl Upf {
             self.config.recovery_time_stamp(),
         );
         let flags = (existed && retained.is_some()).then_some(PfcpAsRspFlags::PSREI);
-        let up_function_features = Some(up_function_features());
+        let up_function_features = Some(up_function_features(&self.config));
         (0, AssociationSetupResponse { up_function_features, pfcp_as_rsp_flags: flags, ..response }.into())
     }
 

@@ -47,7 +47,7 @@ impl Upf {
         let allocation = allocate(&mut rules, id, &mut self.sessions.teids, local, &none, restoring)?;
         // 4. The rules, as the datapath takes them.
         let measurements = Measurements::new(&rules, turn.now);
-        let compiled = compile(id, &rules, &measurements)
+        let compiled = compile(id, &rules, &measurements, &self.config.predefined)
             .and_then(|compiled| self.sessions.check_promises(id, &compiled).map(|()| compiled))
             .and_then(|compiled| self.settle_rivals(turn, id, &request, compiled.ue).map(|()| compiled));
         let compiled = compiled.inspect_err(|_| self.give_back(&allocation))?;
@@ -134,6 +134,7 @@ fn new_session(
         tunnels: Vec::new(),
         measurements,
         inactivity: inactivity.and_then(|timer| Inactivity::start(timer.0, turn.now)),
+        delayed: None,
         reports: Vec::new(),
         due: None,
     }

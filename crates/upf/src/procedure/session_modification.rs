@@ -50,12 +50,13 @@ impl Upf {
         let allocation = allocate(&mut rules, id, &mut self.sessions.teids, self.config.n3, &owned, false)?;
         // 4. The rules as the datapath takes them; limits come later, with what was used.
         let session = self.sessions.get(id).ok_or(Cause::SessionContextNotFound)?;
-        let compiled = compile(id, &rules, &session.measurements).and_then(|compiled| {
-            let taken =
-                Rejection::new(Cause::RuleCreationModificationFailure).because_of(IeType::UE_IP_ADDRESS);
-            self.sessions.rival(id, compiled.ue).map_or(Ok(()), |_| Err(taken))?;
-            self.sessions.check_promises(id, &compiled)
-        });
+        let compiled =
+            compile(id, &rules, &session.measurements, &self.config.predefined).and_then(|compiled| {
+                let taken =
+                    Rejection::new(Cause::RuleCreationModificationFailure).because_of(IeType::UE_IP_ADDRESS);
+                self.sessions.rival(id, compiled.ue).map_or(Ok(()), |_| Err(taken))?;
+                self.sessions.check_promises(id, &compiled)
+            });
         let end_markers = compiled
             .map(|()| end_markers(request, &session.rules, &rules))
             .inspect_err(|_| self.give_back(&allocation))?;
@@ -135,7 +136,7 @@ impl Upf {
         allocation: &Allocation,
     ) -> Result<(), Rejection> {
         let session = self.sessions.get(id).ok_or(Cause::SessionContextNotFound)?;
-        let compiled = compile(id, &rules, &session.measurements)?;
+        let compiled = compile(id, &rules, &session.measurements, &self.config.predefined)?;
         self.sessions.commit(id, rules, &compiled, allocation.teids.clone());
         turn.datapath.install(Arc::new(compiled));
         Ok(())

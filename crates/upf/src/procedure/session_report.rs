@@ -8,11 +8,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use pith_pfcp::MessageType;
 use pith_pfcp::ie::*;
 use pith_pfcp::message::{SessionReportRequest, SessionReportResponse};
-use pith_pfcp::rules::{DownlinkDataReport, ErrorIndicationReport, UpdateBarInReport};
+use pith_pfcp::rules::{CreateFar, DownlinkDataReport, ErrorIndicationReport, UpdateBarInReport};
 
 use crate::contract::{self, SessionId, Teid};
 use crate::port::{Notice, Turn};
@@ -48,7 +49,26 @@ impl Upf {
             downlink_data_report: Some(report),
             ..SessionReportRequest::new(ReportType::DLDR)
         };
-        self.report(turn, session, request);
+        match self.sessions.get(session).and_then(|found| notification_delay(found, PdrId(pdr.0))) {
+            Some(delay) => self.report_later(turn, session, turn.now + delay, request),
+            None => self.report(turn, session, request),
+        }
+    }
+
+    /// Reports when the delay is over, unless the SMF asks for the packets before.
+    fn report_later(&mut self, turn: &Turn<'_>, id: SessionId, due: Duration, request: SessionReportRequest) {
+        if let Some(session) = self.sessions.get_mut(id) {
+            session.delayed.get_or_insert_with(|| (due, Box::new(request)));
+        }
+        self.schedule(turn, id);
+    }
+
+    /// A delayed report whose time has come; none where nothing is to be told any more.
+    fn take_delayed(&mut self, now: Duration, id: SessionId) -> Option<SessionReportRequest> {
+        let session = self.sessions.get_mut(id)?;
+        let (_, request) = session.delayed.take_if(|(due, _)| *due <= now)?;
+        let pdr = request.downlink_data_report.as_ref()?.pdr_ids.first().copied()?;
+        notifies(session, pdr).then_some(*request)
     }
 
     /// A GTP-U peer knows a tunnel no more (TS 29.244 5.10).
@@ -64,6 +84,9 @@ impl Upf {
 
     /// Looks at what a session has used and when its last packet came, and reports what is to be reported.
     pub(crate) fn check_session(&mut self, turn: &mut Turn<'_>, id: SessionId) {
+        if let Some(request) = self.take_delayed(turn.now, id) {
+            self.report(turn, id, request);
+        }
         let Some(session) = self.sessions.get_mut(id) else { return };
         let usage = turn.datapath.usage(id).unwrap_or_default();
         let last_packet = usage.last_packet.map(|age| turn.now.saturating_sub(age));
@@ -71,7 +94,9 @@ impl Upf {
             session.inactivity.as_mut().is_some_and(|inactivity| inactivity.check(turn.now, last_packet));
         session.measurements.sample(&session.rules, turn.now, &usage);
         let (reports, limits_changed) = session.measurements.check(&session.rules, turn.now, &self.config);
-        if limits_changed && let Ok(compiled) = compile(id, &session.rules, &session.measurements) {
+        if limits_changed
+            && let Ok(compiled) = compile(id, &session.rules, &session.measurements, &self.config.predefined)
+        {
             turn.datapath.install(Arc::new(compiled));
         }
         let report_type = ReportType::default()
@@ -128,13 +153,34 @@ impl Upf {
     fn update_bars(&mut self, turn: &mut Turn<'_>, id: SessionId, updates: &[UpdateBarInReport]) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         for update in updates {
-            let bar = session.rules.bars.get_mut(update.bar_id);
-            if let (Some(bar), Some(count)) = (bar, &update.suggested_buffering_packets_count) {
+            let Some(bar) = session.rules.bars.get_mut(update.bar_id) else { continue };
+            if let Some(count) = &update.suggested_buffering_packets_count {
                 bar.suggested_buffering_packets_count = count.clone().into_option();
             }
+            if let Some(delay) = &update.downlink_data_notification_delay {
+                bar.downlink_data_notification_delay = delay.clone().into_option();
+            }
         }
-        if let Ok(compiled) = compile(id, &session.rules, &session.measurements) {
+        if let Ok(compiled) = compile(id, &session.rules, &session.measurements, &self.config.predefined) {
             turn.datapath.install(Arc::new(compiled));
         }
     }
+}
+
+/// The FAR of a PDR.
+fn far_of(session: &Session, pdr: PdrId) -> Option<&CreateFar> {
+    session.rules.fars.get(session.rules.pdrs.get(pdr)?.far_id?)
+}
+
+/// Whether the SMF wants to be told of packets that a PDR has held.
+fn notifies(session: &Session, pdr: PdrId) -> bool {
+    let wanted = ApplyAction::BUFF | ApplyAction::NOCP;
+    far_of(session, pdr).is_some_and(|far| far.apply_action.contains(wanted))
+}
+
+/// How long the SMF wants to be left alone after the first packet (Downlink Data Notification Delay).
+fn notification_delay(session: &Session, pdr: PdrId) -> Option<Duration> {
+    let bar = session.rules.bars.get(far_of(session, pdr)?.bar_id?)?;
+    let delay = bar.downlink_data_notification_delay?;
+    (delay.0 != 0).then(|| Duration::from_millis(50 * u64::from(delay.0)))
 }

@@ -2,33 +2,62 @@
 
 use pith_pfcp::IeType;
 use pith_pfcp::ie::{self, BitRates, FailedRuleId};
-use pith_pfcp::rules::{CreatePdr, CreateQer};
+use pith_pfcp::rules::{CreatePdr, CreateQer, CreateUrr};
 
+use super::meter::is_paused;
 use super::provision::RuleSet;
 use super::usage::Measurements;
 use super::{detection, forwarding};
 use crate::contract::{
     FarId, Gate, Gates, Pdr, PdrId, Qer, QerId, Qfi, Rates, Session, SessionId, Urr, UrrId,
 };
+use crate::predefined::PredefinedRules;
 use crate::rejection::Rejection;
 
 /// Compiles `rules`; the first rule that cannot be applied rejects them all.
-pub fn compile(id: SessionId, rules: &RuleSet, measurements: &Measurements) -> Result<Session, Rejection> {
-    let pdrs = rules.pdrs.values().map(|pdr| compile_pdr(rules, pdr)).collect::<Result<_, _>>()?;
+pub fn compile(
+    id: SessionId,
+    rules: &RuleSet,
+    measurements: &Measurements,
+    predefined: &PredefinedRules,
+) -> Result<Session, Rejection> {
+    let mut pdrs = Vec::with_capacity(rules.pdrs.len());
+    for pdr in rules.pdrs.values() {
+        let base = compile_pdr(rules, pdr, measurements, predefined)?;
+        pdrs.extend(predefined.activate(pdr, base)?);
+    }
+    let fars = rules.fars.values().map(|far| forwarding::compile(rules, far));
+    let fars = fars.collect::<Result<Vec<_>, _>>()?;
+    let named_fars = predefined.fars().filter(|far| pdrs.iter().any(|pdr| pdr.far == far.id));
+    let named_qers = predefined.qers().filter(|qer| pdrs.iter().any(|pdr| pdr.qers.contains(&qer.id)));
     Ok(Session {
         id,
         ue: detection::ue_address(rules)?,
+        fars: fars.into_iter().chain(named_fars).collect(),
+        qers: rules.qers.values().map(compile_qer).chain(named_qers).collect(),
+        urrs: rules
+            .urrs
+            .values()
+            .map(|urr| compile_urr(rules, urr, measurements))
+            .collect::<Result<_, _>>()?,
         pdrs,
-        fars: rules.fars.values().map(|far| forwarding::compile(rules, far)).collect::<Result<_, _>>()?,
-        qers: rules.qers.values().map(compile_qer).collect(),
-        urrs: rules.urrs.ids().map(|urr| compile_urr(urr, measurements)).collect(),
     })
 }
 
-fn compile_pdr(rules: &RuleSet, pdr: &CreatePdr) -> Result<Pdr, Rejection> {
+fn compile_pdr(
+    rules: &RuleSet,
+    pdr: &CreatePdr,
+    measurements: &Measurements,
+    predefined: &PredefinedRules,
+) -> Result<Pdr, Rejection> {
     let failed = Rejection::rule(FailedRuleId::Pdr(pdr.pdr_id));
-    let far = pdr.far_id.filter(|far| rules.fars.contains(*far)).ok_or(failed.because_of(IeType::FAR_ID))?;
-    if pdr.qer_ids.iter().any(|qer| !rules.qers.contains(*qer)) {
+    let is_far = |far: &ie::FarId| rules.fars.contains(*far) || predefined.has_far(*far);
+    let far = match pdr.far_id {
+        None if predefined.suffice_for(pdr) => ie::FarId(0),
+        far => far.filter(is_far).ok_or(failed.because_of(IeType::FAR_ID))?,
+    };
+    let far = measurements.quota_action(rules, &pdr.urr_ids).unwrap_or(far);
+    if pdr.qer_ids.iter().any(|qer| !rules.qers.contains(*qer) && !predefined.has_qer(*qer)) {
         return Err(failed.because_of(IeType::QER_ID));
     }
     if pdr.urr_ids.iter().any(|urr| !rules.urrs.contains(*urr)) {
@@ -43,7 +72,7 @@ fn compile_pdr(rules: &RuleSet, pdr: &CreatePdr) -> Result<Pdr, Rejection> {
         qfis: detection.qfis,
         far: FarId(far.0),
         qers: pdr.qer_ids.iter().map(|qer| QerId(qer.0)).collect(),
-        urrs: pdr.urr_ids.iter().map(|urr| UrrId(urr.0)).collect(),
+        urrs: pdr.urr_ids.iter().filter(|urr| measures(rules, **urr)).map(|urr| UrrId(urr.0)).collect(),
     })
 }
 
@@ -66,7 +95,16 @@ fn rates(rates: BitRates) -> Rates {
     Rates { uplink: rates.uplink.saturating_mul(1000), downlink: rates.downlink.saturating_mul(1000) }
 }
 
-fn compile_urr(id: ie::UrrId, measurements: &Measurements) -> Urr {
-    let (threshold, quota) = measurements.limits(id);
-    Urr { id: UrrId(id.0), threshold, quota }
+/// Whether a URR is not paused (flag INAM, TS 29.244 5.2.2.2.1).
+fn measures(rules: &RuleSet, id: ie::UrrId) -> bool {
+    !rules.urrs.get(id).is_some_and(is_paused)
+}
+
+fn compile_urr(rules: &RuleSet, urr: &CreateUrr, measurements: &Measurements) -> Result<Urr, Rejection> {
+    let unknown = |far: ie::FarId| !rules.fars.contains(far);
+    if urr.far_id_for_quota_action.is_some_and(unknown) {
+        return Err(Rejection::rule(FailedRuleId::Urr(urr.urr_id)).because_of(IeType::FAR_ID));
+    }
+    let (threshold, quota) = measurements.limits(urr.urr_id);
+    Ok(Urr { id: UrrId(urr.urr_id.0), threshold, quota })
 }

@@ -45,7 +45,6 @@ fn check_supported(pdr: &CreatePdr, failed: Rejection) -> Result<(), Rejection> 
         (!pdr.pdi.ethernet_packet_filters.is_empty(), IeType::ETHERNET_PACKET_FILTER),
         (!pdr.pdi.dns_query_filters.is_empty(), IeType::DNS_QUERY_FILTER),
         (pdr.pdi.traffic_endpoint_ids.len() > 1, IeType::TRAFFIC_ENDPOINT_ID),
-        (!pdr.activate_predefined_rules.is_empty(), IeType::ACTIVATE_PREDEFINED_RULES),
         (pdr.mar_id.is_some(), IeType::MAR_ID),
     ];
     match unsupported.into_iter().find(|(present, _)| *present) {

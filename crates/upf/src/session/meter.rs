@@ -69,6 +69,11 @@ fn seconds(seconds: Option<Seconds>) -> Option<Duration> {
     seconds.map(|seconds| Duration::from_secs(seconds.0.into()))
 }
 
+/// Whether the measurement is paused (flag INAM): packets pass uncounted, and time stands still.
+pub fn is_paused(rule: &CreateUrr) -> bool {
+    rule.measurement_information.is_some_and(|info| info.contains(MeasurementInformation::INAM))
+}
+
 fn period(rule: &CreateUrr) -> Option<Duration> {
     seconds(rule.measurement_period).filter(|period| !period.is_zero())
 }
@@ -134,6 +139,10 @@ impl Meter {
     /// Counts active time: from the first packet, or at once if so instructed, and not beyond the Inactivity Detection
     /// Time after the last packet (TS 29.244 5.2.2.2.1).
     fn meter_time(&mut self, rule: &CreateUrr, now: Duration) {
+        if is_paused(rule) {
+            self.metered_until = now;
+            return;
+        }
         let at_once =
             rule.measurement_information.is_some_and(|info| info.contains(MeasurementInformation::ISTM));
         let Some(start) = (if at_once { Some(self.provisioned) } else { self.first_packet }) else { return };
@@ -180,10 +189,19 @@ impl Meter {
         (
             threshold.map(|volume| absolute(volume, self.threshold_from.volume)).unwrap_or_default(),
             match self.stopped(rule) {
+                // Another FAR holds from now on.
+                true if rule.far_id_for_quota_action.is_some() && self.quota_exhausted => {
+                    VolumeLimits::default()
+                }
                 true => VolumeLimits { total: Some(0), ..VolumeLimits::default() },
                 false => quota.map(|volume| absolute(volume, self.quota_from.volume)).unwrap_or_default(),
             },
         )
+    }
+
+    /// No quota is left, and that was dealt with.
+    pub fn is_exhausted(&self) -> bool {
+        self.quota_exhausted
     }
 
     /// No quota is left, for a reason that the datapath's counters do not show.

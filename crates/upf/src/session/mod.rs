@@ -16,6 +16,8 @@ use std::time::Duration;
 
 use pith_pfcp::ie::{ApnDnn, FSeid, FqCsid, NodeId};
 
+use pith_pfcp::message::SessionReportRequest;
+
 pub use allocate::{Allocation, allocate};
 pub use compile::compile;
 pub use forwarding::tunnel;
@@ -60,6 +62,8 @@ pub struct Session {
     pub measurements: Measurements,
     /// Watch over user plane inactivity (TS 29.244 5.11.2).
     pub inactivity: Option<Inactivity>,
+    /// A report of downlink data that is delayed (TS 29.244 8.2.28), and until when.
+    pub delayed: Option<(Duration, Box<SessionReportRequest>)>,
     /// Sequence numbers of its reports that wait for a response.
     pub reports: Vec<u32>,
     /// When something of it is due.
@@ -115,6 +119,8 @@ impl Session {
         let inactivity = self.inactivity.map(|inactivity| inactivity.due(now));
         let measurements = self.measurements.due(&self.rules, now, config);
         let due = inactivity.into_iter().chain(measurements).min();
-        due.map(|due| due.max(now + SHORTEST_WAIT))
+        let due = due.map(|due| due.max(now + SHORTEST_WAIT));
+        let delayed = self.delayed.as_ref().map(|(due, _)| *due);
+        due.into_iter().chain(delayed).min()
     }
 }

@@ -150,6 +150,14 @@ impl RuleSet {
         pdr.far_id = update.far_id.or(pdr.far_id);
         replace(&mut pdr.urr_ids, update.urr_ids);
         replace(&mut pdr.qer_ids, update.qer_ids);
+        let unknown = Rejection::rule(FailedRuleId::Pdr(pdr.pdr_id)).with_cause(Cause::UnknownPredefinedRule);
+        let active = &mut pdr.activate_predefined_rules;
+        for name in &update.deactivate_predefined_rules {
+            let unknown = unknown.because_of(IeType::DEACTIVATE_PREDEFINED_RULES);
+            let at = active.iter().position(|active| active == name).ok_or(unknown)?;
+            active.remove(at);
+        }
+        active.extend(update.activate_predefined_rules);
         Ok(())
     }
 

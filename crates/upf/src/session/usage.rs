@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use pith_pfcp::ie::{QueryUrrReference, ReportingTriggers, UrrId, UsageReportTrigger};
+use pith_pfcp::ie::{FarId, QueryUrrReference, ReportingTriggers, UrrId, UsageReportTrigger};
 use pith_pfcp::rules::{CreateUrr, UpdateUrr, UsageReport};
 
 use super::meter::Meter;
@@ -72,6 +72,12 @@ impl Measurements {
     /// Threshold and quota of a URR on the datapath's counters.
     pub fn limits(&self, id: UrrId) -> (VolumeLimits, VolumeLimits) {
         self.0.get(id).map(|measured| (measured.threshold, measured.quota)).unwrap_or_default()
+    }
+
+    /// The FAR that holds for packets of these URRs since a quota of theirs is used up, if the SMF named one.
+    pub fn quota_action(&self, rules: &RuleSet, urrs: &[UrrId]) -> Option<FarId> {
+        let exhausted = |id: &&UrrId| self.0.get(**id).is_some_and(|measured| measured.meter.is_exhausted());
+        urrs.iter().filter(exhausted).find_map(|id| rules.urrs.get(*id)?.far_id_for_quota_action)
     }
 
     /// Takes the datapath's counters.

@@ -84,9 +84,16 @@ pub struct Sent {
 impl World {
     /// Without association.
     pub fn new() -> Self {
+        World::configured(|_| ())
+    }
+
+    /// The same, with other settings.
+    pub fn configured(change: impl FnOnce(&mut Config)) -> Self {
         let n3 = GtpuAddress { v4: Some(N3), v6: None };
+        let mut config = Config::new([192, 168, 4, 1].into(), n3, STARTED);
+        change(&mut config);
         World {
-            upf: Upf::new(Config::new([192, 168, 4, 1].into(), n3, STARTED)),
+            upf: Upf::new(config),
             datapath: Notes::default(),
             now: Duration::ZERO,
             smf: SocketAddr::from(([192, 168, 4, 2], 8805)),
@@ -99,11 +106,15 @@ impl World {
     /// With an association.
     pub fn associated() -> Self {
         let mut world = World::new();
-        let response = world.ask(0, AssociationSetupRequest::new(smf_node(), ntp(5)));
-        assert!(
-            matches!(response.message, Message::AssociationSetupResponse(ref it) if it.cause.is_acceptance())
-        );
+        world.associate(AssociationSetupRequest::new(smf_node(), ntp(5)));
         world
+    }
+
+    /// Sets an association up.
+    pub fn associate(&mut self, request: AssociationSetupRequest) -> AssociationSetupResponse {
+        let Message::AssociationSetupResponse(response) = self.ask(0, request).message else { panic!() };
+        assert!(response.cause.is_acceptance());
+        response
     }
 
     /// With an association and a session, whose UP SEID and uplink TEID it returns.

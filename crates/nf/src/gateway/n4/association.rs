@@ -1,9 +1,10 @@
 //! PFCP associations and heartbeats (TS 29.244 6.2.2, 6.2.6, 6.2.8).
 
+use super::overload::Told;
 use super::{Association, N4Gateway, N4GatewayEffect, Purpose};
 use crate::kit::{Level, N4Input, Timer, TimerKey, UpfHandle, UpfInfo};
 use pith_pfcp::Message;
-use pith_pfcp::ie::{Cause, NtpSeconds, UpFunctionFeatures};
+use pith_pfcp::ie::{Cause, CpFunctionFeatures, NtpSeconds, UpFunctionFeatures};
 use pith_pfcp::message::{
     AssociationReleaseRequest, AssociationSetupRequest, AssociationSetupResponse, HeartbeatRequest,
 };
@@ -17,7 +18,8 @@ impl N4Gateway {
         if self.handle_of(peer).is_some() {
             return;
         }
-        let request = AssociationSetupRequest::new(self.node_id(), self.recovery());
+        let mut request = AssociationSetupRequest::new(self.node_id(), self.recovery());
+        request.cp_function_features = Some(features());
         let message = Message::AssociationSetupRequest(request);
         self.request(peer, Purpose::Association { peer }, Seid(0), &message);
     }
@@ -41,7 +43,8 @@ impl N4Gateway {
     ) {
         let peer = self.peer_at(from);
         let cause = if peer.is_some() { Cause::RequestAccepted } else { Cause::RequestRejected };
-        let answer = AssociationSetupResponse::new(self.node_id(), cause, self.recovery());
+        let mut answer = AssociationSetupResponse::new(self.node_id(), cause, self.recovery());
+        answer.cp_function_features = Some(features());
         self.answer(from, Seid(0), sequence, &Message::AssociationSetupResponse(answer));
         match peer {
             Some(peer) => {
@@ -101,6 +104,7 @@ impl N4Gateway {
         let Some(upf) = self.handle_of(peer) else { return };
         if let Some(slot) = self.peers.get_mut(peer) {
             slot.association = Association::Down;
+            slot.told = Told::default();
             self.transactions.forget_answers(slot.config.address);
         }
         let name = self.name(peer);
@@ -150,6 +154,11 @@ impl N4Gateway {
         };
         self.out.push(N4GatewayEffect::StartTimer { key: timer(name, peer), after });
     }
+}
+
+/// What this side can do (TS 29.244 8.2.58).
+fn features() -> CpFunctionFeatures {
+    CpFunctionFeatures::LOAD | CpFunctionFeatures::OVRL
 }
 
 fn timer(timer: Timer, peer: usize) -> TimerKey {

@@ -7,6 +7,7 @@
 //! ```
 
 mod association;
+mod overload;
 mod transaction;
 
 use crate::kit::{
@@ -119,6 +120,7 @@ enum Association {
 struct Peer {
     config: N4Peer,
     association: Association,
+    told: overload::Told,
 }
 
 /// The gateway; see the module's documentation.
@@ -138,7 +140,7 @@ impl N4Gateway {
             .upfs
             .iter()
             .cloned()
-            .map(|config| Peer { config, association: Association::Down })
+            .map(|config| Peer { config, association: Association::Down, told: overload::Told::default() })
             .collect();
         Self { config, peers, transactions: Transactions::default(), handles: 0, out: Vec::new() }
     }
@@ -149,6 +151,11 @@ impl N4Gateway {
             Association::Up { info, .. } => Some(info),
             Association::Down => None,
         })
+    }
+
+    /// How loaded a UPF with that name is, in percent, if it tells (TS 29.244 6.2.3).
+    pub fn load_of(&self, name: &str) -> Option<u8> {
+        self.peers.iter().find(|peer| peer.config.name == name)?.told.load()
     }
 
     /// Takes note of one thing and says what is to be done.
@@ -172,6 +179,10 @@ impl N4Gateway {
                     let input = N4Input::Response { tag, result: Err(N4Error::NoAssociation) };
                     return self.out.push(N4GatewayEffect::ToShard { shard, input });
                 };
+                if self.is_too_much(peer, &message) {
+                    let input = N4Input::Response { tag, result: Err(N4Error::Overloaded) };
+                    return self.out.push(N4GatewayEffect::ToShard { shard, input });
+                }
                 self.request(peer, Purpose::Session { shard, tag, upf }, seid, &message);
             }
             N4Effect::Answer { transaction, seid, message } => {
@@ -196,6 +207,7 @@ impl N4Gateway {
         self.out.push(N4GatewayEffect::StopTimer(t1(header.sequence)));
         match pending.purpose {
             Purpose::Session { shard, tag, .. } => {
+                self.peer_at(from).into_iter().for_each(|peer| self.learn_load(peer, &message));
                 let input = N4Input::Response { tag, result: Ok(message) };
                 self.out.push(N4GatewayEffect::ToShard { shard, input });
             }
@@ -275,6 +287,7 @@ impl N4Gateway {
             Timer::PfcpT1 => self.unanswered(key.owner as u32),
             Timer::PfcpHeartbeat => self.heartbeat(key.owner as usize),
             Timer::PfcpAssociationRetry => self.associate(key.owner as usize),
+            Timer::PfcpOverload => self.forget_overload(key.owner as usize),
             _ => {}
         }
     }

@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::kit::Tag;
-use pith_pfcp::ie::ReportType;
+use pith_pfcp::ie::{CodedDuration, CpFunctionFeatures, FSeid, Metric, ReportType, SequenceNumber};
 use pith_pfcp::message::{
-    AssociationSetupResponse, HeartbeatRequest, SessionDeletionRequest, SessionDeletionResponse,
-    SessionReportRequest,
+    AssociationSetupResponse, HeartbeatRequest, LoadControlInformation, OverloadControlInformation,
+    SessionDeletionRequest, SessionDeletionResponse, SessionEstablishmentRequest, SessionReportRequest,
 };
 use pith_types::InstanceId;
 
@@ -175,4 +175,78 @@ fn rubbish_breaks_nothing() {
         handle(&mut gateway, N4GatewayInput::Datagram { from: upf(), octets: octets[..at].to_vec() });
     }
     assert_eq!(ask(&mut gateway, handle_of_upf).sent.len(), 1, "the association still stands");
+}
+
+/// A response that tells load, and how much less the UPF wants.
+fn loaded(sequence: u32, load: u8, reduction: u8) -> Message {
+    let mut response = SessionDeletionResponse::new(Cause::RequestAccepted);
+    response.load_control_information =
+        Some(LoadControlInformation::new(SequenceNumber(sequence), Metric(load)));
+    response.overload_control_information = Some(OverloadControlInformation::new(
+        SequenceNumber(sequence),
+        Metric(reduction),
+        CodedDuration::at_least(10),
+    ));
+    Message::SessionDeletionResponse(response)
+}
+
+fn asks(gateway: &mut N4Gateway, upf: UpfHandle, message: Message) -> Seen {
+    let effect = N4Effect::Request { tag: TAG, upf, seid: Seid(1), message: message.into() };
+    handle(gateway, N4GatewayInput::Shard { shard: ShardId(0), effect })
+}
+
+fn new_session() -> Message {
+    let node = NodeId::from(upf().ip());
+    let seid = FSeid::new(1, upf().ip());
+    Message::SessionEstablishmentRequest(SessionEstablishmentRequest::new(node, seid, vec![], vec![]))
+}
+
+/// The gateway with its association, told that.
+fn told(response: &Message) -> (N4Gateway, UpfHandle, Seen) {
+    let mut gateway = gateway();
+    let setup = handle(&mut gateway, N4GatewayInput::Start);
+    let Message::AssociationSetupRequest(request) = &setup.sent[0].1 else { panic!() };
+    assert!(
+        request.cp_function_features.unwrap().contains(CpFunctionFeatures::LOAD | CpFunctionFeatures::OVRL)
+    );
+    let up = handle(&mut gateway, datagram(&setup_response(7), 0, setup.sent[0].0.sequence));
+    let (_, N4Input::UpfUp { upf, .. }) = &up.told[0] else { panic!() };
+    let upf = *upf;
+    let deletion = asks(&mut gateway, upf, Message::SessionDeletionRequest(SessionDeletionRequest::new()));
+    let seen = handle(&mut gateway, datagram(response, 1, deletion.sent[0].0.sequence));
+    (gateway, upf, seen)
+}
+
+#[test]
+fn a_upf_with_too_much_load_gets_fewer_new_sessions_and_all_else() {
+    let (mut gateway, upf, seen) = told(&loaded(1, 90, 40));
+    assert_eq!(gateway.load_of("upf"), Some(90));
+    assert!(seen.started.contains(&TimerKey { owner: 0, timer: Timer::PfcpOverload }));
+    let sent = (0..10).filter(|_| !asks(&mut gateway, upf, new_session()).sent.is_empty()).count();
+    assert_eq!(sent, 6, "40% fewer");
+    let refused = asks(&mut gateway, upf, new_session());
+    let refused = if refused.told.is_empty() { asks(&mut gateway, upf, new_session()) } else { refused };
+    let refused = if refused.told.is_empty() { asks(&mut gateway, upf, new_session()) } else { refused };
+    assert!(matches!(&refused.told[..], [(0, N4Input::Response { result: Err(N4Error::Overloaded), .. })]));
+    let deletion = Message::SessionDeletionRequest(SessionDeletionRequest::new());
+    assert!((0..10).all(|_| !asks(&mut gateway, upf, deletion.clone()).sent.is_empty()));
+}
+
+#[test]
+fn an_overload_is_over_by_news_or_by_time_and_old_news_is_none() {
+    let all_pass =
+        |gateway: &mut N4Gateway, upf| (0..10).all(|_| !asks(gateway, upf, new_session()).sent.is_empty());
+    let tell = |gateway: &mut N4Gateway, upf, response: &Message| {
+        let asked = asks(gateway, upf, Message::SessionDeletionRequest(SessionDeletionRequest::new()));
+        handle(gateway, datagram(response, 1, asked.sent[0].0.sequence));
+    };
+    let (mut gateway, upf, _) = told(&loaded(5, 90, 50));
+    tell(&mut gateway, upf, &loaded(4, 10, 0));
+    assert!(!all_pass(&mut gateway, upf) && gateway.load_of("upf") == Some(90));
+    tell(&mut gateway, upf, &loaded(6, 20, 0));
+    assert!(all_pass(&mut gateway, upf) && gateway.load_of("upf") == Some(20));
+    tell(&mut gateway, upf, &loaded(7, 90, 50));
+    assert!(!all_pass(&mut gateway, upf));
+    handle(&mut gateway, N4GatewayInput::Timer(TimerKey { owner: 0, timer: Timer::PfcpOverload }));
+    assert!(all_pass(&mut gateway, upf));
 }

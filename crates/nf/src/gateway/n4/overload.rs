@@ -1,0 +1,100 @@
+//! What UPFs tell of their load, and fewer new sessions for one that has too much of it (TS 29.244 6.2.3, 6.2.4).
+//!
+//! Of a wish for `n` percent less, `n` of 100 new sessions are refused here, spread evenly. Modifications and
+//! deletions go on: they serve sessions that stand, and end load.
+
+use super::{N4Gateway, N4GatewayEffect};
+use crate::kit::{Duration, Level, Timer, TimerKey};
+use pith_pfcp::Message;
+use pith_pfcp::ie::SequenceNumber;
+use pith_pfcp::message::{LoadControlInformation, OverloadControlInformation};
+
+/// What a UPF told.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    load: Option<(SequenceNumber, u8)>,
+    overload: Option<SequenceNumber>,
+    /// How much less it wants, in percent.
+    reduction: u8,
+    /// Hundredths of a new session that are still to be refused.
+    debt: u8,
+}
+
+impl Told {
+    /// Its load, in percent.
+    pub(super) fn load(&self) -> Option<u8> {
+        self.load.map(|(_, metric)| metric)
+    }
+
+    /// Whether this new session is one of those to refuse.
+    fn refuses(&mut self) -> bool {
+        self.debt += self.reduction;
+        let refuses = self.debt >= 100;
+        self.debt %= 100;
+        refuses
+    }
+}
+
+impl N4Gateway {
+    /// Takes note of what a response tells; what is older than the last news is none (TS 29.244 6.2.3.3.2).
+    pub(super) fn learn_load(&mut self, peer: usize, response: &Message) {
+        let (load, overload) = match response {
+            Message::SessionEstablishmentResponse(it) => {
+                (&it.load_control_information, &it.overload_control_information)
+            }
+            Message::SessionModificationResponse(it) => {
+                (&it.load_control_information, &it.overload_control_information)
+            }
+            Message::SessionDeletionResponse(it) => {
+                (&it.load_control_information, &it.overload_control_information)
+            }
+            _ => return,
+        };
+        if let Some(load) = load {
+            self.learn_metric(peer, load);
+        }
+        if let Some(overload) = overload {
+            self.learn_overload(peer, overload);
+        }
+    }
+
+    fn learn_metric(&mut self, peer: usize, load: &LoadControlInformation) {
+        let Some(told) = self.peers.get_mut(peer).map(|peer| &mut peer.told) else { return };
+        if told.load.is_none_or(|(known, _)| known.0 < load.sequence_number.0) {
+            told.load = Some((load.sequence_number, load.metric.0));
+        }
+    }
+
+    fn learn_overload(&mut self, peer: usize, overload: &OverloadControlInformation) {
+        let Some(slot) = self.peers.get_mut(peer) else { return };
+        if slot.told.overload.is_some_and(|known| known.0 > overload.sequence_number.0) {
+            return;
+        }
+        let before = std::mem::replace(&mut slot.told.reduction, overload.reduction_metric.0);
+        slot.told.overload = Some(overload.sequence_number);
+        let name = slot.config.name.clone();
+        let key = TimerKey { owner: peer as u64, timer: Timer::PfcpOverload };
+        let until = overload.period_of_validity.seconds();
+        self.out.push(match (overload.reduction_metric.0, until) {
+            (0, _) | (_, None) => N4GatewayEffect::StopTimer(key),
+            (_, Some(seconds)) => N4GatewayEffect::StartTimer { key, after: Duration::from_secs(seconds) },
+        });
+        let now = overload.reduction_metric.0;
+        if before != now {
+            self.event(Level::Warn, format!("UPF {name} wants {now}% fewer new sessions"));
+        }
+    }
+
+    /// The wish of a UPF holds no longer.
+    pub(super) fn forget_overload(&mut self, peer: usize) {
+        if let Some(slot) = self.peers.get_mut(peer) {
+            slot.told.reduction = 0;
+        }
+    }
+
+    /// Whether a request is a new session too many for a UPF.
+    pub(super) fn is_too_much(&mut self, peer: usize, request: &Message) -> bool {
+        matches!(request, Message::SessionEstablishmentRequest(_))
+            && self.peers.get_mut(peer).is_some_and(|peer| peer.told.refuses())
+    }
+}
