@@ -17,7 +17,7 @@ use pith_pfcp::ie::*;
 use pith_pfcp::message::*;
 use pith_pfcp::rules::*;
 use pith_pfcp::{Change, Message};
-use pith_upf::contract::Datapath;
+use pith_upf::contract::{self, Datapath};
 use pith_upf::{Config, Effect, GtpuAddress, Input, Upf};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Instant;
@@ -293,5 +293,43 @@ fn a_classifier_goes_into_a_session_that_lives_and_out_again() {
         far.send_to(b"back", (UE, 5000)).unwrap();
         assert_eq!(lab.downlink().payload(), b"back");
         assert_eq!(edge.plane.counters().dropped, []);
+    }
+}
+
+/// An IPv6 packet of a UE with that prefix.
+fn from_prefix(prefix: &str) -> Vec<u8> {
+    let source: std::net::Ipv6Addr = format!("{prefix}::77").parse().unwrap();
+    let destination: std::net::Ipv6Addr = "2001:db8:ff::1".parse().unwrap();
+    let head = [0x60, 0, 0, 0, 0, 8, 17, 64];
+    let udp = [0x13, 0x88, 0x1b, 0x58, 0, 8, 0, 0];
+    [&head[..], &source.octets(), &destination.octets(), &udp].concat()
+}
+
+#[test]
+fn a_branching_point_chooses_the_anchor_by_the_source_prefix() {
+    for mut lab in labs() {
+        let mut node = Node::new(UPF, &mut lab.upf);
+        let anchors = [(1, "2001:db8:a", 0x301), (2, "2001:db8:b", 0x302)];
+        let pdr = |(number, prefix, _): &(u16, &str, u32)| {
+            let text = format!("permit out ip from any to {prefix}::/64");
+            let filter = SdfFilter { flow_description: Some(text.into_bytes()), ..SdfFilter::default() };
+            let pdi = Pdi { sdf_filters: vec![filter], ..by_tunnel(SourceInterface::Access, 1) };
+            pdr(*number, 100, (*number).into(), pdi)
+        };
+        let far = |(number, _, teid): &(u16, &str, u32)| {
+            far((*number).into(), DestinationInterface::Core, Some((GNB, *teid)))
+        };
+        let rules = session_of_rules(anchors.iter().map(pdr).collect(), anchors.iter().map(far).collect());
+        let (_, teids) = node.establish(&mut lab.upf, rules);
+        for (_, prefix, teid) in anchors {
+            lab.uplink(teids[0], &from_prefix(prefix));
+            let (bytes, _) = lab.datagram();
+            let packet = Packet::decode(&bytes).unwrap();
+            assert_eq!((packet.teid, packet.payload), (teid, &from_prefix(prefix)[..]));
+            let mark = packet.pdu_session_information().map(|information| information.qfi());
+            assert_eq!(mark, Some(QFI), "the gNB's mark goes on");
+        }
+        lab.uplink(teids[0], &from_prefix("2001:db8:c"));
+        lab.wait_dropped(contract::DropReason::NoRule, 1);
     }
 }

@@ -567,3 +567,37 @@ fn a_paused_urr_counts_neither_packets_nor_time() {
     assert!(reports(world.wait(5)).is_empty(), "4 s before and 5 s after the pause");
     assert_eq!(reports(world.wait(2)).len(), 1);
 }
+
+#[test]
+fn usage_is_reported_apart_at_each_monitoring_time() {
+    let additional = AdditionalMonitoringTime {
+        subsequent_volume_threshold: Some(Volume { total: Some(50), uplink: None, downlink: None }),
+        ..AdditionalMonitoringTime::new(ntp(20))
+    };
+    let urr = CreateUrr {
+        volume_threshold: Some(Volume { total: Some(1000), uplink: None, downlink: None }),
+        monitoring_time: Some(ntp(10)),
+        additional_monitoring_times: vec![additional],
+        ..CreateUrr::new(UrrId(1), MeasurementMethod::VOLUM, ReportingTriggers::VOLTH)
+    };
+    let (mut world, seid, _) = World::with_session(measured(urr));
+    world.answers = true;
+    let at = |world: &mut World, seconds| {
+        let sent = reports(world.wait(seconds));
+        let used = |report: &UsageReport| report.volume_measurement.unwrap().total.unwrap();
+        let told = |report: &UsageReport| (used(report), report.usage_information);
+        sent.iter().flat_map(|(_, request)| request.usage_reports.iter().map(told)).collect::<Vec<_>>()
+    };
+    world.count(seid, 1, 100, 0);
+    assert_eq!(at(&mut world, 11), [(100, Some(UsageInformation::BEF))]);
+    world.count(seid, 1, 30, 0);
+    assert_eq!(at(&mut world, 10), [(30, Some(UsageInformation::BEF))]);
+    assert_eq!(world.installed(seid).urrs[0].threshold.total, Some(130 + 50));
+    world.count(seid, 1, 60, 0);
+    let volume = contract::Volume::default();
+    let sent =
+        reports(world.event(Event::Usage { session: SessionId(seid), urr: contract::UrrId(1), volume }));
+    let report = &sent[0].1.usage_reports[0];
+    assert_eq!(report.usage_information, Some(UsageInformation::AFT));
+    assert_eq!(report.usage_report_trigger, UsageReportTrigger::VOLTH);
+}

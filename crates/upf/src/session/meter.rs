@@ -8,6 +8,7 @@ use std::time::Duration;
 use pith_pfcp::ie::*;
 use pith_pfcp::rules::{CreateUrr, UpdateUrr, UsageReport};
 
+use super::monitoring::Monitoring;
 use crate::config::Config;
 use crate::contract::{self, UrrUsage, VolumeLimits};
 
@@ -22,17 +23,6 @@ pub const PACKET_AGE_ERROR: Duration = Duration::from_millis(100);
 struct Totals {
     volume: contract::Volume,
     active: Duration,
-}
-
-/// Which side of the Monitoring Time the measurement is on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Monitoring {
-    /// Before it, or there is none.
-    Before,
-    /// The usage before it was reported, the usage after it was not yet.
-    After,
-    /// Both were reported.
-    Over,
 }
 
 /// The measurement of a URR.
@@ -96,7 +86,7 @@ impl Meter {
             suspended: false,
             next_period: period(rule).map(|period| now + period),
             idle_reported: false,
-            monitoring: Monitoring::Before,
+            monitoring: Monitoring::default(),
         }
     }
 
@@ -118,8 +108,8 @@ impl Meter {
         if update.measurement_period.is_some() {
             self.next_period = period(rule).map(|period| now + period);
         }
-        if update.monitoring_time.is_some() {
-            self.monitoring = Monitoring::Before;
+        if update.monitoring_time.is_some() || update.additional_monitoring_times.is_some() {
+            self.monitoring = Monitoring::default();
         }
     }
 
@@ -162,23 +152,23 @@ impl Meter {
 
     /// The volume threshold in force.
     fn volume_threshold(&self, rule: &CreateUrr) -> Option<Volume> {
-        let after = self.monitoring != Monitoring::Before;
-        rule.subsequent_volume_threshold.filter(|_| after).or(rule.volume_threshold)
+        let subsequent = self.monitoring.in_force(rule).and_then(|time| time.subsequent_volume_threshold);
+        subsequent.or(rule.volume_threshold)
     }
 
     fn time_threshold(&self, rule: &CreateUrr) -> Option<Duration> {
-        let after = self.monitoring != Monitoring::Before;
-        seconds(rule.subsequent_time_threshold.filter(|_| after).or(rule.time_threshold))
+        let subsequent = self.monitoring.in_force(rule).and_then(|time| time.subsequent_time_threshold);
+        seconds(subsequent.or(rule.time_threshold))
     }
 
     fn volume_quota(&self, rule: &CreateUrr) -> Option<Volume> {
-        let after = self.monitoring != Monitoring::Before;
-        rule.subsequent_volume_quota.filter(|_| after).or(rule.volume_quota)
+        let subsequent = self.monitoring.in_force(rule).and_then(|time| time.subsequent_volume_quota);
+        subsequent.or(rule.volume_quota)
     }
 
     fn time_quota(&self, rule: &CreateUrr) -> Option<Duration> {
-        let after = self.monitoring != Monitoring::Before;
-        seconds(rule.subsequent_time_quota.filter(|_| after).or(rule.time_quota))
+        let subsequent = self.monitoring.in_force(rule).and_then(|time| time.subsequent_time_quota);
+        seconds(subsequent.or(rule.time_quota))
     }
 
     /// Threshold and quota on the datapath's counters.
@@ -239,9 +229,7 @@ impl Meter {
             let wanted = rule.reporting_triggers.contains(ReportingTriggers::UPINT);
             fired = fired.with(UsageReportTrigger::UPINT, wanted);
         }
-        let monitoring_time = monitoring_time(rule, config);
-        let reached =
-            self.monitoring == Monitoring::Before && monitoring_time.is_some_and(|time| time <= now);
+        let reached = self.monitoring.next(rule, config).is_some_and(|time| time <= now);
         fired.with(UsageReportTrigger::MONIT, reached)
     }
 
@@ -294,14 +282,13 @@ impl Meter {
             timer if self.idle_reported => after(now, timer),
             timer => after(self.idle_since(), timer),
         };
-        let monitoring_time = monitoring_time(rule, config).filter(|_| self.monitoring == Monitoring::Before);
         let dues = [
             self.next_period,
             self.time_due(rule, now),
             quota(after(self.idle_since(), seconds(rule.quota_holding_time))),
             quota(after(self.provisioned, seconds(rule.quota_validity_time))),
             inactivity,
-            monitoring_time,
+            self.monitoring.next(rule, config),
         ];
         dues.into_iter().flatten().min()
     }
@@ -367,20 +354,13 @@ impl Meter {
 
     /// Whether the report is of before or after the Monitoring Time.
     fn pass_monitoring_time(&mut self, trigger: UsageReportTrigger) -> Option<UsageInformation> {
-        match self.monitoring {
-            Monitoring::Before if trigger.contains(UsageReportTrigger::MONIT) => {
-                self.monitoring = Monitoring::After;
-                // Thresholds and quotas start anew, at the subsequent values if there are such.
-                self.threshold_from = self.totals;
-                self.quota_from = self.totals;
-                Some(UsageInformation::BEF)
-            }
-            Monitoring::After => {
-                self.monitoring = Monitoring::Over;
-                Some(UsageInformation::AFT)
-            }
-            _ => None,
+        if !trigger.contains(UsageReportTrigger::MONIT) {
+            return self.monitoring.report();
         }
+        // Thresholds and quotas start anew, at the subsequent values if there are such.
+        self.threshold_from = self.totals;
+        self.quota_from = self.totals;
+        Some(self.monitoring.pass())
     }
 
     fn restart(&mut self, trigger: UsageReportTrigger, now: Duration) {
@@ -405,11 +385,6 @@ impl Meter {
         self.since = now;
         self.provisioned = now;
     }
-}
-
-/// The Monitoring Time, as the time of inputs counts.
-fn monitoring_time(rule: &CreateUrr, config: &Config) -> Option<Duration> {
-    rule.monitoring_time.map(|time| Duration::from_secs(time.to_unix().saturating_sub(config.started)))
 }
 
 /// Limits on counters that stood at `from` when the limits began to count.

@@ -5,6 +5,7 @@ mod compile;
 mod detection;
 mod forwarding;
 mod meter;
+mod monitoring;
 mod provision;
 mod rule_map;
 mod table;

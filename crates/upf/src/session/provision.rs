@@ -212,6 +212,8 @@ impl RuleSet {
         change(&mut urr.subsequent_time_quota, update.subsequent_time_quota);
         change(&mut urr.inactivity_detection_time, update.inactivity_detection_time);
         replace(&mut urr.linked_urr_ids, update.linked_urr_ids);
+        replace(&mut urr.additional_monitoring_times, update.additional_monitoring_times);
+        change(&mut urr.far_id_for_quota_action, update.far_id_for_quota_action);
         change(&mut urr.measurement_information, update.measurement_information);
         change(&mut urr.user_plane_inactivity_timer, update.user_plane_inactivity_timer);
         Ok(())

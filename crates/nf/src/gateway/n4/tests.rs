@@ -2,11 +2,15 @@
 
 use super::*;
 use crate::kit::Tag;
-use pith_pfcp::ie::{CodedDuration, CpFunctionFeatures, FSeid, Metric, ReportType, SequenceNumber};
+use pith_pfcp::ie::{
+    ApplyAction, CodedDuration, CpFunctionFeatures, FSeid, FarId, Metric, PdrId, Precedence, ReportType,
+    SequenceNumber, SourceInterface,
+};
 use pith_pfcp::message::{
     AssociationSetupResponse, HeartbeatRequest, LoadControlInformation, OverloadControlInformation,
     SessionDeletionRequest, SessionDeletionResponse, SessionEstablishmentRequest, SessionReportRequest,
 };
+use pith_pfcp::rules::{CreateFar, CreatePdr, Pdi};
 use pith_types::InstanceId;
 
 const TAG: Tag = Tag { owner: 9, step: 2 };
@@ -191,14 +195,16 @@ fn loaded(sequence: u32, load: u8, reduction: u8) -> Message {
 }
 
 fn asks(gateway: &mut N4Gateway, upf: UpfHandle, message: Message) -> Seen {
-    let effect = N4Effect::Request { tag: TAG, upf, seid: Seid(1), message: message.into() };
+    let effect = N4Effect::Request { tag: TAG, upf, seid: Seid(1), message };
     handle(gateway, N4GatewayInput::Shard { shard: ShardId(0), effect })
 }
 
 fn new_session() -> Message {
     let node = NodeId::from(upf().ip());
     let seid = FSeid::new(1, upf().ip());
-    Message::SessionEstablishmentRequest(SessionEstablishmentRequest::new(node, seid, vec![], vec![]))
+    let pdr = CreatePdr::new(PdrId(1), Precedence(1), Pdi::new(SourceInterface::Access));
+    let far = CreateFar::new(FarId(1), ApplyAction::DROP);
+    Message::SessionEstablishmentRequest(SessionEstablishmentRequest::new(node, seid, vec![pdr], vec![far]))
 }
 
 /// The gateway with its association, told that.
