@@ -244,7 +244,7 @@ fn line(packet: &Value) -> String {
         micros / 1_000_000,
         micros % 1_000_000,
         table::cell(&packet["direction"]),
-        packet["length"],
+        table::cell(&packet["length"]),
         table::cell(&packet["qfi"]),
         table::cell(&packet["pdr"]),
         protocol(&packet["protocol"]),

@@ -26,6 +26,9 @@ pub const BEFORE: usize = 32;
 pub const RECEIVED_AT_ONCE: usize = 64;
 /// Frames to receive: 10 ms of 400,000 packets a second, longer than a worker is kept from its work by others.
 const RECEIVE: u32 = 4096;
+/// Room in the ring that gives frames to the kernel: twice their number, as the kernel shows what it received before
+/// it shows that it has taken those frames out of this ring (`xsk_flush`), and another core may look in between.
+const FILL: u32 = 2 * RECEIVE;
 /// Frames to send.
 const SEND: u32 = 512;
 /// Calls that may fail in a row before what waits in `tx` is left there until the next flush.
@@ -58,7 +61,7 @@ impl Xsk {
         let frames = Mapping::anonymous((RECEIVE + SEND) as usize * FRAME)?;
         register(fd.as_fd(), &frames)?;
         for (ring, entries) in [
-            (libc::XDP_UMEM_FILL_RING, RECEIVE),
+            (libc::XDP_UMEM_FILL_RING, FILL),
             (libc::XDP_UMEM_COMPLETION_RING, SEND),
             (libc::XDP_RX_RING, RECEIVE),
             (libc::XDP_TX_RING, SEND),
@@ -70,7 +73,7 @@ impl Xsk {
         let (fill, completion) = (libc::XDP_UMEM_PGOFF_FILL_RING, libc::XDP_UMEM_PGOFF_COMPLETION_RING);
         let mut socket = Self {
             frames,
-            fill: Producer::map(fd.as_fd(), fill as libc::off_t, at.fr, RECEIVE)?,
+            fill: Producer::map(fd.as_fd(), fill as libc::off_t, at.fr, FILL)?,
             received: Consumer::map(fd.as_fd(), libc::XDP_PGOFF_RX_RING, at.rx, RECEIVE)?,
             sending: Producer::map(fd.as_fd(), libc::XDP_PGOFF_TX_RING, at.tx, SEND)?,
             completed: Consumer::map(fd.as_fd(), completion as libc::off_t, at.cr, SEND)?,

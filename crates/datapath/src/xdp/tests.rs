@@ -342,6 +342,43 @@ fn a_rule_is_chosen_by_its_filters_in_their_order() {
     assert_eq!(lab.run(&tunnelled(&other_flow)).0, REDIRECT);
 }
 
+/// Two sessions whose TEIDs, addresses and prefixes end alike: they have one place in the tables of leads.
+#[test]
+fn sessions_with_one_place_for_their_keys_have_each_its_own_way() {
+    let Some(mut lab) = lab(&session()) else { return };
+    let mut other = session();
+    other.id = SessionId(2);
+    other.ue = UeAddress { v4: Some([10, 45, 0x40, 2].into()), v6: Some("2001:db9:2d:2::".parse().unwrap()) };
+    other.pdrs[0].source = Source::Tunnel { teid: Teid(TEID + 0x4000), direction: Direction::Uplink };
+    let rules = lab.sessions.install(&other).rules;
+    let publish = |lab: &mut Lab, before| {
+        let compiled = compile(&rules, true);
+        lab.tables.publish(compiled, std::sync::Arc::clone(&rules), State::Forward, before).unwrap()
+    };
+    let first = publish(&mut lab, None);
+    let second = publish(&mut lab, Some(first));
+    let server = "2001:db8:46::2".parse::<std::net::Ipv6Addr>().unwrap().octets();
+    let down_v6 = |ue: &str| {
+        let packet = ipv6(server, ue.parse::<std::net::Ipv6Addr>().unwrap().octets(), 17, &udp(2, 1, b"x"));
+        [ethernet(&ANYBODY, 0x86dd), packet].concat()
+    };
+    let of_other = |teid| tunnelled(&gpdu(teid, &ipv4([10, 45, 0x40, 2], SERVER, 64, 17, &udp(5, 7, b"x"))));
+    let ways = |lab: &Lab| {
+        [
+            lab.run(&tunnelled(&gpdu(TEID, &up(64)))).0,
+            lab.run(&to_ue(&down(64))).0,
+            lab.run(&down_v6("2001:db8:2d:2::1")).0,
+            lab.run(&of_other(TEID + 0x4000)).0,
+            lab.run(&to_ue(&ipv4(SERVER, [10, 45, 0x40, 2], 64, 17, &udp(7, 5, b"x")))).0,
+            lab.run(&down_v6("2001:db9:2d:2::1")).0,
+        ]
+    };
+    assert_eq!(lab.run(&of_other(TEID)).0, DROP, "another's source");
+    assert_eq!(ways(&lab), [REDIRECT; 6]);
+    lab.tables.withdraw(second);
+    assert_eq!(ways(&lab), [REDIRECT, REDIRECT, REDIRECT, PASS, PASS, PASS]);
+}
+
 #[test]
 fn whatever_comes_is_counted_once_or_passed_untouched() {
     let Some(lab) = lab(&session()) else { return };

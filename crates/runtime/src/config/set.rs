@@ -71,7 +71,7 @@ mod tests {
     fn settings_that_need_each_other_come_in_any_order() {
         let assignments = ["upf.datapath=xdp", "upf.interfaces=[eth1, eth2]", "upf.nat=false"];
         assert!(Config::default().with(assignments).is_ok());
-        let error = Config::default().with([assignments[0]]).unwrap_err();
+        let error = Config::default().with([assignments[0], assignments[2]]).unwrap_err();
         assert!(error.contains("upf.interfaces"), "{error}");
     }
 
