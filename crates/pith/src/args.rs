@@ -47,9 +47,9 @@ pub enum Command {
     /// Subscribers: add, list, show, delete, import, export.
     #[command(subcommand)]
     Subscriber(SubscriberCommand),
-    /// UEs that are registered.
+    /// UEs that are registered: list, deregister.
     #[command(subcommand)]
-    Ue(ListCommand),
+    Ue(UeCommand),
     /// gNBs that are connected.
     #[command(subcommand)]
     Gnb(ListCommand),
@@ -110,6 +110,23 @@ pub struct NfCommand {
     /// How many subscribers the test network has.
     #[arg(long, default_value_t = 1000, requires = "test_network")]
     pub subscribers: u32,
+}
+
+/// UEs that are registered.
+#[derive(Debug, Subcommand)]
+pub enum UeCommand {
+    /// All of them.
+    List,
+    /// End a UE's registration and its sessions; it is asked to register again.
+    #[command(after_help = "\
+Examples:
+  pith ue deregister imsi-999700000000001
+  pith subscriber delete imsi-999700000000001     # the same, and it may not come back
+")]
+    Deregister {
+        /// The UE: imsi-999700000000001, or the digits alone.
+        supi: SupiArg,
+    },
 }
 
 /// The only thing to do with what lives in the core.

@@ -1,9 +1,10 @@
-//! `pith ue|gnb|session|instance|upf list` and `pith status`.
+//! `pith ue|gnb|session|instance|upf list`, `pith ue deregister` and `pith status`.
 
 use crate::args::Cli;
 use crate::operator::Operator;
 use crate::table;
 use anyhow::Result;
+use pith_types::Supi;
 use serde_json::Value;
 
 /// Something that lives in the core, and how its table looks.
@@ -91,6 +92,15 @@ pub fn run(list: &List, cli: &Cli) -> Result<()> {
         print!("{}", table::of_objects(list.columns, &entries));
     }
     println!("{} {}", entries.len(), list.what[usize::from(entries.len() != 1)]);
+    Ok(())
+}
+
+/// Ends a UE's registration.
+pub fn deregister(supi: &Supi, cli: &Cli) -> Result<()> {
+    Operator::of_running_core(cli, Some(UES.nf))?.delete(&format!("{}/{supi}", UES.path))?;
+    if !cli.json {
+        println!("{supi} is deregistered");
+    }
     Ok(())
 }
 

@@ -24,7 +24,7 @@ mod up;
 mod upf;
 
 use anyhow::Result;
-use args::{Cli, Command};
+use args::{Cli, Command, UeCommand};
 use clap::Parser;
 use pith_runtime::signals::end_with_reader;
 use std::process::ExitCode;
@@ -50,7 +50,8 @@ fn run(cli: &Cli) -> Result<()> {
         Command::Config(command) => config::run(command),
         Command::Key(command) => key::run(command, cli.json),
         Command::Subscriber(command) => subscriber::run(command, cli),
-        Command::Ue(_) => list::run(&list::UES, cli),
+        Command::Ue(UeCommand::List) => list::run(&list::UES, cli),
+        Command::Ue(UeCommand::Deregister { supi }) => list::deregister(&supi.0, cli),
         Command::Gnb(_) => list::run(&list::GNBS, cli),
         Command::Session(_) => list::run(&list::SESSIONS, cli),
         Command::Instance(_) => list::run(&list::INSTANCES, cli),

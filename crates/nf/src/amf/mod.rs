@@ -41,7 +41,9 @@ pub use config::{AmfConfig, NetworkNames, Peer, ServedPlmn, Timers};
 pub use inspect::Audit;
 pub use n1::{Outcome, Silence};
 
-use crate::kit::{Input, Inspect, Instant, Key, N2Input, NetworkFunction, Outbox, Rng, Tag, Timer, TimerKey};
+use crate::kit::{
+    Input, Inspect, Instant, Key, N2Input, NetworkFunction, Order, Outbox, Rng, Tag, Timer, TimerKey,
+};
 use connection::Connections;
 use context::{After, CallId, Env, Gnbs, Shared, UeContext};
 use pith_ngap::{Cause, CauseNas};
@@ -161,6 +163,17 @@ impl NetworkFunction for Amf {
     fn inspect(&self, what: Inspect, list: &mut Vec<serde_json::Value>) {
         if what == Inspect::Ues {
             list.extend(self.ues.iter().map(|(_, ue)| self.describe(ue)));
+        }
+    }
+
+    fn operate(&mut self, now: Instant, what: &Order, out: &mut Outbox, list: &mut Vec<serde_json::Value>) {
+        let Order::Deregister { supis, why } = what;
+        for supi in supis.iter() {
+            let Some(key) = self.shared.index.find_supi(supi) else { continue };
+            self.with_ue(now, key, out, |ue, env| {
+                procedure::deregistration::by_network(ue, env, (*why).into())
+            });
+            list.push(serde_json::json!({ "supi": supi }));
         }
     }
 }

@@ -10,7 +10,7 @@ use super::agent::{Agent, Call, Way};
 use super::repetition::{Outcome, Repetitions};
 use crate::kit::{
     Caller, Effect, Event, Input, Inspect, Instant, Level, N2Effect, N2Input, N4Effect, N4Input,
-    NetworkFunction, Nf, Outbox, StoreError, StoreRequest, StoreResponse, Tag, Timer, TimerKey,
+    NetworkFunction, Nf, Order, Outbox, StoreError, StoreRequest, StoreResponse, Tag, Timer, TimerKey,
 };
 use pith_sbi::{ApiRoot, Cause, Problem, Request, Response};
 use std::collections::VecDeque;
@@ -68,6 +68,13 @@ pub enum ShardInput {
         exchange: u64,
         /// What.
         what: Inspect,
+    },
+    /// An operator wants something done.
+    Operate {
+        /// Comes back with the answer.
+        exchange: u64,
+        /// What.
+        what: Order,
     },
     /// The process is going down: take the NFs out of the NRF.
     Stop,
@@ -145,7 +152,7 @@ pub enum ShardEffect {
     },
     /// All NFs of the shard are registered with the NRF; told once.
     Ready,
-    /// What an operator asked to see.
+    /// What an operator asked to see, or has had done.
     Inspected {
         /// As given with the question.
         exchange: u64,
@@ -213,6 +220,7 @@ impl Shard {
             }
             ShardInput::Timer { nf, key } => self.queue.push_back((nf, Input::Timer(key))),
             ShardInput::Inspect { exchange, what } => out.push(self.inspect(exchange, what)),
+            ShardInput::Operate { exchange, what } => self.operate(now, exchange, &what, out),
         }
         self.route(now, Nf::Agent, out);
         while let Some((nf, input)) = self.queue.pop_front() {
@@ -231,6 +239,17 @@ impl Shard {
             function.inspect(what, &mut list);
         }
         ShardEffect::Inspected { exchange, list }
+    }
+
+    fn operate(&mut self, now: Instant, exchange: u64, what: &Order, out: &mut Vec<ShardEffect>) {
+        let mut list = Vec::new();
+        for each in 0..self.functions.len() {
+            let (nf, function) = &mut self.functions[each];
+            let nf = *nf;
+            function.operate(now, what, &mut self.outbox, &mut list);
+            self.route(now, nf, out);
+        }
+        out.push(ShardEffect::Inspected { exchange, list });
     }
 
     fn deliver(&mut self, now: Instant, nf: Nf, input: Input) {

@@ -1,6 +1,9 @@
 //! What every NF is to its shard.
 
 use super::{Input, Instant, Outbox};
+use pith_types::Supi;
+use serde_json::Value;
+use std::sync::Arc;
 
 /// A network function, or a part that sits beside them in a shard.
 pub trait NetworkFunction: Send {
@@ -8,7 +11,10 @@ pub trait NetworkFunction: Send {
     fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox);
 
     /// Adds what an operator asks to see, one JSON object an entry.
-    fn inspect(&self, _what: Inspect, _list: &mut Vec<serde_json::Value>) {}
+    fn inspect(&self, _what: Inspect, _list: &mut Vec<Value>) {}
+
+    /// Does what an operator wants done, if it is this NF's to do; adds an entry for each thing it was done to.
+    fn operate(&mut self, _now: Instant, _what: &Order, _out: &mut Outbox, _list: &mut Vec<Value>) {}
 }
 
 /// What an operator asks to see.
@@ -20,4 +26,25 @@ pub enum Inspect {
     Sessions,
     /// NF instances that the NRF knows.
     Instances,
+}
+
+/// What an operator wants done. Each shard is told, and does it to those that it has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Order {
+    /// AMF: ends registrations (TS 23.502 4.2.2.3.3: by O&M intervention).
+    Deregister {
+        /// Of whom.
+        supis: Arc<[Supi]>,
+        /// Why.
+        why: Deregister,
+    },
+}
+
+/// Why an operator ends a registration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deregister {
+    /// The UE is to register again, from the beginning.
+    Anew,
+    /// It is no subscriber any more.
+    Withdrawn,
 }

@@ -27,7 +27,7 @@ mod timer;
 
 pub use arena::{Arena, Key};
 pub use event::{Event, Level};
-pub use function::{Inspect, NetworkFunction};
+pub use function::{Deregister, Inspect, NetworkFunction, Order};
 pub use input::Input;
 pub use n2::{GnbHandle, GnbInfo, N2Effect, N2Input, ResetUe};
 pub use n4::{N4Effect, N4Error, N4Input, N4Transaction, UpfHandle, UpfInfo};

@@ -1,7 +1,8 @@
-//! Questions to all shards at once, and their answers brought together.
+//! Questions and orders to all shards at once, and their answers brought together.
 
 use super::ApiError;
 use hyper::StatusCode;
+use pith_nf::kit::Order;
 use serde_json::Value;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -12,8 +13,8 @@ use tokio::time::timeout;
 /// Time for all to answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// What an operator asks to see.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// What an operator asks to see, or wants done.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Topic {
     /// UE contexts of the AMF.
     Ues,
@@ -25,6 +26,8 @@ pub enum Topic {
     Instances,
     /// UPFs with an association.
     Upfs,
+    /// Something is to be done; the answer has an entry for each thing it was done to.
+    Order(Order),
 }
 
 /// Asks those that know a topic: each answers [`Gather::answer`] once with the question's number. Gives

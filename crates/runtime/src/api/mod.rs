@@ -16,6 +16,7 @@ mod gather;
 mod guard;
 mod inspect;
 mod openapi;
+mod operate;
 mod route;
 mod subscribers;
 mod upf;

@@ -1,7 +1,7 @@
 //! The table of routes, and the way of a request through it.
 
 use super::call::Call;
-use super::{Api, ApiError, inspect, subscribers, upf};
+use super::{Api, ApiError, inspect, operate, subscribers, upf};
 use bytes::Bytes;
 use hyper::{Method, Request, Response, StatusCode};
 use std::collections::HashMap;
@@ -170,6 +170,16 @@ pub(super) const ROUTES: &[Route] = &[
         body: None,
         answer: Answer::List("Ue"),
         handle: inspect::ues,
+    },
+    Route {
+        method: Method::DELETE,
+        path: "/v1/ues/{supi}",
+        name: "deregisterUe",
+        about: "Ends a UE's registration and its sessions: the UE is asked to register again.",
+        query: &[],
+        body: None,
+        answer: Answer::Nothing,
+        handle: operate::deregister,
     },
     Route {
         method: Method::GET,

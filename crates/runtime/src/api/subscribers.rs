@@ -2,14 +2,15 @@
 
 use super::call::{Call, json, no_content};
 use super::route::Handling;
-use super::{Api, ApiError};
+use super::{Api, ApiError, Topic};
 use crate::store::{Database, DatabaseError, Existing, StoreHandle};
 use crate::token::ShardToken;
 use hyper::StatusCode;
-use pith_nf::kit::Subscriber;
+use pith_nf::kit::{Deregister, Order, Subscriber};
 use pith_types::Supi;
 use serde_json::{Value, json as value};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Subscribers of a page where nothing else is said, and at most.
 const PAGE: u32 = 100;
@@ -124,7 +125,13 @@ pub(super) fn delete(api: Rc<Api>, call: Call) -> Handling {
             return Err(ApiError::bad_request(format!("'count' is 1 to {LARGEST_RANGE}")));
         }
         let supis = consecutive(&supi, count.unwrap_or(1))?;
+        let gone: Arc<[Supi]> = supis.as_slice().into();
         let deleted = api.on_store(move |store| store.delete_subscribers(&supis)).await?;
+        if deleted > 0 {
+            // Those that are registered with an AMF of this process learn of it at once.
+            let withdrawn = Order::Deregister { supis: gone, why: Deregister::Withdrawn };
+            api.gather.ask(Topic::Order(withdrawn)).await?;
+        }
         match (count, deleted) {
             (None, 0) => Err(ApiError::not_found(format!("there is no subscriber {supi}"))),
             (None, _) => Ok(no_content()),

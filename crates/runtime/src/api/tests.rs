@@ -116,6 +116,17 @@ fn a_range_is_added_listed_in_pages_and_deleted() {
 }
 
 #[test]
+fn a_ue_is_deregistered_by_its_supi() {
+    run(async {
+        let client = Client::new();
+        let (status, _) = client.send("DELETE", "/v1/ues/imsi-999700000000001", None).await;
+        assert_eq!(status, StatusCode::NO_CONTENT);
+        let (status, problem) = client.send("DELETE", "/v1/ues/999", None).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{problem}");
+    });
+}
+
+#[test]
 fn an_export_can_be_imported() {
     run(async {
         let (from, to) = (Client::new(), Client::new());

@@ -8,7 +8,7 @@ use crate::shard::{Outside, ShardInbox, ShardMessage};
 use crate::store::StoreHandle;
 use crate::token::ShardToken;
 use pith_nf::fabric::{ShardEffect, ShardInput};
-use pith_nf::kit::{Caller, Inspect, Nf, Tag};
+use pith_nf::kit::{Caller, Inspect, Nf, Order, Tag};
 use pith_sbi::{ApiRoot, Reply, Request};
 use pith_types::ShardId;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -190,6 +190,20 @@ impl Front {
         self.shards.len()
     }
 
+    /// Tells all shards, if they host the NF that can do it.
+    fn operate(&self, what: Order, exchange: u64) -> usize {
+        let nf = match what {
+            Order::Deregister { .. } => Nf::Amf,
+        };
+        if !self.nfs.contains(&nf) {
+            return 0;
+        }
+        for shard in &self.shards {
+            shard.send(ShardMessage::Input(ShardInput::Operate { exchange, what: what.clone() }));
+        }
+        self.shards.len()
+    }
+
     fn ask_edge(&self, message: EdgeMessage) -> usize {
         let Some(edge) = &self.edge else { return 0 };
         edge.send(message);
@@ -222,6 +236,7 @@ impl Shards for Front {
             Topic::Instances => self.ask(Nf::Nrf, Inspect::Instances, exchange),
             Topic::Gnbs => self.ask_edge(EdgeMessage::InspectGnbs(exchange)),
             Topic::Upfs => self.ask_edge(EdgeMessage::InspectUpfs(exchange)),
+            Topic::Order(what) => self.operate(what, exchange),
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::amf::context::{Env, RmState, UeContext};
 use crate::amf::n1::{self, Outcome, Silence};
 use crate::amf::repeat::{Expiry, Repeated};
 use crate::amf::{n2, procedure};
-use crate::kit::{Level, Timer};
+use crate::kit::{Deregister, Level, Timer};
 use pith_nas::gmm::{
     DeregistrationAcceptUeOriginating, DeregistrationRequestUeOriginating, DeregistrationRequestUeTerminated,
 };
@@ -37,6 +37,15 @@ pub(crate) enum Reason {
     SubscriptionWithdrawn,
     /// The UE is registered elsewhere: it knows, and so does the UDM.
     ServedElsewhere,
+}
+
+impl From<Deregister> for Reason {
+    fn from(why: Deregister) -> Self {
+        match why {
+            Deregister::Anew => Self::ReRegistrationRequired,
+            Deregister::Withdrawn => Self::SubscriptionWithdrawn,
+        }
+    }
 }
 
 /// DEREGISTRATION REQUEST of the UE (TS 24.501 5.5.2.2.2).

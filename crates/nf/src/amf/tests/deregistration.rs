@@ -1,7 +1,7 @@
 //! De-registration (TS 24.501 5.5.2).
 
 use super::world::{Phone, World, supi};
-use crate::kit::Timer;
+use crate::kit::{Deregister, Timer};
 use pith_nas::gmm::{DeregistrationAcceptUeTerminated, DeregistrationRequestUeTerminated};
 use pith_nas::ie::{RegistrationKind, ServiceType};
 use pith_nas::{GmmCause, GmmMessage};
@@ -99,6 +99,26 @@ fn a_withdrawn_subscription_is_told_to_the_phone() {
     assert!(!request.deregistration_type.re_registration_required);
     phone.send(&mut world, DeregistrationAcceptUeTerminated::new());
     phone.released(&mut world);
+    world.assert_empty();
+}
+
+#[test]
+fn an_operator_ends_the_registration_of_those_that_are_here() {
+    let (mut world, mut phone) = with_session();
+    let nobody = supi().consecutive(2).unwrap().pop().unwrap();
+    assert_eq!(world.operate(nobody, Deregister::Anew), [] as [serde_json::Value; 0]);
+    assert_eq!(world.operate(supi(), Deregister::Anew), [serde_json::json!({ "supi": supi() })]);
+    assert!(told(&mut world, &mut phone).deregistration_type.re_registration_required);
+    phone.send(&mut world, DeregistrationAcceptUeTerminated::new());
+    phone.released(&mut world);
+    world.assert_empty();
+}
+
+#[test]
+fn a_phone_that_sleeps_is_deregistered_without_a_word() {
+    let (mut world, mut phone) = with_session();
+    phone.release(&mut world);
+    assert_eq!(world.operate(supi(), Deregister::Withdrawn).len(), 1);
     world.assert_empty();
 }
 

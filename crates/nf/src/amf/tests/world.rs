@@ -3,8 +3,8 @@
 
 use crate::amf::{Amf, AmfConfig, Audit};
 use crate::kit::{
-    Caller, Effect, Event, GnbHandle, GnbInfo, Identity, Input, Instant, N2Effect, N2Input, NetworkFunction,
-    Nf, Outbox, Rng, Tag, Target, Timer, TimerKey,
+    Caller, Deregister, Effect, Event, GnbHandle, GnbInfo, Identity, Input, Instant, N2Effect, N2Input,
+    NetworkFunction, Nf, Order, Outbox, Rng, Tag, Target, Timer, TimerKey,
 };
 use pith_crypto::kdf;
 use pith_crypto::keys::{KSeaf, Rand, ResStar};
@@ -110,6 +110,18 @@ impl World {
     /// Hands something to the AMF, and answers what it asks of other NFs.
     pub fn input(&mut self, input: Input) {
         self.amf.handle(self.now, input, &mut self.out);
+        self.settle();
+    }
+
+    /// An operator wants something done.
+    pub fn operate(&mut self, supi: Supi, why: Deregister) -> Vec<serde_json::Value> {
+        let (what, mut list) = (Order::Deregister { supis: [supi].into(), why }, Vec::new());
+        self.amf.operate(self.now, &what, &mut self.out, &mut list);
+        self.settle();
+        list
+    }
+
+    fn settle(&mut self) {
         let effects: Vec<_> = self.out.drain().collect();
         let mut calls = Vec::new();
         for effect in effects {
