@@ -113,7 +113,7 @@ int decap(struct xdp_md *ctx)
 SEC("xdp")
 int encap(struct xdp_md *ctx)
 {
-	static const struct rule rule = { .flags = RULE_HAS_QFI, .qfi = 9, .tunnel_teid = 7, .peer = 0x020010ac };
+	static const struct rule rule = { .flags = RULE_DOWNLINK, .tunnel_teid = 7, .peer = { 0x020010ac } };
 	struct cursor cursor = { (void *)(long)ctx->data, (void *)(long)ctx->data_end };
 	struct ethernet *ethernet = take(&cursor, sizeof(*ethernet));
 	if (!ethernet || ethernet->type != bpf_htons(ETH_P_IP))
@@ -128,8 +128,8 @@ int encap(struct xdp_md *ctx)
 	if (!ethernet || !outer)
 		return XDP_DROP;
 	*ethernet = kept;
-	write_tunnel_v4(&outer->tunnel, &rule, sizeof(outer->marking) + length, 0);
-	write_marking(&outer->marking, &rule);
+	write_tunnel_v4(&outer->tunnel, &rule, sizeof(outer->marking) + length, 9, 0);
+	outer->marking = marking_of(&rule, 9);
 	return bpf_redirect_map(&devices, 1, 0);
 }
 

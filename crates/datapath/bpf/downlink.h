@@ -1,74 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /* From the data network into tunnels. */
 #pragma once
-#include "path.h"
-
-INLINE u32 header_len(const struct rule *rule)
-{
-	return sizeof(struct tunnel_v4) + (rule->flags & RULE_HAS_QFI ? sizeof(struct marking) : 0);
-}
-
-/* Writes what goes before the user's packet; the frame has room for it. */
-INLINE int write_headers(struct xdp_md *ctx, struct path *path, const struct rule *rule, const struct route *route,
-			 u32 length)
-{
-	if (!write_link_header(ctx, route, 0))
-		return 0;
-	struct cursor cursor = { (void *)(long)ctx->data, (void *)(long)ctx->data_end };
-	if (!take(&cursor, sizeof(struct ethernet)) || (route->vlan && !take(&cursor, VLAN_LEN)))
-		return 0;
-	struct tunnel_v4 *header = take(&cursor, sizeof(*header));
-	if (!header)
-		return 0;
-	u16 id = path->cpu->outer_id++;
-	if (!(rule->flags & RULE_HAS_QFI)) {
-		write_tunnel_v4(header, rule, length, id);
-		return 1;
-	}
-	struct marking *marking = take(&cursor, sizeof(*marking));
-	if (!marking)
-		return 0;
-	write_tunnel_v4(header, rule, sizeof(*marking) + length, id);
-	write_marking(marking, rule);
-	return 1;
-}
-
-/* Takes off Ethernet and what pads the frame, puts the tunnel before the packet, and sends it. */
-INLINE int send_by_tunnel(struct xdp_md *ctx, struct path *path, const struct flow *flow, const struct rule *rule,
-			  const struct route *route)
-{
-	u32 length = flow->length;
-	long padding = (void *)(long)ctx->data_end - flow->at;
-	long missing = before(ctx, flow) - link_header(route) - header_len(rule);
-	SCALAR(padding);
-	padding -= length;
-	take_hop(flow);
-	if ((padding && bpf_xdp_adjust_tail(ctx, -padding)) || bpf_xdp_adjust_head(ctx, missing) ||
-	    !write_headers(ctx, path, rule, route, length)) {
-		path->cpu->dropped[N3_SEND_FAILED]++;
-		return XDP_DROP;
-	}
-	return bpf_redirect_map(&devices, route->device, 0);
-}
+#include "tunnel.h"
 
 INLINE int forward_downlink(struct xdp_md *ctx, struct path *path, const struct found *found, const struct rule *rule,
 			    const struct flow *flow)
 {
 	u32 length = flow->length;
-	const struct route *route = route_to(ctx, address_v4(rule->peer), 0, path->now);
-	if (!route || !has_hop(flow) || length > settings.ue_mtu || length + header_len(rule) > route->mtu)
+	u8 qfi = mark_of(rule, NO_QFI);
+	const struct route *route = route_into(ctx, rule, length, qfi, path->now);
+	if (!route || !has_hop(flow) || length > settings.ue_mtu)
 		return give(path, found->session);
 	struct cpu *cpu = path->cpu;
 	u32 reason = enforce(found->session, found->index, rule, DOWNLINK, length, path->now);
 	if (reason == RATE_EXCEEDED && settings.shapes) {
 		shape(found->session);
-		return hand(ctx, path, found->session, &cpu->n6_rest, length, route, rule->peer);
+		return hand(ctx, path, found->session, &cpu->n6_rest, length, route, told_peer(rule));
 	}
 	if (reason != DROP_REASONS)
 		return drop(path, &cpu->n6_rest, length, reason);
 	count_usage(found->session, found->index, rule, path->number, DOWNLINK, length, path->now);
 	count_traffic(&cpu->down, length);
-	return send_by_tunnel(ctx, path, flow, rule, route);
+	take_hop(flow);
+	return send_by_tunnel(ctx, path, rule, route, flow, qfi);
 }
 
 /* A packet whose turn user space decides on; what a router answers with ICMP is the kernel's. */
@@ -77,7 +31,7 @@ INLINE int hand_downlink(struct xdp_md *ctx, struct path *path, struct session *
 {
 	if (!has_hop(flow) || flow->length > settings.ue_mtu)
 		return give(path, session);
-	u32 peer = rule && rule->action == FORWARD ? rule->peer : 0;
+	u32 peer = rule && rule->action == FORWARD ? told_peer(rule) : 0;
 	const struct route *route = peer ? route_to(ctx, address_v4(peer), 0, path->now) : 0;
 	return hand(ctx, path, session, &path->cpu->n6_rest, flow->length, route, peer);
 }

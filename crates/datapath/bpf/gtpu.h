@@ -12,6 +12,7 @@
 #define PDU_SESSION_CONTAINER 0x85
 #define EXTENSION_REQUIRED 0x80 /* the endpoint has to comprehend that type (TS 29.281 figure 5.2.1-2) */
 #define MOST_EXTENSIONS 4
+#define PDU_TYPE_UPLINK 0x10
 #define NO_QFI 0xff
 
 struct gtpu {
@@ -95,9 +96,15 @@ INLINE int take_gpdu(struct cursor *cursor, struct gpdu *gpdu, u32 room)
 	return 1;
 }
 
-/* IPv4, UDP and GTP-U before a packet of `length` bytes for a UE. */
+/* IP, UDP and GTP-U before a packet. */
 struct tunnel_v4 {
 	struct iphdr ip;
+	struct udphdr udp;
+	struct gtpu gtpu;
+};
+
+struct tunnel_v6 {
+	struct ipv6hdr ip;
 	struct udphdr udp;
 	struct gtpu gtpu;
 };
@@ -108,9 +115,31 @@ struct marking {
 	struct gtpu_container container;
 };
 
+/* The QoS flow that a rule's packet is marked with: its own, or the one that it came with. */
+INLINE u8 mark_of(const struct rule *rule, u8 came_with)
+{
+	return rule->flags & RULE_HAS_QFI ? rule->qfi : came_with;
+}
+
+/* Of all headers before a rule's packet but the link's. */
+INLINE u32 header_len(const struct rule *rule, u8 qfi)
+{
+	u32 outer = rule->flags & RULE_PEER_V6 ? sizeof(struct tunnel_v6) : sizeof(struct tunnel_v4);
+	return outer + (qfi == NO_QFI ? 0 : sizeof(struct marking));
+}
+
+/* A sum of 16-bit words as one. */
+INLINE u16 fold(u64 sum)
+{
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (sum & 0xffff) + (sum >> 16);
+}
+
 INLINE u16 ipv4_checksum(const struct iphdr *ip)
 {
-	const u16 *words = (const u16 *)ip;
+	const u16 __attribute__((may_alias)) *words = (const void *)ip;
 	u32 sum = 0;
 #pragma unroll
 	for (int i = 0; i < sizeof(*ip) / 2; i++)
@@ -119,9 +148,29 @@ INLINE u16 ipv4_checksum(const struct iphdr *ip)
 	return ~(sum + (sum >> 16));
 }
 
-/* Writes the header of a G-PDU for a rule's tunnel; `rest` is how many bytes follow it. The checksum of UDP
- * over IPv4 may be left out. */
-INLINE void write_tunnel_v4(struct tunnel_v4 *header, const struct rule *rule, u32 rest, u16 id)
+INLINE struct udphdr tunnel_udp(u32 length)
+{
+	return (struct udphdr){
+		.source = bpf_htons(GTPU_PORT),
+		.dest = bpf_htons(GTPU_PORT),
+		.len = bpf_htons(length),
+	};
+}
+
+/* The first eight octets of a G-PDU for a rule's tunnel, `rest` bytes before its end. */
+INLINE struct gtpu tunnel_gtpu(const struct rule *rule, u32 rest, u8 qfi)
+{
+	return (struct gtpu){
+		.flags = qfi == NO_QFI ? GTPU_V1 : GTPU_V1 | GTPU_EXTENSION,
+		.type = GTPU_G_PDU,
+		.length = bpf_htons(rest),
+		.teid = bpf_htonl(rule->tunnel_teid),
+	};
+}
+
+/* Writes the headers for a rule's tunnel; `rest` is how many bytes follow them. The checksum of UDP over IPv4 may be
+ * left out. */
+INLINE void write_tunnel_v4(struct tunnel_v4 *header, const struct rule *rule, u32 rest, u8 qfi, u16 id)
 {
 	u32 length = sizeof(*header) + rest;
 	struct iphdr ip = {
@@ -133,25 +182,72 @@ INLINE void write_tunnel_v4(struct tunnel_v4 *header, const struct rule *rule, u
 		.ttl = 64,
 		.protocol = IPPROTO_UDP,
 		.saddr = settings.n3_v4[0],
-		.daddr = rule->peer,
+		.daddr = rule->peer[0],
 	};
 	ip.check = ipv4_checksum(&ip);
 	header->ip = ip;
-	header->udp = (struct udphdr){
-		.source = bpf_htons(GTPU_PORT),
-		.dest = bpf_htons(GTPU_PORT),
-		.len = bpf_htons(length - sizeof(struct iphdr)),
-	};
-	header->gtpu = (struct gtpu){
-		.flags = rule->flags & RULE_HAS_QFI ? GTPU_V1 | GTPU_EXTENSION : GTPU_V1,
-		.type = GTPU_G_PDU,
-		.length = bpf_htons(rest),
-		.teid = bpf_htonl(rule->tunnel_teid),
-	};
+	header->udp = tunnel_udp(length - sizeof(struct iphdr));
+	header->gtpu = tunnel_gtpu(rule, rest, qfi);
 }
 
-INLINE void write_marking(struct marking *marking, const struct rule *rule)
+INLINE void set_address(u32 *words, const struct address *address)
 {
-	marking->options = (struct gtpu_options){ .next = PDU_SESSION_CONTAINER };
-	marking->container = (struct gtpu_container){ .units = 1, .qfi = rule->qfi };
+	words[0] = address->high;
+	words[1] = address->high >> 32;
+	words[2] = address->low;
+	words[3] = address->low >> 32;
+}
+
+/* Four octets of whatever type. */
+typedef u32 __attribute__((may_alias)) word;
+
+INLINE u64 sum_words(const void *octets, u32 count)
+{
+	const word *words = octets;
+	u64 sum = 0;
+#pragma unroll
+	for (u32 i = 0; i < count; i++)
+		sum += words[i];
+	return sum;
+}
+
+/* The same over IPv6, where UDP has its checksum, as from a socket: `sum` is that of the bytes that follow. */
+INLINE void write_tunnel_v6(struct tunnel_v6 *header, const struct rule *rule, u32 rest, u8 qfi, u64 sum)
+{
+	u32 length = sizeof(header->udp) + sizeof(header->gtpu) + rest;
+	u8 tos = rule->dscp << 2;
+	struct address from = { settings.n3_v6[0].high, settings.n3_v6[0].low };
+	struct tunnel_v6 all = {
+		.ip = {
+			.version = 6,
+			.priority = tos >> 4,
+			.flow_lbl = { tos << 4 },
+			.payload_len = bpf_htons(length),
+			.nexthdr = IPPROTO_UDP,
+			.hop_limit = 64,
+		},
+		.udp = tunnel_udp(length),
+		.gtpu = tunnel_gtpu(rule, rest, qfi),
+	};
+	set_address(all.ip.saddr.in6_u.u6_addr32, &from);
+#pragma unroll
+	for (int i = 0; i < 4; i++)
+		all.ip.daddr.in6_u.u6_addr32[i] = rule->peer[i];
+	/* The pseudo header has the addresses, the length and the protocol (RFC 8200 8.1). */
+	sum += sum_words(all.ip.saddr.in6_u.u6_addr32, 4) + sum_words(all.ip.daddr.in6_u.u6_addr32, 4);
+	sum += bpf_htonl(length) + (u64)bpf_htonl(IPPROTO_UDP);
+	sum += sum_words(&all.udp, 2) + sum_words(&all.gtpu, 2);
+	u16 check = ~fold(sum);
+	all.udp.check = check ? check : 0xffff;
+	*header = all;
+}
+
+/* Uplink packets go to another UPF, downlink ones to a gNB or another UPF (TS 38.415 5.5.2). */
+INLINE struct marking marking_of(const struct rule *rule, u8 qfi)
+{
+	u8 type = rule->flags & RULE_DOWNLINK ? 0 : PDU_TYPE_UPLINK;
+	return (struct marking){
+		.options = { .next = PDU_SESSION_CONTAINER },
+		.container = { .units = 1, .type = type, .qfi = qfi },
+	};
 }

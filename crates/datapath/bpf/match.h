@@ -11,10 +11,15 @@ struct found {
 
 /* Where a packet came from. */
 struct origin {
-	u8 direction;
-	u8 qfi;   /* NO_QFI: none */
-	u32 teid; /* for uplink */
+	u8 direction; /* DOWNLINK: the data network; UPLINK: a tunnel, whichever way its packets go */
+	u8 qfi;       /* NO_QFI: none */
+	u32 teid;
 };
+
+INLINE u8 direction_of(const struct rule *rule)
+{
+	return rule->flags & RULE_DOWNLINK ? DOWNLINK : UPLINK;
+}
 
 INLINE int within(struct address address, const struct address *value, const struct address *mask)
 {
@@ -91,13 +96,13 @@ APART int first_match(u32 index, const struct key *key, const struct origin *ori
 			break;
 		const struct match *match = &matches->of[i];
 		const struct rule *rule = rule_at(session, match->rule);
-		if (rule && comes_from(rule, origin) && filter_takes(match, key, origin->direction))
+		if (rule && comes_from(rule, origin) && filter_takes(match, key, direction_of(rule)))
 			return match->rule;
 	}
 	return NO_RULE;
 }
 
-/* The rule for a packet. Most sessions have one for each direction. */
+/* The rule for a packet. Most sessions have one for what comes by tunnel, and one for the rest. */
 INLINE const struct rule *find_rule(struct xdp_md *ctx, const struct found *found, const struct flow *flow,
 				    const struct origin *origin)
 {

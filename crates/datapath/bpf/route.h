@@ -2,7 +2,7 @@
 /* Where packets leave: the system's routing table and neighbours, asked once in ROUTE_LIFE for each
  * destination and CPU. */
 #pragma once
-#include "packet.h"
+#include "gtpu.h"
 
 #define ROUTE_LIFE 100000000ull /* nanoseconds */
 #define AF_INET 2
@@ -15,14 +15,6 @@ INLINE u32 route_index(const struct address *to)
 }
 
 _Static_assert(ROUTES == 1 << (64 - 54), "route_index() gives an index of `routes`");
-
-INLINE void set_address(u32 *words, const struct address *address)
-{
-	words[0] = address->high;
-	words[1] = address->high >> 32;
-	words[2] = address->low;
-	words[3] = address->low >> 32;
-}
 
 /* Asks the routing table, as for a packet that came by this interface. */
 APART int find_route(struct xdp_md *ctx, struct route *route, u32 v6)
@@ -91,4 +83,25 @@ INLINE int write_link_header(struct xdp_md *ctx, const struct route *route, u32 
 	vlan->tag = route->vlan;
 	vlan->type = type;
 	return 1;
+}
+
+INLINE struct address peer_of(const struct rule *rule)
+{
+	if (!(rule->flags & RULE_PEER_V6))
+		return address_v4(rule->peer[0]);
+	const u32 *words = rule->peer;
+	return (struct address){ (u64)words[1] << 32 | words[0], (u64)words[3] << 32 | words[2] };
+}
+
+/* The longest packet whose checksum the program makes. */
+#define LONGEST_SUMMED 9216
+
+/* The route for a rule's packet into its tunnel; none if the packet is user space's. */
+INLINE const struct route *route_into(struct xdp_md *ctx, const struct rule *rule, u32 length, u8 qfi, u64 now)
+{
+	u32 v6 = rule->flags & RULE_PEER_V6;
+	const struct route *route = route_to(ctx, peer_of(rule), v6, now);
+	if (!route || length + header_len(rule, qfi) > route->mtu || (v6 && length > LONGEST_SUMMED))
+		return 0;
+	return route;
 }

@@ -53,9 +53,12 @@ enum drop_reason {
 	DROP_REASONS
 };
 
-#define RULE_OPEN 1    /* all gates are open */
-#define RULE_TUNNEL 2  /* it matches packets of tunnel `teid`; otherwise those of the data network */
-#define RULE_HAS_QFI 4 /* packets that leave by tunnel are marked with `qfi` */
+#define RULE_OPEN 1      /* all gates are open */
+#define RULE_TUNNEL 2    /* it matches packets of tunnel `teid`; otherwise those of the data network */
+#define RULE_HAS_QFI 4   /* packets that leave by tunnel are marked with `qfi` */
+#define RULE_DOWNLINK 8  /* its packets go to the UE, wherever they come from */
+#define RULE_ONWARD 16   /* they come by a tunnel and leave by another */
+#define RULE_PEER_V6 32  /* the far end's address is IPv6 */
 
 #define RULE_METERS 3
 #define RULE_URRS 2
@@ -69,11 +72,10 @@ struct rule {
 	u32 teid;
 	u64 qfis;        /* a bit for each QFI that matches; all: any, or none */
 	u32 tunnel_teid; /* of the far end */
-	u32 peer;        /* of the far end; wire */
+	u32 peer[4];     /* of the far end; wire; an IPv4 address in the first */
 	u32 meters[RULE_METERS];
 	u32 urrs[RULE_URRS];
 	u32 limits[RULE_URRS];
-	u32 reserved[3];
 };
 
 /* Token bucket in the form of its virtual schedule: pith_upf::qos::Bucket. Times in sixteenths of a
@@ -97,7 +99,7 @@ struct meter {
 
 /* A session's rules, a meter each way, and the places of a URR. Rules are filled in before they are published,
  * and then only user space's `action` and what packets leave behind change; meters and places stay.
- * A direction's only rule has the direction's place. */
+ * The only rule for what comes by tunnel has the place UPLINK, that for what comes from the data network DOWNLINK. */
 struct session {
 	u32 action; /* TO_USER: all packets; FORWARD: as its rules say */
 	u32 flags;
@@ -107,7 +109,7 @@ struct session {
 	u64 last_packet; /* time */
 	u64 to_user;     /* time of the last packet given to user space */
 	u64 id;
-	u8 only[2];      /* each direction's rule, where it has one without filters; or NO_RULE */
+	u8 only[2];      /* by tunnel, from the data network: the rule, where it is one without filters; or NO_RULE */
 	u8 match_count;
 	u8 reserved[13];
 	struct rule rules[SESSION_RULES];
@@ -195,7 +197,7 @@ struct cpu {
 	struct traffic up, down; /* sent on: from N3 to N6, and back */
 	u64 dropped[DROP_REASONS];
 	struct traffic n3_rest, n6_rest; /* dropped, or handed to user space; by where they came in */
-	u64 reserved[2];
+	struct traffic across;           /* from a tunnel into another */
 };
 
 /* Where the system's routing table and neighbours send a packet; remembered for ROUTE_LIFE. */
@@ -248,6 +250,8 @@ struct settings {
 	u32 shapes;                  /* what exceeds rates waits in user space; otherwise it is dropped */
 	u32 leads;                   /* entries in a table of leads, less one: a mask */
 	u32 pinned;                  /* there may be a program that was attached before */
+	u32 hairpin;                 /* packets between UEs go past the kernel */
+	u32 reserved;
 };
 
 const volatile struct settings settings;

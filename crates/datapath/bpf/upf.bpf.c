@@ -2,7 +2,8 @@
 /* The fast path of the UPF: one program for every interface of N3 and N6.
  *
  *   frame ─▶ G-PDU to us? ─yes─▶ session by TEID ─▶ rule ─▶ source is the UE's? ─▶ route ─▶ gates, quota, rates ─▶ count
- *                │ no                                                                        └▶ tunnel off ─▶ redirect
+ *                │ no                                            │                  │        └▶ tunnel off ─▶ redirect
+ *                │                        into another tunnel: across.h ◀── to a UE ┘
  *                └─▶ session by destination ─▶ rule ─▶ route to the gNB ─▶ gates, quota, rates ─▶ count
  *                                                                          └▶ tunnel on ─▶ redirect
  *

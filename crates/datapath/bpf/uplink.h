@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /* From tunnels to the data network. */
 #pragma once
-#include "path.h"
+#include "across.h"
 
 #define NOT_UPLINK -1
 
@@ -60,11 +60,23 @@ INLINE int send_to_network(struct xdp_md *ctx, struct path *path, const struct f
 	return bpf_redirect_map(&devices, route->device, 0);
 }
 
+/* A packet that no route leads on to the data network. */
+INLINE int pass_between(struct xdp_md *ctx, struct path *path, const struct found *found, const struct rule *rule,
+			const struct flow *flow)
+{
+	if (!settings.hairpin)
+		return give(path, found->session);
+	struct passage passage = passage_of(ctx, path, found, flow, NO_QFI);
+	return hairpin(ctx, rule, &passage);
+}
+
 INLINE int forward_uplink(struct xdp_md *ctx, struct path *path, const struct found *found, const struct rule *rule,
 			  const struct flow *flow)
 {
 	const struct route *route = route_to(ctx, flow->destination, flow->v6, path->now);
-	if (!route || !has_hop(flow) || flow->length > route->mtu)
+	if (!route)
+		return pass_between(ctx, path, found, rule, flow);
+	if (!has_hop(flow) || flow->length > route->mtu)
 		return give(path, found->session);
 	struct cpu *cpu = path->cpu;
 	u32 length = flow->length;
@@ -121,9 +133,13 @@ INLINE int uplink(struct xdp_md *ctx, struct path *path)
 		return drop(path, in, flow.length, NO_RULE_FOUND);
 	if (rule->action == TO_USER)
 		return hand_uplink(ctx, path, session, &flow);
-	if (!is_own_source(session, &flow))
+	if (!(rule->flags & RULE_DOWNLINK) && !is_own_source(session, &flow))
 		return drop(path, in, flow.length, SPOOFED_SOURCE);
 	if (rule->action != FORWARD)
 		return drop(path, in, flow.length, rule->action == DROP ? RULE_DROP : NO_RULE_FOUND);
+	if (rule->flags & RULE_ONWARD) {
+		struct passage passage = passage_of(ctx, path, &found, &flow, gpdu.qfi);
+		return onward(ctx, rule, &passage);
+	}
 	return forward_uplink(ctx, path, &found, rule, &flow);
 }

@@ -113,6 +113,14 @@ impl DatapathConfig {
         self.pools.iter().copied().filter(|pool| self.needs_kernel(*pool))
     }
 
+    /// Whether the system has to forward packets of a family: those of UEs, or, for the XDP path to be told routes,
+    /// those of tunnels.
+    pub fn forwards(&self, is_of: fn(&IpAddr) -> bool) -> bool {
+        let asks_for_routes = !self.interfaces.is_empty() && self.path != PathChoice::Portable;
+        self.pools.iter().any(|pool| is_of(&pool.gateway))
+            || (asks_for_routes && self.n3_addresses.iter().any(is_of))
+    }
+
     /// Whether UEs reach each other without the kernel: it would have to see what a firewall is for.
     pub fn is_hairpin_direct(&self) -> bool {
         self.policies.iter().all(|policy| policy.firewall.is_empty())

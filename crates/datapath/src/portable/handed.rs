@@ -85,7 +85,8 @@ impl Path {
             return signaller.refuse_teid(self, teid, message.from, message.socket);
         };
         if let (Some(told), Some(flow)) = (told, Flow::of(packet.payload)) {
-            self.routes.learn(flow.destination, told, &self.ports, self.now);
+            let to = if told.peer == 0 { flow.destination } else { IpAddr::from(told.peer.to_ne_bytes()) };
+            self.routes.learn(to, told, &self.ports, self.now);
         }
         let start = message.range.start + packet.header_len;
         let qfi = packet.pdu_session_information().map(|information| Qfi(information.qfi()));

@@ -52,6 +52,12 @@ pub const RULE_OPEN: u8 = 1;
 pub const RULE_TUNNEL: u8 = 2;
 /// Packets that leave by tunnel are marked.
 pub const RULE_HAS_QFI: u8 = 4;
+/// Packets go to the UE.
+pub const RULE_DOWNLINK: u8 = 8;
+/// Packets come by a tunnel and leave by another.
+pub const RULE_ONWARD: u8 = 16;
+/// The far end has an IPv6 address.
+pub const RULE_PEER_V6: u8 = 32;
 
 /// A PDR with all it leads to (`struct rule`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,16 +77,14 @@ pub struct Rule {
     pub qfis: u64,
     /// The far end's TEID.
     pub tunnel_teid: u32,
-    /// The far end's IPv4 address, in wire order.
-    pub peer: u32,
+    /// The far end's address, in wire order; an IPv4 address is the first.
+    pub peer: [u32; 4],
     /// Slots of meters.
     pub meters: [u32; RULE_METERS],
     /// Slots of counters.
     pub urrs: [u32; RULE_URRS],
     /// Slots of limits of these counters.
     pub limits: [u32; RULE_URRS],
-    /// Nothing yet.
-    pub reserved: [u32; 3],
 }
 
 impl Default for Rule {
@@ -93,11 +97,10 @@ impl Default for Rule {
             teid: 0,
             qfis: u64::MAX,
             tunnel_teid: 0,
-            peer: 0,
+            peer: [0; 4],
             meters: [NO_INDEX; RULE_METERS],
             urrs: [NO_INDEX; RULE_URRS],
             limits: [NO_INDEX; RULE_URRS],
-            reserved: [0; 3],
         }
     }
 }
@@ -129,7 +132,8 @@ pub struct Session {
     pub to_user: AtomicU64,
     /// The session's id.
     pub id: u64,
-    /// The rule of a direction that has one alone, without filters.
+    /// The rule for what comes by tunnel, and that for what comes from the data network, where it is one alone,
+    /// without filters.
     pub only: [u8; 2],
     /// Filters.
     pub match_count: u8,
@@ -300,6 +304,8 @@ pub struct Cpu {
     pub n3_rest: Traffic,
     /// The same of what came from the data network.
     pub n6_rest: Traffic,
+    /// Sent on from tunnels into others.
+    pub across: Traffic,
 }
 
 // SAFETY (all): `repr(C)`; integers and atomics only, so any bytes are a value; the program writes what is
@@ -400,6 +406,8 @@ pub struct Settings {
     pub leads: u32,
     /// Whether there may be a program that was attached before.
     pub pinned: bool,
+    /// Whether packets between UEs go past the kernel.
+    pub hairpin: bool,
 }
 
 impl Settings {
@@ -414,7 +422,8 @@ impl Settings {
             octets.extend(address.low.to_ne_bytes());
         }
         octets.extend(self.ue_mtu.to_ne_bytes());
-        for word in [u32::from(self.shapes), self.leads, u32::from(self.pinned)] {
+        let flags = [u32::from(self.pinned), u32::from(self.hairpin), 0];
+        for word in [u32::from(self.shapes), self.leads].into_iter().chain(flags) {
             octets.extend(word.to_ne_bytes());
         }
         octets
@@ -442,7 +451,7 @@ mod tests {
             assert_eq!(size, 64);
         }
         assert_eq!(size_of::<Cpu>(), 256);
-        assert_eq!(Settings::default().encode().len(), 192);
+        assert_eq!(Settings::default().encode().len(), 200);
     }
 
     #[test]

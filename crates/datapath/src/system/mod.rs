@@ -23,6 +23,7 @@ pub use port_log::PortLog;
 pub use route::Route;
 use routing::NetworkRoutes;
 use std::io;
+use std::net::IpAddr;
 
 /// The set-up; dropping it undoes it. The interface itself goes with its last queue.
 #[derive(Debug)]
@@ -39,8 +40,10 @@ impl Network {
         let v6 = config.pools.iter().any(|pool| pool.gateway.is_ipv6());
         interface::quieten(&config.tun, v6);
         interface::bring_up(config)?;
-        let v4 = config.pools.iter().any(|pool| pool.gateway.is_ipv4());
-        let families = [(v4, forwarding::V4), (v6, forwarding::V6)];
+        let families = [
+            (config.forwards(IpAddr::is_ipv4), forwarding::V4),
+            (config.forwards(IpAddr::is_ipv6), forwarding::V6),
+        ];
         let forwarding = families
             .into_iter()
             .filter(|(wanted, _)| *wanted)

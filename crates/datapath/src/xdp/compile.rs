@@ -21,20 +21,36 @@ pub struct Compiled {
     pub user_space: bool,
 }
 
-/// Compiles the rules of a session; `from_v4`: packets may leave into tunnels over IPv4.
-pub fn compile(rules: &Rules, from_v4: bool) -> Compiled {
+/// Over what packets may leave into tunnels: families of which N3 has an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Families {
+    /// IPv4.
+    pub v4: bool,
+    /// IPv6.
+    pub v6: bool,
+}
+
+impl Families {
+    /// Of these addresses.
+    pub fn of(addresses: &[IpAddr]) -> Self {
+        Self { v4: addresses.iter().any(IpAddr::is_ipv4), v6: addresses.iter().any(IpAddr::is_ipv6) }
+    }
+}
+
+/// Compiles the rules of a session.
+pub fn compile(rules: &Rules, families: Families) -> Compiled {
     let mut session = bare(rules);
     let keys = keys(rules, &session);
     let Some(matches) = matches(rules) else {
         return Compiled { session, matches: None, keys, user_space: true };
     };
     session.action = AtomicU32::new(layout::Action::Forward as u32);
-    session.only = [Direction::Uplink, Direction::Downlink].map(|direction| only(rules, direction));
+    session.only = ORIGINS.map(|origin| only(rules, origin));
     session.match_count = matches.len() as u8;
     let to_user = layout::Action::ToUser as u8;
     let mut user_space = false;
     for (rule, place) in rules.iter().zip(places(rules)) {
-        let compiled = compile_rule(rule, from_v4);
+        let compiled = compile_rule(rule, families);
         user_space |= compiled.action == to_user;
         if let Some(slot) = session.rules.get_mut(usize::from(place)) {
             *slot = compiled;
@@ -69,21 +85,36 @@ fn keys(rules: &Rules, session: &layout::Session) -> Vec<Key> {
     teids.into_iter().map(Key::Teid).chain(v4).chain(v6).collect()
 }
 
-/// The place of a direction's only rule, which takes whatever comes from its source.
-fn only(rules: &Rules, direction: Direction) -> u8 {
-    let mut of_direction = rules.iter().filter(|rule| rule.direction() == direction);
-    match (of_direction.next(), of_direction.next()) {
-        (Some(rule), None) if rule.filters.is_empty() => direction as u8,
+/// Where packets come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CameBy {
+    Tunnel,
+    Network,
+}
+
+const ORIGINS: [CameBy; 2] = [CameBy::Tunnel, CameBy::Network];
+
+impl CameBy {
+    fn of(rule: &Rule) -> Self {
+        if matches!(rule.source, Source::Network) { Self::Network } else { Self::Tunnel }
+    }
+}
+
+/// The place of the only rule for what comes from there, which takes all of it.
+fn only(rules: &Rules, origin: CameBy) -> u8 {
+    let mut from_there = rules.iter().filter(|rule| CameBy::of(rule) == origin);
+    match (from_there.next(), from_there.next()) {
+        (Some(rule), None) if rule.filters.is_empty() => origin as u8,
         _ => NO_RULE,
     }
 }
 
-/// Where each rule stands in the session: a direction's only rule at the direction's place, the others in the
+/// Where each rule stands in the session: the only one for an origin at the origin's place, the others in the
 /// order that they are tried.
 fn places(rules: &Rules) -> Vec<u8> {
-    let only = [Direction::Uplink, Direction::Downlink].map(|direction| only(rules, direction));
+    let only = ORIGINS.map(|origin| only(rules, origin));
     let mut others = (0..).filter(|place| !only.contains(place));
-    let place = |rule: &Rule| match only.get(rule.direction() as usize) {
+    let place = |rule: &Rule| match only.get(CameBy::of(rule) as usize) {
         Some(&NO_RULE) | None => others.next().unwrap_or(NO_RULE),
         Some(&place) => place,
     };
@@ -98,10 +129,6 @@ fn matches(rules: &Rules) -> Option<Vec<Match>> {
     }
     let mut all = Vec::new();
     for (rule, at) in rules.iter().zip(places(rules)) {
-        // From a further UPF: its ends are the other way round.
-        if matches!(rule.source, Source::Tunnel { direction: Direction::Downlink, .. }) {
-            return None;
-        }
         let unfiltered = Match { flags: layout::MATCH_ALL, rule: at, ..Match::default() };
         match &*rule.filters {
             [] => all.push(unfiltered),
@@ -180,7 +207,7 @@ pub fn address(of: IpAddr) -> Address {
     }
 }
 
-fn compile_rule(rule: &Rule, from_v4: bool) -> layout::Rule {
+fn compile_rule(rule: &Rule, families: Families) -> layout::Rule {
     let mut compiled = layout::Rule { qfis: rule.qfis, ..layout::Rule::default() };
     if rule.open {
         compiled.flags |= layout::RULE_OPEN;
@@ -188,6 +215,9 @@ fn compile_rule(rule: &Rule, from_v4: bool) -> layout::Rule {
     if let Source::Tunnel { teid, .. } = rule.source {
         compiled.flags |= layout::RULE_TUNNEL;
         compiled.teid = teid.0;
+    }
+    if rule.direction() == Direction::Downlink {
+        compiled.flags |= layout::RULE_DOWNLINK;
     }
     if let Some(qfi) = rule.qfi {
         compiled.flags |= layout::RULE_HAS_QFI;
@@ -197,8 +227,8 @@ fn compile_rule(rule: &Rule, from_v4: bool) -> layout::Rule {
         (None, _) => layout::Action::NoFar,
         (Some(Action::Drop), _) => layout::Action::Drop,
         (Some(Action::Forward(Destination::Network)), Direction::Uplink) => layout::Action::Forward,
-        (Some(Action::Forward(Destination::Tunnel(tunnel))), Direction::Downlink) if from_v4 => {
-            into_tunnel(&mut compiled, &tunnel)
+        (Some(Action::Forward(Destination::Tunnel(tunnel))), _) => {
+            into_tunnel(&mut compiled, &tunnel, families)
         }
         _ => layout::Action::ToUser,
     };
@@ -207,9 +237,24 @@ fn compile_rule(rule: &Rule, from_v4: bool) -> layout::Rule {
     compiled
 }
 
-fn into_tunnel(compiled: &mut layout::Rule, tunnel: &Tunnel) -> layout::Action {
-    let IpAddr::V4(peer) = tunnel.peer else { return layout::Action::ToUser };
-    compiled.peer = u32::from_ne_bytes(peer.octets());
+fn into_tunnel(compiled: &mut layout::Rule, tunnel: &Tunnel, families: Families) -> layout::Action {
+    match tunnel.peer {
+        IpAddr::V4(peer) if families.v4 => compiled.peer[0] = u32::from_ne_bytes(peer.octets()),
+        IpAddr::V6(peer) if families.v6 => {
+            compiled.flags |= layout::RULE_PEER_V6;
+            let words = peer.octets();
+            let words = words.as_chunks::<4>().0;
+            compiled
+                .peer
+                .iter_mut()
+                .zip(words)
+                .for_each(|(word, octets)| *word = u32::from_ne_bytes(*octets));
+        }
+        _ => return layout::Action::ToUser,
+    }
+    if compiled.flags & layout::RULE_TUNNEL != 0 {
+        compiled.flags |= layout::RULE_ONWARD;
+    }
     compiled.tunnel_teid = tunnel.teid.0;
     compiled.dscp = tunnel.dscp.unwrap_or(0);
     layout::Action::Forward

@@ -31,7 +31,7 @@ use crate::rules::{Clock, Now};
 use crate::sys::layout::Action;
 use crate::sys::{Gathered, Hook, Timer};
 use attach::Attached;
-use compile::compile;
+use compile::{Families, compile};
 use events::Events;
 use handover::Handover;
 use pith_upf::contract::{
@@ -118,7 +118,7 @@ pub struct XdpDatapath {
     /// Sessions that user space still has, and since when they wait.
     waiting: HashMap<SessionId, Now>,
     tables: Tables,
-    from_v4: bool,
+    families: Families,
     /// Pools whose packets have to pass the kernel: the program does not know their sessions.
     by_kernel: Vec<UePool>,
     ready: Gathered,
@@ -172,7 +172,7 @@ impl XdpDatapath {
             waiting: HashMap::new(),
             tables,
             by_kernel: config.pools_by_kernel().collect(),
-            from_v4: config.n3_addresses.iter().any(|address| address.is_ipv4()),
+            families: Families::of(&config.n3_addresses),
             ready,
             timer,
             events,
@@ -228,7 +228,7 @@ impl XdpDatapath {
             || before.as_ref().is_some_and(|before| before.user_space)
             || rules.life.is_waiting()
             || rules.life.is_traced();
-        let compiled = compile(&rules, self.from_v4);
+        let compiled = compile(&rules, self.families);
         let action = if waits { Action::ToUser } else { Action::Forward };
         let Some(mirrored) = self.tables.publish(compiled, rules, action, before) else { return };
         self.mirrored.insert(id, mirrored);

@@ -286,6 +286,7 @@ fn settings(config: &DatapathConfig, clock: &Clock, sizes: Sizes) -> Settings {
         shapes: config.enforcement == Enforcement::Shape,
         leads: sizes.leads() - 1,
         pinned: config.pin.is_some(),
+        hairpin: config.is_hairpin_direct(),
         ..Settings::default()
     };
     let addresses = config.n3_addresses.iter().take(N3_ADDRESSES);

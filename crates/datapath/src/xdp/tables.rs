@@ -177,10 +177,10 @@ impl Tables {
     pub fn add_counters(&self, counters: &mut Counters) {
         for cpu in self.cpus.firsts() {
             for (total, parts) in [
-                (&mut counters.n3_in, &[&cpu.up, &cpu.n3_rest][..]),
+                (&mut counters.n3_in, &[&cpu.up, &cpu.across, &cpu.n3_rest][..]),
                 (&mut counters.n6_out, &[&cpu.up]),
                 (&mut counters.n6_in, &[&cpu.down, &cpu.n6_rest]),
-                (&mut counters.n3_out, &[&cpu.down]),
+                (&mut counters.n3_out, &[&cpu.down, &cpu.across]),
             ] {
                 let Traffic { packets, bytes } = total;
                 for (more_packets, more_bytes) in parts.iter().map(|part| part.load()) {

@@ -1,7 +1,7 @@
 //! The program stage by stage, on frames given to it directly (BPF_PROG_TEST_RUN): what comes out to the byte,
 //! what is counted, and that what is passed on is untouched.
 
-use super::compile::compile;
+use super::compile::{Families, compile};
 use super::program::{Interface, Program, Sizes};
 use super::tables::Tables;
 use crate::config::DatapathConfig;
@@ -25,6 +25,7 @@ const UE_PREFIX: [u8; 8] = [0x20, 1, 0xd, 0xb8, 0, 45, 0, 2];
 const TEID: u32 = 0x100;
 const NEIGHBOUR: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const OWN: [u8; 6] = [2, 0, 0, 0, 0, 1];
+const FAMILIES: Families = Families { v4: true, v6: true };
 const ANYBODY: [u8; 12] = [9; 12];
 
 struct Lab {
@@ -52,6 +53,8 @@ fn lab_with(session: &Session, vlan: u16) -> Option<Lab> {
         "link set server up",
         "addr add 172.16.0.1/24 dev n3",
         "addr add 172.17.0.1/24 dev n6",
+        "addr add fd00::1/64 dev n3 nodad",
+        "neigh replace fd00::2 lladdr 02:00:00:00:00:02 dev n3 nud permanent",
         "addr add 2001:db8:46::1/64 dev n6 nodad",
         "neigh replace 172.16.0.2 lladdr 02:00:00:00:00:02 dev n3 nud permanent",
         "neigh replace 172.17.0.2 lladdr 02:00:00:00:00:02 dev n6 nud permanent",
@@ -86,7 +89,7 @@ fn lab_with(session: &Session, vlan: u16) -> Option<Lab> {
 impl Lab {
     fn install(&mut self, session: &Session) {
         let rules = self.sessions.install(session).rules;
-        let published = self.tables.publish(compile(&rules, true), rules, State::Forward, None);
+        let published = self.tables.publish(compile(&rules, FAMILIES), rules, State::Forward, None);
         // Its slots stay taken until the lab ends.
         std::mem::forget(published.expect("room for a session"));
     }
@@ -113,10 +116,14 @@ impl Lab {
     }
 
     fn drops(&self, frame: &[u8], reason: DropReason) {
-        let before = self.counters().dropped(reason);
-        assert_eq!(self.run(frame).0, DROP, "{reason:?}");
-        assert_eq!(self.counters().dropped(reason), before + 1, "{reason:?}");
+        self.drops_only(frame, reason);
         assert_eq!(self.volume(), Volume::default());
+    }
+
+    fn drops_only(&self, frame: &[u8], reason: DropReason) {
+        let before = (self.counters().dropped(reason), self.volume());
+        assert_eq!(self.run(frame).0, DROP, "{reason:?}");
+        assert_eq!((self.counters().dropped(reason), self.volume()), (before.0 + 1, before.1), "{reason:?}");
     }
 }
 
@@ -267,6 +274,94 @@ fn ipv6_passes_inside_and_the_tunnel_may_be_ipv6() {
     assert_eq!((verdict, &frame[12..14], &frame[58..]), (REDIRECT, &[8, 0][..], &back[..]));
 }
 
+/// The checksum of UDP over IPv6 (RFC 8200 8.1), which has to come out as nothing where it is right.
+fn sum_v6(packet: &[u8]) -> u16 {
+    let pseudo = [&packet[8..40], &[0, 0], &packet[4..6], &[0, 0, 0, 17], &packet[40..]].concat();
+    let words = pseudo.chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], *w.get(1).unwrap_or(&0)])));
+    let sum: u32 = words.sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    !((folded & 0xffff) + (folded >> 16)) as u16
+}
+
+#[test]
+fn a_tunnel_over_ipv6_has_a_checksum_that_is_right_whatever_the_length() {
+    let mut session = session();
+    let to_gnb = Tunnel { peer: "fd00::2".parse().unwrap(), teid: Teid(0x200), dscp: Some(46) };
+    session.fars[1].action = Action::Forward(Destination::Tunnel(to_gnb));
+    let Some(mut lab) = lab(&session) else { return };
+    let [upf, gnb] = ["fd00::1", "fd00::2"].map(|text| text.parse::<std::net::Ipv6Addr>().unwrap().octets());
+    for qfi in [Some(Qfi(9)), None] {
+        session.qers[0].qfi = qfi;
+        lab.install(&session);
+        for length in (0..300).chain(1270..1300) {
+            let payload: Vec<u8> = (0..length).map(|n| (n * 89 + length) as u8).collect();
+            let inner = |ttl| ipv4(SERVER, UE, ttl, 17, &udp(7000, 5000, &payload));
+            let (verdict, frame) = lab.run(&to_ue(&inner(64)));
+            let marking: &[u8] = if qfi.is_some() { &[0, 0, 0, 0x85, 1, 0, 9, 0] } else { &[] };
+            let flags = if qfi.is_some() { 0x34 } else { 0x30 };
+            let octets = (marking.len() as u16 + inner(63).len() as u16).to_be_bytes();
+            let header = [&[flags, 255, octets[0], octets[1], 0, 0, 2, 0], marking, &inner(63)].concat();
+            let mut outer = ipv6(upf, gnb, 17, &udp(2152, 2152, &header));
+            // Traffic class 46 << 2.
+            (outer[0], outer[1]) = (0x6b, 0x80);
+            outer[46..48].copy_from_slice(&frame[14 + 46..14 + 48]);
+            let link = ethernet(&[NEIGHBOUR, OWN].concat(), 0x86dd);
+            assert_eq!((verdict, &frame), (REDIRECT, &[link, outer.clone()].concat()), "{length}");
+            assert_eq!((sum_v6(&outer), outer[46..48] == [0, 0]), (0, false), "{length}");
+        }
+    }
+}
+
+/// A session that passes what comes by tunnel on to another, as it came.
+fn onward(peer: &str) -> Session {
+    let mut session = session();
+    let next = Tunnel { peer: peer.parse().unwrap(), teid: Teid(0x900), dscp: None };
+    session.fars[0].action = Action::Forward(Destination::Tunnel(next));
+    session.qers[0].qfi = None;
+    session
+}
+
+#[test]
+fn a_tunnel_goes_on_in_another_with_the_flow_that_the_packet_came_with() {
+    let Some(lab) = lab(&onward("172.16.0.2")) else { return };
+    let length = (up(1).len() as u16 + 8).to_be_bytes();
+    let header = [0x34, 255, length[0], length[1], 0, 0, 9, 0, 0, 0, 0, 0x85, 1, 0x10, 9, 0];
+    let outer = |id: u16| {
+        let mut outer = ipv4(UPF, GNB, 64, 17, &udp(2152, 2152, &[&header[..], &up(1)].concat()));
+        outer[4..6].copy_from_slice(&id.to_ne_bytes());
+        set_checksum(&mut outer);
+        outer
+    };
+    // No hop is taken: nobody routes there.
+    assert_eq!(lab.run(&tunnelled(&gpdu(TEID, &up(1)))), sent(&outer(0)));
+    assert_eq!(lab.run(&tunnelled(&gpdu(TEID, &up(1)))), sent(&outer(1)));
+    let two = Traffic { packets: 2, bytes: 66 };
+    assert_eq!((lab.counters().n3_in, lab.counters().n3_out), (two, two));
+    assert_eq!(lab.volume(), Volume { uplink: 66, uplink_packets: 2, ..Volume::default() });
+    lab.drops_only(
+        &tunnelled(&gpdu(TEID, &ipv4([10, 45, 0, 3], SERVER, 64, 17, &[]))),
+        DropReason::SpoofedSource,
+    );
+}
+
+#[test]
+fn a_packet_to_another_ue_goes_into_its_tunnel_with_a_hop_less() {
+    let mut to_itself = session();
+    to_itself.fars[1].action =
+        Action::Forward(Destination::Tunnel(Tunnel { peer: GNB.into(), teid: Teid(0x201), dscp: None }));
+    let Some(lab) = lab(&to_itself) else { return };
+    // A UE is another one to itself.
+    let packet = |ttl| ipv4(UE, UE, ttl, 17, &udp(5000, 7000, b"hello"));
+    let length = (packet(1).len() as u16 + 8).to_be_bytes();
+    let header = [&[0x34, 255, length[0], length[1], 0, 0, 2, 1, 0, 0, 0, 0x85, 1, 0, 9, 0], &packet(63)[..]];
+    let outer = ipv4(UPF, GNB, 64, 17, &udp(2152, 2152, &header.concat()));
+    assert_eq!(lab.run(&tunnelled(&gpdu(TEID, &packet(64)))), sent(&outer));
+    let both = Volume { uplink: 33, uplink_packets: 1, downlink: 33, downlink_packets: 1 };
+    assert_eq!(lab.volume(), both);
+    assert_eq!((lab.counters().n3_in.packets, lab.counters().n3_out.packets), (1, 1));
+    lab.passes("the last hop", &tunnelled(&gpdu(TEID, &packet(1))));
+}
+
 #[test]
 fn what_rules_forbid_is_dropped_by_its_name_and_not_counted_as_usage() {
     let Some(mut lab) = lab(&session()) else { return };
@@ -352,7 +447,7 @@ fn sessions_with_one_place_for_their_keys_have_each_its_own_way() {
     other.pdrs[0].source = Source::Tunnel { teid: Teid(TEID + 0x4000), direction: Direction::Uplink };
     let rules = lab.sessions.install(&other).rules;
     let publish = |lab: &mut Lab, before| {
-        let compiled = compile(&rules, true);
+        let compiled = compile(&rules, FAMILIES);
         lab.tables.publish(compiled, std::sync::Arc::clone(&rules), State::Forward, before).unwrap()
     };
     let first = publish(&mut lab, None);

@@ -13,7 +13,7 @@ use pith_datapath::{DatapathConfig, PathChoice, UserPlane, XdpHook};
 use pith_pfcp::gtpu::{GTPU_PORT, Packet, PduSessionInformation, UlPduSessionInformation};
 use pith_upf::contract::*;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::process::Command;
 use std::sync::Arc;
@@ -21,6 +21,9 @@ use std::time::{Duration, Instant};
 
 pub const UPF: Ipv4Addr = Ipv4Addr::new(172, 16, 0, 1);
 pub const GNB: Ipv4Addr = Ipv4Addr::new(172, 16, 0, 2);
+/// Both on N3, where a test asks for IPv6 there.
+pub const UPF_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
+pub const GNB_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2);
 /// The UPF's address towards the data network.
 pub const UPF_N6: Ipv4Addr = Ipv4Addr::new(172, 17, 0, 1);
 /// A host of the data network.
@@ -99,7 +102,14 @@ pub fn lab(kind: Kind, config: DatapathConfig) -> Option<Lab> {
         Kind::Native => (PathChoice::Xdp, XdpHook::Native),
     };
     let interfaces = vec!["n3".into(), "n6".into()];
-    let config = DatapathConfig { n3_addresses: vec![UPF.into()], path, interfaces, xdp_hook, ..config };
+    let mut n3_addresses = vec![UPF.into()];
+    if config.n3_addresses.contains(&UPF_V6.into()) {
+        n3_addresses.push(UPF_V6.into());
+        run(&format!("ip addr add {UPF_V6}/64 dev n3 nodad"));
+        run(&format!("ip neigh replace {GNB_V6} lladdr 02:00:00:00:00:02 dev n3 nud permanent"));
+        radio.run(|| drop(run(&format!("ip addr add {GNB_V6}/64 dev eth0 nodad"))));
+    }
+    let config = DatapathConfig { n3_addresses, path, interfaces, xdp_hook, ..config };
     let upf = UserPlane::start(config).unwrap();
     let gnb = radio.run(|| UdpSocket::bind((GNB, GTPU_PORT)).unwrap());
     gnb.set_read_timeout(Some(PATIENCE)).unwrap();

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/* From a tunnel into another: to and from a further UPF (N9), and from a UE to another one of this UPF. */
+#pragma once
+#include "tunnel.h"
+
+/* A packet of a tunnel, for functions apart: they find again what they can't be given. */
+struct passage {
+	u64 now;
+	u32 cpu;
+	u32 session; /* slot */
+	u32 at;      /* of the packet, in the frame */
+	u32 length;
+	u8 v6;
+	u8 qfi; /* that it came with */
+	u8 reserved[6];
+};
+
+INLINE struct passage passage_of(struct xdp_md *ctx, const struct path *path, const struct found *found,
+				 const struct flow *flow, u8 qfi)
+{
+	return (struct passage){
+		.now = path->now,
+		.cpu = path->number,
+		.session = found->index,
+		.at = before(ctx, flow),
+		.length = flow->length,
+		.v6 = flow->v6,
+		.qfi = qfi,
+	};
+}
+
+/* What was found before. */
+INLINE int resume(struct xdp_md *ctx, const struct passage *passage, struct path *path, struct found *found,
+		  struct flow *flow)
+{
+	u32 number = passage->cpu;
+	if (number >= settings.places)
+		return 0;
+	*path = (struct path){ slot(&cpus, number), number, passage->now };
+	*found = (struct found){ slot(&sessions, passage->session), passage->session };
+	if (!path->cpu || !found->session)
+		return 0;
+	struct cursor cursor = { (void *)(long)ctx->data + (passage->at & OFFSETS), (void *)(long)ctx->data_end };
+	return passage->v6 ? take_v6(cursor, flow, passage->length) : take_v4(cursor, flow, passage->length);
+}
+
+/* Counts a packet that goes on by tunnel, and sends it. */
+INLINE int cross(struct xdp_md *ctx, struct path *path, const struct rule *rule, const struct route *route,
+		 const struct flow *flow, u8 qfi)
+{
+	count_traffic(&path->cpu->across, flow->length);
+	return send_by_tunnel(ctx, path, rule, route, flow, qfi);
+}
+
+/* A packet whose rule has it go on by another tunnel: as it is, with the mark that it came with. */
+APART int onward(struct xdp_md *ctx, const struct rule *rule, const struct passage *passage)
+{
+	struct path path;
+	struct found found;
+	struct flow flow;
+	if (!rule || !passage || !resume(ctx, passage, &path, &found, &flow))
+		return XDP_PASS;
+	struct traffic *in = &path.cpu->n3_rest;
+	u64 way = direction_of(rule);
+	SCALAR(way);
+	u8 direction = way & 1, qfi = mark_of(rule, passage->qfi);
+	const struct route *route = route_into(ctx, rule, flow.length, qfi, path.now);
+	if (!route)
+		return give(&path, found.session);
+	u32 reason = enforce(found.session, found.index, rule, direction, flow.length, path.now);
+	if (reason == RATE_EXCEEDED && settings.shapes) {
+		shape(found.session);
+		return hand(ctx, &path, found.session, in, flow.length, route, told_peer(rule));
+	}
+	if (reason != DROP_REASONS)
+		return drop(&path, in, flow.length, reason);
+	count_usage(found.session, found.index, rule, path.number, direction, flow.length, path.now);
+	return cross(ctx, &path, rule, route, &flow, qfi);
+}
+
+/* Gives a packet between two sessions to user space, by AF_XDP, as one of them waits there. */
+INLINE int hand_between(struct xdp_md *ctx, struct path *path, struct session *from, struct session *to, u32 length)
+{
+	to->to_user = path->now;
+	return hand(ctx, path, from, &path->cpu->n3_rest, length, 0, 0);
+}
+
+/* The rates and gates of the UE that a packet goes to; nothing is charged twice where it has to wait after all,
+ * since whether it has to was asked before. */
+INLINE u32 enforce_arrival(const struct found *to, const struct rule *rule, u32 length, u64 now)
+{
+	u32 reason = enforce(to->session, to->index, rule, DOWNLINK, length, now);
+	return reason == RATE_EXCEEDED && settings.shapes ? DROP_REASONS : reason;
+}
+
+INLINE int must_wait(const struct found *to, const struct rule *rule, u64 now)
+{
+	return settings.shapes && enforce(to->session, to->index, rule, DOWNLINK, 0, now) == RATE_EXCEEDED;
+}
+
+/* A packet that may pass by its own session's `rule`, to a UE: by that one's rules then, and a hop less. */
+APART int hairpin(struct xdp_md *ctx, const struct rule *rule, const struct passage *passage)
+{
+	struct path path;
+	struct found from;
+	struct flow flow;
+	if (!rule || !passage || !resume(ctx, passage, &path, &from, &flow))
+		return XDP_PASS;
+	struct traffic *in = &path.cpu->n3_rest;
+	u32 length = flow.length;
+	struct found to = flow.v6 ? session_of_v6(flow.destination.high) : session_of_v4(flow.destination.low);
+	if (!to.session || !has_hop(&flow) || (!flow.whole && to.session->only[DOWNLINK] == NO_RULE))
+		return give(&path, from.session);
+	struct origin origin = { .direction = DOWNLINK, .qfi = NO_QFI };
+	const struct rule *arrival = find_rule(ctx, &to, &flow, &origin);
+	touch(&path, to.session);
+	if (to.session->action != FORWARD || (arrival && arrival->action == TO_USER))
+		return hand_between(ctx, &path, from.session, to.session, length);
+	const struct route *route = 0;
+	u8 qfi = NO_QFI;
+	if (arrival && arrival->action == FORWARD) {
+		qfi = mark_of(arrival, NO_QFI);
+		route = route_into(ctx, arrival, length, qfi, path.now);
+		if (!route) {
+			to.session->to_user = path.now;
+			return give(&path, from.session);
+		}
+		if (must_wait(&to, arrival, path.now)) {
+			shape(to.session);
+			return hand_between(ctx, &path, from.session, to.session, length);
+		}
+	}
+	u32 reason = enforce(from.session, from.index, rule, UPLINK, length, path.now);
+	if (reason == RATE_EXCEEDED && settings.shapes) {
+		shape(from.session);
+		return hand_between(ctx, &path, from.session, to.session, length);
+	}
+	if (reason != DROP_REASONS)
+		return drop(&path, in, length, reason);
+	count_usage(from.session, from.index, rule, path.number, UPLINK, length, path.now);
+	if (!arrival || !route)
+		return drop(&path, in, length, arrival && arrival->action == DROP ? RULE_DROP : NO_RULE_FOUND);
+	reason = enforce_arrival(&to, arrival, length, path.now);
+	if (reason != DROP_REASONS)
+		return drop(&path, in, length, reason);
+	count_usage(to.session, to.index, arrival, path.number, DOWNLINK, length, path.now);
+	take_hop(&flow);
+	return cross(ctx, &path, arrival, route, &flow, qfi);
+}
