@@ -37,6 +37,11 @@ struct gtpu_container {
 	u8 next;
 };
 
+#define CONTAINER_TYPE 0xf0
+#define CONTAINER_UPLINK 0x10
+#define CONTAINER_QMP 0x08 /* of uplink type: time stamps follow */
+#define CONTAINER_PPP 0x80 /* in the octet of the QFI, of downlink type: a paging policy follows */
+
 /* What a G-PDU's header says. */
 struct gpdu {
 	u32 teid;
@@ -58,8 +63,15 @@ INLINE int take_extensions(struct cursor *cursor, u8 next, u8 *qfi)
 		/* Longer ones are rare, and user space's. */
 		if (!header || header->units != 1)
 			return -1;
-		if (next == PDU_SESSION_CONTAINER && *qfi == NO_QFI)
-			*qfi = header->qfi & 0x3f;
+		if (next == PDU_SESSION_CONTAINER) {
+			/* One that says that there is more in it than there is, or of no known type, is user space's. */
+			u8 type = header->type & CONTAINER_TYPE;
+			if (type > CONTAINER_UPLINK || (type && header->type & CONTAINER_QMP) ||
+			    (!type && header->qfi & CONTAINER_PPP))
+				return -1;
+			if (*qfi == NO_QFI)
+				*qfi = header->qfi & 0x3f;
+		}
 		octets += sizeof(*header);
 		next = header->next;
 	}

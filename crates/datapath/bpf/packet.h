@@ -104,7 +104,7 @@ INLINE int take_v4(struct cursor cursor, struct flow *flow, u32 room)
 	flow->length = bpf_ntohs(ip->tot_len);
 	flow->v6 = 0;
 	flow->whole = ip->ihl == 5;
-	return flow->length >= sizeof(*ip) && flow->length <= room;
+	return flow->length >= ip->ihl * 4 && flow->length <= room;
 }
 
 /* Next headers that are extensions, behind which the protocol stands (RFC 8200 4.1). */
@@ -131,6 +131,7 @@ INLINE int take_v6(struct cursor cursor, struct flow *flow, u32 room)
 INLINE void read_key(struct key *key, const struct flow *flow, void *end)
 {
 	struct cursor cursor = { flow->at, end };
+	u32 rest = flow->length - (flow->v6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr));
 	key->source = flow->source;
 	key->destination = flow->destination;
 	key->v6 = flow->v6;
@@ -149,7 +150,9 @@ INLINE void read_key(struct key *key, const struct flow *flow, void *end)
 		if (ip->frag_off & bpf_htons(IPV4_OFFSET))
 			return;
 	}
-	take_ports(key, &cursor);
+	/* What pads the frame are no ports. */
+	if (rest >= 4)
+		take_ports(key, &cursor);
 }
 
 /* Bytes of the frame before the packet. */

@@ -21,7 +21,7 @@ INLINE u32 take_outer(struct cursor *cursor, u16 type)
 {
 	if (type == bpf_htons(ETH_P_IP)) {
 		struct iphdr *ip = take(cursor, sizeof(*ip));
-		if (!ip || ip->ihl != 5 || ip->protocol != IPPROTO_UDP || ip->frag_off & bpf_htons(IPV4_FRAGMENT) ||
+		if (!ip || ip->version != 4 || ip->ihl != 5 || ip->protocol != IPPROTO_UDP || ip->frag_off & bpf_htons(IPV4_FRAGMENT) ||
 		    !is_ours(address_v4(ip->daddr), 0))
 			return 0;
 		u32 length = bpf_ntohs(ip->tot_len);
@@ -29,7 +29,7 @@ INLINE u32 take_outer(struct cursor *cursor, u16 type)
 	}
 	if (type == bpf_htons(ETH_P_IPV6)) {
 		struct ipv6hdr *ip = take(cursor, sizeof(*ip));
-		if (!ip || ip->nexthdr != IPPROTO_UDP || !is_ours(address_v6(&ip->daddr), 1))
+		if (!ip || ip->version != 6 || ip->nexthdr != IPPROTO_UDP || !is_ours(address_v6(&ip->daddr), 1))
 			return 0;
 		return bpf_ntohs(ip->payload_len);
 	}

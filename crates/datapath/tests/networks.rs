@@ -87,6 +87,30 @@ fn tunnels_run_over_ipv6() {
 }
 
 #[test]
+fn an_end_marker_goes_on_over_the_ip_version_of_the_next_tunnel() {
+    if !enter_namespace() {
+        return;
+    }
+    let [upf_address, gnb_address] = ["fd00::1", "fd00::2"].map(|text| text.parse::<Ipv6Addr>().unwrap());
+    for address in ["fd00::1/128", "fd00::2/128"] {
+        run(&format!("ip addr add {address} dev lo nodad"));
+    }
+    [UPF, GNB].iter().for_each(|address| drop(run(&format!("ip addr add {address}/32 dev lo"))));
+    let n3_addresses = vec![upf_address.into(), UPF.into()];
+    let mut upf =
+        PortableDatapath::start(DatapathConfig { n3_addresses, ..DatapathConfig::default() }).unwrap();
+    let mut relay = session();
+    relay.fars[0].action = Action::Forward(Destination::Tunnel(tunnel_to(GNB, GNB_TEID)));
+    upf.install(Arc::new(relay));
+    let next = UdpSocket::bind((GNB, GTPU_PORT)).unwrap();
+    next.set_read_timeout(Some(PATIENCE)).unwrap();
+    let gnb = UdpSocket::bind((gnb_address, GTPU_PORT)).unwrap();
+    gnb.send_to(&[0x30, 254, 0, 0, 0, 0, 1, 0], (upf_address, GTPU_PORT)).unwrap();
+    assert_eq!(receive(&next), [0x30, 254, 0, 0, 0, 0, 2, 0]);
+    assert_eq!(upf.counters().dropped, []);
+}
+
+#[test]
 fn nat_lets_a_ue_talk_to_a_host_that_knows_no_way_back() {
     let config = DatapathConfig { nat: true, workers: 1, ..DatapathConfig::default() };
     let Some(mut lab) = lab(Kind::Portable, config) else { return };

@@ -90,6 +90,48 @@ fn an_idle_session_that_wakes_goes_back_to_the_program_and_nothing_stays_to_be_d
     }
 }
 
+/// The program can't choose by SPI, and has to leave such a session alone for good.
+#[test]
+fn a_session_for_user_space_alone_stays_there_after_it_was_idle() {
+    for mut lab in labs() {
+        lab.install(idle());
+        let mut watched = session();
+        let spi = SdfFilter { spi: Some(7), ..SdfFilter::default() };
+        watched.pdrs.push(Pdr { id: PdrId(3), precedence: 9, filters: vec![spi], ..watched.pdrs[0].clone() });
+        lab.install(watched);
+        let server = lab.data_network(7000);
+        // Longer than it takes until what was idle is given back to the program.
+        for _ in 0..40 {
+            lab.upf.poll_events(&mut Vec::new());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        lab.uplink(TEID, &udp(UE, SERVER, 7000, b"up"));
+        server.send_to(b"down", (UE, 5000)).unwrap();
+        assert_eq!((receive(&server), lab.downlink().payload()), (b"up".to_vec(), &b"down"[..]));
+        assert_eq!(lab.upf.counters().dropped, []);
+    }
+}
+
+/// No packet of a user's is lost with an answer that nobody gets.
+#[test]
+fn an_answer_that_cannot_be_sent_is_no_drop() {
+    for lab in labs() {
+        const NOWHERE: std::net::Ipv4Addr = std::net::Ipv4Addr::new(172, 16, 9, 9);
+        for name in ["all", "n3"] {
+            std::fs::write(format!("/proc/sys/net/ipv4/conf/{name}/rp_filter"), "0").unwrap();
+        }
+        let gnb = lab.radio.run(|| {
+            run(&format!("ip addr add {NOWHERE}/32 dev eth0"));
+            UdpSocket::bind((NOWHERE, GTPU_PORT)).unwrap()
+        });
+        gnb.send_to(&gpdu(0xdead, &udp(UE, SERVER, 7000, b"hello")), (UPF, GTPU_PORT)).unwrap();
+        lab.wait_dropped(DropReason::UnknownTeid, 1);
+        std::thread::sleep(Duration::from_millis(20));
+        let counters = lab.upf.counters();
+        assert_eq!((counters.n3_in.packets, counters.dropped), (1, vec![(DropReason::UnknownTeid, 1)]));
+    }
+}
+
 #[test]
 fn an_unknown_teid_gets_an_error_indication() {
     for lab in labs() {
@@ -143,7 +185,7 @@ fn broken_packets_are_dropped_by_name() {
         lab.gnb.send_to(&[0x30, 99, 0, 0, 0, 0, 0, 0], (UPF, GTPU_PORT)).unwrap();
         lab.wait_dropped(DropReason::MalformedInner, 2);
         lab.wait_dropped(DropReason::UnsupportedGtpu, 1);
-        lab.wait_dropped(DropReason::MalformedGtpu, 2);
+        lab.wait_dropped(DropReason::MalformedGtpu, 3);
     }
 }
 

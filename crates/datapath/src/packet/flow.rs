@@ -1,6 +1,6 @@
 //! What rules look at in a user's packet: addresses, protocol, ports.
 
-use super::checksum::{put, set_ipv4_checksum};
+use super::checksum::put;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Protocol number of TCP.
@@ -152,23 +152,25 @@ pub fn is_v4(packet: &[u8]) -> bool {
     packet.first().is_some_and(|byte| byte >> 4 == 4)
 }
 
-/// Takes one hop off a packet, as a router does; `false` if it had none left.
+/// Takes one hop off a packet, as a router does; `false` if it had none left. An IPv4 checksum that was wrong stays
+/// so: it changes by what the header does (RFC 1624 3).
 pub fn decrement_ttl(packet: &mut [u8]) -> bool {
     let at = if is_v4(packet) { 8 } else { 7 };
     let Some(ttl) = packet.get(at).copied().filter(|ttl| *ttl > 1) else { return false };
     put(packet, at, &[ttl - 1]);
-    if is_v4(packet) {
-        let length = usize::from(packet.first().copied().unwrap_or(0) & 0x0f) * 4;
-        if let Some(header) = packet.get_mut(..length) {
-            set_ipv4_checksum(header);
-        }
+    if is_v4(packet)
+        && let Some(checksum) = packet.get(10..12).and_then(|bytes| bytes.as_array())
+    {
+        let sum = u32::from(u16::from_be_bytes(*checksum)) + 0x0100;
+        let sum = sum + u32::from(sum >= 0xffff);
+        put(packet, 10, &(sum as u16).to_be_bytes());
     }
     true
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::checksum::Sum;
+    use super::super::checksum::{Sum, set_ipv4_checksum};
     use super::super::samples::{tcp_v4, udp_v6};
     use super::*;
     use proptest::prelude::*;
@@ -210,6 +212,27 @@ mod tests {
         assert_eq!(Sum::default().add(&packet[..20]).checksum(), [0, 0]);
         packet[8] = 1;
         assert!(!decrement_ttl(&mut packet));
+    }
+
+    #[test]
+    fn a_hop_less_makes_no_broken_header_whole() {
+        let mut broken = tcp_v4(1000, 0x10, b"hello");
+        broken[1] ^= 1;
+        assert!(decrement_ttl(&mut broken));
+        assert_ne!(Sum::default().add(&broken[..20]).checksum(), [0, 0]);
+        broken[1] ^= 1;
+        assert_eq!(Sum::default().add(&broken[..20]).checksum(), [0, 0]);
+    }
+
+    #[test]
+    fn every_checksum_follows_its_hop() {
+        for id in 0..=u16::MAX {
+            let mut packet = tcp_v4(1000, 0x10, b"");
+            packet[4..6].copy_from_slice(&id.to_be_bytes());
+            set_ipv4_checksum(&mut packet[..20]);
+            decrement_ttl(&mut packet);
+            assert_eq!(Sum::default().add(&packet[..20]).checksum(), [0, 0], "{id}");
+        }
     }
 
     proptest! {

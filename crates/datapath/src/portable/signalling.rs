@@ -2,6 +2,7 @@
 
 use super::path::Path;
 use crate::rules::Now;
+use crate::sys::GtpuSocket;
 use pith_pfcp::gtpu::{ErrorIndication, ExtensionHeader, GTPU_PORT, GtpuMessageType, Packet, Signalling};
 use pith_upf::contract::{DropReason, Event, Teid};
 use std::net::SocketAddr;
@@ -69,10 +70,7 @@ impl Signaller {
         }
         self.message.clear();
         message.encode(&mut self.message);
-        let sent = path.sockets.get(socket).map(|socket| socket.send_to(&self.message, peer));
-        if !matches!(sent, Some(Ok(_))) {
-            path.drop(DropReason::N3SendFailed, 1);
-        }
+        send_signalling(path.sockets.get(socket), &self.message, peer);
     }
 
     fn may_answer(&mut self, now: Now) -> bool {
@@ -82,6 +80,15 @@ impl Signaller {
         }
         self.answers += 1;
         self.answers <= ANSWERS_PER_SECOND
+    }
+}
+
+/// Sends a message of the path. One that can't be sent is no packet of a user's, so no counter of these tells of it.
+pub fn send_signalling(socket: Option<&GtpuSocket>, message: &[u8], peer: SocketAddr) {
+    match socket.map(|socket| socket.send_to(message, peer)) {
+        Some(Ok(_)) => {}
+        Some(Err(error)) => tracing::debug!(%peer, %error, "GTP-U signalling can't be sent"),
+        None => tracing::debug!(%peer, "no N3 address to send GTP-U signalling from"),
     }
 }
 

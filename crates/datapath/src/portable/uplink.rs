@@ -1,7 +1,7 @@
 //! From tunnels to the data network: what the sockets received, as each of its rules says.
 
 use super::path::{Path, Turn, peer_of};
-use super::signalling::Signaller;
+use super::signalling::{Signaller, send_signalling};
 use super::tables::Tables;
 use crate::packet::Flow;
 use crate::rules::{Came, Origin, Rules};
@@ -24,6 +24,9 @@ impl Path {
     ) {
         for train in received {
             let mut start = train.range.start;
+            if train.range.is_empty() {
+                self.drop(DropReason::MalformedGtpu, 1);
+            }
             while start < train.range.end {
                 let end = (start + train.segment).min(train.range.end);
                 self.handle_datagram(tables, signaller, arena, start..end, train.peer, socket);
@@ -48,7 +51,7 @@ impl Path {
             return self.drop(DropReason::MalformedGtpu, 1);
         };
         if packet.message_type == GtpuMessageType::END_MARKER {
-            return self.pass_end_marker(tables, Teid(packet.teid), socket);
+            return self.pass_end_marker(tables, Teid(packet.teid));
         }
         if packet.message_type != GtpuMessageType::G_PDU {
             return signaller.answer(self, &packet, peer, socket);
@@ -69,7 +72,7 @@ impl Path {
 
     /// Passes an End Marker on, after the packets before it, where the tunnel's packets go on in another tunnel
     /// (TS 23.501 5.8.2.9); where they don't, nobody waits for it.
-    fn pass_end_marker(&mut self, tables: &Tables, teid: Teid, socket: usize) {
+    fn pass_end_marker(&mut self, tables: &Tables, teid: Teid) {
         let Some(rules) = tables.by_teid(teid) else { return };
         let from_here = |source: Source| matches!(source, Source::Tunnel { teid: own, .. } if own == teid);
         let onward = rules.iter().filter(|rule| from_here(rule.source)).find_map(|rule| match rule.action {
@@ -81,10 +84,10 @@ impl Path {
         self.ports.flush();
         let mut message = Vec::new();
         Signalling::EndMarker { teid: tunnel.teid.0 }.encode(&mut message);
-        let sent = self.sockets.get(socket).map(|socket| socket.send_to(&message, peer_of(&tunnel)));
-        if !matches!(sent, Some(Ok(_))) {
-            self.drop(DropReason::N3SendFailed, 1);
-        }
+        let peer = peer_of(&tunnel);
+        // It may leave over another IP version than it came by.
+        let socket = self.sockets.iter().find(|socket| socket.address().is_ipv4() == peer.is_ipv4());
+        send_signalling(socket, &message, peer);
     }
 
     /// Forwards the packet of a G-PDU.

@@ -249,7 +249,7 @@ impl XdpDatapath {
                 !session.rules.life.is_waiting() && (quiet || now.0.saturating_sub(since.0) > LONGEST_WAIT);
             // The program tells nothing of packets: a traced session stays where it is seen.
             let done = done && !session.rules.life.is_traced();
-            if done {
+            if done && session.by_program {
                 tables.set_action(session, Action::Forward);
             }
             !done

@@ -28,6 +28,8 @@ pub struct Mirrored {
     keys: Vec<Key>,
     /// Whether user space has packets of it, by its rules.
     pub user_space: bool,
+    /// Whether the program can have any: it knows how to choose from the rules, and has room for their filters.
+    pub by_program: bool,
     /// What its block belongs to.
     pub rules: Arc<Rules>,
 }
@@ -69,6 +71,7 @@ impl Tables {
         let slot = rules.life.home()?.index();
         let Compiled { session, matches, keys, user_space } = compiled;
         let matches = self.fill_matches(matches);
+        let by_program = session.action.load(Relaxed) == Action::Forward as u32 && matches.is_ok();
         let image = Image { session: &session, matches, action };
         if let Some(before) = before {
             self.put(self.spare, &image, 0);
@@ -85,7 +88,7 @@ impl Tables {
             self.put(slot, &image, 0);
             self.point(&keys, slot);
         }
-        Some(Mirrored { slot, matches: matches.ok().flatten(), keys, user_space, rules })
+        Some(Mirrored { slot, matches: matches.ok().flatten(), keys, user_space, by_program, rules })
     }
 
     /// Puts filters into a free slot. An error: there is none.

@@ -400,9 +400,22 @@ fn what_is_rare_goes_to_user_space_as_it_came() {
     let mut required = gpdu(TEID, &up(64));
     required[11] = 0xc1;
     lab.passes("an extension header to be comprehended", &tunnelled(&required));
+    for (what, kind, qfi) in
+        [("time stamps", 0x18, 9), ("a paging policy", 0, 0x89), ("a type that nobody knows", 0x20, 9)]
+    {
+        let mut container = gpdu(TEID, &up(64));
+        (container[13], container[14]) = (kind, qfi);
+        lab.passes(&format!("a PDU Session Container without {what}"), &tunnelled(&container));
+    }
+    let mut header_too_long = ipv4(UE, SERVER, 64, 17, &[0; 20]);
+    header_too_long[0] = 0x4f;
+    lab.passes("an IP header longer than the packet", &tunnelled(&gpdu(TEID, &header_too_long)));
     let mut fragment = tunnelled(&gpdu(TEID, &up(64)));
     fragment[20] = 0x20;
     lab.passes("a fragment of a tunnel's packet", &fragment);
+    let mut other_version = tunnelled(&gpdu(TEID, &up(64)));
+    other_version[14] = 0x55;
+    lab.passes("another version of IP", &other_version);
     lab.passes("a frame cut short", &tunnelled(&gpdu(TEID, &up(64)))[..60]);
     lab.passes("another protocol", &[ethernet(&ANYBODY, 0x806), vec![0; 46]].concat());
 }
@@ -429,6 +442,8 @@ fn a_rule_is_chosen_by_its_filters_in_their_order() {
         (from([172, 17, 1, 2], 7000, 5000), REDIRECT),
         (to_ue(&ipv4(SERVER, UE, 64, 6, &udp(7000, 5000, b"x"))), REDIRECT),
         (tunnelled(&gpdu(TEID, &up(64))), DROP),
+        // The packet has no ports, what pads its frame looks like some.
+        ([to_ue(&ipv4(SERVER, UE, 64, 17, &[])), udp(7000, 5000, &[0; 30])].concat(), REDIRECT),
     ] {
         assert_eq!(lab.run(&frame).0, verdict, "{frame:02x?}");
     }
