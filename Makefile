@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help setup build demo demo-split ueransim dissect openapi faults packets test bench-control bench-user soak-user traffic world fuzz lint fmt
+.PHONY: help setup build demo demo-split ueransim dissect openapi faults packets test bench-control bench-user soak-user fuzz-user traffic world fuzz lint fmt
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ bench-user: setup ## shares, shaping and packet paths of the user plane: table, 
 
 soak-user: setup ## mixed load for the user plane with packet conservation, an hour of it: SECONDS=60
 	@scripts/cargo run -q --release --locked -p pith-datapath --example soak -- $(or $(SECONDS),3600)
+
+fuzz-user: setup ## a fuzzer of GTP-U and users' packets before each path of the user plane: ARGS="native --packets 10000000"
+	@scripts/cargo run -q --release --locked -p pith-datapath --example packet_fuzz -- $(ARGS)
 
 traffic: setup ## a core full of G-PDUs or plain packets, into an interface: ARGS="eth1 uplink --sessions 1000"
 	@scripts/cargo run -q --release --locked -p pith-datapath --example traffic -- $(ARGS)

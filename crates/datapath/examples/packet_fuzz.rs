@@ -1,0 +1,81 @@
+//! A fuzzer of GTP-U and users' packets, before a whole UPF: `tests/packet_fuzz/fuzz` says what it does.
+//! `make fuzz-user ARGS="native --packets 10000000"`, or without arguments all paths, a million packets each. Needs
+//! root; nothing leaves namespaces of its own.
+
+#[path = "../tests/packet_fuzz/fuzz/mod.rs"]
+mod fuzz;
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+use fuzz::{Order, Report, Way};
+use std::process::exit;
+use std::thread;
+
+const HELP: &str = "\
+packet_fuzz [portable | generic | native | live]... [--seed N] [--from N] [--packets N]
+
+  portable, generic, native   the path that packets take; generic and native are XDP, behind the driver and in it
+  live                        as native, but frames are given to the program by BPF_PROG_TEST_RUN
+  --seed N                    what packets are made of (1)
+  --from N                    number of the first (0)
+  --packets N                 how many, on each path (1000000)";
+
+fn main() {
+    let (ways, orders) = match read() {
+        Some((ways, order)) if ways.is_empty() => (Way::ALL.to_vec(), order),
+        Some(read) => read,
+        None => {
+            eprintln!("{HELP}");
+            exit(2)
+        }
+    };
+    for way in ways {
+        let order = Order { way, ..orders };
+        let name = way.name();
+        let run = move || fuzz::run(order, |report| println!("{name}: {}", line(report)));
+        match thread::spawn(run).join() {
+            Ok(Some(Ok(report))) => println!("{name}: all {} as they have to be", report.packets),
+            Ok(Some(Err(failure))) => {
+                println!("{name}: {failure}");
+                exit(1)
+            }
+            Ok(None) | Err(_) => exit(1),
+        }
+    }
+}
+
+fn read() -> Option<(Vec<Way>, Order)> {
+    let mut order = Order { way: Way::Portable, seed: 1, from: 0, packets: 1_000_000 };
+    let mut ways = Vec::new();
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        if let Some(way) = Way::named(&word) {
+            ways.push(way);
+            continue;
+        }
+        let value = words.next()?.parse().ok()?;
+        match word.as_str() {
+            "--seed" => order.seed = value,
+            "--from" => order.from = value,
+            "--packets" => order.packets = value,
+            _ => return None,
+        }
+    }
+    Some((ways, order))
+}
+
+fn line(report: &Report) -> String {
+    let Report { packets, time, lost, counters } = report;
+    let rate = *packets as f64 / time.as_secs_f64() / 1000.0;
+    let dropped: Vec<_> =
+        counters.dropped.iter().map(|(reason, count)| format!("{} {count}", reason.name())).collect();
+    format!(
+        "{packets} packets in {:.1} s, {rate:.1} kpps; in {} + {}, out {} + {}; lost by the kernel {lost}; {}",
+        time.as_secs_f64(),
+        counters.n3_in.packets,
+        counters.n6_in.packets,
+        counters.n6_out.packets,
+        counters.n3_out.packets,
+        dropped.join(", ")
+    )
+}

@@ -1,0 +1,177 @@
+//! One packet of the fuzzer: its frames, and what has to become of them.
+
+use super::cast::{Cast, GNB_V6, MEMBERS, Member};
+use super::inner;
+use super::octets::{V4, hex, udp};
+use super::oracle::{self, Side, Verdict};
+use super::random::Random;
+use super::reader::{self, Outer};
+use super::tunnel::{self, MTU};
+use crate::support::{GNB, QFI};
+use pith_upf::contract::Direction;
+use std::net::IpAddr;
+
+const ETHERNET: usize = 14;
+/// The shortest frame on a real wire, without its checksum.
+const SHORTEST: usize = 60;
+
+/// What is sent, and what is to become of it.
+pub struct Case {
+    pub number: u64,
+    pub from: Side,
+    pub frames: Vec<Vec<u8>>,
+    pub verdict: Verdict,
+}
+
+impl Case {
+    /// The packet of that number.
+    pub fn of(seed: u64, number: u64, cast: &Cast, links: &[[u8; 6]; 2]) -> Self {
+        let mut random = Random::of_packet(seed, number);
+        match random.below(5) {
+            0..3 => Self::uplink(&mut random, cast, &links[0], number),
+            _ => Self::downlink(&mut random, cast, &links[1], number),
+        }
+    }
+
+    fn uplink(random: &mut Random, cast: &Cast, link: &[u8; 6], number: u64) -> Self {
+        let message = tunnel::message(random, cast, number);
+        let carried = tunnel::carry(random, &message, number);
+        let frames: Vec<_> = carried.packets.iter().map(|packet| framed(link, packet)).collect();
+        if let [frame] = &frames[..] {
+            let frame = odd(random, frame.clone());
+            return Self::of_frame(cast, number, Side::Radio, frame, link);
+        }
+        let whole = carried.whole.map(|packet| framed(link, &packet));
+        let verdict = match whole {
+            Some(whole) => oracle::of_frame(cast, &whole, link, Side::Radio),
+            None => Verdict { outcomes: vec![oracle::Outcome::default()], ..Verdict::default() },
+        };
+        Self { number, from: Side::Radio, frames, verdict }
+    }
+
+    fn downlink(random: &mut Random, cast: &Cast, link: &[u8; 6], number: u64) -> Self {
+        let member = &cast.0[1 + random.below(MEMBERS - 1)];
+        let mut packet = inner::packet(random, cast, member, Direction::Downlink, number);
+        packet.truncate(MTU);
+        let frame = odd(random, framed(link, &packet));
+        Self::of_frame(cast, number, Side::Network, frame, link)
+    }
+
+    fn of_frame(cast: &Cast, number: u64, from: Side, frame: Vec<u8>, link: &[u8; 6]) -> Self {
+        let verdict = oracle::of_frame(cast, &frame, link, from);
+        Self { number, from, frames: vec![frame], verdict }
+    }
+
+    /// A packet of the member that nobody else speaks for, each way: these have to pass, whatever came before.
+    pub fn controls(number: u64, cast: &Cast, links: &[[u8; 6]; 2]) -> [Self; 2] {
+        let member = &cast.0[0];
+        let remote = [198, 51, 100, 1];
+        let up = control(member.v4.octets(), remote, number);
+        let down = control(remote, member.v4.octets(), number);
+        let message = control_message(member, &up);
+        let outer = V4 { source: GNB.octets(), destination: crate::support::UPF.octets(), ..header() };
+        let outer = outer.before(&udp((GNB.into(), 2152), (crate::support::UPF.into(), 2152), &message));
+        [
+            Self::of_frame(cast, number, Side::Radio, framed(&links[0], &outer), &links[0]),
+            Self::of_frame(cast, number, Side::Network, framed(&links[1], &down), &links[1]),
+        ]
+    }
+
+    /// As one reads it who looks for what went wrong.
+    pub fn text(&self) -> String {
+        let frames: Vec<_> = self.frames.iter().map(|frame| hex(frame)).collect();
+        format!(
+            "packet {} from {:?}: {}\n  has to become {:?}",
+            self.number,
+            self.from,
+            frames.join(" "),
+            self.verdict
+        )
+    }
+}
+
+fn header() -> V4 {
+    V4 {
+        source: [0; 4],
+        destination: [0; 4],
+        protocol: 17,
+        tos: 0,
+        id: 0,
+        fragment: 0,
+        ttl: 64,
+        options: Vec::new(),
+    }
+}
+
+fn control(source: [u8; 4], destination: [u8; 4], number: u64) -> Vec<u8> {
+    let payload = [&b"control"[..], &number.to_be_bytes()].concat();
+    let ends = [source, destination].map(IpAddr::from);
+    V4 { source, destination, ..header() }.before(&udp((ends[0], 5000), (ends[1], 7000), &payload))
+}
+
+fn control_message(member: &Member, packet: &[u8]) -> Vec<u8> {
+    let length = (packet.len() as u16 + 8).to_be_bytes();
+    let head = [0x34, 255, length[0], length[1]];
+    [&head[..], &member.teid.to_be_bytes(), &[0, 0, 0, 0x85, 1, 0x10, QFI, 0], packet].concat()
+}
+
+/// With a link header for the UPF.
+fn framed(link: &[u8; 6], packet: &[u8]) -> Vec<u8> {
+    let kind = match packet.first().map_or(4, |first| first >> 4) {
+        6 => [0x86, 0xdd],
+        _ => [8, 0],
+    };
+    [&link[..], &[2, 0, 0, 0, 0, 2], &kind, packet].concat()
+}
+
+/// A frame with a tag or padding, or spoiled anywhere.
+fn odd(random: &mut Random, frame: Vec<u8>) -> Vec<u8> {
+    let mut odd = frame.clone();
+    if random.once_in(100) {
+        let tags = 1 + random.below(3);
+        let tag = [0x81, 0, 0, random.pick(&[0, 0, 1, 100])];
+        (0..tags).for_each(|_| drop(odd.splice(12..12, tag)));
+    }
+    if odd.len() < SHORTEST && random.once_in(2) {
+        let missing = SHORTEST - odd.len();
+        // What is left of another packet's ports, perhaps.
+        let ports = random.pick(&[7000u16, 5000]).to_be_bytes();
+        let padding = if random.once_in(2) { random.octets(missing) } else { ports.repeat(missing) };
+        odd.extend(&padding[..missing]);
+    }
+    match random.below(40) {
+        0 => odd.truncate(ETHERNET + random.below(odd.len() - ETHERNET + 1)),
+        1..4 => spoil(random, &mut odd),
+        _ => {}
+    }
+    odd.truncate(ETHERNET + MTU);
+    // To the radio's own address it would be no packet of the UPF's.
+    let is_stolen = |octets: &[u8]| {
+        let destination = reader::packet(octets).map(|ip| ip.destination);
+        destination == Some(GNB.into()) || destination == Some(GNB_V6.into())
+    };
+    match reader::frame(&odd, &[0; 6]) {
+        Outer::Packet { octets, .. } if is_stolen(octets) => frame,
+        _ => odd,
+    }
+}
+
+/// Octets changed, moved, left out, put in.
+fn spoil(random: &mut Random, frame: &mut Vec<u8>) {
+    for _ in 0..1 + random.below(4) {
+        // Mostly in headers.
+        let most = if random.once_in(2) { frame.len() } else { frame.len().min(110) };
+        let at = random.below(most);
+        match random.below(8) {
+            0..3 => frame[at] = random.octet(),
+            3 => frame[at] ^= 1 << random.below(8),
+            4 => frame[at] = random.pick(&[0, 1, 0x7f, 0x80, 0xff]),
+            5 => frame.insert(at, random.octet()),
+            6 if frame.len() > ETHERNET + 1 => drop(frame.remove(at)),
+            _ => {
+                let other = random.below(frame.len());
+                frame.swap(at, other);
+            }
+        }
+    }
+}

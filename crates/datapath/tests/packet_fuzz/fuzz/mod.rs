@@ -1,0 +1,325 @@
+//! A fuzzer of frames, before a whole UPF: GTP-U and users' packets of both IP versions, options, fragments, extension
+//! headers, lengths and checksums that are wrong, octets that are spoiled, both ways, for sessions of all manners.
+//!
+//! ```text
+//!   packet of a seed and a number ─▶ frames ─▶ wire ─▶ UPF ─▶ what comes out  ─▶ arrivals: each as it has to, no others
+//!                    └─▶ oracle: a verdict ──────────────────▶ counters, usage ─▶ ledger: each within its bounds
+//! ```
+//!
+//! Packets go in rounds, each with a packet both ways of a session that nobody speaks ill of. A round is over when
+//! all that has to come out has, every counter is within its bounds, and what came in is out, dropped by name or waits.
+
+mod arrivals;
+mod case;
+mod cast;
+mod inner;
+mod ledger;
+mod octets;
+mod oracle;
+mod random;
+mod reader;
+mod stage;
+mod tunnel;
+mod wire;
+
+use arrivals::Arrivals;
+use case::Case;
+use cast::{Cast, Manner, Member};
+use ledger::{Ledger, Values};
+use octets::hex;
+use oracle::Side;
+use pith_upf::contract::{Counters, Datapath};
+use stage::Stage;
+pub use stage::Way;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Packets of a round: fewer than a veth's ring of 256 takes at once.
+const ROUND: u64 = 128;
+/// Packets after which all sessions are of another manner.
+const EPOCH: u64 = 128 * ROUND;
+/// Longer than a round takes that does not stall, on a machine with much else to do.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Packets told of when something is wrong.
+const SUSPECTS: usize = 12;
+
+/// What to do.
+#[derive(Debug, Clone, Copy)]
+pub struct Order {
+    pub way: Way,
+    pub seed: u64,
+    /// The first packet; rounded down to the start of its round.
+    pub from: u64,
+    pub packets: u64,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Report {
+    pub packets: u64,
+    pub time: Duration,
+    /// Frames that the fuzzer's own kernel lost.
+    pub lost: u64,
+    pub counters: Counters,
+}
+
+/// Runs an order, in a network namespace that the calling thread gets. `None` without the right to make one; an error
+/// says what was wrong, with which packet, and how to see it again.
+pub fn run(order: Order, tell: impl FnMut(&Report)) -> Option<Result<Report, String>> {
+    let stage = Stage::set(order.way)?;
+    Some(Fuzzer::new(order, stage).run(tell))
+}
+
+struct Fuzzer {
+    order: Order,
+    stage: Stage,
+    links: [[u8; 6]; 2],
+    arrivals: Arrivals,
+    ledger: Ledger,
+    epoch: Option<u64>,
+    /// What kernels had lost by the last look.
+    lost: u64,
+    forgiven: u64,
+    /// Counters after the last round.
+    before: Values,
+}
+
+impl Fuzzer {
+    fn new(order: Order, mut stage: Stage) -> Self {
+        let links = [Side::Radio, Side::Network].map(|side| stage.link(side));
+        let lost = stage.lost_by_kernel();
+        let (arrivals, ledger) = (Arrivals::default(), Ledger::new());
+        Self { order, stage, links, arrivals, ledger, epoch: None, lost, forgiven: 0, before: ledger::none() }
+    }
+
+    fn run(mut self, mut tell: impl FnMut(&Report)) -> Result<Report, String> {
+        let (begin, first) = (Instant::now(), self.order.from / ROUND);
+        let rounds = self.order.packets.div_ceil(ROUND);
+        for round in first..first + rounds {
+            self.round(round * ROUND)?;
+            let packets = (round + 1 - first) * ROUND;
+            if packets.is_multiple_of(EPOCH * 8) || round + 1 == first + rounds {
+                tell(&self.report(packets, begin.elapsed()));
+            }
+        }
+        Ok(self.report(rounds * ROUND, begin.elapsed()))
+    }
+
+    fn report(&self, packets: u64, time: Duration) -> Report {
+        Report { packets, time, lost: self.forgiven, counters: self.stage.upf.counters() }
+    }
+
+    /// Sends a round, and waits until all of it has become what it has to.
+    fn round(&mut self, first: u64) -> Result<(), String> {
+        if self.epoch != Some(first / EPOCH) {
+            self.change(first)?;
+        }
+        self.arrivals.begin_round();
+        let cast = &self.stage.cast;
+        let mut cases: Vec<_> = (first..first + ROUND)
+            .map(|number| Case::of(self.order.seed, number, cast, &self.links))
+            .collect();
+        cases.extend(Case::controls(first, cast, &self.links));
+        for case in &cases {
+            self.ledger.add(&case.verdict);
+            self.arrivals.expect(&case.verdict, case.number);
+        }
+        for case in &cases {
+            case.frames.iter().for_each(|frame| self.stage.send(case.from, frame));
+        }
+        self.stage.upf.poll_events(&mut Vec::new());
+        self.settle(first, &cases)
+    }
+
+    fn settle(&mut self, first: u64, cases: &[Case]) -> Result<(), String> {
+        let mut begin = Instant::now();
+        loop {
+            self.receive(first, cases)?;
+            let (values, _) = ledger::values(&self.stage.upf);
+            let conserved = ledger::is_conserved(&self.ledger, &values);
+            if self.arrivals.outstanding() == 0 && conserved && self.ledger.missing(&values).is_empty() {
+                self.check(first, cases, &values)?;
+                self.before = values;
+                return Ok(());
+            }
+            if begin.elapsed() > PATIENCE {
+                self.forgive(first, cases, &values)?;
+                begin = Instant::now();
+            }
+            self.stage.wait(Duration::from_millis(1));
+        }
+    }
+
+    fn receive(&mut self, first: u64, cases: &[Case]) -> Result<(), String> {
+        let (stage, arrivals) = (&mut self.stage, &mut self.arrivals);
+        let mut wrong = None;
+        stage.receive(|side, octets| {
+            if let Err(why) = arrivals.take(side, octets) {
+                wrong.get_or_insert_with(|| (format!("{why}: at the {side:?} arrived"), octets.to_vec()));
+            }
+        });
+        let Some((what, octets)) = wrong else { return Ok(()) };
+        // A packet carries its number.
+        let concerned = |case: &Case| octets.windows(8).any(|window| window == case.number.to_be_bytes());
+        Err(self.failure(first, cases, &format!("{what} {}", hex(&octets)), concerned))
+    }
+
+    fn check(&self, first: u64, cases: &[Case], values: &Values) -> Result<(), String> {
+        match self.ledger.beyond(values).first() {
+            None => Ok(()),
+            Some(wrong) => {
+                let concerned = |case: &Case| ledger::concerns(&case.verdict, wrong.key);
+                Err(self.failure(first, cases, &wrong.name(), concerned))
+            }
+        }
+    }
+
+    /// What is missing after all that time is a fault, unless a kernel says that it has lost packets.
+    fn forgive(&mut self, first: u64, cases: &[Case], values: &Values) -> Result<(), String> {
+        let lost = self.stage.lost_by_kernel();
+        if lost > self.lost {
+            eprintln!("{} frames were lost by the kernel about packet {first}", lost - self.lost);
+            self.forgiven += lost - self.lost;
+            self.lost = lost;
+            self.arrivals.forgive();
+            self.ledger.forgive(values);
+            return Ok(());
+        }
+        let missing = self.arrivals.missing();
+        let wrong = self.ledger.missing(values);
+        let names: Vec<_> = wrong.iter().map(ledger::Wrong::name).collect();
+        let what = format!(
+            "a stall: packets {missing:?} did not come out; {names:?}; conserved: {}; in this round {:?}",
+            ledger::is_conserved(&self.ledger, values),
+            Ledger::changes(&self.before, values)
+        );
+        let concerned = |case: &Case| {
+            missing.contains(&case.number)
+                || wrong.iter().any(|wrong| ledger::concerns(&case.verdict, wrong.key))
+        };
+        Err(self.failure(first, cases, &what, concerned))
+    }
+
+    fn failure(&self, first: u64, cases: &[Case], what: &str, concerned: impl Fn(&Case) -> bool) -> String {
+        let Order { way, seed, .. } = self.order;
+        let suspects: Vec<_> = cases.iter().filter(|case| concerned(case)).map(Case::text).collect();
+        let told = suspects.iter().take(SUSPECTS).cloned().collect::<Vec<_>>().join("\n");
+        let name = way.name();
+        format!(
+            "{what}\n{told}\n({} of the round concern it)\nsee it again: \
+             make fuzz-user ARGS=\"{name} --seed {seed} --from {first} --packets {ROUND}\"",
+            suspects.len()
+        )
+    }
+
+    /// Gives all sessions other rules, once nothing waits any more: of those that hold packets, some let them go, the
+    /// others drop them.
+    fn change(&mut self, first: u64) -> Result<(), String> {
+        let begin = Instant::now();
+        self.release();
+        while self.stage.upf.counters().buffered > 0 {
+            self.receive(first, &[])?;
+            if begin.elapsed() > PATIENCE {
+                let what = format!("packets wait for ever: {:?}", self.stage.upf.counters());
+                return Err(self.failure(first, &[], &what, |_| false));
+            }
+            self.stage.wait(Duration::from_millis(1));
+            // The kernel may have had some more.
+            self.release();
+        }
+        self.ledger.tighten(&ledger::values(&self.stage.upf).0);
+        self.stage.cast = Cast::of(first / EPOCH);
+        for member in &self.stage.cast.0 {
+            let used = ledger::used(&self.stage.upf, &member.session(0));
+            self.stage.upf.install(Arc::new(member.session(used)));
+        }
+        self.epoch = Some(first / EPOCH);
+        Ok(())
+    }
+}
+
+impl Fuzzer {
+    fn release(&mut self) {
+        for member in self.stage.cast.0.iter().filter(|member| member.manner == Manner::Idle) {
+            if member.index % 2 == 0 {
+                let open = Member { manner: Manner::Open, ..member.clone() };
+                self.stage.upf.install(Arc::new(open.session(0)));
+            } else {
+                self.stage.upf.discard_buffered(member.id());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cases(count: u64) -> (Cast, Vec<Case>) {
+        let cast = Cast::of(0);
+        let links = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 3]];
+        let cases = (0..count).map(|number| Case::of(1, number, &cast, &links)).collect();
+        (cast, cases)
+    }
+
+    #[test]
+    fn most_packets_have_one_fate_and_all_fates_occur() {
+        let (_, cases) = cases(20_000);
+        let sure = cases.iter().filter(|case| case.verdict.outcomes.len() == 1).count();
+        assert!(sure > 12_000, "{sure}");
+        let certain: Vec<_> = cases.iter().filter_map(|case| case.verdict.output()).collect();
+        for side in [Side::Radio, Side::Network] {
+            assert!(certain.iter().filter(|output| output.side == side).count() > 1500);
+        }
+        use pith_upf::contract::DropReason::*;
+        for reason in [
+            MalformedGtpu,
+            UnsupportedGtpu,
+            UnknownTeid,
+            MalformedInner,
+            SpoofedSource,
+            NoRule,
+            RuleDrop,
+            GateClosed,
+            TtlExceeded,
+        ] {
+            let surely =
+                |case: &&Case| matches!(&case.verdict.outcomes[..], [only] if only.dropped == Some(reason));
+            assert!(cases.iter().any(|case| surely(&case)), "{reason:?}");
+        }
+    }
+
+    #[test]
+    fn a_packet_that_comes_changed_or_twice_or_not_at_all_is_noticed() {
+        let (_, cases) = cases(500);
+        for case in &cases {
+            let Some(output) = case.verdict.output() else { continue };
+            let mut arrivals = Arrivals::default();
+            arrivals.begin_round();
+            arrivals.expect(&case.verdict, case.number);
+            assert_eq!(arrivals.missing(), [case.number]);
+            let mut changed = output.octets.clone();
+            *changed.last_mut().unwrap() ^= 1;
+            assert!(arrivals.take(output.side, &changed).is_err(), "{}", case.text());
+            assert!(arrivals.take(output.side, &output.octets).is_ok());
+            assert!(arrivals.missing().is_empty());
+            assert!(arrivals.take(output.side, &output.octets).is_err());
+        }
+    }
+
+    #[test]
+    fn a_count_too_high_or_too_low_is_noticed() {
+        let (_, cases) = cases(500);
+        let mut ledger = Ledger::new();
+        let none = vec![0; 1000];
+        assert!(ledger.missing(&none).is_empty());
+        cases.iter().for_each(|case| ledger.add(&case.verdict));
+        let missing = ledger.missing(&none);
+        assert!(missing.len() > 20);
+        let mut many = none;
+        missing.iter().for_each(|wrong| many[wrong.key] = wrong.high);
+        assert!(ledger.missing(&many).is_empty() && ledger.beyond(&many).is_empty());
+        many[missing[0].key] += 1;
+        assert_eq!(ledger.beyond(&many)[0].key, missing[0].key);
+    }
+}

@@ -1,0 +1,333 @@
+//! What has to become of a packet, or may: by the rules of the sessions, in the fuzzer's own words.
+
+use super::cast::{Cast, LOCAL_PORTS, Manner, Member, REMOTE_PORTS, REMOTE_V4};
+use super::octets::hex;
+use super::reader::{self, Ip, Message, Outer};
+use crate::support::QFI;
+use pith_upf::contract::{Direction, DropReason};
+use std::fmt;
+use std::net::IpAddr;
+
+/// Longest packet for a UE, and to the data network.
+const UE_MTU: usize = 1400;
+const N6_MTU: usize = 1500;
+/// A tunnel's packet that may be longer than IP can carry.
+const LONGEST_TUNNELED: usize = 65_000;
+
+/// Where something comes out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Side {
+    Radio,
+    Network,
+}
+
+/// What comes out: a user's packet at the data network, a GTP-U message at the radio.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Output {
+    pub side: Side,
+    pub octets: Vec<u8>,
+}
+
+impl fmt::Debug for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} {}", self.side, hex(self.octets.get(..80).unwrap_or(&self.octets)))
+    }
+}
+
+/// A packet counted for a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Charge {
+    pub member: usize,
+    pub direction: Direction,
+    pub octets: usize,
+}
+
+/// One thing that may become of a packet.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Outcome {
+    pub n3_in: u64,
+    pub n6_in: u64,
+    pub n3_out: u64,
+    pub n6_out: u64,
+    pub dropped: Option<DropReason>,
+    /// It is dropped without having come in: no user's packet.
+    pub uncounted: bool,
+    pub charges: Vec<Charge>,
+    pub output: Option<Output>,
+}
+
+/// All that may become of a packet: one thing where every stack does the same.
+#[derive(Debug, Clone, Default)]
+pub struct Verdict {
+    pub outcomes: Vec<Outcome>,
+    /// A UE that the kernel may tell something, of so many packets at most.
+    pub stray: Option<(usize, u64)>,
+    /// Packets between these may come out that the kernel has changed, or cut up.
+    pub loose: Option<(IpAddr, IpAddr)>,
+}
+
+impl Verdict {
+    fn sure(outcome: Outcome) -> Self {
+        Self { outcomes: vec![outcome], ..Self::default() }
+    }
+
+    fn any(outcomes: Vec<Outcome>) -> Self {
+        Self { outcomes, ..Self::default() }
+    }
+
+    /// The same, or nothing at all.
+    pub fn perhaps(mut self, sure: bool) -> Self {
+        if !sure {
+            self.outcomes.push(Outcome::default());
+        }
+        self
+    }
+
+    /// What certainly comes out.
+    pub fn output(&self) -> Option<&Output> {
+        let first = self.outcomes.first()?.output.as_ref()?;
+        self.outcomes.iter().all(|outcome| outcome.output.as_ref() == Some(first)).then_some(first)
+    }
+}
+
+impl Outcome {
+    fn dropped(mut self, reason: DropReason) -> Self {
+        self.dropped = Some(reason);
+        self
+    }
+
+    fn charged(mut self, member: &Member, direction: Direction, octets: usize) -> Self {
+        self.charges.push(Charge { member: member.index, direction, octets });
+        self
+    }
+
+    fn out(mut self, side: Side, octets: Vec<u8>) -> Self {
+        match side {
+            Side::Radio => self.n3_out += 1,
+            Side::Network => self.n6_out += 1,
+        }
+        self.output = Some(Output { side, octets });
+        self
+    }
+}
+
+/// What a session's rules may do with a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Pass,
+    Drop(DropReason),
+    /// It waits.
+    Held,
+}
+
+/// What becomes of a frame for the interface of that link address.
+pub fn of_frame(cast: &Cast, frame: &[u8], link: &[u8; 6], from: Side) -> Verdict {
+    match reader::frame(frame, link) {
+        Outer::Message { octets, sure } => of_message(cast, octets).perhaps(sure && from == Side::Radio),
+        Outer::Packet { octets, sure } => of_packet(cast, octets, sure && from == Side::Network),
+        Outer::Other => Verdict::sure(Outcome::default()),
+    }
+}
+
+/// What becomes of a GTP-U message.
+pub fn of_message(cast: &Cast, octets: &[u8]) -> Verdict {
+    let nothing = Outcome::default();
+    let refused = Outcome { uncounted: true, ..Outcome::default() };
+    match reader::message(octets) {
+        Message::Malformed => Verdict::sure(refused.dropped(DropReason::MalformedGtpu)),
+        Message::Unknown => Verdict::sure(refused.dropped(DropReason::UnsupportedGtpu)),
+        Message::Signalling => Verdict::sure(nothing),
+        Message::EndMarker { teid } => Verdict::sure(Outcome { output: end_marker(cast, teid), ..nothing }),
+        Message::Refused => {
+            Verdict::sure(Outcome { n3_in: 1, ..nothing }.dropped(DropReason::UnsupportedGtpu))
+        }
+        Message::Gpdu { teid, qfi, packet } => uplink(cast, teid, qfi, packet),
+    }
+}
+
+/// End Markers go on where packets do (TS 23.501 5.8.2.9).
+fn end_marker(cast: &Cast, teid: u32) -> Option<Output> {
+    let member = cast.by_teid(teid).filter(|member| member.manner == Manner::Relay)?;
+    let octets = [&[0x30, 254, 0, 0][..], &member.onward.to_be_bytes()].concat();
+    Some(Output { side: Side::Radio, octets })
+}
+
+fn uplink(cast: &Cast, teid: u32, qfi: Option<u8>, packet: &[u8]) -> Verdict {
+    let came = Outcome { n3_in: 1, ..Outcome::default() };
+    let Some(member) = cast.by_teid(teid) else {
+        return Verdict::sure(came.dropped(DropReason::UnknownTeid));
+    };
+    let Some(ip) = reader::packet(packet) else {
+        return Verdict::sure(came.dropped(DropReason::MalformedInner));
+    };
+    let mut verdict = Verdict::default();
+    for fate in fates(member, Direction::Uplink, &ip, qfi) {
+        match fate {
+            Fate::Drop(reason) => verdict.outcomes.push(came.clone().dropped(reason)),
+            Fate::Held => verdict.outcomes.push(came.clone()),
+            Fate::Pass => {
+                let charged = came.clone().charged(member, Direction::Uplink, ip.octets.len());
+                passes_uplink(cast, member, &ip, charged, &mut verdict);
+            }
+        }
+    }
+    verdict
+}
+
+/// A packet that may leave its session: into another tunnel, to another UE, or to the data network.
+fn passes_uplink(cast: &Cast, member: &Member, ip: &Ip<'_>, charged: Outcome, verdict: &mut Verdict) {
+    let outcomes = &mut verdict.outcomes;
+    if member.manner == Manner::Relay {
+        return tunneled(charged, gpdu(member.onward, 0x10, ip.octets), outcomes);
+    }
+    if let Some(other) = cast.by_ue(ip.destination) {
+        for fate in fates(other, Direction::Downlink, ip, None) {
+            delivered(other, fate, ip, charged.clone(), outcomes);
+        }
+        return;
+    }
+    let sent = Outcome { n6_out: 1, ..charged.clone() };
+    // What is for a UE that is not there comes back, and is dropped.
+    let leaves = is_beyond(ip.destination);
+    if ip.hops > 1 && (leaves || !ip.plain) {
+        outcomes.push(charged.out(Side::Network, with_a_hop_less(ip)));
+    }
+    if !ip.plain || !leaves || ip.octets.len() > N6_MTU {
+        outcomes.push(sent);
+        verdict.stray = Some((member.index, 1));
+        verdict.loose = Some((ip.source, ip.destination));
+    }
+}
+
+/// A packet that a UE gets, without the kernel in between.
+fn delivered(member: &Member, fate: Fate, ip: &Ip<'_>, came: Outcome, outcomes: &mut Vec<Outcome>) {
+    let ruled_out = [DropReason::NoRule, DropReason::GateClosed, DropReason::RuleDrop];
+    match fate {
+        Fate::Drop(reason) if ruled_out.contains(&reason) => outcomes.push(came.dropped(reason)),
+        _ if ip.hops < 2 => outcomes.push(came.dropped(DropReason::TtlExceeded)),
+        Fate::Drop(reason) => outcomes.push(came.dropped(reason)),
+        Fate::Held => outcomes.push(came),
+        Fate::Pass => {
+            let charged = came.charged(member, Direction::Downlink, ip.octets.len());
+            tunneled(charged, gpdu(member.gnb_teid, 0, &with_a_hop_less(ip)), outcomes);
+        }
+    }
+}
+
+fn tunneled(charged: Outcome, message: Vec<u8>, outcomes: &mut Vec<Outcome>) {
+    if message.len() > LONGEST_TUNNELED {
+        outcomes.push(charged.clone().dropped(DropReason::N3SendFailed));
+    }
+    outcomes.push(charged.out(Side::Radio, message));
+}
+
+/// What becomes of a packet from the data network; `sure`: it comes as such packets do.
+fn of_packet(cast: &Cast, octets: &[u8], sure: bool) -> Verdict {
+    let Some(ip) = reader::packet(octets) else { return Verdict::sure(Outcome::default()) };
+    let loose = Some((ip.source, ip.destination));
+    let Some(member) = cast.by_ue(ip.destination) else {
+        return Verdict { loose, ..of_nobody(&ip, sure) };
+    };
+    if ip.octets.len() > UE_MTU {
+        let stray = Some((member.index, 2));
+        return Verdict { stray, loose, ..Verdict::sure(Outcome::default()) };
+    }
+    let came = Outcome { n6_in: 1, ..Outcome::default() };
+    let mut outcomes = Vec::new();
+    if ip.hops > 1 {
+        for fate in fates(member, Direction::Downlink, &ip, None) {
+            delivered(member, fate, &ip, came.clone(), &mut outcomes);
+        }
+    }
+    if ip.plain && sure {
+        return Verdict::any(outcomes);
+    }
+    outcomes.push(Outcome::default());
+    Verdict { outcomes, loose, stray: Some((member.index, 1)) }
+}
+
+/// For an address of the pool that no UE has, or of nobody that the UPF is there for.
+fn of_nobody(ip: &Ip<'_>, sure: bool) -> Verdict {
+    let unknown = Outcome { n6_in: 1, ..Outcome::default() }.dropped(DropReason::UnknownUe);
+    let fits = ip.octets.len() <= UE_MTU;
+    let in_pool = ip.plain && sure && fits && !is_beyond(ip.destination);
+    Verdict::sure(unknown).perhaps(in_pool)
+}
+
+fn is_beyond(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => v4.octets()[..3] == REMOTE_V4,
+        IpAddr::V6(v6) => v6.segments()[2] == 0x99,
+    }
+}
+
+/// What rules do with a packet: the first thing that is wrong with it, in the order in which they are applied.
+fn fates(member: &Member, direction: Direction, ip: &Ip<'_>, qfi: Option<u8>) -> Vec<Fate> {
+    let up = direction == Direction::Uplink;
+    let drop = |reason| vec![Fate::Drop(reason)];
+    let no_rule = match member.manner {
+        Manner::Filtered if ip.deep => return vec![Fate::Pass, Fate::Drop(DropReason::NoRule)],
+        Manner::Filtered => !filter_takes(direction, ip),
+        Manner::OneQfi => up && qfi != Some(QFI),
+        _ => false,
+    };
+    if no_rule {
+        return drop(DropReason::NoRule);
+    }
+    if up && !member.has(ip.source) {
+        return drop(DropReason::SpoofedSource);
+    }
+    match (member.manner, direction) {
+        (Manner::Refused, Direction::Uplink) => drop(DropReason::RuleDrop),
+        (Manner::UplinkGate, Direction::Uplink) => drop(DropReason::GateClosed),
+        (Manner::DownlinkGate, Direction::Downlink) => drop(DropReason::GateClosed),
+        (Manner::Idle, Direction::Downlink) => {
+            let full = [DropReason::BufferFull, DropReason::BufferDiscarded].map(Fate::Drop);
+            [&[Fate::Held, Fate::Pass][..], &full].concat()
+        }
+        (Manner::Slow, _) => {
+            let late =
+                [DropReason::RateExceeded, DropReason::QueueDelay, DropReason::QueueFull].map(Fate::Drop);
+            [&[Fate::Pass, Fate::Held][..], &late].concat()
+        }
+        (Manner::Quota, _) => vec![Fate::Pass, Fate::Drop(DropReason::QuotaExhausted)],
+        _ => vec![Fate::Pass],
+    }
+}
+
+fn filter_takes(direction: Direction, ip: &Ip<'_>) -> bool {
+    let Some([source, destination]) = ip.ports else { return false };
+    let (local, remote, address) = match direction {
+        Direction::Uplink => (source, destination, ip.destination),
+        Direction::Downlink => (destination, source, ip.source),
+    };
+    let within = |port: u16, [first, last]: [u16; 2]| first <= port && port <= last;
+    let named = matches!(address, IpAddr::V4(v4) if v4.octets()[..3] == REMOTE_V4);
+    match ip.protocol {
+        17 => named && within(remote, REMOTE_PORTS),
+        6 => within(local, LOCAL_PORTS),
+        _ => false,
+    }
+}
+
+/// With a PDU Session Container (TS 38.415 5.5.2); `kind`: its PDU type, in the upper half.
+fn gpdu(teid: u32, kind: u8, packet: &[u8]) -> Vec<u8> {
+    let length = ((packet.len() + 8) as u16).to_be_bytes();
+    let container = [0, 0, 0, 0x85, 1, kind, QFI, 0];
+    [&[0x34, 255, length[0], length[1]][..], &teid.to_be_bytes(), &container, packet].concat()
+}
+
+/// As a router passes it on. A checksum that was wrong stays so (RFC 1624).
+fn with_a_hop_less(ip: &Ip<'_>) -> Vec<u8> {
+    let mut packet = ip.octets.to_vec();
+    if ip.v6 {
+        packet[7] -= 1;
+        return packet;
+    }
+    packet[8] -= 1;
+    let before = u32::from(u16::from_be_bytes([packet[10], packet[11]]));
+    let sum = before + 0x100;
+    let after = (sum + u32::from(sum >= 0xffff)) as u16;
+    packet[10..12].copy_from_slice(&after.to_be_bytes());
+    packet
+}

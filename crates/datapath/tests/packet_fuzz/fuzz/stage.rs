@@ -1,0 +1,221 @@
+//! A UPF between a radio and a data network that send frames of any octets, and say nothing of their own.
+
+use super::cast::{Cast, GATEWAY_V6, GNB_V6, UPF_V6};
+use super::oracle::Side;
+use super::wire::{self, Live};
+use crate::support::*;
+use pith_datapath::{DatapathConfig, PathChoice, UePool, UserPlane, XdpHook};
+use std::net::{IpAddr, Ipv6Addr, UdpSocket};
+use std::time::Duration;
+
+pub const UPF_N6_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0x17, 0, 0, 0, 0, 0, 1);
+const SERVER_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0x17, 0, 0, 0, 0, 0, 2);
+const GTPU_PORT: u16 = 2152;
+
+/// How packets come to which datapath.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    Portable,
+    Generic,
+    Native,
+    /// In the driver, but the frames are given to the program by BPF_PROG_TEST_RUN instead of a wire.
+    Live,
+}
+
+impl Way {
+    pub const ALL: [Self; 4] = [Self::Portable, Self::Generic, Self::Native, Self::Live];
+
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|way| way.name() == name)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Portable => "portable",
+            Self::Generic => "generic",
+            Self::Native => "native",
+            Self::Live => "live",
+        }
+    }
+
+    fn kind(self) -> Kind {
+        match self {
+            Self::Portable => Kind::Portable,
+            Self::Generic => Kind::Generic,
+            Self::Native | Self::Live => Kind::Native,
+        }
+    }
+}
+
+/// An end of the UPF.
+struct End {
+    /// The UPF's link address there.
+    link: [u8; 6],
+    /// Sends frames to it.
+    wire: UdpSocket,
+    live: Option<Live>,
+}
+
+pub struct Stage {
+    pub upf: UserPlane,
+    pub cast: Cast,
+    radio: End,
+    network: End,
+    /// Where datagrams arrive at the radio, and frames at the network.
+    gnb: [UdpSocket; 2],
+    frames: UdpSocket,
+    hosts: [Host; 2],
+    buffer: Vec<u8>,
+    /// Frames that the network's socket had no room for.
+    frames_lost: u64,
+}
+
+impl Stage {
+    /// `None` without the right to make one. The calling thread gets a namespace of its own.
+    pub fn set(way: Way) -> Option<Self> {
+        if !enter_namespace() {
+            return None;
+        }
+        trust_all_sources();
+        let kind = way.kind();
+        let radio = wire("n3", UPF, GNB, kind);
+        let server = wire("n6", UPF_N6, SERVER, kind);
+        let links = [link_of("n3"), link_of("n6")];
+        set_routes();
+        silence(&radio, &server);
+        let upf = UserPlane::start(config(way)).unwrap();
+        let live = |interface| (way == Way::Live).then(|| Live::of(interface));
+        let end = |host: &Host, link, interface| End {
+            link,
+            wire: host.run(|| wire::open("eth0", false)),
+            live: live(interface),
+        };
+        let gnb = radio.run(|| [UdpSocket::bind((GNB, GTPU_PORT)), UdpSocket::bind((GNB_V6, GTPU_PORT))]);
+        let gnb = gnb.map(|socket| socket.unwrap());
+        let frames = server.run(|| wire::open("eth0", true));
+        for socket in gnb.iter().chain([&frames]) {
+            receive_much(socket);
+            socket.set_nonblocking(true).unwrap();
+        }
+        Some(Self {
+            upf,
+            cast: Cast::of(0),
+            radio: end(&radio, links[0], "n3"),
+            network: end(&server, links[1], "n6"),
+            gnb,
+            frames,
+            hosts: [radio, server],
+            buffer: vec![0; 1 << 17],
+            frames_lost: 0,
+        })
+    }
+
+    pub fn link(&self, side: Side) -> [u8; 6] {
+        self.end(side).link
+    }
+
+    fn end(&self, side: Side) -> &End {
+        match side {
+            Side::Radio => &self.radio,
+            Side::Network => &self.network,
+        }
+    }
+
+    /// Sends a frame to the UPF from that side.
+    pub fn send(&self, side: Side, frame: &[u8]) {
+        let end = self.end(side);
+        match &end.live {
+            Some(live) => live.run(frame),
+            None => wire::send(&end.wire, frame),
+        }
+    }
+
+    /// Takes all that has arrived.
+    pub fn receive(&mut self, mut take: impl FnMut(Side, &[u8])) {
+        for socket in &self.gnb {
+            while let Ok(length) = socket.recv(&mut self.buffer) {
+                take(Side::Radio, &self.buffer[..length]);
+            }
+        }
+        while let Ok(length) = self.frames.recv(&mut self.buffer) {
+            let frame = &self.buffer[..length];
+            let is_ip = matches!(frame.get(12..14), Some([8, 0] | [0x86, 0xdd]));
+            if is_ip {
+                take(Side::Network, &frame[14..]);
+            }
+        }
+    }
+
+    /// Waits until something arrives, a while at most.
+    pub fn wait(&self, most: Duration) {
+        wire::wait(self.gnb.iter().chain([&self.frames]), most);
+    }
+
+    /// Packets that kernels have lost so far: buffers and queues that ran over, of any of the three hosts.
+    pub fn lost_by_kernel(&mut self) -> u64 {
+        let hosts: u64 = self.hosts.iter().map(|host| host.run(wire::lost_here)).sum();
+        self.frames_lost += wire::lost_of(&self.frames);
+        hosts + wire::lost_here() + self.frames_lost
+    }
+}
+
+fn config(way: Way) -> DatapathConfig {
+    let (path, xdp_hook) = match way {
+        Way::Portable => (PathChoice::Portable, XdpHook::Auto),
+        Way::Generic => (PathChoice::Xdp, XdpHook::Generic),
+        Way::Native | Way::Live => (PathChoice::Xdp, XdpHook::Native),
+    };
+    DatapathConfig {
+        n3_addresses: vec![UPF.into(), UPF_V6.into()],
+        pools: vec![
+            UePool { gateway: GATEWAY.into(), prefix: 16 },
+            UePool { gateway: IpAddr::V6(GATEWAY_V6), prefix: 48 },
+        ],
+        workers: 2,
+        path,
+        xdp_hook,
+        interfaces: vec!["n3".into(), "n6".into()],
+        ..DatapathConfig::default()
+    }
+}
+
+fn link_of(interface: &str) -> [u8; 6] {
+    let line = run(&format!("ip -o link show {interface}"));
+    let text = line.split("link/ether ").nth(1).expect("a link address");
+    let octets: Vec<u8> = text[..17].split(':').map(|octet| u8::from_str_radix(octet, 16).unwrap()).collect();
+    octets.try_into().expect("six octets")
+}
+
+/// What comes from beyond the server has the address of nobody on its link; incomplete datagrams don't stay.
+fn trust_all_sources() {
+    for (name, value) in [
+        ("conf/all/rp_filter", "0"),
+        ("conf/default/rp_filter", "0"),
+        ("ipfrag_time", "1"),
+        ("ipfrag_high_thresh", "67108864"),
+    ] {
+        std::fs::write(format!("/proc/sys/net/ipv4/{name}"), value).unwrap();
+    }
+}
+
+fn set_routes() {
+    run(&format!("ip route add default via {SERVER} dev n6"));
+    run(&format!("ip addr add {UPF_V6}/64 dev n3 nodad"));
+    run(&format!("ip addr add {UPF_N6_V6}/64 dev n6 nodad"));
+    run(&format!("ip neigh replace {GNB_V6} lladdr 02:00:00:00:00:02 dev n3 nud permanent"));
+    run(&format!("ip neigh replace {SERVER_V6} lladdr 02:00:00:00:00:02 dev n6 nud permanent"));
+    run(&format!("ip -6 route add default via {SERVER_V6} dev n6"));
+    // As on a card without offloads towards the data network, packets leave one by one, with whole checksums; and as
+    // cards do, frames of a flow come in together.
+    run("ethtool -K n6 tx off gro on");
+    run("ethtool -K n3 gro on");
+}
+
+/// The hosts' kernels answer nothing: the server's has no address, the radio's only those of its sockets.
+fn silence(radio: &Host, server: &Host) {
+    radio.run(|| drop(run(&format!("ip addr add {GNB_V6}/64 dev eth0 nodad"))));
+    server.run(|| {
+        run("ip addr flush dev eth0");
+        std::fs::write("/proc/sys/net/ipv6/conf/eth0/disable_ipv6", "1").unwrap();
+    });
+}

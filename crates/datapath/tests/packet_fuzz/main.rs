@@ -1,0 +1,49 @@
+//! Frames of any octets before each path, from a seed: what has to come out does, to the octet, nothing else does, and
+//! every counter is right. `make fuzz-user` runs the same for millions.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod fuzz;
+
+use fuzz::{Order, Way};
+use std::thread;
+
+fn a_few_thousand(way: Way) {
+    let order = Order { way, seed: 1, from: 0, packets: 6000 };
+    // In a thread of its own: it gets another network namespace.
+    let result = thread::spawn(move || fuzz::run(order, |_| ())).join().unwrap();
+    match result {
+        None => {}
+        Some(Err(failure)) => panic!("{failure}"),
+        Some(Ok(report)) => {
+            assert!(report.packets >= order.packets && report.counters.n3_in.packets > 1000);
+            eprintln!("{} in {:?}; {} lost by the kernel", report.packets, report.time, report.lost);
+        }
+    }
+}
+
+#[test]
+fn every_path_is_found_by_its_name() {
+    assert!(Way::ALL.iter().all(|way| Way::named(way.name()) == Some(*way)));
+}
+
+#[test]
+fn the_portable_path_takes_whatever_comes() {
+    a_few_thousand(Way::Portable);
+}
+
+#[test]
+fn xdp_behind_the_driver_takes_whatever_comes() {
+    a_few_thousand(Way::Generic);
+}
+
+#[test]
+fn xdp_in_the_driver_takes_whatever_comes() {
+    a_few_thousand(Way::Native);
+}
+
+#[test]
+fn the_program_takes_whatever_comes_without_a_wire() {
+    a_few_thousand(Way::Live);
+}
