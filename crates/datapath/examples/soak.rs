@@ -104,13 +104,7 @@ impl Soak {
     fn change_one(&mut self, lab: &mut Lab) {
         let id = 1 + self.noise.below(SESSIONS);
         match self.noise.below(4) {
-            0 => {
-                if let Some(usage) = lab.upf.remove(SessionId(id)) {
-                    let Volume { uplink, downlink, uplink_packets, downlink_packets } = usage.urrs[0].volume;
-                    self.removed.add(Direction::Uplink, uplink_packets, uplink);
-                    self.removed.add(Direction::Downlink, downlink_packets, downlink);
-                }
-            }
+            0 => self.remove(lab, id),
             1 => lab.upf.discard_buffered(SessionId(id)),
             _ => lab.install(self.session(id)),
         }
@@ -148,15 +142,8 @@ impl Soak {
     /// Nothing is stuck: sessions without limits pass packets, whatever became of them before.
     fn all_let_packets_through(&mut self, lab: &mut Lab, load: &Load) {
         for id in 1..=SESSIONS {
-            let mut session = session_of(id, ue(id), teid(id), 0x10_0000 + id as u32);
-            session.urrs.clear();
-            session.pdrs.iter_mut().for_each(|pdr| pdr.urrs.clear());
-            if let Some(usage) = lab.upf.remove(SessionId(id)) {
-                let volume = usage.urrs[0].volume;
-                self.removed.add(Direction::Uplink, volume.uplink_packets, volume.uplink);
-                self.removed.add(Direction::Downlink, volume.downlink_packets, volume.downlink);
-            }
-            lab.install(session);
+            self.remove(lab, id);
+            lab.install(session_of(id, ue(id), teid(id), 0x10_0000 + id as u32));
         }
         let before = (load.up.load(Relaxed), load.down.load(Relaxed));
         let sender = lab.server.run(|| UdpSocket::bind((SERVER, 0)).unwrap());
@@ -168,13 +155,19 @@ impl Soak {
             (load.up.load(Relaxed), load.down.load(Relaxed)) >= (before.0 + SESSIONS, before.1 + SESSIONS)
         });
         for id in 1..=SESSIONS {
-            lab.upf.remove(SessionId(id));
+            self.remove(lab, id);
             let session = self.session(id);
             lab.install(session);
         }
-        // Of which no session tells any more.
-        self.removed.add(Direction::Uplink, SESSIONS, SESSIONS * 35);
-        self.removed.add(Direction::Downlink, SESSIONS, SESSIONS * 35);
+    }
+
+    /// Removes a session, and remembers what it had used.
+    fn remove(&mut self, lab: &mut Lab, id: u64) {
+        if let Some(usage) = lab.upf.remove(SessionId(id)) {
+            let Volume { uplink, downlink, uplink_packets, downlink_packets } = usage.urrs[0].volume;
+            self.removed.add(Direction::Uplink, uplink_packets, uplink);
+            self.removed.add(Direction::Downlink, downlink_packets, downlink);
+        }
     }
 }
 

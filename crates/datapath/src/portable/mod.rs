@@ -45,11 +45,16 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use worker::Worker;
 
-/// How long a worker may take to end its batch before it counts as stuck.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// How often a worker is given the core before it counts as stuck. Not a time: where many want the core, or the
+/// machine itself was stopped for a while, a worker that has not run yet is not stuck.
+const PATIENCE: usize = 1_000;
+/// Of those, turns without a pause: a batch ends within microseconds.
+const QUICK: usize = 500;
+/// The pause of the others.
+const PAUSE: Duration = Duration::from_millis(2);
 /// Bytes of a worker's stack.
 const STACK: usize = 256 << 10;
 /// More sockets could not be waited for at once.
@@ -182,13 +187,16 @@ impl PortableDatapath {
 
     /// Waits until `done`.
     fn wait_until(&self, done: impl Fn() -> bool) {
-        let deadline = Instant::now() + PATIENCE;
-        while !done() {
-            if Instant::now() > deadline {
-                return tracing::error!("a datapath worker is stuck");
+        for turn in 0..PATIENCE {
+            if done() {
+                return;
             }
-            thread::yield_now();
+            match turn < QUICK {
+                true => thread::yield_now(),
+                false => thread::sleep(PAUSE),
+            }
         }
+        tracing::error!("a datapath worker is stuck");
     }
 
     /// Wakes the workers at which packets of a session wait, and answers which they are.
