@@ -116,10 +116,9 @@ fn no_byte_of_usage_is_lost_or_doubled_while_sessions_come_and_go() {
         used.add(Direction::Uplink, volume.uplink_packets, volume.uplink);
         used.add(Direction::Downlink, volume.downlink_packets, volume.downlink);
     }
-    let Counters { n3_out, n6_out, dropped, .. } = lab.upf.counters();
+    let Counters { n3_out, n6_out, .. } = lab.upf.counters();
     assert_eq!((used.downlink, used.downlink_packets), (n3_out.bytes, n3_out.packets));
     assert_eq!((used.uplink, used.uplink_packets), (n6_out.bytes, n6_out.packets));
-    assert!(dropped.iter().any(|(_, count)| *count > 0), "the bursts are more than waits");
     let by_user_space: u64 = all().map(|(id, _)| lab.user_packets(id)).sum();
     assert!(by_user_space > 0 && by_user_space < n3_out.packets + n6_out.packets, "both ways were taken");
 }
