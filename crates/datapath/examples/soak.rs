@@ -70,6 +70,14 @@ fn line(counters: &Counters) -> String {
     )
 }
 
+/// As many went out, were dropped or wait as came in; what is no GTP-U at all never came in.
+fn is_balanced(counters: &Counters) -> bool {
+    let named = counters.dropped.iter().filter(|(reason, _)| *reason != DropReason::MalformedGtpu);
+    let dropped: u64 = named.map(|(_, count)| count).sum();
+    let gone = counters.n3_out.packets + counters.n6_out.packets + dropped + counters.buffered;
+    gone == counters.n3_in.packets + counters.n6_in.packets
+}
+
 /// Numbers without order, the same in each run.
 struct Noise(u64);
 
@@ -112,21 +120,14 @@ impl Soak {
 
     /// Counts, once all that is on its way has gone it.
     fn count(&self, lab: &Lab) -> Counters {
-        wait_for("as many out, dropped or waiting as in", || {
-            let counters = lab.upf.counters();
-            // What is no GTP-U at all never came in.
-            let named = counters.dropped.iter().filter(|(reason, _)| *reason != DropReason::MalformedGtpu);
-            let dropped: u64 = named.map(|(_, count)| count).sum();
-            let gone = counters.n3_out.packets + counters.n6_out.packets + dropped + counters.buffered;
-            gone == counters.n3_in.packets + counters.n6_in.packets
+        let mut counted = (Volume::default(), Counters::default());
+        wait_for("as many out, dropped or waiting as in, and nothing late", || {
+            // A worker that had no turn for long still has packets in its socket: they may come between two readings.
+            let before = lab.upf.counters();
+            counted = (self.used(lab), lab.upf.counters());
+            before == counted.1 && is_balanced(&before)
         });
-        let mut used = self.removed;
-        for usage in (1..=SESSIONS).filter_map(|id| lab.upf.usage(SessionId(id))) {
-            let volume = usage.urrs[0].volume;
-            used.add(Direction::Uplink, volume.uplink_packets, volume.uplink);
-            used.add(Direction::Downlink, volume.downlink_packets, volume.downlink);
-        }
-        let counters = lab.upf.counters();
+        let (used, counters) = counted;
         let failed = |reason| counters.dropped(reason);
         let out = (
             counters.n6_out.packets + failed(DropReason::N6SendFailed),
@@ -137,6 +138,17 @@ impl Soak {
             assert_eq!((used.uplink, used.downlink), (counters.n6_out.bytes, counters.n3_out.bytes));
         }
         counters
+    }
+
+    /// What all sessions have used, those that are gone included.
+    fn used(&self, lab: &Lab) -> Volume {
+        let mut used = self.removed;
+        for usage in (1..=SESSIONS).filter_map(|id| lab.upf.usage(SessionId(id))) {
+            let volume = usage.urrs[0].volume;
+            used.add(Direction::Uplink, volume.uplink_packets, volume.uplink);
+            used.add(Direction::Downlink, volume.downlink_packets, volume.downlink);
+        }
+        used
     }
 
     /// Nothing is stuck: sessions without limits pass packets, whatever became of them before.
