@@ -21,12 +21,23 @@ FOLDER = "target/bench"
 PARTS = {"fairness": "fairness", "shaped": "shaped", "paths": "user_paths"}
 
 
+def go_first():
+    """What else runs on the machine is not measured: neither in this session nor, where the kernel shares a CPU out by session, in others."""
+    os.nice(-15 if os.geteuid() == 0 else 0)
+    try:
+        with open("/proc/self/autogroup", "w") as group:
+            group.write("-15")
+    except OSError:
+        pass
+
+
 def run(part):
-    """Builds and runs a part's example."""
-    example = PARTS[part]
+    """Builds and runs a part's example, in a session of its own."""
+    cargo = ["--release", "--locked", "-p", "pith-datapath", "--example", PARTS[part]]
+    subprocess.run(["scripts/cargo", "build", "-q", *cargo], check=True)
     print(f"== {part}", flush=True)
-    command = ["scripts/cargo", "run", "-q", "--release", "--locked", "-p", "pith-datapath", "--example", example]
-    subprocess.run(command, check=True, env=dict(os.environ, BENCH_DIR=FOLDER))
+    environment = dict(os.environ, BENCH_DIR=FOLDER)
+    subprocess.run(["scripts/cargo", "run", "-q", *cargo], check=True, env=environment, start_new_session=True, preexec_fn=go_first)
 
 
 def merged():
@@ -64,26 +75,72 @@ def print_fairness(result):
         print(f"{'share taken over':<32} {slowest} ms, within 100: {verdict(slowest <= 100)}")
 
 
-def print_paths(result):
-    """Nanoseconds of CPU a packet, and the targets between them."""
+def costs(result):
+    """Nanoseconds of CPU a packet, by path and sessions installed."""
     ns = {}
     for row in result.get("paths", []):
         ns.setdefault(row["name"], {})[row["sessions"]] = row["ns_per_packet"]
+    return ns
+
+
+def print_xdp(ns):
+    """XDP beside the kernel, and with few sessions and many."""
     kernel = ns.get("kernel-forward", {}).get(0)
     for name in ("xdp-full-ul", "xdp-full-dl"):
         each = ns.get(name, {})
-        if kernel and each:
-            print(f"{name:<32} {kernel / each[1]:.2f} times the kernel's forwarding, of 2.5: {verdict(kernel / each[1] >= 2.5)}")
-            spread = max(each.values()) / min(each.values())
-            print(f"{'':<32} {spread * 100 - 100:.0f}% between 1 and 100,000 sessions (trains of 16), of 15: {verdict(spread <= 1.15)}")
-            scattered = ns.get(name.replace("full", "scattered"), {})
-            if scattered:
-                print(f"{'':<32} each packet another session's: " + ", ".join(f"{cost:.0f} ns of {count:,}" for count, cost in scattered.items()))
+        if not kernel or not each:
+            continue
+        slowest = kernel / max(each.values())
+        print(f"{name:<32} {kernel / each[1]:.2f} times the kernel's forwarding, {slowest:.2f} with {max(each):,} sessions, of 2.5: {verdict(slowest >= 2.5)}")
+        spread = (max(each.values()) / min(each.values()) - 1) * 100
+        print(f"{'':<32} {spread:.0f}% between 1, 1,000 and 100,000 sessions, all with traffic (trains of 16), of 15: {verdict(spread <= 15)}")
+        some = dict(ns.get(name.replace("full", "installed"), {}))
+        if some:
+            some.update({count: each[count] for count in (1, 1000)})
+            spread = (max(some.values()) / min(some.values()) - 1) * 100
+            print(f"{'':<32} {spread:.0f}% between 1, 1,000 and 100,000 installed, traffic for 1,000 at most, of 15: {verdict(spread <= 15)}")
+        scattered = ns.get(name.replace("full", "scattered"), {})
+        if scattered:
+            print(f"{'':<32} each packet another session's: " + ", ".join(f"{cost:.0f} ns of {count:,}" for count, cost in scattered.items()))
+
+
+def print_portable(ns):
+    """The portable path beside a loop of one packet a call, over the same wire."""
     for way, sessions, least in (("ul", 1, 3), ("dl", 1, 3), ("ul", 1000, 1.3)):
-        if own := ns.get(f"portable-{way}", {}).get(sessions):
-            times = ns[f"one-packet-{way}"][sessions] / own
+        for wire, target in (("", least), ("-singly", least if sessions > 1 else None)):
+            own = ns.get(f"portable-{way}{wire}", {}).get(sessions)
+            if not own:
+                continue
+            times = ns[f"one-packet-{way}{wire}"][sessions] / own
             name = f"portable-{way}, {sessions} flows"
-            print(f"{name:<32} {times:.1f} times one packet a call, of {least}: {verdict(times >= least)}")
+            on = "packets come one by one" if wire else "trains of 40 on the wire"
+            end = f", of {target}: {verdict(times >= target)}" if target else " (the target is that of trains)"
+            print(f"{name:<32} {times:.1f} times one packet a call, {on}{end}")
+
+
+def print_paths(result):
+    """What a packet costs by each path, the targets between them, and TCP through a tunnel."""
+    ns = costs(result)
+    if rows := result.get("paths"):
+        print(f"{'path':<24} {'sessions':>9} {'kpps':>8} {'ns/packet':>10}")
+        for row in rows:
+            print(f"{row['name']:<24} {row['sessions']:>9} {row['kpps']:>8.0f} {row['ns_per_packet']:>10.0f}")
+    print_xdp(ns)
+    print_portable(ns)
+    for way in result.get("tcp", []):
+        name = f"TCP through GTP, {way['way']}"
+        print(f"{name:<32} {way['gbit']:.2f} Gbit/s by the portable path, {way['core'] * 100:.0f}% of a core, of 5: {verdict(way['gbit'] >= 5)}")
+
+
+def print_control(result):
+    """How fast sessions come, and how soon new rules hold."""
+    for case in result.get("establishment", []):
+        name = f"sessions, {case['path']}"
+        print(f"{name:<32} {case['per_second']:,} a second by {case['through']}, of 10,000: {verdict(case['per_second'] >= 10_000)}")
+    for case in result.get("update", []):
+        name = f"update, {case['path']}"
+        reached = case["p99_us"] < 1000 and not case["unseen"]
+        print(f"{name:<32} seen after {case['p50_us']:.0f} µs by {case['through']}, p99 {case['p99_us']:.0f}, at most {case['most_us']:.0f} of {case['updates'] - case['paused']}; p99 under 1 ms: {verdict(reached)}")
 
 
 def print_shaping(result):
@@ -101,8 +158,6 @@ def print_shaping(result):
 
 def main():
     parts = sys.argv[1:] or PARTS
-    # What else runs on the machine is not measured.
-    os.nice(-15 if os.geteuid() == 0 else 0)
     os.makedirs(FOLDER, exist_ok=True)
     for part in parts:
         run(part)
@@ -114,6 +169,7 @@ def main():
     print_fairness(result)
     print_paths(result)
     print_shaping(result)
+    print_control(result)
 
 
 if __name__ == "__main__":

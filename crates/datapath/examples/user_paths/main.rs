@@ -1,16 +1,23 @@
 //! What a packet costs, path by path, in one run: the kernel's own forwarding, XDP, the portable path, and a
-//! loop of one packet a system call.
+//! loop of one packet a system call; TCP through a tunnel; and how fast sessions come and change.
 //!
-//! `cargo run --release -p pith-datapath --example user_paths [xdp|shaped|portable [PART OF A ROW'S NAME]]` prints a table
-//! and writes `target/bench/user-paths.json`, which `bench/user.py` merges. Needs root. Every run is bounded in
+//! `cargo run --release -p pith-datapath --example user_paths [xdp|shaped|portable|tcp|control [PART OF A CASE'S NAME]]`
+//! prints a table and writes `target/bench/user-paths.json`, which `bench/user.py` merges. Needs root. Every run is bounded in
 //! time; nothing leaves namespaces of its own.
 
 #![allow(unsafe_code)]
 
+mod control;
+mod cpu;
+mod net;
+mod one_packet;
 mod portable;
 mod shaped;
+mod smf;
+mod stamps;
 #[path = "../../tests/support/mod.rs"]
 mod support;
+mod tcp;
 mod xdp;
 
 use std::fmt::Write;
@@ -20,7 +27,7 @@ use std::path::PathBuf;
 pub struct Row {
     /// By which the path is known in issue and table.
     pub name: &'static str,
-    /// Sessions that are installed, and that packets are spread over; 0 where there are none.
+    /// Sessions that are installed, and that packets are spread over but for `xdp-installed`; 0 where there are none.
     pub sessions: u32,
     /// Thousands of packets in a second of CPU, with what the generator takes of it.
     pub kpps: f64,
@@ -31,38 +38,48 @@ pub struct Row {
 fn main() {
     let only = std::env::args().nth(1);
     let wanted = |part: &str| only.as_deref().is_none_or(|only| only == part);
-    let mut rows = Vec::new();
+    let part_of_name = std::env::args().nth(2).unwrap_or_default();
+    let (mut rows, mut others) = (Vec::new(), Vec::new());
     if wanted("xdp") {
-        rows.extend(xdp::run(&std::env::args().nth(2).unwrap_or_default()));
+        rows.extend(xdp::run(&part_of_name));
     }
-    let mut shaping = None;
     if wanted("shaped") {
         let (row, on_a_core) = shaped::run();
         rows.push(row);
-        shaping = Some(on_a_core);
+        others.push(("shaping", on_a_core));
     }
     if wanted("portable") {
-        rows.extend(portable::run());
+        rows.extend(portable::run(&part_of_name));
     }
-    println!("\n{:<16} {:>9} {:>8} {:>10}", "path", "sessions", "kpps", "ns/packet");
+    if wanted("tcp") {
+        others.push(("tcp", tcp::run()));
+    }
+    if wanted("control") {
+        let [establishment, update] = control::run();
+        others.extend([("establishment", establishment), ("update", update)]);
+    }
+    println!("\n{:<20} {:>9} {:>8} {:>10}", "path", "sessions", "kpps", "ns/packet");
     for Row { name, sessions, kpps, ns_per_packet } in &rows {
-        println!("{name:<16} {sessions:>9} {kpps:>8.0} {ns_per_packet:>10.0}");
+        println!("{name:<20} {sessions:>9} {kpps:>8.0} {ns_per_packet:>10.0}");
     }
     let folder = std::env::var_os("BENCH_DIR").map_or("target/bench".into(), PathBuf::from);
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join("user-paths.json");
-    std::fs::write(&path, json(&rows, shaping.as_deref())).unwrap();
+    std::fs::write(&path, json(&rows, &others)).unwrap();
     println!("\n{}", path.display());
 }
 
-/// The rows, and what shaping takes of a core, as `user.json` has them.
-fn json(rows: &[Row], shaping: Option<&str>) -> String {
+/// The rows, and what else was measured by its name, as `user.json` has them.
+fn json(rows: &[Row], others: &[(&str, String)]) -> String {
     let mut text = String::from("{\"paths\":[");
     for (at, Row { name, sessions, kpps, ns_per_packet }) in rows.iter().enumerate() {
         let comma = if at > 0 { "," } else { "" };
         let row = format!("\"sessions\":{sessions},\"kpps\":{kpps:.1},\"ns_per_packet\":{ns_per_packet:.1}");
         write!(text, "{comma}\n{{\"name\":\"{name}\",{row}}}").unwrap();
     }
-    let shaping = shaping.map(|shaping| format!(",\n\"shaping\":{shaping}")).unwrap_or_default();
-    text + "\n]" + &shaping + "}\n"
+    text += "\n]";
+    for (name, value) in others {
+        write!(text, ",\n\"{name}\":{value}").unwrap();
+    }
+    text + "}\n"
 }

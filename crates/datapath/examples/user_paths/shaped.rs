@@ -2,8 +2,9 @@
 //! core at 4 Gbit/s. A CPU generates at a steady pace, and receives in the kernel's name; the other is the worker's.
 
 use super::Row;
+use super::cpu::put_off;
 use super::support::cpu_of;
-use super::xdp::{Bench, CPU, Case, PACKET, Way, apart, put_off};
+use super::xdp::{Bench, CPU, Case, PACKET, Way, apart};
 use pith_datapath::UserPlane;
 use pith_upf::contract::{Datapath, SessionId};
 use std::thread;
@@ -89,7 +90,7 @@ fn runs(case: Case, (bytes, interval): (usize, u64)) -> Vec<Run> {
     let (_links, mut upf) = bench.start(case, SESSIONS);
     let mut run = || {
         bench.frame(case, SESSIONS, 1, (bytes, interval));
-        let (before, begin) = (cpu_of(WORKER) + put_off(), Instant::now());
+        let (before, begin) = (cpu_of(WORKER) + put_off(CPU), Instant::now());
         let generating = bench.generate_on(GENERATOR, LOOKS);
         while !generating.is_finished() {
             if let Some(upf) = &mut upf {
@@ -99,7 +100,7 @@ fn runs(case: Case, (bytes, interval): (usize, u64)) -> Vec<Run> {
         }
         let seconds = begin.elapsed().as_secs_f64();
         let (generated, arrived) = bench.arrivals();
-        let worker = cpu_of(WORKER) + put_off() - before;
+        let worker = cpu_of(WORKER) + put_off(CPU) - before;
         let by_worker = upf.as_ref().map_or(0, through_user_space);
         Run {
             generated,

@@ -6,6 +6,7 @@
 //! ```
 
 use super::Row;
+use super::cpu::{pin, put_off, used_by};
 use super::support::run as command;
 use super::support::{self, GNB, SERVER, UPF, UPF_N6, enter_namespace, session_of};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder, ProgramInput, libbpf_sys};
@@ -49,11 +50,13 @@ pub fn run(wanted: &str) -> Vec<Row> {
             "{TRACING} is on: every redirect is traced, which costs more than all the rest; write 0 there"
         );
     }
-    let generator = [Case::Discard(Way::Up), Case::Discard(Way::Down)].map(|case| measure(case, 0, 1));
+    let generator = [Case::Discard(Way::Up), Case::Discard(Way::Down)].map(|case| measure(case, NONE));
     println!("generator: {:.0} ns a packet up, {:.0} down", generator[0], generator[1]);
     println!("xdp-full: {TRAIN} packets in a row for a session; xdp-scattered: each packet is another's");
-    for (name, case, sessions, train) in cases().into_iter().filter(|case| case.0.contains(wanted)) {
-        let gross = measure(case, sessions, train);
+    println!("xdp-installed: packets are those of 1000 sessions");
+    for (name, case, sessions) in cases().into_iter().filter(|case| case.0.contains(wanted)) {
+        let gross = measure(case, sessions);
+        let sessions = sessions.installed;
         let net = gross - generator[case.way() as usize];
         println!("{name} {sessions}: {gross:.0} ns, {net:.0} without the generator");
         rows.push(Row { name, sessions, kpps: 1e6 / gross, ns_per_packet: net });
@@ -61,21 +64,37 @@ pub fn run(wanted: &str) -> Vec<Row> {
     rows
 }
 
-/// Name, what, sessions, packets in a row for one session.
-fn cases() -> Vec<(&'static str, Case, u32, u32)> {
+/// What sessions there are.
+#[derive(Debug, Clone, Copy)]
+struct Sessions {
+    installed: u32,
+    /// Those that packets are spread over.
+    active: u32,
+    /// Packets in a row for one.
+    train: u32,
+}
+
+const NONE: Sessions = Sessions { installed: 0, active: 0, train: 1 };
+
+fn cases() -> Vec<(&'static str, Case, Sessions)> {
     let mut cases = vec![
-        ("kernel-forward", Case::Kernel, 0, 1),
-        ("xdp-decap", Case::Bare("decap", Way::Up), 0, 1),
-        ("xdp-encap", Case::Bare("encap", Way::Down), 0, 1),
+        ("kernel-forward", Case::Kernel, NONE),
+        ("xdp-decap", Case::Bare("decap", Way::Up), NONE),
+        ("xdp-encap", Case::Bare("encap", Way::Down), NONE),
     ];
+    let mut both = |names: [&'static str; 2], installed, active, train| {
+        let sessions = Sessions { installed, active, train };
+        cases.push((names[0], Case::Full(Way::Up), sessions));
+        cases.push((names[1], Case::Full(Way::Down), sessions));
+    };
     for sessions in [1, 1000, 100_000] {
-        cases.push(("xdp-full-ul", Case::Full(Way::Up), sessions, TRAIN));
-        cases.push(("xdp-full-dl", Case::Full(Way::Down), sessions, TRAIN));
+        both(["xdp-full-ul", "xdp-full-dl"], sessions, sessions, TRAIN);
     }
+    // Whether look-ups grow with the sessions there are: as much memory is touched as with 1,000.
+    both(["xdp-installed-ul", "xdp-installed-dl"], 100_000, 1000, TRAIN);
     // The worst case: each packet is another session's.
     for sessions in [1000, 100_000] {
-        cases.push(("xdp-scattered-ul", Case::Full(Way::Up), sessions, 1));
-        cases.push(("xdp-scattered-dl", Case::Full(Way::Down), sessions, 1));
+        both(["xdp-scattered-ul", "xdp-scattered-dl"], sessions, sessions, 1);
     }
     cases
 }
@@ -111,11 +130,11 @@ impl Case {
 }
 
 /// Nanoseconds of CPU a packet, the generator's among them.
-fn measure(case: Case, sessions: u32, train: u32) -> f64 {
+fn measure(case: Case, Sessions { installed, active, train }: Sessions) -> f64 {
     apart(move || {
         let bench = Bench::set_up(case.way());
-        let _runs = bench.start(case, sessions);
-        bench.frame(case, sessions, train, (PACKET, 0));
+        let _runs = bench.start(case, installed);
+        bench.frame(case, active, train, (PACKET, 0));
         bench.generate(FRAMES);
         bench.arrivals();
         bench.cost()
@@ -255,7 +274,7 @@ impl Bench {
         let mut frame = FRAME_BYTES.with_borrow(Vec::clone);
         thread::spawn(move || {
             pin(cpu);
-            let before = used_by("thread-self");
+            let before = used_by("thread-self").expect("it lives");
             let mut options = libbpf_sys::bpf_test_run_opts {
                 sz: size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t,
                 data_in: frame.as_mut_ptr().cast(),
@@ -266,7 +285,7 @@ impl Bench {
             };
             // SAFETY: the options say their own size; the frame lives during the call.
             unsafe { libbpf_sys::bpf_prog_test_run_opts(program.as_raw_fd(), &raw mut options) };
-            used_by("thread-self") - before
+            used_by("thread-self").expect("it lives") - before
         })
     }
 
@@ -350,41 +369,8 @@ fn index(link: &str) -> u32 {
     unsafe { libc::if_nametoindex(name.as_ptr()) }
 }
 
-/// Has this thread, and those that it starts, run on one CPU.
-pub fn pin(cpu: usize) {
-    // SAFETY: all zero is an empty set; the calls read and write that set only.
-    unsafe {
-        let mut set = std::mem::zeroed::<libc::cpu_set_t>();
-        libc::CPU_SET(cpu, &mut set);
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
-    }
-}
-
 /// CPU that this thread has used, with the kernel's work in its name, and what the kernel put off to its own
 /// thread of this CPU.
 pub fn cpu_time() -> Duration {
-    used_by("thread-self") + put_off()
-}
-
-/// CPU that the kernel's own thread of this CPU has used.
-pub fn put_off() -> Duration {
-    used_by(&softirq_thread().to_string())
-}
-
-fn used_by(task: &str) -> Duration {
-    let text = std::fs::read_to_string(format!("/proc/{task}/schedstat")).unwrap();
-    Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
-}
-
-fn softirq_thread() -> u32 {
-    thread_local! { static ID: u32 = find(&format!("ksoftirqd/{CPU}")); }
-    ID.with(|id| *id)
-}
-
-fn find(name: &str) -> u32 {
-    let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let is_it =
-        |id: &u32| std::fs::read_to_string(format!("/proc/{id}/comm")).is_ok_and(|comm| comm.trim() == name);
-    numbers.into_iter().find(is_it).expect("every CPU has such a thread")
+    used_by("thread-self").expect("it lives") + put_off(CPU)
 }

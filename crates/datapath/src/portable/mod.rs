@@ -8,6 +8,7 @@ mod handed;
 mod inbox;
 mod n3;
 mod n6;
+mod pace;
 mod parcel;
 mod path;
 mod ports;

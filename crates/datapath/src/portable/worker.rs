@@ -10,6 +10,7 @@
 //! ```
 
 use super::inbox::{Inbox, Message};
+use super::pace::Pace;
 use super::path::Path;
 use super::queues::Queues;
 use super::signalling::Signaller;
@@ -18,16 +19,11 @@ use crate::sys::{Datagram, RECEIVE_SLOT, RECEIVE_SLOTS, wait_readable};
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// What is ready: the wake-up, the TUN queue, and from the next bit on the sockets, then those of AF_XDP.
 const WAKE: u32 = 1;
 const TUN: u32 = 2;
 const ALL: u32 = u32::MAX;
-
-/// How long frames may gather while they flow: a wake-up for each would cost more than all else that is done with it.
-/// What came by TUN or socket waits as long then.
-const NAP: Duration = Duration::from_micros(150);
 
 /// The state of the thread.
 #[derive(Debug)]
@@ -41,8 +37,7 @@ pub struct Worker {
     received: Vec<Datagram>,
     /// Where frames lie in the arena.
     frames: Vec<Range<usize>>,
-    /// Whether frames came in the last round.
-    frames_flow: bool,
+    pace: Pace,
     taken: Vec<Message>,
 }
 
@@ -56,6 +51,7 @@ enum Life {
 impl Worker {
     /// With empty tables.
     pub fn new(inbox: Arc<Inbox>, path: Path, queues: Queues) -> Self {
+        let pace = Pace::new(path.now);
         Self {
             inbox,
             tables: Tables::default(),
@@ -65,7 +61,7 @@ impl Worker {
             arena: vec![0; RECEIVE_SLOTS * RECEIVE_SLOT].into_boxed_slice(),
             received: Vec::with_capacity(RECEIVE_SLOTS),
             frames: Vec::new(),
-            frames_flow: false,
+            pace,
             taken: Vec::new(),
         }
     }
@@ -85,11 +81,22 @@ impl Worker {
                     return;
                 }
             }
-            let more_uplink = ready & !(WAKE | TUN) != 0 && self.uplink();
-            let more_downlink = ready & TUN != 0 && self.path.downlink(&self.tables);
-            let more_handed = ready & !(WAKE | TUN) != 0 && self.handed();
-            ready = if more_uplink || more_downlink || more_handed { ALL } else { 0 };
+            ready = if self.round(ready) { ALL } else { 0 };
         }
+    }
+
+    /// Forwards a batch of each that is ready. Answers whether there may be more.
+    fn round(&mut self, ready: u32) -> bool {
+        if ready == 0 {
+            return false;
+        }
+        let before = self.path.counters.came();
+        let more_uplink = ready & !(WAKE | TUN) != 0 && self.uplink();
+        let more_downlink = ready & TUN != 0 && self.path.downlink(&self.tables);
+        let packets = self.path.counters.came() - before;
+        let (more_handed, frames) = if ready & !(WAKE | TUN) != 0 { self.handed() } else { (false, false) };
+        self.pace.note(self.path.now, packets, frames);
+        more_uplink || more_downlink || more_handed
     }
 
     fn begin_batch(&mut self) -> Life {
@@ -107,8 +114,8 @@ impl Worker {
             return 0;
         }
         let due = self.queues.due_in(self.path.shared.clock.now());
-        if self.frames_flow {
-            let nap = due.map_or(NAP, |due| due.min(NAP));
+        if let Some(nap) = self.pace.nap() {
+            let nap = due.map_or(nap, |due| due.min(nap));
             let woken = wait_readable(&[self.inbox.wake_fd().as_fd()], Some(nap)).unwrap_or(WAKE);
             self.inbox.unpark();
             if woken & WAKE != 0 {
@@ -171,16 +178,15 @@ impl Worker {
         full
     }
 
-    /// Forwards a batch of what the program handed over. Answers whether there may be more.
-    fn handed(&mut self) -> bool {
-        let mut more = false;
-        self.frames_flow = false;
+    /// Forwards a batch of what the program handed over. Answers whether there may be more, and whether there was any.
+    fn handed(&mut self) -> (bool, bool) {
+        let (mut more, mut any) = (false, false);
         for port in 0..self.path.ports.len() {
             self.frames.clear();
             more |= self.path.ports.receive(port, &mut self.arena, &mut self.frames);
-            self.frames_flow |= !self.frames.is_empty();
+            any |= !self.frames.is_empty();
             self.path.handed(&self.tables, &mut self.signaller, &self.arena, &self.frames);
         }
-        more
+        (more, any)
     }
 }

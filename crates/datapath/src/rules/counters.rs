@@ -20,6 +20,13 @@ pub struct WorkerCounters {
     pub drops: Drops,
 }
 
+impl WorkerCounters {
+    /// Packets that came, either way.
+    pub fn came(&self) -> u64 {
+        self.n3_in.packets.load(Relaxed) + self.n6_in.packets.load(Relaxed)
+    }
+}
+
 /// Packets and bytes.
 #[derive(Debug, Default)]
 pub struct TrafficCounter {
