@@ -11,8 +11,8 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 
-/// Rounds that a packet may come late: it waited for its turn, or was held.
-const ROUNDS: usize = 200;
+/// Rounds that a packet may come late: it waited for its turn, or was held until all rules change.
+const ROUNDS: usize = 300;
 
 /// What is expected.
 #[derive(Debug, Default)]
@@ -148,6 +148,8 @@ impl Arrivals {
 fn is_own(source: IpAddr) -> bool {
     match source {
         IpAddr::V4(v4) => [UPF, UPF_N6, GATEWAY].contains(&v4),
+        // All routers of a link have its first address, too.
+        IpAddr::V6(v6) if v6.to_bits() as u64 == 0 => true,
         IpAddr::V6(v6) => {
             [UPF_V6, UPF_N6_V6, GATEWAY_V6].contains(&v6) || v6.segments()[0] == 0xfe80 || v6.is_unspecified()
         }
