@@ -172,6 +172,22 @@ fn a_spoofed_source_is_dropped_and_counted() {
 }
 
 #[test]
+fn a_ue_cannot_speak_for_another_by_a_tunnel_within_its_own() {
+    for mut lab in labs() {
+        let other = "10.45.0.3".parse().unwrap();
+        lab.install(session());
+        lab.install(session_of(2, other, 0x101, 0x201));
+        let server = lab.data_network(7000);
+        let forged = gpdu(0x101, &udp(other, SERVER, 7000, b"forged"));
+        lab.uplink(TEID, &udp(UE, UPF, GTPU_PORT, &forged));
+        lab.wait_dropped(DropReason::UnsupportedGtpu, 1);
+        lab.uplink(TEID, &udp(UE, SERVER, 7000, b"own"));
+        assert_eq!(receive(&server), b"own");
+        assert_eq!(lab.upf.usage(SessionId(2)).unwrap().urrs[0].volume.total(), 0);
+    }
+}
+
+#[test]
 fn broken_packets_are_dropped_by_name() {
     for mut lab in labs() {
         lab.install(session());

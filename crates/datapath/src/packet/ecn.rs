@@ -1,12 +1,13 @@
 //! Telling of congestion: the CE codepoint (RFC 3168 5).
 
-use super::checksum::{put, set_ipv4_checksum};
+use super::checksum::put;
 use super::flow::is_v4;
 
 /// Both bits of the ECN field.
 const CE: u8 = 3;
 
-/// Marks a packet as having met congestion.
+/// Marks a packet as having met congestion. An IPv4 checksum that was wrong stays so: it changes by what the header
+/// does (RFC 1624 3).
 pub fn mark_congestion(packet: &mut [u8]) {
     let v4 = is_v4(packet);
     let Some(&byte) = packet.get(1) else { return };
@@ -15,16 +16,18 @@ pub fn mark_congestion(packet: &mut [u8]) {
         return put(packet, 1, &[byte | CE << 4]);
     }
     put(packet, 1, &[byte | CE]);
-    let length = usize::from(packet.first().copied().unwrap_or(0) & 0x0f) * 4;
-    if let Some(header) = packet.get_mut(..length) {
-        set_ipv4_checksum(header);
+    if let Some(checksum) = packet.get(10..12).and_then(|bytes| bytes.as_array()) {
+        let more = u32::from((byte | CE) - byte);
+        let sum = u32::from(!u16::from_be_bytes(*checksum)) + more;
+        let checksum = !((sum & 0xffff) + (sum >> 16)) as u16;
+        put(packet, 10, &checksum.to_be_bytes());
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::Flow;
-    use super::super::checksum::Sum;
+    use super::super::checksum::{Sum, set_ipv4_checksum};
     use super::super::samples::{tcp_v4, tcp_v6};
     use super::*;
     use pith_upf::qos::Ecn;
@@ -45,6 +48,21 @@ mod tests {
             if tos != 0 {
                 assert_eq!(Sum::default().add(&packet[..20]).checksum(), [0, 0]);
             }
+        }
+    }
+
+    #[test]
+    fn a_mark_makes_no_broken_header_whole_and_breaks_none() {
+        for id in 0..=u16::MAX {
+            let mut packet = tcp_v4(1, 0x10, b"x");
+            packet[1] = (id % 4) as u8;
+            packet[4..6].copy_from_slice(&id.to_be_bytes());
+            set_ipv4_checksum(&mut packet[..20]);
+            let mut broken = packet.clone();
+            broken[8] ^= 1;
+            [&mut packet, &mut broken].into_iter().for_each(|packet| mark_congestion(packet));
+            assert_eq!(Sum::default().add(&packet[..20]).checksum(), [0, 0], "{id}");
+            assert_ne!(Sum::default().add(&broken[..20]).checksum(), [0, 0], "{id}");
         }
     }
 }

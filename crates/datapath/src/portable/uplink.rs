@@ -23,6 +23,11 @@ impl Path {
         socket: usize,
     ) {
         for train in received {
+            // A UE has no tunnels: by one within its own it would speak for others.
+            if tables.by_ue(train.peer.ip()).is_some() {
+                self.drop(DropReason::UnsupportedGtpu, train.range.len().div_ceil(train.segment));
+                continue;
+            }
             let mut start = train.range.start;
             if train.range.is_empty() {
                 self.drop(DropReason::MalformedGtpu, 1);

@@ -194,9 +194,8 @@ fn marked(side: Side, octets: &[u8]) -> Option<Vec<u8>> {
             let head = usize::from(packet[0] & 15) * 4;
             let (old, new) = (packet[1], packet[1] | 3);
             packet[1] = new;
-            let checksum = u32::from(u16::from_be_bytes([packet[10], packet[11]]));
-            let checksum = checksum + 0xffff - u32::from(new - old);
-            let checksum = ((checksum & 0xffff) + (checksum >> 16)) as u16;
+            let sum = u32::from(!u16::from_be_bytes([packet[10], packet[11]])) + u32::from(new - old);
+            let checksum = !((sum & 0xffff) + (sum >> 16)) as u16;
             packet[10..12].copy_from_slice(&checksum.to_be_bytes());
             (head >= 20).then_some(marked)
         }
