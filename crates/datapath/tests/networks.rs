@@ -38,10 +38,10 @@ fn ipv6_passes_both_ways_within_the_ues_prefix() {
     let config = DatapathConfig { pools, workers: 2, ..DatapathConfig::default() };
     for mut lab in labs_with(config) {
         lab.server.run(|| {
-            run(&format!("ip addr add {SERVER_V6}/64 dev eth0 nodad"));
+            add_v6(SERVER_V6, 64, "eth0");
             run(&format!("ip route add 2001:db8:2d::/48 via {N6_V6}"));
         });
-        run(&format!("ip addr add {N6_V6}/64 dev n6 nodad"));
+        add_v6(N6_V6, 64, "n6");
         run(&format!("ip neigh replace {SERVER_V6} lladdr 02:00:00:00:00:02 dev n6 nud permanent"));
         let mut session = session();
         session.ue.v6 = Some(UE_PREFIX);
@@ -65,8 +65,7 @@ fn tunnels_run_over_ipv6() {
         return;
     }
     let [upf_address, gnb_address] = ["fd00::1", "fd00::2"].map(|text| text.parse::<Ipv6Addr>().unwrap());
-    run("ip addr add fd00::1/128 dev lo nodad");
-    run("ip addr add fd00::2/128 dev lo nodad");
+    [upf_address, gnb_address].into_iter().for_each(|address| add_v6(address, 128, "lo"));
     let config = DatapathConfig { n3_addresses: vec![upf_address.into()], ..DatapathConfig::default() };
     let mut upf = PortableDatapath::start(config).unwrap();
     let mut session = session();
@@ -92,9 +91,7 @@ fn an_end_marker_goes_on_over_the_ip_version_of_the_next_tunnel() {
         return;
     }
     let [upf_address, gnb_address] = ["fd00::1", "fd00::2"].map(|text| text.parse::<Ipv6Addr>().unwrap());
-    for address in ["fd00::1/128", "fd00::2/128"] {
-        run(&format!("ip addr add {address} dev lo nodad"));
-    }
+    [upf_address, gnb_address].into_iter().for_each(|address| add_v6(address, 128, "lo"));
     [UPF, GNB].iter().for_each(|address| drop(run(&format!("ip addr add {address}/32 dev lo"))));
     let n3_addresses = vec![upf_address.into(), UPF.into()];
     let mut upf =

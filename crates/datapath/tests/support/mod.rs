@@ -63,6 +63,16 @@ pub fn run(command: &str) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
+/// Gives a device an IPv6 address, and waits until the kernel has a route to it, which it makes some time later.
+pub fn add_v6(address: Ipv6Addr, prefix: u8, device: &str) {
+    run(&format!("ip addr add {address}/{prefix} dev {device} nodad"));
+    let own = format!("local {address} ");
+    wait_for("the address", || {
+        let routes = Command::new("ip").args(["-6", "route", "show", "table", "local"]).output().unwrap();
+        String::from_utf8_lossy(&routes.stdout).contains(&own)
+    });
+}
+
 /// Which datapath a lab has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -105,9 +115,9 @@ pub fn lab(kind: Kind, config: DatapathConfig) -> Option<Lab> {
     let mut n3_addresses = vec![UPF.into()];
     if config.n3_addresses.contains(&UPF_V6.into()) {
         n3_addresses.push(UPF_V6.into());
-        run(&format!("ip addr add {UPF_V6}/64 dev n3 nodad"));
+        add_v6(UPF_V6, 64, "n3");
         run(&format!("ip neigh replace {GNB_V6} lladdr 02:00:00:00:00:02 dev n3 nud permanent"));
-        radio.run(|| drop(run(&format!("ip addr add {GNB_V6}/64 dev eth0 nodad"))));
+        radio.run(|| add_v6(GNB_V6, 64, "eth0"));
     }
     let config = DatapathConfig { n3_addresses, path, interfaces, xdp_hook, ..config };
     let upf = UserPlane::start(config).unwrap();

@@ -200,8 +200,8 @@ fn trust_all_sources() {
 
 fn set_routes() {
     run(&format!("ip route add default via {SERVER} dev n6"));
-    run(&format!("ip addr add {UPF_V6}/64 dev n3 nodad"));
-    run(&format!("ip addr add {UPF_N6_V6}/64 dev n6 nodad"));
+    add_v6(UPF_V6, 64, "n3");
+    add_v6(UPF_N6_V6, 64, "n6");
     run(&format!("ip neigh replace {GNB_V6} lladdr 02:00:00:00:00:02 dev n3 nud permanent"));
     run(&format!("ip neigh replace {SERVER_V6} lladdr 02:00:00:00:00:02 dev n6 nud permanent"));
     run(&format!("ip -6 route add default via {SERVER_V6} dev n6"));
@@ -213,7 +213,7 @@ fn set_routes() {
 
 /// The hosts' kernels answer nothing: the server's has no address, the radio's only those of its sockets.
 fn silence(radio: &Host, server: &Host) {
-    radio.run(|| drop(run(&format!("ip addr add {GNB_V6}/64 dev eth0 nodad"))));
+    radio.run(|| add_v6(GNB_V6, 64, "eth0"));
     server.run(|| {
         run("ip addr flush dev eth0");
         std::fs::write("/proc/sys/net/ipv6/conf/eth0/disable_ipv6", "1").unwrap();
