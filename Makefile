@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help setup build demo demo-split ueransim dissect openapi faults packets test bench-control bench-user soak-user fuzz-user traffic world fuzz lint fmt
+.PHONY: help setup build demo demo-split ueransim dissect openapi branch faults packets test bench-control bench-user soak-user fuzz-user traffic world fuzz lint fmt
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ dissect: build ## tshark reads recorded runs: nothing malformed on NGAP, NAS, PF
 
 openapi: build ## every SBI message between processes against 3GPP's OpenAPI files (PITH_OPENAPI=DIR)
 	@scripts/openapi $(ARGS)
+
+branch: build ## two UPFs: packets begin to leave at the edge, and stop to, while a phone pings
+	@scripts/branch $(ARGS)
 
 faults: build ## radios and phones killed, rubbish on every port: nothing is left, nobody else notices
 	@scripts/faults $(ARGS)

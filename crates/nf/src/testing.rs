@@ -59,6 +59,11 @@ impl<N: NetworkFunction> Bench<N> {
     pub fn input(&mut self, input: Input) -> Seen {
         let mut out = Outbox::new(Level::Debug);
         self.nf.handle(self.now, input, &mut out);
+        self.take(out)
+    }
+
+    /// What it does, but for timers, which run from now on, and events.
+    pub fn take(&mut self, mut out: Outbox) -> Seen {
         let mut seen = Seen::default();
         for effect in out.drain() {
             match effect {

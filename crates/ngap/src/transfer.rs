@@ -16,7 +16,7 @@ pub use handover::{
 pub use modify::{
     ModifyConfirmTransfer, ModifyIndicationTransfer, ModifyIndicationUnsuccessfulTransfer,
     ModifyRequestTransfer, ModifyResponseTransfer, ModifyUnsuccessfulTransfer, NotifyReleasedTransfer,
-    NotifyTransfer,
+    NotifyTransfer, TunnelChange,
 };
 pub use oxirush_ngap::ngap::NotificationCause;
 pub use path_switch::{

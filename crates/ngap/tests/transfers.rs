@@ -56,7 +56,10 @@ fn modification_path_switch_and_handover() {
     }
     back! {
         ModifyRequestTransfer ModifyRequestTransfer {
-            session_ambr: Some(ambr()), flows: vec![flow], to_release: failed.clone(),
+            session_ambr: Some(ambr()), flows: vec![flow], to_release: failed.clone(), tunnels: vec![],
+        };
+        ModifyRequestTransfer ModifyRequestTransfer {
+            tunnels: vec![TunnelChange { uplink: tunnel, downlink: other }], ..ModifyRequestTransfer::default()
         };
         ModifyResponseTransfer ModifyResponseTransfer {
             downlink: Some(tunnel), uplink: Some(other), flows: vec![3, 4], failed: failed.clone(),

@@ -2,7 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pith_nf::kit::AuthenticationMethod;
-use pith_runtime::config::SuciProfile;
+use pith_runtime::config::{Ipv4Net, SuciProfile};
 use pith_runtime::store::Existing;
 use pith_types::{BitRate, Dnn, Snssai, Supi};
 use std::net::IpAddr;
@@ -53,9 +53,9 @@ pub enum Command {
     /// gNBs that are connected.
     #[command(subcommand)]
     Gnb(ListCommand),
-    /// PDU sessions.
+    /// PDU sessions: list, branch, unbranch.
     #[command(subcommand)]
-    Session(ListCommand),
+    Session(SessionCommand),
     /// NF instances that the NRF knows.
     #[command(subcommand)]
     Instance(ListCommand),
@@ -126,6 +126,39 @@ Examples:
     Deregister {
         /// The UE: imsi-999700000000001, or the digits alone.
         supi: SupiArg,
+    },
+}
+
+/// PDU sessions.
+#[derive(Debug, Subcommand)]
+pub enum SessionCommand {
+    /// All of them.
+    List,
+    /// Have a session's packets for some destinations leave at a UPF near the radio, while it lives.
+    #[command(after_help = "\
+Example:
+  pith session branch imsi-999700000000001 1 --upf edge --to 192.0.2.0/24
+  pith session unbranch imsi-999700000000001 1
+For all sessions of a data network, write 'breakouts' in the configuration.
+")]
+    Branch {
+        /// Whose: imsi-999700000000001, or the digits alone.
+        supi: SupiArg,
+        /// PDU session identity, 1 to 15.
+        id: u8,
+        /// The UPF, by its name in 'n4.upfs'.
+        #[arg(long)]
+        upf: String,
+        /// A destination; may be given again.
+        #[arg(long, required = true, value_name = "NETWORK")]
+        to: Vec<Ipv4Net>,
+    },
+    /// Have all its packets go by its anchor again.
+    Unbranch {
+        /// Whose: imsi-999700000000001, or the digits alone.
+        supi: SupiArg,
+        /// PDU session identity, 1 to 15.
+        id: u8,
     },
 }
 

@@ -54,6 +54,7 @@ pub const SESSIONS: List = List {
         ("ADDRESS", "/ipv4"),
         ("USER PLANE", "/userPlane"),
         ("UPF", "/upf"),
+        ("FRONT", "/frontUpf"),
         ("STATE", "/state"),
     ],
 };

@@ -17,6 +17,7 @@ mod list;
 mod logs;
 mod operator;
 mod place;
+mod session;
 mod subscriber;
 mod table;
 mod test_network;
@@ -53,7 +54,7 @@ fn run(cli: &Cli) -> Result<()> {
         Command::Ue(UeCommand::List) => list::run(&list::UES, cli),
         Command::Ue(UeCommand::Deregister { supi }) => list::deregister(&supi.0, cli),
         Command::Gnb(_) => list::run(&list::GNBS, cli),
-        Command::Session(_) => list::run(&list::SESSIONS, cli),
+        Command::Session(command) => session::run(command, cli),
         Command::Instance(_) => list::run(&list::INSTANCES, cli),
         Command::Upf(command) => upf::run(command, cli),
         Command::Status => list::status(cli),

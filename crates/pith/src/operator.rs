@@ -107,6 +107,11 @@ impl Operator {
         self.send(Method::POST, path, content, body)
     }
 
+    /// Puts something in its place.
+    pub fn put(&self, path: &str, content: &str, body: Bytes) -> Result<Value> {
+        self.send(Method::PUT, path, content, body)
+    }
+
     /// Deletes something.
     pub fn delete(&self, path: &str) -> Result<Value> {
         self.send(Method::DELETE, path, "", Bytes::new())

@@ -60,6 +60,9 @@ fn smf() -> Smf {
         t3592: Duration::from_secs(16),
         retransmissions: 4,
         guard: Duration::from_secs(10),
+        path_grace: Duration::from_secs(1),
+        upfs: Vec::new(),
+        breakouts: Vec::new(),
     };
     Smf::new(identity, config)
 }

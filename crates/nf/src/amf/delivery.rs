@@ -94,7 +94,7 @@ pub(crate) fn send(ue: &mut UeContext, env: &mut Env<'_>, message: Message) {
         (Some((Transfer::ReleaseCommand, transfer)), nas_pdu) if has_resources(ue, id) => {
             n2::release_sessions(ue, env, nas_pdu, vec![SessionTransfer { pdu_session_id: id, transfer }]);
         }
-        (Some((Transfer::ModifyRequest, transfer)), nas_pdu) => {
+        (Some((Transfer::ModifyRequest, transfer)), nas_pdu) if has_resources(ue, id) => {
             n2::modify_sessions(ue, env, vec![ModifyItem { pdu_session_id: id, nas_pdu, transfer }]);
         }
         (_, Some(nas_pdu)) => n2::downlink_nas_transport(ue, env, nas_pdu),

@@ -167,7 +167,7 @@ impl NetworkFunction for Amf {
     }
 
     fn operate(&mut self, now: Instant, what: &Order, out: &mut Outbox, list: &mut Vec<serde_json::Value>) {
-        let Order::Deregister { supis, why } = what;
+        let Order::Deregister { supis, why } = what else { return };
         for supi in supis.iter() {
             let Some(key) = self.shared.index.find_supi(supi) else { continue };
             self.with_ue(now, key, out, |ue, env| {

@@ -101,6 +101,11 @@ impl<T> Arena<T> {
         })
     }
 
+    /// All entries, to be changed.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.slots.iter_mut().filter_map(|slot| slot.value.as_mut())
+    }
+
     /// How many entries there are.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()

@@ -3,6 +3,7 @@
 use super::{Input, Instant, Outbox};
 use pith_types::Supi;
 use serde_json::Value;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 /// A network function, or a part that sits beside them in a shard.
@@ -37,6 +38,25 @@ pub enum Order {
         supis: Arc<[Supi]>,
         /// Why.
         why: Deregister,
+    },
+    /// SMF: puts a classifier and local anchor into a session (TS 23.502 4.3.5.4). The entry has a `refusal`, or null:
+    /// then it has begun.
+    Branch {
+        /// Whose session.
+        supi: Supi,
+        /// Which.
+        pdu_session_id: u8,
+        /// Name of the UPF.
+        upf: String,
+        /// Destinations that packets leave there for: network and prefix length.
+        destinations: Vec<(Ipv4Addr, u8)>,
+    },
+    /// SMF: takes it out again (TS 23.502 4.3.5.5); the entry is as that of `Branch`.
+    Unbranch {
+        /// Whose session.
+        supi: Supi,
+        /// Which.
+        pdu_session_id: u8,
     },
 }
 

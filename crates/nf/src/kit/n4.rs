@@ -72,6 +72,13 @@ pub enum N4Input {
         /// What it told.
         info: Arc<UpfInfo>,
     },
+    /// A UPF told of its load (TS 29.244 6.2.3).
+    UpfLoad {
+        /// Which.
+        upf: UpfHandle,
+        /// In percent.
+        percent: u8,
+    },
     /// The association ended, or the UPF restarted: its sessions are gone.
     UpfDown {
         /// Which.

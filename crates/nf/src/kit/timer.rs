@@ -39,6 +39,8 @@ pub enum Timer {
     NrfSweep,
     /// A discovery result is no longer valid (TS 29.510 6.2.6.2.2 `validityPeriod`).
     DiscoveryValidity,
+    /// Packets may still be on their way by a UPF that a session has left (TS 23.502 4.3.5.5).
+    PathGrace,
     /// PFCP request sent, no response yet (TS 29.244 6.4).
     PfcpT1,
     /// Next PFCP Heartbeat Request (TS 29.244 6.2.2).

@@ -1,11 +1,13 @@
 //! One PDU session as the SMF knows it.
 
+use super::config::Network;
+use super::selection::FrontPlan;
 use crate::kit::{Caller, UpfHandle};
 use pith_ngap::transfer::Tunnel;
 use pith_sbi::common::NfInstanceId;
 use pith_sbi::nsmf_pdusession::SmContextUpdateData;
 use pith_sbi::{ApiRoot, Uri};
-use pith_types::{Ambr, Dnn, Seid, Snssai, Supi};
+use pith_types::{Ambr, Dnn, Seid, Snssai, Supi, Tac};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
@@ -25,6 +27,8 @@ pub(super) struct SmContext {
     pub snssai: Snssai,
     /// Procedure transaction identity of the UE's request under way; 0 if the network began.
     pub pti: u8,
+    /// Where the UE was when it asked.
+    pub tac: Option<Tac>,
     /// What the UE asked for.
     pub asks: Asks,
     /// The AMF that serves the UE.
@@ -33,8 +37,16 @@ pub(super) struct SmContext {
     pub address: Option<Ipv4Addr>,
     /// This side's SEID.
     pub seid: Seid,
-    /// The UPF's side, once it has answered.
-    pub upf: Option<UpfSession>,
+    /// UPFs that were asked for the session in vain.
+    pub tried: Vec<UpfHandle>,
+    /// The session at its anchor, once that has answered.
+    pub anchor: Option<UpfSession>,
+    /// The session at the UPF between gNB and anchor, where there is one and it has answered.
+    pub front: Option<Front>,
+    /// The session at a UPF that packets no longer go by, until what was on its way has passed.
+    pub leaving: Option<UpfSession>,
+    /// Where the gNB was last told to send uplink packets.
+    pub told: Option<Tunnel>,
     /// The gNB's end of the N3 tunnel, while the user plane is active.
     pub gnb: Option<Tunnel>,
     /// What is authorised.
@@ -54,9 +66,47 @@ pub(super) struct SmContext {
 impl SmContext {
     /// Whether the UPF is taking new rules.
     pub(super) const fn is_changing(&self) -> bool {
-        matches!(self.state, State::AwaitingN4Modification(..))
+        use State::{AwaitingClassifier, AwaitingGnb, AwaitingN4Modification, AwaitingSwitch};
+        let state = &self.state;
+        matches!(
+            state,
+            AwaitingN4Modification(..) | AwaitingClassifier(_) | AwaitingGnb(_) | AwaitingSwitch(_)
+        )
+    }
+
+    /// At how many UPFs it has a session.
+    pub(super) fn n4_sessions(&self) -> usize {
+        self.anchor.iter().chain(&self.leaving).count() + self.front.iter().count()
+    }
+
+    /// The session at the UPF that the gNB's packets come to.
+    pub(super) fn at_n3(&self) -> Option<UpfSession> {
+        self.front.as_ref().map(|front| front.session).or(self.anchor)
+    }
+
+    /// The session at the UPF that knows it by this side's SEID.
+    pub(super) fn at_upf(&self, seid: Seid) -> Option<UpfSession> {
+        match seid.0 & FRONT_SEID {
+            0 => self.anchor,
+            _ => self.front.as_ref().map(|front| front.session).or(self.leaving),
+        }
+    }
+
+    /// Whether it has, or asked for, a session at that UPF.
+    pub(super) fn is_at(&self, upf: UpfHandle) -> bool {
+        let front = self.front.as_ref().map(|front| front.session);
+        self.anchor.iter().chain(&front).any(|session| session.upf == upf)
+            || self.state.establishing_upf() == Some(upf)
+    }
+
+    /// This side's SEID of the session at the front UPF.
+    pub(super) const fn front_seid(&self) -> Seid {
+        Seid(self.seid.0 | FRONT_SEID)
     }
 }
+
+/// What tells the SEID of a session's front UPF from that of its anchor: no place in the arena is that high.
+pub(super) const FRONT_SEID: u64 = 1 << 31;
 
 /// What the UE asks for: protocol configuration options, and IPv6 beside IPv4.
 #[derive(Debug, Clone, Copy, Default)]
@@ -81,8 +131,30 @@ pub(super) struct AmfLink {
 pub(super) struct UpfSession {
     pub upf: UpfHandle,
     pub seid: Seid,
-    /// The UPF's end of the N3 tunnel.
+    /// The UPF's end of the tunnel that uplink packets come by.
     pub tunnel: Tunnel,
+}
+
+/// The session at the UPF between gNB and anchor: an intermediate UPF (TS 23.501 5.6.1 and 4.2.4), an uplink classifier
+/// and local anchor (5.6.4.2), or both.
+#[derive(Debug, Clone)]
+pub(super) struct Front {
+    pub session: UpfSession,
+    /// The UPF's end of the tunnel that the anchor's downlink packets come by.
+    pub n9: Tunnel,
+    /// The gNB does not reach the anchor without it.
+    pub is_needed: bool,
+    /// It is to go when the UE is connected next.
+    pub is_ending: bool,
+    /// Destinations whose packets leave here.
+    pub destinations: Vec<Network>,
+}
+
+impl Front {
+    /// Its destinations, for people.
+    pub(super) fn breakouts(&self) -> Vec<String> {
+        self.destinations.iter().map(|(address, prefix)| format!("{address}/{prefix}")).collect()
+    }
 }
 
 /// Subscribed, then authorised QoS.
@@ -100,14 +172,24 @@ pub(super) enum State {
     AwaitingSubscriptionData(Caller),
     /// The decision of the PCF (step 7b).
     AwaitingPolicy,
-    /// The answer of the UPF (step 10b).
-    AwaitingN4Establishment(UpfHandle),
+    /// The answer of the anchor (step 10b); the UPF before it is asked next.
+    AwaitingN4Establishment(UpfHandle, Option<FrontPlan>),
+    /// The answer of the UPF between gNB and anchor (step 10b).
+    AwaitingFrontEstablishment(FrontPlan),
+    /// The answer of the anchor, which was told where downlink packets go (step 10b).
+    AwaitingN9,
     /// The gNB's tunnel (step 15); UE and gNB have been told.
     AwaitingTunnel,
     /// Nothing.
     Established,
     /// The answer of the UPF to new rules; the AMF waits for an answer.
     AwaitingN4Modification(Caller, UserPlane),
+    /// The answer of a UPF that is to be the classifier of a session that stands (TS 23.502 4.3.5.4 step 3).
+    AwaitingClassifier(FrontPlan),
+    /// The gNB's, which was told where uplink packets go.
+    AwaitingGnb(Towards),
+    /// The anchor's, which was told where downlink packets go.
+    AwaitingSwitch(Towards),
     /// The UE's PDU SESSION RELEASE COMPLETE (TS 24.501 6.3.3.3), T3592 running.
     AwaitingReleaseComplete {
         /// How often the command was sent again.
@@ -115,6 +197,22 @@ pub(super) enum State {
     },
     /// The answer of the UPF to an establishment that is no longer wanted.
     Abandoned(UpfHandle),
+}
+
+/// By whom the packets of a session are to go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Towards {
+    Classifier,
+    Anchor,
+}
+
+impl std::fmt::Display for Towards {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Classifier => "classifier",
+            Self::Anchor => "anchor",
+        })
+    }
 }
 
 /// Whether packets can reach the UE (TS 23.501 5.6.8).
@@ -125,14 +223,26 @@ pub(super) enum UserPlane {
 }
 
 impl State {
+    /// The UPF that owes an answer to an establishment: until it comes nobody knows what to delete there.
+    pub(super) const fn establishing_upf(&self) -> Option<UpfHandle> {
+        match self {
+            Self::AwaitingN4Establishment(upf, _) | Self::Abandoned(upf) => Some(*upf),
+            Self::AwaitingFrontEstablishment(plan) | Self::AwaitingClassifier(plan) => Some(plan.upf),
+            _ => None,
+        }
+    }
+
     /// For people.
     pub(super) const fn name(&self) -> &'static str {
         match self {
-            Self::AwaitingSubscriptionData(_) | Self::AwaitingPolicy | Self::AwaitingN4Establishment(_) => {
-                "establishing"
-            }
+            Self::AwaitingSubscriptionData(_)
+            | Self::AwaitingPolicy
+            | Self::AwaitingN4Establishment(..)
+            | Self::AwaitingFrontEstablishment(_)
+            | Self::AwaitingN9 => "establishing",
             Self::AwaitingTunnel => "awaiting-gnb",
             Self::Established | Self::AwaitingN4Modification(..) => "established",
+            Self::AwaitingClassifier(_) | Self::AwaitingGnb(_) | Self::AwaitingSwitch(_) => "branching",
             Self::AwaitingReleaseComplete { .. } | Self::Abandoned(_) => "releasing",
         }
     }

@@ -68,3 +68,23 @@ impl EstablishmentError {
         }
     }
 }
+
+/// Why a session's path is not changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum BranchingError {
+    /// Something else is under way.
+    #[error("the session is changing: try again in a moment")]
+    Busy,
+    /// There is one classifier a session.
+    #[error("a UPF stands between gNB and anchor already: 'pith session unbranch' takes a classifier out")]
+    HasFront,
+    /// There is none.
+    #[error("the session has no classifier")]
+    NoClassifier,
+    /// The gNB does not reach the anchor.
+    #[error("the gNB does not reach the session's anchor without that UPF")]
+    IsNeeded,
+    /// The UPF can't be it.
+    #[error(transparent)]
+    Upf(#[from] super::selection::NoClassifier),
+}

@@ -3,6 +3,8 @@
 //!
 //! ```text
 //!  procedure/establishment.rs   TS 23.502 4.3.2.2.1
+//!  procedure/chain.rs           its step 10 with two UPFs
+//!  procedure/branching.rs       4.3.5.4, 4.3.5.5: classifiers
 //!  procedure/user_plane.rs      activation, deactivation, downlink data
 //!  procedure/release.rs         TS 23.502 4.3.4
 //! ```
@@ -13,25 +15,27 @@ mod error;
 mod n1;
 mod n2;
 mod n4;
+mod n9;
 mod pool;
 mod procedure;
+mod selection;
 mod services;
 #[cfg(test)]
 mod tests;
 
 use crate::kit::{
-    Arena, Identity, Input, Inspect, Instant, Key, Level, N4Effect, N4Input, NetworkFunction, Outbox, Tag,
-    Target, Timer, TimerKey, UpfHandle, UpfInfo,
+    Arena, Identity, Input, Inspect, Instant, Key, Level, N4Effect, N4Input, NetworkFunction, Order, Outbox,
+    Tag, Target, Timer, TimerKey, UpfHandle,
 };
-pub use config::{DataNetwork, SmfConfig};
-use context::{SmContext, State};
+pub use config::{Breakout, DataNetwork, Network, SmfConfig, UpfService};
+use context::{FRONT_SEID, Front, SmContext, State};
 use pith_pfcp::Message;
 use pith_sbi::{Reply, Request};
 use pith_types::{Seid, Supi};
-use pool::Pool;
+use pool::Pools;
+use selection::Upfs;
 use serde_json::json;
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::collections::HashMap;
 
 /// Sessions of a shard at most.
 const LIMIT: u32 = 1 << 20;
@@ -61,19 +65,16 @@ pub struct Smf {
     config: SmfConfig,
     contexts: Arena<SmContext>,
     by_ue: HashMap<(Supi, u8), Key>,
-    pools: Vec<Pool>,
-    upfs: BTreeMap<UpfHandle, Arc<UpfInfo>>,
-    turn: usize,
+    pools: Pools,
+    upfs: Upfs,
 }
 
 impl Smf {
     /// An SMF.
     pub fn new(identity: Identity, config: SmfConfig) -> Self {
-        let shard = identity.shard.0;
-        let pool = |network: &DataNetwork| Pool::new(network.pool, network.reserved, shard, config.shards);
-        let pools = config.data_networks.iter().map(pool).collect();
-        let (contexts, by_ue, upfs) = (Arena::new(LIMIT), HashMap::new(), BTreeMap::new());
-        Self { identity, config, contexts, by_ue, pools, upfs, turn: 0 }
+        let (pools, upfs) = (Pools::new(&config, identity.shard.0), Upfs::new(&config));
+        let (contexts, by_ue) = (Arena::new(LIMIT), HashMap::new());
+        Self { identity, config, contexts, by_ue, pools, upfs }
     }
 
     /// What it holds.
@@ -81,8 +82,8 @@ impl Smf {
         let contexts = || self.contexts.iter().map(|(_, context)| context);
         SmfAudit {
             contexts: self.contexts.len(),
-            addresses: self.pools.iter().map(Pool::in_use).sum(),
-            n4_sessions: contexts().filter(|context| context.upf.is_some()).count(),
+            addresses: self.pools.in_use(),
+            n4_sessions: contexts().map(SmContext::n4_sessions).sum(),
             policies: contexts().filter(|context| context.policy.is_some()).count(),
         }
     }
@@ -115,6 +116,7 @@ impl Smf {
             State::AwaitingSubscriptionData(from) => self.subscription_data(key, from, reply, out),
             State::AwaitingPolicy => self.policy(key, reply, out),
             State::AwaitingTunnel => self.transferred(key, &reply, out),
+            State::AwaitingGnb(towards) => self.gnb_asked(key, towards, &reply, out),
             _ => self.notified(key, &reply, out),
         }
     }
@@ -125,9 +127,8 @@ impl Smf {
             N4Input::Request { transaction, seid, message } => {
                 self.session_report(transaction, seid, &message, out)
             }
-            N4Input::UpfUp { upf, info } => {
-                self.upfs.insert(upf, info);
-            }
+            N4Input::UpfUp { upf, info } => self.upfs.insert(upf, info),
+            N4Input::UpfLoad { upf, percent } => self.upfs.note_load(upf, percent),
             N4Input::UpfDown { upf } => self.upf_lost(upf, out),
         }
     }
@@ -137,12 +138,15 @@ impl Smf {
         match key.timer {
             Timer::T3592 => self.release_command_again(owner, out),
             Timer::SbiGuard => self.establishment_too_slow(owner, out),
+            Timer::PathGrace => self.path_left(owner, out),
             _ => {}
         }
     }
 
-    /// The context whose SEID this is: the SEID holds its place and the end of its generation.
+    /// The context whose SEID this is, at the anchor or at the front UPF: the SEID holds its place and the end of its
+    /// generation.
     fn by_seid(&self, seid: Seid) -> Option<Key> {
+        let seid = Seid(seid.0 & !FRONT_SEID);
         let session = seid.session();
         let key = self.contexts.find(session as u32, (session >> 32) as u32, SEID_GENERATIONS)?;
         self.contexts.get(key).filter(|context| context.seid == seid).map(|_| key)
@@ -153,6 +157,10 @@ impl Smf {
         // Place 0 of generation 0 must not be SEID 0, which means that there is none.
         let session = 1 << 47 | generation << 32 | u64::from(key.index());
         Seid::new(self.identity.instance, self.identity.shard, session)
+    }
+
+    fn name_of(&self, upf: UpfHandle) -> Option<&str> {
+        self.upfs.info(upf).map(|info| info.name.as_str())
     }
 
     fn log(&self, key: Key, level: Level, out: &mut Outbox, text: impl FnOnce(&SmContext) -> String) {
@@ -176,11 +184,26 @@ impl NetworkFunction for Smf {
         }
     }
 
+    fn operate(&mut self, _now: Instant, what: &Order, out: &mut Outbox, list: &mut Vec<serde_json::Value>) {
+        let (Order::Branch { supi, pdu_session_id, .. } | Order::Unbranch { supi, pdu_session_id }) = what
+        else {
+            return;
+        };
+        let Some(key) = self.session_of(supi, *pdu_session_id) else { return };
+        let result = match what {
+            Order::Branch { upf, destinations, .. } => self.branch(key, upf, destinations, out),
+            _ => self.unbranch(key, out),
+        };
+        let refusal = result.err().map(|error| error.to_string());
+        list.push(json!({ "supi": supi, "pduSessionId": pdu_session_id, "refusal": refusal }));
+    }
+
     fn inspect(&self, what: Inspect, list: &mut Vec<serde_json::Value>) {
         if what != Inspect::Sessions {
             return;
         }
         list.extend(self.contexts.iter().map(|(_, context)| {
+            let front = context.front.as_ref();
             json!({
                 "supi": context.supi,
                 "pduSessionId": context.pdu_session_id,
@@ -189,7 +212,9 @@ impl NetworkFunction for Smf {
                 "ipv4": context.address,
                 "state": context.state.name(),
                 "userPlane": if context.gnb.is_some() { "active" } else { "inactive" },
-                "upf": context.upf.and_then(|session| self.upfs.get(&session.upf)).map(|upf| upf.name.clone()),
+                "upf": context.anchor.and_then(|session| self.name_of(session.upf)),
+                "frontUpf": front.and_then(|front| self.name_of(front.session.upf)),
+                "breakouts": front.map(Front::breakouts).unwrap_or_default(),
             })
         }));
     }

@@ -5,6 +5,8 @@
 //!  PDR 2  core, UE address as destination                     FAR 2 buffer, or forward to the gNB
 //!  both   QER 1 session-AMBR and QFI, URR 1 volume            BAR 1
 //! ```
+//!
+//! Those of the UPF between gNB and anchor stand in `n9.rs`.
 
 use super::context::{DEFAULT_QFI, SmContext};
 use pith_ngap::transfer::Tunnel;
@@ -22,35 +24,41 @@ use pith_pfcp::rules::{
     UpdateForwardingParameters,
 };
 use pith_pfcp::{Change, Message};
-use pith_types::Teid;
+use pith_types::{Seid, Teid};
 use std::net::{IpAddr, Ipv4Addr};
 
-const UPLINK_PDR: PdrId = PdrId(1);
+pub(super) const UPLINK_PDR: PdrId = PdrId(1);
 const DOWNLINK_PDR: PdrId = PdrId(2);
-const UPLINK_FAR: FarId = FarId(1);
-const DOWNLINK_FAR: FarId = FarId(2);
+pub(super) const UPLINK_FAR: FarId = FarId(1);
+pub(super) const DOWNLINK_FAR: FarId = FarId(2);
 const QER: QerId = QerId(1);
 const URR: UrrId = UrrId(1);
 const BAR: BarId = BarId(1);
-/// The one pair of rules of a session that matches all: any precedence will do.
-const PRECEDENCE: Precedence = Precedence(255);
+/// The one pair of rules of a session that matches all: what has others goes before.
+pub(super) const PRECEDENCE: Precedence = Precedence(255);
 
 /// Session Establishment Request (TS 29.244 7.5.2): uplink open, downlink buffered until the gNB's tunnel is
 /// known.
 pub(super) fn establishment(context: &SmContext, address: Ipv4Addr, local: IpAddr) -> Message {
     let mut uplink = CreateFar::new(UPLINK_FAR, ApplyAction::FORW);
     uplink.forwarding_parameters = Some(ForwardingParameters::new(DestinationInterface::Core));
-    let mut downlink = CreateFar::new(DOWNLINK_FAR, ApplyAction::BUFF);
-    downlink.bar_id = Some(BAR);
+    let pdrs = vec![uplink_pdr(address), downlink_pdr(address)];
+    let fars = vec![uplink, downlink_far(None, ApplyAction::BUFF)];
+    with_meters(context, (context.seid, local), pdrs, fars)
+}
+
+/// A Session Establishment Request with those PDRs and FARs, and what all of them refer to.
+pub(super) fn with_meters(
+    context: &SmContext,
+    (seid, local): (Seid, IpAddr),
+    pdrs: Vec<CreatePdr>,
+    fars: Vec<CreateFar>,
+) -> Message {
     let mut qer = CreateQer::new(QER, GateStatus::OPEN);
     qer.maximum_bitrate = Some(session_ambr(context));
     qer.qfi = Some(Qfi(DEFAULT_QFI));
-    let mut request = SessionEstablishmentRequest::new(
-        NodeId::from(local),
-        FSeid::new(context.seid.0, local),
-        vec![uplink_pdr(address), downlink_pdr(address)],
-        vec![uplink, downlink],
-    );
+    let mut request =
+        SessionEstablishmentRequest::new(NodeId::from(local), FSeid::new(seid.0, local), pdrs, fars);
     request.create_qers = vec![qer];
     request.create_urrs = vec![CreateUrr::new(URR, MeasurementMethod::VOLUM, ReportingTriggers::default())];
     request.create_bars = vec![CreateBar::new(BAR)];
@@ -59,7 +67,22 @@ pub(super) fn establishment(context: &SmContext, address: Ipv4Addr, local: IpAdd
     Message::SessionEstablishmentRequest(request)
 }
 
-fn uplink_pdr(address: Ipv4Addr) -> CreatePdr {
+/// The FAR of packets to the UE: to the gNB if its tunnel is known, else they are kept.
+pub(super) fn downlink_far(gnb: Option<Tunnel>, otherwise: ApplyAction) -> CreateFar {
+    let Some(gnb) = gnb else {
+        let mut far = CreateFar::new(DOWNLINK_FAR, otherwise);
+        far.bar_id = Some(BAR);
+        return far;
+    };
+    let mut parameters = ForwardingParameters::new(DestinationInterface::Access);
+    parameters.outer_header_creation = Some(OuterHeaderCreation::gtpu(gnb.teid.0, gnb.address));
+    let mut far = CreateFar::new(DOWNLINK_FAR, ApplyAction::FORW);
+    far.forwarding_parameters = Some(parameters);
+    far.bar_id = Some(BAR);
+    far
+}
+
+pub(super) fn uplink_pdr(address: Ipv4Addr) -> CreatePdr {
     let mut pdi = Pdi::new(SourceInterface::Access);
     pdi.local_f_teid = Some(FTeid::Choose { ipv4: true, ipv6: false, choose_id: None });
     pdi.ue_ip_addresses = vec![UeIpAddress::new(address.into(), PacketEnd::Source)];
@@ -69,12 +92,17 @@ fn uplink_pdr(address: Ipv4Addr) -> CreatePdr {
 }
 
 fn downlink_pdr(address: Ipv4Addr) -> CreatePdr {
-    let mut pdi = Pdi::new(SourceInterface::Core);
-    pdi.ue_ip_addresses = vec![UeIpAddress::new(address.into(), PacketEnd::Destination)];
-    with_rules(CreatePdr::new(DOWNLINK_PDR, PRECEDENCE, pdi), DOWNLINK_FAR)
+    with_rules(CreatePdr::new(DOWNLINK_PDR, PRECEDENCE, to_ue(address)), DOWNLINK_FAR)
 }
 
-fn with_rules(mut pdr: CreatePdr, far: FarId) -> CreatePdr {
+/// Packets of the data network to the UE.
+pub(super) fn to_ue(address: Ipv4Addr) -> Pdi {
+    let mut pdi = Pdi::new(SourceInterface::Core);
+    pdi.ue_ip_addresses = vec![UeIpAddress::new(address.into(), PacketEnd::Destination)];
+    pdi
+}
+
+pub(super) fn with_rules(mut pdr: CreatePdr, far: FarId) -> CreatePdr {
     pdr.far_id = Some(far);
     pdr.qer_ids = vec![QER];
     pdr.urr_ids = vec![URR];
@@ -87,9 +115,10 @@ fn session_ambr(context: &SmContext) -> BitRates {
     BitRates { uplink: kbps(context.qos.ambr.uplink.bps()), downlink: kbps(context.qos.ambr.downlink.bps()) }
 }
 
-/// The UPF's end of the N3 tunnel in its answer.
-pub(super) fn tunnel(response: &SessionEstablishmentResponse) -> Option<Tunnel> {
-    response.created_pdrs.iter().flat_map(|pdr| &pdr.local_f_teids).find_map(|f_teid| match *f_teid {
+/// The UPF's end of the tunnel of a PDR in its answer.
+pub(super) fn tunnel(response: &SessionEstablishmentResponse, pdr: PdrId) -> Option<Tunnel> {
+    let created = response.created_pdrs.iter().filter(|created| created.pdr_id == pdr);
+    created.flat_map(|created| &created.local_f_teids).find_map(|f_teid| match *f_teid {
         FTeid::Allocated { teid, ipv4, ipv6 } => {
             let address = ipv4.map(IpAddr::V4).or(ipv6.map(IpAddr::V6))?;
             Some(Tunnel { address, teid: Teid(teid) })
@@ -98,11 +127,23 @@ pub(super) fn tunnel(response: &SessionEstablishmentResponse) -> Option<Tunnel> 
     })
 }
 
-/// Downlink packets go to the gNB.
-pub(super) fn activation(gnb: Tunnel) -> Message {
+/// What the end of a tunnel that downlink packets leave is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Leaving {
+    /// Nothing: there was none.
+    Silently,
+    /// That no more packets come (TS 23.501 5.8.2.9).
+    WithEndMarker,
+}
+
+/// Downlink packets go to the gNB, or to the UPF before it.
+pub(super) fn activation(to: Tunnel, leaving: Leaving) -> Message {
     let mut parameters = UpdateForwardingParameters::new();
     parameters.destination_interface = Some(DestinationInterface::Access);
-    parameters.outer_header_creation = Some(Change::Set(OuterHeaderCreation::gtpu(gnb.teid.0, gnb.address)));
+    parameters.outer_header_creation = Some(Change::Set(OuterHeaderCreation::gtpu(to.teid.0, to.address)));
+    if leaving == Leaving::WithEndMarker {
+        parameters.pfcp_sm_req_flags = Some(PfcpSmReqFlags::SNDEM);
+    }
     let mut far = UpdateFar::new(DOWNLINK_FAR);
     far.apply_action = Some(ApplyAction::FORW);
     far.update_forwarding_parameters = Some(parameters);

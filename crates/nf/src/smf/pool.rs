@@ -3,12 +3,55 @@
 //! The pool is cut into as many equal blocks as there are shards. Addresses that have never been used
 //! are given in order, then the one that has rested longest.
 
+use super::config::{Network, SmfConfig};
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 
+/// The pools of an SMF: those of data networks, and those that belong to one UPF. One that several slices or
+/// UPFs share is one.
+#[derive(Debug)]
+pub(super) struct Pools(Vec<(Network, Pool)>);
+
+impl Pools {
+    /// All pools of the configuration, a shard's part of each.
+    pub(super) fn new(config: &SmfConfig, shard: u8) -> Self {
+        let shared = config.data_networks.iter().map(|network| (network.pool, network.reserved));
+        let own = config.upfs.iter().flat_map(|upf| &upf.pools).map(|(_, pool, reserved)| (*pool, *reserved));
+        let mut pools: Vec<(Network, Pool)> = Vec::new();
+        for (network, reserved) in shared.chain(own) {
+            if pools.iter().all(|(known, _)| *known != network) {
+                pools.push((network, Pool::new(network, reserved, shard, config.shards)));
+            }
+        }
+        Self(pools)
+    }
+
+    /// Gives an address of that pool; `None` if all are in use.
+    pub(super) fn take(&mut self, network: Network) -> Option<Ipv4Addr> {
+        self.0.iter_mut().find(|(known, _)| *known == network)?.1.take()
+    }
+
+    /// Takes an address back.
+    pub(super) fn give_back(&mut self, address: Ipv4Addr) {
+        let of = |network: Network| contains(network, address);
+        let pool = self.0.iter_mut().find(|(network, _)| of(*network));
+        pool.into_iter().for_each(|(_, pool)| pool.give_back(address));
+    }
+
+    /// Addresses in use.
+    pub(super) fn in_use(&self) -> usize {
+        self.0.iter().map(|(_, pool)| pool.in_use()).sum()
+    }
+}
+
+fn contains((network, prefix): Network, address: Ipv4Addr) -> bool {
+    let shift = 32 - u32::from(prefix.clamp(1, 32));
+    u32::from(network) >> shift == u32::from(address) >> shift
+}
+
 /// The addresses of one shard.
 #[derive(Debug)]
-pub(super) struct Pool {
+struct Pool {
     next: u32,
     end: u32,
     resting: VecDeque<u32>,
@@ -18,7 +61,7 @@ pub(super) struct Pool {
 impl Pool {
     /// The block of shard `shard` of `shards`; `reserved` addresses at the pool's beginning, and its last,
     /// are nobody's.
-    pub(super) fn new((network, prefix): (Ipv4Addr, u8), reserved: u32, shard: u8, shards: u8) -> Self {
+    fn new((network, prefix): (Ipv4Addr, u8), reserved: u32, shard: u8, shards: u8) -> Self {
         let size = 1_u64 << (32 - u32::from(prefix.clamp(1, 32)));
         let start = u64::from(u32::from(network)) & !(size - 1);
         let (first, last) = (start + u64::from(reserved.max(1)), start + size - 1);
@@ -29,7 +72,7 @@ impl Pool {
     }
 
     /// Gives an address; `None` if all are in use.
-    pub(super) fn take(&mut self) -> Option<Ipv4Addr> {
+    fn take(&mut self) -> Option<Ipv4Addr> {
         let address = if self.next < self.end {
             self.next += 1;
             self.next - 1
@@ -41,12 +84,12 @@ impl Pool {
     }
 
     /// Takes an address back.
-    pub(super) fn give_back(&mut self, address: Ipv4Addr) {
+    fn give_back(&mut self, address: Ipv4Addr) {
         self.in_use -= 1;
         self.resting.push_back(address.into());
     }
 
-    pub(super) const fn in_use(&self) -> usize {
+    const fn in_use(&self) -> usize {
         self.in_use
     }
 }

@@ -62,9 +62,28 @@ impl Smf {
             self.end(key, out);
             return updated(from, SmContextUpdatedData::default(), out);
         }
-        match self.contexts.get_mut(key).filter(|context| context.is_changing()) {
-            Some(context) => hold(context, from, data, out),
-            None => self.apply(key, from, data, out),
+        let Some(context) = self.contexts.get_mut(key).filter(|context| context.is_changing()) else {
+            return self.apply(key, from, data, out);
+        };
+        match (&context.state, &data.n2_sm_info_type) {
+            (
+                State::AwaitingGnb(towards),
+                Some(kind @ (N2SmInfoType::PduResModRsp | N2SmInfoType::PduResModFail)),
+            ) => {
+                let (towards, done) = (*towards, *kind == N2SmInfoType::PduResModRsp);
+                updated(from, SmContextUpdatedData::default(), out);
+                match done {
+                    true => self.switch(key, towards, out),
+                    false => self.gnb_refused(key, towards, "the gNB refuses", out),
+                }
+            }
+            // The UE has left its gNB, which owes no answer any more.
+            (State::AwaitingGnb(towards), None) if data.up_cnx_state == Some(UpCnxState::Deactivated) => {
+                let towards = *towards;
+                hold(context, from, data, out);
+                self.switch(key, towards, out);
+            }
+            _ => hold(context, from, data, out),
         }
     }
 
@@ -157,6 +176,7 @@ impl Smf {
         let Some(context) = self.contexts.get_mut(key) else { return };
         match n2::setup_request(context).filter(|_| matches!(context.state, State::Established)) {
             Some(transfer) => {
+                context.told = context.at_n3().map(|session| session.tunnel);
                 let mut data = SmContextUpdatedData::default();
                 data.up_cnx_state = Some(UpCnxState::Activating);
                 data.n2_sm_info = Some(transfer.into());

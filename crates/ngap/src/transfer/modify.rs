@@ -21,6 +21,17 @@ pub struct ModifyRequestTransfer {
     pub flows: Vec<QosFlow>,
     /// QFIs of flows to release, and why.
     pub to_release: Vec<(u8, Cause)>,
+    /// Tunnels whose end at the UPF is another one now, 4 at most (UL NG-U UP TNL Modify List).
+    pub tunnels: Vec<TunnelChange>,
+}
+
+/// A tunnel whose end at the UPF is another one (UL NG-U UP TNL Modify Item).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TunnelChange {
+    /// The UPF's end from now on.
+    pub uplink: Tunnel,
+    /// The gNB's end, which tells the tunnel.
+    pub downlink: Tunnel,
 }
 
 impl ModifyRequestTransfer {
@@ -35,16 +46,21 @@ impl ModifyRequestTransfer {
                 },
                 opt flows: wire::QosFlowAddOrModifyRequestList = QosFlowAddOrModifyRequestList(list) => list,
                 opt to_release: wire::QosFlowListWithCause = QosFlowToReleaseList(list) => list,
+                opt tunnels: Vec<Option<TunnelChange>> =
+                    UL_NGU_UP_TNLModifyList(list) => list.0.iter().map(read_change).collect(),
             );
-            Ok((ambr, flows, to_release))
+            Ok((ambr, flows, to_release, tunnels))
         };
-        let (session_ambr, flows, to_release) = read().map_err(|error| NgapError::transfer_syntax(&error))?;
+        let (session_ambr, flows, to_release, tunnels) =
+            read().map_err(|error| NgapError::transfer_syntax(&error))?;
         let flows = flows.map(|list| list.0).unwrap_or_default();
         let flows: Option<Vec<_>> = flows.iter().map(read_flow).collect();
         Ok(Self {
             session_ambr,
             flows: flows.ok_or_else(|| bad("a QoS flow without 5QI"))?,
             to_release: read_failed(to_release),
+            tunnels: (tunnels.into_iter().flatten().collect::<Option<_>>())
+                .ok_or_else(|| bad("no N3 tunnel of GTP-U"))?,
         })
     }
 
@@ -54,7 +70,7 @@ impl ModifyRequestTransfer {
     }
 
     fn build(&self) -> Result<Vec<u8>, oxirush_ngap::Error> {
-        let mut ies = Vec::with_capacity(3);
+        let mut ies = Vec::with_capacity(4);
         if let Some(ambr) = self.session_ambr {
             let rate = |rate: BitRate| wire::BitRate(rate.bps());
             let ambr =
@@ -62,6 +78,13 @@ impl ModifyRequestTransfer {
             ies.push(build_ngap_ie!(
                 PDUSessionResourceModifyRequestTransfer,
                 PDUSessionAggregateMaximumBitRate(ambr)
+            )?);
+        }
+        if !self.tunnels.is_empty() {
+            let tunnels = wire::ULNGUUPTNLModifyList(self.tunnels.iter().map(write_change).collect());
+            ies.push(build_ngap_ie!(
+                PDUSessionResourceModifyRequestTransfer,
+                UL_NGU_UP_TNLModifyList(tunnels)
             )?);
         }
         if !self.flows.is_empty() {
@@ -76,6 +99,18 @@ impl ModifyRequestTransfer {
         }
         encode(&wire::PDUSessionResourceModifyRequestTransfer::new(wire::ProtocolIEContainer(ies)))
     }
+}
+
+fn read_change(item: &wire::ULNGUUPTNLModifyItem<'_>) -> Option<TunnelChange> {
+    Some(TunnelChange {
+        uplink: tunnel::address_and_teid(&item.ul_ngu_up_tnl_information)?,
+        downlink: tunnel::address_and_teid(&item.dl_ngu_up_tnl_information)?,
+    })
+}
+
+fn write_change(change: &TunnelChange) -> wire::ULNGUUPTNLModifyItem<'static> {
+    let (uplink, downlink) = (tunnel::write(&change.uplink), tunnel::write(&change.downlink));
+    wire::ULNGUUPTNLModifyItem::new(uplink, downlink, None)
 }
 
 fn read_flow(item: &wire::QosFlowAddOrModifyRequestItem) -> Option<QosFlow> {

@@ -259,7 +259,8 @@ pub fn sessions() -> Vec<Message> {
 
 fn modify_request() -> Vec<u8> {
     let to_release = vec![(9, CAUSE)];
-    ModifyRequestTransfer { session_ambr: Some(ambr()), flows: vec![flow(2)], to_release }.encode()
+    ModifyRequestTransfer { session_ambr: Some(ambr()), flows: vec![flow(2)], to_release, tunnels: vec![] }
+        .encode()
 }
 
 fn modify_response() -> Vec<u8> {

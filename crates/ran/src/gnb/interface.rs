@@ -110,6 +110,13 @@ pub enum Output {
         /// Which session and tunnel.
         bearer: Bearer,
     },
+    /// The tunnel has another end at the UPF.
+    BearerMoved {
+        /// Which UE.
+        ue: UeKey,
+        /// Which session and tunnel.
+        bearer: Bearer,
+    },
     /// They are gone.
     BearerDown {
         /// Which UE.

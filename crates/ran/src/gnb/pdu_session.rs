@@ -12,6 +12,7 @@ use super::{Bearer, Gnb, Output, UeContext};
 use pith_ngap::transfer::{
     ModifyRequestTransfer, ModifyResponseTransfer, ModifyUnsuccessfulTransfer, ReleaseCommandTransfer,
     ReleaseResponseTransfer, SetupRequestTransfer, SetupResponseTransfer, SetupUnsuccessfulTransfer, Tunnel,
+    TunnelChange,
 };
 use pith_ngap::{
     Cause, CauseProtocol, CauseRadioNetwork, ModifyItem, PduSessionResourceModifyRequest,
@@ -214,14 +215,31 @@ impl Gnb {
             self.violation("TS 38.413 9.3.4.3", format!("PDU session {id}: {error}"));
             error.cause()
         })?;
-        let bearers =
-            self.contexts.get_mut(&ran_id).map(|context| &mut context.bearers[..]).unwrap_or_default();
-        let Some(bearer) = bearers.iter_mut().find(|bearer| bearer.session == id) else {
+        let n3 = self.settings.n3;
+        let found = self.contexts.get_mut(&ran_id).and_then(|context| {
+            let ue = context.ue;
+            Some((ue, context.bearers.iter_mut().find(|bearer| bearer.session == id)?))
+        });
+        let Some((ue, bearer)) = found else {
             let text = format!("PDU session {id} is to be modified, which the gNB has not");
             self.violation("TS 38.413 8.2.3.4", text);
             return Err(Cause::RadioNetwork(CauseRadioNetwork::unknown_PDU_session_ID));
         };
         bearer.ambr = transfer.session_ambr.or(bearer.ambr);
+        // Each bearer has one tunnel, which its own end tells (TS 38.413 8.2.3.2).
+        let of_bearer =
+            |change: &&TunnelChange| change.downlink == Tunnel { address: n3, teid: bearer.downlink };
+        let change = transfer.tunnels.iter().find(of_bearer).copied();
+        if change.is_none() && !transfer.tunnels.is_empty() {
+            let text = format!("PDU session {id}: a tunnel that the gNB has not");
+            self.violation("TS 38.413 8.2.3.2", text);
+            return Err(Cause::RadioNetwork(CauseRadioNetwork::unspecified));
+        }
+        if let Some(TunnelChange { uplink, .. }) = change {
+            bearer.uplink = uplink;
+            let bearer = *bearer;
+            self.out.push(Output::BearerMoved { ue, bearer });
+        }
         let flows = transfer.flows.iter().map(|flow| flow.qfi).collect();
         Ok(ModifyResponseTransfer { flows, ..ModifyResponseTransfer::default() })
     }

@@ -217,6 +217,7 @@ impl Ran {
             gnb::Output::BearerUp { ue, bearer } => {
                 self.errands.push_back(Errand::Ue(ue, Signal::Bearer(bearer, true)));
             }
+            gnb::Output::BearerMoved { ue, bearer } => self.move_bearer(ue, bearer),
             gnb::Output::BearerDown { ue, bearer } => {
                 self.errands.push_back(Errand::Ue(ue, Signal::Bearer(bearer, false)));
             }

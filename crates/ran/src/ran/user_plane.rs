@@ -47,6 +47,13 @@ impl Ran {
         self.reschedule_ue(key);
     }
 
+    /// A bearer's packets go to another UPF from now on.
+    pub(super) fn move_bearer(&mut self, key: UeKey, bearer: Bearer) {
+        let Some(subscriber) = self.subscribers.get_mut(key.0 as usize) else { return };
+        let moved = subscriber.bearers.iter_mut().find(|other| other.session == bearer.session);
+        moved.into_iter().for_each(|other| *other = bearer);
+    }
+
     /// An echo request of a UE, from its address in its first session that has one.
     pub(super) fn send_echo(&mut self, key: UeKey, sequence: u16) {
         let Some(plan) = self.plan.packets.ping else { return };

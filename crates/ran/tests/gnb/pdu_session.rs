@@ -183,6 +183,33 @@ fn a_modification_names_what_it_modified() {
 }
 
 #[test]
+fn a_tunnel_gets_another_end_at_the_upf() {
+    let mut pair = with_session();
+    let uplink = Tunnel { address: "10.0.0.9".parse().unwrap(), teid: Teid(0x77) };
+    let change = |downlink| {
+        let tunnels = vec![TunnelChange { uplink, downlink }];
+        let transfer = ModifyRequestTransfer { tunnels, ..Default::default() }.encode();
+        let request = PduSessionResourceModifyRequest {
+            amf_ue_ngap_id: amf_id(),
+            ran_ue_ngap_id: RAN,
+            sessions: vec![ModifyItem { pdu_session_id: 1, nas_pdu: None, transfer }],
+        };
+        request.encode().unwrap()
+    };
+    let own = Tunnel { address: settings().n3, teid: Teid(0x100) };
+    pair.give(STREAM, change(own));
+    let moved = Bearer { uplink, ..bearer(1, 0x100) };
+    assert_eq!(pair.out, [Output::BearerMoved { ue: UE, bearer: moved }]);
+    let Message::PduSessionResourceModifyResponse(response) = pair.message() else { panic!() };
+    assert_eq!(response.modified.unwrap()[0].pdu_session_id, 1);
+    pair.assert_clean();
+    pair.give(STREAM, change(Tunnel { teid: Teid(0x999), ..own }));
+    let Message::PduSessionResourceModifyResponse(response) = pair.message() else { panic!() };
+    assert_eq!(response.failed.unwrap()[0].pdu_session_id, 1);
+    assert_eq!(pair.violation(), "TS 38.413 8.2.3.2");
+}
+
+#[test]
 fn release_of_the_context_takes_tunnels_down_and_lists_them() {
     let mut pair = with_session();
     let cause = Cause::RadioNetwork(CauseRadioNetwork::user_inactivity);

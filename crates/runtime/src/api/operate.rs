@@ -3,9 +3,15 @@
 use super::call::{Call, no_content};
 use super::route::Handling;
 use super::{Api, ApiError, Topic};
+use crate::config::Breakout;
+use hyper::StatusCode;
 use pith_nf::kit::{Deregister, Order};
 use pith_types::Supi;
+use serde_json::Value;
 use std::rc::Rc;
+
+/// Destinations that a UPF has room for in a session.
+const MOST_DESTINATIONS: usize = 64;
 
 pub(super) fn deregister(api: Rc<Api>, call: Call) -> Handling {
     Box::pin(async move {
@@ -16,4 +22,45 @@ pub(super) fn deregister(api: Rc<Api>, call: Call) -> Handling {
             false => Ok(no_content()),
         }
     })
+}
+
+/// Begins to put a classifier into a session.
+pub(super) fn branch(api: Rc<Api>, call: Call) -> Handling {
+    Box::pin(async move {
+        let (supi, pdu_session_id) = session(&call)?;
+        let breakout = call.body_items::<Breakout>()?.pop();
+        let Breakout { upf, destinations } =
+            breakout.ok_or_else(|| ApiError::bad_request("the body: one breakout is missing"))?;
+        if !(1..=MOST_DESTINATIONS).contains(&destinations.len()) {
+            return Err(ApiError::bad_request("'destinations' are 1 to 64, such as 192.0.2.0/24"));
+        }
+        let destinations = destinations.iter().map(|to| (to.address(), to.prefix())).collect();
+        change(api, Order::Branch { supi, pdu_session_id, upf, destinations }).await
+    })
+}
+
+/// Begins to take the classifier out of a session.
+pub(super) fn unbranch(api: Rc<Api>, call: Call) -> Handling {
+    Box::pin(async move {
+        let (supi, pdu_session_id) = session(&call)?;
+        change(api, Order::Unbranch { supi, pdu_session_id }).await
+    })
+}
+
+/// Whose session, and which.
+fn session(call: &Call) -> Result<(Supi, u8), ApiError> {
+    let supi = call.path_parameter()?;
+    let id = call.path.get(1).and_then(|id| id.parse().ok()).filter(|id| (1..=15).contains(id));
+    Ok((supi, id.ok_or_else(|| ApiError::bad_request("a PDU session identity is 1 to 15"))?))
+}
+
+async fn change(api: Rc<Api>, order: Order) -> Result<hyper::Response<bytes::Bytes>, ApiError> {
+    let done = api.gather.ask(Topic::Order(order)).await?;
+    let Some(entry) = done.first() else {
+        return Err(ApiError::not_found("there is no such session here: 'pith session list' shows all"));
+    };
+    match entry.get("refusal").and_then(Value::as_str) {
+        Some(why) => Err(ApiError { status: StatusCode::CONFLICT, detail: why.into() }),
+        None => Ok(no_content()),
+    }
 }

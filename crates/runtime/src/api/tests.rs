@@ -127,6 +127,24 @@ fn a_ue_is_deregistered_by_its_supi() {
 }
 
 #[test]
+fn a_session_is_branched_by_supi_and_identity() {
+    run(async {
+        let client = Client::new();
+        let path = "/v1/sessions/imsi-999700000000001/1/breakout";
+        let body = json!({ "upf": "edge", "destinations": ["192.0.2.0/24"] });
+        assert_eq!(client.send("PUT", path, Some(&body)).await.0, StatusCode::NO_CONTENT);
+        assert_eq!(client.send("DELETE", path, None).await.0, StatusCode::NO_CONTENT);
+        let none = json!({ "upf": "edge", "destinations": [] });
+        let far = "/v1/sessions/imsi-999700000000001/16/breakout";
+        for (path, body, detail) in [(path, &none, "1 to 64"), (far, &body, "1 to 15")] {
+            let (status, problem) = client.send("PUT", path, Some(body)).await;
+            assert_eq!(status, StatusCode::BAD_REQUEST);
+            assert!(problem["detail"].as_str().unwrap().contains(detail), "{problem}");
+        }
+    });
+}
+
+#[test]
 fn an_export_can_be_imported() {
     run(async {
         let (from, to) = (Client::new(), Client::new());

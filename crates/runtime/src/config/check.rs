@@ -22,24 +22,25 @@ pub(super) fn findings(config: &Config) -> Vec<Finding> {
     findings.amf(config);
     findings.sessions(config);
     findings.data_networks(&config.smf.data_networks);
+    findings.upfs(config);
     findings.n6(config);
     findings.sbi(&config.sbi);
     findings.shell(config);
     findings.0
 }
 
-struct Findings(Vec<Finding>);
+pub(super) struct Findings(Vec<Finding>);
 
 impl Findings {
     /// Notes the sentence unless the condition holds.
-    fn require(&mut self, condition: bool, path: impl Into<String>, sentence: impl Into<String>) {
+    pub(super) fn require(&mut self, condition: bool, path: impl Into<String>, sentence: impl Into<String>) {
         if !condition {
             self.0.push(Finding { path: path.into(), sentence: sentence.into() });
         }
     }
 
     /// Notes a list that is empty, too long or names something twice.
-    fn list<T: Eq + Hash>(&mut self, path: &str, items: &[T], limit: usize) {
+    pub(super) fn list<T: Eq + Hash>(&mut self, path: &str, items: &[T], limit: usize) {
         self.require(!items.is_empty(), path, "this list is empty: name at least one");
         self.require(items.len() <= limit, path, format!("there are at most {limit} of these"));
         let different: HashSet<_> = items.iter().collect();

@@ -22,6 +22,7 @@ mod session;
 mod set;
 mod shell;
 pub mod text;
+mod upfs;
 
 pub use amf::{Amf, AmfTimers, Ciphering, Integrity, N2, SctpMode, Security};
 pub use check::Finding;
@@ -34,6 +35,7 @@ pub use section::{Described, Setting};
 pub use session::{DataNetwork, N4, PacketPath, PredefinedRule, Smf, SmfTimers, Upf, UpfPeer, XdpHook};
 pub use shell::{Api, Log, LogFormat, Residency, Store, StorePath};
 pub use text::{Ipv4Net, Period};
+pub use upfs::{Breakout, UpfPool, UpfService};
 
 section::section! {
     /// The whole configuration of a Pith process.

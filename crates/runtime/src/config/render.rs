@@ -44,7 +44,7 @@ fn setting(yaml: &mut String, setting: &Setting, value: &Value, depth: usize) {
         Value::Array(_) if !setting.inner.is_empty() => {
             line_at(yaml, depth, &format!("{name}: []"));
             line_at(yaml, depth, "# Each of them has:");
-            setting.inner.iter().for_each(|each| item_setting(yaml, each, depth));
+            setting.inner.iter().for_each(|each| item_setting(yaml, each, depth, 3));
         }
         Value::Object(entries) if entries.len() > 2 => {
             line_at(yaml, depth, &format!("{name}:"));
@@ -56,12 +56,14 @@ fn setting(yaml: &mut String, setting: &Setting, value: &Value, depth: usize) {
     }
 }
 
-/// A setting of something that a list has none of.
-fn item_setting(yaml: &mut String, setting: &Setting, depth: usize) {
+/// A setting of something that a list has none of, and those within it.
+fn item_setting(yaml: &mut String, setting: &Setting, depth: usize, indent: usize) {
+    let space = " ".repeat(indent);
     for line in setting.doc {
-        line_at(yaml, depth, &format!("#   #{line}"));
+        line_at(yaml, depth, &format!("#{space}#{line}"));
     }
-    line_at(yaml, depth, &format!("#   {}:", setting.name));
+    line_at(yaml, depth, &format!("#{space}{}:", setting.name));
+    setting.inner.iter().for_each(|each| item_setting(yaml, each, depth, indent + 2));
 }
 
 /// The lines of a section, the first of them after a dash.

@@ -3,6 +3,7 @@
 use super::n6::{FirewallRule, PacketFilter, StaticRoute};
 use super::section::{item, section};
 use super::text::{Ipv4Net, Period, words};
+use super::upfs::{Breakout, UpfService};
 use pith_datapath::{NetworkPolicy, PortBlocks, UePool};
 use pith_types::{Ambr, BitRate, Dnn};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -13,6 +14,8 @@ section! {
     Smf {
         /// Data networks that sessions lead to; the first is the default one.
         data_networks: Vec<DataNetwork> = vec![DataNetwork::internet()],
+        /// What the UPFs of 'n4.upfs' are for, where there are several.
+        upfs: Vec<UpfService> = Vec::new(),
         /// Lengths of the timers of TS 24.501 table 10.3.2.
         timers: SmfTimers = SmfTimers::default(),
     }
@@ -36,6 +39,10 @@ item! {
         /// Session-AMBR of subscribers who have none of their own.
         #[serde(default = "default_ambr")]
         ambr: Ambr,
+        /// Packets that leave its sessions at another UPF, one near the radios: the first is taken whose UPF serves
+        /// the phone's area and is there.
+        #[serde(default)]
+        breakouts: Vec<Breakout>,
         /// Bit rates that all its phones have together, as those of a slice; no bound where nothing is said.
         shared: Option<Ambr>,
         /// Addresses that its phones share on their way out, where 'upf.nat' is on; each phone has ports of
@@ -87,6 +94,7 @@ impl DataNetwork {
             dns: public_dns(),
             mtu: default_mtu(),
             ambr: default_ambr(),
+            breakouts: Vec::new(),
             shared: None,
             nat_addresses: Vec::new(),
             nat_ports: default_nat_ports(),
@@ -94,6 +102,11 @@ impl DataNetwork {
             routes: Vec::new(),
             mss: None,
         }
+    }
+
+    /// The same with other addresses.
+    pub(super) fn with_pool(&self, pool: Ipv4Net) -> Self {
+        Self { pool, gateway: None, ..self.clone() }
     }
 
     /// Its addresses as the datapath has them.

@@ -11,7 +11,7 @@ use pith_nf::kit::{Level, NetworkFunction, Nf, Rng};
 use pith_nf::nrf::{Nrf, NrfConfig};
 use pith_nf::nssf::{Nssf, NssfConfig};
 use pith_nf::pcf::Pcf;
-use pith_nf::smf::{DataNetwork, Smf, SmfConfig};
+use pith_nf::smf::{Breakout, DataNetwork, Smf, SmfConfig, UpfService};
 use pith_nf::udm::{HomeNetworkKey, Udm, UdmConfig};
 use pith_nf::udr::Udr;
 use std::collections::{BTreeMap, BTreeSet};
@@ -166,13 +166,44 @@ fn smf_config(config: &Config) -> SmfConfig {
             ambr: network.ambr,
         })
     });
+    let breakouts = config.smf.data_networks.iter().flat_map(|network| {
+        network.breakouts.iter().map(|breakout| Breakout {
+            dnn: network.name.clone(),
+            upf: breakout.upf.clone(),
+            destinations: breakout.destinations.iter().map(network_of).collect(),
+        })
+    });
     SmfConfig {
         data_networks: data_networks.collect(),
+        upfs: config.smf.upfs.iter().map(upf_service).collect(),
+        breakouts: breakouts.collect(),
         shards: config.shards() as u8,
         t3592: config.smf.timers.t3592.0,
         retransmissions: 4,
         guard: Duration::from_secs(10),
+        path_grace: Duration::from_secs(1),
     }
+}
+
+fn upf_service(service: &crate::config::UpfService) -> UpfService {
+    let named = |slices: &Vec<_>| (!slices.is_empty()).then(|| slices.clone());
+    UpfService {
+        name: service.name.clone(),
+        data_networks: service.data_networks.clone(),
+        slices: named(&service.slices),
+        tracking_areas: (!service.tracking_areas.is_empty()).then(|| service.tracking_areas.clone()),
+        priority: service.priority,
+        weight: service.weight,
+        pools: service
+            .pools
+            .iter()
+            .map(|pool| (pool.data_network.clone(), network_of(&pool.pool), RESERVED))
+            .collect(),
+    }
+}
+
+const fn network_of(network: &crate::config::Ipv4Net) -> pith_nf::smf::Network {
+    (network.address(), network.prefix())
 }
 
 fn udm_config(config: &Config, identity: pith_nf::kit::Identity) -> Result<UdmConfig, StartError> {

@@ -194,6 +194,7 @@ impl Front {
     fn operate(&self, what: Order, exchange: u64) -> usize {
         let nf = match what {
             Order::Deregister { .. } => Nf::Amf,
+            Order::Branch { .. } | Order::Unbranch { .. } => Nf::Smf,
         };
         if !self.nfs.contains(&nf) {
             return 0;

@@ -12,10 +12,11 @@ use pith_upf::{GtpuAddress, PredefinedAction, PredefinedRules};
 /// Sets the datapath up and starts UPF-C.
 pub(super) fn start(config: &Config, clock: Clock) -> Result<UpfThread, StartError> {
     let upf = &config.upf;
-    let networks = config.smf.data_networks.iter();
+    let own = config.networks_of_upf();
+    let networks = own.iter();
     let policies = networks.clone().map(DataNetwork::policy).filter(|policy| !policy.is_none());
     let pools = networks.map(DataNetwork::ue_pool);
-    let shared = config.smf.data_networks.iter().filter_map(|network| {
+    let shared = own.iter().filter_map(|network| {
         let (address, prefix) = (network.gateway().into(), network.pool.prefix());
         network.shared.map(|ambr| SharedRate { network: address, prefix, rates: rates(ambr) })
     });
@@ -23,7 +24,7 @@ pub(super) fn start(config: &Config, clock: Clock) -> Result<UpfThread, StartErr
         n3_addresses: vec![upf.n3.into()],
         tun: upf.tun.clone(),
         pools: pools.collect(),
-        mtu: config.smf.data_networks.first().map_or(1400, |network| network.mtu),
+        mtu: own.first().map_or(1400, |network| network.mtu),
         workers: upf.workers.into(),
         nat: upf.nat,
         policies: policies.collect(),

@@ -161,6 +161,8 @@ impl World {
                     super::radio::Downlink::UserPlane { session: bearer.session, up: true },
                 );
             }
+            // Worlds have one UPF: sessions stay where they are.
+            Output::BearerMoved { .. } => {}
             Output::BearerDown { ue, bearer } => {
                 self.signal_to_ue(
                     gnb,

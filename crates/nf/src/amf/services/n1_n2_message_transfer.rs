@@ -47,7 +47,9 @@ fn transfer(
         delivery::send(ue, env, message);
         return Ok(initiated());
     }
-    match skip_paging && message.n2.is_none() {
+    // Without a connection there are no resources to modify.
+    let in_vain = message.n2.is_none() || matches!(message.n2, Some((Transfer::ModifyRequest, _)));
+    match skip_paging && in_vain {
         true => Err(TransferError::Idle),
         false => Ok(page_for(ue, env, message, on_failure)),
     }

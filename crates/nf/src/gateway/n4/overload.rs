@@ -4,7 +4,7 @@
 //! deletions go on: they serve sessions that stand, and end load.
 
 use super::{N4Gateway, N4GatewayEffect};
-use crate::kit::{Duration, Level, Timer, TimerKey};
+use crate::kit::{Duration, Level, N4Input, Timer, TimerKey};
 use pith_pfcp::Message;
 use pith_pfcp::ie::SequenceNumber;
 use pith_pfcp::message::{LoadControlInformation, OverloadControlInformation};
@@ -61,7 +61,17 @@ impl N4Gateway {
     fn learn_metric(&mut self, peer: usize, load: &LoadControlInformation) {
         let Some(told) = self.peers.get_mut(peer).map(|peer| &mut peer.told) else { return };
         if told.load.is_none_or(|(known, _)| known.0 < load.sequence_number.0) {
-            told.load = Some((load.sequence_number, load.metric.0));
+            let before = told.load.replace((load.sequence_number, load.metric.0));
+            if before.is_none_or(|(_, metric)| metric != load.metric.0) {
+                self.tell_load(peer, load.metric.0);
+            }
+        }
+    }
+
+    /// SMFs choose UPFs by it (TS 23.501 6.3.3.3).
+    fn tell_load(&mut self, peer: usize, percent: u8) {
+        if let Some(upf) = self.handle_of(peer) {
+            self.tell_all(|| N4Input::UpfLoad { upf, percent });
         }
     }
 

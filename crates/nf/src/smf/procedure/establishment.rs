@@ -4,7 +4,7 @@
 //!  AMF ─> PostSmContexts                step 3    5GSM message checked
 //!         AwaitingSubscriptionData      4         <─ UDM; answer to the AMF (5)
 //!         AwaitingPolicy                7         <─ PCF; address allocated (8)
-//!         AwaitingN4Establishment       10        <─ UPF
+//!         AwaitingN4Establishment       10        <─ UPF (a second one: chain.rs)
 //!         AwaitingTunnel                11        Accept and N2 information ─> AMF ─> UE, gNB
 //!         AwaitingN4Modification        15, 16    <─ AMF with the gNB's tunnel; <─ UPF
 //!         Established
@@ -13,13 +13,16 @@
 use super::super::config::DataNetwork;
 use super::super::context::{AmfLink, Asks, Qos, SmContext, State, UpfSession};
 use super::super::error::EstablishmentError;
+use super::super::selection::FrontPlan;
 use super::super::{Smf, n1, n2, n4};
-use crate::kit::{Caller, Key, Level, N4Effect, Outbox, Target, Timer, UpfHandle};
+use super::release::delete_at_upfs;
+use crate::kit::{Caller, Key, Level, N4Effect, N4Error, Outbox, Target, Timer, UpfHandle};
 use pith_nas::gsm::PduSessionEstablishmentRequest;
 use pith_nas::ie::{PduSessionType, SscMode};
 use pith_nas::{GsmBody, GsmMessage};
 use pith_pfcp::Message;
 use pith_pfcp::ie::Cause as N4Cause;
+use pith_pfcp::message::SessionEstablishmentResponse;
 use pith_sbi::common::{PduSessionType as SbiSessionType, SubscribedDefaultQos};
 use pith_sbi::namf_communication::{
     N1MessageClass, N1MessageContainer, N1N2MessageTransfer, N1N2MessageTransferReqData, N2InfoContainer,
@@ -30,7 +33,7 @@ use pith_sbi::nsmf_pdusession::{SmContextCreateData, SmContextCreateErrorData, S
 use pith_sbi::nudm_sdm::{DnnConfiguration, GetSmData, SmSubsData};
 use pith_sbi::nudm_uecm::{RegisterSmf, SmfRegistration};
 use pith_sbi::{Created, NfType, Problem, ProblemMore, Reply, Response, Uri};
-use pith_types::{Ambr, BitRate, Dnn, Seid, Snssai, Supi};
+use pith_types::{Ambr, BitRate, Dnn, Seid, Snssai, Supi, Tac};
 
 /// Until the subscription says otherwise.
 const UNKNOWN_QOS: Qos =
@@ -42,6 +45,7 @@ struct Asked {
     pdu_session_id: u8,
     dnn: Dnn,
     snssai: Snssai,
+    tac: Option<Tac>,
     pti: u8,
     asks: Asks,
 }
@@ -103,12 +107,14 @@ impl Smf {
             return Err(refused(EstablishmentError::UnknownDnnInSlice));
         }
         let asks = n1::asks(&request);
-        Ok(Asked { supi, pdu_session_id, dnn, snssai, pti, asks })
+        let location = data.ue_location.as_ref().and_then(|location| location.nr_location.as_ref());
+        let tac = location.map(|location| location.tai.tac);
+        Ok(Asked { supi, pdu_session_id, dnn, snssai, tac, pti, asks })
     }
 
-    pub(in crate::smf) fn network(&self, dnn: &Dnn, snssai: &Snssai) -> Option<(usize, &DataNetwork)> {
+    pub(in crate::smf) fn network(&self, dnn: &Dnn, snssai: &Snssai) -> Option<&DataNetwork> {
         let served = |network: &&DataNetwork| network.dnn == *dnn && network.snssai == *snssai;
-        self.config.data_networks.iter().enumerate().find(|(_, network)| served(network))
+        self.config.data_networks.iter().find(served)
     }
 
     fn insert(&mut self, asked: Asked, amf: AmfLink, from: Caller) -> Result<Key, Refused> {
@@ -120,11 +126,16 @@ impl Smf {
             dnn: asked.dnn,
             snssai: asked.snssai,
             pti,
+            tac: asked.tac,
             asks: asked.asks,
             amf,
             address: None,
             seid: Seid(0),
-            upf: None,
+            tried: Vec::new(),
+            anchor: None,
+            front: None,
+            leaving: None,
+            told: None,
             gnb: None,
             qos: UNKNOWN_QOS,
             policy: None,
@@ -191,7 +202,7 @@ impl Smf {
     /// The data network's session-AMBR, for subscriptions that have none.
     fn default_ambr(&self, context: &SmContext) -> Ambr {
         let network = self.network(&context.dnn, &context.snssai);
-        network.map_or(UNKNOWN_QOS.ambr, |(_, network)| network.ambr)
+        network.map_or(UNKNOWN_QOS.ambr, |network| network.ambr)
     }
 
     /// Answers the AMF (step 5), registers with the UDM, and asks the PCF (step 7b).
@@ -256,63 +267,73 @@ impl Smf {
         }
     }
 
+    /// Chooses the UPFs (step 8) and asks the anchor first: others are told its tunnel.
     fn ask_for_session(&mut self, key: Key, out: &mut Outbox) -> Result<(), EstablishmentError> {
-        let upf = self.choose_upf().ok_or_else(|| EstablishmentError::UserPlane("no association".into()))?;
-        let local =
-            self.upfs.get(&upf).map(|info| info.local_address).ok_or(EstablishmentError::Resources)?;
         let context = self.contexts.get(key).ok_or(EstablishmentError::Resources)?;
-        let pool = self.network(&context.dnn, &context.snssai).map(|(at, _)| at);
-        let pool = pool.and_then(|at| self.pools.get_mut(at)).ok_or(EstablishmentError::Resources)?;
-        let address = pool.take().ok_or(EstablishmentError::Resources)?;
+        let no_upf = || EstablishmentError::UserPlane("none that serves it is associated".into());
+        let path = self.upfs.choose(context).ok_or_else(no_upf)?;
+        let local = self.upfs.info(path.anchor).map(|info| info.local_address);
+        let local = local.ok_or(EstablishmentError::Resources)?;
+        let network = self.network(&context.dnn, &context.snssai).ok_or(EstablishmentError::Resources)?;
+        let pool = self.upfs.pool(path.anchor, &context.dnn).unwrap_or(network.pool);
+        let address = self.pools.take(pool).ok_or(EstablishmentError::Resources)?;
         let context = self.contexts.get_mut(key).ok_or(EstablishmentError::Resources)?;
         context.address = Some(address);
-        context.state = State::AwaitingN4Establishment(upf);
+        context.state = State::AwaitingN4Establishment(path.anchor, path.front);
         let message = n4::establishment(context, address, local);
-        self.ask_upf(key, upf, Seid(0), message, out);
+        self.ask_upf(key, path.anchor, Seid(0), message, out);
         Ok(())
     }
 
-    /// UPFs take turns.
-    fn choose_upf(&mut self) -> Option<UpfHandle> {
-        self.turn = self.turn.wrapping_add(1);
-        let at = self.turn.checked_rem(self.upfs.len())?;
-        self.upfs.keys().nth(at).copied()
+    /// A UPF did not take the session: another one is asked, if there is one (TS 23.501 6.3.3.3).
+    pub(in crate::smf) fn try_another_upf(
+        &mut self,
+        key: Key,
+        refusing: UpfHandle,
+        error: EstablishmentError,
+        out: &mut Outbox,
+    ) {
+        let Some(context) = self.contexts.get_mut(key) else { return };
+        context.state = State::AwaitingPolicy; // nothing is under way at a UPF
+        context.tried.push(refusing);
+        delete_at_upfs(context, out);
+        let address = context.address.take();
+        address.into_iter().for_each(|address| self.pools.give_back(address));
+        match self.ask_for_session(key, out) {
+            Ok(()) => self.log(key, Level::Warn, out, |_| format!("another UPF is asked: {error}")),
+            Err(_) => self.fail(key, &error, out),
+        }
     }
 
-    /// The UPF answered (step 10b).
+    /// The anchor answered (step 10b).
     pub(in crate::smf) fn n4_established(
         &mut self,
         key: Key,
-        upf: UpfHandle,
-        message: &Message,
+        (upf, front): (UpfHandle, Option<FrontPlan>),
+        result: Result<Message, N4Error>,
         out: &mut Outbox,
     ) {
-        let Message::SessionEstablishmentResponse(response) = message else {
-            return self.fail(
-                key,
-                &EstablishmentError::UserPlane("an answer to another request".into()),
-                out,
-            );
-        };
-        let (seid, tunnel) = (response.up_f_seid, n4::tunnel(response));
-        match (response.cause, seid, tunnel, self.contexts.get_mut(key)) {
-            (N4Cause::RequestAccepted, Some(seid), Some(tunnel), Some(context)) => {
-                context.upf = Some(UpfSession { upf, seid: Seid(seid.seid), tunnel });
-                self.tell_ue_and_gnb(key, out);
+        let tunnel = |response: &SessionEstablishmentResponse| n4::tunnel(response, n4::UPLINK_PDR);
+        match accepted(upf, result, tunnel, out) {
+            Ok((seid, tunnel)) => {
+                let Some(context) = self.contexts.get_mut(key) else { return };
+                context.anchor = Some(UpfSession { upf, seid, tunnel });
+                match front {
+                    Some(plan) => self.ask_front(key, plan, out),
+                    None => self.tell_ue_and_gnb(key, out),
+                }
             }
-            (N4Cause::RequestAccepted, Some(seid), None, _) => {
-                // The UPF has the session, but packets can't come to it: it is not to keep it.
-                delete_unusable(upf, Seid(seid.seid), out);
-                self.fail(key, &EstablishmentError::UserPlane("accepted without F-TEID".into()), out);
-            }
-            (cause, ..) => self.fail(key, &EstablishmentError::UserPlane(format!("{cause:?}")), out),
+            Err(error) => self.try_another_upf(key, upf, error, out),
         }
     }
 
     /// Namf_Communication_N1N2MessageTransfer with Accept and N2 SM information (step 11).
-    fn tell_ue_and_gnb(&mut self, key: Key, out: &mut Outbox) {
+    pub(in crate::smf) fn tell_ue_and_gnb(&mut self, key: Key, out: &mut Outbox) {
+        let Some(context) = self.contexts.get_mut(key) else { return };
+        context.state = State::AwaitingTunnel;
+        context.told = context.at_n3().map(|session| session.tunnel);
         let Some(context) = self.contexts.get(key) else { return };
-        let Some((_, network)) = self.network(&context.dnn, &context.snssai) else { return };
+        let Some(network) = self.network(&context.dnn, &context.snssai) else { return };
         let accept = n1::establishment_accept(context, network);
         let (n2, target) = (n2::setup_request(context), Target::Root(context.amf.root.clone()));
         let mut request = transfer(context, Some(accept), n2.map(|info| (NgapIeType::PduResSetupReq, info)));
@@ -346,18 +367,45 @@ impl Smf {
                 let error = EstablishmentError::Network("the UDM does not answer".into());
                 self.refuse_request(key, from, error, out);
             }
-            Some(State::AwaitingPolicy | State::AwaitingN4Establishment(_)) => {
+            Some(
+                State::AwaitingPolicy
+                | State::AwaitingN4Establishment(..)
+                | State::AwaitingFrontEstablishment(_)
+                | State::AwaitingN9,
+            ) => {
                 self.fail(key, &EstablishmentError::Network("no answer in time".into()), out);
             }
             Some(State::AwaitingTunnel) => self.end_and_tell_amf(key, out),
+            Some(State::AwaitingGnb(towards)) => {
+                self.gnb_refused(key, *towards, "the gNB does not answer", out);
+            }
             _ => {}
         }
     }
 }
 
-/// Has a UPF drop a session that nobody can use.
-fn delete_unusable(upf: UpfHandle, seid: Seid, out: &mut Outbox) {
-    out.n4(N4Effect::Request { tag: super::super::NOBODY, upf, seid, message: n4::deletion() });
+/// The UPF's SEID and what was looked for in its answer. A session that it has, but to which packets can't come, it is
+/// not to keep.
+pub(in crate::smf) fn accepted<T>(
+    upf: UpfHandle,
+    result: Result<Message, N4Error>,
+    find: impl Fn(&SessionEstablishmentResponse) -> Option<T>,
+    out: &mut Outbox,
+) -> Result<(Seid, T), EstablishmentError> {
+    let response = match result {
+        Ok(Message::SessionEstablishmentResponse(response)) => response,
+        Ok(_) => return Err(EstablishmentError::UserPlane("an answer to another request".into())),
+        Err(error) => return Err(EstablishmentError::UserPlane(error.to_string())),
+    };
+    let seid = response.up_f_seid.map(|seid| Seid(seid.seid));
+    match (response.cause, seid, find(&response)) {
+        (N4Cause::RequestAccepted, Some(seid), Some(found)) => Ok((seid, found)),
+        (N4Cause::RequestAccepted, Some(seid), None) => {
+            out.n4(N4Effect::Request { tag: super::super::NOBODY, upf, seid, message: n4::deletion() });
+            Err(EstablishmentError::UserPlane("accepted without F-TEID".into()))
+        }
+        (cause, ..) => Err(EstablishmentError::UserPlane(format!("{cause:?}"))),
+    }
 }
 
 /// IPv4 and SSC mode 1, or whatever includes it (TS 24.501 6.4.1.3, 6.4.1.4.1).

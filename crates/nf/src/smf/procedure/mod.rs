@@ -1,5 +1,7 @@
 //! The procedures of the SMF.
 
+mod branching;
+mod chain;
 mod establishment;
 mod release;
 mod user_plane;

@@ -6,7 +6,7 @@
 //!  UE ─> PDU SESSION RELEASE COMPLETE   policy and registration end; the AMF hears of it
 //! ```
 
-use super::super::context::{SmContext, State};
+use super::super::context::{SmContext, State, UpfSession};
 use super::super::services::{answer_n1, updated};
 use super::super::{NOBODY, Smf, n1, n2, n4};
 use super::establishment::transfer;
@@ -43,7 +43,7 @@ impl Smf {
             data.n2_sm_info = Some(n2::release_command().into());
             data.n2_sm_info_type = Some(N2SmInfoType::PduResRelCmd);
         }
-        delete_at_upf(context, out);
+        delete_at_upfs(context, out);
         updated(from, data, out);
         out.stop(key.to_u64(), Timer::SbiGuard);
         out.start(key.to_u64(), Timer::T3592, self.config.t3592);
@@ -83,7 +83,7 @@ impl Smf {
         context.pti = 0;
         context.state = State::AwaitingReleaseComplete { retransmissions: 0 };
         let n2 = context.gnb.take().map(|_| (NgapIeType::PduResRelCmd, n2::release_command()));
-        delete_at_upf(context, out);
+        delete_at_upfs(context, out);
         let request = transfer(context, Some(n1::release_command(context)), n2);
         out.call(NOBODY, Target::Root(context.amf.root.clone()), request.into());
         out.start(key.to_u64(), Timer::T3592, self.config.t3592);
@@ -113,7 +113,8 @@ impl Smf {
         let name = (context.supi.clone(), context.pdu_session_id);
         out.stop(key.to_u64(), Timer::T3592);
         out.stop(key.to_u64(), Timer::SbiGuard);
-        delete_at_upf(context, out);
+        out.stop(key.to_u64(), Timer::PathGrace);
+        delete_at_upfs(context, out);
         end_policy(context, out);
         if std::mem::take(&mut context.is_registered) {
             let (ue_id, pdu_session_id) = name.clone();
@@ -124,22 +125,16 @@ impl Smf {
         for (from, _) in context.held.drain(..) {
             out.refuse(from, Problem::context_not_found());
         }
-        let waiting = match context.state {
-            State::AwaitingN4Establishment(upf) => Some(upf),
-            State::AwaitingSubscriptionData(from) | State::AwaitingN4Modification(from, _) => {
-                out.refuse(from, Problem::context_not_found());
-                None
-            }
-            _ => None,
-        };
-        let address = context.address.take().map(|address| (address, context.dnn.clone(), context.snssai));
+        if let State::AwaitingSubscriptionData(from) | State::AwaitingN4Modification(from, _) = context.state
+        {
+            out.refuse(from, Problem::context_not_found());
+        }
+        let waiting = context.state.establishing_upf();
         if let Some(upf) = waiting {
             context.state = State::Abandoned(upf);
         }
-        if let Some((address, dnn, snssai)) = address {
-            let pool = self.network(&dnn, &snssai).map(|(at, _)| at);
-            pool.and_then(|at| self.pools.get_mut(at)).into_iter().for_each(|pool| pool.give_back(address));
-        }
+        let address = context.address.take();
+        address.into_iter().for_each(|address| self.pools.give_back(address));
         if self.by_ue.get(&name) == Some(&key) {
             self.by_ue.remove(&name);
         }
@@ -165,15 +160,12 @@ impl Smf {
     }
 }
 
-/// The gateway repeats the request until the UPF answers; nobody waits for that.
-fn delete_at_upf(context: &mut SmContext, out: &mut Outbox) {
-    if let Some(session) = context.upf.take() {
-        out.n4(N4Effect::Request {
-            tag: NOBODY,
-            upf: session.upf,
-            seid: session.seid,
-            message: n4::deletion(),
-        });
+/// The gateway repeats the requests until the UPFs answer; nobody waits for that.
+pub(in crate::smf) fn delete_at_upfs(context: &mut SmContext, out: &mut Outbox) {
+    let front = context.front.take().map(|front| front.session);
+    let others = front.into_iter().chain(context.leaving.take());
+    for UpfSession { upf, seid, .. } in context.anchor.take().into_iter().chain(others) {
+        out.n4(N4Effect::Request { tag: NOBODY, upf, seid, message: n4::deletion() });
     }
 }
 

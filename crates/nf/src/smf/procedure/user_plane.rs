@@ -9,9 +9,10 @@
 //! ```
 
 use super::super::context::{State, UserPlane};
-use super::super::error::EstablishmentError;
+use super::super::n4::Leaving;
 use super::super::services::updated;
 use super::super::{Smf, n2, n4};
+use super::chain;
 use super::establishment::transfer;
 use crate::kit::{
     Caller, Key, Level, N4Effect, N4Error, N4Transaction, Outbox, Tag, Target, Timer, UpfHandle,
@@ -44,11 +45,11 @@ impl Smf {
     ) {
         let Some(context) = self.contexts.get_mut(key) else { return };
         let ready = matches!(context.state, State::Established | State::AwaitingTunnel);
-        let (Some(session), true) = (context.upf, ready) else {
+        let (Some(session), true) = (context.at_n3(), ready) else {
             return out.refuse(from, Problem::new(Cause::UnprocessableRequest).detail(context.state.name()));
         };
         let message = match (to, context.gnb) {
-            (UserPlane::Activated, Some(gnb)) => n4::activation(gnb),
+            (UserPlane::Activated, Some(gnb)) => n4::activation(gnb, Leaving::Silently),
             _ => {
                 context.gnb = None;
                 n4::deactivation()
@@ -67,26 +68,18 @@ impl Smf {
         out: &mut Outbox,
     ) {
         let Some((key, context)) = self.awaited(tag) else { return };
-        match (&context.state, result) {
-            (State::AwaitingN4Establishment(upf), Ok(message)) => {
-                let upf = *upf;
-                // Its answer is here: whatever comes of it, the UPF owes no other.
-                context.state = State::AwaitingTunnel;
-                self.n4_established(key, upf, &message, out);
+        // Its answer is here: whatever comes of it, the UPF owes no other.
+        match std::mem::replace(&mut context.state, State::AwaitingTunnel) {
+            State::AwaitingN4Establishment(upf, front) => {
+                self.n4_established(key, (upf, front), result, out);
             }
-            (State::AwaitingN4Establishment(_), Err(error)) => {
-                context.state = State::AwaitingTunnel;
-                self.fail(key, &EstablishmentError::UserPlane(error.to_string()), out);
-            }
-            (State::AwaitingN4Modification(from, to), result) => {
-                let (from, to) = (*from, *to);
-                self.modified(key, from, to, result, out);
-            }
-            (State::Abandoned(upf), result) => {
-                let upf = *upf;
-                self.abandoned(key, upf, result, out);
-            }
-            _ => {}
+            State::AwaitingFrontEstablishment(plan) => self.front_established(key, plan, result, out),
+            State::AwaitingN9 => self.n9_stands(key, result, out),
+            State::AwaitingN4Modification(from, to) => self.modified(key, from, to, result, out),
+            State::AwaitingClassifier(plan) => self.classifier_established(key, plan, result, out),
+            State::AwaitingSwitch(towards) => self.switched(key, towards, result, out),
+            State::Abandoned(upf) => self.abandoned(key, upf, result, out),
+            other => context.state = other,
         }
     }
 
@@ -100,10 +93,9 @@ impl Smf {
     ) {
         let Some(context) = self.contexts.get_mut(key) else { return };
         context.state = State::Established;
-        match result {
-            Ok(Message::SessionModificationResponse(response))
-                if response.cause == N4Cause::RequestAccepted =>
-            {
+        let silent = result.is_err();
+        match chain::modified(result) {
+            Ok(()) => {
                 let mut data = SmContextUpdatedData::default();
                 data.up_cnx_state = Some(match to {
                     UserPlane::Activated => UpCnxState::Activated,
@@ -112,16 +104,11 @@ impl Smf {
                 self.log(key, Level::Debug, out, |_| format!("user plane {to:?}"));
                 updated(from, data, out);
                 self.apply_held(key, out);
+                self.tend_path(key, out);
             }
-            Ok(Message::SessionModificationResponse(response)) => {
-                let detail = format!("the UPF refuses: {:?}", response.cause);
-                out.refuse(from, Problem::new(Cause::InsufficientResources).detail(detail));
-                self.end_and_tell_amf(key, out);
-            }
-            other => {
-                let detail =
-                    other.err().map_or_else(|| "an answer to another request".to_owned(), |e| e.to_string());
-                out.refuse(from, Problem::new(Cause::PeerNotResponding).detail(detail));
+            Err(why) => {
+                let cause = if silent { Cause::PeerNotResponding } else { Cause::InsufficientResources };
+                out.refuse(from, Problem::new(cause).detail(why));
                 self.end_and_tell_amf(key, out);
             }
         }
@@ -136,14 +123,20 @@ impl Smf {
         out: &mut Outbox,
     ) {
         let key = self.by_seid(seid);
-        let session = key.and_then(|key| self.contexts.get(key)?.upf);
+        let context = key.and_then(|key| self.contexts.get(key));
+        let session = context.and_then(|context| context.at_upf(seid));
+        // What the gNB has to do with is told where its packets come to.
+        let is_at_n3 =
+            context.and_then(|context| context.at_n3()).map(|at| at.upf) == session.map(|at| at.upf);
         let (cause, remote) = match session {
             Some(session) => (N4Cause::RequestAccepted, session.seid),
             None => (N4Cause::SessionContextNotFound, Seid(0)),
         };
         let answer = Message::SessionReportResponse(SessionReportResponse::new(cause));
         out.n4(N4Effect::Answer { transaction, seid: remote, message: answer });
-        let (Some(key), Message::SessionReportRequest(report)) = (key, message) else { return };
+        let (Some(key), true, Message::SessionReportRequest(report)) = (key, is_at_n3, message) else {
+            return;
+        };
         if report.report_type.contains(ReportType::DLDR) {
             self.downlink_data(key, out);
         }
@@ -154,13 +147,15 @@ impl Smf {
 
     /// Packets wait for an idle UE: the AMF pages it (TS 23.502 4.2.3.3 step 3a).
     fn downlink_data(&mut self, key: Key, out: &mut Outbox) {
-        let Some(context) = self.contexts.get(key) else { return };
+        let on_failure = self.failure_uri(key);
+        let Some(context) = self.contexts.get_mut(key) else { return };
         let (true, Some(info)) = (matches!(context.state, State::Established), n2::setup_request(context))
         else {
             return;
         };
+        context.told = context.at_n3().map(|session| session.tunnel);
         let mut request = transfer(context, None, Some((NgapIeType::PduResSetupReq, info)));
-        request.body.n1n2_failure_txf_notif_uri = Some(self.failure_uri(key));
+        request.body.n1n2_failure_txf_notif_uri = Some(on_failure);
         let target = Target::Root(context.amf.root.clone());
         self.log(key, Level::Debug, out, |_| "downlink data waits".to_owned());
         self.call(key, target, request.into(), out);
@@ -176,7 +171,7 @@ impl Smf {
     /// it, and tells of the next packet, with which the UE is paged anew.
     pub(in crate::smf) fn paging_failed(&mut self, key: Key, out: &mut Outbox) {
         let Some(context) = self.contexts.get(key) else { return };
-        let (State::Established, None, Some(session)) = (&context.state, context.gnb, context.upf) else {
+        let (State::Established, None, Some(session)) = (&context.state, context.gnb, context.at_n3()) else {
             return;
         };
         self.log(key, Level::Debug, out, |_| "the UE does not answer to paging".to_owned());
@@ -189,7 +184,7 @@ impl Smf {
     fn tunnel_lost(&mut self, key: Key, out: &mut Outbox) {
         let Some(context) = self.contexts.get_mut(key) else { return };
         context.gnb = None;
-        if let Some(session) = context.upf {
+        if let Some(session) = context.at_n3() {
             out.n4(N4Effect::Request {
                 tag: super::super::NOBODY,
                 upf: session.upf,
@@ -208,31 +203,38 @@ impl Smf {
 
     /// A UPF is lost, and its sessions with it (TS 23.527 4.3).
     pub(in crate::smf) fn upf_lost(&mut self, upf: UpfHandle, out: &mut Outbox) {
-        self.upfs.remove(&upf);
-        let of_upf = |state: &State| matches!(state, State::AwaitingN4Establishment(other) | State::Abandoned(other) if *other == upf);
-        let contexts = self.contexts.iter();
-        let lost = contexts.filter(|(_, context)| {
-            context.upf.is_some_and(|session| session.upf == upf) || of_upf(&context.state)
-        });
+        self.upfs.remove(upf);
+        for context in self.contexts.values_mut() {
+            // What it kept for packets on their way is gone.
+            context.leaving = context.leaving.filter(|session| session.upf != upf);
+        }
+        let lost = self.contexts.iter().filter(|(_, context)| context.is_at(upf));
         let lost: Vec<Key> = lost.map(|(key, _)| key).collect();
         for key in lost {
-            self.lost_with_upf(key, out);
+            self.lost_with_upf(key, upf, out);
         }
     }
 
-    /// There is nothing left to delete at the UPF. Of an abandoned session the AMF has been told.
-    fn lost_with_upf(&mut self, key: Key, out: &mut Outbox) {
+    /// There is nothing left to delete at that UPF. Of an abandoned session the AMF has been told.
+    fn lost_with_upf(&mut self, key: Key, upf: UpfHandle, out: &mut Outbox) {
         let Some(context) = self.contexts.get_mut(key) else { return };
-        context.upf = None;
+        context.anchor = context.anchor.filter(|session| session.upf != upf);
+        if context.anchor.is_some() && self.classifier_lost(key, upf, out) {
+            return;
+        }
+        let Some(context) = self.contexts.get_mut(key) else { return };
+        context.front = context.front.take().filter(|front| front.session.upf != upf);
+        let awaited = context.state.establishing_upf() == Some(upf);
         match context.state {
             State::Abandoned(_) => {
                 self.contexts.remove(key);
             }
-            State::AwaitingN4Establishment(_) => {
-                context.state = State::AwaitingTunnel;
+            _ => {
+                if awaited {
+                    context.state = State::AwaitingTunnel;
+                }
                 self.end_and_tell_amf(key, out);
             }
-            _ => self.end_and_tell_amf(key, out),
         }
     }
 }

@@ -42,9 +42,10 @@ fn a_upf_that_accepts_without_tunnel_is_told_to_drop_the_session() {
     let mut world = World::new();
     world.upf = None;
     world.establish();
-    let (tag, request) = world.open_n4.remove(0);
+    let (tag, upf, request) = world.open_n4.remove(0);
     world.upf = Some(Ok(N4Cause::RequestAccepted));
-    let Message::SessionEstablishmentResponse(mut response) = n4_answer(&request, N4Cause::RequestAccepted)
+    let Message::SessionEstablishmentResponse(mut response) =
+        n4_answer(upf, &request, N4Cause::RequestAccepted)
     else {
         panic!()
     };

@@ -2,29 +2,33 @@
 //! border is a line of the ladder.
 
 use super::super::*;
-use crate::kit::{Duration, Effect, N4Error, N4Transaction, Nf};
+use crate::kit::{Duration, Effect, N4Error, N4Transaction, Nf, UpfInfo};
 use crate::testing::{self, Bench, Seen, ambr, instance, plmn, root, supi};
 use pith_nas::gsm::PduSessionEstablishmentRequest;
 use pith_nas::ie::IntegrityProtectionMaximumDataRate;
 use pith_nas::{GsmBody, GsmCause, GsmMessage};
 use pith_ngap::transfer::{SetupResponseTransfer, Tunnel};
-use pith_pfcp::ie::{ApplyAction, Cause as N4Cause, FSeid, FTeid, NodeId, PdrId, ReportType};
+use pith_pfcp::ie::{ApplyAction, Cause as N4Cause, FSeid, FTeid, NodeId, ReportType};
 use pith_pfcp::message::{SessionEstablishmentResponse, SessionModificationResponse, SessionReportRequest};
-use pith_pfcp::rules::CreatedPdr;
-use pith_sbi::common::AccessType;
-use pith_sbi::namf_communication::{N1N2MessageTransferCause, N1N2MessageTransferRspData};
+use pith_pfcp::rules::{CreatePdr, CreatedPdr};
+use pith_sbi::common::{AccessType, Ncgi, NrLocation, UserLocation};
+use pith_sbi::namf_communication::{
+    N1N2MessageTransferCause, N1N2MessageTransferReqData, N1N2MessageTransferRspData,
+};
 use pith_sbi::npcf_smpolicycontrol::SmPolicyDecision;
 use pith_sbi::nsmf_pdusession::{
     N2SmInfoType, PostSmContexts, ReleaseSmContext, SmContextCreateData, SmContextReleaseData,
     SmContextUpdateData, UpCnxState, UpdateSmContext,
 };
 use pith_sbi::{Cause, Created, Operation, Problem, ProblemMore, Response, Uri};
-use pith_types::{Snssai, Teid};
+use pith_types::{NrCellIdentity, Snssai, Tac, Tai, Teid};
+use std::sync::Arc;
 
 pub(super) const UPF: UpfHandle = UpfHandle(3);
-const UPF_SEID: u64 = 0x77;
+/// Another UPF, in worlds that have it.
+pub(super) const EDGE: UpfHandle = UpfHandle(4);
 
-fn config() -> SmfConfig {
+pub(super) fn config() -> SmfConfig {
     SmfConfig {
         data_networks: vec![DataNetwork {
             dnn: "internet".parse().unwrap(),
@@ -39,6 +43,9 @@ fn config() -> SmfConfig {
         t3592: Duration::from_secs(16),
         retransmissions: 4,
         guard: Duration::from_secs(10),
+        path_grace: Duration::from_secs(1),
+        upfs: Vec::new(),
+        breakouts: Vec::new(),
     }
 }
 
@@ -51,8 +58,13 @@ pub(super) struct World {
     /// What the UPF says to requests; `None` leaves them open.
     pub upf: Option<Result<N4Cause, N4Error>>,
     pub open: Vec<(Tag, Request)>,
-    pub open_n4: Vec<(Tag, Message)>,
+    pub open_n4: Vec<(Tag, UpfHandle, Message)>,
     pub n4: Vec<Message>,
+    /// What the AMF was sent for UE and gNB.
+    pub transfers: Vec<N1N2MessageTransferReqData>,
+    /// UPFs that answer no establishment but with that.
+    pub refusing: HashMap<UpfHandle, Result<N4Cause, N4Error>>,
+    upfs: Vec<(UpfHandle, String)>,
     pub answers: Vec<Reply>,
     /// What the UE was sent.
     pub n1: Vec<GsmMessage>,
@@ -63,27 +75,42 @@ pub(super) struct World {
 
 impl World {
     pub fn new() -> Self {
+        Self::with(config(), &["upf"])
+    }
+
+    /// With those UPFs, of which the first is [`UPF`] and the next [`EDGE`].
+    pub fn with(config: SmfConfig, upfs: &[&str]) -> Self {
         let mut world = Self {
-            bench: Bench::new(Smf::new(testing::identity(), config())),
+            bench: Bench::new(Smf::new(testing::identity(), config)),
             ladder: Vec::new(),
             script: HashMap::new(),
             upf: Some(Ok(N4Cause::RequestAccepted)),
             open: Vec::new(),
             open_n4: Vec::new(),
             n4: Vec::new(),
+            transfers: Vec::new(),
+            refusing: HashMap::new(),
+            upfs: Vec::new(),
             answers: Vec::new(),
             n1: Vec::new(),
             pdu_session_id: 5,
             reference: String::new(),
         };
+        for (handle, name) in (UPF.0..).map(UpfHandle).zip(upfs) {
+            world.associate(handle, name);
+        }
+        world
+    }
+
+    pub fn associate(&mut self, upf: UpfHandle, name: &str) {
         let info = UpfInfo {
-            name: "upf".into(),
-            address: "10.0.0.7".parse().unwrap(),
+            name: name.into(),
+            address: address_of(upf),
             local_address: "10.0.0.4".parse().unwrap(),
             allocates_teids: true,
         };
-        world.n4_input(N4Input::UpfUp { upf: UPF, info: Arc::new(info) });
-        world
+        self.upfs.push((upf, name.into()));
+        self.n4_input(N4Input::UpfUp { upf, info: Arc::new(info) });
     }
 
     /// With a session that stands.
@@ -106,6 +133,9 @@ impl World {
     pub fn post_to(&mut self, dnn: &str, n1: Vec<u8>) {
         let status = Uri::new(&root("amf"), "/namf-callback/v1/sm-context-status/5");
         let mut body = SmContextCreateData::new(instance(2), plmn(), AccessType::ThreeGppAccess, status);
+        let tai = Tai { plmn_id: "999/70".parse().unwrap(), tac: Tac::new(1) };
+        let cell = Ncgi::new(tai.plmn_id, NrCellIdentity::new(16));
+        body.ue_location = Some(UserLocation { nr_location: Some(NrLocation::new(tai, cell)) });
         body.supi = Some(supi());
         body.pdu_session_id = Some(self.pdu_session_id);
         body.dnn = Some(dnn.parse().unwrap());
@@ -180,6 +210,7 @@ impl World {
         let nf = request.target_nf().and_then(|nf| Nf::of_type(&nf)).map_or("amf", Nf::name);
         self.ladder.push(format!("{nf} <- {operation:?}"));
         if let Request::N1N2MessageTransfer(transfer) = &request {
+            self.transfers.push(transfer.body.clone());
             let n1 = transfer.body.n1_message_container.as_ref();
             let octets = n1.map(|n1| &n1.n1_message_content.content);
             self.n1.extend(octets.map(|octets| GsmMessage::decode(octets).unwrap()));
@@ -216,30 +247,39 @@ impl World {
     }
 
     pub fn asked_upf(&mut self, effect: N4Effect) {
-        let (tag, message) = match effect {
-            N4Effect::Request { tag, message, .. } => (Some(tag), message),
-            N4Effect::Answer { message, .. } => (None, message),
+        let (tag, upf, message) = match effect {
+            N4Effect::Request { tag, upf, message, .. } => (Some(tag), upf, message),
+            N4Effect::Answer { transaction, message, .. } => (None, transaction.upf, message),
         };
         let text = format!("{message:?}");
-        self.ladder.push(format!("upf <- {}", text.split('(').next().unwrap()));
+        let name = self.upfs.iter().find(|(handle, _)| *handle == upf).map_or("?", |(_, name)| name);
+        self.ladder.push(format!("{name} <- {}", text.split('(').next().unwrap()));
         self.n4.push(message.clone());
-        match (tag, self.upf) {
-            (Some(tag), Some(result)) => self.upf_answers(tag, &message, result),
-            (Some(tag), None) => self.open_n4.push((tag, message)),
+        let establishment = matches!(message, Message::SessionEstablishmentRequest(_));
+        let refusal = self.refusing.get(&upf).copied().filter(|_| establishment);
+        match (tag, refusal.or(self.upf)) {
+            (Some(tag), Some(result)) => self.upf_answers(tag, upf, &message, result),
+            (Some(tag), None) => self.open_n4.push((tag, upf, message)),
             (None, _) => {}
         }
     }
 
-    pub fn upf_answers(&mut self, tag: Tag, message: &Message, result: Result<N4Cause, N4Error>) {
-        let result = result.map(|cause| n4_answer(message, cause));
+    pub fn upf_answers(
+        &mut self,
+        tag: Tag,
+        upf: UpfHandle,
+        message: &Message,
+        result: Result<N4Cause, N4Error>,
+    ) {
+        let result = result.map(|cause| n4_answer(upf, message, cause));
         self.n4_input(N4Input::Response { tag, result });
     }
 
     /// The UPF answers what was left open.
     pub fn upf_answers_late(&mut self) {
         self.upf = Some(Ok(N4Cause::RequestAccepted));
-        for (tag, message) in std::mem::take(&mut self.open_n4) {
-            self.upf_answers(tag, &message, Ok(N4Cause::RequestAccepted));
+        for (tag, upf, message) in std::mem::take(&mut self.open_n4) {
+            self.upf_answers(tag, upf, &message, Ok(N4Cause::RequestAccepted));
         }
     }
 
@@ -307,20 +347,33 @@ pub(super) fn subscription() -> pith_sbi::nudm_sdm::SmSubsData {
     sdm::SmSubsData::Individual(vec![data])
 }
 
-pub(super) fn n4_answer(request: &Message, cause: N4Cause) -> Message {
-    let address = "10.0.0.7".parse().unwrap();
+pub(super) fn address_of(upf: UpfHandle) -> std::net::IpAddr {
+    std::net::Ipv4Addr::new(10, 0, 0, 4 + upf.0 as u8).into()
+}
+
+/// The TEID that a UPF chooses for a PDR.
+pub(super) fn tunnel_of(upf: UpfHandle, choose_id: u8) -> Tunnel {
+    Tunnel { address: address_of(upf), teid: Teid(0x1000 * upf.0 as u32 + u32::from(choose_id)) }
+}
+
+fn created(upf: UpfHandle, pdr: &CreatePdr) -> Option<CreatedPdr> {
+    let Some(FTeid::Choose { choose_id, .. }) = pdr.pdi.local_f_teid else { return None };
+    let tunnel = tunnel_of(upf, choose_id.unwrap_or(0));
+    let std::net::IpAddr::V4(address) = tunnel.address else { panic!() };
+    let mut created = CreatedPdr::new(pdr.pdr_id);
+    created.local_f_teids = vec![FTeid::Allocated { teid: tunnel.teid.0, ipv4: Some(address), ipv6: None }];
+    Some(created)
+}
+
+pub(super) fn n4_answer(upf: UpfHandle, request: &Message, cause: N4Cause) -> Message {
+    let address = address_of(upf);
     match request {
-        Message::SessionEstablishmentRequest(_) => {
+        Message::SessionEstablishmentRequest(request) => {
             let mut response = SessionEstablishmentResponse::new(NodeId::from(address), cause);
             if cause == N4Cause::RequestAccepted {
-                let mut pdr = CreatedPdr::new(PdrId(1));
-                pdr.local_f_teids = vec![FTeid::Allocated {
-                    teid: 0x1001,
-                    ipv4: Some("10.0.0.7".parse().unwrap()),
-                    ipv6: None,
-                }];
-                response.up_f_seid = Some(FSeid::new(UPF_SEID, address));
-                response.created_pdrs = vec![pdr];
+                response.up_f_seid = Some(FSeid::new(0x70 + upf.0, address));
+                response.created_pdrs =
+                    request.create_pdrs.iter().filter_map(|pdr| created(upf, pdr)).collect();
             }
             Message::SessionEstablishmentResponse(response)
         }

@@ -1,0 +1,271 @@
+//! A classifier goes into a session that lives, and out again.
+
+use super::super::*;
+use super::upfs::{breakout, downlink_to, uplink_told};
+use super::world::*;
+use crate::kit::N4Error;
+use pith_ngap::transfer::{ModifyRequestTransfer, ModifyResponseTransfer, Tunnel, TunnelChange};
+use pith_pfcp::ie::{ApplyAction, Cause as N4Cause, PfcpSmReqFlags};
+use pith_sbi::nsmf_pdusession::N2SmInfoType;
+use pith_sbi::{Cause, Operation};
+
+const BRANCH: &str = "edge <- SessionEstablishmentRequest\namf <- N1N2MessageTransfer";
+
+/// Two UPFs, of which the edge is no anchor, and no breakout by configuration.
+fn plain() -> SmfConfig {
+    let mut config = breakout();
+    config.breakouts.clear();
+    config
+}
+
+fn established() -> World {
+    let mut world = World::with(plain(), &["upf", "edge"]);
+    world.establish();
+    world.gnb_answers();
+    world.take_ladder();
+    world
+}
+
+/// With a classifier that stands.
+fn branched() -> World {
+    let mut world = established();
+    assert_eq!(world.branch("edge"), None);
+    world.gnb_modifies(true);
+    world.take_ladder();
+    world
+}
+
+const GNB: fn() -> Tunnel = || Tunnel { address: "10.0.0.2".parse().unwrap(), teid: pith_types::Teid(0x42) };
+
+impl World {
+    fn order(&mut self, order: &Order) -> Option<String> {
+        let (mut list, mut out) = (Vec::new(), Outbox::new(Level::Debug));
+        self.bench.nf.operate(Instant::default(), order, &mut out, &mut list);
+        let seen = self.bench.take(out);
+        self.follow(seen);
+        assert_eq!(list.len(), 1, "the session is here");
+        list[0]["refusal"].as_str().map(str::to_owned)
+    }
+
+    fn branch(&mut self, upf: &str) -> Option<String> {
+        let destinations = vec![("192.0.2.0".parse().unwrap(), 24)];
+        let supi = crate::testing::supi();
+        self.order(&Order::Branch { supi, pdu_session_id: 5, upf: upf.into(), destinations })
+    }
+
+    fn unbranch(&mut self) -> Option<String> {
+        self.order(&Order::Unbranch { supi: crate::testing::supi(), pdu_session_id: 5 })
+    }
+
+    fn gnb_modifies(&mut self, done: bool) {
+        self.update(|data| {
+            data.n2_sm_info_type =
+                Some(if done { N2SmInfoType::PduResModRsp } else { N2SmInfoType::PduResModFail });
+            data.n2_sm_info = Some(ModifyResponseTransfer::default().encode().into());
+        });
+    }
+
+    fn front(&self) -> Option<UpfHandle> {
+        let (_, context) = self.bench.nf.contexts.iter().next().unwrap();
+        context.front.as_ref().map(|front| front.session.upf)
+    }
+}
+
+/// What the gNB was told last of its tunnel.
+fn told(world: &World) -> TunnelChange {
+    let transfer = world.transfers.last().unwrap();
+    assert_eq!(transfer.skip_ind, Some(true), "nobody is paged for it");
+    let container = transfer.n2_info_container.clone().unwrap();
+    let content = container.sm_info.unwrap().n2_info_content.unwrap();
+    ModifyRequestTransfer::decode(&content.ngap_data.content).unwrap().tunnels[0]
+}
+
+/// Whether the last modification sends an End Marker.
+fn end_marker(world: &World) -> bool {
+    let Some(Message::SessionModificationRequest(request)) = world.n4.last() else { panic!() };
+    let parameters = request.update_fars[0].update_forwarding_parameters.as_ref().unwrap();
+    parameters.pfcp_sm_req_flags == Some(PfcpSmReqFlags::SNDEM)
+}
+
+#[test]
+fn a_classifier_goes_in_step_by_step() {
+    let mut world = established();
+    assert_eq!(world.branch("edge"), None);
+    assert_eq!(world.take_ladder(), BRANCH, "downlink stays until the gNB has answered");
+    assert_eq!(told(&world), TunnelChange { uplink: tunnel_of(EDGE, 1), downlink: GNB() });
+    world.gnb_modifies(true);
+    assert_eq!(world.take_ladder(), "amf <- 204\nupf <- SessionModificationRequest");
+    assert_eq!((downlink_to(&world), end_marker(&world)), (tunnel_of(EDGE, 2), true));
+    assert_eq!((world.front(), world.bench.timers.len()), (Some(EDGE), 0));
+    world.deactivate();
+    assert_eq!(world.take_ladder(), "edge <- SessionModificationRequest\namf <- 200");
+    assert_eq!(uplink_told(&mut world), tunnel_of(EDGE, 1));
+}
+
+#[test]
+fn a_classifier_goes_out_step_by_step() {
+    let mut world = branched();
+    assert_eq!(world.unbranch(), None);
+    assert_eq!(world.take_ladder(), "amf <- N1N2MessageTransfer");
+    assert_eq!(told(&world), TunnelChange { uplink: tunnel_of(UPF, 0), downlink: GNB() });
+    world.gnb_modifies(true);
+    assert_eq!(world.take_ladder(), "amf <- 204\nupf <- SessionModificationRequest");
+    assert_eq!((downlink_to(&world), end_marker(&world)), (GNB(), true));
+    assert_eq!(world.branch("edge").as_deref(), Some("the session is changing: try again in a moment"));
+    world.expire(Timer::PathGrace);
+    assert_eq!(world.take_ladder(), "edge <- SessionDeletionRequest", "once all has passed");
+    assert_eq!((world.front(), world.bench.nf.audit().n4_sessions), (None, 1));
+    assert_eq!(world.branch("edge"), None, "and in again");
+}
+
+#[test]
+fn a_gnb_that_refuses_or_is_silent_leaves_the_session_as_it_was() {
+    for silent in [false, true] {
+        let mut world = established();
+        world.branch("edge");
+        match silent {
+            false => world.gnb_modifies(false),
+            true => world.expire(Timer::SbiGuard),
+        }
+        world.take_ladder();
+        world.expire(Timer::PathGrace);
+        assert_eq!(world.take_ladder(), "edge <- SessionDeletionRequest");
+        assert_eq!((world.front(), world.bench.nf.audit().n4_sessions), (None, 1));
+        assert_eq!(uplink_told(&mut world), tunnel_of(UPF, 0));
+    }
+}
+
+#[test]
+fn an_amf_that_refuses_leaves_the_session_as_it_was() {
+    let mut world = established();
+    world.script.insert(Operation::N1N2MessageTransfer, problem(Cause::TemporaryRejectRegistrationOngoing));
+    world.branch("edge");
+    assert_eq!(world.front(), None);
+    let mut world = branched();
+    world.script.insert(Operation::N1N2MessageTransfer, problem(Cause::TemporaryRejectRegistrationOngoing));
+    world.unbranch();
+    assert_eq!(world.front(), Some(EDGE), "nor does the classifier go out");
+}
+
+#[test]
+fn a_upf_that_refuses_leaves_the_session_as_it_was() {
+    for refusal in [Ok(N4Cause::NoResourcesAvailable), Err(N4Error::NoAnswer)] {
+        let mut world = established();
+        world.refusing.insert(EDGE, refusal);
+        world.branch("edge");
+        assert_eq!(world.take_ladder(), "edge <- SessionEstablishmentRequest");
+        assert_eq!((world.front(), world.bench.nf.audit().n4_sessions), (None, 1));
+    }
+}
+
+#[test]
+fn of_an_idle_ue_the_next_activation_tells_the_tunnel() {
+    let mut world = established();
+    world.deactivate();
+    world.take_ladder();
+    assert_eq!(world.branch("edge"), None);
+    assert_eq!(
+        world.take_ladder(),
+        "edge <- SessionEstablishmentRequest\nupf <- SessionModificationRequest",
+        "what the anchor keeps goes to the classifier, which keeps it"
+    );
+    let far = world.n4.iter().rev().find_map(|message| match message {
+        Message::SessionEstablishmentRequest(request) => Some(request.create_fars[1].apply_action),
+        _ => None,
+    });
+    assert_eq!(far, Some(ApplyAction::BUFF | ApplyAction::NOCP));
+    assert_eq!(uplink_told(&mut world), tunnel_of(EDGE, 1));
+    world.gnb_answers();
+    assert_eq!(world.take_ladder(), "amf <- 200\nedge <- SessionModificationRequest\namf <- 200");
+}
+
+#[test]
+fn from_an_idle_ue_the_classifier_goes_when_it_is_connected_next() {
+    let mut world = branched();
+    world.deactivate();
+    world.take_ladder();
+    assert_eq!(world.unbranch(), None);
+    assert_eq!((world.take_ladder().as_str(), world.front()), ("", Some(EDGE)), "it may keep packets");
+    assert_eq!(uplink_told(&mut world), tunnel_of(EDGE, 1));
+    world.gnb_answers();
+    assert!(world.take_ladder().ends_with("amf <- N1N2MessageTransfer"));
+    world.gnb_modifies(true);
+    assert_eq!((downlink_to(&world), world.front()), (GNB(), None));
+}
+
+#[test]
+fn a_gnb_that_was_told_an_older_tunnel_is_told_the_new_one() {
+    let mut world = established();
+    world.deactivate();
+    assert_eq!(uplink_told(&mut world), tunnel_of(UPF, 0));
+    world.branch("edge");
+    world.take_ladder();
+    world.gnb_answers();
+    assert_eq!(
+        world.take_ladder(),
+        "edge <- SessionModificationRequest\namf <- 200\namf <- N1N2MessageTransfer"
+    );
+    assert_eq!(told(&world), TunnelChange { uplink: tunnel_of(EDGE, 1), downlink: GNB() });
+}
+
+#[test]
+fn a_ue_that_leaves_its_gnb_meanwhile_is_told_when_it_is_back() {
+    let mut world = established();
+    world.branch("edge");
+    world.take_ladder();
+    world.deactivate();
+    assert_eq!(
+        world.take_ladder(),
+        "upf <- SessionModificationRequest\nedge <- SessionModificationRequest\namf <- 200"
+    );
+    assert_eq!(uplink_told(&mut world), tunnel_of(EDGE, 1));
+    let mut world = established();
+    world.script.insert(Operation::N1N2MessageTransfer, problem(Cause::UeInCmIdleState));
+    world.branch("edge");
+    assert_eq!(world.front(), Some(EDGE));
+}
+
+#[test]
+fn what_can_not_be_branched_is_told_why() {
+    let mut world = established();
+    assert!(world.branch("other").unwrap().contains("no UPF of that name"));
+    assert!(world.branch("upf").unwrap().contains("anchor"));
+    assert!(world.unbranch().unwrap().contains("no classifier"));
+    let mut world = branched();
+    assert!(world.branch("edge").unwrap().contains("already"));
+}
+
+#[test]
+fn a_session_that_ends_while_it_changes_leaves_nothing_behind() {
+    let mut world = established();
+    world.branch("edge");
+    world.release_by_amf();
+    assert!(world.take_ladder().contains("upf <- SessionDeletionRequest\nedge <- SessionDeletionRequest"));
+    world.is_quiet();
+    let mut world = branched();
+    world.unbranch();
+    world.gnb_modifies(true);
+    world.release_by_amf();
+    assert!(world.take_ladder().contains("edge <- SessionDeletionRequest"));
+    world.is_quiet();
+    let mut world = established();
+    world.upf = None;
+    world.branch("edge");
+    world.release_by_amf();
+    world.take_ladder();
+    world.upf_answers_late();
+    assert_eq!(world.take_ladder(), "edge <- SessionDeletionRequest");
+    world.is_quiet();
+}
+
+#[test]
+fn without_its_classifier_a_session_goes_on_by_the_anchor() {
+    let mut world = branched();
+    world.n4_input(N4Input::UpfDown { upf: EDGE });
+    assert_eq!(world.take_ladder(), "upf <- SessionModificationRequest\namf <- N1N2MessageTransfer");
+    assert_eq!(downlink_to(&world), GNB());
+    assert_eq!(told(&world).uplink, tunnel_of(UPF, 0));
+    assert_eq!(world.bench.nf.audit().n4_sessions, 1);
+    world.n4_input(N4Input::UpfDown { upf: UPF });
+    world.is_quiet();
+}
