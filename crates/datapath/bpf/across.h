@@ -108,7 +108,7 @@ APART int hairpin(struct xdp_md *ctx, const struct rule *rule, const struct pass
 		return XDP_PASS;
 	struct traffic *in = &path.cpu->n3_rest;
 	u32 length = flow.length;
-	struct found to = flow.v6 ? session_of_v6(flow.destination.high) : session_of_v4(flow.destination.low);
+	struct found to = session_to(&flow);
 	if (!to.session || !has_hop(&flow) || (!flow.whole && to.session->only[DOWNLINK] == NO_RULE))
 		return give(&path, from.session);
 	struct origin origin = { .direction = DOWNLINK, .qfi = NO_QFI };

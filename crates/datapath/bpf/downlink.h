@@ -52,7 +52,7 @@ INLINE int downlink(struct xdp_md *ctx, struct path *path)
 	struct flow flow;
 	if (!take_packet(&cursor, &flow))
 		return XDP_PASS;
-	struct found found = flow.v6 ? session_of_v6(flow.destination.high) : session_of_v4(flow.destination.low);
+	struct found found = session_to(&flow);
 	struct session *session = found.session;
 	if (!session)
 		return UNKNOWN_SESSION;

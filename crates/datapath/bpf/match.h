@@ -115,12 +115,30 @@ INLINE const struct rule *find_rule(struct xdp_md *ctx, const struct found *foun
 	return rule_at(found->session, first_match(found->index, &key, &from));
 }
 
-/* Whether the UE may have sent it. */
-INLINE int is_own_source(const struct session *session, const struct flow *flow)
+/* Whether it is the UE's own address. */
+INLINE int is_ues(const struct session *session, const struct flow *flow)
 {
-	if (!session->flags)
-		return 1;
 	if (flow->v6)
 		return session->flags & UE_V6 && session->ue_v6 == flow->source.high;
 	return session->flags & UE_V4 && session->ue_v4 == (u32)flow->source.low;
+}
+
+/* The slot, plus one, of the session with a network that has an address; 0: there is none. */
+APART int framed_slot(u64 high, u64 low, u32 v6)
+{
+	struct network network = { .length = 128, .address = { high, high >> 32, low, low >> 32 } };
+	if (!v6) {
+		network.address[2] = bpf_htonl(0xffff);
+		network.address[3] = low;
+	}
+	u32 *found = bpf_map_lookup_elem(&framed, &network);
+	return found ? *found + 1 : 0;
+}
+
+/* Whether it comes from a network behind the UE, as far as the longest that has its source tells. */
+INLINE int is_framed(const struct session *session, const struct flow *flow)
+{
+	u32 found = session->flags & UE_FRAMED ? framed_slot(flow->source.high, flow->source.low, flow->v6) : 0;
+	const struct session *owner = found ? slot(&sessions, found - 1) : 0;
+	return owner && owner->id == session->id;
 }

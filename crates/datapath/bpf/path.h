@@ -148,6 +148,14 @@ INLINE struct found session_of_v6(u64 prefix)
 	return session_in(0, bpf_map_lookup_elem(&by_v6, &prefix));
 }
 
+/* The session that a packet for an address goes to: its UE's, or one with a network behind the UE that has it. */
+INLINE struct found session_to(const struct flow *flow)
+{
+	const struct address *to = &flow->destination;
+	struct found found = flow->v6 ? session_of_v6(to->high) : session_of_v4(to->low);
+	return found.session ? found : session_in(framed_slot(to->high, to->low, flow->v6), 0);
+}
+
 /* Asks for all that most packets of a session need, at once: one wait for memory instead of one after the other. */
 INLINE void warm(struct session *session, u32 cpu, u8 direction)
 {

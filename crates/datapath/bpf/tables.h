@@ -96,6 +96,7 @@ struct meter {
 #define HOME_METERS 2
 #define UE_V4 1
 #define UE_V6 2
+#define UE_FRAMED 4 /* there are networks behind it, in `framed` */
 
 /* A session's rules, a meter each way, and the places of a URR. Rules are filled in before they are published,
  * and then only user space's `action` and what packets leave behind change; meters and places stay.
@@ -292,6 +293,20 @@ SHARED_ARRAY(lead_v6, sizeof(u64));
 LOOK_UP(by_teid, u32);
 LOOK_UP(by_v4, u32);
 LOOK_UP(by_v6, u64);
+
+/* Networks behind UEs: the longest that has an address leads to a slot. */
+struct network {
+	u32 length;     /* bits that count */
+	u32 address[4]; /* wire; of IPv4 as mapped into IPv6 */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(struct network));
+	__uint(value_size, sizeof(u32));
+} framed SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

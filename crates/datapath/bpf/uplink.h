@@ -92,6 +92,13 @@ INLINE int forward_uplink(struct xdp_md *ctx, struct path *path, const struct fo
 	return send_to_network(ctx, path, flow, route);
 }
 
+/* A packet that the UE may not have sent: where networks overlap, user space knows. */
+INLINE int refuse_source(struct path *path, struct session *session, u32 length)
+{
+	return session->flags & UE_FRAMED ? give(path, session)
+					  : drop(path, &path->cpu->n3_rest, length, SPOOFED_SOURCE);
+}
+
 /* A packet whose turn user space decides on. */
 INLINE int hand_uplink(struct xdp_md *ctx, struct path *path, struct session *session, const struct flow *flow)
 {
@@ -133,8 +140,8 @@ INLINE int uplink(struct xdp_md *ctx, struct path *path)
 		return drop(path, in, flow.length, NO_RULE_FOUND);
 	if (rule->action == TO_USER)
 		return hand_uplink(ctx, path, session, &flow);
-	if (!(rule->flags & RULE_DOWNLINK) && !is_own_source(session, &flow))
-		return drop(path, in, flow.length, SPOOFED_SOURCE);
+	if (session->flags && !(rule->flags & RULE_DOWNLINK) && !is_ues(session, &flow) && !is_framed(session, &flow))
+		return refuse_source(path, session, flow.length);
 	if (rule->action != FORWARD)
 		return drop(path, in, flow.length, rule->action == DROP ? RULE_DROP : NO_RULE_FOUND);
 	if (rule->flags & RULE_ONWARD) {

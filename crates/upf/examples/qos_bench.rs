@@ -49,6 +49,7 @@ fn session(id: u64, ambr: u64, with_qos_flow: bool) -> Session {
     let mut session = Session {
         id: SessionId(id),
         ue: UeAddress::default(),
+        framed_routes: vec![],
         pdrs: vec![pdr(1, &[1])],
         fars: vec![],
         qers: vec![qer(1, None, rates(ambr))],

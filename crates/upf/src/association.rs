@@ -43,5 +43,6 @@ pub fn up_function_features(config: &Config) -> UpFunctionFeatures {
         | UpFunctionFeatures::VTIME
         | UpFunctionFeatures::UPIDP
         | UpFunctionFeatures::DDND
+        | UpFunctionFeatures::FRRT
         | UpFunctionFeatures::default().with(UpFunctionFeatures::ADPDP, !config.predefined.0.is_empty())
 }

@@ -3,6 +3,7 @@
 
 mod downlink;
 mod events;
+mod framed;
 mod gpdu;
 mod handed;
 mod inbox;
@@ -24,7 +25,7 @@ use crate::rules::{
     Clock, Drops, Installed, Now, Pools, Rules, Sessions, Tracer, Worker as Index, WorkerCounters, total,
 };
 use crate::sys::{GtpuSocket, TunQueue};
-use crate::system::{Network, PortLog};
+use crate::system::{FramedRoutes, Network, PortLog};
 use crossbeam_channel::Receiver;
 use events::Events;
 use inbox::{Inbox, Message};
@@ -71,6 +72,7 @@ pub struct PortableDatapath {
     sockets: Vec<GtpuSocket>,
     workers: Vec<Handle>,
     port_log: PortLog,
+    framed: FramedRoutes,
     /// Dropped last: the system is put back once no worker uses it.
     _network: Network,
 }
@@ -121,6 +123,7 @@ impl PortableDatapath {
             sockets: sockets.iter().map(GtpuSocket::try_clone).collect::<Result<_, _>>()?,
             workers: Vec::new(),
             port_log: PortLog::of(config),
+            framed: FramedRoutes::new(&config.tun),
             _network: network,
         };
         let mut sockets = Some(sockets);
@@ -253,6 +256,8 @@ impl PortableDatapath {
 impl Datapath for PortableDatapath {
     fn install(&mut self, session: Arc<Session>) {
         let Installed { rules, previous } = self.sessions.install(&session);
+        self.framed.add(&rules.framed);
+        self.framed.remove(previous.as_ref().map_or(&[], |rules| &rules.framed));
         self.port_log.note(session.id, previous.as_ref().map(|rules| rules.ue), Some(session.ue));
         self.post(|| Message::Publish { rules: Arc::clone(&rules), previous: previous.clone() });
         self.wake_owners(&rules);
@@ -266,6 +271,7 @@ impl Datapath for PortableDatapath {
         self.wait_until(|| !rules.life.is_waiting());
         let usage = self.sessions.usage(session, self.now());
         self.sessions.remove(session);
+        self.framed.remove(&rules.framed);
         self.port_log.note(session, Some(rules.ue), None);
         usage
     }

@@ -1,5 +1,6 @@
 //! A worker's own tables: which session a TEID or an address belongs to.
 
+use super::framed::Framed;
 use crate::rules::Rules;
 use pith_upf::contract::{SessionId, Teid};
 use std::collections::HashMap;
@@ -15,6 +16,7 @@ pub struct Tables {
     by_teid: Table<u32>,
     by_v4: Table<u32>,
     by_prefix: Table<u64>,
+    framed: Framed,
     by_id: Table<u64>,
 }
 
@@ -24,12 +26,13 @@ impl Tables {
         self.by_teid.get(&teid.0)
     }
 
-    /// The session whose UE has that address.
+    /// The session whose UE has that address, or else one with a network behind the UE that has it.
     pub fn by_ue(&self, address: IpAddr) -> Option<&Arc<Rules>> {
-        match address {
+        let own = match address {
             IpAddr::V4(v4) => self.by_v4.get(&v4.to_bits()),
             IpAddr::V6(v6) => self.by_prefix.get(&prefix(v6.to_bits())),
-        }
+        };
+        own.or_else(|| self.framed.find(address))
     }
 
     /// The session of that id.
@@ -52,6 +55,7 @@ impl Tables {
         if let Some(v6) = rules.ue.v6 {
             self.by_prefix.insert(prefix(v6.to_bits()), Arc::clone(rules));
         }
+        rules.framed.iter().for_each(|network| self.framed.insert(*network, rules));
     }
 
     /// Takes a session out; what another session has taken over since stays.
@@ -66,6 +70,7 @@ impl Tables {
         if let Some(v6) = rules.ue.v6 {
             remove_own(&mut self.by_prefix, prefix(v6.to_bits()), rules);
         }
+        rules.framed.iter().for_each(|network| self.framed.remove(*network, rules));
     }
 }
 
@@ -109,7 +114,7 @@ impl Hasher for Mix {
 mod tests {
     use super::*;
     use crate::rules::{Pools, Sessions};
-    use pith_upf::contract::{Direction, FarId, Pdr, PdrId, Session, Source, UeAddress};
+    use pith_upf::contract::{AddressRange, Direction, FarId, Pdr, PdrId, Session, Source, UeAddress};
     use pith_upf::qos::Enforcement;
     use std::net::Ipv4Addr;
 
@@ -126,7 +131,15 @@ mod tests {
         };
         let prefix = format!("2001:db8:0:{last}::").parse().unwrap();
         let ue = UeAddress { v4: Some(Ipv4Addr::new(10, 45, 0, last)), v6: Some(prefix) };
-        Session { id: SessionId(id), ue, pdrs: vec![pdr], fars: vec![], qers: vec![], urrs: vec![] }
+        Session {
+            id: SessionId(id),
+            ue,
+            framed_routes: vec![],
+            pdrs: vec![pdr],
+            fars: vec![],
+            qers: vec![],
+            urrs: vec![],
+        }
     }
 
     #[test]
@@ -144,6 +157,41 @@ mod tests {
         }
         tables.remove(&new);
         assert!(tables.by_teid.is_empty() && tables.by_v4.is_empty() && tables.by_prefix.is_empty());
+    }
+
+    #[test]
+    fn an_address_behind_a_ue_belongs_to_the_longest_network_that_has_it() {
+        let (mut sessions, mut tables) =
+            (Sessions::new(Pools::on_heap(1), Enforcement::Shape), Tables::default());
+        let network = |text: &str, prefix| AddressRange { address: text.parse().unwrap(), prefix };
+        let framed = |mut session: Session, routes| {
+            session.framed_routes = routes;
+            session
+        };
+        let wide = vec![network("192.168.0.0", 16), network("2001:db8:5::", 48), network("10.0.0.0", 8)];
+        let wide = sessions.install(&framed(session(1, 1, 1), wide)).rules;
+        let long = vec![network("192.168.7.0", 24), network("2001:db8:5:7::1", 128)];
+        let long = sessions.install(&framed(session(2, 2, 2), long)).rules;
+        [&wide, &long].into_iter().for_each(|rules| tables.publish(rules, None));
+        let owner = |tables: &Tables, address: &str| {
+            tables.by_ue(address.parse().unwrap()).map(|rules| rules.life.id.0)
+        };
+        for (address, session) in [
+            ("192.168.7.9", Some(2)),
+            ("192.168.8.9", Some(1)),
+            ("2001:db8:5:7::1", Some(2)),
+            ("2001:db8:5:7::2", Some(1)),
+            // A UE's own address is the UE's, whatever network it is in.
+            ("10.45.0.2", Some(2)),
+            ("10.45.0.9", Some(1)),
+            ("172.16.0.1", None),
+        ] {
+            assert_eq!(owner(&tables, address), session, "{address}");
+        }
+        tables.remove(&long);
+        assert_eq!(owner(&tables, "192.168.7.9"), Some(1));
+        tables.remove(&wide);
+        assert_eq!(owner(&tables, "192.168.8.9"), None);
     }
 
     #[test]

@@ -5,8 +5,8 @@ use super::usage::{UrrUse, Worker};
 use super::{Home, Now, Waiting};
 use crate::packet::Flow;
 use pith_upf::contract::{
-    Action, Direction, DropReason, Gate, Pdr, PdrId, Qfi, SdfFilter, Session, SessionId, Source, Teid,
-    UeAddress, UrrId, Volume,
+    Action, AddressRange, Direction, DropReason, Gate, Pdr, PdrId, Qfi, SdfFilter, Session, SessionId,
+    Source, Teid, UeAddress, UrrId, Volume,
 };
 use pith_upf::qos::{Flow as QosFlow, Flows, Key, SessionQos};
 use std::net::IpAddr;
@@ -84,6 +84,8 @@ pub struct Rules {
     pub life: Arc<Life>,
     /// The UE's addresses.
     pub ue: UeAddress,
+    /// Networks behind it.
+    pub framed: Box<[AddressRange]>,
     rules: Box<[Rule]>,
     qos: Arc<SessionQos>,
 }
@@ -95,7 +97,8 @@ impl Rules {
         pdrs.sort_by_key(|pdr| pdr.precedence);
         let pdrs = pdrs.into_iter().zip(0..);
         let rules = pdrs.map(|(pdr, index)| Rule::compile(pdr, index, session, &qos, urrs)).collect();
-        Self { life, ue: session.ue, rules, qos }
+        let framed = session.framed_routes.clone().into();
+        Self { life, ue: session.ue, framed, rules, qos }
     }
 
     /// The rule of that index.
@@ -125,7 +128,12 @@ impl Rules {
 
     /// Whether a packet that matched `rule` claims to come from a UE that it does not come from.
     pub fn is_spoofed(&self, rule: &Rule, source: IpAddr) -> bool {
-        rule.direction() == Direction::Uplink && !self.ue.is_empty() && !self.ue.contains(source)
+        rule.direction() == Direction::Uplink && !self.ue.is_empty() && !self.owns(source)
+    }
+
+    /// Whether an address is the UE's, or behind it.
+    fn owns(&self, address: IpAddr) -> bool {
+        self.ue.contains(address) || self.framed.iter().any(|network| network.contains(address))
     }
 
     /// The session's own TEIDs; one may come more than once.

@@ -130,6 +130,7 @@ mod tests {
         Session {
             id: SessionId(1),
             ue: UeAddress::v4(Ipv4Addr::new(10, 45, 0, 2)),
+            framed_routes: vec![],
             pdrs: vec![pdr(1, 255, 1)],
             fars: vec![Far { id: FarId(1), action: Action::Forward(Destination::Network) }],
             qers: vec![Qer {

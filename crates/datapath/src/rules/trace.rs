@@ -83,6 +83,7 @@ mod tests {
         let none = Session {
             id: SessionId(1),
             ue: UeAddress::default(),
+            framed_routes: vec![],
             pdrs: vec![],
             fars: vec![],
             qers: vec![],

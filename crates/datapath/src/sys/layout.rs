@@ -109,6 +109,8 @@ impl Default for Rule {
 pub const UE_V4: u32 = 1;
 /// The UE has an IPv6 prefix.
 pub const UE_V6: u32 = 2;
+/// There are networks behind the UE.
+pub const UE_FRAMED: u32 = 4;
 /// No rule.
 pub const NO_RULE: u8 = 0xff;
 

@@ -4,6 +4,7 @@
 
 mod firewall;
 mod forwarding;
+mod framed;
 mod interface;
 mod nat;
 mod nft;
@@ -15,6 +16,7 @@ mod routing;
 
 use crate::config::{DatapathConfig, StartError};
 use forwarding::Forwarding;
+pub use framed::FramedRoutes;
 use nat::Iptables;
 use nft::Tables;
 pub use policy::{FirewallRule, NetworkPolicy, Protocol, StaticRoute, Verdict};

@@ -67,11 +67,13 @@ fn bare(rules: &Rules) -> layout::Session {
     let v4 = rules.ue.v4.map(|v4| u32::from_ne_bytes(v4.octets()));
     let v6 =
         rules.ue.v6.and_then(|prefix| prefix.octets().first_chunk().map(|half| u64::from_ne_bytes(*half)));
+    // Whose UE has no address is not looked at where packets come from.
+    let framed = if rules.framed.is_empty() || rules.ue.is_empty() { 0 } else { layout::UE_FRAMED };
     layout::Session {
         id: rules.life.id.0,
         ue_v4: v4.unwrap_or(0),
         ue_v6: v6.unwrap_or(0),
-        flags: v4.map_or(0, |_| layout::UE_V4) | v6.map_or(0, |_| layout::UE_V6),
+        flags: v4.map_or(0, |_| layout::UE_V4) | v6.map_or(0, |_| layout::UE_V6) | framed,
         ..layout::Session::default()
     }
 }
@@ -82,7 +84,8 @@ fn keys(rules: &Rules, session: &layout::Session) -> Vec<Key> {
     teids.dedup();
     let v4 = (session.flags & layout::UE_V4 != 0).then_some(Key::V4(session.ue_v4));
     let v6 = (session.flags & layout::UE_V6 != 0).then_some(Key::V6(session.ue_v6));
-    teids.into_iter().map(Key::Teid).chain(v4).chain(v6).collect()
+    let framed = rules.framed.iter().map(|network| Key::Framed(*network));
+    teids.into_iter().map(Key::Teid).chain(v4).chain(v6).chain(framed).collect()
 }
 
 /// Where packets come from.

@@ -5,6 +5,9 @@ use super::XdpError;
 use super::program::Program;
 use crate::sys::MapMemory;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use pith_upf::contract::AddressRange;
+use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release};
 
 /// What leads to a session.
@@ -16,6 +19,8 @@ pub enum Key {
     V4(u32),
     /// A UE's IPv6 prefix, in wire order.
     V6(u64),
+    /// A network behind a UE.
+    Framed(AddressRange),
 }
 
 impl Key {
@@ -25,6 +30,7 @@ impl Key {
             Self::Teid(teid) => teid,
             Self::V4(v4) => u32::from_be(v4),
             Self::V6(prefix) => u32::from_be((prefix >> 32) as u32),
+            Self::Framed(_) => 0,
         }
     }
 
@@ -32,13 +38,24 @@ impl Key {
         match self {
             Self::Teid(word) | Self::V4(word) => word.to_ne_bytes().to_vec(),
             Self::V6(prefix) => prefix.to_ne_bytes().to_vec(),
+            Self::Framed(network) => framed_octets(network),
         }
     }
+}
+
+/// The length and address of a network (`struct network`), of IPv4 as mapped into IPv6.
+fn framed_octets(network: AddressRange) -> Vec<u8> {
+    let (length, address) = match network.address {
+        IpAddr::V4(v4) => (96 + u32::from(network.prefix.min(32)), v4.to_ipv6_mapped()),
+        IpAddr::V6(v6) => (u32::from(network.prefix), v6),
+    };
+    [&length.to_ne_bytes()[..], &address.octets()].concat()
 }
 
 /// The ways to sessions.
 #[derive(Debug)]
 pub struct Leads {
+    framed: Networks,
     by_teid: Ways,
     by_v4: Ways,
     by_v6: Ways,
@@ -53,6 +70,14 @@ struct Ways {
     in_long: usize,
 }
 
+/// Networks, which the program looks into where no UE has an address.
+#[derive(Debug)]
+struct Networks {
+    trie: MapHandle,
+    /// What it holds.
+    known: HashMap<AddressRange, u32>,
+}
+
 impl Leads {
     /// Of a program that was just loaded.
     pub fn of(program: &Program) -> Result<Self, XdpError> {
@@ -64,29 +89,56 @@ impl Leads {
             })
         };
         Ok(Self {
+            framed: Networks { trie: program.table("framed")?, known: HashMap::new() },
             by_teid: ways("lead_teid", "by_teid")?,
             by_v4: ways("lead_v4", "by_v4")?,
             by_v6: ways("lead_v6", "by_v6")?,
         })
     }
 
-    fn ways(&mut self, key: Key) -> &mut Ways {
+    /// Nothing for a network.
+    fn ways(&mut self, key: Key) -> Option<&mut Ways> {
         match key {
-            Key::Teid(_) => &mut self.by_teid,
-            Key::V4(_) => &mut self.by_v4,
-            Key::V6(_) => &mut self.by_v6,
+            Key::Teid(_) => Some(&mut self.by_teid),
+            Key::V4(_) => Some(&mut self.by_v4),
+            Key::V6(_) => Some(&mut self.by_v6),
+            Key::Framed(_) => None,
         }
     }
 
     /// Leads a key to a slot, in one step, wherever it led before. `is_other` tells whether a slot is known to be
     /// another key's.
     pub fn point(&mut self, key: Key, slot: u32, is_other: impl Fn(u32) -> bool) -> Result<(), XdpError> {
-        self.ways(key).point(key, slot, is_other)
+        match (self.ways(key), key) {
+            (Some(ways), _) => ways.point(key, slot, is_other),
+            (None, Key::Framed(network)) => self.framed.point(network, slot),
+            (None, _) => Err(XdpError::Missing),
+        }
     }
 
     /// Forgets a key, if it leads to a slot for which `is_own`.
     pub fn forget(&mut self, key: Key, is_own: impl Fn(u32) -> bool) -> Result<(), XdpError> {
-        self.ways(key).forget(key, is_own)
+        match (self.ways(key), key) {
+            (Some(ways), _) => ways.forget(key, is_own),
+            (None, Key::Framed(network)) => self.framed.forget(network, is_own),
+            (None, _) => Err(XdpError::Missing),
+        }
+    }
+}
+
+impl Networks {
+    fn point(&mut self, network: AddressRange, slot: u32) -> Result<(), XdpError> {
+        self.trie.update(&framed_octets(network), &slot.to_ne_bytes(), MapFlags::ANY)?;
+        self.known.insert(network, slot);
+        Ok(())
+    }
+
+    fn forget(&mut self, network: AddressRange, is_own: impl Fn(u32) -> bool) -> Result<(), XdpError> {
+        if self.known.get(&network).is_some_and(|slot| is_own(*slot)) {
+            self.known.remove(&network);
+            self.trie.delete(&framed_octets(network))?;
+        }
+        Ok(())
     }
 }
 

@@ -75,6 +75,7 @@ impl Sizes {
             "limits" | "by_teid" => self.sessions * 2 + SPARE,
             "lead_teid" | "lead_v4" | "lead_v6" => self.leads(),
             "by_v4" | "by_v6" => self.sessions + SPARE,
+            "framed" => self.sessions * 4 + SPARE,
             "cpus" => self.cpus,
             _ => return None,
         })

@@ -149,6 +149,7 @@ fn session() -> Session {
             v4: Some(Ipv4Addr::from(UE)),
             v6: Some(<[u8; 16]>::try_from(&prefix[..]).unwrap().into()),
         },
+        framed_routes: vec![],
         pdrs: vec![pdr(1, uplink, 1), pdr(2, Source::Network, 2)],
         fars: vec![
             Far { id: FarId(1), action: Action::Forward(Destination::Network) },

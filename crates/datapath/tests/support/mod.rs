@@ -342,6 +342,7 @@ pub fn session_of(id: u64, ue: Ipv4Addr, teid: u32, gnb_teid: u32) -> Session {
     Session {
         id: SessionId(id),
         ue: UeAddress::v4(ue),
+        framed_routes: Vec::new(),
         pdrs: vec![pdr(1, uplink, 1), pdr(2, Source::Network, 2)],
         fars: vec![
             Far { id: FarId(1), action: Action::Forward(Destination::Network) },

@@ -2,7 +2,7 @@
 
 use super::Direction;
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Matches packets by their headers; a field that is `None` or [`Endpoint::ANY`] matches all.
 ///
@@ -110,6 +110,21 @@ impl AddressRange {
             }
             _ => false,
         }
+    }
+
+    /// The same range, the bits of its address that don't count at zero.
+    pub fn network(&self) -> Self {
+        let address = match self.address {
+            IpAddr::V4(v4) => {
+                let mask = u32::MAX.checked_shl(32u32.saturating_sub(self.prefix.into())).unwrap_or(0);
+                IpAddr::from(Ipv4Addr::from_bits(v4.to_bits() & mask))
+            }
+            IpAddr::V6(v6) => {
+                let mask = u128::MAX.checked_shl(128u32.saturating_sub(self.prefix.into())).unwrap_or(0);
+                IpAddr::from(Ipv6Addr::from_bits(v6.to_bits() & mask))
+            }
+        };
+        Self { address, prefix: self.prefix }
     }
 }
 

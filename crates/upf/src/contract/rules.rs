@@ -3,7 +3,7 @@
 //! Rules refer to each other by id, within the session. A reference that leads nowhere makes a PDR
 //! that drops what it matches ([`DropReason::NoRule`](super::DropReason::NoRule)).
 
-use super::{SdfFilter, VolumeLimits};
+use super::{AddressRange, SdfFilter, VolumeLimits};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The UP function's SEID of a session.
@@ -41,6 +41,9 @@ pub struct Session {
     pub id: SessionId,
     /// What the UE may use as source and is reached by. Empty at a UPF that only passes tunnels on.
     pub ue: UeAddress,
+    /// Networks behind the UE, whose addresses it may use and is reached by as well (framed routing, TS 23.501
+    /// 5.6.14). Of those of all sessions the longest that holds an address has it.
+    pub framed_routes: Vec<AddressRange>,
     /// Detection rules, in any order.
     pub pdrs: Vec<Pdr>,
     /// What PDRs do with what they match.

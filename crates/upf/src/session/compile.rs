@@ -7,7 +7,7 @@ use pith_pfcp::rules::{CreatePdr, CreateQer, CreateUrr};
 use super::meter::is_paused;
 use super::provision::RuleSet;
 use super::usage::Measurements;
-use super::{detection, forwarding};
+use super::{detection, forwarding, framed};
 use crate::contract::{
     FarId, Gate, Gates, Pdr, PdrId, Qer, QerId, Qfi, Rates, Session, SessionId, Urr, UrrId,
 };
@@ -33,6 +33,7 @@ pub fn compile(
     Ok(Session {
         id,
         ue: detection::ue_address(rules)?,
+        framed_routes: framed::framed_routes(rules)?,
         fars: fars.into_iter().chain(named_fars).collect(),
         qers: rules.qers.values().map(compile_qer).chain(named_qers).collect(),
         urrs: rules

@@ -4,6 +4,7 @@ mod allocate;
 mod compile;
 mod detection;
 mod forwarding;
+mod framed;
 mod meter;
 mod monitoring;
 mod provision;
