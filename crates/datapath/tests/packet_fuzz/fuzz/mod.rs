@@ -165,7 +165,12 @@ impl Fuzzer {
         let numbers = octets.windows(8).map(|window| window.try_into().map_or(0, u64::from_be_bytes));
         let recent = first.saturating_sub(EPOCH)..first + ROUND;
         let made = |number| Case::of(self.order.seed, number, &Cast::of(number / EPOCH), &self.links);
-        let cases: Vec<_> = numbers.filter(|number| recent.contains(number)).map(made).collect();
+        let mut cases: Vec<_> = numbers.filter(|number| recent.contains(number)).map(made).collect();
+        if cases.is_empty() {
+            // Or what is left of it is too short for that.
+            let like = |case: &Case| case.frames.iter().any(|frame| has_part_of(frame, &octets));
+            cases = (first..first + ROUND).map(made).filter(like).collect();
+        }
         Err(self.failure(first, &cases, &format!("{what} {}", hex(&octets)), |_| true))
     }
 
@@ -246,6 +251,12 @@ impl Fuzzer {
         self.epoch = Some(first / EPOCH);
         Ok(())
     }
+}
+
+/// Whether a frame has a run of octets in it that the other has too, and that does not come by chance.
+fn has_part_of(frame: &[u8], other: &[u8]) -> bool {
+    let telling = |run: &&[u8]| run.iter().collect::<std::collections::BTreeSet<_>>().len() > 6;
+    other.windows(8).filter(telling).any(|run| frame.windows(8).any(|window| window == run))
 }
 
 impl Fuzzer {

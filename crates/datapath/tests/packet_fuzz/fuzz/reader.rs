@@ -78,13 +78,15 @@ fn datagram<'a>(ip: &Ip<'a>, udp: &'a [u8], sure: bool) -> Outer<'a> {
     let (Some(port), Some(length), Some(check)) = (word(udp, 2), word(udp, 4), word(udp, 6)) else {
         return Outer::Other;
     };
-    let length = usize::from(length);
+    // Of a jumbogram over IPv6 it is 0 (RFC 2675 4), which some take for any length.
+    let jumbo = ip.v6 && length == 0;
+    let length = if jumbo { udp.len() } else { usize::from(length) };
     if port != GTPU_PORT || length < 8 || length > udp.len() {
         return Outer::Other;
     }
     let unchecked = check == 0 && !ip.v6;
     let sound = unchecked || check != 0 && transport_sum(ip.source, ip.destination, 17, udp) == 0xffff;
-    Outer::Message { octets: &udp[8..length], sure: sure && sound && length == udp.len() }
+    Outer::Message { octets: &udp[8..length], sure: sure && sound && !jumbo && length == udp.len() }
 }
 
 /// A GTP-U message (TS 29.281 5, 6).
