@@ -72,9 +72,9 @@ APART int onward(struct xdp_md *ctx, const struct rule *rule, const struct passa
 		shape(found.session);
 		return hand(ctx, &path, found.session, in, flow.length, route, told_peer(rule));
 	}
-	if (reason != DROP_REASONS)
-		return drop(&path, in, flow.length, reason);
-	count_usage(found.session, found.index, rule, path.number, direction, flow.length, path.now);
+	if (reason < DROP_REASONS)
+		return refuse(&path, in, &found, rule, flow.length, reason);
+	count_passed(found.session, found.index, rule, path.number, direction, flow.length, path.now, reason);
 	return cross(ctx, &path, rule, route, &flow, qfi);
 }
 
@@ -90,7 +90,7 @@ INLINE int hand_between(struct xdp_md *ctx, struct path *path, struct session *f
 INLINE u32 enforce_arrival(const struct found *to, const struct rule *rule, u32 length, u64 now)
 {
 	u32 reason = enforce(to->session, to->index, rule, DOWNLINK, length, now);
-	return reason == RATE_EXCEEDED && settings.shapes ? DROP_REASONS : reason;
+	return reason == RATE_EXCEEDED && settings.shapes ? PASSES(YELLOW) : reason;
 }
 
 INLINE int must_wait(const struct found *to, const struct rule *rule, u64 now)
@@ -114,11 +114,11 @@ APART int hairpin(struct xdp_md *ctx, const struct rule *rule, const struct pass
 	struct origin origin = { .direction = DOWNLINK, .qfi = NO_QFI };
 	const struct rule *arrival = find_rule(ctx, &to, &flow, &origin);
 	touch(&path, to.session);
-	if (to.session->action != FORWARD || (arrival && arrival->action == TO_USER))
+	if (to.session->action != FORWARD || (arrival && action_of(arrival) == TO_USER))
 		return hand_between(ctx, &path, from.session, to.session, length);
 	const struct route *route = 0;
 	u8 qfi = NO_QFI;
-	if (arrival && arrival->action == FORWARD) {
+	if (arrival && action_of(arrival) == FORWARD) {
 		qfi = mark_of(arrival, NO_QFI);
 		route = route_into(ctx, arrival, length, qfi, path.now);
 		if (!route) {
@@ -135,15 +135,15 @@ APART int hairpin(struct xdp_md *ctx, const struct rule *rule, const struct pass
 		shape(from.session);
 		return hand_between(ctx, &path, from.session, to.session, length);
 	}
-	if (reason != DROP_REASONS)
-		return drop(&path, in, length, reason);
-	count_usage(from.session, from.index, rule, path.number, UPLINK, length, path.now);
+	if (reason < DROP_REASONS)
+		return refuse(&path, in, &from, rule, length, reason);
+	count_passed(from.session, from.index, rule, path.number, UPLINK, length, path.now, reason);
 	if (!arrival || !route)
-		return drop(&path, in, length, arrival && arrival->action == DROP ? RULE_DROP : NO_RULE_FOUND);
+		return drop(&path, in, length, arrival && action_of(arrival) == DROP ? RULE_DROP : NO_RULE_FOUND);
 	reason = enforce_arrival(&to, arrival, length, path.now);
-	if (reason != DROP_REASONS)
-		return drop(&path, in, length, reason);
-	count_usage(to.session, to.index, arrival, path.number, DOWNLINK, length, path.now);
+	if (reason < DROP_REASONS)
+		return refuse(&path, in, &to, arrival, length, reason);
+	count_passed(to.session, to.index, arrival, path.number, DOWNLINK, length, path.now, reason);
 	take_hop(&flow);
 	return cross(ctx, &path, arrival, route, &flow, qfi);
 }

@@ -17,9 +17,9 @@ INLINE int forward_downlink(struct xdp_md *ctx, struct path *path, const struct 
 		shape(found->session);
 		return hand(ctx, path, found->session, &cpu->n6_rest, length, route, told_peer(rule));
 	}
-	if (reason != DROP_REASONS)
-		return drop(path, &cpu->n6_rest, length, reason);
-	count_usage(found->session, found->index, rule, path->number, DOWNLINK, length, path->now);
+	if (reason < DROP_REASONS)
+		return refuse(path, &cpu->n6_rest, found, rule, length, reason);
+	count_passed(found->session, found->index, rule, path->number, DOWNLINK, length, path->now, reason);
 	count_traffic(&cpu->down, length);
 	take_hop(flow);
 	return send_by_tunnel(ctx, path, rule, route, flow, qfi);
@@ -31,7 +31,7 @@ INLINE int hand_downlink(struct xdp_md *ctx, struct path *path, struct session *
 {
 	if (!has_hop(flow) || flow->length > settings.ue_mtu)
 		return give(path, session);
-	u32 peer = rule && rule->action == FORWARD ? told_peer(rule) : 0;
+	u32 peer = rule && action_of(rule) == FORWARD ? told_peer(rule) : 0;
 	const struct route *route = peer ? route_to(ctx, address_v4(peer), 0, path->now) : 0;
 	return hand(ctx, path, session, &path->cpu->n6_rest, flow->length, route, peer);
 }
@@ -67,9 +67,9 @@ INLINE int downlink(struct xdp_md *ctx, struct path *path)
 	struct traffic *in = &path->cpu->n6_rest;
 	if (!rule)
 		return drop(path, in, flow.length, NO_RULE_FOUND);
-	if (rule->action == TO_USER)
+	if (action_of(rule) == TO_USER)
 		return hand_downlink(ctx, path, session, rule, &flow);
-	if (rule->action != FORWARD)
-		return drop(path, in, flow.length, rule->action == DROP ? RULE_DROP : NO_RULE_FOUND);
+	if (action_of(rule) != FORWARD)
+		return drop(path, in, flow.length, action_of(rule) == DROP ? RULE_DROP : NO_RULE_FOUND);
 	return forward_downlink(ctx, path, &found, rule, &flow);
 }

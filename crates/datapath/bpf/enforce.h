@@ -48,8 +48,8 @@ INLINE void charge_meter(struct meter *meter, u64 ticks, u32 bytes)
 	charge(&meter->peak, ticks, bytes);
 }
 
-/* Whether all meters let a packet pass (RFC 2698); it is charged if so. Green for one, it passes whatever the
- * others say; red for one, and green for none, it does not. */
+/* The colour that all meters give a packet (RFC 2698): it passes and is charged, or it is red. Green for one, it
+ * passes whatever the others say; red for one, and green for none, it does not. */
 APART int admit(u32 first, u32 second, u32 third, u32 bytes, u64 ticks)
 {
 	struct meter *of[RULE_METERS] = { meter_of(first), meter_of(second), meter_of(third) };
@@ -64,23 +64,79 @@ APART int admit(u32 first, u32 second, u32 third, u32 bytes, u64 ticks)
 			green = 1;
 	}
 	if (red && !green)
-		return 0;
+		return RED;
 #pragma unroll
 	for (int i = 0; i < RULE_METERS; i++) {
 		if (of[i])
 			charge_meter(of[i], ticks, bytes);
 	}
-	return 1;
+	return green ? GREEN : YELLOW;
 }
 
 /* The same, without a call, for what most rules have: one meter, that of the session's block. */
-INLINE int admit_one(struct session *session, u8 direction, u32 bytes, u64 ticks)
+INLINE u32 admit_one(struct session *session, u8 direction, u32 bytes, u64 ticks)
 {
 	struct meter *meter = &session->meters[direction];
 	if (!conforms(&meter->peak, ticks))
-		return 0;
+		return RED;
+	u32 green = meter->committed.rate != NO_LIMIT && conforms(&meter->committed, ticks);
 	charge_meter(meter, ticks, bytes);
-	return 1;
+	return green ? GREEN : YELLOW;
+}
+
+/* Whether a packet that its rates don't let pass is red, since it is above a QoS flow's own maximum rate, or only
+ * dropped: pith_upf::qos::Flow::is_above_own_rate(). */
+APART int fate_of_refused(u32 first, u32 second, u32 third, u64 now)
+{
+	struct meter *of[RULE_METERS] = { meter_of(first), meter_of(second), meter_of(third) };
+#pragma unroll
+	for (int i = 0; i < RULE_METERS; i++)
+		if (of[i] && of[i]->committed.rate != NO_LIMIT && !conforms(&of[i]->peak, now * TICKS))
+			return RED;
+	return DROPPED;
+}
+
+INLINE u32 red_or_dropped(const struct rule *rule, u64 now)
+{
+	return fate_of_refused(rule->meters[0], rule->meters[1], rule->meters[2], now);
+}
+
+/* Counts into one of so many flows. */
+INLINE void count_given(struct given *givens, u64 flow, u32 most, u32 cpu, u64 fate, u32 bytes)
+{
+	SCALAR(flow);
+	SCALAR(fate);
+	if (flow >= most)
+		return;
+	count_traffic(&givens[flow * settings.cpus + cpu].of[fate & (FATES - 1)], bytes);
+}
+
+/* Counts into a flow whose counters are not in the block at hand: `in` is the slot of the session's own block, or
+ * the group of its further flows. */
+APART int count_away(u32 in, u32 flow, u32 cpu, u32 fate, u32 bytes)
+{
+	if (cpu >= settings.cpus)
+		return 0;
+	if (flow < HOME_FLOWS) {
+		struct session *home = slot(&sessions, in);
+		if (home)
+			count_given(givens_in(home), flow, HOME_FLOWS, cpu, fate, bytes);
+		return 0;
+	}
+	struct given *group = slot(&flows, in);
+	if (group)
+		count_given(group, flow - HOME_FLOWS, SESSION_FLOWS - HOME_FLOWS, cpu, fate, bytes);
+	return 0;
+}
+
+/* Counts what became of a packet, in its rule's flow. */
+INLINE void count_flow(struct session *session, u32 index, const struct rule *rule, u32 cpu, u32 fate, u32 bytes)
+{
+	u32 flow = flow_of(rule);
+	if (flow >= HOME_FLOWS || session->home != index)
+		count_away(flow < HOME_FLOWS ? session->home : session->flows, flow, cpu, fate, bytes);
+	else if (cpu < settings.cpus)
+		count_given(givens_in(session), flow, HOME_FLOWS, cpu, fate, bytes);
 }
 
 /* The places of a URR by its name in a rule. */
@@ -159,7 +215,15 @@ APART int count_urr(u32 urr, u32 cpu, u32 direction, u32 bytes, u64 now)
 	return 0;
 }
 
-/* Gates, quotas and rates: DROP_REASONS if a packet may pass, and is charged, otherwise why not. */
+/* What enforce() says of a packet that may pass, instead of a reason: its colour. */
+#define PASSES(fate) (DROP_REASONS + (fate))
+
+INLINE u32 passes_or_red(u32 fate)
+{
+	return fate == RED ? RATE_EXCEEDED : PASSES(fate);
+}
+
+/* Gates, quotas and rates: why a packet may not pass, or PASSES() if it may, and is charged. */
 INLINE u32 enforce(struct session *session, u32 index, const struct rule *rule, u8 direction, u32 bytes, u64 now)
 {
 	u64 ticks = now * TICKS;
@@ -171,13 +235,13 @@ INLINE u32 enforce(struct session *session, u32 index, const struct rule *rule, 
 			return QUOTA_EXHAUSTED;
 	u32 first = rule->meters[0], own = HOME | (index * HOME_METERS + direction);
 	if (first == NO_INDEX)
-		return DROP_REASONS;
+		return PASSES(YELLOW);
 	if (first == own && rule->meters[1] == NO_INDEX)
-		return admit_one(session, direction, bytes, ticks) ? DROP_REASONS : RATE_EXCEEDED;
-	return admit(first, rule->meters[1], rule->meters[2], bytes, ticks) ? DROP_REASONS : RATE_EXCEEDED;
+		return passes_or_red(admit_one(session, direction, bytes, ticks));
+	return passes_or_red(admit(first, rule->meters[1], rule->meters[2], bytes, ticks));
 }
 
-/* Counts a packet that passes. */
+/* Counts a packet that passes in its URRs. */
 INLINE void count_usage(struct session *session, u32 index, const struct rule *rule, u32 cpu, u8 direction, u32 bytes,
 			u64 now)
 {
@@ -193,4 +257,12 @@ INLINE void count_usage(struct session *session, u32 index, const struct rule *r
 		if (rule->limits[i] != NO_INDEX)
 			tell_if_reached(urr, rule->limits[i]);
 	}
+}
+
+/* Counts a packet that passes, of which enforce() said so. */
+INLINE void count_passed(struct session *session, u32 index, const struct rule *rule, u32 cpu, u8 direction, u32 bytes,
+			 u64 now, u32 passes)
+{
+	count_flow(session, index, rule, cpu, passes - PASSES(YELLOW), bytes);
+	count_usage(session, index, rule, cpu, direction, bytes, now);
 }

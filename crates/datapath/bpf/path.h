@@ -33,12 +33,6 @@ INLINE u64 time_of(struct cpu *cpu)
 	return cpu->now;
 }
 
-INLINE void count_traffic(struct traffic *traffic, u32 bytes)
-{
-	traffic->packets++;
-	traffic->bytes += bytes;
-}
-
 /* Drops a packet of `bytes` by a name; `in`: what is counted where it came in. */
 INLINE int drop(struct path *path, struct traffic *in, u32 bytes, u32 reason)
 {
@@ -46,6 +40,15 @@ INLINE int drop(struct path *path, struct traffic *in, u32 bytes, u32 reason)
 	if (reason < DROP_REASONS)
 		path->cpu->dropped[reason]++;
 	return XDP_DROP;
+}
+
+/* Drops a packet that may not pass by its rule; where that is for its rates, its flow is told. */
+INLINE int refuse(struct path *path, struct traffic *in, const struct found *found, const struct rule *rule, u32 bytes,
+		  u32 reason)
+{
+	if (reason == RATE_EXCEEDED)
+		count_flow(found->session, found->index, rule, path->number, red_or_dropped(rule, path->now), bytes);
+	return drop(path, in, bytes, reason);
 }
 
 /* Gives a packet of a session to user space, and notes when. */
@@ -161,6 +164,8 @@ INLINE void warm(struct session *session, u32 cpu, u8 direction)
 {
 	(void)*(volatile u32 *)&session->rules[direction].flags;
 	(void)*(volatile u64 *)&session->meters[direction].peak.full_at;
-	if (cpu < settings.places)
-		(void)*(volatile u64 *)&places_in(session)[cpu].uplink;
+	if (cpu >= settings.cpus)
+		return;
+	(void)*(volatile u64 *)&places_in(session)[cpu].uplink;
+	(void)*(volatile u64 *)&givens_in(session)[direction * settings.cpus + cpu].of[YELLOW].packets;
 }

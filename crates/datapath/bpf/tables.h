@@ -65,7 +65,7 @@ enum drop_reason {
 
 /* A PDR with its FAR, QERs and URRs: one cache line. */
 struct rule {
-	u8 action;
+	u8 action; /* in the lower half; in the upper half, which of the session's flows its packets are of */
 	u8 flags;
 	u8 qfi;
 	u8 dscp;
@@ -94,11 +94,14 @@ struct meter {
 
 #define SESSION_RULES 8
 #define HOME_METERS 2
+/* Flows of a session: the first two are counted in its block, others in a group of the table `flows`. */
+#define SESSION_FLOWS 8
+#define HOME_FLOWS 2
 #define UE_V4 1
 #define UE_V6 2
 #define UE_FRAMED 4 /* there are networks behind it, in `framed` */
 
-/* A session's rules, a meter each way, and the places of a URR. Rules are filled in before they are published,
+/* A session's rules, a meter each way, the places of a URR, and what its first flows were given. Rules are filled in before they are published,
  * and then only user space's `action` and what packets leave behind change; meters and places stay.
  * The only rule for what comes by tunnel has the place UPLINK, that for what comes from the data network DOWNLINK. */
 struct session {
@@ -112,10 +115,14 @@ struct session {
 	u64 id;
 	u8 only[2];      /* by tunnel, from the data network: the rule, where it is one without filters; or NO_RULE */
 	u8 match_count;
-	u8 reserved[13];
+	u8 reserved;
+	u32 home;  /* the slot of its own block, in which things are counted wherever its rules are */
+	u32 flows; /* the group of its further flows, in `flows` */
+	u32 unused;
 	struct rule rules[SESSION_RULES];
 	struct meter meters[HOME_METERS]; /* up, down */
 	/* struct place places[settings.places]; */
+	/* struct given givens[HOME_FLOWS][settings.cpus]; */
 };
 
 #define SESSION_MATCHES 16
@@ -188,6 +195,14 @@ struct traffic {
 	u64 packets, bytes;
 };
 
+/* What became of a packet that its flow's rates were asked for: pith_upf::qos::FlowCount. The first two passed. */
+enum fate { YELLOW, GREEN, RED, DROPPED, FATES };
+
+/* What one CPU gave a flow. */
+struct given {
+	struct traffic of[FATES];
+};
+
 /* What one CPU counts. `epoch` grows when a packet comes and when it is done with: user space, having
  * taken a slot out of the look-up tables, waits until no packet can know of it. */
 struct cpu {
@@ -257,7 +272,7 @@ struct settings {
 
 const volatile struct settings settings;
 
-/* User space sets how many entries these have, and the size of a URR's places. */
+/* User space sets how many entries these have, and the size of a URR's places and of a group of flows. */
 #define SHARED_ARRAY(name, size)                                                                                    \
 	struct {                                                                                                    \
 		__uint(type, BPF_MAP_TYPE_ARRAY);                                                                   \
@@ -271,6 +286,7 @@ SHARED_ARRAY(sessions, sizeof(struct session));
 SHARED_ARRAY(filters, sizeof(struct matches));
 SHARED_ARRAY(meters, sizeof(struct meter));
 SHARED_ARRAY(usage, sizeof(struct place));
+SHARED_ARRAY(flows, sizeof(struct given));
 SHARED_ARRAY(limits, sizeof(struct limits));
 SHARED_ARRAY(cpus, sizeof(struct cpu));
 
@@ -377,8 +393,31 @@ INLINE struct place *places_in(struct session *session)
 	return (struct place *)(session + 1);
 }
 
+/* What the session's first flows were given: by each CPU the first, then the second. */
+INLINE struct given *givens_in(struct session *session)
+{
+	return (struct given *)(places_in(session) + settings.places);
+}
+
+INLINE u32 action_of(const struct rule *rule)
+{
+	return rule->action & 0xf;
+}
+
+INLINE u32 flow_of(const struct rule *rule)
+{
+	return rule->action >> 4;
+}
+
+INLINE void count_traffic(struct traffic *traffic, u32 bytes)
+{
+	traffic->packets++;
+	traffic->bytes += bytes;
+}
+
 _Static_assert(sizeof(struct rule) == CACHE_LINE && sizeof(struct meter) == CACHE_LINE, "one cache line");
 _Static_assert(sizeof(struct place) == CACHE_LINE && sizeof(struct limits) == CACHE_LINE, "one cache line");
+_Static_assert(sizeof(struct given) == CACHE_LINE, "one cache line");
 _Static_assert(sizeof(struct session) == (1 + SESSION_RULES + HOME_METERS) * CACHE_LINE,
 	       "rules and meters start cache lines");
 _Static_assert(sizeof(struct cpu) % CACHE_LINE == 0 && sizeof(struct route) == CACHE_LINE, "whole cache lines");

@@ -85,9 +85,9 @@ INLINE int forward_uplink(struct xdp_md *ctx, struct path *path, const struct fo
 		shape(found->session);
 		return hand(ctx, path, found->session, &cpu->n3_rest, length, route, 0);
 	}
-	if (reason != DROP_REASONS)
-		return drop(path, &cpu->n3_rest, length, reason);
-	count_usage(found->session, found->index, rule, path->number, UPLINK, length, path->now);
+	if (reason < DROP_REASONS)
+		return refuse(path, &cpu->n3_rest, found, rule, length, reason);
+	count_passed(found->session, found->index, rule, path->number, UPLINK, length, path->now, reason);
 	count_traffic(&cpu->up, length);
 	return send_to_network(ctx, path, flow, route);
 }
@@ -138,12 +138,12 @@ INLINE int uplink(struct xdp_md *ctx, struct path *path)
 	struct traffic *in = &path->cpu->n3_rest;
 	if (!rule)
 		return drop(path, in, flow.length, NO_RULE_FOUND);
-	if (rule->action == TO_USER)
+	if (action_of(rule) == TO_USER)
 		return hand_uplink(ctx, path, session, &flow);
 	if (session->flags && !(rule->flags & RULE_DOWNLINK) && !is_ues(session, &flow) && !is_framed(session, &flow))
 		return refuse_source(path, session, flow.length);
-	if (rule->action != FORWARD)
-		return drop(path, in, flow.length, rule->action == DROP ? RULE_DROP : NO_RULE_FOUND);
+	if (action_of(rule) != FORWARD)
+		return drop(path, in, flow.length, action_of(rule) == DROP ? RULE_DROP : NO_RULE_FOUND);
 	if (rule->flags & RULE_ONWARD) {
 		struct passage passage = passage_of(ctx, path, &found, &flow, gpdu.qfi);
 		return onward(ctx, rule, &passage);

@@ -4,6 +4,7 @@ mod support;
 
 use pith_datapath::DatapathConfig;
 use pith_upf::contract::*;
+use pith_upf::qos::Count;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -119,6 +120,12 @@ fn no_byte_of_usage_is_lost_or_doubled_while_sessions_come_and_go() {
     let Counters { n3_out, n6_out, .. } = lab.upf.counters();
     assert_eq!((used.downlink, used.downlink_packets), (n3_out.bytes, n3_out.packets));
     assert_eq!((used.uplink, used.uplink_packets), (n6_out.bytes, n6_out.packets));
+    for (direction, out) in [(Direction::Downlink, n3_out), (Direction::Uplink, n6_out)] {
+        let flows = all().flat_map(|(id, _)| lab.upf.flows(SessionId(id)));
+        let passed = flows.filter(|flow| flow.direction == direction).map(|flow| flow.count.passed());
+        let passed = passed.fold(Count::default(), |sum, count| sum + count);
+        assert_eq!((passed.packets, passed.bytes), (out.packets, out.bytes), "{direction:?}");
+    }
     let by_user_space: u64 = all().map(|(id, _)| lab.user_packets(id)).sum();
     assert!(by_user_space > 0 && by_user_space < n3_out.packets + n6_out.packets, "both ways were taken");
 }

@@ -63,6 +63,7 @@ const FLOWS: Columns = &[
     ("DROPPED", "/dropped/packets"),
     ("QUEUED", "/queued/packets"),
     ("MARKED", "/marked"),
+    ("FAST", "/fast/packets"),
 ];
 
 /// Runs a command on the UPF.
@@ -203,7 +204,8 @@ fn counters(answer: &Value) -> String {
 
 fn flows(answer: &Value) -> String {
     let flows = answer.as_array().map(Vec::as_slice).unwrap_or_default();
-    table::of_objects(FLOWS, flows) + "offered = passed + red + dropped + queued, in packets\n"
+    table::of_objects(FLOWS, flows)
+        + "offered = passed + red + dropped + queued, in packets; fast: of what passed, by XDP alone\n"
 }
 
 /// Prints packets as they come, until the trace ends.

@@ -13,7 +13,7 @@ mod waiting;
 
 pub use compile::{Origin, Rule, Rules};
 pub use counters::{Drops, WorkerCounters, total};
-pub use pool::{Home, Homes, Pool, Pools};
+pub use pool::{Blocks, Home, Homes, Pool, Pools};
 pub use sessions::{Installed, Sessions};
 pub use trace::{Came, Tracer};
 pub use usage::{UrrUse, Worker};

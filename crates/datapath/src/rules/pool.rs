@@ -2,13 +2,15 @@
 //! session has a block of its own, with what most sessions need; what is more comes from pools.
 
 use crate::sys::MapMemory;
-use crate::sys::layout::{HOME, HOME_METERS, Limits, Place, Shared};
+use crate::sys::layout::{
+    Given, HOME, HOME_FLOWS, HOME_METERS, Limits, Place, SESSION_FLOWS, Shared, Traffic,
+};
 use pith_upf::contract::{Direction, Qer};
-use pith_upf::qos::{Burst, Meter, MeterSource, Metering};
+use pith_upf::qos::{Burst, Count, FastCounters, FlowCount, FlowCounters, Meter, MeterSource, Metering};
 use std::fmt::Debug;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU32, Ordering::AcqRel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The pools of a datapath.
 #[derive(Debug)]
@@ -39,14 +41,15 @@ impl Pools {
 
     /// Places for a URR of a session.
     pub fn take_places(&self, home: Option<&Arc<Home>>) -> Slot<Place> {
-        let at_home = home.and_then(|home| home.take(PLACES, |home| home.memory.places.at(home.at()), 0));
+        let at_home =
+            home.and_then(|home| home.take(PLACES, |home, _| home.memory.blocks.places.at(home.at()), 0));
         at_home.unwrap_or_else(|| self.places.take())
     }
 
     fn take_meter(&self, home: Option<&Arc<Home>>, direction: Direction) -> Slot<Meter> {
         let at_home = home.and_then(|home| match direction {
-            Direction::Uplink => home.take(UPLINK_METER, |home| home.meter(0), 0),
-            Direction::Downlink => home.take(DOWNLINK_METER, |home| home.meter(1), 1),
+            Direction::Uplink => home.take(UPLINK_METER, Home::meter, 0),
+            Direction::Downlink => home.take(DOWNLINK_METER, Home::meter, 1),
         });
         at_home.unwrap_or_else(|| self.meters.take())
     }
@@ -111,20 +114,37 @@ impl Free {
 
 /// The blocks that a BPF program has for sessions; none by default.
 #[derive(Debug, Default)]
-pub struct Homes(Option<Arc<Blocks>>);
+pub struct Homes(Option<Arc<HomeMemory>>);
+
+/// What blocks hold beside rules.
+#[derive(Debug)]
+pub struct Blocks {
+    /// Meters, uplink and downlink.
+    pub meters: MapMemory<Meter>,
+    /// Places of a URR.
+    pub places: MapMemory<Place>,
+    /// What the first flows were given, by each CPU.
+    pub givens: MapMemory<Given>,
+    /// The same of further flows: no part of blocks, but given out to them where they need it.
+    pub groups: MapMemory<Given>,
+    /// How many CPUs there are.
+    pub cpus: usize,
+}
 
 #[derive(Debug)]
-struct Blocks {
-    meters: MapMemory<Meter>,
-    places: MapMemory<Place>,
+struct HomeMemory {
+    blocks: Blocks,
     free: Free,
+    free_groups: Free,
 }
 
 /// A session's block, until nobody uses any of it any more.
 #[derive(Debug)]
 pub struct Home {
-    memory: Arc<Blocks>,
+    memory: Arc<HomeMemory>,
     index: u32,
+    /// Its group for further flows, once it has needed one.
+    group: OnceLock<u32>,
     /// Which of its parts are in use.
     taken: AtomicU32,
 }
@@ -132,18 +152,22 @@ pub struct Home {
 const UPLINK_METER: u32 = 1;
 const DOWNLINK_METER: u32 = 2;
 const PLACES: u32 = 4;
+/// That of flow 0; the others' follow.
+const FLOW: u32 = 8;
 
 impl Homes {
-    /// The first `count` blocks of a table, of which these are the meters and the places.
-    pub fn in_map(meters: MapMemory<Meter>, places: MapMemory<Place>, count: u32) -> Self {
-        Self(Some(Arc::new(Blocks { meters, places, free: Free::below(count) })))
+    /// The first `count` blocks of a table.
+    pub fn in_map(blocks: Blocks, count: u32) -> Self {
+        let free_groups = Free::below(blocks.groups.len() as u32);
+        Self(Some(Arc::new(HomeMemory { blocks, free: Free::below(count), free_groups })))
     }
 
     /// A free block.
     pub fn take(&self) -> Option<Arc<Home>> {
         let memory = self.0.as_ref()?;
         let index = memory.free.take()?;
-        Some(Arc::new(Home { memory: Arc::clone(memory), index, taken: AtomicU32::new(0) }))
+        let memory = Arc::clone(memory);
+        Some(Arc::new(Home { memory, index, group: OnceLock::new(), taken: AtomicU32::new(0) }))
     }
 }
 
@@ -157,19 +181,64 @@ impl Home {
         self.index as usize
     }
 
-    fn meter(&self, number: usize) -> &[Meter] {
-        self.memory.meters.at(self.at()).get(number..=number).unwrap_or_default()
+    /// The group of its further flows, if it has needed one.
+    pub fn further_flows(&self) -> Option<u32> {
+        self.group.get().copied()
+    }
+
+    fn meter(&self, number: u32) -> &[Meter] {
+        let number = number as usize;
+        self.memory.blocks.meters.at(self.at()).get(number..=number).unwrap_or_default()
+    }
+
+    /// What a flow was given, by each CPU.
+    fn givens(&self, number: u32) -> &[Given] {
+        let Blocks { givens, groups, cpus, .. } = &self.memory.blocks;
+        let (all, first) = match (number as usize).checked_sub(HOME_FLOWS) {
+            None => (givens.at(self.at()), number as usize),
+            Some(further) => (self.further_flows().map_or(&[][..], |at| groups.at(at as usize)), further),
+        };
+        all.get(first * cpus..(first + 1) * cpus).unwrap_or_default()
+    }
+
+    /// Counters of a flow, all zero: those of its direction if they are free, or further ones.
+    fn take_flow(self: &Arc<Self>, direction: Direction) -> Option<OneFlow> {
+        let further = HOME_FLOWS as u8..SESSION_FLOWS as u8;
+        std::iter::once(direction as u8).chain(further).find_map(|number| {
+            (usize::from(number) < HOME_FLOWS || self.has_group()).then_some(())?;
+            let givens = self.take(FLOW << number, Self::givens, number.into())?;
+            givens.iter().for_each(Given::clear);
+            Some(OneFlow { givens, number })
+        })
+    }
+
+    /// Whether it has a group for further flows: from now on, if one is free.
+    fn has_group(&self) -> bool {
+        let free = &self.memory.free_groups;
+        if self.group.get().is_none()
+            && let Some(group) = free.take()
+            && self.group.set(group).is_err()
+        {
+            free.put(group);
+        }
+        self.group.get().is_some()
     }
 
     /// A part, unless somebody has it.
-    fn take<T>(self: &Arc<Self>, part: u32, values: fn(&Home) -> &[T], number: u32) -> Option<Slot<T>> {
+    fn take<T>(self: &Arc<Self>, part: u32, values: ValuesOf<T>, number: u32) -> Option<Slot<T>> {
         let free = self.taken.fetch_or(part, AcqRel) & part == 0;
         free.then(|| Slot::Home { home: Arc::clone(self), part, values, number })
     }
 }
 
+/// Where a home has the values of that number.
+type ValuesOf<T> = fn(&Home, u32) -> &[T];
+
 impl Drop for Home {
     fn drop(&mut self) {
+        if let Some(group) = self.group.get() {
+            self.memory.free_groups.put(*group);
+        }
         self.memory.free.put(self.index);
     }
 }
@@ -195,7 +264,7 @@ pub enum Slot<T> {
         /// Which part.
         part: u32,
         /// Its values.
-        values: fn(&Home) -> &[T],
+        values: ValuesOf<T>,
         /// Which of the values of its kind.
         number: u32,
     },
@@ -256,6 +325,40 @@ impl MeterSource for SessionMeters<'_> {
         meter.meter().fill_aggregate(rate, burst);
         Arc::new(meter)
     }
+
+    fn counters(&self, direction: Direction) -> Arc<FlowCounters> {
+        let fast = self.home.and_then(|home| home.take_flow(direction));
+        Arc::new(fast.map_or_else(FlowCounters::default, |fast| FlowCounters::beside(Box::new(fast))))
+    }
+}
+
+/// What a program gave a flow.
+#[derive(Debug)]
+struct OneFlow {
+    givens: Slot<Given>,
+    number: u8,
+}
+
+impl FastCounters for OneFlow {
+    fn load(&self) -> FlowCount {
+        let sum = |of: fn(&Given) -> &Traffic| {
+            let counts = self.givens.iter().map(|given| of(given).load());
+            counts.fold(Count::default(), |sum, (packets, bytes)| sum + Count { packets, bytes })
+        };
+        let (green, yellow) = (sum(|given| &given.green), sum(|given| &given.yellow));
+        FlowCount {
+            green,
+            yellow,
+            red: sum(|given| &given.red),
+            dropped: sum(|given| &given.dropped),
+            fast: green + yellow,
+            ..FlowCount::default()
+        }
+    }
+
+    fn number(&self) -> u8 {
+        self.number
+    }
 }
 
 /// A slot of one meter.
@@ -279,7 +382,7 @@ impl<T: Shared> Deref for Slot<T> {
         match self {
             Self::Heap(values) => values,
             Self::Shared { memory, index } => memory.values.at(*index as usize),
-            Self::Home { home, values, .. } => values(home),
+            Self::Home { home, values, number, .. } => values(home, *number),
         }
     }
 }

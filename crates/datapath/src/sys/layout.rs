@@ -22,6 +22,10 @@ pub const DROP_REASONS: usize = 18;
 pub const HOME: u32 = 0x8000_0000;
 /// Meters in a session's block: uplink, downlink.
 pub const HOME_METERS: usize = 2;
+/// Flows of a session that fit.
+pub const SESSION_FLOWS: usize = 8;
+/// Of those, how many a session's block counts; the others have a group in a table of their own.
+pub const HOME_FLOWS: usize = 2;
 /// N3 addresses that the program knows.
 pub const N3_ADDRESSES: usize = 8;
 
@@ -63,7 +67,7 @@ pub const RULE_PEER_V6: u8 = 32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub struct Rule {
-    /// An [`Action`].
+    /// An [`Action`], and above it which of the session's flows its packets are of.
     pub action: u8,
     /// `RULE_*`.
     pub flags: u8,
@@ -85,6 +89,18 @@ pub struct Rule {
     pub urrs: [u32; RULE_URRS],
     /// Slots of limits of these counters.
     pub limits: [u32; RULE_URRS],
+}
+
+impl Rule {
+    /// Of that action, with packets of the flow of that number.
+    pub fn set_action(&mut self, action: Action, flow: u8) {
+        self.action = action as u8 | flow << 4;
+    }
+
+    /// Whether user space has its packets.
+    pub fn is_to_user(&self) -> bool {
+        self.action & 0xf == Action::ToUser as u8
+    }
 }
 
 impl Default for Rule {
@@ -114,7 +130,8 @@ pub const UE_FRAMED: u32 = 4;
 /// No rule.
 pub const NO_RULE: u8 = 0xff;
 
-/// A session's rules (`struct session`, of which [`HOME_METERS`] meters follow, and the places of a URR).
+/// A session's rules (`struct session`, which [`HOME_METERS`] meters follow, the places of a URR, and what
+/// [`HOME_FLOWS`] flows were given).
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Session {
@@ -140,7 +157,13 @@ pub struct Session {
     /// Filters.
     pub match_count: u8,
     /// Nothing yet.
-    pub reserved: [u8; 13],
+    pub reserved: u8,
+    /// The slot of its own block, wherever these rules are.
+    pub home: u32,
+    /// The group of its further flows.
+    pub flows: u32,
+    /// Nothing yet.
+    pub unused: u32,
     /// The rules.
     pub rules: [Rule; SESSION_RULES],
 }
@@ -158,7 +181,10 @@ impl Default for Session {
             id: 0,
             only: [NO_RULE; 2],
             match_count: 0,
-            reserved: [0; 13],
+            reserved: 0,
+            home: NO_INDEX,
+            flows: NO_INDEX,
+            unused: 0,
             rules: Default::default(),
         }
     }
@@ -284,6 +310,20 @@ pub struct Traffic {
     pub bytes: AtomicU64,
 }
 
+/// What a CPU gave a flow (`struct given`): a cache line, so that writers don't share one.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct Given {
+    /// Passed, above a guaranteed rate.
+    pub yellow: Traffic,
+    /// Passed, within it.
+    pub green: Traffic,
+    /// Dropped, above the flow's own maximum rate.
+    pub red: Traffic,
+    /// Dropped, for other rates.
+    pub dropped: Traffic,
+}
+
 /// What a CPU counts (`struct cpu`).
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
@@ -318,6 +358,7 @@ unsafe impl Shared for Matches {}
 unsafe impl Shared for pith_upf::qos::Meter {}
 unsafe impl Shared for Place {}
 unsafe impl Shared for Limits {}
+unsafe impl Shared for Given {}
 unsafe impl Shared for Cpu {}
 unsafe impl Shared for AtomicU64 {}
 unsafe impl Shared for u8 {}
@@ -432,6 +473,16 @@ impl Settings {
     }
 }
 
+impl Given {
+    /// Makes it nothing.
+    pub fn clear(&self) {
+        for traffic in [&self.yellow, &self.green, &self.red, &self.dropped] {
+            traffic.packets.store(0, Relaxed);
+            traffic.bytes.store(0, Relaxed);
+        }
+    }
+}
+
 impl Traffic {
     /// Packets and bytes.
     pub fn load(&self) -> (u64, u64) {
@@ -449,7 +500,8 @@ mod tests {
         assert_eq!(size_of::<Rule>(), 64);
         assert_eq!(size_of::<Session>(), 64 * (1 + SESSION_RULES));
         assert_eq!(size_of::<Match>(), 80);
-        for size in [size_of::<pith_upf::qos::Meter>(), size_of::<Place>(), size_of::<Limits>()] {
+        let meter = size_of::<pith_upf::qos::Meter>();
+        for size in [meter, size_of::<Place>(), size_of::<Limits>(), size_of::<Given>()] {
             assert_eq!(size, 64);
         }
         assert_eq!(size_of::<Cpu>(), 256);

@@ -47,11 +47,10 @@ pub fn compile(rules: &Rules, families: Families) -> Compiled {
     session.action = AtomicU32::new(layout::Action::Forward as u32);
     session.only = ORIGINS.map(|origin| only(rules, origin));
     session.match_count = matches.len() as u8;
-    let to_user = layout::Action::ToUser as u8;
     let mut user_space = false;
     for (rule, place) in rules.iter().zip(places(rules)) {
         let compiled = compile_rule(rule, families);
-        user_space |= compiled.action == to_user;
+        user_space |= compiled.is_to_user();
         if let Some(slot) = session.rules.get_mut(usize::from(place)) {
             *slot = compiled;
         }
@@ -67,6 +66,7 @@ fn bare(rules: &Rules) -> layout::Session {
     let v4 = rules.ue.v4.map(|v4| u32::from_ne_bytes(v4.octets()));
     let v6 =
         rules.ue.v6.and_then(|prefix| prefix.octets().first_chunk().map(|half| u64::from_ne_bytes(*half)));
+    let home = rules.life.home();
     // Whose UE has no address is not looked at where packets come from.
     let framed = if rules.framed.is_empty() || rules.ue.is_empty() { 0 } else { layout::UE_FRAMED };
     layout::Session {
@@ -74,6 +74,8 @@ fn bare(rules: &Rules) -> layout::Session {
         ue_v4: v4.unwrap_or(0),
         ue_v6: v6.unwrap_or(0),
         flags: v4.map_or(0, |_| layout::UE_V4) | v6.map_or(0, |_| layout::UE_V6) | framed,
+        home: home.map_or(NO_INDEX, |home| home.index()),
+        flows: home.and_then(|home| home.further_flows()).unwrap_or(NO_INDEX),
         ..layout::Session::default()
     }
 }
@@ -236,7 +238,10 @@ fn compile_rule(rule: &Rule, families: Families) -> layout::Rule {
         _ => layout::Action::ToUser,
     };
     let known = set_meters(&mut compiled, rule) && set_urrs(&mut compiled, rule);
-    compiled.action = if known { action } else { layout::Action::ToUser } as u8;
+    match rule.flow.counters.number().filter(|_| known) {
+        Some(flow) => compiled.set_action(action, flow),
+        None => compiled.set_action(layout::Action::ToUser, 0),
+    }
     compiled
 }
 

@@ -4,8 +4,10 @@ use super::XdpError;
 use super::attach::{Attached, Attachment, dismiss};
 use super::compile::address;
 use crate::config::{DatapathConfig, XdpHook};
-use crate::rules::{Clock, Homes, Pool, Pools};
-use crate::sys::layout::{HOME_METERS, Limits, N3_ADDRESSES, Place, Session, Settings, Shared};
+use crate::rules::{Blocks, Clock, Homes, Pool, Pools};
+use crate::sys::layout::{
+    Given, HOME_FLOWS, HOME_METERS, Limits, N3_ADDRESSES, Place, SESSION_FLOWS, Session, Settings, Shared,
+};
 use crate::sys::{Hook, MapMemory, driver_of, interface_index, vlan_of};
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel};
 use pith_upf::qos::{Enforcement, Meter};
@@ -52,7 +54,17 @@ impl Sizes {
 
     /// Bytes of a block.
     fn block(&self) -> usize {
+        self.givens_at() + HOME_FLOWS * self.cpus as usize * size_of::<Given>()
+    }
+
+    /// Where a block has what its flows were given.
+    fn givens_at(&self) -> usize {
         PLACES_AT + self.places() as usize * size_of::<Place>()
+    }
+
+    /// What a group of further flows is given, by all CPUs.
+    fn group(&self) -> u32 {
+        (SESSION_FLOWS - HOME_FLOWS) as u32 * self.cpus
     }
 
     /// Slots for filters: few sessions have some.
@@ -69,7 +81,8 @@ impl Sizes {
         Some(match table {
             // And one for rules that are about to go home.
             "sessions" => self.homes() + 1,
-            "filters" => self.filters(),
+            // More flows than two come with more rules than two, which filters tell apart.
+            "filters" | "flows" => self.filters(),
             "meters" => self.sessions * 4 + SPARE,
             "usage" => self.sessions + SPARE,
             "limits" | "by_teid" => self.sessions * 2 + SPARE,
@@ -140,9 +153,16 @@ impl Program {
     pub fn pools(&self) -> Result<Pools, XdpError> {
         let places = self.sizes.places();
         let blocks = self.sessions()?;
-        let meters = blocks.part(METERS_AT, HOME_METERS);
+        let cpus = self.sizes.cpus as usize;
+        let blocks = Blocks {
+            meters: blocks.part(METERS_AT, HOME_METERS),
+            places: blocks.part(PLACES_AT, places as usize),
+            givens: blocks.part(self.sizes.givens_at(), HOME_FLOWS * cpus),
+            groups: self.memory("flows", self.sizes.group())?,
+            cpus,
+        };
         Ok(Pools {
-            homes: Homes::in_map(meters, blocks.part(PLACES_AT, places as usize), self.sizes.homes()),
+            homes: Homes::in_map(blocks, self.sizes.homes()),
             meters: Pool::in_map(1, self.memory::<Meter>("meters", 1)?),
             places: Pool::in_map(places as usize, self.memory::<Place>("usage", places)?),
             limits: Pool::in_map(1, self.memory::<Limits>("limits", 1)?),
@@ -269,6 +289,7 @@ fn resize(
         match name.as_str() {
             "sessions" => table.set_value_size(sizes.block() as u32)?,
             "usage" => table.set_value_size(sizes.places() * size_of::<Place>() as u32)?,
+            "flows" => table.set_value_size(sizes.group() * size_of::<Given>() as u32)?,
             name if name.ends_with(".rodata") => {
                 table.set_initial_value(&settings(config, clock, sizes).encode())?;
             }

@@ -172,7 +172,8 @@ impl Lab {
 
     /// Packets of a session that user space has let pass.
     pub fn user_packets(&self, session: u64) -> u64 {
-        self.upf.flows(SessionId(session)).iter().map(|flow| flow.count.passed().packets).sum()
+        let flows = self.upf.flows(SessionId(session));
+        flows.iter().map(|flow| flow.count.passed().packets - flow.count.fast.packets).sum()
     }
 
     /// The next G-PDU that the gNB gets.

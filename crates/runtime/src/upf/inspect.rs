@@ -87,7 +87,7 @@ fn session(upf: &Upf, datapath: &dyn Datapath, view: &SessionView<'_>) -> Value 
 }
 
 /// What passed: by the URR that counted most or by the flows, whichever knows more. URRs may count a part of the
-/// session only; flows are all of it, but do not see what XDP forwards.
+/// session only; flows are all of it, but begin anew when their QERs change.
 fn used(usage: &SessionUsage, flows: &[FlowUsage]) -> Volume {
     let mut by_flows = Volume::default();
     for flow in flows {
@@ -223,6 +223,7 @@ pub(super) fn flows(datapath: &dyn Datapath, id: SessionId) -> Value {
             "dropped": counted(count.dropped),
             "queued": counted(count.queued),
             "marked": count.marked,
+            "fast": counted(count.fast),
         })
     });
     shown.collect()

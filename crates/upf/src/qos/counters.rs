@@ -1,6 +1,7 @@
 //! The live proof of what a flow was given: offered, passed, coloured, queued, dropped, marked.
 
 use super::Colour;
+use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Packets and bytes that several threads count.
@@ -26,9 +27,19 @@ impl Tally {
     }
 }
 
+/// What others than this process's threads count of a flow: a BPF program.
+pub trait FastCounters: Debug + Send + Sync {
+    /// What they say now; what passed is `fast` as well.
+    fn load(&self) -> FlowCount;
+
+    /// The number by which the program knows the flow in its session.
+    fn number(&self) -> u8;
+}
+
 /// The counters of a flow in one direction.
 #[derive(Debug, Default)]
 pub struct FlowCounters {
+    fast: Option<Box<dyn FastCounters>>,
     green: Tally,
     yellow: Tally,
     red: Tally,
@@ -38,6 +49,16 @@ pub struct FlowCounters {
 }
 
 impl FlowCounters {
+    /// Beside those of a BPF program.
+    pub fn beside(fast: Box<dyn FastCounters>) -> Self {
+        Self { fast: Some(fast), ..Self::default() }
+    }
+
+    /// The number by which a BPF program knows the flow in its session; `None` if it counts nothing of it.
+    pub fn number(&self) -> Option<u8> {
+        self.fast.as_ref().map(|fast| fast.number())
+    }
+
     /// A packet passed, green or yellow.
     pub fn passed(&self, colour: Colour, bytes: usize) {
         match colour {
@@ -71,15 +92,17 @@ impl FlowCounters {
         self.marked.fetch_add(1, Relaxed);
     }
 
-    /// What they say now.
+    /// What all say now.
     pub fn load(&self) -> FlowCount {
+        let fast = self.fast.as_ref().map(|fast| fast.load()).unwrap_or_default();
         FlowCount {
-            green: self.green.load(),
-            yellow: self.yellow.load(),
-            red: self.red.load(),
-            dropped: self.dropped.load(),
-            queued: self.queued.load(),
-            marked: self.marked.load(Relaxed),
+            green: self.green.load() + fast.green,
+            yellow: self.yellow.load() + fast.yellow,
+            red: self.red.load() + fast.red,
+            dropped: self.dropped.load() + fast.dropped,
+            queued: self.queued.load() + fast.queued,
+            marked: self.marked.load(Relaxed) + fast.marked,
+            fast: fast.fast,
         }
     }
 }
@@ -116,6 +139,8 @@ pub struct FlowCount {
     pub queued: Count,
     /// Packets marked by ECN.
     pub marked: u64,
+    /// Of what passed, what a BPF program forwarded past user space.
+    pub fast: Count,
 }
 
 impl FlowCount {

@@ -11,7 +11,7 @@
 //!
 //! A QER without GBR is an aggregate: a session's AMBR, a slice's, or a bound on some traffic.
 
-use super::{Bucket, Burst, Time};
+use super::{Bucket, Burst, FlowCounters, Time};
 use crate::contract::{Direction, Qer, Rates};
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -113,7 +113,7 @@ impl Metering for Meter {
     }
 }
 
-/// Where meters are made.
+/// Where meters and counters are made.
 pub trait MeterSource {
     /// Meters of a QER, uplink and downlink, filled.
     fn make(&self, qer: &Qer, burst: Burst) -> [Arc<dyn Metering>; 2];
@@ -121,6 +121,11 @@ pub trait MeterSource {
     /// A meter of an aggregate, filled.
     fn aggregate(&self, rate: u64, burst: Burst) -> Arc<dyn Metering> {
         Arc::new(Meter::aggregate(rate, burst))
+    }
+
+    /// Counters of a flow of that direction, all zero.
+    fn counters(&self, _direction: Direction) -> Arc<FlowCounters> {
+        Arc::default()
     }
 }
 

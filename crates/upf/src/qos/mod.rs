@@ -34,7 +34,7 @@ mod wheel;
 
 pub use admission::{Promises, Refusal, promised};
 pub use bucket::{Bucket, Burst};
-pub use counters::{Count, FlowCount, FlowCounters};
+pub use counters::{Count, FastCounters, FlowCount, FlowCounters};
 pub use ecn::Ecn;
 pub use engine::{Arrival, Engine, Held, Key, Ruling, Whose};
 pub use flow::Flow;

@@ -94,7 +94,7 @@ impl SessionQos {
             session.qers.iter().map(|qer| QerMeters::of(qer, before, enforcement.burst(), source)).collect();
         let half = |direction| {
             let old = before.map(|before| before.half(direction));
-            Half::compile(session, direction, &meters, aggregates.of(direction), old)
+            Half::compile((session, direction), &meters, aggregates.of(direction), old, source)
         };
         let (uplink, downlink) = (half(Direction::Uplink), half(Direction::Downlink));
         Self { meters, uplink, downlink }
@@ -161,11 +161,11 @@ impl QerMeters {
 
 impl Half {
     fn compile(
-        session: &Session,
-        direction: Direction,
+        (session, direction): (&Session, Direction),
         meters: &[QerMeters],
         aggregates: &[Arc<dyn Metering>],
         before: Option<&Self>,
+        source: &dyn MeterSource,
     ) -> Self {
         let pdrs = session.pdrs.iter().filter(|pdr| pdr.source.direction() == direction);
         let mut names: Vec<_> = pdrs.map(|pdr| name_of(pdr, meters)).collect();
@@ -174,7 +174,8 @@ impl Half {
         let flow = |name: &[QerId]| {
             let named = meters.iter().filter(|meters| name.contains(&meters.qer.id));
             let own = named.filter_map(|meters| meters.meter(direction));
-            let counters = before.and_then(|before| before.counters(name)).unwrap_or_default();
+            let counters = before.and_then(|before| before.counters(name));
+            let counters = counters.unwrap_or_else(|| source.counters(direction));
             Arc::new(Flow::new(own, counters).sharing(aggregates))
         };
         let flows = names.iter().map(|name| flow(name)).collect();
