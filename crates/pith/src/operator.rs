@@ -9,6 +9,7 @@ use pith_runtime::api::{Api, ApiHandler};
 use pith_runtime::config::{Config, HostedNf};
 use pith_runtime::http::{CallError, Client, Handler, Limits};
 use pith_runtime::store::{Database, Place, StoreThread};
+use pith_runtime::token::ShardToken;
 use serde_json::Value;
 use std::future::Future;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -28,7 +29,7 @@ pub struct Operator {
 
 enum Way {
     Remote { client: Client, address: SocketAddr, token: Option<String> },
-    File { handler: Option<ApiHandler>, thread: Option<StoreThread> },
+    File { handler: Option<ApiHandler>, thread: Option<StoreThread<ShardToken>> },
 }
 
 impl Operator {
@@ -150,7 +151,7 @@ impl Drop for Operator {
         if let Way::File { handler, thread } = &mut self.way {
             drop(handler.take());
             if let Some(thread) = thread.take() {
-                thread.join();
+                thread.close();
             }
         }
     }

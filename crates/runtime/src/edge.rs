@@ -2,21 +2,21 @@
 //!
 //! ```text
 //!  gNB ══SCTP══> SctpTransport ──> N2Gateway ──┐
-//!                                              ├──> inboxes of the shards
+//!                                              ├──> desks of the shards
 //!  UPF ──UDP───> socket ─────────> N4Gateway ──┘
-//!        <────────────────────────  gateways  <──── Inbox<EdgeMessage> <── shards
+//!        <────────────────────────  gateways  <──── channel <─────────── shards
 //! ```
 //!
-//! While the inbox of a shard is full the edge reads no association, so that SCTP's own window slows the
-//! gNBs (design section 5).
+//! What the edge brings a shard it does itself, if that is little and the shard free (`desk`). While the desk of
+//! a shard is full the edge reads no association, so that SCTP's own window slows the gNBs (design section 5).
 
 use crate::clock::Clock;
 use crate::events::tell;
-use crate::inbox::{Inbox, Outlet, inbox};
 use crate::sctp::{AssociationId, SctpEvent, SctpTransport, SendError};
-use crate::shard::{ShardInbox, ShardMessage};
-use crate::wait::{Sleeper, Waker, waker};
+use crate::shard::ShardDesk;
+use crate::wait::{Readable, Sleeper, Waker, waker};
 use bytes::Bytes;
+use crossbeam_channel::{Receiver, Sender, unbounded};
 use pith_nf::fabric::{ShardInput, Timers};
 use pith_nf::gateway::n2::{N2Gateway, N2GatewayEffect, N2GatewayInput, NGAP_PPID};
 use pith_nf::gateway::n4::{N4Gateway, N4GatewayEffect, N4GatewayInput};
@@ -37,7 +37,10 @@ const DATAGRAMS: usize = 64;
 /// Largest PFCP datagram.
 const DATAGRAM_SIZE: usize = 65_535;
 
-/// How long the edge waits before it looks again whether the shards' inboxes have room.
+/// How often in a row the edge sees to what the shards and itself ask of each other before it reads again.
+const ROUNDS: usize = 16;
+
+/// How long the edge waits before it looks again whether the shards' desks have room.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// What the edge is sent.
@@ -78,14 +81,15 @@ pub struct N4Side {
 /// The way to the edge, for any thread.
 #[derive(Clone)]
 pub struct EdgeHandle {
-    inbox: Inbox<EdgeMessage>,
+    inbox: Sender<EdgeMessage>,
     waker: Waker,
 }
 
 impl EdgeHandle {
     /// Sends something; [`EdgeHandle::wake`] makes sure that it is seen.
     pub fn send(&self, message: EdgeMessage) {
-        self.inbox.send(message);
+        // After its end the edge has nothing to do with it.
+        let _ = self.inbox.send(message);
     }
 
     /// Wakes the edge, after a batch.
@@ -96,13 +100,13 @@ impl EdgeHandle {
 
 /// An edge that does not run yet.
 pub struct EdgeSeed {
-    outlet: Outlet<EdgeMessage>,
+    outlet: Receiver<EdgeMessage>,
     sleeper: Sleeper,
 }
 
 /// The handle of an edge, and what to start it with.
 pub fn edge() -> io::Result<(EdgeHandle, EdgeSeed)> {
-    let (inbox, outlet) = inbox(usize::MAX);
+    let (inbox, outlet) = unbounded();
     let (waker, sleeper) = waker()?;
     Ok((EdgeHandle { inbox, waker }, EdgeSeed { outlet, sleeper }))
 }
@@ -114,7 +118,7 @@ impl EdgeSeed {
         clock: Clock,
         n2: Option<N2Side>,
         n4: Option<N4Side>,
-        shards: Vec<ShardInbox>,
+        shards: Vec<ShardDesk>,
         inspected: impl Fn(u64, Vec<Value>) + Send + 'static,
     ) -> io::Result<JoinHandle<()>> {
         let mut edge = Edge {
@@ -148,29 +152,47 @@ struct Edge {
     clock: Clock,
     n2: Option<N2State>,
     n4: Option<N4Side>,
-    shards: Vec<ShardInbox>,
+    shards: Vec<ShardDesk>,
     timers: Timers<TimerKey>,
     inspected: Box<dyn Fn(u64, Vec<Value>) + Send>,
     is_closing: bool,
 }
 
 impl Edge {
-    fn run(&mut self, outlet: &Outlet<EdgeMessage>, sleeper: &Sleeper) {
+    fn run(&mut self, outlet: &Receiver<EdgeMessage>, sleeper: &Sleeper) {
         self.n4_input(N4GatewayInput::Start);
         let mut datagram = vec![0; DATAGRAM_SIZE];
         let mut events = Vec::new();
+        let mut readable = Readable::ALL;
         while !self.is_closing {
-            while let Ok(message) = outlet.take() {
-                self.message(message);
-            }
             self.read_associations(&mut events);
-            self.read_datagrams(&mut datagram);
+            if readable.has(self.n4_place()) {
+                self.read_datagrams(&mut datagram);
+            }
             self.expire();
+            self.attend_shards(outlet);
             self.flush();
             let (timeout, is_closing) = (self.timeout(), self.is_closing);
-            sleeper.sleep(&self.descriptors(), timeout, || is_closing || !outlet.is_empty());
+            readable = sleeper.sleep(&self.descriptors(), timeout, || is_closing || !outlet.is_empty());
         }
         self.close();
+    }
+
+    /// Sees to what the shards were brought, and does what they ask for, until nothing is left of it.
+    fn attend_shards(&mut self, outlet: &Receiver<EdgeMessage>) {
+        for _ in 0..ROUNDS {
+            self.shards.iter().for_each(ShardDesk::attend);
+            if outlet.is_empty() {
+                return;
+            }
+            outlet.try_iter().for_each(|message| self.message(message));
+        }
+        self.shards.iter().for_each(ShardDesk::wake);
+    }
+
+    /// The place of N4's socket among the descriptors.
+    fn n4_place(&self) -> usize {
+        usize::from(self.n2.is_some())
     }
 
     fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
@@ -201,7 +223,7 @@ impl Edge {
 
     /// Reads what gNBs sent, unless a shard has more than enough to do.
     fn read_associations(&mut self, events: &mut Vec<SctpEvent>) {
-        let is_full = self.shards.iter().any(ShardInbox::is_full);
+        let is_full = self.shards.iter().any(ShardDesk::is_full);
         let Some(n2) = &mut self.n2 else { return };
         match is_full {
             true if n2.paused.is_empty() => n2.pause(),
@@ -209,7 +231,7 @@ impl Edge {
             true => {}
         }
         n2.side.transport.process(Instant::now(), events);
-        n2.side.gateway.set_loads(self.shards.iter().map(ShardInbox::held));
+        n2.side.gateway.set_loads(self.shards.iter().map(ShardDesk::held));
         for event in events.drain(..) {
             self.sctp(event);
         }
@@ -371,8 +393,8 @@ impl N2State {
     }
 }
 
-fn to_shard(shards: &[ShardInbox], shard: ShardId, input: ShardInput) {
-    if let Some(inbox) = shards.get(usize::from(shard.0)) {
-        inbox.send(ShardMessage::Input(input));
+fn to_shard(shards: &[ShardDesk], shard: ShardId, input: ShardInput) {
+    if let Some(desk) = shards.get(usize::from(shard.0)) {
+        desk.send(input);
     }
 }

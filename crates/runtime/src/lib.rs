@@ -3,10 +3,10 @@
 pub mod api;
 pub mod clock;
 pub mod config;
+pub mod desk;
 pub mod edge;
 pub mod events;
 pub mod http;
-pub mod inbox;
 pub mod keys;
 pub mod node;
 pub mod sbi;

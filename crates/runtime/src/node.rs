@@ -23,8 +23,8 @@ use crate::edge::{EdgeHandle, EdgeMessage, N2Side, N4Side, edge};
 use crate::http::Limits;
 use crate::sbi::{ApiSettings, HttpHandle, HttpThread, RECORD_VARIABLE, Recorder, SbiSettings, bind};
 use crate::sctp::{self, SctpConfig};
-use crate::shard::{ShardInbox, ShardMessage, ShardThread, shard_inbox};
-use crate::store::{Database, Place, StoreHandle, StoreThread};
+use crate::shard::{self, ShardDesk, ShardThread, shard_desk};
+use crate::store::{Answer, Database, Place, Sink, StoreHandle, StoreThread};
 use crate::token::ShardToken;
 use crate::upf::{UpfHandle, UpfThread};
 use identities::Identities;
@@ -80,11 +80,11 @@ pub type StartError = Box<dyn std::error::Error + Send + Sync>;
 pub struct Node {
     readiness: Arc<Readiness>,
     shards: Vec<ShardThread>,
+    desks: Vec<ShardDesk>,
     edge: Option<(EdgeHandle, JoinHandle<()>)>,
     upf: Option<UpfThread>,
     http: (HttpHandle, HttpThread),
-    store: Option<(StoreHandle<ShardToken>, StoreThread)>,
-    store_handle: Option<StoreHandle<ShardToken>>,
+    store: Option<(StoreHandle<ShardToken>, StoreThread<ShardToken>)>,
 }
 
 impl Node {
@@ -95,8 +95,8 @@ impl Node {
         let count = config.shards();
         let identities = Identities::new(config, hosting, count, clock, &mut rng);
         let readiness = Readiness::new(clock, count);
-        let inboxes: Vec<_> = (0..count).map(|_| shard_inbox(config.task_buffer as usize)).collect();
-        let shards: Vec<ShardInbox> = inboxes.iter().map(|(inbox, _)| inbox.clone()).collect();
+        let desks = (0..count).map(|number| shard_desk(number as u16, config.task_buffer as usize));
+        let (shards, vacancies): (Vec<ShardDesk>, Vec<_>) = desks.unzip();
 
         let upf = hosting.upf.then(|| user_plane::start(config, clock)).transpose()?;
         let edge_pair = edge()?;
@@ -120,7 +120,7 @@ impl Node {
             None => None,
         };
         let mut threads = Vec::with_capacity(count);
-        for (number, inbox) in inboxes.into_iter().enumerate() {
+        for (number, vacancy) in vacancies.into_iter().enumerate() {
             let number = number as u16;
             let outside = ProcessOutside::new(
                 number,
@@ -131,12 +131,13 @@ impl Node {
                 Arc::clone(&readiness),
             );
             let make = nfs::maker(config, hosting, &identities, number, rng.fork())?;
-            threads.push(ShardThread::start(number, clock, inbox, make, outside)?);
+            threads.push(shard::start(number, clock, vacancy, make, outside)?);
         }
         for shard in &shards {
-            shard.send(ShardMessage::Input(ShardInput::Start));
+            shard.send(ShardInput::Start);
+            shard.wake();
         }
-        Ok(Self { readiness, shards: threads, edge, upf, http, store, store_handle })
+        Ok(Self { readiness, shards: threads, desks: shards, edge, upf, http, store })
     }
 
     /// Waits until all NFs are registered with the NRF; how long that took since the start, or `None`
@@ -147,14 +148,15 @@ impl Node {
 
     /// The subscribers' database, where this process has it.
     pub fn store(&self) -> Option<&StoreHandle<ShardToken>> {
-        self.store_handle.as_ref()
+        self.store.as_ref().map(|(handle, _)| handle)
     }
 
     /// Takes the NFs out of the NRF, answers what was asked, and ends all threads.
     pub fn stop(self) {
         self.readiness.drain();
-        for shard in &self.shards {
-            shard.inbox().send(ShardMessage::Input(ShardInput::Stop));
+        for desk in &self.desks {
+            desk.send(ShardInput::Stop);
+            desk.wake();
         }
         std::thread::sleep(DEREGISTRATION);
         if let Some((handle, thread)) = self.edge {
@@ -169,10 +171,8 @@ impl Node {
         self.http.0.drain();
         self.http.1.join();
         self.shards.into_iter().for_each(ShardThread::close);
-        drop(self.store_handle);
-        if let Some((handle, thread)) = self.store {
-            drop(handle);
-            thread.join();
+        if let Some((_, thread)) = self.store {
+            thread.close();
         }
     }
 }
@@ -189,18 +189,26 @@ fn seed() -> Result<[u8; 32], StartError> {
 fn start_store(
     config: &Config,
     database: Option<Database>,
-    shards: &[ShardInbox],
-) -> Result<(StoreHandle<ShardToken>, StoreThread), StartError> {
+    shards: &[ShardDesk],
+) -> Result<(StoreHandle<ShardToken>, StoreThread<ShardToken>), StartError> {
     let place = config.store.path.file().map_or(Place::Memory, Place::File);
     let database = database.map_or_else(|| Database::open(&place), Ok)?;
-    let shards = shards.to_vec();
-    let sink = move |token: ShardToken, result| {
-        let input = ShardInput::Stored { nf: token.nf, tag: token.tag, result };
-        if let Some(shard) = shards.get(usize::from(token.shard)) {
-            shard.send(ShardMessage::Input(input));
+    Ok(crate::store::start(database, Askers(shards.to_vec()))?)
+}
+
+/// The shards, whose NFs ask the store.
+struct Askers(Vec<ShardDesk>);
+
+impl Sink<ShardToken> for Askers {
+    fn answer(&mut self, token: ShardToken, result: Answer) {
+        if let Some(shard) = self.0.get(usize::from(token.shard)) {
+            shard.send(ShardInput::Stored { nf: token.nf, tag: token.tag, result });
         }
-    };
-    Ok(crate::store::start(database, sink)?)
+    }
+
+    fn flush(&mut self) {
+        self.0.iter().for_each(ShardDesk::attend);
+    }
 }
 
 fn sbi_settings(config: &Config, hosting: &Hosting) -> Result<SbiSettings, StartError> {

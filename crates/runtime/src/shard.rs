@@ -1,21 +1,21 @@
-//! The thread of one shard: takes inputs, drives the pure [`Shard`], carries out its effects.
+//! The work of one shard: takes inputs, drives the pure [`Shard`], carries out its effects.
 //!
 //! ```text
-//!  edge, http, store, other shards ──> Inbox<ShardInput> ──> Shard.handle ──> Outside
-//!                                        timers ──────────────^
+//!  edge, http, store, other shards ──> Desk<ShardInput> ──> Shard.handle ──> Outside
+//!                                        timers ─────────────^
 //! ```
 
 use crate::clock::Clock;
-use crate::inbox::{Inbox, Nothing, Outlet, inbox};
+use crate::desk::{Desk, DeskThread, Vacancy, Work, desk};
 use pith_nf::fabric::{Shard, ShardEffect, ShardInput, Timers};
 use pith_nf::kit::{Instant, Nf, TimerKey};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
-/// Inputs that a shard handles before it flushes what came of them.
+/// Inputs that a shard's thread handles before it flushes what came of them.
 const BATCH: usize = 128;
 
-/// Where the effects of a shard go that leave its thread.
+/// Where the effects of a shard go that leave it.
 pub trait Outside: Send {
     /// Carries out an effect, or queues it until [`Outside::flush`].
     fn carry_out(&mut self, effect: ShardEffect);
@@ -24,60 +24,29 @@ pub trait Outside: Send {
     fn flush(&mut self);
 }
 
-/// What a shard's thread is sent.
-#[derive(Debug)]
-pub enum ShardMessage {
-    /// For the NFs.
-    Input(ShardInput),
-    /// Handle what was sent before this, then end.
-    Close,
-}
+/// The way to a shard.
+pub type ShardDesk = Desk<ShardInput>;
 
 /// A running shard.
-pub struct ShardThread {
-    inbox: Inbox<ShardMessage>,
-    thread: JoinHandle<()>,
+pub type ShardThread = DeskThread<ShardInput>;
+
+/// The desk of shard `number`, whose feeders pause while `bound` inputs wait.
+pub fn shard_desk(number: u16, bound: usize) -> (ShardDesk, Vacancy<ShardInput>) {
+    desk(format!("shard-{number}"), bound)
 }
 
-/// The sending side of a shard's inbox, made before its thread runs.
-pub type ShardInbox = Inbox<ShardMessage>;
-
-/// An inbox for a shard, and the outlet to start its thread with.
-pub fn shard_inbox(bound: usize) -> (ShardInbox, Outlet<ShardMessage>) {
-    inbox(bound)
-}
-
-impl ShardThread {
-    /// Starts the thread of shard `number`. `make` builds the NFs, and builds them anew if they
-    /// panic.
-    pub fn start(
-        number: u16,
-        clock: Clock,
-        (inbox, outlet): (ShardInbox, Outlet<ShardMessage>),
-        make: impl FnMut() -> Shard + Send + 'static,
-        outside: impl Outside + 'static,
-    ) -> std::io::Result<Self> {
-        let thread = thread::Builder::new().name(format!("shard-{number}")).spawn(move || {
-            let mut make = make;
-            let shard = make();
-            Driver { number, clock, shard, make, outside, timers: Timers::default(), effects: Vec::new() }
-                .run(&outlet);
-        })?;
-        Ok(Self { inbox, thread })
-    }
-
-    /// Its inbox.
-    pub fn inbox(&self) -> &ShardInbox {
-        &self.inbox
-    }
-
-    /// Lets it handle what it was sent so far, then ends it.
-    pub fn close(self) {
-        self.inbox.send(ShardMessage::Close);
-        if self.thread.join().is_err() {
-            tracing::error!("a shard's thread ended in a panic outside its NFs");
-        }
-    }
+/// Starts shard `number`. `make` builds the NFs, and builds them anew if they panic.
+pub fn start(
+    number: u16,
+    clock: Clock,
+    vacancy: Vacancy<ShardInput>,
+    mut make: impl FnMut() -> Shard + Send + 'static,
+    outside: impl Outside + 'static,
+) -> std::io::Result<ShardThread> {
+    let shard = make();
+    let driver =
+        Driver { number, clock, shard, make, outside, timers: Timers::default(), effects: Vec::new() };
+    vacancy.fill(BATCH, driver)
 }
 
 struct Driver<M, O> {
@@ -90,36 +59,20 @@ struct Driver<M, O> {
     effects: Vec<ShardEffect>,
 }
 
+impl<M: FnMut() -> Shard + Send, O: Outside> Work<ShardInput> for Driver<M, O> {
+    fn take(&mut self, input: ShardInput) {
+        self.handle(input);
+    }
+
+    fn finish(&mut self) -> Option<Duration> {
+        self.expire();
+        self.outside.flush();
+        let now = self.clock.now();
+        self.timers.next_deadline().map(|deadline| deadline.since(now))
+    }
+}
+
 impl<M: FnMut() -> Shard, O: Outside> Driver<M, O> {
-    fn run(mut self, outlet: &Outlet<ShardMessage>) {
-        loop {
-            let now = self.clock.now();
-            let timeout = self.timers.next_deadline().map(|deadline| deadline.since(now));
-            match outlet.wait(timeout) {
-                Ok(ShardMessage::Close) | Err(Nothing::Closed) => return self.outside.flush(),
-                Ok(ShardMessage::Input(input)) => self.handle(input),
-                Err(Nothing::TimedOut) => {}
-            }
-            if self.batch(outlet).is_err() {
-                return self.outside.flush();
-            }
-            self.expire();
-            self.outside.flush();
-        }
-    }
-
-    /// Handles what already waits, a batch at most.
-    fn batch(&mut self, outlet: &Outlet<ShardMessage>) -> Result<(), Nothing> {
-        for _ in 1..BATCH {
-            match outlet.take() {
-                Ok(ShardMessage::Input(input)) => self.handle(input),
-                Ok(ShardMessage::Close) | Err(Nothing::Closed) => return Err(Nothing::Closed),
-                Err(Nothing::TimedOut) => break,
-            }
-        }
-        Ok(())
-    }
-
     fn expire(&mut self) {
         let now = self.clock.now();
         while let Some((nf, key)) = self.timers.expired(now) {

@@ -12,9 +12,9 @@ pub use trace::TraceRequest;
 
 use crate::api::ApiError;
 use crate::clock::Clock;
-use crate::inbox::{Inbox, Outlet, inbox};
 use crate::wait::{Sleeper, Waker, waker};
 use busy::Busy;
+use crossbeam_channel::{Receiver, Sender, unbounded};
 use pith_datapath::{DatapathConfig, StartError, UserPlane};
 use pith_upf::contract::{Datapath, Event};
 use pith_upf::{Config, Effect, Input, Severity, Upf};
@@ -59,7 +59,7 @@ type Asked = (Question, oneshot::Sender<Answer>);
 /// The way to a running UPF, for any thread.
 #[derive(Clone)]
 pub struct UpfHandle {
-    inbox: Inbox<Asked>,
+    inbox: Sender<Asked>,
     waker: Waker,
 }
 
@@ -67,7 +67,8 @@ impl UpfHandle {
     /// Asks; the answer comes later, or never if the UPF has ended.
     pub fn ask(&self, question: Question) -> oneshot::Receiver<Answer> {
         let (reply, answer) = oneshot::channel();
-        self.inbox.send((question, reply));
+        // After its end nobody answers.
+        let _ = self.inbox.send((question, reply));
         self.waker.wake();
         answer
     }
@@ -93,7 +94,7 @@ impl UpfThread {
         n4.set_nonblocking(true)?;
         let closing = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&closing);
-        let (inbox, asked) = inbox(usize::MAX);
+        let (inbox, asked) = unbounded();
         let mut driver = Driver {
             clock,
             succession: Succession::default(),
@@ -132,7 +133,7 @@ struct Driver {
     upf: Upf,
     n4: UdpSocket,
     datapath: UserPlane,
-    asked: Outlet<Asked>,
+    asked: Receiver<Asked>,
     traces: Traces,
     effects: Vec<Effect>,
 }
@@ -191,7 +192,7 @@ impl Driver {
 
     fn answer_questions(&mut self) {
         self.traces.tend(self.now(), &mut self.datapath);
-        while let Ok((question, reply)) = self.asked.take() {
+        while let Ok((question, reply)) = self.asked.try_recv() {
             // Whoever asked may have gone.
             let _ = reply.send(self.answer(question));
         }

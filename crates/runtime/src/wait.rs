@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Waits until one of the descriptors is readable, for so long at most; for ever if `None`.
-pub fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) {
+/// Waits until one of the descriptors is readable, for so long at most; for ever if `None`. Which are.
+pub fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> Readable {
     let entry = |fd: &BorrowedFd<'_>| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     let mut entries: Vec<libc::pollfd> = fds.iter().map(entry).collect();
     let span = timeout.map(|timeout| libc::timespec {
@@ -19,7 +19,25 @@ pub fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) {
     // SAFETY: `entries` and `span` outlive the call; the mask may be null. A failure (a signal) counts as ready.
     #[allow(unsafe_code)]
     unsafe {
-        libc::ppoll(entries.as_mut_ptr(), entries.len() as libc::nfds_t, span, std::ptr::null());
+        if libc::ppoll(entries.as_mut_ptr(), entries.len() as libc::nfds_t, span, std::ptr::null()) < 0 {
+            return Readable::ALL;
+        }
+    }
+    let ready = entries.iter().enumerate().filter(|(_, entry)| entry.revents != 0);
+    Readable(ready.fold(0, |bits, (at, _)| bits | 1 << at))
+}
+
+/// Which of the descriptors that a thread waited for may be readable: a bit for each, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Readable(u32);
+
+impl Readable {
+    /// Nobody looked.
+    pub const ALL: Self = Self(u32::MAX);
+
+    /// Whether this one may be.
+    pub fn has(self, at: usize) -> bool {
+        self.0 >> at & 1 == 1
     }
 }
 
@@ -57,17 +75,28 @@ impl Waker {
 }
 
 impl Sleeper {
-    /// Waits for a descriptor or the waker, unless `is_busy` says that there is something to do already.
-    pub fn sleep(&self, fds: &[BorrowedFd<'_>], timeout: Option<Duration>, is_busy: impl Fn() -> bool) {
+    /// Waits for a descriptor (31 at most) or the waker, unless `is_busy` says that there is something to do
+    /// already. Which descriptors may be readable.
+    pub fn sleep(
+        &self,
+        fds: &[BorrowedFd<'_>],
+        timeout: Option<Duration>,
+        is_busy: impl Fn() -> bool,
+    ) -> Readable {
         self.sleeping.store(true, Ordering::SeqCst);
-        if !is_busy() {
-            let mut all = vec![self.socket.as_fd()];
-            all.extend_from_slice(fds);
-            wait_readable(&all, timeout);
-        }
+        let readable = if is_busy() {
+            Readable::ALL
+        } else {
+            // The own socket comes last, so that the others keep their places.
+            let all: Vec<_> = fds.iter().copied().chain([self.socket.as_fd()]).collect();
+            wait_readable(&all, timeout)
+        };
         self.sleeping.store(false, Ordering::SeqCst);
-        let mut octet = [0; 8];
-        while self.socket.recv(&mut octet).is_ok() {}
+        if readable.has(fds.len()) {
+            let mut octet = [0; 8];
+            while self.socket.recv(&mut octet).is_ok() {}
+        }
+        readable
     }
 }
 

@@ -230,6 +230,11 @@ pub struct RunOptions {
     #[arg(long, help_heading = "Output")]
     pub hold: bool,
 
+    /// Tell the CPU time that this process (the core) has, from before the first UE starts until 50 ms after the last is
+    /// done; NG Setup and the end of the associations are not in it
+    #[arg(long, value_name = "PID", help_heading = "Output")]
+    pub watch_cpu: Option<u32>,
+
     /// The result as JSON on standard output, or in a file (the schema is in the README)
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", help_heading = "Output")]
     pub json: Option<PathBuf>,

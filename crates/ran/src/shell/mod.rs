@@ -9,3 +9,4 @@ pub mod progress;
 pub mod report;
 pub mod run;
 pub mod tuns;
+pub mod watch;

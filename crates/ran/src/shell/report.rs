@@ -22,6 +22,9 @@ pub struct Report {
     pub gnbs_up: usize,
     /// From the first UE's beginning to the last one's end.
     pub total_s: f64,
+    /// CPU time of the process that was watched, where one was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub watched_cpu_ms: Option<f64>,
     /// From the wish to register to REGISTRATION ACCEPT.
     pub registration_ms: Summary,
     /// From the wish for a session to PDU SESSION ESTABLISHMENT ACCEPT.
@@ -104,6 +107,7 @@ impl Report {
             gnbs,
             gnbs_up,
             total_s: total.as_secs_f64(),
+            watched_cpu_ms: None,
             registration_ms: statistics.registration.summary(),
             session_ms: statistics.session.summary(),
             service_ms: statistics.service.summary(),
@@ -129,6 +133,9 @@ impl Report {
         let mut text = String::new();
         let _ = writeln!(text, "gNBs        {} of {} up", self.gnbs_up, self.gnbs);
         let _ = writeln!(text, "UEs         {} of {} ok in {:.3} s", self.ok, self.ues, self.total_s);
+        if let Some(spent) = self.watched_cpu_ms {
+            let _ = writeln!(text, "core        {spent:.3} ms on a CPU");
+        }
         let rows = [
             ("registration", self.registration_ms),
             ("session", self.session_ms),

@@ -12,6 +12,7 @@ use super::links::{Incoming, N2, N3, address_towards};
 use super::progress::Progress;
 use super::report::Report;
 use super::tuns::Tuns;
+use super::watch::Watch;
 use anyhow::{Context, Result};
 use pith_ran::gnb::UeKey;
 use pith_ran::ran::{Input, Output};
@@ -23,6 +24,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+/// What a watched core may take to finish what NG Setup, and the last UE, have left it to do.
+const REST: Duration = Duration::from_millis(50);
+
 /// How long the associations have to end gracefully.
 const SHUTDOWN: Duration = Duration::from_secs(1);
 
@@ -31,8 +35,9 @@ pub fn run(options: &RunOptions) -> Result<bool> {
     let stop = Stop::on_signal()?;
     let mut run = Run::new(options)?;
     run.connect_gnbs(&stop)?;
-    run.run_ues(&stop)?;
-    let report = Report::new(&run.ran, options.gnbs, options.packet.into(), run.elapsed());
+    let spent = run.run_watched(&stop)?;
+    let mut report = Report::new(&run.ran, options.gnbs, options.packet.into(), run.elapsed());
+    report.watched_cpu_ms = spent.map(|spent| spent.as_secs_f64() * 1e3);
     run.progress.clear();
     publish(options, &report)?;
     if options.hold && report.passed {
@@ -131,7 +136,26 @@ impl<'a> Run<'a> {
     fn connect_gnbs(&mut self, stop: &Stop) -> Result<()> {
         let all = self.options.gnbs as usize;
         while self.ran.gnbs_up() < all && !self.is_late() && !stop.is_asked() && self.n2.is_open() {
-            self.turn(stop)?;
+            self.turn(stop, Duration::MAX)?;
+        }
+        Ok(())
+    }
+
+    /// Runs the UEs; the CPU time of the process that is watched, if one is.
+    fn run_watched(&mut self, stop: &Stop) -> Result<Option<Duration>> {
+        let Some(process) = self.options.watch_cpu else { return self.run_ues(stop).map(|()| None) };
+        self.rest(stop)?;
+        let watch = Watch::begin(process)?;
+        self.run_ues(stop)?;
+        self.rest(stop)?;
+        watch.spent().map(Some)
+    }
+
+    /// Lets some time go by.
+    fn rest(&mut self, stop: &Stop) -> Result<()> {
+        let end = std::time::Instant::now() + REST;
+        while std::time::Instant::now() < end && !stop.is_asked() && self.n2.is_open() {
+            self.turn(stop, end.saturating_duration_since(std::time::Instant::now()))?;
         }
         Ok(())
     }
@@ -146,7 +170,7 @@ impl<'a> Run<'a> {
         self.ran.begin(now, &mut self.outputs);
         self.act()?;
         while !self.ran.tally().is_over() && !self.is_late() && !stop.is_asked() && self.n2.is_open() {
-            self.turn(stop)?;
+            self.turn(stop, Duration::MAX)?;
         }
         self.ues_ended = Some(self.now());
         Ok(())
@@ -162,14 +186,14 @@ impl<'a> Run<'a> {
         }
         self.progress.end();
         while !stop.is_asked() && self.n2.is_open() {
-            self.turn(stop)?;
+            self.turn(stop, Duration::MAX)?;
         }
         Ok(())
     }
 
-    /// Waits for something, and handles it.
-    fn turn(&mut self, stop: &Stop) -> Result<()> {
-        let timeout = self.timeout();
+    /// Waits for something, so long at most, and handles it.
+    fn turn(&mut self, stop: &Stop, patience: Duration) -> Result<()> {
+        let timeout = self.timeout().min(patience);
         let fds: Vec<_> = [self.n2.fd(), self.n3.fd()].into_iter().chain(self.tuns.fds()).collect();
         stop.sleeper.sleep(&fds, Some(timeout), || stop.is_asked());
         self.take_n2()?;

@@ -1,7 +1,7 @@
 //! The REST API: everything that the operator's commands do.
 //!
 //! ```text
-//!  request ──> guard ──> routes ──> handler ──> subscribers ──> store thread
+//!  request ──> guard ──> routes ──> handler ──> subscribers ──> store
 //!                          │                ├─> inspect ─────> shards, edge ──> gather
 //!                          │                └─> upf ─────────> UPF thread
 //!                          └──> openapi (GET /openapi.json)
@@ -55,8 +55,11 @@ pub struct Api {
 impl Api {
     /// The API of a core that does not run: its subscribers, and nothing that lives.
     ///
-    /// Join the thread when the API is dropped, so that the database is closed.
-    pub fn on_database(database: Database, config: Config) -> std::io::Result<(Rc<Self>, StoreThread)> {
+    /// Close the thread after the last request, so that the database is closed.
+    pub fn on_database(
+        database: Database,
+        config: Config,
+    ) -> std::io::Result<(Rc<Self>, StoreThread<ShardToken>)> {
         let (store, thread) = start(database, |_: ShardToken, _| ())?;
         let status = || Status {
             state: "stopped",

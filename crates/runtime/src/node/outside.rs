@@ -4,7 +4,7 @@ use crate::api::Topic;
 use crate::clock::Clock;
 use crate::edge::{EdgeHandle, EdgeMessage};
 use crate::sbi::{HttpHandle, Shards};
-use crate::shard::{Outside, ShardInbox, ShardMessage};
+use crate::shard::{Outside, ShardDesk};
 use crate::store::StoreHandle;
 use crate::token::ShardToken;
 use pith_nf::fabric::{ShardEffect, ShardInput};
@@ -84,7 +84,7 @@ pub(super) struct ProcessOutside {
     edge_has_more: bool,
     store: Option<StoreHandle<ShardToken>>,
     http: HttpHandle,
-    shards: Vec<ShardInbox>,
+    shards: Vec<ShardDesk>,
     readiness: Arc<Readiness>,
 }
 
@@ -94,7 +94,7 @@ impl ProcessOutside {
         edge: Option<EdgeHandle>,
         store: Option<StoreHandle<ShardToken>>,
         http: HttpHandle,
-        shards: Vec<ShardInbox>,
+        shards: Vec<ShardDesk>,
         readiness: Arc<Readiness>,
     ) -> Self {
         Self { shard, edge, edge_has_more: false, store, http, shards, readiness }
@@ -108,8 +108,8 @@ impl ProcessOutside {
     }
 
     fn to_shard(&self, shard: u16, input: ShardInput) {
-        if let Some(inbox) = self.shards.get(usize::from(shard)) {
-            inbox.send(ShardMessage::Input(input));
+        if let Some(desk) = self.shards.get(usize::from(shard)) {
+            desk.send(input);
         }
     }
 
@@ -151,7 +151,7 @@ impl Outside for ProcessOutside {
             ShardEffect::Event { nf, event } => crate::events::tell(nf, &event),
             ShardEffect::Inspected { exchange, list } => self.http.inspected(exchange, list),
             ShardEffect::Ready => self.readiness.shard_is_ready(),
-            // The shard's own thread keeps the timers.
+            // The shard's driver keeps the timers.
             ShardEffect::StartTimer { .. } | ShardEffect::StopTimer { .. } => {}
         }
     }
@@ -162,20 +162,25 @@ impl Outside for ProcessOutside {
         {
             edge.wake();
         }
+        if let Some(store) = &self.store {
+            store.attend();
+        }
+        self.shards.iter().for_each(ShardDesk::attend);
     }
 }
 
 /// The shards of the process, as HTTP sees them.
 pub(super) struct Front {
-    pub(super) shards: Vec<ShardInbox>,
+    pub(super) shards: Vec<ShardDesk>,
     pub(super) edge: Option<EdgeHandle>,
     pub(super) nfs: Vec<Nf>,
 }
 
 impl Front {
     fn send(&self, shard: u16, input: ShardInput) {
-        if let Some(inbox) = self.shards.get(usize::from(shard)) {
-            inbox.send(ShardMessage::Input(input));
+        if let Some(desk) = self.shards.get(usize::from(shard)) {
+            desk.send(input);
+            desk.attend();
         }
     }
 
@@ -185,7 +190,8 @@ impl Front {
             return 0;
         }
         for shard in &self.shards {
-            shard.send(ShardMessage::Input(ShardInput::Inspect { exchange, what }));
+            shard.send(ShardInput::Inspect { exchange, what });
+            shard.attend();
         }
         self.shards.len()
     }
@@ -200,7 +206,8 @@ impl Front {
             return 0;
         }
         for shard in &self.shards {
-            shard.send(ShardMessage::Input(ShardInput::Operate { exchange, what: what.clone() }));
+            shard.send(ShardInput::Operate { exchange, what: what.clone() });
+            shard.attend();
         }
         self.shards.len()
     }
@@ -219,7 +226,7 @@ impl Shards for Front {
     }
 
     fn is_full(&self, shard: u16) -> bool {
-        self.shards.get(usize::from(shard)).is_some_and(ShardInbox::is_full)
+        self.shards.get(usize::from(shard)).is_some_and(ShardDesk::is_full)
     }
 
     fn request(&self, shard: u16, exchange: u64, nf: Nf, request: Request) {

@@ -1,7 +1,7 @@
 //! One open database: what every user of it shares.
 
 use super::{DatabaseError, schema};
-use pith_nf::kit::Subscriber;
+use pith_nf::kit::{StoreRequest, Subscriber};
 use pith_types::Supi;
 use rusqlite::{Connection, ErrorCode};
 use std::collections::HashMap;
@@ -40,7 +40,28 @@ impl Database {
             return Err(DatabaseError::TooNew { path, found, known: schema::VERSION });
         }
         schema::migrate(&mut connection, found)?;
-        Ok(Self { connection, cache: HashMap::new() })
+        let mut database = Self { connection, cache: HashMap::new() };
+        database.rehearse()?;
+        Ok(database)
+    }
+
+    /// Does once what every registration asks for and takes it back, so that the first phone does not wait
+    /// for statements to be compiled.
+    fn rehearse(&mut self) -> Result<(), DatabaseError> {
+        let Ok(supi) = "imsi-001010000000000".parse::<Supi>() else { return Ok(()) };
+        let resource = String::new();
+        let requests = [
+            StoreRequest::PutSequenceNumber { supi: supi.clone(), sqn: 0 },
+            StoreRequest::PutDocument { supi: supi.clone(), resource: resource.clone(), body: String::new() },
+            StoreRequest::Document { supi: supi.clone(), resource: resource.clone() },
+            StoreRequest::DeleteDocument { supi: supi.clone(), resource },
+            StoreRequest::Subscriber(supi),
+        ];
+        self.begin()?;
+        self.commit()?;
+        self.begin()?;
+        requests.iter().try_for_each(|request| self.handle(request).map(drop))?;
+        self.roll_back()
     }
 
     /// Does all of it or nothing.
@@ -58,21 +79,26 @@ impl Database {
     }
 
     pub(super) fn begin(&mut self) -> Result<(), DatabaseError> {
-        Ok(self.connection.execute_batch("BEGIN IMMEDIATE")?)
+        self.execute("BEGIN IMMEDIATE")
     }
 
     pub(super) fn commit(&mut self) -> Result<(), DatabaseError> {
-        let committed = self.connection.execute_batch("COMMIT");
+        let committed = self.execute("COMMIT");
         if committed.is_err() {
             // The first error is the one to tell; rolling back what is not open fails too.
             let _ = self.roll_back();
         }
-        Ok(committed?)
+        committed
     }
 
     fn roll_back(&mut self) -> Result<(), DatabaseError> {
         self.cache.clear();
-        Ok(self.connection.execute_batch("ROLLBACK")?)
+        self.execute("ROLLBACK")
+    }
+
+    fn execute(&self, sql: &str) -> Result<(), DatabaseError> {
+        self.connection.prepare_cached(sql)?.execute([])?;
+        Ok(())
     }
 }
 

@@ -1,13 +1,13 @@
 //! The database: subscribers, and the documents that NFs keep about UEs, in one SQLite file.
 //!
 //! ```text
-//!  shards ── StoreRequest, token ──┐              ┌── token, result ──> sink (shard inboxes)
-//!                                  ├──> thread ───┤
+//!  shards ── StoreRequest, token ──┐              ┌── token, result ──> sink (shards' desks)
+//!                                  ├──> desk ─────┤
 //!  REST API ── closure ────────────┘   one txn    └── closure's own answer
 //!                                      a batch
 //! ```
 //!
-//! Whatever waits in the channel is one batch and shares one commit (group commit). A request is
+//! Whatever waits on the desk is one batch and shares one commit (group commit). A request is
 //! answered after the commit of what was written before it, reads before the first write at once.
 //! The order of requests is kept. The process that opened the file has it alone.
 
@@ -21,7 +21,7 @@ mod thread;
 pub use database::{Database, Place};
 pub use error::DatabaseError;
 pub use subscribers::{Added, Existing};
-pub use thread::{StoreHandle, StoreThread, start};
+pub use thread::{Answer, Sink, StoreHandle, StoreThread, start};
 
 #[cfg(test)]
 mod tests;

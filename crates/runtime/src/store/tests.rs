@@ -160,8 +160,7 @@ fn answers_come_in_order_and_all_of_them_before_the_thread_ends() {
         };
         store.request(token, request);
     }
-    drop(store);
-    thread.join();
+    thread.close();
     let answers: Vec<_> = received.into_iter().collect();
     assert_eq!(answers.len(), 3000);
     for (at, (token, answer)) in (0..).zip(&answers) {
@@ -194,8 +193,7 @@ fn threads_share_commits_without_losing_a_write() {
             });
         }
     });
-    drop(store);
-    thread.join();
+    thread.close();
     assert!(received.into_iter().all(|answer| answer == Ok(StoreResponse::Done { created_or_found: true })));
     let mut database = Database::open(&directory.file()).unwrap();
     for shard in 0..4 {
@@ -215,6 +213,5 @@ fn management_sees_what_was_asked_before_it() {
         store.run(|database| database.subscriber(&supi(1))).await.unwrap().unwrap().authentication.sqn
     });
     assert_eq!(count, 7);
-    drop(store);
-    thread.join();
+    thread.close();
 }

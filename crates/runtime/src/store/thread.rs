@@ -1,28 +1,45 @@
-//! The thread that has the database, and its batches.
+//! The desk that has the database, and its batches.
 
 use super::documents::reads;
 use super::{Database, DatabaseError};
-use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
+use crate::desk::{Desk, DeskThread, Work, desk};
 use pith_nf::kit::{StoreError, StoreRequest, StoreResponse};
-use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// Requests that share a commit at most.
 const BATCH: usize = 512;
 
-type Answer = Result<StoreResponse, StoreError>;
-type Work = Box<dyn FnOnce(&mut Database) + Send>;
+/// What comes of a request.
+pub type Answer = Result<StoreResponse, StoreError>;
+
+type Run = Box<dyn FnOnce(&mut Database) + Send>;
 
 enum Job<T> {
     Request(T, StoreRequest),
-    Run(Work),
+    Run(Run),
 }
 
-/// The way to the database, for any thread. `T` says whom an answer is for.
+/// Where answers go. `T` says whom an answer is for.
+pub trait Sink<T>: Send {
+    /// Takes an answer; must not block.
+    fn answer(&mut self, token: T, answer: Answer);
+
+    /// The last answer of a batch was given.
+    fn flush(&mut self) {}
+}
+
+impl<T, F: FnMut(T, Answer) + Send> Sink<T> for F {
+    fn answer(&mut self, token: T, answer: Answer) {
+        self(token, answer);
+    }
+}
+
+/// The way to the database, for any thread.
 ///
-/// The channel has no bound: its users wait for their answers, so it holds no more than they have
+/// Nothing bounds what waits: its users wait for their answers, so it holds no more than they have
 /// in flight.
-pub struct StoreHandle<T>(Sender<Job<T>>);
+pub struct StoreHandle<T>(Desk<Job<T>>);
 
 impl<T> Clone for StoreHandle<T> {
     fn clone(&self) -> Self {
@@ -30,54 +47,59 @@ impl<T> Clone for StoreHandle<T> {
     }
 }
 
-/// The running thread: it ends when the last [`StoreHandle`] is gone and everything is written.
-pub struct StoreThread(JoinHandle<()>);
+/// The running thread.
+pub struct StoreThread<T>(DeskThread<Job<T>>);
 
-impl StoreThread {
-    /// Waits until everything is written.
-    pub fn join(self) {
-        if self.0.join().is_err() {
-            tracing::error!("the database thread panicked; requests that it had are lost");
-        }
+impl<T> StoreThread<T> {
+    /// Writes everything that was asked so far, and closes the database.
+    pub fn close(self) {
+        self.0.close();
     }
 }
 
 impl<T: Send + 'static> StoreHandle<T> {
     /// Asks; the sink that the thread was started with gets the answer, with the token.
+    /// [`StoreHandle::attend`] has to follow, after one request or several.
     pub fn request(&self, token: T, request: StoreRequest) {
-        // A closed channel means that the thread panicked, which `StoreThread::join` tells.
-        let _ = self.0.send(Job::Request(token, request));
+        self.0.send(Job::Request(token, request));
     }
 
-    /// Runs work on the database between batches.
+    /// Sees to what was asked.
+    pub fn attend(&self) {
+        self.0.attend();
+    }
+
+    /// Runs work on the database between batches, on the database's thread.
     pub async fn run<R: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Database) -> Result<R, DatabaseError> + Send + 'static,
     ) -> Result<R, DatabaseError> {
         let (answer, result) = oneshot::channel();
+        let reserved = self.0.reserve();
         let work = move |database: &mut Database| {
             // Nobody waits any more: the client went away.
             let _ = answer.send(work(database));
+            drop(reserved);
         };
-        self.0.send(Job::Run(Box::new(work))).map_err(|_| DatabaseError::Closed)?;
+        self.0.send(Job::Run(Box::new(work)));
+        self.0.wake();
+        // Work on a desk that is closed is dropped, and its answer with it.
         result.await.map_err(|_| DatabaseError::Closed)?
     }
 }
 
-/// Starts the thread. `sink` is called on it with each answer and must not block for long.
+/// Starts the thread. `sink` gets each answer, on the thread of whoever worked.
 pub fn start<T: Send + 'static>(
     database: Database,
-    sink: impl FnMut(T, Answer) + Send + 'static,
-) -> std::io::Result<(StoreHandle<T>, StoreThread)> {
-    let (sender, jobs) = unbounded();
-    let mut worker = Worker { database, jobs, sink, open: false, answers: Vec::new() };
-    let thread = Builder::new().name("pith-store".into()).spawn(move || worker.run())?;
-    Ok((StoreHandle(sender), StoreThread(thread)))
+    sink: impl Sink<T> + 'static,
+) -> std::io::Result<(StoreHandle<T>, StoreThread<T>)> {
+    let (desk, vacancy) = desk("pith-store", usize::MAX);
+    let worker = Worker { database, sink, open: false, answers: Vec::new() };
+    Ok((StoreHandle(desk), StoreThread(vacancy.fill(BATCH, worker)?)))
 }
 
 struct Worker<T, S> {
     database: Database,
-    jobs: Receiver<Job<T>>,
     sink: S,
     /// A transaction is open.
     open: bool,
@@ -85,20 +107,7 @@ struct Worker<T, S> {
     answers: Vec<(T, Answer)>,
 }
 
-impl<T, S: FnMut(T, Answer)> Worker<T, S> {
-    fn run(&mut self) {
-        while let Ok(first) = self.jobs.recv() {
-            self.take(first);
-            for _ in 1..BATCH {
-                match self.jobs.try_recv() {
-                    Ok(job) => self.take(job),
-                    Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
-                }
-            }
-            self.commit();
-        }
-    }
-
+impl<T: Send, S: Sink<T>> Work<Job<T>> for Worker<T, S> {
     fn take(&mut self, job: Job<T>) {
         match job {
             Job::Request(token, request) => self.request(token, &request),
@@ -109,18 +118,26 @@ impl<T, S: FnMut(T, Answer)> Worker<T, S> {
         }
     }
 
+    fn finish(&mut self) -> Option<Duration> {
+        self.commit();
+        self.sink.flush();
+        None
+    }
+}
+
+impl<T, S: Sink<T>> Worker<T, S> {
     fn request(&mut self, token: T, request: &StoreRequest) {
         if !self.open && !reads(request) {
             match self.database.begin() {
                 Ok(()) => self.open = true,
-                Err(error) => return (self.sink)(token, Err((&error).into())),
+                Err(error) => return self.sink.answer(token, Err((&error).into())),
             }
         }
         let answer = self.database.handle(request).map_err(|error| (&error).into());
         if self.open {
             self.answers.push((token, answer));
         } else {
-            (self.sink)(token, answer);
+            self.sink.answer(token, answer);
         }
     }
 
@@ -135,7 +152,7 @@ impl<T, S: FnMut(T, Answer)> Worker<T, S> {
             tracing::error!("{error}; {} requests of the UDR are refused", self.answers.len());
         }
         for (token, answer) in self.answers.drain(..) {
-            (self.sink)(token, failed.clone().map_or(answer, Err));
+            self.sink.answer(token, failed.clone().map_or(answer, Err));
         }
     }
 }

@@ -1,0 +1,53 @@
+//! The CPU time of another process, by the scheduler's own clock: what the UEs of a run cost a core.
+
+use anyhow::{Context, Result};
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A process that is watched.
+pub struct Watch {
+    threads: PathBuf,
+    before: Duration,
+}
+
+impl Watch {
+    /// From now on. Fails if there is no such process, or its threads may not be looked at.
+    pub fn begin(process: u32) -> Result<Self> {
+        let threads = PathBuf::from(format!("/proc/{process}/task"));
+        let before = time_on_cpu(&threads)?;
+        Ok(Self { threads, before })
+    }
+
+    /// The time that it has had since; threads that have ended are not counted.
+    pub fn spent(&self) -> Result<Duration> {
+        Ok(time_on_cpu(&self.threads)?.saturating_sub(self.before))
+    }
+}
+
+/// Of all threads together: the first number of `schedstat`, nanoseconds (Linux, scheduler/sched-stats).
+fn time_on_cpu(threads: &PathBuf) -> Result<Duration> {
+    let listed = fs::read_dir(threads).with_context(|| format!("no process at {}", threads.display()))?;
+    // A thread may end between being listed and being read.
+    let texts =
+        listed.flatten().filter_map(|thread| fs::read_to_string(thread.path().join("schedstat")).ok());
+    let nanoseconds = texts.filter_map(|text| text.split(' ').next()?.parse::<u64>().ok());
+    Ok(Duration::from_nanos(nanoseconds.sum()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_process_spends_is_seen() {
+        let watch = Watch::begin(std::process::id()).unwrap();
+        let began = std::time::Instant::now();
+        let mut spent = Duration::ZERO;
+        while spent == Duration::ZERO && began.elapsed() < Duration::from_secs(60) {
+            spent = watch.spent().unwrap();
+        }
+        assert!(spent > Duration::ZERO);
+        assert!(Watch::begin(u32::MAX).is_err());
+    }
+}

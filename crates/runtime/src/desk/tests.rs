@@ -1,0 +1,195 @@
+use super::*;
+use std::sync::mpsc;
+use std::thread::ThreadId;
+
+/// Tells what it did, and on which thread.
+struct Teller {
+    told: mpsc::Sender<(u32, ThreadId)>,
+    due: Option<Duration>,
+}
+
+impl Work<u32> for Teller {
+    fn take(&mut self, thing: u32) {
+        assert_ne!(thing, u32::MAX, "a panic, as asked for");
+        let _ = self.told.send((thing, thread::current().id()));
+    }
+
+    fn finish(&mut self) -> Option<Duration> {
+        self.due.take()
+    }
+}
+
+fn teller(due: Option<Duration>) -> (Desk<u32>, mpsc::Receiver<(u32, ThreadId)>, DeskThread<u32>) {
+    let (told, heard) = mpsc::channel();
+    let (desk, vacancy) = desk("teller", 8);
+    let thread = vacancy.fill(16, Teller { told, due }).unwrap();
+    (desk, heard, thread)
+}
+
+/// Until the own thread has had its first turn, and sleeps or is about to.
+fn settled(desk: &Desk<u32>) {
+    while desk.shared.thread.get().is_none() || desk.shared.try_place().is_none() {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn whoever_brings_a_few_does_them_itself() {
+    let (desk, heard, own) = teller(None);
+    settled(&desk);
+    let mut by_self = 0;
+    for thing in 0..100 {
+        desk.send(thing);
+        desk.attend();
+        let (done, by) = heard.recv().unwrap();
+        assert_eq!(done, thing);
+        by_self += u32::from(by == thread::current().id());
+    }
+    assert!(by_self > 90, "{by_self}: its own thread can have had the first few at most");
+    own.close();
+}
+
+#[test]
+fn the_own_thread_does_what_is_much_or_reserved() {
+    let (desk, heard, own) = teller(None);
+    let reserved = desk.reserve();
+    desk.send(1);
+    desk.attend();
+    assert_ne!(heard.recv().unwrap().1, thread::current().id());
+    drop(reserved);
+    let place = desk.shared.place();
+    (0..=FEW as u32).for_each(|thing| desk.send(thing));
+    assert!(!desk.is_full());
+    (0..3).for_each(|thing| desk.send(thing));
+    assert!(desk.is_full());
+    drop(place);
+    for _ in 0..8 {
+        assert_ne!(heard.recv().unwrap().1, thread::current().id());
+    }
+    own.close();
+}
+
+#[test]
+fn nothing_is_lost_or_done_twice_or_out_of_order_when_many_attend() {
+    let (desk, heard, own) = teller(None);
+    const EACH: u32 = 20_000;
+    thread::scope(|scope| {
+        for from in 0..4 {
+            let desk = desk.clone();
+            scope.spawn(move || {
+                for at in 0..EACH {
+                    desk.send(from * EACH + at);
+                    if at % (from + 1) == 0 {
+                        desk.attend();
+                    }
+                }
+                desk.attend();
+            });
+        }
+    });
+    own.close();
+    let mut next = [0; 4];
+    while let Ok((thing, _)) = heard.try_recv() {
+        let (from, at) = ((thing / EACH) as usize, thing % EACH);
+        assert_eq!(at, next[from]);
+        next[from] += 1;
+    }
+    assert_eq!(next, [EACH; 4]);
+}
+
+/// Each thing is sent on to the other desk until it is used up.
+struct Juggler {
+    other: Desk<u32>,
+    done: mpsc::Sender<()>,
+}
+
+impl Work<u32> for Juggler {
+    fn take(&mut self, thing: u32) {
+        match thing.checked_sub(1) {
+            Some(rest) => self.other.send(rest),
+            None => self.done.send(()).unwrap(),
+        }
+    }
+
+    fn finish(&mut self) -> Option<Duration> {
+        self.other.attend();
+        None
+    }
+}
+
+#[test]
+fn desks_that_attend_each_other_neither_block_nor_forget() {
+    let (done, all_done) = mpsc::channel();
+    let ((left, left_vacancy), (right, right_vacancy)) = (desk("left", 1), desk("right", 1));
+    let own = [
+        left_vacancy.fill(16, Juggler { other: right.clone(), done: done.clone() }).unwrap(),
+        right_vacancy.fill(16, Juggler { other: left.clone(), done }).unwrap(),
+    ];
+    for thing in 0..500 {
+        left.send(thing);
+        right.send(thing);
+        left.attend();
+        right.attend();
+    }
+    for _ in 0..1000 {
+        all_done.recv().unwrap();
+    }
+    own.into_iter().for_each(DeskThread::close);
+}
+
+/// Is due again some time after it was sent something, and tells when it was called.
+struct Late {
+    due: Option<Instant>,
+    told: mpsc::Sender<Instant>,
+}
+
+impl Work<Duration> for Late {
+    fn take(&mut self, after: Duration) {
+        self.due = Some(Instant::now() + after);
+    }
+
+    fn finish(&mut self) -> Option<Duration> {
+        let now = Instant::now();
+        if self.due.is_some_and(|due| due <= now) {
+            self.due = None;
+            let _ = self.told.send(now);
+        }
+        self.due.map(|due| due - now)
+    }
+}
+
+#[test]
+fn what_a_visitor_makes_due_is_done_by_the_own_thread_in_time() {
+    let (told, heard) = mpsc::channel();
+    let (desk, vacancy) = desk("late", 1);
+    let own = vacancy.fill(16, Late { due: None, told }).unwrap();
+    desk.send(Duration::from_secs(3600));
+    desk.attend();
+    desk.send(Duration::from_millis(5));
+    desk.attend();
+    let due = Instant::now() + Duration::from_millis(4);
+    assert!(heard.recv_timeout(Duration::from_secs(60)).unwrap() >= due - Duration::from_millis(4));
+    own.close();
+}
+
+#[test]
+fn work_that_panics_ends_and_takes_nobody_with_it() {
+    let (desk, heard, own) = teller(None);
+    desk.send(u32::MAX);
+    desk.attend();
+    own.close();
+    assert!(heard.recv().is_err());
+    desk.send(1);
+    desk.attend();
+    assert_eq!(desk.held(), 0);
+}
+
+#[test]
+fn work_is_done_before_the_end_and_dropped_after_it() {
+    let (desk, heard, own) = teller(Some(Duration::ZERO));
+    (0..1000).for_each(|thing| desk.send(thing));
+    own.close();
+    assert_eq!(heard.iter().map(|(thing, _)| thing).collect::<Vec<_>>(), (0..1000).collect::<Vec<_>>());
+    desk.send(1);
+    assert_eq!(desk.held(), 0);
+}
