@@ -15,9 +15,12 @@ use crate::sctp::{AssociationId, SctpConfig, SctpError, SctpEvent, SendError};
 
 /// Connections that may wait to be accepted; they are taken after each packet batch.
 const BACKLOG: i32 = 1024;
-/// Resolution of usrsctp's timers while packets flow.
-const BUSY_TICK: Duration = Duration::from_millis(10);
-/// The same after [`QUIET_AFTER`] without a packet: nothing but heartbeats is due then.
+/// Resolution of usrsctp's timers while packets flow, when delayed SACKs are due.
+const BUSY_TICK: Duration = Duration::from_millis(20);
+/// The same after so long without a packet: retransmissions (from 250 ms on) are due, then only heartbeats. Each tick
+/// wakes the thread, so a lone message is not to be followed by many.
+const RESTING_TICK: Duration = Duration::from_millis(50);
+const RESTING_AFTER: Duration = Duration::from_millis(60);
 const QUIET_TICK: Duration = Duration::from_millis(100);
 const QUIET_AFTER: Duration = Duration::from_secs(1);
 /// The same without associations: late packets, and the renewal of the cookie secret.
@@ -321,11 +324,15 @@ impl Endpoint {
         if self.stack.has_woken() || self.stack.has_packets() {
             return Some(self.clock.ticked);
         }
-        let busy = self.clock.ticked.saturating_duration_since(self.clock.active) < QUIET_AFTER;
+        let tick = match self.clock.ticked.saturating_duration_since(self.clock.active) {
+            rest if rest < RESTING_AFTER => BUSY_TICK,
+            rest if rest < QUIET_AFTER => RESTING_TICK,
+            _ => QUIET_TICK,
+        };
         match self.associations.len() {
             0 if self.listeners.is_empty() && self.paths.len() == 0 => None,
             0 => Some(self.clock.ticked + IDLE_TICK),
-            _ => Some(self.clock.ticked + if busy { BUSY_TICK } else { QUIET_TICK }),
+            _ => Some(self.clock.ticked + tick),
         }
     }
 
