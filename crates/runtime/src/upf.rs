@@ -161,6 +161,8 @@ impl Driver {
                 self.handle(Input::Busy { percent });
             }
         }
+        // What SMFs sent before the end still counts: a release of the association above all.
+        self.read(&mut datagram);
         self.handle(Input::Shutdown { graceful: GRACE });
     }
 
