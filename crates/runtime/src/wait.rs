@@ -23,21 +23,29 @@ pub fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> Reada
             return Readable::ALL;
         }
     }
-    let ready = entries.iter().enumerate().filter(|(_, entry)| entry.revents != 0);
+    let ready = entries.iter().take(COUNTED).enumerate().filter(|(_, entry)| entry.revents != 0);
     Readable(ready.fold(0, |bits, (at, _)| bits | 1 << at))
 }
 
+/// Of so many descriptors it is known whether they are readable; the others count as if they were.
+const COUNTED: usize = 63;
+
 /// Which of the descriptors that a thread waited for may be readable: a bit for each, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Readable(u32);
+pub struct Readable(u64);
 
 impl Readable {
     /// Nobody looked.
-    pub const ALL: Self = Self(u32::MAX);
+    pub const ALL: Self = Self(u64::MAX);
 
     /// Whether this one may be.
     pub fn has(self, at: usize) -> bool {
-        self.0 >> at & 1 == 1
+        at >= COUNTED || self.0 >> at & 1 == 1
+    }
+
+    /// The same without the first.
+    fn rest(self) -> Self {
+        Self(self.0 >> 1 | 1 << (COUNTED - 1))
     }
 }
 
@@ -75,7 +83,7 @@ impl Waker {
 }
 
 impl Sleeper {
-    /// Waits for a descriptor (31 at most) or the waker, unless `is_busy` says that there is something to do
+    /// Waits for a descriptor or the waker, unless `is_busy` says that there is something to do
     /// already. Which descriptors may be readable.
     pub fn sleep(
         &self,
@@ -87,16 +95,15 @@ impl Sleeper {
         let readable = if is_busy() {
             Readable::ALL
         } else {
-            // The own socket comes last, so that the others keep their places.
-            let all: Vec<_> = fds.iter().copied().chain([self.socket.as_fd()]).collect();
+            let all: Vec<_> = [self.socket.as_fd()].into_iter().chain(fds.iter().copied()).collect();
             wait_readable(&all, timeout)
         };
         self.sleeping.store(false, Ordering::SeqCst);
-        if readable.has(fds.len()) {
+        if readable.has(0) {
             let mut octet = [0; 8];
             while self.socket.recv(&mut octet).is_ok() {}
         }
-        readable
+        readable.rest()
     }
 }
 
@@ -116,6 +123,20 @@ mod tests {
         sleeper.sleep(&[], None, || false);
         thread.join().unwrap();
         sleeper.sleep(&[], Some(Duration::from_millis(1)), || false);
-        sleeper.sleep(&[], None, || true);
+        assert_eq!(sleeper.sleep(&[], None, || true), Readable::ALL.rest());
+    }
+
+    #[test]
+    fn a_sleeper_tells_what_is_readable_and_takes_what_it_can_not_count_for_readable() {
+        let (_waker, sleeper) = waker().unwrap();
+        let pairs: Vec<_> = (0..70).map(|_| UnixDatagram::pair().unwrap()).collect();
+        for (at, (sender, _)) in pairs.iter().enumerate().filter(|(at, _)| at % 7 == 1) {
+            sender.send(&[at as u8]).unwrap();
+        }
+        let fds: Vec<_> = pairs.iter().map(|(_, receiver)| receiver.as_fd()).collect();
+        let readable = sleeper.sleep(&fds, None, || false);
+        for at in 0..70 {
+            assert_eq!(readable.has(at), at % 7 == 1 || at >= COUNTED - 1, "{at}");
+        }
     }
 }
