@@ -113,9 +113,13 @@ fn authentication_id(context: &Uri) -> &str {
 
 // Nudm_UECM, Nudm_SDM (TS 29.503)
 
-/// Nudm_UECM_Registration.
-pub(crate) fn register_in_udm(ue: &mut UeContext, env: &mut Env<'_>, kind: RegistrationKind) -> CallId {
-    let supi = supi(ue);
+/// Nudm_UECM_Registration; `None` if it is not known whose.
+pub(crate) fn register_in_udm(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    kind: RegistrationKind,
+) -> Option<CallId> {
+    let supi = ue.supi.clone()?;
     let root = &env.config.identity.api_root;
     let callback = uecm::DeregistrationNotification::callback_uri(
         root,
@@ -130,22 +134,22 @@ pub(crate) fn register_in_udm(ue: &mut UeContext, env: &mut Env<'_>, kind: Regis
     );
     body.pei = ue.pei.clone();
     body.initial_registration_ind = Some(kind == RegistrationKind::Initial);
-    ue.call(env, Target::any(), uecm::ThreeGppRegistration { ue_id: supi, body })
+    Some(ue.call(env, Target::any(), uecm::ThreeGppRegistration { ue_id: supi, body }))
 }
 
-/// Nudm_SDM_Get: access and mobility data, and what an SMF is chosen by, in one.
-pub(crate) fn subscription_data(ue: &mut UeContext, env: &mut Env<'_>) -> CallId {
+/// Nudm_SDM_Get: access and mobility data, and what an SMF is chosen by, in one; `None` if it is not known whose.
+pub(crate) fn subscription_data(ue: &mut UeContext, env: &mut Env<'_>) -> Option<CallId> {
     let request = sdm::GetDataSets {
-        supi: supi(ue),
+        supi: ue.supi.clone()?,
         dataset_names: vec![sdm::DataSetName::Am, sdm::DataSetName::SmfSel],
         plmn_id: Some(env.config.guami.plmn_id.into()),
     };
-    ue.call(env, Target::any(), request)
+    Some(ue.call(env, Target::any(), request))
 }
 
-/// Nudm_SDM_Subscribe: to the same data.
-pub(crate) fn subscribe_to_changes(ue: &mut UeContext, env: &mut Env<'_>) -> CallId {
-    let supi = supi(ue);
+/// Nudm_SDM_Subscribe: to the same data; `None` if it is not known whose.
+pub(crate) fn subscribe_to_changes(ue: &mut UeContext, env: &mut Env<'_>) -> Option<CallId> {
+    let supi = ue.supi.clone()?;
     let root = &env.config.identity.api_root;
     let callback = sdm::SdmChangeNotification::callback_uri(
         root,
@@ -156,12 +160,7 @@ pub(crate) fn subscribe_to_changes(ue: &mut UeContext, env: &mut Env<'_>) -> Cal
     let monitored = vec![resource("am-data"), resource("smf-select-data")];
     let mut body = sdm::SdmSubscription::new(env.config.identity.instance_id, callback, monitored);
     body.implicit_unsubscribe = Some(true);
-    ue.call(env, Target::any(), sdm::SdmSubscribe { ue_id: supi, body })
-}
-
-/// The subscriber. Nothing is asked about a UE before it is known.
-fn supi(ue: &UeContext) -> Supi {
-    ue.supi.clone().expect("a UE is identified before the UDM, PCF or SMF is asked about it")
+    Some(ue.call(env, Target::any(), sdm::SdmSubscribe { ue_id: supi, body }))
 }
 
 // Nnssf_NSSelection (TS 29.531)
@@ -194,9 +193,9 @@ pub(crate) fn select_slices(ue: &mut UeContext, env: &mut Env<'_>, requested: &[
 
 // Npcf_AMPolicyControl (TS 29.507)
 
-/// Npcf_AMPolicyControl_Create.
-pub(crate) fn create_policy(ue: &mut UeContext, env: &mut Env<'_>) -> CallId {
-    let supi = supi(ue);
+/// Npcf_AMPolicyControl_Create; `None` if it is not known for whom.
+pub(crate) fn create_policy(ue: &mut UeContext, env: &mut Env<'_>) -> Option<CallId> {
+    let supi = ue.supi.clone()?;
     let root = &env.config.identity.api_root;
     let callback = npcf::AmPolicyUpdateNotify::callback_uri(
         root,
@@ -216,7 +215,7 @@ pub(crate) fn create_policy(ue: &mut UeContext, env: &mut Env<'_>) -> CallId {
         body.rfsp = subscription.rfsp;
         body.ue_ambr = subscription.ue_ambr;
     }
-    ue.call(env, Target::any(), npcf::CreateAmPolicyAssociation { body })
+    Some(ue.call(env, Target::any(), npcf::CreateAmPolicyAssociation { body }))
 }
 
 /// Npcf_AMPolicyControl_Delete.
@@ -234,10 +233,9 @@ fn delete_association(env: &mut Env<'_>, association: &Uri) {
 // Nsmf_PDUSession (TS 29.502)
 
 /// Nsmf_PDUSession_CreateSMContext.
-pub(crate) fn create_session(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payload: &Bytes) {
+pub(crate) fn create_session(ue: &mut UeContext, env: &mut Env<'_>, supi: Supi, id: u8, payload: &Bytes) {
     let Some(session) = ue.session(id) else { return };
     let (snssai, dnn) = (session.snssai, session.dnn.clone());
-    let supi = supi(ue);
     let callback = status_callback(ue, env, id);
     let mut body = nsmf::SmContextCreateData::new(
         env.config.identity.instance_id,

@@ -271,13 +271,7 @@ impl Shard {
         let mut effects = std::mem::take(&mut self.effects);
         effects.extend(self.outbox.drain());
         for effect in effects.drain(..) {
-            match effect {
-                Effect::Call { tag, target, request } => {
-                    self.call(now, Call { nf, tag, target, request }, out)
-                }
-                Effect::Answer { to, reply } => self.answer(to, reply, out),
-                other => out.push(outside(nf, other)),
-            }
+            self.route_one(now, nf, effect, out);
         }
         self.effects = effects;
         for call in self.agent.take_ready() {
@@ -286,6 +280,22 @@ impl Shard {
         for call in self.agent.take_failed() {
             self.fail(&call, Problem::new(Cause::NfDiscoveryFailure));
         }
+    }
+
+    /// Calls and answers may stay on the shard; all else only the shell can carry out.
+    fn route_one(&mut self, now: Instant, nf: Nf, effect: Effect, out: &mut Vec<ShardEffect>) {
+        out.push(match effect {
+            Effect::Call { tag, target, request } => {
+                return self.call(now, Call { nf, tag, target, request }, out);
+            }
+            Effect::Answer { to, reply } => return self.answer(to, reply, out),
+            Effect::N2(effect) => ShardEffect::N2(effect),
+            Effect::N4(effect) => ShardEffect::N4(effect),
+            Effect::StartTimer { key, after } => ShardEffect::StartTimer { nf, key, after },
+            Effect::StopTimer(key) => ShardEffect::StopTimer { nf, key },
+            Effect::Store { tag, request } => ShardEffect::Store { nf, tag, request },
+            Effect::Event(event) => ShardEffect::Event { nf, event },
+        });
     }
 
     /// Sends a call to where the agent says; the agent keeps it if it has to discover first.
@@ -326,18 +336,5 @@ impl Shard {
             }
             to => out.push(ShardEffect::Answer { to, from, reply }),
         }
-    }
-}
-
-/// An effect that only the shell can carry out.
-fn outside(nf: Nf, effect: Effect) -> ShardEffect {
-    match effect {
-        Effect::N2(effect) => ShardEffect::N2(effect),
-        Effect::N4(effect) => ShardEffect::N4(effect),
-        Effect::StartTimer { key, after } => ShardEffect::StartTimer { nf, key, after },
-        Effect::StopTimer(key) => ShardEffect::StopTimer { nf, key },
-        Effect::Store { tag, request } => ShardEffect::Store { nf, tag, request },
-        Effect::Event(event) => ShardEffect::Event { nf, event },
-        Effect::Call { .. } | Effect::Answer { .. } => unreachable!("routed by Shard::route"),
     }
 }

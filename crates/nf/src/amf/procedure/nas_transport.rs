@@ -82,10 +82,11 @@ fn establish(
     if ue.sessions.len() >= MOST_SESSIONS {
         return Err(TransportError::TooManySessions);
     }
+    let supi = ue.supi.clone().ok_or(TransportError::NotForwarded)?;
     let snssai = slice_of(ue, &routing)?;
     let dnn = data_network_of(ue, &routing, &snssai)?;
     ue.sessions.push(PduSession::new(routing.id, snssai, dnn));
-    consumer::create_session(ue, env, routing.id, payload);
+    consumer::create_session(ue, env, supi, routing.id, payload);
     Ok(())
 }
 

@@ -14,7 +14,7 @@ use pith_sbi::{Reply, Response};
 /// Asks for the subscription as it is now. A registration that runs does so by itself.
 pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>) {
     if !ue.procedure.is_registering() {
-        ue.refresh_call = Some(consumer::subscription_data(ue, env));
+        ue.refresh_call = consumer::subscription_data(ue, env);
     }
 }
 

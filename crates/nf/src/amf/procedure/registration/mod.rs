@@ -48,7 +48,7 @@ pub(crate) fn authorised(ue: &mut UeContext, env: &mut Env<'_>, mut attempt: Att
     context_transfer::confirm(ue, env, &mut attempt);
     match ue.registered_in_udm && ue.subscription.is_some() {
         true => network::select_slices(ue, env, attempt),
-        false => Ok(network::register_in_udm(ue, env, attempt)),
+        false => network::register_in_udm(ue, env, attempt),
     }
 }
 

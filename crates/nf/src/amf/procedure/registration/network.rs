@@ -48,10 +48,10 @@ pub(crate) struct AwaitingPolicyAssociation {
 }
 
 /// Nudm_UECM_Registration (step 14a): an AMF that was registered before is told by the UDM.
-pub(super) fn register_in_udm(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) -> Step {
-    let call = consumer::register_in_udm(ue, env, attempt.kind());
+pub(super) fn register_in_udm(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) -> RegistrationStep {
+    let call = consumer::register_in_udm(ue, env, attempt.kind()).ok_or(RegistrationError::NoIdentity)?;
     let next = AwaitingUecmRegistration { attempt, call };
-    Step::waiting(Procedure::AwaitingUecmRegistration(next), Nf::Udm)
+    Ok(Step::waiting(Procedure::AwaitingUecmRegistration(next), Nf::Udm))
 }
 
 impl AwaitingUecmRegistration {
@@ -61,8 +61,8 @@ impl AwaitingUecmRegistration {
             return Err(RegistrationError::of_problem("UDM", &problem));
         }
         ue.registered_in_udm = true;
-        let next =
-            AwaitingSubscriptionData { attempt: self.attempt, call: consumer::subscription_data(ue, env) };
+        let call = consumer::subscription_data(ue, env).ok_or(RegistrationError::NoIdentity)?;
+        let next = AwaitingSubscriptionData { attempt: self.attempt, call };
         Ok(Step::waiting(Procedure::AwaitingSubscriptionData(next), Nf::Udm))
     }
 }
@@ -79,7 +79,7 @@ impl AwaitingSubscriptionData {
         let subscription = Subscription::of(data).ok_or(RegistrationError::ServicesNotAllowed)?;
         ue.subscription = Some(Box::new(subscription));
         if ue.sdm_subscription.is_none() {
-            ue.sdm_call = Some(consumer::subscribe_to_changes(ue, env));
+            ue.sdm_call = consumer::subscribe_to_changes(ue, env);
         }
         select_slices(ue, env, self.attempt)
     }
@@ -157,7 +157,7 @@ fn allow(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt, slices: Slices
     if ue.policy.is_some() {
         return decided(ue, env, attempt);
     }
-    let call = consumer::create_policy(ue, env);
+    let call = consumer::create_policy(ue, env).ok_or(RegistrationError::NoIdentity)?;
     let next = AwaitingPolicyAssociation { attempt, call };
     Ok(Step::waiting(Procedure::AwaitingPolicyAssociation(next), Nf::Pcf))
 }
