@@ -45,8 +45,10 @@ pub(super) struct SmContext {
     pub front: Option<Front>,
     /// The session at a UPF that packets no longer go by, until what was on its way has passed.
     pub leaving: Option<UpfSession>,
-    /// Where the gNB was last told to send uplink packets.
+    /// Where the gNB was last told to send uplink packets; `None` if it is not known whether it heard.
     pub told: Option<Tunnel>,
+    /// A UPF told of packets for an idle UE while the session was changing.
+    pub data_waits: bool,
     /// The gNB's end of the N3 tunnel, while the user plane is active.
     pub gnb: Option<Tunnel>,
     /// What is authorised.
@@ -135,8 +137,8 @@ pub(super) struct UpfSession {
     pub tunnel: Tunnel,
 }
 
-/// The session at the UPF between gNB and anchor: an intermediate UPF (TS 23.501 5.6.1 and 4.2.4), an uplink classifier
-/// and local anchor (5.6.4.2), or both.
+/// The session at the UPF between gNB and anchor: an intermediate UPF (TS 23.502 4.3.2.2.1 step 10), an uplink classifier
+/// and local anchor (TS 23.501 5.6.4.2), or both.
 #[derive(Debug, Clone)]
 pub(super) struct Front {
     pub session: UpfSession,

@@ -155,7 +155,7 @@ pub(super) fn deactivation() -> Message {
     Message::SessionModificationRequest(modification(keep_and_tell()))
 }
 
-/// The same, and what was kept so far is dropped (TS 29.244 8.2.38).
+/// The same, and what was kept so far is dropped (TS 29.244 8.2.31).
 pub(super) fn drop_buffered() -> Message {
     let mut request = modification(keep_and_tell());
     request.pfcp_sm_req_flags = Some(PfcpSmReqFlags::DROBU);

@@ -73,7 +73,7 @@ impl Smf {
                 let (towards, done) = (*towards, *kind == N2SmInfoType::PduResModRsp);
                 updated(from, SmContextUpdatedData::default(), out);
                 match done {
-                    true => self.switch(key, towards, out),
+                    true => self.gnb_moved(key, towards, out),
                     false => self.gnb_refused(key, towards, "the gNB refuses", out),
                 }
             }
@@ -81,7 +81,7 @@ impl Smf {
             (State::AwaitingGnb(towards), None) if data.up_cnx_state == Some(UpCnxState::Deactivated) => {
                 let towards = *towards;
                 hold(context, from, data, out);
-                self.switch(key, towards, out);
+                self.gnb_moved(key, towards, out);
             }
             _ => hold(context, from, data, out),
         }

@@ -4,8 +4,8 @@
 //! ```text
 //!  operator ─> branch
 //!         AwaitingClassifier            <─ UPF: its tunnels towards gNB and anchor
-//!         AwaitingGnb                   <─ AMF, gNB: uplink goes to the classifier now   SbiGuard
-//!         AwaitingSwitch                <─ anchor: downlink goes there too, End Marker into the old tunnel
+//!         AwaitingSwitch                <─ anchor: downlink goes there now, End Marker into the old tunnel
+//!         AwaitingGnb                   <─ AMF, gNB: uplink goes there too               SbiGuard
 //!         Established
 //!  operator ─> unbranch
 //!         AwaitingGnb                   <─ AMF, gNB: uplink goes to the anchor now       SbiGuard
@@ -13,8 +13,8 @@
 //!         Established                   PathGrace: then the classifier's session is deleted
 //! ```
 //!
-//! The standard moves downlink first. Here uplink goes first, so that a gNB that refuses leaves the session as it was; no
-//! packet is lost either way, since both UPFs take what comes until the end.
+//! No packet is lost: both UPFs take what comes until the end. Of a gNB that refuses the classifier, downlink packets go
+//! back the way they came, and the classifier goes.
 //!
 //! Of an idle UE there is no gNB to ask: the next activation tells the new tunnel. A classifier goes out when the UE is
 //! connected next, for it may keep packets.
@@ -80,16 +80,21 @@ impl Smf {
         Ok(())
     }
 
-    /// The UE is connected again: a classifier that was to go goes, and a gNB that was told an older tunnel is told the
+    /// Where the UE is connected, a classifier that was to go goes, and a gNB that was told an older tunnel is told the
     /// one that holds.
-    pub(in crate::smf) fn tend_path(&mut self, key: Key, out: &mut Outbox) {
+    fn tend_path(&mut self, key: Key, out: &mut Outbox) {
         let Some(context) = self.contexts.get(key) else { return };
         let (State::Established, Some(_)) = (&context.state, context.gnb) else { return };
         if context.front.as_ref().is_some_and(|front| front.is_ending) {
             return self.tell_gnb(key, Towards::Anchor, out);
         }
         let uplink = context.at_n3().map(|session| session.tunnel);
-        if context.told != uplink {
+        if context.told == uplink {
+            return;
+        }
+        if context.front.is_some() {
+            self.tell_gnb(key, Towards::Classifier, out);
+        } else {
             let request = modify_request(context, context.at_n3());
             let target = Target::Root(context.amf.root.clone());
             request.into_iter().for_each(|request| out.call(NOBODY, target.clone(), request.into()));
@@ -112,15 +117,12 @@ impl Smf {
                 let session = UpfSession { upf: plan.upf, seid, tunnel };
                 let destinations = plan.destinations;
                 context.front = Some(Front { session, n9, is_needed: false, is_ending: false, destinations });
-                match context.gnb {
-                    Some(_) => self.tell_gnb(key, Towards::Classifier, out),
-                    None => self.switch(key, Towards::Classifier, out),
-                }
+                self.switch(key, Towards::Classifier, out);
             }
             Err(error) => {
                 context.state = State::Established;
                 self.log(key, Level::Warn, out, |_| format!("no classifier: {error}"));
-                self.apply_held(key, out);
+                self.go_on(key, out);
             }
         }
     }
@@ -145,33 +147,50 @@ impl Smf {
         match reply {
             Ok(_) => {}
             Err(problem) if problem.cause() == Some(&Cause::UeInCmIdleState) => {
-                self.switch(key, towards, out);
+                self.gnb_moved(key, towards, out);
             }
             Err(problem) => self.gnb_refused(key, towards, &problem.to_string(), out),
         }
     }
 
-    /// Uplink packets stay where they were, and so does all else.
-    pub(in crate::smf) fn gnb_refused(&mut self, key: Key, towards: Towards, why: &str, out: &mut Outbox) {
-        let Some(context) = self.contexts.get_mut(key) else { return };
-        context.state = State::Established;
-        // It may have heard of the new tunnel; what holds it is told when it is connected anew.
-        context.told = None;
+    /// Uplink packets go where they should, or will with the next activation: to the classifier they go last, to the
+    /// anchor first (TS 23.502 4.3.5.4, 4.3.5.5).
+    pub(in crate::smf) fn gnb_moved(&mut self, key: Key, towards: Towards, out: &mut Outbox) {
         out.stop(key.to_u64(), Timer::SbiGuard);
-        if let Some(front) = &mut context.front {
-            front.is_ending = false;
+        match towards {
+            Towards::Classifier => self.path_stands(key, towards, out),
+            Towards::Anchor => self.switch(key, towards, out),
         }
-        if towards == Towards::Classifier {
-            self.leave_front(key, out);
-        }
-        self.log(key, Level::Warn, out, |_| format!("the path stays as it was: {why}"));
-        self.apply_held(key, out);
     }
 
-    /// Uplink packets go where they should: downlink packets follow (TS 23.502 4.3.5.4 step 4, 4.3.5.5 step 3).
-    pub(in crate::smf) fn switch(&mut self, key: Key, towards: Towards, out: &mut Outbox) {
-        let Some(context) = self.contexts.get_mut(key) else { return };
+    /// Uplink packets stay where they were: all go by the anchor, or all by the classifier.
+    pub(in crate::smf) fn gnb_refused(&mut self, key: Key, towards: Towards, why: &str, out: &mut Outbox) {
         out.stop(key.to_u64(), Timer::SbiGuard);
+        self.log(key, Level::Warn, out, |_| format!("uplink does not move to the {towards}: {why}"));
+        let Some(context) = self.contexts.get_mut(key) else { return };
+        match towards {
+            Towards::Classifier => {
+                context.told = context.anchor.map(|session| session.tunnel);
+                self.switch(key, Towards::Anchor, out);
+            }
+            Towards::Anchor => {
+                context.told = context.at_n3().map(|session| session.tunnel);
+                context.front.iter_mut().for_each(|front| front.is_ending = false);
+                context.state = State::Established;
+                self.go_on(key, out);
+            }
+        }
+    }
+
+    /// The gNB does not answer, though it may have heard: it is told again what holds.
+    pub(in crate::smf) fn gnb_silent(&mut self, key: Key, towards: Towards, out: &mut Outbox) {
+        self.gnb_refused(key, towards, "the gNB does not answer", out);
+        self.contexts.get_mut(key).into_iter().for_each(|context| context.told = None);
+    }
+
+    /// Tells the anchor where downlink packets go (TS 23.502 4.3.5.4 step 4, 4.3.5.5).
+    fn switch(&mut self, key: Key, towards: Towards, out: &mut Outbox) {
+        let Some(context) = self.contexts.get_mut(key) else { return };
         let leaving = if context.gnb.is_some() { Leaving::WithEndMarker } else { Leaving::Silently };
         let to = match (towards, &context.front) {
             (Towards::Classifier, Some(front)) => Some(front.n9),
@@ -184,7 +203,7 @@ impl Smf {
         }
     }
 
-    /// The anchor answered: the path stands.
+    /// The anchor answered.
     pub(in crate::smf) fn switched(
         &mut self,
         key: Key,
@@ -197,16 +216,34 @@ impl Smf {
             self.log(key, Level::Warn, out, |_| format!("the anchor is lost: {why}"));
             return self.end_and_tell_amf(key, out);
         }
-        if towards == Towards::Anchor {
-            self.leave_front(key, out);
+        let Some(context) = self.contexts.get(key) else { return };
+        match towards {
+            // It was lost meanwhile.
+            Towards::Classifier if context.front.is_none() => self.switch(key, Towards::Anchor, out),
+            Towards::Classifier if context.gnb.is_some() => self.tell_gnb(key, towards, out),
+            Towards::Classifier => self.path_stands(key, towards, out),
+            Towards::Anchor => {
+                self.leave_front(key, out);
+                self.path_stands(key, towards, out);
+            }
         }
+    }
+
+    fn path_stands(&mut self, key: Key, towards: Towards, out: &mut Outbox) {
+        self.set_state(key, State::Established);
         self.log(key, Level::Info, out, |_| format!("packets go by the {towards}"));
+        self.go_on(key, out);
+    }
+
+    /// The session stands again: what came meanwhile has its turn.
+    pub(in crate::smf) fn go_on(&mut self, key: Key, out: &mut Outbox) {
         self.apply_held(key, out);
         self.tend_path(key, out);
+        self.tend_waiting_data(key, out);
     }
 
     /// The classifier's session ends when what is on its way has passed.
-    fn leave_front(&mut self, key: Key, out: &mut Outbox) {
+    pub(in crate::smf) fn leave_front(&mut self, key: Key, out: &mut Outbox) {
         let Some(context) = self.contexts.get_mut(key) else { return };
         context.leaving = context.front.take().map(|front| front.session);
         if context.leaving.is_some() {
@@ -228,12 +265,17 @@ impl Smf {
         let Some(context) = self.contexts.get_mut(key) else { return false };
         let is_spare =
             context.front.as_ref().is_some_and(|front| !front.is_needed && front.session.upf == upf);
-        if !is_spare || !matches!(context.state, State::Established) {
+        let awaits_anchor = matches!(context.state, State::AwaitingSwitch(_));
+        let stands = matches!(context.state, State::Established | State::AwaitingGnb(_));
+        if !is_spare || !(awaits_anchor || stands) {
             return false;
         }
         context.front = None;
         self.log(key, Level::Warn, out, |_| "the classifier is lost".to_owned());
-        self.switch(key, Towards::Anchor, out);
+        if stands {
+            out.stop(key.to_u64(), Timer::SbiGuard);
+            self.switch(key, Towards::Anchor, out);
+        }
         true
     }
 

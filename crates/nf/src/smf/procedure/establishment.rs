@@ -136,6 +136,7 @@ impl Smf {
             front: None,
             leaving: None,
             told: None,
+            data_waits: false,
             gnb: None,
             qos: UNKNOWN_QOS,
             policy: None,
@@ -377,7 +378,7 @@ impl Smf {
             }
             Some(State::AwaitingTunnel) => self.end_and_tell_amf(key, out),
             Some(State::AwaitingGnb(towards)) => {
-                self.gnb_refused(key, *towards, "the gNB does not answer", out);
+                self.gnb_silent(key, *towards, out);
             }
             _ => {}
         }

@@ -103,8 +103,12 @@ impl Smf {
                 });
                 self.log(key, Level::Debug, out, |_| format!("user plane {to:?}"));
                 updated(from, data, out);
-                self.apply_held(key, out);
-                self.tend_path(key, out);
+                self.go_on(key, out);
+            }
+            Err(why) if context.front.as_ref().is_some_and(|front| !front.is_needed) => {
+                self.log(key, Level::Warn, out, |_| format!("on without the classifier: {why}"));
+                self.leave_front(key, out);
+                self.change_user_plane(key, from, to, out);
             }
             Err(why) => {
                 let cause = if silent { Cause::PeerNotResponding } else { Cause::InsufficientResources };
@@ -145,10 +149,12 @@ impl Smf {
         }
     }
 
-    /// Packets wait for an idle UE: the AMF pages it (TS 23.502 4.2.3.3 step 3a).
+    /// Packets wait for an idle UE: the AMF pages it (TS 23.502 4.2.3.3 step 3a). A UPF tells of them once, so a session
+    /// that is changing remembers.
     fn downlink_data(&mut self, key: Key, out: &mut Outbox) {
         let on_failure = self.failure_uri(key);
         let Some(context) = self.contexts.get_mut(key) else { return };
+        context.data_waits = context.is_changing();
         let (true, Some(info)) = (matches!(context.state, State::Established), n2::setup_request(context))
         else {
             return;
@@ -159,6 +165,14 @@ impl Smf {
         let target = Target::Root(context.amf.root.clone());
         self.log(key, Level::Debug, out, |_| "downlink data waits".to_owned());
         self.call(key, target, request.into(), out);
+    }
+
+    /// The session stands again: packets that began to wait meanwhile, and still do, have the UE paged.
+    pub(in crate::smf) fn tend_waiting_data(&mut self, key: Key, out: &mut Outbox) {
+        let Some(context) = self.contexts.get_mut(key) else { return };
+        if !context.is_changing() && std::mem::take(&mut context.data_waits) && context.gnb.is_none() {
+            self.downlink_data(key, out);
+        }
     }
 
     /// Where the AMF tells that a message did not come to UE or gNB (TS 29.518 5.2.2.3.2).
@@ -215,26 +229,20 @@ impl Smf {
         }
     }
 
-    /// There is nothing left to delete at that UPF. Of an abandoned session the AMF has been told.
+    /// There is nothing left to delete at that UPF.
     fn lost_with_upf(&mut self, key: Key, upf: UpfHandle, out: &mut Outbox) {
         let Some(context) = self.contexts.get_mut(key) else { return };
+        if context.state.establishing_upf() == Some(upf) {
+            // The answer that it owes is none.
+            let tag = Tag { owner: key.to_u64(), step: context.step };
+            return self.upf_answered(tag, Err(N4Error::NoAssociation), out);
+        }
         context.anchor = context.anchor.filter(|session| session.upf != upf);
         if context.anchor.is_some() && self.classifier_lost(key, upf, out) {
             return;
         }
         let Some(context) = self.contexts.get_mut(key) else { return };
         context.front = context.front.take().filter(|front| front.session.upf != upf);
-        let awaited = context.state.establishing_upf() == Some(upf);
-        match context.state {
-            State::Abandoned(_) => {
-                self.contexts.remove(key);
-            }
-            _ => {
-                if awaited {
-                    context.state = State::AwaitingTunnel;
-                }
-                self.end_and_tell_amf(key, out);
-            }
-        }
+        self.end_and_tell_amf(key, out);
     }
 }

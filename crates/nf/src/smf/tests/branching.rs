@@ -5,11 +5,12 @@ use super::upfs::{breakout, downlink_to, uplink_told};
 use super::world::*;
 use crate::kit::N4Error;
 use pith_ngap::transfer::{ModifyRequestTransfer, ModifyResponseTransfer, Tunnel, TunnelChange};
-use pith_pfcp::ie::{ApplyAction, Cause as N4Cause, PfcpSmReqFlags};
+use pith_pfcp::ie::{ApplyAction, Cause as N4Cause, PfcpSmReqFlags, ReportType};
 use pith_sbi::nsmf_pdusession::N2SmInfoType;
 use pith_sbi::{Cause, Operation};
 
-const BRANCH: &str = "edge <- SessionEstablishmentRequest\namf <- N1N2MessageTransfer";
+const BRANCH: &str =
+    "edge <- SessionEstablishmentRequest\nupf <- SessionModificationRequest\namf <- N1N2MessageTransfer";
 
 /// Two UPFs, of which the edge is no anchor, and no breakout by configuration.
 fn plain() -> SmfConfig {
@@ -91,11 +92,11 @@ fn end_marker(world: &World) -> bool {
 fn a_classifier_goes_in_step_by_step() {
     let mut world = established();
     assert_eq!(world.branch("edge"), None);
-    assert_eq!(world.take_ladder(), BRANCH, "downlink stays until the gNB has answered");
+    assert_eq!(world.take_ladder(), BRANCH, "downlink first");
+    assert_eq!((downlink_to(&world), end_marker(&world)), (tunnel_of(EDGE, 2), true));
     assert_eq!(told(&world), TunnelChange { uplink: tunnel_of(EDGE, 1), downlink: GNB() });
     world.gnb_modifies(true);
-    assert_eq!(world.take_ladder(), "amf <- 204\nupf <- SessionModificationRequest");
-    assert_eq!((downlink_to(&world), end_marker(&world)), (tunnel_of(EDGE, 2), true));
+    assert_eq!(world.take_ladder(), "amf <- 204");
     assert_eq!((world.front(), world.bench.timers.len()), (Some(EDGE), 0));
     world.deactivate();
     assert_eq!(world.take_ladder(), "edge <- SessionModificationRequest\namf <- 200");
@@ -123,11 +124,20 @@ fn a_gnb_that_refuses_or_is_silent_leaves_the_session_as_it_was() {
     for silent in [false, true] {
         let mut world = established();
         world.branch("edge");
+        world.take_ladder();
         match silent {
             false => world.gnb_modifies(false),
             true => world.expire(Timer::SbiGuard),
         }
-        world.take_ladder();
+        assert_eq!((downlink_to(&world), end_marker(&world)), (GNB(), true), "downlink goes back");
+        match silent {
+            false => assert_eq!(world.take_ladder(), "amf <- 204\nupf <- SessionModificationRequest"),
+            true => {
+                let again = "upf <- SessionModificationRequest\namf <- N1N2MessageTransfer";
+                assert_eq!(world.take_ladder(), again, "it may have heard");
+                assert_eq!(told(&world).uplink, tunnel_of(UPF, 0));
+            }
+        }
         world.expire(Timer::PathGrace);
         assert_eq!(world.take_ladder(), "edge <- SessionDeletionRequest");
         assert_eq!((world.front(), world.bench.nf.audit().n4_sessions), (None, 1));
@@ -214,11 +224,17 @@ fn a_ue_that_leaves_its_gnb_meanwhile_is_told_when_it_is_back() {
     world.branch("edge");
     world.take_ladder();
     world.deactivate();
+    assert_eq!(world.take_ladder(), "edge <- SessionModificationRequest\namf <- 200");
+    assert_eq!(uplink_told(&mut world), tunnel_of(EDGE, 1));
+    let mut world = branched();
+    world.unbranch();
+    world.take_ladder();
+    world.deactivate();
     assert_eq!(
         world.take_ladder(),
-        "upf <- SessionModificationRequest\nedge <- SessionModificationRequest\namf <- 200"
+        "upf <- SessionModificationRequest\nupf <- SessionModificationRequest\namf <- 200"
     );
-    assert_eq!(uplink_told(&mut world), tunnel_of(EDGE, 1));
+    assert_eq!(uplink_told(&mut world), tunnel_of(UPF, 0));
     let mut world = established();
     world.script.insert(Operation::N1N2MessageTransfer, problem(Cause::UeInCmIdleState));
     world.branch("edge");
@@ -268,4 +284,75 @@ fn without_its_classifier_a_session_goes_on_by_the_anchor() {
     assert_eq!(world.bench.nf.audit().n4_sessions, 1);
     world.n4_input(N4Input::UpfDown { upf: UPF });
     world.is_quiet();
+}
+
+/// The anchor's and the gNB's answers are open, in turn, when the classifier's UPF is lost.
+#[test]
+fn a_classifier_that_is_lost_on_its_way_in_or_out_leaves_the_session_to_the_anchor() {
+    for (is_in, waits_for_gnb) in [(false, false), (false, true), (true, false), (true, true)] {
+        let mut world = if is_in { branched() } else { established() };
+        if !is_in && !waits_for_gnb {
+            world.silent.insert(UPF);
+        }
+        assert_eq!(if is_in { world.unbranch() } else { world.branch("edge") }, None);
+        if is_in && !waits_for_gnb {
+            world.silent.insert(UPF);
+            world.gnb_modifies(true);
+        }
+        world.n4_input(N4Input::UpfDown { upf: EDGE });
+        world.upf_answers_late();
+        assert_eq!(downlink_to(&world), GNB(), "{is_in} {waits_for_gnb}");
+        assert_eq!((world.front(), world.bench.nf.audit().n4_sessions), (None, 1));
+        assert_eq!(uplink_told(&mut world), tunnel_of(UPF, 0));
+        if !(is_in || !waits_for_gnb) {
+            assert_eq!(told(&world).uplink, tunnel_of(UPF, 0), "it was told the lost one");
+        }
+        world.release_by_amf();
+        world.is_quiet();
+    }
+}
+
+#[test]
+fn a_session_outlives_a_upf_that_is_lost_before_it_answers() {
+    let mut world = established();
+    world.silent.insert(EDGE);
+    world.branch("edge");
+    world.take_ladder();
+    world.n4_input(N4Input::UpfDown { upf: EDGE });
+    assert_eq!((world.take_ladder().as_str(), world.front()), ("", None));
+    let (tag, ..) = world.open_n4.pop().unwrap();
+    world.n4_input(N4Input::Response { tag, result: Err(N4Error::NoAssociation) });
+    assert_eq!(world.bench.nf.audit().n4_sessions, 1, "nor does the gateway's word end it");
+    assert_eq!(uplink_told(&mut world), tunnel_of(UPF, 0));
+}
+
+#[test]
+fn a_classifier_that_fails_the_next_activation_is_left() {
+    let mut world = branched();
+    world.deactivate();
+    assert_eq!(uplink_told(&mut world), tunnel_of(EDGE, 1));
+    world.silent.insert(EDGE);
+    world.gnb_answers();
+    world.take_ladder();
+    let (tag, ..) = world.open_n4.pop().unwrap();
+    world.n4_input(N4Input::Response { tag, result: Err(N4Error::NoAnswer) });
+    assert_eq!(
+        world.take_ladder(),
+        "upf <- SessionModificationRequest\namf <- 200\namf <- N1N2MessageTransfer",
+        "the anchor takes over, and the gNB is told"
+    );
+    assert_eq!((downlink_to(&world), told(&world).uplink), (GNB(), tunnel_of(UPF, 0)));
+}
+
+#[test]
+fn packets_that_begin_to_wait_while_a_session_changes_have_the_ue_paged() {
+    let mut world = established();
+    world.deactivate();
+    world.silent.insert(EDGE);
+    world.branch("edge");
+    world.report(ReportType::DLDR);
+    assert!(!world.take_ladder().contains("N1N2MessageTransfer"));
+    let (tag, ..) = world.open_n4.pop().unwrap();
+    world.n4_input(N4Input::Response { tag, result: Err(N4Error::NoAnswer) });
+    assert_eq!(world.take_ladder(), "amf <- N1N2MessageTransfer", "the anchor tells of them once");
 }

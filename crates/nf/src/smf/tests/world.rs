@@ -22,6 +22,7 @@ use pith_sbi::nsmf_pdusession::{
 };
 use pith_sbi::{Cause, Created, Operation, Problem, ProblemMore, Response, Uri};
 use pith_types::{NrCellIdentity, Snssai, Tac, Tai, Teid};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 pub(super) const UPF: UpfHandle = UpfHandle(3);
@@ -64,6 +65,8 @@ pub(super) struct World {
     pub transfers: Vec<N1N2MessageTransferReqData>,
     /// UPFs that answer no establishment but with that.
     pub refusing: HashMap<UpfHandle, Result<N4Cause, N4Error>>,
+    /// UPFs whose answers are left open.
+    pub silent: HashSet<UpfHandle>,
     upfs: Vec<(UpfHandle, String)>,
     pub answers: Vec<Reply>,
     /// What the UE was sent.
@@ -90,6 +93,7 @@ impl World {
             n4: Vec::new(),
             transfers: Vec::new(),
             refusing: HashMap::new(),
+            silent: HashSet::new(),
             upfs: Vec::new(),
             answers: Vec::new(),
             n1: Vec::new(),
@@ -257,7 +261,8 @@ impl World {
         self.n4.push(message.clone());
         let establishment = matches!(message, Message::SessionEstablishmentRequest(_));
         let refusal = self.refusing.get(&upf).copied().filter(|_| establishment);
-        match (tag, refusal.or(self.upf)) {
+        let usual = self.upf.filter(|_| !self.silent.contains(&upf));
+        match (tag, refusal.or(usual)) {
             (Some(tag), Some(result)) => self.upf_answers(tag, upf, &message, result),
             (Some(tag), None) => self.open_n4.push((tag, upf, message)),
             (None, _) => {}
@@ -278,6 +283,7 @@ impl World {
     /// The UPF answers what was left open.
     pub fn upf_answers_late(&mut self) {
         self.upf = Some(Ok(N4Cause::RequestAccepted));
+        self.silent.clear();
         for (tag, upf, message) in std::mem::take(&mut self.open_n4) {
             self.upf_answers(tag, upf, &message, Ok(N4Cause::RequestAccepted));
         }
