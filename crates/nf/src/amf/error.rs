@@ -224,7 +224,7 @@ pub(crate) enum TransferError {
     /// A registration is in progress: try again.
     #[error("registration in progress")]
     RegistrationOngoing,
-    /// The UE is in CM-IDLE and the sender does not want it paged.
+    /// The UE is in CM-IDLE, and the message is about resources that its gNB would have.
     #[error("UE in CM-IDLE")]
     Idle,
     /// The request brings nothing that can be sent.

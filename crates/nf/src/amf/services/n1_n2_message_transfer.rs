@@ -47,12 +47,18 @@ fn transfer(
         delivery::send(ue, env, message);
         return Ok(initiated());
     }
-    // Without a connection there are no resources to modify.
-    let in_vain = message.n2.is_none() || matches!(message.n2, Some((Transfer::ModifyRequest, _)));
-    match skip_paging && in_vain {
-        true => Err(TransferError::Idle),
+    if is_for_resources(&message) && (skip_paging || message.n1.is_none()) {
+        return Err(TransferError::Idle);
+    }
+    match skip_paging && message.n2.is_none() {
+        true => Ok(not_transferred()),
         false => Ok(page_for(ue, env, message, on_failure)),
     }
+}
+
+/// Whether there is something in it for a gNB that has resources of the session, which none has of a UE in CM-IDLE.
+fn is_for_resources(message: &Message) -> bool {
+    matches!(message.n2, Some((Transfer::ModifyRequest | Transfer::ReleaseCommand, _)))
 }
 
 /// What the request brings, if it is about a session.
@@ -71,6 +77,12 @@ fn session_information(container: N2InfoContainer) -> Option<(u8, (Transfer, byt
 
 fn initiated() -> Response {
     let cause = N1N2MessageTransferCause::N1N2TransferInitiated;
+    Response::N1N2MessageTransferInitiated(Box::new(N1N2MessageTransferRspData::new(cause)))
+}
+
+/// The sender does not want the UE paged for its message (`skipInd`).
+fn not_transferred() -> Response {
+    let cause = N1N2MessageTransferCause::N1MsgNotTransferred;
     Response::N1N2MessageTransferInitiated(Box::new(N1N2MessageTransferRspData::new(cause)))
 }
 

@@ -6,6 +6,7 @@ use pith_nas::GmmMessage;
 use pith_nas::gmm::ConfigurationUpdateComplete;
 use pith_nas::ie::{MobileIdentity, ServiceType};
 use pith_ngap::Message;
+use pith_sbi::namf_communication::N1N2MessageTransferCause;
 use pith_sbi::{Cause, Operation, Request, Response};
 
 fn idle() -> (World, Phone) {
@@ -134,13 +135,43 @@ fn a_nas_message_waits_for_the_phone_too() {
 }
 
 #[test]
-fn a_message_that_is_not_worth_paging_is_refused() {
+fn a_message_that_is_not_worth_paging_is_not_transferred() {
     let (mut world, _) = idle();
     let mut request = transfer(5, Some(b"modify"), None);
     request.body.skip_ind = Some(true);
-    let refused = world.request(request).unwrap_err();
-    assert!(refused.is(&Cause::UeInCmIdleState), "{refused}");
+    let Ok(Response::N1N2MessageTransferInitiated(answer)) = world.request(request) else { panic!() };
+    assert_eq!(answer.cause, N1N2MessageTransferCause::N1MsgNotTransferred);
+    assert!(world.downlinks.is_empty());
     assert_eq!(world.amf.audit().undelivered, 0);
+}
+
+#[test]
+fn resources_that_no_gnb_has_are_neither_modified_nor_paged_for() {
+    for kind in [NgapIe::PduResModReq, NgapIe::PduResRelCmd] {
+        for skip in [None, Some(true)] {
+            let (mut world, _) = idle();
+            let mut request = transfer(5, None, Some((kind.clone(), b"tunnel")));
+            request.body.skip_ind = skip;
+            let refused = world.request(request).unwrap_err();
+            assert!(refused.is(&Cause::UeInCmIdleState) && refused.status == 409, "{refused}");
+            assert!(world.downlinks.is_empty(), "nobody is paged");
+            assert_eq!(world.amf.audit().undelivered, 0);
+        }
+    }
+}
+
+#[test]
+fn a_command_that_comes_with_a_modification_of_resources_reaches_the_phone_alone() {
+    let (mut world, mut phone) = idle();
+    world.request(transfer(5, Some(b"modify"), Some((NgapIe::PduResModReq, b"tunnel")))).unwrap();
+    assert!(!world.downlinks.is_empty(), "it is paged for the command");
+    world.downlinks.clear();
+    let request = phone.service_request(ServiceType::MobileTerminatedServices);
+    let nas = phone.initial_nas(request);
+    phone.connect(&mut world, nas);
+    assert!(matches!(phone.receive(&mut world), GmmMessage::ServiceAccept(_)));
+    let GmmMessage::DlNasTransport(transport) = phone.receive(&mut world) else { panic!() };
+    assert_eq!(&transport.payload_container[..], b"modify");
 }
 
 #[test]
