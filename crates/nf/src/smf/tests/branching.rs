@@ -286,30 +286,42 @@ fn without_its_classifier_a_session_goes_on_by_the_anchor() {
     world.is_quiet();
 }
 
-/// The anchor's and the gNB's answers are open, in turn, when the classifier's UPF is lost.
+/// The classifier's UPF is lost: all goes by the anchor, and nothing is left behind.
+fn goes_on_by_the_anchor(mut world: World) {
+    world.n4_input(N4Input::UpfDown { upf: EDGE });
+    world.upf_answers_late();
+    assert_eq!(downlink_to(&world), GNB());
+    assert_eq!((world.front(), world.bench.nf.audit().n4_sessions), (None, 1));
+    assert_eq!(told(&world).uplink, tunnel_of(UPF, 0), "the gNB was told last");
+    assert_eq!(uplink_told(&mut world), tunnel_of(UPF, 0));
+    world.release_by_amf();
+    world.is_quiet();
+}
+
 #[test]
-fn a_classifier_that_is_lost_on_its_way_in_or_out_leaves_the_session_to_the_anchor() {
-    for (is_in, waits_for_gnb) in [(false, false), (false, true), (true, false), (true, true)] {
-        let mut world = if is_in { branched() } else { established() };
-        if !is_in && !waits_for_gnb {
-            world.silent.insert(UPF);
-        }
-        assert_eq!(if is_in { world.unbranch() } else { world.branch("edge") }, None);
-        if is_in && !waits_for_gnb {
-            world.silent.insert(UPF);
-            world.gnb_modifies(true);
-        }
-        world.n4_input(N4Input::UpfDown { upf: EDGE });
-        world.upf_answers_late();
-        assert_eq!(downlink_to(&world), GNB(), "{is_in} {waits_for_gnb}");
-        assert_eq!((world.front(), world.bench.nf.audit().n4_sessions), (None, 1));
-        assert_eq!(uplink_told(&mut world), tunnel_of(UPF, 0));
-        if !(is_in || !waits_for_gnb) {
-            assert_eq!(told(&world).uplink, tunnel_of(UPF, 0), "it was told the lost one");
-        }
-        world.release_by_amf();
-        world.is_quiet();
-    }
+fn a_classifier_that_is_lost_while_the_gnb_is_asked_leaves_the_session_to_the_anchor() {
+    let mut world = established();
+    assert_eq!(world.branch("edge"), None);
+    goes_on_by_the_anchor(world);
+    let mut world = branched();
+    assert_eq!(world.unbranch(), None);
+    goes_on_by_the_anchor(world);
+}
+
+#[test]
+fn a_classifier_that_is_lost_while_the_anchor_is_asked_leaves_the_session_to_it() {
+    let mut world = branched();
+    world.silent.insert(UPF);
+    world.unbranch();
+    world.gnb_modifies(true);
+    goes_on_by_the_anchor(world);
+    let mut world = established();
+    world.silent.insert(UPF);
+    world.branch("edge");
+    world.n4_input(N4Input::UpfDown { upf: EDGE });
+    world.upf_answers_late();
+    assert_eq!((downlink_to(&world), world.transfers.len()), (GNB(), 1), "the gNB has heard of nothing");
+    assert_eq!((world.front(), world.bench.nf.audit().n4_sessions), (None, 1));
 }
 
 #[test]
