@@ -47,13 +47,9 @@ fn session(id: u64, ambr: u64, with_qos_flow: bool) -> Session {
     };
     let qer = |id, gbr, mbr| Qer { id: QerId(id), gates: Gates::OPEN, mbr, gbr, qfi: None };
     let mut session = Session {
-        id: SessionId(id),
-        ue: UeAddress::default(),
-        framed_routes: vec![],
         pdrs: vec![pdr(1, &[1])],
-        fars: vec![],
         qers: vec![qer(1, None, rates(ambr))],
-        urrs: vec![],
+        ..Session::new(SessionId(id))
     };
     if with_qos_flow {
         session.pdrs.push(pdr(2, &[1, 2]));

@@ -45,6 +45,18 @@ fn activating(names: &[&str], far_id: Option<FarId>) -> SessionEstablishmentRequ
     request
 }
 
+/// An update of PDR 3.
+fn update(activate: &[&str], deactivate: &[&str]) -> SessionModificationRequest {
+    SessionModificationRequest {
+        update_pdrs: vec![UpdatePdr {
+            activate_predefined_rules: activate.iter().map(|name| named(name)).collect(),
+            deactivate_predefined_rules: deactivate.iter().map(|name| named(name)).collect(),
+            ..UpdatePdr::new(PdrId(3))
+        }],
+        ..SessionModificationRequest::new()
+    }
+}
+
 fn of_pdr_3(session: &contract::Session) -> Vec<&contract::Pdr> {
     session.pdrs.iter().filter(|pdr| pdr.id == contract::PdrId(3)).collect()
 }
@@ -67,14 +79,6 @@ fn each_rule_that_is_activated_takes_its_own_packets() {
 fn rules_come_and_go_by_updates_of_the_pdr() {
     let mut world = world();
     let (seid, _) = world.establish(activating(&["slow"], Some(FarId(2))));
-    let update = |activate: &[&str], deactivate: &[&str]| SessionModificationRequest {
-        update_pdrs: vec![UpdatePdr {
-            activate_predefined_rules: activate.iter().map(|name| named(name)).collect(),
-            deactivate_predefined_rules: deactivate.iter().map(|name| named(name)).collect(),
-            ..UpdatePdr::new(PdrId(3))
-        }],
-        ..SessionModificationRequest::new()
-    };
     assert_eq!(world.modify(seid, update(&["no-video"], &["slow"])).cause, Cause::RequestAccepted);
     let session = world.installed(seid);
     assert_eq!(of_pdr_3(&session)[0].filters[0].protocol, Some(17));
@@ -82,6 +86,17 @@ fn rules_come_and_go_by_updates_of_the_pdr() {
     let response = world.modify(seid, update(&[], &["slow"]));
     assert_eq!(response.cause, Cause::UnknownPredefinedRule);
     assert_eq!(response.offending_ie, Some(OffendingIe(IeType::DEACTIVATE_PREDEFINED_RULES)));
+}
+
+#[test]
+fn a_rule_that_is_activated_twice_is_active_once() {
+    let mut world = world();
+    let (seid, _) = world.establish(activating(&["slow", "slow"], Some(FarId(2))));
+    assert_eq!(world.modify(seid, update(&["slow", "slow"], &[])).cause, Cause::RequestAccepted);
+    assert_eq!(world.modify(seid, update(&["no-video"], &["slow"])).cause, Cause::RequestAccepted);
+    let session = world.installed(seid);
+    let [video] = of_pdr_3(&session)[..] else { panic!("{session:?}") };
+    assert_eq!(video.filters[0].protocol, Some(17));
 }
 
 #[test]

@@ -54,6 +54,21 @@ pub struct Session {
     pub urrs: Vec<Urr>,
 }
 
+impl Session {
+    /// A session that knows no packets.
+    pub fn new(id: SessionId) -> Self {
+        Self {
+            id,
+            ue: UeAddress::default(),
+            framed_routes: Vec::new(),
+            pdrs: Vec::new(),
+            fars: Vec::new(),
+            qers: Vec::new(),
+            urrs: Vec::new(),
+        }
+    }
+}
+
 /// Addresses of a UE in one PDU session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct UeAddress {

@@ -136,15 +136,7 @@ mod tests {
             (1..).zip(flows).map(|(id, (gbr, mbr))| qer(id, both(*gbr), both(*mbr))).collect();
         let pdrs = (1u16..).zip(flows).map(|(id, _)| pdr(id, vec![QerId(id.into()), QerId(100)])).collect();
         qers.push(qer(100, None, both(ambr)));
-        Session {
-            id: SessionId(1),
-            ue: UeAddress::default(),
-            framed_routes: vec![],
-            pdrs,
-            fars: vec![],
-            qers,
-            urrs: vec![],
-        }
+        Session { pdrs, qers, ..Session::new(SessionId(1)) }
     }
 
     #[test]

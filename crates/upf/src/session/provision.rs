@@ -153,11 +153,16 @@ impl RuleSet {
         let unknown = Rejection::rule(FailedRuleId::Pdr(pdr.pdr_id)).with_cause(Cause::UnknownPredefinedRule);
         let active = &mut pdr.activate_predefined_rules;
         for name in &update.deactivate_predefined_rules {
-            let unknown = unknown.because_of(IeType::DEACTIVATE_PREDEFINED_RULES);
-            let at = active.iter().position(|active| active == name).ok_or(unknown)?;
-            active.remove(at);
+            if !active.contains(name) {
+                return Err(unknown.because_of(IeType::DEACTIVATE_PREDEFINED_RULES));
+            }
+            active.retain(|active| active != name);
         }
-        active.extend(update.activate_predefined_rules);
+        for name in update.activate_predefined_rules {
+            if !active.contains(&name) {
+                active.push(name);
+            }
+        }
         Ok(())
     }
 

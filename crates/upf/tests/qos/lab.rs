@@ -101,15 +101,7 @@ pub fn session(ambr: u64, flows: &[QosFlow], others: &[u16]) -> Session {
     let mut qers: Vec<_> =
         flows.iter().map(|flow| qer(own(flow), rates(flow.gbr), rates(flow.mbr))).collect();
     qers.push(qer(AMBR, None, rates(ambr)));
-    Session {
-        id: SESSION,
-        ue: UeAddress::default(),
-        framed_routes: vec![],
-        pdrs,
-        fars: vec![],
-        qers,
-        urrs: vec![],
-    }
+    Session { pdrs, qers, ..Session::new(SESSION) }
 }
 
 use pith_upf::contract::Source as Source_;
