@@ -41,6 +41,9 @@ pub enum N4Error {
     /// The UPF wants fewer new sessions (TS 29.244 6.2.4).
     #[error("the UPF is overloaded")]
     Overloaded,
+    /// It does not fit into a datagram.
+    #[error("the request does not fit into a datagram")]
+    TooLong,
     /// There is no association with that UPF, or it ended meanwhile.
     #[error("no PFCP association with the UPF")]
     NoAssociation,

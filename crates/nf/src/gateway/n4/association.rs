@@ -2,7 +2,7 @@
 
 use super::overload::Told;
 use super::{Association, N4Gateway, N4GatewayEffect, Purpose};
-use crate::kit::{Level, N4Input, Timer, TimerKey, UpfHandle, UpfInfo};
+use crate::kit::{Level, N4Error, N4Input, Timer, TimerKey, UpfHandle, UpfInfo};
 use pith_pfcp::Message;
 use pith_pfcp::ie::{Cause, CpFunctionFeatures, NtpSeconds, UpFunctionFeatures};
 use pith_pfcp::message::{
@@ -120,10 +120,7 @@ impl N4Gateway {
     fn fail(&mut self, sequence: u32, purpose: Purpose) {
         self.transactions.give_up(sequence);
         self.out.push(N4GatewayEffect::StopTimer(super::t1(sequence)));
-        if let Purpose::Session { shard, tag, .. } = purpose {
-            let input = N4Input::Response { tag, result: Err(crate::kit::N4Error::NoAssociation) };
-            self.out.push(N4GatewayEffect::ToShard { shard, input });
-        }
+        self.answer_shard(purpose, N4Error::NoAssociation);
     }
 
     pub(super) fn retry_later(&mut self, peer: usize) {

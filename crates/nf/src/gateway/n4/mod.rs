@@ -298,7 +298,8 @@ impl N4Gateway {
         let sequence = self.transactions.next_sequence();
         let mut octets = Vec::with_capacity(512);
         if let Err(error) = message.encode(seid.0, sequence, &mut octets) {
-            return self.event(Level::Error, format!("a PFCP request does not fit into a datagram: {error}"));
+            self.event(Level::Error, format!("a PFCP request does not fit into a datagram: {error}"));
+            return self.answer_shard(purpose, N4Error::TooLong);
         }
         self.transactions.begin(sequence, to, purpose, octets.clone());
         self.out.push(N4GatewayEffect::Send { to, octets });
@@ -317,13 +318,18 @@ impl N4Gateway {
     fn give_up(&mut self, sequence: u32) {
         let Some(pending) = self.transactions.give_up(sequence) else { return };
         match pending.purpose {
-            Purpose::Session { shard, tag, .. } => {
-                let input = N4Input::Response { tag, result: Err(N4Error::NoAnswer) };
-                self.out.push(N4GatewayEffect::ToShard { shard, input });
-            }
+            Purpose::Session { .. } => self.answer_shard(pending.purpose, N4Error::NoAnswer),
             Purpose::Association { peer } => self.retry_later(peer),
             Purpose::Heartbeat { peer } => self.lose(peer, "does not answer heartbeats"),
             Purpose::Release => {}
+        }
+    }
+
+    /// Tells an SMF that its request came to nothing.
+    fn answer_shard(&mut self, purpose: Purpose, error: N4Error) {
+        if let Purpose::Session { shard, tag, .. } = purpose {
+            let input = N4Input::Response { tag, result: Err(error) };
+            self.out.push(N4GatewayEffect::ToShard { shard, input });
         }
     }
 

@@ -181,6 +181,16 @@ fn rubbish_breaks_nothing() {
     assert_eq!(ask(&mut gateway, handle_of_upf).sent.len(), 1, "the association still stands");
 }
 
+#[test]
+fn an_smf_hears_of_a_request_that_no_datagram_takes() {
+    let (mut gateway, upf) = associated();
+    let Message::SessionEstablishmentRequest(mut request) = new_session() else { panic!() };
+    request.create_fars = vec![request.create_fars[0].clone(); 6000];
+    let seen = asks(&mut gateway, upf, Message::SessionEstablishmentRequest(request));
+    assert!(seen.sent.is_empty());
+    assert!(matches!(seen.told[..], [(0, N4Input::Response { tag: TAG, result: Err(N4Error::TooLong) })]));
+}
+
 /// A response that tells load, and how much less the UPF wants.
 fn loaded(sequence: u32, load: u8, reduction: u8) -> Message {
     let mut response = SessionDeletionResponse::new(Cause::RequestAccepted);

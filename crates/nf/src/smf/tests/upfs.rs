@@ -144,6 +144,18 @@ fn a_upf_that_refuses_or_is_silent_has_another_one_asked() {
 }
 
 #[test]
+fn a_upf_that_is_lost_before_it_answers_has_another_one_asked() {
+    let mut world = World::with(with(vec![service("upf", |upf| upf.priority = 1)]), &["upf", "edge"]);
+    world.silent.insert(UPF);
+    world.establish();
+    world.take_ladder();
+    world.n4_input(N4Input::UpfDown { upf: UPF });
+    assert_eq!(world.take_ladder(), "edge <- SessionEstablishmentRequest\namf <- N1N2MessageTransfer");
+    world.gnb_answers();
+    assert_eq!(world.bench.nf.audit(), SmfAudit { contexts: 1, addresses: 1, n4_sessions: 1, policies: 1 });
+}
+
+#[test]
 fn addresses_are_of_the_pool_of_the_upf() {
     let pool = ("internet".parse().unwrap(), ("10.46.0.0".parse().unwrap(), 24), 2);
     let own = service("edge", |upf| {
