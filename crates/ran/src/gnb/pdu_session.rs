@@ -225,7 +225,6 @@ impl Gnb {
             self.violation("TS 38.413 8.2.3.4", text);
             return Err(Cause::RadioNetwork(CauseRadioNetwork::unknown_PDU_session_ID));
         };
-        bearer.ambr = transfer.session_ambr.or(bearer.ambr);
         // Each bearer has one tunnel, which its own end tells (TS 38.413 8.2.3.2).
         let of_bearer =
             |change: &&TunnelChange| change.downlink == Tunnel { address: n3, teid: bearer.downlink };
@@ -235,6 +234,7 @@ impl Gnb {
             self.violation("TS 38.413 8.2.3.2", text);
             return Err(Cause::RadioNetwork(CauseRadioNetwork::unspecified));
         }
+        bearer.ambr = transfer.session_ambr.or(bearer.ambr);
         if let Some(TunnelChange { uplink, .. }) = change {
             bearer.uplink = uplink;
             let bearer = *bearer;

@@ -149,7 +149,7 @@ impl Response {
 }
 
 impl Ue {
-    /// An EAP-request in AUTHENTICATION REQUEST (TS 24.501 5.4.1.2.2.4).
+    /// An EAP-request in AUTHENTICATION REQUEST (TS 24.501 5.4.1.2.2.3, 5.4.1.2.2.4).
     pub(super) fn receive_eap_request(&mut self, ng_ksi: NgKsi, packet: &[u8], abba: &[u8]) {
         if let Some(response) = self.stored_response(packet) {
             return self.send_eap(response);

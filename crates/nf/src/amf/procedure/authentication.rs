@@ -250,7 +250,7 @@ fn proven(confirmation: ConfirmationDataResponse) -> Option<(Supi, KSeaf)> {
 
 /// The UE did not prove what it is. If it came with a 5G-GUTI, it is asked who it is; else it is
 /// rejected (TS 24.501 5.4.1.3.5, 5.4.1.3.7 c; TS 33.501 6.1.3.2.2). EAP-Failure goes with either
-/// (TS 24.501 5.4.1.2.2.11).
+/// (TS 24.501 5.4.1.2.2.10).
 pub(super) fn failed(
     ue: &mut UeContext,
     env: &mut Env<'_>,
