@@ -81,11 +81,10 @@ impl PredefinedRules {
         !names.is_empty() && names.iter().all(drops) && pdr.pdi.sdf_filters.is_empty()
     }
 
-    /// What a PDR stands for: itself, or the rules that it activates, and itself too if it has filters of its own.
-    pub(crate) fn activate(&self, pdr: &CreatePdr, base: Pdr) -> Result<Vec<Pdr>, Rejection> {
+    /// Adds what a PDR stands for: itself, or the rules that it activates, and itself too if it has filters of its own.
+    pub(crate) fn activate(&self, pdr: &CreatePdr, base: Pdr, pdrs: &mut Vec<Pdr>) -> Result<(), Rejection> {
         let failed = Rejection::rule(FailedRuleId::Pdr(pdr.pdr_id)).with_cause(Cause::UnknownPredefinedRule);
         let names = &pdr.activate_predefined_rules;
-        let mut pdrs = Vec::with_capacity(names.len() + 1);
         for name in names {
             let found = self.find(name).ok_or(failed.because_of(IeType::ACTIVATE_PREDEFINED_RULES))?;
             pdrs.push(apply(found, &base));
@@ -93,7 +92,7 @@ impl PredefinedRules {
         if names.is_empty() || !base.filters.is_empty() {
             pdrs.push(base);
         }
-        Ok(pdrs)
+        Ok(())
     }
 
     fn find(&self, name: &ie::PredefinedRulesName) -> Option<(u32, &PredefinedRule)> {

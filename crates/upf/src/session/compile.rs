@@ -24,7 +24,7 @@ pub fn compile(
     let mut pdrs = Vec::with_capacity(rules.pdrs.len());
     for pdr in rules.pdrs.values() {
         let base = compile_pdr(rules, pdr, measurements, predefined)?;
-        pdrs.extend(predefined.activate(pdr, base)?);
+        predefined.activate(pdr, base, &mut pdrs)?;
     }
     let fars = rules.fars.values().map(|far| forwarding::compile(rules, far));
     let fars = fars.collect::<Result<Vec<_>, _>>()?;
