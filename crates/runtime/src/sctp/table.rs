@@ -1,6 +1,6 @@
 //! Names for associations, and the table behind them.
 
-use std::fmt;
+use std::{fmt, io};
 
 use super::association::{Association, MessageSocket, Step};
 use super::{DownReason, SctpEvent};
@@ -56,13 +56,13 @@ impl<T> Associations<T> {
     }
 
     /// Adds what `make` builds out of its future id.
-    pub fn insert_with<E>(
+    pub fn insert_with(
         &mut self,
-        make: impl FnOnce(AssociationId) -> Result<T, E>,
-    ) -> Result<AssociationId, E> {
+        make: impl FnOnce(AssociationId) -> io::Result<T>,
+    ) -> io::Result<AssociationId> {
         let slot = match self.free.last() {
             Some(&slot) => slot,
-            None => self.push_slot(),
+            None => self.push_slot()?,
         };
         let entry = &mut self.slots[slot as usize];
         let id = AssociationId { generation: entry.generation, slot };
@@ -71,11 +71,11 @@ impl<T> Associations<T> {
         Ok(id)
     }
 
-    fn push_slot(&mut self) -> u32 {
-        let slot = u32::try_from(self.slots.len()).expect("fewer associations than 2^32");
+    fn push_slot(&mut self) -> io::Result<u32> {
+        let slot = u32::try_from(self.slots.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
         self.slots.push(Slot { generation: 0, value: None });
         self.free.push(slot);
-        slot
+        Ok(slot)
     }
 
     /// The association with this id, if it still is.
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     fn insert(table: &mut Associations<char>, value: char) -> AssociationId {
-        table.insert_with(|_| Ok::<_, ()>(value)).unwrap()
+        table.insert_with(|_| Ok(value)).unwrap()
     }
 
     #[test]
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn a_failed_insertion_leaves_the_slot_free() {
         let mut table: Associations<char> = Associations::new();
-        assert_eq!(table.insert_with(|_| Err("no")), Err("no"));
+        assert!(table.insert_with(|_| Err(io::ErrorKind::Other.into())).is_err());
         assert_eq!(table.len(), 0);
         assert_eq!(insert(&mut table, 'a').slot(), 0);
     }

@@ -285,10 +285,7 @@ impl Endpoint {
             (SocketAddr::new(address.local, port), SocketAddr::new(address.remote.ip(), remote_port));
         let inserted = self.associations.insert_with(|id| {
             socket.wake_as(Wake::Association(id.slot()))?;
-            Ok::<_, std::io::Error>(Member {
-                association: Association::accepted(socket, local, peer),
-                side: Side::Server(path),
-            })
+            Ok(Member { association: Association::accepted(socket, local, peer), side: Side::Server(path) })
         });
         let Ok(id) = inserted else { return };
         self.paths.hold(path);

@@ -80,12 +80,12 @@ impl Paths {
         self.by_address.get(address).copied()
     }
 
-    /// The name of an address, known or new; `None` when there are too many.
+    /// The name of an address, known or new; `None` when there are too many, or no names are left.
     pub fn intern(&mut self, address: PathAddress, now: Instant) -> Option<PathId> {
         let id = match self.id_of(&address) {
             Some(id) => id,
             None if self.by_id.len() >= MAX_PATHS => return None,
-            None => self.add(address, now),
+            None => self.add(address, now)?,
         };
         if let Some(path) = self.by_id.get_mut(&id) {
             path.last_seen = now;
@@ -93,12 +93,12 @@ impl Paths {
         Some(id)
     }
 
-    fn add(&mut self, address: PathAddress, now: Instant) -> PathId {
+    fn add(&mut self, address: PathAddress, now: Instant) -> Option<PathId> {
         let id = self.next;
-        self.next = PathId(id.0.checked_add(1).expect("fewer than 2^64 paths in a process's life"));
+        self.next = PathId(id.0.checked_add(1)?);
         self.by_id.insert(id, Path { address, users: 0, registered: false, last_seen: now });
         self.by_address.insert(address, id);
-        id
+        Some(id)
     }
 
     /// Notes one more user of a path.
