@@ -28,9 +28,9 @@ pub(super) fn deregister(api: Rc<Api>, call: Call) -> Handling {
 pub(super) fn branch(api: Rc<Api>, call: Call) -> Handling {
     Box::pin(async move {
         let (supi, pdu_session_id) = session(&call)?;
-        let breakout = call.body_items::<Breakout>()?.pop();
-        let Breakout { upf, destinations } =
-            breakout.ok_or_else(|| ApiError::bad_request("the body: one breakout is missing"))?;
+        let Ok([Breakout { upf, destinations }]) = <[Breakout; 1]>::try_from(call.body_items()?) else {
+            return Err(ApiError::bad_request("the body is the one breakout of the session"));
+        };
         if !(1..=MOST_DESTINATIONS).contains(&destinations.len()) {
             return Err(ApiError::bad_request("'destinations' are 1 to 64, such as 192.0.2.0/24"));
         }

@@ -130,7 +130,9 @@ pub(super) fn delete(api: Rc<Api>, call: Call) -> Handling {
         if deleted > 0 {
             // Those that are registered with an AMF of this process learn of it at once.
             let withdrawn = Order::Deregister { supis: gone, why: Deregister::Withdrawn };
-            api.gather.ask(Topic::Order(withdrawn)).await?;
+            if api.gather.ask(Topic::Order(withdrawn)).await.is_err() {
+                tracing::warn!(supi = %supi.masked(), deleted, "deleted; a part of the core that is busy will deregister them later");
+            }
         }
         match (count, deleted) {
             (None, 0) => Err(ApiError::not_found(format!("there is no subscriber {supi}"))),

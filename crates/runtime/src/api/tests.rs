@@ -135,8 +135,9 @@ fn a_session_is_branched_by_supi_and_identity() {
         assert_eq!(client.send("PUT", path, Some(&body)).await.0, StatusCode::NO_CONTENT);
         assert_eq!(client.send("DELETE", path, None).await.0, StatusCode::NO_CONTENT);
         let none = json!({ "upf": "edge", "destinations": [] });
+        let two = json!([body, body]);
         let far = "/v1/sessions/imsi-999700000000001/16/breakout";
-        for (path, body, detail) in [(path, &none, "1 to 64"), (far, &body, "1 to 15")] {
+        for (path, body, detail) in [(path, &none, "1 to 64"), (path, &two, "one"), (far, &body, "1 to 15")] {
             let (status, problem) = client.send("PUT", path, Some(body)).await;
             assert_eq!(status, StatusCode::BAD_REQUEST);
             assert!(problem["detail"].as_str().unwrap().contains(detail), "{problem}");
