@@ -37,26 +37,39 @@ INLINE int hand_downlink(struct xdp_md *ctx, struct path *path, struct session *
 }
 
 /* The packet in a frame from the data network; 0: it is none. */
-INLINE int take_packet(struct cursor *cursor, struct flow *flow)
+INLINE int take_packet(struct cursor *cursor, u16 type, struct flow *flow)
 {
-	u16 type = take_ethernet(cursor);
 	u32 room = cursor->end - cursor->at;
 	if (type == bpf_htons(ETH_P_IP))
 		return take_v4(*cursor, flow, room);
 	return type == bpf_htons(ETH_P_IPV6) ? take_v6(*cursor, flow, room) : 0;
 }
 
-INLINE int downlink(struct xdp_md *ctx, struct path *path)
+/* Whether the checksum of an IPv4 header is right. */
+INLINE int is_sound(struct xdp_md *ctx, const struct flow *flow)
 {
-	struct cursor cursor = { (void *)(long)ctx->data, (void *)(long)ctx->data_end };
+	const struct iphdr *ip = flow->at;
+	if (flow->v6)
+		return 1;
+	if (ip->ihl == 5)
+		return !ipv4_checksum(ip);
+	return sum_frame(ctx, before(ctx, flow), ip->ihl * 4) == 0xffff;
+}
+
+/* `frame`: what read_frame() said. */
+INLINE int downlink(struct xdp_md *ctx, struct path *path, u32 frame)
+{
+	struct cursor cursor = behind_link(ctx, frame);
 	struct flow flow;
-	if (!take_packet(&cursor, &flow))
+	if (!take_packet(&cursor, frame, &flow))
 		return XDP_PASS;
 	struct found found = session_to(&flow);
 	struct session *session = found.session;
 	if (!session)
 		return UNKNOWN_SESSION;
 	warm(session, path->number, DOWNLINK);
+	if (!is_sound(ctx, &flow))
+		return drop(path, &path->cpu->n6_rest, flow.length, BAD_CHECKSUM);
 	struct origin origin = { .direction = DOWNLINK, .qfi = NO_QFI };
 	const struct rule *rule = find_rule(ctx, &found, &flow, &origin);
 	if (session->action != FORWARD)

@@ -47,6 +47,7 @@ struct gpdu {
 	u32 teid;
 	u32 length; /* of the user's packet */
 	u8 qfi;     /* NO_QFI: none */
+	u8 sound;   /* the checksum of the IPv4 header before it is right, if that has one */
 };
 
 /* The extension headers: `next` is the type of the first. Answers their octets, or -1. */

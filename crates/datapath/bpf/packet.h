@@ -11,6 +11,7 @@
 #include <linux/udp.h>
 
 #define VLAN_LEN 4
+#define VLAN_ID 0x0fff
 #define IPV4_FRAGMENT 0x3fff /* more fragments, or an offset */
 #define IPV4_OFFSET 0x1fff
 
@@ -38,16 +39,49 @@ struct vlan {
 	u16 tag, type;
 };
 
-/* Ethernet with at most one VLAN tag. Answers the type of what follows (wire), or 0. */
-INLINE u16 take_ethernet(struct cursor *cursor)
+/* What a frame's link header says: the type of what follows (wire), and these. */
+#define FRAME_OURS 0x10000    /* it is for an interface of the program's; others are the kernel's */
+#define FRAME_TUNNELS 0x20000 /* it came by an interface where radios and other UPFs are */
+#define FRAME_TAGGED 0x40000
+
+/* The interface that a frame came by, by device and VLAN, and whether it is for that alone: not for another host, nor
+ * for all. */
+INLINE u32 find_link(u32 device, u16 vlan, const struct ethernet *ethernet)
 {
-	struct ethernet *ethernet = take(cursor, sizeof(*ethernet));
+	for (u32 i = 0; i < LINKS && i < settings.link_count; i++) {
+		const volatile struct link *link = &settings.links[i];
+		if (link->device != device || link->vlan != vlan)
+			continue;
+		u32 tunnels = link->tunnels ? FRAME_TUNNELS : 0;
+		return link->ethernet[0] == ethernet->addresses[0] && link->ethernet[1] == ethernet->addresses[1] &&
+				       link->ethernet[2] == ethernet->addresses[2]
+			       ? tunnels | FRAME_OURS
+			       : tunnels;
+	}
+	return 0;
+}
+
+/* Reads Ethernet with at most one VLAN tag; one that names no VLAN is none. */
+APART int read_frame(struct xdp_md *ctx)
+{
+	struct cursor cursor = { (void *)(long)ctx->data, (void *)(long)ctx->data_end };
+	struct ethernet *ethernet = take(&cursor, sizeof(*ethernet));
 	if (!ethernet)
 		return 0;
+	u32 device = ctx->ingress_ifindex;
 	if (ethernet->type != bpf_htons(ETH_P_8021Q))
-		return ethernet->type;
-	struct vlan *vlan = take(cursor, sizeof(*vlan));
-	return vlan ? vlan->type : 0;
+		return find_link(device, 0, ethernet) | ethernet->type;
+	struct vlan *vlan = take(&cursor, sizeof(*vlan));
+	return vlan ? find_link(device, vlan->tag & bpf_htons(VLAN_ID), ethernet) | FRAME_TAGGED | vlan->type : 0;
+}
+
+/* What follows the link header. */
+INLINE struct cursor behind_link(struct xdp_md *ctx, u32 frame)
+{
+	u32 length = frame & FRAME_TAGGED ? sizeof(struct ethernet) + VLAN_LEN : sizeof(struct ethernet);
+	/* Each has bounds of its own, which the verifier knows as such. */
+	asm volatile("" ::: "memory");
+	return (struct cursor){ (void *)(long)ctx->data + length, (void *)(long)ctx->data_end };
 }
 
 INLINE struct address address_v4(u32 wire)

@@ -50,6 +50,7 @@ enum drop_reason {
 	TTL_EXCEEDED,
 	N3_SEND_FAILED,
 	N6_SEND_FAILED,
+	BAD_CHECKSUM,
 	DROP_REASONS
 };
 
@@ -214,6 +215,7 @@ struct cpu {
 	u64 dropped[DROP_REASONS];
 	struct traffic n3_rest, n6_rest; /* dropped, or handed to user space; by where they came in */
 	struct traffic across;           /* from a tunnel into another */
+	u64 reserved[7];
 };
 
 /* Where the system's routing table and neighbours send a packet; remembered for ROUTE_LIFE. */
@@ -250,6 +252,15 @@ struct handed {
 /* Frames longer than that go by the kernel. */
 #define LONGEST_HANDED 1700
 
+/* An interface whose frames are the program's. */
+struct link {
+	u32 device; /* interface index of what frames come in by */
+	u16 vlan;   /* wire; 0: untagged */
+	u16 ethernet[3];
+	u32 tunnels; /* radios and other UPFs are there: GTP-U comes by it */
+};
+
+#define LINKS 64
 #define ROUTES 1024
 #define DEVICES 64
 #define SOCKETS 256
@@ -267,7 +278,8 @@ struct settings {
 	u32 leads;                   /* entries in a table of leads, less one: a mask */
 	u32 pinned;                  /* there may be a program that was attached before */
 	u32 hairpin;                 /* packets between UEs go past the kernel */
-	u32 reserved;
+	u32 link_count;
+	struct link links[LINKS];
 };
 
 const volatile struct settings settings;
@@ -421,4 +433,5 @@ _Static_assert(sizeof(struct given) == CACHE_LINE, "one cache line");
 _Static_assert(sizeof(struct session) == (1 + SESSION_RULES + HOME_METERS) * CACHE_LINE,
 	       "rules and meters start cache lines");
 _Static_assert(sizeof(struct cpu) % CACHE_LINE == 0 && sizeof(struct route) == CACHE_LINE, "whole cache lines");
+_Static_assert(sizeof(struct link) == 16, "no padding");
 _Static_assert(sizeof(struct handed) == 32, "the most that all kernels let stand before a frame");

@@ -7,14 +7,15 @@
  *                └─▶ session by destination ─▶ rule ─▶ route to the gNB ─▶ gates, quota, rates ─▶ count
  *                                                                          └▶ tunnel on ─▶ redirect
  *
- * A packet is either done with here (redirected or dropped, and counted), or passed to user space untouched and
- * not counted. */
+ * A frame that is not for an interface of ours, by VLAN and link address, is the kernel's, but for GTP-U. A packet is either done
+ * with here (redirected or dropped, and counted), or passed to user space untouched and not counted. */
 #include "downlink.h"
 #include "uplink.h"
 
 SEC("xdp")
 int pith_upf(struct xdp_md *ctx)
 {
+	u32 frame = read_frame(ctx);
 	u32 number = bpf_get_smp_processor_id();
 	struct cpu *cpu = slot(&cpus, number);
 	if (!cpu)
@@ -26,9 +27,9 @@ int pith_upf(struct xdp_md *ctx)
 		.number = number,
 		.now = time_of(cpu),
 	};
-	int verdict = uplink(ctx, &path);
+	int verdict = uplink(ctx, &path, frame);
 	if (verdict == NOT_UPLINK)
-		verdict = downlink(ctx, &path);
+		verdict = frame & FRAME_OURS ? downlink(ctx, &path, frame) : XDP_PASS;
 	LEAVE(cpu);
 	if (verdict != UNKNOWN_SESSION)
 		return verdict;

@@ -17,14 +17,16 @@ INLINE int is_ours(struct address to, u32 v6)
 }
 
 /* The outer IP header of a tunnel that ends here. Answers the bytes that it says follow it, or 0. */
-INLINE u32 take_outer(struct cursor *cursor, u16 type)
+INLINE u32 take_outer(struct cursor *cursor, u16 type, struct gpdu *gpdu)
 {
+	gpdu->sound = 1;
 	if (type == bpf_htons(ETH_P_IP)) {
 		struct iphdr *ip = take(cursor, sizeof(*ip));
 		if (!ip || ip->version != 4 || ip->ihl != 5 || ip->protocol != IPPROTO_UDP || ip->frag_off & bpf_htons(IPV4_FRAGMENT) ||
 		    !is_ours(address_v4(ip->daddr), 0))
 			return 0;
 		u32 length = bpf_ntohs(ip->tot_len);
+		gpdu->sound = !ipv4_checksum(ip);
 		return length > sizeof(*ip) ? length - sizeof(*ip) : 0;
 	}
 	if (type == bpf_htons(ETH_P_IPV6)) {
@@ -39,13 +41,43 @@ INLINE u32 take_outer(struct cursor *cursor, u16 type)
 /* A G-PDU for us whose lengths agree all the way down. */
 INLINE int take_tunnel(struct cursor *cursor, u16 type, struct gpdu *gpdu)
 {
-	u32 rest = take_outer(cursor, type);
+	u32 rest = take_outer(cursor, type, gpdu);
 	if (!rest)
 		return 0;
 	struct udphdr *udp = take(cursor, sizeof(*udp));
 	if (!udp || udp->dest != bpf_htons(GTPU_PORT) || bpf_ntohs(udp->len) != rest)
 		return 0;
 	return take_gpdu(cursor, gpdu, rest - sizeof(*udp));
+}
+
+/* GTP-U for us, or fragments of what may be: the bytes of the packet; 0: it is none. */
+INLINE u32 length_of_gtpu(struct cursor cursor, u16 type)
+{
+	if (type == bpf_htons(ETH_P_IP)) {
+		struct iphdr *ip = take(&cursor, sizeof(*ip));
+		if (!ip || ip->protocol != IPPROTO_UDP || !is_ours(address_v4(ip->daddr), 0))
+			return 0;
+		u64 header = ip->ihl * 4;
+		SCALAR(header);
+		cursor.at = (void *)ip + (header & 60);
+		struct udphdr *udp = take(&cursor, sizeof(*udp));
+		int is_whole = !(ip->frag_off & bpf_htons(IPV4_FRAGMENT));
+		return is_whole && udp && udp->dest != bpf_htons(GTPU_PORT) ? 0 : bpf_ntohs(ip->tot_len);
+	}
+	struct ipv6hdr *ip = type == bpf_htons(ETH_P_IPV6) ? take(&cursor, sizeof(*ip)) : 0;
+	if (!ip || !is_ours(address_v6(&ip->daddr), 1) || (ip->nexthdr != IPPROTO_UDP && !is_extension(ip->nexthdr)))
+		return 0;
+	struct udphdr *udp = take(&cursor, sizeof(*udp));
+	int is_udp = ip->nexthdr == IPPROTO_UDP;
+	return is_udp && udp && udp->dest != bpf_htons(GTPU_PORT) ? 0 : sizeof(*ip) + bpf_ntohs(ip->payload_len);
+}
+
+/* What came by an interface or VLAN where no radio is: NOT_UPLINK, but if it is GTP-U for us, by which others would
+ * speak for radios: the kernel would take it. */
+INLINE int stray(struct xdp_md *ctx, struct path *path, u32 frame)
+{
+	u32 length = length_of_gtpu(behind_link(ctx, frame), frame);
+	return length ? drop(path, &path->cpu->n6_rest, length, UNSUPPORTED_GTPU) : NOT_UPLINK;
 }
 
 /* Takes off all before the user's packet, puts Ethernet before it, and sends it. */
@@ -106,13 +138,19 @@ INLINE int hand_uplink(struct xdp_md *ctx, struct path *path, struct session *se
 	return hand(ctx, path, session, &path->cpu->n3_rest, flow->length, route, 0);
 }
 
-/* An XDP verdict, or NOT_UPLINK. */
-INLINE int uplink(struct xdp_md *ctx, struct path *path)
+/* An XDP verdict, or NOT_UPLINK. `frame`: what read_frame() said. */
+INLINE int uplink(struct xdp_md *ctx, struct path *path, u32 frame)
 {
-	struct cursor cursor = { (void *)(long)ctx->data, (void *)(long)ctx->data_end };
 	struct gpdu gpdu;
-	if (!take_tunnel(&cursor, take_ethernet(&cursor), &gpdu))
+	if (!(frame & FRAME_TUNNELS))
+		return stray(ctx, path, frame);
+	if (!(frame & FRAME_OURS))
 		return NOT_UPLINK;
+	struct cursor cursor = behind_link(ctx, frame);
+	if (!take_tunnel(&cursor, frame, &gpdu))
+		return NOT_UPLINK;
+	if (!gpdu.sound)
+		return drop(path, &path->cpu->n3_rest, gpdu.length, BAD_CHECKSUM);
 	struct found found = session_of_teid(gpdu.teid);
 	struct session *session = found.session;
 	if (!session)

@@ -38,6 +38,9 @@ pub struct DatapathConfig {
     /// Interfaces of N3 and N6 that the XDP path takes packets from and sends them by; VLAN interfaces by
     /// their own names.
     pub interfaces: Vec<String>,
+    /// Those of them by which radios and other UPFs are reached: by others no GTP-U is taken. None: those that have an N3
+    /// address, or all where none has one.
+    pub tunnel_interfaces: Vec<String>,
     /// Where the XDP program sees packets.
     pub xdp_hook: XdpHook,
     /// Sessions that the XDP path has room for, 1 to 1,048,576; some 2 kB each on two CPUs. Those beyond take the
@@ -90,6 +93,7 @@ impl Default for DatapathConfig {
             shared_rates: Vec::new(),
             path: PathChoice::Auto,
             interfaces: Vec::new(),
+            tunnel_interfaces: Vec::new(),
             xdp_hook: XdpHook::Auto,
             sessions: 16_384,
             pin: None,

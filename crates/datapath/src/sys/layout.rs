@@ -17,7 +17,7 @@ pub const RULE_METERS: usize = 3;
 /// URRs of a rule that fit.
 pub const RULE_URRS: usize = 2;
 /// Reasons that the program counts drops by.
-pub const DROP_REASONS: usize = 18;
+pub const DROP_REASONS: usize = 19;
 /// In the name of a meter or counter: it is in the block of the session of that slot.
 pub const HOME: u32 = 0x8000_0000;
 /// Meters in a session's block: uplink, downlink.
@@ -26,6 +26,8 @@ pub const HOME_METERS: usize = 2;
 pub const SESSION_FLOWS: usize = 8;
 /// Of those, how many a session's block counts; the others have a group in a table of their own.
 pub const HOME_FLOWS: usize = 2;
+/// Interfaces that the program knows.
+pub const LINKS: usize = 64;
 /// N3 addresses that the program knows.
 pub const N3_ADDRESSES: usize = 8;
 
@@ -348,6 +350,8 @@ pub struct Cpu {
     pub n6_rest: Traffic,
     /// Sent on from tunnels into others.
     pub across: Traffic,
+    /// Nothing yet.
+    pub reserved: [AtomicU64; 7],
 }
 
 // SAFETY (all): `repr(C)`; integers and atomics only, so any bytes are a value; the program writes what is
@@ -428,6 +432,30 @@ impl Handed {
     }
 }
 
+/// An interface whose frames are the program's (`struct link`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Link {
+    /// Index of the device that its frames come in by.
+    pub device: u32,
+    /// 0: untagged.
+    pub vlan: u16,
+    /// Its link address.
+    pub ethernet: [u8; 6],
+    /// Whether GTP-U comes by it.
+    pub tunnels: bool,
+}
+
+impl Link {
+    fn encode(&self) -> [u8; 16] {
+        let mut octets = [0; 16];
+        octets[..4].copy_from_slice(&self.device.to_ne_bytes());
+        octets[4..6].copy_from_slice(&self.vlan.to_be_bytes());
+        octets[6..12].copy_from_slice(&self.ethernet);
+        octets[12..].copy_from_slice(&u32::from(self.tunnels).to_ne_bytes());
+        octets
+    }
+}
+
 /// Settings of the program (`struct settings`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings {
@@ -451,6 +479,8 @@ pub struct Settings {
     pub pinned: bool,
     /// Whether packets between UEs go past the kernel.
     pub hairpin: bool,
+    /// At most [`LINKS`].
+    pub links: Vec<Link>,
 }
 
 impl Settings {
@@ -465,10 +495,13 @@ impl Settings {
             octets.extend(address.low.to_ne_bytes());
         }
         octets.extend(self.ue_mtu.to_ne_bytes());
-        let flags = [u32::from(self.pinned), u32::from(self.hairpin), 0];
+        let links = self.links.len().min(LINKS);
+        let flags = [u32::from(self.pinned), u32::from(self.hairpin), links as u32];
         for word in [u32::from(self.shapes), self.leads].into_iter().chain(flags) {
             octets.extend(word.to_ne_bytes());
         }
+        let none = std::iter::repeat(Link::default());
+        octets.extend(self.links.iter().copied().chain(none).take(LINKS).flat_map(|link| link.encode()));
         octets
     }
 }
@@ -504,8 +537,8 @@ mod tests {
         for size in [meter, size_of::<Place>(), size_of::<Limits>(), size_of::<Given>()] {
             assert_eq!(size, 64);
         }
-        assert_eq!(size_of::<Cpu>(), 256);
-        assert_eq!(Settings::default().encode().len(), 200);
+        assert_eq!(size_of::<Cpu>(), 320);
+        assert_eq!(Settings::default().encode().len(), 200 + 16 * LINKS);
     }
 
     #[test]

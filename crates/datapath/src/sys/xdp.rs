@@ -3,7 +3,7 @@
 use super::check;
 use std::ffi::CStr;
 use std::io;
-use std::net::UdpSocket;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// Where in the kernel a program sees packets.
@@ -62,6 +62,57 @@ pub fn driver_of(interface: &str) -> io::Result<String> {
     Ok(text(&info.driver))
 }
 
+/// An interface's link address.
+pub fn link_address(interface: &str) -> io::Result<[u8; 6]> {
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    let mut request = interface_request(interface)?;
+    // SAFETY: the request names an interface; of its union the kernel fills in the link address, six bytes at least.
+    unsafe {
+        check(libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFHWADDR as _, &raw mut request))?;
+        let [a, b, c, d, e, f, ..] = request.ifr_ifru.ifru_hwaddr.sa_data.map(|octet| octet as u8);
+        Ok([a, b, c, d, e, f])
+    }
+}
+
+/// The IP addresses of all interfaces, each with its interface's name.
+pub fn interface_addresses() -> io::Result<Vec<(String, IpAddr)>> {
+    let mut found = Vec::new();
+    // SAFETY: the kernel's list is valid until it is freed, and what it points to with it; an address is as long as
+    // its family says.
+    unsafe {
+        let mut first = std::ptr::null_mut();
+        check(libc::getifaddrs(&raw mut first))?;
+        let mut entry = first;
+        while let Some(one) = entry.as_ref() {
+            let name = CStr::from_ptr(one.ifa_name).to_string_lossy().into_owned();
+            found.extend(ip_address(one.ifa_addr).map(|address| (name, address)));
+            entry = one.ifa_next;
+        }
+        libc::freeifaddrs(first);
+    }
+    Ok(found)
+}
+
+/// # Safety
+///
+/// `address` is null, or as long as its family says.
+unsafe fn ip_address(address: *const libc::sockaddr) -> Option<IpAddr> {
+    // SAFETY: as the caller promises; the kernel aligns addresses for any family.
+    unsafe {
+        match i32::from(address.as_ref()?.sa_family) {
+            libc::AF_INET => {
+                let v4 = address.cast::<libc::sockaddr_in>().read_unaligned();
+                Some(Ipv4Addr::from(v4.sin_addr.s_addr.to_ne_bytes()).into())
+            }
+            libc::AF_INET6 => {
+                let v6 = address.cast::<libc::sockaddr_in6>().read_unaligned();
+                Some(Ipv6Addr::from(v6.sin6_addr.s6_addr).into())
+            }
+            _ => None,
+        }
+    }
+}
+
 /// `struct vlan_ioctl_args`; its union is a name or a number.
 #[repr(C)]
 struct VlanArguments {
@@ -114,5 +165,13 @@ mod tests {
         assert_eq!(vlan_of("lo"), None);
         assert!(driver_of("a-name-that-is-too-long-for-any").is_err());
         assert!(driver_of("no-such").is_err());
+        assert!(link_address("no-such").is_err());
+    }
+
+    #[test]
+    fn loopback_has_its_address_and_no_link_address() {
+        let loopback = ("lo".to_owned(), IpAddr::from([127, 0, 0, 1]));
+        assert!(interface_addresses().unwrap().contains(&loopback));
+        assert_eq!(link_address("lo").unwrap(), [0; 6]);
     }
 }

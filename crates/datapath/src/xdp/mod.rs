@@ -38,7 +38,7 @@ use pith_upf::contract::{
     Counters, Datapath, DropReason, Event, Session, SessionId, SessionUsage, TracedPacket, Tunnel,
 };
 use pith_upf::qos::FlowUsage;
-use program::{Program, Sizes};
+use program::{Program, Sizes, links};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -353,5 +353,5 @@ fn add_dropped(counters: &mut Counters, reason: DropReason, more: u64) {
 
 fn load(config: &DatapathConfig, clock: &Clock) -> Result<(Program, Sizes), XdpError> {
     let sizes = Sizes::of(config, worker_count(config))?;
-    Ok((Program::load(config, clock, sizes)?, sizes))
+    Ok((Program::load(config, clock, sizes, links(config)?)?, sizes))
 }

@@ -6,9 +6,10 @@ use super::compile::address;
 use crate::config::{DatapathConfig, XdpHook};
 use crate::rules::{Blocks, Clock, Homes, Pool, Pools};
 use crate::sys::layout::{
-    Given, HOME_FLOWS, HOME_METERS, Limits, N3_ADDRESSES, Place, SESSION_FLOWS, Session, Settings, Shared,
+    Given, HOME_FLOWS, HOME_METERS, Limits, Link, N3_ADDRESSES, Place, SESSION_FLOWS, Session, Settings,
+    Shared,
 };
-use crate::sys::{Hook, MapMemory, driver_of, interface_index, vlan_of};
+use crate::sys::{Hook, MapMemory, driver_of, interface_addresses, interface_index, link_address, vlan_of};
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel};
 use pith_upf::qos::{Enforcement, Meter};
 use std::ffi::OsStr;
@@ -103,15 +104,21 @@ pub struct Program {
 }
 
 impl Program {
-    /// Loads it. Needs CAP_BPF and CAP_NET_ADMIN.
-    pub fn load(config: &DatapathConfig, clock: &Clock, sizes: Sizes) -> Result<Self, XdpError> {
+    /// Loads it, for frames of these interfaces. Needs CAP_BPF and CAP_NET_ADMIN.
+    pub fn load(
+        config: &DatapathConfig,
+        clock: &Clock,
+        sizes: Sizes,
+        links: Vec<Link>,
+    ) -> Result<Self, XdpError> {
         if OBJECT.is_empty() {
             return Err(XdpError::NotBuilt);
         }
         libbpf_rs::set_print(Some((PrintLevel::Info, |_, line| tracing::debug!("{}", line.trim()))));
+        let settings = settings(config, clock, sizes, links).encode();
         let load = || -> Result<Object, XdpError> {
             let mut open = ObjectBuilder::default().open_memory(OBJECT)?;
-            resize(&mut open, config, clock, sizes)?;
+            resize(&mut open, &settings, sizes)?;
             Ok(open.load()?)
         };
         let interrupted = |error: &XdpError| matches!(error, XdpError::Load(error) if error.kind() == ErrorKind::WouldBlock);
@@ -275,12 +282,30 @@ impl Interface {
     }
 }
 
-fn resize(
-    open: &mut OpenObject,
-    config: &DatapathConfig,
-    clock: &Clock,
-    sizes: Sizes,
-) -> Result<(), XdpError> {
+/// The interfaces of a configuration as frames for them look, and by which GTP-U comes.
+pub fn links(config: &DatapathConfig) -> Result<Vec<Link>, XdpError> {
+    let has_tunnels = tunnel_interfaces(config);
+    let link = |name: &String| {
+        let error = |source: io::Error| XdpError::Interface { name: name.clone(), source };
+        let Interface { device, vlan, .. } = Interface::of(name)?;
+        let tunnels = has_tunnels.contains(name);
+        Ok(Link { device, vlan, ethernet: link_address(name).map_err(error)?, tunnels })
+    };
+    config.interfaces.iter().map(link).collect()
+}
+
+/// Those by which GTP-U comes: as the configuration says, or those that have an N3 address, or, where none has one, all.
+fn tunnel_interfaces(config: &DatapathConfig) -> Vec<String> {
+    if !config.tunnel_interfaces.is_empty() {
+        return config.tunnel_interfaces.clone();
+    }
+    let known = interface_addresses().unwrap_or_default();
+    let is_n3 = |name: &&String| known.iter().any(|(of, at)| of == *name && config.n3_addresses.contains(at));
+    let found: Vec<_> = config.interfaces.iter().filter(is_n3).cloned().collect();
+    if found.is_empty() { config.interfaces.clone() } else { found }
+}
+
+fn resize(open: &mut OpenObject, settings: &[u8], sizes: Sizes) -> Result<(), XdpError> {
     for mut table in open.maps_mut() {
         let name = table.name().to_string_lossy().into_owned();
         if let Some(entries) = sizes.entries(&name) {
@@ -290,16 +315,14 @@ fn resize(
             "sessions" => table.set_value_size(sizes.block() as u32)?,
             "usage" => table.set_value_size(sizes.places() * size_of::<Place>() as u32)?,
             "flows" => table.set_value_size(sizes.group() * size_of::<Given>() as u32)?,
-            name if name.ends_with(".rodata") => {
-                table.set_initial_value(&settings(config, clock, sizes).encode())?;
-            }
+            name if name.ends_with(".rodata") => table.set_initial_value(settings)?,
             _ => {}
         }
     }
     Ok(())
 }
 
-fn settings(config: &DatapathConfig, clock: &Clock, sizes: Sizes) -> Settings {
+fn settings(config: &DatapathConfig, clock: &Clock, sizes: Sizes, links: Vec<Link>) -> Settings {
     let mut settings = Settings {
         started: clock.started(),
         cpus: sizes.cpus,
@@ -309,6 +332,7 @@ fn settings(config: &DatapathConfig, clock: &Clock, sizes: Sizes) -> Settings {
         leads: sizes.leads() - 1,
         pinned: config.pin.is_some(),
         hairpin: config.is_hairpin_direct(),
+        links,
         ..Settings::default()
     };
     let addresses = config.n3_addresses.iter().take(N3_ADDRESSES);

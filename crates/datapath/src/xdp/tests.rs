@@ -6,7 +6,7 @@ use super::program::{Interface, Program, Sizes};
 use super::tables::Tables;
 use crate::config::DatapathConfig;
 use crate::rules::{Clock, Sessions};
-use crate::sys::layout::Action as State;
+use crate::sys::layout::{Action as State, Link};
 use crate::sys::{enter_namespace, interface_index};
 use pith_upf::contract::*;
 use pith_upf::qos::Enforcement;
@@ -26,7 +26,9 @@ const TEID: u32 = 0x100;
 const NEIGHBOUR: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const OWN: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const FAMILIES: Families = Families { v4: true, v6: true };
-const ANYBODY: [u8; 12] = [9; 12];
+const TO_US: [u8; 12] = [2, 0, 0, 0, 0, 1, 9, 9, 9, 9, 9, 9];
+/// The VLAN of an interface where no radio is.
+const NO_RADIOS: u16 = 200;
 
 struct Lab {
     program: Program,
@@ -73,7 +75,11 @@ fn lab_with(session: &Session, vlan: u16) -> Option<Lab> {
         ..DatapathConfig::default()
     };
     let sizes = Sizes::of(&config, 1).unwrap();
-    let program = Program::load(&config, &Clock::start(), sizes).expect("clang at build time, and root");
+    // Frames are given to the program as if they had come by the loopback interface.
+    let link = |vlan, tunnels| Link { device: 1, vlan, ethernet: OWN, tunnels };
+    let links = vec![link(vlan, true), link(NO_RADIOS, false)];
+    let program =
+        Program::load(&config, &Clock::start(), sizes, links).expect("clang at build time, and root");
     let interfaces = ["n3", "n6"].map(|name| {
         let index = interface_index(name).unwrap();
         Interface { index, device: index, vlan, driver: "veth".into() }
@@ -207,11 +213,11 @@ fn gpdu(teid: u32, inner: &[u8]) -> Vec<u8> {
 }
 
 fn tunnelled(message: &[u8]) -> Vec<u8> {
-    [ethernet(&ANYBODY, 0x800), ipv4(GNB, UPF, 64, 17, &udp(2152, 2152, message))].concat()
+    [ethernet(&TO_US, 0x800), ipv4(GNB, UPF, 64, 17, &udp(2152, 2152, message))].concat()
 }
 
 fn to_ue(packet: &[u8]) -> Vec<u8> {
-    [ethernet(&ANYBODY, 0x800), packet.to_vec()].concat()
+    [ethernet(&TO_US, 0x800), packet.to_vec()].concat()
 }
 
 fn sent(packet: &[u8]) -> (u32, Vec<u8>) {
@@ -248,12 +254,108 @@ fn a_tunnel_goes_on_with_teid_qfi_and_dscp_and_padding_goes() {
 fn vlan_tags_come_off_and_go_on() {
     let Some(lab) = lab_with(&session(), 100) else { return };
     let plain = tunnelled(&gpdu(TEID, &up(64)));
-    let tagged = [&plain[..12], &[0x81, 0, 0, 7], &plain[12..]].concat();
-    let (verdict, frame) = lab.run(&tagged);
+    let (verdict, frame) = lab.run(&tagged(100, &plain));
     let addresses = [NEIGHBOUR, OWN].concat();
     assert_eq!((verdict, frame), (REDIRECT, [&addresses[..], &[0x81, 0, 0, 100, 8, 0], &up(63)].concat()));
-    let (verdict, frame) = lab.run(&to_ue(&down(64)));
+    let (verdict, frame) = lab.run(&tagged(100, &to_ue(&down(64))));
     assert_eq!((verdict, &frame[12..20]), (REDIRECT, &[0x81, 0, 0, 100, 8, 0, 0x45, 46 << 2][..]));
+}
+
+fn tagged(vlan: u16, frame: &[u8]) -> Vec<u8> {
+    [&frame[..12], &[0x81, 0], &vlan.to_be_bytes(), &frame[12..]].concat()
+}
+
+#[test]
+fn frames_of_other_vlans_and_for_other_hosts_are_the_kernels() {
+    for vlan in [0, 100] {
+        let Some(lab) = lab_with(&session(), vlan) else { return };
+        for plain in [tunnelled(&gpdu(TEID, &up(64))), to_ue(&down(64))] {
+            let frame = if vlan == 0 { plain.clone() } else { tagged(vlan, &plain) };
+            // Of priority 5.
+            assert_eq!(lab.run(&tagged(0xa000 | vlan, &plain)).0, REDIRECT, "{vlan}");
+            for other in [1, 7, 99, 0xfff].map(|other| tagged(other, &plain)) {
+                match plain == to_ue(&down(64)) {
+                    true => lab.passes("another VLAN", &other),
+                    // The kernel would take it.
+                    false => lab.drops_only(&other, DropReason::UnsupportedGtpu),
+                }
+            }
+            lab.passes("a tag in a tag", &tagged(vlan, &tagged(vlan, &plain)));
+            lab.passes("a tag of a provider", &[&plain[..12], &[0x88, 0xa8, 0, 0], &plain[12..]].concat());
+            for other in [[0xff; 6], [1, 0, 0x5e, 0, 0, 1], [2, 0, 0, 0, 0, 3], [3, 0, 0, 0, 0, 1]] {
+                lab.passes("another host", &[&other, &frame[6..]].concat());
+            }
+            assert_eq!(lab.run(&frame).0, REDIRECT);
+        }
+        if vlan != 0 {
+            lab.drops_only(&tunnelled(&gpdu(TEID, &up(64))), DropReason::UnsupportedGtpu);
+            lab.passes("no VLAN", &to_ue(&down(64)));
+        }
+    }
+}
+
+#[test]
+fn gtpu_is_dropped_where_no_radio_is() {
+    let Some(lab) = lab(&session()) else { return };
+    let from_network = |frame: &[u8]| tagged(NO_RADIOS, frame);
+    let message = tunnelled(&gpdu(TEID, &up(64)));
+    let mut fragment = message.clone();
+    fragment[20] = 0x20;
+    let mut with_options = message.clone();
+    with_options[14] = 0x46;
+    with_options.splice(34..34, [1; 4]);
+    let echo = tunnelled(&[0x32, 1, 0, 4, 0, 0, 0, 0, 0, 7, 0, 0]);
+    let [upf, gnb] = ["fd00::1", "fd00::2"].map(|text| text.parse::<std::net::Ipv6Addr>().unwrap().octets());
+    let over_v6 = |next| {
+        let outer = ipv6(gnb, upf, next, &udp(2152, 2152, &gpdu(TEID, &up(64))));
+        [ethernet(&TO_US, 0x86dd), outer].concat()
+    };
+    for frame in [&message, &fragment, &with_options, &echo, &over_v6(17), &over_v6(44)] {
+        lab.drops(&from_network(frame), DropReason::UnsupportedGtpu);
+    }
+    assert_eq!(lab.counters().n6_in.packets, 6);
+    // What else is for that address is the kernel's, as are GTP-U for others, and frames cut short.
+    let mut other_port = message.clone();
+    other_port[37] = 1;
+    let mut tcp = message.clone();
+    tcp[23] = 6;
+    let mut other_host = message.clone();
+    other_host[33] = 9;
+    for frame in [&other_port, &tcp, &other_host, &over_v6(58), &message[..33].to_vec()] {
+        lab.passes("no GTP-U for us", &from_network(frame));
+    }
+    let (verdict, _) = lab.run(&from_network(&to_ue(&down(64))));
+    assert_eq!(verdict, REDIRECT);
+}
+
+#[test]
+fn a_wrong_checksum_of_the_outermost_ipv4_header_is_a_name_to_drop_by() {
+    let Some(lab) = lab(&session()) else { return };
+    let mut with_options = [&[0x46, 0], &down(64)[2..20], &[1; 4][..], &down(64)[20..]].concat();
+    with_options[3] += 4;
+    let sum: u32 = with_options[..24].chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum();
+    let sum = (sum & 0xffff) + (sum >> 16);
+    let before = u16::from_be_bytes([with_options[10], with_options[11]]);
+    let check = before.wrapping_sub(sum as u16).wrapping_sub(u16::from(sum as u16 > before));
+    with_options[10..12].copy_from_slice(&check.to_be_bytes());
+    for frame in [tunnelled(&gpdu(TEID, &up(64))), to_ue(&down(64)), to_ue(&with_options)] {
+        // Type of service, identification, flags, time to live, checksum, source.
+        for at in [1, 4, 5, 6, 8, 10, 11, 12, 15] {
+            let mut wrong = frame.clone();
+            wrong[14 + at] ^= 0x40;
+            lab.drops_only(&wrong, DropReason::BadChecksum);
+        }
+        assert_eq!(lab.run(&frame).0, REDIRECT);
+    }
+    let mut options = to_ue(&with_options);
+    options[14 + 21] = 7;
+    lab.drops_only(&options, DropReason::BadChecksum);
+    // Of what is not looked at: UDP's, and those of the user's own packet.
+    for at in [14 + 20 + 6, 14 + 20 + 8 + 16 + 10] {
+        let mut message = tunnelled(&gpdu(TEID, &up(64)));
+        message[at] ^= 0x40;
+        assert_eq!(lab.run(&message).0, REDIRECT);
+    }
 }
 
 #[test]
@@ -264,13 +366,13 @@ fn ipv6_passes_inside_and_the_tunnel_may_be_ipv6() {
     let inner = ipv6(ue, server, 17, &udp(1, 2, b"hello"));
     let [upf, gnb] = ["fd00::1", "fd00::2"].map(|text| text.parse::<std::net::Ipv6Addr>().unwrap().octets());
     let outer = ipv6(gnb, upf, 17, &udp(2152, 2152, &gpdu(TEID, &inner)));
-    let (verdict, frame) = lab.run(&[ethernet(&ANYBODY, 0x86dd), outer].concat());
+    let (verdict, frame) = lab.run(&[ethernet(&TO_US, 0x86dd), outer].concat());
     let mut expected = inner.clone();
     expected[7] = 63;
     let link = ethernet(&[NEIGHBOUR, OWN].concat(), 0x86dd);
     assert_eq!((verdict, frame), (REDIRECT, [link, expected].concat()));
     let mut back = ipv6(server, ue, 17, &udp(2, 1, b"hello"));
-    let (verdict, frame) = lab.run(&[ethernet(&ANYBODY, 0x86dd), back.clone()].concat());
+    let (verdict, frame) = lab.run(&[ethernet(&TO_US, 0x86dd), back.clone()].concat());
     back[7] = 63;
     assert_eq!((verdict, &frame[12..14], &frame[58..]), (REDIRECT, &[8, 0][..], &back[..]));
 }
@@ -418,7 +520,7 @@ fn what_is_rare_goes_to_user_space_as_it_came() {
     other_version[14] = 0x55;
     lab.passes("another version of IP", &other_version);
     lab.passes("a frame cut short", &tunnelled(&gpdu(TEID, &up(64)))[..60]);
-    lab.passes("another protocol", &[ethernet(&ANYBODY, 0x806), vec![0; 46]].concat());
+    lab.passes("another protocol", &[ethernet(&TO_US, 0x806), vec![0; 46]].concat());
 }
 
 #[test]
@@ -471,7 +573,7 @@ fn sessions_with_one_place_for_their_keys_have_each_its_own_way() {
     let server = "2001:db8:46::2".parse::<std::net::Ipv6Addr>().unwrap().octets();
     let down_v6 = |ue: &str| {
         let packet = ipv6(server, ue.parse::<std::net::Ipv6Addr>().unwrap().octets(), 17, &udp(2, 1, b"x"));
-        [ethernet(&ANYBODY, 0x86dd), packet].concat()
+        [ethernet(&TO_US, 0x86dd), packet].concat()
     };
     let of_other = |teid| tunnelled(&gpdu(teid, &ipv4([10, 45, 0x40, 2], SERVER, 64, 17, &udp(5, 7, b"x"))));
     let ways = |lab: &Lab| {

@@ -124,6 +124,8 @@ drop_reasons! {
     N3SendFailed = "n3_send_failed",
     /// The kernel did not take it on N6.
     N6SendFailed = "n6_send_failed",
+    /// The outermost IPv4 header's checksum is wrong.
+    BadChecksum = "bad_checksum",
 }
 
 #[cfg(test)]

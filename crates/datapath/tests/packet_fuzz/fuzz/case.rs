@@ -50,10 +50,22 @@ impl Case {
     }
 
     fn downlink(random: &mut Random, cast: &Cast, link: &[u8; 6], number: u64) -> Self {
+        if random.once_in(50) {
+            return Self::forged(random, cast, link, number);
+        }
         let member = &cast.0[1 + random.below(MEMBERS - 1)];
         let mut packet = inner::packet(random, cast, member, Direction::Downlink, number);
         packet.truncate(MTU);
         let frame = odd(random, framed(link, &packet));
+        Self::of_frame(cast, number, Side::Network, frame, link)
+    }
+
+    /// GTP-U where no radio is.
+    fn forged(random: &mut Random, cast: &Cast, link: &[u8; 6], number: u64) -> Self {
+        let message = tunnel::message(random, cast, number);
+        let carried = tunnel::carry(random, &message, number);
+        let frame = framed(link, carried.packets.first().map_or(&[][..], |packet| packet));
+        let frame = odd(random, frame);
         Self::of_frame(cast, number, Side::Network, frame, link)
     }
 
@@ -150,7 +162,8 @@ fn odd(random: &mut Random, frame: Vec<u8>) -> Vec<u8> {
         let destination = reader::packet(octets).map(|ip| ip.destination);
         destination == Some(GNB.into()) || destination == Some(GNB_V6.into())
     };
-    match reader::frame(&odd, &[0; 6]) {
+    let own = odd.first_chunk().copied().unwrap_or_default();
+    match reader::frame(&odd, &own) {
         Outer::Packet { octets, .. } if is_stolen(octets) => frame,
         _ => odd,
     }

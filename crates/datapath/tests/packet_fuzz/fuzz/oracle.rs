@@ -122,11 +122,24 @@ enum Fate {
 
 /// What becomes of a frame for the interface of that link address.
 pub fn of_frame(cast: &Cast, frame: &[u8], link: &[u8; 6], from: Side) -> Verdict {
-    match reader::frame(frame, link) {
+    let nothing = Outcome::default();
+    let mut verdict = match reader::frame(frame, link) {
         Outer::Message { octets, sure } => of_message(cast, octets).perhaps(sure && from == Side::Radio),
         Outer::Packet { octets, sure } => of_packet(cast, octets, sure && from == Side::Network),
-        Outer::Other => Verdict::sure(Outcome::default()),
+        Outer::Corrupt { message } => {
+            // A kernel drops it before anybody counts.
+            let came = Outcome { n3_in: message.into(), n6_in: (!message).into(), ..Outcome::default() };
+            Verdict::any(vec![nothing.clone(), came.dropped(DropReason::BadChecksum)])
+        }
+        Outer::Other => Verdict::sure(nothing.clone()),
+    };
+    // By XDP no GTP-U comes where no radio is; a kernel has one host's addresses on all its interfaces.
+    let (claims_n3, vlan) = reader::claims_n3(frame);
+    if claims_n3 && (vlan || from == Side::Network) {
+        let barred = Outcome { n6_in: 1, ..Outcome::default() }.dropped(DropReason::UnsupportedGtpu);
+        verdict.outcomes.extend([nothing, barred]);
     }
+    verdict
 }
 
 /// What becomes of a GTP-U message.

@@ -19,6 +19,8 @@ pub enum Outer<'a> {
     Message { octets: &'a [u8], sure: bool },
     /// Another packet, perhaps for a UE; what pads the frame may follow it.
     Packet { octets: &'a [u8], sure: bool },
+    /// One of these in an IPv4 packet whose checksum is wrong.
+    Corrupt { message: bool },
     /// Nothing of its own.
     Other,
 }
@@ -29,31 +31,71 @@ fn word(octets: &[u8], at: usize) -> Option<u16> {
 
 /// Reads a frame for the interface of that link address.
 pub fn frame<'a>(frame: &'a [u8], link: &[u8; 6]) -> Outer<'a> {
-    let mut sure = frame.get(..6) == Some(link);
-    let mut at = 12;
-    for _ in 0..5 {
-        match word(frame, at) {
-            Some(0x8100 | 0x88a8) => (at, sure) = (at + 4, false),
-            Some(0x0800) => return v4_frame(frame.get(at + 2..).unwrap_or_default(), sure),
-            Some(0x86dd) => return v6_frame(frame.get(at + 2..).unwrap_or_default(), sure),
-            _ => break,
-        }
+    let is_ours = frame.get(..6) == Some(link);
+    let for_all = frame.first().is_some_and(|first| first & 1 != 0);
+    let Some(behind) = behind_tags(frame) else { return Outer::Other };
+    if !(is_ours || for_all) || behind.vlan {
+        return Outer::Other;
     }
-    Outer::Other
+    let sure = is_ours && !behind.tagged;
+    if behind.v6 { v6_frame(behind.octets, sure) } else { v4_frame(behind.octets, sure) }
+}
+
+/// Whether a frame looks as if it carried UDP to the UPF's N3 address, or a piece of it, whatever else may be wrong; and
+/// whether it names a VLAN.
+pub fn claims_n3(frame: &[u8]) -> (bool, bool) {
+    let Some(Behind { octets, v6, vlan, .. }) = behind_tags(frame) else { return (false, false) };
+    let claims = match v6 {
+        false => octets.get(9) == Some(&17) && octets.get(16..20) == Some(&UPF.octets()),
+        true => {
+            let carries = octets.get(6).is_some_and(|next| [0, 17, 43, 44, 60].contains(next));
+            carries && octets.get(24..40) == Some(&UPF_V6.octets())
+        }
+    };
+    (claims, vlan)
+}
+
+/// What is behind Ethernet and tags.
+struct Behind<'a> {
+    octets: &'a [u8],
+    v6: bool,
+    tagged: bool,
+    /// One of them names a VLAN: there are none here.
+    vlan: bool,
+}
+
+fn behind_tags(frame: &[u8]) -> Option<Behind<'_>> {
+    let (mut at, mut tagged, mut vlan) = (12, false, false);
+    for _ in 0..5 {
+        let kind = word(frame, at)?;
+        if let 0x0800 | 0x86dd = kind {
+            let octets = frame.get(at + 2..).unwrap_or_default();
+            return Some(Behind { octets, v6: kind == 0x86dd, tagged, vlan });
+        }
+        if !matches!(kind, 0x8100 | 0x88a8) {
+            return None;
+        }
+        vlan |= word(frame, at + 2)? & 0xfff != 0;
+        (at, tagged) = (at + 4, true);
+    }
+    None
 }
 
 fn v4_frame(octets: &[u8], sure: bool) -> Outer<'_> {
     let Some(ip) = v4(octets) else { return Outer::Other };
+    let head = usize::from(octets[0] & 15) * 4;
+    if sum(&[&octets[..head]]) != 0xffff {
+        return Outer::Corrupt { message: ip.destination == IpAddr::V4(UPF) };
+    }
     if ip.destination != IpAddr::V4(UPF) {
         return Outer::Packet { octets, sure };
     }
-    let head = usize::from(octets[0] & 15) * 4;
     let whole = word(octets, 6).is_some_and(|fragment| fragment & 0x3fff == 0);
     if ip.protocol != 17 || !whole {
         return Outer::Other;
     }
     let known = matches!(ip.source, IpAddr::V4(source) if is_radio(source));
-    let sure = sure && known && head == 20 && sum(&[&octets[..head]]) == 0xffff;
+    let sure = sure && known && head == 20;
     datagram(&ip, &ip.octets[head..], sure)
 }
 
