@@ -11,7 +11,7 @@ struct bench {
 	u64 arrived;
 	u32 sessions;
 	u32 teid_at;    /* where the TEID of session 0 stands, to which its number is added; 0: nowhere */
-	u32 address_at; /* the same for an IPv4 address */
+	u32 address_at; /* the same for an IPv4 address: the source in a tunnel, otherwise the destination */
 	u32 train;      /* packets in a row for one session */
 	u64 interval;   /* nanoseconds from packet to packet; 0: as fast as it goes */
 	u64 next;       /* when the next one is due */
@@ -34,6 +34,20 @@ INLINE void add_at(void *data, void *end, u32 at, u32 number)
 	u32 *word = data + at;
 	if ((void *)(word + 1) <= end)
 		*word = bpf_htonl(bpf_ntohl(*word) + number);
+}
+
+/* The same to an address of an IPv4 header, whose checksum follows (RFC 1624), `back` bytes before. */
+INLINE void add_to_address(void *data, void *end, u32 at, u32 back, u32 number)
+{
+	if (at < back || at > FRAME - sizeof(u32))
+		return;
+	u32 *word = data + at;
+	u16 *check = data + (at - back);
+	if ((void *)(word + 1) > end || (void *)(check + 1) > end)
+		return;
+	u32 before = *word;
+	*word = bpf_htonl(bpf_ntohl(before) + number);
+	*check = ~fold((u64)(u16)~*check + (u32)~before + *word);
 }
 
 /* What a generator that was kept from its work makes up for, in nanoseconds. */
@@ -72,7 +86,7 @@ int generate(struct xdp_md *ctx)
 	u64 mixed = (bench->generated++ / (bench->train ? bench->train : 1)) * 0x9e3779b97f4a7c15ull;
 	u32 number = ((mixed >> 32) * bench->sessions) >> 32;
 	add_at(data, end, bench->teid_at, number);
-	add_at(data, end, bench->address_at, number);
+	add_to_address(data, end, bench->address_at, bench->teid_at ? 2 : 6, number);
 	return bpf_redirect_map(&devices, 0, 0);
 }
 

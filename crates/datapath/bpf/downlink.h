@@ -52,7 +52,7 @@ INLINE int is_sound(struct xdp_md *ctx, const struct flow *flow)
 	if (flow->v6)
 		return 1;
 	if (ip->ihl == 5)
-		return !ipv4_checksum(ip);
+		return is_right(ip);
 	return sum_frame(ctx, before(ctx, flow), ip->ihl * 4) == 0xffff;
 }
 

@@ -150,6 +150,25 @@ INLINE u16 fold(u64 sum)
 	return (sum & 0xffff) + (sum >> 16);
 }
 
+/* Four octets of whatever type. */
+typedef u32 __attribute__((may_alias)) word;
+
+INLINE u64 sum_words(const void *octets, u32 count)
+{
+	const word *words = octets;
+	u64 sum = 0;
+#pragma unroll
+	for (u32 i = 0; i < count; i++)
+		sum += words[i];
+	return sum;
+}
+
+/* Whether the checksum of an IPv4 header without options is right. */
+INLINE int is_right(const struct iphdr *ip)
+{
+	return fold(sum_words(ip, sizeof(*ip) / sizeof(word))) == 0xffff;
+}
+
 INLINE u16 ipv4_checksum(const struct iphdr *ip)
 {
 	const u16 __attribute__((may_alias)) *words = (const void *)ip;
@@ -209,19 +228,6 @@ INLINE void set_address(u32 *words, const struct address *address)
 	words[1] = address->high >> 32;
 	words[2] = address->low;
 	words[3] = address->low >> 32;
-}
-
-/* Four octets of whatever type. */
-typedef u32 __attribute__((may_alias)) word;
-
-INLINE u64 sum_words(const void *octets, u32 count)
-{
-	const word *words = octets;
-	u64 sum = 0;
-#pragma unroll
-	for (u32 i = 0; i < count; i++)
-		sum += words[i];
-	return sum;
 }
 
 /* The same over IPv6, where UDP has its checksum, as from a socket: `sum` is that of the bytes that follow. */

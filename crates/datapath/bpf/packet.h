@@ -44,35 +44,37 @@ struct vlan {
 #define FRAME_TUNNELS 0x20000 /* it came by an interface where radios and other UPFs are */
 #define FRAME_TAGGED 0x40000
 
+/* The octets of a frame's destination among its first eight. */
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define DESTINATION 0x0000ffffffffffffull
+#else
+#define DESTINATION 0xffffffffffff0000ull
+#endif
+
 /* The interface that a frame came by, by device and VLAN, and whether it is for that alone: not for another host, nor
  * for all. */
-INLINE u32 find_link(u32 device, u16 vlan, const struct ethernet *ethernet)
+INLINE u32 find_link(struct xdp_md *ctx, u16 vlan, const struct ethernet *ethernet)
 {
+	u64 from = (u64)ctx->ingress_ifindex << 32 | vlan, to = *(const u64 *)ethernet & DESTINATION;
 	for (u32 i = 0; i < LINKS && i < settings.link_count; i++) {
 		const volatile struct link *link = &settings.links[i];
-		if (link->device != device || link->vlan != vlan)
-			continue;
-		u32 tunnels = link->tunnels ? FRAME_TUNNELS : 0;
-		return link->ethernet[0] == ethernet->addresses[0] && link->ethernet[1] == ethernet->addresses[1] &&
-				       link->ethernet[2] == ethernet->addresses[2]
-			       ? tunnels | FRAME_OURS
-			       : tunnels;
+		if (link->from == from)
+			return (i < settings.tunnel_links ? FRAME_TUNNELS : 0) | (link->to == to ? FRAME_OURS : 0);
 	}
 	return 0;
 }
 
 /* Reads Ethernet with at most one VLAN tag; one that names no VLAN is none. */
-APART int read_frame(struct xdp_md *ctx)
+INLINE u32 read_frame(struct xdp_md *ctx)
 {
 	struct cursor cursor = { (void *)(long)ctx->data, (void *)(long)ctx->data_end };
 	struct ethernet *ethernet = take(&cursor, sizeof(*ethernet));
 	if (!ethernet)
 		return 0;
-	u32 device = ctx->ingress_ifindex;
 	if (ethernet->type != bpf_htons(ETH_P_8021Q))
-		return find_link(device, 0, ethernet) | ethernet->type;
+		return find_link(ctx, 0, ethernet) | ethernet->type;
 	struct vlan *vlan = take(&cursor, sizeof(*vlan));
-	return vlan ? find_link(device, vlan->tag & bpf_htons(VLAN_ID), ethernet) | FRAME_TAGGED | vlan->type : 0;
+	return vlan ? find_link(ctx, vlan->tag & bpf_htons(VLAN_ID), ethernet) | FRAME_TAGGED | vlan->type : 0;
 }
 
 /* What follows the link header. */

@@ -254,10 +254,8 @@ struct handed {
 
 /* An interface whose frames are the program's. */
 struct link {
-	u32 device; /* interface index of what frames come in by */
-	u16 vlan;   /* wire; 0: untagged */
-	u16 ethernet[3];
-	u32 tunnels; /* radios and other UPFs are there: GTP-U comes by it */
+	u64 from; /* the index of the device that frames come in by, in the upper half; the VLAN, wire; 0: untagged */
+	u64 to;   /* its link address in the first six octets, wire */
 };
 
 #define LINKS 64
@@ -279,7 +277,9 @@ struct settings {
 	u32 pinned;                  /* there may be a program that was attached before */
 	u32 hairpin;                 /* packets between UEs go past the kernel */
 	u32 link_count;
-	struct link links[LINKS];
+	struct link links[LINKS]; /* first those where radios and other UPFs are: GTP-U comes by them */
+	u32 tunnel_links;         /* how many those are */
+	u32 reserved;
 };
 
 const volatile struct settings settings;

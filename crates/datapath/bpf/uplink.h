@@ -26,7 +26,7 @@ INLINE u32 take_outer(struct cursor *cursor, u16 type, struct gpdu *gpdu)
 		    !is_ours(address_v4(ip->daddr), 0))
 			return 0;
 		u32 length = bpf_ntohs(ip->tot_len);
-		gpdu->sound = !ipv4_checksum(ip);
+		gpdu->sound = is_right(ip);
 		return length > sizeof(*ip) ? length - sizeof(*ip) : 0;
 	}
 	if (type == bpf_htons(ETH_P_IPV6)) {

@@ -447,11 +447,12 @@ pub struct Link {
 
 impl Link {
     fn encode(&self) -> [u8; 16] {
+        let from = u64::from(self.device) << 32 | u64::from(self.vlan.to_be());
+        let [a, b, c, d, e, f] = self.ethernet;
+        let to = [a, b, c, d, e, f, 0, 0];
         let mut octets = [0; 16];
-        octets[..4].copy_from_slice(&self.device.to_ne_bytes());
-        octets[4..6].copy_from_slice(&self.vlan.to_be_bytes());
-        octets[6..12].copy_from_slice(&self.ethernet);
-        octets[12..].copy_from_slice(&u32::from(self.tunnels).to_ne_bytes());
+        octets[..8].copy_from_slice(&from.to_ne_bytes());
+        octets[8..].copy_from_slice(&to);
         octets
     }
 }
@@ -500,8 +501,11 @@ impl Settings {
         for word in [u32::from(self.shapes), self.leads].into_iter().chain(flags) {
             octets.extend(word.to_ne_bytes());
         }
+        let (first, others): (Vec<_>, Vec<_>) = self.links.iter().take(LINKS).partition(|link| link.tunnels);
+        let tunnels = first.len() as u32;
         let none = std::iter::repeat(Link::default());
-        octets.extend(self.links.iter().copied().chain(none).take(LINKS).flat_map(|link| link.encode()));
+        octets.extend(first.into_iter().chain(others).chain(none).take(LINKS).flat_map(|link| link.encode()));
+        octets.extend([tunnels, 0].into_iter().flat_map(u32::to_ne_bytes));
         octets
     }
 }
@@ -538,7 +542,7 @@ mod tests {
             assert_eq!(size, 64);
         }
         assert_eq!(size_of::<Cpu>(), 320);
-        assert_eq!(Settings::default().encode().len(), 200 + 16 * LINKS);
+        assert_eq!(Settings::default().encode().len(), 208 + 16 * LINKS);
     }
 
     #[test]
