@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+use support::random::Random;
 use support::*;
 
 const SESSIONS: u64 = 200;
@@ -39,7 +40,7 @@ fn main() {
 fn soak(kind: Kind, time: Duration) {
     let config = DatapathConfig { workers: 2, ..DatapathConfig::default() };
     let mut lab = lab(kind, config).expect("root");
-    let mut soak = Soak { noise: Noise(1), removed: Volume::default() };
+    let mut soak = Soak { noise: Random::of(1), removed: Volume::default() };
     (1..=SESSIONS).for_each(|id| lab.install(soak.session(id)));
     let load = Load::start(&lab);
     let begin = Instant::now();
@@ -78,18 +79,13 @@ fn is_balanced(counters: &Counters) -> bool {
     gone == counters.n3_in.packets + counters.n6_in.packets
 }
 
-/// Numbers without order, the same in each run.
-struct Noise(u64);
-
-impl Noise {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % bound
-    }
+/// The id of one.
+fn any_session(random: &mut Random) -> u64 {
+    1 + random.below(SESSIONS as usize) as u64
 }
 
 struct Soak {
-    noise: Noise,
+    noise: Random,
     /// What sessions had used that are gone.
     removed: Volume,
 }
@@ -98,7 +94,7 @@ impl Soak {
     /// A session of one kind or another.
     fn session(&mut self, id: u64) -> Session {
         let mut session = session_of(id, ue(id), teid(id), 0x10_0000 + id as u32);
-        let rate = [200_000, 2_000_000, 50_000_000, 10_000_000_000][self.noise.below(4) as usize];
+        let rate = [200_000, 2_000_000, 50_000_000, 10_000_000_000][self.noise.below(4)];
         session.qers[1].mbr = Some(Rates { uplink: rate, downlink: rate });
         match self.noise.below(8) {
             0 => session.fars[1].action = Action::Buffer { notify: true, packets: Some(20) },
@@ -110,7 +106,7 @@ impl Soak {
     }
 
     fn change_one(&mut self, lab: &mut Lab) {
-        let id = 1 + self.noise.below(SESSIONS);
+        let id = any_session(&mut self.noise);
         match self.noise.below(4) {
             0 => self.remove(lab, id),
             1 => lab.upf.discard_buffered(SessionId(id)),
@@ -224,17 +220,17 @@ impl Load {
     }
 
     /// Sends in bursts, with gaps in which most that waits may leave.
-    fn send(&mut self, seed: u64, one: impl Fn(&mut Noise) + Send + 'static) {
+    fn send(&mut self, seed: u64, one: impl Fn(&mut Random) + Send + 'static) {
         let (pause, end, busy) = (Arc::clone(&self.pause), Arc::clone(&self.end), Arc::clone(&self.busy));
         self.threads.push(thread::spawn(move || {
-            let mut noise = Noise(seed);
+            let mut noise = Random::of(seed);
             while !end.load(Relaxed) {
                 busy.fetch_add(1, Relaxed);
                 if !pause.load(Relaxed) {
                     (0..noise.below(300)).for_each(|_| one(&mut noise));
                 }
                 busy.fetch_sub(1, Relaxed);
-                thread::sleep(Duration::from_micros(500 + noise.below(20_000)));
+                thread::sleep(Duration::from_micros(500 + noise.below(20_000) as u64));
             }
         }));
     }
@@ -262,9 +258,9 @@ impl Load {
 }
 
 /// Of a UE mostly; sometimes of nobody's tunnel, another's address, or no GTP-U.
-fn send_uplink(gnb: &UdpSocket, noise: &mut Noise) {
-    let id = 1 + noise.below(SESSIONS);
-    let payload = vec![0; noise.below(1300) as usize];
+fn send_uplink(gnb: &UdpSocket, noise: &mut Random) {
+    let id = any_session(noise);
+    let payload = vec![0; noise.below(1300)];
     let (tunnel, source) = match noise.below(50) {
         0 => (teid(NOBODY), ue(id)),
         1 => (teid(id), ue(NOBODY)),
@@ -275,7 +271,7 @@ fn send_uplink(gnb: &UdpSocket, noise: &mut Noise) {
     let _ = gnb.send_to(&gpdu(tunnel, &inner), (UPF, 2152));
 }
 
-fn send_downlink(socket: &UdpSocket, noise: &mut Noise) {
-    let id = if noise.below(50) == 0 { NOBODY } else { 1 + noise.below(SESSIONS) };
-    let _ = socket.send_to(&vec![0; noise.below(1300) as usize], (ue(id), UE_PORT));
+fn send_downlink(socket: &UdpSocket, noise: &mut Random) {
+    let id = if noise.below(50) == 0 { NOBODY } else { any_session(noise) };
+    let _ = socket.send_to(&vec![0; noise.below(1300)], (ue(id), UE_PORT));
 }

@@ -7,17 +7,8 @@ use pith_upf::contract::*;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
+use support::random::Random;
 use support::*;
-
-/// Numbers without pattern, the same in every run.
-struct Noise(u64);
-
-impl Noise {
-    fn next(&mut self, below: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (self.0 >> 33) as usize % below
-    }
-}
 
 #[test]
 fn a_session_that_falls_idle_and_wakes_under_traffic_loses_and_reorders_nothing() {
@@ -64,15 +55,15 @@ fn a_session_that_falls_idle_and_wakes_under_traffic_loses_and_reorders_nothing(
 fn whatever_comes_is_forwarded_or_dropped_by_a_name() {
     for mut lab in labs() {
         lab.install(session());
-        let mut noise = Noise(1);
+        let mut noise = Random::of(1);
         for sent in 1..=20_000u64 {
-            let mut packet = udp(UE, SERVER, 7000, &vec![7; noise.next(200)]);
-            for _ in 0..noise.next(4) {
-                let at = noise.next(packet.len());
-                packet[at] = noise.next(256) as u8;
+            let mut packet = udp(UE, SERVER, 7000, &vec![7; noise.below(200)]);
+            for _ in 0..noise.below(4) {
+                let at = noise.below(packet.len());
+                packet[at] = noise.below(256) as u8;
             }
-            packet.truncate(packet.len() - noise.next(packet.len()) * noise.next(2));
-            let teid = if noise.next(20) == 0 { noise.next(1000) as u32 } else { TEID };
+            packet.truncate(packet.len() - noise.below(packet.len()) * noise.below(2));
+            let teid = if noise.below(20) == 0 { noise.below(1000) as u32 } else { TEID };
             lab.uplink(teid, &packet);
             if sent % 200 == 0 {
                 wait_for("all packets", || lab.upf.counters().n3_in.packets == sent);

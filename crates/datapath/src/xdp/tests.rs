@@ -1,6 +1,10 @@
 //! The program stage by stage, on frames given to it directly (BPF_PROG_TEST_RUN): what comes out to the byte,
 //! what is counted, and that what is passed on is untouched.
 
+#[path = "../../tests/support/random.rs"]
+#[allow(dead_code)]
+mod random;
+
 use super::compile::{Families, compile};
 use super::program::{Interface, Program, Sizes};
 use super::tables::Tables;
@@ -10,6 +14,7 @@ use crate::sys::layout::{Action as State, Link};
 use crate::sys::{enter_namespace, interface_index};
 use pith_upf::contract::*;
 use pith_upf::qos::Enforcement;
+use random::Random;
 use std::net::Ipv4Addr;
 use std::process::Command;
 
@@ -596,11 +601,8 @@ fn sessions_with_one_place_for_their_keys_have_each_its_own_way() {
 fn whatever_comes_is_counted_once_or_passed_untouched() {
     let Some(lab) = lab(&session()) else { return };
     let seeds = [tunnelled(&gpdu(TEID, &up(64))), to_ue(&down(64)), tunnelled(&gpdu(TEID, &up(1)))];
-    let mut noise = 1u64;
-    let mut next = |below: usize| {
-        noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (noise >> 33) as usize % below
-    };
+    let mut random = Random::of(1);
+    let mut next = |below| random.below(below);
     let mut verdicts = [0u64; 5];
     for _ in 0..100_000 {
         let mut frame = seeds[next(seeds.len())].clone();

@@ -7,6 +7,7 @@
 #![allow(unsafe_code, dead_code)]
 
 mod host;
+pub mod random;
 
 pub use host::Host;
 use pith_datapath::{DatapathConfig, PathChoice, UserPlane, XdpHook};

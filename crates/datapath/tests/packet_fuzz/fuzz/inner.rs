@@ -2,7 +2,7 @@
 
 use super::cast::{Cast, GATEWAY_V6, LOCAL_PORTS, Member, REMOTE_PORTS, REMOTE_V4, REMOTE_V6};
 use super::octets::{V4, V6, octets_of, set_v4_checksum, transport_sum, udp};
-use super::random::Random;
+use crate::support::random::Random;
 use crate::support::{GATEWAY, UPF_N6};
 use pith_upf::contract::Direction;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -16,7 +16,6 @@ mod inner;
 mod ledger;
 mod octets;
 mod oracle;
-mod random;
 mod reader;
 mod stage;
 mod tunnel;

@@ -3,7 +3,7 @@
 use super::cast::{Cast, GNB_V6, MEMBERS, Member, UPF_V6};
 use super::inner;
 use super::octets::{V4, V6, udp};
-use super::random::Random;
+use crate::support::random::Random;
 use crate::support::{GNB, QFI, UPF};
 use pith_upf::contract::Direction;
 use std::net::{IpAddr, Ipv4Addr};

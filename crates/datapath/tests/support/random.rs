@@ -1,10 +1,15 @@
-//! Numbers that come again with their seed.
+//! Numbers that come again with their seed: those of all tests and examples of this crate.
 
 /// Splitmix64.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
 impl Random {
+    /// Those of a seed.
+    pub fn of(seed: u64) -> Self {
+        Self(seed)
+    }
+
     /// Of a packet: it can be made without those before it.
     pub fn of_packet(seed: u64, number: u64) -> Self {
         let mut random = Self(seed ^ number.wrapping_mul(0xd134_2543_de82_ef95));
