@@ -98,6 +98,8 @@ impl Findings {
         let names = upf.interfaces.iter().all(|name| (1..=15).contains(&name.len()));
         self.require(names, "upf.interfaces", "an interface has a name of 1 to 15 characters");
         self.require(upf.interfaces.len() <= 64, "upf.interfaces", "there is room for 64 interfaces");
+        let known = upf.tunnel_interfaces.iter().all(|name| upf.interfaces.contains(name));
+        self.require(known, "upf.tunnel_interfaces", "only what 'interfaces' names, too, can be named here");
         let room = (1..=1 << 20).contains(&upf.sessions);
         self.require(room, "upf.sessions", "there is room for 1 to 1048576 sessions");
         let xdp = upf.datapath == PacketPath::Xdp;
@@ -270,6 +272,7 @@ mod tests {
             ("upf: {tun: a/b}", "letters and digits"),
             ("upf: {datapath: xdp, interfaces: [eth1]}", "write nat: false too"),
             ("upf: {datapath: xdp, nat: false}", "such as [eth1, eth2]"),
+            ("upf: {interfaces: [eth1], tunnel_interfaces: [eth2]}", "only what 'interfaces' names"),
             ("upf: {sessions: 0}", "1 to 1048576"),
             ("smf: {data_networks: [{name: a, pool: 10.0.0.0/30}]}", "/8 to /28"),
             ("smf: {data_networks: [{name: a, pool: 10.0.0.0/16, gateway: 10.1.0.1}]}", "host of the pool"),

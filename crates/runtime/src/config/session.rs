@@ -191,6 +191,9 @@ section! {
         /// Network interfaces of N3 and N6, such as [eth1, eth2], which XDP forwards between; a VLAN's
         /// by its own name. The machine's firewall does not see what XDP forwards.
         interfaces: Vec<String> = Vec::new(),
+        /// Those of them by which radios and other UPFs are reached; by others XDP takes no GTP-U. Where nothing is said:
+        /// those that have the N3 address, or all if none has it.
+        tunnel_interfaces: Vec<String> = Vec::new(),
         /// Where XDP sees packets: native, in the driver; generic, behind it, for any interface; auto:
         /// native where the driver has it, and generic on a veth.
         xdp: XdpHook = XdpHook::Auto,

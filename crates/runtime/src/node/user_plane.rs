@@ -36,6 +36,7 @@ pub(super) fn start(config: &Config, clock: Clock) -> Result<UpfThread, StartErr
             PacketPath::Portable => PathChoice::Portable,
         },
         interfaces: upf.interfaces.clone(),
+        tunnel_interfaces: upf.tunnel_interfaces.clone(),
         xdp_hook: match upf.xdp {
             XdpHook::Auto => pith_datapath::XdpHook::Auto,
             XdpHook::Native => pith_datapath::XdpHook::Native,
