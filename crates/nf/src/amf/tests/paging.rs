@@ -121,17 +121,22 @@ fn a_second_message_pages_no_second_time() {
     assert_eq!(world.amf.audit().undelivered, 2);
 }
 
+/// The phone that was paged comes, and gets the message that waited for it.
+fn it_comes_for(world: &mut World, phone: &mut Phone, message: &[u8]) {
+    world.downlinks.clear();
+    let request = phone.service_request(ServiceType::MobileTerminatedServices);
+    let nas = phone.initial_nas(request);
+    phone.connect(world, nas);
+    assert!(matches!(phone.receive(world), GmmMessage::ServiceAccept(_)));
+    let GmmMessage::DlNasTransport(transport) = phone.receive(world) else { panic!() };
+    assert_eq!(&transport.payload_container[..], message);
+}
+
 #[test]
 fn a_nas_message_waits_for_the_phone_too() {
     let (mut world, mut phone) = idle();
     world.request(transfer(5, Some(b"modify"), None)).unwrap();
-    world.downlinks.clear();
-    let request = phone.service_request(ServiceType::MobileTerminatedServices);
-    let nas = phone.initial_nas(request);
-    phone.connect(&mut world, nas);
-    assert!(matches!(phone.receive(&mut world), GmmMessage::ServiceAccept(_)));
-    let GmmMessage::DlNasTransport(transport) = phone.receive(&mut world) else { panic!() };
-    assert_eq!(&transport.payload_container[..], b"modify");
+    it_comes_for(&mut world, &mut phone, b"modify");
 }
 
 #[test]
@@ -165,13 +170,7 @@ fn a_command_that_comes_with_a_modification_of_resources_reaches_the_phone_alone
     let (mut world, mut phone) = idle();
     world.request(transfer(5, Some(b"modify"), Some((NgapIe::PduResModReq, b"tunnel")))).unwrap();
     assert!(!world.downlinks.is_empty(), "it is paged for the command");
-    world.downlinks.clear();
-    let request = phone.service_request(ServiceType::MobileTerminatedServices);
-    let nas = phone.initial_nas(request);
-    phone.connect(&mut world, nas);
-    assert!(matches!(phone.receive(&mut world), GmmMessage::ServiceAccept(_)));
-    let GmmMessage::DlNasTransport(transport) = phone.receive(&mut world) else { panic!() };
-    assert_eq!(&transport.payload_container[..], b"modify");
+    it_comes_for(&mut world, &mut phone, b"modify");
 }
 
 #[test]
