@@ -149,7 +149,12 @@ impl UePool {
 
     /// Whether an address is one of the pool's.
     pub fn contains(&self, address: IpAddr) -> bool {
-        AddressRange { address: self.gateway, prefix: self.prefix }.contains(address)
+        self.network().contains(address)
+    }
+
+    /// Its network: what its addresses have in common.
+    pub fn network(&self) -> AddressRange {
+        AddressRange { address: self.gateway, prefix: self.prefix }.network()
     }
 }
 

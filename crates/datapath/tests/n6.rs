@@ -185,3 +185,59 @@ fn nothing_is_left_of_tables_and_rules() {
     lab.upf.stop();
     assert_eq!(run("nft list tables"), "");
 }
+
+/// The one network's routes, and the UPF that has them.
+fn routed() -> (DatapathConfig, Option<Lab>) {
+    let routes = vec![format!("198.51.100.0/24 via {SERVER}").parse().unwrap()];
+    let policies = vec![NetworkPolicy { routes, ..NetworkPolicy::none(pool(16)) }];
+    let config = DatapathConfig { policies, workers: 1, ..DatapathConfig::default() };
+    (config.clone(), lab(Kind::Portable, config))
+}
+
+#[test]
+fn routes_of_a_killed_process_are_replaced() {
+    let (config, Some(lab)) = routed() else { return };
+    let rules = run("ip rule");
+    let table = rules.lines().find_map(|rule| rule.strip_prefix("20000:")?.split("lookup ").nth(1)).unwrap();
+    let table = table.split(' ').next().unwrap();
+    lab.upf.stop();
+    // As the kernel has them after `kill -9`: the routes that lead by another interface than the TUN, and the rule.
+    for route in ["198.51.100.0/24", "203.0.113.0/24"] {
+        run(&format!("ip route add {route} via {SERVER} table {table} proto 197"));
+    }
+    run(&format!("ip route add 192.0.2.0/24 via {SERVER} table {table} proto static"));
+    run(&format!("ip rule add pref 20000 from 10.45.0.0/16 iif pith0 lookup {table} protocol 197"));
+    let upf = UserPlane::start(DatapathConfig { n3_addresses: vec![UPF.into()], ..config }).unwrap();
+    let routes = run(&format!("ip route show table {table}"));
+    assert!(routes.contains("198.51.100.0/24") && !routes.contains("203.0.113.0/24"), "{routes}");
+    upf.stop();
+    assert!(!run("ip rule").contains("pith0"));
+    let left = run("ip route show table all");
+    assert!(!left.contains("198.51.100.0/24") && left.contains("192.0.2.0/24"), "another's stays: {left}");
+}
+
+#[test]
+fn what_a_killed_process_left_does_not_hold_for_the_next() {
+    if !enter_namespace() {
+        return;
+    }
+    for table in ["ip pith_pith0", "ip6 pith_pith0", "inet pith_pith0", "inet pith_pith1", "ip others"] {
+        run(&format!("nft add table {table}"));
+    }
+    let rules = [
+        "from 10.45.0.0/16 iif pith0 lookup 7777 protocol 197",
+        "from 10.46.0.0/24 iif pith0 lookup 7778 protocol 197",
+        "from 10.47.0.0/24 iif pith0 lookup 7779 protocol static",
+        "from 10.45.0.0/16 iif pith1 lookup 7780 protocol 197",
+    ];
+    for rule in rules {
+        run(&format!("ip rule add {rule}"));
+    }
+    run("ip -6 rule add from 2001:db8::/48 iif pith0 lookup 7777 protocol 197");
+    let upf = UserPlane::start(DatapathConfig { workers: 1, ..DatapathConfig::default() }).unwrap();
+    assert_eq!(run("nft list tables"), "table inet pith_pith1\ntable ip others\n");
+    let left = run("ip rule") + &run("ip -6 rule");
+    assert!(!left.contains("lookup 7777") && !left.contains("lookup 7778"), "{left}");
+    assert!(left.contains("lookup 7779") && left.contains("lookup 7780"), "others' stay: {left}");
+    upf.stop();
+}

@@ -20,14 +20,20 @@ impl NetlinkSocket {
         }
     }
 
-    /// Sends a request that asks for an acknowledgement, and reads the answer into `answer`.
+    /// Sends a request that has an answer, and reads that, or the first of several, into `answer`.
     pub fn exchange(&self, request: &[u8], answer: &mut [u8]) -> io::Result<usize> {
         let fd = self.0.as_raw_fd();
-        // SAFETY: `request` is readable and `answer` writable for their lengths.
+        // SAFETY: `request` is readable for its length.
         unsafe {
             check_len(libc::send(fd, request.as_ptr().cast(), request.len(), 0))?;
-            check_len(libc::recv(fd, answer.as_mut_ptr().cast(), answer.len(), 0))
         }
+        self.receive(answer)
+    }
+
+    /// Reads one more answer, of a request that has several.
+    pub fn receive(&self, answer: &mut [u8]) -> io::Result<usize> {
+        // SAFETY: `answer` is writable for its length.
+        check_len(unsafe { libc::recv(self.0.as_raw_fd(), answer.as_mut_ptr().cast(), answer.len(), 0) })
     }
 }
 

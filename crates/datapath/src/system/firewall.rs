@@ -2,7 +2,7 @@
 //! interface and the others.
 
 use super::nft::Table;
-use super::policy::{FirewallRule, NetworkPolicy, Protocol, Verdict};
+use super::policy::{FirewallRule, Net, NetworkPolicy, Protocol, Verdict};
 use crate::config::DatapathConfig;
 use pith_upf::contract::{AddressRange, Direction};
 use std::net::IpAddr;
@@ -37,14 +37,10 @@ fn family(address: IpAddr) -> &'static str {
     if address.is_ipv4() { "ip" } else { "ip6" }
 }
 
-fn network(policy: &NetworkPolicy) -> String {
-    format!("{}/{}", policy.pool.gateway, policy.pool.prefix)
-}
-
 /// Both ways: either end may be the one that sends longer segments than the other can get.
 fn clamp(policy: &NetworkPolicy) -> Option<String> {
     let mss = policy.mss?;
-    let (family, network) = (family(policy.pool.gateway), network(policy));
+    let (family, network) = (family(policy.pool.gateway), Net(policy.pool.network()));
     let rule = |end| {
         format!(
             "\t\t{family} {end} {network} tcp flags syn / syn,rst tcp option maxseg size > {mss} \
@@ -59,13 +55,13 @@ fn filter(tun: &str, policy: &NetworkPolicy) -> String {
 }
 
 fn filter_rule(tun: &str, policy: &NetworkPolicy, rule: &FirewallRule) -> String {
-    let (family, network) = (family(policy.pool.gateway), network(policy));
+    let (family, network) = (family(policy.pool.gateway), Net(policy.pool.network()));
     let mut text = match rule.direction {
         Direction::Uplink => format!("iifname \"{tun}\" {family} saddr {network}"),
         Direction::Downlink => format!("oifname \"{tun}\" {family} daddr {network}"),
     };
     let end = |end: &str, range: Option<AddressRange>| {
-        range.map(|range| format!(" {family} {end} {}/{}", range.address, range.prefix)).unwrap_or_default()
+        range.map(|range| format!(" {family} {end} {}", Net(range))).unwrap_or_default()
     };
     text += &end("saddr", rule.from);
     text += &end("daddr", rule.to);
@@ -96,9 +92,9 @@ mod tests {
         let table = table(&config(|pool| NetworkPolicy { firewall, ..NetworkPolicy::none(pool) })).unwrap();
         let expected = "\
 \t\tct state established,related accept
-\t\tiifname \"pith0\" ip saddr 10.45.0.1/16 ip daddr 10.0.0.0/8 drop
-\t\toifname \"pith0\" ip daddr 10.45.0.1/16 ip daddr 10.45.0.9/32 tcp dport 22-23 accept
-\t\toifname \"pith0\" ip daddr 10.45.0.1/16 meta l4proto { icmp, ipv6-icmp } drop
+\t\tiifname \"pith0\" ip saddr 10.45.0.0/16 ip daddr 10.0.0.0/8 drop
+\t\toifname \"pith0\" ip daddr 10.45.0.0/16 ip daddr 10.45.0.9 tcp dport 22-23 accept
+\t\toifname \"pith0\" ip daddr 10.45.0.0/16 meta l4proto { icmp, ipv6-icmp } drop
 ";
         assert!(table.body.contains(expected), "{}", table.body);
     }

@@ -37,7 +37,8 @@ pub struct Network {
 }
 
 impl Network {
-    /// Makes the interface, of which a queue is open, ready to carry the pools.
+    /// Makes the interface, of which a queue is open, ready to carry the pools. What a process before left for an
+    /// interface of that name goes first, whatever the configuration asks for.
     pub fn set_up(config: &DatapathConfig) -> Result<Self, StartError> {
         let v6 = config.pools.iter().any(|pool| pool.gateway.is_ipv6());
         interface::quieten(&config.tun, v6);
@@ -61,7 +62,10 @@ impl Network {
 fn packet_filter(config: &DatapathConfig) -> io::Result<(Tables, Iptables)> {
     let tables: Vec<_> = nat::tables(config).into_iter().chain(firewall::table(config)).collect();
     match Tables::put_in(&config.tun, &tables) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound && Iptables::is_enough_for(config) => {
+        Err(error)
+            if error.kind() == io::ErrorKind::NotFound
+                && (tables.is_empty() || Iptables::is_enough_for(config)) =>
+        {
             Ok((Tables::default(), Iptables::set_up(config)?))
         }
         tables => Ok((tables?, Iptables::default())),

@@ -1,14 +1,14 @@
 //! NAT: packets of UEs to other networks take the address of the interface that they leave by, or an address
 //! and ports of the UE's own.
 //!
-//! By nftables; masquerading of IPv4 alone also by iptables, a rule for each pool, where there is no `nft`.
+//! By nftables; masquerading of IPv4 alone also by iptables, a rule for each pool, where there is no `nft`. Rules of
+//! iptables are known as ours by a comment: the name that our tables of nftables have.
 
-use super::nft::{Table, run, words};
-use super::policy::NetworkPolicy;
+use super::nft::{Table, run, table_name, words};
+use super::policy::{Net, NetworkPolicy};
 use super::port_blocks::PortBlocks;
 use crate::config::{DatapathConfig, UePool};
 use std::io;
-use std::net::IpAddr;
 
 /// The tables that a configuration asks for.
 pub fn tables(config: &DatapathConfig) -> Vec<Table> {
@@ -16,7 +16,9 @@ pub fn tables(config: &DatapathConfig) -> Vec<Table> {
     let v4 = nat44(config);
     let nat66 = config.policies.iter().filter(|policy| policy.nat66 && policy.pool.gateway.is_ipv6());
     let v6: String = nat66
-        .map(|policy| format!("\t\tip6 saddr {} oifname != \"{tun}\" masquerade\n", network(policy.pool)))
+        .map(|policy| {
+            format!("\t\tip6 saddr {} oifname != \"{tun}\" masquerade\n", Net(policy.pool.network()))
+        })
         .collect();
     let v4 = (!v4.is_empty()).then_some(Table { family: "ip", body: v4 });
     let v6 = (!v6.is_empty()).then(|| Table { family: "ip6", body: chain(&v6) });
@@ -28,7 +30,7 @@ fn nat44(config: &DatapathConfig) -> String {
     let mut rules = String::new();
     let mut maps = String::new();
     for (at, pool) in config.pools.iter().enumerate().filter(|(_, pool)| pool.gateway.is_ipv4()) {
-        let from = format!("\t\tip saddr {} oifname != \"{tun}\"", network(*pool));
+        let from = format!("\t\tip saddr {} oifname != \"{tun}\"", Net(pool.network()));
         match config.policy(*pool).and_then(|policy| policy.port_blocks.as_ref()) {
             Some(blocks) => {
                 maps += &block_maps(at, *pool, blocks);
@@ -59,11 +61,6 @@ fn block_maps(at: usize, pool: UePool, blocks: &PortBlocks) -> String {
         + &map("addresses", "ipv4_addr", addresses.collect::<Vec<_>>().join(", "))
 }
 
-/// `10.45.0.1/16`, which nftables takes for the network.
-fn network(pool: UePool) -> String {
-    format!("{}/{}", pool.gateway, pool.prefix)
-}
-
 /// Masquerading by iptables; dropping it takes the rules away.
 #[derive(Debug, Default)]
 pub struct Iptables {
@@ -71,16 +68,30 @@ pub struct Iptables {
 }
 
 impl Iptables {
-    /// A rule for each IPv4 pool.
+    /// A rule for each IPv4 pool, if NAT is asked for. What an unclean end left behind goes first.
     pub fn set_up(config: &DatapathConfig) -> io::Result<Self> {
+        let tun = &config.tun;
+        drop(Self::left_behind(tun));
         let mut rules = Self::default();
-        let pools = config.pools.iter().filter(|pool| matches!(pool.gateway, IpAddr::V4(_)));
-        for pool in pools {
-            let rule = format!("POSTROUTING -s {} ! -o {} -j MASQUERADE", network(*pool), config.tun);
+        let pools = config.pools.iter().filter(|pool| config.nat && pool.gateway.is_ipv4());
+        for network in pools.map(|pool| Net(pool.network())) {
+            let comment = table_name(tun);
+            let rule =
+                format!("POSTROUTING -s {network} ! -o {tun} -m comment --comment {comment} -j MASQUERADE");
             run(&words(&format!("iptables -w -t nat -A {rule}")), "")?;
             rules.undo.push(words(&format!("iptables -w -t nat -D {rule}")));
         }
         Ok(rules)
+    }
+
+    /// Rules that are ours by their comment. `iptables-save` looks at tables that are there: `iptables` would make one,
+    /// and with it the kernel track connections.
+    fn left_behind(tun: &str) -> Self {
+        let all = run(&words("iptables-save"), "").unwrap_or_default();
+        let comment = format!(" --comment {} ", table_name(tun));
+        let rules = all.lines().filter(|line| line.contains(&comment));
+        let rules = rules.filter_map(|line| line.strip_prefix("-A "));
+        Self { undo: rules.map(|rule| words(&format!("iptables -w -t nat -D {rule}"))).collect() }
     }
 
     /// Whether it can do all that a configuration asks of the kernel's packet filter.
@@ -102,7 +113,8 @@ impl Drop for Iptables {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::Ipv4Addr;
+    use crate::sys::enter_namespace;
+    use std::net::{IpAddr, Ipv4Addr};
 
     fn pool(third: u8, prefix: u8) -> UePool {
         UePool { gateway: IpAddr::from([10, 45, third, 1]), prefix }
@@ -115,9 +127,9 @@ mod tests {
         let policy = NetworkPolicy { port_blocks: Some(blocks), ..NetworkPolicy::none(pools[1]) };
         let config = DatapathConfig { nat: true, pools, policies: vec![policy], ..DatapathConfig::default() };
         let [table] = &tables(&config)[..] else { panic!() };
-        assert!(table.body.contains("ip saddr 10.45.0.1/24 oifname != \"pith0\" masquerade\n"));
+        assert!(table.body.contains("ip saddr 10.45.0.0/24 oifname != \"pith0\" masquerade\n"));
         assert!(table.body.contains("10.45.1.6 : 192.0.2.1 . 21504-25599 }"), "{}", table.body);
-        let snat = "ip saddr 10.45.1.1/29 oifname != \"pith0\" meta l4proto { tcp, udp } snat ip to ip saddr map @blocks1";
+        let snat = "ip saddr 10.45.1.0/29 oifname != \"pith0\" meta l4proto { tcp, udp } snat ip to ip saddr map @blocks1";
         assert!(table.body.contains(snat), "{}", table.body);
     }
 
@@ -129,6 +141,25 @@ mod tests {
         let policies = vec![NetworkPolicy { nat66: true, ..NetworkPolicy::none(pool) }];
         let [table] = &tables(&DatapathConfig { policies, ..config })[..] else { panic!() };
         assert_eq!(table.family, "ip6");
-        assert!(table.body.contains("ip6 saddr 2001:db8::1/48 oifname != \"pith0\" masquerade"));
+        assert!(table.body.contains("ip6 saddr 2001:db8::/48 oifname != \"pith0\" masquerade"));
+    }
+
+    #[test]
+    fn rules_of_a_killed_process_go_and_others_stay() {
+        if !enter_namespace() {
+            return;
+        }
+        let others = "iptables -w -t nat -A POSTROUTING -s 10.45.0.0/16 ! -o pith0 -j MASQUERADE";
+        if let Err(error) = run(&words(others), "") {
+            return eprintln!("skipped: {error}");
+        }
+        let count = || run(&words("iptables-save"), "").unwrap().matches("MASQUERADE").count();
+        let nat = DatapathConfig { nat: true, ..DatapathConfig::default() };
+        std::mem::forget(Iptables::set_up(&nat).unwrap());
+        let second = Iptables::set_up(&nat).unwrap();
+        assert_eq!(count(), 2);
+        std::mem::forget(second);
+        let without = Iptables::set_up(&DatapathConfig::default()).unwrap();
+        assert_eq!((count(), without.undo.len()), (1, 0));
     }
 }

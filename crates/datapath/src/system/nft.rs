@@ -20,12 +20,13 @@ pub struct Table {
 }
 
 impl Tables {
-    /// Puts tables in, in one step. What an unclean end left behind is replaced: tables of that name are ours.
+    /// Puts tables in, in one step with what takes away those that an unclean end left behind: tables of that name are
+    /// ours. [`NotFound`](io::ErrorKind::NotFound): there is no `nft`.
     pub fn put_in(tun: &str, tables: &[Table]) -> io::Result<Self> {
-        if tables.is_empty() {
-            return Ok(Self::default());
+        let script = script(tun, &left_behind(tun)?, tables);
+        if !script.is_empty() {
+            run(&words("nft -f -"), &script)?;
         }
-        run(&words("nft -f -"), &script(tun, tables))?;
         let name = |table: &Table| format!("{} {}", table.family, table_name(tun));
         Ok(Self { names: tables.iter().map(name).collect() })
     }
@@ -41,16 +42,32 @@ impl Drop for Tables {
     }
 }
 
-fn script(tun: &str, tables: &[Table]) -> String {
-    let name = table_name(tun);
-    let one = |Table { family, body }: &Table| {
-        format!("table {family} {name}\ndelete table {family} {name}\ntable {family} {name} {{\n{body}}}\n")
+/// The families in which there is a table of ours. A kernel that can't tell has none.
+fn left_behind(tun: &str) -> io::Result<Vec<String>> {
+    let all = match run(&words("nft list tables"), "") {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            tracing::debug!(%error, "nftables can't be looked at");
+            String::new()
+        }
+        listed => listed?,
     };
-    tables.iter().map(one).collect()
+    let family = |line: &str| match words(line).as_slice() {
+        [table, family, name] if table == "table" && *name == table_name(tun) => Some(family.clone()),
+        _ => None,
+    };
+    Ok(all.lines().filter_map(family).collect())
+}
+
+fn script(tun: &str, left_behind: &[String], tables: &[Table]) -> String {
+    let name = table_name(tun);
+    let deletions = left_behind.iter().map(|family| format!("delete table {family} {name}\n"));
+    let additions =
+        tables.iter().map(|Table { family, body }| format!("table {family} {name} {{\n{body}}}\n"));
+    deletions.chain(additions).collect()
 }
 
 /// Letters, digits and underscores are what nftables takes as a name.
-fn table_name(tun: &str) -> String {
+pub fn table_name(tun: &str) -> String {
     let safe = tun.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' });
     format!("pith_{}", safe.collect::<String>())
 }
@@ -60,21 +77,21 @@ pub fn words(command: &str) -> Vec<String> {
     command.split(' ').map(str::to_owned).collect()
 }
 
-/// Runs a command with that input.
-pub fn run(command: &[String], input: &str) -> io::Result<()> {
+/// Runs a command with that input; what it says.
+pub fn run(command: &[String], input: &str) -> io::Result<String> {
     let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut child = Command::new(program)
         .args(arguments)
         .stdin(Stdio::piped())
-        .stdout(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
         stdin.write_all(input.as_bytes())?;
     }
-    let Output { status, stderr, .. } = child.wait_with_output()?;
+    let Output { status, stdout, stderr } = child.wait_with_output()?;
     if status.success() {
-        return Ok(());
+        return Ok(String::from_utf8_lossy(&stdout).into_owned());
     }
     // What nft quotes may be all addresses of a network.
     let said: String = String::from_utf8_lossy(&stderr).trim().chars().take(500).collect();
@@ -88,10 +105,11 @@ mod tests {
     #[test]
     fn a_script_replaces_its_own_tables_only() {
         let table = |family| Table { family, body: "\tchain c {\n\t}\n".into() };
-        let script = script("upf-0", &[table("ip"), table("inet")]);
-        assert_eq!(script.matches("table ip pith_upf_0").count(), 3);
-        assert_eq!(script.matches("delete table inet pith_upf_0\n").count(), 1);
-        assert!(!script.contains("flush"));
+        let left_behind = ["ip6".into(), "inet".into()];
+        let script = script("upf-0", &left_behind, &[table("ip"), table("inet")]);
+        let (deletions, additions) = script.split_at(script.find("table ip pith").unwrap());
+        assert_eq!(deletions, "delete table ip6 pith_upf_0\ndelete table inet pith_upf_0\n");
+        assert_eq!(additions.matches("\tchain c {\n").count(), 2);
     }
 
     #[test]

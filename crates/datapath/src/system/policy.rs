@@ -174,8 +174,9 @@ impl fmt::Display for FirewallRule {
     }
 }
 
-/// A network as text.
-struct Net(AddressRange);
+/// A network as text, as nftables and iptables take it too.
+#[derive(Debug, Clone, Copy)]
+pub struct Net(pub AddressRange);
 
 impl fmt::Display for Net {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -78,11 +78,8 @@ impl PortBlocks {
 
 /// A pool's own address.
 fn base(pool: UePool) -> Option<u32> {
-    match pool.gateway {
-        IpAddr::V4(gateway) => {
-            let mask = u32::MAX.checked_shl(32 - u32::from(pool.prefix.min(32))).unwrap_or(0);
-            Some(gateway.to_bits() & mask)
-        }
+    match pool.network().address {
+        IpAddr::V4(v4) => Some(v4.to_bits()),
         IpAddr::V6(_) => None,
     }
 }

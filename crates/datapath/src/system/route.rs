@@ -6,16 +6,19 @@ use std::net::IpAddr;
 use std::{fmt, io};
 
 const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
 const RTM_NEWLINK: u16 = 16;
 const RTM_NEWADDR: u16 = 20;
 const RTM_NEWROUTE: u16 = 24;
 const RTM_DELROUTE: u16 = 25;
+const RTM_GETROUTE: u16 = 26;
 const RTM_NEWRULE: u16 = 32;
 const RTM_DELRULE: u16 = 33;
 const NLM_F_REQUEST: u16 = 0x1;
 const NLM_F_ACK: u16 = 0x4;
 const NLM_F_EXCL: u16 = 0x200;
 const NLM_F_CREATE: u16 = 0x400;
+const NLM_F_DUMP: u16 = 0x300;
 const IFLA_MTU: u16 = 4;
 const IFLA_TXQLEN: u16 = 13;
 const IFA_ADDRESS: u16 = 1;
@@ -39,6 +42,12 @@ const RT_SCOPE_LINK: u8 = 253;
 const FR_ACT_TO_TBL: u8 = 1;
 const IFF_UP: u32 = 1;
 const HEADER_LEN: usize = 16;
+/// struct rtmsg
+const RTMSG_LEN: usize = 12;
+/// The kernel makes no longer answers, of as many messages as fit.
+const LONGEST_ANSWER: usize = 32_768;
+
+const FAMILIES: [u8; 2] = [libc::AF_INET as u8, libc::AF_INET6 as u8];
 
 /// A rule: packets from a network that came by an interface look into a routing table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,13 +120,21 @@ impl Route {
 
     /// Adds a rule.
     pub fn add_rule(&mut self, rule: &Rule) -> io::Result<()> {
-        let request = rule_request(rule, Some(rule.table));
-        self.request(RTM_NEWRULE, NLM_F_CREATE | NLM_F_EXCL, &request)
+        self.request(RTM_NEWRULE, NLM_F_CREATE | NLM_F_EXCL, &rule_request(rule))
     }
 
-    /// Deletes a rule of ours of that priority, which leads to that table or to any.
-    pub fn delete_rule(&mut self, rule: &Rule, table: Option<u32>) -> io::Result<()> {
-        self.request(RTM_DELRULE, 0, &rule_request(rule, table))
+    /// Deletes a rule.
+    pub fn delete_rule(&mut self, rule: &Rule) -> io::Result<()> {
+        self.request(RTM_DELRULE, 0, &rule_request(rule))
+    }
+
+    /// Deletes all rules of ours for packets that came by an interface.
+    pub fn delete_rules(&mut self, interface: &str) {
+        for family in FAMILIES {
+            // What a request does not name may be anything.
+            let request = rule_of_ours(family, 0, interface);
+            while self.request(RTM_DELRULE, 0, &request).is_ok() {}
+        }
     }
 
     /// Adds a route.
@@ -130,6 +147,37 @@ impl Route {
     pub fn delete_route(&mut self, route: &TableRoute) -> io::Result<()> {
         let request = self.route_request(route);
         self.request(RTM_DELROUTE, 0, &request)
+    }
+
+    /// Deletes all routes of ours in a table.
+    pub fn delete_routes(&mut self, table: u32) -> io::Result<()> {
+        for family in FAMILIES {
+            for route in self.routes_of_ours(family, table)? {
+                self.request(RTM_DELROUTE, 0, &route)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Routes as the kernel writes them.
+    fn routes_of_ours(&mut self, family: u8, table: u32) -> io::Result<Vec<Vec<u8>>> {
+        let mut any = [0; RTMSG_LEN];
+        any[0] = family;
+        let request = self.message(RTM_GETROUTE, NLM_F_DUMP, &any);
+        let mut answer = vec![0; LONGEST_ANSWER];
+        let mut length = self.socket.exchange(&request, &mut answer)?;
+        let mut found = Vec::new();
+        loop {
+            for (kind, body) in messages(answer.get(..length).unwrap_or_default()) {
+                match kind {
+                    NLMSG_DONE => return Ok(found),
+                    NLMSG_ERROR => return acknowledged(kind, body).map(|()| found),
+                    _ if is_ours(body, table) => found.push(body.to_vec()),
+                    _ => {}
+                }
+            }
+            length = self.socket.receive(&mut answer)?;
+        }
     }
 
     fn route_request(&self, route: &TableRoute) -> Vec<u8> {
@@ -154,17 +202,24 @@ impl Route {
     }
 
     fn request(&mut self, kind: u16, flags: u16, body: &[u8]) -> io::Result<()> {
+        let message = self.message(kind, flags | NLM_F_ACK, body);
+        let mut answer = [0; 4096];
+        let length = self.socket.exchange(&message, &mut answer)?;
+        let (kind, body) = messages(answer.get(..length).unwrap_or_default()).next().unwrap_or_default();
+        acknowledged(kind, body)
+    }
+
+    /// struct nlmsghdr, and what follows.
+    fn message(&mut self, kind: u16, flags: u16, body: &[u8]) -> Vec<u8> {
         self.sequence += 1;
         let length = (HEADER_LEN + body.len()) as u32;
         let mut message = length.to_ne_bytes().to_vec();
         message.extend(kind.to_ne_bytes());
-        message.extend((flags | NLM_F_REQUEST | NLM_F_ACK).to_ne_bytes());
+        message.extend((flags | NLM_F_REQUEST).to_ne_bytes());
         message.extend(self.sequence.to_ne_bytes());
         message.extend(0u32.to_ne_bytes());
         message.extend(body);
-        let mut answer = [0; 4096];
-        let length = self.socket.exchange(&message, &mut answer)?;
-        acknowledged(answer.get(..length).unwrap_or_default())
+        message
     }
 }
 
@@ -176,19 +231,51 @@ fn parts(address: IpAddr) -> (u8, Vec<u8>) {
     }
 }
 
-fn rule_request(rule: &Rule, table: Option<u32>) -> Vec<u8> {
+fn rule_request(rule: &Rule) -> Vec<u8> {
     let (family, from) = parts(rule.from.address);
-    // struct fib_rule_hdr; the table has no room in it
-    let mut request = vec![family, 0, rule.from.prefix, 0, 0, 0, 0, FR_ACT_TO_TBL];
-    request.extend(0u32.to_ne_bytes());
+    let mut request = rule_of_ours(family, rule.from.prefix, &rule.interface);
     attribute(&mut request, FRA_SRC, &from);
-    attribute(&mut request, FRA_IIFNAME, &[rule.interface.as_bytes(), &[0]].concat());
     attribute(&mut request, FRA_PRIORITY, &rule.priority.to_ne_bytes());
-    attribute(&mut request, FRA_PROTOCOL, &[RTPROT_PITH]);
-    if let Some(table) = table {
-        attribute(&mut request, FRA_TABLE, &table.to_ne_bytes());
-    }
+    attribute(&mut request, FRA_TABLE, &rule.table.to_ne_bytes());
     request
+}
+
+fn rule_of_ours(family: u8, from_prefix: u8, interface: &str) -> Vec<u8> {
+    // struct fib_rule_hdr; the table has no room in it
+    let mut request = vec![family, 0, from_prefix, 0, 0, 0, 0, FR_ACT_TO_TBL];
+    request.extend(0u32.to_ne_bytes());
+    attribute(&mut request, FRA_IIFNAME, &[interface.as_bytes(), &[0]].concat());
+    attribute(&mut request, FRA_PROTOCOL, &[RTPROT_PITH]);
+    request
+}
+
+/// Whether a route (struct rtmsg, attributes) is one that we made in a table.
+fn is_ours(route: &[u8], table: u32) -> bool {
+    let (head, rest) = route.split_at_checked(RTMSG_LEN).unwrap_or_default();
+    let in_table = (RTA_TABLE, &table.to_ne_bytes()[..]);
+    head.get(5) == Some(&RTPROT_PITH) && attributes(rest).any(|attribute| attribute == in_table)
+}
+
+/// The kinds and values of attributes.
+fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let length = usize::from(u16::from_ne_bytes(*bytes.first_chunk()?));
+        let kind = u16::from_ne_bytes(*bytes.get(2..)?.first_chunk()?);
+        let value = bytes.get(4..length)?;
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some((kind, value))
+    })
+}
+
+/// The kinds and bodies of an answer's messages.
+fn messages(mut answer: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let length = u32::from_ne_bytes(*answer.first_chunk()?) as usize;
+        let kind = u16::from_ne_bytes(*answer.get(4..)?.first_chunk()?);
+        let body = answer.get(HEADER_LEN..length)?;
+        answer = answer.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some((kind, body))
+    })
 }
 
 fn attribute(request: &mut Vec<u8>, kind: u16, value: &[u8]) {
@@ -199,14 +286,11 @@ fn attribute(request: &mut Vec<u8>, kind: u16, value: &[u8]) {
 }
 
 /// An acknowledgement is an error message with code 0; other codes are negative `errno`s.
-fn acknowledged(answer: &[u8]) -> io::Result<()> {
-    let odd = || io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer is no acknowledgement");
-    let kind = answer.get(4..6).and_then(|kind| kind.first_chunk()).ok_or_else(odd)?;
-    let code = answer.get(HEADER_LEN..).and_then(|code| code.first_chunk()).ok_or_else(odd)?;
-    match (u16::from_ne_bytes(*kind), i32::from_ne_bytes(*code)) {
-        (NLMSG_ERROR, 0) => Ok(()),
-        (NLMSG_ERROR, code) => Err(io::Error::from_raw_os_error(code.saturating_neg())),
-        _ => Err(odd()),
+fn acknowledged(kind: u16, body: &[u8]) -> io::Result<()> {
+    match (kind, body.first_chunk().map(|code| i32::from_ne_bytes(*code))) {
+        (NLMSG_ERROR, Some(0)) => Ok(()),
+        (NLMSG_ERROR, Some(code)) => Err(io::Error::from_raw_os_error(code.saturating_neg())),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer is no acknowledgement")),
     }
 }
 

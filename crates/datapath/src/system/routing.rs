@@ -2,10 +2,7 @@
 
 use super::policy::{NetworkPolicy, StaticRoute};
 use super::route::{Route, Rule, TableRoute};
-use crate::config::{DatapathConfig, StartError, UePool};
-use pith_upf::contract::AddressRange;
-use std::io;
-use std::net::IpAddr;
+use crate::config::{DatapathConfig, StartError};
 
 /// Rules stand before that of the main table (32766), in the order of networks.
 const FIRST_PRIORITY: u32 = 20_000;
@@ -19,37 +16,36 @@ pub struct NetworkRoutes {
 }
 
 impl NetworkRoutes {
-    /// Those of all networks that have some.
+    /// Those of all networks that have some. Rules that an unclean end left behind go first.
     pub fn set_up(config: &DatapathConfig) -> Result<Vec<Self>, StartError> {
+        open(config)?.delete_rules(&config.tun);
         let networks = config.policies.iter().zip(0..).filter(|(policy, _)| !policy.routes.is_empty());
         networks.map(|(policy, number)| Self::of(config, policy, number)).collect()
     }
 
     fn of(config: &DatapathConfig, policy: &NetworkPolicy, number: u32) -> Result<Self, StartError> {
-        let open = Route::open(&config.tun);
-        let route = open.map_err(StartError::setup(format!("finding interface {}", config.tun)))?;
+        let (mut route, table) = (open(config)?, table(&config.tun, number));
+        // Those by other interfaces than the TUN outlive an unclean end.
+        route
+            .delete_routes(table)
+            .map_err(StartError::setup(format!("clearing the routing table {table}")))?;
         let rule = Rule {
-            from: network(policy.pool),
+            from: policy.pool.network(),
             interface: config.tun.clone(),
-            table: table(number),
+            table,
             priority: FIRST_PRIORITY + number,
         };
+        let leading = format!("leading {} to its routes", policy.pool.gateway);
+        route.add_rule(&rule).map_err(StartError::setup(leading))?;
         let mut routes = Self { route, rule, routes: Vec::new() };
-        routes.lead().map_err(StartError::setup(format!("leading {} to its routes", policy.pool.gateway)))?;
         // UEs are reached as ever, whatever the routes say.
         for pool in &config.pools {
-            routes.add(TableRoute { table: table(number), to: network(*pool), via: None })?;
+            routes.add(TableRoute { table, to: pool.network(), via: None })?;
         }
         for StaticRoute { to, via } in &policy.routes {
-            routes.add(TableRoute { table: table(number), to: *to, via: Some(*via) })?;
+            routes.add(TableRoute { table, to: *to, via: Some(*via) })?;
         }
         Ok(routes)
-    }
-
-    /// Adds the rule; one that an unclean end left behind goes first.
-    fn lead(&mut self) -> io::Result<()> {
-        while self.route.delete_rule(&self.rule, None).is_ok() {}
-        self.route.add_rule(&self.rule)
     }
 
     fn add(&mut self, route: TableRoute) -> Result<(), StartError> {
@@ -62,8 +58,7 @@ impl NetworkRoutes {
 
 impl Drop for NetworkRoutes {
     fn drop(&mut self) {
-        let table = Some(self.rule.table);
-        if let Err(error) = self.route.delete_rule(&self.rule, table) {
+        if let Err(error) = self.route.delete_rule(&self.rule) {
             tracing::warn!(priority = self.rule.priority, %error, "a routing rule stays");
         }
         for route in &self.routes {
@@ -77,22 +72,15 @@ impl Drop for NetworkRoutes {
     }
 }
 
-/// Tables of this process: what an unclean end of another left in its own, no rule leads to any more.
-fn table(number: u32) -> u32 {
-    0x5000_0000 | (std::process::id() & 0x000f_ffff) << 8 | number & 0xff
+fn open(config: &DatapathConfig) -> Result<Route, StartError> {
+    Route::open(&config.tun).map_err(StartError::setup(format!("finding interface {}", config.tun)))
 }
 
-/// A pool's network.
-fn network(pool: UePool) -> AddressRange {
-    let address = match pool.gateway {
-        IpAddr::V4(v4) => {
-            let mask = u32::MAX.checked_shl(32 - u32::from(pool.prefix.min(32))).unwrap_or(0);
-            std::net::Ipv4Addr::from_bits(v4.to_bits() & mask).into()
-        }
-        IpAddr::V6(v6) => {
-            let mask = u128::MAX.checked_shl(128 - u32::from(pool.prefix.min(128))).unwrap_or(0);
-            std::net::Ipv6Addr::from_bits(v6.to_bits() & mask).into()
-        }
-    };
-    AddressRange { address, prefix: pool.prefix }
+/// The table of a network's routes, by the interface's name: the same after an unclean end, so that what is left there
+/// is found, and another UPF's is another.
+fn table(tun: &str, number: u32) -> u32 {
+    // FNV-1a
+    let hash =
+        tun.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    0x5000_0000 | (hash & 0x000f_ffff) << 8 | number & 0xff
 }

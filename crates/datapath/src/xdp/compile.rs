@@ -186,17 +186,8 @@ fn compile_filter(filter: &SdfFilter) -> Option<Match> {
 
 /// A range's address, as far as it counts, and its mask.
 fn under_mask(range: &AddressRange) -> [Address; 2] {
-    match range.address {
-        IpAddr::V4(v4) => {
-            let mask = u32::MAX.checked_shl(32 - u32::from(range.prefix.min(32))).unwrap_or(0);
-            [v4.to_bits() & mask, mask]
-                .map(|bits| Address { high: 0, low: u32::from_ne_bytes(bits.to_be_bytes()).into() })
-        }
-        IpAddr::V6(v6) => {
-            let mask = u128::MAX.checked_shl(128 - u32::from(range.prefix.min(128))).unwrap_or(0);
-            [v6.to_bits() & mask, mask].map(|bits| wire(bits.to_be_bytes()))
-        }
-    }
+    let ones = if range.address.is_ipv4() { [u8::MAX; 4].into() } else { [u8::MAX; 16].into() };
+    [range.address, ones].map(|whole| address(AddressRange { address: whole, ..*range }.network().address))
 }
 
 fn wire(octets: [u8; 16]) -> Address {
