@@ -2,7 +2,7 @@
 
 use crate::config::{DatapathConfig, PathChoice, StartError};
 use crate::portable::PortableDatapath;
-use crate::xdp::{Outcome, XdpDatapath};
+use crate::xdp::{Outcome, XdpDatapath, retire_predecessor};
 use pith_upf::contract::{Counters, Datapath, Event, Session, SessionId, SessionUsage, TracedPacket, Tunnel};
 use pith_upf::qos::FlowUsage;
 use std::os::fd::BorrowedFd;
@@ -23,11 +23,11 @@ impl UserPlane {
     pub fn start(config: DatapathConfig) -> Result<Self, StartError> {
         let obstacle = obstacle(&config);
         match (config.path, obstacle) {
-            (PathChoice::Portable, _) => Ok(Self::Portable(PortableDatapath::start(config)?)),
+            (PathChoice::Portable, _) => Self::portable(PortableDatapath::start(config.clone())?, &config),
             (PathChoice::Xdp, Some(obstacle)) => Err(StartError::XdpSettings(obstacle)),
             (PathChoice::Auto, Some(obstacle)) => {
                 tracing::info!("user plane: portable path; the XDP path {obstacle}");
-                Ok(Self::Portable(PortableDatapath::start(config)?))
+                Self::portable(PortableDatapath::start(config.clone())?, &config)
             }
             (choice, None) => Self::start_fast(&config, choice),
         }
@@ -46,9 +46,15 @@ impl UserPlane {
             Outcome::Slow(_, error) if choice == PathChoice::Xdp => Err(error.into()),
             Outcome::Slow(slow, error) => {
                 tracing::warn!(%error, "user plane: portable path, as there is no XDP");
-                Ok(Self::Portable(slow))
+                Self::portable(slow, config)
             }
         }
+    }
+
+    /// The portable path alone, and past it no program of a process before.
+    fn portable(slow: PortableDatapath, config: &DatapathConfig) -> Result<Self, StartError> {
+        retire_predecessor(config)?;
+        Ok(Self::Portable(slow))
     }
 
     /// Readable while events wait for [`poll_events`](Datapath::poll_events).

@@ -22,22 +22,27 @@ const HOOK: &str = "PITH_TEST_HOOK";
 const LOST_UE: Ipv4Addr = Ipv4Addr::new(10, 45, 0, 3);
 const LOST_TEID: u32 = 0x101;
 
+/// A UPF with XDP that outlives it.
+fn pinned(folder: &Path) -> DatapathConfig {
+    DatapathConfig {
+        n3_addresses: vec![UPF.into()],
+        workers: 1,
+        sessions: 16,
+        path: PathChoice::Xdp,
+        xdp_hook: XdpHook::Generic,
+        interfaces: vec!["n3".into(), "n6".into()],
+        pin: Some(folder.into()),
+        ..DatapathConfig::default()
+    }
+}
+
 /// The process that is killed: does as it is told, line by line. Started by hand it does nothing.
 #[test]
 fn process() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
     let native = std::env::var_os(HOOK).is_some_and(|hook| hook == "Native");
-    let config = DatapathConfig {
-        n3_addresses: vec![UPF.into()],
-        workers: 1,
-        sessions: 16,
-        path: PathChoice::Xdp,
-        xdp_hook: if native { XdpHook::Native } else { XdpHook::Generic },
-        interfaces: vec!["n3".into(), "n6".into()],
-        pin: Some(folder.into()),
-        ..DatapathConfig::default()
-    };
-    let mut upf = UserPlane::start(config).unwrap();
+    let xdp_hook = if native { XdpHook::Native } else { XdpHook::Generic };
+    let mut upf = UserPlane::start(DatapathConfig { xdp_hook, ..pinned(folder.as_ref()) }).unwrap();
     println!("\nready {}", upf.succeeds());
     for line in std::io::stdin().lines() {
         match line.unwrap().as_str() {
@@ -249,4 +254,50 @@ fn tunnels_that_may_come_back_are_not_refused() {
     second.tell("dismiss");
     assert!(is_refused());
     second.stop();
+}
+
+/// A wire on either side, and what a process left on them that was killed.
+fn left_behind(name: &str) -> Option<(Folder, [Host; 2])> {
+    if !enter_namespace() {
+        return None;
+    }
+    let folder = Folder(format!("/sys/fs/bpf/pith-test-{}-{name}", std::process::id()).into());
+    let hosts = [wire("n3", UPF, GNB, Kind::Generic), wire("n6", UPF_N6, SERVER, Kind::Generic)];
+    Process::start(&folder.0, Kind::Generic).0.kill();
+    assert!(has_program());
+    Some((folder, hosts))
+}
+
+fn has_program() -> bool {
+    ["n3", "n6"].iter().any(|device| run(&format!("ip link show {device}")).contains("prog/xdp"))
+}
+
+#[test]
+fn the_portable_path_ends_the_program_of_a_killed_process() {
+    let Some((folder, _hosts)) = left_behind("portable") else { return };
+    let auto = DatapathConfig { path: PathChoice::Auto, ..pinned(&folder.0) };
+    let asked_for = DatapathConfig { path: PathChoice::Portable, ..auto.clone() };
+    let nat = DatapathConfig { nat: true, ..auto.clone() };
+    let interfaces = vec!["n3".into(), "no-such".into()];
+    let not_loaded = DatapathConfig { interfaces, ..auto };
+    for config in [asked_for, nat, not_loaded] {
+        let upf = UserPlane::start(config.clone()).unwrap();
+        assert!(matches!(upf, UserPlane::Portable(_)), "{config:?}");
+        assert!(!has_program(), "packets go on by a dead process's rules: {config:?}");
+        assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 0);
+        upf.stop();
+        Process::start(&folder.0, Kind::Generic).0.kill();
+    }
+}
+
+#[test]
+fn beside_a_program_that_it_can_not_end_a_upf_does_not_start() {
+    let Some((folder, _hosts)) = left_behind("unpinned") else { return };
+    let unpinned = DatapathConfig { pin: None, ..pinned(&folder.0) };
+    for path in [PathChoice::Auto, PathChoice::Portable, PathChoice::Xdp] {
+        let error = UserPlane::start(DatapathConfig { path, ..unpinned.clone() }).unwrap_err().to_string();
+        assert!(error.contains("upf.pin"), "what to do, in: {error}");
+    }
+    assert!(UserPlane::start(pinned(&folder.0)).unwrap().succeeds());
+    UserPlane::start(unpinned).unwrap().stop();
 }

@@ -1,7 +1,7 @@
 //! Attachments of XDP programs that outlive the process: pinned in a BPF file system.
 
 use super::check;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -33,6 +33,28 @@ pub fn pinned_link(name: &Path) -> io::Result<OwnedFd> {
     let path = c_path(name)?;
     // SAFETY: the path ends with a zero byte and lives during the call; the descriptor it answers is ours alone.
     unsafe { Ok(OwnedFd::from_raw_fd(answer(libbpf_sys::bpf_obj_get(path.as_ptr()))?)) }
+}
+
+/// Ends an attachment, which keeps its name.
+pub fn detach_link(link: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: takes no pointers.
+    answer(unsafe { libbpf_sys::bpf_link_detach(link.as_raw_fd()) }).map(drop)
+}
+
+/// The name of the XDP program that a device's packets pass; `None` if there is none, or the kernel does not tell.
+pub fn xdp_program_name(device: u32) -> Option<String> {
+    // SAFETY: all zero is a valid `bpf_prog_info`, whose size is said; all live during the calls; the descriptor is ours
+    // alone; the name ends with a zero byte.
+    unsafe {
+        let mut id = 0;
+        answer(libbpf_sys::bpf_xdp_query_id(device as libc::c_int, 0, &raw mut id)).ok()?;
+        let program = OwnedFd::from_raw_fd(answer(libbpf_sys::bpf_prog_get_fd_by_id(id)).ok()?);
+        let mut info = std::mem::zeroed::<libbpf_sys::bpf_prog_info>();
+        let mut length = size_of_val(&info) as u32;
+        answer(libbpf_sys::bpf_prog_get_info_by_fd(program.as_raw_fd(), &raw mut info, &raw mut length))
+            .ok()?;
+        Some(CStr::from_ptr(info.name.as_ptr()).to_string_lossy().into_owned())
+    }
 }
 
 /// The device of an attachment, 0 if that is gone; and its program.

@@ -24,7 +24,9 @@ mod xsk_ring;
 
 pub use clock::monotonic;
 pub use event::EventFd;
-pub use link::{is_bpf_fs, link_target, pin_link, pinned_link, replace_program};
+pub use link::{
+    detach_link, is_bpf_fs, link_target, pin_link, pinned_link, replace_program, xdp_program_name,
+};
 pub use memory::MapMemory;
 #[cfg(test)]
 pub use namespace::enter_namespace;

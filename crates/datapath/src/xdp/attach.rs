@@ -4,7 +4,11 @@
 //! that there are none any more (docs/adr/0015).
 
 use super::XdpError;
-use crate::sys::{Hook, attach_xdp, is_bpf_fs, link_target, pin_link, pinned_link, replace_program};
+use super::program::PROGRAM;
+use crate::sys::{
+    Hook, attach_xdp, detach_link, is_bpf_fs, link_target, pin_link, pinned_link, replace_program,
+    xdp_program_name,
+};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use std::collections::BTreeSet;
 use std::io;
@@ -74,7 +78,10 @@ impl Attachment<'_> {
 
     fn attach(&self, device: u32, hook: Hook, pin: Option<PathBuf>) -> Result<Link, XdpError> {
         let descriptor =
-            attach_xdp(self.program, device, hook).map_err(|source| XdpError::Attach { device, source })?;
+            attach_xdp(self.program, device, hook).map_err(|source| match is_occupied(device) {
+                true => XdpError::Occupied { device },
+                false => XdpError::Attach { device, source },
+            })?;
         if let Some(pin) = &pin {
             pin_link(descriptor.as_fd(), pin).map_err(|source| XdpError::pin(pin, source))?;
         }
@@ -114,16 +121,35 @@ fn open_folder(folder: &Path, devices: &BTreeSet<u32>, hook: Hook) -> io::Result
     if !is_bpf_fs(folder)? {
         return Err(io::Error::other("it is not in a BPF file system: mount -t bpf bpf /sys/fs/bpf"));
     }
-    let wanted: BTreeSet<String> = devices.iter().map(|device| name(hook, *device)).collect();
+    clear(folder, &devices.iter().map(|device| name(hook, *device)).collect())
+}
+
+/// Ends what is pinned in a folder, but what is wanted.
+fn clear(folder: &Path, wanted: &BTreeSet<String>) -> io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let found = entry?;
         let name = found.file_name().to_string_lossy().into_owned();
         let is_pin = name.starts_with("native-") || name.starts_with("generic-");
         if is_pin && !wanted.contains(&name) {
+            // Without its name it would end as well, but later.
+            detach_link(pinned_link(&found.path())?.as_fd())?;
             std::fs::remove_file(found.path())?;
         }
     }
     Ok(())
+}
+
+/// Ends what a killed process left in the folder. An error if packets of these devices still pass a program of Pith's.
+pub fn retire(folder: Option<&Path>, mut devices: impl Iterator<Item = u32>) -> Result<(), XdpError> {
+    if let Some(folder) = folder.filter(|folder| is_bpf_fs(folder).unwrap_or(false)) {
+        clear(folder, &BTreeSet::new()).map_err(|source| XdpError::pin(folder, source))?;
+    }
+    devices.find(|device| is_occupied(*device)).map_or(Ok(()), |device| Err(XdpError::Occupied { device }))
+}
+
+/// Whether packets of a device pass a program of Pith's.
+fn is_occupied(device: u32) -> bool {
+    xdp_program_name(device).is_some_and(|name| name == PROGRAM)
 }
 
 /// Lets go of the program that was there before, and of all that it held.

@@ -27,7 +27,7 @@ mod tests;
 
 use crate::config::{DatapathConfig, StartError, UePool};
 use crate::portable::{PortableDatapath, worker_count};
-use crate::rules::{Clock, Now};
+use crate::rules::{Clock, Now, Pools};
 use crate::sys::layout::Action;
 use crate::sys::{Gathered, Hook, Timer};
 use attach::Attached;
@@ -38,7 +38,7 @@ use pith_upf::contract::{
     Counters, Datapath, DropReason, Event, Session, SessionId, SessionUsage, TracedPacket, Tunnel,
 };
 use pith_upf::qos::FlowUsage;
-use program::{Program, Sizes, links};
+use program::{Program, Sizes, devices_there, links};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -85,6 +85,16 @@ pub enum XdpError {
         device: u32,
         /// What the system says.
         source: io::Error,
+    },
+    /// The program of another Pith is attached, dead or alive.
+    #[error(
+        "interface number {device} has an XDP program of Pith already, and packets would go on by its rules: if its \
+         process was killed, name the folder that it had as upf.pin, or remove native-{device} and generic-{device} \
+         there; if it runs, give one of the two other interfaces"
+    )]
+    Occupied {
+        /// Its index.
+        device: u32,
     },
     /// There is no AF_XDP.
     #[error("AF_XDP: {0}")]
@@ -143,30 +153,22 @@ impl XdpDatapath {
     /// Starts the portable path, and the program before it, or the portable path alone.
     pub fn start(config: &DatapathConfig) -> Result<Outcome, StartError> {
         let clock = Clock::start();
-        let (program, sizes) = match load(config, &clock) {
-            Ok(loaded) => loaded,
-            Err(error) => return Ok(Outcome::Slow(PortableDatapath::start(config.clone())?, error)),
-        };
-        let tables = Tables::of(&program, sizes).and_then(|tables| Ok((tables, program.pools()?)));
-        let (tables, pools) = match tables {
-            Ok(tables) => tables,
-            Err(error) => return Ok(Outcome::Slow(PortableDatapath::start(config.clone())?, error)),
+        let (prepared, pools) = match prepare(config, &clock) {
+            Ok((prepared, pools)) => (Ok(prepared), pools),
+            Err(error) => (Err(error), Pools::on_heap(worker_count(config))),
         };
         let slow = PortableDatapath::start_with(config, clock, pools)?;
-        let parts = Events::new(&program).and_then(|events| {
-            let timer = Timer::new()?;
-            let ready = [slow.events_ready().as_raw_fd(), events.ready(), timer.as_fd().as_raw_fd()];
-            let pin = config.pin.as_deref();
-            let attached = program.attach(&config.interfaces, config.xdp_hook, pin)?;
-            Ok((events, Gathered::of(&ready)?, timer, attached))
-        });
-        let (events, ready, timer, attached) = match parts {
-            Ok(parts) => parts,
-            Err(error) => return Ok(Outcome::Slow(slow, error)),
-        };
+        match prepared.and_then(|prepared| Ok((prepared.attach(config, &slow)?, prepared))) {
+            Ok((front, prepared)) => Ok(Outcome::Fast(Box::new(Self::of(config, prepared, front, slow)))),
+            Err(error) => Ok(Outcome::Slow(slow, error)),
+        }
+    }
+
+    fn of(config: &DatapathConfig, prepared: Prepared, front: Front, slow: PortableDatapath) -> Self {
+        let (Prepared { program, tables }, Front { attached, ready, timer, events }) = (prepared, front);
         let handover = hand_over(&program, &slow, config, attached.hook);
         slow.refuse_unknown(!attached.succeeds);
-        Ok(Outcome::Fast(Box::new(Self {
+        Self {
             attached,
             mirrored: HashMap::new(),
             waiting: HashMap::new(),
@@ -179,7 +181,7 @@ impl XdpDatapath {
             handover,
             slow,
             program,
-        })))
+        }
     }
 
     /// Readable while events wait for [`poll_events`](Datapath::poll_events), or it has other work there.
@@ -351,7 +353,41 @@ fn add_dropped(counters: &mut Counters, reason: DropReason, more: u64) {
     }
 }
 
-fn load(config: &DatapathConfig, clock: &Clock) -> Result<(Program, Sizes), XdpError> {
+/// The program, loaded, and its tables.
+#[derive(Debug)]
+struct Prepared {
+    program: Program,
+    tables: Tables,
+}
+
+/// The program on its interfaces, and what it tells.
+#[derive(Debug)]
+struct Front {
+    attached: Attached,
+    ready: Gathered,
+    timer: Timer,
+    events: Events,
+}
+
+fn prepare(config: &DatapathConfig, clock: &Clock) -> Result<(Prepared, Pools), XdpError> {
     let sizes = Sizes::of(config, worker_count(config))?;
-    Ok((Program::load(config, clock, sizes, links(config)?)?, sizes))
+    let program = Program::load(config, clock, sizes, links(config)?)?;
+    let (tables, pools) = (Tables::of(&program, sizes)?, program.pools()?);
+    Ok((Prepared { program, tables }, pools))
+}
+
+impl Prepared {
+    fn attach(&self, config: &DatapathConfig, slow: &PortableDatapath) -> Result<Front, XdpError> {
+        let (events, timer) = (Events::new(&self.program)?, Timer::new()?);
+        let ready = [slow.events_ready().as_raw_fd(), events.ready(), timer.as_fd().as_raw_fd()];
+        let ready = Gathered::of(&ready)?;
+        let attached = self.program.attach(&config.interfaces, config.xdp_hook, config.pin.as_deref())?;
+        Ok(Front { attached, ready, timer, events })
+    }
+}
+
+/// Ends the program that a killed process left behind, where the portable path alone has the packets now: by that
+/// program's rules they would go past it (docs/adr/0015).
+pub fn retire_predecessor(config: &DatapathConfig) -> Result<(), XdpError> {
+    attach::retire(config.pin.as_deref(), devices_there(&config.interfaces))
 }

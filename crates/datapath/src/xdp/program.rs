@@ -21,7 +21,8 @@ use std::path::Path;
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/upf.o"));
 /// How often a load is tried: a signal makes the kernel give up, and libbpf after five of them.
 const LOAD_ATTEMPTS: usize = 10;
-const PROGRAM: &str = "pith_upf";
+/// What the program is called.
+pub const PROGRAM: &str = "pith_upf";
 /// Slots beyond the sessions: those that were removed keep theirs while packets of them wait.
 const SPARE: u32 = 64;
 /// Where a session's block has its meters, and its places.
@@ -280,6 +281,11 @@ impl Interface {
         let device = interface_index(&parent).map_err(error)?;
         Ok(Self { index, device, vlan, driver: driver_of(&parent).unwrap_or_default() })
     }
+}
+
+/// The devices that packets of these interfaces pass, of those that there are.
+pub fn devices_there(names: &[String]) -> impl Iterator<Item = u32> {
+    names.iter().filter_map(|name| Some(Interface::of(name).ok()?.device))
 }
 
 /// The interfaces of a configuration as frames for them look, and by which GTP-U comes.
