@@ -256,6 +256,24 @@ fn tunnels_that_may_come_back_are_not_refused() {
     second.stop();
 }
 
+/// With the hook left to it, too, where the first was none of the driver's.
+#[test]
+fn behind_a_driver_without_xdp_a_process_succeeds_the_one_before() {
+    if !enter_namespace() {
+        return;
+    }
+    let folder = Folder(format!("/sys/fs/bpf/pith-test-{}-auto", std::process::id()).into());
+    for (device, address) in [("n3", UPF), ("n6", UPF_N6)] {
+        run(&format!("ip link add {device} type bridge"));
+        run(&format!("ip addr add {address}/24 dev {device}"));
+        run(&format!("ip link set {device} up"));
+    }
+    Process::start(&folder.0, Kind::Generic).0.kill();
+    let upf = UserPlane::start(DatapathConfig { xdp_hook: XdpHook::Auto, ..pinned(&folder.0) }).unwrap();
+    assert!(upf.succeeds());
+    assert!(matches!(upf, UserPlane::Xdp(ref fast) if !fast.is_native()));
+}
+
 /// A wire on either side, and what a process left on them that was killed.
 fn left_behind(name: &str) -> Option<(Folder, [Host; 2])> {
     if !enter_namespace() {

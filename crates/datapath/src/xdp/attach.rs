@@ -64,7 +64,7 @@ impl Attachment<'_> {
         }
         let mut attached = Attached { links: Vec::new(), hook, succeeds: false };
         for device in self.devices.iter().copied() {
-            let pin = self.folder.map(|folder| folder.join(name(hook, device)));
+            let pin = self.pin(hook, device);
             let found = pin.as_deref().map_or(Ok(None), |pin| self.take_over(device, pin))?;
             attached.succeeds |= found.is_some();
             let link = match found {
@@ -74,6 +74,15 @@ impl Attachment<'_> {
             attached.links.push(link);
         }
         Ok(attached)
+    }
+
+    /// Whether a process before left it there.
+    pub fn is_pinned(&self, hook: Hook) -> bool {
+        self.devices.iter().filter_map(|device| self.pin(hook, *device)).any(|pin| pin.exists())
+    }
+
+    fn pin(&self, hook: Hook, device: u32) -> Option<PathBuf> {
+        self.folder.map(|folder| folder.join(name(hook, device)))
     }
 
     fn attach(&self, device: u32, hook: Hook, pin: Option<PathBuf>) -> Result<Link, XdpError> {

@@ -192,10 +192,13 @@ impl Program {
         let veth = interfaces.iter().any(|interface| interface.driver == "veth");
         match hook {
             XdpHook::Native => attachment.start(Hook::Native),
-            XdpHook::Auto if !veth => attachment.start(Hook::Native).or_else(|error| {
-                tracing::warn!(%error, "the driver has no XDP: the generic hook is slower");
-                attachment.start(Hook::Generic)
-            }),
+            // Where the process before had to take the generic hook, so has this, and another would end that one's sessions.
+            XdpHook::Auto if !veth && !attachment.is_pinned(Hook::Generic) => {
+                attachment.start(Hook::Native).or_else(|error| {
+                    tracing::warn!(%error, "the driver has no XDP: the generic hook is slower");
+                    attachment.start(Hook::Generic)
+                })
+            }
             // A veth drops what is redirected to it unless its peer, which may be anywhere, is ready for it.
             XdpHook::Auto | XdpHook::Generic => attachment.start(Hook::Generic),
         }
