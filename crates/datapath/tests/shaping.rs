@@ -165,6 +165,37 @@ fn what_waits_is_told_to_meet_new_rules_and_keeps_its_order() {
 }
 
 #[test]
+fn a_session_that_falls_idle_with_packets_waiting_is_told_of_once() {
+    let idle = |notify| {
+        let mut session = limited(1000);
+        session.fars[1].action = Action::Buffer { notify, packets: None };
+        session
+    };
+    let told = Event::DownlinkData { session: SessionId(1), pdr: PdrId(2), qfi: Some(Qfi(QFI)), dscp: 0 };
+    for mut lab in labs() {
+        let server = lab.data_network(7000);
+        let send = || drop(server.send_to(&[0; PAYLOAD], (UE, REST)));
+        // The last of a queue waits for its turn, which comes after eight seconds.
+        lab.install(limited(1000));
+        (0..20).for_each(|_| send());
+        wait_for("a queue", || lab.upf.counters().n6_in.packets == 20 && lab.upf.counters().buffered > 0);
+        lab.install(idle(true));
+        assert_eq!(lab.event(), told);
+        let held = lab.upf.counters().buffered;
+        send();
+        wait_for("one more", || lab.upf.counters().buffered == held + 1);
+        assert!(lab.no_event(), "told of already");
+        // Told of or not is for the rules to say, not for what is held.
+        lab.install(idle(false));
+        send();
+        wait_for("another", || lab.upf.counters().buffered == held + 2);
+        assert!(lab.no_event());
+        lab.install(idle(true));
+        assert_eq!(lab.event(), told);
+    }
+}
+
+#[test]
 fn a_session_goes_away_with_what_it_has_waiting() {
     for mut lab in labs() {
         let server = lab.data_network(7000);

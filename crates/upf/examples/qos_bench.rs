@@ -30,6 +30,8 @@ impl Outlet<u32> for Count {
         black_box(packet);
         self.dropped += 1;
     }
+
+    fn held(&mut self, _: &u32, _: PdrId) {}
 }
 
 /// A session of an AMBR, with a QoS flow or not.

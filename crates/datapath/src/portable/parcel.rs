@@ -6,7 +6,7 @@ use crate::packet::Flow;
 use crate::rules::{Came, Origin, Rule, Rules};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use pith_upf::contract::{Action, Direction, DropReason, Qfi};
-use pith_upf::qos::{Arrival, Ecn, Ruling};
+use pith_upf::qos::{Arrival, Ecn, Hold, Ruling};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering::SeqCst, fence};
 
@@ -72,12 +72,9 @@ impl Parcel {
     pub fn meet(&mut self, rules: &Arc<Rules>) -> Ruling {
         let Some(flow) = Flow::of(&self.bytes) else { return Ruling::Drop(DropReason::MalformedInner) };
         match judge(rules, self.origin, &flow, self.qfi) {
-            Ok((rule, action)) if rule.direction() == self.direction => {
+            Ok((rule, _)) if rule.direction() == self.direction => {
                 (self.rule, self.rules) = (rule.index, Arc::clone(rules));
-                match action {
-                    Action::Forward(_) => Ruling::Forward(rule.flow_index),
-                    _ => Ruling::Hold(rule.pdr),
-                }
+                hold_of(rule).map_or(Ruling::Forward(rule.flow_index), Ruling::Hold)
             }
             _ => Ruling::Drop(DropReason::BufferDiscarded),
         }
@@ -86,6 +83,14 @@ impl Parcel {
     /// It waits no longer: later packets of its session can't overtake it any more.
     pub fn leave(&self) {
         self.rules.life.waiting(self.direction).leave();
+    }
+}
+
+/// How a rule's packets are held, if they are.
+pub fn hold_of(rule: &Rule) -> Option<Hold> {
+    match rule.action {
+        Some(Action::Buffer { notify, packets: most }) => Some(Hold { pdr: rule.pdr, most, notify }),
+        _ => None,
     }
 }
 

@@ -1,13 +1,13 @@
 //! A worker's queues: the QoS engine between the packets that have to wait and their ways out.
 
-use super::parcel::Parcel;
+use super::parcel::{Parcel, hold_of};
 use super::path::Path;
 use super::tables::Tables;
 use crate::packet::{Flow, mark_congestion};
 use crate::rules::{Now, Rules};
 use crossbeam_channel::Receiver;
-use pith_upf::contract::{Action, Destination, Direction, DropReason, Event, Fate};
-use pith_upf::qos::{Engine, Held, Outlet, Room, Ruling, Whose};
+use pith_upf::contract::{Action, Destination, Direction, DropReason, Event, Fate, PdrId};
+use pith_upf::qos::{Engine, Outlet, Room, Ruling, Whose};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -105,16 +105,9 @@ fn take_in(engine: &mut Engine<Parcel>, turn: &mut Turn<'_>, mut parcel: Parcel)
     let now = turn.path.now.into();
     let (direction, arrival) = (parcel.direction(), parcel.arrival());
     let whose = Whose { key: rules.key(direction), flows: rules.flows(direction) };
-    match parcel.rule().map(|rule| (rule.action, rule.pdr)) {
-        Some((Some(Action::Buffer { notify, packets }), pdr)) => {
-            let (qfi, dscp) = (parcel.rule().and_then(|rule| rule.qfi), parcel.dscp());
-            let held = engine.hold(whose, now, arrival, parcel, (pdr, packets), turn);
-            if notify && held == Held::First {
-                let session = rules.life.id;
-                turn.path.shared.events.push(Event::DownlinkData { session, pdr, qfi, dscp });
-            }
-        }
-        _ => engine.offer(whose, now, arrival, parcel, turn),
+    match parcel.rule().and_then(hold_of) {
+        Some(hold) => engine.hold(whose, now, arrival, parcel, hold, turn),
+        None => engine.offer(whose, now, arrival, parcel, turn),
     }
 }
 
@@ -206,5 +199,11 @@ impl Outlet<Parcel> for Turn<'_> {
         self.path.drop(reason, 1);
         self.trace(&parcel, Fate::Dropped(reason));
         self.leaving.push(parcel);
+    }
+
+    fn held(&mut self, parcel: &Parcel, pdr: PdrId) {
+        let (session, qfi) = (parcel.rules.life.id, parcel.rule().and_then(|rule| rule.qfi));
+        let event = Event::DownlinkData { session, pdr, qfi, dscp: parcel.dscp() };
+        self.path.shared.events.push(event);
     }
 }

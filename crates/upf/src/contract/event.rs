@@ -6,8 +6,8 @@ use std::net::IpAddr;
 /// Something that happened to packets which UPF-C has to act on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// The first packet for a PDR went into a session's buffer since the buffer was last empty, and
-    /// the FAR asks to be told (Downlink Data Report).
+    /// Packets for a PDR are held whose FAR asks to be told, and were not told of yet: the first goes into the
+    /// buffer, or waited there, or in a queue, when the FAR came to ask (Downlink Data Report).
     DownlinkData {
         /// Whose buffer.
         session: SessionId,

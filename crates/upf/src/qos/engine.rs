@@ -48,21 +48,21 @@ pub struct Arrival {
 pub enum Ruling {
     /// Sent, as one of that flow.
     Forward(u16),
-    /// Held, for that PDR.
-    Hold(PdrId),
+    /// Held, until new rules come.
+    Hold(Hold),
     /// Dropped.
     Drop(DropReason),
 }
 
-/// What became of a packet that is to be held.
+/// How the packets of a PDR are held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Held {
-    /// It is held; the first of its PDR since nothing was held.
-    First,
-    /// It is held.
-    Further,
-    /// There was no room, and it was dropped.
-    Full,
+pub struct Hold {
+    /// The PDR.
+    pub pdr: PdrId,
+    /// The BAR's bound on what the session has held.
+    pub most: Option<u16>,
+    /// Whether the first one is to be told of (PFCP flag NOCP).
+    pub notify: bool,
 }
 
 /// All sessions that have packets waiting at one thread.
@@ -82,7 +82,7 @@ struct Backlog {
     key: Key,
     shaper: Shaper,
     held: Fifo,
-    /// PDRs whose packets are held, and of which the first was told.
+    /// PDRs whose packets are held, and were told of.
     told: Vec<PdrId>,
     due: Time,
 }
@@ -138,30 +138,32 @@ impl<P> Engine<P> {
         }
     }
 
-    /// Holds a packet of an idle UE until new rules come; `most` is the BAR's bound.
+    /// Holds a packet of an idle UE until new rules come.
     pub fn hold(
         &mut self,
         whose: Whose<'_>,
         now: Time,
         arrival: Arrival,
         packet: P,
-        (pdr, most): (PdrId, Option<u16>),
+        hold: Hold,
         outlet: &mut impl Outlet<P>,
-    ) -> Held {
-        let most = most.map_or(self.room.limits().session_packets, usize::from);
+    ) {
+        let most = hold.most.map_or(self.room.limits().session_packets, usize::from);
         let held = self.backlog(whose.key).map_or(0, |backlog| backlog.held.packets());
         if held >= most || !self.room.reserve(arrival.bytes) {
-            outlet.drop(packet, DropReason::BufferFull);
-            return Held::Full;
+            return outlet.drop(packet, DropReason::BufferFull);
         }
         let entry = self.entry(whose);
-        let Some(Some(backlog)) = self.backlogs.get_mut(entry as usize) else { return Held::Full };
+        let Some(Some(backlog)) = self.backlogs.get_mut(entry as usize) else { return };
+        if hold.notify && backlog.tell(hold.pdr) {
+            outlet.held(&packet, hold.pdr);
+        }
         backlog.held.push(&mut self.pool, packet, waiting(now, &arrival));
-        if backlog.tell(pdr) { Held::First } else { Held::Further }
     }
 
     /// Applies new rules to what waits: everything is ruled on again. What was held and may go now goes
-    /// first, in order; what stays queued keeps its place within its 5-tuple, and its age.
+    /// first, in order; what stays queued keeps its place within its 5-tuple, and its age. What is held is told
+    /// of if the rules ask for it and it was not told of before.
     pub fn reshape(
         &mut self,
         whose: Whose<'_>,
@@ -172,13 +174,14 @@ impl<P> Engine<P> {
         let Some(&entry) = self.index.get(&whose.key) else { return };
         let Some(Some(backlog)) = self.backlogs.get_mut(entry as usize) else { return };
         let (pool, room) = (&mut self.pool, &self.room);
-        let mut free = |packet, waiting: Waiting, reason| {
-            room.free(waiting.bytes as usize);
-            outlet.drop(packet, reason);
-        };
         let all = backlog.take_all(pool);
+        let told_before = std::mem::take(&mut backlog.told);
         backlog.shaper.adopt(whose.flows, &mut self.spare);
         for (mut packet, waiting, was_first) in all {
+            let mut free = |packet, waiting: Waiting, reason| {
+                room.free(waiting.bytes as usize);
+                outlet.drop(packet, reason);
+            };
             match rule(&mut packet) {
                 Ruling::Forward(flow) if was_first => {
                     backlog.shaper.release(pool, packet, Waiting { flow, ..waiting });
@@ -186,8 +189,10 @@ impl<P> Engine<P> {
                 Ruling::Forward(flow) => {
                     backlog.shaper.push(pool, packet, Waiting { flow, ..waiting }, &mut free);
                 }
-                Ruling::Hold(pdr) => {
-                    backlog.tell(pdr);
+                Ruling::Hold(Hold { pdr, notify, .. }) => {
+                    if notify && backlog.tell(pdr) && !told_before.contains(&pdr) {
+                        outlet.held(&packet, pdr);
+                    }
                     backlog.held.push(pool, packet, waiting);
                 }
                 Ruling::Drop(reason) => free(packet, waiting, reason),
@@ -290,7 +295,7 @@ impl<P> Engine<P> {
 }
 
 impl Backlog {
-    /// Notes that a packet is held for a PDR. Is it the first?
+    /// Notes that a packet held for a PDR is told of. Is it the first?
     fn tell(&mut self, pdr: PdrId) -> bool {
         let first = !self.told.contains(&pdr);
         if first {
@@ -308,7 +313,6 @@ impl Backlog {
         while let Some((packet, waiting)) = self.held.pop(pool) {
             all.push((packet, waiting, true));
         }
-        self.told.clear();
         all.extend(queued);
         all
     }

@@ -15,7 +15,7 @@ use super::codel::LONGEST;
 use super::lane::{Lane, Left, Queues};
 use super::pool::{Fifo, Pool, Waiting};
 use super::{Colour, Flows, Time};
-use crate::contract::DropReason;
+use crate::contract::{DropReason, PdrId};
 
 /// Bytes that a session sends before others have their turn.
 const QUANTUM: usize = 64 << 10;
@@ -31,6 +31,9 @@ pub trait Outlet<P> {
 
     /// Drops a packet.
     fn drop(&mut self, packet: P, reason: DropReason);
+
+    /// Tells of a packet that is held for an idle UE: the first of its PDR, whose FAR asks for it.
+    fn held(&mut self, packet: &P, pdr: PdrId);
 }
 
 /// What is left after a turn.

@@ -19,7 +19,7 @@ fn idle(limits: BufferLimits, sources: Vec<Source>, most: Option<u16>) -> Lab {
 fn a_burst_waits_for_its_ue_and_leaves_in_order_at_the_session_s_rate() {
     let mut lab = idle(BufferLimits::default(), vec![burst(1)], None);
     lab.run_until(SECOND);
-    assert_eq!((lab.held(), lab.log.passed.len(), &lab.told[..]), (100, 0, &[PdrId(1)][..]));
+    assert_eq!((lab.held(), lab.log.passed.len(), &lab.log.told[..]), (100, 0, &[PdrId(1)][..]));
     lab.install(session(10 * MBIT, &[], &[1, 2]), Far::Forward);
     lab.run_until(2 * SECOND);
     lab.assert_in_order();
@@ -66,11 +66,11 @@ fn each_pdr_is_told_of_once_until_nothing_is_held() {
     let again = Source { start: 2 * SECOND, stop: 2 * SECOND + MS, ..burst(1) };
     let mut lab = idle(BufferLimits::default(), vec![burst(1), burst(2), again], Some(200));
     lab.run_until(SECOND);
-    assert_eq!(lab.told, [PdrId(1), PdrId(2)]);
+    assert_eq!(lab.log.told, [PdrId(1), PdrId(2)]);
     lab.install(session(10 * MBIT, &[], &[1, 2]), Far::Buffer(Some(500)));
     assert_eq!(lab.held(), 200, "rules that still buffer keep what is held");
     lab.run_until(2 * SECOND + 2 * MS);
-    assert_eq!(lab.told.len(), 2);
+    assert_eq!(lab.log.told.len(), 2);
     lab.discard(false);
     assert_eq!((lab.held(), lab.room.packets(), lab.engine.sessions()), (0, 0, 0));
     assert_eq!(lab.log.dropped.get(&DropReason::BufferDiscarded), Some(&300));
@@ -97,10 +97,25 @@ fn a_session_that_falls_idle_keeps_what_was_queued() {
     assert!(queued > 10);
     lab.install(session(10 * MBIT, &[], &[1, 2]), Far::Buffer(None));
     assert_eq!((lab.held() as u64, lab.queued()), (queued, 0));
+    assert_eq!(lab.log.told, [PdrId(1)], "its UE has to be woken for them");
     lab.run_until(2 * SECOND);
     lab.install(session(10 * MBIT, &[], &[1, 2]), Far::Forward);
     lab.run_until(3 * SECOND);
     lab.assert_in_order();
     assert_eq!(lab.engine.sessions(), 0);
     assert_eq!(lab.offered, lab.log.passed.len() as u64 + lab.dropped());
+}
+
+#[test]
+fn what_is_held_untold_is_told_of_when_new_rules_ask_for_it() {
+    let mut lab = idle(BufferLimits::default(), vec![burst(1), burst(2)], Some(200));
+    lab.far = Far::BufferUntold;
+    lab.run_until(SECOND);
+    assert_eq!((lab.held(), lab.log.told.len()), (128, 0));
+    for (far, told) in
+        [(Far::Buffer(None), 2), (Far::Buffer(Some(5)), 2), (Far::BufferUntold, 2), (Far::Buffer(None), 4)]
+    {
+        lab.install(session(10 * MBIT, &[], &[1, 2]), far);
+        assert_eq!((lab.held(), lab.log.told.len()), (128, told), "{far:?}");
+    }
 }

@@ -36,7 +36,7 @@ fn any_source() -> impl Strategy<Value = Source> {
 }
 
 fn any_far() -> impl Strategy<Value = Far> {
-    prop_oneof![4 => Just(Far::Forward), 2 => Just(Far::Buffer(None)), 1 => (0u16..20).prop_map(|n| Far::Buffer(Some(n))), 1 => Just(Far::Drop)]
+    prop_oneof![4 => Just(Far::Forward), 2 => Just(Far::Buffer(None)), 1 => Just(Far::BufferUntold), 1 => (0u16..20).prop_map(|n| Far::Buffer(Some(n))), 1 => Just(Far::Drop)]
 }
 
 fn assert_conserved(lab: &Lab) {

@@ -59,6 +59,8 @@ pub struct Passed {
 pub struct Log {
     pub passed: Vec<Passed>,
     pub dropped: BTreeMap<DropReason, u64>,
+    /// PDRs whose packets were told to be held.
+    pub told: Vec<PdrId>,
     now: u64,
 }
 
@@ -70,6 +72,10 @@ impl Outlet<Packet> for Log {
 
     fn drop(&mut self, _: Packet, reason: DropReason) {
         *self.dropped.entry(reason).or_default() += 1;
+    }
+
+    fn held(&mut self, _: &Packet, pdr: PdrId) {
+        self.told.push(pdr);
     }
 }
 
@@ -111,7 +117,20 @@ use pith_upf::contract::Source as Source_;
 pub enum Far {
     Forward,
     Buffer(Option<u16>),
+    /// The same, and nobody wants to know.
+    BufferUntold,
     Drop,
+}
+
+impl Far {
+    fn hold(self, pdr: u16) -> Option<Hold> {
+        let hold = |most, notify| Some(Hold { pdr: PdrId(pdr), most, notify });
+        match self {
+            Far::Buffer(most) => hold(most, true),
+            Far::BufferUntold => hold(None, false),
+            Far::Forward | Far::Drop => None,
+        }
+    }
 }
 
 /// One session on one packet path.
@@ -123,7 +142,6 @@ pub struct Lab {
     pub room: Arc<Room>,
     pub log: Log,
     pub sources: Vec<Source>,
-    pub told: Vec<PdrId>,
     pub offered: u64,
     /// How late the path looks at its timers.
     pub lateness: u64,
@@ -150,7 +168,6 @@ impl Lab {
             log: Log::default(),
             next: next.collect(),
             sources,
-            told: Vec::new(),
             offered: 0,
             lateness: 0,
             aggregates,
@@ -196,21 +213,15 @@ impl Lab {
         let flows = self.qos.flows(Direction::Downlink).clone();
         let whose = Whose { key: KEY, flows: &flows };
         let (held, queued) = self.engine.waiting(KEY);
+        if let Some(hold) = self.far.hold(pdr) {
+            return self.engine.hold(whose, Time(at), arrival, packet, hold, &mut self.log);
+        }
         match self.far {
             Far::Drop => self.log.drop(packet, DropReason::RuleDrop),
-            Far::Buffer(most) => {
-                let what = (PdrId(pdr), most);
-                let held = self.engine.hold(whose, Time(at), arrival, packet, what, &mut self.log);
-                if held == Held::First {
-                    self.told.push(PdrId(pdr));
-                }
-            }
-            Far::Forward
-                if !queued && held == 0 && flows[usize::from(flow)].admit(Time(at), bytes) != Colour::Red =>
-            {
+            _ if !queued && held == 0 && flows[usize::from(flow)].admit(Time(at), bytes) != Colour::Red => {
                 self.log.send(packet, false);
             }
-            Far::Forward => self.engine.offer(whose, Time(at), arrival, packet, &mut self.log),
+            _ => self.engine.offer(whose, Time(at), arrival, packet, &mut self.log),
         }
     }
 
@@ -227,11 +238,11 @@ impl Lab {
         let (session, qos) = (&self.session, &self.qos);
         let rule = |packet: &mut Packet| {
             let pdr = pdrs[packet.source];
-            match (far, flow_of(session, qos, pdr)) {
-                (Far::Forward, Some(flow)) => Ruling::Forward(flow),
-                (Far::Buffer(_), Some(_)) => Ruling::Hold(PdrId(pdr)),
-                (Far::Drop, _) => Ruling::Drop(DropReason::BufferDiscarded),
-                (_, None) => Ruling::Drop(DropReason::NoRule),
+            match (flow_of(session, qos, pdr), far.hold(pdr)) {
+                _ if far == Far::Drop => Ruling::Drop(DropReason::BufferDiscarded),
+                (None, _) => Ruling::Drop(DropReason::NoRule),
+                (Some(_), Some(hold)) => Ruling::Hold(hold),
+                (Some(flow), None) => Ruling::Forward(flow),
             }
         };
         let now = Time(self.log.now);

@@ -17,6 +17,8 @@ impl Outlet<usize> for Sent {
     }
 
     fn drop(&mut self, _: usize, _: DropReason) {}
+
+    fn held(&mut self, _: &usize, _: PdrId) {}
 }
 
 /// Mbit/s of four sessions that are each offered so much, downlink, of a slice's 9 Mbit/s; the last has a
