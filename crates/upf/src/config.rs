@@ -29,6 +29,8 @@ pub struct Config {
     pub path_failure_retention: Duration,
     /// How long a response is kept to answer duplicates of its request with; at least the peers' T1 times N1.
     pub response_retention: Duration,
+    /// Most associations: what an SMF that is not known yet is refused beyond.
+    pub max_associations: usize,
     /// Most sessions.
     pub max_sessions: usize,
     /// Most rules of a kind in a session.
@@ -61,6 +63,7 @@ impl Config {
             heartbeat_interval: Duration::from_secs(10),
             path_failure_retention: Duration::from_secs(60),
             response_retention: Duration::from_secs(15),
+            max_associations: 256,
             max_sessions: 1_000_000,
             max_rules: 256,
             predefined: PredefinedRules::default(),

@@ -136,10 +136,10 @@ impl Upf {
             Message::HeartbeatRequest(request) => {
                 return self.heartbeat_request(turn, peer, header, &request);
             }
-            Message::AssociationSetupRequest(request) => Ok(self.association_setup(turn, peer, request)),
+            Message::AssociationSetupRequest(request) => self.association_setup(turn, peer, request),
             Message::AssociationUpdateRequest(request) => self.association_update(&request),
             Message::AssociationReleaseRequest(request) => Ok(self.association_release(turn, &request)),
-            Message::SessionSetDeletionRequest(request) => Ok(self.session_set_deletion(turn, &request)),
+            Message::SessionSetDeletionRequest(request) => self.session_set_deletion(turn, &request),
             Message::SessionEstablishmentRequest(request) => self.session_establishment(turn, request),
             Message::SessionModificationRequest(request) => self.session_modification(turn, seid, &request),
             Message::SessionDeletionRequest(_) => self.session_deletion(turn, seid),
@@ -204,8 +204,12 @@ impl Upf {
         };
         if header.message_type.is_response() {
             // The wait is over, though the response is discarded (TS 29.244 7.6.1).
-            self.requests.answered(peer, header.sequence, header.message_type);
-            return discard(turn, peer, &error.to_string());
+            let request = self.requests.answered(peer, header.sequence, header.message_type);
+            discard(turn, peer, &error.to_string());
+            if let Some(request) = request {
+                self.request_failed(turn, header.sequence, request, "the response is faulty");
+            }
+            return;
         }
         let session = header.seid.and_then(|seid| self.sessions.get(SessionId(seid)));
         let seid = session.map_or(0, |session| session.cp.seid);
@@ -289,7 +293,9 @@ impl Upf {
         while let Some(expired) = self.requests.expired(turn.now) {
             match expired {
                 Expired::Again(peer, octets) => turn.out.push(Effect::Send { peer, octets }),
-                Expired::Failed(sequence, request) => self.request_failed(turn, sequence, request),
+                Expired::Failed(sequence, request) => {
+                    self.request_failed(turn, sequence, request, "no response");
+                }
             }
         }
         self.tend_associations(turn);
@@ -298,8 +304,14 @@ impl Upf {
         }
     }
 
-    /// A request was sent N1 times without response.
-    fn request_failed(&mut self, turn: &mut Turn<'_>, sequence: u32, request: Outstanding<Purpose>) {
+    /// A request was sent N1 times without response, or what came was none.
+    fn request_failed(
+        &mut self,
+        turn: &mut Turn<'_>,
+        sequence: u32,
+        request: Outstanding<Purpose>,
+        reason: &'static str,
+    ) {
         let Outstanding { peer, message_type, purpose, .. } = request;
         match purpose {
             Purpose::Heartbeat(node) => return self.path_failed(turn, &node),
@@ -307,11 +319,11 @@ impl Upf {
                 self.sessions
                     .get_mut(session)
                     .into_iter()
-                    .for_each(|session| session.forget_report(sequence));
+                    .for_each(|session| session.report_failed(sequence));
             }
             Purpose::Release => {}
         }
-        turn.notice(Notice::RequestFailed { peer, message_type, reason: "no response" });
+        turn.notice(Notice::RequestFailed { peer, message_type, reason });
     }
 
     /// Sends a request, and waits for its response; returns its sequence number.

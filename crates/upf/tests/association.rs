@@ -41,6 +41,17 @@ fn several_smfs_have_associations_of_their_own() {
 }
 
 #[test]
+fn associations_are_limited_and_one_that_exists_may_be_set_up_anew() {
+    let mut world = World::configured(|config| config.max_associations = 1);
+    let setup = |node: NodeId| AssociationSetupRequest::new(node, ntp(0));
+    world.associate(setup(smf_node()));
+    let sent = world.ask(0, setup(NodeId::Fqdn("smf2.example".into())));
+    let Message::AssociationSetupResponse(response) = sent.message else { panic!() };
+    assert_eq!((response.cause, world.upf.associations().count()), (Cause::NoResourcesAvailable, 1));
+    world.associate(setup(smf_node()));
+}
+
+#[test]
 fn an_association_set_up_anew_loses_its_sessions() {
     let (mut world, ..) = World::with_session(pdu_session());
     let sent = world.ask(0, AssociationSetupRequest::new(smf_node(), ntp(9)));
@@ -107,6 +118,27 @@ fn a_session_set_is_deleted_by_its_fq_csid() {
 }
 
 #[test]
+fn nobody_deletes_the_session_sets_of_another_smf() {
+    let set = FqCsid { node: CsidNode::Ipv4([192, 168, 4, 2].into()), csids: vec![1], node_type: Some(2) };
+    let mut request = pdu_session();
+    request.fq_csids = vec![set.clone()];
+    let (mut world, seid, _) = World::with_session(request);
+    let other = NodeId::Fqdn("smf2.example".into());
+    let delete =
+        SessionSetDeletionRequest { fq_csids: vec![set], ..SessionSetDeletionRequest::new(other.clone()) };
+    let cause = |world: &mut World| {
+        let Message::SessionSetDeletionResponse(response) = world.ask(0, delete.clone()).message else {
+            panic!()
+        };
+        response.cause
+    };
+    assert_eq!(cause(&mut world), Cause::NoEstablishedPfcpAssociation);
+    world.associate(AssociationSetupRequest::new(other, ntp(5)));
+    assert_eq!(cause(&mut world), Cause::RequestAccepted);
+    assert_eq!(world.upf.sessions().map(|id| id.0).collect::<Vec<_>>(), [seid]);
+}
+
+#[test]
 fn a_stopping_upf_asks_every_smf_for_its_release() {
     let mut world = World::associated();
     let sent = world.input(Input::Shutdown { graceful: Duration::from_secs(60) });
@@ -152,6 +184,23 @@ fn an_smf_that_restarted_loses_its_sessions_by_the_upfs_heartbeat() {
         answer_heartbeat(&mut world, &sent, ntp(recovery));
         assert_eq!(world.upf.sessions().count(), sessions);
     }
+}
+
+#[test]
+fn a_faulty_response_to_a_heartbeat_is_none_and_heartbeats_go_on() {
+    let (mut world, ..) = World::with_session(pdu_session());
+    let sent = world.wait(10);
+    // Without its Recovery Time Stamp.
+    let mut faulty = encode(0, sent[0].header.sequence, HeartbeatResponse::new(ntp(1)));
+    faulty.truncate(8);
+    faulty[3] = 4;
+    assert!(world.send(&faulty).is_empty());
+    assert!(matches!(world.notices.pop(), Some(Notice::PathFailed { .. })));
+    let next = world.wait(10);
+    assert_eq!(next.len(), 1, "the one before is not sent again, the next in its time: {next:?}");
+    answer_heartbeat(&mut world, &next, ntp(1));
+    assert!(matches!(world.notices.last(), Some(Notice::PathRecovered { .. })));
+    assert_eq!(world.upf.sessions().count(), 1);
 }
 
 #[test]

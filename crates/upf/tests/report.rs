@@ -102,6 +102,19 @@ fn the_answer_to_a_report_may_drop_what_is_buffered_or_change_the_bar() {
 }
 
 #[test]
+fn a_faulty_response_ends_the_wait_for_it() {
+    let (mut world, seid, _) = World::with_session(pdu_session());
+    let sent = world.event(downlink_data(seid));
+    // Without its Cause.
+    let mut faulty = encode(1, sent[0].header.sequence, SessionReportResponse::new(Cause::RequestAccepted));
+    faulty.truncate(16);
+    faulty[3] = 12;
+    assert!(world.send(&faulty).is_empty());
+    assert_eq!(reports(world.wait(9)).len(), 0, "it is not sent again");
+    assert_eq!(world.delete(seid).pfcp_sd_rsp_flags, None, "and not waited for");
+}
+
+#[test]
 fn a_session_that_the_smf_does_not_know_is_deleted() {
     let (mut world, seid, _) = World::with_session(pdu_session());
     let sent = world.event(downlink_data(seid));
@@ -123,6 +136,50 @@ fn an_error_indication_is_reported_by_the_session_that_sends_into_the_tunnel() {
     assert_eq!(request.report_type, ReportType::ERIR);
     let indication = request.error_indication_report.expect("an Error Indication Report");
     assert_eq!(indication.remote_f_teids, [FTeid::new(77, GNB.into())]);
+}
+
+#[test]
+fn error_indications_of_a_tunnel_are_reported_once_until_the_far_changes() {
+    let (mut world, seid, _) = World::with_session(pdu_session());
+    let modify = |world: &mut World, update| {
+        let update_fars = vec![update];
+        world.modify(seid, SessionModificationRequest { update_fars, ..SessionModificationRequest::new() });
+    };
+    let indicated = |world: &mut World| {
+        let sent = world.event(Event::ErrorIndication { peer: GNB.into(), teid: Teid(77) });
+        reports(sent).into_iter().map(|(header, _)| header).collect::<Vec<_>>()
+    };
+    modify(&mut world, to_gnb(GNB, 77));
+    let first = indicated(&mut world);
+    assert!(indicated(&mut world).is_empty(), "one is on its way");
+    accept(&mut world, &first[0]);
+    assert!(indicated(&mut world).is_empty(), "the SMF knows");
+    let buffer = UpdateFar { apply_action: Some(ApplyAction::BUFF), ..UpdateFar::new(FarId(2)) };
+    modify(&mut world, buffer);
+    modify(&mut world, to_gnb(GNB, 77));
+    assert_eq!(indicated(&mut world).len(), 1, "the tunnel was set up anew");
+    world.wait(9);
+    assert_eq!(indicated(&mut world).len(), 1, "the SMF did not answer, and may not know");
+}
+
+#[test]
+fn a_session_has_a_limited_number_of_reports_on_their_way() {
+    let mut rule = urr(ReportingTriggers::VOLTH);
+    rule.volume_threshold = octets(100);
+    let (mut world, seid, _) = World::with_session(measured(rule));
+    let mut sent = Vec::new();
+    for _ in 0..100 {
+        world.count(seid, 1, 100, 0);
+        sent.extend(reports(world.event(used(seid))));
+    }
+    assert_eq!(sent.len(), 16);
+    sent.iter().for_each(|(header, _)| accept(&mut world, header));
+    let late = reports(world.wait(3));
+    assert_eq!(late.len(), 1, "what was used in the meantime is told at once");
+    let volume = |(_, request): &(Header, SessionReportRequest)| {
+        request.usage_reports[0].volume_measurement.and_then(|volume| volume.total).unwrap_or(0)
+    };
+    assert_eq!(sent.iter().chain(&late).map(volume).sum::<u64>(), 100 * 100, "nothing is lost");
 }
 
 #[test]
@@ -406,6 +463,36 @@ fn a_removed_urr_reports_what_it_measured() {
 }
 
 #[test]
+fn a_urr_that_is_replaced_reports_what_it_measured_and_its_successor_measures_anew() {
+    let mut rule = urr(ReportingTriggers::VOLTH);
+    rule.volume_threshold = octets(1000);
+    let (mut world, seid, _) = World::with_session(measured(rule.clone()));
+    world.count(seid, 1, 1000, 0);
+    let sent = world.event(used(seid));
+    report(&mut world, sent);
+    world.count(seid, 1, 100, 0);
+    world.wait(5);
+    rule.volume_threshold = octets(500);
+    let named = |id| UpdatePdr { urr_ids: Some(vec![UrrId(1)]), ..UpdatePdr::new(PdrId(id)) };
+    let replace = SessionModificationRequest {
+        remove_urrs: vec![RemoveUrr::new(UrrId(1))],
+        create_urrs: vec![rule],
+        update_pdrs: vec![named(1), named(2)],
+        ..SessionModificationRequest::new()
+    };
+    let response = world.modify(seid, replace);
+    assert_eq!(summary(&response.usage_reports[0]), (1, Some(100), Some(0), UsageReportTrigger::TERMR));
+    assert_eq!(limits(&world, seid), (Some(1600), None), "500 from now on; the datapath counts on");
+    world.wait(4);
+    world.count(seid, 1, 70, 0);
+    world.wait(2);
+    let last = &world.delete(seid).usage_reports[0];
+    assert_eq!(summary(last), (0, Some(70), Some(0), UsageReportTrigger::TERMR));
+    assert_eq!((last.start_time, last.time_of_first_packet), (Some(ntp(5)), Some(ntp(9))));
+    assert_eq!(last.duration_measurement, Some(Seconds(2)), "from its own first packet on");
+}
+
+#[test]
 fn a_urr_that_loses_its_last_pdr_reports_and_starts_anew() {
     let (mut world, seid, _) = World::with_session(measured(urr(ReportingTriggers::PERIO)));
     world.count(seid, 1, 100, 0);
@@ -483,6 +570,23 @@ fn downlink_data_is_told_of_after_the_delay_of_its_bar() {
     assert!(world.event(downlink_data(seid)).is_empty());
     assert!(reports(world.wait(1)).is_empty(), "1.5 s are not over");
     assert_eq!(reports(world.wait(1)).len(), 1);
+}
+
+#[test]
+fn downlink_data_of_several_pdrs_is_told_of_together_after_a_delay() {
+    let mut request = delayed(30);
+    let voice = Pdi { qfis: vec![Qfi(5)], ..downlink_pdr(UE).pdi };
+    request.create_pdrs.push(CreatePdr { pdr_id: PdrId(3), pdi: voice, ..downlink_pdr(UE) });
+    let (mut world, seid, _) = World::with_session(request);
+    world.event(downlink_data(seid));
+    let (session, qfi) = (SessionId(seid), Some(contract::Qfi(5)));
+    world.event(Event::DownlinkData { session, pdr: contract::PdrId(3), qfi, dscp: 10 });
+    world.event(downlink_data(seid));
+    let sent = reports(world.wait(2));
+    let data = sent[0].1.downlink_data_report.as_ref().expect("a Downlink Data Report");
+    assert_eq!((sent.len(), &data.pdr_ids[..]), (1, &[PdrId(2), PdrId(3)][..]));
+    let information = data.service_information.iter().map(|each| (each.paging_policy_indication, each.qfi));
+    assert_eq!(information.collect::<Vec<_>>(), [(Some(46), Some(Qfi(1))), (Some(10), Some(Qfi(5)))]);
 }
 
 #[test]

@@ -435,6 +435,30 @@ fn a_ue_address_of_another_smf_is_refused() {
 }
 
 #[test]
+fn a_refusal_for_one_address_spares_the_session_that_has_the_other() {
+    let (mut world, own, _) = World::with_session(pdu_session());
+    let other = NodeId::Fqdn("smf2.example".into());
+    world.associate(AssociationSetupRequest::new(other.clone(), ntp(0)));
+    let v6 = |mut request: SessionEstablishmentRequest, keep_v4: bool| {
+        let address = UeIpAddress::new("2001:db8::1".parse().unwrap(), PacketEnd::Destination);
+        let addresses = &mut request.create_pdrs[1].pdi.ue_ip_addresses;
+        addresses.retain(|_| keep_v4);
+        addresses.push(address);
+        request
+    };
+    let mut of_other = v6(pdu_session_of(0x5222, UE), false);
+    of_other.create_pdrs[0].pdi.ue_ip_addresses.clear();
+    of_other.node_id = other;
+    let (of_other, _) = world.establish(of_other);
+    let sent = world.ask(0, v6(pdu_session_of(0x5333, UE), true));
+    let Message::SessionEstablishmentResponse(response) = sent.message else { panic!() };
+    assert_eq!(response.offending_ie, Some(OffendingIe(IeType::UE_IP_ADDRESS)));
+    let mut left: Vec<_> = world.upf.sessions().map(|id| id.0).collect();
+    left.sort_unstable();
+    assert_eq!(left, [own, of_other], "neither went");
+}
+
+#[test]
 fn the_smf_may_change_its_endpoint() {
     let (mut world, seid, _) = World::with_session(pdu_session());
     let cp = FSeid::new(0x6111, [192, 168, 4, 2].into());

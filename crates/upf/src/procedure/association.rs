@@ -27,14 +27,15 @@ impl Upf {
         turn: &mut Turn<'_>,
         peer: SocketAddr,
         request: AssociationSetupRequest,
-    ) -> Reply {
+    ) -> Outcome {
         let node = request.node_id;
         let existed = self.associations.contains_key(&node);
         let retained = request.session_retention_information.as_ref();
-        let lost = self.sessions.matching(|session| {
-            session.node == node && !retained.is_some_and(|retained| retains(retained, session))
-        });
-        self.drop_sessions(turn, &lost, "the SMF set its association up anew");
+        if existed {
+            self.drop_former_sessions(turn, &node, retained);
+        } else if self.associations.len() >= self.config.max_associations {
+            return Err((0, Cause::NoResourcesAvailable.into()));
+        }
         let association = Association {
             address: SocketAddr::new(peer.ip(), PFCP_PORT),
             cp_features: request.cp_function_features.unwrap_or_default(),
@@ -52,7 +53,23 @@ impl Upf {
         );
         let flags = (existed && retained.is_some()).then_some(PfcpAsRspFlags::PSREI);
         let up_function_features = Some(up_function_features(&self.config));
-        (0, AssociationSetupResponse { up_function_features, pfcp_as_rsp_flags: flags, ..response }.into())
+        Ok((
+            0,
+            AssociationSetupResponse { up_function_features, pfcp_as_rsp_flags: flags, ..response }.into(),
+        ))
+    }
+
+    /// Deletes the sessions that an SMF had before it set its association up anew, unless it has them retained.
+    fn drop_former_sessions(
+        &mut self,
+        turn: &mut Turn<'_>,
+        node: &NodeId,
+        retained: Option<&SessionRetentionInformation>,
+    ) {
+        let lost = self.sessions.matching(|session| {
+            session.node == *node && !retained.is_some_and(|retained| retains(retained, session))
+        });
+        self.drop_sessions(turn, &lost, "the SMF set its association up anew");
     }
 
     /// Does someone speak for an SMF that answers heartbeats at another address? PFCP has no authentication; but nobody
@@ -100,12 +117,15 @@ impl Upf {
         turn.notice(Notice::AssociationReleased { node: node.clone(), sessions });
     }
 
-    /// Deletes the sessions of the sets that are named (TS 29.244 7.4.6).
+    /// Deletes the sessions of the SMF that are of the sets it names (TS 29.244 7.4.6).
     pub(crate) fn session_set_deletion(
         &mut self,
         turn: &mut Turn<'_>,
         request: &SessionSetDeletionRequest,
-    ) -> Reply {
+    ) -> Outcome {
+        if !self.associations.contains_key(&request.node_id) {
+            return Err((0, Cause::NoEstablishedPfcpAssociation.into()));
+        }
         let in_set = |session: &Session| {
             request.fq_csids.iter().any(|set| {
                 session
@@ -114,9 +134,9 @@ impl Upf {
                     .any(|of| of.node == set.node && of.csids.iter().any(|id| set.csids.contains(id)))
             })
         };
-        let lost = self.sessions.matching(in_set);
+        let lost = self.sessions.matching(|session| session.node == request.node_id && in_set(session));
         self.drop_sessions(turn, &lost, "the SMF deleted its set");
-        (0, SessionSetDeletionResponse::new(self.config.node_id.clone(), Cause::RequestAccepted).into())
+        Ok((0, SessionSetDeletionResponse::new(self.config.node_id.clone(), Cause::RequestAccepted).into()))
     }
 
     /// Asks every SMF to release its association within `graceful` (TS 29.244 6.2.7.3.1).

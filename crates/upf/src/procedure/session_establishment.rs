@@ -88,13 +88,13 @@ impl Upf {
         request: &SessionEstablishmentRequest,
         ue: UeAddress,
     ) -> Result<(), Rejection> {
-        while let Some(rival) = self.sessions.rival(id, ue) {
-            if self.sessions.get(rival).is_none_or(|rival| rival.node != request.node_id) {
-                let taken = Rejection::new(Cause::RuleCreationModificationFailure);
-                return Err(taken.because_of(IeType::UE_IP_ADDRESS));
-            }
-            self.drop_session(turn, rival, "the SMF gave its UE address to another session");
+        let rivals = self.sessions.rivals(id, ue);
+        let is_own = |rival: &Session| rival.node == request.node_id;
+        if !rivals.iter().all(|rival| self.sessions.get(*rival).is_some_and(is_own)) {
+            let taken = Rejection::new(Cause::RuleCreationModificationFailure);
+            return Err(taken.because_of(IeType::UE_IP_ADDRESS));
         }
+        self.drop_sessions(turn, &rivals, "the SMF gave its UE address to another session");
         Ok(())
     }
 
@@ -135,6 +135,7 @@ fn new_session(
         measurements,
         inactivity: inactivity.and_then(|timer| Inactivity::start(timer.0, turn.now)),
         delayed: None,
+        lost_tunnels: Vec::new(),
         reports: Vec::new(),
         due: None,
     }

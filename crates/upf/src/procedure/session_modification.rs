@@ -1,7 +1,7 @@
 //! Session modification (TS 29.244 6.3.3): all of the request takes effect, or nothing.
 //!
 //! ```text
-//! SMF  Session Modification Request ─▶  1 session?  2 rules  3 F-TEIDs  4 compile  5 usage  6 install, End Markers
+//! SMF  Session Modification Request ─▶  1 session?  2 rules  3 usage  4 F-TEIDs  5 compile  6 install, End Markers
 //!      Session Modification Response ◀─  F-TEIDs allocated, usage reports; or cause, offending IE, failed rule
 //! ```
 
@@ -14,10 +14,13 @@ use pith_pfcp::message::{SessionModificationRequest, SessionModificationResponse
 use pith_pfcp::rules::{UpdatedPdr, UsageReport};
 
 use super::session_establishment::{created_endpoints, created_pdrs};
-use crate::contract::{SessionId, Tunnel};
+use crate::config::Config;
+use crate::contract::{self, SessionId, Tunnel};
 use crate::port::Turn;
 use crate::rejection::Rejection;
-use crate::session::{Allocation, Inactivity, Query, RuleSet, Session, allocate, compile, tunnel};
+use crate::session::{
+    Allocation, Inactivity, Measurements, Query, RuleSet, Session, allocate, compile, tunnel,
+};
 use crate::upf::{Outcome, Upf};
 
 impl Upf {
@@ -45,26 +48,19 @@ impl Upf {
         let session = self.sessions.get(id).ok_or(Cause::SessionContextNotFound)?;
         // 2. The rules after the request.
         let mut rules = session.rules.modify(request, self.config.max_rules)?;
-        // 3. F-TEIDs, which are given back if the rest fails.
+        let end_markers = end_markers(request, &session.rules, &rules);
+        // 3. What was used under the old rules, and how measuring goes on by the new ones.
+        let (measurements, usage_reports) = measure(turn, session, request, &rules, &self.config);
+        // 4. F-TEIDs, which are given back if the rest fails.
         let owned = session.teids.clone();
         let allocation = allocate(&mut rules, id, &mut self.sessions.teids, self.config.n3, &owned, false)?;
-        // 4. The rules as the datapath takes them; limits come later, with what was used.
-        let session = self.sessions.get(id).ok_or(Cause::SessionContextNotFound)?;
-        let compiled =
-            compile(id, &rules, &session.measurements, &self.config.predefined).and_then(|compiled| {
-                let taken =
-                    Rejection::new(Cause::RuleCreationModificationFailure).because_of(IeType::UE_IP_ADDRESS);
-                self.sessions.rival(id, compiled.ue).map_or(Ok(()), |_| Err(taken))?;
-                self.sessions.check_promises(id, &compiled)
-            });
-        let end_markers = compiled
-            .map(|()| end_markers(request, &session.rules, &rules))
-            .inspect_err(|_| self.give_back(&allocation))?;
-        // 5. What was used under the old rules.
-        let usage_reports = self.measure(turn, id, request, &rules);
-        // 6. The new rules take effect.
-        self.adopt_session_parameters(turn, id, request);
-        self.install(turn, id, rules, &allocation)?;
+        // 5. The rules as the datapath takes them.
+        let compiled = self.compile_modified(id, &rules, &measurements);
+        let compiled = compiled.inspect_err(|_| self.give_back(&allocation))?;
+        // 6. They take effect.
+        self.adopt_session_parameters(turn, id, request, measurements);
+        self.sessions.commit(id, rules, &compiled, allocation.teids.clone());
+        turn.datapath.install(Arc::new(compiled));
         end_markers.iter().for_each(|tunnel| turn.datapath.send_end_marker(tunnel));
         self.schedule(turn, id);
         Ok(modification_response(request, &allocation, usage_reports))
@@ -85,25 +81,20 @@ impl Upf {
         }
     }
 
-    /// Reports what is asked for and what comes to its end, and has the URRs go on by the new rules.
-    fn measure(
-        &mut self,
-        turn: &mut Turn<'_>,
+    /// Compiles a session's new rules, and checks what they have in common with those of others.
+    fn compile_modified(
+        &self,
         id: SessionId,
-        request: &SessionModificationRequest,
         rules: &RuleSet,
-    ) -> Vec<UsageReport> {
-        let Some(session) = self.sessions.get_mut(id) else { return Vec::new() };
-        let mut reports = Vec::new();
-        if !session.measurements.is_empty() {
-            let usage = turn.datapath.usage(id).unwrap_or_default();
-            session.measurements.sample(&session.rules, turn.now, &usage);
-            let query = query(request, session);
-            reports = session.measurements.query(&session.rules, turn.now, &query, &self.config);
-            reports.extend(session.measurements.leave(&session.rules, rules, turn.now, &self.config));
+        measurements: &Measurements,
+    ) -> Result<contract::Session, Rejection> {
+        let compiled = compile(id, rules, measurements, &self.config.predefined)?;
+        if !self.sessions.rivals(id, compiled.ue).is_empty() {
+            let taken = Rejection::new(Cause::RuleCreationModificationFailure);
+            return Err(taken.because_of(IeType::UE_IP_ADDRESS));
         }
-        session.measurements.adopt(rules, &request.update_urrs, turn.now);
-        reports
+        self.sessions.check_promises(id, &compiled)?;
+        Ok(compiled)
     }
 
     /// Takes over what is not a rule.
@@ -112,8 +103,10 @@ impl Upf {
         turn: &mut Turn<'_>,
         id: SessionId,
         request: &SessionModificationRequest,
+        measurements: Measurements,
     ) {
         let Some(session) = self.sessions.get_mut(id) else { return };
+        session.measurements = measurements;
         session.cp = request.cp_f_seid.unwrap_or(session.cp);
         session.node = request.node_id.clone().unwrap_or_else(|| session.node.clone());
         if !request.fq_csids.is_empty() {
@@ -127,20 +120,26 @@ impl Upf {
             turn.datapath.discard_buffered(id);
         }
     }
+}
 
-    fn install(
-        &mut self,
-        turn: &mut Turn<'_>,
-        id: SessionId,
-        rules: RuleSet,
-        allocation: &Allocation,
-    ) -> Result<(), Rejection> {
-        let session = self.sessions.get(id).ok_or(Cause::SessionContextNotFound)?;
-        let compiled = compile(id, &rules, &session.measurements, &self.config.predefined)?;
-        self.sessions.commit(id, rules, &compiled, allocation.teids.clone());
-        turn.datapath.install(Arc::new(compiled));
-        Ok(())
+/// Reports what is asked for and what comes to its end, and has the URRs go on by the new rules.
+fn measure(
+    turn: &Turn<'_>,
+    session: &Session,
+    request: &SessionModificationRequest,
+    rules: &RuleSet,
+    config: &Config,
+) -> (Measurements, Vec<UsageReport>) {
+    let (mut measurements, mut reports) = (session.measurements.clone(), Vec::new());
+    if !measurements.is_empty() {
+        let usage = turn.datapath.usage(session.id).unwrap_or_default();
+        measurements.sample(&session.rules, turn.now, &usage);
+        reports = measurements.query(&session.rules, turn.now, &query(request, session), config);
+        let removed = request.remove_urrs.iter().map(|remove| remove.urr_id).collect();
+        reports.extend(measurements.leave(&session.rules, rules, &removed, turn.now, config));
     }
+    measurements.adopt(rules, &request.update_urrs, turn.now);
+    (measurements, reports)
 }
 
 fn query(request: &SessionModificationRequest, session: &Session) -> Query {

@@ -17,13 +17,19 @@ use pith_pfcp::rules::{CreateFar, DownlinkDataReport, ErrorIndicationReport, Upd
 
 use crate::contract::{self, SessionId, Teid};
 use crate::port::{Notice, Turn};
-use crate::session::{Session, compile};
+use crate::session::{HeldPackets, Session, compile};
 use crate::upf::{Purpose, Upf};
 
 impl Session {
-    /// A report is answered, or given up.
-    pub(crate) fn forget_report(&mut self, sequence: u32) {
+    /// A report is answered.
+    fn forget_report(&mut self, sequence: u32) {
         self.reports.retain(|waiting| *waiting != sequence);
+    }
+
+    /// A report is given up: the SMF may not know what it told.
+    pub(crate) fn report_failed(&mut self, sequence: u32) {
+        self.forget_report(sequence);
+        self.lost_tunnels.clear();
     }
 }
 
@@ -41,24 +47,20 @@ impl Upf {
             paging_policy_indication: Some(dscp),
             qfi: qfi.map(|qfi| Qfi(qfi.0)),
         };
-        let report = DownlinkDataReport {
-            service_information: vec![information],
-            ..DownlinkDataReport::new(vec![PdrId(pdr.0)])
-        };
-        let request = SessionReportRequest {
-            downlink_data_report: Some(report),
-            ..SessionReportRequest::new(ReportType::DLDR)
-        };
+        let held = (PdrId(pdr.0), information);
         match self.sessions.get(session).and_then(|found| notification_delay(found, PdrId(pdr.0))) {
-            Some(delay) => self.report_later(turn, session, turn.now + delay, request),
-            None => self.report(turn, session, request),
+            Some(delay) => self.report_later(turn, session, turn.now + delay, held),
+            None => self.report(turn, session, downlink_data_report(vec![held])),
         }
     }
 
-    /// Reports when the delay is over, unless the SMF asks for the packets before.
-    fn report_later(&mut self, turn: &Turn<'_>, id: SessionId, due: Duration, request: SessionReportRequest) {
+    /// Reports when the delay is over, with all that is held by then, unless the SMF asks for the packets before.
+    fn report_later(&mut self, turn: &Turn<'_>, id: SessionId, due: Duration, held: HeldPackets) {
         if let Some(session) = self.sessions.get_mut(id) {
-            session.delayed.get_or_insert_with(|| (due, Box::new(request)));
+            let (_, all) = session.delayed.get_or_insert_with(|| (due, Vec::new()));
+            if all.iter().all(|(pdr, _)| *pdr != held.0) {
+                all.push(held);
+            }
         }
         self.schedule(turn, id);
     }
@@ -66,20 +68,25 @@ impl Upf {
     /// A delayed report whose time has come; none where nothing is to be told any more.
     fn take_delayed(&mut self, now: Duration, id: SessionId) -> Option<SessionReportRequest> {
         let session = self.sessions.get_mut(id)?;
-        let (_, request) = session.delayed.take_if(|(due, _)| *due <= now)?;
-        let pdr = request.downlink_data_report.as_ref()?.pdr_ids.first().copied()?;
-        notifies(session, pdr).then_some(*request)
+        let (_, mut held) = session.delayed.take_if(|(due, _)| *due <= now)?;
+        held.retain(|(pdr, _)| notifies(session, *pdr));
+        (!held.is_empty()).then(|| downlink_data_report(held))
     }
 
-    /// A GTP-U peer knows a tunnel no more (TS 29.244 5.10).
+    /// A GTP-U peer knows a tunnel no more (TS 29.244 5.10). It says so for each packet: the SMF is told once.
     pub(crate) fn error_indication(&mut self, turn: &mut Turn<'_>, peer: IpAddr, teid: Teid) {
-        let Some(session) = self.sessions.behind(peer, teid) else { return };
+        let Some(id) = self.sessions.behind(peer, teid) else { return };
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        if session.has_many_reports() || session.lost_tunnels.contains(&(peer, teid)) {
+            return;
+        }
+        session.lost_tunnels.push((peer, teid));
         let report = ErrorIndicationReport::new(vec![FTeid::new(teid.0, peer)]);
         let request = SessionReportRequest {
             error_indication_report: Some(report),
             ..SessionReportRequest::new(ReportType::ERIR)
         };
-        self.report(turn, session, request);
+        self.report(turn, id, request);
     }
 
     /// Looks at what a session has used and when its last packet came, and reports what is to be reported.
@@ -88,16 +95,17 @@ impl Upf {
             self.report(turn, id, request);
         }
         let Some(session) = self.sessions.get_mut(id) else { return };
+        if session.has_many_reports() {
+            return self.schedule(turn, id);
+        }
         let usage = turn.datapath.usage(id).unwrap_or_default();
         let last_packet = usage.last_packet.map(|age| turn.now.saturating_sub(age));
         let inactive =
             session.inactivity.as_mut().is_some_and(|inactivity| inactivity.check(turn.now, last_packet));
         session.measurements.sample(&session.rules, turn.now, &usage);
         let (reports, limits_changed) = session.measurements.check(&session.rules, turn.now, &self.config);
-        if limits_changed
-            && let Ok(compiled) = compile(id, &session.rules, &session.measurements, &self.config.predefined)
-        {
-            turn.datapath.install(Arc::new(compiled));
+        if limits_changed {
+            self.reinstall(turn, id);
         }
         let report_type = ReportType::default()
             .with(ReportType::USAR, !reports.is_empty())
@@ -161,10 +169,24 @@ impl Upf {
                 bar.downlink_data_notification_delay = delay.clone().into_option();
             }
         }
+        self.reinstall(turn, id);
+    }
+
+    /// Gives the datapath the rules of a session anew: what a BAR or a measurement makes of them has changed.
+    fn reinstall(&mut self, turn: &mut Turn<'_>, id: SessionId) {
+        let Some(session) = self.sessions.get(id) else { return };
+        // What changed is numbers, and FARs for quota action, which were there when the rules were first compiled:
+        // so they compile again.
         if let Ok(compiled) = compile(id, &session.rules, &session.measurements, &self.config.predefined) {
             turn.datapath.install(Arc::new(compiled));
         }
     }
+}
+
+fn downlink_data_report(held: Vec<HeldPackets>) -> SessionReportRequest {
+    let (pdrs, service_information) = held.into_iter().unzip();
+    let report = DownlinkDataReport { service_information, ..DownlinkDataReport::new(pdrs) };
+    SessionReportRequest { downlink_data_report: Some(report), ..SessionReportRequest::new(ReportType::DLDR) }
 }
 
 /// The FAR of a PDR.

@@ -90,6 +90,19 @@ impl Meter {
         }
     }
 
+    /// The measurement of another URR that takes over the id at `now`, and with it the datapath's counters.
+    pub fn succeeded_by(&self, rule: &CreateUrr, now: Duration) -> Meter {
+        let begin = Totals { volume: self.totals.volume, ..Totals::default() };
+        Meter {
+            totals: begin,
+            reported: begin,
+            threshold_from: begin,
+            quota_from: begin,
+            last_packet: self.last_packet,
+            ..Meter::new(rule, now)
+        }
+    }
+
     /// Takes over what an Update provisions: the measurement since the last report counts against a new threshold or
     /// quota, and what was left of an old quota is void (TS 29.244 5.2.2.3.1).
     pub fn update(&mut self, update: &UpdateUrr, rule: &CreateUrr, now: Duration) {
@@ -117,9 +130,11 @@ impl Meter {
     pub fn sample(&mut self, rule: &CreateUrr, now: Duration, usage: &UrrUsage) {
         let time = |age: Option<Duration>| age.map(|age| now.saturating_sub(age));
         self.totals.volume = usage.volume;
-        self.first_packet = self.first_packet.or(time(usage.first_packet));
-        let last = time(usage.last_packet);
-        if last > self.last_packet.map(|known| known + PACKET_AGE_ERROR) {
+        let (first, last) = (time(usage.first_packet), time(usage.last_packet));
+        let known = self.last_packet.map(|known| known + PACKET_AGE_ERROR);
+        if last > known {
+            // The counters' first packet may be that of the URR before.
+            self.first_packet = self.first_packet.or(if first > known { first } else { last });
             self.last_packet = last;
             self.idle_reported = false;
         }

@@ -13,12 +13,10 @@ mod table;
 mod usage;
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use pith_pfcp::ie::{ApnDnn, FSeid, FqCsid, NodeId};
-
-use pith_pfcp::message::SessionReportRequest;
+use pith_pfcp::ie::{ApnDnn, DownlinkDataServiceInformation, FSeid, FqCsid, NodeId, PdrId};
 
 pub use allocate::{Allocation, allocate};
 pub use compile::compile;
@@ -36,6 +34,13 @@ pub const PFCP_PORT: u16 = 8805;
 
 /// Sessions are not looked at more often than this.
 const SHORTEST_WAIT: Duration = Duration::from_millis(100);
+
+/// While so many reports of a session wait for a response, usage is not reported but goes on being measured, and
+/// tunnels that are lost are not told of. Downlink data is: it comes once for each PDR.
+const MANY_REPORTS: usize = 16;
+
+/// A PDR whose packets are held, and what is told of the first.
+pub type HeldPackets = (PdrId, DownlinkDataServiceInformation);
 
 /// A PFCP session.
 #[derive(Debug)]
@@ -64,8 +69,10 @@ pub struct Session {
     pub measurements: Measurements,
     /// Watch over user plane inactivity (TS 29.244 5.11.2).
     pub inactivity: Option<Inactivity>,
-    /// A report of downlink data that is delayed (TS 29.244 8.2.28), and until when.
-    pub delayed: Option<(Duration, Box<SessionReportRequest>)>,
+    /// Downlink data whose report is delayed (TS 29.244 8.2.28), and until when.
+    pub delayed: Option<(Duration, Vec<HeldPackets>)>,
+    /// Tunnels that peers do not know: reported, and still those of FARs.
+    pub lost_tunnels: Vec<(IpAddr, Teid)>,
     /// Sequence numbers of its reports that wait for a response.
     pub reports: Vec<u32>,
     /// When something of it is due.
@@ -109,11 +116,16 @@ impl Inactivity {
 
 impl Session {
     /// Where the CP function's endpoint is reached from an entity that is at `local`.
-    pub fn cp_address(&self, local: std::net::IpAddr) -> SocketAddr {
+    pub fn cp_address(&self, local: IpAddr) -> SocketAddr {
         let v4 = self.cp.ipv4.map(Into::into);
         let v6 = self.cp.ipv6.map(Into::into);
         let address = if local.is_ipv4() { v4.or(v6) } else { v6.or(v4) };
         SocketAddr::new(address.unwrap_or(local), PFCP_PORT)
+    }
+
+    /// Whether so many reports wait for a response that others have to wait for it.
+    pub fn has_many_reports(&self) -> bool {
+        self.reports.len() >= MANY_REPORTS
     }
 
     /// When inactivity or a measurement is to be looked at, if nothing else happens.
@@ -121,7 +133,10 @@ impl Session {
         let inactivity = self.inactivity.map(|inactivity| inactivity.due(now));
         let measurements = self.measurements.due(&self.rules, now, config);
         let due = inactivity.into_iter().chain(measurements).min();
-        let due = due.map(|due| due.max(now + SHORTEST_WAIT));
+        let due = match self.has_many_reports() {
+            true => Some(now + config.t1),
+            false => due.map(|due| due.max(now + SHORTEST_WAIT)),
+        };
         let delayed = self.delayed.as_ref().map(|(due, _)| *due);
         due.into_iter().chain(delayed).min()
     }

@@ -74,9 +74,12 @@ impl SessionTable {
         self.sessions.values().filter(|session| wanted(session)).map(|session| session.id).collect()
     }
 
-    /// Another session than `id` that has an address of `ue`.
-    pub fn rival(&self, id: SessionId, ue: UeAddress) -> Option<SessionId> {
-        addresses(ue).filter_map(|address| self.by_ue.get(&address).copied()).find(|owner| *owner != id)
+    /// Other sessions than `id` that have an address of `ue`.
+    pub fn rivals(&self, id: SessionId, ue: UeAddress) -> Vec<SessionId> {
+        let owners = addresses(ue).filter_map(|address| self.by_ue.get(&address).copied());
+        let mut rivals: Vec<_> = owners.filter(|owner| *owner != id).collect();
+        rivals.dedup();
+        rivals
     }
 
     /// The session of a UE's address: of an IPv6 address, the one of its prefix of 64 bits.
@@ -131,6 +134,8 @@ impl SessionTable {
         session.teids = teids;
         session.ue = compiled.ue;
         session.tunnels = tunnels(compiled);
+        let still = |peer, teid| session.tunnels.iter().any(|to| (to.peer, to.teid) == (peer, teid));
+        session.lost_tunnels.retain(|(peer, teid)| still(*peer, *teid));
         let after = promised(compiled).unwrap_or(NOTHING);
         self.promises.replace(std::mem::replace(&mut session.promised, after), after);
         self.by_ue.extend(addresses(session.ue).map(|address| (address, id)));

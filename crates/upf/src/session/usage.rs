@@ -120,26 +120,30 @@ impl Measurements {
         reports
     }
 
-    /// Reports what was measured by URRs that lose their last PDR, or are removed, when `rules` give way to `next`.
+    /// Reports what was measured by URRs that lose their last PDR, or are `removed`, when `rules` give way to `next`;
+    /// one that is removed may have a successor there.
     pub fn leave(
         &mut self,
         rules: &RuleSet,
         next: &RuleSet,
+        removed: &BTreeSet<UrrId>,
         now: Duration,
         config: &Config,
     ) -> Vec<UsageReport> {
         let (before, after) = (in_use(rules), in_use(next));
-        let left = rules.urrs.ids().filter(|id| {
-            let removed = !next.urrs.contains(*id);
-            removed || before.contains(id) && !after.contains(id)
-        });
+        let left =
+            rules.urrs.ids().filter(|id| removed.contains(id) || before.contains(id) && !after.contains(id));
         let left: Vec<_> = left.collect();
         let used =
             left.iter().filter(|id| self.0.get(**id).is_some_and(|measured| measured.meter.has_usage()));
         let fired = used.map(|id| (*id, UsageReportTrigger::TERMR)).collect();
         let reports = self.report(rules, now, &fired, config);
         for id in left {
-            self.0.get_mut(id).into_iter().for_each(|measured| measured.meter.reset(now));
+            let Some(Measured { meter, .. }) = self.0.get_mut(id) else { continue };
+            match next.urrs.get(id).filter(|_| removed.contains(&id)) {
+                Some(successor) => *meter = meter.succeeded_by(successor, now),
+                None => meter.reset(now),
+            }
         }
         reports
     }
