@@ -9,7 +9,11 @@
 //!
 //! What the edge brings a shard it does itself, if that is little and the shard free (`desk`). While the desk of
 //! a shard is full the edge reads no association, so that SCTP's own window slows the gNBs (design section 5).
+//! A gNB that does not read what it is sent is not read either, and in the end given up (`backlog`).
 
+mod backlog;
+
+use self::backlog::{Backlogs, HIGH_MARK, Level, MAX_STALL};
 use crate::clock::Clock;
 use crate::events::tell;
 use crate::sctp::{AssociationId, SctpEvent, SctpTransport, SendError};
@@ -23,9 +27,9 @@ use pith_nf::gateway::n4::{N4Gateway, N4GatewayEffect, N4GatewayInput};
 use pith_nf::kit::{GnbHandle, N2Effect, N4Effect, Nf, TimerKey, UpfInfo};
 use pith_types::ShardId;
 use serde_json::{Value, json};
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::io;
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -121,31 +125,24 @@ impl EdgeSeed {
         shards: Vec<ShardDesk>,
         inspected: impl Fn(u64, Vec<Value>) + Send + 'static,
     ) -> io::Result<JoinHandle<()>> {
-        let mut edge = Edge {
-            clock,
-            n2: n2.map(|side| N2State {
-                side,
-                associations: HashMap::new(),
-                unsent: HashMap::new(),
-                paused: Vec::new(),
-            }),
-            n4,
-            shards,
-            timers: Timers::default(),
-            inspected: Box::new(inspected),
-            is_closing: false,
-        };
+        let mut edge = Edge::new(clock, n2, n4, shards, Box::new(inspected));
         thread::Builder::new().name("edge".into()).spawn(move || edge.run(&self.outlet, &self.sleeper))
     }
 }
 
 struct N2State {
     side: N2Side,
-    associations: HashMap<GnbHandle, AssociationId>,
-    /// Messages that did not fit the send buffer, oldest first.
-    unsent: HashMap<AssociationId, VecDeque<(u16, Bytes)>>,
+    associations: HashMap<GnbHandle, Link>,
+    /// Messages that did not fit the send buffers.
+    backlogs: Backlogs,
     /// Associations that are not read until the shards have room.
     paused: Vec<AssociationId>,
+}
+
+/// One association.
+struct Link {
+    association: AssociationId,
+    peer: SocketAddr,
 }
 
 struct Edge {
@@ -154,11 +151,24 @@ struct Edge {
     n4: Option<N4Side>,
     shards: Vec<ShardDesk>,
     timers: Timers<TimerKey>,
-    inspected: Box<dyn Fn(u64, Vec<Value>) + Send>,
+    inspected: Inspected,
     is_closing: bool,
 }
 
+type Inspected = Box<dyn Fn(u64, Vec<Value>) + Send>;
+
 impl Edge {
+    fn new(
+        clock: Clock,
+        n2: Option<N2Side>,
+        n4: Option<N4Side>,
+        shards: Vec<ShardDesk>,
+        inspected: Inspected,
+    ) -> Self {
+        let n2 = n2.map(N2State::new);
+        Self { clock, n2, n4, shards, timers: Timers::default(), inspected, is_closing: false }
+    }
+
     fn run(&mut self, outlet: &Receiver<EdgeMessage>, sleeper: &Sleeper) {
         self.n4_input(N4GatewayInput::Start);
         let mut datagram = vec![0; DATAGRAM_SIZE];
@@ -202,7 +212,7 @@ impl Edge {
 
     fn timeout(&mut self) -> Option<Duration> {
         let now = self.clock.now();
-        let sctp = self.n2.as_ref().and_then(|n2| n2.side.transport.next_deadline());
+        let sctp = self.n2.as_ref().and_then(N2State::next_deadline);
         let sctp = sctp.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let timers = self.timers.next_deadline().map(|deadline| deadline.since(now));
         let paused = self.n2.as_ref().filter(|n2| !n2.paused.is_empty()).map(|_| PAUSE);
@@ -230,11 +240,13 @@ impl Edge {
             false => n2.resume(),
             true => {}
         }
-        n2.side.transport.process(Instant::now(), events);
+        let now = Instant::now();
+        n2.side.transport.process(now, events);
         n2.side.gateway.set_loads(self.shards.iter().map(ShardDesk::held));
         for event in events.drain(..) {
             self.sctp(event);
         }
+        self.give_up_stalled(now);
     }
 
     fn sctp(&mut self, event: SctpEvent) {
@@ -242,7 +254,7 @@ impl Edge {
         match event {
             SctpEvent::Up { association, peer, .. } => {
                 let gnb = GnbHandle(association.to_u64());
-                n2.associations.insert(gnb, association);
+                n2.associations.insert(gnb, Link { association, peer });
                 self.n2_input(N2GatewayInput::Up { gnb, peer: peer.to_string() });
             }
             SctpEvent::Message { association, stream, ppid, payload } => {
@@ -253,9 +265,7 @@ impl Edge {
             SctpEvent::Down { association, reason } => {
                 let gnb = GnbHandle(association.to_u64());
                 tracing::debug!(%association, %reason, "association ended");
-                n2.associations.remove(&gnb);
-                n2.unsent.remove(&association);
-                n2.paused.retain(|paused| *paused != association);
+                n2.forget(gnb);
                 self.n2_input(N2GatewayInput::Down { gnb });
             }
         }
@@ -266,13 +276,38 @@ impl Edge {
         let effects: Vec<_> = n2.side.gateway.handle(input).collect();
         for effect in effects {
             match effect {
-                N2GatewayEffect::Send { gnb, stream, pdu } => n2.send(gnb, stream, pdu),
+                N2GatewayEffect::Send { gnb, stream, pdu } => self.n2_send(gnb, stream, pdu),
                 N2GatewayEffect::ToShard { shard, input } => {
                     to_shard(&self.shards, shard, ShardInput::N2(input))
                 }
                 N2GatewayEffect::Event(event) => tell(Nf::Amf, &event),
             }
         }
+    }
+
+    fn n2_send(&mut self, gnb: GnbHandle, stream: u16, pdu: Bytes) {
+        let level = self.n2.as_mut().map(|n2| n2.send(gnb, stream, pdu));
+        if level == Some(Level::High) {
+            self.give_up(gnb, &format!("more than {HIGH_MARK} octets wait for it"));
+        }
+    }
+
+    fn give_up_stalled(&mut self, now: Instant) {
+        let stalled = self.n2.as_mut().map(|n2| n2.backlogs.stalled(now));
+        for association in stalled.into_iter().flatten() {
+            let why = format!("it has taken nothing for {} s of what waits for it", MAX_STALL.as_secs());
+            self.give_up(GnbHandle(association.to_u64()), &why);
+        }
+    }
+
+    /// Aborts the association of a gNB that does not read, so that what waits for it does not grow for ever.
+    fn give_up(&mut self, gnb: GnbHandle, why: &str) {
+        let Some(n2) = &mut self.n2 else { return };
+        let name = n2.name(gnb);
+        let Some(link) = n2.forget(gnb) else { return };
+        tracing::warn!(gnb = name, peer = %link.peer, "gNB {name} does not read and is given up: {why}");
+        n2.side.transport.abort(link.association);
+        self.n2_input(N2GatewayInput::Down { gnb });
     }
 
     fn read_datagrams(&mut self, buffer: &mut [u8]) {
@@ -343,8 +378,8 @@ impl Edge {
     fn close(&mut self) {
         self.n4_input(N4GatewayInput::Stop);
         let Some(n2) = &mut self.n2 else { return };
-        for association in n2.associations.values() {
-            n2.side.transport.shutdown(*association);
+        for link in n2.associations.values() {
+            n2.side.transport.shutdown(link.association);
         }
         n2.side.transport.process(Instant::now(), &mut Vec::new());
         n2.side.transport.flush();
@@ -352,43 +387,76 @@ impl Edge {
 }
 
 impl N2State {
-    fn send(&mut self, gnb: GnbHandle, stream: u16, pdu: Bytes) {
-        let Some(association) = self.associations.get(&gnb).copied() else { return };
-        if let Some(unsent) = self.unsent.get_mut(&association) {
-            return unsent.push_back((stream, pdu));
+    fn new(side: N2Side) -> Self {
+        Self { side, associations: HashMap::new(), backlogs: Backlogs::default(), paused: Vec::new() }
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        [self.side.transport.next_deadline(), self.backlogs.next_deadline()].into_iter().flatten().min()
+    }
+
+    /// A gNB's name, for people; its address before it has told one.
+    fn name(&self, gnb: GnbHandle) -> String {
+        let known = self.side.gateway.gnbs().find(|(known, _)| *known == gnb);
+        let address = || self.associations.get(&gnb).map(|link| link.peer.to_string());
+        known.map(|(_, info)| info.name.clone()).or_else(address).unwrap_or_default()
+    }
+
+    fn send(&mut self, gnb: GnbHandle, stream: u16, pdu: Bytes) -> Level {
+        let Some(association) = self.associations.get(&gnb).map(|link| link.association) else {
+            return Level::Unchanged;
+        };
+        if !self.backlogs.holds(association) && offer(&mut *self.side.transport, association, stream, &pdu) {
+            return Level::Unchanged;
         }
-        match self.side.transport.send(association, stream, NGAP_PPID, &pdu) {
-            Ok(()) => {}
-            Err(SendError::Backpressure) => {
-                self.unsent.entry(association).or_default().push_back((stream, pdu));
-            }
-            Err(SendError::NoSuchStream) if stream != 0 => self.send(gnb, 0, pdu),
-            Err(error) => tracing::debug!(%association, %error, "a message can't be sent"),
+        let level = self.backlogs.push(association, stream, pdu);
+        if level == Level::Low {
+            self.side.transport.pause_reading(association);
         }
+        level
     }
 
     fn send_rest(&mut self, association: AssociationId) {
-        let Some(mut unsent) = self.unsent.remove(&association) else { return };
-        while let Some((stream, pdu)) = unsent.pop_front() {
-            if self.side.transport.send(association, stream, NGAP_PPID, &pdu) == Err(SendError::Backpressure)
-            {
-                unsent.push_front((stream, pdu));
-                self.unsent.insert(association, unsent);
-                return;
-            }
+        let Some(mut backlog) = self.backlogs.remove(association) else { return };
+        let transport = &mut *self.side.transport;
+        backlog.drain(|stream, pdu| offer(transport, association, stream, pdu));
+        if !backlog.is_empty() {
+            self.backlogs.put_back(association, backlog);
+        } else if backlog.keeps_unread() && !self.paused.contains(&association) {
+            transport.resume_reading(association);
         }
     }
 
+    fn forget(&mut self, gnb: GnbHandle) -> Option<Link> {
+        let link = self.associations.remove(&gnb)?;
+        self.backlogs.remove(link.association);
+        self.paused.retain(|paused| *paused != link.association);
+        Some(link)
+    }
+
     fn pause(&mut self) {
-        self.paused = self.associations.values().copied().collect();
+        self.paused = self.associations.values().map(|link| link.association).collect();
         for association in &self.paused {
             self.side.transport.pause_reading(*association);
         }
     }
 
     fn resume(&mut self) {
-        for association in self.paused.drain(..) {
+        for association in self.paused.drain(..).filter(|paused| !self.backlogs.keeps_unread(*paused)) {
             self.side.transport.resume_reading(association);
+        }
+    }
+}
+
+/// Gives SCTP a message, on stream 0 if the gNB has no such stream. `false`: there is no room for it now.
+fn offer(transport: &mut dyn SctpTransport, to: AssociationId, stream: u16, pdu: &Bytes) -> bool {
+    match transport.send(to, stream, NGAP_PPID, pdu) {
+        Ok(()) => true,
+        Err(SendError::Backpressure) => false,
+        Err(SendError::NoSuchStream) if stream != 0 => offer(transport, to, 0, pdu),
+        Err(error) => {
+            tracing::debug!(association = %to, %error, "a message can't be sent");
+            true
         }
     }
 }
@@ -398,3 +466,6 @@ fn to_shard(shards: &[ShardDesk], shard: ShardId, input: ShardInput) {
         desk.send(input);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -29,6 +29,12 @@ impl AssociationId {
         (self.generation as u64) << 32 | self.slot as u64
     }
 
+    /// The opposite, for transports that tests make up.
+    #[cfg(test)]
+    pub(crate) const fn from_u64(name: u64) -> Self {
+        Self { generation: (name >> 32) as u32, slot: name as u32 }
+    }
+
     /// The place in the table, shared by associations that follow each other.
     pub(super) fn slot(self) -> u32 {
         self.slot
