@@ -33,6 +33,7 @@ use crate::store::{Database, StoreHandle, StoreThread, start};
 use crate::token::ShardToken;
 use crate::upf::UpfHandle;
 use bytes::Bytes;
+use hyper::http::request::Parts;
 use hyper::{Request, Response};
 use std::rc::Rc;
 
@@ -85,12 +86,14 @@ impl Api {
 pub struct ApiHandler(pub Rc<Api>);
 
 impl Handler for ApiHandler {
+    /// Who may not ask is told so before a body is read, and only an import may be large.
+    fn admit(&self, head: &Parts) -> Result<usize, Response<Bytes>> {
+        self.0.guard.check(head).map_err(ApiError::into_response)?;
+        Ok(route::largest_body(head))
+    }
+
     async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {
-        let answer = match self.0.guard.check(&request) {
-            Ok(()) => route::dispatch(&self.0, request).await,
-            Err(error) => Err(error),
-        };
-        answer.unwrap_or_else(ApiError::into_response)
+        route::dispatch(&self.0, request).await.unwrap_or_else(ApiError::into_response)
     }
 }
 

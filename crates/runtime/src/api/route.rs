@@ -3,6 +3,7 @@
 use super::call::Call;
 use super::{Api, ApiError, inspect, operate, subscribers, upf};
 use bytes::Bytes;
+use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use std::collections::HashMap;
 use std::future::Future;
@@ -355,6 +356,17 @@ pub(super) const ROUTES: &[Route] = &[
         handle: inspect::description,
     },
 ];
+
+/// Largest body of what does not bring all subscribers of a network, in octets.
+const SMALL_BODY: usize = 1 << 20;
+
+/// The largest body that a request may bring, in octets.
+pub(super) fn largest_body(head: &Parts) -> usize {
+    match find(&head.method, head.uri.path()) {
+        Ok((route, _)) if route.name == "addSubscribers" => usize::MAX,
+        _ => SMALL_BODY,
+    }
+}
 
 /// Finds the route of a request and has it handled.
 pub(super) async fn dispatch(api: &Rc<Api>, request: Request<Bytes>) -> Result<Response<Bytes>, ApiError> {

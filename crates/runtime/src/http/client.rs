@@ -1,18 +1,18 @@
-//! The client: one connection to each peer, made when first needed and made anew when it broke.
+//! The client: one connection to each peer, made when first needed, made anew when it broke, given up
+//! when others are called instead.
 
 use super::connection::{self, Limits};
+use super::peers::Peers;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::client::conn::http2::SendRequest;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use std::cell::RefCell;
-use std::collections::HashMap;
-use std::rc::Rc;
 use tokio::net::TcpStream;
 use tokio::sync::Mutex;
 use tokio::task::spawn_local;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 type Sender = SendRequest<Full<Bytes>>;
 
@@ -33,7 +33,7 @@ pub enum CallError {
 /// Calls others.
 pub struct Client {
     limits: Limits,
-    peers: RefCell<HashMap<String, Rc<Peer>>>,
+    peers: RefCell<Peers<Peer>>,
 }
 
 impl Client {
@@ -45,7 +45,7 @@ impl Client {
     /// Sends a request whose URI is absolute; waits for the whole answer.
     pub async fn call(&self, request: Request<Bytes>) -> Result<Response<Bytes>, CallError> {
         let authority = request.uri().authority().map(ToString::to_string).unwrap_or_default();
-        let peer = self.peers.borrow_mut().entry(authority.clone()).or_default().clone();
+        let peer = self.peers.borrow_mut().called(&authority, Instant::now());
         let call = peer.call(&authority, request.map(Full::new), self.limits.body);
         timeout(self.limits.time, call).await.unwrap_or(Err(CallError::Late(authority)))
     }

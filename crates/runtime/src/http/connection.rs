@@ -29,7 +29,7 @@ pub struct Limits {
     pub time: Duration,
     /// Largest body, in octets.
     pub body: usize,
-    /// Exchanges open at once.
+    /// Exchanges open at once, from the request's head on.
     pub exchanges: usize,
 }
 

@@ -11,11 +11,14 @@
 //! Cleartext HTTP/2 with prior knowledge (TS 29.500 5.2); TLS goes between [`connection`] and the
 //! socket, on both sides, and changes nothing else. Each request has a deadline, each body a
 //! largest size, the number of open exchanges a limit; what is beyond is told 504, 413, 503.
+//! Whether a request may be asked is judged by its head, before its body is read.
 
+mod activity;
 mod client;
 mod connection;
 mod exchanges;
 mod local;
+mod peers;
 mod problem;
 mod server;
 

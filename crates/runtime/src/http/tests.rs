@@ -1,5 +1,6 @@
 //! Client and server against each other, and each against what is no good peer.
 
+use super::peers::{AGE, LIMIT, Peers};
 use super::*;
 use bytes::Bytes;
 use hyper::{Request, Response, StatusCode};
@@ -12,9 +13,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{LocalSet, spawn_local};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
-const LIMITS: Limits = Limits { time: Duration::from_millis(300), body: 1 << 20, exchanges: 100 };
+const LIMITS: Limits = Limits { time: Duration::from_millis(300), body: 1 << 20, exchanges: 1000 };
 
 /// Answers with the path and the body; `/slow` after 100 ms, `/never` never.
 struct Echo {
@@ -52,11 +53,15 @@ struct Running {
 }
 
 async fn serve_on(address: &str, protocol: Protocol) -> Running {
+    serve_within(address, protocol, LIMITS).await
+}
+
+async fn serve_within(address: &str, protocol: Protocol, limits: Limits) -> Running {
     let listener = TcpListener::bind(address).await.unwrap();
     let address = listener.local_addr().unwrap();
     let (drain, draining) = watch::channel(false);
     let dropped = Rc::new(Cell::new(0));
-    let server = Server { handler: Echo { dropped: dropped.clone() }, protocol, limits: LIMITS };
+    let server = Server { handler: Echo { dropped: dropped.clone() }, protocol, limits };
     let ended = spawn_local(server.run(listener, draining));
     Running { address, drain, ended, dropped }
 }
@@ -77,8 +82,9 @@ fn get(address: SocketAddr, path: &str) -> Request<Bytes> {
 #[test]
 fn many_calls_share_one_connection() {
     run(async {
-        let server = serve().await;
-        let client = Rc::new(Client::new(LIMITS));
+        let patient = Limits { time: Duration::from_secs(10), ..LIMITS };
+        let server = serve_within("127.0.0.1:0", Protocol::Http2, patient).await;
+        let client = Rc::new(Client::new(patient));
         let calls: Vec<_> = (0..200)
             .map(|at| {
                 let (client, address) = (client.clone(), server.address);
@@ -199,6 +205,80 @@ fn http_1_1_is_for_those_that_may_speak_it() {
         assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("/hello"), "{answer}");
         assert!(Client::new(LIMITS).call(get(server.address, "/")).await.is_ok(), "HTTP/2 too");
     });
+}
+
+/// Sends that and reads until the server closes, which it must do in seconds.
+async fn told(address: SocketAddr, sent: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(sent).await.unwrap();
+    let mut answer = Vec::new();
+    // A reset is a way to close, too.
+    let closed = timeout(Duration::from_secs(5), stream.read_to_end(&mut answer)).await;
+    assert!(closed.is_ok(), "the server holds the connection");
+    answer
+}
+
+#[test]
+fn a_connection_on_which_nothing_is_asked_is_closed() {
+    /// The preface of HTTP/2 and empty SETTINGS: a client that is there and has no wish.
+    const HELLO: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    run(async {
+        for protocol in [Protocol::Http2, Protocol::Any] {
+            let server = serve_on("127.0.0.1:0", protocol).await;
+            told(server.address, b"").await;
+            told(server.address, b"PRI * HT").await;
+            told(server.address, HELLO).await;
+        }
+    });
+}
+
+#[test]
+fn an_idle_connection_takes_no_place_of_another() {
+    run(async {
+        let server = serve_on("127.0.0.1:0", Protocol::Any).await;
+        let answer = told(server.address, b"GET /slow HTTP/1.1\r\nhost: x\r\n\r\n").await;
+        assert!(answer.starts_with(b"HTTP/1.1 200") && answer.ends_with(b"/slow"));
+    });
+}
+
+#[test]
+fn an_exchange_is_open_from_its_head_on() {
+    run(async {
+        let limits = Limits { exchanges: 2, time: Duration::from_secs(5), ..LIMITS };
+        let server = serve_within("127.0.0.1:0", Protocol::Any, limits).await;
+        let upload = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n";
+        let mut uploads = Vec::new();
+        for _ in 0..limits.exchanges {
+            let mut stream = TcpStream::connect(server.address).await.unwrap();
+            stream.write_all(upload).await.unwrap();
+            uploads.push(stream);
+        }
+        sleep(Duration::from_millis(200)).await;
+        let refused = Client::new(LIMITS).call(get(server.address, "/")).await.unwrap();
+        assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(refused.headers()["retry-after"], "1");
+        uploads.clear();
+        sleep(Duration::from_millis(200)).await;
+        assert!(Client::new(LIMITS).call(get(server.address, "/")).await.unwrap().status().is_success());
+    });
+}
+
+#[test]
+fn peers_that_nobody_calls_are_forgotten_and_never_are_there_too_many() {
+    let (mut peers, begun) = (Peers::<Cell<bool>>::default(), Instant::now());
+    let used = peers.called("used", begun);
+    used.set(true);
+    peers.called("old", begun).set(true);
+    peers.called("new", begun + AGE / 2).set(true);
+    peers.called("another", begun + AGE);
+    assert_eq!(peers.len(), 3);
+    assert!(!peers.called("old", begun + AGE).get(), "it is another one");
+    for number in 0..2 * LIMIT {
+        peers.called(&format!("10.0.0.1:{number}"), begun + AGE + Duration::from_micros(number as u64));
+        assert!(peers.len() <= LIMIT);
+    }
+    assert!(peers.called("used", begun + AGE).get());
+    assert!(!peers.called("new", begun + AGE).get());
 }
 
 #[test]

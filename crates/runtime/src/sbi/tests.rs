@@ -11,6 +11,7 @@ use pith_sbi::npcf_ampolicycontrol::DeleteAmPolicyAssociation;
 use pith_sbi::nudm_ueau::DeleteAuth;
 use pith_sbi::{Cause, NfType, Problem, Response, Scheme};
 use serde_json::{Value, json};
+use std::io::{BufRead, Write};
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, OnceLock};
@@ -266,6 +267,36 @@ fn the_api_stands_on_the_same_thread() {
         let ues = get("/v1/ues").await.unwrap();
         assert_eq!((ues.status(), ues.body().as_ref()), (StatusCode::OK, br#"["Ues",2]"#.as_ref()));
         assert_eq!(get("/v1/subscribers").await.unwrap().status(), StatusCode::NOT_IMPLEMENTED);
+    }));
+}
+
+#[test]
+fn the_api_reads_no_body_of_those_who_may_not_ask() {
+    let process = Process::start(None);
+    let mut stream = std::net::TcpStream::connect(process.api).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    let head = "POST /v1/subscribers HTTP/1.1\r\nhost: evil.example\r\ncontent-length: 268435456\r\n\r\n";
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut line = String::new();
+    std::io::BufReader::new(stream).read_line(&mut line).expect("an answer without the body");
+    assert!(line.starts_with("HTTP/1.1 403"), "{line}");
+}
+
+#[test]
+fn only_an_import_may_bring_a_large_body() {
+    let process = Process::start(None);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(tokio::task::LocalSet::new().run_until(async {
+        let client = crate::http::Client::new(Limits { time: Duration::from_secs(10), ..LIMITS });
+        let send = |method: &str, path: &str| {
+            let request =
+                hyper::Request::builder().method(method).uri(format!("http://{}{path}", process.api));
+            client.call(request.body(vec![b' '; 2 << 20].into()).unwrap())
+        };
+        let put = send("PUT", "/v1/subscribers/imsi-999700000000001").await.unwrap();
+        assert_eq!(put.status(), StatusCode::PAYLOAD_TOO_LARGE);
+        let import = send("POST", "/v1/subscribers").await.unwrap();
+        assert_eq!(import.status(), StatusCode::UNSUPPORTED_MEDIA_TYPE, "all of it was read");
     }));
 }
 

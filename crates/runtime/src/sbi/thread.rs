@@ -23,7 +23,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::timeout;
 
-/// What the API takes: all subscribers of a network may come in one body.
+/// What the API takes: all subscribers of a network may come in the body of an import.
 const API_LIMITS: Limits = Limits { time: Duration::from_secs(60), body: 1 << 28, exchanges: 64 };
 
 /// The SBI over HTTP/2.

@@ -1,0 +1,54 @@
+//! Peers that a client knows: those that it called lately.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Peers known at most, but for those in use: requests of others name some of them.
+pub(super) const LIMIT: usize = 1024;
+/// Time after the last call for which a peer, and its connection, is kept when others come.
+pub(super) const AGE: Duration = Duration::from_secs(600);
+
+/// Peers by their names, each with the time of the last call.
+pub(super) struct Peers<P> {
+    known: HashMap<String, (Rc<P>, Instant)>,
+}
+
+impl<P> Default for Peers<P> {
+    fn default() -> Self {
+        Self { known: HashMap::new() }
+    }
+}
+
+impl<P: Default> Peers<P> {
+    /// The peer of that name, which is called now.
+    pub fn called(&mut self, name: &str, now: Instant) -> Rc<P> {
+        if !self.known.contains_key(name) {
+            self.make_room(now);
+        }
+        let (peer, called) = self.known.entry(name.to_owned()).or_insert_with(|| (Rc::default(), now));
+        *called = now;
+        peer.clone()
+    }
+
+    /// Peers that are not in use go: those that were not called for long, and, if there are too many
+    /// nevertheless, the one that was not called for longest.
+    fn make_room(&mut self, now: Instant) {
+        self.known.retain(|_, (peer, called)| Rc::strong_count(peer) > 1 || now - *called < AGE);
+        if self.known.len() < LIMIT {
+            return;
+        }
+        let unused = self.known.iter().filter(|(_, (peer, _))| Rc::strong_count(peer) == 1);
+        let oldest = unused.min_by_key(|(_, (_, called))| *called).map(|(name, _)| name.clone());
+        if let Some(name) = oldest {
+            self.known.remove(&name);
+        }
+    }
+
+    /// How many are known.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.known.len()
+    }
+}
