@@ -1,36 +1,14 @@
-//! Changes to documents that NFs wrote: JSON Patch (RFC 6902) as far as the SBI uses it.
+//! Changes to documents that NFs wrote: JSON Patch (RFC 6902).
 
-use pith_sbi::common::{PatchItem, PatchOperation};
-use pith_sbi::{Cause, Problem};
-use serde_json::Value;
+use pith_sbi::Problem;
+use pith_sbi::common::PatchItem;
+use serde_json::{Map, Value};
 
 /// The document after the patch; nothing of the patch is done if a part of it can't be.
 pub(super) fn patch(document: &str, patch: &[PatchItem]) -> Result<String, Problem> {
-    let mut value: Value = serde_json::from_str(document).map_err(Problem::system_failure)?;
-    for item in patch {
-        apply(&mut value, item)?;
-    }
-    Ok(value.to_string())
-}
-
-fn apply(document: &mut Value, item: &PatchItem) -> Result<(), Problem> {
-    let refused = || Problem::new(Cause::ModificationNotAllowed).detail(&item.path);
-    let (parent, name) = item.path.rsplit_once('/').ok_or_else(refused)?;
-    let members = document.pointer_mut(parent).and_then(Value::as_object_mut).ok_or_else(refused)?;
-    let name = name.replace("~1", "/").replace("~0", "~");
-    match (&item.op, &item.value) {
-        (PatchOperation::Add, Some(value)) => {
-            members.insert(name, value.clone());
-        }
-        (PatchOperation::Replace, Some(value)) => {
-            *members.get_mut(&name).ok_or_else(refused)? = value.clone();
-        }
-        (PatchOperation::Remove, _) => {
-            members.remove(&name).ok_or_else(refused)?;
-        }
-        _ => return Err(refused()),
-    }
-    Ok(())
+    let members: Map<String, Value> = serde_json::from_str(document).map_err(Problem::system_failure)?;
+    let patched = pith_sbi::patch::apply(&members, patch).map_err(|problem| *problem)?;
+    Ok(Value::Object(patched).to_string())
 }
 
 #[cfg(test)]
@@ -41,6 +19,17 @@ mod tests {
     fn members_are_added_replaced_and_removed() {
         let items = [PatchItem::add("/b", 2), PatchItem::replace("/a", 3), PatchItem::remove("/c")];
         assert_eq!(patch(r#"{"a":1,"c":0}"#, &items).unwrap(), r#"{"a":3,"b":2}"#);
+    }
+
+    #[test]
+    fn a_patch_is_json_patch() {
+        let test = |value: u8| PatchItem {
+            value: Some(value.into()),
+            ..PatchItem::new(pith_sbi::common::PatchOperation::Test, "/a/0")
+        };
+        let items = [test(1), PatchItem::replace("/a/1", 3), PatchItem::add("/a/-", 4)];
+        assert_eq!(patch(r#"{"a":[1,2]}"#, &items).unwrap(), r#"{"a":[1,3,4]}"#);
+        assert_eq!(patch(r#"{"a":[1,2]}"#, &[test(2)]).unwrap_err().status, 403);
     }
 
     #[test]
