@@ -8,10 +8,9 @@
 
 use super::discovery::{Cache, Question};
 use super::registration::Registrations;
-use crate::kit::{Input, Instant, NetworkFunction, Nf, Outbox, Tag, Target, Timer};
-use pith_sbi::nnrf_nfmanagement::{
-    CreateSubscription, NfProfile, NotificationEventType, SubscrCond, SubscriptionData,
-};
+use super::watch::Watches;
+use crate::kit::{Input, Instant, NetworkFunction, Nf, Outbox, Tag, Target, Timer, WallClock};
+use pith_sbi::nnrf_nfmanagement::{NfProfile, NotificationEventType, SubscrCond, SubscriptionData};
 use pith_sbi::{ApiRoot, NfType, Problem, Reply, Request, Response, Uri};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -82,8 +81,8 @@ pub struct Agent {
     config: AgentConfig,
     registrations: Registrations,
     cache: Cache,
-    /// Types of NF whose changes the NRF tells.
-    watched: Vec<NfType>,
+    /// Subscriptions to changes that the NRF tells.
+    watches: Watches,
     /// Calls whose discovery has ended.
     ready: Vec<Call>,
     /// Calls for which there is nobody.
@@ -97,20 +96,28 @@ pub(super) mod step {
     pub(in crate::fabric) const DEREGISTER: u32 = 3;
     pub(in crate::fabric) const DISCOVER: u32 = 4;
     pub(in crate::fabric) const SUBSCRIBE: u32 = 5;
+    pub(in crate::fabric) const UNSUBSCRIBE: u32 = 6;
 }
 
 impl Agent {
-    /// An agent.
+    /// An agent to which time began in 1970.
     pub fn new(config: AgentConfig) -> Self {
         let registrations = Registrations::new(config.hosted.clone(), Arc::clone(&config.nrf));
+        let watches = Watches::new(Arc::clone(&config.nrf), WallClock::default());
         Self {
             config,
             registrations,
             cache: Cache::default(),
-            watched: Vec::new(),
+            watches,
             ready: Vec::new(),
             failed: Vec::new(),
         }
+    }
+
+    /// The same by that wall clock, in which the NRF tells when subscriptions end.
+    pub fn with_wall_clock(mut self, wall: WallClock) -> Self {
+        self.watches = Watches::new(Arc::clone(&self.config.nrf), wall);
+        self
     }
 
     /// Whether all NFs of the shard are registered.
@@ -123,6 +130,7 @@ impl Agent {
     }
 
     pub(super) fn stop(&mut self, out: &mut Outbox) {
+        self.watches.end_all(out);
         self.registrations.deregister_all(out);
     }
 
@@ -209,7 +217,8 @@ impl Agent {
     fn reply(&mut self, now: Instant, tag: Tag, reply: Reply, out: &mut Outbox) {
         match tag.step {
             step::DISCOVER => self.discovered(now, tag.owner, reply, out),
-            step::SUBSCRIBE => {}
+            step::SUBSCRIBE => self.watches.reply(tag.owner, reply),
+            step::UNSUBSCRIBE => {}
             _ => self.registrations.reply(tag, reply, out),
         }
     }
@@ -217,26 +226,24 @@ impl Agent {
     /// The NRF answered: calls go on, or fail if there is nobody.
     fn discovered(&mut self, now: Instant, id: u64, reply: Reply, out: &mut Outbox) {
         let Some(answered) = self.cache.answered(now, id, reply) else { return };
-        match answered.nobody {
-            true => self.failed.extend(answered.waiting),
-            false => self.ready.extend(answered.waiting),
+        if answered.nobody {
+            return self.failed.extend(answered.waiting);
         }
-        self.watch(&answered.question.nf_type, out);
+        self.ready.extend(answered.waiting);
+        self.watch(now, &answered.question.nf_type, out);
     }
 
-    /// Asks the NRF to tell of changes, so that a stale answer is not used for long
-    /// (TS 29.510 5.2.2.5).
-    fn watch(&mut self, nf_type: &NfType, out: &mut Outbox) {
-        if self.watched.contains(nf_type) {
-            return;
-        }
-        self.watched.push(nf_type.clone());
-        let uri = Uri::callback(&self.config.own_root, &self.requester(), "nf-status", nf_type.as_str());
-        let mut body = SubscriptionData::new(uri);
-        body.subscr_cond = Some(SubscrCond::of_type(nf_type.clone()));
-        body.req_nf_type = Some(self.requester());
-        let tag = Tag { owner: 0, step: step::SUBSCRIBE };
-        out.call(tag, Target::Root(Arc::clone(&self.config.nrf)), CreateSubscription { body }.into());
+    /// Has the NRF tell of changes, so that a stale answer is not used for long (TS 29.510 5.2.2.5).
+    fn watch(&mut self, now: Instant, nf_type: &NfType, out: &mut Outbox) {
+        let requester = self.requester();
+        let uri = Uri::callback(&self.config.own_root, &requester, "nf-status", nf_type.as_str());
+        let data = || {
+            let mut data = SubscriptionData::new(uri);
+            data.subscr_cond = Some(SubscrCond::of_type(nf_type.clone()));
+            data.req_nf_type = Some(requester);
+            data
+        };
+        self.watches.keep(now, nf_type, data, out);
     }
 
     fn request(&mut self, request: Request) -> Reply {

@@ -13,6 +13,7 @@ mod shard;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod watch;
 
 pub use agent::{Agent, AgentConfig, Hosted};
 pub use profile::{ProfileConfig, profile};

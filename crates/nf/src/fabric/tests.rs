@@ -9,9 +9,11 @@ use crate::nrf::{Nrf, NrfConfig};
 use crate::testing::{self, CALLER, instance, plmn, supi};
 use crate::udm::{Udm, UdmConfig};
 use crate::udr::Udr;
-use pith_sbi::common::ServingPlmnId;
+use pith_sbi::common::{DateTime, ServingPlmnId};
 use pith_sbi::nnrf_nfdiscovery::SearchResult;
-use pith_sbi::nnrf_nfmanagement::{NfProfile, NfStatusNotify, NotificationData, NotificationEventType};
+use pith_sbi::nnrf_nfmanagement::{
+    NfProfile, NfStatusNotify, NotificationData, NotificationEventType, SubscriptionData,
+};
 use pith_sbi::nudm_uecm::GetThreeGppRegistration;
 use pith_sbi::nudr_dr::QueryAmData;
 use pith_sbi::{ApiRoot, Cause, Created, Operation, Problem, Reply, Request, Response, Scheme, Uri};
@@ -252,6 +254,56 @@ fn what_the_nrf_notifies_makes_a_result_stale() {
     let told = rig.handle(ShardInput::Request { from: CALLER, nf: Nf::Agent, request });
     assert!(matches!(answer(&told), Some(Ok(Response::NoContent))));
     assert!(search(&rig.ask()).is_some());
+}
+
+/// The tag of the first call of that operation.
+fn call_of(effects: &[ShardEffect], wanted: Operation) -> Option<Tag> {
+    http(effects).into_iter().find(|(.., operation)| *operation == wanted).map(|(tag, ..)| tag)
+}
+
+/// The NRF has subscribed the agent until that many seconds after the beginning.
+fn subscribed(end_s: i64) -> Reply {
+    let callback = Uri::new(&shard_root(OWN), "/nudm-callback/v1/nf-status/UDR");
+    let mut body = SubscriptionData::new(callback);
+    body.subscription_id = Some("7".into());
+    body.validity_time = Some(DateTime::from_unix_ms(end_s * 1000));
+    let location = Uri::new(&nrf_root(), "/nnrf-nfm/v1/subscriptions/7");
+    Ok(Response::SubscriptionDataCreated(Box::new(Created { location, body })))
+}
+
+#[test]
+fn a_subscription_is_renewed_before_it_ends_and_made_anew_where_it_has() {
+    let mut rig = Rig::new(&[Nf::Udm], |_| {});
+    let effects = rig.ask_and_find(&[far()], 60);
+    let tag = call_of(&effects, Operation::CreateSubscription).expect("a subscription");
+    rig.reply(Nf::Agent, tag, subscribed(600));
+    rig.now = rig.now + Duration::from_secs(300);
+    let effects = rig.ask_and_find(&[far()], 60);
+    assert_eq!(call_of(&effects, Operation::UpdateSubscription), None, "it stands for long");
+    rig.now = rig.now + Duration::from_secs(200);
+    let effects = rig.ask_and_find(&[far()], 60);
+    let tag = call_of(&effects, Operation::UpdateSubscription).expect("a renewal");
+    rig.reply(Nf::Agent, tag, Ok(Response::NoContent));
+    rig.now = rig.now + Duration::from_secs(200);
+    let effects = rig.ask_and_find(&[far()], 60);
+    assert_eq!(call_of(&effects, Operation::UpdateSubscription), None, "it was renewed");
+    rig.now = rig.now + Duration::from_secs(600);
+    let effects = rig.ask_and_find(&[far()], 60);
+    let tag = call_of(&effects, Operation::UpdateSubscription).expect("a renewal");
+    rig.reply(Nf::Agent, tag, Err(Problem::of_status(404).into()));
+    rig.now = rig.now + Duration::from_secs(60);
+    let effects = rig.ask_and_find(&[far()], 60);
+    assert!(call_of(&effects, Operation::CreateSubscription).is_some(), "the NRF had forgotten it");
+}
+
+#[test]
+fn a_shard_that_stops_unsubscribes() {
+    let mut rig = Rig::new(&[Nf::Udm], |_| {});
+    let effects = rig.ask_and_find(&[far()], 60);
+    let tag = call_of(&effects, Operation::CreateSubscription).expect("a subscription");
+    rig.reply(Nf::Agent, tag, subscribed(600));
+    let stopped = rig.handle(ShardInput::Stop);
+    assert!(call_of(&stopped, Operation::RemoveSubscription).is_some());
 }
 
 #[test]

@@ -38,5 +38,5 @@ pub use store::{StoreError, StoreRequest, StoreResponse};
 pub use subscriber::{
     AkaAlgorithm, Authentication, AuthenticationMethod, Secret, SubscribedDnn, SubscribedSlice, Subscriber,
 };
-pub use time::{Duration, Instant};
+pub use time::{Duration, Instant, WallClock};
 pub use timer::{Timer, TimerKey};

@@ -1,6 +1,6 @@
 //! How an NF names whom it calls and who called.
 
-use super::Instant;
+use super::{Instant, WallClock};
 use pith_sbi::common::DateTime;
 use pith_sbi::{ApiRoot, NfInstanceId, NfType};
 use pith_types::{Dnn, InstanceId, Plmn, ShardId, Snssai};
@@ -167,7 +167,6 @@ pub struct Identity {
 impl Identity {
     /// What the wall clock shows at that moment.
     pub fn date_time(&self, now: Instant) -> DateTime {
-        let since = i64::try_from(now.as_micros() / 1000).unwrap_or(i64::MAX);
-        DateTime::from_unix_ms(self.epoch_unix_ms.saturating_add(since))
+        WallClock::of_epoch(self.epoch_unix_ms).date_time(now)
     }
 }

@@ -2,14 +2,18 @@
 
 use super::{Instance, Nrf};
 use crate::kit::{Instant, Level, Outbox};
-use pith_sbi::common::{Link, LinksValue, PatchItem};
+use pith_sbi::common::{Link, LinksValue, PatchItem, PatchOperation};
 use pith_sbi::nnrf_nfmanagement::{
     GetNfInstances, NfProfile, NfStatus, NotificationEventType, RegisterNfInstance, UpdateNfInstance, UriList,
 };
+use pith_sbi::patch::apply_to_value;
 use pith_sbi::{Cause, Created, NfInstanceId, Problem, Reply, Response, Uri};
 
 /// Heart-beats that may be missed before an instance is suspended.
 const MISSED_HEART_BEATS: u32 = 3;
+
+/// Heart-beats that a suspended instance may miss before it is forgotten: it did not stop but vanished.
+const HEART_BEATS_TO_RETURN: u32 = 10;
 
 impl Nrf {
     /// An instance registers, or registers anew (TS 29.510 5.2.2.2.2).
@@ -44,8 +48,9 @@ impl Nrf {
     /// A heart-beat, or a change (TS 29.510 5.2.2.3).
     pub(super) fn update(&mut self, now: Instant, request: &UpdateNfInstance, out: &mut Outbox) -> Reply {
         let instance = self.instances.get_mut(&request.nf_instance_id).ok_or_else(not_found)?;
-        let profile = patched(&instance.profile, &request.body)?;
+        // Who asks for a change lives, whatever comes of it.
         instance.last_heard = now;
+        let profile = patched(&instance.profile, &request.body)?;
         let awake = instance.profile.nf_status != profile.nf_status;
         let changed = !request.body.iter().all(is_heart_beat);
         instance.profile = profile.clone();
@@ -81,9 +86,16 @@ impl Nrf {
         Response::UriList(Box::new(list))
     }
 
+    /// What has had its time ends.
+    pub(super) fn sweep(&mut self, now: Instant, out: &mut Outbox) {
+        self.suspend(now, out);
+        self.forget(now, out);
+        self.sweep_subscriptions(now);
+    }
+
     /// Instances that fell silent are suspended: not discovered until they are heard again
     /// (TS 29.510 5.2.2.3.2).
-    pub(super) fn sweep(&mut self, now: Instant, out: &mut Outbox) {
+    fn suspend(&mut self, now: Instant, out: &mut Outbox) {
         let patience = self.config.heart_beat * MISSED_HEART_BEATS;
         let silent = |instance: &&mut Instance| {
             instance.profile.nf_status == NfStatus::Registered && now - instance.last_heard > patience
@@ -101,6 +113,17 @@ impl Nrf {
         }
     }
 
+    /// Instances that were silent for long are gone: one that comes back is told 404 and registers.
+    fn forget(&mut self, now: Instant, out: &mut Outbox) {
+        let patience = self.config.heart_beat * (MISSED_HEART_BEATS + HEART_BEATS_TO_RETURN);
+        let gone: Vec<_> =
+            self.instances.extract_if(.., |_, instance| now - instance.last_heard > patience).collect();
+        for (id, Instance { profile, .. }) in gone {
+            out.log(Level::Warn, || format!("{} {id} did not come back: forgotten", profile.nf_type));
+            self.notify(&NotificationEventType::NfDeregistered, &profile, out);
+        }
+    }
+
     pub(super) fn instance_uri(&self, id: &NfInstanceId) -> Uri {
         Uri::new(&self.root, &format!("/nnrf-nfm/v1/nf-instances/{id}"))
     }
@@ -110,25 +133,25 @@ fn not_found() -> Box<Problem> {
     Box::new(Problem::new(Cause::ResourceUriStructureNotFound))
 }
 
-/// Status and load: what changes with every heart-beat.
+/// Status and load, of the instance or of a service: what changes with every heart-beat.
 fn is_heart_beat(item: &PatchItem) -> bool {
-    matches!(item.path.as_str(), "/nfStatus" | "/load")
+    let path: Vec<_> = item.path.split('/').collect();
+    matches!(item.op, PatchOperation::Add | PatchOperation::Replace | PatchOperation::Test)
+        && matches!(
+            path[..],
+            ["", "nfStatus" | "load" | "loadTimeStamp"]
+                | ["", "nfServices" | "nfServiceList", _, "load" | "loadTimeStamp"]
+        )
 }
 
-/// The profile after a patch of its members; which profile it is can't be changed.
+/// The profile after a patch (RFC 6902); which profile it is can't be changed.
 fn patched(profile: &NfProfile, patch: &[PatchItem]) -> Result<NfProfile, Box<Problem>> {
-    let mut json = serde_json::to_value(profile).map_err(Problem::system_failure)?;
-    let members =
-        json.as_object_mut().ok_or_else(|| Problem::system_failure("a profile that is no object"))?;
-    for item in patch {
-        let name = item.path.trim_start_matches('/');
-        if name == "nfInstanceId" || name.contains('/') {
-            return Err(Box::new(Problem::new(Cause::ModificationNotAllowed).detail(&item.path)));
-        }
-        match &item.value {
-            Some(value) => members.insert(name.to_owned(), value.clone()),
-            None => members.remove(name),
-        };
+    let json = serde_json::to_value(profile).map_err(Problem::system_failure)?;
+    let json = apply_to_value(json, patch)?;
+    let wrong = |error| Box::new(Problem::mandatory_ie_incorrect("patch", error));
+    let patched: NfProfile = serde_json::from_value(json).map_err(wrong)?;
+    if patched.nf_instance_id != profile.nf_instance_id {
+        return Err(Box::new(Problem::new(Cause::ModificationNotAllowed).detail("/nfInstanceId")));
     }
-    serde_json::from_value(json).map_err(|error| Box::new(Problem::mandatory_ie_incorrect("patch", error)))
+    Ok(patched)
 }

@@ -4,6 +4,7 @@
 //!  NF ─> RegisterNfInstance (PUT) ─> instances ─> NfStatusNotify to subscribers
 //!  NF ─> UpdateNfInstance (PATCH) ─> heart-beat, load        every 10 s
 //!        silent for three heart-beats: suspended, no longer discovered (5.2.2.3.2)
+//!        silent for ten more: forgotten
 //!  NF ─> SearchNfInstances ────────> instances that serve what is asked
 //! ```
 
@@ -14,7 +15,7 @@ mod subscription;
 #[cfg(test)]
 mod tests;
 
-use crate::kit::{Caller, Input, Inspect, Instant, NetworkFunction, Outbox, Tag, Timer};
+use crate::kit::{Caller, Input, Inspect, Instant, NetworkFunction, Outbox, Timer, WallClock};
 pub use config::NrfConfig;
 use pith_sbi::nnrf_nfmanagement::NfProfile;
 use pith_sbi::{ApiRoot, Cause, NfInstanceId, Problem, Request};
@@ -22,9 +23,6 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use subscription::Subscription;
-
-/// A tag of notifications: their answers change nothing.
-const NOBODY: Tag = Tag { owner: u64::MAX, step: 0 };
 
 /// An NF instance.
 #[derive(Debug)]
@@ -38,6 +36,7 @@ struct Instance {
 pub struct Nrf {
     root: Arc<ApiRoot>,
     config: NrfConfig,
+    wall: WallClock,
     instances: BTreeMap<NfInstanceId, Instance>,
     subscriptions: BTreeMap<u64, Subscription>,
     numbered: u64,
@@ -45,16 +44,23 @@ pub struct Nrf {
 }
 
 impl Nrf {
-    /// An NRF that names its resources below that root.
-    pub const fn new(root: Arc<ApiRoot>, config: NrfConfig) -> Self {
+    /// An NRF that names its resources below that root, and to which time began in 1970.
+    pub fn new(root: Arc<ApiRoot>, config: NrfConfig) -> Self {
         Self {
             root,
             config,
+            wall: WallClock::default(),
             instances: BTreeMap::new(),
             subscriptions: BTreeMap::new(),
             numbered: 0,
             sweeping: false,
         }
+    }
+
+    /// The same by that wall clock, in which it tells when subscriptions end.
+    pub fn with_wall_clock(mut self, wall: WallClock) -> Self {
+        self.wall = wall;
+        self
     }
 
     fn request(&mut self, now: Instant, from: Caller, request: Request, out: &mut Outbox) {
@@ -65,8 +71,8 @@ impl Nrf {
             Request::DeregisterNfInstance(request) => self.deregister(&request.nf_instance_id, out),
             Request::GetNfInstance(request) => self.profile(&request.nf_instance_id),
             Request::GetNfInstances(request) => Ok(self.list(&request)),
-            Request::CreateSubscription(request) => Ok(self.subscribe(request.body)),
-            Request::UpdateSubscription(request) => self.renew(&request.subscription_id),
+            Request::CreateSubscription(request) => self.subscribe(now, request.body),
+            Request::UpdateSubscription(request) => self.renew(now, &request),
             Request::RemoveSubscription(request) => self.unsubscribe(&request.subscription_id),
             Request::SearchNfInstances(request) => Ok(self.search(&request)),
             _ => Err(Box::new(Problem::new(Cause::ResourceUriStructureNotFound))),
@@ -95,7 +101,8 @@ impl NetworkFunction for Nrf {
                 self.sweeping = false;
                 self.sweep_later(out);
             }
-            Input::N2(_) | Input::N4(_) | Input::Reply { .. } | Input::Stored { .. } | Input::Timer(_) => {}
+            Input::Reply { tag, reply, .. } => self.notified(tag.owner, &reply, out),
+            Input::N2(_) | Input::N4(_) | Input::Stored { .. } | Input::Timer(_) => {}
         }
     }
 

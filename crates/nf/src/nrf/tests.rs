@@ -4,11 +4,11 @@ use super::*;
 use crate::fabric::{ProfileConfig, profile};
 use crate::kit::{Nf, Target};
 use crate::testing::{self, Bench, Seen, instance, root};
-use pith_sbi::common::PatchItem;
+use pith_sbi::common::{DateTime, PatchItem, PatchOperation};
 use pith_sbi::nnrf_nfdiscovery::SearchNfInstances;
 use pith_sbi::nnrf_nfmanagement::{
     CreateSubscription, DeregisterNfInstance, GetNfInstance, NotificationEventType, RegisterNfInstance,
-    RemoveSubscription, SubscrCond, SubscriptionData, UpdateNfInstance,
+    RemoveSubscription, SubscrCond, SubscriptionData, UpdateNfInstance, UpdateSubscription,
 };
 use pith_sbi::{NfType, Response, ServiceName, Uri};
 use pith_types::Snssai;
@@ -31,8 +31,18 @@ fn register(bench: &mut Bench<Nrf>, nf: Nf, number: u128) -> Seen {
 }
 
 fn beat(bench: &mut Bench<Nrf>, number: u128) -> Seen {
-    let body = vec![PatchItem::replace("/nfStatus", "REGISTERED")];
+    patch(bench, number, vec![PatchItem::replace("/nfStatus", "REGISTERED")])
+}
+
+fn patch(bench: &mut Bench<Nrf>, number: u128, body: Vec<PatchItem>) -> Seen {
     bench.request(UpdateNfInstance { nf_instance_id: instance(number), body })
+}
+
+/// What the NRF has of an instance.
+fn shown(bench: &mut Bench<Nrf>, number: u128) -> NfProfile {
+    let seen = bench.request(GetNfInstance { nf_instance_id: instance(number), requester_features: None });
+    let Response::NfProfile(profile) = seen.answer() else { panic!("{seen:?}") };
+    (**profile).clone()
 }
 
 fn deregister(bench: &mut Bench<Nrf>, number: u128) -> Seen {
@@ -51,11 +61,23 @@ fn found(bench: &mut Bench<Nrf>, query: SearchNfInstances) -> Vec<NfInstanceId> 
 }
 
 fn subscribe(bench: &mut Bench<Nrf>, change: impl FnOnce(&mut SubscriptionData)) -> Uri {
+    subscription(bench, change).0
+}
+
+/// Subscribes; gives where the subscription stands, and when it ends.
+fn subscription(
+    bench: &mut Bench<Nrf>,
+    change: impl FnOnce(&mut SubscriptionData),
+) -> (Uri, Option<DateTime>) {
     let mut body = SubscriptionData::new(Uri::new(&root("amf"), "/namf-callback/v1/nf-status/smf"));
     change(&mut body);
     let seen = bench.request(CreateSubscription { body });
     let Response::SubscriptionDataCreated(created) = seen.answer() else { panic!("{seen:?}") };
-    created.location.clone()
+    (created.location.clone(), created.body.validity_time)
+}
+
+fn minutes(count: i64) -> DateTime {
+    DateTime::from_unix_ms(count * 60_000)
 }
 
 /// The event that subscribers are told.
@@ -123,7 +145,7 @@ fn a_patch_changes_the_profile_but_not_its_identity() {
     register(&mut bench, Nf::Smf, 1);
     let patch = |path, value: serde_json::Value| UpdateNfInstance {
         nf_instance_id: instance(1),
-        body: vec![PatchItem::replace(path, value)],
+        body: vec![PatchItem::add(path, value)],
     };
     let seen = bench.request(patch("/priority", json!(3)));
     let Response::NfProfile(profile) = seen.answer() else { panic!("{seen:?}") };
@@ -131,6 +153,77 @@ fn a_patch_changes_the_profile_but_not_its_identity() {
     let other = json!(instance(2).to_string());
     assert_eq!(bench.request(patch("/nfInstanceId", other)).cause(), Some(&Cause::ModificationNotAllowed));
     assert_eq!(bench.request(patch("/priority", json!("high"))).problem().status, 400);
+}
+
+#[test]
+fn a_patch_is_json_patch() {
+    let mut bench = bench();
+    register(&mut bench, Nf::Smf, 1);
+    let before = shown(&mut bench, 1);
+    let from = |op, from: &str, path: &str| PatchItem { from: Some(from.into()), ..PatchItem::new(op, path) };
+    let test = |value: &str| PatchItem {
+        value: Some(value.into()),
+        ..PatchItem::new(PatchOperation::Test, "/nfStatus")
+    };
+    for refused in [
+        vec![test("SUSPENDED")],
+        vec![PatchItem::replace("/capacity", 5)],
+        vec![PatchItem::remove("/capacity")],
+        vec![PatchItem::add("/capacity", 5), test("SUSPENDED")],
+        vec![from(PatchOperation::Copy, "/capacity", "/priority")],
+    ] {
+        assert_eq!(patch(&mut bench, 1, refused.clone()).problem().status, 403, "{refused:?}");
+        assert_eq!(shown(&mut bench, 1), before, "all of it or nothing: {refused:?}");
+    }
+    let done = vec![
+        test("REGISTERED"),
+        PatchItem::add("/capacity", 5),
+        from(PatchOperation::Copy, "/capacity", "/priority"),
+        from(PatchOperation::Move, "/capacity", "/load"),
+    ];
+    patch(&mut bench, 1, done).answer();
+    let after = shown(&mut bench, 1);
+    assert_eq!((after.capacity, after.priority, after.load), (None, Some(5), Some(5)));
+}
+
+#[test]
+fn the_load_of_a_service_comes_with_a_heart_beat() {
+    let mut bench = bench();
+    register(&mut bench, Nf::Smf, 1);
+    subscribe(&mut bench, |_| {});
+    let path = match shown(&mut bench, 1).nf_services.is_empty() {
+        true => {
+            format!("/nfServiceList/{}/load", shown(&mut bench, 1).nf_service_list.keys().next().unwrap())
+        }
+        false => "/nfServices/0/load".to_owned(),
+    };
+    let seen =
+        patch(&mut bench, 1, vec![PatchItem::replace("/nfStatus", "REGISTERED"), PatchItem::add(&path, 7)]);
+    assert_eq!(seen.answer(), &Response::NoContent);
+    assert_eq!(told(&seen), None, "a heart-beat is no news");
+    assert_eq!(shown(&mut bench, 1).services().next().unwrap().load, Some(7));
+}
+
+#[test]
+fn who_is_refused_a_change_lives_nevertheless() {
+    let mut bench = bench();
+    register(&mut bench, Nf::Smf, 1);
+    for _ in 0..10 {
+        bench.expire(Timer::NrfSweep);
+        assert_eq!(patch(&mut bench, 1, vec![PatchItem::replace("/x/y", 1)]).problem().status, 403);
+    }
+    assert_eq!(found(&mut bench, query(NfType::Smf)), [instance(1)]);
+}
+
+#[test]
+fn an_instance_that_never_comes_back_is_forgotten() {
+    let mut bench = bench();
+    register(&mut bench, Nf::Smf, 1);
+    subscribe(&mut bench, |data| data.req_notif_events = vec![NotificationEventType::NfDeregistered]);
+    let sweeps: Vec<_> = (0..14).map(|_| bench.expire(Timer::NrfSweep)).collect();
+    assert!(sweeps[..13].iter().all(|seen| told(seen).is_none()));
+    assert_eq!(told(&sweeps[13]), Some(NotificationEventType::NfDeregistered));
+    assert_eq!(beat(&mut bench, 1).problem().status, 404, "it has to register anew");
 }
 
 #[test]
@@ -188,6 +281,72 @@ fn who_unsubscribed_hears_nothing() {
     assert_eq!(bench.request(remove.clone()).answer(), &Response::NoContent);
     assert_eq!(bench.request(remove).cause(), Some(&Cause::SubscriptionNotFound));
     assert_eq!(told(&register(&mut bench, Nf::Smf, 1)), None);
+}
+
+#[test]
+fn a_subscription_ends_when_the_nrf_said_it_would() {
+    let mut bench = bench();
+    let (_, end) = subscription(&mut bench, |_| {});
+    assert_eq!(end, Some(minutes(10)));
+    let (_, wished) = subscription(&mut bench, |data| {
+        data.subscr_cond = Some(SubscrCond::of_type(NfType::Udm));
+        data.validity_time = Some(minutes(20));
+    });
+    assert_eq!(wished, Some(minutes(20)));
+    let (_, endless) =
+        subscription(&mut bench, |data| data.validity_time = "9999-01-01T00:00:00Z".parse().ok());
+    assert_eq!(endless, Some(minutes(24 * 60)), "nobody is told for ever");
+    let calls = |bench: &mut Bench<Nrf>| register(bench, Nf::Udm, 1).calls().len();
+    assert_eq!(calls(&mut bench), 3);
+    while bench.now.as_micros() <= 600_000_000 {
+        bench.expire(Timer::NrfSweep);
+    }
+    assert_eq!(calls(&mut bench), 2);
+    while bench.now.as_micros() <= 1_200_000_000 {
+        bench.expire(Timer::NrfSweep);
+    }
+    assert_eq!(calls(&mut bench), 1);
+}
+
+#[test]
+fn a_subscription_is_renewed() {
+    let mut bench = bench();
+    let (uri, _) = subscription(&mut bench, |_| {});
+    let renew = |bench: &mut Bench<Nrf>, end: DateTime| {
+        let body = vec![PatchItem::replace("/validityTime", end.to_string())];
+        bench.request(UpdateSubscription { subscription_id: uri.id().to_owned(), body })
+    };
+    assert_eq!(renew(&mut bench, minutes(15)).answer(), &Response::NoContent);
+    let seen = renew(&mut bench, minutes(10_000));
+    let Response::SubscriptionData(data) = seen.answer() else { panic!("{seen:?}") };
+    assert_eq!(data.validity_time, Some(minutes(24 * 60)), "less than was wished");
+    assert_eq!(renew(&mut bench, minutes(11)).answer(), &Response::NoContent);
+    while bench.now.as_micros() <= 640_000_000 {
+        bench.expire(Timer::NrfSweep);
+    }
+    assert!(told(&register(&mut bench, Nf::Smf, 1)).is_some());
+    bench.expire(Timer::NrfSweep);
+    assert_eq!(renew(&mut bench, minutes(30)).cause(), Some(&Cause::SubscriptionNotFound));
+}
+
+#[test]
+fn a_subscriber_that_never_answers_is_told_nothing_more() {
+    let mut bench = bench();
+    subscribe(&mut bench, |_| {});
+    let tell = |bench: &mut Bench<Nrf>| register(bench, Nf::Smf, 1).calls().first().map(|(tag, ..)| *tag);
+    for answered in [false, true, false] {
+        for _ in 0..4 {
+            let tag = tell(&mut bench).expect("a notification");
+            bench.reply(tag, Err(Problem::timed_out().into()));
+        }
+        let tag = tell(&mut bench).expect("a notification");
+        let reply = if answered { Ok(Response::NoContent) } else { Err(Problem::timed_out().into()) };
+        bench.reply(tag, reply);
+        if !answered {
+            assert_eq!(tell(&mut bench), None, "five in a row");
+            subscribe(&mut bench, |_| {});
+        }
+    }
 }
 
 #[test]

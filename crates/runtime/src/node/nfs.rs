@@ -7,7 +7,7 @@ use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
 use pith_nf::amf::{Amf, AmfConfig, Peer, ServedPlmn};
 use pith_nf::ausf::{Ausf, AusfConfig};
 use pith_nf::fabric::{Agent, AgentConfig, Hosted, Shard, profile};
-use pith_nf::kit::{Level, NetworkFunction, Nf, Rng};
+use pith_nf::kit::{Level, NetworkFunction, Nf, Rng, WallClock};
 use pith_nf::nrf::{Nrf, NrfConfig};
 use pith_nf::nssf::{Nssf, NssfConfig};
 use pith_nf::pcf::Pcf;
@@ -66,7 +66,8 @@ pub(super) fn maker(
 impl Blueprint {
     fn build(&self, rng: &mut Rng) -> Shard {
         let functions = self.hosted.iter().map(|nf| (*nf, self.function(*nf, rng))).collect();
-        Shard::new(functions, Agent::new(self.agent.clone()), self.verbosity)
+        let wall = WallClock::of_epoch((self.identity)(Nf::Nrf).epoch_unix_ms);
+        Shard::new(functions, Agent::new(self.agent.clone()).with_wall_clock(wall), self.verbosity)
     }
 
     fn function(&self, nf: Nf, rng: &mut Rng) -> Box<dyn NetworkFunction> {
@@ -79,7 +80,10 @@ impl Blueprint {
             Nf::Udm => Box::new(Udm::new(self.udm.clone(), rng.fork())),
             Nf::Udr => Box::new(Udr::new(root)),
             Nf::Pcf => Box::new(Pcf::new(root)),
-            Nf::Nrf | Nf::Agent => Box::new(Nrf::new(root, NrfConfig::default())),
+            Nf::Nrf | Nf::Agent => {
+                let wall = WallClock::of_epoch(identity.epoch_unix_ms);
+                Box::new(Nrf::new(root, NrfConfig::default()).with_wall_clock(wall))
+            }
             Nf::Nssf => Box::new(Nssf::new(self.nssf.clone())),
         }
     }

@@ -1,0 +1,113 @@
+//! Subscriptions to what becomes of NFs that a shard has discovered (TS 29.510 5.2.2.5 to 5.2.2.7).
+//!
+//! They end stale answers, so one is wanted for as long as answers of its type come: each answer is
+//! the occasion to subscribe, or to renew what ends soon. What nobody needs any more ends by itself.
+
+use super::agent::step;
+use crate::kit::{Duration, Instant, Outbox, Tag, Target, WallClock};
+use pith_sbi::common::PatchItem;
+use pith_sbi::nnrf_nfmanagement::{
+    CreateSubscription, RemoveSubscription, SubscriptionData, UpdateSubscription,
+};
+use pith_sbi::{ApiRoot, NfType, Reply, Request, Response};
+use std::sync::Arc;
+
+/// A subscription that ends within this time is renewed: more than answers of the NRF are kept.
+const MARGIN: Duration = Duration::from_secs(180);
+
+/// How long a renewed subscription is to last.
+const RENEWAL: Duration = Duration::from_secs(600);
+
+#[derive(Debug)]
+struct Watch {
+    nf_type: NfType,
+    /// The NRF's name of the subscription, while it may stand.
+    id: Option<String>,
+    /// When it ends; `None`: the NRF did not say.
+    until: Option<Instant>,
+    /// The NRF was asked and has not answered.
+    asked: bool,
+}
+
+/// The subscriptions of a shard.
+#[derive(Debug)]
+pub(super) struct Watches {
+    nrf: Arc<ApiRoot>,
+    wall: WallClock,
+    list: Vec<Watch>,
+}
+
+impl Watches {
+    pub(super) const fn new(nrf: Arc<ApiRoot>, wall: WallClock) -> Self {
+        Self { nrf, wall, list: Vec::new() }
+    }
+
+    /// Sees to it that the subscription for a type stands and does so for a while; `data` is what to
+    /// subscribe with.
+    pub(super) fn keep(
+        &mut self,
+        now: Instant,
+        nf_type: &NfType,
+        data: impl FnOnce() -> SubscriptionData,
+        out: &mut Outbox,
+    ) {
+        let at = self.position(nf_type);
+        let wall = self.wall;
+        let Some(watch) = self.list.get_mut(at).filter(|watch| watch.is_to_be_asked_for(now)) else { return };
+        watch.asked = true;
+        let request: Request = match watch.id.clone() {
+            None => CreateSubscription { body: data() }.into(),
+            Some(subscription_id) => {
+                let end = now + RENEWAL;
+                watch.until = Some(end);
+                let body = vec![PatchItem::replace("/validityTime", wall.date_time(end).to_string())];
+                UpdateSubscription { subscription_id, body }.into()
+            }
+        };
+        let tag = Tag { owner: at as u64, step: step::SUBSCRIBE };
+        out.call(tag, Target::Root(Arc::clone(&self.nrf)), request);
+    }
+
+    fn position(&mut self, nf_type: &NfType) -> usize {
+        self.list.iter().position(|watch| watch.nf_type == *nf_type).unwrap_or_else(|| {
+            self.list.push(Watch { nf_type: nf_type.clone(), id: None, until: None, asked: false });
+            self.list.len() - 1
+        })
+    }
+
+    /// What came of a subscription or a renewal; one that failed is tried anew with the next answer.
+    pub(super) fn reply(&mut self, at: u64, reply: Reply) {
+        let Some(watch) = self.list.get_mut(at as usize) else { return };
+        watch.asked = false;
+        let data = match reply {
+            Ok(Response::SubscriptionDataCreated(created)) => {
+                watch.id = Some(created.location.id().to_owned());
+                created.body
+            }
+            Ok(Response::SubscriptionData(data)) => *data,
+            // As long as was wished.
+            Ok(Response::NoContent) => return,
+            _ => {
+                watch.id = None;
+                return;
+            }
+        };
+        watch.until = data.validity_time.map(|end| self.wall.instant(end));
+    }
+
+    /// The shard stops: nobody is to be told any more.
+    pub(super) fn end_all(&mut self, out: &mut Outbox) {
+        for subscription_id in self.list.iter_mut().filter_map(|watch| watch.id.take()) {
+            let tag = Tag { owner: 0, step: step::UNSUBSCRIBE };
+            let request = RemoveSubscription { subscription_id };
+            out.call(tag, Target::Root(Arc::clone(&self.nrf)), request.into());
+        }
+    }
+}
+
+impl Watch {
+    fn is_to_be_asked_for(&self, now: Instant) -> bool {
+        let stands = self.id.is_some() && self.until.is_none_or(|until| until > now + MARGIN);
+        !stands && !self.asked
+    }
+}
