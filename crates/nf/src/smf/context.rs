@@ -49,6 +49,8 @@ pub(super) struct SmContext {
     pub told: Option<Tunnel>,
     /// A UPF told of packets for an idle UE while the session was changing.
     pub data_waits: bool,
+    /// The UDM withdrew the session while it was not to be released yet.
+    pub is_withdrawn: bool,
     /// The gNB's end of the N3 tunnel, while the user plane is active.
     pub gnb: Option<Tunnel>,
     /// What is authorised.

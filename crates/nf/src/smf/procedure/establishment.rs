@@ -137,6 +137,7 @@ impl Smf {
             leaving: None,
             told: None,
             data_waits: false,
+            is_withdrawn: false,
             gnb: None,
             qos: UNKNOWN_QOS,
             policy: None,

@@ -73,13 +73,18 @@ impl Smf {
         }
     }
 
-    /// The UDM withdraws a session (TS 29.503 5.3.2.5): the UE and the gNB are told.
+    /// The UDM withdraws a session (TS 29.503 5.3.2.5), which may be in the making, or changing: then it goes as soon as
+    /// it stands.
     pub(in crate::smf) fn withdrawn(&mut self, reference: &str, out: &mut Outbox) {
         let Some(key) = self.find(reference) else { return };
-        let Some(context) = self.contexts.get_mut(key).filter(|c| matches!(c.state, State::Established))
-        else {
-            return;
-        };
+        self.contexts.get_mut(key).into_iter().for_each(|context| context.is_withdrawn = true);
+        self.tend_withdrawal(key, out);
+    }
+
+    /// A session that stands and was withdrawn is released: the UE and the gNB are told (TS 24.501 6.3.3.2).
+    pub(in crate::smf) fn tend_withdrawal(&mut self, key: Key, out: &mut Outbox) {
+        let Some(context) = self.contexts.get_mut(key) else { return };
+        let (State::Established, true) = (&context.state, context.is_withdrawn) else { return };
         context.pti = 0;
         context.state = State::AwaitingReleaseComplete { retransmissions: 0 };
         let n2 = context.gnb.take().map(|_| (NgapIeType::PduResRelCmd, n2::release_command()));

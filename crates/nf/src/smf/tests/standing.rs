@@ -9,7 +9,8 @@ use pith_sbi::namf_communication::{
     N1N2MessageTransferCause, N1N2MsgTxfrFailureNotification, N1N2TransferFailureNotification,
 };
 use pith_sbi::nsmf_pdusession::{N2SmInfoType, UpCnxState};
-use pith_sbi::{Cause, Operation, Response};
+use pith_sbi::nudm_uecm::{DeregistrationData, DeregistrationNotification, DeregistrationReason};
+use pith_sbi::{Cause, NfType, Operation, Response, Uri};
 
 #[test]
 fn a_session_that_the_ue_forgot_is_replaced() {
@@ -226,5 +227,52 @@ fn of_an_abandoned_establishment_the_amf_hears_once() {
     world.take_ladder();
     world.n4_input(N4Input::UpfDown { upf: UPF });
     assert_eq!(world.take_ladder(), "");
+    world.is_quiet();
+}
+
+/// The UDM withdraws the session.
+fn withdraw(world: &mut World) {
+    let uri = Uri::callback(&crate::testing::root("smf"), &NfType::Smf, "dereg-notify", &world.reference);
+    let body = DeregistrationData::new(DeregistrationReason::SubscriptionWithdrawn);
+    let seen = world.bench.request(DeregistrationNotification { uri, body });
+    world.follow(seen);
+}
+
+#[test]
+fn a_withdrawn_session_is_released() {
+    let mut world = World::established();
+    withdraw(&mut world);
+    assert_eq!(world.take_ladder(), "upf <- SessionDeletionRequest\namf <- N1N2MessageTransfer\namf <- 204");
+    assert!(matches!(world.n1.last().unwrap().body, GsmBody::PduSessionReleaseCommand(_)));
+    withdraw(&mut world);
+    assert_eq!(world.take_ladder(), "amf <- 204", "once is enough");
+    world.uplink(PduSessionReleaseComplete::new());
+    world.is_quiet();
+}
+
+#[test]
+fn a_session_withdrawn_while_it_changes_is_released_when_it_stands() {
+    let mut world = World::established();
+    world.upf = None;
+    world.deactivate();
+    withdraw(&mut world);
+    assert_eq!(world.take_ladder(), "upf <- SessionModificationRequest\namf <- 204");
+    world.upf_answers_late();
+    assert_eq!(world.take_ladder(), "amf <- 200\nupf <- SessionDeletionRequest\namf <- N1N2MessageTransfer");
+    assert!(matches!(world.n1.last().unwrap().body, GsmBody::PduSessionReleaseCommand(_)));
+}
+
+#[test]
+fn a_session_withdrawn_in_the_making_is_released_when_it_stands() {
+    let mut world = World::new();
+    world.establish();
+    withdraw(&mut world);
+    world.take_ladder();
+    world.gnb_answers();
+    assert_eq!(
+        world.take_ladder(),
+        "upf <- SessionModificationRequest\namf <- 200\nupf <- SessionDeletionRequest\namf <- N1N2MessageTransfer"
+    );
+    world.uplink(PduSessionReleaseComplete::new());
     world.is_quiet();
 }
