@@ -14,23 +14,23 @@ use pith_nf::kit::{Identity, Level, NetworkFunction, Nf};
 use pith_nf::nrf::{Nrf, NrfConfig};
 use pith_nf::nssf::{Nssf, NssfConfig};
 use pith_nf::pcf::Pcf;
-use pith_nf::smf::{DataNetwork, Smf, SmfConfig};
+use pith_nf::smf::{Breakout, DataNetwork, Smf, SmfConfig, UpfService};
 use pith_nf::udm::{HomeNetworkKey, Udm, UdmConfig};
 use pith_nf::udr::Udr;
 use pith_ngap::{GlobalRanNodeId, NgSetupRequest, SupportedTa};
 use pith_sbi::{ApiRoot, NfInstanceId, Scheme};
 use pith_types::{Ambr, AmfId, BitRate, Dnn, Guami, InstanceId, Plmn, ShardId, Snssai, Tac, Tai};
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Seconds from 1970 to the beginning of every world.
 pub(crate) const EPOCH: u64 = 1_800_000_000;
-/// Where the UPF's PFCP entity is.
-pub(crate) const UPF_N4: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 2, 0, 1)), 8805);
-/// Where the UPF's GTP-U entity is.
-pub(crate) const UPF_N3: Ipv4Addr = Ipv4Addr::new(10, 3, 0, 1);
+/// UPFs by name: the first anchors sessions; the second, in worlds that have it, can only be a classifier.
+pub(crate) const UPFS: [&str; 2] = ["upf", "edge"];
+/// What leaves at the classifier: network and prefix length.
+pub(crate) const BREAKOUT: (Ipv4Addr, u8) = (Ipv4Addr::new(198, 51, 100, 0), 24);
 
 /// Private keys of the home network (TS 33.501 C.4): profile A with identifier 1, B with 2.
 const HOME_NETWORK_KEYS: [(u8, Profile, [u8; 32]); 2] = [
@@ -102,6 +102,16 @@ fn private_keys() -> Vec<HomeNetworkKey> {
 pub(crate) fn root(process: usize, shard: usize) -> Arc<ApiRoot> {
     let authority = format!("10.0.0.{}:80", process + 1);
     Arc::new(ApiRoot::new(Scheme::Http, &authority).with_prefix(&format!("/s{shard}")))
+}
+
+/// Where a UPF's PFCP entity is.
+pub(crate) fn upf_n4(upf: usize) -> SocketAddr {
+    SocketAddr::from(([10, 2, 0, upf as u8 + 1], 8805))
+}
+
+/// Where a UPF's GTP-U entity is.
+pub(crate) const fn upf_n3(upf: usize) -> Ipv4Addr {
+    Ipv4Addr::new(10, 3, 0, upf as u8 + 1)
 }
 
 /// Where a process's PFCP entity is.
@@ -243,6 +253,8 @@ impl Maker<'_> {
             mtu: 1400,
             ambr: Ambr { uplink: BitRate::mbps(100), downlink: BitRate::mbps(100) },
         };
+        let edge = UpfService { data_networks: Some(Vec::new()), ..UpfService::of_all(UPFS[1]) };
+        let breakout = Breakout { dnn: dnn(), upf: edge.name.clone(), destinations: vec![BREAKOUT] };
         SmfConfig {
             data_networks: vec![internet],
             shards: self.plan.shards as u8,
@@ -250,8 +262,8 @@ impl Maker<'_> {
             retransmissions: 4,
             guard: Duration::from_secs(10),
             path_grace: Duration::from_secs(1),
-            upfs: Vec::new(),
-            breakouts: Vec::new(),
+            upfs: vec![edge],
+            breakouts: if self.plan.breaks_out { vec![breakout] } else { Vec::new() },
         }
     }
 }
@@ -281,14 +293,15 @@ pub(crate) fn n2_config(shards: usize) -> N2Config {
     }
 }
 
-pub(crate) fn n4_config(process: usize, shards: usize, started: u64) -> N4Config {
+pub(crate) fn n4_config(process: usize, plan: &Plan, started: u64) -> N4Config {
+    let peer = |upf: usize| N4Peer { name: UPFS[upf].into(), address: upf_n4(upf) };
     N4Config {
         address: smf_n4(process).ip(),
         started,
-        upfs: vec![N4Peer { name: "upf".into(), address: UPF_N4 }],
+        upfs: (0..plan.upfs).map(peer).collect(),
         t1: Duration::from_secs(3),
         n1: 3,
         heartbeat: Duration::from_secs(20),
-        shards: shards as u8,
+        shards: plan.shards as u8,
     }
 }

@@ -1,7 +1,7 @@
 //! An NF that is watched: its SBI calls are noted, and the world can look into it.
 
 use crate::journal::{Notes, Place};
-use pith_nf::kit::{Caller, Effect, Input, Inspect, Instant, NetworkFunction, Nf, Outbox};
+use pith_nf::kit::{Caller, Effect, Input, Inspect, Instant, NetworkFunction, Nf, Order, Outbox};
 use pith_sbi::{Reply, Response};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -67,6 +67,12 @@ impl<T: NetworkFunction> NetworkFunction for Observed<T> {
         self.note_input(&input);
         let before = out.effects().len();
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).handle(now, input, out);
+        out.effects().iter().skip(before).for_each(|effect| self.note_effect(effect));
+    }
+
+    fn operate(&mut self, now: Instant, what: &Order, out: &mut Outbox, list: &mut Vec<serde_json::Value>) {
+        let before = out.effects().len();
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).operate(now, what, out, list);
         out.effects().iter().skip(before).for_each(|effect| self.note_effect(effect));
     }
 

@@ -23,7 +23,7 @@ pub struct Faults {
     pub resets: u32,
     /// N2 associations that break, in all.
     pub breaks: u32,
-    /// Restarts of the UPF, in all.
+    /// Restarts of UPFs, in all.
     pub upf_restarts: u32,
     /// Kills of NF processes, in all.
     pub kills: u32,
@@ -42,6 +42,10 @@ pub struct Plan {
     pub gnbs: usize,
     /// UEs.
     pub ues: usize,
+    /// UPFs, 1 or 2. The second can be put into sessions as a classifier, and taken out again.
+    pub upfs: usize,
+    /// Sessions have the classifier from the beginning, where it can be had.
+    pub breaks_out: bool,
     /// The ciphering that the AMF likes most.
     pub ciphering: CipheringAlgorithm,
     /// What goes wrong.
@@ -66,9 +70,12 @@ impl Plan {
             CipheringAlgorithm::Nea2,
             CipheringAlgorithm::Nea3,
         ];
+        let upfs = 1 + dice.index(2);
         Self {
             seed,
             processes,
+            upfs,
+            breaks_out: upfs > 1 && dice.chance(500),
             shards: 1 + dice.index(most_shards),
             gnbs: 1 + dice.index(3),
             ues: 1 + dice.index(6),
@@ -86,6 +93,8 @@ impl Plan {
             shards: 1,
             gnbs: 1,
             ues: 1,
+            upfs: 1,
+            breaks_out: false,
             ciphering: CipheringAlgorithm::Nea0,
             faults: Faults::default(),
             acts: 0,

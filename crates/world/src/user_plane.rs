@@ -1,9 +1,9 @@
-//! The UPF of a world: UPF-C over a datapath that only takes notes.
+//! A UPF of a world: UPF-C over a datapath that only takes notes.
 
-use crate::network::{EPOCH, UPF_N3, UPF_N4};
+use crate::network::{EPOCH, upf_n3, upf_n4};
 use pith_nf::kit::Instant;
 use pith_upf::contract::{
-    Action, Counters, Datapath, Event, Session, SessionId, SessionUsage, Source, Tunnel,
+    Action, Counters, Datapath, Direction, Event, Session, SessionId, SessionUsage, Source, Tunnel,
 };
 use pith_upf::{Config, Effect, GtpuAddress, Input, Upf};
 use std::collections::BTreeMap;
@@ -65,7 +65,7 @@ impl Notepad {
     /// What a downlink packet for that session would raise: a report, if it is buffered and asked for.
     fn downlink_data(&self, at: usize) -> Option<Event> {
         let session = self.sessions.values().nth(at % self.sessions.len().max(1))?;
-        let pdr = session.pdrs.iter().find(|pdr| pdr.source == Source::Network)?;
+        let pdr = session.pdrs.iter().find(|pdr| pdr.source.direction() == Direction::Downlink)?;
         let far = session.fars.iter().find(|far| far.id == pdr.far)?;
         let told = matches!(far.action, Action::Buffer { notify: true, .. });
         told.then_some(Event::DownlinkData { session: session.id, pdr: pdr.id, qfi: None, dscp: 0 })
@@ -80,10 +80,10 @@ pub(crate) struct UserPlane {
 }
 
 impl UserPlane {
-    pub fn start(now: Instant) -> Self {
-        let n3 = GtpuAddress { v4: Some(UPF_N3), v6: None };
+    pub fn start(upf: usize, now: Instant) -> Self {
+        let n3 = GtpuAddress { v4: Some(upf_n3(upf)), v6: None };
         let started = EPOCH + now.as_micros() / 1_000_000;
-        let mut config = Config::new(UPF_N4.ip(), n3, started);
+        let mut config = Config::new(upf_n4(upf).ip(), n3, started);
         config.heartbeat_interval = Duration::from_secs(30);
         Self { upf: Upf::new(config), datapath: Notepad::default(), born: now }
     }

@@ -2,7 +2,7 @@
 //! that is said over N2 and N4 once it has arrived, and may say anything themselves. Honest UEs must not notice.
 
 use super::{Happening, World};
-use crate::network::{self, UPF_N4};
+use crate::network::{self, upf_n4};
 use pith_nf::gateway::n2::{N2GatewayInput, NGAP_PPID};
 use pith_nf::gateway::n4::N4GatewayInput;
 use pith_nf::kit::GnbHandle;
@@ -177,11 +177,10 @@ impl World {
             Blow::Leave(gnb) => self.enemy_ue_leaves(gnb % gnbs),
             Blow::ToUpf(octets) => {
                 let peer = if inside { network::smf_n4(self.smf_process()) } else { HOST };
-                let effects = self.upf.handle(self.now, UpfInput::Datagram { peer, octets: &octets });
-                self.upf_effects(effects);
+                self.upf_input(0, UpfInput::Datagram { peer, octets: &octets });
             }
             Blow::ToSmf(octets) => {
-                let from = if inside { UPF_N4 } else { HOST };
+                let from = if inside { upf_n4(0) } else { HOST };
                 self.n4_gateway(self.smf_process(), N4GatewayInput::Datagram { from, octets });
             }
         }

@@ -1,4 +1,4 @@
-//! What breaks as a whole: gNBs, associations, the UPF, processes.
+//! What breaks as a whole: gNBs, associations, UPFs, processes.
 
 use super::{Happening, World};
 use pith_ran::gnb::Input;
@@ -11,8 +11,8 @@ pub(super) enum Fault {
     GnbReset(usize),
     /// The association of a gNB ends.
     AssociationLost(usize),
-    /// The UPF starts anew.
-    UpfRestart,
+    /// A UPF starts anew.
+    UpfRestart(usize),
     /// A process ends, and starts again some seconds later.
     Kill(usize),
 }
@@ -30,7 +30,8 @@ impl World {
             self.draw_time(time, Fault::AssociationLost(gnb));
         }
         for _ in 0..faults.upf_restarts {
-            self.draw_time(time, Fault::UpfRestart);
+            let upf = self.dice.index(self.upfs.len());
+            self.draw_time(time, Fault::UpfRestart(upf));
         }
         for _ in 0..faults.kills {
             let process = self.dice.index(self.processes.len());
@@ -48,7 +49,7 @@ impl World {
         match fault {
             Fault::GnbReset(gnb) => self.gnb_input(gnb, Input::Reset),
             Fault::AssociationLost(gnb) => self.disassociate(gnb),
-            Fault::UpfRestart => self.restart_upf(),
+            Fault::UpfRestart(upf) => self.restart_upf(upf),
             Fault::Kill(process) => self.kill(process),
         }
     }

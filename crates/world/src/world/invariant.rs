@@ -75,7 +75,7 @@ impl World {
         Box::new(Failure { seed: self.plan.seed, at: self.now, what, ladder: ladder[tail..].to_vec() })
     }
 
-    fn demand(&self, holds: bool, what: impl FnOnce() -> String) -> Result<(), Box<Failure>> {
+    pub(super) fn demand(&self, holds: bool, what: impl FnOnce() -> String) -> Result<(), Box<Failure>> {
         if holds { Ok(()) } else { Err(self.failure(what())) }
     }
 
@@ -91,7 +91,7 @@ impl World {
             return Err(self.failure(format!("without any fault, {what}")));
         }
         self.check_amfs()?;
-        match self.upf.datapath.clash() {
+        match self.upfs.iter().find_map(|upf| upf.datapath.clash()) {
             Some(clash) => Err(self.failure(clash)),
             None => Ok(()),
         }
@@ -232,12 +232,14 @@ impl World {
             .filter_map(|cell| cell.windows.smf.as_ref())
             .map(|smf| smf.look().audit().n4_sessions)
             .sum();
-        let (of_upf, of_datapath) = (self.upf.upf.sessions().count(), self.upf.datapath.sessions.len());
+        let of_upf: usize = self.upfs.iter().map(|upf| upf.upf.sessions().count()).sum();
+        let of_datapath: usize = self.upfs.iter().map(|upf| upf.datapath.sessions.len()).sum();
         let same = of_smf == of_upf && of_upf == of_datapath;
         let forgiven = self.forgives_leaks();
         self.demand(same || forgiven, || {
             format!("N4 sessions: SMF {of_smf}, UPF {of_upf}, datapath {of_datapath}")
-        })
+        })?;
+        sessions.iter().try_for_each(|session| self.demand_path(session))
     }
 
     /// Whether somebody may have made a session that the AMF does not know of.
@@ -246,7 +248,7 @@ impl World {
     }
 
     /// What was made for someone who died, or who never got to know of it, may stay.
-    fn forgives_leaks(&self) -> bool {
+    pub(super) fn forgives_leaks(&self) -> bool {
         let forgetful = [Nf::Amf, Nf::Smf, Nf::Pcf];
         self.watch.may_leak || forgetful.iter().any(|nf| self.watch.killed.contains(nf))
     }
@@ -280,8 +282,10 @@ impl World {
                 self.demand(left == 0, || format!("left in the PCF: {left} associations"))?;
             }
         }
-        let upf = &self.upf;
-        let left = (upf.upf.sessions().count(), upf.datapath.sessions.len(), upf.upf.teids_in_use());
-        self.demand(left == (0, 0, 0), || format!("left in the UPF: sessions, rules, TEIDs {left:?}"))
+        for upf in &self.upfs {
+            let left = (upf.upf.sessions().count(), upf.datapath.sessions.len(), upf.upf.teids_in_use());
+            self.demand(left == (0, 0, 0), || format!("left in a UPF: sessions, rules, TEIDs {left:?}"))?;
+        }
+        Ok(())
     }
 }

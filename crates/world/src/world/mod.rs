@@ -13,6 +13,7 @@ mod fault;
 mod invariant;
 mod n2;
 mod n4;
+mod path;
 mod process;
 mod radio;
 mod run;
@@ -77,10 +78,10 @@ enum Happening {
     ToGnb { association: u64, stream: u16, pdu: Vec<u8> },
     /// An NGAP PDU comes to the N2 gateway.
     ToN2Gateway { association: u64, stream: u16, pdu: Vec<u8> },
-    /// A PFCP datagram comes to an SMF process.
-    ToN4Gateway { process: usize, octets: Vec<u8> },
-    /// A PFCP datagram comes to the UPF.
-    ToUpf { peer: SocketAddr, octets: Vec<u8> },
+    /// A PFCP datagram of a UPF comes to an SMF process.
+    ToN4Gateway { process: usize, upf: usize, octets: Vec<u8> },
+    /// A PFCP datagram comes to a UPF.
+    ToUpf { upf: usize, peer: SocketAddr, octets: Vec<u8> },
     /// Something comes to a gNB over the air, on a connection.
     Uplink { ue: usize, gnb: usize, connection: u64, signal: radio::Uplink },
     /// Something comes to a UE over the air, on a connection.
@@ -106,7 +107,7 @@ enum Alarm {
     N4Gateway { process: usize, key: TimerKey },
     Ue(usize),
     Gnb(usize),
-    Upf,
+    Upf(usize),
 }
 
 /// What keeps its order on the way.
@@ -132,7 +133,7 @@ pub struct World {
     processes: Vec<Process>,
     exchanges: BTreeMap<u64, Exchange>,
     database: Database,
-    upf: UserPlane,
+    upfs: Vec<UserPlane>,
     stations: Vec<Station>,
     phones: Vec<Phone>,
     notes: Notes,
@@ -159,7 +160,7 @@ impl World {
             faulty: false,
             exchanges: BTreeMap::new(),
             database,
-            upf: UserPlane::start(now),
+            upfs: (0..plan.upfs).map(|upf| UserPlane::start(upf, now)).collect(),
             stations,
             phones,
             notes: Notes::default(),
@@ -272,7 +273,7 @@ impl World {
             Some(Alarm::N4Gateway { process, key }) => self.n4_timer(process, key),
             Some(Alarm::Ue(ue)) => self.ue_timeout(ue),
             Some(Alarm::Gnb(gnb)) => self.gnb_timeout(gnb),
-            Some(Alarm::Upf) => self.upf_tick(),
+            Some(Alarm::Upf(upf)) => self.upf_tick(upf),
             None => {}
         }
     }
@@ -290,8 +291,8 @@ impl World {
             Happening::ToN2Gateway { association, stream, pdu } => {
                 self.to_n2_gateway(association, stream, pdu);
             }
-            Happening::ToN4Gateway { process, octets } => self.to_n4_gateway(process, octets),
-            Happening::ToUpf { peer, octets } => self.to_upf(peer, &octets),
+            Happening::ToN4Gateway { process, upf, octets } => self.to_n4_gateway(process, upf, octets),
+            Happening::ToUpf { upf, peer, octets } => self.to_upf(upf, peer, &octets),
             Happening::Uplink { ue, gnb, connection, signal } => self.uplink(ue, gnb, connection, signal),
             Happening::Downlink { ue, connection, signal } => self.downlink(ue, connection, signal),
             Happening::Page { ue } => self.page(ue),

@@ -9,7 +9,7 @@ use pith_nf::gateway::n2::{N2GatewayEffect, N2GatewayInput, NGAP_PPID};
 use pith_nf::kit::{GnbHandle, N2Effect, Nf};
 use pith_ngap::Message;
 use pith_ran::Instant as RanInstant;
-use pith_ran::gnb::{Gnb, Input, Output, Settings, UeKey};
+use pith_ran::gnb::{Bearer, Gnb, Input, Output, Settings, UeKey};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -23,6 +23,8 @@ pub(super) struct Station {
     /// The UEs of the radio connections that the gNB has. A UE may have left one of which the gNB
     /// knows yet, so a connection is what the gNB takes for a UE.
     pub connections: BTreeMap<UeKey, usize>,
+    /// Tunnels of sessions whose radio bearers stand.
+    pub bearers: BTreeMap<(UeKey, u8), Bearer>,
 }
 
 /// The gNBs of a plan.
@@ -37,7 +39,12 @@ pub(super) fn stations(plan: &Plan) -> Vec<Station> {
             n3: IpAddr::V4(Ipv4Addr::new(10, 3, 1, number as u8 + 1)),
             first_teid: 1,
         };
-        Station { gnb: Gnb::new(settings), association: None, connections: BTreeMap::new() }
+        Station {
+            gnb: Gnb::new(settings),
+            association: None,
+            connections: BTreeMap::new(),
+            bearers: BTreeMap::new(),
+        }
     };
     (0..plan.gnbs).map(station).collect()
 }
@@ -155,15 +162,18 @@ impl World {
                 self.signal_to_ue(gnb, ue, super::radio::Downlink::Security { k_gnb, capabilities });
             }
             Output::BearerUp { ue, bearer } => {
+                self.stations[gnb].bearers.insert((ue, bearer.session), bearer);
                 self.signal_to_ue(
                     gnb,
                     ue,
                     super::radio::Downlink::UserPlane { session: bearer.session, up: true },
                 );
             }
-            // Worlds have one UPF: sessions stay where they are.
-            Output::BearerMoved { .. } => {}
+            Output::BearerMoved { ue, bearer } => {
+                self.stations[gnb].bearers.insert((ue, bearer.session), bearer);
+            }
             Output::BearerDown { ue, bearer } => {
+                self.stations[gnb].bearers.remove(&(ue, bearer.session));
                 self.signal_to_ue(
                     gnb,
                     ue,

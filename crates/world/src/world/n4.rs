@@ -1,7 +1,7 @@
-//! N4: PFCP datagrams between SMF processes and the UPF, over a network that loses, repeats and reorders.
+//! N4: PFCP datagrams between SMF processes and UPFs, over a network that loses, repeats and reorders.
 
 use super::{Alarm, Happening, World};
-use crate::network::{UPF_N4, smf_n4};
+use crate::network::{UPFS, smf_n4, upf_n4};
 use crate::user_plane::UserPlane;
 use pith_nf::fabric::ShardInput;
 use pith_nf::gateway::n4::{N4GatewayEffect, N4GatewayInput};
@@ -24,9 +24,9 @@ impl World {
         self.n4_gateway(process, N4GatewayInput::Shard { shard: ShardId(shard as u8), effect });
     }
 
-    pub(super) fn to_n4_gateway(&mut self, process: usize, octets: Vec<u8>) {
+    pub(super) fn to_n4_gateway(&mut self, process: usize, upf: usize, octets: Vec<u8>) {
         self.enemy.hear_pfcp(&octets);
-        self.n4_gateway(process, N4GatewayInput::Datagram { from: UPF_N4, octets });
+        self.n4_gateway(process, N4GatewayInput::Datagram { from: upf_n4(upf), octets });
     }
 
     pub(super) fn n4_gateway(&mut self, process: usize, input: N4GatewayInput) {
@@ -34,10 +34,7 @@ impl World {
         let effects: Vec<_> = gateway.handle(input).collect();
         for effect in effects {
             match effect {
-                N4GatewayEffect::Send { octets, .. } => {
-                    self.rung("SMF", "UPF", pfcp_name(&octets));
-                    self.datagram(|octets| Happening::ToUpf { peer: smf_n4(process), octets }, octets);
-                }
+                N4GatewayEffect::Send { to, octets } => self.send_to_upf(process, to, octets),
                 N4GatewayEffect::ToShard { shard, input } => {
                     // What the UPF did and could not tell, the SMF does not know of.
                     self.watch.may_leak |=
@@ -53,6 +50,12 @@ impl World {
         }
     }
 
+    fn send_to_upf(&mut self, process: usize, to: SocketAddr, octets: Vec<u8>) {
+        let Some(upf) = (0..self.upfs.len()).find(|upf| upf_n4(*upf) == to) else { return };
+        self.rung("SMF", name(upf), pfcp_name(&octets));
+        self.datagram(|octets| Happening::ToUpf { upf, peer: smf_n4(process), octets }, octets);
+    }
+
     /// A datagram comes once, twice or never; each copy takes its own time.
     fn datagram(&mut self, happening: impl Fn(Vec<u8>) -> Happening, octets: Vec<u8>) {
         let copies = 1 + usize::from(self.strikes(self.plan.faults.pfcp_duplication));
@@ -65,50 +68,59 @@ impl World {
         }
     }
 
-    pub(super) fn to_upf(&mut self, peer: SocketAddr, octets: &[u8]) {
+    pub(super) fn to_upf(&mut self, upf: usize, peer: SocketAddr, octets: &[u8]) {
         self.enemy.hear_pfcp(octets);
-        let effects = self.upf.handle(self.now, Input::Datagram { peer, octets });
-        self.upf_effects(effects);
+        self.upf_input(upf, Input::Datagram { peer, octets });
     }
 
-    pub(super) fn upf_tick(&mut self) {
-        let effects = self.upf.handle(self.now, Input::Tick);
-        self.upf_effects(effects);
+    pub(super) fn upf_tick(&mut self, upf: usize) {
+        self.upf_input(upf, Input::Tick);
+    }
+
+    /// A UPF takes something, and what it does is done.
+    pub(super) fn upf_input(&mut self, upf: usize, input: Input<'_>) {
+        let effects = self.upfs[upf].handle(self.now, input);
+        self.upf_effects(upf, effects);
     }
 
     /// A packet comes for a UE, any of them.
     pub(super) fn downlink_packet(&mut self) {
-        let at = self.dice.index(64);
-        let effects = self.upf.downlink_packet(self.now, at);
-        self.upf_effects(effects);
+        let (upf, at) = (self.dice.index(self.upfs.len()), self.dice.index(64));
+        let effects = self.upfs[upf].downlink_packet(self.now, at);
+        self.upf_effects(upf, effects);
     }
 
-    pub(super) fn restart_upf(&mut self) {
-        self.upf = UserPlane::start(self.now);
-        self.set_own_alarm(Alarm::Upf, None);
+    pub(super) fn restart_upf(&mut self, upf: usize) {
+        self.upfs[upf] = UserPlane::start(upf, self.now);
+        self.set_own_alarm(Alarm::Upf(upf), None);
     }
 
-    pub(super) fn upf_effects(&mut self, effects: Vec<Effect>) {
+    fn upf_effects(&mut self, upf: usize, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
-                Effect::Send { peer, octets } => self.send_from_upf(peer, octets),
+                Effect::Send { peer, octets } => self.send_from_upf(upf, peer, octets),
                 Effect::Notice(notice) if notice.severity() >= pith_upf::Severity::Warn => {
-                    self.rung("UPF", "UPF", notice.to_string());
+                    self.rung(name(upf), name(upf), notice.to_string());
                 }
                 Effect::Notice(_) => {}
             }
         }
-        let next = self.upf.next_timeout();
-        self.set_own_alarm(Alarm::Upf, next);
+        let next = self.upfs[upf].next_timeout();
+        self.set_own_alarm(Alarm::Upf(upf), next);
     }
 
-    fn send_from_upf(&mut self, peer: SocketAddr, octets: Vec<u8>) {
-        self.rung("UPF", "SMF", pfcp_name(&octets));
+    fn send_from_upf(&mut self, upf: usize, peer: SocketAddr, octets: Vec<u8>) {
+        self.rung(name(upf), "SMF", pfcp_name(&octets));
         let process = (0..self.processes.len()).find(|process| smf_n4(*process) == peer);
         if let Some(process) = process {
-            self.datagram(|octets| Happening::ToN4Gateway { process, octets }, octets);
+            self.datagram(|octets| Happening::ToN4Gateway { process, upf, octets }, octets);
         }
     }
+}
+
+/// A UPF in ladders.
+fn name(upf: usize) -> String {
+    UPFS[upf].to_uppercase()
 }
 
 fn pfcp_name(octets: &[u8]) -> String {

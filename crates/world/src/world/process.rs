@@ -43,8 +43,10 @@ impl World {
         let started = EPOCH + self.now.as_micros() / 1_000_000;
         let it = &mut self.processes[process];
         it.n2 = it.nfs.contains(&Nf::Amf).then(|| N2Gateway::new(network::n2_config(shards)));
-        it.n4 =
-            it.nfs.contains(&Nf::Smf).then(|| N4Gateway::new(network::n4_config(process, shards, started)));
+        it.n4 = it
+            .nfs
+            .contains(&Nf::Smf)
+            .then(|| N4Gateway::new(network::n4_config(process, &self.plan, started)));
         it.cells = cells;
         for shard in 0..shards {
             self.send_to_shard(process, shard, ShardInput::Start);
@@ -61,7 +63,7 @@ impl World {
         it.n4 = None;
         let is_its = |alarm: &&Alarm| match alarm {
             Alarm::Nf { process: of, .. } | Alarm::N4Gateway { process: of, .. } => *of == process,
-            Alarm::Ue(_) | Alarm::Gnb(_) | Alarm::Upf => false,
+            Alarm::Ue(_) | Alarm::Gnb(_) | Alarm::Upf(_) => false,
         };
         let alarms: Vec<_> = self.alarms.keys().filter(is_its).copied().collect();
         alarms.into_iter().for_each(|alarm| self.alarms.stop(alarm));

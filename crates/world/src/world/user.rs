@@ -3,6 +3,8 @@
 use super::{Happening, World};
 use crate::network;
 use pith_nas::ie::PduSessionType;
+use pith_nf::fabric::ShardInput;
+use pith_nf::kit::Order;
 use pith_ran::ue::{Input, SessionRequest};
 use pith_types::Snssai;
 use std::time::Duration;
@@ -28,6 +30,10 @@ pub(super) enum Act {
     LoseRadio,
     /// A packet comes for some UE.
     DownlinkPacket,
+    /// An operator puts a classifier into a session.
+    Branch(u8),
+    /// And takes it out again.
+    Unbranch(u8),
 }
 
 impl World {
@@ -47,6 +53,9 @@ impl World {
 
     fn draw_act(&mut self) -> Act {
         let session = 1 + self.dice.below(2) as u8;
+        if self.upfs.len() > 1 && self.dice.chance(300) {
+            return if self.dice.chance(500) { Act::Branch(session) } else { Act::Unbranch(session) };
+        }
         match self.dice.below(20) {
             0..=2 => Act::Register,
             3..=7 => Act::Establish(session),
@@ -75,6 +84,28 @@ impl World {
             }
             Act::LoseRadio => self.lose_radio(ue),
             Act::DownlinkPacket => self.downlink_packet(),
+            Act::Branch(_) | Act::Unbranch(_) => self.order(ue, act),
+        }
+    }
+}
+
+impl World {
+    /// Every SMF is told, and the one that has the session does it.
+    fn order(&mut self, ue: usize, act: Act) {
+        let supi = self.phones[ue].subscriber.supi.clone();
+        let what = match act {
+            Act::Branch(pdu_session_id) => {
+                let (upf, destinations) = (network::UPFS[1].to_owned(), vec![network::BREAKOUT]);
+                Order::Branch { supi, pdu_session_id, upf, destinations }
+            }
+            Act::Unbranch(pdu_session_id) => Order::Unbranch { supi, pdu_session_id },
+            _ => return,
+        };
+        for process in 0..self.processes.len() {
+            for shard in 0..self.processes[process].cells.len() {
+                let input = ShardInput::Operate { exchange: 0, what: what.clone() };
+                self.send_to_shard(process, shard, input);
+            }
         }
     }
 }

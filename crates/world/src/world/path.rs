@@ -1,0 +1,134 @@
+//! The way of packets: rules of UPFs and tunnels of gNBs are followed as if one went by.
+
+use super::{Failure, World};
+use crate::network::{BREAKOUT, UPFS, upf_n3};
+use pith_ran::gnb::{Bearer, UeKey};
+use pith_upf::contract::{Action, Destination, Direction, Pdr, SdfFilter, Session, Source, Teid, Tunnel};
+use serde_json::Value;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+/// Somewhere in the Internet.
+const FAR_AWAY: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+/// Where a packet's way ends.
+#[derive(Debug, PartialEq, Eq)]
+enum End {
+    /// In the data network behind that UPF.
+    Network(usize),
+    /// At a gNB, in that tunnel.
+    Gnb(IpAddr, Teid),
+    /// Held at that UPF.
+    Held(usize),
+    /// At that UPF, which has no rule for it, or one that drops it.
+    Lost(usize),
+}
+
+impl World {
+    /// The packets of a session that the SMF takes for active come to its gNB and from it; of one whose UE is idle,
+    /// they are held.
+    pub(super) fn demand_path(&self, session: &Value) -> Result<(), Box<Failure>> {
+        let wrong = self.wrong_path(session).filter(|_| !self.forgives_leaks());
+        wrong.map_or(Ok(()), |wrong| self.demand(false, || format!("{wrong}, for {session}")))
+    }
+
+    fn wrong_path(&self, session: &Value) -> Option<String> {
+        let address: Ipv4Addr = session["ipv4"].as_str()?.parse().ok()?;
+        let upf = |name: &str| UPFS.iter().position(|upf| session[name] == *upf);
+        let (anchor, front) = (upf("upf")?, upf("frontUpf"));
+        let down = self.end_from_network(anchor, address);
+        let Some((gnb, bearer)) = self.bearer_of(session) else {
+            let held = session["userPlane"] == "inactive" && matches!(down, End::Held(_));
+            return (!held).then(|| format!("no gNB has its bearer, and a packet for it ends {down:?}"));
+        };
+        let to_gnb = End::Gnb(gnb, Teid(bearer.downlink.0));
+        if down != to_gnb {
+            return Some(format!("a packet for it ends {down:?}, not {to_gnb:?}"));
+        }
+        let local = front.unwrap_or(anchor);
+        for (destination, upf) in [(FAR_AWAY, anchor), (BREAKOUT.0, local)] {
+            let up = self.end_from_ue(&bearer, address, destination);
+            if up != End::Network(upf) {
+                return Some(format!("its packet for {destination} ends {up:?}, not at UPF {upf}"));
+            }
+        }
+        let answer = self.end_from_network(local, address);
+        (answer != to_gnb).then(|| format!("an answer to UPF {local} ends {answer:?}, not {to_gnb:?}"))
+    }
+
+    /// The gNB that has the session's radio bearers: its address, and the tunnel.
+    fn bearer_of(&self, session: &Value) -> Option<(IpAddr, Bearer)> {
+        let id = session["pduSessionId"].as_u64()? as u8;
+        let is_its = |phone: &super::Phone| session["supi"] == phone.subscriber.supi.to_string().as_str();
+        let phone = self.phones.iter().find(|phone| is_its(phone))?;
+        let station = &self.stations[phone.gnb];
+        let bearer = station.bearers.get(&(UeKey(phone.connection? as u32), id))?;
+        Some((station.gnb.settings().n3, *bearer))
+    }
+
+    /// Where a packet from the UE ends.
+    fn end_from_ue(&self, bearer: &Bearer, ue: Ipv4Addr, destination: Ipv4Addr) -> End {
+        let tunnel = Tunnel { peer: bearer.uplink.address, teid: Teid(bearer.uplink.teid.0), dscp: None };
+        self.follow(tunnel, &Packet { way: Direction::Uplink, ue, remote: destination })
+    }
+
+    /// Where a packet ends that comes from the network behind a UPF.
+    fn end_from_network(&self, upf: usize, ue: Ipv4Addr) -> End {
+        let packet = Packet { way: Direction::Downlink, ue, remote: FAR_AWAY };
+        let of_ue =
+            |session: &Session, source: Source| source == Source::Network && session.ue.v4 == Some(packet.ue);
+        match self.leaves(upf, &packet, of_ue) {
+            Ok(tunnel) => self.follow(tunnel, &packet),
+            Err(end) => end,
+        }
+    }
+
+    /// Where a packet ends that is in a tunnel, to a UPF or to a gNB.
+    fn follow(&self, mut tunnel: Tunnel, packet: &Packet) -> End {
+        for _ in 0..self.upfs.len() {
+            let Some(upf) = (0..self.upfs.len()).find(|upf| tunnel.peer == upf_n3(*upf)) else { break };
+            let comes_by = |_: &Session, source: Source| {
+                source == Source::Tunnel { teid: tunnel.teid, direction: packet.way }
+            };
+            match self.leaves(upf, packet, comes_by) {
+                Ok(next) => tunnel = next,
+                Err(end) => return end,
+            }
+        }
+        End::Gnb(tunnel.peer, tunnel.teid)
+    }
+
+    /// The tunnel by which a packet leaves a UPF that comes from such a source, or its end there.
+    fn leaves(
+        &self,
+        upf: usize,
+        packet: &Packet,
+        comes: impl Fn(&Session, Source) -> bool,
+    ) -> Result<Tunnel, End> {
+        let rule = |session: &'_ Arc<Session>| {
+            let taken = session.pdrs.iter().filter(|pdr| comes(session, pdr.source) && packet.matches(pdr));
+            let first = taken.min_by_key(|pdr| pdr.precedence)?;
+            session.fars.iter().find(|far| far.id == first.far).map(|far| far.action)
+        };
+        match self.upfs[upf].datapath.sessions.values().find_map(rule) {
+            Some(Action::Forward(Destination::Tunnel(tunnel))) => Ok(tunnel),
+            Some(Action::Forward(Destination::Network)) => Err(End::Network(upf)),
+            Some(Action::Buffer { .. }) => Err(End::Held(upf)),
+            Some(Action::Drop) | None => Err(End::Lost(upf)),
+        }
+    }
+}
+
+/// As much of a packet as rules look at.
+struct Packet {
+    way: Direction,
+    ue: Ipv4Addr,
+    remote: Ipv4Addr,
+}
+
+impl Packet {
+    fn matches(&self, pdr: &Pdr) -> bool {
+        let remote =
+            |filter: &SdfFilter| filter.remote.address.is_none_or(|range| range.contains(self.remote.into()));
+        pdr.filters.is_empty() || pdr.filters.iter().any(remote)
+    }
+}
