@@ -4,6 +4,7 @@
 use super::context::{CallId, Env, UeContext};
 use super::n2;
 use super::session::{SessionCall, UserPlane};
+use super::slices::Slices;
 use crate::kit::{Identity, Key, Selection, Target};
 use bytes::Bytes;
 use pith_nas::ie::RegistrationKind;
@@ -282,7 +283,29 @@ pub(crate) fn announce_sessions(ue: &mut UeContext, env: &mut Env<'_>) {
             sm_context_status_uri: Some(status_callback(ue, env, id)),
             ..Default::default()
         };
-        update_and_note(ue, env, id, body, SessionCall::Report);
+        tell(ue, env, id, body);
+    }
+}
+
+/// Tells the SMF something, again if it does not answer.
+fn tell(ue: &mut UeContext, env: &mut Env<'_>, id: u8, body: nsmf::SmContextUpdateData) {
+    update_and_note(ue, env, id, body.clone(), SessionCall::Report(Box::new(body)));
+}
+
+/// A report has no answer: were it lost, the SMF would send packets to a gNB that has let go of them. It is told again,
+/// unless it was told something newer, or hears nothing.
+pub(crate) fn tell_again(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    id: u8,
+    call: CallId,
+    body: nsmf::SmContextUpdateData,
+) {
+    let most = env.config.max_retransmissions;
+    let Some(session) = ue.session_mut(id).filter(|session| session.last_call == call) else { return };
+    if session.unheard < most {
+        session.unheard += 1;
+        tell(ue, env, id, body);
     }
 }
 
@@ -290,7 +313,9 @@ pub(crate) fn announce_sessions(ue: &mut UeContext, env: &mut Env<'_>) {
 fn update(ue: &mut UeContext, env: &mut Env<'_>, id: u8, body: nsmf::SmContextUpdateData) -> Option<CallId> {
     let context = ue.session(id)?.sm_context.as_ref()?;
     let (target, sm_context_ref) = (owner(context), context.id().to_owned());
-    Some(ue.call(env, target, nsmf::UpdateSmContext { sm_context_ref, body }))
+    let call = ue.call(env, target, nsmf::UpdateSmContext { sm_context_ref, body });
+    ue.session_mut(id)?.last_call = call;
+    Some(call)
 }
 
 /// The same, of which the session remembers what it was for; held back until the session has an SM
@@ -346,7 +371,7 @@ pub(crate) fn report(
         n2_sm_info_type: Some(kind),
         ..Default::default()
     };
-    update_and_note(ue, env, id, body, SessionCall::Report);
+    tell(ue, env, id, body);
 }
 
 /// Has the SMF activate the session's user plane; `None` if there is no such session.
@@ -370,7 +395,7 @@ pub(crate) fn deactivate(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
     session.user_plane = UserPlane::Deactivated;
     let body =
         nsmf::SmContextUpdateData { up_cnx_state: Some(nsmf::UpCnxState::Deactivated), ..Default::default() };
-    update_and_note(ue, env, id, body, SessionCall::Report);
+    tell(ue, env, id, body);
 }
 
 /// Ends a session on this side, at the SMF, and at the gNB if it has resources for it.
@@ -402,10 +427,12 @@ pub(crate) fn release_sm_context(env: &mut Env<'_>, context: &Uri) {
 }
 
 /// Ends all that other NFs keep for the UE: sessions, policy, subscription, registration
-/// (TS 23.502 4.2.2.3.2; 4.5.3 for the purge).
+/// (TS 23.502 4.2.2.3.2; 4.5.3 for the purge). What they told goes with it.
 pub(crate) fn release_all(ue: &mut UeContext, env: &mut Env<'_>) {
     release_all_sessions(ue, env);
     delete_policy(ue, env);
+    (ue.subscription, ue.slices) = (None, Slices::default());
+    (ue.sdm_call, ue.refresh_call) = (None, None);
     let Some(ue_id) = ue.supi.clone() else { return };
     if let Some(subscription) = ue.sdm_subscription.take() {
         let subscription_id = subscription.id().to_owned();

@@ -117,15 +117,18 @@ pub(crate) fn open_plain(is_secure: bool, pdu: &[u8]) -> Result<Uplink, Refusal>
 }
 
 /// A protected message: checked with the context in use, or with the one that SECURITY MODE COMMAND
-/// made known.
+/// made known. SECURITY MODE COMPLETE, which takes that one into use, has to be protected with it, and nothing else is
+/// (TS 24.501 4.4.4.3, 5.4.2.3, table 9.3.1).
 fn open_protected(ue: &mut UeContext, header: SecurityHeaderType, pdu: &[u8]) -> Result<Uplink, Refusal> {
-    let context = match header {
-        SecurityHeaderType::IntegrityProtectedAndCipheredWithNewContext => ue.procedure.new_security(),
-        _ => ue.security.as_mut(),
+    let is_new = header == SecurityHeaderType::IntegrityProtectedAndCipheredWithNewContext;
+    let context = if is_new { ue.procedure.new_security() } else { ue.security.as_mut() };
+    let uplink = match context {
+        Some(context) => open_verified(context, pdu)?,
+        None => open_unverified(pdu)?,
     };
-    match context {
-        Some(context) => open_verified(context, pdu),
-        None => open_unverified(pdu),
+    match is_new == matches!(uplink.message, GmmMessage::SecurityModeComplete(_)) {
+        true => Ok(uplink),
+        false => Err(Refusal::Discard(Silence::NotExpected)),
     }
 }
 

@@ -22,6 +22,10 @@ pub(crate) struct PduSession {
     pub sm_context: Option<Uri>,
     /// Whether it has N3 resources, as far as the AMF knows.
     pub user_plane: UserPlane,
+    /// The last call that told the SMF anything.
+    pub last_call: CallId,
+    /// Reports in a row that the SMF did not answer.
+    pub unheard: u8,
     /// Calls to the SMF that are not answered yet.
     pub calls: Vec<(CallId, SessionCall)>,
     /// What waits until the SMF has named the SM context: its first message may be faster than its
@@ -41,14 +45,14 @@ pub(crate) enum UserPlane {
 }
 
 /// What a call to the SMF was for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum SessionCall {
     /// Make the SM context; the 5GSM message goes back to the UE if that fails.
     Create(Bytes),
     /// Pass on a 5GSM message of the UE, which goes back to it if that fails.
     Forward(Bytes),
-    /// Pass on what the gNB answered, or that the user plane is gone.
-    Report,
+    /// Pass on what the gNB answered, or that the user plane is gone; told again if the SMF does not answer.
+    Report(Box<SmContextUpdateData>),
 }
 
 impl PduSession {
@@ -62,6 +66,8 @@ impl PduSession {
             number,
             sm_context: None,
             user_plane: UserPlane::Deactivated,
+            last_call: number,
+            unheard: 0,
             calls: Vec::new(),
             held: Vec::new(),
         }

@@ -51,9 +51,8 @@ impl Amf {
         self.drop_stale(now, from, message.ran_ue_ngap_id, out);
         let Some(connection) = self.shared.connections.open(from.gnb, from.stream, message.ran_ue_ngap_id)
         else {
-            let cause = Cause::Misc(CauseMisc::control_processing_overload);
             out.log(Level::Error, || "no AMF-UE-NGAP-ID is free".into());
-            return error_indication(from, None, Some(message.ran_ue_ngap_id), cause, None, out);
+            return overloaded(from, &message, out);
         };
         let (key, uplink) = match self.owner(&message) {
             Owner::Known(key, uplink) => (Some(key), uplink),
@@ -61,7 +60,8 @@ impl Amf {
         };
         let Some(key) = key else {
             out.log(Level::Error, || "no place for another UE".into());
-            return self.with_env(now, out, |env| close(env, connection));
+            self.with_env(now, out, |env| close(env, connection));
+            return overloaded(from, &message, out);
         };
         self.with_ue(now, key, out, |ue, env| {
             attach(ue, env, connection, &message);
@@ -120,6 +120,12 @@ impl Amf {
         let own = self.shared.config.guami.amf_id;
         (s_tmsi.amf_set == own.set && s_tmsi.amf_pointer == own.pointer).then_some(s_tmsi.tmsi)
     }
+}
+
+/// There is no room for another UE: the gNB is told.
+fn overloaded(from: From, message: &InitialUeMessage, out: &mut Outbox) {
+    let cause = Cause::Misc(CauseMisc::control_processing_overload);
+    error_indication(from, None, Some(message.ran_ue_ngap_id), cause, None, out);
 }
 
 /// Reads a message without its check, if it can be read and may be processed so.

@@ -44,7 +44,8 @@ impl Amf {
         }
     }
 
-    /// A PDU that names a UE by its ids: to the UE, if they are those of a connection of that gNB.
+    /// A PDU that names a UE by its ids: to the UE, if they are those of a connection of that gNB. A connection that the
+    /// gNB knows by another pair of ids is of no use any more: both sides let go of it (TS 38.413 10.6).
     fn ue_associated(&mut self, now: Instant, from: From, message: Message, out: &mut Outbox) {
         let Some((amf_id, ran_id)) = ids(&message) else {
             return self.not_for_an_amf(from, &message, out);
@@ -55,10 +56,16 @@ impl Amf {
             (Some(key), Some(known)) if known.gnb == from.gnb && known.ran_id == ran_id => {
                 self.over_connection(now, key, message, out);
             }
-            _ => {
+            (key, known) => {
                 let cause = unknown_connection(connection.is_some());
                 out.log(Level::Warn, || format!("{} for {amf_id:?}, {ran_id:?}: {cause}", message.name()));
-                error_indication(from, Some(amf_id), Some(ran_id), cause, None, out);
+                if wants_answer(&message) {
+                    error_indication(from, Some(amf_id), Some(ran_id), cause, None, out);
+                }
+                let is_of_this_gnb = known.is_some_and(|known| known.gnb == from.gnb);
+                if let Some(key) = key.filter(|_| is_of_this_gnb) {
+                    self.connection_lost(now, key, out);
+                }
             }
         }
     }
@@ -105,6 +112,9 @@ impl Amf {
     /// A message that only an AMF sends, or that concerns a whole gNB.
     fn not_for_an_amf(&self, from: From, message: &Message, out: &mut Outbox) {
         out.log(Level::Warn, || format!("{} is not for an AMF", message.name()));
+        if !wants_answer(message) {
+            return;
+        }
         let cause = Cause::Protocol(CauseProtocol::message_not_compatible_with_receiver_state);
         error_indication(from, None, None, cause, None, out);
     }
@@ -117,6 +127,12 @@ impl Amf {
         let ran_id = ids.as_ref().and_then(|ids| ids.ran_ue_ngap_id);
         error_indication(from, amf_id, ran_id, error.cause(), error.diagnostics(), out);
     }
+}
+
+/// Whether what is wrong with a message is told. An ERROR INDICATION about an ERROR INDICATION would never end, and
+/// nothing follows a last message (TS 38.413 10.6).
+const fn wants_answer(message: &Message) -> bool {
+    !matches!(message, Message::ErrorIndication(_) | Message::UeContextReleaseComplete(_))
 }
 
 /// The ids of a UE-associated PDU that a gNB sends to an AMF.

@@ -53,9 +53,10 @@ pub(crate) fn error_indication(
 }
 
 /// DOWNLINK NAS TRANSPORT (TS 38.413 8.6.2): `nas_pdu` is protected already. Nothing is sent to a
-/// UE in CM-IDLE, or on a connection that the gNB was told to release.
+/// UE in CM-IDLE, or on a connection that the gNB was told to release. It does not overtake what waits there with a lower
+/// NAS COUNT: the UE would not take that any more (TS 24.501 4.4.3.2).
 pub(crate) fn downlink_nas_transport(ue: &UeContext, env: &mut Env<'_>, nas_pdu: Vec<u8>) {
-    let Some(connection) = ue.connection.and_then(|key| env.connections.get(key)) else { return };
+    let Some(connection) = ue.connection.and_then(|key| env.connections.get_mut(key)) else { return };
     if connection.context == RanContext::Releasing {
         return;
     }
@@ -66,7 +67,10 @@ pub(crate) fn downlink_nas_transport(ue: &UeContext, env: &mut Env<'_>, nas_pdu:
         ue_ambr: None,
         allowed_nssai: None,
     };
-    send_over(env.out, connection, message.encode());
+    match connection.queued.is_empty() {
+        true => send_over(env.out, connection, message.encode()),
+        false => send_in_context(env.out, connection, message.encode()),
+    }
 }
 
 /// Sends a NAS message with the N2 resources of the sessions that it concerns, in whichever
@@ -251,15 +255,15 @@ pub(crate) fn close(env: &mut Env<'_>, key: Key) {
 }
 
 /// PAGING to each gNB that serves a part of the UE's registration area (TS 38.413 8.5.1). It is not
-/// UE-associated, so it goes over stream 0 (TS 38.412 7).
+/// UE-associated, so it goes over stream 0 (TS 38.412 7). A UE that may not have heard of its new 5G-GUTI is paged by
+/// both (TS 24.501 5.4.4.6 a, 5.5.1.2.8 c).
 pub(crate) fn page(ue: &UeContext, env: &mut Env<'_>) {
-    let Some(guti) = ue.guti else { return };
-    let pdu = Paging { s_tmsi: guti.s_tmsi(), tais: ue.registration_area.clone() }.encode();
-    for (gnb, info) in env.gnbs {
-        let serves =
-            |(tai, _): &(pith_types::Tai, Vec<pith_types::Snssai>)| ue.registration_area.contains(tai);
-        if info.supported.iter().any(serves) {
-            send(env.out, *gnb, 0, pdu.clone());
+    for guti in ue.old_guti.into_iter().chain(ue.guti) {
+        let pdu = Paging { s_tmsi: guti.s_tmsi(), tais: ue.registration_area.clone() }.encode();
+        for (gnb, info) in env.gnbs {
+            if info.supported.iter().any(|(tai, _)| ue.registration_area.contains(tai)) {
+                send(env.out, *gnb, 0, pdu.clone());
+            }
         }
     }
 }

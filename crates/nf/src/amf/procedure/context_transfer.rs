@@ -35,11 +35,13 @@ pub(crate) struct AwaitingUeContextTransfer {
 }
 
 /// The AMF that had the context.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct OldAmf {
     api_root: Arc<ApiRoot>,
     /// What it gave the UE.
     guti: FiveGGuti,
+    /// The UE's sessions, which stay with that AMF unless the UE is authorised here.
+    sessions: Vec<PduSession>,
 }
 
 /// Asks the owner of the 5G-GUTI's block, if that is another part of this AMF; else the UE.
@@ -53,7 +55,8 @@ pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt, gut
         _ => namf::TransferReason::MobiReg,
     };
     let call = consumer::transfer_context(ue, env, Arc::clone(&api_root), guti, reason);
-    let next = AwaitingUeContextTransfer { attempt, old_amf: OldAmf { api_root, guti }, call };
+    let next =
+        AwaitingUeContextTransfer { attempt, old_amf: OldAmf { api_root, guti, sessions: Vec::new() }, call };
     Step::waiting(Procedure::AwaitingUeContextTransfer(next), Nf::Amf)
 }
 
@@ -73,7 +76,7 @@ impl AwaitingUeContextTransfer {
         ue.k_gnb_count = received.uplink;
         ue.security = Some(received.security);
         ue.pei = context.pei;
-        ue.sessions = context.session_context_list.into_iter().map(session).collect();
+        self.old_amf.sessions = context.session_context_list.into_iter().map(session).collect();
         self.attempt.is_verified = true;
         self.attempt.transferred_from = Some(self.old_amf);
         registration::identified(ue, env, supi);
@@ -82,10 +85,13 @@ impl AwaitingUeContextTransfer {
     }
 }
 
-/// Tells the old AMF, and the SMFs of the sessions, that the UE is here, once it is authorised.
+/// The UE is authorised: its sessions come here. The old AMF is told, and the SMFs, unless the sessions end with an initial
+/// registration (TS 24.501 5.5.1.2.4).
 pub(crate) fn confirm(ue: &mut UeContext, env: &mut Env<'_>, attempt: &mut Attempt) {
-    if let Some(OldAmf { api_root, guti }) = attempt.transferred_from.take() {
-        consumer::confirm_transfer(env, api_root, guti);
+    let Some(OldAmf { api_root, guti, sessions }) = attempt.transferred_from.take() else { return };
+    ue.sessions.extend(sessions);
+    consumer::confirm_transfer(env, api_root, guti);
+    if attempt.kind() != RegistrationKind::Initial {
         consumer::announce_sessions(ue, env);
     }
 }

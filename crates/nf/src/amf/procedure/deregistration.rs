@@ -13,12 +13,12 @@ use super::{Procedure, Step};
 use crate::amf::context::{Env, RmState, UeContext};
 use crate::amf::n1::{self, Outcome, Silence};
 use crate::amf::repeat::{Expiry, Repeated};
-use crate::amf::{n2, procedure};
+use crate::amf::{consumer, n2, procedure};
 use crate::kit::{Deregister, Level, Timer};
 use pith_nas::gmm::{
     DeregistrationAcceptUeOriginating, DeregistrationRequestUeOriginating, DeregistrationRequestUeTerminated,
 };
-use pith_nas::ie::{AccessType, DeregistrationType};
+use pith_nas::ie::{AccessType, DeregistrationType, RegistrationKind};
 use pith_nas::{GmmCause, NasCount};
 use pith_ngap::{Cause, CauseNas};
 
@@ -71,9 +71,15 @@ pub(crate) fn ue_initiated(
     outcome
 }
 
-/// The registration is over; the context goes when the step ends.
+/// The registration is over; the context goes when the step ends, unless the step begins another registration.
 fn end(ue: &mut UeContext, env: &mut Env<'_>) {
     n2::release(ue, env, Cause::Nas(CauseNas::deregister));
+    forget(ue, env);
+}
+
+/// Nothing is left of the registration but who the UE is.
+fn forget(ue: &mut UeContext, env: &mut Env<'_>) {
+    consumer::release_all(ue, env);
     ue.rm = RmState::Deregistered;
     ue.procedure = Procedure::Idle;
 }
@@ -102,6 +108,18 @@ pub(crate) fn by_network(ue: &mut UeContext, env: &mut Env<'_>, reason: Reason) 
 }
 
 impl AwaitingDeregistrationAccept {
+    /// REGISTRATION REQUEST instead (TS 24.501 5.5.2.3.5 d): an update is not for somebody who is to leave; a UE that
+    /// begins anew has left, and may it come in that is asked of the UDM again.
+    pub fn gives_way_to(self, ue: &mut UeContext, env: &mut Env<'_>, kind: RegistrationKind) -> bool {
+        if kind != RegistrationKind::Initial {
+            ue.procedure = Procedure::AwaitingDeregistrationAccept(self);
+            return false;
+        }
+        self.request.stop(ue, env);
+        forget(ue, env);
+        true
+    }
+
     /// DEREGISTRATION ACCEPT (TS 24.501 5.5.2.3.3).
     pub fn on_deregistration_accept(self, ue: &mut UeContext, env: &mut Env<'_>) -> Step {
         self.request.stop(ue, env);

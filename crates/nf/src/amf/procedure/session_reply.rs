@@ -12,7 +12,7 @@ use crate::amf::session::{SessionCall, UserPlane};
 use crate::kit::Level;
 use bytes::Bytes;
 use pith_nas::ie::PayloadContainerType;
-use pith_sbi::nsmf_pdusession::{SmContextUpdatedData, UpCnxState};
+use pith_sbi::nsmf_pdusession::{SmContextUpdateData, SmContextUpdatedData, UpCnxState};
 use pith_sbi::{Problem, ProblemMore, Reply, Response};
 
 /// Takes an answer that the running procedure does not wait for.
@@ -30,7 +30,7 @@ pub(crate) fn on_reply(ue: &mut UeContext, env: &mut Env<'_>, call: CallId, repl
     match found {
         Some((id, SessionCall::Create(payload))) => created(ue, env, id, &payload, reply),
         Some((id, SessionCall::Forward(payload))) => forwarded(ue, env, id, &payload, reply),
-        Some((id, SessionCall::Report)) => reported(ue, env, id, reply),
+        Some((id, SessionCall::Report(body))) => reported(ue, env, (id, call), *body, reply),
         None => late(ue, env, reply),
     }
 }
@@ -100,15 +100,27 @@ fn forwarded(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payload: &[u8], repl
     }
 }
 
-/// The answer to what the gNB said.
-fn reported(ue: &mut UeContext, env: &mut Env<'_>, id: u8, reply: Reply) {
+/// The answer to a report of the user plane.
+fn reported(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    (id, call): (u8, CallId),
+    report: SmContextUpdateData,
+    reply: Reply,
+) {
     match reply {
-        Ok(Response::SmContextUpdated(updated)) => pass_on(ue, env, id, *updated),
-        Ok(_) => {}
+        Ok(answer) => {
+            ue.session_mut(id).into_iter().for_each(|session| session.unheard = 0);
+            if let Response::SmContextUpdated(updated) = answer {
+                pass_on(ue, env, id, *updated);
+            }
+        }
         Err(problem) => {
             env.out.log(Level::Warn, || format!("{}: session {id}: {problem}", ue.name()));
-            if problem.status == 404 {
-                ue.sessions.retain(|session| session.id != id);
+            match problem.status {
+                404 => ue.sessions.retain(|session| session.id != id),
+                504 => consumer::tell_again(ue, env, id, call, report),
+                _ => {}
             }
         }
     }

@@ -9,6 +9,11 @@ use pith_sbi::common::AccessType;
 use pith_sbi::namf_communication as namf;
 use pith_sbi::{Cause, Problem, Reply, Response};
 
+/// Downlink NAS COUNTs that are left to the AMF that takes a UE over. If it does not, this one goes on after them: none is
+/// used twice (TS 33.501 6.4.3.1). The other one sends no more than a repeated challenge or two until it is authorised,
+/// and the UE still estimates the next COUNT right (TS 24.501 4.4.3.1).
+const RESERVE: u32 = 32;
+
 impl Amf {
     /// Gives the context of a UE whose REGISTRATION REQUEST passes the integrity check.
     pub(super) fn ue_context_transfer(&mut self, request: namf::UeContextTransfer) -> Reply {
@@ -23,6 +28,7 @@ impl Amf {
             }
         }
         let context = context(ue).ok_or_else(|| Box::new(Problem::context_not_found()))?;
+        ue.security.iter_mut().for_each(|security| security.nas.skip_to_send(RESERVE));
         Ok(Response::UeContextTransferred(Box::new(namf::UeContextTransferRspData::new(context))))
     }
 

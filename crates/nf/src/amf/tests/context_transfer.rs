@@ -2,9 +2,10 @@
 
 use super::world::{Phone, World, config};
 use crate::amf::{AmfConfig, Peer};
+use crate::kit::Timer;
 use pith_nas::GmmMessage;
 use pith_nas::gmm::RegistrationComplete;
-use pith_nas::ie::RegistrationKind;
+use pith_nas::ie::{RegistrationKind, UeSecurityCapability};
 use pith_sbi::{ApiRoot, Operation, Scheme};
 use pith_types::ShardId;
 use std::sync::Arc;
@@ -100,6 +101,27 @@ fn a_message_that_the_old_shard_does_not_vouch_for_moves_nothing() {
     assert!(matches!(phone.receive(&mut new), GmmMessage::IdentityRequest(_)));
     assert_eq!((old.amf.audit().registered, old.amf.audit().sessions), (1, 1));
     assert!(old.take_ladder().ends_with("nf   <- 403 INTEGRITY_CHECK_FAIL"));
+}
+
+#[test]
+fn a_transfer_that_comes_to_nothing_leaves_the_phone_where_it_was() {
+    let (mut old, mut new, mut phone) = shards();
+    let capability = phone.capability;
+    phone.capability = UeSecurityCapability::of_5gs(0xf0, 0xf0);
+    comes(&mut new, &mut phone, RegistrationKind::MobilityUpdating);
+    carry(&mut new, &mut old, Operation::UeContextTransfer);
+    for _ in 0..5 {
+        let GmmMessage::AuthenticationRequest(_) = phone.receive(&mut new) else { panic!() };
+        new.expire(Timer::T3560);
+    }
+    let ladder = new.take_ladder();
+    assert!(!ladder.contains("smf ") && !ladder.contains("RegistrationStatusUpdate"), "{ladder}");
+    assert_eq!((new.amf.audit().contexts, old.amf.audit().sessions), (0, 1));
+    phone.capability = capability;
+    let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    let nas = phone.initial_nas(request);
+    phone.connect(&mut old, nas);
+    phone.accepted(&mut old);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! De-registration (TS 24.501 5.5.2).
 
-use super::world::{Phone, World, supi};
+use super::world::{Phone, World, problem, supi};
 use crate::kit::{Deregister, Timer};
 use pith_nas::gmm::{DeregistrationAcceptUeTerminated, DeregistrationRequestUeTerminated};
 use pith_nas::ie::{RegistrationKind, ServiceType};
@@ -154,6 +154,46 @@ fn a_service_request_does_not_stop_it() {
     let request = phone.service_request(ServiceType::Signalling);
     phone.send(&mut world, request);
     assert_eq!(world.take_ladder(), "gnb1 -> UplinkNasTransport");
+}
+
+#[test]
+fn an_update_does_not_stop_it() {
+    let (mut world, mut phone) = with_session();
+    notified(&mut world, "SUBSCRIPTION_WITHDRAWN");
+    told(&mut world, &mut phone);
+    world.take_ladder();
+    for kind in [RegistrationKind::MobilityUpdating, RegistrationKind::PeriodicUpdating] {
+        let request = phone.registration_request(kind);
+        phone.send(&mut world, request);
+        assert_eq!(world.take_ladder(), "gnb1 -> UplinkNasTransport");
+    }
+    assert_eq!(world.running(), [Timer::T3522]);
+}
+
+#[test]
+fn who_is_no_subscriber_any_more_does_not_come_in_again() {
+    for connects_anew in [false, true] {
+        let (mut world, mut phone) = with_session();
+        notified(&mut world, "SUBSCRIPTION_WITHDRAWN");
+        told(&mut world, &mut phone);
+        world.take_ladder();
+        world.script.insert(Operation::ThreeGppRegistration, problem(pith_sbi::Cause::UserNotFound));
+        if connects_anew {
+            let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+            let nas = phone.initial_nas(request);
+            phone.connect(&mut world, nas);
+        } else {
+            let request = phone.registration_request(RegistrationKind::Initial);
+            phone.send(&mut world, request);
+        }
+        let GmmMessage::RegistrationReject(_) = phone.receive(&mut world) else {
+            panic!("anew: {connects_anew}")
+        };
+        let ladder = world.take_ladder();
+        assert!(ladder.contains("smf  <- ReleaseSmContext"), "{ladder}");
+        assert!(ladder.contains("udm  <- ThreeGppRegistration"), "{ladder}");
+        assert_eq!((world.amf.audit().registered, world.amf.audit().sessions), (0, 0));
+    }
 }
 
 #[test]

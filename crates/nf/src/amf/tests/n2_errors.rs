@@ -36,15 +36,38 @@ fn an_amf_ue_ngap_id_that_is_nobodys_is_said_to_be_unknown() {
 fn a_pair_of_ids_that_do_not_belong_together_is_said_to_be_inconsistent() {
     let (mut world, phone) = registered();
     let amf_id = phone.amf_id.unwrap();
-    world.ngap(GNB, "UplinkNasTransport", Ok(uplink(amf_id, RanUeNgapId(999))));
-    let wrong_pair = error(&mut world);
+    let inconsistent = Some(Cause::RadioNetwork(CauseRadioNetwork::inconsistent_remote_UE_NGAP_ID));
     world.ngap(OTHER_GNB, "UplinkNasTransport", Ok(uplink(amf_id, phone.ran_id)));
-    let wrong_gnb = error(&mut world);
-    for error in [wrong_pair, wrong_gnb] {
-        let cause = CauseRadioNetwork::inconsistent_remote_UE_NGAP_ID;
-        assert_eq!(error.cause, Some(Cause::RadioNetwork(cause)));
+    assert_eq!(error(&mut world).cause, inconsistent);
+    assert_eq!(world.amf.audit().connected, 1, "the phone does not notice another gNB's mistake");
+    world.ngap(GNB, "UplinkNasTransport", Ok(uplink(amf_id, RanUeNgapId(999))));
+    assert_eq!(error(&mut world).cause, inconsistent);
+    assert_eq!(world.amf.audit().connected, 0, "its own gNB knows its connection otherwise");
+}
+
+#[test]
+fn what_is_wrong_with_an_error_indication_or_a_last_message_is_not_told() {
+    let (mut world, phone) = registered();
+    let unknown = AmfUeNgapId::from_wire(phone.amf_id.unwrap().value() ^ 1).unwrap();
+    let complete = pith_ngap::UeContextReleaseComplete {
+        amf_ue_ngap_id: unknown,
+        ran_ue_ngap_id: phone.ran_id,
+        location: None,
+        sessions: None,
+        diagnostics: None,
+    };
+    world.ngap(GNB, "UeContextReleaseComplete", complete.encode());
+    for ran_ue_ngap_id in [Some(phone.ran_id), None] {
+        let indication = ErrorIndication {
+            amf_ue_ngap_id: Some(unknown),
+            ran_ue_ngap_id,
+            cause: Some(Cause::Protocol(CauseProtocol::message_not_compatible_with_receiver_state)),
+            diagnostics: None,
+            s_tmsi: None,
+        };
+        world.ngap(GNB, "ErrorIndication", indication.encode());
     }
-    assert_eq!(world.amf.audit().connected, 1, "the phone notices nothing");
+    assert!(!world.take_ladder().contains("<-"), "nothing is answered");
 }
 
 #[test]

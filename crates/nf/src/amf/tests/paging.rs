@@ -90,6 +90,28 @@ fn t3555_repeats_the_new_guti_and_then_lets_both_hold() {
 }
 
 #[test]
+fn a_phone_that_did_not_hear_of_its_new_guti_is_paged_by_both() {
+    let (mut world, mut phone) = idle();
+    data(&mut world);
+    world.downlinks.clear();
+    let request = phone.service_request(ServiceType::MobileTerminatedServices);
+    let nas = phone.initial_nas(request);
+    phone.connect(&mut world, nas);
+    phone.receive(&mut world);
+    phone.release(&mut world);
+    world.downlinks.clear();
+    data(&mut world);
+    let pages: Vec<_> = std::iter::from_fn(|| world.downlinks.pop_front())
+        .map(|(gnb, message)| match message {
+            Message::Paging(paging) => (gnb, paging.s_tmsi),
+            other => panic!("{}", other.name()),
+        })
+        .collect();
+    let by_old = pages.iter().filter(|(_, s_tmsi)| *s_tmsi == phone.guti.unwrap().s_tmsi()).count();
+    assert_eq!((pages.len(), by_old), (4, 2), "two gNBs, two identities: {pages:?}");
+}
+
+#[test]
 fn t3513_repeats_the_paging_and_then_the_smf_is_told() {
     let (mut world, _) = idle();
     data(&mut world);

@@ -2,10 +2,10 @@
 
 use super::world::{GNB, Phone, World};
 use crate::kit::{Input, N2Input, ResetUe, Timer};
-use pith_nas::ie::RegistrationKind;
+use pith_nas::ie::{RegistrationKind, ServiceType};
 use pith_ngap::{Cause, CauseRadioNetwork};
 use pith_sbi::nsmf_pdusession::UpCnxState;
-use pith_sbi::{Operation, Request};
+use pith_sbi::{Operation, Problem, Request};
 
 fn with_session() -> (World, Phone) {
     let (mut world, mut phone) = (World::new(), Phone::default());
@@ -33,6 +33,36 @@ smf  <- UpdateSmContext"
     let audit = world.amf.audit();
     assert_eq!((audit.registered, audit.connected, audit.sessions, audit.connections), (1, 0, 1, 0));
     assert_eq!(world.running(), [Timer::MobileReachable]);
+}
+
+#[test]
+fn an_smf_that_does_not_hear_that_the_phone_is_idle_is_told_again() {
+    let (mut world, mut phone) = with_session();
+    world.script.insert(Operation::UpdateSmContext, None);
+    phone.release(&mut world);
+    world.take_ladder();
+    let most = world.amf.shared.config.max_retransmissions;
+    for _ in 0..most {
+        world.reply_to(Operation::UpdateSmContext, Err(Problem::timed_out().into()));
+        assert_eq!(world.take_ladder(), "smf  <- UpdateSmContext");
+    }
+    world.reply_to(Operation::UpdateSmContext, Err(Problem::timed_out().into()));
+    assert_eq!(world.take_ladder(), "", "it hears nothing");
+}
+
+#[test]
+fn what_holds_no_more_is_not_told_again() {
+    let (mut world, mut phone) = with_session();
+    world.script.insert(Operation::UpdateSmContext, None);
+    phone.release(&mut world);
+    world.take_ladder();
+    let mut request = phone.service_request(ServiceType::Data);
+    request.uplink_data_status = Some([5].into_iter().collect());
+    let nas = phone.initial_nas(request);
+    phone.connect(&mut world, nas);
+    assert_eq!(world.take_ladder(), "gnb1 -> InitialUeMessage\nsmf  <- UpdateSmContext");
+    world.reply_to(Operation::UpdateSmContext, Err(Problem::timed_out().into()));
+    assert!(!world.take_ladder().contains("smf"), "its user plane is being activated");
 }
 
 #[test]

@@ -99,3 +99,34 @@ fn a_complete_with_a_wrong_mac_is_discarded() {
     phone.send_pdu(&mut world, complete);
     phone.accepted(&mut world);
 }
+
+#[test]
+fn keys_are_taken_into_use_by_a_message_under_those_keys_only() {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    phone.register(&mut world);
+    phone.capability = UeSecurityCapability::of_5gs(0xf0, 0xf0);
+    let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    phone.send(&mut world, request.clone());
+    let GmmMessage::AuthenticationRequest(_) = phone.receive(&mut world) else { panic!("new capabilities") };
+    phone.send(&mut world, Phone::authentication_response());
+    let old = phone.security.take();
+    let GmmMessage::SecurityModeCommand(_) = phone.receive(&mut world) else { panic!() };
+    let new = std::mem::replace(&mut phone.security, old);
+    world.take_ladder();
+    for header in [SecurityHeaderType::IntegrityProtected, SecurityHeaderType::IntegrityProtectedAndCiphered]
+    {
+        let complete = phone.protect(header, pith_nas::gmm::SecurityModeComplete::new());
+        phone.send_pdu(&mut world, complete);
+        assert_eq!(world.take_ladder(), "gnb1 -> UplinkNasTransport", "{header:?}");
+    }
+    phone.security = new;
+    let wrong = phone.protect(
+        SecurityHeaderType::IntegrityProtectedAndCipheredWithNewContext,
+        super::world::establishment(5),
+    );
+    phone.send_pdu(&mut world, wrong);
+    assert_eq!(world.take_ladder(), "gnb1 -> UplinkNasTransport", "no other message has that header");
+    let complete = phone.security_mode_complete(request);
+    phone.send_pdu(&mut world, complete);
+    phone.accepted(&mut world);
+}

@@ -211,3 +211,22 @@ fn a_lost_connection_while_smfs_are_asked_leaves_nothing_waiting() {
     let audit = world.amf.audit();
     assert_eq!((audit.registered, audit.in_procedure, audit.connections), (1, 0, 0));
 }
+
+#[test]
+fn no_message_overtakes_one_that_waits_for_the_gnb() {
+    let (mut world, mut phone) = idle();
+    let mut request = phone.service_request(ServiceType::Data);
+    request.uplink_data_status = Some([5].into_iter().collect());
+    comes(&mut world, &mut phone, request);
+    phone.receive(&mut world);
+    world.take_ladder();
+    let resources = Some((super::world::NgapIe::PduResSetupReq, &b"setup"[..]));
+    world.request(super::world::transfer(5, Some(b"first"), resources)).unwrap();
+    world.request(super::world::transfer(5, Some(b"second"), None)).unwrap();
+    assert!(!world.take_ladder().contains("gnb1 <-"), "the gNB has no UE context yet");
+    phone.context_setup_response(&mut world, &[5]);
+    for expected in [&b"first"[..], b"second"] {
+        let GmmMessage::DlNasTransport(transport) = phone.receive(&mut world) else { panic!() };
+        assert_eq!(transport.payload_container, expected);
+    }
+}

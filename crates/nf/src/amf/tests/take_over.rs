@@ -1,7 +1,7 @@
 //! One subscriber, one context.
 
-use super::world::{OTHER_GNB, Phone, World};
-use pith_nas::ie::RegistrationKind;
+use super::world::{OTHER_GNB, Phone, World, supi};
+use pith_nas::ie::{RegistrationKind, UeSecurityCapability};
 use pith_types::RanUeNgapId;
 
 #[test]
@@ -45,4 +45,28 @@ fn two_registrations_of_one_subscriber_at_once_leave_one() {
     let audit = world.amf.audit();
     assert_eq!((audit.contexts, audit.registered, audit.supis), (1, 1, 1));
     assert_eq!((audit.connections, audit.releasing), (2, 1));
+}
+
+#[test]
+fn of_a_subscriber_whose_keys_another_one_used_nothing_is_left() {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    phone.register(&mut world);
+    phone.establish(&mut world, 5);
+    phone.capability = UeSecurityCapability::of_5gs(0xf0, 0xf0);
+    let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    phone.send(&mut world, request.clone());
+    let other = supi().consecutive(2).unwrap().pop().unwrap();
+    world.found = other.clone();
+    phone.supi = other;
+    world.take_ladder();
+    let accept = phone.authenticate(&mut world, request);
+    let ladder = world.take_ladder();
+    for told in ["smf  <- ReleaseSmContext", "udm  <- SdmUnsubscribe", "udm  <- UpdateThreeGppRegistration"] {
+        assert!(ladder.contains(told), "{told}: {ladder}");
+    }
+    let of_the_other = ladder.split("udm  <- UpdateThreeGppRegistration").nth(1).unwrap();
+    assert!(of_the_other.contains("udm  <- ThreeGppRegistration\nudm  <- GetDataSets"), "{ladder}");
+    assert!(accept.guti.is_some());
+    let audit = world.amf.audit();
+    assert_eq!((audit.contexts, audit.registered, audit.supis, audit.sessions), (1, 1, 1, 0));
 }

@@ -454,6 +454,7 @@ impl Phone {
         let for_it = |(gnb, message): &(GnbHandle, Message)| {
             *gnb == self.gnb
                 && !matches!(message, Message::UeContextReleaseCommand(_) | Message::Paging(_))
+                && !matches!(message, Message::UeContextModificationRequest(_))
                 && !matches!(message, Message::PduSessionResourceReleaseCommand(it) if it.nas_pdu.is_none())
         };
         let at = world.downlinks.iter().position(for_it).expect("the AMF sent something");

@@ -42,10 +42,10 @@ use pith_nas::ie::{PduSessionSet, RegistrationKind};
 /// An initial registration ends the sessions of the one before (TS 24.501 5.5.1.2.4). A context that
 /// is registered here already has subscription and policy.
 pub(crate) fn authorised(ue: &mut UeContext, env: &mut Env<'_>, mut attempt: Attempt) -> RegistrationStep {
+    context_transfer::confirm(ue, env, &mut attempt);
     if attempt.kind() == RegistrationKind::Initial {
         activation::reconcile(ue, env, PduSessionSet::NONE);
     }
-    context_transfer::confirm(ue, env, &mut attempt);
     match ue.registered_in_udm && ue.subscription.is_some() {
         true => network::select_slices(ue, env, attempt),
         false => network::register_in_udm(ue, env, attempt),

@@ -27,13 +27,9 @@ pub(crate) struct Attempt {
 }
 
 impl Attempt {
-    /// What kind of registration. Values that are not defined count as initial registration
-    /// (TS 24.501 9.11.3.7).
+    /// What kind of registration.
     pub fn kind(&self) -> RegistrationKind {
-        match self.request.registration_type.kind {
-            RegistrationKind::Other(_) => RegistrationKind::Initial,
-            kind => kind,
-        }
+        kind_of(&self.request)
     }
 
     /// Whether the UE began with its SUCI.
@@ -53,6 +49,14 @@ impl Attempt {
     }
 }
 
+/// What kind of registration. Values that are not defined count as initial registration (TS 24.501 9.11.3.7).
+const fn kind_of(request: &RegistrationRequest) -> RegistrationKind {
+    match request.registration_type.kind {
+        RegistrationKind::Other(_) => RegistrationKind::Initial,
+        kind => kind,
+    }
+}
+
 /// Takes a REGISTRATION REQUEST; `verified` is its COUNT if it passed the integrity check.
 pub(crate) fn begin(
     ue: &mut UeContext,
@@ -62,6 +66,14 @@ pub(crate) fn begin(
 ) -> Outcome {
     if is_repetition(ue, &request) {
         return Outcome::Silent(Silence::Duplicate);
+    }
+    match std::mem::take(&mut ue.procedure) {
+        Procedure::AwaitingDeregistrationAccept(state) => {
+            if !state.gives_way_to(ue, env, kind_of(&request)) {
+                return Outcome::Silent(Silence::NotExpected);
+            }
+        }
+        other => ue.procedure = other,
     }
     procedure::abort(ue, env);
     ue.since = env.now;

@@ -1,24 +1,37 @@
 //! One subscriber, one context: who has proved to be a subscriber takes over from the context that
 //! was the subscriber's before (design section 5; TS 23.502 4.2.2.2.2 step 14d).
 
-use crate::amf::consumer;
-use crate::amf::context::{After, Env, UeContext};
+use crate::amf::context::{After, Env, RmState, UeContext};
 use crate::amf::procedure::Procedure;
 use crate::amf::session::PduSession;
+use crate::amf::{consumer, delivery};
 use pith_nas::ie::RegistrationKind;
 use pith_types::Supi;
 
 /// The UE has proved who it is.
 pub(crate) fn identified(ue: &mut UeContext, env: &mut Env<'_>, supi: Supi) {
-    if let Some(other) = ue.supi.take().filter(|other| *other != supi) {
-        // The keys were one subscriber's, the proof is another's: nothing of the first is kept.
-        consumer::release_all(ue, env);
-        env.index.free_supi(&other, ue.key);
+    if ue.supi.as_ref().is_some_and(|other| *other != supi) {
+        forget_other(ue, env);
     }
     if let Some(old) = env.index.claim_supi(&supi, ue.key) {
         env.after.push(After::Supersede { new: ue.key, old });
     }
     ue.supi = Some(supi);
+}
+
+/// The keys were one subscriber's, the proof is another's: nothing of the first is kept but the connection.
+fn forget_other(ue: &mut UeContext, env: &mut Env<'_>) {
+    let ids: Vec<u8> = ue.sessions.iter().map(|session| session.id).collect();
+    ids.into_iter().for_each(|id| consumer::release_session(ue, env, id));
+    delivery::fail_all(ue, env);
+    consumer::release_all(ue, env);
+    ue.rm = RmState::Deregistered;
+    for guti in ue.guti.take().into_iter().chain(ue.old_guti.take()) {
+        env.index.free_tmsi(guti.tmsi, ue.key);
+    }
+    if let Some(other) = ue.supi.take() {
+        env.index.free_supi(&other, ue.key);
+    }
 }
 
 /// Takes from the subscriber's former context what lives on: its sessions, unless the UE registers
