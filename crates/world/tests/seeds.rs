@@ -16,12 +16,14 @@ fn every_seed_keeps_the_invariants() {
 
 #[test]
 fn worlds_differ_and_much_happens_in_them() {
-    let (mut sessions, mut steps) = (0, 0);
+    let (mut sessions, mut classifiers, mut steps) = (0, 0, 0);
     for seed in (0..64).step_by(4) {
         let report = World::run(Plan::of_seed(seed)).expect("a world without faults");
         assert!(report.violations.is_empty(), "seed {seed}: {:?}", report.violations);
         sessions += report.sessions;
+        classifiers += report.classifiers;
         steps += report.steps;
     }
     assert!(sessions > 10 && steps > 10_000, "{sessions} sessions, {steps} steps");
+    assert!(classifiers > 3, "{classifiers} classifiers");
 }

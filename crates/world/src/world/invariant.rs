@@ -22,6 +22,13 @@ pub(super) struct Watch {
     counts: BTreeMap<usize, Counts>,
 }
 
+/// What stands once everyone has come back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Standing {
+    pub sessions: usize,
+    pub classifiers: usize,
+}
+
 /// Sequence numbers of protected downlink NAS messages under one key.
 #[derive(Debug, Clone, Copy)]
 struct Counts {
@@ -162,10 +169,10 @@ impl World {
     }
 
     /// Everyone has come back: UE, AMF, SMF and UPF know the same.
-    pub(super) fn check_agreement(&self) -> Result<usize, Box<Failure>> {
+    pub(super) fn check_agreement(&self) -> Result<Standing, Box<Failure>> {
         let ues = self.inspected(Inspect::Ues);
         let sessions = self.inspected(Inspect::Sessions);
-        let mut count = 0;
+        let mut standing = Standing::default();
         for (at, phone) in self.phones.iter().enumerate() {
             let state = phone.ue.state();
             self.demand(state == State::Registered, || format!("UE{} is {state:?}", at + 1))?;
@@ -177,10 +184,11 @@ impl World {
             self.demand(known[0]["guti"].as_str() == guti.as_deref(), || {
                 format!("UE{} has 5G-GUTI {guti:?}, its AMF {}", at + 1, known[0]["guti"])
             })?;
-            count += self.check_sessions(at, &supi, known[0], &sessions)?;
+            standing.sessions += self.check_sessions(at, &supi, known[0], &sessions)?;
         }
         self.check_user_plane(&sessions)?;
-        Ok(count)
+        standing.classifiers = sessions.iter().filter(|session| session["frontUpf"].is_string()).count();
+        Ok(standing)
     }
 
     fn check_sessions(

@@ -1,5 +1,6 @@
 //! The life of a world: chaos, calm, everyone back, everyone gone.
 
+use super::invariant::Standing;
 use super::user::Act;
 use super::{Failure, Happening, World};
 use crate::plan::Plan;
@@ -20,6 +21,8 @@ pub struct Report {
     pub steps: u64,
     /// Sessions of all UEs at the end.
     pub sessions: usize,
+    /// Those with a classifier.
+    pub classifiers: usize,
     /// What UEs and gNBs found wrong with the core, and how often.
     pub violations: BTreeMap<String, u64>,
 }
@@ -43,17 +46,18 @@ impl World {
         self.pass(CALM)?;
         self.check_quiet()?;
         if self.enemy.is_inside() {
-            return Ok(self.report(0));
+            return Ok(self.report(Standing::default()));
         }
         self.everyone(|_| Act::Register)?;
-        let sessions = self.check_agreement()?;
+        let standing = self.check_agreement()?;
         self.everyone(|_| Act::Deregister { switch_off: false })?;
         self.check_empty()?;
-        Ok(self.report(sessions))
+        Ok(self.report(standing))
     }
 
-    fn report(&self, sessions: usize) -> Report {
-        Report { steps: self.watch.steps, sessions, violations: self.watch.violations.clone() }
+    fn report(&self, Standing { sessions, classifiers }: Standing) -> Report {
+        let (steps, violations) = (self.watch.steps, self.watch.violations.clone());
+        Report { steps, sessions, classifiers, violations }
     }
 
     /// One UE registers and opens a session: the ladder of a good day.
