@@ -68,7 +68,7 @@ pub enum N4Input {
         /// What is asked.
         message: Message,
     },
-    /// A PFCP association with a UPF stands.
+    /// A PFCP association with a UPF stands; or the UPF tells anew what it can do (TS 29.244 6.2.7.3).
     UpfUp {
         /// Its handle from now on.
         upf: UpfHandle,
@@ -81,6 +81,11 @@ pub enum N4Input {
         upf: UpfHandle,
         /// In percent.
         percent: u8,
+    },
+    /// A UPF asks to be released: no new sessions there (TS 29.244 6.2.7.3.2).
+    UpfLeaves {
+        /// Which.
+        upf: UpfHandle,
     },
     /// The association ended, or the UPF restarted: its sessions are gone.
     UpfDown {

@@ -47,6 +47,8 @@ pub enum Timer {
     PfcpHeartbeat,
     /// A UPF's wish for fewer requests holds (TS 29.244 6.2.4).
     PfcpOverload,
+    /// A UPF's Graceful Release Period (TS 29.244 8.2.78).
+    PfcpGracefulRelease,
     /// Next try to set up a PFCP association (TS 29.244 6.2.6).
     PfcpAssociationRetry,
     /// A short-lived transaction's state is dropped.

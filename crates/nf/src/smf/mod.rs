@@ -129,6 +129,7 @@ impl Smf {
             }
             N4Input::UpfUp { upf, info } => self.upfs.insert(upf, info),
             N4Input::UpfLoad { upf, percent } => self.upfs.note_load(upf, percent),
+            N4Input::UpfLeaves { upf } => self.upfs.note_leaving(upf),
             N4Input::UpfDown { upf } => self.upf_lost(upf, out),
         }
     }

@@ -40,6 +40,8 @@ struct Upf {
     service: UpfService,
     /// In percent, as it told.
     load: u8,
+    /// It asks to be released: it gets no new sessions.
+    is_leaving: bool,
     /// Its claim to the next session, which grows by its share of each choice.
     credit: i64,
 }
@@ -84,11 +86,15 @@ impl Upfs {
         Self { services, breakouts, known: BTreeMap::new() }
     }
 
-    /// An association stands.
+    /// An association stands, or its UPF tells anew what it can do.
     pub(super) fn insert(&mut self, handle: UpfHandle, info: Arc<UpfInfo>) {
+        if let Some(known) = self.known.get_mut(&handle) {
+            known.info = info;
+            return;
+        }
         let service = self.services.iter().find(|service| service.name == info.name);
         let service = service.cloned().unwrap_or_else(|| UpfService::of_all(&info.name));
-        self.known.insert(handle, Upf { info, service, load: 0, credit: 0 });
+        self.known.insert(handle, Upf { info, service, load: 0, is_leaving: false, credit: 0 });
     }
 
     /// An association ended.
@@ -99,6 +105,11 @@ impl Upfs {
     /// A UPF told of its load.
     pub(super) fn note_load(&mut self, handle: UpfHandle, percent: u8) {
         self.known.get_mut(&handle).into_iter().for_each(|upf| upf.load = percent);
+    }
+
+    /// A UPF asks to be released.
+    pub(super) fn note_leaving(&mut self, handle: UpfHandle) {
+        self.known.get_mut(&handle).into_iter().for_each(|upf| upf.is_leaving = true);
     }
 
     /// What a UPF told with its association.
@@ -154,6 +165,9 @@ impl Upfs {
         if *handle == anchor {
             return Err(NoClassifier::IsAnchor);
         }
+        if upf.is_leaving {
+            return Err(NoClassifier::Leaving);
+        }
         if !upf.serves_area(session.tac) {
             return Err(NoClassifier::Area);
         }
@@ -169,7 +183,8 @@ impl Upfs {
 
     /// Of those that will do, one of the lowest priority value; these take turns by their shares.
     fn best(&mut self, tried: &[UpfHandle], will_do: impl Fn(&Upf) -> bool) -> Option<UpfHandle> {
-        let will_do = |handle: &UpfHandle, upf: &Upf| !tried.contains(handle) && will_do(upf);
+        let will_do =
+            |handle: &UpfHandle, upf: &Upf| !upf.is_leaving && !tried.contains(handle) && will_do(upf);
         let candidates = self.known.iter().filter(|(handle, upf)| will_do(handle, upf));
         let priority = candidates.map(|(_, upf)| upf.service.priority).min()?;
         let is_candidate =
@@ -198,6 +213,9 @@ pub(super) enum NoClassifier {
     /// The session's anchor.
     #[error("that UPF is the session's anchor: all its packets leave there already")]
     IsAnchor,
+    /// Going out of service.
+    #[error("that UPF goes out of service: it takes no new sessions")]
+    Leaving,
     /// Out of reach of the gNB.
     #[error("that UPF does not serve the UE's tracking area: see 'smf.upfs'")]
     Area,

@@ -43,18 +43,16 @@ impl N4Gateway {
     ) {
         let peer = self.peer_at(from);
         let cause = if peer.is_some() { Cause::RequestAccepted } else { Cause::RequestRejected };
+        peer.into_iter().for_each(|peer| self.lose(peer, "sets up the association anew"));
         let mut answer = AssociationSetupResponse::new(self.node_id(), cause, self.recovery());
         answer.cp_function_features = Some(features());
         self.answer(from, Seid(0), sequence, &Message::AssociationSetupResponse(answer));
         match peer {
-            Some(peer) => {
-                self.lose(peer, "sets up the association anew");
-                self.stand(
-                    peer,
-                    request.recovery_time_stamp,
-                    request.up_function_features.unwrap_or_default(),
-                );
-            }
+            Some(peer) => self.stand(
+                peer,
+                request.recovery_time_stamp,
+                request.up_function_features.unwrap_or_default(),
+            ),
             None => self.event(
                 Level::Warn,
                 format!("a UPF at {from} asks for an association; to use it, add it to 'n4.upfs'"),
@@ -63,6 +61,8 @@ impl N4Gateway {
     }
 
     fn stand(&mut self, peer: usize, recovery: NtpSeconds, features: UpFunctionFeatures) {
+        // This side may have asked for the association, too.
+        self.abandon_requests(peer);
         self.handles += 1;
         let handle = UpfHandle(self.handles);
         let local_address = self.config.address;
@@ -109,18 +109,23 @@ impl N4Gateway {
         }
         let name = self.name(peer);
         self.event(Level::Error, format!("UPF {name} {why}: its sessions are lost"));
-        self.out.push(N4GatewayEffect::StopTimer(timer(Timer::PfcpHeartbeat, peer)));
-        for (sequence, purpose) in self.transactions.of_upf(upf) {
-            self.fail(sequence, purpose);
+        for of_association in [Timer::PfcpHeartbeat, Timer::PfcpGracefulRelease] {
+            self.out.push(N4GatewayEffect::StopTimer(timer(of_association, peer)));
         }
+        self.abandon_requests(peer);
         self.tell_all(|| N4Input::UpfDown { upf });
         self.start(Timer::PfcpAssociationRetry, peer);
     }
 
-    fn fail(&mut self, sequence: u32, purpose: Purpose) {
-        self.transactions.give_up(sequence);
-        self.out.push(N4GatewayEffect::StopTimer(super::t1(sequence)));
-        self.answer_shard(purpose, N4Error::NoAssociation);
+    /// No answer to what a peer was asked before has a meaning any more.
+    fn abandon_requests(&mut self, peer: usize) {
+        let Some(address) = self.peers.get(peer).map(|peer| peer.config.address) else { return };
+        for sequence in self.transactions.pending_to(address) {
+            self.out.push(N4GatewayEffect::StopTimer(super::t1(sequence)));
+            if let Some(pending) = self.transactions.give_up(sequence) {
+                self.answer_shard(pending.purpose, N4Error::NoAssociation);
+            }
+        }
     }
 
     pub(super) fn retry_later(&mut self, peer: usize) {
@@ -131,16 +136,18 @@ impl N4Gateway {
 
     /// The process goes down: UPFs drop its sessions (TS 29.244 6.2.8).
     pub(super) fn release_all(&mut self) {
-        for peer in 0..self.peers.len() {
-            if self.handle_of(peer).is_some() {
-                let message =
-                    Message::AssociationReleaseRequest(AssociationReleaseRequest::new(self.node_id()));
-                self.request(peer, Purpose::Release, Seid(0), &message);
-            }
+        (0..self.peers.len()).for_each(|peer| self.release(peer));
+    }
+
+    /// Asks a UPF to drop the association; it is lost with the answer (TS 29.244 6.2.8.2).
+    pub(super) fn release(&mut self, peer: usize) {
+        if self.handle_of(peer).is_some() {
+            let message = Message::AssociationReleaseRequest(AssociationReleaseRequest::new(self.node_id()));
+            self.request(peer, Purpose::Release { peer }, Seid(0), &message);
         }
     }
 
-    fn name(&self, peer: usize) -> String {
+    pub(super) fn name(&self, peer: usize) -> String {
         self.peers.get(peer).map(|peer| peer.config.name.clone()).unwrap_or_default()
     }
 
@@ -158,6 +165,6 @@ fn features() -> CpFunctionFeatures {
     CpFunctionFeatures::LOAD | CpFunctionFeatures::OVRL
 }
 
-fn timer(timer: Timer, peer: usize) -> TimerKey {
+pub(super) fn timer(timer: Timer, peer: usize) -> TimerKey {
     TimerKey { owner: peer as u64, timer }
 }

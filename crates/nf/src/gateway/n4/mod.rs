@@ -9,20 +9,21 @@
 mod association;
 mod overload;
 mod transaction;
+mod update;
 
 use crate::kit::{
     Duration, Event, Level, N4Effect, N4Error, N4Input, N4Transaction, Timer, TimerKey, UpfHandle, UpfInfo,
 };
 use pith_pfcp::ie::{Cause, NodeId, NtpSeconds, OffendingIe};
 use pith_pfcp::message::{
-    AssociationReleaseResponse, AssociationUpdateResponse, HeartbeatResponse, NodeReportResponse,
-    SessionReportResponse, VersionNotSupportedResponse,
+    AssociationReleaseResponse, HeartbeatResponse, NodeReportResponse, SessionReportResponse,
+    VersionNotSupportedResponse,
 };
 use pith_pfcp::{DecodeError, Header, Message};
 use pith_types::{Seid, ShardId};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use transaction::{Purpose, Transactions};
+use transaction::{Arrival, Purpose, Transactions};
 
 /// How the gateway behaves; times in TS 29.244 are the operator's.
 #[derive(Debug, Clone)]
@@ -183,7 +184,7 @@ impl N4Gateway {
                     let input = N4Input::Response { tag, result: Err(N4Error::Overloaded) };
                     return self.out.push(N4GatewayEffect::ToShard { shard, input });
                 }
-                self.request(peer, Purpose::Session { shard, tag, upf }, seid, &message);
+                self.request(peer, Purpose::Session { shard, tag }, seid, &message);
             }
             N4Effect::Answer { transaction, seid, message } => {
                 let Some(peer) = self.peer_of(transaction.upf) else { return };
@@ -197,32 +198,37 @@ impl N4Gateway {
             Ok((header, message)) if header.message_type.is_response() => {
                 self.response(from, &header, message)
             }
-            Ok((header, message)) => self.peer_request(from, &header, message),
+            Ok((header, message)) => self.arrived(from, (&header, octets), message),
             Err(error) => self.undecodable(from, &error),
         }
     }
 
     fn response(&mut self, from: SocketAddr, header: &Header, message: Message) {
-        let Some(pending) = self.transactions.end(header.sequence, from) else { return };
+        let Some(pending) = self.transactions.end(header, from) else { return };
         self.out.push(N4GatewayEffect::StopTimer(t1(header.sequence)));
         match pending.purpose {
-            Purpose::Session { shard, tag, .. } => {
+            Purpose::Session { shard, tag } => {
                 self.peer_at(from).into_iter().for_each(|peer| self.learn_load(peer, &message));
                 let input = N4Input::Response { tag, result: Ok(message) };
                 self.out.push(N4GatewayEffect::ToShard { shard, input });
             }
             Purpose::Association { peer } => self.association_response(peer, message),
             Purpose::Heartbeat { peer } => self.heartbeat_response(peer, message),
-            Purpose::Release => {}
+            Purpose::Release { peer } => self.lose(peer, "was released"),
+        }
+    }
+
+    /// A request that comes again is not worked on again (TS 29.244 6.4).
+    fn arrived(&mut self, from: SocketAddr, (header, octets): (&Header, &[u8]), message: Message) {
+        match self.transactions.receive(from, header.sequence, octets) {
+            Arrival::New => self.peer_request(from, header, message),
+            Arrival::InWork => {}
+            Arrival::Answered(octets) => self.out.push(N4GatewayEffect::Send { to: from, octets }),
         }
     }
 
     /// What a UPF asks (TS 29.244 7.4.2.1, 7.4.4, 7.4.5, 7.5.8).
     fn peer_request(&mut self, from: SocketAddr, header: &Header, message: Message) {
-        if let Some(again) = self.transactions.answered(from, header.sequence) {
-            let octets = again.to_vec();
-            return self.out.push(N4GatewayEffect::Send { to: from, octets });
-        }
         let (sequence, no_session) = (header.sequence, Seid(0));
         match message {
             Message::HeartbeatRequest(_) => {
@@ -230,14 +236,11 @@ impl N4Gateway {
                 self.answer(from, no_session, sequence, &answer);
             }
             Message::AssociationSetupRequest(request) => self.peer_associates(from, sequence, &request),
-            Message::AssociationUpdateRequest(_) => {
-                let answer = AssociationUpdateResponse::new(self.node_id(), self.cause_for(from));
-                self.answer(from, no_session, sequence, &Message::AssociationUpdateResponse(answer));
-            }
+            Message::AssociationUpdateRequest(request) => self.peer_updates(from, sequence, &request),
             Message::AssociationReleaseRequest(_) => {
                 let answer = AssociationReleaseResponse::new(self.node_id(), self.cause_for(from));
-                self.answer(from, no_session, sequence, &Message::AssociationReleaseResponse(answer));
                 self.peer_at(from).into_iter().for_each(|peer| self.lose(peer, "released the association"));
+                self.answer(from, no_session, sequence, &Message::AssociationReleaseResponse(answer));
             }
             Message::NodeReportRequest(_) => {
                 let answer = NodeReportResponse::new(self.node_id(), self.cause_for(from));
@@ -256,11 +259,9 @@ impl N4Gateway {
             let answer = SessionReportResponse::new(Cause::SessionContextNotFound);
             return self.answer(from, Seid(0), header.sequence, &Message::SessionReportResponse(answer));
         };
-        if self.transactions.begin_answer(from, header.sequence) {
-            let transaction = N4Transaction { upf, sequence: header.sequence };
-            let input = N4Input::Request { transaction, seid, message };
-            self.out.push(N4GatewayEffect::ToShard { shard: seid.shard(), input });
-        }
+        let transaction = N4Transaction { upf, sequence: header.sequence };
+        let input = N4Input::Request { transaction, seid, message };
+        self.out.push(N4GatewayEffect::ToShard { shard: seid.shard(), input });
     }
 
     /// What can't be decoded is answered where the header allows (TS 29.244 7.6.2 to 7.6.5).
@@ -287,6 +288,7 @@ impl N4Gateway {
             Timer::PfcpT1 => self.unanswered(key.owner as u32),
             Timer::PfcpHeartbeat => self.heartbeat(key.owner as usize),
             Timer::PfcpAssociationRetry => self.associate(key.owner as usize),
+            Timer::PfcpGracefulRelease => self.release(key.owner as usize),
             Timer::PfcpOverload => self.forget_overload(key.owner as usize),
             _ => {}
         }
@@ -301,7 +303,7 @@ impl N4Gateway {
             self.event(Level::Error, format!("a PFCP request does not fit into a datagram: {error}"));
             return self.answer_shard(purpose, N4Error::TooLong);
         }
-        self.transactions.begin(sequence, to, purpose, octets.clone());
+        self.transactions.begin((sequence, message.message_type()), to, purpose, octets.clone());
         self.out.push(N4GatewayEffect::Send { to, octets });
         self.out.push(N4GatewayEffect::StartTimer { key: t1(sequence), after: self.config.t1 });
     }
@@ -321,13 +323,13 @@ impl N4Gateway {
             Purpose::Session { .. } => self.answer_shard(pending.purpose, N4Error::NoAnswer),
             Purpose::Association { peer } => self.retry_later(peer),
             Purpose::Heartbeat { peer } => self.lose(peer, "does not answer heartbeats"),
-            Purpose::Release => {}
+            Purpose::Release { peer } => self.lose(peer, "was released without an answer"),
         }
     }
 
     /// Tells an SMF that its request came to nothing.
     fn answer_shard(&mut self, purpose: Purpose, error: N4Error) {
-        if let Purpose::Session { shard, tag, .. } = purpose {
+        if let Purpose::Session { shard, tag } = purpose {
             let input = N4Input::Response { tag, result: Err(error) };
             self.out.push(N4GatewayEffect::ToShard { shard, input });
         }

@@ -3,12 +3,13 @@
 use super::*;
 use crate::kit::Tag;
 use pith_pfcp::ie::{
-    ApplyAction, CodedDuration, CpFunctionFeatures, FSeid, FarId, Metric, PdrId, Precedence, ReportType,
-    SequenceNumber, SourceInterface,
+    ApplyAction, CodedDuration, CpFunctionFeatures, FSeid, FarId, Metric, PdrId, Precedence,
+    ReleaseRequestFlags, ReportType, SequenceNumber, SourceInterface, UpFunctionFeatures,
 };
 use pith_pfcp::message::{
-    AssociationSetupResponse, HeartbeatRequest, LoadControlInformation, OverloadControlInformation,
-    SessionDeletionRequest, SessionDeletionResponse, SessionEstablishmentRequest, SessionReportRequest,
+    AssociationReleaseResponse, AssociationSetupRequest, AssociationSetupResponse, AssociationUpdateRequest,
+    HeartbeatRequest, LoadControlInformation, OverloadControlInformation, SessionDeletionRequest,
+    SessionDeletionResponse, SessionEstablishmentRequest, SessionReportRequest,
 };
 use pith_pfcp::rules::{CreateFar, CreatePdr, Pdi};
 use pith_types::InstanceId;
@@ -74,6 +75,23 @@ fn associated() -> (N4Gateway, UpfHandle) {
     (gateway, upf)
 }
 
+/// A UPF that began then asks for an association itself.
+fn setup_request(recovery: u32) -> Message {
+    let node = NodeId::from(upf().ip());
+    Message::AssociationSetupRequest(AssociationSetupRequest::new(node, NtpSeconds(recovery)))
+}
+
+/// UPFs that a shard was told stand, or don't any more.
+fn changes(seen: &Seen) -> Vec<(&'static str, u64)> {
+    let of_shard = seen.told.iter().filter(|(shard, _)| *shard == 0);
+    let change = |input: &N4Input| match input {
+        N4Input::UpfUp { upf, .. } => Some(("up", upf.0)),
+        N4Input::UpfDown { upf } => Some(("down", upf.0)),
+        _ => None,
+    };
+    of_shard.filter_map(|(_, input)| change(input)).collect()
+}
+
 fn ask(gateway: &mut N4Gateway, upf: UpfHandle) -> Seen {
     let message = Message::SessionDeletionRequest(SessionDeletionRequest::new());
     let effect = N4Effect::Request { tag: TAG, upf, seid: Seid(77), message };
@@ -130,6 +148,133 @@ fn a_upf_that_restarted_is_lost_and_asked_again() {
     let retry = seen.started[0];
     let asked = handle(&mut gateway, N4GatewayInput::Timer(retry));
     assert!(matches!(asked.sent[0].1, Message::AssociationSetupRequest(_)));
+}
+
+#[test]
+fn of_two_setups_that_cross_the_one_that_is_answered_late_changes_nothing() {
+    let mut gateway = gateway();
+    let asked = handle(&mut gateway, N4GatewayInput::Start);
+    let stood = handle(&mut gateway, datagram(&setup_request(5), 0, 1));
+    assert_eq!(changes(&stood), [("up", 1)]);
+    let late = handle(&mut gateway, datagram(&setup_response(5), 0, asked.sent[0].0.sequence));
+    assert_eq!(changes(&late), [], "it is the same association");
+    let again = handle(&mut gateway, N4GatewayInput::Timer(asked.started[0]));
+    assert!(again.sent.is_empty(), "the UPF is not asked again for what stands");
+}
+
+#[test]
+fn a_setup_that_comes_twice_loses_sessions_once() {
+    let (mut gateway, _) = associated();
+    let anew = handle(&mut gateway, datagram(&setup_request(6), 0, 1));
+    assert_eq!(changes(&anew), [("down", 1), ("up", 2)]);
+    let twice = handle(&mut gateway, datagram(&setup_request(6), 0, 1));
+    assert_eq!(changes(&twice), []);
+    assert_eq!(twice.sent, anew.sent, "the same answer again");
+}
+
+#[test]
+fn a_upf_that_restarted_and_counts_anew_is_not_given_old_answers() {
+    let (mut gateway, _) = associated();
+    let beat = |recovery| Message::HeartbeatRequest(HeartbeatRequest::new(NtpSeconds(recovery)));
+    handle(&mut gateway, datagram(&beat(5), 0, 1));
+    let anew = handle(&mut gateway, datagram(&setup_request(6), 0, 1));
+    assert!(matches!(anew.sent.as_slice(), [(_, Message::AssociationSetupResponse(_))]), "{anew:?}");
+    assert_eq!(changes(&anew), [("down", 1), ("up", 2)]);
+}
+
+#[test]
+fn a_heartbeat_is_not_answered_by_a_response_of_another_type() {
+    let (mut gateway, _) = associated();
+    let beat = TimerKey { owner: 0, timer: Timer::PfcpHeartbeat };
+    let asked = handle(&mut gateway, N4GatewayInput::Timer(beat));
+    let sequence = asked.sent[0].0.sequence;
+    handle(&mut gateway, datagram(&setup_response(5), 0, sequence));
+    let again = handle(&mut gateway, N4GatewayInput::Timer(asked.started[0]));
+    assert_eq!(again.sent, asked.sent, "it still waits");
+    let response = Message::HeartbeatResponse(HeartbeatResponse::new(NtpSeconds(5)));
+    let seen = handle(&mut gateway, datagram(&response, 0, sequence));
+    assert_eq!(seen.started, [beat], "heartbeats go on");
+}
+
+/// An Association Update Request, changed.
+fn update(change: impl FnOnce(&mut AssociationUpdateRequest)) -> Message {
+    let mut request = AssociationUpdateRequest::new(NodeId::from(upf().ip()));
+    change(&mut request);
+    Message::AssociationUpdateRequest(request)
+}
+
+fn asks_for_release(period: Option<CodedDuration>) -> Message {
+    update(|request| {
+        request.association_release_request = Some(ReleaseRequestFlags::SARR);
+        request.graceful_release_period = period;
+    })
+}
+
+fn release_response() -> Message {
+    let node = NodeId::from(upf().ip());
+    Message::AssociationReleaseResponse(AssociationReleaseResponse::new(node, Cause::RequestAccepted))
+}
+
+#[test]
+fn a_upf_that_asks_to_go_is_released_and_asked_to_come_back() {
+    let (mut gateway, _) = associated();
+    let seen = handle(&mut gateway, datagram(&asks_for_release(None), 0, 1));
+    let [(_, Message::AssociationUpdateResponse(answer)), (header, Message::AssociationReleaseRequest(_))] =
+        seen.sent.as_slice()
+    else {
+        panic!("{seen:?}")
+    };
+    assert_eq!(answer.cause, Cause::RequestAccepted);
+    let released = handle(&mut gateway, datagram(&release_response(), 0, header.sequence));
+    assert_eq!(changes(&released), [("down", 1)]);
+    let retry = TimerKey { owner: 0, timer: Timer::PfcpAssociationRetry };
+    assert_eq!(released.started, [retry]);
+    let asked = handle(&mut gateway, N4GatewayInput::Timer(retry));
+    assert!(matches!(asked.sent.as_slice(), [(_, Message::AssociationSetupRequest(_))]));
+}
+
+#[test]
+fn a_graceful_release_comes_before_its_period_is_over_and_new_sessions_end_at_once() {
+    let (mut gateway, _) = associated();
+    let request = datagram(&asks_for_release(Some(CodedDuration::at_least(60))), 0, 1);
+    let effects: Vec<_> = gateway.handle(request).collect();
+    let leaves = |effect: &&N4GatewayEffect| {
+        matches!(effect, N4GatewayEffect::ToShard { input: N4Input::UpfLeaves { upf: UpfHandle(1) }, .. })
+    };
+    assert_eq!(effects.iter().filter(leaves).count(), 2, "every shard hears of it");
+    let timer = effects.iter().find_map(|effect| match effect {
+        N4GatewayEffect::StartTimer { key, after } => Some((*key, *after)),
+        _ => None,
+    });
+    let key = TimerKey { owner: 0, timer: Timer::PfcpGracefulRelease };
+    assert_eq!(timer, Some((key, Duration::from_secs(59))), "T1 before the end");
+    let released = handle(&mut gateway, N4GatewayInput::Timer(key));
+    assert!(matches!(released.sent.as_slice(), [(_, Message::AssociationReleaseRequest(_))]));
+}
+
+#[test]
+fn a_release_that_is_not_answered_ends_the_association_and_one_without_end_waits_for_the_upf() {
+    let (mut gateway, _) = associated();
+    let endless = handle(&mut gateway, datagram(&asks_for_release(Some(CodedDuration::INFINITE)), 0, 1));
+    assert!(endless.started.is_empty() && endless.sent.len() == 1, "{endless:?}");
+    let asked = handle(&mut gateway, datagram(&asks_for_release(None), 0, 2));
+    let timer = asked.started[0];
+    for _ in 1..3 {
+        assert_eq!(changes(&handle(&mut gateway, N4GatewayInput::Timer(timer))), []);
+    }
+    assert_eq!(changes(&handle(&mut gateway, N4GatewayInput::Timer(timer))), [("down", 1)]);
+}
+
+#[test]
+fn shards_hear_of_features_that_changed() {
+    let (mut gateway, upf) = associated();
+    let request = update(|request| request.up_function_features = Some(UpFunctionFeatures::FTUP));
+    let seen = handle(&mut gateway, datagram(&request, 0, 1));
+    let [(_, N4Input::UpfUp { upf: same, info }), _] = seen.told.as_slice() else { panic!("{seen:?}") };
+    assert!(*same == upf && info.allocates_teids);
+    assert!(gateway.upfs().all(|info| info.allocates_teids));
+    let nothing = handle(&mut gateway, datagram(&update(|_| {}), 0, 2));
+    assert!(nothing.told.is_empty() && nothing.sent.len() == 1);
 }
 
 #[test]

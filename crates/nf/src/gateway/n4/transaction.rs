@@ -1,45 +1,71 @@
 //! Requests under way in both directions (TS 29.244 6.4).
 
-use crate::kit::{Tag, UpfHandle};
+use crate::kit::Tag;
+use pith_pfcp::{Header, MessageType};
 use pith_types::ShardId;
+use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, VecDeque};
+use std::hash::{Hash, Hasher};
 use std::net::SocketAddr;
 
 /// Sequence numbers have 24 bits (TS 29.244 7.2.2.2).
 const SEQUENCE_MASK: u32 = 0x00ff_ffff;
 
-/// Answers that are kept for requests that come again.
-const KEPT_ANSWERS: usize = 4096;
+/// Requests that are remembered, for when they come again.
+const REMEMBERED: usize = 4096;
+
+/// By whom and by which number a request was sent.
+type Sender = (SocketAddr, u32);
 
 /// What a request is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// An SMF's, about a session.
-    Session { shard: ShardId, tag: Tag, upf: UpfHandle },
+    Session { shard: ShardId, tag: Tag },
     /// An association with the peer of that index.
     Association { peer: usize },
     /// Whether the peer of that index lives.
     Heartbeat { peer: usize },
-    /// The end of an association; nobody waits for the answer.
-    Release,
+    /// The end of the association with the peer of that index.
+    Release { peer: usize },
 }
 
 #[derive(Debug)]
 pub(super) struct Pending {
     pub(super) purpose: Purpose,
+    message_type: MessageType,
     to: SocketAddr,
     octets: Vec<u8>,
     sent: u32,
 }
 
-/// Requests sent and not answered, and requests received and answered lately.
+/// A request that was received.
+#[derive(Debug)]
+struct Received {
+    /// Tells one that comes again from another with the same number: its sender began to count anew.
+    content: u64,
+    /// `None` while it is being worked on.
+    answer: Option<Vec<u8>>,
+}
+
+/// Whether a request came before.
+pub(super) enum Arrival {
+    /// It did not.
+    New,
+    /// It did, and is being worked on.
+    InWork,
+    /// It did, and was answered so.
+    Answered(Vec<u8>),
+}
+
+/// Requests sent and not answered, and requests received lately.
 #[derive(Debug, Default)]
 pub(super) struct Transactions {
     sequence: u32,
     pending: HashMap<u32, Pending>,
-    /// Received requests: `None` while the SMF works on the answer.
-    answers: HashMap<(SocketAddr, u32), Option<Vec<u8>>>,
-    order: VecDeque<(SocketAddr, u32)>,
+    received: HashMap<Sender, Received>,
+    /// What was received, oldest first.
+    order: VecDeque<Sender>,
 }
 
 impl Transactions {
@@ -54,14 +80,22 @@ impl Transactions {
     }
 
     /// Notes a request that was sent for the first time.
-    pub(super) fn begin(&mut self, sequence: u32, to: SocketAddr, purpose: Purpose, octets: Vec<u8>) {
-        self.pending.insert(sequence, Pending { purpose, to, octets, sent: 1 });
+    pub(super) fn begin(
+        &mut self,
+        (sequence, message_type): (u32, MessageType),
+        to: SocketAddr,
+        purpose: Purpose,
+        octets: Vec<u8>,
+    ) {
+        self.pending.insert(sequence, Pending { purpose, message_type, to, octets, sent: 1 });
     }
 
-    /// The request that this response of that peer ends.
-    pub(super) fn end(&mut self, sequence: u32, from: SocketAddr) -> Option<Pending> {
-        self.pending.get(&sequence).filter(|pending| pending.to.ip() == from.ip())?;
-        self.pending.remove(&sequence)
+    /// The request that this response of that peer ends. The type of a response is the next one to its request's
+    /// (TS 29.244 table 7.3-1).
+    pub(super) fn end(&mut self, response: &Header, from: SocketAddr) -> Option<Pending> {
+        let pending = self.pending.get(&response.sequence)?;
+        let ends = pending.to.ip() == from.ip() && pending.message_type.0 + 1 == response.message_type.0;
+        ends.then(|| self.pending.remove(&response.sequence))?
     }
 
     /// What to send again; `None` if it was sent `n1` times.
@@ -76,51 +110,54 @@ impl Transactions {
         self.pending.remove(&sequence)
     }
 
-    /// The pending requests of SMFs to that UPF.
-    pub(super) fn of_upf(&self, upf: UpfHandle) -> Vec<(u32, Purpose)> {
-        let of_upf =
-            |purpose: &Purpose| matches!(purpose, Purpose::Session { upf: other, .. } if *other == upf);
-        let pending = self.pending.iter().map(|(sequence, pending)| (*sequence, pending.purpose));
-        let mut found: Vec<_> = pending.filter(|(_, purpose)| of_upf(purpose)).collect();
-        found.sort_by_key(|(sequence, _)| *sequence);
+    /// The pending requests to that peer, first come first.
+    pub(super) fn pending_to(&self, peer: SocketAddr) -> Vec<u32> {
+        let pending = self.pending.iter().filter(|(_, pending)| pending.to == peer);
+        let mut found: Vec<u32> = pending.map(|(sequence, _)| *sequence).collect();
+        found.sort_unstable();
         found
     }
 
-    /// Notes a request that an SMF is to answer; `false` if it is being worked on already.
-    pub(super) fn begin_answer(&mut self, from: SocketAddr, sequence: u32) -> bool {
-        if self.answers.contains_key(&(from, sequence)) {
-            return false;
+    /// Remembers a request, if it did not come before: what is sent again has the same number and content (TS 29.244 6.4).
+    pub(super) fn receive(&mut self, from: SocketAddr, sequence: u32, octets: &[u8]) -> Arrival {
+        let (from, content) = ((from, sequence), fingerprint(octets));
+        match self.received.get(&from) {
+            Some(known) if known.content == content => {
+                return known.answer.clone().map_or(Arrival::InWork, Arrival::Answered);
+            }
+            Some(_) => self.order.retain(|other| *other != from),
+            None => {}
         }
-        self.keep(from, sequence, None);
-        true
+        self.received.insert(from, Received { content, answer: None });
+        self.order.push_back(from);
+        self.forget_oldest();
+        Arrival::New
     }
 
-    /// Keeps an answer for when the request comes again.
+    /// Keeps an answer for when its request comes again.
     pub(super) fn keep_answer(&mut self, to: SocketAddr, sequence: u32, octets: Vec<u8>) {
-        match self.answers.get_mut(&(to, sequence)) {
-            Some(slot) => *slot = Some(octets),
-            None => self.keep(to, sequence, Some(octets)),
+        if let Some(received) = self.received.get_mut(&(to, sequence)) {
+            received.answer = Some(octets);
         }
     }
 
-    /// Forgets the answers to a peer that is gone: if it comes back, it numbers its requests anew.
+    /// Forgets what a peer that is gone was answered: if it comes back, it numbers its requests anew.
     pub(super) fn forget_answers(&mut self, peer: SocketAddr) {
-        self.answers.retain(|(to, _), _| to.ip() != peer.ip());
-        self.order.retain(|(to, _)| to.ip() != peer.ip());
+        self.received.retain(|(from, _), received| from.ip() != peer.ip() || received.answer.is_none());
+        self.order.retain(|from| self.received.contains_key(from));
     }
 
-    /// The answer that a request got when it came before.
-    pub(super) fn answered(&self, from: SocketAddr, sequence: u32) -> Option<&[u8]> {
-        self.answers.get(&(from, sequence))?.as_deref()
-    }
-
-    fn keep(&mut self, peer: SocketAddr, sequence: u32, answer: Option<Vec<u8>>) {
-        self.answers.insert((peer, sequence), answer);
-        self.order.push_back((peer, sequence));
-        if self.order.len() > KEPT_ANSWERS
+    fn forget_oldest(&mut self) {
+        if self.order.len() > REMEMBERED
             && let Some(oldest) = self.order.pop_front()
         {
-            self.answers.remove(&oldest);
+            self.received.remove(&oldest);
         }
     }
+}
+
+fn fingerprint(octets: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    octets.hash(&mut hasher);
+    hasher.finish()
 }

@@ -146,6 +146,14 @@ fn a_gnb_that_refuses_or_is_silent_leaves_the_session_as_it_was() {
 }
 
 #[test]
+fn a_upf_that_asks_to_be_released_becomes_no_classifier() {
+    let mut world = established();
+    world.n4_input(N4Input::UpfLeaves { upf: EDGE });
+    let refusal = "that UPF goes out of service: it takes no new sessions";
+    assert_eq!(world.branch("edge").as_deref(), Some(refusal));
+}
+
+#[test]
 fn an_amf_that_refuses_leaves_the_session_as_it_was() {
     let mut world = established();
     world.script.insert(Operation::N1N2MessageTransfer, problem(Cause::TemporaryRejectRegistrationOngoing));

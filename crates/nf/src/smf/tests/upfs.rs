@@ -112,6 +112,26 @@ fn a_upf_that_is_down_gets_none() {
 }
 
 #[test]
+fn a_upf_that_asks_to_be_released_gets_no_new_sessions_and_keeps_those_it_has() {
+    let config = with(vec![service("edge", |upf| upf.priority = 1)]);
+    let leaves = |world: &mut World| {
+        world.pdu_session_id = 4;
+        world.establish();
+        world.n4_input(N4Input::UpfLeaves { upf: EDGE });
+        world.associate(EDGE, "edge"); // It tells new features; it leaves all the same.
+    };
+    assert_eq!(anchors(config, leaves), BTreeMap::from([(3, 10), (4, 1)]));
+}
+
+#[test]
+fn a_upf_that_asks_to_be_released_breaks_nothing_out_of_new_sessions() {
+    let mut world = World::with(breakout(), &["upf", "edge"]);
+    world.n4_input(N4Input::UpfLeaves { upf: EDGE });
+    world.establish();
+    assert_eq!(world.bench.nf.audit().n4_sessions, 1);
+}
+
+#[test]
 fn a_upf_of_another_network_slice_or_area_is_not_chosen() {
     let elsewhere: [fn(&mut UpfService); 3] = [
         |upf| upf.data_networks = Some(vec!["ims".parse().unwrap()]),

@@ -1,0 +1,67 @@
+//! A UPF tells what changed, or asks for the release of its association (TS 29.244 6.2.7.3).
+//!
+//! ```text
+//! UPF  Association Update Request   ─▶  new features of the UPF; or it is to be released: no new sessions there
+//!      Association Release Request  ◀─  at once, or before the Graceful Release Period is over
+//! ```
+//!
+//! A UPF that was released and is still configured is asked for an association again, as one that was lost is: so it
+//! is back when it has restarted, and one that does not want to be back refuses.
+
+use super::association::timer;
+use super::{Association, N4Gateway, N4GatewayEffect};
+use crate::kit::{Duration, Level, N4Input, Timer, UpfInfo};
+use pith_pfcp::Message;
+use pith_pfcp::ie::{CodedDuration, ReleaseRequestFlags, UpFunctionFeatures};
+use pith_pfcp::message::{AssociationUpdateRequest, AssociationUpdateResponse};
+use pith_types::Seid;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+impl N4Gateway {
+    /// A UPF tells what changed (TS 29.244 6.2.7.3.2).
+    pub(super) fn peer_updates(
+        &mut self,
+        from: SocketAddr,
+        sequence: u32,
+        request: &AssociationUpdateRequest,
+    ) {
+        let answer = AssociationUpdateResponse::new(self.node_id(), self.cause_for(from));
+        self.answer(from, Seid(0), sequence, &Message::AssociationUpdateResponse(answer));
+        let Some(peer) = self.peer_at(from).filter(|peer| self.handle_of(*peer).is_some()) else { return };
+        if let Some(features) = request.up_function_features {
+            self.take_over(peer, features);
+        }
+        if request.association_release_request.is_some_and(|it| it.contains(ReleaseRequestFlags::SARR)) {
+            self.release_asked(peer, request.graceful_release_period);
+        }
+    }
+
+    fn take_over(&mut self, peer: usize, features: UpFunctionFeatures) {
+        let Some(Association::Up { handle, info, .. }) =
+            self.peers.get_mut(peer).map(|peer| &mut peer.association)
+        else {
+            return;
+        };
+        let allocates_teids = features.contains(UpFunctionFeatures::FTUP);
+        *info = Arc::new(UpfInfo { allocates_teids, ..UpfInfo::clone(info) });
+        let (upf, info) = (*handle, Arc::clone(info));
+        self.tell_all(|| N4Input::UpfUp { upf, info: Arc::clone(&info) });
+    }
+
+    /// The release is to be there before the period is over; one without end is over when the UPF goes
+    /// (TS 29.244 8.2.78).
+    fn release_asked(&mut self, peer: usize, period: Option<CodedDuration>) {
+        let name = self.name(peer);
+        self.event(Level::Warn, format!("UPF {name} asks to be released: it gets no new sessions"));
+        self.handle_of(peer).into_iter().for_each(|upf| self.tell_all(|| N4Input::UpfLeaves { upf }));
+        let Some(seconds) = period.map_or(Some(0), CodedDuration::seconds) else { return };
+        match Duration::from_secs(seconds).saturating_sub(self.config.t1) {
+            Duration::ZERO => self.release(peer),
+            after => {
+                let key = timer(Timer::PfcpGracefulRelease, peer);
+                self.out.push(N4GatewayEffect::StartTimer { key, after });
+            }
+        }
+    }
+}
