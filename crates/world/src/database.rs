@@ -29,6 +29,12 @@ impl Database {
         }
     }
 
+    /// Sets it only where it still is the expected one.
+    fn keep_sequence_number(&mut self, supi: &Supi, sqn: u64, expected: Option<u64>) -> bool {
+        let known = self.subscribers.get(supi.as_str()).map(|subscriber| subscriber.authentication.sqn);
+        expected.is_none_or(|expected| known == Some(expected)) && self.put_sequence_number(supi, sqn)
+    }
+
     /// Does what is asked.
     pub fn handle(&mut self, request: StoreRequest) -> StoreResponse {
         let done = |created_or_found| StoreResponse::Done { created_or_found };
@@ -36,7 +42,9 @@ impl Database {
             StoreRequest::Subscriber(supi) => {
                 StoreResponse::Subscriber(self.subscribers.get(supi.as_str()).cloned())
             }
-            StoreRequest::PutSequenceNumber { supi, sqn } => done(self.put_sequence_number(&supi, sqn)),
+            StoreRequest::PutSequenceNumber { supi, sqn, expected } => {
+                done(self.keep_sequence_number(&supi, sqn, expected))
+            }
             StoreRequest::Document { supi, resource } => {
                 StoreResponse::Document(self.documents.get(&(supi.to_string(), resource)).cloned())
             }
@@ -54,5 +62,26 @@ impl Database {
         let all = self.documents.iter();
         let fits = all.filter(|((of, path), _)| of == supi.as_str() && path.starts_with(prefix));
         fits.map(|((_, path), body)| (path.clone(), body.clone())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_sqn_is_kept_only_where_the_expected_one_is_still_there() {
+        let supi: Supi = "imsi-999700000000001".parse().unwrap();
+        let mut database = Database::default();
+        let put = |database: &mut Database, sqn, expected| {
+            let supi = supi.clone();
+            database.handle(StoreRequest::PutSequenceNumber { supi, sqn, expected })
+                == StoreResponse::Done { created_or_found: true }
+        };
+        assert!(!put(&mut database, 33, Some(0)), "there is nobody");
+        database.add(Subscriber::with_defaults(supi.clone(), [1; 16], [2; 16]));
+        assert!(put(&mut database, 33, Some(0)));
+        assert!(!put(&mut database, 34, Some(0)), "the second of two that read 0");
+        assert!(put(&mut database, 5, None));
     }
 }

@@ -12,12 +12,15 @@ use std::sync::Arc;
 pub enum StoreRequest {
     /// One subscriber, whole.
     Subscriber(Supi),
-    /// Replace the sequence number (48 bits) of a subscriber's authentication subscription.
+    /// Replace the sequence number (48 bits) of a subscriber's authentication subscription, if it is
+    /// still the one that is expected.
     PutSequenceNumber {
         /// Whose.
         supi: Supi,
         /// SQN, the highest used.
         sqn: u64,
+        /// What SQN has to be so far; `None` where that does not matter.
+        expected: Option<u64>,
     },
     /// One document of a UE: a resource of Nudr_DataRepository that NFs write.
     Document {

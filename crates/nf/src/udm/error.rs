@@ -24,6 +24,9 @@ pub(super) enum AuthenticationError {
     /// AUTS does not verify.
     #[error("AUTS does not verify")]
     WrongAuts,
+    /// Others took each SQN before it could be kept.
+    #[error("too many vectors are being made for the subscriber at once")]
+    SequenceNumberTaken,
     /// The database does not answer as it should.
     #[error("the UDR gave an answer that was not asked for")]
     UnexpectedAnswer,
@@ -36,7 +39,9 @@ impl From<AuthenticationError> for Box<Problem> {
             AuthenticationError::UnsupportedScheme => Cause::UnsupportedProtectionScheme,
             AuthenticationError::Suci(_) | AuthenticationError::NoImsi => Cause::InvalidSchemeOutput,
             AuthenticationError::WrongAuts => Cause::AuthenticationRejected,
-            AuthenticationError::IncompleteSubscription(_) => Cause::AvGenerationProblem,
+            AuthenticationError::IncompleteSubscription(_) | AuthenticationError::SequenceNumberTaken => {
+                Cause::AvGenerationProblem
+            }
             AuthenticationError::UnexpectedAnswer => Cause::SystemFailure,
         };
         Box::new(Problem::new(cause).detail(error))

@@ -1,5 +1,7 @@
 //! Authentication vectors, who serves a UE, subscription data; the UDR is played here.
 
+mod sequence_number;
+
 use super::*;
 use crate::testing::{self, Bench, Seen, instance, plmn, root, supi};
 use pith_crypto::Algorithm;
@@ -69,7 +71,7 @@ fn asked_for(seen: &Seen) -> &Supi {
 /// The SQN that the UDR is to keep.
 fn kept(seen: &Seen) -> u64 {
     let (_, Request::ModifyAuthenticationSubscription(modify)) = seen.call() else { panic!("{seen:?}") };
-    let text = modify.body[0].value.as_ref().unwrap().as_str().unwrap();
+    let text = modify.body.last().unwrap().value.as_ref().unwrap().as_str().unwrap();
     u64::from_str_radix(text, 16).unwrap()
 }
 
@@ -78,13 +80,24 @@ fn sqn_of_vector(bench: &mut Bench<Udm>, asked: &Seen) -> u64 {
     let keep = bench.reply(asked.call().0, keys());
     assert!(keep.answers().is_empty(), "no vector before its SQN is kept");
     let seen = bench.reply(keep.call().0, Ok(Response::NoContent));
-    let Response::AuthenticationInfoResult(result) = seen.answer() else { panic!("{seen:?}") };
+    let sqn = sqn_in(seen.answer());
+    assert_eq!(kept(&keep), sqn, "what is kept is what is used");
+    sqn
+}
+
+/// The SQN in AUTN, as the USIM reads it.
+fn sqn_in(answer: &Response) -> u64 {
+    let Response::AuthenticationInfoResult(result) = answer else { panic!("{answer:?}") };
     let Some(AuthenticationVector::FiveGHeAka(vector)) = &result.authentication_vector else { panic!() };
     let challenge =
         aka::check_challenge(&algorithm(), &Rand::new(vector.rand.0), &Autn::new(vector.autn.0)).unwrap();
-    let sqn = u64::from_str_radix(&Hex(challenge.sqn.to_bytes()).to_string(), 16).unwrap();
-    assert_eq!(kept(&keep), sqn, "what is kept is what is used");
-    sqn
+    challenge.sqn.into()
+}
+
+/// AUTS of a USIM whose highest SQN is `sqn_ms`.
+fn synchronisation_failure(sqn_ms: u64) -> ResynchronizationInfo {
+    let auts = aka::auts(&algorithm(), &Rand::new([5; 16]), Sqn::new(sqn_ms));
+    ResynchronizationInfo::new(Hex([5; 16]), Hex(*auts.as_bytes()))
 }
 
 fn conceal(profile: Profile, msin: &str) -> String {
@@ -141,9 +154,7 @@ fn no_vector_goes_out_if_its_sqn_can_not_be_kept() {
 fn a_right_auts_moves_the_sqn_past_that_of_the_usim() {
     let mut bench = bench();
     let sqn_ms = 0x4_0000;
-    let auts = aka::auts(&algorithm(), &Rand::new([5; 16]), Sqn::new(sqn_ms));
-    let info = ResynchronizationInfo::new(Hex([5; 16]), Hex(*auts.as_bytes()));
-    let asked = generate(&mut bench, "imsi-999700000000001", Some(info));
+    let asked = generate(&mut bench, "imsi-999700000000001", Some(synchronisation_failure(sqn_ms)));
     assert!(sqn_of_vector(&mut bench, &asked) > sqn_ms);
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Next, documents, provisioned};
 use crate::kit::{StoreRequest, StoreResponse};
+use pith_sbi::common::{PatchItem, PatchOperation};
 use pith_sbi::nudr_dr::SequenceNumber;
 use pith_sbi::{ApiRoot, Cause, Created, Hex, Problem, Reply, Request, Response, Uri};
 use pith_types::Supi;
@@ -23,9 +24,7 @@ pub(super) fn first_step(request: &Request) -> Result<StoreRequest, Box<Problem>
         Request::QuerySmData(r) => StoreRequest::Subscriber(r.ue_id.clone()),
         Request::ReadAccessAndMobilityPolicyData(r) => StoreRequest::Subscriber(r.ue_id.clone()),
         Request::ReadSessionManagementPolicyData(r) => StoreRequest::Subscriber(r.ue_id.clone()),
-        Request::ModifyAuthenticationSubscription(r) => {
-            StoreRequest::PutSequenceNumber { supi: r.ue_id.clone(), sqn: patched_sqn(&r.body)? }
-        }
+        Request::ModifyAuthenticationSubscription(r) => put_sequence_number(&r.ue_id, &r.body)?,
         Request::CreateAuthenticationStatus(r) => put(&r.ue_id, AUTHENTICATION_STATUS.into(), &r.body)?,
         Request::QueryAuthenticationStatus(r) => get(&r.ue_id, AUTHENTICATION_STATUS),
         Request::DeleteAuthenticationStatus(r) => delete(&r.ue_id, AUTHENTICATION_STATUS.into()),
@@ -68,6 +67,13 @@ pub(super) fn next_step(root: &Arc<ApiRoot>, request: &Request, step: u32, respo
                 Err(problem) => Next::Answer(Err(Box::new(problem))),
             }
         }
+        // Not written: because there is no such subscriber, or because of a test in the patch?
+        (Request::ModifyAuthenticationSubscription(r), StoreResponse::Done { created_or_found: false }) => {
+            Next::Store(StoreRequest::Subscriber(r.ue_id.clone()))
+        }
+        (Request::ModifyAuthenticationSubscription(_), StoreResponse::Subscriber(Some(_))) => {
+            Next::Answer(Err(sequence_number_taken()))
+        }
         (request, StoreResponse::Subscriber(subscriber)) => {
             let view = subscriber.ok_or_else(|| Box::new(Problem::user_not_found()));
             Next::Answer(view.and_then(|subscriber| provisioned::view(&subscriber, request)))
@@ -104,9 +110,6 @@ fn documents_answer(request: &Request, documents: &[(String, String)]) -> Reply 
 
 fn written_answer(root: &Arc<ApiRoot>, request: &Request, created_or_found: bool) -> Reply {
     match request {
-        Request::ModifyAuthenticationSubscription(_) if !created_or_found => {
-            Err(Box::new(Problem::user_not_found()))
-        }
         Request::DeleteSmfRegistration(_)
         | Request::DeleteAuthenticationStatus(_)
         | Request::RemoveSdmSubscriptions(_)
@@ -163,22 +166,45 @@ fn read_all<T: DeserializeOwned>(documents: &[(String, String)]) -> Result<Vec<T
     documents.iter().map(|(_, body)| read(body)).collect()
 }
 
-/// The sequence number that a patch sets: the only change to an authentication subscription that
-/// NFs make (TS 29.505 5.2.2.3.2).
-fn patched_sqn(patch: &[pith_sbi::common::PatchItem]) -> Result<u64, Box<Problem>> {
-    let refused = |path: &str| Box::new(Problem::new(Cause::ModificationNotAllowed).detail(path));
-    let mut sqn = None;
+/// What a patch of an authentication subscription writes: its sequence number is all that NFs change
+/// (TS 29.505 5.2.2.3.2). A `test` before it says what the number has to be so far (RFC 6902 4.6).
+fn put_sequence_number(supi: &Supi, patch: &[PatchItem]) -> Result<StoreRequest, Box<Problem>> {
+    let (mut expected, mut sqn) = (None, None);
     for item in patch {
-        let value = item.value.clone().unwrap_or_default();
-        sqn = match item.path.as_str() {
-            "/sequenceNumber" => {
-                serde_json::from_value::<SequenceNumber>(value).ok().and_then(|number| number.sqn)
-            }
-            "/sequenceNumber/sqn" => serde_json::from_value::<Hex<6>>(value).ok(),
-            other => return Err(refused(other)),
-        };
+        match item.op {
+            PatchOperation::Test if expected.is_none() && sqn.is_none() => expected = Some(sqn_in(item)?),
+            PatchOperation::Add | PatchOperation::Replace => sqn = Some(sqn_in(item)?),
+            _ => return Err(not_allowed(item)),
+        }
     }
-    let Hex(octets) =
-        sqn.ok_or_else(|| Box::new(Problem::mandatory_ie_incorrect("sequenceNumber", "no sqn")))?;
+    let sqn = sqn.ok_or_else(no_sqn)?;
+    Ok(StoreRequest::PutSequenceNumber { supi: supi.clone(), sqn, expected })
+}
+
+/// The sequence number in one operation of a patch.
+fn sqn_in(item: &PatchItem) -> Result<u64, Box<Problem>> {
+    let value = item.value.clone().unwrap_or_default();
+    let sqn = match (item.path.as_str(), &item.op) {
+        ("/sequenceNumber/sqn", _) => serde_json::from_value::<Hex<6>>(value).ok(),
+        // A test would be one of the whole object, of which the database keeps no more than SQN.
+        ("/sequenceNumber", PatchOperation::Add | PatchOperation::Replace) => {
+            serde_json::from_value::<SequenceNumber>(value).ok().and_then(|number| number.sqn)
+        }
+        _ => return Err(not_allowed(item)),
+    };
+    let Hex(octets) = sqn.ok_or_else(no_sqn)?;
     Ok(octets.iter().fold(0, |sqn, octet| sqn << 8 | u64::from(*octet)))
+}
+
+fn not_allowed(item: &PatchItem) -> Box<Problem> {
+    Box::new(Problem::new(Cause::ModificationNotAllowed).detail(&item.path))
+}
+
+fn no_sqn() -> Box<Problem> {
+    Box::new(Problem::mandatory_ie_incorrect("sequenceNumber", "no sqn"))
+}
+
+/// The patch tests for another sequence number than there is; nothing is done (RFC 5789 2.2, RFC 6902 5).
+fn sequence_number_taken() -> Box<Problem> {
+    Box::new(Problem::of_status(409).detail("the sequence number is another one than the patch tests for"))
 }

@@ -115,11 +115,15 @@ fn modify_sqn(path: &str, value: &str) -> ModifyAuthenticationSubscription {
     ModifyAuthenticationSubscription { ue_id: supi(), body: vec![PatchItem::replace(path, value)] }
 }
 
+fn put_sqn(expected: Option<u64>) -> StoreRequest {
+    StoreRequest::PutSequenceNumber { supi: supi(), sqn: 0xff, expected }
+}
+
 #[test]
 fn the_sqn_is_all_that_may_change_in_an_authentication_subscription() {
     let mut bench = bench();
     let asked = bench.request(modify_sqn("/sequenceNumber/sqn", "0000000000ff"));
-    assert_eq!(asked.store().1, &StoreRequest::PutSequenceNumber { supi: supi(), sqn: 0xff });
+    assert_eq!(asked.store().1, &put_sqn(None));
     for path in ["/encPermanentKey", "/sequenceNumber/lastIndexes", "", "/"] {
         let seen = bench.request(modify_sqn(path, "0000000000ff"));
         assert_eq!(seen.cause(), Some(&Cause::ModificationNotAllowed), "{path}");
@@ -127,12 +131,51 @@ fn the_sqn_is_all_that_may_change_in_an_authentication_subscription() {
     assert_eq!(bench.request(modify_sqn("/sequenceNumber/sqn", "ff")).problem().status, 400);
 }
 
+/// As a UDM keeps an SQN that follows `known`.
+fn keep_sqn(known: &str) -> ModifyAuthenticationSubscription {
+    let mut modify = modify_sqn("/sequenceNumber/sqn", "0000000000ff");
+    modify.body.insert(0, PatchItem::test("/sequenceNumber/sqn", known));
+    modify
+}
+
 #[test]
-fn the_sqn_of_an_unknown_subscriber_can_not_be_kept() {
-    let stored = |created_or_found| StoreResponse::Done { created_or_found };
-    let modify = || modify_sqn("/sequenceNumber/sqn", "0000000000ff");
-    assert_eq!(ask(modify(), stored(true)).answer(), &Response::NoContent);
-    assert_eq!(ask(modify(), stored(false)).cause(), Some(&Cause::UserNotFound));
+fn a_patch_may_say_what_the_sqn_has_to_be_so_far() {
+    let mut bench = bench();
+    assert_eq!(bench.request(keep_sqn("0000000000DE")).store().1, &put_sqn(Some(0xde)));
+    assert_eq!(bench.request(keep_sqn("de")).problem().status, 400);
+    let mut only_test = keep_sqn("0000000000de");
+    only_test.body.truncate(1);
+    assert_eq!(bench.request(only_test).problem().status, 400);
+    let whole = serde_json::json!({ "sqn": "0000000000de" });
+    for odd in
+        [PatchItem::test("/sequenceNumber/sqn", "0000000000ff"), PatchItem::test("/sequenceNumber", whole)]
+    {
+        let mut modify = keep_sqn("0000000000de");
+        modify.body.insert(1, odd);
+        assert_eq!(bench.request(modify).cause(), Some(&Cause::ModificationNotAllowed));
+    }
+    let mut test_last = keep_sqn("0000000000de");
+    test_last.body.reverse();
+    assert_eq!(bench.request(test_last).cause(), Some(&Cause::ModificationNotAllowed));
+}
+
+/// Asks to keep an SQN, which the database does not do; who is there then?
+fn not_kept(found: Option<Subscriber>) -> Seen {
+    let mut bench = bench();
+    let asked = bench.request(keep_sqn("0000000000de"));
+    let why = bench.stored(asked.store().0, Ok(StoreResponse::Done { created_or_found: false }));
+    assert_eq!(why.store().1, &StoreRequest::Subscriber(supi()));
+    let seen = bench.stored(why.store().0, Ok(StoreResponse::Subscriber(found.map(Into::into))));
+    assert!(bench.nf.pending.is_empty());
+    seen
+}
+
+#[test]
+fn an_sqn_that_is_not_kept_was_taken_or_is_nobodys() {
+    let kept = ask(keep_sqn("0000000000de"), StoreResponse::Done { created_or_found: true });
+    assert_eq!(kept.answer(), &Response::NoContent);
+    assert_eq!(not_kept(Some(subscriber())).problem().status, 409);
+    assert_eq!(not_kept(None).cause(), Some(&Cause::UserNotFound));
 }
 
 fn amf_registration() -> Amf3GppAccessRegistration {

@@ -51,7 +51,7 @@ impl Database {
         let Ok(supi) = "imsi-001010000000000".parse::<Supi>() else { return Ok(()) };
         let resource = String::new();
         let requests = [
-            StoreRequest::PutSequenceNumber { supi: supi.clone(), sqn: 0 },
+            StoreRequest::PutSequenceNumber { supi: supi.clone(), sqn: 0, expected: Some(0) },
             StoreRequest::PutDocument { supi: supi.clone(), resource: resource.clone(), body: String::new() },
             StoreRequest::Document { supi: supi.clone(), resource: resource.clone() },
             StoreRequest::DeleteDocument { supi: supi.clone(), resource },

@@ -11,7 +11,9 @@ impl Database {
         let done = |created_or_found| StoreResponse::Done { created_or_found };
         Ok(match request {
             StoreRequest::Subscriber(supi) => StoreResponse::Subscriber(self.subscriber(supi)?),
-            StoreRequest::PutSequenceNumber { supi, sqn } => done(self.put_sequence_number(supi, *sqn)?),
+            StoreRequest::PutSequenceNumber { supi, sqn, expected } => {
+                done(self.put_sequence_number(supi, *sqn, *expected)?)
+            }
             StoreRequest::Document { supi, resource } => {
                 StoreResponse::Document(self.document(supi, resource)?)
             }

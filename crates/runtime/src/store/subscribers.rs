@@ -16,7 +16,7 @@ words! {
     Existing, "what to do with subscribers that exist" {
         /// Refuse the whole request.
         Refuse = "refuse",
-        /// Put the new one in its place.
+        /// Put the new one in its place; while K is the same, SQN does not go back.
         Replace = "replace",
         /// Leave it as it is.
         Keep = "keep",
@@ -58,7 +58,7 @@ impl Database {
     ) -> Result<(), DatabaseError> {
         let supi = &subscriber.supi;
         subscriber.check().map_err(|sentence| DatabaseError::Invalid { supi: supi.clone(), sentence })?;
-        if self.insert_subscriber(subscriber)? {
+        if self.insert_subscriber(subscriber, subscriber.authentication.sqn)? {
             added.added += 1;
             return Ok(());
         }
@@ -66,21 +66,33 @@ impl Database {
             Existing::Refuse => return Err(DatabaseError::Exists(supi.clone())),
             Existing::Keep => added.kept += 1,
             Existing::Replace => {
+                let sqn = self.sequence_number_after(subscriber)?;
                 self.delete_subscriber_row(supi)?;
-                self.insert_subscriber(subscriber)?;
+                self.insert_subscriber(subscriber, sqn)?;
                 added.replaced += 1;
             }
         }
         Ok(())
     }
 
+    /// The highest sequence number used, once the subscriber took the place of the one that is there: with
+    /// the same K it does not go back, whatever an older description says (TS 33.102 6.3.2).
+    fn sequence_number_after(&mut self, new: &Subscriber) -> Result<u64, DatabaseError> {
+        let (k, given) = (&new.authentication.k, new.authentication.sqn);
+        match self.subscriber(&new.supi) {
+            Ok(Some(old)) if old.authentication.k == *k => Ok(given.max(old.authentication.sqn)),
+            // A profile that can't be read can be replaced all the same.
+            Ok(_) | Err(DatabaseError::Profile(_)) => Ok(given),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Whether it is new; nothing happens if it is not.
-    fn insert_subscriber(&mut self, subscriber: &Subscriber) -> Result<bool, DatabaseError> {
+    fn insert_subscriber(&mut self, subscriber: &Subscriber, sqn: u64) -> Result<bool, DatabaseError> {
         let profile = serde_json::to_string(subscriber)?;
-        let sqn = subscriber.authentication.sqn as i64;
         let sql = "INSERT INTO subscriber VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
         let mut insert = self.connection.prepare_cached(sql)?;
-        Ok(insert.execute(params![subscriber.supi.as_str(), sqn, profile])? == 1)
+        Ok(insert.execute(params![subscriber.supi.as_str(), sqn as i64, profile])? == 1)
     }
 
     fn delete_subscriber_row(&mut self, supi: &Supi) -> Result<bool, DatabaseError> {
@@ -136,13 +148,22 @@ impl Database {
         })
     }
 
-    /// Notes the highest sequence number used; whether there is such a subscriber.
-    pub(super) fn put_sequence_number(&mut self, supi: &Supi, sqn: u64) -> Result<bool, DatabaseError> {
-        if let Some(subscriber) = self.cache.get_mut(supi) {
+    /// Notes the highest sequence number used; whether there is such a subscriber, whose number so far is
+    /// the expected one.
+    pub(super) fn put_sequence_number(
+        &mut self,
+        supi: &Supi,
+        sqn: u64,
+        expected: Option<u64>,
+    ) -> Result<bool, DatabaseError> {
+        let sql = "UPDATE subscriber SET sqn = ?2 WHERE supi = ?1 AND sqn = ifnull(?3, sqn)";
+        let mut update = self.connection.prepare_cached(sql)?;
+        let columns = params![supi.as_str(), sqn as i64, expected.map(|sqn| sqn as i64)];
+        let done = update.execute(columns)? == 1;
+        if done && let Some(subscriber) = self.cache.get_mut(supi) {
             Arc::make_mut(subscriber).authentication.sqn = sqn;
         }
-        let mut update = self.connection.prepare_cached("UPDATE subscriber SET sqn = ?2 WHERE supi = ?1")?;
-        Ok(update.execute(params![supi.as_str(), sqn as i64])? == 1)
+        Ok(done)
     }
 }
 

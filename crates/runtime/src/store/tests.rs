@@ -16,6 +16,10 @@ fn subscriber(number: u64) -> Subscriber {
     Subscriber::with_defaults(supi(number), [1; 16], [2; 16])
 }
 
+fn put_sqn(sqn: u64, expected: Option<u64>) -> StoreRequest {
+    StoreRequest::PutSequenceNumber { supi: supi(1), sqn, expected }
+}
+
 /// A directory of its own that goes when the test ends.
 struct Directory(PathBuf);
 
@@ -114,7 +118,7 @@ fn documents_are_found_by_their_paths_beginning() {
 #[test]
 fn a_file_keeps_what_was_written_and_is_its_owners_alone() {
     let directory = Directory::new("keep");
-    let sqn = StoreRequest::PutSequenceNumber { supi: supi(1), sqn: 0xffff_ffff_ffff };
+    let sqn = put_sqn(0xffff_ffff_ffff, None);
     {
         let mut database = Database::open(&directory.file()).unwrap();
         database.add_subscribers([subscriber(1)], Existing::Refuse).unwrap();
@@ -209,9 +213,48 @@ fn management_sees_what_was_asked_before_it() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let count = runtime.block_on(async {
         store.run(|database| database.add_subscribers([subscriber(1)], Existing::Refuse)).await.unwrap();
-        store.request((), StoreRequest::PutSequenceNumber { supi: supi(1), sqn: 7 });
+        store.request((), put_sqn(7, None));
         store.run(|database| database.subscriber(&supi(1))).await.unwrap().unwrap().authentication.sqn
     });
     assert_eq!(count, 7);
     thread.close();
+}
+
+#[test]
+fn an_sqn_is_kept_only_where_the_expected_one_is_still_there() {
+    let mut database = memory();
+    let put = |database: &mut Database, sqn, expected| {
+        let answer = database.handle(&put_sqn(sqn, expected)).unwrap();
+        let remembered = database.subscriber(&supi(1)).unwrap().map(|found| found.authentication.sqn);
+        database.cache.clear();
+        let written = database.subscriber(&supi(1)).unwrap().map(|found| found.authentication.sqn);
+        assert_eq!(remembered, written);
+        (answer == StoreResponse::Done { created_or_found: true }, written)
+    };
+    assert_eq!(put(&mut database, 33, Some(0)), (false, None), "there is nobody");
+    database.add_subscribers([subscriber(1)], Existing::Refuse).unwrap();
+    assert_eq!(put(&mut database, 33, Some(0)), (true, Some(33)));
+    assert_eq!(put(&mut database, 34, Some(0)), (false, Some(33)), "the second of two that read 0");
+    assert_eq!(put(&mut database, 66, Some(33)), (true, Some(66)));
+    assert_eq!(put(&mut database, 5, None), (true, Some(5)));
+}
+
+/// The SQN of the first subscriber after one with that K and SQN took its place.
+fn sqn_after_replacement(k: [u8; 16], sqn: u64) -> u64 {
+    let mut database = memory();
+    let with = |k, sqn| {
+        let mut subscriber = Subscriber::with_defaults(supi(1), k, [2; 16]);
+        subscriber.authentication.sqn = sqn;
+        subscriber
+    };
+    database.add_subscribers([with([1; 16], 0x1000)], Existing::Refuse).unwrap();
+    database.add_subscribers([with(k, sqn)], Existing::Replace).unwrap();
+    database.subscriber(&supi(1)).unwrap().unwrap().authentication.sqn
+}
+
+#[test]
+fn a_replaced_subscriber_keeps_the_higher_sqn_while_k_is_the_same() {
+    assert_eq!(sqn_after_replacement([1; 16], 0), 0x1000);
+    assert_eq!(sqn_after_replacement([1; 16], 0x2000), 0x2000);
+    assert_eq!(sqn_after_replacement([3; 16], 0), 0);
 }

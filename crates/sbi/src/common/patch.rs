@@ -60,6 +60,11 @@ impl PatchItem {
         Self { value: Some(value.into()), ..Self::new(PatchOperation::Add, path) }
     }
 
+    /// Lets the patch fail, all of it, where another value is there (RFC 6902 4.6).
+    pub fn test(path: &str, value: impl Into<Value>) -> Self {
+        Self { value: Some(value.into()), ..Self::new(PatchOperation::Test, path) }
+    }
+
     /// Takes a member away.
     pub fn remove(path: &str) -> Self {
         Self::new(PatchOperation::Remove, path)

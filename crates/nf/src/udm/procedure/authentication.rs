@@ -6,6 +6,10 @@
 //!          AwaitingSequenceNumberUpdate        <─ UDR   SQN is kept before it is used
 //!  AUSF <─ vector
 //! ```
+//!
+//! No SQN goes into two vectors (TS 33.102 6.3.2), and other transactions of the subscriber may be under
+//! way, here and in other instances: SQN is kept only where the one that was read is still there. If it is
+//! not (409), all begins anew with what is there now.
 
 use super::super::config::UdmConfig;
 use super::super::error::AuthenticationError;
@@ -33,15 +37,25 @@ use std::sync::Arc;
 /// How often Keccak-f is applied in TUAK, unless the operator chose more (TS 35.231 5.2).
 const TUAK_ITERATIONS: u8 = 1;
 
+/// How often a transaction begins anew because another one took its SQN. Of those that go on side by side
+/// one gets through each time, so eight may; more than that at once is no phone.
+const FRESH_STARTS: u8 = 7;
+
+const SQN: &str = "/sequenceNumber/sqn";
+
 /// Waits for keys and SQN.
 pub(in crate::udm) struct AwaitingAuthenticationSubscription {
     supi: Supi,
     serving_network_name: Arc<str>,
     resynchronization: Option<ResynchronizationInfo>,
+    /// Fresh starts left.
+    fresh_starts: u8,
 }
 
 /// Waits for SQN to be kept: a vector whose SQN is not kept could be made twice.
 pub(in crate::udm) struct AwaitingSequenceNumberUpdate {
+    /// What to begin anew with, if another vector took the SQN.
+    asked: AwaitingAuthenticationSubscription,
     result: AuthenticationInfoResult,
 }
 
@@ -56,12 +70,12 @@ pub(super) fn begin(config: &UdmConfig, request: GenerateAuthData) -> Step {
         Err(error) => return Step::refuse(error),
     };
     let state = AwaitingAuthenticationSubscription {
-        supi: supi.clone(),
+        supi,
         serving_network_name: request.body.serving_network_name,
         resynchronization: request.body.resynchronization_info,
+        fresh_starts: FRESH_STARTS,
     };
-    let query = QueryAuthSubsData { ue_id: supi };
-    Step::Call(query.into(), Transaction::AwaitingAuthenticationSubscription(state))
+    state.query()
 }
 
 /// The SIDF: SUPI of a SUCI (TS 33.501 6.12.5, C.3.3).
@@ -80,16 +94,31 @@ fn uncover(config: &UdmConfig, suci: &Suci) -> Result<Supi, AuthenticationError>
 }
 
 impl AwaitingAuthenticationSubscription {
+    fn query(self) -> Step {
+        let query = QueryAuthSubsData { ue_id: self.supi.clone() };
+        Step::Call(query.into(), Transaction::AwaitingAuthenticationSubscription(self))
+    }
+
+    /// Another vector took the SQN.
+    fn begin_anew(self) -> Step {
+        match self.fresh_starts.checked_sub(1) {
+            Some(fresh_starts) => Self { fresh_starts, ..self }.query(),
+            None => Step::refuse(AuthenticationError::SequenceNumberTaken),
+        }
+    }
+
     pub(super) fn reply(self, rng: &mut Rng, reply: Reply) -> Step {
         let subscription = match reply {
             Ok(Response::AuthenticationSubscription(subscription)) => subscription,
             Ok(_) => return Step::refuse(AuthenticationError::UnexpectedAnswer),
             Err(problem) => return Step::Answer(Err(problem), None),
         };
-        match self.vector(rng, &subscription) {
+        let known = sequence_number(&subscription);
+        match self.vector(rng, &subscription, known.unwrap_or_default()) {
             Ok((sqn, result)) => {
-                let state = AwaitingSequenceNumberUpdate { result };
-                Step::Call(keep(self.supi, sqn).into(), Transaction::AwaitingSequenceNumberUpdate(state))
+                let keep = keep(&self.supi, known, sqn);
+                let state = AwaitingSequenceNumberUpdate { asked: self, result };
+                Step::Call(keep.into(), Transaction::AwaitingSequenceNumberUpdate(state))
             }
             Err(error) => Step::refuse(error),
         }
@@ -100,10 +129,9 @@ impl AwaitingAuthenticationSubscription {
         &self,
         rng: &mut Rng,
         subscription: &AuthenticationSubscription,
+        known: Sqn,
     ) -> Result<(Sqn, AuthenticationInfoResult), AuthenticationError> {
         let algorithm = algorithm(subscription)?;
-        let known = subscription.sequence_number.as_ref().and_then(|number| number.sqn);
-        let known = Sqn::from_bytes(known.map_or([0; 6], |Hex(octets)| octets));
         let last = match &self.resynchronization {
             None => known,
             Some(info) => resynchronised(&algorithm, known, info)?,
@@ -121,6 +149,12 @@ impl AwaitingAuthenticationSubscription {
         });
         Ok((sqn, result))
     }
+}
+
+/// The highest SQN used.
+fn sequence_number(subscription: &AuthenticationSubscription) -> Option<Sqn> {
+    let Hex(octets) = subscription.sequence_number.as_ref()?.sqn?;
+    Some(Sqn::from_bytes(octets))
 }
 
 /// The SQN to go on from after a synchronisation failure (TS 33.102 6.3.5).
@@ -175,10 +209,12 @@ fn eap_aka_prime(vector: &AkaVector, serving_network_name: &str) -> Authenticati
     ))
 }
 
-fn keep(supi: Supi, sqn: Sqn) -> ModifyAuthenticationSubscription {
-    let sqn = Hex(sqn.to_bytes()).to_string();
-    let body = vec![PatchItem::replace("/sequenceNumber/sqn", sqn)];
-    ModifyAuthenticationSubscription { ue_id: supi, body }
+/// Puts `sqn` in the place of the known one, and of no other.
+fn keep(supi: &Supi, known: Option<Sqn>, sqn: Sqn) -> ModifyAuthenticationSubscription {
+    let text = |sqn: Sqn| Hex(sqn.to_bytes()).to_string();
+    let test = known.map(|known| PatchItem::test(SQN, text(known)));
+    let body = test.into_iter().chain([PatchItem::replace(SQN, text(sqn))]).collect();
+    ModifyAuthenticationSubscription { ue_id: supi.clone(), body }
 }
 
 impl AwaitingSequenceNumberUpdate {
@@ -188,6 +224,7 @@ impl AwaitingSequenceNumberUpdate {
                 Step::Answer(Ok(Response::AuthenticationInfoResult(Box::new(self.result))), None)
             }
             Ok(_) => Step::refuse(AuthenticationError::UnexpectedAnswer),
+            Err(problem) if problem.status == 409 => self.asked.begin_anew(),
             Err(problem) => Step::Answer(Err(problem), None),
         }
     }

@@ -183,7 +183,10 @@ fn nudr_subscription(operation: Operation) -> Request {
         Operation::QueryAuthSubsData => udr::QueryAuthSubsData { ue_id }.into(),
         Operation::ModifyAuthenticationSubscription => udr::ModifyAuthenticationSubscription {
             ue_id,
-            body: vec![PatchItem::replace("/sequenceNumber/sqn", "000000000021")],
+            body: vec![
+                PatchItem::test("/sequenceNumber/sqn", "000000000000"),
+                PatchItem::replace("/sequenceNumber/sqn", "000000000021"),
+            ],
         }
         .into(),
         Operation::CreateAuthenticationStatus => {
