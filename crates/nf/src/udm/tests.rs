@@ -53,11 +53,15 @@ fn generate(bench: &mut Bench<Udm>, whose: &str, resync: Option<Resynchronizatio
 }
 
 fn keys() -> Reply {
+    keys_and(SQN)
+}
+
+fn keys_and(sqn: u64) -> Reply {
     let mut subscription = AuthenticationSubscription::new(AuthType::FiveGAka);
     subscription.enc_permanent_key = Some(SecretText::from(Hex(K).to_string()));
     subscription.enc_opc_key = Some(SecretText::from(Hex(OPC).to_string()));
     let mut number = SequenceNumber::default();
-    number.sqn = Some(Hex(Sqn::new(SQN).to_bytes()));
+    number.sqn = Some(Hex(Sqn::new(sqn).to_bytes()));
     subscription.sequence_number = Some(number);
     Ok(Response::AuthenticationSubscription(Box::new(subscription)))
 }
