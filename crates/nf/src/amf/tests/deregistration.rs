@@ -90,6 +90,15 @@ fn told(world: &mut World, phone: &mut Phone) -> Box<DeregistrationRequestUeTerm
     request
 }
 
+/// A phone with a session that was told that its subscription is withdrawn.
+fn withdrawn() -> (World, Phone) {
+    let (mut world, mut phone) = with_session();
+    notified(&mut world, "SUBSCRIPTION_WITHDRAWN");
+    told(&mut world, &mut phone);
+    world.take_ladder();
+    (world, phone)
+}
+
 #[test]
 fn a_withdrawn_subscription_is_told_to_the_phone() {
     let (mut world, mut phone) = with_session();
@@ -138,19 +147,14 @@ fn case_a_t3522_repeats_the_request_and_then_does_without_the_phone() {
 
 #[test]
 fn case_b_a_lost_connection_ends_it_too() {
-    let (mut world, mut phone) = with_session();
-    notified(&mut world, "SUBSCRIPTION_WITHDRAWN");
-    told(&mut world, &mut phone);
+    let (mut world, mut phone) = withdrawn();
     phone.release(&mut world);
     world.assert_empty();
 }
 
 #[test]
 fn a_service_request_does_not_stop_it() {
-    let (mut world, mut phone) = with_session();
-    notified(&mut world, "SUBSCRIPTION_WITHDRAWN");
-    told(&mut world, &mut phone);
-    world.take_ladder();
+    let (mut world, mut phone) = withdrawn();
     let request = phone.service_request(ServiceType::Signalling);
     phone.send(&mut world, request);
     assert_eq!(world.take_ladder(), "gnb1 -> UplinkNasTransport");
@@ -158,10 +162,7 @@ fn a_service_request_does_not_stop_it() {
 
 #[test]
 fn an_update_does_not_stop_it() {
-    let (mut world, mut phone) = with_session();
-    notified(&mut world, "SUBSCRIPTION_WITHDRAWN");
-    told(&mut world, &mut phone);
-    world.take_ladder();
+    let (mut world, mut phone) = withdrawn();
     for kind in [RegistrationKind::MobilityUpdating, RegistrationKind::PeriodicUpdating] {
         let request = phone.registration_request(kind);
         phone.send(&mut world, request);
@@ -173,10 +174,7 @@ fn an_update_does_not_stop_it() {
 #[test]
 fn who_is_no_subscriber_any_more_does_not_come_in_again() {
     for connects_anew in [false, true] {
-        let (mut world, mut phone) = with_session();
-        notified(&mut world, "SUBSCRIPTION_WITHDRAWN");
-        told(&mut world, &mut phone);
-        world.take_ladder();
+        let (mut world, mut phone) = withdrawn();
         world.script.insert(Operation::ThreeGppRegistration, problem(pith_sbi::Cause::UserNotFound));
         if connects_anew {
             let request = phone.registration_request(RegistrationKind::MobilityUpdating);

@@ -28,10 +28,8 @@ fn data(world: &mut World) {
 fn data_that_come_again_set_nothing_up_twice() {
     let (mut world, mut phone) = idle();
     data(&mut world);
-    let request = phone.service_request(ServiceType::MobileTerminatedServices);
-    let nas = phone.initial_nas(request);
     world.downlinks.clear();
-    phone.connect(&mut world, nas);
+    comes(&mut world, &mut phone);
     phone.receive(&mut world);
     phone.context_setup_response(&mut world, &[5]);
     world.take_ladder();
@@ -46,9 +44,7 @@ fn a_phone_is_paged_and_gets_its_user_plane_with_the_answer() {
     data(&mut world);
     let (Message::Paging(paging), Message::Paging(_)) = (world.next(), world.next()) else { panic!() };
     assert_eq!(paging.s_tmsi, phone.guti.unwrap().s_tmsi());
-    let request = phone.service_request(ServiceType::MobileTerminatedServices);
-    let nas = phone.initial_nas(request);
-    phone.connect(&mut world, nas);
+    comes(&mut world, &mut phone);
     let Message::InitialContextSetupRequest(setup) = world.downlinks[0].1.clone() else { panic!() };
     assert_eq!(setup.sessions.unwrap()[0].transfer, b"setup");
     assert!(matches!(phone.receive(&mut world), GmmMessage::ServiceAccept(_)));
@@ -76,9 +72,7 @@ fn t3555_repeats_the_new_guti_and_then_lets_both_hold() {
     let (mut world, mut phone) = idle();
     data(&mut world);
     world.downlinks.clear();
-    let request = phone.service_request(ServiceType::MobileTerminatedServices);
-    let nas = phone.initial_nas(request);
-    phone.connect(&mut world, nas);
+    comes(&mut world, &mut phone);
     phone.receive(&mut world);
     phone.receive(&mut world);
     for _ in 0..4 {
@@ -94,9 +88,7 @@ fn a_phone_that_did_not_hear_of_its_new_guti_is_paged_by_both() {
     let (mut world, mut phone) = idle();
     data(&mut world);
     world.downlinks.clear();
-    let request = phone.service_request(ServiceType::MobileTerminatedServices);
-    let nas = phone.initial_nas(request);
-    phone.connect(&mut world, nas);
+    comes(&mut world, &mut phone);
     phone.receive(&mut world);
     phone.release(&mut world);
     world.downlinks.clear();
@@ -143,12 +135,17 @@ fn a_second_message_pages_no_second_time() {
     assert_eq!(world.amf.audit().undelivered, 2);
 }
 
-/// The phone that was paged comes, and gets the message that waited for it.
-fn it_comes_for(world: &mut World, phone: &mut Phone, message: &[u8]) {
-    world.downlinks.clear();
+/// The phone that was paged comes.
+fn comes(world: &mut World, phone: &mut Phone) {
     let request = phone.service_request(ServiceType::MobileTerminatedServices);
     let nas = phone.initial_nas(request);
     phone.connect(world, nas);
+}
+
+/// It comes, and gets the message that waited for it.
+fn it_comes_for(world: &mut World, phone: &mut Phone, message: &[u8]) {
+    world.downlinks.clear();
+    comes(world, phone);
     assert!(matches!(phone.receive(world), GmmMessage::ServiceAccept(_)));
     let GmmMessage::DlNasTransport(transport) = phone.receive(world) else { panic!() };
     assert_eq!(&transport.payload_container[..], message);
