@@ -4,13 +4,24 @@ use super::path::{Path, Turn, peer_of};
 use super::signalling::{Signaller, send_signalling};
 use super::tables::Tables;
 use crate::packet::Flow;
-use crate::rules::{Came, Origin, Rules};
-use crate::sys::Datagram;
+use crate::rules::{Came, Origin, Rules, STEPS};
+use crate::sys::{Datagram, prefetch};
 use pith_pfcp::gtpu::{ExtensionHeader, GtpuMessageType, Packet, Signalling};
-use pith_upf::contract::{Action, Destination, DropReason, Fate, Qfi, Source, Teid};
+use pith_upf::contract::{Action, Destination, Direction, DropReason, Fate, Qfi, Source, Teid};
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Packets that are looked at together before the first is forwarded.
+const BATCH: usize = 64;
+
+/// A packet of a session's tunnel.
+struct Arrived<'t> {
+    rules: &'t Arc<Rules>,
+    inner: Range<usize>,
+    teid: Teid,
+    qfi: Option<Qfi>,
+}
 
 impl Path {
     /// Forwards what was received into `arena` through the socket of that index.
@@ -22,6 +33,7 @@ impl Path {
         received: &[Datagram],
         socket: usize,
     ) {
+        let mut arrived = Vec::with_capacity(BATCH);
         for train in received {
             // A UE has no tunnels: by one within its own it would speak for others.
             if tables.by_ue(train.peer.ip()).is_some() {
@@ -34,28 +46,31 @@ impl Path {
             }
             while start < train.range.end {
                 let end = (start + train.segment).min(train.range.end);
-                self.handle_datagram(tables, signaller, arena, start..end, train.peer, socket);
+                self.handle_datagram(tables, signaller, arena, &mut arrived, start..end, (train.peer, socket));
                 start = end;
             }
         }
+        self.forward_arrived(tables, arena, &mut arrived);
         self.n6.flush(arena, &mut self.tun, &self.counters);
         self.flush_n3();
         self.ports.flush();
     }
 
-    fn handle_datagram(
+    /// Answers a message, or adds its packet to those that have arrived.
+    fn handle_datagram<'t>(
         &mut self,
-        tables: &Tables,
+        tables: &'t Tables,
         signaller: &mut Signaller,
         arena: &[u8],
+        arrived: &mut Vec<Arrived<'t>>,
         datagram: Range<usize>,
-        peer: SocketAddr,
-        socket: usize,
+        (peer, socket): (SocketAddr, usize),
     ) {
         let Ok(packet) = Packet::decode(arena.get(datagram.clone()).unwrap_or_default()) else {
             return self.drop(DropReason::MalformedGtpu, 1);
         };
         if packet.message_type == GtpuMessageType::END_MARKER {
+            self.forward_arrived(tables, arena, arrived);
             return self.pass_end_marker(tables, Teid(packet.teid));
         }
         if packet.message_type != GtpuMessageType::G_PDU {
@@ -72,7 +87,27 @@ impl Path {
             return signaller.refuse_teid(self, teid, peer, socket);
         };
         let qfi = packet.pdu_session_information().map(|information| Qfi(information.qfi()));
-        self.forward_from_tunnel(tables, rules, arena, inner, teid, qfi);
+        prefetch(&**rules);
+        arrived.push(Arrived { rules, inner, teid, qfi });
+        if arrived.len() == BATCH {
+            self.forward_arrived(tables, arena, arrived);
+        }
+    }
+
+    /// Forwards what has arrived, in its order, once the memory that it takes is on its way.
+    fn forward_arrived(&mut self, tables: &Tables, arena: &[u8], arrived: &mut Vec<Arrived<'_>>) {
+        for step in STEPS {
+            let mut before = None;
+            for Arrived { rules, .. } in &*arrived {
+                // Those of a train are often of one session.
+                if before.replace(Arc::as_ptr(rules)) != Some(Arc::as_ptr(rules)) {
+                    step(rules, Direction::Uplink, self.worker);
+                }
+            }
+        }
+        for Arrived { rules, inner, teid, qfi } in arrived.drain(..) {
+            self.forward_from_tunnel(tables, rules, arena, inner, teid, qfi);
+        }
     }
 
     /// Passes an End Marker on, after the packets before it, where the tunnel's packets go on in another tunnel

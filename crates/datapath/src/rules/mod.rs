@@ -2,6 +2,7 @@
 //! packet. No path touches a meter or a counter but through here; who waits, and who is next, is
 //! `pith_upf::qos`.
 
+mod ahead;
 mod classify;
 mod compile;
 mod counters;
@@ -11,6 +12,7 @@ mod trace;
 mod usage;
 mod waiting;
 
+pub use ahead::STEPS;
 pub use compile::{Origin, Rule, Rules};
 pub use counters::{Drops, WorkerCounters, total};
 pub use pool::{Blocks, Home, Homes, Pool, Pools};

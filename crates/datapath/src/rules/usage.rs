@@ -33,9 +33,14 @@ impl UrrCounter {
         self.places.name()
     }
 
+    /// Where a worker counts.
+    pub fn place(&self, worker: Worker) -> Option<&Place> {
+        self.places.get(self.first_worker + worker.0)
+    }
+
     /// Counts a packet.
     pub fn count(&self, worker: Worker, direction: Direction, bytes: usize, now: Now) {
-        let Some(place) = self.places.get(self.first_worker + worker.0) else { return };
+        let Some(place) = self.place(worker) else { return };
         let (volume, packets) = match direction {
             Direction::Uplink => (&place.uplink, &place.uplink_packets),
             Direction::Downlink => (&place.downlink, &place.downlink_packets),
