@@ -139,7 +139,8 @@ def print_control(result):
         print(f"{name:<32} {case['per_second']:,} a second by {case['through']}, of 10,000: {verdict(case['per_second'] >= 10_000)}")
     for case in result.get("update", []):
         name = f"update, {case['path']}"
-        reached = case["p99_us"] < 1000 and not case["unseen"]
+        # One that no packet met before the next came counts as 3 ms.
+        reached = case["p99_us"] < 1000
         print(f"{name:<32} seen after {case['p50_us']:.0f} µs by {case['through']}, p99 {case['p99_us']:.0f}, at most {case['most_us']:.0f} of {case['updates'] - case['paused']}; p99 under 1 ms: {verdict(reached)}")
 
 

@@ -145,7 +145,11 @@ fn update(kind: Kind, through: Through) -> String {
         let next = called_after(&seen, *teid);
         match seen.get(teid) {
             Some(first) if !first.after_pause => delays.push(first.came.saturating_sub(*called)),
-            None if at + 1 < UPDATES as usize && !next.is_some_and(|next| next.after_pause) => unseen += 1,
+            // The next came before a packet had met it.
+            None if at + 1 < UPDATES as usize && !next.is_some_and(|next| next.after_pause) => {
+                unseen += 1;
+                delays.push(BETWEEN);
+            }
             _ => paused += 1,
         }
     }
@@ -162,7 +166,7 @@ fn report(path: &str, through: Through, delays: &[Duration], (paused, unseen): (
     let at = |share: f64| delays[((delays.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e6;
     let (p50, p99, most) = (at(0.5), at(0.99), at(1.0));
     println!(
-        "{path}, by {through:?}: seen after {p50:.0} µs, p99 {p99:.0}, at most {most:.0}; {unseen} never, {paused} while nobody sent"
+        "{path}, by {through:?}: seen after {p50:.0} µs, p99 {p99:.0}, at most {most:.0}; {unseen} not before the next, {paused} while nobody sent"
     );
     format!(
         "{{\"path\":\"{path}\",\"through\":\"{through:?}\",\"updates\":{UPDATES},\"p50_us\":{p50:.1},\"p99_us\":{p99:.1},\

@@ -46,7 +46,14 @@ impl Path {
             }
             while start < train.range.end {
                 let end = (start + train.segment).min(train.range.end);
-                self.handle_datagram(tables, signaller, arena, &mut arrived, start..end, (train.peer, socket));
+                self.handle_datagram(
+                    tables,
+                    signaller,
+                    arena,
+                    &mut arrived,
+                    start..end,
+                    (train.peer, socket),
+                );
                 start = end;
             }
         }
