@@ -31,6 +31,10 @@ const FEW: usize = 4;
 /// Turns in a row that a visitor takes before it leaves the rest to the desk's own thread.
 const TURNS: usize = 16;
 
+/// So much later than it is due the own thread may wake: work that is due at the same time after each turn says so a
+/// few microseconds sooner or later, and is not worth waking a thread for.
+const SLACK: Duration = Duration::from_millis(1);
+
 /// What is done at a desk.
 pub trait Work<T>: Send {
     /// Does one thing.
@@ -124,7 +128,10 @@ impl<T> Desk<T> {
             if waiting > FEW || self.shared.reserved.load(Ordering::SeqCst) > 0 {
                 break;
             }
-            if self.shared.turn(&mut place, waiting) == Due::Sooner {
+            let due = self.shared.turn(&mut place, waiting);
+            // Awake it wants the lock.
+            drop(place);
+            if due == Due::Sooner {
                 self.shared.wake();
             }
         }
@@ -155,7 +162,7 @@ impl<T> Drop for Reservation<T> {
 /// When the work is due again.
 #[derive(PartialEq, Eq)]
 enum Due {
-    /// Before its thread wakes by itself.
+    /// Before its thread wakes by itself, by more than [`SLACK`].
     Sooner,
     /// When it does, later, or not at all.
     InTime,
@@ -195,7 +202,7 @@ impl<T> Shared<T> {
         let Some(next) = after.and_then(|after| Instant::now().checked_add(after)) else {
             return Due::InTime;
         };
-        if due.is_some_and(|due| due <= next) {
+        if due.is_some_and(|due| due <= next + SLACK) {
             return Due::InTime;
         }
         *due = Some(next);

@@ -49,6 +49,38 @@ fn whoever_brings_a_few_does_them_itself() {
     own.close();
 }
 
+/// Due at one time, which it tells a little sooner at each turn; tells on which thread it had its turns.
+struct Punctual {
+    due: Instant,
+    turns: mpsc::Sender<ThreadId>,
+}
+
+impl Work<u32> for Punctual {
+    fn take(&mut self, _: u32) {}
+
+    fn finish(&mut self) -> Option<Duration> {
+        self.due -= Duration::from_micros(5);
+        let _ = self.turns.send(thread::current().id());
+        self.due.checked_duration_since(Instant::now())
+    }
+}
+
+#[test]
+fn the_own_thread_sleeps_on_while_it_is_due_when_it_was() {
+    let (turns, heard) = mpsc::channel();
+    let (desk, vacancy) = desk("punctual", 8);
+    let own = vacancy.fill(16, Punctual { due: Instant::now() + Duration::from_secs(60), turns }).unwrap();
+    settled(&desk);
+    for thing in 0..100 {
+        desk.send(thing);
+        desk.attend();
+        thread::sleep(Duration::from_micros(200));
+    }
+    own.close();
+    let by_own = heard.try_iter().filter(|thread| *thread != thread::current().id()).count();
+    assert!(by_own < 10, "{by_own}: its first, its last, and as many as it was in a visitor's way");
+}
+
 #[test]
 fn the_own_thread_does_what_is_much_or_reserved() {
     let (desk, heard, own) = teller(None);
