@@ -202,7 +202,8 @@ fn upf_answers(stage: &mut Stage<Smf>, seids: &mut Vec<Seid>, choices: &mut Choi
 /// A Session Report Request, or another message, about a session that there is or not.
 fn report(stage: &mut Stage<Smf>, seids: &[Seid], choices: &mut Choices<'_>) {
     let seid = choices.pick(seids).copied().unwrap_or(Seid(choices.octet().into()));
-    let transaction = N4Transaction { upf: UPF, sequence: choices.octet().into() };
+    let from = ([127, 0, 0, 8], 8805).into();
+    let transaction = N4Transaction { upf: UPF, from, sequence: choices.octet().into() };
     if let Some(message) = any_message(choices) {
         stage.n4_input(N4Input::Request { transaction, seid, message });
     }

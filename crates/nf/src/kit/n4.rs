@@ -3,7 +3,7 @@
 use super::Tag;
 use pith_pfcp::Message;
 use pith_types::Seid;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 /// One UPF as long as its PFCP association lives; never given twice.
@@ -15,6 +15,8 @@ pub struct UpfHandle(pub u64);
 pub struct N4Transaction {
     /// From which UPF.
     pub upf: UpfHandle,
+    /// Whence it came, and where the answer goes (TS 29.244 6.4).
+    pub from: SocketAddr,
     /// Its sequence number.
     pub sequence: u32,
 }

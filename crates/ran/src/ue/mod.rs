@@ -247,6 +247,10 @@ impl Ue {
             State::AwaitingDeregistrationAccept => self.on_connection_lost_in_deregistration(),
             State::Registered | State::Deregistered => {}
         }
+        if self.state == State::Registered && self.wants_to_deregister {
+            // It waited for a procedure that has come to nothing.
+            return self.deregister_by_user(self.switch_off);
+        }
         if let Some(kind) = self.register_when_idle.take() {
             self.begin_registration(kind);
         } else if self.state == State::Registered && self.sessions.has_waiting() {

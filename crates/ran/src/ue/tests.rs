@@ -95,6 +95,26 @@ fn play(core: &str) -> (Vec<Event>, Vec<Violation>) {
 }
 
 #[test]
+fn who_wants_to_be_gone_does_not_wait_for_more_than_the_procedure_at_hand() {
+    for (state, after) in [
+        (State::AwaitingServiceAccept, Input::ConnectionReleased),
+        (State::AwaitingRegistrationAccept(RegistrationKind::PeriodicUpdating), Input::ConnectionReleased),
+    ] {
+        let (mut ue, mut out, now) = (ue(), Vec::new(), Instant::START);
+        (ue.state, ue.connection) = (state, Connection::Unsecured);
+        ue.handle(now, Input::Deregister { switch_off: true }, &mut out);
+        assert_eq!(ue.state, state, "the procedure is let end first");
+        out.clear();
+        ue.handle(now, after, &mut out);
+        assert_eq!(ue.state, State::Deregistered, "{out:?}");
+        assert!(
+            out.iter()
+                .any(|output| matches!(output, Output::Event(Event::Deregistered { by_network: false })))
+        );
+    }
+}
+
+#[test]
 fn free5gc_and_open5gs_serve_our_ue_without_violation() {
     use Event::*;
     for core in ["free5GC", "Open5GS"] {

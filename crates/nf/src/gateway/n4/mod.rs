@@ -187,8 +187,9 @@ impl N4Gateway {
                 self.request(peer, Purpose::Session { shard, tag }, seid, &message);
             }
             N4Effect::Answer { transaction, seid, message } => {
-                let Some(peer) = self.peer_of(transaction.upf) else { return };
-                self.answer(self.peers[peer].config.address, seid, transaction.sequence, &message);
+                if self.peer_of(transaction.upf).is_some() {
+                    self.answer(transaction.from, seid, transaction.sequence, &message);
+                }
             }
         }
     }
@@ -259,7 +260,7 @@ impl N4Gateway {
             let answer = SessionReportResponse::new(Cause::SessionContextNotFound);
             return self.answer(from, Seid(0), header.sequence, &Message::SessionReportResponse(answer));
         };
-        let transaction = N4Transaction { upf, sequence: header.sequence };
+        let transaction = N4Transaction { upf, from, sequence: header.sequence };
         let input = N4Input::Request { transaction, seid, message };
         self.out.push(N4GatewayEffect::ToShard { shard: seid.shard(), input });
     }

@@ -296,6 +296,22 @@ fn a_report_goes_to_the_shard_in_its_seid_once_and_its_answer_is_kept() {
 }
 
 #[test]
+fn a_report_is_answered_where_it_came_from() {
+    let (mut gateway, _) = associated();
+    let seid = Seid::new(InstanceId(0), ShardId(1), 3);
+    let report = Message::SessionReportRequest(SessionReportRequest::new(ReportType::DLDR));
+    let mut octets = Vec::new();
+    report.encode(seid.0, 502, &mut octets).unwrap();
+    let from = SocketAddr::new(upf().ip(), 40_000);
+    let seen = handle(&mut gateway, N4GatewayInput::Datagram { from, octets });
+    let [(1, N4Input::Request { transaction, .. })] = seen.told.as_slice() else { panic!("{seen:?}") };
+    let answer = Message::SessionReportResponse(SessionReportResponse::new(Cause::RequestAccepted));
+    let effect = N4Effect::Answer { transaction: *transaction, seid: Seid(1), message: answer };
+    let effects = gateway.handle(N4GatewayInput::Shard { shard: ShardId(1), effect }).collect::<Vec<_>>();
+    assert!(matches!(effects.as_slice(), [N4GatewayEffect::Send { to, .. }] if *to == from), "{effects:?}");
+}
+
+#[test]
 fn a_report_of_nobody_is_told_so() {
     let (mut gateway, _) = associated();
     let report = Message::SessionReportRequest(SessionReportRequest::new(ReportType::DLDR));

@@ -244,7 +244,7 @@ fn the_upf_that_keeps_packets_has_the_ue_paged() {
     world.take_ladder();
     let FSeid { seid, .. } = establishments(&world)[1].cp_f_seid;
     let message = Message::SessionReportRequest(SessionReportRequest::new(ReportType::DLDR));
-    let transaction = N4Transaction { upf: EDGE, sequence: 1 };
+    let transaction = N4Transaction { upf: EDGE, from: ([127, 0, 0, 9], 8805).into(), sequence: 1 };
     world.n4_input(N4Input::Request { transaction, seid: Seid(seid), message });
     assert_eq!(world.take_ladder(), "edge <- SessionReportResponse\namf <- N1N2MessageTransfer");
 }

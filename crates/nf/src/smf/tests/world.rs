@@ -187,7 +187,7 @@ impl World {
 
     pub fn report(&mut self, report_type: ReportType) {
         let message = Message::SessionReportRequest(SessionReportRequest::new(report_type));
-        let transaction = N4Transaction { upf: UPF, sequence: 1 };
+        let transaction = N4Transaction { upf: UPF, from: ([127, 0, 0, 8], 8805).into(), sequence: 1 };
         let seid = self.bench.nf.contexts.iter().next().map_or(Seid(1), |(_, context)| context.seid);
         self.n4_input(N4Input::Request { transaction, seid, message });
     }
