@@ -37,7 +37,7 @@ message! {
         /// Header compression of CIoT.
         0x1f ethernet_header_compression_configuration: u8 = Tlv(3, 3);
         /// The UE's wish for its link-local address.
-        0x29 suggested_interface_identifier: PduAddress = Tlv(11, 11);
+        0x29 suggested_interface_identifier: SuggestedInterfaceIdentifier = Tlv(11, 11);
         /// Service-level authentication and authorization.
         0x72 service_level_aa_container: Vec<u8> = TlvE(4, ANY);
         /// Multicast and broadcast sessions to join.

@@ -205,9 +205,39 @@ impl Ie for PduAddress {
     }
 }
 
+/// Suggested interface identifier (TS 24.501 Table 8.3.1.1.1): a PDU address (9.11.4.10) of an IPv6 session, with the
+/// interface identifier that the UE wishes for and nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SuggestedInterfaceIdentifier(pub [u8; 8]);
+
+impl Ie for SuggestedInterfaceIdentifier {
+    fn decode(value: &[u8]) -> Result<Self, Malformed> {
+        let mut cursor = Cursor(value);
+        match PduSessionType::from_code(cursor.u8()? & 7) {
+            PduSessionType::Ipv6 => Ok(Self(cursor.array()?)),
+            _ => Err(Malformed("an interface identifier for a session without IPv6")),
+        }
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(PduSessionType::Ipv6.code());
+        out.extend(self.0);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_suggested_interface_identifier_is_of_ipv6_alone() {
+        let octets = hex::decode("020000000000000001").unwrap();
+        let mut out = Vec::new();
+        SuggestedInterfaceIdentifier::decode(&octets).unwrap().encode(&mut out);
+        assert_eq!(out, octets);
+        assert!(SuggestedInterfaceIdentifier::decode(&hex::decode("010a3c862e06fac105").unwrap()).is_err());
+        assert!(SuggestedInterfaceIdentifier::decode(&octets[..8]).is_err());
+    }
 
     #[test]
     fn each_kind_of_address_round_trips() {

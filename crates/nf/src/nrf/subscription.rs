@@ -25,6 +25,8 @@ pub(super) struct Subscription {
     data: SubscriptionData,
     /// Notifications since the last one that was answered well.
     failures: u8,
+    /// Notifications in all: each has a number of its own.
+    told: u32,
 }
 
 impl Nrf {
@@ -37,7 +39,7 @@ impl Nrf {
         let id = self.numbered;
         data.subscription_id = Some(format!("{id}").into());
         data.validity_time = Some(self.end(now, data.validity_time));
-        self.subscriptions.insert(id, Subscription { data: data.clone(), failures: 0 });
+        self.subscriptions.insert(id, Subscription { data: data.clone(), failures: 0, told: 0 });
         let location = Uri::new(&self.root, &format!("/nnrf-nfm/v1/subscriptions/{id}"));
         Ok(Response::SubscriptionDataCreated(Box::new(Created { location, body: data })))
     }
@@ -85,14 +87,16 @@ impl Nrf {
     }
 
     /// Tells all who subscribed to instances like this one (TS 29.510 5.2.2.6).
-    pub(super) fn notify(&self, event: &NotificationEventType, profile: &NfProfile, out: &mut Outbox) {
-        for (id, subscription) in self.subscriptions.iter().filter(|(_, s)| s.covers(event, profile)) {
-            let mut body = NotificationData::new(event.clone(), self.instance_uri(&profile.nf_instance_id));
+    pub(super) fn notify(&mut self, event: &NotificationEventType, profile: &NfProfile, out: &mut Outbox) {
+        let instance = self.instance_uri(&profile.nf_instance_id);
+        for (id, subscription) in self.subscriptions.iter_mut().filter(|(_, s)| s.covers(event, profile)) {
+            let mut body = NotificationData::new(event.clone(), instance.clone());
             body.nf_profile =
                 (*event != NotificationEventType::NfDeregistered).then(|| profile.clone().for_discovery());
+            subscription.told = subscription.told.wrapping_add(1);
             let uri = subscription.data.nf_status_notification_uri.clone();
             let root = uri.root.clone();
-            let tag = Tag { owner: *id, step: 0 };
+            let tag = Tag { owner: *id, step: subscription.told };
             out.call(tag, Target::Root(root), NfStatusNotify { uri, body }.into());
         }
     }

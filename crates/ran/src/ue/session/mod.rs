@@ -145,9 +145,14 @@ impl Sessions {
         Some(self.active.remove(at))
     }
 
+    /// Whether a procedure of the UE's own is under way on it.
+    fn is_changing(&self, id: u8) -> bool {
+        self.transactions.iter().any(|transaction| transaction.session == id)
+    }
+
     fn is_known(&self, id: u8) -> bool {
         self.active.iter().any(|session| session.id == id)
-            || self.transactions.iter().any(|transaction| transaction.session == id)
+            || self.is_changing(id)
             || self.waiting.iter().any(|request| request.id == id)
     }
 
@@ -227,6 +232,7 @@ impl Ue {
                 self.event(Event::SessionFailed(id, SessionFailure::NotForwarded(cause.code())));
             }
             Some(Transaction { procedure: Procedure::Release, .. }) => self.drop_session(id),
+            None if begins_nothing(payload) => {}
             None => {
                 let text = format!("a 5GSM message of session {id} came back that the UE did not send");
                 self.violation("TS 24.501 5.4.5.3.1", text);
@@ -297,6 +303,15 @@ impl Ue {
         );
         self.send_gsm_status(id, pti, GsmCause::PtiMismatch);
     }
+}
+
+/// Whether it is a message of no procedure of the UE's own, as the last of a release is: the session may be gone
+/// when the AMF has it.
+fn begins_nothing(payload: &[u8]) -> bool {
+    let message = GsmMessage::decode(payload);
+    message.is_ok_and(|message| {
+        matches!(message.body, GsmBody::PduSessionReleaseComplete(_) | GsmBody::GsmStatus(_))
+    })
 }
 
 /// The SSC mode that the simulator asks for.

@@ -15,8 +15,11 @@ use pith_nas::gsm::{
 use pith_nas::{GsmCause, GsmMessage};
 
 impl Ue {
-    /// The user is done with a session.
+    /// The user is done with a session. While it is being released already, that is all there is to do.
     pub(in crate::ue) fn release_session(&mut self, id: u8) {
+        if self.sessions.is_changing(id) && self.sessions.find(id).is_some() {
+            return;
+        }
         let possible =
             self.state == State::Registered && self.sessions.find(id).is_some() && self.is_connected();
         if !possible {
