@@ -15,7 +15,7 @@ pub struct UpfHandle(pub u64);
 pub struct N4Transaction {
     /// From which UPF.
     pub upf: UpfHandle,
-    /// Whence it came, and where the answer goes (TS 29.244 6.4).
+    /// Whence it came, and where the answer goes (TS 29.244 4.2.3).
     pub from: SocketAddr,
     /// Its sequence number.
     pub sequence: u32,
