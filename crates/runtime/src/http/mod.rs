@@ -17,6 +17,7 @@ mod activity;
 mod client;
 mod connection;
 mod exchanges;
+mod identity;
 mod local;
 mod peers;
 mod problem;
@@ -25,6 +26,7 @@ mod server;
 pub use client::{CallError, Client};
 pub use connection::Limits;
 pub use exchanges::Exchanges;
+pub use identity::PeerIdentity;
 pub use problem::problem;
 pub use server::{Drain, Handler, Protocol, Server};
 
