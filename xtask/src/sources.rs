@@ -36,14 +36,19 @@ const NFS: [&str; 8] = ["amf", "smf", "ausf", "udm", "udr", "pcf", "nrf", "nssf"
 pub fn check(root: &Path) -> Result<Vec<String>> {
     let mut files = Vec::new();
     collect(&root.join("crates"), &mut files)?;
-    let mut problems = Vec::new();
+    let mut sources = Vec::new();
     for file in files {
         let name = file.strip_prefix(root)?.to_string_lossy().into_owned();
-        let text = fs::read_to_string(&file)?;
-        purity(&name, &text, &mut problems);
-        isolation(&name, &text, &mut problems);
-        unsafety(&name, &text, &mut problems);
-        citation(&name, &text, &mut problems);
+        sources.push((name, fs::read_to_string(&file)?));
+    }
+    let tests: Vec<String> = sources.iter().flat_map(|(name, text)| test_modules(name, text)).collect();
+    let is_test = |name: &str| tests.iter().any(|test| name == format!("{test}.rs") || is_below(name, test));
+    let mut problems = Vec::new();
+    for (name, text) in sources.iter().filter(|(name, _)| !is_test(name)) {
+        purity(name, text, &mut problems);
+        isolation(name, text, &mut problems);
+        unsafety(name, text, &mut problems);
+        citation(name, text, &mut problems);
     }
     Ok(problems)
 }
@@ -61,12 +66,64 @@ pub fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Lines of code with their numbers: comments, and what follows `#[cfg(test)]`, do not count.
+fn is_below(name: &str, folder: &str) -> bool {
+    name.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Modules of a file that exist in tests only, as paths without `.rs`: `#[cfg(test)] mod tests;`.
+fn test_modules(name: &str, text: &str) -> Vec<String> {
+    let stem = name.strip_suffix(".rs").unwrap_or(name);
+    let folder = stem.strip_suffix("/mod").or(stem.strip_suffix("/lib")).or(stem.strip_suffix("/main"));
+    let folder = folder.unwrap_or(stem);
+    let mut modules = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if is_test_attribute(line) {
+            let item = lines.by_ref().find(|line| !line.trim_start().starts_with("#[")).unwrap_or_default();
+            let module = item.trim().strip_suffix(';').and_then(|item| item.rsplit_once("mod "));
+            modules.extend(module.map(|(_, module)| format!("{folder}/{module}")));
+        }
+    }
+    modules
+}
+
+/// `#[cfg(test)]`, also with alternatives that no product builds, such as a feature `testing`.
+fn is_test_attribute(line: &str) -> bool {
+    let line = line.trim_start();
+    line.starts_with("#[cfg(test)]")
+        || line.starts_with("#[cfg(any(test,")
+        || line.starts_with("#[cfg(all(test,")
+}
+
+/// Lines of code with their numbers: comments, and items behind `#[cfg(test)]`, do not count. An item ends where
+/// rustfmt has it end: with `;` on its first line, or with a closing bracket as far to the right as its attribute.
 fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line));
-    lines
-        .take_while(|(_, line)| !line.starts_with("#[cfg(test)]"))
-        .filter(|(_, line)| !line.trim_start().starts_with("//"))
+    #[derive(PartialEq)]
+    enum At {
+        Code,
+        Attributes(usize),
+        Item(usize),
+    }
+    let mut at = At::Code;
+    text.lines().enumerate().filter_map(move |(number, line)| {
+        let indent = line.len() - line.trim_start().len();
+        let words = line.trim();
+        match at {
+            At::Code if is_test_attribute(line) => at = At::Attributes(indent),
+            At::Code => return (!words.starts_with("//")).then_some((number + 1, line)),
+            At::Attributes(_) if words.starts_with("#[") || words.starts_with("//") => {}
+            At::Attributes(from) => {
+                let whole = words.ends_with(';') || words.ends_with(',') || words.ends_with('}');
+                at = if whole { At::Code } else { At::Item(from) };
+            }
+            At::Item(from) => {
+                if indent == from && words.starts_with(['}', ')', ']']) {
+                    at = At::Code;
+                }
+            }
+        }
+        None
+    })
 }
 
 fn purity(name: &str, text: &str, problems: &mut Vec<String>) {
@@ -151,6 +208,44 @@ mod tests {
         );
         assert_eq!(problems.len(), 1);
         assert!(problems[0].starts_with("crates/nf/src/a.rs:2:"));
+    }
+
+    #[test]
+    fn code_behind_a_test_item_is_seen() {
+        let mut problems = Vec::new();
+        let text = "\
+#[cfg(test)]
+mod tests;
+use std::thread;
+impl A {
+    #[cfg(test)]
+    #[allow(dead_code)]
+    fn b() {
+        Mutex::new(0);
+    }
+
+    fn c(a: Mutex<u8>) {}
+}
+#[cfg(test)]
+mod more {
+    use std::fs;
+}
+fn d(a: RwLock<u8>) {}
+";
+        purity("crates/nf/src/a.rs", text, &mut problems);
+        let lines: Vec<_> = problems.iter().filter_map(|problem| problem.split(':').nth(1)).collect();
+        assert_eq!(lines, ["3", "11", "17"]);
+    }
+
+    #[test]
+    fn files_of_test_modules_are_known() {
+        let text = "#[cfg(test)]\nmod tests;\nmod a;\n#[cfg(any(test, feature = \"testing\"))]\npub mod b;\n";
+        assert_eq!(
+            test_modules("crates/nf/src/amf/mod.rs", text),
+            ["crates/nf/src/amf/tests", "crates/nf/src/amf/b"]
+        );
+        assert_eq!(test_modules("crates/nf/src/lib.rs", text)[0], "crates/nf/src/tests");
+        assert_eq!(test_modules("crates/upf/src/upf.rs", text)[0], "crates/upf/src/upf/tests");
     }
 
     #[test]
