@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help setup build demo demo-split ueransim dissect openapi branch faults packets test bench-control bench-user soak-user fuzz-user traffic world fuzz lint fmt
+.PHONY: help setup build demo demo-split ueransim dissect openapi branch faults packets check test witnesses bench-control bench-user soak-user fuzz-user traffic world fuzz lint fmt
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,8 +39,16 @@ faults: build ## radios and phones killed, rubbish on every port: nothing is lef
 packets: build ## Scapy as SMF, gNB and data network: every packet of the user plane, on each path
 	@scripts/packets $(ARGS)
 
+check: setup ## the quick part of `make test`: formatting, lints, unit tests, 64 simulated worlds
+	@scripts/check
+
 test: setup ## everything that must pass: formatting, lints, tidy, unit, world and end-to-end tests
 	@scripts/test
+
+witnesses: ## tshark, Scapy, the OpenAPI files, killed radios, rubbish on every port, on real processes
+	@scripts/setup witnesses
+	@[[ -n "$$PITH_BIN" ]] || scripts/cargo build --release --locked -p pith -p pith-ran
+	@scripts/witnesses
 
 bench-control: build ## registrations and sessions of UEs that start at once: table, target/bench/control.json
 	@python3 bench/control.py

@@ -5,6 +5,9 @@ pub mod packet;
 mod portable;
 mod rules;
 mod select;
+#[cfg(test)]
+#[path = "../../../tests/skipped.rs"]
+mod skipped;
 mod sys;
 mod system;
 mod ue_tun;

@@ -1,6 +1,9 @@
 //! The UPF as an operator sees it through the API, with an SMF and a gNB on the loopback of a namespace.
 #![allow(unsafe_code)]
 
+#[path = "../../../tests/skipped.rs"]
+mod skipped;
+
 use bytes::Bytes;
 use hyper::{Request, StatusCode};
 use pith_datapath::DatapathConfig;
@@ -30,7 +33,7 @@ const GNB_TEID: u32 = 0x77;
 fn enter_namespace() -> bool {
     // SAFETY: takes no pointers; changes the namespace of the calling thread only.
     if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
-        eprintln!("skipped: no right to make a network namespace");
+        skipped::skipped("no right to make a network namespace");
         return false;
     }
     let up = std::process::Command::new("ip").args(["link", "set", "lo", "up"]).status();

@@ -6,7 +6,7 @@ pub fn enter_namespace() -> bool {
     // SAFETY: takes no pointers; changes the namespace of the calling thread only.
     let entered = unsafe { libc::unshare(libc::CLONE_NEWNET) } == 0;
     if !entered {
-        eprintln!("skipped: no right to make a network namespace");
+        crate::skipped::skipped("no right to make a network namespace");
     }
     entered
 }

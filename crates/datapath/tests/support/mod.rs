@@ -8,6 +8,8 @@
 
 mod host;
 pub mod random;
+#[path = "../../../../tests/skipped.rs"]
+mod skipped;
 
 pub use host::Host;
 use pith_datapath::{DatapathConfig, PathChoice, UserPlane, XdpHook};
@@ -43,7 +45,7 @@ pub const PATIENCE: Duration = Duration::from_secs(5);
 pub fn enter_namespace() -> bool {
     // SAFETY: takes no pointers; changes the namespace of the calling thread only.
     if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
-        eprintln!("skipped: no right to make a network namespace");
+        skipped::skipped("no right to make a network namespace");
         return false;
     }
     run("ip link set lo up");

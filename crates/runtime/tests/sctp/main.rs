@@ -6,6 +6,8 @@
 mod node;
 mod packet;
 mod peer;
+#[path = "../../../../tests/skipped.rs"]
+mod skipped;
 
 mod hostile;
 mod lifetime;
@@ -50,7 +52,7 @@ fn in_each_mode(test: impl Fn(SctpMode)) {
             println!("mode {mode}");
             test(mode);
         } else {
-            println!("skipped in mode {mode}, which does not work on this machine");
+            skipped::case_skipped(&format!("mode {mode} does not work on this machine"));
         }
     }
 }

@@ -5,3 +5,5 @@ mod hostile;
 mod openapi;
 mod privacy;
 mod round_trip;
+#[path = "../../../../tests/skipped.rs"]
+mod skipped;

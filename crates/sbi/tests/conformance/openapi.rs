@@ -3,6 +3,7 @@
 //! Says 'skipped' where the files or the Python modules are absent.
 
 use crate::examples::{problems, request, response};
+use crate::skipped::skipped;
 use pith_sbi::{HttpRequest, Operation};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,7 +38,7 @@ fn examples() -> Vec<String> {
 fn validate(name: &str, lines: &[String]) -> Option<(bool, String)> {
     let (repository, openapi) = directories();
     let Some(openapi) = openapi else {
-        println!("skipped: no shared/3gpp/openapi");
+        skipped("no shared/3gpp/openapi");
         return None;
     };
     let recording = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -49,13 +50,13 @@ fn validate(name: &str, lines: &[String]) -> Option<(bool, String)> {
         .arg(recording)
         .output();
     let Ok(output) = output else {
-        println!("skipped: no python3");
+        skipped("no python3");
         return None;
     };
     let text =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     if output.status.code() == Some(77) {
-        println!("{text}");
+        skipped(text.trim());
         return None;
     }
     Some((output.status.success(), text))
