@@ -46,8 +46,8 @@ pub struct DatapathConfig {
     /// Sessions that the XDP path has room for, 1 to 1,048,576; some 2 kB each on two CPUs. Those beyond take the
     /// portable path.
     pub sessions: u32,
-    /// A folder of a BPF file system, such as /sys/fs/bpf/pith, by which the XDP program stays attached when the process
-    /// ends unasked, and the next one takes over. One UPF's alone.
+    /// A folder such as /sys/fs/bpf/pith, by which the XDP program stays attached when the process ends unasked, and the
+    /// next one takes over. One UPF's alone. A BPF file system is mounted on it where none is.
     pub pin: Option<PathBuf>,
 }
 

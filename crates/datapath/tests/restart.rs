@@ -8,7 +8,7 @@ use pith_pfcp::gtpu::{GTPU_PORT, Packet, UlPduSessionInformation};
 use pith_upf::contract::{Datapath, SessionId};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, UdpSocket};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -107,18 +107,6 @@ impl Process {
     }
 }
 
-/// A folder for attachments, gone when dropped.
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        for entry in std::fs::read_dir(&self.0).into_iter().flatten().flatten() {
-            let _ = std::fs::remove_file(entry.path());
-        }
-        let _ = std::fs::remove_dir(&self.0);
-    }
-}
-
 /// Packets of the UE back and forth, one after the other, until told to end.
 struct Traffic {
     ending: Arc<AtomicBool>,
@@ -179,7 +167,7 @@ fn survives(kind: Kind) {
         return;
     }
     eprintln!("-- {kind:?}");
-    let folder = Folder(format!("/sys/fs/bpf/pith-test-{}-{kind:?}", std::process::id()).into());
+    let folder = Folder::new(&format!("{kind:?}"));
     let (radio, data) = (wire("n3", UPF, GNB, kind), wire("n6", UPF_N6, SERVER, kind));
     data.run(|| drop(run(&format!("ip route add 10.45.0.0/16 via {UPF_N6}"))));
     let socket = |host: &Host, address, port, patience| {
@@ -218,7 +206,7 @@ fn survives(kind: Kind) {
     eprintln!("{sent} packets each way, {lost} lost");
     assert!(sent > 50 && lost == 0, "{lost} of {sent}");
     second.stop();
-    assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 0);
+    assert!(!folder.is_mount_point(), "what the first process has mounted the second takes down");
     assert!(!run("ip link show n3").contains("prog/xdp"));
 }
 
@@ -236,7 +224,7 @@ fn tunnels_that_may_come_back_are_not_refused() {
         return;
     }
     let kind = Kind::Generic;
-    let folder = Folder(format!("/sys/fs/bpf/pith-test-{}-refuse", std::process::id()).into());
+    let folder = Folder::new("refuse");
     let (radio, _data) = (wire("n3", UPF, GNB, kind), wire("n6", UPF_N6, SERVER, kind));
     let gnb = radio.run(|| UdpSocket::bind((GNB, GTPU_PORT)).unwrap());
     gnb.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
@@ -262,7 +250,7 @@ fn behind_a_driver_without_xdp_a_process_succeeds_the_one_before() {
     if !enter_namespace() {
         return;
     }
-    let folder = Folder(format!("/sys/fs/bpf/pith-test-{}-auto", std::process::id()).into());
+    let folder = Folder::new("auto");
     for (device, address) in [("n3", UPF), ("n6", UPF_N6)] {
         run(&format!("ip link add {device} type bridge"));
         run(&format!("ip addr add {address}/24 dev {device}"));
@@ -279,7 +267,7 @@ fn left_behind(name: &str) -> Option<(Folder, [Host; 2])> {
     if !enter_namespace() {
         return None;
     }
-    let folder = Folder(format!("/sys/fs/bpf/pith-test-{}-{name}", std::process::id()).into());
+    let folder = Folder::new(name);
     let hosts = [wire("n3", UPF, GNB, Kind::Generic), wire("n6", UPF_N6, SERVER, Kind::Generic)];
     Process::start(&folder.0, Kind::Generic).0.kill();
     assert!(has_program());
@@ -302,7 +290,7 @@ fn the_portable_path_ends_the_program_of_a_killed_process() {
         let upf = UserPlane::start(config.clone()).unwrap();
         assert!(matches!(upf, UserPlane::Portable(_)), "{config:?}");
         assert!(!has_program(), "packets go on by a dead process's rules: {config:?}");
-        assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 0);
+        assert!(!folder.is_mount_point());
         upf.stop();
         Process::start(&folder.0, Kind::Generic).0.kill();
     }
@@ -318,4 +306,39 @@ fn beside_a_program_that_it_can_not_end_a_upf_does_not_start() {
     }
     assert!(UserPlane::start(pinned(&folder.0)).unwrap().succeeds());
     UserPlane::start(unpinned).unwrap().stop();
+}
+
+/// A BPF file system that was there before stays, and a folder with something else in it is not covered.
+#[test]
+fn only_an_empty_folder_without_a_bpf_file_system_is_mounted_on() {
+    if !enter_namespace() {
+        return;
+    }
+    let folder = Folder::new("mounts");
+    let _hosts = [wire("n3", UPF, GNB, Kind::Generic), wire("n6", UPF_N6, SERVER, Kind::Generic)];
+    std::fs::write(folder.0.join("file"), "").unwrap();
+    let error = UserPlane::start(pinned(&folder.0)).unwrap_err().to_string();
+    assert!(error.contains("is not empty"), "{error}");
+    assert!(!folder.is_mount_point());
+    std::fs::remove_file(folder.0.join("file")).unwrap();
+    run(&format!("mount -t bpf bpf {}", folder.0.display()));
+    UserPlane::start(pinned(&folder.0.join("pith"))).unwrap().stop();
+    assert!(folder.is_mount_point());
+}
+
+/// Where a machine without systemd has an empty folder (`sysfs`).
+#[test]
+fn the_usual_folder_of_a_machine_without_a_bpf_file_system_gets_one() {
+    if !enter_namespace() {
+        return;
+    }
+    let _private = Folder::new("usual");
+    while std::process::Command::new("umount").arg("/sys/fs/bpf").output().unwrap().status.success() {}
+    let folder = Path::new("/sys/fs/bpf/pith");
+    let _hosts = [wire("n3", UPF, GNB, Kind::Generic), wire("n6", UPF_N6, SERVER, Kind::Generic)];
+    Process::start(folder, Kind::Generic).0.kill();
+    let (second, succeeds) = Process::start(folder, Kind::Generic);
+    assert!(succeeds);
+    second.stop();
+    assert_eq!(std::fs::read_dir("/sys/fs/bpf").unwrap().count(), 0, "nothing is left");
 }

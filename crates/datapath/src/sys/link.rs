@@ -86,6 +86,6 @@ fn answer(value: libc::c_int) -> io::Result<libc::c_int> {
     if value < 0 { Err(io::Error::from_raw_os_error(-value)) } else { Ok(value) }
 }
 
-fn c_path(path: &Path) -> io::Result<CString> {
+pub(super) fn c_path(path: &Path) -> io::Result<CString> {
     CString::new(path.as_os_str().as_bytes()).map_err(|_| io::ErrorKind::InvalidInput.into())
 }

@@ -9,6 +9,7 @@ pub mod layout;
 mod link;
 mod mapping;
 mod memory;
+mod mount;
 #[cfg(test)]
 mod namespace;
 mod netlink;
@@ -29,6 +30,7 @@ pub use link::{
     detach_link, is_bpf_fs, link_target, pin_link, pinned_link, replace_program, xdp_program_name,
 };
 pub use memory::MapMemory;
+pub use mount::{mount_bpf_fs, unmount};
 #[cfg(test)]
 pub use namespace::enter_namespace;
 pub use netlink::{NetlinkSocket, interface_index};

@@ -3,8 +3,8 @@
 //! finds, between two packets, and hands that the packets of sessions which it does not know itself, until it is told
 //! that there are none any more (docs/adr/0015).
 
-use super::XdpError;
 use super::program::PROGRAM;
+use super::{XdpError, folder};
 use crate::sys::{
     Hook, attach_xdp, detach_link, is_bpf_fs, link_target, pin_link, pinned_link, replace_program,
     xdp_program_name,
@@ -22,6 +22,8 @@ const FIRST: [u8; 4] = [0; 4];
 #[derive(Debug)]
 pub struct Attached {
     links: Vec<Link>,
+    /// Dropped after the pins in it.
+    _folder: Option<OpenFolder>,
     /// Where in the kernel.
     pub hook: Hook,
     /// Whether another was found, and has the packets of sessions that this does not know.
@@ -43,6 +45,16 @@ impl Drop for Link {
     }
 }
 
+/// The folder of pins; what Pith has mounted for it goes with it.
+#[derive(Debug)]
+struct OpenFolder(PathBuf);
+
+impl Drop for OpenFolder {
+    fn drop(&mut self) {
+        folder::close(&self.0);
+    }
+}
+
 /// What is attached where.
 #[derive(Debug)]
 pub struct Attachment<'a> {
@@ -59,10 +71,11 @@ pub struct Attachment<'a> {
 impl Attachment<'_> {
     /// Attaches it, in place of what the folder holds.
     pub fn start(&self, hook: Hook) -> Result<Attached, XdpError> {
-        if let Some(folder) = self.folder {
-            open_folder(folder, &self.devices, hook).map_err(|source| XdpError::pin(folder, source))?;
-        }
-        let mut attached = Attached { links: Vec::new(), hook, succeeds: false };
+        let open = |folder: &Path| {
+            open_folder(folder, &self.devices, hook).map_err(|source| XdpError::pin(folder, source))
+        };
+        let folder = self.folder.map(open).transpose()?;
+        let mut attached = Attached { links: Vec::new(), _folder: folder, hook, succeeds: false };
         for device in self.devices.iter().copied() {
             let pin = self.pin(hook, device);
             let found = pin.as_deref().map_or(Ok(None), |pin| self.take_over(device, pin))?;
@@ -125,12 +138,11 @@ fn name(hook: Hook, device: u32) -> String {
 }
 
 /// Makes the folder, and takes out what is pinned there and not asked for any more.
-fn open_folder(folder: &Path, devices: &BTreeSet<u32>, hook: Hook) -> io::Result<()> {
-    std::fs::create_dir_all(folder)?;
-    if !is_bpf_fs(folder)? {
-        return Err(io::Error::other("it is not in a BPF file system: mount -t bpf bpf /sys/fs/bpf"));
-    }
-    clear(folder, &devices.iter().map(|device| name(hook, *device)).collect())
+fn open_folder(folder: &Path, devices: &BTreeSet<u32>, hook: Hook) -> io::Result<OpenFolder> {
+    folder::open(folder)?;
+    let open = OpenFolder(folder.to_owned());
+    clear(folder, &devices.iter().map(|device| name(hook, *device)).collect())?;
+    Ok(open)
 }
 
 /// Ends what is pinned in a folder, but what is wanted.
@@ -152,6 +164,7 @@ fn clear(folder: &Path, wanted: &BTreeSet<String>) -> io::Result<()> {
 pub fn retire(folder: Option<&Path>, mut devices: impl Iterator<Item = u32>) -> Result<(), XdpError> {
     if let Some(folder) = folder.filter(|folder| is_bpf_fs(folder).unwrap_or(false)) {
         clear(folder, &BTreeSet::new()).map_err(|source| XdpError::pin(folder, source))?;
+        folder::close(folder);
     }
     devices.find(|device| is_occupied(*device)).map_or(Ok(()), |device| Err(XdpError::Occupied { device }))
 }

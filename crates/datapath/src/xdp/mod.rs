@@ -18,6 +18,7 @@
 mod attach;
 mod compile;
 mod events;
+mod folder;
 mod handover;
 mod leads;
 mod program;

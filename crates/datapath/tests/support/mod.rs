@@ -18,7 +18,8 @@ use pith_upf::contract::*;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
-use std::process::Command;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -50,6 +51,37 @@ pub fn enter_namespace() -> bool {
     }
     run("ip link set lo up");
     true
+}
+
+/// A folder on which nothing is mounted, in a mount namespace of this thread's and of what it starts; gone when dropped.
+/// Call it from a thread with a namespace of its own.
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    pub fn new(name: &str) -> Self {
+        // SAFETY: take no pointers but that to a constant, and change the namespace of the calling thread only.
+        unsafe {
+            assert_eq!(libc::unshare(libc::CLONE_NEWNS), 0, "a mount namespace");
+            let none = std::ptr::null();
+            let private = libc::MS_REC | libc::MS_PRIVATE;
+            assert_eq!(libc::mount(none, c"/".as_ptr(), none, private, none.cast()), 0);
+        }
+        let folder = std::env::temp_dir().join(format!("pith-test-{}-{name}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        Self(folder)
+    }
+
+    pub fn is_mount_point(&self) -> bool {
+        let mounts = std::fs::read_to_string("/proc/thread-self/mountinfo").unwrap();
+        mounts.contains(self.0.to_str().unwrap())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).stderr(Stdio::null()).status();
+        let _ = std::fs::remove_dir(&self.0);
+    }
 }
 
 /// The calling thread's id, by which others can name its namespace.

@@ -199,8 +199,9 @@ section! {
         xdp: XdpHook = XdpHook::Auto,
         /// Sessions that XDP has room for, each of some 2 kB; those beyond take the portable path.
         sessions: u32 = 16_384,
-        /// Folder of a BPF file system, such as /sys/fs/bpf/pith, by which XDP goes on with the packets of known
-        /// sessions when Pith is killed, until it has begun again and the SMFs have set up what they want kept.
+        /// Folder, such as /sys/fs/bpf/pith, by which XDP goes on with the packets of known sessions when Pith is
+        /// killed, until it has begun again and the SMFs have set up what they want kept. If no BPF file system is
+        /// mounted there, Pith mounts one, on an empty folder only.
         pin: Option<PathBuf> = None,
         /// Rules that an SMF may activate in a session by their names (TS 29.244 5.19).
         predefined_rules: Vec<PredefinedRule> = Vec::new(),
