@@ -12,6 +12,7 @@
 
 pub mod common;
 pub mod http;
+pub mod json;
 pub mod namf_communication;
 pub mod nausf_ueauthentication;
 pub mod nnrf_accesstoken;

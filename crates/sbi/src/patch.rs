@@ -2,6 +2,7 @@
 
 use crate::Result;
 use crate::common::{PatchItem, PatchOperation};
+use crate::json;
 use crate::problem::{Cause, Problem};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -15,10 +16,27 @@ pub fn apply<T: Serialize + DeserializeOwned>(resource: &T, patch: &[PatchItem])
     serde_json::from_value(patched).map_err(|error| refused(&error.to_string()))
 }
 
-/// The document after the patch.
+/// Operations of a patch: a heart-beat has at most two for each service of an NF, and a change of a profile one for
+/// each member.
+const OPERATIONS_MAX: usize = 128;
+/// Values that a patch may put into a document: whole services of a profile, which have some 50 each.
+const ADDED_NODES_MAX: usize = 4096;
+/// Octets of names and strings that a patch may put into a document.
+const ADDED_OCTETS_MAX: usize = 256 << 10;
+/// Octets of names and strings in a document: as many as a body may have (`sbi.max_body`).
+const OCTETS_MAX: usize = 64 << 20;
+
+/// The document after the patch. `copy` makes a small patch grow beyond all bounds, so whatever an operation puts
+/// into the document is measured before it is cloned: 413 (RFC 9110 15.5.14).
 pub fn apply_to_value(mut document: Value, patch: &[PatchItem]) -> Result<Value> {
+    if patch.len() > OPERATIONS_MAX {
+        return Err(too_large(format_args!("more than {OPERATIONS_MAX} operations")));
+    }
+    let mut room = Room { nodes: json::MESSAGE.nodes, octets: OCTETS_MAX };
+    room.take(&document, 0)?;
+    room = Room { nodes: room.nodes.min(ADDED_NODES_MAX), octets: room.octets.min(ADDED_OCTETS_MAX) };
     for item in patch {
-        step(&mut document, item).ok_or_else(|| refused(&item.path))?;
+        step(&mut document, item, &mut room)?.ok_or_else(|| refused(&item.path))?;
     }
     Ok(document)
 }
@@ -27,29 +45,83 @@ fn refused(what: &str) -> Box<Problem> {
     Problem::new(Cause::ModificationNotAllowed).detail(what).into()
 }
 
+fn too_large(what: impl std::fmt::Display) -> Box<Problem> {
+    let mut problem = Problem::of_status(413).detail(format_args!("the patch, or its result, has {what}"));
+    problem.details.cause = Some(Cause::ModificationNotAllowed);
+    problem.into()
+}
+
+/// What may yet be put into a document. Nothing is given back for what is removed, so it also bounds the work that
+/// a patch makes.
+struct Room {
+    nodes: usize,
+    octets: usize,
+}
+
+impl Room {
+    /// Takes the room of a value that will have `depth` arrays and objects around it.
+    fn take(&mut self, value: &Value, depth: usize) -> Result<()> {
+        let within = json::MESSAGE;
+        if depth > within.depth {
+            return Err(too_large(format_args!("more than {} levels", within.depth)));
+        }
+        let nodes = || too_large("too many values");
+        self.nodes = self.nodes.checked_sub(1).ok_or_else(nodes)?;
+        match value {
+            Value::String(text) => self.take_octets(text.len()),
+            Value::Array(items) => items.iter().try_for_each(|item| self.take(item, depth + 1)),
+            Value::Object(members) => members.iter().try_for_each(|(name, value)| {
+                self.take_octets(name.len())?;
+                self.take(value, depth + 1)
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn take_octets(&mut self, octets: usize) -> Result<()> {
+        let large = || too_large("too many octets");
+        self.octets = self.octets.checked_sub(octets).ok_or_else(large)?;
+        Ok(())
+    }
+
+    /// Takes the room of a value that is put at that place.
+    fn take_at(&mut self, path: &str, value: &Value) -> Result<()> {
+        let levels = path.bytes().filter(|octet| *octet == b'/').count();
+        self.take_octets(path.len())?;
+        self.take(value, levels)
+    }
+}
+
 /// Does one operation; `None` if it can't be done.
-fn step(document: &mut Value, item: &PatchItem) -> Option<()> {
+fn step(document: &mut Value, item: &PatchItem, room: &mut Room) -> Result<Option<()>> {
     let path = item.path.as_str();
-    match &item.op {
-        PatchOperation::Add => add(document, path, item.value.clone()?),
-        PatchOperation::Remove => remove(document, path).map(drop),
+    let (given, from) = (item.value.as_ref(), item.from.as_deref());
+    let value = match &item.op {
+        PatchOperation::Add | PatchOperation::Replace | PatchOperation::Test => given,
+        PatchOperation::Move | PatchOperation::Copy => from.and_then(|from| document.pointer(from)),
+        PatchOperation::Remove => return Ok(remove(document, path).map(drop)),
+        PatchOperation::Other(_) => None,
+    };
+    let Some(value) = value else { return Ok(None) };
+    room.take_at(path, value)?;
+    Ok(match &item.op {
+        PatchOperation::Test => (document.pointer(path) == Some(value)).then_some(()),
         PatchOperation::Replace => {
-            *document.pointer_mut(path)? = item.value.clone()?;
-            Some(())
+            let value = value.clone();
+            document.pointer_mut(path).map(|place| *place = value)
         }
-        PatchOperation::Move => {
-            let from = item.from.as_deref()?;
-            let within = path.strip_prefix(from).is_some_and(|rest| rest.starts_with('/'));
-            let value = if within { None } else { remove(document, from) };
-            add(document, path, value?)
-        }
-        PatchOperation::Copy => {
-            let value = document.pointer(item.from.as_deref()?)?.clone();
+        PatchOperation::Move => move_value(document, from.unwrap_or_default(), path),
+        _ => {
+            let value = value.clone();
             add(document, path, value)
         }
-        PatchOperation::Test => (document.pointer(path) == item.value.as_ref()).then_some(()),
-        PatchOperation::Other(_) => None,
-    }
+    })
+}
+
+fn move_value(document: &mut Value, from: &str, path: &str) -> Option<()> {
+    let within = path.strip_prefix(from).is_some_and(|rest| rest.starts_with('/'));
+    let value = if within { None } else { remove(document, from) };
+    add(document, path, value?)
 }
 
 fn add(document: &mut Value, path: &str, value: Value) -> Option<()> {
@@ -189,6 +261,36 @@ mod tests {
         ] {
             assert_eq!(patched(json!({"a": [0]}), patch.clone()), None, "{patch}");
         }
+    }
+
+    /// Each `copy` of the whole document doubles it: 16 of them ended the process.
+    #[test]
+    fn a_patch_that_grows_beyond_its_bounds_is_refused_before_the_work() {
+        let status = |document: Value, patch: Vec<PatchItem>| match apply_to_value(document, &patch) {
+            Ok(_) => 200,
+            Err(problem) => problem.status,
+        };
+        let copy = |from: &str, path: String| PatchItem {
+            from: Some(from.into()),
+            ..PatchItem::new(PatchOperation::Copy, &path)
+        };
+        let doubling = |count: usize| (0..count).map(|n| copy("", format!("/{n}"))).collect::<Vec<_>>();
+        assert_eq!(status(json!({"a": 1}), doubling(8)), 200);
+        assert_eq!(status(json!({"a": 1}), doubling(64)), 413);
+        let nesting = (0..100).map(|_| copy("", "/a".into())).collect();
+        assert_eq!(status(json!({}), nesting), 413);
+        let strings = (0..100).map(|n| copy("/a", format!("/{n}"))).collect();
+        assert_eq!(status(json!({"a": "x".repeat(100_000)}), strings), 413);
+        let again = |path: &str| [PatchItem::remove(path), copy("/a", path.into())];
+        let work = (0..50).flat_map(|_| again("/b")).collect();
+        assert_eq!(status(json!({"a": vec![0; 10_000], "b": 0}), work), 413);
+        let many = (0..6_000).map(|n| PatchItem::add(&format!("/{n}"), 1)).collect();
+        assert_eq!(status(json!({}), many), 413);
+        let mut deep = json!(0);
+        for _ in 0..200 {
+            deep = json!([deep]);
+        }
+        assert_eq!(status(json!({}), vec![PatchItem::add("/a", deep)]), 413);
     }
 
     #[test]

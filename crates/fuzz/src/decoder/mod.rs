@@ -1,6 +1,7 @@
 //! Decoders: no panic, bounded cost, and what is understood once is understood the same when written back.
 
 mod identity;
+mod json;
 mod nas;
 mod ngap;
 mod operator;
@@ -34,6 +35,12 @@ pub const TARGETS: &[Target] = &[
         "answers to all operations: an outcome of it, the same again, or a problem",
         sbi::response,
     ),
+    Target::text("json", "JSON of peers: what is let through is within its bounds", json::document),
+    // A small patch may make a document grow by 4,096 values.
+    Target {
+        bounds: Bounds { memory: 4 << 20, ..Bounds::TEXT },
+        ..Target::text("json-patch", "a document and its patch: the result is within bounds", json::patched)
+    },
     Target::codec(
         "packet",
         "users' packets behind a virtio-net header: segments and frames add up",

@@ -43,4 +43,14 @@ mod tests {
             assert_eq!(patch("{}", &[item]).unwrap_err().status, 403);
         }
     }
+
+    #[test]
+    fn a_patch_that_copies_the_document_into_itself_is_refused() {
+        let copy = |n: u32| PatchItem {
+            from: Some(String::new()),
+            ..PatchItem::new(pith_sbi::common::PatchOperation::Copy, &format!("/{n}"))
+        };
+        let items: Vec<_> = (0..64).map(copy).collect();
+        assert_eq!(patch(r#"{"a":"x"}"#, &items).unwrap_err().status, 413);
+    }
 }

@@ -5,10 +5,14 @@ use crate::store::DatabaseError;
 use bytes::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Response, StatusCode};
+use pith_sbi::json::{Bounds, Violation, check, check_sequence};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::HashMap;
 use std::str::FromStr;
+
+/// Bounds of a body: an import has up to a million subscribers of some 60 values each.
+const BODY: Bounds = Bounds { depth: 16, nodes: 1 << 26 };
 
 /// What a handler gets.
 pub(super) struct Call {
@@ -42,7 +46,14 @@ impl Call {
         let content =
             self.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let bad = |error: serde_json::Error| ApiError::bad_request(format!("the body: {error}"));
-        match content.split(';').next().unwrap_or_default().trim() {
+        let unsound = |violation: Violation| ApiError::bad_request(format!("the body: {violation}"));
+        let content = content.split(';').next().unwrap_or_default().trim();
+        match content {
+            "application/json" => check(&self.body, &BODY).map_err(unsound)?,
+            "application/x-ndjson" => check_sequence(&self.body, &BODY).map_err(unsound)?,
+            _ => {}
+        }
+        match content {
             "application/json" if self.body.trim_ascii_start().starts_with(b"[") => {
                 serde_json::from_slice(&self.body).map_err(bad)
             }

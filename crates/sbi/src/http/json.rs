@@ -46,8 +46,11 @@ pub(crate) fn decode<T: DeserializeOwned>(wanted: &str, media_type: &str, body: 
     content::is(media_type, wanted).then(|| parse(body))
 }
 
-/// Reads a value, or says what is wrong with it (TS 29.500 5.2.7.2).
+/// Reads a value, or says what is wrong with it (TS 29.500 5.2.7.2). Depth, number of values and unique names are
+/// checked before anything is built (TS 33.117 4.3.6.3).
 pub(crate) fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T> {
+    crate::json::check(json, &crate::json::MESSAGE)
+        .map_err(|violation| Problem::new(Cause::InvalidMsgFormat).detail(violation))?;
     serde_json::from_slice(json).map_err(|error| Box::new(problem(&error)))
 }
 

@@ -10,6 +10,8 @@ pub(crate) const RELATED: &str = "multipart/related";
 
 /// More parts than any body of the SBI has: `CreateUEContext` has 19.
 const PARTS_MAX: usize = 32;
+/// Octets of a part's headers: those that the SBI uses (Content-Type, Content-Id) have less than 200.
+const HEAD_MAX: usize = 1024;
 
 /// A part beside the JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,15 +58,40 @@ fn boundary(root: &[u8], parts: &[(&str, &'static str, Bytes)]) -> String {
 
 /// Reads a body of JSON and parts.
 pub(crate) fn decode(media_type: &str, body: &Bytes) -> Result<Related> {
-    let boundary = content::parameter(media_type, "boundary")
-        .filter(|boundary| (1..=70).contains(&boundary.len()))
-        .ok_or_else(|| broken("no boundary"))?;
+    let boundary = content::parameter(media_type, "boundary").filter(|boundary| is_boundary(boundary));
+    let boundary = boundary.ok_or_else(|| broken("no boundary"))?;
     let mut parts = split(body, &format!("--{boundary}"))?;
     let start = content::parameter(media_type, "start").map(bare_id);
     let named = |start| parts.iter().position(|part: &Part| part.content_id == start);
     let root = start.map_or(Some(0), named).filter(|&at| at < parts.len());
     let root = root.ok_or_else(|| broken("no root part"))?;
-    Ok(Related { root: parts.remove(root).content, parts })
+    check(&parts)?;
+    let root = parts.remove(root);
+    if !root.media_type.is_empty() && !content::is(&root.media_type, json::JSON) {
+        return Err(broken("the root part is not JSON"));
+    }
+    Ok(Related { root: root.content, parts })
+}
+
+/// `bchars` that do not end with a space (RFC 2046 5.1.1).
+fn is_boundary(text: &str) -> bool {
+    let character = |octet: u8| octet.is_ascii_alphanumeric() || b"'()+_,-./:=? ".contains(&octet);
+    (1..=70).contains(&text.len()) && text.bytes().all(character) && !text.ends_with(' ')
+}
+
+/// A content id names one part, and no part is a multipart itself: the SBI has none (TS 29.500 5.2.2.2).
+fn check(parts: &[Part]) -> Result<()> {
+    for (at, part) in parts.iter().enumerate() {
+        let twice = parts.iter().take(at).any(|other| other.content_id == part.content_id);
+        if twice && !part.content_id.is_empty() {
+            return Err(broken("a Content-Id occurs twice"));
+        }
+        let kind = part.media_type.get(..10).unwrap_or_default();
+        if kind.eq_ignore_ascii_case("multipart/") {
+            return Err(broken("a multipart within a part"));
+        }
+    }
+    Ok(())
 }
 
 fn broken(why: &'static str) -> Box<Problem> {
@@ -97,7 +124,12 @@ fn split(body: &Bytes, delimiter: &str) -> Result<Vec<Part>> {
 
 /// Where the line of the next delimiter ends, and whether it is the closing one.
 fn after_delimiter(body: &[u8], from: usize, delimiter: &str) -> Option<(usize, bool)> {
-    let start = from + find(body.get(from..)?, delimiter.as_bytes())? + delimiter.len();
+    let delimited = from + find(body.get(from..)?, delimiter.as_bytes())?;
+    // A delimiter stands at the beginning of a line (RFC 2046 5.1.1).
+    if delimited > 0 && !body.get(..delimited)?.ends_with(b"\r\n") {
+        return None;
+    }
+    let start = delimited + delimiter.len();
     let tail = body.get(start..)?;
     if tail.starts_with(b"--") {
         return Some((start, true));
@@ -115,15 +147,24 @@ fn part(octets: &Bytes) -> Result<Part> {
         let end = find(octets, b"\r\n\r\n").ok_or_else(|| broken("a part without empty line"))?;
         (octets.slice(..end), octets.slice(end + 4..))
     };
+    if head.len() > HEAD_MAX {
+        return Err(broken("the headers of a part are too long"));
+    }
     let head = std::str::from_utf8(&head).map_err(|_| broken("headers that are no text"))?;
     let header = |name: &str| {
         let fields = head.split("\r\n").filter_map(|line| line.split_once(':'));
         let mut named = fields.filter(|(key, _)| key.trim().eq_ignore_ascii_case(name));
-        named.next().map(|(_, value)| value.trim())
+        let value = named.next().map_or("", |(_, value)| value.trim());
+        if named.next().is_some() { Err(broken("a header of a part occurs twice")) } else { Ok(value) }
     };
+    // RFC 2045 6.2: these leave the octets as they are.
+    let encoding = header("content-transfer-encoding")?;
+    if !["", "binary", "8bit", "7bit"].iter().any(|plain| encoding.eq_ignore_ascii_case(plain)) {
+        return Err(broken("a part is encoded"));
+    }
     Ok(Part {
-        content_id: bare_id(header("content-id").unwrap_or_default()).to_owned(),
-        media_type: header("content-type").unwrap_or_default().to_owned(),
+        content_id: bare_id(header("content-id")?).to_owned(),
+        media_type: header("content-type")?.to_owned(),
         content,
     })
 }
@@ -200,10 +241,36 @@ mod tests {
             ("multipart/related; boundary=X", body("--Xtra\r\n\r\n{}\r\n--X--")),
             ("multipart/related; boundary=X", body("--X\r\nno empty line\r\n--X--")),
             ("multipart/related; boundary=X; start=b", body("--X\r\n\r\n{}\r\n--X--")),
+            ("multipart/related; boundary=X", body("x--X\r\n\r\n{}\r\n--X--")),
+            ("multipart/related; boundary=\"a\tb\"", body("--a\tb\r\n\r\n{}\r\n--a\tb--")),
+            ("multipart/related; boundary=X", body("--X\r\nContent-Type: text/html\r\n\r\n{}\r\n--X--")),
+            (
+                "multipart/related; boundary=X",
+                body("--X\r\nContent-Type: multipart/related; boundary=Y\r\n\r\n{}\r\n--X--"),
+            ),
+            (
+                "multipart/related; boundary=X",
+                body(
+                    "--X\r\n\r\n{}\r\n--X\r\nContent-Id: a\r\n\r\n1\r\n--X\r\nContent-Id: <a>\r\n\r\n2\r\n--X--",
+                ),
+            ),
+            (
+                "multipart/related; boundary=X",
+                body("--X\r\n\r\n{}\r\n--X\r\nContent-Id: a\r\nContent-ID: b\r\n\r\n1\r\n--X--"),
+            ),
+            (
+                "multipart/related; boundary=X",
+                body("--X\r\n\r\n{}\r\n--X\r\nContent-Transfer-Encoding: base64\r\n\r\n1\r\n--X--"),
+            ),
         ];
         for (media_type, body) in cases {
             let problem = decode(media_type, &body).err().expect("a problem");
             assert_eq!((problem.status, problem.cause()), (400, Some(&Cause::InvalidMsgFormat)));
+        }
+        let long = format!("--X\r\nx: {}\r\n\r\n{{}}\r\n--X--", "y".repeat(HEAD_MAX));
+        let many = "--X\r\n\r\n{}\r\n".repeat(PARTS_MAX + 1) + "--X--";
+        for body in [long, many] {
+            assert!(decode("multipart/related; boundary=X", &body.into()).is_err());
         }
     }
 }

@@ -60,7 +60,7 @@ macro_rules! json {
                 serde_json::to_string(self).unwrap_or_default()
             }
             fn from_query(text: &str) -> Option<Self> {
-                serde_json::from_str(text).ok()
+                super::json::parse(text.as_bytes()).ok()
             }
         })+
     };

@@ -55,7 +55,7 @@ fn put_body(record: &mut Map<String, Value>, content_type: Option<&str>, body: &
         root = json;
         record.insert("parts".into(), parts.iter().map(part).collect());
     }
-    match serde_json::from_slice::<Value>(&root) {
+    match super::json::parse::<Value>(&root) {
         Ok(value) => record.insert("body".into(), value),
         Err(_) => record.insert("raw".into(), String::from_utf8_lossy(&root).into()),
     };

@@ -40,20 +40,33 @@ impl<'a> Incoming<'a> {
     }
 }
 
+/// Parameters of a query or a form: SearchNFInstances, which has the most, has fewer than 100 in Release 17.
+const PARAMETERS_MAX: usize = 128;
+
 /// A query or a form, cut at ampersands.
 pub(crate) struct Query<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
 impl<'a> Query<'a> {
     pub fn new(text: &'a str) -> Result<Self> {
-        let pairs: Option<Vec<_>> = text.split('&').filter(|p| !p.is_empty()).map(pair).collect();
+        let pairs = text.split('&').filter(|p| !p.is_empty());
+        if pairs.clone().take(PARAMETERS_MAX + 1).count() > PARAMETERS_MAX {
+            let detail = format!("more than {PARAMETERS_MAX} parameters");
+            return Err(Problem::new(Cause::InvalidQueryParam).detail(detail).into());
+        }
+        let pairs: Option<Vec<_>> = pairs.map(pair).collect();
         pairs.map(Self).ok_or_else(|| Cause::InvalidQueryParam.into())
     }
 
     /// The value of a parameter that may be absent.
     pub fn optional<T: QueryValue>(&self, name: &str) -> Result<Option<T>> {
-        let Some((_, text)) = self.0.iter().find(|(key, _)| key == name) else {
+        let mut named = self.0.iter().filter(|(key, _)| key == name);
+        let Some((_, text)) = named.next() else {
             return Ok(None);
         };
+        if named.next().is_some() {
+            let cause = Cause::OptionalQueryParamIncorrect;
+            return Err(Problem::new(cause).param(&format!("query {name}"), "occurs twice").into());
+        }
         T::from_query(text).map(Some).ok_or_else(|| {
             let cause = Cause::OptionalQueryParamIncorrect;
             Problem::new(cause).param(&format!("query {name}"), "not of its form").into()

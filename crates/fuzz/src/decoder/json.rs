@@ -1,0 +1,51 @@
+//! JSON of peers, and patches of it.
+
+use crate::target::{Broken, demand};
+use pith_sbi::common::PatchItem;
+use pith_sbi::json::{self, Bounds, Violation};
+use pith_sbi::patch;
+use serde_json::Value;
+
+/// What the check lets through is within its bounds once it is parsed; what it calls no JSON, the parser refuses.
+pub fn document(input: &[u8]) -> Result<(), Broken> {
+    let parsed = serde_json::from_slice::<Value>(input);
+    match (json::check(input, &json::MESSAGE), parsed) {
+        (Ok(()), Ok(value)) => {
+            let (depth, nodes) = size(&value);
+            let Bounds { depth: deepest, nodes: most } = json::MESSAGE;
+            demand(depth <= deepest && nodes <= most, || format!("{depth} levels, {nodes} values"))
+        }
+        (Err(Violation::Syntax(at)), Ok(_)) => Err(Broken(format!("JSON, but refused at {at}"))),
+        _ => Ok(()),
+    }
+}
+
+/// `[document, patch]`: the result of the patch is within the bounds of a document.
+pub fn patched(input: &[u8]) -> Result<(), Broken> {
+    if json::check(input, &json::MESSAGE).is_err() {
+        return Ok(());
+    }
+    let Ok((document, items)) = serde_json::from_slice::<(Value, Vec<PatchItem>)>(input) else {
+        return Ok(());
+    };
+    match patch::apply_to_value(document, &items) {
+        Ok(value) => {
+            let (depth, nodes) = size(&value);
+            // The document itself may be as deep as a message, and stands in a list here.
+            let sound = depth <= json::MESSAGE.depth + 1 && nodes <= json::MESSAGE.nodes;
+            demand(sound, || format!("{depth} levels, {nodes} values"))
+        }
+        Err(problem) => demand(matches!(problem.status, 403 | 413), || problem.to_string()),
+    }
+}
+
+/// Levels of arrays and objects, and values.
+fn size(value: &Value) -> (usize, usize) {
+    let inner: Vec<_> = match value {
+        Value::Array(items) => items.iter().map(size).collect(),
+        Value::Object(members) => members.values().map(size).collect(),
+        _ => return (0, 1),
+    };
+    let depth = inner.iter().map(|(depth, _)| depth).max().copied().unwrap_or(0);
+    (depth + 1, inner.iter().map(|(_, nodes)| nodes).sum::<usize>() + 1)
+}

@@ -1,0 +1,338 @@
+//! Bounds of JSON documents, checked on the octets of a peer before a value is built of them.
+//!
+//! The check reads each octet once, does not recurse, and allocates for the names of open objects only. It knows
+//! the structure of JSON; literals and numbers are the parser's, which reads the document afterwards.
+
+use std::borrow::Cow;
+
+/// How large a document may be.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Arrays and objects within each other.
+    pub depth: usize,
+    /// Values of all kinds in the document, arrays and objects included.
+    pub nodes: usize,
+}
+
+/// Bounds of a message of the SBI. The deepest one of Release 17 that Pith knows (NFProfile) has 9 levels; 32 leave
+/// room for extensions. 32,000 nodes are 16,000 leaves with a level of objects around each.
+pub const MESSAGE: Bounds = Bounds { depth: 32, nodes: 32_000 };
+
+/// Characters of a number: more than the shortest form of any IEEE 754 double has.
+const NUMBER_MAX: usize = 64;
+
+/// Why a document is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Violation {
+    /// It is not JSON.
+    #[error("octet {0} is not JSON")]
+    Syntax(usize),
+    /// It is not UTF-8 (RFC 8259 8.1).
+    #[error("octet {0} is not UTF-8")]
+    Encoding(usize),
+    /// Arrays and objects are nested too deeply.
+    #[error("more than {0} levels of arrays and objects")]
+    Depth(usize),
+    /// It has too many values.
+    #[error("more than {0} values")]
+    Nodes(usize),
+    /// A number is too long, or beyond the range of IEEE 754 doubles (RFC 8259 6).
+    #[error("the number at octet {0} is out of range")]
+    Number(usize),
+    /// An object has a name twice (TS 33.117 4.3.6.3).
+    #[error("the name '{0}' occurs twice in an object")]
+    DuplicateName(String),
+}
+
+/// Checks a document against its bounds; names are unique in each object (TS 33.117 4.3.6.3).
+pub fn check(document: &[u8], bounds: &Bounds) -> Result<(), Violation> {
+    std::str::from_utf8(document).map_err(|error| Violation::Encoding(error.valid_up_to()))?;
+    Scan::new(document, bounds).run(Expect::Value)
+}
+
+/// Checks documents that follow each other, such as one a line; the bounds hold for all of them together.
+pub fn check_sequence(documents: &[u8], bounds: &Bounds) -> Result<(), Violation> {
+    std::str::from_utf8(documents).map_err(|error| Violation::Encoding(error.valid_up_to()))?;
+    let mut scan = Scan { sequence: true, ..Scan::new(documents, bounds) };
+    scan.run(Expect::EndOfDocument)
+}
+
+/// What may follow.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Expect {
+    Value,
+    ValueOrEnd,
+    Name,
+    NameOrEnd,
+    Colon,
+    CommaOrEnd,
+    EndOfDocument,
+}
+
+/// An array or object that has not ended.
+enum Open {
+    Array,
+    /// Where its names begin in `Scan::names`.
+    Object(usize),
+}
+
+struct Scan<'a> {
+    document: &'a [u8],
+    /// Whether another document may follow the end of one.
+    sequence: bool,
+    at: usize,
+    nodes: usize,
+    bounds: &'a Bounds,
+    open: Vec<Open>,
+    /// Names of open objects, without escapes.
+    names: Vec<Cow<'a, [u8]>>,
+}
+
+impl<'a> Scan<'a> {
+    const fn new(document: &'a [u8], bounds: &'a Bounds) -> Self {
+        Self { document, sequence: false, at: 0, nodes: 0, bounds, open: Vec::new(), names: Vec::new() }
+    }
+
+    fn run(&mut self, begin: Expect) -> Result<(), Violation> {
+        let mut expect = begin;
+        while let Some(octet) = self.next_token() {
+            if self.sequence && expect == Expect::EndOfDocument {
+                expect = Expect::Value;
+            }
+            expect = self.token(expect, octet)?;
+        }
+        if expect == Expect::EndOfDocument { Ok(()) } else { Err(Violation::Syntax(self.at)) }
+    }
+
+    /// The first octet of the next token.
+    fn next_token(&mut self) -> Option<u8> {
+        let blank = |octet: &&u8| matches!(**octet, b' ' | b'\t' | b'\n' | b'\r');
+        let rest = self.document.get(self.at..)?;
+        self.at += rest.iter().take_while(blank).count();
+        self.document.get(self.at).copied()
+    }
+
+    fn token(&mut self, expect: Expect, octet: u8) -> Result<Expect, Violation> {
+        use Expect::*;
+        match (expect, octet) {
+            (Value | ValueOrEnd, b'{') => self.begin(Open::Object(self.names.len()), NameOrEnd),
+            (Value | ValueOrEnd, b'[') => self.begin(Open::Array, ValueOrEnd),
+            (Value | ValueOrEnd, b'"') => {
+                self.string()?;
+                self.end_value(true)
+            }
+            (Value | ValueOrEnd, b'-' | b'0'..=b'9' | b't' | b'f' | b'n') => {
+                self.scalar()?;
+                self.end_value(true)
+            }
+            (Name | NameOrEnd, b'"') => self.name(),
+            (Colon, b':') => self.step(Value),
+            (CommaOrEnd, b',') => match self.open.last() {
+                Some(Open::Object(_)) => self.step(Name),
+                _ => self.step(Value),
+            },
+            (ValueOrEnd | CommaOrEnd, b']') => self.end_array(),
+            (NameOrEnd | CommaOrEnd, b'}') => self.end_object(),
+            _ => Err(Violation::Syntax(self.at)),
+        }
+    }
+
+    fn step(&mut self, expect: Expect) -> Result<Expect, Violation> {
+        self.at += 1;
+        Ok(expect)
+    }
+
+    fn begin(&mut self, open: Open, expect: Expect) -> Result<Expect, Violation> {
+        if self.open.len() >= self.bounds.depth {
+            return Err(Violation::Depth(self.bounds.depth));
+        }
+        self.count()?;
+        self.open.push(open);
+        self.step(expect)
+    }
+
+    fn end_array(&mut self) -> Result<Expect, Violation> {
+        match self.open.pop() {
+            Some(Open::Array) => self.at += 1,
+            _ => return Err(Violation::Syntax(self.at)),
+        }
+        self.end_value(false)
+    }
+
+    fn end_object(&mut self) -> Result<Expect, Violation> {
+        let Some(Open::Object(from)) = self.open.pop() else { return Err(Violation::Syntax(self.at)) };
+        let names = self.names.get_mut(from..).unwrap_or_default();
+        names.sort_unstable();
+        let twice = names.windows(2).find(|pair| pair[0] == pair[1]);
+        if let Some(pair) = twice {
+            let shown: String = String::from_utf8_lossy(&pair[0]).chars().take(64).collect();
+            return Err(Violation::DuplicateName(shown));
+        }
+        self.names.truncate(from);
+        self.at += 1;
+        self.end_value(false)
+    }
+
+    fn end_value(&mut self, count: bool) -> Result<Expect, Violation> {
+        if count {
+            self.count()?;
+        }
+        Ok(if self.open.is_empty() { Expect::EndOfDocument } else { Expect::CommaOrEnd })
+    }
+
+    fn count(&mut self) -> Result<(), Violation> {
+        self.nodes += 1;
+        if self.nodes > self.bounds.nodes { Err(Violation::Nodes(self.bounds.nodes)) } else { Ok(()) }
+    }
+
+    fn name(&mut self) -> Result<Expect, Violation> {
+        let from = self.at;
+        let escaped = self.string()?;
+        let quoted = self.document.get(from..self.at).unwrap_or_default();
+        let name = if escaped {
+            let text: String = serde_json::from_slice(quoted).map_err(|_| Violation::Syntax(from))?;
+            Cow::Owned(text.into_bytes())
+        } else {
+            Cow::Borrowed(quoted)
+        };
+        self.names.push(match name {
+            Cow::Borrowed(quoted) => Cow::Borrowed(quoted.get(1..quoted.len() - 1).unwrap_or_default()),
+            owned => owned,
+        });
+        Ok(Expect::Colon)
+    }
+
+    /// Steps over a string; whether it has escapes.
+    fn string(&mut self) -> Result<bool, Violation> {
+        let from = self.at;
+        let mut escaped = false;
+        let mut octets = self.document.iter().enumerate().skip(from + 1);
+        while let Some((at, octet)) = octets.next() {
+            match octet {
+                b'"' => {
+                    self.at = at + 1;
+                    return Ok(escaped);
+                }
+                b'\\' => {
+                    escaped = true;
+                    octets.next();
+                }
+                _ => {}
+            }
+        }
+        Err(Violation::Syntax(from))
+    }
+
+    /// Steps over a number or literal.
+    fn scalar(&mut self) -> Result<(), Violation> {
+        let from = self.at;
+        let rest = self.document.get(from..).unwrap_or_default();
+        let within = |octet: &&u8| octet.is_ascii_alphanumeric() || b"+-.".contains(octet);
+        let length = rest.iter().take(NUMBER_MAX + 1).take_while(within).count();
+        self.at = from + length;
+        let text = rest.get(..length).unwrap_or_default();
+        let literal = text.first().is_some_and(u8::is_ascii_lowercase);
+        let digits = text.iter().all(u8::is_ascii_digit) && length < 19;
+        if literal || digits {
+            return Ok(());
+        }
+        let value = std::str::from_utf8(text).ok().and_then(|text| text.parse::<f64>().ok());
+        match value {
+            Some(value) if value.is_finite() && length <= NUMBER_MAX => Ok(()),
+            _ => Err(Violation::Number(from)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(text: &str) -> Result<(), Violation> {
+        check(text.as_bytes(), &Bounds { depth: 4, nodes: 20 })
+    }
+
+    #[test]
+    fn what_the_parser_reads_passes() {
+        for text in [
+            "1",
+            "-1.5e-3",
+            " null ",
+            r#""a\"b""#,
+            "[]",
+            "{}",
+            "[1, [2, {}], \"]\"]",
+            r#"{"a": {"a": 1}, "b": [{"a": 1}, {"a": 2}], "c\u0061": true}"#,
+            r#"{"": 18446744073709551615, "é": 1e308}"#,
+        ] {
+            assert_eq!(checked(text), Ok(()), "{text}");
+            assert!(serde_json::from_str::<serde_json::Value>(text).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_occurs_once_in_an_object_however_it_is_escaped() {
+        for text in [r#"{"a":1,"b":2,"a":3}"#, r#"{"a":1,"\u0061":2}"#, r#"[{"x":{"a":1,"a":1}}]"#] {
+            assert_eq!(checked(text), Err(Violation::DuplicateName("a".into())), "{text}");
+        }
+    }
+
+    #[test]
+    fn depth_and_number_of_values_are_bounded() {
+        assert_eq!(checked("[[[[]]]]"), Ok(()));
+        assert_eq!(checked("[[[[[]]]]]"), Err(Violation::Depth(4)));
+        assert_eq!(checked(&"[".repeat(1 << 20)), Err(Violation::Depth(4)));
+        let items = |count: usize| format!("[{}]", vec!["0"; count].join(","));
+        assert_eq!(checked(&items(19)), Ok(()));
+        assert_eq!(checked(&items(20)), Err(Violation::Nodes(20)));
+        assert_eq!(checked(&format!("[{}]", vec!["[]"; 20].join(","))), Err(Violation::Nodes(20)));
+    }
+
+    #[test]
+    fn numbers_are_those_of_ieee_754() {
+        for text in ["1e309", "-1e999999999", &"9".repeat(400), &format!("0.{}1", "0".repeat(100))] {
+            assert!(matches!(checked(&format!("[{text}]")), Err(Violation::Number(1))), "{text}");
+        }
+    }
+
+    #[test]
+    fn documents_may_follow_each_other_within_the_bounds_of_one() {
+        let bounds = Bounds { depth: 2, nodes: 3 };
+        for text in ["", "{}\n{}\n", "1 2 3"] {
+            assert_eq!(check_sequence(text.as_bytes(), &bounds), Ok(()), "{text}");
+        }
+        for text in ["{}\n{", "1 2 3 4", "{},{}", "{\"a\":1,\"a\":1}", "{\"a\":[[]]}"] {
+            assert!(check_sequence(text.as_bytes(), &bounds).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_json_is_refused() {
+        for text in [
+            "",
+            " ",
+            "[",
+            "]",
+            "{",
+            "}",
+            "[1,]",
+            "[1 2]",
+            "{,}",
+            "{1:2}",
+            r#"{"a"}"#,
+            r#"{"a":}"#,
+            r#"{"a":1,}"#,
+            "[1}",
+            "{\"a\":1]",
+            "1 2",
+            "\"",
+            "\"\\",
+            "[\"a\\\"]",
+            ":",
+            r#"{"\ud800":1}"#,
+        ] {
+            assert!(checked(text).is_err(), "{text}");
+        }
+        assert_eq!(check(b"{\"a\":\"\xff\"}", &MESSAGE), Err(Violation::Encoding(6)));
+    }
+}
