@@ -1,0 +1,89 @@
+//! A client of the SBI or of the REST API: spoiled requests of a corpus, with tokens that are none, over connections
+//! some of which begin a body and never end it.
+
+use crate::pace::Pace;
+use anyhow::Result;
+use bytes::Bytes;
+use hyper::Request;
+use pith_fuzz::corpus;
+use pith_fuzz::mutate::Mutator;
+use pith_fuzz::random::Random;
+use pith_fuzz::target::Shape;
+use pith_runtime::http::{Client, Limits};
+use serde_json::{Value, json};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::task::{LocalSet, spawn_local};
+
+/// Connections that hold a body back.
+const SLOW: usize = 64;
+/// Exchanges that may be open at a time.
+const OPEN: usize = 256;
+
+/// Answers by status; 0 is for those without one.
+type Answers = Rc<RefCell<BTreeMap<u16, u64>>>;
+
+pub fn attack(target: SocketAddr, corpus: &str, seed: u64, pace: &mut Pace) -> Result<Value> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let answers = Answers::default();
+    let slow = slow_bodies(target);
+    runtime.block_on(LocalSet::new().run_until(send(target, corpus, seed, pace, answers.clone())))?;
+    let answers = answers.borrow().clone();
+    Ok(json!({ "answers by status": answers, "slow connections": slow.len() }))
+}
+
+/// Requests over HTTP/1.1 whose bodies never come; what does not speak it closes them.
+fn slow_bodies(target: SocketAddr) -> Vec<TcpStream> {
+    let begin = |_| {
+        let mut stream = TcpStream::connect_timeout(&target, Duration::from_millis(200)).ok()?;
+        let head = "POST /v1/subscribers HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100000\r\n\r\n{";
+        stream.write_all(head.as_bytes()).ok()?;
+        Some(stream)
+    };
+    (0..SLOW).filter_map(begin).collect()
+}
+
+async fn send(target: SocketAddr, corpus: &str, seed: u64, pace: &mut Pace, answers: Answers) -> Result<()> {
+    let seeds = corpus::read(corpus)?;
+    let mut random = Random::new(seed);
+    let limits = Limits { time: Duration::from_secs(2), body: 1 << 20, exchanges: OPEN };
+    let client = Rc::new(Client::new(limits));
+    let open = Rc::new(());
+    while pace.is_on() {
+        let due = pace.due();
+        let mut sent = 0;
+        while sent < due && Rc::strong_count(&open) < OPEN {
+            let text = Mutator::new(Shape::Text, &seeds).make(&mut random);
+            sent += 1;
+            let Some(request) = request(target, &text) else { continue };
+            let (client, answers, open) = (client.clone(), answers.clone(), open.clone());
+            spawn_local(async move {
+                let status = client.call(request).await.map_or(0, |answer| answer.status().as_u16());
+                *answers.borrow_mut().entry(status).or_default() += 1;
+                drop(open);
+            });
+        }
+        pace.count(sent);
+        tokio::time::sleep(pace.tick()).await;
+    }
+    Ok(())
+}
+
+/// A request of the corpus's text form: first line, headers, an empty line, body.
+fn request(target: SocketAddr, text: &[u8]) -> Option<Request<Bytes>> {
+    let end = text.windows(2).position(|pair| pair == b"\n\n").unwrap_or(text.len());
+    let head = std::str::from_utf8(text.get(..end)?).ok()?;
+    let mut lines = head.split('\n');
+    let (method, path) = lines.next()?.split_once(' ')?;
+    let mut request = Request::builder().method(method).uri(format!("http://{target}{path}"));
+    request = request.header("authorization", "Bearer not-a-token");
+    for (name, value) in lines.filter_map(|line| line.split_once(": ")) {
+        request = request.header(name, value);
+    }
+    let body = text.get(end + 2..).unwrap_or_default();
+    request.body(Bytes::copy_from_slice(body)).ok()
+}
