@@ -51,6 +51,7 @@ enum drop_reason {
 	N3_SEND_FAILED,
 	N6_SEND_FAILED,
 	BAD_CHECKSUM,
+	STRAY_ERROR_INDICATION,
 	DROP_REASONS
 };
 
@@ -215,7 +216,7 @@ struct cpu {
 	u64 dropped[DROP_REASONS];
 	struct traffic n3_rest, n6_rest; /* dropped, or handed to user space; by where they came in */
 	struct traffic across;           /* from a tunnel into another */
-	u64 reserved[7];
+	u64 reserved[6];
 };
 
 /* Where the system's routing table and neighbours send a packet; remembered for ROUTE_LIFE. */

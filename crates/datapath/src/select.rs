@@ -3,7 +3,9 @@
 use crate::config::{DatapathConfig, PathChoice, StartError};
 use crate::portable::PortableDatapath;
 use crate::xdp::{Outcome, XdpDatapath, retire_predecessor};
-use pith_upf::contract::{Counters, Datapath, Event, Session, SessionId, SessionUsage, TracedPacket, Tunnel};
+use pith_upf::contract::{
+    Counters, Datapath, DropReason, Event, Session, SessionId, SessionUsage, TracedPacket, Tunnel,
+};
 use pith_upf::qos::FlowUsage;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -147,6 +149,10 @@ impl Datapath for UserPlane {
 
     fn poll_trace(&mut self, packets: &mut Vec<TracedPacket>) -> u64 {
         self.path_mut().poll_trace(packets)
+    }
+
+    fn count_dropped(&mut self, reason: DropReason) {
+        self.path_mut().count_dropped(reason);
     }
 
     fn poll_events(&mut self, events: &mut Vec<Event>) {

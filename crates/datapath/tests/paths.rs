@@ -248,6 +248,20 @@ fn a_peers_error_indication_becomes_an_event() {
 }
 
 #[test]
+fn an_error_indication_that_names_another_peer_than_its_sender_is_dropped() {
+    for mut lab in labs() {
+        let mut message = Vec::new();
+        let peer = IpAddr::from([192, 0, 2, 66]);
+        Signalling::ErrorIndication(ErrorIndication { teid: GNB_TEID, peer }).encode(&mut message);
+        lab.gnb.send_to(&message, (UPF, GTPU_PORT)).unwrap();
+        lab.wait_dropped(DropReason::StrayErrorIndication, 1);
+        let mut events = Vec::new();
+        lab.upf.poll_events(&mut events);
+        assert_eq!(events, []);
+    }
+}
+
+#[test]
 fn session_ambr_is_policed_both_ways_where_that_is_asked_for() {
     let config = DatapathConfig { workers: 2, enforcement: Enforcement::Police, ..DatapathConfig::default() };
     for mut lab in labs_with(config) {

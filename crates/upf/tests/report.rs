@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::net::IpAddr;
+
 use pith_pfcp::ie::*;
 use pith_pfcp::message::*;
 use pith_pfcp::rules::*;
@@ -130,7 +132,12 @@ fn an_error_indication_is_reported_by_the_session_that_sends_into_the_tunnel() {
         ..SessionModificationRequest::new()
     };
     world.modify(seid, request);
-    assert!(world.event(Event::ErrorIndication { peer: GNB.into(), teid: Teid(78) }).is_empty());
+    world.datapath.ladder.clear();
+    let forged = [(IpAddr::from(GNB), 78), (IpAddr::from([192, 0, 2, 66]), 77)];
+    for (peer, teid) in forged {
+        assert!(world.event(Event::ErrorIndication { peer, teid: Teid(teid) }).is_empty());
+        assert_eq!(world.datapath.ladder.pop().as_deref(), Some("dropped stray_error_indication"));
+    }
     let sent = world.event(Event::ErrorIndication { peer: GNB.into(), teid: Teid(77) });
     let request = report(&mut world, sent);
     assert_eq!(request.report_type, ReportType::ERIR);

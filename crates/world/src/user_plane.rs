@@ -3,7 +3,8 @@
 use crate::network::{EPOCH, upf_n3, upf_n4};
 use pith_nf::kit::Instant;
 use pith_upf::contract::{
-    Action, Counters, Datapath, Direction, Event, Session, SessionId, SessionUsage, Source, Tunnel,
+    Action, Counters, Datapath, Destination, Direction, DropReason, Event, Session, SessionId, SessionUsage,
+    Source, Tunnel,
 };
 use pith_upf::{Config, Effect, GtpuAddress, Input, Upf};
 use std::collections::BTreeMap;
@@ -32,6 +33,8 @@ impl Datapath for Notepad {
     fn usage(&self, session: SessionId) -> Option<SessionUsage> {
         self.sessions.get(&session).map(|_| SessionUsage::default())
     }
+
+    fn count_dropped(&mut self, _reason: DropReason) {}
 
     fn poll_events(&mut self, _events: &mut Vec<Event>) {}
 
@@ -62,13 +65,30 @@ impl Notepad {
         None
     }
 
-    /// What a downlink packet for that session would raise: a report, if it is buffered and asked for.
-    fn downlink_data(&self, at: usize) -> Option<Event> {
+    /// What a downlink packet for that session raises: a report, if it is buffered and asked for; or an Error Indication
+    /// of the peer that it is sent to, if `lost` says that the peer knows the tunnel no more.
+    fn downlink_data(&self, at: usize, lost: bool) -> Option<Event> {
         let session = self.sessions.values().nth(at % self.sessions.len().max(1))?;
         let pdr = session.pdrs.iter().find(|pdr| pdr.source.direction() == Direction::Downlink)?;
         let far = session.fars.iter().find(|far| far.id == pdr.far)?;
-        let told = matches!(far.action, Action::Buffer { notify: true, .. });
-        told.then_some(Event::DownlinkData { session: session.id, pdr: pdr.id, qfi: None, dscp: 0 })
+        match far.action {
+            Action::Buffer { notify: true, .. } => {
+                Some(Event::DownlinkData { session: session.id, pdr: pdr.id, qfi: None, dscp: 0 })
+            }
+            Action::Forward(Destination::Tunnel(tunnel)) if lost => {
+                Some(Event::ErrorIndication { peer: tunnel.peer, teid: tunnel.teid })
+            }
+            _ => None,
+        }
+    }
+
+    /// Where packets of the first session go to, while they are forwarded by tunnel.
+    pub fn first_downlink_tunnel(&self) -> Option<Tunnel> {
+        let session = self.sessions.values().next()?;
+        session.fars.iter().find_map(|far| match far.action {
+            Action::Forward(Destination::Tunnel(tunnel)) => Some(tunnel),
+            _ => None,
+        })
     }
 }
 
@@ -98,9 +118,9 @@ impl UserPlane {
         self.upf.next_timeout().map(|after| self.born + after)
     }
 
-    /// A packet comes for one of the sessions.
-    pub fn downlink_packet(&mut self, now: Instant, at: usize) -> Vec<Effect> {
-        match self.datapath.downlink_data(at) {
+    /// A packet comes for one of the sessions, whose tunnel the gNB has `lost` or not.
+    pub fn downlink_packet(&mut self, now: Instant, at: usize, lost: bool) -> Vec<Effect> {
+        match self.datapath.downlink_data(at, lost) {
             Some(event) => self.handle(now, Input::Event(event)),
             None => Vec::new(),
         }

@@ -23,6 +23,15 @@ fn a_phone_registers_and_opens_a_session() {
 }
 
 #[test]
+fn after_an_error_indication_of_the_gnb_traffic_flows_again() {
+    let mut world = World::new(Plan::clean());
+    let [before, after] = world.live_through_a_lost_tunnel().unwrap();
+    let (before, after) = (before.expect("downlink is open"), after.expect("downlink is open again"));
+    assert_eq!(before.peer, after.peer);
+    assert_ne!(before.teid, after.teid, "the gNB gave a new tunnel");
+}
+
+#[test]
 fn a_seed_is_the_same_world_each_time() {
     for seed in [1, 2, 3, 5] {
         let live = || {

@@ -316,6 +316,10 @@ impl Datapath for PortableDatapath {
         self.shared.tracer.drain_into(self.now(), packets)
     }
 
+    fn count_dropped(&mut self, reason: DropReason) {
+        self.drops.count(reason);
+    }
+
     fn poll_events(&mut self, events: &mut Vec<Event>) {
         self.shared.events.drain_into(events);
     }

@@ -32,6 +32,10 @@ impl Signaller {
             Ok(Some(Signalling::EchoRequest { sequence })) => {
                 self.send(path, &Signalling::EchoResponse { sequence }, peer, socket);
             }
+            // A GTP-U peer names itself in the message (TS 29.281 7.3.1): one that names another is not believed.
+            Ok(Some(Signalling::ErrorIndication(indication))) if indication.peer != peer.ip() => {
+                path.drop(DropReason::StrayErrorIndication, 1);
+            }
             Ok(Some(Signalling::ErrorIndication(indication))) => {
                 let event = Event::ErrorIndication { peer: indication.peer, teid: Teid(indication.teid) };
                 path.shared.events.push(event);

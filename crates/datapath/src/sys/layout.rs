@@ -17,7 +17,7 @@ pub const RULE_METERS: usize = 3;
 /// URRs of a rule that fit.
 pub const RULE_URRS: usize = 2;
 /// Reasons that the program counts drops by.
-pub const DROP_REASONS: usize = 19;
+pub const DROP_REASONS: usize = 20;
 /// In the name of a meter or counter: it is in the block of the session of that slot.
 pub const HOME: u32 = 0x8000_0000;
 /// Meters in a session's block: uplink, downlink.
@@ -351,7 +351,7 @@ pub struct Cpu {
     /// Sent on from tunnels into others.
     pub across: Traffic,
     /// Nothing yet.
-    pub reserved: [AtomicU64; 7],
+    pub reserved: [AtomicU64; 6],
 }
 
 // SAFETY (all): `repr(C)`; integers and atomics only, so any bytes are a value; the program writes what is

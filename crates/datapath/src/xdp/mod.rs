@@ -317,6 +317,10 @@ impl Datapath for XdpDatapath {
         self.slow.poll_trace(packets)
     }
 
+    fn count_dropped(&mut self, reason: DropReason) {
+        self.slow.count_dropped(reason);
+    }
+
     fn poll_events(&mut self, events: &mut Vec<Event>) {
         self.slow.poll_events(events);
         let now = self.slow.now();

@@ -53,6 +53,8 @@ pub(super) struct SmContext {
     pub is_withdrawn: bool,
     /// The gNB's end of the N3 tunnel, while the user plane is active.
     pub gnb: Option<Tunnel>,
+    /// The gNB's end of a tunnel that it turned out not to know while the session was changing.
+    pub lost: Option<Tunnel>,
     /// What is authorised.
     pub qos: Qos,
     /// The policy association, once it stands.
@@ -68,13 +70,20 @@ pub(super) struct SmContext {
 }
 
 impl SmContext {
-    /// Whether the UPF is taking new rules.
+    /// Whether UPF or gNB are changing what they have of the session: updates wait until they have.
     pub(super) const fn is_changing(&self) -> bool {
-        use State::{AwaitingClassifier, AwaitingGnb, AwaitingN4Modification, AwaitingSwitch};
-        let state = &self.state;
+        use State::{
+            AwaitingBuffering, AwaitingClassifier, AwaitingGnb, AwaitingN4Modification,
+            AwaitingResourceRelease, AwaitingSwitch,
+        };
         matches!(
-            state,
-            AwaitingN4Modification(..) | AwaitingClassifier(_) | AwaitingGnb(_) | AwaitingSwitch(_)
+            self.state,
+            AwaitingN4Modification(..)
+                | AwaitingClassifier(_)
+                | AwaitingGnb(_)
+                | AwaitingSwitch(_)
+                | AwaitingBuffering
+                | AwaitingResourceRelease
         )
     }
 
@@ -194,6 +203,10 @@ pub(super) enum State {
     AwaitingGnb(Towards),
     /// The anchor's, which was told where downlink packets go.
     AwaitingSwitch(Towards),
+    /// The answer of the UPF, which is to buffer what it sent into a tunnel that the gNB has lost (TS 23.527 5.3.2.1).
+    AwaitingBuffering,
+    /// The gNB's confirmation that it released the resources of a tunnel that it had lost (TS 23.527 5.3.2.1).
+    AwaitingResourceRelease,
     /// The UE's PDU SESSION RELEASE COMPLETE (TS 24.501 6.3.3.3), T3592 running.
     AwaitingReleaseComplete {
         /// How often the command was sent again.
@@ -245,7 +258,10 @@ impl State {
             | Self::AwaitingFrontEstablishment(_)
             | Self::AwaitingN9 => "establishing",
             Self::AwaitingTunnel => "awaiting-gnb",
-            Self::Established | Self::AwaitingN4Modification(..) => "established",
+            Self::Established
+            | Self::AwaitingN4Modification(..)
+            | Self::AwaitingBuffering
+            | Self::AwaitingResourceRelease => "established",
             Self::AwaitingClassifier(_) | Self::AwaitingGnb(_) | Self::AwaitingSwitch(_) => "branching",
             Self::AwaitingReleaseComplete { .. } | Self::Abandoned(_) => "releasing",
         }

@@ -117,6 +117,7 @@ impl Smf {
             State::AwaitingPolicy => self.policy(key, reply, out),
             State::AwaitingTunnel => self.transferred(key, &reply, out),
             State::AwaitingGnb(towards) => self.gnb_asked(key, towards, &reply, out),
+            State::AwaitingResourceRelease => self.release_requested_of_gnb(key, &reply, out),
             _ => self.notified(key, &reply, out),
         }
     }

@@ -5,7 +5,7 @@ use pith_ngap::transfer::{
     Arp, ModifyRequestTransfer, QosFlow, ReleaseCommandTransfer, SessionType, SetupRequestTransfer, Tunnel,
     TunnelChange,
 };
-use pith_ngap::{Cause, CauseNas};
+use pith_ngap::{Cause, CauseNas, CauseTransport};
 
 /// PDU Session Resource Setup Request Transfer; `None` before the UPF has given its tunnel.
 pub(super) fn setup_request(context: &SmContext) -> Option<Vec<u8>> {
@@ -29,4 +29,10 @@ pub(super) fn modify_request(uplink: Tunnel, downlink: Tunnel) -> Vec<u8> {
 /// PDU Session Resource Release Command Transfer.
 pub(super) fn release_command() -> Vec<u8> {
     ReleaseCommandTransfer { cause: Cause::Nas(CauseNas::normal_release) }.encode()
+}
+
+/// The same, for resources whose tunnel the gNB does not know any more.
+pub(super) fn release_lost_resources() -> Vec<u8> {
+    let cause = Cause::Transport(CauseTransport::transport_resource_unavailable);
+    ReleaseCommandTransfer { cause }.encode()
 }

@@ -115,16 +115,21 @@ fn session_ambr(context: &SmContext) -> BitRates {
     BitRates { uplink: kbps(context.qos.ambr.uplink.bps()), downlink: kbps(context.qos.ambr.downlink.bps()) }
 }
 
-/// The UPF's end of the tunnel of a PDR in its answer.
-pub(super) fn tunnel(response: &SessionEstablishmentResponse, pdr: PdrId) -> Option<Tunnel> {
-    let created = response.created_pdrs.iter().filter(|created| created.pdr_id == pdr);
-    created.flat_map(|created| &created.local_f_teids).find_map(|f_teid| match *f_teid {
+/// The tunnel that an F-TEID names.
+pub(super) fn tunnel_of(f_teid: FTeid) -> Option<Tunnel> {
+    match f_teid {
         FTeid::Allocated { teid, ipv4, ipv6 } => {
             let address = ipv4.map(IpAddr::V4).or(ipv6.map(IpAddr::V6))?;
             Some(Tunnel { address, teid: Teid(teid) })
         }
         FTeid::Choose { .. } => None,
-    })
+    }
+}
+
+/// The UPF's end of the tunnel of a PDR in its answer.
+pub(super) fn tunnel(response: &SessionEstablishmentResponse, pdr: PdrId) -> Option<Tunnel> {
+    let created = response.created_pdrs.iter().filter(|created| created.pdr_id == pdr);
+    created.flat_map(|created| &created.local_f_teids).find_map(|f_teid| tunnel_of(*f_teid))
 }
 
 /// What the end of a tunnel that downlink packets leave is told.

@@ -77,6 +77,17 @@ impl Smf {
                     false => self.gnb_refused(key, towards, "the gNB refuses", out),
                 }
             }
+            (
+                State::AwaitingResourceRelease,
+                Some(N2SmInfoType::PduResRelRsp | N2SmInfoType::PduResNtyRel),
+            ) => {
+                updated(from, SmContextUpdatedData::default(), out);
+                self.resources_released(key, out);
+            }
+            (State::AwaitingResourceRelease, None) if data.up_cnx_state == Some(UpCnxState::Deactivated) => {
+                hold(context, from, data, out);
+                self.resources_released(key, out);
+            }
             // The UE has left its gNB, which owes no answer any more.
             (State::AwaitingGnb(towards), None) if data.up_cnx_state == Some(UpCnxState::Deactivated) => {
                 let towards = *towards;

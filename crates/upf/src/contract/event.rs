@@ -29,7 +29,7 @@ pub enum Event {
     },
     /// A peer does not know the tunnel that packets are sent into (TS 29.281 7.3.1).
     ErrorIndication {
-        /// The peer.
+        /// The peer: the source of the message, and the address in it.
         peer: IpAddr,
         /// The peer's TEID.
         teid: Teid,
@@ -126,6 +126,8 @@ drop_reasons! {
     N6SendFailed = "n6_send_failed",
     /// The outermost IPv4 header's checksum is wrong.
     BadChecksum = "bad_checksum",
+    /// An Error Indication that is not from the peer of a tunnel into which a session sends: forged, or late.
+    StrayErrorIndication = "stray_error_indication",
 }
 
 #[cfg(test)]

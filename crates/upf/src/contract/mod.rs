@@ -72,6 +72,9 @@ pub trait Datapath {
         0
     }
 
+    /// Counts a packet that UPF-C dropped.
+    fn count_dropped(&mut self, reason: DropReason);
+
     /// Moves what has happened since the last call into `events`, oldest first.
     fn poll_events(&mut self, events: &mut Vec<Event>);
 

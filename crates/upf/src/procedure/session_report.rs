@@ -15,7 +15,7 @@ use pith_pfcp::ie::*;
 use pith_pfcp::message::{SessionReportRequest, SessionReportResponse};
 use pith_pfcp::rules::{CreateFar, DownlinkDataReport, ErrorIndicationReport, UpdateBarInReport};
 
-use crate::contract::{self, SessionId, Teid};
+use crate::contract::{self, DropReason, SessionId, Teid};
 use crate::port::{Notice, Turn};
 use crate::session::{HeldPackets, Session, compile};
 use crate::upf::{Purpose, Upf};
@@ -73,9 +73,12 @@ impl Upf {
         (!held.is_empty()).then(|| downlink_data_report(held))
     }
 
-    /// A GTP-U peer knows a tunnel no more (TS 29.244 5.10). It says so for each packet: the SMF is told once.
+    /// A GTP-U peer knows a tunnel no more (TS 29.244 5.10). It says so for each packet: the SMF is told once. Only the
+    /// peer of that very tunnel is believed: anyone on N3 can send the message.
     pub(crate) fn error_indication(&mut self, turn: &mut Turn<'_>, peer: IpAddr, teid: Teid) {
-        let Some(id) = self.sessions.behind(peer, teid) else { return };
+        let Some(id) = self.sessions.behind(peer, teid) else {
+            return turn.datapath.count_dropped(DropReason::StrayErrorIndication);
+        };
         let Some(session) = self.sessions.get_mut(id) else { return };
         if session.has_many_reports() || session.lost_tunnels.contains(&(peer, teid)) {
             return;

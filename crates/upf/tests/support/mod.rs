@@ -11,7 +11,7 @@ use pith_pfcp::message::*;
 use pith_pfcp::rules::*;
 use pith_pfcp::{Header, Message};
 use pith_upf::contract::{
-    self, Counters, Datapath, Event, Session, SessionId, SessionUsage, Tunnel, UrrUsage,
+    self, Counters, Datapath, DropReason, Event, Session, SessionId, SessionUsage, Tunnel, UrrUsage,
 };
 use pith_upf::{Config, Effect, GtpuAddress, Input, Notice, Upf};
 
@@ -51,6 +51,10 @@ impl Datapath for Notes {
 
     fn usage(&self, session: SessionId) -> Option<SessionUsage> {
         self.usage.get(&session).cloned()
+    }
+
+    fn count_dropped(&mut self, reason: DropReason) {
+        self.ladder.push(format!("dropped {}", reason.name()));
     }
 
     fn poll_events(&mut self, _events: &mut Vec<Event>) {}

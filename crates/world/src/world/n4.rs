@@ -86,8 +86,15 @@ impl World {
     /// A packet comes for a UE, any of them.
     pub(super) fn downlink_packet(&mut self) {
         let (upf, at) = (self.dice.index(self.upfs.len()), self.dice.index(64));
-        let effects = self.upfs[upf].downlink_packet(self.now, at);
+        // Of packets that are forwarded, every other one meets a gNB that has lost their tunnel.
+        let effects = self.upfs[upf].downlink_packet(self.now, at, at % 2 == 1);
         self.upf_effects(upf, effects);
+    }
+
+    /// A packet comes for the first session, of whose tunnel the gNB knows nothing any more; where packets go afterwards.
+    pub(super) fn lose_tunnel(&mut self) {
+        let effects = self.upfs[0].downlink_packet(self.now, 0, true);
+        self.upf_effects(0, effects);
     }
 
     pub(super) fn restart_upf(&mut self, upf: usize) {

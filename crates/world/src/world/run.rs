@@ -4,6 +4,7 @@ use super::invariant::Standing;
 use super::user::Act;
 use super::{Failure, Happening, World};
 use crate::plan::Plan;
+use pith_upf::contract::Tunnel;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -68,6 +69,15 @@ impl World {
             self.pass(Duration::from_secs(3))?;
         }
         Ok(())
+    }
+
+    /// The gNB loses the tunnel of the UE's session: where downlink packets went before, and where they go then.
+    pub fn live_through_a_lost_tunnel(&mut self) -> Result<[Option<Tunnel>; 2], Box<Failure>> {
+        self.live_a_good_day()?;
+        let before = self.upfs[0].datapath.first_downlink_tunnel();
+        self.lose_tunnel();
+        self.pass(Duration::from_secs(3))?;
+        Ok([before, self.upfs[0].datapath.first_downlink_tunnel()])
     }
 
     fn everyone(&mut self, act: impl Fn(usize) -> Act) -> Result<(), Box<Failure>> {

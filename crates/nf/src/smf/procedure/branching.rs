@@ -239,6 +239,7 @@ impl Smf {
     pub(in crate::smf) fn go_on(&mut self, key: Key, out: &mut Outbox) {
         self.apply_held(key, out);
         self.tend_withdrawal(key, out);
+        self.tend_lost_tunnel(key, out);
         self.tend_path(key, out);
         self.tend_waiting_data(key, out);
     }

@@ -139,6 +139,7 @@ impl Smf {
             data_waits: false,
             is_withdrawn: false,
             gnb: None,
+            lost: None,
             qos: UNKNOWN_QOS,
             policy: None,
             is_registered: false,
@@ -381,6 +382,7 @@ impl Smf {
             Some(State::AwaitingGnb(towards)) => {
                 self.gnb_silent(key, *towards, out);
             }
+            Some(State::AwaitingResourceRelease) => self.resources_released(key, out),
             _ => {}
         }
     }

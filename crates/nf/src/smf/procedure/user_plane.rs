@@ -6,6 +6,9 @@
 //!         AwaitingN4Modification   <─ UPF   then the AMF is answered
 //!  UPF ─> downlink data            the AMF is asked to page
 //!  AMF ─> the UE does not answer   the UPF drops what it kept, and tells of the next packet
+//!  UPF ─> Error Indication Report  the UPF buffers, the gNB releases its resources (TS 23.527 5.3.2.1)
+//!         AwaitingBuffering        <─ UPF
+//!         AwaitingResourceRelease  <─ AMF, gNB; SbiGuard   then the user plane is activated again
 //! ```
 
 use super::super::context::{State, UserPlane};
@@ -78,6 +81,7 @@ impl Smf {
             State::AwaitingN4Modification(from, to) => self.modified(key, from, to, result, out),
             State::AwaitingClassifier(plan) => self.classifier_established(key, plan, result, out),
             State::AwaitingSwitch(towards) => self.switched(key, towards, result, out),
+            State::AwaitingBuffering => self.buffering(key, result, out),
             State::Abandoned(upf) => self.abandoned(key, upf, result, out),
             other => context.state = other,
         }
@@ -145,7 +149,8 @@ impl Smf {
             self.downlink_data(key, out);
         }
         if report.report_type.contains(ReportType::ERIR) {
-            self.tunnel_lost(key, out);
+            let lost = report.error_indication_report.iter().flat_map(|report| &report.remote_f_teids);
+            self.note_lost_tunnel(key, lost.copied().filter_map(n4::tunnel_of), out);
         }
     }
 
@@ -194,18 +199,75 @@ impl Smf {
         out.n4(N4Effect::Request { tag: super::super::NOBODY, upf, seid, message });
     }
 
-    /// The gNB does not know the tunnel any more (TS 23.527 5.3.3.2): packets wait, and the first is told of.
-    fn tunnel_lost(&mut self, key: Key, out: &mut Outbox) {
+    /// The UPF got a GTP-U Error Indication for those tunnels: the gNB does not know its end any more (TS 23.527 5.3.2.1
+    /// step 3). The UPF reports it once, so a session that is changing remembers.
+    fn note_lost_tunnel(&mut self, key: Key, lost: impl Iterator<Item = Tunnel>, out: &mut Outbox) {
         let Some(context) = self.contexts.get_mut(key) else { return };
-        context.gnb = None;
-        if let Some(session) = context.at_n3() {
-            out.n4(N4Effect::Request {
-                tag: super::super::NOBODY,
-                upf: session.upf,
-                seid: session.seid,
-                message: n4::deactivation(),
+        let gnb = context.gnb;
+        let Some(tunnel) = lost.into_iter().find(|tunnel| Some(*tunnel) == gnb) else {
+            return self.log(key, Level::Warn, out, |_| {
+                "an Error Indication Report names a tunnel that is not the gNB's: ignored".to_owned()
             });
+        };
+        context.lost = Some(tunnel);
+        self.tend_lost_tunnel(key, out);
+    }
+
+    /// A session that stands, but whose gNB has lost its tunnel: downlink packets are buffered, and the gNB releases the
+    /// session's resources (TS 23.527 5.3.2.1 steps 4, 5; TS 23.502 4.3.7). A UE in CM-IDLE is not paged for it.
+    pub(in crate::smf) fn tend_lost_tunnel(&mut self, key: Key, out: &mut Outbox) {
+        let Some(context) = self.contexts.get_mut(key) else { return };
+        if !matches!(context.state, State::Established) {
+            return;
         }
+        let is_current = context.lost.take().is_some_and(|tunnel| context.gnb == Some(tunnel));
+        let (Some(session), true) = (context.at_n3(), is_current) else { return };
+        context.gnb = None;
+        context.data_waits = true;
+        context.state = State::AwaitingBuffering;
+        self.log(key, Level::Warn, out, |_| {
+            "the gNB does not know the tunnel of downlink packets any more (GTP-U Error Indication): \
+             its resources are set up again"
+                .to_owned()
+        });
+        self.ask_upf(key, session.upf, session.seid, n4::deactivation(), out);
+    }
+
+    /// The UPF buffers, and the gNB is to release the resources. Not earlier: a request to the UPF that was lost would
+    /// come again after the one that opens the new tunnel.
+    fn buffering(&mut self, key: Key, result: Result<Message, N4Error>, out: &mut Outbox) {
+        let guard = self.config.guard;
+        let Some(context) = self.contexts.get_mut(key) else { return };
+        if let Err(why) = chain::modified(result) {
+            context.state = State::Established;
+            self.log(key, Level::Warn, out, |_| format!("the UPF does not buffer: {why}"));
+            return self.end_and_tell_amf(key, out);
+        }
+        context.state = State::AwaitingResourceRelease;
+        let release = (NgapIeType::PduResRelCmd, n2::release_lost_resources());
+        let mut request = transfer(context, None, Some(release));
+        request.body.skip_ind = Some(true);
+        let target = Target::Root(context.amf.root.clone());
+        out.start(key.to_u64(), Timer::SbiGuard, guard);
+        self.call(key, target, request.into(), out);
+    }
+
+    /// What the AMF says to the release command: no gNB has resources of a UE in CM-IDLE (TS 23.527 5.3.2.1 step 6).
+    pub(in crate::smf) fn release_requested_of_gnb(&mut self, key: Key, reply: &Reply, out: &mut Outbox) {
+        if let Err(problem) = reply {
+            self.log(key, Level::Debug, out, |_| format!("no gNB releases the resources: {problem}"));
+            self.resources_released(key, out);
+        }
+    }
+
+    /// The gNB has released the resources, or nobody says so in time: the user plane is activated again, by a network
+    /// triggered Service Request (TS 23.527 5.3.2.1; TS 23.502 4.2.3.3).
+    pub(in crate::smf) fn resources_released(&mut self, key: Key, out: &mut Outbox) {
+        out.stop(key.to_u64(), Timer::SbiGuard);
+        if let Some(context) = self.contexts.get_mut(key) {
+            context.state = State::Established;
+        }
+        self.go_on(key, out);
     }
 
     /// What the AMF says to a transfer that asks for paging.

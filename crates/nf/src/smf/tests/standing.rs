@@ -4,13 +4,16 @@ use super::super::*;
 use super::world::*;
 use pith_nas::GsmBody;
 use pith_nas::gsm::{PduSessionReleaseComplete, PduSessionReleaseRequest};
+use pith_ngap::transfer::Tunnel;
 use pith_pfcp::ie::{ApplyAction, Cause as N4Cause, PfcpSmReqFlags, ReportType};
 use pith_sbi::namf_communication::{
-    N1N2MessageTransferCause, N1N2MsgTxfrFailureNotification, N1N2TransferFailureNotification,
+    N1N2MessageTransferCause, N1N2MessageTransferReqData, N1N2MsgTxfrFailureNotification,
+    N1N2TransferFailureNotification, NgapIeType,
 };
 use pith_sbi::nsmf_pdusession::{N2SmInfoType, UpCnxState};
 use pith_sbi::nudm_uecm::{DeregistrationData, DeregistrationNotification, DeregistrationReason};
 use pith_sbi::{Cause, NfType, Operation, Response, Uri};
+use pith_types::Teid;
 
 #[test]
 fn a_session_that_the_ue_forgot_is_replaced() {
@@ -188,11 +191,72 @@ fn a_report_of_an_unknown_session_is_told_so() {
 }
 
 #[test]
-fn an_error_indication_has_the_upf_keep_packets() {
+fn after_an_error_indication_of_the_gnb_its_resources_are_set_up_again() {
     let mut world = World::established();
-    world.report(ReportType::ERIR);
-    assert_eq!(world.take_ladder(), "upf <- SessionReportResponse\nupf <- SessionModificationRequest");
+    world.report_lost(GNB_TUNNEL);
+    assert_eq!(
+        world.take_ladder(),
+        "upf <- SessionReportResponse\nupf <- SessionModificationRequest\namf <- N1N2MessageTransfer"
+    );
     assert_eq!(downlink_action(&world), ApplyAction::BUFF | ApplyAction::NOCP);
+    let released = world.transfers.last().unwrap();
+    assert_eq!(released.skip_ind, Some(true), "nobody is paged to be released");
+    assert_eq!(kind(released), Some(NgapIeType::PduResRelCmd));
+    world.report(ReportType::DLDR);
+    assert_eq!(world.take_ladder(), "upf <- SessionReportResponse", "one thing after the other");
+    world.update(|data| data.n2_sm_info_type = Some(N2SmInfoType::PduResRelRsp));
+    assert_eq!(world.take_ladder(), "amf <- 204\namf <- N1N2MessageTransfer");
+    assert_eq!(kind(world.transfers.last().unwrap()), Some(NgapIeType::PduResSetupReq));
+    world.gnb_answers();
+    assert_eq!(downlink_action(&world), ApplyAction::FORW);
+    assert!(world.bench.timers.is_empty());
+}
+
+#[test]
+fn an_error_indication_for_an_idle_ue_has_it_paged() {
+    let mut world = World::established();
+    world.script.insert(Operation::N1N2MessageTransfer, problem(Cause::UeInCmIdleState));
+    world.report_lost(GNB_TUNNEL);
+    assert!(world.take_ladder().ends_with("amf <- N1N2MessageTransfer\namf <- N1N2MessageTransfer"));
+    let [.., released, page] = &world.transfers[..] else { panic!() };
+    assert_eq!(kind(released), Some(NgapIeType::PduResRelCmd));
+    assert_eq!((kind(page), page.skip_ind), (Some(NgapIeType::PduResSetupReq), None));
+}
+
+#[test]
+fn a_gnb_that_does_not_confirm_the_release_is_asked_for_new_resources_all_the_same() {
+    let mut world = World::established();
+    world.report_lost(GNB_TUNNEL);
+    world.take_ladder();
+    world.expire(Timer::SbiGuard);
+    assert_eq!(world.take_ladder(), "amf <- N1N2MessageTransfer");
+    assert_eq!(kind(world.transfers.last().unwrap()), Some(NgapIeType::PduResSetupReq));
+}
+
+#[test]
+fn an_error_indication_while_the_session_changes_is_acted_on_when_it_stands() {
+    let mut world = World::established();
+    world.upf = None;
+    world.gnb_answers();
+    world.report_lost(GNB_TUNNEL);
+    world.take_ladder();
+    world.upf_answers_late();
+    assert_eq!(
+        world.take_ladder(),
+        "amf <- 200\nupf <- SessionModificationRequest\namf <- N1N2MessageTransfer"
+    );
+}
+
+#[test]
+fn an_error_indication_for_another_tunnel_changes_nothing() {
+    let mut world = World::established();
+    world.report_lost(Tunnel { teid: Teid(0x43), ..GNB_TUNNEL });
+    assert_eq!(world.take_ladder(), "upf <- SessionReportResponse");
+}
+
+fn kind(transfer: &N1N2MessageTransferReqData) -> Option<NgapIeType> {
+    let container = transfer.n2_info_container.clone()?;
+    container.sm_info?.n2_info_content?.ngap_ie_type
 }
 
 #[test]

@@ -10,7 +10,7 @@ use pith_nas::{GsmBody, GsmCause, GsmMessage};
 use pith_ngap::transfer::{SetupResponseTransfer, Tunnel};
 use pith_pfcp::ie::{ApplyAction, Cause as N4Cause, FSeid, FTeid, NodeId, ReportType};
 use pith_pfcp::message::{SessionEstablishmentResponse, SessionModificationResponse, SessionReportRequest};
-use pith_pfcp::rules::{CreatePdr, CreatedPdr};
+use pith_pfcp::rules::{CreatePdr, CreatedPdr, ErrorIndicationReport};
 use pith_sbi::common::{AccessType, Ncgi, NrLocation, UserLocation};
 use pith_sbi::namf_communication::{
     N1N2MessageTransferCause, N1N2MessageTransferReqData, N1N2MessageTransferRspData,
@@ -28,6 +28,10 @@ use std::sync::Arc;
 pub(super) const UPF: UpfHandle = UpfHandle(3);
 /// Another UPF, in worlds that have it.
 pub(super) const EDGE: UpfHandle = UpfHandle(4);
+
+/// The gNB's end of the N3 tunnel.
+pub(super) const GNB_TUNNEL: Tunnel =
+    Tunnel { address: std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2)), teid: Teid(0x42) };
 
 pub(super) fn config() -> SmfConfig {
     SmfConfig {
@@ -162,8 +166,8 @@ impl World {
     }
 
     pub fn gnb_answers(&mut self) {
-        let downlink = Tunnel { address: "10.0.0.2".parse().unwrap(), teid: Teid(0x42) };
-        let transfer = SetupResponseTransfer { downlink, flows: vec![1], failed: vec![] }.encode();
+        let transfer =
+            SetupResponseTransfer { downlink: GNB_TUNNEL, flows: vec![1], failed: vec![] }.encode();
         self.update(|data| {
             data.n2_sm_info_type = Some(N2SmInfoType::PduResSetupRsp);
             data.n2_sm_info = Some(transfer.into());
@@ -186,7 +190,19 @@ impl World {
     }
 
     pub fn report(&mut self, report_type: ReportType) {
-        let message = Message::SessionReportRequest(SessionReportRequest::new(report_type));
+        self.send_report(SessionReportRequest::new(report_type));
+    }
+
+    /// The UPF got a GTP-U Error Indication for that tunnel.
+    pub fn report_lost(&mut self, tunnel: Tunnel) {
+        let mut report = SessionReportRequest::new(ReportType::ERIR);
+        let remote = vec![FTeid::new(tunnel.teid.0, tunnel.address)];
+        report.error_indication_report = Some(ErrorIndicationReport::new(remote));
+        self.send_report(report);
+    }
+
+    fn send_report(&mut self, report: SessionReportRequest) {
+        let message = Message::SessionReportRequest(report);
         let transaction = N4Transaction { upf: UPF, from: ([127, 0, 0, 8], 8805).into(), sequence: 1 };
         let seid = self.bench.nf.contexts.iter().next().map_or(Seid(1), |(_, context)| context.seid);
         self.n4_input(N4Input::Request { transaction, seid, message });
