@@ -18,7 +18,13 @@ use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
 
 /// Bodies of the API may be large: all subscribers of a network.
-const LIMITS: Limits = Limits { time: Duration::from_secs(60), body: 1 << 30, exchanges: 1 };
+const LIMITS: Limits = Limits {
+    time: Duration::from_secs(60),
+    body_time: Duration::from_secs(60),
+    body: 1 << 30,
+    buffered: 1 << 30,
+    exchanges: 1,
+};
 
 /// A way to a core.
 pub struct Operator {

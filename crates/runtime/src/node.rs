@@ -33,7 +33,9 @@ use pith_nf::fabric::ShardInput;
 use pith_nf::gateway::n2::N2Gateway;
 use pith_nf::gateway::n4::N4Gateway;
 use pith_nf::kit::{Nf, Rng};
-use std::net::SocketAddr;
+use pith_sbi::ApiRoot;
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -211,6 +213,22 @@ impl Sink<ShardToken> for Askers {
     }
 }
 
+/// Time that an NF has for the body of a request: 1 MB in it is 4 Mbit/s.
+const BODY_TIME: Duration = Duration::from_secs(2);
+/// Octets of bodies that the SBI buffers: a known NF may have all of them, a stranger an eighth.
+const BUFFERED: usize = 64 << 20;
+
+/// Addresses of NFs that the configuration names.
+fn known(config: &Config) -> BTreeSet<IpAddr> {
+    let own = HostedNf::ALL.into_iter().map(|nf| config.sbi.address(nf).ip());
+    let authority =
+        |root: &str| Some(root.parse::<ApiRoot>().ok()?.authority.parse::<SocketAddr>().ok()?.ip());
+    let external = config.sbi.external.values().filter_map(|root| authority(root));
+    // On loopback the source of a connection is 127.0.0.1, whatever address it goes to.
+    let own = own.map(|ip| if ip.is_loopback() && ip.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { ip });
+    own.chain(external).collect()
+}
+
 fn sbi_settings(config: &Config, hosting: &Hosting) -> Result<SbiSettings, StartError> {
     let address = identities::sbi_address(config, hosting);
     let variable = || std::env::var_os(RECORD_VARIABLE).map(PathBuf::from);
@@ -218,13 +236,16 @@ fn sbi_settings(config: &Config, hosting: &Hosting) -> Result<SbiSettings, Start
     let recorder = directory.map(|directory| Recorder::new(&directory)).transpose()?;
     let limits = Limits {
         time: config.sbi.request_timeout.0,
+        body_time: (config.sbi.request_timeout.0 / 2).min(BODY_TIME),
         body: config.sbi.max_body as usize,
+        buffered: BUFFERED.max(config.sbi.max_body as usize * 8),
         exchanges: config.sbi.max_exchanges as usize,
     };
     let setting = if hosting.split { "sbi.addresses" } else { "sbi.listen" };
-    let serves = !hosting.nfs.is_empty();
+    // NFs of one process call each other in memory: without a foreign NF nobody needs a socket.
+    let serves = !hosting.nfs.is_empty() && (hosting.split || config.sbi.is_served());
     let listener = serves.then(|| bind(address, setting)).transpose()?;
-    Ok(SbiSettings { listeners: listener.into_iter().collect(), limits, recorder })
+    Ok(SbiSettings { listeners: listener.into_iter().collect(), limits, recorder, known: known(config) })
 }
 
 fn api_settings(

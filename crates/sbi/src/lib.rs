@@ -39,6 +39,7 @@ mod uri;
 
 pub use common::{NfInstanceId, NfType, ServiceName};
 pub use http::{HttpRequest, HttpResponse, Method};
+pub use mask::masked;
 pub use octets::{Base64, Hex, OctetsError, Secret, SecretText};
 pub use operation::OperationInfo;
 pub use problem::{Cause, InvalidParam, Problem, ProblemDetails, ProblemMore};

@@ -5,7 +5,7 @@ const KINDS: [&str; 5] = ["imsi-", "msisdn-", "imei-", "imeisv-", "suci-"];
 
 /// The text with identities hidden: of digits all but the first five and the last two, of a SUCI its
 /// scheme output.
-pub(crate) fn masked(text: &str) -> String {
+pub fn masked(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((start, kind)) = next_identity(rest) {

@@ -50,7 +50,8 @@ fn slow_bodies(target: SocketAddr) -> Vec<TcpStream> {
 async fn send(target: SocketAddr, corpus: &str, seed: u64, pace: &mut Pace, answers: Answers) -> Result<()> {
     let seeds = corpus::read(corpus)?;
     let mut random = Random::new(seed);
-    let limits = Limits { time: Duration::from_secs(2), body: 1 << 20, exchanges: OPEN };
+    let time = Duration::from_secs(2);
+    let limits = Limits { time, body_time: time, body: 1 << 20, buffered: 1 << 20, exchanges: OPEN };
     let client = Rc::new(Client::new(limits));
     let open = Rc::new(());
     while pace.is_on() {

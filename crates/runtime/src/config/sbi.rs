@@ -9,8 +9,9 @@ use std::path::PathBuf;
 section! {
     /// How NFs reach each other.
     Sbi {
-        /// Where NFs of this process are served over HTTP/2 (cleartext, prior knowledge).
-        listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 7777)),
+        /// Where 'pith up' serves its NFs over HTTP/2. Without it, 'pith up' opens no socket for the SBI
+        /// unless another NF needs one ('external', or a binding of http2): 127.0.0.1:7777 then.
+        listen: Option<SocketAddr> = None,
         /// Where an NF that runs as a process of its own ('pith nf') is served instead; those not named
         /// keep their default.
         addresses: BTreeMap<HostedNf, SocketAddr> = split_addresses(),
@@ -73,9 +74,21 @@ impl HostedNf {
 }
 
 impl Sbi {
+    /// Where the NFs of one process are served, or are named as if they were.
+    pub fn listen(&self) -> SocketAddr {
+        self.listen.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 7777)))
+    }
+
+    /// Whether NFs of one process are called over HTTP/2: by others, or among themselves.
+    pub fn is_served(&self) -> bool {
+        let bindings = [&self.binding].into_iter().chain(self.bindings.values());
+        let forced = bindings.into_iter().any(|binding| *binding == Binding::Http2);
+        self.listen.is_some() || !self.external.is_empty() || forced
+    }
+
     /// Where an NF that runs as a process of its own is served.
     pub fn address(&self, nf: HostedNf) -> SocketAddr {
-        let usual = || split_addresses().get(&nf).copied().unwrap_or(self.listen);
+        let usual = || split_addresses().get(&nf).copied().unwrap_or(self.listen());
         self.addresses.get(&nf).copied().unwrap_or_else(usual)
     }
 }

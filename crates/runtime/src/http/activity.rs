@@ -47,7 +47,8 @@ impl Activity {
         }
     }
 
-    fn silence(&self) -> Duration {
+    /// Time since the last exchange ended; none while one is open.
+    pub fn silence(&self) -> Duration {
         if self.open.get() > 0 { Duration::ZERO } else { self.ended.get().elapsed() }
     }
 }

@@ -5,14 +5,19 @@ use super::connection::{self, Limits};
 use super::peers::Peers;
 use bytes::Bytes;
 use http_body_util::Full;
+use hyper::client::conn::TrySendError;
 use hyper::client::conn::http2::SendRequest;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use std::cell::RefCell;
+use std::error::Error as _;
 use tokio::net::TcpStream;
 use tokio::sync::Mutex;
 use tokio::task::spawn_local;
 use tokio::time::{Instant, timeout};
+
+/// Times that a request is sent at most: the peer may be about to go away behind two more addresses.
+const ATTEMPTS: u32 = 3;
 
 type Sender = SendRequest<Full<Bytes>>;
 
@@ -53,40 +58,78 @@ impl Client {
 
 /// One peer; the lock is held while its connection is made, so that it is made once.
 #[derive(Default)]
-struct Peer(Mutex<Option<Sender>>);
+struct Peer(Mutex<Connection>);
+
+#[derive(Default)]
+struct Connection {
+    sender: Option<Sender>,
+    /// Counts the connections, so that each is given up once.
+    number: u64,
+}
 
 impl Peer {
+    /// Sends a request until the peer processes it: a request that it has not processed is sent again, on a new
+    /// connection.
     async fn call(
         &self,
         name: &str,
         request: Request<Full<Bytes>>,
         limit: usize,
     ) -> Result<Response<Bytes>, CallError> {
-        let broken = |error: hyper::Error| CallError::Broken(name.into(), chain(&error));
-        let response = match self.sender(name).await?.try_send_request(request).await {
-            Ok(response) => response,
-            // The connection ended before the request left: once more, on a new one.
-            Err(mut error) => match error.take_message() {
-                Some(request) => self.sender(name).await?.send_request(request).await.map_err(broken)?,
-                None => return Err(broken(error.into_error())),
-            },
+        let broken = |error: String| CallError::Broken(name.into(), error);
+        let mut attempts = 1;
+        let response = loop {
+            let (mut sender, number) = self.sender(name).await?;
+            match sender.try_send_request(request.clone()).await {
+                Ok(response) => break response,
+                Err(error) if attempts < ATTEMPTS && was_not_processed(&error) => {
+                    attempts += 1;
+                    self.give_up(number).await;
+                }
+                Err(error) => return Err(broken(chain(error.error()))),
+            }
         };
         let (head, body) = response.into_parts();
-        let body = connection::whole(body, limit).await;
-        let body = body.map_err(|error| CallError::Broken(name.into(), error.to_string()))?;
+        let body = connection::whole(body, limit).await.map_err(|error| broken(error.to_string()))?;
         Ok(Response::from_parts(head, body))
     }
 
-    /// The connection, made if there is none or it broke.
-    async fn sender(&self, name: &str) -> Result<Sender, CallError> {
+    /// The connection and its number; made if there is none or it broke.
+    async fn sender(&self, name: &str) -> Result<(Sender, u64), CallError> {
         let mut connection = self.0.lock().await;
-        if let Some(sender) = connection.as_ref().filter(|sender| !sender.is_closed()) {
-            return Ok(sender.clone());
+        if let Some(sender) = connection.sender.as_ref().filter(|sender| !sender.is_closed()) {
+            return Ok((sender.clone(), connection.number));
         }
         let sender = connect(name).await?;
-        *connection = Some(sender.clone());
-        Ok(sender)
+        connection.sender = Some(sender.clone());
+        connection.number += 1;
+        Ok((sender, connection.number))
     }
+
+    /// Sends nothing more on that connection; what is open there is still answered.
+    async fn give_up(&self, number: u64) {
+        let mut connection = self.0.lock().await;
+        if connection.number == number {
+            connection.sender = None;
+        }
+    }
+}
+
+/// Whether the peer is known not to have processed the request (RFC 9113 8.7): it was not sent, its stream is above
+/// the last one of a GOAWAY (6.8; h2 ends only those with that error), or it was reset by REFUSED_STREAM.
+fn was_not_processed<T>(error: &TrySendError<T>) -> bool {
+    if error.message().is_some() {
+        return true;
+    }
+    let mut cause = error.error().source();
+    while let Some(source) = cause {
+        if let Some(error) = source.downcast_ref::<h2::Error>() {
+            let refused = error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM);
+            return error.is_remote() && (error.is_go_away() || refused);
+        }
+        cause = source.source();
+    }
+    false
 }
 
 async fn connect(name: &str) -> Result<Sender, CallError> {

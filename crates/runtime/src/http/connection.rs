@@ -1,21 +1,36 @@
 //! What server and client settle the same way for each connection.
 
 use super::local::Local;
-use bytes::Bytes;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use super::share::{Standing, Taken};
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::client::conn::http2 as client;
 use hyper_util::rt::TokioTimer;
 use hyper_util::server::conn::auto;
 use std::time::Duration;
+use tokio::time::timeout;
 
-/// Window of a stream and of a connection, in octets: no body waits for a WINDOW_UPDATE.
+/// Window of a stream and of a connection, in octets: no body of a known peer waits for a WINDOW_UPDATE.
 const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 1 << 24;
-/// Streams that a peer may have open on one connection.
+/// The same for strangers: what they may have h2 buffer on a connection.
+const STRANGER_STREAM_WINDOW: u32 = 64 << 10;
+const STRANGER_CONNECTION_WINDOW: u32 = 1 << 20;
+/// Streams that a peer, or a stranger, may have open on one connection.
 const STREAMS: u32 = 1024;
-/// All header fields of a message together, in octets.
+const STRANGER_STREAMS: u32 = 128;
+/// All header fields of a message together, in octets; h2 counts 32 more for each field (RFC 9113 6.5.2), so there
+/// are at most 512, and derives from it how many CONTINUATION frames it takes.
 const HEADERS: u32 = 16 << 10;
+/// Header fields of a request of HTTP/1.1.
+const FIELDS: usize = 64;
+/// Streams that a peer opened and reset before the server looked at them (CVE-2023-44487), and streams that the
+/// server had to reset for errors of the peer: with more of either, h2 closes the connection by ENHANCE_YOUR_CALM.
+const PENDING_RESETS: usize = 20;
+const ERROR_RESETS: usize = 64;
+/// Octets of answers that wait on a stream for a peer that does not read.
+const SEND_BUFFER: usize = 256 << 10;
 /// Time between pings on a connection, and for their answers: finds a peer that went silent.
 const PING: Duration = Duration::from_secs(10);
 const PONG: Duration = Duration::from_secs(5);
@@ -27,23 +42,39 @@ const HEADER_TIME: Duration = Duration::from_secs(10);
 pub struct Limits {
     /// Time for an exchange, from the request's first octet to the answer.
     pub time: Duration,
+    /// Time for the body of a request: less than for the exchange, so that slow senders hold no place for long.
+    pub body_time: Duration,
     /// Largest body, in octets.
     pub body: usize,
+    /// Octets of all bodies of open exchanges together.
+    pub buffered: usize,
     /// Exchanges open at once, from the request's head on.
     pub exchanges: usize,
 }
 
 /// How a server speaks.
-pub(super) fn server() -> auto::Builder<Local> {
+pub(super) fn server(standing: Standing) -> auto::Builder<Local> {
+    let (stream, connection, streams) = match standing {
+        Standing::Known => (STREAM_WINDOW, CONNECTION_WINDOW, STREAMS),
+        Standing::Stranger => (STRANGER_STREAM_WINDOW, STRANGER_CONNECTION_WINDOW, STRANGER_STREAMS),
+    };
     let mut builder = auto::Builder::new(Local);
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIME).max_buf_size(HEADERS as usize);
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIME)
+        .max_buf_size(HEADERS as usize)
+        .max_headers(FIELDS);
     builder
         .http2()
         .timer(TokioTimer::new())
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
-        .max_concurrent_streams(STREAMS)
+        .initial_stream_window_size(stream)
+        .initial_connection_window_size(connection)
+        .max_concurrent_streams(streams)
         .max_header_list_size(HEADERS)
+        .max_pending_accept_reset_streams(PENDING_RESETS)
+        .max_local_error_reset_streams(ERROR_RESETS)
+        .max_send_buf_size(SEND_BUFFER)
         .keep_alive_interval(PING)
         .keep_alive_timeout(PONG);
     builder
@@ -72,13 +103,50 @@ pub(super) enum BodyError {
     /// The connection ended before the body.
     #[error("the connection ended within the body")]
     Cut,
+    /// It takes too long.
+    #[error("the body was not complete within {} ms", .0.as_millis())]
+    Slow(Duration),
+    /// The bodies of this peer, or of all, take too much memory.
+    #[error("too many octets of bodies are buffered")]
+    NoRoom,
 }
 
 /// The whole body, if it is no larger than the limit.
 pub(super) async fn whole(body: Incoming, limit: usize) -> Result<Bytes, BodyError> {
-    match Limited::new(body, limit).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(BodyError::TooLarge(limit)),
-        Err(_) => Err(BodyError::Cut),
+    collect(body, limit, |_| Ok(())).await
+}
+
+/// The whole body of a request, if it is complete in time and there is room for it.
+pub(super) async fn whole_in_time(
+    body: Incoming,
+    limit: usize,
+    time: Duration,
+    room: &mut Taken,
+) -> Result<Bytes, BodyError> {
+    let take = |octets: usize| room.grow(octets).map_err(|_| BodyError::NoRoom);
+    timeout(time, collect(body, limit, take)).await.unwrap_or(Err(BodyError::Slow(time)))
+}
+
+async fn collect(
+    mut body: Incoming,
+    limit: usize,
+    mut take: impl FnMut(usize) -> Result<(), BodyError>,
+) -> Result<Bytes, BodyError> {
+    let (mut first, mut rest) = (Bytes::new(), BytesMut::new());
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|_| BodyError::Cut)?.into_data() else { continue };
+        if first.len() + rest.len() + data.len() > limit {
+            return Err(BodyError::TooLarge(limit));
+        }
+        take(data.len())?;
+        if first.is_empty() {
+            first = data;
+        } else {
+            rest.extend_from_slice(&data);
+        }
     }
+    if rest.is_empty() {
+        return Ok(first);
+    }
+    Ok([first, rest.freeze()].concat().into())
 }

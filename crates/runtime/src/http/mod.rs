@@ -11,7 +11,8 @@
 //! Cleartext HTTP/2 with prior knowledge (TS 29.500 5.2); TLS goes between [`connection`] and the
 //! socket, on both sides, and changes nothing else. Each request has a deadline, each body a
 //! largest size, the number of open exchanges a limit; what is beyond is told 504, 413, 503.
-//! Whether a request may be asked is judged by its head, before its body is read.
+//! Whether a request may be asked is judged by its head, before its body is read. Connections, exchanges and
+//! octets of bodies are shared out among peers ([`share`]); idle connections of strangers give way.
 
 mod activity;
 mod client;
@@ -22,13 +23,15 @@ mod local;
 mod peers;
 mod problem;
 mod server;
+mod share;
 
 pub use client::{CallError, Client};
 pub use connection::Limits;
 pub use exchanges::Exchanges;
 pub use identity::PeerIdentity;
 pub use problem::problem;
-pub use server::{Drain, Handler, Protocol, Server};
+pub use server::{Drain, Handler, Known, Listener, Protocol, Server};
+pub use share::{Peer, Standing};
 
 #[cfg(test)]
 mod tests;

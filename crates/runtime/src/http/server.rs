@@ -3,6 +3,7 @@
 use super::activity::{Activity, Open};
 use super::connection::{self, BodyError, Limits};
 use super::problem;
+use super::share::{Exhausted, Peer, Share, Standing, Taken};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -11,18 +12,23 @@ use hyper::http::request::Parts;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::future::Future;
+use std::io;
+use std::net::IpAddr;
 use std::pin::pin;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::unix::UCred;
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::{Notify, watch};
 use tokio::task::spawn_local;
 use tokio::time::{Instant, sleep, timeout};
 
-/// Connections that a server has at once; the next ones wait in the kernel's queue.
+/// Connections that a server has at once.
 const CONNECTIONS: usize = 1024;
 /// Time before the next try to accept after one failed: for want of file descriptors, say.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -32,6 +38,11 @@ const WARNING_PAUSE: Duration = Duration::from_secs(60);
 const FIRST_REQUEST: Duration = Duration::from_secs(10);
 /// Time that a client has to go once it is told that its connection is of no use.
 const PARTING: Duration = Duration::from_secs(1);
+
+/// Time without an exchange after which a stranger's connection gives way to another, and that it then has to go.
+const YIELDING: Duration = Duration::from_millis(100);
+/// Time without an exchange after which a stranger's connection is closed although nobody needs its place.
+const STRANGER_IDLE: Duration = Duration::from_secs(60);
 
 /// Answers requests.
 pub trait Handler: 'static {
@@ -57,6 +68,50 @@ pub enum Protocol {
 /// Becomes true when servers are to finish.
 pub type Drain = watch::Receiver<bool>;
 
+/// Tells which peers are known: those that the configuration names.
+pub type Known = Rc<dyn Fn(IpAddr) -> bool>;
+
+/// Where connections come in.
+pub enum Listener {
+    /// From hosts.
+    Tcp(TcpListener),
+    /// From users of this machine.
+    Unix(UnixListener),
+}
+
+/// A connection that came in.
+enum Accepted {
+    Tcp(TcpStream, IpAddr),
+    Unix(UnixStream, UCred),
+}
+
+impl Listener {
+    async fn accept(&self) -> io::Result<Accepted> {
+        Ok(match self {
+            Self::Tcp(listener) => {
+                let (stream, from) = listener.accept().await?;
+                Accepted::Tcp(stream, from.ip())
+            }
+            Self::Unix(listener) => {
+                let (stream, _) = listener.accept().await?;
+                let credentials = stream.peer_cred()?;
+                Accepted::Unix(stream, credentials)
+            }
+        })
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Self::Tcp(listener) => listener.local_addr().map(|at| at.to_string()).unwrap_or_default(),
+            Self::Unix(listener) => {
+                let address = listener.local_addr().ok();
+                let path = address.as_ref().and_then(|address| address.as_pathname());
+                path.map(|path| path.display().to_string()).unwrap_or_default()
+            }
+        }
+    }
+}
+
 /// A server on one address.
 pub struct Server<H> {
     /// What answers.
@@ -65,28 +120,21 @@ pub struct Server<H> {
     pub protocol: Protocol,
     /// How much it takes.
     pub limits: Limits,
+    /// For whom half of it is kept.
+    pub known: Known,
 }
 
 impl<H: Handler> Server<H> {
     /// Serves until `drain`, then until every connection has answered what it took.
-    pub async fn run(self, listener: TcpListener, mut drain: Drain) {
-        let exchanges = Semaphore::new(self.limits.exchanges);
-        let serving = Rc::new(Serving { server: self, exchanges });
-        let mut places = Places { free: Arc::new(Semaphore::new(CONNECTIONS)), warned: None };
-        // The semaphore is never closed: only `drain` ends the loop.
-        while let Some(place) = places.take(&listener).await {
+    pub async fn run(self, listener: Listener, mut drain: Drain) {
+        let serving = Serving::new(self);
+        loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
                 _ = drain.wait_for(|drain| *drain) => break,
             };
             match accepted {
-                Ok((stream, _)) => {
-                    let (serving, drain) = (serving.clone(), drain.clone());
-                    spawn_local(async move {
-                        serving.connection(stream, drain).await;
-                        drop(place);
-                    });
-                }
+                Ok(accepted) => serving.accepted(accepted, &drain, &listener),
                 Err(error) => {
                     tracing::warn!("can't accept a connection: {error}");
                     sleep(ACCEPT_PAUSE).await;
@@ -94,54 +142,149 @@ impl<H: Handler> Server<H> {
             }
         }
         drop(listener);
-        let _ended = places.free.acquire_many(CONNECTIONS as u32).await;
-    }
-}
-
-/// Places for connections.
-struct Places {
-    free: Arc<Semaphore>,
-    /// When the operator was last told that none is free.
-    warned: Option<Instant>,
-}
-
-impl Places {
-    /// Waits for a place.
-    async fn take(&mut self, listener: &TcpListener) -> Option<OwnedSemaphorePermit> {
-        if self.free.available_permits() == 0 && self.warned.is_none_or(|at| at.elapsed() > WARNING_PAUSE) {
-            let address = listener.local_addr().map(|address| address.to_string()).unwrap_or_default();
-            tracing::warn!("{CONNECTIONS} connections to {address} are open: the next ones wait");
-            self.warned = Some(Instant::now());
+        while !serving.seats.borrow().is_empty() {
+            serving.ended.notified().await;
         }
-        self.free.clone().acquire_owned().await.ok()
     }
+}
+
+/// The seat of a connection.
+struct Seat {
+    peer: Peer,
+    standing: Standing,
+    activity: Rc<Activity>,
+    /// Asks the connection to end, for another needs its place.
+    give_way: Rc<Notify>,
+    /// `None` once it was given to another.
+    place: Option<Taken>,
 }
 
 /// A server at work.
 struct Serving<H> {
     server: Server<H>,
-    /// A permit for each exchange that may yet be opened.
-    exchanges: Semaphore,
+    places: Rc<Share>,
+    exchanges: Rc<Share>,
+    octets: Rc<Share>,
+    seats: RefCell<BTreeMap<u64, Seat>>,
+    numbered: Cell<u64>,
+    /// A connection ended.
+    ended: Notify,
+    /// When the operator was last told that there was no place.
+    warned: Cell<Option<Instant>>,
 }
 
 impl<H: Handler> Serving<H> {
-    async fn connection(self: Rc<Self>, stream: TcpStream, mut drain: Drain) {
-        let Limits { time, .. } = self.server.limits;
-        // Without it answers are late, not wrong.
-        let _ = stream.set_nodelay(true);
-        // NFs keep connections that they do not need just now; pings tell whether they are there.
-        let (builder, idle) = match self.server.protocol {
-            Protocol::Http2 => (connection::server().http2_only(), None),
-            Protocol::Any => (connection::server(), Some(time * 2)),
+    fn new(server: Server<H>) -> Rc<Self> {
+        Rc::new(Self {
+            places: Share::of(CONNECTIONS),
+            exchanges: Share::of(server.limits.exchanges),
+            octets: Share::of(server.limits.buffered),
+            server,
+            seats: RefCell::default(),
+            numbered: Cell::new(0),
+            ended: Notify::new(),
+            warned: Cell::new(None),
+        })
+    }
+
+    fn accepted(self: &Rc<Self>, accepted: Accepted, drain: &Drain, listener: &Listener) {
+        let (peer, standing) = match &accepted {
+            Accepted::Tcp(_, from) if (self.server.known)(*from) => (Peer::at(*from), Standing::Known),
+            Accepted::Tcp(_, from) => (Peer::at(*from), Standing::Stranger),
+            Accepted::Unix(_, credentials) => (Peer::User(credentials.uid()), Standing::Known),
         };
-        let activity = Activity::new();
-        let service = service_fn(|request| self.clone().exchange(activity.begin(), request));
+        let Some(place) = self.place(peer, standing) else { return self.warn(peer, listener) };
+        let seat =
+            Seat { peer, standing, activity: Activity::new(), give_way: Rc::default(), place: Some(place) };
+        let number = self.seat(seat);
+        let (serving, drain) = (self.clone(), drain.clone());
+        spawn_local(async move {
+            match accepted {
+                Accepted::Tcp(stream, _) => {
+                    // Without it answers are late, not wrong.
+                    let _ = stream.set_nodelay(true);
+                    serving.clone().connection(number, stream, None, drain).await;
+                }
+                Accepted::Unix(stream, credentials) => {
+                    serving.clone().connection(number, stream, Some(credentials), drain).await;
+                }
+            }
+            serving.seats.borrow_mut().remove(&number);
+            serving.ended.notify_one();
+        });
+    }
+
+    /// A place for a connection of that peer, if need be that of a stranger whose connection is idle: the peer's
+    /// own where its share is used up.
+    fn place(&self, peer: Peer, standing: Standing) -> Option<Taken> {
+        let exhausted = match self.places.take(peer, standing, 1) {
+            Ok(place) => return Some(place),
+            Err(exhausted) => exhausted,
+        };
+        let mut seats = self.seats.borrow_mut();
+        let idle = seats.values_mut().filter(|seat| {
+            let stranger = seat.standing == Standing::Stranger && seat.place.is_some();
+            stranger && (exhausted == Exhausted::All || seat.peer == peer)
+        });
+        let longest = idle.max_by_key(|seat| seat.activity.silence())?;
+        if longest.activity.silence() < YIELDING {
+            return None;
+        }
+        longest.give_way.notify_one();
+        drop(longest.place.take());
+        self.places.take(peer, standing, 1).ok()
+    }
+
+    fn warn(&self, peer: Peer, listener: &Listener) {
+        if self.warned.get().is_none_or(|at| at.elapsed() > WARNING_PAUSE) {
+            tracing::warn!("{}: no place for another connection of {peer}: refused", listener.name());
+            self.warned.set(Some(Instant::now()));
+        }
+    }
+
+    fn seat(&self, seat: Seat) -> u64 {
+        let number = self.numbered.get();
+        self.numbered.set(number + 1);
+        self.seats.borrow_mut().insert(number, seat);
+        number
+    }
+
+    async fn connection(
+        self: Rc<Self>,
+        number: u64,
+        stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
+        user: Option<UCred>,
+        mut drain: Drain,
+    ) {
+        let seat = self
+            .seats
+            .borrow()
+            .get(&number)
+            .map(|seat| (seat.peer, seat.standing, seat.activity.clone(), seat.give_way.clone()));
+        let Some((peer, standing, activity, give_way)) = seat else { return };
+        let Limits { time, .. } = self.server.limits;
+        // NFs keep connections that they do not need just now; pings tell whether they are there.
+        let (builder, idle) = match (self.server.protocol, standing) {
+            (Protocol::Http2, Standing::Known) => (connection::server(standing).http2_only(), None),
+            (Protocol::Http2, Standing::Stranger) => {
+                (connection::server(standing).http2_only(), Some(STRANGER_IDLE.max(time)))
+            }
+            (Protocol::Any, _) => (connection::server(standing), Some(time * 2)),
+        };
+        let service = service_fn(|mut request: Request<Incoming>| {
+            if let Some(user) = user {
+                request.extensions_mut().insert(user);
+            }
+            request.extensions_mut().insert(peer);
+            self.clone().exchange(activity.begin(), peer, standing, request)
+        });
         let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
         let patience = tokio::select! {
             // In this order: a request that is there counts, even where its time is over.
             biased;
             ended = served.as_mut() => return log(ended),
             _ = drain.wait_for(|drain| *drain) => time * 2,
+            () = give_way.notified() => YIELDING,
             () = activity.ceases(time.min(FIRST_REQUEST), idle) => PARTING,
         };
         served.as_mut().graceful_shutdown();
@@ -153,24 +296,28 @@ impl<H: Handler> Serving<H> {
     async fn exchange(
         self: Rc<Self>,
         _open: Open,
+        peer: Peer,
+        standing: Standing,
         request: Request<Incoming>,
     ) -> Result<Response<Full<Bytes>>, Infallible> {
         let late =
             || problem(StatusCode::GATEWAY_TIMEOUT, "TIMED_OUT_REQUEST", "there was no answer in time");
-        let answer = timeout(self.server.limits.time, self.answer(request)).await;
+        let answer = timeout(self.server.limits.time, self.answer(peer, standing, request)).await;
         Ok(answer.unwrap_or_else(|_| late()).map(Full::new))
     }
 
     /// The head alone decides whether the body is read: bodies of those who may not ask, or who are too
     /// many, take no memory.
-    async fn answer(&self, request: Request<Incoming>) -> Response<Bytes> {
+    async fn answer(&self, peer: Peer, standing: Standing, request: Request<Incoming>) -> Response<Bytes> {
         let (head, body) = request.into_parts();
+        let limits = self.server.limits;
         let limit = match self.server.handler.admit(&head) {
-            Ok(limit) => limit.min(self.server.limits.body),
+            Ok(limit) => limit.min(limits.body),
             Err(refusal) => return refusal,
         };
-        let Ok(_permit) = self.exchanges.try_acquire() else { return congested() };
-        match connection::whole(body, limit).await {
+        let Ok(_permit) = self.exchanges.take(peer, standing, 1) else { return congested() };
+        let Ok(mut room) = self.octets.take(peer, standing, 0) else { return congested() };
+        match connection::whole_in_time(body, limit, limits.body_time, &mut room).await {
             Ok(body) => self.server.handler.handle(Request::from_parts(head, body)).await,
             Err(error @ BodyError::TooLarge(_)) => {
                 problem(StatusCode::PAYLOAD_TOO_LARGE, "", &error.to_string())
@@ -178,13 +325,16 @@ impl<H: Handler> Serving<H> {
             Err(error @ BodyError::Cut) => {
                 problem(StatusCode::BAD_REQUEST, "INVALID_MSG_FORMAT", &error.to_string())
             }
+            Err(error @ BodyError::Slow(_)) => problem(StatusCode::REQUEST_TIMEOUT, "", &error.to_string()),
+            Err(BodyError::NoRoom) => congested(),
         }
     }
 }
 
 /// Too many exchanges are open (TS 29.500 table 5.2.7.2-1).
 fn congested() -> Response<Bytes> {
-    let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, "NF_CONGESTION", "too much is asked at once");
+    let mut response =
+        problem(StatusCode::SERVICE_UNAVAILABLE, "NF_CONGESTION", "too many requests are open");
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     response
 }

@@ -15,7 +15,13 @@ use tokio::sync::watch;
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{Instant, sleep, timeout};
 
-const LIMITS: Limits = Limits { time: Duration::from_millis(300), body: 1 << 20, exchanges: 1000 };
+const LIMITS: Limits = Limits {
+    time: Duration::from_millis(300),
+    body_time: Duration::from_millis(300),
+    body: 1 << 20,
+    buffered: 64 << 20,
+    exchanges: 1000,
+};
 
 /// Answers with the path and the body; `/slow` after 100 ms, `/never` never.
 struct Echo {
@@ -57,12 +63,16 @@ async fn serve_on(address: &str, protocol: Protocol) -> Running {
 }
 
 async fn serve_within(address: &str, protocol: Protocol, limits: Limits) -> Running {
+    serve_to(address, protocol, limits, Rc::new(|_| true)).await
+}
+
+async fn serve_to(address: &str, protocol: Protocol, limits: Limits, known: Known) -> Running {
     let listener = TcpListener::bind(address).await.unwrap();
     let address = listener.local_addr().unwrap();
     let (drain, draining) = watch::channel(false);
     let dropped = Rc::new(Cell::new(0));
-    let server = Server { handler: Echo { dropped: dropped.clone() }, protocol, limits };
-    let ended = spawn_local(server.run(listener, draining));
+    let server = Server { handler: Echo { dropped: dropped.clone() }, protocol, limits, known };
+    let ended = spawn_local(server.run(Listener::Tcp(listener), draining));
     Running { address, drain, ended, dropped }
 }
 
@@ -260,6 +270,167 @@ fn an_exchange_is_open_from_its_head_on() {
         uploads.clear();
         sleep(Duration::from_millis(200)).await;
         assert!(Client::new(LIMITS).call(get(server.address, "/")).await.unwrap().status().is_success());
+    });
+}
+
+/// A request from another loopback address than clients have by themselves.
+async fn connect_from(source: [u8; 4], to: SocketAddr) -> TcpStream {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind(SocketAddr::from((source, 0))).unwrap();
+    socket.connect(to).await.unwrap()
+}
+
+/// Known: 127.0.0.1. All others are strangers.
+fn only_localhost() -> Known {
+    Rc::new(|address| address == std::net::IpAddr::from([127, 0, 0, 1]))
+}
+
+#[test]
+fn slow_bodies_of_strangers_leave_room_for_those_that_are_known() {
+    run(async {
+        let limits = Limits {
+            exchanges: 16,
+            time: Duration::from_secs(5),
+            body_time: Duration::from_secs(1),
+            ..LIMITS
+        };
+        let server = serve_to("127.0.0.1:0", Protocol::Any, limits, only_localhost()).await;
+        let mut slow = Vec::new();
+        for peer in 2..7 {
+            for _ in 0..20 {
+                let mut stream = connect_from([127, 0, 0, peer], server.address).await;
+                stream.write_all(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n").await.unwrap();
+                slow.push(stream);
+            }
+        }
+        sleep(Duration::from_millis(100)).await;
+        let client = Client::new(limits);
+        assert!(client.call(get(server.address, "/")).await.unwrap().status().is_success());
+        let mut answer = [0; 12];
+        timeout(Duration::from_secs(3), slow[0].read_exact(&mut answer)).await.unwrap().unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 408");
+    });
+}
+
+#[test]
+fn idle_connections_of_strangers_give_way() {
+    run(async {
+        let limits = Limits { time: Duration::from_secs(5), ..LIMITS };
+        let server = serve_to("127.0.0.1:0", Protocol::Any, limits, only_localhost()).await;
+        let mut strangers = Vec::new();
+        for number in 0..600u16 {
+            let peer = [127, 0, 1, (number / 60) as u8 + 1];
+            strangers.push(connect_from(peer, server.address).await);
+        }
+        sleep(Duration::from_millis(300)).await;
+        let client = Client::new(limits);
+        assert!(client.call(get(server.address, "/")).await.unwrap().status().is_success());
+        let mut late = connect_from([127, 0, 2, 1], server.address).await;
+        late.write_all(b"GET /late HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
+        let mut answer = String::new();
+        late.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.ends_with("/late"), "a new stranger takes the place of an idle one: {answer}");
+    });
+}
+
+#[test]
+fn bodies_of_a_stranger_are_bounded_together() {
+    run(async {
+        let limits = Limits { buffered: 8 << 10, time: Duration::from_secs(5), ..LIMITS };
+        let server = serve_to("127.0.0.1:0", Protocol::Http2, limits, Rc::new(|_| false)).await;
+        for (size, status) in [(1000, StatusCode::OK), (1025, StatusCode::SERVICE_UNAVAILABLE)] {
+            let uri = format!("http://{}/", server.address);
+            let request = Request::post(uri).body(vec![0; size].into()).unwrap();
+            assert_eq!(Client::new(limits).call(request).await.unwrap().status(), status);
+        }
+    });
+}
+
+/// A frame of HTTP/2.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = (payload.len() as u32).to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// Reads frames up to the HEADERS of the client's first request.
+async fn first_request(stream: &mut TcpStream) {
+    let mut preface = [0; 24];
+    stream.read_exact(&mut preface).await.unwrap();
+    loop {
+        let mut head = [0; 9];
+        stream.read_exact(&mut head).await.unwrap();
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+        stream.read_exact(&mut vec![0; length as usize]).await.unwrap();
+        if head[3] == 1 {
+            return;
+        }
+    }
+}
+
+/// A server that answers the first request on its first connection by these frames, and on the next one by 204.
+async fn refusing(frames: Vec<u8>) -> (SocketAddr, tokio::task::JoinHandle<u32>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = spawn_local(async move {
+        let (mut first, _) = listener.accept().await.unwrap();
+        first.write_all(&frame(4, 0, 0, &[])).await.unwrap();
+        first_request(&mut first).await;
+        first.write_all(&frames).await.unwrap();
+        let next = timeout(Duration::from_secs(1), listener.accept()).await;
+        let Ok(Ok((mut second, _))) = next else { return 1 };
+        second.write_all(&frame(4, 0, 0, &[])).await.unwrap();
+        first_request(&mut second).await;
+        // HEADERS with END_HEADERS and END_STREAM: ':status: 204' of HPACK's static table.
+        second.write_all(&frame(1, 5, 1, &[0x89])).await.unwrap();
+        sleep(Duration::from_millis(100)).await;
+        2
+    });
+    (address, serving)
+}
+
+/// RFC 9113 6.8, 8.7.
+#[test]
+fn a_request_that_the_peer_did_not_process_is_sent_again() {
+    const NO_ERROR: [u8; 4] = [0; 4];
+    const REFUSED_STREAM: [u8; 4] = [0, 0, 0, 7];
+    const CANCEL: [u8; 4] = [0, 0, 0, 8];
+    let go_away = |last: u32| frame(7, 0, 0, &[last.to_be_bytes(), NO_ERROR].concat());
+    run(async {
+        let patient = Limits { time: Duration::from_secs(5), ..LIMITS };
+        for (frames, sent) in [
+            (go_away(0), 2),
+            (frame(3, 0, 1, &REFUSED_STREAM), 2),
+            (frame(3, 0, 1, &CANCEL), 1),
+            ([go_away(1), frame(3, 0, 1, &CANCEL)].concat(), 1),
+        ] {
+            let (address, serving) = refusing(frames.clone()).await;
+            let answer = Client::new(patient).call(get(address, "/")).await;
+            assert_eq!(answer.is_ok(), sent == 2, "{frames:?}: {answer:?}");
+            assert_eq!(serving.await.unwrap(), sent, "{frames:?}");
+        }
+    });
+}
+
+/// CVE-2023-44487: streams that are opened and reset at once.
+#[test]
+fn a_peer_that_resets_its_streams_at_once_is_cut_off() {
+    run(async {
+        let server = serve_to("127.0.0.1:0", Protocol::Http2, LIMITS, Rc::new(|_| false)).await;
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        let mut sent = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+        sent.extend(frame(4, 0, 0, &[]));
+        for number in 0..2000 {
+            // ':method: GET', ':scheme: http', ':path: /' of HPACK's static table.
+            sent.extend(frame(1, 5, 2 * number + 1, &[0x82, 0x86, 0x84]));
+            sent.extend(frame(3, 0, 2 * number + 1, &[0, 0, 0, 8]));
+        }
+        // The server may close before it has read all.
+        let _ = stream.write_all(&sent).await;
+        let mut answer = Vec::new();
+        let _ = timeout(Duration::from_secs(5), stream.read_to_end(&mut answer)).await;
+        let calm = answer.windows(9).any(|head| head[3] == 7);
+        assert!(calm || answer.is_empty(), "a GOAWAY, or the end");
+        assert!(Client::new(LIMITS).call(get(server.address, "/")).await.is_ok());
     });
 }
 

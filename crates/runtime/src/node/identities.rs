@@ -98,7 +98,7 @@ impl Identities {
 pub(super) fn sbi_address(config: &Config, hosting: &Hosting) -> SocketAddr {
     let first = hosting.nfs.first().filter(|_| hosting.split);
     let named = |nf: &Nf| HostedNf::ALL.into_iter().find(|hosted| nf_of(*hosted) == *nf);
-    first.and_then(named).map_or(config.sbi.listen, |nf| config.sbi.address(nf))
+    first.and_then(named).map_or(config.sbi.listen(), |nf| config.sbi.address(nf))
 }
 
 /// Where a process serves its API: in a split core beside the SBI of its first NF, but for the one that

@@ -20,7 +20,13 @@ use std::time::{Duration, Instant};
 /// What came of a call, for whom, from whom.
 type Replied = (ShardToken, Option<Arc<ApiRoot>>, Reply);
 
-const LIMITS: Limits = Limits { time: Duration::from_millis(400), body: 1 << 20, exchanges: 8 };
+const LIMITS: Limits = Limits {
+    time: Duration::from_millis(400),
+    body_time: Duration::from_millis(400),
+    body: 1 << 20,
+    buffered: 8 << 20,
+    exchanges: 8,
+};
 
 /// Two shards: a policy association whose id is `slow` is never deleted, others are at once, `none`
 /// does not exist. Shard 1 is full.
@@ -85,7 +91,8 @@ impl Process {
         let ((replies_in, replies), (requests_in, requests)) = (channel(), channel());
         let own = Arc::new(OnceLock::new());
         let shards = Played { http: own.clone(), replies: replies_in.into(), requests: requests_in.into() };
-        let settings = SbiSettings { listeners: vec![listener], limits: LIMITS, recorder };
+        let settings =
+            SbiSettings { listeners: vec![listener], limits: LIMITS, recorder, known: [any.ip()].into() };
         let status = || Status {
             state: "ready",
             version: "0",

@@ -4,16 +4,18 @@ use super::server::SbiHandler;
 use super::{Recorder, Shards, convert};
 use crate::api::{Api, ApiHandler, Gather, Guard, Status};
 use crate::config::Config;
-use crate::http::{CallError, Client, Exchanges, Limits, Protocol, Server};
+use crate::http::{CallError, Client, Exchanges, Known, Limits, Listener, Protocol, Server};
 use crate::store::StoreHandle;
 use crate::token::ShardToken;
 use crate::upf::UpfHandle;
 use bytes::Bytes;
+use pith_nf::kit::Nf;
 use pith_sbi::{ApiRoot, Operation, Problem, Reply, Request, Response, Scheme};
 use serde_json::Value;
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
@@ -24,7 +26,13 @@ use tokio::task::{JoinSet, LocalSet};
 use tokio::time::timeout;
 
 /// What the API takes: all subscribers of a network may come in the body of an import.
-const API_LIMITS: Limits = Limits { time: Duration::from_secs(60), body: 1 << 28, exchanges: 64 };
+const API_LIMITS: Limits = Limits {
+    time: Duration::from_secs(60),
+    body_time: Duration::from_secs(50),
+    body: 1 << 28,
+    buffered: 1 << 29,
+    exchanges: 64,
+};
 
 /// The SBI over HTTP/2.
 pub struct SbiSettings {
@@ -34,6 +42,8 @@ pub struct SbiSettings {
     pub limits: Limits,
     /// Records what is asked and answered.
     pub recorder: Option<Recorder>,
+    /// Addresses of NFs that the configuration names.
+    pub known: BTreeSet<IpAddr>,
 }
 
 /// The REST API.
@@ -181,8 +191,9 @@ impl<S: Shards> Front<S> {
             shards,
         };
         let recorder = sbi.recorder.map(Rc::new);
+        let known: Known = Rc::new(move |address: IpAddr| sbi.known.contains(&address.to_canonical()));
         for listener in sbi.listeners {
-            front.serve_sbi(listener, sbi.limits, recorder.clone())?;
+            front.serve_sbi(listener, sbi.limits, known.clone(), recorder.clone())?;
         }
         if let Some(api) = api {
             front.serve_api(api)?;
@@ -194,6 +205,7 @@ impl<S: Shards> Front<S> {
         &mut self,
         listener: TcpListener,
         limits: Limits,
+        known: Known,
         recorder: Option<Rc<Recorder>>,
     ) -> io::Result<()> {
         let handler = SbiHandler {
@@ -203,9 +215,10 @@ impl<S: Shards> Front<S> {
             recorder,
             turn: Cell::new(0),
         };
-        let server = Server { handler, protocol: Protocol::Http2, limits };
+        let server = Server { handler, protocol: Protocol::Http2, limits, known };
         let drain = self.drain.subscribe();
-        self.servers.spawn_local(server.run(tokio::net::TcpListener::from_std(listener)?, drain));
+        let listener = Listener::Tcp(tokio::net::TcpListener::from_std(listener)?);
+        self.servers.spawn_local(server.run(listener, drain));
         Ok(())
     }
 
@@ -218,8 +231,10 @@ impl<S: Shards> Front<S> {
             status: settings.status,
             config: settings.config,
         }));
-        let server = Server { handler, protocol: Protocol::Any, limits: API_LIMITS };
-        let listener = tokio::net::TcpListener::from_std(settings.listener)?;
+        // What a client may have is decided by its token, before its body is read.
+        let known: Known = Rc::new(|_| false);
+        let server = Server { handler, protocol: Protocol::Any, limits: API_LIMITS, known };
+        let listener = Listener::Tcp(tokio::net::TcpListener::from_std(settings.listener)?);
         self.servers.spawn_local(server.run(listener, self.drain.subscribe()));
         Ok(())
     }
@@ -257,7 +272,7 @@ impl<S: Shards> Front<S> {
             Command::Call { token, root, operation, request } => {
                 let (client, shards) = (self.client.clone(), self.shards.clone());
                 self.calls.spawn_local(async move {
-                    let reply = call(&client, &root, operation, *request).await;
+                    let reply = call(&client, token.nf, &root, operation, *request).await;
                     shards.reply(token, Some(root), reply);
                 });
             }
@@ -269,8 +284,11 @@ impl<S: Shards> Front<S> {
     }
 }
 
+/// Calls a peer. A failure of the peer's, or on the way to it, is told with all that is known here: the NFs that
+/// asked see a cause only.
 async fn call(
     client: &Client,
+    caller: Nf,
     root: &Arc<ApiRoot>,
     operation: Operation,
     request: hyper::Request<Bytes>,
@@ -280,9 +298,17 @@ async fn call(
             Problem::not_reachable(format!("{root} wants TLS, which this release does not have")).into()
         );
     }
-    match client.call(request).await {
+    let uri = pith_sbi::masked(&request.uri().to_string());
+    let reply = match client.call(request).await {
         Ok(answer) => Response::from_http(operation, root, &convert::from_response(answer)),
         Err(error @ CallError::Late(_)) => Err(Problem::timed_out().detail(error).into()),
         Err(error) => Err(Problem::not_reachable(error).into()),
+    };
+    if let Err(problem) = &reply
+        && problem.status >= 500
+    {
+        let called = operation.info().operation_id;
+        tracing::warn!("{caller}: {called} at {uri} failed: {problem}");
     }
+    reply
 }

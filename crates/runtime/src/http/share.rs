@@ -1,0 +1,175 @@
+//! Shares of a server's capacity, so that no peer takes what others need.
+//!
+//! Strangers together get half of each resource, and each of them an eighth. The rest is for known peers: those at
+//! configured addresses, and those that proved who they are.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::rc::Rc;
+
+/// Part of a resource that all strangers together may take, and one of them: one in so many.
+const STRANGERS: usize = 2;
+const STRANGER: usize = 8;
+
+/// Whose connection it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Peer {
+    /// A host; of IPv6, its network of 64 bits, as a host chooses its address within that.
+    Host(IpAddr),
+    /// A user of this machine, by the credentials of a Unix socket.
+    User(u32),
+}
+
+impl Peer {
+    /// The peer at that address.
+    pub fn at(address: IpAddr) -> Self {
+        Self::Host(match address.to_canonical() {
+            IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64).into(),
+            v4 => v4,
+        })
+    }
+}
+
+impl std::fmt::Display for Peer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Host(address) => address.fmt(f),
+            Self::User(uid) => write!(f, "user {uid}"),
+        }
+    }
+}
+
+/// Whether a peer is one of those that the server is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Anyone.
+    Stranger,
+    /// Configured, or with a certificate.
+    Known,
+}
+
+/// What of one resource is in use.
+#[derive(Debug)]
+pub(super) struct Share {
+    capacity: usize,
+    used: Cell<usize>,
+    by_strangers: Cell<usize>,
+    by_peer: RefCell<HashMap<Peer, usize>>,
+}
+
+/// Why there is nothing for a peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Exhausted {
+    /// Its own share is used up.
+    Own,
+    /// What strangers have together, or everything, is used up.
+    All,
+}
+
+/// A part of a resource; given back when dropped.
+#[derive(Debug)]
+pub(super) struct Taken {
+    share: Rc<Share>,
+    peer: Peer,
+    standing: Standing,
+    amount: usize,
+}
+
+impl Share {
+    pub fn of(capacity: usize) -> Rc<Self> {
+        let (used, by_strangers) = (Cell::new(0), Cell::new(0));
+        Rc::new(Self { capacity, used, by_strangers, by_peer: RefCell::default() })
+    }
+
+    /// Takes so much for a peer.
+    pub fn take(self: &Rc<Self>, peer: Peer, standing: Standing, amount: usize) -> Result<Taken, Exhausted> {
+        self.check(peer, standing, amount)?;
+        let mut taken = Taken { share: self.clone(), peer, standing, amount: 0 };
+        taken.add(amount);
+        Ok(taken)
+    }
+
+    fn check(&self, peer: Peer, standing: Standing, amount: usize) -> Result<(), Exhausted> {
+        if standing == Standing::Stranger {
+            let own = self.by_peer.borrow().get(&peer).copied().unwrap_or(0);
+            if own + amount > (self.capacity / STRANGER).max(1) {
+                return Err(Exhausted::Own);
+            }
+            if self.by_strangers.get() + amount > (self.capacity / STRANGERS).max(1) {
+                return Err(Exhausted::All);
+            }
+        }
+        if self.used.get() + amount > self.capacity { Err(Exhausted::All) } else { Ok(()) }
+    }
+}
+
+impl Taken {
+    /// Takes more.
+    pub fn grow(&mut self, amount: usize) -> Result<(), Exhausted> {
+        self.share.check(self.peer, self.standing, amount)?;
+        self.add(amount);
+        Ok(())
+    }
+
+    fn add(&mut self, amount: usize) {
+        let share = &self.share;
+        self.amount += amount;
+        share.used.set(share.used.get() + amount);
+        if self.standing == Standing::Stranger {
+            share.by_strangers.set(share.by_strangers.get() + amount);
+            *share.by_peer.borrow_mut().entry(self.peer).or_default() += amount;
+        }
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        let share = &self.share;
+        share.used.set(share.used.get() - self.amount);
+        if self.standing == Standing::Stranger {
+            share.by_strangers.set(share.by_strangers.get() - self.amount);
+            let mut peers = share.by_peer.borrow_mut();
+            if let Some(own) = peers.get_mut(&self.peer) {
+                *own -= self.amount;
+                if *own == 0 {
+                    peers.remove(&self.peer);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Standing::{Known, Stranger};
+
+    fn peer(host: u8) -> Peer {
+        Peer::at(IpAddr::from([192, 0, 2, host]))
+    }
+
+    #[test]
+    fn strangers_leave_half_to_those_that_are_known() {
+        let share = Share::of(16);
+        let mut taken = Vec::new();
+        for host in 1..=4 {
+            taken.extend((0..2).map(|_| share.take(peer(host), Stranger, 1).unwrap()));
+            assert_eq!(share.take(peer(host), Stranger, 1).unwrap_err(), Exhausted::Own);
+        }
+        assert_eq!(share.take(peer(5), Stranger, 1).unwrap_err(), Exhausted::All);
+        taken.extend((0..8).map(|_| share.take(peer(9), Known, 1).unwrap()));
+        assert_eq!(share.take(peer(9), Known, 1).unwrap_err(), Exhausted::All);
+        drop(taken);
+        assert_eq!((share.used.get(), share.by_strangers.get()), (0, 0));
+        assert!(share.by_peer.borrow().is_empty(), "no entry of a peer that has nothing");
+    }
+
+    #[test]
+    fn a_host_has_one_share_however_many_addresses_it_makes_up() {
+        let at = |text: &str| Peer::at(text.parse().unwrap());
+        assert_eq!(at("2001:db8::1"), at("2001:db8::ffff:0:0:1"));
+        assert_ne!(at("2001:db8::1"), at("2001:db8:0:1::1"));
+        assert_eq!(at("::ffff:192.0.2.1"), peer(1));
+    }
+}
