@@ -62,13 +62,14 @@ impl Operator {
         if let Some(operator) = Self::connect(&config, Some("udr"))? {
             return Ok(operator);
         }
-        let Some(path) = config.store.path.file() else {
+        let place = config.store.place();
+        if place == Place::Memory {
             bail!(
                 "no core runs here (nothing answers at {}), and 'store.path: memory' keeps nothing to change without one",
                 config.api.listen
             );
-        };
-        let database = Database::open(&Place::File(path))?;
+        }
+        let database = Database::open(&place)?;
         let (api, thread) =
             Api::on_database(database, config).context("can't start the database's thread")?;
         Self::new(Way::File { handler: Some(ApiHandler(api)), thread: Some(thread) })

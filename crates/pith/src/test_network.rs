@@ -3,7 +3,7 @@
 use anyhow::{Result, anyhow};
 use pith_nf::kit::{Secret, Subscriber};
 use pith_runtime::config::Config;
-use pith_runtime::store::{Database, Existing, Place};
+use pith_runtime::store::{Database, Existing};
 use pith_types::Supi;
 
 const FIRST_SUPI: &str = "imsi-999700000000001";
@@ -12,8 +12,7 @@ const OPC: &str = "E8ED289DEBA952E4283B54E88E6183CA";
 
 /// The configured database, with so many subscribers of the test network among those it has.
 pub fn database(config: &Config, count: u32) -> Result<Database> {
-    let place = config.store.path.file().map_or(Place::Memory, Place::File);
-    let mut database = Database::open(&place)?;
+    let mut database = Database::open(&config.store.place())?;
     database.add_subscribers(subscribers(count)?, Existing::Keep)?;
     tracing::warn!("test network: {count} subscribers whose keys everybody knows");
     Ok(database)

@@ -24,7 +24,7 @@ use crate::http::Limits;
 use crate::sbi::{ApiSettings, HttpHandle, HttpThread, RECORD_VARIABLE, Recorder, SbiSettings, bind};
 use crate::sctp::{self, SctpConfig};
 use crate::shard::{self, ShardDesk, ShardThread, shard_desk};
-use crate::store::{Answer, Database, Place, Sink, StoreHandle, StoreThread};
+use crate::store::{Answer, Database, Sink, StoreHandle, StoreThread};
 use crate::token::ShardToken;
 use crate::upf::{UpfHandle, UpfThread};
 use identities::Identities;
@@ -193,8 +193,7 @@ fn start_store(
     database: Option<Database>,
     shards: &[ShardDesk],
 ) -> Result<(StoreHandle<ShardToken>, StoreThread<ShardToken>), StartError> {
-    let place = config.store.path.file().map_or(Place::Memory, Place::File);
-    let database = database.map_or_else(|| Database::open(&place), Ok)?;
+    let database = database.map_or_else(|| Database::open(&config.store.place()), Ok)?;
     Ok(crate::store::start(database, Askers(shards.to_vec()))?)
 }
 

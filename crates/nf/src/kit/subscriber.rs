@@ -3,6 +3,7 @@
 
 use pith_types::{Ambr, BitRate, Dnn, Snssai, Supi};
 use serde::{Deserialize, Serialize};
+use zeroize::Zeroize;
 
 /// A subscriber: keys, bit rates, slices and data networks.
 ///
@@ -177,8 +178,15 @@ impl Subscriber {
 }
 
 /// A key: shown in JSON as hexadecimal digits, never by `Debug`.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// Overwritten when dropped.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Secret<const N: usize>(pub [u8; N]);
+
+impl<const N: usize> Drop for Secret<N> {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
 
 impl<const N: usize> std::fmt::Debug for Secret<N> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -2,6 +2,7 @@
 
 use super::section::section;
 use super::text::{text_value, words};
+use crate::store::Place;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::{fmt, str::FromStr};
@@ -12,6 +13,25 @@ section! {
         /// SQLite file, readable by its owner only. auto: /var/lib/pith/pith.db for root,
         /// ~/.local/share/pith/pith.db for others. memory: nothing is kept.
         path: StorePath = StorePath::Auto,
+        /// File with the key that subscribers' keys are sealed under (AES-256-GCM), readable by its owner only: 64
+        /// hexadecimal digits. Without it: the systemd credential 'pith-store-key' where there is one
+        /// (LoadCredential=), else a file beside the database, which Pith makes. Keep a copy apart from the database.
+        key_file: Option<PathBuf> = None,
+    }
+}
+
+impl Store {
+    /// Where the database and its key are.
+    pub fn place(&self) -> Place {
+        let Some(path) = self.path.file() else { return Place::Memory };
+        let credential = || {
+            let directory = std::env::var_os("CREDENTIALS_DIRECTORY")?;
+            Some(PathBuf::from(directory).join("pith-store-key")).filter(|path| path.exists())
+        };
+        match self.key_file.clone().or_else(credential) {
+            Some(key) => Place::File { path, key },
+            None => Place::file(path),
+        }
     }
 }
 

@@ -1,9 +1,10 @@
 //! One open database: what every user of it shares.
 
+use super::seal::{Seal, SealError};
 use super::{DatabaseError, schema};
 use pith_nf::kit::{StoreRequest, Subscriber};
 use pith_types::Supi;
-use rusqlite::{Connection, ErrorCode};
+use rusqlite::{Connection, ErrorCode, OptionalExtension};
 use std::collections::HashMap;
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
@@ -17,13 +18,29 @@ pub enum Place {
     /// In memory: gone when closed.
     Memory,
     /// A file, made if there is none, readable by its owner only.
-    File(PathBuf),
+    File {
+        /// The database.
+        path: PathBuf,
+        /// The key that subscribers' keys are sealed under.
+        key: PathBuf,
+    },
+}
+
+impl Place {
+    /// A file, with the key beside it: `pith.db` and `pith.db.key`.
+    pub fn file(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        let mut key = path.clone().into_os_string();
+        key.push(".key");
+        Self::File { path, key: key.into() }
+    }
 }
 
 /// An open database. It has its file alone, so what it remembers of it stays true.
 pub struct Database {
     pub(super) connection: Connection,
     pub(super) cache: HashMap<Supi, Arc<Subscriber>>,
+    pub(super) seal: Seal,
 }
 
 impl Database {
@@ -31,7 +48,7 @@ impl Database {
     pub fn open(place: &Place) -> Result<Self, DatabaseError> {
         let mut connection = match place {
             Place::Memory => Connection::open_in_memory()?,
-            Place::File(path) => open_file(path)?,
+            Place::File { path, .. } => open_file(path)?,
         };
         connection.set_prepared_statement_cache_capacity(32);
         let found = schema::version(&connection)?;
@@ -40,7 +57,20 @@ impl Database {
             return Err(DatabaseError::TooNew { path, found, known: schema::VERSION });
         }
         schema::migrate(&mut connection, found)?;
-        let mut database = Self { connection, cache: HashMap::new() };
+        let sealed_under = sealed_under(&connection)?;
+        let seal = match place {
+            Place::Memory => Seal::ephemeral()?,
+            Place::File { key, .. } => Seal::of_file(key, sealed_under.is_none())?,
+        };
+        let mut database = Self { connection, cache: HashMap::new(), seal };
+        match (sealed_under, place) {
+            (Some(wanted), Place::File { key, .. }) if wanted != database.seal.id() => {
+                let found = database.seal.id().to_owned();
+                return Err(SealError::OtherKey { path: key.clone(), found, wanted }.into());
+            }
+            (Some(_), _) => {}
+            (None, _) => database.seal_all(found > 0)?,
+        }
         database.rehearse()?;
         Ok(database)
     }
@@ -102,6 +132,11 @@ impl Database {
     }
 }
 
+/// The id of the key that subscribers' keys are sealed under, if any are.
+fn sealed_under(connection: &Connection) -> rusqlite::Result<Option<String>> {
+    connection.query_row("SELECT key_id FROM sealed_under", [], |row| row.get(0)).optional()
+}
+
 /// Opens a file for this process alone. WAL with `synchronous=NORMAL`: a commit costs no fsync and
 /// survives a crash of the process; a power cut may take the last ones, never the file.
 fn open_file(path: &Path) -> Result<Connection, DatabaseError> {
@@ -112,6 +147,8 @@ fn open_file(path: &Path) -> Result<Connection, DatabaseError> {
         connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "NORMAL")?;
+        // What was deleted is overwritten: an earlier release stored keys in the clear.
+        connection.pragma_update(None, "secure_delete", "ON")?;
         connection.execute_batch("BEGIN IMMEDIATE; COMMIT")?;
         Ok(connection)
     };

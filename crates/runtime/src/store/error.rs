@@ -1,5 +1,6 @@
 //! What can go wrong with the database, for the operator.
 
+use super::SealError;
 use pith_nf::kit::StoreError;
 use pith_types::Supi;
 use std::path::PathBuf;
@@ -39,6 +40,9 @@ pub enum DatabaseError {
         /// What is wrong and what to do.
         sentence: String,
     },
+    /// Subscribers' keys can't be sealed or opened.
+    #[error(transparent)]
+    Seal(#[from] SealError),
     /// SQLite failed.
     #[error("the database failed: {0}")]
     Sqlite(#[from] rusqlite::Error),

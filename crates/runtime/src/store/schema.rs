@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 /// Steps from one format to the next; a file's `user_version` counts those that it has behind it.
-const STEPS: [&str; 1] = ["
+const STEPS: [&str; 2] = ["
     CREATE TABLE subscriber (
         supi TEXT PRIMARY KEY,
         sqn INTEGER NOT NULL,      -- highest sequence number used, 48 bits
@@ -15,6 +15,9 @@ const STEPS: [&str; 1] = ["
         body TEXT NOT NULL,        -- JSON
         PRIMARY KEY (supi, resource)
     ) WITHOUT ROWID;
+", "
+    ALTER TABLE subscriber ADD COLUMN keys BLOB NOT NULL DEFAULT x'';    -- sealed; the profile's count no more
+    CREATE TABLE sealed_under (key_id TEXT PRIMARY KEY) WITHOUT ROWID;   -- one row: the key of all sealed columns
 "];
 
 /// The format that this release writes.

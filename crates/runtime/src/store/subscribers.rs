@@ -1,5 +1,6 @@
 //! Subscribers: what the UDR asks of them, and what the operator does with them.
 
+use super::seal::without_keys;
 use super::{Database, DatabaseError};
 use crate::config::text::words;
 use pith_nf::kit::Subscriber;
@@ -82,17 +83,59 @@ impl Database {
         match self.subscriber(&new.supi) {
             Ok(Some(old)) if old.authentication.k == *k => Ok(given.max(old.authentication.sqn)),
             // A profile that can't be read can be replaced all the same.
-            Ok(_) | Err(DatabaseError::Profile(_)) => Ok(given),
+            Ok(_) | Err(DatabaseError::Profile(_) | DatabaseError::Seal(_)) => Ok(given),
             Err(error) => Err(error),
         }
     }
 
     /// Whether it is new; nothing happens if it is not.
     fn insert_subscriber(&mut self, subscriber: &Subscriber, sqn: u64) -> Result<bool, DatabaseError> {
-        let profile = serde_json::to_string(subscriber)?;
-        let sql = "INSERT INTO subscriber VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+        let (profile, keys) = self.stored(subscriber)?;
+        let sql = "INSERT INTO subscriber VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
         let mut insert = self.connection.prepare_cached(sql)?;
-        Ok(insert.execute(params![subscriber.supi.as_str(), sqn as i64, profile])? == 1)
+        Ok(insert.execute(params![subscriber.supi.as_str(), sqn as i64, profile, keys])? == 1)
+    }
+
+    /// What is stored of a subscriber: the profile without keys, and the keys sealed.
+    fn stored(&self, subscriber: &Subscriber) -> Result<(String, Vec<u8>), DatabaseError> {
+        let keys = self.seal.seal(&subscriber.supi, &subscriber.authentication)?;
+        let authentication = without_keys(&subscriber.authentication);
+        let profile = serde_json::to_string(&Subscriber { authentication, ..subscriber.clone() })?;
+        Ok((profile, keys))
+    }
+
+    /// Seals the keys of all subscribers, which an earlier release stored in the clear, and notes the key's id. `rewrite`
+    /// has the file written anew, so that nothing of them stays in its free pages.
+    pub(super) fn seal_all(&mut self, rewrite: bool) -> Result<(), DatabaseError> {
+        self.transaction(|database| {
+            let mut select = database.connection.prepare("SELECT profile FROM subscriber")?;
+            let profiles: Vec<String> = select.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+            drop(select);
+            for profile in profiles {
+                let subscriber: Subscriber = serde_json::from_str(&profile)?;
+                let (profile, keys) = database.stored(&subscriber)?;
+                let sql = "UPDATE subscriber SET profile = ?2, keys = ?3 WHERE supi = ?1";
+                database.connection.prepare_cached(sql)?.execute(params![
+                    subscriber.supi.as_str(),
+                    profile,
+                    keys
+                ])?;
+            }
+            database.connection.execute("INSERT INTO sealed_under VALUES (?1)", [database.seal.id()])?;
+            Ok(())
+        })?;
+        if rewrite {
+            self.connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")?;
+        }
+        Ok(())
+    }
+
+    /// A subscriber of a row, with its keys.
+    fn read(&self, (profile, sqn, keys): Columns) -> Result<Subscriber, DatabaseError> {
+        let mut subscriber: Subscriber = serde_json::from_str(&profile)?;
+        subscriber.authentication.sqn = sqn as u64;
+        self.seal.open(&subscriber.supi, &keys, &mut subscriber.authentication)?;
+        Ok(subscriber)
     }
 
     fn delete_subscriber_row(&mut self, supi: &Supi) -> Result<bool, DatabaseError> {
@@ -106,10 +149,10 @@ impl Database {
         if let Some(subscriber) = self.cache.get(supi) {
             return Ok(Some(subscriber.clone()));
         }
-        let sql = "SELECT profile, sqn FROM subscriber WHERE supi = ?1";
+        let sql = "SELECT profile, sqn, keys FROM subscriber WHERE supi = ?1";
         let found = self.connection.prepare_cached(sql)?.query_row([supi.as_str()], columns).optional()?;
         let Some(columns) = found else { return Ok(None) };
-        let subscriber = Arc::new(read(columns)?);
+        let subscriber = Arc::new(self.read(columns)?);
         if self.cache.len() >= CACHE {
             self.cache.clear();
         }
@@ -123,10 +166,10 @@ impl Database {
         after: Option<&Supi>,
         limit: u32,
     ) -> Result<Vec<Subscriber>, DatabaseError> {
-        let sql = "SELECT profile, sqn FROM subscriber WHERE supi > ?1 ORDER BY supi LIMIT ?2";
+        let sql = "SELECT profile, sqn, keys FROM subscriber WHERE supi > ?1 ORDER BY supi LIMIT ?2";
         let mut select = self.connection.prepare_cached(sql)?;
         let rows = select.query_map(params![after.map_or("", Supi::as_str), limit], columns)?;
-        rows.map(|row| read(row?)).collect()
+        rows.map(|row| self.read(row?)).collect()
     }
 
     /// How many subscribers there are.
@@ -167,13 +210,9 @@ impl Database {
     }
 }
 
-/// Profile and sequence number of a row.
-fn columns(row: &Row<'_>) -> rusqlite::Result<(String, i64)> {
-    Ok((row.get(0)?, row.get(1)?))
-}
+/// Profile, sequence number and sealed keys of a row.
+type Columns = (String, i64, Vec<u8>);
 
-fn read((profile, sqn): (String, i64)) -> Result<Subscriber, DatabaseError> {
-    let mut subscriber: Subscriber = serde_json::from_str(&profile)?;
-    subscriber.authentication.sqn = sqn as u64;
-    Ok(subscriber)
+fn columns(row: &Row<'_>) -> rusqlite::Result<Columns> {
+    Ok((row.get(0)?, row.get(1)?, row.get(2)?))
 }

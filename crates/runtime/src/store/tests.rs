@@ -31,7 +31,7 @@ impl Directory {
     }
 
     fn file(&self) -> Place {
-        Place::File(self.0.join("pith.db"))
+        Place::file(self.0.join("pith.db"))
     }
 }
 
@@ -133,6 +133,95 @@ fn a_file_keeps_what_was_written_and_is_its_owners_alone() {
         let mode = entry.unwrap().metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o077, 0, "{mode:o}");
     }
+}
+
+/// The octets of all files of the directory but the key's.
+fn stored(directory: &Directory) -> Vec<u8> {
+    let files = std::fs::read_dir(&directory.0).unwrap().map(|entry| entry.unwrap().path());
+    let files = files.filter(|file| file.extension().is_none_or(|ending| ending != "key"));
+    files.flat_map(|file| std::fs::read(file).unwrap()).collect()
+}
+
+fn contains(octets: &[u8], part: &[u8]) -> bool {
+    octets.windows(part.len()).any(|window| window == part)
+}
+
+#[test]
+fn tc_no_key_in_the_database_file() {
+    let directory = Directory::new("sealed");
+    let keys = [0x5a; 16];
+    let subscriber = Subscriber::with_defaults(supi(1), keys, [0xa5; 16]);
+    {
+        let mut database = Database::open(&directory.file()).unwrap();
+        database.add_subscribers([subscriber.clone()], Existing::Refuse).unwrap();
+        let stored = stored(&directory);
+        assert!(contains(&stored, b"imsi-"));
+        assert!(!contains(&stored, &keys) && !contains(&stored, &[b'5', b'a'].repeat(16)));
+        assert!(!contains(&stored, &[b'a', b'5'].repeat(16)));
+    }
+    let mut database = Database::open(&directory.file()).unwrap();
+    assert_eq!(*database.subscriber(&supi(1)).unwrap().unwrap(), subscriber);
+}
+
+#[test]
+fn another_key_file_is_refused_and_none_is_made_for_sealed_keys() {
+    let directory = Directory::new("otherkey");
+    drop(Database::open(&directory.file()).unwrap());
+    let key = directory.0.join("pith.db.key");
+    std::fs::write(&key, "00".repeat(32)).unwrap();
+    let error = Database::open(&directory.file()).err().unwrap();
+    assert!(matches!(error, DatabaseError::Seal(SealError::OtherKey { .. })), "{error}");
+    std::fs::remove_file(&key).unwrap();
+    let error = Database::open(&directory.file()).err().unwrap();
+    assert!(matches!(error, DatabaseError::Seal(SealError::File { .. })), "{error}");
+    assert!(!key.exists());
+    std::fs::write(&key, "not a key").unwrap();
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let error = Database::open(&directory.file()).err().unwrap();
+    assert!(matches!(error, DatabaseError::Seal(SealError::NotAKey(_))), "{error}");
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let error = Database::open(&directory.file()).err().unwrap();
+    assert!(matches!(error, DatabaseError::Seal(SealError::Exposed(_))), "{error}");
+}
+
+#[test]
+fn sealed_keys_are_of_no_use_in_another_row_or_changed() {
+    let mut database = memory();
+    database.add_subscribers([subscriber(1), subscriber(2)], Existing::Refuse).unwrap();
+    let sql = "UPDATE subscriber SET keys = (SELECT keys FROM subscriber WHERE supi = ?1) WHERE supi = ?2";
+    database.connection.execute(sql, [supi(1).as_str(), supi(2).as_str()]).unwrap();
+    let error = database.subscriber(&supi(2)).err().unwrap();
+    assert!(matches!(error, DatabaseError::Seal(SealError::Changed(_))), "{error}");
+    for length in [1, 11, 12, 30] {
+        let sql = "UPDATE subscriber SET keys = substr(keys, 1, ?2) WHERE supi = ?1";
+        database.connection.execute(sql, rusqlite::params![supi(1).as_str(), length]).unwrap();
+        assert!(database.subscriber(&supi(1)).is_err(), "{length}");
+    }
+}
+
+#[test]
+fn keys_that_an_earlier_release_stored_in_the_clear_are_sealed() {
+    let directory = Directory::new("migrate");
+    let subscriber = Subscriber::with_defaults(supi(1), [0x5a; 16], [0xa5; 16]);
+    let clear = [b'5', b'a'].repeat(16);
+    {
+        std::fs::create_dir_all(&directory.0).unwrap();
+        let connection = rusqlite::Connection::open(directory.0.join("pith.db")).unwrap();
+        let sql = "CREATE TABLE subscriber (supi TEXT PRIMARY KEY, sqn INTEGER NOT NULL, profile TEXT NOT NULL) WITHOUT ROWID;
+            CREATE TABLE document (supi TEXT NOT NULL, resource TEXT NOT NULL, body TEXT NOT NULL,
+                PRIMARY KEY (supi, resource)) WITHOUT ROWID;
+            PRAGMA user_version = 1";
+        connection.execute_batch(sql).unwrap();
+        let profile = serde_json::to_string(&subscriber).unwrap();
+        let row = (supi(1).as_str().to_owned(), 7, profile);
+        connection.execute("INSERT INTO subscriber VALUES (?1, ?2, ?3)", row).unwrap();
+    }
+    assert!(contains(&stored(&directory), &clear));
+    let mut database = Database::open(&directory.file()).unwrap();
+    let read = database.subscriber(&supi(1)).unwrap().unwrap();
+    assert_eq!((&read.authentication.k, read.authentication.sqn), (&subscriber.authentication.k, 7));
+    drop(database);
+    assert!(!contains(&stored(&directory), &clear));
 }
 
 #[test]
