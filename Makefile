@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help setup build demo demo-split ueransim dissect openapi branch faults packets hostile check test witnesses bench-control bench-user soak-user fuzz-user traffic world fuzz lint fmt
+.PHONY: help setup build demo demo-split ueransim dissect openapi branch faults packets hostile scas check test witnesses bench-control bench-user soak-user fuzz-user traffic world fuzz lint fmt
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,10 @@ packets: build ## Scapy as SMF, gNB and data network: every packet of the user p
 hostile: build ## seven attackers at once beside 100 honest phones: SECONDS=600 ARGS=--split
 	@scripts/cargo build -q --release --locked -p pith-fuzz
 	@scripts/hostile --seconds $(or $(SECONDS),60) $(ARGS)
+
+scas: setup ## 3GPP's security assurance cases (SCAS): docs/scas.md, target/scas.json
+	@scripts/cargo build -q --locked -p pith -p pith-ran -p pith-fuzz
+	@python3 tests/scas/run.py $(ARGS)
 
 check: setup ## the quick part of `make test`: formatting, lints, unit tests, 64 simulated worlds
 	@scripts/check
