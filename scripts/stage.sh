@@ -19,6 +19,9 @@ stage_enter() {
   # 'ip netns' keeps its names here. Outside of it stays what it is.
   mkdir -p /run/netns 2>/dev/null || true
   mount -t tmpfs none /run/netns 2>/dev/null || mount -t tmpfs none /run
+  # So does the socket over which 'pith' operates a core.
+  mkdir -p /run/pith 2>/dev/null || { mount -t tmpfs none /run; mkdir -p /run/netns /run/pith; }
+  mount -t tmpfs none /run/pith
   [[ -r /dev/net/tun && -w /dev/net/tun ]] || {
     echo "$(basename "$0"): /dev/net/tun is missing or not yours to use: 'sudo modprobe tun; sudo chmod 666 /dev/net/tun', or run this with sudo" >&2
     exit 1

@@ -2,7 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pith_nf::kit::AuthenticationMethod;
-use pith_runtime::config::{Ipv4Net, SuciProfile};
+use pith_runtime::config::{Ipv4Net, Role, SuciProfile};
 use pith_runtime::store::Existing;
 use pith_types::{BitRate, Dnn, Snssai, Supi};
 use std::net::IpAddr;
@@ -64,6 +64,12 @@ pub enum Command {
     Upf(UpfCommand),
     /// What a running core is and does.
     Status,
+    /// The REST API: tokens.
+    #[command(subcommand)]
+    Api(ApiCommand),
+    /// Who changed what, read keys, or was denied.
+    #[command(subcommand)]
+    Audit(AuditCommand),
     /// The configuration file: print the default one, check one.
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -159,6 +165,50 @@ For all sessions of a data network, write 'breakouts' in the configuration.
         supi: SupiArg,
         /// PDU session identity, 1 to 15.
         id: u8,
+    },
+}
+
+/// The REST API.
+#[derive(Debug, Subcommand)]
+pub enum ApiCommand {
+    /// Tokens, which programs show to use the API at 'api.listen'.
+    #[command(subcommand)]
+    Token(TokenCommand),
+}
+
+/// Tokens of the API.
+#[derive(Debug, Subcommand)]
+pub enum TokenCommand {
+    /// Makes a token and prints it: it is not shown again.
+    #[command(after_help = "\
+Examples:
+  pith api token add console --role viewer
+  curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:5100/v1/status
+")]
+    Add {
+        /// What it is for.
+        name: String,
+        /// What its holder may do: viewer looks, operator changes subscribers and sessions too, admin may do everything.
+        #[arg(long, default_value_t = Role::Viewer)]
+        role: Role,
+    },
+    /// All of them, without their secrets.
+    List,
+    /// Takes a token back at once.
+    Revoke {
+        /// Its id, as 'list' shows it.
+        id: String,
+    },
+}
+
+/// The audit log.
+#[derive(Debug, Subcommand)]
+pub enum AuditCommand {
+    /// The last entries, oldest first.
+    List {
+        /// How many.
+        #[arg(long, default_value_t = 100)]
+        limit: u32,
     },
 }
 

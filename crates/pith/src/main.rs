@@ -5,10 +5,11 @@
 //!  up.rs          the core itself; test_network.rs, logs.rs, flood.rs
 //!  place.rs       which configuration file
 //!  operator.rs    the REST API of a running core, or the same handlers on the database's file
-//!  subscriber.rs, list.rs, upf.rs, key.rs, config.rs       one file a group of commands
+//!  subscriber.rs, list.rs, upf.rs, key.rs, config.rs, access.rs       one file a group of commands
 //!  table.rs       what people see; '--json' shows what programs read
 //! ```
 
+mod access;
 mod args;
 mod config;
 mod flood;
@@ -25,7 +26,7 @@ mod up;
 mod upf;
 
 use anyhow::Result;
-use args::{Cli, Command, UeCommand};
+use args::{ApiCommand, AuditCommand, Cli, Command, UeCommand};
 use clap::Parser;
 use pith_runtime::signals::end_with_reader;
 use std::process::ExitCode;
@@ -49,6 +50,8 @@ fn run(cli: &Cli) -> Result<()> {
         Command::Up(command) => up::up(command, cli),
         Command::Nf(command) => up::nf(command, cli),
         Command::Config(command) => config::run(command),
+        Command::Api(ApiCommand::Token(command)) => access::tokens(command, cli),
+        Command::Audit(AuditCommand::List { limit }) => access::audit(*limit, cli),
         Command::Key(command) => key::run(command, cli.json),
         Command::Subscriber(command) => subscriber::run(command, cli),
         Command::Ue(UeCommand::List) => list::run(&list::UES, cli),

@@ -12,7 +12,10 @@ use pith_runtime::store::{Database, Place, StoreThread};
 use pith_runtime::token::ShardToken;
 use serde_json::Value;
 use std::future::Future;
+use std::io::ErrorKind;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
@@ -26,6 +29,9 @@ const LIMITS: Limits = Limits {
     exchanges: 1,
 };
 
+/// Names a token of the API, for cores that are served at an address.
+const TOKEN_VARIABLE: &str = "PITH_TOKEN";
+
 /// A way to a core.
 pub struct Operator {
     way: Way,
@@ -34,8 +40,16 @@ pub struct Operator {
 }
 
 enum Way {
-    Remote { client: Client, address: SocketAddr, token: Option<String> },
-    File { handler: Option<ApiHandler>, thread: Option<StoreThread<ShardToken>> },
+    /// A core that runs. Over its Unix socket, the authority is only a name.
+    Remote {
+        client: Client,
+        authority: String,
+        token: Option<String>,
+    },
+    File {
+        handler: Option<ApiHandler>,
+        thread: Option<StoreThread<ShardToken>>,
+    },
 }
 
 impl Operator {
@@ -50,7 +64,7 @@ impl Operator {
                     nf.map_or_else(|| "core".into(), |nf| format!("core with the {}", nf.to_uppercase()));
                 bail!(
                     "no {what} runs here (nothing answers at {}): start one with 'pith up'",
-                    config.api.listen
+                    config.api_socket(None).display()
                 )
             }
         }
@@ -66,21 +80,42 @@ impl Operator {
         if place == Place::Memory {
             bail!(
                 "no core runs here (nothing answers at {}), and 'store.path: memory' keeps nothing to change without one",
-                config.api.listen
+                config.api_socket(None).display()
             );
         }
         let database = Database::open(&place)?;
         let (api, thread) =
             Api::on_database(database, config).context("can't start the database's thread")?;
-        Self::new(Way::File { handler: Some(ApiHandler(api)), thread: Some(thread) })
+        Self::new(Way::File { handler: Some(ApiHandler::new(api)), thread: Some(thread) })
     }
 
     /// The API of a process of that core which hosts the NF, if one answers.
     fn connect(config: &Config, nf: Option<&str>) -> Result<Option<Self>> {
-        let token = config.api.token()?;
-        for address in addresses(config) {
-            let way = Way::Remote { client: Client::new(LIMITS), address, token: token.clone() };
-            let operator = Self::new(way)?;
+        for socket in sockets(config).filter(|socket| socket.exists()) {
+            match UnixStream::connect(&socket) {
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::PermissionDenied => bail!(
+                    "{} is not yours to use: run this as root or as the user that runs the core, or see 'api.socket_group'",
+                    socket.display()
+                ),
+                // A process that was killed left it.
+                Err(_) => continue,
+            }
+            let client = Client::over(socket, LIMITS);
+            let operator = Self::new(Way::Remote { client, authority: "localhost".into(), token: None })?;
+            if operator.hosts(nf)? {
+                return Ok(Some(operator));
+            }
+        }
+        Self::connect_by_address(config, nf)
+    }
+
+    /// The same where the core is served at an address and there is a token for it.
+    fn connect_by_address(config: &Config, nf: Option<&str>) -> Result<Option<Self>> {
+        let Some(token) = std::env::var(TOKEN_VARIABLE).ok().or(config.api.token()?) else { return Ok(None) };
+        for address in config.api.listen.iter().flat_map(|listen| addresses(config, *listen)) {
+            let (client, authority) = (Client::new(LIMITS), address.to_string());
+            let operator = Self::new(Way::Remote { client, authority, token: Some(token.clone()) })?;
             if operator.hosts(nf)? {
                 return Ok(Some(operator));
             }
@@ -131,11 +166,11 @@ impl Operator {
             request = request.header("content-type", content);
         }
         let response = match &self.way {
-            Way::Remote { client, address, token } => {
+            Way::Remote { client, authority, token } => {
                 if let Some(token) = token {
                     request = request.header("authorization", format!("Bearer {token}"));
                 }
-                let request = request.uri(format!("http://{address}{path}")).body(body)?;
+                let request = request.uri(format!("http://{authority}{path}")).body(body)?;
                 self.wait(client.call(request))?
             }
             Way::File { handler, .. } => {
@@ -164,10 +199,16 @@ impl Drop for Operator {
     }
 }
 
-/// Where processes of the core serve the API: first the one that a core in one process has, then
+/// The Unix sockets of the core's processes: of one process, or of one for each NF.
+fn sockets(config: &Config) -> impl Iterator<Item = PathBuf> {
+    let split = HostedNf::ALL.into_iter().map(|nf| nf.to_string()).chain(["upf".into()]);
+    let split = split.map(|nf| config.api_socket(Some(&nf)));
+    [config.api_socket(None)].into_iter().chain(split)
+}
+
+/// Where processes of the core serve the API over TCP: first the one that a core in one process has, then
 /// those of NFs that are processes of their own.
-fn addresses(config: &Config) -> Vec<SocketAddr> {
-    let mut listen = config.api.listen;
+fn addresses(config: &Config, mut listen: SocketAddr) -> Vec<SocketAddr> {
     if listen.ip().is_unspecified() {
         listen.set_ip(if listen.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
     }

@@ -84,7 +84,10 @@ fn places(config: &Config, hosting: &Hosting) -> String {
         places.push_str(&format!("; radios at {} port {}", addresses.join(", "), config.amf.n2.port));
     }
     if !hosting.split {
-        places.push_str(&format!("; operators at http://{}", config.api.listen));
+        places.push_str(&format!("; operators at {}", config.api_socket(None).display()));
+        if let Some(listen) = config.api.listen {
+            places.push_str(&format!(", and with tokens at http://{listen}"));
+        }
     }
     places
 }

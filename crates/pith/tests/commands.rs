@@ -5,13 +5,14 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 const K: &str = "465B5CE8B199B49FAA5F0A2EE238A6BC";
 
-/// A directory of its own with a configuration, and the ports that it names.
+/// A directory of its own with a configuration, and the port of the API that it names.
 struct Place {
     directory: PathBuf,
     api: SocketAddr,
@@ -72,15 +73,18 @@ impl Place {
         properties.unwrap().keys().cloned().collect()
     }
 
-    /// Asks the API as any client would.
+    /// Asks the API over the socket of the NRF's process.
     fn get(&self, path: &str) -> Value {
+        let mut stream = UnixStream::connect(self.path("api-nrf.sock")).unwrap();
+        let (status, body) = exchange(&mut stream, path, "");
+        assert_eq!(status, 200, "{body}");
+        body
+    }
+
+    /// Asks the API at its address, as any client of HTTP would.
+    fn get_with(&self, token: &str, path: &str) -> (u16, Value) {
         let mut stream = TcpStream::connect(self.api).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
-        serde_json::from_str(body).unwrap()
+        exchange(&mut stream, path, &format!("authorization: Bearer {token}\r\n"))
     }
 
     /// Runs some NFs until dropped.
@@ -127,6 +131,15 @@ impl Drop for Running {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+fn exchange(stream: &mut (impl Read + Write), path: &str, fields: &str) -> (u16, Value) {
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n{fields}connection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head[9..12].parse().unwrap(), serde_json::from_str(body).unwrap())
 }
 
 fn free_address() -> SocketAddr {
@@ -241,8 +254,7 @@ fn a_running_process_is_operated_over_its_api_and_ends_well() {
     let members: Vec<_> = instances[0].as_object().unwrap().keys().cloned().collect();
     assert_eq!(described, members, "the description has the members that there are");
 
-    let elsewhere = format!("api.listen='{}'", free_address());
-    let error = place.fails(&["subscriber", "list", "--set", &elsewhere]);
+    let error = place.fails(&["subscriber", "list", "--set", "api.socket=elsewhere.sock"]);
     assert!(error.contains("another process uses the database"), "{error}");
 
     assert!(running.ends_well());
@@ -262,5 +274,36 @@ fn a_second_process_on_the_same_address_is_told_which_setting_to_change() {
     let place = Place::new("twice");
     let _running = place.start(&["nf", "nrf"]);
     let error = place.fails(&["nf", "nrf"]);
-    assert!(error.contains("can't listen on") && error.contains("change 'api.listen'"), "{error}");
+    assert!(error.contains("can't listen on") && error.contains("change 'api.socket'"), "{error}");
+}
+
+/// Loopback is a network too: whoever reaches the address needs a token, the socket is its owner's.
+#[test]
+fn the_api_is_for_the_sockets_owner_and_for_holders_of_tokens() {
+    let place = Place::new("tokens");
+    let early = place.json(&["api", "token", "add", "before the core runs", "--role", "admin"]);
+    let running = place.start(&["nf", "nrf", "udr"]);
+    assert_eq!(fs::metadata(place.path("api-nrf.sock")).unwrap().permissions().mode() & 0o777, 0o600);
+    let early = early["token"].as_str().unwrap();
+    assert_eq!(place.get_with(early, "/v1/tokens").0, 200);
+    assert_eq!(place.get_with("", "/v1/status").0, 401);
+
+    let viewer = place.json(&["api", "token", "add", "console"]);
+    let (id, secret) = (viewer["id"].as_str().unwrap(), viewer["token"].as_str().unwrap());
+    assert_eq!(place.get_with(secret, "/v1/subscribers").0, 200);
+    assert_eq!(place.get_with(secret, "/v1/subscribers?keys=true").0, 403);
+    assert!(place.prints(&["api", "token", "list"]).contains("console"));
+    let file = fs::read_to_string(place.path("api-tokens.json")).unwrap();
+    assert!(!file.contains(&secret[14..]), "only a digest is kept");
+    place.prints(&["api", "token", "revoke", id]);
+    assert_eq!(place.get_with(secret, "/v1/status").0, 401);
+
+    place.prints(&["subscriber", "add", "999700000000001", "--k", K, "--opc", K]);
+    let audit = place.prints(&["audit", "list"]);
+    for operation in ["addToken", "denied", "revokeToken", "addSubscribers"] {
+        assert!(audit.contains(operation), "{operation}: {audit}");
+    }
+    assert!(running.ends_well());
+    assert!(!place.path("api-nrf.sock").exists());
+    assert!(place.prints(&["audit", "list"]).contains("addSubscribers"), "also while no core runs");
 }

@@ -16,12 +16,14 @@ mod nfs;
 mod outside;
 mod user_plane;
 
-use crate::api::{Guard, Status};
+use crate::api::{Guard, Status, bind_socket};
 use crate::clock::Clock;
 use crate::config::{Config, HostedNf};
 use crate::edge::{EdgeHandle, EdgeMessage, N2Side, N4Side, edge};
 use crate::http::Limits;
-use crate::sbi::{ApiSettings, HttpHandle, HttpThread, RECORD_VARIABLE, Recorder, SbiSettings, bind};
+use crate::sbi::{
+    ApiListener, ApiSettings, HttpHandle, HttpThread, RECORD_VARIABLE, Recorder, SbiSettings, bind,
+};
 use crate::sctp::{self, SctpConfig};
 use crate::shard::{self, ShardDesk, ShardThread, shard_desk};
 use crate::store::{Answer, Database, Sink, StoreHandle, StoreThread};
@@ -257,11 +259,9 @@ fn api_settings(
     if hosting.nfs.is_empty() && upf.is_none() {
         return Ok(None);
     }
-    let address = identities::api_address(config, hosting);
-    let token = config.api.token()?;
-    if token.is_none() && !address.ip().is_loopback() {
-        tracing::info!("no API at {address}, which others can reach: 'api.token_file' is missing");
-        return Ok(None);
+    let audit = crate::api::audit(config);
+    if let Err(error) = audit.check() {
+        tracing::warn!("the audit log can't be written, changes are told in this log only: {error}");
     }
     let readiness = Arc::clone(readiness);
     let own_upf = hosting.upf.then(|| "upf".to_owned());
@@ -276,13 +276,33 @@ fn api_settings(
         shards,
     };
     Ok(Some(ApiSettings {
-        listener: bind(address, "api.listen")?,
-        guard: Guard::new(token),
+        listeners: api_listeners(config, hosting)?,
+        guard: Guard::new(
+            config.api.socket_group.is_some().then_some(config.api.socket_role),
+            config.api.token()?,
+            crate::api::tokens(config),
+        ),
+        audit,
         store,
         upf,
         status: Box::new(status),
         config: config.clone(),
     }))
+}
+
+/// The Unix socket, and the TCP socket where one is configured.
+fn api_listeners(config: &Config, hosting: &Hosting) -> Result<Vec<ApiListener>, StartError> {
+    let first = hosting.nfs.first().map_or_else(|| "upf".to_owned(), ToString::to_string);
+    let path = config.api_socket(hosting.split.then_some(first.as_str()));
+    let socket = bind_socket(&path, config.api.socket_group.as_deref())?;
+    let mut listeners = vec![ApiListener::Unix(socket, path)];
+    let Some(address) = identities::api_address(config, hosting) else { return Ok(listeners) };
+    if address.ip().is_loopback() || config.api.plain_http {
+        listeners.push(ApiListener::Tcp(bind(address, "api.listen")?));
+    } else {
+        tracing::info!("no API at {address}, which others can reach, without 'api.plain_http'");
+    }
+    Ok(listeners)
 }
 
 fn n2_side(config: &Config, identities: &Identities) -> Result<N2Side, StartError> {

@@ -12,7 +12,7 @@ use pith_pfcp::gtpu::UlPduSessionInformation;
 use pith_pfcp::ie::*;
 use pith_pfcp::message::*;
 use pith_pfcp::rules::*;
-use pith_runtime::api::{Api, ApiHandler, Gather, Guard, Status, description};
+use pith_runtime::api::{Api, ApiHandler, Audit, Gather, Guard, Status, Tokens, description};
 use pith_runtime::clock::Clock;
 use pith_runtime::config::Config;
 use pith_runtime::http::Handler;
@@ -66,8 +66,9 @@ impl Lab {
         let smf = UdpSocket::bind((SMF, 8805)).unwrap();
         smf.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
         let gnb = UdpSocket::bind((GNB, 2152)).unwrap();
-        let api = ApiHandler(Rc::new(Api {
-            guard: Guard::new(None),
+        let api = ApiHandler::new(Rc::new(Api {
+            guard: Guard::open("test", Tokens::in_memory()),
+            audit: Audit::in_memory(),
             store: None,
             upf: Some(upf.handle()),
             gather: Rc::new(Gather::new(Box::new(|_, _| 0))),

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use hyper::Request;
 use pith_nf::kit::Subscriber;
 use pith_runtime::api::{Api, ApiHandler};
-use pith_runtime::config::{Config, ConfigError};
+use pith_runtime::config::{Config, ConfigError, StorePath};
 use pith_runtime::http::Handler;
 use pith_runtime::store::{Database, Place};
 use tokio::runtime::{Builder, Runtime};
@@ -50,8 +50,11 @@ thread_local! {
 fn api() -> (Runtime, ApiHandler) {
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime needs no privilege");
     let database = Database::open(&Place::Memory).expect("memory can be opened");
-    let (api, _) = Api::on_database(database, Config::default()).expect("a thread can be started");
-    (runtime, ApiHandler(api))
+    let mut config = Config::default();
+    // No file of the machine takes part.
+    config.store.path = StorePath::Memory;
+    let (api, _) = Api::on_database(database, config).expect("a thread can be started");
+    (runtime, ApiHandler::new(api))
 }
 
 /// A request of the REST API, as text: answered, and never with the core's own fault.

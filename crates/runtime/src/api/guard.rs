@@ -1,41 +1,163 @@
-//! Who may use the API.
+//! Who may use the API, and for what.
+//!
+//! ```text
+//!  Unix socket ─ credentials of the peer: root, the core's own user, a group ─┐
+//!  TCP ─ Host, Origin ─ Authorization: Bearer … ──────────────────────────────┴─> Caller, with a role
+//! ```
 
-use super::ApiError;
+use super::{ApiError, Tokens};
+use crate::config::Role;
+use crate::http::Peer;
+use hyper::HeaderMap;
 use hyper::StatusCode;
-use hyper::header::{AUTHORIZATION, HOST};
+use hyper::header::{AUTHORIZATION, HOST, HeaderName, ORIGIN};
 use hyper::http::request::Parts;
+use hyper::http::uri::Authority;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::net::IpAddr;
+use std::time::{Duration, Instant};
+use tokio::net::unix::UCred;
+
+/// Failures after which a peer has to wait, and for how long at most.
+const FREE_FAILURES: u32 = 5;
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// Peers whose failures are kept.
+const PEERS: usize = 1024;
+
+/// Who asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// `user 0`, `token 3f…`.
+    pub name: String,
+    /// What they may do.
+    pub role: Role,
+}
 
 /// Lets requests pass or not.
 pub struct Guard {
-    token: Option<String>,
+    /// The user that runs this process.
+    own: Option<u32>,
+    /// The role of other users, whom the permissions of the socket let in.
+    group: Option<Role>,
+    /// The secret of `api.token_file`.
+    secret: Option<String>,
+    tokens: Tokens,
+    /// Everyone is this caller: one who has the database's file already.
+    everyone: Option<Caller>,
+    failures: RefCell<HashMap<Peer, Failures>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Failures {
+    count: u32,
+    wait_until: Instant,
 }
 
 impl Guard {
-    /// One that wants that token, or, without one, that trusts this machine's own clients.
-    pub fn new(token: Option<String>) -> Self {
-        Self { token }
+    /// One that knows users by the credentials of a Unix socket, and tokens.
+    pub fn new(group: Option<Role>, secret: Option<String>, tokens: Tokens) -> Self {
+        let own = Some(crate::config::user());
+        Self { own, group, secret, tokens, everyone: None, failures: RefCell::default() }
     }
 
-    /// Whether a request with this head may pass.
-    pub(super) fn check(&self, head: &Parts) -> Result<(), ApiError> {
-        match &self.token {
-            Some(token) => check_token(token, head),
-            None => check_host(head),
+    /// One that lets its own process do everything, without a socket between.
+    pub fn open(name: &str, tokens: Tokens) -> Self {
+        let everyone = Some(Caller { name: name.into(), role: Role::Admin });
+        Self { own: None, group: None, secret: None, tokens, everyone, failures: RefCell::default() }
+    }
+
+    /// The tokens that it knows.
+    pub(super) const fn tokens(&self) -> &Tokens {
+        &self.tokens
+    }
+
+    /// Who sends a request with this head.
+    pub(super) fn identify(&self, head: &Parts) -> Result<Caller, ApiError> {
+        check_origin(head)?;
+        if let Some(caller) = &self.everyone {
+            return Ok(caller.clone());
         }
+        if let Some(user) = head.extensions.get::<UCred>() {
+            return self.user(user.uid());
+        }
+        check_host(head)?;
+        let Some(shown) = bearer(&head.headers)? else { return Err(unauthorized()) };
+        if let Some(caller) = self.tokens.find(shown) {
+            return Ok(caller);
+        }
+        // A random token needs no protection against guessing, the secret that somebody thought up does.
+        self.check_wait(head)?;
+        match &self.secret {
+            Some(secret) if same(shown.as_bytes(), secret.as_bytes()) => {
+                Ok(Caller { name: "token_file".into(), role: Role::Admin })
+            }
+            _ => Err(unauthorized()),
+        }
+    }
+
+    fn user(&self, uid: u32) -> Result<Caller, ApiError> {
+        let own = uid == 0 || Some(uid) == self.own;
+        let role = if own { Some(Role::Admin) } else { self.group };
+        let detail = "only root and the user that runs the core may use it: see 'api.socket_group'";
+        let role = role.ok_or_else(|| ApiError { status: StatusCode::FORBIDDEN, detail: detail.into() })?;
+        Ok(Caller { name: format!("user {uid}"), role })
+    }
+
+    fn check_wait(&self, head: &Parts) -> Result<(), ApiError> {
+        let failures = self.failures.borrow();
+        let known = head.extensions.get::<Peer>().and_then(|peer| failures.get(peer));
+        match known.filter(|known| known.wait_until > Instant::now()) {
+            Some(_) => Err(ApiError {
+                status: StatusCode::TOO_MANY_REQUESTS,
+                detail: "too many wrong tokens: wait a minute".into(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Counts a failure of that peer; gives how many there were. The time that it has to wait doubles with each.
+    pub(super) fn failed(&self, peer: Option<Peer>) -> u32 {
+        let Some(peer) = peer else { return 1 };
+        let (mut failures, now) = (self.failures.borrow_mut(), Instant::now());
+        if failures.len() >= PEERS {
+            failures.retain(|_, known| known.wait_until > now);
+        }
+        if failures.len() >= PEERS {
+            failures.clear();
+        }
+        let known = failures.entry(peer).or_insert(Failures { count: 0, wait_until: now });
+        known.count = known.count.saturating_add(1);
+        let doublings = known.count.saturating_sub(FREE_FAILURES).min(6);
+        if known.count > FREE_FAILURES {
+            known.wait_until = now + Duration::from_secs(1 << doublings).min(LONGEST_WAIT);
+        }
+        known.count
     }
 }
 
-fn check_token(token: &str, head: &Parts) -> Result<(), ApiError> {
-    let shown = head.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let shown = shown.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
-    if same(shown.trim().as_bytes(), token.as_bytes()) {
-        return Ok(());
+fn unauthorized() -> ApiError {
+    let detail = "send 'Authorization: Bearer …' with a token: 'pith api token add' makes one";
+    ApiError { status: StatusCode::UNAUTHORIZED, detail: detail.into() }
+}
+
+/// The token that is shown, if any.
+fn bearer(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
+    let value = one(headers, AUTHORIZATION)?;
+    // The scheme's name is case-insensitive (RFC 9110 11.1).
+    let scheme = |value: &&str| value.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("Bearer "));
+    Ok(value.filter(scheme).and_then(|value| value.get(7..)).map(str::trim))
+}
+
+/// The value of a header that occurs once at most.
+fn one(headers: &HeaderMap, name: HeaderName) -> Result<Option<&str>, ApiError> {
+    let mut values = headers.get_all(&name).iter();
+    let first = values.next().map(|value| value.to_str());
+    match (first, values.next()) {
+        (None, _) => Ok(None),
+        (Some(Ok(value)), None) => Ok(Some(value)),
+        _ => Err(ApiError::bad_request(format!("the header '{name}' is not text, or occurs twice"))),
     }
-    Err(ApiError {
-        status: StatusCode::UNAUTHORIZED,
-        detail: "send 'Authorization: Bearer …' with the secret of the file 'api.token_file'".into(),
-    })
 }
 
 /// Compares in a time that does not tell how much is alike.
@@ -43,53 +165,156 @@ fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |different, (a, b)| different | (a ^ b)) == 0
 }
 
-/// A web page whose name was pointed at this machine (DNS rebinding) shows its name here: only
-/// addresses and `localhost` pass.
-fn check_host(head: &Parts) -> Result<(), ApiError> {
-    let header = head.headers.get(HOST).and_then(|value| value.to_str().ok());
-    let authority = header.or_else(|| head.uri.authority().map(|authority| authority.as_str()));
-    let host = authority.map(host_of).unwrap_or_default();
-    if host == "localhost" || host.parse::<IpAddr>().is_ok() {
-        return Ok(());
+/// Web pages of others have their browsers' users ask for them (CSRF): browsers say whose page asks.
+fn check_origin(head: &Parts) -> Result<(), ApiError> {
+    let foreign = || ApiError {
+        status: StatusCode::FORBIDDEN,
+        detail: "a web page of another origin may not use the API".into(),
+    };
+    if let Some(site) = one(&head.headers, HeaderName::from_static("sec-fetch-site"))?
+        && !matches!(site, "same-origin" | "none")
+    {
+        return Err(foreign());
     }
-    let detail = "ask by address or as 'localhost', or set 'api.token_file'".into();
-    Err(ApiError { status: StatusCode::FORBIDDEN, detail })
+    let Some(origin) = one(&head.headers, ORIGIN)? else { return Ok(()) };
+    let asked = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    let own = authority(head)?;
+    if asked.is_some_and(|asked| own.as_ref().is_some_and(|own| asked.eq_ignore_ascii_case(own.as_str()))) {
+        Ok(())
+    } else {
+        Err(foreign())
+    }
 }
 
-/// The host of `host:port`, without the brackets of an IPv6 address.
-fn host_of(authority: &str) -> &str {
-    if let Some((host, _)) = authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        return host;
+/// The host and port that the request names: once, or twice the same (RFC 9112 3.2, RFC 9113 8.3.1).
+fn authority(head: &Parts) -> Result<Option<Authority>, ApiError> {
+    let wrong = || ApiError::bad_request("'Host' is one host, with or without a port");
+    let header = one(&head.headers, HOST)?.map(|host| host.parse::<Authority>().map_err(|_| wrong()));
+    let header = header.transpose()?;
+    match (header, head.uri.authority().cloned()) {
+        (Some(header), Some(target)) if header != target => Err(wrong()),
+        (header, target) => Ok(header.or(target)),
     }
-    authority.split(':').next().unwrap_or(authority)
+}
+
+/// A request that names no host, or none that could be this one's, is not for this server.
+fn check_host(head: &Parts) -> Result<(), ApiError> {
+    let wrong = || ApiError::bad_request("'Host' is one host, with or without a port");
+    let authority = authority(head)?.ok_or_else(wrong)?;
+    let text = authority.as_str();
+    let host = authority.host();
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let address = bare.unwrap_or(host).parse::<IpAddr>();
+    let letters = |octet: u8| octet.is_ascii_alphanumeric() || b"-.".contains(&octet);
+    let name = host.len() <= 253 && !host.is_empty() && host.bytes().all(letters);
+    let sound = match address {
+        Ok(address) => address.is_ipv6() == bare.is_some(),
+        Err(_) => name,
+    };
+    let port = text.get(host.len()..).unwrap_or_default();
+    let port = port.is_empty() || port.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok());
+    if sound && port && !text.contains('@') { Ok(()) } else { Err(wrong()) }
+}
+
+/// Denials that are written down: of one peer the first, second, fourth, …, and at most one a second of all.
+#[derive(Default)]
+pub(super) struct Denials(Cell<Option<Instant>>);
+
+impl Denials {
+    pub fn is_told(&self, count: u32) -> bool {
+        let now = Instant::now();
+        let quiet = self.0.get().is_none_or(|last| now - last >= Duration::from_secs(1));
+        let told = count.is_power_of_two() && quiet;
+        if told {
+            self.0.set(Some(now));
+        }
+        told
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn head(name: &str, value: &str) -> Parts {
-        hyper::Request::get("/").header(name, value).body(()).unwrap().into_parts().0
+    fn head(fields: &[(&str, &str)]) -> Parts {
+        let mut request = hyper::Request::get("/");
+        for (name, value) in fields {
+            request = request.header(*name, *value);
+        }
+        request.body(()).unwrap().into_parts().0
+    }
+
+    fn status(guard: &Guard, fields: &[(&str, &str)]) -> u16 {
+        guard.identify(&head(fields)).map_or_else(|error| error.status.as_u16(), |_| 200)
     }
 
     #[test]
-    fn only_this_machines_own_clients_pass_without_a_token() {
-        let guard = Guard::new(None);
-        for host in ["127.0.0.1:5100", "localhost", "[::1]:5100"] {
-            assert!(guard.check(&head("host", host)).is_ok(), "{host}");
-        }
-        for host in ["evil.example:5100", "", "localhost.evil.example"] {
-            assert!(guard.check(&head("host", host)).is_err(), "{host}");
+    fn loopback_is_a_network_too() {
+        let guard = Guard::new(None, None, Tokens::in_memory());
+        assert_eq!(status(&guard, &[("host", "127.0.0.1:5100")]), 401);
+        assert_eq!(status(&guard, &[("host", "localhost"), ("authorization", "Bearer x")]), 401);
+    }
+
+    #[test]
+    fn a_secret_is_compared_whole() {
+        let guard = Guard::new(None, Some("secret".into()), Tokens::in_memory());
+        let shown = |text: &str| status(&guard, &[("host", "[::1]:5100"), ("authorization", text)]);
+        assert_eq!((shown("Bearer secret"), shown("bearer secret")), (200, 200));
+        for wrong in ["Bearer secre", "Bearer secret2", "secret", "Bearer ", "Basic secret"] {
+            assert_eq!(shown(wrong), 401, "{wrong}");
         }
     }
 
     #[test]
-    fn a_token_is_compared_whole() {
-        let guard = Guard::new(Some("secret".into()));
-        assert!(guard.check(&head("authorization", "Bearer secret")).is_ok());
-        for shown in ["Bearer secre", "Bearer secret2", "secret", "Bearer "] {
-            let error = guard.check(&head("authorization", shown)).unwrap_err();
-            assert_eq!(error.status, StatusCode::UNAUTHORIZED, "{shown}");
+    fn a_host_is_one_host_and_a_port() {
+        let guard = Guard::new(None, None, Tokens::in_memory());
+        for host in ["127.0.0.1:5100", "localhost", "[::1]:5100", "core.example:80"] {
+            assert_eq!(status(&guard, &[("host", host)]), 401, "{host}");
         }
+        for host in ["", "127.0.0.1:evil", "[::1]evil", "a@b", "::1", "127.0.0.1:99999", "a/b", "a b", "a_b"]
+        {
+            assert_eq!(status(&guard, &[("host", host)]), 400, "{host}");
+        }
+        assert_eq!(status(&guard, &[]), 400);
+        assert_eq!(status(&guard, &[("host", "a"), ("host", "b")]), 400);
+    }
+
+    #[test]
+    fn pages_of_other_origins_are_refused_whoever_asks() {
+        let guard = Guard::open("test", Tokens::in_memory());
+        let with = |name, value| status(&guard, &[("host", "127.0.0.1:5100"), (name, value)]);
+        assert_eq!(with("origin", "http://127.0.0.1:5100"), 200);
+        for origin in ["http://evil.example", "null", "http://127.0.0.1:5101", "127.0.0.1:5100"] {
+            assert_eq!(with("origin", origin), 403, "{origin}");
+        }
+        assert_eq!((with("sec-fetch-site", "same-origin"), with("sec-fetch-site", "cross-site")), (200, 403));
+    }
+
+    #[test]
+    fn a_token_has_its_role_until_it_is_revoked() {
+        let guard = Guard::new(None, None, Tokens::in_memory());
+        let issued = guard.tokens().add("console", Role::Viewer).unwrap();
+        let shown = format!("Bearer {}", issued.token);
+        let fields = [("host", "localhost"), ("authorization", shown.as_str())];
+        assert_eq!(guard.identify(&head(&fields)).unwrap().role, Role::Viewer);
+        assert!(guard.tokens().revoke(&issued.id).unwrap());
+        assert_eq!(status(&guard, &fields), 401);
+    }
+
+    #[test]
+    fn whoever_guesses_has_to_wait_and_holders_of_tokens_do_not() {
+        let guard = Guard::new(None, Some("a secret of some length".into()), Tokens::in_memory());
+        let issued = guard.tokens().add("console", Role::Admin).unwrap();
+        let peer = Peer::at(IpAddr::from([192, 0, 2, 1]));
+        let shown = |text: &str| {
+            let mut head = head(&[("host", "localhost"), ("authorization", text)]);
+            head.extensions.insert(peer);
+            guard.identify(&head).map_or_else(|error| error.status.as_u16(), |_| 200)
+        };
+        for _ in 0..=FREE_FAILURES {
+            guard.failed(Some(peer));
+        }
+        assert_eq!(shown("Bearer a secret of some length"), 429);
+        assert_eq!(shown(&format!("Bearer {}", issued.token)), 200);
     }
 }

@@ -10,7 +10,12 @@
 //! [`routes`](route::ROUTES) is the one table: requests are matched by it, and the OpenAPI
 //! description is made of it. Errors are `ProblemDetails` (RFC 9457). Keys of subscribers are shown
 //! only where `keys=true` asks for them.
+//!
+//! A request comes over a Unix socket, where the kernel says which user asks, or over TCP with a token. A role
+//! (`viewer`, `operator`, `admin`) says which routes it may use; what changes something is written to [`Audit`].
 
+mod access;
+mod audit;
 mod call;
 mod gather;
 mod guard;
@@ -18,29 +23,40 @@ mod inspect;
 mod openapi;
 mod operate;
 mod route;
+mod socket;
+mod state;
 mod subscribers;
+mod tokens;
 mod upf;
 
+pub use audit::Audit;
 pub use call::ApiError;
 pub use gather::{Gather, Topic};
-pub use guard::Guard;
+pub use guard::{Caller, Guard};
 pub use inspect::Status;
 pub use openapi::description;
+pub use socket::bind as bind_socket;
+pub use tokens::Tokens;
 
 use crate::config::Config;
-use crate::http::Handler;
+use crate::http::{Handler, Peer};
 use crate::store::{Database, StoreHandle, StoreThread, start};
 use crate::token::ShardToken;
 use crate::upf::UpfHandle;
+use audit::Entry;
 use bytes::Bytes;
+use guard::Denials;
+use hyper::header::HeaderValue;
 use hyper::http::request::Parts;
-use hyper::{Request, Response};
+use hyper::{Request, Response, StatusCode};
 use std::rc::Rc;
 
 /// What the API shows and changes.
 pub struct Api {
     /// Who may ask.
     pub guard: Guard,
+    /// Who did what.
+    pub audit: Audit,
     /// Subscribers; `None` where another process has the database.
     pub store: Option<StoreHandle<ShardToken>>,
     /// The UPF; `None` where another process has it.
@@ -71,7 +87,8 @@ impl Api {
             shards: 0,
         };
         let api = Rc::new(Self {
-            guard: Guard::new(None),
+            guard: Guard::open(&format!("user {}", crate::config::user()), tokens(&config)),
+            audit: audit(&config),
             store: Some(store),
             upf: None,
             gather: Rc::new(Gather::new(Box::new(|_, _| 0))),
@@ -82,18 +99,94 @@ impl Api {
     }
 }
 
+/// The tokens of a core: beside its store.
+pub fn tokens(config: &Config) -> Tokens {
+    config.state_directory().map_or_else(Tokens::in_memory, |at| Tokens::of_file(at.join("api-tokens.json")))
+}
+
+/// The audit log of a core: beside its store.
+pub fn audit(config: &Config) -> Audit {
+    config.state_directory().map_or_else(Audit::in_memory, |at| Audit::to_file(at.join("audit.jsonl")))
+}
+
 /// Answers requests of the API.
-pub struct ApiHandler(pub Rc<Api>);
+pub struct ApiHandler {
+    api: Rc<Api>,
+    denials: Denials,
+}
+
+impl ApiHandler {
+    /// One of that API.
+    pub fn new(api: Rc<Api>) -> Self {
+        Self { api, denials: Denials::default() }
+    }
+
+    /// Who asks, if they may have what they ask for.
+    fn authorize(&self, head: &Parts) -> Result<Caller, ApiError> {
+        let caller = self.api.guard.identify(head)?;
+        route::check_role(head, caller.role)?;
+        Ok(caller)
+    }
+
+    fn denied(&self, head: &Parts, error: ApiError) -> Response<Bytes> {
+        let peer = head.extensions.get::<Peer>().copied();
+        let status = error.status;
+        let count = match status {
+            StatusCode::UNAUTHORIZED | StatusCode::TOO_MANY_REQUESTS => self.api.guard.failed(peer),
+            _ => 1,
+        };
+        if matches!(status.as_u16(), 401 | 403 | 429) && self.denials.is_told(count) {
+            let caller = self.api.guard.identify(head).ok();
+            self.api.audit.write(caller.as_ref(), entry(head, "denied", status));
+        }
+        sealed(head, error.into_response())
+    }
+}
+
+/// An entry of the audit log on a request.
+fn entry(head: &Parts, operation: &str, status: StatusCode) -> Entry {
+    let from = head.extensions.get::<Peer>().map_or_else(|| "this process".into(), ToString::to_string);
+    let target: String = head.uri.path_and_query().map(|target| target.as_str()).unwrap_or_default().into();
+    let target = target.chars().take(256).collect();
+    let (time, who, role) = Default::default();
+    Entry { time, who, role, from, operation: operation.into(), target, status: status.as_u16() }
+}
+
+/// What every answer has: no cache keeps it, no browser takes it for something else (TS 33.117 4.3.4).
+fn sealed(head: &Parts, mut response: Response<Bytes>) -> Response<Bytes> {
+    let (status, headers) = (response.status(), response.headers_mut());
+    headers.insert(hyper::header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(hyper::header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if status == StatusCode::METHOD_NOT_ALLOWED
+        && let Ok(allowed) = HeaderValue::from_str(&route::allowed(head.uri.path()))
+    {
+        headers.insert(hyper::header::ALLOW, allowed);
+    }
+    if status == StatusCode::TOO_MANY_REQUESTS {
+        headers.insert(hyper::header::RETRY_AFTER, HeaderValue::from_static("60"));
+    }
+    response
+}
 
 impl Handler for ApiHandler {
     /// Who may not ask is told so before a body is read, and only an import may be large.
     fn admit(&self, head: &Parts) -> Result<usize, Response<Bytes>> {
-        self.0.guard.check(head).map_err(ApiError::into_response)?;
+        self.authorize(head).map_err(|error| self.denied(head, error))?;
         Ok(route::largest_body(head))
     }
 
     async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {
-        route::dispatch(&self.0, request).await.unwrap_or_else(ApiError::into_response)
+        let (head, body) = request.into_parts();
+        let caller = match self.authorize(&head) {
+            Ok(caller) => caller,
+            Err(error) => return self.denied(&head, error),
+        };
+        let answered = route::dispatch(&self.api, &head, body).await;
+        let response = answered.unwrap_or_else(ApiError::into_response);
+        if let Some(operation) = route::audited(&head) {
+            self.api.audit.write(Some(&caller), entry(&head, operation, response.status()));
+        }
+        sealed(&head, response)
     }
 }
 

@@ -26,7 +26,7 @@ pub fn description() -> Value {
             "schemas": schemas(),
             "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
         },
-        "security": [{}, { "token": [] }],
+        "security": [{ "token": [] }],
     })
 }
 
@@ -42,6 +42,7 @@ fn operation(route: &Route) -> Value {
     let mut operation = json!({
         "operationId": route.name,
         "summary": route.about,
+        "description": format!("Needs the role {}.", route.role),
         "parameters": parameters,
         "responses": responses(route.answer),
     });

@@ -1,10 +1,11 @@
 //! The table of routes, and the way of a request through it.
 
 use super::call::Call;
-use super::{Api, ApiError, inspect, operate, subscribers, upf};
+use super::{Api, ApiError, access, inspect, operate, subscribers, upf};
+use crate::config::Role;
 use bytes::Bytes;
 use hyper::http::request::Parts;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Response, StatusCode};
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
@@ -16,6 +17,8 @@ pub(super) type Handling = Pin<Box<dyn Future<Output = Result<Response<Bytes>, A
 /// One operation.
 pub(super) struct Route {
     pub method: Method,
+    /// Who may use it: that role, and those above it.
+    pub role: Role,
     /// Segments in braces are parameters.
     pub path: &'static str,
     /// `operationId` of the description.
@@ -57,6 +60,7 @@ const KEYS: Parameter =
 pub(super) const ROUTES: &[Route] = &[
     Route {
         method: Method::GET,
+        role: Role::Viewer,
         path: "/v1/status",
         name: "showStatus",
         about: "What the process is and does.",
@@ -67,6 +71,7 @@ pub(super) const ROUTES: &[Route] = &[
     },
     Route {
         method: Method::GET,
+        role: Role::Viewer,
         path: "/v1/health",
         name: "checkHealth",
         about: "200 when the process is ready, else 503.",
@@ -77,6 +82,7 @@ pub(super) const ROUTES: &[Route] = &[
     },
     Route {
         method: Method::GET,
+        role: Role::Viewer,
         path: "/v1/config",
         name: "showConfig",
         about: "The configuration in effect, as 'pith config default' describes it.",
@@ -87,6 +93,7 @@ pub(super) const ROUTES: &[Route] = &[
     },
     Route {
         method: Method::GET,
+        role: Role::Viewer,
         path: "/v1/subscribers",
         name: "listSubscribers",
         about: "Subscribers in the order of their SUPIs, a page at a time.",
@@ -109,6 +116,7 @@ pub(super) const ROUTES: &[Route] = &[
     },
     Route {
         method: Method::POST,
+        role: Role::Operator,
         path: "/v1/subscribers",
         name: "addSubscribers",
         about: "Adds the subscribers of the body: one, a list, or (application/x-ndjson) a line each. All or none.",
@@ -130,6 +138,7 @@ pub(super) const ROUTES: &[Route] = &[
     },
     Route {
         method: Method::GET,
+        role: Role::Viewer,
         path: "/v1/subscribers/{supi}",
         name: "showSubscriber",
         about: "One subscriber.",
@@ -140,6 +149,7 @@ pub(super) const ROUTES: &[Route] = &[
     },
     Route {
         method: Method::PUT,
+        role: Role::Operator,
         path: "/v1/subscribers/{supi}",
         name: "putSubscriber",
         about: "Adds or replaces one subscriber.",
@@ -150,6 +160,7 @@ pub(super) const ROUTES: &[Route] = &[
     },
     Route {
         method: Method::DELETE,
+        role: Role::Operator,
         path: "/v1/subscribers/{supi}",
         name: "deleteSubscriber",
         about: "Deletes one subscriber and what NFs stored about it, or 'count' from it on.",
@@ -164,6 +175,7 @@ pub(super) const ROUTES: &[Route] = &[
     },
     Route {
         method: Method::GET,
+        role: Role::Viewer,
         path: "/v1/ues",
         name: "listUes",
         about: "UEs that the AMF has a context of.",
@@ -174,6 +186,7 @@ pub(super) const ROUTES: &[Route] = &[
     },
     Route {
         method: Method::DELETE,
+        role: Role::Operator,
         path: "/v1/ues/{supi}",
         name: "deregisterUe",
         about: "Ends a UE's registration and its sessions: the UE is asked to register again.",
@@ -184,6 +197,7 @@ pub(super) const ROUTES: &[Route] = &[
     },
     Route {
         method: Method::GET,
+        role: Role::Viewer,
         path: "/v1/gnbs",
         name: "listGnbs",
         about: "gNBs that are connected.",
@@ -194,6 +208,7 @@ pub(super) const ROUTES: &[Route] = &[
     },
     Route {
         method: Method::GET,
+        role: Role::Viewer,
         path: "/v1/sessions",
         name: "listSessions",
         about: "PDU sessions that the SMF has a context of.",
@@ -204,6 +219,7 @@ pub(super) const ROUTES: &[Route] = &[
     },
     Route {
         method: Method::PUT,
+        role: Role::Operator,
         path: "/v1/sessions/{supi}/{id}/breakout",
         name: "branchSession",
         about: "Begins to have packets for some destinations leave a session at a UPF before its anchor; the session shows what came of it.",
@@ -214,6 +230,7 @@ pub(super) const ROUTES: &[Route] = &[
     },
     Route {
         method: Method::DELETE,
+        role: Role::Operator,
         path: "/v1/sessions/{supi}/{id}/breakout",
         name: "unbranchSession",
         about: "Begins to have all packets of a session go by its anchor again; of an idle UE, when it is connected next.",
@@ -224,6 +241,7 @@ pub(super) const ROUTES: &[Route] = &[
     },
     Route {
         method: Method::GET,
+        role: Role::Viewer,
         path: "/v1/nfs",
         name: "listNfInstances",
         about: "NF instances that the NRF knows.",
@@ -234,6 +252,7 @@ pub(super) const ROUTES: &[Route] = &[
     },
     Route {
         method: Method::GET,
+        role: Role::Viewer,
         path: "/v1/upfs",
         name: "listUpfs",
         about: "UPFs with a PFCP association.",
@@ -244,6 +263,7 @@ pub(super) const ROUTES: &[Route] = &[
     },
     Route {
         method: Method::GET,
+        role: Role::Viewer,
         path: "/v1/upf/sessions",
         name: "listUpfSessions",
         about: "Sessions of the UPF in the order of their SEIDs, a page at a time.",
@@ -271,6 +291,7 @@ pub(super) const ROUTES: &[Route] = &[
     },
     Route {
         method: Method::GET,
+        role: Role::Viewer,
         path: "/v1/upf/sessions/{session}/rules",
         name: "showUpfRules",
         about: "PDRs, FARs, QERs and URRs of a session, which is named by its SEID or its UE's address.",
@@ -281,6 +302,7 @@ pub(super) const ROUTES: &[Route] = &[
     },
     Route {
         method: Method::GET,
+        role: Role::Viewer,
         path: "/v1/upf/sessions/{session}/flows",
         name: "showUpfFlows",
         about: "What each flow of a session was offered and given, since the session began.",
@@ -291,6 +313,7 @@ pub(super) const ROUTES: &[Route] = &[
     },
     Route {
         method: Method::GET,
+        role: Role::Viewer,
         path: "/v1/upf/counters",
         name: "showUpfCounters",
         about: "Traffic of the UPF and what it dropped, by reason, since its start.",
@@ -301,6 +324,7 @@ pub(super) const ROUTES: &[Route] = &[
     },
     Route {
         method: Method::POST,
+        role: Role::Operator,
         path: "/v1/upf/traces",
         name: "beginUpfTrace",
         about: "Follows the packets of a tunnel's session, both ways, for a while, or until nobody has read the trace for 10 seconds.",
@@ -323,6 +347,7 @@ pub(super) const ROUTES: &[Route] = &[
     },
     Route {
         method: Method::GET,
+        role: Role::Operator,
         path: "/v1/upf/traces/{trace}",
         name: "readUpfTrace",
         about: "What a trace has seen; it is kept for a minute after its end.",
@@ -337,6 +362,7 @@ pub(super) const ROUTES: &[Route] = &[
     },
     Route {
         method: Method::DELETE,
+        role: Role::Operator,
         path: "/v1/upf/traces/{trace}",
         name: "endUpfTrace",
         about: "Ends a trace and forgets what it has seen.",
@@ -347,6 +373,51 @@ pub(super) const ROUTES: &[Route] = &[
     },
     Route {
         method: Method::GET,
+        role: Role::Admin,
+        path: "/v1/tokens",
+        name: "listTokens",
+        about: "Tokens of the API, without their secrets.",
+        query: &[],
+        body: None,
+        answer: Answer::List("Token"),
+        handle: access::tokens,
+    },
+    Route {
+        method: Method::POST,
+        role: Role::Admin,
+        path: "/v1/tokens",
+        name: "addToken",
+        about: "Makes a token; its secret is in this answer only.",
+        query: &[],
+        body: Some("NewToken"),
+        answer: Answer::One(201, "IssuedToken"),
+        handle: access::add_token,
+    },
+    Route {
+        method: Method::DELETE,
+        role: Role::Admin,
+        path: "/v1/tokens/{id}",
+        name: "revokeToken",
+        about: "Takes a token back at once.",
+        query: &[],
+        body: None,
+        answer: Answer::Nothing,
+        handle: access::revoke_token,
+    },
+    Route {
+        method: Method::GET,
+        role: Role::Admin,
+        path: "/v1/audit",
+        name: "listAudit",
+        about: "The last entries of the audit log, oldest first: who changed what, read keys, or was denied.",
+        query: &[Parameter { name: "limit", kind: "integer", about: "entries, 1 to 10000; 100 by default" }],
+        body: None,
+        answer: Answer::List("AuditEntry"),
+        handle: access::audit,
+    },
+    Route {
+        method: Method::GET,
+        role: Role::Viewer,
         path: "/openapi.json",
         name: "describe",
         about: "This description.",
@@ -368,15 +439,51 @@ pub(super) fn largest_body(head: &Parts) -> usize {
     }
 }
 
-/// Finds the route of a request and has it handled.
-pub(super) async fn dispatch(api: &Rc<Api>, request: Request<Bytes>) -> Result<Response<Bytes>, ApiError> {
-    let (head, body) = request.into_parts();
-    let (route, path) = find(&head.method, head.uri.path())?;
+/// Whether a role may have what a request asks for; keys are the administrator's. What there is not, everyone may
+/// be told.
+pub(super) fn check_role(head: &Parts, role: Role) -> Result<(), ApiError> {
+    let Ok((route, _)) = find(&head.method, head.uri.path()) else { return Ok(()) };
+    let wanted = if asks_for_keys(head) { Role::Admin } else { route.role };
+    if role >= wanted {
+        return Ok(());
+    }
+    let detail = format!("'{}' needs the role {wanted}; this token or user is {role}", route.name);
+    Err(ApiError { status: StatusCode::FORBIDDEN, detail })
+}
+
+/// Anything but a plain 'false' may mean yes.
+fn asks_for_keys(head: &Parts) -> bool {
     let query = parse_query(head.uri.query().unwrap_or_default());
+    query.iter().any(|(name, value)| name == "keys" && value != "false")
+}
+
+/// The name of an operation that is written to the audit log: what changes something, or shows keys.
+pub(super) fn audited(head: &Parts) -> Option<&'static str> {
+    let (route, _) = find(&head.method, head.uri.path()).ok()?;
+    (route.method != Method::GET || asks_for_keys(head)).then_some(route.name)
+}
+
+/// The methods of a path, as 'Allow' lists them.
+pub(super) fn allowed(path: &str) -> String {
+    let routes = ROUTES.iter().filter(|route| values(route.path, path).is_some());
+    routes.map(|route| route.method.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// Finds the route of a request and has it handled.
+pub(super) async fn dispatch(api: &Rc<Api>, head: &Parts, body: Bytes) -> Result<Response<Bytes>, ApiError> {
+    let (route, path) = find(&head.method, head.uri.path())?;
+    let text = head.uri.query().unwrap_or_default();
+    let query = parse_query(text);
+    if query.len() < text.split('&').filter(|pair| !pair.is_empty()).count() {
+        return Err(ApiError::bad_request("a parameter of the query occurs twice"));
+    }
     if let Some(unknown) = query.keys().find(|name| !route.query.iter().any(|known| known.name == **name)) {
         return Err(ApiError::bad_request(format!("'{}' has no parameter '{unknown}'", route.path)));
     }
-    (route.handle)(api.clone(), Call { path, query, headers: head.headers, body }).await
+    if route.body.is_none() && !body.is_empty() {
+        return Err(ApiError::bad_request(format!("'{}' takes no body", route.name)));
+    }
+    (route.handle)(api.clone(), Call { path, query, headers: head.headers.clone(), body }).await
 }
 
 /// The route of a path and method, and the values of the path's parameters.

@@ -1,7 +1,7 @@
 //! The API as its clients see it.
 
 use super::*;
-use crate::config::Config;
+use crate::config::{Config, Role};
 use crate::store::{Database, Place, start};
 use hyper::StatusCode;
 use pith_nf::kit::Subscriber;
@@ -13,6 +13,10 @@ struct Client(ApiHandler);
 
 impl Client {
     fn new() -> Self {
+        Self::behind(Guard::open("test", Tokens::in_memory()))
+    }
+
+    fn behind(guard: Guard) -> Self {
         let database = Database::open(&Place::Memory).unwrap();
         let (store, _) = start(database, |_: ShardToken, _| ()).unwrap();
         let status = || Status {
@@ -23,7 +27,7 @@ impl Client {
             nfs: vec!["amf".into()],
             shards: 2,
         };
-        Self(ApiHandler(Rc::new_cyclic(|api: &std::rc::Weak<Api>| {
+        Self(ApiHandler::new(Rc::new_cyclic(|api: &std::rc::Weak<Api>| {
             let shards = api.clone();
             let ask = move |topic: Topic, id: u64| {
                 let api = shards.clone();
@@ -36,7 +40,8 @@ impl Client {
                 2
             };
             Api {
-                guard: Guard::new(None),
+                guard,
+                audit: Audit::in_memory(),
                 store: Some(store),
                 upf: None,
                 gather: Rc::new(Gather::new(Box::new(ask))),
@@ -47,7 +52,20 @@ impl Client {
     }
 
     async fn send(&self, method: &str, path: &str, body: Option<&Value>) -> (StatusCode, Value) {
+        self.send_with("", method, path, body).await
+    }
+
+    async fn send_with(
+        &self,
+        token: &str,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> (StatusCode, Value) {
         let mut request = Request::builder().method(method).uri(path).header("host", "127.0.0.1");
+        if !token.is_empty() {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
         if body.is_some() {
             request = request.header("content-type", "application/json");
         }
@@ -182,6 +200,67 @@ fn bad_requests_are_told_what_is_wrong() {
             assert_eq!(found.as_u16(), status, "{method} {path}: {problem}");
             assert!(problem["detail"].as_str().unwrap().contains(detail), "{method} {path}: {problem}");
         }
+    });
+}
+
+/// TS 33.117 4.2.3.4: each role may do what it is for.
+#[test]
+fn a_role_may_do_what_it_is_for_and_changes_are_written_down() {
+    run(async {
+        let tokens = Tokens::in_memory();
+        let secret = |role| tokens.add("test", role).unwrap().token;
+        let (viewer, operator, admin) = (secret(Role::Viewer), secret(Role::Operator), secret(Role::Admin));
+        let client = Client::behind(Guard::new(None, None, tokens));
+        let path = "/v1/subscribers/imsi-999700000000001";
+        let wanted = json!({ "name": "console", "role": "viewer" });
+        for (method, path, body, least) in [
+            ("GET", "/v1/status", None, 0),
+            ("GET", "/v1/subscribers", None, 0),
+            ("PUT", path, Some(&subscriber(1)), 1),
+            ("GET", path, None, 0),
+            ("GET", "/v1/subscribers/imsi-999700000000001?keys=true", None, 2),
+            ("GET", "/v1/subscribers?keys=false&keys=true", None, 2),
+            ("DELETE", "/v1/ues/imsi-999700000000001", None, 1),
+            ("GET", "/v1/tokens", None, 2),
+            ("POST", "/v1/tokens", Some(&wanted), 2),
+            ("GET", "/v1/audit", None, 2),
+        ] {
+            for (rank, token) in [&viewer, &operator, &admin].into_iter().enumerate() {
+                let (status, said) = client.send_with(token, method, path, body).await;
+                assert_eq!(status != StatusCode::FORBIDDEN, rank >= least, "{method} {path} {rank}: {said}");
+            }
+            assert_eq!(client.send_with("x", method, path, body).await.0, StatusCode::UNAUTHORIZED);
+        }
+        let entries = client.send_with(&admin, "GET", "/v1/audit", None).await.1;
+        let operations: Vec<_> =
+            entries.as_array().unwrap().iter().map(|entry| entry["operation"].as_str().unwrap()).collect();
+        for operation in ["putSubscriber", "showSubscriber", "deregisterUe", "addToken", "denied"] {
+            assert!(operations.contains(&operation), "{operation}: {operations:?}");
+        }
+        assert!(entries.to_string().contains("(test)") && !entries.to_string().contains(&admin));
+        agrees("AuditEntry", &entries[0]);
+        let listed = client.send_with(&admin, "GET", "/v1/tokens", None).await.1;
+        agrees("Token", &listed[0]);
+        agrees("IssuedToken", &client.send_with(&admin, "POST", "/v1/tokens", Some(&wanted)).await.1);
+    });
+}
+
+#[test]
+fn a_method_that_is_not_served_is_told_which_are() {
+    run(async {
+        let client = Client::new();
+        for method in ["TRACE", "OPTIONS", "PATCH", "CONNECT"] {
+            let request =
+                Request::builder().method(method).uri("/v1/subscribers").body(Bytes::new()).unwrap();
+            let response = client.0.handle(request).await;
+            assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED, "{method}");
+            assert_eq!(response.headers()["allow"], "GET, POST");
+            assert!(!response.headers().contains_key("server"));
+        }
+        let plain = Request::post("/v1/subscribers").body("{}".into()).unwrap();
+        assert_eq!(client.0.handle(plain).await.status(), StatusCode::UNSUPPORTED_MEDIA_TYPE);
+        let body = Request::delete("/v1/ues/imsi-999700000000001").body("x".into()).unwrap();
+        assert_eq!(client.0.handle(body).await.status(), StatusCode::BAD_REQUEST);
     });
 }
 

@@ -217,8 +217,8 @@ impl Findings {
         let buffer = (64..=1 << 20).contains(&config.task_buffer);
         self.require(buffer, "task_buffer", "an inbox holds 64 to 1048576");
         let api = &config.api;
-        let safe = api.listen.ip().is_loopback() || api.token_file.is_some();
-        let sentence = "others than this machine could reach the API: name a 'token_file' beside it";
+        let safe = api.listen.is_none_or(|at| at.ip().is_loopback()) || api.plain_http;
+        let sentence = "tokens would cross a network in clear: put a proxy with TLS before it and write 'plain_http: true'";
         self.require(safe, "api.listen", sentence);
     }
 }
@@ -311,7 +311,7 @@ mod tests {
             ("sbi: {external: {udm: 'https://x'}}", "http://10.0.0.9:8000"),
             ("workers: 65", "64 shards"),
             ("task_buffer: 1", "64 to"),
-            ("api: {listen: '0.0.0.0:80'}", "token_file"),
+            ("api: {listen: '0.0.0.0:80'}", "plain_http"),
         ] {
             assert!(found(yaml).contains(sentence), "{yaml}: {}", found(yaml));
         }

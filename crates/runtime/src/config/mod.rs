@@ -33,9 +33,11 @@ pub use render::default_yaml;
 pub use sbi::{Binding, HostedNf, Sbi};
 pub use section::{Described, Setting};
 pub use session::{DataNetwork, N4, PacketPath, PredefinedRule, Smf, SmfTimers, Upf, UpfPeer, XdpHook};
-pub use shell::{Api, Log, LogFormat, Residency, Store, StorePath};
+pub use shell::{Api, Log, LogFormat, Residency, Role, Store, StorePath, user};
 pub use text::{Ipv4Net, Period};
 pub use upfs::{Breakout, UpfPool, UpfService};
+
+use std::path::PathBuf;
 
 section::section! {
     /// The whole configuration of a Pith process.
@@ -78,5 +80,26 @@ impl Config {
             workers => usize::from(workers),
         }
         .min(pith_types::ShardId::LIMIT)
+    }
+}
+
+impl Config {
+    /// Where the core keeps files beside its store; `None` where nothing outlives the process.
+    pub fn state_directory(&self) -> Option<PathBuf> {
+        Some(self.store.path.file()?.parent().map(PathBuf::from).unwrap_or_default())
+    }
+
+    /// The Unix socket of the API: of `pith up`, or of the process whose first NF has that name.
+    pub fn api_socket(&self, nf: Option<&str>) -> PathBuf {
+        let usual = || match &self.store.path {
+            StorePath::File(file) => file.with_file_name("api.sock"),
+            _ => shell::runtime_directory().join("api.sock"),
+        };
+        let path = self.api.socket.clone().unwrap_or_else(usual);
+        let Some(nf) = nf else { return path };
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let ending =
+            path.extension().map(|ending| format!(".{}", ending.to_string_lossy())).unwrap_or_default();
+        path.with_file_name(format!("{stem}-{nf}{ending}"))
     }
 }

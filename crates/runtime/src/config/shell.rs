@@ -38,10 +38,20 @@ impl Store {
 section! {
     /// The REST API.
     Api {
-        /// Where it is served (HTTP/1.1 and HTTP/2); its description is at /openapi.json.
-        listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 5100)),
-        /// File with a secret that clients have to show (Authorization: Bearer …). Needed as soon
-        /// as others than this machine can reach the API.
+        /// The Unix socket over which the commands of 'pith' operate the core. By default api.sock beside
+        /// the store's file if 'store.path' names one, else in /run/pith for root, in $XDG_RUNTIME_DIR/pith
+        /// for others. Where NFs are processes of their own, each adds its name: api-amf.sock.
+        socket: Option<PathBuf> = None,
+        /// Group whose members may use the socket, beside root and the user that runs the core.
+        socket_group: Option<String> = None,
+        /// What they may do: viewer, operator or admin.
+        socket_role: Role = Role::Operator,
+        /// Address at which the API is served over HTTP/1.1 and HTTP/2 too, such as 127.0.0.1:5100. Each
+        /// request needs a token: 'pith api token add' makes one. Its description is at /openapi.json.
+        listen: Option<SocketAddr> = None,
+        /// Serve it without TLS also where others than this machine reach it: behind a proxy that has TLS.
+        plain_http: bool = false,
+        /// File with a secret that is a token of an administrator too.
         token_file: Option<PathBuf> = None,
     }
 }
@@ -53,6 +63,18 @@ section! {
         level: String = "info".into(),
         /// text: for people. json: one object a line.
         format: LogFormat = LogFormat::Text,
+    }
+}
+
+words! {
+    /// What someone may do.
+    Role, "a role" {
+        /// Look, but not at keys.
+        Viewer = "viewer",
+        /// Change subscribers and what lives in the core, too.
+        Operator = "operator",
+        /// Everything: keys, tokens, the audit log.
+        Admin = "admin",
     }
 }
 
@@ -104,12 +126,28 @@ impl StorePath {
     }
 }
 
-/// Root's state belongs to the machine, a user's to the home directory (XDG Base Directory).
-fn usual_place() -> PathBuf {
+/// The user that runs this process.
+pub fn user() -> u32 {
     // SAFETY: geteuid has no preconditions and can't fail.
     #[allow(unsafe_code)]
-    let root = unsafe { libc::geteuid() } == 0;
-    if root {
+    unsafe {
+        libc::geteuid()
+    }
+}
+
+/// Where sockets of the user that runs this process belong.
+pub(super) fn runtime_directory() -> PathBuf {
+    if user() == 0 {
+        return PathBuf::from("/run/pith");
+    }
+    let session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = || usual_place().parent().map(PathBuf::from).unwrap_or_default();
+    session.map_or_else(state, |session| session.join("pith"))
+}
+
+/// Root's state belongs to the machine, a user's to the home directory (XDG Base Directory).
+fn usual_place() -> PathBuf {
+    if user() == 0 {
         return PathBuf::from("/var/lib/pith/pith.db");
     }
     let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());

@@ -11,7 +11,10 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use std::cell::RefCell;
 use std::error::Error as _;
-use tokio::net::TcpStream;
+use std::io;
+use std::path::{Path, PathBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::Mutex;
 use tokio::task::spawn_local;
 use tokio::time::{Instant, timeout};
@@ -38,20 +41,28 @@ pub enum CallError {
 /// Calls others.
 pub struct Client {
     limits: Limits,
+    /// The Unix socket to which all calls go; over TCP without.
+    socket: Option<PathBuf>,
     peers: RefCell<Peers<Peer>>,
 }
 
 impl Client {
     /// One without connections.
     pub fn new(limits: Limits) -> Self {
-        Self { limits, peers: RefCell::default() }
+        Self { limits, socket: None, peers: RefCell::default() }
+    }
+
+    /// One that calls whoever serves a Unix socket.
+    pub fn over(socket: PathBuf, limits: Limits) -> Self {
+        Self { socket: Some(socket), ..Self::new(limits) }
     }
 
     /// Sends a request whose URI is absolute; waits for the whole answer.
     pub async fn call(&self, request: Request<Bytes>) -> Result<Response<Bytes>, CallError> {
         let authority = request.uri().authority().map(ToString::to_string).unwrap_or_default();
         let peer = self.peers.borrow_mut().called(&authority, Instant::now());
-        let call = peer.call(&authority, request.map(Full::new), self.limits.body);
+        let socket = self.socket.as_deref();
+        let call = peer.call(&authority, socket, request.map(Full::new), self.limits.body);
         timeout(self.limits.time, call).await.unwrap_or(Err(CallError::Late(authority)))
     }
 }
@@ -73,13 +84,14 @@ impl Peer {
     async fn call(
         &self,
         name: &str,
+        socket: Option<&Path>,
         request: Request<Full<Bytes>>,
         limit: usize,
     ) -> Result<Response<Bytes>, CallError> {
         let broken = |error: String| CallError::Broken(name.into(), error);
         let mut attempts = 1;
         let response = loop {
-            let (mut sender, number) = self.sender(name).await?;
+            let (mut sender, number) = self.sender(name, socket).await?;
             match sender.try_send_request(request.clone()).await {
                 Ok(response) => break response,
                 Err(error) if attempts < ATTEMPTS && was_not_processed(&error) => {
@@ -95,12 +107,15 @@ impl Peer {
     }
 
     /// The connection and its number; made if there is none or it broke.
-    async fn sender(&self, name: &str) -> Result<(Sender, u64), CallError> {
+    async fn sender(&self, name: &str, socket: Option<&Path>) -> Result<(Sender, u64), CallError> {
         let mut connection = self.0.lock().await;
         if let Some(sender) = connection.sender.as_ref().filter(|sender| !sender.is_closed()) {
             return Ok((sender.clone(), connection.number));
         }
-        let sender = connect(name).await?;
+        let sender = match socket {
+            Some(path) => connect_locally(name, path).await?,
+            None => connect(name).await?,
+        };
         connection.sender = Some(sender.clone());
         connection.number += 1;
         Ok((sender, connection.number))
@@ -138,10 +153,23 @@ async fn connect(name: &str) -> Result<Sender, CallError> {
     let stream = TcpStream::connect(&address).await.map_err(|error| unreachable(error.to_string()))?;
     // Without it requests are late, not wrong.
     let _ = stream.set_nodelay(true);
+    begin(name, stream).await
+}
+
+async fn connect_locally(name: &str, path: &Path) -> Result<Sender, CallError> {
+    let unreachable =
+        |error: io::Error| CallError::Unreachable(path.display().to_string(), error.to_string());
+    begin(name, UnixStream::connect(path).await.map_err(unreachable)?).await
+}
+
+async fn begin(
+    name: &str,
+    stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
+) -> Result<Sender, CallError> {
     let (sender, connection) = connection::client()
         .handshake(TokioIo::new(stream))
         .await
-        .map_err(|error| unreachable(chain(&error)))?;
+        .map_err(|error| CallError::Unreachable(name.into(), chain(&error)))?;
     let name = name.to_owned();
     spawn_local(async move {
         if let Err(error) = connection.await {

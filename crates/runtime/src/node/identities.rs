@@ -103,14 +103,14 @@ pub(super) fn sbi_address(config: &Config, hosting: &Hosting) -> SocketAddr {
 
 /// Where a process serves its API: in a split core beside the SBI of its first NF, but for the one that
 /// has the subscribers; a UPF alone serves it beside its N4.
-pub(super) fn api_address(config: &Config, hosting: &Hosting) -> SocketAddr {
-    let listen = config.api.listen;
+pub(super) fn api_address(config: &Config, hosting: &Hosting) -> Option<SocketAddr> {
+    let listen = config.api.listen?;
     let host = match hosting.split && !hosting.has(Nf::Udr) {
         true if hosting.nfs.is_empty() => config.upf.n4.ip(),
         true => sbi_address(config, hosting).ip(),
         false => listen.ip(),
     };
-    SocketAddr::new(host, listen.port())
+    Some(SocketAddr::new(host, listen.port()))
 }
 
 fn root(address: SocketAddr, shard: usize) -> Arc<ApiRoot> {

@@ -18,7 +18,7 @@ mod server;
 mod thread;
 
 pub use record::{RECORD_VARIABLE, Recorder};
-pub use thread::{ApiSettings, HttpHandle, HttpThread, SbiSettings, bind, start};
+pub use thread::{ApiListener, ApiSettings, HttpHandle, HttpThread, SbiSettings, bind, start};
 
 use crate::api::Topic;
 use crate::token::ShardToken;

@@ -102,8 +102,9 @@ impl Process {
             shards: 2,
         };
         let api = ApiSettings {
-            listener: api,
-            guard: crate::api::Guard::new(None),
+            listeners: vec![ApiListener::Tcp(api)],
+            guard: crate::api::Guard::open("test", crate::api::Tokens::in_memory()),
+            audit: crate::api::Audit::in_memory(),
             upf: None,
             store: None,
             status: Box::new(status),
@@ -282,7 +283,7 @@ fn the_api_reads_no_body_of_those_who_may_not_ask() {
     let process = Process::start(None);
     let mut stream = std::net::TcpStream::connect(process.api).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-    let head = "POST /v1/subscribers HTTP/1.1\r\nhost: evil.example\r\ncontent-length: 268435456\r\n\r\n";
+    let head = "POST /v1/subscribers HTTP/1.1\r\nhost: x\r\norigin: http://evil.example\r\ncontent-length: 268435456\r\n\r\n";
     stream.write_all(head.as_bytes()).unwrap();
     let mut line = String::new();
     std::io::BufReader::new(stream).read_line(&mut line).expect("an answer without the body");

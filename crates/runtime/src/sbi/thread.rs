@@ -2,7 +2,7 @@
 
 use super::server::SbiHandler;
 use super::{Recorder, Shards, convert};
-use crate::api::{Api, ApiHandler, Gather, Guard, Status};
+use crate::api::{Api, ApiHandler, Audit, Gather, Guard, Status};
 use crate::config::Config;
 use crate::http::{CallError, Client, Exchanges, Known, Limits, Listener, Protocol, Server};
 use crate::store::StoreHandle;
@@ -16,6 +16,8 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
@@ -49,9 +51,11 @@ pub struct SbiSettings {
 /// The REST API.
 pub struct ApiSettings {
     /// Where it is served.
-    pub listener: TcpListener,
+    pub listeners: Vec<ApiListener>,
     /// Who may use it.
     pub guard: Guard,
+    /// Who did what.
+    pub audit: Audit,
     /// Subscribers, where this process has the database.
     pub store: Option<StoreHandle<ShardToken>>,
     /// The UPF, where this process has it.
@@ -60,6 +64,14 @@ pub struct ApiSettings {
     pub status: Box<dyn Fn() -> Status + Send>,
     /// The configuration in effect.
     pub config: Config,
+}
+
+/// Where the API is served.
+pub enum ApiListener {
+    /// To users of this machine; the socket's name is taken away at the end.
+    Unix(UnixListener, PathBuf),
+    /// To holders of tokens.
+    Tcp(TcpListener),
 }
 
 enum Command {
@@ -174,6 +186,8 @@ struct Front<S> {
     servers: JoinSet<()>,
     calls: JoinSet<()>,
     patience: Duration,
+    /// Names of Unix sockets, which go with the thread.
+    sockets: Vec<PathBuf>,
 }
 
 impl<S: Shards> Front<S> {
@@ -188,6 +202,7 @@ impl<S: Shards> Front<S> {
             servers: JoinSet::new(),
             calls: JoinSet::new(),
             patience: sbi.limits.time * 2,
+            sockets: Vec::new(),
             shards,
         };
         let recorder = sbi.recorder.map(Rc::new);
@@ -223,19 +238,29 @@ impl<S: Shards> Front<S> {
     }
 
     fn serve_api(&mut self, settings: ApiSettings) -> io::Result<()> {
-        let handler = ApiHandler(Rc::new(Api {
+        let api = Rc::new(Api {
             guard: settings.guard,
+            audit: settings.audit,
             store: settings.store,
             upf: settings.upf,
             gather: self.gather.clone(),
             status: settings.status,
             config: settings.config,
-        }));
-        // What a client may have is decided by its token, before its body is read.
-        let known: Known = Rc::new(|_| false);
-        let server = Server { handler, protocol: Protocol::Any, limits: API_LIMITS, known };
-        let listener = Listener::Tcp(tokio::net::TcpListener::from_std(settings.listener)?);
-        self.servers.spawn_local(server.run(listener, self.drain.subscribe()));
+        });
+        for listener in settings.listeners {
+            let listener = match listener {
+                ApiListener::Tcp(listener) => Listener::Tcp(tokio::net::TcpListener::from_std(listener)?),
+                ApiListener::Unix(listener, path) => {
+                    self.sockets.push(path);
+                    Listener::Unix(tokio::net::UnixListener::from_std(listener)?)
+                }
+            };
+            // What a client may have is decided by its token, before its body is read.
+            let known: Known = Rc::new(|_| false);
+            let handler = ApiHandler::new(api.clone());
+            let server = Server { handler, protocol: Protocol::Any, limits: API_LIMITS, known };
+            self.servers.spawn_local(server.run(listener, self.drain.subscribe()));
+        }
         Ok(())
     }
 
@@ -253,6 +278,10 @@ impl<S: Shards> Front<S> {
         let patience = self.patience;
         if timeout(patience, self.finish(commands)).await.is_err() {
             tracing::warn!("some HTTP exchanges did not end within {patience:?} and were cut");
+        }
+        for socket in &self.sockets {
+            // What is not there any more needs no taking away.
+            let _ = std::fs::remove_file(socket);
         }
     }
 

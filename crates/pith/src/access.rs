@@ -1,0 +1,69 @@
+//! `pith api token` and `pith audit`.
+
+use crate::args::{Cli, TokenCommand};
+use crate::operator::Operator;
+use crate::table;
+use anyhow::Result;
+use serde_json::json;
+
+/// Runs a command on tokens.
+pub fn tokens(command: &TokenCommand, cli: &Cli) -> Result<()> {
+    let operator = Operator::of_subscribers(cli)?;
+    match command {
+        TokenCommand::Add { name, role } => {
+            let body = json!({ "name": name, "role": role }).to_string();
+            let issued = operator.post("/v1/tokens", "application/json", body.into())?;
+            if cli.json {
+                println!("{issued}");
+            } else {
+                println!("{}", table::cell(&issued["token"]));
+                eprintln!("token {} of role {role}: it is not shown again", table::cell(&issued["id"]));
+            }
+        }
+        TokenCommand::List => {
+            let columns = [("ID", "/id"), ("NAME", "/name"), ("ROLE", "/role"), ("CREATED", "/created")];
+            list(&operator, "/v1/tokens", &columns, ["token", "tokens"], cli.json)?;
+        }
+        TokenCommand::Revoke { id } => {
+            operator.delete(&format!("/v1/tokens/{id}"))?;
+            if !cli.json {
+                println!("token {id} is revoked");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Prints the audit log.
+pub fn audit(limit: u32, cli: &Cli) -> Result<()> {
+    let columns = [
+        ("TIME", "/time"),
+        ("WHO", "/who"),
+        ("FROM", "/from"),
+        ("OPERATION", "/operation"),
+        ("TARGET", "/target"),
+        ("STATUS", "/status"),
+    ];
+    let path = format!("/v1/audit?limit={limit}");
+    list(&Operator::of_subscribers(cli)?, &path, &columns, ["entry", "entries"], cli.json)
+}
+
+fn list(
+    operator: &Operator,
+    path: &str,
+    columns: &[(&str, &str)],
+    what: [&str; 2],
+    json: bool,
+) -> Result<()> {
+    let answer = operator.get(path)?;
+    if json {
+        println!("{answer}");
+        return Ok(());
+    }
+    let entries = answer.as_array().cloned().unwrap_or_default();
+    if !entries.is_empty() {
+        print!("{}", table::of_objects(columns, &entries));
+    }
+    println!("{} {}", entries.len(), what[usize::from(entries.len() != 1)]);
+    Ok(())
+}

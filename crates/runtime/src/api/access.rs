@@ -1,0 +1,59 @@
+//! Tokens and the audit log, as operators see them.
+
+use super::call::{Call, json, no_content};
+use super::route::Handling;
+use super::{Api, ApiError};
+use crate::config::Role;
+use hyper::StatusCode;
+use serde::Deserialize;
+use serde_json::{Value, json as value};
+use std::rc::Rc;
+
+/// Entries where nothing else is said, and at most.
+const ENTRIES: usize = 100;
+const MOST_ENTRIES: usize = 10_000;
+
+/// The token that somebody wants.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewToken {
+    name: String,
+    role: Role,
+}
+
+pub(super) fn tokens(api: Rc<Api>, _: Call) -> Handling {
+    Box::pin(async move {
+        let tokens = api.guard.tokens().list();
+        let shown = tokens.iter().map(|token| {
+            value!({ "id": token.id, "name": token.name, "role": token.role, "created": token.created })
+        });
+        json(StatusCode::OK, &shown.collect::<Vec<Value>>())
+    })
+}
+
+pub(super) fn add_token(api: Rc<Api>, call: Call) -> Handling {
+    Box::pin(async move {
+        let Ok([NewToken { name, role }]) = <[NewToken; 1]>::try_from(call.body_items()?) else {
+            return Err(ApiError::bad_request("the body is the one token that is wanted"));
+        };
+        json(StatusCode::CREATED, &api.guard.tokens().add(&name, role)?)
+    })
+}
+
+pub(super) fn revoke_token(api: Rc<Api>, call: Call) -> Handling {
+    Box::pin(async move {
+        let id: String = call.path_parameter()?;
+        match api.guard.tokens().revoke(&id)? {
+            true => Ok(no_content()),
+            false => Err(ApiError::not_found(format!("there is no token {id}"))),
+        }
+    })
+}
+
+pub(super) fn audit(api: Rc<Api>, call: Call) -> Handling {
+    Box::pin(async move {
+        let limit = call.query("limit")?.unwrap_or(ENTRIES).clamp(1, MOST_ENTRIES);
+        let entries = api.audit.last(limit);
+        json(StatusCode::OK, &entries.map_err(|error| ApiError::internal(error.to_string()))?)
+    })
+}

@@ -1,0 +1,81 @@
+//! The Unix socket of the API.
+
+use std::fs::{self, DirBuilder, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+/// Listens on a socket that its owner and a group may connect to. It gets its permissions before its name, so that
+/// nobody else connects in between.
+pub fn bind(path: &Path, group: Option<&str>) -> io::Result<UnixListener> {
+    let explain = |error: io::Error| {
+        let text = format!("can't listen on {}: {error}; change 'api.socket'", path.display());
+        io::Error::new(error.kind(), text)
+    };
+    bind_there(path, group).map_err(explain)
+}
+
+fn bind_there(path: &Path, group: Option<&str>) -> io::Result<UnixListener> {
+    if UnixStream::connect(path).is_ok() {
+        return Err(io::Error::new(
+            io::ErrorKind::AddrInUse,
+            "another process of a core serves it: stop that one, or give this one a socket of its own",
+        ));
+    }
+    if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
+        DirBuilder::new().recursive(true).mode(0o755).create(directory)?;
+    }
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}", std::process::id()));
+    let new = PathBuf::from(name);
+    let _ = fs::remove_file(&new);
+    let listener = UnixListener::bind(&new)?;
+    let named = permit(&new, group).and_then(|()| fs::rename(&new, path));
+    if let Err(error) = named {
+        let _ = fs::remove_file(&new);
+        return Err(error);
+    }
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+fn permit(socket: &Path, group: Option<&str>) -> io::Result<()> {
+    if let Some(group) = group {
+        chown(socket, None, Some(number(group)?))?;
+    }
+    fs::set_permissions(socket, Permissions::from_mode(if group.is_some() { 0o660 } else { 0o600 }))
+}
+
+/// The number of a group, by its name in /etc/group or by itself.
+fn number(group: &str) -> io::Result<u32> {
+    if let Ok(number) = group.parse() {
+        return Ok(number);
+    }
+    let groups = fs::read_to_string("/etc/group")?;
+    let line = groups.lines().find(|line| line.split(':').next() == Some(group));
+    let number = line.and_then(|line| line.split(':').nth(2)?.parse().ok());
+    number.ok_or_else(|| io::Error::other(format!("'api.socket_group': there is no group '{group}'")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn a_socket_is_its_owners_and_takes_the_place_of_one_that_a_killed_process_left() {
+        let directory = std::env::temp_dir().join(format!("pith-socket-{}", std::process::id()));
+        let path = directory.join("api.sock");
+        let first = bind(&path, None).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        let error = bind(&path, None).unwrap_err().to_string();
+        assert!(error.contains("another process") && error.contains("'api.socket'"), "{error}");
+        drop(first);
+        let own = fs::metadata(&directory).unwrap().gid().to_string();
+        let _again = bind(&path, Some(&own)).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o660);
+        assert!(bind(&directory.join("x"), Some("no such group")).is_err());
+        fs::remove_dir_all(directory).unwrap();
+    }
+}
