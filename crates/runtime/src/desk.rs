@@ -241,6 +241,14 @@ pub struct DeskThread<T> {
     thread: JoinHandle<()>,
 }
 
+#[cfg(test)]
+impl<T> Vacancy<T> {
+    /// Takes off what waits, for tests that do the work themselves.
+    pub fn take_all(&self) -> Vec<T> {
+        self.things.try_iter().collect()
+    }
+}
+
 impl<T: Send + 'static> Vacancy<T> {
     /// Starts the work, with what was sent before. Its thread does `batch` things a turn at most.
     pub fn fill(self, batch: usize, work: impl Work<T> + 'static) -> std::io::Result<DeskThread<T>> {

@@ -8,12 +8,15 @@
 //! ```
 //!
 //! What the edge brings a shard it does itself, if that is little and the shard free (`desk`). While the desk of
-//! a shard is full the edge reads no association, so that SCTP's own window slows the gNBs (design section 5).
-//! A gNB that does not read what it is sent is not read either, and in the end given up (`backlog`).
+//! a shard is full the edge holds the messages for it, within bounds for each gNB (`held`), and drops the requests of UPFs
+//! for it, which UPFs send again. A gNB that does not read what it is sent is not read either, and in the end given up
+//! (`backlog`).
 
 mod backlog;
+mod held;
 
 use self::backlog::{Backlogs, HIGH_MARK, Level, MAX_STALL};
+use self::held::HeldInputs;
 use crate::clock::Clock;
 use crate::events::tell;
 use crate::sctp::{AssociationId, SctpEvent, SctpTransport, SendError};
@@ -24,7 +27,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use pith_nf::fabric::{ShardInput, Timers};
 use pith_nf::gateway::n2::{N2Gateway, N2GatewayEffect, N2GatewayInput, NGAP_PPID};
 use pith_nf::gateway::n4::{N4Gateway, N4GatewayEffect, N4GatewayInput};
-use pith_nf::kit::{GnbHandle, N2Effect, N4Effect, Nf, TimerKey, UpfInfo};
+use pith_nf::kit::{GnbHandle, N2Effect, N2Input, N4Effect, Nf, TimerKey, UpfInfo};
 use pith_types::ShardId;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -44,7 +47,7 @@ const DATAGRAM_SIZE: usize = 65_535;
 /// How often in a row the edge sees to what the shards and itself ask of each other before it reads again.
 const ROUNDS: usize = 16;
 
-/// How long the edge waits before it looks again whether the shards' desks have room.
+/// How long the edge waits before it looks again whether a full desk has room for held messages.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// What the edge is sent.
@@ -135,8 +138,8 @@ struct N2State {
     associations: HashMap<GnbHandle, Link>,
     /// Messages that did not fit the send buffers.
     backlogs: Backlogs,
-    /// Associations that are not read until the shards have room.
-    paused: Vec<AssociationId>,
+    /// Messages for shards whose desks are full.
+    held: HeldInputs,
 }
 
 /// One association.
@@ -215,8 +218,10 @@ impl Edge {
         let sctp = self.n2.as_ref().and_then(N2State::next_deadline);
         let sctp = sctp.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let timers = self.timers.next_deadline().map(|deadline| deadline.since(now));
-        let paused = self.n2.as_ref().filter(|n2| !n2.paused.is_empty()).map(|_| PAUSE);
-        [sctp, timers, paused].into_iter().flatten().min()
+        let setup = self.n2.as_ref().and_then(|n2| n2.side.gateway.next_deadline());
+        let setup = setup.map(|deadline| deadline.since(now));
+        let held = self.n2.as_ref().filter(|n2| !n2.held.is_empty()).map(|_| PAUSE);
+        [sctp, timers, setup, held].into_iter().flatten().min()
     }
 
     fn message(&mut self, message: EdgeMessage) {
@@ -231,15 +236,13 @@ impl Edge {
         }
     }
 
-    /// Reads what gNBs sent, unless a shard has more than enough to do.
+    /// Reads what gNBs sent, after what is held of it from before.
     fn read_associations(&mut self, events: &mut Vec<SctpEvent>) {
-        let is_full = self.shards.iter().any(ShardDesk::is_full);
         let Some(n2) = &mut self.n2 else { return };
-        match is_full {
-            true if n2.paused.is_empty() => n2.pause(),
-            false => n2.resume(),
-            true => {}
-        }
+        n2.release_held(&self.shards);
+        let effects: Vec<_> = n2.side.gateway.advance(self.clock.now()).collect();
+        self.n2_effects(effects);
+        let Some(n2) = &mut self.n2 else { return };
         let now = Instant::now();
         n2.side.transport.process(now, events);
         n2.side.gateway.set_loads(self.shards.iter().map(ShardDesk::held));
@@ -252,10 +255,10 @@ impl Edge {
     fn sctp(&mut self, event: SctpEvent) {
         let Some(n2) = &mut self.n2 else { return };
         match event {
-            SctpEvent::Up { association, peer, .. } => {
+            SctpEvent::Up { association, peer, alternatives, .. } => {
                 let gnb = GnbHandle(association.to_u64());
                 n2.associations.insert(gnb, Link { association, peer });
-                self.n2_input(N2GatewayInput::Up { gnb, peer: peer.to_string() });
+                self.n2_input(N2GatewayInput::Up { gnb, peer, alternatives });
             }
             SctpEvent::Message { association, stream, ppid, payload } => {
                 let gnb = GnbHandle(association.to_u64());
@@ -274,11 +277,24 @@ impl Edge {
     fn n2_input(&mut self, input: N2GatewayInput) {
         let Some(n2) = &mut self.n2 else { return };
         let effects: Vec<_> = n2.side.gateway.handle(input).collect();
+        self.n2_effects(effects);
+    }
+
+    fn n2_effects(&mut self, effects: Vec<N2GatewayEffect>) {
         for effect in effects {
             match effect {
                 N2GatewayEffect::Send { gnb, stream, pdu } => self.n2_send(gnb, stream, pdu),
                 N2GatewayEffect::ToShard { shard, input } => {
-                    to_shard(&self.shards, shard, ShardInput::N2(input))
+                    if let Some(n2) = &mut self.n2 {
+                        n2.to_shard(&self.shards, shard, input);
+                    }
+                }
+                N2GatewayEffect::Close { gnb } => {
+                    if let Some(n2) = &mut self.n2
+                        && let Some(link) = n2.forget(gnb)
+                    {
+                        n2.side.transport.abort(link.association);
+                    }
                 }
                 N2GatewayEffect::Event(event) => tell(Nf::Amf, &event),
             }
@@ -311,6 +327,9 @@ impl Edge {
     }
 
     fn read_datagrams(&mut self, buffer: &mut [u8]) {
+        if let Some(n4) = &mut self.n4 {
+            n4.gateway.set_full(self.shards.iter().map(ShardDesk::is_full));
+        }
         for _ in 0..DATAGRAMS {
             let Some(n4) = &self.n4 else { return };
             let Ok((length, from)) = n4.socket.recv_from(buffer) else { return };
@@ -388,7 +407,12 @@ impl Edge {
 
 impl N2State {
     fn new(side: N2Side) -> Self {
-        Self { side, associations: HashMap::new(), backlogs: Backlogs::default(), paused: Vec::new() }
+        Self {
+            side,
+            associations: HashMap::new(),
+            backlogs: Backlogs::default(),
+            held: HeldInputs::default(),
+        }
     }
 
     fn next_deadline(&self) -> Option<Instant> {
@@ -422,7 +446,7 @@ impl N2State {
         backlog.drain(|stream, pdu| offer(transport, association, stream, pdu));
         if !backlog.is_empty() {
             self.backlogs.put_back(association, backlog);
-        } else if backlog.keeps_unread() && !self.paused.contains(&association) {
+        } else if backlog.keeps_unread() && !self.held.keeps_unread(GnbHandle(association.to_u64())) {
             transport.resume_reading(association);
         }
     }
@@ -430,20 +454,26 @@ impl N2State {
     fn forget(&mut self, gnb: GnbHandle) -> Option<Link> {
         let link = self.associations.remove(&gnb)?;
         self.backlogs.remove(link.association);
-        self.paused.retain(|paused| *paused != link.association);
         Some(link)
     }
 
-    fn pause(&mut self) {
-        self.paused = self.associations.values().map(|link| link.association).collect();
-        for association in &self.paused {
-            self.side.transport.pause_reading(*association);
+    fn to_shard(&mut self, shards: &[ShardDesk], shard: ShardId, input: N2Input) {
+        if let Some(gnb) = self.held.send(shards, shard, input)
+            && let Some(link) = self.associations.get(&gnb)
+        {
+            self.side.transport.pause_reading(link.association);
         }
     }
 
-    fn resume(&mut self) {
-        for association in self.paused.drain(..).filter(|paused| !self.backlogs.keeps_unread(*paused)) {
-            self.side.transport.resume_reading(association);
+    fn release_held(&mut self, shards: &[ShardDesk]) {
+        if self.held.is_empty() {
+            return;
+        }
+        for gnb in self.held.release(shards) {
+            let association = self.associations.get(&gnb).map(|link| link.association);
+            if let Some(association) = association.filter(|id| !self.backlogs.keeps_unread(*id)) {
+                self.side.transport.resume_reading(association);
+            }
         }
     }
 }

@@ -313,10 +313,15 @@ fn n2_side(config: &Config, identities: &Identities) -> Result<N2Side, StartErro
         crate::config::SctpMode::Udp(port) => sctp::SctpMode::Udp(port),
     };
     let tuning = SctpConfig { heartbeat: config.amf.n2.heartbeat.0, ..SctpConfig::default() };
-    let mut transport = sctp::open(mode, tuning)?;
-    for address in &config.amf.n2.addresses {
-        transport.listen(SocketAddr::new(*address, config.amf.n2.port))?;
+    let addresses = &config.amf.n2.addresses;
+    for address in addresses {
+        // User-space SCTP over raw IP would listen on any address, and no gNB would come.
+        crate::udp::check_own_address(*address, "amf.n2.addresses")?;
     }
+    let mut transport = sctp::open(mode, tuning).map_err(|error| format!("'amf.n2.sctp': {error}"))?;
+    let listening: Vec<_> =
+        addresses.iter().map(|address| SocketAddr::new(*address, config.amf.n2.port)).collect();
+    transport.listen_on(&listening).map_err(|error| format!("'amf.n2.addresses': {error}"))?;
     tracing::info!(
         "N2 on {:?} port {}: {}",
         config.amf.n2.addresses,

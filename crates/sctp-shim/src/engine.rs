@@ -335,7 +335,7 @@ impl Engine {
 
     fn tell(&mut self, event: SctpEvent) {
         match event {
-            SctpEvent::Up { association, peer, local, inbound_streams, outbound_streams } => {
+            SctpEvent::Up { association, peer, local, inbound_streams, outbound_streams, .. } => {
                 let streams = Streams { inbound: inbound_streams, outbound: outbound_streams };
                 if !self.by_association.contains_key(&association) {
                     self.accept(association, peer, local);

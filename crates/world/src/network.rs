@@ -290,6 +290,8 @@ pub(crate) fn n2_config(shards: usize) -> N2Config {
         tais: vec![tai()],
         instance: InstanceId(0),
         shards: shards as u8,
+        permitted_gnbs: Vec::new(),
+        associations_per_address: 1024,
     }
 }
 

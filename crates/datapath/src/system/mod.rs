@@ -54,9 +54,28 @@ impl Network {
             .collect::<Result<_, _>>()?;
         let routes = NetworkRoutes::set_up(config)?;
         let what = "setting up NAT and firewall (nftables, or for NAT alone iptables where nft is missing)";
-        let (tables, iptables) = packet_filter(config).map_err(StartError::setup(what))?;
+        let (tables, iptables) =
+            packet_filter(config).map_err(|error| advise(config, error)).map_err(StartError::setup(what))?;
         Ok(Self { _forwarding: forwarding, _routes: routes, _tables: tables, _iptables: iptables })
     }
+}
+
+/// Adds to what `nft` or `iptables` said what to do about it.
+fn advise(config: &DatapathConfig, error: io::Error) -> io::Error {
+    let said = error.to_string();
+    let lacks = ["No such file or directory", "not supported"].iter().any(|text| said.contains(text));
+    let wants_nat = !nat::tables(config).is_empty();
+    let advice = match error.kind() {
+        io::ErrorKind::NotFound => "install nftables",
+        _ if said.contains("not permitted") => "run as root, or with CAP_NET_ADMIN",
+        _ if lacks && wants_nat => {
+            "this kernel has no NAT for nftables: load its modules (modprobe -a nft_chain_nat nft_masq), or write \
+             'upf: {nat: false}', remove 'nat_addresses', and leave NAT, or the route back to the pool, to a router"
+        }
+        _ if lacks => "this kernel lacks a part of nftables: load its modules (modprobe -a nf_tables nft_ct)",
+        _ => return error,
+    };
+    io::Error::new(error.kind(), format!("{said}; {advice}"))
 }
 
 fn packet_filter(config: &DatapathConfig) -> io::Result<(Tables, Iptables)> {
@@ -69,5 +88,28 @@ fn packet_filter(config: &DatapathConfig) -> io::Result<(Tables, Iptables)> {
             Ok((Tables::default(), Iptables::set_up(config)?))
         }
         tables => Ok((tables?, Iptables::default())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::UePool;
+
+    fn advice(nat: bool, said: &str) -> String {
+        let gateway = "10.45.0.1".parse().unwrap();
+        let config =
+            DatapathConfig { nat, pools: vec![UePool { gateway, prefix: 16 }], ..Default::default() };
+        advise(&config, io::Error::other(said.to_owned())).to_string()
+    }
+
+    #[test]
+    fn a_kernel_without_nat_is_told_with_the_setting_that_asks_for_it() {
+        let said = "nft: Error: Could not process rule: No such file or directory";
+        let text = advice(true, said);
+        assert!(text.starts_with(said), "{text}");
+        assert!(text.contains("nft_chain_nat") && text.contains("'upf: {nat: false}'"), "{text}");
+        assert!(!advice(false, said).contains("nat: false"));
+        assert!(advice(true, "nft: Operation not permitted").contains("CAP_NET_ADMIN"));
     }
 }

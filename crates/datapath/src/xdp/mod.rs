@@ -67,9 +67,7 @@ pub enum XdpError {
     #[error("the XDP program and its tables don't fit together: this is a bug in Pith, please report it")]
     Missing,
     /// The kernel does not take the program.
-    #[error(
-        "the kernel does not load the XDP program ({0}): it needs Linux 5.12 and root, or CAP_BPF and CAP_NET_ADMIN"
-    )]
+    #[error("the kernel does not load the XDP program ({0}): {advice}", advice = load_advice(_0.kind(), privileges()))]
     Load(#[from] libbpf_rs::Error),
     /// No such interface.
     #[error("interface {name}: {source}")]
@@ -111,6 +109,35 @@ pub enum XdpError {
     /// Out of memory or descriptors.
     #[error("the XDP program's tables: {0}")]
     Io(#[from] io::Error),
+}
+
+/// Whether this process has the capabilities to load an XDP program; `None` where the system does not say.
+fn privileges() -> Option<bool> {
+    has_privileges(&std::fs::read_to_string("/proc/self/status").ok()?)
+}
+
+/// Reads the effective capabilities in the form of /proc/PID/status: CAP_NET_ADMIN (12), and CAP_BPF (39) or
+/// CAP_SYS_ADMIN (21).
+fn has_privileges(status: &str) -> Option<bool> {
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
+    let effective = u64::from_str_radix(effective.trim(), 16).ok()?;
+    let has = |capability: u32| effective >> capability & 1 == 1;
+    Some(has(12) && (has(39) || has(21)))
+}
+
+/// What to do when the kernel does not load the program.
+fn load_advice(kind: libbpf_rs::ErrorKind, privileges: Option<bool>) -> &'static str {
+    match (kind, privileges) {
+        (_, Some(false)) => "run as root, or with CAP_BPF and CAP_NET_ADMIN",
+        (libbpf_rs::ErrorKind::PermissionDenied, Some(true)) => {
+            "the capabilities are there, but BPF is refused to this process: run outside a user namespace, \
+             and check the container's seccomp profile and the kernel's lockdown"
+        }
+        _ => {
+            "this needs Linux 5.12 with CONFIG_BPF_SYSCALL and CONFIG_XDP_SOCKETS; without them write \
+             'upf: {datapath: portable}'"
+        }
+    }
 }
 
 impl XdpError {

@@ -625,3 +625,18 @@ fn whatever_comes_is_counted_once_or_passed_untouched() {
     let volume = lab.volume();
     assert_eq!((volume.uplink, volume.downlink), (n6_out.bytes, n3_out.bytes));
 }
+
+#[test]
+fn advice_blames_privileges_only_where_they_are_missing() {
+    use super::{has_privileges, load_advice};
+    use libbpf_rs::ErrorKind;
+    let status = |effective: &str| format!("Name:\tpith\nCapInh:\t0\nCapEff:\t{effective}\nCapBnd:\t0\n");
+    assert_eq!(has_privileges(&status("000001ffffffffff")), Some(true));
+    assert_eq!(has_privileges(&status("0000008000001000")), Some(true), "CAP_BPF and CAP_NET_ADMIN");
+    assert_eq!(has_privileges(&status("0000000000001000")), Some(false));
+    assert_eq!(has_privileges("Name:\tpith\n"), None);
+    assert!(load_advice(ErrorKind::PermissionDenied, Some(false)).contains("run as root"));
+    for kind in [ErrorKind::PermissionDenied, ErrorKind::InvalidInput] {
+        assert!(!load_advice(kind, Some(true)).contains("run as root"));
+    }
+}

@@ -1,7 +1,8 @@
 //! The AMF's settings.
 
-use super::section::section;
+use super::section::{item, section};
 use super::text::{Period, text_value, words};
+use pith_types::Plmn;
 use std::net::{IpAddr, Ipv4Addr};
 use std::{fmt, str::FromStr};
 
@@ -28,7 +29,8 @@ section! {
 section! {
     /// The N2 end point.
     N2 {
-        /// Addresses on which gNBs reach the AMF; more than one (multi-homing) needs the kernel's SCTP.
+        /// Addresses on which gNBs reach the AMF. With more than one the AMF is multi-homed: an association has
+        /// them all. That needs the kernel's SCTP.
         /// The loopback address is the one in the sample files of UERANSIM.
         addresses: Vec<IpAddr> = vec![IpAddr::V4(Ipv4Addr::new(127, 0, 0, 5))],
         /// SCTP port (TS 38.412 7: 38412).
@@ -39,6 +41,34 @@ section! {
         /// How long a gNB may be silent before it is probed (SCTP HEARTBEAT). One that leaves six probes
         /// in a row unanswered counts as gone.
         heartbeat: Period = Period::seconds(5),
+        /// gNBs that may connect, each with its addresses, such as
+        /// [{id: 999/70-gnb-000001, addresses: [10.0.0.2]}]. With an empty list any gNB may; even then a second one
+        /// with the ID of a connected gNB is refused, unless it has the same address.
+        gnbs: Vec<Gnb> = Vec::new(),
+        /// SCTP associations that one address may have, or one /64 of IPv6: 1 to 16384.
+        associations_per_address: u32 = 1024,
+    }
+}
+
+item! {
+    /// A gNB that may connect.
+    Gnb {
+        /// Its Global RAN Node ID as 'pith gnb list' shows it: PLMN, kind (gnb, ng-enb, n3iwf), hexadecimal ID.
+        id: String,
+        /// The addresses that it connects from.
+        addresses: Vec<IpAddr>,
+    }
+}
+
+impl Gnb {
+    /// Whether the ID is written as 'pith gnb list' shows it.
+    pub(super) fn has_valid_id(&self) -> bool {
+        let id = self.id.to_ascii_lowercase();
+        let parts = ["-gnb-", "-ng-enb-", "-n3iwf-"].iter().find_map(|kind| id.split_once(kind));
+        parts.is_some_and(|(plmn, number)| {
+            let digits = (4..=8).contains(&number.len()) && number.bytes().all(|b| b.is_ascii_hexdigit());
+            plmn.parse::<Plmn>().is_ok() && digits
+        })
     }
 }
 

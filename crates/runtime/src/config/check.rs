@@ -1,10 +1,11 @@
 //! What is wrong though every value alone is right.
 
-use super::{Config, DataNetwork, PacketPath, PredefinedRule, Sbi};
+use super::{Config, DataNetwork, N2, PacketPath, PredefinedRule, Sbi, SctpMode};
 use pith_datapath::FirewallRule;
 use pith_upf::contract::Direction;
 use std::collections::HashSet;
 use std::hash::Hash;
+use std::net::IpAddr;
 
 /// A setting that is wrong: its path, such as `smf.data_networks[1].pool`, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,8 +70,29 @@ impl Findings {
         self.require(amf.pointer <= 63, "amf.pointer", "an AMF Pointer is 0 to 63");
         self.list("amf.n2.addresses", &amf.n2.addresses, 8);
         self.require(amf.n2.port != 0, "amf.n2.port", "a port is 1 to 65535; gNBs expect 38412");
+        self.n2(&amf.n2);
         self.list("amf.security.integrity", &amf.security.integrity, 3);
         self.list("amf.security.ciphering", &amf.security.ciphering, 4);
+    }
+
+    fn n2(&mut self, n2: &N2) {
+        let multi_homed = n2.addresses.len() > 1;
+        let by_kernel = matches!(n2.sctp, SctpMode::Auto | SctpMode::Kernel);
+        let sentence = "more than one address needs the kernel's SCTP: write 'sctp: kernel', or one address";
+        self.require(!multi_homed || by_kernel, "amf.n2.addresses", sentence);
+        let several = multi_homed && n2.addresses.iter().any(IpAddr::is_unspecified);
+        let sentence = "0.0.0.0 and :: mean all addresses: name nothing beside them";
+        self.require(!several, "amf.n2.addresses", sentence);
+        let share = (1..=16_384).contains(&n2.associations_per_address);
+        self.require(share, "amf.n2.associations_per_address", "this is 1 to 16384");
+        for (at, gnb) in n2.gnbs.iter().enumerate() {
+            let path = |setting| format!("amf.n2.gnbs[{at}].{setting}");
+            let sentence = "write it as 'pith gnb list' shows it, such as 999/70-gnb-000001";
+            self.require(gnb.has_valid_id(), path("id"), sentence);
+            let own = n2.gnbs[..at].iter().all(|other| !other.id.eq_ignore_ascii_case(&gnb.id));
+            self.require(own, path("id"), "this gNB stands above already: name all its addresses there");
+            self.list(&path("addresses"), &gnb.addresses, 8);
+        }
     }
 
     fn sessions(&mut self, config: &Config) {
@@ -268,6 +290,11 @@ mod tests {
             ("network: {plmns: [999/70, 999/70]}", "twice"),
             ("home_network_keys: [{id: 0, profile: a, private_key_file: k}]", "from 1 to 255"),
             ("amf: {name: ''}", "1 to 150"),
+            ("amf: {n2: {sctp: raw, addresses: [10.0.0.1, 10.0.1.1]}}", "needs the kernel's SCTP"),
+            ("amf: {n2: {addresses: [0.0.0.0, 10.0.1.1]}}", "nothing beside"),
+            ("amf: {n2: {associations_per_address: 0}}", "1 to 16384"),
+            ("amf: {n2: {gnbs: [{id: gnb-1, addresses: [10.0.0.2]}]}}", "such as 999/70-gnb-000001"),
+            ("amf: {n2: {gnbs: [{id: 999/70-gnb-000001, addresses: []}]}}", "at least one"),
             ("n4: {n1: 0}", "1 to 10"),
             ("upf: {tun: a/b}", "letters and digits"),
             ("upf: {datapath: xdp, interfaces: [eth1]}", "write nat: false too"),

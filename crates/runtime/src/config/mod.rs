@@ -24,7 +24,7 @@ mod shell;
 pub mod text;
 mod upfs;
 
-pub use amf::{Amf, AmfTimers, Ciphering, Integrity, N2, SctpMode, Security};
+pub use amf::{Amf, AmfTimers, Ciphering, Gnb, Integrity, N2, SctpMode, Security};
 pub use check::Finding;
 pub use n6::{FirewallRule, PacketFilter, StaticRoute};
 pub use network::{HomeNetworkKey, Network, SuciProfile};

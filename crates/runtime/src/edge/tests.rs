@@ -17,6 +17,9 @@ const NG_SETUP_REQUEST: &str = "00150035000004001b00080099f907101234560052400702
 /// UPLINK NAS TRANSPORT with AMF-UE-NGAP-ID 1, which an AMF of instance 0 has given.
 const UPLINK_NAS_TRANSPORT: &str = "002e4031000004000a000200010055000200010026000b0a7e02a4fdb2190182bd0f0079400f4002f839000008000002f839000001";
 
+/// Inputs that a shard's desk has room for.
+const BOUND: usize = 4;
+
 /// More messages than any test sends.
 const PLENTY: usize = 1_000_000;
 
@@ -29,6 +32,8 @@ struct Wire {
     /// The streams of the messages taken.
     taken: Vec<u16>,
     unread: BTreeSet<AssociationId>,
+    /// How often reading was paused or resumed: a system call each.
+    switched: usize,
     aborted: Vec<AssociationId>,
 }
 
@@ -53,7 +58,7 @@ impl SctpTransport for Transport {
         None
     }
 
-    fn listen(&mut self, _local: SocketAddr) -> Result<(), SctpError> {
+    fn listen_on(&mut self, _local: &[SocketAddr]) -> Result<(), SctpError> {
         Ok(())
     }
 
@@ -77,11 +82,15 @@ impl SctpTransport for Transport {
     fn flush(&mut self) {}
 
     fn pause_reading(&mut self, association: AssociationId) {
-        self.wire().unread.insert(association);
+        let mut wire = self.wire();
+        wire.unread.insert(association);
+        wire.switched += 1;
     }
 
     fn resume_reading(&mut self, association: AssociationId) {
-        self.wire().unread.remove(&association);
+        let mut wire = self.wire();
+        wire.unread.remove(&association);
+        wire.switched += 1;
     }
 
     fn shutdown(&mut self, _association: AssociationId) {}
@@ -93,24 +102,27 @@ impl SctpTransport for Transport {
     fn process(&mut self, _now: Instant, _events: &mut Vec<SctpEvent>) {}
 }
 
-/// An edge whose only shard nobody works for, with gNBs that are set up and then stop reading.
+/// An edge whose two shards nobody works for, with gNBs that are set up and then stop reading.
 struct Scene {
     edge: Edge,
     wire: Arc<Mutex<Wire>>,
+    /// Of the first shard.
     desk: ShardDesk,
-    _vacancy: Vacancy<ShardInput>,
+    shards: Vec<Vacancy<ShardInput>>,
 }
 
 impl Scene {
     fn new(gnbs: &[u64]) -> Self {
         let wire = Arc::new(Mutex::new(Wire { room: PLENTY, outbound_streams: 4, ..Wire::default() }));
         let side = N2Side { transport: Box::new(Transport(Arc::clone(&wire))), gateway: gateway() };
-        let (desk, vacancy) = shard_desk(0, 4);
-        let edge = Edge::new(Clock::start(), Some(side), None, vec![desk.clone()], Box::new(|_, _| {}));
-        let mut scene = Self { edge, wire, desk, _vacancy: vacancy };
+        let (desks, shards): (Vec<_>, Vec<_>) = (0..2).map(|number| shard_desk(number, BOUND)).unzip();
+        let desk = desks[0].clone();
+        let edge = Edge::new(Clock::start(), Some(side), None, desks, Box::new(|_, _| {}));
+        let mut scene = Self { edge, wire, desk, shards };
         for gnb in gnbs {
             scene.set_up(AssociationId::from_u64(*gnb));
         }
+        scene.shards.iter().for_each(|shard| drop(shard.take_all()));
         scene.wire().taken.clear();
         scene.wire().room = 0;
         scene
@@ -118,9 +130,17 @@ impl Scene {
 
     fn set_up(&mut self, association: AssociationId) {
         let address = SocketAddr::from(([192, 0, 2, 1], 38412));
+        let alternatives = Vec::new();
         let (inbound_streams, outbound_streams) = (4, 4);
         let (peer, local) = (address, address);
-        self.edge.sctp(SctpEvent::Up { association, peer, local, inbound_streams, outbound_streams });
+        self.edge.sctp(SctpEvent::Up {
+            association,
+            peer,
+            alternatives,
+            local,
+            inbound_streams,
+            outbound_streams,
+        });
         // Each with a Global gNB ID of its own.
         let request = NG_SETUP_REQUEST.replace("123456", &format!("{:06x}", association.to_u64()));
         self.receive(association, &request);
@@ -158,7 +178,9 @@ fn gateway() -> N2Gateway {
         plmns: vec![(plmn, vec![Snssai::of_sst(1)])],
         tais: Vec::new(),
         instance: InstanceId(5),
-        shards: 1,
+        shards: 2,
+        permitted_gnbs: Vec::new(),
+        associations_per_address: 1024,
     })
 }
 
@@ -188,7 +210,7 @@ fn a_gnb_that_provokes_errors_and_does_not_read_is_not_read_either() {
 #[test]
 fn a_gnb_that_leaves_too_much_of_what_shards_send_is_given_up() {
     let mut scene = Scene::new(&[ONE, OTHER]);
-    let (one, before) = (association(ONE), scene.desk.held());
+    let one = association(ONE);
     let sent = (1..100_000).find(|_| {
         scene.send(one, 1);
         !scene.wire().aborted.is_empty()
@@ -196,7 +218,7 @@ fn a_gnb_that_leaves_too_much_of_what_shards_send_is_given_up() {
     sent.expect("10 MB wait for a gNB that does not read");
     assert_eq!(scene.wire().aborted, [one]);
     assert_eq!(scene.edge.gnbs().len(), 1, "the other one stays");
-    assert_eq!(scene.desk.held(), before + 1, "the shard is told that the gNB is gone");
+    assert_eq!(scene.desk.held(), 1, "the shard is told that the gNB is gone");
 
     scene.send(one, 1);
     scene.take(one);
@@ -248,21 +270,116 @@ fn a_gnb_that_takes_some_has_time_again() {
     assert_eq!(scene.wire().aborted, [one]);
 }
 
+/// An UPLINK NAS TRANSPORT for a UE of a shard, with the gNB's number for the UE.
+fn uplink(shard: u8, ran: u32) -> String {
+    let message = pith_ngap::UplinkNasTransport {
+        amf_ue_ngap_id: pith_types::AmfUeNgapId::new(InstanceId(5), ShardId(shard), 1),
+        ran_ue_ngap_id: pith_types::RanUeNgapId(ran),
+        nas_pdu: vec![0; 100],
+        location: None,
+    };
+    hex::encode(message.encode().unwrap())
+}
+
+impl Scene {
+    /// The gNBs whose messages a shard takes off its desk, in order.
+    fn worked_off(&self, shard: usize) -> Vec<u64> {
+        let gnb = |input| match input {
+            ShardInput::N2(N2Input::Pdu { gnb, .. }) => Some(gnb.0),
+            _ => None,
+        };
+        self.shards[shard].take_all().into_iter().filter_map(gnb).collect()
+    }
+
+    fn release(&mut self) {
+        let Edge { n2, shards, .. } = &mut self.edge;
+        n2.as_mut().unwrap().release_held(shards);
+    }
+
+    /// A gNB sends a shard messages until it is no longer read.
+    fn flood(&mut self, gnb: AssociationId, shard: u8) -> usize {
+        let until = (1..100_000).find(|ran| {
+            self.receive(gnb, &uplink(shard, *ran));
+            self.wire().unread.contains(&gnb)
+        });
+        until.expect("a gNB that floods a full shard is still read") as usize
+    }
+}
+
 #[test]
-fn a_gnb_is_read_again_when_neither_it_nor_a_shard_has_too_much() {
+fn a_full_shard_pauses_only_the_gnb_that_floods_it() {
     let mut scene = Scene::new(&[ONE, OTHER]);
     let (one, other) = (association(ONE), association(OTHER));
+    let sent = scene.flood(one, 0);
+    assert_eq!(scene.desk.held(), BOUND, "the desk's bound holds");
+    assert!(sent < BOUND + 2 * held::SHARE / 100, "{sent} messages are held of one gNB");
+
+    scene.receive(other, &uplink(1, 1));
+    scene.receive(other, &uplink(0, 2));
+    scene.receive(other, &uplink(1, 3));
+    assert_eq!(scene.worked_off(1), [OTHER, OTHER], "the other shard gets its messages");
+    assert_eq!(scene.wire().unread, BTreeSet::from([one]));
+    assert_eq!(scene.wire().switched, 1, "one system call, for the gNB that floods");
+
+    assert_eq!(scene.worked_off(0), [ONE; BOUND]);
+    scene.release();
+    assert_eq!(scene.worked_off(0), [ONE, OTHER, ONE, ONE], "each gNB has its turn");
+    assert_eq!(scene.wire().unread, BTreeSet::from([one]), "most of it still waits");
+    let mut rest = 0;
+    while scene.edge.n2.as_ref().is_some_and(|n2| !n2.held.is_empty()) {
+        scene.release();
+        rest += scene.worked_off(0).len();
+    }
+    assert_eq!(BOUND + 3 + rest, sent, "nothing is lost");
+    assert_eq!(scene.wire().unread, BTreeSet::new());
+    assert_eq!(scene.wire().switched, 2);
+}
+
+#[test]
+fn what_is_held_of_a_gnb_keeps_its_order_and_goes_with_it() {
+    let mut scene = Scene::new(&[ONE, OTHER]);
+    let one = association(ONE);
+    for ran in 0..BOUND as u32 + 3 {
+        scene.receive(one, &uplink(0, ran));
+    }
+    scene.shards[0].take_all();
+    // There is room now, but what came before goes first.
+    scene.receive(one, &uplink(0, 99));
+    assert_eq!(scene.desk.held(), 0);
+    scene.release();
+    let rans = scene.shards[0].take_all().into_iter().filter_map(|input| match input {
+        ShardInput::N2(N2Input::Pdu { pdu, .. }) => pith_ngap::peek(&pdu)?.ran_ue_ngap_id.map(|id| id.0),
+        _ => None,
+    });
+    assert_eq!(rans.collect::<Vec<_>>(), [4, 5, 6, 99]);
+
+    scene.flood(one, 0);
+    scene.edge.sctp(SctpEvent::Down { association: one, reason: crate::sctp::DownReason::Aborted });
+    assert!(
+        scene.edge.n2.as_ref().is_some_and(|n2| n2.held.is_empty()),
+        "nothing is kept of a gNB that is gone"
+    );
+}
+
+#[test]
+fn a_gnb_is_read_again_when_neither_it_nor_a_shard_has_too_much() {
+    let mut scene = Scene::new(&[ONE]);
+    let one = association(ONE);
     for _ in 0..LOW_MARK / 100 {
         scene.send(one, 1);
     }
-    let n2 = scene.edge.n2.as_mut().unwrap();
-    n2.pause();
-    n2.resume();
-    assert_eq!(scene.wire().unread, BTreeSet::from([one]), "it has not taken what waits");
-
-    scene.edge.n2.as_mut().unwrap().pause();
+    assert_eq!(scene.wire().unread, BTreeSet::from([one]));
+    for ran in 0..100_000 {
+        scene.receive(one, &uplink(0, ran));
+        if scene.edge.n2.as_ref().is_some_and(|n2| n2.held.keeps_unread(GnbHandle(ONE))) {
+            break;
+        }
+    }
     scene.take(one);
-    assert_eq!(scene.wire().unread, BTreeSet::from([one, other]), "the shards have no room");
-    scene.edge.n2.as_mut().unwrap().resume();
+    assert_eq!(scene.wire().unread, BTreeSet::from([one]), "its shard has no room");
+    while scene.edge.n2.as_ref().is_some_and(|n2| !n2.held.is_empty()) {
+        scene.worked_off(0);
+        scene.release();
+    }
     assert_eq!(scene.wire().unread, BTreeSet::new());
 }

@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::config::{Config, HostedNf};
 use pith_nf::amf::Peer;
 use pith_nf::fabric::ProfileConfig;
-use pith_nf::gateway::n2::N2Config;
+use pith_nf::gateway::n2::{N2Config, PermittedGnb};
 use pith_nf::gateway::n4::{N4Config, N4Peer};
 use pith_nf::kit::{Identity, Nf, Rng};
 use pith_sbi::{ApiRoot, NfInstanceId, Scheme};
@@ -77,6 +77,8 @@ impl Identities {
             tais: tais(config),
             instance: InstanceId(0),
             shards: self.roots.len() as u8,
+            permitted_gnbs: config.amf.n2.gnbs.iter().map(permitted).collect(),
+            associations_per_address: config.amf.n2.associations_per_address as usize,
         }
     }
 
@@ -92,6 +94,10 @@ impl Identities {
             shards: self.roots.len() as u8,
         }
     }
+}
+
+fn permitted(gnb: &crate::config::Gnb) -> PermittedGnb {
+    PermittedGnb { id: gnb.id.clone(), addresses: gnb.addresses.clone() }
 }
 
 /// Where a process serves the SBI: in a split core at the place of its first NF.

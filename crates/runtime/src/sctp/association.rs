@@ -1,7 +1,7 @@
 //! One association of either stack: a socket, and what is between two of its messages.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use super::{AssociationId, DownReason, SctpEvent, SendError};
 
@@ -15,6 +15,10 @@ pub(super) trait MessageSocket {
     fn shutdown(&self) -> io::Result<()>;
     /// Whether there is room to write.
     fn is_writable(&self) -> bool;
+    /// The peer's addresses, where there may be more than one.
+    fn peer_addresses(&self) -> Vec<IpAddr> {
+        Vec::new()
+    }
 }
 
 /// What reading a socket gave.
@@ -113,10 +117,17 @@ impl<S: MessageSocket> Association<S> {
         SctpEvent::Up {
             association,
             peer: self.peer,
+            alternatives: self.alternatives(),
             local: self.local,
             inbound_streams: streams.inbound,
             outbound_streams: streams.outbound,
         }
+    }
+
+    fn alternatives(&self) -> Vec<IpAddr> {
+        let mut addresses = self.socket.peer_addresses();
+        addresses.retain(|address| *address != self.peer.ip());
+        addresses
     }
 
     /// Queues a message whose length has been checked.

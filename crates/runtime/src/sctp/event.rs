@@ -1,6 +1,6 @@
 //! What a transport tells its owner.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use super::AssociationId;
 
@@ -14,6 +14,8 @@ pub enum SctpEvent {
         association: AssociationId,
         /// The peer's address and SCTP port.
         peer: SocketAddr,
+        /// Further addresses of a multi-homed peer, as the peer names them.
+        alternatives: Vec<IpAddr>,
         /// Own address and SCTP port: a listener's, or the one picked by `connect`.
         local: SocketAddr,
         /// Streams the peer sends on.

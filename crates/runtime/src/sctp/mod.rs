@@ -60,7 +60,13 @@ pub trait SctpTransport: Send {
     fn next_deadline(&self) -> Option<Instant>;
 
     /// Accepts associations on `local`; an unspecified address means all addresses of its family.
-    fn listen(&mut self, local: SocketAddr) -> Result<(), SctpError>;
+    fn listen(&mut self, local: SocketAddr) -> Result<(), SctpError> {
+        self.listen_on(&[local])
+    }
+
+    /// Accepts associations that have all of these addresses, of one port: multi-homing (RFC 9260 6.4), which
+    /// the kernel's SCTP has.
+    fn listen_on(&mut self, local: &[SocketAddr]) -> Result<(), SctpError>;
 
     /// Begins an association; its `Up`, or `Down`, follows as an event.
     /// `local` fixes the own address (not the port); without it, the route decides.
@@ -111,6 +117,16 @@ pub enum SctpError {
     /// Every local port for outgoing associations is taken, here or by other processes.
     #[error("SCTP: no free local port for another association")]
     NoFreePort,
+    /// User-space SCTP has one address for each association.
+    #[error(
+        "SCTP: only the kernel's SCTP has several addresses in one association: load it ('modprobe sctp'), or name one address"
+    )]
+    MultiHoming,
+    /// The kernel's SCTP answers the packets that raw IP is to answer.
+    #[error(
+        "SCTP: this kernel has SCTP, which aborts the associations of user-space SCTP over raw IP: choose 'kernel' or 'auto', or unload the kernel's ('modprobe -r sctp')"
+    )]
+    KernelInterferes,
     /// [`SctpConfig::max_associations`] is reached.
     #[error("SCTP: the limit of {0} associations is reached")]
     TooManyAssociations(usize),
@@ -154,6 +170,7 @@ pub fn open(mode: SctpMode, config: SctpConfig) -> Result<Box<dyn SctpTransport>
     let choice = mode::choose(mode);
     Ok(match choice.mode {
         SctpMode::Kernel | SctpMode::Auto => Box::new(KernelTransport::open(config, choice.why)?),
+        SctpMode::Raw if mode::kernel_answers() => return Err(SctpError::KernelInterferes),
         SctpMode::Raw => Box::new(UserTransport::open(Encapsulation::RawIp, config, choice.why)?),
         SctpMode::Udp(port) => {
             Box::new(UserTransport::open(Encapsulation::Udp { port }, config, choice.why)?)

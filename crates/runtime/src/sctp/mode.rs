@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::Path;
 use std::str::FromStr;
 
 use super::poll::new_socket;
@@ -85,6 +86,13 @@ fn choose_from(kernel: io::Result<()>, raw: io::Result<()>) -> Choice {
 /// Whether an SCTP socket of this type can be made: a stream of the kernel's, or a raw one.
 fn probe(kind: libc::c_int) -> io::Result<()> {
     new_socket(libc::AF_INET, kind, libc::IPPROTO_SCTP).map(drop)
+}
+
+/// Whether the kernel's SCTP receives the packets of this network namespace: the kernel answers an INIT for which it
+/// has no listener with an ABORT (RFC 9260 5.1), and the association that raw IP makes ends at once. A kernel that could
+/// load its module but has not does not answer, so the module itself is looked for.
+pub(super) fn kernel_answers() -> bool {
+    Path::new("/proc/net/sctp").exists()
 }
 
 #[cfg(test)]

@@ -47,6 +47,18 @@ pub(super) fn set_option<T: Copy>(
     check(result).map(drop)
 }
 
+/// Sets a socket option to these bytes.
+pub(super) fn set_option_bytes(
+    fd: BorrowedFd<'_>,
+    level: c_int,
+    name: c_int,
+    value: &[u8],
+) -> io::Result<()> {
+    let length = value.len() as socklen_t;
+    // SAFETY: the pointer and the length are those of `value`.
+    check(unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, value.as_ptr().cast(), length) }).map(drop)
+}
+
 /// Binds a socket to an address.
 pub(super) fn bind(fd: BorrowedFd<'_>, address: SocketAddr) -> io::Result<()> {
     let (storage, length) = encode_address(address);
@@ -107,7 +119,12 @@ pub(super) fn decode_address(storage: &sockaddr_storage) -> Option<SocketAddr> {
             // SAFETY: the family says that a sockaddr_in6 is stored here; the storage is aligned for it.
             let v6 = unsafe { &*place.cast::<libc::sockaddr_in6>() };
             let ip = Ipv6Addr::from(v6.sin6_addr.s6_addr);
-            Some(SocketAddrV6::new(ip, u16::from_be(v6.sin6_port), 0, v6.sin6_scope_id).into())
+            let port = u16::from_be(v6.sin6_port);
+            // A socket of both families has IPv4 addresses in mapped form.
+            Some(match ip.to_ipv4_mapped() {
+                Some(v4) => SocketAddrV4::new(v4, port).into(),
+                None => SocketAddrV6::new(ip, port, 0, v6.sin6_scope_id).into(),
+            })
         }
         _ => None,
     }

@@ -143,8 +143,14 @@ fn thousands_of_associations_one_after_the_other_leave_no_memory_behind() {
     in_each_mode(|mode| {
         let peer = Peer::start(mode, &[server()]);
         let mut node = Node::new(mode, SctpConfig::default());
+        let mut address = 0_u16;
         let mut cycle = |graceful: bool| {
-            let id = node.connect(server());
+            // The kernel picks ports at random, and answers for a port that it used a moment ago: another address
+            // each time keeps the associations apart.
+            address += 1;
+            let [high, low] = address.to_be_bytes();
+            let local = (mode == SctpMode::Kernel).then(|| IpAddr::from([127, 1, high, low]));
+            let id = node.connect_from(local, server());
             if graceful {
                 node.transport.shutdown(id);
                 assert_eq!(node.down(id), DownReason::Shutdown);

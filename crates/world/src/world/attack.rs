@@ -134,7 +134,8 @@ impl World {
     }
 
     fn enemy_gnb_up(&mut self) {
-        self.n2_gateway(self.amf_process(), N2GatewayInput::Up { gnb: GNB, peer: HOST.ip().to_string() });
+        let up = N2GatewayInput::Up { gnb: GNB, peer: HOST, alternatives: Vec::new() };
+        self.n2_gateway(self.amf_process(), up);
         let setup = network::ng_setup_request("enemy", 0x66_6666);
         self.enemy_ngap(0, setup);
     }

@@ -11,7 +11,7 @@ use pith_ngap::Message;
 use pith_ran::Instant as RanInstant;
 use pith_ran::gnb::{Bearer, Gnb, Input, Output, Settings, UeKey};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// SCTP streams of an association.
 const STREAMS: u16 = 4;
@@ -72,8 +72,9 @@ impl World {
         self.numbered += 1;
         let association = self.numbered;
         self.stations[gnb].association = Some(association);
-        let peer = format!("10.3.1.{}", gnb + 1);
-        self.n2_gateway(process, N2GatewayInput::Up { gnb: GnbHandle(association), peer });
+        let peer = SocketAddr::from(([10, 3, 1, gnb as u8 + 1], 38412));
+        let up = N2GatewayInput::Up { gnb: GnbHandle(association), peer, alternatives: Vec::new() };
+        self.n2_gateway(process, up);
         self.gnb_input(gnb, Input::AssociationUp { outbound_streams: STREAMS });
     }
 
@@ -85,6 +86,13 @@ impl World {
         self.gnb_input(gnb, Input::AssociationDown);
         let after = self.dice.seconds(1, 3);
         self.at(after, Happening::Associate { gnb });
+    }
+
+    /// The gateway ended an association, and has forgotten it.
+    fn closed_by_gateway(&mut self, association: u64) {
+        if let Some(gnb) = self.gnb_of(association) {
+            self.disassociate(gnb);
+        }
     }
 
     fn gnb_of(&self, association: u64) -> Option<usize> {
@@ -119,6 +127,7 @@ impl World {
                 N2GatewayEffect::ToShard { shard, input } => {
                     self.send_to_shard(process, usize::from(shard.0), ShardInput::N2(input));
                 }
+                N2GatewayEffect::Close { gnb } => self.closed_by_gateway(gnb.0),
                 N2GatewayEffect::Event(event) => self.rung("N2GW", "N2GW", event.text),
             }
         }

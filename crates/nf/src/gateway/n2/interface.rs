@@ -3,11 +3,12 @@
 use super::{N2Gateway, N2GatewayEffect};
 use crate::kit::{GnbHandle, GnbInfo, Level, N2Input, ResetUe};
 use pith_ngap::{
-    Cause, CauseMisc, CauseRadioNetwork, GlobalRanNodeId, Message, NgConnection, NgReset, NgResetAcknowledge,
-    NgSetupFailure, NgSetupRequest, NgSetupResponse, NgapError, RanConfigurationUpdate,
-    RanConfigurationUpdateAcknowledge, RanConfigurationUpdateFailure, ResetScope, SupportedTa, TimeToWait,
+    Cause, Message, NgConnection, NgReset, NgResetAcknowledge, NgSetupFailure, NgSetupRequest,
+    NgSetupResponse, NgapError, RanConfigurationUpdate, RanConfigurationUpdateAcknowledge,
+    RanConfigurationUpdateFailure, ResetScope, TimeToWait,
 };
-use pith_types::{Snssai, Tai};
+use pith_types::{Plmn, Snssai, Tai};
+use std::fmt;
 use std::sync::Arc;
 
 /// How long a gNB that was refused is asked to wait before it tries again.
@@ -25,19 +26,27 @@ impl N2Gateway {
         }
     }
 
-    /// NG Setup: a gNB tells what it serves, and is told what the AMF serves
-    /// (TS 38.413 8.7.1.2; without a common network or slice 8.7.1.3).
+    /// NG Setup: gNB and AMF tell each other what they serve (TS 38.413 8.7.1.2). The AMF refuses a gNB ID that is not
+    /// this address's to use, and a gNB without a common network, area or slice (8.7.1.3, 8.7.1.4).
     fn ng_setup(&mut self, gnb: GnbHandle, request: NgSetupRequest) {
+        let global_id = request.global_ran_node_id.to_string();
+        let name = request.ran_node_name.unwrap_or_default();
+        let who = NodeName { name: &name, global_id: &global_id };
+        if let Err((cause, why)) = self.check_identity(gnb, &global_id) {
+            return self.refuse_setup(gnb, who, cause, &why);
+        }
         let supported = match self.common_areas(&request.supported_tas) {
             Ok(supported) => supported,
-            Err(cause) => return self.refuse_setup(gnb, cause),
+            Err(mismatch) => {
+                let why = self.explain(mismatch, &request.supported_tas);
+                return self.refuse_setup(gnb, who, mismatch.cause(), &why);
+            }
         };
-        let name = request.ran_node_name.unwrap_or_default();
-        let id = request.global_ran_node_id;
-        let info = Arc::new(self.info(gnb, name, id, supported));
+        let info = Arc::new(self.info(gnb, &who, request.global_ran_node_id.plmn(), supported));
         let again = self.is_set_up(gnb);
         self.supersede(gnb, &info.global_id);
         self.remember(gnb, &info);
+        self.leave_half_open(gnb);
         if again {
             // A gNB that sets up anew has forgotten all UEs (TS 38.413 8.7.1.1).
             self.tell_all(|| N2Input::Reset { gnb, ues: None });
@@ -54,27 +63,11 @@ impl N2Gateway {
         self.event(Level::Info, format!("gNB {} ({}) set up from {}", info.name, info.global_id, info.peer));
     }
 
-    /// NG Setup on a new association erases what there was of that gNB (TS 38.413 8.7.1.1): its earlier
-    /// associations are dead ones that SCTP has not given up yet.
-    fn supersede(&mut self, gnb: GnbHandle, global_id: &str) {
-        let same = |setup: &Arc<GnbInfo>| setup.global_id == global_id;
-        let earlier = self.gnbs().filter(|(other, setup)| *other != gnb && same(setup));
-        let earlier: Vec<_> = earlier.map(|(other, _)| other).collect();
-        for other in earlier {
-            let Some(association) = self.associations.get_mut(&other) else { continue };
-            let Some(info) = association.setup.take() else { continue };
-            self.tell_all(|| N2Input::GnbDown { gnb: other });
-            let text = format!("gNB {} ({global_id}) sets up anew: {} counts no more", info.name, info.peer);
-            self.event(Level::Warn, text);
-        }
-    }
-
-    fn refuse_setup(&mut self, gnb: GnbHandle, cause: Cause) {
-        let name = self.name(gnb);
-        self.event(
-            Level::Warn,
-            format!("NG Setup of gNB {name} refused: {cause}. Compare its PLMN, TAC and slices with 'network' in the configuration"),
-        );
+    fn refuse_setup(&mut self, gnb: GnbHandle, who: NodeName<'_>, cause: Cause, why: &str) {
+        let peer = self.associations.get(&gnb).map(|association| association.peer.to_string());
+        let text = format!("NG Setup of gNB {who} from {} refused: {why}", peer.unwrap_or_default());
+        self.event(Level::Warn, text);
+        self.extend_half_open(gnb);
         let failure = NgSetupFailure { cause, time_to_wait: Some(RETRY_AFTER), diagnostics: None };
         self.answer(gnb, failure.encode());
     }
@@ -88,9 +81,16 @@ impl N2Gateway {
         let supported = match update.supported_tas.as_deref().map(|tas| self.common_areas(tas)) {
             None => old.supported.clone(),
             Some(Ok(supported)) => supported,
-            Some(Err(cause)) => return self.refuse_update(gnb, cause),
+            Some(Err(mismatch)) => {
+                let why = self.explain(mismatch, update.supported_tas.as_deref().unwrap_or_default());
+                self.event(
+                    Level::Warn,
+                    format!("RAN Configuration Update of gNB {} refused: {why}", old.name),
+                );
+                return self.refuse_update(gnb, mismatch.cause());
+            }
         };
-        let name = update.ran_node_name.unwrap_or_else(|| old.name.clone());
+        let name = update.ran_node_name.as_deref().map_or_else(|| old.name.clone(), printable);
         let info = Arc::new(GnbInfo { name, supported, ..(*old).clone() });
         self.remember(gnb, &info);
         self.tell_all(|| N2Input::GnbUp { gnb, info: Arc::clone(&info) });
@@ -160,46 +160,16 @@ impl N2Gateway {
         }
     }
 
-    /// The areas that gNB and AMF both serve, each with the slices that both know.
-    fn common_areas(&self, tas: &[SupportedTa]) -> Result<Vec<(Tai, Vec<Snssai>)>, Cause> {
-        let mut known_plmn = false;
-        let mut common = Vec::new();
-        for ta in tas {
-            for (plmn_id, slices) in &ta.plmns {
-                let Some((_, own)) = self.config.plmns.iter().find(|(plmn, _)| plmn == plmn_id) else {
-                    continue;
-                };
-                let tai = Tai { plmn_id: *plmn_id, tac: ta.tac };
-                if !self.config.tais.is_empty() && !self.config.tais.contains(&tai) {
-                    continue;
-                }
-                known_plmn = true;
-                let slices: Vec<Snssai> =
-                    slices.iter().copied().filter(|slice| own.contains(slice)).collect();
-                if !slices.is_empty() {
-                    common.push((tai, slices));
-                }
-            }
-        }
-        match (known_plmn, common.is_empty()) {
-            (false, _) => Err(Cause::Misc(CauseMisc::unknown_PLMN_or_SNPN)),
-            (true, true) => Err(Cause::RadioNetwork(CauseRadioNetwork::slice_not_supported)),
-            (true, false) => Ok(common),
-        }
-    }
-
     fn info(
         &self,
         gnb: GnbHandle,
-        name: String,
-        id: GlobalRanNodeId,
+        who: &NodeName<'_>,
+        plmn: Plmn,
         supported: Vec<(Tai, Vec<Snssai>)>,
     ) -> GnbInfo {
-        let peer =
-            self.associations.get(&gnb).map(|association| association.peer.clone()).unwrap_or_default();
-        let global_id = id.to_string();
-        let name = if name.is_empty() { global_id.clone() } else { name };
-        GnbInfo { name, global_id, plmn: id.plmn(), supported, peer }
+        let peer = self.associations.get(&gnb).map(|association| association.peer.to_string());
+        let name = if who.name.is_empty() { who.global_id.to_owned() } else { printable(who.name) };
+        GnbInfo { name, global_id: who.global_id.to_owned(), plmn, supported, peer: peer.unwrap_or_default() }
     }
 
     fn is_set_up(&self, gnb: GnbHandle) -> bool {
@@ -215,4 +185,21 @@ impl N2Gateway {
 
 fn reset_ue(connection: &NgConnection) -> ResetUe {
     ResetUe { amf: connection.amf_ue_ngap_id, ran: connection.ran_ue_ngap_id }
+}
+
+/// How a gNB calls itself.
+struct NodeName<'a> {
+    name: &'a str,
+    global_id: &'a str,
+}
+
+impl fmt::Display for NodeName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", printable(self.name), self.global_id)
+    }
+}
+
+/// A RAN Node Name for logs and terminals: no line breaks or control sequences of the gNB's choice.
+fn printable(name: &str) -> String {
+    name.chars().map(|char| if char.is_control() { '?' } else { char }).collect()
 }

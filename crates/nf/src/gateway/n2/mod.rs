@@ -7,9 +7,14 @@
 //!                             └─ AMF-UE-NGAP-ID ─────> shard in the id
 //! ```
 
+mod admission;
+mod areas;
 mod interface;
 
-use crate::kit::{Event, GnbHandle, GnbInfo, Level, N2Effect, N2Input};
+pub use admission::PermittedGnb;
+
+use crate::kit::{Event, GnbHandle, GnbInfo, Instant, Level, N2Effect, N2Input};
+use admission::Admission;
 use bytes::Bytes;
 use pith_ngap::{
     Cause, CauseProtocol, CauseRadioNetwork, Class, EncodeError, ErrorIndication, Message, NgapError, Peek,
@@ -17,6 +22,7 @@ use pith_ngap::{
 };
 use pith_types::{AmfUeNgapId, FiveGSTmsi, Guami, InstanceId, Plmn, RanUeNgapId, ShardId, Snssai, Tai};
 use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 /// Payload protocol identifier of NGAP in SCTP (TS 38.412 7).
@@ -56,6 +62,10 @@ pub struct N2Config {
     pub instance: InstanceId,
     /// How many shards there are.
     pub shards: u8,
+    /// gNBs that may connect; any if empty.
+    pub permitted_gnbs: Vec<PermittedGnb>,
+    /// SCTP associations that one peer address may have.
+    pub associations_per_address: usize,
 }
 
 /// What happens to the gateway.
@@ -65,8 +75,10 @@ pub enum N2GatewayInput {
     Up {
         /// The association, never numbered the same again.
         gnb: GnbHandle,
-        /// The gNB's address, for people.
-        peer: String,
+        /// The gNB's address that the association was made with.
+        peer: SocketAddr,
+        /// Further addresses that a multi-homed gNB has named; nothing has confirmed them.
+        alternatives: Vec<IpAddr>,
     },
     /// A message came.
     Message {
@@ -107,6 +119,11 @@ pub enum N2GatewayEffect {
         /// What.
         input: N2Input,
     },
+    /// End an association at once; the gateway has forgotten it.
+    Close {
+        /// Which.
+        gnb: GnbHandle,
+    },
     /// Tell the operator.
     Event(Event),
 }
@@ -114,7 +131,12 @@ pub enum N2GatewayEffect {
 /// One association.
 #[derive(Debug)]
 struct Association {
-    peer: String,
+    peer: SocketAddr,
+    alternatives: Vec<IpAddr>,
+    /// Until when NG Setup has to succeed; `None` after it.
+    half_open_until: Option<Instant>,
+    /// Messages before NG Setup.
+    early_messages: u32,
     /// What NG Setup told; `None` before it.
     setup: Option<Arc<GnbInfo>>,
 }
@@ -124,6 +146,7 @@ struct Association {
 pub struct N2Gateway {
     config: N2Config,
     associations: HashMap<GnbHandle, Association>,
+    admission: Admission,
     /// UEs begun on each shard since the start, and what waits in its inbox.
     begun: Vec<u64>,
     loads: Vec<usize>,
@@ -137,6 +160,7 @@ impl N2Gateway {
         Self {
             config,
             associations: HashMap::new(),
+            admission: Admission::default(),
             begun: vec![0; shards],
             loads: vec![0; shards],
             out: Vec::new(),
@@ -158,9 +182,7 @@ impl N2Gateway {
     /// Takes note of one thing and says what is to be done.
     pub fn handle(&mut self, input: N2GatewayInput) -> std::vec::Drain<'_, N2GatewayEffect> {
         match input {
-            N2GatewayInput::Up { gnb, peer } => {
-                self.associations.insert(gnb, Association { peer, setup: None });
-            }
+            N2GatewayInput::Up { gnb, peer, alternatives } => self.associated(gnb, peer, alternatives),
             N2GatewayInput::Message { gnb, stream, ppid, pdu } => self.message(gnb, stream, ppid, pdu),
             N2GatewayInput::Down { gnb } => self.down(gnb),
             N2GatewayInput::Shard(N2Effect::Send { gnb, stream, pdu }) => self.send(gnb, stream, pdu),
@@ -170,20 +192,21 @@ impl N2Gateway {
 
     fn message(&mut self, gnb: GnbHandle, stream: u16, ppid: u32, pdu: Bytes) {
         let Some(association) = self.associations.get(&gnb) else { return };
+        let (peer, is_set_up) = (association.peer, association.setup.is_some());
+        if !is_set_up && !self.count_early_message(gnb) {
+            return;
+        }
         if ppid != NGAP_PPID && ppid != 0 {
-            let text = format!(
-                "gNB {}: a message with payload protocol {ppid}, which is not NGAP",
-                association.peer
-            );
+            let text = format!("gNB {peer}: a message with payload protocol {ppid}, which is not NGAP");
             return self.event(Level::Warn, text);
         }
         let Some(peeked) = peek(&pdu) else { return self.not_ngap(gnb) };
-        let is_set_up = association.setup.is_some();
         match (peeked.procedure_code, peeked.class) {
-            (procedure::NG_SETUP, _)
-            | (procedure::NG_RESET, _)
-            | (procedure::RAN_CONFIGURATION_UPDATE, _)
-            | (procedure::AMF_CONFIGURATION_UPDATE, _) => self.interface_management(gnb, &pdu),
+            // RAN CONFIGURATION UPDATE has a failure message of its own for this.
+            (procedure::NG_SETUP | procedure::RAN_CONFIGURATION_UPDATE, _) => {
+                self.interface_management(gnb, &pdu)
+            }
+            // NG Setup is the first procedure on an association (TS 38.413 8.7.1.1).
             _ if !is_set_up => {
                 let cause = CauseProtocol::message_not_compatible_with_receiver_state;
                 self.error_indication(
@@ -192,6 +215,9 @@ impl N2Gateway {
                     peeked.ran_ue_ngap_id,
                     Cause::Protocol(cause),
                 );
+            }
+            (procedure::NG_RESET | procedure::AMF_CONFIGURATION_UPDATE, _) => {
+                self.interface_management(gnb, &pdu)
             }
             (procedure::INITIAL_UE_MESSAGE, Class::Initiating) => {
                 let shard = self.shard_of_new(peeked.s_tmsi);
@@ -257,7 +283,7 @@ impl N2Gateway {
     }
 
     fn down(&mut self, gnb: GnbHandle) {
-        let Some(association) = self.associations.remove(&gnb) else { return };
+        let Some(association) = self.forget(gnb) else { return };
         if let Some(info) = association.setup {
             self.event(Level::Warn, format!("gNB {} ({}) is gone", info.name, association.peer));
             self.tell_all(|| N2Input::GnbDown { gnb });
@@ -328,7 +354,7 @@ impl N2Gateway {
 
     fn name(&self, gnb: GnbHandle) -> String {
         let Some(association) = self.associations.get(&gnb) else { return String::new() };
-        association.setup.as_ref().map_or_else(|| association.peer.clone(), |info| info.name.clone())
+        association.setup.as_ref().map_or_else(|| association.peer.to_string(), |info| info.name.clone())
     }
 
     fn event(&mut self, level: Level, text: String) {

@@ -24,9 +24,16 @@ fn gateway() -> N2Gateway {
         tais: vec![tai],
         instance: InstanceId(0),
         shards: 2,
+        permitted_gnbs: Vec::new(),
+        associations_per_address: 1024,
     });
-    gateway.handle(N2GatewayInput::Up { gnb: GNB, peer: "10.0.0.2:38412".into() });
+    up(&mut gateway, GNB, "10.0.0.2:38412");
     gateway
+}
+
+fn up(gateway: &mut N2Gateway, gnb: GnbHandle, peer: &str) -> Vec<N2GatewayEffect> {
+    let peer = peer.parse().unwrap();
+    gateway.handle(N2GatewayInput::Up { gnb, peer, alternatives: Vec::new() }).collect()
 }
 
 fn setup_request(plmn: &str, tac: u32, sst: u8) -> Vec<u8> {
@@ -45,7 +52,11 @@ fn setup_request(plmn: &str, tac: u32, sst: u8) -> Vec<u8> {
 }
 
 fn receive(gateway: &mut N2Gateway, pdu: Vec<u8>) -> Vec<N2GatewayEffect> {
-    let input = N2GatewayInput::Message { gnb: GNB, stream: 3, ppid: NGAP_PPID, pdu: pdu.into() };
+    receive_from(gateway, GNB, pdu)
+}
+
+fn receive_from(gateway: &mut N2Gateway, gnb: GnbHandle, pdu: Vec<u8>) -> Vec<N2GatewayEffect> {
+    let input = N2GatewayInput::Message { gnb, stream: 3, ppid: NGAP_PPID, pdu: pdu.into() };
     gateway.handle(input).filter(|effect| !matches!(effect, N2GatewayEffect::Event(_))).collect()
 }
 
@@ -116,7 +127,7 @@ fn ng_setup_fails_without_common_network_area_or_slice() {
         other => panic!("{other:?}"),
     };
     assert_eq!(refused("001/01", 1, 1), Cause::Misc(CauseMisc::unknown_PLMN_or_SNPN));
-    assert_eq!(refused("999/70", 2, 1), Cause::Misc(CauseMisc::unknown_PLMN_or_SNPN));
+    assert_eq!(refused("999/70", 2, 1), Cause::Misc(CauseMisc::unspecified), "there is no cause for a TAC");
     assert_eq!(refused("999/70", 1, 9), Cause::RadioNetwork(CauseRadioNetwork::slice_not_supported));
 }
 
@@ -133,7 +144,7 @@ fn ng_setup_again_resets_all_ues_of_the_gnb() {
 fn ng_setup_on_a_new_association_ends_the_gnbs_earlier_one() {
     let mut gateway = set_up();
     let anew = GnbHandle(8);
-    gateway.handle(N2GatewayInput::Up { gnb: anew, peer: "10.0.0.2:40000".into() });
+    up(&mut gateway, anew, "10.0.0.2:40000");
     let pdu = setup_request("999/70", 1, 1).into();
     let effects: Vec<_> =
         gateway.handle(N2GatewayInput::Message { gnb: anew, stream: 0, ppid: NGAP_PPID, pdu }).collect();
@@ -142,9 +153,163 @@ fn ng_setup_on_a_new_association_ends_the_gnbs_earlier_one() {
     };
     assert_eq!(effects.iter().filter(down).count(), 2);
     assert_eq!(gateway.gnbs().map(|(gnb, _)| gnb).collect::<Vec<_>>(), [anew]);
-    let late = receive(&mut gateway, initial(None));
-    assert!(matches!(answer(&late), Message::ErrorIndication(_)), "the earlier one has to set up again");
+    assert!(effects.contains(&N2GatewayEffect::Close { gnb: GNB }));
+    assert_eq!(receive(&mut gateway, initial(None)), [], "the earlier association is over");
     assert_eq!(gateway.handle(N2GatewayInput::Down { gnb: GNB }).count(), 0, "it was told already");
+}
+
+/// The cause of the NG SETUP FAILURE, and what the operator reads.
+fn refusal(gateway: &mut N2Gateway, gnb: GnbHandle, pdu: Vec<u8>) -> (Cause, String) {
+    let input = N2GatewayInput::Message { gnb, stream: 0, ppid: NGAP_PPID, pdu: pdu.into() };
+    let effects: Vec<_> = gateway.handle(input).collect();
+    let text = effects.iter().find_map(|effect| match effect {
+        N2GatewayEffect::Event(event) => Some(event.text.clone()),
+        _ => None,
+    });
+    let Message::NgSetupFailure(failure) = answer(&effects) else { panic!("{effects:?}") };
+    assert!(failure.time_to_wait.is_some());
+    (failure.cause, text.expect("a line for the operator"))
+}
+
+#[test]
+fn a_gnb_id_is_refused_from_another_address_while_its_association_lives() {
+    let mut gateway = set_up();
+    let thief = GnbHandle(8);
+    up(&mut gateway, thief, "10.0.0.66:38412");
+    let (cause, text) = refusal(&mut gateway, thief, setup_request("999/70", 1, 1));
+    assert_eq!(cause, Cause::Misc(CauseMisc::unspecified));
+    assert!(text.contains("from 10.0.0.66:38412 refused"), "{text}");
+    assert!(text.contains("in use by gnb-1 at 10.0.0.2:38412"), "{text}");
+    assert_eq!(gateway.gnbs().map(|(gnb, _)| gnb).collect::<Vec<_>>(), [GNB]);
+    let id = AmfUeNgapId::new(InstanceId(0), ShardId(0), 5).value();
+    assert_eq!(shards_of(&receive(&mut gateway, uplink(id))), [0], "its UEs are still served");
+
+    gateway.handle(N2GatewayInput::Down { gnb: GNB });
+    let effects = receive_from(&mut gateway, thief, setup_request("999/70", 1, 1));
+    assert!(matches!(answer(&effects), Message::NgSetupResponse(_)), "the ID is free");
+}
+
+#[test]
+fn a_gnb_may_set_up_anew_from_its_other_address_but_not_by_naming_a_foreign_one() {
+    let request = || setup_request("999/70", 1, 1);
+    let addresses = |list: &[&str]| list.iter().map(|address| address.parse().unwrap()).collect();
+    let (one, other) = (GnbHandle(8), GnbHandle(9));
+    let mut gateway = gateway();
+    let peer = "10.0.1.2:38412".parse().unwrap();
+    let alternatives = addresses(&["10.0.2.2"]);
+    gateway.handle(N2GatewayInput::Up { gnb: one, peer, alternatives });
+    receive_from(&mut gateway, one, request());
+    let peer = "10.0.0.66:38412".parse().unwrap();
+    gateway.handle(N2GatewayInput::Up { gnb: other, peer, alternatives: addresses(&["10.0.1.2"]) });
+    refusal(&mut gateway, other, request());
+    up(&mut gateway, GnbHandle(10), "10.0.2.2:38412");
+    let effects = receive_from(&mut gateway, GnbHandle(10), request());
+    assert!(matches!(answer(&effects), Message::NgSetupResponse(_)));
+}
+
+#[test]
+fn only_permitted_gnbs_connect_where_there_is_a_list_of_them() {
+    let mut gateway = gateway();
+    let id = "999/70-GNB-000001".to_owned();
+    gateway.config.permitted_gnbs = vec![
+        PermittedGnb { id, addresses: vec!["10.0.0.3".parse().unwrap()] },
+        PermittedGnb { id: "999/70-gnb-000002".into(), addresses: vec!["10.0.0.2".parse().unwrap()] },
+    ];
+    let (cause, text) = refusal(&mut gateway, GNB, setup_request("999/70", 1, 1));
+    assert_eq!(cause, Cause::Misc(CauseMisc::om_intervention));
+    assert!(text.contains("'amf.n2.gnbs' does not permit this gNB ID at 10.0.0.2"), "{text}");
+    let permitted = GnbHandle(8);
+    up(&mut gateway, permitted, "10.0.0.3:38412");
+    let effects = receive_from(&mut gateway, permitted, setup_request("999/70", 1, 1));
+    assert!(matches!(answer(&effects), Message::NgSetupResponse(_)));
+    let stranger = GnbHandle(9);
+    assert!(
+        up(&mut gateway, stranger, "10.0.0.66:38412").contains(&N2GatewayEffect::Close { gnb: stranger })
+    );
+}
+
+#[test]
+fn one_address_has_a_bounded_share_of_associations_and_others_connect() {
+    let mut gateway = gateway();
+    gateway.config.associations_per_address = 3;
+    let peer = |port: u64| format!("10.0.0.66:{port}");
+    let is_closed = |effects: Vec<N2GatewayEffect>| {
+        effects.iter().any(|effect| matches!(effect, N2GatewayEffect::Close { .. }))
+    };
+    let closed: Vec<bool> =
+        (100..106).map(|gnb| is_closed(up(&mut gateway, GnbHandle(gnb), &peer(gnb)))).collect();
+    assert_eq!(closed, [false, false, false, true, true, true]);
+    assert!(!is_closed(up(&mut gateway, GnbHandle(8), "10.0.0.67:38412")), "another address");
+    gateway.handle(N2GatewayInput::Down { gnb: GnbHandle(100) });
+    assert!(!is_closed(up(&mut gateway, GnbHandle(106), &peer(106))), "its share has room again");
+    let v6 = |host: u64| format!("[2001:db8::{host:x}]:38412");
+    let closed: Vec<bool> =
+        (200..204).map(|gnb| is_closed(up(&mut gateway, GnbHandle(gnb), &v6(gnb)))).collect();
+    assert_eq!(closed, [false, false, false, true], "the addresses of an IPv6 network share");
+}
+
+#[test]
+fn an_association_without_ng_setup_ends_in_time_and_one_with_it_stays() {
+    let seconds = |seconds: u64| Instant::from_micros(seconds * 1_000_000);
+    let mut gateway = set_up();
+    assert_eq!(gateway.next_deadline(), None);
+    let silent = GnbHandle(8);
+    gateway.advance(seconds(100));
+    up(&mut gateway, silent, "10.0.0.66:38412");
+    assert_eq!(gateway.next_deadline(), Some(seconds(160)));
+    assert_eq!(gateway.advance(seconds(159)).count(), 0);
+    let effects: Vec<_> = gateway.advance(seconds(160)).collect();
+    assert!(effects.contains(&N2GatewayEffect::Close { gnb: silent }), "{effects:?}");
+    assert_eq!(gateway.next_deadline(), None);
+    assert_eq!(gateway.gnbs().count(), 1);
+}
+
+#[test]
+fn a_peer_that_sends_much_before_ng_setup_is_ended() {
+    let mut gateway = gateway();
+    let answered = (0..20).map(|_| receive(&mut gateway, vec![0xff; 9]));
+    let effects: Vec<_> = answered.flatten().collect();
+    let sent = effects.iter().filter(|effect| matches!(effect, N2GatewayEffect::Send { .. })).count();
+    assert_eq!(sent, 16);
+    assert!(effects.contains(&N2GatewayEffect::Close { gnb: GNB }));
+}
+
+#[test]
+fn many_silent_associations_do_not_keep_a_gnb_out() {
+    let mut gateway = gateway();
+    let peer =
+        |number: u64| format!("10.{}.{}.{}:38412", number >> 16 & 255, number >> 8 & 255, number & 255);
+    for number in 100..20_000 {
+        up(&mut gateway, GnbHandle(number), &peer(1 << 16 | number));
+    }
+    assert!(gateway.associations.len() <= 4096);
+    let honest = GnbHandle(50_000);
+    up(&mut gateway, honest, "10.0.0.3:38412");
+    let effects = receive_from(&mut gateway, honest, setup_request("999/70", 1, 1));
+    assert!(matches!(answer(&effects), Message::NgSetupResponse(_)));
+}
+
+#[test]
+fn a_refused_ng_setup_shows_both_sides_in_one_line() {
+    for (request, what) in [
+        (
+            setup_request("001/01", 0x00ab, 1),
+            "no common PLMN: the gNB has PLMN 001/01 TAC 0x0000ab (171) slices 1; the AMF has PLMN 999/70 TAC 0x000001 (1) slices 1; change the gNB's PLMN or 'network.plmns'",
+        ),
+        (
+            setup_request("999/70", 256, 1),
+            "no common tracking area: the gNB has PLMN 999/70 TAC 0x000100 (256) slices 1; the AMF has PLMN 999/70 TAC 0x000001 (1) slices 1; change the gNB's TAC or 'network.tracking_areas'",
+        ),
+        (
+            setup_request("999/70", 1, 9),
+            "no common slice: the gNB has PLMN 999/70 TAC 0x000001 (1) slices 9; the AMF has PLMN 999/70 TAC 0x000001 (1) slices 1; change the gNB's slices or 'network.slices'",
+        ),
+    ] {
+        let (_, text) = refusal(&mut gateway(), GNB, request);
+        let plmn = if what.contains("common PLMN") { "001/01" } else { "999/70" };
+        let who = format!("NG Setup of gNB gnb-1 ({plmn}-gnb-000001) from 10.0.0.2:38412 refused: ");
+        assert_eq!(text, who + what);
+    }
 }
 
 #[test]

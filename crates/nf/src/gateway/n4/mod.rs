@@ -131,6 +131,8 @@ pub struct N4Gateway {
     peers: Vec<Peer>,
     transactions: Transactions,
     handles: u64,
+    /// Which shards have more to do than they should.
+    full: Vec<bool>,
     out: Vec<N4GatewayEffect>,
 }
 
@@ -143,7 +145,14 @@ impl N4Gateway {
             .cloned()
             .map(|config| Peer { config, association: Association::Down, told: overload::Told::default() })
             .collect();
-        Self { config, peers, transactions: Transactions::default(), handles: 0, out: Vec::new() }
+        Self {
+            config,
+            peers,
+            transactions: Transactions::default(),
+            handles: 0,
+            full: Vec::new(),
+            out: Vec::new(),
+        }
     }
 
     /// UPFs whose association stands.
@@ -157,6 +166,12 @@ impl N4Gateway {
     /// How loaded a UPF with that name is, in percent, if it tells (TS 29.244 6.2.3).
     pub fn load_of(&self, name: &str) -> Option<u8> {
         self.peers.iter().find(|peer| peer.config.name == name)?.told.load()
+    }
+
+    /// Notes which shards have more to do than they should.
+    pub fn set_full(&mut self, full: impl IntoIterator<Item = bool>) {
+        self.full.clear();
+        self.full.extend(full);
     }
 
     /// Takes note of one thing and says what is to be done.
@@ -220,12 +235,24 @@ impl N4Gateway {
     }
 
     /// A request that comes again is not worked on again (TS 29.244 6.4).
+    ///
+    /// A report for a shard that is full is dropped before it is remembered: the UPF sends it again after T1, as if the
+    /// network had lost it. Responses are never dropped: a shard has at most as many outstanding as it asked for, and each
+    /// one lets it end some work.
     fn arrived(&mut self, from: SocketAddr, (header, octets): (&Header, &[u8]), message: Message) {
+        if matches!(message, Message::SessionReportRequest(_)) && self.is_full(header) {
+            return;
+        }
         match self.transactions.receive(from, header.sequence, octets) {
             Arrival::New => self.peer_request(from, header, message),
             Arrival::InWork => {}
             Arrival::Answered(octets) => self.out.push(N4GatewayEffect::Send { to: from, octets }),
         }
+    }
+
+    fn is_full(&self, header: &Header) -> bool {
+        let shard = header.seid.map(|seid| usize::from(Seid(seid).shard().0));
+        shard.and_then(|shard| self.full.get(shard).copied()).unwrap_or(false)
     }
 
     /// What a UPF asks (TS 29.244 7.4.2.1, 7.4.4, 7.4.5, 7.5.8).

@@ -296,6 +296,26 @@ fn a_report_goes_to_the_shard_in_its_seid_once_and_its_answer_is_kept() {
 }
 
 #[test]
+fn a_report_for_a_full_shard_is_as_good_as_lost_and_taken_when_it_comes_again() {
+    let (mut gateway, _) = associated();
+    let seid = Seid::new(InstanceId(0), ShardId(1), 5);
+    let report = Message::SessionReportRequest(SessionReportRequest::new(ReportType::DLDR));
+    gateway.set_full([false, true]);
+    assert!(handle(&mut gateway, datagram(&report, seid.0, 500)).told.is_empty());
+    gateway.set_full([true, false]);
+    assert_eq!(handle(&mut gateway, datagram(&report, seid.0, 500)).told.len(), 1);
+}
+
+#[test]
+fn a_response_reaches_a_full_shard() {
+    let (mut gateway, upf) = associated();
+    let sequence = ask(&mut gateway, upf).sent[0].0.sequence;
+    gateway.set_full([true, true]);
+    let response = Message::SessionDeletionResponse(SessionDeletionResponse::new(Cause::RequestAccepted));
+    assert_eq!(handle(&mut gateway, datagram(&response, 1, sequence)).told.len(), 1);
+}
+
+#[test]
 fn a_report_is_answered_where_it_came_from() {
     let (mut gateway, _) = associated();
     let seid = Seid::new(InstanceId(0), ShardId(1), 3);

@@ -59,9 +59,19 @@ impl KernelTransport {
         if self.associations.len() < limit { Ok(()) } else { Err(SctpError::TooManyAssociations(limit)) }
     }
 
-    fn listener(&self, local: SocketAddr) -> std::io::Result<Socket> {
-        let socket = Socket::open(local, &self.config)?;
-        socket.bind(local)?;
+    fn listener(&self, local: &[SocketAddr]) -> std::io::Result<Socket> {
+        // A socket of IPv6 takes addresses of both families.
+        let first = local.iter().find(|local| local.is_ipv6()).or(local.first());
+        let first = *first.ok_or(std::io::ErrorKind::InvalidInput)?;
+        let socket = Socket::open(first, &self.config)?;
+        if local.iter().any(SocketAddr::is_ipv4) && first.is_ipv6() {
+            socket.accept_both_families()?;
+        }
+        socket.bind(first)?;
+        let more: Vec<_> = local.iter().copied().filter(|address| *address != first).collect();
+        if !more.is_empty() {
+            socket.add_addresses(&more)?;
+        }
         socket.listen()?;
         self.epoll.add(socket.as_fd(), libc::EPOLLIN, LISTENER | self.listeners.len() as u64)?;
         Ok(socket)
@@ -155,8 +165,10 @@ impl SctpTransport for KernelTransport {
         None
     }
 
-    fn listen(&mut self, local: SocketAddr) -> Result<(), SctpError> {
-        let socket = self.listener(local).map_err(SctpError::io(format!("listening on {local}")))?;
+    fn listen_on(&mut self, local: &[SocketAddr]) -> Result<(), SctpError> {
+        let listed: Vec<_> = local.iter().map(SocketAddr::to_string).collect();
+        let doing = format!("listening on {}", listed.join(", "));
+        let socket = self.listener(local).map_err(SctpError::io(doing))?;
         self.listeners.push(socket);
         Ok(())
     }

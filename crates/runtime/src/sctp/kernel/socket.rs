@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use libc::{c_int, cmsghdr, iovec, msghdr, pollfd, sockaddr_storage, socklen_t};
@@ -12,7 +12,7 @@ use crate::sctp::SctpConfig;
 use crate::sctp::association::{Change, MessageSocket, Received, Streams};
 use crate::sctp::config::millis;
 use crate::sctp::poll::{
-    bind, check, check_len, decode_address, encode_address, family, new_socket, set_option,
+    bind, check, check_len, decode_address, encode_address, family, new_socket, set_option, set_option_bytes,
 };
 
 /// Room for one control message with an `sctp_rcvinfo`, in words.
@@ -84,6 +84,21 @@ impl Socket {
         bind(self.as_fd(), address)
     }
 
+    /// Has a socket of IPv6 take addresses of IPv4 as well; [`decode_address`] undoes their mapped form.
+    pub fn accept_both_families(&self) -> io::Result<()> {
+        set_option(self.as_fd(), libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, &0)
+    }
+
+    /// Binds further addresses, of the port that the first one has: the associations of a listener have them all.
+    pub fn add_addresses(&self, addresses: &[SocketAddr]) -> io::Result<()> {
+        set_option_bytes(
+            self.as_fd(),
+            libc::IPPROTO_SCTP,
+            uapi::SCTP_SOCKOPT_BINDX_ADD,
+            &pack_addresses(addresses),
+        )
+    }
+
     pub fn listen(&self) -> io::Result<()> {
         // SAFETY: no pointers.
         check(unsafe { libc::listen(self.0.as_raw_fd(), BACKLOG) }).map(drop)
@@ -124,6 +139,68 @@ impl Socket {
         check(unsafe { libc::getsockname(self.0.as_raw_fd(), (&raw mut name).cast(), &raw mut length) })?;
         decode_address(&name).ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
     }
+}
+
+impl Socket {
+    /// The peer's addresses; none where the system does not say.
+    fn peers(&self) -> Vec<IpAddr> {
+        let mut bytes = vec![0_u8; PEER_ADDRESSES];
+        let mut length = PEER_ADDRESSES as socklen_t;
+        // SAFETY: pointer and length are those of `bytes`.
+        let result = unsafe {
+            libc::getsockopt(
+                self.0.as_raw_fd(),
+                libc::IPPROTO_SCTP,
+                uapi::SCTP_GET_PEER_ADDRS,
+                bytes.as_mut_ptr().cast(),
+                &raw mut length,
+            )
+        };
+        check(result).map_or_else(|_| Vec::new(), |_| unpack_addresses(&bytes))
+    }
+}
+
+/// Room for what [`uapi::SCTP_GET_PEER_ADDRS`] gives: more addresses than an INIT of one packet can name.
+const PEER_ADDRESSES: usize = 8192;
+/// Length of `assoc_id` and `addr_num` before the addresses.
+const GETADDRS_HEADER: usize = 8;
+
+/// Addresses one after the other, each as long as its family has it.
+fn pack_addresses(addresses: &[SocketAddr]) -> Vec<u8> {
+    let mut packed = Vec::new();
+    for address in addresses {
+        let (storage, length) = encode_address(*address);
+        // SAFETY: the storage holds an address of `length` bytes, all of them initialised.
+        packed.extend_from_slice(unsafe {
+            std::slice::from_raw_parts((&raw const storage).cast::<u8>(), length as usize)
+        });
+    }
+    packed
+}
+
+/// Reads `struct sctp_getaddrs`: association, number of addresses, the addresses packed.
+fn unpack_addresses(bytes: &[u8]) -> Vec<IpAddr> {
+    let count = bytes.get(4..GETADDRS_HEADER).map_or(0, |n| u32::from_ne_bytes([n[0], n[1], n[2], n[3]]));
+    let mut rest = bytes.get(GETADDRS_HEADER..).unwrap_or_default();
+    let mut addresses = Vec::new();
+    for _ in 0..count {
+        let family = rest.get(..2).map_or(0, |f| c_int::from(u16::from_ne_bytes([f[0], f[1]])));
+        let (at, length) = match family {
+            libc::AF_INET => (4, size_of::<libc::sockaddr_in>()),
+            libc::AF_INET6 => (8, size_of::<libc::sockaddr_in6>()),
+            _ => return addresses,
+        };
+        let Some(name) = rest.get(..length) else { return addresses };
+        let octets4 = name.get(at..at + 4).and_then(|octets| <[u8; 4]>::try_from(octets).ok());
+        let octets6 = name.get(at..at + 16).and_then(|octets| <[u8; 16]>::try_from(octets).ok());
+        let address = match family {
+            libc::AF_INET => octets4.map(IpAddr::from),
+            _ => octets6.map(|octets| IpAddr::from(octets).to_canonical()),
+        };
+        addresses.extend(address);
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    addresses
 }
 
 impl AsFd for Socket {
@@ -170,6 +247,10 @@ impl MessageSocket for Socket {
     fn shutdown(&self) -> io::Result<()> {
         // SAFETY: no pointers.
         check(unsafe { libc::shutdown(self.0.as_raw_fd(), libc::SHUT_WR) }).map(drop)
+    }
+
+    fn peer_addresses(&self) -> Vec<IpAddr> {
+        self.peers()
     }
 
     fn is_writable(&self) -> bool {
@@ -252,6 +333,22 @@ mod tests {
         assert!(matches!(lost, Received::Change(Change::Lost)));
         assert!(matches!(notification(&change(0x8002, 0)), Received::Nothing));
         assert!(matches!(notification(&[]), Received::Nothing));
+    }
+
+    #[test]
+    fn addresses_of_both_families_are_packed_without_gaps_and_read_back() {
+        let addresses: Vec<SocketAddr> = ["10.0.0.1:38412", "[2001:db8::1]:38412", "[::ffff:10.0.1.1]:38412"]
+            .map(|address| address.parse().unwrap())
+            .into();
+        let packed = pack_addresses(&addresses);
+        assert_eq!(packed.len(), 16 + 28 + 28);
+        let answer = [7_u32.to_ne_bytes().as_slice(), &3_u32.to_ne_bytes(), &packed].concat();
+        let expected: [IpAddr; 3] =
+            ["10.0.0.1", "2001:db8::1", "10.0.1.1"].map(|address| address.parse().unwrap());
+        assert_eq!(unpack_addresses(&answer), expected);
+        for length in 0..answer.len() {
+            assert!(unpack_addresses(&answer[..length]).len() < 3);
+        }
     }
 
     #[test]

@@ -9,6 +9,9 @@ pub(super) const SCTP_INITMSG: c_int = 2;
 pub(super) const SCTP_NODELAY: c_int = 3;
 pub(super) const SCTP_PEER_ADDR_PARAMS: c_int = 9;
 pub(super) const SCTP_EVENTS: c_int = 11;
+/// Options 100 and up carry packed socket addresses.
+pub(super) const SCTP_SOCKOPT_BINDX_ADD: c_int = 100;
+pub(super) const SCTP_GET_PEER_ADDRS: c_int = 108;
 pub(super) const SCTP_DELAYED_SACK: c_int = 16;
 pub(super) const SCTP_RECVRCVINFO: c_int = 32;
 

@@ -127,7 +127,8 @@ impl SctpTransport for UserTransport {
         self.endpoint.next_deadline()
     }
 
-    fn listen(&mut self, local: SocketAddr) -> Result<(), SctpError> {
+    fn listen_on(&mut self, local: &[SocketAddr]) -> Result<(), SctpError> {
+        let &[local] = local else { return Err(SctpError::MultiHoming) };
         self.lock_listener(local)?;
         self.network.listening_link(local.ip())?;
         self.endpoint.listen(local)?;

@@ -1,0 +1,244 @@
+//! Which associations and which gNBs the gateway accepts.
+//!
+//! An association costs memory before the gNB has said who it is, so each peer address has a share of the
+//! associations, and NG Setup has to follow in time. A gNB ID belongs to the address of its association while that
+//! association lives: a second gNB with the same ID from another address is refused.
+
+use super::{Association, N2Gateway, N2GatewayEffect};
+use crate::kit::{Duration, GnbHandle, GnbInfo, Instant, Level, N2Input};
+use pith_ngap::{Cause, CauseMisc};
+use std::collections::{BTreeSet, HashMap};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+/// Associations of one address that wait for NG Setup: as many as a simulator of hundreds of gNBs has when it starts.
+const HALF_OPEN_PER_ADDRESS: usize = 512;
+
+/// Associations in all that wait for NG Setup, a quarter of what SCTP accepts (`SctpConfig::max_associations`). One
+/// more ends the oldest, so that many silent peers do not keep a gNB out.
+const HALF_OPEN: usize = 4096;
+
+/// How long an association may live without NG Setup, counted again from each refusal: several times the
+/// Time To Wait that a refused gNB is told.
+const HALF_OPEN_TIME: Duration = Duration::from_secs(60);
+
+/// Messages that an association may send before NG Setup succeeds: some refused NG Setups, and a few errors.
+const MESSAGES_BEFORE_SETUP: u32 = 16;
+
+/// A gNB that may connect (`amf.n2.gnbs`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PermittedGnb {
+    /// Its Global RAN Node ID as text, such as `999/70-gnb-000001`.
+    pub id: String,
+    /// Its addresses.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// The associations of one peer address.
+#[derive(Debug, Default)]
+struct Share {
+    associations: usize,
+    half_open: usize,
+    /// The operator knows that the address has reached a bound.
+    reported: bool,
+}
+
+/// What the gateway counts for each peer address, and the associations that wait for NG Setup.
+#[derive(Debug, Default)]
+pub(super) struct Admission {
+    now: Instant,
+    shares: HashMap<IpAddr, Share>,
+    /// By the time at which the association is given up.
+    half_open: BTreeSet<(Instant, GnbHandle)>,
+}
+
+impl Admission {
+    fn wait_for_setup(&mut self, gnb: GnbHandle) -> Instant {
+        let until = self.now + HALF_OPEN_TIME;
+        self.half_open.insert((until, gnb));
+        until
+    }
+}
+
+/// The peers that share a bound: one IPv4 address, or one IPv6 network of /64, which is one host's to choose from.
+fn share_of(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(v6) => {
+            let [a, b, c, d, ..] = v6.segments();
+            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
+        }
+    }
+}
+
+impl N2Gateway {
+    /// Moves the gateway's clock, and ends associations without NG Setup in time.
+    pub fn advance(&mut self, now: Instant) -> std::vec::Drain<'_, N2GatewayEffect> {
+        self.admission.now = now;
+        while let Some(&(until, gnb)) = self.admission.half_open.first()
+            && until <= now
+        {
+            self.close(gnb, &format!("no NG Setup within {} s", HALF_OPEN_TIME.as_secs()));
+            // Also where the association is unknown, so that the loop ends.
+            self.admission.half_open.remove(&(until, gnb));
+        }
+        self.out.drain(..)
+    }
+
+    /// When [`N2Gateway::advance`] has to be called at the latest.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.admission.half_open.first().map(|(until, _)| *until)
+    }
+
+    /// A new association: accepted within the bounds of its address, and from a permitted address.
+    pub(super) fn associated(&mut self, gnb: GnbHandle, peer: SocketAddr, alternatives: Vec<IpAddr>) {
+        if let Err(why) = self.check_address(peer.ip()) {
+            self.out.push(N2GatewayEffect::Close { gnb });
+            let share = self.admission.shares.entry(share_of(peer.ip())).or_default();
+            if !std::mem::replace(&mut share.reported, true) {
+                self.event(Level::Warn, format!("SCTP association of {peer} ended: {why}"));
+            }
+            // An address without associations leaves nothing behind.
+            return self.forget_unused_share(peer.ip());
+        }
+        if self.admission.half_open.len() >= HALF_OPEN
+            && let Some(&(_, oldest)) = self.admission.half_open.first()
+        {
+            self.close(
+                oldest,
+                &format!("{HALF_OPEN} associations wait for NG Setup, and this is the oldest"),
+            );
+        }
+        let share = self.admission.shares.entry(share_of(peer.ip())).or_default();
+        share.associations += 1;
+        share.half_open += 1;
+        let half_open_until = Some(self.admission.wait_for_setup(gnb));
+        let association = Association { peer, alternatives, half_open_until, early_messages: 0, setup: None };
+        self.associations.insert(gnb, association);
+    }
+
+    fn check_address(&self, address: IpAddr) -> Result<(), String> {
+        let permitted = &self.config.permitted_gnbs;
+        if !permitted.is_empty() && !permitted.iter().any(|gnb| gnb.addresses.contains(&address)) {
+            return Err(format!("no gNB of 'amf.n2.gnbs' has the address {address}"));
+        }
+        let Some(share) = self.admission.shares.get(&share_of(address)) else { return Ok(()) };
+        let bound = self.config.associations_per_address;
+        if share.associations >= bound {
+            return Err(format!(
+                "{address} has {bound} associations already ('amf.n2.associations_per_address')"
+            ));
+        }
+        if share.half_open >= HALF_OPEN_PER_ADDRESS {
+            return Err(format!("{address} has {HALF_OPEN_PER_ADDRESS} associations without NG Setup"));
+        }
+        Ok(())
+    }
+
+    /// Counts a message of an association without NG Setup. `false`: it was one too many, and the association is over.
+    pub(super) fn count_early_message(&mut self, gnb: GnbHandle) -> bool {
+        let Some(association) = self.associations.get_mut(&gnb) else { return false };
+        association.early_messages += 1;
+        if association.early_messages <= MESSAGES_BEFORE_SETUP {
+            return true;
+        }
+        self.close(
+            gnb,
+            &format!("{MESSAGES_BEFORE_SETUP} messages, and none was an NG Setup that can be accepted"),
+        );
+        false
+    }
+
+    /// NG Setup succeeded: the association no longer counts as half open.
+    pub(super) fn leave_half_open(&mut self, gnb: GnbHandle) {
+        let Some(association) = self.associations.get_mut(&gnb) else { return };
+        let peer = association.peer.ip();
+        if let Some(until) = association.half_open_until.take() {
+            self.admission.half_open.remove(&(until, gnb));
+            if let Some(share) = self.admission.shares.get_mut(&share_of(peer)) {
+                share.half_open = share.half_open.saturating_sub(1);
+            }
+        }
+    }
+
+    /// NG Setup was refused: the gNB has time to try again.
+    pub(super) fn extend_half_open(&mut self, gnb: GnbHandle) {
+        let Some(association) = self.associations.get_mut(&gnb) else { return };
+        if let Some(until) = association.half_open_until {
+            self.admission.half_open.remove(&(until, gnb));
+            association.half_open_until = Some(self.admission.wait_for_setup(gnb));
+        }
+    }
+
+    /// Forgets an association that is over.
+    pub(super) fn forget(&mut self, gnb: GnbHandle) -> Option<Association> {
+        self.leave_half_open(gnb);
+        let association = self.associations.remove(&gnb)?;
+        let peer = association.peer.ip();
+        if let Some(share) = self.admission.shares.get_mut(&share_of(peer)) {
+            share.associations = share.associations.saturating_sub(1);
+            share.reported = false;
+        }
+        self.forget_unused_share(peer);
+        Some(association)
+    }
+
+    fn forget_unused_share(&mut self, peer: IpAddr) {
+        let share = share_of(peer);
+        if self.admission.shares.get(&share).is_some_and(|share| share.associations == 0) {
+            self.admission.shares.remove(&share);
+        }
+    }
+
+    /// Ends an association that breaks a bound.
+    fn close(&mut self, gnb: GnbHandle, why: &str) {
+        let Some(association) = self.forget(gnb) else { return };
+        self.out.push(N2GatewayEffect::Close { gnb });
+        self.event(Level::Warn, format!("SCTP association of {} ended: {why}", association.peer));
+        if association.setup.is_some() {
+            self.tell_all(|| N2Input::GnbDown { gnb });
+        }
+    }
+
+    /// Whether this gNB may use its ID from its address.
+    pub(super) fn check_identity(&self, gnb: GnbHandle, global_id: &str) -> Result<(), (Cause, String)> {
+        let Some(association) = self.associations.get(&gnb) else { return Ok(()) };
+        let address = association.peer.ip();
+        let permitted = &self.config.permitted_gnbs;
+        let permits =
+            |gnb: &PermittedGnb| gnb.id.eq_ignore_ascii_case(global_id) && gnb.addresses.contains(&address);
+        if !permitted.is_empty() && !permitted.iter().any(permits) {
+            let why = format!("'amf.n2.gnbs' does not permit this gNB ID at {address}");
+            return Err((Cause::Misc(CauseMisc::om_intervention), why));
+        }
+        match self.gnbs().find(|(other, info)| *other != gnb && info.global_id == global_id) {
+            Some((other, info)) if !self.has_address(other, address) => {
+                let why = format!(
+                    "the gNB ID is in use by {} at {}, whose association lives: give one of the two another ID, or stop the other first",
+                    info.name, info.peer
+                );
+                Err((Cause::Misc(CauseMisc::unspecified), why))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Only the primary address of the new association is looked up among all addresses of the other one: a peer
+    /// names its further addresses itself, and could name those of another gNB.
+    fn has_address(&self, gnb: GnbHandle, address: IpAddr) -> bool {
+        self.associations.get(&gnb).is_some_and(|association| {
+            association.peer.ip() == address || association.alternatives.contains(&address)
+        })
+    }
+
+    /// NG Setup on a new association erases what there was of that gNB (TS 38.413 8.7.1.1). The earlier association is
+    /// of the same address ([`N2Gateway::check_identity`]): the gNB began anew, and SCTP has not found out yet.
+    pub(super) fn supersede(&mut self, gnb: GnbHandle, global_id: &str) {
+        let same = |setup: &Arc<GnbInfo>| setup.global_id == global_id;
+        let earlier = self.gnbs().filter(|(other, setup)| *other != gnb && same(setup));
+        let earlier: Vec<_> = earlier.map(|(other, _)| other).collect();
+        for other in earlier {
+            self.close(other, &format!("gNB {global_id} sets up anew from the same address"));
+        }
+    }
+}
