@@ -10,8 +10,9 @@
 
 use super::{Amf, COMMON_STREAM, Event, Gnb, NgState, Output, SETUP_PATIENCE};
 use pith_ngap::{
-    AmfConfigurationUpdate, AmfConfigurationUpdateAcknowledge, ErrorIndication, GlobalRanNodeId,
-    NgSetupFailure, NgSetupRequest, NgSetupResponse, Paging, PagingDrx, SupportedTa, TimeToWait,
+    AmfConfigurationUpdate, AmfConfigurationUpdateAcknowledge, Cause, CauseRadioNetwork, ErrorIndication,
+    GlobalRanNodeId, NgSetupFailure, NgSetupRequest, NgSetupResponse, Paging, PagingDrx, SupportedTa,
+    TimeToWait,
 };
 use std::time::Duration;
 
@@ -129,7 +130,16 @@ impl Gnb {
     pub(super) fn receive_error_indication(&mut self, indication: &ErrorIndication) {
         let cause = indication.cause.map_or_else(|| "no cause".into(), |cause| cause.to_string());
         self.violation("TS 38.413 8.7.5", format!("the AMF sent ERROR INDICATION: {cause}"));
-        if let Some(ran_id) = indication.ran_ue_ngap_id {
+        // Only erroneous ids end the UE's connection (TS 38.413 10.6); after any other cause it goes on.
+        let has_erroneous_ids = matches!(
+            indication.cause,
+            Some(Cause::RadioNetwork(
+                CauseRadioNetwork::unknown_local_UE_NGAP_ID
+                    | CauseRadioNetwork::inconsistent_remote_UE_NGAP_ID
+            ))
+        );
+        let by_amf_id = || indication.amf_ue_ngap_id.and_then(|amf_id| self.find_by_amf_id(amf_id));
+        if let Some(ran_id) = indication.ran_ue_ngap_id.or_else(by_amf_id).filter(|_| has_erroneous_ids) {
             self.release_context(ran_id);
         }
     }

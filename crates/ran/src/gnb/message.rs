@@ -86,8 +86,7 @@ impl Gnb {
         }
     }
 
-    /// The connection that a message names: ids and stream as before; the first message from the AMF gives its id
-    /// (TS 38.413 10.6, TS 38.412 7).
+    /// The connection that a message names: ids as before; the first message from the AMF gives its id (TS 38.413 10.6).
     pub(super) fn check_ids(
         &mut self,
         name: &str,
@@ -107,21 +106,35 @@ impl Gnb {
             return None;
         };
         let expected = *context.amf_id.get_or_insert(amf_id);
-        let own_stream = context.stream;
+        let earlier_stream = *context.amf_stream.get_or_insert(stream);
+        let own_stream = self.stream_for(ran_id);
         if expected != amf_id {
             let text =
                 format!("{name} with AMF UE NGAP ID {}, before it was {}", amf_id.value(), expected.value());
             self.violation("TS 38.413 10.6", text);
             let cause = Cause::RadioNetwork(CauseRadioNetwork::inconsistent_remote_UE_NGAP_ID);
-            self.indicate_error((Some(amf_id), Some(ran_id)), cause, stream);
+            self.indicate_error((Some(amf_id), Some(ran_id)), cause, own_stream);
             self.release_context(ran_id);
             return None;
         }
-        if stream != own_stream {
-            let text = format!("{name} on stream {stream}, the UE's is {own_stream}");
+        self.check_ue_stream(name, stream, earlier_stream);
+        Some(KnownUe(ran_id))
+    }
+
+    /// The AMF chooses the stream of a UE for its direction as it likes. It is none of the stream that is reserved for
+    /// messages without a UE, and stays the same for the connection's life (TS 38.412 7).
+    fn check_ue_stream(&mut self, name: &str, stream: u16, earlier: u16) {
+        if stream != earlier {
+            let text = format!("{name} on stream {stream}, the AMF's stream of this UE was {earlier} before");
             self.violation("TS 38.412 7", text);
         }
-        Some(KnownUe(ran_id))
+        // With a single stream there is nothing to choose from.
+        if stream == COMMON_STREAM && self.streams > 1 {
+            self.violation(
+                "TS 38.412 7",
+                format!("{name} on stream {stream}, which is reserved for messages without a UE"),
+            );
+        }
     }
 }
 

@@ -84,7 +84,8 @@ pub struct Amf {
 struct UeContext {
     ue: UeKey,
     amf_id: Option<AmfUeNgapId>,
-    stream: u16,
+    /// The stream of the AMF's first message for it.
+    amf_stream: Option<u16>,
     /// Initial Context Setup is done.
     is_set_up: bool,
     bearers: Vec<Bearer>,

@@ -37,6 +37,7 @@ impl Gnb {
         let (amf_ue_ngap_id, ran_ue_ngap_id) = (request.amf_ue_ngap_id, request.ran_ue_ngap_id);
         let known = self.check_ids("PduSessionResourceSetupRequest", amf_ue_ngap_id, ran_ue_ngap_id, stream);
         let Some(known) = known else { return };
+        let stream = self.stream_for(known.0);
         if !self.contexts.get(&known.0).is_some_and(|context| context.is_set_up) {
             let text = "PDU SESSION RESOURCE SETUP REQUEST for a UE without AS security";
             self.violation("TS 38.413 8.2.1.1", text);
@@ -140,6 +141,7 @@ impl Gnb {
         let known =
             self.check_ids("PduSessionResourceReleaseCommand", amf_ue_ngap_id, ran_ue_ngap_id, stream);
         let Some(known) = known else { return };
+        let stream = self.stream_for(known.0);
         for item in &command.sessions {
             self.release_session(known.0, item);
         }
@@ -179,6 +181,7 @@ impl Gnb {
         let (amf_ue_ngap_id, ran_ue_ngap_id) = (request.amf_ue_ngap_id, request.ran_ue_ngap_id);
         let known = self.check_ids("PduSessionResourceModifyRequest", amf_ue_ngap_id, ran_ue_ngap_id, stream);
         let Some(known) = known else { return };
+        let stream = self.stream_for(known.0);
         let (mut modified, mut failed, mut nas) = (Vec::new(), Vec::new(), Vec::new());
         for item in request.sessions {
             let pdu_session_id = item.pdu_session_id;

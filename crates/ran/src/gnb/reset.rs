@@ -49,11 +49,7 @@ impl Gnb {
     }
 
     fn find(&self, named: &NgConnection) -> Option<RanUeNgapId> {
-        let by_amf_id = || {
-            let amf_id = named.amf_ue_ngap_id?;
-            let mut contexts = self.contexts.iter();
-            contexts.find(|(_, context)| context.amf_id == Some(amf_id)).map(|(ran_id, _)| *ran_id)
-        };
+        let by_amf_id = || named.amf_ue_ngap_id.and_then(|amf_id| self.find_by_amf_id(amf_id));
         named.ran_ue_ngap_id.or_else(by_amf_id)
     }
 }

@@ -27,6 +27,7 @@ impl Gnb {
         let (amf_ue_ngap_id, ran_ue_ngap_id) = (request.amf_ue_ngap_id, request.ran_ue_ngap_id);
         let known = self.check_ids("InitialContextSetupRequest", amf_ue_ngap_id, ran_ue_ngap_id, stream);
         let Some(known) = known else { return };
+        let stream = self.stream_for(known.0);
         if !self.check_initial_context_setup(&request) {
             return self.fail_initial_context_setup(&request, stream);
         }
@@ -105,6 +106,7 @@ impl Gnb {
         let (amf_ue_ngap_id, ran_ue_ngap_id) = (request.amf_ue_ngap_id, request.ran_ue_ngap_id);
         let known = self.check_ids("UeContextModificationRequest", amf_ue_ngap_id, ran_ue_ngap_id, stream);
         let Some(known) = known else { return };
+        let stream = self.stream_for(known.0);
         if !self.contexts.get(&known.0).is_some_and(|context| context.is_set_up) {
             self.violation(
                 "TS 38.413 8.3.4.1",
@@ -154,6 +156,7 @@ impl Gnb {
         };
         let known = self.check_ids("UeContextReleaseCommand", amf_ue_ngap_id, ran_ue_ngap_id, stream);
         let Some(known) = known else { return };
+        let stream = self.stream_for(known.0);
         let sessions = self.session_ids(known.0);
         let location = Some(self.location());
         let complete = UeContextReleaseComplete {
@@ -167,7 +170,7 @@ impl Gnb {
         self.release_context(known.0);
     }
 
-    fn find_by_amf_id(&self, amf_id: AmfUeNgapId) -> Option<RanUeNgapId> {
+    pub(super) fn find_by_amf_id(&self, amf_id: AmfUeNgapId) -> Option<RanUeNgapId> {
         let mut contexts = self.contexts.iter();
         contexts.find(|(_, context)| context.amf_id == Some(amf_id)).map(|(ran_id, _)| *ran_id)
     }

@@ -195,6 +195,9 @@ impl Journey {
             (Step::Register, Event::RegistrationFailed(failure)) => {
                 self.fail(format!("registration: {failure}"), scene);
             }
+            (Step::Deregister, Event::DeregistrationFailed(failure)) => {
+                self.fail(format!("de-registration: {failure}"), scene);
+            }
             (_, Event::SessionFailed(_, failure)) => self.fail(format!("session: {failure}"), scene),
             (_, Event::ServiceFailed(failure)) => self.fail(format!("service request: {failure}"), scene),
             (Step::RequestService, Event::UserPlaneFailed(_)) => {

@@ -28,6 +28,22 @@ pub enum Step {
     Deregister,
 }
 
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Register => "registration",
+            Self::EstablishSession => "session",
+            Self::Ping => "ping",
+            Self::Traffic => "traffic",
+            Self::Wait(_) => "pause",
+            Self::BecomeIdle => "release for inactivity",
+            Self::RequestService => "service request",
+            Self::ReleaseSession => "release of the session",
+            Self::Deregister => "de-registration",
+        })
+    }
+}
+
 /// What UEs do, by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Profile {

@@ -181,6 +181,22 @@ impl Ran {
         self.subscribers.get(ue.0 as usize).map(|subscriber| subscriber.journey.progress())
     }
 
+    /// Counts each UE that has not ended as a failure, with its step, its 5GMM state and the timers that run.
+    pub fn count_unfinished(&mut self) {
+        for subscriber in &self.subscribers {
+            let step = match subscriber.journey.progress() {
+                Progress::Done | Progress::Failed => continue,
+                Progress::Waiting => "not begun".to_owned(),
+                Progress::Under(step) => format!("in {step}"),
+            };
+            let timers = subscriber.ue.running_timers();
+            let timers = if timers.is_empty() { "no timer".to_owned() } else { timers.join(", ") };
+            let link = if subscriber.ue.is_connected() { "CONNECTED" } else { "IDLE" };
+            let state = subscriber.ue.state();
+            self.statistics.fail(format!("unfinished: {step}; {state}, 5GMM-{link}; {timers} running"));
+        }
+    }
+
     /// Counts something that failed outside the radio network: an association.
     pub fn count_failure(&mut self, what: &str) {
         self.statistics.fail(what);

@@ -26,14 +26,14 @@ The exit status is 0 if every UE got all that its profile asks for and nothing w
 2 if the run could not be done at all.";
 
 const EXAMPLES: &str = "Examples:
-  The test network of `pith up --test-network`: 10 phones register, open a session and ping
-    pith-ran run --test-network --amf 127.0.0.1 --ues 10 --ping 10.45.0.1
+  The test network of `pith up --test-network`: 10 phones register and open a session
+    pith-ran run --test-network --amf 127.0.0.5 --ues 10
 
   256 phones at once, numbers for a program to read
-    pith-ran run --test-network --amf 127.0.0.1 --local-n2 127.0.0.2 --ues 256 --json
+    pith-ran run --test-network --amf 127.0.0.5 --ues 256 --json
 
-  Four phones stream 10 Mbit/s each through the UPF; `pith-ran echo` runs at 192.0.2.1
-    pith-ran run --test-network --amf 127.0.0.1 --ues 4 --traffic 192.0.2.1 --mbps 10
+  Four phones ping 192.0.2.1, and stream 10 Mbit/s each through the UPF to `pith-ran echo`, which runs there
+    pith-ran run --test-network --amf 127.0.0.5 --ues 4 --ping 192.0.2.1 --traffic 192.0.2.1 --mbps 10
 
   Another network, 50 new phones a second as a Poisson process, concealed SUPIs
     pith-ran run --amf 192.0.2.1 --plmn 001/01 --supi imsi-001010000000001 --k 00..ff --opc 00..ff \\
@@ -226,7 +226,7 @@ pub struct RunOptions {
     #[arg(long, default_value_t = 60, value_name = "SECONDS", help_heading = "Output")]
     pub timeout: u64,
 
-    /// Keep gNBs and UEs as they are when all is done, until Ctrl-C
+    /// Keep gNBs and UEs as they are when all is done or the time is over, passed or not, until Ctrl-C
     #[arg(long, help_heading = "Output")]
     pub hold: bool,
 

@@ -27,6 +27,9 @@ use std::time::Duration;
 /// What a watched core may take to finish what NG Setup, and the last UE, have left it to do.
 const REST: Duration = Duration::from_millis(50);
 
+/// How long a run that holds waits at most before it looks again at the clock.
+const HOLD_TURN: Duration = Duration::from_secs(60);
+
 /// How long the associations have to end gracefully.
 const SHUTDOWN: Duration = Duration::from_secs(1);
 
@@ -36,11 +39,12 @@ pub fn run(options: &RunOptions) -> Result<bool> {
     let mut run = Run::new(options)?;
     run.connect_gnbs(&stop)?;
     let spent = run.run_watched(&stop)?;
+    run.ran.count_unfinished();
     let mut report = Report::new(&run.ran, options.gnbs, options.packet.into(), run.elapsed());
     report.watched_cpu_ms = spent.map(|spent| spent.as_secs_f64() * 1e3);
     run.progress.clear();
     publish(options, &report)?;
-    if options.hold && report.passed {
+    if options.hold {
         run.hold(&stop)?;
     }
     run.close();
@@ -96,6 +100,8 @@ struct Run<'a> {
     /// When the UEs' time began, after NG Setup.
     ues_began: Option<Instant>,
     ues_ended: Option<Instant>,
+    /// The run is over and does not end by time.
+    is_holding: bool,
     outputs: Vec<Output>,
 }
 
@@ -117,6 +123,7 @@ impl<'a> Run<'a> {
             began,
             ues_began: None,
             ues_ended: None,
+            is_holding: false,
             outputs: Vec::new(),
         };
         if !options.quiet {
@@ -180,7 +187,9 @@ impl<'a> Run<'a> {
         self.ues_began.zip(self.ues_ended).map_or(Duration::ZERO, |(began, ended)| ended - began)
     }
 
+    /// Keeps everything as it is, also after a run that did not pass: then there is something to look at.
     fn hold(&mut self, stop: &Stop) -> Result<()> {
+        self.is_holding = true;
         if !self.options.quiet {
             eprintln!("holding; Ctrl-C ends");
         }
@@ -214,7 +223,7 @@ impl<'a> Run<'a> {
         let ran = self.ran.next_timeout().map(|at| at - self.now());
         let progress = self.progress.due().map(|at| at.saturating_duration_since(now));
         let end = Duration::from_secs(self.options.timeout).saturating_sub(self.began.elapsed());
-        let end = end.max(Duration::from_millis(1));
+        let end = if self.is_holding { HOLD_TURN } else { end.max(Duration::from_millis(1)) };
         sctp.into_iter().chain(ran).chain(progress).chain([end]).min().unwrap_or(end)
     }
 

@@ -9,7 +9,7 @@
 //!   |    DEREGISTRATION ACCEPT ->      |   and a new registration, if the request says so
 //! ```
 
-use super::{Connection, Event, State, Timer, Ue};
+use super::{Connection, Event, Failure, State, Timer, Ue};
 use pith_nas::GmmCause;
 use pith_nas::gmm::{
     DeregistrationAcceptUeTerminated, DeregistrationRequestUeOriginating, DeregistrationRequestUeTerminated,
@@ -71,11 +71,15 @@ impl Ue {
         if self.deregistration_attempts < ATTEMPTS {
             return self.begin_deregistration();
         }
+        self.event(Event::DeregistrationFailed(Failure::NoAnswer));
         self.end_deregistration();
         self.release_locally();
     }
 
+    /// The connection was released before a valid DEREGISTRATION ACCEPT: the UE is deregistered all the same
+    /// (TS 24.501 5.5.2.2.6 a).
     pub(super) fn on_connection_lost_in_deregistration(&mut self) {
+        self.event(Event::DeregistrationFailed(Failure::ConnectionLost));
         self.end_deregistration();
     }
 

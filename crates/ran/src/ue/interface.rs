@@ -90,6 +90,8 @@ pub enum Event {
     UserPlaneFailed(u8),
     /// The service request was not accepted.
     ServiceFailed(Failure),
+    /// The network did not accept the de-registration; the UE leaves without.
+    DeregistrationFailed(Failure),
     /// The UE is deregistered, by its own wish or by the network's.
     Deregistered {
         /// The network began it.

@@ -40,6 +40,7 @@ use pith_ngap::SecurityCapabilities;
 use pith_types::{FiveGGuti, Pei, Plmn, Snssai, Tai};
 use security::SecurityContext;
 use session::Sessions;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use timer::{Timer, Timers};
@@ -125,6 +126,18 @@ pub struct Ue {
     out: Vec<Output>,
 }
 
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Deregistered => "5GMM-DEREGISTERED",
+            Self::AwaitingRegistrationAccept(_) => "5GMM-REGISTERED-INITIATED",
+            Self::Registered => "5GMM-REGISTERED",
+            Self::AwaitingServiceAccept => "5GMM-SERVICE-REQUEST-INITIATED",
+            Self::AwaitingDeregistrationAccept => "5GMM-DEREGISTERED-INITIATED",
+        })
+    }
+}
+
 impl Ue {
     /// A UE that is switched on and has a cell, but has not registered.
     pub fn new(settings: Arc<Settings>, subscription: Subscription, imeisv: Pei, tai: Tai) -> Self {
@@ -179,6 +192,11 @@ impl Ue {
     /// The UE's temporary identity, while it has one.
     pub fn guti(&self) -> Option<FiveGGuti> {
         self.place.guti
+    }
+
+    /// The timers that run, by their names in TS 24.501.
+    pub fn running_timers(&self) -> Vec<&'static str> {
+        self.timers.running().map(Timer::name).chain(self.sessions.running_timers()).collect()
     }
 
     /// The PDU sessions that are active.

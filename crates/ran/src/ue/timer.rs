@@ -14,6 +14,11 @@ macro_rules! timers {
         impl Timer {
             const ALL: [Self; COUNT] = [$(Self::$name),*];
 
+            /// Its name in the specification.
+            pub const fn name(self) -> &'static str {
+                match self { $( Self::$name => stringify!($name), )* }
+            }
+
             /// Its value where the network has not given another one.
             pub const fn duration(self) -> Duration {
                 match self { $( Self::$name => Duration::from_secs($seconds), )* }
@@ -73,6 +78,11 @@ impl Timers {
 
     pub fn is_running(&self, timer: Timer) -> bool {
         self.0.get(timer as usize).is_some_and(Option::is_some)
+    }
+
+    /// Those that run.
+    pub fn running(&self) -> impl Iterator<Item = Timer> {
+        Timer::ALL.into_iter().filter(|timer| self.is_running(*timer))
     }
 
     /// When the next one runs out.

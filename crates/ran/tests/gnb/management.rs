@@ -159,17 +159,38 @@ fn truncated_pdus_never_panic() {
     assert!(pair.violations.len() >= pdu.len() - 1);
 }
 
-#[test]
-fn an_error_indication_of_the_amf_is_a_violation_by_someone() {
-    let mut pair = Pair::with_context();
-    let indication = ErrorIndication {
+fn error_indication(cause: Option<Cause>) -> ErrorIndication {
+    ErrorIndication {
         amf_ue_ngap_id: Some(amf_id()),
         ran_ue_ngap_id: Some(RAN),
-        cause: Some(Cause::RadioNetwork(CauseRadioNetwork::unknown_local_UE_NGAP_ID)),
+        cause,
         diagnostics: None,
         s_tmsi: None,
-    };
+    }
+}
+
+#[test]
+fn an_error_indication_for_erroneous_ids_ends_the_connection() {
+    for cause in
+        [CauseRadioNetwork::unknown_local_UE_NGAP_ID, CauseRadioNetwork::inconsistent_remote_UE_NGAP_ID]
+    {
+        let mut pair = Pair::with_context();
+        pair.give(STREAM, error_indication(Some(Cause::RadioNetwork(cause))).encode().unwrap());
+        assert_eq!(pair.violation(), "TS 38.413 8.7.5");
+        assert_eq!(pair.out, [Output::Released { ue: UE }]);
+    }
+    let mut pair = Pair::with_context();
+    let cause = Some(Cause::RadioNetwork(CauseRadioNetwork::unknown_local_UE_NGAP_ID));
+    let indication = ErrorIndication { ran_ue_ngap_id: None, ..error_indication(cause) };
     pair.give(STREAM, indication.encode().unwrap());
-    assert_eq!(pair.violation(), "TS 38.413 8.7.5");
-    assert_eq!(pair.out, [Output::Released { ue: UE }]);
+    assert_eq!(pair.out, [Output::Released { ue: UE }], "the AMF's id alone");
+}
+
+#[test]
+fn an_error_indication_for_another_cause_leaves_the_ue_connected() {
+    let mut pair = Pair::with_context();
+    let cause = Cause::Protocol(CauseProtocol::abstract_syntax_error_ignore_and_notify);
+    pair.give(STREAM, error_indication(Some(cause)).encode().unwrap());
+    assert_eq!(pair.violation(), "TS 38.413 8.7.5", "it is noted");
+    assert_eq!((pair.out.len(), pair.gnb.ue_count()), (0, 1));
 }

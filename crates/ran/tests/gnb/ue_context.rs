@@ -62,9 +62,23 @@ fn another_amf_id_gets_an_error_indication_and_ends_the_connection() {
 }
 
 #[test]
-fn another_stream_is_noticed() {
-    let mut pair = Pair::with_ue();
+fn the_amf_chooses_its_stream_of_a_ue_and_the_gnb_keeps_its_own() {
+    let mut pair = Pair::up();
+    pair.connect();
+    pair.sent.clear();
     pair.give(STREAM + 1, downlink(vec![1]).encode().unwrap());
+    pair.give(STREAM + 1, initial_context_setup().encode().unwrap());
+    pair.assert_clean();
+    assert_eq!(pair.sent.pop().map(|(stream, _)| stream), Some(STREAM));
+    pair.give(STREAM, downlink(vec![1]).encode().unwrap());
+    assert_eq!(pair.violation(), "TS 38.412 7", "another one than before");
+}
+
+#[test]
+fn the_stream_for_messages_without_a_ue_is_none_of_a_ue() {
+    let mut pair = Pair::up();
+    pair.connect();
+    pair.give(0, downlink(vec![1]).encode().unwrap());
     assert_eq!(pair.violation(), "TS 38.412 7");
     assert_eq!(pair.out, [Output::Nas { ue: UE, nas: vec![1] }]);
 }

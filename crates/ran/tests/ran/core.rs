@@ -23,6 +23,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 pub enum Fault {
     /// Answer no UE.
     Silent,
+    /// Release a UE that deregisters, and do not accept.
+    ReleaseWithoutAccept,
     /// Forward no packet.
     DropEcho,
     /// Leave the PDU Session Container out.
@@ -161,6 +163,11 @@ impl Core {
             GmmMessage::UlNasTransport(transport) => {
                 let message = GsmMessage::decode(&transport.payload_container).unwrap();
                 subscriber.session(&imsi, place, &message)
+            }
+            GmmMessage::DeregistrationRequestUeOriginating(_)
+                if self.fault == Some(Fault::ReleaseWithoutAccept) =>
+            {
+                vec![release_command(place)]
             }
             GmmMessage::DeregistrationRequestUeOriginating(_) => {
                 subscriber.has_session = false;

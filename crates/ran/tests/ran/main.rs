@@ -231,6 +231,31 @@ fn a_silent_core_makes_ues_fail_after_t3510() {
 }
 
 #[test]
+fn a_ue_that_is_released_without_an_accept_has_failed_to_leave() {
+    let mut world = World::new(plan(Profile::Deregister, None, 1), 1, 2, Arrivals::AtOnce);
+    world.core.fault = Some(Fault::ReleaseWithoutAccept);
+    world.begin();
+    world.run(Duration::from_secs(60));
+    assert!(world.ran.tally().is_over());
+    let failures = &world.ran.statistics().failures;
+    assert_eq!(failures.get("de-registration: connection lost"), Some(&2), "{failures:?}");
+}
+
+#[test]
+fn ues_that_have_not_ended_say_step_state_and_timer() {
+    let mut world = World::new(plan(Profile::Register, None, 1), 1, 3, Arrivals::Rate(0.2));
+    world.core.fault = Some(Fault::Silent);
+    world.begin();
+    world.run(Duration::from_secs(6));
+    world.ran.count_unfinished();
+    let failures: Vec<_> = world.ran.statistics().failures.clone().into_iter().collect();
+    let under_way =
+        "unfinished: in registration; 5GMM-REGISTERED-INITIATED, 5GMM-CONNECTED; T3510, T3519 running";
+    let not_begun = "unfinished: not begun; 5GMM-DEREGISTERED, 5GMM-IDLE; no timer running";
+    assert_eq!(failures, [(under_way.to_owned(), 2), (not_begun.to_owned(), 1)]);
+}
+
+#[test]
 fn a_persistent_ue_tries_again_until_it_is_served() {
     let plan = Plan { persistent: true, ..plan(Profile::Register, None, 1) };
     let mut world = World::new(plan, 1, 1, Arrivals::AtOnce);

@@ -4,7 +4,7 @@ use crate::network::*;
 use pith_nas::GmmMessage;
 use pith_nas::gmm::{DeregistrationAcceptUeOriginating, DeregistrationRequestUeTerminated};
 use pith_nas::ie::*;
-use pith_ran::ue::{Event, Input, State};
+use pith_ran::ue::{Event, Failure, Input, State};
 use std::time::Duration;
 
 #[test]
@@ -81,4 +81,16 @@ fn a_connection_that_the_network_leaves_open_is_dropped_after_t3540() {
     pair.give_ciphered(DeregistrationAcceptUeOriginating::new());
     pair.advance(Duration::from_secs(10));
     assert_eq!(pair.released, 1);
+}
+
+#[test]
+fn a_connection_released_before_the_accept_ends_the_deregistration_as_failed() {
+    let mut pair = Pair::new();
+    pair.register();
+    pair.events.clear();
+    pair.input(Input::Deregister { switch_off: false });
+    pair.release_connection();
+    let failed = Event::DeregistrationFailed(Failure::ConnectionLost);
+    assert_eq!(pair.events, [Event::Idle, failed, Event::Deregistered { by_network: false }]);
+    assert_eq!(pair.ue.state(), State::Deregistered);
 }

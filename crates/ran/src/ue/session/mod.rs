@@ -105,6 +105,14 @@ impl Sessions {
         self.transactions.iter().map(|transaction| transaction.expires).min()
     }
 
+    /// The timers that run, by their names.
+    pub fn running_timers(&self) -> impl Iterator<Item = &'static str> {
+        self.transactions.iter().map(|transaction| match transaction.procedure {
+            Procedure::Establishment(_) => "T3580",
+            Procedure::Release => "T3582",
+        })
+    }
+
     /// Radio bearers come with the message that makes the session, and are there before it is read.
     pub fn note_user_plane(&mut self, id: u8, up: bool) {
         self.bearers.retain(|bearer| *bearer != id);
