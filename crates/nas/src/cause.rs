@@ -1,6 +1,7 @@
 //! Cause values: 5GMM (TS 24.501 9.11.3.2) and 5GSM (9.11.4.2).
 
 use crate::wire::coded;
+use std::fmt;
 
 coded! {
     /// 5GMM cause (TS 24.501 Table 9.11.3.2.1, Annex A).
@@ -191,5 +192,25 @@ coded! {
         MessageNotCompatibleWithTheProtocolState = 101,
         /// #111
         ProtocolErrorUnspecified = 111,
+    }
+}
+
+/// `#43 invalid pdu session identity`.
+fn write_cause(f: &mut fmt::Formatter<'_>, code: u8, name: &dyn fmt::Debug, is_known: bool) -> fmt::Result {
+    if !is_known {
+        return write!(f, "#{code}");
+    }
+    write!(f, "#{code} {}", pith_types::words_of_name(&format!("{name:?}")))
+}
+
+impl fmt::Display for GmmCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_cause(f, self.code(), self, !matches!(self, Self::Other(_)))
+    }
+}
+
+impl fmt::Display for GsmCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_cause(f, self.code(), self, !matches!(self, Self::Other(_)))
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod bitrate;
 pub mod block;
+pub mod five_qi;
 pub mod guti;
 pub mod plmn;
 pub mod slice;
@@ -35,6 +36,24 @@ impl ParseError {
     }
 }
 
+/// The words in the name of a value, for people: `InvalidPduSessionIdentity` is `invalid pdu session identity`.
+pub fn words_of_name(name: &str) -> String {
+    let mut words = String::with_capacity(name.len() + 8);
+    for letter in name.chars() {
+        match letter {
+            '_' => words.push(' '),
+            upper if upper.is_ascii_uppercase() => {
+                if !words.is_empty() {
+                    words.push(' ');
+                }
+                words.push(upper.to_ascii_lowercase());
+            }
+            other => words.push(other),
+        }
+    }
+    words
+}
+
 /// Serialises a type through its `Display` and `FromStr`.
 macro_rules! serde_as_text {
     ($type:ty) => {
@@ -52,3 +71,12 @@ macro_rules! serde_as_text {
     };
 }
 pub(crate) use serde_as_text;
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_name_of_a_value_becomes_words() {
+        assert_eq!(super::words_of_name("IllegalUe"), "illegal ue");
+        assert_eq!(super::words_of_name("normal_release"), "normal release");
+    }
+}

@@ -258,6 +258,7 @@ impl Maker<'_> {
         SmfConfig {
             data_networks: vec![internet],
             shards: self.plan.shards as u8,
+            t3591: Duration::from_secs(16),
             t3592: Duration::from_secs(16),
             retransmissions: 4,
             guard: Duration::from_secs(10),

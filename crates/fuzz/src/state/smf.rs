@@ -57,6 +57,7 @@ fn smf() -> Smf {
     let config = SmfConfig {
         data_networks: vec![internet],
         shards: 1,
+        t3591: Duration::from_secs(16),
         t3592: Duration::from_secs(16),
         retransmissions: 4,
         guard: Duration::from_secs(10),

@@ -82,6 +82,8 @@ pub struct SmfConfig {
     pub breakouts: Vec<Breakout>,
     /// How many shards cut the address pools among them.
     pub shards: u8,
+    /// PDU SESSION MODIFICATION COMMAND unanswered (TS 24.501 table 10.3.2).
+    pub t3591: Duration,
     /// PDU SESSION RELEASE COMMAND unanswered (TS 24.501 table 10.3.2).
     pub t3592: Duration,
     /// How often a command is sent again before the SMF gives up (TS 24.501 6.3.3.5).

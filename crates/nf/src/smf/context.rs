@@ -1,13 +1,14 @@
 //! One PDU session as the SMF knows it.
 
 use super::config::Network;
-use super::selection::FrontPlan;
+use super::selection::{FrontPlan, Path};
 use crate::kit::{Caller, UpfHandle};
+use pith_nas::GsmCause;
 use pith_ngap::transfer::Tunnel;
-use pith_sbi::common::NfInstanceId;
+use pith_sbi::common::{AccessType, NfInstanceId, PlmnIdNid, RatType, UserLocation};
 use pith_sbi::nsmf_pdusession::SmContextUpdateData;
 use pith_sbi::{ApiRoot, Uri};
-use pith_types::{Ambr, Dnn, Seid, Snssai, Supi, Tac};
+use pith_types::{Ambr, Dnn, Guami, Pei, Seid, Snssai, Supi, Tac};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
@@ -31,6 +32,10 @@ pub(super) struct SmContext {
     pub tac: Option<Tac>,
     /// What the UE asked for.
     pub asks: Asks,
+    /// How the UE reaches the network; until the PCF was told.
+    pub access: Option<Box<Access>>,
+    /// The UPFs that are to be asked; until the PCF has decided.
+    pub planned: Option<Path>,
     /// The AMF that serves the UE.
     pub amf: AmfLink,
     /// The UE's address, once it has one.
@@ -49,14 +54,18 @@ pub(super) struct SmContext {
     pub told: Option<Tunnel>,
     /// A UPF told of packets for an idle UE while the session was changing.
     pub data_waits: bool,
-    /// The UDM withdrew the session while it was not to be released yet.
-    pub is_withdrawn: bool,
+    /// UDM or PCF end the session, and what the UE is told; the release begins when the session stands.
+    pub withdrawn: Option<GsmCause>,
     /// The gNB's end of the N3 tunnel, while the user plane is active.
     pub gnb: Option<Tunnel>,
     /// The gNB's end of a tunnel that it turned out not to know while the session was changing.
     pub lost: Option<Tunnel>,
     /// What is authorised.
     pub qos: Qos,
+    /// What the PCF has decided since, until UPF, gNB and UE are told.
+    pub decided: Option<Qos>,
+    /// How often PDU SESSION MODIFICATION COMMAND was sent again, while the UE owes an answer; T3591 runs.
+    pub modifying: Option<u8>,
     /// The policy association, once it stands.
     pub policy: Option<Uri>,
     /// Whether the UDM knows of the session.
@@ -73,7 +82,7 @@ impl SmContext {
     /// Whether UPF or gNB are changing what they have of the session: updates wait until they have.
     pub(super) const fn is_changing(&self) -> bool {
         use State::{
-            AwaitingBuffering, AwaitingClassifier, AwaitingGnb, AwaitingN4Modification,
+            AwaitingBuffering, AwaitingClassifier, AwaitingGnb, AwaitingN4Modification, AwaitingRates,
             AwaitingResourceRelease, AwaitingSwitch,
         };
         matches!(
@@ -83,6 +92,7 @@ impl SmContext {
                 | AwaitingGnb(_)
                 | AwaitingSwitch(_)
                 | AwaitingBuffering
+                | AwaitingRates(_)
                 | AwaitingResourceRelease
         )
     }
@@ -129,6 +139,19 @@ pub(super) struct Asks {
     pub ipv4v6: bool,
 }
 
+/// How the UE reaches the network, as the AMF tells it (TS 29.502 6.1.6.2.2) and the PCF is told (TS 29.512 5.6.2.3).
+#[derive(Debug, Clone)]
+pub(super) struct Access {
+    pub kind: AccessType,
+    pub rat_type: Option<RatType>,
+    pub serving_network: PlmnIdNid,
+    pub location: Option<UserLocation>,
+    pub time_zone: Option<Arc<str>>,
+    pub pei: Option<Pei>,
+    pub gpsi: Option<Arc<str>>,
+    pub guami: Option<Guami>,
+}
+
 /// How the AMF is reached.
 #[derive(Debug, Clone)]
 pub(super) struct AmfLink {
@@ -171,7 +194,7 @@ impl Front {
 }
 
 /// Subscribed, then authorised QoS.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Qos {
     pub ambr: Ambr,
     pub five_qi: u8,
@@ -197,6 +220,8 @@ pub(super) enum State {
     Established,
     /// The answer of the UPF to new rules; the AMF waits for an answer.
     AwaitingN4Modification(Caller, UserPlane),
+    /// The answer of the UPF to other rates; the UPF before the anchor is asked next, if that is so.
+    AwaitingRates(Enforcing),
     /// The answer of a UPF that is to be the classifier of a session that stands (TS 23.502 4.3.5.4 step 3).
     AwaitingClassifier(FrontPlan),
     /// The gNB's, which was told where uplink packets go.
@@ -214,6 +239,15 @@ pub(super) enum State {
     },
     /// The answer of the UPF to an establishment that is no longer wanted.
     Abandoned(UpfHandle),
+}
+
+/// Which of a session's UPFs is told other rates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Enforcing {
+    /// The anchor; the front UPF is next, if there is one.
+    Anchor,
+    /// The UPF between gNB and anchor.
+    Front,
 }
 
 /// By whom the packets of a session are to go.
@@ -260,6 +294,7 @@ impl State {
             Self::AwaitingTunnel => "awaiting-gnb",
             Self::Established
             | Self::AwaitingN4Modification(..)
+            | Self::AwaitingRates(_)
             | Self::AwaitingBuffering
             | Self::AwaitingResourceRelease => "established",
             Self::AwaitingClassifier(_) | Self::AwaitingGnb(_) | Self::AwaitingSwitch(_) => "branching",

@@ -6,6 +6,7 @@
 //!  procedure/chain.rs           its step 10 with two UPFs
 //!  procedure/branching.rs       4.3.5.4, 4.3.5.5: classifiers
 //!  procedure/user_plane.rs      activation, deactivation, downlink data
+//!  procedure/modification.rs    4.3.3.2, at the PCF's wish
 //!  procedure/release.rs         TS 23.502 4.3.4
 //! ```
 
@@ -138,6 +139,7 @@ impl Smf {
     fn timer(&mut self, key: TimerKey, out: &mut Outbox) {
         let owner = Key::from_u64(key.owner);
         match key.timer {
+            Timer::T3591 => self.modification_command_again(owner, out),
             Timer::T3592 => self.release_command_again(owner, out),
             Timer::SbiGuard => self.establishment_too_slow(owner, out),
             Timer::PathGrace => self.path_left(owner, out),

@@ -4,11 +4,12 @@ use super::config::DataNetwork;
 use super::context::{Asks, DEFAULT_QFI, SmContext};
 use pith_nas::gsm::{
     PduSessionEstablishmentAccept, PduSessionEstablishmentReject, PduSessionEstablishmentRequest,
-    PduSessionModificationReject, PduSessionReleaseCommand, PduSessionReleaseReject,
+    PduSessionModificationCommand, PduSessionModificationReject, PduSessionReleaseCommand,
+    PduSessionReleaseReject,
 };
 use pith_nas::ie::{
-    AllowedSscMode, DownlinkPco, PcoOption, PcoRequest, PduAddress, PduSessionType, QosFlowDescription,
-    QosFlowDescriptions, QosRule, QosRules, SscMode,
+    AllowedSscMode, DownlinkPco, FlowOperation, PcoOption, PcoRequest, PduAddress, PduSessionType,
+    QosFlowDescription, QosFlowDescriptions, QosRule, QosRules, SscMode,
 };
 use pith_nas::{GsmCause, GsmMessage};
 
@@ -62,8 +63,18 @@ pub(super) fn establishment_reject(pdu_session_id: u8, pti: u8, cause: GsmCause)
 
 /// PDU SESSION RELEASE COMMAND (TS 24.501 6.3.3.2).
 pub(super) fn release_command(context: &SmContext) -> Vec<u8> {
-    let command = PduSessionReleaseCommand::new(GsmCause::RegularDeactivation);
+    let command = PduSessionReleaseCommand::new(context.withdrawn.unwrap_or(GsmCause::RegularDeactivation));
     GsmMessage::new(context.pdu_session_id, context.pti, command).encode()
+}
+
+/// PDU SESSION MODIFICATION COMMAND (TS 24.501 6.3.2.2): the session-AMBR, and what the default QoS flow is given.
+pub(super) fn modification_command(context: &SmContext) -> Vec<u8> {
+    let mut flow = QosFlowDescription::non_gbr(DEFAULT_QFI, context.qos.five_qi);
+    flow.operation = FlowOperation::Modify;
+    let mut command = PduSessionModificationCommand::new();
+    command.session_ambr = Some(context.qos.ambr);
+    command.qos_flow_descriptions = Some(QosFlowDescriptions(vec![flow]));
+    GsmMessage::new(context.pdu_session_id, 0, command).encode()
 }
 
 /// PDU SESSION MODIFICATION REJECT: the network changes no session at the UE's wish

@@ -2,22 +2,52 @@
 
 use super::context::{DEFAULT_QFI, SmContext};
 use pith_ngap::transfer::{
-    Arp, ModifyRequestTransfer, QosFlow, ReleaseCommandTransfer, SessionType, SetupRequestTransfer, Tunnel,
-    TunnelChange,
+    Arp, HandoverPreparationUnsuccessfulTransfer, ModifyIndicationUnsuccessfulTransfer,
+    ModifyRequestTransfer, PathSwitchRequestUnsuccessfulTransfer, QosFlow, ReleaseCommandTransfer,
+    SessionType, SetupRequestTransfer, Tunnel, TunnelChange,
 };
-use pith_ngap::{Cause, CauseNas, CauseTransport};
+use pith_ngap::{Cause, CauseNas, CauseRadioNetwork, CauseTransport};
+use pith_sbi::nsmf_pdusession::N2SmInfoType;
 
 /// PDU Session Resource Setup Request Transfer; `None` before the UPF has given its tunnel.
 pub(super) fn setup_request(context: &SmContext) -> Option<Vec<u8>> {
-    let arp = Arp { priority_level: context.qos.arp_priority, may_preempt: false, preemptable: true };
-    let flow = QosFlow { qfi: DEFAULT_QFI, five_qi: context.qos.five_qi, arp, gbr: None };
     let transfer = SetupRequestTransfer {
         session_ambr: Some(context.qos.ambr),
         uplink: context.at_n3()?.tunnel,
         session_type: SessionType::Ipv4,
-        flows: vec![flow],
+        flows: vec![default_flow(context)],
     };
     Some(transfer.encode())
+}
+
+fn default_flow(context: &SmContext) -> QosFlow {
+    let arp = Arp { priority_level: context.qos.arp_priority, may_preempt: false, preemptable: true };
+    QosFlow { qfi: DEFAULT_QFI, five_qi: context.qos.five_qi, arp, gbr: None }
+}
+
+/// PDU Session Resource Modify Request Transfer: session-AMBR and default QoS flow are others.
+pub(super) fn modify_qos_request(context: &SmContext) -> Vec<u8> {
+    let (session_ambr, flows) = (Some(context.qos.ambr), vec![default_flow(context)]);
+    ModifyRequestTransfer { session_ambr, flows, ..ModifyRequestTransfer::default() }.encode()
+}
+
+/// What is wrong with N2 information that this SMF does not act on, as the gNB is told it: the transfer, and which
+/// (TS 38.413 9.3.4.18, 9.3.4.20, 9.3.4.22; TS 29.502 5.2.2.3.3, 5.2.2.3.4).
+pub(super) fn refusal(kind: &N2SmInfoType) -> Option<(N2SmInfoType, Vec<u8>)> {
+    let cause = Cause::RadioNetwork(CauseRadioNetwork::ho_failure_in_target_5GC_ngran_node_or_target_system);
+    Some(match kind {
+        N2SmInfoType::PathSwitchReq | N2SmInfoType::PathSwitchSetupFail => {
+            (N2SmInfoType::PathSwitchReqFail, PathSwitchRequestUnsuccessfulTransfer { cause }.encode())
+        }
+        N2SmInfoType::HandoverRequired => {
+            (N2SmInfoType::HandoverPrepFail, HandoverPreparationUnsuccessfulTransfer { cause }.encode())
+        }
+        N2SmInfoType::PduResModInd => {
+            let cause = Cause::RadioNetwork(CauseRadioNetwork::unspecified);
+            (N2SmInfoType::PduResModIndFail, ModifyIndicationUnsuccessfulTransfer { cause }.encode())
+        }
+        _ => return None,
+    })
 }
 
 /// PDU Session Resource Modify Request Transfer: the gNB sends what it sent from the tunnel `downlink` to another UPF.

@@ -21,7 +21,7 @@ use pith_pfcp::message::{
 };
 use pith_pfcp::rules::{
     CreateBar, CreateFar, CreatePdr, CreateQer, CreateUrr, ForwardingParameters, Pdi, UpdateFar,
-    UpdateForwardingParameters,
+    UpdateForwardingParameters, UpdateQer,
 };
 use pith_pfcp::{Change, Message};
 use pith_types::{Seid, Teid};
@@ -177,6 +177,15 @@ fn modification(far: UpdateFar) -> SessionModificationRequest {
     let mut request = SessionModificationRequest::new();
     request.update_fars = vec![far];
     request
+}
+
+/// The session-AMBR is another one.
+pub(super) fn new_rates(context: &SmContext) -> Message {
+    let mut qer = UpdateQer::new(QER);
+    qer.maximum_bitrate = Some(Change::Set(session_ambr(context)));
+    let mut request = SessionModificationRequest::new();
+    request.update_qers = vec![qer];
+    Message::SessionModificationRequest(request)
 }
 
 /// The session ends.

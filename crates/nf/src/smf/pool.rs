@@ -44,7 +44,8 @@ impl Pools {
     }
 }
 
-fn contains((network, prefix): Network, address: Ipv4Addr) -> bool {
+/// Whether the address is of that network.
+pub(super) fn contains((network, prefix): Network, address: Ipv4Addr) -> bool {
     let shift = 32 - u32::from(prefix.clamp(1, 32));
     u32::from(network) >> shift == u32::from(address) >> shift
 }

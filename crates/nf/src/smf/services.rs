@@ -2,14 +2,15 @@
 
 use super::context::{SmContext, State, UserPlane};
 use super::{Smf, n1, n2};
-use crate::kit::{Caller, Key, Outbox};
+use crate::kit::{Caller, Key, Level, Outbox};
 use bytes::Bytes;
-use pith_nas::{GsmBody, GsmMessage};
+use pith_nas::{GsmBody, GsmCause, GsmMessage};
 use pith_ngap::transfer::SetupResponseTransfer;
 use pith_sbi::nsmf_pdusession::{
-    N2SmInfoType, SmContextUpdateData, SmContextUpdatedData, UpCnxState, UpdateSmContext,
+    N2SmInfoType, SmContextUpdateData, SmContextUpdateErrorData, SmContextUpdatedData, UpCnxState,
+    UpdateSmContext,
 };
-use pith_sbi::{Cause, Problem, Request, Response};
+use pith_sbi::{Cause, Problem, ProblemMore, Request, Response};
 
 /// Updates of a session that may wait for the UPF.
 const MOST_HELD: usize = 8;
@@ -26,13 +27,23 @@ impl Smf {
                 }
                 None => out.refuse(from, Problem::context_not_found()),
             },
-            Request::SmPolicyUpdateNotify(_)
-            | Request::SmPolicyTerminateNotify(_)
-            | Request::SdmChangeNotification(_) => {
-                out.answer(from, Response::NoContent);
-            }
+            Request::SmPolicyUpdateNotify(notification) => match self.find(notification.uri.id()) {
+                Some(key) => self.policy_changed(key, from, notification.body, out),
+                None => out.refuse(from, Problem::context_not_found()),
+            },
+            Request::SmPolicyTerminateNotify(notification) => match self.find(notification.uri.id()) {
+                Some(key) => {
+                    out.answer(from, Response::NoContent);
+                    self.policy_ended(key, &notification.body.cause, out);
+                }
+                None => out.refuse(from, Problem::context_not_found()),
+            },
+            // Of what is subscribed, the SMF asks for each session anew: nothing to do for those that stand.
+            Request::SdmChangeNotification(_) => out.answer(from, Response::NoContent),
             Request::DeregistrationNotification(notification) => {
-                self.withdrawn(notification.uri.id(), out);
+                if let Some(key) = self.find(notification.uri.id()) {
+                    self.withdraw(key, GsmCause::RegularDeactivation, out);
+                }
                 out.answer(from, Response::NoContent);
             }
             Request::N1N2TransferFailureNotification(notification) => {
@@ -148,6 +159,14 @@ impl Smf {
                 updated(from, SmContextUpdatedData::default(), out);
                 self.release_completed(key, out);
             }
+            GsmBody::PduSessionModificationComplete(_) => {
+                updated(from, SmContextUpdatedData::default(), out);
+                self.modification_completed(key, out);
+            }
+            GsmBody::PduSessionModificationCommandReject(reject) => {
+                updated(from, SmContextUpdatedData::default(), out);
+                self.modification_rejected(key, reject.cause, out);
+            }
             GsmBody::PduSessionModificationRequest(_) => {
                 answer_n1(from, n1::modification_reject(message.pdu_session_id, message.pti), out);
             }
@@ -178,7 +197,21 @@ impl Smf {
                 self.not_delivered(key, out);
             }
             N2SmInfoType::PduResNtyRel => self.deactivate(key, from, out),
-            _ => updated(from, SmContextUpdatedData::default(), out),
+            // Answers of the gNB that change nothing here; what fails of a modification stays as it was at the gNB.
+            N2SmInfoType::PduResRelRsp | N2SmInfoType::PduResModRsp => {
+                updated(from, SmContextUpdatedData::default(), out);
+            }
+            N2SmInfoType::PduResModFail => {
+                self.log(key, Level::Warn, out, |_| {
+                    "the gNB does not modify the session's resources".to_owned()
+                });
+                updated(from, SmContextUpdatedData::default(), out);
+            }
+            // No flow here has a guaranteed rate that the gNB could miss (TS 38.413 8.2.4.2).
+            N2SmInfoType::PduResNty | N2SmInfoType::SecondaryRatUsage => {
+                updated(from, SmContextUpdatedData::default(), out);
+            }
+            _ => refuse_n2(from, kind, out),
         }
     }
 
@@ -201,6 +234,17 @@ impl Smf {
     fn deactivate(&mut self, key: Key, from: Caller, out: &mut Outbox) {
         self.change_user_plane(key, from, UserPlane::Deactivated, out);
     }
+}
+
+/// N2 information that this SMF does not act on: what the gNB is told of it goes with the refusal (TS 29.502 table
+/// 6.1.3.3.4.2.2-2).
+fn refuse_n2(from: Caller, kind: &N2SmInfoType, out: &mut Outbox) {
+    let problem = Problem::new(Cause::N2SmError).detail(format!("this SMF does not serve {}", kind.as_str()));
+    let Some((kind, transfer)) = n2::refusal(kind) else { return out.refuse(from, problem) };
+    let mut data = SmContextUpdateErrorData::default();
+    data.n2_sm_info = Some(transfer.into());
+    data.n2_sm_info_type = Some(kind);
+    out.refuse(from, problem.with(ProblemMore::SmContextUpdateError(Box::new(data))));
 }
 
 /// One change at a time: gNB and UE may be quicker than the UPF.

@@ -13,11 +13,12 @@ use pith_crypto::suci::{HomeNetworkPrivateKey, Profile, encode_msin};
 use pith_sbi::common::{AuthType, RatType, SupiOrSuci};
 use pith_sbi::nausf_ueauthentication::ResynchronizationInfo;
 use pith_sbi::nudm_sdm::{
-    AccessAndMobilitySubscriptionData, DataSetName, GetDataSets, SmfSelectionSubscriptionData,
+    AccessAndMobilitySubscriptionData, DataSetName, GetDataSets, GetUeCtxInSmfData,
+    SmfSelectionSubscriptionData,
 };
 use pith_sbi::nudm_ueau::{AuthenticationInfoRequest, AuthenticationVector, GenerateAuthData};
 use pith_sbi::nudm_uecm::{
-    Amf3GppAccessRegistration, Amf3GppAccessRegistrationModification, DeregistrationReason,
+    Amf3GppAccessRegistration, Amf3GppAccessRegistrationModification, DeregistrationReason, SmfRegistration,
     ThreeGppRegistration, UpdateThreeGppRegistration,
 };
 use pith_sbi::nudr_dr::{AuthenticationSubscription, SequenceNumber};
@@ -295,4 +296,31 @@ fn a_subscription_is_a_resource_of_the_udm() {
     let Response::SdmSubscriptionCreated(created) = done.answer() else { panic!("{done:?}") };
     assert_eq!(created.location.root, root("nf"));
     assert_eq!(Some(created.location.id()), created.body.subscription_id.as_deref());
+}
+
+#[test]
+fn the_sessions_of_a_ue_and_their_smfs_are_told_from_the_registrations_of_smfs() {
+    let mut bench = bench();
+    let asked = bench.request(GetUeCtxInSmfData { supi: supi() });
+    assert_eq!(asked.operations(), [Operation::QuerySmfRegList]);
+    let mut registration = SmfRegistration::new(instance(7), 5, pith_types::Snssai::of_sst(1), plmn());
+    registration.dnn = Some("internet".parse().unwrap());
+    let seen = bench.reply(asked.call().0, Ok(Response::SmfRegList(Box::new(vec![registration]))));
+    let Response::UeContextInSmfData(data) = seen.answer() else { panic!("{seen:?}") };
+    let session = &data.pdu_sessions["5"];
+    assert_eq!((session.smf_instance_id, session.dnn.as_str()), (instance(7), "internet"));
+}
+
+#[test]
+fn a_ue_without_sessions_has_an_empty_context_in_smfs() {
+    let mut bench = bench();
+    let asked = bench.request(GetUeCtxInSmfData { supi: supi() });
+    let seen = bench.reply(asked.call().0, Err(pith_sbi::Problem::data_not_found().into()));
+    let Response::UeContextInSmfData(data) = seen.answer() else { panic!("{seen:?}") };
+    assert!(data.pdu_sessions.is_empty());
+    let dataset_names = vec![DataSetName::UecSmf];
+    let asked = bench.request(GetDataSets { supi: supi(), dataset_names, plmn_id: None });
+    let seen = bench.reply(asked.call().0, Err(pith_sbi::Problem::data_not_found().into()));
+    let Response::SubscriptionDataSets(sets) = seen.answer() else { panic!("{seen:?}") };
+    assert!(sets.uec_smf_data.is_some());
 }

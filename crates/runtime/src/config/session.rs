@@ -135,6 +135,8 @@ impl DataNetwork {
 section! {
     /// 5GSM timers of the SMF. What is retransmitted is sent five times in all, then given up.
     SmfTimers {
+        /// PDU SESSION MODIFICATION COMMAND sent.
+        t3591: Period = Period::seconds(16),
         /// PDU SESSION RELEASE COMMAND sent.
         t3592: Period = Period::seconds(16),
     }

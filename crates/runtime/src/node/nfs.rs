@@ -182,6 +182,7 @@ fn smf_config(config: &Config) -> SmfConfig {
         upfs: config.smf.upfs.iter().map(upf_service).collect(),
         breakouts: breakouts.collect(),
         shards: config.shards() as u8,
+        t3591: config.smf.timers.t3591.0,
         t3592: config.smf.timers.t3592.0,
         retransmissions: 4,
         guard: Duration::from_secs(10),

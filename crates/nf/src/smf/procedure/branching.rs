@@ -240,6 +240,7 @@ impl Smf {
         self.apply_held(key, out);
         self.tend_withdrawal(key, out);
         self.tend_lost_tunnel(key, out);
+        self.tend_policy(key, out);
         self.tend_path(key, out);
         self.tend_waiting_data(key, out);
     }

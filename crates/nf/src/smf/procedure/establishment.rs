@@ -10,10 +10,11 @@
 //!         Established
 //! ```
 
-use super::super::config::DataNetwork;
-use super::super::context::{AmfLink, Asks, Qos, SmContext, State, UpfSession};
+use super::super::config::{DataNetwork, Network};
+use super::super::context::{Access, AmfLink, Asks, Qos, SmContext, State, UpfSession};
 use super::super::error::EstablishmentError;
-use super::super::selection::FrontPlan;
+use super::super::pool::contains;
+use super::super::selection::{FrontPlan, Path};
 use super::super::{Smf, n1, n2, n4};
 use super::release::delete_at_upfs;
 use crate::kit::{Caller, Key, Level, N4Effect, N4Error, Outbox, Target, Timer, UpfHandle};
@@ -28,12 +29,16 @@ use pith_sbi::namf_communication::{
     N1MessageClass, N1MessageContainer, N1N2MessageTransfer, N1N2MessageTransferReqData, N2InfoContainer,
     N2InfoContent, N2InformationClass, N2SmInformation, NgapIeType,
 };
-use pith_sbi::npcf_smpolicycontrol::{CreateSmPolicy, SmPolicyContextData, SmPolicyDecision};
+use pith_sbi::npcf_smpolicycontrol::{
+    CreateSmPolicy, PolicyControlRequestTrigger, ServingNfIdentity, SmPolicyContextData, SmPolicyDecision,
+    SmPolicyUpdateContextData, UpdateSmPolicy,
+};
 use pith_sbi::nsmf_pdusession::{SmContextCreateData, SmContextCreateErrorData, SmContextCreatedData};
 use pith_sbi::nudm_sdm::{DnnConfiguration, GetSmData, SmSubsData};
 use pith_sbi::nudm_uecm::{RegisterSmf, SmfRegistration};
 use pith_sbi::{Created, NfType, Problem, ProblemMore, Reply, Response, Uri};
 use pith_types::{Ambr, BitRate, Dnn, Seid, Snssai, Supi, Tac};
+use std::net::Ipv4Addr;
 
 /// Until the subscription says otherwise.
 const UNKNOWN_QOS: Qos =
@@ -48,6 +53,7 @@ struct Asked {
     tac: Option<Tac>,
     pti: u8,
     asks: Asks,
+    access: Box<Access>,
 }
 
 /// A request that can't, and how to tell the UE.
@@ -109,7 +115,17 @@ impl Smf {
         let asks = n1::asks(&request);
         let location = data.ue_location.as_ref().and_then(|location| location.nr_location.as_ref());
         let tac = location.map(|location| location.tai.tac);
-        Ok(Asked { supi, pdu_session_id, dnn, snssai, tac, pti, asks })
+        let access = Box::new(Access {
+            kind: data.an_type,
+            rat_type: data.rat_type.clone(),
+            serving_network: data.serving_network.clone(),
+            location: data.ue_location.clone(),
+            time_zone: data.ue_time_zone.clone(),
+            pei: data.pei.clone(),
+            gpsi: data.gpsi.clone(),
+            guami: data.guami,
+        });
+        Ok(Asked { supi, pdu_session_id, dnn, snssai, tac, pti, asks, access })
     }
 
     pub(in crate::smf) fn network(&self, dnn: &Dnn, snssai: &Snssai) -> Option<&DataNetwork> {
@@ -128,6 +144,8 @@ impl Smf {
             pti,
             tac: asked.tac,
             asks: asked.asks,
+            access: Some(asked.access),
+            planned: None,
             amf,
             address: None,
             seid: Seid(0),
@@ -137,10 +155,12 @@ impl Smf {
             leaving: None,
             told: None,
             data_waits: false,
-            is_withdrawn: false,
+            withdrawn: None,
             gnb: None,
             lost: None,
             qos: UNKNOWN_QOS,
+            decided: None,
+            modifying: None,
             policy: None,
             is_registered: false,
             state: State::AwaitingSubscriptionData(from),
@@ -222,6 +242,7 @@ impl Smf {
         body.s_nssai = Some(context.snssai);
         out.answer(from, Response::SmContextCreated(Box::new(Created { location, body })));
         self.register(key, &reference, out);
+        self.reserve(key);
         self.ask_policy(key, &reference, out);
     }
 
@@ -238,8 +259,37 @@ impl Smf {
         out.call(super::super::NOBODY, Target::any(), RegisterSmf { ue_id, pdu_session_id, body }.into());
     }
 
-    fn ask_policy(&mut self, key: Key, reference: &str, out: &mut Outbox) {
+    /// The UPFs and the address that the session will have, unless they are gone when the PCF has decided: the PCF is told
+    /// the address (TS 23.502 4.3.2.2.1 step 8). Where there is none, the second attempt says why.
+    fn reserve(&mut self, key: Key) {
         let Some(context) = self.contexts.get(key) else { return };
+        let path = self.upfs.choose(context);
+        let pool = path.as_ref().and_then(|path| self.pool(context, path.anchor));
+        let address = pool.and_then(|pool| self.pools.take(pool));
+        if let Some(context) = self.contexts.get_mut(key) {
+            (context.planned, context.address) = (path, address);
+        }
+    }
+
+    /// The UPFs chosen before the PCF was asked, while they are still there; else others.
+    fn path(&mut self, key: Key) -> Option<Path> {
+        let planned = self.contexts.get_mut(key)?.planned.take();
+        let is_there = |upf| self.upfs.info(upf).is_some();
+        let stands = |path: &Path| {
+            is_there(path.anchor) && path.front.as_ref().is_none_or(|front| is_there(front.upf))
+        };
+        let planned = planned.filter(stands);
+        planned.or_else(|| self.contexts.get(key).and_then(|context| self.upfs.choose(context)))
+    }
+
+    /// Where the UE addresses of a session come from.
+    fn pool(&self, context: &SmContext, anchor: UpfHandle) -> Option<Network> {
+        let of_network = || self.network(&context.dnn, &context.snssai).map(|network| network.pool);
+        self.upfs.pool(anchor, &context.dnn).or_else(of_network)
+    }
+
+    fn ask_policy(&mut self, key: Key, reference: &str, out: &mut Outbox) {
+        let Some(context) = self.contexts.get_mut(key) else { return };
         let notification = Uri::callback(&self.identity.api_root, &NfType::Smf, "sm-policy", reference);
         let mut body = SmPolicyContextData::new(
             context.supi.clone(),
@@ -251,6 +301,21 @@ impl Smf {
         );
         body.subs_sess_ambr = Some(context.qos.ambr);
         body.subs_def_qos = Some(subscribed_default_qos(&context.qos));
+        body.ipv4_address = context.address;
+        let mut serving = ServingNfIdentity::default();
+        serving.serv_nf_inst_id = Some(context.amf.instance);
+        if let Some(access) = context.access.take() {
+            serving.guami = access.guami;
+            body.access_type = Some(access.kind);
+            body.rat_type = access.rat_type;
+            body.serving_network = Some(access.serving_network);
+            body.user_location_info = access.location;
+            body.ue_time_zone = access.time_zone;
+            body.pei = access.pei;
+            body.gpsi = access.gpsi;
+        }
+        body.serv_nf_id = Some(serving);
+        body.smf_id = Some(self.identity.instance_id);
         self.call(key, Target::any(), CreateSmPolicy { body }.into(), out);
     }
 
@@ -272,20 +337,40 @@ impl Smf {
 
     /// Chooses the UPFs (step 8) and asks the anchor first: others are told its tunnel.
     fn ask_for_session(&mut self, key: Key, out: &mut Outbox) -> Result<(), EstablishmentError> {
-        let context = self.contexts.get(key).ok_or(EstablishmentError::Resources)?;
         let no_upf = || EstablishmentError::UserPlane("none that serves it is associated".into());
-        let path = self.upfs.choose(context).ok_or_else(no_upf)?;
+        let path = self.path(key).ok_or_else(no_upf)?;
+        let context = self.contexts.get(key).ok_or(EstablishmentError::Resources)?;
         let local = self.upfs.info(path.anchor).map(|info| info.local_address);
         let local = local.ok_or(EstablishmentError::Resources)?;
-        let network = self.network(&context.dnn, &context.snssai).ok_or(EstablishmentError::Resources)?;
-        let pool = self.upfs.pool(path.anchor, &context.dnn).unwrap_or(network.pool);
-        let address = self.pools.take(pool).ok_or(EstablishmentError::Resources)?;
+        let pool = self.pool(context, path.anchor).ok_or(EstablishmentError::Resources)?;
+        let address = self.take_address(key, pool, out).ok_or(EstablishmentError::Resources)?;
         let context = self.contexts.get_mut(key).ok_or(EstablishmentError::Resources)?;
-        context.address = Some(address);
         context.state = State::AwaitingN4Establishment(path.anchor, path.front);
         let message = n4::establishment(context, address, local);
         self.ask_upf(key, path.anchor, Seid(0), message, out);
         Ok(())
+    }
+
+    /// The session's address, of that pool: the reserved one, or another one, which the PCF is told of (trigger UE_IP_CH,
+    /// TS 29.512 table 5.6.3.6-1).
+    fn take_address(&mut self, key: Key, pool: Network, out: &mut Outbox) -> Option<Ipv4Addr> {
+        let reserved = self.contexts.get(key)?.address;
+        if let Some(address) = reserved.filter(|address| contains(pool, *address)) {
+            return Some(address);
+        }
+        let address = self.pools.take(pool)?;
+        let context = self.contexts.get_mut(key)?;
+        context.address = Some(address);
+        reserved.into_iter().for_each(|address| self.pools.give_back(address));
+        let mut body = SmPolicyUpdateContextData::default();
+        body.rep_policy_ctrl_req_triggers = vec![PolicyControlRequestTrigger::UeIpCh];
+        body.ipv4_address = Some(address);
+        body.rel_ipv4_address = reserved;
+        if let Some(policy) = &context.policy {
+            let request = UpdateSmPolicy { sm_policy_id: policy.id().to_owned(), body };
+            out.call(super::super::NOBODY, Target::Root(policy.root.clone()), request.into());
+        }
+        Some(address)
     }
 
     /// A UPF did not take the session: another one is asked, if there is one (TS 23.501 6.3.3.3).
@@ -300,8 +385,6 @@ impl Smf {
         context.state = State::AwaitingPolicy; // nothing is under way at a UPF
         context.tried.push(refusing);
         delete_at_upfs(context, out);
-        let address = context.address.take();
-        address.into_iter().for_each(|address| self.pools.give_back(address));
         match self.ask_for_session(key, out) {
             Ok(()) => self.log(key, Level::Warn, out, |_| format!("another UPF is asked: {error}")),
             Err(_) => self.fail(key, &error, out),
@@ -442,7 +525,7 @@ fn subscribed_default_qos(qos: &Qos) -> SubscribedDefaultQos {
 }
 
 /// What the session rule authorises in place of what is subscribed (TS 29.512 4.2.6.3).
-fn authorise(qos: &mut Qos, decision: &SmPolicyDecision) {
+pub(in crate::smf) fn authorise(qos: &mut Qos, decision: &SmPolicyDecision) {
     for rule in decision.sess_rules.values().flatten() {
         qos.ambr = rule.auth_sess_ambr.unwrap_or(qos.ambr);
         if let Some(default) = &rule.auth_def_qos {

@@ -3,6 +3,7 @@
 mod branching;
 mod chain;
 mod establishment;
+mod modification;
 mod release;
 mod user_plane;
 

@@ -37,6 +37,7 @@ impl Smf {
         }
         context.pti = pti;
         context.state = State::AwaitingReleaseComplete { retransmissions: 0 };
+        context.modifying = None;
         let mut data = SmContextUpdatedData::default();
         data.n1_sm_msg = Some(n1::release_command(context).into());
         if context.gnb.take().is_some() {
@@ -46,6 +47,7 @@ impl Smf {
         delete_at_upfs(context, out);
         updated(from, data, out);
         out.stop(key.to_u64(), Timer::SbiGuard);
+        out.stop(key.to_u64(), Timer::T3591);
         out.start(key.to_u64(), Timer::T3592, self.config.t3592);
     }
 
@@ -73,24 +75,25 @@ impl Smf {
         }
     }
 
-    /// The UDM withdraws a session (TS 29.503 5.3.2.5), which may be in the making, or changing: then it goes as soon as
-    /// it stands.
-    pub(in crate::smf) fn withdrawn(&mut self, reference: &str, out: &mut Outbox) {
-        let Some(key) = self.find(reference) else { return };
-        self.contexts.get_mut(key).into_iter().for_each(|context| context.is_withdrawn = true);
+    /// UDM or PCF end a session (TS 29.503 5.3.2.5; TS 29.512 4.2.3.3), which may be in the making, or changing: then it
+    /// goes as soon as it stands.
+    pub(in crate::smf) fn withdraw(&mut self, key: Key, cause: GsmCause, out: &mut Outbox) {
+        self.contexts.get_mut(key).into_iter().for_each(|context| context.withdrawn = Some(cause));
         self.tend_withdrawal(key, out);
     }
 
     /// A session that stands and was withdrawn is released: the UE and the gNB are told (TS 24.501 6.3.3.2).
     pub(in crate::smf) fn tend_withdrawal(&mut self, key: Key, out: &mut Outbox) {
         let Some(context) = self.contexts.get_mut(key) else { return };
-        let (State::Established, true) = (&context.state, context.is_withdrawn) else { return };
+        let (State::Established, Some(_)) = (&context.state, context.withdrawn) else { return };
         context.pti = 0;
         context.state = State::AwaitingReleaseComplete { retransmissions: 0 };
+        context.modifying = None;
         let n2 = context.gnb.take().map(|_| (NgapIeType::PduResRelCmd, n2::release_command()));
         delete_at_upfs(context, out);
         let request = transfer(context, Some(n1::release_command(context)), n2);
         out.call(NOBODY, Target::Root(context.amf.root.clone()), request.into());
+        out.stop(key.to_u64(), Timer::T3591);
         out.start(key.to_u64(), Timer::T3592, self.config.t3592);
     }
 
@@ -116,9 +119,9 @@ impl Smf {
     pub(in crate::smf) fn end(&mut self, key: Key, out: &mut Outbox) {
         let Some(context) = self.contexts.get_mut(key) else { return };
         let name = (context.supi.clone(), context.pdu_session_id);
-        out.stop(key.to_u64(), Timer::T3592);
-        out.stop(key.to_u64(), Timer::SbiGuard);
-        out.stop(key.to_u64(), Timer::PathGrace);
+        for timer in [Timer::T3591, Timer::T3592, Timer::SbiGuard, Timer::PathGrace] {
+            out.stop(key.to_u64(), timer);
+        }
         delete_at_upfs(context, out);
         end_policy(context, out);
         if std::mem::take(&mut context.is_registered) {

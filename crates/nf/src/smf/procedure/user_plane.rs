@@ -81,6 +81,7 @@ impl Smf {
             State::AwaitingN4Modification(from, to) => self.modified(key, from, to, result, out),
             State::AwaitingClassifier(plan) => self.classifier_established(key, plan, result, out),
             State::AwaitingSwitch(towards) => self.switched(key, towards, result, out),
+            State::AwaitingRates(upf) => self.rates_enforced(key, upf, result, out),
             State::AwaitingBuffering => self.buffering(key, result, out),
             State::Abandoned(upf) => self.abandoned(key, upf, result, out),
             other => context.state = other,

@@ -2,6 +2,7 @@
 
 mod branching;
 mod establishment;
+mod policy;
 mod standing;
 mod upfs;
 mod world;

@@ -11,7 +11,7 @@ use pith_ngap::transfer::{SetupResponseTransfer, Tunnel};
 use pith_pfcp::ie::{ApplyAction, Cause as N4Cause, FSeid, FTeid, NodeId, ReportType};
 use pith_pfcp::message::{SessionEstablishmentResponse, SessionModificationResponse, SessionReportRequest};
 use pith_pfcp::rules::{CreatePdr, CreatedPdr, ErrorIndicationReport};
-use pith_sbi::common::{AccessType, Ncgi, NrLocation, UserLocation};
+use pith_sbi::common::{AccessType, Ncgi, NrLocation, RatType, UserLocation};
 use pith_sbi::namf_communication::{
     N1N2MessageTransferCause, N1N2MessageTransferReqData, N1N2MessageTransferRspData,
 };
@@ -45,6 +45,7 @@ pub(super) fn config() -> SmfConfig {
             ambr: ambr(50),
         }],
         shards: 1,
+        t3591: Duration::from_secs(16),
         t3592: Duration::from_secs(16),
         retransmissions: 4,
         guard: Duration::from_secs(10),
@@ -145,6 +146,9 @@ impl World {
         let cell = Ncgi::new(tai.plmn_id, NrCellIdentity::new(16));
         body.ue_location = Some(UserLocation { nr_location: Some(NrLocation::new(tai, cell)) });
         body.supi = Some(supi());
+        body.rat_type = Some(RatType::Nr);
+        body.pei = Some("imei-437081612581615".parse().unwrap());
+        body.gpsi = Some("msisdn-15551234567".into());
         body.pdu_session_id = Some(self.pdu_session_id);
         body.dnn = Some(dnn.parse().unwrap());
         body.s_nssai = Some(Snssai::of_sst(1));

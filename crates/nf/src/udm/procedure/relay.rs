@@ -5,7 +5,9 @@ use super::super::config::UdmConfig;
 use super::{Step, Transaction};
 use crate::kit::Instant;
 use pith_sbi::common::{PlmnIdNid, ServingPlmnId};
-use pith_sbi::nudm_sdm::{DataSetName, GetDataSets, SdmSubscription, SubscriptionDataSets};
+use pith_sbi::nudm_sdm::{
+    DataSetName, GetDataSets, PduSession, SdmSubscription, SubscriptionDataSets, UeContextInSmfData,
+};
 use pith_sbi::nudm_ueau::AuthEvent;
 use pith_sbi::nudm_uecm::{SmfRegistration, SmfRegistrationInfo};
 use pith_sbi::nudr_dr::{
@@ -24,6 +26,8 @@ pub(in crate::udm) enum Relay {
     Nssai,
     /// The registrations as one object.
     SmfRegistrations,
+    /// The registrations as the UE's PDU sessions (TS 29.503 5.2.2.2: UE Context in SMF data).
+    PduSessions,
     /// The registration of an SMF, as a resource of the UDM.
     SmfRegistered(Supi, SmfRegistration),
     /// The subscription, as a resource of the UDM.
@@ -65,6 +69,8 @@ pub(super) fn begin(config: &UdmConfig, now: Instant, request: Request) -> Step 
         Request::GetThreeGppRegistration(r) => {
             (QueryAmfContextThreeGpp { ue_id: r.ue_id }.into(), Relay::AsItIs)
         }
+        // Which SMFs serve the UE: an AMF that takes over asks (TS 23.502 4.2.2.2.2 step 14b).
+        Request::GetUeCtxInSmfData(r) => (QuerySmfRegList { ue_id: r.supi }.into(), Relay::PduSessions),
         Request::GetSmfRegistration(r) => {
             (QuerySmfRegList { ue_id: r.ue_id }.into(), Relay::SmfRegistrations)
         }
@@ -120,6 +126,7 @@ impl DataSets {
                 DataSetName::Sm => {
                     QuerySmData { ue_id: supi, serving_plmn_id: plmn, single_nssai: None, dnn: None }.into()
                 }
+                DataSetName::UecSmf => QuerySmfRegList { ue_id: supi }.into(),
                 _ => {
                     self.wanted.pop();
                     continue;
@@ -131,8 +138,10 @@ impl DataSets {
     }
 
     fn note(mut self: Box<Self>, reply: Reply) -> Step {
-        self.wanted.pop();
+        let name = self.wanted.pop();
+        let reply = if name == Some(DataSetName::UecSmf) { registrations_or_none(reply) } else { reply };
         match reply {
+            Ok(Response::SmfRegList(list)) => self.got.uec_smf_data = Some(pdu_sessions(*list)),
             Ok(Response::AmData(data)) => self.got.am_data = Some(*data),
             Ok(Response::SmfSelData(data)) => self.got.smf_sel_data = Some(*data),
             Ok(Response::SmData(data)) => self.got.sm_data = Some(*data),
@@ -148,6 +157,7 @@ impl Relay {
         if let Self::DataSets(sets) = self {
             return sets.note(reply);
         }
+        let reply = if matches!(self, Self::PduSessions) { registrations_or_none(reply) } else { reply };
         let answer = reply.and_then(|response| self.answer(config, response));
         Step::Answer(answer, None)
     }
@@ -161,6 +171,9 @@ impl Relay {
             }
             (Self::SmfRegistrations, Response::SmfRegList(list)) => {
                 Response::SmfRegistrationInfo(Box::new(SmfRegistrationInfo::new(*list)))
+            }
+            (Self::PduSessions, Response::SmfRegList(list)) => {
+                Response::UeContextInSmfData(Box::new(pdu_sessions(*list)))
             }
             (Self::SmfRegistered(supi, body), Response::SmfRegistrationCreated(_)) => {
                 let id = body.pdu_session_id;
@@ -179,4 +192,27 @@ impl Relay {
             (_, response) => response,
         })
     }
+}
+
+/// A subscriber for whom no SMF is registered has no PDU sessions.
+fn registrations_or_none(reply: Reply) -> Reply {
+    match reply {
+        Err(problem) if problem.cause() == Some(&Cause::DataNotFound) => {
+            Ok(Response::SmfRegList(Box::default()))
+        }
+        other => other,
+    }
+}
+
+/// The sessions of those registrations; one without data network is nothing that an AMF could use.
+fn pdu_sessions(list: Vec<SmfRegistration>) -> UeContextInSmfData {
+    let session = |registration: SmfRegistration| {
+        let (smf, plmn) = (registration.smf_instance_id, registration.plmn_id);
+        let mut session = PduSession::new(registration.dnn?, smf, plmn);
+        session.single_nssai = Some(registration.single_nssai);
+        Some((registration.pdu_session_id.to_string().into(), session))
+    };
+    let mut data = UeContextInSmfData::default();
+    data.pdu_sessions = list.into_iter().filter_map(session).collect();
+    data
 }
