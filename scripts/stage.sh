@@ -116,6 +116,8 @@ upf:
   n3: 10.210.0.1
 store:
   path: $1
+sbi:
+  pki: $stage_work/pki
 Y
 }
 

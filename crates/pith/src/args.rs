@@ -76,6 +76,9 @@ pub enum Command {
     /// Keys of the home network, which uncover SUCIs.
     #[command(subcommand)]
     Key(KeyCommand),
+    /// The private CA of the SBI: init, issue, list, renew.
+    #[command(subcommand)]
+    Pki(PkiCommand),
 }
 
 /// The core.
@@ -296,6 +299,45 @@ then name the file in the configuration under 'home_network_keys'.
         profile: SuciProfile,
         /// The new file.
         file: PathBuf,
+    },
+}
+
+/// The private CA of the SBI, in the directory that 'sbi.pki' names.
+#[derive(Debug, Subcommand)]
+pub enum PkiCommand {
+    /// Makes the CA, if there is none; the first 'pith nf' does the same.
+    Init,
+    /// Issues a certificate for a process, on another host perhaps.
+    #[command(after_help = "\
+Examples:
+  pith pki issue amf --address 10.0.0.5:7777 --shards 4 --out amf-files
+      then copy amf-files to that host, and name the files in its configuration:
+      sbi: {tls: {ca: ca.crt, certificate: amf-10.0.0.5-7777.pem, key: amf-10.0.0.5-7777.pem}}
+")]
+    Issue {
+        /// Of nrf, udr, udm, ausf, pcf, nssf, smf, amf: all NFs of the process.
+        #[arg(required = true, value_name = "NF")]
+        nfs: Vec<String>,
+        /// Where the process is called: by default what 'sbi.addresses' says of the first NF.
+        #[arg(long, value_name = "ADDRESS:PORT")]
+        address: Option<std::net::SocketAddr>,
+        /// A DNS name at which it is called, too.
+        #[arg(long = "name", value_name = "NAME")]
+        names: Vec<String>,
+        /// Shards ('workers') of the process: each NF has an instance in each. By default those of this host.
+        #[arg(long, value_parser = clap::value_parser!(u8).range(1..=64))]
+        shards: Option<u8>,
+        /// A directory for copies of the certificate with its key and of the CA's certificate.
+        #[arg(long, value_name = "DIRECTORY")]
+        out: Option<PathBuf>,
+    },
+    /// Lists what was issued.
+    List,
+    /// Issues certificates anew; processes that run read them by themselves.
+    Renew {
+        /// Which, by the names that 'pith pki list' shows: all by default.
+        #[arg(value_name = "ROLE")]
+        roles: Vec<String>,
     },
 }
 

@@ -5,7 +5,7 @@
 //!  up.rs          the core itself; test_network.rs, logs.rs, flood.rs
 //!  place.rs       which configuration file
 //!  operator.rs    the REST API of a running core, or the same handlers on the database's file
-//!  subscriber.rs, list.rs, upf.rs, key.rs, config.rs, access.rs       one file a group of commands
+//!  subscriber.rs, list.rs, upf.rs, key.rs, pki.rs, config.rs, access.rs     one file a group of commands
 //!  table.rs       what people see; '--json' shows what programs read
 //! ```
 
@@ -17,6 +17,7 @@ mod key;
 mod list;
 mod logs;
 mod operator;
+mod pki;
 mod place;
 mod session;
 mod subscriber;
@@ -53,6 +54,7 @@ fn run(cli: &Cli) -> Result<()> {
         Command::Api(ApiCommand::Token(command)) => access::tokens(command, cli),
         Command::Audit(AuditCommand::List { limit }) => access::audit(*limit, cli),
         Command::Key(command) => key::run(command, cli.json),
+        Command::Pki(command) => pki::run(command, cli),
         Command::Subscriber(command) => subscriber::run(command, cli),
         Command::Ue(UeCommand::List) => list::run(&list::UES, cli),
         Command::Ue(UeCommand::Deregister { supi }) => list::deregister(&supi.0, cli),

@@ -6,8 +6,9 @@ use anyhow::{Result, anyhow, bail};
 use pith_nf::kit::Nf;
 use pith_runtime::config::{Config, StorePath};
 use pith_runtime::node::{Hosting, Node};
-use pith_runtime::signals::Signals;
+use pith_runtime::signals::{Signal, Signals};
 use pith_runtime::store::Database;
+use std::io::IsTerminal;
 use std::time::Duration;
 
 /// How long the NFs may take to register with the NRF before the operator is told.
@@ -58,6 +59,8 @@ fn hosting(names: &[String]) -> Result<Hosting> {
 
 fn run(config: &Config, hosting: &Hosting, database: Option<Database>) -> Result<()> {
     let signals = Signals::hold()?;
+    // Without a service manager SIGHUP says that the terminal is gone.
+    let has_terminal = std::io::stdin().is_terminal();
     let node = Node::start(config, hosting, database).map_err(|error| anyhow!("{error}"))?;
     match node.wait_until_ready(PATIENCE) {
         Some(after) => tracing::info!("ready in {} ms{}", after.as_millis(), places(config, hosting)),
@@ -66,10 +69,15 @@ fn run(config: &Config, hosting: &Hosting, database: Option<Database>) -> Result
             config.sbi.address(pith_runtime::config::HostedNf::Nrf)
         ),
     }
-    let signal = signals.wait();
+    let signal = loop {
+        match signals.wait() {
+            Signal::Hangup if !has_terminal => node.read_certificates(),
+            signal => break signal,
+        }
+    };
     tracing::info!("{signal:?}: going down; once more ends at once");
     std::thread::spawn(move || {
-        signals.wait();
+        while signals.wait() == Signal::Hangup {}
         std::process::exit(INTERRUPTED)
     });
     node.stop();

@@ -9,6 +9,7 @@ pub mod events;
 pub mod http;
 pub mod keys;
 pub mod node;
+pub mod pki;
 pub mod sbi;
 pub mod sctp;
 pub mod shard;
@@ -18,3 +19,7 @@ pub mod token;
 pub mod udp;
 pub mod upf;
 pub mod wait;
+
+#[cfg(test)]
+#[path = "../../../tests/skipped.rs"]
+mod skipped;

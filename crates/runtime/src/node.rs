@@ -14,13 +14,14 @@
 mod identities;
 mod nfs;
 mod outside;
+mod security;
 mod user_plane;
 
 use crate::api::{Guard, Status, bind_socket};
 use crate::clock::Clock;
 use crate::config::{Config, HostedNf};
 use crate::edge::{EdgeHandle, EdgeMessage, N2Side, N4Side, edge};
-use crate::http::Limits;
+use crate::http::{Limits, Tls};
 use crate::sbi::{
     ApiListener, ApiSettings, HttpHandle, HttpThread, RECORD_VARIABLE, Recorder, SbiSettings, bind,
 };
@@ -35,7 +36,7 @@ use pith_nf::fabric::ShardInput;
 use pith_nf::gateway::n2::N2Gateway;
 use pith_nf::gateway::n4::N4Gateway;
 use pith_nf::kit::{Nf, Rng};
-use pith_sbi::ApiRoot;
+use security::Security;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -97,7 +98,8 @@ impl Node {
         let clock = Clock::start();
         let mut rng = Rng::from_seed(seed()?);
         let count = config.shards();
-        let identities = Identities::new(config, hosting, count, clock, &mut rng);
+        let security = Security::open(config, hosting)?;
+        let identities = Identities::new(config, hosting, count, clock, &mut rng, &security);
         let readiness = Readiness::new(clock, count);
         let desks = (0..count).map(|number| shard_desk(number as u16, config.task_buffer as usize));
         let (shards, vacancies): (Vec<ShardDesk>, Vec<_>) = desks.unzip();
@@ -111,7 +113,7 @@ impl Node {
         let front = Front { shards: shards.clone(), edge: edge_handle.clone(), nfs: hosting.nfs.clone() };
         let upf_handle = upf.as_ref().map(UpfThread::handle);
         let api = api_settings(config, hosting, &readiness, store_handle.clone(), upf_handle)?;
-        let http = crate::sbi::start(sbi_settings(config, hosting)?, api, front)?;
+        let http = crate::sbi::start(sbi_settings(config, hosting, security.tls)?, api, front)?;
 
         let edge = match edge_handle {
             Some(handle) => {
@@ -148,6 +150,11 @@ impl Node {
     /// if it is not so in time.
     pub fn wait_until_ready(&self, patience: Duration) -> Option<Duration> {
         self.readiness.wait(patience)
+    }
+
+    /// Reads the files of certificates again.
+    pub fn read_certificates(&self) {
+        self.http.0.read_certificates();
     }
 
     /// The subscribers' database, where this process has it.
@@ -222,15 +229,16 @@ const BUFFERED: usize = 64 << 20;
 /// Addresses of NFs that the configuration names.
 fn known(config: &Config) -> BTreeSet<IpAddr> {
     let own = HostedNf::ALL.into_iter().map(|nf| config.sbi.address(nf).ip());
-    let authority =
-        |root: &str| Some(root.parse::<ApiRoot>().ok()?.authority.parse::<SocketAddr>().ok()?.ip());
-    let external = config.sbi.external.values().filter_map(|root| authority(root));
+    let external = config.sbi.external.values().flat_map(|external| {
+        let host = external.host().and_then(|host| host.parse().ok());
+        external.callers.iter().copied().chain(host)
+    });
     // On loopback the source of a connection is 127.0.0.1, whatever address it goes to.
     let own = own.map(|ip| if ip.is_loopback() && ip.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { ip });
     own.chain(external).collect()
 }
 
-fn sbi_settings(config: &Config, hosting: &Hosting) -> Result<SbiSettings, StartError> {
+fn sbi_settings(config: &Config, hosting: &Hosting, tls: Option<Tls>) -> Result<SbiSettings, StartError> {
     let address = identities::sbi_address(config, hosting);
     let variable = || std::env::var_os(RECORD_VARIABLE).map(PathBuf::from);
     let directory = config.sbi.record.clone().or_else(variable);
@@ -246,7 +254,10 @@ fn sbi_settings(config: &Config, hosting: &Hosting) -> Result<SbiSettings, Start
     // NFs of one process call each other in memory: without a foreign NF nobody needs a socket.
     let serves = !hosting.nfs.is_empty() && (hosting.split || config.sbi.is_served());
     let listener = serves.then(|| bind(address, setting)).transpose()?;
-    Ok(SbiSettings { listeners: listener.into_iter().collect(), limits, recorder, known: known(config) })
+    let plain = config.sbi.plain_listen.filter(|_| serves && tls.is_some());
+    let plain_listener = plain.map(|address| bind(address, "sbi.plain_listen")).transpose()?;
+    let listeners = listener.into_iter().collect();
+    Ok(SbiSettings { listeners, plain_listener, tls, limits, recorder, known: known(config) })
 }
 
 fn api_settings(

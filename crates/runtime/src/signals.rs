@@ -1,17 +1,19 @@
-//! Signals: when the operator or the service manager wants the process to end.
+//! Signals: when the operator or the service manager wants the process to end, or to read files again.
 
 use std::io;
 
-/// A signal that asks the process to end.
+/// A signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
     /// SIGINT: Ctrl-C.
     Interrupt,
     /// SIGTERM: a service manager's.
     Terminate,
+    /// SIGHUP: files changed.
+    Hangup,
 }
 
-/// SIGINT and SIGTERM, held back from all threads that are started after [`Signals::hold`], to be
+/// SIGINT, SIGTERM and SIGHUP, held back from all threads that are started after [`Signals::hold`], to be
 /// waited for.
 pub struct Signals(libc::sigset_t);
 
@@ -27,6 +29,7 @@ impl Signals {
             libc::sigemptyset(&mut set);
             libc::sigaddset(&mut set, libc::SIGINT);
             libc::sigaddset(&mut set, libc::SIGTERM);
+            libc::sigaddset(&mut set, libc::SIGHUP);
             libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut())
         };
         match result {
@@ -45,6 +48,7 @@ impl Signals {
             match (result, number) {
                 (0, libc::SIGINT) => return Signal::Interrupt,
                 (0, libc::SIGTERM) => return Signal::Terminate,
+                (0, libc::SIGHUP) => return Signal::Hangup,
                 _ => {}
             }
         }
@@ -68,7 +72,11 @@ mod tests {
     #[test]
     fn a_signal_held_back_is_waited_for() {
         let signals = Signals::hold().unwrap();
-        for (number, signal) in [(libc::SIGTERM, Signal::Terminate), (libc::SIGINT, Signal::Interrupt)] {
+        for (number, signal) in [
+            (libc::SIGTERM, Signal::Terminate),
+            (libc::SIGINT, Signal::Interrupt),
+            (libc::SIGHUP, Signal::Hangup),
+        ] {
             // SAFETY: the signal goes to this very thread, which holds it back.
             #[allow(unsafe_code)]
             unsafe {

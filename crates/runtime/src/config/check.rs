@@ -1,11 +1,14 @@
 //! What is wrong though every value alone is right.
 
-use super::{Config, DataNetwork, N2, PacketPath, PredefinedRule, Sbi, SctpMode};
+use super::{
+    Config, DataNetwork, ExternalNf, ExternalSecurity, N2, PacketPath, PredefinedRule, Sbi, SbiSecurity,
+    SctpMode,
+};
 use pith_datapath::FirewallRule;
 use pith_upf::contract::Direction;
 use std::collections::HashSet;
 use std::hash::Hash;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// A setting that is wrong: its path, such as `smf.data_networks[1].pool`, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -224,14 +227,47 @@ impl Findings {
     }
 
     fn sbi(&mut self, sbi: &Sbi) {
-        for (nf, root) in &sbi.external {
-            let sentence = "this is where the other NF stands, such as http://10.0.0.9:8000";
-            self.require(is_root(root), format!("sbi.external.{nf}"), sentence);
+        for (nf, external) in &sbi.external {
+            self.external(&format!("sbi.external.{nf}"), external);
         }
+        self.cleartext(sbi);
         self.require(!sbi.request_timeout.0.is_zero(), "sbi.request_timeout", "write a time such as 5s");
         self.require(sbi.max_exchanges > 0, "sbi.max_exchanges", "at least 1 is needed");
         let body = (1 << 14..=1 << 26).contains(&sbi.max_body);
         self.require(body, "sbi.max_body", "this is 16384 (16 kB) to 67108864 (64 MB)");
+    }
+
+    /// Cleartext to another machine is a decision that the file has to name (TS 33.501 13.1).
+    fn external(&mut self, path: &str, external: &ExternalNf) {
+        let sentence = "this is where the other NF stands, such as https://10.0.0.9:8000";
+        self.require(is_root(&external.url), path, sentence);
+        let plain = external.url.starts_with("http://");
+        let named = external.security == Some(ExternalSecurity::None);
+        let sentence = format!(
+            "this is cleartext to another machine: write https://…, or, if it can't be helped, {{url: '{}', security: none}}",
+            external.url
+        );
+        self.require(!plain || named || external.is_loopback(), path, sentence);
+        let sentence = "the URL and 'security' don't go together: http:// is none, https:// is tls or mtls";
+        self.require(plain == (external.security() == ExternalSecurity::None), path, sentence);
+        let sentence = "cleartext has no certificates: remove 'ca'";
+        self.require(!plain || external.ca.is_none(), format!("{path}.ca"), sentence);
+    }
+
+    fn cleartext(&mut self, sbi: &Sbi) {
+        let sentence = |address: SocketAddr| {
+            format!(
+                "with 'security: none' others could read and change what is sent to {address}: take a loopback address, or mtls"
+            )
+        };
+        let open = |address: &SocketAddr| sbi.security == SbiSecurity::Mtls || address.ip().is_loopback();
+        self.require(open(&sbi.listen()), "sbi.listen", sentence(sbi.listen()));
+        for (nf, address) in &sbi.addresses {
+            self.require(open(address), format!("sbi.addresses.{nf}"), sentence(*address));
+        }
+        let plain = sbi.external.values().any(|external| external.security() == ExternalSecurity::None);
+        let sentence = "no NF of 'external' has 'security: none', and others are refused here: remove this";
+        self.require(sbi.plain_listen.is_none() || plain, "sbi.plain_listen", sentence);
     }
 
     fn shell(&mut self, config: &Config) {
@@ -245,9 +281,10 @@ impl Findings {
     }
 }
 
-/// `http://host:port`, with or without a path.
+/// `https://host:port`, with or without a path.
 fn is_root(root: &str) -> bool {
-    let authority = root.strip_prefix("http://").and_then(|rest| rest.split('/').next());
+    let rest = root.strip_prefix("https://").or_else(|| root.strip_prefix("http://"));
+    let authority = rest.and_then(|rest| rest.split('/').next());
     let Some((host, port)) = authority.and_then(|authority| authority.rsplit_once(':')) else {
         return false;
     };
@@ -281,6 +318,21 @@ mod tests {
             "smf:\n  data_networks:\n    - name: a\n      pool: 10.0.0.0/16\n      firewall:\n        - deny down\n        - deny up from 10.1.0.0/16\n",
         );
         assert!(text.starts_with("f:7:11: no phone of 10.0.0.0/16"), "{text}");
+    }
+
+    #[test]
+    fn cleartext_to_another_machine_is_found_at_its_line_unless_it_is_named() {
+        let text =
+            found("sbi:\n  external:\n    nrf: https://10.0.0.1:8000\n    udm: http://10.0.0.9:8000\n");
+        assert!(text.starts_with("f:4:10: this is cleartext to another machine"), "{text}");
+        for yaml in [
+            "sbi: {external: {udm: 'http://127.0.0.9:8000'}}",
+            "sbi: {external: {udm: 'https://udm.example.org:8000'}}",
+            "sbi: {external: {udm: {url: 'http://10.0.0.9:8000', security: none, oauth2: off}}, plain_listen: '10.0.0.1:80'}",
+            "sbi: {external: {udm: {url: 'https://10.0.0.9:8000', security: tls, oauth2: on, ca: x, callers: [10.0.0.8]}}}",
+        ] {
+            assert!(Config::parse(yaml, "f").is_ok(), "{}", found(yaml));
+        }
     }
 
     #[test]
@@ -335,7 +387,15 @@ mod tests {
             ("upf: {predefined_rules: [{name: a, filters: [permit in]}]}", "such as 'permit out 17"),
             ("upf: {predefined_rules: [{name: a, filters: [permit out ip from any to any]}]}", "drop: true"),
             ("upf: {predefined_rules: [{name: a, filters: [], drop: true}]}", "kind of packets"),
-            ("sbi: {external: {udm: 'https://x'}}", "http://10.0.0.9:8000"),
+            ("sbi: {external: {udm: 'https://x'}}", "https://10.0.0.9:8000"),
+            ("sbi: {external: {udm: 'http://10.0.0.9:8000'}}", "security: none}"),
+            ("sbi: {external: {udm: {url: 'https://10.0.0.9:8000', security: none}}}", "don't go together"),
+            ("sbi: {external: {udm: {url: 'http://10.0.0.9:8000', security: tls}}}", "don't go together"),
+            ("sbi: {external: {udm: {url: 'http://10.0.0.9:8000', security: none, ca: x}}}", "remove 'ca'"),
+            ("sbi: {external: {udm: {url: 'https://10.0.0.9:8000', oauth: on}}}", "did you mean 'oauth2'"),
+            ("sbi: {security: none, listen: '10.0.0.1:7777'}", "or mtls"),
+            ("sbi: {security: none, addresses: {amf: '10.0.0.1:7777'}}", "or mtls"),
+            ("sbi: {plain_listen: '10.0.0.1:7778'}", "remove this"),
             ("workers: 65", "64 shards"),
             ("task_buffer: 1", "64 to"),
             ("api: {listen: '0.0.0.0:80'}", "plain_http"),

@@ -30,7 +30,7 @@ pub use n6::{FirewallRule, PacketFilter, StaticRoute};
 pub use network::{HomeNetworkKey, Network, SuciProfile};
 pub use read::{ConfigError, Wrong};
 pub use render::default_yaml;
-pub use sbi::{Binding, HostedNf, Sbi};
+pub use sbi::{Binding, ExternalNf, ExternalSecurity, HostedNf, PkiPath, Sbi, SbiSecurity, Switch, TlsFiles};
 pub use section::{Described, Setting};
 pub use session::{DataNetwork, N4, PacketPath, PredefinedRule, Smf, SmfTimers, Upf, UpfPeer, XdpHook};
 pub use shell::{Api, Log, LogFormat, Residency, Role, Store, StorePath, user};

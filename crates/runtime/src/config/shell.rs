@@ -119,7 +119,7 @@ impl StorePath {
     /// The file; `None` for memory.
     pub fn file(&self) -> Option<PathBuf> {
         match self {
-            Self::Auto => Some(usual_place()),
+            Self::Auto => Some(state_directory().join("pith.db")),
             Self::Memory => None,
             Self::File(path) => Some(path.clone()),
         }
@@ -141,18 +141,17 @@ pub(super) fn runtime_directory() -> PathBuf {
         return PathBuf::from("/run/pith");
     }
     let session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
-    let state = || usual_place().parent().map(PathBuf::from).unwrap_or_default();
-    session.map_or_else(state, |session| session.join("pith"))
+    session.map_or_else(state_directory, |session| session.join("pith"))
 }
 
 /// Root's state belongs to the machine, a user's to the home directory (XDG Base Directory).
-fn usual_place() -> PathBuf {
+pub(super) fn state_directory() -> PathBuf {
     if user() == 0 {
-        return PathBuf::from("/var/lib/pith/pith.db");
+        return PathBuf::from("/var/lib/pith");
     }
     let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share"));
-    data.or(home).unwrap_or_default().join("pith/pith.db")
+    data.or(home).unwrap_or_default().join("pith")
 }
 
 impl fmt::Display for StorePath {

@@ -1,18 +1,21 @@
 //! The client: one connection to each peer, made when first needed, made anew when it broke, given up
 //! when others are called instead.
 
+use super::Tls;
 use super::connection::{self, Limits};
 use super::peers::Peers;
+use super::tls::{Explained, host_and_port};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::client::conn::TrySendError;
 use hyper::client::conn::http2::SendRequest;
-use hyper::{Request, Response};
+use hyper::{Request, Response, Uri};
 use hyper_util::rt::TokioIo;
+use pith_sbi::NfInstanceId;
 use std::cell::RefCell;
 use std::error::Error as _;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::Mutex;
@@ -44,12 +47,13 @@ pub struct Client {
     /// The Unix socket to which all calls go; over TCP without.
     socket: Option<PathBuf>,
     peers: RefCell<Peers<Peer>>,
+    tls: Option<Rc<Tls>>,
 }
 
 impl Client {
-    /// One without connections.
+    /// One without connections, for `http` URIs.
     pub fn new(limits: Limits) -> Self {
-        Self { limits, socket: None, peers: RefCell::default() }
+        Self { limits, socket: None, peers: RefCell::default(), tls: None }
     }
 
     /// One that calls whoever serves a Unix socket.
@@ -57,13 +61,64 @@ impl Client {
         Self { socket: Some(socket), ..Self::new(limits) }
     }
 
+    /// One for `https` URIs, and for `http` ones of the NFs that the configuration names.
+    pub fn with_tls(limits: Limits, tls: Rc<Tls>) -> Self {
+        Self { tls: Some(tls), ..Self::new(limits) }
+    }
+
     /// Sends a request whose URI is absolute; waits for the whole answer.
     pub async fn call(&self, request: Request<Bytes>) -> Result<Response<Bytes>, CallError> {
-        let authority = request.uri().authority().map(ToString::to_string).unwrap_or_default();
-        let peer = self.peers.borrow_mut().called(&authority, Instant::now());
-        let socket = self.socket.as_deref();
-        let call = peer.call(&authority, socket, request.map(Full::new), self.limits.body);
-        timeout(self.limits.time, call).await.unwrap_or(Err(CallError::Late(authority)))
+        self.call_instance(request, None).await
+    }
+
+    /// The same to an NF instance: the server's certificate must name it.
+    pub async fn call_instance(
+        &self,
+        request: Request<Bytes>,
+        instance: Option<NfInstanceId>,
+    ) -> Result<Response<Bytes>, CallError> {
+        let place = Place::of(request.uri());
+        let peer = self.peers.borrow_mut().called(&place.key, Instant::now());
+        let body = self.limits.body;
+        let route = match &self.socket {
+            Some(path) => Route::Socket(path),
+            None => Route::Tcp(self.tls.as_ref()),
+        };
+        let call = peer.call(&place, route, instance, request.map(Full::new), body);
+        timeout(self.limits.time, call).await.unwrap_or(Err(CallError::Late(place.name.clone())))
+    }
+}
+
+/// How a peer is reached.
+#[derive(Clone, Copy)]
+enum Route<'a> {
+    /// By a Unix socket.
+    Socket(&'a Path),
+    /// By TCP.
+    Tcp(Option<&'a Rc<Tls>>),
+}
+
+/// Where a request goes.
+struct Place {
+    /// Scheme and authority.
+    key: String,
+    /// The authority, for people.
+    name: String,
+    host: String,
+    port: u16,
+    is_tls: bool,
+}
+
+impl Place {
+    fn of(uri: &Uri) -> Self {
+        let name = uri.authority().map(ToString::to_string).unwrap_or_default();
+        let (host, port) = host_and_port(uri);
+        let key = format!("{}://{name}", uri.scheme_str().unwrap_or_default());
+        Self { key, name, host, port, is_tls: uri.scheme_str() == Some("https") }
+    }
+
+    fn unreachable(&self, why: impl Into<String>) -> CallError {
+        CallError::Unreachable(self.name.clone(), why.into())
     }
 }
 
@@ -74,6 +129,8 @@ struct Peer(Mutex<Connection>);
 #[derive(Default)]
 struct Connection {
     sender: Option<Sender>,
+    /// NF instances that the server's certificate names.
+    instances: Option<Vec<NfInstanceId>>,
     /// Counts the connections, so that each is given up once.
     number: u64,
 }
@@ -83,15 +140,16 @@ impl Peer {
     /// connection.
     async fn call(
         &self,
-        name: &str,
-        socket: Option<&Path>,
+        place: &Place,
+        route: Route<'_>,
+        instance: Option<NfInstanceId>,
         request: Request<Full<Bytes>>,
         limit: usize,
     ) -> Result<Response<Bytes>, CallError> {
-        let broken = |error: String| CallError::Broken(name.into(), error);
+        let broken = |error: String| CallError::Broken(place.name.clone(), error);
         let mut attempts = 1;
         let response = loop {
-            let (mut sender, number) = self.sender(name, socket).await?;
+            let (mut sender, number) = self.sender(place, route, instance).await?;
             match sender.try_send_request(request.clone()).await {
                 Ok(response) => break response,
                 Err(error) if attempts < ATTEMPTS && was_not_processed(&error) => {
@@ -107,18 +165,33 @@ impl Peer {
     }
 
     /// The connection and its number; made if there is none or it broke.
-    async fn sender(&self, name: &str, socket: Option<&Path>) -> Result<(Sender, u64), CallError> {
+    async fn sender(
+        &self,
+        place: &Place,
+        route: Route<'_>,
+        instance: Option<NfInstanceId>,
+    ) -> Result<(Sender, u64), CallError> {
         let mut connection = self.0.lock().await;
-        if let Some(sender) = connection.sender.as_ref().filter(|sender| !sender.is_closed()) {
-            return Ok((sender.clone(), connection.number));
-        }
-        let sender = match socket {
-            Some(path) => connect_locally(name, path).await?,
-            None => connect(name).await?,
+        let open = connection.sender.as_ref().filter(|sender| !sender.is_closed()).cloned();
+        let sender = match open {
+            Some(sender) => sender,
+            None => {
+                let (sender, instances) = match route {
+                    Route::Socket(path) => (connect_locally(place, path).await?, None),
+                    Route::Tcp(tls) => connect(place, tls).await?,
+                };
+                connection.sender = Some(sender.clone());
+                connection.instances = instances;
+                connection.number += 1;
+                sender
+            }
         };
-        connection.sender = Some(sender.clone());
-        connection.number += 1;
-        Ok((sender, connection.number))
+        match (&connection.instances, instance) {
+            (Some(certified), Some(meant)) if !certified.contains(&meant) => Err(place.unreachable(format!(
+                "its certificate does not name the NF instance {meant} that is called (TS 33.310 6.1.3c)"
+            ))),
+            _ => Ok((sender, connection.number)),
+        }
     }
 
     /// Sends nothing more on that connection; what is open there is still answered.
@@ -147,30 +220,58 @@ fn was_not_processed<T>(error: &TrySendError<T>) -> bool {
     false
 }
 
-async fn connect(name: &str) -> Result<Sender, CallError> {
-    let unreachable = |error: String| CallError::Unreachable(name.into(), error);
-    let address = if name.contains(':') { name.to_owned() } else { format!("{name}:80") };
-    let stream = TcpStream::connect(&address).await.map_err(|error| unreachable(error.to_string()))?;
+async fn connect(
+    place: &Place,
+    tls: Option<&Rc<Tls>>,
+) -> Result<(Sender, Option<Vec<NfInstanceId>>), CallError> {
+    let cleartext = !place.is_tls;
+    match tls {
+        None if place.is_tls => {
+            return Err(place.unreachable("it wants TLS, and this process has no certificate"));
+        }
+        Some(tls) if cleartext && !tls.allows_cleartext(&place.host) => {
+            return Err(
+                place.unreachable("cleartext is for NFs of 'sbi.external' with 'security: none' only")
+            );
+        }
+        _ => {}
+    }
+    let stream = TcpStream::connect((place.host.as_str(), place.port)).await;
+    let stream = stream.map_err(|error| place.unreachable(error.to_string()))?;
     // Without it requests are late, not wrong.
     let _ = stream.set_nodelay(true);
-    begin(name, stream).await
+    match tls.filter(|_| place.is_tls) {
+        None => Ok((handshake(place, stream).await?, None)),
+        Some(tls) => match tls.connect(stream, &place.host).await {
+            Ok((stream, instances)) => {
+                let stream = Explained { stream, tls: tls.clone(), name: place.name.clone() };
+                let sender = handshake(place, stream).await?;
+                Ok((sender, Some(instances)))
+            }
+            Err(why) => {
+                tls.warn_of_server(&place.name, &why);
+                Err(place.unreachable(why))
+            }
+        },
+    }
 }
 
-async fn connect_locally(name: &str, path: &Path) -> Result<Sender, CallError> {
+async fn connect_locally(place: &Place, path: &Path) -> Result<Sender, CallError> {
+    let stream = UnixStream::connect(path).await;
     let unreachable =
-        |error: io::Error| CallError::Unreachable(path.display().to_string(), error.to_string());
-    begin(name, UnixStream::connect(path).await.map_err(unreachable)?).await
+        |error: std::io::Error| CallError::Unreachable(path.display().to_string(), error.to_string());
+    handshake(place, stream.map_err(unreachable)?).await
 }
 
-async fn begin(
-    name: &str,
+async fn handshake(
+    place: &Place,
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
 ) -> Result<Sender, CallError> {
     let (sender, connection) = connection::client()
         .handshake(TokioIo::new(stream))
         .await
-        .map_err(|error| CallError::Unreachable(name.into(), chain(&error)))?;
-    let name = name.to_owned();
+        .map_err(|error| place.unreachable(chain(&error)))?;
+    let name = place.name.clone();
     spawn_local(async move {
         if let Err(error) = connection.await {
             tracing::debug!("the connection to {name} ended: {}", chain(&error));

@@ -2,8 +2,8 @@
 
 use super::activity::{Activity, Open};
 use super::connection::{self, BodyError, Limits};
-use super::problem;
 use super::share::{Exhausted, Peer, Share, Standing, Taken};
+use super::{PeerIdentity, Tls, problem};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -20,6 +20,7 @@ use std::io;
 use std::net::IpAddr;
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::unix::UCred;
@@ -44,6 +45,9 @@ const YIELDING: Duration = Duration::from_millis(100);
 /// Time without an exchange after which a stranger's connection is closed although nobody needs its place.
 const STRANGER_IDLE: Duration = Duration::from_secs(60);
 
+/// Why cleartext is refused.
+const NOT_NAMED: &str = "cleartext is for the NFs of 'sbi.external' with 'security: none' only; 'callers' there names addresses that they call from";
+
 /// Answers requests.
 pub trait Handler: 'static {
     /// Judges a request by its head, before anything of its body is read: gives the largest body that
@@ -63,6 +67,28 @@ pub enum Protocol {
     Http2,
     /// That or HTTP/1.1: people and their tools.
     Any,
+}
+
+/// What is between a server and its TCP sockets.
+#[derive(Clone)]
+pub enum Transport {
+    /// Nothing.
+    Plain,
+    /// TLS, with the client's certificate.
+    Tls(Rc<Tls>),
+    /// Nothing, for the NFs of other vendors that the configuration names.
+    PlainForForeign(Rc<Tls>),
+}
+
+/// Who a client proved to be; the extensions of its requests say so.
+#[derive(Clone)]
+enum Proof {
+    /// Nobody.
+    None,
+    /// A user of this machine.
+    User(UCred),
+    /// An NF.
+    Certificate(Arc<PeerIdentity>),
 }
 
 /// Becomes true when servers are to finish.
@@ -126,8 +152,13 @@ pub struct Server<H> {
 
 impl<H: Handler> Server<H> {
     /// Serves until `drain`, then until every connection has answered what it took.
-    pub async fn run(self, listener: Listener, mut drain: Drain) {
-        let serving = Serving::new(self);
+    pub async fn run(self, listener: Listener, drain: Drain) {
+        self.run_over(Transport::Plain, listener, drain).await;
+    }
+
+    /// The same over TLS, or for some clients only.
+    pub async fn run_over(self, transport: Transport, listener: Listener, mut drain: Drain) {
+        let serving = Serving::new(self, transport);
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
@@ -162,6 +193,7 @@ struct Seat {
 /// A server at work.
 struct Serving<H> {
     server: Server<H>,
+    transport: Transport,
     places: Rc<Share>,
     exchanges: Rc<Share>,
     octets: Rc<Share>,
@@ -174,12 +206,13 @@ struct Serving<H> {
 }
 
 impl<H: Handler> Serving<H> {
-    fn new(server: Server<H>) -> Rc<Self> {
+    fn new(server: Server<H>, transport: Transport) -> Rc<Self> {
         Rc::new(Self {
             places: Share::of(CONNECTIONS),
             exchanges: Share::of(server.limits.exchanges),
             octets: Share::of(server.limits.buffered),
             server,
+            transport,
             seats: RefCell::default(),
             numbered: Cell::new(0),
             ended: Notify::new(),
@@ -200,13 +233,13 @@ impl<H: Handler> Serving<H> {
         let (serving, drain) = (self.clone(), drain.clone());
         spawn_local(async move {
             match accepted {
-                Accepted::Tcp(stream, _) => {
+                Accepted::Tcp(stream, from) => {
                     // Without it answers are late, not wrong.
                     let _ = stream.set_nodelay(true);
-                    serving.clone().connection(number, stream, None, drain).await;
+                    serving.clone().secure(number, stream, from, drain).await;
                 }
                 Accepted::Unix(stream, credentials) => {
-                    serving.clone().connection(number, stream, Some(credentials), drain).await;
+                    serving.clone().connection(number, stream, Proof::User(credentials), drain).await;
                 }
             }
             serving.seats.borrow_mut().remove(&number);
@@ -249,11 +282,43 @@ impl<H: Handler> Serving<H> {
         number
     }
 
+    /// Has the client prove who it is, as the transport wants.
+    async fn secure(self: Rc<Self>, number: u64, stream: TcpStream, from: IpAddr, mut drain: Drain) {
+        let tls = match &self.transport {
+            Transport::Plain => return self.connection(number, stream, Proof::None, drain).await,
+            Transport::PlainForForeign(tls) if tls.takes_cleartext(from) => {
+                return self.connection(number, stream, Proof::None, drain).await;
+            }
+            Transport::PlainForForeign(tls) => return tls.warn(from, NOT_NAMED),
+            Transport::Tls(tls) => tls.clone(),
+        };
+        let give_way = self.seats.borrow().get(&number).map(|seat| seat.give_way.clone());
+        let Some(give_way) = give_way else { return };
+        let patience = self.server.limits.time.min(FIRST_REQUEST);
+        let accepted = tokio::select! {
+            accepted = timeout(patience, tls.accept(stream, from)) => accepted,
+            _ = drain.wait_for(|drain| *drain) => return,
+            () = give_way.notified() => return,
+        };
+        match accepted {
+            Ok(Ok((stream, Some(identity)))) => {
+                // Whoever has a certificate of the CA is known, wherever it is.
+                if let Some(seat) = self.seats.borrow_mut().get_mut(&number) {
+                    seat.standing = Standing::Known;
+                }
+                self.connection(number, stream, Proof::Certificate(Arc::new(identity)), drain).await;
+            }
+            Ok(Ok((stream, None))) => self.connection(number, stream, Proof::None, drain).await,
+            Ok(Err(why)) => tls.warn(from, &why),
+            Err(_) => tls.warn(from, "it did not finish the handshake of TLS in time"),
+        }
+    }
+
     async fn connection(
         self: Rc<Self>,
         number: u64,
         stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
-        user: Option<UCred>,
+        proof: Proof,
         mut drain: Drain,
     ) {
         let seat = self
@@ -272,8 +337,10 @@ impl<H: Handler> Serving<H> {
             (Protocol::Any, _) => (connection::server(standing), Some(time * 2)),
         };
         let service = service_fn(|mut request: Request<Incoming>| {
-            if let Some(user) = user {
-                request.extensions_mut().insert(user);
+            match &proof {
+                Proof::None => {}
+                Proof::User(user) => drop(request.extensions_mut().insert(*user)),
+                Proof::Certificate(identity) => drop(request.extensions_mut().insert(identity.clone())),
             }
             request.extensions_mut().insert(peer);
             self.clone().exchange(activity.begin(), peer, standing, request)

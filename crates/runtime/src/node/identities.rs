@@ -1,14 +1,15 @@
 //! Who the NFs of a process are, and where they stand.
 
+use super::security::Security;
 use super::{Hosting, nf_of};
 use crate::clock::Clock;
-use crate::config::{Config, HostedNf};
+use crate::config::{Config, ExternalNf, HostedNf};
 use pith_nf::amf::Peer;
 use pith_nf::fabric::ProfileConfig;
 use pith_nf::gateway::n2::{N2Config, PermittedGnb};
 use pith_nf::gateway::n4::{N4Config, N4Peer};
 use pith_nf::kit::{Identity, Nf, Rng};
-use pith_sbi::{ApiRoot, NfInstanceId, Scheme};
+use pith_sbi::{ApiRoot, NfInstanceId};
 use pith_types::{AmfId, Guami, InstanceId, Plmn, ShardId, Tai};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -32,15 +33,24 @@ impl Identities {
         shards: usize,
         clock: Clock,
         rng: &mut Rng,
+        security: &Security,
     ) -> Self {
         let own = sbi_address(config, hosting);
+        let root = |address: SocketAddr, shard: usize| {
+            let root = ApiRoot::new(security.scheme(), &address.to_string());
+            Arc::new(root.with_prefix(&format!("/s{shard}")))
+        };
         let roots: Vec<_> = (0..shards).map(|shard| root(own, shard)).collect();
         let nrf_address = if hosting.split { config.sbi.address(HostedNf::Nrf) } else { own };
         let instances = (0..shards).flat_map(|shard| hosting.nfs.iter().map(move |nf| (shard, *nf)));
         let mut random = || u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64());
-        let instances = instances.map(|key| (key, NfInstanceId::from_random(random()))).collect();
+        let mut id = |key| {
+            let stored = security.instances.get(&key).copied();
+            (key, stored.unwrap_or_else(|| NfInstanceId::from_random(random())))
+        };
+        let instances = instances.map(&mut id).collect();
         let plmn = config.network.plmns.first().copied().unwrap_or_else(test_plmn);
-        let external = config.sbi.external.get(&HostedNf::Nrf).and_then(|root| root.parse().ok());
+        let external = config.sbi.external.get(&HostedNf::Nrf).and_then(ExternalNf::root);
         let nrf = external.map_or_else(|| root(nrf_address, 0), Arc::new);
         Self { roots, nrf, instances, plmn, clock }
     }
@@ -117,10 +127,6 @@ pub(super) fn api_address(config: &Config, hosting: &Hosting) -> Option<SocketAd
         false => listen.ip(),
     };
     Some(SocketAddr::new(host, listen.port()))
-}
-
-fn root(address: SocketAddr, shard: usize) -> Arc<ApiRoot> {
-    Arc::new(ApiRoot::new(Scheme::Http, &address.to_string()).with_prefix(&format!("/s{shard}")))
 }
 
 fn test_plmn() -> Plmn {

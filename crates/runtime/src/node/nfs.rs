@@ -97,7 +97,7 @@ fn agent_config(config: &Config, identities: &Identities, shard: u16, hosted: &[
     });
     let others = identities.roots.iter().enumerate().filter(|(at, _)| *at != usize::from(shard));
     let external = config.sbi.external.iter();
-    let fixed = external.filter_map(|(nf, root)| Some((nf_of(*nf), Arc::new(root.parse().ok()?))));
+    let fixed = external.filter_map(|(nf, root)| Some((nf_of(*nf), Arc::new(root.root()?))));
     let forced = |nf: &Nf| {
         let own = config.sbi.bindings.iter().find(|(hosted, _)| nf_of(**hosted) == *nf);
         *own.map_or(&config.sbi.binding, |(_, binding)| binding) == Binding::Http2

@@ -14,6 +14,8 @@ use std::sync::Arc;
 pub(super) struct SbiHandler<S> {
     /// Where it stands.
     pub authority: Arc<str>,
+    /// With or without TLS.
+    pub scheme: Scheme,
     pub shards: Rc<S>,
     pub exchanges: Rc<Exchanges<Reply>>,
     pub recorder: Option<Rc<Recorder>>,
@@ -43,7 +45,7 @@ impl<S: Shards> Handler for SbiHandler<S> {
 
 impl<S: Shards> SbiHandler<S> {
     fn read(&self, prefix: &str, http: &HttpRequest) -> pith_sbi::Result<Request> {
-        let root = ApiRoot { scheme: Scheme::Http, authority: self.authority.clone(), prefix: prefix.into() };
+        let root = ApiRoot { scheme: self.scheme, authority: self.authority.clone(), prefix: prefix.into() };
         Request::from_http(&Arc::new(root), http)
     }
 

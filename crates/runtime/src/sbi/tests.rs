@@ -91,8 +91,14 @@ impl Process {
         let ((replies_in, replies), (requests_in, requests)) = (channel(), channel());
         let own = Arc::new(OnceLock::new());
         let shards = Played { http: own.clone(), replies: replies_in.into(), requests: requests_in.into() };
-        let settings =
-            SbiSettings { listeners: vec![listener], limits: LIMITS, recorder, known: [any.ip()].into() };
+        let settings = SbiSettings {
+            listeners: vec![listener],
+            plain_listener: None,
+            tls: None,
+            limits: LIMITS,
+            recorder,
+            known: [any.ip()].into(),
+        };
         let status = || Status {
             state: "ready",
             version: "0",

@@ -4,7 +4,9 @@ use super::server::SbiHandler;
 use super::{Recorder, Shards, convert};
 use crate::api::{Api, ApiHandler, Audit, Gather, Guard, Status};
 use crate::config::Config;
-use crate::http::{CallError, Client, Exchanges, Known, Limits, Listener, Protocol, Server};
+use crate::http::{
+    CallError, Client, Exchanges, Known, LOOK, Limits, Listener, Protocol, Server, Tls, Transport,
+};
 use crate::store::StoreHandle;
 use crate::token::ShardToken;
 use crate::upf::UpfHandle;
@@ -40,6 +42,10 @@ const API_LIMITS: Limits = Limits {
 pub struct SbiSettings {
     /// Where requests come in; none where nobody calls this process.
     pub listeners: Vec<TcpListener>,
+    /// Where NFs of other vendors call in cleartext.
+    pub plain_listener: Option<TcpListener>,
+    /// TLS; without it all is cleartext.
+    pub tls: Option<Tls>,
     /// How much is taken of peers, and how long they have.
     pub limits: Limits,
     /// Records what is asked and answered.
@@ -95,6 +101,7 @@ enum Command {
         exchange: u64,
         list: Vec<Value>,
     },
+    ReadCertificates,
     Drain,
 }
 
@@ -120,6 +127,11 @@ impl HttpHandle {
     /// Answers a question that [`Shards::inspect`] got.
     pub fn inspected(&self, exchange: u64, list: Vec<Value>) {
         self.send(Command::Inspected { exchange, list });
+    }
+
+    /// Reads the files of certificates again.
+    pub fn read_certificates(&self) {
+        self.send(Command::ReadCertificates);
     }
 
     /// Takes no more requests, answers those taken, ends the thread.
@@ -180,6 +192,7 @@ pub fn start<S: Shards>(
 struct Front<S> {
     shards: Rc<S>,
     client: Rc<Client>,
+    tls: Option<Rc<Tls>>,
     exchanges: Rc<Exchanges<Reply>>,
     gather: Rc<Gather>,
     drain: watch::Sender<bool>,
@@ -194,8 +207,14 @@ impl<S: Shards> Front<S> {
     fn open(sbi: SbiSettings, api: Option<ApiSettings>, shards: S) -> io::Result<Self> {
         let shards = Rc::new(shards);
         let asked = shards.clone();
+        let tls = sbi.tls.map(Rc::new);
+        let client = match &tls {
+            Some(tls) => Client::with_tls(sbi.limits, tls.clone()),
+            None => Client::new(sbi.limits),
+        };
         let mut front = Self {
-            client: Rc::new(Client::new(sbi.limits)),
+            client: Rc::new(client),
+            tls: tls.clone(),
             exchanges: Exchanges::new(sbi.limits.exchanges),
             gather: Rc::new(Gather::new(Box::new(move |topic, id| asked.inspect(topic, id)))),
             drain: watch::Sender::new(false),
@@ -207,8 +226,12 @@ impl<S: Shards> Front<S> {
         };
         let recorder = sbi.recorder.map(Rc::new);
         let known: Known = Rc::new(move |address: IpAddr| sbi.known.contains(&address.to_canonical()));
+        let secure = tls.clone().map_or(Transport::Plain, Transport::Tls);
         for listener in sbi.listeners {
-            front.serve_sbi(listener, sbi.limits, known.clone(), recorder.clone())?;
+            front.serve_sbi(listener, secure.clone(), sbi.limits, known.clone(), recorder.clone())?;
+        }
+        if let (Some(listener), Some(tls)) = (sbi.plain_listener, tls) {
+            front.serve_sbi(listener, Transport::PlainForForeign(tls), sbi.limits, known, recorder)?;
         }
         if let Some(api) = api {
             front.serve_api(api)?;
@@ -219,11 +242,14 @@ impl<S: Shards> Front<S> {
     fn serve_sbi(
         &mut self,
         listener: TcpListener,
+        transport: Transport,
         limits: Limits,
         known: Known,
         recorder: Option<Rc<Recorder>>,
     ) -> io::Result<()> {
+        let is_tls = matches!(transport, Transport::Tls(_));
         let handler = SbiHandler {
+            scheme: if is_tls { Scheme::Https } else { Scheme::Http },
             authority: listener.local_addr()?.to_string().into(),
             shards: self.shards.clone(),
             exchanges: self.exchanges.clone(),
@@ -233,7 +259,7 @@ impl<S: Shards> Front<S> {
         let server = Server { handler, protocol: Protocol::Http2, limits, known };
         let drain = self.drain.subscribe();
         let listener = Listener::Tcp(tokio::net::TcpListener::from_std(listener)?);
-        self.servers.spawn_local(server.run(listener, drain));
+        self.servers.spawn_local(server.run_over(transport, listener, drain));
         Ok(())
     }
 
@@ -265,8 +291,10 @@ impl<S: Shards> Front<S> {
     }
 
     async fn run(mut self, mut commands: UnboundedReceiver<Command>) {
+        let mut look = tokio::time::interval(LOOK);
         loop {
             tokio::select! {
+                _ = look.tick(), if self.tls.is_some() => self.read_certificates(false),
                 command = commands.recv() => match command {
                     Some(Command::Drain) | None => break,
                     Some(command) => self.carry_out(command),
@@ -308,7 +336,15 @@ impl<S: Shards> Front<S> {
             Command::Failed { token, root, problem } => self.shards.reply(token, Some(root), Err(problem)),
             Command::Answer { exchange, reply } => self.exchanges.answer(exchange, reply),
             Command::Inspected { exchange, list } => self.gather.answer(exchange, list),
+            Command::ReadCertificates => self.read_certificates(true),
             Command::Drain => {}
+        }
+    }
+
+    /// Reads certificates again if they changed, or `anyway`.
+    fn read_certificates(&self, anyway: bool) {
+        if let Some(tls) = &self.tls {
+            tls.refresh(anyway);
         }
     }
 }
@@ -322,11 +358,6 @@ async fn call(
     operation: Operation,
     request: hyper::Request<Bytes>,
 ) -> Reply {
-    if root.scheme == Scheme::Https {
-        return Err(
-            Problem::not_reachable(format!("{root} wants TLS, which this release does not have")).into()
-        );
-    }
     let uri = pith_sbi::masked(&request.uri().to_string());
     let reply = match client.call(request).await {
         Ok(answer) => Response::from_http(operation, root, &convert::from_response(answer)),

@@ -1,0 +1,82 @@
+//! The certificate of a process, and what it does differently with NFs of other vendors.
+
+use super::{Hosting, StartError, identities::sbi_address};
+use crate::config::{Config, ExternalNf, ExternalSecurity, HostedNf, SbiSecurity, Switch};
+use crate::http::{self, Foreign, Tls};
+use crate::pki::{Directory, Member, Source, certificates};
+use pith_nf::kit::Nf;
+use pith_sbi::{NfInstanceId, Scheme};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, ToSocketAddrs};
+
+/// What a process has for the SBI.
+pub(super) struct Security {
+    /// TLS; none where no connection leaves the process, or all is cleartext.
+    pub(super) tls: Option<Tls>,
+    /// The stored ids of its NF instances, which its certificate names.
+    pub(super) instances: BTreeMap<(usize, Nf), NfInstanceId>,
+}
+
+impl Security {
+    /// Opens what the configuration names; the first process of a host makes the CA.
+    pub(super) fn open(config: &Config, hosting: &Hosting) -> Result<Self, StartError> {
+        let leaves_process = hosting.split || config.sbi.is_served();
+        if hosting.nfs.is_empty() || !leaves_process {
+            return Ok(Self { tls: None, instances: BTreeMap::new() });
+        }
+        if config.sbi.security == SbiSecurity::None {
+            tracing::warn!(
+                "sbi.security is none: processes of this machine speak in cleartext, without certificates"
+            );
+            return Ok(Self { tls: None, instances: BTreeMap::new() });
+        }
+        let member = Member::new(&hosting.nfs, config.shards(), sbi_address(config, hosting));
+        let source = match &config.sbi.tls {
+            Some(files) => Source::Files(files.clone(), member),
+            None => Source::Directory(Directory::open(&config.pki_directory())?, member),
+        };
+        let tls = Tls::open(source.clone(), foreign(config)?)?;
+        Ok(Self { instances: source.instances()?, tls: Some(tls) })
+    }
+
+    /// The scheme of what the process serves.
+    pub(super) fn scheme(&self) -> Scheme {
+        if self.tls.is_some() { Scheme::Https } else { Scheme::Http }
+    }
+}
+
+/// The NFs of other vendors; each exception is told.
+fn foreign(config: &Config) -> Result<Vec<Foreign>, StartError> {
+    config.sbi.external.iter().map(|(nf, external)| one(*nf, external)).collect()
+}
+
+fn one(nf: HostedNf, external: &ExternalNf) -> Result<Foreign, StartError> {
+    let security = match external.security() {
+        ExternalSecurity::Mtls => http::Security::Mutual,
+        ExternalSecurity::Tls => http::Security::Server,
+        ExternalSecurity::None => http::Security::None,
+    };
+    let host = external.host().unwrap_or_default();
+    let callers = if external.callers.is_empty() { addresses(&host) } else { external.callers.clone() };
+    let url = &external.url;
+    match security {
+        http::Security::Mutual => {}
+        http::Security::Server => tracing::warn!(
+            "sbi.external.{nf} ({url}): TLS, but requests of {callers:?} are taken without a certificate"
+        ),
+        http::Security::None => tracing::warn!(
+            "sbi.external.{nf} ({url}): cleartext, which others on the way can read and change"
+        ),
+    }
+    if external.oauth2 == Switch::Off {
+        tracing::warn!("sbi.external.{nf} ({url}): access tokens are neither sent nor asked for");
+    }
+    let roots = external.ca.as_deref().map(certificates).transpose()?;
+    Ok(Foreign { name: nf.to_string(), host, callers, security, roots })
+}
+
+/// The addresses of a host; none if it has no name now.
+fn addresses(host: &str) -> Vec<IpAddr> {
+    let addresses = (host, 0).to_socket_addrs();
+    addresses.map(|addresses| addresses.map(|address| address.ip()).collect()).unwrap_or_default()
+}

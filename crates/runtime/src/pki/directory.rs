@@ -1,0 +1,302 @@
+//! The directory of a CA and of what it issued.
+
+use super::authority::{Authority, LIFETIME};
+use super::{Certificate, PkiError, of_file};
+use crate::http::PeerIdentity;
+use pith_nf::kit::Nf;
+use pith_sbi::{NfInstanceId, NfType};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::Write;
+use std::net::SocketAddr;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+const CA_CERTIFICATE: &str = "ca.crt";
+const CA_KEY: &str = "ca.key";
+/// A private key, and a file that anyone may read.
+const PRIVATE: u32 = 0o600;
+const PUBLIC: u32 = 0o644;
+
+/// A process that gets a certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// The name of its files.
+    pub role: String,
+    /// Its NFs.
+    pub nfs: Vec<Nf>,
+    /// Its shards: each has an instance of each NF.
+    pub shards: usize,
+    /// DNS names and addresses at which it is called.
+    pub names: Vec<String>,
+}
+
+/// NF instance ids by NF, one for each shard.
+pub type Instances = BTreeMap<String, Vec<NfInstanceId>>;
+
+/// A certificate of the directory.
+#[derive(Debug, Clone)]
+pub struct Issued {
+    /// The process.
+    pub role: String,
+    /// What it says.
+    pub certificate: Certificate,
+}
+
+/// The directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Directory(PathBuf);
+
+impl Member {
+    /// A process with those NFs that is called at that address.
+    pub fn new(nfs: &[Nf], shards: usize, address: SocketAddr) -> Self {
+        let all = nfs.len() == Nf::ALL.len();
+        let name =
+            if all { "core".into() } else { nfs.iter().map(Nf::to_string).collect::<Vec<_>>().join("-") };
+        let host = address.ip().to_string().replace(':', "_");
+        Self {
+            role: format!("{name}-{host}-{}", address.port()),
+            nfs: nfs.to_vec(),
+            shards,
+            names: vec![address.ip().to_string()],
+        }
+    }
+
+    /// The NF types of its certificate.
+    pub fn nf_types(&self) -> Vec<NfType> {
+        self.nfs.iter().filter_map(|nf| nf.nf_type()).collect()
+    }
+
+    /// The ids of a certificate, given to NFs and shards in their order.
+    pub fn assign(&self, ids: &[NfInstanceId]) -> Result<BTreeMap<(usize, Nf), NfInstanceId>, PkiError> {
+        let needed = self.nfs.len() * self.shards;
+        if ids.len() < needed {
+            return Err(PkiError(format!(
+                "the certificate names {} NF instances (urn:uuid:… in subjectAltName, TS 33.310 6.1.3c), but this process has {needed} ({} NFs in {} shards each): issue one with {needed} ids, or set 'workers: 1'",
+                ids.len(),
+                self.nfs.len(),
+                self.shards,
+            )));
+        }
+        let keys = self.nfs.iter().flat_map(|nf| (0..self.shards).map(move |shard| (shard, *nf)));
+        Ok(keys.zip(ids.iter().copied()).collect())
+    }
+}
+
+impl Directory {
+    /// The directory of that path, made if it is not there.
+    pub fn open(path: &Path) -> Result<Self, PkiError> {
+        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| {
+            PkiError(format!(
+                "can't make the directory of certificates {}: {error}; 'sbi.pki' names another one",
+                path.display()
+            ))
+        })?;
+        Ok(Self(path.to_owned()))
+    }
+
+    /// The file of that name.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Certificates of CAs that are trusted.
+    pub fn ca_file(&self) -> PathBuf {
+        self.file(CA_CERTIFICATE)
+    }
+
+    /// Certificate and key of a process.
+    pub fn role_file(&self, role: &str) -> PathBuf {
+        self.file(&format!("{role}.pem"))
+    }
+
+    /// Makes the CA if there is none; gives its name, and whether it is new.
+    pub fn init(&self) -> Result<(String, bool), PkiError> {
+        let _lock = self.lock()?;
+        let (authority, is_new) = self.authority()?;
+        Ok((authority.name, is_new))
+    }
+
+    /// Gives the process its certificate: the one that is there, or a new one where that one does not fit,
+    /// is in the last third of its time, or `renew` wants it.
+    pub fn issue(&self, member: &Member, renew: bool) -> Result<Certificate, PkiError> {
+        self.issue_for(member, renew, LIFETIME)
+    }
+
+    pub(crate) fn issue_for(
+        &self,
+        member: &Member,
+        renew: bool,
+        lifetime: Duration,
+    ) -> Result<Certificate, PkiError> {
+        let _lock = self.lock()?;
+        let identity = PeerIdentity { instances: self.instances(member)?, nf_types: member.nf_types() };
+        let path = self.role_file(&member.role);
+        let there = path.exists().then(|| read(&path)).transpose();
+        let fits =
+            |certificate: &Certificate| certificate.identity == identity && certificate.names == member.names;
+        if !self.file(CA_KEY).exists() && self.ca_file().exists() {
+            return self.without_key(member, there, fits);
+        }
+        let (authority, _) = self.authority()?;
+        if let Ok(Some(certificate)) = &there
+            && !renew
+            && fits(certificate)
+            && certificate.issuer == authority.name
+            && !is_due(certificate)
+        {
+            return Ok(certificate.clone());
+        }
+        let text = authority.issue(&member.role, &member.names, &identity, lifetime)?;
+        self.write(&path, PRIVATE, &text)?;
+        read(&path)
+    }
+
+    /// A host that has the CA's certificate and not its key can use what was issued elsewhere only.
+    fn without_key(
+        &self,
+        member: &Member,
+        there: Result<Option<Certificate>, PkiError>,
+        fits: impl Fn(&Certificate) -> bool,
+    ) -> Result<Certificate, PkiError> {
+        there?.filter(fits).ok_or_else(|| {
+            PkiError(format!(
+                "{} does not fit this process, and {} is not here to issue another one: run 'pith pki issue' where it is, and name the files in 'sbi.tls'",
+                self.role_file(&member.role).display(),
+                self.file(CA_KEY).display()
+            ))
+        })
+    }
+
+    /// The ids of a process by NF and shard.
+    pub fn assigned(&self, member: &Member) -> Result<BTreeMap<(usize, Nf), NfInstanceId>, PkiError> {
+        let _lock = self.lock()?;
+        member.assign(&self.instances(member)?)
+    }
+
+    /// The ids of a process, in the order of its NFs and shards; those that are missing are made and stored.
+    fn instances(&self, member: &Member) -> Result<Vec<NfInstanceId>, PkiError> {
+        let path = self.file(&format!("{}.json", member.role));
+        let mut known = match fs::read(&path) {
+            Ok(text) => serde_json::from_slice::<Instances>(&text).map_err(of_file(&path))?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Instances::new(),
+            Err(error) => return Err(of_file(&path)(error)),
+        };
+        let before = known.clone();
+        for nf in &member.nfs {
+            let ids = known.entry(nf.to_string()).or_default();
+            while ids.len() < member.shards {
+                ids.push(random_id()?);
+            }
+        }
+        if known != before {
+            let text = serde_json::to_string_pretty(&known).map_err(of_file(&path))?;
+            self.write(&path, PRIVATE, &(text + "\n"))?;
+        }
+        let ids = |nf: &Nf| known.get(&nf.to_string()).into_iter().flatten().take(member.shards).copied();
+        Ok(member.nfs.iter().flat_map(ids).collect())
+    }
+
+    /// What was issued, by role.
+    pub fn list(&self) -> Result<Vec<Issued>, PkiError> {
+        let mut issued = Vec::new();
+        for entry in fs::read_dir(&self.0).map_err(of_file(&self.0))? {
+            let path = entry.map_err(of_file(&self.0))?.path();
+            let Some(role) = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".pem")) else {
+                continue;
+            };
+            issued.push(Issued { role: role.to_owned(), certificate: read(&path)? });
+        }
+        issued.sort_by(|a, b| a.role.cmp(&b.role));
+        Ok(issued)
+    }
+
+    /// Issues a certificate anew with what the present one says.
+    pub fn renew(&self, issued: &Issued) -> Result<Certificate, PkiError> {
+        let (path, old) = (self.role_file(&issued.role), &issued.certificate);
+        let _lock = self.lock()?;
+        let (authority, _) = self.authority()?;
+        let text = authority.issue(&issued.role, &old.names, &old.identity, LIFETIME)?;
+        self.write(&path, PRIVATE, &text)?;
+        read(&path)
+    }
+
+    /// The CA; made if there is none. The lock is held.
+    fn authority(&self) -> Result<(Authority, bool), PkiError> {
+        let (certificate, key) = (self.ca_file(), self.file(CA_KEY));
+        if certificate.exists() {
+            owner_only(&key)?;
+            let key_text = fs::read_to_string(&key).map_err(of_file(&key))?;
+            let text = fs::read_to_string(&certificate).map_err(of_file(&certificate))?;
+            return Ok((Authority::load(&text, &key_text).map_err(of_file(&self.0))?, false));
+        }
+        let (authority, text, key_text) = Authority::make()?;
+        // The key first: a directory with a certificate and no key is one that can't issue.
+        self.write(&key, PRIVATE, &key_text)?;
+        self.write(&certificate, PUBLIC, &text)?;
+        tracing::info!("made the private CA '{}' in {}", authority.name, self.0.display());
+        Ok((authority, true))
+    }
+
+    /// Nobody else writes until it is dropped.
+    fn lock(&self) -> Result<File, PkiError> {
+        let path = self.file("lock");
+        let open = OpenOptions::new().create(true).truncate(false).write(true).mode(PRIVATE).open(&path);
+        let file = open.map_err(|error| {
+            PkiError(format!(
+                "{}: {error}; the directory must belong to the user that runs Pith, or 'sbi.pki' names another one",
+                path.display()
+            ))
+        })?;
+        file.lock().map_err(of_file(&path))?;
+        Ok(file)
+    }
+
+    /// Writes a file in one step: others read the old or the new one.
+    fn write(&self, path: &Path, mode: u32, text: &str) -> Result<(), PkiError> {
+        let new = path.with_extension("new");
+        let written = || {
+            let _ = fs::remove_file(&new);
+            let mut file = OpenOptions::new().create_new(true).write(true).mode(mode).open(&new)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&new, path)
+        };
+        written().map_err(of_file(path))
+    }
+}
+
+/// Whether a certificate is in the last third of its time, or past it.
+pub(super) fn is_due(certificate: &Certificate) -> bool {
+    let third = (certificate.not_after - certificate.not_before) / 3;
+    !(certificate.not_before..certificate.not_after - third).contains(&now())
+}
+
+/// Seconds since 1970.
+pub(super) fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+}
+
+fn read(path: &Path) -> Result<Certificate, PkiError> {
+    let der = CertificateDer::from_pem_file(path).map_err(of_file(path))?;
+    Certificate::read(&der).map_err(of_file(path))
+}
+
+fn random_id() -> Result<NfInstanceId, PkiError> {
+    let mut octets = [0; 16];
+    getrandom::fill(&mut octets).map_err(|error| PkiError(format!("no randomness: {error}")))?;
+    Ok(NfInstanceId::from_random(u128::from_be_bytes(octets)))
+}
+
+/// A key that others can read is no secret.
+pub(super) fn owner_only(path: &Path) -> Result<(), PkiError> {
+    let mode = fs::metadata(path).map_err(of_file(path))?.permissions().mode();
+    match mode & 0o077 {
+        0 => Ok(()),
+        _ => Err(PkiError(format!("{} can be read by others: 'chmod 600' it", path.display()))),
+    }
+}

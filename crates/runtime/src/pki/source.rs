@@ -1,0 +1,109 @@
+//! Where a process has its certificate from: the directory of Pith's CA, or files.
+
+use super::directory::{Directory, Member, is_due};
+use super::{Certificate, PkiError, of_file};
+use crate::config::TlsFiles;
+use pith_nf::kit::Nf;
+use pith_sbi::NfInstanceId;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Where a process has its certificate from.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// The directory of Pith's CA.
+    Directory(Directory, Member),
+    /// Files of another CA.
+    Files(TlsFiles, Member),
+}
+
+/// What a process shows, and whom it trusts.
+#[derive(Debug)]
+pub struct Credentials {
+    /// Its certificate, then those up to the CA.
+    pub chain: Vec<CertificateDer<'static>>,
+    /// The key.
+    pub key: PrivateKeyDer<'static>,
+    /// Certificates of CAs that are trusted.
+    pub roots: Vec<CertificateDer<'static>>,
+    /// What the certificate says.
+    pub certificate: Certificate,
+}
+
+/// What tells that files are others than before: inode, time of change and size of each.
+pub type Stamp = Vec<Option<(u64, i64, i64, u64)>>;
+
+impl Source {
+    /// Reads what is there; the CA of the directory issues and renews where that is due.
+    pub fn load(&self) -> Result<Credentials, PkiError> {
+        if let Self::Directory(directory, member) = self {
+            directory.issue(member, false)?;
+        }
+        let (ca, certificate, key) = self.paths();
+        let chain = certificates(&certificate)?;
+        exposed(&key)?;
+        let key = PrivateKeyDer::from_pem_file(&key).map_err(of_file(&key))?;
+        let first = chain.first().ok_or_else(|| of_file(&certificate)("there is no certificate in it"))?;
+        let read = Certificate::read(first).map_err(of_file(&certificate))?;
+        Ok(Credentials { roots: certificates(&ca)?, key, certificate: read, chain })
+    }
+
+    /// The NF instance ids of the process.
+    pub fn instances(&self) -> Result<BTreeMap<(usize, Nf), NfInstanceId>, PkiError> {
+        match self {
+            Self::Directory(directory, member) => directory.assigned(member),
+            Self::Files(files, member) => {
+                let ids = self.load()?.certificate.identity.instances;
+                member.assign(&ids).map_err(of_file(&files.certificate))
+            }
+        }
+    }
+
+    /// Whether the certificate is to be replaced by a new one of the CA of the directory.
+    pub fn is_due(&self, certificate: &Certificate) -> bool {
+        matches!(self, Self::Directory(..)) && is_due(certificate)
+    }
+
+    /// What tells that the files are others than before.
+    pub fn stamp(&self) -> Stamp {
+        let (ca, certificate, key) = self.paths();
+        let of = |path: &PathBuf| {
+            let data = fs::metadata(path).ok()?;
+            Some((data.ino(), data.mtime(), data.mtime_nsec(), data.size()))
+        };
+        [ca, certificate, key].iter().map(of).collect()
+    }
+
+    /// The files of the CA, of the certificate and of the key.
+    pub fn paths(&self) -> (PathBuf, PathBuf, PathBuf) {
+        match self {
+            Self::Directory(directory, member) => {
+                let both = directory.role_file(&member.role);
+                (directory.ca_file(), both.clone(), both)
+            }
+            Self::Files(files, _) => (files.ca.clone(), files.certificate.clone(), files.key.clone()),
+        }
+    }
+}
+
+/// All certificates of a file.
+pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, PkiError> {
+    let list: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path).map_err(of_file(path))?.collect();
+    let list = list.map_err(of_file(path))?;
+    if list.is_empty() {
+        return Err(of_file(path)("there is no certificate in it"));
+    }
+    Ok(list)
+}
+
+/// A group of the service manager may read a key, others may not.
+fn exposed(path: &Path) -> Result<(), PkiError> {
+    match fs::metadata(path).map_err(of_file(path))?.mode() & 0o007 {
+        0 => Ok(()),
+        _ => Err(PkiError(format!("{} can be read by everybody: 'chmod 600' it", path.display()))),
+    }
+}
