@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help setup build demo demo-split ueransim dissect openapi branch faults packets hostile scas check test witnesses bench-control bench-user soak-user fuzz-user traffic world fuzz lint fmt
+.PHONY: help setup build demo demo-split ueransim dissect openapi branch faults packets kernel-sctp hostile scas check test witnesses bench-control bench-user soak-user fuzz-user traffic world fuzz lint fmt
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ faults: build ## radios and phones killed, rubbish on every port: nothing is lef
 
 packets: build ## Scapy as SMF, gNB and data network: every packet of the user plane, on each path
 	@scripts/packets $(ARGS)
+
+kernel-sctp: setup ## the SCTP tests on a kernel that has SCTP (user-mode Linux): multi-homing
+	@scripts/kernel-sctp
 
 hostile: build ## seven attackers at once beside 100 honest phones: SECONDS=600 ARGS=--split
 	@scripts/cargo build -q --release --locked -p pith-fuzz

@@ -12,6 +12,7 @@ mod skipped;
 mod hostile;
 mod lifetime;
 mod messages;
+mod multi_homing;
 
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
