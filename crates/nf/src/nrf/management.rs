@@ -9,6 +9,11 @@ use pith_sbi::nnrf_nfmanagement::{
 use pith_sbi::patch::apply_to_value;
 use pith_sbi::{Cause, Created, NfInstanceId, Problem, Reply, Response, Uri};
 
+/// Instances that may be registered: 64 shards of each NF of a Pith core are 576.
+const INSTANCES_MAX: usize = 4096;
+/// Octets of a profile as JSON; those of Pith have some 2,000.
+const PROFILE_MAX: usize = 64 << 10;
+
 /// Heart-beats that may be missed before an instance is suspended.
 const MISSED_HEART_BEATS: u32 = 3;
 
@@ -25,6 +30,7 @@ impl Nrf {
                 "differs from that of the path",
             )));
         }
+        self.check_room(&profile)?;
         profile.heart_beat_timer =
             Some(u32::try_from(self.config.heart_beat.as_secs()).unwrap_or(u32::MAX).max(1));
         let id = profile.nf_instance_id;
@@ -45,12 +51,27 @@ impl Nrf {
         })
     }
 
+    /// One peer can't fill the memory of the NRF with profiles.
+    fn check_room(&self, profile: &NfProfile) -> Result<(), Box<Problem>> {
+        if self.instances.len() >= INSTANCES_MAX && !self.instances.contains_key(&profile.nf_instance_id) {
+            return Err(Box::new(Problem::new(Cause::InsufficientResources).detail("too many NF instances")));
+        }
+        let size = serde_json::to_vec(profile).map_err(Problem::system_failure)?.len();
+        if size > PROFILE_MAX {
+            return Err(Box::new(Problem::of_status(413).detail(format!("more than {PROFILE_MAX} octets"))));
+        }
+        Ok(())
+    }
+
     /// A heart-beat, or a change (TS 29.510 5.2.2.3).
     pub(super) fn update(&mut self, now: Instant, request: &UpdateNfInstance, out: &mut Outbox) -> Reply {
         let instance = self.instances.get_mut(&request.nf_instance_id).ok_or_else(not_found)?;
         // Who asks for a change lives, whatever comes of it.
         instance.last_heard = now;
-        let profile = patched(&instance.profile, &request.body)?;
+        let patched = patched(&instance.profile, &request.body)?;
+        self.check_room(&patched)?;
+        let instance = self.instances.get_mut(&request.nf_instance_id).ok_or_else(not_found)?;
+        let profile = patched;
         let awake = instance.profile.nf_status != profile.nf_status;
         let changed = !request.body.iter().all(is_heart_beat);
         instance.profile = profile.clone();

@@ -10,7 +10,7 @@ use pith_sbi::nnrf_nfmanagement::{
     CreateSubscription, DeregisterNfInstance, GetNfInstance, NotificationEventType, RegisterNfInstance,
     RemoveSubscription, SubscrCond, SubscriptionData, UpdateNfInstance, UpdateSubscription,
 };
-use pith_sbi::{NfType, Response, ServiceName, Uri};
+use pith_sbi::{Cause, NfType, Response, ServiceName, Uri};
 use pith_types::Snssai;
 
 fn bench() -> Bench<Nrf> {
@@ -358,4 +358,23 @@ fn an_instance_that_left_is_not_found() {
     let get = GetNfInstance { nf_instance_id: instance(1), requester_features: None };
     assert_eq!(bench.request(get).problem().status, 404);
     assert_eq!(deregister(&mut bench, 1).problem().status, 404);
+}
+
+#[test]
+fn instances_and_profiles_have_bounds() {
+    let mut bench = bench();
+    let mut body =
+        NfProfile::new(instance(1), NfType::Amf, pith_sbi::nnrf_nfmanagement::NfStatus::Registered);
+    for number in 0..4096 {
+        body.nf_instance_id = instance(number);
+        bench.request(RegisterNfInstance { nf_instance_id: instance(number), body: body.clone() }).answer();
+    }
+    let one_more = |body: &NfProfile, number| RegisterNfInstance {
+        nf_instance_id: instance(number),
+        body: NfProfile { nf_instance_id: instance(number), ..body.clone() },
+    };
+    assert_eq!(bench.request(one_more(&body, 5000)).cause(), Some(&Cause::InsufficientResources));
+    bench.request(one_more(&body, 7)).answer();
+    body.fqdn = Some("x".repeat(65 << 10).into());
+    assert_eq!(bench.request(one_more(&body, 7)).problem().status, 413);
 }

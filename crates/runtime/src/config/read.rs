@@ -169,6 +169,15 @@ mod tests {
     }
 
     #[test]
+    fn a_setting_stands_once_and_aliases_do_not_multiply() {
+        let text = wrong("workers: 1\nworkers: 2\n");
+        assert!(text.contains("a second time"), "{text}");
+        let bomb: String = (1..40).map(|n| format!("a{n}: &a{n} [*a{0}, *a{0}, *a{0}]\n", n - 1)).collect();
+        assert!(Config::parse(&format!("a0: &a0 [x]\n{bomb}"), "f").is_err());
+        assert!(Config::parse(&"[".repeat(100_000), "f").is_err());
+    }
+
+    #[test]
     fn an_empty_file_is_the_default() {
         assert_eq!(Config::parse("", "pith.yaml").unwrap(), Config::default());
         assert_eq!(Config::parse("# nothing\n", "pith.yaml").unwrap(), Config::default());

@@ -296,3 +296,22 @@ fn split_addresses() -> BTreeMap<HostedNf, SocketAddr> {
     let address = |host| SocketAddr::from(([127, 0, 0, host], 7777));
     HostedNf::ALL.into_iter().zip(hosts.map(address)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Config;
+
+    #[test]
+    fn the_sbi_has_a_socket_only_where_another_nf_needs_it() {
+        let served = |yaml: &str| Config::parse(yaml, "f").unwrap().sbi.is_served();
+        assert!(!served(""));
+        for yaml in [
+            "sbi: {listen: '127.0.0.1:7777'}",
+            "sbi: {external: {udm: 'http://10.0.0.9:8000'}}",
+            "sbi: {binding: http2}",
+            "sbi: {bindings: {udm: http2}}",
+        ] {
+            assert!(served(yaml), "{yaml}");
+        }
+    }
+}

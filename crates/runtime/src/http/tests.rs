@@ -434,6 +434,38 @@ fn a_peer_that_resets_its_streams_at_once_is_cut_off() {
     });
 }
 
+/// Fields that fill the table of HPACK and are then named by an octet each, and a header that never ends.
+#[test]
+fn headers_that_grow_are_cut_off() {
+    let hello = || {
+        let mut sent = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+        sent.extend(frame(4, 0, 0, &[]));
+        sent
+    };
+    let mut bomb = hello();
+    // 'x: ' and 4,000 octets, added to the dynamic table; then that entry 12,000 times: 48 MB.
+    let mut block = vec![0x82, 0x86, 0x84, 0x40, 1, b'x', 0x7f, 0xa1, 0x1e];
+    block.extend(vec![b'y'; 4000]);
+    block.extend(vec![0xbe; 12_000]);
+    bomb.extend(frame(1, 5, 1, &block));
+    let mut flood = hello();
+    flood.extend(frame(1, 1, 1, &[0x82, 0x86, 0x84]));
+    (0..2000).for_each(|_| flood.extend(frame(9, 0, 1, &[0x0f, 0x00, 0x00].repeat(400))));
+    run(async {
+        let server = serve_to("127.0.0.1:0", Protocol::Http2, LIMITS, Rc::new(|_| false)).await;
+        for sent in [bomb, flood] {
+            let mut stream = TcpStream::connect(server.address).await.unwrap();
+            // The server may close before it has read all.
+            let _ = stream.write_all(&sent).await;
+            let mut answer = Vec::new();
+            let ended = timeout(Duration::from_secs(5), stream.read_to_end(&mut answer)).await;
+            let refused = answer.windows(3).any(|octets| octets == b"431") || answer.len() < 4096;
+            assert!(ended.is_ok() && refused, "{} octets", answer.len());
+        }
+        assert!(Client::new(LIMITS).call(get(server.address, "/")).await.is_ok());
+    });
+}
+
 #[test]
 fn peers_that_nobody_calls_are_forgotten_and_never_are_there_too_many() {
     let (mut peers, begun) = (Peers::<Cell<bool>>::default(), Instant::now());

@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 use tokio::task::{JoinSet, LocalSet};
@@ -199,6 +199,7 @@ struct Front<S> {
     servers: JoinSet<()>,
     calls: JoinSet<()>,
     patience: Duration,
+    failures: Rc<Failures>,
     /// Names of Unix sockets, which go with the thread.
     sockets: Vec<PathBuf>,
 }
@@ -221,6 +222,7 @@ impl<S: Shards> Front<S> {
             servers: JoinSet::new(),
             calls: JoinSet::new(),
             patience: sbi.limits.time * 2,
+            failures: Rc::default(),
             sockets: Vec::new(),
             shards,
         };
@@ -328,8 +330,9 @@ impl<S: Shards> Front<S> {
         match command {
             Command::Call { token, root, operation, request } => {
                 let (client, shards) = (self.client.clone(), self.shards.clone());
+                let failures = self.failures.clone();
                 self.calls.spawn_local(async move {
-                    let reply = call(&client, token.nf, &root, operation, *request).await;
+                    let reply = call(&client, token.nf, &failures, &root, operation, *request).await;
                     shards.reply(token, Some(root), reply);
                 });
             }
@@ -349,11 +352,40 @@ impl<S: Shards> Front<S> {
     }
 }
 
+/// Failed calls that are told in a second at most: a peer that is gone fails thousands.
+const FAILURES_TOLD: u32 = 10;
+
+/// Counts failed calls.
+#[derive(Default)]
+struct Failures {
+    second: Cell<Option<Instant>>,
+    /// Within the second.
+    count: Cell<u32>,
+}
+
+impl Failures {
+    /// Counts a failure; whether it is told.
+    fn is_told(&self) -> bool {
+        let now = Instant::now();
+        if self.second.get().is_none_or(|began| now - began >= Duration::from_secs(1)) {
+            let untold = self.count.get().saturating_sub(FAILURES_TOLD);
+            if untold > 0 {
+                tracing::warn!("{untold} more calls failed");
+            }
+            self.second.set(Some(now));
+            self.count.set(0);
+        }
+        self.count.set(self.count.get() + 1);
+        self.count.get() <= FAILURES_TOLD
+    }
+}
+
 /// Calls a peer. A failure of the peer's, or on the way to it, is told with all that is known here: the NFs that
 /// asked see a cause only.
 async fn call(
     client: &Client,
     caller: Nf,
+    failures: &Failures,
     root: &Arc<ApiRoot>,
     operation: Operation,
     request: hyper::Request<Bytes>,
@@ -366,6 +398,7 @@ async fn call(
     };
     if let Err(problem) = &reply
         && problem.status >= 500
+        && failures.is_told()
     {
         let called = operation.info().operation_id;
         tracing::warn!("{caller}: {called} at {uri} failed: {problem}");
