@@ -18,7 +18,7 @@ use pith_pfcp::message::*;
 use pith_pfcp::rules::*;
 use pith_pfcp::{Change, Message};
 use pith_upf::contract::{self, Datapath};
-use pith_upf::{Config, Effect, GtpuAddress, Input, Upf};
+use pith_upf::{Config, Effect, GtpuAddress, Input, PermittedSmf, Upf};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Instant;
 use support::*;
@@ -40,7 +40,8 @@ struct Node {
 impl Node {
     fn new(address: Ipv4Addr, plane: &mut UserPlane) -> Self {
         let n3 = GtpuAddress { v4: Some(address), v6: None };
-        let upf = Upf::new(Config::new(address.into(), n3, 1_700_000_000));
+        let config = Config::new(address.into(), n3, 1_700_000_000);
+        let upf = Upf::new(Config { smfs: vec![PermittedSmf::at(SMF.into())], ..config }, [7; 32]);
         let mut node = Self { upf, sequence: 0, begun: Instant::now() };
         node.ask(plane, 0, AssociationSetupRequest::new(NodeId::Ipv4(SMF), NtpSeconds::from_unix(1)));
         node

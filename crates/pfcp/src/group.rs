@@ -71,8 +71,32 @@ impl From<RawIe<'_>> for OtherIe {
     }
 }
 
+/// What says which packets a rule is for and where they go. One of null length is faulty where a rule is created: taken as
+/// absent, it would widen the rule (TS 29.244 7.6.7).
+const NEVER_NULL: [IeType; 12] = [
+    IeType::APPLICATION_ID,
+    IeType::ETHERNET_PACKET_FILTER,
+    IeType::F_TEID,
+    IeType::FORWARDING_POLICY,
+    IeType::IP_ADDRESS_AND_PORT_NUMBER_REPLACEMENT,
+    IeType::OUTER_HEADER_CREATION,
+    IeType::PDN_TYPE,
+    IeType::QFI,
+    IeType::REDIRECT_INFORMATION,
+    IeType::SDF_FILTER,
+    IeType::TRAFFIC_ENDPOINT_ID,
+    IeType::UE_IP_ADDRESS,
+];
+
 fn is_absent<T: Ie>(ie: &RawIe<'_>) -> bool {
     T::NULL_IS_ABSENT && ie.value.is_empty()
+}
+
+fn check_null(ie: &RawIe<'_>) -> Result<(), IeError> {
+    match ie.value.is_empty() && NEVER_NULL.contains(&ie.ie_type) {
+        true => Err(ie.error(IeFault::InvalidLength)),
+        false => Ok(()),
+    }
 }
 
 /// Decodes a mandatory information element; a repetition is kept, but does not count.
@@ -94,6 +118,7 @@ pub(crate) fn take_conditional<T: Ie>(
     ie: RawIe<'_>,
     other_ies: &mut Vec<OtherIe>,
 ) -> Result<(), IeError> {
+    check_null(&ie)?;
     match is_absent::<T>(&ie) {
         true => Ok(()),
         false => take_mandatory(slot, ie, other_ies),
@@ -115,6 +140,11 @@ pub(crate) fn take_optional<T: Ie>(
 
 /// Decodes one of several information elements.
 pub(crate) fn take_several<T: Ie>(list: &mut Vec<T>, ie: RawIe<'_>) -> Result<(), IeError> {
+    check_null(&ie)?;
+    take_present(list, ie)
+}
+
+fn take_present<T: Ie>(list: &mut Vec<T>, ie: RawIe<'_>) -> Result<(), IeError> {
     if !is_absent::<T>(&ie) {
         list.push(T::decode_ie(ie)?);
     }
@@ -137,7 +167,7 @@ pub(crate) fn take_change<T: Ie>(
 
 /// Decodes one of several information elements of an Update.
 pub(crate) fn take_changes<T: Ie>(list: &mut Option<Vec<T>>, ie: RawIe<'_>) -> Result<(), IeError> {
-    take_several(list.get_or_insert_default(), ie)
+    take_present(list.get_or_insert_default(), ie)
 }
 
 /// The mandatory information element, or the error that it is missing from what ends at `offset`.

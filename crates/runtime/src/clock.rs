@@ -33,3 +33,29 @@ impl Clock {
         Instant::from_micros(u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX))
     }
 }
+
+/// Processor time that the calling thread has used so far.
+pub fn thread_cpu_time() -> std::time::Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call writes the time into the structure, which outlives it.
+    #[allow(unsafe_code)]
+    let answer = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    if answer != 0 {
+        return std::time::Duration::ZERO;
+    }
+    let (seconds, nanos) = (u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec));
+    std::time::Duration::new(seconds.unwrap_or(0), nanos.unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_sleeps_uses_no_processor_time() {
+        let before = thread_cpu_time();
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        assert!(thread_cpu_time() - before < std::time::Duration::from_millis(40));
+        while thread_cpu_time() - before < std::time::Duration::from_millis(5) {}
+    }
+}

@@ -104,7 +104,7 @@ impl Node {
         let desks = (0..count).map(|number| shard_desk(number as u16, config.task_buffer as usize));
         let (shards, vacancies): (Vec<ShardDesk>, Vec<_>) = desks.unzip();
 
-        let upf = hosting.upf.then(|| user_plane::start(config, clock)).transpose()?;
+        let upf = hosting.upf.then(|| user_plane::start(config, clock, &mut rng)).transpose()?;
         let edge_pair = edge()?;
         let has_edge = hosting.has(Nf::Amf) || hosting.has(Nf::Smf);
         let edge_handle = has_edge.then(|| edge_pair.0.clone());

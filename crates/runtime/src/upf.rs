@@ -6,18 +6,19 @@ mod inspect;
 mod question;
 mod succession;
 mod trace;
+mod warnings;
 
 pub use question::{Name, Page, Question, SeidText, TeidText};
 pub use trace::TraceRequest;
 
 use crate::api::ApiError;
-use crate::clock::Clock;
+use crate::clock::{Clock, thread_cpu_time};
 use crate::wait::{Sleeper, Waker, waker};
 use busy::Busy;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use pith_datapath::{DatapathConfig, StartError, UserPlane};
 use pith_upf::contract::{Datapath, Event};
-use pith_upf::{Config, Effect, Input, Severity, Upf};
+use pith_upf::{Effect, Input, Severity, Upf};
 use serde_json::Value;
 use std::io;
 use std::net::UdpSocket;
@@ -29,6 +30,7 @@ use std::time::Duration;
 use succession::Succession;
 use tokio::sync::oneshot;
 use trace::Traces;
+use warnings::Warnings;
 
 /// Datagrams read in a row before events get their turn.
 const DATAGRAMS: usize = 64;
@@ -82,13 +84,8 @@ pub struct UpfThread {
 }
 
 impl UpfThread {
-    /// Sets the datapath up and starts the thread.
-    pub fn start(
-        clock: Clock,
-        config: Config,
-        n4: UdpSocket,
-        datapath: DatapathConfig,
-    ) -> Result<Self, UpfError> {
+    /// Sets the datapath up and starts the thread, in which UPF-C runs.
+    pub fn start(clock: Clock, upf: Upf, n4: UdpSocket, datapath: DatapathConfig) -> Result<Self, UpfError> {
         let datapath = UserPlane::start(datapath)?;
         let (waker, sleeper) = waker()?;
         n4.set_nonblocking(true)?;
@@ -98,12 +95,13 @@ impl UpfThread {
         let mut driver = Driver {
             clock,
             succession: Succession::default(),
-            upf: Upf::new(config),
+            upf,
             n4,
             datapath,
             asked,
             traces: Traces::default(),
             effects: Vec::new(),
+            warnings: Warnings::default(),
         };
         let thread = thread::Builder::new().name("upf".into()).spawn(move || {
             driver.run(&sleeper, &seen);
@@ -136,15 +134,18 @@ struct Driver {
     asked: Receiver<Asked>,
     traces: Traces,
     effects: Vec<Effect>,
+    warnings: Warnings,
 }
 
 impl Driver {
     fn run(&mut self, sleeper: &Sleeper, closing: &AtomicBool) {
         let mut datagram = vec![0; 65_535];
         let mut events: Vec<Event> = Vec::new();
-        let mut busy = Busy::begin(self.now());
+        let mut busy = Busy::begin(self.now(), thread_cpu_time());
         while !closing.load(Ordering::SeqCst) {
-            self.read(&mut datagram);
+            if self.read(&mut datagram) {
+                busy.note_empty_queue(self.now());
+            }
             self.datapath.poll_events(&mut events);
             for event in events.drain(..) {
                 self.handle(Input::Event(event));
@@ -154,10 +155,9 @@ impl Driver {
             self.answer_questions();
             let descriptors = [self.n4.as_fd(), self.datapath.events_ready()];
             let asked = &self.asked;
-            let begun = self.now();
             let is_busy = || closing.load(Ordering::SeqCst) || !asked.is_empty();
-            sleeper.sleep(&descriptors, Some(self.until_tick(begun)), is_busy);
-            if let Some(percent) = busy.slept(begun, self.now()) {
+            sleeper.sleep(&descriptors, Some(self.until_tick(self.now())), is_busy);
+            if let Some(percent) = busy.measure(self.now(), thread_cpu_time()) {
                 self.handle(Input::Busy { percent });
             }
         }
@@ -185,11 +185,13 @@ impl Driver {
         self.upf.next_timeout().map_or(TICK, |due| due.saturating_sub(now).clamp(SHORTEST_TICK, TICK))
     }
 
-    fn read(&mut self, buffer: &mut [u8]) {
+    /// Handles datagrams that wait. Were those all?
+    fn read(&mut self, buffer: &mut [u8]) -> bool {
         for _ in 0..DATAGRAMS {
-            let Ok((length, peer)) = self.n4.recv_from(buffer) else { return };
+            let Ok((length, peer)) = self.n4.recv_from(buffer) else { return true };
             self.handle(Input::Datagram { peer, octets: buffer.get(..length).unwrap_or_default() });
         }
+        false
     }
 
     fn answer_questions(&mut self) {
@@ -233,7 +235,11 @@ impl Driver {
                 Effect::Notice(notice) => match notice.severity() {
                     Severity::Debug => tracing::debug!("{notice}"),
                     Severity::Info => tracing::info!("{notice}"),
-                    Severity::Warn => tracing::warn!("{notice}"),
+                    Severity::Warn => {
+                        if self.warnings.may_tell(now) {
+                            tracing::warn!("{notice}");
+                        }
+                    }
                     Severity::Error => tracing::error!("{notice}"),
                 },
             }

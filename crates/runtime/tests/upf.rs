@@ -17,7 +17,7 @@ use pith_runtime::clock::Clock;
 use pith_runtime::config::Config;
 use pith_runtime::http::Handler;
 use pith_runtime::upf::UpfThread;
-use pith_upf::GtpuAddress;
+use pith_upf::{GtpuAddress, PermittedSmf, Upf};
 use serde_json::Value;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::rc::Rc;
@@ -58,11 +58,12 @@ impl Lab {
         }
         let clock = Clock::start();
         let n3 = GtpuAddress { v4: Some(UPF), v6: None };
-        let config = pith_upf::Config::new(UPF.into(), n3, clock.unix_seconds());
+        let mut config = pith_upf::Config::new(UPF.into(), n3, clock.unix_seconds());
+        config.smfs = vec![PermittedSmf::at(SMF.into())];
         let n4 = UdpSocket::bind((UPF, 8805)).unwrap();
         let datapath =
             DatapathConfig { n3_addresses: vec![UPF.into()], workers: 1, ..DatapathConfig::default() };
-        let upf = UpfThread::start(clock, config, n4, datapath).unwrap();
+        let upf = UpfThread::start(clock, Upf::new(config, [7; 32]), n4, datapath).unwrap();
         let smf = UdpSocket::bind((SMF, 8805)).unwrap();
         smf.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
         let gnb = UdpSocket::bind((GNB, 2152)).unwrap();

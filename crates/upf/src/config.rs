@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use pith_pfcp::ie::{NodeId, NtpSeconds};
 
-use crate::contract::Rates;
+use crate::contract::{AddressRange, Rates};
 use crate::predefined::PredefinedRules;
+use crate::reach::PermittedSmf;
 
 /// Settings of a UPF-C.
 #[derive(Clone, Debug)]
@@ -29,12 +30,26 @@ pub struct Config {
     pub path_failure_retention: Duration,
     /// How long a response is kept to answer duplicates of its request with; at least the peers' T1 times N1.
     pub response_retention: Duration,
+    /// SMFs that may use this UPF; what others send is refused.
+    pub smfs: Vec<PermittedSmf>,
     /// Most associations: what an SMF that is not known yet is refused beyond.
     pub max_associations: usize,
+    /// Most associations with SMFs at one address: each has a Node ID of its own.
+    pub max_associations_of_peer: usize,
     /// Most sessions.
     pub max_sessions: usize,
+    /// Most sessions of SMFs at one address.
+    pub max_sessions_of_peer: usize,
+    /// Most requests to an address that wait for their responses: beyond, reports wait until some are answered.
+    pub max_requests_to_peer: usize,
     /// Most rules of a kind in a session.
     pub max_rules: usize,
+    /// Addresses that UEs may have; of a family without a pool, any that is no other's.
+    pub ue_pools: Vec<AddressRange>,
+    /// Addresses of the UPF beside those of N3 and N4: its gateways in the pools.
+    pub own_addresses: Vec<IpAddr>,
+    /// Names of the networks of N6, as Network Instances name them.
+    pub networks: Vec<String>,
     /// Rules that SMFs may activate by name.
     pub predefined: PredefinedRules,
     /// What guaranteed bit rates may sum up to, each way; `None`: no bound is known.
@@ -51,7 +66,7 @@ pub struct GtpuAddress {
 }
 
 impl Config {
-    /// The usual settings of a UPF whose PFCP entity is at `n4` and whose GTP-U entity at `n3`.
+    /// The usual settings of a UPF whose PFCP entity is at `n4` and whose GTP-U entity at `n3`. No SMF is permitted yet.
     pub fn new(n4: IpAddr, n3: GtpuAddress, started: u64) -> Self {
         Config {
             node_id: n4.into(),
@@ -63,9 +78,16 @@ impl Config {
             heartbeat_interval: Duration::from_secs(10),
             path_failure_retention: Duration::from_secs(60),
             response_retention: Duration::from_secs(15),
+            smfs: Vec::new(),
             max_associations: 256,
+            max_associations_of_peer: 4,
             max_sessions: 1_000_000,
+            max_sessions_of_peer: 1_000_000,
+            max_requests_to_peer: 65_536,
             max_rules: 256,
+            ue_pools: Vec::new(),
+            own_addresses: Vec::new(),
+            networks: Vec::new(),
             predefined: PredefinedRules::default(),
             guaranteed: None,
         }

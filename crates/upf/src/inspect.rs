@@ -95,6 +95,6 @@ impl Upf {
     /// A session's rules as the datapath has them.
     pub fn rules(&self, id: SessionId) -> Option<contract::Session> {
         let session = self.sessions.get(id)?;
-        compile(id, &session.rules, &session.measurements, &self.config.predefined).ok()
+        compile(id, &session.rules, &session.measurements, &self.config).ok()
     }
 }

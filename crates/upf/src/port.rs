@@ -106,6 +106,13 @@ pub enum Notice {
         /// Why.
         reason: &'static str,
     },
+    /// Somebody who is no permitted SMF sends requests.
+    Stranger {
+        /// The last one.
+        peer: SocketAddr,
+        /// How many messages came since the last such notice.
+        messages: u64,
+    },
     /// A request was rejected.
     Rejected {
         /// Who sent it.
@@ -167,6 +174,13 @@ impl fmt::Display for Notice {
             Notice::SessionEstablished { session } => write!(f, "session {:#x} established", session.0),
             Notice::SessionDeleted { session, reason } => {
                 write!(f, "session {:#x} deleted: {reason}", session.0)
+            }
+            Notice::Stranger { peer, messages } => {
+                write!(
+                    f,
+                    "PFCP of {peer}, which is no SMF that may use this UPF, is refused ({messages} messages); to \
+                     permit it, add it to 'upf.smfs'"
+                )
             }
             Notice::Rejected { peer, message_type, reason } => {
                 write!(f, "{message_type} of {peer} rejected: {reason}")

@@ -2,9 +2,10 @@
 //! (TS 29.244 6.4).
 
 use std::collections::hash_map::DefaultHasher;
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::Bound;
 use std::time::Duration;
 
 use pith_pfcp::MessageType;
@@ -12,15 +13,20 @@ use pith_pfcp::MessageType;
 /// The sequence numbers of a peer's requests are unique among those that it waits for.
 type Key = (SocketAddr, u32);
 
-/// Most responses kept; the oldest give way. It bounds memory: up to 33,000 requests a second they
-/// are kept for 15 s, up to 166,000 for a T1 of 3 s.
+/// Most responses kept; beyond, the oldest of the peer that has most give way. It bounds memory: up to 33,000 requests a
+/// second they are kept for 15 s, up to 166,000 for a T1 of 3 s.
 const MAX_RESPONSES: usize = 500_000;
+/// How many give way at a time: to find that peer takes a look at each.
+const GIVE_WAY: usize = 1024;
 
 /// Responses that were sent, to be sent again when their request comes again.
 #[derive(Debug, Default)]
 pub struct Responses {
     kept: HashMap<Key, Response>,
-    by_age: VecDeque<(Duration, Key)>,
+    /// Those of each address, by age.
+    by_age: BTreeMap<IpAddr, VecDeque<(Duration, Key)>>,
+    /// The address that was looked after last.
+    visited: Option<IpAddr>,
 }
 
 #[derive(Debug)]
@@ -46,18 +52,39 @@ impl Responses {
 
     /// Keeps the response to `request` until `until`, and drops those whose time is over at `now`.
     pub fn keep(&mut self, key: Key, request: &[u8], octets: Vec<u8>, now: Duration, until: Duration) {
-        let over = |kept: &VecDeque<(Duration, Key)>| {
-            kept.len() >= MAX_RESPONSES || kept.front().is_some_and(|(until, _)| *until <= now)
-        };
-        while over(&self.by_age) {
-            self.drop_oldest();
+        self.drop_expired(key.0.ip(), now);
+        self.drop_expired_of_next(now);
+        if self.kept.len() >= MAX_RESPONSES {
+            let most = self.by_age.iter().max_by_key(|(_, responses)| responses.len());
+            let most = most.map(|(peer, _)| *peer);
+            most.into_iter().for_each(|peer| (0..GIVE_WAY).for_each(|_| self.drop_oldest(peer)));
         }
-        self.by_age.push_back((until, key));
+        self.by_age.entry(key.0.ip()).or_default().push_back((until, key));
         self.kept.insert(key, Response { request: fingerprint(request), octets: octets.into(), until });
     }
 
-    fn drop_oldest(&mut self) {
-        let Some((until, key)) = self.by_age.pop_front() else { return };
+    fn drop_expired(&mut self, peer: IpAddr, now: Duration) {
+        let oldest = |responses: &Self| responses.by_age.get(&peer)?.front().copied();
+        while oldest(self).is_some_and(|(until, _)| until <= now) {
+            self.drop_oldest(peer);
+        }
+    }
+
+    /// Looks after one peer more, so that the responses to peers that ask nothing any more go as well.
+    fn drop_expired_of_next(&mut self, now: Duration) {
+        let after = self.visited.map_or(Bound::Unbounded, Bound::Excluded);
+        let next = self.by_age.range((after, Bound::Unbounded)).next().map(|(peer, _)| *peer);
+        self.visited = next;
+        next.into_iter().for_each(|peer| self.drop_expired(peer, now));
+    }
+
+    fn drop_oldest(&mut self, peer: IpAddr) {
+        let Some(responses) = self.by_age.get_mut(&peer) else { return };
+        let oldest = responses.pop_front();
+        if responses.is_empty() {
+            self.by_age.remove(&peer);
+        }
+        let Some((until, key)) = oldest else { return };
         if self.kept.get(&key).is_some_and(|response| response.until <= until) {
             self.kept.remove(&key);
         }
@@ -90,6 +117,8 @@ pub enum Expired<P> {
 #[derive(Debug)]
 pub struct Requests<P> {
     waiting: HashMap<u32, Outstanding<P>>,
+    /// How many wait for each peer.
+    by_peer: BTreeMap<SocketAddr, usize>,
     timers: BTreeSet<(Duration, u32)>,
     last_sequence: u32,
     t1: Duration,
@@ -99,7 +128,14 @@ pub struct Requests<P> {
 impl<P> Requests<P> {
     /// None yet; T1 and N1 as configured.
     pub fn new(t1: Duration, n1: u32) -> Self {
-        Requests { waiting: HashMap::new(), timers: BTreeSet::new(), last_sequence: 0, t1, n1 }
+        Requests {
+            waiting: HashMap::new(),
+            by_peer: BTreeMap::new(),
+            timers: BTreeSet::new(),
+            last_sequence: 0,
+            t1,
+            n1,
+        }
     }
 
     /// A sequence number that no waiting request has.
@@ -123,6 +159,7 @@ impl<P> Requests<P> {
     ) {
         let due = now + self.t1;
         self.timers.insert((due, sequence));
+        *self.by_peer.entry(peer).or_default() += 1;
         self.waiting.insert(sequence, Outstanding { peer, message_type, purpose, octets, attempts: 1, due });
     }
 
@@ -138,16 +175,29 @@ impl<P> Requests<P> {
         if !matches {
             return None;
         }
+        self.take(sequence)
+    }
+
+    /// How many requests wait for a peer's responses.
+    pub fn waiting_for(&self, peer: SocketAddr) -> usize {
+        self.by_peer.get(&peer).copied().unwrap_or(0)
+    }
+
+    fn take(&mut self, sequence: u32) -> Option<Outstanding<P>> {
         let request = self.waiting.remove(&sequence)?;
         self.timers.remove(&(request.due, sequence));
+        if let Some(count) = self.by_peer.get_mut(&request.peer) {
+            *count -= 1;
+            if *count == 0 {
+                self.by_peer.remove(&request.peer);
+            }
+        }
         Some(request)
     }
 
     /// Gives up a request that nobody needs any more.
     pub fn cancel(&mut self, sequence: u32) {
-        if let Some(request) = self.waiting.remove(&sequence) {
-            self.timers.remove(&(request.due, sequence));
-        }
+        self.take(sequence);
     }
 
     /// When the next T1 runs out.
@@ -158,16 +208,14 @@ impl<P> Requests<P> {
     /// The next request whose T1 has run out.
     pub fn expired(&mut self, now: Duration) -> Option<Expired<P>> {
         let (due, sequence) = self.timers.first().copied().filter(|(due, _)| *due <= now)?;
-        self.timers.remove(&(due, sequence));
-        let mut request = self.waiting.remove(&sequence)?;
+        let request = self.waiting.get_mut(&sequence)?;
         if request.attempts >= self.n1 {
-            return Some(Expired::Failed(sequence, request));
+            return Some(Expired::Failed(sequence, self.take(sequence)?));
         }
+        self.timers.remove(&(due, sequence));
         request.attempts += 1;
         request.due = now + self.t1;
         self.timers.insert((request.due, sequence));
-        let again = Expired::Again(request.peer, request.octets.clone());
-        self.waiting.insert(sequence, request);
-        Some(again)
+        Some(Expired::Again(request.peer, request.octets.clone()))
     }
 }

@@ -13,8 +13,10 @@ use crate::config::Config;
 use crate::contract::{Datapath, Event, Rates, SessionId};
 use crate::load::Load;
 use crate::port::{Effect, Input, Notice, Turn};
+use crate::random::Random;
 use crate::rejection::Rejection;
 use crate::session::{Session, SessionTable};
+use crate::strangers::Strangers;
 use crate::transaction::{Expired, Outstanding, Requests, Responses};
 
 /// What a request of the UPF's is about.
@@ -37,6 +39,7 @@ pub struct Upf {
     pub(crate) responses: Responses,
     pub(crate) requests: Requests<Purpose>,
     pub(crate) load: Load,
+    pub(crate) strangers: Strangers,
 }
 
 /// A response, and the peer's session endpoint to address it to.
@@ -46,14 +49,15 @@ pub(crate) type Reply = (u64, Message);
 pub(crate) type Outcome = Result<Reply, (u64, Rejection)>;
 
 impl Upf {
-    /// A UPF without associations.
-    pub fn new(config: Config) -> Self {
+    /// A UPF without associations; `seed` is entropy for the identifiers that it gives.
+    pub fn new(config: Config, seed: [u8; 32]) -> Self {
         Upf {
             associations: BTreeMap::new(),
-            sessions: SessionTable::new(config.started, config.guaranteed),
+            sessions: SessionTable::new(Random::from_seed(seed), config.guaranteed),
             responses: Responses::default(),
             requests: Requests::new(config.t1, config.n1),
             load: Load::default(),
+            strangers: Strangers::default(),
             config,
         }
     }
@@ -111,6 +115,10 @@ impl Upf {
             Ok((header, message)) if header.message_type.is_response() => {
                 self.on_response(turn, peer, &header, message);
             }
+            Ok((header, message)) if !self.config.permits(peer) => {
+                self.on_stranger(turn, peer, &header, &message);
+            }
+            Err(_) if !self.config.permits(peer) => self.note_stranger(turn, peer),
             Ok((header, message)) => self.on_request(turn, peer, &header, message, octets),
             Err(error) => self.on_faulty_message(turn, peer, error, octets),
         }
@@ -129,8 +137,8 @@ impl Upf {
             return;
         }
         let seid = SessionId(header.seid.unwrap_or(0));
-        if self.is_imposture(peer, &message, seid) {
-            return discard(turn, peer, "it speaks for an SMF that answers elsewhere");
+        if let Err(rejection) = self.check_speaker(peer, &message, seid) {
+            return self.reject(turn, peer, header, (asker(&message), rejection.into()), octets);
         }
         let outcome = match message {
             Message::HeartbeatRequest(request) => {
@@ -140,7 +148,7 @@ impl Upf {
             Message::AssociationUpdateRequest(request) => self.association_update(&request),
             Message::AssociationReleaseRequest(request) => Ok(self.association_release(turn, &request)),
             Message::SessionSetDeletionRequest(request) => self.session_set_deletion(turn, &request),
-            Message::SessionEstablishmentRequest(request) => self.session_establishment(turn, request),
+            Message::SessionEstablishmentRequest(request) => self.session_establishment(turn, peer, request),
             Message::SessionModificationRequest(request) => self.session_modification(turn, seid, &request),
             Message::SessionDeletionRequest(_) => self.session_deletion(turn, seid),
             Message::PfdManagementRequest(_) | Message::SessionSetModificationRequest(_) => {
@@ -212,6 +220,7 @@ impl Upf {
             return;
         }
         let session = header.seid.and_then(|seid| self.sessions.get(SessionId(seid)));
+        let session = session.filter(|session| self.speaks_for(peer, &session.node));
         let seid = session.map_or(0, |session| session.cp.seid);
         self.reject(turn, peer, &header, (seid, rejection), octets);
     }
@@ -243,7 +252,11 @@ impl Upf {
     }
 
     /// The response that rejects a request of this type; none for what is not rejected but discarded.
-    fn rejection_message(&self, message_type: MessageType, rejection: Rejection) -> Option<Message> {
+    pub(crate) fn rejection_message(
+        &self,
+        message_type: MessageType,
+        rejection: Rejection,
+    ) -> Option<Message> {
         let (node, cause, offending_ie) =
             (self.config.node_id.clone(), rejection.cause, rejection.offending());
         let failed_rule_id = rejection.failed_rule;
@@ -284,7 +297,7 @@ impl Upf {
             Event::DownlinkData { session, pdr, qfi, dscp } => {
                 self.downlink_data(turn, session, pdr, qfi, dscp)
             }
-            Event::Usage { session, .. } => self.check_session(turn, session),
+            Event::Usage { session, .. } => self.check_session_usage(turn, session),
             Event::ErrorIndication { peer, teid } => self.error_indication(turn, peer, teid),
         }
     }
@@ -300,7 +313,7 @@ impl Upf {
         }
         self.tend_associations(turn);
         while let Some(session) = self.sessions.take_due(turn.now) {
-            self.check_session(turn, session);
+            self.check_session_usage(turn, session);
         }
     }
 
@@ -367,6 +380,14 @@ impl Upf {
     }
 }
 
-fn discard(turn: &mut Turn<'_>, peer: SocketAddr, reason: &str) {
+/// The session endpoint to address a rejection to, where the request names it.
+pub(crate) fn asker(request: &Message) -> u64 {
+    match request {
+        Message::SessionEstablishmentRequest(request) => request.cp_f_seid.seid,
+        _ => 0,
+    }
+}
+
+pub(crate) fn discard(turn: &mut Turn<'_>, peer: SocketAddr, reason: &str) {
     turn.notice(Notice::Discarded { peer, reason: reason.to_owned() });
 }

@@ -7,16 +7,13 @@ use pith_pfcp::message::*;
 use pith_pfcp::rules::*;
 use pith_pfcp::{Change, IeType, Message};
 use pith_upf::contract::Rates;
-use pith_upf::{Config, GtpuAddress, Upf};
 use std::net::Ipv4Addr;
 use support::*;
 
 /// A UPF that may promise 10 Mbit/s each way.
 fn world() -> World {
-    let mut world = World::new();
-    let n3 = GtpuAddress { v4: Some(N3), v6: None };
     let guaranteed = Some(Rates { uplink: 10_000_000, downlink: 10_000_000 });
-    world.upf = Upf::new(Config { guaranteed, ..Config::new([192, 168, 4, 1].into(), n3, STARTED) });
+    let mut world = World::configured(|config| config.guaranteed = guaranteed);
     world.ask(0, AssociationSetupRequest::new(smf_node(), ntp(5)));
     world
 }

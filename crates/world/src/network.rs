@@ -208,7 +208,7 @@ impl Maker<'_> {
                 observed
             }
             Nf::Smf => {
-                let (observed, window) = self.watch(nf, Smf::new(identity, self.smf_config()));
+                let (observed, window) = self.watch(nf, Smf::new(identity, self.smf_config(), dice.fork()));
                 windows.smf = Some(window);
                 observed
             }

@@ -1,12 +1,12 @@
 //! A UPF of a world: UPF-C over a datapath that only takes notes.
 
-use crate::network::{EPOCH, upf_n3, upf_n4};
+use crate::network::{EPOCH, smf_n4, upf_n3, upf_n4};
 use pith_nf::kit::Instant;
 use pith_upf::contract::{
-    Action, Counters, Datapath, Destination, Direction, DropReason, Event, Session, SessionId, SessionUsage,
-    Source, Tunnel,
+    Action, AddressRange, Counters, Datapath, Destination, Direction, DropReason, Event, Session, SessionId,
+    SessionUsage, Source, Tunnel,
 };
-use pith_upf::{Config, Effect, GtpuAddress, Input, Upf};
+use pith_upf::{Config, Effect, GtpuAddress, Input, PermittedSmf, Upf};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -105,7 +105,12 @@ impl UserPlane {
         let started = EPOCH + now.as_micros() / 1_000_000;
         let mut config = Config::new(upf_n4(upf).ip(), n3, started);
         config.heartbeat_interval = Duration::from_secs(30);
-        Self { upf: Upf::new(config), datapath: Notepad::default(), born: now }
+        let network = AddressRange { address: smf_n4(0).ip(), prefix: 24 };
+        config.smfs = vec![PermittedSmf { network, port: None }];
+        // Another run has other identifiers, and a world the same each time.
+        let mut seed = [upf as u8; 32];
+        seed[..8].copy_from_slice(&now.as_micros().to_le_bytes());
+        Self { upf: Upf::new(config, seed), datapath: Notepad::default(), born: now }
     }
 
     pub fn handle(&mut self, now: Instant, input: Input<'_>) -> Vec<Effect> {

@@ -6,7 +6,7 @@ use pith_pfcp::ie::*;
 use pith_pfcp::message::*;
 use pith_pfcp::rules::*;
 use pith_pfcp::{Change, Message};
-use pith_upf::{Config, Effect, GtpuAddress, Input, Upf};
+use pith_upf::{Config, Effect, GtpuAddress, Input, PermittedSmf, Upf};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Instant;
 
@@ -22,7 +22,8 @@ pub struct Smf {
 impl Smf {
     pub fn associated(plane: &mut UserPlane) -> Self {
         let n3 = GtpuAddress { v4: Some(UPF), v6: None };
-        let upf = Upf::new(Config::new(UPF.into(), n3, 1_700_000_000));
+        let config = Config::new(UPF.into(), n3, 1_700_000_000);
+        let upf = Upf::new(Config { smfs: vec![PermittedSmf::at(ADDRESS.into())], ..config }, [7; 32]);
         let mut smf = Self { upf, begun: Instant::now(), sequence: 0 };
         let node = NodeId::Ipv4(ADDRESS);
         let octets = smf.encoded(0, AssociationSetupRequest::new(node, NtpSeconds::from_unix(1_700_000_000)));

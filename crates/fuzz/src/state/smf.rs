@@ -6,7 +6,7 @@ use super::stage::Stage;
 use crate::corpus::{Seed, read};
 use crate::mutate::Mutator;
 use crate::target::{Broken, Shape, demand};
-use pith_nf::kit::{Duration, Identity, N4Error, N4Input, N4Transaction, Nf, UpfHandle, UpfInfo};
+use pith_nf::kit::{Duration, Identity, N4Error, N4Input, N4Transaction, Nf, Rng, UpfHandle, UpfInfo};
 use pith_nf::smf::{DataNetwork, Smf, SmfAudit, SmfConfig};
 use pith_pfcp::Message;
 use pith_pfcp::ie::{Cause, FSeid, FTeid, NodeId, PdrId};
@@ -65,7 +65,7 @@ fn smf() -> Smf {
         upfs: Vec::new(),
         breakouts: Vec::new(),
     };
-    Smf::new(identity, config)
+    Smf::new(identity, config, Rng::from_number(1))
 }
 
 /// Plays an input, then has all sessions released: nothing may be left of them.
@@ -97,7 +97,6 @@ fn upf_up(stage: &mut Stage<Smf>) {
         name: "upf".into(),
         address: IpAddr::V4(UPF_ADDRESS),
         local_address: IpAddr::V4(Ipv4Addr::new(10, 0, 0, 4)),
-        allocates_teids: true,
     };
     stage.n4_input(N4Input::UpfUp { upf: UPF, info: Arc::new(info) });
 }

@@ -30,8 +30,6 @@ pub struct UpfInfo {
     pub address: IpAddr,
     /// Where this SMF's PFCP entity is: the address in the CP F-SEID.
     pub local_address: IpAddr,
-    /// It allocates F-TEIDs (UP function feature FTUP).
-    pub allocates_teids: bool,
 }
 
 /// Why a request to a UPF has no answer.

@@ -49,6 +49,8 @@ pub enum Timer {
     PfcpOverload,
     /// A UPF's Graceful Release Period (TS 29.244 8.2.78).
     PfcpGracefulRelease,
+    /// PFCP of peers that are not configured is counted anew.
+    PfcpStrangers,
     /// Next try to set up a PFCP association (TS 29.244 6.2.6).
     PfcpAssociationRetry,
     /// A short-lived transaction's state is dropped.

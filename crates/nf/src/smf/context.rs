@@ -128,7 +128,7 @@ impl SmContext {
     }
 }
 
-/// What tells the SEID of a session's front UPF from that of its anchor: no place in the arena is that high.
+/// What tells the SEID of a session's front UPF from that of its anchor: neither place nor random bits have it.
 pub(super) const FRONT_SEID: u64 = 1 << 31;
 
 /// What the UE asks for: protocol configuration options, and IPv6 beside IPv4.

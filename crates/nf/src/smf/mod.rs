@@ -26,7 +26,7 @@ mod tests;
 
 use crate::kit::{
     Arena, Identity, Input, Inspect, Instant, Key, Level, N4Effect, N4Input, NetworkFunction, Order, Outbox,
-    Tag, Target, Timer, TimerKey, UpfHandle,
+    Rng, Tag, Target, Timer, TimerKey, UpfHandle,
 };
 pub use config::{Breakout, DataNetwork, Network, SmfConfig, UpfService};
 use context::{FRONT_SEID, Front, SmContext, State};
@@ -41,8 +41,11 @@ use std::collections::HashMap;
 /// Sessions of a shard at most.
 const LIMIT: u32 = 1 << 20;
 
-/// Bits of a context's generation in its SEID; the one above them tells a SEID from 0.
-const SEID_GENERATIONS: u32 = 0x7fff;
+/// Bits of a session's own part of a SEID that are its place in the table, below [`LIMIT`].
+const SEID_PLACE: u64 = LIMIT as u64 - 1;
+
+/// Bits that are random, so that nobody can guess a SEID (TS 33.515 4.2.2.1.2): all others but [`FRONT_SEID`].
+const SEID_RANDOM: u64 = 0xffff_ffff_ffff & !SEID_PLACE & !FRONT_SEID;
 
 /// A tag that names no session: whatever the answer is, it changes nothing.
 const NOBODY: Tag = Tag { owner: u64::MAX, step: 0 };
@@ -64,6 +67,7 @@ pub struct SmfAudit {
 pub struct Smf {
     identity: Identity,
     config: SmfConfig,
+    rng: Rng,
     contexts: Arena<SmContext>,
     by_ue: HashMap<(Supi, u8), Key>,
     pools: Pools,
@@ -72,10 +76,10 @@ pub struct Smf {
 
 impl Smf {
     /// An SMF.
-    pub fn new(identity: Identity, config: SmfConfig) -> Self {
+    pub fn new(identity: Identity, config: SmfConfig, rng: Rng) -> Self {
         let (pools, upfs) = (Pools::new(&config, identity.shard.0), Upfs::new(&config));
         let (contexts, by_ue) = (Arena::new(LIMIT), HashMap::new());
-        Self { identity, config, contexts, by_ue, pools, upfs }
+        Self { identity, config, rng, contexts, by_ue, pools, upfs }
     }
 
     /// What it holds.
@@ -147,19 +151,23 @@ impl Smf {
         }
     }
 
-    /// The context whose SEID this is, at the anchor or at the front UPF: the SEID holds its place and the end of its
-    /// generation.
+    /// The context whose SEID this is, at the anchor or at the front UPF: the SEID holds its place.
     fn by_seid(&self, seid: Seid) -> Option<Key> {
         let seid = Seid(seid.0 & !FRONT_SEID);
         let session = seid.session();
-        let key = self.contexts.find(session as u32, (session >> 32) as u32, SEID_GENERATIONS)?;
+        let key = self.contexts.find((session & SEID_PLACE) as u32, 0, 0)?;
         self.contexts.get(key).filter(|context| context.seid == seid).map(|_| key)
     }
 
-    fn seid(&self, key: Key) -> Seid {
-        let generation = u64::from(key.generation() & SEID_GENERATIONS);
-        // Place 0 of generation 0 must not be SEID 0, which means that there is none.
-        let session = 1 << 47 | generation << 32 | u64::from(key.index());
+    fn seid(&mut self, key: Key) -> Seid {
+        let random = loop {
+            // Place 0 must not have SEID 0, which means that there is none.
+            match self.rng.next_u64() & SEID_RANDOM {
+                0 => {}
+                random => break random,
+            }
+        };
+        let session = random | u64::from(key.index());
         Seid::new(self.identity.instance, self.identity.shard, session)
     }
 

@@ -27,6 +27,7 @@ pub(super) fn findings(config: &Config) -> Vec<Finding> {
     findings.sessions(config);
     findings.data_networks(&config.smf.data_networks);
     findings.upfs(config);
+    findings.n4_peers(config);
     findings.n6(config);
     findings.sbi(&config.sbi);
     findings.shell(config);

@@ -21,6 +21,7 @@ pub(crate) mod section;
 mod session;
 mod set;
 mod shell;
+mod smf_filter;
 pub mod text;
 mod upfs;
 
@@ -34,6 +35,7 @@ pub use sbi::{Binding, ExternalNf, ExternalSecurity, HostedNf, PkiPath, Sbi, Sbi
 pub use section::{Described, Setting};
 pub use session::{DataNetwork, N4, PacketPath, PredefinedRule, Smf, SmfTimers, Upf, UpfPeer, XdpHook};
 pub use shell::{Api, Log, LogFormat, Residency, Role, Store, StorePath, user};
+pub use smf_filter::SmfFilter;
 pub use text::{Ipv4Net, Period};
 pub use upfs::{Breakout, UpfPool, UpfService};
 

@@ -2,6 +2,7 @@
 
 use super::n6::{FirewallRule, PacketFilter, StaticRoute};
 use super::section::{item, section};
+use super::smf_filter::SmfFilter;
 use super::text::{Ipv4Net, Period, words};
 use super::upfs::{Breakout, UpfService};
 use pith_datapath::{NetworkPolicy, PortBlocks, UePool};
@@ -173,6 +174,12 @@ section! {
     Upf {
         /// Where the UPF's PFCP stands.
         n4: SocketAddr = loopback(7, 8805),
+        /// SMFs that may use this UPF, such as [10.0.0.4], [10.0.0.4:8805] if it sends from that port only, or
+        /// [10.0.0.0/24]; others are refused. Where nothing is said: the one at 'n4.address'.
+        smfs: Vec<SmfFilter> = Vec::new(),
+        /// Names by which SMFs of other makers call the networks of N6 in their rules (Network Instance), beside
+        /// those of 'smf.data_networks'. Rules for other networks are refused.
+        network_instances: Vec<String> = Vec::new(),
         /// Address of the GTP-U tunnels (UDP port 2152), which gNBs send to.
         n3: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 7),
         /// Network interface towards the data networks; it is made and removed by Pith.

@@ -75,7 +75,7 @@ impl Blueprint {
         let root = Arc::clone(&identity.api_root);
         match nf {
             Nf::Amf => Box::new(Amf::new(self.amf.clone(), rng.fork())),
-            Nf::Smf => Box::new(Smf::new(identity, self.smf.clone())),
+            Nf::Smf => Box::new(Smf::new(identity, self.smf.clone(), rng.fork())),
             Nf::Ausf => Box::new(Ausf::new(identity, self.ausf.clone())),
             Nf::Udm => Box::new(Udm::new(self.udm.clone(), rng.fork())),
             Nf::Udr => Box::new(Udr::new(root)),

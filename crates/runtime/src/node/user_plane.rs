@@ -5,12 +5,13 @@ use crate::clock::Clock;
 use crate::config::{Config, DataNetwork, PacketPath, PredefinedRule, XdpHook};
 use crate::upf::UpfThread;
 use pith_datapath::{DatapathConfig, Enforcement, PathChoice, SharedRate};
+use pith_nf::kit::Rng;
 use pith_types::Ambr;
-use pith_upf::contract::Rates;
-use pith_upf::{GtpuAddress, PredefinedAction, PredefinedRules};
+use pith_upf::contract::{AddressRange, Rates};
+use pith_upf::{GtpuAddress, PredefinedAction, PredefinedRules, Upf};
 
 /// Sets the datapath up and starts UPF-C.
-pub(super) fn start(config: &Config, clock: Clock) -> Result<UpfThread, StartError> {
+pub(super) fn start(config: &Config, clock: Clock, rng: &mut Rng) -> Result<UpfThread, StartError> {
     let upf = &config.upf;
     let own = config.networks_of_upf();
     let networks = own.iter();
@@ -48,12 +49,31 @@ pub(super) fn start(config: &Config, clock: Clock) -> Result<UpfThread, StartErr
     };
     let socket = crate::udp::bind(upf.n4, "upf.n4")?;
     let n3 = GtpuAddress { v4: Some(upf.n3), v6: None };
+    let smfs = config.smfs_of_upf();
+    let defaults = pith_upf::Config::new(upf.n4.ip(), n3, clock.unix_seconds());
     let control = pith_upf::Config {
+        // Of several SMFs none takes what the others need.
+        max_sessions_of_peer: defaults.max_sessions / smfs.len().max(1),
+        smfs,
+        ue_pools: own.iter().map(ue_addresses).collect(),
+        own_addresses: own.iter().map(|network| network.gateway().into()).collect(),
+        networks: network_names(config),
         guaranteed: upf.guaranteed.map(rates),
         predefined: predefined(&upf.predefined_rules),
-        ..pith_upf::Config::new(upf.n4.ip(), n3, clock.unix_seconds())
+        ..defaults
     };
+    let control = Upf::new(control, rng.octets());
     Ok(UpfThread::start(clock, control, socket, datapath)?)
+}
+
+fn ue_addresses(network: &DataNetwork) -> AddressRange {
+    AddressRange { address: network.pool.address().into(), prefix: network.pool.prefix() }
+}
+
+/// What Network Instances may name.
+fn network_names(config: &Config) -> Vec<String> {
+    let data_networks = config.smf.data_networks.iter().map(|network| network.name.to_string());
+    data_networks.chain(config.upf.network_instances.iter().cloned()).collect()
 }
 
 fn rates(ambr: Ambr) -> Rates {

@@ -1,33 +1,48 @@
-//! How much of its time a thread is at work.
+//! How much of its time UPF-C is at work, and whether it falls behind.
+//!
+//! Work is the processor time that the thread itself has used. To wait for a processor is none: on a machine that others
+//! keep busy UPF-C is not overloaded as long as it gets to all that comes. It falls behind when its queue is never found
+//! empty.
 
 use std::time::Duration;
 
-/// The span over which time is measured.
+/// The span over which time is measured, and after which a queue that was never empty is a backlog.
 const SPAN: Duration = Duration::from_secs(1);
 
-/// The time that a thread did not sleep, span by span.
+/// Measures, span by span.
 #[derive(Debug)]
 pub(super) struct Busy {
     begun: Duration,
-    asleep: Duration,
+    /// Processor time of the thread at the beginning of the span.
+    used_before: Duration,
+    /// When its queue was last found empty.
+    emptied: Duration,
 }
 
 impl Busy {
-    /// From now on.
-    pub fn begin(now: Duration) -> Self {
-        Self { begun: now, asleep: Duration::ZERO }
+    /// From now on; `used` is the thread's processor time.
+    pub fn begin(now: Duration, used: Duration) -> Self {
+        Self { begun: now, used_before: used, emptied: now }
     }
 
-    /// It slept in between; at the end of a span, how busy it was, in percent.
-    pub fn slept(&mut self, from: Duration, to: Duration) -> Option<u8> {
-        self.asleep += to.saturating_sub(from);
-        let span = to.saturating_sub(self.begun);
+    /// All datagrams that had come were handled.
+    pub fn note_empty_queue(&mut self, now: Duration) {
+        self.emptied = now;
+    }
+
+    /// At the end of a span, how busy it was, in percent: all of it if there is a backlog.
+    pub fn measure(&mut self, now: Duration, used: Duration) -> Option<u8> {
+        let span = now.saturating_sub(self.begun);
         if span < SPAN {
             return None;
         }
-        let awake = span.saturating_sub(self.asleep);
-        *self = Self::begin(to);
-        u8::try_from(awake.as_micros() * 100 / span.as_micros().max(1)).ok()
+        let worked = used.saturating_sub(self.used_before);
+        (self.begun, self.used_before) = (now, used);
+        if now.saturating_sub(self.emptied) >= SPAN {
+            return Some(100);
+        }
+        let percent = worked.as_micros() * 100 / span.as_micros().max(1);
+        Some(u8::try_from(percent).unwrap_or(100).min(100))
     }
 }
 
@@ -35,12 +50,33 @@ impl Busy {
 mod tests {
     use super::*;
 
+    const fn at(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
     #[test]
-    fn time_is_told_at_the_end_of_a_span() {
-        let at = Duration::from_millis;
-        let mut busy = Busy::begin(at(0));
-        assert_eq!(busy.slept(at(100), at(400)), None);
-        assert_eq!(busy.slept(at(800), at(1000)), Some(50));
-        assert_eq!(busy.slept(at(2000), at(2000)), Some(100), "a span of its own");
+    fn work_is_told_at_the_end_of_a_span() {
+        let mut busy = Busy::begin(at(0), at(40));
+        assert_eq!(busy.measure(at(400), at(400)), None);
+        busy.note_empty_queue(at(900));
+        assert_eq!(busy.measure(at(1000), at(540)), Some(50));
+        busy.note_empty_queue(at(1900));
+        assert_eq!(busy.measure(at(2000), at(1540)), Some(100), "a span of its own");
+    }
+
+    /// The thread was awake all the time, but had the processor for a tenth of it.
+    #[test]
+    fn waiting_for_a_processor_is_no_work() {
+        let mut busy = Busy::begin(at(0), at(0));
+        (1..=10).for_each(|round| busy.note_empty_queue(at(round * 100)));
+        assert_eq!(busy.measure(at(1000), at(100)), Some(10));
+    }
+
+    #[test]
+    fn a_queue_that_is_never_empty_is_overload_whoever_has_the_processor() {
+        let mut busy = Busy::begin(at(0), at(0));
+        assert_eq!(busy.measure(at(1000), at(300)), Some(100));
+        busy.note_empty_queue(at(1001));
+        assert_eq!(busy.measure(at(2000), at(600)), Some(30));
     }
 }

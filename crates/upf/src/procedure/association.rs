@@ -33,7 +33,9 @@ impl Upf {
         let retained = request.session_retention_information.as_ref();
         if existed {
             self.drop_former_sessions(turn, &node, retained);
-        } else if self.associations.len() >= self.config.max_associations {
+        } else if self.associations.len() >= self.config.max_associations
+            || self.nodes_at(peer).count() >= self.config.max_associations_of_peer
+        {
             return Err((0, Cause::NoResourcesAvailable.into()));
         }
         let association = Association {
@@ -72,20 +74,56 @@ impl Upf {
         self.drop_sessions(turn, &lost, "the SMF set its association up anew");
     }
 
-    /// Does someone speak for an SMF that answers heartbeats at another address? PFCP has no authentication; but nobody
-    /// can take over an association, or change sessions, who can not also speak with the SMF's address.
-    pub(crate) fn is_imposture(&self, peer: SocketAddr, message: &Message, session: SessionId) -> bool {
-        let node = match message {
-            Message::AssociationSetupRequest(request) => Some(&request.node_id),
-            Message::AssociationUpdateRequest(request) => Some(&request.node_id),
-            Message::AssociationReleaseRequest(request) => Some(&request.node_id),
-            Message::SessionSetDeletionRequest(request) => Some(&request.node_id),
-            Message::SessionEstablishmentRequest(request) => Some(&request.node_id),
-            _ => self.sessions.get(session).map(|session| &session.node),
-        };
-        let association = node.and_then(|node| self.associations.get(node));
-        association
-            .is_some_and(|association| association.path == Path::Up && association.address.ip() != peer.ip())
+    /// A Node ID belongs to the address that its association was set up from while that lives, and a session to the SMF
+    /// that has it. Others have no association (TS 29.244 8.2.1, cause 72), and do not know the session (cause 65).
+    pub(crate) fn check_speaker(
+        &self,
+        peer: SocketAddr,
+        message: &Message,
+        session: SessionId,
+    ) -> Result<(), Cause> {
+        let is_other = |node: &NodeId| self.associations.contains_key(node) && !self.speaks_for(peer, node);
+        match message {
+            Message::AssociationSetupRequest(request) if is_other(&request.node_id) => {
+                Err(Cause::RequestRejected)
+            }
+            // The release of what is not there is accepted (TS 29.244 6.2.8.3).
+            Message::AssociationReleaseRequest(request) if is_other(&request.node_id) => {
+                Err(Cause::NoEstablishedPfcpAssociation)
+            }
+            Message::AssociationUpdateRequest(request) => self.check_node(peer, &request.node_id),
+            Message::SessionSetDeletionRequest(request) => self.check_node(peer, &request.node_id),
+            Message::SessionEstablishmentRequest(request) => self.check_node(peer, &request.node_id),
+            Message::SessionModificationRequest(request) => {
+                self.check_session(peer, session)?;
+                request.node_id.iter().try_for_each(|node| self.check_node(peer, node))
+            }
+            Message::SessionDeletionRequest(_) => self.check_session(peer, session),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the association of a Node ID was set up from that address.
+    pub(crate) fn speaks_for(&self, peer: SocketAddr, node: &NodeId) -> bool {
+        self.associations.get(node).is_some_and(|association| association.address.ip() == peer.ip())
+    }
+
+    fn check_node(&self, peer: SocketAddr, node: &NodeId) -> Result<(), Cause> {
+        self.speaks_for(peer, node).then_some(()).ok_or(Cause::NoEstablishedPfcpAssociation)
+    }
+
+    fn check_session(&self, peer: SocketAddr, session: SessionId) -> Result<(), Cause> {
+        if self.nodes_at(peer).next().is_none() {
+            return Err(Cause::NoEstablishedPfcpAssociation);
+        }
+        let session = self.sessions.get(session).ok_or(Cause::SessionContextNotFound)?;
+        self.speaks_for(peer, &session.node).then_some(()).ok_or(Cause::SessionContextNotFound)
+    }
+
+    /// The SMFs whose associations were set up from that address.
+    pub(crate) fn nodes_at(&self, peer: SocketAddr) -> impl Iterator<Item = &NodeId> {
+        let at = move |association: &Association| association.address.ip() == peer.ip();
+        self.associations.iter().filter(move |(_, association)| at(association)).map(|(node, _)| node)
     }
 
     /// Takes over what the SMF can do now (TS 29.244 6.2.7.2.2).
@@ -123,9 +161,6 @@ impl Upf {
         turn: &mut Turn<'_>,
         request: &SessionSetDeletionRequest,
     ) -> Outcome {
-        if !self.associations.contains_key(&request.node_id) {
-            return Err((0, Cause::NoEstablishedPfcpAssociation.into()));
-        }
         let in_set = |session: &Session| {
             request.fq_csids.iter().any(|set| {
                 session

@@ -17,7 +17,7 @@ use crate::port::{Notice, Turn};
 use crate::upf::{Purpose, Upf};
 
 impl Upf {
-    /// Answers, even to unknown peers (TS 29.244 6.2.2.2).
+    /// Answers; what unknown peers are answered stands in `strangers` (TS 29.244 6.2.2.2).
     pub(crate) fn heartbeat_request(
         &mut self,
         turn: &mut Turn<'_>,
@@ -25,11 +25,7 @@ impl Upf {
         header: &Header,
         request: &HeartbeatRequest,
     ) {
-        let nodes = self.associations.iter();
-        let node = nodes
-            .filter(|(_, association)| association.address.ip() == peer.ip())
-            .map(|(node, _)| node.clone());
-        let nodes: Vec<_> = node.collect();
+        let nodes: Vec<_> = self.nodes_at(peer).cloned().collect();
         nodes.iter().for_each(|node| self.recovered_at(turn, node, request.recovery_time_stamp));
         let response = HeartbeatResponse::new(self.config.recovery_time_stamp());
         turn.send(peer, 0, header.sequence, &response.into());

@@ -6,6 +6,7 @@
 //! ```
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use pith_pfcp::IeType;
@@ -16,7 +17,7 @@ use pith_pfcp::rules::{CreatedPdr, CreatedTrafficEndpoint};
 use crate::contract::{Rates, SessionId, UeAddress};
 use crate::port::{Notice, Turn};
 use crate::rejection::Rejection;
-use crate::session::{Allocation, Inactivity, Measurements, RuleSet, Session, allocate, compile};
+use crate::session::{Allocation, Inactivity, Measurements, RuleSet, Session, allocate, compile, cp_address};
 use crate::upf::{Outcome, Upf};
 
 impl Upf {
@@ -24,20 +25,22 @@ impl Upf {
     pub(crate) fn session_establishment(
         &mut self,
         turn: &mut Turn<'_>,
+        peer: SocketAddr,
         request: SessionEstablishmentRequest,
     ) -> Outcome {
         let seid = request.cp_f_seid.seid;
-        let response = self.establish(turn, request).map_err(|rejection| (seid, rejection))?;
+        let response = self.establish(turn, peer, request).map_err(|rejection| (seid, rejection))?;
         Ok((seid, response.into()))
     }
 
     fn establish(
         &mut self,
         turn: &mut Turn<'_>,
+        peer: SocketAddr,
         request: SessionEstablishmentRequest,
     ) -> Result<SessionEstablishmentResponse, Rejection> {
         // 1. Is the request one that this UPF can serve?
-        self.check_establishment(&request)?;
+        self.check_establishment(peer, &request)?;
         // 2. The rules, without meaning yet.
         let mut rules = RuleSet::establish(&request, self.config.max_rules)?;
         // 3. F-TEIDs, which are given back if the rest fails.
@@ -47,7 +50,7 @@ impl Upf {
         let allocation = allocate(&mut rules, id, &mut self.sessions.teids, local, &none, restoring)?;
         // 4. The rules, as the datapath takes them.
         let measurements = Measurements::new(&rules, turn.now);
-        let compiled = compile(id, &rules, &measurements, &self.config.predefined)
+        let compiled = compile(id, &rules, &measurements, &self.config)
             .and_then(|compiled| self.sessions.check_promises(id, &compiled).map(|()| compiled))
             .and_then(|compiled| self.settle_rivals(turn, id, &request, compiled.ue).map(|()| compiled));
         let compiled = compiled.inspect_err(|_| self.give_back(&allocation))?;
@@ -61,12 +64,18 @@ impl Upf {
         Ok(response)
     }
 
-    fn check_establishment(&self, request: &SessionEstablishmentRequest) -> Result<(), Rejection> {
-        if !self.associations.contains_key(&request.node_id) {
-            return Err(Cause::NoEstablishedPfcpAssociation.into());
-        }
-        if self.sessions.len() >= self.config.max_sessions {
+    fn check_establishment(
+        &self,
+        peer: SocketAddr,
+        request: &SessionEstablishmentRequest,
+    ) -> Result<(), Rejection> {
+        let of_peer: usize = self.nodes_at(peer).map(|node| self.sessions.count_of(node)).sum();
+        if self.sessions.len() >= self.config.max_sessions || of_peer >= self.config.max_sessions_of_peer {
             return Err(Cause::NoResourcesAvailable.into());
+        }
+        self.check_endpoint(&request.cp_f_seid)?;
+        if let Some(PdnType::Unknown(_)) = request.pdn_type {
+            return Err(Rejection::new(Cause::MandatoryIeIncorrect).because_of(IeType::PDN_TYPE));
         }
         let unsupported = [
             (matches!(request.pdn_type, Some(PdnType::NonIp | PdnType::Ethernet)), IeType::PDN_TYPE),
@@ -76,6 +85,15 @@ impl Upf {
         match unsupported.into_iter().find(|(present, _)| *present) {
             Some((_, ie_type)) => Err(Rejection::new(Cause::ServiceNotSupported).because_of(ie_type)),
             None => Ok(()),
+        }
+    }
+
+    /// Reports of a session go to a permitted SMF; SEID 0 stands for none (TS 29.244 7.2.2.4.2).
+    pub(crate) fn check_endpoint(&self, cp: &FSeid) -> Result<(), Rejection> {
+        let address = cp_address(cp, self.config.n4).ip();
+        match cp.seid != 0 && self.config.permits_endpoint(address) {
+            true => Ok(()),
+            false => Err(Rejection::new(Cause::MandatoryIeIncorrect).because_of(IeType::F_SEID)),
         }
     }
 

@@ -14,7 +14,7 @@ use pith_pfcp::message::{SessionModificationRequest, SessionModificationResponse
 use pith_pfcp::rules::{UpdatedPdr, UsageReport};
 
 use super::session_establishment::{created_endpoints, created_pdrs};
-use crate::config::Config;
+use crate::config::{Config, GtpuAddress};
 use crate::contract::{self, SessionId, Tunnel};
 use crate::port::Turn;
 use crate::rejection::Rejection;
@@ -48,7 +48,7 @@ impl Upf {
         let session = self.sessions.get(id).ok_or(Cause::SessionContextNotFound)?;
         // 2. The rules after the request.
         let mut rules = session.rules.modify(request, self.config.max_rules)?;
-        let end_markers = end_markers(request, &session.rules, &rules);
+        let end_markers = end_markers(request, &session.rules, &rules, self.config.n3);
         // 3. What was used under the old rules, and how measuring goes on by the new ones.
         let (measurements, usage_reports) = measure(turn, session, request, &rules, &self.config);
         // 4. F-TEIDs, which are given back if the rest fails.
@@ -67,10 +67,7 @@ impl Upf {
     }
 
     fn check_modification(&self, request: &SessionModificationRequest) -> Result<(), Rejection> {
-        let unknown_node = request.node_id.as_ref().is_some_and(|node| !self.associations.contains_key(node));
-        if unknown_node {
-            return Err(Cause::NoEstablishedPfcpAssociation.into());
-        }
+        request.cp_f_seid.iter().try_for_each(|cp| self.check_endpoint(cp))?;
         let unsupported = [
             (!request.create_mars.is_empty(), IeType::CREATE_MAR),
             (!request.create_srrs.is_empty(), IeType::CREATE_SRR),
@@ -88,7 +85,7 @@ impl Upf {
         rules: &RuleSet,
         measurements: &Measurements,
     ) -> Result<contract::Session, Rejection> {
-        let compiled = compile(id, rules, measurements, &self.config.predefined)?;
+        let compiled = compile(id, rules, measurements, &self.config)?;
         if !self.sessions.rivals(id, compiled.ue).is_empty() {
             let taken = Rejection::new(Cause::RuleCreationModificationFailure);
             return Err(taken.because_of(IeType::UE_IP_ADDRESS));
@@ -108,7 +105,6 @@ impl Upf {
         let Some(session) = self.sessions.get_mut(id) else { return };
         session.measurements = measurements;
         session.cp = request.cp_f_seid.unwrap_or(session.cp);
-        session.node = request.node_id.clone().unwrap_or_else(|| session.node.clone());
         if !request.fq_csids.is_empty() {
             session.fq_csids.clone_from(&request.fq_csids);
         }
@@ -118,6 +114,9 @@ impl Upf {
         let flags = request.pfcp_sm_req_flags.unwrap_or_default();
         if flags.contains(PfcpSmReqFlags::DROBU) {
             turn.datapath.discard_buffered(id);
+        }
+        if let Some(node) = &request.node_id {
+            self.sessions.move_to(id, node);
         }
     }
 }
@@ -152,12 +151,18 @@ fn query(request: &SessionModificationRequest, session: &Session) -> Query {
 }
 
 /// The tunnels that FARs leave and that shall be told so (flag SNDEM, TS 29.244 table 7.5.4.3-2).
-fn end_markers(request: &SessionModificationRequest, before: &RuleSet, after: &RuleSet) -> Vec<Tunnel> {
+fn end_markers(
+    request: &SessionModificationRequest,
+    before: &RuleSet,
+    after: &RuleSet,
+    local: GtpuAddress,
+) -> Vec<Tunnel> {
     let asked =
         |flags: Option<PfcpSmReqFlags>| flags.is_some_and(|flags| flags.contains(PfcpSmReqFlags::SNDEM));
     let of_all = asked(request.pfcp_sm_req_flags);
     let to = |rules: &RuleSet, id: FarId| {
-        rules.fars.get(id).and_then(|far| far.forwarding_parameters.as_ref()).and_then(tunnel)
+        let parameters = rules.fars.get(id)?.forwarding_parameters.as_ref()?;
+        tunnel(parameters, local)
     };
     let left = request.update_fars.iter().filter_map(|update| {
         let flags = update.update_forwarding_parameters.as_ref().and_then(|update| update.pfcp_sm_req_flags);

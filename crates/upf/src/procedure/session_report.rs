@@ -50,6 +50,10 @@ impl Upf {
         let held = (PdrId(pdr.0), information);
         match self.sessions.get(session).and_then(|found| notification_delay(found, PdrId(pdr.0))) {
             Some(delay) => self.report_later(turn, session, turn.now + delay, held),
+            // The datapath tells of the first packet only: the report waits until the SMF has answered others.
+            None if self.has_many_requests(session) => {
+                self.report_later(turn, session, turn.now + self.config.t1, held);
+            }
             None => self.report(turn, session, downlink_data_report(vec![held])),
         }
     }
@@ -79,8 +83,9 @@ impl Upf {
         let Some(id) = self.sessions.behind(peer, teid) else {
             return turn.datapath.count_dropped(DropReason::StrayErrorIndication);
         };
+        let has_many_requests = self.has_many_requests(id);
         let Some(session) = self.sessions.get_mut(id) else { return };
-        if session.has_many_reports() || session.lost_tunnels.contains(&(peer, teid)) {
+        if has_many_requests || session.has_many_reports() || session.lost_tunnels.contains(&(peer, teid)) {
             return;
         }
         session.lost_tunnels.push((peer, teid));
@@ -93,7 +98,10 @@ impl Upf {
     }
 
     /// Looks at what a session has used and when its last packet came, and reports what is to be reported.
-    pub(crate) fn check_session(&mut self, turn: &mut Turn<'_>, id: SessionId) {
+    pub(crate) fn check_session_usage(&mut self, turn: &mut Turn<'_>, id: SessionId) {
+        if self.has_many_requests(id) {
+            return self.sessions.set_due(id, Some(turn.now + self.config.t1));
+        }
         if let Some(request) = self.take_delayed(turn.now, id) {
             self.report(turn, id, request);
         }
@@ -119,6 +127,12 @@ impl Upf {
             self.report(turn, id, request);
         }
         self.schedule(turn, id);
+    }
+
+    /// Whether so many requests wait for the session's SMF to answer that reports have to wait.
+    fn has_many_requests(&self, id: SessionId) -> bool {
+        let peer = self.sessions.get(id).map(|session| session.cp_address(self.config.n4));
+        peer.is_some_and(|peer| self.requests.waiting_for(peer) >= self.config.max_requests_to_peer)
     }
 
     /// Sets the time at which to look at a session next.
@@ -180,7 +194,7 @@ impl Upf {
         let Some(session) = self.sessions.get(id) else { return };
         // What changed is numbers, and FARs for quota action, which were there when the rules were first compiled:
         // so they compile again.
-        if let Ok(compiled) = compile(id, &session.rules, &session.measurements, &self.config.predefined) {
+        if let Ok(compiled) = compile(id, &session.rules, &session.measurements, &self.config) {
             turn.datapath.install(Arc::new(compiled));
         }
     }

@@ -8,10 +8,11 @@ use super::meter::is_paused;
 use super::provision::RuleSet;
 use super::usage::Measurements;
 use super::{detection, forwarding, framed};
+use crate::config::Config;
 use crate::contract::{
-    FarId, Gate, Gates, Pdr, PdrId, Qer, QerId, Qfi, Rates, Session, SessionId, Urr, UrrId,
+    Action, Destination, Direction, Far, FarId, Gate, Gates, Pdr, PdrId, Qer, QerId, Qfi, Rates, Session,
+    SessionId, UeAddress, Urr, UrrId,
 };
-use crate::predefined::PredefinedRules;
 use crate::rejection::Rejection;
 
 /// Compiles `rules`; the first rule that cannot be applied rejects them all.
@@ -19,22 +20,26 @@ pub fn compile(
     id: SessionId,
     rules: &RuleSet,
     measurements: &Measurements,
-    predefined: &PredefinedRules,
+    config: &Config,
 ) -> Result<Session, Rejection> {
+    let predefined = &config.predefined;
     let mut pdrs = Vec::with_capacity(rules.pdrs.len());
     for pdr in rules.pdrs.values() {
-        let base = compile_pdr(rules, pdr, measurements, predefined)?;
+        let base = compile_pdr(rules, pdr, measurements, config)?;
         predefined.activate(pdr, base, &mut pdrs)?;
     }
-    let fars = rules.fars.values().map(|far| forwarding::compile(rules, far));
+    let fars = rules.fars.values().map(|far| forwarding::compile(rules, far, config));
     let fars = fars.collect::<Result<Vec<_>, _>>()?;
     let named_fars = predefined.fars().filter(|far| pdrs.iter().any(|pdr| pdr.far == far.id));
     let named_qers = predefined.qers().filter(|qer| pdrs.iter().any(|pdr| pdr.qers.contains(&qer.id)));
+    let fars: Vec<_> = fars.into_iter().chain(named_fars).collect();
+    let ue = detection::ue_address(rules, config)?;
+    check_source(ue, &pdrs, &fars)?;
     Ok(Session {
         id,
-        ue: detection::ue_address(rules)?,
-        framed_routes: framed::framed_routes(rules)?,
-        fars: fars.into_iter().chain(named_fars).collect(),
+        ue,
+        framed_routes: framed::framed_routes(rules, config)?,
+        fars,
         qers: rules.qers.values().map(compile_qer).chain(named_qers).collect(),
         urrs: rules
             .urrs
@@ -45,12 +50,27 @@ pub fn compile(
     })
 }
 
+/// Uplink packets leave by N6 only with the UE's own address: without one, nothing would tell them from forged ones
+/// (TS 29.244 5.2.1A.2).
+fn check_source(ue: UeAddress, pdrs: &[Pdr], fars: &[Far]) -> Result<(), Rejection> {
+    let uplink = pdrs.iter().find(|pdr| pdr.source.direction() == Direction::Uplink);
+    let leaves = fars.iter().any(|far| far.action == Action::Forward(Destination::Network));
+    match uplink.filter(|_| leaves && ue.is_empty()) {
+        None => Ok(()),
+        Some(pdr) => {
+            let failed = Rejection::rule(FailedRuleId::Pdr(ie::PdrId(pdr.id.0)));
+            Err(failed.with_cause(ie::Cause::ConditionalIeMissing).because_of(IeType::UE_IP_ADDRESS))
+        }
+    }
+}
+
 fn compile_pdr(
     rules: &RuleSet,
     pdr: &CreatePdr,
     measurements: &Measurements,
-    predefined: &PredefinedRules,
+    config: &Config,
 ) -> Result<Pdr, Rejection> {
+    let predefined = &config.predefined;
     let failed = Rejection::rule(FailedRuleId::Pdr(pdr.pdr_id));
     let is_far = |far: &ie::FarId| rules.fars.contains(*far) || predefined.has_far(*far);
     let far = match pdr.far_id {
@@ -64,7 +84,7 @@ fn compile_pdr(
     if pdr.urr_ids.iter().any(|urr| !rules.urrs.contains(*urr)) {
         return Err(failed.because_of(IeType::URR_ID));
     }
-    let detection = detection::compile(rules, pdr)?;
+    let detection = detection::compile(rules, pdr, config)?;
     Ok(Pdr {
         id: PdrId(pdr.pdr_id.0),
         precedence: pdr.precedence.0,

@@ -7,6 +7,7 @@ use pith_pfcp::ie::{self, Cause, Choice, FTeid, FailedRuleId, SourceInterface, U
 use pith_pfcp::rules::{CreatePdr, CreateTrafficEndpoint};
 
 use super::provision::RuleSet;
+use crate::config::Config;
 use crate::contract::{Direction, FlowDescription, Qfi, SdfFilter, Source, Teid, TosFilter, UeAddress};
 use crate::rejection::Rejection;
 
@@ -24,14 +25,21 @@ pub struct Detection {
 }
 
 /// Compiles the PDI of `pdr`, and the traffic endpoint that it refers to.
-pub fn compile(rules: &RuleSet, pdr: &CreatePdr) -> Result<Detection, Rejection> {
+pub fn compile(rules: &RuleSet, pdr: &CreatePdr, config: &Config) -> Result<Detection, Rejection> {
     let failed = Rejection::rule(FailedRuleId::Pdr(pdr.pdr_id));
     check_supported(pdr, failed)?;
     let endpoint = traffic_endpoint(rules, pdr)?;
     let f_teid = pdr.pdi.local_f_teid.or(endpoint.and_then(|endpoint| endpoint.local_f_teid));
     let qfis = if pdr.pdi.qfis.is_empty() { endpoint.map(|endpoint| &endpoint.qfis) } else { None };
+    let instance = pdr.pdi.network_instance.as_ref();
+    let instance = instance.or(endpoint.and_then(|endpoint| endpoint.network_instance.as_ref()));
+    let source = source(pdr.pdi.source_interface, f_teid, failed)?;
+    // A tunnel is told by its F-TEID. Of the network that plain packets come from, the name alone tells.
+    if source == Source::Network && instance.is_some_and(|instance| !config.has_network(instance)) {
+        return Err(failed.because_of(IeType::NETWORK_INSTANCE));
+    }
     Ok(Detection {
-        source: source(pdr.pdi.source_interface, f_teid).ok_or(failed.because_of(IeType::F_TEID))?,
+        source,
         filters: filters(rules, pdr)?,
         qfis: qfis.unwrap_or(&pdr.pdi.qfis).iter().map(|qfi| Qfi(qfi.0)).collect(),
     })
@@ -63,18 +71,24 @@ fn traffic_endpoint<'a>(
 }
 
 /// A tunnel, if there is an F-TEID; else N6, which packets to the UE come from. From the access side and from the
-/// CP function packets come by tunnels only.
-fn source(interface: SourceInterface, f_teid: Option<FTeid>) -> Option<Source> {
-    match (interface, f_teid) {
-        (SourceInterface::Access, Some(FTeid::Allocated { teid, .. })) => {
-            Some(Source::Tunnel { teid: Teid(teid), direction: Direction::Uplink })
+/// CP function packets come by tunnels only. Other interfaces this UPF does not have (TS 29.244 8.2.2).
+fn source(interface: SourceInterface, f_teid: Option<FTeid>, failed: Rejection) -> Result<Source, Rejection> {
+    let tunnel = |direction| match f_teid {
+        Some(FTeid::Allocated { teid, .. }) => Ok(Source::Tunnel { teid: Teid(teid), direction }),
+        Some(FTeid::Choose { .. }) | None => Err(failed.because_of(IeType::F_TEID)),
+    };
+    match interface {
+        SourceInterface::Access => tunnel(Direction::Uplink),
+        SourceInterface::Core | SourceInterface::SgiLanN6Lan if f_teid.is_none() => Ok(Source::Network),
+        SourceInterface::Core | SourceInterface::SgiLanN6Lan | SourceInterface::CpFunction => {
+            tunnel(Direction::Downlink)
         }
-        (SourceInterface::Access | SourceInterface::CpFunction, None) => None,
-        (_, Some(FTeid::Allocated { teid, .. })) => {
-            Some(Source::Tunnel { teid: Teid(teid), direction: Direction::Downlink })
+        SourceInterface::FiveGVnInternal => {
+            Err(failed.with_cause(Cause::ServiceNotSupported).because_of(IeType::SOURCE_INTERFACE))
         }
-        (_, Some(FTeid::Choose { .. })) => None,
-        (_, None) => Some(Source::Network),
+        SourceInterface::Unknown(_) => {
+            Err(failed.with_cause(Cause::MandatoryIeIncorrect).because_of(IeType::SOURCE_INTERFACE))
+        }
     }
 }
 
@@ -118,28 +132,36 @@ fn compile_filter(filter: &ie::SdfFilter) -> Option<Vec<SdfFilter>> {
 }
 
 /// The addresses of the UE, from all PDRs and traffic endpoints.
-pub fn ue_address(rules: &RuleSet) -> Result<UeAddress, Rejection> {
+pub fn ue_address(rules: &RuleSet, config: &Config) -> Result<UeAddress, Rejection> {
     let mut address = UeAddress::default();
+    let mut add = |ue: &UeIpAddress, failed| add_address(&mut address, ue, config, failed);
     for endpoint in rules.endpoints.values() {
         let failed = Rejection::new(Cause::RuleCreationModificationFailure);
-        endpoint.ue_ip_addresses.iter().try_for_each(|ue| add_address(&mut address, ue, failed))?;
+        endpoint.ue_ip_addresses.iter().try_for_each(|ue| add(ue, failed))?;
     }
     for pdr in rules.pdrs.values() {
         let failed = Rejection::rule(FailedRuleId::Pdr(pdr.pdr_id));
-        pdr.pdi.ue_ip_addresses.iter().try_for_each(|ue| add_address(&mut address, ue, failed))?;
+        pdr.pdi.ue_ip_addresses.iter().try_for_each(|ue| add(ue, failed))?;
     }
     Ok(address)
 }
 
 /// All must agree: a session has one UE. The SMF chooses addresses, not this UPF (no UEIP).
-fn add_address(address: &mut UeAddress, ue: &UeIpAddress, failed: Rejection) -> Result<(), Rejection> {
+fn add_address(
+    address: &mut UeAddress,
+    ue: &UeIpAddress,
+    config: &Config,
+    failed: Rejection,
+) -> Result<(), Rejection> {
     let failed = failed.because_of(IeType::UE_IP_ADDRESS);
     if ue.ipv4 == Some(Choice::Choose) || ue.ipv6 == Some(Choice::Choose) {
         return Err(failed.with_cause(Cause::ServiceNotSupported));
     }
     let v4 = ue.ipv4.and_then(Choice::given);
     let v6 = ue.ipv6.and_then(Choice::given).map(|v6| Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64));
+    let permitted = v4.is_none_or(|v4| config.may_be_of_ue(v4.into()))
+        && v6.is_none_or(|v6| config.may_be_of_ue(v6.into()));
     let agree = v4.is_none_or(|v4| *address.v4.get_or_insert(v4) == v4)
         && v6.is_none_or(|v6| *address.v6.get_or_insert(v6) == v6);
-    agree.then_some(()).ok_or(failed)
+    (permitted && agree).then_some(()).ok_or(failed)
 }

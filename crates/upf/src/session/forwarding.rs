@@ -7,11 +7,12 @@ use pith_pfcp::ie::{ApplyAction, Cause, DestinationInterface, FailedRuleId};
 use pith_pfcp::rules::{CreateFar, ForwardingParameters};
 
 use super::provision::RuleSet;
+use crate::config::{Config, GtpuAddress};
 use crate::contract::{Action, Destination, Far, FarId, Teid, Tunnel};
 use crate::rejection::Rejection;
 
 /// Compiles a FAR.
-pub fn compile(rules: &RuleSet, far: &CreateFar) -> Result<Far, Rejection> {
+pub fn compile(rules: &RuleSet, far: &CreateFar, config: &Config) -> Result<Far, Rejection> {
     let failed = Rejection::rule(FailedRuleId::Far(far.far_id));
     let bar = match far.bar_id {
         Some(id) => Some(rules.bars.get(id).ok_or(failed.because_of(IeType::BAR_ID))?),
@@ -23,7 +24,7 @@ pub fn compile(rules: &RuleSet, far: &CreateFar) -> Result<Far, Rejection> {
             return Err(incorrect.because_of(IeType::APPLY_ACTION));
         }
         action if action.contains(ApplyAction::DROP) => Action::Drop,
-        action if action.contains(ApplyAction::FORW) => forward(far, failed)?,
+        action if action.contains(ApplyAction::FORW) => forward(far, config, failed)?,
         action if action.contains(ApplyAction::BUFF) => Action::Buffer {
             notify: action.contains(ApplyAction::NOCP),
             packets: bar.and_then(|bar| bar.suggested_buffering_packets_count).map(|count| count.0.into()),
@@ -33,16 +34,32 @@ pub fn compile(rules: &RuleSet, far: &CreateFar) -> Result<Far, Rejection> {
     Ok(Far { id: FarId(far.far_id.0), action })
 }
 
-fn forward(far: &CreateFar, failed: Rejection) -> Result<Action, Rejection> {
+fn forward(far: &CreateFar, config: &Config, failed: Rejection) -> Result<Action, Rejection> {
     let missing = failed.with_cause(Cause::ConditionalIeMissing).because_of(IeType::FORWARDING_PARAMETERS);
     let parameters = far.forwarding_parameters.as_ref().ok_or(missing)?;
     check_supported(parameters, failed)?;
-    let to_access = parameters.destination_interface == DestinationInterface::Access;
-    match tunnel(parameters) {
-        Some(tunnel) => Ok(Action::Forward(Destination::Tunnel(tunnel))),
+    let interface = failed.because_of(IeType::DESTINATION_INTERFACE);
+    match (parameters.destination_interface, tunnel(parameters, config.n3)) {
+        // Interfaces that this UPF does not have (TS 29.244 8.2.24).
+        (DestinationInterface::LiFunction | DestinationInterface::FiveGVnInternal, _) => {
+            Err(interface.with_cause(Cause::ServiceNotSupported))
+        }
+        (DestinationInterface::Unknown(_), _) => Err(interface.with_cause(Cause::MandatoryIeIncorrect)),
+        (_, Some(tunnel)) if config.may_send_to(tunnel.peer) && tunnel.teid.0 != 0 => {
+            Ok(Action::Forward(Destination::Tunnel(tunnel)))
+        }
+        (_, Some(_)) => Err(failed.because_of(IeType::OUTER_HEADER_CREATION)),
         // The gNB's end is not known yet: there is nowhere to send to.
-        None if to_access => Ok(Action::Drop),
-        None => Ok(Action::Forward(Destination::Network)),
+        (DestinationInterface::Access, None) => Ok(Action::Drop),
+        // The SMF is reached by a tunnel alone (TS 29.244 5.3.3).
+        (DestinationInterface::CpFunction, None) => Err(interface),
+        (DestinationInterface::Core | DestinationInterface::SgiLanN6Lan, None) => {
+            let instance = parameters.network_instance.as_ref();
+            match instance.is_none_or(|instance| config.has_network(instance)) {
+                true => Ok(Action::Forward(Destination::Network)),
+                false => Err(failed.because_of(IeType::NETWORK_INSTANCE)),
+            }
+        }
     }
 }
 
@@ -66,12 +83,13 @@ fn check_supported(parameters: &ForwardingParameters, failed: Rejection) -> Resu
     }
 }
 
-/// The GTP-U tunnel of the outer header to create; by IPv4 if both addresses are given.
-pub fn tunnel(parameters: &ForwardingParameters) -> Option<Tunnel> {
+/// The GTP-U tunnel of the outer header to create; of two addresses, the one of a family that `local` has, IPv4 first.
+pub fn tunnel(parameters: &ForwardingParameters, local: GtpuAddress) -> Option<Tunnel> {
     let outer = parameters.outer_header_creation?;
-    let address = outer.ipv4.map(IpAddr::from).or(outer.ipv6.map(IpAddr::from));
+    let (v4, v6) = (outer.ipv4.map(IpAddr::from), outer.ipv6.map(IpAddr::from));
+    let reachable = v4.filter(|_| local.v4.is_some()).or(v6.filter(|_| local.v6.is_some()));
     Some(Tunnel {
-        peer: address?,
+        peer: reachable.or(v4).or(v6)?,
         teid: Teid(outer.teid?),
         dscp: parameters.transport_level_marking.map(|marking| marking.tos >> 2),
     })

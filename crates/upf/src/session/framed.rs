@@ -7,11 +7,15 @@ use pith_pfcp::IeType;
 use pith_pfcp::ie::{Cause, FailedRuleId, FramedIpv6Route, FramedRoute};
 
 use super::provision::RuleSet;
+use crate::config::Config;
 use crate::contract::AddressRange;
 use crate::rejection::Rejection;
 
+/// Most networks behind a UE: a look-up for a packet tries each length of prefix, and memory is bounded.
+const MAX_ROUTES: usize = 64;
+
 /// The networks behind the UE, from all PDRs and traffic endpoints, each once.
-pub fn framed_routes(rules: &RuleSet) -> Result<Vec<AddressRange>, Rejection> {
+pub fn framed_routes(rules: &RuleSet, config: &Config) -> Result<Vec<AddressRange>, Rejection> {
     let mut routes = Vec::new();
     for endpoint in rules.endpoints.values() {
         let failed = Rejection::new(Cause::RuleCreationModificationFailure);
@@ -21,7 +25,13 @@ pub fn framed_routes(rules: &RuleSet) -> Result<Vec<AddressRange>, Rejection> {
         let failed = Rejection::rule(FailedRuleId::Pdr(pdr.pdr_id));
         add(&mut routes, &pdr.pdi.framed_routes, &pdr.pdi.framed_ipv6_routes, failed)?;
     }
-    Ok(routes)
+    let reserved = routes.iter().find(|route| !config.may_be_behind_ue(**route));
+    let failed = Rejection::new(Cause::RuleCreationModificationFailure);
+    match reserved {
+        None => Ok(routes),
+        Some(route) if route.address.is_ipv4() => Err(failed.because_of(IeType::FRAMED_ROUTE)),
+        Some(_) => Err(failed.because_of(IeType::FRAMED_IPV6_ROUTE)),
+    }
 }
 
 fn add(
@@ -36,6 +46,9 @@ fn add(
         let route = route.ok_or(failed.because_of(ie_type))?;
         if !routes.contains(&route) {
             routes.push(route);
+        }
+        if routes.len() > MAX_ROUTES {
+            return Err(failed.with_cause(Cause::NoResourcesAvailable).because_of(ie_type));
         }
     }
     Ok(())

@@ -114,13 +114,17 @@ impl Inactivity {
     }
 }
 
+/// Where an endpoint of the CP function's is reached from an entity that is at `local`.
+pub fn cp_address(cp: &FSeid, local: IpAddr) -> SocketAddr {
+    let (v4, v6) = (cp.ipv4.map(Into::into), cp.ipv6.map(Into::into));
+    let address = if local.is_ipv4() { v4.or(v6) } else { v6.or(v4) };
+    SocketAddr::new(address.unwrap_or(local), PFCP_PORT)
+}
+
 impl Session {
     /// Where the CP function's endpoint is reached from an entity that is at `local`.
     pub fn cp_address(&self, local: IpAddr) -> SocketAddr {
-        let v4 = self.cp.ipv4.map(Into::into);
-        let v6 = self.cp.ipv6.map(Into::into);
-        let address = if local.is_ipv4() { v4.or(v6) } else { v6.or(v4) };
-        SocketAddr::new(address.unwrap_or(local), PFCP_PORT)
+        cp_address(&self.cp, local)
     }
 
     /// Whether so many reports wait for a response that others have to wait for it.

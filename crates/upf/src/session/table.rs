@@ -1,15 +1,16 @@
 //! All sessions, and the ways to find one: by id, UE address, GTP-U peer and time.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
 use pith_pfcp::IeType;
-use pith_pfcp::ie::{Cause, FailedRuleId, QerId};
+use pith_pfcp::ie::{Cause, FailedRuleId, NodeId, QerId};
 
 use super::{RuleSet, Session};
 use crate::contract::{self, Action, Destination, Rates, SessionId, Teid, Tunnel, UeAddress};
 use crate::qos::{Promises, Refusal, promised};
+use crate::random::Random;
 use crate::rejection::Rejection;
 use crate::teids::Teids;
 
@@ -25,28 +26,34 @@ pub struct SessionTable {
     by_peer: HashMap<(IpAddr, Teid), SessionId>,
     by_due: BTreeSet<(Duration, SessionId)>,
     promises: Promises,
-    last_id: u64,
+    random: Random,
+    /// How many sessions an SMF has.
+    by_node: BTreeMap<NodeId, usize>,
 }
 
 impl SessionTable {
-    /// No sessions. `seed` differs between runs, so that ids of an earlier run are unknown to this one;
-    /// `guaranteed` is what sessions may be promised in all.
-    pub fn new(seed: u64, guaranteed: Option<Rates>) -> Self {
+    /// No sessions. `guaranteed` is what sessions may be promised in all.
+    pub fn new(mut random: Random, guaranteed: Option<Rates>) -> Self {
         SessionTable {
-            teids: Teids::new(seed),
+            teids: Teids::new(random.fork()),
             sessions: HashMap::new(),
             by_ue: HashMap::new(),
             by_peer: HashMap::new(),
             by_due: BTreeSet::new(),
             promises: Promises::new(guaranteed),
-            last_id: seed << 32,
+            random,
+            by_node: BTreeMap::new(),
         }
     }
 
-    /// An id that no session has had; never 0.
+    /// An id that no session has, never 0, and that nobody can guess (TS 33.513 4.2.2.6).
     pub fn next_id(&mut self) -> SessionId {
-        self.last_id = self.last_id.checked_add(1).unwrap_or(1);
-        SessionId(self.last_id)
+        loop {
+            let id = SessionId(self.random.next_u64());
+            if id.0 != 0 && !self.sessions.contains_key(&id) {
+                return id;
+            }
+        }
     }
 
     /// A session by its id.
@@ -98,7 +105,29 @@ impl SessionTable {
 
     /// Adds a session that has no rules yet.
     pub fn insert(&mut self, session: Session) {
+        *self.by_node.entry(session.node.clone()).or_default() += 1;
         self.sessions.insert(session.id, session);
+    }
+
+    /// How many sessions an SMF has.
+    pub fn count_of(&self, node: &NodeId) -> usize {
+        self.by_node.get(node).copied().unwrap_or(0)
+    }
+
+    /// Gives a session to another SMF.
+    pub fn move_to(&mut self, id: SessionId, node: &NodeId) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let before = std::mem::replace(&mut session.node, node.clone());
+        self.uncount(&before);
+        *self.by_node.entry(node.clone()).or_default() += 1;
+    }
+
+    fn uncount(&mut self, node: &NodeId) {
+        let Some(count) = self.by_node.get_mut(node) else { return };
+        *count -= 1;
+        if *count == 0 {
+            self.by_node.remove(node);
+        }
     }
 
     /// Whether the guaranteed rates of a session's new rules can be kept.
@@ -147,6 +176,7 @@ impl SessionTable {
         self.unindex(id);
         self.set_due(id, None);
         let session = self.sessions.remove(&id)?;
+        self.uncount(&session.node);
         session.teids.iter().for_each(|teid| self.teids.free(*teid));
         self.promises.replace(session.promised, NOTHING);
         Some(session)

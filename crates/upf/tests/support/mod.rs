@@ -11,14 +11,21 @@ use pith_pfcp::message::*;
 use pith_pfcp::rules::*;
 use pith_pfcp::{Header, Message};
 use pith_upf::contract::{
-    self, Counters, Datapath, DropReason, Event, Session, SessionId, SessionUsage, Tunnel, UrrUsage,
+    self, AddressRange, Counters, Datapath, DropReason, Event, Session, SessionId, SessionUsage, Tunnel,
+    UrrUsage,
 };
-use pith_upf::{Config, Effect, GtpuAddress, Input, Notice, Upf};
+use pith_upf::{Config, Effect, GtpuAddress, Input, Notice, PermittedSmf, Upf};
 
 /// Seconds from 1970 to the point that the tests' time counts from.
 pub const STARTED: u64 = 1_700_000_000;
 pub const N3: Ipv4Addr = Ipv4Addr::new(192, 168, 3, 1);
 pub const GNB: Ipv4Addr = Ipv4Addr::new(192, 168, 3, 99);
+/// SMFs that the UPF permits.
+pub const SMFS: PermittedSmf = PermittedSmf {
+    network: AddressRange { address: IpAddr::V4(Ipv4Addr::new(192, 168, 4, 0)), prefix: 24 },
+    port: None,
+};
+pub const SEED: [u8; 32] = [7; 32];
 pub const UE: Ipv4Addr = Ipv4Addr::new(10, 45, 0, 2);
 
 /// Takes notes of what UPF-C asks for.
@@ -95,9 +102,11 @@ impl World {
     pub fn configured(change: impl FnOnce(&mut Config)) -> Self {
         let n3 = GtpuAddress { v4: Some(N3), v6: None };
         let mut config = Config::new([192, 168, 4, 1].into(), n3, STARTED);
+        config.smfs = vec![SMFS];
+        config.networks = vec!["internet".into()];
         change(&mut config);
         World {
-            upf: Upf::new(config),
+            upf: Upf::new(config, SEED),
             datapath: Notes::default(),
             now: Duration::ZERO,
             smf: SocketAddr::from(([192, 168, 4, 2], 8805)),
@@ -105,6 +114,13 @@ impl World {
             answers: false,
             sequence: 0,
         }
+    }
+
+    /// Begins anew with other entropy.
+    pub fn reseed(&mut self, seed: [u8; 32]) {
+        let n3 = GtpuAddress { v4: Some(N3), v6: None };
+        let config = Config::new([192, 168, 4, 1].into(), n3, STARTED);
+        self.upf = Upf::new(Config { smfs: vec![SMFS], networks: vec!["internet".into()], ..config }, seed);
     }
 
     /// With an association.

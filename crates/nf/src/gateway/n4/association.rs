@@ -1,10 +1,10 @@
 //! PFCP associations and heartbeats (TS 29.244 6.2.2, 6.2.6, 6.2.8).
 
 use super::overload::Told;
-use super::{Association, N4Gateway, N4GatewayEffect, Purpose};
-use crate::kit::{Level, N4Error, N4Input, Timer, TimerKey, UpfHandle, UpfInfo};
+use super::{Association, N4Gateway, N4GatewayEffect, Peer, Purpose};
+use crate::kit::{Duration, Level, N4Error, N4Input, Timer, TimerKey, UpfHandle, UpfInfo};
 use pith_pfcp::Message;
-use pith_pfcp::ie::{Cause, CpFunctionFeatures, NtpSeconds, UpFunctionFeatures};
+use pith_pfcp::ie::{Cause, CpFunctionFeatures, NodeId, NtpSeconds, UpFunctionFeatures};
 use pith_pfcp::message::{
     AssociationReleaseRequest, AssociationSetupRequest, AssociationSetupResponse, HeartbeatRequest,
 };
@@ -31,7 +31,17 @@ impl N4Gateway {
             self.event(Level::Warn, format!("UPF {name} refuses the association: {:?}", response.cause));
             return self.retry_later(peer);
         }
-        self.stand(peer, response.recovery_time_stamp, response.up_function_features.unwrap_or_default());
+        let node = response.node_id;
+        match self.suitability(peer, &node, response.up_function_features) {
+            Ok(()) => self.stand(peer, response.recovery_time_stamp, node),
+            Err(why) => {
+                self.tell_unsuitable(peer, why);
+                let message =
+                    Message::AssociationReleaseRequest(AssociationReleaseRequest::new(self.node_id()));
+                self.request(peer, Purpose::Release { peer }, Seid(0), &message);
+                self.start_after(Timer::PfcpAssociationRetry, peer, self.config.heartbeat);
+            }
+        }
     }
 
     /// A UPF asks for the association itself (TS 29.244 6.2.6.3).
@@ -41,26 +51,50 @@ impl N4Gateway {
         sequence: u32,
         request: &AssociationSetupRequest,
     ) {
-        let peer = self.peer_at(from);
-        let cause = if peer.is_some() { Cause::RequestAccepted } else { Cause::RequestRejected };
-        peer.into_iter().for_each(|peer| self.lose(peer, "sets up the association anew"));
+        let Some(peer) = self.peer_at(from) else { return };
+        let suitability = self.suitability(peer, &request.node_id, request.up_function_features);
+        self.lose(peer, "sets up the association anew");
+        let cause = if suitability.is_ok() { Cause::RequestAccepted } else { Cause::RequestRejected };
         let mut answer = AssociationSetupResponse::new(self.node_id(), cause, self.recovery());
         answer.cp_function_features = Some(features());
         self.answer(from, Seid(0), sequence, &Message::AssociationSetupResponse(answer));
-        match peer {
-            Some(peer) => self.stand(
-                peer,
-                request.recovery_time_stamp,
-                request.up_function_features.unwrap_or_default(),
-            ),
-            None => self.event(
-                Level::Warn,
-                format!("a UPF at {from} asks for an association; to use it, add it to 'n4.upfs'"),
-            ),
+        match suitability {
+            Ok(()) => self.stand(peer, request.recovery_time_stamp, request.node_id.clone()),
+            Err(why) => self.tell_unsuitable(peer, why),
         }
     }
 
-    fn stand(&mut self, peer: usize, recovery: NtpSeconds, features: UpFunctionFeatures) {
+    /// Whether sessions can be at that UPF: it allocates F-TEIDs, which this SMF leaves to UPFs (feature FTUP,
+    /// TS 29.244 5.5.1), and no other UPF has its Node ID.
+    pub(super) fn suitability(
+        &self,
+        peer: usize,
+        node: &NodeId,
+        features: Option<UpFunctionFeatures>,
+    ) -> Result<(), &'static str> {
+        if !features.is_some_and(|features| features.contains(UpFunctionFeatures::FTUP)) {
+            return Err(
+                "does not allocate F-TEIDs (feature FTUP): switch that on there, or take it out of 'n4.upfs'",
+            );
+        }
+        let has_it =
+            |other: &Peer| matches!(&other.association, Association::Up { node: its, .. } if its == node);
+        match (0..).zip(&self.peers).any(|(at, other)| at != peer && has_it(other)) {
+            true => Err("has the Node ID of another UPF of 'n4.upfs': give each its own"),
+            false => Ok(()),
+        }
+    }
+
+    /// Tells the operator, once until it is of use.
+    pub(super) fn tell_unsuitable(&mut self, peer: usize, why: &str) {
+        let Some(slot) = self.peers.get_mut(peer) else { return };
+        if !std::mem::replace(&mut slot.is_unsuitable, true) {
+            let name = self.name(peer);
+            self.event(Level::Error, format!("UPF {name} gets no sessions: it {why}"));
+        }
+    }
+
+    fn stand(&mut self, peer: usize, recovery: NtpSeconds, node: NodeId) {
         // This side may have asked for the association, too.
         self.abandon_requests(peer);
         self.handles += 1;
@@ -71,9 +105,9 @@ impl N4Gateway {
             name: slot.config.name.clone(),
             address: slot.config.address.ip(),
             local_address,
-            allocates_teids: features.contains(UpFunctionFeatures::FTUP),
         });
-        slot.association = Association::Up { handle, recovery, info: Arc::clone(&info) };
+        slot.is_unsuitable = false;
+        slot.association = Association::Up { handle, recovery, node, info: Arc::clone(&info) };
         self.event(Level::Info, format!("UPF {} ({}) associated", info.name, info.address));
         self.tell_all(|| N4Input::UpfUp { upf: handle, info: Arc::clone(&info) });
         self.start(Timer::PfcpHeartbeat, peer);
@@ -156,6 +190,10 @@ impl N4Gateway {
             Timer::PfcpAssociationRetry => self.config.heartbeat.min(self.config.t1),
             _ => self.config.heartbeat,
         };
+        self.start_after(name, peer, after);
+    }
+
+    fn start_after(&mut self, name: Timer, peer: usize, after: Duration) {
         self.out.push(N4GatewayEffect::StartTimer { key: timer(name, peer), after });
     }
 }

@@ -7,7 +7,9 @@
 //! ```
 
 mod association;
+mod endpoint;
 mod overload;
+mod strangers;
 mod transaction;
 mod update;
 
@@ -24,6 +26,10 @@ use pith_types::{Seid, ShardId};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use transaction::{Arrival, Purpose, Transactions};
+
+/// Most requests of sessions that wait for one UPF: with a T1 of one second and N1 of four it would have to answer
+/// 16,000 a second.
+const MAX_REQUESTS: usize = 65_536;
 
 /// How the gateway behaves; times in TS 29.244 are the operator's.
 #[derive(Debug, Clone)]
@@ -114,13 +120,15 @@ enum Association {
     /// No association; a request for one may be under way.
     Down,
     /// It stands.
-    Up { handle: UpfHandle, recovery: NtpSeconds, info: Arc<UpfInfo> },
+    Up { handle: UpfHandle, recovery: NtpSeconds, node: NodeId, info: Arc<UpfInfo> },
 }
 
 #[derive(Debug)]
 struct Peer {
     config: N4Peer,
     association: Association,
+    /// It was found to be of no use, and the operator told so.
+    is_unsuitable: bool,
     told: overload::Told,
 }
 
@@ -133,6 +141,8 @@ pub struct N4Gateway {
     handles: u64,
     /// Which shards have more to do than they should.
     full: Vec<bool>,
+    /// Messages of strangers in this span.
+    strangers: u64,
     out: Vec<N4GatewayEffect>,
 }
 
@@ -143,7 +153,12 @@ impl N4Gateway {
             .upfs
             .iter()
             .cloned()
-            .map(|config| Peer { config, association: Association::Down, told: overload::Told::default() })
+            .map(|config| Peer {
+                config,
+                association: Association::Down,
+                is_unsuitable: false,
+                told: overload::Told::default(),
+            })
             .collect();
         Self {
             config,
@@ -151,6 +166,7 @@ impl N4Gateway {
             transactions: Transactions::default(),
             handles: 0,
             full: Vec::new(),
+            strangers: 0,
             out: Vec::new(),
         }
     }
@@ -195,7 +211,7 @@ impl N4Gateway {
                     let input = N4Input::Response { tag, result: Err(N4Error::NoAssociation) };
                     return self.out.push(N4GatewayEffect::ToShard { shard, input });
                 };
-                if self.is_too_much(peer, &message) {
+                if self.is_too_much(peer, &message) || self.has_many_requests(peer) {
                     let input = N4Input::Response { tag, result: Err(N4Error::Overloaded) };
                     return self.out.push(N4GatewayEffect::ToShard { shard, input });
                 }
@@ -214,17 +230,24 @@ impl N4Gateway {
             Ok((header, message)) if header.message_type.is_response() => {
                 self.response(from, &header, message)
             }
+            Ok((header, message)) if self.peer_at(from).is_none() => {
+                self.stranger_asks(from, &header, &message);
+            }
+            Err(_) if self.peer_at(from).is_none() => self.note_stranger(from),
             Ok((header, message)) => self.arrived(from, (&header, octets), message),
             Err(error) => self.undecodable(from, &error),
         }
     }
 
-    fn response(&mut self, from: SocketAddr, header: &Header, message: Message) {
+    fn response(&mut self, from: SocketAddr, header: &Header, mut message: Message) {
         let Some(pending) = self.transactions.end(header, from) else { return };
         self.out.push(N4GatewayEffect::StopTimer(t1(header.sequence)));
         match pending.purpose {
             Purpose::Session { shard, tag } => {
-                self.peer_at(from).into_iter().for_each(|peer| self.learn_load(peer, &message));
+                if let Some(peer) = self.peer_at(from) {
+                    self.learn_load(peer, &message);
+                    self.check_endpoints(peer, &mut message);
+                }
                 let input = N4Input::Response { tag, result: Ok(message) };
                 self.out.push(N4GatewayEffect::ToShard { shard, input });
             }
@@ -284,7 +307,12 @@ impl N4Gateway {
         let seid = Seid(header.seid.unwrap_or(0));
         let handle = self.peer_at(from).and_then(|peer| self.handle_of(peer));
         let Some(upf) = handle.filter(|_| seid.0 != 0 && seid.shard().0 < self.config.shards) else {
-            let answer = SessionReportResponse::new(Cause::SessionContextNotFound);
+            // TS 29.244 8.2.1: cause 72 without an association, else 65.
+            let cause = match handle {
+                Some(_) => Cause::SessionContextNotFound,
+                None => Cause::NoEstablishedPfcpAssociation,
+            };
+            let answer = SessionReportResponse::new(cause);
             return self.answer(from, Seid(0), header.sequence, &Message::SessionReportResponse(answer));
         };
         let transaction = N4Transaction { upf, from, sequence: header.sequence };
@@ -318,6 +346,7 @@ impl N4Gateway {
             Timer::PfcpAssociationRetry => self.associate(key.owner as usize),
             Timer::PfcpGracefulRelease => self.release(key.owner as usize),
             Timer::PfcpOverload => self.forget_overload(key.owner as usize),
+            Timer::PfcpStrangers => self.forget_strangers(),
             _ => {}
         }
     }
@@ -377,8 +406,19 @@ impl N4Gateway {
         Some(octets)
     }
 
-    fn peer_at(&self, address: SocketAddr) -> Option<usize> {
-        self.peers.iter().position(|peer| peer.config.address.ip() == address.ip())
+    /// The UPF that sends from there: the port of a request is the sender's choice (TS 29.244 4.2.2.1), unless several
+    /// UPFs share an address.
+    fn peer_at(&self, from: SocketAddr) -> Option<usize> {
+        let is_at = |peer: &Peer| peer.config.address.ip() == from.ip();
+        let exactly = self.peers.iter().position(|peer| peer.config.address == from);
+        let mut all = (0..).zip(&self.peers).filter(|(_, peer)| is_at(peer)).map(|(at, _)| at);
+        exactly.or_else(|| all.next().filter(|_| all.next().is_none()))
+    }
+
+    /// Whether so many requests wait for a UPF that others would only wait longer.
+    fn has_many_requests(&self, peer: usize) -> bool {
+        let Some(peer) = self.peers.get(peer) else { return false };
+        self.transactions.waiting_for(peer.config.address) >= MAX_REQUESTS
     }
 
     fn peer_of(&self, upf: UpfHandle) -> Option<usize> {

@@ -3,15 +3,15 @@
 use super::*;
 use crate::kit::Tag;
 use pith_pfcp::ie::{
-    ApplyAction, CodedDuration, CpFunctionFeatures, FSeid, FarId, Metric, PdrId, Precedence,
+    ApplyAction, CodedDuration, CpFunctionFeatures, FSeid, FTeid, FarId, Metric, PdrId, Precedence,
     ReleaseRequestFlags, ReportType, SequenceNumber, SourceInterface, UpFunctionFeatures,
 };
 use pith_pfcp::message::{
     AssociationReleaseResponse, AssociationSetupRequest, AssociationSetupResponse, AssociationUpdateRequest,
     HeartbeatRequest, LoadControlInformation, OverloadControlInformation, SessionDeletionRequest,
-    SessionDeletionResponse, SessionEstablishmentRequest, SessionReportRequest,
+    SessionDeletionResponse, SessionEstablishmentRequest, SessionEstablishmentResponse, SessionReportRequest,
 };
-use pith_pfcp::rules::{CreateFar, CreatePdr, Pdi};
+use pith_pfcp::rules::{CreateFar, CreatePdr, CreatedPdr, Pdi};
 use pith_types::InstanceId;
 
 const TAG: Tag = Tag { owner: 9, step: 2 };
@@ -62,7 +62,8 @@ fn datagram(message: &Message, seid: u64, sequence: u32) -> N4GatewayInput {
 fn setup_response(recovery: u32) -> Message {
     let node = NodeId::from(upf().ip());
     let response = AssociationSetupResponse::new(node, Cause::RequestAccepted, NtpSeconds(recovery));
-    Message::AssociationSetupResponse(response)
+    let up_function_features = Some(UpFunctionFeatures::FTUP);
+    Message::AssociationSetupResponse(AssociationSetupResponse { up_function_features, ..response })
 }
 
 /// A gateway with an association, and the UPF's handle.
@@ -78,7 +79,9 @@ fn associated() -> (N4Gateway, UpfHandle) {
 /// A UPF that began then asks for an association itself.
 fn setup_request(recovery: u32) -> Message {
     let node = NodeId::from(upf().ip());
-    Message::AssociationSetupRequest(AssociationSetupRequest::new(node, NtpSeconds(recovery)))
+    let request = AssociationSetupRequest::new(node, NtpSeconds(recovery));
+    let up_function_features = Some(UpFunctionFeatures::FTUP);
+    Message::AssociationSetupRequest(AssociationSetupRequest { up_function_features, ..request })
 }
 
 /// UPFs that a shard was told stand, or don't any more.
@@ -266,15 +269,17 @@ fn a_release_that_is_not_answered_ends_the_association_and_one_without_end_waits
 }
 
 #[test]
-fn shards_hear_of_features_that_changed() {
-    let (mut gateway, upf) = associated();
-    let request = update(|request| request.up_function_features = Some(UpFunctionFeatures::FTUP));
-    let seen = handle(&mut gateway, datagram(&request, 0, 1));
-    let [(_, N4Input::UpfUp { upf: same, info }), _] = seen.told.as_slice() else { panic!("{seen:?}") };
-    assert!(*same == upf && info.allocates_teids);
-    assert!(gateway.upfs().all(|info| info.allocates_teids));
+fn a_upf_that_allocates_no_f_teids_any_more_is_released() {
+    let (mut gateway, _) = associated();
     let nothing = handle(&mut gateway, datagram(&update(|_| {}), 0, 2));
     assert!(nothing.told.is_empty() && nothing.sent.len() == 1);
+    let without = update(|request| request.up_function_features = Some(UpFunctionFeatures::EMPU));
+    let seen = handle(&mut gateway, datagram(&without, 0, 1));
+    let [_, (header, Message::AssociationReleaseRequest(_))] = seen.sent.as_slice() else {
+        panic!("{seen:?}")
+    };
+    let released = handle(&mut gateway, datagram(&release_response(), 0, header.sequence));
+    assert_eq!(changes(&released), [("down", 1)]);
 }
 
 #[test]
@@ -446,4 +451,139 @@ fn an_overload_is_over_by_news_or_by_time_and_old_news_is_none() {
     assert!(!all_pass(&mut gateway, upf));
     handle(&mut gateway, N4GatewayInput::Timer(TimerKey { owner: 0, timer: Timer::PfcpOverload }));
     assert!(all_pass(&mut gateway, upf));
+}
+
+/// The texts of events, and messages sent.
+fn told_of(gateway: &mut N4Gateway, input: N4GatewayInput) -> (Vec<String>, Vec<Message>) {
+    let (mut texts, mut sent) = (Vec::new(), Vec::new());
+    for effect in gateway.handle(input) {
+        match effect {
+            N4GatewayEffect::Event(event) => texts.push(event.text),
+            N4GatewayEffect::Send { octets, .. } => sent.push(Message::decode(&octets).unwrap().1),
+            _ => {}
+        }
+    }
+    (texts, sent)
+}
+
+/// TS 29.244 5.5.1: sessions at such a UPF would fail one by one.
+#[test]
+fn a_upf_that_allocates_no_f_teids_is_no_candidate_and_the_operator_is_told_once() {
+    let mut gateway = gateway();
+    let asked = handle(&mut gateway, N4GatewayInput::Start);
+    let Message::AssociationSetupResponse(response) = setup_response(5) else { panic!() };
+    let without = AssociationSetupResponse { up_function_features: None, ..response };
+    let without = Message::AssociationSetupResponse(without);
+    let (texts, sent) = told_of(&mut gateway, datagram(&without, 0, asked.sent[0].0.sequence));
+    assert!(texts[0].contains("FTUP"), "{texts:?}");
+    assert!(matches!(sent.as_slice(), [Message::AssociationReleaseRequest(_)]), "{sent:?}");
+    assert_eq!(gateway.upfs().count(), 0);
+    let retry = TimerKey { owner: 0, timer: Timer::PfcpAssociationRetry };
+    let asked = handle(&mut gateway, N4GatewayInput::Timer(retry));
+    let (texts, _) = told_of(&mut gateway, datagram(&without, 0, asked.sent[0].0.sequence));
+    assert_eq!(texts, [""; 0], "told once");
+    let Message::AssociationSetupRequest(request) = setup_request(5) else { panic!() };
+    let request = AssociationSetupRequest { up_function_features: None, ..request };
+    let (_, sent) = told_of(&mut gateway, datagram(&Message::AssociationSetupRequest(request), 0, 1));
+    let [Message::AssociationSetupResponse(answer)] = sent.as_slice() else { panic!("{sent:?}") };
+    assert_eq!((answer.cause, gateway.upfs().count()), (Cause::RequestRejected, 0));
+    handle(&mut gateway, datagram(&setup_request(5), 0, 2));
+    assert_eq!(gateway.upfs().count(), 1, "it allocates them now");
+}
+
+fn from_stranger(message: &Message, sequence: u32) -> N4GatewayInput {
+    let mut octets = Vec::new();
+    message.encode(0, sequence, &mut octets).unwrap();
+    N4GatewayInput::Datagram { from: "10.66.6.6:8805".parse().unwrap(), octets }
+}
+
+/// TS 33.515 4.2.2; TS 29.244 8.2.1.
+#[test]
+fn a_stranger_is_refused_bounded_and_leaves_nothing() {
+    let (mut gateway, _) = associated();
+    let (texts, sent) = told_of(&mut gateway, from_stranger(&setup_request(5), 1));
+    let [Message::AssociationSetupResponse(answer)] = sent.as_slice() else { panic!("{sent:?}") };
+    assert_eq!(answer.cause, Cause::RequestRejected);
+    assert!(texts[0].contains("n4.upfs"), "{texts:?}");
+    let report = Message::SessionReportRequest(SessionReportRequest::new(ReportType::DLDR));
+    let (texts, sent) = told_of(&mut gateway, from_stranger(&report, 2));
+    let [Message::SessionReportResponse(answer)] = sent.as_slice() else { panic!("{sent:?}") };
+    assert_eq!((answer.cause, texts.len()), (Cause::NoEstablishedPfcpAssociation, 0));
+    let again =
+        (0..5000).map(|number| told_of(&mut gateway, from_stranger(&setup_request(5), number)).1.len());
+    assert_eq!(again.sum::<usize>(), 998, "a thousand answers in ten seconds");
+    let key = TimerKey { owner: 0, timer: Timer::PfcpStrangers };
+    assert!(told_of(&mut gateway, N4GatewayInput::Timer(key)).0[0].contains("5002"));
+    assert_eq!(told_of(&mut gateway, from_stranger(&report, 2)).1.len(), 1);
+    assert_eq!(gateway.upfs().count(), 1);
+    let beat = Message::HeartbeatRequest(HeartbeatRequest::new(NtpSeconds(5)));
+    let known = handle(&mut gateway, datagram(&beat, 0, 1));
+    assert_eq!(handle(&mut gateway, datagram(&beat, 0, 1)).sent, known.sent);
+}
+
+/// TS 29.244 4.2.3.2: a response comes from where its request went to.
+#[test]
+fn a_response_from_another_port_is_none() {
+    let (mut gateway, upf_handle) = associated();
+    let asked = ask(&mut gateway, upf_handle);
+    let response = Message::SessionDeletionResponse(SessionDeletionResponse::new(Cause::RequestAccepted));
+    let mut octets = Vec::new();
+    response.encode(1, asked.sent[0].0.sequence, &mut octets).unwrap();
+    let from = SocketAddr::new(upf().ip(), 40_000);
+    let forged = N4GatewayInput::Datagram { from, octets: octets.clone() };
+    assert!(handle(&mut gateway, forged).told.is_empty());
+    let right = N4GatewayInput::Datagram { from: upf(), octets };
+    assert_eq!(handle(&mut gateway, right).told.len(), 1);
+}
+
+#[test]
+fn requests_to_a_upf_are_bounded() {
+    let (mut gateway, upf) = associated();
+    let refused = (0..MAX_REQUESTS + 3).filter(|_| !ask(&mut gateway, upf).told.is_empty()).count();
+    assert_eq!(refused, 3);
+}
+
+#[test]
+fn two_upfs_do_not_have_one_node_id() {
+    let second: SocketAddr = "10.0.0.8:8805".parse().unwrap();
+    let mut config = gateway().config;
+    config.upfs.push(N4Peer { name: "second".into(), address: second });
+    let mut gateway = N4Gateway::new(config);
+    handle(&mut gateway, N4GatewayInput::Start);
+    handle(&mut gateway, datagram(&setup_request(5), 0, 1));
+    let mut octets = Vec::new();
+    setup_request(5).encode(0, 1, &mut octets).unwrap();
+    let (texts, sent) = told_of(&mut gateway, N4GatewayInput::Datagram { from: second, octets });
+    let [Message::AssociationSetupResponse(answer)] = sent.as_slice() else { panic!("{sent:?}") };
+    assert_eq!((answer.cause, gateway.upfs().count()), (Cause::RequestRejected, 1));
+    assert!(texts[0].contains("Node ID"), "{texts:?}");
+}
+
+/// What a UPF names as its tunnel and its session is checked before gNBs are told of it.
+#[test]
+fn endpoints_that_can_be_none_are_taken_out_of_answers() {
+    let (mut gateway, upf_handle) = associated();
+    for (f_teid, seid, kept) in [
+        (FTeid::new(7, [10, 0, 3, 7].into()), 1, (1, true)),
+        (FTeid::new(7, [127, 0, 0, 1].into()), 1, (0, true)),
+        (FTeid::new(7, [0, 0, 0, 0].into()), 1, (0, true)),
+        (FTeid::new(0, [10, 0, 3, 7].into()), 1, (0, true)),
+        (FTeid::new(7, [10, 0, 3, 7].into()), 0, (1, false)),
+    ] {
+        let asked = asks(&mut gateway, upf_handle, new_session());
+        let created = CreatedPdr { local_f_teids: vec![f_teid], ..CreatedPdr::new(PdrId(1)) };
+        let response = SessionEstablishmentResponse {
+            up_f_seid: Some(FSeid::new(seid, upf().ip())),
+            created_pdrs: vec![created],
+            ..SessionEstablishmentResponse::new(NodeId::from(upf().ip()), Cause::RequestAccepted)
+        };
+        let response = Message::SessionEstablishmentResponse(response);
+        let seen = handle(&mut gateway, datagram(&response, 1, asked.sent[0].0.sequence));
+        let [(_, N4Input::Response { result: Ok(Message::SessionEstablishmentResponse(it)), .. })] =
+            seen.told.as_slice()
+        else {
+            panic!("{seen:?}")
+        };
+        assert_eq!((it.created_pdrs[0].local_f_teids.len(), it.up_f_seid.is_some()), kept, "{f_teid:?}");
+    }
 }

@@ -6,12 +6,12 @@ use pith_types::ShardId;
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// Sequence numbers have 24 bits (TS 29.244 7.2.2.2).
 const SEQUENCE_MASK: u32 = 0x00ff_ffff;
 
-/// Requests that are remembered, for when they come again.
+/// Requests of each UPF that are remembered, for when they come again.
 const REMEMBERED: usize = 4096;
 
 /// By whom and by which number a request was sent.
@@ -63,9 +63,11 @@ pub(super) enum Arrival {
 pub(super) struct Transactions {
     sequence: u32,
     pending: HashMap<u32, Pending>,
+    /// How many wait for each UPF.
+    waiting: HashMap<SocketAddr, usize>,
     received: HashMap<Sender, Received>,
-    /// What was received, oldest first.
-    order: VecDeque<Sender>,
+    /// What was received of each address, oldest first.
+    order: HashMap<IpAddr, VecDeque<Sender>>,
 }
 
 impl Transactions {
@@ -87,15 +89,16 @@ impl Transactions {
         purpose: Purpose,
         octets: Vec<u8>,
     ) {
+        *self.waiting.entry(to).or_default() += 1;
         self.pending.insert(sequence, Pending { purpose, message_type, to, octets, sent: 1 });
     }
 
-    /// The request that this response of that peer ends. The type of a response is the next one to its request's
-    /// (TS 29.244 table 7.3-1).
+    /// The request that this response ends: it comes from the address and port that the request went to
+    /// (TS 29.244 4.2.2.2, 4.2.3.2), and its type is the next one to its request's (TS 29.244 table 7.3-1).
     pub(super) fn end(&mut self, response: &Header, from: SocketAddr) -> Option<Pending> {
         let pending = self.pending.get(&response.sequence)?;
-        let ends = pending.to.ip() == from.ip() && pending.message_type.0 + 1 == response.message_type.0;
-        ends.then(|| self.pending.remove(&response.sequence))?
+        let ends = pending.to == from && pending.message_type.0 + 1 == response.message_type.0;
+        if ends { self.give_up(response.sequence) } else { None }
     }
 
     /// What to send again; `None` if it was sent `n1` times.
@@ -107,7 +110,16 @@ impl Transactions {
 
     /// Forgets a request.
     pub(super) fn give_up(&mut self, sequence: u32) -> Option<Pending> {
-        self.pending.remove(&sequence)
+        let pending = self.pending.remove(&sequence)?;
+        if let Some(count) = self.waiting.get_mut(&pending.to) {
+            *count -= 1;
+        }
+        Some(pending)
+    }
+
+    /// How many requests wait for a peer's responses.
+    pub(super) fn waiting_for(&self, peer: SocketAddr) -> usize {
+        self.waiting.get(&peer).copied().unwrap_or(0)
     }
 
     /// The pending requests to that peer, first come first.
@@ -125,12 +137,14 @@ impl Transactions {
             Some(known) if known.content == content => {
                 return known.answer.clone().map_or(Arrival::InWork, Arrival::Answered);
             }
-            Some(_) => self.order.retain(|other| *other != from),
+            Some(_) => self.order_of(from).retain(|other| *other != from),
             None => {}
         }
         self.received.insert(from, Received { content, answer: None });
-        self.order.push_back(from);
-        self.forget_oldest();
+        let order = self.order_of(from);
+        order.push_back(from);
+        let oldest = if order.len() > REMEMBERED { order.pop_front() } else { None };
+        oldest.and_then(|oldest| self.received.remove(&oldest));
         Arrival::New
     }
 
@@ -144,15 +158,12 @@ impl Transactions {
     /// Forgets what a peer that is gone was answered: if it comes back, it numbers its requests anew.
     pub(super) fn forget_answers(&mut self, peer: SocketAddr) {
         self.received.retain(|(from, _), received| from.ip() != peer.ip() || received.answer.is_none());
-        self.order.retain(|from| self.received.contains_key(from));
+        let received = &self.received;
+        self.order.values_mut().for_each(|order| order.retain(|from| received.contains_key(from)));
     }
 
-    fn forget_oldest(&mut self) {
-        if self.order.len() > REMEMBERED
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.received.remove(&oldest);
-        }
+    fn order_of(&mut self, sender: Sender) -> &mut VecDeque<Sender> {
+        self.order.entry(sender.0.ip()).or_default()
     }
 }
 

@@ -10,13 +10,12 @@
 
 use super::association::timer;
 use super::{Association, N4Gateway, N4GatewayEffect};
-use crate::kit::{Duration, Level, N4Input, Timer, UpfInfo};
+use crate::kit::{Duration, Level, N4Input, Timer};
 use pith_pfcp::Message;
 use pith_pfcp::ie::{CodedDuration, ReleaseRequestFlags, UpFunctionFeatures};
 use pith_pfcp::message::{AssociationUpdateRequest, AssociationUpdateResponse};
 use pith_types::Seid;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 impl N4Gateway {
     /// A UPF tells what changed (TS 29.244 6.2.7.3.2).
@@ -30,23 +29,23 @@ impl N4Gateway {
         self.answer(from, Seid(0), sequence, &Message::AssociationUpdateResponse(answer));
         let Some(peer) = self.peer_at(from).filter(|peer| self.handle_of(*peer).is_some()) else { return };
         if let Some(features) = request.up_function_features {
-            self.take_over(peer, features);
+            self.check_features(peer, features);
         }
         if request.association_release_request.is_some_and(|it| it.contains(ReleaseRequestFlags::SARR)) {
             self.release_asked(peer, request.graceful_release_period);
         }
     }
 
-    fn take_over(&mut self, peer: usize, features: UpFunctionFeatures) {
-        let Some(Association::Up { handle, info, .. }) =
-            self.peers.get_mut(peer).map(|peer| &mut peer.association)
-        else {
+    /// A UPF that is of no use any more is released.
+    fn check_features(&mut self, peer: usize, features: UpFunctionFeatures) {
+        let Some(Association::Up { node, .. }) = self.peers.get(peer).map(|peer| &peer.association) else {
             return;
         };
-        let allocates_teids = features.contains(UpFunctionFeatures::FTUP);
-        *info = Arc::new(UpfInfo { allocates_teids, ..UpfInfo::clone(info) });
-        let (upf, info) = (*handle, Arc::clone(info));
-        self.tell_all(|| N4Input::UpfUp { upf, info: Arc::clone(&info) });
+        let node = node.clone();
+        if let Err(why) = self.suitability(peer, &node, Some(features)) {
+            self.tell_unsuitable(peer, why);
+            self.release(peer);
+        }
     }
 
     /// The release is to be there before the period is over; one without end is over when the UPF goes

@@ -133,7 +133,9 @@ impl Smf {
     ) {
         let key = self.by_seid(seid);
         let context = key.and_then(|key| self.contexts.get(key));
+        // Another UPF than that of the session does not know it.
         let session = context.and_then(|context| context.at_upf(seid));
+        let session = session.filter(|session| session.upf == transaction.upf);
         // What the gNB has to do with is told where its packets come to.
         let is_at_n3 =
             context.and_then(|context| context.at_n3()).map(|at| at.upf) == session.map(|at| at.upf);
@@ -143,7 +145,9 @@ impl Smf {
         };
         let answer = Message::SessionReportResponse(SessionReportResponse::new(cause));
         out.n4(N4Effect::Answer { transaction, seid: remote, message: answer });
-        let (Some(key), true, Message::SessionReportRequest(report)) = (key, is_at_n3, message) else {
+        let (Some(key), Some(_), true, Message::SessionReportRequest(report)) =
+            (key, session, is_at_n3, message)
+        else {
             return;
         };
         if report.report_type.contains(ReportType::DLDR) {

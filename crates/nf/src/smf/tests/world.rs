@@ -2,7 +2,7 @@
 //! border is a line of the ladder.
 
 use super::super::*;
-use crate::kit::{Duration, Effect, N4Error, N4Transaction, Nf, UpfInfo};
+use crate::kit::{Duration, Effect, N4Error, N4Transaction, Nf, Rng, UpfInfo};
 use crate::testing::{self, Bench, Seen, ambr, instance, plmn, root, supi};
 use pith_nas::gsm::PduSessionEstablishmentRequest;
 use pith_nas::ie::IntegrityProtectionMaximumDataRate;
@@ -89,7 +89,7 @@ impl World {
     /// With those UPFs, of which the first is [`UPF`] and the next [`EDGE`].
     pub fn with(config: SmfConfig, upfs: &[&str]) -> Self {
         let mut world = Self {
-            bench: Bench::new(Smf::new(testing::identity(), config)),
+            bench: Bench::new(Smf::new(testing::identity(), config, Rng::from_number(1))),
             ladder: Vec::new(),
             script: HashMap::new(),
             upf: Some(Ok(N4Cause::RequestAccepted)),
@@ -116,7 +116,6 @@ impl World {
             name: name.into(),
             address: address_of(upf),
             local_address: "10.0.0.4".parse().unwrap(),
-            allocates_teids: true,
         };
         self.upfs.push((upf, name.into()));
         self.n4_input(N4Input::UpfUp { upf, info: Arc::new(info) });

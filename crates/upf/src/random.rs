@@ -1,0 +1,39 @@
+//! Randomness that was handed in, for identifiers that nobody can guess.
+
+use std::fmt;
+
+use rand_chacha::ChaCha20Rng;
+use rand_core::{RngCore, SeedableRng};
+
+/// A cryptographic generator (ChaCha20).
+pub struct Random(ChaCha20Rng);
+
+impl Random {
+    /// A generator from 32 octets of entropy.
+    pub fn from_seed(seed: [u8; 32]) -> Self {
+        Self(ChaCha20Rng::from_seed(seed))
+    }
+
+    /// A generator of its own for another part, so that the two never share a stream.
+    pub fn fork(&mut self) -> Self {
+        let mut seed = [0; 32];
+        self.0.fill_bytes(&mut seed);
+        Self::from_seed(seed)
+    }
+
+    /// 32 random bits.
+    pub fn next_u32(&mut self) -> u32 {
+        self.0.next_u32()
+    }
+
+    /// 64 random bits.
+    pub fn next_u64(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+}
+
+impl fmt::Debug for Random {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Random(..)")
+    }
+}

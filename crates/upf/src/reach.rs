@@ -1,0 +1,214 @@
+//! What SMFs may name: who may speak on N4, and where packets may go and come from (TS 33.513 4.2.2, TS 29.244 5.2).
+//!
+//! A rule that names another place is rejected. It is never taken as one that leads to N6.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use pith_pfcp::ie::NetworkInstance;
+
+use crate::config::Config;
+use crate::contract::AddressRange;
+
+/// An SMF, or several, that may use the UPF.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PermittedSmf {
+    /// Its address, or the network that they are in.
+    pub network: AddressRange,
+    /// The port that its requests come from; `None`: any, as TS 29.244 4.2.2.1 allows.
+    pub port: Option<u16>,
+}
+
+impl PermittedSmf {
+    /// All SMFs at an address.
+    pub fn at(address: IpAddr) -> Self {
+        let prefix = if address.is_ipv4() { 32 } else { 128 };
+        Self { network: AddressRange { address, prefix }, port: None }
+    }
+
+    fn contains(&self, peer: SocketAddr) -> bool {
+        self.network.contains(peer.ip()) && self.port.is_none_or(|port| port == peer.port())
+    }
+}
+
+impl Config {
+    /// Whether an SMF may send requests from there.
+    pub(crate) fn permits(&self, peer: SocketAddr) -> bool {
+        self.smfs.iter().any(|smf| smf.contains(peer))
+    }
+
+    /// Whether a CP F-SEID may name this address: reports of the session go there.
+    pub(crate) fn permits_endpoint(&self, address: IpAddr) -> bool {
+        is_host(address) && self.smfs.iter().any(|smf| smf.network.contains(address))
+    }
+
+    /// Whether a GTP-U tunnel may lead there. Loopback is a place only for a UPF that has its own N3 there.
+    pub(crate) fn may_send_to(&self, peer: IpAddr) -> bool {
+        let local = match peer {
+            IpAddr::V4(_) => self.n3.v4.map(IpAddr::from),
+            IpAddr::V6(_) => self.n3.v6.map(IpAddr::from),
+        };
+        local.is_some_and(|local| local.is_loopback() || !peer.is_loopback())
+            && is_host(peer)
+            && !is_without_scope(peer)
+            && !self.is_own(peer)
+            && !self.ue_pools.iter().any(|pool| pool.contains(peer))
+    }
+
+    /// Whether a UE may have this address, or the prefix of 64 bits that begins with it.
+    pub(crate) fn may_be_of_ue(&self, address: IpAddr) -> bool {
+        let prefix = if address.is_ipv4() { 32 } else { 64 };
+        let range = AddressRange { address, prefix };
+        let mut pools =
+            self.ue_pools.iter().filter(|pool| pool.address.is_ipv4() == address.is_ipv4()).peekable();
+        !self.is_reserved(range) && (pools.peek().is_none() || pools.any(|pool| pool.contains(address)))
+    }
+
+    /// Whether a network may be behind a UE.
+    pub(crate) fn may_be_behind_ue(&self, network: AddressRange) -> bool {
+        !self.is_reserved(network) && !self.ue_pools.iter().any(|pool| overlap(*pool, network))
+    }
+
+    /// Whether N6 has a network of that name; names of data networks are compared without case (TS 23.003 9.1).
+    pub(crate) fn has_network(&self, instance: &NetworkInstance) -> bool {
+        let name = instance.name();
+        self.networks.iter().any(|network| network.eq_ignore_ascii_case(&name))
+    }
+
+    /// Addresses that no UE has: the UPF's own, its SMFs', and those that stand for no host of a network.
+    fn is_reserved(&self, range: AddressRange) -> bool {
+        let holds = |address: IpAddr| range.contains(address);
+        let smfs = self.smfs.iter().map(|smf| smf.network);
+        NOT_OF_UES.iter().any(|reserved| overlap(*reserved, range))
+            || self.own_addresses().any(holds)
+            || smfs.filter(|smf| smf.prefix >= HOST_OF_SMF).any(|smf| overlap(smf, range))
+    }
+
+    fn is_own(&self, address: IpAddr) -> bool {
+        self.own_addresses().any(|own| own == address)
+    }
+
+    fn own_addresses(&self) -> impl Iterator<Item = IpAddr> {
+        let n3 = [self.n3.v4.map(IpAddr::from), self.n3.v6.map(IpAddr::from)];
+        n3.into_iter().flatten().chain([self.n4]).chain(self.own_addresses.iter().copied())
+    }
+}
+
+/// A wider network of permitted SMFs may hold UEs too: a laboratory that permits all private addresses.
+const HOST_OF_SMF: u8 = 24;
+
+const fn v4(octets: [u8; 4], prefix: u8) -> AddressRange {
+    let [a, b, c, d] = octets;
+    AddressRange { address: IpAddr::V4(Ipv4Addr::new(a, b, c, d)), prefix }
+}
+
+const fn v6(first: u16, last: u16, prefix: u8) -> AddressRange {
+    AddressRange { address: IpAddr::V6(Ipv6Addr::new(first, 0, 0, 0, 0, 0, 0, last)), prefix }
+}
+
+/// "This network", loopback, link-local, multicast and reserved addresses (RFC 6890); for IPv6 also what maps IPv4.
+const NOT_OF_UES: [AddressRange; 8] = [
+    v4([0; 4], 8),
+    v4([127, 0, 0, 0], 8),
+    v4([169, 254, 0, 0], 16),
+    v4([224, 0, 0, 0], 4),
+    v4([240, 0, 0, 0], 4),
+    v6(0, 0, 64),
+    v6(0xfe80, 0, 10),
+    v6(0xff00, 0, 8),
+];
+
+/// Whether an address is one host's.
+fn is_host(address: IpAddr) -> bool {
+    match address {
+        // The last four bits above 1110 are reserved; all ones is the broadcast address (RFC 6890).
+        IpAddr::V4(v4) => !matches!(v4.octets()[0], 0 | 224..=255),
+        IpAddr::V6(v6) => !v6.is_unspecified() && !v6.is_multicast() && v6.to_ipv4_mapped().is_none(),
+    }
+}
+
+/// Link-local IPv6 addresses say nothing without an interface.
+fn is_without_scope(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local())
+}
+
+fn overlap(one: AddressRange, other: AddressRange) -> bool {
+    one.contains(other.address) && one.prefix <= other.prefix
+        || other.contains(one.address) && other.prefix <= one.prefix
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::GtpuAddress;
+
+    fn config(n3: [u8; 4]) -> Config {
+        let n3 = GtpuAddress { v4: Some(n3.into()), v6: None };
+        let mut config = Config::new([10, 0, 4, 1].into(), n3, 0);
+        config.smfs = vec![PermittedSmf::at([10, 0, 4, 2].into())];
+        config.ue_pools = vec![v4([10, 45, 0, 0], 16)];
+        config.own_addresses = vec![[10, 45, 0, 1].into()];
+        config
+    }
+
+    #[test]
+    fn tunnels_lead_to_hosts_that_are_not_the_upf_itself() {
+        let upf = config([10, 0, 3, 1]);
+        assert!(upf.may_send_to([10, 0, 3, 99].into()));
+        for peer in [
+            "0.0.0.0",
+            "0.1.2.3",
+            "127.0.0.1",
+            "224.0.0.1",
+            "255.255.255.255",
+            "240.0.0.1",
+            "10.0.3.1",
+            "10.0.4.1",
+            "10.45.0.1",
+            "10.45.7.7",
+            "2001:db8::1",
+        ] {
+            assert!(!upf.may_send_to(peer.parse().unwrap()), "{peer}");
+        }
+        let local = config([127, 0, 0, 7]);
+        assert!(local.may_send_to([127, 0, 0, 1].into()), "all is on one machine");
+        assert!(!local.may_send_to([127, 0, 0, 7].into()));
+        let mut v6 = upf;
+        v6.n3 = GtpuAddress { v4: None, v6: Some("2001:db8::7".parse().unwrap()) };
+        assert!(v6.may_send_to("2001:db8::9".parse().unwrap()));
+        for peer in ["::", "::1", "ff02::1", "fe80::1", "::ffff:10.0.3.99", "2001:db8::7", "10.0.3.99"] {
+            assert!(!v6.may_send_to(peer.parse().unwrap()), "{peer}");
+        }
+    }
+
+    #[test]
+    fn ues_have_addresses_of_the_pools() {
+        let mut upf = config([10, 0, 3, 1]);
+        assert!(upf.may_be_of_ue([10, 45, 3, 3].into()));
+        assert!(upf.may_be_of_ue("2001:db8::".parse().unwrap()), "there is no pool of IPv6");
+        for address in ["10.46.0.1", "10.45.0.1", "10.0.4.2", "fe80::", "::", "ff00::"] {
+            assert!(!upf.may_be_of_ue(address.parse().unwrap()), "{address}");
+        }
+        upf.ue_pools.clear();
+        assert!(upf.may_be_of_ue([10, 46, 0, 1].into()));
+        for address in [
+            "127.0.0.1",
+            "169.254.169.254",
+            "224.0.0.1",
+            "255.255.255.255",
+            "0.0.0.0",
+            "10.0.4.2",
+            "10.0.3.1",
+        ] {
+            assert!(!upf.may_be_of_ue(address.parse().unwrap()), "{address}");
+        }
+    }
+
+    #[test]
+    fn networks_behind_ues_hold_nothing_of_the_core() {
+        let upf = config([10, 0, 3, 1]);
+        assert!(upf.may_be_behind_ue(v4([192, 168, 7, 0], 24)));
+        for network in [v4([10, 0, 0, 0], 8), v4([10, 45, 9, 0], 24), v4([128, 0, 0, 0], 1), v6(0, 0, 1)] {
+            assert!(!upf.may_be_behind_ue(network), "{network:?}");
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Who may speak on N4, for whom, and how much each may take (TS 33.513 4.2.2; TS 29.244 6.2.6, 8.2.1).
+
+mod support;
+
+use std::collections::HashSet;
+use std::net::SocketAddr;
+
+use pith_pfcp::Message;
+use pith_pfcp::ie::*;
+use pith_pfcp::message::*;
+use pith_upf::contract::{Event, PdrId, SessionId};
+use pith_upf::{Notice, PermittedSmf};
+use support::*;
+
+const STRANGER: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 66, 6, 6)), 8805);
+
+fn other_smf() -> SocketAddr {
+    SocketAddr::from(([192, 168, 4, 3], 8805))
+}
+
+fn other_node() -> NodeId {
+    NodeId::Ipv4([192, 168, 4, 3].into())
+}
+
+fn setup(node: NodeId) -> AssociationSetupRequest {
+    AssociationSetupRequest::new(node, ntp(0))
+}
+
+fn cause(message: &Message) -> Cause {
+    match message {
+        Message::AssociationSetupResponse(response) => response.cause,
+        Message::AssociationUpdateResponse(response) => response.cause,
+        Message::AssociationReleaseResponse(response) => response.cause,
+        Message::SessionSetDeletionResponse(response) => response.cause,
+        Message::SessionEstablishmentResponse(response) => response.cause,
+        Message::SessionModificationResponse(response) => response.cause,
+        Message::SessionDeletionResponse(response) => response.cause,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn asked(world: &mut World, seid: u64, request: impl Into<Message>) -> Cause {
+    cause(&world.ask(seid, request).message)
+}
+
+#[test]
+fn a_stranger_is_refused_and_leaves_nothing() {
+    let (mut world, seid, _) = World::with_session(pdu_session());
+    world.smf = STRANGER;
+    world.quiet();
+    let stranger = NodeId::Fqdn("smf.stranger.example".into());
+    assert_eq!(asked(&mut world, 0, setup(stranger.clone())), Cause::RequestRejected);
+    let sent = world.ask(0, HeartbeatRequest::new(ntp(77)));
+    assert!(matches!(sent.message, Message::HeartbeatResponse(_)), "TS 29.244 6.2.2.2");
+    let of_stranger = SessionEstablishmentRequest { node_id: stranger, ..pdu_session() };
+    assert_eq!(asked(&mut world, 0, of_stranger), Cause::NoEstablishedPfcpAssociation);
+    assert_eq!(asked(&mut world, 0, pdu_session()), Cause::NoEstablishedPfcpAssociation);
+    assert_eq!(
+        asked(&mut world, seid, SessionModificationRequest::new()),
+        Cause::NoEstablishedPfcpAssociation
+    );
+    assert_eq!(asked(&mut world, seid, SessionDeletionRequest::new()), Cause::NoEstablishedPfcpAssociation);
+    assert_eq!(
+        asked(&mut world, 0, AssociationReleaseRequest::new(smf_node())),
+        Cause::NoEstablishedPfcpAssociation
+    );
+    assert_eq!((world.upf.associations().count(), world.upf.sessions().count()), (1, 1));
+    assert!(matches!(world.notices.as_slice(), [Notice::Stranger { peer: STRANGER, .. }]), "told once");
+}
+
+#[test]
+fn strangers_are_answered_so_often_a_second_and_told_of_now_and_then() {
+    let mut world = World::new();
+    let mut answers = 0;
+    for number in 0..1000u32 {
+        world.smf = SocketAddr::from(([10, 66, (number >> 8) as u8, number as u8], 8805));
+        answers += world.send(&encode(0, number, setup(NodeId::Fqdn(format!("smf{number}"))))).len();
+        world.send(&[0x20, 5, 0]);
+    }
+    assert_eq!((answers, world.upf.associations().count(), world.notices.len()), (100, 0, 1));
+    world.wait(11);
+    assert_eq!(world.send(&encode(0, 1, HeartbeatRequest::new(ntp(0)))).len(), 1);
+    world.send(&encode(0, 2, setup(smf_node())));
+    assert!(matches!(world.notices.last(), Some(Notice::Stranger { messages: 2000, .. })));
+}
+
+#[test]
+fn a_permitted_smf_may_be_bound_to_its_port() {
+    let port = |port| PermittedSmf { port: Some(port), ..PermittedSmf::at([192, 168, 4, 2].into()) };
+    let mut world = World::configured(|config| config.smfs = vec![port(8805)]);
+    world.associate(setup(smf_node()));
+    world.establish(pdu_session());
+    world.ask(0, HeartbeatRequest::new(ntp(5)));
+    world.smf.set_port(40_000);
+    assert_eq!(asked(&mut world, 0, setup(smf_node())), Cause::RequestRejected);
+    world.ask(0, HeartbeatRequest::new(ntp(9)));
+    assert_eq!(world.upf.sessions().count(), 1, "a heartbeat of another process ends no session");
+}
+
+#[test]
+fn a_node_id_is_bound_to_its_address_while_its_association_lives() {
+    let (mut world, seid, _) = World::with_session(pdu_session());
+    for fails in [false, true] {
+        if fails {
+            world.wait(40);
+            assert!(matches!(world.notices.last(), Some(Notice::PathFailed { .. })));
+        }
+        world.smf = other_smf();
+        let refused = Cause::NoEstablishedPfcpAssociation;
+        assert_eq!(asked(&mut world, 0, setup(smf_node())), Cause::RequestRejected);
+        assert_eq!(asked(&mut world, 0, AssociationUpdateRequest::new(smf_node())), refused);
+        assert_eq!(asked(&mut world, 0, AssociationReleaseRequest::new(smf_node())), refused);
+        assert_eq!(asked(&mut world, 0, SessionSetDeletionRequest::new(smf_node())), refused);
+        assert_eq!(asked(&mut world, 0, pdu_session_of(0x5222, [10, 45, 0, 9].into())), refused);
+        assert_eq!(asked(&mut world, seid, SessionModificationRequest::new()), refused);
+        assert_eq!(asked(&mut world, seid, SessionDeletionRequest::new()), refused);
+        assert_eq!(world.upf.sessions().count(), 1);
+    }
+    world.wait(60);
+    assert_eq!(world.upf.associations().count(), 0, "it did not answer");
+    world.associate(setup(smf_node()));
+}
+
+#[test]
+fn an_smf_does_not_know_the_sessions_of_another() {
+    let (mut world, seid, _) = World::with_session(pdu_session());
+    world.smf = other_smf();
+    world.associate(setup(other_node()));
+    let sent = world.ask(seid, SessionDeletionRequest::new());
+    assert_eq!((cause(&sent.message), sent.header.seid), (Cause::SessionContextNotFound, Some(0)));
+    assert_eq!(asked(&mut world, seid, SessionModificationRequest::new()), Cause::SessionContextNotFound);
+    let own = SessionEstablishmentRequest {
+        node_id: other_node(),
+        cp_f_seid: FSeid::new(1, [192, 168, 4, 3].into()),
+        ..pdu_session_of(1, [10, 45, 0, 9].into())
+    };
+    let (own, _) = world.establish(own);
+    let take = SessionModificationRequest { node_id: Some(smf_node()), ..SessionModificationRequest::new() };
+    assert_eq!(asked(&mut world, own, take), Cause::NoEstablishedPfcpAssociation, "nor gives it its own");
+    let faulty = encode(seid, 5, SessionModificationRequest::new());
+    let faulty = [&faulty[..], &[0, 3, 0, 8, 0, 108, 0, 4, 0, 0, 0, 9]].concat();
+    let mut faulty = faulty;
+    faulty[3] += 12;
+    assert_eq!(world.send(&faulty)[0].header.seid, Some(0), "nor learns the SEID of another's session");
+}
+
+#[test]
+fn each_peer_has_its_share() {
+    let mut world = World::configured(|config| {
+        config.max_associations_of_peer = 2;
+        config.max_sessions_of_peer = 3;
+    });
+    let named = |number: u8| NodeId::Fqdn(format!("smf{number}"));
+    world.associate(setup(named(1)));
+    world.associate(setup(named(2)));
+    assert_eq!(asked(&mut world, 0, setup(named(3))), Cause::NoResourcesAvailable);
+    let session = |node: NodeId, last: u8| SessionEstablishmentRequest {
+        node_id: node,
+        ..pdu_session_of(last.into(), [10, 45, 0, last].into())
+    };
+    let first = world.establish(session(named(1), 1)).0;
+    world.establish(session(named(2), 2));
+    world.establish(session(named(2), 3));
+    assert_eq!(asked(&mut world, 0, session(named(1), 4)), Cause::NoResourcesAvailable, "by any name");
+    world.smf = other_smf();
+    world.associate(setup(other_node()));
+    world.establish(session(other_node(), 5));
+    world.smf.set_ip([192, 168, 4, 2].into());
+    world.delete(first);
+    world.establish(session(named(1), 4));
+}
+
+fn downlink_data(seid: u64) -> Event {
+    Event::DownlinkData { session: SessionId(seid), pdr: PdrId(2), qfi: None, dscp: 0 }
+}
+
+/// Of an SMF that does not answer no more than a bound is asked; what waits is told when there is room.
+#[test]
+fn requests_to_a_peer_are_bounded_and_downlink_data_is_told_later() {
+    let mut world = World::configured(|config| {
+        config.max_requests_to_peer = 2;
+        config.heartbeat_interval = std::time::Duration::from_secs(3600);
+    });
+    world.associate(setup(smf_node()));
+    let session = |last: u8| pdu_session_of(last.into(), [10, 45, 0, last].into());
+    let seids: Vec<_> = (1..=4).map(|last| world.establish(session(last)).0).collect();
+    let sent: Vec<_> = seids.iter().flat_map(|seid| world.event(downlink_data(*seid))).collect();
+    assert_eq!(sent.len(), 2);
+    for report in &sent {
+        let answer = SessionReportResponse::new(Cause::RequestAccepted);
+        world.send(&encode(report.header.seid.unwrap(), report.header.sequence, answer));
+    }
+    let later = reports(world.wait(4));
+    let told: HashSet<_> = later.iter().map(|(header, _)| header.seid).collect();
+    assert_eq!(told, HashSet::from([Some(3), Some(4)]));
+}
+
+#[test]
+fn teids_and_seids_can_not_be_guessed_and_differ_from_run_to_run() {
+    let run = |seed: u8| {
+        let mut world = World::new();
+        world.reseed([seed; 32]);
+        world.associate(setup(smf_node()));
+        let session = |last: u8| pdu_session_of(last.into(), [10, 45, 0, last].into());
+        (1..=200).map(|last| world.establish(session(last))).collect::<Vec<_>>()
+    };
+    let (first, second) = (run(1), run(2));
+    let of = |run: &[(u64, u32)]| -> (HashSet<u64>, HashSet<u32>) { run.iter().copied().unzip() };
+    let ((seids, teids), (later_seids, later_teids)) = (of(&first), of(&second));
+    assert_eq!((seids.len(), teids.len()), (200, 200), "each is one session's");
+    assert!(seids.is_disjoint(&later_seids) && teids.is_disjoint(&later_teids));
+    let steps: HashSet<_> = first.windows(2).map(|pair| pair[1].1.wrapping_sub(pair[0].1)).collect();
+    let long_steps: HashSet<_> = first.windows(2).map(|pair| pair[1].0.wrapping_sub(pair[0].0)).collect();
+    assert!(steps.len() == 199 && long_steps.len() == 199, "no step comes again");
+}
