@@ -307,7 +307,7 @@ mod tests {
         assert!(!served(""));
         for yaml in [
             "sbi: {listen: '127.0.0.1:7777'}",
-            "sbi: {external: {udm: 'http://10.0.0.9:8000'}}",
+            "sbi: {external: {udm: {url: 'http://10.0.0.9:8000', security: none}}}",
             "sbi: {binding: http2}",
             "sbi: {bindings: {udm: http2}}",
         ] {

@@ -222,8 +222,11 @@ impl<H: Handler> Serving<H> {
 
     fn accepted(self: &Rc<Self>, accepted: Accepted, drain: &Drain, listener: &Listener) {
         let (peer, standing) = match &accepted {
-            Accepted::Tcp(_, from) if (self.server.known)(*from) => (Peer::at(*from), Standing::Known),
-            Accepted::Tcp(_, from) => (Peer::at(*from), Standing::Stranger),
+            // Before its handshake of TLS a peer proved nothing, whatever its address.
+            Accepted::Tcp(_, from) if matches!(self.transport, Transport::Tls(_)) => {
+                (Peer::at(*from), Standing::Stranger)
+            }
+            Accepted::Tcp(_, from) => (Peer::at(*from), self.standing_of(*from)),
             Accepted::Unix(_, credentials) => (Peer::User(credentials.uid()), Standing::Known),
         };
         let Some(place) = self.place(peer, standing) else { return self.warn(peer, listener) };
@@ -282,6 +285,22 @@ impl<H: Handler> Serving<H> {
         number
     }
 
+    fn standing_of(&self, address: IpAddr) -> Standing {
+        if (self.server.known)(address) { Standing::Known } else { Standing::Stranger }
+    }
+
+    /// The peer turned out to be a known one: its connection takes no more of what strangers share.
+    fn promote(&self, number: u64) {
+        let mut seats = self.seats.borrow_mut();
+        let Some(seat) = seats.get_mut(&number) else { return };
+        seat.standing = Standing::Known;
+        if seat.place.is_some()
+            && let Ok(place) = self.places.take(seat.peer, Standing::Known, 1)
+        {
+            seat.place = Some(place);
+        }
+    }
+
     /// Has the client prove who it is, as the transport wants.
     async fn secure(self: Rc<Self>, number: u64, stream: TcpStream, from: IpAddr, mut drain: Drain) {
         let tls = match &self.transport {
@@ -303,12 +322,15 @@ impl<H: Handler> Serving<H> {
         match accepted {
             Ok(Ok((stream, Some(identity)))) => {
                 // Whoever has a certificate of the CA is known, wherever it is.
-                if let Some(seat) = self.seats.borrow_mut().get_mut(&number) {
-                    seat.standing = Standing::Known;
-                }
+                self.promote(number);
                 self.connection(number, stream, Proof::Certificate(Arc::new(identity)), drain).await;
             }
-            Ok(Ok((stream, None))) => self.connection(number, stream, Proof::None, drain).await,
+            Ok(Ok((stream, None))) => {
+                if self.standing_of(from) == Standing::Known {
+                    self.promote(number);
+                }
+                self.connection(number, stream, Proof::None, drain).await;
+            }
             Ok(Err(why)) => tls.warn(from, &why),
             Err(_) => tls.warn(from, "it did not finish the handshake of TLS in time"),
         }

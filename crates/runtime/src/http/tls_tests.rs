@@ -296,3 +296,19 @@ fn a_connection_without_handshake_does_not_stay() {
         assert_eq!(ended.unwrap_or(0), 0);
     });
 }
+
+/// More connections than the server has places, from the address of an NF: who proved nothing gives way.
+#[test]
+fn connections_without_a_handshake_give_way_to_holders_of_certificates() {
+    run(async {
+        let network = Network::new("places");
+        let server = serve(Transport::Tls(network.tls(Nf::Udm))).await;
+        let mut silent = Vec::new();
+        for _ in 0..1100 {
+            silent.push(TcpStream::connect(server.address).await.unwrap());
+        }
+        sleep(Duration::from_millis(200)).await;
+        network.client(Nf::Amf).call(get("https", server.address)).await.unwrap();
+        assert_eq!(server.asked.borrow().len(), 1);
+    });
+}
