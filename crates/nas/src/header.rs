@@ -1,5 +1,8 @@
 //! What the first octets of a NAS message say, without reading the message.
 
+use crate::ie::MobileIdentity;
+use crate::wire::Ie;
+use pith_types::{FiveGGuti, FiveGSTmsi};
 use serde::{Deserialize, Serialize};
 
 /// Extended protocol discriminator of 5GMM (TS 24.007 11.2.3.1.1A).
@@ -95,9 +98,103 @@ pub fn peek(octets: &[u8]) -> Option<Kind> {
     }
 }
 
+/// A temporary identity of a UE that an AMF has assigned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TemporaryIdentity {
+    /// 5G-GUTI, in REGISTRATION REQUEST and DEREGISTRATION REQUEST.
+    FiveGGuti(FiveGGuti),
+    /// 5G-S-TMSI, in SERVICE REQUEST.
+    FiveGSTmsi(FiveGSTmsi),
+}
+
+/// Message types of the initial messages that carry a mobile identity (TS 24.501 table 9.7.1).
+const REGISTRATION_REQUEST: u8 = 0x41;
+const DEREGISTRATION_REQUEST_UE_ORIGINATING: u8 = 0x45;
+const SERVICE_REQUEST: u8 = 0x4c;
+
+/// The temporary identity in an initial NAS message, read without a check; `None` if the message has none or is
+/// ciphered. An initial message is plain or integrity protected only (TS 24.501 4.4.6). In all three messages one octet
+/// and the length stand before the identity (TS 24.501 8.2.6, 8.2.12, 8.2.16).
+pub fn peek_temporary_identity(octets: &[u8]) -> Option<TemporaryIdentity> {
+    let plain = match *octets {
+        [EPD_5GMM, security, ref rest @ ..] => match SecurityHeaderType::from_octet(security) {
+            SecurityHeaderType::Plain => octets,
+            SecurityHeaderType::IntegrityProtected => rest.get(MAC_AND_SEQUENCE_NUMBER..)?,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let (&[EPD_5GMM, 0, message_type, _, high, low], rest) = plain.split_first_chunk()? else { return None };
+    if !matches!(message_type, REGISTRATION_REQUEST | DEREGISTRATION_REQUEST_UE_ORIGINATING | SERVICE_REQUEST)
+    {
+        return None;
+    }
+    let value = rest.get(..usize::from(u16::from_be_bytes([high, low])))?;
+    if !matches!(value.first()? & 7, TYPE_5G_GUTI | TYPE_5G_S_TMSI) {
+        return None;
+    }
+    match MobileIdentity::decode(value) {
+        Ok(MobileIdentity::FiveGGuti(guti)) => Some(TemporaryIdentity::FiveGGuti(guti)),
+        Ok(MobileIdentity::FiveGSTmsi(s_tmsi)) => Some(TemporaryIdentity::FiveGSTmsi(s_tmsi)),
+        _ => None,
+    }
+}
+
+/// Octets between the security header type and the message inside.
+const MAC_AND_SEQUENCE_NUMBER: usize = 5;
+
+/// Types of identity (TS 24.501 table 9.11.3.4.1).
+const TYPE_5G_GUTI: u8 = 2;
+const TYPE_5G_S_TMSI: u8 = 4;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pith_types::{FiveGTmsi, Guami};
+
+    fn s_tmsi() -> FiveGSTmsi {
+        FiveGSTmsi { amf_set: 1, amf_pointer: 0, tmsi: FiveGTmsi(0xabcd_ef01) }
+    }
+
+    /// The identity with its length, behind the message type and the octet before the identity.
+    fn message(message_type: u8, identity: &MobileIdentity) -> Vec<u8> {
+        let mut value = Vec::new();
+        identity.encode(&mut value);
+        let mut octets = vec![EPD_5GMM, 0, message_type, 0x79, 0, value.len() as u8];
+        octets.extend(value);
+        octets
+    }
+
+    #[test]
+    fn the_temporary_identity_of_an_initial_message_is_found_plain_and_integrity_protected() {
+        let guami = Guami { plmn_id: "999/70".parse().unwrap(), amf_id: "020040".parse().unwrap() };
+        let guti = FiveGGuti { guami, tmsi: s_tmsi().tmsi };
+        let cases = [
+            (0x41, MobileIdentity::FiveGGuti(guti), TemporaryIdentity::FiveGGuti(guti)),
+            (0x45, MobileIdentity::FiveGGuti(guti), TemporaryIdentity::FiveGGuti(guti)),
+            (0x4c, MobileIdentity::FiveGSTmsi(s_tmsi()), TemporaryIdentity::FiveGSTmsi(s_tmsi())),
+        ];
+        for (message_type, identity, expected) in cases {
+            let plain = message(message_type, &identity);
+            assert_eq!(peek_temporary_identity(&plain), Some(expected));
+            let mut protected = vec![EPD_5GMM, 1, 9, 9, 9, 9, 0];
+            protected.extend(&plain);
+            assert_eq!(peek_temporary_identity(&protected), Some(expected));
+            protected[1] = 2;
+            assert_eq!(peek_temporary_identity(&protected), None, "ciphered");
+            for end in 0..plain.len() {
+                assert_eq!(peek_temporary_identity(&plain[..end]), None, "cut off after {end} octets");
+            }
+        }
+    }
+
+    #[test]
+    fn other_messages_and_other_identities_show_none() {
+        let plain = message(0x43, &MobileIdentity::FiveGSTmsi(s_tmsi()));
+        assert_eq!(peek_temporary_identity(&plain), None);
+        let suci = MobileIdentity::Suci("suci-0-999-70-0-0-0-0000000001".parse().unwrap());
+        assert_eq!(peek_temporary_identity(&message(0x41, &suci)), None);
+    }
 
     #[test]
     fn the_first_octets_say_what_a_message_is() {

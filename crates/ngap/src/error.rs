@@ -100,13 +100,18 @@ impl NgapError {
 
 /// Whether a deviation may be overlooked: criticality ignore, another criticality than assigned, an
 /// unusual but whole encoding (TS 38.413 10.3.4, 10.3.5).
+///
+/// IEs in another order than that of the ASN.1 are accepted, where TS 38.413 10.3.6 has the receiver reject the message
+/// as falsely constructed. Each IE carries its id, so that the order changes no meaning, and encoders of gNBs that are
+/// in use do not keep it. A repeated IE has two meanings: it is rejected as 10.3.6 says.
 pub(crate) fn is_tolerable(deviation: &Deviation) -> bool {
     use oxirush_ngap::ngap::Criticality;
     match deviation {
         Deviation::UnexpectedIe { criticality, .. } | Deviation::MissingIe { criticality, .. } => {
             *criticality != Criticality::reject
         }
-        Deviation::RepeatedIe { .. } | Deviation::OutOfOrder { .. } => false,
+        Deviation::RepeatedIe { .. } => false,
+        Deviation::OutOfOrder { .. } => true,
         Deviation::UnknownProcedure { criticality, .. } => *criticality != Criticality::reject,
         _ => true,
     }

@@ -17,13 +17,14 @@ use pith_types::{AmfUeNgapId, FiveGSTmsi, FiveGTmsi, RanUeNgapId};
 
 const AMF_UE_NGAP_ID: u16 = 10;
 const FIVE_G_S_TMSI: u16 = 26;
+const NAS_PDU: u16 = 38;
 const RAN_UE_NGAP_ID: u16 = 85;
 const SOURCE_AMF_UE_NGAP_ID: u16 = 100;
 const UE_NGAP_IDS: u16 = 114;
 
 /// What tells whose a PDU is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Peek {
+pub struct Peek<'a> {
     /// Which of the three kinds of PDU.
     pub class: Class,
     /// The procedure (TS 38.413 9.4.7).
@@ -32,12 +33,14 @@ pub struct Peek {
     pub amf_ue_ngap_id: Option<AmfUeNgapId>,
     /// The UE, as the gNB numbered it.
     pub ran_ue_ngap_id: Option<RanUeNgapId>,
-    /// The UE, as it named itself in INITIAL UE MESSAGE.
+    /// The UE, as it named itself to the gNB before INITIAL UE MESSAGE.
     pub s_tmsi: Option<FiveGSTmsi>,
+    /// NAS-PDU, in which the UE may name itself too.
+    pub nas_pdu: Option<&'a [u8]>,
 }
 
 /// Reads the ids of a PDU; `None` if it is no PDU. An IE that comes twice counts the first time.
-pub fn peek(pdu: &[u8]) -> Option<Peek> {
+pub fn peek(pdu: &[u8]) -> Option<Peek<'_>> {
     let (&[choice, procedure_code, _criticality], rest) = pdu.split_first_chunk()?;
     // One extension bit and two of choice; what follows is padding.
     let class = match choice & 0xe0 {
@@ -48,7 +51,14 @@ pub fn peek(pdu: &[u8]) -> Option<Peek> {
     };
     let (length, rest) = length(rest)?;
     let message = rest.get(..length.octets())?;
-    let mut peek = Peek { class, procedure_code, amf_ue_ngap_id: None, ran_ue_ngap_id: None, s_tmsi: None };
+    let mut peek = Peek {
+        class,
+        procedure_code,
+        amf_ue_ngap_id: None,
+        ran_ue_ngap_id: None,
+        s_tmsi: None,
+        nas_pdu: None,
+    };
     match (peek.walk(message), length) {
         // The ids stand before what makes a message so long.
         (_, Length::Fragment(_)) | (Some(()), Length::Whole(_)) => Some(peek),
@@ -56,9 +66,9 @@ pub fn peek(pdu: &[u8]) -> Option<Peek> {
     }
 }
 
-impl Peek {
+impl<'a> Peek<'a> {
     /// Goes through the IEs; `None` if they break off.
-    fn walk(&mut self, message: &[u8]) -> Option<()> {
+    fn walk(&mut self, message: &'a [u8]) -> Option<()> {
         let (&[_preamble, high, low], mut ies) = message.split_first_chunk()?;
         for _ in 0..u16::from_be_bytes([high, low]) {
             let (&[id_high, id_low, _criticality], rest) = ies.split_first_chunk()?;
@@ -70,7 +80,7 @@ impl Peek {
         Some(())
     }
 
-    fn note(&mut self, id: u16, value: &[u8]) {
+    fn note(&mut self, id: u16, value: &'a [u8]) {
         match id {
             AMF_UE_NGAP_ID | SOURCE_AMF_UE_NGAP_ID if self.amf_ue_ngap_id.is_none() => {
                 self.amf_ue_ngap_id = number(value, 3).map(|(id, _)| id).and_then(AmfUeNgapId::from_wire);
@@ -79,6 +89,7 @@ impl Peek {
                 self.ran_ue_ngap_id =
                     number(value, 2).and_then(|(id, _)| u32::try_from(id).ok()).map(RanUeNgapId);
             }
+            NAS_PDU if self.nas_pdu.is_none() => self.nas_pdu = octet_string(value),
             FIVE_G_S_TMSI if self.s_tmsi.is_none() => self.s_tmsi = s_tmsi(value),
             UE_NGAP_IDS if self.amf_ue_ngap_id.is_none() => self.note_pair(value),
             _ => {}
@@ -135,6 +146,14 @@ fn length(octets: &[u8]) -> Option<(Length, &[u8])> {
         }
         0xc1..=0xc4 => Some((Length::Fragment(usize::from(first & 7) * 16_384), rest)),
         _ => None,
+    }
+}
+
+/// An unconstrained OCTET STRING of less than 16384 octets: its length, then the octets (X.691 17.8).
+fn octet_string(value: &[u8]) -> Option<&[u8]> {
+    match length(value)? {
+        (Length::Whole(octets), rest) => rest.get(..octets),
+        (Length::Fragment(_), _) => None,
     }
 }
 

@@ -56,6 +56,19 @@ fn a_repeated_ie_is_a_falsely_constructed_message_and_a_peek_keeps_the_first() {
 }
 
 #[test]
+fn ies_in_another_order_are_read_because_each_carries_its_id() {
+    // RAN-UE-NGAP-ID, Cause, AMF-UE-NGAP-ID, as pycrate encodes the same values in that order.
+    let odd = octets("002a4015000003005500020007000f40020500000a0002002a");
+    let Ok(Message::UeContextReleaseRequest(request)) = Message::decode(&odd) else { panic!() };
+    assert_eq!(Ok(Message::from(request)), Message::decode(&octets(RELEASE_REQUEST)));
+    let seen = peek(&odd).unwrap();
+    assert_eq!(
+        (seen.amf_ue_ngap_id, seen.ran_ue_ngap_id),
+        (AmfUeNgapId::from_wire(42), Some(RanUeNgapId(7)))
+    );
+}
+
+#[test]
 fn an_unknown_ie_is_overlooked_if_it_may_be() {
     let ignore = octets("002a401a000004000a0002002a005500020007000f40020500fffe400100");
     assert!(Message::decode(&ignore).is_ok());
@@ -65,7 +78,8 @@ fn an_unknown_ie_is_overlooked_if_it_may_be() {
 
 #[test]
 fn a_peek_sees_what_decoding_sees() {
-    let release = peek(&octets(RELEASE_REQUEST)).unwrap();
+    let encoded = octets(RELEASE_REQUEST);
+    let release = peek(&encoded).unwrap();
     assert_eq!((release.class, release.procedure_code), (Class::Initiating, 42));
     assert_eq!(
         (release.amf_ue_ngap_id, release.ran_ue_ngap_id),
@@ -76,7 +90,8 @@ fn a_peek_sees_what_decoding_sees() {
         for ran in [0, 255, 256, 65_536, u32::MAX] {
             let ids = UeNgapIds::Pair(amf, RanUeNgapId(ran));
             let cause = Cause::Nas(CauseNas::normal_release);
-            let seen = peek(&UeContextReleaseCommand { ids, cause }.encode().unwrap()).unwrap();
+            let encoded = UeContextReleaseCommand { ids, cause }.encode().unwrap();
+            let seen = peek(&encoded).unwrap();
             assert_eq!((seen.amf_ue_ngap_id, seen.ran_ue_ngap_id), (Some(amf), Some(RanUeNgapId(ran))));
             let ids = UeNgapIds::Amf(amf);
             assert_eq!(
@@ -89,7 +104,8 @@ fn a_peek_sees_what_decoding_sees() {
                 nas_pdu: vec![0; 200],
                 location: None,
             };
-            let seen = peek(&uplink.encode().unwrap()).unwrap();
+            let encoded = uplink.encode().unwrap();
+            let seen = peek(&encoded).unwrap();
             assert_eq!((seen.amf_ue_ngap_id, seen.ran_ue_ngap_id), (Some(amf), Some(RanUeNgapId(ran))));
         }
     }
@@ -125,7 +141,9 @@ fn a_peek_sees_the_s_tmsi_of_an_initial_ue_message() {
         ue_context_request: None,
         allowed_nssai: None,
     };
-    let seen = peek(&initial.encode().unwrap()).unwrap();
+    let encoded = initial.encode().unwrap();
+    let seen = peek(&encoded).unwrap();
+    assert_eq!(seen.nas_pdu, Some(initial.nas_pdu.as_slice()));
     assert_eq!(
         (seen.s_tmsi, seen.ran_ue_ngap_id, seen.amf_ue_ngap_id),
         (Some(s_tmsi), Some(RanUeNgapId(3)), None)

@@ -45,7 +45,8 @@ fn a_peek_sees_the_ids_of_every_message() {
     let is_reset =
         |message: &Message| matches!(message, Message::NgReset(_) | Message::NgResetAcknowledge(_));
     for message in samples::all().into_iter().filter(|message| !is_reset(message)) {
-        let seen = peek(&message.encode().unwrap()).unwrap();
+        let octets = message.encode().unwrap();
+        let seen = peek(&octets).unwrap();
         let shown = format!("{message:?}");
         assert_eq!(seen.amf_ue_ngap_id.is_some(), shown.contains("AmfUeNgapId("), "{shown}");
         assert_eq!(seen.ran_ue_ngap_id.is_some(), shown.contains("RanUeNgapId("), "{shown}");

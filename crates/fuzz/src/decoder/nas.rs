@@ -4,11 +4,13 @@ use crate::target::{Broken, demand, same};
 use pith_crypto::keys::{KNasEnc, KNasInt};
 use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
 use pith_nas::security::{Algorithms, Connection, Envelope};
-use pith_nas::{GmmMessage, GsmMessage, NasSecurity, Role, SecurityHeaderType, peek, peek_epd};
+use pith_nas::{
+    GmmMessage, GsmMessage, NasSecurity, Role, SecurityHeaderType, peek, peek_epd, peek_temporary_identity,
+};
 
 /// Plain 5GMM messages.
 pub fn gmm(input: &[u8]) -> Result<(), Broken> {
-    let _ = (peek(input), peek_epd(input));
+    let _ = (peek(input), peek_epd(input), peek_temporary_identity(input));
     let mut notes = Vec::new();
     let Ok(message) = GmmMessage::decode_with_notes(input, &mut notes) else { return Ok(()) };
     demand(notes.iter().all(|note| note.offset < input.len()), || "a note beyond the message".into())?;

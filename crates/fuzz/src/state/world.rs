@@ -196,7 +196,7 @@ fn initial_ue_message(overheard: &Overheard, choices: &mut Choices<'_>) -> Vec<u
 }
 
 /// Something about a UE that was heard of, which need not be one of this gNB's.
-fn about_another(overheard: &Overheard, heard: Option<Peek>, choices: &mut Choices<'_>) -> Vec<u8> {
+fn about_another(overheard: &Overheard, heard: Option<Peek<'_>>, choices: &mut Choices<'_>) -> Vec<u8> {
     let amf_ue_ngap_id = heard.and_then(|peek| peek.amf_ue_ngap_id).or_else(|| AmfUeNgapId::from_wire(1));
     let Some(amf_ue_ngap_id) = amf_ue_ngap_id else { return Vec::new() };
     let ran_ue_ngap_id =

@@ -1,5 +1,7 @@
 //! What an operator sets of an AMF.
 
+use super::retained::Retention;
+use super::waiting::Bounds;
 use crate::kit::{Duration, Identity};
 use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
 use pith_sbi::ApiRoot;
@@ -39,6 +41,8 @@ pub struct AmfConfig {
     pub max_ues: u32,
     /// Back-off that UEs are told when the AMF is full (T3346).
     pub congestion_backoff: Duration,
+    /// Security contexts of UEs that are no longer registered.
+    pub retention: Retention,
 }
 
 /// Another shard or instance of the same AMF.
@@ -141,6 +145,7 @@ impl AmfConfig {
             max_retransmissions: 4,
             max_ues: 1 << 17,
             congestion_backoff: Duration::from_secs(60),
+            retention: Retention { contexts: 16_384, time: Duration::from_secs(24 * 3600) },
         }
     }
 
@@ -177,6 +182,19 @@ impl AmfConfig {
         Ok(())
     }
 }
+
+/// UEs that have not proved who they are, of a shard. A flood of 15,000 registrations a second leaves a phone of the same
+/// gNB half a second for its proof, and phones of other gNBs the time of T3560. The octets are those of as many
+/// contexts, each with a REGISTRATION REQUEST of 500 octets.
+pub(super) const HALF_OPEN: Bounds =
+    Bounds { entries: 16_384, entries_of_gnb: 8_192, octets: 48 * 1024 * 1024 };
+
+/// Octets of such a context without its messages: context, connection, procedure and their places in tables.
+pub(super) const HALF_OPEN_CONTEXT: usize = 2_048;
+
+/// Connections that gNBs were told to release and have not, of a shard. A gNB that does not answer keeps each until the
+/// NGAP guard runs out.
+pub(super) const RELEASING: Bounds = Bounds { entries: 16_384, entries_of_gnb: 8_192, octets: usize::MAX };
 
 /// Contexts beyond `max_ues`, for UEs that are told to come back later.
 pub(super) const REJECTABLE_UES: u32 = 1024;

@@ -4,7 +4,9 @@
 //! is gone already stays until its gNB has let go of it. So an AMF-UE-NGAP-ID is never given to
 //! another UE while a gNB may still use it.
 
-use super::config::MAX_UES;
+use super::config::{MAX_UES, RELEASING};
+use super::table::shrink;
+use super::waiting::{Place, Waiting};
 use crate::kit::{Arena, GnbHandle, Identity, Key};
 use pith_types::{AmfUeNgapId, RanUeNgapId};
 use std::collections::HashMap;
@@ -30,6 +32,8 @@ pub(crate) struct NgConnection {
     pub context: RanContext,
     /// PDUs that wait until the gNB has a UE context.
     pub queued: Vec<Vec<u8>>,
+    /// Its place among the connections that gNBs are to release.
+    releasing: Option<Place>,
 }
 
 /// Whether a gNB has a UE context with security.
@@ -50,13 +54,19 @@ pub(crate) enum RanContext {
 pub(crate) struct Connections {
     table: Arena<NgConnection>,
     by_ran: HashMap<(GnbHandle, RanUeNgapId), Key>,
+    releasing: Waiting,
     identity: Identity,
 }
 
 impl Connections {
     /// No connection yet.
     pub fn new(identity: Identity) -> Self {
-        Self { table: Arena::new(MAX_UES - 1), by_ran: HashMap::new(), identity }
+        Self {
+            table: Arena::new(MAX_UES - 1),
+            by_ran: HashMap::new(),
+            releasing: Waiting::new(RELEASING),
+            identity,
+        }
     }
 
     /// Opens the connection that an INITIAL UE MESSAGE begins; `None` if no id is free.
@@ -70,6 +80,7 @@ impl Connections {
             ue: None,
             context: RanContext::Absent,
             queued: Vec::new(),
+            releasing: None,
         })?;
         self.by_ran.insert((gnb, ran_id), key);
         Some(key)
@@ -103,8 +114,22 @@ impl Connections {
         let ran = (connection.gnb, connection.ran_id);
         if self.by_ran.get(&ran) == Some(&key) {
             self.by_ran.remove(&ran);
+            shrink(&mut self.by_ran);
+        }
+        if let Some(place) = connection.releasing {
+            self.releasing.leave(place);
         }
         Some(connection)
+    }
+
+    /// The gNB is told to release a connection. Gives one that has to count as released, if gNBs owe too many.
+    pub fn start_release(&mut self, key: Key) -> Option<Key> {
+        let connection = self.table.get_mut(key)?;
+        connection.context = RanContext::Releasing;
+        connection.queued.clear();
+        let gnb = connection.gnb;
+        connection.releasing = Some(self.releasing.enter(gnb, key, 1));
+        self.releasing.take_excess(gnb)
     }
 
     /// The connections over one gNB.

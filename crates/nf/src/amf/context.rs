@@ -9,6 +9,7 @@ use super::session::PduSession;
 use super::slices::Slices;
 use super::subscription::Subscription;
 use super::table::Index;
+use super::waiting::{Place, Waiting};
 use crate::kit::{Duration, Event, GnbHandle, GnbInfo, Instant, Key, Level, Outbox, Rng, Tag, Target, Timer};
 use bytes::Bytes;
 use pith_nas::ie::UeSecurityCapability;
@@ -66,6 +67,12 @@ pub(crate) struct UeContext {
     pub procedure: Procedure,
     /// When its present registration began.
     pub since: Instant,
+    /// Another AMF was given the context, and the UE has not come back since.
+    pub is_transferred: bool,
+    /// The security context is not kept when the registration ends.
+    pub drops_security: bool,
+    /// Its place among the UEs that have not proved who they are.
+    pub half_open: Option<Place>,
     /// The subscription to changes was asked for; no procedure waits for that.
     pub sdm_call: Option<CallId>,
     /// Changed subscription data were asked for.
@@ -113,6 +120,8 @@ pub(crate) struct Shared {
     pub index: Index,
     /// Randomness.
     pub rng: Rng,
+    /// UEs that have not proved who they are.
+    pub half_open: Waiting,
     /// What is to be done with other UEs' contexts when the step is over.
     pub after: Vec<After>,
 }
@@ -131,6 +140,8 @@ pub(crate) struct Env<'a> {
     pub index: &'a mut Index,
     /// Randomness.
     pub rng: &'a mut Rng,
+    /// UEs that have not proved who they are.
+    pub half_open: &'a mut Waiting,
     /// What is to be done outside.
     pub out: &'a mut Outbox,
     /// What is to be done with other UEs' contexts when the step is over.
@@ -149,6 +160,7 @@ impl Shared {
             connections: &mut self.connections,
             index: &mut self.index,
             rng: &mut self.rng,
+            half_open: &mut self.half_open,
             out,
             after: &mut self.after,
             ues,
@@ -166,6 +178,8 @@ pub(crate) enum After {
         /// The one before.
         old: Key,
     },
+    /// The gNB has too many connections to release: this one counts as released.
+    Close(Key),
 }
 
 impl UeContext {
@@ -195,6 +209,9 @@ impl UeContext {
             undelivered: Vec::new(),
             procedure: Procedure::Idle,
             since: now,
+            is_transferred: false,
+            drops_security: false,
+            half_open: None,
             sdm_call: None,
             refresh_call: None,
             timers: Vec::new(),

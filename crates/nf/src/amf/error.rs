@@ -44,6 +44,9 @@ pub(crate) enum RegistrationError {
     /// The home network does not know the subscriber.
     #[error("unknown subscriber")]
     UnknownSubscriber,
+    /// The home network can't de-conceal the SUCI: it does not know the key, or the key does not fit.
+    #[error("SUCI can't be de-concealed")]
+    SuciNotDeconcealed,
     /// The subscription has no 5GS.
     #[error("5GS services not allowed")]
     ServicesNotAllowed,
@@ -86,7 +89,11 @@ impl RegistrationError {
     pub fn answer(&self) -> RegistrationAnswer {
         use RegistrationAnswer::{AuthenticationReject, None, Reject};
         match self {
-            Self::EmergencyNotSupported | Self::Network(_) => Reject(GmmCause::ProtocolErrorUnspecified),
+            // With #3 the UE would not try again before it is switched off (TS 24.501 5.5.1.2.5), though the USIM is good
+            // once the network has its key: #111 for INVALID_HN_PUBLIC_KEY_IDENTIFIER (TS 29.524).
+            Self::EmergencyNotSupported | Self::SuciNotDeconcealed | Self::Network(_) => {
+                Reject(GmmCause::ProtocolErrorUnspecified)
+            }
             Self::DisasterRoamingNotSupported => Reject(GmmCause::DisasterRoamingNotAllowed),
             Self::TrackingAreaNotServed => Reject(GmmCause::NoSuitableCellsInTrackingArea),
             Self::NoSecurityCapability => Reject(GmmCause::ConditionalIeError),
@@ -135,6 +142,7 @@ impl RegistrationError {
             Self::AuthenticationFailed { .. } => "authentication failed",
             Self::SecurityModeRejected(_) => "security mode rejected",
             Self::UnknownSubscriber => "unknown subscriber",
+            Self::SuciNotDeconcealed => "unknown home network key",
             Self::ServicesNotAllowed | Self::RoamingNotAllowed | Self::RatNotAllowed => "not allowed",
             Self::ServingNetworkNotAuthorized => "serving network not authorized",
             Self::NoSlicesAvailable(_) => "no slices available",
@@ -155,7 +163,11 @@ impl RegistrationError {
             Some(SbiCause::RatNotAllowed) => Self::RatNotAllowed,
             Some(SbiCause::ServingNetworkNotAuthorized) => Self::ServingNetworkNotAuthorized,
             Some(SbiCause::AuthenticationRejected) => Self::AuthenticationFailed { eap_failure: None },
-            Some(SbiCause::InvalidHnPublicKeyIdentifier | SbiCause::InvalidSchemeOutput) => Self::NoIdentity,
+            Some(
+                SbiCause::InvalidHnPublicKeyIdentifier
+                | SbiCause::InvalidSchemeOutput
+                | SbiCause::UnsupportedProtectionScheme,
+            ) => Self::SuciNotDeconcealed,
             Some(SbiCause::NfCongestion | SbiCause::NfCongestionRisk) => Self::Congestion,
             _ => Self::Network(nf),
         }

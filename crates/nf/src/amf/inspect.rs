@@ -39,12 +39,16 @@ pub struct Audit {
     pub undelivered: usize,
     /// gNBs that are up.
     pub gnbs: usize,
+    /// UEs that have not proved who they are.
+    pub half_open: usize,
+    /// Security contexts of UEs that are no longer registered.
+    pub retained: usize,
 }
 
 impl Amf {
     /// Counts everything.
     pub fn audit(&self) -> Audit {
-        let ues = || self.ues.iter().map(|(_, ue)| ue);
+        let ues = || self.ues.iter().map(|(_, ue)| &**ue);
         let count = |test: fn(&UeContext) -> bool| ues().filter(|ue| test(ue)).count();
         let sum = |size: fn(&UeContext) -> usize| ues().map(size).sum();
         let releasing = |context| context == RanContext::Releasing;
@@ -68,6 +72,8 @@ impl Amf {
             timers: sum(|ue| ue.timers().len()),
             undelivered: sum(|ue| ue.undelivered.len()),
             gnbs: self.shared.gnbs.len(),
+            half_open: self.shared.half_open.len(),
+            retained: self.shared.index.retained.len(),
         }
     }
 

@@ -24,6 +24,7 @@ mod n1;
 mod n2;
 mod procedure;
 mod repeat;
+mod retained;
 mod security;
 mod services;
 mod session;
@@ -36,10 +37,12 @@ mod table;
 pub mod testing;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 pub use config::{AmfConfig, NetworkNames, Peer, ServedPlmn, Timers};
 pub use inspect::Audit;
 pub use n1::{Outcome, Silence};
+pub use retained::Retention;
 
 use crate::kit::{
     Input, Inspect, Instant, Key, N2Input, NetworkFunction, Order, Outbox, Rng, Tag, Timer, TimerKey,
@@ -48,7 +51,9 @@ use connection::Connections;
 use context::{After, CallId, Env, Gnbs, Shared, UeContext};
 use pith_ngap::{Cause, CauseNas};
 use pith_sbi::Reply;
+use retained::KnownUe;
 use table::{Index, Ues};
+use waiting::Waiting;
 
 /// One AMF, or one shard of it.
 pub struct Amf {
@@ -64,6 +69,7 @@ impl Amf {
             connections: Connections::new(config.identity.clone()),
             index: Index::default(),
             rng,
+            half_open: Waiting::new(config::HALF_OPEN),
             after: Vec::new(),
             config,
         };
@@ -97,11 +103,19 @@ impl Amf {
 
     /// Does what the last step wanted done to other UEs' contexts.
     fn settle(&mut self, now: Instant, out: &mut Outbox) {
-        while let Some(After::Supersede { new, old }) = self.shared.after.pop() {
-            let Some(mut old) = self.ues.remove(old) else { continue };
-            self.with_ue(now, new, out, |ue, env| procedure::registration::take_over(ue, env, &mut old));
-            self.with_env(now, out, |env| forget(&mut old, env));
+        while let Some(after) = self.shared.after.pop() {
+            match after {
+                After::Supersede { new, old } => self.supersede(now, new, old, out),
+                After::Close(connection) => self.connection_lost(now, connection, out),
+            }
         }
+    }
+
+    fn supersede(&mut self, now: Instant, new: Key, old: Key, out: &mut Outbox) {
+        let Some(mut old) = self.ues.remove(old) else { return };
+        old.drops_security = true;
+        self.with_ue(now, new, out, |ue, env| procedure::registration::take_over(ue, env, &mut old));
+        self.with_env(now, out, |env| forget(&mut old, env));
     }
 
     fn reply(&mut self, now: Instant, tag: Tag, reply: Reply, out: &mut Outbox) {
@@ -130,6 +144,10 @@ fn forget(ue: &mut UeContext, env: &mut Env<'_>) {
     ue.stop_all(env);
     delivery::fail_all(ue, env);
     consumer::release_all(ue, env);
+    if let Some(place) = ue.half_open.take() {
+        env.half_open.leave(place);
+    }
+    retain_security(ue, env);
     if let Some(supi) = &ue.supi {
         env.index.free_supi(supi, ue.key);
     }
@@ -142,6 +160,18 @@ fn forget(ue: &mut UeContext, env: &mut Env<'_>) {
             connection.ue = None;
         }
     }
+}
+
+/// Keeps the UE's native security context, unless the way in which the registration ended forbids it
+/// (TS 33.501 6.8.1.1.1).
+fn retain_security(ue: &mut UeContext, env: &mut Env<'_>) {
+    let security = ue.security.take().filter(|_| !ue.drops_security);
+    let (Some(security), Some(supi), Some(guti)) = (security, &ue.supi, ue.guti) else { return };
+    if env.index.find_supi(supi) != Some(ue.key) {
+        return;
+    }
+    let known = KnownUe { supi: supi.clone(), pei: ue.pei.take(), guti, security };
+    env.index.retained.keep(known, env.now, env.config.retention);
 }
 
 impl NetworkFunction for Amf {

@@ -21,6 +21,8 @@ pub(crate) struct SecurityContext {
     pub capability: UeSecurityCapability,
     /// NAS protection: keys, algorithms, COUNTs.
     pub nas: NasSecurity,
+    /// Downlink COUNTs left to other AMFs since the UE last confirmed a downlink message.
+    pub unconfirmed: u32,
 }
 
 impl SecurityContext {
@@ -33,7 +35,7 @@ impl SecurityContext {
             kdf::k_nas_int(&k_amf, algorithms.integrity),
             kdf::k_nas_enc(&k_amf, algorithms.ciphering),
         );
-        Self { ng_ksi, k_amf, capability, nas }
+        Self { ng_ksi, k_amf, capability, nas, unconfirmed: 0 }
     }
 
     /// K_gNB of the connection that the UE began with the message of that uplink COUNT

@@ -3,6 +3,8 @@
 //! ```text
 //!  5G-GUTI or 5G-S-TMSI of this AMF, and the message passes the UE's integrity check
 //!      -> the UE's own context; a connection that it had before is released
+//!  the same of a UE that is no longer registered, but whose security context is kept
+//!      -> a context of its own, in which the UE is known
 //!  anything else
 //!      -> a context of its own, in which the UE has yet to prove who it is
 //! ```
@@ -11,11 +13,13 @@
 //! another one's 5G-GUTI gets nowhere near it (TS 24.501 4.4.4.3).
 
 use super::{From, close, error_indication, release_connection};
-use crate::amf::Amf;
+use crate::amf::config::HALF_OPEN_CONTEXT;
 use crate::amf::connection::RanContext;
-use crate::amf::context::{Env, UeContext};
+use crate::amf::context::{After, Env, UeContext};
 use crate::amf::n1::{self, Refusal, Uplink};
-use crate::amf::procedure::ue_context_release;
+use crate::amf::procedure::{self, ue_context_release};
+use crate::amf::retained::KnownUe;
+use crate::amf::{Amf, n2};
 use crate::kit::{Instant, Key, Level, Outbox, Timer};
 use pith_nas::ie::MobileIdentity;
 use pith_nas::{GmmMessage, Kind};
@@ -35,6 +39,8 @@ pub(crate) struct Initial {
 enum Owner {
     /// A UE that is known, and whose security context vouches for the message.
     Known(Key, Result<Uplink, Refusal>),
+    /// A UE that was registered before, and whose security context vouches for the message.
+    Former(Box<KnownUe>, Result<Uplink, Refusal>),
     /// Nobody's yet.
     Unknown(Result<Uplink, Refusal>),
 }
@@ -54,9 +60,10 @@ impl Amf {
             out.log(Level::Error, || "no AMF-UE-NGAP-ID is free".into());
             return overloaded(from, &message, out);
         };
-        let (key, uplink) = match self.owner(&message) {
+        let (key, uplink) = match self.owner(now, &message) {
             Owner::Known(key, uplink) => (Some(key), uplink),
-            Owner::Unknown(uplink) => (self.ues.insert_with(|key| UeContext::new(key, now)), uplink),
+            Owner::Former(known, uplink) => (self.restore(now, *known), uplink),
+            Owner::Unknown(uplink) => (self.half_open(now, from, message.nas_pdu.len()), uplink),
         };
         let Some(key) = key else {
             out.log(Level::Error, || "no place for another UE".into());
@@ -68,7 +75,50 @@ impl Amf {
             ue.initial =
                 Initial { wants_context: message.ue_context_request.is_some(), nas_pdu: message.nas_pdu };
             begin(ue, env, uplink);
+            // An AMF that can check it was asked, or none will be.
+            ue.initial.nas_pdu = Vec::new();
         });
+        self.give_up_excess(now, from, out);
+    }
+
+    /// A context for a UE that has to prove who it is.
+    fn half_open(&mut self, now: Instant, from: From, nas_octets: usize) -> Option<Key> {
+        let key = self.ues.insert_with(|key| Box::new(UeContext::new(key, now)))?;
+        // The message is kept decoded, with a copy of what is encoded inside.
+        let octets = HALF_OPEN_CONTEXT + 2 * nas_octets;
+        let place = self.shared.half_open.enter(from.gnb, key, octets);
+        if let Some(ue) = self.ues.get_mut(key) {
+            ue.half_open = Some(place);
+        }
+        Some(key)
+    }
+
+    /// A context for a UE that was registered before, with what was kept of it.
+    fn restore(&mut self, now: Instant, known: KnownUe) -> Option<Key> {
+        let KnownUe { supi, pei, guti, security } = known;
+        let index = &mut self.shared.index;
+        let after = &mut self.shared.after;
+        self.ues.insert_with(|key| {
+            let mut ue = Box::new(UeContext::new(key, now));
+            index.claim_tmsi(guti.tmsi, key);
+            if let Some(old) = index.claim_supi(&supi, key) {
+                after.push(After::Supersede { new: key, old });
+            }
+            ue.capability = Some(security.capability);
+            (ue.supi, ue.pei, ue.guti, ue.security) = (Some(supi), pei, Some(guti), Some(security));
+            ue
+        })
+    }
+
+    /// Gives up registrations over the bounds of those that are not authenticated.
+    fn give_up_excess(&mut self, now: Instant, from: From, out: &mut Outbox) {
+        while let Some(key) = self.shared.half_open.take_excess(from.gnb) {
+            self.with_ue(now, key, out, |ue, env| {
+                ue.tell(env, Level::Debug, "Registration", "given up: too many are not authenticated");
+                procedure::abort(ue, env);
+                n2::release(ue, env, Cause::Misc(CauseMisc::control_processing_overload));
+            });
+        }
     }
 
     /// A gNB gives an id anew only when it knows nothing of the UE that had it before
@@ -81,13 +131,22 @@ impl Amf {
 
     /// Finds the UE by the temporary identity that it shows, if its security context vouches for the
     /// message.
-    fn owner(&mut self, message: &InitialUeMessage) -> Owner {
+    fn owner(&mut self, now: Instant, message: &InitialUeMessage) -> Owner {
         let pdu = &message.nas_pdu;
         let uplink = open_unverified(pdu);
         let claimed = match &uplink {
             Ok(uplink) => self.claimed_tmsi(&uplink.message),
             Err(_) => message.s_tmsi.and_then(|s_tmsi| self.own_tmsi(s_tmsi)),
         };
+        if let Some((known, checked)) =
+            claimed.and_then(|tmsi| self.shared.index.retained.take(tmsi, pdu, now))
+        {
+            let uplink = match uplink {
+                Ok(uplink) => Ok(Uplink { verified: Some(checked.count), ..uplink }),
+                Err(_) => n1::of_plain(&checked),
+            };
+            return Owner::Former(Box::new(known), uplink);
+        }
         let candidate = claimed.and_then(|tmsi| self.shared.index.find_tmsi(tmsi));
         let ue = candidate.and_then(|key| self.ues.get_mut(key));
         let security = ue.and_then(|ue| ue.security.as_mut());
@@ -152,6 +211,7 @@ fn attach(ue: &mut UeContext, env: &mut Env<'_>, key: Key, message: &InitialUeMe
         connection.ue = Some(ue.key);
     }
     ue.connection = Some(key);
+    ue.is_transferred = false;
     ue.location = Some(message.location);
     ue.stop(env, Timer::MobileReachable);
     ue.stop(env, Timer::ImplicitDeregistration);

@@ -6,6 +6,7 @@
 
 mod initial_ue_message;
 mod interface;
+mod refusal;
 mod send;
 
 pub(crate) use initial_ue_message::Initial;
@@ -21,7 +22,10 @@ use super::error::unknown_connection;
 use super::n1::{self, Outcome};
 use super::procedure::{context_setup, pdu_session_resources, ue_context_release};
 use crate::kit::{GnbHandle, Instant, Key, Level, Outbox};
-use pith_ngap::{Cause, CauseProtocol, Class, Message, NgapError, Other, UplinkNasTransport, peek};
+use pith_ngap::{
+    Cause, CauseProtocol, Class, ErrorIndication, HandoverNotify, Message, NgapError, Other,
+    PathSwitchRequest, UplinkNasTransport, UplinkRanStatusTransfer, peek,
+};
 use pith_types::{AmfUeNgapId, RanUeNgapId};
 
 /// Over which gNB and stream a PDU came.
@@ -39,22 +43,37 @@ impl Amf {
         match Message::decode(pdu) {
             Ok(Message::InitialUeMessage(message)) => self.initial_ue_message(now, from, message, out),
             Ok(Message::Other(other)) => self.unknown_procedure(from, pdu, other, out),
-            Ok(message) => self.ue_associated(now, from, message, out),
+            Ok(message) => self.ue_associated(now, from, pdu, message, out),
             Err(error) => self.ngap_error(from, pdu, &error, out),
         }
     }
 
     /// A PDU that names a UE by its ids: to the UE, if they are those of a connection of that gNB. A connection that the
     /// gNB knows by another pair of ids is of no use any more: both sides let go of it (TS 38.413 10.6).
-    fn ue_associated(&mut self, now: Instant, from: From, message: Message, out: &mut Outbox) {
+    fn ue_associated(&mut self, now: Instant, from: From, pdu: &[u8], message: Message, out: &mut Outbox) {
+        if let Message::ErrorIndication(ErrorIndication {
+            amf_ue_ngap_id: None,
+            ran_ue_ngap_id: Some(ran_id),
+            ..
+        }) = message
+        {
+            // The gNB's own id says which connection it is (TS 38.413 8.7.5.2).
+            if let Some(key) = self.shared.connections.find_by_ran(from.gnb, ran_id) {
+                self.over_connection(now, from, key, message, out);
+            }
+            return;
+        }
         let Some((amf_id, ran_id)) = ids(&message) else {
-            return self.not_for_an_amf(from, &message, out);
+            return self.not_for_an_amf(from, pdu, &message, out);
         };
         let connection = self.shared.connections.find(amf_id);
+        if let Message::PathSwitchRequest(message) = message {
+            return self.path_switch_request(now, from, connection, message, out);
+        }
         let known = connection.and_then(|key| self.shared.connections.get(key));
         match (connection, known) {
             (Some(key), Some(known)) if known.gnb == from.gnb && known.ran_id == ran_id => {
-                self.over_connection(now, key, message, out);
+                self.over_connection(now, from, key, message, out);
             }
             (key, known) => {
                 let cause = unknown_connection(connection.is_some());
@@ -70,8 +89,28 @@ impl Amf {
         }
     }
 
+    /// PATH SWITCH REQUEST: the target gNB names the UE by the AMF-UE-NGAP-ID that the source gNB has, and by an id of its
+    /// own.
+    fn path_switch_request(
+        &mut self,
+        now: Instant,
+        from: From,
+        connection: Option<Key>,
+        message: PathSwitchRequest,
+        out: &mut Outbox,
+    ) {
+        let ue = connection.and_then(|key| self.shared.connections.get(key)?.ue);
+        let Some(ue) = ue else {
+            let ids = (message.source_amf_ue_ngap_id, message.ran_ue_ngap_id);
+            let cause = unknown_connection(false);
+            out.log(Level::Warn, || format!("PathSwitchRequest for {ids:?}: {cause}"));
+            return error_indication(from, Some(ids.0), Some(ids.1), cause, None, out);
+        };
+        self.with_ue(now, ue, out, |ue, env| refusal::path_switch_request(ue, env, from, message));
+    }
+
     /// A PDU over an open connection.
-    fn over_connection(&mut self, now: Instant, key: Key, message: Message, out: &mut Outbox) {
+    fn over_connection(&mut self, now: Instant, from: From, key: Key, message: Message, out: &mut Outbox) {
         if let Message::UeContextReleaseComplete(complete) = message {
             return self.release_complete(now, key, complete, out);
         }
@@ -81,7 +120,7 @@ impl Amf {
             return out.log(Level::Debug, || format!("{} while releasing", message.name()));
         }
         let Some(ue) = connection.and_then(|connection| connection.ue) else { return };
-        self.with_ue(now, ue, out, |ue, env| to_ue(ue, env, message));
+        self.with_ue(now, ue, out, |ue, env| to_ue(ue, env, from, message));
     }
 
     /// UE CONTEXT RELEASE COMPLETE: the ids are free again (TS 38.413 8.3.3.2).
@@ -110,23 +149,38 @@ impl Amf {
     }
 
     /// A message that only an AMF sends, or that concerns a whole gNB.
-    fn not_for_an_amf(&self, from: From, message: &Message, out: &mut Outbox) {
+    fn not_for_an_amf(&self, from: From, pdu: &[u8], message: &Message, out: &mut Outbox) {
         out.log(Level::Warn, || format!("{} is not for an AMF", message.name()));
         if !wants_answer(message) {
             return;
         }
         let cause = Cause::Protocol(CauseProtocol::message_not_compatible_with_receiver_state);
-        error_indication(from, None, None, cause, None, out);
+        let (amf_id, ran_id) = ids_of(pdu);
+        error_indication(from, amf_id, ran_id, cause, None, out);
     }
 
-    /// A PDU that can't be handled: ERROR INDICATION with what is wrong (TS 38.413 10.2, 10.3).
+    /// A PDU that can't be handled: the procedure's failure message if it has one, else ERROR INDICATION, with what is
+    /// wrong (TS 38.413 10.2, 10.3). PATH SWITCH REQUEST FAILURE needs the list of sessions, which such a PDU does not give.
     fn ngap_error(&self, from: From, pdu: &[u8], error: &NgapError, out: &mut Outbox) {
         out.log(Level::Warn, || format!("NGAP: {error}"));
-        let ids = peek(pdu);
-        let amf_id = ids.as_ref().and_then(|ids| ids.amf_ue_ngap_id);
-        let ran_id = ids.as_ref().and_then(|ids| ids.ran_ue_ngap_id);
+        let (amf_id, ran_id) = ids_of(pdu);
+        if let (
+            NgapError::AbstractSyntax { procedure_code: HANDOVER_PREPARATION, initiating: true, .. },
+            Some(ids),
+        ) = (error, amf_id.zip(ran_id))
+        {
+            return refusal::faulty_handover_required(from, ids, error, out);
+        }
         error_indication(from, amf_id, ran_id, error.cause(), error.diagnostics(), out);
     }
+}
+
+/// Procedure code of Handover Preparation (TS 38.413 9.4.7).
+const HANDOVER_PREPARATION: u8 = 12;
+
+/// The ids in a PDU, as far as they can be read: an ERROR INDICATION has those that the PDU had (TS 38.413 8.7.5.2).
+fn ids_of(pdu: &[u8]) -> (Option<AmfUeNgapId>, Option<RanUeNgapId>) {
+    peek(pdu).map_or((None, None), |ids| (ids.amf_ue_ngap_id, ids.ran_ue_ngap_id))
 }
 
 /// Whether what is wrong with a message is told. An ERROR INDICATION about an ERROR INDICATION would never end, and
@@ -142,6 +196,9 @@ fn ids(message: &Message) -> Option<(AmfUeNgapId, RanUeNgapId)> {
             match message {
                 $(Message::$name(message) => Some((message.amf_ue_ngap_id, message.ran_ue_ngap_id)),)*
                 Message::ErrorIndication(error) => error.amf_ue_ngap_id.zip(error.ran_ue_ngap_id),
+                Message::PathSwitchRequest(request) => {
+                    Some((request.source_amf_ue_ngap_id, request.ran_ue_ngap_id))
+                }
                 _ => None,
             }
         };
@@ -159,12 +216,19 @@ fn ids(message: &Message) -> Option<(AmfUeNgapId, RanUeNgapId)> {
         PduSessionResourceSetupResponse,
         PduSessionResourceReleaseResponse,
         PduSessionResourceModifyResponse,
-        PduSessionResourceNotify
+        PduSessionResourceNotify,
+        PduSessionResourceModifyIndication,
+        HandoverRequired,
+        HandoverNotify,
+        HandoverCancel,
+        UplinkRanStatusTransfer,
+        LocationReport,
+        LocationReportingFailureIndication
     )
 }
 
 /// Hands a PDU to the procedure that it belongs to.
-fn to_ue(ue: &mut UeContext, env: &mut Env<'_>, message: Message) {
+fn to_ue(ue: &mut UeContext, env: &mut Env<'_>, from: From, message: Message) {
     match message {
         Message::UplinkNasTransport(message) => {
             uplink_nas_transport(ue, env, &message);
@@ -189,6 +253,19 @@ fn to_ue(ue: &mut UeContext, env: &mut Env<'_>, message: Message) {
             pdu_session_resources::notified(ue, env, message.notified, message.released);
         }
         Message::ErrorIndication(error) => ue_context_release::error_indication(ue, env, &error),
+        Message::HandoverRequired(message) => refusal::handover_required(ue, env, from, &message),
+        Message::HandoverCancel(message) => refusal::handover_cancel(env, from, &message),
+        Message::PduSessionResourceModifyIndication(message) => {
+            refusal::modify_indication(ue, env, from, message);
+        }
+        // No handover is prepared that they could belong to (TS 38.413 10.4).
+        Message::HandoverNotify(HandoverNotify { amf_ue_ngap_id, ran_ue_ngap_id, .. })
+        | Message::UplinkRanStatusTransfer(UplinkRanStatusTransfer {
+            amf_ue_ngap_id, ran_ue_ngap_id, ..
+        }) => {
+            let cause = Cause::Protocol(CauseProtocol::message_not_compatible_with_receiver_state);
+            error_indication(from, Some(amf_ue_ngap_id), Some(ran_ue_ngap_id), cause, None, env.out);
+        }
         message => env.out.log(Level::Debug, || format!("{}: nothing to do", message.name())),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::From;
 use crate::amf::connection::{NgConnection, RanContext};
-use crate::amf::context::{Env, UeContext};
+use crate::amf::context::{After, Env, UeContext};
 use crate::amf::security;
 use crate::kit::{GnbHandle, Key, Level, N2Effect, Outbox, Timer};
 use pith_ngap::transfer::ReleaseCommandTransfer;
@@ -17,7 +17,8 @@ use pith_types::{Ambr, AmfUeNgapId, BitRate, RanUeNgapId};
 /// An encoded PDU.
 type Encoded = Result<Vec<u8>, EncodeError>;
 
-fn send(out: &mut Outbox, gnb: GnbHandle, stream: u16, pdu: Encoded) {
+/// Sends a PDU to a gNB.
+pub(super) fn send(out: &mut Outbox, gnb: GnbHandle, stream: u16, pdu: Encoded) {
     match pdu {
         Ok(pdu) => out.n2(N2Effect::Send { gnb, stream, pdu: pdu.into() }),
         Err(error) => out.log(Level::Error, || error.to_string()),
@@ -241,9 +242,10 @@ pub(crate) fn release_connection(env: &mut Env<'_>, key: Key, cause: Cause) {
         return;
     }
     let ids = UeNgapIds::Pair(connection.id, connection.ran_id);
-    connection.context = RanContext::Releasing;
-    connection.queued.clear();
     send_over(env.out, connection, UeContextReleaseCommand { ids, cause }.encode());
+    if let Some(excess) = env.connections.start_release(key) {
+        env.after.push(After::Close(excess));
+    }
     env.out.start(key.to_u64(), Timer::NgapGuard, env.config.timers.ngap_guard);
 }
 

@@ -14,6 +14,7 @@ use super::{Procedure, RegistrationStep, Step};
 use crate::amf::consumer;
 use crate::amf::context::{CallId, Env, UeContext};
 use crate::amf::security::SecurityContext;
+use crate::amf::services::RESERVE;
 use crate::amf::session::PduSession;
 use crate::kit::{Level, Nf};
 use pith_crypto::keys::KAmf;
@@ -131,6 +132,7 @@ fn received(context: &namf::UeContext) -> Option<Received> {
     let k_amf = KAmf::new(seaf.key_amf.octets()?);
     let mut security = SecurityContext::new(seaf.ng_ksi.ksi, k_amf, capability, algorithms);
     security.nas.resume(downlink.plus(1), Some(uplink));
+    security.unconfirmed = RESERVE;
     Some(Received { security, uplink })
 }
 

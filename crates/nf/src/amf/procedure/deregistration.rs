@@ -7,7 +7,9 @@
 //! | DEREGISTRATION REQUEST (network) | [`AwaitingDeregistrationAccept`] | UE | T3522 |
 //! | silence in CM-IDLE | implicit | | mobile reachable, implicit de-registration |
 //!
-//! Sessions, policy, subscription and UDM registration end with the context, however that comes.
+//! Sessions, policy, subscription and UDM registration end with the context, however that comes. The security context and
+//! the 5G-GUTI are kept, for a registration without authentication, unless the subscription was withdrawn or the UE is
+//! served elsewhere (TS 33.501 6.8.1.1.1).
 
 use super::{Procedure, Step};
 use crate::amf::context::{Env, RmState, UeContext};
@@ -88,6 +90,8 @@ fn forget(ue: &mut UeContext, env: &mut Env<'_>) {
 /// Somebody who is in CM-IDLE, or served elsewhere, learns of it when it comes back.
 pub(crate) fn by_network(ue: &mut UeContext, env: &mut Env<'_>, reason: Reason) {
     procedure::abort(ue, env);
+    // The context has moved on, or the subscription is withdrawn; else it stays (TS 33.501 6.8.1.1.1).
+    ue.drops_security = reason != Reason::ReRegistrationRequired;
     if reason == Reason::ServedElsewhere {
         ue.registered_in_udm = false;
     }
@@ -117,6 +121,7 @@ impl AwaitingDeregistrationAccept {
         }
         self.request.stop(ue, env);
         forget(ue, env);
+        ue.drops_security = false;
         true
     }
 

@@ -167,6 +167,12 @@ impl Procedure {
 pub(crate) fn on_nas(ue: &mut UeContext, env: &mut Env<'_>, message: GmmMessage) -> Outcome {
     use GmmMessage as M;
     use Procedure as P;
+    if matches!(message, M::RegistrationComplete(_) | M::ConfigurationUpdateComplete(_)) {
+        // The UE answers a downlink message, so that it knows the COUNT.
+        if let Some(security) = &mut ue.security {
+            security.unconfirmed = 0;
+        }
+    }
     let step = match (std::mem::take(&mut ue.procedure), message) {
         (P::AwaitingIdentityResponse(state), M::IdentityResponse(response)) => {
             state.on_identity_response(ue, env, response)

@@ -92,5 +92,6 @@ impl Amf {
             let cause = CauseRadioNetwork::release_due_to_5gc_generated_reason;
             n2::release_connection(env, key, Cause::RadioNetwork(cause));
         });
+        self.settle(now, out);
     }
 }

@@ -1,51 +1,65 @@
 //! Namf_Communication_UEContextTransfer and RegistrationStatusUpdate (TS 29.518 5.2.2.2.1, 5.2.2.2.2):
 //! another shard or instance of this AMF takes a UE over.
+//!
+//! Keys leave this AMF only for a REGISTRATION REQUEST of the UE that passes the integrity check here
+//! (TS 23.502 4.2.2.2.2 step 5). A caller that has no such message gets no key and costs the UE no COUNT.
 
 use crate::amf::Amf;
 use crate::amf::context::{RmState, UeContext};
 use crate::amf::procedure;
+use crate::amf::security::SecurityContext;
 use crate::kit::{Instant, Outbox};
-use pith_sbi::common::AccessType;
+use pith_nas::GmmMessage;
+use pith_sbi::common::{AccessType, UeContextId};
 use pith_sbi::namf_communication as namf;
 use pith_sbi::{Cause, Problem, Reply, Response};
 
 /// Downlink NAS COUNTs that are left to the AMF that takes a UE over. If it does not, this one goes on after them: none is
 /// used twice (TS 33.501 6.4.3.1). The other one sends no more than a repeated challenge or two until it is authorised,
 /// and the UE still estimates the next COUNT right (TS 24.501 4.4.3.1).
-const RESERVE: u32 = 32;
+pub(in crate::amf) const RESERVE: u32 = 32;
+
+/// Downlink NAS COUNTs left to other AMFs since the UE last confirmed a downlink message, at most: the UE estimates a COUNT
+/// by its eight low bits, so that it takes no message more than 255 ahead (TS 24.501 4.4.3.1). Beyond, the UE is
+/// authenticated where it is.
+const MOST_UNCONFIRMED: u32 = 6 * RESERVE;
 
 impl Amf {
-    /// Gives the context of a UE whose REGISTRATION REQUEST passes the integrity check.
+    /// Gives the context of a UE: with keys if its REGISTRATION REQUEST passes the integrity check, without if the new AMF
+    /// has authenticated the UE and names it by its SUPI (`MOBI_REG_UE_VALIDATED`).
     pub(super) fn ue_context_transfer(&mut self, request: namf::UeContextTransfer) -> Reply {
         let key = self.find(&request.ue_context_id);
         let ue = key.and_then(|key| self.ues.get_mut(key));
         let ue = ue.ok_or_else(|| Box::new(Problem::context_not_found()))?;
-        if let Some(request) = &request.body.reg_request {
-            let context = ue.security.as_mut();
-            let checked = context.map(|context| context.nas.unprotect(&request.n1_message_content.content));
-            if !matches!(checked, Some(Ok(_))) {
-                return Err(Problem::new(Cause::IntegrityCheckFail).into());
-            }
-        }
-        let context = context(ue).ok_or_else(|| Box::new(Problem::context_not_found()))?;
-        ue.security.iter_mut().for_each(|security| security.nas.skip_to_send(RESERVE));
+        let is_authenticated = request.body.reason == namf::TransferReason::MobiRegUeValidated;
+        let context = match (is_authenticated, &request.ue_context_id) {
+            (true, UeContextId::Supi(_)) => without_security(ue),
+            _ => with_security(ue, request.body.reg_request.as_ref())?,
+        };
+        ue.is_transferred = true;
         Ok(Response::UeContextTransferred(Box::new(namf::UeContextTransferRspData::new(context))))
     }
 
-    /// The UE is served elsewhere now: its context goes, and its sessions with it, or stays.
+    /// The UE is served elsewhere now: its context goes, and its sessions with it, or stays. Only an AMF that was given the
+    /// context can say so.
     pub(super) fn registration_status_update(
         &mut self,
         now: Instant,
         request: &namf::RegistrationStatusUpdate,
         out: &mut Outbox,
     ) -> Reply {
-        let key = self.find(&request.ue_context_id).ok_or_else(|| Box::new(Problem::context_not_found()))?;
+        let key = self.find(&request.ue_context_id);
+        let key = key.filter(|key| self.ues.get(*key).is_some_and(|ue| ue.is_transferred));
+        let key = key.ok_or_else(|| {
+            Box::new(Problem::context_not_found().detail("no transfer of this UE context is under way"))
+        })?;
         if request.body.transfer_status == namf::UeContextTransferStatus::Transferred {
             let released = &request.body.to_release_session_list;
             self.with_ue(now, key, out, |ue, env| {
                 procedure::abort(ue, env);
                 ue.sessions.retain(|session| released.contains(&session.id));
                 ue.registered_in_udm = false;
+                ue.drops_security = true;
                 ue.rm = RmState::Deregistered;
             });
         }
@@ -53,9 +67,55 @@ impl Amf {
     }
 }
 
-/// The context as the SBI has it; `None` without security, of which there is nothing to give.
-fn context(ue: &UeContext) -> Option<namf::UeContext> {
-    let security = ue.security.as_ref()?;
+/// Checks the UE's REGISTRATION REQUEST with its security context. Its COUNT is used up, so that it gives nothing a second
+/// time.
+fn check(
+    security: &mut SecurityContext,
+    request: Option<&namf::N1MessageContainer>,
+) -> Result<(), Box<Problem>> {
+    let message = request.and_then(|request| {
+        let checked = security.nas.unprotect(&request.n1_message_content.content).ok()?;
+        GmmMessage::decode(&checked.plain).ok()
+    });
+    match message {
+        Some(GmmMessage::RegistrationRequest(_)) => Ok(()),
+        _ => Err(Problem::new(Cause::IntegrityCheckFail).into()),
+    }
+}
+
+/// The context with keys, for a message that the UE has protected with them. COUNTs are left to the new AMF.
+fn with_security(
+    ue: &mut UeContext,
+    request: Option<&namf::N1MessageContainer>,
+) -> Result<namf::UeContext, Box<Problem>> {
+    let not_found = || Box::new(Problem::context_not_found());
+    let security = ue.security.as_mut().ok_or_else(not_found)?;
+    check(security, request)?;
+    if security.unconfirmed + RESERVE > MOST_UNCONFIRMED {
+        return Err(not_found());
+    }
+    let (seaf_data, mut mm) = security_data(security).ok_or_else(not_found)?;
+    security.nas.skip_to_send(RESERVE);
+    security.unconfirmed += RESERVE;
+    mm.allowed_nssai = ue.slices.allowed.clone();
+    let mut context = without_security(ue);
+    context.seaf_data = Some(seaf_data);
+    context.mm_context_list = vec![mm];
+    Ok(context)
+}
+
+/// What is known of the UE but its keys.
+fn without_security(ue: &UeContext) -> namf::UeContext {
+    let mut context = namf::UeContext { supi: ue.supi.clone(), pei: ue.pei.clone(), ..Default::default() };
+    let mut mm = namf::MmContext::new(AccessType::ThreeGppAccess);
+    mm.allowed_nssai = ue.slices.allowed.clone();
+    context.mm_context_list = vec![mm];
+    context.session_context_list = sessions(ue);
+    context
+}
+
+/// Keys, algorithms and COUNTs as the SBI has them; `None` if the COUNTs have run out.
+fn security_data(security: &SecurityContext) -> Option<(namf::SeafData, namf::MmContext)> {
     let algorithms = security.nas.algorithms();
     let integrity = namf::IntegrityAlgorithm::from(format!("NIA{}", algorithms.integrity as u8).as_str());
     let ciphering = namf::CipheringAlgorithm::from(format!("NEA{}", algorithms.ciphering as u8).as_str());
@@ -65,18 +125,9 @@ fn context(ue: &UeContext) -> Option<namf::UeContext> {
     mm.nas_downlink_count = Some(next.saturating_sub(1));
     mm.nas_uplink_count = security.nas.last_received().map(|count| count.value());
     mm.ue_security_capability = Some(security.capability.octets().to_vec().into());
-    mm.allowed_nssai = ue.slices.allowed.clone();
     let key = namf::KeyAmf::of_octets(namf::KeyAmfType::Kamf, *security.k_amf.as_bytes());
     let ksi = namf::NgKsi::new(namf::ScType::Native, security.ng_ksi);
-    let mut context = namf::UeContext {
-        supi: ue.supi.clone(),
-        pei: ue.pei.clone(),
-        seaf_data: Some(namf::SeafData::new(ksi, key)),
-        ..Default::default()
-    };
-    context.mm_context_list = vec![mm];
-    context.session_context_list = sessions(ue);
-    Some(context)
+    Some((namf::SeafData::new(ksi, key), mm))
 }
 
 fn sessions(ue: &UeContext) -> Vec<namf::PduSessionContext> {

@@ -5,6 +5,8 @@ mod callbacks;
 mod context_transfer;
 mod n1_n2_message_transfer;
 
+pub(super) use context_transfer::RESERVE;
+
 use super::{Amf, consumer};
 use crate::kit::{Caller, Instant, Key, Outbox};
 use pith_sbi::common::UeContextId;

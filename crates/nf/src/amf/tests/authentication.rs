@@ -183,3 +183,20 @@ fn without_an_ausf_the_phone_is_told_to_try_again() {
     phone.released(&mut world);
     world.assert_empty();
 }
+
+#[test]
+fn a_suci_that_the_home_network_can_not_de_conceal_does_not_end_the_usim() {
+    for cause in
+        [Cause::InvalidHnPublicKeyIdentifier, Cause::InvalidSchemeOutput, Cause::UnsupportedProtectionScheme]
+    {
+        let (mut world, mut phone) = (World::new(), Phone::default());
+        world.script.insert(Operation::Authenticate, problem(cause));
+        let request = phone.registration_request(RegistrationKind::Initial);
+        let nas = phone.initial_nas(request);
+        phone.connect(&mut world, nas);
+        let GmmMessage::RegistrationReject(reject) = phone.receive(&mut world) else { panic!() };
+        assert_eq!(reject.cause, GmmCause::ProtocolErrorUnspecified);
+        phone.released(&mut world);
+        world.assert_empty();
+    }
+}

@@ -6,7 +6,10 @@ use crate::kit::Timer;
 use pith_nas::GmmMessage;
 use pith_nas::gmm::RegistrationComplete;
 use pith_nas::ie::{RegistrationKind, UeSecurityCapability};
+use pith_sbi::common::{AccessType, UeContextId};
+use pith_sbi::namf_communication as namf;
 use pith_sbi::{ApiRoot, Operation, Scheme};
+use pith_sbi::{Cause, Reply, Response};
 use pith_types::ShardId;
 use std::sync::Arc;
 
@@ -143,4 +146,120 @@ fn a_block_that_is_nobodys_leads_to_identification_at_once() {
     comes(&mut alone, &mut phone, RegistrationKind::MobilityUpdating);
     phone.security = None;
     assert!(matches!(phone.receive(&mut alone), GmmMessage::IdentityRequest(_)));
+}
+
+/// A caller asks for the phone's context, with that NAS message.
+fn ask(old: &mut World, id: UeContextId, reason: namf::TransferReason, nas: Option<Vec<u8>>) -> Reply {
+    let mut body = namf::UeContextTransferReqData::new(reason, AccessType::ThreeGppAccess);
+    let container = |nas: Vec<u8>| namf::N1MessageContainer::new(namf::N1MessageClass::FiveGmm, nas);
+    body.reg_request = nas.map(container);
+    old.request(namf::UeContextTransfer { ue_context_id: id, body })
+}
+
+/// How far the COUNT of the AMF's next message is from that of the last one.
+fn next_downlink(old: &mut World, phone: &mut Phone) -> u32 {
+    let count = |phone: &Phone| phone.security.as_ref().unwrap().last_received().unwrap().value();
+    let before = count(phone);
+    let request = phone.registration_request(RegistrationKind::PeriodicUpdating);
+    let nas = phone.initial_nas(request);
+    phone.connect(old, nas);
+    phone.accepted(old);
+    phone.context_setup_response(old, &[]);
+    phone.release(old);
+    count(phone) - before
+}
+
+#[test]
+fn nobody_gets_keys_without_a_registration_request_of_the_phone() {
+    use namf::TransferReason::{InitReg, MobiReg, MobiRegUeValidated};
+    let (mut old, _, mut phone) = shards();
+    let guti = UeContextId::FiveGGuti(phone.guti.unwrap());
+    let supi = UeContextId::Supi(super::world::supi());
+    let mut other_message = phone.nas(super::world::establishment(6));
+    for id in [guti.clone(), supi] {
+        for reason in [InitReg, MobiReg] {
+            let plain = phone.registration_request(RegistrationKind::Initial);
+            let plain = GmmMessage::from(plain).encode();
+            for nas in
+                [None, Some(Vec::new()), Some(plain), Some(vec![0x7e, 1, 0, 0, 0, 0, 0, 0x7e, 0, 0x41])]
+            {
+                let refused = ask(&mut old, id.clone(), reason.clone(), nas).unwrap_err();
+                assert_eq!(refused.cause(), Some(&Cause::IntegrityCheckFail));
+            }
+        }
+    }
+    let refused = ask(&mut old, guti.clone(), MobiReg, Some(std::mem::take(&mut other_message))).unwrap_err();
+    assert_eq!(refused.cause(), Some(&Cause::IntegrityCheckFail), "protected, but no registration request");
+    let refused = ask(&mut old, guti, MobiRegUeValidated, None).unwrap_err();
+    assert_eq!(refused.cause(), Some(&Cause::IntegrityCheckFail), "the 5G-GUTI proves nobody's identity");
+}
+
+#[test]
+fn an_amf_that_has_authenticated_the_phone_gets_its_context_without_keys() {
+    let (mut old, _, _) = shards();
+    let supi = UeContextId::Supi(super::world::supi());
+    let reply = ask(&mut old, supi, namf::TransferReason::MobiRegUeValidated, None).unwrap();
+    let Response::UeContextTransferred(transferred) = reply else { panic!() };
+    let context = transferred.ue_context;
+    assert_eq!((context.seaf_data.is_none(), context.session_context_list.len()), (true, 1));
+    let mm = &context.mm_context_list[0];
+    assert_eq!((mm.nas_downlink_count, mm.nas_uplink_count), (None, None));
+}
+
+#[test]
+fn a_refused_transfer_costs_the_phone_no_count_and_a_captured_message_works_once() {
+    let (mut old, _, mut phone) = shards();
+    let guti = UeContextId::FiveGGuti(phone.guti.unwrap());
+    let reason = || namf::TransferReason::MobiReg;
+    assert_eq!(next_downlink(&mut old, &mut phone), 1);
+    for _ in 0..100 {
+        assert!(ask(&mut old, guti.clone(), reason(), None).is_err());
+    }
+    let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    let nas = phone.initial_nas(request);
+    assert!(ask(&mut old, guti.clone(), reason(), Some(nas.clone())).is_ok());
+    for _ in 0..100 {
+        assert!(ask(&mut old, guti.clone(), reason(), Some(nas.clone())).is_err(), "a replay");
+    }
+    assert_eq!(next_downlink(&mut old, &mut phone), 1 + crate::amf::services::RESERVE);
+}
+
+#[test]
+fn so_many_counts_are_left_to_others_that_the_phone_still_estimates_the_next_one() {
+    let (mut old, _, mut phone) = shards();
+    let guti = UeContextId::FiveGGuti(phone.guti.unwrap());
+    let mut given = 0;
+    for _ in 0..50 {
+        let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+        let nas = phone.initial_nas(request);
+        given += usize::from(ask(&mut old, guti.clone(), namf::TransferReason::MobiReg, Some(nas)).is_ok());
+    }
+    assert_eq!(given, 6);
+    let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    let nas = phone.initial_nas(request);
+    phone.connect(&mut old, nas);
+    phone.accepted(&mut old);
+    phone.send(&mut old, RegistrationComplete::new());
+    let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    let nas = phone.initial_nas(request);
+    let guti = UeContextId::FiveGGuti(phone.guti.unwrap());
+    assert!(ask(&mut old, guti, namf::TransferReason::MobiReg, Some(nas)).is_ok(), "the phone has answered");
+}
+
+#[test]
+fn only_an_amf_that_was_given_the_context_ends_it() {
+    let (mut old, _, mut phone) = shards();
+    let guti = UeContextId::FiveGGuti(phone.guti.unwrap());
+    let update = || {
+        let body = namf::UeRegStatusUpdateReqData::new(namf::UeContextTransferStatus::Transferred);
+        namf::RegistrationStatusUpdate { ue_context_id: guti.clone(), body }
+    };
+    assert_eq!(old.request(update()).unwrap_err().cause(), Some(&Cause::ContextNotFound));
+    assert_eq!(old.amf.audit().registered, 1);
+    let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    let nas = phone.initial_nas(request);
+    assert!(ask(&mut old, guti.clone(), namf::TransferReason::MobiReg, Some(nas)).is_ok());
+    assert!(old.request(update()).is_ok());
+    assert_eq!(old.amf.audit().registered, 0);
+    assert_eq!(old.amf.audit().retained, 0, "the security context is the other AMF's");
 }

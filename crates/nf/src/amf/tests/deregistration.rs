@@ -269,3 +269,114 @@ fn what_other_nfs_keep_is_named_as_they_named_it() {
     });
     assert_eq!(names.collect::<Vec<_>>(), ["sm-5", "9", "77"]);
 }
+
+/// The phone registers initially by its 5G-GUTI, with the security context that it has kept.
+fn comes_back(world: &mut World, phone: &mut Phone) {
+    let request = phone.registration_request(RegistrationKind::Initial);
+    let nas = phone.initial_nas(request);
+    phone.connect(world, nas);
+}
+
+/// A phone that has left.
+fn gone(switch_off: bool) -> (World, Phone) {
+    let (mut world, mut phone) = with_session();
+    let request = phone.deregistration_request(switch_off);
+    phone.send(&mut world, request);
+    if !switch_off {
+        phone.receive(&mut world);
+    }
+    phone.released(&mut world);
+    world.take_ladder();
+    (world, phone)
+}
+
+#[test]
+fn a_phone_that_comes_back_by_its_5g_guti_needs_no_authentication() {
+    for switch_off in [false, true] {
+        let (mut world, mut phone) = gone(switch_off);
+        assert_eq!(world.amf.audit().retained, 1);
+        comes_back(&mut world, &mut phone);
+        let ladder = world.take_ladder();
+        assert!(!ladder.contains("ausf") && ladder.contains("udm  <- ThreeGppRegistration"), "{ladder}");
+        phone.accepted(&mut world);
+        phone.context_setup_response(&mut world, &[]);
+        phone.send(&mut world, pith_nas::gmm::RegistrationComplete::new());
+        let audit = world.amf.audit();
+        assert_eq!((audit.registered, audit.retained, audit.sessions), (1, 0, 0));
+        let request = phone.deregistration_request(false);
+        phone.send(&mut world, request);
+        phone.receive(&mut world);
+        phone.released(&mut world);
+        world.assert_empty();
+    }
+}
+
+#[test]
+fn a_stranger_with_the_5g_guti_of_a_phone_that_has_left_gets_nothing_and_costs_it_nothing() {
+    let (mut world, mut phone) = gone(false);
+    let mut stranger = Phone { guti: phone.guti, ran_id: pith_types::RanUeNgapId(50), ..Phone::default() };
+    let request = stranger.registration_request(RegistrationKind::Initial);
+    let nas = stranger.initial_nas(request);
+    stranger.connect(&mut world, nas);
+    assert!(matches!(stranger.receive(&mut world), GmmMessage::IdentityRequest(_)));
+    comes_back(&mut world, &mut phone);
+    phone.accepted(&mut world);
+}
+
+#[test]
+fn a_phone_that_proves_itself_by_its_suci_has_one_security_context() {
+    let (mut world, phone) = gone(false);
+    let mut anew = Phone { ran_id: phone.ran_id, ..Phone::default() };
+    anew.register(&mut world);
+    let audit = world.amf.audit();
+    assert_eq!((audit.registered, audit.retained), (1, 0));
+}
+
+#[test]
+fn a_service_request_of_a_phone_that_has_left_is_told_so_under_protection() {
+    let (mut world, mut phone) = gone(false);
+    let request = phone.service_request(ServiceType::Signalling);
+    let nas = phone.initial_nas(request);
+    phone.connect(&mut world, nas);
+    let GmmMessage::ServiceReject(reject) = phone.receive(&mut world) else { panic!() };
+    assert_eq!(reject.cause, GmmCause::ImplicitlyDeregistered);
+    phone.released(&mut world);
+    comes_back(&mut world, &mut phone);
+    phone.accepted(&mut world);
+}
+
+#[test]
+fn a_withdrawn_subscription_takes_the_security_context_along() {
+    let (mut world, mut phone) = with_session();
+    world.operate(supi(), Deregister::Withdrawn);
+    phone.receive(&mut world);
+    phone.send(&mut world, DeregistrationAcceptUeTerminated::new());
+    phone.released(&mut world);
+    assert_eq!(world.amf.audit().retained, 0);
+    world.operate(supi(), Deregister::Anew);
+    world.assert_empty();
+}
+
+#[test]
+fn security_contexts_are_kept_for_a_bounded_time_and_in_bounded_number() {
+    let (mut world, mut phone) = gone(false);
+    world.now = world.now + crate::kit::Duration::from_secs(24 * 3600);
+    phone.security = phone.security.take();
+    comes_back(&mut world, &mut phone);
+    phone.security = None;
+    assert!(matches!(phone.receive(&mut world), GmmMessage::IdentityRequest(_)));
+    let mut config = super::world::config();
+    config.retention.contexts = 2;
+    let mut world = World::with(config);
+    for number in 1..=5 {
+        let supi: pith_types::Supi = format!("imsi-99970000000000{number}").parse().unwrap();
+        world.found = supi.clone();
+        let mut phone = Phone { supi, ran_id: pith_types::RanUeNgapId(10 * number), ..Phone::default() };
+        phone.register(&mut world);
+        let request = phone.deregistration_request(false);
+        phone.send(&mut world, request);
+        phone.receive(&mut world);
+        phone.released(&mut world);
+    }
+    assert_eq!(world.amf.audit().retained, 2);
+}

@@ -5,6 +5,7 @@ mod callbacks;
 mod context_transfer;
 mod deregistration;
 mod eap_authentication;
+mod half_open;
 mod identification;
 mod initial_registration;
 mod n2_errors;

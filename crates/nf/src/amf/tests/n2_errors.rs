@@ -80,8 +80,131 @@ fn octets_that_are_no_pdu_are_a_transfer_syntax_error() {
     }
 }
 
+fn transfers() -> Vec<pith_ngap::SessionTransfer> {
+    super::world::transfers(&[5])
+}
+
 #[test]
-fn a_handover_is_answered_not_overlooked() {
+fn a_path_switch_request_is_refused_with_its_failure_and_the_ue_stays_where_it_was() {
+    let (mut world, phone) = registered();
+    let request = pith_ngap::PathSwitchRequest {
+        ran_ue_ngap_id: RanUeNgapId(77),
+        source_amf_ue_ngap_id: phone.amf_id.unwrap(),
+        location: None,
+        security_capabilities: None,
+        sessions: transfers(),
+        failed: None,
+    };
+    world.ngap(OTHER_GNB, "PathSwitchRequest", request.encode());
+    let Message::PathSwitchRequestFailure(failure) = world.next() else { panic!() };
+    assert_eq!((failure.amf_ue_ngap_id, failure.ran_ue_ngap_id), (phone.amf_id.unwrap(), RanUeNgapId(77)));
+    let released = failure.released.unwrap();
+    assert_eq!(released[0].pdu_session_id, 5);
+    assert!(
+        pith_ngap::transfer::PathSwitchRequestUnsuccessfulTransfer::decode(&released[0].transfer).is_ok()
+    );
+    assert_eq!(world.amf.audit().connected, 1);
+    let unknown = AmfUeNgapId::from_wire(phone.amf_id.unwrap().value() ^ 1).unwrap();
+    let request = pith_ngap::PathSwitchRequest { source_amf_ue_ngap_id: unknown, ..request };
+    world.ngap(OTHER_GNB, "PathSwitchRequest", request.encode());
+    let error = error(&mut world);
+    assert_eq!((error.amf_ue_ngap_id, error.ran_ue_ngap_id), (Some(unknown), Some(RanUeNgapId(77))));
+}
+
+#[test]
+fn a_handover_required_is_refused_with_handover_preparation_failure() {
+    let (mut world, phone) = registered();
+    let (amf_ue_ngap_id, ran_ue_ngap_id) = (phone.amf_id.unwrap(), phone.ran_id);
+    // HANDOVER REQUIRED with its two ids, and nothing else: mandatory IEs of criticality reject are missing.
+    let release =
+        pith_ngap::UeContextReleaseRequest { amf_ue_ngap_id, ran_ue_ngap_id, sessions: None, cause: None };
+    let ids = release.encode();
+    let mut faulty = ids.unwrap();
+    (faulty[1], faulty[2]) = (12, 0);
+    world.ngap(GNB, "HandoverRequired", Ok(faulty));
+    let Message::HandoverPreparationFailure(failure) = world.next() else { panic!() };
+    assert_eq!((failure.amf_ue_ngap_id, failure.ran_ue_ngap_id), (amf_ue_ngap_id, ran_ue_ngap_id));
+    assert!(matches!(failure.cause, Some(Cause::Protocol(_))), "{failure:?}");
+    assert!(failure.diagnostics.is_some());
+    let required = pith_ngap::HandoverRequired {
+        amf_ue_ngap_id,
+        ran_ue_ngap_id,
+        handover_type: pith_ngap::HandoverType::intra5gs,
+        cause: None,
+        target: pith_ngap::TargetId::RanNode {
+            node: pith_ngap::GlobalRanNodeId::Gnb { plmn: "999/70".parse().unwrap(), id: 2, bits: 24 },
+            tai: super::world::tai(),
+        },
+        direct_forwarding_path: None,
+        sessions: transfers(),
+        source_to_target: vec![1, 2, 3],
+    };
+    world.ngap(GNB, "HandoverRequired", required.encode());
+    let Message::HandoverPreparationFailure(failure) = world.next() else { panic!() };
+    assert!(matches!(failure.cause, Some(Cause::RadioNetwork(_))), "{failure:?}");
+    let cancel = pith_ngap::HandoverCancel { amf_ue_ngap_id, ran_ue_ngap_id, cause: None };
+    world.ngap(GNB, "HandoverCancel", cancel.encode());
+    assert!(matches!(world.next(), Message::HandoverCancelAcknowledge(_)));
+    assert_eq!(world.amf.audit().connected, 1);
+}
+
+#[test]
+fn a_modify_indication_is_confirmed_with_all_sessions_failed() {
+    let (mut world, mut phone) = registered();
+    phone.establish(&mut world, 5);
+    let indication = pith_ngap::PduSessionResourceModifyIndication {
+        amf_ue_ngap_id: phone.amf_id.unwrap(),
+        ran_ue_ngap_id: phone.ran_id,
+        sessions: transfers(),
+        location: None,
+    };
+    world.ngap(GNB, "PduSessionResourceModifyIndication", indication.encode());
+    let Message::PduSessionResourceModifyConfirm(confirm) = world.next() else { panic!() };
+    assert_eq!(confirm.confirmed, None);
+    let failed = confirm.failed.unwrap();
+    assert_eq!(failed[0].pdu_session_id, 5);
+    assert!(pith_ngap::transfer::ModifyIndicationUnsuccessfulTransfer::decode(&failed[0].transfer).is_ok());
+}
+
+#[test]
+fn error_indications_have_both_ids_of_the_message_that_they_are_about() {
+    let (mut world, phone) = registered();
+    let (amf_ue_ngap_id, ran_ue_ngap_id) = (phone.amf_id.unwrap(), phone.ran_id);
+    let notify = pith_ngap::HandoverNotify { amf_ue_ngap_id, ran_ue_ngap_id, location: None };
+    world.ngap(GNB, "HandoverNotify", notify.encode());
+    let for_a_gnb = pith_ngap::UeContextReleaseCommand {
+        ids: pith_ngap::UeNgapIds::Pair(amf_ue_ngap_id, ran_ue_ngap_id),
+        cause: Cause::Protocol(CauseProtocol::unspecified),
+    };
+    world.ngap(GNB, "UeContextReleaseCommand", for_a_gnb.encode());
+    for _ in 0..2 {
+        let error = error(&mut world);
+        assert_eq!(
+            (error.amf_ue_ngap_id, error.ran_ue_ngap_id),
+            (Some(amf_ue_ngap_id), Some(ran_ue_ngap_id))
+        );
+    }
+}
+
+#[test]
+fn an_error_indication_with_the_ran_ue_ngap_id_alone_finds_its_ue() {
+    let (mut world, mut phone) = registered();
+    let message = ErrorIndication {
+        amf_ue_ngap_id: None,
+        ran_ue_ngap_id: Some(phone.ran_id),
+        cause: Some(Cause::RadioNetwork(CauseRadioNetwork::unknown_local_UE_NGAP_ID)),
+        diagnostics: None,
+        s_tmsi: None,
+    };
+    world.ngap(OTHER_GNB, "ErrorIndication", message.encode());
+    assert_eq!(world.amf.audit().connected, 1, "another gNB numbers other UEs so");
+    world.ngap(GNB, "ErrorIndication", message.encode());
+    phone.released(&mut world);
+    assert_eq!(world.amf.audit().connected, 0);
+}
+
+#[test]
+fn a_handover_without_ids_is_answered_not_overlooked() {
     let (mut world, _) = registered();
     // HANDOVER REQUIRED (procedure 12), criticality reject, without IEs.
     world.ngap(GNB, "HandoverRequired", Ok(vec![0x00, 12, 0x00, 3, 0, 0, 0]));

@@ -113,7 +113,14 @@ impl N2Gateway {
         share.associations += 1;
         share.half_open += 1;
         let half_open_until = Some(self.admission.wait_for_setup(gnb));
-        let association = Association { peer, alternatives, half_open_until, early_messages: 0, setup: None };
+        let association = Association {
+            peer,
+            alternatives,
+            half_open_until,
+            early_messages: 0,
+            setup: None,
+            ran_ids: Default::default(),
+        };
         self.associations.insert(gnb, association);
     }
 

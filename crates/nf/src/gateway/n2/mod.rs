@@ -3,24 +3,28 @@
 //!
 //! ```text
 //!  SCTP ──> Message ──> peek ─┬─ no UE id ──────────> interface management, answered here
-//!                             ├─ INITIAL UE MESSAGE ─> owner of its 5G-S-TMSI, else least loaded
-//!                             └─ AMF-UE-NGAP-ID ─────> shard in the id
+//!                             ├─ INITIAL UE MESSAGE ─> owner of its 5G-GUTI or 5G-S-TMSI, else least loaded
+//!                             ├─ AMF-UE-NGAP-ID ─────> shard in the id
+//!                             └─ RAN-UE-NGAP-ID only ─> shard of its connection (ERROR INDICATION)
 //! ```
 
 mod admission;
 mod areas;
 mod interface;
+mod ran_ids;
 
 pub use admission::PermittedGnb;
 
-use crate::kit::{Event, GnbHandle, GnbInfo, Instant, Level, N2Effect, N2Input};
+use crate::kit::{Event, GnbHandle, GnbInfo, Instant, Level, N2Effect, N2Input, ResetUe};
 use admission::Admission;
 use bytes::Bytes;
+use pith_nas::{TemporaryIdentity, peek_temporary_identity};
 use pith_ngap::{
     Cause, CauseProtocol, CauseRadioNetwork, Class, EncodeError, ErrorIndication, Message, NgapError, Peek,
     peek,
 };
 use pith_types::{AmfUeNgapId, FiveGSTmsi, Guami, InstanceId, Plmn, RanUeNgapId, ShardId, Snssai, Tai};
+use ran_ids::{RanIds, Whereabouts};
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -43,6 +47,7 @@ mod procedure {
     pub const NG_RESET: u8 = 20;
     pub const NG_SETUP: u8 = 21;
     pub const RAN_CONFIGURATION_UPDATE: u8 = 35;
+    pub const UE_CONTEXT_RELEASE: u8 = 41;
 }
 
 /// What the gateway tells gNBs of the AMFs behind it.
@@ -139,6 +144,8 @@ struct Association {
     early_messages: u32,
     /// What NG Setup told; `None` before it.
     setup: Option<Arc<GnbInfo>>,
+    /// Which shard has the connection of each RAN-UE-NGAP-ID.
+    ran_ids: RanIds,
 }
 
 /// The gateway; see the module's documentation.
@@ -220,22 +227,80 @@ impl N2Gateway {
                 self.interface_management(gnb, &pdu)
             }
             (procedure::INITIAL_UE_MESSAGE, Class::Initiating) => {
-                let shard = self.shard_of_new(peeked.s_tmsi);
+                let shard = self.shard_of_new(&peeked);
+                self.end_earlier_connection(gnb, peeked.ran_ue_ngap_id, shard);
                 self.hand_to_shard(shard, gnb, stream, pdu);
             }
-            _ => self.ue_associated(gnb, stream, &peeked, pdu),
+            _ => self.ue_associated(gnb, stream, &peeked, &pdu),
         }
     }
 
     /// A message with an AMF-UE-NGAP-ID goes to the shard that the id names.
-    fn ue_associated(&mut self, gnb: GnbHandle, stream: u16, peeked: &Peek, pdu: Bytes) {
+    fn ue_associated(&mut self, gnb: GnbHandle, stream: u16, peeked: &Peek<'_>, pdu: &Bytes) {
         match peeked.amf_ue_ngap_id {
-            Some(id) if self.owns(id) => self.hand_to_shard(id.shard(), gnb, stream, pdu),
+            Some(id) if self.owns(id) => {
+                self.note_release(gnb, peeked, id.shard());
+                self.hand_to_shard(id.shard(), gnb, stream, pdu.clone());
+            }
             Some(id) if peeked.procedure_code != procedure::ERROR_INDICATION => {
                 let cause = Cause::RadioNetwork(CauseRadioNetwork::unknown_local_UE_NGAP_ID);
                 self.error_indication(gnb, Some(id), peeked.ran_ue_ngap_id, cause);
             }
-            _ => self.without_ue(gnb, &pdu),
+            None if peeked.procedure_code == procedure::ERROR_INDICATION => {
+                self.error_indication_by_ran_id(gnb, stream, peeked.ran_ue_ngap_id, pdu);
+            }
+            _ => self.without_ue(gnb, pdu),
+        }
+    }
+
+    /// An ERROR INDICATION of a gNB that does not know the AMF-UE-NGAP-ID, or does not accept it, has the RAN-UE-NGAP-ID
+    /// only (TS 38.413 8.7.5.2).
+    fn error_indication_by_ran_id(
+        &mut self,
+        gnb: GnbHandle,
+        stream: u16,
+        ran_id: Option<RanUeNgapId>,
+        pdu: &Bytes,
+    ) {
+        for shard in self.shards_that_may_have(gnb, ran_id) {
+            self.hand_to_shard(shard, gnb, stream, pdu.clone());
+        }
+        self.without_ue(gnb, pdu);
+    }
+
+    /// A gNB assigns a RAN-UE-NGAP-ID anew only when it knows nothing of the UE that had it before: that connection is
+    /// over (TS 38.413 8.6.1.2). The shard of the new connection ends one of its own by itself.
+    fn end_earlier_connection(&mut self, gnb: GnbHandle, ran_id: Option<RanUeNgapId>, new: ShardId) {
+        let Some(ran) = ran_id else { return };
+        for shard in self.shards_that_may_have(gnb, ran_id) {
+            if shard != new {
+                let input = N2Input::Reset { gnb, ues: Some(vec![ResetUe { amf: None, ran: Some(ran) }]) };
+                self.out.push(N2GatewayEffect::ToShard { shard, input });
+            }
+        }
+        if let Some(association) = self.associations.get_mut(&gnb) {
+            association.ran_ids.assign(ran, new);
+        }
+    }
+
+    /// UE CONTEXT RELEASE COMPLETE: the RAN-UE-NGAP-ID is free.
+    fn note_release(&mut self, gnb: GnbHandle, peeked: &Peek<'_>, shard: ShardId) {
+        let is_complete =
+            (peeked.procedure_code, peeked.class) == (procedure::UE_CONTEXT_RELEASE, Class::Successful);
+        let Some(ran_id) = peeked.ran_ue_ngap_id.filter(|_| is_complete) else { return };
+        if let Some(association) = self.associations.get_mut(&gnb) {
+            association.ran_ids.release(ran_id, shard);
+        }
+    }
+
+    /// The shards that may have a connection of that RAN-UE-NGAP-ID: one or none, unless the gNB has more ids than are
+    /// noted.
+    fn shards_that_may_have(&self, gnb: GnbHandle, ran_id: Option<RanUeNgapId>) -> Vec<ShardId> {
+        let ran_ids = self.associations.get(&gnb).map(|association| &association.ran_ids);
+        match ran_ids.zip(ran_id).map(|(ran_ids, ran_id)| ran_ids.find(ran_id)) {
+            Some(Whereabouts::Shard(shard)) => vec![shard],
+            Some(Whereabouts::AnyShard) => (0..self.config.shards).map(ShardId).collect(),
+            Some(Whereabouts::None) | None => Vec::new(),
         }
     }
 
@@ -256,9 +321,9 @@ impl N2Gateway {
         }
     }
 
-    /// The owner of the 5G-S-TMSI's block, or the least loaded shard (design section 8, UELB).
-    fn shard_of_new(&mut self, s_tmsi: Option<FiveGSTmsi>) -> ShardId {
-        let known = s_tmsi.filter(|s_tmsi| self.gave(s_tmsi)).map(|s_tmsi| s_tmsi.tmsi.shard());
+    /// The owner of the block of the UE's temporary identity, or the least loaded shard (design section 8, UELB).
+    fn shard_of_new(&mut self, peeked: &Peek<'_>) -> ShardId {
+        let known = self.temporary_identity(peeked).map(|s_tmsi| s_tmsi.tmsi.shard());
         if let Some(shard) = known.filter(|shard| usize::from(shard.0) < self.begun.len()) {
             return shard;
         }
@@ -270,6 +335,19 @@ impl N2Gateway {
             *begun += 1;
         }
         ShardId(least as u8)
+    }
+
+    /// The temporary identity that this process assigned: the one in the NAS message, which is what the AMF goes by, else
+    /// the 5G-S-TMSI IE, which is optional (TS 38.413 9.2.5.1).
+    fn temporary_identity(&self, peeked: &Peek<'_>) -> Option<FiveGSTmsi> {
+        let in_nas = match peeked.nas_pdu.and_then(peek_temporary_identity) {
+            Some(TemporaryIdentity::FiveGGuti(guti)) => {
+                Some(guti).filter(|guti| self.config.guamis.contains(&guti.guami)).map(|guti| guti.s_tmsi())
+            }
+            Some(TemporaryIdentity::FiveGSTmsi(s_tmsi)) => Some(s_tmsi),
+            None => None,
+        };
+        [in_nas, peeked.s_tmsi].into_iter().flatten().find(|s_tmsi| self.gave(s_tmsi))
     }
 
     fn gave(&self, s_tmsi: &FiveGSTmsi) -> bool {

@@ -89,10 +89,14 @@ fn uplink(id: u64) -> Vec<u8> {
 }
 
 fn initial(s_tmsi: Option<FiveGSTmsi>) -> Vec<u8> {
+    initial_with(1, vec![0x7e], s_tmsi)
+}
+
+fn initial_with(ran: u32, nas_pdu: Vec<u8>, s_tmsi: Option<FiveGSTmsi>) -> Vec<u8> {
     let tai = Tai { plmn_id: plmn(), tac: Tac::new(1) };
     pith_ngap::InitialUeMessage {
-        ran_ue_ngap_id: RanUeNgapId(1),
-        nas_pdu: vec![0x7e],
+        ran_ue_ngap_id: RanUeNgapId(ran),
+        nas_pdu,
         location: UserLocation { cell_plmn: plmn(), cell: NrCellIdentity::new(1), tai },
         establishment_cause: None,
         s_tmsi,
@@ -348,21 +352,27 @@ fn a_new_ue_goes_to_the_owner_of_its_s_tmsi_or_to_the_least_loaded_shard() {
         amf_pointer: 0,
         tmsi: FiveGTmsi::new(InstanceId(0), ShardId(shard), 1),
     };
+    let mut ran = 0;
+    let mut comes = |gateway: &mut N2Gateway, s_tmsi| {
+        ran += 1;
+        shards_of(&receive(gateway, initial_with(ran, vec![0x7e], s_tmsi)))
+    };
     for _ in 0..3 {
-        assert_eq!(shards_of(&receive(&mut gateway, initial(Some(of(1, 1))))), [1]);
+        assert_eq!(comes(&mut gateway, Some(of(1, 1))), [1]);
     }
     gateway.set_loads([500, 0]);
-    assert_eq!(shards_of(&receive(&mut gateway, initial(None))), [1]);
+    assert_eq!(comes(&mut gateway, None), [1]);
     gateway.set_loads([0, 500]);
-    assert_eq!(shards_of(&receive(&mut gateway, initial(Some(of(2, 1))))), [0], "another AMF gave it");
-    assert_eq!(shards_of(&receive(&mut gateway, initial(Some(of(1, 9))))), [0], "there is no such shard");
+    assert_eq!(comes(&mut gateway, Some(of(2, 1))), [0], "another AMF assigned it");
+    assert_eq!(comes(&mut gateway, Some(of(1, 9))), [0], "there is no such shard");
 }
 
 #[test]
 fn new_ues_spread_over_equally_loaded_shards() {
     let mut gateway = set_up();
     gateway.set_loads([3, 1]);
-    let shards: Vec<u8> = (0..4).flat_map(|_| shards_of(&receive(&mut gateway, initial(None)))).collect();
+    let comes = |ran| shards_of(&receive(&mut gateway, initial_with(ran, vec![0x7e], None)));
+    let shards: Vec<u8> = (0..4).flat_map(comes).collect();
     assert_eq!(shards, [0, 1, 0, 1]);
 }
 
@@ -413,4 +423,93 @@ fn another_payload_protocol_is_not_read() {
     let mut gateway = gateway();
     let effects: Vec<_> = gateway.handle(input).collect();
     assert!(matches!(effects.as_slice(), [N2GatewayEffect::Event(_)]));
+}
+
+/// REGISTRATION REQUEST, DEREGISTRATION REQUEST and SERVICE REQUEST of a UE with that 5G-TMSI, integrity protected.
+fn initial_messages(tmsi: FiveGTmsi) -> [Vec<u8>; 3] {
+    use pith_nas::ie::*;
+    use pith_nas::{GmmMessage, gmm};
+    let guti =
+        pith_types::FiveGGuti { guami: Guami { plmn_id: plmn(), amf_id: "020040".parse().unwrap() }, tmsi };
+    let identity = MobileIdentity::FiveGGuti(guti);
+    let ksi = NgKsi::Native(0);
+    let kind = RegistrationType { follow_on_request: false, kind: RegistrationKind::MobilityUpdating };
+    let leaving = DeregistrationType {
+        switch_off: false,
+        re_registration_required: false,
+        access: AccessType::ThreeGpp,
+    };
+    let s_tmsi = MobileIdentity::FiveGSTmsi(guti.s_tmsi());
+    let messages: [GmmMessage; 3] = [
+        gmm::RegistrationRequest::new(kind, ksi, identity.clone()).into(),
+        gmm::DeregistrationRequestUeOriginating::new(leaving, ksi, identity).into(),
+        gmm::ServiceRequest::new(ksi, ServiceType::Signalling, s_tmsi).into(),
+    ];
+    messages.map(|message| [vec![0x7e, 1, 9, 9, 9, 9, 0], message.encode()].concat())
+}
+
+#[test]
+fn an_initial_ue_message_without_5g_s_tmsi_goes_to_the_owner_of_the_identity_in_the_nas_message() {
+    for shard in [0, 1] {
+        for nas in initial_messages(FiveGTmsi::new(InstanceId(0), ShardId(shard), 5)) {
+            let mut gateway = set_up();
+            gateway.set_loads(if shard == 0 { [1000, 0] } else { [0, 1000] });
+            assert_eq!(shards_of(&receive(&mut gateway, initial_with(1, nas, None))), [shard]);
+        }
+    }
+}
+
+#[test]
+fn a_ran_ue_ngap_id_that_is_used_anew_ends_its_connection_on_another_shard() {
+    let mut gateway = set_up();
+    gateway.set_loads([0, 1000]);
+    assert_eq!(shards_of(&receive(&mut gateway, initial(None))), [0]);
+    gateway.set_loads([1000, 0]);
+    let effects = receive(&mut gateway, initial(None));
+    assert_eq!(shards_of(&effects), [0, 1]);
+    let [N2GatewayEffect::ToShard { input: N2Input::Reset { ues: Some(ues), .. }, .. }, _] =
+        effects.as_slice()
+    else {
+        panic!("{effects:?}")
+    };
+    assert_eq!((ues.len(), ues[0].ran), (1, Some(RanUeNgapId(1))));
+    let effects = receive(&mut gateway, initial_with(2, vec![0x7e], None));
+    assert_eq!(shards_of(&effects), [1], "another id concerns nobody else");
+}
+
+#[test]
+fn a_released_ran_ue_ngap_id_is_free() {
+    let mut gateway = set_up();
+    gateway.set_loads([0, 1000]);
+    receive(&mut gateway, initial(None));
+    let complete = pith_ngap::UeContextReleaseComplete {
+        amf_ue_ngap_id: AmfUeNgapId::new(InstanceId(0), ShardId(0), 1),
+        ran_ue_ngap_id: RanUeNgapId(1),
+        location: None,
+        sessions: None,
+        diagnostics: None,
+    };
+    receive(&mut gateway, complete.encode().unwrap());
+    gateway.set_loads([1000, 0]);
+    assert_eq!(shards_of(&receive(&mut gateway, initial(None))), [1]);
+}
+
+#[test]
+fn an_error_indication_with_the_ran_ue_ngap_id_alone_finds_its_shard() {
+    let mut gateway = set_up();
+    gateway.set_loads([1000, 0]);
+    receive(&mut gateway, initial(None));
+    let indication = |ran| {
+        ErrorIndication {
+            amf_ue_ngap_id: None,
+            ran_ue_ngap_id: Some(RanUeNgapId(ran)),
+            cause: Some(Cause::RadioNetwork(CauseRadioNetwork::unknown_local_UE_NGAP_ID)),
+            diagnostics: None,
+            s_tmsi: None,
+        }
+        .encode()
+        .unwrap()
+    };
+    assert_eq!(shards_of(&receive(&mut gateway, indication(1))), [1]);
+    assert_eq!(shards_of(&receive(&mut gateway, indication(2))), [0_u8; 0]);
 }

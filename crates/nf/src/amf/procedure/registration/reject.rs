@@ -21,6 +21,8 @@ pub(crate) fn fail(ue: &mut UeContext, env: &mut Env<'_>, error: &RegistrationEr
     let outcome = answer(ue, env, error);
     if outcome != Outcome::Silent(Silence::Aborted) {
         ue.rm = RmState::Deregistered;
+        // A registration reject ends the security context (TS 33.501 6.8.1.1.1).
+        ue.drops_security = true;
     }
     n2::release(ue, env, error.ngap_cause());
     outcome

@@ -17,6 +17,9 @@ pub(crate) fn identified(ue: &mut UeContext, env: &mut Env<'_>, supi: Supi) {
         env.after.push(After::Supersede { new: ue.key, old });
     }
     ue.supi = Some(supi);
+    if let Some(place) = ue.half_open.take() {
+        env.half_open.leave(place);
+    }
 }
 
 /// The keys were one subscriber's, the proof is another's: nothing of the first is kept but the connection.

@@ -1,0 +1,100 @@
+//! Procedures that this AMF does not offer: each is refused by the message that TS 38.413 has for that, so that the gNB
+//! goes on with the UE as before.
+
+use super::{From, send};
+use crate::amf::context::{Env, UeContext};
+use crate::kit::{Level, Outbox};
+use pith_ngap::transfer::{ModifyIndicationUnsuccessfulTransfer, PathSwitchRequestUnsuccessfulTransfer};
+use pith_ngap::{
+    Cause, CauseProtocol, CauseRadioNetwork, HandoverCancel, HandoverCancelAcknowledge,
+    HandoverPreparationFailure, HandoverRequired, NgapError, PathSwitchRequest, PathSwitchRequestFailure,
+    PduSessionResourceModifyConfirm, PduSessionResourceModifyIndication, SessionTransfer,
+};
+use pith_types::{AmfUeNgapId, RanUeNgapId};
+
+/// Why no handover is prepared (TS 38.413 9.3.1.2).
+const HANDOVER_REFUSED: Cause =
+    Cause::RadioNetwork(CauseRadioNetwork::ho_failure_in_target_5GC_ngran_node_or_target_system);
+
+/// Why a session is not moved or modified (TS 38.413 9.3.1.2).
+const NOT_SUPPORTED: Cause = Cause::Protocol(CauseProtocol::message_not_compatible_with_receiver_state);
+
+/// HANDOVER REQUIRED: HANDOVER PREPARATION FAILURE (TS 38.413 8.4.1.3). The UE stays with its gNB.
+pub(super) fn handover_required(ue: &UeContext, env: &mut Env<'_>, from: From, message: &HandoverRequired) {
+    env.out.log(Level::Warn, || format!("{}: handover through the AMF is not supported", ue.name()));
+    let failure = HandoverPreparationFailure {
+        amf_ue_ngap_id: message.amf_ue_ngap_id,
+        ran_ue_ngap_id: message.ran_ue_ngap_id,
+        cause: Some(HANDOVER_REFUSED),
+        diagnostics: None,
+    };
+    send::send(env.out, from.gnb, from.stream, failure.encode());
+}
+
+/// A HANDOVER REQUIRED that can't be handled: the same message, with what is wrong (TS 38.413 10.3.4.2, 10.3.5).
+pub(super) fn faulty_handover_required(
+    from: From,
+    ids: (AmfUeNgapId, RanUeNgapId),
+    error: &NgapError,
+    out: &mut Outbox,
+) {
+    let diagnostics = match error {
+        NgapError::AbstractSyntax { response_diagnostics, .. } => Some((**response_diagnostics).clone()),
+        NgapError::TransferSyntax(_) => None,
+    };
+    let (amf_ue_ngap_id, ran_ue_ngap_id) = ids;
+    let cause = Some(error.cause());
+    let failure = HandoverPreparationFailure { amf_ue_ngap_id, ran_ue_ngap_id, cause, diagnostics };
+    send::send(out, from.gnb, from.stream, failure.encode());
+}
+
+/// HANDOVER CANCEL: HANDOVER CANCEL ACKNOWLEDGE (TS 38.413 8.4.5.2). No handover is prepared, so nothing is left of one;
+/// the procedure has no message for an unsuccessful outcome.
+pub(super) fn handover_cancel(env: &mut Env<'_>, from: From, message: &HandoverCancel) {
+    let acknowledge = HandoverCancelAcknowledge {
+        amf_ue_ngap_id: message.amf_ue_ngap_id,
+        ran_ue_ngap_id: message.ran_ue_ngap_id,
+        diagnostics: None,
+    };
+    send::send(env.out, from.gnb, from.stream, acknowledge.encode());
+}
+
+/// PATH SWITCH REQUEST: PATH SWITCH REQUEST FAILURE to the target gNB, with all its sessions (TS 38.413 8.4.4.3). The
+/// connection over the source gNB stays.
+pub(super) fn path_switch_request(ue: &UeContext, env: &mut Env<'_>, from: From, message: PathSwitchRequest) {
+    env.out.log(Level::Warn, || format!("{}: path switch is not supported", ue.name()));
+    let transfer = PathSwitchRequestUnsuccessfulTransfer { cause: NOT_SUPPORTED }.encode();
+    let failure = PathSwitchRequestFailure {
+        amf_ue_ngap_id: message.source_amf_ue_ngap_id,
+        ran_ue_ngap_id: message.ran_ue_ngap_id,
+        released: Some(with_transfer(message.sessions, &transfer)),
+        diagnostics: None,
+    };
+    send::send(env.out, from.gnb, from.stream, failure.encode());
+}
+
+/// PDU SESSION RESOURCE MODIFY INDICATION: PDU SESSION RESOURCE MODIFY CONFIRM, all sessions in the list of those that
+/// were not modified (TS 38.413 8.2.5.2).
+pub(super) fn modify_indication(
+    ue: &UeContext,
+    env: &mut Env<'_>,
+    from: From,
+    message: PduSessionResourceModifyIndication,
+) {
+    env.out
+        .log(Level::Warn, || format!("{}: PDU session modification by the gNB is not supported", ue.name()));
+    let transfer = ModifyIndicationUnsuccessfulTransfer { cause: NOT_SUPPORTED }.encode();
+    let confirm = PduSessionResourceModifyConfirm {
+        amf_ue_ngap_id: message.amf_ue_ngap_id,
+        ran_ue_ngap_id: message.ran_ue_ngap_id,
+        confirmed: None,
+        failed: Some(with_transfer(message.sessions, &transfer)),
+        diagnostics: None,
+    };
+    send::send(env.out, from.gnb, from.stream, confirm.encode());
+}
+
+fn with_transfer(sessions: Vec<SessionTransfer>, transfer: &[u8]) -> Vec<SessionTransfer> {
+    let item = |session: SessionTransfer| SessionTransfer { transfer: transfer.to_vec(), ..session };
+    sessions.into_iter().map(item).collect()
+}

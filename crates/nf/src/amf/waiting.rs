@@ -1,0 +1,133 @@
+//! What waits for a UE's or a gNB's answer, bounded: in all and for each gNB. Over a bound the oldest entry of the gNB that
+//! has most gives way, so that one gNB's flood costs other gNBs' UEs nothing.
+
+use crate::kit::{GnbHandle, Key};
+use std::collections::BTreeMap;
+
+/// How much may wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    /// Entries of all gNBs.
+    pub entries: usize,
+    /// Entries of one gNB.
+    pub entries_of_gnb: usize,
+    /// Octets of all entries.
+    pub octets: usize,
+}
+
+/// Where an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    gnb: GnbHandle,
+    number: u64,
+}
+
+/// Entries by gNB, each gNB's in the order in which they came.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    bounds: Bounds,
+    queues: BTreeMap<GnbHandle, Queue>,
+    next: u64,
+    entries: usize,
+    octets: usize,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    entries: BTreeMap<u64, (Key, usize)>,
+    octets: usize,
+}
+
+impl Waiting {
+    /// Nothing waits.
+    pub const fn new(bounds: Bounds) -> Self {
+        Self { bounds, queues: BTreeMap::new(), next: 0, entries: 0, octets: 0 }
+    }
+
+    /// Adds the youngest entry of a gNB.
+    pub fn enter(&mut self, gnb: GnbHandle, key: Key, octets: usize) -> Place {
+        let place = Place { gnb, number: self.next };
+        self.next += 1;
+        let queue = self.queues.entry(gnb).or_default();
+        queue.entries.insert(place.number, (key, octets));
+        queue.octets += octets;
+        self.entries += 1;
+        self.octets += octets;
+        place
+    }
+
+    /// Takes an entry out, if it is still there.
+    pub fn leave(&mut self, place: Place) -> Option<Key> {
+        let queue = self.queues.get_mut(&place.gnb)?;
+        let (key, octets) = queue.entries.remove(&place.number)?;
+        queue.octets -= octets;
+        if queue.entries.is_empty() {
+            self.queues.remove(&place.gnb);
+        }
+        self.entries -= 1;
+        self.octets -= octets;
+        Some(key)
+    }
+
+    /// Takes out the entry that has to give way after one of that gNB came in; `None` within the bounds.
+    pub fn take_excess(&mut self, gnb: GnbHandle) -> Option<Key> {
+        let of_gnb = self.queues.get(&gnb).map_or(0, |queue| queue.entries.len());
+        let gnb = if self.entries > self.bounds.entries || self.octets > self.bounds.octets {
+            *self.queues.iter().max_by_key(|(_, queue)| (queue.octets, queue.entries.len()))?.0
+        } else if of_gnb > self.bounds.entries_of_gnb {
+            gnb
+        } else {
+            return None;
+        };
+        let number = *self.queues.get(&gnb)?.entries.first_key_value()?.0;
+        self.leave(Place { gnb, number })
+    }
+
+    /// How many entries there are.
+    pub const fn len(&self) -> usize {
+        self.entries
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kit::Arena;
+
+    const FLOODING: GnbHandle = GnbHandle(1);
+    const OTHER: GnbHandle = GnbHandle(2);
+
+    fn keys(count: u32) -> Vec<Key> {
+        let mut arena = Arena::new(count);
+        (0..count).map(|_| arena.insert_with(|_| ()).unwrap()).collect()
+    }
+
+    #[test]
+    fn the_oldest_of_the_gnb_that_has_most_gives_way() {
+        let keys = keys(10);
+        let mut waiting = Waiting::new(Bounds { entries: 8, entries_of_gnb: 7, octets: 1000 });
+        waiting.enter(OTHER, keys[0], 1);
+        for key in &keys[1..8] {
+            waiting.enter(FLOODING, *key, 1);
+            assert_eq!(waiting.take_excess(FLOODING), None);
+        }
+        waiting.enter(OTHER, keys[8], 1);
+        assert_eq!(waiting.take_excess(OTHER), Some(keys[1]));
+        waiting.enter(FLOODING, keys[9], 1);
+        assert_eq!(waiting.take_excess(FLOODING), Some(keys[2]));
+        assert_eq!((waiting.len(), waiting.take_excess(FLOODING)), (8, None));
+    }
+
+    #[test]
+    fn octets_are_bounded_too_and_what_has_left_counts_no_more() {
+        let keys = keys(3);
+        let mut waiting = Waiting::new(Bounds { entries: 8, entries_of_gnb: 8, octets: 1000 });
+        let small = waiting.enter(OTHER, keys[0], 10);
+        waiting.enter(FLOODING, keys[1], 900);
+        waiting.enter(FLOODING, keys[2], 900);
+        assert_eq!(waiting.take_excess(FLOODING), Some(keys[1]));
+        assert_eq!(waiting.take_excess(FLOODING), None);
+        assert_eq!((waiting.leave(small), waiting.leave(small)), (Some(keys[0]), None));
+        assert_eq!((waiting.len(), waiting.octets), (1, 900));
+    }
+}

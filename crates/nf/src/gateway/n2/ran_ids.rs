@@ -1,0 +1,82 @@
+//! Which shard has the connection of a RAN-UE-NGAP-ID. A gNB's message with that id alone names no shard.
+
+use pith_types::{RanUeNgapId, ShardId};
+use std::collections::HashMap;
+
+/// RAN-UE-NGAP-IDs noted for an association: more than a gNB has connected UEs, and 300 kB at most for a gNB that invents
+/// them. Ids beyond count as possible on any shard.
+const MOST_IDS: usize = 16_384;
+
+/// The RAN-UE-NGAP-IDs of one association. An entry is a hint: the shard may have closed the connection meanwhile.
+#[derive(Debug, Default)]
+pub(super) struct RanIds {
+    shards: HashMap<RanUeNgapId, ShardId>,
+    /// Ids that are in use are missing, because there were too many.
+    is_incomplete: bool,
+}
+
+/// Where the connection of an id can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whereabouts {
+    /// On that shard, or nowhere.
+    Shard(ShardId),
+    /// On any shard, or nowhere.
+    AnyShard,
+    /// Nowhere.
+    None,
+}
+
+impl RanIds {
+    /// Where the connection of that id can be.
+    pub fn find(&self, id: RanUeNgapId) -> Whereabouts {
+        match self.shards.get(&id) {
+            Some(shard) => Whereabouts::Shard(*shard),
+            None if self.is_incomplete => Whereabouts::AnyShard,
+            None => Whereabouts::None,
+        }
+    }
+
+    /// A connection of that id begins on a shard.
+    pub fn assign(&mut self, id: RanUeNgapId, shard: ShardId) {
+        if self.shards.len() < MOST_IDS || self.shards.contains_key(&id) {
+            self.shards.insert(id, shard);
+        } else {
+            self.is_incomplete = true;
+        }
+    }
+
+    /// The connection of that id on that shard is over.
+    pub fn release(&mut self, id: RanUeNgapId, shard: ShardId) {
+        if self.shards.get(&id) == Some(&shard) {
+            self.shards.remove(&id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_beyond_the_bound_can_be_on_any_shard() {
+        let mut ids = RanIds::default();
+        for id in 0..=MOST_IDS as u32 {
+            assert_eq!(ids.find(RanUeNgapId(id)), Whereabouts::None);
+            ids.assign(RanUeNgapId(id), ShardId(1));
+        }
+        assert_eq!(ids.find(RanUeNgapId(7)), Whereabouts::Shard(ShardId(1)));
+        assert_eq!(ids.find(RanUeNgapId(MOST_IDS as u32)), Whereabouts::AnyShard);
+        assert_eq!(ids.shards.len(), MOST_IDS);
+    }
+
+    #[test]
+    fn only_the_shard_of_the_connection_frees_its_id() {
+        let mut ids = RanIds::default();
+        ids.assign(RanUeNgapId(7), ShardId(0));
+        ids.assign(RanUeNgapId(7), ShardId(1));
+        ids.release(RanUeNgapId(7), ShardId(0));
+        assert_eq!(ids.find(RanUeNgapId(7)), Whereabouts::Shard(ShardId(1)));
+        ids.release(RanUeNgapId(7), ShardId(1));
+        assert_eq!(ids.find(RanUeNgapId(7)), Whereabouts::None);
+    }
+}
