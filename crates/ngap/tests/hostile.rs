@@ -57,7 +57,7 @@ fn a_repeated_ie_is_a_falsely_constructed_message_and_a_peek_keeps_the_first() {
 
 #[test]
 fn ies_in_another_order_are_read_because_each_carries_its_id() {
-    // RAN-UE-NGAP-ID, Cause, AMF-UE-NGAP-ID, as pycrate encodes the same values in that order.
+    // RAN-UE-NGAP-ID, Cause, AMF-UE-NGAP-ID, encoded by pycrate.
     let odd = octets("002a4015000003005500020007000f40020500000a0002002a");
     let Ok(Message::UeContextReleaseRequest(request)) = Message::decode(&odd) else { panic!() };
     assert_eq!(Ok(Message::from(request)), Message::decode(&octets(RELEASE_REQUEST)));
@@ -66,6 +66,26 @@ fn ies_in_another_order_are_read_because_each_carries_its_id() {
         (seen.amf_ue_ngap_id, seen.ran_ue_ngap_id),
         (AmfUeNgapId::from_wire(42), Some(RanUeNgapId(7)))
     );
+}
+
+#[test]
+fn an_initial_ue_message_is_read_in_any_order() {
+    // Encoded by pycrate, both orders other than that of the ASN.1.
+    let orders = [
+        "000f4042000005005a400118007040010000260018177e004179000d0199f9070000000000000000102e02e0e00079000f4099f907000000010099f907000001005500020007",
+        "000f40420000050055000200070079000f4099f907000000010099f90700000100260018177e004179000d0199f9070000000000000000102e02e0e00070400100005a400118",
+    ]
+    .map(octets);
+    let [Ok(Message::InitialUeMessage(one)), Ok(Message::InitialUeMessage(other))] =
+        [Message::decode(&orders[0]), Message::decode(&orders[1])]
+    else {
+        panic!()
+    };
+    assert_eq!(one, other);
+    for order in &orders {
+        let seen = peek(order).unwrap();
+        assert_eq!((seen.ran_ue_ngap_id, seen.nas_pdu), (Some(RanUeNgapId(7)), Some(one.nas_pdu.as_slice())));
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::context::{Env, UeContext};
 use super::procedure::nas_transport::session_downlink;
 use super::session::UserPlane;
 use super::{n1, n2};
-use crate::kit::Level;
+use crate::kit::{Level, Timer};
 use bytes::Bytes;
 use pith_nas::GmmMessage;
 use pith_ngap::{ModifyItem, SessionTransfer, SetupItem};
@@ -78,14 +78,14 @@ impl Message {
 
 /// Sends a message to a UE that is connected. Without its session it is for nobody.
 pub(crate) fn send(ue: &mut UeContext, env: &mut Env<'_>, message: Message) {
+    if matches!(message, Message { n1: None, n2: Some((Transfer::SetupRequest, _)), id } if has_resources(ue, id))
+    {
+        return set_up_again(ue, env, message);
+    }
     let Message { id, n1, n2 } = message;
     let nas_pdu = n1.and_then(|n1| n1::seal(ue, &GmmMessage::from(session_downlink(id, &n1)).encode()));
     let transfer = n2.map(|(kind, transfer)| (kind, transfer.to_vec()));
     match (transfer, nas_pdu) {
-        // The UPF told of a second packet before it learnt of the tunnel.
-        (Some((Transfer::SetupRequest, _)), None) if has_resources(ue, id) => {
-            env.out.log(Level::Debug, || format!("{}: session {id} has its user plane already", ue.name()));
-        }
         (Some((Transfer::SetupRequest, transfer)), nas_pdu) => {
             if let Some(item) = setup_item(ue, id, nas_pdu, transfer) {
                 n2::deliver(ue, env, None, vec![item], true);
@@ -93,6 +93,9 @@ pub(crate) fn send(ue: &mut UeContext, env: &mut Env<'_>, message: Message) {
         }
         (Some((Transfer::ReleaseCommand, transfer)), nas_pdu) if has_resources(ue, id) => {
             n2::release_sessions(ue, env, nas_pdu, vec![SessionTransfer { pdu_session_id: id, transfer }]);
+            if let Some(session) = ue.session_mut(id) {
+                session.user_plane = UserPlane::Releasing;
+            }
         }
         (Some((Transfer::ModifyRequest, transfer)), nas_pdu) if has_resources(ue, id) => {
             n2::modify_sessions(ue, env, vec![ModifyItem { pdu_session_id: id, nas_pdu, transfer }]);
@@ -100,6 +103,58 @@ pub(crate) fn send(ue: &mut UeContext, env: &mut Env<'_>, message: Message) {
         (_, Some(nas_pdu)) => n2::downlink_nas_transport(ue, env, nas_pdu),
         (_, None) => env.out.log(Level::Warn, || format!("{}: nothing to send of session {id}", ue.name())),
     }
+}
+
+/// Resources are to be set up for a session of which the gNB has some: after a GTP-U Error Indication, for example
+/// (TS 23.527 5.3.2.1). The gNB would refuse a second instance (TS 38.413 8.2.1.4), so that it releases the first one
+/// before. A setup that is under way, or whose result the SMF does not know yet, is asked for twice: the UPF reported a
+/// second packet before it learnt of the tunnel.
+fn set_up_again(ue: &mut UeContext, env: &mut Env<'_>, message: Message) {
+    let (id, name) = (message.id, ue.name());
+    let Some(session) = ue.session_mut(id) else { return };
+    match session.user_plane {
+        UserPlane::Activated if !session.reports_setup() => {
+            session.user_plane = UserPlane::Replacing;
+            session.held_setup = Some(message);
+            env.out
+                .log(Level::Info, || format!("{name}: session {id} is released at the gNB and set up again"));
+            n2::release_resources(ue, env, id);
+            guard_release(ue, env);
+        }
+        UserPlane::Releasing | UserPlane::Replacing => {
+            session.held_setup = Some(message);
+            guard_release(ue, env);
+        }
+        _ => env.out.log(Level::Debug, || format!("{name}: session {id} has its user plane already")),
+    }
+}
+
+/// What waits for a release waits no longer than a gNB may take; without an answer its connection is released, and what
+/// waits is sent when the UE is connected again.
+pub(crate) fn guard_release(ue: &UeContext, env: &mut Env<'_>) {
+    if let Some(key) = ue.connection.filter(|_| waits_for_release(ue)) {
+        env.out.start(key.to_u64(), Timer::NgapGuard, env.config.timers.ngap_guard);
+    }
+}
+
+fn waits_for_release(ue: &UeContext) -> bool {
+    ue.sessions.iter().any(|session| session.held_setup.is_some())
+}
+
+/// The gNB has released the resources of a session: sends what is to be set up instead.
+pub(crate) fn resources_released(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
+    let Some(setup) = ue.session_mut(id).and_then(|session| session.held_setup.take()) else { return };
+    if let Some(key) = ue.connection.filter(|_| !waits_for_release(ue)) {
+        env.out.stop(key.to_u64(), Timer::NgapGuard);
+    }
+    send(ue, env, setup);
+}
+
+/// The connection is lost: what waits for a release waits for the UE now.
+pub(crate) fn keep_held_setups(ue: &mut UeContext) {
+    let held = ue.sessions.iter_mut().filter_map(|session| session.held_setup.take());
+    let held = held.map(|message| Undelivered { message, on_failure: None });
+    ue.undelivered.extend(held);
 }
 
 fn setup_item(ue: &mut UeContext, id: u8, nas_pdu: Option<Vec<u8>>, transfer: Vec<u8>) -> Option<SetupItem> {

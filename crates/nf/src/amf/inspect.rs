@@ -102,6 +102,7 @@ impl Amf {
                     UserPlane::Activated => "ACTIVATED",
                     UserPlane::Activating => "ACTIVATING",
                     UserPlane::Deactivated => "DEACTIVATED",
+                    UserPlane::Releasing | UserPlane::Replacing => "RELEASING",
                 },
                 "smContext": session.sm_context.as_ref().map(|uri| uri.to_string()),
             })).collect::<Vec<_>>(),

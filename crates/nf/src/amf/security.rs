@@ -53,6 +53,13 @@ pub(crate) fn choose_algorithms(config: &AmfConfig, ue: &UeSecurityCapability) -
     Some(Algorithms { integrity, ciphering })
 }
 
+/// Whether a UE can do what each UE has to: 5G-EA0, 128-5G-EA1 and 128-5G-EA2 (TS 33.501 5.2.2), 128-5G-IA1 and 128-5G-IA2
+/// (5.2.3). A capability without them is not the UE's, or was changed on the way: the registration is rejected before the
+/// UE is challenged (TS 24.501 5.5.1.2.8). 5G-IA0 is not asked for, because it serves unauthenticated emergency sessions only.
+pub(crate) const fn is_acceptable(ue: &UeSecurityCapability) -> bool {
+    ue.supports_ea(0) && ue.supports_ea(1) && ue.supports_ea(2) && ue.supports_ia(1) && ue.supports_ia(2)
+}
+
 /// The capability as NGAP has it, where algorithm 1 leads (TS 38.413 9.3.1.86): algorithm 0 falls
 /// out to the left.
 pub(crate) fn ngap_capabilities(ue: &UeSecurityCapability) -> pith_ngap::SecurityCapabilities {

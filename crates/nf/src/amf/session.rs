@@ -2,9 +2,10 @@
 //! (PDU session routing context, TS 24.501 5.4.5.1).
 
 use super::context::CallId;
+use super::delivery::Message;
 use bytes::Bytes;
 use pith_sbi::Uri;
-use pith_sbi::nsmf_pdusession::SmContextUpdateData;
+use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextUpdateData};
 use pith_types::{Dnn, Snssai};
 
 /// One PDU session of a UE.
@@ -31,6 +32,8 @@ pub(crate) struct PduSession {
     /// What waits until the SMF has named the SM context: its first message may be faster than its
     /// answer.
     pub held: Vec<(SmContextUpdateData, SessionCall)>,
+    /// Resources to be set up once the gNB has released those that it has.
+    pub held_setup: Option<Message>,
 }
 
 /// State of a session's user plane connection (TS 23.501 5.6.8).
@@ -42,6 +45,10 @@ pub(crate) enum UserPlane {
     Activating,
     /// The gNB has resources.
     Activated,
+    /// The gNB was told to release its resources: the SMF wants it.
+    Releasing,
+    /// The same, because the SMF wants resources set up that the gNB has: others follow.
+    Replacing,
 }
 
 /// What a call to the SMF was for.
@@ -70,7 +77,16 @@ impl PduSession {
             unheard: 0,
             calls: Vec::new(),
             held: Vec::new(),
+            held_setup: None,
         }
+    }
+
+    /// Whether the SMF has not answered yet to what the gNB made of a setup: it may ask for the same once more.
+    pub fn reports_setup(&self) -> bool {
+        self.calls.iter().any(|(_, call)| match call {
+            SessionCall::Report(body) => body.n2_sm_info_type == Some(N2SmInfoType::PduResSetupRsp),
+            _ => false,
+        })
     }
 
     /// Takes out the call of that number, if it is one of this session's.

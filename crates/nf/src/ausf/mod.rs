@@ -27,9 +27,17 @@ use pith_sbi::{Base64, Cause, Problem, Reply, Request, Response};
 use procedure::eap_aka_prime::{AwaitingEapResponse, AwaitingFreshVector, AwaitingNotificationHeard, Step};
 use procedure::five_g_aka::Challenged;
 use procedure::vector::{AwaitingVector, Begun};
+use std::collections::VecDeque;
 
 /// Authentications that may be under way at once.
 const LIMIT: u32 = 1 << 18;
+
+/// Authentications that wait for a UE's answer, at most: twice the registrations that the AMF of the shard keeps waiting,
+/// 10 MB. Over it the oldest end, so that a flood of registrations that nobody goes on with refuses nobody.
+const MOST_CHALLENGED: usize = 32_768;
+
+/// How many end at once then.
+const BATCH: usize = MOST_CHALLENGED / 8;
 
 /// How long a challenged UE may take: T3560 runs out 5 times before that (TS 24.501 table 10.2.2).
 const CHALLENGE_LIFETIME: Duration = Duration::from_secs(60);
@@ -67,12 +75,14 @@ pub struct Ausf {
     identity: Identity,
     config: AusfConfig,
     authentications: Arena<Authentication>,
+    /// Those that wait, or waited, for a UE's answer, the oldest first.
+    challenged: VecDeque<Key>,
 }
 
 impl Ausf {
     /// An AUSF.
     pub const fn new(identity: Identity, config: AusfConfig) -> Self {
-        Self { identity, config, authentications: Arena::new(LIMIT) }
+        Self { identity, config, authentications: Arena::new(LIMIT), challenged: VecDeque::new() }
     }
 
     fn request(&mut self, now: Instant, from: Caller, request: Request, out: &mut Outbox) {
@@ -135,7 +145,24 @@ impl Ausf {
             }
         };
         self.put(key, next, out);
+        self.challenged.push_back(key);
+        self.end_excess(out);
         out.answer(from, response);
+    }
+
+    /// Ends the oldest authentications when too many UEs have not answered.
+    fn end_excess(&mut self, out: &mut Outbox) {
+        if self.challenged.len() <= MOST_CHALLENGED {
+            return;
+        }
+        let authentications = &self.authentications;
+        self.challenged.retain(|key| authentications.get(*key).is_some());
+        if self.challenged.len() + BATCH > MOST_CHALLENGED {
+            for key in self.challenged.drain(..BATCH).collect::<Vec<_>>() {
+                self.end(key, out);
+            }
+        }
+        self.challenged.shrink_to(2 * self.challenged.len());
     }
 
     /// RES* came: compare, tell the UDM, answer (TS 33.501 6.1.3.2.0 steps 10 to 12).

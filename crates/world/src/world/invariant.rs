@@ -270,7 +270,9 @@ impl World {
         for cell in self.cells() {
             if let Some(amf) = &cell.windows.amf {
                 let audit = amf.look().audit();
-                let nothing = pith_nf::amf::Audit { gnbs: audit.gnbs, ..Default::default() };
+                // Security contexts outlive the registration (TS 33.501 6.8.1.1.1).
+                let nothing =
+                    pith_nf::amf::Audit { gnbs: audit.gnbs, retained: audit.retained, ..Default::default() };
                 self.demand(audit == nothing, || format!("left in the AMF: {audit:?}"))?;
             }
         }

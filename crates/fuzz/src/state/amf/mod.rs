@@ -124,7 +124,7 @@ fn end(world: &mut World, rogue: &mut Rogue) -> Result<(), Broken> {
         sound(world)?;
     }
     let audit = world.amf.audit();
-    let nothing = Audit { gnbs: audit.gnbs, ..Audit::default() };
+    let nothing = Audit { gnbs: audit.gnbs, retained: audit.retained, ..Audit::default() };
     demand(audit == nothing, || {
         format!("left when everyone is gone: {audit:?}, timers {:?}", world.running())
     })?;

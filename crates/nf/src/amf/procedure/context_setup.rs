@@ -3,7 +3,7 @@
 use super::{pdu_session_resources, ue_context_release};
 use crate::amf::connection::RanContext;
 use crate::amf::context::{Env, UeContext};
-use crate::amf::n2;
+use crate::amf::{delivery, n2};
 use crate::kit::{Level, Timer};
 use pith_ngap::{
     Cause, CauseNas, InitialContextSetupFailure, InitialContextSetupResponse, NasNonDeliveryIndication,
@@ -19,6 +19,7 @@ pub(crate) fn response(ue: &mut UeContext, env: &mut Env<'_>, message: InitialCo
             env.out.n2(crate::kit::N2Effect::Send { gnb, stream, pdu: pdu.into() });
         }
     }
+    delivery::guard_release(ue, env);
     pdu_session_resources::set_up(ue, env, message.setup, message.failed);
 }
 

@@ -2,6 +2,7 @@
 
 use crate::amf::consumer;
 use crate::amf::context::{Env, UeContext};
+use crate::amf::delivery;
 use crate::amf::session::UserPlane;
 use pith_ngap::SessionTransfer;
 use pith_sbi::nsmf_pdusession::N2SmInfoType;
@@ -19,7 +20,17 @@ pub(crate) fn set_up(
 
 /// Resources were released (TS 38.413 8.2.2.2).
 pub(crate) fn released(ue: &mut UeContext, env: &mut Env<'_>, released: Option<Vec<SessionTransfer>>) {
-    report(ue, env, released, N2SmInfoType::PduResRelRsp, Some(UserPlane::Deactivated));
+    for item in released.into_iter().flatten() {
+        let id = item.pdu_session_id;
+        match ue.session_mut(id) {
+            // The SMF did not ask for it.
+            Some(session) if session.user_plane == UserPlane::Replacing => {
+                session.user_plane = UserPlane::Deactivated;
+            }
+            _ => report(ue, env, Some(vec![item]), N2SmInfoType::PduResRelRsp, Some(UserPlane::Deactivated)),
+        }
+        delivery::resources_released(ue, env, id);
+    }
 }
 
 /// Resources were modified, or not (TS 38.413 8.2.3.2).
@@ -41,7 +52,11 @@ pub(crate) fn notified(
     released: Option<Vec<SessionTransfer>>,
 ) {
     report(ue, env, notified, N2SmInfoType::PduResNty, None);
+    let ids: Vec<u8> = released.iter().flatten().map(|item| item.pdu_session_id).collect();
     report(ue, env, released, N2SmInfoType::PduResNtyRel, Some(UserPlane::Deactivated));
+    for id in ids {
+        delivery::resources_released(ue, env, id);
+    }
 }
 
 /// Passes a list on, a session each; sessions that are gone meanwhile are left out.

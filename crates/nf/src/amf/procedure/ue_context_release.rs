@@ -11,7 +11,7 @@ use super::{Procedure, deregistration, paging};
 use crate::amf::connection::RanContext;
 use crate::amf::consumer;
 use crate::amf::context::{Env, UeContext};
-use crate::amf::{Amf, n2, procedure};
+use crate::amf::{Amf, delivery, n2, procedure};
 use crate::kit::{Instant, Key, Level, Outbox, Timer};
 use pith_ngap::{
     Cause, CauseNas, CauseRadioNetwork, ErrorIndication, UeContextReleaseComplete, UeContextReleaseRequest,
@@ -60,6 +60,7 @@ pub(crate) fn lost(ue: &mut UeContext, env: &mut Env<'_>) {
 
 /// Has the SMFs drop the N3 tunnels of the sessions (TS 23.502 4.2.6 step 5).
 pub(crate) fn deactivate_sessions(ue: &mut UeContext, env: &mut Env<'_>) {
+    delivery::keep_held_setups(ue);
     let ids: Vec<u8> = ue.sessions.iter().map(|session| session.id).collect();
     for id in ids {
         consumer::deactivate(ue, env, id);

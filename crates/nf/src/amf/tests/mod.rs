@@ -14,6 +14,7 @@ mod paging;
 mod pdu_session;
 mod registration_update;
 mod release;
+mod scas;
 mod security_mode;
 mod service_request;
 mod slices;

@@ -31,11 +31,16 @@ fn data_that_come_again_set_nothing_up_twice() {
     world.downlinks.clear();
     comes(&mut world, &mut phone);
     phone.receive(&mut world);
+    let again = |world: &mut World| {
+        let reply = world.request(transfer(5, None, Some((NgapIe::PduResSetupReq, b"setup"))));
+        assert!(reply.is_ok());
+        let ladder = world.take_ladder();
+        assert!(!ladder.contains("PduSessionResource"), "{ladder}");
+    };
+    again(&mut world);
+    world.script.insert(Operation::UpdateSmContext, None);
     phone.context_setup_response(&mut world, &[5]);
-    world.take_ladder();
-    let reply = world.request(transfer(5, None, Some((NgapIe::PduResSetupReq, b"setup"))));
-    assert!(reply.is_ok());
-    assert!(!world.take_ladder().contains("PduSessionResourceSetupRequest"));
+    again(&mut world);
 }
 
 #[test]

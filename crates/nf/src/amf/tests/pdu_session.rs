@@ -1,6 +1,7 @@
 //! PDU sessions: the AMF's part (TS 24.501 5.4.5; TS 23.502 4.3).
 
 use super::world::{NgapIe, Phone, World, establishment, problem, transfer, transfers};
+use crate::kit::Timer;
 use pith_nas::gmm::{DlNasTransport, UlNasTransport};
 use pith_nas::ie::{PayloadContainerType, RequestType};
 use pith_nas::{GmmCause, GmmMessage};
@@ -250,4 +251,79 @@ fn a_session_that_the_smf_has_lost_is_forgotten() {
     phone.send(&mut world, message(5, b"release"));
     assert_eq!(came_back(&mut world, &mut phone).cause, Some(GmmCause::PayloadWasNotForwarded));
     assert_eq!(world.amf.audit().sessions, 0);
+}
+
+/// The SMF has the session's resources set up, for packets that wait.
+fn set_up(world: &mut World) {
+    let reply = world.request(transfer(5, None, Some((NgapIe::PduResSetupReq, b"setup"))));
+    assert!(reply.is_ok(), "{reply:?}");
+}
+
+fn release_response(world: &mut World, phone: &Phone) {
+    let message = pith_ngap::PduSessionResourceReleaseResponse {
+        amf_ue_ngap_id: phone.amf_id.unwrap(),
+        ran_ue_ngap_id: phone.ran_id,
+        released: Some(transfers(&[5])),
+        location: None,
+        diagnostics: None,
+    };
+    world.ngap(phone.gnb, "PduSessionResourceReleaseResponse", message.encode());
+}
+
+/// A phone with a session that its gNB has, though the SMF has found that it lost the tunnel.
+fn with_lost_tunnel() -> (World, Phone) {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    phone.register(&mut world);
+    phone.establish(&mut world, 5);
+    world.take_ladder();
+    (world, phone)
+}
+
+#[test]
+fn a_setup_after_a_release_command_waits_until_the_gnb_has_released() {
+    let (mut world, phone) = with_lost_tunnel();
+    world.request(transfer(5, None, Some((NgapIe::PduResRelCmd, b"release")))).unwrap();
+    set_up(&mut world);
+    release_response(&mut world, &phone);
+    assert_eq!(
+        world.take_ladder(),
+        "\
+nf   -> N1N2MessageTransfer
+gnb1 <- PduSessionResourceReleaseCommand
+nf   <- 200
+nf   -> N1N2MessageTransfer
+nf   <- 200
+gnb1 -> PduSessionResourceReleaseResponse
+gnb1 <- PduSessionResourceSetupRequest
+smf  <- UpdateSmContext"
+    );
+    assert!(!world.running().contains(&Timer::NgapGuard));
+}
+
+#[test]
+fn a_setup_of_a_session_that_the_gnb_has_is_preceded_by_its_release() {
+    let (mut world, phone) = with_lost_tunnel();
+    set_up(&mut world);
+    set_up(&mut world);
+    let ladder = world.take_ladder();
+    assert_eq!(ladder.matches("PduSessionResourceReleaseCommand").count(), 1, "{ladder}");
+    assert!(!ladder.contains("PduSessionResourceSetupRequest"), "{ladder}");
+    release_response(&mut world, &phone);
+    assert!(world.take_ladder().ends_with("gnb1 <- PduSessionResourceSetupRequest"));
+}
+
+#[test]
+fn a_gnb_that_does_not_release_loses_the_connection_and_the_session_is_set_up_after_paging() {
+    let (mut world, mut phone) = with_lost_tunnel();
+    set_up(&mut world);
+    world.expire(Timer::NgapGuard);
+    phone.released(&mut world);
+    let ladder = world.take_ladder();
+    assert!(ladder.contains("gnb1 <- Paging"), "{ladder}");
+    let request = phone.service_request(pith_nas::ie::ServiceType::MobileTerminatedServices);
+    let nas = phone.initial_nas(request);
+    world.downlinks.clear();
+    phone.connect(&mut world, nas);
+    let Message::InitialContextSetupRequest(setup) = world.downlinks[0].1.clone() else { panic!() };
+    assert_eq!(setup.sessions.unwrap()[0].transfer, b"setup");
 }

@@ -168,3 +168,19 @@ fn a_udm_that_gives_no_vector_is_a_failure_of_the_network() {
     assert_eq!(seen.problem().status, 500);
     assert_eq!(bench.nf.pending(), 0);
 }
+
+#[test]
+fn authentications_that_nobody_answers_are_bounded_and_the_youngest_live_on() {
+    let mut bench = bench();
+    let oldest = challenge(&mut bench);
+    let answered = challenge(&mut bench);
+    confirm(&mut bench, &answered, Some(XRES_STAR));
+    for _ in 0..MOST_CHALLENGED {
+        challenge(&mut bench);
+    }
+    assert!(bench.nf.pending() <= MOST_CHALLENGED);
+    assert_eq!(bench.timers.len(), bench.nf.pending());
+    assert_eq!(confirm(&mut bench, &oldest, Some(XRES_STAR)).cause(), Some(&Cause::ContextNotFound));
+    let youngest = challenge(&mut bench);
+    assert!(confirmation(&confirm(&mut bench, &youngest, Some(XRES_STAR))).kseaf.is_some());
+}

@@ -7,6 +7,7 @@ use crate::amf::n1::{Outcome, Silence};
 use crate::amf::procedure::{
     self, Procedure, RegistrationStep, Step, authentication, context_transfer, identification,
 };
+use crate::amf::security::is_acceptable;
 use pith_nas::gmm::RegistrationRequest;
 use pith_nas::ie::{MobileIdentity, NgKsi, RegistrationKind};
 use pith_nas::{GmmMessage, NasCount};
@@ -147,8 +148,9 @@ impl Attempt {
             ue.radio_capability = None;
         }
         ue.capability = self.request.ue_security_capability.or(ue.capability);
-        match ue.capability {
-            Some(_) => Ok(self),
+        match &ue.capability {
+            Some(capability) if is_acceptable(capability) => Ok(self),
+            Some(_) => Err(RegistrationError::SecurityCapabilityMismatch),
             None => Err(RegistrationError::NoSecurityCapability),
         }
     }
