@@ -27,8 +27,10 @@ const HEADERS: u32 = 16 << 10;
 const FIELDS: usize = 64;
 /// Streams that a peer opened and reset before the server looked at them (CVE-2023-44487), and streams that the
 /// server had to reset for errors of the peer: with more of either, h2 closes the connection by ENHANCE_YOUR_CALM.
+/// Bodies of requests that were refused by their head count as such errors, so known peers have room for an overload.
 const PENDING_RESETS: usize = 20;
-const ERROR_RESETS: usize = 64;
+const ERROR_RESETS: usize = 1024;
+const STRANGER_ERROR_RESETS: usize = 64;
 /// Octets of answers that wait on a stream for a peer that does not read.
 const SEND_BUFFER: usize = 256 << 10;
 /// Time between pings on a connection, and for their answers: finds a peer that went silent.
@@ -54,9 +56,11 @@ pub struct Limits {
 
 /// How a server speaks.
 pub(super) fn server(standing: Standing) -> auto::Builder<Local> {
-    let (stream, connection, streams) = match standing {
-        Standing::Known => (STREAM_WINDOW, CONNECTION_WINDOW, STREAMS),
-        Standing::Stranger => (STRANGER_STREAM_WINDOW, STRANGER_CONNECTION_WINDOW, STRANGER_STREAMS),
+    let (stream, connection, streams, resets) = match standing {
+        Standing::Known => (STREAM_WINDOW, CONNECTION_WINDOW, STREAMS, ERROR_RESETS),
+        Standing::Stranger => {
+            (STRANGER_STREAM_WINDOW, STRANGER_CONNECTION_WINDOW, STRANGER_STREAMS, STRANGER_ERROR_RESETS)
+        }
     };
     let mut builder = auto::Builder::new(Local);
     builder
@@ -73,7 +77,7 @@ pub(super) fn server(standing: Standing) -> auto::Builder<Local> {
         .max_concurrent_streams(streams)
         .max_header_list_size(HEADERS)
         .max_pending_accept_reset_streams(PENDING_RESETS)
-        .max_local_error_reset_streams(ERROR_RESETS)
+        .max_local_error_reset_streams(resets)
         .max_send_buf_size(SEND_BUFFER)
         .keep_alive_interval(PING)
         .keep_alive_timeout(PONG);
