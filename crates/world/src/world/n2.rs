@@ -120,7 +120,8 @@ impl World {
 
     pub(super) fn n2_gateway(&mut self, process: usize, input: N2GatewayInput) {
         let Some(gateway) = &mut self.processes[process].n2 else { return };
-        let effects: Vec<_> = gateway.handle(input).collect();
+        let mut effects: Vec<_> = gateway.advance(self.now).collect();
+        effects.extend(gateway.handle(input));
         for effect in effects {
             match effect {
                 N2GatewayEffect::Send { gnb, stream, pdu } => self.send_to_gnb(gnb.0, stream, &pdu),

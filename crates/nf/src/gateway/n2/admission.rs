@@ -25,6 +25,10 @@ const HALF_OPEN_TIME: Duration = Duration::from_secs(60);
 /// Messages that an association may send before NG Setup succeeds: some refused NG Setups, and a few errors.
 const MESSAGES_BEFORE_SETUP: u32 = 16;
 
+/// Warnings about one address in [`WARNING_PERIOD`]; further ones are left out, so that a peer does not fill the log.
+const WARNINGS: u32 = 20;
+const WARNING_PERIOD: Duration = Duration::from_secs(10);
+
 /// A gNB that may connect (`amf.n2.gnbs`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PermittedGnb {
@@ -36,18 +40,21 @@ pub struct PermittedGnb {
 
 /// The associations of one peer address.
 #[derive(Debug, Default)]
-struct Share {
+pub(super) struct Share {
     associations: usize,
     half_open: usize,
-    /// The operator knows that the address has reached a bound.
-    reported: bool,
+    /// Warnings about the address since then.
+    warnings: u32,
+    warned_since: Instant,
 }
 
 /// What the gateway counts for each peer address, and the associations that wait for NG Setup.
 #[derive(Debug, Default)]
 pub(super) struct Admission {
     now: Instant,
-    shares: HashMap<IpAddr, Share>,
+    pub(super) shares: HashMap<IpAddr, Share>,
+    /// When shares without associations were last looked for.
+    swept: Instant,
     /// By the time at which the association is given up.
     half_open: BTreeSet<(Instant, GnbHandle)>,
 }
@@ -57,6 +64,16 @@ impl Admission {
         let until = self.now + HALF_OPEN_TIME;
         self.half_open.insert((until, gnb));
         until
+    }
+
+    /// Forgets addresses without associations, once warnings about them are old.
+    fn sweep(&mut self) {
+        if self.now.since(self.swept) >= WARNING_PERIOD {
+            self.swept = self.now;
+            let now = self.now;
+            let is_old = |share: &Share| now.since(share.warned_since) >= WARNING_PERIOD;
+            self.shares.retain(|_, share| share.associations > 0 || !is_old(share));
+        }
     }
 }
 
@@ -75,6 +92,7 @@ impl N2Gateway {
     /// Moves the gateway's clock, and ends associations without NG Setup in time.
     pub fn advance(&mut self, now: Instant) -> std::vec::Drain<'_, N2GatewayEffect> {
         self.admission.now = now;
+        self.admission.sweep();
         while let Some(&(until, gnb)) = self.admission.half_open.first()
             && until <= now
         {
@@ -94,12 +112,7 @@ impl N2Gateway {
     pub(super) fn associated(&mut self, gnb: GnbHandle, peer: SocketAddr, alternatives: Vec<IpAddr>) {
         if let Err(why) = self.check_address(peer.ip()) {
             self.out.push(N2GatewayEffect::Close { gnb });
-            let share = self.admission.shares.entry(share_of(peer.ip())).or_default();
-            if !std::mem::replace(&mut share.reported, true) {
-                self.event(Level::Warn, format!("SCTP association of {peer} ended: {why}"));
-            }
-            // An address without associations leaves nothing behind.
-            return self.forget_unused_share(peer.ip());
+            return self.warn_of(peer.ip(), || format!("SCTP association of {peer} ended: {why}"));
         }
         if self.admission.half_open.len() >= HALF_OPEN
             && let Some(&(_, oldest)) = self.admission.half_open.first()
@@ -184,16 +197,34 @@ impl N2Gateway {
         let peer = association.peer.ip();
         if let Some(share) = self.admission.shares.get_mut(&share_of(peer)) {
             share.associations = share.associations.saturating_sub(1);
-            share.reported = false;
         }
-        self.forget_unused_share(peer);
         Some(association)
     }
 
-    fn forget_unused_share(&mut self, peer: IpAddr) {
-        let share = share_of(peer);
-        if self.admission.shares.get(&share).is_some_and(|share| share.associations == 0) {
-            self.admission.shares.remove(&share);
+    /// Warns the operator of what a gNB did, within the bounds of its address.
+    pub(super) fn warn(&mut self, gnb: GnbHandle, text: impl FnOnce() -> String) {
+        if let Some(association) = self.associations.get(&gnb) {
+            self.warn_of(association.peer.ip(), text);
+        }
+    }
+
+    fn warn_of(&mut self, address: IpAddr, text: impl FnOnce() -> String) {
+        let now = self.admission.now;
+        let share = self.admission.shares.entry(share_of(address)).or_default();
+        if now.since(share.warned_since) >= WARNING_PERIOD {
+            (share.warnings, share.warned_since) = (0, now);
+        }
+        share.warnings = share.warnings.saturating_add(1);
+        match share.warnings {
+            ..=WARNINGS => self.event(Level::Warn, text()),
+            number if number == WARNINGS + 1 => {
+                let period = WARNING_PERIOD.as_secs();
+                self.event(
+                    Level::Warn,
+                    format!("further warnings about {address} are left out for {period} s"),
+                );
+            }
+            _ => {}
         }
     }
 
@@ -201,7 +232,8 @@ impl N2Gateway {
     fn close(&mut self, gnb: GnbHandle, why: &str) {
         let Some(association) = self.forget(gnb) else { return };
         self.out.push(N2GatewayEffect::Close { gnb });
-        self.event(Level::Warn, format!("SCTP association of {} ended: {why}", association.peer));
+        let peer = association.peer;
+        self.warn_of(peer.ip(), || format!("SCTP association of {peer} ended: {why}"));
         if association.setup.is_some() {
             self.tell_all(|| N2Input::GnbDown { gnb });
         }

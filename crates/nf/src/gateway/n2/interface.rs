@@ -65,8 +65,8 @@ impl N2Gateway {
 
     fn refuse_setup(&mut self, gnb: GnbHandle, who: NodeName<'_>, cause: Cause, why: &str) {
         let peer = self.associations.get(&gnb).map(|association| association.peer.to_string());
-        let text = format!("NG Setup of gNB {who} from {} refused: {why}", peer.unwrap_or_default());
-        self.event(Level::Warn, text);
+        let peer = peer.unwrap_or_default();
+        self.warn(gnb, || format!("NG Setup of gNB {who} from {peer} refused: {why}"));
         self.extend_half_open(gnb);
         let failure = NgSetupFailure { cause, time_to_wait: Some(RETRY_AFTER), diagnostics: None };
         self.answer(gnb, failure.encode());
@@ -83,10 +83,7 @@ impl N2Gateway {
             Some(Ok(supported)) => supported,
             Some(Err(mismatch)) => {
                 let why = self.explain(mismatch, update.supported_tas.as_deref().unwrap_or_default());
-                self.event(
-                    Level::Warn,
-                    format!("RAN Configuration Update of gNB {} refused: {why}", old.name),
-                );
+                self.warn(gnb, || format!("RAN Configuration Update of gNB {} refused: {why}", old.name));
                 return self.refuse_update(gnb, mismatch.cause());
             }
         };

@@ -204,8 +204,9 @@ impl N2Gateway {
             return;
         }
         if ppid != NGAP_PPID && ppid != 0 {
-            let text = format!("gNB {peer}: a message with payload protocol {ppid}, which is not NGAP");
-            return self.event(Level::Warn, text);
+            return self.warn(gnb, || {
+                format!("gNB {peer}: a message with payload protocol {ppid}, which is not NGAP")
+            });
         }
         let Some(peeked) = peek(&pdu) else { return self.not_ngap(gnb) };
         match (peeked.procedure_code, peeked.class) {
@@ -310,7 +311,7 @@ impl N2Gateway {
             Ok(Message::ErrorIndication(indication)) => {
                 let cause = indication.cause.map_or_else(|| "no cause".to_owned(), |cause| cause.to_string());
                 let name = self.name(gnb);
-                self.event(Level::Warn, format!("gNB {name} reports an error: {cause}"));
+                self.warn(gnb, || format!("gNB {name} reports an error: {cause}"));
             }
             Ok(Message::Other(other)) if !other.reject => {}
             Ok(_) => {
@@ -393,8 +394,8 @@ impl N2Gateway {
 
     /// ERROR INDICATION for octets that are no PDU (TS 38.413 10.2).
     fn not_ngap(&mut self, gnb: GnbHandle) {
-        let text = format!("gNB {} sent octets that are no NGAP PDU", self.name(gnb));
-        self.event(Level::Warn, text);
+        let name = self.name(gnb);
+        self.warn(gnb, || format!("gNB {name} sent octets that are no NGAP PDU"));
         self.error_indication(gnb, None, None, Cause::Protocol(CauseProtocol::transfer_syntax_error));
     }
 
@@ -419,7 +420,7 @@ impl N2Gateway {
     fn report(&mut self, gnb: GnbHandle, error: Option<NgapError>) {
         let Some(error) = error else { return };
         let name = self.name(gnb);
-        self.event(Level::Warn, format!("gNB {name}: {error}"));
+        self.warn(gnb, || format!("gNB {name}: {error}"));
         let indication = ErrorIndication {
             amf_ue_ngap_id: None,
             ran_ue_ngap_id: None,

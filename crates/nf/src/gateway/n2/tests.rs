@@ -279,6 +279,37 @@ fn a_peer_that_sends_much_before_ng_setup_is_ended() {
 }
 
 #[test]
+fn warnings_about_one_address_are_bounded_even_if_it_connects_anew() {
+    let seconds = |seconds: u64| Instant::from_micros(seconds * 1_000_000);
+    let mut gateway = gateway();
+    let flood = |gateway: &mut N2Gateway, peer: &str| {
+        let mut warnings = Vec::new();
+        for number in 100..200 {
+            let gnb = GnbHandle(number);
+            let mut effects = up(gateway, gnb, peer);
+            for _ in 0..20 {
+                let pdu = Bytes::from_static(&[0xff; 9]);
+                let input = N2GatewayInput::Message { gnb, stream: 0, ppid: NGAP_PPID, pdu };
+                effects.extend(gateway.handle(input));
+            }
+            warnings.extend(effects.into_iter().filter_map(|effect| match effect {
+                N2GatewayEffect::Event(event) => Some(event.text),
+                _ => None,
+            }));
+        }
+        warnings
+    };
+    let warnings = flood(&mut gateway, "10.0.0.66:38412");
+    assert_eq!(warnings.len(), 21);
+    assert_eq!(warnings[20], "further warnings about 10.0.0.66 are left out for 10 s");
+    assert_eq!(flood(&mut gateway, "10.0.0.67:38412").len(), 21, "another address has its own");
+    gateway.advance(seconds(10));
+    assert_eq!(flood(&mut gateway, "10.0.0.66:38412").len(), 21);
+    gateway.advance(seconds(40));
+    assert_eq!(gateway.admission.shares.len(), 1, "only the address with an association is remembered");
+}
+
+#[test]
 fn many_silent_associations_do_not_keep_a_gnb_out() {
     let mut gateway = gateway();
     let peer =
