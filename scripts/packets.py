@@ -22,6 +22,7 @@ from scapy.packet import Raw
 
 UPF_N3, GNB = "10.210.0.1", "10.210.0.2"
 UPF_N6, SERVER = "10.211.0.1", "10.211.0.2"
+STRANGER = "10.210.0.9"
 GTPU_PORT, PFCP_PORT = 2152, 8805
 QFI = 9
 G_PDU, END_MARKER, ERROR_INDICATION, ECHO_REQUEST, ECHO_RESPONSE = 255, 254, 26, 1, 2
@@ -584,6 +585,54 @@ def after_the_end_nothing_passes(lab):
     assert gtp[1] == ERROR_INDICATION, gtp.hex()
 
 
+def what_is_closed_goes_nowhere(lab):
+    lab.session()
+    forged = GTP_U_Header(gtp_type=G_PDU, teid=lab.gnb_teid) / udp(SERVER, lab.ue, b"forged")
+    closed = [UPF_N3, GNB, "10.210.0.77", "10.210.0.255", UPF_N6, "10.211.0.255", "10.45.0.1", "10.45.255.255", "127.0.0.1"]
+    closed += ["127.0.0.7", "0.0.0.0", "169.254.169.254", "224.0.0.1", "239.255.255.250", "255.255.255.255"]
+    for destination in closed:
+        head = IP(src=lab.ue, dst=destination)
+        for port in (GTPU_PORT, PFCP_PORT, 38412, 7777, 53):
+            lab.up(head / UDP(sport=GTPU_PORT, dport=port) / forged)
+            lab.up(head / TCP(sport=40000, dport=port, flags="S"))
+        # SCTP's INIT, IP in IP, a later fragment, options.
+        lab.up(IP(src=lab.ue, dst=destination, proto=132) / Raw(b"\x9c\x40\x96\x0c" + bytes(8) + b"\x01\x00\x00\x14" + bytes(16)))
+        lab.up(head / udp(SERVER, UPF_N3))
+        lab.up(IP(src=lab.ue, dst=destination, frag=9, proto=17) / Raw(bytes(16)))
+        lab.up(IP(src=lab.ue, dst=destination, options=[b"\x01\x01\x01\x00"]) / UDP(dport=GTPU_PORT) / forged)
+    lab.nothing_came_up()
+    lab.nothing_came_down()
+
+
+def the_gateway_answers_a_ping_and_nothing_else(lab):
+    lab.session()
+    lab.up(IP(src=lab.ue, dst="10.45.0.1", ttl=64) / ICMP(type=8, id=7, seq=1) / b"ping")
+    packet = IP(bytes(lab.ran.receive(is_gtpu, "Echo Reply"))[58:])
+    assert (packet.src, packet.dst, packet[ICMP].type) == ("10.45.0.1", lab.ue, 0), packet.summary()
+    for kind in (3, 5, 13, 17):
+        lab.up(IP(src=lab.ue, dst="10.45.0.1", ttl=64) / ICMP(type=kind) / b"ping")
+    lab.up(IP(src=lab.ue, dst=UPF_N6, ttl=64) / ICMP(type=8) / b"ping")
+    lab.nothing_came_down()
+
+
+def a_stranger_on_n3_is_answered_an_echo_and_nothing_else(lab):
+    lab.session()
+    lab.nothing_came_down()
+    stranger = lambda message: lab.ran.send(IP(src=STRANGER, dst=UPF_N3) / UDP(sport=GTPU_PORT, dport=GTPU_PORT) / message)
+    stranger(GTP_U_Header(gtp_type=ECHO_REQUEST, teid=0, S=1, seq=7))
+    answer = bytes(lab.ran.receive(lambda p: IP in p and p[IP].dst == STRANGER, "Echo Response"))[42:]
+    assert answer[1] == ECHO_RESPONSE, answer.hex()
+    forged = lab.tunnel(udp(lab.ue, SERVER, b"forged"))
+    forged[IP].src = STRANGER
+    lab.ran.send(forged)
+    stranger(GTP_U_Header(gtp_type=END_MARKER, teid=lab.teid))
+    indication = b"\x10" + lab.gnb_teid.to_bytes(4, "big") + b"\x85\x00\x04" + socket.inet_aton(GNB)
+    stranger(GTP_U_Header(gtp_type=ERROR_INDICATION, teid=0, S=1, seq=8) / Raw(indication))
+    lab.nothing_came_up()
+    lab.nothing_came_down()
+    assert not lab.smf.reports, "the SMF is told nothing"
+
+
 CASES = [
     uplink_of_all_sizes,
     downlink_of_all_sizes,
@@ -593,6 +642,9 @@ CASES = [
     inner_options_and_fragments,
     padding_of_the_frame_does_not_get_out,
     a_spoofed_source_goes_nowhere,
+    what_is_closed_goes_nowhere,
+    the_gateway_answers_a_ping_and_nothing_else,
+    a_stranger_on_n3_is_answered_an_echo_and_nothing_else,
     lies_about_lengths_go_nowhere,
     other_versions_go_nowhere,
     an_unknown_tunnel_is_told,

@@ -109,7 +109,8 @@ APART int hairpin(struct xdp_md *ctx, const struct rule *rule, const struct pass
 	struct traffic *in = &path.cpu->n3_rest;
 	u32 length = flow.length;
 	struct found to = session_to(&flow);
-	if (!to.session || !has_hop(&flow) || (!flow.whole && to.session->only[DOWNLINK] == NO_RULE))
+	/* Between tenants, and where nobody has the address, user space decides. */
+	if (!to.session || to.session->tenant != from.session->tenant || !has_hop(&flow) || (!flow.whole && to.session->only[DOWNLINK] == NO_RULE))
 		return give(&path, from.session);
 	struct origin origin = { .direction = DOWNLINK, .qfi = NO_QFI };
 	const struct rule *arrival = find_rule(ctx, &to, &flow, &origin);

@@ -47,6 +47,8 @@ struct gpdu {
 	u32 teid;
 	u32 length; /* of the user's packet */
 	u8 qfi;     /* NO_QFI: none */
+	u8 v6;      /* the tunnel is over IPv6 */
+	struct address source; /* who sent it */
 	u8 sound;   /* the checksum of the IPv4 header before it is right, if that has one */
 };
 

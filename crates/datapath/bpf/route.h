@@ -16,12 +16,35 @@ INLINE u32 route_index(const struct address *to)
 
 _Static_assert(ROUTES == 1 << (64 - 54), "route_index() gives an index of `routes`");
 
+/* What is known of an address. */
+INLINE u32 area_of(u64 high, u64 low, u32 v6)
+{
+	struct place_of place = { .length = 160, .family = v6 ? 6 : 4, .address = { low } };
+	if (v6) {
+		place.address[0] = high;
+		place.address[1] = high >> 32;
+		place.address[2] = low;
+		place.address[3] = low >> 32;
+	} else {
+		place.length = 64;
+	}
+	const u32 *area = bpf_map_lookup_elem(&areas, &place);
+	return area ? *area : OPEN;
+}
+
+/* Whether GTP-U of a host is accepted. */
+APART int is_peer(u64 high, u64 low, u32 v6)
+{
+	return area_of(high, low, v6) & PEER ? 1 : 0;
+}
+
 /* Asks the routing table, as for a packet that came by this interface. */
 APART int find_route(struct xdp_md *ctx, struct route *route, u32 v6)
 {
 	struct bpf_fib_lookup asked = { .family = v6 ? AF_INET6 : AF_INET, .tot_len = 1 };
 	if (!route)
 		return 0;
+	route->area = area_of(route->to.high, route->to.low, v6) & AREA;
 	asked.ifindex = ctx->ingress_ifindex;
 	if (v6)
 		set_address(asked.ipv6_dst, &route->to);
@@ -34,6 +57,8 @@ APART int find_route(struct xdp_md *ctx, struct route *route, u32 v6)
 	const struct port *port = bpf_map_lookup_elem(&ports, &leaves);
 	if (!port)
 		return 0;
+	if (port->one_sided && route->area == OPEN)
+		route->area = CLOSED;
 	route->mtu = asked.mtu_result;
 	route->vlan = port->vlan;
 	__builtin_memcpy(route->ethernet, asked.dmac, 6);
@@ -55,6 +80,12 @@ INLINE const struct route *route_to(struct xdp_md *ctx, struct address to, u32 v
 		route->until = now + ROUTE_LIFE;
 	}
 	return route->device == NO_INDEX ? 0 : route;
+}
+
+/* Whether a session's packets may take a route to the data network. */
+INLINE int is_open(const struct route *route, const struct session *session)
+{
+	return route->area == OPEN || route->area + 1 == TENANT + session->tenant;
 }
 
 INLINE u32 link_header(const struct route *route)

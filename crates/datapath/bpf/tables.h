@@ -52,6 +52,8 @@ enum drop_reason {
 	N6_SEND_FAILED,
 	BAD_CHECKSUM,
 	STRAY_ERROR_INDICATION,
+	CLOSED_DESTINATION,
+	UNKNOWN_PEER,
 	DROP_REASONS
 };
 
@@ -117,10 +119,10 @@ struct session {
 	u64 id;
 	u8 only[2];      /* by tunnel, from the data network: the rule, where it is one without filters; or NO_RULE */
 	u8 match_count;
-	u8 reserved;
+	u8 tenant; /* whose UE it is, plus one; 0: no pool has its address */
 	u32 home;  /* the slot of its own block, in which things are counted wherever its rules are */
 	u32 flows; /* the group of its further flows, in `flows` */
-	u32 unused;
+	u32 peer;  /* where its downlink goes by tunnel, wire; NO_INDEX: over IPv6; 0: nowhere yet */
 	struct rule rules[SESSION_RULES];
 	struct meter meters[HOME_METERS]; /* up, down */
 	/* struct place places[settings.places]; */
@@ -216,7 +218,7 @@ struct cpu {
 	u64 dropped[DROP_REASONS];
 	struct traffic n3_rest, n6_rest; /* dropped, or handed to user space; by where they came in */
 	struct traffic across;           /* from a tunnel into another */
-	u64 reserved[6];
+	u64 reserved[4];
 };
 
 /* Where the system's routing table and neighbours send a packet; remembered for ROUTE_LIFE. */
@@ -227,13 +229,15 @@ struct route {
 	u16 mtu;
 	u16 vlan; /* wire; 0: untagged */
 	u16 ethernet[6]; /* to, from */
-	u8 reserved[20];
+	u8 area;         /* whose the destination is */
+	u8 reserved[19];
 };
 
 /* An interface that packets may leave by. */
 struct port {
 	u32 device;
 	u32 vlan; /* wire */
+	u32 one_sided; /* it leads to radios and other UPFs only: users' packets don't leave by it */
 };
 
 /* Before a frame that a worker has to have waiting (AF_XDP): where its packet will leave to. The worker learns
@@ -263,6 +267,7 @@ struct link {
 #define ROUTES 1024
 #define DEVICES 64
 #define SOCKETS 256
+#define AREAS 65536
 #define N3_ADDRESSES 8
 
 /* Settings, fixed while the program is loaded: the verifier takes out what they make unreachable. */
@@ -336,6 +341,30 @@ struct {
 	__uint(key_size, sizeof(struct network));
 	__uint(value_size, sizeof(u32));
 } framed SEC(".maps");
+
+/* Whose addresses are, as boundary/reach.rs has it; the longest network that has one decides. */
+enum area {
+	OPEN,
+	CLOSED,     /* to all UEs */
+	CLOSED_MAY, /* to all UEs, but there are permits: user space knows which */
+	TENANT      /* and those that follow: to UEs of other tenants than that number */
+};
+#define AREA 0xff   /* the part of an entry that is one */
+#define PEER 0x100  /* GTP-U is accepted from there */
+
+struct place_of {
+	u32 length;     /* bits that count, those of the family included */
+	u32 family;     /* 4 or 6 */
+	u32 address[4]; /* wire; of IPv4 the first */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, AREAS);
+	__uint(key_size, sizeof(struct place_of));
+	__uint(value_size, sizeof(u32));
+} areas SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

@@ -26,6 +26,8 @@ INLINE u32 take_outer(struct cursor *cursor, u16 type, struct gpdu *gpdu)
 		    !is_ours(address_v4(ip->daddr), 0))
 			return 0;
 		u32 length = bpf_ntohs(ip->tot_len);
+		gpdu->source = address_v4(ip->saddr);
+		gpdu->v6 = 0;
 		gpdu->sound = is_right(ip);
 		return length > sizeof(*ip) ? length - sizeof(*ip) : 0;
 	}
@@ -33,6 +35,8 @@ INLINE u32 take_outer(struct cursor *cursor, u16 type, struct gpdu *gpdu)
 		struct ipv6hdr *ip = take(cursor, sizeof(*ip));
 		if (!ip || ip->version != 6 || ip->nexthdr != IPPROTO_UDP || !is_ours(address_v6(&ip->daddr), 1))
 			return 0;
+		gpdu->source = address_v6(&ip->saddr);
+		gpdu->v6 = 1;
 		return bpf_ntohs(ip->payload_len);
 	}
 	return 0;
@@ -108,6 +112,12 @@ INLINE int forward_uplink(struct xdp_md *ctx, struct path *path, const struct fo
 	const struct route *route = route_to(ctx, flow->destination, flow->v6, path->now);
 	if (!route)
 		return pass_between(ctx, path, found, rule, flow);
+	/* A closed gate has the first word, as in user space. */
+	if (!is_open(route, found->session) && rule->flags & RULE_OPEN) {
+		if (route->area == CLOSED)
+			return drop(path, &path->cpu->n3_rest, flow->length, CLOSED_DESTINATION);
+		return give(path, found->session);
+	}
 	if (!has_hop(flow) || flow->length > route->mtu)
 		return give(path, found->session);
 	struct cpu *cpu = path->cpu;
@@ -135,6 +145,8 @@ INLINE int refuse_source(struct path *path, struct session *session, u32 length)
 INLINE int hand_uplink(struct xdp_md *ctx, struct path *path, struct session *session, const struct flow *flow)
 {
 	const struct route *route = route_to(ctx, flow->destination, flow->v6, path->now);
+	if (route && !is_open(route, session))
+		route = 0;
 	return hand(ctx, path, session, &path->cpu->n3_rest, flow->length, route, 0);
 }
 
@@ -155,6 +167,10 @@ INLINE int uplink(struct xdp_md *ctx, struct path *path, u32 frame)
 	struct session *session = found.session;
 	if (!session)
 		return UNKNOWN_SESSION;
+	/* Mostly it comes from where the session's downlink goes. */
+	if (session->peer && (gpdu.v6 || session->peer != (u32)gpdu.source.low) &&
+	    !is_peer(gpdu.source.high, gpdu.source.low, gpdu.v6))
+		return drop(path, &path->cpu->n3_rest, gpdu.length, UNKNOWN_PEER);
 	warm(session, path->number, UPLINK);
 	struct flow flow;
 	u8 *version = cursor.at;

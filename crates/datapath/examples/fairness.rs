@@ -126,7 +126,12 @@ fn start() -> (Host, PortableDatapath, PortableDatapath) {
     run(&format!("ip link add n3 type veth peer name eth0 netns {}", ue.thread));
     run(&format!("ip addr add {UPF}/24 dev n3"));
     run("ip link set n3 up");
-    let config = DatapathConfig { n3_addresses: vec![UPF.into()], workers: 1, ..DatapathConfig::default() };
+    let config = DatapathConfig {
+        n3_addresses: vec![UPF.into()],
+        boundary: permitting(&["10.45.0.1"]),
+        workers: 1,
+        ..DatapathConfig::default()
+    };
     let upf = PortableDatapath::start(config).unwrap();
     let modem = ue.run(start_modem);
     (ue, upf, modem)
@@ -139,6 +144,7 @@ fn start_modem() -> PortableDatapath {
         n3_addresses: vec![GNB.into()],
         tun: "modem".into(),
         pools: vec![UePool { gateway: IpAddr::V4(UE), prefix: 32 }],
+        boundary: permitting(&["10.45.0.2"]),
         workers: 1,
         ..DatapathConfig::default()
     };

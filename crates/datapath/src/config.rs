@@ -1,5 +1,6 @@
 //! What a datapath is started with, and why it may not start.
 
+use crate::boundary::Boundary;
 use crate::system::NetworkPolicy;
 use crate::xdp::XdpError;
 use pith_upf::contract::{AddressRange, UeAddress};
@@ -25,6 +26,8 @@ pub struct DatapathConfig {
     pub workers: usize,
     /// Whether packets to other networks take an address of the host (NAT44).
     pub nat: bool,
+    /// What is closed to UEs, beside this host and the networks of `n3_addresses`.
+    pub boundary: Boundary,
     /// What else holds for pools on N6; at most one a pool. Their sessions take the portable path.
     pub policies: Vec<NetworkPolicy>,
     /// Bounds on what is held for idle UEs and what is queued.
@@ -87,6 +90,7 @@ impl Default for DatapathConfig {
             mtu: 1400,
             workers: 0,
             nat: false,
+            boundary: Boundary::default(),
             policies: Vec::new(),
             buffer: BufferLimits::default(),
             enforcement: Enforcement::default(),
@@ -105,6 +109,12 @@ impl DatapathConfig {
     /// What else holds for a pool.
     pub fn policy(&self, pool: UePool) -> Option<&NetworkPolicy> {
         self.policies.iter().find(|policy| policy.pool == pool)
+    }
+
+    /// What is closed to UEs, the networks of N3 included.
+    pub fn whole_boundary(&self) -> Boundary {
+        let own = self.boundary.own.iter().chain(&self.n3_addresses).copied().collect();
+        Boundary { own, ..self.boundary.clone() }
     }
 
     /// Whether the packets of a pool have to pass the kernel, where they leave and come in.

@@ -1,5 +1,6 @@
 //! See the crate's README for its contract.
 
+mod boundary;
 mod config;
 pub mod packet;
 mod portable;
@@ -13,10 +14,13 @@ mod system;
 mod ue_tun;
 mod xdp;
 
+pub use boundary::{Boundary, Permit, Tenant};
 pub use config::{DatapathConfig, PathChoice, StartError, UePool, XdpHook};
 pub use pith_upf::qos::{BufferLimits, Enforcement, SharedRate};
 pub use portable::PortableDatapath;
 pub use select::UserPlane;
-pub use system::{FirewallRule, NetworkPolicy, PortBlock, PortBlocks, Protocol, StaticRoute, Verdict};
+pub use system::{
+    FirewallRule, Net, NetworkPolicy, PortBlock, PortBlocks, Protocol, StaticRoute, Verdict, parse_network,
+};
 pub use ue_tun::UeTun;
 pub use xdp::{XdpDatapath, XdpError};

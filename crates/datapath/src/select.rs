@@ -7,6 +7,7 @@ use pith_upf::contract::{
     Counters, Datapath, DropReason, Event, Session, SessionId, SessionUsage, TracedPacket, Tunnel,
 };
 use pith_upf::qos::FlowUsage;
+use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
@@ -76,6 +77,14 @@ impl UserPlane {
     pub fn dismiss_predecessor(&mut self) {
         if let Self::Xdp(xdp) = self {
             xdp.dismiss_predecessor();
+        }
+    }
+
+    /// These hosts control this UPF, and no others that were named so before: they are closed to UEs.
+    pub fn set_controllers(&self, controllers: Vec<IpAddr>) {
+        match self {
+            Self::Portable(portable) => portable.set_controllers(controllers),
+            Self::Xdp(xdp) => xdp.set_controllers(controllers),
         }
     }
 

@@ -66,7 +66,11 @@ fn tunnels_run_over_ipv6() {
     }
     let [upf_address, gnb_address] = ["fd00::1", "fd00::2"].map(|text| text.parse::<Ipv6Addr>().unwrap());
     [upf_address, gnb_address].into_iter().for_each(|address| add_v6(address, 128, "lo"));
-    let config = DatapathConfig { n3_addresses: vec![upf_address.into()], ..DatapathConfig::default() };
+    let config = DatapathConfig {
+        n3_addresses: vec![upf_address.into()],
+        boundary: permitting(&["10.45.0.1 udp port 7000"]),
+        ..DatapathConfig::default()
+    };
     let mut upf = PortableDatapath::start(config).unwrap();
     let mut session = session();
     let tunnel = Tunnel { dscp: Some(46), ..tunnel_to(gnb_address, GNB_TEID) };
@@ -98,6 +102,7 @@ fn an_end_marker_goes_on_over_the_ip_version_of_the_next_tunnel() {
         PortableDatapath::start(DatapathConfig { n3_addresses, ..DatapathConfig::default() }).unwrap();
     let mut relay = session();
     relay.fars[0].action = Action::Forward(Destination::Tunnel(tunnel_to(GNB, GNB_TEID)));
+    relay.fars[1].action = Action::Forward(Destination::Tunnel(tunnel_to(gnb_address, GNB_TEID)));
     upf.install(Arc::new(relay));
     let next = UdpSocket::bind((GNB, GTPU_PORT)).unwrap();
     next.set_read_timeout(Some(PATIENCE)).unwrap();

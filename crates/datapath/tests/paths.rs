@@ -180,7 +180,7 @@ fn a_ue_cannot_speak_for_another_by_a_tunnel_within_its_own() {
         let server = lab.data_network(7000);
         let forged = gpdu(0x101, &udp(other, SERVER, 7000, b"forged"));
         lab.uplink(TEID, &udp(UE, UPF, GTPU_PORT, &forged));
-        lab.wait_dropped(DropReason::UnsupportedGtpu, 1);
+        lab.wait_dropped(DropReason::ClosedDestination, 1);
         lab.uplink(TEID, &udp(UE, SERVER, 7000, b"own"));
         assert_eq!(receive(&server), b"own");
         assert_eq!(lab.upf.usage(SessionId(2)).unwrap().urrs[0].volume.total(), 0);
@@ -239,6 +239,7 @@ fn an_extension_header_that_must_be_understood_is_refused() {
 #[test]
 fn a_peers_error_indication_becomes_an_event() {
     for mut lab in labs() {
+        lab.install(session());
         let mut message = Vec::new();
         let peer = IpAddr::V4(GNB);
         Signalling::ErrorIndication(ErrorIndication { teid: GNB_TEID, peer }).encode(&mut message);
@@ -250,6 +251,8 @@ fn a_peers_error_indication_becomes_an_event() {
 #[test]
 fn an_error_indication_that_names_another_peer_than_its_sender_is_dropped() {
     for mut lab in labs() {
+        lab.install(session());
+        lab.install(session());
         let mut message = Vec::new();
         let peer = IpAddr::from([192, 0, 2, 66]);
         Signalling::ErrorIndication(ErrorIndication { teid: GNB_TEID, peer }).encode(&mut message);

@@ -28,7 +28,12 @@ fn start(session: Session) -> Option<(PortableDatapath, Host, PortableDatapath)>
     run(&format!("ip link add n3 type veth peer name eth0 netns {}", ue.thread));
     run(&format!("ip addr add {UPF}/24 dev n3"));
     run("ip link set n3 up");
-    let config = DatapathConfig { n3_addresses: vec![UPF.into()], workers: 2, ..DatapathConfig::default() };
+    let config = DatapathConfig {
+        n3_addresses: vec![UPF.into()],
+        boundary: permitting(&["10.45.0.1"]),
+        workers: 2,
+        ..DatapathConfig::default()
+    };
     let mut upf = PortableDatapath::start(config).unwrap();
     upf.install(Arc::new(session));
     let modem = ue.run(start_modem);
@@ -94,6 +99,7 @@ fn start_modem() -> PortableDatapath {
         n3_addresses: vec![GNB.into()],
         tun: "modem".into(),
         pools: vec![pool],
+        boundary: permitting(&["10.45.0.2"]),
         workers: 1,
         ..DatapathConfig::default()
     };

@@ -21,7 +21,7 @@ use pith_upf::contract::{Datapath, Event};
 use pith_upf::{Effect, Input, Severity, Upf};
 use serde_json::Value;
 use std::io;
-use std::net::UdpSocket;
+use std::net::{IpAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -102,6 +102,7 @@ impl UpfThread {
             traces: Traces::default(),
             effects: Vec::new(),
             warnings: Warnings::default(),
+            smfs: Vec::new(),
         };
         let thread = thread::Builder::new().name("upf".into()).spawn(move || {
             driver.run(&sleeper, &seen);
@@ -135,6 +136,8 @@ struct Driver {
     traces: Traces,
     effects: Vec<Effect>,
     warnings: Warnings,
+    /// The hosts of SMFs with an association.
+    smfs: Vec<IpAddr>,
 }
 
 impl Driver {
@@ -151,6 +154,7 @@ impl Driver {
                 self.handle(Input::Event(event));
             }
             self.handle(Input::Tick);
+            self.close_controllers();
             self.tend_succession();
             self.answer_questions();
             let descriptors = [self.n4.as_fd(), self.datapath.events_ready()];
@@ -164,6 +168,15 @@ impl Driver {
         // What SMFs sent before the end still counts: a release of the association above all.
         self.read(&mut datagram);
         self.handle(Input::Shutdown { graceful: GRACE });
+    }
+
+    /// Closes the SMFs to phones.
+    fn close_controllers(&mut self) {
+        let smfs = || self.upf.associations().map(|(_, address)| address.ip());
+        if !smfs().eq(self.smfs.iter().copied()) {
+            self.smfs = smfs().collect();
+            self.datapath.set_controllers(self.smfs.clone());
+        }
     }
 
     /// Ends the sessions of the process before, once SMFs have had their time to set them up again.

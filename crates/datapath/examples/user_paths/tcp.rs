@@ -72,6 +72,7 @@ fn start_modem() -> PortableDatapath {
         n3_addresses: vec![RADIO.into()],
         tun: "modem".into(),
         pools: vec![UePool { gateway: IpAddr::V4(ue(0)), prefix: 32 }],
+        boundary: support::permitting(&["10.45.0.0/16"]),
         workers: 1,
         ..DatapathConfig::default()
     };

@@ -12,7 +12,7 @@ mod vnet;
 pub use checksum::{complete_partial, set_ipv4_checksum};
 pub use coalesce::{Coalescer, Frame};
 pub use ecn::mark_congestion;
-pub use flow::{Flow, decrement_ttl};
+pub use flow::{Flow, decrement_ttl, is_v4};
 pub use link::link_header_len;
 pub use segment::{Segment, Train};
 pub use vnet::{Gso, VnetHeader};

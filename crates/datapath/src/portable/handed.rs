@@ -82,7 +82,8 @@ impl Path {
         };
         let teid = Teid(packet.teid);
         let Some(rules) = tables.by_teid(teid) else {
-            return signaller.refuse_teid(self, teid, message.from, message.socket);
+            let is_peer = self.border.is_peer(message.from.ip());
+            return signaller.refuse_teid(self, teid, (message.from, message.socket, is_peer));
         };
         if let (Some(told), Some(flow)) = (told, Flow::of(packet.payload)) {
             let to = if told.peer == 0 { flow.destination } else { IpAddr::from(told.peer.to_ne_bytes()) };

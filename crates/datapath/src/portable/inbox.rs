@@ -5,8 +5,10 @@
 //! applied once it is posted and the worker is parked.
 
 use super::ports::Port;
+use crate::boundary::Reach;
 use crate::rules::Rules;
 use crate::sys::EventFd;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -29,6 +31,15 @@ pub enum Message {
     Discard(Arc<Rules>),
     /// A socket to serve, of the interface in that slot of the program's devices.
     Serve(Port),
+    /// What UEs reach from now on.
+    Reach(Arc<Reach>),
+    /// Whether GTP-U of a host is accepted.
+    Peer {
+        /// The host's.
+        address: IpAddr,
+        /// Whether a tunnel leads there.
+        known: bool,
+    },
     /// The datapath stops.
     Stop,
 }

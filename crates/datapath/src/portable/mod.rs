@@ -1,6 +1,7 @@
 //! The portable path: GTP-U sockets and a TUN interface with a queue for each worker. Needs the right
 //! to make a TUN interface (CAP_NET_ADMIN) and nothing else of the system.
 
+mod border;
 mod downlink;
 mod events;
 mod framed;
@@ -20,15 +21,17 @@ mod tables;
 mod uplink;
 mod worker;
 
+use crate::boundary::{Keeper, Mirror, Reach};
 use crate::config::{DatapathConfig, StartError, UePool};
 use crate::rules::{
     Clock, Drops, Installed, Now, Pools, Rules, Sessions, Tracer, Worker as Index, WorkerCounters, total,
 };
 use crate::sys::{GtpuSocket, TunQueue};
 use crate::system::{FramedRoutes, Network, PortLog};
+use border::Border;
 use crossbeam_channel::Receiver;
 use events::Events;
-use inbox::{Inbox, Message};
+pub(crate) use inbox::{Inbox, Message};
 use n3::N3Batch;
 use n6::N6Batch;
 use parcel::{Desk, Parcel};
@@ -73,6 +76,7 @@ pub struct PortableDatapath {
     workers: Vec<Handle>,
     port_log: PortLog,
     framed: FramedRoutes,
+    keeper: Keeper,
     /// Dropped last: the system is put back once no worker uses it.
     _network: Network,
 }
@@ -116,6 +120,7 @@ impl PortableDatapath {
             refuses: AtomicBool::new(true),
         });
         let sockets = bind_all(&config.n3_addresses)?;
+        let keeper = Keeper::start(config, inboxes.clone(), network.closed_sets(config))?;
         let mut datapath = Self {
             sessions: Sessions::new(pools, config.enforcement).sharing(&config.shared_rates),
             shared,
@@ -124,6 +129,7 @@ impl PortableDatapath {
             workers: Vec::new(),
             port_log: PortLog::of(config),
             framed: FramedRoutes::new(&config.tun),
+            keeper,
             _network: network,
         };
         let mut sockets = Some(sockets);
@@ -151,6 +157,7 @@ impl PortableDatapath {
             shared: Arc::clone(&self.shared),
             counters: Arc::clone(&counters),
             sockets,
+            border: Border::new(self.keeper.reach()),
             ports: Ports::default(),
             routes: Routes::default(),
             outer_id: 0,
@@ -178,6 +185,11 @@ impl PortableDatapath {
 
     /// Stops: packets on their way through a worker still leave, then the system is put back.
     pub fn stop(self) {}
+
+    /// These hosts control this UPF: they are closed to UEs.
+    pub fn set_controllers(&self, controllers: Vec<IpAddr>) {
+        self.keeper.set_controllers(controllers);
+    }
 
     fn post(&self, message: impl Fn() -> Message) -> Vec<u64> {
         self.workers.iter().map(|worker| worker.inbox.post(message())).collect()
@@ -225,6 +237,16 @@ impl PortableDatapath {
         }
     }
 
+    /// Has a table of a BPF program follow what is closed.
+    pub(crate) fn mirror_areas(&self, program: Box<dyn Mirror>) {
+        self.keeper.mirror(program);
+    }
+
+    /// What is closed now.
+    pub(crate) fn reach(&self) -> Arc<Reach> {
+        self.keeper.reach()
+    }
+
     /// How many workers there are.
     pub(crate) fn workers(&self) -> usize {
         self.workers.len()
@@ -258,6 +280,7 @@ impl Datapath for PortableDatapath {
         let Installed { rules, previous } = self.sessions.install(&session);
         self.framed.add(&rules.framed);
         self.framed.remove(previous.as_ref().map_or(&[], |rules| &rules.framed));
+        self.keeper.note(Some(&rules), previous.as_deref());
         self.port_log.note(session.id, previous.as_ref().map(|rules| rules.ue), Some(session.ue));
         self.post(|| Message::Publish { rules: Arc::clone(&rules), previous: previous.clone() });
         self.wake_owners(&rules);
@@ -271,6 +294,7 @@ impl Datapath for PortableDatapath {
         self.wait_until(|| !rules.life.is_waiting());
         let usage = self.sessions.usage(session, self.now());
         self.sessions.remove(session);
+        self.keeper.note(None, Some(&rules));
         self.framed.remove(&rules.framed);
         self.port_log.note(session, Some(rules.ue), None);
         usage

@@ -1,6 +1,7 @@
 //! What a worker does with one packet, wherever it came from: judge it by its session's rules, then
 //! forward it, have it wait, or drop it by a name.
 
+use super::border::Border;
 use super::events::Events;
 use super::gpdu::write_header;
 use super::n3::{Gpdu, HEADROOM, N3Batch};
@@ -56,6 +57,8 @@ pub struct Path {
     pub sockets: Vec<GtpuSocket>,
     /// Its queue of the TUN interface.
     pub tun: TunQueue,
+    /// What it lets pass.
+    pub border: Border,
     /// Its AF_XDP sockets, none where there is no such path.
     pub ports: Ports,
     /// Where packets may leave by these.

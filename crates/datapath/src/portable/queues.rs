@@ -4,7 +4,7 @@ use super::parcel::{Parcel, hold_of};
 use super::path::Path;
 use super::tables::Tables;
 use crate::packet::{Flow, mark_congestion};
-use crate::rules::{Now, Rules};
+use crate::rules::{Now, Rule, Rules};
 use crossbeam_channel::Receiver;
 use pith_upf::contract::{Action, Destination, Direction, DropReason, Event, Fate, PdrId};
 use pith_upf::qos::{Engine, Outlet, Room, Ruling, Whose};
@@ -130,9 +130,8 @@ impl Turn<'_> {
     }
 
     /// Puts a packet to N6 or another UE where others are sent with it.
-    fn to_network(&mut self, packet: &[u8]) {
-        let Some(flow) = Flow::of(packet) else { return self.path.drop(DropReason::MalformedInner, 1) };
-        if self.path.sends_past_kernel(self.tables, &flow, packet) {
+    fn to_network(&mut self, flow: &Flow, packet: &[u8]) {
+        if self.path.sends_past_kernel(self.tables, flow, packet) {
             return;
         }
         if self.outbox.len() + LONGEST > OUTBOX {
@@ -141,7 +140,19 @@ impl Turn<'_> {
         let start = self.outbox.len();
         self.outbox.extend_from_slice(packet);
         let range = start..self.outbox.len();
-        self.path.n6.push(self.outbox, range, &flow);
+        self.path.n6.push(self.outbox, range, flow);
+    }
+
+    /// The headers of a packet that leaves to the data network, if it may: its rule may have been another when it came.
+    fn flow_to_network(&mut self, parcel: &Parcel, rule: &Rule) -> Result<Option<Flow>, DropReason> {
+        if matches!(rule.action, Some(Action::Forward(Destination::Tunnel(_)))) {
+            return Ok(None);
+        }
+        let flow = Flow::of(&parcel.bytes).ok_or(DropReason::MalformedInner)?;
+        match self.path.border.lets_pass(self.tables, &parcel.rules, &flow, &parcel.bytes) {
+            true => Ok(Some(flow)),
+            false => Err(DropReason::ClosedDestination),
+        }
     }
 
     fn flush_n6(&mut self) {
@@ -173,23 +184,25 @@ impl Outlet<Parcel> for Turn<'_> {
             mark_congestion(&mut parcel.bytes);
         }
         let may_pass = parcel.rule().ok_or(DropReason::NoRule).and_then(|rule| rule.quota().map(|()| rule));
-        let rule = match may_pass {
-            Ok(rule) => rule,
+        let may_pass = may_pass.and_then(|rule| Ok((rule, self.flow_to_network(&parcel, rule)?)));
+        let (rule, flow) = match may_pass {
+            Ok(passes) => passes,
             Err(reason) => {
                 self.drop(parcel, reason);
                 return false;
             }
         };
         self.path.count(&parcel.rules, rule, parcel.bytes.len());
-        match rule.action {
-            Some(Action::Forward(Destination::Tunnel(tunnel))) => {
+        match (rule.action, flow) {
+            (Some(Action::Forward(Destination::Tunnel(tunnel))), _) => {
                 self.trace(&parcel, Fate::ToTunnel(tunnel));
                 self.path.send_copy((rule, parcel.qfi()), &tunnel, &parcel.bytes);
             }
-            _ => {
+            (_, Some(flow)) => {
                 self.trace(&parcel, Fate::ToNetwork);
-                self.to_network(&parcel.bytes);
+                self.to_network(&flow, &parcel.bytes);
             }
+            (_, None) => {}
         }
         self.leaving.push(parcel);
         true

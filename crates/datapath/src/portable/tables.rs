@@ -87,7 +87,7 @@ fn remove_own<K: Hash + Eq>(table: &mut Table<K>, key: K, rules: &Rules) {
 /// A hash of one number. TEIDs and addresses are given out by the core, so nobody outside can choose
 /// keys that collide.
 #[derive(Debug, Default)]
-struct Mix(u64);
+pub struct Mix(u64);
 
 impl Hasher for Mix {
     fn write(&mut self, bytes: &[u8]) {

@@ -40,20 +40,14 @@ impl Path {
                 self.drop(DropReason::UnsupportedGtpu, train.range.len().div_ceil(train.segment));
                 continue;
             }
+            let origin = (train.peer, socket, self.border.is_peer(train.peer.ip()));
             let mut start = train.range.start;
             if train.range.is_empty() {
                 self.drop(DropReason::MalformedGtpu, 1);
             }
             while start < train.range.end {
                 let end = (start + train.segment).min(train.range.end);
-                self.handle_datagram(
-                    tables,
-                    signaller,
-                    arena,
-                    &mut arrived,
-                    start..end,
-                    (train.peer, socket),
-                );
+                self.handle_datagram(tables, signaller, arena, &mut arrived, start..end, origin);
                 start = end;
             }
         }
@@ -63,7 +57,9 @@ impl Path {
         self.ports.flush();
     }
 
-    /// Answers a message, or adds its packet to those that have arrived.
+    /// Answers a message, or adds its packet to those that have arrived. A host that no tunnel leads to is answered Echo
+    /// Requests (TS 29.281 7.2.1) and told of tunnels that are not there (7.3.1), which a restarted UPF needs; its other
+    /// messages are dropped.
     fn handle_datagram<'t>(
         &mut self,
         tables: &'t Tables,
@@ -71,28 +67,37 @@ impl Path {
         arena: &[u8],
         arrived: &mut Vec<Arrived<'t>>,
         datagram: Range<usize>,
-        (peer, socket): (SocketAddr, usize),
+        (peer, socket, is_peer): (SocketAddr, usize, bool),
     ) {
         let Ok(packet) = Packet::decode(arena.get(datagram.clone()).unwrap_or_default()) else {
             return self.drop(DropReason::MalformedGtpu, 1);
         };
+        let is_open_to_all = [GtpuMessageType::ECHO_REQUEST, GtpuMessageType::G_PDU];
+        if !is_peer && !is_open_to_all.contains(&packet.message_type) {
+            return self.drop(DropReason::UnknownPeer, 1);
+        }
         if packet.message_type == GtpuMessageType::END_MARKER {
             self.forward_arrived(tables, arena, arrived);
             return self.pass_end_marker(tables, Teid(packet.teid));
         }
         if packet.message_type != GtpuMessageType::G_PDU {
-            return signaller.answer(self, &packet, peer, socket);
+            return signaller.answer(self, &packet, (peer, socket, is_peer));
         }
         let start = datagram.start + packet.header_len;
         let inner = start..start + packet.payload.len();
         self.counters.n3_in.count(1, inner.len());
         if packet.uncomprehended(|header| header == ExtensionHeader::PDU_SESSION_CONTAINER).is_some() {
-            return signaller.refuse_extension(self, peer, socket);
+            return signaller.refuse_extension(self, (peer, socket, is_peer));
         }
         let teid = Teid(packet.teid);
         let Some(rules) = tables.by_teid(teid) else {
-            return signaller.refuse_teid(self, teid, peer, socket);
+            return signaller.refuse_teid(self, teid, (peer, socket, is_peer));
         };
+        // Uplink may begin before the SMF tells of the tunnel to the radio (TS 23.502 4.3.2.2.1, steps 15 and 16a): until
+        // then nobody knows whose it has to be.
+        if !is_peer && rules.downlink_peer.is_some() {
+            return self.drop(DropReason::UnknownPeer, 1);
+        }
         let qfi = packet.pdu_session_information().map(|information| Qfi(information.qfi()));
         prefetch(&**rules);
         arrived.push(Arrived { rules, inner, teid, qfi });
@@ -157,6 +162,10 @@ impl Path {
             Ok(found) => found,
             Err((rule, reason)) => return self.refuse(rules, rule, came, reason),
         };
+        let is_to_network = action == Action::Forward(Destination::Network);
+        if is_to_network && !self.border.lets_pass(tables, rules, &flow, packet) {
+            return self.refuse(rules, Some(rule), came, DropReason::ClosedDestination);
+        }
         match (self.turn_for(rules, rule, action, flow.length), action) {
             (Ok(Turn::Now), Action::Forward(Destination::Network)) => {
                 self.trace(rules, Some(rule), came, Fate::ToNetwork);

@@ -142,6 +142,7 @@ impl Worker {
     fn take_messages(&mut self) -> Life {
         let Some(number) = self.inbox.take(&mut self.taken) else { return Life::On };
         let mut life = Life::On;
+        self.path.border.forget();
         for message in std::mem::take(&mut self.taken) {
             let Self { tables, queues, path, .. } = self;
             match message {
@@ -154,6 +155,8 @@ impl Worker {
                     queues.discard(path, tables, &rules, true);
                 }
                 Message::Discard(rules) => queues.discard(path, tables, &rules, false),
+                Message::Reach(reach) => path.border.set_reach(reach),
+                Message::Peer { address, known } => path.border.set_peer(address, known),
                 Message::Serve(port) => path.ports.serve(port),
                 Message::Stop => life = Life::Over,
             }

@@ -5,8 +5,8 @@ use super::usage::{UrrUse, Worker};
 use super::{Home, Now, Waiting};
 use crate::packet::Flow;
 use pith_upf::contract::{
-    Action, AddressRange, Direction, DropReason, Gate, Pdr, PdrId, Qfi, SdfFilter, Session, SessionId,
-    Source, Teid, UeAddress, UrrId, Volume,
+    Action, AddressRange, Destination, Direction, DropReason, Gate, Pdr, PdrId, Qfi, SdfFilter, Session,
+    SessionId, Source, Teid, UeAddress, UrrId, Volume,
 };
 use pith_upf::qos::{Flow as QosFlow, Flows, Key, SessionQos};
 use std::net::IpAddr;
@@ -86,6 +86,8 @@ pub struct Rules {
     pub ue: UeAddress,
     /// Networks behind it.
     pub framed: Box<[AddressRange]>,
+    /// The far end of the tunnel to the UE, where downlink packets go into one.
+    pub downlink_peer: Option<IpAddr>,
     rules: Box<[Rule]>,
     qos: Arc<SessionQos>,
 }
@@ -96,9 +98,12 @@ impl Rules {
         let mut pdrs: Vec<&Pdr> = session.pdrs.iter().collect();
         pdrs.sort_by_key(|pdr| pdr.precedence);
         let pdrs = pdrs.into_iter().zip(0..);
-        let rules = pdrs.map(|(pdr, index)| Rule::compile(pdr, index, session, &qos, urrs)).collect();
+        let rules: Box<[Rule]> =
+            pdrs.map(|(pdr, index)| Rule::compile(pdr, index, session, &qos, urrs)).collect();
         let framed = session.framed_routes.clone().into();
-        Self { life, ue: session.ue, framed, rules, qos }
+        let downlink = rules.iter().filter(|rule| rule.direction() == Direction::Downlink);
+        let downlink_peer = downlink.filter_map(Rule::peer).next();
+        Self { life, ue: session.ue, framed, downlink_peer, rules, qos }
     }
 
     /// The rule of that index.
@@ -215,6 +220,14 @@ impl Rule {
         comes_from
             && (self.qfis == u64::MAX || qfi.is_some_and(|qfi| self.qfis & qfi_bit(qfi) != 0))
             && (self.filters.is_empty() || self.filters.iter().any(|filter| matches(filter, flow, direction)))
+    }
+
+    /// The far end of the tunnel that its packets leave by.
+    pub fn peer(&self) -> Option<IpAddr> {
+        match self.action {
+            Some(Action::Forward(Destination::Tunnel(tunnel))) => Some(tunnel.peer),
+            _ => None,
+        }
     }
 
     /// Which way its packets go.

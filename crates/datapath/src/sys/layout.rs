@@ -17,7 +17,7 @@ pub const RULE_METERS: usize = 3;
 /// URRs of a rule that fit.
 pub const RULE_URRS: usize = 2;
 /// Reasons that the program counts drops by.
-pub const DROP_REASONS: usize = 20;
+pub const DROP_REASONS: usize = 22;
 /// In the name of a meter or counter: it is in the block of the session of that slot.
 pub const HOME: u32 = 0x8000_0000;
 /// Meters in a session's block: uplink, downlink.
@@ -158,14 +158,14 @@ pub struct Session {
     pub only: [u8; 2],
     /// Filters.
     pub match_count: u8,
-    /// Nothing yet.
-    pub reserved: u8,
+    /// Whose UE it is, plus one; 0: no pool has its address.
+    pub tenant: u8,
     /// The slot of its own block, wherever these rules are.
     pub home: u32,
     /// The group of its further flows.
     pub flows: u32,
-    /// Nothing yet.
-    pub unused: u32,
+    /// Where its downlink goes by tunnel, in wire order; [`NO_INDEX`]: over IPv6; 0: nowhere yet.
+    pub peer: u32,
     /// The rules.
     pub rules: [Rule; SESSION_RULES],
 }
@@ -183,14 +183,25 @@ impl Default for Session {
             id: 0,
             only: [NO_RULE; 2],
             match_count: 0,
-            reserved: 0,
+            tenant: 0,
             home: NO_INDEX,
             flows: NO_INDEX,
-            unused: 0,
+            peer: 0,
             rules: Default::default(),
         }
     }
 }
+
+/// Of an entry of the table of areas: any UE reaches the address.
+pub const AREA_OPEN: u32 = 0;
+/// No UE does.
+pub const AREA_CLOSED: u32 = 1;
+/// No UE does, but for permits, which user space knows.
+pub const AREA_CLOSED_MAY: u32 = 2;
+/// UEs of the first tenant do; those that follow stand for the others.
+pub const AREA_TENANT: u32 = 3;
+/// Added to it: GTP-U is accepted from there.
+pub const AREA_PEER: u32 = 0x100;
 
 /// No filter: all packets.
 pub const MATCH_ALL: u8 = 1;
@@ -351,7 +362,7 @@ pub struct Cpu {
     /// Sent on from tunnels into others.
     pub across: Traffic,
     /// Nothing yet.
-    pub reserved: [AtomicU64; 6],
+    pub reserved: [AtomicU64; 4],
 }
 
 // SAFETY (all): `repr(C)`; integers and atomics only, so any bytes are a value; the program writes what is

@@ -3,7 +3,7 @@
 use super::{check, check_len};
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// A socket to the kernel's routing tables.
 #[derive(Debug)]
@@ -20,6 +20,38 @@ impl NetlinkSocket {
         }
     }
 
+    /// Opens one that is told of changes of these groups (`RTMGRP_*`).
+    pub fn subscribe(groups: u32) -> io::Result<Self> {
+        let socket = Self::open()?;
+        // SAFETY: all zero is a valid `sockaddr_nl`, whose size is said; it lives during the call.
+        unsafe {
+            let mut address = std::mem::zeroed::<libc::sockaddr_nl>();
+            address.nl_family = libc::AF_NETLINK as libc::sa_family_t;
+            address.nl_groups = groups;
+            let length = size_of_val(&address) as libc::socklen_t;
+            check(libc::bind(socket.0.as_raw_fd(), (&raw const address).cast(), length))?;
+        }
+        Ok(socket)
+    }
+
+    /// Has the kernel heed what a request for a list names, such as one routing table (`NETLINK_GET_STRICT_CHK`).
+    pub fn ask_strictly(&self) -> io::Result<()> {
+        let on: libc::c_int = 1;
+        let length = size_of_val(&on) as libc::socklen_t;
+        let (fd, option) = (self.0.as_raw_fd(), libc::NETLINK_GET_STRICT_CHK);
+        // SAFETY: the option's value is a readable C int.
+        check(unsafe { libc::setsockopt(fd, libc::SOL_NETLINK, option, (&raw const on).cast(), length) })?;
+        Ok(())
+    }
+
+    /// Takes all that waits, whatever it is.
+    pub fn drain(&self) {
+        let mut buffer = [0u8; 4096];
+        let (fd, flags) = (self.0.as_raw_fd(), libc::MSG_DONTWAIT);
+        // SAFETY: `buffer` is writable for its length.
+        while unsafe { libc::recv(fd, buffer.as_mut_ptr().cast(), buffer.len(), flags) } > 0 {}
+    }
+
     /// Sends a request that has an answer, and reads that, or the first of several, into `answer`.
     pub fn exchange(&self, request: &[u8], answer: &mut [u8]) -> io::Result<usize> {
         let fd = self.0.as_raw_fd();
@@ -34,6 +66,12 @@ impl NetlinkSocket {
     pub fn receive(&self, answer: &mut [u8]) -> io::Result<usize> {
         // SAFETY: `answer` is writable for its length.
         check_len(unsafe { libc::recv(self.0.as_raw_fd(), answer.as_mut_ptr().cast(), answer.len(), 0) })
+    }
+}
+
+impl AsFd for NetlinkSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 

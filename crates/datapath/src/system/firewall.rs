@@ -1,14 +1,13 @@
 //! Firewalls of networks and the bound on TCP segments: a chain of nftables on the way between the TUN
 //! interface and the others.
 
-use super::nft::Table;
 use super::policy::{FirewallRule, Net, NetworkPolicy, Protocol, Verdict};
 use crate::config::DatapathConfig;
 use pith_upf::contract::{AddressRange, Direction};
 use std::net::IpAddr;
 
-/// The table that a configuration asks for, if any.
-pub fn table(config: &DatapathConfig) -> Option<Table> {
+/// What a table has for a configuration, if it asks for anything.
+pub fn body(config: &DatapathConfig) -> Option<String> {
     let clamps: String = config.policies.iter().filter_map(clamp).collect();
     let filters: String = config.policies.iter().map(|policy| filter(&config.tun, policy)).collect();
     if clamps.is_empty() && filters.is_empty() {
@@ -18,11 +17,10 @@ pub fn table(config: &DatapathConfig) -> Option<Table> {
         true => "",
         false => "\t\tct state established,related accept\n",
     };
-    let body = format!(
+    Some(format!(
         "\tchain forward {{\n\t\ttype filter hook forward priority 0;\n{clamps}{answers}{filters}\t}}\n{}",
         silence(&config.tun)
-    );
-    Some(Table { family: "inet", body })
+    ))
 }
 
 /// UEs of one network may reach each other over the kernel: it would tell them to do so without it.
@@ -89,26 +87,26 @@ mod tests {
     fn rules_hold_for_their_network_and_in_their_order() {
         let rules = ["deny up to 10.0.0.0/8", "allow down tcp to 10.45.0.9 port 22-23", "deny down icmp"];
         let firewall = rules.iter().map(|rule| rule.parse().unwrap()).collect();
-        let table = table(&config(|pool| NetworkPolicy { firewall, ..NetworkPolicy::none(pool) })).unwrap();
+        let body = body(&config(|pool| NetworkPolicy { firewall, ..NetworkPolicy::none(pool) })).unwrap();
         let expected = "\
 \t\tct state established,related accept
 \t\tiifname \"pith0\" ip saddr 10.45.0.0/16 ip daddr 10.0.0.0/8 drop
 \t\toifname \"pith0\" ip daddr 10.45.0.0/16 ip daddr 10.45.0.9 tcp dport 22-23 accept
 \t\toifname \"pith0\" ip daddr 10.45.0.0/16 meta l4proto { icmp, ipv6-icmp } drop
 ";
-        assert!(table.body.contains(expected), "{}", table.body);
+        assert!(body.contains(expected), "{body}");
     }
 
     #[test]
     fn segments_are_bounded_both_ways_and_nothing_else_is_done() {
-        let table = table(&config(|pool| NetworkPolicy { mss: Some(1300), ..NetworkPolicy::none(pool) }));
-        let body = table.unwrap().body;
+        let body =
+            body(&config(|pool| NetworkPolicy { mss: Some(1300), ..NetworkPolicy::none(pool) })).unwrap();
         assert_eq!(body.matches("maxseg size set 1300").count(), 2);
         assert!(!body.contains("ct state"));
     }
 
     #[test]
     fn without_policies_there_is_no_table() {
-        assert_eq!(table(&DatapathConfig::default()), None);
+        assert_eq!(body(&DatapathConfig::default()), None);
     }
 }

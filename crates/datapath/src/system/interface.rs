@@ -7,9 +7,11 @@ use std::fs;
 /// Packets or trains that a TUN queue holds for its worker.
 const QUEUE_LEN: u32 = 4096;
 
-/// Keeps the kernel from talking IPv6 of its own on the interface: UEs are no link. Best effort; where
-/// it fails, some packets are dropped and counted.
+/// Keeps the kernel from talking IPv6 of its own on the interface, since UEs are no link, and from sending packets of UEs
+/// where their options say (RFC 791 3.1, source routes). Best effort: where the first fails, some packets are dropped and
+/// counted; the second is the kernel's default.
 pub fn quieten(tun: &str, v6: bool) {
+    let _ = fs::write(format!("/proc/sys/net/ipv4/conf/{tun}/accept_source_route"), "0");
     let (setting, value) = if v6 { ("addr_gen_mode", "1") } else { ("disable_ipv6", "1") };
     let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{tun}/{setting}"), value);
 }

@@ -2,6 +2,7 @@
 //! TUN interface's addresses, forwarding, NAT, firewalls, routes. It changes nothing that it did not make, but
 //! `ip_forward`, which gets its former value back.
 
+mod closed;
 mod firewall;
 mod forwarding;
 mod framed;
@@ -14,15 +15,19 @@ mod port_log;
 mod route;
 mod routing;
 
+use crate::boundary::{Host, Reach, one_sided_interfaces};
 use crate::config::{DatapathConfig, StartError};
+pub use closed::ClosedSets;
 use forwarding::Forwarding;
 pub use framed::FramedRoutes;
 use nat::Iptables;
-use nft::Tables;
-pub use policy::{FirewallRule, NetworkPolicy, Protocol, StaticRoute, Verdict};
+use nft::{Table, Tables};
+pub use policy::{
+    FirewallRule, Net, NetworkPolicy, Protocol, StaticRoute, Verdict, parse_network, parse_ports,
+};
 pub use port_blocks::{PortBlock, PortBlocks};
 pub use port_log::PortLog;
-pub use route::Route;
+pub use route::{Route, attributes, messages};
 use routing::NetworkRoutes;
 use std::io;
 use std::net::IpAddr;
@@ -34,9 +39,16 @@ pub struct Network {
     _routes: Vec<NetworkRoutes>,
     _tables: Tables,
     _iptables: Iptables,
+    /// Whether the packet filter knows what is closed to UEs.
+    closes: bool,
 }
 
 impl Network {
+    /// What of the packet filter has to follow what is closed to UEs.
+    pub fn closed_sets(&self, config: &DatapathConfig) -> ClosedSets {
+        if self.closes { ClosedSets::of(&config.tun) } else { ClosedSets::default() }
+    }
+
     /// Makes the interface, of which a queue is open, ready to carry the pools. What a process before left for an
     /// interface of that name goes first, whatever the configuration asks for.
     pub fn set_up(config: &DatapathConfig) -> Result<Self, StartError> {
@@ -54,9 +66,26 @@ impl Network {
             .collect::<Result<_, _>>()?;
         let routes = NetworkRoutes::set_up(config)?;
         let what = "setting up NAT and firewall (nftables, or for NAT alone iptables where nft is missing)";
-        let (tables, iptables) =
-            packet_filter(config).map_err(|error| advise(config, error)).map_err(StartError::setup(what))?;
-        Ok(Self { _forwarding: forwarding, _routes: routes, _tables: tables, _iptables: iptables })
+        let host = Host::read().map_err(StartError::setup("reading this host's addresses"))?;
+        let reach = Reach::compile(&config.whole_boundary(), &config.pools, &host, &[]);
+        let chains = closed::chains(&config.tun, &reach, &one_sided_interfaces(config));
+        let (filter, closes) = match packet_filter(config, Some(&chains)) {
+            Ok(filter @ Filter { iptables: None, .. }) => (filter, true),
+            Ok(filter) => (filter, false),
+            Err(error) => {
+                tracing::debug!(%error, "no packet filter for what is closed to UEs");
+                let filter = packet_filter(config, None).map_err(|error| advise(config, error));
+                (filter.map_err(StartError::setup(what))?, false)
+            }
+        };
+        if !closes {
+            tracing::warn!(
+                "the kernel has no second check of what is closed to UEs, the UPF's own stands: install nftables for it"
+            );
+        }
+        let Filter { tables, iptables } = filter;
+        let iptables = iptables.unwrap_or_default();
+        Ok(Self { _forwarding: forwarding, _routes: routes, _tables: tables, _iptables: iptables, closes })
     }
 }
 
@@ -78,16 +107,27 @@ fn advise(config: &DatapathConfig, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{said}; {advice}"))
 }
 
-fn packet_filter(config: &DatapathConfig) -> io::Result<(Tables, Iptables)> {
-    let tables: Vec<_> = nat::tables(config).into_iter().chain(firewall::table(config)).collect();
+/// What is set up of the kernel's packet filter.
+struct Filter {
+    tables: Tables,
+    /// In place of tables where there is no `nft`.
+    iptables: Option<Iptables>,
+}
+
+/// NAT and firewalls, with these chains beside those of firewalls.
+fn packet_filter(config: &DatapathConfig, chains: Option<&str>) -> io::Result<Filter> {
+    let body = [firewall::body(config), chains.map(str::to_owned)].into_iter().flatten().collect::<String>();
+    let filter = (!body.is_empty()).then_some(Table { family: "inet", body });
+    let nat = nat::tables(config);
+    let is_wanted = !nat.is_empty() || firewall::body(config).is_some();
+    let tables: Vec<_> = nat.into_iter().chain(filter).collect();
     match Tables::put_in(&config.tun, &tables) {
         Err(error)
-            if error.kind() == io::ErrorKind::NotFound
-                && (tables.is_empty() || Iptables::is_enough_for(config)) =>
+            if error.kind() == io::ErrorKind::NotFound && (!is_wanted || Iptables::is_enough_for(config)) =>
         {
-            Ok((Tables::default(), Iptables::set_up(config)?))
+            Ok(Filter { tables: Tables::default(), iptables: Some(Iptables::set_up(config)?) })
         }
-        tables => Ok((tables?, Iptables::default())),
+        tables => Ok(Filter { tables: tables?, iptables: None }),
     }
 }
 

@@ -86,6 +86,20 @@ pub enum Protocol {
 }
 
 impl Protocol {
+    /// The protocol of that word.
+    pub fn named(word: &str) -> Option<Self> {
+        [Self::Icmp, Self::Tcp, Self::Udp].into_iter().find(|protocol| protocol.name() == word)
+    }
+
+    /// Its numbers, of IPv4 and IPv6.
+    pub const fn numbers(self) -> [u8; 2] {
+        match self {
+            Self::Icmp => [1, 58],
+            Self::Tcp => [6, 6],
+            Self::Udp => [17, 17],
+        }
+    }
+
     /// Its word.
     pub const fn name(self) -> &'static str {
         match self {
@@ -118,8 +132,7 @@ fn parse_rule(text: &str) -> Option<FirewallRule> {
         "down" => Direction::Downlink,
         _ => return None,
     };
-    let named = [Protocol::Icmp, Protocol::Tcp, Protocol::Udp];
-    let protocol = words.peek().and_then(|word| named.into_iter().find(|named| named.name() == *word));
+    let protocol = words.peek().and_then(|word| Protocol::named(word));
     if protocol.is_some() {
         words.next();
     }
@@ -140,7 +153,7 @@ fn parse_rule(text: &str) -> Option<FirewallRule> {
 }
 
 /// An address, or a network without bits after its prefix.
-fn parse_network(text: &str) -> Option<AddressRange> {
+pub fn parse_network(text: &str) -> Option<AddressRange> {
     let (address, prefix) = match text.split_once('/') {
         Some((address, prefix)) => (address.parse().ok()?, prefix.parse().ok()?),
         None => {
@@ -156,7 +169,8 @@ fn parse_network(text: &str) -> Option<AddressRange> {
     (after == 0).then_some(AddressRange { address, prefix })
 }
 
-fn parse_ports(text: &str) -> Option<PortRange> {
+/// A port, or the first and the last of several.
+pub fn parse_ports(text: &str) -> Option<PortRange> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let ports = PortRange { first: first.parse().ok()?, last: last.parse().ok()? };
     (ports.first <= ports.last).then_some(ports)

@@ -257,7 +257,7 @@ fn is_ours(route: &[u8], table: u32) -> bool {
 }
 
 /// The kinds and values of attributes.
-fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+pub fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = usize::from(u16::from_ne_bytes(*bytes.first_chunk()?));
         let kind = u16::from_ne_bytes(*bytes.get(2..)?.first_chunk()?);
@@ -268,7 +268,7 @@ fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
 }
 
 /// The kinds and bodies of an answer's messages.
-fn messages(mut answer: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+pub fn messages(mut answer: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = u32::from_ne_bytes(*answer.first_chunk()?) as usize;
         let kind = u16::from_ne_bytes(*answer.get(4..)?.first_chunk()?);

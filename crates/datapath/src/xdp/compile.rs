@@ -37,9 +37,10 @@ impl Families {
     }
 }
 
-/// Compiles the rules of a session.
-pub fn compile(rules: &Rules, families: Families) -> Compiled {
+/// Compiles the rules of a session, whose UE is of that tenant.
+pub fn compile(rules: &Rules, families: Families, tenant: Option<u8>) -> Compiled {
     let mut session = bare(rules);
+    session.tenant = tenant.map_or(0, |tenant| tenant + 1);
     let keys = keys(rules, &session);
     let Some(matches) = matches(rules) else {
         return Compiled { session, matches: None, keys, user_space: true };
@@ -75,6 +76,11 @@ fn bare(rules: &Rules) -> layout::Session {
         ue_v6: v6.unwrap_or(0),
         flags: v4.map_or(0, |_| layout::UE_V4) | v6.map_or(0, |_| layout::UE_V6) | framed,
         home: home.map_or(NO_INDEX, |home| home.index()),
+        peer: match rules.downlink_peer {
+            None => 0,
+            Some(IpAddr::V4(peer)) => u32::from_ne_bytes(peer.octets()),
+            Some(IpAddr::V6(_)) => NO_INDEX,
+        },
         flows: home.and_then(|home| home.further_flows()).unwrap_or(NO_INDEX),
         ..layout::Session::default()
     }

@@ -15,6 +15,7 @@
 //! rate holds whichever way it goes. A session that goes from user space back to the program stays with user
 //! space until that has no packet of it any more, so that none is overtaken.
 
+mod areas;
 mod attach;
 mod compile;
 mod events;
@@ -26,11 +27,13 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
+use crate::boundary::Reach;
 use crate::config::{DatapathConfig, StartError, UePool};
 use crate::portable::{PortableDatapath, worker_count};
 use crate::rules::{Clock, Now, Pools};
 use crate::sys::layout::Action;
 use crate::sys::{Gathered, Hook, Timer};
+use areas::Areas;
 use attach::Attached;
 use compile::{Families, compile};
 use events::Events;
@@ -42,6 +45,7 @@ use pith_upf::qos::FlowUsage;
 use program::{Program, Sizes, devices_there, links};
 use std::collections::HashMap;
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -159,6 +163,8 @@ pub struct XdpDatapath {
     families: Families,
     /// Pools whose packets have to pass the kernel: the program does not know their sessions.
     by_kernel: Vec<UePool>,
+    /// Whose UEs sessions are: that does not change.
+    reach: Arc<Reach>,
     ready: Gathered,
     timer: Timer,
     events: Events,
@@ -202,6 +208,7 @@ impl XdpDatapath {
             waiting: HashMap::new(),
             tables,
             by_kernel: config.pools_by_kernel().collect(),
+            reach: slow.reach(),
             families: Families::of(&config.n3_addresses),
             ready,
             timer,
@@ -239,6 +246,11 @@ impl XdpDatapath {
         self.slow.refuse_unknown(true);
     }
 
+    /// These hosts control this UPF: they are closed to UEs.
+    pub fn set_controllers(&self, controllers: Vec<IpAddr>) {
+        self.slow.set_controllers(controllers);
+    }
+
     /// Whether packets that have to wait come to user space by AF_XDP.
     pub fn hands_over(&self) -> bool {
         self.handover.is_up()
@@ -258,7 +270,7 @@ impl XdpDatapath {
             || before.as_ref().is_some_and(|before| before.user_space)
             || rules.life.is_waiting()
             || rules.life.is_traced();
-        let compiled = compile(&rules, self.families);
+        let compiled = compile(&rules, self.families, self.reach.tenant(rules.ue));
         let action = if waits { Action::ToUser } else { Action::Forward };
         let Some(mirrored) = self.tables.publish(compiled, rules, action, before) else { return };
         self.mirrored.insert(id, mirrored);
@@ -413,7 +425,8 @@ impl Prepared {
         let (events, timer) = (Events::new(&self.program)?, Timer::new()?);
         let ready = [slow.events_ready().as_raw_fd(), events.ready(), timer.as_fd().as_raw_fd()];
         let ready = Gathered::of(&ready)?;
-        let attached = self.program.attach(&config.interfaces, config.xdp_hook, config.pin.as_deref())?;
+        slow.mirror_areas(Box::new(Areas::of(&self.program)?));
+        let attached = self.program.attach(config)?;
         Ok(Front { attached, ready, timer, events })
     }
 }

@@ -3,19 +3,19 @@
 use super::XdpError;
 use super::attach::{Attached, Attachment, dismiss};
 use super::compile::address;
+use crate::boundary::{one_sided_interfaces, tunnel_interfaces};
 use crate::config::{DatapathConfig, XdpHook};
 use crate::rules::{Blocks, Clock, Homes, Pool, Pools};
 use crate::sys::layout::{
     Given, HOME_FLOWS, HOME_METERS, Limits, Link, N3_ADDRESSES, Place, SESSION_FLOWS, Session, Settings,
     Shared,
 };
-use crate::sys::{Hook, MapMemory, driver_of, interface_addresses, interface_index, link_address, vlan_of};
+use crate::sys::{Hook, MapMemory, driver_of, interface_index, link_address, vlan_of};
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel};
 use pith_upf::qos::{Enforcement, Meter};
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::AsFd;
-use std::path::Path;
 
 /// The compiled `bpf/upf.bpf.c`; empty where there was no clang.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/upf.o"));
@@ -178,17 +178,25 @@ impl Program {
         })
     }
 
-    /// Attaches it to the interfaces; packets take the fast path from then on. `pin`: where attachments outlive the
-    /// process.
-    pub fn attach(&self, names: &[String], hook: XdpHook, pin: Option<&Path>) -> Result<Attached, XdpError> {
-        let interfaces = names.iter().map(|name| Interface::of(name)).collect::<Result<Vec<_>, _>>()?;
+    /// Attaches it to the interfaces; packets take the fast path from then on.
+    pub fn attach(&self, config: &DatapathConfig) -> Result<Attached, XdpError> {
+        let DatapathConfig { interfaces: names, xdp_hook: hook, pin, .. } = config;
+        let one_sided = one_sided_interfaces(config);
+        let mut interfaces = names.iter().map(|name| Interface::of(name)).collect::<Result<Vec<_>, _>>()?;
+        for (interface, name) in interfaces.iter_mut().zip(names) {
+            interface.one_sided = one_sided.contains(name);
+        }
         self.make_ports(&interfaces)?;
         let program = self.object.progs().find(|program| program.name() == OsStr::new(PROGRAM));
         let program = program.ok_or(XdpError::Missing)?;
         let predecessor = self.table("predecessor")?;
         let devices = Device::all(&interfaces).into_iter().map(|device| device.index).collect();
-        let attachment =
-            Attachment { program: program.as_fd(), predecessor: &predecessor, devices, folder: pin };
+        let attachment = Attachment {
+            program: program.as_fd(),
+            predecessor: &predecessor,
+            devices,
+            folder: pin.as_deref(),
+        };
         let veth = interfaces.iter().any(|interface| interface.driver == "veth");
         match hook {
             XdpHook::Native => attachment.start(Hook::Native),
@@ -232,8 +240,9 @@ impl Program {
         for (slot, interface) in interfaces.iter().enumerate() {
             let slot = (slot as u32).to_ne_bytes();
             let vlan = u32::from(interface.vlan.to_be()).to_ne_bytes();
+            let one_sided = u32::from(interface.one_sided).to_ne_bytes();
             devices.update(&slot, &interface.device.to_ne_bytes(), MapFlags::ANY)?;
-            ports.update(&interface.index.to_ne_bytes(), &[slot, vlan].concat(), MapFlags::ANY)?;
+            ports.update(&interface.index.to_ne_bytes(), &[slot, vlan, one_sided].concat(), MapFlags::ANY)?;
         }
         Ok(())
     }
@@ -274,6 +283,8 @@ pub struct Interface {
     pub vlan: u16,
     /// The device's driver.
     pub driver: String,
+    /// Whether it leads to radios and other UPFs only.
+    pub one_sided: bool,
 }
 
 impl Interface {
@@ -282,7 +293,7 @@ impl Interface {
         let (parent, vlan) = vlan_of(name).unwrap_or((name.to_owned(), 0));
         let index = interface_index(name).map_err(error)?;
         let device = interface_index(&parent).map_err(error)?;
-        Ok(Self { index, device, vlan, driver: driver_of(&parent).unwrap_or_default() })
+        Ok(Self { index, device, vlan, driver: driver_of(&parent).unwrap_or_default(), one_sided: false })
     }
 }
 
@@ -301,17 +312,6 @@ pub fn links(config: &DatapathConfig) -> Result<Vec<Link>, XdpError> {
         Ok(Link { device, vlan, ethernet: link_address(name).map_err(error)?, tunnels })
     };
     config.interfaces.iter().map(link).collect()
-}
-
-/// Those by which GTP-U comes: as the configuration says, or those that have an N3 address, or, where none has one, all.
-fn tunnel_interfaces(config: &DatapathConfig) -> Vec<String> {
-    if !config.tunnel_interfaces.is_empty() {
-        return config.tunnel_interfaces.clone();
-    }
-    let known = interface_addresses().unwrap_or_default();
-    let is_n3 = |name: &&String| known.iter().any(|(of, at)| of == *name && config.n3_addresses.contains(at));
-    let found: Vec<_> = config.interfaces.iter().filter(is_n3).cloned().collect();
-    if found.is_empty() { config.interfaces.clone() } else { found }
 }
 
 fn resize(open: &mut OpenObject, settings: &[u8], sizes: Sizes) -> Result<(), XdpError> {

@@ -214,7 +214,8 @@ struct Image<'a> {
 impl Image<'_> {
     /// The rules; user space's where the program has no room for their filters.
     fn session(&self, last_packet: u64) -> Session {
-        let Session { flags, ue_v4, ue_v6, id, only, match_count, home, flows, rules, .. } = *self.session;
+        let Session { flags, ue_v4, ue_v6, id, only, match_count, tenant, home, flows, peer, rules, .. } =
+            *self.session;
         let mut action = self.session.action.load(Relaxed);
         if action == Action::Forward as u32 {
             action = if self.matches.is_ok() { self.action } else { Action::ToUser } as u32;
@@ -223,7 +224,18 @@ impl Image<'_> {
             action: action.into(),
             matches: self.matches.ok().flatten().unwrap_or(NO_INDEX),
             last_packet: last_packet.into(),
-            ..Session { flags, ue_v4, ue_v6, id, only, match_count, home, flows, rules, ..Session::default() }
+            flags,
+            ue_v4,
+            ue_v6,
+            id,
+            only,
+            match_count,
+            tenant,
+            home,
+            flows,
+            peer,
+            rules,
+            ..Session::default()
         }
     }
 }

@@ -5,9 +5,11 @@
 #[allow(dead_code)]
 mod random;
 
+use super::areas::Areas;
 use super::compile::{Families, compile};
 use super::program::{Interface, Program, Sizes};
 use super::tables::Tables;
+use crate::boundary::{Boundary, Host, Mirror, Reach, Tenant};
 use crate::config::DatapathConfig;
 use crate::rules::{Clock, Sessions};
 use crate::sys::layout::{Action as State, Link};
@@ -34,6 +36,24 @@ const FAMILIES: Families = Families { v4: true, v6: true };
 const TO_US: [u8; 12] = [2, 0, 0, 0, 0, 1, 9, 9, 9, 9, 9, 9];
 /// The VLAN of an interface where no radio is.
 const NO_RADIOS: u16 = 200;
+
+const UPF_PEER: &str = "172.16.0.2";
+const UPF_PEER_V6: &str = "fd00::2";
+
+/// What is closed: N3's network, a network of the core, one of it but for a permit, radios, another tenant's pool.
+fn reach() -> Reach {
+    let range = |text: &str| crate::system::parse_network(text).unwrap();
+    let permits = vec!["198.18.7.0/24 udp port 53".parse().unwrap()];
+    let own = Tenant { pools: vec![range("10.45.0.0/16"), range("2001:db8:2d::/48")], permits };
+    let other = Tenant { pools: vec![range("10.46.0.0/16")], permits: vec![] };
+    let boundary = Boundary {
+        core: ["172.16.0.0/24", "198.18.0.0/15", "2001:db8:99::/48"].map(range).to_vec(),
+        radios: vec![range("198.51.100.0/24")],
+        tenants: vec![own, other],
+        ..Boundary::default()
+    };
+    Reach::compile(&boundary, &[], &Host::default(), &[])
+}
 
 struct Lab {
     program: Program,
@@ -87,9 +107,12 @@ fn lab_with(session: &Session, vlan: u16) -> Option<Lab> {
         Program::load(&config, &Clock::start(), sizes, links).expect("clang at build time, and root");
     let interfaces = ["n3", "n6"].map(|name| {
         let index = interface_index(name).unwrap();
-        Interface { index, device: index, vlan, driver: "veth".into() }
+        Interface { index, device: index, vlan, driver: "veth".into(), one_sided: name == "n3" }
     });
     program.make_ports(&interfaces).unwrap();
+    let mut areas = Areas::of(&program).unwrap();
+    areas.set_areas(&reach());
+    [UPF_PEER, UPF_PEER_V6].iter().for_each(|peer| areas.set_peer(peer.parse().unwrap(), true));
     let tables = Tables::of(&program, sizes).unwrap();
     let sessions = Sessions::new(program.pools().unwrap(), config.enforcement);
     let mut lab = Lab { program, tables, sessions };
@@ -100,7 +123,7 @@ fn lab_with(session: &Session, vlan: u16) -> Option<Lab> {
 impl Lab {
     fn install(&mut self, session: &Session) {
         let rules = self.sessions.install(session).rules;
-        let published = self.tables.publish(compile(&rules, FAMILIES), rules, State::Forward, None);
+        let published = self.tables.publish(compile(&rules, FAMILIES, Some(0)), rules, State::Forward, None);
         // Its slots stay taken until the lab ends.
         std::mem::forget(published.expect("room for a session"));
     }
@@ -493,6 +516,86 @@ fn what_rules_forbid_is_dropped_by_its_name_and_not_counted_as_usage() {
     lab.drops(&to_ue(&down(64)), DropReason::QuotaExhausted);
 }
 
+/// Routes by the server, to networks that are closed and to one that is not.
+fn lead_everywhere() {
+    for command in [
+        "route add default via 172.17.0.2 dev n6",
+        "-6 route add default via 2001:db8:46::2 dev n6",
+        "route add 203.0.113.0/24 via 172.16.0.2 dev n3",
+    ] {
+        assert!(Command::new("ip").args(command.split(' ')).status().unwrap().success(), "{command}");
+    }
+}
+
+#[test]
+fn what_is_closed_is_dropped_by_its_name_and_not_counted_as_usage() {
+    let Some(lab) = lab(&session()) else { return };
+    lead_everywhere();
+    let to =
+        |destination, kind| tunnelled(&gpdu(TEID, &ipv4(UE, destination, 64, kind, &udp(5000, 53, b"x"))));
+    for destination in [
+        [172, 16, 0, 2],
+        [198, 18, 0, 1],
+        [198, 19, 255, 255],
+        [198, 51, 100, 9],
+        [169, 254, 169, 254],
+        // By an interface where only radios are.
+        [203, 0, 113, 9],
+    ] {
+        // UDP, SCTP, IP in IP.
+        for kind in [17, 132, 4] {
+            lab.drops(&to(destination, kind), DropReason::ClosedDestination);
+        }
+    }
+    let [ue, core] = [[0x20, 1, 0xd, 0xb8, 0, 45, 0, 2], [0x20, 1, 0xd, 0xb8, 0, 0x99, 0, 0]]
+        .map(|half: [u8; 8]| <[u8; 16]>::try_from([&half[..], &[9; 8]].concat()).unwrap());
+    lab.drops(&tunnelled(&gpdu(TEID, &ipv6(ue, core, 17, &udp(1, 2, b"x")))), DropReason::ClosedDestination);
+    // Later fragments, and packets with options, are no others.
+    let mut fragment = ipv4(UE, [198, 18, 0, 1], 64, 17, &[0; 8]);
+    fragment[7] = 9;
+    set_checksum(&mut fragment);
+    lab.drops(&tunnelled(&gpdu(TEID, &fragment)), DropReason::ClosedDestination);
+    for (what, destination) in [
+        ("user space knows the permit", [198, 18, 7, 1]),
+        ("another tenant's UE", [10, 46, 0, 2]),
+        ("this host", [172, 17, 0, 1]),
+        ("loopback", [127, 0, 0, 1]),
+    ] {
+        lab.passes(what, &to(destination, 17));
+    }
+    assert_eq!(lab.run(&to([192, 0, 2, 1], 17)).0, REDIRECT);
+}
+
+#[test]
+fn a_closed_gate_is_named_before_a_closed_destination() {
+    let mut closed = session();
+    closed.qers[0].gates.uplink = Gate::Closed;
+    let Some(lab) = lab(&closed) else { return };
+    lead_everywhere();
+    let frame = tunnelled(&gpdu(TEID, &ipv4(UE, [198, 18, 0, 1], 64, 17, &udp(5000, 53, b"x"))));
+    lab.drops(&frame, DropReason::GateClosed);
+}
+
+#[test]
+fn gtpu_is_accepted_from_hosts_that_tunnels_lead_to() {
+    let Some(mut lab) = lab(&session()) else { return };
+    let from = |source: [u8; 4]| {
+        let mut frame = tunnelled(&gpdu(TEID, &up(64)));
+        frame[26..30].copy_from_slice(&source);
+        set_checksum(&mut frame[14..34]);
+        frame
+    };
+    lab.drops(&from([172, 16, 0, 3]), DropReason::UnknownPeer);
+    assert_eq!(lab.counters().n3_in.packets, 1);
+    for known in [GNB, [198, 51, 100, 77]] {
+        assert_eq!(lab.run(&from(known)).0, REDIRECT, "{known:?}");
+    }
+    let mut idle = session();
+    idle.fars[1].action = Action::Buffer { notify: true, packets: None };
+    lab.install(&idle);
+    assert_eq!(lab.run(&from([172, 16, 0, 3])).0, REDIRECT, "nobody knows yet whose it has to be");
+}
+
 #[test]
 fn what_is_rare_goes_to_user_space_as_it_came() {
     let Some(lab) = lab(&session()) else { return };
@@ -570,7 +673,7 @@ fn sessions_with_one_place_for_their_keys_have_each_its_own_way() {
     other.pdrs[0].source = Source::Tunnel { teid: Teid(TEID + 0x4000), direction: Direction::Uplink };
     let rules = lab.sessions.install(&other).rules;
     let publish = |lab: &mut Lab, before| {
-        let compiled = compile(&rules, FAMILIES);
+        let compiled = compile(&rules, FAMILIES, Some(0));
         lab.tables.publish(compiled, std::sync::Arc::clone(&rules), State::Forward, before).unwrap()
     };
     let first = publish(&mut lab, None);

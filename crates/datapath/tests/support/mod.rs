@@ -12,7 +12,7 @@ pub mod random;
 mod skipped;
 
 pub use host::Host;
-use pith_datapath::{DatapathConfig, PathChoice, UserPlane, XdpHook};
+use pith_datapath::{Boundary, DatapathConfig, PathChoice, Tenant, UserPlane, XdpHook};
 use pith_pfcp::gtpu::{GTPU_PORT, Packet, PduSessionInformation, UlPduSessionInformation};
 use pith_upf::contract::*;
 use std::io;
@@ -159,6 +159,15 @@ pub fn lab(kind: Kind, config: DatapathConfig) -> Option<Lab> {
     let gnb = radio.run(|| UdpSocket::bind((GNB, GTPU_PORT)).unwrap());
     gnb.set_read_timeout(Some(PATIENCE)).unwrap();
     Some(Lab { upf, gnb, kind, radio, server })
+}
+
+/// A boundary with permits for UEs of the usual pool, and for the server, where a datapath the other way round has that
+/// as its UE.
+pub fn permitting(permits: &[&str]) -> Boundary {
+    let pool = |address: Ipv4Addr, prefix| AddressRange { address: address.into(), prefix };
+    let pools = vec![pool(Ipv4Addr::new(10, 45, 0, 0), 16), pool(SERVER, 32)];
+    let permits = permits.iter().map(|permit| permit.parse().unwrap()).collect();
+    Boundary { tenants: vec![Tenant { pools, permits }], ..Boundary::default() }
 }
 
 /// A host behind an interface of the UPF. Both know each other's link address, and the host sends and

@@ -193,6 +193,11 @@ impl Findings {
                 let path = format!("{}[{number}]", path("routes"));
                 self.require(route.0.via.is_ipv4(), path, "this network is of IPv4, and so are its routes");
             }
+            for (number, permit) in network.reach.iter().enumerate() {
+                let path = format!("{}[{number}]", path("reach"));
+                let sentence = "this network is of IPv4, and so is what its phones reach";
+                self.require(permit.0.to.address.is_ipv4(), path, sentence);
+            }
         }
     }
 
@@ -359,6 +364,15 @@ mod tests {
             ("smf: {data_networks: [{name: a, pool: 10.0.0.0/16, mtu: 100}]}", "1280"),
             ("smf: {data_networks: [{name: a, pool: 10.0.0.0/16, mss: 9}]}", "536"),
             ("smf: {data_networks: [{name: a, pool: 10.0.0.0/16, nat_ports: 9}]}", "64 to 64512"),
+            (
+                "smf: {data_networks: [{name: a, pool: 10.0.0.0/16, reach: [fd00::1]}]}",
+                "so is what its phones",
+            ),
+            (
+                "smf: {data_networks: [{name: a, pool: 10.0.0.0/16, reach: [gnb]}]}",
+                "such as '10.211.0.1 udp port 53'",
+            ),
+            ("upf: {radios: [10.210.0.1/16]}", "such as 192.0.2.0/24"),
             ("smf: {data_networks: [{name: a, pool: 10.0.0.0/16, nat_addresses: [192.0.2.1]}]}", "(126)"),
             (
                 "smf: {data_networks: [{name: a, pool: 10.0.0.0/28, nat_addresses: [192.0.2.1]}]}\nupf: {nat: false}",

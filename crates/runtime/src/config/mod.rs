@@ -27,7 +27,7 @@ mod upfs;
 
 pub use amf::{Amf, AmfTimers, Ciphering, Gnb, Integrity, N2, SctpMode, Security};
 pub use check::Finding;
-pub use n6::{FirewallRule, PacketFilter, StaticRoute};
+pub use n6::{FirewallRule, IpNet, PacketFilter, Permit, StaticRoute};
 pub use network::{HomeNetworkKey, Network, SuciProfile};
 pub use read::{ConfigError, Wrong};
 pub use render::default_yaml;

@@ -1,7 +1,8 @@
 //! What the UPF does with packets: values that the file writes as a line of words.
 
 use super::text::text_value;
-use pith_upf::contract::{FlowDescription, SdfFilter};
+use pith_datapath::{Net, parse_network};
+use pith_upf::contract::{AddressRange, FlowDescription, SdfFilter};
 use std::fmt;
 use std::str::FromStr;
 
@@ -34,7 +35,31 @@ line_of_words! {
     FirewallRule,
     /// A way to another network.
     StaticRoute,
+    /// What phones reach although it is closed.
+    Permit,
 }
+
+/// An address or a network, of IPv4 or IPv6.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IpNet(pub AddressRange);
+
+impl fmt::Display for IpNet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Net(self.0).fmt(f)
+    }
+}
+
+impl FromStr for IpNet {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let network = parse_network(text);
+        network
+            .map(Self)
+            .ok_or_else(|| format!("'{text}' is not a network such as 192.0.2.0/24, or an address"))
+    }
+}
+
+text_value!(IpNet);
 
 /// Which packets a predefined rule is for: a flow description (TS 29.212 5.4.2).
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The settings of sessions: SMF, N4 and UPF.
 
-use super::n6::{FirewallRule, PacketFilter, StaticRoute};
+use super::n6::{FirewallRule, IpNet, PacketFilter, Permit, StaticRoute};
 use super::section::{item, section};
 use super::smf_filter::SmfFilter;
 use super::text::{Ipv4Net, Period, words};
@@ -63,6 +63,12 @@ item! {
         /// them: [0.0.0.0/0 via 192.0.2.1].
         #[serde(default)]
         routes: Vec<StaticRoute>,
+        /// What its phones reach although it is closed to phones: this machine's own addresses, the networks of N2,
+        /// N3, N4, the SBI and the API, and the phones of other data networks. An address or a network; with
+        /// it a protocol (icmp, tcp, udp) and ports. Such as [10.211.0.1 udp port 53, 192.0.2.0/24] for a
+        /// name server on this machine and a network of radios. Pings of the gateway are answered anyway.
+        #[serde(default)]
+        reach: Vec<Permit>,
         /// Longest segment that TCP connections may agree on, in octets: 536 to 8960; what the two ends
         /// agree on where nothing is said.
         mss: Option<u16>,
@@ -101,6 +107,7 @@ impl DataNetwork {
             nat_ports: default_nat_ports(),
             firewall: Vec::new(),
             routes: Vec::new(),
+            reach: Vec::new(),
             mss: None,
         }
     }
@@ -182,6 +189,13 @@ section! {
         network_instances: Vec<String> = Vec::new(),
         /// Address of the GTP-U tunnels (UDP port 2152), which gNBs send to.
         n3: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 7),
+        /// Networks of radios and of other UPFs, such as [10.210.0.0/16]. The UPF accepts their GTP-U, and
+        /// phones don't reach them. Without: the UPF accepts GTP-U from the addresses of its tunnels, and
+        /// from any radio for a session whose tunnel is not known yet. Name those that send from other
+        /// addresses than they receive at.
+        radios: Vec<IpNet> = Vec::new(),
+        /// Further networks of the core that phones don't reach, where routers lead to them.
+        core_networks: Vec<IpNet> = Vec::new(),
         /// Network interface towards the data networks; it is made and removed by Pith.
         tun: String = "pith0".into(),
         /// Threads that carry packets: 0 means one for each core.

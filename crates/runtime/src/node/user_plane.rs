@@ -2,13 +2,15 @@
 
 use super::StartError;
 use crate::clock::Clock;
-use crate::config::{Config, DataNetwork, PacketPath, PredefinedRule, XdpHook};
+use crate::config::{Config, DataNetwork, HostedNf, PacketPath, PredefinedRule, XdpHook};
 use crate::upf::UpfThread;
-use pith_datapath::{DatapathConfig, Enforcement, PathChoice, SharedRate};
+use pith_datapath::{Boundary, DatapathConfig, Enforcement, PathChoice, SharedRate, Tenant};
 use pith_nf::kit::Rng;
 use pith_types::Ambr;
 use pith_upf::contract::{AddressRange, Rates};
 use pith_upf::{GtpuAddress, PredefinedAction, PredefinedRules, Upf};
+
+use std::net::IpAddr;
 
 /// Sets the datapath up and starts UPF-C.
 pub(super) fn start(config: &Config, clock: Clock, rng: &mut Rng) -> Result<UpfThread, StartError> {
@@ -28,6 +30,7 @@ pub(super) fn start(config: &Config, clock: Clock, rng: &mut Rng) -> Result<UpfT
         mtu: own.first().map_or(1400, |network| network.mtu),
         workers: upf.workers.into(),
         nat: upf.nat,
+        boundary: boundary(config),
         policies: policies.collect(),
         enforcement: if upf.shape { Enforcement::Shape } else { Enforcement::Police },
         shared_rates: shared.collect(),
@@ -76,6 +79,48 @@ fn network_names(config: &Config) -> Vec<String> {
     data_networks.chain(config.upf.network_instances.iter().cloned()).collect()
 }
 
+/// What is closed to phones beside this host and N3: where the core's functions and their peers are.
+fn boundary(config: &Config) -> Boundary {
+    let Config { amf, n4, upf, sbi, api, smf, .. } = config;
+    let functions = HostedNf::ALL.into_iter().map(|nf| sbi.address(nf).ip());
+    let sockets = [n4.address, upf.n4, sbi.listen()]
+        .into_iter()
+        .chain(api.listen)
+        .chain(sbi.plain_listen)
+        .map(|socket| socket.ip());
+    let own = amf.n2.addresses.iter().copied().chain(functions).chain(sockets);
+    let host = |address: IpAddr| AddressRange { address, prefix: if address.is_ipv4() { 32 } else { 128 } };
+    let upfs = n4.upfs.iter().map(|peer| host(peer.address.ip()));
+    // Where an NF of another vendor has a name, 'upf.core_networks' has to say where it is.
+    let external = sbi.external.values().flat_map(|external| {
+        let address = external.host().and_then(|host| host.parse().ok());
+        external.callers.iter().copied().chain(address)
+    });
+    // Of a network of SMFs those are closed that have an association.
+    let smfs = config.smfs_of_upf().into_iter().map(|smf| smf.network);
+    let smfs = smfs.filter(|network| *network == host(network.address));
+    let tenant = |network: &DataNetwork| {
+        let others = smf.upfs.iter().filter_map(|service| service.pool(&network.name));
+        let pools = others.chain([network.pool]);
+        Tenant {
+            pools: pools
+                .map(|pool| AddressRange { address: pool.address().into(), prefix: pool.prefix() })
+                .collect(),
+            permits: network.reach.iter().map(|permit| permit.0).collect(),
+        }
+    };
+    Boundary {
+        own: own.collect(),
+        core: upfs
+            .chain(external.map(host))
+            .chain(upf.core_networks.iter().map(|network| network.0))
+            .chain(smfs)
+            .collect(),
+        radios: upf.radios.iter().map(|network| network.0).collect(),
+        tenants: smf.data_networks.iter().map(tenant).collect(),
+    }
+}
+
 fn rates(ambr: Ambr) -> Rates {
     Rates { uplink: ambr.uplink.bps(), downlink: ambr.downlink.bps() }
 }
@@ -88,4 +133,39 @@ fn predefined(rules: &[PredefinedRule]) -> PredefinedRules {
         mbr: rule.mbr.map(rates),
     };
     PredefinedRules(rules.iter().map(rule).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(text: &str) -> AddressRange {
+        pith_datapath::parse_network(text).unwrap()
+    }
+
+    #[test]
+    fn what_the_configuration_names_is_closed() {
+        let yaml = "\
+amf: {n2: {addresses: [10.210.0.1]}}
+n4: {upfs: [{name: upf, address: '10.212.0.7:8805'}]}
+upf: {core_networks: [10.213.0.0/16], radios: [10.214.0.0/16]}
+sbi: {external: {udm: 'https://10.215.0.9:8000'}, listen: '10.216.0.1:7777'}
+api: {listen: '127.0.0.2:5100'}
+smf:
+  upfs: [{name: upf, pools: [{data_network: internet, pool: 10.46.0.0/16}]}]
+  data_networks:
+    - {name: internet, pool: 10.45.0.0/16, reach: [10.211.0.1 udp port 53]}
+    - {name: ims, pool: 10.47.0.0/16}
+";
+        let boundary = boundary(&Config::parse(yaml, "f").unwrap());
+        for own in ["10.210.0.1", "127.0.0.4", "127.0.0.7", "10.216.0.1", "127.0.0.2", "127.0.0.10"] {
+            assert!(boundary.own.contains(&own.parse().unwrap()), "{own}");
+        }
+        assert_eq!(boundary.core[..3], ["10.212.0.7", "10.215.0.9", "10.213.0.0/16"].map(range));
+        assert_eq!(boundary.radios, [range("10.214.0.0/16")]);
+        let [internet, ims] = &boundary.tenants[..] else { panic!("two data networks") };
+        assert_eq!(internet.pools, ["10.46.0.0/16", "10.45.0.0/16"].map(range));
+        assert_eq!(internet.permits[0].to_string(), "10.211.0.1 udp port 53");
+        assert_eq!((&ims.pools[..], ims.permits.len()), (&[range("10.47.0.0/16")][..], 0));
+    }
 }

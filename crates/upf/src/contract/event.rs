@@ -128,6 +128,10 @@ drop_reasons! {
     BadChecksum = "bad_checksum",
     /// An Error Indication that is not from the peer of a tunnel into which a session sends: forged, or late.
     StrayErrorIndication = "stray_error_indication",
+    /// An uplink packet for the core, this host, radios, or the UEs of another data network.
+    ClosedDestination = "closed_destination",
+    /// GTP-U of a host that no tunnel leads to.
+    UnknownPeer = "unknown_peer",
 }
 
 #[cfg(test)]

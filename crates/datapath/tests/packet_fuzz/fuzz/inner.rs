@@ -1,9 +1,11 @@
 //! Users' packets: mostly whole, each odd in its own way now and then.
 
-use super::cast::{Cast, GATEWAY_V6, LOCAL_PORTS, Member, REMOTE_PORTS, REMOTE_V4, REMOTE_V6};
+use super::cast::{
+    Cast, GATEWAY_V6, GNB_V6, LOCAL_PORTS, Member, REMOTE_PORTS, REMOTE_V4, REMOTE_V6, UPF_V6,
+};
 use super::octets::{V4, V6, octets_of, set_v4_checksum, transport_sum, udp};
 use crate::support::random::Random;
-use crate::support::{GATEWAY, UPF_N6};
+use crate::support::{GATEWAY, GNB, UPF, UPF_N6};
 use pith_upf::contract::Direction;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -63,6 +65,7 @@ fn ends(random: &mut Random, cast: &Cast, member: &Member, direction: Direction)
     let mut remote = match random.below(24) {
         0 | 1 => other(random, cast, v6),
         2 => special(random, v6),
+        3 if direction == Direction::Uplink => core(random, v6),
         _ => beyond(random, v6),
     };
     match random.below(40) {
@@ -125,6 +128,18 @@ fn special(random: &mut Random, v6: bool) -> IpAddr {
         Ipv6Addr::new(0xff05, 0, 0, 0, 0, 0, 0, 2),
         Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 9),
         GATEWAY_V6,
+    ];
+    if v6 { random.pick(&V6).into() } else { random.pick(&V4).into() }
+}
+
+/// The UPF and radios on N3, and loopback by other names.
+fn core(random: &mut Random, v6: bool) -> IpAddr {
+    const V4: [Ipv4Addr; 3] = [UPF, GNB, Ipv4Addr::new(172, 16, 0, 99)];
+    const V6: [Ipv6Addr; 4] = [
+        UPF_V6,
+        GNB_V6,
+        Ipv4Addr::new(127, 0, 0, 1).to_ipv6_mapped(),
+        Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0xac10, 2),
     ];
     if v6 { random.pick(&V6).into() } else { random.pick(&V4).into() }
 }

@@ -302,6 +302,8 @@ mod tests {
             RuleDrop,
             GateClosed,
             TtlExceeded,
+            ClosedDestination,
+            UnknownPeer,
         ] {
             let surely =
                 |case: &&Case| matches!(&case.verdict.outcomes[..], [only] if only.dropped == Some(reason));

@@ -1,12 +1,13 @@
 //! What has to become of a packet, or may: by the rules of the sessions, in the fuzzer's own words.
 
-use super::cast::{Cast, LOCAL_PORTS, Manner, Member, REMOTE_PORTS, REMOTE_V4};
+use super::cast::{Cast, GATEWAY_V6, LOCAL_PORTS, Manner, Member, REMOTE_PORTS, REMOTE_V4};
 use super::octets::hex;
 use super::reader::{self, Ip, Message, Outer};
-use crate::support::QFI;
+use super::stage::UPF_N6_V6;
+use crate::support::{GATEWAY, QFI, UPF_N6};
 use pith_upf::contract::{Direction, DropReason};
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Longest packet for a UE, and to the data network.
 const UE_MTU: usize = 1400;
@@ -124,7 +125,9 @@ enum Fate {
 pub fn of_frame(cast: &Cast, frame: &[u8], link: &[u8; 6], from: Side) -> Verdict {
     let nothing = Outcome::default();
     let mut verdict = match reader::frame(frame, link) {
-        Outer::Message { octets, sure } => of_message(cast, octets).perhaps(sure && from == Side::Radio),
+        Outer::Message { octets, sure, known } => {
+            of_message(cast, octets, known).perhaps(sure && from == Side::Radio)
+        }
         Outer::Packet { octets, sure } => of_packet(cast, octets, sure && from == Side::Network),
         Outer::Corrupt { message } => {
             // A kernel drops it before anybody counts.
@@ -142,20 +145,34 @@ pub fn of_frame(cast: &Cast, frame: &[u8], link: &[u8; 6], from: Side) -> Verdic
     verdict
 }
 
-/// What becomes of a GTP-U message.
-pub fn of_message(cast: &Cast, octets: &[u8]) -> Verdict {
+/// What becomes of a GTP-U message; `known`: of a host that tunnels lead to.
+pub fn of_message(cast: &Cast, octets: &[u8], known: bool) -> Verdict {
     let nothing = Outcome::default();
     let refused = Outcome { uncounted: true, ..Outcome::default() };
     match reader::message(octets) {
+        Message::Gpdu { teid, .. } if !known && has_tunnel(cast, teid) => {
+            Verdict::sure(Outcome { n3_in: 1, ..nothing }.dropped(DropReason::UnknownPeer))
+        }
+        // An Echo Request is answered, and a message that is wrong may be named for that first.
+        Message::Malformed | Message::Unknown | Message::Signalling | Message::EndMarker { .. } if !known => {
+            let names = [DropReason::MalformedGtpu, DropReason::UnsupportedGtpu, DropReason::UnknownPeer];
+            Verdict::any(names.map(|name| refused.clone().dropped(name)).to_vec()).perhaps(false)
+        }
         Message::Malformed => Verdict::sure(refused.dropped(DropReason::MalformedGtpu)),
         Message::Unknown => Verdict::sure(refused.dropped(DropReason::UnsupportedGtpu)),
-        Message::Signalling => Verdict::sure(nothing),
+        // An Error Indication has to name its sender (TS 29.281 7.3.1).
+        Message::Signalling => Verdict::any(vec![nothing, refused.dropped(DropReason::StrayErrorIndication)]),
         Message::EndMarker { teid } => Verdict::sure(Outcome { output: end_marker(cast, teid), ..nothing }),
         Message::Refused => {
             Verdict::sure(Outcome { n3_in: 1, ..nothing }.dropped(DropReason::UnsupportedGtpu))
         }
         Message::Gpdu { teid, qfi, packet } => uplink(cast, teid, qfi, packet),
     }
+}
+
+/// Whether downlink of the session with that TEID goes by tunnel, so that it is known who may send.
+fn has_tunnel(cast: &Cast, teid: u32) -> bool {
+    cast.by_teid(teid).is_some_and(|member| member.manner != Manner::Idle)
 }
 
 /// End Markers go on where packets do (TS 23.501 5.8.2.9).
@@ -174,7 +191,17 @@ fn uplink(cast: &Cast, teid: u32, qfi: Option<u8>, packet: &[u8]) -> Verdict {
         return Verdict::sure(came.dropped(DropReason::MalformedInner));
     };
     let mut verdict = Verdict::default();
+    let closed = if member.manner == Manner::Relay { Closed::No } else { closed(cast, &ip) };
+    let ruled_out =
+        [DropReason::NoRule, DropReason::SpoofedSource, DropReason::RuleDrop, DropReason::GateClosed];
     for fate in fates(member, Direction::Uplink, &ip, qfi) {
+        let comes_later = !matches!(fate, Fate::Drop(reason) if ruled_out.contains(&reason));
+        if closed != Closed::No && comes_later {
+            verdict.outcomes.push(came.clone().dropped(DropReason::ClosedDestination));
+            if closed == Closed::Yes {
+                continue;
+            }
+        }
         match fate {
             Fate::Drop(reason) => verdict.outcomes.push(came.clone().dropped(reason)),
             Fate::Held => verdict.outcomes.push(came.clone()),
@@ -185,6 +212,51 @@ fn uplink(cast: &Cast, teid: u32, qfi: Option<u8>, packet: &[u8]) -> Verdict {
         }
     }
     verdict
+}
+
+/// Whether a UE may not send there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Closed {
+    Yes,
+    No,
+    /// The kernel may take the address as its own, or a permit may hold.
+    Perhaps,
+}
+
+fn closed(cast: &Cast, ip: &Ip<'_>) -> Closed {
+    if cast.by_ue(ip.destination).is_some() {
+        return Closed::No;
+    }
+    match ip.destination {
+        IpAddr::V4(GATEWAY) if ip.protocol == 1 => Closed::Perhaps,
+        IpAddr::V4(v4) => closed_v4(v4),
+        IpAddr::V6(GATEWAY_V6) if ip.protocol == 58 => Closed::Perhaps,
+        IpAddr::V6(v6) => closed_v6(v6),
+    }
+}
+
+fn closed_v4(address: Ipv4Addr) -> Closed {
+    let own = [UPF_N6, GATEWAY, Ipv4Addr::new(172, 17, 0, 255), Ipv4Addr::new(10, 45, 255, 255)];
+    match address.octets() {
+        [0 | 127 | 224..=239, ..] | [169, 254, ..] | [172, 16, 0, _] | [255, 255, 255, 255] => Closed::Yes,
+        // The first of a network is its own to some kernels.
+        [172, 17, 0, 0] | [10, 45, 0, 0] => Closed::Perhaps,
+        _ if own.contains(&address) => Closed::Yes,
+        _ => Closed::No,
+    }
+}
+
+fn closed_v6(address: Ipv6Addr) -> Closed {
+    match address.segments() {
+        [0, 0, 0, 0, 0, 0 | 0xffff, ..] | [0xfe80..=0xfebf | 0xff00.., ..] | [0xfd00, 0x16, 0, 0, ..] => {
+            Closed::Yes
+        }
+        [0x64, 0xff9b, 0, 0, 0, 0, ..] => closed_v4(Ipv4Addr::from_bits(address.to_bits() as u32)),
+        _ if [GATEWAY_V6, UPF_N6_V6].contains(&address) => Closed::Yes,
+        // Of all routers of a link.
+        _ if address.to_bits() as u64 == 0 => Closed::Perhaps,
+        _ => Closed::No,
+    }
 }
 
 /// A packet that may leave its session: into another tunnel, to another UE, or to the data network.

@@ -5,7 +5,7 @@
 
 use super::cast::{GATEWAY_V6, GNB_V6, POOL_V6, REMOTE_V4, REMOTE_V6, UPF_V6};
 use super::octets::{sum, transport_sum};
-use crate::support::UPF;
+use crate::support::{GNB, UPF};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 const GTPU_PORT: u16 = 2152;
@@ -15,8 +15,8 @@ const CHAIN: usize = 7;
 /// What a frame is to the UPF.
 #[derive(Debug)]
 pub enum Outer<'a> {
-    /// A GTP-U message for it.
-    Message { octets: &'a [u8], sure: bool },
+    /// A GTP-U message for it; `known`: of a host that tunnels lead to.
+    Message { octets: &'a [u8], sure: bool, known: bool },
     /// Another packet, perhaps for a UE; what pads the frame may follow it.
     Packet { octets: &'a [u8], sure: bool },
     /// One of these in an IPv4 packet whose checksum is wrong.
@@ -128,7 +128,8 @@ fn datagram<'a>(ip: &Ip<'a>, udp: &'a [u8], sure: bool) -> Outer<'a> {
     }
     let unchecked = check == 0 && !ip.v6;
     let sound = unchecked || check != 0 && transport_sum(ip.source, ip.destination, 17, udp) == 0xffff;
-    Outer::Message { octets: &udp[8..length], sure: sure && sound && !jumbo && length == udp.len() }
+    let known = ip.source == IpAddr::V4(GNB) || ip.source == IpAddr::V6(GNB_V6);
+    Outer::Message { octets: &udp[8..length], sure: sure && sound && !jumbo && length == udp.len(), known }
 }
 
 /// A GTP-U message (TS 29.281 5, 6).

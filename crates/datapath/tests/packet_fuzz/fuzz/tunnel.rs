@@ -9,6 +9,7 @@ use pith_upf::contract::Direction;
 use std::net::{IpAddr, Ipv4Addr};
 
 const GTPU_PORT: u16 = 2152;
+const STRANGER: Ipv4Addr = Ipv4Addr::new(172, 16, 0, 3);
 /// Longest IP packet in a frame.
 pub const MTU: usize = 1500;
 
@@ -201,8 +202,13 @@ pub fn carry(random: &mut Random, message: &[u8], number: u64) -> Carried {
         2..40 => datagram[6..8].fill(0),
         _ => {}
     }
+    // A host on N3 that no tunnel leads to.
+    let source = if random.once_in(40) { STRANGER } else { GNB };
+    if source == STRANGER {
+        datagram[6..8].fill(0);
+    }
     let header = V4 {
-        source: GNB.octets(),
+        source: source.octets(),
         destination: UPF.octets(),
         protocol: 17,
         tos: random.octet() & 0xfc,
@@ -230,7 +236,7 @@ fn in_pieces(random: &mut Random, header: &V4, datagram: &[u8], number: u64) -> 
     let last = pieces.len() - 1;
     let missing = random.once_in(8) && last > 0;
     // From elsewhere, so that what is incomplete never meets another of its ID.
-    let source = if missing { [172, 16, 0, 64 + (number >> 16) as u8 % 128] } else { GNB.octets() };
+    let source = if missing { [172, 16, 0, 64 + (number >> 16) as u8 % 128] } else { header.source };
     let fragment = |(at, piece): (usize, &[u8])| {
         let more = if at < last { 0x2000 } else { 0 };
         V4 { fragment: more | (at * size / 8) as u16, source, ..header.clone() }.before(piece)

@@ -1,0 +1,163 @@
+//! The addresses of this host, as the kernel has them.
+
+use super::only;
+use crate::sys::NetlinkSocket;
+use crate::system::{attributes, messages};
+use pith_upf::contract::AddressRange;
+use std::io;
+use std::net::IpAddr;
+
+const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
+const RTM_NEWADDR: u16 = 20;
+const RTM_GETADDR: u16 = 22;
+const RTM_NEWROUTE: u16 = 24;
+const RTM_GETROUTE: u16 = 26;
+/// NLM_F_REQUEST, NLM_F_DUMP.
+const DUMP: u16 = 0x301;
+const IFA_ADDRESS: u16 = 1;
+const IFA_LOCAL: u16 = 2;
+const RTA_DST: u16 = 1;
+/// The routing table of what the kernel delivers to this host.
+const TABLE_LOCAL: u8 = 255;
+/// struct nlmsghdr, struct ifaddrmsg, struct rtmsg.
+const HEADER_LEN: usize = 16;
+const IFADDRMSG_LEN: usize = 8;
+const RTMSG_LEN: usize = 12;
+/// The kernel makes no longer answers, of as many messages as fit.
+const LONGEST_ANSWER: usize = 32_768;
+/// A network with fewer bits is no link's: it would close most of the Internet.
+const SHORTEST_V4: u8 = 8;
+const SHORTEST_V6: u8 = 16;
+const FAMILIES: [u8; 2] = [libc::AF_INET as u8, libc::AF_INET6 as u8];
+
+/// The addresses.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Host {
+    /// Addresses of interfaces, each with the length of its network's prefix.
+    pub interfaces: Vec<AddressRange>,
+    /// What the kernel takes as its own: these addresses, and by its local routing table broadcast and anycast addresses
+    /// and networks.
+    pub local: Vec<AddressRange>,
+}
+
+impl Host {
+    /// As they are now.
+    pub fn read() -> io::Result<Self> {
+        let mut host = Self::default();
+        for family in FAMILIES {
+            let mut request = vec![0; IFADDRMSG_LEN];
+            request[0] = family;
+            ask(RTM_GETADDR, &request, |kind, body| {
+                if kind == RTM_NEWADDR {
+                    host.interfaces.extend(interface_address(body));
+                }
+            })?;
+            let mut request = vec![0; RTMSG_LEN];
+            (request[0], request[4]) = (family, TABLE_LOCAL);
+            ask(RTM_GETROUTE, &request, |kind, body| {
+                if kind == RTM_NEWROUTE {
+                    host.local.extend(local_route(body));
+                }
+            })?;
+        }
+        host.local.extend(host.interfaces.iter().map(|interface| only(interface.address)));
+        host.local.sort_by_key(|range| (range.address, range.prefix));
+        host.local.dedup();
+        Ok(host)
+    }
+
+    /// The networks of interfaces that have an address, and the address itself.
+    pub fn networks_of(&self, address: IpAddr) -> impl Iterator<Item = AddressRange> {
+        let has = move |interface: &&AddressRange| {
+            let shortest = if address.is_ipv4() { SHORTEST_V4 } else { SHORTEST_V6 };
+            interface.address == address && interface.prefix >= shortest
+        };
+        self.interfaces.iter().filter(has).map(AddressRange::network).chain([only(address)])
+    }
+}
+
+/// Asks for a list; each answer's kind and body.
+fn ask(kind: u16, request: &[u8], mut take: impl FnMut(u16, &[u8])) -> io::Result<()> {
+    let socket = NetlinkSocket::open()?;
+    // Linux 4.20; before, the kernel lists all routing tables.
+    let _ = socket.ask_strictly();
+    let length = (HEADER_LEN + request.len()) as u32;
+    let words = [&kind.to_ne_bytes()[..], &DUMP.to_ne_bytes(), &1u32.to_ne_bytes(), &[0; 4], request];
+    let message = [&length.to_ne_bytes()[..], &words.concat()].concat();
+    let mut answer = vec![0; LONGEST_ANSWER];
+    let mut length = socket.exchange(&message, &mut answer)?;
+    loop {
+        for (kind, body) in messages(answer.get(..length).unwrap_or_default()) {
+            match kind {
+                NLMSG_DONE => return Ok(()),
+                NLMSG_ERROR => {
+                    let code = body.first_chunk().map_or(0, |code| i32::from_ne_bytes(*code));
+                    return Err(io::Error::from_raw_os_error(code.saturating_neg()));
+                }
+                kind => take(kind, body),
+            }
+        }
+        length = socket.receive(&mut answer)?;
+    }
+}
+
+/// Of struct ifaddrmsg and attributes. On a point-to-point link IFA_ADDRESS is the other end's.
+fn interface_address(body: &[u8]) -> Option<AddressRange> {
+    let (head, rest) = body.split_at_checked(IFADDRMSG_LEN)?;
+    let value = |wanted| attributes(rest).find(|(kind, _)| *kind == wanted).map(|(_, value)| value);
+    let address = ip_address(value(IFA_LOCAL).or_else(|| value(IFA_ADDRESS))?)?;
+    Some(AddressRange { address, prefix: *head.get(1)? })
+}
+
+/// Of struct rtmsg and attributes.
+fn local_route(body: &[u8]) -> Option<AddressRange> {
+    let (head, rest) = body.split_at_checked(RTMSG_LEN)?;
+    if head.get(4) != Some(&TABLE_LOCAL) {
+        return None;
+    }
+    let (_, address) = attributes(rest).find(|(kind, _)| *kind == RTA_DST)?;
+    Some(AddressRange { address: ip_address(address)?, prefix: *head.get(1)? })
+}
+
+fn ip_address(octets: &[u8]) -> Option<IpAddr> {
+    let v4 = || <[u8; 4]>::try_from(octets).ok().map(IpAddr::from);
+    v4().or_else(|| <[u8; 16]>::try_from(octets).ok().map(IpAddr::from))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::enter_namespace;
+    use std::process::Command;
+
+    #[test]
+    fn it_is_known_what_the_kernel_takes_as_its_own() {
+        if !enter_namespace() {
+            return;
+        }
+        for command in [
+            "link set lo up",
+            "link add n6 type veth peer name server",
+            "link set n6 up",
+            "link set server up",
+            "addr add 192.0.2.1/24 dev n6",
+            "addr add 2001:db8::1/64 dev n6 nodad",
+            "route add local 198.51.100.0/24 dev lo",
+        ] {
+            assert!(Command::new("ip").args(command.split(' ')).status().unwrap().success(), "{command}");
+        }
+        let host = Host::read().unwrap();
+        let has = |text: &str, prefix| {
+            host.local.contains(&AddressRange { address: text.parse().unwrap(), prefix })
+        };
+        assert!(
+            has("192.0.2.1", 32) && has("192.0.2.255", 32) && has("127.0.0.0", 8) && has("2001:db8::1", 128)
+        );
+        assert!(has("198.51.100.0", 24), "{host:?}");
+        let own = "192.0.2.1".parse().unwrap();
+        let networks: Vec<_> = host.networks_of(own).collect();
+        assert_eq!(networks, [AddressRange { address: "192.0.2.0".parse().unwrap(), prefix: 24 }, only(own)]);
+        assert_eq!(host.networks_of("203.0.113.1".parse().unwrap()).count(), 1);
+    }
+}

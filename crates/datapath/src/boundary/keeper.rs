@@ -1,0 +1,222 @@
+//! Keeps what is closed up to date: a thread that the kernel tells of this host's addresses, and the rules of sessions,
+//! which name the hosts at the far end of tunnels.
+
+use super::peers::{Change, Peers};
+use super::reach::{Area, Reach};
+use super::{Boundary, Host};
+use crate::config::{DatapathConfig, StartError, UePool};
+use crate::portable::{Inbox, Message};
+use crate::rules::Rules;
+use crate::sys::{EventFd, NetlinkSocket, wait_readable};
+use crate::system::{ClosedSets, Net};
+use std::fmt;
+use std::net::IpAddr;
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// `RTMGRP_IPV4_IFADDR`, `RTMGRP_IPV6_IFADDR`.
+const ADDRESSES: u32 = 0x10 | 0x100;
+/// Changes often come several at once.
+const GATHER: Duration = Duration::from_millis(20);
+/// Bytes of the thread's stack.
+const STACK: usize = 256 << 10;
+
+/// A table of the BPF program, which has the same.
+pub trait Mirror: Send + fmt::Debug {
+    /// Takes all areas over.
+    fn set_areas(&mut self, reach: &Reach);
+    /// Whether GTP-U of a host is accepted since a tunnel leads to it.
+    fn set_peer(&mut self, peer: IpAddr, known: bool);
+}
+
+/// The control side's handle; dropping it ends the thread.
+#[derive(Debug)]
+pub struct Keeper {
+    shared: Arc<Shared>,
+    closing: Arc<EventFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    boundary: Boundary,
+    pools: Vec<UePool>,
+    inboxes: Vec<Arc<Inbox>>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    host: Host,
+    peers: Peers,
+    /// Hosts that control this UPF.
+    controllers: Vec<IpAddr>,
+    /// Peers that nothing else closes.
+    apart: Vec<IpAddr>,
+    reach: Arc<Reach>,
+    program: Option<Box<dyn Mirror>>,
+    filter: ClosedSets,
+}
+
+impl Keeper {
+    /// Tells the workers of these inboxes what is closed now, and of each change.
+    pub fn start(
+        config: &DatapathConfig,
+        inboxes: Vec<Arc<Inbox>>,
+        filter: ClosedSets,
+    ) -> Result<Self, StartError> {
+        let failed = StartError::setup;
+        // Before the addresses are read: a change in between is told of.
+        let changes =
+            NetlinkSocket::subscribe(ADDRESSES).map_err(failed("following this host's addresses"))?;
+        let host = Host::read().map_err(failed("reading this host's addresses"))?;
+        let (boundary, pools) = (config.whole_boundary(), config.pools.clone());
+        let reach = Arc::new(Reach::compile(&boundary, &pools, &host, &[]));
+        let state = State {
+            host,
+            peers: Peers::default(),
+            controllers: Vec::new(),
+            apart: Vec::new(),
+            reach,
+            program: None,
+            filter,
+        };
+        let shared = Arc::new(Shared { boundary, pools, inboxes, state: Mutex::new(state) });
+        shared.tell_workers(&shared.state().reach);
+        shared.log();
+        let closing = Arc::new(EventFd::new()?);
+        let (own, end) = (Arc::clone(&shared), Arc::clone(&closing));
+        let builder = thread::Builder::new().name("pith-upf-closed".into()).stack_size(STACK);
+        let thread = builder.spawn(move || own.follow(&changes, &end))?;
+        Ok(Self { shared, closing, thread: Some(thread) })
+    }
+
+    /// Rules of a session take the place of others: hosts at the far end of its tunnels are closed to UEs, and may send
+    /// GTP-U.
+    pub fn note(&self, new: Option<&Rules>, old: Option<&Rules>) {
+        let mut state = self.shared.state();
+        let change = state.peers.replace(new, old);
+        if change != Change::default() {
+            self.shared.apply(&mut state, change);
+        }
+    }
+
+    /// These hosts, and no others that were named so before, control this UPF: they are closed to UEs.
+    pub fn set_controllers(&self, controllers: Vec<IpAddr>) {
+        let mut state = self.shared.state();
+        if state.controllers != controllers {
+            state.controllers = controllers;
+            self.shared.compile(&mut state);
+        }
+    }
+
+    /// Has a BPF program's table follow.
+    pub fn mirror(&self, mut program: Box<dyn Mirror>) {
+        let mut state = self.shared.state();
+        program.set_areas(&state.reach);
+        state.peers.all().for_each(|peer| program.set_peer(peer, true));
+        state.program = Some(program);
+    }
+
+    /// What is closed now.
+    pub fn reach(&self) -> Arc<Reach> {
+        Arc::clone(&self.shared.state().reach)
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.closing.signal();
+        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the thread that follows this host's addresses had panicked");
+        }
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says what is closed beside what every UPF closes.
+    fn log(&self) {
+        let state = self.state();
+        let Boundary { own, core, radios, .. } = &self.boundary;
+        let own = own.iter().flat_map(|own| state.host.networks_of(*own));
+        let mut closed: Vec<_> = own.chain(core.iter().chain(radios).copied()).collect();
+        closed.sort_by_key(|range| (range.address, range.prefix));
+        closed.dedup();
+        let closed: Vec<_> = closed.into_iter().map(|range| Net(range).to_string()).collect();
+        tracing::info!(
+            closed = closed.join(", "),
+            "user plane: phones reach no address of this host, no other data network's phones, and none of these"
+        );
+    }
+
+    fn tell_workers(&self, reach: &Arc<Reach>) {
+        for inbox in &self.inboxes {
+            inbox.post(Message::Reach(Arc::clone(reach)));
+        }
+    }
+
+    fn follow(&self, changes: &NetlinkSocket, closing: &EventFd) {
+        loop {
+            let ready = wait_readable(&[closing.as_fd(), changes.as_fd()], None).unwrap_or(0);
+            if ready & 1 != 0 {
+                return;
+            }
+            if wait_readable(&[closing.as_fd()], Some(GATHER)).unwrap_or(0) != 0 {
+                return;
+            }
+            changes.drain();
+            match Host::read() {
+                Ok(host) => self.take_over(host),
+                Err(error) => {
+                    tracing::warn!(%error, "this host's addresses can't be read: new ones are not closed to UEs")
+                }
+            }
+        }
+    }
+
+    fn take_over(&self, host: Host) {
+        let mut state = self.state();
+        if state.host != host {
+            state.host = host;
+            self.compile(&mut state);
+        }
+    }
+
+    fn apply(&self, state: &mut State, change: Change) {
+        for inbox in &self.inboxes {
+            let known = change.known.iter().map(|peer| (*peer, true));
+            for (address, known) in known.chain(change.forgotten.iter().map(|peer| (*peer, false))) {
+                inbox.post(Message::Peer { address, known });
+            }
+        }
+        let is_apart = |peer: &IpAddr| state.reach.area(*peer) != Area::Closed;
+        let changes = change.known.iter().any(is_apart)
+            || change.forgotten.iter().any(|peer| state.apart.contains(peer));
+        if changes {
+            self.compile(state);
+        }
+        if let Some(program) = &mut state.program {
+            change.known.iter().for_each(|peer| program.set_peer(*peer, true));
+            change.forgotten.iter().for_each(|peer| program.set_peer(*peer, false));
+        }
+    }
+
+    fn compile(&self, state: &mut State) {
+        let compile = |hosts: &[IpAddr]| Reach::compile(&self.boundary, &self.pools, &state.host, hosts);
+        let without = compile(&state.controllers);
+        state.apart = state.peers.all().filter(|peer| without.area(*peer) != Area::Closed).collect();
+        let with = || compile(&[&state.controllers[..], &state.apart].concat());
+        state.reach = Arc::new(if state.apart.is_empty() { without } else { with() });
+        self.tell_workers(&state.reach);
+        if let Some(program) = &mut state.program {
+            program.set_areas(&state.reach);
+        }
+        state.filter.replace(&state.reach);
+    }
+}

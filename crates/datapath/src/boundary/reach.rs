@@ -1,0 +1,448 @@
+//! Where packets of UEs may go, compiled for look-up. Of several networks that hold an address the longest decides.
+
+use super::{Boundary, Host, Permit, Tenant, only};
+use crate::config::UePool;
+use crate::packet::{Flow, is_v4};
+use pith_upf::contract::{AddressRange, UeAddress};
+use std::cmp::Reverse;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// What no UE reaches at any UPF: 'this network' (RFC 1122 3.2.1.3), loopback, link-local addresses (RFC 3927),
+/// multicast, which is not routed here, and the limited broadcast. The addresses from 240.0.0.0 on are reserved, and some
+/// operators use them.
+const CLOSED_V4: [(Ipv4Addr, u8); 5] = [
+    (Ipv4Addr::UNSPECIFIED, 8),
+    (Ipv4Addr::new(127, 0, 0, 0), 8),
+    (Ipv4Addr::new(169, 254, 0, 0), 16),
+    (Ipv4Addr::new(224, 0, 0, 0), 4),
+    (Ipv4Addr::BROADCAST, 32),
+];
+/// The same of IPv6 (RFC 4291 2.4): unspecified, loopback and IPv4-compatible addresses, IPv4-mapped ones, by which IPv4
+/// would be meant, link-local ones and multicast.
+const CLOSED_V6: [(Ipv6Addr, u8); 4] = [
+    (Ipv6Addr::UNSPECIFIED, 96),
+    (Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0), 96),
+    (Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0), 10),
+    (Ipv6Addr::new(0xff00, 0, 0, 0, 0, 0, 0, 0), 8),
+];
+/// The prefix by which a translator reaches IPv4 addresses (RFC 6052 2.1).
+const NAT64: Ipv6Addr = Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0);
+const NAT64_BITS: u8 = 96;
+/// Tenants that the BPF program can tell apart.
+const MOST_TENANTS: usize = 250;
+const ICMP: u8 = 1;
+const ICMPV6: u8 = 58;
+/// Echo Request and Echo Reply, of ICMP (RFC 792) and ICMPv6 (RFC 4443 4).
+const ECHOES: [(u8, u8); 4] = [(ICMP, 8), (ICMP, 0), (ICMPV6, 128), (ICMPV6, 129)];
+
+/// Whose an address is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Area {
+    /// Nobody's that the UPF knows: any UE reaches it.
+    Open,
+    /// The core's or this host's: no UE reaches it, but for permits.
+    Closed,
+    /// Of the UEs of the tenant of that number.
+    Tenant(u8),
+}
+
+/// The areas, and the exceptions.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Reach {
+    v4: Spans<u32>,
+    v6: Spans<u128>,
+    entries: Vec<(AddressRange, Area)>,
+    /// The pools and whose they are, the longest prefix first.
+    pools: Vec<(AddressRange, u8)>,
+    radios: Vec<AddressRange>,
+    /// Exceptions of each tenant.
+    permits: Vec<Vec<Permit>>,
+    /// The UPF's own addresses in the pools, and whose pools these are.
+    gateways: Vec<(IpAddr, u8)>,
+}
+
+impl Reach {
+    /// For these pools, at a host with these addresses. `hosts`: further ones that are closed.
+    pub fn compile(boundary: &Boundary, pools: &[UePool], host: &Host, hosts: &[IpAddr]) -> Self {
+        let tenants = boundary.tenants_with(pools);
+        let numbered = (0..).zip(tenants.iter().take(MOST_TENANTS));
+        let of_tenant = |(number, tenant): (u8, &Tenant)| {
+            tenant.pools.iter().map(move |pool| (pool.network(), number)).collect::<Vec<_>>()
+        };
+        let mut by_tenant: Vec<_> = numbered.flat_map(of_tenant).collect();
+        by_tenant.sort_by_key(|(pool, _)| Reverse(pool.prefix));
+        let mut entries: Vec<_> =
+            by_tenant.iter().map(|(pool, tenant)| (*pool, Area::Tenant(*tenant))).collect();
+        let closed = always_closed()
+            .chain(boundary.core.iter().chain(&boundary.radios).copied())
+            .chain(boundary.own.iter().flat_map(|own| host.networks_of(*own)))
+            .chain(host.local.iter().copied())
+            .chain(hosts.iter().copied().map(only))
+            .map(|range| range.network());
+        for range in closed {
+            entries.push((range, Area::Closed));
+            entries.extend(by_translator(range).map(|range| (range, Area::Closed)));
+        }
+        let entries = without_doubles(entries);
+        let gateways = pools.iter().filter_map(|pool| {
+            let tenant = tenants.iter().position(|tenant| tenant.pools.contains(&pool.network()))?;
+            Some((pool.gateway, u8::try_from(tenant).ok()?))
+        });
+        Self {
+            v4: Spans::of(entries.iter().filter(|(range, _)| range.address.is_ipv4())),
+            v6: Spans::of(entries.iter().filter(|(range, _)| range.address.is_ipv6())),
+            entries,
+            pools: by_tenant,
+            radios: boundary.radios.clone(),
+            gateways: gateways.collect(),
+            permits: tenants.into_iter().map(|tenant| tenant.permits).collect(),
+        }
+    }
+
+    /// Whose an address is.
+    pub fn area(&self, address: IpAddr) -> Area {
+        match address {
+            IpAddr::V4(v4) => self.v4.at(v4.to_bits()),
+            IpAddr::V6(v6) => self.v6.at(v6.to_bits()),
+        }
+    }
+
+    /// The tenant of a UE; nothing where no pool has its addresses.
+    pub fn tenant(&self, ue: UeAddress) -> Option<u8> {
+        ue.v4
+            .and_then(|v4| self.tenant_at(v4.into()))
+            .or_else(|| ue.v6.and_then(|v6| self.tenant_at(v6.into())))
+    }
+
+    /// The tenant whose pool has an address, whoever has the address.
+    fn tenant_at(&self, address: IpAddr) -> Option<u8> {
+        self.pools.iter().find(|(pool, _)| pool.contains(address)).map(|(_, tenant)| *tenant)
+    }
+
+    /// Whether a UE reaches an address of an area, permits aside.
+    pub fn is_open_to(&self, ue: UeAddress, area: Area) -> bool {
+        let is_of = |address: IpAddr, tenant| self.tenant_at(address) == Some(tenant);
+        match area {
+            Area::Open => true,
+            Area::Closed => false,
+            Area::Tenant(tenant) => {
+                ue.v4.is_some_and(|v4| is_of(v4.into(), tenant))
+                    || ue.v6.is_some_and(|v6| is_of(v6.into(), tenant))
+            }
+        }
+    }
+
+    /// Whether a permit lets a UE's packet pass to where it may not go otherwise. An echo, of one packet, to and from the
+    /// UPF's own address in the UE's pool always passes: it is the usual first test of a session.
+    pub fn is_permitted(&self, ue: UeAddress, flow: &Flow, packet: &[u8]) -> bool {
+        let Some(tenant) = self.tenant(ue) else { return false };
+        let permits = self.permits.get(usize::from(tenant)).map_or(&[][..], Vec::as_slice);
+        permits.iter().any(|permit| permit.takes(flow))
+            || (self.gateways.contains(&(flow.destination, tenant)) && is_echo(flow, packet))
+    }
+
+    /// Whether GTP-U of an address is accepted whatever tunnels there are.
+    pub fn is_radio(&self, address: IpAddr) -> bool {
+        self.radios.iter().any(|range| range.contains(address))
+    }
+
+    /// Networks with their areas; of several that hold an address the longest counts.
+    pub fn entries(&self) -> &[(AddressRange, Area)] {
+        &self.entries
+    }
+
+    /// Networks whose GTP-U is accepted.
+    pub fn radios(&self) -> &[AddressRange] {
+        &self.radios
+    }
+
+    /// All exceptions, whose ever they are.
+    pub fn permits(&self) -> impl Iterator<Item = &Permit> {
+        self.permits.iter().flatten()
+    }
+
+    /// The UPF's own addresses in the pools.
+    pub fn gateways(&self) -> impl Iterator<Item = IpAddr> {
+        self.gateways.iter().map(|(gateway, _)| *gateway)
+    }
+
+    /// First and last addresses of what is closed to all, in order.
+    pub fn closed_spans(&self) -> Vec<(IpAddr, IpAddr)> {
+        let v4 = self.v4.closed(u32::MAX);
+        let v6 = self.v6.closed(u128::MAX);
+        let of_v4 = |bits: u32| IpAddr::from(Ipv4Addr::from_bits(bits));
+        let of_v6 = |bits: u128| IpAddr::from(Ipv6Addr::from_bits(bits));
+        let v4 = v4.into_iter().map(|(first, last)| (of_v4(first), of_v4(last)));
+        v4.chain(v6.into_iter().map(|(first, last)| (of_v6(first), of_v6(last)))).collect()
+    }
+}
+
+fn always_closed() -> impl Iterator<Item = AddressRange> {
+    let v4 = CLOSED_V4.map(|(address, prefix)| AddressRange { address: address.into(), prefix });
+    let v6 = CLOSED_V6.map(|(address, prefix)| AddressRange { address: address.into(), prefix });
+    v4.into_iter().chain(v6)
+}
+
+/// An IPv4 network as a translator has it.
+fn by_translator(range: AddressRange) -> Option<AddressRange> {
+    let IpAddr::V4(v4) = range.address else { return None };
+    let address = Ipv6Addr::from_bits(NAT64.to_bits() | u128::from(v4.to_bits())).into();
+    Some(AddressRange { address, prefix: NAT64_BITS + range.prefix })
+}
+
+/// Each network once; one that is closed and a tenant's is closed.
+fn without_doubles(entries: Vec<(AddressRange, Area)>) -> Vec<(AddressRange, Area)> {
+    let mut areas = std::collections::HashMap::with_capacity(entries.len());
+    for (range, area) in entries {
+        areas.insert(range, area);
+    }
+    areas.into_iter().collect()
+}
+
+/// A later fragment of IPv4 has no type to look at; of IPv6, nothing follows where its transport header would be.
+fn is_echo(flow: &Flow, packet: &[u8]) -> bool {
+    let is_later = is_v4(packet) && packet.get(6..8).is_none_or(|field| field[0] & 0x1f | field[1] != 0);
+    let kind = packet.get(flow.transport_at).filter(|_| !is_later);
+    kind.is_some_and(|kind| ECHOES.contains(&(flow.protocol, *kind)))
+}
+
+/// Areas by their first addresses, in order; what is before the first is open.
+#[derive(Debug, PartialEq, Eq)]
+struct Spans<T>(Box<[(T, Area)]>);
+
+impl<T: Bits> Spans<T> {
+    /// Of networks, each of which holds another, lies within it, or has nothing to do with it.
+    fn of<'a>(entries: impl Iterator<Item = &'a (AddressRange, Area)>) -> Self {
+        let mut networks: Vec<(T, T, Area)> = entries
+            .filter_map(|(range, area)| {
+                let (first, last) = T::span(range)?;
+                Some((first, last, *area))
+            })
+            .collect();
+        networks.sort_by_key(|(first, last, _)| (*first, Reverse(*last)));
+        let mut spans: Vec<(T, Area)> = Vec::new();
+        let mut around: Vec<(T, Area)> = Vec::new();
+        for (first, last, area) in networks {
+            close(&mut spans, &mut around, |end| end < first);
+            spans.push((first, area));
+            around.push((last, area));
+        }
+        close(&mut spans, &mut around, |_| true);
+        // Of several that begin at one address the last is the innermost.
+        spans.reverse();
+        spans.dedup_by_key(|(first, _)| *first);
+        spans.reverse();
+        Self(spans.into())
+    }
+
+    #[inline]
+    fn at(&self, address: T) -> Area {
+        let after = self.0.partition_point(|(first, _)| *first <= address);
+        after.checked_sub(1).and_then(|at| self.0.get(at)).map_or(Area::Open, |(_, area)| *area)
+    }
+
+    /// What is closed, adjacent spans as one.
+    fn closed(&self, most: T) -> Vec<(T, T)> {
+        let mut closed: Vec<(T, T)> = Vec::new();
+        for (at, (first, area)) in self.0.iter().enumerate() {
+            let last = self.0.get(at + 1).map_or(most, |(next, _)| next.before());
+            match closed.last_mut() {
+                _ if *area != Area::Closed => {}
+                Some((_, end)) if end.after() == Some(*first) => *end = last,
+                _ => closed.push((*first, last)),
+            }
+        }
+        closed
+    }
+}
+
+/// Ends networks for which `is_over`: after each the one around it goes on.
+fn close<T: Bits>(spans: &mut Vec<(T, Area)>, around: &mut Vec<(T, Area)>, is_over: impl Fn(T) -> bool) {
+    while let Some((last, _)) = around.last().copied().filter(|(last, _)| is_over(*last)) {
+        around.pop();
+        let area = around.last().map_or(Area::Open, |(_, area)| *area);
+        spans.extend(last.after().map(|next| (next, area)));
+    }
+}
+
+/// An address as a number.
+trait Bits: Copy + Ord {
+    fn span(range: &AddressRange) -> Option<(Self, Self)>;
+    fn after(self) -> Option<Self>;
+    fn before(self) -> Self;
+}
+
+impl Bits for u32 {
+    fn span(range: &AddressRange) -> Option<(Self, Self)> {
+        let IpAddr::V4(v4) = range.network().address else { return None };
+        Some((v4.to_bits(), v4.to_bits() | Self::MAX.checked_shr(range.prefix.into()).unwrap_or(0)))
+    }
+
+    fn after(self) -> Option<Self> {
+        self.checked_add(1)
+    }
+
+    fn before(self) -> Self {
+        self.saturating_sub(1)
+    }
+}
+
+impl Bits for u128 {
+    fn span(range: &AddressRange) -> Option<(Self, Self)> {
+        let IpAddr::V6(v6) = range.network().address else { return None };
+        Some((v6.to_bits(), v6.to_bits() | Self::MAX.checked_shr(range.prefix.into()).unwrap_or(0)))
+    }
+
+    fn after(self) -> Option<Self> {
+        self.checked_add(1)
+    }
+
+    fn before(self) -> Self {
+        self.saturating_sub(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::samples::udp_v4;
+
+    fn range(text: &str) -> AddressRange {
+        let (address, prefix) = text.split_once('/').unwrap();
+        AddressRange { address: address.parse().unwrap(), prefix: prefix.parse().unwrap() }
+    }
+
+    fn host() -> Host {
+        let interfaces = vec![range("10.210.0.1/24"), range("10.211.0.1/24"), range("2001:db8:46::1/64")];
+        let local =
+            ["10.210.0.1/32", "10.211.0.1/32", "10.211.0.255/32", "2001:db8:46::1/128", "10.45.0.1/32"];
+        Host { interfaces, local: local.map(range).to_vec() }
+    }
+
+    fn pool(gateway: &str, prefix: u8) -> UePool {
+        UePool { gateway: gateway.parse().unwrap(), prefix }
+    }
+
+    fn reach() -> Reach {
+        let boundary = Boundary {
+            own: vec!["10.210.0.1".parse().unwrap()],
+            core: vec![range("192.0.2.0/24"), range("10.0.0.0/9")],
+            radios: vec![range("198.51.100.0/24")],
+            tenants: vec![Tenant {
+                pools: vec![range("10.45.0.0/16"), range("10.47.0.0/16")],
+                permits: vec!["10.211.0.1 udp port 53".parse().unwrap()],
+            }],
+        };
+        let pools = [pool("10.45.0.1", 16), pool("10.46.0.1", 16)];
+        Reach::compile(&boundary, &pools, &host(), &["203.0.113.9".parse().unwrap()])
+    }
+
+    #[test]
+    fn the_longest_network_that_holds_an_address_decides() {
+        let reach = reach();
+        for (address, area) in [
+            ("8.8.8.8", Area::Open),
+            ("0.1.2.3", Area::Closed),
+            ("127.9.9.9", Area::Closed),
+            ("169.254.169.254", Area::Closed),
+            ("239.1.1.1", Area::Closed),
+            ("240.0.0.1", Area::Open),
+            ("255.255.255.255", Area::Closed),
+            ("10.210.0.77", Area::Closed),
+            ("10.211.0.1", Area::Closed),
+            ("10.211.0.255", Area::Closed),
+            ("10.211.0.2", Area::Open),
+            ("10.1.1.1", Area::Closed),
+            ("10.44.255.255", Area::Closed),
+            ("10.45.0.0", Area::Tenant(0)),
+            ("10.45.0.1", Area::Closed),
+            ("10.45.0.2", Area::Tenant(0)),
+            ("10.46.0.2", Area::Tenant(1)),
+            ("10.47.255.255", Area::Tenant(0)),
+            ("10.48.0.0", Area::Closed),
+            ("10.128.0.0", Area::Open),
+            ("192.0.1.255", Area::Open),
+            ("192.0.2.0", Area::Closed),
+            ("192.0.3.0", Area::Open),
+            ("198.51.100.7", Area::Closed),
+            ("203.0.113.9", Area::Closed),
+            ("203.0.113.10", Area::Open),
+            ("::", Area::Closed),
+            ("::1", Area::Closed),
+            ("::ffff:8.8.8.8", Area::Closed),
+            ("64:ff9b::808:808", Area::Open),
+            ("64:ff9b::7f00:1", Area::Closed),
+            ("64:ff9b::10.210.0.5", Area::Closed),
+            ("fe80::1", Area::Closed),
+            ("febf:ffff::", Area::Closed),
+            ("fec0::", Area::Open),
+            ("ff02::2", Area::Closed),
+            ("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", Area::Closed),
+            ("2001:db8:46::1", Area::Closed),
+            ("2001:db8:46::2", Area::Open),
+        ] {
+            assert_eq!(reach.area(address.parse().unwrap()), area, "{address}");
+        }
+    }
+
+    #[test]
+    fn the_same_comes_of_networks_one_by_one() {
+        let reach = reach();
+        let slow = |address: IpAddr| {
+            let holding = reach.entries().iter().filter(|(range, _)| range.contains(address));
+            holding.max_by_key(|(range, _)| range.prefix).map_or(Area::Open, |(_, area)| *area)
+        };
+        let mut bits = 1u32;
+        for _ in 0..20_000 {
+            bits = bits.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let near = reach.entries().iter().filter_map(|(range, _)| match range.address {
+                IpAddr::V4(v4) => Some(v4.to_bits()),
+                IpAddr::V6(_) => None,
+            });
+            let near = near.collect::<Vec<_>>();
+            let base = near[bits as usize % near.len()].wrapping_add((bits >> 8) % 513).wrapping_sub(256);
+            for address in [bits, base].map(|bits| IpAddr::from(Ipv4Addr::from_bits(bits))) {
+                assert_eq!(reach.area(address), slow(address), "{address}");
+            }
+        }
+    }
+
+    #[test]
+    fn ues_reach_their_own_tenants_and_what_is_permitted() {
+        let reach = reach();
+        let ue = |v4: &str| UeAddress::v4(v4.parse().unwrap());
+        assert_eq!((reach.tenant(ue("10.47.0.9")), reach.tenant(ue("10.46.0.9"))), (Some(0), Some(1)));
+        assert!(reach.is_open_to(ue("10.45.0.2"), Area::Tenant(0)));
+        assert!(!reach.is_open_to(ue("10.45.0.2"), Area::Tenant(1)));
+        let flow = Flow::of(&udp_v4(b"x")).unwrap();
+        let dns = Flow { destination: "10.211.0.1".parse().unwrap(), ports: Some((1, 53)), ..flow };
+        assert!(reach.is_permitted(ue("10.45.0.2"), &dns, &[]));
+        assert!(!reach.is_permitted(ue("10.46.0.2"), &dns, &[]), "another tenant's");
+        assert!(!reach.is_permitted(ue("10.45.0.2"), &Flow { ports: Some((1, 54)), ..dns }, &[]));
+    }
+
+    #[test]
+    fn an_echo_reaches_the_gateway_of_its_own_pool() {
+        let reach = reach();
+        let ue = UeAddress::v4("10.45.0.2".parse().unwrap());
+        let flow = Flow::of(&udp_v4(b"x")).unwrap();
+        let icmp = Flow { destination: "10.45.0.1".parse().unwrap(), protocol: ICMP, ..flow };
+        let packet = |kind, offset| [&[0x45, 0, 0, 28, 0, 0, 0, offset][..], &[0; 12], &[kind; 8]].concat();
+        assert!(reach.is_permitted(ue, &icmp, &packet(8, 0)) && reach.is_permitted(ue, &icmp, &packet(0, 0)));
+        assert!(!reach.is_permitted(ue, &icmp, &packet(3, 0)), "an error could change the host's routes");
+        assert!(!reach.is_permitted(ue, &icmp, &packet(8, 1)), "a later fragment");
+        assert!(!reach.is_permitted(ue, &Flow { protocol: 17, ..icmp }, &packet(8, 0)));
+        let other = Flow { destination: "10.46.0.1".parse().unwrap(), ..icmp };
+        assert!(!reach.is_permitted(ue, &other, &packet(8, 0)));
+    }
+
+    #[test]
+    fn closed_spans_are_apart() {
+        let spans = reach().closed_spans();
+        let text: Vec<_> = spans.iter().map(|(first, last)| format!("{first}-{last}")).collect();
+        assert!(text.contains(&"10.0.0.0-10.44.255.255".into()), "{text:?}");
+        assert!(text.contains(&"10.45.0.1-10.45.0.1".into()));
+        assert!(text.contains(&"::-::ffff:ffff".into()), "{text:?}");
+        assert_eq!(text[0], "0.0.0.0-0.255.255.255");
+    }
+}

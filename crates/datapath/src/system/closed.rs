@@ -1,0 +1,184 @@
+//! What is closed to UEs, once more by the kernel's packet filter: also for packets that another rule of the host's has
+//! given a new destination, and while workers learn of a change.
+//!
+//! Chains of their own, before those of data networks' firewalls. Packets that come by other interfaces than TUN pass
+//! them at once. What is for this host comes to the input chain, so there is no look-up for what is only forwarded.
+
+use super::nft::{run, table_name, words};
+use super::policy::Net;
+use crate::boundary::{Area, Permit, Reach};
+use pith_upf::contract::AddressRange;
+use std::net::IpAddr;
+
+/// Before other filters (NF_IP_PRI_FILTER is 0), after destinations were changed (NF_IP_PRI_NAT_DST is -100).
+const PRIORITY: i32 = -10;
+
+/// The part of a table that closes it. `one_sided`: interfaces that lead to radios and other UPFs only.
+pub fn chains(tun: &str, reach: &Reach, one_sided: &[String]) -> String {
+    let sets = Family::ALL.map(|family| family.set(reach)).concat();
+    let permits: String = reach.permits().map(permit).chain(reach.gateways().map(echo)).collect();
+    let interfaces: String =
+        one_sided.iter().map(|interface| format!("\t\toifname \"{interface}\" drop\n")).collect();
+    let begin = |hook: &str| {
+        format!(
+            "\tchain closed_{hook} {{\n\t\ttype filter hook {hook} priority {PRIORITY};\n\
+             \t\tiifname != \"{tun}\" accept\n{permits}"
+        )
+    };
+    let closed =
+        Family::ALL.map(|family| format!("\t\t{} daddr @{} drop\n", family.word(), family.name())).concat();
+    format!(
+        "{sets}{}\t\tdrop\n\t}}\n{}{closed}{}{interfaces}\t}}\n",
+        begin("input"),
+        begin("forward"),
+        between_tenants(reach)
+    )
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Family {
+    V4,
+    V6,
+}
+
+impl Family {
+    const ALL: [Self; 2] = [Self::V4, Self::V6];
+
+    fn of(address: IpAddr) -> Self {
+        if address.is_ipv4() { Self::V4 } else { Self::V6 }
+    }
+
+    /// Its word in rules.
+    fn word(self) -> &'static str {
+        if self == Self::V4 { "ip" } else { "ip6" }
+    }
+
+    fn name(self) -> &'static str {
+        if self == Self::V4 { "closed4" } else { "closed6" }
+    }
+
+    fn elements(self, reach: &Reach) -> String {
+        let spans = reach.closed_spans().into_iter().filter(|(first, _)| Self::of(*first) == self);
+        let element = |(first, last): (IpAddr, IpAddr)| match first == last {
+            true => first.to_string(),
+            false => format!("{first}-{last}"),
+        };
+        spans.map(element).collect::<Vec<_>>().join(", ")
+    }
+
+    fn set(self, reach: &Reach) -> String {
+        let kind = if self == Self::V4 { "ipv4_addr" } else { "ipv6_addr" };
+        let (name, elements) = (self.name(), self.elements(reach));
+        format!(
+            "\tset {name} {{\n\t\ttype {kind}\n\t\tflags interval\n\t\telements = {{ {elements} }}\n\t}}\n"
+        )
+    }
+}
+
+/// The workers know whose permit it is; here it holds for all.
+fn permit(permit: &Permit) -> String {
+    let to = format!("\t\t{} daddr {}", Family::of(permit.to.address).word(), Net(permit.to));
+    let rest = match (permit.protocol, permit.ports) {
+        (None, _) => String::new(),
+        (Some(protocol), Some(ports)) => format!(" {} dport {ports}", protocol.name()),
+        (Some(protocol), None) => {
+            let [v4, v6] = protocol.numbers();
+            format!(" meta l4proto {{ {v4}, {v6} }}")
+        }
+    };
+    format!("{to}{rest} accept\n")
+}
+
+fn echo(gateway: IpAddr) -> String {
+    let icmp = if gateway.is_ipv4() { "icmp" } else { "icmpv6" };
+    let word = Family::of(gateway).word();
+    format!("\t\t{word} daddr {gateway} {icmp} type {{ echo-request, echo-reply }} accept\n")
+}
+
+/// From each pool to those of other tenants.
+fn between_tenants(reach: &Reach) -> String {
+    let pools: Vec<(AddressRange, u8)> = reach
+        .entries()
+        .iter()
+        .filter_map(|(range, area)| match area {
+            Area::Tenant(tenant) => Some((*range, *tenant)),
+            Area::Open | Area::Closed => None,
+        })
+        .collect();
+    let mut rules = String::new();
+    for (from, tenant) in &pools {
+        let family = Family::of(from.address);
+        let others = pools.iter().filter(|(to, other)| other != tenant && Family::of(to.address) == family);
+        let others: Vec<_> = others.map(|(to, _)| Net(*to).to_string()).collect();
+        if !others.is_empty() {
+            let (word, others) = (family.word(), others.join(", "));
+            rules += &format!("\t\t{word} saddr {} {word} daddr {{ {others} }} drop\n", Net(*from));
+        }
+    }
+    rules
+}
+
+/// The sets of a table that is there, or nothing where there is none.
+#[derive(Debug, Default)]
+pub struct ClosedSets {
+    table: Option<String>,
+}
+
+impl ClosedSets {
+    /// Of the table of that TUN interface.
+    pub fn of(tun: &str) -> Self {
+        Self { table: Some(format!("inet {}", table_name(tun))) }
+    }
+
+    /// Puts other elements into the sets, in one step.
+    pub fn replace(&self, reach: &Reach) {
+        let Some(table) = &self.table else { return };
+        let script = Family::ALL.map(|family| {
+            let (name, elements) = (family.name(), family.elements(reach));
+            format!("flush set {table} {name}\nadd element {table} {name} {{ {elements} }}\n")
+        });
+        if let Err(error) = run(&words("nft -f -"), &script.concat()) {
+            tracing::warn!(%error, "the packet filter does not know what is closed to UEs since a change; the UPF does");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::boundary::{Boundary, Host, Tenant};
+    use crate::config::UePool;
+
+    fn reach() -> Reach {
+        let pools = [
+            UePool { gateway: IpAddr::from([10, 45, 0, 1]), prefix: 16 },
+            UePool { gateway: IpAddr::from([10, 46, 0, 1]), prefix: 16 },
+        ];
+        let permits = vec!["10.211.0.1 udp port 53".parse().unwrap(), "2001:db8::/32 icmp".parse().unwrap()];
+        let tenants = vec![Tenant { pools: vec![pools[0].network()], permits }];
+        let boundary = Boundary {
+            core: vec![crate::system::parse_network("192.0.2.0/24").unwrap()],
+            tenants,
+            ..Boundary::default()
+        };
+        Reach::compile(&boundary, &pools, &Host::default(), &[IpAddr::from([203, 0, 113, 9])])
+    }
+
+    #[test]
+    fn the_host_is_closed_and_so_are_networks_and_other_tenants() {
+        let text = chains("pith0", &reach(), &["n3".into()]);
+        for line in [
+            "set closed4 {\n\t\ttype ipv4_addr\n\t\tflags interval\n\t\telements = { 0.0.0.0-0.255.255.255, 127.0.0.0-",
+            "192.0.2.0-192.0.2.255, 203.0.113.9, 224.0.0.0-239.255.255.255, 255.255.255.255 }",
+            "hook input priority -10;\n\t\tiifname != \"pith0\" accept\n\t\tip daddr 10.211.0.1 udp dport 53 accept\n",
+            "ip6 daddr 2001:db8::/32 meta l4proto { 1, 58 } accept",
+            "ip daddr 10.45.0.1 icmp type { echo-request, echo-reply } accept",
+            "accept\n\t\tdrop\n\t}\n",
+            "ip daddr @closed4 drop",
+            "ip saddr 10.46.0.0/16 ip daddr { 10.45.0.0/16 } drop",
+            "oifname \"n3\" drop",
+        ] {
+            assert!(text.contains(line), "{line} in {text}");
+        }
+    }
+}

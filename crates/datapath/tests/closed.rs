@@ -1,0 +1,372 @@
+//! What UEs don't reach: this host, the core's networks, radios, other tenants; and GTP-U of hosts that no tunnel leads to.
+//! On each path, packet by packet.
+
+mod support;
+
+use pith_datapath::{Boundary, DatapathConfig, Tenant, UePool};
+use pith_pfcp::gtpu::GTPU_PORT;
+use pith_upf::contract::*;
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::time::Duration;
+use support::*;
+
+/// A host on N3 that is no radio.
+const STRANGER: Ipv4Addr = Ipv4Addr::new(172, 16, 0, 3);
+/// A network of the core that the server leads to.
+const CORE: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 7);
+
+fn range(text: &str) -> AddressRange {
+    let (address, prefix) = text.split_once('/').unwrap();
+    AddressRange { address: address.parse().unwrap(), prefix: prefix.parse().unwrap() }
+}
+
+/// With a second tenant, a network of the core, and these permits.
+fn config(permits: &[&str]) -> DatapathConfig {
+    let core = vec![range("198.18.0.0/15")];
+    let mut boundary = Boundary { core, ..permitting(permits) };
+    boundary.tenants.push(Tenant { pools: vec![range("10.46.0.0/16")], permits: vec![] });
+    let pool = |second| UePool { gateway: IpAddr::from([10, second, 0, 1]), prefix: 16 };
+    DatapathConfig { boundary, pools: vec![pool(45), pool(46)], workers: 2, ..DatapathConfig::default() }
+}
+
+/// The lab, with a session of each tenant, and routes to everywhere by the server.
+fn closed_lab(kind: Kind, config: DatapathConfig) -> Option<Lab> {
+    let mut lab = lab(kind, config)?;
+    run(&format!("ip route add default via {SERVER} dev n6"));
+    lab.install(session());
+    lab.install(session_of(2, Ipv4Addr::new(10, 46, 0, 2), TEID + 1, GNB_TEID + 1));
+    Some(lab)
+}
+
+fn kinds() -> [(Kind, bool); 4] {
+    [(Kind::Portable, false), (Kind::Portable, true), (Kind::Generic, false), (Kind::Native, false)]
+}
+
+#[test]
+fn a_ue_reaches_neither_core_nor_host_nor_radios_nor_another_tenant() {
+    for (kind, nat) in kinds() {
+        let Some(lab) = closed_lab(kind, DatapathConfig { nat, ..config(&[]) }) else { return };
+        let host = UdpSocket::bind(("0.0.0.0", 7777)).unwrap();
+        let destinations = [
+            "172.16.0.1",
+            "172.16.0.2",
+            "172.16.0.9",
+            "172.16.0.255",
+            "172.17.0.1",
+            "172.17.0.255",
+            "10.45.0.1",
+            "10.45.255.255",
+            "10.46.0.1",
+            "10.46.0.2",
+            "10.46.0.9",
+            "198.18.0.7",
+            "127.0.0.1",
+            "127.9.9.9",
+            "0.0.0.0",
+            "169.254.169.254",
+            "224.0.0.1",
+            "239.255.255.250",
+            "255.255.255.255",
+        ];
+        let mut sent = 0;
+        for destination in destinations {
+            // Also as if it came from a radio: with GTP-U's port, which NAT may keep.
+            for port in [7777, GTPU_PORT, 38412] {
+                lab.uplink(
+                    TEID,
+                    &udp(UE, destination.parse().unwrap(), port, &gpdu(GNB_TEID + 1, b"forged")),
+                );
+                sent += 1;
+            }
+        }
+        lab.wait_dropped(DropReason::ClosedDestination, sent);
+        assert!(lab.gnb_hears_nothing());
+        host.set_nonblocking(true).unwrap();
+        assert!(host.recv(&mut [0; 100]).is_err());
+        let server = lab.data_network(7000);
+        lab.uplink(TEID, &udp(UE, SERVER, 7000, b"hello"));
+        assert_eq!(receive(&server), b"hello");
+        wait_for("it to be counted", || lab.upf.counters().n6_out.packets == 1);
+        assert_eq!(lab.upf.counters().n3_out.packets, 0);
+        assert_eq!(
+            lab.upf.usage(SessionId(1)).unwrap().urrs[0].volume.uplink_packets,
+            1,
+            "of use is what passes"
+        );
+    }
+}
+
+#[test]
+fn what_is_permitted_is_reached_and_nothing_beside() {
+    for (kind, nat) in kinds() {
+        let permits = ["172.17.0.1 udp port 53", "198.18.0.7", "10.46.0.2 udp port 7001"];
+        let Some(lab) = closed_lab(kind, DatapathConfig { nat, ..config(&permits) }) else { return };
+        let dns = UdpSocket::bind((UPF_N6, 53)).unwrap();
+        dns.set_read_timeout(Some(PATIENCE)).unwrap();
+        lab.uplink(TEID, &udp(UE, UPF_N6, 54, b"another port"));
+        lab.uplink(TEID + 1, &udp(Ipv4Addr::new(10, 46, 0, 2), UPF_N6, 53, b"another tenant"));
+        lab.uplink(TEID, &udp(UE, Ipv4Addr::new(198, 18, 0, 8), 53, b"another host"));
+        lab.wait_dropped(DropReason::ClosedDestination, 3);
+        lab.uplink(TEID, &udp(UE, UPF_N6, 53, b"question"));
+        let mut buffer = [0; 100];
+        let (length, from) = dns.recv_from(&mut buffer).unwrap();
+        assert_eq!((&buffer[..length], from.ip()), (&b"question"[..], IpAddr::V4(UE)));
+        dns.send_to(b"answer", from).unwrap();
+        assert_eq!(lab.downlink().payload(), b"answer");
+        lab.uplink(TEID, &udp(UE, Ipv4Addr::new(10, 46, 0, 2), 7001, b"to the other tenant"));
+        let gpdu = lab.downlink();
+        assert_eq!((gpdu.teid, gpdu.payload()), (GNB_TEID + 1, &b"to the other tenant"[..]));
+        lab.server.run(|| drop(run(&format!("ip addr add {CORE}/32 dev eth0"))));
+        let core = lab.server.run(|| UdpSocket::bind((CORE, 7000)).unwrap());
+        core.set_read_timeout(Some(PATIENCE)).unwrap();
+        lab.uplink(TEID, &udp(UE, CORE, 7000, b"hello"));
+        assert_eq!(receive(&core), b"hello");
+        lab.wait_dropped(DropReason::ClosedDestination, 3);
+    }
+}
+
+/// An echo request with its checksum, or another message of ICMP.
+fn icmp(destination: Ipv4Addr, kind: u8) -> Vec<u8> {
+    let mut packet = udp(UE, destination, 0, b"ping");
+    packet[9] = 1;
+    let mut message = [&[kind, 0, 0, 0, 0, 7, 0, 1][..], b"ping"].concat();
+    let sum: u32 = message.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
+    message[2..4].copy_from_slice(&(!((sum & 0xffff) + (sum >> 16)) as u16).to_be_bytes());
+    packet.truncate(20);
+    packet[10..12].fill(0);
+    let sum: u32 = packet.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
+    packet[10..12].copy_from_slice(&(!((sum & 0xffff) + (sum >> 16)) as u16).to_be_bytes());
+    [packet, message].concat()
+}
+
+#[test]
+fn a_ue_may_ping_its_own_gateway_and_no_other_address_of_the_host() {
+    for (kind, nat) in kinds() {
+        let Some(lab) = closed_lab(kind, DatapathConfig { nat, ..config(&[]) }) else { return };
+        lab.uplink(TEID, &icmp(GATEWAY, 8));
+        let reply = lab.downlink().inner;
+        assert_eq!((reply[9], reply[20], &reply[12..16]), (1, 0, &GATEWAY.octets()[..]));
+        lab.uplink(TEID, &icmp(UPF_N6, 8));
+        lab.uplink(TEID, &icmp(Ipv4Addr::new(10, 46, 0, 1), 8));
+        lab.uplink(TEID, &icmp(GATEWAY, 3));
+        lab.wait_dropped(DropReason::ClosedDestination, 3);
+    }
+}
+
+#[test]
+fn addresses_that_the_host_gets_later_are_closed_too() {
+    for (kind, nat) in kinds() {
+        let Some(lab) = closed_lab(kind, DatapathConfig { nat, ..config(&[]) }) else { return };
+        let later = Ipv4Addr::new(192, 0, 2, 77);
+        let mut dropped = 0;
+        let mut is_closed = || {
+            lab.uplink(TEID, &udp(UE, later, 7000, b"x"));
+            std::thread::sleep(Duration::from_millis(10));
+            let before =
+                std::mem::replace(&mut dropped, lab.upf.counters().dropped(DropReason::ClosedDestination));
+            dropped > before
+        };
+        assert!(!is_closed());
+        run(&format!("ip addr add {later}/32 dev n6"));
+        wait_for("the new address to be closed", &mut is_closed);
+        run(&format!("ip addr del {later}/32 dev n6"));
+        wait_for("the address to be open again", || !is_closed());
+    }
+}
+
+/// The host's own rules lead packets elsewhere, after the UPF has looked at them: the kernel's packet filter looks again.
+#[test]
+fn the_kernel_lets_no_packet_with_another_destination_through_either() {
+    for nat in [false, true] {
+        let Some(lab) = closed_lab(Kind::Portable, DatapathConfig { nat, ..config(&[]) }) else { return };
+        let (to_radio, to_host) = (Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2));
+        run("nft add table ip others");
+        run("nft add chain ip others prerouting { type nat hook prerouting priority -100 ; }");
+        run(&format!("nft add rule ip others prerouting ip daddr {to_radio} dnat to {GNB}"));
+        run(&format!("nft add rule ip others prerouting ip daddr {to_host} redirect"));
+        let host = UdpSocket::bind(("0.0.0.0", GTPU_PORT + 1)).unwrap();
+        lab.uplink(TEID, &udp(UE, to_radio, GTPU_PORT, &gpdu(GNB_TEID + 1, b"forged")));
+        lab.uplink(TEID, &udp(UE, to_host, GTPU_PORT + 1, b"to the host"));
+        wait_for("both to leave", || lab.upf.counters().n6_out.packets == 2);
+        assert!(lab.gnb_hears_nothing());
+        host.set_nonblocking(true).unwrap();
+        assert!(host.recv(&mut [0; 100]).is_err());
+    }
+}
+
+#[test]
+fn a_radio_beyond_a_router_is_closed_while_it_has_tunnels() {
+    for (kind, nat) in kinds() {
+        let Some(mut lab) = closed_lab(kind, DatapathConfig { nat, ..config(&[]) }) else { return };
+        let radio = Ipv4Addr::new(203, 0, 113, 5);
+        let server = lab.server.run(move || {
+            run(&format!("ip addr add {radio}/32 dev eth0"));
+            UdpSocket::bind((radio, GTPU_PORT)).unwrap()
+        });
+        server.set_read_timeout(Some(PATIENCE)).unwrap();
+        lab.uplink(TEID, &udp(UE, radio, GTPU_PORT, b"no radio yet"));
+        assert_eq!(receive(&server), b"no radio yet");
+        let mut second = session_of(2, Ipv4Addr::new(10, 46, 0, 2), TEID + 1, GNB_TEID + 1);
+        second.fars[1].action = Action::Forward(Destination::Tunnel(tunnel_to(radio, 9)));
+        lab.install(second);
+        // The program asks for routes, and what is closed with them, each 100 ms.
+        std::thread::sleep(Duration::from_millis(150));
+        lab.uplink(TEID, &udp(UE, radio, GTPU_PORT, b"forged"));
+        lab.wait_dropped(DropReason::ClosedDestination, 1);
+    }
+}
+
+#[test]
+fn fragments_options_and_packets_in_packets_are_no_way_around() {
+    for (kind, nat) in kinds() {
+        let Some(lab) = closed_lab(kind, DatapathConfig { nat, ..config(&["172.17.0.1 udp port 53"]) })
+        else {
+            return;
+        };
+        let with = |change: &dyn Fn(&mut Vec<u8>)| {
+            let mut packet = udp(UE, UPF_N6, 53, b"0123456789abcdef");
+            change(&mut packet);
+            packet[10..12].fill(0);
+            let header = usize::from(packet[0] & 15) * 4;
+            let sum: u32 =
+                packet[..header].chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum();
+            let sum = (sum & 0xffff) + (sum >> 16);
+            packet[10..12].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+            packet
+        };
+        let packets = [
+            // A later fragment, which has no port that a permit could name.
+            with(&|packet| packet[6..8].copy_from_slice(&[0, 9])),
+            // IP in IP, GRE, SCTP.
+            with(&|packet| packet[9] = 4),
+            with(&|packet| packet[9] = 47),
+            with(&|packet| packet[9] = 132),
+            // Options before another port.
+            with(&|packet| {
+                packet[0] = 0x46;
+                packet[3] += 4;
+                drop(packet.splice(20..20, [1; 4]));
+                packet[27] = 54;
+            }),
+        ];
+        let sent = packets.len() as u64;
+        packets.iter().for_each(|packet| lab.uplink(TEID, packet));
+        lab.wait_dropped(DropReason::ClosedDestination, sent);
+    }
+}
+
+#[test]
+fn ues_of_one_tenant_reach_each_other() {
+    for (kind, nat) in kinds() {
+        let Some(mut lab) = closed_lab(kind, DatapathConfig { nat, ..config(&[]) }) else { return };
+        let other = Ipv4Addr::new(10, 45, 0, 3);
+        lab.install(session_of(3, other, TEID + 2, GNB_TEID + 2));
+        lab.uplink(TEID, &udp(UE, other, 7000, b"hello"));
+        let gpdu = lab.downlink();
+        assert_eq!((gpdu.teid, gpdu.payload()), (GNB_TEID + 2, &b"hello"[..]));
+        // A network behind another tenant's UE is that one's, too.
+        let mut framed = session_of(2, Ipv4Addr::new(10, 46, 0, 2), TEID + 1, GNB_TEID + 1);
+        framed.framed_routes = vec![range("192.168.7.0/24")];
+        lab.install(framed);
+        lab.uplink(TEID, &udp(UE, Ipv4Addr::new(192, 168, 7, 7), 7000, b"no"));
+        lab.wait_dropped(DropReason::ClosedDestination, 1);
+    }
+}
+
+/// A socket of the host that is no radio.
+fn stranger(lab: &Lab) -> UdpSocket {
+    let socket = lab.radio.run(|| {
+        run(&format!("ip addr add {STRANGER}/24 dev eth0"));
+        UdpSocket::bind((STRANGER, GTPU_PORT)).unwrap()
+    });
+    run(&format!("ip neigh replace {STRANGER} lladdr 02:00:00:00:00:02 dev n3 nud permanent"));
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket
+}
+
+#[test]
+fn a_stranger_on_n3_is_answered_echoes_and_nothing_else() {
+    for mut lab in labs() {
+        lab.install(session());
+        let (stranger, server) = (stranger(&lab), lab.data_network(7000));
+        let send = |message: &[u8]| assert!(stranger.send_to(message, (UPF, GTPU_PORT)).is_ok());
+        send(&[0x32, 1, 0, 4, 0, 0, 0, 0, 0, 7, 0, 0]);
+        assert_eq!(receive(&stranger)[1], 2, "an Echo Response (TS 29.281 7.2.2)");
+        // A packet of the UE's, an End Marker, a forged Error Indication, Tunnel Status, a message that nobody knows.
+        send(&gpdu(TEID, &udp(UE, SERVER, 7000, b"forged")));
+        send(&[&[0x30, 254, 0, 0][..], &TEID.to_be_bytes()].concat());
+        let teid = GNB_TEID.to_be_bytes();
+        send(
+            &[&[0x32, 26, 0, 16, 0, 0, 0, 0, 0, 1, 0, 0, 16][..], &teid, &[133, 0, 4, 172, 16, 0, 2]]
+                .concat(),
+        );
+        send(&[0x30, 253, 0, 0, 0, 0, 0, 0]);
+        send(&[0x30, 77, 0, 0, 0, 0, 0, 0]);
+        lab.wait_dropped(DropReason::UnknownPeer, 5);
+        assert!(lab.no_event(), "{:?}", lab.upf.counters());
+        // Of a tunnel that is not there it is told (TS 29.281 7.3.1): a gNB is a stranger to a UPF that was restarted.
+        send(&gpdu(0x7777_7777, &udp(UE, SERVER, 7000, b"x")));
+        assert_eq!(receive(&stranger)[1], 26);
+        // The radio itself is heard.
+        lab.uplink(TEID, &udp(UE, SERVER, 7000, b"honest"));
+        assert_eq!(receive(&server), b"honest");
+        assert_eq!(lab.upf.usage(SessionId(1)).unwrap().urrs[0].volume.uplink_packets, 1);
+    }
+}
+
+#[test]
+fn a_flood_of_a_stranger_takes_no_answers_from_peers() {
+    let Some(mut lab) = lab(Kind::Portable, DatapathConfig { workers: 1, ..DatapathConfig::default() })
+    else {
+        return;
+    };
+    lab.install(session());
+    let stranger = stranger(&lab);
+    let echo = [0x32, 1, 0, 4, 0, 0, 0, 0, 0, 7, 0, 0];
+    for _ in 0..2000 {
+        stranger.send_to(&echo, (UPF, GTPU_PORT)).unwrap();
+    }
+    lab.gnb.send_to(&echo, (UPF, GTPU_PORT)).unwrap();
+    assert_eq!(lab.datagram().0[1], 2, "the radio is answered");
+    stranger.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    let answers = (0..).take_while(|_| stranger.recv(&mut [0; 100]).is_ok()).count();
+    assert!((1..=200).contains(&answers), "{answers} within two seconds at most, 50 in each");
+}
+
+#[test]
+fn before_the_tunnel_to_the_radio_is_known_its_packets_pass() {
+    for mut lab in labs() {
+        let mut idle = idle();
+        idle.fars[1].action = Action::Buffer { notify: false, packets: None };
+        lab.install(idle);
+        let (stranger, server) = (stranger(&lab), lab.data_network(7000));
+        stranger.send_to(&gpdu(TEID, &udp(UE, SERVER, 7000, b"early")), (UPF, GTPU_PORT)).unwrap();
+        assert_eq!(receive(&server), b"early");
+    }
+}
+
+#[test]
+fn radios_that_are_named_may_send_from_elsewhere() {
+    let radios = vec![range("172.16.0.3/32")];
+    let boundary = Boundary { radios, ..Boundary::default() };
+    for mut lab in labs_with(DatapathConfig { boundary, workers: 2, ..DatapathConfig::default() }) {
+        lab.install(session());
+        let (stranger, server) = (stranger(&lab), lab.data_network(7000));
+        stranger.send_to(&gpdu(TEID, &udp(UE, SERVER, 7000, b"known")), (UPF, GTPU_PORT)).unwrap();
+        assert_eq!(receive(&server), b"known");
+    }
+}
+
+#[test]
+fn nothing_is_left_of_chains_and_the_host_itself_is_not_closed() {
+    let Some(lab) = closed_lab(Kind::Portable, config(&[])) else { return };
+    let table = run("nft list table inet pith_pith0");
+    assert!(table.contains("chain closed_input") && table.contains("chain closed_forward"), "{table}");
+    // Others than UEs reach the host as ever.
+    let (host, server) = (UdpSocket::bind((UPF_N6, 7777)).unwrap(), lab.data_network(7778));
+    host.set_read_timeout(Some(PATIENCE)).unwrap();
+    server.send_to(b"hello", (UPF_N6, 7777)).unwrap();
+    assert_eq!(receive(&host), b"hello");
+    lab.upf.stop();
+    assert_eq!(run("nft list tables"), "");
+}
