@@ -6,6 +6,7 @@ use anyhow::{Result, anyhow, bail};
 use pith_nf::kit::Nf;
 use pith_runtime::config::{Config, StorePath};
 use pith_runtime::node::{Hosting, Node};
+use pith_runtime::privileges::{self, Need};
 use pith_runtime::signals::{Signal, Signals};
 use pith_runtime::store::Database;
 use std::io::IsTerminal;
@@ -62,6 +63,7 @@ fn run(config: &Config, hosting: &Hosting, database: Option<Database>) -> Result
     // Without a service manager SIGHUP says that the terminal is gone.
     let has_terminal = std::io::stdin().is_terminal();
     let node = Node::start(config, hosting, database).map_err(|error| anyhow!("{error}"))?;
+    privileges::keep_only(if hosting.upf { Need::UserPlane } else { Need::Nothing })?;
     match node.wait_until_ready(PATIENCE) {
         Some(after) => tracing::info!("ready in {} ms{}", after.as_millis(), places(config, hosting)),
         None => tracing::warn!(

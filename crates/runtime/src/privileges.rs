@@ -1,0 +1,182 @@
+//! Privileges after the start: what the UPF needs, or none.
+//!
+//! Capabilities belong to threads, and a thread can change its own only. Each thread of the process is
+//! therefore sent a signal, whose handler gives the thread's privileges up; threads that begin later
+//! inherit what is left.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Numbers of capabilities, as in capabilities(7); `libc` has none.
+const NET_ADMIN: u32 = 12;
+const NET_RAW: u32 = 13;
+const SYS_ADMIN: u32 = 21;
+const PERFMON: u32 = 38;
+const BPF: u32 = 39;
+/// More capabilities than any kernel has: the sets have 64 bits.
+const MOST: u32 = 64;
+/// `_LINUX_CAPABILITY_VERSION_3`.
+const VERSION: u32 = 0x2008_0522;
+/// Time for all threads to handle the signal.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The capabilities that the signal's handler keeps.
+static KEPT: AtomicU64 = AtomicU64::new(0);
+
+/// What a process needs after its sockets are open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// Nothing.
+    Nothing,
+    /// Interfaces, routes and rules of the kernel, raw packets, BPF maps and programs.
+    UserPlane,
+}
+
+impl Need {
+    /// The capabilities, a bit each. BPF maps and programs needed CAP_SYS_ADMIN before Linux 5.8.
+    fn capabilities(self) -> u64 {
+        let list: &[u32] = match self {
+            Self::Nothing => &[],
+            Self::UserPlane if last_capability() < BPF => &[NET_ADMIN, NET_RAW, SYS_ADMIN],
+            Self::UserPlane => &[NET_ADMIN, NET_RAW, BPF, PERFMON],
+        };
+        list.iter().fold(0, |set, capability| set | 1 << capability)
+    }
+}
+
+/// The header and the sets of `capset(2)`.
+#[repr(C)]
+struct Header {
+    version: u32,
+    pid: i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Sets {
+    effective: u32,
+    permitted: u32,
+    inheritable: u32,
+}
+
+/// Gives up, in all threads, what the process does not need, and the right to get it back: an executable
+/// with more privileges gives none (PR_SET_NO_NEW_PRIVS).
+pub fn keep_only(need: Need) -> io::Result<()> {
+    KEPT.store(need.capabilities(), Ordering::SeqCst);
+    let signal = libc::SIGRTMIN() + 5;
+    // SAFETY: a sigaction may be all zeros; the handler does system calls only, which a handler may.
+    #[allow(unsafe_code)]
+    let answer = unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = on_signal as extern "C" fn(libc::c_int) as usize;
+        action.sa_flags = libc::SA_RESTART;
+        libc::sigaction(signal, &raw const action, std::ptr::null_mut())
+    };
+    if answer != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    give_up(KEPT.load(Ordering::SeqCst));
+    let begun = Instant::now();
+    loop {
+        let excessive = threads()?.into_iter().filter(|thread| !thread.is_limited(need)).collect::<Vec<_>>();
+        if excessive.is_empty() {
+            return Ok(());
+        }
+        if begun.elapsed() > PATIENCE {
+            return Err(io::Error::other(format!(
+                "{} threads keep privileges that they don't need: this is a bug in Pith, please report it",
+                excessive.len()
+            )));
+        }
+        for thread in excessive {
+            // SAFETY: both numbers are plain values; a thread that is gone is an error that does no harm.
+            #[allow(unsafe_code)]
+            unsafe {
+                libc::syscall(libc::SYS_tgkill, libc::getpid(), thread.id, signal)
+            };
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+extern "C" fn on_signal(_: libc::c_int) {
+    // SAFETY: `errno` belongs to this thread; what was interrupted must find its own value again.
+    #[allow(unsafe_code)]
+    let errno = unsafe { *libc::__errno_location() };
+    give_up(KEPT.load(Ordering::SeqCst));
+    // SAFETY: as above.
+    #[allow(unsafe_code)]
+    unsafe {
+        *libc::__errno_location() = errno
+    };
+}
+
+/// Gives up what the calling thread has beyond these capabilities. System calls only: it runs in the
+/// handler of a signal. Whether it worked is read from /proc.
+fn give_up(kept: u64) {
+    let mut header = Header { version: VERSION, pid: 0 };
+    let mut sets = [Sets::default(); 2];
+    // SAFETY: header and sets have the layout of version 3 and live during the calls; prctl gets plain values.
+    #[allow(unsafe_code)]
+    unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        for capability in 0..MOST {
+            if kept >> capability & 1 == 0 {
+                libc::prctl(libc::PR_CAPBSET_DROP, libc::c_ulong::from(capability), 0, 0, 0);
+            }
+        }
+        if libc::syscall(libc::SYS_capget, &raw mut header, sets.as_mut_ptr()) != 0 {
+            return;
+        }
+        for (half, sets) in sets.iter_mut().enumerate() {
+            let kept = (kept >> (32 * half)) as u32;
+            sets.effective &= kept;
+            sets.permitted &= kept;
+            sets.inheritable &= kept;
+        }
+        libc::syscall(libc::SYS_capset, &raw const header, sets.as_ptr());
+    }
+}
+
+/// What /proc says of a thread.
+struct Thread {
+    id: libc::pid_t,
+    permitted: u64,
+    no_new: bool,
+}
+
+impl Thread {
+    /// The bounding set is not looked at: a process without CAP_SETPCAP can't change it, and with
+    /// PR_SET_NO_NEW_PRIVS it gives nothing.
+    fn is_limited(&self, need: Need) -> bool {
+        self.permitted & !need.capabilities() == 0 && self.no_new
+    }
+}
+
+fn threads() -> io::Result<Vec<Thread>> {
+    let mut threads = Vec::new();
+    for entry in std::fs::read_dir("/proc/self/task")? {
+        let entry = entry?;
+        // A thread that ended meanwhile has no privileges.
+        let Ok(status) = std::fs::read_to_string(entry.path().join("status")) else { continue };
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            line.map(|value| value.trim_start_matches(':').trim().to_owned()).unwrap_or_default()
+        };
+        let set = |name: &str| u64::from_str_radix(&field(name), 16).unwrap_or(0);
+        let Some(id) = entry.file_name().to_str().and_then(|id| id.parse().ok()) else { continue };
+        threads.push(Thread {
+            id,
+            permitted: set("CapPrm") | set("CapEff") | set("CapInh"),
+            no_new: field("NoNewPrivs") == "1",
+        });
+    }
+    Ok(threads)
+}
+
+/// The kernel's last capability; that of Linux 5.9 and later where it does not say.
+fn last_capability() -> u32 {
+    let text = std::fs::read_to_string("/proc/sys/kernel/cap_last_cap").unwrap_or_default();
+    text.trim().parse().unwrap_or(BPF + 1)
+}

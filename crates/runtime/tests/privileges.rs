@@ -1,0 +1,48 @@
+//! After the start no thread has more privileges than the process needs. A process of its own: they don't come back.
+
+use pith_runtime::privileges::{Need, keep_only};
+use std::sync::mpsc::channel;
+
+/// Each thread's lines with these names.
+fn lines(names: &[&str]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for task in std::fs::read_dir("/proc/self/task").unwrap() {
+        let status = std::fs::read_to_string(task.unwrap().path().join("status")).unwrap();
+        let of =
+            |name: &&str| status.lines().find(|line| line.starts_with(*name)).unwrap().replace('\t', " ");
+        lines.extend(names.iter().map(of));
+    }
+    lines.sort();
+    lines.dedup();
+    lines
+}
+
+#[test]
+fn threads_that_run_and_threads_that_begin_keep_what_the_need_names() {
+    let (end, ended) = channel::<()>();
+    let busy = std::thread::spawn(move || ended.recv().is_err());
+    let mut waits = std::process::Command::new("true").spawn().unwrap();
+    waits.wait().unwrap();
+    let was_root = lines(&["CapPrm"]).iter().any(|line| line.contains("3fff") || line.contains("1ff"));
+
+    keep_only(Need::UserPlane).unwrap();
+    let kept = lines(&["CapPrm", "CapEff", "NoNewPrivs"]);
+    // NET_ADMIN 12, NET_RAW 13, PERFMON 38, BPF 39; without privileges at the start none.
+    let kept_of_root = ["CapEff: 000000c000003000", "CapPrm: 000000c000003000", "NoNewPrivs: 1"];
+    let kept_of_others = ["CapEff: 0000000000000000", "CapPrm: 0000000000000000", "NoNewPrivs: 1"];
+    assert!(kept == kept_of_root || !was_root && kept == kept_of_others, "{kept:?}");
+
+    keep_only(Need::Nothing).unwrap();
+    let (later, went_on) = channel::<()>();
+    let begun = std::thread::spawn(move || went_on.recv().is_err());
+    assert_eq!(
+        lines(&["CapPrm", "CapEff", "CapInh", "NoNewPrivs"]),
+        ["CapEff: 0000000000000000", "CapInh: 0000000000000000", "CapPrm: 0000000000000000", "NoNewPrivs: 1"]
+    );
+    if was_root {
+        // What the first call left: without CAP_SETPCAP the second can't change it, and need not.
+        assert_eq!(lines(&["CapBnd"]), ["CapBnd: 000000c000003000"]);
+    }
+    drop((end, later));
+    assert!(busy.join().unwrap() && begun.join().unwrap(), "no thread was disturbed");
+}
