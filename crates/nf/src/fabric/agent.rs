@@ -11,7 +11,7 @@ use super::registration::Registrations;
 use super::watch::Watches;
 use crate::kit::{Input, Instant, NetworkFunction, Nf, Outbox, Tag, Target, Timer, WallClock};
 use pith_sbi::nnrf_nfmanagement::{NfProfile, NotificationEventType, SubscrCond, SubscriptionData};
-use pith_sbi::{ApiRoot, NfType, Problem, Reply, Request, Response, Uri};
+use pith_sbi::{ApiRoot, NfInstanceId, NfType, Problem, Reply, Request, Response, Uri};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -194,6 +194,11 @@ impl Agent {
             }
         };
         self.cache.choose(now, question, distance)
+    }
+
+    /// The instance that the NRF named at that apiRoot: the certificate of whoever answers must name it.
+    pub(super) fn instance_at(&self, root: &ApiRoot) -> Option<NfInstanceId> {
+        self.cache.instance_at(root)
     }
 
     /// Keeps a call until its question is answered; gives the call to the NRF if it is the first

@@ -49,6 +49,7 @@ impl Question {
 #[derive(Debug)]
 struct Candidate {
     root: Arc<ApiRoot>,
+    instance: NfInstanceId,
     priority: u16,
     load: u8,
     chosen: u64,
@@ -79,6 +80,8 @@ pub(super) struct Answered {
 #[derive(Debug, Default)]
 pub(super) struct Cache {
     answers: HashMap<Question, Answer>,
+    /// The instance at each apiRoot: one of them, where several NFs of a process share it.
+    instances: HashMap<Arc<ApiRoot>, NfInstanceId>,
     asked: HashMap<u64, Asked>,
     numbered: u64,
 }
@@ -136,11 +139,21 @@ impl Cache {
         if self.answers.len() >= LIMIT {
             self.answers.clear();
         }
+        if self.instances.len() >= LIMIT {
+            self.instances.clear();
+        }
+        let known = found.candidates.iter().map(|found| (Arc::clone(&found.root), found.instance));
+        self.instances.extend(known);
         // The calls that waited look here next: what was found must stand, or they would ask for ever.
         if !nobody {
             self.answers.insert(question.clone(), found);
         }
         Some(Answered { question, waiting, nobody })
+    }
+
+    /// The instance that the NRF named at that apiRoot.
+    pub(super) fn instance_at(&self, root: &ApiRoot) -> Option<NfInstanceId> {
+        self.instances.get(root).copied()
     }
 
     /// Instances of that type changed.
@@ -158,6 +171,7 @@ fn candidate(profile: &NfProfile, service: &ServiceName) -> Option<Candidate> {
     let offered = profile.services().find(|offered| offered.service_name == *service)?;
     Some(Candidate {
         root: Arc::new(offered.api_root()?),
+        instance: profile.nf_instance_id,
         priority: offered.priority.or(profile.priority).unwrap_or(0),
         load: offered.load.or(profile.load).unwrap_or(0),
         chosen: 0,

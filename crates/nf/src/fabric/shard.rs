@@ -12,7 +12,7 @@ use crate::kit::{
     Caller, Effect, Event, Input, Inspect, Instant, Level, N2Effect, N2Input, N4Effect, N4Input,
     NetworkFunction, Nf, Order, Outbox, StoreError, StoreRequest, StoreResponse, Tag, Timer, TimerKey,
 };
-use pith_sbi::{ApiRoot, Cause, Problem, Request, Response};
+use pith_sbi::{ApiRoot, Cause, NfInstanceId, Problem, Request, Response};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,8 +93,10 @@ pub enum ShardEffect {
         nf: Nf,
         /// Comes back with the reply.
         tag: Tag,
-        /// The instance.
+        /// Where the instance stands.
         root: Arc<ApiRoot>,
+        /// The instance, where the NRF named it.
+        instance: Option<NfInstanceId>,
         /// What is asked.
         request: Request,
     },
@@ -211,11 +213,9 @@ impl Shard {
             }
             ShardInput::Timer { key, .. } if key.timer == Timer::SbiRepetition => {
                 let call = self.repetitions.again(key);
-                out.extend(call.map(|(nf, tag, root, request)| ShardEffect::HttpCall {
-                    nf,
-                    tag,
-                    root,
-                    request,
+                out.extend(call.map(|(nf, tag, root, request)| {
+                    let instance = self.agent.instance_at(&root);
+                    ShardEffect::HttpCall { nf, tag, root, instance, request }
                 }));
             }
             ShardInput::Timer { nf, key } => self.queue.push_back((nf, Input::Timer(key))),
@@ -311,7 +311,8 @@ impl Shard {
             }
             Ok(Way::Http(root)) => {
                 let tag = self.repetitions.note(&call, &root);
-                out.push(ShardEffect::HttpCall { nf: call.nf, tag, root, request: call.request });
+                let instance = self.agent.instance_at(&root);
+                out.push(ShardEffect::HttpCall { nf: call.nf, tag, root, instance, request: call.request });
             }
             Ok(Way::Discover(question)) => {
                 if let Some(discovery) = self.agent.discover(question, call) {

@@ -345,6 +345,22 @@ fn an_nf_at_a_fixed_place_is_not_discovered() {
 }
 
 #[test]
+fn a_call_says_which_instance_it_means() {
+    let meant = |effects: &[ShardEffect]| {
+        effects.iter().find_map(|effect| match effect {
+            ShardEffect::HttpCall { root, instance, .. } if **root == *far() => Some(*instance),
+            _ => None,
+        })
+    };
+    let mut rig = Rig::new(&[Nf::Udm], |_| {});
+    assert_eq!(meant(&rig.ask_and_find(&[far()], 60)), Some(Some(instance(10))));
+    let mut fixed = Rig::new(&[Nf::Udm], |config| {
+        config.fixed.insert(Nf::Udr, far());
+    });
+    assert_eq!(meant(&fixed.ask()), Some(None), "the NRF was not asked");
+}
+
+#[test]
 fn http_can_be_forced_even_within_a_shard() {
     let mut rig = Rig::new(&[Nf::Udm, Nf::Udr], |config| {
         config.forced_http.insert(Nf::Udr);

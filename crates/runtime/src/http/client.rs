@@ -246,7 +246,7 @@ async fn connect(
             Ok((stream, instances)) => {
                 let stream = Explained { stream, tls: tls.clone(), name: place.name.clone() };
                 let sender = handshake(place, stream).await?;
-                Ok((sender, Some(instances)))
+                Ok((sender, instances))
             }
             Err(why) => {
                 tls.warn_of_server(&place.name, &why);

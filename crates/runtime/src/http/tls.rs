@@ -129,18 +129,21 @@ impl Tls {
         Ok((stream, identity))
     }
 
-    /// The client's side of a connection to that authority, and the NF instances of the server.
+    /// The client's side of a connection to that host, and the NF instances of the server: nothing is known
+    /// of an NF of another vendor whose certificate names none.
     pub(super) async fn connect(
         &self,
         stream: TcpStream,
         host: &str,
-    ) -> Result<(client::TlsStream<TcpStream>, Vec<NfInstanceId>), String> {
+    ) -> Result<(client::TlsStream<TcpStream>, Option<Vec<NfInstanceId>>), String> {
         let name = ServerName::try_from(host.to_owned()).map_err(|error| format!("'{host}': {error}"))?;
         let config = self.client(host);
         let stream = TlsConnector::from(config).connect(name, stream).await;
         let stream = stream.map_err(|error| refusal(&error))?;
         let certificate = peer(stream.get_ref().1)?.ok_or("the server showed no certificate")?;
-        Ok((stream, certificate.identity.instances))
+        let is_foreign = self.foreign.iter().any(|foreign| foreign.host == host);
+        let instances = certificate.identity.instances;
+        Ok((stream, (!is_foreign || !instances.is_empty()).then_some(instances)))
     }
 
     fn client(&self, host: &str) -> Arc<ClientConfig> {

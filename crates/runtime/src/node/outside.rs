@@ -136,8 +136,8 @@ impl Outside for ProcessOutside {
                 let shard = ShardId(self.shard as u8);
                 self.tell_edge(EdgeMessage::N4 { shard, effect });
             }
-            ShardEffect::HttpCall { nf, tag, root, request } => {
-                self.http.call(self.token(nf, tag), root, &request)
+            ShardEffect::HttpCall { nf, tag, root, instance, request } => {
+                self.http.call(self.token(nf, tag), root, instance, &request)
             }
             ShardEffect::ShardCall { shard, nf, from, request } => {
                 self.to_shard(shard, ShardInput::Request { from, nf, request });

@@ -127,7 +127,7 @@ impl Process {
 
     fn call(&self, step: u32, root: &Arc<ApiRoot>, request: impl Into<Request>) {
         let token = ShardToken { shard: 0, nf: Nf::Amf, tag: Tag { owner: 7, step } };
-        self.http.call(token, root.clone(), &request.into());
+        self.http.call(token, root.clone(), None, &request.into());
     }
 
     fn reply(&self) -> (u32, Reply) {

@@ -12,7 +12,7 @@ use crate::token::ShardToken;
 use crate::upf::UpfHandle;
 use bytes::Bytes;
 use pith_nf::kit::Nf;
-use pith_sbi::{ApiRoot, Operation, Problem, Reply, Request, Response, Scheme};
+use pith_sbi::{ApiRoot, NfInstanceId, Operation, Problem, Reply, Request, Response, Scheme};
 use serde_json::Value;
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -84,6 +84,7 @@ enum Command {
     Call {
         token: ShardToken,
         root: Arc<ApiRoot>,
+        instance: Option<NfInstanceId>,
         operation: Operation,
         request: Box<hyper::Request<Bytes>>,
     },
@@ -110,11 +111,18 @@ enum Command {
 pub struct HttpHandle(UnboundedSender<Command>);
 
 impl HttpHandle {
-    /// Calls an operation; [`Shards::reply`] gets what comes of it.
-    pub fn call(&self, token: ShardToken, root: Arc<ApiRoot>, request: &Request) {
+    /// Calls an operation; [`Shards::reply`] gets what comes of it. Where the instance is known, the
+    /// certificate of whoever answers must name it.
+    pub fn call(
+        &self,
+        token: ShardToken,
+        root: Arc<ApiRoot>,
+        instance: Option<NfInstanceId>,
+        request: &Request,
+    ) {
         let operation = request.operation();
         self.send(match convert::to_request(&root, token.nf, request.to_http()) {
-            Ok(request) => Command::Call { token, root, operation, request: Box::new(request) },
+            Ok(request) => Command::Call { token, root, instance, operation, request: Box::new(request) },
             Err(problem) => Command::Failed { token, root, problem },
         });
     }
@@ -328,11 +336,12 @@ impl<S: Shards> Front<S> {
 
     fn carry_out(&mut self, command: Command) {
         match command {
-            Command::Call { token, root, operation, request } => {
+            Command::Call { token, root, instance, operation, request } => {
                 let (client, shards) = (self.client.clone(), self.shards.clone());
                 let failures = self.failures.clone();
                 self.calls.spawn_local(async move {
-                    let reply = call(&client, token.nf, &failures, &root, operation, *request).await;
+                    let reply =
+                        call(&client, instance, token.nf, &failures, &root, operation, *request).await;
                     shards.reply(token, Some(root), reply);
                 });
             }
@@ -384,6 +393,7 @@ impl Failures {
 /// asked see a cause only.
 async fn call(
     client: &Client,
+    instance: Option<NfInstanceId>,
     caller: Nf,
     failures: &Failures,
     root: &Arc<ApiRoot>,
@@ -391,7 +401,7 @@ async fn call(
     request: hyper::Request<Bytes>,
 ) -> Reply {
     let uri = pith_sbi::masked(&request.uri().to_string());
-    let reply = match client.call(request).await {
+    let reply = match client.call_instance(request, instance).await {
         Ok(answer) => Response::from_http(operation, root, &convert::from_response(answer)),
         Err(error @ CallError::Late(_)) => Err(Problem::timed_out().detail(error).into()),
         Err(error) => Err(Problem::not_reachable(error).into()),
