@@ -124,7 +124,12 @@ pub fn peek_temporary_identity(octets: &[u8]) -> Option<TemporaryIdentity> {
         },
         _ => return None,
     };
-    let (&[EPD_5GMM, 0, message_type, _, high, low], rest) = plain.split_first_chunk()? else { return None };
+    let (&[EPD_5GMM, spare_and_plain, message_type, _, high, low], rest) = plain.split_first_chunk()? else {
+        return None;
+    };
+    if spare_and_plain & 0xf != 0 {
+        return None;
+    }
     if !matches!(message_type, REGISTRATION_REQUEST | DEREGISTRATION_REQUEST_UE_ORIGINATING | SERVICE_REQUEST)
     {
         return None;

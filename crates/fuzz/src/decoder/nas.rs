@@ -3,9 +3,11 @@
 use crate::target::{Broken, demand, same};
 use pith_crypto::keys::{KNasEnc, KNasInt};
 use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
+use pith_nas::ie::MobileIdentity;
 use pith_nas::security::{Algorithms, Connection, Envelope};
 use pith_nas::{
-    GmmMessage, GsmMessage, NasSecurity, Role, SecurityHeaderType, peek, peek_epd, peek_temporary_identity,
+    GmmMessage, GsmMessage, NasSecurity, Role, SecurityHeaderType, TemporaryIdentity, peek, peek_epd,
+    peek_temporary_identity,
 };
 
 /// Plain 5GMM messages.
@@ -13,8 +15,24 @@ pub fn gmm(input: &[u8]) -> Result<(), Broken> {
     let _ = (peek(input), peek_epd(input), peek_temporary_identity(input));
     let mut notes = Vec::new();
     let Ok(message) = GmmMessage::decode_with_notes(input, &mut notes) else { return Ok(()) };
+    demand(peek_temporary_identity(input) == shown(&message), || "a peek sees another identity".into())?;
     demand(notes.iter().all(|note| note.offset < input.len()), || "a note beyond the message".into())?;
     same(&message, GmmMessage::decode(&message.encode()))
+}
+
+/// The temporary identity that a peek has to see.
+fn shown(message: &GmmMessage) -> Option<TemporaryIdentity> {
+    let identity = match message {
+        GmmMessage::RegistrationRequest(request) => &request.mobile_identity,
+        GmmMessage::DeregistrationRequestUeOriginating(request) => &request.mobile_identity,
+        GmmMessage::ServiceRequest(request) => &request.s_tmsi,
+        _ => return None,
+    };
+    match identity {
+        MobileIdentity::FiveGGuti(guti) => Some(TemporaryIdentity::FiveGGuti(*guti)),
+        MobileIdentity::FiveGSTmsi(s_tmsi) => Some(TemporaryIdentity::FiveGSTmsi(*s_tmsi)),
+        _ => None,
+    }
 }
 
 /// 5GSM messages.
