@@ -52,6 +52,7 @@ use context::{After, CallId, Env, Gnbs, Shared, UeContext};
 use pith_ngap::{Cause, CauseNas};
 use pith_sbi::Reply;
 use retained::KnownUe;
+use std::collections::VecDeque;
 use table::{Index, Ues};
 use waiting::Waiting;
 
@@ -59,6 +60,8 @@ use waiting::Waiting;
 pub struct Amf {
     ues: Ues,
     shared: Shared,
+    /// Connections of gNBs that are gone, to be given up.
+    lost: VecDeque<Key>,
 }
 
 impl Amf {
@@ -74,7 +77,7 @@ impl Amf {
             config,
         };
         let most = shared.config.max_ues.saturating_add(config::REJECTABLE_UES);
-        Self { ues: Ues::new(most), shared }
+        Self { ues: Ues::new(most), shared, lost: VecDeque::new() }
     }
 
     /// Takes a step that concerns no UE's context.
@@ -128,6 +131,9 @@ impl Amf {
 
     fn timer(&mut self, now: Instant, key: TimerKey, out: &mut Outbox) {
         let owner = Key::from_u64(key.owner);
+        if key.timer == Timer::LostConnections {
+            return self.lose_connections(now, out);
+        }
         if key.timer == Timer::NgapGuard {
             return self.ngap_guard(now, owner, out);
         }

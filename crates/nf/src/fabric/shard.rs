@@ -163,6 +163,9 @@ pub enum ShardEffect {
     },
 }
 
+/// Room for so many inputs and effects is kept from one turn to the next.
+const KEPT: usize = 1024;
+
 /// The NFs of one shard and the agent that finds the way between them.
 pub struct Shard {
     functions: Vec<(Nf, Box<dyn NetworkFunction>)>,
@@ -227,6 +230,9 @@ impl Shard {
             self.deliver(now, nf, input);
             self.route(now, nf, out);
         }
+        // What a burst needed is given back.
+        self.queue.shrink_to(KEPT);
+        self.effects.shrink_to(KEPT);
         if !self.told_ready && self.is_ready() {
             self.told_ready = true;
             out.push(ShardEffect::Ready);

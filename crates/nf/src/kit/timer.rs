@@ -27,6 +27,8 @@ pub enum Timer {
     MobileReachable,
     /// The UE is taken to be gone (TS 24.501 5.3.7).
     ImplicitDeregistration,
+    /// Further connections of gNBs that are gone are given up.
+    LostConnections,
     /// The gNB owes an answer to an NGAP procedure of one UE.
     NgapGuard,
     /// Another NF owes an answer to an SBI request of one procedure.

@@ -3,8 +3,15 @@
 use super::close;
 use crate::amf::Amf;
 use crate::amf::procedure::ue_context_release;
-use crate::kit::{GnbHandle, GnbInfo, Instant, Key, Outbox, ResetUe};
+use crate::kit::{Duration, Effect, GnbHandle, GnbInfo, Instant, Key, Outbox, ResetUe, Timer, TimerKey};
+use std::collections::VecDeque;
 use std::sync::Arc;
+
+/// Connections that are given up in one turn.
+pub(in crate::amf) const LOST_IN_A_TURN: usize = 256;
+
+/// Between two such turns: others get theirs, and UPFs answer. 100,000 connections are given up in two seconds.
+const LOST_TURN: Duration = Duration::from_millis(5);
 
 impl Amf {
     /// A gNB is up, or has changed.
@@ -15,8 +22,23 @@ impl Amf {
     /// A gNB is gone, and with it all connections over it.
     pub(in crate::amf) fn gnb_down(&mut self, now: Instant, gnb: GnbHandle, out: &mut Outbox) {
         self.shared.gnbs.remove(&gnb);
-        for connection in self.shared.connections.of_gnb(gnb) {
+        self.lost.extend(self.shared.connections.of_gnb(gnb));
+        self.lose_connections(now, out);
+    }
+
+    /// Lost connections, a batch in a turn: each has calls to SMFs and rules at UPFs follow, whose memory a gNB's many
+    /// UEs together must not take. A key of a connection that has gone meanwhile finds nothing.
+    pub(in crate::amf) fn lose_connections(&mut self, now: Instant, out: &mut Outbox) {
+        for _ in 0..LOST_IN_A_TURN {
+            let Some(connection) = self.lost.pop_front() else { break };
             self.connection_lost(now, connection, out);
+        }
+        match self.lost.is_empty() {
+            true => self.lost = VecDeque::new(),
+            false => {
+                let key = TimerKey { owner: 0, timer: Timer::LostConnections };
+                out.push(Effect::StartTimer { key, after: LOST_TURN });
+            }
         }
     }
 

@@ -189,3 +189,21 @@ fn the_radio_capability_goes_to_the_next_gnb() {
     assert_eq!(setup.ue_radio_capability.as_deref(), Some(&b"bands"[..]));
     assert_eq!(setup.masked_imeisv, Some([0x43, 0x70, 0x81, 0x61, 0x25, 0xff, 0xff, 0x51]));
 }
+
+/// Each of them has calls to SMFs and rules at UPFs follow: a gNB's tens of thousands are not handled at once.
+#[test]
+fn the_connections_of_a_gnb_that_vanishes_are_given_up_batch_by_batch() {
+    let mut world = World::new();
+    for number in 0..300 {
+        let mut phone = Phone::default();
+        phone.ran_id = pith_types::RanUeNgapId(number);
+        let request = phone.registration_request(RegistrationKind::Initial);
+        let nas = phone.initial_nas(request);
+        phone.connect(&mut world, nas);
+    }
+    assert_eq!(world.amf.audit().connections, 300);
+    world.input(Input::N2(N2Input::GnbDown { gnb: GNB }));
+    assert_eq!(world.amf.audit().connections, 300 - 256);
+    world.expire(Timer::LostConnections);
+    assert_eq!(world.amf.audit().connections, 0);
+}
