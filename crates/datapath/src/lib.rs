@@ -19,6 +19,7 @@ pub use config::{DatapathConfig, PathChoice, StartError, UePool, XdpHook};
 pub use pith_upf::qos::{BufferLimits, Enforcement, SharedRate};
 pub use portable::PortableDatapath;
 pub use select::UserPlane;
+pub use sys::interface_addresses;
 pub use system::{
     FirewallRule, Net, NetworkPolicy, PortBlock, PortBlocks, Protocol, StaticRoute, Verdict, parse_network,
 };

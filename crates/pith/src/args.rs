@@ -380,7 +380,13 @@ Examples:
         #[arg(long)]
         count: Option<u64>,
     },
-    /// Adds the subscribers of a file that 'export' wrote: a JSON array, or a JSON object a line. All or none.
+    /// Adds the subscribers of a file: JSON that 'export' wrote (an array, or an object a line), or CSV. All or none.
+    #[command(after_help = "\
+CSV has a heading and a line for each subscriber, with ',' or ';' between the columns:
+  supi,k,opc,dnns,slices,uplink,downlink
+  999700000000001,465B5CE8B199B49FAA5F0A2EE238A6BC,E8ED289DEBA952E4283B54E88E6183CA,internet,1,1 Gbps,1 Gbps
+supi (or imsi), k and opc (or op) are needed. There are amf, sqn, method, gpsi and 5qi as well; lists have blanks in between.
+")]
     Import {
         /// The file; - reads standard input.
         #[arg(default_value = "-")]

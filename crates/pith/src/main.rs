@@ -5,6 +5,8 @@
 //!  up.rs          the core itself; test_network.rs, logs.rs, flood.rs
 //!  place.rs       which configuration file
 //!  operator.rs    the REST API of a running core, or the same handlers on the database's file
+//!  import.rs      files of subscribers: JSON, CSV
+//!  processes.rs   other cores on this machine
 //!  subscriber.rs, list.rs, upf.rs, key.rs, pki.rs, config.rs, access.rs     one file a group of commands
 //!  table.rs       what people see; '--json' shows what programs read
 //! ```
@@ -13,12 +15,14 @@ mod access;
 mod args;
 mod config;
 mod flood;
+mod import;
 mod key;
 mod list;
 mod logs;
 mod operator;
 mod pki;
 mod place;
+mod processes;
 mod session;
 mod subscriber;
 mod table;

@@ -41,12 +41,10 @@ pub struct Operator {
 
 enum Way {
     /// A core that runs. Over its Unix socket, the authority is only a name.
-    Remote {
-        client: Client,
-        authority: String,
-        token: Option<String>,
-    },
+    Remote { client: Client, authority: String, token: Option<String> },
     File {
+        /// The database, for people.
+        path: String,
         handler: Option<ApiHandler>,
         thread: Option<StoreThread<ShardToken>>,
     },
@@ -84,9 +82,10 @@ impl Operator {
             );
         }
         let database = Database::open(&place)?;
+        let path = config.store.path.file().map(|path| path.display().to_string()).unwrap_or_default();
         let (api, thread) =
             Api::on_database(database, config).context("can't start the database's thread")?;
-        Self::new(Way::File { handler: Some(ApiHandler::new(api)), thread: Some(thread) })
+        Self::new(Way::File { path, handler: Some(ApiHandler::new(api)), thread: Some(thread) })
     }
 
     /// The API of a process of that core which hosts the NF, if one answers.
@@ -140,6 +139,14 @@ impl Operator {
         Ok(Self { way, runtime, tasks: LocalSet::new() })
     }
 
+    /// Where what is changed stands, for people.
+    pub fn place(&self) -> String {
+        match &self.way {
+            Way::Remote { authority, .. } => format!("in the core that runs ({authority})"),
+            Way::File { path, .. } => format!("in {path}; no core runs"),
+        }
+    }
+
     /// Reads something.
     pub fn get(&self, path: &str) -> Result<Value> {
         self.send(Method::GET, path, "", Bytes::new())
@@ -190,7 +197,7 @@ impl Operator {
 impl Drop for Operator {
     /// Closes the database, so that its file is whole without a log beside it.
     fn drop(&mut self) {
-        if let Way::File { handler, thread } = &mut self.way {
+        if let Way::File { handler, thread, .. } = &mut self.way {
             drop(handler.take());
             if let Some(thread) = thread.take() {
                 thread.close();

@@ -2,15 +2,14 @@
 
 use crate::args::{AddArgs, Cli, SubscriberCommand};
 use crate::operator::Operator;
-use crate::table;
+use crate::{import, place, table};
 use anyhow::{Context, Result, bail};
-use bytes::Bytes;
 use pith_crypto::milenage;
 use pith_nf::kit::{SubscribedDnn, SubscribedSlice, Subscriber};
 use pith_runtime::store::Added;
 use pith_types::{Ambr, Supi};
 use serde_json::{Value, json};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -22,31 +21,44 @@ const PAGE: u32 = 5000;
 pub fn run(command: &SubscriberCommand, cli: &Cli) -> Result<()> {
     let operator = Operator::of_subscribers(cli)?;
     match command {
-        SubscriberCommand::Add(args) => add(&operator, args, cli.json),
+        SubscriberCommand::Add(args) => add(&operator, args, cli),
         SubscriberCommand::List { after, limit } => {
             list(&operator, after.as_ref().map(|supi| &supi.0), *limit, cli.json)
         }
         SubscriberCommand::Show { supi, keys } => show(&operator, &supi.0, *keys, cli.json),
         SubscriberCommand::Delete { supi, count } => delete(&operator, &supi.0, *count, cli.json),
         SubscriberCommand::Import { file, existing } => {
-            let (content, body) = read(file)?;
+            let subscribers = import::read(file)?;
+            warn_of_strangers(&subscribers, cli)?;
             let path = format!("/v1/subscribers?existing={existing}");
-            tell_added(&operator.post(&path, content, body)?, cli.json)
+            let answer =
+                operator.post(&path, "application/json", serde_json::to_vec(&subscribers)?.into())?;
+            tell_added(&operator, &answer, cli.json)
         }
         SubscriberCommand::Export { file, lines } => export(&operator, file, *lines),
     }
 }
 
-fn add(operator: &Operator, args: &AddArgs, json: bool) -> Result<()> {
+fn add(operator: &Operator, args: &AddArgs, cli: &Cli) -> Result<()> {
     let mut path = format!("/v1/subscribers?existing={}", args.existing);
-    let body = if args.random_keys {
-        serde_json::to_vec(&with_random_keys(args)?)?
+    let subscribers = if args.random_keys {
+        with_random_keys(args)?
     } else {
         path.push_str(&format!("&count={}", args.count));
         let (k, opc) = given_keys(args)?;
-        serde_json::to_vec(&subscriber(args, args.supi.0.clone(), k, opc))?
+        vec![subscriber(args, args.supi.0.clone(), k, opc)]
     };
-    tell_added(&operator.post(&path, "application/json", body.into())?, json)
+    warn_of_strangers(&subscribers, cli)?;
+    let body = serde_json::to_vec(&subscribers)?;
+    tell_added(operator, &operator.post(&path, "application/json", body.into())?, cli.json)
+}
+
+/// Tells what the subscribers have and the network, as this configuration has it, does not.
+fn warn_of_strangers(subscribers: &[Subscriber], cli: &Cli) -> Result<()> {
+    for sentence in import::strangers(subscribers, &place::config(cli)?) {
+        eprintln!("warning: {sentence}");
+    }
+    Ok(())
 }
 
 /// K and OPc as they were given; OPc made of OP and K where that was given.
@@ -91,7 +103,8 @@ fn subscriber(args: &AddArgs, supi: Supi, k: [u8; 16], opc: [u8; 16]) -> Subscri
     subscriber
 }
 
-fn tell_added(answer: &Value, json: bool) -> Result<()> {
+fn tell_added(operator: &Operator, answer: &Value, json: bool) -> Result<()> {
+    eprintln!("{}", operator.place());
     if json {
         println!("{answer}");
         return Ok(());
@@ -170,19 +183,6 @@ fn delete(operator: &Operator, supi: &Supi, count: Option<u64>, json: bool) -> R
         println!("{} deleted", answer["deleted"]);
     }
     Ok(())
-}
-
-/// The content of a file and its type, which its first character tells.
-fn read(path: &Path) -> Result<(&'static str, Bytes)> {
-    let body = if path == Path::new("-") {
-        let mut body = Vec::new();
-        io::stdin().read_to_end(&mut body).map(|_| body)
-    } else {
-        fs::read(path)
-    };
-    let body = body.with_context(|| format!("can't read {}", path.display()))?;
-    let array = body.trim_ascii_start().starts_with(b"[");
-    Ok((if array { "application/json" } else { "application/x-ndjson" }, body.into()))
 }
 
 fn export(operator: &Operator, path: &Path, lines: bool) -> Result<()> {

@@ -1,7 +1,7 @@
 //! `pith up` and `pith nf`: the core itself, until a signal ends it.
 
 use crate::args::{Cli, NfCommand, UpCommand};
-use crate::{logs, place, test_network};
+use crate::{logs, place, processes, test_network};
 use anyhow::{Result, anyhow, bail};
 use pith_nf::kit::Nf;
 use pith_runtime::config::{Config, StorePath};
@@ -26,8 +26,8 @@ pub fn up(command: &UpCommand, cli: &Cli) -> Result<()> {
         config.store.path = StorePath::Memory;
     }
     let subscribers = command.test_network.then_some(command.subscribers);
-    let database = subscribers.map(|count| test_network::database(&config, count)).transpose()?;
-    run(&config, &Hosting::all().without_external(&config), database)
+    let hosting = Hosting::all().without_external(&config);
+    start(&config, &hosting, subscribers).map_err(name_other_cores)
 }
 
 /// Some NFs of a core whose others are elsewhere.
@@ -41,8 +41,38 @@ pub fn nf(command: &NfCommand, cli: &Cli) -> Result<()> {
     }
     let wanted = command.test_network && hosting.nfs.contains(&Nf::Udr);
     let subscribers = wanted.then_some(command.subscribers);
-    let database = subscribers.map(|count| test_network::database(&config, count)).transpose()?;
-    run(&config, &hosting, database)
+    start(&config, &hosting, subscribers).map_err(name_other_cores)
+}
+
+fn start(config: &Config, hosting: &Hosting, test_subscribers: Option<u32>) -> Result<()> {
+    let database = match test_subscribers {
+        Some(count) => Some(test_network::database(config, count)?),
+        None if hosting.nfs.contains(&Nf::Udr) => {
+            let mut database = Database::open(&config.store.place())?;
+            if database.subscriber_count()? == 0 {
+                tracing::warn!(
+                    "no subscribers in {}: add some with 'pith subscriber add' or 'pith subscriber import', \
+                     or try 'pith up --test-network'",
+                    config
+                        .store
+                        .path
+                        .file()
+                        .map_or_else(|| "memory".into(), |path| path.display().to_string())
+                );
+            }
+            Some(database)
+        }
+        None => None,
+    };
+    run(config, hosting, database)
+}
+
+/// A core that can't start where others run is told which they are: they may have its database, ports or interfaces.
+fn name_other_cores(error: anyhow::Error) -> anyhow::Error {
+    match processes::other_cores() {
+        others if others.is_empty() => error,
+        others => anyhow!("{error:#}\nruns already: {}", others.join(", ")),
+    }
 }
 
 fn hosting(names: &[String]) -> Result<Hosting> {

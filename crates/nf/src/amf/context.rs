@@ -14,6 +14,7 @@ use crate::kit::{Duration, Event, GnbHandle, GnbInfo, Instant, Key, Level, Outbo
 use bytes::Bytes;
 use pith_nas::ie::UeSecurityCapability;
 use pith_ngap::UserLocation;
+use pith_sbi::common::SupiOrSuci;
 use pith_sbi::{Request, Uri};
 use pith_types::{Ambr, FiveGGuti, Pei, Supi, Tai};
 use std::collections::BTreeMap;
@@ -25,6 +26,8 @@ pub(crate) struct UeContext {
     pub key: Key,
     /// Who it is; known once it is authenticated, or recognised by its 5G-GUTI.
     pub supi: Option<Supi>,
+    /// Who it said it is when it was authenticated last: for the operator, while it has proven nothing.
+    pub claimed: Option<SupiOrSuci>,
     /// Its equipment, as SECURITY MODE COMPLETE told.
     pub pei: Option<Pei>,
     /// Its temporary identity.
@@ -188,6 +191,7 @@ impl UeContext {
         Self {
             key,
             supi: None,
+            claimed: None,
             pei: None,
             guti: None,
             old_guti: None,
@@ -231,9 +235,13 @@ impl UeContext {
 
     /// How logs name it: SUPI masked, or its key.
     pub fn name(&self) -> String {
-        match &self.supi {
-            Some(supi) => supi.masked(),
-            None => format!("ue-{}", self.key.index()),
+        match (&self.supi, &self.claimed) {
+            (Some(supi), _) | (None, Some(SupiOrSuci::Supi(supi))) => supi.masked(),
+            // Its Debug hides the scheme output; scheme and key id remain.
+            (None, Some(SupiOrSuci::Suci(suci))) => {
+                suci.null_scheme_supi().map_or_else(|| format!("{suci:?}"), |supi| supi.masked())
+            }
+            (None, None) => format!("ue-{}", self.key.index()),
         }
     }
 

@@ -37,9 +37,11 @@ pub(crate) enum RegistrationError {
     AuthenticationFailed {
         /// How EAP ended, if that was the method.
         eap_failure: Option<Bytes>,
+        /// What was wrong.
+        fault: AuthenticationFault,
     },
     /// The UE refused the SECURITY MODE COMMAND.
-    #[error("UE rejected security mode: {0:?}")]
+    #[error("UE rejected security mode: {0}")]
     SecurityModeRejected(GmmCause),
     /// The home network does not know the subscriber.
     #[error("unknown subscriber")]
@@ -68,9 +70,32 @@ pub(crate) enum RegistrationError {
     /// Another NF failed or did not answer.
     #[error("{0} failed")]
     Network(&'static str),
+    /// Another NF refused, or there was no answer: what it said.
+    #[error("{nf}: {said}")]
+    Problem {
+        /// Which.
+        nf: &'static str,
+        /// Status, cause and detail.
+        said: String,
+    },
     /// The UE did not answer, though asked several times: nothing more is sent.
     #[error("UE does not answer")]
     NoAnswer,
+}
+
+/// Why a UE, or the network towards it, did not prove itself (TS 24.501 5.4.1.3.5, 5.4.1.3.7; TS 33.501 6.1.3.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AuthenticationFault {
+    /// The SIM found AUTN's MAC wrong (5GMM cause #20).
+    Mac,
+    /// The SIM found SQN out of range again, after it was resynchronised (#21).
+    Synchronisation,
+    /// The SIM refused for another reason.
+    Cause(GmmCause),
+    /// The SIM's response is not the expected one, or EAP failed.
+    WrongResponse,
+    /// The home network refused: so says the AUSF.
+    HomeNetwork,
 }
 
 /// What the UE is told when a registration fails.
@@ -91,16 +116,17 @@ impl RegistrationError {
         match self {
             // With #3 the UE would not try again before it is switched off (TS 24.501 5.5.1.2.5), though the USIM is good
             // once the network has its key: #111 for INVALID_HN_PUBLIC_KEY_IDENTIFIER (TS 29.524).
-            Self::EmergencyNotSupported | Self::SuciNotDeconcealed | Self::Network(_) => {
-                Reject(GmmCause::ProtocolErrorUnspecified)
-            }
+            Self::EmergencyNotSupported
+            | Self::SuciNotDeconcealed
+            | Self::Network(_)
+            | Self::Problem { .. } => Reject(GmmCause::ProtocolErrorUnspecified),
             Self::DisasterRoamingNotSupported => Reject(GmmCause::DisasterRoamingNotAllowed),
             Self::TrackingAreaNotServed => Reject(GmmCause::NoSuitableCellsInTrackingArea),
             Self::NoSecurityCapability => Reject(GmmCause::ConditionalIeError),
             Self::SecurityCapabilityMismatch => Reject(GmmCause::UeSecurityCapabilitiesMismatch),
             Self::InvalidMandatoryInformation => Reject(GmmCause::InvalidMandatoryInformation),
             Self::NoIdentity | Self::UnknownSubscriber => Reject(GmmCause::IllegalUe),
-            Self::AuthenticationFailed { eap_failure } => AuthenticationReject(eap_failure.clone()),
+            Self::AuthenticationFailed { eap_failure, .. } => AuthenticationReject(eap_failure.clone()),
             Self::ServicesNotAllowed => Reject(GmmCause::FiveGsServicesNotAllowed),
             Self::RoamingNotAllowed => Reject(GmmCause::PlmnNotAllowed),
             Self::RatNotAllowed => Reject(GmmCause::N1ModeNotAllowed),
@@ -147,7 +173,7 @@ impl RegistrationError {
             Self::ServingNetworkNotAuthorized => "serving network not authorized",
             Self::NoSlicesAvailable(_) => "no slices available",
             Self::Congestion => "congestion",
-            Self::Network(_) => "network failure",
+            Self::Network(_) | Self::Problem { .. } => "network failure",
             Self::NoAnswer => "no answer",
         }
     }
@@ -162,14 +188,16 @@ impl RegistrationError {
             Some(SbiCause::RoamingNotAllowed | SbiCause::AccessNotAllowed) => Self::RoamingNotAllowed,
             Some(SbiCause::RatNotAllowed) => Self::RatNotAllowed,
             Some(SbiCause::ServingNetworkNotAuthorized) => Self::ServingNetworkNotAuthorized,
-            Some(SbiCause::AuthenticationRejected) => Self::AuthenticationFailed { eap_failure: None },
+            Some(SbiCause::AuthenticationRejected) => {
+                Self::AuthenticationFailed { eap_failure: None, fault: AuthenticationFault::HomeNetwork }
+            }
             Some(
                 SbiCause::InvalidHnPublicKeyIdentifier
                 | SbiCause::InvalidSchemeOutput
                 | SbiCause::UnsupportedProtectionScheme,
             ) => Self::SuciNotDeconcealed,
             Some(SbiCause::NfCongestion | SbiCause::NfCongestionRisk) => Self::Congestion,
-            _ => Self::Network(nf),
+            _ => Self::Problem { nf, said: problem.to_string() },
         }
     }
 }

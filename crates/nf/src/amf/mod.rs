@@ -23,6 +23,7 @@ mod inspect;
 mod n1;
 mod n2;
 mod procedure;
+mod refusal;
 mod repeat;
 mod retained;
 mod security;

@@ -180,7 +180,7 @@ pub(crate) fn dispatch(ue: &mut UeContext, env: &mut Env<'_>, uplink: Uplink) ->
 
 /// 5GMM STATUS: nothing is to be done but to take note (TS 24.501 5.4.6).
 fn on_status(ue: &UeContext, env: &mut Env<'_>, status: &GmmStatus) -> Outcome {
-    env.out.log(Level::Warn, || format!("{}: 5GMM STATUS {:?}", ue.name(), status.cause));
+    env.out.log(Level::Warn, || format!("{}: 5GMM STATUS {}", ue.name(), status.cause));
     Outcome::Silent(Silence::Complete)
 }
 

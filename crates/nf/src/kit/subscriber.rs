@@ -1,7 +1,7 @@
 //! One subscriber as the operator provisions it: the source of every provisioned-data resource of
 //! Nudr_DataRepository (TS 29.505).
 
-use pith_types::{Ambr, BitRate, Dnn, Snssai, Supi};
+use pith_types::{Ambr, BitRate, Dnn, Snssai, Supi, five_qi};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroize;
 
@@ -169,6 +169,15 @@ impl Subscriber {
         if let Some(slice) = self.slices.iter().find(|slice| slice.dnns.is_empty()) {
             return Err(format!("slice {} has no data network: give it 'dnns'", slice.snssai));
         }
+        let mut dnns = self.slices.iter().flat_map(|slice| &slice.dnns);
+        if let Some(dnn) = dnns.find(|dnn| five_qi::is_gbr(dnn.five_qi) || !(1..=254).contains(&dnn.five_qi))
+        {
+            return Err(format!(
+                "5QI {} of data network '{}' can't be the default one, which has no guaranteed bit rate \
+                 (TS 23.501 5.7.2.7): choose 5 to 9, 69, 70, 79 or 80",
+                dnn.five_qi, dnn.dnn
+            ));
+        }
         let arp = |dnn: &SubscribedDnn| !(1..=15).contains(&dnn.arp);
         if self.slices.iter().flat_map(|slice| &slice.dnns).any(arp) {
             return Err("'arp' is 1 to 15".into());
@@ -271,6 +280,9 @@ mod tests {
     fn check_says_what_to_do() {
         let mut bad = subscriber();
         assert_eq!(bad.check(), Ok(()));
+        bad.slices[0].dnns[0].five_qi = 1;
+        assert!(bad.check().unwrap_err().contains("5QI 1 of data network 'internet'"));
+        bad.slices[0].dnns[0].five_qi = 9;
         bad.slices[0].default = false;
         assert!(bad.check().unwrap_err().contains("default: true"));
         bad.authentication.opc = None;

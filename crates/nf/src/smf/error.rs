@@ -8,11 +8,24 @@ use pith_sbi::Cause;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum EstablishmentError {
     /// No SMF of this network serves the data network in the slice.
-    #[error("the data network is not served in the slice: add it to 'smf.data_networks'")]
-    UnknownDnnInSlice,
+    #[error("data network {asked} is not served: 'smf.data_networks' has {served}")]
+    UnknownDnnInSlice {
+        /// What the UE asked for.
+        asked: String,
+        /// What there is.
+        served: String,
+    },
     /// The subscription has not the data network.
-    #[error("the subscription does not have the data network")]
-    NotSubscribed,
+    #[error("data network {asked} is not subscribed: the subscription has {}", or_none(.subscribed))]
+    NotSubscribed {
+        /// What the UE asked for.
+        asked: String,
+        /// What it may have.
+        subscribed: String,
+    },
+    /// The subscription allows other types of sessions only.
+    #[error("the subscription does not allow IPv4 sessions")]
+    Ipv4NotSubscribed,
     /// Only IPv4 here.
     #[error("only IPv4 sessions are served")]
     OnlyIpv4,
@@ -43,8 +56,10 @@ impl EstablishmentError {
     /// What the UE is told (TS 24.501 table 9.11.4.2.1).
     pub(super) fn gsm_cause(&self) -> GsmCause {
         match self {
-            Self::UnknownDnnInSlice => GsmCause::MissingOrUnknownDnnInASlice,
-            Self::NotSubscribed => GsmCause::RequestedServiceOptionNotSubscribed,
+            Self::UnknownDnnInSlice { .. } => GsmCause::MissingOrUnknownDnnInASlice,
+            Self::NotSubscribed { .. } | Self::Ipv4NotSubscribed => {
+                GsmCause::RequestedServiceOptionNotSubscribed
+            }
             Self::OnlyIpv4 => GsmCause::PduSessionTypeIpv4OnlyAllowed,
             Self::UnknownSessionType => GsmCause::UnknownPduSessionType,
             Self::SscMode => GsmCause::NotSupportedSscMode,
@@ -58,8 +73,8 @@ impl EstablishmentError {
     /// What the AMF is told.
     pub(super) fn cause(&self) -> Cause {
         match self {
-            Self::UnknownDnnInSlice => Cause::DnnNotSupported,
-            Self::NotSubscribed => Cause::SubscriptionDenied,
+            Self::UnknownDnnInSlice { .. } => Cause::DnnNotSupported,
+            Self::NotSubscribed { .. } | Self::Ipv4NotSubscribed => Cause::SubscriptionDenied,
             Self::OnlyIpv4 | Self::UnknownSessionType => Cause::PdutypeNotSupported,
             Self::SscMode => Cause::SscNotSupported,
             Self::Message(_) | Self::WrongMessage => Cause::N1SmError,
@@ -67,6 +82,10 @@ impl EstablishmentError {
             Self::Network(_) => Cause::NetworkFailure,
         }
     }
+}
+
+fn or_none(list: &str) -> &str {
+    if list.is_empty() { "none in this slice" } else { list }
 }
 
 /// Why a session's path is not changed.

@@ -1,14 +1,14 @@
 //! What is wrong though every value alone is right.
 
 use super::{
-    Config, DataNetwork, ExternalNf, ExternalSecurity, N2, PacketPath, PredefinedRule, Sbi, SbiSecurity,
-    SctpMode,
+    Config, DataNetwork, ExternalNf, ExternalSecurity, Ipv4Net, N2, PacketPath, PredefinedRule, Sbi,
+    SbiSecurity, SctpMode,
 };
 use pith_datapath::FirewallRule;
 use pith_upf::contract::Direction;
 use std::collections::HashSet;
 use std::hash::Hash;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// A setting that is wrong: its path, such as `smf.data_networks[1].pool`, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,6 +163,12 @@ impl Findings {
             let pool = network.pool;
             let sizes = (8..=28).contains(&pool.prefix());
             self.require(sizes, path("pool"), "a pool is a network of /8 to /28, such as 10.45.0.0/16");
+            if let Some((taken, what)) = RESERVED.iter().find(|(taken, _)| overlaps(*taken, pool)) {
+                let (address, prefix) = taken;
+                let sentence =
+                    format!("{address}/{prefix} is {what}, of which no phone has an address: choose another");
+                self.require(false, path("pool"), sentence);
+            }
             let gateway = network.gateway();
             let inside = pool.contains(gateway) && gateway != pool.address();
             self.require(inside, path("gateway"), format!("the gateway must be a host of the pool {pool}"));
@@ -280,11 +286,49 @@ impl Findings {
         self.require(config.workers <= 64, "workers", "there are at most 64 shards");
         let buffer = (64..=1 << 20).contains(&config.task_buffer);
         self.require(buffer, "task_buffer", "an inbox holds 64 to 1048576");
+        let level = fault_of_level(&config.log.level);
+        self.require(level.is_none(), "log.level", level.unwrap_or_default());
         let api = &config.api;
         let safe = api.listen.is_none_or(|at| at.ip().is_loopback()) || api.plain_http;
         let sentence = "tokens would cross a network in clear: put a proxy with TLS before it and write 'plain_http: true'";
         self.require(safe, "api.listen", sentence);
     }
+}
+
+/// Networks of which no phone can have an address (RFC 6890).
+const RESERVED: [((Ipv4Addr, u8), &str); 4] = [
+    ((Ipv4Addr::new(0, 0, 0, 0), 8), "'this network'"),
+    ((Ipv4Addr::new(127, 0, 0, 0), 8), "loopback"),
+    ((Ipv4Addr::new(169, 254, 0, 0), 16), "link-local"),
+    ((Ipv4Addr::new(224, 0, 0, 0), 3), "multicast or reserved"),
+];
+
+fn overlaps((address, prefix): (Ipv4Addr, u8), pool: Ipv4Net) -> bool {
+    Ipv4Net::new(address, prefix).overlaps(pool)
+}
+
+/// Why a text says nothing of what is logged, or would silence all the rest; `None` if it can be used.
+fn fault_of_level(text: &str) -> Option<String> {
+    const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
+    let is_level = |word: &str| LEVELS.contains(&word.to_ascii_lowercase().as_str());
+    let known = || format!("there are {}", LEVELS.join(", "));
+    for part in text.split(',').map(str::trim) {
+        match part.split_once('=') {
+            None if !is_level(part) => {
+                return Some(format!("'log.level' has '{part}', which is no level: {}", known()));
+            }
+            Some((_, level)) if !is_level(level.trim()) => {
+                return Some(format!("'log.level' has '{level}', which is no level: {}", known()));
+            }
+            _ => {}
+        }
+    }
+    let has_general = text.split(',').any(|part| is_level(part.trim()));
+    (!has_general).then(|| {
+        format!(
+            "of 'log.level' nothing but these parts would be logged: begin with a level, such as info,{text}"
+        )
+    })
 }
 
 /// `https://host:port`, with or without a path.
@@ -315,7 +359,10 @@ mod tests {
         let text = found(
             "smf:\n  data_networks:\n    - {name: a, pool: 10.45.0.0/16}\n    - {name: b, pool: 10.45.7.0/24}\n",
         );
-        assert_eq!(text, "f:4:23: overlaps the pool 10.45.0.0/16 of 'a': choose another");
+        assert_eq!(
+            text,
+            "f:4:23: overlaps the pool 10.45.0.0/16 of 'a': choose another (here: 10.45.7.0/24)"
+        );
     }
 
     #[test]
@@ -412,6 +459,10 @@ mod tests {
             ("sbi: {security: none, addresses: {amf: '10.0.0.1:7777'}}", "or mtls"),
             ("sbi: {plain_listen: '10.0.0.1:7778'}", "remove this"),
             ("workers: 65", "64 shards"),
+            ("smf: {data_networks: [{name: a, pool: 127.3.0.0/16}]}", "is loopback"),
+            ("log: {level: loud}", "'loud', which is no level: there are error, warn"),
+            ("log: {level: 'info,pith::nf=loud'}", "'loud', which is no level"),
+            ("log: {level: 'pith::nf=debug'}", "such as info,pith::nf=debug"),
             ("task_buffer: 1", "64 to"),
             ("api: {listen: '0.0.0.0:80'}", "plain_http"),
         ] {

@@ -57,17 +57,140 @@ impl Config {
     /// Reads and checks a text; `file` is the name that errors show.
     pub fn parse(yaml: &str, file: &str) -> Result<Self, ConfigError> {
         let wrong = |(line, column), sentence| Wrong { file: file.into(), line, column, sentence };
-        let config: Self = serde_saphyr::from_str(yaml)
-            .map_err(|error| ConfigError::Wrong(vec![wrong(place(&error), sentence(&error))]))?;
-        let findings = check::findings(&config);
-        if findings.is_empty() {
-            return Ok(config);
+        let (config, text, mut wrongs) = read(yaml, &wrong);
+        if let Some(config) = config {
+            let places = Places::of(&text);
+            let find = |path: &str| places.as_ref().map_or((1, 1), |places| places.find(path));
+            let locate = |Finding { path, sentence }| {
+                let place = find(&path);
+                wrong(place, with_value(&text, place, sentence))
+            };
+            let findings = check::findings(&config);
+            if findings.is_empty() && wrongs.is_empty() {
+                return Ok(config);
+            }
+            wrongs.extend(findings.into_iter().map(locate));
         }
-        let places = Places::of(yaml);
-        let find = |path: &str| places.as_ref().map_or((1, 1), |places| places.find(path));
-        let locate = |Finding { path, sentence }| wrong(find(&path), sentence);
-        Err(ConfigError::Wrong(findings.into_iter().map(locate).collect()))
+        wrongs.sort_by_key(|wrong| (wrong.line, wrong.column));
+        Err(ConfigError::Wrong(wrongs))
     }
+}
+
+/// Mistakes that are told at once.
+const MOST_MISTAKES: usize = 32;
+
+/// Reads a text with all mistakes in it: what is wrong is left out, and the rest read again. The configuration of the rest,
+/// if there is one, and the text without what was wrong, line for line.
+fn read(yaml: &str, wrong: &dyn Fn((u64, u64), String) -> Wrong) -> (Option<Config>, String, Vec<Wrong>) {
+    let (mut text, mut wrongs) = (yaml.to_owned(), Vec::new());
+    loop {
+        let error = match serde_saphyr::from_str(&text) {
+            Ok(config) => return (Some(config), text, wrongs),
+            Err(error) => error,
+        };
+        let at = place(&error);
+        let line = usize::try_from(at.0).unwrap_or(1);
+        // A section of which all was left out says nothing by being empty, and an item by lacking what was left out.
+        let item = is_missing(&error).then(|| item_around(yaml, line)).flatten();
+        let lacks = item.clone().is_some_and(|item| has_gaps(&text, yaml, item));
+        if !lacks && !is_emptied(&text, yaml, line) {
+            wrongs.push(wrong(at, with_value(&text, at, sentence(&error))));
+        }
+        let line = item.map_or(line, |item| item.start);
+        let rest = leaves_a_rest(&error).then(|| without(&text, line)).flatten();
+        match rest.filter(|_| wrongs.len() < MOST_MISTAKES) {
+            Some(rest) => text = rest,
+            None => return (None, text, wrongs),
+        }
+    }
+}
+
+/// Whether the error is about one setting, so that others can still be read.
+fn leaves_a_rest(error: &Yaml) -> bool {
+    match error {
+        Yaml::WithSnippet { error, .. } => leaves_a_rest(error),
+        Yaml::Message { .. }
+        | Yaml::SerdeUnknownField { .. }
+        | Yaml::SerdeMissingField { .. }
+        | Yaml::InvalidScalar { .. }
+        | Yaml::Unexpected { .. } => true,
+        _ => false,
+    }
+}
+
+fn is_missing(error: &Yaml) -> bool {
+    match error {
+        Yaml::WithSnippet { error, .. } => is_missing(error),
+        error => matches!(error, Yaml::SerdeMissingField { .. }),
+    }
+}
+
+/// The lines, from 1 up, of the list item that a line is in.
+fn item_around(yaml: &str, line: usize) -> Option<std::ops::Range<usize>> {
+    let lines: Vec<&str> = yaml.lines().collect();
+    let is_item = |line: &str| line.trim_start().starts_with("- ");
+    let start = (1..=line.min(lines.len())).rev().find(|at| is_item(lines[at - 1]))?;
+    let depth = indent(lines[start - 1]);
+    let ends = |at: &usize| !lines[at - 1].trim().is_empty() && indent(lines[at - 1]) <= depth;
+    let end = (start + 1..=lines.len()).find(ends).unwrap_or(lines.len() + 1);
+    (start..end).contains(&line).then_some(start..end)
+}
+
+/// Whether something was left out of those lines.
+fn has_gaps(text: &str, yaml: &str, lines: std::ops::Range<usize>) -> bool {
+    let pairs = text.lines().chain(std::iter::repeat("")).zip(yaml.lines()).enumerate();
+    pairs.filter(|(at, _)| lines.contains(&(at + 1))).any(|(_, (now, before))| now.len() < before.len())
+}
+
+fn indent(line: &str) -> usize {
+    line.len() - line.trim_start().len()
+}
+
+/// The text without the setting or list item that begins on that line (from 1 up), its lines left empty; `None` if there is
+/// nothing on it.
+fn without(text: &str, line: usize) -> Option<String> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    let at = line.checked_sub(1)?;
+    let first = *lines.get(at).filter(|line| !line.trim().is_empty())?;
+    let depth = indent(first);
+    lines[at] = "";
+    for line in &mut lines[at + 1..] {
+        // A list may stand as deep as its key.
+        let is_item = indent(line) == depth && line.trim_start().starts_with("- ") && first.ends_with(':');
+        let is_inside = line.trim().is_empty() || indent(line) > depth || is_item;
+        if !is_inside {
+            break;
+        }
+        *line = "";
+    }
+    Some(lines.join("\n"))
+}
+
+/// Whether that line is a section below which nothing is left of what the file says.
+fn is_emptied(text: &str, yaml: &str, line: usize) -> bool {
+    let (lines, before): (Vec<&str>, Vec<&str>) = (text.lines().collect(), yaml.lines().collect());
+    let Some(first) = lines.get(line.wrapping_sub(1)).filter(|line| line.trim_end().ends_with(':')) else {
+        return false;
+    };
+    let below = |lines: &[&str]| {
+        let next = lines.iter().skip(line).find(|line| !line.trim().is_empty());
+        next.is_some_and(|next| indent(next) > indent(first) || next.trim_start().starts_with("- "))
+    };
+    below(&before) && !below(&lines)
+}
+
+/// The sentence, with the value that stands there if it does not name it already.
+fn with_value(text: &str, (line, column): (u64, u64), sentence: String) -> String {
+    let (line, column) = (usize::try_from(line).unwrap_or(1), usize::try_from(column).unwrap_or(1));
+    let rest = text.lines().nth(line.saturating_sub(1)).and_then(|line| line.get(column.saturating_sub(1)..));
+    let value = rest.unwrap_or_default().split([',', ']', '}', '#']).next().unwrap_or_default().trim();
+    let bare = value.trim_matches(['"', '\'']);
+    let is_plain =
+        !bare.is_empty() && !value.starts_with(['[', '{', '-', '|', '>', '&', '*']) && bare.len() <= 64;
+    if !is_plain || value.contains(": ") || value.ends_with(':') || sentence.contains(bare) {
+        return sentence;
+    }
+    format!("{sentence} (here: {bare})")
 }
 
 fn place(error: &Yaml) -> (u64, u64) {
@@ -85,8 +208,8 @@ fn sentence(error: &Yaml) -> String {
             let key = key.as_deref().unwrap_or("a key");
             format!("'{key}' stands here a second time: remove one of the two")
         }
-        Yaml::InvalidScalar { ty, .. } => format!("{} is needed here", scalar(ty)),
-        Yaml::Unexpected { expected, .. } => format!("{} is needed here", shape(expected)),
+        Yaml::InvalidScalar { ty, .. } => format!("{} is needed", scalar(ty)),
+        Yaml::Unexpected { expected, .. } => format!("{} is needed", shape(expected)),
         other => {
             let text = other.without_snippet().to_string();
             text.split(" at line ").next().unwrap_or(&text).to_owned()
@@ -187,11 +310,11 @@ mod tests {
     fn errors_name_file_line_and_column() {
         assert_eq!(
             wrong("amf:\n  region: 300\n"),
-            "pith.yaml:2:11: a whole number from 0 to 255 is needed here"
+            "pith.yaml:2:11: a whole number from 0 to 255 is needed (here: 300)"
         );
         assert_eq!(
             wrong("amf: 5\n"),
-            "pith.yaml:1:6: a section (lines 'key: value', indented) is needed here"
+            "pith.yaml:1:6: a section (lines 'key: value', indented) is needed (here: 5)"
         );
     }
 
@@ -229,6 +352,28 @@ mod tests {
     fn all_findings_are_told_with_their_places() {
         let text = wrong("amf:\n  set: 1024\n  pointer: 64\n");
         assert!(text.contains("pith.yaml:2:8: ") && text.contains("\npith.yaml:3:12: "), "{text}");
+    }
+
+    #[test]
+    fn all_mistakes_are_told_at_once_each_at_its_line() {
+        let text = wrong(
+            "amf:\n  region: 300\n  n2:\n    adresses: [10.0.0.1]\nsmf:\n  data_networks:\n  - name: a\n    pool: x\n    \
+             mtu: 9\n  - name: b\n    pool: 10.9.0.0/16\n    mtu: 9001\nlog: {level: loud}\nworkers: 65\n",
+        );
+        let places: Vec<_> = text.lines().map(|line| line.split(": ").next().unwrap_or_default()).collect();
+        assert_eq!(
+            places,
+            [
+                "pith.yaml:2:11",
+                "pith.yaml:4:5",
+                "pith.yaml:8:11",
+                "pith.yaml:12:10",
+                "pith.yaml:13:14",
+                "pith.yaml:14:10"
+            ],
+            "{text}"
+        );
+        assert!(text.contains("an MTU is 1280 to 9000 (here: 9001)"), "{text}");
     }
 
     #[test]

@@ -4,18 +4,40 @@ use super::StartError;
 use crate::clock::Clock;
 use crate::config::{Config, DataNetwork, HostedNf, PacketPath, PredefinedRule, XdpHook};
 use crate::upf::UpfThread;
-use pith_datapath::{Boundary, DatapathConfig, Enforcement, PathChoice, SharedRate, Tenant};
+use pith_datapath::{
+    Boundary, DatapathConfig, Enforcement, PathChoice, SharedRate, Tenant, interface_addresses,
+};
 use pith_nf::kit::Rng;
 use pith_types::Ambr;
 use pith_upf::contract::{AddressRange, Rates};
 use pith_upf::{GtpuAddress, PredefinedAction, PredefinedRules, Upf};
-
 use std::net::IpAddr;
+
+/// A network of phones that contains an address of this machine would take its packets away from it. Interfaces of phones
+/// on this machine (simulators have such, TUN) do have addresses of the pool, and are left out.
+fn check_pools(networks: &[DataNetwork], tun: &str) -> Result<(), StartError> {
+    let is_tun = |name: &str| {
+        name == tun || std::path::Path::new("/sys/class/net").join(name).join("tun_flags").exists()
+    };
+    let addresses = interface_addresses().unwrap_or_default();
+    for (name, address) in addresses.iter().filter(|(name, _)| !is_tun(name)) {
+        let IpAddr::V4(v4) = address else { continue };
+        if let Some(network) = networks.iter().find(|network| network.pool.contains(*v4)) {
+            return Err(format!(
+                "the pool {} of data network '{}' contains {address}, which is this machine's own on {name}: choose another",
+                network.pool, network.name
+            )
+            .into());
+        }
+    }
+    Ok(())
+}
 
 /// Sets the datapath up and starts UPF-C.
 pub(super) fn start(config: &Config, clock: Clock, rng: &mut Rng) -> Result<UpfThread, StartError> {
     let upf = &config.upf;
     let own = config.networks_of_upf();
+    check_pools(&own, &upf.tun)?;
     let networks = own.iter();
     let policies = networks.clone().map(DataNetwork::policy).filter(|policy| !policy.is_none());
     let pools = networks.map(DataNetwork::ue_pool);

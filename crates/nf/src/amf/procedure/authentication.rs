@@ -16,7 +16,7 @@ use super::registration::Attempt;
 use super::{Procedure, RegistrationStep, Step, eap_authentication, identification, security_mode};
 use crate::amf::consumer;
 use crate::amf::context::{CallId, Env, UeContext};
-use crate::amf::error::RegistrationError;
+use crate::amf::error::{AuthenticationFault, RegistrationError};
 use crate::amf::n1;
 use crate::amf::repeat::{Expiry, Repeated};
 use crate::amf::security::ABBA;
@@ -96,6 +96,7 @@ fn ask(
     resynchronization: Option<ResynchronizationInfo>,
 ) -> Step {
     let resynchronised = resynchronization.is_some();
+    ue.claimed = Some(identity.clone());
     let call = consumer::authenticate(ue, env, &identity, resynchronization);
     let next = AwaitingAuthenticationVector { attempt, identity, resynchronised, ng_ksi, call };
     Step::waiting(Procedure::AwaitingAuthenticationVector(next), Nf::Ausf)
@@ -173,7 +174,7 @@ impl AwaitingAuthenticationResponse {
         failure: &AuthenticationFailure,
     ) -> RegistrationStep {
         self.request.stop(ue, env);
-        env.out.log(Level::Warn, || format!("{}: authentication failure {:?}", ue.name(), failure.cause));
+        env.out.log(Level::Debug, || format!("{}: authentication failure {}", ue.name(), failure.cause));
         match (failure.cause, failure.auts) {
             (GmmCause::SynchFailure, Some(auts)) if !self.resynchronised => {
                 Ok(self.resynchronise(ue, env, auts))
@@ -181,7 +182,11 @@ impl AwaitingAuthenticationResponse {
             (GmmCause::NgKsiAlreadyInUse, _) if !self.attempt.ng_ksi_was_in_use => {
                 Ok(self.with_another_ng_ksi(ue, env))
             }
-            _ => failed(ue, env, self.attempt, None),
+            (GmmCause::MacFailure, _) => failed(ue, env, self.attempt, None, AuthenticationFault::Mac),
+            (GmmCause::SynchFailure, _) => {
+                failed(ue, env, self.attempt, None, AuthenticationFault::Synchronisation)
+            }
+            (cause, _) => failed(ue, env, self.attempt, None, AuthenticationFault::Cause(cause)),
         }
     }
 
@@ -223,7 +228,9 @@ impl AwaitingAuthenticationConfirmation {
         let confirmation = match reply {
             Ok(Response::ConfirmationDataResponse(confirmation)) => *confirmation,
             Ok(_) => return Err(RegistrationError::Network("AUSF")),
-            Err(_) if !self.is_plausible => return failed(ue, env, self.attempt, None),
+            Err(_) if !self.is_plausible => {
+                return failed(ue, env, self.attempt, None, AuthenticationFault::WrongResponse);
+            }
             Err(problem) => return Err(RegistrationError::of_problem("AUSF", &problem)),
         };
         match proven(confirmation).filter(|_| self.is_plausible) {
@@ -231,7 +238,7 @@ impl AwaitingAuthenticationConfirmation {
                 let k_amf = kdf::k_amf(&k_seaf, supi.imsi(), &ABBA);
                 security_mode::begin(ue, env, self.attempt, supi, self.ng_ksi, k_amf, None)
             }
-            None => failed(ue, env, self.attempt, None),
+            None => failed(ue, env, self.attempt, None, AuthenticationFault::WrongResponse),
         }
     }
 
@@ -256,9 +263,10 @@ pub(super) fn failed(
     env: &mut Env<'_>,
     attempt: Attempt,
     eap_failure: Option<Bytes>,
+    fault: AuthenticationFault,
 ) -> RegistrationStep {
     if attempt.came_with_suci() || attempt.has_been_asked {
-        return Err(RegistrationError::AuthenticationFailed { eap_failure });
+        return Err(RegistrationError::AuthenticationFailed { eap_failure, fault });
     }
     if let Some(eap_failure) = eap_failure {
         let ng_ksi = NgKsi::Native(attempt.next_ng_ksi(ue));

@@ -3,7 +3,7 @@
 use super::{pdu_session_resources, ue_context_release};
 use crate::amf::connection::RanContext;
 use crate::amf::context::{Env, UeContext};
-use crate::amf::{delivery, n2};
+use crate::amf::{delivery, n2, refusal};
 use crate::kit::{Level, Timer};
 use pith_ngap::{
     Cause, CauseNas, InitialContextSetupFailure, InitialContextSetupResponse, NasNonDeliveryIndication,
@@ -28,7 +28,9 @@ pub(crate) fn response(ue: &mut UeContext, env: &mut Env<'_>, message: InitialCo
 /// 5.6.1.8 a).
 pub(crate) fn failure(ue: &mut UeContext, env: &mut Env<'_>, message: InitialContextSetupFailure) {
     answered(ue, env);
-    env.out.log(Level::Warn, || format!("{}: initial context setup failed: {:?}", ue.name(), message.cause));
+    env.out.log(Level::Warn, || {
+        format!("{}: initial context setup failed: {}", ue.name(), refusal::text_of(message.cause))
+    });
     if let Some(connection) = ue.ng(env) {
         connection.context = RanContext::Absent;
         connection.queued.clear();
@@ -47,6 +49,7 @@ fn answered(ue: &UeContext, env: &mut Env<'_>) {
 /// NAS NON DELIVERY INDICATION: the UE did not get a message. The timer of its procedure has it sent
 /// again; one that has no timer is lost, as on any bad link (TS 38.413 8.6.4).
 pub(crate) fn nas_non_delivery(ue: &UeContext, env: &mut Env<'_>, message: &NasNonDeliveryIndication) {
-    env.out
-        .log(Level::Warn, || format!("{}: a NAS message was not delivered: {:?}", ue.name(), message.cause));
+    env.out.log(Level::Warn, || {
+        format!("{}: a NAS message was not delivered: {}", ue.name(), refusal::text_of(message.cause))
+    });
 }

@@ -67,7 +67,12 @@ impl AwaitingUeContextTransfer {
         let context = match reply {
             Ok(Response::UeContextTransferred(transferred)) => transferred.ue_context,
             other => {
-                env.out.log(Level::Info, || format!("no UE context was transferred: {:?}", other.err()));
+                env.out.log(Level::Info, || {
+                    format!(
+                        "no UE context was transferred{}",
+                        other.err().map_or_else(String::new, |problem| format!(": {problem}"))
+                    )
+                });
                 return Ok(self.attempt.ask_identity(ue, env));
             }
         };

@@ -14,7 +14,7 @@ use super::registration::Attempt;
 use super::{Procedure, RegistrationStep, Step, authentication, security_mode};
 use crate::amf::consumer;
 use crate::amf::context::{CallId, Env, UeContext};
-use crate::amf::error::RegistrationError;
+use crate::amf::error::{AuthenticationFault, RegistrationError};
 use crate::amf::n1::{Outcome, Silence};
 use crate::amf::repeat::{Expiry, Repeated};
 use crate::amf::security::ABBA;
@@ -110,10 +110,11 @@ impl AwaitingEapResponse {
         failure: &AuthenticationFailure,
     ) -> RegistrationStep {
         self.request.stop(ue, env);
-        env.out.log(Level::Warn, || format!("{}: authentication failure {:?}", ue.name(), failure.cause));
+        env.out.log(Level::Debug, || format!("{}: authentication failure {}", ue.name(), failure.cause));
         let Session { attempt, ng_ksi, context } = self.session;
         if failure.cause != GmmCause::NgKsiAlreadyInUse || attempt.ng_ksi_was_in_use {
-            return authentication::failed(ue, env, attempt, None);
+            let fault = AuthenticationFault::Cause(failure.cause);
+            return authentication::failed(ue, env, attempt, None, fault);
         }
         let attempt = Attempt { ng_ksi_was_in_use: true, ..attempt };
         Session { attempt, ng_ksi: (ng_ksi + 1) % 7, context }.request(ue, env, self.packet)
@@ -156,7 +157,8 @@ impl AwaitingEapSession {
             }
             (Some(AuthResult::AuthenticationFailure), ..) => {
                 let failure = packet.filter(|packet| code(packet) == Some(EapCode::Failure));
-                authentication::failed(ue, env, self.session.attempt, failure)
+                let fault = AuthenticationFault::WrongResponse;
+                authentication::failed(ue, env, self.session.attempt, failure, fault)
             }
             (None | Some(AuthResult::AuthenticationOngoing), ..) => {
                 self.session.request(ue, env, packet.unwrap_or_default())

@@ -5,6 +5,7 @@ use crate::amf::consumer;
 use crate::amf::context::{Env, UeContext};
 use crate::amf::error::TransportError;
 use crate::amf::n1::{self, Outcome, Silence};
+use crate::amf::refusal;
 use crate::amf::session::PduSession;
 use crate::kit::{Level, Nf};
 use bytes::Bytes;
@@ -31,7 +32,13 @@ pub(crate) fn uplink(ue: &mut UeContext, env: &mut Env<'_>, transport: UlNasTran
                 snssai: transport.snssai.map(|mapped| mapped.snssai),
                 dnn: transport.dnn,
             };
-            session_message(ue, env, routing, &payload)
+            let asked = (routing.snssai, routing.dnn.clone());
+            let way = session_message(ue, env, routing, &payload);
+            if matches!(way, Err(TransportError::DnnNotSupported)) {
+                let why = || refusal::explain_session(ue, asked.0, asked.1.as_ref());
+                env.out.log(Level::Warn, || format!("{}: {}", ue.name(), why()));
+            }
+            way
         }
         _ => Err(TransportError::NotForwarded),
     };
@@ -126,7 +133,7 @@ pub(crate) fn send_back(
     payload: &[u8],
     error: TransportError,
 ) -> Outcome {
-    env.out.log(Level::Warn, || format!("{}: {error}", ue.name()));
+    env.out.log(Level::Debug, || format!("{}: {error}", ue.name()));
     let mut transport = DlNasTransport::new(kind, payload.to_vec());
     transport.pdu_session_id = id;
     transport.cause = Some(error.cause());

@@ -39,7 +39,8 @@ pub(crate) fn on_reply(ue: &mut UeContext, env: &mut Env<'_>, call: CallId, repl
 fn subscribed(ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) {
     match reply {
         Ok(Response::SdmSubscriptionCreated(created)) => ue.sdm_subscription = Some(created.location),
-        other => env.out.log(Level::Warn, || format!("no subscription to changes: {:?}", other.err())),
+        Ok(_) => {}
+        Err(problem) => env.out.log(Level::Warn, || format!("no subscription to changes: {problem}")),
     }
 }
 
@@ -57,8 +58,15 @@ fn created(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payload: &[u8], reply:
 /// No session: the SMF's PDU SESSION ESTABLISHMENT REJECT goes to the UE, or its own request goes back.
 fn not_created(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payload: &[u8], problem: Option<&Problem>) {
     ue.sessions.retain(|session| session.id != id);
-    env.out.log(Level::Warn, || format!("{}: SMF made no session {id}: {problem:?}", ue.name()));
-    match problem.and_then(n1_of) {
+    let message = problem.and_then(n1_of);
+    // An SMF that has a reject for the UE has told the operator why.
+    let level = if message.is_some() { Level::Debug } else { Level::Warn };
+    env.out.log(level, || {
+        let why =
+            problem.map_or_else(|| "it gave an answer that was not asked for".into(), ToString::to_string);
+        format!("{}: the SMF made no session {id}: {why}", ue.name())
+    });
+    match message {
         Some(message) => {
             n1::send(ue, env, session_downlink(id, &message));
         }

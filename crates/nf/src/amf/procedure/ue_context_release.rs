@@ -11,7 +11,7 @@ use super::{Procedure, deregistration, paging};
 use crate::amf::connection::RanContext;
 use crate::amf::consumer;
 use crate::amf::context::{Env, UeContext};
-use crate::amf::{Amf, delivery, n2, procedure};
+use crate::amf::{Amf, delivery, n2, procedure, refusal};
 use crate::kit::{Instant, Key, Level, Outbox, Timer};
 use pith_ngap::{
     Cause, CauseNas, CauseRadioNetwork, ErrorIndication, UeContextReleaseComplete, UeContextReleaseRequest,
@@ -35,7 +35,9 @@ pub(crate) fn complete(ue: &mut UeContext, env: &mut Env<'_>, message: &UeContex
 /// ERROR INDICATION of the gNB: it does not know the UE as the AMF does, so its connection is of no
 /// use (TS 38.413 8.7.5, 10.6).
 pub(crate) fn error_indication(ue: &UeContext, env: &mut Env<'_>, message: &ErrorIndication) {
-    env.out.log(Level::Warn, || format!("{}: ERROR INDICATION {:?}", ue.name(), message.cause));
+    env.out.log(Level::Warn, || {
+        format!("{}: ERROR INDICATION of the gNB: {}", ue.name(), refusal::text_of(message.cause))
+    });
     let unknown = matches!(
         message.cause,
         Some(Cause::RadioNetwork(

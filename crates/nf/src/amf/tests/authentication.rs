@@ -200,3 +200,30 @@ fn a_suci_that_the_home_network_can_not_de_conceal_does_not_end_the_usim() {
         world.assert_empty();
     }
 }
+
+/// The line that tells the operator why a registration was refused.
+fn told(world: &World) -> &str {
+    let mut refused = world.events.iter().filter(|event| event.procedure == "Registration");
+    &refused.next_back().expect("a refusal").text
+}
+
+#[test]
+fn the_operator_is_told_who_is_refused_why_and_what_to_do() {
+    for (cause, why) in [
+        (GmmCause::MacFailure, "MAC failure): K, OPc"),
+        (GmmCause::SynchFailure, "sequence number"),
+        (GmmCause::NonFiveGAuthenticationUnacceptable, "#26 non five g authentication"),
+    ] {
+        let (mut world, mut phone) = challenged();
+        phone.send(&mut world, failure(cause));
+        assert!(told(&world).contains(why), "{}", told(&world));
+        let event = world.events.iter().rfind(|event| event.procedure == "Registration").unwrap();
+        assert!(event.ue.starts_with("imsi-") && event.ue.contains('*'), "{}", event.ue);
+    }
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    world.script.insert(Operation::Authenticate, problem(Cause::UserNotFound));
+    let request = phone.registration_request(RegistrationKind::Initial);
+    let nas = phone.initial_nas(request);
+    phone.connect(&mut world, nas);
+    assert!(told(&world).contains("unknown subscriber") && told(&world).contains("pith subscriber add"));
+}

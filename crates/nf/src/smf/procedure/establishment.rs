@@ -34,10 +34,10 @@ use pith_sbi::npcf_smpolicycontrol::{
     SmPolicyUpdateContextData, UpdateSmPolicy,
 };
 use pith_sbi::nsmf_pdusession::{SmContextCreateData, SmContextCreateErrorData, SmContextCreatedData};
-use pith_sbi::nudm_sdm::{DnnConfiguration, GetSmData, SmSubsData};
+use pith_sbi::nudm_sdm::{DnnConfiguration, GetSmData, SessionManagementSubscriptionData, SmSubsData};
 use pith_sbi::nudm_uecm::{RegisterSmf, SmfRegistration};
 use pith_sbi::{Created, NfType, Problem, ProblemMore, Reply, Response, Uri};
-use pith_types::{Ambr, BitRate, Dnn, Seid, Snssai, Supi, Tac};
+use pith_types::{Ambr, BitRate, Dnn, Seid, Snssai, Supi, Tac, words_of_name};
 use std::net::Ipv4Addr;
 
 /// Until the subscription says otherwise.
@@ -58,6 +58,7 @@ struct Asked {
 
 /// A request that can't, and how to tell the UE.
 struct Refused {
+    supi: Option<Supi>,
     pdu_session_id: u8,
     pti: u8,
     error: EstablishmentError,
@@ -98,7 +99,7 @@ impl Smf {
     fn check_request(&self, data: &SmContextCreateData) -> Result<Asked, Refused> {
         let octets = data.n1_sm_msg.as_ref().map(|message| message.content.clone()).unwrap_or_default();
         let (pdu_session_id, pti) = (data.pdu_session_id.unwrap_or(0), octets.get(2).copied().unwrap_or(0));
-        let refused = |error| Refused { pdu_session_id, pti, error };
+        let refused = |error| Refused { supi: data.supi.clone(), pdu_session_id, pti, error };
         let message =
             GsmMessage::decode(&octets).map_err(|error| refused(EstablishmentError::Message(error)))?;
         let GsmBody::PduSessionEstablishmentRequest(request) = message.body else {
@@ -107,10 +108,13 @@ impl Smf {
         check_kind(&request).map_err(refused)?;
         let (Some(supi), Some(dnn), Some(snssai)) = (data.supi.clone(), data.dnn.clone(), data.s_nssai)
         else {
-            return Err(refused(EstablishmentError::UnknownDnnInSlice));
+            return Err(refused(EstablishmentError::WrongMessage));
         };
         if self.network(&dnn, &snssai).is_none() {
-            return Err(refused(EstablishmentError::UnknownDnnInSlice));
+            let name = |network: &DataNetwork| format!("'{}' in slice {}", network.dnn, network.snssai);
+            let served = self.config.data_networks.iter().map(name).collect::<Vec<_>>().join(", ");
+            let asked = format!("'{dnn}' in slice {snssai}");
+            return Err(refused(EstablishmentError::UnknownDnnInSlice { asked, served }));
         }
         let asks = n1::asks(&request);
         let location = data.ue_location.as_ref().and_then(|location| location.nr_location.as_ref());
@@ -134,7 +138,7 @@ impl Smf {
     }
 
     fn insert(&mut self, asked: Asked, amf: AmfLink, from: Caller) -> Result<Key, Refused> {
-        let (pdu_session_id, pti) = (asked.pdu_session_id, asked.pti);
+        let (supi, pdu_session_id, pti) = (asked.supi.clone(), asked.pdu_session_id, asked.pti);
         let name = (asked.supi.clone(), pdu_session_id);
         let context = SmContext {
             supi: asked.supi,
@@ -168,7 +172,12 @@ impl Smf {
             step: 0,
         };
         let key = self.contexts.insert_with(|_| context);
-        let key = key.ok_or(Refused { pdu_session_id, pti, error: EstablishmentError::Resources })?;
+        let key = key.ok_or(Refused {
+            supi: Some(supi),
+            pdu_session_id,
+            pti,
+            error: EstablishmentError::Resources,
+        })?;
         let seid = self.seid(key);
         if let Some(context) = self.contexts.get_mut(key) {
             context.seid = seid;
@@ -188,7 +197,7 @@ impl Smf {
         let qos = match reply {
             Ok(Response::SmData(data)) => self.subscribed_qos(key, &data),
             Ok(_) => Err(EstablishmentError::Network("the UDM gave no session management data".into())),
-            Err(problem) if problem.status == 404 => Err(EstablishmentError::NotSubscribed),
+            Err(problem) if problem.status == 404 => Err(self.not_subscribed(key, &[])),
             Err(problem) => Err(EstablishmentError::Network(problem.to_string())),
         };
         match qos {
@@ -200,7 +209,8 @@ impl Smf {
     /// Ends an establishment that the AMF waits for, and tells it.
     fn refuse_request(&mut self, key: Key, from: Caller, error: EstablishmentError, out: &mut Outbox) {
         let Some(context) = self.contexts.get_mut(key) else { return };
-        let refused = Refused { pdu_session_id: context.pdu_session_id, pti: context.pti, error };
+        let (supi, pdu_session_id) = (Some(context.supi.clone()), context.pdu_session_id);
+        let refused = Refused { supi, pdu_session_id, pti: context.pti, error };
         context.state = State::AwaitingPolicy; // the AMF is answered below, not by `end`
         self.end(key, out);
         refuse(from, &refused, out);
@@ -211,8 +221,9 @@ impl Smf {
         let slices = data.individual().iter().filter(|slice| slice.single_nssai == context.snssai);
         let named = |name: &str| name.eq_ignore_ascii_case(context.dnn.as_str()) || name == "*";
         let mut configurations = slices.flat_map(|slice| &slice.dnn_configurations);
-        let (_, configuration) =
-            configurations.find(|(name, _)| named(name)).ok_or(EstablishmentError::NotSubscribed)?;
+        let (_, configuration) = configurations
+            .find(|(name, _)| named(name))
+            .ok_or_else(|| self.not_subscribed(key, data.individual()))?;
         allows_ipv4(configuration)?;
         let profile = configuration.five_g_qos_profile.as_ref();
         Ok(Qos {
@@ -220,6 +231,17 @@ impl Smf {
             five_qi: profile.map_or(UNKNOWN_QOS.five_qi, |profile| profile.five_qi),
             arp_priority: profile.map_or(UNKNOWN_QOS.arp_priority, |profile| profile.arp.priority_level),
         })
+    }
+
+    /// What was asked for, and what the subscription has instead.
+    fn not_subscribed(&self, key: Key, slices: &[SessionManagementSubscriptionData]) -> EstablishmentError {
+        let asked =
+            self.contexts.get(key).map(|context| format!("'{}' in slice {}", context.dnn, context.snssai));
+        let names = slices.iter().flat_map(|slice| {
+            slice.dnn_configurations.keys().map(move |dnn| format!("'{dnn}' in slice {}", slice.single_nssai))
+        });
+        let subscribed = names.collect::<Vec<_>>().join(", ");
+        EstablishmentError::NotSubscribed { asked: asked.unwrap_or_default(), subscribed }
     }
 
     /// The data network's session-AMBR, for subscriptions that have none.
@@ -491,7 +513,9 @@ pub(in crate::smf) fn accepted<T>(
             out.n4(N4Effect::Request { tag: super::super::NOBODY, upf, seid, message: n4::deletion() });
             Err(EstablishmentError::UserPlane("accepted without F-TEID".into()))
         }
-        (cause, ..) => Err(EstablishmentError::UserPlane(format!("{cause:?}"))),
+        (cause, ..) => {
+            Err(EstablishmentError::UserPlane(format!("it answers {}", words_of_name(&format!("{cause:?}")))))
+        }
     }
 }
 
@@ -514,7 +538,7 @@ fn allows_ipv4(configuration: &DnnConfiguration) -> Result<(), EstablishmentErro
     let types = &configuration.pdu_session_types;
     let is_ipv4 = |kind: &SbiSessionType| matches!(kind, SbiSessionType::Ipv4 | SbiSessionType::Ipv4v6);
     let mut allowed = types.default_session_type.iter().chain(&types.allowed_session_types);
-    if allowed.any(is_ipv4) { Ok(()) } else { Err(EstablishmentError::NotSubscribed) }
+    if allowed.any(is_ipv4) { Ok(()) } else { Err(EstablishmentError::Ipv4NotSubscribed) }
 }
 
 fn subscribed_default_qos(qos: &Qos) -> SubscribedDefaultQos {
@@ -537,8 +561,9 @@ pub(in crate::smf) fn authorise(qos: &mut Qos, decision: &SmPolicyDecision) {
 
 /// Refuses PostSmContexts, with PDU SESSION ESTABLISHMENT REJECT for the UE.
 fn refuse(from: Caller, refused: &Refused, out: &mut Outbox) {
-    let Refused { pdu_session_id, pti, error } = refused;
-    out.log(Level::Warn, || format!("PDU session {pdu_session_id} refused: {error}"));
+    let Refused { supi, pdu_session_id, pti, error } = refused;
+    let who = || supi.as_ref().map_or_else(|| "a phone".into(), Supi::masked);
+    out.log(Level::Warn, || format!("{} session {pdu_session_id}: refused: {error}", who()));
     let mut data = SmContextCreateErrorData::default();
     data.n1_sm_msg = Some(n1::establishment_reject(*pdu_session_id, *pti, error.gsm_cause()).into());
     let more = ProblemMore::SmContextCreateError(Box::new(data));

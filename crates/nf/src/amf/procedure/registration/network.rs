@@ -124,7 +124,8 @@ impl AwaitingSliceSelection {
         let slices = match reply {
             Ok(Response::AuthorizedNetworkSliceInfo(info)) => by_nssf(*info, &served),
             other => {
-                env.out.log(Level::Warn, || format!("NSSF gave no slices: {:?}", other.err()));
+                let why = other.err().map_or_else(String::new, |problem| format!(": {problem}"));
+                env.out.log(Level::Warn, || format!("NSSF gave no slices{why}"));
                 let subscription = ue.subscription.as_deref().ok_or(RegistrationError::Network("UDM"))?;
                 slices::decide_alone(&requested(&self.attempt), subscription, &served)
             }

@@ -6,7 +6,8 @@ use crate::amf::error::{RegistrationAnswer, RegistrationError};
 use crate::amf::n1::{self, Outcome, Silence};
 use crate::amf::n2;
 use crate::amf::procedure;
-use crate::kit::Level;
+use crate::amf::refusal;
+use crate::kit::{Event, Level};
 use pith_nas::GmmCause;
 use pith_nas::gmm::{AuthenticationReject, RegistrationReject};
 use pith_nas::ie::GprsTimer2;
@@ -17,7 +18,14 @@ use pith_nas::ie::GprsTimer2;
 /// longer registered.
 pub(crate) fn fail(ue: &mut UeContext, env: &mut Env<'_>, error: &RegistrationError) -> Outcome {
     procedure::abort(ue, env);
-    ue.tell(env, Level::Warn, "Registration", error.outcome());
+    let text = refusal::explain(error, ue, env);
+    env.out.event(Level::Warn, || Event {
+        level: Level::Warn,
+        procedure: "Registration",
+        outcome: error.outcome(),
+        ue: ue.name(),
+        text: format!("Registration refused: {text}"),
+    });
     let outcome = answer(ue, env, error);
     if outcome != Outcome::Silent(Silence::Aborted) {
         ue.rm = RmState::Deregistered;

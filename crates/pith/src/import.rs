@@ -1,0 +1,371 @@
+//! Files of subscribers: a JSON array, a JSON object a line, or CSV with a heading. What is wrong is told with file, line
+//! and a sample.
+
+use anyhow::{Context, Result, anyhow, bail};
+use pith_crypto::milenage;
+use pith_nf::kit::{AuthenticationMethod, Secret, SubscribedDnn, SubscribedSlice, Subscriber};
+use pith_types::{Ambr, BitRate, Dnn, Snssai, Supi};
+use std::collections::HashSet;
+use std::fmt::Display;
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
+use std::str::FromStr;
+
+/// Mistakes of a file that are told at once.
+const MOST_MISTAKES: usize = 20;
+
+const SAMPLE_JSON: &str = r#"{"supi":"imsi-999700000000001","authentication":{"k":"465B5CE8B199B49FAA5F0A2EE238A6BC","opc":"E8ED289DEBA952E4283B54E88E6183CA"}}"#;
+const SAMPLE_CSV: &str = "supi,k,opc,dnns,slices,uplink,downlink
+999700000000001,465B5CE8B199B49FAA5F0A2EE238A6BC,E8ED289DEBA952E4283B54E88E6183CA,internet,1,1 Gbps,1 Gbps";
+
+/// Columns of CSV, each with other names that it may have.
+const COLUMNS: [(&str, &[&str]); 13] = [
+    ("supi", &["imsi"]),
+    ("k", &["ki", "key"]),
+    ("opc", &[]),
+    ("op", &[]),
+    ("amf", &[]),
+    ("sqn", &[]),
+    ("method", &[]),
+    ("gpsi", &["msisdn"]),
+    ("slices", &["slice", "snssai"]),
+    ("dnns", &["dnn", "apn"]),
+    ("uplink", &["ul"]),
+    ("downlink", &["dl"]),
+    ("5qi", &["five_qi"]),
+];
+
+/// The subscribers of a file; `-` is standard input.
+pub fn read(path: &Path) -> Result<Vec<Subscriber>> {
+    let (name, text) = if path == Path::new("-") {
+        let mut text = String::new();
+        ("standard input".to_owned(), io::stdin().read_to_string(&mut text).map(|_| text))
+    } else {
+        (path.display().to_string(), fs::read_to_string(path))
+    };
+    let text = text.with_context(|| format!("can't read {name}"))?;
+    parse(&name, &text)
+}
+
+fn parse(name: &str, text: &str) -> Result<Vec<Subscriber>> {
+    let text = text.trim_start_matches('\u{feff}');
+    let subscribers = match text.trim_start().chars().next() {
+        Some('[') => array(name, text)?,
+        Some('{') => lines(name, text)?,
+        Some(_) => csv(name, text)?,
+        None => bail!("{name} is empty; a line for each subscriber is needed, such as\n{SAMPLE_CSV}"),
+    };
+    Ok(subscribers.into_iter().map(|(_, subscriber)| subscriber).collect())
+}
+
+/// A subscriber and its line.
+type Numbered = (usize, Subscriber);
+
+fn array(name: &str, text: &str) -> Result<Vec<Numbered>> {
+    let list: Vec<Subscriber> = serde_json::from_str(text).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        let text = error.to_string();
+        let what = text.split(" at line ").next().unwrap_or(&text);
+        anyhow!("{name}:{line}:{column}: {what}; a subscriber is such as\n{SAMPLE_JSON}")
+    })?;
+    let wrong = |(at, subscriber): (usize, &Subscriber)| {
+        let error = subscriber.check().err()?;
+        Some(format!("{name}: subscriber {} ({}): {error}", at + 1, subscriber.supi))
+    };
+    told(list.iter().enumerate().filter_map(wrong).take(MOST_MISTAKES).collect(), "")?;
+    Ok(list.into_iter().map(|subscriber| (0, subscriber)).collect())
+}
+
+fn lines(name: &str, text: &str) -> Result<Vec<Numbered>> {
+    let read = |line: &str| -> Result<Subscriber> {
+        let subscriber: Subscriber = serde_json::from_str(line).map_err(|error| {
+            let text = error.to_string();
+            anyhow!("{}", text.split(" at line ").next().unwrap_or(&text).to_owned())
+        })?;
+        subscriber.check().map_err(|error| anyhow!(error))?;
+        Ok(subscriber)
+    };
+    each_line(name, text.lines().enumerate(), SAMPLE_JSON, read)
+}
+
+fn csv(name: &str, text: &str) -> Result<Vec<Numbered>> {
+    let mut rows = text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with('#'));
+    let (_, heading) = rows.next().unwrap_or_default();
+    let separator = if heading.contains(';') { ';' } else { ',' };
+    let columns = columns(heading, separator)
+        .map_err(|error| anyhow!("{name}:1: {error}; a file begins such as\n{SAMPLE_CSV}"))?;
+    each_line(name, rows, SAMPLE_CSV, |line| Row::new(&columns, line, separator)?.subscriber())
+}
+
+/// Reads each line, and tells all that are wrong.
+fn each_line<'a>(
+    name: &str,
+    lines: impl Iterator<Item = (usize, &'a str)>,
+    sample: &str,
+    read: impl Fn(&str) -> Result<Subscriber>,
+) -> Result<Vec<Numbered>> {
+    let (mut subscribers, mut mistakes) = (Vec::new(), Vec::new());
+    for (at, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
+        match read(line) {
+            Ok(subscriber) => subscribers.push((at + 1, subscriber)),
+            Err(error) => mistakes.push(format!("{name}:{}: {error}", at + 1)),
+        }
+        if mistakes.len() == MOST_MISTAKES {
+            break;
+        }
+    }
+    told(mistakes, sample)?;
+    Ok(subscribers)
+}
+
+fn told(mistakes: Vec<String>, sample: &str) -> Result<()> {
+    match (mistakes.is_empty(), sample) {
+        (true, _) => Ok(()),
+        (false, "") => bail!("{}", mistakes.join("\n")),
+        (false, sample) => bail!("{}\nright is such as\n{sample}", mistakes.join("\n")),
+    }
+}
+
+/// Which column is where, by the heading.
+fn columns(heading: &str, separator: char) -> Result<Vec<&'static str>> {
+    let known = |title: &str| {
+        let title = title.to_ascii_lowercase();
+        COLUMNS.into_iter().find(|(name, others)| *name == title || others.contains(&title.as_str()))
+    };
+    let mut columns = Vec::new();
+    for title in cells(heading, separator) {
+        let names = COLUMNS.map(|(name, _)| name).join(", ");
+        let (name, _) =
+            known(&title).ok_or_else(|| anyhow!("there is no column '{title}': there are {names}"))?;
+        if columns.contains(&name) {
+            bail!("the column '{title}' is there twice");
+        }
+        columns.push(name);
+    }
+    for needed in ["supi", "k"] {
+        if !columns.contains(&needed) {
+            bail!("the column '{needed}' is missing");
+        }
+    }
+    if !columns.contains(&"opc") && !columns.contains(&"op") {
+        bail!("a column 'opc' or 'op' is missing");
+    }
+    Ok(columns)
+}
+
+/// The cells of a line: without the blanks around them, and without quotation marks.
+fn cells(line: &str, separator: char) -> Vec<String> {
+    let (mut cells, mut cell, mut quoted) = (Vec::new(), String::new(), false);
+    for letter in line.chars() {
+        match letter {
+            '"' => quoted = !quoted,
+            letter if letter == separator && !quoted => cells.push(std::mem::take(&mut cell)),
+            letter => cell.push(letter),
+        }
+    }
+    cells.push(cell);
+    cells.into_iter().map(|cell| cell.trim().to_owned()).collect()
+}
+
+/// A line of CSV.
+struct Row<'a> {
+    columns: &'a [&'static str],
+    cells: Vec<String>,
+}
+
+impl<'a> Row<'a> {
+    fn new(columns: &'a [&'static str], line: &str, separator: char) -> Result<Self> {
+        let cells = cells(line, separator);
+        if cells.len() != columns.len() {
+            bail!("the heading has {} columns, this line {}", columns.len(), cells.len());
+        }
+        Ok(Self { columns, cells })
+    }
+
+    fn text(&self, column: &str) -> Option<&str> {
+        let at = self.columns.iter().position(|name| *name == column)?;
+        self.cells.get(at).map(String::as_str).filter(|cell| !cell.is_empty())
+    }
+
+    fn value<T: FromStr<Err: Display>>(&self, column: &str) -> Result<Option<T>> {
+        let read = |text: &str| text.parse().map_err(|error| anyhow!("'{column}' is '{text}': {error}"));
+        self.text(column).map(read).transpose()
+    }
+
+    fn needed<T: FromStr<Err: Display>>(&self, column: &str) -> Result<T> {
+        self.value(column)?.ok_or_else(|| anyhow!("'{column}' is empty"))
+    }
+
+    /// A list: parts with blanks, `|` or what does not separate columns between them.
+    fn list<T: FromStr<Err: Display>>(&self, column: &str) -> Result<Option<Vec<T>>> {
+        let Some(text) = self.text(column) else { return Ok(None) };
+        let parts = text.split([' ', '|', ';', ',']).filter(|part| !part.is_empty());
+        let read = |part: &str| part.parse().map_err(|error| anyhow!("'{column}' has '{part}': {error}"));
+        parts.map(read).collect::<Result<Vec<T>>>().map(Some)
+    }
+
+    fn subscriber(&self) -> Result<Subscriber> {
+        let supi = self.text("supi").ok_or_else(|| anyhow!("'supi' is empty"))?;
+        let supi: Supi = Supi::from_imsi(supi.trim_start_matches("imsi-"))?;
+        let k: Secret<16> = self.needed("k")?;
+        let opc = match (self.value::<Secret<16>>("opc")?, self.value::<Secret<16>>("op")?) {
+            (Some(opc), _) => opc.0,
+            (None, Some(op)) => *milenage::opc_from_op(&k.0.into(), &op.0.into()).as_bytes(),
+            (None, None) => bail!("'opc' is empty, and there is no 'op'"),
+        };
+        let mut subscriber = Subscriber::with_defaults(supi, k.0, opc);
+        let authentication = &mut subscriber.authentication;
+        if let Some(amf) = self.text("amf") {
+            let value = u16::from_str_radix(amf, 16).ok().filter(|_| amf.len() == 4);
+            let value = value.ok_or_else(|| anyhow!("'amf' is '{amf}': it has four hexadecimal digits"))?;
+            authentication.amf = value.to_be_bytes();
+        }
+        authentication.sqn = self.value("sqn")?.unwrap_or(authentication.sqn);
+        if let Some(method) = self.text("method") {
+            authentication.method = match method.to_ascii_lowercase().as_str() {
+                "5g-aka" | "5gaka" => AuthenticationMethod::FiveGAka,
+                "eap-aka-prime" | "eap-aka'" => AuthenticationMethod::EapAkaPrime,
+                _ => bail!("'method' is '{method}': write 5g-aka or eap-aka-prime"),
+            };
+        }
+        subscriber.gpsi =
+            self.text("gpsi").map(|gpsi| match gpsi.bytes().all(|byte| byte.is_ascii_digit()) {
+                true => format!("msisdn-{gpsi}"),
+                false => gpsi.to_owned(),
+            });
+        self.sessions(&mut subscriber)?;
+        subscriber.check().map_err(|error| anyhow!(error))?;
+        Ok(subscriber)
+    }
+
+    fn sessions(&self, subscriber: &mut Subscriber) -> Result<()> {
+        let rate =
+            |column, default: BitRate| -> Result<BitRate> { Ok(self.value(column)?.unwrap_or(default)) };
+        let ambr = Ambr {
+            uplink: rate("uplink", subscriber.ambr.uplink)?,
+            downlink: rate("downlink", subscriber.ambr.downlink)?,
+        };
+        let slices = self.list::<Snssai>("slices")?.unwrap_or_else(|| vec![Snssai::of_sst(1)]);
+        let dnns = match self.list::<Dnn>("dnns")? {
+            Some(dnns) => dnns,
+            None => {
+                subscriber.slices.iter().flat_map(|slice| &slice.dnns).map(|dnn| dnn.dnn.clone()).collect()
+            }
+        };
+        let five_qi = self.value("5qi")?.unwrap_or(9);
+        let like = |dnn: &Dnn| SubscribedDnn { dnn: dnn.clone(), ambr: Some(ambr), five_qi, arp: 8 };
+        let slice = |(at, snssai): (usize, &Snssai)| SubscribedSlice {
+            snssai: *snssai,
+            default: at == 0,
+            dnns: dnns.iter().map(like).collect(),
+        };
+        subscriber.slices = slices.iter().enumerate().map(slice).collect();
+        subscriber.ambr = ambr;
+        Ok(())
+    }
+}
+
+/// What subscribers have that the network of this configuration does not: a sentence each.
+pub fn strangers(subscribers: &[Subscriber], config: &pith_runtime::config::Config) -> Vec<String> {
+    let network = &config.network;
+    let list = |items: Vec<String>| items.join(", ");
+    let plmns = || list(network.plmns.iter().map(ToString::to_string).collect());
+    let slices = || list(network.slices.iter().map(ToString::to_string).collect());
+    let networks = || list(config.smf.data_networks.iter().map(|network| network.name.to_string()).collect());
+    let mut told = HashSet::new();
+    let mut sentences = Vec::new();
+    let mut tell = |sentence: String| {
+        if told.insert(sentence.clone()) {
+            sentences.push(sentence);
+        }
+    };
+    for subscriber in subscribers {
+        let imsi = subscriber.supi.imsi();
+        let is_home = |plmn: &pith_types::Plmn| imsi.starts_with(&format!("{}{}", plmn.mcc(), plmn.mnc()));
+        if !network.plmns.iter().any(is_home) {
+            let begin = imsi.get(..5).unwrap_or(imsi);
+            tell(format!(
+                "IMSIs that begin with {begin} are of no PLMN of this network, which has {}",
+                plmns()
+            ));
+        }
+        for slice in &subscriber.slices {
+            if !network.slices.contains(&slice.snssai) {
+                tell(format!("slice {} is not in this network, which has {}", slice.snssai, slices()));
+            }
+            for dnn in &slice.dnns {
+                if !config.smf.data_networks.iter().any(|network| network.name == dnn.dnn) {
+                    tell(format!(
+                        "data network '{}' is not in this network, which has {}",
+                        dnn.dnn,
+                        networks()
+                    ));
+                }
+            }
+        }
+    }
+    sentences
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const K: &str = "465B5CE8B199B49FAA5F0A2EE238A6BC";
+
+    #[test]
+    fn csv_is_read_with_defaults_and_lists() {
+        let text = format!(
+            "imsi;Ki;OPc;dnn;slices;dl;5qi\n999700000000001;{K};{K};internet|ims;1 1-010203;5 Mbps;8\n\n"
+        );
+        let subscribers = parse("f.csv", &text).unwrap();
+        let subscriber = &subscribers[0];
+        assert_eq!(subscriber.supi.as_str(), "imsi-999700000000001");
+        assert_eq!((subscriber.slices.len(), subscriber.slices[1].dnns.len()), (2, 2));
+        assert_eq!(subscriber.slices[0].dnns[0].five_qi, 8);
+        assert_eq!(subscriber.ambr.downlink, BitRate::mbps(5));
+        assert!(subscriber.slices[0].default && !subscriber.slices[1].default);
+    }
+
+    #[test]
+    fn the_samples_are_right() {
+        assert_eq!(parse("f", SAMPLE_CSV).unwrap(), parse("f", SAMPLE_CSV).unwrap());
+        let json = serde_json::to_string(&parse("f", SAMPLE_CSV).unwrap()[0]).unwrap();
+        assert_eq!(parse("f", &json).unwrap(), parse("f", &format!("[{json}]")).unwrap());
+    }
+
+    #[test]
+    fn mistakes_are_told_with_file_line_and_a_sample() {
+        let text =
+            format!("supi,k,opc\n99970000000000x,{K},{K}\n999700000000002,{K}\n999700000000003,{K},{K}\n");
+        let error = parse("f.csv", &text).unwrap_err().to_string();
+        assert!(
+            error.contains("f.csv:2: ") && error.contains("f.csv:3: the heading has 3 columns"),
+            "{error}"
+        );
+        assert!(error.contains("right is such as\nsupi,k,opc"), "{error}");
+        let error = parse("f.csv", "supi,k,opcc\n").unwrap_err().to_string();
+        assert!(error.starts_with("f.csv:1: there is no column 'opcc': there are supi"), "{error}");
+        let error = parse("f.json", "[\n{\"supi\": 5}\n]").unwrap_err().to_string();
+        assert!(error.starts_with("f.json:2:"), "{error}");
+        assert!(parse("f", " \n").unwrap_err().to_string().contains("is empty"));
+    }
+
+    #[test]
+    fn what_the_network_does_not_have_is_told_once_with_what_it_has() {
+        let text =
+            format!("supi,k,opc,dnns,slices\n001010000000001,{K},{K},ims,2\n001010000000002,{K},{K},ims,2\n");
+        let config = pith_runtime::config::Config::default();
+        let told = strangers(&parse("f", &text).unwrap(), &config);
+        assert_eq!(told.len(), 3, "{told:?}");
+        assert!(told.iter().any(|sentence| sentence.contains("'ims'") && sentence.contains("internet")));
+        assert!(strangers(&parse("f", SAMPLE_CSV).unwrap(), &config).is_empty());
+    }
+
+    #[test]
+    fn a_default_5qi_with_a_guaranteed_rate_is_refused() {
+        let text = format!("supi,k,opc,5qi\n999700000000001,{K},{K},1\n");
+        assert!(parse("f", &text).unwrap_err().to_string().contains("5.7.2.7"));
+    }
+}
