@@ -242,17 +242,23 @@ class Checker:
         if media_type == "multipart/related":
             schema = self.files.follow(schema)["properties"]["jsonData"]
         if media_type == "application/x-www-form-urlencoded":
-            yield from self.check_form(schema, message.get("raw", ""))
+            yield from self.check_form(schema, content[media_type].get("encoding", {}), message.get("raw", ""))
         elif "body" not in message:
             yield f"the body is no JSON: {message.get('raw', '')[:80]!r}"
         else:
             yield from self.schema_errors(direction, schema, message["body"], "body")
 
-    def check_form(self, schema, raw):
+    def check_form(self, schema, encoding, raw):
         properties = self.files.follow(schema).get("properties", {})
         form = {}
         for name, value in urllib.parse.parse_qsl(raw, keep_blank_values=True):
-            form[name] = self.parsed(properties.get(name, {}), value)
+            if encoding.get(name, {}).get("contentType") == "application/json":
+                try:
+                    form[name] = json.loads(value)
+                except ValueError:
+                    yield f"form.{name} is no JSON: {value[:80]!r}"
+            else:
+                form[name] = self.parsed(properties.get(name, {}), value)
         yield from self.schema_errors("request", schema, form, "form")
 
     def parsed(self, schema, text):

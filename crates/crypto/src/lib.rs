@@ -9,6 +9,7 @@
 //!   CK, IK        kdf, eap_aka_prime          K_AUSF, RES*, K_SEAF, K_AMF, K_NAS*, K_gNB, NH
 //!   K_NASint/enc  nas                         128-NIA0..3, 128-NEA0..3
 //! SUCI            suci                        ECIES profiles A and B
+//! access token    jws                         ES256, RS256, RS512
 //! ```
 //!
 //! See the crate's README for its contract.
@@ -16,6 +17,7 @@
 pub mod aka;
 pub mod algorithm;
 pub mod eap_aka_prime;
+pub mod jws;
 pub mod kdf;
 pub mod keys;
 pub mod milenage;

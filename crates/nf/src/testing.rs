@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Who asks the NF in every test.
-pub(crate) const CALLER: Caller = Caller::Remote { exchange: 1 };
+pub(crate) const CALLER: Caller = Caller::Remote { exchange: 1, client: None };
 
 pub(crate) fn plmn() -> Plmn {
     "999/70".parse().unwrap()

@@ -17,6 +17,7 @@ pub mod shard;
 pub mod signals;
 pub mod store;
 pub mod token;
+mod token_keys;
 pub mod udp;
 pub mod upf;
 pub mod wait;

@@ -11,6 +11,7 @@
 //!    ║ SCTP, PFCP/UDP ══> UPF thread, datapath workers
 //! ```
 
+mod access;
 mod identities;
 mod nfs;
 mod outside;
@@ -23,7 +24,8 @@ use crate::config::{Config, HostedNf};
 use crate::edge::{EdgeHandle, EdgeMessage, N2Side, N4Side, edge};
 use crate::http::{Limits, Tls};
 use crate::sbi::{
-    ApiListener, ApiSettings, HttpHandle, HttpThread, RECORD_VARIABLE, Recorder, SbiSettings, bind,
+    AccessSettings, ApiListener, ApiSettings, HttpHandle, HttpThread, RECORD_VARIABLE, Recorder, SbiSettings,
+    bind,
 };
 use crate::sctp::{self, SctpConfig};
 use crate::shard::{self, ShardDesk, ShardThread, shard_desk};
@@ -113,7 +115,9 @@ impl Node {
         let front = Front { shards: shards.clone(), edge: edge_handle.clone(), nfs: hosting.nfs.clone() };
         let upf_handle = upf.as_ref().map(UpfThread::handle);
         let api = api_settings(config, hosting, &readiness, store_handle.clone(), upf_handle)?;
-        let http = crate::sbi::start(sbi_settings(config, hosting, security.tls)?, api, front)?;
+        let access = access::Tokens::open(config, hosting)?;
+        let sbi = sbi_settings(config, hosting, security.tls, access.settings(config, &identities))?;
+        let http = crate::sbi::start(sbi, api, front)?;
 
         let edge = match edge_handle {
             Some(handle) => {
@@ -136,7 +140,7 @@ impl Node {
                 shards.clone(),
                 Arc::clone(&readiness),
             );
-            let make = nfs::maker(config, hosting, &identities, number, rng.fork())?;
+            let make = nfs::maker(config, hosting, &identities, &access, number, rng.fork())?;
             threads.push(shard::start(number, clock, vacancy, make, outside)?);
         }
         for shard in &shards {
@@ -238,7 +242,12 @@ fn known(config: &Config) -> BTreeSet<IpAddr> {
     own.chain(external).collect()
 }
 
-fn sbi_settings(config: &Config, hosting: &Hosting, tls: Option<Tls>) -> Result<SbiSettings, StartError> {
+fn sbi_settings(
+    config: &Config,
+    hosting: &Hosting,
+    tls: Option<Tls>,
+    access: AccessSettings,
+) -> Result<SbiSettings, StartError> {
     let address = identities::sbi_address(config, hosting);
     let variable = || std::env::var_os(RECORD_VARIABLE).map(PathBuf::from);
     let directory = config.sbi.record.clone().or_else(variable);
@@ -257,7 +266,7 @@ fn sbi_settings(config: &Config, hosting: &Hosting, tls: Option<Tls>) -> Result<
     let plain = config.sbi.plain_listen.filter(|_| serves && tls.is_some());
     let plain_listener = plain.map(|address| bind(address, "sbi.plain_listen")).transpose()?;
     let listeners = listener.into_iter().collect();
-    Ok(SbiSettings { listeners, plain_listener, tls, limits, recorder, known: known(config) })
+    Ok(SbiSettings { listeners, plain_listener, tls, limits, recorder, access, known: known(config) })
 }
 
 fn api_settings(

@@ -35,6 +35,7 @@ mod problem;
 mod record;
 mod request;
 mod response;
+pub mod token;
 mod uri;
 
 pub use common::{NfInstanceId, NfType, ServiceName};
@@ -42,7 +43,7 @@ pub use http::{HttpRequest, HttpResponse, Method};
 pub use mask::masked;
 pub use octets::{Base64, Hex, OctetsError, Secret, SecretText};
 pub use operation::OperationInfo;
-pub use problem::{Cause, InvalidParam, Problem, ProblemDetails, ProblemMore};
+pub use problem::{Cause, Challenge, ChallengeError, InvalidParam, Problem, ProblemDetails, ProblemMore};
 pub use request::{Operation, Request};
 pub use response::{Created, Outcome, Response};
 pub use uri::{ApiRoot, ResourceUri, Scheme, Uri, UriError};

@@ -10,7 +10,7 @@ use crate::operation::operations;
 use crate::problem::{Cause, Problem, ProblemMore};
 use crate::record::open_enum;
 use bytes::Bytes;
-use pith_types::Plmn;
+use pith_types::{Plmn, Snssai};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -31,6 +31,33 @@ pub struct AccessTokenReq {
     pub requester_plmn: Option<Plmn>,
     /// The network of those that the token is for.
     pub target_plmn: Option<Plmn>,
+    /// The asker's slices.
+    pub requester_snssais: Option<Vec<Snssai>>,
+    /// The asker's name in DNS.
+    pub requester_fqdn: Option<Arc<str>>,
+    /// The slices of those that the token is for.
+    pub target_snssais: Option<Vec<Snssai>>,
+    /// The NF set of those that the token is for.
+    pub target_nf_set_id: Option<Arc<str>>,
+}
+
+impl AccessTokenReq {
+    /// A request of that instance for services.
+    pub fn new(nf_instance_id: NfInstanceId, scope: &str) -> Self {
+        Self {
+            nf_instance_id,
+            scope: scope.into(),
+            nf_type: None,
+            target_nf_type: None,
+            target_nf_instance_id: None,
+            requester_plmn: None,
+            target_plmn: None,
+            requester_snssais: None,
+            requester_fqdn: None,
+            target_snssais: None,
+            target_nf_set_id: None,
+        }
+    }
 }
 
 /// A token.
@@ -83,6 +110,10 @@ impl Body for AccessTokenReq {
         form.optional("targetNfInstanceId", &self.target_nf_instance_id);
         form.optional("requesterPlmn", &self.requester_plmn);
         form.optional("targetPlmn", &self.target_plmn);
+        form.optional("requesterSnssaiList", &self.requester_snssais);
+        form.optional("requesterFqdn", &self.requester_fqdn);
+        form.optional("targetSnssaiList", &self.target_snssais);
+        form.optional("targetNfSetId", &self.target_nf_set_id);
         Content { media_type: FORM.into(), body: form.query.into() }
     }
 
@@ -107,6 +138,10 @@ fn read(body: &Bytes) -> Result<AccessTokenReq> {
         target_nf_instance_id: form.optional("targetNfInstanceId")?,
         requester_plmn: form.optional("requesterPlmn")?,
         target_plmn: form.optional("targetPlmn")?,
+        requester_snssais: form.optional("requesterSnssaiList")?,
+        requester_fqdn: form.optional("requesterFqdn")?,
+        target_snssais: form.optional("targetSnssaiList")?,
+        target_nf_set_id: form.optional("targetNfSetId")?,
     })
 }
 

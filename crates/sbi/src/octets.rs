@@ -171,6 +171,24 @@ impl FromStr for Base64 {
     }
 }
 
+/// Octets as base64url without padding (RFC 4648 5, RFC 7515 2).
+pub(crate) fn base64url(octets: &[u8]) -> String {
+    let text = Base64(Bytes::copy_from_slice(octets)).to_string();
+    text.trim_end_matches('=').replace('+', "-").replace('/', "_")
+}
+
+/// The octets of such a text. Each value has one text only: bits that no octet takes must be zero, so that a
+/// token can't be written in two ways.
+pub(crate) fn from_base64url(text: &str) -> Option<Vec<u8>> {
+    if text.bytes().any(|letter| matches!(letter, b'+' | b'/' | b'=')) {
+        return None;
+    }
+    let padding = "=".repeat(text.len().wrapping_neg() % 4);
+    let standard = text.replace('-', "+").replace('_', "/") + &padding;
+    let Base64(octets) = standard.parse().ok()?;
+    (base64url(&octets) == text).then(|| octets.into())
+}
+
 fn sextet(letter: u8) -> Result<u32, OctetsError> {
     let value = match letter {
         b'A'..=b'Z' => letter - b'A',
@@ -203,6 +221,18 @@ mod tests {
         }
         for bad in ["Z", "Zg=", "Zg===", "====", "Zg==Zg==", "Zm8!", "Zé=="] {
             assert_eq!(bad.parse::<Base64>(), Err(OctetsError::Base64), "{bad}");
+        }
+    }
+
+    #[test]
+    fn base64url_has_one_text_for_each_value() {
+        for (octets, text) in [(&b""[..], ""), (b"f", "Zg"), (&[0xfb, 0xff], "-_8"), (&[3, 236, 255], "A-z_")]
+        {
+            assert_eq!(base64url(octets), text);
+            assert_eq!(from_base64url(text).as_deref(), Some(octets));
+        }
+        for bad in ["Zh", "Zg==", "A+z/", "Z", "é"] {
+            assert_eq!(from_base64url(bad), None, "{bad}");
         }
     }
 

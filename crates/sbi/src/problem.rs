@@ -218,11 +218,74 @@ pub enum ProblemMore {
     Allow(Vec<Method>),
     /// 429 and 503: seconds after which to try again (`Retry-After`).
     RetryAfter(u32),
+    /// 401 and 403: what the access token lacks (`WWW-Authenticate`).
+    Challenge(Challenge),
     /// 307 and 308: where to ask instead (`Location`).
     Redirect(Uri),
 }
 
+/// What a producer says of an access token (RFC 6750 3).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Challenge {
+    /// What is wrong with it; `None` if there was none.
+    pub error: Option<ChallengeError>,
+    /// The scope that it should have.
+    pub scope: Option<Arc<str>>,
+}
+
+open_enum! {
+    /// What is wrong with an access token (RFC 6750 3.1).
+    ChallengeError {
+        InvalidRequest = "invalid_request",
+        InvalidToken = "invalid_token",
+        InsufficientScope = "insufficient_scope",
+    }
+}
+
+impl Challenge {
+    /// As in `WWW-Authenticate`.
+    pub fn header(&self) -> String {
+        let mut text = String::from("Bearer realm=\"5GC\"");
+        if let Some(error) = &self.error {
+            text.push_str(&format!(", error=\"{error}\""));
+        }
+        if let Some(scope) = &self.scope {
+            text.push_str(&format!(", scope=\"{scope}\""));
+        }
+        text
+    }
+
+    /// Reads such a header; `None` for another scheme.
+    pub fn read(header: &str) -> Option<Self> {
+        let (scheme, parameters) = header.split_once(' ').unwrap_or((header, ""));
+        if !scheme.eq_ignore_ascii_case("bearer") {
+            return None;
+        }
+        let value = |wanted: &str| {
+            parameters.split(',').find_map(|parameter| {
+                let (name, value) = parameter.split_once('=')?;
+                (name.trim() == wanted).then(|| value.trim().trim_matches('"'))
+            })
+        };
+        Some(Self { error: value("error").map(Into::into), scope: value("scope").map(Into::into) })
+    }
+}
+
 impl Problem {
+    /// Whether the peer refused the access token, so that a new one may do (RFC 6750 3.1).
+    pub fn is_invalid_token(&self) -> bool {
+        let invalid = |challenge: &Challenge| challenge.error != Some(ChallengeError::InvalidRequest);
+        self.status == 401
+            && matches!(&self.more, Some(ProblemMore::Challenge(challenge)) if invalid(challenge))
+    }
+
+    /// Why an NRF gives no access token, in its words.
+    pub fn access_token_error(&self) -> Option<String> {
+        let Some(ProblemMore::AccessTokenErr(error)) = &self.more else { return None };
+        let description = error.error_description.as_deref();
+        Some(description.map_or_else(|| error.error.to_string(), |text| format!("{}: {text}", error.error)))
+    }
+
     /// With that cause and the status that goes with it.
     pub fn new(cause: Cause) -> Self {
         let mut problem = Self::of_status(cause.status());

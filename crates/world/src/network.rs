@@ -190,6 +190,7 @@ impl Maker<'_> {
             nrf: self.nrf(),
             fixed: BTreeMap::new(),
             forced_http: BTreeSet::new(),
+            protected: BTreeSet::new(),
         }
     }
 
@@ -279,6 +280,7 @@ fn profiles() -> ProfileConfig {
         data_networks: vec![(Snssai::of_sst(1), dnn())],
         guamis: vec![guami()],
         tais: vec![tai()],
+        oauth2: false,
     }
 }
 

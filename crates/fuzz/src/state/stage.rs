@@ -96,7 +96,10 @@ impl<N: NetworkFunction> Stage<N> {
     pub fn ask(&mut self, request: Request) {
         self.exchanges += 1;
         self.waiting.insert(self.exchanges);
-        self.input(Input::Request { from: Caller::Remote { exchange: self.exchanges }, request });
+        self.input(Input::Request {
+            from: Caller::Remote { exchange: self.exchanges, client: None },
+            request,
+        });
     }
 
     fn answer(&mut self, choices: &mut Choices<'_>) {
@@ -203,7 +206,7 @@ impl<N: NetworkFunction> Stage<N> {
     }
 
     fn answered(&mut self, to: Caller, reply: &Reply) {
-        let Caller::Remote { exchange } = to else {
+        let Caller::Remote { exchange, .. } = to else {
             self.broken = Some(format!("answered {to:?}"));
             return;
         };

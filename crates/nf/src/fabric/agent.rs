@@ -6,10 +6,11 @@
 //! before one of the same process, and that before any other, the least loaded first. The apiRoot of
 //! the instance then tells the binding.
 
+use super::access_token::{AccessTokens, Bearer, Outgoing};
 use super::discovery::{Cache, Question};
 use super::registration::Registrations;
 use super::watch::Watches;
-use crate::kit::{Input, Instant, NetworkFunction, Nf, Outbox, Tag, Target, Timer, WallClock};
+use crate::kit::{Input, Instant, Level, NetworkFunction, Nf, Outbox, Tag, Target, Timer, WallClock};
 use pith_sbi::nnrf_nfmanagement::{NfProfile, NotificationEventType, SubscrCond, SubscriptionData};
 use pith_sbi::{ApiRoot, NfInstanceId, NfType, Problem, Reply, Request, Response, Uri};
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +33,8 @@ pub struct AgentConfig {
     pub fixed: BTreeMap<Nf, Arc<ApiRoot>>,
     /// NFs that are called over HTTP/2 even where they are in this process.
     pub forced_http: BTreeSet<Nf>,
+    /// NFs whose services want an access token where they are called over HTTP/2.
+    pub protected: BTreeSet<Nf>,
 }
 
 /// An NF of the shard.
@@ -83,6 +86,11 @@ pub struct Agent {
     cache: Cache,
     /// Subscriptions to changes that the NRF tells.
     watches: Watches,
+    /// Access tokens, and calls that wait for one.
+    tokens: AccessTokens,
+    /// Calls for which the NRF gave a token, or refused it.
+    authorized: Vec<Outgoing>,
+    refused: Vec<(Outgoing, Problem)>,
     /// Calls whose discovery has ended.
     ready: Vec<Call>,
     /// Calls for which there is nobody.
@@ -97,6 +105,7 @@ pub(super) mod step {
     pub(in crate::fabric) const DISCOVER: u32 = 4;
     pub(in crate::fabric) const SUBSCRIBE: u32 = 5;
     pub(in crate::fabric) const UNSUBSCRIBE: u32 = 6;
+    pub(in crate::fabric) const TOKEN: u32 = 7;
 }
 
 impl Agent {
@@ -104,8 +113,13 @@ impl Agent {
     pub fn new(config: AgentConfig) -> Self {
         let registrations = Registrations::new(config.hosted.clone(), Arc::clone(&config.nrf));
         let watches = Watches::new(Arc::clone(&config.nrf), WallClock::default());
+        let consumers = config.hosted.iter().map(|hosted| (hosted.nf, hosted.profile.nf_instance_id));
+        let tokens = AccessTokens::new(config.protected.clone(), consumers.collect());
         Self {
             config,
+            tokens,
+            authorized: Vec::new(),
+            refused: Vec::new(),
             registrations,
             cache: Cache::default(),
             watches,
@@ -150,6 +164,46 @@ impl Agent {
     /// Calls for which the NRF knows nobody.
     pub(super) fn take_failed(&mut self) -> Vec<Call> {
         std::mem::take(&mut self.failed)
+    }
+
+    /// Gives a call over HTTP/2 its access token, or holds it until there is one; and gives the request to the NRF
+    /// where there must be one.
+    pub(super) fn authorize(
+        &mut self,
+        now: Instant,
+        call: Outgoing,
+    ) -> (Option<(Outgoing, Option<Bearer>)>, Option<Call>) {
+        let authorized = self.tokens.authorize(now, call);
+        let ask =
+            authorized.ask.map(|(id, request)| self.own_call(Tag { owner: id, step: step::TOKEN }, request));
+        (authorized.send, ask)
+    }
+
+    /// A producer refused the token of a call: it is not used again.
+    pub(super) fn token_refused(&mut self, call: &Outgoing, bearer: &Bearer) {
+        self.tokens.refused(call, bearer);
+    }
+
+    /// Calls that were held, and for which there is a token now.
+    pub(super) fn take_authorized(&mut self) -> Vec<Outgoing> {
+        std::mem::take(&mut self.authorized)
+    }
+
+    /// Calls for which the NRF gives no token.
+    pub(super) fn take_refused(&mut self) -> Vec<(Outgoing, Problem)> {
+        std::mem::take(&mut self.refused)
+    }
+
+    /// The NRF answered a token request.
+    fn token_answered(&mut self, now: Instant, id: u64, reply: Reply, out: &mut Outbox) {
+        match self.tokens.answered(now, id, reply) {
+            Some((held, Ok(()))) => self.authorized.extend(held),
+            Some((held, Err(problem))) => {
+                out.log(Level::Warn, || problem.to_string());
+                self.refused.extend(held.into_iter().map(|call| (call, problem.clone())));
+            }
+            None => {}
+        }
     }
 
     /// Where a call goes.
@@ -224,6 +278,7 @@ impl Agent {
             step::DISCOVER => self.discovered(now, tag.owner, reply, out),
             step::SUBSCRIBE => self.watches.reply(tag.owner, reply),
             step::UNSUBSCRIBE => {}
+            step::TOKEN => self.token_answered(now, tag.owner, reply, out),
             _ => self.registrations.reply(tag, reply, out),
         }
     }

@@ -17,6 +17,8 @@ const LIMIT: usize = 1024;
 /// What is asked of the NRF.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Question {
+    /// In whose name: producers allow types of NF, not processes.
+    requester: Option<NfType>,
     pub(super) nf_type: NfType,
     service: ServiceName,
     selection: Selection,
@@ -32,7 +34,13 @@ impl Question {
             Target::Root(_) => return None,
         };
         let service = call.request.service();
-        Some(Self { nf_type: service.producer()?, service, selection, instance })
+        Some(Self {
+            requester: call.nf.nf_type(),
+            nf_type: service.producer()?,
+            service,
+            selection,
+            instance,
+        })
     }
 
     fn query(&self, requester: NfType) -> Request {
@@ -117,6 +125,7 @@ impl Cache {
             return None;
         }
         self.numbered += 1;
+        let requester = question.requester.clone().unwrap_or(requester);
         let query = question.query(requester);
         self.asked.insert(self.numbered, Asked { question, waiting: vec![call] });
         Some((self.numbered, query))

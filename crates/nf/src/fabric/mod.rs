@@ -4,8 +4,10 @@
 //! crosses all NFs of a process without a queue between threads. [`Agent`] registers the NFs with
 //! the NRF, discovers others, and tells the shard which binding a call takes.
 
+mod access_token;
 mod agent;
 mod discovery;
+pub mod guard;
 mod profile;
 mod registration;
 mod repetition;
@@ -15,6 +17,7 @@ mod tests;
 mod timers;
 mod watch;
 
+pub use access_token::Bearer;
 pub use agent::{Agent, AgentConfig, Hosted};
 pub use profile::{ProfileConfig, profile};
 pub use shard::{Shard, ShardEffect, ShardInput};

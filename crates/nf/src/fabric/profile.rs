@@ -1,5 +1,6 @@
 //! What an NF of Pith registers with the NRF (TS 29.510 6.1.6.2.2).
 
+use super::guard;
 use crate::kit::{Identity, Nf};
 use pith_sbi::nnrf_nfmanagement::{
     AmfInfo, DnnSmfInfoItem, IpEndPoint, NfProfile, NfService, NfServiceStatus, NfServiceVersion, NfStatus,
@@ -23,6 +24,8 @@ pub struct ProfileConfig {
     pub guamis: Vec<Guami>,
     /// Tracking areas of the AMF.
     pub tais: Vec<Tai>,
+    /// Services want access tokens.
+    pub oauth2: bool,
 }
 
 /// The services that each NF offers, with their API version.
@@ -51,8 +54,10 @@ pub fn profile(nf: Nf, identity: &Identity, config: &ProfileConfig) -> NfProfile
     profile.ipv6_addresses = end_point.ipv6_address.into_iter().collect();
     profile.plmn_list = config.plmns.clone();
     profile.s_nssais = config.slices.iter().copied().map(Into::into).collect();
-    profile.nf_services =
-        services(nf).iter().map(|(name, version)| service(identity, name, version, &end_point)).collect();
+    profile.nf_services = services(nf)
+        .iter()
+        .map(|(name, version)| service(identity, config, name, version, &end_point))
+        .collect();
     match nf {
         Nf::Amf => profile.amf_info = amf_info(config),
         Nf::Smf => profile.smf_info = Some(smf_info(config)),
@@ -61,7 +66,13 @@ pub fn profile(nf: Nf, identity: &Identity, config: &ProfileConfig) -> NfProfile
     profile
 }
 
-fn service(identity: &Identity, name: &ServiceName, version: &str, end_point: &IpEndPoint) -> NfService {
+fn service(
+    identity: &Identity,
+    config: &ProfileConfig,
+    name: &ServiceName,
+    version: &str,
+    end_point: &IpEndPoint,
+) -> NfService {
     let scheme = match identity.api_root.scheme {
         Scheme::Http => UriScheme::Http,
         Scheme::Https => UriScheme::Https,
@@ -70,6 +81,12 @@ fn service(identity: &Identity, name: &ServiceName, version: &str, end_point: &I
     let versions = vec![NfServiceVersion::new(version, full)];
     let mut service =
         NfService::new(name.as_str(), name.clone(), versions, scheme, NfServiceStatus::Registered);
+    service.oauth2_required = config.oauth2.then_some(true);
+    service.allowed_nf_types = guard::consumers(name).to_vec();
+    let scopes = |list: &[&str]| list.iter().map(|scope| Arc::from(*scope)).collect();
+    let operations = guard::operations(name).iter();
+    service.allowed_operations_per_nf_type =
+        operations.map(|(nf_type, list)| (nf_type.as_str().into(), scopes(list))).collect();
     service.ip_end_points = vec![end_point.clone()];
     let prefix = &identity.api_root.prefix;
     service.api_prefix = (!prefix.is_empty()).then(|| Arc::clone(prefix));

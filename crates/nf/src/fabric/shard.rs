@@ -6,6 +6,7 @@
 //!                    └──────────────────────────────────┘
 //! ```
 
+use super::access_token::{Bearer, Outgoing};
 use super::agent::{Agent, Call, Way};
 use super::repetition::{Outcome, Repetitions};
 use crate::kit::{
@@ -45,6 +46,20 @@ pub enum ShardInput {
         from: Option<Arc<ApiRoot>>,
         /// The answer.
         reply: Result<Response, Box<Problem>>,
+    },
+    /// The producer refused the access token of a call that left the shard, and it was the first one
+    /// ([`Bearer::renewed`]): the call comes back.
+    TokenRefused {
+        /// Who called.
+        nf: Nf,
+        /// As given with the call.
+        tag: Tag,
+        /// The instance.
+        root: Arc<ApiRoot>,
+        /// What was asked.
+        request: Box<Request>,
+        /// The token.
+        bearer: Bearer,
     },
     /// From the database.
     Stored {
@@ -99,6 +114,9 @@ pub enum ShardEffect {
         instance: Option<NfInstanceId>,
         /// What is asked.
         request: Request,
+        /// The access token, where the service wants one. If the producer refuses it and it is not
+        /// [`Bearer::renewed`], a [`ShardInput::TokenRefused`] follows instead.
+        bearer: Option<Bearer>,
     },
     /// Call another shard of this process; a [`ShardInput::Reply`] follows.
     ShardCall {
@@ -207,19 +225,19 @@ impl Shard {
             ShardInput::Request { from, nf, request } => {
                 self.queue.push_back((nf, Input::Request { from, request }))
             }
-            ShardInput::Reply { nf, tag, from, reply } => match self.repetitions.reply(tag, reply) {
-                Outcome::Tell(tag, reply) => self.queue.push_back((nf, Input::Reply { tag, from, reply })),
-                Outcome::Wait(key, after) => out.push(ShardEffect::StartTimer { nf: Nf::Agent, key, after }),
-            },
+            ShardInput::Reply { nf, tag, from, reply } => self.replied(nf, tag, from, reply, out),
+            ShardInput::TokenRefused { nf, tag, root, request, bearer } => {
+                let call = Outgoing { nf, tag, root, request: *request, renewed: true };
+                self.agent.token_refused(&call, &bearer);
+                self.send_http(now, call, out);
+            }
             ShardInput::Stored { nf, tag, result } => {
                 self.queue.push_back((nf, Input::Stored { tag, result }))
             }
             ShardInput::Timer { key, .. } if key.timer == Timer::SbiRepetition => {
-                let call = self.repetitions.again(key);
-                out.extend(call.map(|(nf, tag, root, request)| {
-                    let instance = self.agent.instance_at(&root);
-                    ShardEffect::HttpCall { nf, tag, root, instance, request }
-                }));
+                if let Some((nf, tag, root, request)) = self.repetitions.again(key) {
+                    self.send_http(now, Outgoing { nf, tag, root, request, renewed: false }, out);
+                }
             }
             ShardInput::Timer { nf, key } => self.queue.push_back((nf, Input::Timer(key))),
             ShardInput::Inspect { exchange, what } => out.push(self.inspect(exchange, what)),
@@ -280,6 +298,12 @@ impl Shard {
             self.route_one(now, nf, effect, out);
         }
         self.effects = effects;
+        for call in self.agent.take_authorized() {
+            self.send_http(now, call, out);
+        }
+        for (call, problem) in self.agent.take_refused() {
+            self.replied(call.nf, call.tag, None, Err(Box::new(problem)), out);
+        }
         for call in self.agent.take_ready() {
             self.call(now, call, out);
         }
@@ -317,8 +341,8 @@ impl Shard {
             }
             Ok(Way::Http(root)) => {
                 let tag = self.repetitions.note(&call, &root);
-                let instance = self.agent.instance_at(&root);
-                out.push(ShardEffect::HttpCall { nf: call.nf, tag, root, instance, request: call.request });
+                let call = Outgoing { nf: call.nf, tag, root, request: call.request, renewed: false };
+                self.send_http(now, call, out);
             }
             Ok(Way::Discover(question)) => {
                 if let Some(discovery) = self.agent.discover(question, call) {
@@ -326,6 +350,33 @@ impl Shard {
                 }
             }
             Err(problem) => self.fail(&call, problem),
+        }
+    }
+
+    /// Sends a call over HTTP/2 with its access token, once there is one.
+    fn send_http(&mut self, now: Instant, call: Outgoing, out: &mut Vec<ShardEffect>) {
+        let (send, ask) = self.agent.authorize(now, call);
+        if let Some((Outgoing { nf, tag, root, request, .. }, bearer)) = send {
+            let instance = self.agent.instance_at(&root);
+            out.push(ShardEffect::HttpCall { nf, tag, root, instance, request, bearer });
+        }
+        if let Some(ask) = ask {
+            self.call(now, ask, out);
+        }
+    }
+
+    /// A call over HTTP/2 has come to its end, or waits for another try.
+    fn replied(
+        &mut self,
+        nf: Nf,
+        tag: Tag,
+        from: Option<Arc<ApiRoot>>,
+        reply: Result<Response, Box<Problem>>,
+        out: &mut Vec<ShardEffect>,
+    ) {
+        match self.repetitions.reply(tag, reply) {
+            Outcome::Tell(tag, reply) => self.queue.push_back((nf, Input::Reply { tag, from, reply })),
+            Outcome::Wait(key, after) => out.push(ShardEffect::StartTimer { nf: Nf::Agent, key, after }),
         }
     }
 

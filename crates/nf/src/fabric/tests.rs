@@ -10,6 +10,7 @@ use crate::testing::{self, CALLER, instance, plmn, supi};
 use crate::udm::{Udm, UdmConfig};
 use crate::udr::Udr;
 use pith_sbi::common::{DateTime, ServingPlmnId};
+use pith_sbi::nnrf_accesstoken::{AccessTokenErrorCode, AccessTokenRsp, refused};
 use pith_sbi::nnrf_nfdiscovery::SearchResult;
 use pith_sbi::nnrf_nfmanagement::{
     NfProfile, NfStatusNotify, NotificationData, NotificationEventType, SubscriptionData,
@@ -73,6 +74,7 @@ impl Rig {
             nrf: nrf_root(),
             fixed: BTreeMap::new(),
             forced_http: BTreeSet::new(),
+            protected: BTreeSet::new(),
         };
         change(&mut config);
         let functions = hosted.iter().map(|nf| (*nf, function(*nf))).collect();
@@ -394,4 +396,71 @@ fn a_call_crosses_the_nfs_of_a_shard_without_leaving_it() {
     let effects = rig.handle(ShardInput::Stored { nf: Nf::Udr, tag, result: nothing });
     let Some(Err(problem)) = answer(&effects) else { panic!("{effects:?}") };
     assert_eq!(problem.cause(), Some(&Cause::DataNotFound));
+}
+
+/// A shard whose UDM needs a token of the NRF for the UDR.
+fn with_tokens() -> Rig {
+    Rig::new(&[Nf::Udm], |config| config.protected = [Nf::Udr].into())
+}
+
+fn token(text: &str) -> Reply {
+    Ok(Response::AccessTokenRsp(Box::new(AccessTokenRsp {
+        access_token: text.to_owned().into(),
+        token_type: "Bearer".into(),
+        expires_in: Some(3600),
+        scope: None,
+    })))
+}
+
+/// The token that goes with a call to the UDR.
+fn shown(effects: &[ShardEffect]) -> Option<&Bearer> {
+    effects.iter().find_map(|effect| match effect {
+        ShardEffect::HttpCall { bearer, .. } => bearer.as_ref(),
+        _ => None,
+    })
+}
+
+#[test]
+fn a_call_waits_for_its_access_token_and_the_next_has_it() {
+    let mut rig = with_tokens();
+    let asked = rig.ask_and_find(&[far()], 60);
+    assert!(udr_calls(&asked).is_empty(), "not without a token");
+    let [.., (tag, root, Operation::AccessTokenRequest)] = http(&asked)[..] else { panic!("{asked:?}") };
+    assert_eq!(*root, *nrf_root());
+    let sent = rig.reply(Nf::Agent, tag, token("first"));
+    assert_eq!(udr_calls(&sent), [&*far()]);
+    assert_eq!(shown(&sent).map(|bearer| &*bearer.token), Some("first"));
+    let next = rig.ask();
+    assert_eq!(udr_calls(&next), [&*far()]);
+    assert_eq!(shown(&next).map(|bearer| &*bearer.token), Some("first"));
+}
+
+#[test]
+fn a_token_that_the_producer_refuses_is_renewed_once() {
+    let mut rig = with_tokens();
+    let asked = rig.ask_and_find(&[far()], 60);
+    let sent = rig.reply(Nf::Agent, http(&asked).last().unwrap().0, token("first"));
+    let call = |effect: &ShardEffect| match effect {
+        ShardEffect::HttpCall { nf, tag, root, request, bearer: Some(bearer), .. } => {
+            let (root, request) = (Arc::clone(root), Box::new(request.clone()));
+            Some(ShardInput::TokenRefused { nf: *nf, tag: *tag, root, request, bearer: bearer.clone() })
+        }
+        _ => None,
+    };
+    let refused = sent.iter().find_map(call).unwrap();
+    let again = rig.handle(refused);
+    let [(tag, _, Operation::AccessTokenRequest)] = http(&again)[..] else { panic!("{again:?}") };
+    let sent = rig.reply(Nf::Agent, tag, token("second"));
+    assert_eq!(udr_calls(&sent), [&*far()]);
+    let bearer = shown(&sent).unwrap();
+    assert_eq!((&*bearer.token, bearer.renewed), ("second", true), "refused again, the call fails");
+}
+
+#[test]
+fn a_call_for_which_the_nrf_gives_no_token_fails() {
+    let mut rig = with_tokens();
+    let asked = rig.ask_and_find(&[far()], 60);
+    let tag = http(&asked).last().unwrap().0;
+    let failed = rig.reply(Nf::Agent, tag, Err(refused(AccessTokenErrorCode::UnauthorizedClient)));
+    assert!(matches!(answer(&failed), Some(Err(_))), "{failed:?}");
 }

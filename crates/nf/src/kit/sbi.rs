@@ -144,6 +144,9 @@ pub enum Caller {
     Remote {
         /// The exchange.
         exchange: u64,
+        /// The NF instance that its token or its certificate names; of several in a certificate the first. `None` where
+        /// nothing proves it.
+        client: Option<NfInstanceId>,
     },
 }
 

@@ -43,6 +43,11 @@ impl WallClock {
         DateTime::from_unix_ms(self.epoch_unix_ms.saturating_add(since))
     }
 
+    /// The same in seconds since 1970.
+    pub fn unix_s(self, moment: Instant) -> u64 {
+        u64::try_from(self.date_time(moment).unix_ms() / 1000).unwrap_or(0)
+    }
+
     /// The moment when it shows that; the first one, if it never did.
     pub fn instant(self, shown: DateTime) -> Instant {
         let since = shown.unix_ms().saturating_sub(self.epoch_unix_ms);

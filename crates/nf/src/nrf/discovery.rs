@@ -1,42 +1,144 @@
 //! Nnrf_NFDiscovery (TS 29.510 5.3.2.2): who offers what is asked for.
 
 use super::Nrf;
+use super::authorization::Requester;
 use pith_sbi::nnrf_nfdiscovery::{SearchNfInstances, SearchResult};
-use pith_sbi::nnrf_nfmanagement::{NfProfile, NfStatus};
-use pith_sbi::{Response, ServiceName};
-use pith_types::{Dnn, Snssai};
+use pith_sbi::nnrf_nfmanagement::{NfProfile, NfStatus, SupiRange, TacRange, TaiRange};
+use pith_sbi::{NfType, Problem, Reply, Response, ServiceName};
+use pith_types::{Dnn, Snssai, Tai};
 
 impl Nrf {
-    pub(super) fn search(&self, query: &SearchNfInstances) -> Response {
+    /// The instances that serve what is asked and that the requester may know of. A requester that none of those
+    /// instances allows is told 403 (TS 29.510 5.3.2.2.2, TS 33.518 4.2.2.2.1).
+    pub(super) fn search(&self, query: &SearchNfInstances) -> Reply {
+        let requester = self.requester(query);
         let profiles = self.instances.values().map(|instance| &instance.profile);
         let limit = query.limit.map_or(usize::MAX, |limit| limit as usize);
-        let found = profiles.filter(|profile| serves(profile, query)).take(limit);
-        let mut result = SearchResult::new(found.cloned().map(NfProfile::for_discovery).collect::<Vec<_>>());
+        let mut serving = profiles.filter(|profile| serves(profile, query)).peekable();
+        let exist = serving.peek().is_some();
+        let shown = |profile: &NfProfile| allowed_part(profile, query, &requester);
+        let found: Vec<_> = serving.filter_map(shown).take(limit).collect();
+        if exist && found.is_empty() && limit > 0 {
+            let problem = Problem::of_status(403).detail("none of these NFs allows the requester");
+            return Err(Box::new(problem));
+        }
+        let mut result = SearchResult::new(found);
         result.validity_period = u32::try_from(self.config.validity.as_secs()).ok();
-        Response::SearchResult(Box::new(result))
+        Ok(Response::SearchResult(Box::new(result)))
     }
+
+    /// Who asks; its slices are those that it names, else those that it registered.
+    fn requester<'a>(&self, query: &'a SearchNfInstances) -> Requester<'a> {
+        let id = query.requester_nf_instance_id;
+        let profile = id.and_then(|id| self.instances.get(&id)).map(|instance| &instance.profile);
+        let registered = || profile.into_iter().flat_map(|p| p.s_nssais.iter().map(|s| s.snssai)).collect();
+        Requester {
+            nf_type: &query.requester_nf_type,
+            plmns: query.requester_plmn_list.as_deref().unwrap_or_default(),
+            slices: query.requester_snssais.clone().unwrap_or_else(registered),
+            fqdn: query.requester_nf_instance_fqdn.as_deref(),
+        }
+    }
+}
+
+/// The profile without the services that the requester may not use; `None` if nothing is left of what it asks for.
+fn allowed_part(
+    profile: &NfProfile,
+    query: &SearchNfInstances,
+    requester: &Requester<'_>,
+) -> Option<NfProfile> {
+    let wanted = |name: &ServiceName| query.service_names.as_ref().is_none_or(|names| names.contains(name));
+    let has_services = profile.services().next().is_some();
+    let any = profile
+        .services()
+        .any(|service| wanted(&service.service_name) && requester.may_use(profile, service));
+    if (has_services && !any) || !requester.may_discover(profile) {
+        return None;
+    }
+    let mut part = profile.clone();
+    part.nf_services.retain(|service| requester.may_use(profile, service));
+    part.nf_service_list.retain(|_, service| requester.may_use(profile, service));
+    Some(part.for_discovery())
 }
 
 /// Whether an instance is what the query asks for (TS 29.510 6.2.3.2.3.1).
 fn serves(profile: &NfProfile, query: &SearchNfInstances) -> bool {
     let offers = |name: &ServiceName| profile.services().any(|service| service.service_name == *name);
-    let allowed =
-        profile.allowed_nf_types.is_empty() || profile.allowed_nf_types.contains(&query.requester_nf_type);
     profile.nf_status == NfStatus::Registered
         && profile.nf_type == query.target_nf_type
-        && allowed
         && query.target_nf_instance_id.is_none_or(|id| id == profile.nf_instance_id)
         && query.service_names.as_ref().is_none_or(|names| names.iter().any(offers))
         && query.snssais.as_ref().is_none_or(|slices| slices.iter().any(|slice| serves_slice(profile, slice)))
         && query.dnn.as_ref().is_none_or(|dnn| serves_dnn(profile, dnn))
-        && query
-            .guami
-            .is_none_or(|guami| profile.amf_info.as_ref().is_none_or(|info| info.guami_list.contains(&guami)))
+        && query.target_nf_set_id.as_ref().is_none_or(|set| profile.nf_set_id_list.contains(set))
+        && query.tai.as_ref().is_none_or(|tai| serves_tai(profile, tai))
+        && serves_subscriber(profile, query)
+        && is_amf_of(profile, query)
+}
+
+/// `amf-region-id`, `amf-set-id` and `guami`, which only AMFs have.
+fn is_amf_of(profile: &NfProfile, query: &SearchNfInstances) -> bool {
+    if profile.nf_type != NfType::Amf {
+        return true;
+    }
+    let (region, set) = (&query.amf_region_id, &query.amf_set_id);
+    let Some(info) = &profile.amf_info else {
+        return region.is_none() && set.is_none() && query.guami.is_none();
+    };
+    region.as_ref().is_none_or(|region| region.eq_ignore_ascii_case(&info.amf_region_id.to_string()))
+        && set.as_ref().is_none_or(|set| set.eq_ignore_ascii_case(&info.amf_set_id))
+        && query.guami.is_none_or(|guami| info.guami_list.contains(&guami))
+}
+
+/// `tai`: an AMF or SMF without list of tracking areas serves all (TS 29.510 6.1.6.2.11, 6.1.6.2.12).
+fn serves_tai(profile: &NfProfile, tai: &Tai) -> bool {
+    let (list, ranges) = match (&profile.amf_info, &profile.smf_info) {
+        (Some(info), _) => (&info.tai_list, &info.tai_range_list),
+        (None, Some(info)) => (&info.tai_list, &info.tai_range_list),
+        (None, None) => return true,
+    };
+    (list.is_empty() && ranges.is_empty())
+        || list.contains(tai)
+        || ranges.iter().any(|range| is_in_range(range, tai))
+}
+
+/// A range that is given by a pattern is not read, and then the answer is yes.
+fn is_in_range(range: &TaiRange, tai: &Tai) -> bool {
+    let code = tai.tac.to_string();
+    let is_in = |codes: &TacRange| match (&codes.start, &codes.end) {
+        (Some(start), Some(end)) => {
+            let number = |text: &str| u32::from_str_radix(text, 16).ok();
+            let (start, end, code) = (number(start), number(end), number(&code));
+            start.is_some() && end.is_some() && start <= code && code <= end
+        }
+        _ => codes.pattern.is_some(),
+    };
+    range.plmn_id == tai.plmn_id && range.tac_range_list.iter().any(is_in)
+}
+
+/// `supi` and `routing-indicator`: an NF without ranges serves all.
+fn serves_subscriber(profile: &NfProfile, query: &SearchNfInstances) -> bool {
+    let (udm, ausf) = (profile.udm_info.as_ref(), profile.ausf_info.as_ref());
+    let ranges: &[SupiRange] = match profile.nf_type {
+        NfType::Udm => udm.map_or(&[], |info| &info.supi_ranges),
+        NfType::Ausf => ausf.map_or(&[], |info| &info.supi_ranges),
+        NfType::Udr => profile.udr_info.as_ref().map_or(&[], |info| &info.supi_ranges),
+        NfType::Pcf => profile.pcf_info.as_ref().map_or(&[], |info| &info.supi_ranges),
+        _ => &[],
+    };
+    let indicators = match profile.nf_type {
+        NfType::Udm => udm.map_or(&[][..], |info| &info.routing_indicators),
+        NfType::Ausf => ausf.map_or(&[][..], |info| &info.routing_indicators),
+        _ => &[],
+    };
+    let supi = query.supi.as_ref();
+    supi.is_none_or(|supi| ranges.is_empty() || ranges.iter().any(|range| range.contains(supi)))
+        && query.routing_indicator.as_ref().is_none_or(|ri| indicators.is_empty() || indicators.contains(ri))
 }
 
 /// An instance without list of slices serves all (TS 29.510 6.1.6.2.2 `sNssais`).
 fn serves_slice(profile: &NfProfile, slice: &Snssai) -> bool {
-    profile.s_nssais.is_empty() || profile.s_nssais.iter().any(|known| known.snssai == *slice)
+    profile.s_nssais.is_empty() || profile.s_nssais.iter().any(|known| known.contains(*slice))
 }
 
 /// An SMF without list of data networks serves all.

@@ -174,5 +174,9 @@ fn patched(profile: &NfProfile, patch: &[PatchItem]) -> Result<NfProfile, Box<Pr
     if patched.nf_instance_id != profile.nf_instance_id {
         return Err(Box::new(Problem::new(Cause::ModificationNotAllowed).detail("/nfInstanceId")));
     }
+    // An NF's certificate names its type, too.
+    if patched.nf_type != profile.nf_type {
+        return Err(Box::new(Problem::new(Cause::ModificationNotAllowed).detail("/nfType")));
+    }
     Ok(patched)
 }

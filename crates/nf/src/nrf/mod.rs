@@ -8,6 +8,8 @@
 //!  NF ─> SearchNfInstances ────────> instances that serve what is asked
 //! ```
 
+mod access_token;
+mod authorization;
 mod config;
 mod discovery;
 mod management;
@@ -16,6 +18,7 @@ mod subscription;
 mod tests;
 
 use crate::kit::{Caller, Input, Inspect, Instant, NetworkFunction, Outbox, Timer, WallClock};
+pub use access_token::{TokenIssuer, TokenSigner};
 pub use config::NrfConfig;
 use pith_sbi::nnrf_nfmanagement::NfProfile;
 use pith_sbi::{ApiRoot, Cause, NfInstanceId, Problem, Request};
@@ -37,6 +40,8 @@ pub struct Nrf {
     root: Arc<ApiRoot>,
     config: NrfConfig,
     wall: WallClock,
+    /// None where tokens are off.
+    tokens: Option<TokenIssuer>,
     instances: BTreeMap<NfInstanceId, Instance>,
     subscriptions: BTreeMap<u64, Subscription>,
     numbered: u64,
@@ -50,6 +55,7 @@ impl Nrf {
             root,
             config,
             wall: WallClock::default(),
+            tokens: None,
             instances: BTreeMap::new(),
             subscriptions: BTreeMap::new(),
             numbered: 0,
@@ -63,18 +69,29 @@ impl Nrf {
         self
     }
 
+    /// The same with access tokens.
+    pub fn with_tokens(mut self, tokens: TokenIssuer) -> Self {
+        self.tokens = Some(tokens);
+        self
+    }
+
     fn request(&mut self, now: Instant, from: Caller, request: Request, out: &mut Outbox) {
         self.sweep_later(out);
+        let (client, is_proven) = match from {
+            Caller::Remote { client, .. } => (client, client.is_some()),
+            Caller::Local { .. } | Caller::Shard { .. } => (None, true),
+        };
         let reply = match request {
             Request::RegisterNfInstance(request) => self.register(now, *request, out),
             Request::UpdateNfInstance(request) => self.update(now, &request, out),
             Request::DeregisterNfInstance(request) => self.deregister(&request.nf_instance_id, out),
             Request::GetNfInstance(request) => self.profile(&request.nf_instance_id),
             Request::GetNfInstances(request) => Ok(self.list(&request)),
-            Request::CreateSubscription(request) => self.subscribe(now, request.body),
-            Request::UpdateSubscription(request) => self.renew(now, &request),
-            Request::RemoveSubscription(request) => self.unsubscribe(&request.subscription_id),
-            Request::SearchNfInstances(request) => Ok(self.search(&request)),
+            Request::CreateSubscription(request) => self.subscribe(now, request.body, client),
+            Request::UpdateSubscription(request) => self.renew(now, &request, client),
+            Request::RemoveSubscription(request) => self.unsubscribe(&request.subscription_id, client),
+            Request::SearchNfInstances(request) => self.search(&request),
+            Request::AccessTokenRequest(request) => self.access_token(now, &request.body, is_proven),
             _ => Err(Box::new(Problem::new(Cause::ResourceUriStructureNotFound))),
         };
         match reply {

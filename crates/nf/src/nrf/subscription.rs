@@ -6,7 +6,7 @@ use pith_sbi::common::DateTime;
 use pith_sbi::nnrf_nfmanagement::{
     NfProfile, NfStatusNotify, NotificationData, NotificationEventType, SubscriptionData, UpdateSubscription,
 };
-use pith_sbi::{Cause, Created, Problem, Reply, Response, Uri};
+use pith_sbi::{Cause, Created, NfInstanceId, Problem, Reply, Response, Uri};
 
 /// How long a subscription lasts whose subscriber does not say, and how long one lasts at most.
 const VALIDITY: Duration = Duration::from_secs(600);
@@ -23,6 +23,8 @@ const FAILURES: u8 = 5;
 pub(super) struct Subscription {
     /// With the `validityTime` after which it is swept away.
     data: SubscriptionData,
+    /// Whose it is, where a certificate told: only that NF changes it (TS 33.501 13.4.1.1).
+    owner: Option<NfInstanceId>,
     /// Notifications since the last one that was answered well.
     failures: u8,
     /// Notifications in all: each has a number of its own.
@@ -31,7 +33,12 @@ pub(super) struct Subscription {
 
 impl Nrf {
     /// Somebody wants to be told; the answer says until when (TS 29.510 6.1.6.2.16 `validityTime`).
-    pub(super) fn subscribe(&mut self, now: Instant, mut data: SubscriptionData) -> Reply {
+    pub(super) fn subscribe(
+        &mut self,
+        now: Instant,
+        mut data: SubscriptionData,
+        owner: Option<NfInstanceId>,
+    ) -> Reply {
         if self.subscriptions.len() >= LIMIT {
             return Err(Box::new(Problem::congestion(VALIDITY.as_secs() as u32)));
         }
@@ -39,15 +46,21 @@ impl Nrf {
         let id = self.numbered;
         data.subscription_id = Some(format!("{id}").into());
         data.validity_time = Some(self.end(now, data.validity_time));
-        self.subscriptions.insert(id, Subscription { data: data.clone(), failures: 0, told: 0 });
+        self.subscriptions.insert(id, Subscription { data: data.clone(), owner, failures: 0, told: 0 });
         let location = Uri::new(&self.root, &format!("/nnrf-nfm/v1/subscriptions/{id}"));
         Ok(Response::SubscriptionDataCreated(Box::new(Created { location, body: data })))
     }
 
     /// A subscriber wishes another end; told only if it is not the one that it gets.
-    pub(super) fn renew(&mut self, now: Instant, request: &UpdateSubscription) -> Reply {
+    pub(super) fn renew(
+        &mut self,
+        now: Instant,
+        request: &UpdateSubscription,
+        client: Option<NfInstanceId>,
+    ) -> Reply {
         let id: u64 = request.subscription_id.parse().map_err(|_| not_found())?;
         let known = self.subscriptions.get(&id).ok_or_else(not_found)?;
+        known.check_owner(client)?;
         let wished = pith_sbi::patch::apply(&known.data, &request.body)?.validity_time;
         let end = Some(self.end(now, wished));
         let subscription = self.subscriptions.get_mut(&id).ok_or_else(not_found)?;
@@ -81,9 +94,11 @@ impl Nrf {
         }
     }
 
-    pub(super) fn unsubscribe(&mut self, id: &str) -> Reply {
-        let known = id.parse().ok().and_then(|id: u64| self.subscriptions.remove(&id));
-        known.map(|_| Response::NoContent).ok_or_else(not_found)
+    pub(super) fn unsubscribe(&mut self, id: &str, client: Option<NfInstanceId>) -> Reply {
+        let id: u64 = id.parse().map_err(|_| not_found())?;
+        self.subscriptions.get(&id).ok_or_else(not_found)?.check_owner(client)?;
+        self.subscriptions.remove(&id);
+        Ok(Response::NoContent)
     }
 
     /// Tells all who subscribed to instances like this one (TS 29.510 5.2.2.6).
@@ -103,6 +118,13 @@ impl Nrf {
 }
 
 impl Subscription {
+    fn check_owner(&self, client: Option<NfInstanceId>) -> Result<(), Box<Problem>> {
+        if self.owner == client {
+            return Ok(());
+        }
+        Err(Box::new(Problem::of_status(403).detail("the subscription belongs to another NF")))
+    }
+
     fn covers(&self, event: &NotificationEventType, profile: &NfProfile) -> bool {
         let events = &self.data.req_notif_events;
         let own = self.data.req_nf_instance_id == Some(profile.nf_instance_id);

@@ -2,14 +2,16 @@
 
 use super::*;
 use crate::fabric::{ProfileConfig, profile};
-use crate::kit::{Nf, Target};
+use crate::kit::{Duration, Nf, Target};
 use crate::testing::{self, Bench, Seen, instance, root};
 use pith_sbi::common::{DateTime, PatchItem, PatchOperation};
+use pith_sbi::nnrf_accesstoken::{AccessTokenReq, AccessTokenRequest};
 use pith_sbi::nnrf_nfdiscovery::SearchNfInstances;
 use pith_sbi::nnrf_nfmanagement::{
     CreateSubscription, DeregisterNfInstance, GetNfInstance, NotificationEventType, RegisterNfInstance,
     RemoveSubscription, SubscrCond, SubscriptionData, UpdateNfInstance, UpdateSubscription,
 };
+use pith_sbi::token::AccessTokenClaims;
 use pith_sbi::{Cause, NfType, Response, ServiceName, Uri};
 use pith_types::Snssai;
 
@@ -377,4 +379,85 @@ fn instances_and_profiles_have_bounds() {
     bench.request(one_more(&body, 7)).answer();
     body.fqdn = Some("x".repeat(65 << 10).into());
     assert_eq!(bench.request(one_more(&body, 7)).problem().status, 413);
+}
+
+/// TS 33.518 4.2.2.2.1: who is in a slice that the producer does not allow is told 403.
+#[test]
+fn tc_disc_authorization_slice_nrf() {
+    let mut bench = bench();
+    register(&mut bench, Nf::Smf, 1);
+    let mut producer = shown(&mut bench, 1);
+    producer.allowed_nssais = vec![Snssai::of_sst(1).into()];
+    bench.request(RegisterNfInstance { nf_instance_id: instance(1), body: producer });
+    let of_slice =
+        |sst| SearchNfInstances { requester_snssais: Some(vec![Snssai::of_sst(sst)]), ..query(NfType::Smf) };
+    assert_eq!(found(&mut bench, of_slice(1)), [instance(1)]);
+    assert_eq!(bench.request(of_slice(2)).problem().status, 403);
+    // A requester without slices is in none that is allowed.
+    assert_eq!(bench.request(query(NfType::Smf)).problem().status, 403);
+    // One that names none has those that it registered.
+    register(&mut bench, Nf::Amf, 2);
+    let of_amf = SearchNfInstances { requester_nf_instance_id: Some(instance(2)), ..query(NfType::Smf) };
+    assert_eq!(found(&mut bench, of_amf), [instance(1)]);
+}
+
+/// Shows the claims in place of a signature.
+struct Shown;
+
+impl TokenSigner for Shown {
+    fn sign(&self, _: u64, claims: &AccessTokenClaims) -> Option<String> {
+        serde_json::to_string(claims).ok()
+    }
+}
+
+fn issuing() -> Bench<Nrf> {
+    let plmn = testing::plmn();
+    let tokens = TokenIssuer {
+        signer: Arc::new(Shown),
+        instance: instance(9),
+        plmn,
+        lifetime: Duration::from_secs(3600),
+    };
+    Bench::new(Nrf::new(root("nrf"), NrfConfig::default()).with_tokens(tokens))
+}
+
+fn token_request(number: u128, scope: &str, target: NfType) -> AccessTokenRequest {
+    let mut body = AccessTokenReq::new(instance(number), scope);
+    body.target_nf_type = Some(target);
+    AccessTokenRequest { body }
+}
+
+fn claims(seen: &Seen) -> AccessTokenClaims {
+    let Response::AccessTokenRsp(token) = seen.answer() else { panic!("{seen:?}") };
+    serde_json::from_str(&token.access_token.0).unwrap()
+}
+
+#[test]
+fn a_token_names_the_consumer_the_producer_and_what_is_allowed() {
+    let mut bench = issuing();
+    register(&mut bench, Nf::Pcf, 1);
+    register(&mut bench, Nf::Udr, 2);
+    let seen = bench.request(token_request(1, "nudr-dr", NfType::Udr));
+    let claims = claims(&seen);
+    assert_eq!((claims.iss, claims.sub), (instance(9), instance(1)));
+    assert_eq!(claims.aud, NfType::Udr.into());
+    assert_eq!(&*claims.scope, "nudr-dr nudr-dr:policy-data", "a PCF reads no keys");
+    assert_eq!(claims.producer_plmn_id, Some(testing::plmn()));
+}
+
+#[test]
+fn a_token_that_no_producer_allows_is_not_issued() {
+    let mut bench = issuing();
+    register(&mut bench, Nf::Smf, 1);
+    register(&mut bench, Nf::Udr, 2);
+    let error = |seen: &Seen| seen.problem().access_token_error();
+    let udr = bench.request(token_request(1, "nudr-dr", NfType::Udr));
+    assert_eq!(error(&udr).as_deref(), Some("unauthorized_client"), "no SMF uses the UDR");
+    let udm = bench.request(token_request(1, "nudm-sdm", NfType::Udm));
+    assert_eq!(error(&udm).as_deref(), Some("invalid_scope"), "there is no UDM");
+    let stranger = bench.request(token_request(7, "nudr-dr", NfType::Udr));
+    assert_eq!(error(&stranger).as_deref(), Some("invalid_client"), "nobody knows it");
+    let mut posing = token_request(1, "nudr-dr", NfType::Udr);
+    posing.body.nf_type = Some(NfType::Udm);
+    assert_eq!(error(&bench.request(posing)).as_deref(), Some("invalid_client"), "an SMF is no UDM");
 }

@@ -107,7 +107,8 @@ impl Nssf {
         if !self.is_offered(&info.s_nssai, tai) {
             return Err(Box::new(Problem::new(Cause::SnssaiNotSupported)));
         }
-        let nrf = Uri::new(&self.config.nrf, "/nnrf-nfm/v1/nf-instances");
+        // `nrfId` is the API that finds NFs of the slice: Nnrf_NFDiscovery (TS 29.531 6.1.6.2.8).
+        let nrf = Uri::new(&self.config.nrf, "/nnrf-disc/v1");
         let nsi_information = Some(NsiInformation::new(nrf));
         Ok(AuthorizedNetworkSliceInfo { nsi_information, ..Default::default() })
     }

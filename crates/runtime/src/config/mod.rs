@@ -31,7 +31,10 @@ pub use n6::{FirewallRule, IpNet, PacketFilter, Permit, StaticRoute};
 pub use network::{HomeNetworkKey, Network, SuciProfile};
 pub use read::{ConfigError, Wrong};
 pub use render::default_yaml;
-pub use sbi::{Binding, ExternalNf, ExternalSecurity, HostedNf, PkiPath, Sbi, SbiSecurity, Switch, TlsFiles};
+pub use sbi::{
+    Binding, ExternalNf, ExternalSecurity, HostedNf, OAuth2, PkiPath, Sbi, SbiSecurity, Switch, TlsFiles,
+    TokenAlgorithm,
+};
 pub use section::{Described, Setting};
 pub use session::{DataNetwork, N4, PacketPath, PredefinedRule, Smf, SmfTimers, Upf, UpfPeer, XdpHook};
 pub use shell::{Api, Log, LogFormat, Residency, Role, Store, StorePath, user};

@@ -52,6 +52,14 @@ section! {
         max_exchanges: u32 = 4096,
         /// Largest body taken, in octets; larger ones are told 413.
         max_body: u32 = 1 << 20,
+        /// auto: services want access tokens of the NRF (OAuth2, TS 33.501 13.4.1) where NFs are processes of
+        /// their own ('pith nf'). on: also of those that call 'pith up'. off: nobody is asked for one.
+        oauth2: OAuth2 = OAuth2::Auto,
+        /// File with the keys of an NRF of another vendor that signs access tokens: a JWK Set, or a public
+        /// key in PEM. Pith's own NRF tells its keys.
+        nrf_keys: Option<PathBuf> = None,
+        /// How that NRF signs, if the file is PEM: ES256, RS256 or RS512.
+        nrf_algorithm: TokenAlgorithm = TokenAlgorithm::Es256,
         /// Directory in which every exchange over HTTP/2 is recorded as JSON lines, keys included:
         /// for tests only.
         record: Option<PathBuf> = None,
@@ -239,6 +247,30 @@ words! {
         Auto = "auto",
         /// Over HTTP/2.
         Http2 = "http2",
+    }
+}
+
+words! {
+    /// Where access tokens are used.
+    OAuth2, "a choice for access tokens" {
+        /// Between processes of 'pith nf'.
+        Auto = "auto",
+        /// Everywhere.
+        On = "on",
+        /// Nowhere.
+        Off = "off",
+    }
+}
+
+words! {
+    /// How an NRF of another vendor signs.
+    TokenAlgorithm, "an algorithm" {
+        /// ECDSA with P-256 and SHA-256.
+        Es256 = "ES256",
+        /// RSASSA-PKCS1-v1_5 with SHA-256.
+        Rs256 = "RS256",
+        /// RSASSA-PKCS1-v1_5 with SHA-512.
+        Rs512 = "RS512",
     }
 }
 

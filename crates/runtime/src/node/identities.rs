@@ -9,7 +9,7 @@ use pith_nf::fabric::ProfileConfig;
 use pith_nf::gateway::n2::{N2Config, PermittedGnb};
 use pith_nf::gateway::n4::{N4Config, N4Peer};
 use pith_nf::kit::{Identity, Nf, Rng};
-use pith_sbi::{ApiRoot, NfInstanceId};
+use pith_sbi::{ApiRoot, NfInstanceId, NfType};
 use pith_types::{AmfId, Guami, InstanceId, Plmn, ShardId, Tai};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -53,6 +53,11 @@ impl Identities {
         let external = config.sbi.external.get(&HostedNf::Nrf).and_then(ExternalNf::root);
         let nrf = external.map_or_else(|| root(nrf_address, 0), Arc::new);
         Self { roots, nrf, instances, plmn, clock }
+    }
+
+    /// The NF instances of the process, with the type of each.
+    pub(super) fn of_types(&self) -> impl Iterator<Item = (NfType, NfInstanceId)> {
+        self.instances.iter().filter_map(|((_, nf), id)| Some((nf.nf_type()?, *id)))
     }
 
     pub(super) fn identity(&self, nf: Nf, shard: u16) -> Identity {
@@ -151,7 +156,7 @@ pub(super) fn tais(config: &Config) -> Vec<Tai> {
 }
 
 /// What profiles tell of the network.
-pub(super) fn profile_config(config: &Config) -> ProfileConfig {
+pub(super) fn profile_config(config: &Config, oauth2: bool) -> ProfileConfig {
     let slices = config.network.slices.clone();
     let networks = config.smf.data_networks.iter();
     let data_networks =
@@ -162,5 +167,6 @@ pub(super) fn profile_config(config: &Config) -> ProfileConfig {
         slices,
         guamis: guamis(config),
         tais: tais(config),
+        oauth2,
     }
 }

@@ -1,5 +1,6 @@
 //! The NFs of a shard, made of the configuration.
 
+use super::access::Tokens;
 use super::identities::{Identities, guamis, profile_config, tais};
 use super::{Hosting, StartError, nf_of};
 use crate::config::{Binding, Ciphering, Config, Integrity};
@@ -8,7 +9,7 @@ use pith_nf::amf::{Amf, AmfConfig, Peer, ServedPlmn};
 use pith_nf::ausf::{Ausf, AusfConfig};
 use pith_nf::fabric::{Agent, AgentConfig, Hosted, Shard, profile};
 use pith_nf::kit::{Level, NetworkFunction, Nf, Rng, WallClock};
-use pith_nf::nrf::{Nrf, NrfConfig};
+use pith_nf::nrf::{Nrf, NrfConfig, TokenIssuer};
 use pith_nf::nssf::{Nssf, NssfConfig};
 use pith_nf::pcf::Pcf;
 use pith_nf::smf::{Breakout, DataNetwork, Smf, SmfConfig, UpfService};
@@ -30,6 +31,7 @@ struct Blueprint {
     ausf: AusfConfig,
     udm: UdmConfig,
     nssf: NssfConfig,
+    tokens: Option<TokenIssuer>,
     identity: Box<dyn Fn(Nf) -> pith_nf::kit::Identity + Send>,
     verbosity: Level,
 }
@@ -39,6 +41,7 @@ pub(super) fn maker(
     config: &Config,
     hosting: &Hosting,
     identities: &Identities,
+    access: &Tokens,
     shard: u16,
     mut rng: Rng,
 ) -> Result<impl FnMut() -> Shard + Send + 'static, StartError> {
@@ -49,12 +52,13 @@ pub(super) fn maker(
     let fallback = identities.identity(Nf::Nrf, shard);
     let identity = move |nf: Nf| by_nf.get(&nf).cloned().unwrap_or_else(|| fallback.clone());
     let blueprint = Blueprint {
-        agent: agent_config(config, identities, shard, &hosted),
+        agent: agent_config(config, identities, access, shard, &hosted),
         amf: amf_config(config, identity(Nf::Amf), identities.amf_peers()),
         smf: smf_config(config),
         ausf: AusfConfig { serving_networks: config.network.plmns.clone() },
         udm: udm_config(config, identity(Nf::Udm))?,
         nssf: nssf_config(config, identities),
+        tokens: access.issuer(identities),
         identity: Box::new(identity),
         verbosity: if config.log.level.contains("debug") { Level::Debug } else { Level::Info },
         hosted,
@@ -82,15 +86,25 @@ impl Blueprint {
             Nf::Pcf => Box::new(Pcf::new(root)),
             Nf::Nrf | Nf::Agent => {
                 let wall = WallClock::of_epoch(identity.epoch_unix_ms);
-                Box::new(Nrf::new(root, NrfConfig::default()).with_wall_clock(wall))
+                let nrf = Nrf::new(root, NrfConfig::default()).with_wall_clock(wall);
+                Box::new(match &self.tokens {
+                    Some(tokens) => nrf.with_tokens(tokens.clone()),
+                    None => nrf,
+                })
             }
             Nf::Nssf => Box::new(Nssf::new(self.nssf.clone())),
         }
     }
 }
 
-fn agent_config(config: &Config, identities: &Identities, shard: u16, hosted: &[Nf]) -> AgentConfig {
-    let profiles = profile_config(config);
+fn agent_config(
+    config: &Config,
+    identities: &Identities,
+    access: &Tokens,
+    shard: u16,
+    hosted: &[Nf],
+) -> AgentConfig {
+    let profiles = profile_config(config, access.are_asked_for());
     let hosted = hosted.iter().map(|nf| {
         let profile = profile(*nf, &identities.identity(*nf, shard), &profiles);
         Hosted { nf: *nf, profile }
@@ -110,6 +124,7 @@ fn agent_config(config: &Config, identities: &Identities, shard: u16, hosted: &[
         nrf: Arc::clone(&identities.nrf),
         fixed: fixed.collect(),
         forced_http: Nf::ALL.into_iter().filter(|nf| forced(nf)).collect::<BTreeSet<_>>(),
+        protected: access.protected(config),
     }
 }
 

@@ -3,11 +3,11 @@
 use crate::api::Topic;
 use crate::clock::Clock;
 use crate::edge::{EdgeHandle, EdgeMessage};
-use crate::sbi::{HttpHandle, Shards};
+use crate::sbi::{Exchange, HttpHandle, Shards};
 use crate::shard::{Outside, ShardDesk};
 use crate::store::StoreHandle;
 use crate::token::ShardToken;
-use pith_nf::fabric::{ShardEffect, ShardInput};
+use pith_nf::fabric::{Bearer, ShardEffect, ShardInput};
 use pith_nf::kit::{Caller, Inspect, Nf, Order, Tag};
 use pith_sbi::{ApiRoot, Reply, Request};
 use pith_types::ShardId;
@@ -122,7 +122,7 @@ impl ProcessOutside {
             Caller::Shard { shard, nf, tag } => {
                 self.to_shard(shard, ShardInput::Reply { nf, tag, from: Some(from), reply });
             }
-            Caller::Remote { exchange } => self.http.answer(exchange, reply),
+            Caller::Remote { exchange, .. } => self.http.answer(exchange, reply),
             Caller::Local { .. } => tracing::error!("a local answer left its shard: this is a bug in Pith"),
         }
     }
@@ -136,8 +136,8 @@ impl Outside for ProcessOutside {
                 let shard = ShardId(self.shard as u8);
                 self.tell_edge(EdgeMessage::N4 { shard, effect });
             }
-            ShardEffect::HttpCall { nf, tag, root, instance, request } => {
-                self.http.call(self.token(nf, tag), root, instance, &request)
+            ShardEffect::HttpCall { nf, tag, root, instance, request, bearer } => {
+                self.http.call(self.token(nf, tag), root, instance, request, bearer)
             }
             ShardEffect::ShardCall { shard, nf, from, request } => {
                 self.to_shard(shard, ShardInput::Request { from, nf, request });
@@ -229,8 +229,14 @@ impl Shards for Front {
         self.shards.get(usize::from(shard)).is_some_and(ShardDesk::is_full)
     }
 
-    fn request(&self, shard: u16, exchange: u64, nf: Nf, request: Request) {
-        self.send(shard, ShardInput::Request { from: Caller::Remote { exchange }, nf, request });
+    fn request(&self, shard: u16, from: Exchange, nf: Nf, request: Request) {
+        let Exchange { id: exchange, client } = from;
+        self.send(shard, ShardInput::Request { from: Caller::Remote { exchange, client }, nf, request });
+    }
+
+    fn token_refused(&self, token: ShardToken, root: Arc<ApiRoot>, request: Box<Request>, bearer: Bearer) {
+        let ShardToken { shard, nf, tag } = token;
+        self.send(shard, ShardInput::TokenRefused { nf, tag, root, request, bearer });
     }
 
     fn reply(&self, token: ShardToken, from: Option<Arc<ApiRoot>>, reply: Reply) {

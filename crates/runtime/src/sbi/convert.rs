@@ -1,7 +1,7 @@
 //! Between the SBI's HTTP and hyper's.
 
 use bytes::Bytes;
-use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
 use hyper::{HeaderMap, StatusCode};
 use pith_nf::kit::Nf;
 use pith_sbi::http::Headers;
@@ -14,6 +14,7 @@ pub(super) fn to_request(
     root: &ApiRoot,
     nf: Nf,
     http: HttpRequest,
+    token: Option<&str>,
 ) -> Result<hyper::Request<Bytes>, Box<Problem>> {
     let mark = if http.query.is_empty() { "" } else { "?" };
     let uri = format!("{root}{}{mark}{}", http.path, http.query);
@@ -21,6 +22,12 @@ pub(super) fn to_request(
         hyper::Request::builder().method(http.method.as_str()).uri(uri).header(ACCEPT, ACCEPTED);
     if let Some(nf_type) = nf.nf_type() {
         request = request.header(USER_AGENT, nf_type.as_str());
+    }
+    if let Some(token) = token {
+        let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
+            .map_err(|_| Problem::system_failure("the NRF's access token can't stand in a header"))?;
+        value.set_sensitive(true);
+        request = request.header(AUTHORIZATION, value);
     }
     let mut request = request
         .body(http.body)

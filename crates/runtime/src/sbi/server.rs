@@ -1,8 +1,10 @@
 //! The SBI's server: from a request of a peer to a shard, and back.
 
-use super::{Recorder, Shards, convert};
-use crate::http::{Exchanges, Handler};
+use super::access::{Access, Caller, KEYS_PATH};
+use super::{Exchange, Recorder, Shards, convert};
+use crate::http::{Exchanges, Handler, PeerIdentity};
 use bytes::Bytes;
+use hyper::header::AUTHORIZATION;
 use pith_nf::kit::Nf;
 use pith_sbi::{ApiRoot, Cause, HttpRequest, Problem, Reply, Request, Scheme};
 use pith_types::Supi;
@@ -19,21 +21,33 @@ pub(super) struct SbiHandler<S> {
     pub shards: Rc<S>,
     pub exchanges: Rc<Exchanges<Reply>>,
     pub recorder: Option<Rc<Recorder>>,
+    /// Who is let in.
+    pub access: Rc<Access>,
     /// The shard that takes the next request that is nobody's.
     pub turn: Cell<u16>,
 }
 
 impl<S: Shards> Handler for SbiHandler<S> {
-    async fn handle(&self, request: hyper::Request<Bytes>) -> hyper::Response<Bytes> {
+    async fn handle(&self, mut request: hyper::Request<Bytes>) -> hyper::Response<Bytes> {
         let path = request.uri().path().to_owned();
         let (shard, prefix, rest) = convert::split_shard(&path);
+        if let (KEYS_PATH, Some(keys)) = (rest, self.access.published()) {
+            return hyper::Response::new(keys.into());
+        }
+        let peer = request.extensions().get::<Arc<PeerIdentity>>().cloned();
+        let caller = match self.access.authenticate(rest, request.headers(), peer).await {
+            Ok(caller) => caller,
+            Err(problem) => return convert::to_response(problem.to_http(None)),
+        };
+        // Nobody behind this has a use for it, least of all a record.
+        request.headers_mut().remove(AUTHORIZATION);
         let http = match convert::from_request(rest, request) {
             Ok(http) => http,
             Err(problem) => return convert::to_response(problem.to_http(None)),
         };
         let record = self.recorder.as_ref().map(|_| http.clone());
-        let answer = match self.read(prefix, &http) {
-            Ok(request) => self.exchange(shard, request).await,
+        let answer = match self.admit_request(prefix, &http, &caller) {
+            Ok(request) => self.exchange(shard, request, &caller).await,
             Err(problem) => problem.to_http(None),
         };
         if let (Some(recorder), Some(record)) = (&self.recorder, record) {
@@ -44,21 +58,32 @@ impl<S: Shards> Handler for SbiHandler<S> {
 }
 
 impl<S: Shards> SbiHandler<S> {
+    fn admit_request(&self, prefix: &str, http: &HttpRequest, caller: &Caller) -> pith_sbi::Result<Request> {
+        let request = self.read(prefix, http)?;
+        self.access.authorize(caller, &request)?;
+        Ok(request)
+    }
+
     fn read(&self, prefix: &str, http: &HttpRequest) -> pith_sbi::Result<Request> {
         let root = ApiRoot { scheme: self.scheme, authority: self.authority.clone(), prefix: prefix.into() };
         Request::from_http(&Arc::new(root), http)
     }
 
-    async fn exchange(&self, shard: Option<u16>, request: Request) -> pith_sbi::HttpResponse {
+    async fn exchange(
+        &self,
+        shard: Option<u16>,
+        request: Request,
+        caller: &Caller,
+    ) -> pith_sbi::HttpResponse {
         let operation = request.operation();
-        match self.ask(shard, request).await {
+        match self.ask(shard, request, caller).await {
             Ok(response) => response.to_http(),
             Err(problem) => problem.to_http(Some(operation)),
         }
     }
 
     /// Has a shard answer.
-    async fn ask(&self, shard: Option<u16>, request: Request) -> Reply {
+    async fn ask(&self, shard: Option<u16>, request: Request, caller: &Caller) -> Reply {
         let nf = target(&request).ok_or(Cause::InvalidApi)?;
         let shard = match shard {
             Some(shard) if shard < self.shards.count() => shard,
@@ -73,7 +98,8 @@ impl<S: Shards> SbiHandler<S> {
             return Err(Problem::congestion(1).into());
         }
         let exchange = self.exchanges.open().ok_or_else(|| Problem::congestion(1))?;
-        self.shards.request(shard, exchange.id, nf, request);
+        let from = Exchange { id: exchange.id, client: caller.instance() };
+        self.shards.request(shard, from, nf, request);
         exchange.answer().await
     }
 

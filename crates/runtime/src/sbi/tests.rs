@@ -4,18 +4,21 @@ use super::*;
 use crate::api::Status;
 use crate::config::Config;
 use crate::http::Limits;
+use crate::token_keys::TokenKeys;
 use hyper::StatusCode;
 use pith_nf::kit::Tag;
+use pith_nf::nrf::TokenSigner;
 use pith_sbi::nnrf_nfmanagement::{GetNfInstance, NfStatusNotify, NotificationData, NotificationEventType};
 use pith_sbi::npcf_ampolicycontrol::DeleteAmPolicyAssociation;
 use pith_sbi::nudm_ueau::DeleteAuth;
-use pith_sbi::{Cause, NfType, Problem, Response, Scheme};
+use pith_sbi::token::{AccessTokenClaims, Producer};
+use pith_sbi::{Cause, ChallengeError, NfInstanceId, NfType, Problem, ProblemMore, Response, Scheme};
 use serde_json::{Value, json};
 use std::io::{BufRead, Write};
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// What came of a call, for whom, from whom.
 type Replied = (ShardToken, Option<Arc<ApiRoot>>, Reply);
@@ -45,7 +48,8 @@ impl Shards for Played {
         shard == 1
     }
 
-    fn request(&self, shard: u16, exchange: u64, nf: Nf, request: Request) {
+    fn request(&self, shard: u16, from: Exchange, nf: Nf, request: Request) {
+        let exchange = from.id;
         let http = self.http.get().unwrap();
         match &request {
             Request::DeleteAmPolicyAssociation(delete) => {
@@ -64,6 +68,12 @@ impl Shards for Played {
 
     fn reply(&self, token: ShardToken, from: Option<Arc<ApiRoot>>, reply: Reply) {
         self.replies.lock().unwrap().send((token, from, reply)).unwrap();
+    }
+
+    fn token_refused(&self, token: ShardToken, root: Arc<ApiRoot>, request: Box<Request>, bearer: Bearer) {
+        // The shard would renew the token; this one shows it again.
+        let bearer = Bearer { renewed: true, ..bearer };
+        self.http.get().unwrap().call(token, root, None, *request, Some(bearer));
     }
 
     fn inspect(&self, topic: Topic, exchange: u64) -> usize {
@@ -85,6 +95,11 @@ struct Process {
 
 impl Process {
     fn start(recorder: Option<Recorder>) -> Self {
+        let keys = KeySource::File(pith_sbi::token::KeySet::default());
+        Self::start_with(recorder, AccessSettings { producer: None, keys, exempt: vec![] })
+    }
+
+    fn start_with(recorder: Option<Recorder>, access: AccessSettings) -> Self {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let (listener, api) = (bind(any, "sbi.listen").unwrap(), bind(any, "api.listen").unwrap());
         let (sbi, api_address) = (listener.local_addr().unwrap(), api.local_addr().unwrap());
@@ -98,6 +113,7 @@ impl Process {
             limits: LIMITS,
             recorder,
             known: [any.ip()].into(),
+            access,
         };
         let status = || Status {
             state: "ready",
@@ -127,7 +143,14 @@ impl Process {
 
     fn call(&self, step: u32, root: &Arc<ApiRoot>, request: impl Into<Request>) {
         let token = ShardToken { shard: 0, nf: Nf::Amf, tag: Tag { owner: 7, step } };
-        self.http.call(token, root.clone(), None, &request.into());
+        self.http.call(token, root.clone(), None, request.into(), None);
+    }
+
+    /// Calls with that access token, which is not renewed where it is refused.
+    fn call_with(&self, access: &str, root: &Arc<ApiRoot>, request: impl Into<Request>) {
+        let token = ShardToken { shard: 0, nf: Nf::Amf, tag: Tag { owner: 7, step: 1 } };
+        let bearer = Bearer { token: access.into(), renewed: true };
+        self.http.call(token, root.clone(), None, request.into(), Some(bearer));
     }
 
     fn reply(&self) -> (u32, Reply) {
@@ -237,6 +260,105 @@ fn the_nrf_tells_the_agent_whatever_nf_asked_to_be_told() {
     let body = NotificationData::new(NotificationEventType::NfDeregistered, uri.clone());
     nrf.call(1, &amf.root("/s0"), NfStatusNotify { uri, body });
     assert_eq!(nrf.reply(), (1, Ok(Response::NoContent)));
+}
+
+/// An AMF, a PCF that wants tokens, and the keys of their NRF.
+struct Guarded {
+    amf: Process,
+    pcf: Process,
+    keys: Arc<TokenKeys>,
+}
+
+impl Guarded {
+    fn start() -> Self {
+        let keys = Arc::new(TokenKeys::open(None).unwrap());
+        let producer = Producer {
+            instances: vec![(NfType::Pcf, NfInstanceId(3))],
+            plmns: vec!["999/70".parse().unwrap()],
+            ..Producer::default()
+        };
+        let source = KeySource::Own(Arc::clone(&keys));
+        let access = AccessSettings { producer: Some(producer), keys: source, exempt: vec![] };
+        Self { amf: Process::start(None), pcf: Process::start_with(None, access), keys }
+    }
+
+    fn claims() -> AccessTokenClaims {
+        let (nrf, amf) = (NfInstanceId(1), NfInstanceId(2));
+        let mut claims =
+            AccessTokenClaims::new(nrf, amf, NfType::Pcf, "npcf-am-policy-control", unix_s() + 60);
+        claims.producer_plmn_id = Some("999/70".parse().unwrap());
+        claims
+    }
+
+    fn token(&self, change: impl FnOnce(&mut AccessTokenClaims)) -> String {
+        let mut claims = Self::claims();
+        change(&mut claims);
+        self.keys.sign(unix_s(), &claims).unwrap()
+    }
+
+    /// The service is given.
+    fn admits(&self, token: &str) {
+        self.amf.call_with(token, &self.pcf.root("/s0"), delete("a"));
+        assert_eq!(self.amf.reply().1, Ok(Response::NoContent));
+        assert!(self.pcf.requests.recv_timeout(Duration::from_secs(5)).is_ok());
+    }
+
+    /// The request is refused with that status and challenge, and no shard sees it.
+    fn refuses(&self, token: &str, status: u16, error: ChallengeError) {
+        self.amf.call_with(token, &self.pcf.root("/s0"), delete("a"));
+        let problem = self.amf.problem();
+        assert_eq!(problem.status, status, "{problem}");
+        let Some(ProblemMore::Challenge(challenge)) = &problem.more else { panic!("{problem:?}") };
+        assert_eq!(challenge.error, Some(error), "{problem}");
+        assert!(self.pcf.requests.try_recv().is_err(), "{problem}");
+    }
+}
+
+fn unix_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
+}
+
+/// TS 33.117 4.2.2.2.3.1.
+#[test]
+fn tc_authorization_token_verification_failure_one_plmn() {
+    let guarded = Guarded::start();
+    guarded.admits(&guarded.token(|_| {}));
+    guarded.admits(&guarded.token(|claims| claims.aud = NfInstanceId(3).into()));
+    let strange = TokenKeys::open(None).unwrap().sign(unix_s(), &Guarded::claims()).unwrap();
+    guarded.refuses(&strange, 401, ChallengeError::InvalidToken);
+    let (signed, _) = strange.rsplit_once('.').unwrap();
+    let good = guarded.token(|_| {});
+    let (head, signature) = good.rsplit_once('.').unwrap();
+    guarded.refuses(&format!("{signed}.{signature}"), 401, ChallengeError::InvalidToken);
+    let longer = guarded.token(|claims| claims.exp += 600);
+    let (_, of_another) = longer.rsplit_once('.').unwrap();
+    guarded.refuses(&format!("{head}.{of_another}"), 401, ChallengeError::InvalidToken);
+    guarded.refuses(&format!("{head}."), 401, ChallengeError::InvalidToken);
+    guarded.refuses("a.b.c", 401, ChallengeError::InvalidToken);
+    let expired = guarded.token(|claims| claims.exp = unix_s() - 60);
+    guarded.refuses(&expired, 401, ChallengeError::InvalidToken);
+    let of_udm = guarded.token(|claims| claims.aud = NfType::Udm.into());
+    guarded.refuses(&of_udm, 401, ChallengeError::InvalidToken);
+    let of_other_instance = guarded.token(|claims| claims.aud = NfInstanceId(4).into());
+    guarded.refuses(&of_other_instance, 401, ChallengeError::InvalidToken);
+    let of_other_service = guarded.token(|claims| claims.scope = "npcf-smpolicycontrol".into());
+    guarded.refuses(&of_other_service, 403, ChallengeError::InsufficientScope);
+    // Without a token there is no error code (RFC 6750 3.1).
+    guarded.amf.call(1, &guarded.pcf.root("/s0"), delete("a"));
+    let problem = guarded.amf.problem();
+    let Some(ProblemMore::Challenge(challenge)) = &problem.more else { panic!("{problem:?}") };
+    assert_eq!((problem.status, &challenge.error), (401, &None));
+    assert_eq!(challenge.scope.as_deref(), Some("npcf-am-policy-control"));
+    guarded.admits(&good);
+}
+
+/// TS 33.117 4.2.2.2.3.2.
+#[test]
+fn tc_authorization_token_verification_failure_diff_plmn() {
+    let guarded = Guarded::start();
+    guarded.admits(&guarded.token(|claims| claims.consumer_plmn_id = Some("001/01".parse().unwrap())));
+    let of_other_plmn = guarded.token(|claims| claims.producer_plmn_id = Some("001/01".parse().unwrap()));
+    guarded.refuses(&of_other_plmn, 401, ChallengeError::InvalidToken);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The HTTP thread: starts servers and client, carries what shards send, ends when drained.
 
+use super::access::{Access, AccessSettings};
 use super::server::SbiHandler;
 use super::{Recorder, Shards, convert};
 use crate::api::{Api, ApiHandler, Audit, Gather, Guard, Status};
@@ -11,6 +12,7 @@ use crate::store::StoreHandle;
 use crate::token::ShardToken;
 use crate::upf::UpfHandle;
 use bytes::Bytes;
+use pith_nf::fabric::Bearer;
 use pith_nf::kit::Nf;
 use pith_sbi::{ApiRoot, NfInstanceId, Operation, Problem, Reply, Request, Response, Scheme};
 use serde_json::Value;
@@ -50,6 +52,8 @@ pub struct SbiSettings {
     pub limits: Limits,
     /// Records what is asked and answered.
     pub recorder: Option<Recorder>,
+    /// Who is let in.
+    pub access: AccessSettings,
     /// Addresses of NFs that the configuration names.
     pub known: BTreeSet<IpAddr>,
 }
@@ -87,6 +91,8 @@ enum Command {
         instance: Option<NfInstanceId>,
         operation: Operation,
         request: Box<hyper::Request<Bytes>>,
+        /// Goes back to its shard if the producer refuses the token.
+        retry: Option<(Box<Request>, Bearer)>,
     },
     /// A call that can't be made.
     Failed {
@@ -118,11 +124,16 @@ impl HttpHandle {
         token: ShardToken,
         root: Arc<ApiRoot>,
         instance: Option<NfInstanceId>,
-        request: &Request,
+        request: Request,
+        bearer: Option<Bearer>,
     ) {
         let operation = request.operation();
-        self.send(match convert::to_request(&root, token.nf, request.to_http()) {
-            Ok(request) => Command::Call { token, root, instance, operation, request: Box::new(request) },
+        let access = bearer.as_ref().map(|bearer| &*bearer.token);
+        self.send(match convert::to_request(&root, token.nf, request.to_http(), access) {
+            Ok(http) => {
+                let retry = bearer.filter(|bearer| !bearer.renewed).map(|bearer| (Box::new(request), bearer));
+                Command::Call { token, root, instance, operation, request: Box::new(http), retry }
+            }
             Err(problem) => Command::Failed { token, root, problem },
         });
     }
@@ -201,6 +212,7 @@ struct Front<S> {
     shards: Rc<S>,
     client: Rc<Client>,
     tls: Option<Rc<Tls>>,
+    access: Rc<Access>,
     exchanges: Rc<Exchanges<Reply>>,
     gather: Rc<Gather>,
     drain: watch::Sender<bool>,
@@ -217,12 +229,14 @@ impl<S: Shards> Front<S> {
         let shards = Rc::new(shards);
         let asked = shards.clone();
         let tls = sbi.tls.map(Rc::new);
-        let client = match &tls {
+        let client = Rc::new(match &tls {
             Some(tls) => Client::with_tls(sbi.limits, tls.clone()),
             None => Client::new(sbi.limits),
-        };
+        });
+        let access = Access::new(sbi.access, tls.is_some(), client.clone());
         let mut front = Self {
-            client: Rc::new(client),
+            access: Rc::new(access),
+            client,
             tls: tls.clone(),
             exchanges: Exchanges::new(sbi.limits.exchanges),
             gather: Rc::new(Gather::new(Box::new(move |topic, id| asked.inspect(topic, id)))),
@@ -264,6 +278,7 @@ impl<S: Shards> Front<S> {
             shards: self.shards.clone(),
             exchanges: self.exchanges.clone(),
             recorder,
+            access: self.access.clone(),
             turn: Cell::new(0),
         };
         let server = Server { handler, protocol: Protocol::Http2, limits, known };
@@ -336,13 +351,18 @@ impl<S: Shards> Front<S> {
 
     fn carry_out(&mut self, command: Command) {
         match command {
-            Command::Call { token, root, instance, operation, request } => {
+            Command::Call { token, root, instance, operation, request, retry } => {
                 let (client, shards) = (self.client.clone(), self.shards.clone());
                 let failures = self.failures.clone();
                 self.calls.spawn_local(async move {
                     let reply =
                         call(&client, instance, token.nf, &failures, &root, operation, *request).await;
-                    shards.reply(token, Some(root), reply);
+                    match (retry, &reply) {
+                        (Some((request, bearer)), Err(problem)) if problem.is_invalid_token() => {
+                            shards.token_refused(token, root, request, bearer);
+                        }
+                        _ => shards.reply(token, Some(root), reply),
+                    }
                 });
             }
             Command::Failed { token, root, problem } => self.shards.reply(token, Some(root), Err(problem)),

@@ -6,7 +6,7 @@ use crate::common::MediaType;
 use crate::namf_communication::N1N2MsgTxfrErrDetail;
 use crate::nnrf_accesstoken::AccessTokenErr;
 use crate::nsmf_pdusession::{SmContextCreateErrorData, SmContextUpdateErrorData};
-use crate::problem::{Problem, ProblemDetails, ProblemMore};
+use crate::problem::{Challenge, Problem, ProblemDetails, ProblemMore};
 use crate::uri::{ApiRoot, Uri};
 use crate::{Operation, Result};
 use bytes::Bytes;
@@ -71,6 +71,9 @@ impl Problem {
             }
             Some(ProblemMore::RetryAfter(seconds)) => {
                 http.headers.push("retry-after", seconds.to_string());
+            }
+            Some(ProblemMore::Challenge(challenge)) => {
+                http.headers.push("www-authenticate", challenge.header());
             }
             Some(ProblemMore::Redirect(location)) => {
                 http.headers.push("location", location.to_string());
@@ -164,6 +167,7 @@ fn read_headers(root: &Arc<ApiRoot>, http: &HttpResponse) -> Option<ProblemMore>
             let methods = names.filter_map(|name| super::Method::from_name(name.trim()));
             Some(ProblemMore::Allow(methods.collect()))
         }
+        401 | 403 => Challenge::read(http.headers.get("www-authenticate")?).map(ProblemMore::Challenge),
         307 | 308 => {
             let location = Uri::resolve(root, http.headers.get("location")?).ok()?;
             Some(ProblemMore::Redirect(location))

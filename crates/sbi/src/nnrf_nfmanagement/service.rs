@@ -4,6 +4,7 @@ use crate::common::{DateTime, ExtSnssai, NfType, ServiceName, SupportedFeatures}
 use crate::record::{open_enum, record};
 use crate::uri::{ApiRoot, Scheme};
 use pith_types::Plmn;
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
@@ -71,6 +72,8 @@ record! {
             allowed_nf_domains: Vec<Arc<str>>,
             /// Who may use it: slices; anybody, where empty.
             allowed_nssais: Vec<ExtSnssai>,
+            /// The scopes that a type of NF may have; all, where its type is not listed (`allowedOperationsPerNfType`).
+            allowed_operations_per_nf_type: BTreeMap<Arc<str>, Vec<Arc<str>>>,
             /// The slices that it serves; all of the NF instance's, where empty.
             s_nssais: Vec<ExtSnssai>,
         }
@@ -113,6 +116,7 @@ impl NfService {
         self.allowed_nf_types.clear();
         self.allowed_nf_domains.clear();
         self.allowed_nssais.clear();
+        self.allowed_operations_per_nf_type.clear();
         self.rest.remove("allowedSnpns");
     }
 }

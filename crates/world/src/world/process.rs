@@ -119,7 +119,7 @@ impl World {
                 let input = ShardInput::Reply { nf, tag, from: Some(from), reply };
                 self.send_to_shard(process, usize::from(shard), input);
             }
-            Caller::Remote { exchange } => self.http_answer(exchange, from, reply),
+            Caller::Remote { exchange, .. } => self.http_answer(exchange, from, reply),
             Caller::Local { .. } => self.watch.fail("a local answer left its shard"),
         }
     }

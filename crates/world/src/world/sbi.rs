@@ -84,7 +84,7 @@ impl World {
         let life = exchange.target_life;
         let Some(request) = exchange.request.take() else { return };
         if self.processes[process].is_alive(life) {
-            let from = Caller::Remote { exchange: number };
+            let from = Caller::Remote { exchange: number, client: None };
             self.to_shard(process, shard, ShardInput::Request { from, nf, request });
         }
     }

@@ -226,7 +226,10 @@ impl Rogue {
     pub fn ask(&mut self, world: &mut World, request: impl Into<Request>) {
         self.asked += 1;
         let request = request.into();
-        world.input(Input::Request { from: Caller::Remote { exchange: self.asked as u64 }, request });
+        world.input(Input::Request {
+            from: Caller::Remote { exchange: self.asked as u64, client: None },
+            request,
+        });
     }
 
     /// From now on calls of that operation are left open, or no longer.

@@ -256,7 +256,7 @@ impl World {
     pub fn request(&mut self, request: impl Into<Request>) -> Reply {
         let request = request.into();
         self.ladder.push(format!("nf   -> {:?}", request.operation()));
-        self.input(Input::Request { from: Caller::Remote { exchange: 1 }, request });
+        self.input(Input::Request { from: Caller::Remote { exchange: 1, client: None }, request });
         self.answers.pop().expect("the AMF answers at once")
     }
 

@@ -10,7 +10,7 @@ use pith_sbi::{
     npcf_ampolicycontrol as am_policy, npcf_smpolicycontrol as sm_policy, nsmf_pdusession as smf,
     nudm_sdm as sdm, nudm_ueau as ueau, nudm_uecm as uecm, nudr_dr as udr,
 };
-use pith_types::Supi;
+use pith_types::{Snssai, Supi};
 use serde_json::json;
 
 const NAS: &[u8] = &[0x2e, 1, 1, 0xc1, b'\r', b'\n', b'-', b'-', 0xff];
@@ -511,6 +511,10 @@ fn access_token() -> Request {
             target_nf_instance_id: Some(text(SMF)),
             requester_plmn: Some(text("999/70")),
             target_plmn: Some(text("999/70")),
+            requester_snssais: Some(vec![Snssai::of_sst(1)]),
+            requester_fqdn: Some("amf1.5gc.example".into()),
+            target_snssais: Some(vec![Snssai::of_sst(1)]),
+            target_nf_set_id: Some("set1.smfset.5gc.mnc070.mcc999".into()),
         },
     }
     .into()

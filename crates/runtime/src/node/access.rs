@@ -1,0 +1,105 @@
+//! Access tokens of a process: whether it wants them, and the keys that sign or check them (TS 33.501 13.4.1).
+
+use super::identities::Identities;
+use super::{Hosting, StartError, nf_of};
+use crate::config::{Config, HostedNf, OAuth2, Switch, TokenAlgorithm};
+use crate::sbi::{AccessSettings, KeySource};
+use crate::token_keys::{LIFETIME, TokenKeys};
+use pith_crypto::jws::JwsAlgorithm;
+use pith_nf::kit::Nf;
+use pith_nf::nrf::TokenIssuer;
+use pith_sbi::token::{KeySet, Producer};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The NRF's keys, beside the database.
+const KEYS: &str = "nrf-token-keys.json";
+
+/// What a process has to do with access tokens.
+pub(super) struct Tokens {
+    on: bool,
+    own: Option<Arc<TokenKeys>>,
+    foreign: Option<KeySet>,
+}
+
+impl Tokens {
+    pub(super) fn open(config: &Config, hosting: &Hosting) -> Result<Self, StartError> {
+        let on = match config.sbi.oauth2 {
+            OAuth2::Auto => hosting.split,
+            OAuth2::On => true,
+            OAuth2::Off => false,
+        };
+        if hosting.split && !on {
+            tracing::warn!("sbi.oauth2 is off: services of this process take requests without access tokens");
+        }
+        let foreign = config.sbi.nrf_keys.as_deref().map(|file| read(file, config.sbi.nrf_algorithm));
+        let file = config.store.path.file().map(|database| database.with_file_name(KEYS));
+        let own = (on && hosting.has(Nf::Nrf)).then(|| TokenKeys::open(file)).transpose()?;
+        Ok(Self { on, own: own.map(Arc::new), foreign: foreign.transpose()? })
+    }
+
+    /// Whether services of the process want tokens.
+    pub(super) const fn are_asked_for(&self) -> bool {
+        self.on
+    }
+
+    /// What the server checks.
+    pub(super) fn settings(&self, config: &Config, identities: &Identities) -> AccessSettings {
+        let producer = self.on.then(|| Producer {
+            instances: identities.of_types().collect(),
+            plmns: config.network.plmns.clone(),
+            slices: config.network.slices.clone(),
+            nf_sets: Vec::new(),
+        });
+        let keys = match (&self.own, &self.foreign) {
+            (_, Some(keys)) => KeySource::File(keys.clone()),
+            (Some(keys), None) => KeySource::Own(Arc::clone(keys)),
+            (None, None) => KeySource::Nrf(Arc::clone(&identities.nrf)),
+        };
+        let without = config.sbi.external.iter().filter(|(_, external)| external.oauth2 == Switch::Off);
+        let exempt = without.filter_map(|(nf, _)| nf_of(*nf).nf_type()).collect();
+        AccessSettings { producer, keys, exempt }
+    }
+
+    /// What the NRF of this process signs with.
+    pub(super) fn issuer(&self, identities: &Identities) -> Option<TokenIssuer> {
+        let identity = identities.identity(Nf::Nrf, 0);
+        let issuer = |keys: &Arc<TokenKeys>| TokenIssuer {
+            signer: Arc::clone(keys) as _,
+            instance: identity.instance_id,
+            plmn: identity.plmn,
+            lifetime: LIFETIME,
+        };
+        self.own.as_ref().map(issuer)
+    }
+
+    /// NFs to which calls bring a token. Foreign NFs get one where their own NRF issues it, or where tokens are on
+    /// everywhere: Pith's NRF issues none for a producer that is not registered with it.
+    pub(super) fn protected(&self, config: &Config) -> BTreeSet<Nf> {
+        let external = &config.sbi.external;
+        let foreign = external.contains_key(&HostedNf::Nrf) || config.sbi.oauth2 == OAuth2::On;
+        let takes = |nf: &HostedNf| match external.get(nf) {
+            Some(other) => foreign && other.oauth2 == Switch::On,
+            None => true,
+        };
+        HostedNf::ALL.into_iter().filter(|nf| self.on && takes(nf)).map(nf_of).collect()
+    }
+}
+
+/// The keys of an NRF of another vendor.
+fn read(file: &Path, algorithm: TokenAlgorithm) -> Result<KeySet, StartError> {
+    let wrong = |error: &dyn std::fmt::Display| format!("'sbi.nrf_keys' {}: {error}", file.display());
+    let text = std::fs::read_to_string(file).map_err(|error| wrong(&error))?;
+    let algorithm = match algorithm {
+        TokenAlgorithm::Es256 => JwsAlgorithm::Es256,
+        TokenAlgorithm::Rs256 => JwsAlgorithm::Rs256,
+        TokenAlgorithm::Rs512 => JwsAlgorithm::Rs512,
+    };
+    let keys = if text.trim_start().starts_with('{') {
+        KeySet::from_jwks(text.as_bytes())
+    } else {
+        KeySet::from_pem(algorithm, &text)
+    };
+    Ok(keys.map_err(|error| wrong(&error))?)
+}

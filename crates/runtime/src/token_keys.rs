@@ -1,0 +1,246 @@
+//! The keys with which the NRF signs access tokens (TS 33.501 13.4.1, ES256).
+//!
+//! They are kept in a file that only its owner reads, so that tokens outlive a restart of the NRF. A key is replaced
+//! after [`ROTATION`]; its public half is published until the last token that it signed has expired.
+
+use pith_crypto::jws::{JwsAlgorithm, SigningKey, sha256};
+use pith_nf::nrf::TokenSigner;
+use pith_sbi::token::{AccessTokenClaims, jwks};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How long a token is valid. A producer checks tokens without the NRF, so a token can't be taken back before.
+pub const LIFETIME: Duration = Duration::from_secs(3600);
+
+/// How long a key signs: a stolen one is of use no longer than that.
+const ROTATION: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// A key that has ceased to sign is published so much longer than its last token lives: clocks may differ.
+const GRACE: Duration = Duration::from_secs(60);
+
+/// Why there are no keys.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenKeyError {
+    /// The file can't be read or written.
+    #[error("the NRF's token keys {}: {source}", path.display())]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Others than its owner may read the file.
+    #[error("the NRF's token keys {} can be read by others: 'chmod 600' the file", .0.display())]
+    Exposed(PathBuf),
+    /// The file holds something else.
+    #[error("{} does not hold the NRF's token keys: remove it, and new ones are made", .0.display())]
+    NotKeys(PathBuf),
+    /// The operating system gave no randomness.
+    #[error("the operating system gave no randomness: {0}")]
+    Randomness(getrandom::Error),
+}
+
+/// As in the file.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    /// The private number, 64 hexadecimal digits.
+    d: String,
+    /// When it was made, seconds since 1970.
+    made: u64,
+}
+
+struct SigningKeyOfAge {
+    key: SigningKey,
+    id: Arc<str>,
+    stored: Stored,
+}
+
+/// The NRF's keys: the last one signs.
+pub struct TokenKeys {
+    path: Option<PathBuf>,
+    keys: Mutex<Vec<SigningKeyOfAge>>,
+}
+
+impl TokenKeys {
+    /// The keys of that file, which is made if it is not there; without a file keys that end with the process.
+    pub fn open(path: Option<PathBuf>) -> Result<Self, TokenKeyError> {
+        let keys = match path.as_deref() {
+            Some(path) => read(path)?,
+            None => Vec::new(),
+        };
+        let this = Self { path, keys: Mutex::new(keys) };
+        this.rotate(now())?;
+        Ok(this)
+    }
+
+    /// The public halves: a JWK Set (RFC 7517).
+    pub fn published(&self) -> Vec<u8> {
+        let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let list: Vec<_> = keys.iter().map(|key| (Arc::clone(&key.id), key.key.point())).collect();
+        jwks(&list)
+    }
+
+    /// Makes a new key if the last one has signed for long enough, and forgets those whose tokens have expired.
+    fn rotate(&self, now: u64) -> Result<(), TokenKeyError> {
+        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        if keys.last().is_some_and(|key| now < key.stored.made.saturating_add(ROTATION.as_secs())) {
+            return Ok(());
+        }
+        let successor = key_of(Stored { d: random_number()?, made: now }).ok_or_else(|| self.not_keys())?;
+        let last_token = |made: u64| {
+            let life = ROTATION + LIFETIME + GRACE;
+            made.saturating_add(life.as_secs())
+        };
+        keys.retain(|key| now < last_token(key.stored.made));
+        keys.push(successor);
+        match &self.path {
+            Some(path) => write(path, &keys.iter().map(|key| &key.stored).collect::<Vec<_>>()),
+            None => Ok(()),
+        }
+    }
+
+    fn not_keys(&self) -> TokenKeyError {
+        TokenKeyError::NotKeys(self.path.clone().unwrap_or_default())
+    }
+}
+
+impl TokenSigner for TokenKeys {
+    fn sign(&self, now: u64, claims: &AccessTokenClaims) -> Option<String> {
+        // A key that can't be stored must not sign: a restarted NRF would not know it.
+        if let Err(error) = self.rotate(now) {
+            tracing::error!("the key of access tokens is not replaced: {error}");
+        }
+        let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let signer = keys.last()?;
+        let input = claims.signing_input(JwsAlgorithm::Es256, &signer.id);
+        Some(AccessTokenClaims::token(&input, &signer.key.sign(input.as_bytes())?))
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+fn random_number() -> Result<String, TokenKeyError> {
+    let mut octets = [0; 32];
+    getrandom::fill(&mut octets).map_err(TokenKeyError::Randomness)?;
+    Ok(hex::encode(octets))
+}
+
+/// Hardly any 32 octets are no number of P-256; such a one is found by the next try.
+fn key_of(stored: Stored) -> Option<SigningKeyOfAge> {
+    let d = <[u8; 32]>::try_from(hex::decode(&stored.d).ok()?).ok()?;
+    let key = SigningKey::from_number(&d).ok()?;
+    let (x, y) = key.point();
+    // The name says nothing of the private half, and is the same after a restart.
+    let digest = sha256(&[x, y].concat());
+    let id = hex::encode(&digest[..8]).into();
+    Some(SigningKeyOfAge { key, id, stored })
+}
+
+fn read(path: &Path) -> Result<Vec<SigningKeyOfAge>, TokenKeyError> {
+    let file = |source| TokenKeyError::File { path: path.into(), source };
+    let text = match fs::read(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(file(error)),
+    };
+    if fs::metadata(path).map_err(file)?.mode() & 0o077 != 0 {
+        return Err(TokenKeyError::Exposed(path.into()));
+    }
+    let not_keys = || TokenKeyError::NotKeys(path.into());
+    let stored: Vec<Stored> = serde_json::from_slice(&text).map_err(|_| not_keys())?;
+    stored.into_iter().map(|stored| key_of(stored).ok_or_else(not_keys)).collect()
+}
+
+/// Writes the file whole, or leaves the old one.
+fn write(path: &Path, keys: &[&Stored]) -> Result<(), TokenKeyError> {
+    let file = |source| TokenKeyError::File { path: path.into(), source };
+    let text = serde_json::to_vec(keys).map_err(|error| file(error.into()))?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(file)?;
+    let draft = path.with_extension("new");
+    let _ = fs::remove_file(&draft);
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    let written = options.open(&draft).and_then(|mut file| {
+        file.write_all(&text)?;
+        file.sync_all()
+    });
+    written.and_then(|()| fs::rename(&draft, path)).map_err(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pith_sbi::token::{KeySet, Refusal, Verifier};
+    use pith_sbi::{NfInstanceId, NfType};
+    use std::os::unix::fs::PermissionsExt;
+
+    fn path(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("pith-token-{name}-{}", std::process::id()));
+        let _ = fs::remove_file(&path);
+        path
+    }
+
+    fn claims(exp: u64) -> AccessTokenClaims {
+        AccessTokenClaims::new(NfInstanceId(1), NfInstanceId(2), NfType::Udm, "nudm-sdm", exp)
+    }
+
+    fn verifier(keys: &TokenKeys) -> Verifier {
+        Verifier::new(KeySet::from_jwks(&keys.published()).unwrap())
+    }
+
+    #[test]
+    fn tokens_outlive_a_restart_of_the_nrf() {
+        let path = path("restart");
+        let now = now();
+        let token = TokenKeys::open(Some(path.clone())).unwrap().sign(now, &claims(now + 3600)).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        let again = TokenKeys::open(Some(path.clone())).unwrap();
+        assert!(verifier(&again).verify(now, &token).is_ok());
+        assert_eq!(
+            verifier(&TokenKeys::open(None).unwrap()).verify(now, &token),
+            Err(Refusal::UnknownKey),
+            "keys without a file end with the process"
+        );
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_replaced_key_is_published_until_its_tokens_have_expired() {
+        let path = path("rotation");
+        let keys = TokenKeys::open(Some(path.clone())).unwrap();
+        let now = now();
+        let day = 24 * 3600;
+        let old = keys.sign(now + 30 * day - 1, &claims(now + 30 * day + 3599)).unwrap();
+        let new = keys.sign(now + 30 * day, &claims(now + 30 * day + 3600)).unwrap();
+        let mut both = verifier(&keys);
+        assert!(both.verify(now + 30 * day, &old).is_ok() && both.verify(now + 30 * day, &new).is_ok());
+        let header = |token: &str| token.split('.').next().unwrap().to_owned();
+        assert_ne!(header(&old), header(&new), "another key signs");
+        let last = keys.sign(now + 61 * day, &claims(now + 61 * day + 3600)).unwrap();
+        let mut later = verifier(&TokenKeys::open(Some(path.clone())).unwrap());
+        assert!(later.verify(now + 61 * day, &last).is_ok());
+        assert_eq!(later.verify(now + 30 * day, &old), Err(Refusal::UnknownKey));
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_others_read_or_that_holds_something_else_is_refused() {
+        let path = path("bad");
+        fs::write(&path, "[]").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(matches!(TokenKeys::open(Some(path.clone())), Err(TokenKeyError::Exposed(_))));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(TokenKeys::open(Some(path.clone())).is_ok(), "an empty list gets a key");
+        fs::write(&path, r#"[{"d":"00","made":1}]"#).unwrap();
+        assert!(matches!(TokenKeys::open(Some(path.clone())), Err(TokenKeyError::NotKeys(_))));
+        fs::remove_file(path).unwrap();
+    }
+}

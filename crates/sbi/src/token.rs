@@ -1,0 +1,139 @@
+//! Access tokens (TS 33.501 13.4.1, TS 29.510 6.3.5.2.4): what an NRF signs, and what a producer checks.
+//!
+//! ```text
+//!  NRF       AccessTokenClaims ── encode ─> signing input ── signature ─> header.claims.signature
+//!  producer  token ── Verifier::verify: form, key, algorithm, signature, expiry ─> Verified, kept by digest
+//!                  ── Producer::admit: audience, PLMN, slices, NF set, scope ─> Request
+//! ```
+//!
+//! A token is a JWS in compact form (RFC 7515 3.1). The algorithm is the key's, never the token's own choice
+//! (RFC 8725 3.1).
+
+mod keys;
+mod scope;
+#[cfg(test)]
+mod tests;
+mod verify;
+
+pub use keys::{Key, KeySet, KeySetError, jwks};
+pub use verify::{Producer, Refusal, Verified, Verifier};
+
+use crate::common::{NfInstanceId, NfType};
+use crate::octets::{base64url, from_base64url};
+use crate::record::record;
+use pith_crypto::jws::JwsAlgorithm;
+use pith_types::{Plmn, Snssai};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Largest token that is read, in octets: claims of Pith have some 400, and all headers together may have 16 KiB.
+const LONGEST: usize = 8 << 10;
+
+record! {
+    /// The claims of an access token (TS 29.510 6.3.5.2.4).
+    AccessTokenClaims {
+        required {
+            /// The NRF.
+            iss: NfInstanceId,
+            /// The consumer.
+            sub: NfInstanceId,
+            /// Those that the token is for.
+            aud: Audience,
+            /// Services and additional scopes, parted by spaces.
+            scope: Arc<str>,
+            /// When the token expires: seconds since 1970.
+            exp: u64,
+        }
+        optional {
+            /// The consumer's network.
+            consumer_plmn_id: Plmn,
+            /// The network of the producer.
+            producer_plmn_id: Plmn,
+            /// The NF set of the producer.
+            producer_nf_set_id: Arc<str>,
+        }
+        repeated {
+            /// The slices of the producer.
+            producer_snssai_list: Vec<Snssai>,
+        }
+    }
+}
+
+/// Those that a token is for (`aud`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Audience {
+    /// All NFs of a type.
+    Type(NfType),
+    /// NF instances by id. Some NRFs write a type as a list of one, so these are read as texts.
+    Instances(Vec<Arc<str>>),
+}
+
+impl From<NfType> for Audience {
+    fn from(nf_type: NfType) -> Self {
+        Self::Type(nf_type)
+    }
+}
+
+impl From<NfInstanceId> for Audience {
+    fn from(instance: NfInstanceId) -> Self {
+        Self::Instances(vec![instance.to_string().into()])
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    alg: Arc<str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kid: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    typ: Option<Arc<str>>,
+    /// Extensions that must be understood (RFC 7515 4.1.11): there are none here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    crit: Option<serde_json::Value>,
+}
+
+impl AccessTokenClaims {
+    /// What is signed (RFC 7515 5.1): header and claims.
+    /// [`Self::token`] puts the signature behind it.
+    pub fn signing_input(&self, algorithm: JwsAlgorithm, kid: &str) -> String {
+        let typ = Some("JWT".into());
+        let header = Header { alg: algorithm.name().into(), kid: Some(kid.into()), typ, crit: None };
+        let part = |json: Vec<u8>| base64url(&json);
+        format!("{}.{}", part(crate::http::json::text(&header)), part(crate::http::json::text(self)))
+    }
+
+    /// The token of a signing input and its signature.
+    pub fn token(input: &str, signature: &[u8]) -> String {
+        format!("{input}.{}", base64url(signature))
+    }
+}
+
+/// A token taken apart; nothing of it is proven yet.
+#[derive(Debug)]
+struct Parts<'a> {
+    signed: &'a str,
+    header: Header,
+    claims: AccessTokenClaims,
+    signature: Vec<u8>,
+}
+
+impl<'a> Parts<'a> {
+    fn of(token: &'a str) -> Option<Self> {
+        if token.len() > LONGEST {
+            return None;
+        }
+        let (signed, signature) = token.rsplit_once('.')?;
+        let (header, claims) = signed.split_once('.')?;
+        let header: Header = serde_json::from_slice(&from_base64url(header)?).ok()?;
+        let claims = serde_json::from_slice(&from_base64url(claims)?).ok()?;
+        let signature = from_base64url(signature)?;
+        Some(Self { signed, header, claims, signature })
+    }
+}
+
+impl std::fmt::Debug for Header {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {:?}", self.alg, self.kid)
+    }
+}

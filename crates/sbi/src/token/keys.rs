@@ -1,0 +1,134 @@
+//! Keys of NRFs: a JWK Set (RFC 7517 5), or one key in PEM.
+
+use crate::octets::{base64url, from_base64url};
+use pith_crypto::jws::{JwsAlgorithm, NotAKey, VerifyingKey};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Keys that a set may have: an NRF has two while it rotates, and a core has few NRFs.
+const LIMIT: usize = 16;
+
+/// A key, and its name if it has one.
+#[derive(Debug, Clone)]
+pub struct Key {
+    /// `kid`: a token that names a key is checked by that one.
+    pub id: Option<Arc<str>>,
+    /// The key.
+    pub key: VerifyingKey,
+}
+
+/// The keys of an NRF.
+#[derive(Debug, Clone, Default)]
+pub struct KeySet(Vec<Key>);
+
+/// Why there are no keys.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KeySetError {
+    /// Neither JSON nor PEM.
+    #[error("neither a JWK Set nor a public key in PEM ('-----BEGIN PUBLIC KEY-----')")]
+    Form,
+    /// A key whose algorithm is none that is known here, or that lacks a member.
+    #[error("a key without 'kty' EC and 'crv' P-256, or RSA and 'alg' RS256 or RS512")]
+    Kind,
+    /// Too many keys.
+    #[error("more than {LIMIT} keys")]
+    TooMany,
+    /// Octets that are no key.
+    #[error(transparent)]
+    NotAKey(#[from] NotAKey),
+}
+
+#[derive(Serialize, Deserialize)]
+struct JwkSet {
+    keys: Vec<Jwk>,
+}
+
+/// RFC 7517 4, RFC 7518 6.
+#[derive(Serialize, Deserialize, Default)]
+struct Jwk {
+    kty: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    alg: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kid: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    crv: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    x: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    y: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    n: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    e: Option<String>,
+}
+
+impl KeySet {
+    /// The keys of a JWK Set.
+    pub fn from_jwks(json: &[u8]) -> Result<Self, KeySetError> {
+        let set: JwkSet = serde_json::from_slice(json).map_err(|_| KeySetError::Form)?;
+        if set.keys.len() > LIMIT {
+            return Err(KeySetError::TooMany);
+        }
+        set.keys.iter().map(Jwk::key).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// One key, a public key in PEM (RFC 7468 13), for that algorithm.
+    pub fn from_pem(algorithm: JwsAlgorithm, pem: &str) -> Result<Self, KeySetError> {
+        let (_, rest) = pem.split_once("-----BEGIN PUBLIC KEY-----").ok_or(KeySetError::Form)?;
+        let (text, _) = rest.split_once("-----END PUBLIC KEY-----").ok_or(KeySetError::Form)?;
+        let text: String = text.split_ascii_whitespace().collect();
+        let der: crate::Base64 = text.parse().map_err(|_| KeySetError::Form)?;
+        let key = VerifyingKey::from_der(algorithm, &der.0)?;
+        Ok(Self(vec![Key { id: None, key }]))
+    }
+
+    /// A set of those keys.
+    pub fn new(keys: Vec<Key>) -> Self {
+        Self(keys)
+    }
+
+    /// The keys that a token with that key name may be signed with: the one of that name, or those without.
+    pub(super) fn named<'a>(&'a self, id: Option<&'a str>) -> impl Iterator<Item = &'a VerifyingKey> {
+        let matches = move |key: &&Key| key.id.is_none() || id.is_none() || key.id.as_deref() == id;
+        self.0.iter().filter(matches).map(|key| &key.key)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Jwk {
+    fn key(&self) -> Result<Key, KeySetError> {
+        let octets =
+            |text: &Option<String>| text.as_deref().and_then(from_base64url).ok_or(KeySetError::Kind);
+        let coordinate = |text| <[u8; 32]>::try_from(octets(text)?).map_err(|_| KeySetError::Kind);
+        let algorithm = self.alg.as_deref().map(|name| JwsAlgorithm::of_name(name).ok_or(KeySetError::Kind));
+        let key = match (&*self.kty, self.crv.as_deref(), algorithm.transpose()?) {
+            ("EC", Some("P-256"), None | Some(JwsAlgorithm::Es256)) => {
+                VerifyingKey::es256(&coordinate(&self.x)?, &coordinate(&self.y)?)?
+            }
+            ("RSA", _, Some(algorithm)) => {
+                VerifyingKey::rsa(algorithm, &octets(&self.n)?, &octets(&self.e)?)?
+            }
+            _ => return Err(KeySetError::Kind),
+        };
+        Ok(Key { id: self.kid.clone(), key })
+    }
+}
+
+/// The JWK Set of ES256 keys, each with its name and the coordinates of its point: what an NRF publishes.
+pub fn jwks(keys: &[(Arc<str>, ([u8; 32], [u8; 32]))]) -> Vec<u8> {
+    let jwk = |(kid, (x, y)): &(Arc<str>, ([u8; 32], [u8; 32]))| Jwk {
+        kty: "EC".into(),
+        alg: Some(JwsAlgorithm::Es256.name().into()),
+        kid: Some(Arc::clone(kid)),
+        crv: Some("P-256".into()),
+        x: Some(base64url(x)),
+        y: Some(base64url(y)),
+        ..Jwk::default()
+    };
+    crate::http::json::text(&JwkSet { keys: keys.iter().map(jwk).collect() })
+}
