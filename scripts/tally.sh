@@ -38,7 +38,7 @@ tests() { # name, option of cargo test...
   # The runner counts tests that could not run as passed.
   reported=$(grep -vc '^a case of ' "$PITH_SKIPPED" || true)
   passed=$((passed + ok - reported)) failed=$((failed + bad)) skipped=$((skipped + reported + ignored))
-  ((ignored == 0)) || skipped_steps+=("$ignored helpers that tests start as their peers are marked #[ignore]")
+  ((ignored == 0)) || skipped_steps+=("$ignored peer programs that other tests start as subprocesses (#[ignore])")
   while IFS= read -r line; do skipped_steps+=("$line"); done < <(sort -u "$PITH_SKIPPED")
   printf '== %s: %s s\n' "$name" "$((SECONDS - begin))"
 }

@@ -122,7 +122,7 @@ struct session {
 	u8 tenant; /* whose UE it is, plus one; 0: no pool has its address */
 	u32 home;  /* the slot of its own block, in which things are counted wherever its rules are */
 	u32 flows; /* the group of its further flows, in `flows` */
-	u32 peer;  /* where its downlink goes by tunnel, wire; NO_INDEX: over IPv6; 0: nowhere yet */
+	u32 peer;  /* IPv4 address of the downlink tunnel's peer, wire order; NO_INDEX: IPv6 peer; 0: no tunnel yet */
 	struct rule rules[SESSION_RULES];
 	struct meter meters[HOME_METERS]; /* up, down */
 	/* struct place places[settings.places]; */

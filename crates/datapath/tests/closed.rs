@@ -304,7 +304,7 @@ fn a_stranger_on_n3_is_answered_echoes_and_nothing_else() {
         send(&[0x30, 77, 0, 0, 0, 0, 0, 0]);
         lab.wait_dropped(DropReason::UnknownPeer, 5);
         assert!(lab.no_event(), "{:?}", lab.upf.counters());
-        // Of a tunnel that is not there it is told (TS 29.281 7.3.1): a gNB is a stranger to a UPF that was restarted.
+        // An unknown TEID is answered by an Error Indication (TS 29.281 7.3.1), also to a stranger: a restarted UPF knows no gNB.
         send(&gpdu(0x7777_7777, &udp(UE, SERVER, 7000, b"x")));
         assert_eq!(receive(&stranger)[1], 26);
         // The radio itself is heard.

@@ -1,5 +1,5 @@
-//! Keeps what is closed up to date: a thread that the kernel tells of this host's addresses, and the rules of sessions,
-//! which name the hosts at the far end of tunnels.
+//! Updates the closed destinations. Two sources change them: the host's addresses, which a thread reads by netlink, and
+//! the sessions' rules, which contain the addresses of tunnel peers.
 
 use super::peers::{Change, Peers};
 use super::reach::{Area, Reach};
@@ -68,7 +68,7 @@ impl Keeper {
         filter: ClosedSets,
     ) -> Result<Self, StartError> {
         let failed = StartError::setup;
-        // Before the addresses are read: a change in between is told of.
+        // Subscribe before reading the addresses, so that no change in between is missed.
         let changes =
             NetlinkSocket::subscribe(ADDRESSES).map_err(failed("following this host's addresses"))?;
         let host = Host::read().map_err(failed("reading this host's addresses"))?;

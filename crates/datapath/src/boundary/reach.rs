@@ -114,7 +114,7 @@ impl Reach {
             .or_else(|| ue.v6.and_then(|v6| self.tenant_at(v6.into())))
     }
 
-    /// The tenant whose pool has an address, whoever has the address.
+    /// The tenant whose pool contains an address, assigned or not.
     fn tenant_at(&self, address: IpAddr) -> Option<u8> {
         self.pools.iter().find(|(pool, _)| pool.contains(address)).map(|(_, tenant)| *tenant)
     }

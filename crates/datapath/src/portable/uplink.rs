@@ -93,8 +93,8 @@ impl Path {
         let Some(rules) = tables.by_teid(teid) else {
             return signaller.refuse_teid(self, teid, (peer, socket, is_peer));
         };
-        // Uplink may begin before the SMF tells of the tunnel to the radio (TS 23.502 4.3.2.2.1, steps 15 and 16a): until
-        // then nobody knows whose it has to be.
+        // Uplink may begin before the SMF provides the gNB's tunnel (TS 23.502 4.3.2.2.1, steps 15 and 16a): until then
+        // the peer is unknown and any source is accepted.
         if !is_peer && rules.downlink_peer.is_some() {
             return self.drop(DropReason::UnknownPeer, 1);
         }

@@ -164,7 +164,7 @@ pub struct Session {
     pub home: u32,
     /// The group of its further flows.
     pub flows: u32,
-    /// Where its downlink goes by tunnel, in wire order; [`NO_INDEX`]: over IPv6; 0: nowhere yet.
+    /// IPv4 address of the downlink tunnel's peer, in wire order; [`NO_INDEX`]: IPv6 peer; 0: no tunnel yet.
     pub peer: u32,
     /// The rules.
     pub rules: [Rule; SESSION_RULES],

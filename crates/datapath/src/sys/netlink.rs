@@ -20,7 +20,7 @@ impl NetlinkSocket {
         }
     }
 
-    /// Opens one that is told of changes of these groups (`RTMGRP_*`).
+    /// Opens a socket that receives the notifications of these groups (`RTMGRP_*`).
     pub fn subscribe(groups: u32) -> io::Result<Self> {
         let socket = Self::open()?;
         // SAFETY: all zero is a valid `sockaddr_nl`, whose size is said; it lives during the call.

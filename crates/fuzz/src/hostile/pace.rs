@@ -32,7 +32,7 @@ impl Pace {
         due.saturating_sub(self.sent).min(most)
     }
 
-    /// That many were sent.
+    /// Adds to the number of messages sent.
     pub fn count(&mut self, sent: u64) {
         self.sent += sent;
     }

@@ -122,7 +122,8 @@ impl Connections {
         Some(connection)
     }
 
-    /// The gNB is told to release a connection. Gives one that has to count as released, if gNBs owe too many.
+    /// Marks a connection as being released by the gNB. If more releases are pending than the bound permits, returns the
+    /// oldest one, which the caller must treat as released.
     pub fn start_release(&mut self, key: Key) -> Option<Key> {
         let connection = self.table.get_mut(key)?;
         connection.context = RanContext::Releasing;

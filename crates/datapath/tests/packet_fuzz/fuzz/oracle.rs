@@ -170,7 +170,7 @@ pub fn of_message(cast: &Cast, octets: &[u8], known: bool) -> Verdict {
     }
 }
 
-/// Whether downlink of the session with that TEID goes by tunnel, so that it is known who may send.
+/// Whether the session with that TEID has a downlink tunnel, whose peer is then the only permitted uplink source.
 fn has_tunnel(cast: &Cast, teid: u32) -> bool {
     cast.by_teid(teid).is_some_and(|member| member.manner != Manner::Idle)
 }
