@@ -3,11 +3,11 @@
 //! A file holds 64 hexadecimal digits and is its owner's alone.
 
 use crate::config::{HomeNetworkKey, SuciProfile};
+use crate::private_file::{self, ReadError, Readers};
 use pith_crypto::suci::{HomeNetworkPrivateKey, HomeNetworkPublicKey, Profile};
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::io;
 use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
 
 /// Why there is no key.
 #[derive(Debug, thiserror::Error)]
@@ -46,11 +46,10 @@ pub fn load(keys: &[HomeNetworkKey]) -> Result<Vec<(u8, HomeNetworkPrivateKey)>,
 }
 
 fn read(path: &Path, profile: SuciProfile) -> Result<HomeNetworkPrivateKey, KeyError> {
-    let file = |source| KeyError::File { path: path.into(), source };
-    let text = fs::read_to_string(path).map_err(file)?;
-    if fs::metadata(path).map_err(file)?.mode() & 0o077 != 0 {
-        return Err(KeyError::Exposed(path.into()));
-    }
+    let text = private_file::read(path, Readers::Owner).map_err(|error| match error {
+        ReadError::Io(source) => KeyError::File { path: path.into(), source },
+        ReadError::Exposed => KeyError::Exposed(path.into()),
+    })?;
     let octets = hex::decode(text.trim()).map_err(|_| KeyError::NotAKey(path.into()))?;
     HomeNetworkPrivateKey::new(profile.into(), &octets).map_err(|_| KeyError::NotAKey(path.into()))
 }
@@ -58,10 +57,8 @@ fn read(path: &Path, profile: SuciProfile) -> Result<HomeNetworkPrivateKey, KeyE
 /// Makes a key, writes its private half to a new file, and gives its public half, for the USIMs.
 pub fn generate(path: &Path, profile: SuciProfile) -> Result<HomeNetworkPublicKey, KeyError> {
     let (octets, public) = random(profile)?;
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true).mode(0o600);
-    let written = options.open(path).and_then(|mut file| writeln!(file, "{}", hex::encode(octets)));
-    written.map_err(|source| KeyError::File { path: path.into(), source })?;
+    let text = Zeroizing::new(hex::encode(octets) + "\n");
+    private_file::create(path, &text).map_err(|source| KeyError::File { path: path.into(), source })?;
     Ok(public)
 }
 
@@ -81,6 +78,7 @@ fn random(profile: SuciProfile) -> Result<([u8; 32], HomeNetworkPublicKey), KeyE
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     fn path(name: &str) -> PathBuf {

@@ -10,6 +10,7 @@ pub mod http;
 pub mod keys;
 pub mod node;
 pub mod pki;
+mod private_file;
 pub mod privileges;
 pub mod sbi;
 pub mod sctp;

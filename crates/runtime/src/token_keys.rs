@@ -3,16 +3,16 @@
 //! They are kept in a file that only its owner reads, so that tokens outlive a restart of the NRF. A key is replaced
 //! after [`ROTATION`]; its public half is published until the last token that it signed has expired.
 
+use crate::private_file::{self, PRIVATE, ReadError, Readers};
 use pith_crypto::jws::{JwsAlgorithm, SigningKey, sha256};
 use pith_nf::nrf::TokenSigner;
 use pith_sbi::token::{AccessTokenClaims, jwks};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use zeroize::Zeroizing;
 
 /// How long a token is valid. A producer checks tokens without the NRF, so a token can't be taken back before.
 pub const LIFETIME: Duration = Duration::from_secs(3600);
@@ -97,11 +97,13 @@ impl TokenKeys {
             made.saturating_add(life.as_secs())
         };
         keys.retain(|key| now < last_token(key.stored.made));
-        keys.push(successor);
-        match &self.path {
-            Some(path) => write(path, &keys.iter().map(|key| &key.stored).collect::<Vec<_>>()),
-            None => Ok(()),
+        // Stored before it signs: a restarted NRF must know it.
+        if let Some(path) = &self.path {
+            let stored: Vec<_> = keys.iter().chain([&successor]).map(|key| &key.stored).collect();
+            write(path, &stored)?;
         }
+        keys.push(successor);
+        Ok(())
     }
 
     fn not_keys(&self) -> TokenKeyError {
@@ -111,7 +113,7 @@ impl TokenKeys {
 
 impl TokenSigner for TokenKeys {
     fn sign(&self, now: u64, claims: &AccessTokenClaims) -> Option<String> {
-        // A key that can't be stored must not sign: a restarted NRF would not know it.
+        // If the new key can't be stored, the former one goes on signing.
         if let Err(error) = self.rotate(now) {
             tracing::error!("the key of access tokens is not replaced: {error}");
         }
@@ -144,35 +146,20 @@ fn key_of(stored: Stored) -> Option<SigningKeyOfAge> {
 }
 
 fn read(path: &Path) -> Result<Vec<SigningKeyOfAge>, TokenKeyError> {
-    let file = |source| TokenKeyError::File { path: path.into(), source };
-    let text = match fs::read(path) {
+    let text = match private_file::read(path, Readers::Owner) {
         Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(file(error)),
+        Err(error) if error.is_not_found() => return Ok(Vec::new()),
+        Err(ReadError::Io(source)) => return Err(TokenKeyError::File { path: path.into(), source }),
+        Err(ReadError::Exposed) => return Err(TokenKeyError::Exposed(path.into())),
     };
-    if fs::metadata(path).map_err(file)?.mode() & 0o077 != 0 {
-        return Err(TokenKeyError::Exposed(path.into()));
-    }
     let not_keys = || TokenKeyError::NotKeys(path.into());
-    let stored: Vec<Stored> = serde_json::from_slice(&text).map_err(|_| not_keys())?;
+    let stored: Vec<Stored> = serde_json::from_str(&text).map_err(|_| not_keys())?;
     stored.into_iter().map(|stored| key_of(stored).ok_or_else(not_keys)).collect()
 }
 
-/// Writes the file whole, or leaves the old one.
 fn write(path: &Path, keys: &[&Stored]) -> Result<(), TokenKeyError> {
-    let file = |source| TokenKeyError::File { path: path.into(), source };
-    let text = serde_json::to_vec(keys).map_err(|error| file(error.into()))?;
-    let folder = path.parent().unwrap_or(Path::new("."));
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(file)?;
-    let draft = path.with_extension("new");
-    let _ = fs::remove_file(&draft);
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true).mode(0o600);
-    let written = options.open(&draft).and_then(|mut file| {
-        file.write_all(&text)?;
-        file.sync_all()
-    });
-    written.and_then(|()| fs::rename(&draft, path)).map_err(file)
+    let written = || private_file::replace(path, PRIVATE, &Zeroizing::new(serde_json::to_string(keys)?));
+    written().map_err(|source| TokenKeyError::File { path: path.into(), source })
 }
 
 #[cfg(test)]
@@ -180,7 +167,8 @@ mod tests {
     use super::*;
     use pith_sbi::token::{KeySet, Refusal, Verifier};
     use pith_sbi::{NfInstanceId, NfType};
-    use std::os::unix::fs::PermissionsExt;
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     fn path(name: &str) -> PathBuf {
         let path = std::env::temp_dir().join(format!("pith-token-{name}-{}", std::process::id()));

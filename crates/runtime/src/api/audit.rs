@@ -3,7 +3,8 @@
 //! A line of JSON for each, appended to a file of its owner's alone, and to the log under `pith::audit` with
 //! identities masked. A file of 8 MiB is put aside as `audit.jsonl.1`; the eight newest of those are kept.
 
-use super::{Caller, state};
+use super::{Caller, time};
+use crate::private_file;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -55,13 +56,13 @@ impl Audit {
 
     /// Whether entries can be written.
     pub fn check(&self) -> io::Result<()> {
-        self.file.as_deref().map_or(Ok(()), |file| state::append(file).map(drop))
+        self.file.as_deref().map_or(Ok(()), |file| private_file::append(file).map(drop))
     }
 
     /// Writes an entry.
     pub(super) fn write(&self, caller: Option<&Caller>, what: Entry) {
         let entry = Entry {
-            time: state::now(),
+            time: time::now(),
             who: caller.map_or_else(|| "nobody".into(), |caller| caller.name.clone()),
             role: caller.map(|caller| caller.role.to_string()).unwrap_or_default(),
             ..what
@@ -93,7 +94,7 @@ impl Audit {
 }
 
 fn append(file: &Path, entry: &Entry) -> io::Result<()> {
-    let mut handle = state::append(file)?;
+    let mut handle = private_file::append(file)?;
     let line = serde_json::to_string(entry)? + "\n";
     handle.write_all(line.as_bytes())?;
     if handle.metadata()?.len() >= LARGEST {

@@ -24,8 +24,8 @@ mod openapi;
 mod operate;
 mod route;
 mod socket;
-mod state;
 mod subscribers;
+mod time;
 mod tokens;
 mod upf;
 

@@ -1,8 +1,9 @@
 //! Tokens of the API: 256 random bits each, of which only a digest is kept.
 
 use super::guard::Caller;
-use super::{ApiError, state};
+use super::{ApiError, time};
 use crate::config::Role;
+use crate::private_file::{self, PRIVATE, Readers};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::cell::{Cell, RefCell};
@@ -74,7 +75,7 @@ impl Tokens {
         if !printable || name.chars().count() > LONGEST_NAME {
             return Err(ApiError::bad_request(format!("'name' has 1 to {LONGEST_NAME} characters")));
         }
-        self.refresh();
+        self.read()?;
         if self.list.borrow().len() >= MOST {
             return Err(ApiError::bad_request(format!("there are {MOST} tokens: revoke some first")));
         }
@@ -84,7 +85,7 @@ impl Tokens {
         let (id, secret) = octets.split_at(4);
         let (id, secret) = (hex::encode(id), hex::encode(secret));
         let token =
-            Token { id: id.clone(), name: name.into(), role, created: state::now(), digest: digest(&secret) };
+            Token { id: id.clone(), name: name.into(), role, created: time::now(), digest: digest(&secret) };
         self.list.borrow_mut().push(token);
         self.write()?;
         Ok(Issued { token: format!("pith_{id}_{secret}"), id, name: name.into(), role })
@@ -92,7 +93,7 @@ impl Tokens {
 
     /// Takes one back; whether there was one.
     pub(super) fn revoke(&self, id: &str) -> Result<bool, ApiError> {
-        self.refresh();
+        self.read()?;
         let before = self.list.borrow().len();
         self.list.borrow_mut().retain(|token| token.id != id);
         let found = self.list.borrow().len() < before;
@@ -113,7 +114,7 @@ impl Tokens {
             .then(|| Caller { name: format!("token {} ({})", token.id, token.name), role: token.role })
     }
 
-    /// Reads the file again if another process wrote it.
+    /// Reads the file again if another process wrote it. No token counts while it can't be read.
     fn refresh(&self) {
         let Some(file) = &self.file else { return };
         let changed = std::fs::metadata(file).and_then(|metadata| metadata.modified()).ok();
@@ -121,17 +122,31 @@ impl Tokens {
             return;
         }
         self.changed.set(changed);
-        let read = state::read_private(file).and_then(|text| Ok(serde_json::from_str(&text)?));
-        *self.list.borrow_mut() = read.unwrap_or_else(|error| {
-            tracing::error!("no token of {} is taken: {error}", file.display());
-            Vec::new()
-        });
+        if let Err(error) = self.read() {
+            tracing::error!("no token is accepted: {}", error.detail);
+            self.list.borrow_mut().clear();
+        }
+    }
+
+    /// Reads the file. One that can't be read must not be replaced: its tokens would be lost.
+    fn read(&self) -> Result<(), ApiError> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let unreadable =
+            |error: String| ApiError::internal(format!("can't read {}: {error}", file.display()));
+        let list = match private_file::read(file, Readers::Owner) {
+            Ok(text) => serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))?,
+            Err(error) if error.is_not_found() => Vec::new(),
+            Err(error) => return Err(unreadable(error.to_string())),
+        };
+        *self.list.borrow_mut() = list;
+        Ok(())
     }
 
     fn write(&self) -> Result<(), ApiError> {
         let Some(file) = &self.file else { return Ok(()) };
         let text = serde_json::to_string_pretty(&*self.list.borrow());
-        let written = text.map_err(std::io::Error::from).and_then(|text| state::write_private(file, &text));
+        let written =
+            text.map_err(std::io::Error::from).and_then(|text| private_file::replace(file, PRIVATE, &text));
         written.map_err(|error| ApiError::internal(format!("can't write {}: {error}", file.display())))?;
         self.changed.set(std::fs::metadata(file).and_then(|metadata| metadata.modified()).ok());
         Ok(())

@@ -3,23 +3,20 @@
 use super::authority::{Authority, LIFETIME};
 use super::{Certificate, PkiError, of_file};
 use crate::http::PeerIdentity;
+use crate::private_file::{self, PRIVATE, PUBLIC, Readers};
 use pith_nf::kit::Nf;
 use pith_sbi::{NfInstanceId, NfType};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::Write;
 use std::net::SocketAddr;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const CA_CERTIFICATE: &str = "ca.crt";
 const CA_KEY: &str = "ca.key";
-/// A private key, and a file that anyone may read.
-const PRIVATE: u32 = 0o600;
-const PUBLIC: u32 = 0o644;
 
 /// A process that gets a certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -228,8 +225,7 @@ impl Directory {
     fn authority(&self) -> Result<(Authority, bool), PkiError> {
         let (certificate, key) = (self.ca_file(), self.file(CA_KEY));
         if certificate.exists() {
-            owner_only(&key)?;
-            let key_text = fs::read_to_string(&key).map_err(of_file(&key))?;
+            let key_text = private_file::read(&key, Readers::Owner).map_err(of_file(&key))?;
             let text = fs::read_to_string(&certificate).map_err(of_file(&certificate))?;
             return Ok((Authority::load(&text, &key_text).map_err(of_file(&self.0))?, false));
         }
@@ -255,17 +251,8 @@ impl Directory {
         Ok(file)
     }
 
-    /// Writes a file in one step: others read the old or the new one.
     fn write(&self, path: &Path, mode: u32, text: &str) -> Result<(), PkiError> {
-        let new = path.with_extension("new");
-        let written = || {
-            let _ = fs::remove_file(&new);
-            let mut file = OpenOptions::new().create_new(true).write(true).mode(mode).open(&new)?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&new, path)
-        };
-        written().map_err(of_file(path))
+        private_file::replace(path, mode, text).map_err(of_file(path))
     }
 }
 
@@ -290,13 +277,4 @@ fn random_id() -> Result<NfInstanceId, PkiError> {
     let mut octets = [0; 16];
     getrandom::fill(&mut octets).map_err(|error| PkiError(format!("no randomness: {error}")))?;
     Ok(NfInstanceId::from_random(u128::from_be_bytes(octets)))
-}
-
-/// A key that others can read is no secret.
-pub(super) fn owner_only(path: &Path) -> Result<(), PkiError> {
-    let mode = fs::metadata(path).map_err(of_file(path))?.permissions().mode();
-    match mode & 0o077 {
-        0 => Ok(()),
-        _ => Err(PkiError(format!("{} can be read by others: 'chmod 600' it", path.display()))),
-    }
 }

@@ -3,6 +3,7 @@
 use super::directory::{Directory, Member, is_due};
 use super::{Certificate, PkiError, of_file};
 use crate::config::TlsFiles;
+use crate::private_file::{self, Readers};
 use pith_nf::kit::Nf;
 use pith_sbi::NfInstanceId;
 use rustls::pki_types::pem::PemObject;
@@ -45,8 +46,8 @@ impl Source {
         }
         let (ca, certificate, key) = self.paths();
         let chain = certificates(&certificate)?;
-        exposed(&key)?;
-        let key = PrivateKeyDer::from_pem_file(&key).map_err(of_file(&key))?;
+        let text = private_file::read(&key, Readers::OwnerAndGroup).map_err(of_file(&key))?;
+        let key = PrivateKeyDer::from_pem_slice(text.as_bytes()).map_err(of_file(&key))?;
         let first = chain.first().ok_or_else(|| of_file(&certificate)("there is no certificate in it"))?;
         let read = Certificate::read(first).map_err(of_file(&certificate))?;
         Ok(Credentials { roots: certificates(&ca)?, key, certificate: read, chain })
@@ -98,12 +99,4 @@ pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, 
         return Err(of_file(path)("there is no certificate in it"));
     }
     Ok(list)
-}
-
-/// A group of the service manager may read a key, others may not.
-fn exposed(path: &Path) -> Result<(), PkiError> {
-    match fs::metadata(path).map_err(of_file(path))?.mode() & 0o007 {
-        0 => Ok(()),
-        _ => Err(PkiError(format!("{} can be read by everybody: 'chmod 600' it", path.display()))),
-    }
 }

@@ -3,13 +3,12 @@
 //! A sealed value is nonce, ciphertext and tag. The SUPI is authenticated with it, so that a row's keys are of no use
 //! in another row. Who has the file of the database has no K, OPc or TOPc; who has the key file too has all of them.
 
+use crate::private_file::{self, ReadError, Readers};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 use aws_lc_rs::digest::{SHA256, digest};
 use pith_nf::kit::{Authentication, Secret};
 use pith_types::Supi;
-use std::fs::{self, OpenOptions};
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::io;
 use std::path::{Path, PathBuf};
 use zeroize::{Zeroize, Zeroizing};
 
@@ -69,20 +68,16 @@ impl Seal {
     /// Under the key of that file, which is made if there is none and `may_make`.
     pub(super) fn of_file(path: &Path, may_make: bool) -> Result<Self, SealError> {
         let file = |source| SealError::File { path: path.into(), source };
-        let text = match fs::read_to_string(path) {
-            Ok(text) => Zeroizing::new(text),
-            Err(error) if error.kind() == ErrorKind::NotFound && may_make => {
+        let text = match private_file::read(path, Readers::Owner) {
+            Ok(text) => text,
+            Err(error) if error.is_not_found() && may_make => {
                 let text = Zeroizing::new(hex::encode(*random_key()?) + "\n");
-                let mut new =
-                    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(file)?;
-                new.write_all(text.as_bytes()).and_then(|()| new.sync_all()).map_err(file)?;
+                private_file::create(path, &text).map_err(file)?;
                 text
             }
-            Err(error) => return Err(file(error)),
+            Err(ReadError::Io(error)) => return Err(file(error)),
+            Err(ReadError::Exposed) => return Err(SealError::Exposed(path.into())),
         };
-        if fs::metadata(path).map_err(file)?.mode() & 0o077 != 0 {
-            return Err(SealError::Exposed(path.into()));
-        }
         let mut key = Zeroizing::new([0; KEY]);
         hex::decode_to_slice(text.trim(), &mut *key).map_err(|_| SealError::NotAKey(path.into()))?;
         Self::new(&key)
