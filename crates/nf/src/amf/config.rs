@@ -1,4 +1,4 @@
-//! What an operator sets of an AMF.
+//! Operator configuration of an AMF.
 
 use super::retained::Retention;
 use super::waiting::Bounds;
@@ -11,48 +11,46 @@ use std::sync::Arc;
 /// Configuration of one AMF instance, or of one shard of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AmfConfig {
-    /// Who the instance is on the SBI, and which block of ids is its own.
+    /// Identity on the SBI, and the block of identifiers that belongs to this instance.
     pub identity: Identity,
-    /// AMF Name (TS 38.413 9.3.3.21), as NG Setup tells it.
+    /// AMF Name (TS 38.413 9.3.3.21), sent in NG SETUP RESPONSE.
     pub name: String,
-    /// What 5G-GUTIs are made with.
+    /// GUAMI of the 5G-GUTIs that this AMF allocates.
     pub guami: Guami,
-    /// Other shards and instances that give 5G-GUTIs of the same GUAMI, each from a block of its own:
-    /// they are asked for the contexts of UEs that come here.
+    /// Other shards and instances that allocate 5G-GUTIs of the same GUAMI, each from its own
+    /// block. This AMF requests UE contexts from them when one of their UEs registers here.
     pub peers: Vec<Peer>,
     /// Networks served, with their slices.
     pub plmns: Vec<ServedPlmn>,
-    /// Tracking areas served; a UE elsewhere is rejected.
+    /// Tracking areas served. A UE in any other tracking area is rejected.
     pub tais: Vec<Tai>,
-    /// Networks that a UE takes as the same as the serving one; at most 15.
+    /// Equivalent PLMNs sent to UEs; at most 15.
     pub equivalent_plmns: Vec<Plmn>,
-    /// How the network calls itself; told to UEs after each initial registration, if set.
+    /// Network name sent to UEs after each initial registration, if set.
     pub network_name: Option<NetworkNames>,
-    /// Integrity algorithms, the most wanted first. A UE that knows none of them is rejected.
+    /// Integrity algorithms in order of preference. A UE that supports none of them is rejected.
     pub integrity: Vec<IntegrityAlgorithm>,
-    /// Ciphering algorithms, the most wanted first.
+    /// Ciphering algorithms in order of preference.
     pub ciphering: Vec<CipheringAlgorithm>,
-    /// Lengths of timers.
     pub timers: Timers,
-    /// Retransmissions of a NAS message before its procedure is given up (TS 24.501 table 10.2.2
-    /// has four).
+    /// Retransmissions of a NAS message before its procedure is aborted (TS 24.501 table 10.2.2 has four).
     pub max_retransmissions: u8,
-    /// UE contexts at most, 1 to 262,144: more UEs are rejected with #22 congestion.
+    /// Maximum number of UE contexts, 1 to 262,144. Further UEs are rejected with #22 congestion.
     pub max_ues: u32,
-    /// Back-off that UEs are told when the AMF is full (T3346).
+    /// Back-off time sent to rejected UEs when the AMF is full (T3346).
     pub congestion_backoff: Duration,
-    /// Security contexts of UEs that are no longer registered.
+    /// Retention of the security contexts of deregistered UEs.
     pub retention: Retention,
 }
 
 /// Another shard or instance of the same AMF.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
-    /// Its block: instance part.
+    /// Instance part of its identifier block.
     pub instance: InstanceId,
-    /// Its block: shard part.
+    /// Shard part of its identifier block.
     pub shard: ShardId,
-    /// Where its services stand.
+    /// API root of its services.
     pub api_root: Arc<ApiRoot>,
 }
 
@@ -61,7 +59,7 @@ pub struct Peer {
 pub struct ServedPlmn {
     /// The network.
     pub plmn: Plmn,
-    /// Slices that this AMF serves in it.
+    /// Slices that this AMF serves in the network.
     pub slices: Vec<Snssai>,
 }
 
@@ -77,27 +75,27 @@ pub struct NetworkNames {
 /// Lengths of the AMF's timers (TS 24.501 tables 10.2.1, 10.2.2; TS 23.501 5.4.1.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timers {
-    /// How often a UE registers anew though it does not move; told to the UE.
+    /// Periodic registration update interval; sent to the UE.
     pub t3512: Duration,
-    /// How long a UE waits after its last try of a registration that failed; told to the UE.
+    /// Wait of a UE after its last failed registration attempt; sent to the UE.
     pub t3502: Duration,
-    /// Between two tries of paging.
+    /// Retransmission interval of PAGING.
     pub t3513: Duration,
-    /// Between two DEREGISTRATION REQUESTs of the network.
+    /// Retransmission interval of DEREGISTRATION REQUEST by the network.
     pub t3522: Duration,
-    /// Between two REGISTRATION ACCEPTs.
+    /// Retransmission interval of REGISTRATION ACCEPT.
     pub t3550: Duration,
-    /// Between two CONFIGURATION UPDATE COMMANDs.
+    /// Retransmission interval of CONFIGURATION UPDATE COMMAND.
     pub t3555: Duration,
-    /// Between two AUTHENTICATION REQUESTs or SECURITY MODE COMMANDs.
+    /// Retransmission interval of AUTHENTICATION REQUEST and SECURITY MODE COMMAND.
     pub t3560: Duration,
-    /// Between two IDENTITY REQUESTs.
+    /// Retransmission interval of IDENTITY REQUEST.
     pub t3570: Duration,
-    /// How much longer than T3512 a UE may be silent before it counts as unreachable.
+    /// Added to T3512 for the mobile reachable timer: a UE that is silent longer counts as unreachable.
     pub mobile_reachable_margin: Duration,
-    /// How long an unreachable UE stays registered.
+    /// Time from unreachable to implicit de-registration.
     pub implicit_deregistration: Duration,
-    /// How long a gNB may take for an NGAP procedure of one UE.
+    /// Maximum time for a gNB to answer a UE-associated NGAP procedure.
     pub ngap_guard: Duration,
 }
 
@@ -122,8 +120,8 @@ impl Default for Timers {
 }
 
 impl AmfConfig {
-    /// A configuration for one network, with the defaults of the specifications for the rest:
-    /// 128-NIA2 and 128-NEA2 are wanted most, null integrity is not accepted.
+    /// A configuration for one network. The rest has the defaults of the specifications: 128-NIA2
+    /// and 128-NEA2 are preferred, null integrity is not accepted.
     pub fn new(identity: Identity, guami: Guami, slices: Vec<Snssai>, tais: Vec<Tai>) -> Self {
         Self {
             identity,
@@ -155,14 +153,15 @@ impl AmfConfig {
         served.map_or(&[], |served| &served.slices)
     }
 
-    /// Whose block a 5G-TMSI is of, if it is another one's that is known.
+    /// API root of the peer whose block contains the 5G-TMSI; `None` for this shard's own block and
+    /// for unknown blocks.
     pub(super) fn peer_of(&self, tmsi: FiveGTmsi) -> Option<&Arc<ApiRoot>> {
         let owns = |peer: &&Peer| (peer.instance, peer.shard) == (tmsi.instance(), tmsi.shard());
         let own = (self.identity.instance, self.identity.shard) == (tmsi.instance(), tmsi.shard());
         self.peers.iter().find(owns).filter(|_| !own).map(|peer| &peer.api_root)
     }
 
-    /// What is wrong with it, as a sentence that says what to do.
+    /// Checks the configuration. The error is a sentence that says what to change.
     pub fn check(&self) -> Result<(), String> {
         if self.integrity.is_empty() || self.ciphering.is_empty() {
             return Err("list at least one integrity and one ciphering algorithm".into());
@@ -183,21 +182,23 @@ impl AmfConfig {
     }
 }
 
-/// UEs that have not proved who they are, of a shard. A flood of 15,000 registrations a second leaves a phone of the same
-/// gNB half a second for its proof, and phones of other gNBs the time of T3560. The octets are those of as many
-/// contexts, each with a REGISTRATION REQUEST of 500 octets.
+/// Limits of unauthenticated UE contexts in a shard. During a flood of 15,000 registrations a
+/// second, a phone of the flooding gNB has half a second to authenticate; phones of other gNBs have
+/// the time of T3560. The octet limit corresponds to the same number of contexts, each with a
+/// REGISTRATION REQUEST of 500 octets.
 pub(super) const HALF_OPEN: Bounds =
     Bounds { entries: 16_384, entries_of_gnb: 8_192, octets: 48 * 1024 * 1024 };
 
-/// Octets of such a context without its messages: context, connection, procedure and their places in tables.
+/// Octets of an unauthenticated context without its messages: context, connection, procedure and
+/// table entries.
 pub(super) const HALF_OPEN_CONTEXT: usize = 2_048;
 
-/// Connections that gNBs were told to release and have not, of a shard. A gNB that does not answer keeps each until the
-/// NGAP guard runs out.
+/// Limits of connections in a shard for which UE CONTEXT RELEASE COMMAND was sent and not answered.
+/// If a gNB does not answer, a connection stays until the NGAP guard timer expires.
 pub(super) const RELEASING: Bounds = Bounds { entries: 16_384, entries_of_gnb: 8_192, octets: usize::MAX };
 
-/// Contexts beyond `max_ues`, for UEs that are told to come back later.
+/// Contexts beyond `max_ues`, used to reject UEs with a back-off time.
 pub(super) const REJECTABLE_UES: u32 = 1024;
 
-/// Connections that an AMF-UE-NGAP-ID can number besides six bits of generation.
+/// Connections that an AMF-UE-NGAP-ID can index; six further bits hold the generation.
 pub(super) const MAX_UES: u32 = 1 << 18;

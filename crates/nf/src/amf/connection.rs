@@ -1,8 +1,8 @@
-//! UE-associated logical NG-connections (TS 38.413 8.1): between this shard and a UE at a gNB.
+//! UE-associated logical NG-connections (TS 38.413 8.1) between this shard and UEs at gNBs.
 //!
-//! A connection has a life of its own: the context of a UE may have had several, and one whose UE
-//! is gone already stays until its gNB has let go of it. So an AMF-UE-NGAP-ID is never given to
-//! another UE while a gNB may still use it.
+//! A connection has its own lifetime: a UE context may use several connections one after another,
+//! and a connection without a UE stays until its gNB has released it. So an AMF-UE-NGAP-ID is never
+//! given to another UE while a gNB may still use it.
 
 use super::config::{MAX_UES, RELEASING};
 use super::table::shrink;
@@ -11,39 +11,36 @@ use crate::kit::{Arena, GnbHandle, Identity, Key};
 use pith_types::{AmfUeNgapId, RanUeNgapId};
 use std::collections::HashMap;
 
-/// Bits of an AMF-UE-NGAP-ID's own part that index the table; the six above are generation.
+/// Bits of an AMF-UE-NGAP-ID's own part that index the table; the six bits above them are the generation.
 const INDEX_BITS: u32 = MAX_UES.trailing_zeros();
 const GENERATION_MASK: u32 = 0x3f;
 
 /// One UE-associated logical NG-connection.
 #[derive(Debug)]
 pub(crate) struct NgConnection {
-    /// The UE, as this AMF numbers it on N2.
     pub id: AmfUeNgapId,
-    /// The UE, as the gNB numbers it.
     pub ran_id: RanUeNgapId,
-    /// The gNB.
     pub gnb: GnbHandle,
-    /// The SCTP stream that the gNB chose for the UE; answers take the same (TS 38.412 7).
+    /// The SCTP stream that the gNB chose for the UE; downlink messages use the same stream (TS 38.412 7).
     pub stream: u16,
-    /// Whose connection it is; `None` once the UE has another one or is gone.
+    /// The UE that uses the connection; `None` once the UE has another connection or no context.
     pub ue: Option<Key>,
     /// Whether the gNB has a UE context.
     pub context: RanContext,
-    /// PDUs that wait until the gNB has a UE context.
+    /// Downlink PDUs queued until the gNB has a UE context.
     pub queued: Vec<Vec<u8>>,
-    /// Its place among the connections that gNBs are to release.
+    /// Its entry in the list of connections that gNBs are to release.
     releasing: Option<Place>,
 }
 
 /// Whether a gNB has a UE context with security.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RanContext {
-    /// It has none: NAS signalling only.
+    /// No UE context: NAS signalling only.
     Absent,
     /// INITIAL CONTEXT SETUP REQUEST sent.
     Requested,
-    /// It has.
+    /// The gNB has a UE context.
     Established,
     /// UE CONTEXT RELEASE COMMAND sent.
     Releasing,
@@ -59,7 +56,6 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// No connection yet.
     pub fn new(identity: Identity) -> Self {
         Self {
             table: Arena::new(MAX_UES - 1),
@@ -69,7 +65,7 @@ impl Connections {
         }
     }
 
-    /// Opens the connection that an INITIAL UE MESSAGE begins; `None` if no id is free.
+    /// Opens a connection for an INITIAL UE MESSAGE; `None` if no id is free.
     pub fn open(&mut self, gnb: GnbHandle, stream: u16, ran_id: RanUeNgapId) -> Option<Key> {
         let (instance, shard) = (self.identity.instance, self.identity.shard);
         let key = self.table.insert_with(|key| NgConnection {
@@ -86,29 +82,27 @@ impl Connections {
         Some(key)
     }
 
-    /// The connection that this AMF numbered so.
+    /// The connection with that AMF-UE-NGAP-ID.
     pub fn find(&self, id: AmfUeNgapId) -> Option<Key> {
         let index = (id.ue() & (MAX_UES - 1)).checked_sub(1)?;
         let key = self.table.find(index, id.ue() >> INDEX_BITS, GENERATION_MASK)?;
         self.get(key).filter(|connection| connection.id == id).map(|_| key)
     }
 
-    /// The connection that a gNB numbered so.
+    /// The connection with that RAN-UE-NGAP-ID at a gNB.
     pub fn find_by_ran(&self, gnb: GnbHandle, ran_id: RanUeNgapId) -> Option<Key> {
         self.by_ran.get(&(gnb, ran_id)).copied()
     }
 
-    /// The connection of that key.
     pub fn get(&self, key: Key) -> Option<&NgConnection> {
         self.table.get(key)
     }
 
-    /// The connection of that key, to change.
     pub fn get_mut(&mut self, key: Key) -> Option<&mut NgConnection> {
         self.table.get_mut(key)
     }
 
-    /// Forgets a connection: its ids are free again.
+    /// Removes a connection and frees its ids.
     pub fn close(&mut self, key: Key) -> Option<NgConnection> {
         let connection = self.table.remove(key)?;
         let ran = (connection.gnb, connection.ran_id);
@@ -139,19 +133,17 @@ impl Connections {
         here.map(|(key, _)| key).collect()
     }
 
-    /// All connections.
     pub fn iter(&self) -> impl Iterator<Item = (Key, &NgConnection)> {
         self.table.iter()
     }
 
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.table.len()
     }
 }
 
-/// The 24 bits of an AMF-UE-NGAP-ID that are this shard's own; never 0, because UERANSIM takes the id 0 for none and
-/// leaves the IE out.
+/// The 24 bits of an AMF-UE-NGAP-ID that belong to this shard. They are never 0: UERANSIM reads id
+/// 0 as absent and omits the IE.
 fn own_part(key: Key) -> u32 {
     (key.generation() & GENERATION_MASK) << INDEX_BITS | (key.index() + 1)
 }

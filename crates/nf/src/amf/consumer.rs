@@ -1,5 +1,5 @@
-//! The AMF as a consumer: what it asks of other NFs, a function a question. What comes of an answer
-//! is the procedure's business.
+//! The AMF as a service consumer: one function for each SBI request to another NF. The procedures
+//! handle the replies.
 
 use super::context::{CallId, Env, UeContext};
 use super::n2;
@@ -23,44 +23,44 @@ use pith_sbi::{ApiRoot, Base64, NfType, Reply, ResourceUri, Response, Uri};
 use pith_types::{FiveGGuti, Snssai, Supi};
 use std::sync::Arc;
 
-/// Whoever made a resource also changes and ends it.
+/// Requests that change or delete a resource go to the NF that created it.
 fn owner(resource: &Uri) -> Target {
     Target::Root(Arc::clone(&resource.root))
 }
 
-/// Where the UE is, as the SBI has it.
+/// The UE's location as an SBI data type.
 fn location(ue: &UeContext) -> Option<UserLocation> {
     let seen = ue.location?;
     let cell = Ncgi::new(seen.cell_plmn, seen.cell);
     Some(UserLocation { nr_location: Some(NrLocation::new(seen.tai, cell)) })
 }
 
-/// The reference in the callbacks of a UE: its key, which says nothing to anybody else, and in which run
-/// of the AMF it is one. A callback that an earlier run gave out finds nobody.
+/// The UE's reference in callback URIs: its table key, which means nothing outside, and the run of
+/// the AMF that allocated it. A reference of an earlier run matches no UE.
 pub(crate) fn reference(identity: &Identity, key: Key) -> String {
     format!("{:x}.{:x}", key.to_u64(), run(identity))
 }
 
-/// The key in such a reference.
+/// The table key in a callback reference of this run.
 pub(crate) fn key_of(identity: &Identity, reference: &str) -> Option<Key> {
     let (key, of) = reference.split_once('.')?;
     u64::from_str_radix(of, 16).ok().filter(|of| *of == run(identity))?;
     u64::from_str_radix(key, 16).ok().map(Key::from_u64)
 }
 
-/// The instance id is another one in each run.
+/// Identifies this run of the AMF: each run has another instance id.
 const fn run(identity: &Identity) -> u64 {
     let id = identity.instance_id.0;
     (id >> 64) as u64 ^ id as u64
 }
 
-/// The reference in the callback of a session: whose it is, and which of the sessions that the UE
-/// gave this identity.
+/// The reference in the callback URI of a session: the UE, and the number of the session among
+/// those with the same PDU session identity.
 fn session_reference(identity: &Identity, ue: &UeContext, id: u8, number: CallId) -> String {
     format!("{}-{id}-{}", reference(identity, ue.key), number.0)
 }
 
-/// Ends what an answer brings that nobody waits for any more.
+/// Deletes the resource that a reply created if no procedure waits for the reply any more.
 pub(crate) fn undo(env: &mut Env<'_>, reply: Reply) {
     match reply {
         Ok(Response::SmContextCreated(created)) => release_sm_context(env, &created.location),
@@ -84,7 +84,8 @@ pub(crate) fn authenticate(
     ue.call(env, Target::any(), nausf::Authenticate { body })
 }
 
-/// Nausf_UEAuthentication_Authenticate: the UE's answer to 5G-AKA, `None` if it gave none.
+/// Nausf_UEAuthentication_Authenticate: the UE's response to the 5G-AKA challenge; `None` if the UE
+/// sent none.
 pub(crate) fn confirm_5g_aka(
     ue: &mut UeContext,
     env: &mut Env<'_>,
@@ -103,7 +104,7 @@ pub(crate) fn eap_session(ue: &mut UeContext, env: &mut Env<'_>, context: &Uri, 
     ue.call(env, owner(context), nausf::EapAuthMethod { auth_ctx_id, body })
 }
 
-/// `authCtxId` in the URI of an authentication, or of what stands below it.
+/// `authCtxId` in the URI of an authentication context, or of a resource below it.
 fn authentication_id(context: &Uri) -> &str {
     let mut segments = context.path.split('/');
     segments
@@ -114,7 +115,7 @@ fn authentication_id(context: &Uri) -> &str {
 
 // Nudm_UECM, Nudm_SDM (TS 29.503)
 
-/// Nudm_UECM_Registration; `None` if it is not known whose.
+/// Nudm_UECM_Registration; `None` if the SUPI is not known.
 pub(crate) fn register_in_udm(
     ue: &mut UeContext,
     env: &mut Env<'_>,
@@ -138,7 +139,8 @@ pub(crate) fn register_in_udm(
     Some(ue.call(env, Target::any(), uecm::ThreeGppRegistration { ue_id: supi, body }))
 }
 
-/// Nudm_SDM_Get: access and mobility data, and what an SMF is chosen by, in one; `None` if it is not known whose.
+/// Nudm_SDM_Get: access and mobility data and SMF selection data in one request; `None` if the SUPI
+/// is not known.
 pub(crate) fn subscription_data(ue: &mut UeContext, env: &mut Env<'_>) -> Option<CallId> {
     let request = sdm::GetDataSets {
         supi: ue.supi.clone()?,
@@ -148,7 +150,7 @@ pub(crate) fn subscription_data(ue: &mut UeContext, env: &mut Env<'_>) -> Option
     Some(ue.call(env, Target::any(), request))
 }
 
-/// Nudm_SDM_Subscribe: to the same data; `None` if it is not known whose.
+/// Nudm_SDM_Subscribe to changes of the same data; `None` if the SUPI is not known.
 pub(crate) fn subscribe_to_changes(ue: &mut UeContext, env: &mut Env<'_>) -> Option<CallId> {
     let supi = ue.supi.clone()?;
     let root = &env.config.identity.api_root;
@@ -194,7 +196,7 @@ pub(crate) fn select_slices(ue: &mut UeContext, env: &mut Env<'_>, requested: &[
 
 // Npcf_AMPolicyControl (TS 29.507)
 
-/// Npcf_AMPolicyControl_Create; `None` if it is not known for whom.
+/// Npcf_AMPolicyControl_Create; `None` if the SUPI is not known.
 pub(crate) fn create_policy(ue: &mut UeContext, env: &mut Env<'_>) -> Option<CallId> {
     let supi = ue.supi.clone()?;
     let root = &env.config.identity.api_root;
@@ -262,7 +264,8 @@ pub(crate) fn create_session(ue: &mut UeContext, env: &mut Env<'_>, supi: Supi, 
     }
 }
 
-/// Where the SMF tells that the session has ended: a new place, which the session remembers.
+/// The URI at which the SMF reports the end of the session: new for each SM context, and stored in
+/// the session.
 fn status_callback(ue: &mut UeContext, env: &Env<'_>, id: u8) -> Uri {
     let number = ue.next_number();
     let reference = session_reference(&env.config.identity, ue, id, number);
@@ -272,8 +275,7 @@ fn status_callback(ue: &mut UeContext, env: &Env<'_>, id: u8) -> Uri {
     nsmf::SmContextStatusNotify::callback_uri(&env.config.identity.api_root, &NfType::Amf, &reference)
 }
 
-/// Tells the SMFs of sessions that came from another context that they are served here now
-/// (TS 23.502 4.2.2.2.2 step 17).
+/// Notifies the SMFs of transferred sessions that this AMF serves the UE now (TS 23.502 4.2.2.2.2 step 17).
 pub(crate) fn announce_sessions(ue: &mut UeContext, env: &mut Env<'_>) {
     let ids: Vec<u8> = ue.sessions.iter().map(|session| session.id).collect();
     for id in ids {
@@ -287,13 +289,13 @@ pub(crate) fn announce_sessions(ue: &mut UeContext, env: &mut Env<'_>) {
     }
 }
 
-/// Tells the SMF something, again if it does not answer.
+/// Sends the SMF a report, which is retransmitted if the SMF does not answer.
 fn tell(ue: &mut UeContext, env: &mut Env<'_>, id: u8, body: nsmf::SmContextUpdateData) {
     update_and_note(ue, env, id, body.clone(), SessionCall::Report(Box::new(body)));
 }
 
-/// A report has no answer: were it lost, the SMF would send packets to a gNB that has let go of them. It is told again,
-/// unless it was told something newer, or hears nothing.
+/// Retransmits a report that the SMF did not answer: without it the SMF would send packets to a gNB that has
+/// released the session. Not retransmitted if a later report superseded it, or after the retry limit.
 pub(crate) fn tell_again(
     ue: &mut UeContext,
     env: &mut Env<'_>,
@@ -318,8 +320,7 @@ fn update(ue: &mut UeContext, env: &mut Env<'_>, id: u8, body: nsmf::SmContextUp
     Some(call)
 }
 
-/// The same, of which the session remembers what it was for; held back until the session has an SM
-/// context.
+/// The same; the session records what the call was for. Deferred until the session has an SM context.
 fn update_and_note(
     ue: &mut UeContext,
     env: &mut Env<'_>,
@@ -339,7 +340,7 @@ fn update_and_note(
     }
 }
 
-/// The SMF has made the SM context: what waited for its name can go.
+/// The SMF has created the SM context: sends the deferred requests.
 pub(crate) fn sm_context_created(ue: &mut UeContext, env: &mut Env<'_>, id: u8, context: Uri) {
     let Some(session) = ue.session_mut(id) else { return };
     session.sm_context = Some(context);
@@ -348,7 +349,7 @@ pub(crate) fn sm_context_created(ue: &mut UeContext, env: &mut Env<'_>, id: u8, 
     }
 }
 
-/// Passes a 5GSM message of the UE on.
+/// Forwards a 5GSM message of the UE to the SMF.
 pub(crate) fn forward(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payload: &Bytes) {
     let body = nsmf::SmContextUpdateData {
         n1_sm_msg: Some(payload.clone().into()),
@@ -358,7 +359,7 @@ pub(crate) fn forward(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payload: &B
     update_and_note(ue, env, id, body, SessionCall::Forward(payload.clone()));
 }
 
-/// Passes on what the gNB answered.
+/// Forwards the gNB's answer to the SMF.
 pub(crate) fn report(
     ue: &mut UeContext,
     env: &mut Env<'_>,
@@ -374,7 +375,7 @@ pub(crate) fn report(
     tell(ue, env, id, body);
 }
 
-/// Has the SMF activate the session's user plane; `None` if there is no such session.
+/// Requests the SMF to activate the session's user plane; `None` if there is no such session.
 pub(crate) fn activate(ue: &mut UeContext, env: &mut Env<'_>, id: u8) -> Option<CallId> {
     let body = nsmf::SmContextUpdateData {
         up_cnx_state: Some(nsmf::UpCnxState::Activating),
@@ -386,7 +387,7 @@ pub(crate) fn activate(ue: &mut UeContext, env: &mut Env<'_>, id: u8) -> Option<
     update(ue, env, id, body)
 }
 
-/// Has the SMF deactivate the session's user plane, if it has one.
+/// Requests the SMF to deactivate the session's user plane, if it has one.
 pub(crate) fn deactivate(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
     let Some(session) = ue.session_mut(id) else { return };
     if session.user_plane == UserPlane::Deactivated {
@@ -398,7 +399,7 @@ pub(crate) fn deactivate(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
     tell(ue, env, id, body);
 }
 
-/// Ends a session on this side, at the SMF, and at the gNB if it has resources for it.
+/// Releases a session in this AMF, at the SMF, and at the gNB if it has resources for it.
 pub(crate) fn release_session(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
     let Some(at) = ue.sessions.iter().position(|session| session.id == id) else { return };
     let session = ue.sessions.swap_remove(at);
@@ -410,7 +411,7 @@ pub(crate) fn release_session(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
     }
 }
 
-/// Ends all sessions; the connection ends with them.
+/// Releases all sessions. The gNB is not asked: its connection ends too.
 fn release_all_sessions(ue: &mut UeContext, env: &mut Env<'_>) {
     for session in ue.sessions.drain(..) {
         if let Some(context) = &session.sm_context {
@@ -426,8 +427,8 @@ pub(crate) fn release_sm_context(env: &mut Env<'_>, context: &Uri) {
     env.tell_nf(owner(context), nsmf::ReleaseSmContext { sm_context_ref, body });
 }
 
-/// Ends all that other NFs keep for the UE: sessions, policy, subscription, registration
-/// (TS 23.502 4.2.2.3.2; 4.5.3 for the purge). What they told goes with it.
+/// Deletes the UE's resources at other NFs: sessions, policy, subscription, registration (TS 23.502
+/// 4.2.2.3.2; 4.5.3 for the purge). The data received from these NFs are deleted too.
 pub(crate) fn release_all(ue: &mut UeContext, env: &mut Env<'_>) {
     release_all_sessions(ue, env);
     delete_policy(ue, env);
@@ -445,9 +446,9 @@ pub(crate) fn release_all(ue: &mut UeContext, env: &mut Env<'_>) {
     }
 }
 
-// Namf_Communication (TS 29.518), of other AMFs
+// Namf_Communication (TS 29.518) at other AMFs
 
-/// Namf_Communication_UEContextTransfer: asks the AMF that gave the 5G-GUTI.
+/// Namf_Communication_UEContextTransfer to the AMF that allocated the 5G-GUTI.
 pub(crate) fn transfer_context(
     ue: &mut UeContext,
     env: &mut Env<'_>,
@@ -463,14 +464,14 @@ pub(crate) fn transfer_context(
     ue.call(env, Target::Root(peer), request)
 }
 
-/// Namf_Communication_RegistrationStatusUpdate: the UE is served here now.
+/// Namf_Communication_RegistrationStatusUpdate: this AMF serves the UE now.
 pub(crate) fn confirm_transfer(env: &mut Env<'_>, peer: Arc<ApiRoot>, guti: FiveGGuti) {
     let body = namf::UeRegStatusUpdateReqData::new(namf::UeContextTransferStatus::Transferred);
     let ue_context_id = UeContextId::FiveGGuti(guti);
     env.tell_nf(Target::Root(peer), namf::RegistrationStatusUpdate { ue_context_id, body });
 }
 
-/// Namf_Communication_N1N2TransferFailureNotification: the UE does not answer to paging.
+/// Namf_Communication_N1N2TransferFailureNotification: the UE does not respond to paging.
 pub(crate) fn transfer_failed(env: &mut Env<'_>, callback: Uri, message: Uri) {
     let body =
         namf::N1N2MsgTxfrFailureNotification::new(namf::N1N2MessageTransferCause::UeNotResponding, message);

@@ -1,4 +1,4 @@
-//! What the AMF knows of one UE (TS 23.502 table 5.2.2.2.2-1), and what a step on it may use.
+//! The UE context (TS 23.502 table 5.2.2.2.2-1), and the environment of a step on it.
 
 use super::config::AmfConfig;
 use super::connection::{Connections, NgConnection, RanContext};
@@ -20,65 +20,64 @@ use pith_types::{Ambr, FiveGGuti, Pei, Supi, Tai};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The context of one UE.
 pub(crate) struct UeContext {
-    /// Its place in the table; also the owner of its timers and calls.
+    /// Its key in the table; also the owner of its timers and calls.
     pub key: Key,
-    /// Who it is; known once it is authenticated, or recognised by its 5G-GUTI.
+    /// SUPI; known once the UE is authenticated or recognised by its 5G-GUTI.
     pub supi: Option<Supi>,
-    /// Who it said it is when it was authenticated last: for the operator, while it has proven nothing.
+    /// The identity that the UE sent when it was last authenticated. Shown to the operator while
+    /// the SUPI is not proven.
     pub claimed: Option<SupiOrSuci>,
-    /// Its equipment, as SECURITY MODE COMPLETE told.
+    /// PEI from SECURITY MODE COMPLETE.
     pub pei: Option<Pei>,
-    /// Its temporary identity.
+    /// Current 5G-GUTI.
     pub guti: Option<FiveGGuti>,
-    /// The identity before, which holds until the UE confirms the new one (TS 24.501 5.3.3).
+    /// Previous 5G-GUTI, valid until the UE confirms the new one (TS 24.501 5.3.3).
     pub old_guti: Option<FiveGGuti>,
-    /// Whether it is registered.
     pub rm: RmState,
-    /// The security context in use with it; `None` before the first security mode control.
+    /// The security context in use; `None` before the first security mode control.
     pub security: Option<SecurityContext>,
-    /// UE security capability, until and beside the security context.
+    /// UE security capability as last received; also set before there is a security context.
     pub capability: Option<UeSecurityCapability>,
-    /// Uplink NAS COUNT that K_gNB of the present connection is made of (TS 33.501 A.9).
+    /// Uplink NAS COUNT from which K_gNB of the current connection is derived (TS 33.501 A.9).
     pub k_gnb_count: pith_nas::NasCount,
     /// Its NG connection; `None` in CM-IDLE (TS 23.501 5.3.3.2.2).
     pub connection: Option<Key>,
-    /// What came with the message that began the connection.
+    /// Parameters of the INITIAL UE MESSAGE that opened the connection.
     pub initial: Initial,
-    /// Where it was seen last.
+    /// Last known location.
     pub location: Option<UserLocation>,
-    /// Registration area, as the UE was told.
+    /// Registration area sent to the UE.
     pub registration_area: Vec<Tai>,
-    /// UE radio capability, which the gNB made known, for the next gNB.
+    /// UE radio capability received from a gNB, for the next gNB.
     pub radio_capability: Option<Bytes>,
-    /// What the UDM told of its subscription.
+    /// Subscription data from the UDM.
     pub subscription: Option<Box<Subscription>>,
-    /// The subscription to changes of it (Nudm_SDM).
+    /// URI of the subscription to changes of these data (Nudm_SDM).
     pub sdm_subscription: Option<Uri>,
-    /// Whether this AMF is registered for it in the UDM (Nudm_UECM).
+    /// Whether this AMF is registered as the UE's serving AMF in the UDM (Nudm_UECM).
     pub registered_in_udm: bool,
-    /// Slices allowed and rejected.
+    /// Allowed and rejected slices.
     pub slices: Slices,
     /// The AM policy association.
     pub policy: Option<AmPolicy>,
-    /// PDU sessions, 15 at most.
+    /// PDU sessions, at most 15.
     pub sessions: Vec<PduSession>,
-    /// N1 and N2 messages that wait until the UE can be reached.
+    /// N1 and N2 messages queued until the UE is reachable.
     pub undelivered: Vec<super::delivery::Undelivered>,
-    /// The one 5GMM procedure that runs.
+    /// The 5GMM procedure in progress; one at a time.
     pub procedure: Procedure,
-    /// When its present registration began.
+    /// Start of the current registration.
     pub since: Instant,
-    /// Another AMF was given the context, and the UE has not come back since.
+    /// Another AMF has received the context, and the UE has not returned since.
     pub is_transferred: bool,
-    /// The security context is not kept when the registration ends.
+    /// The security context is deleted when the registration ends.
     pub drops_security: bool,
-    /// Its place among the UEs that have not proved who they are.
+    /// Its entry in the list of unauthenticated UEs.
     pub half_open: Option<Place>,
-    /// The subscription to changes was asked for; no procedure waits for that.
+    /// The pending Nudm_SDM_Subscribe; no procedure waits for its reply.
     pub sdm_call: Option<CallId>,
-    /// Changed subscription data were asked for.
+    /// The pending Nudm_SDM_Get for changed subscription data.
     pub refresh_call: Option<CallId>,
     timers: Vec<Timer>,
     calls: u32,
@@ -93,10 +92,9 @@ pub(crate) enum RmState {
     Registered,
 }
 
-/// An AM policy association and what it says (TS 29.507).
+/// An AM policy association and its policy (TS 29.507).
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AmPolicy {
-    /// The resource.
     pub uri: Uri,
     /// Index to RAT/Frequency Selection Priority, 1 to 256, if the PCF sets one.
     pub rfsp: Option<u16>,
@@ -104,57 +102,48 @@ pub(crate) struct AmPolicy {
     pub ue_ambr: Option<Ambr>,
 }
 
-/// One SBI call of a UE: the step of its [`Tag`].
+/// Identifies one SBI call of a UE: the step of its [`Tag`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CallId(pub u32);
 
-/// gNBs that are up, in an order of their own: a replay pages them as the run did.
+/// gNBs that are connected, in a fixed order, so that a replay pages them in the order of the recorded run.
 pub(crate) type Gnbs = BTreeMap<GnbHandle, Arc<GnbInfo>>;
 
-/// What all UEs of a shard share.
+/// State that all UEs of a shard share.
 pub(crate) struct Shared {
-    /// What the operator set.
     pub config: AmfConfig,
-    /// gNBs that are up.
     pub gnbs: Gnbs,
-    /// All NG connections.
     pub connections: Connections,
-    /// Ways to find UEs.
+    /// Indexes from UE identities to contexts.
     pub index: Index,
-    /// Randomness.
     pub rng: Rng,
-    /// UEs that have not proved who they are.
+    /// Unauthenticated UEs.
     pub half_open: Waiting,
-    /// What is to be done with other UEs' contexts when the step is over.
+    /// Actions on other UEs' contexts, deferred to the end of the step.
     pub after: Vec<After>,
 }
 
-/// What a step on a UE may use besides the UE's own context.
+/// What a step on a UE may use in addition to the UE's own context.
 pub(crate) struct Env<'a> {
-    /// When it is.
     pub now: Instant,
-    /// What the operator set.
     pub config: &'a AmfConfig,
-    /// gNBs that are up.
     pub gnbs: &'a Gnbs,
-    /// All NG connections.
     pub connections: &'a mut Connections,
-    /// Ways to find UEs.
+    /// Indexes from UE identities to contexts.
     pub index: &'a mut Index,
-    /// Randomness.
     pub rng: &'a mut Rng,
-    /// UEs that have not proved who they are.
+    /// Unauthenticated UEs.
     pub half_open: &'a mut Waiting,
-    /// What is to be done outside.
+    /// Effects of the step.
     pub out: &'a mut Outbox,
-    /// What is to be done with other UEs' contexts when the step is over.
+    /// Actions on other UEs' contexts, deferred to the end of the step.
     pub after: &'a mut Vec<After>,
-    /// How many UE contexts there are.
+    /// Number of UE contexts.
     pub ues: usize,
 }
 
 impl Shared {
-    /// What a step may use now.
+    /// The environment of one step.
     pub fn env<'a>(&'a mut self, now: Instant, ues: usize, out: &'a mut Outbox) -> Env<'a> {
         Env {
             now,
@@ -171,22 +160,17 @@ impl Shared {
     }
 }
 
-/// What a step wants done once its own UE's context is put down.
+/// An action on another UE's context, deferred until the step has released its own UE's context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum After {
-    /// `new` is the same subscriber as `old`: it takes over, and `old` ends.
-    Supersede {
-        /// The context that is now the subscriber's.
-        new: Key,
-        /// The one before.
-        old: Key,
-    },
-    /// The gNB has too many connections to release: this one counts as released.
+    /// `new` belongs to the same subscriber as `old`: `new` takes the sessions over, and `old` is deleted.
+    Supersede { new: Key, old: Key },
+    /// The gNB has too many connections to release: this connection is treated as released.
     Close(Key),
 }
 
 impl UeContext {
-    /// A UE of which nothing is known yet.
+    /// A new context without an identity.
     pub fn new(key: Key, now: Instant) -> Self {
         Self {
             key,
@@ -223,21 +207,20 @@ impl UeContext {
         }
     }
 
-    /// Whether it is registered.
     pub fn is_registered(&self) -> bool {
         self.rm == RmState::Registered
     }
 
-    /// Whether nothing is left that the context would be kept for.
+    /// Whether the context can be deleted: not registered, and no procedure in progress.
     pub fn is_over(&self) -> bool {
         !self.is_registered() && matches!(self.procedure, Procedure::Idle)
     }
 
-    /// How logs name it: SUPI masked, or its key.
+    /// The UE's name in logs: its masked SUPI, or its key.
     pub fn name(&self) -> String {
         match (&self.supi, &self.claimed) {
             (Some(supi), _) | (None, Some(SupiOrSuci::Supi(supi))) => supi.masked(),
-            // Its Debug hides the scheme output; scheme and key id remain.
+            // `Debug` of a SUCI hides the scheme output; scheme and key id remain.
             (None, Some(SupiOrSuci::Suci(suci))) => {
                 suci.null_scheme_supi().map_or_else(|| format!("{suci:?}"), |supi| supi.masked())
             }
@@ -245,17 +228,15 @@ impl UeContext {
         }
     }
 
-    /// The session of that identity.
     pub fn session(&self, id: u8) -> Option<&PduSession> {
         self.sessions.iter().find(|session| session.id == id)
     }
 
-    /// The session of that identity, to change.
     pub fn session_mut(&mut self, id: u8) -> Option<&mut PduSession> {
         self.sessions.iter_mut().find(|session| session.id == id)
     }
 
-    /// Starts one of its timers, or starts it anew.
+    /// Starts or restarts a timer.
     pub fn start(&mut self, env: &mut Env<'_>, timer: Timer, after: Duration) {
         if !self.timers.contains(&timer) {
             self.timers.push(timer);
@@ -263,58 +244,56 @@ impl UeContext {
         env.out.start(self.key.to_u64(), timer, after);
     }
 
-    /// Stops one of its timers, if it runs.
+    /// Stops a timer if it runs.
     pub fn stop(&mut self, env: &mut Env<'_>, timer: Timer) {
         if self.ran_out(timer) {
             env.out.stop(self.key.to_u64(), timer);
         }
     }
 
-    /// Stops all of its timers.
+    /// Stops all timers.
     pub fn stop_all(&mut self, env: &mut Env<'_>) {
         for timer in self.timers.drain(..) {
             env.out.stop(self.key.to_u64(), timer);
         }
     }
 
-    /// Notes that a timer runs no longer; whether it ran.
+    /// Removes an expired timer; `true` if it was running.
     pub fn ran_out(&mut self, timer: Timer) -> bool {
         let running = self.timers.len();
         self.timers.retain(|other| *other != timer);
         self.timers.len() < running
     }
 
-    /// Its timers that run.
+    /// The running timers.
     pub fn timers(&self) -> &[Timer] {
         &self.timers
     }
 
-    /// Calls an operation of another NF for it; the reply comes back with the number given.
+    /// Sends a request to another NF on behalf of the UE; the reply has the returned call id.
     pub fn call(&mut self, env: &mut Env<'_>, target: Target, request: impl Into<Request>) -> CallId {
         let CallId(step) = self.next_number();
         env.out.call(Tag { owner: self.key.to_u64(), step }, target, request.into());
         CallId(step)
     }
 
-    /// A number that it has not used before.
+    /// A call id that this UE has not used before.
     pub fn next_number(&mut self) -> CallId {
         self.calls = self.calls.wrapping_add(1);
         CallId(self.calls)
     }
 
-    /// Whether something sent now would reach it: CM-CONNECTED, and the connection is not being
-    /// released.
+    /// Whether a downlink message would reach the UE: CM-CONNECTED, and the connection is not being released.
     pub fn is_reachable(&self, env: &Env<'_>) -> bool {
         let connection = self.connection.and_then(|key| env.connections.get(key));
         connection.is_some_and(|connection| connection.context != RanContext::Releasing)
     }
 
-    /// Its NG connection.
     pub fn ng<'e>(&self, env: &'e mut Env<'_>) -> Option<&'e mut NgConnection> {
         env.connections.get_mut(self.connection?)
     }
 
-    /// Tells the operator how a procedure came out.
+    /// Logs the outcome of a procedure for the operator.
     pub fn tell(&self, env: &mut Env<'_>, level: Level, procedure: &'static str, outcome: &'static str) {
         env.out.event(level, || Event {
             level,
@@ -338,11 +317,11 @@ impl UeContext {
     }
 }
 
-/// The owner of calls that no UE waits for: their replies change nothing.
+/// The owner of calls without a UE: their replies are ignored.
 const NOBODY: u64 = u64::MAX;
 
 impl Env<'_> {
-    /// Calls an operation whose answer changes nothing, such as the end of a resource.
+    /// Sends a request whose reply is ignored, such as the deletion of a resource.
     pub fn tell_nf(&mut self, target: Target, request: impl Into<Request>) {
         self.out.call(Tag { owner: NOBODY, step: 0 }, target, request.into());
     }

@@ -1,5 +1,5 @@
-//! Messages of SMFs for a UE and its gNB (TS 23.502 4.2.3.3): sent at once, or kept until the UE
-//! can be reached.
+//! Messages from SMFs for a UE and its gNB (TS 23.502 4.2.3.3): sent at once, or queued until the
+//! UE is reachable.
 
 use super::consumer;
 use super::context::{Env, UeContext};
@@ -14,10 +14,9 @@ use pith_sbi::Uri;
 use pith_sbi::namf_communication::NgapIeType;
 use pith_sbi::nsmf_pdusession::N2SmInfoType;
 
-/// What an SMF has for a UE and its gNB, of one session.
+/// A message from an SMF for a UE, its gNB or both, about one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Message {
-    /// The session.
     pub id: u8,
     /// A 5GSM message for the UE.
     pub n1: Option<Bytes>,
@@ -25,7 +24,7 @@ pub(crate) struct Message {
     pub n2: Option<(Transfer, Bytes)>,
 }
 
-/// Which NGAP message a transfer belongs to (TS 38.413 9.3.4).
+/// The NGAP message that a transfer belongs to (TS 38.413 9.3.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Transfer {
     /// PDU Session Resource Setup Request Transfer.
@@ -34,7 +33,7 @@ pub(crate) enum Transfer {
     ReleaseCommand,
     /// PDU Session Resource Modify Request Transfer.
     ModifyRequest,
-    /// One that this AMF does not carry.
+    /// A transfer of another message, which this AMF does not support.
     Unsupported,
 }
 
@@ -60,23 +59,23 @@ impl From<NgapIeType> for Transfer {
     }
 }
 
-/// A message that waits for a UE in CM-IDLE.
+/// A message queued for a UE in CM-IDLE.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Undelivered {
-    /// The message.
     pub message: Message,
-    /// Whom to tell if the UE can't be reached, and the name of the message in that case.
+    /// Where to send a failure notification if the UE can't be reached, and the URI that identifies
+    /// the message in it.
     pub on_failure: Option<(Uri, Uri)>,
 }
 
 impl Message {
-    /// A message of a session; `None` if there is nothing in it.
+    /// A message about a session; `None` if it has no content.
     pub fn of_session(id: u8, n1: Option<Bytes>, n2: Option<(Transfer, Bytes)>) -> Option<Self> {
         (n1.is_some() || n2.is_some()).then_some(Self { id, n1, n2 })
     }
 }
 
-/// Sends a message to a UE that is connected. Without its session it is for nobody.
+/// Sends a message to a connected UE. A message for a session that no longer exists is dropped.
 pub(crate) fn send(ue: &mut UeContext, env: &mut Env<'_>, message: Message) {
     if matches!(message, Message { n1: None, n2: Some((Transfer::SetupRequest, _)), id } if has_resources(ue, id))
     {
@@ -105,10 +104,11 @@ pub(crate) fn send(ue: &mut UeContext, env: &mut Env<'_>, message: Message) {
     }
 }
 
-/// Resources are to be set up for a session of which the gNB has some: after a GTP-U Error Indication, for example
-/// (TS 23.527 5.3.2.1). The gNB would refuse a second instance (TS 38.413 8.2.1.4), so that it releases the first one
-/// before. A setup that is under way, or whose result the SMF does not know yet, is asked for twice: the UPF reported a
-/// second packet before it learnt of the tunnel.
+/// An SMF requests setup of a session for which the gNB already has resources, for example after a
+/// GTP-U Error Indication (TS 23.527 5.3.2.1). The gNB would refuse a second instance (TS 38.413
+/// 8.2.1.4), so the AMF first has it release the existing one. If a setup is in progress, or its
+/// result is not yet acknowledged by the SMF, the request is a duplicate: the UPF reported a second
+/// packet before it received the tunnel.
 fn set_up_again(ue: &mut UeContext, env: &mut Env<'_>, message: Message) {
     let (id, name) = (message.id, ue.name());
     let Some(session) = ue.session_mut(id) else { return };
@@ -129,8 +129,8 @@ fn set_up_again(ue: &mut UeContext, env: &mut Env<'_>, message: Message) {
     }
 }
 
-/// What waits for a release waits no longer than a gNB may take; without an answer its connection is released, and what
-/// waits is sent when the UE is connected again.
+/// A setup that waits for a release waits no longer than the gNB may take. If the gNB does not
+/// answer, its connection is released and the setup is sent when the UE is connected again.
 pub(crate) fn guard_release(ue: &UeContext, env: &mut Env<'_>) {
     if let Some(key) = ue.connection.filter(|_| waits_for_release(ue)) {
         env.out.start(key.to_u64(), Timer::NgapGuard, env.config.timers.ngap_guard);
@@ -141,7 +141,7 @@ fn waits_for_release(ue: &UeContext) -> bool {
     ue.sessions.iter().any(|session| session.held_setup.is_some())
 }
 
-/// The gNB has released the resources of a session: sends what is to be set up instead.
+/// The gNB has released the resources of a session: sends the deferred setup.
 pub(crate) fn resources_released(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
     let Some(setup) = ue.session_mut(id).and_then(|session| session.held_setup.take()) else { return };
     if let Some(key) = ue.connection.filter(|_| !waits_for_release(ue)) {
@@ -150,7 +150,7 @@ pub(crate) fn resources_released(ue: &mut UeContext, env: &mut Env<'_>, id: u8) 
     send(ue, env, setup);
 }
 
-/// The connection is lost: what waits for a release waits for the UE now.
+/// The connection is lost: setups that waited for a release are queued for the UE.
 pub(crate) fn keep_held_setups(ue: &mut UeContext) {
     let held = ue.sessions.iter_mut().filter_map(|session| session.held_setup.take());
     let held = held.map(|message| Undelivered { message, on_failure: None });
@@ -163,13 +163,13 @@ fn setup_item(ue: &mut UeContext, id: u8, nas_pdu: Option<Vec<u8>>, transfer: Ve
     Some(SetupItem { pdu_session_id: id, nas_pdu, snssai: session.snssai, transfer })
 }
 
-/// Whether the gNB has resources of the session, or was asked for them.
+/// Whether the gNB has resources of the session, or a request for them is pending.
 fn has_resources(ue: &UeContext, id: u8) -> bool {
     ue.session(id).is_some_and(|session| session.user_plane != UserPlane::Deactivated)
 }
 
-/// Adds what waits to be set up in the gNB to the sessions that go with the answer to the UE's request. A
-/// session that is among them already is what was waited for.
+/// Adds the queued setups to the sessions in the answer to the UE's request. If a session is
+/// already among them, its queued setup is dropped as fulfilled.
 pub(crate) fn add_setup_items(ue: &mut UeContext, sessions: &mut Vec<SetupItem>) {
     ue.undelivered.retain(|kept| {
         let is_there = sessions.iter().any(|item| item.pdu_session_id == kept.message.id);
@@ -194,14 +194,14 @@ fn is_setup(undelivered: &Undelivered) -> bool {
     matches!(undelivered.message.n2, Some((Transfer::SetupRequest, _)))
 }
 
-/// The UE is connected again: sends what waits for it.
+/// The UE is connected again: sends its queued messages.
 pub(crate) fn reached(ue: &mut UeContext, env: &mut Env<'_>) {
     for undelivered in std::mem::take(&mut ue.undelivered) {
         send(ue, env, undelivered.message);
     }
 }
 
-/// The UE can't be reached: tells whoever waits for it.
+/// The UE can't be reached: notifies the senders of its queued messages.
 pub(crate) fn fail_all(ue: &mut UeContext, env: &mut Env<'_>) {
     for undelivered in ue.undelivered.drain(..) {
         if let Some((callback, message)) = undelivered.on_failure {

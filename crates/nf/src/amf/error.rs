@@ -1,4 +1,4 @@
-//! Why procedures fail, and what each failure tells the UE, the gNB or the NF that asked.
+//! Why procedures fail, and what each failure means for the UE, the gNB or the NF that sent the request.
 
 use bytes::Bytes;
 use pith_nas::GmmCause;
@@ -10,34 +10,33 @@ use pith_types::Snssai;
 /// Why a registration fails (TS 24.501 5.5.1.2.5, 5.5.1.3.5).
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(crate) enum RegistrationError {
-    /// Emergency registration, which this AMF does not offer.
+    /// Emergency registration, which this AMF does not support.
     #[error("emergency services are not supported")]
     EmergencyNotSupported,
-    /// Disaster roaming, which this AMF does not offer.
+    /// Disaster roaming, which this AMF does not support.
     #[error("disaster roaming is not supported")]
     DisasterRoamingNotSupported,
     /// The tracking area of the cell is not served.
     #[error("tracking area is not served")]
     TrackingAreaNotServed,
-    /// The request has no UE security capability, and none is known.
+    /// The request has no UE security capability, and none is stored.
     #[error("no UE security capability")]
     NoSecurityCapability,
-    /// No integrity or ciphering algorithm that both sides accept, or the capability changed
-    /// between the initial message and the protected copy of it.
+    /// UE and AMF have no integrity or ciphering algorithm in common, or the capability in the
+    /// protected request differs from the one in the initial message.
     #[error("UE security capabilities mismatch")]
     SecurityCapabilityMismatch,
-    /// A mandatory IE is wrong.
+    /// A mandatory IE is invalid.
     #[error("invalid mandatory information")]
     InvalidMandatoryInformation,
-    /// A SUPI of a kind that is not an IMSI, or no identity even after asking.
+    /// The SUPI is not an IMSI, or the UE sent no identity in response to IDENTITY REQUEST.
     #[error("no usable identity")]
     NoIdentity,
-    /// The UE's proof is wrong, twice if it came with a 5G-GUTI: AUTHENTICATION REJECT.
+    /// Authentication failed, twice if the UE registered with a 5G-GUTI: AUTHENTICATION REJECT.
     #[error("authentication failed")]
     AuthenticationFailed {
-        /// How EAP ended, if that was the method.
+        /// EAP-Failure, if EAP was the method.
         eap_failure: Option<Bytes>,
-        /// What was wrong.
         fault: AuthenticationFault,
     },
     /// The UE refused the SECURITY MODE COMMAND.
@@ -46,13 +45,13 @@ pub(crate) enum RegistrationError {
     /// The home network does not know the subscriber.
     #[error("unknown subscriber")]
     UnknownSubscriber,
-    /// The home network can't de-conceal the SUCI: it does not know the key, or the key does not fit.
+    /// The home network can't de-conceal the SUCI: the key is unknown or does not match.
     #[error("SUCI can't be de-concealed")]
     SuciNotDeconcealed,
-    /// The subscription has no 5GS.
+    /// The subscription has no 5GS service.
     #[error("5GS services not allowed")]
     ServicesNotAllowed,
-    /// The subscriber may not use this network.
+    /// The subscriber may not use this serving network.
     #[error("roaming not allowed")]
     RoamingNotAllowed,
     /// The subscriber may not use this radio access technology.
@@ -61,61 +60,58 @@ pub(crate) enum RegistrationError {
     /// The home network does not accept this serving network.
     #[error("serving network not authorized")]
     ServingNetworkNotAuthorized,
-    /// None of the slices that the UE may use is served here.
+    /// None of the UE's slices is served here.
     #[error("no network slices available")]
     NoSlicesAvailable(Vec<(Snssai, SnssaiRejection)>),
-    /// No place for another UE, or the network behind is overloaded.
+    /// The limit of UE contexts is reached, or an NF reports overload.
     #[error("congestion")]
     Congestion,
     /// Another NF failed or did not answer.
     #[error("{0} failed")]
     Network(&'static str),
-    /// Another NF refused, or there was no answer: what it said.
+    /// Another NF refused the request or did not answer.
     #[error("{nf}: {said}")]
     Problem {
-        /// Which.
         nf: &'static str,
         /// Status, cause and detail.
         said: String,
     },
-    /// The UE did not answer, though asked several times: nothing more is sent.
+    /// The UE did not answer after all retransmissions: nothing more is sent.
     #[error("UE does not answer")]
     NoAnswer,
 }
 
-/// Why a UE, or the network towards it, did not prove itself (TS 24.501 5.4.1.3.5, 5.4.1.3.7; TS 33.501 6.1.3.2).
+/// Why authentication failed (TS 24.501 5.4.1.3.5, 5.4.1.3.7; TS 33.501 6.1.3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AuthenticationFault {
-    /// The SIM found AUTN's MAC wrong (5GMM cause #20).
+    /// The USIM found AUTN's MAC wrong (5GMM cause #20).
     Mac,
-    /// The SIM found SQN out of range again, after it was resynchronised (#21).
+    /// The USIM found SQN out of range again after a resynchronisation (#21).
     Synchronisation,
-    /// The SIM refused for another reason.
+    /// The USIM refused for another reason.
     Cause(GmmCause),
-    /// The SIM's response is not the expected one, or EAP failed.
+    /// RES* does not match, or EAP failed.
     WrongResponse,
-    /// The home network refused: so says the AUSF.
+    /// The AUSF reports that the home network refused.
     HomeNetwork,
 }
 
-/// What the UE is told when a registration fails.
+/// The answer to the UE when a registration fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RegistrationAnswer {
     /// REGISTRATION REJECT.
     Reject(GmmCause),
     /// AUTHENTICATION REJECT, with EAP-Failure if EAP was the method.
     AuthenticationReject(Option<Bytes>),
-    /// Nothing.
+    /// No answer.
     None,
 }
 
 impl RegistrationError {
-    /// What the UE is told.
     pub fn answer(&self) -> RegistrationAnswer {
         use RegistrationAnswer::{AuthenticationReject, None, Reject};
         match self {
-            // With #3 the UE would not try again before it is switched off (TS 24.501 5.5.1.2.5), though the USIM is good
-            // once the network has its key: #111 for INVALID_HN_PUBLIC_KEY_IDENTIFIER (TS 29.524).
+            // #3 would keep the UE from trying again until it is switched off (TS 24.501 5.5.1.2.5), although the USIM is valid once the network has its key. TS 29.524 maps INVALID_HN_PUBLIC_KEY_IDENTIFIER to #111.
             Self::EmergencyNotSupported
             | Self::SuciNotDeconcealed
             | Self::Network(_)
@@ -137,7 +133,7 @@ impl RegistrationError {
         }
     }
 
-    /// Slices that the UE is told it may not use.
+    /// Rejected NSSAI for the answer.
     pub fn rejected_nssai(&self) -> Option<RejectedNssai> {
         match self {
             Self::NoSlicesAvailable(rejected) if !rejected.is_empty() => {
@@ -147,7 +143,7 @@ impl RegistrationError {
         }
     }
 
-    /// Why the NG connection is released afterwards.
+    /// Cause of the release of the NG connection that follows.
     pub fn ngap_cause(&self) -> NgapCause {
         NgapCause::Nas(match self {
             Self::AuthenticationFailed { .. } => CauseNas::authentication_failure,
@@ -156,7 +152,7 @@ impl RegistrationError {
         })
     }
 
-    /// One word for metrics.
+    /// Outcome label in metrics.
     pub fn outcome(&self) -> &'static str {
         match self {
             Self::EmergencyNotSupported => "emergency not supported",
@@ -178,7 +174,8 @@ impl RegistrationError {
         }
     }
 
-    /// What a problem of that NF means for the UE: the cause that makes it do what is called for.
+    /// Maps an NF's error to a registration error, and so to the cause that makes the UE react as
+    /// TS 24.501 requires.
     pub fn of_problem(nf: &'static str, problem: &Problem) -> Self {
         match problem.cause() {
             Some(SbiCause::UserNotFound) => Self::UnknownSubscriber,
@@ -205,7 +202,7 @@ impl RegistrationError {
 /// Why a service request fails (TS 24.501 5.6.1.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ServiceRequestError {
-    /// The 5G-S-TMSI is not known, or the message does not pass the integrity check.
+    /// The 5G-S-TMSI is not known, or the message fails the integrity check.
     #[error("UE identity cannot be derived by the network")]
     UnknownUe,
     /// The UE is known, but not registered.
@@ -217,7 +214,7 @@ pub(crate) enum ServiceRequestError {
 }
 
 impl ServiceRequestError {
-    /// What SERVICE REJECT says.
+    /// 5GMM cause of SERVICE REJECT.
     pub fn cause(self) -> GmmCause {
         match self {
             Self::UnknownUe => GmmCause::UeIdentityCannotBeDerivedByTheNetwork,
@@ -227,22 +224,22 @@ impl ServiceRequestError {
     }
 }
 
-/// Why a payload of UL NAS TRANSPORT goes back to the UE (TS 24.501 5.4.5.2.5, 5.4.5.3.1).
+/// Why the AMF returns the payload of UL NAS TRANSPORT to the UE (TS 24.501 5.4.5.2.5, 5.4.5.3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TransportError {
-    /// No NF takes payloads of that kind, there is no session of that identity, or its SMF failed.
+    /// No NF takes payloads of that type, there is no such session, or the SMF failed.
     #[error("payload was not forwarded")]
     NotForwarded,
     /// The data network is not subscribed in the slice, or not served.
     #[error("DNN not supported or not subscribed in the slice")]
     DnnNotSupported,
-    /// The UE has 15 sessions, or the maximum of the network.
+    /// The UE has 15 sessions, or as many as the network permits.
     #[error("maximum number of PDU sessions reached")]
     TooManySessions,
 }
 
 impl TransportError {
-    /// What DL NAS TRANSPORT says.
+    /// 5GMM cause of DL NAS TRANSPORT.
     pub fn cause(self) -> GmmCause {
         match self {
             Self::NotForwarded => GmmCause::PayloadWasNotForwarded,
@@ -255,25 +252,24 @@ impl TransportError {
 /// Why an N1N2MessageTransfer fails (TS 29.518 table 6.1.3.5.3.1-3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TransferError {
-    /// No UE context of that id.
     #[error("no such UE context")]
     NoContext,
-    /// The UE context is there, the session is not.
+    /// The UE context exists, the session does not.
     #[error("no such PDU session")]
     NoSession,
     /// A registration is in progress: try again.
     #[error("registration in progress")]
     RegistrationOngoing,
-    /// The UE is in CM-IDLE, and the message is about resources that its gNB would have.
+    /// The UE is in CM-IDLE, and the message is about resources that only a gNB of a connected UE has.
     #[error("UE in CM-IDLE")]
     Idle,
-    /// The request brings nothing that can be sent.
+    /// The request has no content that can be sent.
     #[error("nothing to send")]
     Empty,
 }
 
 impl TransferError {
-    /// What the sender is told.
+    /// The error response to the sender.
     pub fn problem(self) -> Problem {
         match self {
             Self::NoContext | Self::NoSession => Problem::context_not_found().detail(self),
@@ -284,7 +280,7 @@ impl TransferError {
     }
 }
 
-/// Why an NGAP message of a UE is answered with an ERROR INDICATION (TS 38.413 10.4, 10.6).
+/// Cause of the ERROR INDICATION for an NGAP message with unknown UE ids (TS 38.413 10.4, 10.6).
 pub(crate) fn unknown_connection(amf_id_is_known: bool) -> NgapCause {
     NgapCause::RadioNetwork(match amf_id_is_known {
         true => CauseRadioNetwork::inconsistent_remote_UE_NGAP_ID,

@@ -1,4 +1,4 @@
-//! What an operator, or a test, sees of the AMF.
+//! What operators and tests can read from the AMF.
 
 use super::Amf;
 use super::connection::RanContext;
@@ -6,47 +6,47 @@ use super::context::{RmState, UeContext};
 use super::session::UserPlane;
 use serde_json::{Value, json};
 
-/// How much of everything there is: what a simulated world compares once all is quiet.
+/// Counts of the AMF's state; a simulation compares them when all procedures are over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Audit {
     /// UE contexts.
     pub contexts: usize,
-    /// Of those, registered ones.
+    /// Registered contexts.
     pub registered: usize,
-    /// Of those, connected ones.
+    /// Connected contexts.
     pub connected: usize,
-    /// UEs in a procedure.
+    /// UEs with a procedure in progress.
     pub in_procedure: usize,
-    /// NG connections, those that are being released included.
+    /// NG connections, including those that are being released.
     pub connections: usize,
     /// NG connections that are being released.
     pub releasing: usize,
-    /// NG connections that belong to no UE and are not being released: always 0.
+    /// NG connections without a UE that are not being released: always 0.
     pub orphaned_connections: usize,
     /// Subscribers in the index.
     pub supis: usize,
     /// 5G-TMSIs in the index.
     pub tmsis: usize,
-    /// Entries of the index that lead nowhere: always 0.
+    /// Index entries without a context: always 0.
     pub dangling: usize,
     /// PDU sessions.
     pub sessions: usize,
-    /// Calls to SMFs without an answer yet.
+    /// Pending requests to SMFs.
     pub session_calls: usize,
-    /// Timers of UEs that run.
+    /// Running timers of UEs.
     pub timers: usize,
-    /// Messages that wait for a UE in CM-IDLE.
+    /// Messages queued for UEs in CM-IDLE.
     pub undelivered: usize,
-    /// gNBs that are up.
+    /// Connected gNBs.
     pub gnbs: usize,
-    /// UEs that have not proved who they are.
+    /// Unauthenticated UEs.
     pub half_open: usize,
-    /// Security contexts of UEs that are no longer registered.
+    /// Retained security contexts of deregistered UEs.
     pub retained: usize,
 }
 
 impl Amf {
-    /// Counts everything.
+    /// Counts the AMF's state.
     pub fn audit(&self) -> Audit {
         let ues = || self.ues.iter().map(|(_, ue)| &**ue);
         let count = |test: fn(&UeContext) -> bool| ues().filter(|ue| test(ue)).count();
@@ -77,7 +77,7 @@ impl Amf {
         }
     }
 
-    /// One UE as an operator sees it.
+    /// One UE, as shown to an operator.
     pub(super) fn describe(&self, ue: &UeContext) -> Value {
         let connection = ue.connection.and_then(|key| self.shared.connections.get(key));
         let gnb = connection.and_then(|connection| self.shared.gnbs.get(&connection.gnb));
@@ -112,7 +112,7 @@ impl Amf {
 
 #[cfg(any(test, feature = "testing"))]
 impl Amf {
-    /// The reference that the callbacks of a registered subscriber have.
+    /// The callback reference of a registered subscriber.
     pub fn key_of(&self, supi: &pith_types::Supi) -> String {
         super::consumer::reference(
             &self.shared.config.identity,
@@ -120,7 +120,7 @@ impl Amf {
         )
     }
 
-    /// The reference that the callback of one of the subscriber's sessions has.
+    /// The callback reference of one of the subscriber's sessions.
     pub fn session_reference(&self, supi: &pith_types::Supi, id: u8) -> String {
         let key = self.shared.index.find_supi(supi).expect("registered");
         let session = self.ues.get(key).and_then(|ue| ue.session(id)).expect("established");

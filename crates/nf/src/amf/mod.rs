@@ -1,5 +1,5 @@
-//! The Access and Mobility Management Function (TS 23.501 6.2.1): ends N1 and N2, registers UEs,
-//! and carries their session signalling to SMFs.
+//! The Access and Mobility Management Function (TS 23.501 6.2.1): terminates N1 and N2, registers
+//! UEs, and carries their session signalling to SMFs.
 //!
 //! ```text
 //!   N2Input ──> n2 ──> n1 ──> procedure::*  ──> n1 ──> n2 ──> N2Effect
@@ -7,11 +7,11 @@
 //!   Reply, Timer ────────────────┘  └── Call, StartTimer ──>
 //! ```
 //!
-//! Here is dispatch only. A UE's context is in [`context`], the ways to find one in [`table`], and
-//! what a UE is in the middle of in [`procedure`]: one state, which owns what is valid while it waits.
-//! A step works on one UE's context and an [`Env`]; what it wants done to another UE's waits in
-//! [`After`] until the step is over. A UE that is neither registered nor in a procedure has
-//! no context: it is dropped when the step ends, whatever the step was.
+//! This module only dispatches. A UE's context is in [`context`], the indexes of UEs in [`table`],
+//! and the procedure in progress in [`procedure`]: one state, which owns the data that are valid
+//! while it waits. A step works on one UE's context and an [`Env`]; actions on other UEs' contexts
+//! are deferred in [`After`] until the step is over. When a step ends, the context of a UE that is
+//! neither registered nor in a procedure is deleted.
 
 mod config;
 mod connection;
@@ -61,12 +61,12 @@ use waiting::Waiting;
 pub struct Amf {
     ues: Ues,
     shared: Shared,
-    /// Connections of gNBs that are gone, to be given up.
+    /// Connections of lost gNBs, still to be closed.
     lost: VecDeque<Key>,
 }
 
 impl Amf {
-    /// An AMF without UEs.
+    /// An AMF without UE contexts.
     pub fn new(config: AmfConfig, rng: Rng) -> Self {
         let shared = Shared {
             gnbs: Gnbs::new(),
@@ -81,12 +81,12 @@ impl Amf {
         Self { ues: Ues::new(most), shared, lost: VecDeque::new() }
     }
 
-    /// Takes a step that concerns no UE's context.
+    /// Runs a step that needs no UE context.
     fn with_env(&mut self, now: Instant, out: &mut Outbox, step: impl FnOnce(&mut Env<'_>)) {
         step(&mut self.shared.env(now, self.ues.len(), out));
     }
 
-    /// Takes a step on one UE's context, if it is still there; drops the context if it is over.
+    /// Runs a step on one UE's context, if it exists; deletes the context if it is over.
     fn with_ue(
         &mut self,
         now: Instant,
@@ -105,7 +105,7 @@ impl Amf {
         self.settle(now, out);
     }
 
-    /// Does what the last step wanted done to other UEs' contexts.
+    /// Performs the actions on other UEs' contexts that the last step deferred.
     fn settle(&mut self, now: Instant, out: &mut Outbox) {
         while let Some(after) = self.shared.after.pop() {
             match after {
@@ -146,7 +146,7 @@ impl Amf {
     }
 }
 
-/// Frees all that a UE's context holds: timers, what other NFs keep for it, identities, connection.
+/// Frees everything that a UE context owns: timers, resources at other NFs, identities, connection.
 fn forget(ue: &mut UeContext, env: &mut Env<'_>) {
     ue.stop_all(env);
     delivery::fail_all(ue, env);
@@ -169,8 +169,8 @@ fn forget(ue: &mut UeContext, env: &mut Env<'_>) {
     }
 }
 
-/// Keeps the UE's native security context, unless the way in which the registration ended forbids it
-/// (TS 33.501 6.8.1.1.1).
+/// Retains the UE's native security context, unless the end of the registration forbids it (TS
+/// 33.501 6.8.1.1.1).
 fn retain_security(ue: &mut UeContext, env: &mut Env<'_>) {
     let security = ue.security.take().filter(|_| !ue.drops_security);
     let (Some(security), Some(supi), Some(guti)) = (security, &ue.supi, ue.guti) else { return };

@@ -1,8 +1,7 @@
-//! N1: NAS between UE and AMF (TS 24.501). The security envelope, and which procedure a message is
-//! for.
+//! N1: NAS between UE and AMF (TS 24.501): security protection, and dispatch to procedures.
 //!
-//! Every uplink message comes to one [`Outcome`]. What is processed without or despite a failed
-//! integrity check is what TS 24.501 4.4.4.3 lists, and only until secure exchange is established.
+//! Every uplink message results in one [`Outcome`]. Messages without a successful integrity check are
+//! processed only if TS 24.501 4.4.4.3 lists them, and only until secure exchange is established.
 
 use super::context::{Env, UeContext};
 use super::procedure::{self, deregistration, nas_transport, registration, service_request};
@@ -16,14 +15,14 @@ use pith_nas::{
     GmmCause, GmmMessage, Kind, NasCount, NasError, SecurityError, SecurityHeaderType, Unprotected,
 };
 
-/// What became of an uplink NAS message.
+/// The result of an uplink NAS message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Answered, with the message of that name.
+    /// Answered with the named message.
     Replied(&'static str),
-    /// Taken; another NF is asked first.
+    /// Accepted; a reply of another NF is pending.
     Waiting(Nf),
-    /// Answered with a reject, or a status, of that cause.
+    /// Answered with a reject or status message of that cause.
     Rejected(GmmCause),
     /// Not answered.
     Silent(Silence),
@@ -32,49 +31,46 @@ pub enum Outcome {
 /// Why an uplink NAS message is not answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Silence {
-    /// It ends a procedure well: nothing is to be said.
+    /// The message completes a procedure; no answer is due.
     Complete,
     /// The MAC is wrong (TS 24.501 4.4.4.3).
     IntegrityCheckFailed,
-    /// It is not protected, and has to be (TS 24.501 4.4.4.3).
+    /// The message is not protected, and must be (TS 24.501 4.4.4.3).
     NotProtected,
-    /// No procedure waits for it: it came late, or twice.
+    /// No procedure waits for the message: it is late or repeated.
     NotExpected,
-    /// It repeats what is being worked at.
+    /// The message repeats a request that is being processed.
     Duplicate,
-    /// It can't be read, and such messages are ignored (TS 24.501 7.2, 7.3).
+    /// The message can't be decoded, and such messages are ignored (TS 24.501 7.2, 7.3).
     Undecodable,
-    /// It is the UE's last word: nobody listens any more.
+    /// The UE has switched off: it does not listen for an answer.
     UeIsLeaving,
-    /// The procedure is given up without a word.
+    /// The procedure is aborted without an answer.
     Aborted,
 }
 
-/// An uplink message without its envelope.
+/// An uplink message without its security header.
 #[derive(Debug)]
 pub(crate) struct Uplink {
-    /// The message.
     pub message: GmmMessage,
-    /// The COUNT of a message that passed the integrity check; `None` of one that is processed
-    /// without.
+    /// The COUNT if the message passed the integrity check; `None` if it is processed without one.
     pub verified: Option<NasCount>,
 }
 
-/// Why the envelope was not opened, or what is in it can't be read.
+/// Why a message was not accepted: its security check failed, or its content can't be decoded.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// To be ignored.
+    /// The message is ignored.
     Discard(Silence),
-    /// What is inside can't be read.
+    /// The content can't be decoded.
     Undecodable {
-        /// Why.
         error: NasError,
-        /// Its message type, if it has one.
+        /// Its message type, if it could be read.
         message_type: Option<u8>,
     },
 }
 
-/// Takes a message that came over the UE's established connection.
+/// Handles a message over the UE's established connection.
 pub(crate) fn receive(ue: &mut UeContext, env: &mut Env<'_>, pdu: &[u8]) -> Outcome {
     let (name, outcome) = match open(ue, pdu) {
         Ok(uplink) => (uplink.message.name(), dispatch(ue, env, uplink)),
@@ -84,7 +80,7 @@ pub(crate) fn receive(ue: &mut UeContext, env: &mut Env<'_>, pdu: &[u8]) -> Outc
     outcome
 }
 
-/// Tells what became of a message.
+/// Logs the result of a message.
 pub(crate) fn tell(ue: &UeContext, env: &mut Env<'_>, name: &'static str, outcome: Outcome) {
     env.out.event(Level::Debug, || crate::kit::Event {
         level: Level::Debug,
@@ -95,7 +91,7 @@ pub(crate) fn tell(ue: &UeContext, env: &mut Env<'_>, name: &'static str, outcom
     });
 }
 
-/// Takes the message out of its envelope.
+/// Removes the security header of a message after the checks it requires.
 pub(crate) fn open(ue: &mut UeContext, pdu: &[u8]) -> Result<Uplink, Refusal> {
     match pith_nas::peek(pdu) {
         Some(Kind::PlainGmm(_)) => open_plain(ue.security.is_some(), pdu),
@@ -104,7 +100,7 @@ pub(crate) fn open(ue: &mut UeContext, pdu: &[u8]) -> Result<Uplink, Refusal> {
     }
 }
 
-/// A plain message: only a few, and none once secure exchange is established.
+/// A plain message: only some types are accepted, and none once secure exchange is established.
 pub(crate) fn open_plain(is_secure: bool, pdu: &[u8]) -> Result<Uplink, Refusal> {
     if is_secure {
         return Err(Refusal::Discard(Silence::NotProtected));
@@ -116,9 +112,9 @@ pub(crate) fn open_plain(is_secure: bool, pdu: &[u8]) -> Result<Uplink, Refusal>
     }
 }
 
-/// A protected message: checked with the context in use, or with the one that SECURITY MODE COMMAND
-/// made known. SECURITY MODE COMPLETE, which takes that one into use, has to be protected with it, and nothing else is
-/// (TS 24.501 4.4.4.3, 5.4.2.3, table 9.3.1).
+/// A protected message: checked with the security context in use, or with the new one of SECURITY
+/// MODE COMMAND. Only SECURITY MODE COMPLETE, which takes the new one into use, is protected with
+/// it (TS 24.501 4.4.4.3, 5.4.2.3, table 9.3.1).
 fn open_protected(ue: &mut UeContext, header: SecurityHeaderType, pdu: &[u8]) -> Result<Uplink, Refusal> {
     let is_new = header == SecurityHeaderType::IntegrityProtectedAndCipheredWithNewContext;
     let context = if is_new { ue.procedure.new_security() } else { ue.security.as_mut() };
@@ -132,7 +128,7 @@ fn open_protected(ue: &mut UeContext, header: SecurityHeaderType, pdu: &[u8]) ->
     }
 }
 
-/// Checks the message with that security context.
+/// Checks the message with the given security context.
 pub(crate) fn open_verified(context: &mut SecurityContext, pdu: &[u8]) -> Result<Uplink, Refusal> {
     let unprotected = context.nas.unprotect(pdu).map_err(|error| match error {
         SecurityError::NotProtected => Refusal::Discard(Silence::Undecodable),
@@ -141,12 +137,12 @@ pub(crate) fn open_verified(context: &mut SecurityContext, pdu: &[u8]) -> Result
     of_plain(&unprotected)
 }
 
-/// Reads a message that passed the integrity check.
+/// Decodes a message that passed the integrity check.
 pub(crate) fn of_plain(unprotected: &Unprotected) -> Result<Uplink, Refusal> {
     Ok(Uplink { message: decode(&unprotected.plain)?, verified: Some(unprotected.count) })
 }
 
-/// Takes a message whose integrity can't be verified, if it is one of those that are processed
+/// Accepts a message whose integrity can't be verified, if it is of a type that is processed
 /// nevertheless (TS 24.501 4.4.4.3).
 pub(crate) fn open_unverified(pdu: &[u8]) -> Result<Uplink, Refusal> {
     let envelope = Envelope::of(pdu).ok_or(Refusal::Discard(Silence::Undecodable))?;
@@ -163,7 +159,7 @@ fn decode(plain: &[u8]) -> Result<GmmMessage, Refusal> {
     GmmMessage::decode(plain).map_err(|error| Refusal::Undecodable { error, message_type })
 }
 
-/// Hands a message to the procedure that it begins or goes on with.
+/// Dispatches a message to the procedure that it starts or continues.
 pub(crate) fn dispatch(ue: &mut UeContext, env: &mut Env<'_>, uplink: Uplink) -> Outcome {
     let Uplink { message, verified } = uplink;
     match message {
@@ -178,14 +174,14 @@ pub(crate) fn dispatch(ue: &mut UeContext, env: &mut Env<'_>, uplink: Uplink) ->
     }
 }
 
-/// 5GMM STATUS: nothing is to be done but to take note (TS 24.501 5.4.6).
+/// 5GMM STATUS: logged only (TS 24.501 5.4.6).
 fn on_status(ue: &UeContext, env: &mut Env<'_>, status: &GmmStatus) -> Outcome {
     env.out.log(Level::Warn, || format!("{}: 5GMM STATUS {}", ue.name(), status.cause));
     Outcome::Silent(Silence::Complete)
 }
 
-/// Says what is wrong with a message that can't be read: a request is rejected, another message
-/// answered with a 5GMM STATUS (TS 24.501 7.4, 7.5.1).
+/// Answers a message that can't be decoded: a request with its reject, any other message with 5GMM
+/// STATUS (TS 24.501 7.4, 7.5.1).
 pub(crate) fn refuse(ue: &mut UeContext, env: &mut Env<'_>, refusal: &Refusal) -> Outcome {
     let (error, message_type) = match refusal {
         Refusal::Discard(silence) => return Outcome::Silent(*silence),
@@ -205,8 +201,8 @@ pub(crate) fn refuse(ue: &mut UeContext, env: &mut Env<'_>, refusal: &Refusal) -
 const REGISTRATION_REQUEST: u8 = 0x41;
 const SERVICE_REQUEST: u8 = 0x4c;
 
-/// Protects a message with the context in use, if there is one; `None` if its COUNTs have run out,
-/// and then nothing can be sent.
+/// Protects a message with the context in use, if there is one; `None` if its COUNTs are exhausted,
+/// so that nothing can be sent.
 pub(crate) fn seal(ue: &mut UeContext, plain: &[u8]) -> Option<Vec<u8>> {
     let header = SecurityHeaderType::IntegrityProtectedAndCiphered;
     match &mut ue.security {
@@ -215,14 +211,14 @@ pub(crate) fn seal(ue: &mut UeContext, plain: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Sends a message in a DOWNLINK NAS TRANSPORT, protected if it can be.
+/// Sends a message in a DOWNLINK NAS TRANSPORT, protected if there is a security context.
 pub(crate) fn send(ue: &mut UeContext, env: &mut Env<'_>, message: impl Into<GmmMessage>) -> Outcome {
     let message = message.into();
     send_plain(ue, env, &message.encode());
     Outcome::Replied(message.name())
 }
 
-/// Sends the octets of a plain message, protected if they can be.
+/// Sends an encoded plain message, protected if there is a security context.
 pub(crate) fn send_plain(ue: &mut UeContext, env: &mut Env<'_>, plain: &[u8]) {
     match seal(ue, plain) {
         Some(pdu) => n2::downlink_nas_transport(ue, env, pdu),

@@ -1,5 +1,5 @@
-//! Why a phone is refused, in a sentence for the operator: what is wrong, and what to do. Identities are masked by who logs
-//! it.
+//! Explains in one sentence for the operator why a UE is refused and what to do. The caller masks
+//! identities when it logs the sentence.
 
 use super::context::{Env, UeContext};
 use super::error::{AuthenticationFault, RegistrationError};
@@ -7,7 +7,6 @@ use pith_sbi::common::SupiOrSuci;
 use pith_types::{Dnn, SchemeOutput, Snssai, Tai};
 use std::fmt::Display;
 
-/// Why a registration is refused.
 pub(crate) fn explain(error: &RegistrationError, ue: &UeContext, env: &Env<'_>) -> String {
     match error {
         RegistrationError::UnknownSubscriber => {
@@ -68,7 +67,7 @@ fn authentication(fault: AuthenticationFault) -> String {
     }
 }
 
-/// The identity is none, or the home network can't uncover it.
+/// The identity is missing, or the home network can't de-conceal it.
 fn no_identity(ue: &UeContext) -> String {
     let Some(SupiOrSuci::Suci(suci)) = &ue.claimed else {
         return "the phone shows no IMSI or SUCI of one".into();
@@ -103,7 +102,7 @@ fn slices(ue: &UeContext, env: &Env<'_>) -> String {
     )
 }
 
-/// Why a session is refused before an SMF is asked: what the phone asked for, and what is subscribed.
+/// Why a session is refused before an SMF is contacted: what the UE requested, and what is subscribed.
 pub(crate) fn explain_session(ue: &UeContext, snssai: Option<Snssai>, dnn: Option<&Dnn>) -> String {
     let slice = snssai.map_or_else(|| "any slice".into(), |snssai| format!("slice {snssai}"));
     let dnn = dnn.map_or_else(|| "the default data network".into(), |dnn| format!("data network '{dnn}'"));
@@ -119,7 +118,7 @@ pub(crate) fn explain_session(ue: &UeContext, snssai: Option<Snssai>, dnn: Optio
     )
 }
 
-/// The cause that a gNB gives, if it gives one.
+/// The cause in a gNB's message as text.
 pub(crate) fn text_of(cause: Option<pith_ngap::Cause>) -> String {
     cause.map_or_else(|| "no cause".into(), |cause| cause.to_string())
 }
@@ -131,7 +130,7 @@ fn list<T: Display>(items: &[T]) -> String {
     items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Names of algorithms as the configuration has them: `nia2, nia1`.
+/// Names of algorithms as in the configuration: `nia2, nia1`.
 fn names<T: std::fmt::Debug>(algorithms: &[T]) -> String {
     algorithms.iter().map(|algorithm| format!("{algorithm:?}").to_lowercase()).collect::<Vec<_>>().join(", ")
 }

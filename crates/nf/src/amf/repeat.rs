@@ -1,12 +1,11 @@
-//! A NAS message that is sent anew each time its timer runs out, until it is answered or given up
-//! (TS 24.501 table 10.2.2).
+//! A NAS message that is retransmitted each time its timer expires, until it is answered or the
+//! retry limit is reached (TS 24.501 table 10.2.2).
 
 use super::context::{Env, UeContext};
 use super::n1;
 use crate::kit::{Duration, Timer};
 use pith_nas::GmmMessage;
 
-/// A message under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Repeated {
     plain: Vec<u8>,
@@ -14,17 +13,17 @@ pub(crate) struct Repeated {
     resent: u8,
 }
 
-/// What the end of a timer means for the message.
+/// The result of a timer's expiry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Expiry {
-    /// It is sent once more.
+    /// The message is to be retransmitted.
     SendAgain,
-    /// It has been sent often enough.
+    /// The retry limit is reached.
     GiveUp,
 }
 
 impl Repeated {
-    /// Starts the timer of a message that is sent by other means.
+    /// Starts the timer of a message that the caller sends.
     pub fn start(ue: &mut UeContext, env: &mut Env<'_>, timer: Timer, plain: Vec<u8>) -> Self {
         ue.start(env, timer, length(env, timer));
         Self { plain, timer, resent: 0 }
@@ -37,7 +36,7 @@ impl Repeated {
         Self::start(ue, env, timer, plain)
     }
 
-    /// Its timer ran out: starts it anew, unless the message was repeated often enough.
+    /// Its timer expired: restarts it, unless the retry limit is reached.
     pub fn expired(&mut self, ue: &mut UeContext, env: &mut Env<'_>) -> Expiry {
         if self.resent >= env.config.max_retransmissions {
             return Expiry::GiveUp;
@@ -47,7 +46,7 @@ impl Repeated {
         Expiry::SendAgain
     }
 
-    /// Its timer ran out: sends it again; `GiveUp` if it was sent often enough.
+    /// Its timer expired: retransmits the message; `GiveUp` if the retry limit is reached.
     pub fn send_again(&mut self, ue: &mut UeContext, env: &mut Env<'_>) -> Expiry {
         let expiry = self.expired(ue, env);
         if expiry == Expiry::SendAgain {
@@ -56,18 +55,18 @@ impl Repeated {
         expiry
     }
 
-    /// It is answered.
+    /// The message is answered: stops the timer.
     pub fn stop(&self, ue: &mut UeContext, env: &mut Env<'_>) {
         ue.stop(env, self.timer);
     }
 
-    /// The octets of the plain message.
+    /// The encoded plain message.
     pub fn plain(&self) -> &[u8] {
         &self.plain
     }
 }
 
-/// How long the timer of a message is.
+/// The duration of a message's timer.
 fn length(env: &Env<'_>, timer: Timer) -> Duration {
     let timers = &env.config.timers;
     match timer {

@@ -1,5 +1,5 @@
-//! Security contexts of UEs that are no longer registered (TS 33.501 6.8.1.1.1): a UE that registers again by its 5G-GUTI,
-//! in a message that passes the integrity check, needs no authentication. Bounded in number and in time.
+//! Security contexts of deregistered UEs (TS 33.501 6.8.1.1.1): a UE that registers again by its 5G-GUTI, in
+//! a message that passes the integrity check, needs no authentication. Limited in number and time.
 
 use super::security::SecurityContext;
 use crate::kit::{Duration, Instant};
@@ -10,29 +10,26 @@ use pith_nas::{NasCount, Unprotected};
 use pith_types::{FiveGGuti, FiveGTmsi, Pei, Supi};
 use std::collections::{HashMap, VecDeque};
 
-/// How many security contexts are kept, and how long.
+/// Limits of the retained security contexts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// Contexts at most; over it the oldest is dropped.
+    /// Maximum number; beyond it the oldest is deleted.
     pub contexts: usize,
-    /// Since the registration ended.
+    /// Maximum age, from the end of the registration.
     pub time: Duration,
 }
 
-/// A UE that is known though it is not registered.
+/// A deregistered UE whose security context is retained.
 #[derive(Debug)]
 pub(crate) struct KnownUe {
-    /// Who it is.
     pub supi: Supi,
-    /// Its equipment.
     pub pei: Option<Pei>,
-    /// What it was given last.
+    /// Its last 5G-GUTI.
     pub guti: FiveGGuti,
-    /// Its native security context.
     pub security: SecurityContext,
 }
 
-/// The same in the table: NAS keys are derived again when they are needed.
+/// The same as a table entry: NAS keys are derived again when needed.
 #[derive(Debug)]
 struct Entry {
     supi: Supi,
@@ -49,21 +46,23 @@ struct Entry {
     number: u64,
 }
 
-/// All of them.
+/// All retained security contexts.
 #[derive(Debug, Default)]
 pub(crate) struct Retained {
     by_tmsi: HashMap<FiveGTmsi, Box<Entry>>,
     by_supi: HashMap<Supi, FiveGTmsi>,
-    /// 5G-TMSI and number of each entry, the oldest first; those of entries that are gone are skipped.
+    /// 5G-TMSI and number of each entry, oldest first; numbers of deleted entries are skipped.
     order: VecDeque<(FiveGTmsi, u64)>,
     next: u64,
 }
 
-/// Stale items in [`Retained::order`] beside as many as there are entries, before they are cleared out.
+/// Stale items permitted in [`Retained::order`], in addition to one for each entry, before the list
+/// is cleaned.
 const STALE: usize = 64;
 
 impl Retained {
-    /// Keeps the security context of a UE. One whose COUNTs are near their end is of no use (TS 24.501 4.4.3.5).
+    /// Retains the security context of a UE. A context whose COUNTs are almost exhausted is not
+    /// retained (TS 24.501 4.4.3.5).
     pub fn keep(&mut self, ue: KnownUe, now: Instant, retention: Retention) {
         let KnownUe { supi, pei, guti, security } = ue;
         self.forget(&supi);
@@ -92,7 +91,7 @@ impl Retained {
         self.clear_out(now, retention.contexts);
     }
 
-    /// Drops what is too old or too much, and gives memory back.
+    /// Deletes entries beyond the limits, and frees memory.
     fn clear_out(&mut self, now: Instant, most: usize) {
         while let Some((tmsi, number)) = self.order.front().copied() {
             let entry = self.by_tmsi.get(&tmsi).filter(|entry| entry.number == number);
@@ -118,14 +117,15 @@ impl Retained {
         }
     }
 
-    /// Forgets a subscriber: it has another security context now, or none any more.
+    /// Deletes a subscriber's entry: a newer security context replaces it, or it must not be used any more.
     pub fn forget(&mut self, supi: &Supi) {
         if let Some(tmsi) = self.by_supi.remove(supi) {
             self.by_tmsi.remove(&tmsi);
         }
     }
 
-    /// Takes out the UE of that 5G-TMSI if its security context vouches for the message, with the message.
+    /// Removes and returns the UE with that 5G-TMSI, and the decoded message, if its security
+    /// context verifies the message.
     pub fn take(&mut self, tmsi: FiveGTmsi, pdu: &[u8], now: Instant) -> Option<(KnownUe, Unprotected)> {
         let entry = self.by_tmsi.get(&tmsi).filter(|entry| entry.until > now)?;
         let mut security = entry.security();
@@ -136,12 +136,11 @@ impl Retained {
         Some((KnownUe { supi, pei, guti, security }, message))
     }
 
-    /// Whether a 5G-TMSI is that of a UE that may come back.
+    /// Whether the 5G-TMSI belongs to a retained UE.
     pub fn has(&self, tmsi: FiveGTmsi) -> bool {
         self.by_tmsi.contains_key(&tmsi)
     }
 
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.by_tmsi.len()
     }

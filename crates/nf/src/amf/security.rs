@@ -1,4 +1,4 @@
-//! 5G NAS security contexts (TS 33.501 6.4, 6.7): keys, and which algorithms they are used with.
+//! 5G NAS security contexts (TS 33.501 6.4, 6.7): keys and selected algorithms.
 
 use super::config::AmfConfig;
 use pith_crypto::kdf;
@@ -15,18 +15,18 @@ pub(crate) const ABBA: [u8; 2] = kdf::ABBA;
 pub(crate) struct SecurityContext {
     /// Key set identifier, 0 to 6.
     pub ng_ksi: u8,
-    /// Whence all keys below come.
+    /// K_AMF, from which all keys below are derived.
     pub k_amf: KAmf,
-    /// What the UE said it can do when the context was made.
+    /// The UE's security capability when the context was created.
     pub capability: UeSecurityCapability,
     /// NAS protection: keys, algorithms, COUNTs.
     pub nas: NasSecurity,
-    /// Downlink COUNTs left to other AMFs since the UE last confirmed a downlink message.
+    /// Downlink COUNTs reserved for other AMFs since the UE last confirmed a downlink message.
     pub unconfirmed: u32,
 }
 
 impl SecurityContext {
-    /// The context that a primary authentication leads to. Both COUNTs begin at 0.
+    /// The security context after a primary authentication. Both COUNTs start at 0.
     pub fn new(ng_ksi: u8, k_amf: KAmf, capability: UeSecurityCapability, algorithms: Algorithms) -> Self {
         let nas = NasSecurity::new(
             Role::Network,
@@ -38,30 +38,31 @@ impl SecurityContext {
         Self { ng_ksi, k_amf, capability, nas, unconfirmed: 0 }
     }
 
-    /// K_gNB of the connection that the UE began with the message of that uplink COUNT
-    /// (TS 33.501 6.8.1.1, A.9).
+    /// K_gNB of a connection, derived from the uplink COUNT of the message that opened it (TS
+    /// 33.501 6.8.1.1, A.9).
     pub fn k_gnb(&self, uplink: NasCount) -> KGnb {
         kdf::k_gnb(&self.k_amf, uplink.value(), kdf::AccessType::ThreeGpp)
     }
 }
 
-/// The algorithms that the network wants most among those that the UE has (TS 33.501 6.7.1.1);
-/// `None` if it has none that is configured.
+/// The preferred algorithms among those that the UE supports (TS 33.501 6.7.1.1); `None` if the UE
+/// supports no configured algorithm.
 pub(crate) fn choose_algorithms(config: &AmfConfig, ue: &UeSecurityCapability) -> Option<Algorithms> {
     let integrity = config.integrity.iter().copied().find(|&nia| ue.supports_ia(nia as u8))?;
     let ciphering = config.ciphering.iter().copied().find(|&nea| ue.supports_ea(nea as u8))?;
     Some(Algorithms { integrity, ciphering })
 }
 
-/// Whether a UE can do what each UE has to: 5G-EA0, 128-5G-EA1 and 128-5G-EA2 (TS 33.501 5.2.2), 128-5G-IA1 and 128-5G-IA2
-/// (5.2.3). A capability without them is not the UE's, or was changed on the way: the registration is rejected before the
-/// UE is challenged (TS 24.501 5.5.1.2.8). 5G-IA0 is not asked for, because it serves unauthenticated emergency sessions only.
+/// Whether a UE supports the mandatory algorithms: 5G-EA0, 128-5G-EA1 and 128-5G-EA2 (TS 33.501
+/// 5.2.2), 128-5G-IA1 and 128-5G-IA2 (5.2.3). A capability without them is forged or not
+/// conformant: the registration is rejected before the UE is challenged (TS 24.501 5.5.1.2.8).
+/// 5G-IA0 is not required, because it is used for unauthenticated emergency sessions only.
 pub(crate) const fn is_acceptable(ue: &UeSecurityCapability) -> bool {
     ue.supports_ea(0) && ue.supports_ea(1) && ue.supports_ea(2) && ue.supports_ia(1) && ue.supports_ia(2)
 }
 
-/// The capability as NGAP has it, where algorithm 1 leads (TS 38.413 9.3.1.86): algorithm 0 falls
-/// out to the left.
+/// The capability in NGAP's format, whose first bit is algorithm 1 (TS 38.413 9.3.1.86): the bit of
+/// algorithm 0 is shifted out.
 pub(crate) fn ngap_capabilities(ue: &UeSecurityCapability) -> pith_ngap::SecurityCapabilities {
     let shifted = |algorithms: u8| u16::from(algorithms) << 9;
     pith_ngap::SecurityCapabilities {

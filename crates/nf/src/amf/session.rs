@@ -1,5 +1,5 @@
-//! PDU sessions as the AMF knows them: the way to each one's SMF, and what is under way
-//! (PDU session routing context, TS 24.501 5.4.5.1).
+//! PDU sessions in the AMF: the SMF of each, and the transactions in progress (PDU session routing
+//! context, TS 24.501 5.4.5.1).
 
 use super::context::CallId;
 use super::delivery::Message;
@@ -13,26 +13,24 @@ use pith_types::{Dnn, Snssai};
 pub(crate) struct PduSession {
     /// PDU session identity, 1 to 15.
     pub id: u8,
-    /// Its slice.
     pub snssai: Snssai,
-    /// Its data network.
     pub dnn: Dnn,
-    /// Which of the UE's sessions it is; in the callback that its SMF has.
+    /// Number of the session among all of the UE; part of the SMF's callback URI.
     pub number: CallId,
-    /// Its SM context at the SMF; `None` until the SMF has made it.
+    /// Its SM context at the SMF; `None` until the SMF has created it.
     pub sm_context: Option<Uri>,
-    /// Whether it has N3 resources, as far as the AMF knows.
+    /// State of its N3 resources, as far as the AMF knows.
     pub user_plane: UserPlane,
-    /// The last call that told the SMF anything.
+    /// The last request that changed the SMF's state.
     pub last_call: CallId,
     /// Reports in a row that the SMF did not answer.
     pub unheard: u8,
-    /// Calls to the SMF that are not answered yet.
+    /// Pending requests to the SMF.
     pub calls: Vec<(CallId, SessionCall)>,
-    /// What waits until the SMF has named the SM context: its first message may be faster than its
-    /// answer.
+    /// Requests deferred until the SMF has returned the SM context's URI: the SMF's first message
+    /// may arrive before its reply.
     pub held: Vec<(SmContextUpdateData, SessionCall)>,
-    /// Resources to be set up once the gNB has released those that it has.
+    /// A setup request, deferred until the gNB has released the existing resources.
     pub held_setup: Option<Message>,
 }
 
@@ -41,29 +39,30 @@ pub(crate) struct PduSession {
 pub(crate) enum UserPlane {
     /// No N3 tunnel.
     Deactivated,
-    /// The gNB was asked for resources.
+    /// Resources were requested from the gNB.
     Activating,
     /// The gNB has resources.
     Activated,
-    /// The gNB was told to release its resources: the SMF wants it.
+    /// The release of resources was requested from the gNB, because the SMF requires it.
     Releasing,
-    /// The same, because the SMF wants resources set up that the gNB has: others follow.
+    /// The release of resources was requested from the gNB, because the SMF requests a setup of
+    /// resources that the gNB has; the setup follows.
     Replacing,
 }
 
-/// What a call to the SMF was for.
+/// The purpose of a request to the SMF.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum SessionCall {
-    /// Make the SM context; the 5GSM message goes back to the UE if that fails.
+    /// Create the SM context; on failure the 5GSM message is returned to the UE.
     Create(Bytes),
-    /// Pass on a 5GSM message of the UE, which goes back to it if that fails.
+    /// Forward a 5GSM message of the UE; on failure it is returned to the UE.
     Forward(Bytes),
-    /// Pass on what the gNB answered, or that the user plane is gone; told again if the SMF does not answer.
+    /// Report the gNB's answer, or the loss of the user plane; retransmitted if the SMF does not answer.
     Report(Box<SmContextUpdateData>),
 }
 
 impl PduSession {
-    /// A session that the UE asks for; its SMF has not been asked yet.
+    /// A session that the UE requests, before the request to the SMF.
     pub fn new(id: u8, snssai: Snssai, dnn: Dnn) -> Self {
         let number = CallId(0);
         Self {
@@ -81,7 +80,7 @@ impl PduSession {
         }
     }
 
-    /// Whether the SMF has not answered yet to what the gNB made of a setup: it may ask for the same once more.
+    /// Whether the SMF has not yet acknowledged the gNB's result of a setup: the SMF may repeat its request.
     pub fn reports_setup(&self) -> bool {
         self.calls.iter().any(|(_, call)| match call {
             SessionCall::Report(body) => body.n2_sm_info_type == Some(N2SmInfoType::PduResSetupRsp),
@@ -89,7 +88,7 @@ impl PduSession {
         })
     }
 
-    /// Takes out the call of that number, if it is one of this session's.
+    /// Removes and returns a pending request of this session.
     pub fn take_call(&mut self, call: CallId) -> Option<SessionCall> {
         let at = self.calls.iter().position(|(id, _)| *id == call)?;
         Some(self.calls.swap_remove(at).1)

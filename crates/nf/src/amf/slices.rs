@@ -9,23 +9,23 @@ use pith_types::Snssai;
 pub(crate) struct Slices {
     /// Slices that the UE may use in its registration area.
     pub allowed: Vec<Snssai>,
-    /// Slices that it asked for and may not use, and why.
+    /// Requested slices that the UE may not use, with the cause.
     pub rejected: Vec<(Snssai, SnssaiRejection)>,
 }
 
-/// What the AMF can say of a UE's slices by itself.
+/// The AMF's own result of slice selection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Decision {
-    /// All that is needed is known here.
+    /// The AMF can decide.
     Local(Slices),
-    /// A subscribed slice is not served here: another AMF may have it, which the NSSF knows.
+    /// A subscribed slice is not served here: another AMF may serve it, and the NSSF knows which.
     AskNssf,
 }
 
-/// Decides by subscription and by what AMF and gNB serve where the UE is.
+/// Decides by the subscription and by the slices that AMF and gNB serve in the UE's tracking area.
 ///
-/// Requested slices that are not subscribed are rejected; if none is left, or none was requested,
-/// the default subscribed ones stand in (TS 23.501 5.15.5.2.1).
+/// Requested slices that are not subscribed are rejected. If none is left, or none was requested,
+/// the default subscribed slices apply (TS 23.501 5.15.5.2.1).
 pub(crate) fn decide(requested: &[Snssai], subscription: &Subscription, served: &[Snssai]) -> Decision {
     let subscribed = requested.iter().copied().filter(|slice| subscription.has_slice(slice));
     let (mut allowed, elsewhere): (Vec<_>, Vec<_>) = subscribed.partition(|slice| served.contains(slice));
@@ -45,8 +45,7 @@ pub(crate) fn decide(requested: &[Snssai], subscription: &Subscription, served: 
     Decision::Local(cut(Slices { allowed, rejected }))
 }
 
-/// What is left without an NSSF: slices that are not served here are not available in the
-/// registration area.
+/// Selection without an NSSF: slices that are not served here are not available in the registration area.
 pub(crate) fn decide_alone(requested: &[Snssai], subscription: &Subscription, served: &[Snssai]) -> Slices {
     let wanted = requested.iter().copied().chain(subscription.default_slices.iter().copied());
     let usable = |slice: &Snssai| subscription.has_slice(slice) && served.contains(slice);
@@ -62,7 +61,7 @@ pub(crate) fn decide_alone(requested: &[Snssai], subscription: &Subscription, se
     cut(Slices { allowed, rejected })
 }
 
-/// Slices of an Allowed NSSAI and of a Rejected NSSAI at most (TS 24.501 9.11.3.37, 9.11.3.46).
+/// Maximum number of slices in an Allowed NSSAI and in a Rejected NSSAI (TS 24.501 9.11.3.37, 9.11.3.46).
 const MOST: usize = 8;
 
 fn cut(mut slices: Slices) -> Slices {
@@ -72,12 +71,12 @@ fn cut(mut slices: Slices) -> Slices {
 }
 
 impl Slices {
-    /// As REGISTRATION ACCEPT has the allowed ones.
+    /// The Allowed NSSAI IE of REGISTRATION ACCEPT.
     pub fn allowed_nssai(&self) -> Nssai {
         self.allowed.iter().copied().collect()
     }
 
-    /// As REGISTRATION ACCEPT and REJECT have the rejected ones.
+    /// The Rejected NSSAI IE of REGISTRATION ACCEPT and REJECT.
     pub fn rejected_nssai(&self) -> Option<RejectedNssai> {
         (!self.rejected.is_empty()).then(|| RejectedNssai(self.rejected.clone()))
     }

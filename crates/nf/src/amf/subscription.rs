@@ -1,4 +1,4 @@
-//! What the AMF keeps of a UE's subscription (TS 29.503 6.1.6.2.4, 6.1.6.2.8).
+//! The subscription data that the AMF keeps for a UE (TS 29.503 6.1.6.2.4, 6.1.6.2.8).
 
 use pith_sbi::nudm_sdm::{
     AccessAndMobilitySubscriptionData, SmfSelectionSubscriptionData, SubscriptionDataSets,
@@ -9,33 +9,30 @@ use std::sync::Arc;
 /// Access and mobility subscription data, and data networks by slice.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Subscription {
-    /// UE-AMBR.
     pub ue_ambr: Option<Ambr>,
-    /// Slices that hold when the UE asks for none.
+    /// Slices that apply if the UE requests none.
     pub default_slices: Vec<Snssai>,
-    /// Further slices.
+    /// Other subscribed slices.
     pub slices: Vec<Snssai>,
     /// Index to RAT/Frequency Selection Priority, 1 to 256.
     pub rfsp: Option<u16>,
-    /// Public identity.
+    /// GPSI.
     pub gpsi: Option<Arc<str>>,
-    /// Data networks.
     pub dnns: Vec<SubscribedDnn>,
 }
 
-/// A data network of a slice.
+/// A subscribed data network of a slice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SubscribedDnn {
-    /// The slice.
     pub snssai: Snssai,
     /// The data network; `None` for any (`*`).
     pub dnn: Option<Dnn>,
-    /// It is meant when the UE names none.
+    /// The default if the UE requests no DNN.
     pub default: bool,
 }
 
 impl Subscription {
-    /// Reads both data sets; `None` if the UDM left out the one that must be there.
+    /// Reads both data sets; `None` if the mandatory one is missing.
     pub fn of(data: SubscriptionDataSets) -> Option<Self> {
         let mut subscription = Self::default();
         subscription.take_am_data(data.am_data?);
@@ -43,7 +40,7 @@ impl Subscription {
         Some(subscription)
     }
 
-    /// Takes over access and mobility subscription data.
+    /// Stores access and mobility subscription data.
     pub fn take_am_data(&mut self, data: AccessAndMobilitySubscriptionData) {
         self.ue_ambr = data.subscribed_ue_ambr;
         self.rfsp = data.rfsp_index;
@@ -54,7 +51,7 @@ impl Subscription {
         }
     }
 
-    /// Takes over SMF selection data; entries that can't be read are left out.
+    /// Stores SMF selection data; invalid entries are skipped.
     pub fn take_smf_selection(&mut self, data: &SmfSelectionSubscriptionData) {
         self.dnns.clear();
         for (snssai, info) in &data.subscribed_snssai_infos {
@@ -70,19 +67,17 @@ impl Subscription {
         }
     }
 
-    /// Whether the slice is subscribed.
     pub fn has_slice(&self, slice: &Snssai) -> bool {
         self.default_slices.contains(slice) || self.slices.contains(slice)
     }
 
-    /// Whether the data network is subscribed in the slice.
     pub fn has_dnn(&self, slice: &Snssai, dnn: &Dnn) -> bool {
         let fits = |known: &SubscribedDnn| known.dnn.as_ref().is_none_or(|known| known == dnn);
         self.dnns.iter().any(|known| known.snssai == *slice && fits(known))
     }
 
-    /// The data network that is meant when the UE names none in the slice: the default one, else
-    /// the first (TS 23.501 5.6.1).
+    /// The data network if the UE requests none in the slice: the default one, else the first (TS
+    /// 23.501 5.6.1).
     pub fn default_dnn(&self, slice: &Snssai) -> Option<&Dnn> {
         let here = || self.dnns.iter().filter(|known| known.snssai == *slice);
         let default = here().find(|known| known.default).and_then(|known| known.dnn.as_ref());

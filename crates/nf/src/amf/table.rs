@@ -1,4 +1,4 @@
-//! All UE contexts of a shard, and the ways to find one.
+//! All UE contexts of a shard, and the indexes to find them.
 
 use super::context::UeContext;
 use super::retained::Retained;
@@ -6,40 +6,40 @@ use crate::kit::{Arena, Identity, Key, Rng};
 use pith_types::{FiveGTmsi, Supi};
 use std::collections::HashMap;
 
-/// Low bits of a 5G-TMSI, which are this shard's own.
+/// Low bits of a 5G-TMSI, which this shard allocates.
 const TMSI_OWN_BITS: u32 = 0x3f_ffff;
 
 /// UE contexts by key.
 pub(crate) type Ues = Arena<Box<UeContext>>;
 
-/// Finds UE contexts by the identities of their UEs.
+/// Indexes from UE identities to UE contexts.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     by_supi: HashMap<Supi, Key>,
     by_tmsi: HashMap<FiveGTmsi, Key>,
-    /// UEs that are known though they are not registered.
+    /// Retained security contexts of deregistered UEs.
     pub retained: Retained,
 }
 
 impl Index {
-    /// The context that holds the subscriber's registration.
+    /// The subscriber's context.
     pub fn find_supi(&self, supi: &Supi) -> Option<Key> {
         self.by_supi.get(supi).copied()
     }
 
-    /// The context that was given that 5G-TMSI.
+    /// The context that the 5G-TMSI is allocated to.
     pub fn find_tmsi(&self, tmsi: FiveGTmsi) -> Option<Key> {
         self.by_tmsi.get(&tmsi).copied()
     }
 
-    /// Makes `key` the one context of the subscriber; gives the one that was before.
+    /// Makes `key` the subscriber's only context; returns the previous one.
     pub fn claim_supi(&mut self, supi: &Supi, key: Key) -> Option<Key> {
         self.retained.forget(supi);
         self.by_supi.insert(supi.clone(), key).filter(|old| *old != key)
     }
 
-    /// Gives out a 5G-TMSI of this shard's block that no UE has: random, so that none can be told
-    /// from another one of the same UE (TS 33.501 6.12.3).
+    /// Allocates an unused 5G-TMSI of this shard's block. It is random, so that it can't be linked
+    /// to the UE's other 5G-TMSIs (TS 33.501 6.12.3).
     pub fn allocate_tmsi(&mut self, identity: &Identity, key: Key, rng: &mut Rng) -> FiveGTmsi {
         loop {
             let own = rng.next_u32() & TMSI_OWN_BITS;
@@ -54,12 +54,12 @@ impl Index {
         }
     }
 
-    /// Gives a UE that comes back the 5G-TMSI that it had.
+    /// Allocates its previous 5G-TMSI to a returning UE.
     pub fn claim_tmsi(&mut self, tmsi: FiveGTmsi, key: Key) {
         self.by_tmsi.insert(tmsi, key);
     }
 
-    /// Takes a 5G-TMSI back, if that context has it.
+    /// Frees a 5G-TMSI if it is allocated to that context.
     pub fn free_tmsi(&mut self, tmsi: FiveGTmsi, key: Key) {
         if self.by_tmsi.get(&tmsi) == Some(&key) {
             self.by_tmsi.remove(&tmsi);
@@ -67,7 +67,7 @@ impl Index {
         }
     }
 
-    /// Forgets the subscriber, if that context holds the registration.
+    /// Removes the subscriber if the index points to that context.
     pub fn free_supi(&mut self, supi: &Supi, key: Key) {
         if self.by_supi.get(supi) == Some(&key) {
             self.by_supi.remove(supi);
@@ -75,21 +75,21 @@ impl Index {
         }
     }
 
-    /// How many subscribers and 5G-TMSIs it knows.
+    /// Number of subscribers and of 5G-TMSIs in the index.
     pub fn len(&self) -> (usize, usize) {
         (self.by_supi.len(), self.by_tmsi.len())
     }
 
-    /// All entries: which context each leads to.
+    /// The contexts of all entries.
     pub fn keys(&self) -> impl Iterator<Item = Key> {
         self.by_supi.values().chain(self.by_tmsi.values()).copied()
     }
 }
 
-/// Entries that a table may have room for at any time.
+/// Entries for which a table always keeps capacity.
 const SPARE: usize = 1024;
 
-/// Gives memory back once a table is less than a quarter full, so that a flood is not paid for after it is over.
+/// Shrinks a table that is less than a quarter full, so that the memory of a flood is freed afterwards.
 pub(crate) fn shrink<K: Eq + std::hash::Hash, V>(table: &mut HashMap<K, V>) {
     if table.capacity() > 4 * table.len() + SPARE {
         table.shrink_to(2 * table.len());

@@ -1,10 +1,11 @@
-//! What waits for a UE's or a gNB's answer, bounded: in all and for each gNB. Over a bound the oldest entry of the gNB that
-//! has most gives way, so that one gNB's flood costs other gNBs' UEs nothing.
+//! Entries that wait for an answer of a UE or gNB, with limits in total and for each gNB. Beyond a
+//! total limit the oldest entry of the gNB with the most octets is removed; beyond a gNB's own
+//! limit, that gNB's oldest entry. So a flood from one gNB does not affect the UEs of other gNBs.
 
 use crate::kit::{GnbHandle, Key};
 use std::collections::BTreeMap;
 
-/// How much may wait.
+/// Limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Bounds {
     /// Entries of all gNBs.
@@ -15,14 +16,14 @@ pub(crate) struct Bounds {
     pub octets: usize,
 }
 
-/// Where an entry is.
+/// Identifies an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     gnb: GnbHandle,
     number: u64,
 }
 
-/// Entries by gNB, each gNB's in the order in which they came.
+/// Entries of each gNB, in order of arrival.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     bounds: Bounds,
@@ -39,12 +40,11 @@ struct Queue {
 }
 
 impl Waiting {
-    /// Nothing waits.
     pub const fn new(bounds: Bounds) -> Self {
         Self { bounds, queues: BTreeMap::new(), next: 0, entries: 0, octets: 0 }
     }
 
-    /// Adds the youngest entry of a gNB.
+    /// Adds an entry of a gNB.
     pub fn enter(&mut self, gnb: GnbHandle, key: Key, octets: usize) -> Place {
         let place = Place { gnb, number: self.next };
         self.next += 1;
@@ -56,7 +56,7 @@ impl Waiting {
         place
     }
 
-    /// Takes an entry out, if it is still there.
+    /// Removes an entry, if it is still there.
     pub fn leave(&mut self, place: Place) -> Option<Key> {
         let queue = self.queues.get_mut(&place.gnb)?;
         let (key, octets) = queue.entries.remove(&place.number)?;
@@ -69,7 +69,8 @@ impl Waiting {
         Some(key)
     }
 
-    /// Takes out the entry that has to give way after one of that gNB came in; `None` within the bounds.
+    /// Removes and returns the entry that must be evicted after a new one of that gNB; `None`
+    /// within the limits.
     pub fn take_excess(&mut self, gnb: GnbHandle) -> Option<Key> {
         let of_gnb = self.queues.get(&gnb).map_or(0, |queue| queue.entries.len());
         let gnb = if self.entries > self.bounds.entries || self.octets > self.bounds.octets {

@@ -1,16 +1,16 @@
-//! INITIAL UE MESSAGE (TS 38.413 8.6.1): whose is it?
+//! INITIAL UE MESSAGE (TS 38.413 8.6.1): which UE context does it belong to?
 //!
 //! ```text
 //!  5G-GUTI or 5G-S-TMSI of this AMF, and the message passes the UE's integrity check
-//!      -> the UE's own context; a connection that it had before is released
-//!  the same of a UE that is no longer registered, but whose security context is kept
-//!      -> a context of its own, in which the UE is known
+//!      -> the UE's context; a previous connection is released
+//!  the same for a UE that is no longer registered, but whose security context is retained
+//!      -> a new context, in which the UE is known
 //!  anything else
-//!      -> a context of its own, in which the UE has yet to prove who it is
+//!      -> a new context, in which the UE is not authenticated
 //! ```
 //!
-//! A UE's context is touched only by a message that its security context vouches for: whoever sends
-//! another one's 5G-GUTI gets nowhere near it (TS 24.501 4.4.4.3).
+//! A message changes a UE's context only if it passes the integrity check of its security context:
+//! a forged 5G-GUTI changes nothing (TS 24.501 4.4.4.3).
 
 use super::{From, close, error_indication, release_connection};
 use crate::amf::config::HALF_OPEN_CONTEXT;
@@ -26,27 +26,27 @@ use pith_nas::{GmmMessage, Kind};
 use pith_ngap::{Cause, CauseMisc, CauseRadioNetwork, InitialUeMessage};
 use pith_types::{FiveGSTmsi, FiveGTmsi, RanUeNgapId};
 
-/// What came with the message that began a connection.
+/// Parameters of the INITIAL UE MESSAGE that opened a connection.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Initial {
-    /// The gNB wants a UE context.
+    /// The gNB requests a UE context.
     pub wants_context: bool,
-    /// The NAS message as it came, for an AMF that can check it.
+    /// The NAS message as received, for another AMF that can verify it.
     pub nas_pdu: Vec<u8>,
 }
 
-/// Whose an initial message is.
+/// The UE context that an initial message belongs to.
 enum Owner {
-    /// A UE that is known, and whose security context vouches for the message.
+    /// A known UE, whose security context verified the message.
     Known(Key, Result<Uplink, Refusal>),
-    /// A UE that was registered before, and whose security context vouches for the message.
+    /// A deregistered UE, whose retained security context verified the message.
     Former(Box<KnownUe>, Result<Uplink, Refusal>),
-    /// Nobody's yet.
+    /// None yet.
     Unknown(Result<Uplink, Refusal>),
 }
 
 impl Amf {
-    /// Opens a connection, finds whose it is, and hands on the NAS message.
+    /// Opens a connection, finds the UE context and dispatches the NAS message.
     pub(super) fn initial_ue_message(
         &mut self,
         now: Instant,
@@ -75,13 +75,13 @@ impl Amf {
             ue.initial =
                 Initial { wants_context: message.ue_context_request.is_some(), nas_pdu: message.nas_pdu };
             begin(ue, env, uplink);
-            // An AMF that can check it was asked, or none will be.
+            // The message has been sent to the AMF that can verify it, or is not needed.
             ue.initial.nas_pdu = Vec::new();
         });
         self.give_up_excess(now, from, out);
     }
 
-    /// A context for a UE that has to prove who it is.
+    /// Creates a context for an unauthenticated UE.
     fn half_open(&mut self, now: Instant, from: From, nas_octets: usize) -> Option<Key> {
         let key = self.ues.insert_with(|key| Box::new(UeContext::new(key, now)))?;
         // The message is kept decoded, with a copy of what is encoded inside.
@@ -93,7 +93,7 @@ impl Amf {
         Some(key)
     }
 
-    /// A context for a UE that was registered before, with what was kept of it.
+    /// Creates a context for a deregistered UE from its retained data.
     fn restore(&mut self, now: Instant, known: KnownUe) -> Option<Key> {
         let KnownUe { supi, pei, guti, security } = known;
         let index = &mut self.shared.index;
@@ -110,7 +110,7 @@ impl Amf {
         })
     }
 
-    /// Gives up registrations over the bounds of those that are not authenticated.
+    /// Aborts registrations beyond the limits of unauthenticated UEs.
     fn give_up_excess(&mut self, now: Instant, from: From, out: &mut Outbox) {
         while let Some(key) = self.shared.half_open.take_excess(from.gnb) {
             self.with_ue(now, key, out, |ue, env| {
@@ -121,16 +121,16 @@ impl Amf {
         }
     }
 
-    /// A gNB gives an id anew only when it knows nothing of the UE that had it before
-    /// (TS 38.413 8.6.1.2): that connection is over.
+    /// A gNB reuses a RAN-UE-NGAP-ID only when it has no UE under it any more (TS 38.413 8.6.1.2):
+    /// the connection that had the id is closed.
     fn drop_stale(&mut self, now: Instant, from: From, ran_id: RanUeNgapId, out: &mut Outbox) {
         if let Some(stale) = self.shared.connections.find_by_ran(from.gnb, ran_id) {
             self.connection_lost(now, stale, out);
         }
     }
 
-    /// Finds the UE by the temporary identity that it shows, if its security context vouches for the
-    /// message.
+    /// Finds the UE by the temporary identity in the message, if the UE's security context verifies
+    /// the message.
     fn owner(&mut self, now: Instant, message: &InitialUeMessage) -> Owner {
         let pdu = &message.nas_pdu;
         let uplink = open_unverified(pdu);
@@ -160,7 +160,7 @@ impl Amf {
         }
     }
 
-    /// The 5G-TMSI that a message shows, if this AMF gave it.
+    /// The 5G-TMSI in a message, if this AMF allocated it.
     fn claimed_tmsi(&self, message: &GmmMessage) -> Option<FiveGTmsi> {
         let identity = match message {
             GmmMessage::RegistrationRequest(request) => &request.mobile_identity,
@@ -181,13 +181,13 @@ impl Amf {
     }
 }
 
-/// There is no room for another UE: the gNB is told.
+/// The limit of UE contexts is reached: answers the gNB.
 fn overloaded(from: From, message: &InitialUeMessage, out: &mut Outbox) {
     let cause = Cause::Misc(CauseMisc::control_processing_overload);
     error_indication(from, None, Some(message.ran_ue_ngap_id), cause, None, out);
 }
 
-/// Reads a message without its check, if it can be read and may be processed so.
+/// Decodes a message without an integrity check, if its type permits that.
 fn open_unverified(pdu: &[u8]) -> Result<Uplink, Refusal> {
     match pith_nas::peek(pdu) {
         Some(Kind::PlainGmm(_)) => n1::open_plain(false, pdu),
@@ -195,8 +195,8 @@ fn open_unverified(pdu: &[u8]) -> Result<Uplink, Refusal> {
     }
 }
 
-/// Makes the connection the UE's own. One that it had before is of no use to it any more: the UE
-/// would not have begun another one.
+/// Assigns the connection to the UE. A previous connection is stale: otherwise the UE would not
+/// have started another one.
 fn attach(ue: &mut UeContext, env: &mut Env<'_>, key: Key, message: &InitialUeMessage) {
     if let Some(old) = ue.connection.take() {
         ue_context_release::lost(ue, env);
@@ -217,7 +217,7 @@ fn attach(ue: &mut UeContext, env: &mut Env<'_>, key: Key, message: &InitialUeMe
     ue.stop(env, Timer::ImplicitDeregistration);
 }
 
-/// Hands on the message, or says what is wrong with it.
+/// Dispatches the message, or answers that it is invalid.
 fn begin(ue: &mut UeContext, env: &mut Env<'_>, uplink: Result<Uplink, Refusal>) {
     let (name, outcome) = match uplink {
         Ok(uplink) => {

@@ -1,4 +1,4 @@
-//! gNBs come and go (TS 38.413 8.7): what that means for the UEs of this shard.
+//! NG interface management (TS 38.413 8.7): its effects on the UEs of this shard.
 
 use super::close;
 use crate::amf::Amf;
@@ -7,27 +7,29 @@ use crate::kit::{Duration, Effect, GnbHandle, GnbInfo, Instant, Key, Outbox, Res
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Connections that are given up in one turn.
+/// Lost connections closed in one batch.
 pub(in crate::amf) const LOST_IN_A_TURN: usize = 256;
 
-/// Between two such turns: others get theirs, and UPFs answer. 100,000 connections are given up in two seconds.
+/// Interval between two such batches, in which the shard serves other messages and UPFs answer.
+/// 100,000 connections are closed in two seconds.
 const LOST_TURN: Duration = Duration::from_millis(5);
 
 impl Amf {
-    /// A gNB is up, or has changed.
+    /// A gNB has connected or changed its configuration.
     pub(in crate::amf) fn gnb_up(&mut self, gnb: GnbHandle, info: Arc<GnbInfo>) {
         self.shared.gnbs.insert(gnb, info);
     }
 
-    /// A gNB is gone, and with it all connections over it.
+    /// A gNB has disconnected: all its connections are lost.
     pub(in crate::amf) fn gnb_down(&mut self, now: Instant, gnb: GnbHandle, out: &mut Outbox) {
         self.shared.gnbs.remove(&gnb);
         self.lost.extend(self.shared.connections.of_gnb(gnb));
         self.lose_connections(now, out);
     }
 
-    /// Lost connections, a batch in a turn: each has calls to SMFs and rules at UPFs follow, whose memory a gNB's many
-    /// UEs together must not take. A key of a connection that has gone meanwhile finds nothing.
+    /// Closes one batch of lost connections. Each causes requests to SMFs and rules at UPFs; the
+    /// limit bounds the memory of those for a gNB with many UEs. Keys of connections that were
+    /// closed in the meantime are skipped.
     pub(in crate::amf) fn lose_connections(&mut self, now: Instant, out: &mut Outbox) {
         for _ in 0..LOST_IN_A_TURN {
             let Some(connection) = self.lost.pop_front() else { break };
@@ -42,8 +44,8 @@ impl Amf {
         }
     }
 
-    /// NG RESET: the gNB knows nothing any more of these connections (TS 38.413 8.7.4.2.1). Ids that
-    /// are not known here are left to the acknowledgement, which names them all the same.
+    /// NG RESET: the gNB has released these connections (TS 38.413 8.7.4.2.1). Unknown ids are
+    /// ignored; the acknowledgement lists them nevertheless.
     pub(in crate::amf) fn reset(
         &mut self,
         now: Instant,
@@ -70,7 +72,7 @@ impl Amf {
         self.shared.connections.get(key).filter(|connection| connection.gnb == gnb).map(|_| key)
     }
 
-    /// A connection is gone without a UE CONTEXT RELEASE COMPLETE.
+    /// A connection has ended without UE CONTEXT RELEASE COMPLETE.
     pub(in crate::amf) fn connection_lost(&mut self, now: Instant, key: Key, out: &mut Outbox) {
         let ue = self.shared.connections.get(key).and_then(|connection| connection.ue);
         self.with_env(now, out, |env| close(env, key));

@@ -1,8 +1,8 @@
-//! N2: NGAP between gNB and AMF (TS 38.413), for the procedures that concern one UE. What concerns
-//! a whole gNB is the gateway's.
+//! N2: NGAP between gNB and AMF (TS 38.413): the UE-associated procedures. The gateway handles the
+//! procedures that concern a whole gNB.
 //!
-//! A PDU is taken only over the gNB and with the pair of ids of a connection that is open; any
-//! other is answered with an ERROR INDICATION (TS 38.413 10.6).
+//! A PDU is accepted only from the gNB of an open connection, with its pair of ids. Any other is
+//! answered with ERROR INDICATION (TS 38.413 10.6).
 
 mod initial_ue_message;
 mod interface;
@@ -28,17 +28,15 @@ use pith_ngap::{
 };
 use pith_types::{AmfUeNgapId, RanUeNgapId};
 
-/// Over which gNB and stream a PDU came.
+/// The gNB and stream of a received PDU.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct From {
-    /// The gNB.
     pub gnb: GnbHandle,
-    /// The stream of its association.
     pub stream: u16,
 }
 
 impl Amf {
-    /// Takes one NGAP PDU of a UE.
+    /// Handles one UE-associated NGAP PDU.
     pub(super) fn ngap_pdu(&mut self, now: Instant, from: From, pdu: &[u8], out: &mut Outbox) {
         match Message::decode(pdu) {
             Ok(Message::InitialUeMessage(message)) => self.initial_ue_message(now, from, message, out),
@@ -48,8 +46,8 @@ impl Amf {
         }
     }
 
-    /// A PDU that names a UE by its ids: to the UE, if they are those of a connection of that gNB. A connection that the
-    /// gNB knows by another pair of ids is of no use any more: both sides let go of it (TS 38.413 10.6).
+    /// Dispatches a UE-associated PDU if its ids are those of a connection of that gNB. A connection that the
+    /// gNB knows by another pair of ids is unusable: both sides release it (TS 38.413 10.6).
     fn ue_associated(&mut self, now: Instant, from: From, pdu: &[u8], message: Message, out: &mut Outbox) {
         if let Message::ErrorIndication(ErrorIndication {
             amf_ue_ngap_id: None,
@@ -57,7 +55,7 @@ impl Amf {
             ..
         }) = message
         {
-            // The gNB's own id says which connection it is (TS 38.413 8.7.5.2).
+            // The gNB's own id identifies the connection (TS 38.413 8.7.5.2).
             if let Some(key) = self.shared.connections.find_by_ran(from.gnb, ran_id) {
                 self.over_connection(now, from, key, message, out);
             }
@@ -89,8 +87,8 @@ impl Amf {
         }
     }
 
-    /// PATH SWITCH REQUEST: the target gNB names the UE by the AMF-UE-NGAP-ID that the source gNB has, and by an id of its
-    /// own.
+    /// PATH SWITCH REQUEST: the target gNB identifies the UE by the AMF-UE-NGAP-ID from the source
+    /// gNB, and by a RAN-UE-NGAP-ID of its own.
     fn path_switch_request(
         &mut self,
         now: Instant,
@@ -109,14 +107,14 @@ impl Amf {
         self.with_ue(now, ue, out, |ue, env| refusal::path_switch_request(ue, env, from, message));
     }
 
-    /// A PDU over an open connection.
+    /// Handles a PDU over an open connection.
     fn over_connection(&mut self, now: Instant, from: From, key: Key, message: Message, out: &mut Outbox) {
         if let Message::UeContextReleaseComplete(complete) = message {
             return self.release_complete(now, key, complete, out);
         }
         let connection = self.shared.connections.get(key);
         if connection.is_some_and(|connection| connection.context == RanContext::Releasing) {
-            // The gNB sent it before it heard of the release.
+            // The gNB sent it before it received UE CONTEXT RELEASE COMMAND.
             return out.log(Level::Debug, || format!("{} while releasing", message.name()));
         }
         let Some(ue) = connection.and_then(|connection| connection.ue) else { return };
@@ -137,7 +135,7 @@ impl Amf {
         self.with_ue(now, ue, out, |ue, env| ue_context_release::complete(ue, env, &complete));
     }
 
-    /// A procedure that has no handler: rejected if its criticality says so (TS 38.413 10.3.4.1).
+    /// A procedure without a handler: rejected if its criticality requires it (TS 38.413 10.3.4.1).
     fn unknown_procedure(&self, from: From, pdu: &[u8], other: Other, out: &mut Outbox) {
         out.log(Level::Warn, || format!("NGAP procedure {} is not supported", other.procedure_code));
         if other.class != Class::Initiating || !other.reject {
@@ -148,7 +146,7 @@ impl Amf {
         }
     }
 
-    /// A message that only an AMF sends, or that concerns a whole gNB.
+    /// A message that only an AMF may send, or that concerns a whole gNB.
     fn not_for_an_amf(&self, from: From, pdu: &[u8], message: &Message, out: &mut Outbox) {
         out.log(Level::Warn, || format!("{} is not for an AMF", message.name()));
         if !wants_answer(message) {
@@ -159,8 +157,9 @@ impl Amf {
         error_indication(from, amf_id, ran_id, cause, None, out);
     }
 
-    /// A PDU that can't be handled: the procedure's failure message if it has one, else ERROR INDICATION, with what is
-    /// wrong (TS 38.413 10.2, 10.3). PATH SWITCH REQUEST FAILURE needs the list of sessions, which such a PDU does not give.
+    /// A PDU that can't be processed: answered with the procedure's failure message if it has one,
+    /// else with ERROR INDICATION, including the diagnostics (TS 38.413 10.2, 10.3). PATH SWITCH
+    /// REQUEST FAILURE needs the list of sessions, which is not available from such a PDU.
     fn ngap_error(&self, from: From, pdu: &[u8], error: &NgapError, out: &mut Outbox) {
         out.log(Level::Warn, || format!("NGAP: {error}"));
         let (amf_id, ran_id) = ids_of(pdu);
@@ -178,13 +177,13 @@ impl Amf {
 /// Procedure code of Handover Preparation (TS 38.413 9.4.7).
 const HANDOVER_PREPARATION: u8 = 12;
 
-/// The ids in a PDU, as far as they can be read: an ERROR INDICATION has those that the PDU had (TS 38.413 8.7.5.2).
+/// The ids of a PDU, as far as they can be decoded: ERROR INDICATION repeats them (TS 38.413 8.7.5.2).
 fn ids_of(pdu: &[u8]) -> (Option<AmfUeNgapId>, Option<RanUeNgapId>) {
     peek(pdu).map_or((None, None), |ids| (ids.amf_ue_ngap_id, ids.ran_ue_ngap_id))
 }
 
-/// Whether what is wrong with a message is told. An ERROR INDICATION about an ERROR INDICATION would never end, and
-/// nothing follows a last message (TS 38.413 10.6).
+/// Whether an error in a message is answered. ERROR INDICATION in answer to ERROR INDICATION would
+/// never end, and a final message of a procedure is not answered (TS 38.413 10.6).
 const fn wants_answer(message: &Message) -> bool {
     !matches!(message, Message::ErrorIndication(_) | Message::UeContextReleaseComplete(_))
 }
@@ -227,7 +226,7 @@ fn ids(message: &Message) -> Option<(AmfUeNgapId, RanUeNgapId)> {
     )
 }
 
-/// Hands a PDU to the procedure that it belongs to.
+/// Dispatches a PDU to its procedure.
 fn to_ue(ue: &mut UeContext, env: &mut Env<'_>, from: From, message: Message) {
     match message {
         Message::UplinkNasTransport(message) => {
@@ -258,7 +257,7 @@ fn to_ue(ue: &mut UeContext, env: &mut Env<'_>, from: From, message: Message) {
         Message::PduSessionResourceModifyIndication(message) => {
             refusal::modify_indication(ue, env, from, message);
         }
-        // No handover is prepared that they could belong to (TS 38.413 10.4).
+        // No handover is in progress to which they could belong (TS 38.413 10.4).
         Message::HandoverNotify(HandoverNotify { amf_ue_ngap_id, ran_ue_ngap_id, .. })
         | Message::UplinkRanStatusTransfer(UplinkRanStatusTransfer {
             amf_ue_ngap_id, ran_ue_ngap_id, ..

@@ -1,5 +1,5 @@
-//! Procedures that this AMF does not offer: each is refused by the message that TS 38.413 has for that, so that the gNB
-//! goes on with the UE as before.
+//! Procedures that this AMF does not support: each is refused with the failure message of TS
+//! 38.413, so that the gNB keeps the UE as it is.
 
 use super::{From, send};
 use crate::amf::context::{Env, UeContext};
@@ -12,11 +12,11 @@ use pith_ngap::{
 };
 use pith_types::{AmfUeNgapId, RanUeNgapId};
 
-/// Why no handover is prepared (TS 38.413 9.3.1.2).
+/// Cause of a refused handover (TS 38.413 9.3.1.2).
 const HANDOVER_REFUSED: Cause =
     Cause::RadioNetwork(CauseRadioNetwork::ho_failure_in_target_5GC_ngran_node_or_target_system);
 
-/// Why a session is not moved or modified (TS 38.413 9.3.1.2).
+/// Cause of sessions that are not moved or modified (TS 38.413 9.3.1.2).
 const NOT_SUPPORTED: Cause = Cause::Protocol(CauseProtocol::message_not_compatible_with_receiver_state);
 
 /// HANDOVER REQUIRED: HANDOVER PREPARATION FAILURE (TS 38.413 8.4.1.3). The UE stays with its gNB.
@@ -31,7 +31,8 @@ pub(super) fn handover_required(ue: &UeContext, env: &mut Env<'_>, from: From, m
     send::send(env.out, from.gnb, from.stream, failure.encode());
 }
 
-/// A HANDOVER REQUIRED that can't be handled: the same message, with what is wrong (TS 38.413 10.3.4.2, 10.3.5).
+/// A HANDOVER REQUIRED that can't be decoded: the same failure message, with the diagnostics (TS
+/// 38.413 10.3.4.2, 10.3.5).
 pub(super) fn faulty_handover_required(
     from: From,
     ids: (AmfUeNgapId, RanUeNgapId),
@@ -48,8 +49,8 @@ pub(super) fn faulty_handover_required(
     send::send(out, from.gnb, from.stream, failure.encode());
 }
 
-/// HANDOVER CANCEL: HANDOVER CANCEL ACKNOWLEDGE (TS 38.413 8.4.5.2). No handover is prepared, so nothing is left of one;
-/// the procedure has no message for an unsuccessful outcome.
+/// HANDOVER CANCEL: HANDOVER CANCEL ACKNOWLEDGE (TS 38.413 8.4.5.2). There is no prepared handover
+/// to release, and the procedure has no failure message.
 pub(super) fn handover_cancel(env: &mut Env<'_>, from: From, message: &HandoverCancel) {
     let acknowledge = HandoverCancelAcknowledge {
         amf_ue_ngap_id: message.amf_ue_ngap_id,

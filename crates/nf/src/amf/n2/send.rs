@@ -1,4 +1,4 @@
-//! What the AMF sends to gNBs.
+//! NGAP messages that the AMF sends.
 
 use super::From;
 use crate::amf::connection::{NgConnection, RanContext};
@@ -14,7 +14,6 @@ use pith_ngap::{
 };
 use pith_types::{Ambr, AmfUeNgapId, BitRate, RanUeNgapId};
 
-/// An encoded PDU.
 type Encoded = Result<Vec<u8>, EncodeError>;
 
 /// Sends a PDU to a gNB.
@@ -25,12 +24,12 @@ pub(super) fn send(out: &mut Outbox, gnb: GnbHandle, stream: u16, pdu: Encoded) 
     }
 }
 
-/// Sends over a connection.
+/// Sends a PDU over a connection.
 fn send_over(out: &mut Outbox, connection: &NgConnection, pdu: Encoded) {
     send(out, connection.gnb, connection.stream, pdu);
 }
 
-/// Sends over a connection once the gNB has a UE context.
+/// Sends a PDU over a connection, or queues it until the gNB has a UE context.
 fn send_in_context(out: &mut Outbox, connection: &mut NgConnection, pdu: Encoded) {
     match (&connection.context, pdu) {
         (RanContext::Requested, Ok(pdu)) => connection.queued.push(pdu),
@@ -53,9 +52,9 @@ pub(crate) fn error_indication(
     send(out, from.gnb, from.stream, message.encode());
 }
 
-/// DOWNLINK NAS TRANSPORT (TS 38.413 8.6.2): `nas_pdu` is protected already. Nothing is sent to a
-/// UE in CM-IDLE, or on a connection that the gNB was told to release. It does not overtake what waits there with a lower
-/// NAS COUNT: the UE would not take that any more (TS 24.501 4.4.3.2).
+/// DOWNLINK NAS TRANSPORT (TS 38.413 8.6.2); `nas_pdu` is already protected. Nothing is sent to a
+/// UE in CM-IDLE or over a connection that is being released. The message is queued behind earlier
+/// ones with lower NAS COUNTs, which the UE would otherwise discard as replays (TS 24.501 4.4.3.2).
 pub(crate) fn downlink_nas_transport(ue: &UeContext, env: &mut Env<'_>, nas_pdu: Vec<u8>) {
     let Some(connection) = ue.connection.and_then(|key| env.connections.get_mut(key)) else { return };
     if connection.context == RanContext::Releasing {
@@ -74,9 +73,9 @@ pub(crate) fn downlink_nas_transport(ue: &UeContext, env: &mut Env<'_>, nas_pdu:
     }
 }
 
-/// Sends a NAS message with the N2 resources of the sessions that it concerns, in whichever
-/// message the connection's state asks for. Without sessions it is a DOWNLINK NAS TRANSPORT,
-/// unless `wants_context`: then the gNB gets a UE context if it has none.
+/// Sends a NAS message with the N2 resources of its sessions, in the message that the connection's
+/// state requires. Without sessions it is a DOWNLINK NAS TRANSPORT, unless `wants_context`: then
+/// the gNB gets a UE context if it has none.
 pub(crate) fn deliver(
     ue: &mut UeContext,
     env: &mut Env<'_>,
@@ -99,8 +98,8 @@ pub(crate) fn deliver(
     }
 }
 
-/// INITIAL CONTEXT SETUP REQUEST (TS 38.413 8.3.1): K_gNB, and all that the gNB needs to serve the
-/// UE. The gNB owes an answer.
+/// INITIAL CONTEXT SETUP REQUEST (TS 38.413 8.3.1): K_gNB, and the other parameters of the UE
+/// context. Starts the NGAP guard timer.
 pub(crate) fn initial_context_setup_request(
     ue: &mut UeContext,
     env: &mut Env<'_>,
@@ -128,7 +127,7 @@ pub(crate) fn initial_context_setup_request(
     env.out.start(key.to_u64(), Timer::NgapGuard, env.config.timers.ngap_guard);
 }
 
-/// UE-AMBR of a subscription without one: the largest bit rate of NGAP (TS 38.413 9.3.1.4).
+/// UE-AMBR of a subscription without one: the maximum bit rate of NGAP (TS 38.413 9.3.1.4).
 const UNLIMITED: Ambr = Ambr { uplink: BitRate(4_000_000_000_000), downlink: BitRate(4_000_000_000_000) };
 
 /// IMEISV with the last four digits of the serial number masked: digits 11 to 14 become 1111 in
@@ -181,8 +180,8 @@ pub(crate) fn release_sessions(
     send_in_context(env.out, connection, message.encode());
 }
 
-/// Has the gNB let go of a session that UE or network no longer has. The SMF, which would say so, no longer has it
-/// either; the gNB would refuse to set it up again (TS 38.413 8.2.1.4).
+/// Requests the gNB to release a session that the UE or the network no longer has. The SMF has no
+/// context of it to request this, and the gNB would refuse a later setup (TS 38.413 8.2.1.4).
 pub(crate) fn release_resources(ue: &UeContext, env: &mut Env<'_>, id: u8) {
     let transfer = ReleaseCommandTransfer { cause: Cause::Nas(CauseNas::normal_release) }.encode();
     release_sessions(ue, env, None, vec![SessionTransfer { pdu_session_id: id, transfer }]);
@@ -199,13 +198,13 @@ pub(crate) fn modify_sessions(ue: &UeContext, env: &mut Env<'_>, sessions: Vec<M
     send_in_context(env.out, connection, message.encode());
 }
 
-/// Tells the gNB of another AMBR or frequency priority, if it has a UE context (TS 38.413 8.3.4).
+/// Sends the gNB a changed UE-AMBR or RFSP index, if the gNB has a UE context (TS 38.413 8.3.4).
 pub(crate) fn modify_ue_context(ue: &UeContext, env: &mut Env<'_>) {
     ue_context_modification_request(ue, env, None);
 }
 
-/// Gives the gNB a K_gNB of the UE's new security context, if it has a UE context with an older one
-/// (TS 33.501 6.9.4.4).
+/// Sends the gNB a K_gNB of the UE's new security context, if its UE context uses an older one (TS
+/// 33.501 6.9.4.4).
 pub(crate) fn rekey(ue: &UeContext, env: &mut Env<'_>) {
     let key = ue.security.as_ref().map(|context| *context.k_gnb(ue.k_gnb_count).as_bytes());
     ue_context_modification_request(ue, env, key);
@@ -228,14 +227,15 @@ fn ue_context_modification_request(ue: &UeContext, env: &mut Env<'_>, security_k
     send_over(env.out, connection, message.encode());
 }
 
-/// Has the gNB release the UE's connection (TS 38.413 8.3.3); it becomes CM-IDLE when the gNB has.
+/// Requests the gNB to release the UE's connection (TS 38.413 8.3.3). The UE becomes CM-IDLE when
+/// the gNB confirms.
 pub(crate) fn release(ue: &UeContext, env: &mut Env<'_>, cause: Cause) {
     if let Some(key) = ue.connection {
         release_connection(env, key, cause);
     }
 }
 
-/// UE CONTEXT RELEASE COMMAND (TS 38.413 8.3.3), once a connection. The gNB owes an answer.
+/// UE CONTEXT RELEASE COMMAND (TS 38.413 8.3.3), sent once for a connection. Starts the NGAP guard timer.
 pub(crate) fn release_connection(env: &mut Env<'_>, key: Key, cause: Cause) {
     let Some(connection) = env.connections.get_mut(key) else { return };
     if connection.context == RanContext::Releasing {
@@ -249,16 +249,16 @@ pub(crate) fn release_connection(env: &mut Env<'_>, key: Key, cause: Cause) {
     env.out.start(key.to_u64(), Timer::NgapGuard, env.config.timers.ngap_guard);
 }
 
-/// Forgets a connection of which the gNB knows nothing any more.
+/// Removes a connection that the gNB no longer has.
 pub(crate) fn close(env: &mut Env<'_>, key: Key) {
     if env.connections.close(key).is_some() {
         env.out.stop(key.to_u64(), Timer::NgapGuard);
     }
 }
 
-/// PAGING to each gNB that serves a part of the UE's registration area (TS 38.413 8.5.1). It is not
-/// UE-associated, so it goes over stream 0 (TS 38.412 7). A UE that may not have heard of its new 5G-GUTI is paged by
-/// both (TS 24.501 5.4.4.6 a, 5.5.1.2.8 c).
+/// PAGING to each gNB that serves a part of the UE's registration area (TS 38.413 8.5.1). PAGING is
+/// not UE-associated, so it uses stream 0 (TS 38.412 7). A UE that may not have received its new
+/// 5G-GUTI is paged by both 5G-GUTIs (TS 24.501 5.4.4.6 a, 5.5.1.2.8 c).
 pub(crate) fn page(ue: &UeContext, env: &mut Env<'_>) {
     for guti in ue.old_guti.into_iter().chain(ue.guti) {
         let pdu = Paging { s_tmsi: guti.s_tmsi(), tais: ue.registration_area.clone() }.encode();

@@ -1,5 +1,5 @@
-//! Activation of user planes (TS 23.502 4.2.3.2 steps 4 to 11, 4.2.2.2.2 step 17): a UE that comes
-//! with data pending gets its sessions' N3 tunnels with the answer to its request.
+//! Activation of user planes (TS 23.502 4.2.3.2 steps 4 to 11, 4.2.2.2.2 step 17): a UE that
+//! requests user planes gets the N3 tunnels of its sessions with the answer to its request.
 //!
 //! | step | state | from |
 //! |---|---|---|
@@ -18,16 +18,14 @@ use pith_ngap::SetupItem;
 use pith_sbi::nsmf_pdusession::N2SmInfoType;
 use pith_sbi::{Cause, Problem, Reply, Response};
 
-/// What the activation is for.
+/// The procedure that the activation belongs to.
 #[derive(Debug)]
 pub(crate) enum Purpose {
-    /// A registration.
     Registration(Box<Attempt>),
-    /// A service request.
     ServiceRequest(service_request::Request),
 }
 
-/// SMFs were asked to activate user planes.
+/// UpdateSMContext requests to activate user planes are pending.
 #[derive(Debug)]
 pub(crate) struct AwaitingSessionActivation {
     purpose: Purpose,
@@ -35,7 +33,7 @@ pub(crate) struct AwaitingSessionActivation {
     activated: Activated,
 }
 
-/// What came of it.
+/// The results of the activation.
 #[derive(Debug, Default)]
 pub(crate) struct Activated {
     /// Sessions that the gNB is to set up.
@@ -52,7 +50,7 @@ impl Activated {
     }
 }
 
-/// Has the SMFs activate the sessions that the UE wants; goes on at once if there is none.
+/// Requests the SMFs to activate the sessions that the UE lists; completes at once if there is none.
 pub(crate) fn begin(
     ue: &mut UeContext,
     env: &mut Env<'_>,
@@ -65,20 +63,21 @@ pub(crate) fn begin(
     for id in missing.iter() {
         match consumer::activate(ue, env, id) {
             Some(call) => state.calls.push((call, id)),
-            // The UE learns from the PDU session status that the network has no such session.
+            // The PDU session status IE tells the UE that the network has no such session.
             None => state.activated.errors.push((id, GmmCause::ProtocolErrorUnspecified)),
         }
     }
     state.go_on(ue, env)
 }
 
-/// Whether the session has its user plane over the present connection, or is getting it.
+/// Whether the session has a user plane over the current connection, or its setup is in progress.
 fn has_user_plane(ue: &UeContext, id: u8) -> bool {
     ue.session(id).is_some_and(|session| session.user_plane != UserPlane::Deactivated)
 }
 
-/// Ends the sessions that only one side has: those that the UE has not are released here, those that
-/// the network has not are left out of its answer (TS 24.501 5.6.1.4, 5.5.1.3.4).
+/// Releases sessions that only one side has: the AMF releases those that the UE does not have.
+/// Those that the network does not have are missing in its answer, so that the UE releases them (TS
+/// 24.501 5.6.1.4, 5.5.1.3.4).
 pub(crate) fn reconcile(ue: &mut UeContext, env: &mut Env<'_>, status: PduSessionSet) {
     let unknown_to_ue = |id: &u8| !status.contains(*id);
     let gone: Vec<u8> = ue.sessions.iter().map(|session| session.id).filter(unknown_to_ue).collect();
@@ -88,17 +87,17 @@ pub(crate) fn reconcile(ue: &mut UeContext, env: &mut Env<'_>, status: PduSessio
 }
 
 impl AwaitingSessionActivation {
-    /// Whether it waits for that call.
+    /// Whether the state waits for that call.
     pub fn awaits(&self, call: CallId) -> bool {
         self.calls.iter().any(|(id, _)| *id == call)
     }
 
-    /// Whether a registration goes on with it.
+    /// Whether the activation belongs to a registration.
     pub fn is_registration(&self) -> bool {
         matches!(self.purpose, Purpose::Registration(_))
     }
 
-    /// One SMF's answer.
+    /// The reply of one SMF.
     pub fn on_reply(mut self, ue: &mut UeContext, env: &mut Env<'_>, call: CallId, reply: Reply) -> Step {
         let at = self.calls.iter().position(|(id, _)| *id == call);
         if let Some((_, id)) = at.map(|at| self.calls.swap_remove(at)) {
@@ -137,7 +136,7 @@ impl AwaitingSessionActivation {
     }
 }
 
-/// Why a session has no user plane, as the UE is told (TS 24.501 5.6.1.4.1).
+/// Reactivation result error cause for the UE (TS 24.501 5.6.1.4.1).
 fn cause_of(problem: &Problem) -> GmmCause {
     match problem.cause() {
         Some(Cause::InsufficientResourcesSliceDnn | Cause::DnnCongestion) => {

@@ -1,6 +1,6 @@
 //! Primary authentication by 5G AKA (TS 24.501 5.4.1.3; TS 33.501 6.1.3.2; TS 23.502 4.2.2.2.2
-//! steps 8 and 9a to 9c). The AMF is the SEAF: it compares HRES*, the AUSF compares RES*. Where the home
-//! network chose EAP-AKA', the AUSF's first answer leads to [`eap_authentication`].
+//! steps 8 and 9a to 9c). The AMF is the SEAF: it compares HRES*, the AUSF compares RES*. If the
+//! home network chose EAP-AKA', the AUSF's first reply leads to [`eap_authentication`].
 //!
 //! | step | state | from | timer |
 //! |---|---|---|---|
@@ -9,8 +9,8 @@
 //! | 5g-aka-confirmation | [`AwaitingAuthenticationConfirmation`] | AUSF | |
 //! | K_SEAF | security mode control | | |
 //!
-//! A UE that fails after it came with a 5G-GUTI may be another one than the AMF believed: it is asked
-//! for its SUCI and challenged once more. One that came with its SUCI is rejected.
+//! If a UE that registered with a 5G-GUTI fails, the 5G-GUTI may belong to another UE: the AMF requests the
+//! SUCI and challenges the UE once more. A UE that registered with its SUCI is rejected.
 
 use super::registration::Attempt;
 use super::{Procedure, RegistrationStep, Step, eap_authentication, identification, security_mode};
@@ -36,21 +36,19 @@ use pith_sbi::nausf_ueauthentication::{
 use pith_sbi::{Base64, Created, Hex, Reply, Response, Uri};
 use pith_types::Supi;
 
-/// The AUSF was asked for a challenge.
+/// An authentication vector is requested from the AUSF.
 #[derive(Debug)]
 pub(crate) struct AwaitingAuthenticationVector {
     attempt: Attempt,
     identity: SupiOrSuci,
-    /// The UE has been challenged before in this registration, and had lost step with the home
-    /// network (synch failure).
+    /// The UE was challenged before in this registration and reported a synch failure.
     resynchronised: bool,
-    /// The key set identifier that the UE must not have in use.
+    /// The key set identifier of the challenge, which must differ from the one that the UE has in use.
     ng_ksi: u8,
-    /// The call.
     pub call: CallId,
 }
 
-/// The UE was challenged.
+/// AUTHENTICATION REQUEST was sent to the UE.
 #[derive(Debug)]
 pub(crate) struct AwaitingAuthenticationResponse {
     attempt: Attempt,
@@ -60,28 +58,27 @@ pub(crate) struct AwaitingAuthenticationResponse {
     request: Repeated,
 }
 
-/// The AUSF checks the UE's answer.
+/// The AUSF verifies the UE's response.
 #[derive(Debug)]
 pub(crate) struct AwaitingAuthenticationConfirmation {
     attempt: Attempt,
     ng_ksi: u8,
-    /// Whether the answer passed the SEAF's own check.
+    /// Whether HRES* matched.
     is_plausible: bool,
-    /// The call.
     pub call: CallId,
 }
 
-/// A challenge and what its answer must be.
+/// A challenge and its expected response.
 #[derive(Debug)]
 struct Challenge {
     ng_ksi: u8,
     rand: Rand,
     hxres_star: HresStar,
-    /// The authentication at the AUSF.
+    /// URI of the authentication context at the AUSF.
     context: Uri,
 }
 
-/// Asks the AUSF for a challenge (TS 29.509 5.2.2.2.2).
+/// Requests a challenge from the AUSF (TS 29.509 5.2.2.2.2).
 pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt, identity: SupiOrSuci) -> Step {
     let ng_ksi = attempt.next_ng_ksi(ue);
     ask(ue, env, attempt, identity, ng_ksi, None)
@@ -103,7 +100,7 @@ fn ask(
 }
 
 impl AwaitingAuthenticationVector {
-    /// Challenges the UE (TS 24.501 5.4.1.3.2).
+    /// Sends the challenge to the UE (TS 24.501 5.4.1.3.2).
     pub fn on_reply(self, ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) -> RegistrationStep {
         let context = match reply {
             Ok(Response::UeAuthenticationCtxCreated(context)) => *context,
@@ -138,14 +135,13 @@ impl AwaitingAuthenticationVector {
         Step::replied(Procedure::AwaitingAuthenticationResponse(next), "AuthenticationRequest")
     }
 
-    /// The registration that it belongs to.
     pub fn attempt(&self) -> &Attempt {
         &self.attempt
     }
 }
 
 impl AwaitingAuthenticationResponse {
-    /// AUTHENTICATION RESPONSE: compares HRES* and has the AUSF decide, whichever way it came out
+    /// AUTHENTICATION RESPONSE: compares HRES* and sends RES* to the AUSF, also after a mismatch
     /// (TS 33.501 6.1.3.2.0 steps 9 and 10).
     pub fn on_authentication_response(
         self,
@@ -190,22 +186,22 @@ impl AwaitingAuthenticationResponse {
         }
     }
 
-    /// Case f: the home network catches up with the UE's sequence number; a second synch failure in
-    /// a row ends the authentication.
+    /// Case f: the home network resynchronises with the UE's sequence number. A second synch
+    /// failure in a row ends the authentication.
     fn resynchronise(self, ue: &mut UeContext, env: &mut Env<'_>, auts: [u8; 14]) -> Step {
         let rand = Hex(*self.challenge.rand.as_bytes());
         let resynchronization = Some(ResynchronizationInfo::new(rand, auts));
         ask(ue, env, self.attempt, self.identity, self.challenge.ng_ksi, resynchronization)
     }
 
-    /// Case e: another key set identifier, and another challenge.
+    /// Case e: a new challenge with another key set identifier.
     fn with_another_ng_ksi(self, ue: &mut UeContext, env: &mut Env<'_>) -> Step {
         let attempt = Attempt { ng_ksi_was_in_use: true, ..self.attempt };
         let ng_ksi = (self.challenge.ng_ksi + 1) % 7;
         ask(ue, env, attempt, self.identity, ng_ksi, None)
     }
 
-    /// T3560 ran out: challenges again; on the fifth expiry the registration is given up
+    /// T3560 expired: retransmits the challenge; on the fifth expiry the registration is aborted
     /// (TS 24.501 5.4.1.3.7 b).
     pub fn on_t3560(mut self, ue: &mut UeContext, env: &mut Env<'_>) -> RegistrationStep {
         match self.request.send_again(ue, env) {
@@ -216,14 +212,13 @@ impl AwaitingAuthenticationResponse {
         }
     }
 
-    /// The registration that it belongs to.
     pub fn attempt(&self) -> &Attempt {
         &self.attempt
     }
 }
 
 impl AwaitingAuthenticationConfirmation {
-    /// The AUSF's verdict, and with a good one K_SEAF (TS 33.501 6.1.3.2.0 step 12).
+    /// The AUSF's result, with K_SEAF on success (TS 33.501 6.1.3.2.0 step 12).
     pub fn on_reply(self, ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) -> RegistrationStep {
         let confirmation = match reply {
             Ok(Response::ConfirmationDataResponse(confirmation)) => *confirmation,
@@ -242,22 +237,21 @@ impl AwaitingAuthenticationConfirmation {
         }
     }
 
-    /// The registration that it belongs to.
     pub fn attempt(&self) -> &Attempt {
         &self.attempt
     }
 }
 
-/// Who the UE is and the anchor key, if the AUSF vouches for it.
+/// SUPI and anchor key, if the AUSF confirms the authentication.
 fn proven(confirmation: ConfirmationDataResponse) -> Option<(Supi, KSeaf)> {
     let ConfirmationDataResponse { auth_result, supi, kseaf } = confirmation;
     let success = auth_result == AuthResult::AuthenticationSuccess;
     supi.zip(kseaf).filter(|_| success).map(|(supi, kseaf)| (supi, KSeaf::new(kseaf.0)))
 }
 
-/// The UE did not prove what it is. If it came with a 5G-GUTI, it is asked who it is; else it is
-/// rejected (TS 24.501 5.4.1.3.5, 5.4.1.3.7 c; TS 33.501 6.1.3.2.2). EAP-Failure goes with either
-/// (TS 24.501 5.4.1.2.2.10).
+/// Authentication failed. If the UE registered with a 5G-GUTI, the AMF requests its identity; else
+/// the UE is rejected (TS 24.501 5.4.1.3.5, 5.4.1.3.7 c; TS 33.501 6.1.3.2.2). EAP-Failure is sent
+/// in both cases (TS 24.501 5.4.1.2.2.10).
 pub(super) fn failed(
     ue: &mut UeContext,
     env: &mut Env<'_>,

@@ -13,13 +13,13 @@ use crate::kit::{Level, Timer};
 use pith_nas::gmm::ConfigurationUpdateCommand;
 use pith_nas::ie::{ConfigurationUpdateIndication, MobileIdentity, NetworkName};
 
-/// The UE was given a 5G-GUTI, which it confirms.
+/// The UE must confirm a new 5G-GUTI.
 #[derive(Debug)]
 pub(crate) struct AwaitingConfigurationUpdateComplete {
     command: Repeated,
 }
 
-/// Tells the UE what the network is called, if it is called anything.
+/// Sends the UE the network name, if one is configured.
 pub(crate) fn tell_network_name(ue: &mut UeContext, env: &mut Env<'_>) {
     let Some(names) = &env.config.network_name else { return };
     let name = |text: &str| Some(NetworkName { text: text.to_owned(), add_country_initials: false });
@@ -29,7 +29,7 @@ pub(crate) fn tell_network_name(ue: &mut UeContext, env: &mut Env<'_>) {
     n1::send(ue, env, command);
 }
 
-/// Gives the UE another 5G-GUTI, because the one before was shown in paging (TS 33.501 6.12.3).
+/// Allocates a new 5G-GUTI to the UE, because the current one was sent in clear in paging (TS 33.501 6.12.3).
 pub(crate) fn renew_guti(ue: &mut UeContext, env: &mut Env<'_>) -> Step {
     let guti = registration::renew_guti(ue, env);
     let mut command = ConfigurationUpdateCommand::new();
@@ -42,14 +42,15 @@ pub(crate) fn renew_guti(ue: &mut UeContext, env: &mut Env<'_>) -> Step {
 }
 
 impl AwaitingConfigurationUpdateComplete {
-    /// CONFIGURATION UPDATE COMPLETE: only the new 5G-GUTI holds (TS 24.501 5.4.4.4).
+    /// CONFIGURATION UPDATE COMPLETE: only the new 5G-GUTI is valid (TS 24.501 5.4.4.4).
     pub fn on_configuration_update_complete(self, ue: &mut UeContext, env: &mut Env<'_>) -> Step {
         self.command.stop(ue, env);
         registration::drop_old_guti(ue, env);
         Step::complete()
     }
 
-    /// T3555 ran out: commands again; on the fifth expiry both 5G-GUTIs hold (TS 24.501 5.4.4.6 a).
+    /// T3555 expired: retransmits the command; on the fifth expiry both 5G-GUTIs stay valid (TS
+    /// 24.501 5.4.4.6 a).
     pub fn on_t3555(mut self, ue: &mut UeContext, env: &mut Env<'_>) -> Step {
         match self.command.send_again(ue, env) {
             Expiry::SendAgain => Step::replied(

@@ -1,4 +1,4 @@
-//! Initial context setup (TS 38.413 8.3.1): what the gNB made of it.
+//! Initial context setup (TS 38.413 8.3.1): the gNB's answers.
 
 use super::{pdu_session_resources, ue_context_release};
 use crate::amf::connection::RanContext;
@@ -9,7 +9,7 @@ use pith_ngap::{
     Cause, CauseNas, InitialContextSetupFailure, InitialContextSetupResponse, NasNonDeliveryIndication,
 };
 
-/// INITIAL CONTEXT SETUP RESPONSE: the gNB has a UE context; what waited for it can go.
+/// INITIAL CONTEXT SETUP RESPONSE: the gNB has a UE context; sends the queued PDUs.
 pub(crate) fn response(ue: &mut UeContext, env: &mut Env<'_>, message: InitialContextSetupResponse) {
     answered(ue, env);
     if let Some(connection) = ue.ng(env) {
@@ -23,9 +23,9 @@ pub(crate) fn response(ue: &mut UeContext, env: &mut Env<'_>, message: InitialCo
     pdu_session_resources::set_up(ue, env, message.setup, message.failed);
 }
 
-/// INITIAL CONTEXT SETUP FAILURE: there will be no UE context in the gNB. What the UE was told may not
-/// have reached it; it is released and comes back (TS 38.413 8.3.1.3; TS 24.501 5.5.1.2.8 a,
-/// 5.6.1.8 a).
+/// INITIAL CONTEXT SETUP FAILURE: the gNB has no UE context. The NAS message in the request may not
+/// have reached the UE, so the connection is released and the UE connects again (TS 38.413 8.3.1.3;
+/// TS 24.501 5.5.1.2.8 a, 5.6.1.8 a).
 pub(crate) fn failure(ue: &mut UeContext, env: &mut Env<'_>, message: InitialContextSetupFailure) {
     answered(ue, env);
     env.out.log(Level::Warn, || {
@@ -46,8 +46,8 @@ fn answered(ue: &UeContext, env: &mut Env<'_>) {
     }
 }
 
-/// NAS NON DELIVERY INDICATION: the UE did not get a message. The timer of its procedure has it sent
-/// again; one that has no timer is lost, as on any bad link (TS 38.413 8.6.4).
+/// NAS NON DELIVERY INDICATION: the UE did not receive a message. A message with a timer is
+/// retransmitted when the timer expires; others are lost (TS 38.413 8.6.4).
 pub(crate) fn nas_non_delivery(ue: &UeContext, env: &mut Env<'_>, message: &NasNonDeliveryIndication) {
     env.out.log(Level::Warn, || {
         format!("{}: a NAS message was not delivered: {}", ue.name(), refusal::text_of(message.cause))

@@ -1,13 +1,13 @@
-//! UE context transfer (TS 23.502 4.2.2.2.2 steps 4, 5 and 10; 5.2.2.2.2): another shard or instance
-//! of this AMF set gave the 5G-GUTI, so it has the UE's context.
+//! UE context transfer (TS 23.502 4.2.2.2.2 steps 4, 5 and 10; 5.2.2.2.2): another shard or
+//! instance of this AMF set allocated the 5G-GUTI, so it has the UE's context.
 //!
 //! | step | state | from |
 //! |---|---|---|
 //! | Namf_Communication_UEContextTransfer | [`AwaitingUeContextTransfer`] | old AMF |
 //! | the context, or identification | | |
-//! | Namf_Communication_RegistrationStatusUpdate, when the UE is authorised | | |
+//! | Namf_Communication_RegistrationStatusUpdate, when the UE is authenticated | | |
 //!
-//! The old AMF checks the REGISTRATION REQUEST: it has the keys.
+//! The old AMF verifies the REGISTRATION REQUEST, because it has the keys.
 
 use super::registration::{self, Attempt};
 use super::{Procedure, RegistrationStep, Step};
@@ -26,26 +26,26 @@ use pith_sbi::{ApiRoot, Reply, Response};
 use pith_types::FiveGGuti;
 use std::sync::Arc;
 
-/// The AMF that gave the 5G-GUTI was asked for the context.
+/// The context is requested from the AMF that allocated the 5G-GUTI.
 #[derive(Debug)]
 pub(crate) struct AwaitingUeContextTransfer {
     attempt: Attempt,
     old_amf: OldAmf,
-    /// The call.
     pub call: CallId,
 }
 
-/// The AMF that had the context.
+/// The AMF that transferred the context.
 #[derive(Debug)]
 pub(crate) struct OldAmf {
     api_root: Arc<ApiRoot>,
-    /// What it gave the UE.
+    /// The 5G-GUTI that it allocated.
     guti: FiveGGuti,
-    /// The UE's sessions, which stay with that AMF unless the UE is authorised here.
+    /// The UE's sessions. They stay with the old AMF until the UE is authenticated here.
     sessions: Vec<PduSession>,
 }
 
-/// Asks the owner of the 5G-GUTI's block, if that is another part of this AMF; else the UE.
+/// Requests the context from the peer that owns the 5G-GUTI's block; without such a peer, requests
+/// the UE's identity.
 pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt, guti: FiveGGuti) -> Step {
     let peer = env.config.peer_of(guti.tmsi).filter(|_| guti.guami == env.config.guami);
     let Some(api_root) = peer.filter(|_| !ue.initial.nas_pdu.is_empty()).map(Arc::clone) else {
@@ -62,7 +62,7 @@ pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt, gut
 }
 
 impl AwaitingUeContextTransfer {
-    /// The context, which makes the UE known and its message verified; or none.
+    /// The old AMF's reply: with a context the UE is known and its message verified.
     pub fn on_reply(mut self, ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) -> RegistrationStep {
         let context = match reply {
             Ok(Response::UeContextTransferred(transferred)) => transferred.ue_context,
@@ -91,8 +91,8 @@ impl AwaitingUeContextTransfer {
     }
 }
 
-/// The UE is authorised: its sessions come here. The old AMF is told, and the SMFs, unless the sessions end with an initial
-/// registration (TS 24.501 5.5.1.2.4).
+/// The UE is authenticated: takes its sessions over. Notifies the old AMF, and the SMFs too unless
+/// the sessions end with an initial registration (TS 24.501 5.5.1.2.4).
 pub(crate) fn confirm(ue: &mut UeContext, env: &mut Env<'_>, attempt: &mut Attempt) {
     let Some(OldAmf { api_root, guti, sessions }) = attempt.transferred_from.take() else { return };
     ue.sessions.extend(sessions);
@@ -102,13 +102,13 @@ pub(crate) fn confirm(ue: &mut UeContext, env: &mut Env<'_>, attempt: &mut Attem
     }
 }
 
-/// What came of the security context.
+/// The transferred security context.
 struct Received {
     security: SecurityContext,
     uplink: NasCount,
 }
 
-/// The security context out of a transferred UE context; `None` if a part is missing or unknown.
+/// The security context in a transferred UE context; `None` if a part is missing or unknown.
 fn received(context: &namf::UeContext) -> Option<Received> {
     let seaf = context.seaf_data.as_ref()?;
     let mm = context.mm_context_list.first()?;

@@ -1,5 +1,5 @@
-//! De-registration (TS 24.501 5.5.2; TS 23.502 4.2.2.3): by the UE, by the network, or because the
-//! UE has not been heard of.
+//! De-registration (TS 24.501 5.5.2; TS 23.502 4.2.2.3): by the UE, by the network, or implicit
+//! after the UE's timers have expired.
 //!
 //! | step | state | from | timer |
 //! |---|---|---|---|
@@ -7,9 +7,9 @@
 //! | DEREGISTRATION REQUEST (network) | [`AwaitingDeregistrationAccept`] | UE | T3522 |
 //! | silence in CM-IDLE | implicit | | mobile reachable, implicit de-registration |
 //!
-//! Sessions, policy, subscription and UDM registration end with the context, however that comes. The security context and
-//! the 5G-GUTI are kept, for a registration without authentication, unless the subscription was withdrawn or the UE is
-//! served elsewhere (TS 33.501 6.8.1.1.1).
+//! Sessions, policy, subscription and UDM registration are deleted with the context in all cases.
+//! The security context and the 5G-GUTI are retained for a registration without authentication,
+//! unless the subscription was withdrawn or another AMF serves the UE (TS 33.501 6.8.1.1.1).
 
 use super::{Procedure, Step};
 use crate::amf::context::{Env, RmState, UeContext};
@@ -24,7 +24,7 @@ use pith_nas::ie::{AccessType, DeregistrationType, RegistrationKind};
 use pith_nas::{GmmCause, NasCount};
 use pith_ngap::{Cause, CauseNas};
 
-/// The UE was told that it is no longer registered.
+/// DEREGISTRATION REQUEST was sent to the UE.
 #[derive(Debug)]
 pub(crate) struct AwaitingDeregistrationAccept {
     request: Repeated,
@@ -33,11 +33,11 @@ pub(crate) struct AwaitingDeregistrationAccept {
 /// Why the network ends a registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// The UE is to register again: the operator's wish, or a changed subscription.
+    /// The UE must register again, on the operator's request or after a change of the subscription.
     ReRegistrationRequired,
     /// The subscription has ended.
     SubscriptionWithdrawn,
-    /// The UE is registered elsewhere: it knows, and so does the UDM.
+    /// Another AMF serves the UE. UE and UDM know already.
     ServedElsewhere,
 }
 
@@ -52,8 +52,8 @@ impl From<Deregister> for Reason {
 
 /// DEREGISTRATION REQUEST of the UE (TS 24.501 5.5.2.2.2).
 ///
-/// One that can't be verified ends nothing: anybody could have sent it (TS 24.501 4.4.4.3). A UE that
-/// is not known here is told what it wants to hear.
+/// A request that can't be verified does not end a registration: it may be forged (TS 24.501
+/// 4.4.4.3). A UE without a context gets DEREGISTRATION ACCEPT.
 pub(crate) fn ue_initiated(
     ue: &mut UeContext,
     env: &mut Env<'_>,
@@ -73,24 +73,26 @@ pub(crate) fn ue_initiated(
     outcome
 }
 
-/// The registration is over; the context goes when the step ends, unless the step begins another registration.
+/// Ends the registration. The context is deleted at the end of the step, unless the step starts
+/// another registration.
 fn end(ue: &mut UeContext, env: &mut Env<'_>) {
     n2::release(ue, env, Cause::Nas(CauseNas::deregister));
     forget(ue, env);
 }
 
-/// Nothing is left of the registration but who the UE is.
+/// Ends the registration and deletes its resources at other NFs; keeps the UE's identity.
 fn forget(ue: &mut UeContext, env: &mut Env<'_>) {
     consumer::release_all(ue, env);
     ue.rm = RmState::Deregistered;
     ue.procedure = Procedure::Idle;
 }
 
-/// De-registration by the network (TS 24.501 5.5.2.3.1): with a word to the UE if it is connected.
-/// Somebody who is in CM-IDLE, or served elsewhere, learns of it when it comes back.
+/// De-registration by the network (TS 24.501 5.5.2.3.1). The UE is notified only if it is
+/// connected. A UE that is in CM-IDLE or served elsewhere gets a reject when it next connects.
 pub(crate) fn by_network(ue: &mut UeContext, env: &mut Env<'_>, reason: Reason) {
     procedure::abort(ue, env);
-    // The context has moved on, or the subscription is withdrawn; else it stays (TS 33.501 6.8.1.1.1).
+    // After a transfer of the context or a withdrawn subscription the security context is deleted,
+    // else it is retained (TS 33.501 6.8.1.1.1).
     ue.drops_security = reason != Reason::ReRegistrationRequired;
     if reason == Reason::ServedElsewhere {
         ue.registered_in_udm = false;
@@ -112,8 +114,9 @@ pub(crate) fn by_network(ue: &mut UeContext, env: &mut Env<'_>, reason: Reason) 
 }
 
 impl AwaitingDeregistrationAccept {
-    /// REGISTRATION REQUEST instead (TS 24.501 5.5.2.3.5 d): an update is not for somebody who is to leave; a UE that
-    /// begins anew has left, and may it come in that is asked of the UDM again.
+    /// REGISTRATION REQUEST in place of the accept (TS 24.501 5.5.2.3.5 d). A mobility or periodic
+    /// update is ignored. An initial registration ends the de-registration and starts anew; the UDM
+    /// decides whether the UE may register.
     pub fn gives_way_to(self, ue: &mut UeContext, env: &mut Env<'_>, kind: RegistrationKind) -> bool {
         if kind != RegistrationKind::Initial {
             ue.procedure = Procedure::AwaitingDeregistrationAccept(self);
@@ -133,8 +136,8 @@ impl AwaitingDeregistrationAccept {
         Step::complete()
     }
 
-    /// T3522 ran out: says it again; on the fifth expiry the UE is de-registered without
-    /// (TS 24.501 5.5.2.3.5 a).
+    /// T3522 expired: retransmits the request; on the fifth expiry the UE is deregistered without
+    /// an answer (TS 24.501 5.5.2.3.5 a).
     pub fn on_t3522(mut self, ue: &mut UeContext, env: &mut Env<'_>) -> Step {
         match self.request.send_again(ue, env) {
             Expiry::SendAgain => {
@@ -149,13 +152,13 @@ impl AwaitingDeregistrationAccept {
     }
 }
 
-/// The mobile reachable timer ran out: the UE has missed its periodic update. It gets some time more
-/// (TS 24.501 5.3.7).
+/// The mobile reachable timer expired: the UE missed its periodic update. Starts the implicit
+/// de-registration timer (TS 24.501 5.3.7).
 pub(crate) fn unreachable(ue: &mut UeContext, env: &mut Env<'_>) {
     ue.start(env, Timer::ImplicitDeregistration, env.config.timers.implicit_deregistration);
 }
 
-/// The implicit de-registration timer ran out (TS 24.501 5.3.7).
+/// The implicit de-registration timer expired (TS 24.501 5.3.7).
 pub(crate) fn implicit(ue: &mut UeContext, env: &mut Env<'_>) {
     procedure::abort(ue, env);
     ue.tell(env, Level::Info, "Implicit deregistration", "ok");

@@ -1,14 +1,14 @@
-//! Primary authentication by EAP-AKA' (TS 24.501 5.4.1.2; TS 33.501 6.1.3.1; TS 23.502 4.2.2.2.2 step 9).
-//! UE and AUSF speak EAP with each other; the AMF passes their packets on, and reads of them what an EAP
-//! authenticator in between does: code, identifier, length (RFC 3748 2.3).
+//! Primary authentication by EAP-AKA' (TS 24.501 5.4.1.2; TS 33.501 6.1.3.1; TS 23.502 4.2.2.2.2
+//! step 9). UE and AUSF exchange EAP packets. The AMF forwards them, and reads only what a
+//! pass-through authenticator reads: code, identifier, length (RFC 3748 2.3).
 //!
 //! | step | state | from | timer |
 //! |---|---|---|---|
 //! | AUTHENTICATION REQUEST: EAP-Request | [`AwaitingEapResponse`] | UE | T3560 |
 //! | eap-session: EAP-Response | [`AwaitingEapSession`] | AUSF | |
 //! | another EAP-Request: as before | [`AwaitingEapResponse`] | UE | T3560 |
-//! | K_SEAF; EAP-Success goes in SECURITY MODE COMMAND | security mode control | | |
-//! | or EAP-Failure, in AUTHENTICATION REJECT or, to a UE that is asked who it is, in AUTHENTICATION RESULT | | | |
+//! | K_SEAF; EAP-Success is sent in SECURITY MODE COMMAND | security mode control | | |
+//! | or EAP-Failure, in AUTHENTICATION REJECT, or in AUTHENTICATION RESULT before an identity request | | | |
 
 use super::registration::Attempt;
 use super::{Procedure, RegistrationStep, Step, authentication, security_mode};
@@ -28,30 +28,28 @@ use pith_nas::ie::NgKsi;
 use pith_sbi::nausf_ueauthentication::{AuthResult, EapSession};
 use pith_sbi::{Base64, Reply, Response, Uri};
 
-/// The UE was sent an EAP-Request.
+/// An EAP-Request was sent to the UE.
 #[derive(Debug)]
 pub(crate) struct AwaitingEapResponse {
     session: Session,
-    /// The EAP-Request.
     packet: Bytes,
     request: Repeated,
 }
 
-/// The AUSF was sent the UE's EAP-Response.
+/// The UE's EAP-Response was sent to the AUSF.
 #[derive(Debug)]
 pub(crate) struct AwaitingEapSession {
     session: Session,
-    /// The call.
     pub call: CallId,
 }
 
-/// What lasts over the rounds of an authentication.
+/// Data of an authentication that are valid for all its rounds.
 #[derive(Debug)]
 struct Session {
     attempt: Attempt,
-    /// The key set identifier that the UE must not have in use.
+    /// The key set identifier of the challenge, which must differ from the one that the UE has in use.
     ng_ksi: u8,
-    /// The authentication at the AUSF.
+    /// URI of the authentication context at the AUSF.
     context: Uri,
 }
 
@@ -81,8 +79,8 @@ impl Session {
 }
 
 impl AwaitingEapResponse {
-    /// AUTHENTICATION RESPONSE (TS 24.501 5.4.1.2.4.3). A packet that does not answer the one that was sent
-    /// is discarded in silence (RFC 3748 4.1): T3560 goes on.
+    /// AUTHENTICATION RESPONSE (TS 24.501 5.4.1.2.4.3). A packet that does not answer the pending
+    /// request is discarded silently (RFC 3748 4.1); T3560 keeps running.
     pub fn on_authentication_response(
         self,
         ue: &mut UeContext,
@@ -101,8 +99,8 @@ impl AwaitingEapResponse {
         Ok(Step::waiting(Procedure::AwaitingEapSession(next), Nf::Ausf))
     }
 
-    /// AUTHENTICATION FAILURE. With #71 the same EAP-Request goes out with another key set identifier, once
-    /// (TS 24.501 5.4.1.2.4.4); no other cause belongs to EAP.
+    /// AUTHENTICATION FAILURE. With #71 the same EAP-Request is sent with another key set
+    /// identifier, once (TS 24.501 5.4.1.2.4.4). No other cause applies to EAP.
     pub fn on_authentication_failure(
         self,
         ue: &mut UeContext,
@@ -120,7 +118,7 @@ impl AwaitingEapResponse {
         Session { attempt, ng_ksi: (ng_ksi + 1) % 7, context }.request(ue, env, self.packet)
     }
 
-    /// T3560 ran out: the same EAP-Request again; on the fifth expiry the registration is given up
+    /// T3560 expired: retransmits the EAP-Request; on the fifth expiry the registration is aborted
     /// (TS 24.501 5.4.1.2.4.4).
     pub fn on_t3560(mut self, ue: &mut UeContext, env: &mut Env<'_>) -> RegistrationStep {
         match self.request.send_again(ue, env) {
@@ -131,14 +129,13 @@ impl AwaitingEapResponse {
         }
     }
 
-    /// The registration that it belongs to.
     pub fn attempt(&self) -> &Attempt {
         &self.session.attempt
     }
 }
 
 impl AwaitingEapSession {
-    /// Another EAP-Request, or the AUSF's verdict (TS 29.509 5.2.2.2.3).
+    /// Another EAP-Request, or the AUSF's result (TS 29.509 5.2.2.2.3).
     pub fn on_reply(self, ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) -> RegistrationStep {
         let session = match reply {
             Ok(Response::EapSession(session)) => *session,
@@ -167,7 +164,6 @@ impl AwaitingEapSession {
         }
     }
 
-    /// The registration that it belongs to.
     pub fn attempt(&self) -> &Attempt {
         &self.session.attempt
     }
@@ -182,7 +178,7 @@ enum EapCode {
     Failure,
 }
 
-/// The code of a packet whose length is what it says and fits the EAP message IE (TS 24.501 9.11.2.2).
+/// The code of a packet whose length field is correct and which fits the EAP message IE (TS 24.501 9.11.2.2).
 fn code(packet: &[u8]) -> Option<EapCode> {
     let (&[code, _, high, low], _) = packet.split_first_chunk()?;
     let length = usize::from(u16::from_be_bytes([high, low]));
@@ -198,7 +194,7 @@ fn code(packet: &[u8]) -> Option<EapCode> {
     }
 }
 
-/// Which request a packet is, or which one it answers.
+/// The identifier of a packet, which pairs request and response.
 fn identifier(packet: &[u8]) -> Option<u8> {
     packet.get(1).copied()
 }

@@ -1,5 +1,5 @@
-//! Identification (TS 24.501 5.4.3; TS 23.502 4.2.2.2.2 steps 6 and 7): the UE is asked for its
-//! SUCI, when its 5G-GUTI leads nowhere.
+//! Identification (TS 24.501 5.4.3; TS 23.502 4.2.2.2.2 steps 6 and 7): the AMF requests the UE's
+//! SUCI when no context matches its 5G-GUTI.
 //!
 //! | step | state | from | timer |
 //! |---|---|---|---|
@@ -15,14 +15,14 @@ use crate::kit::Timer;
 use pith_nas::gmm::{IdentityRequest, IdentityResponse};
 use pith_nas::ie::{IdentityType, MobileIdentity};
 
-/// The UE was asked for its SUCI.
+/// IDENTITY REQUEST for the SUCI was sent to the UE.
 #[derive(Debug)]
 pub(crate) struct AwaitingIdentityResponse {
     attempt: Attempt,
     request: Repeated,
 }
 
-/// Asks the UE for its SUCI (TS 24.501 5.4.3.2).
+/// Requests the UE's SUCI (TS 24.501 5.4.3.2).
 pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>, mut attempt: Attempt) -> Step {
     attempt.has_been_asked = true;
     let request = Repeated::send(ue, env, Timer::T3570, IdentityRequest::new(IdentityType::Suci));
@@ -31,8 +31,8 @@ pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>, mut attempt: Attempt)
 }
 
 impl AwaitingIdentityResponse {
-    /// IDENTITY RESPONSE (TS 24.501 5.4.3.4). A UE that has no SUCI, or one that is no IMSI, can't
-    /// be authenticated here.
+    /// IDENTITY RESPONSE (TS 24.501 5.4.3.4). A UE without a SUCI, or with a SUCI that is not of an
+    /// IMSI, can't be authenticated here.
     pub fn on_identity_response(
         self,
         ue: &mut UeContext,
@@ -46,8 +46,8 @@ impl AwaitingIdentityResponse {
         }
     }
 
-    /// T3570 ran out: asks again; on the fifth expiry the registration is given up
-    /// (TS 24.501 5.4.3.6 b).
+    /// T3570 expired: retransmits the request; on the fifth expiry the registration is aborted (TS
+    /// 24.501 5.4.3.6 b).
     pub fn on_t3570(mut self, ue: &mut UeContext, env: &mut Env<'_>) -> RegistrationStep {
         match self.request.send_again(ue, env) {
             Expiry::SendAgain => {
@@ -57,7 +57,6 @@ impl AwaitingIdentityResponse {
         }
     }
 
-    /// The registration that it belongs to.
     pub fn attempt(&self) -> &Attempt {
         &self.attempt
     }

@@ -1,7 +1,7 @@
-//! What a UE is in the middle of: a state per wait, which owns what is valid while it waits.
+//! The procedure of a UE: one state for each wait, which owns the data that are valid while it waits.
 //!
-//! A state consumes itself and gives the next one. One 5GMM procedure runs at a time for a UE; PDU
-//! sessions have their own transactions with the SMF beside it ([`super::session`]).
+//! A state consumes itself and returns the next state. A UE has one 5GMM procedure at a time; its
+//! PDU sessions have their own transactions with the SMF in parallel ([`super::session`]).
 
 pub(crate) mod activation;
 pub(crate) mod authentication;
@@ -29,35 +29,35 @@ use crate::kit::{Level, Timer};
 use pith_nas::GmmMessage;
 use pith_sbi::Reply;
 
-/// The 5GMM procedure of a UE that runs, in the order in which a registration goes through them.
+/// The 5GMM procedure in progress. The states are in the order of a registration.
 #[derive(Debug, Default)]
 pub(crate) enum Procedure {
-    /// None.
+    /// No procedure.
     #[default]
     Idle,
-    /// Registration: the AMF that gave the 5G-GUTI is asked for the context.
+    /// Registration: the context is requested from the AMF that allocated the 5G-GUTI.
     AwaitingUeContextTransfer(context_transfer::AwaitingUeContextTransfer),
     /// Identification.
     AwaitingIdentityResponse(identification::AwaitingIdentityResponse),
-    /// Authentication: the AUSF is asked for a challenge.
+    /// Authentication: a challenge is requested from the AUSF.
     AwaitingAuthenticationVector(authentication::AwaitingAuthenticationVector),
-    /// Authentication: the UE is challenged.
+    /// Authentication: the challenge was sent to the UE.
     AwaitingAuthenticationResponse(authentication::AwaitingAuthenticationResponse),
-    /// Authentication: the AUSF checks the UE's answer.
+    /// Authentication: the AUSF verifies the UE's response.
     AwaitingAuthenticationConfirmation(authentication::AwaitingAuthenticationConfirmation),
-    /// Authentication by EAP: the UE was sent a request.
+    /// Authentication by EAP: an EAP-Request was sent to the UE.
     AwaitingEapResponse(eap_authentication::AwaitingEapResponse),
-    /// Authentication by EAP: the AUSF was sent the UE's response.
+    /// Authentication by EAP: the EAP-Response was sent to the AUSF.
     AwaitingEapSession(eap_authentication::AwaitingEapSession),
     /// Security mode control.
     AwaitingSecurityModeComplete(security_mode::AwaitingSecurityModeComplete),
-    /// Registration: the UDM takes note of the AMF.
+    /// Registration: the AMF registers in the UDM.
     AwaitingUecmRegistration(registration::AwaitingUecmRegistration),
-    /// Registration: the UDM is asked for the subscription.
+    /// Registration: subscription data are requested from the UDM.
     AwaitingSubscriptionData(registration::AwaitingSubscriptionData),
-    /// Registration: the NSSF is asked for slices.
+    /// Registration: slice selection is requested from the NSSF.
     AwaitingSliceSelection(registration::AwaitingSliceSelection),
-    /// Registration: the PCF is asked for a policy.
+    /// Registration: a policy is requested from the PCF.
     AwaitingPolicyAssociation(registration::AwaitingPolicyAssociation),
     /// Registration or service request: SMFs activate user planes.
     AwaitingSessionActivation(activation::AwaitingSessionActivation),
@@ -71,12 +71,11 @@ pub(crate) enum Procedure {
     AwaitingDeregistrationAccept(deregistration::AwaitingDeregistrationAccept),
 }
 
-/// How a step of a procedure ends.
+/// The result of a procedure's step.
 #[derive(Debug)]
 pub(crate) struct Step {
-    /// The state that follows.
     pub next: Procedure,
-    /// What became of the message that moved it.
+    /// The result of the message that triggered the step.
     pub outcome: Outcome,
 }
 
@@ -84,24 +83,24 @@ pub(crate) struct Step {
 pub(crate) type RegistrationStep = Result<Step, RegistrationError>;
 
 impl Step {
-    /// The UE was sent that message, and its answer is waited for.
+    /// The named message was sent to the UE, and its answer is pending.
     pub const fn replied(next: Procedure, message: &'static str) -> Self {
         Self { next, outcome: Outcome::Replied(message) }
     }
 
-    /// Another NF is asked.
+    /// A request to another NF is pending.
     pub const fn waiting(next: Procedure, nf: crate::kit::Nf) -> Self {
         Self { next, outcome: Outcome::Waiting(nf) }
     }
 
-    /// The procedure is over, and nothing more is to be said.
+    /// The procedure is complete, and no answer is due.
     pub const fn complete() -> Self {
         Self { next: Procedure::Idle, outcome: Outcome::Silent(Silence::Complete) }
     }
 }
 
 impl Procedure {
-    /// The security context that SECURITY MODE COMMAND made known, until the UE confirms it.
+    /// The security context of a SECURITY MODE COMMAND that the UE has not confirmed yet.
     pub fn new_security(&mut self) -> Option<&mut SecurityContext> {
         match self {
             Self::AwaitingSecurityModeComplete(state) => Some(&mut state.context),
@@ -109,7 +108,7 @@ impl Procedure {
         }
     }
 
-    /// Whether a registration runs that the UE has not been told the result of.
+    /// Whether a registration is in progress whose result was not yet sent to the UE.
     pub fn is_registering(&self) -> bool {
         match self {
             Self::Idle
@@ -122,7 +121,6 @@ impl Procedure {
         }
     }
 
-    /// The state's name, for operators.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Idle => "Idle",
@@ -146,7 +144,7 @@ impl Procedure {
         }
     }
 
-    /// The call whose answer moves it; `None` if it waits for the UE.
+    /// Whether the state waits for the reply to that call.
     fn awaits(&self, call: CallId) -> bool {
         match self {
             Self::AwaitingUeContextTransfer(state) => state.call == call,
@@ -163,12 +161,12 @@ impl Procedure {
     }
 }
 
-/// Takes a message that only a state which waits for it understands.
+/// Handles a message that is valid only in a particular state.
 pub(crate) fn on_nas(ue: &mut UeContext, env: &mut Env<'_>, message: GmmMessage) -> Outcome {
     use GmmMessage as M;
     use Procedure as P;
     if matches!(message, M::RegistrationComplete(_) | M::ConfigurationUpdateComplete(_)) {
-        // The UE answers a downlink message, so that it knows the COUNT.
+        // The UE answers a downlink message, which proves that it received that COUNT.
         if let Some(security) = &mut ue.security {
             security.unconfirmed = 0;
         }
@@ -209,15 +207,15 @@ pub(crate) fn on_nas(ue: &mut UeContext, env: &mut Env<'_>, message: GmmMessage)
     settle(ue, env, step)
 }
 
-/// A message that no state waits for came late or twice: it changes nothing
-/// (TS 24.501 7.4 leaves it to the network).
+/// A message that the state does not expect is late or repeated: it changes nothing (TS 24.501 7.4
+/// leaves the reaction to the network).
 fn not_expected(ue: &mut UeContext, env: &mut Env<'_>, state: Procedure, message: &GmmMessage) -> Outcome {
     env.out.log(Level::Warn, || format!("{}: {} in {}", ue.name(), message.name(), state.name()));
     ue.procedure = state;
     Outcome::Silent(Silence::NotExpected)
 }
 
-/// Takes an answer to one of the UE's calls.
+/// Handles the reply to one of the UE's calls.
 pub(crate) fn on_reply(ue: &mut UeContext, env: &mut Env<'_>, call: CallId, reply: Reply) {
     use Procedure as P;
     if !ue.procedure.awaits(call) {
@@ -238,7 +236,7 @@ pub(crate) fn on_reply(ue: &mut UeContext, env: &mut Env<'_>, call: CallId, repl
     settle(ue, env, step);
 }
 
-/// Takes the end of a timer.
+/// Handles the expiry of a timer.
 pub(crate) fn on_timer(ue: &mut UeContext, env: &mut Env<'_>, timer: Timer) {
     use Procedure as P;
     match timer {
@@ -260,7 +258,7 @@ pub(crate) fn on_timer(ue: &mut UeContext, env: &mut Env<'_>, timer: Timer) {
     settle(ue, env, step);
 }
 
-/// Takes the next state, or ends a registration that failed.
+/// Stores the next state, or ends a registration that failed.
 pub(crate) fn settle(ue: &mut UeContext, env: &mut Env<'_>, step: RegistrationStep) -> Outcome {
     match step {
         Ok(Step { next, outcome }) => {
@@ -271,14 +269,15 @@ pub(crate) fn settle(ue: &mut UeContext, env: &mut Env<'_>, step: RegistrationSt
     }
 }
 
-/// Gives up whatever runs, because the UE began something else or can't be reached.
+/// Aborts the procedure in progress, because the UE started another one or can't be reached.
 pub(crate) fn abort(ue: &mut UeContext, env: &mut Env<'_>) {
     for timer in PROCEDURE_TIMERS {
         ue.stop(env, timer);
     }
     let state = std::mem::take(&mut ue.procedure);
     if matches!(state, Procedure::AwaitingUecmRegistration(_)) {
-        // The UDM may have taken note already: it is told when the context goes.
+        // The UDM may have processed the registration already: deregister from it when the context
+        // is deleted.
         ue.registered_in_udm = true;
     }
     if !matches!(state, Procedure::Idle) {

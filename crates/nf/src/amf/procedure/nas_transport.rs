@@ -1,5 +1,5 @@
-//! UL NAS TRANSPORT (TS 24.501 5.4.5.2): carries the UE's 5GSM messages to SMFs, unread. A payload
-//! that can't be forwarded goes back with the reason (TS 24.501 5.4.5.3.1 case e).
+//! UL NAS TRANSPORT (TS 24.501 5.4.5.2): forwards the UE's 5GSM messages to SMFs without decoding
+//! them. A payload that can't be forwarded is returned with the cause (TS 24.501 5.4.5.3.1 case e).
 
 use crate::amf::consumer;
 use crate::amf::context::{Env, UeContext};
@@ -13,10 +13,10 @@ use pith_nas::gmm::{DlNasTransport, UlNasTransport};
 use pith_nas::ie::{PayloadContainerType, RequestType};
 use pith_types::{Dnn, Snssai};
 
-/// PDU sessions that a UE can have: identities 1 to 15.
+/// PDU sessions of a UE at most: identities 1 to 15.
 const MOST_SESSIONS: usize = 15;
 
-/// Takes UL NAS TRANSPORT.
+/// Handles UL NAS TRANSPORT.
 pub(crate) fn uplink(ue: &mut UeContext, env: &mut Env<'_>, transport: UlNasTransport) -> Outcome {
     if !ue.is_registered() {
         return Outcome::Silent(Silence::NotExpected);
@@ -48,7 +48,7 @@ pub(crate) fn uplink(ue: &mut UeContext, env: &mut Env<'_>, transport: UlNasTran
     }
 }
 
-/// What the UE says of the session that a 5GSM message is about.
+/// The routing IEs that accompany a 5GSM message.
 struct Routing {
     id: u8,
     request_type: Option<RequestType>,
@@ -65,7 +65,7 @@ fn session_message(
 ) -> Result<(), TransportError> {
     match (routing.request_type, ue.session(routing.id).is_some()) {
         (Some(RequestType::InitialRequest), true) => {
-            // The UE knows nothing of that session any more (TS 23.502 4.3.2.2.1 step 2).
+            // The UE no longer has the existing session (TS 23.502 4.3.2.2.1 step 2).
             consumer::release_session(ue, env, routing.id);
             establish(ue, env, routing, payload)
         }
@@ -78,8 +78,8 @@ fn session_message(
     }
 }
 
-/// A new session: slice and data network, which default to those of the subscription, choose the
-/// SMF (TS 24.501 5.4.5.2.3 a; TS 23.501 5.6.1, 6.3.2).
+/// A new session: slice and data network select the SMF. They default to those of the subscription
+/// (TS 24.501 5.4.5.2.3 a; TS 23.501 5.6.1, 6.3.2).
 fn establish(
     ue: &mut UeContext,
     env: &mut Env<'_>,
@@ -97,8 +97,8 @@ fn establish(
     Ok(())
 }
 
-/// The slice that the UE names, if it is allowed; else an allowed one in which it may use the data
-/// network, a default one if there is any.
+/// The slice that the UE requests, if it is allowed. Without one, an allowed slice in which the
+/// data network is subscribed; a default slice is preferred.
 fn slice_of(ue: &UeContext, routing: &Routing) -> Result<Snssai, TransportError> {
     let allowed = &ue.slices.allowed;
     if let Some(snssai) = routing.snssai {
@@ -114,7 +114,7 @@ fn slice_of(ue: &UeContext, routing: &Routing) -> Result<Snssai, TransportError>
     candidates.copied().find(|slice| fits(&slice)).ok_or(TransportError::DnnNotSupported)
 }
 
-/// The data network that the UE names, if it is subscribed; else the default one of the slice.
+/// The data network that the UE requests, if it is subscribed. Without one, the default of the slice.
 fn data_network_of(ue: &UeContext, routing: &Routing, snssai: &Snssai) -> Result<Dnn, TransportError> {
     let subscription = ue.subscription.as_deref().ok_or(TransportError::NotForwarded)?;
     let dnn = match &routing.dnn {
@@ -124,7 +124,7 @@ fn data_network_of(ue: &UeContext, routing: &Routing, snssai: &Snssai) -> Result
     dnn.cloned().ok_or(TransportError::DnnNotSupported)
 }
 
-/// Sends a payload back that was not forwarded.
+/// Returns a payload that was not forwarded.
 pub(crate) fn send_back(
     ue: &mut UeContext,
     env: &mut Env<'_>,

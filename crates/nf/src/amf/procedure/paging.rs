@@ -1,9 +1,9 @@
-//! Paging (TS 24.501 5.6.2; TS 23.502 4.2.3.3): the UE is in CM-IDLE, and an SMF has something for it.
+//! Paging (TS 24.501 5.6.2; TS 23.502 4.2.3.3): the UE is in CM-IDLE, and an SMF has a message for it.
 //!
 //! | step | state | from | timer |
 //! |---|---|---|---|
 //! | PAGING, over all gNBs of the registration area | [`AwaitingPagingResponse`] | UE | T3513 |
-//! | SERVICE REQUEST, or a registration | what waits is sent | | |
+//! | SERVICE REQUEST, or a registration | queued messages are sent | | |
 
 use super::{Procedure, Step};
 use crate::amf::context::{Env, UeContext};
@@ -17,7 +17,7 @@ pub(crate) struct AwaitingPagingResponse {
     tries: Repeated,
 }
 
-/// Pages the UE, unless that is being done.
+/// Pages the UE, unless paging is in progress.
 pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>) {
     if matches!(ue.procedure, Procedure::AwaitingPagingResponse(_)) {
         return;
@@ -28,8 +28,8 @@ pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>) {
 }
 
 impl AwaitingPagingResponse {
-    /// T3513 ran out: pages again, and in the end tells the SMFs that the UE does not answer
-    /// (TS 24.501 5.6.2.2.1).
+    /// T3513 expired: pages again; after the last retransmission notifies the SMFs that the UE does
+    /// not respond (TS 24.501 5.6.2.2.1).
     pub fn on_t3513(mut self, ue: &mut UeContext, env: &mut Env<'_>) -> Step {
         match self.tries.expired(ue, env) {
             Expiry::SendAgain => {

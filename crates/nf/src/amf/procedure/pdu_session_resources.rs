@@ -1,4 +1,4 @@
-//! What a gNB answers about PDU session resources (TS 38.413 8.2): passed on to the SMF, unread.
+//! The gNB's answers about PDU session resources (TS 38.413 8.2), forwarded to the SMF without decoding.
 
 use crate::amf::consumer;
 use crate::amf::context::{Env, UeContext};
@@ -7,7 +7,7 @@ use crate::amf::session::UserPlane;
 use pith_ngap::SessionTransfer;
 use pith_sbi::nsmf_pdusession::N2SmInfoType;
 
-/// Resources were set up, or not (TS 38.413 8.2.1.2; TS 23.502 4.3.2.2.1 step 14).
+/// Result of a setup (TS 38.413 8.2.1.2; TS 23.502 4.3.2.2.1 step 14).
 pub(crate) fn set_up(
     ue: &mut UeContext,
     env: &mut Env<'_>,
@@ -18,12 +18,12 @@ pub(crate) fn set_up(
     report(ue, env, failed, N2SmInfoType::PduResSetupFail, Some(UserPlane::Deactivated));
 }
 
-/// Resources were released (TS 38.413 8.2.2.2).
+/// Result of a release (TS 38.413 8.2.2.2).
 pub(crate) fn released(ue: &mut UeContext, env: &mut Env<'_>, released: Option<Vec<SessionTransfer>>) {
     for item in released.into_iter().flatten() {
         let id = item.pdu_session_id;
         match ue.session_mut(id) {
-            // The SMF did not ask for it.
+            // The AMF requested this release, not the SMF: no report.
             Some(session) if session.user_plane == UserPlane::Replacing => {
                 session.user_plane = UserPlane::Deactivated;
             }
@@ -33,7 +33,7 @@ pub(crate) fn released(ue: &mut UeContext, env: &mut Env<'_>, released: Option<V
     }
 }
 
-/// Resources were modified, or not (TS 38.413 8.2.3.2).
+/// Result of a modification (TS 38.413 8.2.3.2).
 pub(crate) fn modified(
     ue: &mut UeContext,
     env: &mut Env<'_>,
@@ -44,7 +44,7 @@ pub(crate) fn modified(
     report(ue, env, failed, N2SmInfoType::PduResModFail, None);
 }
 
-/// The gNB can no longer keep its word, or has released resources by itself (TS 38.413 8.2.4.2).
+/// The gNB no longer fulfils a QoS flow, or has released resources (TS 38.413 8.2.4.2).
 pub(crate) fn notified(
     ue: &mut UeContext,
     env: &mut Env<'_>,
@@ -59,7 +59,8 @@ pub(crate) fn notified(
     }
 }
 
-/// Passes a list on, a session each; sessions that are gone meanwhile are left out.
+/// Forwards a list to the SMFs, one report for each session. Sessions that were released in the
+/// meantime are skipped.
 fn report(
     ue: &mut UeContext,
     env: &mut Env<'_>,

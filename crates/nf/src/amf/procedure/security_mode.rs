@@ -1,13 +1,13 @@
-//! NAS security mode control (TS 24.501 5.4.2; TS 33.501 6.7.2; TS 23.502 4.2.2.2.2 step 9d): the
-//! context that the authentication led to is taken into use.
+//! NAS security mode control (TS 24.501 5.4.2; TS 33.501 6.7.2; TS 23.502 4.2.2.2.2 step 9d): takes
+//! the security context of the authentication into use.
 //!
 //! | step | state | from | timer |
 //! |---|---|---|---|
 //! | SECURITY MODE COMMAND | [`AwaitingSecurityModeComplete`] | UE | T3560 |
-//! | SECURITY MODE COMPLETE | registration goes on | | |
+//! | SECURITY MODE COMPLETE | registration continues | | |
 //!
-//! The command replays what the UE said that it can do, so that it notices if somebody on the way
-//! cut it down, and asks for the whole REGISTRATION REQUEST, because the first one was not protected.
+//! The command replays the UE's security capability, so that the UE detects a bidding-down attack.
+//! It requests the complete REGISTRATION REQUEST, because the first one was not protected.
 
 use super::registration::{self, Attempt};
 use super::{Procedure, RegistrationStep, Step};
@@ -25,19 +25,19 @@ use pith_nas::ie::{
 use pith_nas::{GmmMessage, SecurityHeaderType};
 use pith_types::Supi;
 
-/// The UE was told to take a new security context into use.
+/// SECURITY MODE COMMAND was sent to the UE.
 #[derive(Debug)]
 pub(crate) struct AwaitingSecurityModeComplete {
     attempt: Attempt,
-    /// Who the UE has proved to be.
+    /// The SUPI that the authentication proved.
     supi: Supi,
-    /// The new context. The old one, if there is one, stays in use until the UE confirms this.
+    /// The new context. A previous one stays in use until the UE confirms this one.
     pub context: SecurityContext,
     command: Repeated,
 }
 
-/// Chooses algorithms and sends SECURITY MODE COMMAND; it brings EAP-Success after EAP-AKA', and then
-/// ABBA too (TS 24.501 5.4.2.2).
+/// Selects algorithms and sends SECURITY MODE COMMAND. After EAP-AKA' it includes EAP-Success and
+/// ABBA (TS 24.501 5.4.2.2).
 pub(crate) fn begin(
     ue: &mut UeContext,
     env: &mut Env<'_>,
@@ -83,8 +83,8 @@ impl AwaitingSecurityModeComplete {
         }
     }
 
-    /// SECURITY MODE COMPLETE: the new context is in use. It brings the IMEISV and the whole
-    /// REGISTRATION REQUEST, which counts instead of the first one (TS 24.501 5.4.2.4, 4.4.6).
+    /// SECURITY MODE COMPLETE: takes the new context into use. The message contains the IMEISV and
+    /// the complete REGISTRATION REQUEST, which replaces the first one (TS 24.501 5.4.2.4, 4.4.6).
     pub fn on_security_mode_complete(
         self,
         ue: &mut UeContext,
@@ -109,8 +109,8 @@ impl AwaitingSecurityModeComplete {
         registration::authorised(ue, env, attempt)
     }
 
-    /// SECURITY MODE REJECT: the UE does not accept the command, #23 if its capability was not
-    /// replayed as it had sent it. The registration is given up (TS 24.501 5.4.2.5).
+    /// SECURITY MODE REJECT: the UE rejects the command, with #23 if the replayed capability is not
+    /// its own. The registration is aborted (TS 24.501 5.4.2.5).
     pub fn on_security_mode_reject(
         self,
         ue: &mut UeContext,
@@ -121,8 +121,8 @@ impl AwaitingSecurityModeComplete {
         Err(RegistrationError::SecurityModeRejected(reject.cause))
     }
 
-    /// T3560 ran out: commands again; on the fifth expiry the registration is given up
-    /// (TS 24.501 5.4.2.7 b).
+    /// T3560 expired: retransmits the command; on the fifth expiry the registration is aborted (TS
+    /// 24.501 5.4.2.7 b).
     pub fn on_t3560(mut self, ue: &mut UeContext, env: &mut Env<'_>) -> RegistrationStep {
         match self.command.expired(ue, env) {
             Expiry::SendAgain => {
@@ -133,7 +133,6 @@ impl AwaitingSecurityModeComplete {
         }
     }
 
-    /// The registration that it belongs to.
     pub fn attempt(&self) -> &Attempt {
         &self.attempt
     }
@@ -147,7 +146,7 @@ fn whole_request(container: &[u8]) -> Result<Box<RegistrationRequest>, Registrat
     }
 }
 
-/// What the UE says now that nobody can change it must be what the algorithms were chosen by.
+/// The capability in the protected request must be the one by which the algorithms were selected.
 fn check_capability(ue: &UeContext, request: &RegistrationRequest) -> Result<(), RegistrationError> {
     match (ue.capability, request.ue_security_capability) {
         (Some(used), Some(said)) if used != said => Err(RegistrationError::SecurityCapabilityMismatch),

@@ -1,5 +1,5 @@
-//! Service request (TS 24.501 5.6.1; TS 23.502 4.2.3.2): a UE in CM-IDLE comes back, or one in
-//! CM-CONNECTED wants user planes.
+//! Service request (TS 24.501 5.6.1; TS 23.502 4.2.3.2): a UE in CM-IDLE reconnects, or a UE in
+//! CM-CONNECTED requests user planes.
 //!
 //! | step | state | from |
 //! |---|---|---|
@@ -18,14 +18,14 @@ use pith_nas::ie::{MobileIdentity, ReactivationErrors, ServiceType};
 use pith_nas::{GmmMessage, NasCount};
 use pith_ngap::{Cause, CauseNas};
 
-/// A service request under way.
+/// A service request in progress.
 #[derive(Debug)]
 pub(crate) struct Request {
     has_uplink_data: bool,
     is_paging_response: bool,
 }
 
-/// Takes a SERVICE REQUEST; `verified` is its COUNT if it passed the integrity check.
+/// Handles a SERVICE REQUEST; `verified` is its COUNT if it passed the integrity check.
 pub(crate) fn begin(
     ue: &mut UeContext,
     env: &mut Env<'_>,
@@ -35,8 +35,8 @@ pub(crate) fn begin(
     if let Err(error) = check(ue, env, verified) {
         return reject(ue, env, error);
     }
-    // A registration that runs answers for both; a UE that is being de-registered has no service
-    // (TS 24.501 5.5.2.3.5).
+    // A registration in progress answers for both requests. A UE that is being deregistered gets no
+    // service (TS 24.501 5.5.2.3.5).
     let is_leaving = matches!(ue.procedure, Procedure::AwaitingDeregistrationAccept(_));
     match ue.procedure.is_registering() || is_leaving {
         true => Outcome::Silent(Silence::NotExpected),
@@ -44,7 +44,7 @@ pub(crate) fn begin(
     }
 }
 
-/// May the UE have service (TS 24.501 5.6.1.5)?
+/// Checks that the UE may have service (TS 24.501 5.6.1.5).
 fn check(ue: &UeContext, env: &Env<'_>, verified: Option<NasCount>) -> Result<(), ServiceRequestError> {
     if verified.is_none() {
         return Err(ServiceRequestError::UnknownUe);
@@ -58,7 +58,7 @@ fn check(ue: &UeContext, env: &Env<'_>, verified: Option<NasCount>) -> Result<()
     }
 }
 
-/// The whole request out of the NAS message container, if there is one (TS 24.501 4.4.6).
+/// The complete request from the NAS message container, if there is one (TS 24.501 4.4.6).
 fn whole(ue: &UeContext, mut request: ServiceRequest, verified: Option<NasCount>) -> ServiceRequest {
     let container = request.nas_message_container.take();
     let Some(((mut container, count), context)) = container.zip(verified).zip(ue.security.as_ref()) else {
@@ -86,8 +86,8 @@ fn accept_request(ue: &mut UeContext, env: &mut Env<'_>, request: ServiceRequest
     procedure::settle(ue, env, Ok(step))
 }
 
-/// SERVICE ACCEPT, with the N2 information of the sessions in the same message (TS 24.501 5.6.1.4). It
-/// always says which sessions there are: the network may have ended some while the UE was in CM-IDLE.
+/// SERVICE ACCEPT, with the N2 information of the sessions in the same message (TS 24.501 5.6.1.4). It always
+/// includes the PDU session status: the network may have released sessions while the UE was in CM-IDLE.
 pub(crate) fn accept(ue: &mut UeContext, env: &mut Env<'_>, request: Request, activated: Activated) -> Step {
     let mut accept = ServiceAccept::new();
     accept.pdu_session_status = Some(ue.sessions.iter().map(|session| session.id).collect());
@@ -110,8 +110,7 @@ pub(crate) fn accept(ue: &mut UeContext, env: &mut Env<'_>, request: Request, ac
     }
 }
 
-/// SERVICE REJECT. A UE that is not known keeps no connection; one that is only elsewhere stays
-/// registered.
+/// SERVICE REJECT, and release of the connection. The registration state does not change.
 fn reject(ue: &mut UeContext, env: &mut Env<'_>, error: ServiceRequestError) -> Outcome {
     ue.tell(env, Level::Warn, "Service request", "rejected");
     n1::send(ue, env, ServiceReject::new(error.cause()));

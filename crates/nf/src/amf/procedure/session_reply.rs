@@ -1,5 +1,5 @@
-//! What an SMF answers to a transaction of one PDU session (TS 23.502 4.3.2.2.1, 4.3.3, 4.3.4): the
-//! messages that it brings go on to UE and gNB.
+//! The SMF's reply in a transaction of one PDU session (TS 23.502 4.3.2.2.1, 4.3.3, 4.3.4): its
+//! messages are forwarded to UE and gNB.
 
 use super::nas_transport::{send_back, session_downlink};
 use super::subscription_change;
@@ -15,7 +15,7 @@ use pith_nas::ie::PayloadContainerType;
 use pith_sbi::nsmf_pdusession::{SmContextUpdateData, SmContextUpdatedData, UpCnxState};
 use pith_sbi::{Problem, ProblemMore, Reply, Response};
 
-/// Takes an answer that the running procedure does not wait for.
+/// Handles a reply that the procedure in progress does not wait for.
 pub(crate) fn on_reply(ue: &mut UeContext, env: &mut Env<'_>, call: CallId, reply: Reply) {
     if ue.sdm_call == Some(call) {
         ue.sdm_call = None;
@@ -35,7 +35,7 @@ pub(crate) fn on_reply(ue: &mut UeContext, env: &mut Env<'_>, call: CallId, repl
     }
 }
 
-/// The answer to Nudm_SDM_Subscribe.
+/// The reply to Nudm_SDM_Subscribe.
 fn subscribed(ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) {
     match reply {
         Ok(Response::SdmSubscriptionCreated(created)) => ue.sdm_subscription = Some(created.location),
@@ -44,7 +44,7 @@ fn subscribed(ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) {
     }
 }
 
-/// The SM context is made; the rest comes by N1N2MessageTransfer. Or it is not.
+/// The reply to CreateSMContext. On success the SMF sends its messages later by N1N2MessageTransfer.
 fn created(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payload: &[u8], reply: Reply) {
     match reply {
         Ok(Response::SmContextCreated(created)) => {
@@ -55,11 +55,12 @@ fn created(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payload: &[u8], reply:
     }
 }
 
-/// No session: the SMF's PDU SESSION ESTABLISHMENT REJECT goes to the UE, or its own request goes back.
+/// The session was not created: forwards the SMF's PDU SESSION ESTABLISHMENT REJECT to the UE, or
+/// returns the UE's request to it.
 fn not_created(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payload: &[u8], problem: Option<&Problem>) {
     ue.sessions.retain(|session| session.id != id);
     let message = problem.and_then(n1_of);
-    // An SMF that has a reject for the UE has told the operator why.
+    // If the SMF has a reject for the UE, the SMF has logged the reason already.
     let level = if message.is_some() { Level::Debug } else { Level::Warn };
     env.out.log(level, || {
         let why =
@@ -77,7 +78,7 @@ fn not_created(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payload: &[u8], pr
     }
 }
 
-/// The 5GSM message that an error brings.
+/// The 5GSM message in an error response.
 fn n1_of(problem: &Problem) -> Option<Bytes> {
     match problem.more.as_ref()? {
         ProblemMore::SmContextCreateError(error) => error.n1_sm_msg.as_ref(),
@@ -87,7 +88,7 @@ fn n1_of(problem: &Problem) -> Option<Bytes> {
     .map(|message| message.content.clone())
 }
 
-/// The answer to a 5GSM message of the UE.
+/// The reply to a forwarded 5GSM message.
 fn forwarded(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payload: &[u8], reply: Reply) {
     let problem = match reply {
         Ok(Response::SmContextUpdated(updated)) => return pass_on(ue, env, id, *updated),
@@ -108,7 +109,7 @@ fn forwarded(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payload: &[u8], repl
     }
 }
 
-/// The answer to a report of the user plane.
+/// The reply to a report about the user plane.
 fn reported(
     ue: &mut UeContext,
     env: &mut Env<'_>,
@@ -134,7 +135,7 @@ fn reported(
     }
 }
 
-/// Passes on what the SMF has for UE and gNB.
+/// Forwards the SMF's messages to UE and gNB.
 fn pass_on(ue: &mut UeContext, env: &mut Env<'_>, id: u8, updated: SmContextUpdatedData) {
     if let (Some(UpCnxState::Deactivated), Some(session)) = (&updated.up_cnx_state, ue.session_mut(id)) {
         session.user_plane = UserPlane::Deactivated;
@@ -146,7 +147,7 @@ fn pass_on(ue: &mut UeContext, env: &mut Env<'_>, id: u8, updated: SmContextUpda
     }
 }
 
-/// An answer to a step that is over.
+/// A reply to a step that is over.
 fn late(ue: &UeContext, env: &mut Env<'_>, reply: Reply) {
     env.out.log(Level::Debug, || format!("{}: an answer came late", ue.name()));
     consumer::undo(env, reply);

@@ -1,8 +1,7 @@
-//! A changed subscription (TS 23.502 4.5.1): the UDM says that something is different, and is asked
-//! what.
+//! A changed subscription (TS 23.502 4.5.1): the UDM notifies a change, and the AMF requests the data anew.
 //!
-//! A UE that uses a slice which it no longer may has to register anew (TS 23.501 5.15.5.2.2); the
-//! gNB is told of another AMBR or frequency priority.
+//! A UE that uses a slice which is no longer allowed must register again (TS 23.501 5.15.5.2.2). A
+//! changed UE-AMBR or RFSP index is sent to the gNB.
 
 use super::deregistration::{self, Reason};
 use crate::amf::context::{Env, UeContext};
@@ -11,14 +10,14 @@ use crate::amf::{consumer, n2};
 use crate::kit::Level;
 use pith_sbi::{Reply, Response};
 
-/// Asks for the subscription as it is now. A registration that runs does so by itself.
+/// Requests the current subscription data, unless a registration in progress requests them anyway.
 pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>) {
     if !ue.procedure.is_registering() {
         ue.refresh_call = consumer::subscription_data(ue, env);
     }
 }
 
-/// The subscription as it is now.
+/// The current subscription data.
 pub(crate) fn refreshed(ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) {
     let subscription = match reply {
         Ok(Response::SubscriptionDataSets(data)) => Subscription::of(*data),

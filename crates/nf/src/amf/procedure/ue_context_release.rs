@@ -1,8 +1,8 @@
-//! AN release (TS 23.502 4.2.6; TS 38.413 8.3.2, 8.3.3): the connection ends, the registration lives on.
+//! AN release (TS 23.502 4.2.6; TS 38.413 8.3.2, 8.3.3): the connection is released, the registration stays.
 //!
 //! | step | from |
 //! |---|---|
-//! | UE CONTEXT RELEASE REQUEST, or the AMF's own wish | gNB |
+//! | UE CONTEXT RELEASE REQUEST, or a decision of the AMF | gNB |
 //! | UE CONTEXT RELEASE COMMAND | |
 //! | UE CONTEXT RELEASE COMPLETE | gNB |
 //! | UpdateSMContext (DEACTIVATED), a session each; CM-IDLE | |
@@ -17,7 +17,7 @@ use pith_ngap::{
     Cause, CauseNas, CauseRadioNetwork, ErrorIndication, UeContextReleaseComplete, UeContextReleaseRequest,
 };
 
-/// UE CONTEXT RELEASE REQUEST of the gNB: granted, with its own reason.
+/// UE CONTEXT RELEASE REQUEST of the gNB: granted, with the gNB's cause.
 pub(crate) fn request(ue: &UeContext, env: &mut Env<'_>, message: &UeContextReleaseRequest) {
     n2::release(ue, env, message.cause.unwrap_or(Cause::Nas(CauseNas::unspecified)));
 }
@@ -32,8 +32,8 @@ pub(crate) fn complete(ue: &mut UeContext, env: &mut Env<'_>, message: &UeContex
     went_idle(ue, env);
 }
 
-/// ERROR INDICATION of the gNB: it does not know the UE as the AMF does, so its connection is of no
-/// use (TS 38.413 8.7.5, 10.6).
+/// ERROR INDICATION of the gNB: it does not know the UE by these ids, so the connection is unusable
+/// (TS 38.413 8.7.5, 10.6).
 pub(crate) fn error_indication(ue: &UeContext, env: &mut Env<'_>, message: &ErrorIndication) {
     env.out.log(Level::Warn, || {
         format!("{}: ERROR INDICATION of the gNB: {}", ue.name(), refusal::text_of(message.cause))
@@ -49,9 +49,8 @@ pub(crate) fn error_indication(ue: &UeContext, env: &mut Env<'_>, message: &Erro
     }
 }
 
-/// The UE can't be reached over its connection any more: what runs is given up, and sessions lose
-/// their user planes. A de-registration by the network is done without the UE's word
-/// (TS 24.501 5.5.2.3.5 b).
+/// The connection is lost: aborts the procedure in progress and deactivates the user planes. A
+/// de-registration by the network completes without the UE's accept (TS 24.501 5.5.2.3.5 b).
 pub(crate) fn lost(ue: &mut UeContext, env: &mut Env<'_>) {
     if matches!(ue.procedure, Procedure::AwaitingDeregistrationAccept(_)) {
         deregistration::implicit(ue, env);
@@ -60,7 +59,7 @@ pub(crate) fn lost(ue: &mut UeContext, env: &mut Env<'_>) {
     deactivate_sessions(ue, env);
 }
 
-/// Has the SMFs drop the N3 tunnels of the sessions (TS 23.502 4.2.6 step 5).
+/// Requests the SMFs to release the sessions' N3 tunnels (TS 23.502 4.2.6 step 5).
 pub(crate) fn deactivate_sessions(ue: &mut UeContext, env: &mut Env<'_>) {
     delivery::keep_held_setups(ue);
     let ids: Vec<u8> = ue.sessions.iter().map(|session| session.id).collect();
@@ -69,8 +68,8 @@ pub(crate) fn deactivate_sessions(ue: &mut UeContext, env: &mut Env<'_>) {
     }
 }
 
-/// CM-IDLE: from now on the UE has to be heard of from time to time (TS 24.501 5.3.7). If something
-/// came for it while its connection was released, it is paged.
+/// CM-IDLE: starts the mobile reachable timer (TS 24.501 5.3.7). If a message for the UE arrived
+/// while its connection was being released, the UE is paged.
 pub(crate) fn went_idle(ue: &mut UeContext, env: &mut Env<'_>) {
     if !ue.is_registered() {
         return;
@@ -83,8 +82,8 @@ pub(crate) fn went_idle(ue: &mut UeContext, env: &mut Env<'_>) {
 }
 
 impl Amf {
-    /// A gNB owes an answer: it does not have the UE context, or does not release it. Either way
-    /// nothing more can be expected of the connection.
+    /// The NGAP guard timer expired: the gNB did not answer. If a context setup was pending, the
+    /// connection is released; if a release was pending, the connection is treated as lost.
     pub(in crate::amf) fn ngap_guard(&mut self, now: Instant, key: Key, out: &mut Outbox) {
         let Some(connection) = self.shared.connections.get(key) else { return };
         out.log(Level::Warn, || format!("{:?}: the gNB does not answer", connection.id));

@@ -1,5 +1,5 @@
-//! Callbacks that the AMF gave out: of the UDM (TS 29.503 5.3.2.3, 5.2.2.5), the SMF (TS 29.502
-//! 5.2.2.5) and the PCF (TS 29.507 4.2.4).
+//! Requests to the AMF's callback URIs: from the UDM (TS 29.503 5.3.2.3, 5.2.2.5), the SMF (TS
+//! 29.502 5.2.2.5) and the PCF (TS 29.507 4.2.4).
 
 use crate::amf::Amf;
 use crate::amf::consumer;
@@ -20,8 +20,8 @@ fn not_found() -> Box<Problem> {
 }
 
 impl Amf {
-    /// Nudm_UECM_DeregistrationNotification: the UE is served elsewhere, or no longer subscribed
-    /// (TS 23.502 4.2.2.2.2 step 14d, 4.2.2.3.3).
+    /// Nudm_UECM_DeregistrationNotification: another AMF serves the UE, or the subscription is
+    /// withdrawn (TS 23.502 4.2.2.2.2 step 14d, 4.2.2.3.3).
     pub(super) fn deregistration_notification(
         &mut self,
         now: Instant,
@@ -38,7 +38,7 @@ impl Amf {
         Ok(Response::NoContent)
     }
 
-    /// Nsmf_PDUSession_SMContextStatusNotify: a session has ended.
+    /// Nsmf_PDUSession_SMContextStatusNotify: the SMF has released a session.
     pub(super) fn sm_context_status_notify(
         &mut self,
         now: Instant,
@@ -56,7 +56,7 @@ impl Amf {
         Ok(Response::NoContent)
     }
 
-    /// Nudm_SDM_Notification: the subscription has changed; what it is now is asked for.
+    /// Nudm_SDM_Notification: the subscription has changed; the AMF requests the current data.
     pub(super) fn sdm_change(
         &mut self,
         now: Instant,
@@ -68,7 +68,7 @@ impl Amf {
         Ok(Response::NoContent)
     }
 
-    /// Npcf_AMPolicyControl_UpdateNotify: another policy, of which the gNB is told.
+    /// Npcf_AMPolicyControl_UpdateNotify: a changed policy, which is sent to the gNB.
     pub(super) fn am_policy_update(
         &mut self,
         now: Instant,
@@ -85,7 +85,8 @@ impl Amf {
         Ok(Response::NoContent)
     }
 
-    /// Npcf_AMPolicyControl_UpdateNotify: the PCF wants to be rid of the policy (TS 29.507 4.2.4).
+    /// Npcf_AMPolicyControl_UpdateNotify: the PCF requests the deletion of the policy association
+    /// (TS 29.507 4.2.4).
     pub(super) fn am_policy_terminate(
         &mut self,
         now: Instant,

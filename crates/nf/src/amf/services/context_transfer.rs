@@ -1,8 +1,9 @@
-//! Namf_Communication_UEContextTransfer and RegistrationStatusUpdate (TS 29.518 5.2.2.2.1, 5.2.2.2.2):
-//! another shard or instance of this AMF takes a UE over.
+//! Namf_Communication_UEContextTransfer and RegistrationStatusUpdate (TS 29.518 5.2.2.2.1,
+//! 5.2.2.2.2): another shard or instance of this AMF takes over a UE.
 //!
-//! Keys leave this AMF only for a REGISTRATION REQUEST of the UE that passes the integrity check here
-//! (TS 23.502 4.2.2.2.2 step 5). A caller that has no such message gets no key and costs the UE no COUNT.
+//! Keys leave this AMF only for a REGISTRATION REQUEST of the UE that passes the integrity check
+//! here (TS 23.502 4.2.2.2.2 step 5). Without such a message a caller gets no key, and uses up none
+//! of the UE's COUNTs.
 
 use crate::amf::Amf;
 use crate::amf::context::{RmState, UeContext};
@@ -14,19 +15,21 @@ use pith_sbi::common::{AccessType, UeContextId};
 use pith_sbi::namf_communication as namf;
 use pith_sbi::{Cause, Problem, Reply, Response};
 
-/// Downlink NAS COUNTs that are left to the AMF that takes a UE over. If it does not, this one goes on after them: none is
-/// used twice (TS 33.501 6.4.3.1). The other one sends no more than a repeated challenge or two until it is authorised,
-/// and the UE still estimates the next COUNT right (TS 24.501 4.4.3.1).
+/// Downlink NAS COUNTs reserved for the AMF that takes over a UE. If it does not, this AMF
+/// continues after the reserved COUNTs, so that none is used twice (TS 33.501 6.4.3.1). Until the
+/// UE is authenticated, the new AMF sends at most a challenge and its retransmissions, so the UE
+/// still estimates the next COUNT correctly (TS 24.501 4.4.3.1).
 pub(in crate::amf) const RESERVE: u32 = 32;
 
-/// Downlink NAS COUNTs left to other AMFs since the UE last confirmed a downlink message, at most: the UE estimates a COUNT
-/// by its eight low bits, so that it takes no message more than 255 ahead (TS 24.501 4.4.3.1). Beyond, the UE is
-/// authenticated where it is.
+/// Maximum of downlink NAS COUNTs reserved for other AMFs since the UE last confirmed a downlink
+/// message. The UE estimates a COUNT from its eight low bits, so it accepts no message more than
+/// 255 ahead (TS 24.501 4.4.3.1). Beyond the limit the new AMF authenticates the UE.
 const MOST_UNCONFIRMED: u32 = 6 * RESERVE;
 
 impl Amf {
-    /// Gives the context of a UE: with keys if its REGISTRATION REQUEST passes the integrity check, without if the new AMF
-    /// has authenticated the UE and names it by its SUPI (`MOBI_REG_UE_VALIDATED`).
+    /// Returns the context of a UE: with keys if its REGISTRATION REQUEST passes the integrity
+    /// check; without keys if the new AMF has authenticated the UE and identifies it by its SUPI
+    /// (`MOBI_REG_UE_VALIDATED`).
     pub(super) fn ue_context_transfer(&mut self, request: namf::UeContextTransfer) -> Reply {
         let key = self.find(&request.ue_context_id);
         let ue = key.and_then(|key| self.ues.get_mut(key));
@@ -40,8 +43,8 @@ impl Amf {
         Ok(Response::UeContextTransferred(Box::new(namf::UeContextTransferRspData::new(context))))
     }
 
-    /// The UE is served elsewhere now: its context goes, and its sessions with it, or stays. Only an AMF that was given the
-    /// context can say so.
+    /// The new AMF reports the result of the transfer: the context is deleted with its sessions, or
+    /// stays. Only an AMF that received the context may report.
     pub(super) fn registration_status_update(
         &mut self,
         now: Instant,
@@ -67,8 +70,8 @@ impl Amf {
     }
 }
 
-/// Checks the UE's REGISTRATION REQUEST with its security context. Its COUNT is used up, so that it gives nothing a second
-/// time.
+/// Verifies the UE's REGISTRATION REQUEST with its security context. The uplink COUNT is consumed,
+/// so that the same message is not accepted again.
 fn check(
     security: &mut SecurityContext,
     request: Option<&namf::N1MessageContainer>,
@@ -83,7 +86,8 @@ fn check(
     }
 }
 
-/// The context with keys, for a message that the UE has protected with them. COUNTs are left to the new AMF.
+/// The context with keys, in answer to a message that passed the integrity check. Reserves COUNTs
+/// for the new AMF.
 fn with_security(
     ue: &mut UeContext,
     request: Option<&namf::N1MessageContainer>,
@@ -104,7 +108,7 @@ fn with_security(
     Ok(context)
 }
 
-/// What is known of the UE but its keys.
+/// The UE context without keys.
 fn without_security(ue: &UeContext) -> namf::UeContext {
     let mut context = namf::UeContext { supi: ue.supi.clone(), pei: ue.pei.clone(), ..Default::default() };
     let mut mm = namf::MmContext::new(AccessType::ThreeGppAccess);
@@ -114,7 +118,7 @@ fn without_security(ue: &UeContext) -> namf::UeContext {
     context
 }
 
-/// Keys, algorithms and COUNTs as the SBI has them; `None` if the COUNTs have run out.
+/// Keys, algorithms and COUNTs as SBI data types; `None` if the COUNTs are exhausted.
 fn security_data(security: &SecurityContext) -> Option<(namf::SeafData, namf::MmContext)> {
     let algorithms = security.nas.algorithms();
     let integrity = namf::IntegrityAlgorithm::from(format!("NIA{}", algorithms.integrity as u8).as_str());

@@ -1,5 +1,5 @@
-//! What the AMF serves: Namf_Communication (TS 29.518), and the callbacks that it gave to UDM, SMF
-//! and PCF. Every request is answered within the step that takes it.
+//! Services of the AMF: Namf_Communication (TS 29.518), and callbacks from UDM, SMF and PCF. Every
+//! request is answered in the step that receives it.
 
 mod callbacks;
 mod context_transfer;
@@ -13,7 +13,7 @@ use pith_sbi::common::UeContextId;
 use pith_sbi::{Cause, Problem, Reply, Request};
 
 impl Amf {
-    /// Serves one request.
+    /// Handles one request.
     pub(super) fn serve(&mut self, now: Instant, from: Caller, request: Request, out: &mut Outbox) {
         let reply = match request {
             Request::N1N2MessageTransfer(request) => self.n1_n2_message_transfer(now, *request, out),
@@ -37,7 +37,7 @@ impl Amf {
         answer(from, reply, out);
     }
 
-    /// The UE context that a path names.
+    /// The UE context for the id in a path.
     fn find(&self, id: &UeContextId) -> Option<Key> {
         match id {
             UeContextId::Supi(supi) => self.shared.index.find_supi(supi),
@@ -48,7 +48,7 @@ impl Amf {
         }
     }
 
-    /// The UE context that a callback's reference names.
+    /// The UE context for a callback reference.
     fn find_reference(&self, reference: &str) -> Result<Key, Box<Problem>> {
         let key = consumer::key_of(&self.shared.config.identity, reference)
             .filter(|key| self.ues.get(*key).is_some());

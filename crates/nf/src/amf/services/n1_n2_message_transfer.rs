@@ -14,7 +14,7 @@ use pith_sbi::namf_communication::{
 use pith_sbi::{Created, Reply, Response, Uri};
 
 impl Amf {
-    /// Sends the message, or pages the UE for it.
+    /// Sends the message, or pages the UE.
     pub(super) fn n1_n2_message_transfer(
         &mut self,
         now: Instant,
@@ -56,12 +56,13 @@ fn transfer(
     }
 }
 
-/// Whether there is something in it for a gNB that has resources of the session, which none has of a UE in CM-IDLE.
+/// Whether the message has content for a gNB's existing resources of the session. A UE in CM-IDLE
+/// has no such resources.
 fn is_for_resources(message: &Message) -> bool {
     matches!(message.n2, Some((Transfer::ModifyRequest | Transfer::ReleaseCommand, _)))
 }
 
-/// What the request brings, if it is about a session.
+/// The message in the request, if it concerns a session.
 fn message(body: N1N2MessageTransferReqData) -> Option<Message> {
     let n1 = body.n1_message_container.map(|container| container.n1_message_content.content);
     let (n2_session, n2) = body.n2_info_container.and_then(session_information).unzip();
@@ -80,21 +81,21 @@ fn initiated() -> Response {
     Response::N1N2MessageTransferInitiated(Box::new(N1N2MessageTransferRspData::new(cause)))
 }
 
-/// The sender does not want the UE paged for its message (`skipInd`).
+/// The sender does not want the UE to be paged for its message (`skipInd`).
 fn not_transferred() -> Response {
     let cause = N1N2MessageTransferCause::N1MsgNotTransferred;
     Response::N1N2MessageTransferInitiated(Box::new(N1N2MessageTransferRspData::new(cause)))
 }
 
-/// Keeps the message and pages the UE, at once or when its connection is released; the resource's
-/// name comes back if that is in vain.
+/// Queues the message and pages the UE, at once or when its connection is released. Returns the URI
+/// that identifies the message in a failure notification.
 fn page_for(ue: &mut UeContext, env: &mut Env<'_>, message: Message, on_failure: Option<Uri>) -> Response {
     let name = ue.supi.as_ref().map(ToString::to_string).unwrap_or_default();
     let path = format!("/namf-comm/v1/ue-contexts/{name}/n1-n2-messages/{}", env.rng.next_u32());
     let location = Uri::new(&env.config.identity.api_root, &path);
     let on_failure = on_failure.map(|callback| (callback, location.clone()));
     if message.n2.is_some() {
-        // What was kept of that session for its gNB alone is overtaken.
+        // The new message supersedes a queued one of that session for the gNB alone.
         ue.undelivered.retain(|kept| kept.message.id != message.id || kept.message.n1.is_some());
     }
     ue.undelivered.push(Undelivered { message, on_failure });

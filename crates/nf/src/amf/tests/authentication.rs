@@ -23,7 +23,7 @@ fn failure(cause: GmmCause) -> AuthenticationFailure {
     AuthenticationFailure::new(cause)
 }
 
-/// The phone is told that it is not what it says, and released.
+/// The phone gets AUTHENTICATION REJECT, and its connection is released.
 fn assert_authentication_reject(world: &mut World, phone: &mut Phone) {
     assert!(matches!(phone.receive(world), GmmMessage::AuthenticationReject(_)));
     phone.released(world);
@@ -201,7 +201,7 @@ fn a_suci_that_the_home_network_can_not_de_conceal_does_not_end_the_usim() {
     }
 }
 
-/// The line that tells the operator why a registration was refused.
+/// The log line that explains to the operator why a registration was refused.
 fn told(world: &World) -> &str {
     let mut refused = world.events.iter().filter(|event| event.procedure == "Registration");
     &refused.next_back().expect("a refusal").text

@@ -13,7 +13,7 @@ use pith_sbi::{Cause, Reply, Response};
 use pith_types::ShardId;
 use std::sync::Arc;
 
-/// Two shards of one AMF that know each other; the phone is registered at the first, with a session.
+/// Two shards of one AMF, configured as peers; the phone is registered at the first, with a session.
 fn shards() -> (World, World, Phone) {
     let (mut old, mut phone) = (World::new(), Phone::default());
     phone.register(&mut old);
@@ -36,7 +36,7 @@ fn second() -> AmfConfig {
     second
 }
 
-/// Carries the open call of that operation to the other shard, and its answer back.
+/// Delivers the open call of that operation to the other shard, and its answer back.
 fn carry(from: &mut World, to: &mut World, operation: Operation) {
     let at = from.calls.iter().position(|(_, _, request)| request.operation() == operation).unwrap();
     let (tag, _, request) = from.calls.remove(at);
@@ -148,7 +148,7 @@ fn a_block_that_is_nobodys_leads_to_identification_at_once() {
     assert!(matches!(phone.receive(&mut alone), GmmMessage::IdentityRequest(_)));
 }
 
-/// A caller asks for the phone's context, with that NAS message.
+/// A caller requests the phone's context with that NAS message.
 fn ask(old: &mut World, id: UeContextId, reason: namf::TransferReason, nas: Option<Vec<u8>>) -> Reply {
     let mut body = namf::UeContextTransferReqData::new(reason, AccessType::ThreeGppAccess);
     let container = |nas: Vec<u8>| namf::N1MessageContainer::new(namf::N1MessageClass::FiveGmm, nas);
@@ -156,7 +156,7 @@ fn ask(old: &mut World, id: UeContextId, reason: namf::TransferReason, nas: Opti
     old.request(namf::UeContextTransfer { ue_context_id: id, body })
 }
 
-/// How far the COUNT of the AMF's next message is from that of the last one.
+/// The distance between the COUNT of the AMF's next message and that of the last one.
 fn next_downlink(old: &mut World, phone: &mut Phone) -> u32 {
     let count = |phone: &Phone| phone.security.as_ref().unwrap().last_received().unwrap().value();
     let before = count(phone);

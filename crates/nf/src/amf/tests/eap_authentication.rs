@@ -1,5 +1,5 @@
-//! Primary authentication by EAP-AKA' and its abnormal cases (TS 24.501 5.4.1.2): the AMF between a UE and an
-//! AUSF whose packets are played here.
+//! Primary authentication by EAP-AKA' and its abnormal cases (TS 24.501 5.4.1.2): the AMF between a
+//! UE and an AUSF whose packets the test generates.
 
 use super::world::{K_SEAF, Phone, World, problem, supi};
 use crate::kit::Timer;
@@ -39,7 +39,7 @@ fn session(payload: &[u8], result: AuthResult) -> Reply {
     Ok(Response::EapSession(Box::new(session)))
 }
 
-/// A phone that has sent a registration request of that kind to a network with EAP.
+/// A phone that has sent a registration request of that type to a network with EAP.
 fn began(phone: &mut Phone, kind: RegistrationKind) -> World {
     let mut world = World::new();
     let first = context(&mut world, &CHALLENGE);
@@ -132,7 +132,7 @@ fn eap_failure_goes_in_authentication_result_to_a_ue_that_is_asked_who_it_is() {
     let challenge = context(&mut world, &CHALLENGE);
     world.script.insert(Operation::Authenticate, Some(challenge));
     world.script.insert(Operation::EapAuthMethod, Some(session(&FAILURE, AuthResult::AuthenticationFailure)));
-    // A UE that can do other things than before gets a new key.
+    // A UE whose capability has changed gets a new key.
     phone.capability = UeSecurityCapability::of_5gs(0xf0, 0xe0);
     let request = phone.registration_request(RegistrationKind::MobilityUpdating);
     let nas = phone.initial_nas(request);

@@ -1,4 +1,4 @@
-//! Registrations that are not authenticated are bounded, for each gNB and in all.
+//! Limits of unauthenticated registrations, for each gNB and in total.
 
 use super::world::{GNB, OTHER_GNB, Phone, World, location, problem};
 use crate::amf::config::{HALF_OPEN, HALF_OPEN_CONTEXT, RELEASING};
@@ -7,7 +7,7 @@ use pith_nas::ie::RegistrationKind;
 use pith_sbi::Operation;
 use pith_types::RanUeNgapId;
 
-/// A registration that nobody goes on with; `padding` octets make the message longer.
+/// A registration that the phone does not continue; `padding` octets make the message longer.
 fn begin(world: &mut World, gnb: crate::kit::GnbHandle, ran: u32, padding: usize) {
     let mut request = Phone::default().registration_request(RegistrationKind::Initial);
     request.nas_message_container = (padding > 0).then(|| vec![0; padding]);

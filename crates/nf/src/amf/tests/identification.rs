@@ -7,7 +7,7 @@ use pith_nas::ie::{IdentityType, MobileIdentity, NgKsi, RegistrationKind};
 use pith_nas::{GmmCause, GmmMessage};
 use pith_types::{FiveGGuti, FiveGTmsi, Guami};
 
-/// A phone with a 5G-GUTI that nobody here gave was asked who it is.
+/// A phone with an unknown 5G-GUTI that received IDENTITY REQUEST.
 fn asked() -> (World, Phone) {
     let tmsi = FiveGTmsi::new(config().identity.instance, config().identity.shard, 7);
     let guti = FiveGGuti { guami: config().guami, tmsi };

@@ -1,4 +1,4 @@
-//! The AMF driven through its border: inputs in, the ladder out.
+//! The AMF driven through its public interface: inputs in, the ladder out.
 
 mod authentication;
 mod callbacks;

@@ -1,4 +1,4 @@
-//! NGAP that is wrong (TS 38.413 clause 10).
+//! Invalid NGAP (TS 38.413 clause 10).
 
 use super::world::{GNB, OTHER_GNB, Phone, World, establishment};
 use pith_ngap::{Cause, CauseProtocol, CauseRadioNetwork, ErrorIndication, Message, UplinkNasTransport};

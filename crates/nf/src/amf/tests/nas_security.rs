@@ -1,5 +1,5 @@
-//! What is not protected, wrongly protected or replayed (TS 24.501 4.4.4.3), and what can't be read
-//! (clause 7).
+//! Unprotected, wrongly protected or replayed messages (TS 24.501 4.4.4.3), and messages that can't
+//! be decoded (clause 7).
 
 use super::world::{GNB, Phone, World, establishment};
 use pith_nas::gmm::{RegistrationComplete, ServiceRequest};

@@ -1,4 +1,4 @@
-//! Paging, and what waits for it (TS 24.501 5.6.2; TS 23.502 4.2.3.3).
+//! Paging, and the messages queued for it (TS 24.501 5.6.2; TS 23.502 4.2.3.3).
 
 use super::world::{NgapIe, Phone, World, transfer};
 use crate::kit::Timer;
@@ -64,7 +64,7 @@ gnb1 -> InitialUeMessage
 gnb1 <- InitialContextSetupRequest
 gnb1 <- DownlinkNasTransport"
     );
-    // The identity that was shown in paging is replaced.
+    // The 5G-GUTI that was sent in clear in paging is replaced.
     let GmmMessage::ConfigurationUpdateCommand(command) = phone.receive(&mut world) else { panic!() };
     let Some(MobileIdentity::FiveGGuti(guti)) = command.guti else { panic!() };
     assert_ne!(Some(guti), phone.guti);
@@ -140,14 +140,14 @@ fn a_second_message_pages_no_second_time() {
     assert_eq!(world.amf.audit().undelivered, 2);
 }
 
-/// The phone that was paged comes.
+/// The paged phone responds.
 fn comes(world: &mut World, phone: &mut Phone) {
     let request = phone.service_request(ServiceType::MobileTerminatedServices);
     let nas = phone.initial_nas(request);
     phone.connect(world, nas);
 }
 
-/// It comes, and gets the message that waited for it.
+/// The paged phone responds, and gets the queued message.
 fn it_comes_for(world: &mut World, phone: &mut Phone, message: &[u8]) {
     world.downlinks.clear();
     comes(world, phone);

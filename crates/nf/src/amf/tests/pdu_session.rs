@@ -157,7 +157,7 @@ nf   <- 204"
     assert_eq!(world.amf.audit().sessions, 0);
 }
 
-/// The SMF says that a session has ended, at the place that it was given.
+/// The SMF reports the end of a session to the callback URI that it received.
 fn status_notify(world: &mut World, id: u8) -> pith_sbi::Reply {
     use pith_sbi::nsmf_pdusession::{
         ResourceStatus, SmContextStatusNotification, SmContextStatusNotify, StatusInfo,
@@ -253,7 +253,7 @@ fn a_session_that_the_smf_has_lost_is_forgotten() {
     assert_eq!(world.amf.audit().sessions, 0);
 }
 
-/// The SMF has the session's resources set up, for packets that wait.
+/// The SMF requests the setup of the session's resources for buffered packets.
 fn set_up(world: &mut World) {
     let reply = world.request(transfer(5, None, Some((NgapIe::PduResSetupReq, b"setup"))));
     assert!(reply.is_ok(), "{reply:?}");
@@ -270,7 +270,7 @@ fn release_response(world: &mut World, phone: &Phone) {
     world.ngap(phone.gnb, "PduSessionResourceReleaseResponse", message.encode());
 }
 
-/// A phone with a session that its gNB has, though the SMF has found that it lost the tunnel.
+/// A phone with a session that its gNB has, although the SMF has detected the loss of the tunnel.
 fn with_lost_tunnel() -> (World, Phone) {
     let (mut world, mut phone) = (World::new(), Phone::default());
     phone.register(&mut world);

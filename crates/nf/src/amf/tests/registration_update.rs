@@ -197,7 +197,8 @@ fn case_c_t3550_repeats_the_accept_and_then_lets_both_gutis_hold() {
     world.expire(Timer::T3550);
     let audit = world.amf.audit();
     assert_eq!((audit.registered, audit.in_procedure, audit.tmsis), (1, 0, 2));
-    // The phone never got it: it comes with the old one, which then is the only one but the newest.
+    // The phone never received it: it registers with the old one, so that the old one and the
+    // newest are valid.
     phone.guti = Some(before);
     let request = phone.registration_request(RegistrationKind::MobilityUpdating);
     comes(&mut world, &mut phone, request);

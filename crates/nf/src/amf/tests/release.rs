@@ -1,4 +1,4 @@
-//! AN release, NG RESET, and gNBs that vanish (TS 23.502 4.2.6; TS 38.413 8.3, 8.7.4).
+//! AN release, NG RESET, and lost gNBs (TS 23.502 4.2.6; TS 38.413 8.3, 8.7.4).
 
 use super::world::{GNB, Phone, World};
 use crate::kit::{Input, N2Input, ResetUe, Timer};
@@ -190,7 +190,7 @@ fn the_radio_capability_goes_to_the_next_gnb() {
     assert_eq!(setup.masked_imeisv, Some([0x43, 0x70, 0x81, 0x61, 0x25, 0xff, 0xff, 0x51]));
 }
 
-/// Each of them has calls to SMFs and rules at UPFs follow: a gNB's tens of thousands are not handled at once.
+/// Each lost connection causes requests to SMFs and rules at UPFs: tens of thousands are not handled at once.
 #[test]
 fn the_connections_of_a_gnb_that_vanishes_are_given_up_batch_by_batch() {
     let mut world = World::new();

@@ -1,5 +1,5 @@
-//! Security assurance of an AMF: the cases of TS 33.512 4.2.2 that concern what is here, each named by its case id.
-//! `make scas` runs them (`tests/scas/cases.json`).
+//! Security assurance of an AMF: the cases of TS 33.512 4.2.2 that apply to this AMF, each named by
+//! its case id. `make scas` runs them (`tests/scas/cases.json`).
 
 use super::world::{NgapIe, Phone, World, config, establishment, transfer};
 use crate::kit::Timer;
@@ -13,7 +13,7 @@ use pith_ngap::Message;
 use pith_sbi::{Operation, Request};
 use pith_types::{FiveGTmsi, RanUeNgapId, Snssai};
 
-/// A phone that has sent REGISTRATION REQUEST with that identity, and its challenge.
+/// Sends REGISTRATION REQUEST with that identity, and reads the challenge.
 fn challenged(world: &mut World, phone: &mut Phone) {
     let request = phone.registration_request(RegistrationKind::Initial);
     let nas = phone.initial_nas(request);
@@ -39,8 +39,8 @@ fn synch_failure() -> AuthenticationFailure {
     failure
 }
 
-/// TS 33.512 4.2.2.1.1 (TS 33.501 6.1.3.3.2): RAND and AUTS go to the AUSF; no other challenge leaves before its answer; a
-/// failure that nobody asked for changes nothing.
+/// TS 33.512 4.2.2.1.1 (TS 33.501 6.1.3.3.2): RAND and AUTS are sent to the AUSF; no other
+/// challenge is sent before its reply; an unsolicited failure changes nothing.
 #[test]
 fn tc_sync_fail_seaf_amf() {
     let (mut world, mut phone) = (World::new(), Phone::default());
@@ -51,7 +51,7 @@ fn tc_sync_fail_seaf_amf() {
     let (_, _, Request::Authenticate(request)) = &world.calls[0] else { panic!() };
     let info = request.body.resynchronization_info.as_ref().unwrap();
     assert_eq!((info.rand.0, info.auts.0), ([1; 16], [7; 14]));
-    // Repeated before the AUSF answers: nothing is sent, nothing is asked.
+    // Repeated before the AUSF replies: nothing is sent or requested.
     phone.send(&mut world, synch_failure());
     assert_eq!(world.take_ladder(), "gnb1 -> UplinkNasTransport");
     assert!(!world.running().contains(&Timer::T3560));
@@ -66,8 +66,9 @@ fn tc_sync_fail_seaf_amf() {
     assert_eq!(world.take_ladder(), "gnb1 -> UplinkNasTransport", "unsolicited");
 }
 
-/// TS 33.512 4.2.2.1.2 (TS 33.501 6.1.3.2.2): RES* is wrong for the SEAF or for the AUSF, or the AUSF does not answer. A UE
-/// that came with its SUCI is rejected, one that came with its 5G-GUTI is identified first.
+/// TS 33.512 4.2.2.1.2 (TS 33.501 6.1.3.2.2): RES* is wrong for the SEAF or for the AUSF, or the
+/// AUSF does not answer. A UE that registered with its SUCI is rejected, one that registered with
+/// its 5G-GUTI is identified first.
 #[test]
 fn tc_res_star_verification_failure() {
     for verdict in [None, Some(Ok(false)), Some(Err(504))] {
@@ -93,7 +94,7 @@ fn tc_res_star_verification_failure() {
         assert!(matches!(again.receive(&mut world), GmmMessage::AuthenticationReject(_)));
         again.released(&mut world);
         assert_eq!(world.amf.audit().registered, 1, "the subscriber does not notice");
-        // 5G-GUTI that the AMF vouches for, with a capability that asks for new keys
+        // 5G-GUTI verified by the AMF, with a capability that requires new keys
         let (mut world, mut phone) = registered();
         phone.release(&mut world);
         phone.capability = UeSecurityCapability::of_5gs(0xf0, 0xf0);
@@ -106,8 +107,8 @@ fn tc_res_star_verification_failure() {
     }
 }
 
-/// The UE's RES* is not what was expected: `None` says that HRES* differs, `Some` what the AUSF says of a RES* whose HRES* is
-/// right.
+/// The UE's RES* is wrong: with `None` HRES* differs, with `Some` HRES* matches and the AUSF
+/// returns that result.
 fn answer_wrongly(world: &mut World, phone: &mut Phone, verdict: Option<Result<bool, u16>>) {
     let mut response = AuthenticationResponse::new();
     response.res_star = Some(super::world::RES_STAR);
@@ -144,8 +145,8 @@ fn tc_nas_int_failure_amf() {
     assert!(world.take_ladder().contains("PostSmContexts"));
 }
 
-/// TS 33.512 4.2.2.3.1 (TS 33.501 6.4.3.2): a message that was taken is not taken again, at once or later, over the same
-/// connection or another one.
+/// TS 33.512 4.2.2.3.1 (TS 33.501 6.4.3.2): a message that was accepted is not accepted again, at
+/// once or later, over the same connection or another one.
 #[test]
 fn tc_nas_replay_amf() {
     let (mut world, mut phone) = (World::new(), Phone::default());
@@ -208,8 +209,8 @@ fn tc_nas_null_int_amf() {
     assert_ne!(phone.security.unwrap().algorithms().integrity, IntegrityAlgorithm::Nia0);
 }
 
-/// TS 33.512 4.2.2.3.3 (TS 33.501 6.7.1.1): the integrity algorithm of highest priority that the UE has is selected, and
-/// SECURITY MODE COMMAND and what follows are protected with it.
+/// TS 33.512 4.2.2.3.3 (TS 33.501 6.7.1.1): the UE's integrity algorithm of highest priority is
+/// selected, and SECURITY MODE COMMAND and the messages after it are protected with it.
 #[test]
 fn tc_nas_int_selection_use_amf() {
     use IntegrityAlgorithm::{Nia1, Nia2, Nia3};
@@ -231,8 +232,8 @@ fn tc_nas_int_selection_use_amf() {
     }
 }
 
-/// TS 33.512 4.2.2.5.1 (TS 33.501 6.12.3): another 5G-GUTI after initial registration, after a mobility update, and after a
-/// service request that answers paging; none follows from the one before.
+/// TS 33.512 4.2.2.5.1 (TS 33.501 6.12.3): another 5G-GUTI after initial registration, after a mobility
+/// update, and after a service request that answers paging; none is predictable from the one before.
 #[test]
 fn tc_5g_guti_allocation_amf() {
     let (mut world, mut phone) = registered();

@@ -1,4 +1,4 @@
-//! One subscriber, one context.
+//! One subscriber, one context: the take-over.
 
 use super::world::{OTHER_GNB, Phone, World, supi};
 use pith_nas::ie::{RegistrationKind, UeSecurityCapability};

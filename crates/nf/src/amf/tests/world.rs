@@ -1,5 +1,5 @@
-//! A tiny world around one AMF: a phone, two gNBs, and NFs that answer by a script. Everything that
-//! crosses the AMF's border is a line of the ladder.
+//! A test world around one AMF: a phone, two gNBs, and NFs that answer by a script. Everything that
+//! crosses the AMF's interface is a line of the ladder.
 
 use crate::amf::{Amf, AmfConfig, Audit};
 use crate::kit::{
@@ -25,7 +25,7 @@ use pith_types::*;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-/// The answer that the USIM gives to each challenge, and the anchor key that follows.
+/// The USIM's response to each challenge, and the resulting anchor key.
 pub const RES_STAR: [u8; 16] = [0x52; 16];
 pub const K_SEAF: [u8; 32] = [0x5e; 32];
 
@@ -49,7 +49,7 @@ pub fn config() -> AmfConfig {
     AmfConfig::new(identity(), guami, vec![Snssai::of_sst(1)], vec![tai()])
 }
 
-/// What happened at the AMF's border, and what waits there.
+/// The ladder of inputs and effects, and the downlink messages not yet read.
 pub struct World {
     pub amf: Amf,
     pub now: Instant,
@@ -60,10 +60,10 @@ pub struct World {
     pub timers: BTreeMap<TimerKey, Instant>,
     pub answers: Vec<Reply>,
     pub events: Vec<Event>,
-    /// Answers that differ from the usual; `None` leaves the call open.
+    /// Replies that differ from the default; `None` leaves the call open.
     pub script: HashMap<Operation, Option<Reply>>,
     pub challenges: u8,
-    /// Whom the AUSF finds behind whatever a phone shows.
+    /// The SUPI that the AUSF returns for any identity.
     pub found: Supi,
 }
 
@@ -107,13 +107,13 @@ impl World {
         world
     }
 
-    /// Hands something to the AMF, and answers what it asks of other NFs.
+    /// Passes an input to the AMF, and answers its requests to other NFs.
     pub fn input(&mut self, input: Input) {
         self.amf.handle(self.now, input, &mut self.out);
         self.settle();
     }
 
-    /// An operator wants something done.
+    /// An operator requests a deregistration.
     pub fn operate(&mut self, supi: Supi, why: Deregister) -> Vec<serde_json::Value> {
         let (what, mut list) = (Order::Deregister { supis: [supi].into(), why }, Vec::new());
         self.amf.operate(self.now, &what, &mut self.out, &mut list);
@@ -178,20 +178,20 @@ impl World {
         self.input(Input::Reply { tag, from: None, reply });
     }
 
-    /// Answers the call of that operation that was left open.
+    /// Answers the open call of that operation.
     pub fn reply_to(&mut self, operation: Operation, reply: Reply) {
         let at = self.calls.iter().position(|(_, _, request)| request.operation() == operation);
         let (tag, ..) = self.calls.remove(at.unwrap_or_else(|| panic!("{operation:?} was not called")));
         self.reply(tag, reply);
     }
 
-    /// Takes out the request of that operation that was left open.
+    /// Removes and returns the open request of that operation.
     pub fn open_call(&mut self, operation: Operation) -> Request {
         let at = self.calls.iter().position(|(_, _, request)| request.operation() == operation);
         self.calls.remove(at.unwrap_or_else(|| panic!("{operation:?} was not called"))).2
     }
 
-    /// What an NF answers when all is well.
+    /// The default reply of an NF: success.
     pub fn usual(&mut self, request: &Request) -> Reply {
         Ok(match request {
             Request::Authenticate(_) => Response::UeAuthenticationCtxCreated(Box::new(self.challenge())),
@@ -239,7 +239,7 @@ impl World {
         Created { location: Uri::new(&peer("ausf"), "/nausf-auth/v1/ue-authentications/a1"), body }
     }
 
-    /// Lets the timer of that name run out.
+    /// Expires the timer of that name.
     pub fn expire(&mut self, timer: Timer) {
         let key =
             *self.timers.keys().find(|key| key.timer == timer).unwrap_or_else(|| panic!("{timer:?} runs"));
@@ -252,7 +252,7 @@ impl World {
         self.timers.keys().map(|key| key.timer).collect()
     }
 
-    /// An NF asks for something.
+    /// An NF sends a request.
     pub fn request(&mut self, request: impl Into<Request>) -> Reply {
         let request = request.into();
         self.ladder.push(format!("nf   -> {:?}", request.operation()));
@@ -260,7 +260,7 @@ impl World {
         self.answers.pop().expect("the AMF answers at once")
     }
 
-    /// A gNB sends something.
+    /// A gNB sends a PDU.
     pub fn ngap(&mut self, gnb: GnbHandle, name: &str, pdu: Result<Vec<u8>, pith_ngap::EncodeError>) {
         let pdu = pdu.expect("a gNB sends what can be encoded");
         self.ladder.push(format!("gnb{} -> {name}", gnb.0));
@@ -275,7 +275,7 @@ impl World {
         std::mem::take(&mut self.ladder).join("\n")
     }
 
-    /// Nothing is left of anything; what a world looks like before the first UE.
+    /// No state is left: the AMF is as before the first UE.
     pub fn assert_empty(&self) {
         let audit = self.amf.audit();
         assert_eq!(audit, Audit { gnbs: audit.gnbs, retained: audit.retained, ..Audit::default() });
@@ -303,7 +303,7 @@ pub fn supi() -> Supi {
     "imsi-999700000000001".parse().unwrap()
 }
 
-/// A subscription to slices of those SSTs, the first a default one, each with `internet`.
+/// A subscription to slices of those SSTs, the first as default, each with `internet`.
 pub fn subscription(ssts: &[u8]) -> SubscriptionDataSets {
     let slices: Vec<_> = ssts.iter().map(|sst| Snssai::of_sst(*sst)).collect();
     let mut nssai = SubscribedNssai::new(vec![slices[0]]);
@@ -340,7 +340,7 @@ pub fn problem(cause: pith_sbi::Cause) -> Option<Reply> {
     Some(Err(Problem::new(cause).into()))
 }
 
-/// A phone, and what its gNB knows of it.
+/// A phone, and its ids at the gNB.
 pub struct Phone {
     pub gnb: GnbHandle,
     pub ran_id: RanUeNgapId,
@@ -376,7 +376,7 @@ impl Phone {
         MobileIdentity::Suci("suci-0-999-70-0-0-0-0000000001".parse().unwrap())
     }
 
-    /// The identity that it shows: its 5G-GUTI if it has one.
+    /// The identity that it sends: its 5G-GUTI if it has one.
     pub fn shown(&self) -> MobileIdentity {
         self.guti.map_or_else(Self::suci, MobileIdentity::FiveGGuti)
     }
@@ -404,7 +404,7 @@ impl Phone {
         self.protect(SecurityHeaderType::IntegrityProtected, message)
     }
 
-    /// Any other message: ciphered, too.
+    /// A later message: also ciphered.
     pub fn nas(&mut self, message: impl Into<GmmMessage>) -> Vec<u8> {
         self.protect(SecurityHeaderType::IntegrityProtectedAndCiphered, message)
     }
@@ -417,7 +417,7 @@ impl Phone {
         }
     }
 
-    /// Begins a connection.
+    /// Opens a connection with an INITIAL UE MESSAGE.
     pub fn connect(&mut self, world: &mut World, nas_pdu: Vec<u8>) {
         self.ran_id = RanUeNgapId(self.ran_id.0 + 1);
         self.amf_id = None;
@@ -449,7 +449,7 @@ impl Phone {
         world.ngap(self.gnb, "UplinkNasTransport", message.encode());
     }
 
-    /// Reads the next NAS message that came over its gNB.
+    /// Decodes the next NAS message from its gNB.
     pub fn receive(&mut self, world: &mut World) -> GmmMessage {
         let for_it = |(gnb, message): &(GnbHandle, Message)| {
             *gnb == self.gnb
@@ -463,7 +463,7 @@ impl Phone {
         self.open(&pdu)
     }
 
-    /// The NAS message of a downlink PDU; learns the AMF-UE-NGAP-ID.
+    /// The NAS message of a downlink PDU; stores the AMF-UE-NGAP-ID.
     pub fn nas_pdu(&mut self, message: Message) -> Option<Vec<u8>> {
         match message {
             Message::DownlinkNasTransport(message) => {
@@ -491,7 +491,7 @@ impl Phone {
         GmmMessage::decode(&plain).unwrap()
     }
 
-    /// SECURITY MODE COMMAND: derives the keys, and checks the message with them.
+    /// SECURITY MODE COMMAND: derives the keys, and verifies the message with them.
     fn take_context(&mut self, pdu: &[u8]) -> Vec<u8> {
         let Ok(GmmMessage::SecurityModeCommand(command)) = GmmMessage::decode(&pdu[7..]) else {
             panic!("only SECURITY MODE COMMAND brings a new context");
@@ -508,7 +508,7 @@ impl Phone {
         plain
     }
 
-    /// Answers SECURITY MODE COMMAND with the whole registration request.
+    /// Answers SECURITY MODE COMMAND with the complete registration request.
     pub fn security_mode_complete(&mut self, request: gmm::RegistrationRequest) -> Vec<u8> {
         let mut complete = gmm::SecurityModeComplete::new();
         complete.imeisv = Some(MobileIdentity::Imeisv("imeisv-4370816125816151".parse().unwrap()));
@@ -522,7 +522,7 @@ impl Phone {
         response
     }
 
-    /// Goes through a registration from the challenge on; gives REGISTRATION ACCEPT.
+    /// Continues a registration from the challenge; returns REGISTRATION ACCEPT.
     pub fn authenticate(
         &mut self,
         world: &mut World,
@@ -538,7 +538,7 @@ impl Phone {
         self.accepted(world)
     }
 
-    /// Reads REGISTRATION ACCEPT and takes the 5G-GUTI.
+    /// Decodes REGISTRATION ACCEPT and stores the 5G-GUTI.
     pub fn accepted(&mut self, world: &mut World) -> Box<gmm::RegistrationAccept> {
         let GmmMessage::RegistrationAccept(accept) = self.receive(world) else { panic!("then the answer") };
         if let Some(MobileIdentity::FiveGGuti(guti)) = accept.guti {
@@ -558,7 +558,7 @@ impl Phone {
         world.ngap(self.gnb, "InitialContextSetupResponse", message.encode());
     }
 
-    /// Registers initially, from power on to the end.
+    /// Registers initially, from power-on to the end.
     pub fn register(&mut self, world: &mut World) {
         let request = self.registration_request(RegistrationKind::Initial);
         let nas = self.initial_nas(request.clone());
@@ -584,7 +584,7 @@ impl Phone {
         world.ngap(self.gnb, "PduSessionResourceSetupResponse", message.encode());
     }
 
-    /// The gNB lets go of the phone, and the AMF with it.
+    /// The gNB releases the phone's context, and the AMF the connection.
     pub fn release(&mut self, world: &mut World) {
         let cause = pith_ngap::Cause::RadioNetwork(pith_ngap::CauseRadioNetwork::user_inactivity);
         let message = pith_ngap::UeContextReleaseRequest {
@@ -597,7 +597,7 @@ impl Phone {
         self.released(world);
     }
 
-    /// The AMF has the gNB release the connection, which it does.
+    /// The AMF requests the release of the connection, and the gNB confirms.
     pub fn released(&mut self, world: &mut World) -> pith_ngap::Cause {
         let is_release = |(gnb, message): &(GnbHandle, Message)| {
             *gnb == self.gnb && matches!(message, Message::UeContextReleaseCommand(_))
@@ -623,7 +623,7 @@ impl Phone {
 
 pub use pith_sbi::namf_communication::NgapIeType as NgapIe;
 
-/// The phone's side of a context of that subscriber.
+/// The phone's security context of that subscriber.
 pub fn security_of(supi: &Supi, algorithms: Algorithms) -> NasSecurity {
     let k_amf = kdf::k_amf(&KSeaf::new(K_SEAF), supi.imsi(), &[0, 0]);
     NasSecurity::new(

@@ -17,15 +17,15 @@ use pith_nas::ie::{
 };
 use pith_types::{FiveGGuti, FiveGTmsi, Tai};
 
-/// The UE has been given a 5G-GUTI, which it confirms.
+/// The UE must confirm a new 5G-GUTI.
 #[derive(Debug)]
 pub(crate) struct AwaitingRegistrationComplete {
     accept: Repeated,
     kind: RegistrationKind,
 }
 
-/// Answers with REGISTRATION ACCEPT; from now on the UE is registered. With a new 5G-GUTI in it, the
-/// UE confirms; without, the registration is over.
+/// Sends REGISTRATION ACCEPT; the UE is registered from now on. If it includes a new 5G-GUTI, the
+/// UE must confirm; else the registration is complete.
 pub(crate) fn accept(ue: &mut UeContext, env: &mut Env<'_>, attempt: &Attempt, activated: Activated) -> Step {
     let kind = attempt.kind();
     ue.rm = RmState::Registered;
@@ -47,7 +47,7 @@ pub(crate) fn accept(ue: &mut UeContext, env: &mut Env<'_>, attempt: &Attempt, a
     Step::replied(Procedure::AwaitingRegistrationComplete(next), "RegistrationAccept")
 }
 
-/// Gives the UE another 5G-GUTI; the one before holds until the UE confirms (TS 33.501 6.12.3).
+/// Allocates a new 5G-GUTI; the previous one stays valid until the UE confirms (TS 33.501 6.12.3).
 pub(crate) fn renew_guti(ue: &mut UeContext, env: &mut Env<'_>) -> FiveGGuti {
     let tmsi = env.index.allocate_tmsi(&env.config.identity, ue.key, env.rng);
     let guti = FiveGGuti { guami: env.config.guami, tmsi };
@@ -56,8 +56,8 @@ pub(crate) fn renew_guti(ue: &mut UeContext, env: &mut Env<'_>) -> FiveGGuti {
     guti
 }
 
-/// The UE shows one of its 5G-GUTIs in a message that passed the integrity check: the other one is
-/// free (TS 24.501 5.5.1.2.8 c, 5.4.4.6 a).
+/// The UE used one of its 5G-GUTIs in a message that passed the integrity check: the other one is
+/// freed (TS 24.501 5.5.1.2.8 c, 5.4.4.6 a).
 pub(crate) fn shown(ue: &mut UeContext, env: &mut Env<'_>, tmsi: FiveGTmsi) {
     if ue.old_guti.is_some_and(|old| old.tmsi == tmsi) {
         std::mem::swap(&mut ue.guti, &mut ue.old_guti);
@@ -67,14 +67,14 @@ pub(crate) fn shown(ue: &mut UeContext, env: &mut Env<'_>, tmsi: FiveGTmsi) {
     }
 }
 
-/// The UE uses its new 5G-GUTI: the one before is free.
+/// The UE uses its new 5G-GUTI: frees the previous one.
 pub(crate) fn drop_old_guti(ue: &mut UeContext, env: &mut Env<'_>) {
     if let Some(old) = ue.old_guti.take() {
         env.index.free_tmsi(old.tmsi, ue.key);
     }
 }
 
-/// The tracking areas served in the UE's present network.
+/// The tracking areas served in the UE's current network.
 fn registration_area(ue: &UeContext, config: &AmfConfig) -> Vec<Tai> {
     let plmn = ue.location.map_or(config.guami.plmn_id, |location| location.tai.plmn_id);
     config.tais.iter().copied().filter(|tai| tai.plmn_id == plmn).collect()
@@ -111,7 +111,7 @@ fn message(
 }
 
 impl AwaitingRegistrationComplete {
-    /// REGISTRATION COMPLETE: only the new 5G-GUTI holds.
+    /// REGISTRATION COMPLETE: only the new 5G-GUTI is valid.
     pub fn on_registration_complete(self, ue: &mut UeContext, env: &mut Env<'_>) -> Step {
         self.accept.stop(ue, env);
         drop_old_guti(ue, env);
@@ -122,8 +122,8 @@ impl AwaitingRegistrationComplete {
         Step::complete()
     }
 
-    /// T3550 ran out: accepts again; on the fifth expiry the UE counts as registered, by either
-    /// 5G-GUTI (TS 24.501 5.5.1.2.8 c).
+    /// T3550 expired: retransmits the accept; on the fifth expiry the UE counts as registered, with
+    /// both 5G-GUTIs valid (TS 24.501 5.5.1.2.8 c).
     pub fn on_t3550(mut self, ue: &mut UeContext, env: &mut Env<'_>) -> Step {
         match self.accept.send_again(ue, env) {
             Expiry::SendAgain => {
@@ -137,7 +137,7 @@ impl AwaitingRegistrationComplete {
     }
 }
 
-/// The name in metrics.
+/// The procedure's label in metrics.
 fn procedure_name(kind: RegistrationKind) -> &'static str {
     match kind {
         RegistrationKind::MobilityUpdating => "Mobility registration update",

@@ -4,18 +4,18 @@
 //! |---|---|---|---|---|
 //! | REGISTRATION REQUEST | one of the three below | UE | | 1-3 |
 //! | 5G-GUTI of another AMF | [`super::context_transfer`] | old AMF | | 4-5 |
-//! | 5G-GUTI that leads nowhere | [`super::identification`] | UE | T3570 | 6-7 |
+//! | 5G-GUTI without a context | [`super::identification`] | UE | T3570 | 6-7 |
 //! | SUCI, or the integrity check failed | [`super::authentication`] | AUSF, UE | T3560 | 8-9 |
-//! | proven | [`super::security_mode`] | UE | T3560 | 9d |
-//! | authorised, new here | [`AwaitingUecmRegistration`] | UDM | | 14a |
+//! | authenticated | [`super::security_mode`] | UE | T3560 | 9d |
+//! | secured, not registered here | [`AwaitingUecmRegistration`] | UDM | | 14a |
 //! | | [`AwaitingSubscriptionData`] | UDM | | 14b |
 //! | slices not decided here | [`AwaitingSliceSelection`] | NSSF | | 4.2.2.2.3 |
 //! | | [`AwaitingPolicyAssociation`] | PCF | | 16 |
 //! | uplink data pending | [`super::activation`] | SMFs | | 17 |
 //! | REGISTRATION ACCEPT | [`AwaitingRegistrationComplete`] | UE | T3550 | 21-22 |
 //!
-//! A UE whose request passes the integrity check, and whose context is here, goes from the first line
-//! to the last but two.
+//! A UE with a context here, whose request passes the integrity check, skips from the first row to
+//! the last but one.
 
 mod accept;
 mod network;
@@ -36,11 +36,11 @@ use super::{RegistrationStep, context_transfer};
 use crate::amf::context::{Env, UeContext};
 use pith_nas::ie::{PduSessionSet, RegistrationKind};
 
-/// The UE is who it says, and its messages are protected: what the network has to know comes next
+/// The UE is authenticated and its messages are protected: continues with UDM, slices and policy
 /// (TS 23.502 4.2.2.2.2 step 14 on).
 ///
-/// An initial registration ends the sessions of the one before (TS 24.501 5.5.1.2.4). A context that
-/// is registered here already has subscription and policy.
+/// An initial registration ends the sessions of the previous one (TS 24.501 5.5.1.2.4). A context
+/// that is registered here already has subscription and policy.
 pub(crate) fn authorised(ue: &mut UeContext, env: &mut Env<'_>, mut attempt: Attempt) -> RegistrationStep {
     context_transfer::confirm(ue, env, &mut attempt);
     if attempt.kind() == RegistrationKind::Initial {
@@ -52,7 +52,7 @@ pub(crate) fn authorised(ue: &mut UeContext, env: &mut Env<'_>, mut attempt: Att
     }
 }
 
-/// Slices and policy are known: user planes that the UE needs at once, then the answer.
+/// Slices and policy are known: activates the user planes that the UE requests, then answers.
 fn decided(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) -> RegistrationStep {
     let request = &attempt.request;
     if let Some(status) = request.pdu_session_status {

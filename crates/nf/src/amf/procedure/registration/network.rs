@@ -1,5 +1,5 @@
-//! What the network has to know for a registration: the UDM which AMF serves the UE, the AMF what is
-//! subscribed, which slices the UE gets, and by which policy (TS 23.502 4.2.2.2.2 steps 14 to 16).
+//! The network side of a registration: registration of the AMF in the UDM, subscription data, slice
+//! selection and AM policy (TS 23.502 4.2.2.2.2 steps 14 to 16).
 
 use super::{Attempt, decided};
 use crate::amf::consumer;
@@ -15,39 +15,35 @@ use pith_sbi::nnssf_nsselection::AuthorizedNetworkSliceInfo;
 use pith_sbi::{Reply, Response};
 use pith_types::Snssai;
 
-/// The UDM takes note that this AMF serves the UE.
+/// Nudm_UECM_Registration is pending.
 #[derive(Debug)]
 pub(crate) struct AwaitingUecmRegistration {
     pub(super) attempt: Attempt,
-    /// The call.
     pub call: CallId,
 }
 
-/// The UDM is asked for the subscription.
+/// Nudm_SDM_Get is pending.
 #[derive(Debug)]
 pub(crate) struct AwaitingSubscriptionData {
     pub(super) attempt: Attempt,
-    /// The call.
     pub call: CallId,
 }
 
-/// The NSSF is asked for slices.
+/// Nnssf_NSSelection_Get is pending.
 #[derive(Debug)]
 pub(crate) struct AwaitingSliceSelection {
     pub(super) attempt: Attempt,
-    /// The call.
     pub call: CallId,
 }
 
-/// The PCF is asked for a policy.
+/// Npcf_AMPolicyControl_Create is pending.
 #[derive(Debug)]
 pub(crate) struct AwaitingPolicyAssociation {
     pub(super) attempt: Attempt,
-    /// The call.
     pub call: CallId,
 }
 
-/// Nudm_UECM_Registration (step 14a): an AMF that was registered before is told by the UDM.
+/// Nudm_UECM_Registration (step 14a); the UDM notifies the AMF that was registered before.
 pub(super) fn register_in_udm(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) -> RegistrationStep {
     let call = consumer::register_in_udm(ue, env, attempt.kind()).ok_or(RegistrationError::NoIdentity)?;
     let next = AwaitingUecmRegistration { attempt, call };
@@ -68,8 +64,8 @@ impl AwaitingUecmRegistration {
 }
 
 impl AwaitingSubscriptionData {
-    /// The subscription: Nudm_SDM_Subscribe to its changes (step 14c), whose answer nobody waits for,
-    /// and on to slices.
+    /// The subscription data: Nudm_SDM_Subscribe to their changes (step 14c), without waiting for
+    /// the reply, then slice selection.
     pub fn on_reply(self, ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) -> RegistrationStep {
         let data = match reply {
             Ok(Response::SubscriptionDataSets(data)) => *data,
@@ -85,8 +81,8 @@ impl AwaitingSubscriptionData {
     }
 }
 
-/// Decides on slices, or asks the NSSF where a subscribed one is not served here
-/// (TS 23.501 5.15.5.2.1, TS 23.502 4.2.2.2.3).
+/// Selects the slices, or asks the NSSF if a subscribed slice is not served here (TS 23.501
+/// 5.15.5.2.1, TS 23.502 4.2.2.2.3).
 pub(super) fn select_slices(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) -> RegistrationStep {
     let subscription = ue.subscription.as_deref().ok_or(RegistrationError::Network("UDM"))?;
     let requested = requested(&attempt);
@@ -104,7 +100,7 @@ fn requested(attempt: &Attempt) -> Vec<Snssai> {
     attempt.request.requested_nssai.iter().flat_map(|nssai| nssai.iter()).collect()
 }
 
-/// Slices that both this AMF and the UE's gNB serve where the UE is.
+/// Slices that both this AMF and the UE's gNB serve in the UE's tracking area.
 fn served(ue: &UeContext, env: &Env<'_>) -> Vec<Snssai> {
     let Some(location) = ue.location else { return Vec::new() };
     let connection = ue.connection.and_then(|key| env.connections.get(key));
@@ -118,7 +114,7 @@ fn served(ue: &UeContext, env: &Env<'_>) -> Vec<Snssai> {
 }
 
 impl AwaitingSliceSelection {
-    /// The NSSF's decision; without it, what is served here has to do.
+    /// The NSSF's result. If the NSSF fails, the AMF selects among the slices that it serves.
     pub fn on_reply(self, ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) -> RegistrationStep {
         let served = served(ue, env);
         let slices = match reply {
@@ -134,8 +130,8 @@ impl AwaitingSliceSelection {
     }
 }
 
-/// What the NSSF allows and this AMF serves. A slice that only another set of AMFs serves is not
-/// available here: re-allocation of AMFs is the NSSF's advice, not its order.
+/// The slices that the NSSF allows and this AMF serves. A slice that only another AMF set serves is
+/// not available here: this AMF does not perform AMF re-allocation.
 fn by_nssf(info: AuthorizedNetworkSliceInfo, served: &[Snssai]) -> Slices {
     let here =
         info.allowed_nssai_list.into_iter().filter(|list| list.access_type == AccessType::ThreeGppAccess);
@@ -149,7 +145,7 @@ fn by_nssf(info: AuthorizedNetworkSliceInfo, served: &[Snssai]) -> Slices {
     Slices { allowed, rejected: rejected.collect() }
 }
 
-/// Slices are decided: Npcf_AMPolicyControl_Create (step 16), unless there is a policy.
+/// Slices are selected: Npcf_AMPolicyControl_Create (step 16), unless there is an association already.
 fn allow(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt, slices: Slices) -> RegistrationStep {
     if slices.allowed.is_empty() {
         return Err(RegistrationError::NoSlicesAvailable(slices.rejected));
@@ -164,8 +160,8 @@ fn allow(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt, slices: Slices
 }
 
 impl AwaitingPolicyAssociation {
-    /// The policy. A UE without one gets what it subscribed to: the registration does not fail for
-    /// the want of a PCF (TS 23.502 4.2.2.2.2 step 16 is optional).
+    /// The policy. Without one the subscription applies: a registration does not fail because a PCF
+    /// is missing (TS 23.502 4.2.2.2.2 step 16 is optional).
     pub fn on_reply(self, ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) -> RegistrationStep {
         match reply {
             Ok(Response::PolicyAssociationCreated(created)) => {

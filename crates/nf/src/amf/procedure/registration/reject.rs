@@ -1,5 +1,5 @@
-//! A registration that fails: what the UE is told, and what is left of it (TS 24.501 5.5.1.2.5,
-//! 5.5.1.3.5).
+//! Failure of a registration: the answer to the UE, and the state that remains (TS 24.501
+//! 5.5.1.2.5, 5.5.1.3.5).
 
 use crate::amf::context::{Env, RmState, UeContext};
 use crate::amf::error::{RegistrationAnswer, RegistrationError};
@@ -12,10 +12,10 @@ use pith_nas::GmmCause;
 use pith_nas::gmm::{AuthenticationReject, RegistrationReject};
 use pith_nas::ie::GprsTimer2;
 
-/// Ends the registration: tells the UE, and releases the connection.
+/// Ends the registration: answers the UE, and releases the connection.
 ///
-/// A UE that was registered before stays so if it merely did not answer; a UE that is told no is no
-/// longer registered.
+/// A UE that was registered before stays registered if it merely did not answer. A UE that is
+/// rejected is deregistered.
 pub(crate) fn fail(ue: &mut UeContext, env: &mut Env<'_>, error: &RegistrationError) -> Outcome {
     procedure::abort(ue, env);
     let text = refusal::explain(error, ue, env);

@@ -1,4 +1,4 @@
-//! REGISTRATION REQUEST (TS 24.501 5.5.1.2, 5.5.1.3): may it go on, and how is the UE to prove who it is?
+//! REGISTRATION REQUEST (TS 24.501 5.5.1.2, 5.5.1.3): checks it, and chooses how the UE is authenticated.
 
 use super::{accept, authorised};
 use crate::amf::context::{Env, UeContext};
@@ -12,34 +12,32 @@ use pith_nas::gmm::RegistrationRequest;
 use pith_nas::ie::{MobileIdentity, NgKsi, RegistrationKind};
 use pith_nas::{GmmMessage, NasCount};
 
-/// A registration under way.
+/// A registration in progress.
 #[derive(Debug)]
 pub(crate) struct Attempt {
-    /// What the UE asks for; the whole of it once security mode control is through.
+    /// The request; after security mode control, the complete request from the NAS message container.
     pub request: Box<RegistrationRequest>,
     /// The message passed the integrity check.
     pub is_verified: bool,
-    /// The UE was asked for its SUCI in this registration.
+    /// IDENTITY REQUEST was sent in this registration.
     pub has_been_asked: bool,
-    /// The UE said once that it has a key of that identifier already.
+    /// The UE reported once that the key set identifier is in use (#71).
     pub ng_ksi_was_in_use: bool,
-    /// The AMF that gave the context, to be told whether it was taken.
+    /// The AMF that transferred the context. It is notified whether the context was used.
     pub transferred_from: Option<context_transfer::OldAmf>,
 }
 
 impl Attempt {
-    /// What kind of registration.
     pub fn kind(&self) -> RegistrationKind {
         kind_of(&self.request)
     }
 
-    /// Whether the UE began with its SUCI.
+    /// Whether the UE registered with its SUCI.
     pub fn came_with_suci(&self) -> bool {
         matches!(self.request.mobile_identity, MobileIdentity::Suci(_))
     }
 
-    /// A key set identifier for a new key, other than that of the key that the UE has
-    /// (TS 24.501 5.4.1.3.2).
+    /// A key set identifier for a new key, different from that of the UE's current key (TS 24.501 5.4.1.3.2).
     pub fn next_ng_ksi(&self, ue: &UeContext) -> u8 {
         let in_use = match (&ue.security, self.request.ng_ksi) {
             (Some(context), _) => context.ng_ksi,
@@ -50,7 +48,7 @@ impl Attempt {
     }
 }
 
-/// What kind of registration. Values that are not defined count as initial registration (TS 24.501 9.11.3.7).
+/// The registration type. Undefined values count as initial registration (TS 24.501 9.11.3.7).
 const fn kind_of(request: &RegistrationRequest) -> RegistrationKind {
     match request.registration_type.kind {
         RegistrationKind::Other(_) => RegistrationKind::Initial,
@@ -58,7 +56,7 @@ const fn kind_of(request: &RegistrationRequest) -> RegistrationKind {
     }
 }
 
-/// Takes a REGISTRATION REQUEST; `verified` is its COUNT if it passed the integrity check.
+/// Handles a REGISTRATION REQUEST; `verified` is its COUNT if it passed the integrity check.
 pub(crate) fn begin(
     ue: &mut UeContext,
     env: &mut Env<'_>,
@@ -93,8 +91,8 @@ pub(crate) fn begin(
     procedure::settle(ue, env, step)
 }
 
-/// Whether it is the request that is being worked at, sent once more: that goes on as if there had
-/// been one (TS 24.501 5.5.1.2.8 e and f). One that differs begins anew.
+/// Whether the request repeats the one that is being processed: the procedure continues as if there had been
+/// one request (TS 24.501 5.5.1.2.8 e and f). A request with other IEs starts a new procedure.
 fn is_repetition(ue: &UeContext, request: &RegistrationRequest) -> bool {
     let attempt = match &ue.procedure {
         Procedure::AwaitingIdentityResponse(state) => state.attempt(),
@@ -109,7 +107,7 @@ fn is_repetition(ue: &UeContext, request: &RegistrationRequest) -> bool {
     *attempt.request == *request
 }
 
-/// What can be said before anybody knows who the UE is (TS 24.501 5.5.1.2.5).
+/// The checks that need no identity (TS 24.501 5.5.1.2.5).
 fn check(ue: &mut UeContext, env: &Env<'_>, attempt: &Attempt) -> Result<(), RegistrationError> {
     match attempt.kind() {
         RegistrationKind::Emergency => return Err(RegistrationError::EmergencyNotSupported),
@@ -128,8 +126,8 @@ fn check(ue: &mut UeContext, env: &Env<'_>, attempt: &Attempt) -> Result<(), Reg
 }
 
 impl Attempt {
-    /// Takes the whole request out of the NAS message container of a protected one
-    /// (TS 24.501 4.4.6), and takes note of what the UE can do.
+    /// Decodes the complete request from the NAS message container of a protected one (TS 24.501
+    /// 4.4.6), and stores the UE's capability.
     pub fn opened(
         mut self,
         ue: &mut UeContext,
@@ -156,8 +154,9 @@ impl Attempt {
     }
 }
 
-/// How the UE is to prove who it is: by the integrity check that its message passed, or by a
-/// challenge. That takes a SUPI or a SUCI: known, asked of the AMF that gave the 5G-GUTI, or of the UE.
+/// Chooses how the UE is authenticated: the integrity check of its message suffices, or a challenge
+/// is needed. A challenge needs a SUPI or SUCI, which is known, or requested from the AMF that
+/// allocated the 5G-GUTI, or from the UE.
 pub(crate) fn identify(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) -> RegistrationStep {
     if attempt.is_verified && !needs_new_key(ue) {
         return authorised(ue, env, attempt);
@@ -179,15 +178,16 @@ pub(crate) fn identify(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) 
     }
 }
 
-/// Whether the UE has to be authenticated although its message is protected: the COUNTs are near
-/// their end (TS 24.501 4.4.3.5), or the UE can do other things than the algorithms were chosen by.
+/// Whether the UE must be authenticated although its message is protected: the COUNTs are almost
+/// exhausted (TS 24.501 4.4.3.5), or the UE's capability differs from the one by which the
+/// algorithms were selected.
 fn needs_new_key(ue: &UeContext) -> bool {
     let Some(context) = &ue.security else { return true };
     context.nas.is_near_wrap() || ue.capability.is_some_and(|capability| capability != context.capability)
 }
 
 impl Attempt {
-    /// Goes on with a UE that only its own SUCI can tell apart.
+    /// Continues with IDENTITY REQUEST if the UE can only be identified by its SUCI.
     pub fn ask_identity(self, ue: &mut UeContext, env: &mut Env<'_>) -> Step {
         identification::begin(ue, env, self)
     }

@@ -1,5 +1,5 @@
-//! One subscriber, one context: who has proved to be a subscriber takes over from the context that
-//! was the subscriber's before (design section 5; TS 23.502 4.2.2.2.2 step 14d).
+//! One subscriber, one context: the context of the UE that has authenticated takes over from the
+//! subscriber's previous context (design section 5; TS 23.502 4.2.2.2.2 step 14d).
 
 use crate::amf::context::{After, Env, RmState, UeContext};
 use crate::amf::procedure::Procedure;
@@ -8,7 +8,7 @@ use crate::amf::{consumer, delivery};
 use pith_nas::ie::RegistrationKind;
 use pith_types::Supi;
 
-/// The UE has proved who it is.
+/// The UE is authenticated.
 pub(crate) fn identified(ue: &mut UeContext, env: &mut Env<'_>, supi: Supi) {
     if ue.supi.as_ref().is_some_and(|other| *other != supi) {
         forget_other(ue, env);
@@ -22,7 +22,7 @@ pub(crate) fn identified(ue: &mut UeContext, env: &mut Env<'_>, supi: Supi) {
     }
 }
 
-/// The keys were one subscriber's, the proof is another's: nothing of the first is kept but the connection.
+/// The UE authenticated as another subscriber than the context's: only the connection is kept.
 fn forget_other(ue: &mut UeContext, env: &mut Env<'_>) {
     let ids: Vec<u8> = ue.sessions.iter().map(|session| session.id).collect();
     ids.into_iter().for_each(|id| consumer::release_session(ue, env, id));
@@ -37,8 +37,8 @@ fn forget_other(ue: &mut UeContext, env: &mut Env<'_>) {
     }
 }
 
-/// Takes from the subscriber's former context what lives on: its sessions, unless the UE registers
-/// initially and so has none (TS 24.501 5.5.1.2.4). The rest ends with it.
+/// Moves what remains valid from the subscriber's previous context: its sessions, unless the UE
+/// registers initially (TS 24.501 5.5.1.2.4). The rest is deleted.
 pub(crate) fn take_over(ue: &mut UeContext, env: &mut Env<'_>, old: &mut UeContext) {
     old.registered_in_udm = false;
     if ue.radio_capability.is_none() {
@@ -55,7 +55,7 @@ pub(crate) fn take_over(ue: &mut UeContext, env: &mut Env<'_>, old: &mut UeConte
     }
 }
 
-/// Whether the registration that runs keeps sessions.
+/// Whether the registration in progress keeps sessions.
 fn is_mobility_update(ue: &UeContext) -> bool {
     let attempt = match &ue.procedure {
         Procedure::AwaitingUecmRegistration(state) => &state.attempt,
