@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* From a tunnel into another: to and from a further UPF (N9), and from a UE to another one of this UPF. */
+/* Tunnel to tunnel: to and from a further UPF (N9), and from a UE to another UE of this UPF. */
 #pragma once
 #include "tunnel.h"
 
-/* A packet of a tunnel, for functions apart: they find again what they can't be given. */
+/* A tunnelled packet as an argument of non-inlined functions, which cannot take pointers into the packet. */
 struct passage {
 	u64 now;
 	u32 cpu;
 	u32 session; /* slot */
-	u32 at;      /* of the packet, in the frame */
+	u32 at;      /* offset of the packet in the frame */
 	u32 length;
 	u8 v6;
-	u8 qfi; /* that it came with */
+	u8 qfi; /* of the received packet */
 	u8 reserved[6];
 };
 
@@ -29,7 +29,7 @@ INLINE struct passage passage_of(struct xdp_md *ctx, const struct path *path, co
 	};
 }
 
-/* What was found before. */
+/* Restores path, session and packet from a passage. */
 INLINE int resume(struct xdp_md *ctx, const struct passage *passage, struct path *path, struct found *found,
 		  struct flow *flow)
 {
@@ -44,7 +44,7 @@ INLINE int resume(struct xdp_md *ctx, const struct passage *passage, struct path
 	return passage->v6 ? take_v6(cursor, flow, passage->length) : take_v4(cursor, flow, passage->length);
 }
 
-/* Counts a packet that goes on by tunnel, and sends it. */
+/* Counts a packet that leaves by another tunnel, and sends it. */
 INLINE int cross(struct xdp_md *ctx, struct path *path, const struct rule *rule, const struct route *route,
 		 const struct flow *flow, u8 qfi)
 {
@@ -52,7 +52,7 @@ INLINE int cross(struct xdp_md *ctx, struct path *path, const struct rule *rule,
 	return send_by_tunnel(ctx, path, rule, route, flow, qfi);
 }
 
-/* A packet whose rule has it go on by another tunnel: as it is, with the mark that it came with. */
+/* Forwards a packet into its rule's other tunnel, with its received QFI unless the rule sets one. */
 APART int onward(struct xdp_md *ctx, const struct rule *rule, const struct passage *passage)
 {
 	struct path path;
@@ -78,15 +78,15 @@ APART int onward(struct xdp_md *ctx, const struct rule *rule, const struct passa
 	return cross(ctx, &path, rule, route, &flow, qfi);
 }
 
-/* Gives a packet between two sessions to user space, by AF_XDP, as one of them waits there. */
+/* Passes a packet between two sessions to user space by AF_XDP, because one of them has queued packets. */
 INLINE int hand_between(struct xdp_md *ctx, struct path *path, struct session *from, struct session *to, u32 length)
 {
 	to->to_user = path->now;
 	return hand(ctx, path, from, &path->cpu->n3_rest, length, 0, 0);
 }
 
-/* The rates and gates of the UE that a packet goes to; nothing is charged twice where it has to wait after all,
- * since whether it has to was asked before. */
+/* Enforces rates and gates of the receiving UE. The packet is charged once: must_wait() asked before
+ * without charging. */
 INLINE u32 enforce_arrival(const struct found *to, const struct rule *rule, u32 length, u64 now)
 {
 	u32 reason = enforce(to->session, to->index, rule, DOWNLINK, length, now);
@@ -98,7 +98,8 @@ INLINE int must_wait(const struct found *to, const struct rule *rule, u64 now)
 	return settings.shapes && enforce(to->session, to->index, rule, DOWNLINK, 0, now) == RATE_EXCEEDED;
 }
 
-/* A packet that may pass by its own session's `rule`, to a UE: by that one's rules then, and a hop less. */
+/* Forwards a packet that its sender's `rule` permits to another UE: by that UE's rules, with a decremented
+ * hop limit. */
 APART int hairpin(struct xdp_md *ctx, const struct rule *rule, const struct passage *passage)
 {
 	struct path path;
@@ -109,7 +110,7 @@ APART int hairpin(struct xdp_md *ctx, const struct rule *rule, const struct pass
 	struct traffic *in = &path.cpu->n3_rest;
 	u32 length = flow.length;
 	struct found to = session_to(&flow);
-	/* Between tenants, and where nobody has the address, user space decides. */
+	/* User space decides on packets to other tenants and to addresses without a session. */
 	if (!to.session || to.session->tenant != from.session->tenant || !has_hop(&flow) || (!flow.whole && to.session->only[DOWNLINK] == NO_RULE))
 		return give(&path, from.session);
 	struct origin origin = { .direction = DOWNLINK, .qfi = NO_QFI };

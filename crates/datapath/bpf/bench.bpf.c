@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* What examples/user_paths measures with and compares to: a generator of frames, a sink that counts them, and
- * the least that a tunnel costs, on and off, without rules. */
+/* Programs for examples/user_paths: a frame generator, a counting sink, and, as a baseline, encapsulation
+ * and decapsulation without rules. */
 #include "gtpu.h"
 
 #define FRAME 80 /* bytes that are written anew for each packet: all headers up to the user's addresses; the rest stays */
 
-/* What the generator sends, and how much came out; entry 0 of `bench`. */
+/* Settings and results of the generator; entry 0 of `bench`. */
 struct bench {
 	u64 generated;
 	u64 arrived;
 	u32 sessions;
-	u32 teid_at;    /* where the TEID of session 0 stands, to which its number is added; 0: nowhere */
-	u32 address_at; /* the same for an IPv4 address: the source in a tunnel, otherwise the destination */
-	u32 train;      /* packets in a row for one session */
-	u64 interval;   /* nanoseconds from packet to packet; 0: as fast as it goes */
-	u64 next;       /* when the next one is due */
-	u64 early;      /* how often none was */
+	u32 teid_at;    /* offset of session 0's TEID, to which the session's number is added; 0: none */
+	u32 address_at; /* the same for an IPv4 address: the source inside a tunnel, otherwise the destination */
+	u32 train;      /* consecutive packets of one session */
+	u64 interval;   /* nanoseconds between packets; 0: no pause */
+	u64 next;       /* time at which the next packet is due */
+	u64 early;      /* number of polls before a packet was due */
 	u64 frame[FRAME / 8];
 };
 
@@ -26,7 +26,7 @@ INLINE struct bench *settings_of(void)
 	return slot(&bench, 0);
 }
 
-/* Adds to a number in wire order, at an even place in the part that was just written. */
+/* Adds to a number in wire order, at an even offset in the part that was just written. */
 INLINE void add_at(void *data, void *end, u32 at, u32 number)
 {
 	if (!at || at > FRAME - sizeof(u32))
@@ -36,7 +36,7 @@ INLINE void add_at(void *data, void *end, u32 at, u32 number)
 		*word = bpf_htonl(bpf_ntohl(*word) + number);
 }
 
-/* The same to an address of an IPv4 header, whose checksum follows (RFC 1624), `back` bytes before. */
+/* Adds to an address of an IPv4 header and updates the checksum, `back` bytes before it (RFC 1624). */
 INLINE void add_to_address(void *data, void *end, u32 at, u32 back, u32 number)
 {
 	if (at < back || at > FRAME - sizeof(u32))
@@ -50,7 +50,7 @@ INLINE void add_to_address(void *data, void *end, u32 at, u32 back, u32 number)
 	*check = ~fold((u64)(u16)~*check + (u32)~before + *word);
 }
 
-/* What a generator that was kept from its work makes up for, in nanoseconds. */
+/* The longest delay that the generator catches up with, in nanoseconds. */
 #define MOST_LATE 4000000
 
 /* Whether a packet is due. */
@@ -82,7 +82,7 @@ int generate(struct xdp_md *ctx)
 #pragma unroll
 	for (int i = 0; i < FRAME / 8; i++)
 		words[i] = bench->frame[i];
-	/* One session after the other in no order that a cache could guess. */
+	/* Sessions alternate in an order that no cache can predict. */
 	u64 mixed = (bench->generated++ / (bench->train ? bench->train : 1)) * 0x9e3779b97f4a7c15ull;
 	u32 number = ((mixed >> 32) * bench->sessions) >> 32;
 	add_at(data, end, bench->teid_at, number);
@@ -99,7 +99,7 @@ int sink(struct xdp_md *ctx)
 	return XDP_DROP;
 }
 
-/* The tunnel's header that the generator writes. */
+/* The headers that the generator writes. */
 struct outer {
 	struct tunnel_v4 tunnel;
 	struct marking marking;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* From the data network into tunnels. */
+/* Downlink: from the data network into tunnels. */
 #pragma once
 #include "tunnel.h"
 
@@ -25,7 +25,8 @@ INLINE int forward_downlink(struct xdp_md *ctx, struct path *path, const struct 
 	return send_by_tunnel(ctx, path, rule, route, flow, qfi);
 }
 
-/* A packet whose turn user space decides on; what a router answers with ICMP is the kernel's. */
+/* Redirects a packet to user space, where it is queued. Packets that a router answers by ICMP take the
+ * kernel's stack. */
 INLINE int hand_downlink(struct xdp_md *ctx, struct path *path, struct session *session, const struct rule *rule,
 			 const struct flow *flow)
 {
@@ -36,7 +37,7 @@ INLINE int hand_downlink(struct xdp_md *ctx, struct path *path, struct session *
 	return hand(ctx, path, session, &path->cpu->n6_rest, flow->length, route, peer);
 }
 
-/* The packet in a frame from the data network; 0: it is none. */
+/* Reads the packet of a frame from the data network; returns 0 if there is none. */
 INLINE int take_packet(struct cursor *cursor, u16 type, struct flow *flow)
 {
 	u32 room = cursor->end - cursor->at;
@@ -45,7 +46,7 @@ INLINE int take_packet(struct cursor *cursor, u16 type, struct flow *flow)
 	return type == bpf_htons(ETH_P_IPV6) ? take_v6(*cursor, flow, room) : 0;
 }
 
-/* Whether the checksum of an IPv4 header is right. */
+/* Whether an IPv4 header has a correct checksum. */
 INLINE int is_sound(struct xdp_md *ctx, const struct flow *flow)
 {
 	const struct iphdr *ip = flow->at;
@@ -56,7 +57,7 @@ INLINE int is_sound(struct xdp_md *ctx, const struct flow *flow)
 	return sum_frame(ctx, before(ctx, flow), ip->ihl * 4) == 0xffff;
 }
 
-/* `frame`: what read_frame() said. */
+/* `frame` is the result of read_frame(). */
 INLINE int downlink(struct xdp_md *ctx, struct path *path, u32 frame)
 {
 	struct cursor cursor = behind_link(ctx, frame);

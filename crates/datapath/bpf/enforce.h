@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* Gates, quotas, rates and counters of a rule: as pith_upf::qos, rules/compile.rs and usage.rs, on the same memory. */
+/* Gates, quotas, rates and counters of a rule: the algorithms of pith_upf::qos, rules/compile.rs and
+ * rules/usage.rs, on the same memory. */
 #pragma once
 #include "tables.h"
 
@@ -13,7 +14,7 @@ INLINE int conforms(const struct bucket *bucket, u64 ticks)
 	return bucket->rate && *(volatile u64 *)&bucket->full_at <= ticks + bucket->burst;
 }
 
-/* Moves the bucket's schedule by what `bytes` take; debt is bounded by two more bursts. */
+/* Advances the bucket's schedule by the time of `bytes`; debt is limited to two more bursts. */
 INLINE void charge(struct bucket *bucket, u64 ticks, u32 bytes)
 {
 	if (bucket->rate == NO_LIMIT || !bucket->rate)
@@ -24,12 +25,13 @@ INLINE void charge(struct bucket *bucket, u64 ticks, u32 bytes)
 	u64 charged = (full_at > ticks ? full_at : ticks) + cost;
 	if (charged > deepest)
 		charged = full_at > deepest ? full_at : deepest;
-	/* Where another charges at once it has brought the schedule up to now. */
+	/* A failed exchange means that another CPU charged at the same time, and set the schedule to the current
+	 * time. */
 	if (__sync_val_compare_and_swap(&bucket->full_at, full_at, charged) != full_at)
 		__sync_fetch_and_add(&bucket->full_at, cost);
 }
 
-/* A meter by its name in a rule. */
+/* The meter of an index in a rule. */
 INLINE struct meter *meter_of(u32 meter)
 {
 	if (meter == NO_INDEX)
@@ -40,7 +42,7 @@ INLINE struct meter *meter_of(u32 meter)
 	return home ? &home->meters[meter % HOME_METERS] : 0;
 }
 
-/* Of the committed rate nothing is taken beyond what there is. */
+/* The committed bucket is not charged beyond its tokens. */
 INLINE void charge_meter(struct meter *meter, u64 ticks, u32 bytes)
 {
 	if (conforms(&meter->committed, ticks))
@@ -48,8 +50,8 @@ INLINE void charge_meter(struct meter *meter, u64 ticks, u32 bytes)
 	charge(&meter->peak, ticks, bytes);
 }
 
-/* The colour that all meters give a packet (RFC 2698): it passes and is charged, or it is red. Green for one, it
- * passes whatever the others say; red for one, and green for none, it does not. */
+/* The colour of a packet by all its meters (RFC 2698): it passes and is charged, or it is red. Green by
+ * one meter: it passes. Red by one and green by none: it does not. */
 APART int admit(u32 first, u32 second, u32 third, u32 bytes, u64 ticks)
 {
 	struct meter *of[RULE_METERS] = { meter_of(first), meter_of(second), meter_of(third) };
@@ -73,7 +75,7 @@ APART int admit(u32 first, u32 second, u32 third, u32 bytes, u64 ticks)
 	return green ? GREEN : YELLOW;
 }
 
-/* The same, without a call, for what most rules have: one meter, that of the session's block. */
+/* As admit(), inlined for the common case of one meter in the session's block. */
 INLINE u32 admit_one(struct session *session, u8 direction, u32 bytes, u64 ticks)
 {
 	struct meter *meter = &session->meters[direction];
@@ -84,7 +86,7 @@ INLINE u32 admit_one(struct session *session, u8 direction, u32 bytes, u64 ticks
 	return green ? GREEN : YELLOW;
 }
 
-/* Whether a packet that its rates don't let pass is red, since it is above a QoS flow's own maximum rate, or only
+/* Whether a packet refused by its rates is red, because it exceeds a QoS flow's own maximum rate, or only
  * dropped: pith_upf::qos::Flow::is_above_own_rate(). */
 APART int fate_of_refused(u32 first, u32 second, u32 third, u64 now)
 {
@@ -101,7 +103,7 @@ INLINE u32 red_or_dropped(const struct rule *rule, u64 now)
 	return fate_of_refused(rule->meters[0], rule->meters[1], rule->meters[2], now);
 }
 
-/* Counts into one of so many flows. */
+/* Counts in one of `most` flow counters. */
 INLINE void count_given(struct given *givens, u64 flow, u32 most, u32 cpu, u64 fate, u32 bytes)
 {
 	SCALAR(flow);
@@ -111,8 +113,8 @@ INLINE void count_given(struct given *givens, u64 flow, u32 most, u32 cpu, u64 f
 	count_traffic(&givens[flow * settings.cpus + cpu].of[fate & (FATES - 1)], bytes);
 }
 
-/* Counts into a flow whose counters are not in the block at hand: `in` is the slot of the session's own block, or
- * the group of its further flows. */
+/* Counts in a flow whose counters are elsewhere: `in` is the slot of the session's own block, or the group
+ * of its further flows. */
 APART int count_away(u32 in, u32 flow, u32 cpu, u32 fate, u32 bytes)
 {
 	if (cpu >= settings.cpus)
@@ -129,7 +131,7 @@ APART int count_away(u32 in, u32 flow, u32 cpu, u32 fate, u32 bytes)
 	return 0;
 }
 
-/* Counts what became of a packet, in its rule's flow. */
+/* Counts the outcome of a packet in its rule's flow. */
 INLINE void count_flow(struct session *session, u32 index, const struct rule *rule, u32 cpu, u32 fate, u32 bytes)
 {
 	u32 flow = flow_of(rule);
@@ -139,7 +141,7 @@ INLINE void count_flow(struct session *session, u32 index, const struct rule *ru
 		count_given(givens_in(session), flow, HOME_FLOWS, cpu, fate, bytes);
 }
 
-/* The places of a URR by its name in a rule. */
+/* The counters of a URR index in a rule. */
 INLINE struct place *places_of(u32 urr)
 {
 	if (!(urr & HOME))
@@ -148,7 +150,7 @@ INLINE struct place *places_of(u32 urr)
 	return home ? places_in(home) : 0;
 }
 
-/* A URR's volume: all CPUs' and workers' shares. */
+/* A URR's volume: the sum over all CPUs and workers. */
 INLINE int sum_places(u32 urr, struct usage_event *volume)
 {
 	struct place *places = places_of(urr);
@@ -169,7 +171,7 @@ INLINE int reached(const struct bounds *bounds, const struct usage_event *volume
 	       volume->downlink >= bounds->downlink;
 }
 
-/* Whether a limited URR's quota is used up. */
+/* Whether a URR has exhausted its quota. */
 APART int exhausted(u32 urr, u32 limit)
 {
 	struct limits *bounds = slot(&limits, limit);
@@ -177,7 +179,7 @@ APART int exhausted(u32 urr, u32 limit)
 	return bounds && sum_places(urr, &volume) && reached(&bounds->quota, &volume);
 }
 
-/* Tells user space, once for each limit. */
+/* Reports a reached limit to user space, once for each limit. */
 APART int tell_if_reached(u32 urr, u32 limit)
 {
 	struct limits *bounds = slot(&limits, limit);
@@ -215,7 +217,7 @@ APART int count_urr(u32 urr, u32 cpu, u32 direction, u32 bytes, u64 now)
 	return 0;
 }
 
-/* What enforce() says of a packet that may pass, instead of a reason: its colour. */
+/* The return value of enforce() for a packet that may pass: its colour, beyond the drop reasons. */
 #define PASSES(fate) (DROP_REASONS + (fate))
 
 INLINE u32 passes_or_red(u32 fate)
@@ -223,7 +225,8 @@ INLINE u32 passes_or_red(u32 fate)
 	return fate == RED ? RATE_EXCEEDED : PASSES(fate);
 }
 
-/* Gates, quotas and rates: why a packet may not pass, or PASSES() if it may, and is charged. */
+/* Enforces gates, quotas and rates. Returns a drop reason; or PASSES() if the packet may pass and was
+ * charged. */
 INLINE u32 enforce(struct session *session, u32 index, const struct rule *rule, u8 direction, u32 bytes, u64 now)
 {
 	u64 ticks = now * TICKS;
@@ -241,7 +244,7 @@ INLINE u32 enforce(struct session *session, u32 index, const struct rule *rule, 
 	return passes_or_red(admit(first, rule->meters[1], rule->meters[2], bytes, ticks));
 }
 
-/* Counts a packet that passes in its URRs. */
+/* Counts a forwarded packet in its URRs. */
 INLINE void count_usage(struct session *session, u32 index, const struct rule *rule, u32 cpu, u8 direction, u32 bytes,
 			u64 now)
 {
@@ -259,7 +262,7 @@ INLINE void count_usage(struct session *session, u32 index, const struct rule *r
 	}
 }
 
-/* Counts a packet that passes, of which enforce() said so. */
+/* Counts a forwarded packet in its flow and URRs; `passes` is the result of enforce(). */
 INLINE void count_passed(struct session *session, u32 index, const struct rule *rule, u32 cpu, u8 direction, u32 bytes,
 			 u64 now, u32 passes)
 {

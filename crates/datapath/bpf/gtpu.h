@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* GTP-U (TS 29.281): the header of a G-PDU, read and written. */
+/* GTP-U (TS 29.281): reads and writes the header of a G-PDU. */
 #pragma once
 #include "packet.h"
 
@@ -18,7 +18,7 @@
 struct gtpu {
 	u8 flags;
 	u8 type;
-	u16 length; /* of what follows the first eight octets; wire */
+	u16 length; /* of the message after its first eight octets; wire */
 	u32 teid;   /* wire */
 };
 
@@ -28,8 +28,8 @@ struct gtpu_options {
 	u8 next;
 };
 
-/* An extension header of one unit of four octets, which the PDU Session Container of a user's packet is
- * (TS 38.415 5.5.2). */
+/* An extension header of one 4-octet unit, such as the PDU Session Container of a user packet (TS 38.415
+ * 5.5.2). */
 struct gtpu_container {
 	u8 units;
 	u8 type; /* upper half; 0: downlink, 1: uplink */
@@ -42,17 +42,17 @@ struct gtpu_container {
 #define CONTAINER_QMP 0x08 /* of uplink type: time stamps follow */
 #define CONTAINER_PPP 0x80 /* in the octet of the QFI, of downlink type: a paging policy follows */
 
-/* What a G-PDU's header says. */
+/* A decoded G-PDU header. */
 struct gpdu {
 	u32 teid;
-	u32 length; /* of the user's packet */
+	u32 length; /* of the user packet */
 	u8 qfi;     /* NO_QFI: none */
 	u8 v6;      /* the tunnel is over IPv6 */
-	struct address source; /* who sent it */
-	u8 sound;   /* the checksum of the IPv4 header before it is right, if that has one */
+	struct address source; /* of the outer packet */
+	u8 sound;   /* the outer IPv4 header's checksum is correct, or there is no such header */
 };
 
-/* The extension headers: `next` is the type of the first. Answers their octets, or -1. */
+/* Reads the extension headers; `next` is the type of the first. Returns their octets, or -1. */
 INLINE int take_extensions(struct cursor *cursor, u8 next, u8 *qfi)
 {
 	int octets = 0;
@@ -63,11 +63,11 @@ INLINE int take_extensions(struct cursor *cursor, u8 next, u8 *qfi)
 		if (next & EXTENSION_REQUIRED && next != PDU_SESSION_CONTAINER)
 			return -1;
 		struct gtpu_container *header = take(cursor, sizeof(*header));
-		/* Longer ones are rare, and user space's. */
+		/* Longer containers are rare and left to user space. */
 		if (!header || header->units != 1)
 			return -1;
 		if (next == PDU_SESSION_CONTAINER) {
-			/* One that says that there is more in it than there is, or of no known type, is user space's. */
+			/* A container with optional fields or of an unknown type is left to user space. */
 			u8 type = header->type & CONTAINER_TYPE;
 			if (type > CONTAINER_UPLINK || (type && header->type & CONTAINER_QMP) ||
 			    (!type && header->qfi & CONTAINER_PPP))
@@ -81,7 +81,7 @@ INLINE int take_extensions(struct cursor *cursor, u8 next, u8 *qfi)
 	return next ? -1 : octets;
 }
 
-/* A G-PDU in a UDP payload of `room` bytes. */
+/* Reads a G-PDU from a UDP payload of `room` bytes. */
 INLINE int take_gpdu(struct cursor *cursor, struct gpdu *gpdu, u32 room)
 {
 	struct gtpu *gtpu = take(cursor, sizeof(*gtpu));
@@ -90,7 +90,7 @@ INLINE int take_gpdu(struct cursor *cursor, struct gpdu *gpdu, u32 room)
 	u32 length = bpf_ntohs(gtpu->length);
 	gpdu->teid = bpf_ntohl(gtpu->teid);
 	gpdu->qfi = NO_QFI;
-	/* What follows the message is odd, and user space's. */
+	/* A message shorter than its datagram is malformed and left to user space. */
 	if (length + sizeof(*gtpu) != room)
 		return 0;
 	if (gtpu->flags & GTPU_OPTIONS) {
@@ -111,7 +111,7 @@ INLINE int take_gpdu(struct cursor *cursor, struct gpdu *gpdu, u32 room)
 	return 1;
 }
 
-/* IP, UDP and GTP-U before a packet. */
+/* Outer IP, UDP and GTP-U header. */
 struct tunnel_v4 {
 	struct iphdr ip;
 	struct udphdr udp;
@@ -124,26 +124,26 @@ struct tunnel_v6 {
 	struct gtpu gtpu;
 };
 
-/* What more there is where the packet has a QoS flow. */
+/* Optional fields and PDU Session Container of a packet with a QFI. */
 struct marking {
 	struct gtpu_options options;
 	struct gtpu_container container;
 };
 
-/* The QoS flow that a rule's packet is marked with: its own, or the one that it came with. */
+/* The QFI of a forwarded packet: the rule's, otherwise the received one. */
 INLINE u8 mark_of(const struct rule *rule, u8 came_with)
 {
 	return rule->flags & RULE_HAS_QFI ? rule->qfi : came_with;
 }
 
-/* Of all headers before a rule's packet but the link's. */
+/* The length of all outer headers without the link header. */
 INLINE u32 header_len(const struct rule *rule, u8 qfi)
 {
 	u32 outer = rule->flags & RULE_PEER_V6 ? sizeof(struct tunnel_v6) : sizeof(struct tunnel_v4);
 	return outer + (qfi == NO_QFI ? 0 : sizeof(struct marking));
 }
 
-/* A sum of 16-bit words as one. */
+/* Folds a sum of 16-bit words to 16 bits. */
 INLINE u16 fold(u64 sum)
 {
 	sum = (sum & 0xffffffff) + (sum >> 32);
@@ -152,7 +152,7 @@ INLINE u16 fold(u64 sum)
 	return (sum & 0xffff) + (sum >> 16);
 }
 
-/* Four octets of whatever type. */
+/* Four octets of any type. */
 typedef u32 __attribute__((may_alias)) word;
 
 INLINE u64 sum_words(const void *octets, u32 count)
@@ -165,7 +165,7 @@ INLINE u64 sum_words(const void *octets, u32 count)
 	return sum;
 }
 
-/* Whether the checksum of an IPv4 header without options is right. */
+/* Whether an IPv4 header without options has a correct checksum. */
 INLINE int is_right(const struct iphdr *ip)
 {
 	return fold(sum_words(ip, sizeof(*ip) / sizeof(word))) == 0xffff;
@@ -191,7 +191,7 @@ INLINE struct udphdr tunnel_udp(u32 length)
 	};
 }
 
-/* The first eight octets of a G-PDU for a rule's tunnel, `rest` bytes before its end. */
+/* The first eight octets of a G-PDU for a rule's tunnel; `rest` octets follow them. */
 INLINE struct gtpu tunnel_gtpu(const struct rule *rule, u32 rest, u8 qfi)
 {
 	return (struct gtpu){
@@ -202,8 +202,8 @@ INLINE struct gtpu tunnel_gtpu(const struct rule *rule, u32 rest, u8 qfi)
 	};
 }
 
-/* Writes the headers for a rule's tunnel; `rest` is how many bytes follow them. The checksum of UDP over IPv4 may be
- * left out. */
+/* Writes the outer headers of a rule's tunnel; `rest` octets follow them. The UDP checksum over IPv4 is
+ * zero (RFC 768). */
 INLINE void write_tunnel_v4(struct tunnel_v4 *header, const struct rule *rule, u32 rest, u8 qfi, u16 id)
 {
 	u32 length = sizeof(*header) + rest;
@@ -232,7 +232,7 @@ INLINE void set_address(u32 *words, const struct address *address)
 	words[3] = address->low >> 32;
 }
 
-/* The same over IPv6, where UDP has its checksum, as from a socket: `sum` is that of the bytes that follow. */
+/* As write_tunnel_v4(), over IPv6, with the UDP checksum: `sum` is that of the bytes after the headers. */
 INLINE void write_tunnel_v6(struct tunnel_v6 *header, const struct rule *rule, u32 rest, u8 qfi, u64 sum)
 {
 	u32 length = sizeof(header->udp) + sizeof(header->gtpu) + rest;
@@ -254,7 +254,7 @@ INLINE void write_tunnel_v6(struct tunnel_v6 *header, const struct rule *rule, u
 #pragma unroll
 	for (int i = 0; i < 4; i++)
 		all.ip.daddr.in6_u.u6_addr32[i] = rule->peer[i];
-	/* The pseudo header has the addresses, the length and the protocol (RFC 8200 8.1). */
+	/* The pseudo header sums addresses, length and protocol (RFC 8200 8.1). */
 	sum += sum_words(all.ip.saddr.in6_u.u6_addr32, 4) + sum_words(all.ip.daddr.in6_u.u6_addr32, 4);
 	sum += bpf_htonl(length) + (u64)bpf_htonl(IPPROTO_UDP);
 	sum += sum_words(&all.udp, 2) + sum_words(&all.gtpu, 2);
@@ -263,7 +263,7 @@ INLINE void write_tunnel_v6(struct tunnel_v6 *header, const struct rule *rule, u
 	*header = all;
 }
 
-/* Uplink packets go to another UPF, downlink ones to a gNB or another UPF (TS 38.415 5.5.2). */
+/* The PDU type is uplink towards another UPF, downlink towards a gNB or another UPF (TS 38.415 5.5.2). */
 INLINE struct marking marking_of(const struct rule *rule, u8 qfi)
 {
 	u8 type = rule->flags & RULE_DOWNLINK ? 0 : PDU_TYPE_UPLINK;

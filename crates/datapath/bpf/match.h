@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* Which rule of a session takes a packet. */
+/* Selects the rule of a session for a packet. */
 #pragma once
 #include "gtpu.h"
 
-/* A session, and where. */
+/* A session and its slot. */
 struct found {
-	struct session *session; /* or nothing */
+	struct session *session; /* or null */
 	u32 index;
 };
 
-/* Where a packet came from. */
+/* The origin of a packet. */
 struct origin {
-	u8 direction; /* DOWNLINK: the data network; UPLINK: a tunnel, whichever way its packets go */
+	u8 direction; /* DOWNLINK: the data network; UPLINK: a tunnel, in either direction of the session */
 	u8 qfi;       /* NO_QFI: none */
 	u32 teid;
 };
@@ -82,7 +82,7 @@ INLINE const struct rule *rule_at(const struct session *session, u8 index)
 	return &session->rules[at & (SESSION_RULES - 1)];
 }
 
-/* The first rule whose filter takes the packet, by its place in the session of that slot. */
+/* The index of the first rule with a matching filter, in the session of that slot. */
 APART int first_match(u32 index, const struct key *key, const struct origin *origin)
 {
 	const struct session *session = slot(&sessions, index);
@@ -102,7 +102,8 @@ APART int first_match(u32 index, const struct key *key, const struct origin *ori
 	return NO_RULE;
 }
 
-/* The rule for a packet. Most sessions have one for what comes by tunnel, and one for the rest. */
+/* The rule for a packet. Most sessions have one rule for packets from tunnels, and one for packets from
+ * the data network. */
 INLINE const struct rule *find_rule(struct xdp_md *ctx, const struct found *found, const struct flow *flow,
 				    const struct origin *origin)
 {
@@ -115,7 +116,7 @@ INLINE const struct rule *find_rule(struct xdp_md *ctx, const struct found *foun
 	return rule_at(found->session, first_match(found->index, &key, &from));
 }
 
-/* Whether it is the UE's own address. */
+/* Whether the source is the UE's own address. */
 INLINE int is_ues(const struct session *session, const struct flow *flow)
 {
 	if (flow->v6)
@@ -123,7 +124,7 @@ INLINE int is_ues(const struct session *session, const struct flow *flow)
 	return session->flags & UE_V4 && session->ue_v4 == (u32)flow->source.low;
 }
 
-/* The slot, plus one, of the session with a network that has an address; 0: there is none. */
+/* The slot, plus one, of the session whose framed route contains the address; 0 if there is none. */
 APART int framed_slot(u64 high, u64 low, u32 v6)
 {
 	struct network network = { .length = 128, .address = { high, high >> 32, low, low >> 32 } };
@@ -135,7 +136,7 @@ APART int framed_slot(u64 high, u64 low, u32 v6)
 	return found ? *found + 1 : 0;
 }
 
-/* Whether it comes from a network behind the UE, as far as the longest that has its source tells. */
+/* Whether the source is in a framed route of this session, by the longest match. */
 INLINE int is_framed(const struct session *session, const struct flow *flow)
 {
 	u32 found = session->flags & UE_FRAMED ? framed_slot(flow->source.high, flow->source.low, flow->v6) : 0;

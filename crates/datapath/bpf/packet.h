@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* Headers, as far as the fast path understands them. What it does not is user space's: every parser answers 0
- * then, and nothing in the packet has changed. */
+/* Header parsing. Every parser returns 0 on headers that the fast path does not handle; the packet is then
+ * passed on unchanged. */
 #pragma once
 #include "tables.h"
 #include <bpf/bpf_endian.h>
@@ -15,12 +15,12 @@
 #define IPV4_FRAGMENT 0x3fff /* more fragments, or an offset */
 #define IPV4_OFFSET 0x1fff
 
-/* A packet that is being read: what is between `at` and `end` has not been looked at. */
+/* A read position in a packet: bytes between `at` and `end` are unread. */
 struct cursor {
 	void *at, *end;
 };
 
-/* The next `size` bytes, or nothing. */
+/* The next `size` bytes, or null. */
 INLINE void *take(struct cursor *cursor, u32 size)
 {
 	void *taken = cursor->at;
@@ -39,20 +39,20 @@ struct vlan {
 	u16 tag, type;
 };
 
-/* What a frame's link header says: the type of what follows (wire), and these. */
-#define FRAME_OURS 0x10000    /* it is for an interface of the program's; others are the kernel's */
+/* The result of read_frame(): the EtherType of the payload (wire), and these flags. */
+#define FRAME_OURS 0x10000    /* addressed to an interface of the program; others are the kernel's */
 #define FRAME_TUNNELS 0x20000 /* it came by an interface where radios and other UPFs are */
 #define FRAME_TAGGED 0x40000
 
-/* The octets of a frame's destination among its first eight. */
+/* The octets of the destination MAC in the frame's first eight octets. */
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define DESTINATION 0x0000ffffffffffffull
 #else
 #define DESTINATION 0xffffffffffff0000ull
 #endif
 
-/* The interface that a frame came by, by device and VLAN, and whether it is for that alone: not for another host, nor
- * for all. */
+/* The flags of a frame, by its device and VLAN. FRAME_OURS requires the interface's own MAC as
+ * destination, not another host's or a group address. */
 INLINE u32 find_link(struct xdp_md *ctx, u16 vlan, const struct ethernet *ethernet)
 {
 	u64 from = (u64)ctx->ingress_ifindex << 32 | vlan, to = *(const u64 *)ethernet & DESTINATION;
@@ -64,7 +64,7 @@ INLINE u32 find_link(struct xdp_md *ctx, u16 vlan, const struct ethernet *ethern
 	return 0;
 }
 
-/* Reads Ethernet with at most one VLAN tag; one that names no VLAN is none. */
+/* Reads the Ethernet header with at most one VLAN tag; a priority tag (VLAN 0) counts as untagged. */
 INLINE u32 read_frame(struct xdp_md *ctx)
 {
 	struct cursor cursor = { (void *)(long)ctx->data, (void *)(long)ctx->data_end };
@@ -77,11 +77,11 @@ INLINE u32 read_frame(struct xdp_md *ctx)
 	return vlan ? find_link(ctx, vlan->tag & bpf_htons(VLAN_ID), ethernet) | FRAME_TAGGED | vlan->type : 0;
 }
 
-/* What follows the link header. */
+/* A cursor after the link header. */
 INLINE struct cursor behind_link(struct xdp_md *ctx, u32 frame)
 {
 	u32 length = frame & FRAME_TAGGED ? sizeof(struct ethernet) + VLAN_LEN : sizeof(struct ethernet);
-	/* Each has bounds of its own, which the verifier knows as such. */
+	/* Separate bounds for each cursor, as the verifier needs them. */
 	asm volatile("" ::: "memory");
 	return (struct cursor){ (void *)(long)ctx->data + length, (void *)(long)ctx->data_end };
 }
@@ -97,7 +97,7 @@ INLINE struct address address_v6(const struct in6_addr *of)
 	return (struct address){ (u64)words[1] << 32 | words[0], (u64)words[3] << 32 | words[2] };
 }
 
-/* What rules look at in a user's packet. */
+/* The fields of a user packet that filters match. */
 struct key {
 	struct address source, destination;
 	u16 source_port, destination_port;
@@ -107,12 +107,12 @@ struct key {
 	u8 v6;
 };
 
-/* A user's packet. */
+/* A user packet. */
 struct flow {
 	void *at;
 	u32 length;
 	u8 v6;
-	u8 whole; /* protocol and ports are known, or known to be missing */
+	u8 whole; /* protocol and ports are known, or known to be absent */
 	struct address source, destination;
 };
 
@@ -128,7 +128,7 @@ INLINE void take_ports(struct key *key, struct cursor *cursor)
 	key->has_ports = 1;
 }
 
-/* An IPv4 packet, of which the frame holds `room` bytes. */
+/* Reads an IPv4 packet; the frame contains `room` bytes of it. */
 INLINE int take_v4(struct cursor cursor, struct flow *flow, u32 room)
 {
 	struct iphdr *ip = take(&cursor, sizeof(*ip));
@@ -143,7 +143,7 @@ INLINE int take_v4(struct cursor cursor, struct flow *flow, u32 room)
 	return flow->length >= ip->ihl * 4 && flow->length <= room;
 }
 
-/* Next headers that are extensions, behind which the protocol stands (RFC 8200 4.1). */
+/* Next-header values of extension headers before the upper-layer protocol (RFC 8200 4.1). */
 INLINE int is_extension(u8 next)
 {
 	return next == IPPROTO_HOPOPTS || next == IPPROTO_ROUTING || next == IPPROTO_FRAGMENT || next == IPPROTO_DSTOPTS;
@@ -163,7 +163,7 @@ INLINE int take_v6(struct cursor cursor, struct flow *flow, u32 room)
 	return flow->length <= room;
 }
 
-/* What rules with filters look at, in a packet that was taken; `end`: of the frame. */
+/* Reads the fields for filters from a parsed packet; `end` is the end of the frame. */
 INLINE void read_key(struct key *key, const struct flow *flow, void *end)
 {
 	struct cursor cursor = { flow->at, end };
@@ -186,12 +186,12 @@ INLINE void read_key(struct key *key, const struct flow *flow, void *end)
 		if (ip->frag_off & bpf_htons(IPV4_OFFSET))
 			return;
 	}
-	/* What pads the frame are no ports. */
+	/* The frame's padding is not read as ports. */
 	if (rest >= 4)
 		take_ports(key, &cursor);
 }
 
-/* Bytes of the frame before the packet. */
+/* Bytes before the packet in the frame. */
 INLINE long before(struct xdp_md *ctx, const struct flow *flow)
 {
 	long bytes = flow->at - (void *)(long)ctx->data;
@@ -199,13 +199,14 @@ INLINE long before(struct xdp_md *ctx, const struct flow *flow)
 	return bytes;
 }
 
-/* Whether a router may send the packet on: it has a hop left. */
+/* Whether a router may forward the packet: its hop limit is above 1. */
 INLINE int has_hop(const struct flow *flow)
 {
 	return flow->v6 ? ((struct ipv6hdr *)flow->at)->hop_limit > 1 : ((struct iphdr *)flow->at)->ttl > 1;
 }
 
-/* Takes a hop off. The checksum follows by RFC 1624: a word less by 0x0100 is a sum more by as much. */
+/* Decrements the hop limit and updates the checksum by RFC 1624: a word less by 0x0100 is a sum greater by
+ * 0x0100. */
 INLINE void take_hop(const struct flow *flow)
 {
 	if (flow->v6) {

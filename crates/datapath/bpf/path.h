@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* What both directions share. */
+/* Shared by the uplink and the downlink path. */
 #pragma once
 #include "enforce.h"
 #include "match.h"
 #include "route.h"
 
-/* Says that a CPU is done with a packet, after all that it wrote: what x86 does with any store. */
+/* Orders all earlier stores before the store that ends the packet's epoch. On x86 any store has that
+ * order. */
 #ifdef __TARGET_ARCH_x86
 #define LEAVE(cpu) (*(volatile u64 *)&(cpu)->epoch = (cpu)->epoch + 1)
 #else
 #define LEAVE(cpu) __sync_fetch_and_add(&(cpu)->epoch, 1)
 #endif
 
-/* Beside the verdicts of XDP: it belongs to no session here. */
+/* In addition to the XDP verdicts: no session of this program matches the packet. */
 #define UNKNOWN_SESSION -2
 
-/* A packet on its way through. */
+/* Context of the packet in processing. */
 struct path {
 	struct cpu *cpu;
 	u32 number; /* of the CPU */
-	u64 now;    /* nanoseconds since the start, at most a tick ago */
+	u64 now;    /* nanoseconds since the start, at most one tick old */
 };
 
-/* The time, looked at once a tick. */
+/* The current time; the clock is read once per tick. */
 INLINE u64 time_of(struct cpu *cpu)
 {
 	u64 jiffies = bpf_jiffies64();
@@ -33,7 +34,7 @@ INLINE u64 time_of(struct cpu *cpu)
 	return cpu->now;
 }
 
-/* Drops a packet of `bytes` by a name; `in`: what is counted where it came in. */
+/* Drops a packet of `bytes` for `reason`; `in` is the receive counter of its interface. */
 INLINE int drop(struct path *path, struct traffic *in, u32 bytes, u32 reason)
 {
 	count_traffic(in, bytes);
@@ -42,7 +43,7 @@ INLINE int drop(struct path *path, struct traffic *in, u32 bytes, u32 reason)
 	return XDP_DROP;
 }
 
-/* Drops a packet that may not pass by its rule; where that is for its rates, its flow is told. */
+/* Drops a packet that its rule refuses; a drop for exceeded rates also counts in the packet's flow. */
 INLINE int refuse(struct path *path, struct traffic *in, const struct found *found, const struct rule *rule, u32 bytes,
 		  u32 reason)
 {
@@ -51,14 +52,14 @@ INLINE int refuse(struct path *path, struct traffic *in, const struct found *fou
 	return drop(path, in, bytes, reason);
 }
 
-/* Gives a packet of a session to user space, and notes when. */
+/* Passes a packet of a session to user space, and records the time. */
 INLINE int give(struct path *path, struct session *session)
 {
 	session->to_user = path->now;
 	return XDP_PASS;
 }
 
-/* Writes before a frame where its packet will leave to: by this route, into a tunnel to `peer` if there is one. */
+/* Writes the route, and the tunnel's `peer` if there is one, into the metadata before the frame. */
 INLINE void write_handed(struct xdp_md *ctx, const struct route *route, u32 peer)
 {
 	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(struct handed)))
@@ -77,9 +78,9 @@ INLINE void write_handed(struct xdp_md *ctx, const struct route *route, u32 peer
 		handed->ethernet[i] = route->ethernet[i];
 }
 
-/* Gives a packet that has to wait, or whose session's packets wait, to the worker that serves its queue, past the
- * kernel's stack; where there is none, to the kernel like others. It is counted here, as what the worker has no
- * room for is too. */
+/* Redirects a packet that must be queued, or whose session has queued packets, to the AF_XDP socket of its
+ * receive queue. Without a socket the packet takes the kernel's stack. A redirected packet is counted
+ * here, also if the socket then drops it. */
 INLINE int hand(struct xdp_md *ctx, struct path *path, struct session *session, struct traffic *in, u32 bytes,
 		const struct route *route, u32 peer)
 {
@@ -97,12 +98,13 @@ INLINE int hand(struct xdp_md *ctx, struct path *path, struct session *session, 
 	return verdict;
 }
 
-/* Gives a session whose rates are exceeded to user space, where packets wait for their turn: from this packet
- * on, all of its packets, so that none overtakes; user space gives it back once nothing waits. */
+/* Moves a session whose rates are exceeded to user space, where packets are queued. All its packets
+ * follow, from this one on, so that none is reordered; user space returns the session when its queue is
+ * empty. */
 INLINE void shape(struct session *session)
 {
 	struct usage_event event = { .session = session->id, .urr = SHAPED };
-	/* User space has to know, or the session would stay there. */
+	/* Without the event, user space would never return the session. */
 	if (bpf_ringbuf_output(&events, &event, sizeof(event), 0) == 0)
 		session->action = TO_USER;
 }
@@ -113,7 +115,7 @@ INLINE void touch(struct path *path, struct session *session)
 		session->last_packet = path->now;
 }
 
-/* The slot that a lead names, plus one; 0: it is not this key's. */
+/* The slot in a lead, plus one; 0 if the lead is for another key. */
 INLINE u32 follow(void *leads, u32 key)
 {
 	u64 *lead = slot(leads, key & settings.leads);
@@ -121,7 +123,7 @@ INLINE u32 follow(void *leads, u32 key)
 	return found >> 32 == key ? found : 0;
 }
 
-/* The session in a slot; the slot comes plus one, or from a look-up table. */
+/* The session in a slot; the slot is given plus one, or by a look-up table. */
 INLINE struct found session_in(u32 slot_plus_one, const u32 *rare)
 {
 	if (!slot_plus_one && !rare)
@@ -151,7 +153,8 @@ INLINE struct found session_of_v6(u64 prefix)
 	return session_in(0, bpf_map_lookup_elem(&by_v6, &prefix));
 }
 
-/* The session that a packet for an address goes to: its UE's, or one with a network behind the UE that has it. */
+/* The session of a destination: that of the UE with the address, or that with the longest matching framed
+ * route. */
 INLINE struct found session_to(const struct flow *flow)
 {
 	const struct address *to = &flow->destination;
@@ -159,7 +162,7 @@ INLINE struct found session_to(const struct flow *flow)
 	return found.session ? found : session_in(framed_slot(to->high, to->low, flow->v6), 0);
 }
 
-/* Asks for all that most packets of a session need, at once: one wait for memory instead of one after the other. */
+/* Prefetches the lines that most packets of a session need, so that their cache misses overlap. */
 INLINE void warm(struct session *session, u32 cpu, u8 direction)
 {
 	(void)*(volatile u32 *)&session->rules[direction].flags;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* Where packets leave: the system's routing table and neighbours, asked once in ROUTE_LIFE for each
- * destination and CPU. */
+/* Next hops by the kernel's routes and neighbours, looked up once in ROUTE_LIFE for each destination and
+ * CPU. */
 #pragma once
 #include "gtpu.h"
 
@@ -16,7 +16,7 @@ INLINE u32 route_index(const struct address *to)
 
 _Static_assert(ROUTES == 1 << (64 - 54), "route_index() gives an index of `routes`");
 
-/* What is known of an address. */
+/* The area of an address. */
 INLINE u32 area_of(u64 high, u64 low, u32 v6)
 {
 	struct place_of place = { .length = 160, .family = v6 ? 6 : 4, .address = { low } };
@@ -32,13 +32,13 @@ INLINE u32 area_of(u64 high, u64 low, u32 v6)
 	return area ? *area : OPEN;
 }
 
-/* Whether GTP-U of a host is accepted. */
+/* Whether GTP-U from this address is accepted. */
 APART int is_peer(u64 high, u64 low, u32 v6)
 {
 	return area_of(high, low, v6) & PEER ? 1 : 0;
 }
 
-/* Asks the routing table, as for a packet that came by this interface. */
+/* Looks up a route as for a packet received by this interface. */
 APART int find_route(struct xdp_md *ctx, struct route *route, u32 v6)
 {
 	struct bpf_fib_lookup asked = { .family = v6 ? AF_INET6 : AF_INET, .tot_len = 1 };
@@ -67,8 +67,8 @@ APART int find_route(struct xdp_md *ctx, struct route *route, u32 v6)
 	return 0;
 }
 
-/* The route to a destination; none if its packets are user space's: the neighbour is not known yet, the
- * destination is this host, or the interface is none of ours. */
+/* The route to a destination. None if user space must handle the packets: unresolved neighbour,
+ * destination on this host, or an interface that is not configured. */
 INLINE const struct route *route_to(struct xdp_md *ctx, struct address to, u32 v6, u64 now)
 {
 	struct route *route = slot(&routes, route_index(&to));
@@ -93,7 +93,7 @@ INLINE u32 link_header(const struct route *route)
 	return route->vlan ? sizeof(struct ethernet) + VLAN_LEN : sizeof(struct ethernet);
 }
 
-/* Writes Ethernet to the start of the frame, where there is room for it. */
+/* Writes the Ethernet header at the start of the frame, which has room for it. */
 INLINE int write_link_header(struct xdp_md *ctx, const struct route *route, u32 v6)
 {
 	struct cursor cursor = { (void *)(long)ctx->data, (void *)(long)ctx->data_end };
@@ -124,10 +124,10 @@ INLINE struct address peer_of(const struct rule *rule)
 	return (struct address){ (u64)words[1] << 32 | words[0], (u64)words[3] << 32 | words[2] };
 }
 
-/* The longest packet whose checksum the program makes. */
+/* The longest packet whose UDP checksum the program computes. */
 #define LONGEST_SUMMED 9216
 
-/* The route for a rule's packet into its tunnel; none if the packet is user space's. */
+/* The route of a rule's tunnel; none if user space must handle the packet. */
 INLINE const struct route *route_into(struct xdp_md *ctx, const struct rule *rule, u32 length, u8 qfi, u64 now)
 {
 	u32 v6 = rule->flags & RULE_PEER_V6;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* What the program shares with user space: src/xdp/tables.rs has the same layouts, and checks sizes when it loads.
- * Numbers are in host order unless they say 'wire'. */
+/* Data shared with user space. src/sys/layout.rs has the same layouts; sizes are checked at load. Numbers
+ * are in host order unless marked 'wire'. */
 #pragma once
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -12,22 +12,22 @@ typedef __u64 u64;
 
 #define CACHE_LINE 64
 #define INLINE static __always_inline
-/* A function that the verifier looks at once, whatever calls it. It takes no more than five arguments, and
- * pointers only to what may be null. */
+/* A function that the verifier checks once, independently of its callers. It has at most five arguments;
+ * its pointer arguments may be null. */
 #define APART __noinline
 
-/* An index that names nothing; a bound that is none. */
+/* No index; also: no bound. */
 #define NO_INDEX 0xffffffffu
-/* A meter or counter in the block of a session, whose slot is in the other bits: what most packets need lies
- * together. The others have tables of their own. */
+/* Set in the index of a meter or counter that lies in a session's block; the other bits are the session's
+ * slot. The data of most packets are thus adjacent. Other meters and counters have tables of their own. */
 #define HOME 0x80000000u
 #define NO_LIMIT 0xffffffffffffffffull
 #define NO_RULE 0xff
 
 enum direction { UPLINK, DOWNLINK };
 
-/* What becomes of a packet. Whatever XDP does not do itself is user space's: the kernel hands it to the
- * GTP-U socket or the TUN interface, where the portable path has the same rules. */
+/* The action on a packet. Packets that XDP does not handle are passed to the kernel, which delivers them
+ * to the GTP-U socket or the TUN interface, where the portable path has the same rules. */
 enum action { TO_USER, FORWARD, DROP, NO_FAR };
 
 /* In the order of pith_upf::contract::DropReason. */
@@ -74,21 +74,20 @@ struct rule {
 	u8 qfi;
 	u8 dscp;
 	u32 teid;
-	u64 qfis;        /* a bit for each QFI that matches; all: any, or none */
-	u32 tunnel_teid; /* of the far end */
-	u32 peer[4];     /* of the far end; wire; an IPv4 address in the first */
+	u64 qfis;        /* a bit for each matching QFI; all bits set: any QFI, or none */
+	u32 tunnel_teid; /* of the tunnel's peer */
+	u32 peer[4];     /* the tunnel's peer; wire; an IPv4 address is the first */
 	u32 meters[RULE_METERS];
 	u32 urrs[RULE_URRS];
 	u32 limits[RULE_URRS];
 };
 
-/* Token bucket in the form of its virtual schedule: pith_upf::qos::Bucket. Times in sixteenths of a
- * nanosecond. */
+/* A token bucket as a virtual schedule: pith_upf::qos::Bucket. Times in sixteenths of a nanosecond. */
 struct bucket {
-	u64 rate; /* bits per second; NO_LIMIT: there is none */
+	u64 rate; /* bits per second; NO_LIMIT: unlimited */
 	u64 burst;
 	u64 full_at;
-	u64 per_byte; /* what a byte takes, in 65,536ths */
+	u64 per_byte; /* time for each byte, in 65,536ths */
 };
 
 /* A QER in one direction: pith_upf::qos::Meter. One cache line. */
@@ -98,18 +97,19 @@ struct meter {
 
 #define SESSION_RULES 8
 #define HOME_METERS 2
-/* Flows of a session: the first two are counted in its block, others in a group of the table `flows`. */
+/* Flow counters of a session: the first two are in its block, the others in a group of the table `flows`. */
 #define SESSION_FLOWS 8
 #define HOME_FLOWS 2
 #define UE_V4 1
 #define UE_V6 2
 #define UE_FRAMED 4 /* there are networks behind it, in `framed` */
 
-/* A session's rules, a meter each way, the places of a URR, and what its first flows were given. Rules are filled in before they are published,
- * and then only user space's `action` and what packets leave behind change; meters and places stay.
- * The only rule for what comes by tunnel has the place UPLINK, that for what comes from the data network DOWNLINK. */
+/* A session's rules, one meter for each direction, the counters of a URR, and the counters of its first
+ * flows. Rules are written before they are published; afterwards only `action` and the packet times
+ * change. Meters and counters stay. A single rule for packets from tunnels has index UPLINK, a single rule
+ * for packets from the data network index DOWNLINK. */
 struct session {
-	u32 action; /* TO_USER: all packets; FORWARD: as its rules say */
+	u32 action; /* TO_USER: all packets go to user space; FORWARD: the rules decide */
 	u32 flags;
 	u32 ue_v4; /* wire */
 	u32 matches;
@@ -117,10 +117,10 @@ struct session {
 	u64 last_packet; /* time */
 	u64 to_user;     /* time of the last packet given to user space */
 	u64 id;
-	u8 only[2];      /* by tunnel, from the data network: the rule, where it is one without filters; or NO_RULE */
+	u8 only[2];      /* by direction: the single rule without filters, or NO_RULE */
 	u8 match_count;
-	u8 tenant; /* whose UE it is, plus one; 0: no pool has its address */
-	u32 home;  /* the slot of its own block, in which things are counted wherever its rules are */
+	u8 tenant; /* the UE's tenant plus one; 0: no pool contains its address */
+	u32 home;  /* the session's own block, which counts even if its rules are elsewhere */
 	u32 flows; /* the group of its further flows, in `flows` */
 	u32 peer;  /* IPv4 address of the downlink tunnel's peer, wire order; NO_INDEX: IPv6 peer; 0: no tunnel yet */
 	struct rule rules[SESSION_RULES];
@@ -144,7 +144,7 @@ struct address {
 	u64 low;  /* wire; an IPv4 address in its first four bytes */
 };
 
-/* A filter of a rule. A rule with many filters has many of these. */
+/* A filter of a rule; a rule may have several. */
 struct match {
 	u8 flags;
 	u8 rule;
@@ -162,7 +162,7 @@ struct matches {
 	struct match of[SESSION_MATCHES];
 };
 
-/* One CPU's or one worker's share of a URR's counters: rules/usage.rs. */
+/* The share of one CPU or worker in a URR's counters: rules/usage.rs. */
 struct place {
 	u64 uplink, downlink;
 	u64 uplink_packets, downlink_packets;
@@ -170,7 +170,7 @@ struct place {
 	u64 reserved[2];
 };
 
-/* In the order of `struct volume`'s sums. */
+/* Same order as the sums of `struct volume`. */
 struct bounds {
 	u64 total, uplink, downlink;
 };
@@ -180,13 +180,12 @@ struct bounds {
 
 struct limits {
 	struct bounds threshold, quota;
-	u64 session; /* whom to tell of */
+	u64 session; /* to which the event is reported */
 	u32 urr;
 	u32 told;
 };
 
-/* What user space is told when a URR comes up to a limit; or, with SHAPED, when a session has a packet that
- * has to wait. */
+/* Event for user space: a URR reached a limit, or (SHAPED) a session has a packet that must be queued. */
 #define SHAPED NO_LIMIT
 struct usage_event {
 	u64 session;
@@ -199,54 +198,53 @@ struct traffic {
 	u64 packets, bytes;
 };
 
-/* What became of a packet that its flow's rates were asked for: pith_upf::qos::FlowCount. The first two passed. */
+/* The outcome of a rate decision for a flow: pith_upf::qos::FlowCount. The first two passed. */
 enum fate { YELLOW, GREEN, RED, DROPPED, FATES };
 
-/* What one CPU gave a flow. */
+/* Flow counters of one CPU. */
 struct given {
 	struct traffic of[FATES];
 };
 
-/* What one CPU counts. `epoch` grows when a packet comes and when it is done with: user space, having
- * taken a slot out of the look-up tables, waits until no packet can know of it. */
+/* Counters of one CPU. `epoch` is incremented when a packet begins and when it ends: after removing a slot
+ * from the look-up tables, user space waits until no packet can hold it. */
 struct cpu {
 	u64 epoch;
 	u64 jiffies; /* for which `now` holds */
 	u64 now;
 	u64 outer_id;
-	struct traffic up, down; /* sent on: from N3 to N6, and back */
+	struct traffic up, down; /* forwarded: from N3 to N6, from N6 to N3 */
 	u64 dropped[DROP_REASONS];
-	struct traffic n3_rest, n6_rest; /* dropped, or handed to user space; by where they came in */
-	struct traffic across;           /* from a tunnel into another */
+	struct traffic n3_rest, n6_rest; /* dropped, or redirected to user space; by receiving side */
+	struct traffic across;           /* forwarded from tunnel to tunnel */
 	u64 reserved[4];
 };
 
-/* Where the system's routing table and neighbours send a packet; remembered for ROUTE_LIFE. */
+/* A next hop of the kernel's routes and neighbours, cached for ROUTE_LIFE. */
 struct route {
 	struct address to;
 	u64 until;
-	u32 device; /* slot in `devices`; NO_INDEX: the packet is user space's */
+	u32 device; /* slot in `devices`; NO_INDEX: packets are passed to user space */
 	u16 mtu;
 	u16 vlan; /* wire; 0: untagged */
 	u16 ethernet[6]; /* to, from */
-	u8 area;         /* whose the destination is */
+	u8 area;         /* `enum area` of the destination */
 	u8 reserved[19];
 };
 
-/* An interface that packets may leave by. */
+/* An outgoing interface. */
 struct port {
 	u32 device;
 	u32 vlan; /* wire */
-	u32 one_sided; /* it leads to radios and other UPFs only: users' packets don't leave by it */
+	u32 one_sided; /* leads to gNBs and other UPFs only: not for user packets to N6 */
 };
 
-/* Before a frame that a worker has to have waiting (AF_XDP): where its packet will leave to. The worker learns
- * routes by it; where none is known, `device` is NO_INDEX, and where a driver has no room for this, nothing is
- * written. */
+/* Metadata before a frame that is redirected to a worker (AF_XDP): the packet's route, which the worker
+ * caches. `device` is NO_INDEX if no route is known. Without room for metadata nothing is written. */
 #define HANDED 0x50697468
 struct handed {
 	u32 is; /* HANDED */
-	u32 peer; /* of the tunnel that it goes into; wire; 0: it goes to the packet's destination */
+	u32 peer; /* of the packet's tunnel; wire; 0: no tunnel, the route is for the packet's destination */
 	u32 device; /* slot in `devices` */
 	u16 mtu;
 	u16 vlan; /* wire */
@@ -254,13 +252,13 @@ struct handed {
 	u32 reserved;
 };
 
-/* Frames longer than that go by the kernel. */
+/* Longer frames take the kernel's stack. */
 #define LONGEST_HANDED 1700
 
-/* An interface whose frames are the program's. */
+/* An interface whose frames the program handles. */
 struct link {
-	u64 from; /* the index of the device that frames come in by, in the upper half; the VLAN, wire; 0: untagged */
-	u64 to;   /* its link address in the first six octets, wire */
+	u64 from; /* upper half: index of the receiving device; lower half: VLAN, wire; 0: untagged */
+	u64 to;   /* its MAC address in the first six octets, wire */
 };
 
 #define LINKS 64
@@ -270,27 +268,27 @@ struct link {
 #define AREAS 65536
 #define N3_ADDRESSES 8
 
-/* Settings, fixed while the program is loaded: the verifier takes out what they make unreachable. */
+/* Settings, constant while the program is loaded: the verifier removes code that they make unreachable. */
 struct settings {
 	u64 started;                 /* the clock's time when the datapath started */
-	u32 cpus;                    /* entries in `cpus`, and the first places of a URR */
-	u32 places;                  /* of a URR: a CPU's each, then a worker's each */
+	u32 cpus;                    /* entries in `cpus`, and the first counters of a URR */
+	u32 places;                  /* counters of a URR: one for each CPU, then one for each worker */
 	u32 n3_v4[N3_ADDRESSES];     /* wire; packets leave from the first; 0: none */
 	struct address n3_v6[N3_ADDRESSES];
 	u32 ue_mtu;                  /* longest packet for a UE */
-	u32 shapes;                  /* what exceeds rates waits in user space; otherwise it is dropped */
-	u32 leads;                   /* entries in a table of leads, less one: a mask */
-	u32 pinned;                  /* there may be a program that was attached before */
-	u32 hairpin;                 /* packets between UEs go past the kernel */
+	u32 shapes;                  /* packets above rates are queued in user space; otherwise they are dropped */
+	u32 leads;                   /* entries of a lead table minus one: a mask */
+	u32 pinned;                  /* a predecessor program may be registered */
+	u32 hairpin;                 /* packets between UEs are forwarded here */
 	u32 link_count;
-	struct link links[LINKS]; /* first those where radios and other UPFs are: GTP-U comes by them */
-	u32 tunnel_links;         /* how many those are */
+	struct link links[LINKS]; /* first those of N3 and N9, which receive GTP-U */
+	u32 tunnel_links;         /* number of those */
 	u32 reserved;
 };
 
 const volatile struct settings settings;
 
-/* User space sets how many entries these have, and the size of a URR's places and of a group of flows. */
+/* User space sets the number of entries, and the size of a URR's counters and of a flow group. */
 #define SHARED_ARRAY(name, size)                                                                                    \
 	struct {                                                                                                    \
 		__uint(type, BPF_MAP_TYPE_ARRAY);                                                                   \
@@ -308,14 +306,15 @@ SHARED_ARRAY(flows, sizeof(struct given));
 SHARED_ARRAY(limits, sizeof(struct limits));
 SHARED_ARRAY(cpus, sizeof(struct cpu));
 
-/* The short way from a TEID, a UE's IPv4 address (host order), the upper end of its IPv6 prefix (host order) to a
- * slot in `sessions`: by the key's low bits. A lead is the key, and the slot plus one below. Where two keys have one
- * place, the later is in the tables below alone. */
+/* Direct-mapped look-up of a TEID, a UE's IPv4 address (host order) or the upper half of its IPv6 prefix
+ * (host order): the key's low bits select a lead to a slot in `sessions`. A lead contains the key, and in
+ * its lower half the slot plus one. Of two keys with the same low bits the later is only in the tables
+ * below. */
 SHARED_ARRAY(lead_teid, sizeof(u64));
 SHARED_ARRAY(lead_v4, sizeof(u64));
 SHARED_ARRAY(lead_v6, sizeof(u64));
 
-/* Which slot in `sessions` a TEID, a UE's IPv4 address (wire), a UE's IPv6 prefix (wire) leads to. */
+/* Look-up tables from a TEID, a UE's IPv4 address (wire) or IPv6 prefix (wire) to a slot in `sessions`. */
 #define LOOK_UP(name, key)                                                                                          \
 	struct {                                                                                                    \
 		__uint(type, BPF_MAP_TYPE_HASH);                                                                    \
@@ -328,10 +327,10 @@ LOOK_UP(by_teid, u32);
 LOOK_UP(by_v4, u32);
 LOOK_UP(by_v6, u64);
 
-/* Networks behind UEs: the longest that has an address leads to a slot. */
+/* Framed routes: the longest matching prefix selects a slot. */
 struct network {
-	u32 length;     /* bits that count */
-	u32 address[4]; /* wire; of IPv4 as mapped into IPv6 */
+	u32 length;     /* prefix length in bits */
+	u32 address[4]; /* wire; IPv4-mapped for IPv4 */
 };
 
 struct {
@@ -342,20 +341,20 @@ struct {
 	__uint(value_size, sizeof(u32));
 } framed SEC(".maps");
 
-/* Whose addresses are, as boundary/reach.rs has it; the longest network that has one decides. */
+/* Areas of addresses, as in boundary/reach.rs; the longest matching prefix decides. */
 enum area {
 	OPEN,
 	CLOSED,     /* to all UEs */
-	CLOSED_MAY, /* to all UEs, but there are permits: user space knows which */
+	CLOSED_MAY, /* to all UEs, but a permit may match: user space decides */
 	TENANT      /* and those that follow: to UEs of other tenants than that number */
 };
 #define AREA 0xff   /* the part of an entry that is one */
 #define PEER 0x100  /* GTP-U is accepted from there */
 
 struct place_of {
-	u32 length;     /* bits that count, those of the family included */
+	u32 length;     /* prefix length in bits, including the family */
 	u32 family;     /* 4 or 6 */
-	u32 address[4]; /* wire; of IPv4 the first */
+	u32 address[4]; /* wire; an IPv4 address is the first */
 };
 
 struct {
@@ -388,7 +387,7 @@ struct {
 	__uint(value_size, sizeof(u32));
 } devices SEC(".maps");
 
-/* Workers' sockets, and the slot of each queue's; both empty where there is no AF_XDP. */
+/* AF_XDP sockets of the workers, and the socket of each queue; both empty without AF_XDP. */
 struct queue {
 	u32 device; /* interface index */
 	u32 number;
@@ -408,7 +407,7 @@ struct {
 	__uint(value_size, sizeof(u32));
 } sockets SEC(".maps");
 
-/* The program of the process before this one: it has the packets of sessions that are not known here. */
+/* The program of the previous process: it handles the packets of sessions that are unknown here. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, 1);
@@ -421,7 +420,7 @@ struct {
 	__uint(max_entries, 1 << 18);
 } events SEC(".maps");
 
-/* Keeps the compiler from reckoning with a pointer's parts, which the verifier does not follow. */
+/* Hides a value's derivation from the compiler: the verifier does not follow partial pointers. */
 #define SCALAR(value) asm volatile("" : "+r"(value))
 
 INLINE void *slot(void *map, u32 index)
@@ -429,13 +428,13 @@ INLINE void *slot(void *map, u32 index)
 	return bpf_map_lookup_elem(map, &index);
 }
 
-/* The places of the URR in a session's block. */
+/* The URR counters in a session's block. */
 INLINE struct place *places_in(struct session *session)
 {
 	return (struct place *)(session + 1);
 }
 
-/* What the session's first flows were given: by each CPU the first, then the second. */
+/* The counters of a session's first flows, of all CPUs for the first, then for the second. */
 INLINE struct given *givens_in(struct session *session)
 {
 	return (struct given *)(places_in(session) + settings.places);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* Into tunnels. */
+/* Encapsulation: sending packets into tunnels. */
 #pragma once
 #include "path.h"
 
@@ -7,7 +7,7 @@
 #define MOST_CHUNKS (LONGEST_SUMMED / CHUNK)
 #define OFFSETS 0x3fff
 
-/* Bytes of a frame from an offset on, for a checksum: a sum of words in the order of memory. */
+/* Sums the frame's bytes from an offset on as 16-bit words in memory order, for a checksum. */
 APART int sum_frame(struct xdp_md *ctx, u32 at, u32 length)
 {
 	u64 sum = 0;
@@ -36,17 +36,17 @@ APART int sum_frame(struct xdp_md *ctx, u32 at, u32 length)
 	return fold(sum);
 }
 
-/* A packet on its way into a tunnel. */
+/* A packet to be encapsulated. */
 struct departure {
 	u32 at; /* in the frame */
 	u32 length;
-	u16 sum; /* of its words, for a checksum over IPv6 */
+	u16 sum; /* of the packet's words, for the UDP checksum over IPv6 */
 	u16 id;  /* of the outer IPv4 header */
 	u8 qfi;
 	u8 reserved[3];
 };
 
-/* Writes what goes between the link's header and the packet. */
+/* Writes the outer headers between link header and packet. */
 INLINE int write_outer_v4(struct cursor *cursor, const struct rule *rule, const struct departure *leaves)
 {
 	struct tunnel_v4 *header = take(cursor, sizeof(*header));
@@ -64,7 +64,7 @@ INLINE int write_outer_v4(struct cursor *cursor, const struct rule *rule, const 
 	return 1;
 }
 
-/* The same over IPv6. */
+/* As write_outer_v4(), over IPv6. */
 INLINE int write_outer_v6(struct cursor *cursor, const struct rule *rule, const struct departure *leaves)
 {
 	struct tunnel_v6 *header = take(cursor, sizeof(*header));
@@ -84,7 +84,7 @@ INLINE int write_outer_v6(struct cursor *cursor, const struct rule *rule, const 
 	return 1;
 }
 
-/* Writes all headers before the packet; the frame has room for them. */
+/* Writes the link header and the outer headers; the caller has made room for them. */
 INLINE int write_headers(struct xdp_md *ctx, const struct rule *rule, const struct route *route,
 			 const struct departure *leaves, u32 v6)
 {
@@ -96,7 +96,8 @@ INLINE int write_headers(struct xdp_md *ctx, const struct rule *rule, const stru
 	return v6 ? write_outer_v6(&cursor, rule, leaves) : write_outer_v4(&cursor, rule, leaves);
 }
 
-/* Takes off what is before the packet and what pads the frame, puts the tunnel before it, and sends it. */
+/* Removes the headers before the packet and the frame's padding, prepends the tunnel's headers, and
+ * redirects the frame. */
 INLINE int send_into(struct xdp_md *ctx, const struct rule *rule, const struct route *route,
 		     const struct departure *leaves, u32 v6)
 {
@@ -114,7 +115,7 @@ APART int send_into_v6(struct xdp_md *ctx, const struct rule *rule, const struct
 	return rule && route && leaves ? send_into(ctx, rule, route, leaves, 1) : XDP_DROP;
 }
 
-/* Sends a packet into its rule's tunnel. */
+/* Encapsulates a packet by its rule and sends it. */
 INLINE int send_by_tunnel(struct xdp_md *ctx, struct path *path, const struct rule *rule, const struct route *route,
 			  const struct flow *flow, u8 qfi)
 {
@@ -133,7 +134,7 @@ INLINE int send_by_tunnel(struct xdp_md *ctx, struct path *path, const struct ru
 	return verdict;
 }
 
-/* What a worker is told of a tunnel's far end with a packet of it: over IPv6, nothing. */
+/* The tunnel's peer for a frame's metadata: its IPv4 address, or 0 over IPv6. */
 INLINE u32 told_peer(const struct rule *rule)
 {
 	return rule->flags & RULE_PEER_V6 ? 0 : rule->peer[0];

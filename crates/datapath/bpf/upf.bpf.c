@@ -7,8 +7,8 @@
  *                └─▶ session by destination ─▶ rule ─▶ route to the gNB ─▶ gates, quota, rates ─▶ count
  *                                                                          └▶ tunnel on ─▶ redirect
  *
- * A frame that is not for an interface of ours, by VLAN and link address, is the kernel's, but for GTP-U. A packet is either done
- * with here (redirected or dropped, and counted), or passed to user space untouched and not counted. */
+ * Frames that are not addressed to a configured interface, by VLAN and destination MAC, are passed to the kernel, except
+ * GTP-U. A packet is either handled here (redirected or dropped, and counted) or passed on unchanged and uncounted. */
 #include "downlink.h"
 #include "uplink.h"
 
@@ -20,7 +20,7 @@ int pith_upf(struct xdp_md *ctx)
 	struct cpu *cpu = slot(&cpus, number);
 	if (!cpu)
 		return XDP_PASS;
-	/* A locked instruction: what follows can't be read before user space sees this. */
+	/* A locked instruction: no later load is executed before user space sees this store. */
 	__sync_fetch_and_add(&cpu->epoch, 1);
 	struct path path = {
 		.cpu = cpu,
@@ -38,5 +38,5 @@ int pith_upf(struct xdp_md *ctx)
 	return XDP_PASS;
 }
 
-/* Helpers that the kernel gives to GPL programs only are used; the text is under Apache-2.0 as well. */
+/* Only helpers that the kernel offers to GPL programs need this; the text is under Apache-2.0 as well. */
 char _license[] SEC("license") = "Dual BSD/GPL";

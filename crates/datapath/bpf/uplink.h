@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* From tunnels to the data network. */
+/* Uplink: from tunnels to the data network. */
 #pragma once
 #include "across.h"
 
@@ -16,7 +16,7 @@ INLINE int is_ours(struct address to, u32 v6)
 	return 0;
 }
 
-/* The outer IP header of a tunnel that ends here. Answers the bytes that it says follow it, or 0. */
+/* Reads the outer IP header of a tunnel that ends here. Returns the payload's length by that header, or 0. */
 INLINE u32 take_outer(struct cursor *cursor, u16 type, struct gpdu *gpdu)
 {
 	gpdu->sound = 1;
@@ -42,7 +42,7 @@ INLINE u32 take_outer(struct cursor *cursor, u16 type, struct gpdu *gpdu)
 	return 0;
 }
 
-/* A G-PDU for us whose lengths agree all the way down. */
+/* Reads the headers of a G-PDU for this UPF with consistent lengths. */
 INLINE int take_tunnel(struct cursor *cursor, u16 type, struct gpdu *gpdu)
 {
 	u32 rest = take_outer(cursor, type, gpdu);
@@ -54,7 +54,7 @@ INLINE int take_tunnel(struct cursor *cursor, u16 type, struct gpdu *gpdu)
 	return take_gpdu(cursor, gpdu, rest - sizeof(*udp));
 }
 
-/* GTP-U for us, or fragments of what may be: the bytes of the packet; 0: it is none. */
+/* The length of a packet that is GTP-U for this UPF or may be a fragment of it, otherwise 0. */
 INLINE u32 length_of_gtpu(struct cursor cursor, u16 type)
 {
 	if (type == bpf_htons(ETH_P_IP)) {
@@ -76,15 +76,15 @@ INLINE u32 length_of_gtpu(struct cursor cursor, u16 type)
 	return is_udp && udp && udp->dest != bpf_htons(GTPU_PORT) ? 0 : sizeof(*ip) + bpf_ntohs(ip->payload_len);
 }
 
-/* What came by an interface or VLAN where no radio is: NOT_UPLINK, but if it is GTP-U for us, by which others would
- * speak for radios: the kernel would take it. */
+/* Drops GTP-U for this UPF that arrives by an interface or VLAN without gNBs: the kernel would accept it,
+ * and any host could impersonate a gNB. Other frames: NOT_UPLINK. */
 INLINE int stray(struct xdp_md *ctx, struct path *path, u32 frame)
 {
 	u32 length = length_of_gtpu(behind_link(ctx, frame), frame);
 	return length ? drop(path, &path->cpu->n6_rest, length, UNSUPPORTED_GTPU) : NOT_UPLINK;
 }
 
-/* Takes off all before the user's packet, puts Ethernet before it, and sends it. */
+/* Removes all headers before the user packet, prepends Ethernet, and redirects the frame. */
 INLINE int send_to_network(struct xdp_md *ctx, struct path *path, const struct flow *flow, const struct route *route)
 {
 	u32 v6 = flow->v6;
@@ -96,7 +96,7 @@ INLINE int send_to_network(struct xdp_md *ctx, struct path *path, const struct f
 	return bpf_redirect_map(&devices, route->device, 0);
 }
 
-/* A packet that no route leads on to the data network. */
+/* A packet without a route to the data network: to another UE, or to user space. */
 INLINE int pass_between(struct xdp_md *ctx, struct path *path, const struct found *found, const struct rule *rule,
 			const struct flow *flow)
 {
@@ -112,7 +112,7 @@ INLINE int forward_uplink(struct xdp_md *ctx, struct path *path, const struct fo
 	const struct route *route = route_to(ctx, flow->destination, flow->v6, path->now);
 	if (!route)
 		return pass_between(ctx, path, found, rule, flow);
-	/* A closed gate has the first word, as in user space. */
+	/* A closed gate takes precedence over a closed destination, as in user space. */
 	if (!is_open(route, found->session) && rule->flags & RULE_OPEN) {
 		if (route->area == CLOSED)
 			return drop(path, &path->cpu->n3_rest, flow->length, CLOSED_DESTINATION);
@@ -134,14 +134,15 @@ INLINE int forward_uplink(struct xdp_md *ctx, struct path *path, const struct fo
 	return send_to_network(ctx, path, flow, route);
 }
 
-/* A packet that the UE may not have sent: where networks overlap, user space knows. */
+/* A packet whose source is not its UE's. For a UE with framed routes user space decides, since networks
+ * may overlap. */
 INLINE int refuse_source(struct path *path, struct session *session, u32 length)
 {
 	return session->flags & UE_FRAMED ? give(path, session)
 					  : drop(path, &path->cpu->n3_rest, length, SPOOFED_SOURCE);
 }
 
-/* A packet whose turn user space decides on. */
+/* Redirects a packet to user space, where it is queued. */
 INLINE int hand_uplink(struct xdp_md *ctx, struct path *path, struct session *session, const struct flow *flow)
 {
 	const struct route *route = route_to(ctx, flow->destination, flow->v6, path->now);
@@ -150,7 +151,7 @@ INLINE int hand_uplink(struct xdp_md *ctx, struct path *path, struct session *se
 	return hand(ctx, path, session, &path->cpu->n3_rest, flow->length, route, 0);
 }
 
-/* An XDP verdict, or NOT_UPLINK. `frame`: what read_frame() said. */
+/* Returns an XDP verdict or NOT_UPLINK; `frame` is the result of read_frame(). */
 INLINE int uplink(struct xdp_md *ctx, struct path *path, u32 frame)
 {
 	struct gpdu gpdu;
@@ -167,7 +168,7 @@ INLINE int uplink(struct xdp_md *ctx, struct path *path, u32 frame)
 	struct session *session = found.session;
 	if (!session)
 		return UNKNOWN_SESSION;
-	/* Mostly it comes from where the session's downlink goes. */
+	/* The common case: the sender is the peer of the session's downlink tunnel. */
 	if (session->peer && (gpdu.v6 || session->peer != (u32)gpdu.source.low) &&
 	    !is_peer(gpdu.source.high, gpdu.source.low, gpdu.v6))
 		return drop(path, &path->cpu->n3_rest, gpdu.length, UNKNOWN_PEER);
@@ -177,7 +178,7 @@ INLINE int uplink(struct xdp_md *ctx, struct path *path, u32 frame)
 	if ((void *)(version + 1) > cursor.end)
 		return XDP_PASS;
 	int is_packet = *version >> 4 == 6 ? take_v6(cursor, &flow, gpdu.length) : take_v4(cursor, &flow, gpdu.length);
-	/* Nothing may follow it: it would go out with the packet. */
+	/* Bytes after the packet would be sent with it. */
 	long rest = cursor.end - cursor.at;
 	SCALAR(rest);
 	if (!is_packet || flow.length != gpdu.length || rest != gpdu.length)

@@ -1,4 +1,4 @@
-//! The addresses of this host, as the kernel has them.
+//! This host's addresses, read from the kernel.
 
 use super::only;
 use crate::sys::NetlinkSocket;
@@ -13,36 +13,34 @@ const RTM_NEWADDR: u16 = 20;
 const RTM_GETADDR: u16 = 22;
 const RTM_NEWROUTE: u16 = 24;
 const RTM_GETROUTE: u16 = 26;
-/// NLM_F_REQUEST, NLM_F_DUMP.
+/// `NLM_F_REQUEST | NLM_F_DUMP`.
 const DUMP: u16 = 0x301;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 const RTA_DST: u16 = 1;
-/// The routing table of what the kernel delivers to this host.
+/// The routing table of locally delivered addresses.
 const TABLE_LOCAL: u8 = 255;
-/// struct nlmsghdr, struct ifaddrmsg, struct rtmsg.
+/// Lengths of struct nlmsghdr, struct ifaddrmsg, struct rtmsg.
 const HEADER_LEN: usize = 16;
 const IFADDRMSG_LEN: usize = 8;
 const RTMSG_LEN: usize = 12;
-/// The kernel makes no longer answers, of as many messages as fit.
+/// The longest datagram of the kernel, which contains as many messages as fit.
 const LONGEST_ANSWER: usize = 32_768;
-/// A network with fewer bits is no link's: it would close most of the Internet.
+/// A network with a shorter prefix is not a link's: it would close most of the Internet.
 const SHORTEST_V4: u8 = 8;
 const SHORTEST_V6: u8 = 16;
 const FAMILIES: [u8; 2] = [libc::AF_INET as u8, libc::AF_INET6 as u8];
 
-/// The addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Host {
-    /// Addresses of interfaces, each with the length of its network's prefix.
+    /// Addresses of interfaces, each with its network's prefix length.
     pub interfaces: Vec<AddressRange>,
-    /// What the kernel takes as its own: these addresses, and by its local routing table broadcast and anycast addresses
-    /// and networks.
+    /// Locally delivered addresses, including broadcast and anycast addresses and networks of the local
+    /// routing table.
     pub local: Vec<AddressRange>,
 }
 
 impl Host {
-    /// As they are now.
     pub fn read() -> io::Result<Self> {
         let mut host = Self::default();
         for family in FAMILIES {
@@ -77,10 +75,10 @@ impl Host {
     }
 }
 
-/// Asks for a list; each answer's kind and body.
+/// Sends a dump request, and passes kind and body of each answer to `take`.
 fn ask(kind: u16, request: &[u8], mut take: impl FnMut(u16, &[u8])) -> io::Result<()> {
     let socket = NetlinkSocket::open()?;
-    // Linux 4.20; before, the kernel lists all routing tables.
+    // Requires Linux 4.20; earlier kernels list all routing tables.
     let _ = socket.ask_strictly();
     let length = (HEADER_LEN + request.len()) as u32;
     let words = [&kind.to_ne_bytes()[..], &DUMP.to_ne_bytes(), &1u32.to_ne_bytes(), &[0; 4], request];
@@ -102,7 +100,7 @@ fn ask(kind: u16, request: &[u8], mut take: impl FnMut(u16, &[u8])) -> io::Resul
     }
 }
 
-/// Of struct ifaddrmsg and attributes. On a point-to-point link IFA_ADDRESS is the other end's.
+/// Reads struct ifaddrmsg and attributes. On a point-to-point link IFA_ADDRESS is the other end's.
 fn interface_address(body: &[u8]) -> Option<AddressRange> {
     let (head, rest) = body.split_at_checked(IFADDRMSG_LEN)?;
     let value = |wanted| attributes(rest).find(|(kind, _)| *kind == wanted).map(|(_, value)| value);
@@ -110,7 +108,7 @@ fn interface_address(body: &[u8]) -> Option<AddressRange> {
     Some(AddressRange { address, prefix: *head.get(1)? })
 }
 
-/// Of struct rtmsg and attributes.
+/// Reads struct rtmsg and attributes.
 fn local_route(body: &[u8]) -> Option<AddressRange> {
     let (head, rest) = body.split_at_checked(RTMSG_LEN)?;
     if head.get(4) != Some(&TABLE_LOCAL) {

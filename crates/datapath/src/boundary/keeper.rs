@@ -18,20 +18,20 @@ use std::time::Duration;
 
 /// `RTMGRP_IPV4_IFADDR`, `RTMGRP_IPV6_IFADDR`.
 const ADDRESSES: u32 = 0x10 | 0x100;
-/// Changes often come several at once.
+/// Changes often arrive in groups, which are applied together.
 const GATHER: Duration = Duration::from_millis(20);
 /// Bytes of the thread's stack.
 const STACK: usize = 256 << 10;
 
-/// A table of the BPF program, which has the same.
+/// A copy of the areas in a table of the BPF program.
 pub trait Mirror: Send + fmt::Debug {
-    /// Takes all areas over.
+    /// Replaces all areas.
     fn set_areas(&mut self, reach: &Reach);
-    /// Whether GTP-U of a host is accepted since a tunnel leads to it.
+    /// Sets whether GTP-U of a tunnel's peer is accepted.
     fn set_peer(&mut self, peer: IpAddr, known: bool);
 }
 
-/// The control side's handle; dropping it ends the thread.
+/// The control thread's handle; dropping it ends the thread.
 #[derive(Debug)]
 pub struct Keeper {
     shared: Arc<Shared>,
@@ -53,7 +53,7 @@ struct State {
     peers: Peers,
     /// Hosts that control this UPF.
     controllers: Vec<IpAddr>,
-    /// Peers that nothing else closes.
+    /// Peers that no other entry closes.
     apart: Vec<IpAddr>,
     reach: Arc<Reach>,
     program: Option<Box<dyn Mirror>>,
@@ -61,7 +61,7 @@ struct State {
 }
 
 impl Keeper {
-    /// Tells the workers of these inboxes what is closed now, and of each change.
+    /// Sends the closed destinations, and each change of them, to these workers.
     pub fn start(
         config: &DatapathConfig,
         inboxes: Vec<Arc<Inbox>>,
@@ -93,7 +93,7 @@ impl Keeper {
         Ok(Self { shared, closing, thread: Some(thread) })
     }
 
-    /// Rules of a session take the place of others: hosts at the far end of its tunnels are closed to UEs, and may send
+    /// Updates the peers for replaced rules of a session: its tunnel peers are closed to UEs and may send
     /// GTP-U.
     pub fn note(&self, new: Option<&Rules>, old: Option<&Rules>) {
         let mut state = self.shared.state();
@@ -103,7 +103,7 @@ impl Keeper {
         }
     }
 
-    /// These hosts, and no others that were named so before, control this UPF: they are closed to UEs.
+    /// Replaces the hosts that control this UPF; they are closed to UEs.
     pub fn set_controllers(&self, controllers: Vec<IpAddr>) {
         let mut state = self.shared.state();
         if state.controllers != controllers {
@@ -112,7 +112,7 @@ impl Keeper {
         }
     }
 
-    /// Has a BPF program's table follow.
+    /// Adds a BPF program's table, and keeps it equal.
     pub fn mirror(&self, mut program: Box<dyn Mirror>) {
         let mut state = self.shared.state();
         program.set_areas(&state.reach);
@@ -120,7 +120,7 @@ impl Keeper {
         state.program = Some(program);
     }
 
-    /// What is closed now.
+    /// The current closed destinations.
     pub fn reach(&self) -> Arc<Reach> {
         Arc::clone(&self.shared.state().reach)
     }
@@ -140,7 +140,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says what is closed beside what every UPF closes.
+    /// Logs which destinations are closed in addition to the defaults.
     fn log(&self) {
         let state = self.state();
         let Boundary { own, core, radios, .. } = &self.boundary;

@@ -1,5 +1,5 @@
-//! What UEs do not reach through their sessions: this host, the core's networks, radios, other tenants' UEs; and which
-//! hosts may send GTP-U.
+//! The boundary of UE sessions: which destinations are closed to UEs (this host, the core's networks, gNBs,
+//! other tenants' UEs), and which hosts may send GTP-U.
 //!
 //! ```text
 //!   configuration ─┐                         ┌─▶ workers: Message::Reach, Message::Radio
@@ -7,8 +7,8 @@
 //!   rules' tunnels ┘  (a thread)             └─▶ nftables: what the kernel would let through
 //! ```
 //!
-//! Every packet from a tunnel to N6 is checked before its rates, on the portable path by `portable/border.rs`, in the
-//! program by `bpf/route.h`. The kernel's packet filter repeats the check behind the TUN interface
+//! The portable path (`portable/border.rs`) and the BPF program (`bpf/route.h`) check each packet from a
+//! tunnel to N6 before its rates. nftables repeats the check for packets from the TUN interface
 //! (`system/closed.rs`).
 
 mod host;
@@ -27,17 +27,19 @@ use crate::sys::interface_addresses;
 use pith_upf::contract::AddressRange;
 use std::net::IpAddr;
 
-/// What is closed to UEs beside this host's own addresses, loopback, link-local and multicast addresses.
+/// Closed destinations in addition to this host's addresses and loopback, link-local and multicast addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Boundary {
-    /// The core's addresses on N2, N3, N4, the SBI and the API. Where one is this host's, its network is closed too.
+    /// The core's addresses on N2, N3, N4, the SBI and the API. If one is this host's, its network is closed,
+    /// too.
     pub own: Vec<IpAddr>,
     /// Further networks and addresses of the core: peers on N4 and the SBI.
     pub core: Vec<AddressRange>,
-    /// Networks of radios and other UPFs. They are closed, and GTP-U is accepted from them; from others it is accepted
-    /// where a tunnel leads to.
+    /// Networks of gNBs and other UPFs. They are closed, and GTP-U is accepted from them; from other hosts
+    /// only if they are peers of tunnels.
     pub radios: Vec<AddressRange>,
-    /// Data networks. The UEs of one reach each other, and no other's. A pool that is in none is a tenant of its own.
+    /// Data networks. The UEs of one reach each other, but not those of another. A pool in none of them is a
+    /// tenant of its own.
     pub tenants: Vec<Tenant>,
 }
 
@@ -46,12 +48,12 @@ pub struct Boundary {
 pub struct Tenant {
     /// Addresses of its UEs, at any UPF.
     pub pools: Vec<AddressRange>,
-    /// What of the closed its UEs reach.
+    /// Closed destinations that its UEs reach.
     pub permits: Vec<Permit>,
 }
 
 impl Boundary {
-    /// The tenants, with one of its own for each pool that is in none.
+    /// The tenants, plus one for each pool that is in none.
     fn tenants_with(&self, pools: &[UePool]) -> Vec<Tenant> {
         let mut tenants = self.tenants.clone();
         for pool in pools.iter().map(UePool::network) {
@@ -64,13 +66,12 @@ impl Boundary {
     }
 }
 
-/// An address as a range.
+/// The address as a range of one.
 pub fn only(address: IpAddr) -> AddressRange {
     AddressRange { address, prefix: if address.is_ipv4() { 32 } else { 128 } }
 }
 
-/// The interfaces by which GTP-U comes: as the configuration says, or those that have an N3 address, or, where none has
-/// one, all.
+/// The interfaces that receive GTP-U: as configured, or those with an N3 address, or all if none has one.
 pub fn tunnel_interfaces(config: &DatapathConfig) -> Vec<String> {
     if !config.tunnel_interfaces.is_empty() {
         return config.tunnel_interfaces.clone();
@@ -81,8 +82,8 @@ pub fn tunnel_interfaces(config: &DatapathConfig) -> Vec<String> {
     if found.is_empty() { config.interfaces.clone() } else { found }
 }
 
-/// The interfaces by which tunnels' packets come and leave and no others: none where all are such, since N6 is then
-/// reached by one of them, too.
+/// Interfaces for tunnel packets only. Empty if all interfaces are such, because N6 is then reached by one of
+/// them.
 pub fn one_sided_interfaces(config: &DatapathConfig) -> Vec<String> {
     let tunnels = tunnel_interfaces(config);
     if config.interfaces.iter().all(|name| tunnels.contains(name)) { Vec::new() } else { tunnels }

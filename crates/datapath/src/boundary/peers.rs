@@ -1,18 +1,17 @@
-//! Hosts at the far end of tunnels, as the rules of sessions name them.
+//! The peers of tunnels, collected from the sessions' rules.
 
 use crate::rules::Rules;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-/// How long a host stays known after its last tunnel: the phones of a small cell may all be idle for a while.
+/// A host remains a peer this long after its last tunnel: all UEs of a small cell may be idle for a while.
 const LINGER: Duration = Duration::from_secs(600);
-/// How often hosts without tunnels are looked for.
+/// Interval of the search for hosts without tunnels.
 const SWEEP: Duration = Duration::from_secs(60);
-/// Most hosts; GTP-U of others is accepted from `Boundary::radios` only.
+/// Most peers; GTP-U of others is accepted from `Boundary::radios` only.
 const MOST_PEERS: usize = 16_384;
 
-/// The hosts.
 #[derive(Debug, Default)]
 pub struct Peers {
     known: HashMap<IpAddr, Peer>,
@@ -22,23 +21,21 @@ pub struct Peers {
 
 #[derive(Debug)]
 struct Peer {
-    /// How many sessions have a tunnel to it.
+    /// Number of sessions with a tunnel to it.
     sessions: usize,
-    /// When it lost its last tunnel, or nothing while it has one.
+    /// Time at which its last tunnel was removed; `None` while it has one.
     idle_since: Option<Instant>,
 }
 
-/// Hosts that became known, and that are so no longer.
+/// Hosts that became peers, and that are peers no longer.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Change {
-    /// New.
     pub known: Vec<IpAddr>,
-    /// Gone.
     pub forgotten: Vec<IpAddr>,
 }
 
 impl Peers {
-    /// Rules of a session take the place of others.
+    /// Replaces the rules of a session.
     pub fn replace(&mut self, new: Option<&Rules>, old: Option<&Rules>) -> Change {
         let mut known = Vec::new();
         known.extend(new.into_iter().flat_map(peers_of).filter(|peer| self.add(*peer)));
@@ -52,7 +49,7 @@ impl Peers {
         Change { known, forgotten: self.sweep(now) }
     }
 
-    /// Whether it is new.
+    /// Returns whether the host is new.
     fn add(&mut self, peer: IpAddr) -> bool {
         if let Some(known) = self.known.get_mut(&peer) {
             known.sessions += 1;
@@ -78,7 +75,7 @@ impl Peers {
         }
     }
 
-    /// Forgets hosts that have been without tunnels for long, now and then.
+    /// Removes hosts without tunnels for `LINGER`; checks once per `SWEEP`.
     fn sweep(&mut self, now: Instant) -> Vec<IpAddr> {
         if self.swept.is_some_and(|swept| now.duration_since(swept) < SWEEP) {
             return Vec::new();
@@ -89,13 +86,12 @@ impl Peers {
         self.known.extract_if(|_, peer| is_over(peer)).map(|(peer, _)| peer).collect()
     }
 
-    /// All that are known.
     pub fn all(&self) -> impl Iterator<Item = IpAddr> {
         self.known.keys().copied()
     }
 }
 
-/// The hosts at the far end of a session's tunnels, each once.
+/// The peers of a session's tunnels, without duplicates.
 fn peers_of(rules: &Rules) -> impl Iterator<Item = IpAddr> {
     let is_first =
         move |(at, peer): &(usize, IpAddr)| !rules.iter().take(*at).any(|rule| rule.peer() == Some(*peer));

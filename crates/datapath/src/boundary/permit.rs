@@ -1,4 +1,4 @@
-//! An exception: a destination that UEs reach although it is closed.
+//! Permits: exceptions from the closed destinations.
 
 use crate::packet::Flow;
 use crate::system::{Net, Protocol, parse_network, parse_ports};
@@ -13,21 +13,20 @@ use std::str::FromStr;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Permit {
-    /// To where.
     pub to: AddressRange,
-    /// By which protocol; `None`: by any.
+    /// `None`: any protocol.
     pub protocol: Option<Protocol>,
-    /// To which ports; with TCP or UDP only.
+    /// Destination ports; with TCP or UDP only.
     pub ports: Option<PortRange>,
 }
 
 impl Permit {
-    /// All packets to a range.
+    /// Permits all packets to a range.
     pub fn all(to: AddressRange) -> Self {
         Self { to, protocol: None, ports: None }
     }
 
-    /// Whether it lets a packet pass. A later fragment has no ports, so a permit with ports lets none pass.
+    /// Whether it permits a packet. A later fragment has no ports, so a permit with ports does not match it.
     pub fn takes(&self, flow: &Flow) -> bool {
         self.to.contains(flow.destination)
             && self.protocol.is_none_or(|protocol| protocol.numbers().contains(&flow.protocol))

@@ -1,4 +1,4 @@
-//! Where packets of UEs may go, compiled for look-up. Of several networks that hold an address the longest decides.
+//! The destinations of UE packets, compiled for look-up. The longest matching prefix decides.
 
 use super::{Boundary, Host, Permit, Tenant, only};
 use crate::config::UePool;
@@ -7,9 +7,9 @@ use pith_upf::contract::{AddressRange, UeAddress};
 use std::cmp::Reverse;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What no UE reaches at any UPF: 'this network' (RFC 1122 3.2.1.3), loopback, link-local addresses (RFC 3927),
-/// multicast, which is not routed here, and the limited broadcast. The addresses from 240.0.0.0 on are reserved, and some
-/// operators use them.
+/// IPv4 destinations closed at every UPF: 'this network' (RFC 1122 3.2.1.3), loopback, link-local (RFC 3927),
+/// multicast, which is not routed here, and the limited broadcast. 240.0.0.0/4 is reserved, but some
+/// operators use it.
 const CLOSED_V4: [(Ipv4Addr, u8); 5] = [
     (Ipv4Addr::UNSPECIFIED, 8),
     (Ipv4Addr::new(127, 0, 0, 0), 8),
@@ -17,52 +17,52 @@ const CLOSED_V4: [(Ipv4Addr, u8); 5] = [
     (Ipv4Addr::new(224, 0, 0, 0), 4),
     (Ipv4Addr::BROADCAST, 32),
 ];
-/// The same of IPv6 (RFC 4291 2.4): unspecified, loopback and IPv4-compatible addresses, IPv4-mapped ones, by which IPv4
-/// would be meant, link-local ones and multicast.
+/// The same for IPv6 (RFC 4291 2.4): unspecified, loopback and IPv4-compatible addresses, IPv4-mapped
+/// addresses, which could stand for closed IPv4 addresses, link-local and multicast.
 const CLOSED_V6: [(Ipv6Addr, u8); 4] = [
     (Ipv6Addr::UNSPECIFIED, 96),
     (Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0), 96),
     (Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0), 10),
     (Ipv6Addr::new(0xff00, 0, 0, 0, 0, 0, 0, 0), 8),
 ];
-/// The prefix by which a translator reaches IPv4 addresses (RFC 6052 2.1).
+/// The well-known prefix of IPv4/IPv6 translators (RFC 6052 2.1).
 const NAT64: Ipv6Addr = Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0);
 const NAT64_BITS: u8 = 96;
-/// Tenants that the BPF program can tell apart.
+/// Most tenants that the BPF program can distinguish.
 const MOST_TENANTS: usize = 250;
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
-/// Echo Request and Echo Reply, of ICMP (RFC 792) and ICMPv6 (RFC 4443 4).
+/// Type of Echo Request and Echo Reply in ICMP (RFC 792) and ICMPv6 (RFC 4443 4).
 const ECHOES: [(u8, u8); 4] = [(ICMP, 8), (ICMP, 0), (ICMPV6, 128), (ICMPV6, 129)];
 
-/// Whose an address is.
+/// To whom an address belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Area {
-    /// Nobody's that the UPF knows: any UE reaches it.
+    /// To none of the below: all UEs reach it.
     Open,
-    /// The core's or this host's: no UE reaches it, but for permits.
+    /// To the core or this host: UEs reach it by a permit only.
     Closed,
-    /// Of the UEs of the tenant of that number.
+    /// To the UEs of that tenant.
     Tenant(u8),
 }
 
-/// The areas, and the exceptions.
+/// The areas and the permits.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Reach {
     v4: Spans<u32>,
     v6: Spans<u128>,
     entries: Vec<(AddressRange, Area)>,
-    /// The pools and whose they are, the longest prefix first.
+    /// The pools and their tenants, longest prefix first.
     pools: Vec<(AddressRange, u8)>,
     radios: Vec<AddressRange>,
-    /// Exceptions of each tenant.
+    /// The permits of each tenant.
     permits: Vec<Vec<Permit>>,
-    /// The UPF's own addresses in the pools, and whose pools these are.
+    /// The UPF's own addresses in the pools, with the pools' tenants.
     gateways: Vec<(IpAddr, u8)>,
 }
 
 impl Reach {
-    /// For these pools, at a host with these addresses. `hosts`: further ones that are closed.
+    /// Compiles the areas of these pools on that host. `hosts`: further closed addresses.
     pub fn compile(boundary: &Boundary, pools: &[UePool], host: &Host, hosts: &[IpAddr]) -> Self {
         let tenants = boundary.tenants_with(pools);
         let numbered = (0..).zip(tenants.iter().take(MOST_TENANTS));
@@ -99,7 +99,6 @@ impl Reach {
         }
     }
 
-    /// Whose an address is.
     pub fn area(&self, address: IpAddr) -> Area {
         match address {
             IpAddr::V4(v4) => self.v4.at(v4.to_bits()),
@@ -107,7 +106,7 @@ impl Reach {
         }
     }
 
-    /// The tenant of a UE; nothing where no pool has its addresses.
+    /// The tenant of a UE; `None` if no pool contains its addresses.
     pub fn tenant(&self, ue: UeAddress) -> Option<u8> {
         ue.v4
             .and_then(|v4| self.tenant_at(v4.into()))
@@ -119,7 +118,7 @@ impl Reach {
         self.pools.iter().find(|(pool, _)| pool.contains(address)).map(|(_, tenant)| *tenant)
     }
 
-    /// Whether a UE reaches an address of an area, permits aside.
+    /// Whether a UE reaches an address of an area without a permit.
     pub fn is_open_to(&self, ue: UeAddress, area: Area) -> bool {
         let is_of = |address: IpAddr, tenant| self.tenant_at(address) == Some(tenant);
         match area {
@@ -132,8 +131,8 @@ impl Reach {
         }
     }
 
-    /// Whether a permit lets a UE's packet pass to where it may not go otherwise. An echo, of one packet, to and from the
-    /// UPF's own address in the UE's pool always passes: it is the usual first test of a session.
+    /// Whether a UE's packet to a closed destination is permitted. An unfragmented echo to or from the UPF's
+    /// own address in the UE's pool always is: it is the usual first test of a session.
     pub fn is_permitted(&self, ue: UeAddress, flow: &Flow, packet: &[u8]) -> bool {
         let Some(tenant) = self.tenant(ue) else { return false };
         let permits = self.permits.get(usize::from(tenant)).map_or(&[][..], Vec::as_slice);
@@ -141,12 +140,12 @@ impl Reach {
             || (self.gateways.contains(&(flow.destination, tenant)) && is_echo(flow, packet))
     }
 
-    /// Whether GTP-U of an address is accepted whatever tunnels there are.
+    /// Whether GTP-U of an address is accepted without a tunnel.
     pub fn is_radio(&self, address: IpAddr) -> bool {
         self.radios.iter().any(|range| range.contains(address))
     }
 
-    /// Networks with their areas; of several that hold an address the longest counts.
+    /// Networks with their areas; the longest matching prefix decides.
     pub fn entries(&self) -> &[(AddressRange, Area)] {
         &self.entries
     }
@@ -156,7 +155,7 @@ impl Reach {
         &self.radios
     }
 
-    /// All exceptions, whose ever they are.
+    /// The permits of all tenants.
     pub fn permits(&self) -> impl Iterator<Item = &Permit> {
         self.permits.iter().flatten()
     }
@@ -166,7 +165,7 @@ impl Reach {
         self.gateways.iter().map(|(gateway, _)| *gateway)
     }
 
-    /// First and last addresses of what is closed to all, in order.
+    /// First and last addresses of the closed ranges, in order.
     pub fn closed_spans(&self) -> Vec<(IpAddr, IpAddr)> {
         let v4 = self.v4.closed(u32::MAX);
         let v6 = self.v6.closed(u128::MAX);
@@ -183,14 +182,14 @@ fn always_closed() -> impl Iterator<Item = AddressRange> {
     v4.into_iter().chain(v6)
 }
 
-/// An IPv4 network as a translator has it.
+/// An IPv4 network in the translator's prefix.
 fn by_translator(range: AddressRange) -> Option<AddressRange> {
     let IpAddr::V4(v4) = range.address else { return None };
     let address = Ipv6Addr::from_bits(NAT64.to_bits() | u128::from(v4.to_bits())).into();
     Some(AddressRange { address, prefix: NAT64_BITS + range.prefix })
 }
 
-/// Each network once; one that is closed and a tenant's is closed.
+/// Removes duplicate networks; a network that is both closed and a tenant's is closed.
 fn without_doubles(entries: Vec<(AddressRange, Area)>) -> Vec<(AddressRange, Area)> {
     let mut areas = std::collections::HashMap::with_capacity(entries.len());
     for (range, area) in entries {
@@ -199,19 +198,19 @@ fn without_doubles(entries: Vec<(AddressRange, Area)>) -> Vec<(AddressRange, Are
     areas.into_iter().collect()
 }
 
-/// A later fragment of IPv4 has no type to look at; of IPv6, nothing follows where its transport header would be.
+/// A later IPv4 fragment has no ICMP type; in a later IPv6 fragment no transport header is found.
 fn is_echo(flow: &Flow, packet: &[u8]) -> bool {
     let is_later = is_v4(packet) && packet.get(6..8).is_none_or(|field| field[0] & 0x1f | field[1] != 0);
     let kind = packet.get(flow.transport_at).filter(|_| !is_later);
     kind.is_some_and(|kind| ECHOES.contains(&(flow.protocol, *kind)))
 }
 
-/// Areas by their first addresses, in order; what is before the first is open.
+/// Areas by their first addresses, in order; addresses before the first are open.
 #[derive(Debug, PartialEq, Eq)]
 struct Spans<T>(Box<[(T, Area)]>);
 
 impl<T: Bits> Spans<T> {
-    /// Of networks, each of which holds another, lies within it, or has nothing to do with it.
+    /// From networks that are nested or disjoint.
     fn of<'a>(entries: impl Iterator<Item = &'a (AddressRange, Area)>) -> Self {
         let mut networks: Vec<(T, T, Area)> = entries
             .filter_map(|(range, area)| {
@@ -228,7 +227,7 @@ impl<T: Bits> Spans<T> {
             around.push((last, area));
         }
         close(&mut spans, &mut around, |_| true);
-        // Of several that begin at one address the last is the innermost.
+        // Of several networks with the same first address, the last is the innermost.
         spans.reverse();
         spans.dedup_by_key(|(first, _)| *first);
         spans.reverse();
@@ -241,7 +240,7 @@ impl<T: Bits> Spans<T> {
         after.checked_sub(1).and_then(|at| self.0.get(at)).map_or(Area::Open, |(_, area)| *area)
     }
 
-    /// What is closed, adjacent spans as one.
+    /// The closed ranges; adjacent ones are merged.
     fn closed(&self, most: T) -> Vec<(T, T)> {
         let mut closed: Vec<(T, T)> = Vec::new();
         for (at, (first, area)) in self.0.iter().enumerate() {
@@ -256,7 +255,7 @@ impl<T: Bits> Spans<T> {
     }
 }
 
-/// Ends networks for which `is_over`: after each the one around it goes on.
+/// Closes the networks for which `is_over`; after each, the enclosing network continues.
 fn close<T: Bits>(spans: &mut Vec<(T, Area)>, around: &mut Vec<(T, Area)>, is_over: impl Fn(T) -> bool) {
     while let Some((last, _)) = around.last().copied().filter(|(last, _)| is_over(*last)) {
         around.pop();

@@ -1,4 +1,4 @@
-//! The border of the user plane: where a worker lets packets of UEs go, and whose GTP-U it accepts.
+//! The border of the user plane: where a worker forwards UE packets to, and from whom it accepts GTP-U.
 
 use super::tables::{Mix, Tables};
 use crate::boundary::Reach;
@@ -10,34 +10,33 @@ use std::hash::BuildHasherDefault;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// A worker's own.
+/// The border of one worker.
 #[derive(Debug)]
 pub struct Border {
     reach: Arc<Reach>,
-    /// Hosts that tunnels lead to.
+    /// Peers of tunnels.
     peers: HashSet<IpAddr, BuildHasherDefault<Mix>>,
-    /// What was found last, until a message changes anything: most packets are like the one before.
+    /// The last permitted session and destination, until a message changes anything: consecutive packets are
+    /// often alike.
     open: Option<(SessionId, IpAddr)>,
     accepted: Option<IpAddr>,
 }
 
 impl Border {
-    /// Without peers.
     pub fn new(reach: Arc<Reach>) -> Self {
         Self { reach, peers: HashSet::default(), open: None, accepted: None }
     }
 
-    /// Messages were taken: what was found last may be otherwise now.
+    /// Clears the cached result after messages, which may have changed it.
     pub fn forget(&mut self) {
         (self.open, self.accepted) = (None, None);
     }
 
-    /// Other destinations are closed.
     pub fn set_reach(&mut self, reach: Arc<Reach>) {
         self.reach = reach;
     }
 
-    /// GTP-U of a host is accepted, or no longer.
+    /// Sets whether GTP-U of a host is accepted.
     pub fn set_peer(&mut self, address: IpAddr, known: bool) {
         if known {
             self.peers.insert(address);
@@ -59,7 +58,7 @@ impl Border {
         is_peer
     }
 
-    /// Whether a session's packet may go on to the network that it is addressed to.
+    /// Whether a session's packet may be forwarded to its destination.
     #[inline]
     pub fn lets_pass(&mut self, tables: &Tables, rules: &Rules, flow: &Flow, packet: &[u8]) -> bool {
         self.open == Some((rules.life.id, flow.destination)) || self.look_up(tables, rules, flow, packet)
@@ -68,7 +67,7 @@ impl Border {
     fn look_up(&mut self, tables: &Tables, rules: &Rules, flow: &Flow, packet: &[u8]) -> bool {
         let (reach, ue) = (&self.reach, whose(rules, flow));
         let is_open = match tables.by_ue(flow.destination) {
-            // Also where the UE has an address that is closed otherwise, such as one behind it, or this host's.
+            // Also if the UE has an otherwise closed address, such as one in a framed route, or this host's.
             Some(other) => reach.tenant(other.ue) == reach.tenant(ue),
             None => reach.is_open_to(ue, reach.area(flow.destination)),
         };
@@ -79,7 +78,7 @@ impl Border {
     }
 }
 
-/// The UE's addresses. A UPF that stands before the anchor may not be told of them.
+/// The UE's addresses. A UPF other than the anchor may not have them.
 fn whose(rules: &Rules, flow: &Flow) -> UeAddress {
     if !rules.ue.is_empty() {
         return rules.ue;

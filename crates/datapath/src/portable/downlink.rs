@@ -1,4 +1,4 @@
-//! From the data network to UEs: packets and trains read from TUN, into tunnels.
+//! Downlink: packets and trains read from TUN, sent into tunnels.
 
 use super::gpdu::write_header;
 use super::n3::{Gpdu, HEADROOM};
@@ -10,11 +10,11 @@ use pith_upf::contract::{Action, Destination, DropReason, Fate, Tunnel};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Reads of many packets before other work has its turn.
+/// Batches of reads before other work.
 const READS: usize = 16;
 
 impl Path {
-    /// Forwards what waits in the TUN queue, up to a batch. Answers whether there may be more.
+    /// Forwards packets from the TUN queue, up to a batch. Returns whether there may be more.
     pub fn downlink(&mut self, tables: &Tables) -> bool {
         let mut read = std::mem::take(&mut self.read);
         let mut more = true;
@@ -24,7 +24,7 @@ impl Path {
             for packet in read.drain(..) {
                 trains |= self.forward_from_network(tables, packet);
             }
-            // A train is sent from its slot, which the next read fills.
+            // A train is sent from its slot, which the next read overwrites.
             if trains {
                 self.flush_n3();
             }
@@ -38,7 +38,7 @@ impl Path {
         more
     }
 
-    /// Forwards a packet or train in its slot. Answers whether it is a train.
+    /// Forwards a packet or train in its slot. Returns whether it is a train.
     fn forward_from_network(&mut self, tables: &Tables, range: Range<usize>) -> bool {
         let header = self.n3.vnet_header(&range);
         let packet = self.n3.bytes_mut(range.clone());
@@ -69,8 +69,8 @@ impl Path {
         self.deliver(rules, flow, range);
     }
 
-    /// A packet that comes from another UE of this UPF, or by AF_XDP: it takes a hop, but not the way over the
-    /// kernel.
+    /// Delivers a packet from another UE of this UPF or from AF_XDP: its hop limit is decremented here,
+    /// because the kernel does not route it.
     pub fn deliver_past_kernel(&mut self, rules: &Arc<Rules>, flow: &Flow, packet: &[u8]) {
         let came = Came { origin: Origin::Network, qfi: None, flow };
         let (rule, action) = match self.judge(rules, Origin::Network, flow, None) {
@@ -113,8 +113,8 @@ impl Path {
         }
     }
 
-    /// A train is cut: the packets whose turn it is go, the others wait one by one, so that it takes no
-    /// more than its share.
+    /// Splits a train: packets with tokens are sent, the others are queued one by one, so that the train
+    /// takes no more than its share.
     fn deliver_train(&mut self, rules: &Arc<Rules>, flow: &Flow, train: &Train, range: Range<usize>) {
         let whole = Came { origin: Origin::Network, qfi: None, flow };
         let (rule, action) = match self.judge(rules, Origin::Network, flow, None) {
@@ -141,7 +141,7 @@ impl Path {
         }
     }
 
-    /// Sends a segment: its headers made anew, its payload where it lies.
+    /// Sends a segment with newly built headers; its payload is not copied.
     fn send_segment(
         &mut self,
         rule: &Rule,
@@ -163,7 +163,7 @@ impl Path {
         self.n3.push(Gpdu { peer: peer_of(tunnel), dscp: tunnel.dscp.unwrap_or(0), head, tail, inner });
     }
 
-    /// The headers of a segment of the train in the slot at `range`, made behind the slots.
+    /// Builds the headers of a segment of the train at `range`, behind the slots.
     fn segment_head(
         &mut self,
         train: &Train,

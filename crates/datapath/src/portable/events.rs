@@ -1,14 +1,14 @@
-//! What workers tell the control side: rare, so behind a lock.
+//! Events from workers to the control thread. They are rare, so a lock protects them.
 
 use crate::sys::EventFd;
 use pith_upf::contract::Event;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-/// Events that peers can cause at will are dropped beyond this many.
+/// Most pending events: peers can cause some kinds at will, and further ones are dropped.
 const MOST_WAITING: usize = 65_536;
 
-/// Events that wait, and a descriptor that is readable while some do.
+/// Pending events, and a descriptor that is readable while there are any.
 #[derive(Debug)]
 pub struct Events {
     waiting: Mutex<VecDeque<Event>>,
@@ -16,12 +16,10 @@ pub struct Events {
 }
 
 impl Events {
-    /// None waiting.
     pub fn new() -> std::io::Result<Self> {
         Ok(Self { waiting: Mutex::new(VecDeque::new()), ready: EventFd::new()? })
     }
 
-    /// Adds one.
     pub fn push(&self, event: Event) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() >= MOST_WAITING && matches!(event, Event::ErrorIndication { .. }) {
@@ -33,7 +31,7 @@ impl Events {
         waiting.push_back(event);
     }
 
-    /// Moves all into `events`.
+    /// Moves all events into `events`.
     pub fn drain_into(&self, events: &mut Vec<Event>) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if !waiting.is_empty() {
@@ -42,7 +40,7 @@ impl Events {
         }
     }
 
-    /// What is readable while events wait.
+    /// The descriptor that is readable while events are pending.
     pub fn ready(&self) -> &EventFd {
         &self.ready
     }

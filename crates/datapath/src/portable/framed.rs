@@ -1,4 +1,4 @@
-//! Networks behind UEs: which session an address belongs to that is no UE's own.
+//! Framed routes: the session of an address that is no UE's own.
 
 use crate::rules::Rules;
 use pith_upf::contract::AddressRange;
@@ -6,15 +6,15 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Bits of an IPv6 address; IPv4 addresses are looked up as mapped ones.
+/// Bits of an IPv6 address; IPv4 addresses are looked up as IPv4-mapped.
 const WIDTH: u8 = 128;
 const MAPPED: u8 = 96;
 
-/// Sessions by network; the longest that holds an address has it.
+/// Sessions by network; the longest matching prefix decides.
 #[derive(Debug, Default)]
 pub struct Framed {
     sessions: HashMap<(u8, u128), Arc<Rules>>,
-    /// How many networks there are of each length.
+    /// The number of networks of each prefix length.
     lengths: BTreeMap<u8, usize>,
 }
 
@@ -26,7 +26,6 @@ impl Framed {
         longest_first.find_map(|length| self.sessions.get(&(*length, cut(bits, *length))))
     }
 
-    /// Gives a network to a session.
     pub fn insert(&mut self, network: AddressRange, rules: &Arc<Rules>) {
         let key = key(network);
         if self.sessions.insert(key, Arc::clone(rules)).is_none() {
@@ -34,7 +33,7 @@ impl Framed {
         }
     }
 
-    /// Takes it away again, unless it is another session's by now.
+    /// Removes a network, unless it belongs to another session by now.
     pub fn remove(&mut self, network: AddressRange, rules: &Rules) {
         let key = key(network);
         if self.sessions.get(&key).is_none_or(|found| !Arc::ptr_eq(&found.life, &rules.life)) {

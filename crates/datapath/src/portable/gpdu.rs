@@ -1,12 +1,12 @@
-//! The header of a packet that leaves by tunnel (TS 29.281 5.1, TS 38.415 5.5.2).
+//! The GTP-U header of a packet sent into a tunnel (TS 29.281 5.1, TS 38.415 5.5.2).
 
 use crate::rules::Rule;
 use pith_pfcp::gtpu::{DlPduSessionInformation, GpduHeader, UlPduSessionInformation};
 use pith_upf::contract::{Direction, Qfi, Tunnel};
 
-/// Writes the header of a G-PDU into the end of `room`, and answers where it starts there. The QFI that the rule
-/// marks with, or else the one that the packet came with from another UPF, goes into a PDU Session Container: of
-/// downlink type towards a gNB, of uplink type to a further UPF.
+/// Writes the header of a G-PDU at the end of `room`, and returns its offset. The rule's QFI, or else the QFI
+/// received from another UPF, is written to a PDU Session Container: of type downlink towards a gNB, of type
+/// uplink towards a further UPF.
 pub fn write_header(
     room: &mut [u8],
     tunnel: &Tunnel,

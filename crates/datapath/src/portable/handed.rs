@@ -1,5 +1,5 @@
-//! What the XDP program hands over by AF_XDP: whole frames of sessions whose packets have to wait. The program
-//! has counted them as come.
+//! Frames that the XDP program redirects by AF_XDP: packets that must be queued, or whose session has queued
+//! packets. The program has counted them as received.
 
 use super::path::Path;
 use super::signalling::Signaller;
@@ -12,20 +12,20 @@ use pith_upf::contract::{DropReason, Qfi, Teid};
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 
-/// Protocol number, and bytes of a header, of UDP.
+/// IP protocol number and header length of UDP.
 const UDP: u8 = 17;
 const UDP_HEADER_LEN: usize = 8;
 
-/// A message of a tunnel that ends here.
+/// A GTP-U message of a tunnel that ends here.
 struct Message {
     range: Range<usize>,
     from: SocketAddr,
-    /// Which of the worker's sockets it is addressed to.
+    /// The index of the worker's socket that it is addressed to.
     socket: usize,
 }
 
 impl Path {
-    /// Forwards frames that lie in `arena`.
+    /// Forwards frames in `arena`.
     pub fn handed(
         &mut self,
         tables: &Tables,
@@ -58,7 +58,7 @@ impl Path {
         self.ports.flush();
     }
 
-    /// The GTP-U message that a packet at `start` carries, if it is for this UPF.
+    /// The GTP-U message in a packet at `start`, if it is for this UPF.
     fn message(&self, outer: &Flow, start: usize) -> Option<Message> {
         let (source, destination) = outer.ports?;
         if outer.protocol != UDP || destination != GTPU_PORT {

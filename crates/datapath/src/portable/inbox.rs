@@ -1,8 +1,8 @@
-//! How the control side reaches a worker: by messages that the worker takes between two batches.
+//! Messages from the control thread to a worker, which takes them between two batches.
 //!
-//! The tables of a worker are its own, so no packet meets a lock. A worker that sleeps need not be woken
-//! for new rules: it takes them before the first packet after its sleep. So a message is as good as
-//! applied once it is posted and the worker is parked.
+//! A worker owns its tables, so packets need no lock. A sleeping worker is not woken for new rules: it takes
+//! its messages before the first packet after its sleep. A message therefore counts as applied once it is
+//! posted and the worker is parked.
 
 use super::ports::Port;
 use crate::boundary::Reach;
@@ -12,39 +12,34 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Messages that may wait for a sleeping worker before it is woken to take them.
+/// Most pending messages of a sleeping worker before it is woken to take them.
 const MOST_WAITING: usize = 256;
 
-/// What a worker is told.
+/// A message to a worker.
 #[derive(Debug)]
 pub enum Message {
-    /// Rules of a session, and those they replace.
+    /// Replaces the rules of a session.
     Publish {
-        /// From now on.
         rules: Arc<Rules>,
-        /// Until now.
         previous: Option<Arc<Rules>>,
     },
-    /// A session is gone.
+    /// Removes a session.
     Remove(Arc<Rules>),
-    /// Packets held for a session are to be dropped.
+    /// Drops the packets held for a session.
     Discard(Arc<Rules>),
-    /// A socket to serve, of the interface in that slot of the program's devices.
+    /// Adds an AF_XDP socket.
     Serve(Port),
-    /// What UEs reach from now on.
+    /// Sets the closed destinations.
     Reach(Arc<Reach>),
-    /// Whether GTP-U of a host is accepted.
+    /// Sets whether GTP-U of a host is accepted.
     Peer {
-        /// The host's.
         address: IpAddr,
-        /// Whether a tunnel leads there.
+        /// Whether a tunnel has this peer.
         known: bool,
     },
-    /// The datapath stops.
     Stop,
 }
 
-/// A worker's inbox.
 #[derive(Debug)]
 pub struct Inbox {
     waiting: Mutex<Vec<Message>>,
@@ -55,7 +50,6 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Empty.
     pub fn new() -> std::io::Result<Self> {
         Ok(Self {
             waiting: Mutex::new(Vec::new()),
@@ -66,7 +60,7 @@ impl Inbox {
         })
     }
 
-    /// Leaves a message, and answers its number.
+    /// Posts a message and returns its number.
     pub fn post(&self, message: Message) -> u64 {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.push(message);
@@ -76,22 +70,20 @@ impl Inbox {
         self.posted.fetch_add(1, SeqCst) + 1
     }
 
-    /// The number of the last message.
     pub fn posted(&self) -> u64 {
         self.posted.load(SeqCst)
     }
 
-    /// Wakes the worker.
     pub fn wake(&self) {
         self.wake.signal();
     }
 
-    /// What wakes the worker.
+    /// The descriptor that wakes the worker.
     pub fn wake_fd(&self) -> &EventFd {
         &self.wake
     }
 
-    /// Whether no packet will meet what was so before message `number`.
+    /// Whether no packet is handled by the state before message `number`.
     pub fn has_applied(&self, number: u64) -> bool {
         self.parked.load(SeqCst) || self.applied.load(SeqCst) >= number
     }
@@ -101,13 +93,12 @@ impl Inbox {
         self.applied.load(SeqCst) >= number
     }
 
-    /// Whether the worker sleeps.
     pub fn is_parked(&self) -> bool {
         self.parked.load(SeqCst)
     }
 
-    /// The worker's: takes all messages into `taken`, and answers the number to `confirm` when they are
-    /// applied; `None` if there is none.
+    /// For the worker: takes all messages into `taken`, and returns the number to `confirm` when they are
+    /// applied; `None` if there are none.
     pub fn take(&self, taken: &mut Vec<Message>) -> Option<u64> {
         if self.is_empty() {
             return None;
@@ -117,12 +108,12 @@ impl Inbox {
         Some(self.posted())
     }
 
-    /// The worker's: all messages up to `number` are applied.
+    /// For the worker: confirms that all messages up to `number` are applied.
     pub fn confirm(&self, number: u64) {
         self.applied.store(number, SeqCst);
     }
 
-    /// The worker's: about to sleep. `false` if a message came, and it must not.
+    /// For the worker, before it sleeps. `false` if messages are pending, and it must not sleep.
     pub fn park(&self) -> bool {
         self.parked.store(true, SeqCst);
         let quiet = self.is_empty();
@@ -132,7 +123,7 @@ impl Inbox {
         quiet
     }
 
-    /// The worker's: awake, before it looks for messages and then for packets.
+    /// For the worker, after it sleeps and before it checks for messages and then packets.
     pub fn unpark(&self) {
         self.parked.store(false, SeqCst);
     }

@@ -1,5 +1,5 @@
-//! The portable path: GTP-U sockets and a TUN interface with a queue for each worker. Needs the right
-//! to make a TUN interface (CAP_NET_ADMIN) and nothing else of the system.
+//! The portable path: GTP-U sockets and a TUN interface with a queue for each worker. It needs only the
+//! capability to create a TUN interface (CAP_NET_ADMIN).
 
 mod border;
 mod downlink;
@@ -53,20 +53,20 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use worker::Worker;
 
-/// How often a worker is given the core before it counts as stuck. Not a time: where many want the core, or the
-/// machine itself was stopped for a while, a worker that has not run yet is not stuck.
+/// Waits for a worker before it counts as stuck. Not a time: on a busy machine, or one that was suspended, a
+/// worker that was not scheduled is not stuck.
 const PATIENCE: usize = 1_000;
-/// Of those, turns without a pause: a batch ends within microseconds.
+/// Waits without a pause: a batch ends within microseconds.
 const QUICK: usize = 500;
-/// The pause of the others.
+/// The pause of the other waits.
 const PAUSE: Duration = Duration::from_millis(2);
 /// Bytes of a worker's stack.
 const STACK: usize = 256 << 10;
-/// More sockets could not be waited for at once.
+/// More sockets would not fit into one poll.
 const MOST_ADDRESSES: usize = 8;
 
-/// A running portable datapath: the control side's handle. Dropping it, or [`stop`](Self::stop), ends
-/// the workers, removes the interface and undoes what was set up.
+/// A running portable datapath, controlled by this value. Dropping it, or [`stop`](Self::stop), ends the
+/// workers, removes the interface and restores the system.
 #[derive(Debug)]
 pub struct PortableDatapath {
     sessions: Sessions,
@@ -77,7 +77,7 @@ pub struct PortableDatapath {
     port_log: PortLog,
     framed: FramedRoutes,
     keeper: Keeper,
-    /// Dropped last: the system is put back once no worker uses it.
+    /// Dropped last: the system is restored after all workers have ended.
     _network: Network,
 }
 
@@ -89,7 +89,7 @@ struct Handle {
 }
 
 impl PortableDatapath {
-    /// Sets the system up and starts the workers. When this returns, packets pass.
+    /// Sets up the system and starts the workers. When this returns, packets are forwarded.
     pub fn start(config: DatapathConfig) -> Result<Self, StartError> {
         let pools = Pools::on_heap(worker_count(&config));
         Self::start_with(&config, Clock::start(), pools)
@@ -178,15 +178,15 @@ impl PortableDatapath {
         Ok(())
     }
 
-    /// Readable while events wait for [`poll_events`](Datapath::poll_events).
+    /// Readable while events are pending for [`poll_events`](Datapath::poll_events).
     pub fn events_ready(&self) -> BorrowedFd<'_> {
         self.shared.events.ready().as_fd()
     }
 
-    /// Stops: packets on their way through a worker still leave, then the system is put back.
+    /// Stops: packets in a worker's queues are still sent, then the system is restored.
     pub fn stop(self) {}
 
-    /// These hosts control this UPF: they are closed to UEs.
+    /// Sets the hosts that control this UPF; they are closed to UEs.
     pub fn set_controllers(&self, controllers: Vec<IpAddr>) {
         self.keeper.set_controllers(controllers);
     }
@@ -195,7 +195,7 @@ impl PortableDatapath {
         self.workers.iter().map(|worker| worker.inbox.post(message())).collect()
     }
 
-    /// Waits until no packet meets what was so before the messages of these numbers.
+    /// Waits until no packet is handled by the state before these messages.
     fn settle(&self, numbers: &[u64]) {
         let workers = self.workers.iter().zip(numbers);
         self.wait_until(|| workers.clone().all(|(worker, number)| worker.inbox.has_applied(*number)));
@@ -215,7 +215,7 @@ impl PortableDatapath {
         tracing::error!("a datapath worker is stuck");
     }
 
-    /// Wakes the workers at which packets of a session wait, and answers which they are.
+    /// Wakes the workers that own a queue of the session, and returns them.
     fn wake_owners(&self, rules: &Rules) -> Vec<usize> {
         let owner = |direction| rules.life.waiting(direction).owner();
         let owners = [Direction::Uplink, Direction::Downlink].into_iter().filter_map(owner);
@@ -229,7 +229,7 @@ impl PortableDatapath {
         self.sessions.rules(session)
     }
 
-    /// Has a worker serve a socket.
+    /// Adds an AF_XDP socket to a worker.
     pub(crate) fn serve(&self, worker: usize, port: Port) {
         if let Some(worker) = self.workers.get(worker) {
             worker.inbox.post(Message::Serve(port));
@@ -237,27 +237,28 @@ impl PortableDatapath {
         }
     }
 
-    /// Has a table of a BPF program follow what is closed.
+    /// Keeps a table of a BPF program equal to the closed destinations.
     pub(crate) fn mirror_areas(&self, program: Box<dyn Mirror>) {
         self.keeper.mirror(program);
     }
 
-    /// What is closed now.
+    /// The current closed destinations.
     pub(crate) fn reach(&self) -> Arc<Reach> {
         self.keeper.reach()
     }
 
-    /// How many workers there are.
+    /// The number of workers.
     pub(crate) fn workers(&self) -> usize {
         self.workers.len()
     }
 
-    /// Whether peers are told of tunnels that are not there: not while their sessions may be set up again.
+    /// Sets whether unknown TEIDs are answered with Error Indications. They are not while a restarted UPF's
+    /// sessions may be re-established.
     pub(crate) fn refuse_unknown(&self, refuse: bool) {
         self.shared.refuses.store(refuse, Relaxed);
     }
 
-    /// The time of all ages.
+    /// The current time of this datapath.
     pub(crate) fn now(&self) -> Now {
         self.shared.clock.now()
     }
@@ -360,7 +361,7 @@ impl Drop for PortableDatapath {
     }
 }
 
-/// How many workers a configuration asks for.
+/// The number of workers of a configuration.
 pub(crate) fn worker_count(config: &DatapathConfig) -> usize {
     match config.workers {
         0 => thread::available_parallelism().map_or(1, usize::from),
@@ -388,8 +389,8 @@ fn check(config: &DatapathConfig) -> Result<(), StartError> {
     config.n3_addresses.iter().take(MOST_ADDRESSES).try_for_each(|address| nobody_else_has(*address))
 }
 
-/// Sockets that share a port share its packets: another UPF's on the same address would go unnoticed,
-/// so bind once without sharing.
+/// Binds the address once without sharing: a second UPF on the same address would share its packets
+/// unnoticed.
 fn nobody_else_has(address: IpAddr) -> Result<(), StartError> {
     UdpSocket::bind((address, GTPU_PORT)).map(drop).map_err(|error| StartError::bind(address, error))
 }

@@ -1,5 +1,5 @@
-//! Into tunnels: a batch of G-PDUs, gathered into trains of one size for one peer, each sent as one
-//! message (UDP_SEGMENT), many messages a system call.
+//! Sends a batch of G-PDUs into tunnels, grouped into trains of one size and peer. Each train is one message
+//! (UDP_SEGMENT); a system call sends several messages.
 //!
 //! ```text
 //! arena    │ intake: a slot for each packet or train read from TUN │ packets, segment headers, … │
@@ -15,22 +15,22 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::ops::Range;
 
-/// Room before a packet for the GTP-U header; it also takes the virtio-net header.
+/// Space before a packet for the GTP-U header; the virtio-net header fits, too.
 pub const HEADROOM: usize = 32;
 /// Packets or trains read from TUN in one call.
 const SLOTS: usize = 12;
-/// Bytes of a slot: the longest packet and its room; odd in cache lines, so that slots don't all start in
-/// the same cache sets.
+/// Bytes of a slot: the longest packet and its headroom; an odd number of cache lines, so that slots don't
+/// all start in the same cache sets.
 const SLOT: usize = HEADROOM + 65_536 + 96;
 /// Bytes of all slots.
 const INTAKE: usize = SLOTS * SLOT;
-/// Bytes of the arena: behind the slots, hundreds of packets or the headers of all slots' segments.
+/// Bytes of the arena: after the slots, space for hundreds of packets or the headers of all slots' segments.
 const ARENA: usize = INTAKE + (256 << 10);
-/// What a packet on its own may take.
+/// Space for a single packet.
 const ROOM: usize = HEADROOM + 65_536;
-/// Longest train; an IP packet has to hold it.
+/// Longest train; it must fit into an IP packet.
 const LONGEST_TRAIN: usize = 65_000;
-/// Trains looked back through for one of the same peer.
+/// Trains that are searched backwards for one of the same peer.
 const LOOK_BACK: usize = 8;
 
 /// The batch of one worker.
@@ -48,24 +48,23 @@ pub struct N3Batch {
 struct Train {
     peer: SocketAddr,
     dscp: u8,
-    /// Bytes of each datagram but the last, which may be shorter.
+    /// Bytes of each datagram; the last may be shorter.
     size: usize,
     datagrams: usize,
     length: usize,
-    /// Inner packets' bytes.
+    /// Bytes of the inner packets.
     inner: usize,
     open: bool,
     pieces: Vec<Range<usize>>,
 }
 
-/// A datagram to send: one or two pieces of the arena.
+/// A datagram to send: one or two ranges of the arena.
 #[derive(Debug, Clone)]
 pub struct Gpdu {
-    /// To whom.
     pub peer: SocketAddr,
     /// DSCP of the outer header.
     pub dscp: u8,
-    /// GTP-U header and what follows it directly.
+    /// The GTP-U header and the octets directly after it.
     pub head: Range<usize>,
     /// The rest; may be empty.
     pub tail: Range<usize>,
@@ -80,7 +79,6 @@ impl Gpdu {
 }
 
 impl N3Batch {
-    /// Empty.
     pub fn new() -> Self {
         Self {
             arena: vec![0; ARENA].into_boxed_slice(),
@@ -92,14 +90,14 @@ impl N3Batch {
         }
     }
 
-    /// Whether another packet of any length may be taken in before a flush.
+    /// Whether a packet of any length fits before a flush.
     pub fn has_room(&self) -> bool {
         self.used + ROOM <= self.arena.len()
     }
 
-    /// Reads packets from TUN into the slots: where each lies, behind its virtio-net header, in `read`.
-    /// Answers whether there may be more. As many are asked for as came before, or twice as many, so
-    /// that a lone packet costs one read.
+    /// Reads packets from TUN into the slots; `read` are their positions, after the virtio-net header.
+    /// Returns whether there may be more. It requests as many packets as the last read returned, or twice as
+    /// many if that was all that it requested, so that a single packet costs one read.
     pub fn read_from(&mut self, tun: &mut TunQueue, read: &mut Vec<Range<usize>>) -> bool {
         let from = HEADROOM - VNET_HEADER_LEN;
         let slots = self.arena.chunks_exact_mut(SLOT).take(self.asked);
@@ -121,7 +119,7 @@ impl N3Batch {
         bytes.first_chunk().map(VnetHeader::decode).unwrap_or_default()
     }
 
-    /// Moves a packet out of its slot; there has to be room.
+    /// Copies a packet out of its slot; the caller has checked for room.
     pub fn move_out(&mut self, packet: Range<usize>) -> Range<usize> {
         let start = self.used + HEADROOM;
         let end = start + packet.len();
@@ -130,7 +128,7 @@ impl N3Batch {
         start..end
     }
 
-    /// Copies a packet into the arena: where it lies. There has to be room.
+    /// Copies a packet into the arena and returns its position. The caller has checked for room.
     pub fn copy_in(&mut self, packet: &[u8]) -> Option<Range<usize>> {
         let start = self.used + HEADROOM;
         let range = start..start + packet.len();
@@ -139,7 +137,7 @@ impl N3Batch {
         Some(range)
     }
 
-    /// Takes room for the headers of a segment: where it lies, `HEADROOM` before it free for GTP-U.
+    /// Allocates space for the headers of a segment, with `HEADROOM` bytes before it for GTP-U.
     pub fn take_header_room(&mut self, length: usize) -> Option<Range<usize>> {
         let start = self.used + HEADROOM;
         let range = start..start + length;
@@ -147,28 +145,26 @@ impl N3Batch {
         Some(range)
     }
 
-    /// Whether there is no room for the headers of another segment.
+    /// Whether there is no space for the headers of another segment.
     pub fn headers_full(&self, length: usize) -> bool {
         self.used + HEADROOM + length > self.arena.len()
     }
 
-    /// A part of the arena.
     pub fn bytes(&self, range: Range<usize>) -> &[u8] {
         self.arena.get(range).unwrap_or_default()
     }
 
-    /// A part of the arena, to write.
     pub fn bytes_mut(&mut self, range: Range<usize>) -> &mut [u8] {
         self.arena.get_mut(range).unwrap_or_default()
     }
 
-    /// The slots, and the rest, which starts at the second answer.
+    /// The slots, the offset of the rest, and the rest.
     pub fn split(&mut self) -> (&mut [u8], usize, &mut [u8]) {
         let (slots, rest) = self.arena.split_at_mut(INTAKE);
         (slots, INTAKE, rest)
     }
 
-    /// Takes a datagram whose pieces are in the arena.
+    /// Adds a datagram whose parts are in the arena.
     pub fn push(&mut self, gpdu: Gpdu) {
         let trains = self.trains.get_mut(..self.count).unwrap_or_default();
         let last = trains.iter_mut().rev().take(LOOK_BACK).find(|train| train.peer == gpdu.peer);
@@ -188,7 +184,7 @@ impl N3Batch {
         }
     }
 
-    /// Sends everything, in order. The arena behind the slots is free again.
+    /// Sends all datagrams in order and frees the arena after the slots.
     pub fn flush(&mut self, sockets: &[GtpuSocket], counters: &WorkerCounters) {
         let trains = self.trains.get(..self.count).unwrap_or_default();
         if !trains.is_empty() {
@@ -256,7 +252,7 @@ fn socket_for<'a>(run: &[Train], sockets: &'a [GtpuSocket]) -> Option<&'a GtpuSo
     sockets.iter().find(|socket| socket.address().is_ipv4() == v4)
 }
 
-/// Sends trains through one socket. Answers whether the kernel refuses trains altogether.
+/// Sends trains through one socket. Returns whether the kernel rejects trains altogether.
 fn send_run(run: &[Train], arena: &[u8], socket: &GtpuSocket, counters: &WorkerCounters) -> bool {
     let mut parts = Vec::with_capacity(run.iter().map(|train| train.pieces.len()).sum());
     let mut messages = Vec::with_capacity(run.len());
@@ -283,8 +279,8 @@ fn send_run(run: &[Train], arena: &[u8], socket: &GtpuSocket, counters: &WorkerC
     refused
 }
 
-/// Sends the datagrams of a train one by one, when the device or the path would not have them together.
-/// Answers whether the kernel refuses trains altogether.
+/// Sends the datagrams of a train one by one, after the device or the path rejected the train. Returns
+/// whether the kernel rejects trains altogether.
 fn retry_apart(
     train: &Train,
     rest: &[Outgoing],
@@ -312,7 +308,7 @@ fn retry_apart(
     matches!(code, libc::EIO | libc::EOPNOTSUPP)
 }
 
-/// The datagrams of a train, each a message of its own.
+/// The datagrams of a train, each as a message.
 fn datagrams(whole: &Outgoing, parts: &[IoSlice<'_>], size: usize) -> Vec<Outgoing> {
     let mut messages = Vec::new();
     let (mut first, mut length) = (whole.parts.start, 0);

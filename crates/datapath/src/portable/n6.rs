@@ -1,4 +1,4 @@
-//! Towards the data network: a batch of packets, coalesced, into a TUN queue.
+//! Sends a batch of packets, coalesced, to the data network by a TUN queue.
 
 use crate::packet::{Coalescer, Flow, Frame, VnetHeader};
 use crate::rules::WorkerCounters;
@@ -7,24 +7,23 @@ use pith_upf::contract::DropReason;
 use std::io::{self, IoSlice};
 use std::ops::Range;
 
-/// The batch of one worker. Packets are ranges of the arena that they were received into.
+/// The batch of one worker. Packets are ranges of the arena that received them.
 #[derive(Debug)]
 pub struct N6Batch {
     coalescer: Coalescer,
 }
 
 impl N6Batch {
-    /// Empty; `udp`: whether TUN takes trains of UDP datagrams.
+    /// `udp`: whether TUN accepts trains of UDP datagrams.
     pub fn new(udp: bool) -> Self {
         Self { coalescer: Coalescer::new(udp) }
     }
 
-    /// Takes a packet.
     pub fn push(&mut self, arena: &[u8], packet: Range<usize>, flow: &Flow) {
         self.coalescer.offer(arena, packet, flow);
     }
 
-    /// Writes everything, in order.
+    /// Writes all packets, in order.
     pub fn flush(&mut self, arena: &[u8], tun: &mut TunQueue, counters: &WorkerCounters) {
         let frames = self.coalescer.frames();
         if !frames.is_empty() {
@@ -61,7 +60,7 @@ fn write_frames(frames: &[Frame], arena: &[u8], tun: &mut TunQueue, counters: &W
     });
 }
 
-/// Bytes of the packets that a frame stands for.
+/// Bytes of the packets that a frame contains.
 fn frame_len(frame: &Frame) -> usize {
     match frame.single() {
         Some(packet) => packet.len(),

@@ -1,22 +1,22 @@
-//! When a worker lets packets gather before it looks again: where many come, to be woken for each costs more than all
-//! else that is done with it.
+//! Interrupt moderation: at high packet rates a worker lets packets accumulate before it polls again, because
+//! waking for each costs more than its processing.
 
 use crate::rules::Now;
 use std::time::Duration;
 
-/// How long frames may gather while they flow. What came by TUN or socket waits as long then.
+/// Pause while AF_XDP frames arrive. Packets of TUN and sockets wait as long then.
 const FRAMES_NAP: Duration = Duration::from_micros(150);
-/// The same for what comes by TUN and socket. The kernel may add as much again to so short a sleep.
+/// Pause for packets of TUN and sockets. The kernel may double so short a sleep.
 const NAP: Duration = Duration::from_micros(50);
-/// Rounds that follow each other more closely than this, in nanoseconds, do too little each.
+/// Consecutive rounds less than this apart, in nanoseconds, process too few packets each.
 const CLOSE: u64 = 20_000;
-/// So many of them, and packets gather; one that does not takes back [`APART`].
+/// Consecutive close rounds that start the pauses; a round that is not close subtracts [`APART`].
 const ROUNDS: u32 = 32;
 const APART: u32 = 4;
-/// What a nap has to bring for the next to be worth it.
+/// Packets that a pause must bring for another to follow.
 const WORTH: u64 = 8;
 
-/// What the last rounds brought.
+/// Statistics of the last rounds.
 #[derive(Debug)]
 pub struct Pace {
     began: Now,
@@ -26,12 +26,11 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Nothing came yet.
     pub fn new(now: Now) -> Self {
         Self { began: now, close: 0, gathers: false, frames: false }
     }
 
-    /// A round is over, which began at that time and brought so many packets, and frames or not.
+    /// Records a round that began at `began` and processed `packets`; `frames`: some were AF_XDP frames.
     pub fn note(&mut self, began: Now, packets: u64, frames: bool) {
         let close = began.0.saturating_sub(self.began.0) < CLOSE && packets > 0;
         self.close = if close { (self.close + 1).min(ROUNDS) } else { self.close.saturating_sub(APART) };
@@ -40,7 +39,7 @@ impl Pace {
         self.frames = frames;
     }
 
-    /// How long to let packets gather now.
+    /// The pause before the next poll, if any.
     pub fn nap(&self) -> Option<Duration> {
         match (self.frames, self.gathers) {
             (true, _) => Some(FRAMES_NAP),
@@ -56,7 +55,7 @@ mod tests {
 
     const MICROSECOND: u64 = 1000;
 
-    /// After so many rounds that far apart, in nanoseconds, of so many packets.
+    /// The state after `rounds` rounds of `packets` packets each, `apart` nanoseconds apart.
     fn after(rounds: u32, apart: u64, packets: u64) -> Pace {
         let mut pace = Pace::new(Now(1));
         (1..=u64::from(rounds)).for_each(|round| pace.note(Now(1 + round * apart), packets, false));

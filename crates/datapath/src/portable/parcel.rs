@@ -1,4 +1,4 @@
-//! A packet that has to wait, and how it gets to the worker that has its session's queue.
+//! A packet to be queued, and its transfer to the worker that owns its session's queue.
 
 use super::inbox::Inbox;
 use super::path::judge;
@@ -10,15 +10,15 @@ use pith_upf::qos::{Arrival, Ecn, Hold, Ruling};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering::SeqCst, fence};
 
-/// Packets on their way to a worker; more are dropped.
+/// Most packets in transit to a worker; more are dropped.
 const MOST_HANDED: usize = 4096;
 
-/// A packet on its own, with the rule that it met.
+/// A packet with its own buffer and its rule.
 #[derive(Debug)]
 pub struct Parcel {
     /// The inner packet.
     pub bytes: Vec<u8>,
-    /// The rules of its session that it met last.
+    /// The rules of its session that were last applied.
     pub rules: Arc<Rules>,
     rule: u16,
     origin: Origin,
@@ -29,7 +29,7 @@ pub struct Parcel {
 }
 
 impl Parcel {
-    /// A packet that met the rule of that index.
+    /// A packet that matched the rule of that index.
     pub fn new(rules: Arc<Rules>, rule: u16, came: Came<'_>, bytes: Vec<u8>) -> Self {
         let Came { origin, qfi, flow } = came;
         let direction = rules.rule(rule).map_or(Direction::Downlink, Rule::direction);
@@ -37,38 +37,35 @@ impl Parcel {
         Self { bytes, rules, rule, origin, qfi, tuple, tos: flow.tos, direction }
     }
 
-    /// Its rule.
     pub fn rule(&self) -> Option<&Rule> {
         self.rules.rule(self.rule)
     }
 
-    /// Which way it goes.
     pub fn direction(&self) -> Direction {
         self.direction
     }
 
-    /// How it came, with headers as they are now.
+    /// Its origin and QFI, with its current headers.
     pub fn came<'a>(&self, flow: &'a Flow) -> Came<'a> {
         Came { origin: self.origin, qfi: self.qfi, flow }
     }
 
-    /// The QFI that it came with.
+    /// The received QFI.
     pub fn qfi(&self) -> Option<Qfi> {
         self.qfi
     }
 
-    /// Its DSCP.
     pub fn dscp(&self) -> u8 {
         self.tos >> 2
     }
 
-    /// What the QoS engine has to know of it.
+    /// The packet's description for the QoS engine.
     pub fn arrival(&self) -> Arrival {
         let flow = self.rule().map_or(0, |rule| rule.flow_index);
         Arrival { flow, tuple: self.tuple, bytes: self.bytes.len(), ecn: Ecn::of_tos(self.tos) }
     }
 
-    /// Has it meet other rules of its session.
+    /// Applies other rules of its session.
     pub fn meet(&mut self, rules: &Arc<Rules>) -> Ruling {
         let Some(flow) = Flow::of(&self.bytes) else { return Ruling::Drop(DropReason::MalformedInner) };
         match judge(rules, self.origin, &flow, self.qfi) {
@@ -80,13 +77,13 @@ impl Parcel {
         }
     }
 
-    /// It waits no longer: later packets of its session can't overtake it any more.
+    /// Counts the packet as no longer queued: later packets of its session cannot overtake it any more.
     pub fn leave(&self) {
         self.rules.life.waiting(self.direction).leave();
     }
 }
 
-/// How a rule's packets are held, if they are.
+/// How a rule's packets are held; `None` unless its action is to buffer.
 pub fn hold_of(rule: &Rule) -> Option<Hold> {
     match rule.action {
         Some(Action::Buffer { notify, packets: most }) => Some(Hold { pdr: rule.pdr, most, notify }),
@@ -94,7 +91,7 @@ pub fn hold_of(rule: &Rule) -> Option<Hold> {
     }
 }
 
-/// Where other workers leave packets for one.
+/// The queue by which other workers pass packets to one.
 #[derive(Debug)]
 pub struct Desk {
     sender: Sender<Parcel>,
@@ -102,20 +99,21 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// A worker's, and its end of it.
+    /// The queue of a worker, and its receiving end.
     pub fn new(inbox: Arc<Inbox>) -> (Self, Receiver<Parcel>) {
         let (sender, receiver) = bounded(MOST_HANDED);
         (Self { sender, inbox }, receiver)
     }
 
-    /// Leaves a packet; `false` if there is no room.
+    /// Adds a packet; `false` if the queue is full.
     pub fn hand(&self, parcel: Parcel) -> bool {
         self.sender.try_send(parcel).is_ok()
     }
 
     /// Wakes the worker if it sleeps.
     pub fn nudge(&self) {
-        // Either this sees that it sleeps, or it saw, before it slept, what was left.
+        // The fence pairs with the worker's: either this thread sees that the worker sleeps, or the worker
+        // sees the packet before it sleeps.
         fence(SeqCst);
         if self.inbox.is_parked() {
             self.inbox.wake();

@@ -1,5 +1,5 @@
-//! What a worker does with one packet, wherever it came from: judge it by its session's rules, then
-//! forward it, have it wait, or drop it by a name.
+//! Handles one packet, independently of how it was received: applies its session's rules, then forwards,
+//! queues or drops it.
 
 use super::border::Border;
 use super::events::Events;
@@ -21,82 +21,76 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// What all workers share.
+/// State shared by all workers.
 #[derive(Debug)]
 pub struct Shared {
-    /// The clock of all times.
     pub clock: Clock,
-    /// Bounds on what waits.
+    /// Limits on queued packets.
     pub room: Arc<Room>,
-    /// Whether packets between UEs go past the kernel.
+    /// Whether packets between UEs are forwarded without the kernel.
     pub hairpin: bool,
-    /// Pools whose packets it has to see.
+    /// Pools whose packets the kernel must handle.
     pub by_kernel: Box<[UePool]>,
-    /// Whether what exceeds rates waits.
+    /// Whether packets above rates are queued or dropped.
     pub enforcement: Enforcement,
-    /// What UPF-C is told.
+    /// Events for UPF-C.
     pub events: Events,
-    /// Packets of sessions that an operator follows.
+    /// Packets of traced sessions.
     pub tracer: Tracer,
-    /// Where workers get what is theirs to queue.
+    /// For each worker, the queue of packets from other workers.
     pub desks: Box<[Desk]>,
-    /// Whether peers are told of tunnels that are not there.
+    /// Whether unknown TEIDs are answered with Error Indications.
     pub refuses: AtomicBool,
 }
 
-/// A worker's ways out, and its counters.
+/// A worker's outputs and counters.
 #[derive(Debug)]
 pub struct Path {
-    /// Which worker.
     pub worker: Worker,
-    /// What it shares with the others.
     pub shared: Arc<Shared>,
-    /// Its counters.
     pub counters: Arc<WorkerCounters>,
     /// Its sockets on N3, one for each address.
     pub sockets: Vec<GtpuSocket>,
     /// Its queue of the TUN interface.
     pub tun: TunQueue,
-    /// What it lets pass.
+    /// Closed destinations and accepted peers.
     pub border: Border,
-    /// Its AF_XDP sockets, none where there is no such path.
+    /// Its AF_XDP sockets, if any.
     pub ports: Ports,
-    /// Where packets may leave by these.
+    /// Routes of its AF_XDP sockets.
     pub routes: Routes,
-    /// Identification of the last outer IPv4 header that was made here.
+    /// Identification of the last outer IPv4 header.
     pub outer_id: u16,
-    /// Packets on their way into tunnels.
+    /// Packets to be sent into tunnels.
     pub n3: N3Batch,
-    /// Packets on their way to the data network.
+    /// Packets to be sent to the data network.
     pub n6: N6Batch,
-    /// Where packets read from TUN lie; kept for its memory.
+    /// Positions of packets read from TUN; kept to reuse its memory.
     pub read: Vec<Range<usize>>,
-    /// Packets that have to wait at this worker, not yet in its queues.
+    /// Packets to be queued at this worker.
     pub queueing: Vec<Parcel>,
-    /// Buffers of packets that have left, for others that have to wait.
+    /// Buffers to reuse for packets that must be queued.
     pub spare: Vec<Vec<u8>>,
-    /// Other workers that were handed packets, a bit each.
+    /// A bit for each worker that was given packets.
     pub handed: u64,
-    /// The time of this batch.
     pub now: Now,
 }
 
-/// What to do with a packet that may pass by its rule.
+/// Whether a packet that its rule forwards can be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
     /// Send it; it is charged and counted.
     Now,
-    /// It has to wait.
+    /// Queue it.
     Later,
 }
 
 impl Path {
-    /// Counts packets dropped.
     pub fn drop(&self, reason: DropReason, packets: usize) {
         self.counters.drops.count_many(reason, packets);
     }
 
-    /// Tells of a packet, if an operator follows its session.
+    /// Traces a packet, if its session is traced.
     #[inline]
     pub fn trace(&self, rules: &Rules, rule: Option<&Rule>, came: Came<'_>, fate: Fate) {
         if rules.life.is_traced() {
@@ -110,7 +104,7 @@ impl Path {
         self.trace(rules, rule, came, Fate::Dropped(reason));
     }
 
-    /// The rule for a packet, and what it wants done.
+    /// The rule for a packet, and its action.
     pub fn judge<'r>(
         &self,
         rules: &'r Rules,
@@ -122,7 +116,7 @@ impl Path {
         judge(rules, origin, flow, qfi)
     }
 
-    /// Whether it is a packet's turn, of which rules want that done. It is not while it is to be held.
+    /// Whether a packet with that action can be sent now; a packet to be held is queued.
     pub fn turn_for(
         &self,
         rules: &Rules,
@@ -136,8 +130,8 @@ impl Path {
         }
     }
 
-    /// Whether it is the turn of a packet that is to be forwarded. While others of its session wait, it is
-    /// not; nor if its flow exceeds its rates, but where these are policed.
+    /// Whether a packet to be forwarded can be sent now. It is queued while its session has queued packets,
+    /// and, unless rates are policed, if its flow exceeds its rates.
     fn turn(&self, rules: &Rules, rule: &Rule, bytes: usize) -> Result<Turn, DropReason> {
         rule.quota()?;
         if rules.life.waiting(rule.direction()).owner().is_some() {
@@ -156,7 +150,7 @@ impl Path {
         }
     }
 
-    /// Counts a packet that passes.
+    /// Counts a forwarded packet.
     pub fn count(&self, rules: &Rules, rule: &Rule, bytes: usize) {
         let session = rules.life.id;
         rule.count(self.worker, bytes, self.now, |urr, volume| {
@@ -164,21 +158,21 @@ impl Path {
         });
     }
 
-    /// Has a copy of a packet wait, here or at the worker that has its session's queue.
+    /// Queues a copy of a packet, here or at the worker that owns its session's queue.
     pub fn queue(&mut self, rules: &Arc<Rules>, rule: &Rule, came: Came<'_>, packet: &[u8]) {
         let mut bytes = self.spare_buffer();
         bytes.extend_from_slice(packet);
         self.queue_owned(rules, rule, came, bytes);
     }
 
-    /// An empty buffer, if there is one from a packet that has left.
+    /// An empty buffer, reused if possible.
     pub fn spare_buffer(&mut self) -> Vec<u8> {
         let mut buffer = self.spare.pop().unwrap_or_default();
         buffer.clear();
         buffer
     }
 
-    /// Has a packet wait.
+    /// Queues a packet.
     pub fn queue_owned(&mut self, rules: &Arc<Rules>, rule: &Rule, came: Came<'_>, bytes: Vec<u8>) {
         let held = matches!(rule.action, Some(Action::Buffer { .. }));
         self.trace(rules, Some(rule), came, if held { Fate::Buffered } else { Fate::Queued });
@@ -197,14 +191,15 @@ impl Path {
         }
     }
 
-    /// Wakes the workers that were handed packets.
+    /// Wakes the workers that were given packets.
     pub fn nudge(&mut self) {
         let handed = std::mem::take(&mut self.handed);
         let desks = self.shared.desks.iter().enumerate();
         desks.filter(|(at, _)| handed & 1 << (at % 64) != 0).for_each(|(_, desk)| desk.nudge());
     }
 
-    /// Puts a tunnel's header, by its rule and the QFI that it came with, before a packet in the N3 batch's arena, and the packet into the batch.
+    /// Writes the tunnel's headers before a packet in the N3 batch's arena, by its rule and received QFI, and
+    /// adds the packet to the batch.
     pub fn send_in_place(&mut self, by: (&Rule, Option<Qfi>), tunnel: &Tunnel, packet: Range<usize>) {
         let room = self.n3.bytes_mut(packet.start - HEADROOM..packet.start);
         let Some(at) = write_header(room, tunnel, by, packet.len()) else {
@@ -220,7 +215,7 @@ impl Path {
         self.n3.push(Gpdu { peer, dscp, head: gpdu, tail: 0..0, inner });
     }
 
-    /// Sends a packet that lies elsewhere into a tunnel.
+    /// Sends a packet that is not in the arena into a tunnel.
     pub fn send_copy(&mut self, by: (&Rule, Option<Qfi>), tunnel: &Tunnel, packet: &[u8]) {
         if self.leaves_by_tunnel(by, tunnel, packet) {
             return;
@@ -231,7 +226,7 @@ impl Path {
         }
     }
 
-    /// Copies a packet into the N3 batch's arena, which is flushed first if it is full.
+    /// Copies a packet into the N3 batch's arena, after flushing it if it is full.
     pub fn copy_in(&mut self, packet: &[u8]) -> Option<Range<usize>> {
         if !self.n3.has_room() {
             self.flush_n3();
@@ -239,16 +234,16 @@ impl Path {
         self.n3.copy_in(packet)
     }
 
-    /// Sends what waits for N3.
+    /// Sends the N3 batch.
     pub fn flush_n3(&mut self) {
         self.n3.flush(&self.sockets, &self.counters);
     }
 }
 
-/// The rule that a packet met, if one took it, and why it is dropped.
+/// The matching rule, if any, and the reason of the drop.
 pub type Refusal<'r> = (Option<&'r Rule>, DropReason);
 
-/// The rule for a packet, and what it wants done: to be forwarded or held, if anything.
+/// The rule for a packet, and its action.
 pub fn judge<'r>(
     rules: &'r Rules,
     origin: Origin,
@@ -263,7 +258,7 @@ pub fn judge<'r>(
     match rule.action {
         None => refuse(DropReason::NoRule),
         Some(Action::Drop) => refuse(DropReason::RuleDrop),
-        // From N6 to N6 would come back for ever.
+        // The packet would return from N6 forever.
         Some(Action::Forward(Destination::Network)) if origin == Origin::Network => {
             refuse(DropReason::NoRule)
         }
@@ -274,7 +269,7 @@ pub fn judge<'r>(
     }
 }
 
-/// Where a tunnel's packets go.
+/// The tunnel's GTP-U address.
 pub fn peer_of(tunnel: &Tunnel) -> SocketAddr {
     SocketAddr::new(tunnel.peer, GTPU_PORT)
 }

@@ -1,4 +1,4 @@
-//! A worker's queues: the QoS engine between the packets that have to wait and their ways out.
+//! A worker's queues: the QoS engine and its outputs.
 
 use super::parcel::{Parcel, hold_of};
 use super::path::Path;
@@ -11,43 +11,42 @@ use pith_upf::qos::{Engine, Outlet, Room, Ruling, Whose};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Packets taken from other workers at once.
+/// Packets received from other workers at once.
 const MOST_TAKEN: usize = 1024;
 /// Bytes of packets to N6 that are sent together.
 const OUTBOX: usize = 256 << 10;
-/// Longest packet.
+/// Bytes of the longest packet.
 const LONGEST: usize = 65_536;
-/// Buffers kept for packets to come.
+/// Buffers kept for reuse.
 const MOST_SPARE: usize = 1024;
 
-/// What waits at a worker.
+/// A worker's queued packets.
 #[derive(Debug)]
 pub struct Queues {
     engine: Engine<Parcel>,
     handed: Receiver<Parcel>,
-    /// Packets that are leaving; until they have left, later ones must not overtake.
+    /// Packets being sent; until they are sent, later packets must not overtake them.
     leaving: Vec<Parcel>,
-    /// Packets to N6, side by side.
+    /// Packets to N6, concatenated.
     outbox: Vec<u8>,
 }
 
 impl Queues {
-    /// Nothing waits.
     pub fn new(room: Arc<Room>, handed: Receiver<Parcel>) -> Self {
         Self { engine: Engine::new(room), handed, leaving: Vec::new(), outbox: Vec::new() }
     }
 
-    /// Whether other workers have left packets here.
+    /// Whether packets from other workers are pending.
     pub fn is_handed(&self) -> bool {
         !self.handed.is_empty()
     }
 
-    /// How long it is until something is due.
+    /// Time until the next packet is due.
     pub fn due_in(&self, now: Now) -> Option<Duration> {
         self.engine.next_due().map(|due| Duration::from_nanos(due.0.saturating_sub(now.0)))
     }
 
-    /// Takes in what has to wait, and sends what may go.
+    /// Queues new packets and sends those that are due.
     pub fn serve(&mut self, path: &mut Path, tables: &Tables) {
         loop {
             let mut turn = Turn { path, tables, leaving: &mut self.leaving, outbox: &mut self.outbox };
@@ -59,14 +58,14 @@ impl Queues {
             }
             self.engine.run(turn.path.now.into(), &mut turn);
             turn.finish();
-            // What left towards another UE of this UPF may have to wait again.
+            // A packet sent to another UE of this UPF may have been queued again.
             if path.queueing.is_empty() {
                 return;
             }
         }
     }
 
-    /// Has what waits meet new rules.
+    /// Applies new rules to queued packets.
     pub fn adopt(&mut self, path: &mut Path, tables: &Tables, rules: &Arc<Rules>) {
         for direction in [Direction::Uplink, Direction::Downlink] {
             if rules.life.waiting(direction).owner() != Some(path.worker) {
@@ -80,7 +79,7 @@ impl Queues {
         }
     }
 
-    /// Drops what is held for a session, and if `all` what is queued.
+    /// Drops the packets held for a session, and with `all` also those queued.
     pub fn discard(&mut self, path: &mut Path, tables: &Tables, rules: &Rules, all: bool) {
         for direction in [Direction::Uplink, Direction::Downlink] {
             let mut turn = Turn { path, tables, leaving: &mut self.leaving, outbox: &mut self.outbox };
@@ -90,8 +89,8 @@ impl Queues {
     }
 }
 
-/// Puts a packet into the engine, by the rules that this worker has; they may be others than those that
-/// the worker had which it came from.
+/// Puts a packet into the engine by this worker's rules, which may differ from those of the worker that
+/// received it.
 fn take_in(engine: &mut Engine<Parcel>, turn: &mut Turn<'_>, mut parcel: Parcel) {
     let own = turn.tables.by_id(parcel.rules.life.id);
     let Some(rules) = own.filter(|rules| Arc::ptr_eq(&rules.life, &parcel.rules.life)) else {
@@ -111,7 +110,7 @@ fn take_in(engine: &mut Engine<Parcel>, turn: &mut Turn<'_>, mut parcel: Parcel)
     }
 }
 
-/// The ways out, for what the engine lets go.
+/// The output of the engine.
 struct Turn<'a> {
     path: &'a mut Path,
     tables: &'a Tables,
@@ -120,7 +119,7 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Tells of a packet that waited, if an operator follows its session.
+    /// Traces a queued packet, if its session is traced.
     fn trace(&self, parcel: &Parcel, fate: Fate) {
         if parcel.rules.life.is_traced()
             && let Some(flow) = Flow::of(&parcel.bytes)
@@ -129,7 +128,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Puts a packet to N6 or another UE where others are sent with it.
+    /// Adds a packet to those sent together to N6 or another UE.
     fn to_network(&mut self, flow: &Flow, packet: &[u8]) {
         if self.path.sends_past_kernel(self.tables, flow, packet) {
             return;
@@ -143,7 +142,8 @@ impl Turn<'_> {
         self.path.n6.push(self.outbox, range, flow);
     }
 
-    /// The headers of a packet that leaves to the data network, if it may: its rule may have been another when it came.
+    /// The headers of a packet to the data network, if its current rule permits it; it may have been queued
+    /// by another rule.
     fn flow_to_network(&mut self, parcel: &Parcel, rule: &Rule) -> Result<Option<Flow>, DropReason> {
         if matches!(rule.action, Some(Action::Forward(Destination::Tunnel(_)))) {
             return Ok(None);
@@ -161,7 +161,7 @@ impl Turn<'_> {
         self.outbox.clear();
     }
 
-    /// Has everything on its way, and then lets others go directly.
+    /// Sends all packets, and then lets later ones be sent directly.
     fn finish(&mut self) {
         if self.leaving.is_empty() {
             return;

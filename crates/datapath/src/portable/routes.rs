@@ -1,5 +1,5 @@
-//! Where packets may leave by AF_XDP, past the kernel's stack: as the XDP program would send them. It tells with each
-//! packet that it hands over; what it does not know goes by the kernel.
+//! Routes for sending by AF_XDP, past the kernel's stack. The XDP program passes its route with each frame
+//! that it redirects; packets without a known route go by the kernel.
 
 use super::gpdu::write_header;
 use super::n3::HEADROOM;
@@ -13,15 +13,15 @@ use pith_upf::contract::{Qfi, Tunnel};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// How long a route holds after the program told it, which asks again itself as often; in nanoseconds.
+/// Validity of a route, in nanoseconds: as long as the program's own cache.
 const LIFE: u64 = 100_000_000;
-/// Routes that are remembered at most.
+/// Most cached routes.
 const MOST: usize = 16_384;
-/// Longest header of link and IP.
+/// Longest link and IP header.
 const HEAD: usize = 18 + 60;
 const IPV4_LEN: usize = 20;
 const UDP_LEN: usize = 8;
-/// Hops of a tunnel's packets.
+/// TTL of a tunnel's packets.
 const HOPS: u8 = 64;
 const UDP: u8 = 17;
 
@@ -33,14 +33,14 @@ pub struct Routes {
 
 #[derive(Debug, Clone, Copy)]
 struct Route {
-    /// Which of the worker's AF_XDP sockets.
+    /// The index of the worker's AF_XDP socket.
     port: usize,
     told: Handed,
     until: u64,
 }
 
 impl Routes {
-    /// Notes what the program told with a packet for `destination`.
+    /// Caches the route that the program passed with a packet for `destination`.
     pub fn learn(&mut self, destination: IpAddr, told: Handed, ports: &Ports, now: Now) {
         if told.device == NO_INDEX {
             self.by_destination.remove(&destination);
@@ -58,14 +58,14 @@ impl Routes {
     }
 }
 
-/// What goes before the rest of a packet.
+/// The headers before the rest of a packet.
 pub struct Head {
     octets: [u8; HEAD],
     length: usize,
 }
 
 impl Head {
-    /// The link's header.
+    /// The link header.
     fn of_link(told: &Handed, v6: bool) -> Self {
         let mut head = Self { octets: [0; HEAD], length: 0 };
         head.add(&told.ethernet);
@@ -77,7 +77,7 @@ impl Head {
         head
     }
 
-    /// Adds what is known to fit.
+    /// Appends octets that are known to fit.
     fn add(&mut self, octets: &[u8]) {
         let end = self.length + octets.len();
         if let Some(place) = self.octets.get_mut(self.length..end) {
@@ -86,7 +86,7 @@ impl Head {
         }
     }
 
-    /// As far as it is written.
+    /// The octets written so far.
     pub fn octets(&self) -> &[u8] {
         self.octets.get(..self.length).unwrap_or_default()
     }
@@ -97,8 +97,8 @@ impl Head {
 }
 
 impl Path {
-    /// Sends a packet on to the data network by AF_XDP; `false` if it has to go by the kernel, which also answers
-    /// in a router's name.
+    /// Sends a packet to the data network by AF_XDP; `false` if the kernel must send it, which also generates
+    /// ICMP errors.
     pub fn leaves_to_network(&mut self, flow: &Flow, packet: &[u8]) -> bool {
         let Some(route) = self.routes.to(flow.destination, self.now) else { return false };
         if packet.len() > usize::from(route.told.mtu) {
@@ -117,7 +117,7 @@ impl Path {
         true
     }
 
-    /// Sends a packet into a tunnel by AF_XDP; `false` if it has to go by the kernel.
+    /// Sends a packet into a tunnel by AF_XDP; `false` if the kernel must send it.
     pub fn leaves_by_tunnel(&mut self, by: (&Rule, Option<Qfi>), tunnel: &Tunnel, packet: &[u8]) -> bool {
         let mut room = [0; HEADROOM];
         let Some(at) = write_header(&mut room, tunnel, by, packet.len()) else { return false };
@@ -134,7 +134,7 @@ impl Path {
         sent
     }
 
-    /// By which AF_XDP socket a G-PDU of that length may leave, and what goes before it.
+    /// The AF_XDP socket for a G-PDU of that length, and the headers before it.
     pub fn way_into_tunnel(&mut self, peer: SocketAddr, dscp: u8, length: usize) -> Option<(usize, Head)> {
         let (IpAddr::V4(peer), Some(own)) = (peer.ip(), self.own_v4()) else { return None };
         let route = self.routes.to(peer.into(), self.now)?;
@@ -148,7 +148,7 @@ impl Path {
         Some((route.port, head))
     }
 
-    /// The address that packets leave into tunnels from.
+    /// The source address of tunnel packets.
     fn own_v4(&self) -> Option<Ipv4Addr> {
         self.sockets.iter().find_map(|socket| match socket.address().ip() {
             IpAddr::V4(v4) => Some(v4),
@@ -157,7 +157,7 @@ impl Path {
     }
 }
 
-/// IPv4 and UDP of a tunnel's packet of `length` bytes in all; UDP's checksum may be left out.
+/// The IPv4 and UDP header of a tunnel packet of `length` bytes in all. The UDP checksum is zero (RFC 768).
 fn outer(own: Ipv4Addr, peer: Ipv4Addr, dscp: u8, id: u16, length: u16) -> [u8; IPV4_LEN + UDP_LEN] {
     let [l0, l1] = length.to_be_bytes();
     let [i0, i1] = id.to_be_bytes();

@@ -1,4 +1,4 @@
-//! What GTP-U endpoints tell each other, answered by the worker that hears it (TS 29.281 7).
+//! GTP-U signalling (TS 29.281 7), answered by the worker that receives it.
 
 use super::path::Path;
 use crate::rules::Now;
@@ -8,37 +8,37 @@ use pith_upf::contract::{DropReason, Event, Teid};
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Answers that peers may cause per second and worker, so that nobody can use them to flood another.
+/// Answers per second and worker, so that peers cannot use them to flood a third host.
 const ANSWERS_PER_SECOND: u32 = 200;
-/// The same for hosts that no tunnel leads to, which take none of the peers' answers.
+/// The same for hosts that are no tunnel's peer; separate, so that they cannot use up the peers' answers.
 const ANSWERS_TO_STRANGERS: u32 = 50;
 const SECOND: u64 = 1_000_000_000;
 
-/// Who sent a message, to which of the worker's sockets, and whether a tunnel leads there.
+/// The sender of a message, the index of the receiving socket, and whether the sender is a tunnel's peer.
 pub type Sender = (SocketAddr, usize, bool);
 
-/// Answers, at a bounded rate.
+/// Answers at a limited rate.
 #[derive(Debug)]
 pub struct Signaller {
     second: u64,
-    /// To peers, and to others.
+    /// Answers left in this second: to peers, to others.
     answers: [u32; 2],
     message: Vec<u8>,
 }
 
 impl Signaller {
-    /// With all its answers left.
     pub fn new() -> Self {
         Self { second: 0, answers: [0; 2], message: Vec::new() }
     }
 
-    /// Handles a message that is no G-PDU.
+    /// Handles a message other than a G-PDU.
     pub fn answer(&mut self, path: &Path, packet: &Packet<'_>, from: Sender) {
         match Signalling::decode(packet) {
             Ok(Some(Signalling::EchoRequest { sequence })) => {
                 self.send(path, &Signalling::EchoResponse { sequence }, from);
             }
-            // A GTP-U peer names itself in the message (TS 29.281 7.3.1): one that names another is not believed.
+            // An Error Indication contains its sender's address (TS 29.281 7.3.1); one with another address
+            // is ignored.
             Ok(Some(Signalling::ErrorIndication(indication))) if indication.peer != from.0.ip() => {
                 path.drop(DropReason::StrayErrorIndication, 1);
             }
@@ -46,7 +46,7 @@ impl Signaller {
                 let event = Event::ErrorIndication { peer: indication.peer, teid: Teid(indication.teid) };
                 path.shared.events.push(event);
             }
-            // Nothing waits for these: no Echo Request is sent, and tunnels end by PFCP.
+            // Ignored: no Echo Request is sent, and tunnels are released by PFCP.
             Ok(Some(_)) => {}
             Ok(None) if packet.message_type == GtpuMessageType::TUNNEL_STATUS => {}
             Ok(None) => path.drop(DropReason::UnsupportedGtpu, 1),
@@ -54,7 +54,7 @@ impl Signaller {
         }
     }
 
-    /// Refuses a G-PDU for a tunnel that is not there (TS 29.281 7.3.1).
+    /// Answers a G-PDU with an unknown TEID (TS 29.281 7.3.1).
     pub fn refuse_teid(&mut self, path: &Path, teid: Teid, (peer, socket, is_peer): Sender) {
         path.drop(DropReason::UnknownTeid, 1);
         if !path.shared.refuses.load(Relaxed) {
@@ -65,8 +65,8 @@ impl Signaller {
         self.send(path, &indication, (SocketAddr::new(peer.ip(), GTPU_PORT), socket, is_peer));
     }
 
-    /// Refuses a G-PDU with an extension header that has to be understood and is not
-    /// (TS 29.281 5.2.1, 7.2.3).
+    /// Answers a G-PDU with an unsupported extension header whose comprehension is required (TS 29.281 5.2.1,
+    /// 7.2.3).
     pub fn refuse_extension(&mut self, path: &Path, (peer, socket, is_peer): Sender) {
         path.drop(DropReason::UnsupportedGtpu, 1);
         let header_types = vec![ExtensionHeader::PDU_SESSION_CONTAINER];
@@ -96,7 +96,7 @@ impl Signaller {
     }
 }
 
-/// Sends a message of the path. One that can't be sent is no packet of a user's, so no counter of these tells of it.
+/// Sends a path message. A failure is logged only: the counters are for user packets.
 pub fn send_signalling(socket: Option<&GtpuSocket>, message: &[u8], peer: SocketAddr) {
     match socket.map(|socket| socket.send_to(message, peer)) {
         Some(Ok(_)) => {}

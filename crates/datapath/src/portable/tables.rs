@@ -1,4 +1,4 @@
-//! A worker's own tables: which session a TEID or an address belongs to.
+//! A worker's tables: the session of a TEID or address.
 
 use super::framed::Framed;
 use crate::rules::Rules;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 type Table<K> = HashMap<K, Arc<Rules>, BuildHasherDefault<Mix>>;
 
-/// Sessions by what packets carry.
+/// Sessions by their keys in packets.
 #[derive(Debug, Default)]
 pub struct Tables {
     by_teid: Table<u32>,
@@ -21,12 +21,12 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// The session whose tunnel that is.
+    /// The session of a TEID.
     pub fn by_teid(&self, teid: Teid) -> Option<&Arc<Rules>> {
         self.by_teid.get(&teid.0)
     }
 
-    /// The session whose UE has that address, or else one with a network behind the UE that has it.
+    /// The session of a UE's address, otherwise the one with a framed route that contains it.
     pub fn by_ue(&self, address: IpAddr) -> Option<&Arc<Rules>> {
         let own = match address {
             IpAddr::V4(v4) => self.by_v4.get(&v4.to_bits()),
@@ -35,12 +35,11 @@ impl Tables {
         own.or_else(|| self.framed.find(address))
     }
 
-    /// The session of that id.
     pub fn by_id(&self, id: SessionId) -> Option<&Arc<Rules>> {
         self.by_id.get(&id.0)
     }
 
-    /// Puts rules in place of those before.
+    /// Replaces rules by new ones.
     pub fn publish(&mut self, rules: &Arc<Rules>, previous: Option<&Arc<Rules>>) {
         if let Some(previous) = previous {
             self.remove(previous);
@@ -58,7 +57,7 @@ impl Tables {
         rules.framed.iter().for_each(|network| self.framed.insert(*network, rules));
     }
 
-    /// Takes a session out; what another session has taken over since stays.
+    /// Removes a session, except for keys that belong to another session by now.
     pub fn remove(&mut self, rules: &Arc<Rules>) {
         remove_own(&mut self.by_id, rules.life.id.0, rules);
         for teid in rules.teids() {
@@ -84,8 +83,7 @@ fn remove_own<K: Hash + Eq>(table: &mut Table<K>, key: K, rules: &Rules) {
     }
 }
 
-/// A hash of one number. TEIDs and addresses are given out by the core, so nobody outside can choose
-/// keys that collide.
+/// Hashes one number. The core allocates TEIDs and addresses, so no peer can choose colliding keys.
 #[derive(Debug, Default)]
 pub struct Mix(u64);
 
@@ -181,7 +179,7 @@ mod tests {
             ("192.168.8.9", Some(1)),
             ("2001:db8:5:7::1", Some(2)),
             ("2001:db8:5:7::2", Some(1)),
-            // A UE's own address is the UE's, whatever network it is in.
+            // A UE's own address takes precedence over any network that contains it.
             ("10.45.0.2", Some(2)),
             ("10.45.0.9", Some(1)),
             ("172.16.0.1", None),

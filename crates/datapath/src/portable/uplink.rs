@@ -1,4 +1,4 @@
-//! From tunnels to the data network: what the sockets received, as each of its rules says.
+//! Uplink: packets received from tunnels, handled by their sessions' rules.
 
 use super::path::{Path, Turn, peer_of};
 use super::signalling::{Signaller, send_signalling};
@@ -12,10 +12,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Packets that are looked at together before the first is forwarded.
+/// Packets that are prefetched together before the first is forwarded.
 const BATCH: usize = 64;
 
-/// A packet of a session's tunnel.
+/// A received packet of a session's tunnel.
 struct Arrived<'t> {
     rules: &'t Arc<Rules>,
     inner: Range<usize>,
@@ -24,7 +24,7 @@ struct Arrived<'t> {
 }
 
 impl Path {
-    /// Forwards what was received into `arena` through the socket of that index.
+    /// Forwards what the socket of that index received into `arena`.
     pub fn uplink(
         &mut self,
         tables: &Tables,
@@ -35,7 +35,7 @@ impl Path {
     ) {
         let mut arrived = Vec::with_capacity(BATCH);
         for train in received {
-            // A UE has no tunnels: by one within its own it would speak for others.
+            // UEs have no tunnels: GTP-U from a UE's address could impersonate other UEs.
             if tables.by_ue(train.peer.ip()).is_some() {
                 self.drop(DropReason::UnsupportedGtpu, train.range.len().div_ceil(train.segment));
                 continue;
@@ -57,9 +57,9 @@ impl Path {
         self.ports.flush();
     }
 
-    /// Answers a message, or adds its packet to those that have arrived. A host that no tunnel leads to is answered Echo
-    /// Requests (TS 29.281 7.2.1) and told of tunnels that are not there (7.3.1), which a restarted UPF needs; its other
-    /// messages are dropped.
+    /// Answers a signalling message, or appends the packet to `arrived`. A host that is no tunnel's peer is
+    /// answered Echo Requests (TS 29.281 7.2.1) and unknown TEIDs (7.3.1), which a restarted UPF needs; its
+    /// other messages are dropped.
     fn handle_datagram<'t>(
         &mut self,
         tables: &'t Tables,
@@ -106,12 +106,12 @@ impl Path {
         }
     }
 
-    /// Forwards what has arrived, in its order, once the memory that it takes is on its way.
+    /// Forwards the received packets in order, after prefetching the memory that they need.
     fn forward_arrived(&mut self, tables: &Tables, arena: &[u8], arrived: &mut Vec<Arrived<'_>>) {
         for step in STEPS {
             let mut before = None;
             for Arrived { rules, .. } in &*arrived {
-                // Those of a train are often of one session.
+                // Consecutive packets often belong to one session.
                 if before.replace(Arc::as_ptr(rules)) != Some(Arc::as_ptr(rules)) {
                     step(rules, Direction::Uplink, self.worker);
                 }
@@ -122,8 +122,8 @@ impl Path {
         }
     }
 
-    /// Passes an End Marker on, after the packets before it, where the tunnel's packets go on in another tunnel
-    /// (TS 23.501 5.8.2.9); where they don't, nobody waits for it.
+    /// Forwards an End Marker after the packets before it, if the tunnel's packets are forwarded into another
+    /// tunnel (TS 23.501 5.8.2.9); otherwise no peer expects it.
     fn pass_end_marker(&mut self, tables: &Tables, teid: Teid) {
         let Some(rules) = tables.by_teid(teid) else { return };
         let from_here = |source: Source| matches!(source, Source::Tunnel { teid: own, .. } if own == teid);
@@ -137,12 +137,11 @@ impl Path {
         let mut message = Vec::new();
         Signalling::EndMarker { teid: tunnel.teid.0 }.encode(&mut message);
         let peer = peer_of(&tunnel);
-        // It may leave over another IP version than it came by.
+        // The outgoing tunnel may use another IP version than the incoming one.
         let socket = self.sockets.iter().find(|socket| socket.address().is_ipv4() == peer.is_ipv4());
         send_signalling(socket, &message, peer);
     }
 
-    /// Forwards the packet of a G-PDU.
     pub fn forward_from_tunnel(
         &mut self,
         tables: &Tables,
@@ -180,12 +179,12 @@ impl Path {
         }
     }
 
-    /// Whether the kernel has to see the packets of that UE: its NAT, firewall or routes are there.
+    /// Whether the kernel must handle the UE's packets: its NAT, firewall or routes apply.
     fn is_the_kernels(&self, ue: IpAddr) -> bool {
         self.shared.by_kernel.iter().any(|pool| pool.contains(ue))
     }
 
-    /// To another UE, or to N6: the kernel sends what is for a UE back to TUN.
+    /// Sends a packet to another UE or to N6. The kernel routes packets for a UE back to TUN.
     pub fn send_to_network(&mut self, tables: &Tables, flow: &Flow, arena: &[u8], packet: Range<usize>) {
         let bytes = arena.get(packet.clone()).unwrap_or_default();
         if !self.sends_past_kernel(tables, flow, bytes) {
@@ -193,7 +192,7 @@ impl Path {
         }
     }
 
-    /// Sends a packet to another UE, or to N6 by AF_XDP; `false` if it has to go by the kernel.
+    /// Sends a packet to another UE, or to N6 by AF_XDP; `false` if the kernel must send it.
     pub fn sends_past_kernel(&mut self, tables: &Tables, flow: &Flow, packet: &[u8]) -> bool {
         if let Some(rules) = tables.by_ue(flow.destination).filter(|_| self.shared.hairpin) {
             self.deliver_past_kernel(rules, flow, packet);

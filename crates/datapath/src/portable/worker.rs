@@ -1,5 +1,5 @@
-//! A worker: one thread with a socket of each N3 address, a TUN queue and tables of its own; and, where there is
-//! AF_XDP, a socket for each queue of interfaces whose packets it has waiting.
+//! A worker: one thread with a socket for each N3 address, a TUN queue and its own tables; with AF_XDP also
+//! the sockets of some interface queues.
 //!
 //! ```text
 //!   ┌─▶ take messages ─▶ serve queues ─▶ packets left? ──yes──────┐
@@ -20,7 +20,7 @@ use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-/// What is ready: the wake-up, the TUN queue, and from the next bit on the sockets, then those of AF_XDP.
+/// Bits of ready descriptors: the wake-up, the TUN queue, then the GTP-U sockets, then the AF_XDP sockets.
 const WAKE: u32 = 1;
 const TUN: u32 = 2;
 const ALL: u32 = u32::MAX;
@@ -35,13 +35,13 @@ pub struct Worker {
     signaller: Signaller,
     arena: Box<[u8]>,
     received: Vec<Datagram>,
-    /// Where frames lie in the arena.
+    /// Positions of frames in the arena.
     frames: Vec<Range<usize>>,
     pace: Pace,
     taken: Vec<Message>,
 }
 
-/// Whether to go on.
+/// Whether the worker continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Life {
     On,
@@ -49,7 +49,6 @@ enum Life {
 }
 
 impl Worker {
-    /// With empty tables.
     pub fn new(inbox: Arc<Inbox>, path: Path, queues: Queues) -> Self {
         let pace = Pace::new(path.now);
         Self {
@@ -66,7 +65,7 @@ impl Worker {
         }
     }
 
-    /// Works until told to stop.
+    /// Runs until stopped.
     pub fn run(mut self) {
         let mut ready = 0;
         loop {
@@ -85,7 +84,7 @@ impl Worker {
         }
     }
 
-    /// Forwards a batch of each that is ready. Answers whether there may be more.
+    /// Forwards a batch from each ready descriptor. Returns whether there may be more.
     fn round(&mut self, ready: u32) -> bool {
         if ready == 0 {
             return false;
@@ -104,7 +103,7 @@ impl Worker {
         self.take_messages()
     }
 
-    /// Waits until packets or a wake-up come, and answers which.
+    /// Waits for packets or a wake-up, and returns the ready bits.
     fn sleep(&self) -> u32 {
         if !self.inbox.park() {
             return 0;
@@ -165,7 +164,7 @@ impl Worker {
         life
     }
 
-    /// Receives and forwards a batch of each socket. Answers whether there may be more.
+    /// Receives and forwards a batch from each socket. Returns whether there may be more.
     fn uplink(&mut self) -> bool {
         let mut full = false;
         for socket in 0..self.path.sockets.len() {
@@ -181,7 +180,8 @@ impl Worker {
         full
     }
 
-    /// Forwards a batch of what the program handed over. Answers whether there may be more, and whether there was any.
+    /// Forwards a batch of frames redirected by the program. Returns whether there may be more, and whether
+    /// there were any.
     fn handed(&mut self) -> (bool, bool) {
         let (mut more, mut any) = (false, false);
         for port in 0..self.path.ports.len() {

@@ -1,9 +1,9 @@
-//! A look ahead: the memory that packets of a session need, asked for before they are judged.
+//! Prefetches the memory that packets of a session need before their rules are evaluated.
 //!
-//! A session's rules, meters and counters are some fifteen cache lines, most of them found by way of another. With many
-//! sessions at once none is near, and a worker would wait for each in its turn, packet by packet. So it goes through
-//! a batch step by step: a step asks for what the lines of the step before lead to, for all packets, and they come side
-//! by side.
+//! A session's rules, meters and counters are some fifteen cache lines, most of them reached through others.
+//! With many concurrent sessions all would be cache misses, one after the other for each packet. Therefore a
+//! batch is processed in steps: each step prefetches, for all packets, the lines that the previous step's
+//! lines point to, so that the misses overlap.
 //!
 //! ```text
 //!   session ─┬▶ life
@@ -17,13 +17,13 @@ use super::usage::Worker;
 use crate::sys::prefetch;
 use pith_upf::contract::Direction;
 
-/// Rules of a direction that are looked at; a packet seldom meets a later one.
+/// Rules of a direction that are prefetched; few packets match a later one.
 const RULES: usize = 2;
 
-/// The steps, in their order; the session's [`Rules`] themselves are to be asked for before.
+/// The steps in order; the caller prefetches the session's [`Rules`] first.
 pub const STEPS: [Step; 5] = [rules, flows, meters, slots, places];
 
-/// A step: of which session, of packets that go which way, by which worker.
+/// A step, for a session, a direction and a worker.
 pub type Step = fn(&Rules, Direction, Worker);
 
 fn near(rules: &Rules, direction: Direction) -> impl Iterator<Item = &Rule> {

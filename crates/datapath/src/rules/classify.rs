@@ -1,4 +1,4 @@
-//! Whether a packet matches a filter of a PDR.
+//! Matches packets against the filters of PDRs.
 
 use crate::packet::Flow;
 use pith_upf::contract::{Direction, Endpoint, SdfFilter};

@@ -1,4 +1,4 @@
-//! A session as workers see it: its PDRs in the order they are tried, each with all it leads to.
+//! A session compiled for workers: its PDRs in the order of evaluation, each with its FAR, QERs and URRs.
 
 use super::classify::matches;
 use super::usage::{UrrUse, Worker};
@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// Where a packet came from.
+/// The side a packet was received on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// A tunnel that ends here.
@@ -22,33 +22,31 @@ pub enum Origin {
     Network,
 }
 
-/// What lives as long as the session, whatever its rules are.
+/// The state of a session that outlives its rules.
 #[derive(Debug)]
 pub struct Life {
-    /// Whose.
     pub id: SessionId,
     uplink: Waiting,
     downlink: Waiting,
     last_packet: AtomicU64,
-    /// Whether an operator follows its packets; beside what every packet touches anyway.
+    /// Whether the session is traced; beside the fields that every packet reads anyway.
     traced: AtomicBool,
     home: Option<Arc<Home>>,
 }
 
 impl Life {
-    /// Of a session that has seen no packet, and its block where a BPF program is to know it.
+    /// For a session without packets; `home` is its block, if a BPF program handles it.
     pub fn new(id: SessionId, home: Option<Arc<Home>>) -> Self {
         let (uplink, downlink) = (Waiting::default(), Waiting::default());
         let (last_packet, traced) = (AtomicU64::new(0), AtomicBool::new(false));
         Self { id, uplink, downlink, last_packet, traced, home }
     }
 
-    /// Its block.
     pub fn home(&self) -> Option<&Arc<Home>> {
         self.home.as_ref()
     }
 
-    /// Packets of a direction that wait.
+    /// The queued packets of a direction.
     pub fn waiting(&self, direction: Direction) -> &Waiting {
         match direction {
             Direction::Uplink => &self.uplink,
@@ -56,44 +54,42 @@ impl Life {
         }
     }
 
-    /// Whether any packet of the session waits.
+    /// Whether any packet of the session is queued.
     pub fn is_waiting(&self) -> bool {
         self.uplink.owner().is_some() || self.downlink.owner().is_some()
     }
 
-    /// Whether an operator follows its packets.
+    /// Whether its packets are traced.
     pub fn is_traced(&self) -> bool {
         self.traced.load(Relaxed)
     }
 
-    /// Has its packets followed, or no longer.
+    /// Starts or ends the trace of its packets.
     pub fn set_traced(&self, traced: bool) {
         self.traced.store(traced, Relaxed);
     }
 
-    /// When its last packet came; 0 for never.
+    /// The time of its last packet; 0: none.
     pub fn last_packet(&self) -> u64 {
         self.last_packet.load(Relaxed)
     }
 }
 
-/// A session's rules, immutable; new rules are a new value.
+/// A session's rules, immutable; a change creates a new value.
 #[derive(Debug)]
 pub struct Rules {
-    /// What stays when rules change.
+    /// The state that outlives the rules.
     pub life: Arc<Life>,
-    /// The UE's addresses.
     pub ue: UeAddress,
-    /// Networks behind it.
     pub framed: Box<[AddressRange]>,
-    /// The far end of the tunnel to the UE, where downlink packets go into one.
+    /// The peer of the downlink tunnel, if downlink packets are sent into one.
     pub downlink_peer: Option<IpAddr>,
     rules: Box<[Rule]>,
     qos: Arc<SessionQos>,
 }
 
 impl Rules {
-    /// Compiles a session, with the flows and counters that its QERs and URRs have.
+    /// Compiles a session with the flows of its QERs and the counters of its URRs.
     pub fn compile(session: &Session, life: Arc<Life>, qos: Arc<SessionQos>, urrs: &[Arc<UrrUse>]) -> Self {
         let mut pdrs: Vec<&Pdr> = session.pdrs.iter().collect();
         pdrs.sort_by_key(|pdr| pdr.precedence);
@@ -106,42 +102,38 @@ impl Rules {
         Self { life, ue: session.ue, framed, downlink_peer, rules, qos }
     }
 
-    /// The rule of that index.
     pub fn rule(&self, index: u16) -> Option<&Rule> {
         self.rules.get(usize::from(index))
     }
 
-    /// What the session's packets of a direction wait under.
+    /// The key of the session's queue of a direction.
     pub fn key(&self, direction: Direction) -> Key {
         (self.life.id, direction)
     }
 
-    /// Its flows of a direction.
     pub fn flows(&self, direction: Direction) -> &Flows {
         self.qos.flows(direction)
     }
 
-    /// Its QoS.
     pub fn qos(&self) -> &Arc<SessionQos> {
         &self.qos
     }
 
-    /// The rule for a packet.
     pub fn find(&self, origin: Origin, flow: &Flow, qfi: Option<Qfi>) -> Option<&Rule> {
         self.rules.iter().find(|rule| rule.takes(origin, flow, qfi))
     }
 
-    /// Whether a packet that matched `rule` claims to come from a UE that it does not come from.
+    /// Whether the source address of a packet that matched `rule` does not belong to the UE.
     pub fn is_spoofed(&self, rule: &Rule, source: IpAddr) -> bool {
         rule.direction() == Direction::Uplink && !self.ue.is_empty() && !self.owns(source)
     }
 
-    /// Whether an address is the UE's, or behind it.
+    /// Whether an address is the UE's, or in a framed route.
     fn owns(&self, address: IpAddr) -> bool {
         self.ue.contains(address) || self.framed.iter().any(|network| network.contains(address))
     }
 
-    /// The session's own TEIDs; one may come more than once.
+    /// The session's own TEIDs; they may contain duplicates.
     pub fn teids(&self) -> impl Iterator<Item = Teid> {
         self.rules.iter().filter_map(|rule| match rule.source {
             Source::Tunnel { teid, .. } => Some(teid),
@@ -149,12 +141,12 @@ impl Rules {
         })
     }
 
-    /// The rules, in the order that they are tried.
+    /// The rules, in the order of evaluation.
     pub fn iter(&self) -> impl Iterator<Item = &Rule> {
         self.rules.iter()
     }
 
-    /// Notes that a packet of the session came.
+    /// Records the time of a packet.
     pub fn touch(&self, now: Now) {
         if self.life.last_packet.load(Relaxed) != now.0 {
             self.life.last_packet.store(now.0, Relaxed);
@@ -165,27 +157,24 @@ impl Rules {
 /// A PDR with its FAR, QERs and URRs.
 #[derive(Debug)]
 pub struct Rule {
-    /// The PDR.
     pub pdr: PdrId,
-    /// Which of the session's rules.
+    /// Its index in the session's rules.
     pub index: u16,
-    /// Its FAR's action; `None` if it names no FAR.
+    /// Its FAR's action; `None` if it has no FAR.
     pub action: Option<Action>,
-    /// The QoS flow to mark packets with.
+    /// The QFI to set.
     pub qfi: Option<Qfi>,
-    /// Where its packets come from.
+    /// Where its packets arrive.
     pub source: Source,
-    /// One of these takes the packet; none: all packets.
+    /// Filters, one of which must match; empty: all packets match.
     pub filters: Box<[SdfFilter]>,
-    /// A bit for each QFI that matches; all if the PDR names none.
+    /// A bit for each matching QFI; all set if the PDR names none.
     pub qfis: u64,
-    /// Whether all gates are open.
     pub open: bool,
-    /// The flow that its packets are of.
+    /// The QoS flow of its packets.
     pub flow: Arc<QosFlow>,
-    /// Which of its direction's flows that is.
+    /// The index of that flow among those of its direction.
     pub flow_index: u16,
-    /// Its URRs.
     pub urrs: Box<[Arc<UrrUse>]>,
 }
 
@@ -222,7 +211,7 @@ impl Rule {
             && (self.filters.is_empty() || self.filters.iter().any(|filter| matches(filter, flow, direction)))
     }
 
-    /// The far end of the tunnel that its packets leave by.
+    /// The peer of its outgoing tunnel.
     pub fn peer(&self) -> Option<IpAddr> {
         match self.action {
             Some(Action::Forward(Destination::Tunnel(tunnel))) => Some(tunnel.peer),
@@ -230,17 +219,14 @@ impl Rule {
         }
     }
 
-    /// Which way its packets go.
     pub fn direction(&self) -> Direction {
         self.source.direction()
     }
 
-    /// Whether all gates are open.
     pub fn gate(&self) -> Result<(), DropReason> {
         if self.open { Ok(()) } else { Err(DropReason::GateClosed) }
     }
 
-    /// Whether no quota is used up.
     pub fn quota(&self) -> Result<(), DropReason> {
         match self.urrs.iter().any(|used| used.exhausted()) {
             true => Err(DropReason::QuotaExhausted),
@@ -248,7 +234,7 @@ impl Rule {
         }
     }
 
-    /// Counts a packet that passes, and tells of each URR that comes up to a limit by it.
+    /// Counts a forwarded packet, and calls `reached` for each URR that reaches a limit by it.
     pub fn count(&self, worker: Worker, bytes: usize, now: Now, mut reached: impl FnMut(UrrId, Volume)) {
         for used in &self.urrs {
             used.counter.count(worker, self.direction(), bytes, now);

@@ -1,4 +1,4 @@
-//! Traffic and drops of the UPF: a set for each worker, summed when read.
+//! Traffic and drop counters of the UPF: one set for each worker, summed when read.
 
 use super::usage::bump;
 use pith_upf::contract::{Counters, DropReason, Traffic};
@@ -8,26 +8,24 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub struct WorkerCounters {
-    /// From tunnels.
+    /// Received from tunnels.
     pub n3_in: TrafficCounter,
-    /// Into tunnels.
+    /// Sent into tunnels.
     pub n3_out: TrafficCounter,
-    /// From the data network.
+    /// Received from the data network.
     pub n6_in: TrafficCounter,
-    /// To the data network.
+    /// Sent to the data network.
     pub n6_out: TrafficCounter,
-    /// What was dropped.
     pub drops: Drops,
 }
 
 impl WorkerCounters {
-    /// Packets that came, either way.
+    /// Received packets of both directions.
     pub fn came(&self) -> u64 {
         self.n3_in.packets.load(Relaxed) + self.n6_in.packets.load(Relaxed)
     }
 }
 
-/// Packets and bytes.
 #[derive(Debug, Default)]
 pub struct TrafficCounter {
     packets: AtomicU64,
@@ -35,7 +33,7 @@ pub struct TrafficCounter {
 }
 
 impl TrafficCounter {
-    /// Counts packets and their bytes together.
+    /// Counts packets and their total bytes.
     pub fn count(&self, packets: usize, bytes: usize) {
         bump(&self.packets, packets as u64);
         bump(&self.bytes, bytes as u64);
@@ -47,20 +45,18 @@ impl TrafficCounter {
     }
 }
 
-/// Packets dropped, by reason.
+/// Dropped packets by reason.
 #[derive(Debug, Default)]
 pub struct Drops([AtomicU64; DropReason::ALL.len()]);
 
 impl Drops {
-    /// Counts one.
     pub fn count(&self, reason: DropReason) {
         self.count_many(reason, 1);
     }
 
-    /// Counts many.
     pub fn count_many(&self, reason: DropReason, packets: usize) {
         if let Some(counter) = self.0.get(reason as usize) {
-            // Not `bump`: of a set that the control side shares, two threads write.
+            // Not `bump`: the control thread's set has several writers.
             counter.fetch_add(packets as u64, Relaxed);
         }
     }

@@ -1,6 +1,5 @@
-//! The engine that every packet path shares: sessions compiled for look-up, and what rules do to a
-//! packet. No path touches a meter or a counter but through here; who waits, and who is next, is
-//! `pith_upf::qos`.
+//! The rule engine of both packet paths: sessions compiled for look-up, and the application of rules to
+//! packets. All access to meters and counters is here; queueing and scheduling are in `pith_upf::qos`.
 
 mod ahead;
 mod classify;
@@ -25,7 +24,7 @@ use crate::sys::monotonic;
 use pith_upf::qos::Time;
 use std::time::Duration;
 
-/// Nanoseconds since the datapath started; never 0, which stands for never.
+/// Nanoseconds since the datapath started; never 0, which means 'never'.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Now(pub u64);
 
@@ -36,30 +35,28 @@ impl From<Now> for Time {
 }
 
 impl Now {
-    /// The age of a time that was stored as nanoseconds; `None` for never.
+    /// The age of a time stored as nanoseconds; `None` for never.
     pub fn since(self, stored: u64) -> Option<Duration> {
         (stored != 0).then(|| Duration::from_nanos(self.0.saturating_sub(stored)))
     }
 }
 
-/// The clock of a datapath: the system's monotonic clock, from when it started.
+/// The clock of a datapath: the system's monotonic clock, relative to its start.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     started: u64,
 }
 
 impl Clock {
-    /// Starts it.
     pub fn start() -> Self {
         Self { started: monotonic() }
     }
 
-    /// The system's time when it started, in nanoseconds.
+    /// The system's time at the start, in nanoseconds.
     pub fn started(&self) -> u64 {
         self.started
     }
 
-    /// Now.
     pub fn now(&self) -> Now {
         Now(monotonic().saturating_sub(self.started) + 1)
     }

@@ -1,5 +1,5 @@
-//! Where meters and counters live: on the heap, or, where a BPF program shares them, in its maps. There a
-//! session has a block of its own, with what most sessions need; what is more comes from pools.
+//! Memory of meters and counters: on the heap, or, if a BPF program shares them, in its maps. A session has a
+//! block in the maps with room for what most sessions need; further meters and counters are taken from pools.
 
 use crate::sys::MapMemory;
 use crate::sys::layout::{
@@ -17,18 +17,18 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 pub struct Pools {
     /// Blocks of sessions.
     pub homes: Homes,
-    /// Meters, beyond those of blocks.
+    /// Meters that do not fit into blocks.
     pub meters: Pool<Meter>,
-    /// Places of a URR: those of CPUs, then those of workers; beyond those of blocks.
+    /// URR counters that do not fit into blocks: for each URR those of the CPUs, then those of the workers.
     pub places: Pool<Place>,
-    /// Limits of URRs that have some.
+    /// Limits of URRs.
     pub limits: Pool<Limits>,
-    /// The first worker's place.
+    /// The index of the first worker's counter.
     pub first_worker: usize,
 }
 
 impl Pools {
-    /// On the heap, for so many workers.
+    /// On the heap, for this number of workers.
     pub fn on_heap(workers: usize) -> Self {
         Self {
             homes: Homes::default(),
@@ -39,7 +39,7 @@ impl Pools {
         }
     }
 
-    /// Places for a URR of a session.
+    /// Counters for a URR of a session.
     pub fn take_places(&self, home: Option<&Arc<Home>>) -> Slot<Place> {
         let at_home =
             home.and_then(|home| home.take(PLACES, |home, _| home.memory.blocks.places.at(home.at()), 0));
@@ -55,7 +55,7 @@ impl Pools {
     }
 }
 
-/// Gives out slots of so many values each, all as they are by default.
+/// Allocates slots of `width` values each, initialised by default.
 #[derive(Debug)]
 pub struct Pool<T> {
     width: usize,
@@ -69,18 +69,17 @@ pub(crate) struct Memory<T> {
 }
 
 impl<T: Shared> Pool<T> {
-    /// Slots on the heap.
     pub fn on_heap(width: usize) -> Self {
         Self { width, shared: None }
     }
 
-    /// Slots in shared memory, and on the heap once that is used up.
+    /// Slots in shared memory, and on the heap once that is exhausted.
     pub fn in_map(width: usize, values: MapMemory<T>) -> Self {
         let free = Free::below(values.len() as u32);
         Self { width, shared: Some(Arc::new(Memory { values, free })) }
     }
 
-    /// A free slot.
+    /// Allocates a slot.
     pub fn take(&self) -> Slot<T> {
         let shared = self.shared.as_ref().and_then(|memory| {
             let index = memory.free.take()?;
@@ -90,7 +89,7 @@ impl<T: Shared> Pool<T> {
     }
 }
 
-/// Indices that are free.
+/// Free indices.
 #[derive(Debug)]
 struct Free(Mutex<Vec<u32>>);
 
@@ -116,18 +115,17 @@ impl Free {
 #[derive(Debug, Default)]
 pub struct Homes(Option<Arc<HomeMemory>>);
 
-/// What blocks hold beside rules.
+/// The meters and counters in blocks.
 #[derive(Debug)]
 pub struct Blocks {
     /// Meters, uplink and downlink.
     pub meters: MapMemory<Meter>,
-    /// Places of a URR.
+    /// Counters of a URR.
     pub places: MapMemory<Place>,
-    /// What the first flows were given, by each CPU.
+    /// Counters of the first flows, for each CPU.
     pub givens: MapMemory<Given>,
-    /// The same of further flows: no part of blocks, but given out to them where they need it.
+    /// Counters of further flows; not in blocks, but allocated to them on demand.
     pub groups: MapMemory<Given>,
-    /// How many CPUs there are.
     pub cpus: usize,
 }
 
@@ -138,21 +136,21 @@ struct HomeMemory {
     free_groups: Free,
 }
 
-/// A session's block, until nobody uses any of it any more.
+/// A session's block; freed when its last part is released.
 #[derive(Debug)]
 pub struct Home {
     memory: Arc<HomeMemory>,
     index: u32,
-    /// Its group for further flows, once it has needed one.
+    /// The group of further flow counters, once allocated.
     group: OnceLock<u32>,
-    /// Which of its parts are in use.
+    /// The parts in use.
     taken: AtomicU32,
 }
 
 const UPLINK_METER: u32 = 1;
 const DOWNLINK_METER: u32 = 2;
 const PLACES: u32 = 4;
-/// That of flow 0; the others' follow.
+/// Part number of flow 0; those of the others follow.
 const FLOW: u32 = 8;
 
 impl Homes {
@@ -162,7 +160,7 @@ impl Homes {
         Self(Some(Arc::new(HomeMemory { blocks, free: Free::below(count), free_groups })))
     }
 
-    /// A free block.
+    /// Allocates a block.
     pub fn take(&self) -> Option<Arc<Home>> {
         let memory = self.0.as_ref()?;
         let index = memory.free.take()?;
@@ -181,7 +179,7 @@ impl Home {
         self.index as usize
     }
 
-    /// The group of its further flows, if it has needed one.
+    /// The group of its further flow counters, if allocated.
     pub fn further_flows(&self) -> Option<u32> {
         self.group.get().copied()
     }
@@ -191,7 +189,7 @@ impl Home {
         self.memory.blocks.meters.at(self.at()).get(number..=number).unwrap_or_default()
     }
 
-    /// What a flow was given, by each CPU.
+    /// The counters of a flow, for each CPU.
     fn givens(&self, number: u32) -> &[Given] {
         let Blocks { givens, groups, cpus, .. } = &self.memory.blocks;
         let (all, first) = match (number as usize).checked_sub(HOME_FLOWS) {
@@ -201,7 +199,7 @@ impl Home {
         all.get(first * cpus..(first + 1) * cpus).unwrap_or_default()
     }
 
-    /// Counters of a flow, all zero: those of its direction if they are free, or further ones.
+    /// Zeroed counters of a flow: those of its direction if they are free, otherwise further ones.
     fn take_flow(self: &Arc<Self>, direction: Direction) -> Option<OneFlow> {
         let further = HOME_FLOWS as u8..SESSION_FLOWS as u8;
         std::iter::once(direction as u8).chain(further).find_map(|number| {
@@ -212,7 +210,7 @@ impl Home {
         })
     }
 
-    /// Whether it has a group for further flows: from now on, if one is free.
+    /// Whether it has a group of further flow counters; allocates one if possible.
     fn has_group(&self) -> bool {
         let free = &self.memory.free_groups;
         if self.group.get().is_none()
@@ -224,14 +222,14 @@ impl Home {
         self.group.get().is_some()
     }
 
-    /// A part, unless somebody has it.
+    /// Allocates a part, unless it is in use.
     fn take<T>(self: &Arc<Self>, part: u32, values: ValuesOf<T>, number: u32) -> Option<Slot<T>> {
         let free = self.taken.fetch_or(part, AcqRel) & part == 0;
         free.then(|| Slot::Home { home: Arc::clone(self), part, values, number })
     }
 }
 
-/// Where a home has the values of that number.
+/// Selects the values of a part in a block.
 type ValuesOf<T> = fn(&Home, u32) -> &[T];
 
 impl Drop for Home {
@@ -243,56 +241,48 @@ impl Drop for Home {
     }
 }
 
-/// Values of one meter or counter, until it is dropped. What the last user of a shared slot left behind is
-/// the next one's to overwrite.
+/// The values of one meter or counter; dropping it frees the slot. A new user must overwrite the previous
+/// values.
 #[derive(Debug)]
 pub enum Slot<T> {
-    /// Of this process alone.
+    /// Private to this process.
     Heap(Box<[T]>),
-    /// Known to the BPF program, in a table of such values.
+    /// Shared with the BPF program, in a table of such values.
     #[allow(private_interfaces)]
-    Shared {
-        /// Where.
-        memory: Arc<Memory<T>>,
-        /// By which index.
-        index: u32,
-    },
+    Shared { memory: Arc<Memory<T>>, index: u32 },
     /// In the session's block.
     Home {
-        /// The block.
         home: Arc<Home>,
-        /// Which part.
         part: u32,
-        /// Its values.
         values: ValuesOf<T>,
-        /// Which of the values of its kind.
+        /// The index among the values of its kind.
         number: u32,
     },
 }
 
 impl Slot<Meter> {
-    /// The name that the BPF program knows it by.
+    /// The index by which the BPF program knows it.
     pub fn name(&self) -> Option<u32> {
         self.name_of(HOME_METERS as u32)
     }
 }
 
 impl Slot<Place> {
-    /// The name that the BPF program knows it by.
+    /// The index by which the BPF program knows it.
     pub fn name(&self) -> Option<u32> {
         self.name_of(1)
     }
 }
 
 impl Slot<Limits> {
-    /// The name that the BPF program knows it by.
+    /// The index by which the BPF program knows it.
     pub fn name(&self) -> Option<u32> {
         self.name_of(0)
     }
 }
 
 impl<T> Slot<T> {
-    /// The name, where a block has so many of the kind.
+    /// The index, if a block has `in_block` of the kind.
     fn name_of(&self, in_block: u32) -> Option<u32> {
         match self {
             Self::Heap(_) => None,
@@ -302,12 +292,10 @@ impl<T> Slot<T> {
     }
 }
 
-/// Makes the meters of a session.
+/// Allocates the meters of a session.
 #[derive(Debug)]
 pub struct SessionMeters<'a> {
-    /// Where from.
     pub pools: &'a Pools,
-    /// The session's block.
     pub home: Option<&'a Arc<Home>>,
 }
 
@@ -332,7 +320,7 @@ impl MeterSource for SessionMeters<'_> {
     }
 }
 
-/// What a program gave a flow.
+/// The program's counters of a flow.
 #[derive(Debug)]
 struct OneFlow {
     givens: Slot<Given>,

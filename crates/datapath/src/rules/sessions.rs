@@ -1,4 +1,4 @@
-//! The sessions of a datapath as its control side holds them, and what carries on when rules change.
+//! The sessions of a datapath on its control thread, and the state that outlives a change of rules.
 
 use super::Now;
 use super::compile::{Life, Rules};
@@ -9,7 +9,6 @@ use pith_upf::qos::{Enforcement, FlowUsage, SessionQos, SharedMeters, SharedRate
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// All sessions, by id.
 #[derive(Debug)]
 pub struct Sessions {
     entries: HashMap<SessionId, Entry>,
@@ -27,25 +26,25 @@ struct Entry {
 /// Rules to publish.
 #[derive(Debug)]
 pub struct Installed {
-    /// The session's rules from now on.
+    /// The session's new rules.
     pub rules: Arc<Rules>,
-    /// Those before.
+    /// The replaced rules.
     pub previous: Option<Arc<Rules>>,
 }
 
 impl Sessions {
-    /// None, with meters and counters in these pools.
+    /// No sessions, with meters and counters in these pools.
     pub fn new(pools: Pools, enforcement: Enforcement) -> Self {
         Self { entries: HashMap::new(), pools, enforcement, shared: SharedMeters::default() }
     }
 
-    /// The same, with rates that sessions share.
+    /// Adds rates that sessions share.
     pub fn sharing(self, rates: &[SharedRate]) -> Self {
         let meters = SessionMeters { pools: &self.pools, home: None };
         Self { shared: SharedMeters::new(rates, self.enforcement, &meters), ..self }
     }
 
-    /// Compiles a session. Meters whose rates are the same, and counters whose URR stays, carry on.
+    /// Compiles a session. Meters with unchanged rates and counters of remaining URRs are kept.
     pub fn install(&mut self, session: &Session) -> Installed {
         let before = self.entries.remove(&session.id);
         let life = match &before {
@@ -77,12 +76,10 @@ impl Sessions {
         Arc::new(UrrUse::new(life.id, urr.clone(), counter, &self.pools))
     }
 
-    /// The rules of a session.
     pub fn rules(&self, id: SessionId) -> Option<&Arc<Rules>> {
         Some(&self.entries.get(&id)?.rules)
     }
 
-    /// What a session has used.
     pub fn usage(&self, id: SessionId, now: Now) -> Option<SessionUsage> {
         let entry = self.entries.get(&id)?;
         Some(SessionUsage {
@@ -91,12 +88,12 @@ impl Sessions {
         })
     }
 
-    /// What each of its flows was given.
+    /// The counters of each of its flows.
     pub fn flows(&self, id: SessionId) -> Vec<FlowUsage> {
         self.entries.get(&id).map(|entry| entry.rules.qos().usage()).unwrap_or_default()
     }
 
-    /// Forgets a session.
+    /// Removes a session.
     pub fn remove(&mut self, id: SessionId) {
         self.entries.remove(&id);
     }

@@ -1,4 +1,4 @@
-//! Packets of traced sessions, on their way from workers to the control side.
+//! Packets of traced sessions, from workers to the control thread.
 
 use super::{Now, Origin, Rule, Rules};
 use crate::packet::Flow;
@@ -7,21 +7,19 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Packets that wait for the control side; more are only counted.
+/// Most pending packets; more are only counted.
 const MOST_WAITING: usize = 4096;
 
-/// How a packet came.
+/// How a packet was received.
 #[derive(Debug, Clone, Copy)]
 pub struct Came<'a> {
-    /// From where.
     pub origin: Origin,
-    /// Its QoS flow, if it came by tunnel.
+    /// Its QFI, if received by tunnel.
     pub qfi: Option<Qfi>,
-    /// Its headers.
     pub flow: &'a Flow,
 }
 
-/// Traced packets that wait. Workers of traced sessions alone come here, so a lock does no harm.
+/// Pending traced packets. Only workers with traced sessions take the lock.
 #[derive(Debug, Default)]
 pub struct Tracer {
     waiting: Mutex<Vec<(Now, TracedPacket)>>,
@@ -29,7 +27,7 @@ pub struct Tracer {
 }
 
 impl Tracer {
-    /// Notes what became of a packet, by its rule if it has one.
+    /// Records a packet, its rule if any, and its fate.
     pub fn note(&self, now: Now, rules: &Rules, rule: Option<&Rule>, came: Came<'_>, fate: Fate) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() >= MOST_WAITING {
@@ -39,7 +37,7 @@ impl Tracer {
         waiting.push((now, describe(rules, rule, came, fate)));
     }
 
-    /// Moves all into `packets`, oldest first; answers how many there was no room for.
+    /// Moves all packets into `packets`, oldest first; returns how many were lost for lack of room.
     pub fn drain_into(&self, now: Now, packets: &mut Vec<TracedPacket>) -> u64 {
         let mut waiting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
         waiting.sort_by_key(|(at, _)| *at);

@@ -1,5 +1,5 @@
-//! Counters of URRs: a place for each worker, summed when read. Nobody but its worker writes a place,
-//! so counting needs neither lock nor locked instruction, and no byte is lost or doubled.
+//! Counters of URRs: one for each worker, summed when read. Only its worker writes a counter, so counting
+//! needs neither a lock nor a locked instruction.
 
 use super::Now;
 use super::pool::{Home, Pools, Slot};
@@ -8,11 +8,11 @@ use pith_upf::contract::{Direction, SessionId, Urr, UrrId, UrrUsage, Volume, Vol
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Which worker counts; an index below the number that counters were made for.
+/// The index of a worker, below the number that counters were made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Worker(pub usize);
 
-/// The counters of one URR: a place for each CPU, where a BPF program counts too, and each worker.
+/// The counters of one URR: one for each CPU, if a BPF program counts too, and one for each worker.
 #[derive(Debug)]
 pub struct UrrCounter {
     id: UrrId,
@@ -21,24 +21,23 @@ pub struct UrrCounter {
 }
 
 impl UrrCounter {
-    /// All zero; in the session's block, if it has one and it is free.
+    /// Zeroed counters; in the session's block, if it has one with free counters.
     pub fn new(id: UrrId, pools: &Pools, home: Option<&Arc<Home>>) -> Self {
         let places = pools.take_places(home);
         places.iter().for_each(clear);
         Self { id, places, first_worker: pools.first_worker }
     }
 
-    /// The slot that a BPF program knows it by.
+    /// The index by which a BPF program knows it.
     pub fn slot(&self) -> Option<u32> {
         self.places.name()
     }
 
-    /// Where a worker counts.
+    /// The counter of a worker.
     pub fn place(&self, worker: Worker) -> Option<&Place> {
         self.places.get(self.first_worker + worker.0)
     }
 
-    /// Counts a packet.
     pub fn count(&self, worker: Worker, direction: Direction, bytes: usize, now: Now) {
         let Some(place) = self.place(worker) else { return };
         let (volume, packets) = match direction {
@@ -53,7 +52,7 @@ impl UrrCounter {
         place.last.store(now.0, Relaxed);
     }
 
-    /// What all workers have counted.
+    /// The sum over all workers.
     pub fn volume(&self) -> Volume {
         self.places.iter().fold(Volume::default(), |mut volume, place| {
             let load = |counter: &AtomicU64| counter.load(Relaxed);
@@ -78,7 +77,7 @@ impl UrrCounter {
     }
 }
 
-/// Adds to a counter that nobody else writes.
+/// Adds to a counter with a single writer.
 pub fn bump(counter: &AtomicU64, by: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(by), Relaxed);
 }
@@ -90,20 +89,18 @@ fn clear(place: &Place) {
     }
 }
 
-/// A URR as a session has it now: counters that stay, limits that may change, and whether these have
-/// been told of.
+/// A URR of a session: counters that outlive a change of rules, limits that may change, and whether these
+/// were reported.
 #[derive(Debug)]
 pub struct UrrUse {
-    /// The rule.
     pub urr: Urr,
-    /// Its counters.
     pub counter: Arc<UrrCounter>,
-    /// Nothing where it has no limits.
+    /// `None` if it has no limits.
     limits: Option<Slot<Limits>>,
 }
 
 impl UrrUse {
-    /// With limits of which nothing has been told.
+    /// With limits that were not reported yet.
     pub fn new(session: SessionId, urr: Urr, counter: Arc<UrrCounter>, pools: &Pools) -> Self {
         let bounded = !(urr.threshold.is_none() && urr.quota.is_none());
         let limits = bounded.then(|| {
@@ -114,17 +111,17 @@ impl UrrUse {
         Self { urr, counter, limits }
     }
 
-    /// The slot of its limits that a BPF program knows; `None` if it has none.
+    /// The slot of its limits in a BPF program; `None` if it has none.
     pub fn limits_slot(&self) -> Option<Option<u32>> {
         self.limits.as_ref().map(Slot::<Limits>::name)
     }
 
-    /// Whether the quota is used up.
+    /// Whether the quota is exhausted.
     pub fn exhausted(&self) -> bool {
         self.limits.is_some() && self.urr.quota.reached_by(&self.counter.volume())
     }
 
-    /// The volume, the first time that it has come up to the threshold, and to the quota.
+    /// The volume, once when it reaches the threshold and once when it reaches the quota.
     pub fn newly_reached(&self) -> Option<Volume> {
         let told = &self.limits.as_ref()?.first()?.told;
         if told.load(Relaxed) == TOLD_THRESHOLD | TOLD_QUOTA {
@@ -132,7 +129,7 @@ impl UrrUse {
         }
         let volume = self.counter.volume();
         let reached = |limits: &VolumeLimits, bit| if limits.reached_by(&volume) { bit } else { 0 };
-        // Both are marked as told where both are reached by one packet.
+        // A packet that reaches both marks both as reported.
         let news = reached(&self.urr.threshold, TOLD_THRESHOLD) | reached(&self.urr.quota, TOLD_QUOTA);
         (news & !told.fetch_or(news, Relaxed) != 0).then_some(volume)
     }

@@ -1,39 +1,39 @@
-//! Which worker has a session's queue, and how much is in it or on its way to it.
+//! The worker that owns a session's queue, and the number of packets in it or in transit to it.
 //!
-//! Whoever first has a packet that must wait becomes the owner; until nothing waits any more, all
-//! workers hand the session's packets of that direction to it, so none overtakes. A flow's packets come
-//! by one worker, so the order in which it hands them over, or sends them itself, is their order.
+//! The first worker with a packet that must be queued becomes the owner. Until no packet is queued, all
+//! workers pass the session's packets of that direction to it. A flow's packets arrive at one worker, so
+//! their order is kept.
 
 use super::Worker;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-/// Where the owner's number starts; below it, how many packets wait.
+/// Bit position of the owner; the lower bits count the queued packets.
 const OWNER: u32 = 48;
 const ONE: u64 = 1;
 const COUNT: u64 = (ONE << OWNER) - 1;
 
-/// Packets of a session in one direction that wait.
+/// Queued packets of a session in one direction.
 #[derive(Debug, Default)]
 pub struct Waiting(AtomicU64);
 
 impl Waiting {
-    /// The worker at which packets wait; `None`: none do, and packets may be sent directly.
+    /// The owner; `None`: no packet is queued, and packets may be sent directly.
     pub fn owner(&self) -> Option<Worker> {
         let state = self.0.load(SeqCst);
         (state != 0).then(|| owner_of(state))
     }
 
-    /// Adds a packet, and answers whose it is: `me`, if none waited before.
+    /// Adds a packet and returns the owner: `me`, if none was queued before.
     pub fn join(&self, me: Worker) -> Worker {
         let joined = |state| if state == 0 { (me.0 as u64) << OWNER | ONE } else { state + ONE };
         let before = self.0.fetch_update(SeqCst, SeqCst, |state| Some(joined(state))).unwrap_or(0);
         if before == 0 { me } else { owner_of(before) }
     }
 
-    /// A packet has left: it was sent, so that later ones can't overtake it, or dropped.
+    /// Removes a packet that was sent, so that later ones cannot overtake it, or dropped.
     pub fn leave(&self) {
         let left = |state: u64| if state & COUNT <= ONE { 0 } else { state - ONE };
-        // The closure never says no.
+        // The closure always returns `Some`.
         let _ = self.0.fetch_update(SeqCst, SeqCst, |state| Some(left(state)));
     }
 }

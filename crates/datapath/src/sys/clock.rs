@@ -1,4 +1,4 @@
-//! The clock that BPF programs have, too.
+//! The clock that BPF programs use, too.
 
 /// Nanoseconds of the system's monotonic clock.
 pub fn monotonic() -> u64 {

@@ -9,7 +9,6 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 pub struct EventFd(OwnedFd);
 
 impl EventFd {
-    /// A new one, not signalled.
     pub fn new() -> io::Result<Self> {
         // SAFETY: takes no pointers; the descriptor it answers is new and ours alone.
         unsafe {
@@ -18,14 +17,14 @@ impl EventFd {
         }
     }
 
-    /// Makes it readable. Can't fail but for a counter at its end, when it is readable already.
+    /// Makes it readable. The write fails only if the counter is at its maximum, when it is readable already.
     pub fn signal(&self) {
         let one = 1u64.to_ne_bytes();
         // SAFETY: `one` is eight readable bytes for the length of the call.
         unsafe { libc::write(self.0.as_raw_fd(), one.as_ptr().cast(), one.len()) };
     }
 
-    /// Makes it not readable.
+    /// Makes it unreadable.
     pub fn clear(&self) {
         let mut count = [0u8; 8];
         // SAFETY: `count` is eight writable bytes for the length of the call.

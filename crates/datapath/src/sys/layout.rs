@@ -1,89 +1,87 @@
-//! Memory that the rules engine and the BPF program share: the layouts of `bpf/tables.h`.
+//! Memory shared by the rule engine and the BPF program: the layouts of `bpf/tables.h`.
 //!
-//! All that both sides write is atomic. Where there is no BPF program the same values live on the heap.
+//! Fields that both sides write are atomic. Without a BPF program the same values are on the heap.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// An index that names nothing.
+/// No index.
 pub const NO_INDEX: u32 = u32::MAX;
-/// A rate or bound that is none.
+/// No rate limit or bound.
 pub const NO_LIMIT: u64 = u64::MAX;
-/// Rules of a session that fit.
+/// Most rules of a session.
 pub const SESSION_RULES: usize = 8;
-/// Filters of a session that fit.
+/// Most filters of a session.
 pub const SESSION_MATCHES: usize = 16;
-/// Meters of a rule that fit.
+/// Most meters of a rule.
 pub const RULE_METERS: usize = 3;
-/// URRs of a rule that fit.
+/// Most URRs of a rule.
 pub const RULE_URRS: usize = 2;
-/// Reasons that the program counts drops by.
+/// Reasons by which the program counts drops.
 pub const DROP_REASONS: usize = 22;
-/// In the name of a meter or counter: it is in the block of the session of that slot.
+/// Set in the index of a meter or counter that is in a session's block; the other bits are the session's
+/// slot.
 pub const HOME: u32 = 0x8000_0000;
 /// Meters in a session's block: uplink, downlink.
 pub const HOME_METERS: usize = 2;
-/// Flows of a session that fit.
+/// Most flow counters of a session.
 pub const SESSION_FLOWS: usize = 8;
-/// Of those, how many a session's block counts; the others have a group in a table of their own.
+/// Flow counters in a session's block; the others are in a group of another table.
 pub const HOME_FLOWS: usize = 2;
-/// Interfaces that the program knows.
+/// Most interfaces of the program.
 pub const LINKS: usize = 64;
-/// N3 addresses that the program knows.
+/// Most N3 addresses of the program.
 pub const N3_ADDRESSES: usize = 8;
 
-/// What may lie in memory that a BPF program shares.
+/// A type in memory that a BPF program shares.
 ///
 /// # Safety
 ///
-/// `repr(C)`, valid for any bytes, and whatever the program writes is in atomic fields.
+/// The type is `repr(C)` and valid for any bytes; fields that the program writes are atomic.
 pub unsafe trait Shared: Send + Sync + Default {}
 
-/// What becomes of a packet (`enum action`).
+/// The action on a packet (`enum action`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Action {
-    /// The portable path has it: the seam for whatever the program does not do itself.
+    /// Passed to the portable path: everything that the program does not handle.
     ToUser,
-    /// Sent on.
     Forward,
-    /// Dropped.
     Drop,
-    /// Dropped, for want of a FAR.
+    /// Dropped: the PDR has no FAR.
     NoFar,
 }
 
 /// All gates are open.
 pub const RULE_OPEN: u8 = 1;
-/// Packets come by a tunnel.
+/// Packets arrive by a tunnel.
 pub const RULE_TUNNEL: u8 = 2;
-/// Packets that leave by tunnel are marked.
+/// Packets leave by tunnel with a QFI.
 pub const RULE_HAS_QFI: u8 = 4;
-/// Packets go to the UE.
+/// Packets are for the UE.
 pub const RULE_DOWNLINK: u8 = 8;
-/// Packets come by a tunnel and leave by another.
+/// Packets arrive by a tunnel and leave by another.
 pub const RULE_ONWARD: u8 = 16;
-/// The far end has an IPv6 address.
+/// The tunnel's peer has an IPv6 address.
 pub const RULE_PEER_V6: u8 = 32;
 
-/// A PDR with all it leads to (`struct rule`).
+/// A PDR with its FAR, QERs and URRs (`struct rule`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub struct Rule {
-    /// An [`Action`], and above it which of the session's flows its packets are of.
+    /// An [`Action`] in the lower half; the index of the session's flow in the upper half.
     pub action: u8,
     /// `RULE_*`.
     pub flags: u8,
-    /// The QoS flow to mark.
+    /// The QFI to set.
     pub qfi: u8,
     /// Of the outer header.
     pub dscp: u8,
-    /// The tunnel that packets come by.
+    /// The TEID of the receiving tunnel.
     pub teid: u32,
-    /// A bit for each QFI that matches.
+    /// A bit for each matching QFI.
     pub qfis: u64,
-    /// The far end's TEID.
     pub tunnel_teid: u32,
-    /// The far end's address, in wire order; an IPv4 address is the first.
+    /// The tunnel's peer, in wire order; an IPv4 address is the first.
     pub peer: [u32; 4],
     /// Slots of meters.
     pub meters: [u32; RULE_METERS],
@@ -94,12 +92,11 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Of that action, with packets of the flow of that number.
     pub fn set_action(&mut self, action: Action, flow: u8) {
         self.action = action as u8 | flow << 4;
     }
 
-    /// Whether user space has its packets.
+    /// Whether its packets go to user space.
     pub fn is_to_user(&self) -> bool {
         self.action & 0xf == Action::ToUser as u8
     }
@@ -123,21 +120,18 @@ impl Default for Rule {
     }
 }
 
-/// The UE has an IPv4 address.
 pub const UE_V4: u32 = 1;
-/// The UE has an IPv6 prefix.
 pub const UE_V6: u32 = 2;
-/// There are networks behind the UE.
+/// The UE has framed routes.
 pub const UE_FRAMED: u32 = 4;
-/// No rule.
 pub const NO_RULE: u8 = 0xff;
 
-/// A session's rules (`struct session`, which [`HOME_METERS`] meters follow, the places of a URR, and what
-/// [`HOME_FLOWS`] flows were given).
+/// A session's rules (`struct session`). In its block they are followed by [`HOME_METERS`] meters, the
+/// counters of a URR, and the counters of [`HOME_FLOWS`] flows.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Session {
-    /// An [`Action`] for all packets; `Forward`: as the rules say.
+    /// An [`Action`] for all packets; `Forward`: the rules decide.
     pub action: AtomicU32,
     /// `UE_*`.
     pub flags: u32,
@@ -147,26 +141,22 @@ pub struct Session {
     pub matches: u32,
     /// The prefix, in wire order.
     pub ue_v6: u64,
-    /// When its last packet came.
+    /// The time of the last packet.
     pub last_packet: AtomicU64,
-    /// When the last packet was given to user space.
+    /// The time of the last packet passed to user space.
     pub to_user: AtomicU64,
-    /// The session's id.
     pub id: u64,
-    /// The rule for what comes by tunnel, and that for what comes from the data network, where it is one alone,
-    /// without filters.
+    /// For each direction, the index of the single rule without filters, or [`NO_RULE`].
     pub only: [u8; 2],
-    /// Filters.
     pub match_count: u8,
-    /// Whose UE it is, plus one; 0: no pool has its address.
+    /// The UE's tenant plus one; 0: no pool contains its address.
     pub tenant: u8,
-    /// The slot of its own block, wherever these rules are.
+    /// The slot of the session's own block, even if these rules are elsewhere.
     pub home: u32,
     /// The group of its further flows.
     pub flows: u32,
     /// IPv4 address of the downlink tunnel's peer, in wire order; [`NO_INDEX`]: IPv6 peer; 0: no tunnel yet.
     pub peer: u32,
-    /// The rules.
     pub rules: [Rule; SESSION_RULES],
 }
 
@@ -192,28 +182,28 @@ impl Default for Session {
     }
 }
 
-/// Of an entry of the table of areas: any UE reaches the address.
+/// Value in the table `areas`: all UEs reach the address.
 pub const AREA_OPEN: u32 = 0;
-/// No UE does.
+/// No UE reaches it.
 pub const AREA_CLOSED: u32 = 1;
-/// No UE does, but for permits, which user space knows.
+/// No UE reaches it except by a permit, which user space checks.
 pub const AREA_CLOSED_MAY: u32 = 2;
-/// UEs of the first tenant do; those that follow stand for the others.
+/// The UEs of the first tenant reach it; the following values are the other tenants'.
 pub const AREA_TENANT: u32 = 3;
-/// Added to it: GTP-U is accepted from there.
+/// Flag: GTP-U is accepted from there.
 pub const AREA_PEER: u32 = 0x100;
 
 /// No filter: all packets.
 pub const MATCH_ALL: u8 = 1;
-/// The protocol counts.
+/// The protocol must match.
 pub const MATCH_PROTOCOL: u8 = 2;
-/// The UE's port counts.
+/// The UE's port must match.
 pub const MATCH_LOCAL_PORTS: u8 = 4;
-/// The data network's port counts.
+/// The data network's port must match.
 pub const MATCH_REMOTE_PORTS: u8 = 8;
-/// Addresses count, and are IPv4.
+/// Addresses must match, and are IPv4.
 pub const MATCH_V4: u8 = 16;
-/// Addresses count, and are IPv6.
+/// Addresses must match, and are IPv6.
 pub const MATCH_V6: u8 = 32;
 /// Downlink packets don't match.
 pub const MATCH_UPLINK_ONLY: u8 = 64;
@@ -224,9 +214,7 @@ pub const MATCH_DOWNLINK_ONLY: u8 = 128;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Address {
-    /// Upper half.
     pub high: u64,
-    /// Lower half.
     pub low: u64,
 }
 
@@ -236,23 +224,21 @@ pub struct Address {
 pub struct Match {
     /// `MATCH_*`.
     pub flags: u8,
-    /// Whose filter, by its place in the session.
+    /// Index of its rule in the session.
     pub rule: u8,
-    /// IP protocol.
     pub protocol: u8,
     /// Type of service or traffic class.
     pub tos: u8,
-    /// Bits of it that count.
+    /// Mask of `tos`.
     pub tos_mask: u8,
-    /// Nothing yet.
     pub reserved: [u8; 3],
     /// First and last of the UE's ports.
     pub local_ports: [u16; 2],
     /// First and last of the data network's ports.
     pub remote_ports: [u16; 2],
-    /// The UE's address and which bits count.
+    /// The UE's address and its mask.
     pub local: [Address; 2],
-    /// The data network's address and which bits count.
+    /// The data network's address and its mask.
     pub remote: [Address; 2],
 }
 
@@ -261,53 +247,44 @@ pub struct Match {
 #[repr(C)]
 pub struct Matches(pub [Match; SESSION_MATCHES]);
 
-/// One worker's or CPU's share of a URR's counters (`struct place`): a cache line, so that writers don't
-/// share one.
+/// The share of one worker or CPU in a URR's counters (`struct place`): a cache line of its own, to avoid
+/// false sharing.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Place {
-    /// Uplink bytes.
     pub uplink: AtomicU64,
-    /// Downlink bytes.
     pub downlink: AtomicU64,
-    /// Uplink packets.
     pub uplink_packets: AtomicU64,
-    /// Downlink packets.
     pub downlink_packets: AtomicU64,
-    /// When it first counted; 0 for never.
+    /// Time of the first packet; 0: none.
     pub first: AtomicU64,
-    /// When it last counted.
+    /// Time of the last packet.
     pub last: AtomicU64,
 }
 
-/// Bounds on bytes (`struct bounds`), or [`NO_LIMIT`].
+/// Limits in bytes (`struct bounds`), or [`NO_LIMIT`].
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Bounds {
-    /// Both ways.
     pub total: AtomicU64,
-    /// Uplink.
     pub uplink: AtomicU64,
-    /// Downlink.
     pub downlink: AtomicU64,
 }
 
-/// The threshold was told of.
+/// The threshold was reported.
 pub const TOLD_THRESHOLD: u32 = 1;
-/// The quota was told of.
+/// The quota was reported.
 pub const TOLD_QUOTA: u32 = 2;
 
 /// A URR's limits (`struct limits`).
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Limits {
-    /// To be told of.
+    /// Limits that are reported.
     pub threshold: Bounds,
-    /// To be told of, and to stop at.
+    /// Limits that are reported, and beyond which packets are dropped.
     pub quota: Bounds,
-    /// Whose.
     pub session: AtomicU64,
-    /// Which URR.
     pub urr: AtomicU32,
     /// `TOLD_*`.
     pub told: AtomicU32,
@@ -317,59 +294,56 @@ pub struct Limits {
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Traffic {
-    /// Packets.
     pub packets: AtomicU64,
-    /// Bytes.
     pub bytes: AtomicU64,
 }
 
-/// What a CPU gave a flow (`struct given`): a cache line, so that writers don't share one.
+/// Flow counters of one CPU (`struct given`): a cache line, to avoid false sharing.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Given {
-    /// Passed, above a guaranteed rate.
+    /// Passed, above the guaranteed rate.
     pub yellow: Traffic,
-    /// Passed, within it.
+    /// Passed, within the guaranteed rate.
     pub green: Traffic,
     /// Dropped, above the flow's own maximum rate.
     pub red: Traffic,
-    /// Dropped, for other rates.
+    /// Dropped by other rates.
     pub dropped: Traffic,
 }
 
-/// What a CPU counts (`struct cpu`).
+/// Counters of one CPU (`struct cpu`).
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Cpu {
-    /// Odd while the CPU has a packet.
+    /// Odd while the CPU processes a packet.
     pub epoch: AtomicU64,
-    /// The kernel's count of ticks when it looked at the clock.
+    /// The kernel's tick count at the last reading of the clock.
     pub jiffies: AtomicU64,
-    /// The time then.
+    /// The time read then.
     pub now: AtomicU64,
     /// Identification of outer IPv4 headers.
     pub outer_id: AtomicU64,
-    /// Sent on from tunnels to the data network.
+    /// Forwarded from tunnels to the data network.
     pub up: Traffic,
-    /// Sent on from the data network into tunnels.
+    /// Forwarded from the data network into tunnels.
     pub down: Traffic,
     /// By [`DropReason`](pith_upf::contract::DropReason).
     pub dropped: [AtomicU64; DROP_REASONS],
-    /// Dropped, or handed to user space, of what came from tunnels.
+    /// Received from tunnels and dropped or redirected to user space.
     pub n3_rest: Traffic,
-    /// The same of what came from the data network.
+    /// Received from the data network and dropped or redirected to user space.
     pub n6_rest: Traffic,
-    /// Sent on from tunnels into others.
+    /// Forwarded from tunnels into others.
     pub across: Traffic,
-    /// Nothing yet.
     pub reserved: [AtomicU64; 4],
 }
 
-// SAFETY (all): `repr(C)`; integers and atomics only, so any bytes are a value; the program writes what is
-// declared atomic here and nothing else.
+// SAFETY (all): `repr(C)`; integers and atomics only, so any bytes are valid; the program writes only fields
+// that are atomic here.
 unsafe impl Shared for Session {}
 unsafe impl Shared for Matches {}
-// Its layout is promised to be `struct meter` there, and its fields are atomic.
+// Its layout is guaranteed to be `struct meter`, and its fields are atomic.
 unsafe impl Shared for pith_upf::qos::Meter {}
 unsafe impl Shared for Place {}
 unsafe impl Shared for Limits {}
@@ -378,15 +352,14 @@ unsafe impl Shared for Cpu {}
 unsafe impl Shared for AtomicU64 {}
 unsafe impl Shared for u8 {}
 
-/// In place of a URR: see there.
+/// Value of [`UsageEvent::urr`] for a session with a packet that must be queued.
 pub const SHAPED: u64 = u64::MAX;
 
-/// What a URR counted when it came up to a limit (`struct usage_event`).
+/// A URR's counters when it reached a limit (`struct usage_event`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct UsageEvent {
-    /// Whose.
     pub session: u64,
-    /// Which URR; [`SHAPED`]: none, the session has a packet that has to wait.
+    /// The URR, or [`SHAPED`].
     pub urr: u64,
     /// Uplink and downlink bytes.
     pub bytes: [u64; 2],
@@ -395,7 +368,7 @@ pub struct UsageEvent {
 }
 
 impl UsageEvent {
-    /// Of what the program put into the ring.
+    /// Decodes an entry of the ring.
     pub fn decode(octets: &[u8]) -> Option<Self> {
         let words: Vec<u64> = octets
             .chunks_exact(8)
@@ -411,23 +384,23 @@ impl UsageEvent {
 
 const HANDED: u32 = 0x5069_7468;
 
-/// Where the program would send a packet that it hands to a worker (`struct handed`).
+/// The route that the program would use for a packet that it redirects to a worker (`struct handed`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Handed {
-    /// The tunnel's far end, in wire order; 0: it goes to the packet's destination.
+    /// The tunnel's peer, in wire order; 0: none, the route is for the packet's destination.
     pub peer: u32,
-    /// Slot of the device; [`NO_INDEX`]: it does not know.
+    /// Slot of the device; [`NO_INDEX`]: no route is known.
     pub device: u32,
     /// Longest packet.
     pub mtu: u16,
     /// VLAN tag, in wire order; 0: none.
     pub vlan: u16,
-    /// Destination and source address of the link.
+    /// Destination and source MAC.
     pub ethernet: [u8; 12],
 }
 
 impl Handed {
-    /// What stands before a frame; `None` if the program has written nothing there.
+    /// Decodes the metadata before a frame; `None` if the program has written none.
     pub fn decode(octets: &[u8]) -> Option<Self> {
         let [is, peer, device, lengths, link @ ..] = octets.first_chunk::<32>()?.as_chunks::<4>().0 else {
             return None;
@@ -443,16 +416,16 @@ impl Handed {
     }
 }
 
-/// An interface whose frames are the program's (`struct link`).
+/// An interface whose frames the program handles (`struct link`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Link {
-    /// Index of the device that its frames come in by.
+    /// Index of the device that receives its frames.
     pub device: u32,
     /// 0: untagged.
     pub vlan: u16,
-    /// Its link address.
+    /// Its MAC.
     pub ethernet: [u8; 6],
-    /// Whether GTP-U comes by it.
+    /// Whether it receives GTP-U.
     pub tunnels: bool,
 }
 
@@ -471,11 +444,10 @@ impl Link {
 /// Settings of the program (`struct settings`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings {
-    /// The clock's time when the datapath started.
+    /// Start time of the datapath.
     pub started: u64,
-    /// CPUs.
     pub cpus: u32,
-    /// CPUs and workers.
+    /// Number of CPUs and workers.
     pub places: u32,
     /// In wire order.
     pub n3_v4: [u32; N3_ADDRESSES],
@@ -483,20 +455,20 @@ pub struct Settings {
     pub n3_v6: [Address; N3_ADDRESSES],
     /// Longest packet for a UE.
     pub ue_mtu: u32,
-    /// Whether what exceeds rates waits in user space, or is dropped.
+    /// Whether packets above rates are queued in user space; otherwise they are dropped.
     pub shapes: bool,
-    /// Entries of a table of leads, less one.
+    /// Entries of a lead table minus one.
     pub leads: u32,
-    /// Whether there may be a program that was attached before.
+    /// Whether a predecessor may be registered.
     pub pinned: bool,
-    /// Whether packets between UEs go past the kernel.
+    /// Whether the program forwards packets between UEs.
     pub hairpin: bool,
     /// At most [`LINKS`].
     pub links: Vec<Link>,
 }
 
 impl Settings {
-    /// As the program has them.
+    /// Encodes `struct settings`.
     pub fn encode(&self) -> Vec<u8> {
         let mut octets = self.started.to_ne_bytes().to_vec();
         for word in [self.cpus, self.places].iter().chain(&self.n3_v4) {
@@ -522,7 +494,7 @@ impl Settings {
 }
 
 impl Given {
-    /// Makes it nothing.
+    /// Sets all to zero.
     pub fn clear(&self) {
         for traffic in [&self.yellow, &self.green, &self.red, &self.dropped] {
             traffic.packets.store(0, Relaxed);
@@ -532,7 +504,6 @@ impl Given {
 }
 
 impl Traffic {
-    /// Packets and bytes.
     pub fn load(&self) -> (u64, u64) {
         (self.packets.load(Relaxed), self.bytes.load(Relaxed))
     }

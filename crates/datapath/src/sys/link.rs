@@ -1,4 +1,4 @@
-//! Attachments of XDP programs that outlive the process: pinned in a BPF file system.
+//! XDP attachments that outlive the process: pinned in a BPF file system.
 
 use super::check;
 use std::ffi::{CStr, CString};
@@ -10,7 +10,7 @@ use std::path::Path;
 /// `BPF_FS_MAGIC`.
 const BPF_FS: libc::c_long = 0xcafe_4a11;
 
-/// Whether a folder is in a BPF file system.
+/// Whether a directory is in a BPF file system.
 pub fn is_bpf_fs(folder: &Path) -> io::Result<bool> {
     let path = c_path(folder)?;
     // SAFETY: all zero is a valid `statfs`; the path ends with a zero byte and both live during the call.
@@ -21,27 +21,28 @@ pub fn is_bpf_fs(folder: &Path) -> io::Result<bool> {
     }
 }
 
-/// Gives an attachment a name, by which it stays when the process ends.
+/// Pins an attachment, so that it outlives the process.
 pub fn pin_link(link: BorrowedFd<'_>, name: &Path) -> io::Result<()> {
     let path = c_path(name)?;
     // SAFETY: the path ends with a zero byte and lives during the call.
     answer(unsafe { libbpf_sys::bpf_obj_pin(link.as_raw_fd(), path.as_ptr()) }).map(drop)
 }
 
-/// The attachment of a name.
+/// Opens a pinned attachment.
 pub fn pinned_link(name: &Path) -> io::Result<OwnedFd> {
     let path = c_path(name)?;
     // SAFETY: the path ends with a zero byte and lives during the call; the descriptor it answers is ours alone.
     unsafe { Ok(OwnedFd::from_raw_fd(answer(libbpf_sys::bpf_obj_get(path.as_ptr()))?)) }
 }
 
-/// Ends an attachment, which keeps its name.
+/// Detaches the program; the pin remains.
 pub fn detach_link(link: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: takes no pointers.
     answer(unsafe { libbpf_sys::bpf_link_detach(link.as_raw_fd()) }).map(drop)
 }
 
-/// The name of the XDP program that a device's packets pass; `None` if there is none, or the kernel does not tell.
+/// The name of the XDP program attached to a device; `None` if there is none, or the kernel does not report
+/// it.
 pub fn xdp_program_name(device: u32) -> Option<String> {
     // SAFETY: all zero is a valid `bpf_prog_info`, whose size is said; all live during the calls; the descriptor is ours
     // alone; the name ends with a zero byte.
@@ -57,7 +58,7 @@ pub fn xdp_program_name(device: u32) -> Option<String> {
     }
 }
 
-/// The device of an attachment, 0 if that is gone; and its program.
+/// An attachment's device, 0 if that is gone, and its program.
 pub fn link_target(link: BorrowedFd<'_>) -> io::Result<(u32, OwnedFd)> {
     // SAFETY: all zero is a valid `bpf_link_info`; the length says its size; of its union that of XDP is read where
     // the kernel says that it is one; the descriptor is ours alone.
@@ -74,14 +75,14 @@ pub fn link_target(link: BorrowedFd<'_>) -> io::Result<(u32, OwnedFd)> {
     }
 }
 
-/// Puts a program in place of an attachment's, between two packets.
+/// Replaces an attachment's program between two packets.
 pub fn replace_program(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
     let (link, program) = (link.as_raw_fd(), program.as_raw_fd());
     // SAFETY: no options are given.
     answer(unsafe { libbpf_sys::bpf_link_update(link, program, std::ptr::null()) }).map(drop)
 }
 
-/// The value of a call of libbpf, which answers a negative error.
+/// Converts the return value of a libbpf call, which is a negative error.
 fn answer(value: libc::c_int) -> io::Result<libc::c_int> {
     if value < 0 { Err(io::Error::from_raw_os_error(-value)) } else { Ok(value) }
 }

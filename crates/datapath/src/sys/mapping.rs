@@ -1,11 +1,11 @@
-//! Memory that is shared with the kernel.
+//! Memory shared with the kernel.
 
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 
-/// A mapping, gone when dropped.
+/// A mapping; dropping it unmaps it.
 #[derive(Debug)]
 pub(super) struct Mapping {
     start: NonNull<u8>,
@@ -18,12 +18,12 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps what the descriptor has at `offset`.
+    /// Maps `length` bytes of the descriptor from `offset`.
     pub fn of(fd: BorrowedFd<'_>, length: usize, offset: libc::off_t) -> io::Result<Self> {
         Self::map(length, libc::MAP_SHARED | libc::MAP_POPULATE, fd.as_raw_fd(), offset)
     }
 
-    /// New memory, all zero.
+    /// New zeroed memory.
     pub fn anonymous(length: usize) -> io::Result<Self> {
         Self::map(length, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0)
     }
@@ -39,14 +39,14 @@ impl Mapping {
         Ok(Self { start, length })
     }
 
-    /// Where a value lies at `offset`.
+    /// A pointer to the value at `offset`.
     pub fn at<T>(&self, offset: usize) -> *mut T {
         assert!(offset + size_of::<T>() <= self.length, "the kernel's offsets are within its mapping");
         // SAFETY: within the mapping, as was just checked.
         unsafe { self.start.as_ptr().add(offset).cast() }
     }
 
-    /// Where its first byte lies, and how many there are.
+    /// The start and the length.
     pub fn bounds(&self) -> (*mut u8, usize) {
         (self.start.as_ptr(), self.length)
     }

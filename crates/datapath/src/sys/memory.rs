@@ -1,4 +1,4 @@
-//! The memory of a BPF array, mapped into this process: what the program reads and writes without a copy.
+//! The memory of a BPF array, mapped into this process, which reads and writes it without copies.
 
 use super::layout::Shared;
 use super::mapping::Mapping;
@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-/// Values that a BPF program shares: some of one type at the same place of every entry of its array.
+/// Values shared with a BPF program: some of one type at the same offset of every array entry.
 #[derive(Debug)]
 pub struct MapMemory<T> {
     mapping: Arc<Mapping>,
@@ -21,7 +21,7 @@ pub struct MapMemory<T> {
     values: PhantomData<T>,
 }
 
-// SAFETY: `T: Shared` wherever it is made: whatever another thread or the program writes is atomic.
+// SAFETY: `T: Shared` in every constructor: fields that another thread or the program writes are atomic.
 unsafe impl<T: Shared> Send for MapMemory<T> {}
 // SAFETY: as above.
 unsafe impl<T: Shared> Sync for MapMemory<T> {}
@@ -35,18 +35,17 @@ impl<T: Shared> MapMemory<T> {
         Ok(whole.part(0, width))
     }
 
-    /// How many entries there are.
     pub fn len(&self) -> usize {
         self.entries
     }
 
-    /// The values of an entry; none beyond the last.
+    /// The values of an entry; empty beyond the last.
     pub fn at(&self, entry: usize) -> &[T] {
         if entry >= self.entries {
             return &[];
         }
-        // SAFETY: within the mapping, which lives as long as `self`, and aligned (`part`); any bytes are a `T`, and
-        // what others write meanwhile is in atomic fields (`Shared`).
+        // SAFETY: within the mapping, which lives as long as `self`, and aligned (`part`); any bytes are a
+        // `T`, and fields written concurrently are atomic (`Shared`).
         unsafe { std::slice::from_raw_parts(self.place(entry), self.width) }
     }
 
@@ -55,7 +54,7 @@ impl<T: Shared> MapMemory<T> {
         (0..self.entries).filter_map(|entry| self.at(entry).first())
     }
 
-    /// Puts a value in place of the first of an entry, which no program may be able to find.
+    /// Overwrites the first value of an entry that no program can find.
     pub fn put(&mut self, entry: u32, value: T) {
         let entry = entry as usize;
         assert!(entry < self.entries, "entries are given out below the count");
@@ -70,7 +69,7 @@ impl<T: Shared> MapMemory<T> {
 }
 
 impl<T> MapMemory<T> {
-    /// `width` other values that lie `offset` bytes into each entry, beside those of `self`.
+    /// `width` other values at `offset` bytes in each entry.
     pub fn part<U: Shared>(&self, offset: usize, width: usize) -> MapMemory<U> {
         assert!(offset + width * size_of::<U>() <= self.stride, "parts lie within an entry");
         assert!(

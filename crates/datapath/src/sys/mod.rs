@@ -1,5 +1,5 @@
-//! The system calls that `std` does not have. All `unsafe` of this crate is in this folder, and each
-//! block says why it holds.
+//! The system calls that `std` lacks. All `unsafe` code of this crate is in this module; each block states
+//! why it is sound.
 
 #![allow(unsafe_code)]
 
@@ -46,7 +46,7 @@ pub use xsk::{BEFORE, Losses, Xsk};
 
 use std::io;
 
-/// The value of a call that answers -1 on error and leaves the reason in `errno`.
+/// Converts the return value of a call that returns -1 on error and sets `errno`.
 fn check(answer: libc::c_int) -> io::Result<libc::c_int> {
     if answer < 0 {
         return Err(io::Error::last_os_error());
@@ -54,7 +54,7 @@ fn check(answer: libc::c_int) -> io::Result<libc::c_int> {
     Ok(answer)
 }
 
-/// As [`check`], for calls that answer a length.
+/// As [`check`], for calls that return a length.
 fn check_len(answer: libc::ssize_t) -> io::Result<usize> {
     usize::try_from(answer).map_err(|_| io::Error::last_os_error())
 }

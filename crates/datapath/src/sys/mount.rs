@@ -6,8 +6,8 @@ use std::ffi::CStr;
 use std::io;
 use std::path::Path;
 
-/// Mounts a BPF file system, which only the owner of the process may enter; `source` is the name that
-/// /proc/self/mountinfo shows for it.
+/// Mounts a BPF file system that only this process's user may enter; /proc/self/mountinfo shows `source` as
+/// its source.
 pub fn mount_bpf_fs(source: &CStr, point: &Path) -> io::Result<()> {
     let path = c_path(point)?;
     let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
@@ -18,7 +18,7 @@ pub fn mount_bpf_fs(source: &CStr, point: &Path) -> io::Result<()> {
     check(answer).map(drop)
 }
 
-/// Unmounts what is on `point`, unless it is in use.
+/// Unmounts `point`, unless it is in use.
 pub fn unmount(point: &Path) -> io::Result<()> {
     let path = c_path(point)?;
     // SAFETY: the path ends with a zero byte and lives during the call.

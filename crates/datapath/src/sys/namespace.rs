@@ -1,7 +1,7 @@
 //! A network namespace for a test.
 
-/// Puts the calling thread into a network namespace of its own, which ends with it. `false`, having said so,
-/// where that is not allowed.
+/// Moves the calling thread into a network namespace of its own, which ends with the thread. `false`, with a
+/// message, if that is not permitted.
 pub fn enter_namespace() -> bool {
     // SAFETY: takes no pointers; changes the namespace of the calling thread only.
     let entered = unsafe { libc::unshare(libc::CLONE_NEWNET) } == 0;

@@ -1,16 +1,14 @@
-//! A NETLINK_ROUTE socket: a request, and its acknowledgement.
+//! A NETLINK_ROUTE socket for requests and their acknowledgements.
 
 use super::{check, check_len};
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// A socket to the kernel's routing tables.
 #[derive(Debug)]
 pub struct NetlinkSocket(OwnedFd);
 
 impl NetlinkSocket {
-    /// Opens one.
     pub fn open() -> io::Result<Self> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
         // SAFETY: takes no pointers; the descriptor it answers is new and ours alone.
@@ -20,7 +18,7 @@ impl NetlinkSocket {
         }
     }
 
-    /// Opens a socket that receives the notifications of these groups (`RTMGRP_*`).
+    /// Opens a socket for the notifications of these groups (`RTMGRP_*`).
     pub fn subscribe(groups: u32) -> io::Result<Self> {
         let socket = Self::open()?;
         // SAFETY: all zero is a valid `sockaddr_nl`, whose size is said; it lives during the call.
@@ -34,7 +32,7 @@ impl NetlinkSocket {
         Ok(socket)
     }
 
-    /// Has the kernel heed what a request for a list names, such as one routing table (`NETLINK_GET_STRICT_CHK`).
+    /// Makes the kernel apply filters of dump requests, such as a routing table (`NETLINK_GET_STRICT_CHK`).
     pub fn ask_strictly(&self) -> io::Result<()> {
         let on: libc::c_int = 1;
         let length = size_of_val(&on) as libc::socklen_t;
@@ -44,7 +42,7 @@ impl NetlinkSocket {
         Ok(())
     }
 
-    /// Takes all that waits, whatever it is.
+    /// Reads and discards all pending messages.
     pub fn drain(&self) {
         let mut buffer = [0u8; 4096];
         let (fd, flags) = (self.0.as_raw_fd(), libc::MSG_DONTWAIT);
@@ -52,7 +50,7 @@ impl NetlinkSocket {
         while unsafe { libc::recv(fd, buffer.as_mut_ptr().cast(), buffer.len(), flags) } > 0 {}
     }
 
-    /// Sends a request that has an answer, and reads that, or the first of several, into `answer`.
+    /// Sends a request and reads its answer, or the first of several, into `answer`.
     pub fn exchange(&self, request: &[u8], answer: &mut [u8]) -> io::Result<usize> {
         let fd = self.0.as_raw_fd();
         // SAFETY: `request` is readable for its length.
@@ -62,7 +60,7 @@ impl NetlinkSocket {
         self.receive(answer)
     }
 
-    /// Reads one more answer, of a request that has several.
+    /// Reads a further answer to a request.
     pub fn receive(&self, answer: &mut [u8]) -> io::Result<usize> {
         // SAFETY: `answer` is writable for its length.
         check_len(unsafe { libc::recv(self.0.as_raw_fd(), answer.as_mut_ptr().cast(), answer.len(), 0) })
@@ -75,7 +73,6 @@ impl AsFd for NetlinkSocket {
     }
 }
 
-/// The index of the interface of that name.
 pub fn interface_index(name: &str) -> io::Result<u32> {
     let name = CString::new(name)?;
     // SAFETY: `name` ends with a zero byte and lives during the call.

@@ -1,4 +1,4 @@
-//! A TUN interface of one queue, whole packets and nothing else.
+//! A TUN interface with one queue, without offloads.
 
 use super::tun::attach;
 use std::fs::{File, OpenOptions};
@@ -6,12 +6,12 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// The interface lives as long as this does.
+/// The interface exists as long as this value.
 #[derive(Debug)]
 pub struct PlainTun(File);
 
 impl PlainTun {
-    /// Makes the interface `name`.
+    /// Creates the interface `name`.
     pub fn open(name: &str) -> io::Result<Self> {
         let flags = libc::O_NONBLOCK | libc::O_CLOEXEC;
         let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open("/dev/net/tun")?;
@@ -19,12 +19,11 @@ impl PlainTun {
         Ok(Self(file))
     }
 
-    /// Reads a packet; `WouldBlock` when there is none.
+    /// Reads a packet; `WouldBlock` if none is queued.
     pub fn read(&self, into: &mut [u8]) -> io::Result<usize> {
         (&self.0).read(into)
     }
 
-    /// Writes a packet.
     pub fn write(&self, packet: &[u8]) -> io::Result<usize> {
         (&self.0).write(packet)
     }

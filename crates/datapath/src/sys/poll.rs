@@ -1,15 +1,15 @@
-//! Waiting for a handful of descriptors (ppoll).
+//! Waits for several descriptors (ppoll).
 
 use super::check;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-/// Most descriptors that can be waited for at once.
+/// Most descriptors in one wait.
 pub const MOST: usize = 32;
 
-/// Waits until a descriptor is readable or the time is up; answers a bit for each, lowest first. A
-/// signal ends the wait with no bit set.
+/// Waits until a descriptor is readable or the time is up; returns a bit for each, lowest first. A signal
+/// ends the wait with no bit set.
 pub fn wait_readable(descriptors: &[BorrowedFd<'_>], most: Option<Duration>) -> io::Result<u32> {
     const IDLE: libc::pollfd = libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 };
     let mut fds = [IDLE; MOST];
@@ -19,8 +19,8 @@ pub fn wait_readable(descriptors: &[BorrowedFd<'_>], most: Option<Duration>) -> 
     let most =
         most.map(|most| libc::timespec { tv_sec: most.as_secs() as _, tv_nsec: most.subsec_nanos().into() });
     let timeout = most.as_ref().map_or(std::ptr::null(), |most| most);
-    // SAFETY: `fds` is an array of MOST initialised entries; negative descriptors are passed over. The
-    // time is null or readable during the call, and there is no signal mask.
+    // SAFETY: `fds` is an array of MOST initialised entries; negative descriptors are ignored. The timeout is
+    // null or readable during the call, and there is no signal mask.
     let answer =
         check(unsafe { libc::ppoll(fds.as_mut_ptr(), MOST as libc::nfds_t, timeout, std::ptr::null()) });
     match answer {

@@ -9,9 +9,9 @@ use std::os::unix::fs::OpenOptionsExt;
 /// Bytes of the virtio-net header before every packet read or written.
 pub const VNET_HEADER_LEN: usize = 10;
 
-/// One queue; queues of the same name belong to one interface, which lives as long as any of them.
+/// One queue; queues of the same name belong to one interface, which exists as long as any of them.
 ///
-/// Reads and writes go many a system call by io_uring, where that is allowed; otherwise one by one.
+/// Reads and writes are batched by io_uring if permitted, otherwise one system call each.
 #[derive(Debug)]
 pub struct TunQueue {
     file: File,
@@ -20,7 +20,7 @@ pub struct TunQueue {
 }
 
 impl TunQueue {
-    /// Opens a queue of interface `name`, which is made if there is none.
+    /// Opens a queue of interface `name`, which is created if it does not exist.
     pub fn open(name: &str) -> io::Result<Self> {
         let file = OpenOptions::new()
             .read(true)
@@ -28,7 +28,7 @@ impl TunQueue {
             .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
             .open("/dev/net/tun")?;
         attach(&file, name, libc::IFF_MULTI_QUEUE | libc::IFF_VNET_HDR)?;
-        // USO came with Linux 6.2; without it UDP goes packet by packet.
+        // USO requires Linux 6.2; without it each UDP datagram is a packet.
         const TCP: libc::c_uint = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6;
         const UDP: libc::c_uint = libc::TUN_F_USO4 | libc::TUN_F_USO6;
         let segments_udp = set_offload(&file, TCP | UDP).is_ok();
@@ -39,13 +39,13 @@ impl TunQueue {
         Ok(Self { file, segments_udp, ring })
     }
 
-    /// Whether frames of many UDP datagrams (virtio GSO type UDP_L4) may pass.
+    /// Whether frames of several UDP datagrams (virtio GSO type UDP_L4) are supported.
     pub fn segments_udp(&self) -> bool {
         self.segments_udp
     }
 
-    /// Reads a virtio-net header and a packet into each buffer, and tells how long each is, by index;
-    /// an error for those that found the queue empty.
+    /// Reads a virtio-net header and a packet into each buffer, and reports each length by index;
+    /// `WouldBlock` for those that found the queue empty.
     pub fn read_each<'a>(
         &mut self,
         buffers: impl Iterator<Item = &'a mut [u8]>,
@@ -67,8 +67,8 @@ impl TunQueue {
         }
     }
 
-    /// Writes each message, a virtio-net header and a packet in parts, in order, and tells what became
-    /// of each, by index.
+    /// Writes each message, a virtio-net header and a packet in parts, in order, and reports each result by
+    /// index.
     pub fn write_each(
         &mut self,
         messages: &[&[IoSlice<'_>]],
@@ -105,8 +105,8 @@ impl TunQueue {
     }
 }
 
-/// The ring, if the kernel reads from TUN by it without waiting (since Linux 6.4); there is nothing to
-/// read yet.
+/// The ring, if the kernel reads from TUN by it without waiting (since Linux 6.4). The queue is still empty
+/// here.
 fn probe(mut ring: Ring, file: &File) -> Option<Ring> {
     let mut empty = false;
     let mut buffer = [0; 64];
@@ -128,7 +128,7 @@ impl AsFd for TunQueue {
     }
 }
 
-/// Makes the file a queue of TUN interface `name`, of packets without protocol information.
+/// Makes the file a queue of TUN interface `name`, without protocol information.
 pub(super) fn attach(file: &File, name: &str, flags: libc::c_int) -> io::Result<()> {
     // SAFETY: all zero is a valid `ifreq`.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };

@@ -1,5 +1,5 @@
-//! A GTP-U socket: many datagrams in a system call, and trains of datagrams of one size in a buffer
-//! (UDP_GRO in, UDP_SEGMENT out).
+//! A GTP-U socket: several datagrams in one system call, and trains of equal-sized datagrams in one buffer
+//! (UDP_GRO when receiving, UDP_SEGMENT when sending).
 
 use super::check;
 use std::io::{self, IoSlice};
@@ -8,47 +8,44 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, UdpSo
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Buffers that one [`receive`](GtpuSocket::receive) fills at most.
+/// Most buffers filled by one [`receive`](GtpuSocket::receive).
 pub const RECEIVE_SLOTS: usize = 16;
-/// Bytes of a buffer: as long as a train of datagrams can be.
+/// Bytes of a buffer: the longest train of datagrams.
 pub const RECEIVE_SLOT: usize = 65_536;
-/// Most datagrams that the kernel takes in a train (UDP_MAX_SEGMENTS, at its smallest).
+/// Most datagrams that the kernel accepts in a train (the smallest UDP_MAX_SEGMENTS).
 pub const MAX_SEGMENTS: usize = 64;
 
 /// Messages of one sendmmsg.
 const SEND_BATCH: usize = 32;
-/// Kernel memory asked for each way, in bytes.
+/// Requested kernel buffer for each direction, in bytes.
 const KERNEL_BUFFER: libc::c_int = 4 << 20;
-/// How long a full device queue may hold a worker up, in microseconds.
+/// Longest time that a full device queue may block a worker, in microseconds.
 const SEND_TIMEOUT: libc::suseconds_t = 100_000;
 /// Words of ancillary data: a segment size and a type of service, each a header and a word.
 const CONTROL_WORDS: usize = 8;
 
-/// A received buffer: datagrams of `segment` bytes from one peer, the last perhaps shorter.
+/// A received buffer: datagrams of `segment` bytes from one peer; the last may be shorter.
 #[derive(Debug, Clone)]
 pub struct Datagram {
-    /// Where it lies in the arena given to `receive`.
+    /// Its position in the arena given to `receive`.
     pub range: Range<usize>,
     /// Bytes of each datagram in it.
     pub segment: usize,
-    /// Who sent it.
     pub peer: SocketAddr,
 }
 
 /// A buffer to send to one peer.
 #[derive(Debug, Clone)]
 pub struct Outgoing {
-    /// To whom.
     pub peer: SocketAddr,
-    /// DSCP of the outer header.
     pub dscp: u8,
-    /// Cut into datagrams of so many bytes; `None`: it is one.
+    /// Length of the datagrams that it is split into; `None`: it is one datagram.
     pub segment: Option<u16>,
     /// Its parts, among those given to `send`.
     pub parts: Range<usize>,
 }
 
-/// A UDP socket on a GTP-U address; several share the port, and the kernel spreads peers over them.
+/// A UDP socket on a GTP-U address; several share the port, and the kernel distributes peers over them.
 #[derive(Debug)]
 pub struct GtpuSocket {
     socket: UdpSocket,
@@ -56,7 +53,7 @@ pub struct GtpuSocket {
 }
 
 impl GtpuSocket {
-    /// Binds to `address`. Sockets of the same address have to be opened by the same user.
+    /// Binds to `address`. Sockets of the same address must be opened by the same user.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
         let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
         // SAFETY: takes no pointers; the descriptor it answers is new and ours alone.
@@ -65,7 +62,7 @@ impl GtpuSocket {
         };
         let option = |level, name, value: libc::c_int| set_option(fd.as_fd(), level, name, &value);
         option(libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
-        // Beyond the system's maximum with the privilege that TUN needs anyway; without it, up to it.
+        // With the privilege that TUN requires, beyond the system's maximum; without it, up to the maximum.
         for (forced, plain) in
             [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)]
         {
@@ -74,10 +71,10 @@ impl GtpuSocket {
         }
         let timeout = libc::timeval { tv_sec: 0, tv_usec: SEND_TIMEOUT };
         set_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_SNDTIMEO, &timeout)?;
-        // Without it (before Linux 5.0) datagrams come one by one.
+        // Without it (before Linux 5.0) datagrams are received one by one.
         let _ = option(libc::SOL_UDP, libc::UDP_GRO, 1);
         if address.is_ipv4() {
-            // A tunnel packet too long for the path is cut up by IP, not lost.
+            // A tunnel packet above the path MTU is fragmented by IP instead of dropped.
             option(libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DONT)?;
         } else {
             option(libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
@@ -88,8 +85,8 @@ impl GtpuSocket {
         Ok(Self { socket: UdpSocket::from(fd), address })
     }
 
-    /// Fills `arena`, which has [`RECEIVE_SLOTS`] slots of [`RECEIVE_SLOT`] bytes, with what has come,
-    /// and appends it to `received`; `WouldBlock` when there is nothing.
+    /// Fills `arena`, which has [`RECEIVE_SLOTS`] slots of [`RECEIVE_SLOT`] bytes, with received datagrams
+    /// and appends them to `received`; `WouldBlock` if there are none.
     pub fn receive(&self, arena: &mut [u8], received: &mut Vec<Datagram>) -> io::Result<()> {
         // SAFETY: all zero is a valid value of each of these plain C structures.
         let (mut headers, mut parts, mut names, mut controls) = unsafe {
@@ -135,8 +132,8 @@ impl GtpuSocket {
         Ok(())
     }
 
-    /// Sends `messages` in order, as many as one call takes, and answers how many; an error is that of
-    /// the first.
+    /// Sends `messages` in order, as many as one call accepts, and returns how many; an error is that of the
+    /// first.
     pub fn send(&self, messages: &[Outgoing], parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let mut headers = [MaybeUninit::<libc::mmsghdr>::zeroed(); SEND_BATCH];
         let mut names = [const { MaybeUninit::<SocketAddress>::uninit() }; SEND_BATCH];
@@ -163,12 +160,10 @@ impl GtpuSocket {
         Ok(sent as usize)
     }
 
-    /// Sends one datagram.
     pub fn send_to(&self, datagram: &[u8], peer: SocketAddr) -> io::Result<usize> {
         self.socket.send_to(datagram, peer)
     }
 
-    /// The address it is bound to.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -198,7 +193,7 @@ pub(super) fn set_option<T>(
     Ok(())
 }
 
-/// A socket address as C wants it.
+/// A socket address in C's representation.
 struct SocketAddress {
     storage: libc::sockaddr_in6,
     len: libc::socklen_t,
@@ -267,7 +262,7 @@ fn gro_segment(header: &libc::msghdr) -> Option<usize> {
     None
 }
 
-/// Puts segment size and type of service, where they are asked for, into the ancillary data.
+/// Writes the segment size and type of service, if set, into the ancillary data.
 fn write_control(header: &mut libc::msghdr, control: &mut [u64; CONTROL_WORDS], message: &Outgoing) {
     let (level, kind) = match message.peer {
         SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_TOS),
@@ -287,7 +282,7 @@ fn write_control(header: &mut libc::msghdr, control: &mut [u64; CONTROL_WORDS], 
     }
 }
 
-/// Writes one entry at `at` bytes and answers the bytes it takes; `data` is at most eight.
+/// Writes one entry at offset `at` and returns its length; `data` is at most eight bytes.
 fn write_entry(
     control: &mut [u64; CONTROL_WORDS],
     at: usize,

@@ -1,5 +1,5 @@
-//! Many reads or writes in one system call (io_uring), for descriptors like TUN's that have no such call of
-//! their own. Not everywhere allowed: containers often forbid it.
+//! Several reads or writes in one system call (io_uring), for descriptors such as TUN's that have no such
+//! call of their own. Containers often forbid io_uring.
 
 use super::check;
 use super::mapping::Mapping;
@@ -11,7 +11,7 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-/// Operations that one call carries.
+/// Operations in one call.
 pub const RING: usize = 64;
 
 const OP_READ: u8 = 22;
@@ -19,9 +19,9 @@ const OP_WRITEV: u8 = 2;
 const ENTER_GETEVENTS: libc::c_uint = 1;
 const FEATURE_SINGLE_MMAP: u32 = 1;
 const OFFSET_SUBMISSIONS: libc::off_t = 0x1000_0000;
-/// Without it, a read that finds nothing would wait in the ring for what comes.
+/// Without it, a read from an empty queue would wait in the ring.
 const NOWAIT: u32 = libc::RWF_NOWAIT as u32;
-/// For what has no position.
+/// For files without a position.
 const NO_OFFSET: u64 = u64::MAX;
 
 #[repr(C)]
@@ -92,7 +92,7 @@ struct Completion {
     flags: u32,
 }
 
-/// A ring that one thread submits to, and which is empty between two calls.
+/// A ring that one thread submits to; it is empty between two calls.
 #[derive(Debug)]
 pub struct Ring {
     fd: OwnedFd,
@@ -143,8 +143,8 @@ impl Ring {
         Ok(ring)
     }
 
-    /// Writes each message, gathered from its parts, and gives what became of it to `done`, by index.
-    /// Takes the first [`RING`] messages.
+    /// Writes each message, gathered from its parts, and passes its result to `done`, by index. Handles the
+    /// first [`RING`] messages.
     pub fn write_each<'a, 'b: 'a>(
         &mut self,
         fd: BorrowedFd<'_>,
@@ -165,8 +165,8 @@ impl Ring {
         unsafe { self.run(operations, done) }
     }
 
-    /// Reads into each buffer once, and gives what became of it to `done`, by index. Takes the first
-    /// [`RING`] buffers.
+    /// Reads into each buffer once, and passes the result to `done`, by index. Handles the first [`RING`]
+    /// buffers.
     pub fn read_each<'a>(
         &mut self,
         fd: BorrowedFd<'_>,
@@ -187,11 +187,11 @@ impl Ring {
         unsafe { self.run(operations, done) }
     }
 
-    /// Submits operations and waits until all are over.
+    /// Submits operations and waits until all are complete.
     ///
     /// # Safety
     ///
-    /// What the operations point at has to be valid until this returns.
+    /// What the operations point at must be valid until this returns.
     unsafe fn run(
         &mut self,
         operations: impl Iterator<Item = Submission>,
@@ -211,7 +211,7 @@ impl Ring {
         while pending > 0 {
             match self.enter(unsubmitted, pending) {
                 Ok(submitted) => unsubmitted -= submitted.min(unsubmitted),
-                // Nothing was taken: the kernel has no ring any more, and refers to nothing of ours.
+                // Nothing was submitted: the kernel has closed the ring and refers to no memory of ours.
                 Err(error) if unsubmitted == count && !is_passing(&error) => {
                     self.word(self.tail).store(tail, Release);
                     return Err(error);
@@ -264,7 +264,7 @@ impl Ring {
     }
 }
 
-/// An error that a further try may not meet.
+/// Whether a retry may succeed.
 fn is_passing(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY))
 }

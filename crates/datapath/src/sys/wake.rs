@@ -1,4 +1,4 @@
-//! Many descriptors as one (epoll), and a timer as a descriptor (timerfd).
+//! Several descriptors as one (epoll), and a timer as a descriptor (timerfd).
 
 use super::check;
 use std::io;
@@ -10,7 +10,7 @@ use std::time::Duration;
 pub struct Gathered(OwnedFd);
 
 impl Gathered {
-    /// Of these descriptors, which have to stay open as long.
+    /// The descriptors must stay open as long as this value.
     pub fn of(descriptors: &[RawFd]) -> io::Result<Self> {
         // SAFETY: takes no pointers; the descriptor it answers is new and ours alone.
         let epoll = unsafe { OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC))?) };
@@ -30,19 +30,18 @@ impl AsFd for Gathered {
     }
 }
 
-/// Readable once its time has come, until it is set again.
+/// Readable from its expiry until it is set again.
 #[derive(Debug)]
 pub struct Timer(OwnedFd);
 
 impl Timer {
-    /// Not running.
     pub fn new() -> io::Result<Self> {
         let flags = libc::TFD_NONBLOCK | libc::TFD_CLOEXEC;
         // SAFETY: takes no pointers; the descriptor it answers is new and ours alone.
         unsafe { Ok(Self(OwnedFd::from_raw_fd(check(libc::timerfd_create(libc::CLOCK_MONOTONIC, flags))?))) }
     }
 
-    /// Starts it anew, to come in `after`; `None` stops it.
+    /// Starts it, to expire in `after`; `None` stops it.
     pub fn set(&self, after: Option<Duration>) {
         let after = after.unwrap_or_default();
         let never = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -1,4 +1,4 @@
-//! XDP programs on interfaces, and what interfaces are.
+//! XDP attachments, and properties of interfaces.
 
 use super::check;
 use std::ffi::CStr;
@@ -6,16 +6,16 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Where in the kernel a program sees packets.
+/// Where in the kernel a program runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hook {
     /// In the driver.
     Native,
-    /// Behind the driver, for interfaces whose driver has no XDP.
+    /// After the driver, for interfaces whose driver has no XDP.
     Generic,
 }
 
-/// Attaches a program to an interface, until the answer is dropped or the process ends.
+/// Attaches a program to an interface, until the returned descriptor is closed.
 pub fn attach_xdp(program: BorrowedFd<'_>, interface: u32, hook: Hook) -> io::Result<OwnedFd> {
     let flags = match hook {
         Hook::Native => libbpf_sys::XDP_FLAGS_DRV_MODE,
@@ -43,7 +43,7 @@ const SIOCGIFVLAN: libc::c_ulong = 0x8982;
 const GET_VLAN_REALDEV_NAME: libc::c_int = 8;
 const GET_VLAN_VID: libc::c_int = 9;
 
-/// The start of `struct ethtool_drvinfo`, and room for the rest.
+/// The start of `struct ethtool_drvinfo`, and space for the rest.
 #[repr(C)]
 struct DriverInfo {
     command: u32,
@@ -51,7 +51,6 @@ struct DriverInfo {
     rest: [u8; 160],
 }
 
-/// The name of an interface's driver.
 pub fn driver_of(interface: &str) -> io::Result<String> {
     let socket = UdpSocket::bind("127.0.0.1:0")?;
     let mut info = DriverInfo { command: ETHTOOL_GDRVINFO, driver: [0; 32], rest: [0; 160] };
@@ -62,7 +61,7 @@ pub fn driver_of(interface: &str) -> io::Result<String> {
     Ok(text(&info.driver))
 }
 
-/// An interface's link address.
+/// An interface's MAC.
 pub fn link_address(interface: &str) -> io::Result<[u8; 6]> {
     let socket = UdpSocket::bind("127.0.0.1:0")?;
     let mut request = interface_request(interface)?;
@@ -122,7 +121,7 @@ struct VlanArguments {
     quality: libc::c_short,
 }
 
-/// The interface below a VLAN's, and the VLAN's number; `None` if it is no VLAN's.
+/// The device and VLAN ID of a VLAN interface; `None` for other interfaces.
 pub fn vlan_of(interface: &str) -> Option<(String, u16)> {
     let parent = text(&ask_vlan(interface, GET_VLAN_REALDEV_NAME).ok()?);
     let id = ask_vlan(interface, GET_VLAN_VID).ok()?;

@@ -1,4 +1,4 @@
-//! An AF_XDP socket: frames that an XDP program gives to user space, and frames that leave past the kernel's
+//! An AF_XDP socket: frames that an XDP program redirects to user space, and frames sent past the kernel's
 //! stack.
 //!
 //! ```text
@@ -6,8 +6,8 @@
 //!   free ──▶ send ──▶ tx ──▶ kernel ──▶ completion ──▶ free
 //! ```
 //!
-//! No frame stays with the caller, and a ring has room for all frames that can be in it. So the kernel has every
-//! frame to fill but those that wait in `rx`, and there is no way to run dry for good.
+//! No frame stays with the caller, and each ring has room for all frames that can be in it. The kernel
+//! therefore always has all receive frames except those in `rx`, and cannot run out of them permanently.
 
 use super::mapping::Mapping;
 use super::udp::set_option;
@@ -18,26 +18,27 @@ use std::mem::{size_of, zeroed};
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Bytes of a frame's place; the kernel keeps 256 of them before what it receives.
+/// Bytes of a frame's buffer; the kernel reserves 256 of them before a received frame.
 pub const FRAME: usize = 2048;
-/// Bytes before a received frame, where the program may have written something.
+/// Bytes before a received frame that may contain the program's metadata.
 pub const BEFORE: usize = 32;
-/// Most frames that one [`receive`](Xsk::receive) takes.
+/// Most frames of one [`receive`](Xsk::receive).
 pub const RECEIVED_AT_ONCE: usize = 64;
-/// Frames to receive: 10 ms of 400,000 packets a second, longer than a worker is kept from its work by others.
+/// Receive frames: 10 ms at 400,000 packets a second, longer than a worker is usually kept from running.
 const RECEIVE: u32 = 4096;
-/// Room in the ring that gives frames to the kernel: twice their number, as the kernel shows what it received before
-/// it shows that it has taken those frames out of this ring (`xsk_flush`), and another core may look in between.
+/// Entries of the fill ring: twice the frames, because the kernel publishes received frames before it
+/// releases their fill entries (`xsk_flush`), and another core may read in between.
 const FILL: u32 = 2 * RECEIVE;
-/// Frames to send.
+/// Send frames.
 const SEND: u32 = 512;
-/// Calls that may fail in a row before what waits in `tx` is left there until the next flush.
+/// Consecutive failed calls before frames are left in `tx` until the next flush.
 const MOST_CALLS: usize = 64;
 
 /// A socket on one queue of an interface.
 ///
-/// It copies, also where the driver could receive into its memory directly: the driver would then put all that
-/// comes by that queue there, and the kernel would have to copy what the program forwards, which is most.
+/// Copy mode, also with drivers that support zero copy: with zero copy the driver would receive all frames of
+/// the queue into the socket's memory, and the kernel would have to copy the forwarded ones, which are the
+/// majority.
 #[derive(Debug)]
 pub struct Xsk {
     fd: OwnedFd,
@@ -46,12 +47,12 @@ pub struct Xsk {
     received: Consumer<libc::xdp_desc>,
     sending: Producer<libc::xdp_desc>,
     completed: Consumer<u64>,
-    /// Places of frames that may be sent.
+    /// Buffers free for sending.
     free: Vec<u64>,
 }
 
 impl Xsk {
-    /// Opens one on a queue of the interface of that index. Needs CAP_NET_RAW; a queue has one such socket.
+    /// Opens a socket on a queue of an interface. Needs CAP_NET_RAW; a queue has one such socket.
     pub fn open(interface: u32, queue: u32) -> io::Result<Self> {
         // SAFETY: takes no pointers; the descriptor it answers is new and ours alone.
         let fd = unsafe {
@@ -103,9 +104,9 @@ impl Xsk {
         check(answer).map(drop)
     }
 
-    /// Copies frames that have come into `arena`, in slots of [`FRAME`] bytes, and appends where each lies there
-    /// to `frames`; in the [`BEFORE`] bytes before it is what the program has written there, or zero. Answers
-    /// whether there may be more.
+    /// Copies received frames into `arena`, in slots of [`FRAME`] bytes, and appends their positions to
+    /// `frames`. The [`BEFORE`] bytes before a frame contain the program's metadata, or zero. Returns whether
+    /// there may be more.
     pub fn receive(&mut self, arena: &mut [u8], frames: &mut Vec<Range<usize>>) -> bool {
         let mut count = 0;
         for slot in arena.chunks_exact_mut(FRAME).take(RECEIVED_AT_ONCE) {
@@ -116,7 +117,7 @@ impl Xsk {
                 slot.copy_from_slice(bytes);
                 frames.push(start + BEFORE.min(slot.len())..start + slot.len());
             }
-            // Or the next frame in this place would seem to have it.
+            // So that the next frame in this buffer does not appear to have this metadata.
             bytes.iter_mut().take(BEFORE).for_each(|byte| *byte = 0);
             let returned = self.fill.push(descriptor.addr - descriptor.addr % FRAME as u64);
             debug_assert!(returned, "the ring has room for all frames that are received into");
@@ -127,7 +128,7 @@ impl Xsk {
         count == RECEIVED_AT_ONCE
     }
 
-    /// A received frame, with what is before it; nothing if the kernel's descriptor were out of bounds.
+    /// A received frame and the bytes before it; empty if the kernel's descriptor were out of bounds.
     fn bytes_mut(&mut self, descriptor: &libc::xdp_desc) -> &mut [u8] {
         let (start, length) = self.frames.bounds();
         let (frame, bytes) = (descriptor.addr as usize, descriptor.len as usize);
@@ -142,7 +143,8 @@ impl Xsk {
         unsafe { std::slice::from_raw_parts_mut(start.add(at), end - at) }
     }
 
-    /// Takes a frame to send, in two parts. `false` if it is too long or no place is free: flush and try again.
+    /// Queues a frame for sending, in two parts. `false` if it is too long or no buffer is free: flush and
+    /// retry.
     pub fn send(&mut self, head: &[u8], body: &[u8]) -> bool {
         if head.len() + body.len() > FRAME {
             return false;
@@ -165,7 +167,7 @@ impl Xsk {
         taken
     }
 
-    /// Has the kernel send what was taken, as far as the device's queue has room.
+    /// Makes the kernel send the queued frames, as far as the device's queue has room.
     pub fn flush(&mut self) {
         self.sending.publish();
         let mut calls = 0;
@@ -175,7 +177,7 @@ impl Xsk {
                 let (none, no_name) = (std::ptr::null(), std::ptr::null());
                 libc::sendto(self.fd.as_raw_fd(), none, 0, libc::MSG_DONTWAIT, no_name, 0)
             };
-            // EAGAIN: there is more than one call takes; others: the device can't now.
+            // EAGAIN: more frames than one call sends; other errors: the device cannot send now.
             let go_on = match check_len(sent) {
                 Ok(_) => true,
                 Err(error) => matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR | libc::EBUSY)),
@@ -188,7 +190,7 @@ impl Xsk {
         self.reap();
     }
 
-    /// Takes places back that the kernel has sent from.
+    /// Reclaims buffers of sent frames.
     fn reap(&mut self) {
         while let Some(at) = self.completed.pop() {
             self.free.push(at - at % FRAME as u64);
@@ -196,7 +198,7 @@ impl Xsk {
         self.completed.publish();
     }
 
-    /// What is lost before it is received, for another thread to ask for.
+    /// A handle for another thread to read the socket's drop count.
     pub fn losses(&self) -> io::Result<Losses> {
         self.fd.try_clone().map(Losses)
     }
@@ -208,12 +210,12 @@ impl AsFd for Xsk {
     }
 }
 
-/// A socket's count of frames that the kernel could not give it.
+/// The count of frames that the kernel could not deliver to a socket.
 #[derive(Debug)]
 pub struct Losses(OwnedFd);
 
 impl Losses {
-    /// Frames given by the program that found no place.
+    /// Frames redirected by the program that found no buffer.
     pub fn count(&self) -> u64 {
         // SAFETY: plain numbers.
         let counted = unsafe { option::<libc::xdp_statistics>(self.0.as_fd(), libc::XDP_STATISTICS) };
@@ -225,7 +227,7 @@ fn place(frame: u32) -> u64 {
     u64::from(frame) * FRAME as u64
 }
 
-/// Tells the kernel where frames are.
+/// Registers the frame memory with the kernel.
 fn register(fd: BorrowedFd<'_>, frames: &Mapping) -> io::Result<()> {
     let (start, length) = frames.bounds();
     let registration = libc::xdp_umem_reg {
@@ -243,7 +245,7 @@ fn register(fd: BorrowedFd<'_>, frames: &Mapping) -> io::Result<()> {
 ///
 /// # Safety
 ///
-/// Any bytes have to be a `T`.
+/// Any bytes must be a valid `T`.
 unsafe fn option<T>(fd: BorrowedFd<'_>, name: libc::c_int) -> io::Result<T> {
     // SAFETY: as the caller says.
     let mut value: T = unsafe { zeroed() };

@@ -1,5 +1,5 @@
-//! A ring of an AF_XDP socket: one side writes entries and moves `producer`, the other reads them and moves
-//! `consumer`.
+//! A ring of an AF_XDP socket: one side writes entries and advances `producer`, the other reads them and
+//! advances `consumer`.
 
 use super::mapping::Mapping;
 use std::io;
@@ -26,15 +26,15 @@ struct Ring<T> {
     consumer: usize,
     first: usize,
     mask: u32,
-    /// This side's index; the kernel sees it from the next `publish` on.
+    /// This side's index; the kernel sees it after the next `publish`.
     own: u32,
-    /// The kernel's, as last seen.
+    /// The kernel's index, as last read.
     seen: u32,
     of: PhantomData<T>,
 }
 
 impl<T: Copy> Ring<T> {
-    /// Of `entries` entries, a power of two; `page` names the ring.
+    /// `entries` is a power of two; `page` selects the ring.
     fn map(
         fd: BorrowedFd<'_>,
         page: libc::off_t,
@@ -58,7 +58,6 @@ impl<T: Copy> Ring<T> {
 }
 
 impl<T: Copy> Producer<T> {
-    /// Maps it.
     pub fn map(
         fd: BorrowedFd<'_>,
         page: libc::off_t,
@@ -83,19 +82,18 @@ impl<T: Copy> Producer<T> {
         true
     }
 
-    /// Gives what was added to the kernel.
+    /// Makes added entries visible to the kernel.
     pub fn publish(&self) {
         self.0.word(self.0.producer).store(self.0.own, Release);
     }
 
-    /// Entries that the kernel has not taken yet.
+    /// Entries that the kernel has not consumed yet.
     pub fn pending(&self) -> u32 {
         self.0.own.wrapping_sub(self.0.word(self.0.consumer).load(Acquire))
     }
 }
 
 impl<T: Copy> Consumer<T> {
-    /// Maps it.
     pub fn map(
         fd: BorrowedFd<'_>,
         page: libc::off_t,
@@ -105,7 +103,7 @@ impl<T: Copy> Consumer<T> {
         Ring::map(fd, page, at, entries).map(Self)
     }
 
-    /// Takes an entry, if there is one.
+    /// Removes an entry, if there is one.
     pub fn pop(&mut self) -> Option<T> {
         let ring = &mut self.0;
         if ring.own == ring.seen {
@@ -121,7 +119,7 @@ impl<T: Copy> Consumer<T> {
         Some(entry)
     }
 
-    /// Gives the places of what was taken back to the kernel.
+    /// Returns consumed entries to the kernel.
     pub fn publish(&self) {
         self.0.word(self.0.consumer).store(self.0.own, Release);
     }

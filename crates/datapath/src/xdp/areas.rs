@@ -1,4 +1,5 @@
-//! What is closed to UEs, and whose GTP-U is accepted, in the BPF program's table (`bpf/tables.h`: `areas`).
+//! Mirrors the closed destinations and the accepted GTP-U peers into the BPF program's table (`bpf/tables.h`:
+//! `areas`).
 
 use super::XdpError;
 use super::program::Program;
@@ -9,7 +10,7 @@ use pith_upf::contract::AddressRange;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
-/// The table, and what is in it.
+/// The table and its current entries.
 #[derive(Debug)]
 pub struct Areas {
     table: MapHandle,
@@ -19,7 +20,7 @@ pub struct Areas {
 }
 
 impl Areas {
-    /// Of a program that was just loaded.
+    /// For a program that was just loaded.
     pub fn of(program: &Program) -> Result<Self, XdpError> {
         Ok(Self {
             table: program.table("areas")?,
@@ -29,14 +30,14 @@ impl Areas {
         })
     }
 
-    /// What a network's entry has to be.
+    /// The entry for a network; `None`: no entry.
     fn value(&self, range: AddressRange) -> Option<u32> {
         let is_peer = self.peers.contains(&range.address) && only(range.address) == range;
         let wanted = self.wanted.get(&range).copied();
         if is_peer { Some(AREA_PEER | wanted.unwrap_or_else(|| self.around(range.address))) } else { wanted }
     }
 
-    /// The area of the longest network that has a peer, which is closed if only since it is one.
+    /// The area of the longest network that contains a peer; `AREA_CLOSED` if there is none.
     fn around(&self, peer: IpAddr) -> u32 {
         let around = self.wanted.iter().filter(|(range, _)| range.contains(peer));
         around.max_by_key(|(range, _)| range.prefix).map_or(AREA_CLOSED, |(_, area)| *area)
@@ -64,7 +65,7 @@ impl Areas {
 impl Mirror for Areas {
     fn set_areas(&mut self, reach: &Reach) {
         self.wanted = areas(reach);
-        // First what is there from now on: nothing is open in between.
+        // New entries first, so that no closed address is open in between.
         let peers = self.peers.iter().copied().map(only);
         let new: Vec<_> = self.wanted.keys().copied().chain(peers).collect();
         new.into_iter().for_each(|range| self.put(range));
@@ -83,7 +84,7 @@ impl Mirror for Areas {
     }
 }
 
-/// The table's entries. Where a permit has something to say, user space does.
+/// The table's entries. User space decides wherever a permit may match.
 fn areas(reach: &Reach) -> HashMap<AddressRange, u32> {
     let permitted: Vec<AddressRange> =
         reach.permits().map(|permit| permit.to.network()).chain(reach.gateways().map(only)).collect();

@@ -1,7 +1,7 @@
-//! The program on its interfaces. Where a folder is named for it, attachments are pinned there: they outlive the
-//! process, and packets of the sessions that were go on. The next process puts its program in place of the one it
-//! finds, between two packets, and hands that the packets of sessions which it does not know itself, until it is told
-//! that there are none any more (docs/adr/0015).
+//! Attaches the program to its interfaces. With `upf.pin` attachments are pinned in that directory: they
+//! outlive the process, and packets of existing sessions are still forwarded. The next process replaces the
+//! program between two packets and registers the old one as predecessor for packets of sessions that it does
+//! not know, until the predecessor is dismissed (docs/adr/0015).
 
 use super::program::PROGRAM;
 use super::{XdpError, folder};
@@ -15,22 +15,20 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// The only entry of the table of predecessors.
+/// The only entry of the table `predecessor`.
 const FIRST: [u8; 4] = [0; 4];
 
-/// Attachments of the program; dropped, they are gone.
+/// The program's attachments; dropping this detaches them.
 #[derive(Debug)]
 pub struct Attached {
     links: Vec<Link>,
     /// Dropped after the pins in it.
     _folder: Option<OpenFolder>,
-    /// Where in the kernel.
     pub hook: Hook,
-    /// Whether another was found, and has the packets of sessions that this does not know.
+    /// Whether a predecessor was found, which handles the packets of sessions unknown to this program.
     pub succeeds: bool,
 }
 
-/// One attachment.
 #[derive(Debug)]
 struct Link {
     _descriptor: OwnedFd,
@@ -45,7 +43,7 @@ impl Drop for Link {
     }
 }
 
-/// The folder of pins; what Pith has mounted for it goes with it.
+/// The directory of pins; dropping it unmounts a file system that Pith mounted for it.
 #[derive(Debug)]
 struct OpenFolder(PathBuf);
 
@@ -55,21 +53,19 @@ impl Drop for OpenFolder {
     }
 }
 
-/// What is attached where.
+/// The parameters of an attachment.
 #[derive(Debug)]
 pub struct Attachment<'a> {
-    /// The program.
     pub program: BorrowedFd<'a>,
-    /// Its table for the program that was there before.
+    /// The program's table for its predecessor.
     pub predecessor: &'a MapHandle,
-    /// To which devices.
     pub devices: BTreeSet<u32>,
-    /// Where attachments are pinned.
+    /// The directory for pins.
     pub folder: Option<&'a Path>,
 }
 
 impl Attachment<'_> {
-    /// Attaches it, in place of what the folder holds.
+    /// Attaches the program; it succeeds a program that is pinned in the directory.
     pub fn start(&self, hook: Hook) -> Result<Attached, XdpError> {
         let open = |folder: &Path| {
             open_folder(folder, &self.devices, hook).map_err(|source| XdpError::pin(folder, source))
@@ -89,7 +85,7 @@ impl Attachment<'_> {
         Ok(attached)
     }
 
-    /// Whether a process before left it there.
+    /// Whether a previous process left a pin for this hook.
     pub fn is_pinned(&self, hook: Hook) -> bool {
         self.devices.iter().filter_map(|device| self.pin(hook, *device)).any(|pin| pin.exists())
     }
@@ -110,7 +106,7 @@ impl Attachment<'_> {
         Ok(Link { _descriptor: descriptor, pin })
     }
 
-    /// The attachment that was left behind for a device, now with this program, which has the one before to go on to.
+    /// Opens the pinned attachment of a device and replaces its program, which becomes the predecessor.
     fn take_over(&self, device: u32, pin: &Path) -> Result<Option<OwnedFd>, XdpError> {
         let failed = |source| XdpError::pin(pin, source);
         if !pin.exists() {
@@ -119,7 +115,7 @@ impl Attachment<'_> {
         let link = pinned_link(pin).map_err(failed)?;
         let (attached_to, before) = link_target(link.as_fd()).map_err(failed)?;
         if attached_to != device {
-            // Its device is gone, and another has its number.
+            // The interface index was reused: the pin's own device is gone.
             std::fs::remove_file(pin).map_err(failed)?;
             return Ok(None);
         }
@@ -129,7 +125,7 @@ impl Attachment<'_> {
     }
 }
 
-/// What the pin of a device is called.
+/// The file name of a device's pin.
 fn name(hook: Hook, device: u32) -> String {
     match hook {
         Hook::Native => format!("native-{device}"),
@@ -137,7 +133,7 @@ fn name(hook: Hook, device: u32) -> String {
     }
 }
 
-/// Makes the folder, and takes out what is pinned there and not asked for any more.
+/// Creates the directory and removes pins that the configuration no longer names.
 fn open_folder(folder: &Path, devices: &BTreeSet<u32>, hook: Hook) -> io::Result<OpenFolder> {
     folder::open(folder)?;
     let open = OpenFolder(folder.to_owned());
@@ -145,14 +141,14 @@ fn open_folder(folder: &Path, devices: &BTreeSet<u32>, hook: Hook) -> io::Result
     Ok(open)
 }
 
-/// Ends what is pinned in a folder, but what is wanted.
+/// Detaches what is pinned in a directory, except `wanted`.
 fn clear(folder: &Path, wanted: &BTreeSet<String>) -> io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let found = entry?;
         let name = found.file_name().to_string_lossy().into_owned();
         let is_pin = name.starts_with("native-") || name.starts_with("generic-");
         if is_pin && !wanted.contains(&name) {
-            // Without its name it would end as well, but later.
+            // Removing the pin alone would detach it later, not at once.
             detach_link(pinned_link(&found.path())?.as_fd())?;
             std::fs::remove_file(found.path())?;
         }
@@ -160,7 +156,8 @@ fn clear(folder: &Path, wanted: &BTreeSet<String>) -> io::Result<()> {
     Ok(())
 }
 
-/// Ends what a killed process left in the folder. An error if packets of these devices still pass a program of Pith's.
+/// Detaches what a killed process left pinned. An error if a Pith program is still attached to one of these
+/// devices.
 pub fn retire(folder: Option<&Path>, mut devices: impl Iterator<Item = u32>) -> Result<(), XdpError> {
     if let Some(folder) = folder.filter(|folder| is_bpf_fs(folder).unwrap_or(false)) {
         clear(folder, &BTreeSet::new()).map_err(|source| XdpError::pin(folder, source))?;
@@ -169,12 +166,12 @@ pub fn retire(folder: Option<&Path>, mut devices: impl Iterator<Item = u32>) -> 
     devices.find(|device| is_occupied(*device)).map_or(Ok(()), |device| Err(XdpError::Occupied { device }))
 }
 
-/// Whether packets of a device pass a program of Pith's.
+/// Whether a Pith program is attached to a device.
 fn is_occupied(device: u32) -> bool {
     xdp_program_name(device).is_some_and(|name| name == PROGRAM)
 }
 
-/// Lets go of the program that was there before, and of all that it held.
+/// Releases the predecessor and its tables.
 pub fn dismiss(predecessor: &MapHandle) -> Result<(), XdpError> {
     Ok(predecessor.delete(&FIRST)?)
 }

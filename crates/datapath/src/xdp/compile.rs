@@ -1,5 +1,5 @@
-//! A session's rules as the BPF program has them. What the program can't do is user space's: a rule of its
-//! own, or the whole session where even the choice of the rule is beyond the program.
+//! Compiles a session's rules for the BPF program. Rules that the program cannot apply are marked for user
+//! space; if it cannot even select the rule, the whole session is.
 
 use super::leads::Key;
 use crate::rules::{Rule, Rules};
@@ -8,36 +8,33 @@ use pith_upf::contract::{Action, AddressRange, Destination, Direction, SdfFilter
 use std::net::IpAddr;
 use std::sync::atomic::AtomicU32;
 
-/// A session for the program.
+/// A session compiled for the program.
 #[derive(Debug)]
 pub struct Compiled {
-    /// Its rules; the slot of filters is still missing.
+    /// Its rules, without the slot of its filters.
     pub session: layout::Session,
-    /// Its filters, where it needs some.
+    /// Its filters, if it needs any.
     pub matches: Option<Matches>,
-    /// What leads to it.
+    /// The keys that select it.
     pub keys: Vec<Key>,
-    /// Whether user space has packets of it.
+    /// Whether a rule sends packets to user space.
     pub user_space: bool,
 }
 
-/// Over what packets may leave into tunnels: families of which N3 has an address.
+/// The address families of N3, over which packets may be sent into tunnels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Families {
-    /// IPv4.
     pub v4: bool,
-    /// IPv6.
     pub v6: bool,
 }
 
 impl Families {
-    /// Of these addresses.
     pub fn of(addresses: &[IpAddr]) -> Self {
         Self { v4: addresses.iter().any(IpAddr::is_ipv4), v6: addresses.iter().any(IpAddr::is_ipv6) }
     }
 }
 
-/// Compiles the rules of a session, whose UE is of that tenant.
+/// Compiles the rules of a session; `tenant` is its UE's tenant.
 pub fn compile(rules: &Rules, families: Families, tenant: Option<u8>) -> Compiled {
     let mut session = bare(rules);
     session.tenant = tenant.map_or(0, |tenant| tenant + 1);
@@ -62,13 +59,13 @@ pub fn compile(rules: &Rules, families: Families, tenant: Option<u8>) -> Compile
     Compiled { session, matches: needed.then_some(block), keys, user_space }
 }
 
-/// A session of which user space has all packets.
+/// A session without rules, whose packets all go to user space.
 fn bare(rules: &Rules) -> layout::Session {
     let v4 = rules.ue.v4.map(|v4| u32::from_ne_bytes(v4.octets()));
     let v6 =
         rules.ue.v6.and_then(|prefix| prefix.octets().first_chunk().map(|half| u64::from_ne_bytes(*half)));
     let home = rules.life.home();
-    // Whose UE has no address is not looked at where packets come from.
+    // The source of packets is not checked for a UE without an address.
     let framed = if rules.framed.is_empty() || rules.ue.is_empty() { 0 } else { layout::UE_FRAMED };
     layout::Session {
         id: rules.life.id.0,
@@ -96,7 +93,7 @@ fn keys(rules: &Rules, session: &layout::Session) -> Vec<Key> {
     teids.into_iter().map(Key::Teid).chain(v4).chain(v6).chain(framed).collect()
 }
 
-/// Where packets come from.
+/// The side a packet was received on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CameBy {
     Tunnel,
@@ -111,7 +108,7 @@ impl CameBy {
     }
 }
 
-/// The place of the only rule for what comes from there, which takes all of it.
+/// The index of the only rule for an origin, if it matches all packets.
 fn only(rules: &Rules, origin: CameBy) -> u8 {
     let mut from_there = rules.iter().filter(|rule| CameBy::of(rule) == origin);
     match (from_there.next(), from_there.next()) {
@@ -120,8 +117,8 @@ fn only(rules: &Rules, origin: CameBy) -> u8 {
     }
 }
 
-/// Where each rule stands in the session: the only one for an origin at the origin's place, the others in the
-/// order that they are tried.
+/// The index of each rule in the session's block: a single rule for an origin has the origin's index, the
+/// others follow in the order of evaluation.
 fn places(rules: &Rules) -> Vec<u8> {
     let only = ORIGINS.map(|origin| only(rules, origin));
     let mut others = (0..).filter(|place| !only.contains(place));
@@ -132,8 +129,8 @@ fn places(rules: &Rules) -> Vec<u8> {
     rules.iter().map(place).collect()
 }
 
-/// All filters in the order that they are tried; `None` if there are too many, or such that the program
-/// can't tell whether they match.
+/// All filters in the order of evaluation; `None` if there are too many, or one that the program cannot
+/// evaluate.
 fn matches(rules: &Rules) -> Option<Vec<Match>> {
     if rules.iter().count() > SESSION_RULES {
         return None;
@@ -153,7 +150,7 @@ fn matches(rules: &Rules) -> Option<Vec<Match>> {
     (all.len() <= SESSION_MATCHES).then_some(all)
 }
 
-/// `None` where it asks for what the program does not look at.
+/// `None` if the filter names a field that the program does not read.
 fn compile_filter(filter: &SdfFilter) -> Option<Match> {
     if filter.spi.is_some() || filter.flow_label.is_some() {
         return None;
@@ -190,7 +187,7 @@ fn compile_filter(filter: &SdfFilter) -> Option<Match> {
     Some(compiled)
 }
 
-/// A range's address, as far as it counts, and its mask.
+/// A range's address, masked, and its mask.
 fn under_mask(range: &AddressRange) -> [Address; 2] {
     let ones = if range.address.is_ipv4() { [u8::MAX; 4].into() } else { [u8::MAX; 16].into() };
     [range.address, ones].map(|whole| address(AddressRange { address: whole, ..*range }.network().address))
@@ -201,7 +198,7 @@ fn wire(octets: [u8; 16]) -> Address {
     Address { high: u64::from_ne_bytes([a, b, c, d, e, f, g, h]), low: u64::from_ne_bytes(rest) }
 }
 
-/// An address as the program has it.
+/// An address in the program's representation.
 pub fn address(of: IpAddr) -> Address {
     match of {
         IpAddr::V4(v4) => Address { high: 0, low: u32::from_ne_bytes(v4.octets()).into() },
@@ -265,7 +262,7 @@ fn into_tunnel(compiled: &mut layout::Rule, tunnel: &Tunnel, families: Families)
     layout::Action::Forward
 }
 
-/// Whether all meters are known to the program.
+/// Whether all meters are in memory that the program shares.
 fn set_meters(compiled: &mut layout::Rule, rule: &Rule) -> bool {
     let meters = rule.flow.metering();
     for (slot, meter) in compiled.meters.iter_mut().zip(meters) {
@@ -274,7 +271,7 @@ fn set_meters(compiled: &mut layout::Rule, rule: &Rule) -> bool {
     meters.len() <= compiled.meters.len() && meters.iter().all(|meter| meter.slot().is_some())
 }
 
-/// Whether all URRs, and their limits, are known to the program.
+/// Whether all URRs and their limits are in memory that the program shares.
 fn set_urrs(compiled: &mut layout::Rule, rule: &Rule) -> bool {
     let slots = compiled.urrs.iter_mut().zip(&mut compiled.limits);
     for ((urr, limits), used) in slots.zip(&rule.urrs) {

@@ -1,4 +1,4 @@
-//! What the BPF program tells: URRs that came up to a limit, sessions whose packets have to wait.
+//! Events of the BPF program: URRs that reached a limit, sessions with packets that must be queued.
 
 use super::XdpError;
 use super::program::Program;
@@ -8,7 +8,7 @@ use pith_upf::contract::{Event, SessionId, UrrId, Volume};
 use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The program's ring.
+/// The program's ring buffer.
 #[derive(Debug)]
 pub struct Events {
     ring: RingBuffer<'static>,
@@ -16,7 +16,6 @@ pub struct Events {
 }
 
 impl Events {
-    /// Of a loaded program.
     pub fn new(program: &Program) -> Result<Self, XdpError> {
         let read = Arc::new(Mutex::new(Vec::new()));
         let into = Arc::clone(&read);
@@ -30,12 +29,12 @@ impl Events {
         Ok(Self { ring, read })
     }
 
-    /// A descriptor that is readable while the ring holds something.
+    /// A descriptor that is readable while the ring has entries.
     pub fn ready(&self) -> RawFd {
         self.ring.epoll_fd()
     }
 
-    /// Moves what UPF-C has to know into `events`, and answers which sessions the program gave to user space.
+    /// Moves events for UPF-C into `events`; returns the sessions that the program moved to user space.
     pub fn drain_into(&self, events: &mut Vec<Event>) -> Vec<SessionId> {
         self.ring.consume_raw();
         let read = std::mem::take(&mut *self.read.lock().unwrap_or_else(PoisonError::into_inner));

@@ -1,9 +1,10 @@
-//! The folder of `upf.pin`, in a BPF file system. Where none is mounted there, Pith mounts one: on the folder, or on
-//! /sys/fs/bpf for a folder below that. It covers nothing: the mount point must be an empty folder.
+//! The directory of `upf.pin`, in a BPF file system. If none is mounted there, Pith mounts one: on the
+//! directory, or on /sys/fs/bpf for a directory below it. The mount point must be empty, so that the mount
+//! hides nothing.
 //!
-//! The file system outlives the process, and the pins in it with it, so the next process takes over. It goes with an
-//! orderly stop, once it is empty. In a mount namespace of the process's own, as systemd's `PrivateMounts=` makes one,
-//! it ends with the namespace: then somebody has to mount one outside.
+//! The file system and its pins outlive the process, and the next process succeeds them. An orderly stop
+//! unmounts it if it is empty. In a mount namespace of the process (systemd's `PrivateMounts=`) it ends with
+//! the namespace; the operator then has to mount one outside.
 
 use crate::sys::{is_bpf_fs, mount_bpf_fs, unmount};
 use std::ffi::{CStr, OsStr};
@@ -11,13 +12,13 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Where the kernel has an empty folder for a BPF file system, in which no folder can be made before it is mounted.
+/// The kernel's mount point for a BPF file system; directories below it can be created only after the mount.
 const USUAL_POINT: &str = "/sys/fs/bpf";
 
-/// The source by which Pith knows a mount as its own, that of a killed process too.
+/// The mount source by which Pith recognises its own mounts, also those of a killed process.
 const SOURCE: &CStr = c"pith";
 
-/// Makes the folder, in a BPF file system.
+/// Creates the directory in a BPF file system, and mounts one if needed.
 pub fn open(folder: &Path) -> io::Result<()> {
     let usual = Path::new(USUAL_POINT);
     if folder.starts_with(usual) && !is_bpf_fs(usual)? {
@@ -50,20 +51,20 @@ fn mount_on(point: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether mounts of this process may be unknown to the machine's first process, and end with this one.
+/// Whether this process has a mount namespace of its own: its mounts are invisible outside and end with it.
 fn has_own_mount_namespace() -> bool {
     let namespace = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/mnt"));
     matches!((namespace("thread-self"), namespace("1")), (Ok(own), Ok(first)) if own != first)
 }
 
-/// Takes down what Pith has mounted for the folder, if nothing is in it any more.
+/// Unmounts what Pith has mounted for the directory, if that is empty.
 pub fn close(folder: &Path) {
     for point in [folder, Path::new(USUAL_POINT)] {
         if !folder.starts_with(point) || !is_own(point) {
             continue;
         }
         if point != folder {
-            // Pins of another UPF keep the folder, and with it the mount.
+            // Pins of another UPF keep the directory and its mount.
             let _ = std::fs::remove_dir(folder);
         }
         if has_only_preloaded(point)
@@ -74,7 +75,7 @@ pub fn close(folder: &Path) {
     }
 }
 
-/// Whether a BPF file system holds nothing but what the kernel puts into each (`kernel/bpf/preload`).
+/// Whether a BPF file system contains only the kernel's own entries (`kernel/bpf/preload`).
 fn has_only_preloaded(point: &Path) -> bool {
     let is_preloaded = |name: &OsStr| name == "maps.debug" || name == "progs.debug";
     std::fs::read_dir(point).is_ok_and(|mut entries| {
@@ -82,16 +83,16 @@ fn has_only_preloaded(point: &Path) -> bool {
     })
 }
 
-/// Whether a BPF file system of Pith's is mounted there, by this process or one before.
+/// Whether a BPF file system mounted by Pith, this process or an earlier one, is on `point`.
 fn is_own(point: &Path) -> bool {
     let mounts = std::fs::read("/proc/thread-self/mountinfo").unwrap_or_default();
     let escaped = escaped(point);
-    // The last mount of a place covers those before.
+    // The last mount on a path hides the earlier ones.
     let last = mounts.split(|octet| *octet == b'\n').rfind(|line| field(line, 4) == Some(&escaped[..]));
     last.is_some_and(is_mount_of_pith)
 }
 
-/// By the file system type and source that stand behind the separator (proc_pid_mountinfo(5)).
+/// Checks the file system type and source after the separator (proc_pid_mountinfo(5)).
 fn is_mount_of_pith(line: &[u8]) -> bool {
     let mut fields = line.split(|octet| *octet == b' ').skip_while(|field| *field != b"-").skip(1);
     fields.next() == Some(b"bpf") && fields.next() == Some(SOURCE.to_bytes())

@@ -1,5 +1,5 @@
-//! Sockets that the program hands frames to (AF_XDP): one for each queue of its interfaces, each served by a
-//! worker. A queue without one has its packets take the kernel's way.
+//! The AF_XDP sockets to which the program redirects frames: one for each queue of its interfaces, each
+//! served by a worker. Packets of a queue without a socket take the kernel's stack.
 
 use super::XdpError;
 use super::program::{Device, Program};
@@ -9,18 +9,18 @@ use libbpf_rs::{MapCore, MapFlags};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Slots for sockets: `SOCKETS` in `bpf/tables.h`.
+/// Entries of the socket table: `SOCKETS` in `bpf/tables.h`.
 const MOST_SOCKETS: usize = 256;
 
-/// The sockets, as the control side has them.
+/// The sockets, on the control thread's side.
 #[derive(Debug, Default)]
 pub struct Handover {
     losses: Vec<Losses>,
 }
 
 impl Handover {
-    /// Opens sockets on the queues of all devices, and has workers serve them in turns. Says which device has
-    /// none.
+    /// Opens sockets on the queues of all devices and distributes them over the workers round robin. Logs
+    /// devices without sockets.
     pub fn start(program: &Program, workers: &PortableDatapath, devices: &[Device]) -> Self {
         let mut handover = Self::default();
         let each = (MOST_PORTS * workers.workers()).min(MOST_SOCKETS) / devices.len().max(1);
@@ -32,7 +32,7 @@ impl Handover {
         handover
     }
 
-    /// Opens sockets on a device's queues, at most so many.
+    /// Opens sockets on a device's queues, up to `MOST_SOCKETS` in all.
     fn open(
         &mut self,
         program: &Program,
@@ -42,7 +42,7 @@ impl Handover {
     ) -> Result<(), XdpError> {
         for queue in 0..most {
             let xsk = match Xsk::open(device.index, queue) {
-                // There is no such queue.
+                // The device has no further queue.
                 Err(error) if queue > 0 && error.kind() == io::ErrorKind::InvalidInput => break,
                 opened => opened.map_err(XdpError::Handover)?,
             };
@@ -53,7 +53,7 @@ impl Handover {
         Ok(())
     }
 
-    /// Frames that found no room in a socket: the program has counted them, and nobody has seen them.
+    /// Frames that a full socket dropped. The program has counted them as received; no worker received them.
     pub fn lost(&self) -> u64 {
         self.losses.iter().map(Losses::count).sum()
     }
@@ -64,7 +64,7 @@ impl Handover {
     }
 }
 
-/// Has the program hand the frames of a queue to a socket.
+/// Registers a socket with the program for the frames of a queue.
 fn give(program: &Program, number: u32, (interface, queue): (u32, u32), xsk: &Xsk) -> Result<(), XdpError> {
     let key = [interface.to_ne_bytes(), queue.to_ne_bytes()].concat();
     let (number, fd) = (number.to_ne_bytes(), xsk.as_fd().as_raw_fd().to_ne_bytes());

@@ -1,5 +1,5 @@
-//! What leads to a session: tables that the program looks into, from a TEID or an address to a slot. The short
-//! way is a lead at the place of the key's low bits; where another key has that place, a look-up table serves.
+//! Look-up of sessions: tables of the program from a TEID or an address to a slot. A direct-mapped lead,
+//! indexed by the key's low bits, is tried first; a key that collides with another is in a hash table.
 
 use super::XdpError;
 use super::program::Program;
@@ -10,21 +10,20 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release};
 
-/// What leads to a session.
+/// A key of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Key {
-    /// A TEID.
     Teid(u32),
     /// A UE's IPv4 address, in wire order.
     V4(u32),
     /// A UE's IPv6 prefix, in wire order.
     V6(u64),
-    /// A network behind a UE.
+    /// A framed route.
     Framed(AddressRange),
 }
 
 impl Key {
-    /// What a lead says it is for: of a prefix, only the end.
+    /// The part of the key that its lead contains; for a prefix, its last 32 bits.
     fn tag(self) -> u32 {
         match self {
             Self::Teid(teid) => teid,
@@ -43,7 +42,7 @@ impl Key {
     }
 }
 
-/// The length and address of a network (`struct network`), of IPv4 as mapped into IPv6.
+/// The length and address of a network (`struct network`); IPv4 as IPv4-mapped IPv6.
 fn framed_octets(network: AddressRange) -> Vec<u8> {
     let (length, address) = match network.address {
         IpAddr::V4(v4) => (96 + u32::from(network.prefix.min(32)), v4.to_ipv6_mapped()),
@@ -52,7 +51,7 @@ fn framed_octets(network: AddressRange) -> Vec<u8> {
     [&length.to_ne_bytes()[..], &address.octets()].concat()
 }
 
-/// The ways to sessions.
+/// All look-up tables.
 #[derive(Debug)]
 pub struct Leads {
     framed: Networks,
@@ -61,25 +60,24 @@ pub struct Leads {
     by_v6: Ways,
 }
 
-/// Those of one kind of key.
+/// The tables of one kind of key.
 #[derive(Debug)]
 struct Ways {
     short: MapMemory<AtomicU64>,
     long: MapHandle,
-    /// Keys in the look-up table.
+    /// Keys in the hash table.
     in_long: usize,
 }
 
-/// Networks, which the program looks into where no UE has an address.
+/// Framed routes, which the program looks up if no UE has the address.
 #[derive(Debug)]
 struct Networks {
     trie: MapHandle,
-    /// What it holds.
     known: HashMap<AddressRange, u32>,
 }
 
 impl Leads {
-    /// Of a program that was just loaded.
+    /// For a program that was just loaded.
     pub fn of(program: &Program) -> Result<Self, XdpError> {
         let ways = |short, long| {
             Ok::<_, XdpError>(Ways {
@@ -96,7 +94,7 @@ impl Leads {
         })
     }
 
-    /// Nothing for a network.
+    /// `None` for a framed route.
     fn ways(&mut self, key: Key) -> Option<&mut Ways> {
         match key {
             Key::Teid(_) => Some(&mut self.by_teid),
@@ -106,8 +104,8 @@ impl Leads {
         }
     }
 
-    /// Leads a key to a slot, in one step, wherever it led before. `is_other` tells whether a slot is known to be
-    /// another key's.
+    /// Maps a key to a slot, in one store, replacing the previous one. `is_other` tells whether a slot is
+    /// known to belong to another key.
     pub fn point(&mut self, key: Key, slot: u32, is_other: impl Fn(u32) -> bool) -> Result<(), XdpError> {
         match (self.ways(key), key) {
             (Some(ways), _) => ways.point(key, slot, is_other),
@@ -116,7 +114,7 @@ impl Leads {
         }
     }
 
-    /// Forgets a key, if it leads to a slot for which `is_own`.
+    /// Removes a key, if it maps to a slot for which `is_own`.
     pub fn forget(&mut self, key: Key, is_own: impl Fn(u32) -> bool) -> Result<(), XdpError> {
         match (self.ways(key), key) {
             (Some(ways), _) => ways.forget(key, is_own),
@@ -180,13 +178,13 @@ impl Ways {
         Ok(())
     }
 
-    /// The place of a key; there are as many as a power of two.
+    /// The lead of a key; their number is a power of two.
     fn lead(&self, key: Key) -> Option<&AtomicU64> {
         self.short.at(key.tag() as usize & (self.short.len() - 1)).first()
     }
 }
 
-/// Whether a lead may be for a key.
+/// Whether a lead may be a key's.
 fn led(lead: u64, key: Key) -> bool {
     lead != 0 && lead >> 32 == u64::from(key.tag())
 }

@@ -1,5 +1,5 @@
-//! The XDP path: a BPF program on the interfaces of N3 and N6 forwards what is common, and passes what is
-//! rare or has to wait to the kernel, where the portable path serves it by the same rules.
+//! The XDP path: a BPF program on the N3 and N6 interfaces forwards common packets. Rare packets and packets
+//! that must be queued are passed to the kernel, and the portable path handles them by the same rules.
 //!
 //! ```text
 //!   interface ─▶ pith_upf (bpf/) ─ redirect ──────────────────────▶ interface
@@ -8,12 +8,12 @@
 //!                kernel ─▶ GTP-U socket, TUN ──────────▶ workers ──▶ kernel
 //! ```
 //!
-//! Packets that have to wait, or whose session has others waiting, are handed to a worker as they came in, past
-//! the kernel's stack (`handover.rs`, `portable/handed.rs`).
+//! Packets that must be queued, or whose session has queued packets, are redirected unchanged to a worker's
+//! AF_XDP socket, past the kernel's stack (`handover.rs`, `portable/handed.rs`).
 //!
-//! Both count into and are bounded by the same memory (`rules/pool.rs`), so a packet is counted once and a
-//! rate holds whichever way it goes. A session that goes from user space back to the program stays with user
-//! space until that has no packet of it any more, so that none is overtaken.
+//! Both paths use the same meters and counters (`rules/pool.rs`), so a packet is counted once and a rate
+//! holds on either path. A session returns from user space to the program only when user space has no packet
+//! of it left, so that packets are not reordered.
 
 mod areas;
 mod attach;
@@ -53,74 +53,55 @@ use std::time::Duration;
 use tables::{Mirrored, Tables};
 use thiserror::Error;
 
-/// How often sessions that wait to leave user space are looked at.
+/// Interval of checks whether sessions can return to the program.
 const TICK: Duration = Duration::from_millis(10);
-/// How long user space has had no packet of a session before it counts as done with it: some ticks of the
-/// program's clock.
+/// A session without packets in user space for this long can return: some ticks of the program's clock.
 const QUIET: u64 = 12_000_000;
-/// A session that is never quiet leaves user space after this.
+/// A session that never pauses returns after this.
 const LONGEST_WAIT: u64 = 200_000_000;
 
-/// Why there is no XDP path.
+/// Why the XDP path is not available.
 #[derive(Debug, Error)]
+#[allow(missing_docs)] // fields
 pub enum XdpError {
     /// Built without clang.
     #[error("this build of Pith has no XDP program: build it where clang is")]
     NotBuilt,
-    /// The program is not what this code expects.
+    /// The program does not match this code.
     #[error("the XDP program and its tables don't fit together: this is a bug in Pith, please report it")]
     Missing,
-    /// The kernel does not take the program.
+    /// The kernel rejected the program.
     #[error("the kernel does not load the XDP program ({0}): {advice}", advice = load_advice(_0.kind(), privileges()))]
     Load(#[from] libbpf_rs::Error),
-    /// No such interface.
     #[error("interface {name}: {source}")]
-    Interface {
-        /// Its name.
-        name: String,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// The program can't be attached.
+    Interface { name: String, source: io::Error },
+    /// The program could not be attached.
     #[error("XDP on interface number {device}: {source}; another program may be there")]
-    Attach {
-        /// Its index.
-        device: u32,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// The program of another Pith is attached, dead or alive.
+    Attach { device: u32, source: io::Error },
+    /// A program of another Pith process, dead or alive, is attached.
     #[error(
         "interface number {device} has an XDP program of Pith already, and packets would go on by its rules: if its \
          process was killed, name the folder that it had as upf.pin, or remove native-{device} and generic-{device} \
          there; if it runs, give one of the two other interfaces"
     )]
-    Occupied {
-        /// Its index.
-        device: u32,
-    },
-    /// There is no AF_XDP.
+    Occupied { device: u32 },
+    /// AF_XDP is not available.
     #[error("AF_XDP: {0}")]
     Handover(io::Error),
-    /// Attachments can't be pinned, or taken over.
+    /// Attachments could not be pinned or succeeded.
     #[error("pinning XDP at {}: {source}", path.display())]
-    Pin {
-        /// Where.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
+    Pin { path: PathBuf, source: io::Error },
     /// Out of memory or descriptors.
     #[error("the XDP program's tables: {0}")]
     Io(#[from] io::Error),
 }
 
-/// Whether this process has the capabilities to load an XDP program; `None` where the system does not say.
+/// Whether this process has the capabilities to load an XDP program; `None` if /proc does not tell.
 fn privileges() -> Option<bool> {
     has_privileges(&std::fs::read_to_string("/proc/self/status").ok()?)
 }
 
-/// Reads the effective capabilities in the form of /proc/PID/status: CAP_NET_ADMIN (12), and CAP_BPF (39) or
+/// Reads the effective capabilities of /proc/PID/status: CAP_NET_ADMIN (12), and CAP_BPF (39) or
 /// CAP_SYS_ADMIN (21).
 fn has_privileges(status: &str) -> Option<bool> {
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
@@ -129,7 +110,7 @@ fn has_privileges(status: &str) -> Option<bool> {
     Some(has(12) && (has(39) || has(21)))
 }
 
-/// What to do when the kernel does not load the program.
+/// Advice for a program that the kernel rejected.
 fn load_advice(kind: libbpf_rs::ErrorKind, privileges: Option<bool>) -> &'static str {
     match (kind, privileges) {
         (_, Some(false)) => "run as root, or with CAP_BPF and CAP_NET_ADMIN",
@@ -150,41 +131,41 @@ impl XdpError {
     }
 }
 
-/// A running XDP datapath. Dropping it, or [`stop`](Self::stop), takes the program off the interfaces, and
-/// then ends the portable path beneath.
+/// A running XDP datapath. Dropping it, or [`stop`](Self::stop), detaches the program and then stops the
+/// portable path.
 #[derive(Debug)]
 pub struct XdpDatapath {
-    /// Dropped first: packets go to user space then.
+    /// Dropped first: packets then go to user space.
     attached: Attached,
     mirrored: HashMap<SessionId, Mirrored>,
-    /// Sessions that user space still has, and since when they wait.
+    /// Sessions that are in user space until they can return, and since when.
     waiting: HashMap<SessionId, Now>,
     tables: Tables,
     families: Families,
-    /// Pools whose packets have to pass the kernel: the program does not know their sessions.
+    /// Pools whose packets must pass the kernel: their sessions are not in the program's tables.
     by_kernel: Vec<UePool>,
-    /// Whose UEs sessions are: that does not change.
+    /// Determines the tenant of each session.
     reach: Arc<Reach>,
     ready: Gathered,
     timer: Timer,
     events: Events,
     handover: Handover,
     slow: PortableDatapath,
-    /// The tables' owner.
+    /// Owns the tables.
     program: Program,
 }
 
-/// What came of a start: where there is no XDP path, its reason and whether the portable one is up.
+/// The result of a start. Without the XDP path: the running portable path and the reason.
 #[derive(Debug)]
 pub enum Outcome {
-    /// It runs.
+    /// The XDP path runs.
     Fast(Box<XdpDatapath>),
-    /// It can't; the portable path runs.
+    /// Only the portable path runs.
     Slow(PortableDatapath, XdpError),
 }
 
 impl XdpDatapath {
-    /// Starts the portable path, and the program before it, or the portable path alone.
+    /// Starts the portable path with the program in front of it, or the portable path alone.
     pub fn start(config: &DatapathConfig) -> Result<Outcome, StartError> {
         let clock = Clock::start();
         let (prepared, pools) = match prepare(config, &clock) {
@@ -219,7 +200,7 @@ impl XdpDatapath {
         }
     }
 
-    /// Readable while events wait for [`poll_events`](Datapath::poll_events), or it has other work there.
+    /// Readable while [`poll_events`](Datapath::poll_events) has work: events, or sessions to return.
     pub fn events_ready(&self) -> BorrowedFd<'_> {
         self.ready.as_fd()
     }
@@ -229,13 +210,13 @@ impl XdpDatapath {
         self.attached.hook == Hook::Native
     }
 
-    /// Whether sessions of a process before this one may still be served, by its program.
+    /// Whether the previous process's program may still handle packets of its sessions.
     pub fn succeeds(&self) -> bool {
         self.attached.succeeds
     }
 
-    /// Ends what sessions of the process before still have: the packets of those that were not installed again are
-    /// now as unknown as any.
+    /// Dismisses the previous process's program: packets of sessions that were not established again are
+    /// unknown from now on.
     pub fn dismiss_predecessor(&mut self) {
         if !std::mem::take(&mut self.attached.succeeds) {
             return;
@@ -246,20 +227,19 @@ impl XdpDatapath {
         self.slow.refuse_unknown(true);
     }
 
-    /// These hosts control this UPF: they are closed to UEs.
+    /// Sets the hosts that control this UPF; they are closed to UEs.
     pub fn set_controllers(&self, controllers: Vec<IpAddr>) {
         self.slow.set_controllers(controllers);
     }
 
-    /// Whether packets that have to wait come to user space by AF_XDP.
+    /// Whether packets that must be queued reach user space by AF_XDP.
     pub fn hands_over(&self) -> bool {
         self.handover.is_up()
     }
 
-    /// Stops.
     pub fn stop(self) {}
 
-    /// Puts a session's rules into the program's tables, as the portable path has them.
+    /// Publishes a session's rules in the program's tables.
     fn mirror(&mut self, id: SessionId) {
         let Some(rules) = self.slow.rules(id).cloned() else { return };
         if self.by_kernel.iter().any(|pool| pool.has(rules.ue)) {
@@ -280,7 +260,7 @@ impl XdpDatapath {
         }
     }
 
-    /// Gives sessions that user space is done with to the program.
+    /// Returns sessions to the program that have no packets left in user space.
     fn release_waiting(&mut self) {
         let now = self.slow.now();
         let (tables, mirrored) = (&self.tables, &self.mirrored);
@@ -289,19 +269,19 @@ impl XdpDatapath {
             let quiet = now.0.saturating_sub(tables.last_to_user(session).max(since.0)) > QUIET;
             let done =
                 !session.rules.life.is_waiting() && (quiet || now.0.saturating_sub(since.0) > LONGEST_WAIT);
-            // The program tells nothing of packets: a traced session stays where it is seen.
+            // The program does not trace packets: a traced session stays in user space.
             let done = done && !session.rules.life.is_traced();
             if done && session.by_program {
                 tables.set_action(session, Action::Forward);
             }
             !done
         });
-        // Also where nobody waits any more: a timer that has come stays readable until it is set.
+        // Also without waiting sessions: an expired timer stays readable until it is set.
         self.timer.set((!self.waiting.is_empty()).then_some(TICK));
     }
 }
 
-/// The portable path's usage, of which only the last packet is not the program's too.
+/// Usage is counted in shared memory; only the time of the last packet is kept by each path.
 fn with_last_packet(mut usage: SessionUsage, age: Option<Duration>) -> SessionUsage {
     usage.last_packet = usage.last_packet.into_iter().chain(age).min();
     usage
@@ -310,14 +290,14 @@ fn with_last_packet(mut usage: SessionUsage, age: Option<Duration>) -> SessionUs
 impl Datapath for XdpDatapath {
     fn install(&mut self, session: Arc<Session>) {
         let id = session.id;
-        // First: the program may pass packets by the new rules as soon as it has them.
+        // First the portable path: the program passes packets by the new rules as soon as it has them.
         self.slow.install(session);
         self.mirror(id);
     }
 
     fn remove(&mut self, session: SessionId) -> Option<SessionUsage> {
         self.waiting.remove(&session);
-        // Kept to the end: it has the memory that the program counts into.
+        // Kept until the end: the program counts in its memory.
         let rules = self.mirrored.get(&session).map(|mirrored| Arc::clone(&mirrored.rules));
         let mirrored = self.mirrored.remove(&session);
         let last = mirrored.map_or(0, |mirrored| self.tables.withdraw(mirrored));
@@ -377,8 +357,8 @@ impl Datapath for XdpDatapath {
     }
 }
 
-/// Where packets come to user space one by one anyway, they come by AF_XDP. Behind the driver the kernel has made
-/// trains of them already, which the portable path takes as such, and in order with those that are none.
+/// With the native hook, packets for user space take AF_XDP. With the generic hook the kernel has already
+/// coalesced packets into trains, which the portable path receives as such and in order.
 fn hand_over(program: &Program, workers: &PortableDatapath, config: &DatapathConfig, hook: Hook) -> Handover {
     if hook == Hook::Generic {
         return Handover::default();
@@ -397,14 +377,14 @@ fn add_dropped(counters: &mut Counters, reason: DropReason, more: u64) {
     }
 }
 
-/// The program, loaded, and its tables.
+/// The loaded program and its tables.
 #[derive(Debug)]
 struct Prepared {
     program: Program,
     tables: Tables,
 }
 
-/// The program on its interfaces, and what it tells.
+/// The attached program, its events and timer.
 #[derive(Debug)]
 struct Front {
     attached: Attached,
@@ -431,8 +411,8 @@ impl Prepared {
     }
 }
 
-/// Ends the program that a killed process left behind, where the portable path alone has the packets now: by that
-/// program's rules they would go past it (docs/adr/0015).
+/// Detaches the program that a killed process left behind, if only the portable path runs now: packets would
+/// bypass this process by the old program's rules (docs/adr/0015).
 pub fn retire_predecessor(config: &DatapathConfig) -> Result<(), XdpError> {
     attach::retire(config.pin.as_deref(), devices_there(&config.interfaces))
 }

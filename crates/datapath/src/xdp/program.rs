@@ -1,4 +1,4 @@
-//! The BPF program: loaded with tables of the right size, and attached to interfaces.
+//! Loads the BPF program, sizes its tables, and attaches it to interfaces.
 
 use super::XdpError;
 use super::attach::{Attached, Attachment, dismiss};
@@ -17,19 +17,19 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::fd::AsFd;
 
-/// The compiled `bpf/upf.bpf.c`; empty where there was no clang.
+/// The compiled `bpf/upf.bpf.c`; empty if built without clang.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/upf.o"));
-/// How often a load is tried: a signal makes the kernel give up, and libbpf after five of them.
+/// Attempts to load: a signal interrupts the kernel's verifier, and libbpf gives up after five interruptions.
 const LOAD_ATTEMPTS: usize = 10;
-/// What the program is called.
+/// The program's name.
 pub const PROGRAM: &str = "pith_upf";
-/// Slots beyond the sessions: those that were removed keep theirs while packets of them wait.
+/// Slots beyond the configured sessions: a removed session keeps its slot while packets of it are queued.
 const SPARE: u32 = 64;
-/// Where a session's block has its meters, and its places.
+/// Offset of the meters in a session's block.
 const METERS_AT: usize = size_of::<Session>();
 const PLACES_AT: usize = METERS_AT + HOME_METERS * size_of::<Meter>();
 
-/// How many entries the tables have.
+/// The number of entries of each table.
 #[derive(Debug, Clone, Copy)]
 pub struct Sizes {
     sessions: u32,
@@ -38,38 +38,37 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// For a configuration with so many workers.
+    /// For a configuration with this number of workers.
     pub fn of(config: &DatapathConfig, workers: usize) -> Result<Self, XdpError> {
         let cpus = libbpf_rs::num_possible_cpus()? as u32;
         Ok(Self { sessions: config.sessions.clamp(1, 1 << 20), cpus, workers: workers as u32 })
     }
 
-    /// Blocks of sessions.
     pub fn homes(&self) -> u32 {
         self.sessions + SPARE
     }
 
-    /// Entries of a table of leads: few sessions in a row, by TEID or address, share one.
+    /// Entries of a lead table: sessions with consecutive TEIDs or addresses rarely collide.
     fn leads(&self) -> u32 {
         self.sessions.next_power_of_two() * 2
     }
 
-    /// Bytes of a block.
+    /// Bytes of a session's block.
     fn block(&self) -> usize {
         self.givens_at() + HOME_FLOWS * self.cpus as usize * size_of::<Given>()
     }
 
-    /// Where a block has what its flows were given.
+    /// Offset of the flow counters in a session's block.
     fn givens_at(&self) -> usize {
         PLACES_AT + self.places() as usize * size_of::<Place>()
     }
 
-    /// What a group of further flows is given, by all CPUs.
+    /// Values in a group of further flow counters, for all CPUs.
     fn group(&self) -> u32 {
         (SESSION_FLOWS - HOME_FLOWS) as u32 * self.cpus
     }
 
-    /// Slots for filters: few sessions have some.
+    /// Slots for filters: only some sessions have filters.
     pub fn filters(&self) -> u32 {
         self.sessions / 8 + SPARE
     }
@@ -78,12 +77,12 @@ impl Sizes {
         self.cpus + self.workers
     }
 
-    /// Entries of a table; `None`: as the program says.
+    /// Entries of a table; `None`: as declared in the program.
     fn entries(&self, table: &str) -> Option<u32> {
         Some(match table {
-            // And one for rules that are about to go home.
+            // One more: the spare block in which new rules are published first.
             "sessions" => self.homes() + 1,
-            // More flows than two come with more rules than two, which filters tell apart.
+            // More than two flows require more than two rules, which require filters.
             "filters" | "flows" => self.filters(),
             "meters" => self.sessions * 4 + SPARE,
             "usage" => self.sessions + SPARE,
@@ -105,7 +104,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Loads it, for frames of these interfaces. Needs CAP_BPF and CAP_NET_ADMIN.
+    /// Loads the program for frames of these interfaces. Needs CAP_BPF and CAP_NET_ADMIN.
     pub fn load(
         config: &DatapathConfig,
         clock: &Clock,
@@ -132,13 +131,12 @@ impl Program {
         Ok(Self { object: loaded?, sizes })
     }
 
-    /// A table.
     pub fn table(&self, name: &str) -> Result<MapHandle, XdpError> {
         let found = self.object.maps().find(|map| map.name() == OsStr::new(name));
         Ok(MapHandle::try_from(&found.ok_or(XdpError::Missing)?)?)
     }
 
-    /// A table's memory, of `per_entry` values an entry.
+    /// A table's mapped memory, with `per_entry` values an entry.
     pub fn memory<T: Shared>(&self, name: &str, per_entry: u32) -> Result<MapMemory<T>, XdpError> {
         let table = self.table(name)?;
         if table.value_size() as usize != size_of::<T>() * per_entry as usize {
@@ -148,7 +146,7 @@ impl Program {
         Ok(MapMemory::map(table.as_fd(), entries, stride, per_entry as usize)?)
     }
 
-    /// The rules at the start of sessions' blocks.
+    /// The rules at the start of the sessions' blocks.
     pub fn sessions(&self) -> Result<MapMemory<Session>, XdpError> {
         let table = self.table("sessions")?;
         if table.value_size() as usize != self.sizes.block() {
@@ -178,7 +176,7 @@ impl Program {
         })
     }
 
-    /// Attaches it to the interfaces; packets take the fast path from then on.
+    /// Attaches the program to the interfaces; the fast path is active from then on.
     pub fn attach(&self, config: &DatapathConfig) -> Result<Attached, XdpError> {
         let DatapathConfig { interfaces: names, xdp_hook: hook, pin, .. } = config;
         let one_sided = one_sided_interfaces(config);
@@ -200,24 +198,26 @@ impl Program {
         let veth = interfaces.iter().any(|interface| interface.driver == "veth");
         match hook {
             XdpHook::Native => attachment.start(Hook::Native),
-            // Where the process before had to take the generic hook, so has this, and another would end that one's sessions.
+            // If the previous process had to use the generic hook, so must this one: a native program would
+            // end its sessions.
             XdpHook::Auto if !veth && !attachment.is_pinned(Hook::Generic) => {
                 attachment.start(Hook::Native).or_else(|error| {
                     tracing::warn!(%error, "the driver has no XDP: the generic hook is slower");
                     attachment.start(Hook::Generic)
                 })
             }
-            // A veth drops what is redirected to it unless its peer, which may be anywhere, is ready for it.
+            // A veth drops redirected frames unless its peer, which may be in another namespace, is prepared
+            // for them.
             XdpHook::Auto | XdpHook::Generic => attachment.start(Hook::Generic),
         }
     }
 
-    /// Lets go of the program that was attached before.
+    /// Releases the predecessor.
     pub fn dismiss_predecessor(&self) -> Result<(), XdpError> {
         dismiss(&self.table("predecessor")?)
     }
 
-    /// Gives one frame to the program; its verdict, and the frame as it is then.
+    /// Runs the program on one frame; returns the verdict and the resulting frame.
     #[cfg(test)]
     pub fn run(&self, frame: &[u8]) -> (u32, Vec<u8>) {
         let program = self.object.progs_mut().find(|program| program.name() == OsStr::new(PROGRAM)).unwrap();
@@ -228,13 +228,13 @@ impl Program {
         (output.return_value, output.data.unwrap_or_default().to_vec())
     }
 
-    /// The devices that packets of these interfaces pass.
+    /// The devices that receive the packets of these interfaces.
     pub fn devices(names: &[String]) -> Result<Vec<Device>, XdpError> {
         let interfaces = names.iter().map(|name| Interface::of(name)).collect::<Result<Vec<_>, _>>()?;
         Ok(Device::all(&interfaces))
     }
 
-    /// Tells the program by which interfaces packets may leave.
+    /// Registers the interfaces by which the program may send packets.
     pub fn make_ports(&self, interfaces: &[Interface]) -> Result<(), XdpError> {
         let (ports, devices) = (self.table("ports")?, self.table("devices")?);
         for (slot, interface) in interfaces.iter().enumerate() {
@@ -251,14 +251,13 @@ impl Program {
 /// A device of one or more interfaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Device {
-    /// Its index.
     pub index: u32,
-    /// A bit for each slot in `devices` that it has.
+    /// A bit for each of its slots in `devices`.
     pub slots: u64,
 }
 
 impl Device {
-    /// Those of interfaces in the order of their slots.
+    /// The devices of `interfaces`, in the order of their slots.
     fn all(interfaces: &[Interface]) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
         for (slot, interface) in interfaces.iter().enumerate() {
@@ -272,18 +271,15 @@ impl Device {
     }
 }
 
-/// An interface, and the device that its packets pass.
+/// An interface and its receiving device.
 #[derive(Debug)]
 pub struct Interface {
-    /// Its own index.
     pub index: u32,
-    /// The device's index.
     pub device: u32,
     /// 0: untagged.
     pub vlan: u16,
-    /// The device's driver.
     pub driver: String,
-    /// Whether it leads to radios and other UPFs only.
+    /// Whether it leads to gNBs and other UPFs only.
     pub one_sided: bool,
 }
 
@@ -297,12 +293,12 @@ impl Interface {
     }
 }
 
-/// The devices that packets of these interfaces pass, of those that there are.
+/// The devices of those of these interfaces that exist.
 pub fn devices_there(names: &[String]) -> impl Iterator<Item = u32> {
     names.iter().filter_map(|name| Some(Interface::of(name).ok()?.device))
 }
 
-/// The interfaces of a configuration as frames for them look, and by which GTP-U comes.
+/// The links whose frames the program handles, and whether each receives GTP-U.
 pub fn links(config: &DatapathConfig) -> Result<Vec<Link>, XdpError> {
     let has_tunnels = tunnel_interfaces(config);
     let link = |name: &String| {

@@ -1,8 +1,8 @@
 //! Sessions in the BPF program's tables.
 //!
-//! A session has a block of its own, which its keys lead to. New rules are put into the spare block and the keys
-//! pointed there, in one step each; once no CPU has a packet that may have found the old ones, the new rules go
-//! home, to the session's own block, and the keys with them.
+//! A session has its own block, to which its keys lead. New rules are written to the spare block and the keys
+//! set to it, one store for each key. When no CPU has a packet that may have found the old rules, the new
+//! rules are copied to the session's own block and the keys set back.
 
 use super::XdpError;
 use super::compile::Compiled;
@@ -17,7 +17,7 @@ use std::sync::atomic::{Ordering, Ordering::Release};
 use std::sync::atomic::{Ordering::Relaxed, fence};
 use std::time::{Duration, Instant};
 
-/// How long a CPU may take with a packet before it counts as stuck.
+/// The longest time for one packet before a CPU counts as stuck.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// A session in the tables.
@@ -26,19 +26,18 @@ pub struct Mirrored {
     slot: u32,
     matches: Option<u32>,
     keys: Vec<Key>,
-    /// Whether user space has packets of it, by its rules.
+    /// Whether a rule sends packets to user space.
     pub user_space: bool,
-    /// Whether the program can have any: it knows how to choose from the rules, and has room for their filters.
+    /// Whether the program can apply the rules: it can select the rule and has room for the filters.
     pub by_program: bool,
-    /// What its block belongs to.
+    /// Keeps the session's block allocated.
     pub rules: Arc<Rules>,
 }
 
-/// The tables.
 #[derive(Debug)]
 pub struct Tables {
     sessions: MapMemory<Session>,
-    /// Where rules are that are about to go home.
+    /// The spare block, for rules that are being published.
     spare: u32,
     filters: MapMemory<Matches>,
     free_filters: Vec<u32>,
@@ -47,7 +46,7 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Of a program that was just loaded.
+    /// For a program that was just loaded.
     pub fn of(program: &Program, sizes: Sizes) -> Result<Self, XdpError> {
         Ok(Self {
             sessions: program.sessions()?,
@@ -59,8 +58,8 @@ impl Tables {
         })
     }
 
-    /// Makes a session's rules those that packets meet, in place of `before`. A session without block is user
-    /// space's alone.
+    /// Publishes a session's rules in place of `before`. `None` for a session without a block, which user
+    /// space handles alone.
     pub fn publish(
         &mut self,
         compiled: Compiled,
@@ -91,7 +90,7 @@ impl Tables {
         Some(Mirrored { slot, matches: matches.ok().flatten(), keys, user_space, by_program, rules })
     }
 
-    /// Puts filters into a free slot. An error: there is none.
+    /// Writes filters to a free slot. `Err`: no slot is free.
     fn fill_matches(&mut self, block: Option<Matches>) -> Result<Option<u32>, ()> {
         let Some(block) = block else { return Ok(None) };
         let index = self.free_filters.pop().ok_or(())?;
@@ -99,13 +98,13 @@ impl Tables {
         Ok(Some(index))
     }
 
-    /// Puts rules into a block that no program can find.
+    /// Writes rules to a block that no packet can find.
     fn put(&mut self, slot: u32, image: &Image<'_>, last_packet: u64) {
         self.sessions.put(slot, image.session(last_packet));
         fence(Release);
     }
 
-    /// Takes over what packets left behind in another block while rules were there.
+    /// Copies what packets changed in another block while the rules were there.
     fn bring_home(&self, from: u32, to: u32) {
         let (Some(from), Some(to)) = (self.session(from), self.session(to)) else { return };
         to.last_packet.fetch_max(from.last_packet.load(Relaxed), Relaxed);
@@ -124,15 +123,15 @@ impl Tables {
         }
     }
 
-    /// Takes a key out, unless it leads elsewhere by now.
+    /// Removes a key, unless it leads to another block by now.
     fn forget(&mut self, key: Key, slot: u32) {
         if let Err(error) = self.leads.forget(key, |found| found == slot) {
             tracing::error!(%error, "a session can't be taken out of the fast path");
         }
     }
 
-    /// Takes rules out, but for keys that lead to others by now; answers when their last packet came.
-    /// Afterwards no packet meets them.
+    /// Removes a session except for keys that lead to other sessions by now; returns the time of its last
+    /// packet. Afterwards no packet meets its rules.
     pub fn withdraw(&mut self, mirrored: Mirrored) -> u64 {
         mirrored.keys.iter().for_each(|key| self.forget(*key, mirrored.slot));
         self.settle();
@@ -140,7 +139,7 @@ impl Tables {
         self.last_packet(&mirrored)
     }
 
-    /// Waits until every CPU is done with the packet that it may have had when this was called.
+    /// Waits until every CPU has finished the packet that it may have had at the time of the call.
     pub fn settle(&self) {
         fence(Ordering::SeqCst);
         let deadline = Instant::now() + PATIENCE;
@@ -159,24 +158,24 @@ impl Tables {
         self.sessions.at(slot as usize).first()
     }
 
-    /// Gives a session to user space, or back to its rules.
+    /// Moves a session to user space, or back to its rules.
     pub fn set_action(&self, mirrored: &Mirrored, action: Action) {
         if let Some(session) = self.session(mirrored.slot) {
             session.action.store(action as u32, Release);
         }
     }
 
-    /// When a session's last packet came; 0 for never.
+    /// The time of a session's last packet; 0: none.
     pub fn last_packet(&self, mirrored: &Mirrored) -> u64 {
         self.session(mirrored.slot).map_or(0, |session| session.last_packet.load(Relaxed))
     }
 
-    /// When user space was last given a packet of a session; 0 for never.
+    /// The time of the last packet passed to user space; 0: none.
     pub fn last_to_user(&self, mirrored: &Mirrored) -> u64 {
         self.session(mirrored.slot).map_or(0, |session| session.to_user.load(Relaxed))
     }
 
-    /// Adds what the program has counted.
+    /// Adds the program's counters.
     pub fn add_counters(&self, counters: &mut Counters) {
         for cpu in self.cpus.firsts() {
             for (total, parts) in [
@@ -204,7 +203,7 @@ impl Tables {
     }
 }
 
-/// Rules on their way into a block.
+/// Rules to be written to a block.
 struct Image<'a> {
     session: &'a Session,
     matches: Result<Option<u32>, ()>,
@@ -212,7 +211,7 @@ struct Image<'a> {
 }
 
 impl Image<'_> {
-    /// The rules; user space's where the program has no room for their filters.
+    /// The rules; `TO_USER` if the program has no room for their filters.
     fn session(&self, last_packet: u64) -> Session {
         let Session { flags, ue_v4, ue_v6, id, only, match_count, tenant, home, flows, peer, rules, .. } =
             *self.session;
@@ -240,7 +239,8 @@ impl Image<'_> {
     }
 }
 
-/// Whether the session of a slot is known to be another than a key's: of a prefix, leads tell the end only.
+/// Whether the session in a slot is known not to have this key: of a prefix a lead contains only the last 32
+/// bits.
 fn is_other(sessions: &MapMemory<Session>, slot: u32, key: Key) -> bool {
     let Key::V6(prefix) = key else { return false };
     sessions.at(slot as usize).first().is_some_and(|session| session.ue_v6 != prefix)

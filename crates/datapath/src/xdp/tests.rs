@@ -1,5 +1,5 @@
-//! The program stage by stage, on frames given to it directly (BPF_PROG_TEST_RUN): what comes out to the byte,
-//! what is counted, and that what is passed on is untouched.
+//! Tests of the program's stages with frames given directly (BPF_PROG_TEST_RUN): the output octet by octet,
+//! the counters, and that passed frames are unchanged.
 
 #[path = "../../tests/support/random.rs"]
 #[allow(dead_code)]
@@ -34,13 +34,13 @@ const NEIGHBOUR: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const OWN: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const FAMILIES: Families = Families { v4: true, v6: true };
 const TO_US: [u8; 12] = [2, 0, 0, 0, 0, 1, 9, 9, 9, 9, 9, 9];
-/// The VLAN of an interface where no radio is.
+/// The VLAN of an interface without gNBs.
 const NO_RADIOS: u16 = 200;
 
 const UPF_PEER: &str = "172.16.0.2";
 const UPF_PEER_V6: &str = "fd00::2";
 
-/// What is closed: N3's network, a network of the core, one of it but for a permit, radios, another tenant's pool.
+/// Closed: N3's network, a network of the core, another with a permit in it, gNBs, another tenant's pool.
 fn reach() -> Reach {
     let range = |text: &str| crate::system::parse_network(text).unwrap();
     let permits = vec!["198.18.7.0/24 udp port 53".parse().unwrap()];
@@ -61,7 +61,7 @@ struct Lab {
     sessions: Sessions,
 }
 
-/// The program with one session; nothing where the test has to be skipped.
+/// The program with one session; `None` if the test must be skipped.
 fn lab(session: &Session) -> Option<Lab> {
     lab_with(session, 0)
 }
@@ -100,7 +100,7 @@ fn lab_with(session: &Session, vlan: u16) -> Option<Lab> {
         ..DatapathConfig::default()
     };
     let sizes = Sizes::of(&config, 1).unwrap();
-    // Frames are given to the program as if they had come by the loopback interface.
+    // Test frames appear as received by the loopback interface.
     let link = |vlan, tunnels| Link { device: 1, vlan, ethernet: OWN, tunnels };
     let links = vec![link(vlan, true), link(NO_RADIOS, false)];
     let program =
@@ -124,7 +124,7 @@ impl Lab {
     fn install(&mut self, session: &Session) {
         let rules = self.sessions.install(session).rules;
         let published = self.tables.publish(compile(&rules, FAMILIES, Some(0)), rules, State::Forward, None);
-        // Its slots stay taken until the lab ends.
+        // Its slots stay allocated until the lab ends.
         std::mem::forget(published.expect("room for a session"));
     }
 
@@ -142,7 +142,7 @@ impl Lab {
         self.sessions.usage(SessionId(1), crate::rules::Now(u64::MAX)).unwrap().urrs[0].volume
     }
 
-    /// A frame that user space is given as it came.
+    /// The frame is passed to user space unchanged.
     fn passes(&self, what: &str, frame: &[u8]) {
         let before = self.counters();
         assert_eq!(self.run(frame), (PASS, frame.to_vec()), "{what}");
@@ -299,12 +299,12 @@ fn frames_of_other_vlans_and_for_other_hosts_are_the_kernels() {
         let Some(lab) = lab_with(&session(), vlan) else { return };
         for plain in [tunnelled(&gpdu(TEID, &up(64))), to_ue(&down(64))] {
             let frame = if vlan == 0 { plain.clone() } else { tagged(vlan, &plain) };
-            // Of priority 5.
+            // With priority 5.
             assert_eq!(lab.run(&tagged(0xa000 | vlan, &plain)).0, REDIRECT, "{vlan}");
             for other in [1, 7, 99, 0xfff].map(|other| tagged(other, &plain)) {
                 match plain == to_ue(&down(64)) {
                     true => lab.passes("another VLAN", &other),
-                    // The kernel would take it.
+                    // The kernel would accept it.
                     false => lab.drops_only(&other, DropReason::UnsupportedGtpu),
                 }
             }
@@ -342,7 +342,8 @@ fn gtpu_is_dropped_where_no_radio_is() {
         lab.drops(&from_network(frame), DropReason::UnsupportedGtpu);
     }
     assert_eq!(lab.counters().n6_in.packets, 6);
-    // What else is for that address is the kernel's, as are GTP-U for others, and frames cut short.
+    // Other packets for that address are passed to the kernel, as are GTP-U for other hosts and truncated
+    // frames.
     let mut other_port = message.clone();
     other_port[37] = 1;
     let mut tcp = message.clone();
@@ -378,7 +379,7 @@ fn a_wrong_checksum_of_the_outermost_ipv4_header_is_a_name_to_drop_by() {
     let mut options = to_ue(&with_options);
     options[14 + 21] = 7;
     lab.drops_only(&options, DropReason::BadChecksum);
-    // Of what is not looked at: UDP's, and those of the user's own packet.
+    // Not verified: the checksums of UDP and of the user packet itself.
     for at in [14 + 20 + 6, 14 + 20 + 8 + 16 + 10] {
         let mut message = tunnelled(&gpdu(TEID, &up(64)));
         message[at] ^= 0x40;
@@ -405,7 +406,7 @@ fn ipv6_passes_inside_and_the_tunnel_may_be_ipv6() {
     assert_eq!((verdict, &frame[12..14], &frame[58..]), (REDIRECT, &[8, 0][..], &back[..]));
 }
 
-/// The checksum of UDP over IPv6 (RFC 8200 8.1), which has to come out as nothing where it is right.
+/// The checksum of UDP over IPv6 (RFC 8200 8.1); 0 if it is correct.
 fn sum_v6(packet: &[u8]) -> u16 {
     let pseudo = [&packet[8..40], &[0, 0], &packet[4..6], &[0, 0, 0, 17], &packet[40..]].concat();
     let words = pseudo.chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], *w.get(1).unwrap_or(&0)])));
@@ -443,7 +444,7 @@ fn a_tunnel_over_ipv6_has_a_checksum_that_is_right_whatever_the_length() {
     }
 }
 
-/// A session that passes what comes by tunnel on to another, as it came.
+/// A session that forwards packets from a tunnel unchanged into another.
 fn onward(peer: &str) -> Session {
     let mut session = session();
     let next = Tunnel { peer: peer.parse().unwrap(), teid: Teid(0x900), dscp: None };
@@ -463,7 +464,7 @@ fn a_tunnel_goes_on_in_another_with_the_flow_that_the_packet_came_with() {
         set_checksum(&mut outer);
         outer
     };
-    // No hop is taken: nobody routes there.
+    // No hop is decremented: nothing is routed.
     assert_eq!(lab.run(&tunnelled(&gpdu(TEID, &up(1)))), sent(&outer(0)));
     assert_eq!(lab.run(&tunnelled(&gpdu(TEID, &up(1)))), sent(&outer(1)));
     let two = Traffic { packets: 2, bytes: 66 };
@@ -481,7 +482,7 @@ fn a_packet_to_another_ue_goes_into_its_tunnel_with_a_hop_less() {
     to_itself.fars[1].action =
         Action::Forward(Destination::Tunnel(Tunnel { peer: GNB.into(), teid: Teid(0x201), dscp: None }));
     let Some(lab) = lab(&to_itself) else { return };
-    // A UE is another one to itself.
+    // A UE sends to itself as to any other UE.
     let packet = |ttl| ipv4(UE, UE, ttl, 17, &udp(5000, 7000, b"hello"));
     let length = (packet(1).len() as u16 + 8).to_be_bytes();
     let header = [&[0x34, 255, length[0], length[1], 0, 0, 2, 1, 0, 0, 0, 0x85, 1, 0, 9, 0], &packet(63)[..]];
@@ -516,7 +517,7 @@ fn what_rules_forbid_is_dropped_by_its_name_and_not_counted_as_usage() {
     lab.drops(&to_ue(&down(64)), DropReason::QuotaExhausted);
 }
 
-/// Routes by the server, to networks that are closed and to one that is not.
+/// Routes by the server, to closed networks and to an open one.
 fn lead_everywhere() {
     for command in [
         "route add default via 172.17.0.2 dev n6",
@@ -539,7 +540,7 @@ fn what_is_closed_is_dropped_by_its_name_and_not_counted_as_usage() {
         [198, 19, 255, 255],
         [198, 51, 100, 9],
         [169, 254, 169, 254],
-        // By an interface where only radios are.
+        // By an interface with gNBs only.
         [203, 0, 113, 9],
     ] {
         // UDP, SCTP, IP in IP.
@@ -550,7 +551,7 @@ fn what_is_closed_is_dropped_by_its_name_and_not_counted_as_usage() {
     let [ue, core] = [[0x20, 1, 0xd, 0xb8, 0, 45, 0, 2], [0x20, 1, 0xd, 0xb8, 0, 0x99, 0, 0]]
         .map(|half: [u8; 8]| <[u8; 16]>::try_from([&half[..], &[9; 8]].concat()).unwrap());
     lab.drops(&tunnelled(&gpdu(TEID, &ipv6(ue, core, 17, &udp(1, 2, b"x")))), DropReason::ClosedDestination);
-    // Later fragments, and packets with options, are no others.
+    // Later fragments and packets with options are dropped, too.
     let mut fragment = ipv4(UE, [198, 18, 0, 1], 64, 17, &[0; 8]);
     fragment[7] = 9;
     set_checksum(&mut fragment);
@@ -653,7 +654,7 @@ fn a_rule_is_chosen_by_its_filters_in_their_order() {
         (from([172, 17, 1, 2], 7000, 5000), REDIRECT),
         (to_ue(&ipv4(SERVER, UE, 64, 6, &udp(7000, 5000, b"x"))), REDIRECT),
         (tunnelled(&gpdu(TEID, &up(64))), DROP),
-        // The packet has no ports, what pads its frame looks like some.
+        // The packet has no ports; its frame's padding looks like ports.
         ([to_ue(&ipv4(SERVER, UE, 64, 17, &[])), udp(7000, 5000, &[0; 30])].concat(), REDIRECT),
     ] {
         assert_eq!(lab.run(&frame).0, verdict, "{frame:02x?}");
@@ -663,7 +664,7 @@ fn a_rule_is_chosen_by_its_filters_in_their_order() {
     assert_eq!(lab.run(&tunnelled(&other_flow)).0, REDIRECT);
 }
 
-/// Two sessions whose TEIDs, addresses and prefixes end alike: they have one place in the tables of leads.
+/// Two sessions whose TEIDs, addresses and prefixes have the same low bits, and therefore the same leads.
 #[test]
 fn sessions_with_one_place_for_their_keys_have_each_its_own_way() {
     let Some(mut lab) = lab(&session()) else { return };
