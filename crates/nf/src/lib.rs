@@ -1,8 +1,8 @@
-//! The network functions: pure state machines that meet only through the SBI.
+//! The network functions: pure state machines that communicate only through the SBI.
 //!
-//! Each NF is a value with one method, `handle(now, input, out)`. It never waits, reads no clock
-//! and draws no randomness that was not handed to it; see [`kit`] for what goes in and comes out.
-//! [`fabric`] puts the NFs of one shard together and finds the way of each SBI call.
+//! Each NF is a value with one method, `handle(now, input, out)`. It never blocks, reads no clock,
+//! and uses only the seeded randomness that it was created with; see [`kit`] for inputs and
+//! effects. [`fabric`] combines the NFs of one shard and routes SBI calls.
 
 pub mod amf;
 pub mod ausf;

@@ -1,4 +1,4 @@
-//! What the tests of every NF need: a bench that hands an NF its inputs and keeps its effects.
+//! Test support for every NF: a bench that passes inputs to an NF and collects its effects.
 
 use crate::kit::{
     Caller, Effect, Identity, Input, Instant, Level, NetworkFunction, Outbox, StoreError, StoreRequest,
@@ -9,7 +9,7 @@ use pith_types::{Ambr, BitRate, InstanceId, Plmn, ShardId, Supi};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Who asks the NF in every test.
+/// The caller of the NF in every test.
 pub(crate) const CALLER: Caller = Caller::Remote { exchange: 1, client: None };
 
 pub(crate) fn plmn() -> Plmn {
@@ -43,7 +43,7 @@ pub(crate) fn identity() -> Identity {
     }
 }
 
-/// An NF, the time, and the timers that it started.
+/// An NF, the time, and its running timers.
 pub(crate) struct Bench<N> {
     pub nf: N,
     pub now: Instant,
@@ -55,14 +55,14 @@ impl<N: NetworkFunction> Bench<N> {
         Self { nf, now: Instant::default(), timers: BTreeMap::new() }
     }
 
-    /// Hands it something; gives what it does, but for timers and events.
+    /// Passes an input to the NF; returns its effects other than timers and events.
     pub fn input(&mut self, input: Input) -> Seen {
         let mut out = Outbox::new(Level::Debug);
         self.nf.handle(self.now, input, &mut out);
         self.take(out)
     }
 
-    /// What it does, but for timers, which run from now on, and events.
+    /// The effects other than timers and events; started timers run from now on.
     pub fn take(&mut self, mut out: Outbox) -> Seen {
         let mut seen = Seen::default();
         for effect in out.drain() {
@@ -92,7 +92,7 @@ impl<N: NetworkFunction> Bench<N> {
         self.input(Input::Stored { tag, result })
     }
 
-    /// Lets that timer run out; it must run.
+    /// Expires that timer, which must be running.
     pub fn expire(&mut self, timer: Timer) -> Seen {
         let running = self.timers.iter().find(|(key, _)| key.timer == timer);
         let (key, deadline) = running.map(|(key, at)| (*key, *at)).expect("the timer runs");
@@ -102,7 +102,7 @@ impl<N: NetworkFunction> Bench<N> {
     }
 }
 
-/// What an NF did, in its order.
+/// The effects of an NF, in their order.
 #[derive(Debug, Default)]
 pub(crate) struct Seen(pub Vec<Effect>);
 
@@ -115,12 +115,12 @@ impl Seen {
         calls.collect()
     }
 
-    /// The operations called, in their order.
+    /// The called operations, in their order.
     pub fn operations(&self) -> Vec<Operation> {
         self.calls().iter().map(|(.., request)| request.operation()).collect()
     }
 
-    /// The one call that was made.
+    /// The one call.
     pub fn call(&self) -> (Tag, &Request) {
         let [(tag, _, request)] = self.calls()[..] else { panic!("not one call: {:?}", self.0) };
         (tag, request)
@@ -134,7 +134,7 @@ impl Seen {
         answers.collect()
     }
 
-    /// The one answer, which is no problem.
+    /// The one answer, which is a success.
     pub fn answer(&self) -> &Response {
         let [Ok(response)] = self.answers()[..] else { panic!("not one answer: {:?}", self.0) };
         response
@@ -150,7 +150,7 @@ impl Seen {
         self.problem().cause()
     }
 
-    /// The one thing asked of the database.
+    /// The one database request.
     pub fn store(&self) -> (Tag, &StoreRequest) {
         match &self.0[..] {
             [Effect::Store { tag, request }] => (*tag, request),

@@ -1,10 +1,10 @@
-//! Access tokens for calls over HTTP/2: requested of the NRF, kept until they expire (TS 33.501 13.4.1.1.2,
-//! TS 29.510 5.4.2).
+//! Access tokens for calls over HTTP/2: requested from the NRF, kept until they expire (TS 33.501
+//! 13.4.1.1.2, TS 29.510 5.4.2).
 //!
 //! ```text
-//!  call ─> token known ────────────────────────────────> sent with it
+//!  call ─> token available ────────────────────────────> sent with the token
 //!     └──> none: held ─> AccessTokenRequest ─> NRF ─────> sent; or failed, if the NRF refuses
-//!  401 invalid_token ─> token forgotten, another one requested, the call sent once more
+//!  401 invalid_token ─> token deleted, another one requested, the call sent once more
 //! ```
 
 use crate::kit::{Duration, Instant, Nf, Tag};
@@ -14,22 +14,22 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
-/// How long a token is used whose NRF does not say when it expires.
+/// Validity of a token if the NRF sends no expiry time.
 const VALIDITY: Duration = Duration::from_secs(300);
 
-/// A token is renewed that long before it expires, or after nine tenths of its life if that is later: an NRF that
-/// restarts has its NFs back by then.
+/// A token is renewed this long before it expires, or after nine tenths of its lifetime if that is
+/// later. After a restart of the NRF the NFs have registered again within this time.
 const RENEWAL: Duration = Duration::from_secs(60);
 
-/// Tokens kept at most: one for each NF of the shard and service.
+/// Maximum number of tokens: one for each NF of the shard and each service.
 const LIMIT: usize = 256;
 
-/// A token as it goes into `Authorization`. `Debug` hides it.
+/// A token for the `Authorization` header. `Debug` hides it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Bearer {
     /// The token.
     pub token: Arc<str>,
-    /// The producer refused the one before: if it refuses this one too, the call fails.
+    /// The producer refused the previous token: if it refuses this one too, the call fails.
     pub renewed: bool,
 }
 
@@ -39,18 +39,18 @@ impl fmt::Debug for Bearer {
     }
 }
 
-/// A call that leaves the process.
+/// A call over HTTP/2.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub(super) nf: Nf,
     pub(super) tag: Tag,
     pub(super) root: Arc<ApiRoot>,
     pub(super) request: Request,
-    /// It was sent before, with a token that the producer refused.
+    /// The call was sent before, with a token that the producer refused.
     pub(super) renewed: bool,
 }
 
-/// What a token is for: who uses which service.
+/// What a token authorizes: a consumer NF and the service that it uses.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Use {
     consumer: Nf,
@@ -64,28 +64,28 @@ struct Token {
     expires: Instant,
 }
 
-/// A request to the NRF that it has not answered yet.
+/// A pending token request to the NRF.
 #[derive(Debug)]
 struct Pending {
     purpose: Use,
     held: Vec<Outgoing>,
 }
 
-/// What happens to a call.
+/// The result of an authorization.
 #[derive(Debug, Default)]
 pub(super) struct Authorized {
-    /// It is sent, with a token if it needs one.
+    /// The call to send, with a token if the service requires one.
     pub(super) send: Option<(Outgoing, Option<Bearer>)>,
-    /// The NRF is asked for a token: the number comes back with its answer.
+    /// A token request to the NRF; its reply has the same number.
     pub(super) ask: Option<(u64, Request)>,
 }
 
 /// The tokens of a shard's NFs.
 #[derive(Debug)]
 pub(super) struct AccessTokens {
-    /// NFs whose services want a token.
+    /// NFs whose services require a token.
     protected: BTreeSet<Nf>,
-    /// The instances that ask.
+    /// The instances that request tokens.
     consumers: Vec<(Nf, NfInstanceId)>,
     tokens: HashMap<Use, Token>,
     pending: HashMap<u64, Pending>,
@@ -97,7 +97,7 @@ impl AccessTokens {
         Self { protected, consumers, tokens: HashMap::new(), pending: HashMap::new(), numbered: 0 }
     }
 
-    /// Gives the call its token, or holds it until there is one.
+    /// Adds a token to the call, or holds the call until there is one.
     pub(super) fn authorize(&mut self, now: Instant, call: Outgoing) -> Authorized {
         let Some(purpose) = self.purpose(&call) else {
             return Authorized { send: Some((call, None)), ask: None };
@@ -106,13 +106,14 @@ impl AccessTokens {
             return Authorized { send: None, ask: self.hold(purpose, Some(call)) };
         };
         let bearer = Bearer { token: Arc::clone(&token.text), renewed: call.renewed };
-        // The call goes with the token that is still good; the next one finds the new token.
+        // The call uses the token that is still valid; later calls use the renewed one.
         let ask = if token.renew <= now { self.hold(purpose, None) } else { None };
         Authorized { send: Some((call, Some(bearer))), ask }
     }
 
-    /// What the call needs a token for. Notifications have none (TS 33.501 13.4.1 authorizes services), nor have the
-    /// services of the NRF, which an NF uses before it can have one: there the certificate decides.
+    /// The token that the call needs. Notifications need none: TS 33.501 13.4.1 authorizes
+    /// services. The services of the NRF need none either, because an NF uses them before it can
+    /// have a token; there the certificate decides.
     fn purpose(&self, call: &Outgoing) -> Option<Use> {
         let service = call.request.service();
         let producer = Nf::of_type(&service.producer()?)?;
@@ -123,7 +124,7 @@ impl AccessTokens {
         wanted.then_some(Use { consumer: call.nf, service })
     }
 
-    /// Holds the call, if there is one; gives the request to the NRF unless it was asked already.
+    /// Holds the call, if there is one; returns a token request unless one is pending.
     fn hold(&mut self, purpose: Use, call: Option<Outgoing>) -> Option<(u64, Request)> {
         if let Some(pending) = self.pending.values_mut().find(|pending| pending.purpose == purpose) {
             pending.held.extend(call);
@@ -138,7 +139,7 @@ impl AccessTokens {
         Some((self.numbered, AccessTokenRequest { body }.into()))
     }
 
-    /// The NRF answered: gives the calls that were held, and why they fail if there is no token.
+    /// The NRF's reply: returns the held calls, with an error if there is no token.
     pub(super) fn answered(
         &mut self,
         now: Instant,
@@ -149,7 +150,7 @@ impl AccessTokens {
         let token = match reply {
             Ok(Response::AccessTokenRsp(token)) => token,
             Ok(_) => return Some((held, Err(no_token(&purpose, "the NRF's answer has no token")))),
-            // That the NRF is not there is as if the producer were not: callers try again as for that.
+            // An unavailable NRF counts as an unavailable producer: callers retry in the same way.
             Err(problem) if problem.status >= 500 => return Some((held, Err(*problem))),
             Err(problem) => {
                 let refused = problem.access_token_error().unwrap_or_else(|| problem.to_string());

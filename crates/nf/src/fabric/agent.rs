@@ -1,10 +1,10 @@
-//! The SBI agent of a shard: registers its NFs, discovers others, and finds the way of each call
-//! (design sections 7 and 8).
+//! The SBI agent of a shard: registers its NFs, discovers others, and routes each call (design
+//! sections 7 and 8).
 //!
-//! A call is for a service or for a known instance. A service is discovered through the NRF, once for
-//! as long as the NRF lets the result be used; of the instances found, one on the same shard is taken
-//! before one of the same process, and that before any other, the least loaded first. The apiRoot of
-//! the instance then tells the binding.
+//! A call is for a service or for a known instance. A service is discovered through the NRF; the
+//! result is used as long as the NRF permits. Of the discovered instances, one on the same shard is
+//! preferred to one of the same process, and that to any other; among equals the least loaded is
+//! chosen. The apiRoot of the instance determines the binding.
 
 use super::access_token::{AccessTokens, Bearer, Outgoing};
 use super::discovery::{Cache, Question};
@@ -16,12 +16,12 @@ use pith_sbi::{ApiRoot, NfInstanceId, NfType, Problem, Reply, Request, Response,
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What an agent is configured with.
+/// Configuration of an agent.
 #[derive(Debug, Clone)]
 pub struct AgentConfig {
     /// The shard's number in its process.
     pub shard: u16,
-    /// Where the shard's services stand.
+    /// API root of the shard's services.
     pub own_root: Arc<ApiRoot>,
     /// NFs of the shard, with the profiles that they register.
     pub hosted: Vec<Hosted>,
@@ -29,24 +29,24 @@ pub struct AgentConfig {
     pub neighbours: Vec<(Arc<ApiRoot>, u16)>,
     /// The NRF.
     pub nrf: Arc<ApiRoot>,
-    /// NFs at fixed places, another vendor's perhaps: not discovered.
+    /// NFs at configured addresses, for example another vendor's: not discovered.
     pub fixed: BTreeMap<Nf, Arc<ApiRoot>>,
-    /// NFs that are called over HTTP/2 even where they are in this process.
+    /// NFs that are called over HTTP/2 even if they are in this process.
     pub forced_http: BTreeSet<Nf>,
-    /// NFs whose services want an access token where they are called over HTTP/2.
+    /// NFs whose services require an access token when they are called over HTTP/2.
     pub protected: BTreeSet<Nf>,
 }
 
 /// An NF of the shard.
 #[derive(Debug, Clone)]
+#[allow(missing_docs)]
 pub struct Hosted {
-    /// Which.
     pub nf: Nf,
-    /// What it registers.
+    /// The profile that it registers.
     pub profile: NfProfile,
 }
 
-/// An SBI call on its way.
+/// An SBI call to be routed.
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) nf: Nf,
@@ -65,7 +65,7 @@ impl Call {
     }
 }
 
-/// Where a call goes.
+/// The route of a call.
 #[derive(Debug, PartialEq)]
 pub(super) enum Way {
     /// To an NF of this shard.
@@ -74,7 +74,7 @@ pub(super) enum Way {
     Shard(u16, Nf),
     /// Over HTTP/2.
     Http(Arc<ApiRoot>),
-    /// Nobody knows yet: the NRF has to be asked.
+    /// Not known: must be discovered through the NRF.
     Discover(Question),
 }
 
@@ -84,20 +84,20 @@ pub struct Agent {
     config: AgentConfig,
     registrations: Registrations,
     cache: Cache,
-    /// Subscriptions to changes that the NRF tells.
+    /// Subscriptions to changes of NF instances at the NRF.
     watches: Watches,
-    /// Access tokens, and calls that wait for one.
+    /// Access tokens, and calls held until there is one.
     tokens: AccessTokens,
-    /// Calls for which the NRF gave a token, or refused it.
+    /// Held calls for which the NRF granted or refused a token.
     authorized: Vec<Outgoing>,
     refused: Vec<(Outgoing, Problem)>,
-    /// Calls whose discovery has ended.
+    /// Calls whose discovery has succeeded.
     ready: Vec<Call>,
-    /// Calls for which there is nobody.
+    /// Calls whose discovery has found no instance.
     failed: Vec<Call>,
 }
 
-/// What the agent's own calls are about: the kind in the tag's step, the rest in its owner.
+/// Purposes of the agent's own calls: the kind is in the tag's step, the rest in its owner.
 pub(super) mod step {
     pub(in crate::fabric) const REGISTER: u32 = 1;
     pub(in crate::fabric) const HEART_BEAT: u32 = 2;
@@ -109,7 +109,7 @@ pub(super) mod step {
 }
 
 impl Agent {
-    /// An agent to which time began in 1970.
+    /// An agent whose wall clock starts in 1970.
     pub fn new(config: AgentConfig) -> Self {
         let registrations = Registrations::new(config.hosted.clone(), Arc::clone(&config.nrf));
         let watches = Watches::new(Arc::clone(&config.nrf), WallClock::default());
@@ -128,7 +128,7 @@ impl Agent {
         }
     }
 
-    /// The same by that wall clock, in which the NRF tells when subscriptions end.
+    /// Sets the wall clock. The NRF sends the end of subscriptions as wall-clock time.
     pub fn with_wall_clock(mut self, wall: WallClock) -> Self {
         self.watches = Watches::new(Arc::clone(&self.config.nrf), wall);
         self
@@ -156,18 +156,18 @@ impl Agent {
         self.config.shard
     }
 
-    /// Calls that can go on now that their discovery has ended.
+    /// Removes and returns the calls whose discovery has succeeded.
     pub(super) fn take_ready(&mut self) -> Vec<Call> {
         std::mem::take(&mut self.ready)
     }
 
-    /// Calls for which the NRF knows nobody.
+    /// Removes and returns the calls for which the NRF has no instance.
     pub(super) fn take_failed(&mut self) -> Vec<Call> {
         std::mem::take(&mut self.failed)
     }
 
-    /// Gives a call over HTTP/2 its access token, or holds it until there is one; and gives the request to the NRF
-    /// where there must be one.
+    /// Adds an access token to a call over HTTP/2, or holds the call until there is one. Returns
+    /// the token request to send to the NRF, if one is needed.
     pub(super) fn authorize(
         &mut self,
         now: Instant,
@@ -179,22 +179,22 @@ impl Agent {
         (authorized.send, ask)
     }
 
-    /// A producer refused the token of a call: it is not used again.
+    /// A producer refused the token of a call: the token is deleted.
     pub(super) fn token_refused(&mut self, call: &Outgoing, bearer: &Bearer) {
         self.tokens.refused(call, bearer);
     }
 
-    /// Calls that were held, and for which there is a token now.
+    /// Removes and returns the held calls for which there is a token now.
     pub(super) fn take_authorized(&mut self) -> Vec<Outgoing> {
         std::mem::take(&mut self.authorized)
     }
 
-    /// Calls for which the NRF gives no token.
+    /// Removes and returns the held calls for which the NRF refused a token.
     pub(super) fn take_refused(&mut self) -> Vec<(Outgoing, Problem)> {
         std::mem::take(&mut self.refused)
     }
 
-    /// The NRF answered a token request.
+    /// The NRF's reply to a token request.
     fn token_answered(&mut self, now: Instant, id: u64, reply: Reply, out: &mut Outbox) {
         match self.tokens.answered(now, id, reply) {
             Some((held, Ok(()))) => self.authorized.extend(held),
@@ -206,7 +206,7 @@ impl Agent {
         }
     }
 
-    /// Where a call goes.
+    /// The route of a call.
     pub(super) fn way(&mut self, now: Instant, call: &Call) -> Result<Way, Problem> {
         let nf = call.target_nf();
         if let Target::Root(root) = &call.target {
@@ -223,7 +223,7 @@ impl Agent {
         }
     }
 
-    /// The binding that an apiRoot takes.
+    /// The route to an apiRoot.
     fn way_to(&self, root: &Arc<ApiRoot>, nf: Option<Nf>) -> Result<Way, Problem> {
         let forced = nf.is_some_and(|nf| self.config.forced_http.contains(&nf));
         let Some(nf) = nf.filter(|_| !forced) else { return Ok(Way::Http(Arc::clone(root))) };
@@ -234,7 +234,7 @@ impl Agent {
         Ok(neighbour.map_or_else(|| Way::Http(Arc::clone(root)), |(_, shard)| Way::Shard(*shard, nf)))
     }
 
-    /// The best known instance for a question: nearest, then least loaded (UELB).
+    /// The best known instance for a query: nearest first, then least loaded (UELB).
     fn choose(&mut self, now: Instant, question: &Question) -> Option<Arc<ApiRoot>> {
         let config = &self.config;
         let distance = |root: &ApiRoot| {
@@ -250,13 +250,12 @@ impl Agent {
         self.cache.choose(now, question, distance)
     }
 
-    /// The instance that the NRF named at that apiRoot: the certificate of whoever answers must name it.
+    /// The NF instance that the NRF returned for that apiRoot: the server's certificate must contain its id.
     pub(super) fn instance_at(&self, root: &ApiRoot) -> Option<NfInstanceId> {
         self.cache.instance_at(root)
     }
 
-    /// Keeps a call until its question is answered; gives the call to the NRF if it is the first
-    /// that asks.
+    /// Holds a call until its discovery is complete; returns the discovery request if none is pending.
     pub(super) fn discover(&mut self, question: Question, call: Call) -> Option<Call> {
         let requester = self.requester();
         let (id, query) = self.cache.ask(question, call, requester)?;
@@ -267,7 +266,7 @@ impl Agent {
         Call { nf: Nf::Agent, tag, target: Target::Root(Arc::clone(&self.config.nrf)), request }
     }
 
-    /// In whose name the agent asks: the first NF of the shard.
+    /// The requester in discovery requests: the first NF of the shard.
     fn requester(&self) -> NfType {
         let types = self.config.hosted.iter().filter_map(|hosted| hosted.nf.nf_type());
         types.into_iter().next().unwrap_or(NfType::Amf)
@@ -283,7 +282,7 @@ impl Agent {
         }
     }
 
-    /// The NRF answered: calls go on, or fail if there is nobody.
+    /// The NRF's reply: held calls proceed, or fail if there is no instance.
     fn discovered(&mut self, now: Instant, id: u64, reply: Reply, out: &mut Outbox) {
         let Some(answered) = self.cache.answered(now, id, reply) else { return };
         if answered.nobody {
@@ -293,7 +292,7 @@ impl Agent {
         self.watch(now, &answered.question.nf_type, out);
     }
 
-    /// Has the NRF tell of changes, so that a stale answer is not used for long (TS 29.510 5.2.2.5).
+    /// Subscribes to changes at the NRF, so that a stale result is not used for long (TS 29.510 5.2.2.5).
     fn watch(&mut self, now: Instant, nf_type: &NfType, out: &mut Outbox) {
         let requester = self.requester();
         let uri = Uri::callback(&self.config.own_root, &requester, "nf-status", nf_type.as_str());

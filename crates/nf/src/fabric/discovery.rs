@@ -1,4 +1,4 @@
-//! What the NRF said about who offers what, for as long as it may be used (TS 29.510 5.3.2.2).
+//! Discovery results of the NRF, kept as long as they are valid (TS 29.510 5.3.2.2).
 
 use super::agent::Call;
 use crate::kit::{Duration, Instant, Selection, Target};
@@ -8,16 +8,16 @@ use pith_sbi::{ApiRoot, NfInstanceId, NfType, Reply, Request, Response, ServiceN
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// How long a result may be used if the NRF does not say.
+/// Validity of a result if the NRF sends none.
 const VALIDITY: Duration = Duration::from_secs(30);
 
-/// Answers kept at most: a flood of odd questions can't fill the memory.
+/// Maximum number of results: bounds the memory when there are many different queries.
 const LIMIT: usize = 1024;
 
-/// What is asked of the NRF.
+/// A discovery query.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Question {
-    /// In whose name: producers allow types of NF, not processes.
+    /// The NF type on whose behalf the NRF is queried: producers allow NF types, not processes.
     requester: Option<NfType>,
     pub(super) nf_type: NfType,
     service: ServiceName,
@@ -26,7 +26,7 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// What has to be known for that call; `None` for one that goes to a root.
+    /// The query for that call; `None` for a call to an apiRoot.
     pub(super) fn of(call: &Call) -> Option<Self> {
         let (selection, instance) = match &call.target {
             Target::Service(selection) => (selection.clone(), None),
@@ -53,7 +53,7 @@ impl Question {
     }
 }
 
-/// An instance that offers what was asked for.
+/// An instance that matches a query.
 #[derive(Debug)]
 struct Candidate {
     root: Arc<ApiRoot>,
@@ -75,27 +75,28 @@ struct Asked {
     waiting: Vec<Call>,
 }
 
-/// A question that the NRF answered.
+/// A query that the NRF has answered.
 pub(super) struct Answered {
     pub(super) question: Question,
-    /// Calls that waited for the answer.
+    /// Calls held for the result.
     pub(super) waiting: Vec<Call>,
-    /// The NRF knows nobody, or did not answer: the calls fail.
+    /// The NRF found no instance, or did not answer: the calls fail.
     pub(super) nobody: bool,
 }
 
-/// Answers, and calls that wait for one.
+/// Results, and calls held for pending queries.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
     answers: HashMap<Question, Answer>,
-    /// The instance at each apiRoot: one of them, where several NFs of a process share it.
+    /// The instance at each apiRoot. If several NFs of a process share it, one of them.
     instances: HashMap<Arc<ApiRoot>, NfInstanceId>,
     asked: HashMap<u64, Asked>,
     numbered: u64,
 }
 
 impl Cache {
-    /// The nearest, then the most preferred, least loaded and least used instance.
+    /// The nearest instance; among equals the one with the best priority, then the least loaded and
+    /// least used.
     pub(super) fn choose(
         &mut self,
         now: Instant,
@@ -113,7 +114,7 @@ impl Cache {
         Some(Arc::clone(&best.root))
     }
 
-    /// Keeps a call until its question is answered; the first one that asks gives the query.
+    /// Holds a call until its query is answered; returns the query unless it is pending.
     pub(super) fn ask(
         &mut self,
         question: Question,
@@ -131,7 +132,7 @@ impl Cache {
         Some((self.numbered, query))
     }
 
-    /// Notes an answer; gives the calls that waited for it.
+    /// Stores a result; returns the calls held for it.
     pub(super) fn answered(&mut self, now: Instant, id: u64, reply: Reply) -> Option<Answered> {
         let Asked { question, waiting } = self.asked.remove(&id)?;
         let found = match reply {
@@ -153,24 +154,24 @@ impl Cache {
         }
         let known = found.candidates.iter().map(|found| (Arc::clone(&found.root), found.instance));
         self.instances.extend(known);
-        // The calls that waited look here next: what was found must stand, or they would ask for ever.
+        // The held calls look up this result next: without it they would query again, for ever.
         if !nobody {
             self.answers.insert(question.clone(), found);
         }
         Some(Answered { question, waiting, nobody })
     }
 
-    /// The instance that the NRF named at that apiRoot.
+    /// The instance that the NRF returned for that apiRoot.
     pub(super) fn instance_at(&self, root: &ApiRoot) -> Option<NfInstanceId> {
         self.instances.get(root).copied()
     }
 
-    /// Instances of that type changed.
+    /// Deletes results for an NF type whose instances changed.
     pub(super) fn forget(&mut self, nf_type: &NfType) {
         self.answers.retain(|question, _| question.nf_type != *nf_type);
     }
 
-    /// Instances of some type changed.
+    /// Deletes all results: instances of an unknown type changed.
     pub(super) fn forget_all(&mut self) {
         self.answers.clear();
     }

@@ -1,19 +1,19 @@
-//! Who may call what, by the certificate of the client: the shell asks before a request from beyond HTTP/2 reaches a
-//! shard. The access token is checked beside it (`pith_sbi::token`).
+//! Authorization of requests by the client's certificate: the shell checks each request over HTTP/2
+//! before it reaches a shard. The access token is checked in addition (`pith_sbi::token`).
 
 use pith_sbi::nnrf_accesstoken::{AccessTokenErrorCode, refused};
 use pith_sbi::{NfInstanceId, NfType, Problem, Request, ServiceName};
 
-/// What the certificate of a client says of its NFs.
+/// The NFs named in a client's certificate.
 #[derive(Debug, Clone, Copy)]
 pub struct Client<'a> {
-    /// Their instance ids.
+    /// NF instance ids.
     pub instances: &'a [NfInstanceId],
-    /// Their types; empty where the certificate names none.
+    /// NF types; empty if the certificate has none.
     pub nf_types: &'a [NfType],
 }
 
-/// The types of NF that use a service (TS 23.502 5.2.2 to 5.2.16); empty for one that is open to all.
+/// The NF types that may use a service (TS 23.502 5.2.2 to 5.2.16); empty for a service that is open to all.
 pub const fn consumers(service: &ServiceName) -> &'static [NfType] {
     use NfType::*;
     match service {
@@ -31,10 +31,11 @@ pub const fn consumers(service: &ServiceName) -> &'static [NfType] {
     }
 }
 
-/// The scopes that narrow a token of that type of NF for a service (`allowedOperationsPerNfType`).
+/// The operations to which a token of an NF type is limited for a service
+/// (`allowedOperationsPerNfType`).
 pub(super) const fn operations(service: &ServiceName) -> &'static [(NfType, &'static [&'static str])] {
     match service {
-        // The UDM has subscription data, the PCF policy data: no PCF reads keys.
+        // The UDM may access subscription data, the PCF policy data: a PCF can't read keys.
         ServiceName::NudrDr => &[
             (
                 NfType::Udm,
@@ -52,8 +53,9 @@ pub(super) const fn operations(service: &ServiceName) -> &'static [(NfType, &'st
 }
 
 impl Client<'_> {
-    /// Checks that the certificate fits the request: an NF speaks for itself only (TS 33.501 13.1, 13.4.1.1), a service
-    /// is used by the types of NF that it is made for, and a notification comes from the producer of its service.
+    /// Checks that the certificate permits the request: an NF acts only for itself (TS 33.501 13.1,
+    /// 13.4.1.1), a service is used only by its consumer NF types, and a notification is sent by
+    /// the producer of its service.
     pub fn check(&self, request: &Request) -> Result<(), Box<Problem>> {
         let service = request.service();
         if request.target_uri().is_some() {
@@ -99,7 +101,8 @@ impl Client<'_> {
         self.instances.contains(id)
     }
 
-    /// A certificate need not name types: then the profile that its NF registers and the token decide.
+    /// NF types are optional in a certificate: without them, the NF's registered profile and the
+    /// token decide.
     fn is(&self, nf_type: &NfType) -> bool {
         self.nf_types.is_empty() || self.nf_types.contains(nf_type)
     }

@@ -1,8 +1,8 @@
-//! The fabric: the NFs of one shard together, and the way of each SBI call.
+//! The fabric: the NFs of one shard, and the routing of SBI calls.
 //!
-//! [`Shard`] runs the SBI calls that stay on it to their end before it returns, so that a procedure
+//! [`Shard`] completes SBI calls that stay on the shard before it returns, so that a procedure
 //! crosses all NFs of a process without a queue between threads. [`Agent`] registers the NFs with
-//! the NRF, discovers others, and tells the shard which binding a call takes.
+//! the NRF, discovers others, and determines the route of each call.
 
 mod access_token;
 mod agent;

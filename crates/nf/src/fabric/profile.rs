@@ -1,4 +1,4 @@
-//! What an NF of Pith registers with the NRF (TS 29.510 6.1.6.2.2).
+//! The NF profile that an NF of Pith registers with the NRF (TS 29.510 6.1.6.2.2).
 
 use super::guard;
 use crate::kit::{Identity, Nf};
@@ -11,20 +11,20 @@ use pith_types::{Dnn, Guami, Plmn, Snssai, Tai};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// What the network is, as far as profiles tell.
+/// The configuration that profiles contain.
 #[derive(Debug, Clone, Default)]
 pub struct ProfileConfig {
     /// Networks served.
     pub plmns: Vec<Plmn>,
     /// Slices served.
     pub slices: Vec<Snssai>,
-    /// Data networks of the SMF, each with its slice.
+    /// Data networks of the SMF with their slices.
     pub data_networks: Vec<(Snssai, Dnn)>,
-    /// Identities of the AMF.
+    /// GUAMIs of the AMF.
     pub guamis: Vec<Guami>,
     /// Tracking areas of the AMF.
     pub tais: Vec<Tai>,
-    /// Services want access tokens.
+    /// Services require access tokens.
     pub oauth2: bool,
 }
 
@@ -93,8 +93,8 @@ fn service(
     service
 }
 
-/// Address and port of the apiRoot. A name instead of an address stands in the profile's `fqdn`, which
-/// Pith does not use.
+/// Address and port of the apiRoot. A host name would belong in the profile's `fqdn`, which Pith
+/// does not use.
 fn end_point(identity: &Identity) -> IpEndPoint {
     let authority = &identity.api_root.authority;
     let (host, port) = authority.rsplit_once(':').unwrap_or((authority, "80"));

@@ -7,10 +7,10 @@ use pith_sbi::nnrf_nfmanagement::{DeregisterNfInstance, RegisterNfInstance, Upda
 use pith_sbi::{ApiRoot, Reply, Response};
 use std::sync::Arc;
 
-/// Between tries to register while the NRF does not answer.
+/// Interval of registration attempts while the NRF does not answer.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// How often an instance tells that it lives, unless the NRF says otherwise.
+/// Heart-beat interval unless the NRF sets another.
 const HEART_BEAT: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
@@ -88,7 +88,7 @@ impl Registrations {
         out.start(at as u64, Timer::NrfHeartBeat, registration.heart_beat);
     }
 
-    /// The NRF that does not know an instance any more gets its registration anew.
+    /// If the NRF does not know the instance any more, registers it again.
     fn beaten(&mut self, at: usize, reply: &Reply, out: &mut Outbox) {
         let Some(registration) = self.list.get_mut(at) else { return };
         if reply.as_ref().is_err_and(|problem| problem.status == 404) {
@@ -98,7 +98,7 @@ impl Registrations {
         out.start(at as u64, Timer::NrfHeartBeat, registration.heart_beat);
     }
 
-    /// Time for a heart-beat, or to try again to register.
+    /// The heart-beat or retry timer has expired.
     pub(super) fn timer(&self, owner: u64, out: &mut Outbox) {
         let at = owner as usize;
         let Some(registration) = self.list.get(at) else { return };

@@ -1,8 +1,8 @@
-//! Calls that end something at another NF, sent again when their answer does not come (TS 29.500 6.4: a
-//! client may repeat what does no harm when it is done twice).
+//! Retransmission of requests that end a resource at another NF and get no reply (TS 29.500 6.4: a
+//! client may repeat idempotent requests).
 //!
-//! Whoever ends a resource forgets it: were the request lost, nobody would ask again, and a session or a
-//! policy would stay for good. Only calls over HTTP/2 get lost; nothing is kept for the others.
+//! An NF that deletes a resource forgets it. If the request were lost, nobody would repeat it, and
+//! a session or policy would remain. Only calls over HTTP/2 can be lost, so no others are kept.
 
 use super::agent::Call;
 use crate::kit::{Duration, Nf, Tag, Timer, TimerKey};
@@ -10,26 +10,26 @@ use pith_sbi::{ApiRoot, Cause, Problem, Reply, Request};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Calls that are kept at most; what comes on top of them is sent once.
+/// Maximum number of kept calls; a call beyond it is sent once.
 const LIMIT: usize = 1 << 14;
 
-/// How often a call is sent at most.
+/// Maximum number of transmissions of a call.
 const TRIES: u8 = 4;
 
-/// Time before the second try; twice that before the third, and so on.
+/// Pause before the second transmission; doubled for each further one.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
-/// The owner in the tags of calls that are kept: no key of an NF's table.
+/// The owner in the tags of kept calls: not a key of any NF's table.
 const OWNER: u64 = u64::MAX - 1;
 
-/// Calls under way or waiting for another try.
+/// Calls in progress or waiting for retransmission.
 #[derive(Debug, Default)]
 pub(super) struct Repetitions {
     kept: HashMap<u32, Kept>,
     numbered: u32,
 }
 
-/// A call, and where it went.
+/// A call and its destination.
 #[derive(Debug)]
 struct Kept {
     nf: Nf,
@@ -39,17 +39,17 @@ struct Kept {
     tries: u8,
 }
 
-/// What an answer leads to.
+/// The result of a reply.
 #[derive(Debug, PartialEq)]
 pub(super) enum Outcome {
-    /// The NF gets it, under the tag that the NF gave.
+    /// Deliver the reply to the NF, with the NF's own tag.
     Tell(Tag, Reply),
-    /// Once that timer runs out, the call is sent again.
+    /// Retransmit the call when the timer expires.
     Wait(TimerKey, Duration),
 }
 
 impl Repetitions {
-    /// Takes note of a call that goes over HTTP/2; gives the tag to send it with.
+    /// Keeps a call over HTTP/2; returns the tag to send it with.
     pub(super) fn note(&mut self, call: &Call, root: &Arc<ApiRoot>) -> Tag {
         if !may_be_repeated(&call.request) || self.kept.len() >= LIMIT {
             return call.tag;
@@ -66,7 +66,7 @@ impl Repetitions {
         Tag { owner: OWNER, step: self.numbered }
     }
 
-    /// An answer came to that tag.
+    /// Handles the reply to a tag.
     pub(super) fn reply(&mut self, tag: Tag, reply: Reply) -> Outcome {
         let Some(kept) = self.kept.get_mut(&tag.step).filter(|_| tag.owner == OWNER) else {
             return Outcome::Tell(tag, reply);
@@ -81,7 +81,7 @@ impl Repetitions {
         Outcome::Tell(given, reply)
     }
 
-    /// The pause is over: who calls, with which tag, where, and what.
+    /// The pause is over: returns caller, tag, destination and request.
     pub(super) fn again(&self, key: TimerKey) -> Option<(Nf, Tag, Arc<ApiRoot>, Request)> {
         let step = u32::try_from(key.owner).ok()?;
         let kept = self.kept.get(&step)?;
@@ -89,7 +89,7 @@ impl Repetitions {
     }
 }
 
-/// Requests that end a resource whose URI never names another one, or tell that one has ended.
+/// Requests that delete a resource whose URI is never reused, or report that one has ended.
 const fn may_be_repeated(request: &Request) -> bool {
     matches!(
         request,
@@ -101,7 +101,7 @@ const fn may_be_repeated(request: &Request) -> bool {
     )
 }
 
-/// Whether the problem was made on this side, because the other one did not answer.
+/// Whether the problem was generated locally because the producer did not answer.
 fn has_no_answer(problem: &Problem) -> bool {
     problem.is(&Cause::TargetNfNotReachable) || problem.status == 504
 }

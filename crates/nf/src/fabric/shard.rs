@@ -18,85 +18,67 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One thing that happened to a shard.
+/// An input of a shard.
 #[derive(Debug)]
+#[allow(missing_docs)]
 pub enum ShardInput {
-    /// The process is up: register the NFs.
+    /// The process has started: register the NFs.
     Start,
     /// From the N2 gateway.
     N2(N2Input),
     /// From the N4 gateway.
     N4(Box<N4Input>),
-    /// A request of another shard or of a client beyond HTTP/2.
-    Request {
-        /// Whom to answer.
-        from: Caller,
-        /// Which NF is asked.
-        nf: Nf,
-        /// What is asked.
-        request: Request,
-    },
-    /// The answer to a call that left the shard.
+    /// A request from another shard or from an HTTP/2 client.
+    Request { from: Caller, nf: Nf, request: Request },
+    /// The reply to a call that left the shard.
     Reply {
-        /// Who called.
         nf: Nf,
         /// As given with the call.
         tag: Tag,
-        /// Who answered.
+        /// The instance that answered.
         from: Option<Arc<ApiRoot>>,
-        /// The answer.
         reply: Result<Response, Box<Problem>>,
     },
-    /// The producer refused the access token of a call that left the shard, and it was the first one
-    /// ([`Bearer::renewed`]): the call comes back.
+    /// The producer refused the access token of a call that left the shard, and it was the first
+    /// token ([`Bearer::renewed`]): the call is returned for another attempt.
     TokenRefused {
-        /// Who called.
         nf: Nf,
         /// As given with the call.
         tag: Tag,
-        /// The instance.
+        /// The producer's API root.
         root: Arc<ApiRoot>,
-        /// What was asked.
         request: Box<Request>,
-        /// The token.
+        /// The refused token.
         bearer: Bearer,
     },
-    /// From the database.
+    /// The result of a database request.
     Stored {
-        /// Who asked.
         nf: Nf,
         /// As given with the request.
         tag: Tag,
-        /// What came of it.
         result: Result<StoreResponse, StoreError>,
     },
-    /// A timer ran out.
-    Timer {
-        /// Whose.
-        nf: Nf,
-        /// Which.
-        key: TimerKey,
-    },
-    /// An operator asks to see something.
+    /// A timer expired.
+    Timer { nf: Nf, key: TimerKey },
+    /// An operator requests to see state.
     Inspect {
-        /// Comes back with the answer.
+        /// Returned with the answer.
         exchange: u64,
-        /// What.
         what: Inspect,
     },
-    /// An operator wants something done.
+    /// An operator requests an action.
     Operate {
-        /// Comes back with the answer.
+        /// Returned with the answer.
         exchange: u64,
-        /// What.
         what: Order,
     },
-    /// The process is going down: take the NFs out of the NRF.
+    /// The process is stopping: deregister the NFs from the NRF.
     Stop,
 }
 
-/// One thing that the shell has to do for a shard.
+/// An effect that the shell carries out for a shard.
 #[derive(Debug)]
+#[allow(missing_docs)]
 pub enum ShardEffect {
     /// For the N2 gateway.
     N2(N2Effect),
@@ -104,87 +86,61 @@ pub enum ShardEffect {
     N4(Box<N4Effect>),
     /// Call over HTTP/2; a [`ShardInput::Reply`] follows.
     HttpCall {
-        /// Who calls.
         nf: Nf,
-        /// Comes back with the reply.
+        /// Returned with the reply.
         tag: Tag,
-        /// Where the instance stands.
+        /// API root of the instance.
         root: Arc<ApiRoot>,
-        /// The instance, where the NRF named it.
+        /// The instance, if the NRF returned its id.
         instance: Option<NfInstanceId>,
-        /// What is asked.
         request: Request,
-        /// The access token, where the service wants one. If the producer refuses it and it is not
-        /// [`Bearer::renewed`], a [`ShardInput::TokenRefused`] follows instead.
+        /// The access token, if the service requires one. If the producer refuses it and it is not
+        /// [`Bearer::renewed`], a [`ShardInput::TokenRefused`] follows instead of the reply.
         bearer: Option<Bearer>,
     },
     /// Call another shard of this process; a [`ShardInput::Reply`] follows.
     ShardCall {
-        /// Which shard.
         shard: u16,
-        /// Which NF there.
         nf: Nf,
-        /// Who calls: to be answered there.
+        /// The caller, for the answer.
         from: Caller,
-        /// What is asked.
         request: Request,
     },
     /// Answer a request that came from outside the shard.
     Answer {
-        /// Who asked.
         to: Caller,
         /// The answering instance.
         from: Arc<ApiRoot>,
-        /// The answer.
         reply: Result<Response, Box<Problem>>,
     },
-    /// Start a timer, or start it anew.
-    StartTimer {
-        /// Whose.
-        nf: Nf,
-        /// Which.
-        key: TimerKey,
-        /// When it runs out.
-        after: Duration,
-    },
+    /// Start or restart a timer.
+    StartTimer { nf: Nf, key: TimerKey, after: Duration },
     /// Stop a timer.
-    StopTimer {
-        /// Whose.
-        nf: Nf,
-        /// Which.
-        key: TimerKey,
-    },
-    /// Ask the database; a [`ShardInput::Stored`] follows.
+    StopTimer { nf: Nf, key: TimerKey },
+    /// Send a database request; a [`ShardInput::Stored`] follows.
     Store {
-        /// Who asks.
         nf: Nf,
-        /// Comes back with the result.
+        /// Returned with the result.
         tag: Tag,
-        /// What is asked.
         request: StoreRequest,
     },
-    /// Tell the operator.
-    Event {
-        /// Who tells.
-        nf: Nf,
-        /// What.
-        event: Event,
-    },
-    /// All NFs of the shard are registered with the NRF; told once.
+    /// An event for logs and metrics.
+    Event { nf: Nf, event: Event },
+    /// All NFs of the shard are registered with the NRF; sent once.
     Ready,
-    /// What an operator asked to see, or has had done.
+    /// The answer to an operator's request.
     Inspected {
-        /// As given with the question.
+        /// As given with the request.
         exchange: u64,
-        /// One JSON object an entry.
+        /// One JSON object for each entry.
         list: Vec<serde_json::Value>,
     },
 }
 
-/// Room for so many inputs and effects is kept from one turn to the next.
+/// Capacity of the queues for inputs and effects that is kept between turns.
 const KEPT: usize = 1024;
 
-/// The NFs of one shard and the agent that finds the way between them.
+/// The NFs of one shard, and the agent that routes calls.
 pub struct Shard {
     functions: Vec<(Nf, Box<dyn NetworkFunction>)>,
     agent: Agent,
@@ -196,7 +152,7 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// A shard of those NFs.
+    /// A shard with those NFs and their agent.
     pub fn new(functions: Vec<(Nf, Box<dyn NetworkFunction>)>, agent: Agent, verbosity: Level) -> Self {
         Self {
             functions,
@@ -214,8 +170,8 @@ impl Shard {
         self.agent.is_registered()
     }
 
-    /// Takes note of one thing, follows it through all NFs of the shard until nothing is left to
-    /// do here, and says what is to be done outside.
+    /// Handles one input: runs it and the calls that it causes through the NFs of the shard until
+    /// none is left, and returns the effects for the shell.
     pub fn handle(&mut self, now: Instant, input: ShardInput, out: &mut Vec<ShardEffect>) {
         match input {
             ShardInput::Start => self.agent.start(&mut self.outbox),
@@ -248,7 +204,7 @@ impl Shard {
             self.deliver(now, nf, input);
             self.route(now, nf, out);
         }
-        // What a burst needed is given back.
+        // Frees the memory that a burst needed.
         self.queue.shrink_to(KEPT);
         self.effects.shrink_to(KEPT);
         if !self.told_ready && self.is_ready() {
@@ -290,7 +246,7 @@ impl Shard {
         }
     }
 
-    /// Sends each effect of `nf` its way; what stays on the shard joins the queue.
+    /// Routes the effects of `nf`; those that stay on the shard are queued.
     fn route(&mut self, now: Instant, nf: Nf, out: &mut Vec<ShardEffect>) {
         let mut effects = std::mem::take(&mut self.effects);
         effects.extend(self.outbox.drain());
@@ -312,7 +268,7 @@ impl Shard {
         }
     }
 
-    /// Calls and answers may stay on the shard; all else only the shell can carry out.
+    /// Calls and answers may stay on the shard; the shell carries out all other effects.
     fn route_one(&mut self, now: Instant, nf: Nf, effect: Effect, out: &mut Vec<ShardEffect>) {
         out.push(match effect {
             Effect::Call { tag, target, request } => {
@@ -328,7 +284,7 @@ impl Shard {
         });
     }
 
-    /// Sends a call to where the agent says; the agent keeps it if it has to discover first.
+    /// Routes a call; the agent holds it if discovery is needed first.
     fn call(&mut self, now: Instant, call: Call, out: &mut Vec<ShardEffect>) {
         match self.agent.way(now, &call) {
             Ok(Way::Local(target)) => {
@@ -353,7 +309,7 @@ impl Shard {
         }
     }
 
-    /// Sends a call over HTTP/2 with its access token, once there is one.
+    /// Sends a call over HTTP/2 once it has its access token.
     fn send_http(&mut self, now: Instant, call: Outgoing, out: &mut Vec<ShardEffect>) {
         let (send, ask) = self.agent.authorize(now, call);
         if let Some((Outgoing { nf, tag, root, request, .. }, bearer)) = send {
@@ -365,7 +321,7 @@ impl Shard {
         }
     }
 
-    /// A call over HTTP/2 has come to its end, or waits for another try.
+    /// A reply to a call over HTTP/2: delivered, or the call waits for retransmission.
     fn replied(
         &mut self,
         nf: Nf,
@@ -380,7 +336,7 @@ impl Shard {
         }
     }
 
-    /// Answers a call that can't go anywhere.
+    /// Answers a call that can't be routed.
     fn fail(&mut self, call: &Call, problem: Problem) {
         let input = Input::Reply { tag: call.tag, from: None, reply: Err(Box::new(problem)) };
         self.queue.push_back((call.nf, input));

@@ -1,4 +1,5 @@
-//! The way of an SBI call: registration, discovery, bindings. The NRF is played here, but for the last tests.
+//! Routing of SBI calls: registration, discovery, bindings. The tests act as the NRF, except for
+//! the last ones.
 
 use super::*;
 use crate::kit::{
@@ -54,7 +55,7 @@ fn function(nf: Nf) -> Box<dyn NetworkFunction> {
     }
 }
 
-/// A shard that hosts those NFs, and what the shell would do for it.
+/// A shard that hosts given NFs, and its effects.
 struct Rig {
     shard: Shard,
     now: Instant,
@@ -91,20 +92,20 @@ impl Rig {
         self.handle(ShardInput::Reply { nf, tag, from: None, reply })
     }
 
-    /// Somebody asks the UDM what only the UDR knows.
+    /// Sends the UDM a request that needs the UDR.
     fn ask(&mut self) -> Vec<ShardEffect> {
         let request = GetThreeGppRegistration { ue_id: supi() }.into();
         self.handle(ShardInput::Request { from: CALLER, nf: Nf::Udm, request })
     }
 
-    /// Asks, and lets the NRF find UDRs at those roots.
+    /// Sends the request, and answers the discovery with UDRs at those roots.
     fn ask_and_find(&mut self, roots: &[Arc<ApiRoot>], validity_s: u32) -> Vec<ShardEffect> {
         let asked = self.ask();
         let (tag, ..) = search(&asked).expect("the NRF is asked");
         self.reply(Nf::Agent, tag, found(roots, validity_s))
     }
 
-    /// The agent's timer runs out.
+    /// Expires the agent's timer.
     fn heart_beat_timer(&mut self) -> Vec<ShardEffect> {
         let key = TimerKey { owner: 0, timer: Timer::NrfHeartBeat };
         self.handle(ShardInput::Timer { nf: Nf::Agent, key })
@@ -118,7 +119,7 @@ fn found(roots: &[Arc<ApiRoot>], validity_s: u32) -> Reply {
     Ok(Response::SearchResult(Box::new(result)))
 }
 
-/// Calls over HTTP: whose answer it will be, where it goes, what is asked.
+/// Calls over HTTP/2: tag, destination, operation.
 fn http(effects: &[ShardEffect]) -> Vec<(Tag, &ApiRoot, Operation)> {
     let calls = effects.iter().filter_map(|effect| match effect {
         ShardEffect::HttpCall { tag, root, request, .. } => Some((*tag, &**root, request.operation())),
@@ -131,13 +132,13 @@ fn search(effects: &[ShardEffect]) -> Option<(Tag, &ApiRoot, Operation)> {
     http(effects).into_iter().find(|(.., operation)| *operation == Operation::SearchNfInstances)
 }
 
-/// Where calls to the UDR go over HTTP.
+/// Destinations of calls to the UDR over HTTP/2.
 fn udr_calls(effects: &[ShardEffect]) -> Vec<&ApiRoot> {
     let query = |operation| operation == Operation::QueryAmfContextThreeGpp;
     http(effects).into_iter().filter(|(.., o)| query(*o)).map(|(_, root, _)| root).collect()
 }
 
-/// How long the timer that was started runs.
+/// The duration of the timer that was started.
 fn timer(effects: &[ShardEffect]) -> Option<Duration> {
     effects.iter().find_map(|effect| match effect {
         ShardEffect::StartTimer { after, .. } => Some(*after),
@@ -263,7 +264,7 @@ fn call_of(effects: &[ShardEffect], wanted: Operation) -> Option<Tag> {
     http(effects).into_iter().find(|(.., operation)| *operation == wanted).map(|(tag, ..)| tag)
 }
 
-/// The NRF has subscribed the agent until that many seconds after the beginning.
+/// The NRF's subscription of the agent, valid until that many seconds after the start.
 fn subscribed(end_s: i64) -> Reply {
     let callback = Uri::new(&shard_root(OWN), "/nudm-callback/v1/nf-status/UDR");
     let mut body = SubscriptionData::new(callback);
@@ -398,7 +399,7 @@ fn a_call_crosses_the_nfs_of_a_shard_without_leaving_it() {
     assert_eq!(problem.cause(), Some(&Cause::DataNotFound));
 }
 
-/// A shard whose UDM needs a token of the NRF for the UDR.
+/// A shard whose UDM needs a token for the UDR.
 fn with_tokens() -> Rig {
     Rig::new(&[Nf::Udm], |config| config.protected = [Nf::Udr].into())
 }
@@ -412,7 +413,7 @@ fn token(text: &str) -> Reply {
     })))
 }
 
-/// The token that goes with a call to the UDR.
+/// The token that is sent with a call to the UDR.
 fn shown(effects: &[ShardEffect]) -> Option<&Bearer> {
     effects.iter().find_map(|effect| match effect {
         ShardEffect::HttpCall { bearer, .. } => bearer.as_ref(),

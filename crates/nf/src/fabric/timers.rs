@@ -1,15 +1,15 @@
-//! A table of running timers for whoever drives a shard: the shell by the clock, the world by
-//! virtual time.
+//! A table of running timers for the driver of a shard: the shell with the clock, the simulation
+//! with virtual time.
 
 use crate::kit::Instant;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::hash::Hash;
 
-/// Running timers by key. Starting one that runs restarts it.
+/// Running timers by key. Starting a running timer restarts it.
 ///
-/// A stopped or restarted timer's old entry stays in the heap until it would have run out, or
-/// until such entries outnumber the running timers.
+/// The old entry of a stopped or restarted timer stays in the heap until its deadline, or until
+/// such entries outnumber the running timers.
 #[derive(Debug)]
 pub struct Timers<K> {
     running: HashMap<K, u64>,
@@ -24,7 +24,7 @@ impl<K: Copy + Eq + Ord + Hash> Default for Timers<K> {
 }
 
 impl<K: Copy + Eq + Ord + Hash> Timers<K> {
-    /// Starts a timer that runs out at `deadline`, or starts it anew.
+    /// Starts or restarts a timer that expires at `deadline`.
     pub fn start(&mut self, key: K, deadline: Instant) {
         self.started += 1;
         self.running.insert(key, self.started);
@@ -32,13 +32,13 @@ impl<K: Copy + Eq + Ord + Hash> Timers<K> {
         self.shrink();
     }
 
-    /// Stops a timer, if it runs.
+    /// Stops a timer if it runs.
     pub fn stop(&mut self, key: K) {
         self.running.remove(&key);
         self.shrink();
     }
 
-    /// When the next timer runs out.
+    /// The deadline of the next timer.
     pub fn next_deadline(&mut self) -> Option<Instant> {
         while let Some(Reverse((deadline, number, key))) = self.heap.peek() {
             if self.running.get(key) == Some(number) {
@@ -49,7 +49,7 @@ impl<K: Copy + Eq + Ord + Hash> Timers<K> {
         None
     }
 
-    /// Takes a timer that has run out by `now`, the earliest first.
+    /// Removes and returns a timer that has expired by `now`, the earliest first.
     pub fn expired(&mut self, now: Instant) -> Option<K> {
         if self.next_deadline()? > now {
             return None;
@@ -59,17 +59,17 @@ impl<K: Copy + Eq + Ord + Hash> Timers<K> {
         Some(key)
     }
 
-    /// How many timers run.
+    /// Number of running timers.
     pub fn len(&self) -> usize {
         self.running.len()
     }
 
-    /// Whether none runs.
+    /// Whether no timer runs.
     pub fn is_empty(&self) -> bool {
         self.running.is_empty()
     }
 
-    /// The timers that run.
+    /// The running timers.
     pub fn keys(&self) -> impl Iterator<Item = &K> {
         self.running.keys()
     }

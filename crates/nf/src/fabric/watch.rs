@@ -1,7 +1,8 @@
-//! Subscriptions to what becomes of NFs that a shard has discovered (TS 29.510 5.2.2.5 to 5.2.2.7).
+//! Subscriptions to changes of the NFs that a shard has discovered (TS 29.510 5.2.2.5 to 5.2.2.7).
 //!
-//! They end stale answers, so one is wanted for as long as answers of its type come: each answer is
-//! the occasion to subscribe, or to renew what ends soon. What nobody needs any more ends by itself.
+//! A notification invalidates stale results, so a subscription is needed as long as results of its
+//! NF type are used. Each discovery result therefore creates the subscription, or renews one that
+//! ends soon. Unused subscriptions expire.
 
 use super::agent::step;
 use crate::kit::{Duration, Instant, Outbox, Tag, Target, WallClock};
@@ -12,20 +13,20 @@ use pith_sbi::nnrf_nfmanagement::{
 use pith_sbi::{ApiRoot, NfType, Reply, Request, Response};
 use std::sync::Arc;
 
-/// A subscription that ends within this time is renewed: more than answers of the NRF are kept.
+/// A subscription that ends within this time is renewed. Longer than results of the NRF are kept.
 const MARGIN: Duration = Duration::from_secs(180);
 
-/// How long a renewed subscription is to last.
+/// Requested duration of a renewed subscription.
 const RENEWAL: Duration = Duration::from_secs(600);
 
 #[derive(Debug)]
 struct Watch {
     nf_type: NfType,
-    /// The NRF's name of the subscription, while it may stand.
+    /// Its id at the NRF, if the subscription may exist.
     id: Option<String>,
-    /// When it ends; `None`: the NRF did not say.
+    /// Its end; `None` if the NRF sent none.
     until: Option<Instant>,
-    /// The NRF was asked and has not answered.
+    /// A request to the NRF is pending.
     asked: bool,
 }
 
@@ -42,8 +43,8 @@ impl Watches {
         Self { nrf, wall, list: Vec::new() }
     }
 
-    /// Sees to it that the subscription for a type stands and does so for a while; `data` is what to
-    /// subscribe with.
+    /// Creates or renews the subscription for a type, so that it lasts for a while; `data` is the
+    /// subscription request.
     pub(super) fn keep(
         &mut self,
         now: Instant,
@@ -75,7 +76,7 @@ impl Watches {
         })
     }
 
-    /// What came of a subscription or a renewal; one that failed is tried anew with the next answer.
+    /// The reply to a subscription or renewal; a failed one is repeated with the next discovery result.
     pub(super) fn reply(&mut self, at: u64, reply: Reply) {
         let Some(watch) = self.list.get_mut(at as usize) else { return };
         watch.asked = false;
@@ -85,7 +86,7 @@ impl Watches {
                 created.body
             }
             Ok(Response::SubscriptionData(data)) => *data,
-            // As long as was wished.
+            // The NRF granted the requested duration.
             Ok(Response::NoContent) => return,
             _ => {
                 watch.id = None;
@@ -95,7 +96,7 @@ impl Watches {
         watch.until = data.validity_time.map(|end| self.wall.instant(end));
     }
 
-    /// The shard stops: nobody is to be told any more.
+    /// The shard stops: ends all subscriptions.
     pub(super) fn end_all(&mut self, out: &mut Outbox) {
         for subscription_id in self.list.iter_mut().filter_map(|watch| watch.id.take()) {
             let tag = Tag { owner: 0, step: step::UNSUBSCRIBE };

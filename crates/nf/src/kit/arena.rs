@@ -1,6 +1,6 @@
-//! A table whose keys are never mistaken for those of former entries.
+//! A table whose keys are never reused.
 
-/// The place of an entry and which of the entries that stood there it is.
+/// The index of an entry, and the generation of that index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
     index: u32,
@@ -13,17 +13,17 @@ impl Key {
         (self.generation as u64) << 32 | self.index as u64
     }
 
-    /// The key that [`Key::to_u64`] gave.
+    /// The inverse of [`Key::to_u64`].
     pub const fn from_u64(value: u64) -> Self {
         Self { index: value as u32, generation: (value >> 32) as u32 }
     }
 
-    /// The place in the table, from 0 up.
+    /// The index in the table, from 0.
     pub const fn index(self) -> u32 {
         self.index
     }
 
-    /// How many entries stood at that place before.
+    /// Number of earlier entries at that index.
     pub const fn generation(self) -> u32 {
         self.generation
     }
@@ -35,10 +35,10 @@ struct Slot<T> {
     value: Option<T>,
 }
 
-/// Entries by [`Key`]; a key of a removed entry finds nothing, though its place is used again.
+/// Entries by [`Key`]. The key of a removed entry finds nothing, even if its index is in use again.
 ///
-/// Freed places are taken again oldest first, so that a place, and the ids made of it, rest as
-/// long as possible.
+/// Free indexes are reused oldest first, so that an index, and the ids derived from it, stay unused
+/// as long as possible.
 #[derive(Debug)]
 pub struct Arena<T> {
     slots: Vec<Slot<T>>,
@@ -52,7 +52,7 @@ impl<T> Arena<T> {
         Self { slots: Vec::new(), free: std::collections::VecDeque::new(), limit }
     }
 
-    /// Puts the entry that `make` gives for its key; `None` if the table is full.
+    /// Inserts the entry that `make` returns for its key; `None` if the table is full.
     pub fn insert_with(&mut self, make: impl FnOnce(Key) -> T) -> Option<Key> {
         if (self.slots.len() as u32) < self.limit && self.free.len() < 64 {
             self.free.push_front(self.slots.len() as u32);
@@ -70,21 +70,21 @@ impl<T> Arena<T> {
         self.slots.get(key.index as usize).filter(|slot| slot.generation == key.generation)?.value.as_ref()
     }
 
-    /// The entry of that key, to change.
+    /// The entry of that key, mutable.
     pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
         let slot = self.slots.get_mut(key.index as usize)?;
         if slot.generation == key.generation { slot.value.as_mut() } else { None }
     }
 
-    /// The entry at that place whose generation ends in the low bits given: for ids that have
-    /// room for only part of a key.
+    /// The entry at that index whose generation has the given low bits: for ids that contain only
+    /// part of a key.
     pub fn find(&self, index: u32, generation_bits: u32, mask: u32) -> Option<Key> {
         let slot = self.slots.get(index as usize).filter(|slot| slot.value.is_some())?;
         (slot.generation & mask == generation_bits & mask)
             .then_some(Key { index, generation: slot.generation })
     }
 
-    /// Takes the entry out.
+    /// Removes and returns the entry.
     pub fn remove(&mut self, key: Key) -> Option<T> {
         let slot = self.slots.get_mut(key.index as usize).filter(|slot| slot.generation == key.generation)?;
         let value = slot.value.take()?;
@@ -101,17 +101,17 @@ impl<T> Arena<T> {
         })
     }
 
-    /// All entries, to be changed.
+    /// All entries, mutable.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.slots.iter_mut().filter_map(|slot| slot.value.as_mut())
     }
 
-    /// How many entries there are.
+    /// Number of entries.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Whether there are none.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

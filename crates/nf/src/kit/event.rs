@@ -1,29 +1,29 @@
-//! What an NF tells the operator: turned to logs and metrics by the shell.
+//! Events for the operator; the shell turns them into logs and metrics.
 
-/// How much it matters.
+/// Log level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     /// Every message.
     Debug,
-    /// One line a completed procedure.
+    /// One line for each completed procedure.
     Info,
     /// A peer misbehaved.
     Warn,
-    /// The operator has to act.
+    /// The operator must act.
     Error,
 }
 
-/// One thing that happened. Personal identities in it are masked by whoever makes it.
+/// One event. Its creator masks personal identities.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// How much it matters.
+    /// Log level.
     pub level: Level,
     /// The procedure by its name in the specifications, `Registration`; empty if none.
     pub procedure: &'static str,
-    /// How it came out, for metrics: `ok`, a cause's name.
+    /// Outcome label for metrics: `ok`, or the name of a cause.
     pub outcome: &'static str,
-    /// The UE as the logs know it (masked SUPI or its id), or empty.
+    /// The UE's name in logs (masked SUPI or its id), or empty.
     pub ue: String,
-    /// The sentence to read.
+    /// Text for the log.
     pub text: String,
 }

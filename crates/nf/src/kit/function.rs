@@ -1,4 +1,4 @@
-//! What every NF is to its shard.
+//! The interface between an NF and its shard.
 
 use super::{Input, Instant, Outbox};
 use pith_types::Supi;
@@ -6,19 +6,19 @@ use serde_json::Value;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-/// A network function, or a part that sits beside them in a shard.
+/// A network function, or another part of a shard that handles inputs.
 pub trait NetworkFunction: Send {
-    /// Takes note of one thing that happened, and says what is to be done.
+    /// Handles one input and adds its effects to `out`.
     fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox);
 
-    /// Adds what an operator asks to see, one JSON object an entry.
+    /// Adds the state that an operator requests, one JSON object for each entry.
     fn inspect(&self, _what: Inspect, _list: &mut Vec<Value>) {}
 
-    /// Does what an operator wants done, if it is this NF's to do; adds an entry for each thing it was done to.
+    /// Carries out an operator's action, if it is this NF's; adds an entry for each object that it changed.
     fn operate(&mut self, _now: Instant, _what: &Order, _out: &mut Outbox, _list: &mut Vec<Value>) {}
 }
 
-/// What an operator asks to see.
+/// State that an operator can request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Inspect {
     /// UE contexts of the AMF.
@@ -29,42 +29,31 @@ pub enum Inspect {
     Instances,
 }
 
-/// What an operator wants done. Each shard is told, and does it to those that it has.
+/// An operator's action. Each shard carries it out on its own UEs and sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub enum Order {
-    /// AMF: ends registrations (TS 23.502 4.2.2.3.3: by O&M intervention).
-    Deregister {
-        /// Of whom.
-        supis: Arc<[Supi]>,
-        /// Why.
-        why: Deregister,
-    },
-    /// SMF: puts a classifier and local anchor into a session (TS 23.502 4.3.5.4). The entry has a `refusal`, or null:
-    /// then it has begun.
+    /// AMF: deregisters subscribers (TS 23.502 4.2.2.3.3: by O&M intervention).
+    Deregister { supis: Arc<[Supi]>, why: Deregister },
+    /// SMF: inserts an uplink classifier and a local PSA into a session (TS 23.502 4.3.5.4). The
+    /// entry has a `refusal`; null means that the insertion has started.
     Branch {
-        /// Whose session.
         supi: Supi,
-        /// Which.
         pdu_session_id: u8,
         /// Name of the UPF.
         upf: String,
-        /// Destinations that packets leave there for: network and prefix length.
+        /// Destinations of packets that leave at the local PSA: network and prefix length.
         destinations: Vec<(Ipv4Addr, u8)>,
     },
-    /// SMF: takes it out again (TS 23.502 4.3.5.5); the entry is as that of `Branch`.
-    Unbranch {
-        /// Whose session.
-        supi: Supi,
-        /// Which.
-        pdu_session_id: u8,
-    },
+    /// SMF: removes the uplink classifier (TS 23.502 4.3.5.5); the entry is as for `Branch`.
+    Unbranch { supi: Supi, pdu_session_id: u8 },
 }
 
-/// Why an operator ends a registration.
+/// Why an operator deregisters a subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deregister {
-    /// The UE is to register again, from the beginning.
+    /// The UE must register again.
     Anew,
-    /// It is no subscriber any more.
+    /// The subscription is withdrawn.
     Withdrawn,
 }

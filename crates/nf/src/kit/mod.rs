@@ -1,12 +1,12 @@
-//! What every NF is made with: the inputs and effects of `handle`, named timers, generational
-//! tables, and randomness that was handed in.
+//! The interface of an NF: inputs and effects of `handle`, named timers, generational tables, and
+//! seeded randomness.
 //!
 //! ```text
 //!           Input                                   Effect
 //!  N2Input ─────────┐                      ┌──────── N2Effect   to the N2 gateway
 //!  N4Input ─────────┤                      ├──────── N4Effect   to the N4 gateway
 //!  Request (SBI) ───┼──> nf.handle(now) ───┼──────── Call       an SBI operation of another NF
-//!  Reply (SBI) ─────┤                      ├──────── Answer     to a Request taken before
+//!  Reply (SBI) ─────┤                      ├──────── Answer     to an earlier Request
 //!  Stored ──────────┤                      ├──────── Store      UDR only
 //!  Timer ───────────┘                      └──────── StartTimer, StopTimer, Event
 //! ```

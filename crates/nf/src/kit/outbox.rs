@@ -1,10 +1,11 @@
-//! What an NF does: effects, carried out by the shell in their order.
+//! Effects of an NF, carried out by the shell in their order.
 
 use super::{Caller, Duration, Event, Level, N2Effect, N4Effect, StoreRequest, Tag, Target, Timer, TimerKey};
 use pith_sbi::{Problem, Request, Response};
 
-/// One thing to do.
+/// One effect.
 #[derive(Debug)]
+#[allow(missing_docs)]
 pub enum Effect {
     /// For the N2 gateway.
     N2(N2Effect),
@@ -12,37 +13,24 @@ pub enum Effect {
     N4(Box<N4Effect>),
     /// Call an operation of another NF; one [`super::Input::Reply`] with the same tag follows.
     Call {
-        /// Comes back with the reply.
+        /// Returned with the reply.
         tag: Tag,
-        /// To whom.
         target: Target,
-        /// What is asked.
         request: Request,
     },
-    /// Answer a request taken before.
-    Answer {
-        /// Who asked.
-        to: Caller,
-        /// The answer.
-        reply: Result<Response, Box<Problem>>,
-    },
-    /// Start a timer, or start it anew.
-    StartTimer {
-        /// Which.
-        key: TimerKey,
-        /// When it runs out.
-        after: Duration,
-    },
-    /// Stop a timer; nothing happens if it does not run.
+    /// Answer an earlier request.
+    Answer { to: Caller, reply: Result<Response, Box<Problem>> },
+    /// Start or restart a timer.
+    StartTimer { key: TimerKey, after: Duration },
+    /// Stop a timer; ignored if it does not run.
     StopTimer(TimerKey),
-    /// Ask the database; one [`super::Input::Stored`] follows.
+    /// Send a database request; one [`super::Input::Stored`] follows.
     Store {
-        /// Comes back with the result.
+        /// Returned with the result.
         tag: Tag,
-        /// What is asked.
         request: StoreRequest,
     },
-    /// Tell the operator.
+    /// An event for logs and metrics.
     Event(Event),
 }
 
@@ -65,7 +53,7 @@ impl Outbox {
         Self { effects: Vec::new(), verbosity }
     }
 
-    /// Takes out all effects, in their order.
+    /// Removes and returns all effects, in their order.
     pub fn drain(&mut self) -> std::vec::Drain<'_, Effect> {
         self.effects.drain(..)
     }
@@ -95,7 +83,7 @@ impl Outbox {
         self.push(Effect::Answer { to, reply: Err(Box::new(problem)) });
     }
 
-    /// Starts a timer, or starts it anew.
+    /// Starts or restarts a timer.
     pub fn start(&mut self, owner: u64, timer: Timer, after: Duration) {
         self.push(Effect::StartTimer { key: TimerKey { owner, timer }, after });
     }
@@ -105,34 +93,34 @@ impl Outbox {
         self.push(Effect::StopTimer(TimerKey { owner, timer }));
     }
 
-    /// Asks the database.
+    /// Sends a request to the database.
     pub fn store(&mut self, tag: Tag, request: StoreRequest) {
         self.push(Effect::Store { tag, request });
     }
 
-    /// Asks the N2 gateway.
+    /// Sends an effect to the N2 gateway.
     pub fn n2(&mut self, effect: N2Effect) {
         self.push(Effect::N2(effect));
     }
 
-    /// Asks the N4 gateway.
+    /// Sends an effect to the N4 gateway.
     pub fn n4(&mut self, effect: N4Effect) {
         self.push(Effect::N4(Box::new(effect)));
     }
 
-    /// Whether events of that level are kept: ask before building a costly text.
+    /// Whether events of that level are kept: check before building a costly text.
     pub fn keeps(&self, level: Level) -> bool {
         level >= self.verbosity
     }
 
-    /// Tells the operator, if events of that level are kept.
+    /// Adds an event, if events of that level are kept.
     pub fn event(&mut self, level: Level, make: impl FnOnce() -> Event) {
         if self.keeps(level) {
             self.push(Effect::Event(make()));
         }
     }
 
-    /// Tells a sentence about no particular UE or procedure.
+    /// Adds a log line that belongs to no UE or procedure.
     pub fn log(&mut self, level: Level, text: impl FnOnce() -> String) {
         self.event(level, || Event { level, procedure: "", outcome: "", ue: String::new(), text: text() });
     }

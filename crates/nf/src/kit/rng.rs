@@ -1,4 +1,4 @@
-//! Randomness that was handed in: the operating system's seed in the shell, a number in a test.
+//! Randomness from a seed: in the shell the operating system provides the seed, in a test it is a number.
 
 use rand_chacha::ChaCha20Rng;
 use rand_core::{RngCore, SeedableRng};
@@ -12,17 +12,17 @@ impl Rng {
         Self(ChaCha20Rng::from_seed(seed))
     }
 
-    /// A generator that repeats itself, for tests and simulated worlds.
+    /// A reproducible generator, for tests and simulations.
     pub fn from_number(seed: u64) -> Self {
         Self(ChaCha20Rng::seed_from_u64(seed))
     }
 
-    /// A generator of its own for another part, so that the two never share a stream.
+    /// An independent generator for another part.
     pub fn fork(&mut self) -> Self {
         Self(ChaCha20Rng::from_seed(self.octets()))
     }
 
-    /// So many random octets.
+    /// `N` random octets.
     pub fn octets<const N: usize>(&mut self) -> [u8; N] {
         let mut octets = [0; N];
         self.0.fill_bytes(&mut octets);

@@ -1,4 +1,4 @@
-//! How an NF names whom it calls and who called.
+//! How an NF addresses other NFs: targets of calls, and callers.
 
 use super::{Instant, WallClock};
 use pith_sbi::common::DateTime;
@@ -26,12 +26,12 @@ pub enum Nf {
     Nrf,
     /// Network Slice Selection Function.
     Nssf,
-    /// Not an NF: the shard's SBI agent, which registers, discovers and finds the way.
+    /// Not an NF: the shard's SBI agent, which registers NFs, discovers others and routes calls.
     Agent,
 }
 
 impl Nf {
-    /// Every NF that can be hosted, in the order in which they start.
+    /// All NFs that a shard can host, in start order.
     pub const ALL: [Self; 8] =
         [Self::Nrf, Self::Udr, Self::Udm, Self::Ausf, Self::Pcf, Self::Nssf, Self::Smf, Self::Amf];
 
@@ -67,12 +67,12 @@ impl Nf {
         })
     }
 
-    /// The NF of that type, if it can be hosted here.
+    /// The NF of that type, if Pith has it.
     pub fn of_type(nf_type: &NfType) -> Option<Self> {
         Self::ALL.into_iter().find(|nf| nf.nf_type().as_ref() == Some(nf_type))
     }
 
-    /// The NF of that name, `amf`.
+    /// The NF of that name, such as `amf`.
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|nf| nf.name() == name)
     }
@@ -84,28 +84,27 @@ impl fmt::Display for Nf {
     }
 }
 
-/// Comes back with the reply: whose call it was and at which step, so that a late reply to a step that
-/// is over is known as such.
+/// Identifies a call: returned with the reply. A reply to a step that is over can be recognised by its tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tag {
-    /// The NF's own: the [`crate::kit::Key`] of a UE, a session, a transaction.
+    /// Chosen by the NF: the [`crate::kit::Key`] of a UE, a session, a transaction.
     pub owner: u64,
-    /// Which of the owner's calls.
+    /// The number of the call among its owner's.
     pub step: u32,
 }
 
-/// Whom a call goes to.
+/// The destination of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Target {
     /// An instance that offers the operation's service, chosen by the agent (design section 8).
     Service(Selection),
-    /// A known instance: one that answered before, or that a resource URI names.
+    /// A known instance: one that answered before, or the one in a resource URI.
     Root(Arc<ApiRoot>),
     /// The NF instance of that id, found through the NRF.
     Instance(NfInstanceId),
 }
 
-/// What the instance must serve, where that matters.
+/// What the instance must serve, if that matters.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Selection {
     /// A slice.
@@ -121,54 +120,47 @@ impl Target {
     }
 }
 
-/// Who asked, to be handed back with the answer. Opaque to NFs.
+/// The sender of a request, returned with the answer. Opaque to NFs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
 pub enum Caller {
     /// An NF of the same shard.
-    Local {
-        /// Which.
-        nf: Nf,
-        /// Its tag.
-        tag: Tag,
-    },
-    /// An NF of another shard of this process, or (in a simulated world) of another process.
+    Local { nf: Nf, tag: Tag },
+    /// An NF of another shard of this process, or (in the simulation) of another process.
     Shard {
-        /// Which shard, as the shell numbers them.
+        /// The shell's number of the shard.
         shard: u16,
-        /// Which NF there.
         nf: Nf,
-        /// Its tag.
         tag: Tag,
     },
-    /// A client beyond HTTP/2, by the shell's number of the exchange.
+    /// An HTTP/2 client, by the shell's number of the exchange.
     Remote {
-        /// The exchange.
         exchange: u64,
-        /// The NF instance that its token or its certificate names; of several in a certificate the first. `None` where
-        /// nothing proves it.
+        /// The NF instance in its token or its certificate; if the certificate contains several,
+        /// the first. `None` if nothing proves it.
         client: Option<NfInstanceId>,
     },
 }
 
-/// Who an NF instance is: what it registers and puts in the URIs that it gives out.
+/// Identity of an NF instance: what it registers, and the root of the URIs that it creates.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Identity {
     /// `nfInstanceId`, a UUID.
     pub instance_id: NfInstanceId,
-    /// Where its services stand; its path prefix names the shard.
+    /// API root of its services; the path prefix identifies the shard.
     pub api_root: Arc<ApiRoot>,
     /// The network that it belongs to.
     pub plmn: Plmn,
-    /// The block of ids that is its own: instance part.
+    /// Instance part of its identifier block.
     pub instance: InstanceId,
-    /// The block of ids that is its own: shard part.
+    /// Shard part of its identifier block.
     pub shard: ShardId,
-    /// The wall clock when [`Instant`] began to count, milliseconds since 1970.
+    /// The wall clock at the start of [`Instant`], milliseconds since 1970.
     pub epoch_unix_ms: i64,
 }
 
 impl Identity {
-    /// What the wall clock shows at that moment.
+    /// The wall clock at that instant.
     pub fn date_time(&self, now: Instant) -> DateTime {
         WallClock::of_epoch(self.epoch_unix_ms).date_time(now)
     }

@@ -1,72 +1,67 @@
-//! Between the UDR and its database.
+//! The interface between the UDR and its database.
 
 use super::Subscriber;
 use pith_types::Supi;
 use std::sync::Arc;
 
-/// What the UDR asks of the database.
+/// A database request of the UDR.
 ///
-/// Requests of one shard are carried out in their order; writes of many requests share one
-/// commit, and each is answered only after that commit.
+/// Requests of one shard are executed in their order. Writes of many requests share one commit, and
+/// each is answered after that commit.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs)]
 pub enum StoreRequest {
-    /// One subscriber, whole.
+    /// Read one subscriber.
     Subscriber(Supi),
-    /// Replace the sequence number (48 bits) of a subscriber's authentication subscription, if it is
-    /// still the one that is expected.
+    /// Replace the sequence number (48 bits) of a subscriber's authentication subscription, if the
+    /// current one is as expected.
     PutSequenceNumber {
-        /// Whose.
         supi: Supi,
         /// SQN, the highest used.
         sqn: u64,
-        /// What SQN has to be so far; `None` where that does not matter.
+        /// The expected current SQN; `None` to skip the comparison.
         expected: Option<u64>,
     },
-    /// One document of a UE: a resource of Nudr_DataRepository that NFs write.
+    /// Read one document of a UE: a resource of Nudr_DataRepository that NFs write.
     Document {
-        /// Whose.
         supi: Supi,
         /// Its path below the UE, `context-data/amf-3gpp-access`.
         resource: String,
     },
-    /// All documents of a UE whose path begins so.
+    /// Read all documents of a UE whose path has the prefix.
     Documents {
-        /// Whose.
         supi: Supi,
-        /// The beginning of their paths, `context-data/smf-registrations/`.
+        /// For example `context-data/smf-registrations/`.
         prefix: String,
     },
     /// Create or replace a document.
     PutDocument {
-        /// Whose.
         supi: Supi,
         /// Its path below the UE.
         resource: String,
         /// JSON.
         body: String,
     },
-    /// Remove a document.
+    /// Delete a document.
     DeleteDocument {
-        /// Whose.
         supi: Supi,
         /// Its path below the UE.
         resource: String,
     },
 }
 
-/// What the database answers.
+/// The result of a database request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StoreResponse {
     /// The subscriber, if there is one.
     Subscriber(Option<Arc<Subscriber>>),
-    /// The document, if there is one.
+    /// The document, if it exists.
     Document(Option<String>),
     /// Paths and bodies.
     Documents(Vec<(String, String)>),
-    /// Written; for [`StoreRequest::PutDocument`] whether it is new, for others whether there was
-    /// something to change.
+    /// Written.
     Done {
-        /// See above.
+        /// For [`StoreRequest::PutDocument`] whether the document is new; for others whether it existed.
         created_or_found: bool,
     },
 }

@@ -1,4 +1,4 @@
-//! One subscriber as the operator provisions it: the source of every provisioned-data resource of
+//! One subscriber as provisioned by the operator: the source of all provisioned data of
 //! Nudr_DataRepository (TS 29.505).
 
 use pith_types::{Ambr, BitRate, Dnn, Snssai, Supi, five_qi};
@@ -10,15 +10,15 @@ use zeroize::Zeroize;
 /// Its JSON is that of `pith subscriber export` and of the REST API.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(missing_docs)]
 pub struct Subscriber {
-    /// Whose.
     pub supi: Supi,
-    /// What the USIM and the network share.
+    /// Authentication data shared by USIM and home network.
     pub authentication: Authentication,
     /// `msisdn-…`, if the subscriber has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpsi: Option<String>,
-    /// UE-AMBR: of all non-GBR flows of all sessions together.
+    /// UE-AMBR: for all non-GBR flows of all sessions together.
     pub ambr: Ambr,
     /// Subscribed S-NSSAIs; at least one is a default one (TS 23.501 5.15.3).
     pub slices: Vec<SubscribedSlice>,
@@ -27,11 +27,11 @@ pub struct Subscriber {
 /// The authentication subscription (TS 29.505 5.2.2 `AuthenticationSubscription`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(missing_docs)]
 pub struct Authentication {
-    /// Which method the home network wants.
     #[serde(default)]
     pub method: AuthenticationMethod,
-    /// Which functions f1 to f5*.
+    /// The functions f1 to f5*.
     #[serde(default)]
     pub algorithm: AkaAlgorithm,
     /// Permanent key K: 128 bits.
@@ -93,7 +93,7 @@ pub struct SubscribedSlice {
 pub struct SubscribedDnn {
     /// Its name.
     pub dnn: Dnn,
-    /// Session-AMBR; `None` leaves it to the SMF, which has one for each data network.
+    /// Session-AMBR; with `None` the SMF uses the value of the data network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ambr: Option<Ambr>,
     /// 5QI of the default QoS flow (TS 23.501 table 5.7.4-1).
@@ -117,8 +117,8 @@ const fn default_arp() -> u8 {
 }
 
 impl Subscriber {
-    /// A subscriber with those keys, SST 1, DNN `internet`, and 1 Gbit/s: what `pith subscriber
-    /// add` gives where nothing else is said.
+    /// A subscriber with those keys, SST 1, DNN `internet`, and 1 Gbit/s: the defaults of `pith
+    /// subscriber add`.
     pub fn with_defaults(supi: Supi, k: [u8; 16], opc: [u8; 16]) -> Self {
         let ambr = Ambr { uplink: BitRate::mbps(1000), downlink: BitRate::mbps(1000) };
         let dnn = "internet".parse().expect("a constant that is a DNN");
@@ -148,7 +148,7 @@ impl Subscriber {
         }
     }
 
-    /// What is wrong with it, as a sentence that says what to do.
+    /// Checks the subscriber. The error is a sentence that says what to change.
     pub fn check(&self) -> Result<(), String> {
         let auth = &self.authentication;
         match auth.algorithm {
@@ -186,8 +186,7 @@ impl Subscriber {
     }
 }
 
-/// A key: shown in JSON as hexadecimal digits, never by `Debug`.
-/// Overwritten when dropped.
+/// A key: hexadecimal digits in JSON, hidden by `Debug`. Overwritten when dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret<const N: usize>(pub [u8; N]);
 
@@ -224,7 +223,7 @@ impl<'de, const N: usize> Deserialize<'de> for Secret<N> {
     }
 }
 
-/// So many octets of hexadecimal digits, no more and no fewer.
+/// Parses exactly `N` octets of hexadecimal digits.
 fn parse_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     if text.len() != N * 2 || !text.is_ascii() {
         return None;

@@ -1,43 +1,43 @@
-//! Time as the pure band knows it: handed in, never read.
+//! Time in the pure band: passed in, never read from a clock.
 
 use core::ops::{Add, Sub};
 pub use core::time::Duration;
 use pith_sbi::common::DateTime;
 
-/// Microseconds since the process, or the simulated world, began.
+/// Microseconds since the start of the process or of the simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Instant(u64);
 
 impl Instant {
-    /// The moment so many microseconds after the beginning.
+    /// The instant that many microseconds after the start.
     pub const fn from_micros(micros: u64) -> Self {
         Self(micros)
     }
 
-    /// Microseconds since the beginning.
+    /// Microseconds since the start.
     pub const fn as_micros(self) -> u64 {
         self.0
     }
 
-    /// How long ago `earlier` was; zero if it is yet to come.
+    /// Time since `earlier`; zero if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
     }
 }
 
-/// The wall clock, by what it showed when [`Instant`] began to count.
+/// The wall clock, derived from its value at the start of [`Instant`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WallClock {
     epoch_unix_ms: i64,
 }
 
 impl WallClock {
-    /// One that showed so many milliseconds since 1970.
+    /// A wall clock with that start value, milliseconds since 1970.
     pub const fn of_epoch(epoch_unix_ms: i64) -> Self {
         Self { epoch_unix_ms }
     }
 
-    /// What it shows at that moment.
+    /// The wall clock at that instant.
     pub fn date_time(self, moment: Instant) -> DateTime {
         let since = i64::try_from(moment.as_micros() / 1000).unwrap_or(i64::MAX);
         DateTime::from_unix_ms(self.epoch_unix_ms.saturating_add(since))
@@ -48,7 +48,7 @@ impl WallClock {
         u64::try_from(self.date_time(moment).unix_ms() / 1000).unwrap_or(0)
     }
 
-    /// The moment when it shows that; the first one, if it never did.
+    /// The instant of a wall-clock time; the start, if it is earlier.
     pub fn instant(self, shown: DateTime) -> Instant {
         let since = shown.unix_ms().saturating_sub(self.epoch_unix_ms);
         Instant::from_micros(u64::try_from(since).unwrap_or(0).saturating_mul(1000))

@@ -1,6 +1,6 @@
-//! Every timer of the core by its name in the specifications.
+//! All timers of the core, with their names in the specifications.
 
-/// A timer's name. Its length is configuration of the NF that starts it.
+/// A timer's name. Its duration is configuration of the NF that starts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Timer {
     /// Paging of the UE (TS 24.501 table 10.2.2).
@@ -23,50 +23,49 @@ pub enum Timer {
     T3591,
     /// PDU SESSION RELEASE COMMAND sent (TS 24.501 table 10.3.2).
     T3592,
-    /// The UE should have been heard from by now: T3512 plus 4 minutes (TS 24.501 5.3.7).
+    /// The UE's periodic update is overdue: T3512 plus 4 minutes (TS 24.501 5.3.7).
     MobileReachable,
-    /// The UE is taken to be gone (TS 24.501 5.3.7).
+    /// The UE is deregistered implicitly (TS 24.501 5.3.7).
     ImplicitDeregistration,
-    /// Further connections of gNBs that are gone are given up.
+    /// The next batch of lost connections is closed.
     LostConnections,
-    /// The gNB owes an answer to an NGAP procedure of one UE.
+    /// An answer of the gNB to a UE-associated NGAP procedure is overdue.
     NgapGuard,
-    /// Another NF owes an answer to an SBI request of one procedure.
+    /// A reply of another NF to a procedure's SBI request is overdue.
     SbiGuard,
-    /// A call that ends something got no answer: it is sent again.
+    /// The retransmission of a call that ends a resource and got no reply.
     SbiRepetition,
-    /// An NF instance tells the NRF that it lives (TS 29.510 5.2.2.3.2).
+    /// Heart-beat of an NF instance to the NRF (TS 29.510 5.2.2.3.2).
     NrfHeartBeat,
-    /// The NRF suspends instances that fell silent (TS 29.510 5.2.2.3.2).
+    /// The NRF suspends instances without a heart-beat (TS 29.510 5.2.2.3.2).
     NrfSweep,
-    /// A discovery result is no longer valid (TS 29.510 6.2.6.2.2 `validityPeriod`).
+    /// A discovery result expires (TS 29.510 6.2.6.2.2 `validityPeriod`).
     DiscoveryValidity,
-    /// Packets may still be on their way by a UPF that a session has left (TS 23.502 4.3.5.5).
+    /// Packets may still be in transit through a UPF that was removed from a session (TS 23.502 4.3.5.5).
     PathGrace,
     /// PFCP request sent, no response yet (TS 29.244 6.4).
     PfcpT1,
     /// Next PFCP Heartbeat Request (TS 29.244 6.2.2).
     PfcpHeartbeat,
-    /// A UPF's wish for fewer requests holds (TS 29.244 6.2.4).
+    /// A UPF's overload control information expires (TS 29.244 6.2.4).
     PfcpOverload,
     /// A UPF's Graceful Release Period (TS 29.244 8.2.78).
     PfcpGracefulRelease,
-    /// PFCP of peers that are not configured is counted anew.
+    /// The counter of PFCP from unknown peers is reset.
     PfcpStrangers,
-    /// Next try to set up a PFCP association (TS 29.244 6.2.6).
+    /// Next attempt of a PFCP association (TS 29.244 6.2.6).
     PfcpAssociationRetry,
-    /// A short-lived transaction's state is dropped.
+    /// The state of a short-lived transaction is deleted.
     Expiry,
 }
 
-/// One running timer: its name and whose it is.
+/// One running timer: its name and its owner.
 ///
-/// `owner` is the NF's own: the [`crate::kit::Key`] of a UE or a session, as a number. Starting a timer
-/// that runs restarts it.
+/// The NF chooses `owner`: the [`crate::kit::Key`] of a UE or a session as a number. Starting a
+/// running timer restarts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs)]
 pub struct TimerKey {
-    /// Whose timer.
     pub owner: u64,
-    /// Which of the owner's timers.
     pub timer: Timer,
 }

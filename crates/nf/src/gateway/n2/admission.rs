@@ -1,8 +1,9 @@
-//! Which associations and which gNBs the gateway accepts.
+//! Admission of associations and gNBs.
 //!
-//! An association costs memory before the gNB has said who it is, so each peer address has a share of the
-//! associations, and NG Setup has to follow in time. A gNB ID belongs to the address of its association while that
-//! association lives: a second gNB with the same ID from another address is refused.
+//! An association costs memory before the gNB has identified itself. So the number of associations
+//! of a peer address is limited, and NG Setup must succeed in time. A gNB ID is bound to the peer
+//! address of its association while that association exists: a second gNB with the same ID from
+//! another address is refused.
 
 use super::{Association, N2Gateway, N2GatewayEffect};
 use crate::kit::{Duration, GnbHandle, GnbInfo, Instant, Level, N2Input};
@@ -11,21 +12,22 @@ use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-/// Associations of one address that wait for NG Setup: as many as a simulator of hundreds of gNBs has when it starts.
+/// Associations of one address without NG Setup: enough for a simulator of hundreds of gNBs that starts.
 const HALF_OPEN_PER_ADDRESS: usize = 512;
 
-/// Associations in all that wait for NG Setup, a quarter of what SCTP accepts (`SctpConfig::max_associations`). One
-/// more ends the oldest, so that many silent peers do not keep a gNB out.
+/// Associations without NG Setup in total, a quarter of what SCTP accepts (`SctpConfig::max_associations`). A
+/// further one ends the oldest, so that silent peers do not keep a gNB out.
 const HALF_OPEN: usize = 4096;
 
-/// How long an association may live without NG Setup, counted again from each refusal: several times the
-/// Time To Wait that a refused gNB is told.
+/// Maximum time of an association without NG Setup, restarted by each refusal: several times the
+/// Time To Wait that a refused gNB gets.
 const HALF_OPEN_TIME: Duration = Duration::from_secs(60);
 
-/// Messages that an association may send before NG Setup succeeds: some refused NG Setups, and a few errors.
+/// Messages that an association may send before NG Setup succeeds: some refused NG Setups, and some errors.
 const MESSAGES_BEFORE_SETUP: u32 = 16;
 
-/// Warnings about one address in [`WARNING_PERIOD`]; further ones are left out, so that a peer does not fill the log.
+/// Warnings about one address in [`WARNING_PERIOD`]; further ones are suppressed, so that a peer
+/// can't fill the log.
 const WARNINGS: u32 = 20;
 const WARNING_PERIOD: Duration = Duration::from_secs(10);
 
@@ -43,19 +45,19 @@ pub struct PermittedGnb {
 pub(super) struct Share {
     associations: usize,
     half_open: usize,
-    /// Warnings about the address since then.
+    /// Warnings about the address in the current period.
     warnings: u32,
     warned_since: Instant,
 }
 
-/// What the gateway counts for each peer address, and the associations that wait for NG Setup.
+/// Counters of each peer address, and the associations without NG Setup.
 #[derive(Debug, Default)]
 pub(super) struct Admission {
     now: Instant,
     pub(super) shares: HashMap<IpAddr, Share>,
-    /// When shares without associations were last looked for.
+    /// Time of the last sweep of addresses without associations.
     swept: Instant,
-    /// By the time at which the association is given up.
+    /// Sorted by the deadline of the association.
     half_open: BTreeSet<(Instant, GnbHandle)>,
 }
 
@@ -66,7 +68,7 @@ impl Admission {
         until
     }
 
-    /// Forgets addresses without associations, once warnings about them are old.
+    /// Removes addresses without associations whose warnings are old.
     fn sweep(&mut self) {
         if self.now.since(self.swept) >= WARNING_PERIOD {
             self.swept = self.now;
@@ -77,7 +79,8 @@ impl Admission {
     }
 }
 
-/// The peers that share a bound: one IPv4 address, or one IPv6 network of /64, which is one host's to choose from.
+/// The peers that share a limit: one IPv4 address, or one IPv6 /64 network, whose addresses one
+/// host can choose freely.
 fn share_of(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
@@ -89,7 +92,7 @@ fn share_of(address: IpAddr) -> IpAddr {
 }
 
 impl N2Gateway {
-    /// Moves the gateway's clock, and ends associations without NG Setup in time.
+    /// Advances the gateway's clock, and ends associations whose NG Setup is late.
     pub fn advance(&mut self, now: Instant) -> std::vec::Drain<'_, N2GatewayEffect> {
         self.admission.now = now;
         self.admission.sweep();
@@ -97,18 +100,18 @@ impl N2Gateway {
             && until <= now
         {
             self.close(gnb, &format!("no NG Setup within {} s", HALF_OPEN_TIME.as_secs()));
-            // Also where the association is unknown, so that the loop ends.
+            // Removed even if the association is unknown, so that the loop ends.
             self.admission.half_open.remove(&(until, gnb));
         }
         self.out.drain(..)
     }
 
-    /// When [`N2Gateway::advance`] has to be called at the latest.
+    /// The latest time at which [`N2Gateway::advance`] must be called.
     pub fn next_deadline(&self) -> Option<Instant> {
         self.admission.half_open.first().map(|(until, _)| *until)
     }
 
-    /// A new association: accepted within the bounds of its address, and from a permitted address.
+    /// A new association: accepted if its address is permitted and within its limits.
     pub(super) fn associated(&mut self, gnb: GnbHandle, peer: SocketAddr, alternatives: Vec<IpAddr>) {
         if let Err(why) = self.check_address(peer.ip()) {
             self.out.push(N2GatewayEffect::Close { gnb });
@@ -155,7 +158,8 @@ impl N2Gateway {
         Ok(())
     }
 
-    /// Counts a message of an association without NG Setup. `false`: it was one too many, and the association is over.
+    /// Counts a message of an association without NG Setup. `false`: the limit is exceeded, and the
+    /// association is closed.
     pub(super) fn count_early_message(&mut self, gnb: GnbHandle) -> bool {
         let Some(association) = self.associations.get_mut(&gnb) else { return false };
         association.early_messages += 1;
@@ -181,7 +185,7 @@ impl N2Gateway {
         }
     }
 
-    /// NG Setup was refused: the gNB has time to try again.
+    /// NG Setup was refused: extends the time for another attempt.
     pub(super) fn extend_half_open(&mut self, gnb: GnbHandle) {
         let Some(association) = self.associations.get_mut(&gnb) else { return };
         if let Some(until) = association.half_open_until {
@@ -190,7 +194,7 @@ impl N2Gateway {
         }
     }
 
-    /// Forgets an association that is over.
+    /// Removes an association that has ended.
     pub(super) fn forget(&mut self, gnb: GnbHandle) -> Option<Association> {
         self.leave_half_open(gnb);
         let association = self.associations.remove(&gnb)?;
@@ -201,7 +205,7 @@ impl N2Gateway {
         Some(association)
     }
 
-    /// Warns the operator of what a gNB did, within the bounds of its address.
+    /// Warns the operator about a gNB, within the limits of its address.
     pub(super) fn warn(&mut self, gnb: GnbHandle, text: impl FnOnce() -> String) {
         if let Some(association) = self.associations.get(&gnb) {
             self.warn_of(association.peer.ip(), text);
@@ -228,7 +232,7 @@ impl N2Gateway {
         }
     }
 
-    /// Ends an association that breaks a bound.
+    /// Ends an association that exceeds a limit.
     fn close(&mut self, gnb: GnbHandle, why: &str) {
         let Some(association) = self.forget(gnb) else { return };
         self.out.push(N2GatewayEffect::Close { gnb });
@@ -239,7 +243,7 @@ impl N2Gateway {
         }
     }
 
-    /// Whether this gNB may use its ID from its address.
+    /// Checks that the gNB may use its ID from its address.
     pub(super) fn check_identity(&self, gnb: GnbHandle, global_id: &str) -> Result<(), (Cause, String)> {
         let Some(association) = self.associations.get(&gnb) else { return Ok(()) };
         let address = association.peer.ip();
@@ -262,16 +266,17 @@ impl N2Gateway {
         }
     }
 
-    /// Only the primary address of the new association is looked up among all addresses of the other one: a peer
-    /// names its further addresses itself, and could name those of another gNB.
+    /// Only the primary address of the new association is compared with all addresses of the other:
+    /// a peer lists its alternative addresses itself, and could list those of another gNB.
     fn has_address(&self, gnb: GnbHandle, address: IpAddr) -> bool {
         self.associations.get(&gnb).is_some_and(|association| {
             association.peer.ip() == address || association.alternatives.contains(&address)
         })
     }
 
-    /// NG Setup on a new association erases what there was of that gNB (TS 38.413 8.7.1.1). The earlier association is
-    /// of the same address ([`N2Gateway::check_identity`]): the gNB began anew, and SCTP has not found out yet.
+    /// NG Setup on a new association erases all data of that gNB (TS 38.413 8.7.1.1). The earlier
+    /// association is from the same address ([`N2Gateway::check_identity`]): the gNB restarted, and
+    /// SCTP has not detected it yet.
     pub(super) fn supersede(&mut self, gnb: GnbHandle, global_id: &str) {
         let same = |setup: &Arc<GnbInfo>| setup.global_id == global_id;
         let earlier = self.gnbs().filter(|(other, setup)| *other != gnb && same(setup));

@@ -1,14 +1,14 @@
-//! What a gNB serves and what the AMF serves: the areas that both have, or why there is none.
+//! The areas that both gNB and AMF serve, or the reason why there is none.
 
 use super::{N2Config, N2Gateway};
 use pith_ngap::{Cause, CauseMisc, CauseRadioNetwork, SupportedTa};
 use pith_types::{Plmn, Snssai, Tac, Tai};
 use std::fmt;
 
-/// Areas that a refusal names of each side; a gNB may name 256.
+/// Areas that a refusal lists for each side; a gNB may have 256.
 const SHOWN_AREAS: usize = 4;
 
-/// What a gNB and the AMF do not have in common, the first of these.
+/// The first thing that gNB and AMF do not have in common, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mismatch {
     Plmn,
@@ -17,8 +17,8 @@ pub(super) enum Mismatch {
 }
 
 impl Mismatch {
-    /// Misc "Unknown PLMN or SNPN" is for PLMNs only (TS 38.413 8.7.1.4). There is no cause for an unknown TAC, and what
-    /// belongs to no category has Misc "Unspecified" (TS 38.413 9.3.1.2).
+    /// Misc "Unknown PLMN or SNPN" is for PLMNs only (TS 38.413 8.7.1.4). There is no cause for an
+    /// unknown TAC, so the cause is Misc "Unspecified" (TS 38.413 9.3.1.2).
     pub(super) fn cause(self) -> Cause {
         match self {
             Self::Plmn => Cause::Misc(CauseMisc::unknown_PLMN_or_SNPN),
@@ -45,7 +45,7 @@ impl Mismatch {
 }
 
 impl N2Gateway {
-    /// The areas that gNB and AMF both serve, each with the slices that both know.
+    /// The areas that gNB and AMF both serve, each with the common slices.
     pub(super) fn common_areas(&self, tas: &[SupportedTa]) -> Result<Vec<(Tai, Vec<Snssai>)>, Mismatch> {
         let mut mismatch = Mismatch::Plmn;
         let mut common = Vec::new();
@@ -72,7 +72,7 @@ impl N2Gateway {
         if common.is_empty() { Err(mismatch) } else { Ok(common) }
     }
 
-    /// Both sides in one line, for the operator.
+    /// The areas of both sides in one line, for the operator.
     pub(super) fn explain(&self, mismatch: Mismatch, tas: &[SupportedTa]) -> String {
         let theirs = tas.iter().flat_map(|ta| {
             ta.plmns.iter().map(|(plmn, slices)| Area { plmn: *plmn, tac: Some(ta.tac), slices })
@@ -92,10 +92,10 @@ impl N2Config {
     }
 }
 
-/// An area of one side, as the operator reads it.
+/// An area of one side, formatted for the operator.
 struct Area<'a> {
     plmn: Plmn,
-    /// `None` for all of the PLMN's.
+    /// `None` for all tracking areas of the PLMN.
     tac: Option<Tac>,
     slices: &'a [Snssai],
 }

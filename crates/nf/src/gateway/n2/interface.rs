@@ -11,7 +11,7 @@ use pith_types::{Plmn, Snssai, Tai};
 use std::fmt;
 use std::sync::Arc;
 
-/// How long a gNB that was refused is asked to wait before it tries again.
+/// Time To Wait in a refusal.
 const RETRY_AFTER: TimeToWait = TimeToWait::v10s;
 
 impl N2Gateway {
@@ -20,14 +20,14 @@ impl N2Gateway {
             Ok(Message::NgSetupRequest(request)) => self.ng_setup(gnb, request),
             Ok(Message::RanConfigurationUpdate(update)) => self.ran_configuration_update(gnb, update),
             Ok(Message::NgReset(reset)) => self.ng_reset(gnb, reset),
-            // Answers to what this gateway does not ask.
+            // Responses to procedures that this gateway does not start.
             Ok(_) => {}
             Err(error) => self.interface_error(gnb, error),
         }
     }
 
-    /// NG Setup: gNB and AMF tell each other what they serve (TS 38.413 8.7.1.2). The AMF refuses a gNB ID that is not
-    /// this address's to use, and a gNB without a common network, area or slice (8.7.1.3, 8.7.1.4).
+    /// NG Setup: gNB and AMF exchange what they serve (TS 38.413 8.7.1.2). The AMF refuses a gNB ID that may
+    /// not be used from this address, and a gNB without a common network, area or slice (8.7.1.3, 8.7.1.4).
     fn ng_setup(&mut self, gnb: GnbHandle, request: NgSetupRequest) {
         let global_id = request.global_ran_node_id.to_string();
         let name = request.ran_node_name.unwrap_or_default();
@@ -48,7 +48,7 @@ impl N2Gateway {
         self.remember(gnb, &info);
         self.leave_half_open(gnb);
         if again {
-            // A gNB that sets up anew has forgotten all UEs (TS 38.413 8.7.1.1).
+            // After NG Setup the gNB has no UEs (TS 38.413 8.7.1.1).
             self.tell_all(|| N2Input::Reset { gnb, ues: None });
         }
         self.tell_all(|| N2Input::GnbUp { gnb, info: Arc::clone(&info) });
@@ -100,8 +100,7 @@ impl N2Gateway {
         self.answer(gnb, failure.encode());
     }
 
-    /// NG Reset by the gNB: shards drop the connections, the gateway acknowledges
-    /// (TS 38.413 8.7.4.2.2).
+    /// NG Reset by the gNB: shards close the connections, the gateway acknowledges (TS 38.413 8.7.4.2.2).
     fn ng_reset(&mut self, gnb: GnbHandle, reset: NgReset) {
         let name = self.name(gnb);
         self.event(Level::Info, format!("gNB {name} resets: {}", reset.cause));
@@ -118,8 +117,8 @@ impl N2Gateway {
         self.answer(gnb, NgResetAcknowledge { connections, diagnostics: None }.encode());
     }
 
-    /// Each connection goes to the shard that its AMF-UE-NGAP-ID names; one with the gNB's id only may be
-    /// anywhere.
+    /// Each connection is routed to the shard in its AMF-UE-NGAP-ID. A connection with only the
+    /// gNB's id may be on any shard.
     fn reset_part(&mut self, gnb: GnbHandle, connections: &[NgConnection]) {
         for shard in 0..self.config.shards {
             let mine = |connection: &&NgConnection| {
@@ -133,8 +132,8 @@ impl N2Gateway {
         }
     }
 
-    /// What is wrong with an interface management message: the procedure's failure if it has one
-    /// (TS 38.413 10.3.4.2, 10.3.5), ERROR INDICATION otherwise.
+    /// An error in an interface management message: answered with the procedure's failure message
+    /// if it has one (TS 38.413 10.3.4.2, 10.3.5), otherwise with ERROR INDICATION.
     fn interface_error(&mut self, gnb: GnbHandle, error: NgapError) {
         let NgapError::AbstractSyntax {
             cause, response_diagnostics, procedure_code, initiating: true, ..
@@ -184,7 +183,7 @@ fn reset_ue(connection: &NgConnection) -> ResetUe {
     ResetUe { amf: connection.amf_ue_ngap_id, ran: connection.ran_ue_ngap_id }
 }
 
-/// How a gNB calls itself.
+/// The name of a gNB.
 struct NodeName<'a> {
     name: &'a str,
     global_id: &'a str,
@@ -196,7 +195,8 @@ impl fmt::Display for NodeName<'_> {
     }
 }
 
-/// A RAN Node Name for logs and terminals: no line breaks or control sequences of the gNB's choice.
+/// A RAN Node Name for logs and terminals, without the line breaks and control characters that a
+/// gNB could send.
 fn printable(name: &str) -> String {
     name.chars().map(|char| if char.is_control() { '?' } else { char }).collect()
 }

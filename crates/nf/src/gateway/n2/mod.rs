@@ -1,4 +1,4 @@
-//! The N2 gateway: interface management with gNBs (TS 38.413 8.7), and the way of UE-associated
+//! The N2 gateway: interface management with gNBs (TS 38.413 8.7), and routing of UE-associated
 //! messages to the shard that owns the UE (design sections 5 and 9).
 //!
 //! ```text
@@ -32,14 +32,14 @@ use std::sync::Arc;
 /// Payload protocol identifier of NGAP in SCTP (TS 38.412 7).
 pub const NGAP_PPID: u32 = 60;
 
-/// Stream of messages that belong to no UE (TS 38.412 7).
+/// Stream of non-UE-associated messages (TS 38.412 7).
 const NON_UE_STREAM: u16 = 0;
 
-/// Inboxes that differ by less are equally loaded. Without it, all UEs that come before loads are looked at again
-/// would follow a difference of one to the same shard, and share the addresses of its block.
+/// Inboxes whose lengths differ by less count as equally loaded. Otherwise a difference of one would route
+/// all new UEs to the same shard, and to the addresses of its block, until the loads are updated.
 const SAME_LOAD: usize = 64;
 
-/// Procedure codes that this gateway looks at (TS 38.413 9.4.7).
+/// Procedure codes that this gateway decodes (TS 38.413 9.4.7).
 mod procedure {
     pub const AMF_CONFIGURATION_UPDATE: u8 = 0;
     pub const ERROR_INDICATION: u8 = 9;
@@ -50,86 +50,61 @@ mod procedure {
     pub const UE_CONTEXT_RELEASE: u8 = 41;
 }
 
-/// What the gateway tells gNBs of the AMFs behind it.
+/// What the gateway sends gNBs about the AMFs.
 #[derive(Debug, Clone)]
 pub struct N2Config {
     /// AMF Name.
     pub amf_name: String,
-    /// GUAMIs; the first is the one that new UEs get.
+    /// GUAMIs; new UEs get the first.
     pub guamis: Vec<Guami>,
     /// Relative AMF Capacity, 0 to 255.
     pub relative_capacity: u8,
     /// Networks, each with its slices.
     pub plmns: Vec<(Plmn, Vec<Snssai>)>,
-    /// Tracking areas; all of the networks' if empty.
+    /// Tracking areas; if empty, all of the networks.
     pub tais: Vec<Tai>,
-    /// The block of ids of this process.
+    /// Instance part of this process's identifier block.
     pub instance: InstanceId,
-    /// How many shards there are.
+    /// Number of shards.
     pub shards: u8,
-    /// gNBs that may connect; any if empty.
+    /// gNBs that may connect; if empty, any.
     pub permitted_gnbs: Vec<PermittedGnb>,
-    /// SCTP associations that one peer address may have.
+    /// Maximum number of SCTP associations of one peer address.
     pub associations_per_address: usize,
 }
 
-/// What happens to the gateway.
+/// An input of the gateway.
 #[derive(Debug)]
+#[allow(missing_docs)]
 pub enum N2GatewayInput {
-    /// A gNB's SCTP association stands.
+    /// The SCTP association of a gNB is established.
     Up {
-        /// The association, never numbered the same again.
+        /// The association; its number is never reused.
         gnb: GnbHandle,
-        /// The gNB's address that the association was made with.
+        /// The gNB's primary address.
         peer: SocketAddr,
-        /// Further addresses that a multi-homed gNB has named; nothing has confirmed them.
+        /// Alternative addresses that a multi-homed gNB has listed; they are not verified.
         alternatives: Vec<IpAddr>,
     },
-    /// A message came.
-    Message {
-        /// On which association.
-        gnb: GnbHandle,
-        /// On which stream.
-        stream: u16,
-        /// Payload protocol identifier.
-        ppid: u32,
-        /// The octets.
-        pdu: Bytes,
-    },
+    /// A received message.
+    Message { gnb: GnbHandle, stream: u16, ppid: u32, pdu: Bytes },
     /// An association ended.
-    Down {
-        /// Which.
-        gnb: GnbHandle,
-    },
-    /// The AMF of a shard asks.
+    Down { gnb: GnbHandle },
+    /// An effect of the AMF of a shard.
     Shard(N2Effect),
 }
 
-/// What the gateway does.
+/// An effect of the gateway.
 #[derive(Debug, PartialEq)]
+#[allow(missing_docs)]
 pub enum N2GatewayEffect {
     /// Send on an association.
-    Send {
-        /// Which.
-        gnb: GnbHandle,
-        /// On which stream.
-        stream: u16,
-        /// The octets.
-        pdu: Bytes,
-    },
-    /// Hand to the AMF of a shard.
-    ToShard {
-        /// Which.
-        shard: ShardId,
-        /// What.
-        input: N2Input,
-    },
-    /// End an association at once; the gateway has forgotten it.
-    Close {
-        /// Which.
-        gnb: GnbHandle,
-    },
-    /// Tell the operator.
+    Send { gnb: GnbHandle, stream: u16, pdu: Bytes },
+    /// Deliver to the AMF of a shard.
+    ToShard { shard: ShardId, input: N2Input },
+    /// Close an association at once; the gateway has removed it already.
+    Close { gnb: GnbHandle },
+    /// An event for logs and metrics.
     Event(Event),
 }
 
@@ -138,23 +113,23 @@ pub enum N2GatewayEffect {
 struct Association {
     peer: SocketAddr,
     alternatives: Vec<IpAddr>,
-    /// Until when NG Setup has to succeed; `None` after it.
+    /// Deadline of NG Setup; `None` after it has succeeded.
     half_open_until: Option<Instant>,
-    /// Messages before NG Setup.
+    /// Messages received before NG Setup.
     early_messages: u32,
-    /// What NG Setup told; `None` before it.
+    /// Data from NG Setup; `None` before it.
     setup: Option<Arc<GnbInfo>>,
-    /// Which shard has the connection of each RAN-UE-NGAP-ID.
+    /// The shard of the connection of each RAN-UE-NGAP-ID.
     ran_ids: RanIds,
 }
 
-/// The gateway; see the module's documentation.
+/// The gateway; see the module documentation.
 #[derive(Debug)]
 pub struct N2Gateway {
     config: N2Config,
     associations: HashMap<GnbHandle, Association>,
     admission: Admission,
-    /// UEs begun on each shard since the start, and what waits in its inbox.
+    /// For each shard, UEs started on it since the process started, plus the length of its inbox.
     begun: Vec<u64>,
     loads: Vec<usize>,
     out: Vec<N2GatewayEffect>,
@@ -174,19 +149,19 @@ impl N2Gateway {
         }
     }
 
-    /// Notes how much waits in each shard's inbox.
+    /// Updates the lengths of the shards' inboxes.
     pub fn set_loads(&mut self, loads: impl IntoIterator<Item = usize>) {
         for (slot, load) in self.loads.iter_mut().zip(loads) {
             *slot = load;
         }
     }
 
-    /// gNBs with a standing NG connection, with their handles.
+    /// gNBs that have completed NG Setup, with their handles.
     pub fn gnbs(&self) -> impl Iterator<Item = (GnbHandle, &Arc<GnbInfo>)> {
         self.associations.iter().filter_map(|(gnb, association)| Some((*gnb, association.setup.as_ref()?)))
     }
 
-    /// Takes note of one thing and says what is to be done.
+    /// Handles one input and returns the effects.
     pub fn handle(&mut self, input: N2GatewayInput) -> std::vec::Drain<'_, N2GatewayEffect> {
         match input {
             N2GatewayInput::Up { gnb, peer, alternatives } => self.associated(gnb, peer, alternatives),
@@ -210,7 +185,7 @@ impl N2Gateway {
         }
         let Some(peeked) = peek(&pdu) else { return self.not_ngap(gnb) };
         match (peeked.procedure_code, peeked.class) {
-            // RAN CONFIGURATION UPDATE has a failure message of its own for this.
+            // RAN CONFIGURATION UPDATE is answered with its own failure message.
             (procedure::NG_SETUP | procedure::RAN_CONFIGURATION_UPDATE, _) => {
                 self.interface_management(gnb, &pdu)
             }
@@ -236,7 +211,7 @@ impl N2Gateway {
         }
     }
 
-    /// A message with an AMF-UE-NGAP-ID goes to the shard that the id names.
+    /// A message with an AMF-UE-NGAP-ID is routed to the shard in the id.
     fn ue_associated(&mut self, gnb: GnbHandle, stream: u16, peeked: &Peek<'_>, pdu: &Bytes) {
         match peeked.amf_ue_ngap_id {
             Some(id) if self.owns(id) => {
@@ -254,8 +229,8 @@ impl N2Gateway {
         }
     }
 
-    /// An ERROR INDICATION of a gNB that does not know the AMF-UE-NGAP-ID, or does not accept it, has the RAN-UE-NGAP-ID
-    /// only (TS 38.413 8.7.5.2).
+    /// ERROR INDICATION of a gNB that does not know the AMF-UE-NGAP-ID, or does not accept it,
+    /// contains only the RAN-UE-NGAP-ID (TS 38.413 8.7.5.2).
     fn error_indication_by_ran_id(
         &mut self,
         gnb: GnbHandle,
@@ -269,8 +244,9 @@ impl N2Gateway {
         self.without_ue(gnb, pdu);
     }
 
-    /// A gNB assigns a RAN-UE-NGAP-ID anew only when it knows nothing of the UE that had it before: that connection is
-    /// over (TS 38.413 8.6.1.2). The shard of the new connection ends one of its own by itself.
+    /// A gNB reuses a RAN-UE-NGAP-ID only when it has no UE under it any more: the earlier
+    /// connection is over (TS 38.413 8.6.1.2). If it is on the shard of the new connection, that
+    /// shard closes it by itself.
     fn end_earlier_connection(&mut self, gnb: GnbHandle, ran_id: Option<RanUeNgapId>, new: ShardId) {
         let Some(ran) = ran_id else { return };
         for shard in self.shards_that_may_have(gnb, ran_id) {
@@ -294,8 +270,8 @@ impl N2Gateway {
         }
     }
 
-    /// The shards that may have a connection of that RAN-UE-NGAP-ID: one or none, unless the gNB has more ids than are
-    /// noted.
+    /// The shards that may have a connection of that RAN-UE-NGAP-ID: at most one, unless the gNB
+    /// uses more ids than the gateway records.
     fn shards_that_may_have(&self, gnb: GnbHandle, ran_id: Option<RanUeNgapId>) -> Vec<ShardId> {
         let ran_ids = self.associations.get(&gnb).map(|association| &association.ran_ids);
         match ran_ids.zip(ran_id).map(|(ran_ids, ran_id)| ran_ids.find(ran_id)) {
@@ -305,7 +281,7 @@ impl N2Gateway {
         }
     }
 
-    /// A message that names no UE of ours: decoding tells what is wrong with it.
+    /// A message without a UE id of this AMF: decoding determines the error to report.
     fn without_ue(&mut self, gnb: GnbHandle, pdu: &Bytes) {
         match Message::decode(pdu) {
             Ok(Message::ErrorIndication(indication)) => {
@@ -322,7 +298,8 @@ impl N2Gateway {
         }
     }
 
-    /// The owner of the block of the UE's temporary identity, or the least loaded shard (design section 8, UELB).
+    /// The owner of the block of the UE's temporary identity, else the least loaded shard (design
+    /// section 8, UELB).
     fn shard_of_new(&mut self, peeked: &Peek<'_>) -> ShardId {
         let known = self.temporary_identity(peeked).map(|s_tmsi| s_tmsi.tmsi.shard());
         if let Some(shard) = known.filter(|shard| usize::from(shard.0) < self.begun.len()) {
@@ -338,8 +315,8 @@ impl N2Gateway {
         ShardId(least as u8)
     }
 
-    /// The temporary identity that this process assigned: the one in the NAS message, which is what the AMF goes by, else
-    /// the 5G-S-TMSI IE, which is optional (TS 38.413 9.2.5.1).
+    /// The temporary identity, if this process allocated it: the one in the NAS message, which the
+    /// AMF uses, else the 5G-S-TMSI IE, which is optional (TS 38.413 9.2.5.1).
     fn temporary_identity(&self, peeked: &Peek<'_>) -> Option<FiveGSTmsi> {
         let in_nas = match peeked.nas_pdu.and_then(peek_temporary_identity) {
             Some(TemporaryIdentity::FiveGGuti(guti)) => {
@@ -392,7 +369,7 @@ impl N2Gateway {
         }
     }
 
-    /// ERROR INDICATION for octets that are no PDU (TS 38.413 10.2).
+    /// ERROR INDICATION for octets that are not a PDU (TS 38.413 10.2).
     fn not_ngap(&mut self, gnb: GnbHandle) {
         let name = self.name(gnb);
         self.warn(gnb, || format!("gNB {name} sent octets that are no NGAP PDU"));
@@ -416,7 +393,7 @@ impl N2Gateway {
         self.answer(gnb, indication.encode());
     }
 
-    /// ERROR INDICATION with what is wrong (TS 38.413 10.3).
+    /// ERROR INDICATION with the diagnostics (TS 38.413 10.3).
     fn report(&mut self, gnb: GnbHandle, error: Option<NgapError>) {
         let Some(error) = error else { return };
         let name = self.name(gnb);

@@ -1,33 +1,34 @@
-//! Which shard has the connection of a RAN-UE-NGAP-ID. A gNB's message with that id alone names no shard.
+//! The shard of the connection of each RAN-UE-NGAP-ID. A gNB's message with that id alone does not
+//! identify a shard.
 
 use pith_types::{RanUeNgapId, ShardId};
 use std::collections::HashMap;
 
-/// RAN-UE-NGAP-IDs noted for an association: more than a gNB has connected UEs, and 300 kB at most for a gNB that invents
-/// them. Ids beyond count as possible on any shard.
+/// RAN-UE-NGAP-IDs recorded for an association: more than a gNB has connected UEs, and at most 300
+/// kB for a gNB that sends invented ids. Further ids may be on any shard.
 const MOST_IDS: usize = 16_384;
 
-/// The RAN-UE-NGAP-IDs of one association. An entry is a hint: the shard may have closed the connection meanwhile.
+/// The RAN-UE-NGAP-IDs of one association. An entry is a hint: the shard may have closed the connection.
 #[derive(Debug, Default)]
 pub(super) struct RanIds {
     shards: HashMap<RanUeNgapId, ShardId>,
-    /// Ids that are in use are missing, because there were too many.
+    /// Not all ids in use are recorded, because there were too many.
     is_incomplete: bool,
 }
 
-/// Where the connection of an id can be.
+/// Where the connection of an id may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Whereabouts {
-    /// On that shard, or nowhere.
+    /// On that shard, if it exists.
     Shard(ShardId),
-    /// On any shard, or nowhere.
+    /// On any shard, if it exists.
     AnyShard,
-    /// Nowhere.
+    /// On no shard.
     None,
 }
 
 impl RanIds {
-    /// Where the connection of that id can be.
+    /// Where the connection of that id may be.
     pub fn find(&self, id: RanUeNgapId) -> Whereabouts {
         match self.shards.get(&id) {
             Some(shard) => Whereabouts::Shard(*shard),
@@ -36,7 +37,7 @@ impl RanIds {
         }
     }
 
-    /// A connection of that id begins on a shard.
+    /// A connection of that id was started on a shard.
     pub fn assign(&mut self, id: RanUeNgapId, shard: ShardId) {
         if self.shards.len() < MOST_IDS || self.shards.contains_key(&id) {
             self.shards.insert(id, shard);

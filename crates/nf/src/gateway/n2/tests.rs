@@ -1,4 +1,4 @@
-//! NG Setup and its failures, the way of UE-associated messages, reset, rubbish.
+//! NG Setup and its failures, routing of UE-associated messages, reset, malformed messages.
 
 use super::*;
 use pith_ngap::{
@@ -66,7 +66,7 @@ fn set_up() -> N2Gateway {
     gateway
 }
 
-/// The one message that goes back to the gNB.
+/// The one message that is sent to the gNB.
 fn answer(effects: &[N2GatewayEffect]) -> Message {
     let sent = effects.iter().filter_map(|effect| match effect {
         N2GatewayEffect::Send { stream: 0, pdu, .. } => Some(Message::decode(pdu).unwrap()),
@@ -162,7 +162,7 @@ fn ng_setup_on_a_new_association_ends_the_gnbs_earlier_one() {
     assert_eq!(gateway.handle(N2GatewayInput::Down { gnb: GNB }).count(), 0, "it was told already");
 }
 
-/// The cause of the NG SETUP FAILURE, and what the operator reads.
+/// The cause of the NG SETUP FAILURE, and the operator's log line.
 fn refusal(gateway: &mut N2Gateway, gnb: GnbHandle, pdu: Vec<u8>) -> (Cause, String) {
     let input = N2GatewayInput::Message { gnb, stream: 0, ppid: NGAP_PPID, pdu: pdu.into() };
     let effects: Vec<_> = gateway.handle(input).collect();

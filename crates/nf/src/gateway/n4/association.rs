@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 impl N4Gateway {
-    /// Asks a UPF for an association (TS 29.244 6.2.6.2.1).
+    /// Requests an association with a UPF (TS 29.244 6.2.6.2.1).
     pub(super) fn associate(&mut self, peer: usize) {
         if self.handle_of(peer).is_some() {
             return;
@@ -44,7 +44,7 @@ impl N4Gateway {
         }
     }
 
-    /// A UPF asks for the association itself (TS 29.244 6.2.6.3).
+    /// A UPF requests an association (TS 29.244 6.2.6.3).
     pub(super) fn peer_associates(
         &mut self,
         from: SocketAddr,
@@ -64,8 +64,8 @@ impl N4Gateway {
         }
     }
 
-    /// Whether sessions can be at that UPF: it allocates F-TEIDs, which this SMF leaves to UPFs (feature FTUP,
-    /// TS 29.244 5.5.1), and no other UPF has its Node ID.
+    /// Whether a UPF can have sessions: it must allocate F-TEIDs, because this SMF allocates none
+    /// (feature FTUP, TS 29.244 5.5.1), and its Node ID must be unique.
     pub(super) fn suitability(
         &self,
         peer: usize,
@@ -85,7 +85,7 @@ impl N4Gateway {
         }
     }
 
-    /// Tells the operator, once until it is of use.
+    /// Logs once that a UPF is unsuitable, until it becomes suitable.
     pub(super) fn tell_unsuitable(&mut self, peer: usize, why: &str) {
         let Some(slot) = self.peers.get_mut(peer) else { return };
         if !std::mem::replace(&mut slot.is_unsuitable, true) {
@@ -95,7 +95,7 @@ impl N4Gateway {
     }
 
     fn stand(&mut self, peer: usize, recovery: NtpSeconds, node: NodeId) {
-        // This side may have asked for the association, too.
+        // This side may also have requested the association.
         self.abandon_requests(peer);
         self.handles += 1;
         let handle = UpfHandle(self.handles);
@@ -113,7 +113,7 @@ impl N4Gateway {
         self.start(Timer::PfcpHeartbeat, peer);
     }
 
-    /// Asks a UPF whether it lives (TS 29.244 6.2.2).
+    /// Sends a heartbeat request to a UPF (TS 29.244 6.2.2).
     pub(super) fn heartbeat(&mut self, peer: usize) {
         if self.handle_of(peer).is_some() {
             let message = Message::HeartbeatRequest(HeartbeatRequest::new(self.recovery()));
@@ -133,7 +133,7 @@ impl N4Gateway {
         }
     }
 
-    /// The association ended: SMFs hear of it, and the gateway tries to associate again.
+    /// The association has ended: notifies the SMFs, and tries to associate again.
     pub(super) fn lose(&mut self, peer: usize, why: &str) {
         let Some(upf) = self.handle_of(peer) else { return };
         if let Some(slot) = self.peers.get_mut(peer) {
@@ -151,7 +151,7 @@ impl N4Gateway {
         self.start(Timer::PfcpAssociationRetry, peer);
     }
 
-    /// No answer to what a peer was asked before has a meaning any more.
+    /// Abandons pending requests to a peer: their responses have no meaning any more.
     fn abandon_requests(&mut self, peer: usize) {
         let Some(address) = self.peers.get(peer).map(|peer| peer.config.address) else { return };
         for sequence in self.transactions.pending_to(address) {
@@ -168,12 +168,13 @@ impl N4Gateway {
         self.start(Timer::PfcpAssociationRetry, peer);
     }
 
-    /// The process goes down: UPFs drop its sessions (TS 29.244 6.2.8).
+    /// The process is stopping: releases all associations, so that UPFs delete its sessions (TS
+    /// 29.244 6.2.8).
     pub(super) fn release_all(&mut self) {
         (0..self.peers.len()).for_each(|peer| self.release(peer));
     }
 
-    /// Asks a UPF to drop the association; it is lost with the answer (TS 29.244 6.2.8.2).
+    /// Requests a UPF to release the association, which ends with the response (TS 29.244 6.2.8.2).
     pub(super) fn release(&mut self, peer: usize) {
         if self.handle_of(peer).is_some() {
             let message = Message::AssociationReleaseRequest(AssociationReleaseRequest::new(self.node_id()));
@@ -198,7 +199,7 @@ impl N4Gateway {
     }
 }
 
-/// What this side can do (TS 29.244 8.2.58).
+/// Supported features of this CP function (TS 29.244 8.2.58).
 fn features() -> CpFunctionFeatures {
     CpFunctionFeatures::LOAD | CpFunctionFeatures::OVRL
 }

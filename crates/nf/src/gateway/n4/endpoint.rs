@@ -1,4 +1,4 @@
-//! Endpoints that a UPF names in its answers: those that can be none are taken out, so that the SMF gives the session up.
+//! Endpoints in a UPF's responses: invalid ones are removed, so that the SMF rejects the session.
 
 use super::N4Gateway;
 use crate::kit::Level;
@@ -7,7 +7,7 @@ use pith_pfcp::ie::{FSeid, FTeid};
 use std::net::IpAddr;
 
 impl N4Gateway {
-    /// Takes out what the SMF must not use: gNBs and other UPFs would be told to send there.
+    /// Removes endpoints that the SMF must not use, because it would pass them to gNBs and other UPFs.
     pub(super) fn check_endpoints(&mut self, peer: usize, response: &mut Message) {
         let Some(upf) = self.peers.get(peer).map(|peer| peer.config.address.ip()) else { return };
         let own = self.config.address;
@@ -25,7 +25,7 @@ impl N4Gateway {
             Message::SessionEstablishmentResponse(it) => {
                 it.created_pdrs.iter_mut().for_each(|pdr| check(&mut pdr.local_f_teids));
                 it.created_traffic_endpoints.iter_mut().for_each(|created| check(&mut created.local_f_teids));
-                // SEID 0 stands for none (TS 29.244 7.2.2.4.2).
+                // SEID 0 means no session (TS 29.244 7.2.2.4.2).
                 it.up_f_seid = it.up_f_seid.take().filter(|FSeid { seid, .. }| *seid != 0);
             }
             Message::SessionModificationResponse(it) => {
@@ -43,14 +43,14 @@ impl N4Gateway {
     }
 }
 
-/// Whether a tunnel may end there. TEID 0 is that of signalling (TS 29.281 5.1).
+/// Whether a tunnel may end at that endpoint. TEID 0 is reserved for signalling (TS 29.281 5.1).
 fn is_endpoint(f_teid: &FTeid, upf: IpAddr, own: IpAddr) -> bool {
     let FTeid::Allocated { teid, ipv4, ipv6 } = *f_teid else { return false };
     let mut addresses = ipv4.map(IpAddr::V4).into_iter().chain(ipv6.map(IpAddr::V6));
     teid != 0 && addresses.all(|address| is_place(address, upf) && address != own)
 }
 
-/// Loopback is a place only for a UPF that is reached there.
+/// A loopback address is valid only for a UPF that is itself reached over loopback.
 fn is_place(address: IpAddr, upf: IpAddr) -> bool {
     let is_host = match address {
         // "This network", multicast and reserved addresses (RFC 6890).

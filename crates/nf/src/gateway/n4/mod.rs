@@ -27,26 +27,26 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use transaction::{Arrival, Purpose, Transactions};
 
-/// Most requests of sessions that wait for one UPF: with a T1 of one second and N1 of four it would have to answer
-/// 16,000 a second.
+/// Maximum number of pending session requests for one UPF: with a T1 of one second and an N1 of
+/// four it would have to answer 16,000 a second.
 const MAX_REQUESTS: usize = 65_536;
 
-/// How the gateway behaves; times in TS 29.244 are the operator's.
+/// Configuration of the gateway. The timer values of TS 29.244 are the operator's choice.
 #[derive(Debug, Clone)]
 pub struct N4Config {
     /// This side's Node ID and PFCP address.
     pub address: IpAddr,
-    /// When this process began, seconds since 1970.
+    /// Start time of this process, seconds since 1970.
     pub started: u64,
     /// UPFs to associate with.
     pub upfs: Vec<N4Peer>,
-    /// T1: how long a response may take before the request is sent again (TS 29.244 6.4).
+    /// T1: time without a response until a request is retransmitted (TS 29.244 6.4).
     pub t1: Duration,
-    /// N1: how often a request is sent in all.
+    /// N1: maximum number of transmissions of a request.
     pub n1: u32,
-    /// Between heartbeats, and between tries to associate.
+    /// Interval of heartbeats, and of attempts to associate.
     pub heartbeat: Duration,
-    /// How many shards there are.
+    /// Number of shards.
     pub shards: u8,
 }
 
@@ -55,71 +55,48 @@ pub struct N4Config {
 pub struct N4Peer {
     /// Its name in the configuration.
     pub name: String,
-    /// Where its PFCP entity is.
+    /// Address of its PFCP entity.
     pub address: SocketAddr,
 }
 
-/// What happens to the gateway.
+/// An input of the gateway.
 #[derive(Debug)]
+#[allow(missing_docs)]
 pub enum N4GatewayInput {
-    /// The process is up: associate.
+    /// The process has started: associate with the UPFs.
     Start,
-    /// A datagram came.
-    Datagram {
-        /// From where.
-        from: SocketAddr,
-        /// The octets.
-        octets: Vec<u8>,
-    },
-    /// The SMF of a shard asks.
-    Shard {
-        /// Which.
-        shard: ShardId,
-        /// What.
-        effect: N4Effect,
-    },
-    /// A timer ran out.
+    /// A received datagram.
+    Datagram { from: SocketAddr, octets: Vec<u8> },
+    /// An effect of the SMF of a shard.
+    Shard { shard: ShardId, effect: N4Effect },
+    /// A timer expired.
     Timer(TimerKey),
-    /// The process goes down: release the associations.
+    /// The process is stopping: release the associations.
     Stop,
 }
 
-/// What the gateway does.
+/// An effect of the gateway.
 #[derive(Debug)]
+#[allow(missing_docs)]
 pub enum N4GatewayEffect {
     /// Send a datagram.
-    Send {
-        /// Where to.
-        to: SocketAddr,
-        /// The octets.
-        octets: Vec<u8>,
-    },
-    /// Hand to the SMF of a shard.
-    ToShard {
-        /// Which.
-        shard: ShardId,
-        /// What.
-        input: N4Input,
-    },
+    Send { to: SocketAddr, octets: Vec<u8> },
+    /// Deliver to the SMF of a shard.
+    ToShard { shard: ShardId, input: N4Input },
     /// Start a timer.
-    StartTimer {
-        /// Which.
-        key: TimerKey,
-        /// When it runs out.
-        after: Duration,
-    },
+    StartTimer { key: TimerKey, after: Duration },
     /// Stop a timer.
     StopTimer(TimerKey),
-    /// Tell the operator.
+    /// An event for logs and metrics.
     Event(Event),
 }
 
-/// Whether a UPF can be asked.
+/// State of the association with a UPF.
 #[derive(Debug, Clone, PartialEq)]
 enum Association {
-    /// No association; a request for one may be under way.
+    /// No association; a request for one may be pending.
     Down,
-    /// It stands.
+    /// Associated.
     Up { handle: UpfHandle, recovery: NtpSeconds, node: NodeId, info: Arc<UpfInfo> },
 }
 
@@ -127,21 +104,21 @@ enum Association {
 struct Peer {
     config: N4Peer,
     association: Association,
-    /// It was found to be of no use, and the operator told so.
+    /// The UPF was found unsuitable, and this was logged.
     is_unsuitable: bool,
     told: overload::Told,
 }
 
-/// The gateway; see the module's documentation.
+/// The gateway; see the module documentation.
 #[derive(Debug)]
 pub struct N4Gateway {
     config: N4Config,
     peers: Vec<Peer>,
     transactions: Transactions,
     handles: u64,
-    /// Which shards have more to do than they should.
+    /// Whether each shard is overloaded.
     full: Vec<bool>,
-    /// Messages of strangers in this span.
+    /// Messages of unknown peers in the current period.
     strangers: u64,
     out: Vec<N4GatewayEffect>,
 }
@@ -171,7 +148,7 @@ impl N4Gateway {
         }
     }
 
-    /// UPFs whose association stands.
+    /// UPFs with an association.
     pub fn upfs(&self) -> impl Iterator<Item = &Arc<UpfInfo>> {
         self.peers.iter().filter_map(|peer| match &peer.association {
             Association::Up { info, .. } => Some(info),
@@ -179,18 +156,18 @@ impl N4Gateway {
         })
     }
 
-    /// How loaded a UPF with that name is, in percent, if it tells (TS 29.244 6.2.3).
+    /// The load of the UPF with that name in percent, if it reports one (TS 29.244 6.2.3).
     pub fn load_of(&self, name: &str) -> Option<u8> {
         self.peers.iter().find(|peer| peer.config.name == name)?.told.load()
     }
 
-    /// Notes which shards have more to do than they should.
+    /// Updates which shards are overloaded.
     pub fn set_full(&mut self, full: impl IntoIterator<Item = bool>) {
         self.full.clear();
         self.full.extend(full);
     }
 
-    /// Takes note of one thing and says what is to be done.
+    /// Handles one input and returns the effects.
     pub fn handle(&mut self, input: N4GatewayInput) -> std::vec::Drain<'_, N4GatewayEffect> {
         match input {
             N4GatewayInput::Start => (0..self.peers.len()).for_each(|peer| self.associate(peer)),
@@ -257,11 +234,11 @@ impl N4Gateway {
         }
     }
 
-    /// A request that comes again is not worked on again (TS 29.244 6.4).
+    /// A retransmitted request is not processed again (TS 29.244 6.4).
     ///
-    /// A report for a shard that is full is dropped before it is remembered: the UPF sends it again after T1, as if the
-    /// network had lost it. Responses are never dropped: a shard has at most as many outstanding as it asked for, and each
-    /// one lets it end some work.
+    /// A report for an overloaded shard is dropped before it is recorded: the UPF retransmits it
+    /// after T1, as if the network had lost it. Responses are never dropped: a shard has at most as
+    /// many pending as it sent requests, and each one lets it complete some work.
     fn arrived(&mut self, from: SocketAddr, (header, octets): (&Header, &[u8]), message: Message) {
         if matches!(message, Message::SessionReportRequest(_)) && self.is_full(header) {
             return;
@@ -278,7 +255,7 @@ impl N4Gateway {
         shard.and_then(|shard| self.full.get(shard).copied()).unwrap_or(false)
     }
 
-    /// What a UPF asks (TS 29.244 7.4.2.1, 7.4.4, 7.4.5, 7.5.8).
+    /// Requests of UPFs (TS 29.244 7.4.2.1, 7.4.4, 7.4.5, 7.5.8).
     fn peer_request(&mut self, from: SocketAddr, header: &Header, message: Message) {
         let (sequence, no_session) = (header.sequence, Seid(0));
         match message {
@@ -302,7 +279,7 @@ impl N4Gateway {
         }
     }
 
-    /// The SEID tells the shard, which answers.
+    /// Routes the report to the shard in the SEID, which answers.
     fn session_report(&mut self, from: SocketAddr, header: &Header, message: Message) {
         let seid = Seid(header.seid.unwrap_or(0));
         let handle = self.peer_at(from).and_then(|peer| self.handle_of(peer));
@@ -320,7 +297,7 @@ impl N4Gateway {
         self.out.push(N4GatewayEffect::ToShard { shard: seid.shard(), input });
     }
 
-    /// What can't be decoded is answered where the header allows (TS 29.244 7.6.2 to 7.6.5).
+    /// A message that can't be decoded is answered if its header permits (TS 29.244 7.6.2 to 7.6.5).
     fn undecodable(&mut self, from: SocketAddr, error: &DecodeError) {
         self.event(Level::Warn, format!("PFCP from {from}: {error}"));
         match error {
@@ -351,7 +328,7 @@ impl N4Gateway {
         }
     }
 
-    /// Sends a request, to be sent again every T1 until answered, N1 times in all.
+    /// Sends a request, which is retransmitted every T1 until answered, N1 transmissions in all.
     fn request(&mut self, peer: usize, purpose: Purpose, seid: Seid, message: &Message) {
         let Some(to) = self.peers.get(peer).map(|peer| peer.config.address) else { return };
         let sequence = self.transactions.next_sequence();
@@ -365,7 +342,7 @@ impl N4Gateway {
         self.out.push(N4GatewayEffect::StartTimer { key: t1(sequence), after: self.config.t1 });
     }
 
-    /// T1 ran out: again, or give up (TS 29.244 6.4).
+    /// T1 expired: retransmits the request, or gives up (TS 29.244 6.4).
     fn unanswered(&mut self, sequence: u32) {
         let Some((to, octets)) = self.transactions.again(sequence, self.config.n1) else {
             return self.give_up(sequence);
@@ -384,7 +361,7 @@ impl N4Gateway {
         }
     }
 
-    /// Tells an SMF that its request came to nothing.
+    /// Reports the failure of a request to its SMF.
     fn answer_shard(&mut self, purpose: Purpose, error: N4Error) {
         if let Purpose::Session { shard, tag } = purpose {
             let input = N4Input::Response { tag, result: Err(error) };
@@ -392,7 +369,7 @@ impl N4Gateway {
         }
     }
 
-    /// Answers a peer's request, and keeps the answer for when the request comes again.
+    /// Answers a peer's request, and keeps the answer for a retransmission of the request.
     fn answer(&mut self, to: SocketAddr, seid: Seid, sequence: u32, message: &Message) {
         if let Some(octets) = self.send(to, seid, sequence, message) {
             self.transactions.keep_answer(to, sequence, octets);
@@ -406,8 +383,8 @@ impl N4Gateway {
         Some(octets)
     }
 
-    /// The UPF that sends from there: the port of a request is the sender's choice (TS 29.244 4.2.2.1), unless several
-    /// UPFs share an address.
+    /// The UPF with that source address. The port of a request is the sender's choice (TS 29.244
+    /// 4.2.2.1), so it matters only if several UPFs share an address.
     fn peer_at(&self, from: SocketAddr) -> Option<usize> {
         let is_at = |peer: &Peer| peer.config.address.ip() == from.ip();
         let exactly = self.peers.iter().position(|peer| peer.config.address == from);
@@ -415,7 +392,7 @@ impl N4Gateway {
         exactly.or_else(|| all.next().filter(|_| all.next().is_none()))
     }
 
-    /// Whether so many requests wait for a UPF that others would only wait longer.
+    /// Whether the limit of pending requests for a UPF is reached.
     fn has_many_requests(&self, peer: usize) -> bool {
         let Some(peer) = self.peers.get(peer) else { return false };
         self.transactions.waiting_for(peer.config.address) >= MAX_REQUESTS

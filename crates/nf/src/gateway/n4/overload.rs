@@ -1,7 +1,7 @@
-//! What UPFs tell of their load, and fewer new sessions for one that has too much of it (TS 29.244 6.2.3, 6.2.4).
+//! Load and overload control information from UPFs, and throttling of new sessions (TS 29.244 6.2.3, 6.2.4).
 //!
-//! Of a wish for `n` percent less, `n` of 100 new sessions are refused here, spread evenly. Modifications and
-//! deletions go on: they serve sessions that stand, and end load.
+//! For a reduction metric of `n` percent, `n` of 100 new sessions are refused here, spread evenly.
+//! Modifications and deletions continue: they serve existing sessions, and deletions reduce load.
 
 use super::{N4Gateway, N4GatewayEffect};
 use crate::kit::{Duration, Level, N4Input, Timer, TimerKey};
@@ -9,14 +9,14 @@ use pith_pfcp::Message;
 use pith_pfcp::ie::SequenceNumber;
 use pith_pfcp::message::{LoadControlInformation, OverloadControlInformation};
 
-/// What a UPF told.
+/// Load and overload information of a UPF.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     load: Option<(SequenceNumber, u8)>,
     overload: Option<SequenceNumber>,
-    /// How much less it wants, in percent.
+    /// Requested reduction of new sessions, in percent.
     reduction: u8,
-    /// Hundredths of a new session that are still to be refused.
+    /// Accumulated hundredths of a new session to refuse.
     debt: u8,
 }
 
@@ -26,7 +26,7 @@ impl Told {
         self.load.map(|(_, metric)| metric)
     }
 
-    /// Whether this new session is one of those to refuse.
+    /// Whether this new session is to be refused.
     fn refuses(&mut self) -> bool {
         self.debt += self.reduction;
         let refuses = self.debt >= 100;
@@ -36,7 +36,7 @@ impl Told {
 }
 
 impl N4Gateway {
-    /// Takes note of what a response tells; what is older than the last news is none (TS 29.244 6.2.3.3.2).
+    /// Stores the load in a response; information older than the last is ignored (TS 29.244 6.2.3.3.2).
     pub(super) fn learn_load(&mut self, peer: usize, response: &Message) {
         let (load, overload) = match response {
             Message::SessionEstablishmentResponse(it) => {
@@ -68,7 +68,7 @@ impl N4Gateway {
         }
     }
 
-    /// SMFs choose UPFs by it (TS 23.501 6.3.3.3).
+    /// Sends the load to SMFs, which select UPFs by it (TS 23.501 6.3.3.3).
     fn tell_load(&mut self, peer: usize, percent: u8) {
         if let Some(upf) = self.handle_of(peer) {
             self.tell_all(|| N4Input::UpfLoad { upf, percent });
@@ -95,14 +95,14 @@ impl N4Gateway {
         }
     }
 
-    /// The wish of a UPF holds no longer.
+    /// The UPF's overload information has expired.
     pub(super) fn forget_overload(&mut self, peer: usize) {
         if let Some(slot) = self.peers.get_mut(peer) {
             slot.told.reduction = 0;
         }
     }
 
-    /// Whether a request is a new session too many for a UPF.
+    /// Whether a request is a new session that the UPF's overload information requires to refuse.
     pub(super) fn is_too_much(&mut self, peer: usize, request: &Message) -> bool {
         matches!(request, Message::SessionEstablishmentRequest(_))
             && self.peers.get_mut(peer).is_some_and(|peer| peer.told.refuses())

@@ -1,4 +1,5 @@
-//! PFCP of a UPF that is not configured: it gets an answer where TS 29.244 has one, and leaves nothing behind.
+//! PFCP from unknown peers, that is UPFs that are not configured: answered where TS 29.244 defines
+//! an answer, without keeping state.
 
 use super::{N4Gateway, N4GatewayEffect};
 use crate::kit::{Duration, Level, Timer, TimerKey};
@@ -11,14 +12,15 @@ use pith_pfcp::{Header, Message};
 use pith_types::Seid;
 use std::net::SocketAddr;
 
-/// Over which messages of strangers are counted, and told of once.
+/// Period in which messages of unknown peers are counted, and logged once.
 const SPAN: Duration = Duration::from_secs(10);
-/// Most answers to strangers in [`SPAN`]: a forged sender address makes the SMF send packets to others.
+/// Maximum number of answers to unknown peers in [`SPAN`]: with a forged source address the answers
+/// would flood a third party.
 const MAX_ANSWERS: u64 = 1000;
 
 impl N4Gateway {
-    /// Answers a heartbeat (TS 29.244 6.2.2.2), rejects an association, and tells others that they have none
-    /// (TS 29.244 8.2.1, cause 72). Nothing is kept: a duplicate is answered anew.
+    /// Answers a heartbeat (TS 29.244 6.2.2.2), rejects an association, and answers other requests with cause
+    /// 72, no association (TS 29.244 8.2.1). No state is kept: a duplicate is answered again.
     pub(super) fn stranger_asks(&mut self, from: SocketAddr, header: &Header, request: &Message) {
         let (node, none) = (self.node_id(), Cause::NoEstablishedPfcpAssociation);
         let answer = match request {
@@ -46,7 +48,7 @@ impl N4Gateway {
         self.note_stranger(from);
     }
 
-    /// Counts a message, and tells the operator of the first.
+    /// Counts a message, and logs the first of a period.
     pub(super) fn note_stranger(&mut self, from: SocketAddr) {
         self.strangers = self.strangers.saturating_add(1);
         if self.strangers == 1 {
@@ -58,7 +60,7 @@ impl N4Gateway {
         }
     }
 
-    /// The span is over.
+    /// Starts a new period.
     pub(super) fn forget_strangers(&mut self) {
         if self.strangers > 1 {
             let text = format!("{} PFCP messages of strangers were refused in 10 s", self.strangers);

@@ -1,4 +1,4 @@
-//! Associations, retransmission, duplicates, restarts, rubbish.
+//! Associations, retransmission, duplicates, restarts, malformed messages.
 
 use super::*;
 use crate::kit::Tag;
@@ -32,7 +32,7 @@ fn gateway() -> N4Gateway {
     })
 }
 
-/// What was sent, decoded; what shards were told; which timers run.
+/// Sent messages, decoded; inputs of the shards; running timers.
 #[derive(Debug, Default)]
 struct Seen {
     sent: Vec<(Header, Message)>,
@@ -76,7 +76,7 @@ fn associated() -> (N4Gateway, UpfHandle) {
     (gateway, upf)
 }
 
-/// A UPF that began then asks for an association itself.
+/// An association request of a UPF with that recovery time stamp.
 fn setup_request(recovery: u32) -> Message {
     let node = NodeId::from(upf().ip());
     let request = AssociationSetupRequest::new(node, NtpSeconds(recovery));
@@ -84,7 +84,7 @@ fn setup_request(recovery: u32) -> Message {
     Message::AssociationSetupRequest(AssociationSetupRequest { up_function_features, ..request })
 }
 
-/// UPFs that a shard was told stand, or don't any more.
+/// Changes of the UPFs' state that a shard received.
 fn changes(seen: &Seen) -> Vec<(&'static str, u64)> {
     let of_shard = seen.told.iter().filter(|(shard, _)| *shard == 0);
     let change = |input: &N4Input| match input {
@@ -377,7 +377,7 @@ fn an_smf_hears_of_a_request_that_no_datagram_takes() {
     assert!(matches!(seen.told[..], [(0, N4Input::Response { tag: TAG, result: Err(N4Error::TooLong) })]));
 }
 
-/// A response that tells load, and how much less the UPF wants.
+/// A response with load and overload control information.
 fn loaded(sequence: u32, load: u8, reduction: u8) -> Message {
     let mut response = SessionDeletionResponse::new(Cause::RequestAccepted);
     response.load_control_information =
@@ -403,7 +403,7 @@ fn new_session() -> Message {
     Message::SessionEstablishmentRequest(SessionEstablishmentRequest::new(node, seid, vec![pdr], vec![far]))
 }
 
-/// The gateway with its association, told that.
+/// A gateway with an association that received that response.
 fn told(response: &Message) -> (N4Gateway, UpfHandle, Seen) {
     let mut gateway = gateway();
     let setup = handle(&mut gateway, N4GatewayInput::Start);
@@ -466,7 +466,7 @@ fn told_of(gateway: &mut N4Gateway, input: N4GatewayInput) -> (Vec<String>, Vec<
     (texts, sent)
 }
 
-/// TS 29.244 5.5.1: sessions at such a UPF would fail one by one.
+/// TS 29.244 5.5.1: without FTUP every session at the UPF would fail.
 #[test]
 fn a_upf_that_allocates_no_f_teids_is_no_candidate_and_the_operator_is_told_once() {
     let mut gateway = gateway();
@@ -521,7 +521,7 @@ fn a_stranger_is_refused_bounded_and_leaves_nothing() {
     assert_eq!(handle(&mut gateway, datagram(&beat, 0, 1)).sent, known.sent);
 }
 
-/// TS 29.244 4.2.3.2: a response comes from where its request went to.
+/// TS 29.244 4.2.3.2: a response is sent from the address and port that its request was sent to.
 #[test]
 fn a_response_from_another_port_is_none() {
     let (mut gateway, upf_handle) = associated();
@@ -559,7 +559,7 @@ fn two_upfs_do_not_have_one_node_id() {
     assert!(texts[0].contains("Node ID"), "{texts:?}");
 }
 
-/// What a UPF names as its tunnel and its session is checked before gNBs are told of it.
+/// The tunnel endpoint and SEID in a UPF's response are checked before they are sent to gNBs.
 #[test]
 fn endpoints_that_can_be_none_are_taken_out_of_answers() {
     let (mut gateway, upf_handle) = associated();

@@ -1,4 +1,4 @@
-//! Requests under way in both directions (TS 29.244 6.4).
+//! Pending requests in both directions (TS 29.244 6.4).
 
 use crate::kit::Tag;
 use pith_pfcp::{Header, MessageType};
@@ -11,22 +11,22 @@ use std::net::{IpAddr, SocketAddr};
 /// Sequence numbers have 24 bits (TS 29.244 7.2.2.2).
 const SEQUENCE_MASK: u32 = 0x00ff_ffff;
 
-/// Requests of each UPF that are remembered, for when they come again.
+/// Received requests recorded for each UPF, to detect retransmissions.
 const REMEMBERED: usize = 4096;
 
-/// By whom and by which number a request was sent.
+/// Sender and sequence number of a request.
 type Sender = (SocketAddr, u32);
 
-/// What a request is for.
+/// The purpose of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// An SMF's, about a session.
+    /// A session request of an SMF.
     Session { shard: ShardId, tag: Tag },
     /// An association with the peer of that index.
     Association { peer: usize },
-    /// Whether the peer of that index lives.
+    /// A heartbeat to the peer of that index.
     Heartbeat { peer: usize },
-    /// The end of the association with the peer of that index.
+    /// The release of the association with the peer of that index.
     Release { peer: usize },
 }
 
@@ -42,36 +42,37 @@ pub(super) struct Pending {
 /// A request that was received.
 #[derive(Debug)]
 struct Received {
-    /// Tells one that comes again from another with the same number: its sender began to count anew.
+    /// Hash that distinguishes a retransmission from another request with the same number, whose
+    /// sender has restarted its numbering.
     content: u64,
-    /// `None` while it is being worked on.
+    /// `None` while the request is being processed.
     answer: Option<Vec<u8>>,
 }
 
-/// Whether a request came before.
+/// Whether a request is a retransmission.
 pub(super) enum Arrival {
-    /// It did not.
+    /// No.
     New,
-    /// It did, and is being worked on.
+    /// Yes, and it is being processed.
     InWork,
-    /// It did, and was answered so.
+    /// Yes, and this was the answer.
     Answered(Vec<u8>),
 }
 
-/// Requests sent and not answered, and requests received lately.
+/// Requests sent and not answered, and requests received recently.
 #[derive(Debug, Default)]
 pub(super) struct Transactions {
     sequence: u32,
     pending: HashMap<u32, Pending>,
-    /// How many wait for each UPF.
+    /// Number of pending requests to each UPF.
     waiting: HashMap<SocketAddr, usize>,
     received: HashMap<Sender, Received>,
-    /// What was received of each address, oldest first.
+    /// Requests received from each address, oldest first.
     order: HashMap<IpAddr, VecDeque<Sender>>,
 }
 
 impl Transactions {
-    /// A number that no pending request has.
+    /// A sequence number that no pending request has.
     pub(super) fn next_sequence(&mut self) -> u32 {
         loop {
             self.sequence = (self.sequence + 1) & SEQUENCE_MASK;
@@ -81,7 +82,7 @@ impl Transactions {
         }
     }
 
-    /// Notes a request that was sent for the first time.
+    /// Records a request that was sent for the first time.
     pub(super) fn begin(
         &mut self,
         (sequence, message_type): (u32, MessageType),
@@ -93,22 +94,23 @@ impl Transactions {
         self.pending.insert(sequence, Pending { purpose, message_type, to, octets, sent: 1 });
     }
 
-    /// The request that this response ends: it comes from the address and port that the request went to
-    /// (TS 29.244 4.2.2.2, 4.2.3.2), and its type is the next one to its request's (TS 29.244 table 7.3-1).
+    /// Removes and returns the request that this response answers. A response is sent from the
+    /// address and port that the request was sent to (TS 29.244 4.2.2.2, 4.2.3.2), and its type
+    /// follows that of the request (TS 29.244 table 7.3-1).
     pub(super) fn end(&mut self, response: &Header, from: SocketAddr) -> Option<Pending> {
         let pending = self.pending.get(&response.sequence)?;
         let ends = pending.to == from && pending.message_type.0 + 1 == response.message_type.0;
         if ends { self.give_up(response.sequence) } else { None }
     }
 
-    /// What to send again; `None` if it was sent `n1` times.
+    /// The message to retransmit; `None` if it was sent `n1` times.
     pub(super) fn again(&mut self, sequence: u32, n1: u32) -> Option<(SocketAddr, Vec<u8>)> {
         let pending = self.pending.get_mut(&sequence).filter(|pending| pending.sent < n1)?;
         pending.sent += 1;
         Some((pending.to, pending.octets.clone()))
     }
 
-    /// Forgets a request.
+    /// Removes a pending request.
     pub(super) fn give_up(&mut self, sequence: u32) -> Option<Pending> {
         let pending = self.pending.remove(&sequence)?;
         if let Some(count) = self.waiting.get_mut(&pending.to) {
@@ -117,12 +119,12 @@ impl Transactions {
         Some(pending)
     }
 
-    /// How many requests wait for a peer's responses.
+    /// Number of pending requests to a peer.
     pub(super) fn waiting_for(&self, peer: SocketAddr) -> usize {
         self.waiting.get(&peer).copied().unwrap_or(0)
     }
 
-    /// The pending requests to that peer, first come first.
+    /// The pending requests to that peer, oldest first.
     pub(super) fn pending_to(&self, peer: SocketAddr) -> Vec<u32> {
         let pending = self.pending.iter().filter(|(_, pending)| pending.to == peer);
         let mut found: Vec<u32> = pending.map(|(sequence, _)| *sequence).collect();
@@ -130,7 +132,8 @@ impl Transactions {
         found
     }
 
-    /// Remembers a request, if it did not come before: what is sent again has the same number and content (TS 29.244 6.4).
+    /// Records a request, unless it is a retransmission: that has the same number and content (TS
+    /// 29.244 6.4).
     pub(super) fn receive(&mut self, from: SocketAddr, sequence: u32, octets: &[u8]) -> Arrival {
         let (from, content) = ((from, sequence), fingerprint(octets));
         match self.received.get(&from) {
@@ -148,14 +151,14 @@ impl Transactions {
         Arrival::New
     }
 
-    /// Keeps an answer for when its request comes again.
+    /// Keeps an answer for a retransmission of its request.
     pub(super) fn keep_answer(&mut self, to: SocketAddr, sequence: u32, octets: Vec<u8>) {
         if let Some(received) = self.received.get_mut(&(to, sequence)) {
             received.answer = Some(octets);
         }
     }
 
-    /// Forgets what a peer that is gone was answered: if it comes back, it numbers its requests anew.
+    /// Deletes the answers to a lost peer: after a restart it numbers its requests anew.
     pub(super) fn forget_answers(&mut self, peer: SocketAddr) {
         self.received.retain(|(from, _), received| from.ip() != peer.ip() || received.answer.is_none());
         let received = &self.received;

@@ -1,12 +1,12 @@
-//! A UPF tells what changed, or asks for the release of its association (TS 29.244 6.2.7.3).
+//! A UPF updates its association, or requests its release (TS 29.244 6.2.7.3).
 //!
 //! ```text
 //! UPF  Association Update Request   ─▶  new features of the UPF; or it is to be released: no new sessions there
 //!      Association Release Request  ◀─  at once, or before the Graceful Release Period is over
 //! ```
 //!
-//! A UPF that was released and is still configured is asked for an association again, as one that was lost is: so it
-//! is back when it has restarted, and one that does not want to be back refuses.
+//! After a release, the gateway requests an association again, as after a loss, if the UPF is still
+//! configured: it is available again after its restart. A UPF that does not want to be associated refuses.
 
 use super::association::timer;
 use super::{Association, N4Gateway, N4GatewayEffect};
@@ -18,7 +18,7 @@ use pith_types::Seid;
 use std::net::SocketAddr;
 
 impl N4Gateway {
-    /// A UPF tells what changed (TS 29.244 6.2.7.3.2).
+    /// A UPF updates its association (TS 29.244 6.2.7.3.2).
     pub(super) fn peer_updates(
         &mut self,
         from: SocketAddr,
@@ -36,7 +36,7 @@ impl N4Gateway {
         }
     }
 
-    /// A UPF that is of no use any more is released.
+    /// Releases a UPF that has become unsuitable.
     fn check_features(&mut self, peer: usize, features: UpFunctionFeatures) {
         let Some(Association::Up { node, .. }) = self.peers.get(peer).map(|peer| &peer.association) else {
             return;
@@ -48,8 +48,8 @@ impl N4Gateway {
         }
     }
 
-    /// The release is to be there before the period is over; one without end is over when the UPF goes
-    /// (TS 29.244 8.2.78).
+    /// A UPF requests its release, which must happen before the period is over. If the period has
+    /// no end, the association ends when the UPF releases it (TS 29.244 8.2.78).
     fn release_asked(&mut self, peer: usize, period: Option<CodedDuration>) {
         let name = self.name(peer);
         self.event(Level::Warn, format!("UPF {name} asks to be released: it gets no new sessions"));
