@@ -1,10 +1,10 @@
-//! What an AUSF is configured with.
+//! Configuration of an AUSF.
 
 use pith_types::Plmn;
 
 /// The AUSF's configuration.
 #[derive(Debug, Clone)]
 pub struct AusfConfig {
-    /// Networks whose AMFs may ask for authentications (TS 33.501 6.1.2).
+    /// Networks whose AMFs may request authentications (TS 33.501 6.1.2).
     pub serving_networks: Vec<Plmn>,
 }

@@ -1,9 +1,9 @@
-//! Authentication Server Function (TS 29.509, TS 33.501 6.1): challenges a UE for the AMF.
+//! Authentication Server Function (TS 29.509, TS 33.501 6.1): authenticates UEs for the AMF.
 //!
 //! ```text
 //!  AMF ─> Authenticate ──────────> AwaitingVector <─ UDM, which chooses the method
 //!  AMF <─ RAND, AUTN, HXRES*       Challenged: XRES*, K_SEAF kept until answered, 60 s at most
-//!  AMF ─> FiveGAkaConfirmation ──> RES* compared, result told to the UDM
+//!  AMF ─> FiveGAkaConfirmation ──> RES* compared, result sent to the UDM
 //!  AMF <─ SUPI, K_SEAF
 //!
 //!  AMF <─ EAP-Request              AwaitingEapResponse: XRES, K_aut, K_SEAF
@@ -29,23 +29,24 @@ use procedure::five_g_aka::Challenged;
 use procedure::vector::{AwaitingVector, Begun};
 use std::collections::VecDeque;
 
-/// Authentications that may be under way at once.
+/// Maximum number of authentications in progress.
 const LIMIT: u32 = 1 << 18;
 
-/// Authentications that wait for a UE's answer, at most: twice the registrations that the AMF of the shard keeps waiting,
-/// 10 MB. Over it the oldest end, so that a flood of registrations that nobody goes on with refuses nobody.
+/// Maximum number of authentications that wait for a UE's response: twice the unauthenticated
+/// registrations of the shard's AMF, 10 MB. Beyond it the oldest are ended, so that a flood of
+/// unfinished registrations does not cause the refusal of others.
 const MOST_CHALLENGED: usize = 32_768;
 
-/// How many end at once then.
+/// Number of authentications that are ended at once beyond that limit.
 const BATCH: usize = MOST_CHALLENGED / 8;
 
-/// How long a challenged UE may take: T3560 runs out 5 times before that (TS 24.501 table 10.2.2).
+/// Maximum time of a UE's response: T3560 expires five times before (TS 24.501 table 10.2.2).
 const CHALLENGE_LIFETIME: Duration = Duration::from_secs(60);
 
-/// A tag that names no authentication: whatever the reply is, it changes nothing.
+/// A tag of no authentication: the reply is ignored.
 const NOBODY: Tag = Tag { owner: u64::MAX, step: 0 };
 
-/// An authentication under way, in the order of its states.
+/// An authentication in progress, in the order of its states.
 #[derive(Default)]
 enum Authentication {
     AwaitingVector(AwaitingVector, Caller),
@@ -53,18 +54,18 @@ enum Authentication {
     AwaitingEapResponse(AwaitingEapResponse),
     AwaitingFreshVector(AwaitingFreshVector, Caller),
     AwaitingNotificationHeard(AwaitingNotificationHeard),
-    /// Or between two states.
+    /// Ended, or between two states.
     #[default]
     Over,
 }
 
 impl Authentication {
-    /// Whether it waits for the answer to 5G-AKA.
+    /// Whether the state waits for the response to 5G-AKA.
     const fn is_five_g_aka(&self) -> bool {
         matches!(self, Self::Challenged(_))
     }
 
-    /// Whether it waits for an EAP-Response.
+    /// Whether the state waits for an EAP-Response.
     const fn is_eap(&self) -> bool {
         matches!(self, Self::AwaitingEapResponse(_) | Self::AwaitingNotificationHeard(_))
     }
@@ -75,7 +76,7 @@ pub struct Ausf {
     identity: Identity,
     config: AusfConfig,
     authentications: Arena<Authentication>,
-    /// Those that wait, or waited, for a UE's answer, the oldest first.
+    /// Authentications that wait for a UE's response, oldest first; keys of ended ones are skipped.
     challenged: VecDeque<Key>,
 }
 
@@ -110,7 +111,7 @@ impl Ausf {
         }
     }
 
-    /// The UDM answered: a vector to begin with, or another one after a resynchronisation.
+    /// The UDM's reply: the first vector, or another one after a resynchronisation.
     fn reply(&mut self, tag: Tag, reply: Reply, out: &mut Outbox) {
         let key = Key::from_u64(tag.owner);
         match self.take(key, |_| true) {
@@ -129,13 +130,13 @@ impl Ausf {
         }
     }
 
-    /// There is no vector: it ends as the UDM says.
+    /// Ends an authentication without a vector, with the UDM's problem.
     fn fail(&mut self, key: Key, from: Caller, problem: Problem, out: &mut Outbox) {
         self.authentications.remove(key);
         out.refuse(from, problem);
     }
 
-    /// The vector came: challenge the UE (TS 33.501 6.1.3.2.0 steps 3 to 5, 6.1.3.1 steps 3 and 4).
+    /// The vector has arrived: challenges the UE (TS 33.501 6.1.3.2.0 steps 3 to 5, 6.1.3.1 steps 3 and 4).
     fn challenge(&mut self, key: Key, from: Caller, begun: Begun, out: &mut Outbox) {
         let (identity, id) = (&self.identity, context_id(key));
         let (response, next) = match begun {
@@ -150,7 +151,7 @@ impl Ausf {
         out.answer(from, response);
     }
 
-    /// Ends the oldest authentications when too many UEs have not answered.
+    /// Ends the oldest authentications if too many wait for a UE.
     fn end_excess(&mut self, out: &mut Outbox) {
         if self.challenged.len() <= MOST_CHALLENGED {
             return;
@@ -165,7 +166,7 @@ impl Ausf {
         self.challenged.shrink_to(2 * self.challenged.len());
     }
 
-    /// RES* came: compare, tell the UDM, answer (TS 33.501 6.1.3.2.0 steps 10 to 12).
+    /// RES*: compares it, reports the result to the UDM, and answers (TS 33.501 6.1.3.2.0 steps 10 to 12).
     fn confirm(&mut self, now: Instant, from: Caller, request: FiveGAkaConfirmation, out: &mut Outbox) {
         let key = key_of(&request.auth_ctx_id);
         let Authentication::Challenged(challenged) = self.take(key, Authentication::is_five_g_aka) else {
@@ -177,7 +178,7 @@ impl Ausf {
         out.call(NOBODY, Target::any(), event);
     }
 
-    /// An EAP-Response came (TS 33.501 6.1.3.1 steps 8 to 10; TS 29.509 5.2.2.2.3).
+    /// An EAP-Response (TS 33.501 6.1.3.1 steps 8 to 10; TS 29.509 5.2.2.2.3).
     fn eap_response(&mut self, now: Instant, from: Caller, request: EapAuthMethod, out: &mut Outbox) {
         let key = key_of(&request.auth_ctx_id);
         let packet = request.body.eap_payload.map(|Base64(packet)| packet).unwrap_or_default();
@@ -217,7 +218,7 @@ impl Ausf {
         }
     }
 
-    /// Ends an authentication that waits for the UE.
+    /// Deletes an authentication that waits for the UE.
     fn delete(&mut self, from: Caller, id: &str, is_it: fn(&Authentication) -> bool, out: &mut Outbox) {
         let key = key_of(id);
         match self.take(key, is_it) {
@@ -229,20 +230,21 @@ impl Ausf {
         }
     }
 
-    /// Takes the state of an authentication, if it is such a one; another one follows, or [`Self::end`].
+    /// Takes the state of an authentication if it is of the given kind. The caller stores the next
+    /// state or calls [`Self::end`].
     fn take(&mut self, key: Key, is_it: fn(&Authentication) -> bool) -> Authentication {
         let found = self.authentications.get_mut(key).filter(|state| is_it(state));
         found.map(std::mem::take).unwrap_or_default()
     }
 
-    /// The next state of an authentication.
+    /// Stores the next state of an authentication.
     fn keep(&mut self, key: Key, next: Authentication) {
         if let Some(state) = self.authentications.get_mut(key) {
             *state = next;
         }
     }
 
-    /// The next state, in which it waits for the UE.
+    /// Stores the next state, which waits for the UE.
     fn put(&mut self, key: Key, next: Authentication, out: &mut Outbox) {
         self.keep(key, next);
         out.start(key.to_u64(), Timer::Expiry, CHALLENGE_LIFETIME);
@@ -259,7 +261,7 @@ impl Ausf {
         }
     }
 
-    /// Authentications under way; none once all is quiet.
+    /// Authentications in progress; none when all procedures are over.
     pub fn pending(&self) -> usize {
         self.authentications.len()
     }
@@ -269,7 +271,7 @@ fn context_id(key: Key) -> String {
     format!("{:x}", key.to_u64())
 }
 
-/// The key in the id of a context; one of nothing if it is none.
+/// The key in a context id; an invalid id gives a key without an entry.
 fn key_of(context_id: &str) -> Key {
     Key::from_u64(u64::from_str_radix(context_id, 16).unwrap_or(u64::MAX))
 }

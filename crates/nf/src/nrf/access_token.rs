@@ -1,8 +1,8 @@
 //! Nnrf_AccessToken_Get (TS 29.510 5.4.2, TS 33.501 13.4.1.1.2).
 //!
 //! ```text
-//!  1  NF ─> NRF   AccessTokenRequest: who, which services, of which NF type or instance
-//!  2        NRF   the requester is who it says (certificate, profile); producers allow it
+//!  1  NF ─> NRF   AccessTokenRequest: requester, services, NF type or instance of the producer
+//!  2        NRF   verifies the requester (certificate, profile), and that producers allow it
 //!  3  NF <─ NRF   AccessTokenRsp: claims, signed by the shell
 //! ```
 
@@ -17,19 +17,19 @@ use pith_types::Plmn;
 use std::fmt;
 use std::sync::Arc;
 
-/// Scopes that a request may name.
+/// Maximum number of scopes in a request.
 const SCOPES: usize = 32;
 
 /// Signs tokens: the shell has the key.
 pub trait TokenSigner: Send + Sync {
-    /// The token of those claims, signed at that time, seconds since 1970; `None` if it can't be signed.
+    /// A token with those claims, signed at `now`, in seconds since 1970; `None` if it can't be signed.
     fn sign(&self, now: u64, claims: &AccessTokenClaims) -> Option<String>;
 }
 
-/// What an NRF issues tokens with.
+/// Parameters with which an NRF issues tokens.
 #[derive(Clone)]
 pub struct TokenIssuer {
-    /// Signs.
+    /// Signs the tokens.
     pub signer: Arc<dyn TokenSigner>,
     /// The NRF's instance id (`iss`).
     pub instance: NfInstanceId,
@@ -48,8 +48,8 @@ impl fmt::Debug for TokenIssuer {
 type Refused<T> = Result<T, Box<Problem>>;
 
 impl Nrf {
-    /// Issues a token, or says why not (TS 29.510 5.4.2.2.1). `is_proven`: the requester's id and type are those of
-    /// its certificate, or it is in this process.
+    /// Issues a token, or refuses it (TS 29.510 5.4.2.2.1). `is_proven`: the requester's id and
+    /// type are those of its certificate, or it is in this process.
     pub(super) fn access_token(&self, now: Instant, request: &AccessTokenReq, is_proven: bool) -> Reply {
         let issuer = self.tokens.as_ref().ok_or_else(|| refused(AccessTokenErrorCode::UnauthorizedClient))?;
         let nf_type = self.requester_type(request, is_proven)?;
@@ -62,7 +62,8 @@ impl Nrf {
             fqdn: request.requester_fqdn.as_deref(),
         };
         if request.target_plmn.is_some_and(|plmn| plmn != issuer.plmn) {
-            // Another network's NRF issues tokens for its producers (TS 33.501 13.4.1.2): there is no way to it.
+            // For producers of another network that network's NRF issues tokens (TS 33.501
+            // 13.4.1.2); this NRF does not forward requests.
             return Err(refused(AccessTokenErrorCode::InvalidRequest));
         }
         let scope = self.grant(request, &requester)?;
@@ -87,7 +88,7 @@ impl Nrf {
         })))
     }
 
-    /// What the requester is: by its certificate, else by its profile.
+    /// The requester's NF type: from its certificate, else from its profile.
     fn requester_type<'a>(&'a self, request: &'a AccessTokenReq, is_proven: bool) -> Refused<&'a NfType> {
         let registered = self.instances.get(&request.nf_instance_id).map(|i| &i.profile.nf_type);
         match (registered, &request.nf_type) {
@@ -95,13 +96,13 @@ impl Nrf {
                 Err(refused(AccessTokenErrorCode::InvalidClient))
             }
             (Some(known), _) => Ok(known),
-            // Not registered, or not yet again after the NRF restarted.
+            // Not registered, for example after a restart of the NRF.
             (None, Some(claimed)) if is_proven => Ok(claimed),
             (None, _) => Err(refused(AccessTokenErrorCode::InvalidClient)),
         }
     }
 
-    /// The requester's slices: those that it names, as far as its profile has them.
+    /// The requester's slices: those in the request that its profile contains.
     fn requester_slices(&self, request: &AccessTokenReq) -> Vec<pith_types::Snssai> {
         let profile = self.instances.get(&request.nf_instance_id).map(|instance| &instance.profile);
         let registered = || profile.into_iter().flat_map(|profile| profile.s_nssais.iter().map(|s| s.snssai));
@@ -112,8 +113,8 @@ impl Nrf {
         }
     }
 
-    /// The scope of the token: what is asked for, if a producer offers it and allows it; narrowed to the operations
-    /// that the producer allows this type of NF.
+    /// The scope of the token: the requested services that a producer offers and allows, limited to
+    /// the operations that the producer allows for this NF type.
     fn grant(&self, request: &AccessTokenReq, requester: &Requester<'_>) -> Refused<Arc<str>> {
         let asked: Vec<&str> = request.scope.split(' ').filter(|scope| !scope.is_empty()).collect();
         if asked.is_empty() || asked.len() > SCOPES {
@@ -132,7 +133,7 @@ impl Nrf {
             let allowed = self.allowed_operations(request, requester, &service)?;
             granted.push(name);
             match allowed {
-                // The producer's list narrows; what is asked for narrows further.
+                // The producer's list limits the operations; the request may limit them further.
                 Some(list) => {
                     let kept: Vec<&str> = list
                         .iter()
@@ -150,8 +151,8 @@ impl Nrf {
         Ok(granted.join(" ").into())
     }
 
-    /// What a producer allows: all operations (`None`), or those of a list. An error if no producer offers the service
-    /// to this requester.
+    /// The operations that a producer allows: all (`None`), or a list. An error if no producer
+    /// offers the service to this requester.
     fn allowed_operations(
         &self,
         request: &AccessTokenReq,
@@ -179,7 +180,7 @@ fn is_additional(scope: &str, service: &str) -> bool {
     scope.strip_prefix(service).is_some_and(|rest| rest.starts_with(':'))
 }
 
-/// Whether the token would be for this instance.
+/// Whether a token for this request is valid for this instance.
 fn is_target(profile: &NfProfile, request: &AccessTokenReq) -> bool {
     let slices = |wanted: &Vec<pith_types::Snssai>| {
         profile.s_nssais.is_empty()
@@ -191,7 +192,7 @@ fn is_target(profile: &NfProfile, request: &AccessTokenReq) -> bool {
         && request.target_nf_set_id.as_ref().is_none_or(|wanted| profile.nf_set_id_list.contains(wanted))
 }
 
-/// An instance, where one is named, else the type.
+/// The requested instance, else the NF type.
 fn audience(request: &AccessTokenReq) -> Refused<Audience> {
     let of_type = request.target_nf_type.clone().map(Audience::from);
     let audience = request.target_nf_instance_id.map(Audience::from).or(of_type);

@@ -1,5 +1,6 @@
-//! Who may discover and use an NF: `allowedNfTypes`, `allowedPlmns`, `allowedNssais`, `allowedNfDomains` of profiles
-//! and services (TS 29.510 6.1.6.2.2, 6.1.6.2.3), and `allowedOperationsPerNfType`.
+//! Authorization of discovery and use of an NF: `allowedNfTypes`, `allowedPlmns`, `allowedNssais`,
+//! `allowedNfDomains` of profiles and services (TS 29.510 6.1.6.2.2, 6.1.6.2.3), and
+//! `allowedOperationsPerNfType`.
 
 use pith_sbi::NfType;
 use pith_sbi::common::ExtSnssai;
@@ -7,17 +8,17 @@ use pith_sbi::nnrf_nfmanagement::{NfProfile, NfService};
 use pith_types::{Plmn, Snssai};
 use std::sync::Arc;
 
-/// An NF that asks, as far as it is known.
+/// The requesting NF, as far as it is known.
 #[derive(Debug)]
 pub(super) struct Requester<'a> {
     pub nf_type: &'a NfType,
-    /// Its networks; that of the NRF where empty.
+    /// Its networks; if empty, the NRF's.
     pub plmns: &'a [Plmn],
     pub slices: Vec<Snssai>,
     pub fqdn: Option<&'a str>,
 }
 
-/// Who is allowed; an empty list allows anybody.
+/// The allowed requesters; an empty list allows all.
 struct Allowed<'a> {
     types: &'a [NfType],
     plmns: &'a [Plmn],
@@ -26,15 +27,15 @@ struct Allowed<'a> {
 }
 
 impl Requester<'_> {
-    /// Whether it may know of the instance.
+    /// Whether the requester may discover the instance.
     pub fn may_discover(&self, profile: &NfProfile) -> bool {
         let services = profile.services().next().is_some();
         let any = || profile.services().any(|service| self.may_use(profile, service));
         if services { any() } else { self.is_in(&of_profile(profile), profile) }
     }
 
-    /// Whether it may use the service: the lists of the service count, and those of the profile where the service
-    /// has none.
+    /// Whether the requester may use the service. The lists of the service apply; if the service
+    /// has none, those of the profile.
     pub fn may_use(&self, profile: &NfProfile, service: &NfService) -> bool {
         let whole = of_profile(profile);
         let allowed = Allowed {
@@ -72,8 +73,8 @@ fn or<'a, T>(own: &'a [T], others: &'a [T]) -> &'a [T] {
     if own.is_empty() { others } else { own }
 }
 
-/// Whether a name is in a domain that is given as a regular expression (ECMA-262). Of these only names with escaped
-/// dots, `^`, `$` and a `.*` or `.+` at the beginning are read; any other pattern admits nobody.
+/// Whether a name matches a domain, which is a regular expression (ECMA-262). Only escaped dots,
+/// `^`, `$` and a leading `.*` or `.+` are supported; any other pattern matches nothing.
 fn is_domain(pattern: &str, fqdn: &str) -> bool {
     let pattern = pattern.strip_prefix('^').unwrap_or(pattern);
     let pattern = pattern.strip_suffix('$').unwrap_or(pattern);

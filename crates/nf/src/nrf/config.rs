@@ -1,13 +1,13 @@
-//! What an NRF is configured with.
+//! Configuration of an NRF.
 
 use crate::kit::Duration;
 
 /// The NRF's configuration.
 #[derive(Debug, Clone)]
 pub struct NrfConfig {
-    /// How often NF instances tell that they live.
+    /// Heart-beat interval of NF instances.
     pub heart_beat: Duration,
-    /// How long a discovery result may be used.
+    /// Validity of a discovery result.
     pub validity: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Nnrf_NFDiscovery (TS 29.510 5.3.2.2): who offers what is asked for.
+//! Nnrf_NFDiscovery (TS 29.510 5.3.2.2).
 
 use super::Nrf;
 use super::authorization::Requester;
@@ -8,8 +8,8 @@ use pith_sbi::{NfType, Problem, Reply, Response, ServiceName};
 use pith_types::{Dnn, Snssai, Tai};
 
 impl Nrf {
-    /// The instances that serve what is asked and that the requester may know of. A requester that none of those
-    /// instances allows is told 403 (TS 29.510 5.3.2.2.2, TS 33.518 4.2.2.2.1).
+    /// The instances that match the query and that the requester may discover. If instances match
+    /// but none allows the requester, the answer is 403 (TS 29.510 5.3.2.2.2, TS 33.518 4.2.2.2.1).
     pub(super) fn search(&self, query: &SearchNfInstances) -> Reply {
         let requester = self.requester(query);
         let profiles = self.instances.values().map(|instance| &instance.profile);
@@ -27,7 +27,7 @@ impl Nrf {
         Ok(Response::SearchResult(Box::new(result)))
     }
 
-    /// Who asks; its slices are those that it names, else those that it registered.
+    /// The requester; its slices are those in the query, else those that it registered.
     fn requester<'a>(&self, query: &'a SearchNfInstances) -> Requester<'a> {
         let id = query.requester_nf_instance_id;
         let profile = id.and_then(|id| self.instances.get(&id)).map(|instance| &instance.profile);
@@ -41,7 +41,8 @@ impl Nrf {
     }
 }
 
-/// The profile without the services that the requester may not use; `None` if nothing is left of what it asks for.
+/// The profile without the services that the requester may not use; `None` if none of the requested
+/// services is left.
 fn allowed_part(
     profile: &NfProfile,
     query: &SearchNfInstances,
@@ -61,7 +62,7 @@ fn allowed_part(
     Some(part.for_discovery())
 }
 
-/// Whether an instance is what the query asks for (TS 29.510 6.2.3.2.3.1).
+/// Whether an instance matches the query (TS 29.510 6.2.3.2.3.1).
 fn serves(profile: &NfProfile, query: &SearchNfInstances) -> bool {
     let offers = |name: &ServiceName| profile.services().any(|service| service.service_name == *name);
     profile.nf_status == NfStatus::Registered
@@ -90,7 +91,7 @@ fn is_amf_of(profile: &NfProfile, query: &SearchNfInstances) -> bool {
         && query.guami.is_none_or(|guami| info.guami_list.contains(&guami))
 }
 
-/// `tai`: an AMF or SMF without list of tracking areas serves all (TS 29.510 6.1.6.2.11, 6.1.6.2.12).
+/// `tai`: an AMF or SMF without a list of tracking areas serves all (TS 29.510 6.1.6.2.11, 6.1.6.2.12).
 fn serves_tai(profile: &NfProfile, tai: &Tai) -> bool {
     let (list, ranges) = match (&profile.amf_info, &profile.smf_info) {
         (Some(info), _) => (&info.tai_list, &info.tai_range_list),
@@ -102,7 +103,7 @@ fn serves_tai(profile: &NfProfile, tai: &Tai) -> bool {
         || ranges.iter().any(|range| is_in_range(range, tai))
 }
 
-/// A range that is given by a pattern is not read, and then the answer is yes.
+/// A range given by a pattern is not evaluated and counts as a match.
 fn is_in_range(range: &TaiRange, tai: &Tai) -> bool {
     let code = tai.tac.to_string();
     let is_in = |codes: &TacRange| match (&codes.start, &codes.end) {
@@ -136,12 +137,12 @@ fn serves_subscriber(profile: &NfProfile, query: &SearchNfInstances) -> bool {
         && query.routing_indicator.as_ref().is_none_or(|ri| indicators.is_empty() || indicators.contains(ri))
 }
 
-/// An instance without list of slices serves all (TS 29.510 6.1.6.2.2 `sNssais`).
+/// An instance without a list of slices serves all (TS 29.510 6.1.6.2.2 `sNssais`).
 fn serves_slice(profile: &NfProfile, slice: &Snssai) -> bool {
     profile.s_nssais.is_empty() || profile.s_nssais.iter().any(|known| known.contains(*slice))
 }
 
-/// An SMF without list of data networks serves all.
+/// An SMF without a list of data networks serves all.
 fn serves_dnn(profile: &NfProfile, dnn: &Dnn) -> bool {
     let Some(info) = &profile.smf_info else { return true };
     let lists = info.s_nssai_smf_info_list.iter().map(|item| &item.dnn_smf_info_list);

@@ -9,19 +9,19 @@ use pith_sbi::nnrf_nfmanagement::{
 use pith_sbi::patch::apply_to_value;
 use pith_sbi::{Cause, Created, NfInstanceId, Problem, Reply, Response, Uri};
 
-/// Instances that may be registered: 64 shards of each NF of a Pith core are 576.
+/// Maximum number of registered instances: 64 shards of each NF of a Pith core are 576.
 const INSTANCES_MAX: usize = 4096;
-/// Octets of a profile as JSON; those of Pith have some 2,000.
+/// Maximum octets of a profile as JSON; profiles of Pith have about 2,000.
 const PROFILE_MAX: usize = 64 << 10;
 
-/// Heart-beats that may be missed before an instance is suspended.
+/// Missed heart-beats after which an instance is suspended.
 const MISSED_HEART_BEATS: u32 = 3;
 
-/// Heart-beats that a suspended instance may miss before it is forgotten: it did not stop but vanished.
+/// Further missed heart-beats after which a suspended instance is deleted: it ended without deregistration.
 const HEART_BEATS_TO_RETURN: u32 = 10;
 
 impl Nrf {
-    /// An instance registers, or registers anew (TS 29.510 5.2.2.2.2).
+    /// An instance registers or replaces its profile (TS 29.510 5.2.2.2.2).
     pub(super) fn register(&mut self, now: Instant, request: RegisterNfInstance, out: &mut Outbox) -> Reply {
         let mut profile = request.body;
         if profile.nf_instance_id != request.nf_instance_id {
@@ -51,7 +51,7 @@ impl Nrf {
         })
     }
 
-    /// One peer can't fill the memory of the NRF with profiles.
+    /// Limits the memory that one peer can use with profiles.
     fn check_room(&self, profile: &NfProfile) -> Result<(), Box<Problem>> {
         if self.instances.len() >= INSTANCES_MAX && !self.instances.contains_key(&profile.nf_instance_id) {
             return Err(Box::new(Problem::new(Cause::InsufficientResources).detail("too many NF instances")));
@@ -63,10 +63,10 @@ impl Nrf {
         Ok(())
     }
 
-    /// A heart-beat, or a change (TS 29.510 5.2.2.3).
+    /// A heart-beat or a change of the profile (TS 29.510 5.2.2.3).
     pub(super) fn update(&mut self, now: Instant, request: &UpdateNfInstance, out: &mut Outbox) -> Reply {
         let instance = self.instances.get_mut(&request.nf_instance_id).ok_or_else(not_found)?;
-        // Who asks for a change lives, whatever comes of it.
+        // Any update shows that the instance is alive, even if the change is refused.
         instance.last_heard = now;
         let patched = patched(&instance.profile, &request.body)?;
         self.check_room(&patched)?;
@@ -81,7 +81,7 @@ impl Nrf {
         Ok(if changed { Response::NfProfile(Box::new(profile)) } else { Response::NoContent })
     }
 
-    /// An instance leaves (TS 29.510 5.2.2.4).
+    /// An instance deregisters (TS 29.510 5.2.2.4).
     pub(super) fn deregister(&mut self, id: &NfInstanceId, out: &mut Outbox) -> Reply {
         let instance = self.instances.remove(id).ok_or_else(not_found)?;
         self.notify(&NotificationEventType::NfDeregistered, &instance.profile, out);
@@ -107,15 +107,14 @@ impl Nrf {
         Response::UriList(Box::new(list))
     }
 
-    /// What has had its time ends.
+    /// Suspends or deletes silent instances, and deletes expired subscriptions.
     pub(super) fn sweep(&mut self, now: Instant, out: &mut Outbox) {
         self.suspend(now, out);
         self.forget(now, out);
         self.sweep_subscriptions(now);
     }
 
-    /// Instances that fell silent are suspended: not discovered until they are heard again
-    /// (TS 29.510 5.2.2.3.2).
+    /// Suspends silent instances: they are not discovered until their next heart-beat (TS 29.510 5.2.2.3.2).
     fn suspend(&mut self, now: Instant, out: &mut Outbox) {
         let patience = self.config.heart_beat * MISSED_HEART_BEATS;
         let silent = |instance: &&mut Instance| {
@@ -134,7 +133,8 @@ impl Nrf {
         }
     }
 
-    /// Instances that were silent for long are gone: one that comes back is told 404 and registers.
+    /// Deletes instances that were silent for long. If one sends a heart-beat again, it gets 404
+    /// and registers.
     fn forget(&mut self, now: Instant, out: &mut Outbox) {
         let patience = self.config.heart_beat * (MISSED_HEART_BEATS + HEART_BEATS_TO_RETURN);
         let gone: Vec<_> =
@@ -154,7 +154,7 @@ fn not_found() -> Box<Problem> {
     Box::new(Problem::new(Cause::ResourceUriStructureNotFound))
 }
 
-/// Status and load, of the instance or of a service: what changes with every heart-beat.
+/// Status and load, of the instance or of a service: these change with every heart-beat.
 fn is_heart_beat(item: &PatchItem) -> bool {
     let path: Vec<_> = item.path.split('/').collect();
     matches!(item.op, PatchOperation::Add | PatchOperation::Replace | PatchOperation::Test)
@@ -165,7 +165,7 @@ fn is_heart_beat(item: &PatchItem) -> bool {
         )
 }
 
-/// The profile after a patch (RFC 6902); which profile it is can't be changed.
+/// The profile after a patch (RFC 6902); the instance id can't be changed.
 fn patched(profile: &NfProfile, patch: &[PatchItem]) -> Result<NfProfile, Box<Problem>> {
     let json = serde_json::to_value(profile).map_err(Problem::system_failure)?;
     let json = apply_to_value(json, patch)?;
@@ -174,7 +174,7 @@ fn patched(profile: &NfProfile, patch: &[PatchItem]) -> Result<NfProfile, Box<Pr
     if patched.nf_instance_id != profile.nf_instance_id {
         return Err(Box::new(Problem::new(Cause::ModificationNotAllowed).detail("/nfInstanceId")));
     }
-    // An NF's certificate names its type, too.
+    // The NF type can't be changed either: the NF's certificate contains it.
     if patched.nf_type != profile.nf_type {
         return Err(Box::new(Problem::new(Cause::ModificationNotAllowed).detail("/nfType")));
     }

@@ -1,11 +1,11 @@
-//! Network Repository Function (TS 29.510): who is there, and who offers what.
+//! Network Repository Function (TS 29.510): registration and discovery of NF instances.
 //!
 //! ```text
 //!  NF ─> RegisterNfInstance (PUT) ─> instances ─> NfStatusNotify to subscribers
 //!  NF ─> UpdateNfInstance (PATCH) ─> heart-beat, load        every 10 s
 //!        silent for three heart-beats: suspended, no longer discovered (5.2.2.3.2)
-//!        silent for ten more: forgotten
-//!  NF ─> SearchNfInstances ────────> instances that serve what is asked
+//!        silent for ten more: deleted
+//!  NF ─> SearchNfInstances ────────> instances that match the query
 //! ```
 
 mod access_token;
@@ -27,20 +27,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use subscription::Subscription;
 
-/// An NF instance.
+/// A registered NF instance.
 #[derive(Debug)]
 struct Instance {
     profile: NfProfile,
     last_heard: Instant,
 }
 
-/// The NRF: one of a core.
+/// The NRF; a core has one.
 #[derive(Debug)]
 pub struct Nrf {
     root: Arc<ApiRoot>,
     config: NrfConfig,
     wall: WallClock,
-    /// None where tokens are off.
+    /// `None` if access tokens are disabled.
     tokens: Option<TokenIssuer>,
     instances: BTreeMap<NfInstanceId, Instance>,
     subscriptions: BTreeMap<u64, Subscription>,
@@ -49,7 +49,7 @@ pub struct Nrf {
 }
 
 impl Nrf {
-    /// An NRF that names its resources below that root, and to which time began in 1970.
+    /// An NRF with that API root, whose wall clock starts in 1970.
     pub fn new(root: Arc<ApiRoot>, config: NrfConfig) -> Self {
         Self {
             root,
@@ -63,13 +63,13 @@ impl Nrf {
         }
     }
 
-    /// The same by that wall clock, in which it tells when subscriptions end.
+    /// Sets the wall clock. The end of subscriptions is sent as wall-clock time.
     pub fn with_wall_clock(mut self, wall: WallClock) -> Self {
         self.wall = wall;
         self
     }
 
-    /// The same with access tokens.
+    /// Enables access tokens.
     pub fn with_tokens(mut self, tokens: TokenIssuer) -> Self {
         self.tokens = Some(tokens);
         self
@@ -100,7 +100,7 @@ impl Nrf {
         }
     }
 
-    /// The sweep runs while there is anybody to sweep away.
+    /// Starts the sweep timer while there are instances or subscriptions.
     fn sweep_later(&mut self, out: &mut Outbox) {
         if !self.sweeping {
             self.sweeping = true;

@@ -1,4 +1,4 @@
-//! Subscriptions to what becomes of NF instances (TS 29.510 5.2.2.5 to 5.2.2.7).
+//! Subscriptions to changes of NF instances (TS 29.510 5.2.2.5 to 5.2.2.7).
 
 use super::Nrf;
 use crate::kit::{Duration, Instant, Level, Outbox, Tag, Target};
@@ -8,31 +8,32 @@ use pith_sbi::nnrf_nfmanagement::{
 };
 use pith_sbi::{Cause, Created, NfInstanceId, Problem, Reply, Response, Uri};
 
-/// How long a subscription lasts whose subscriber does not say, and how long one lasts at most.
+/// Duration of a subscription, as default and maximum.
 const VALIDITY: Duration = Duration::from_secs(600);
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
-/// Subscriptions kept at most.
+/// Maximum number of subscriptions.
 const LIMIT: usize = 4096;
 
-/// Notifications in a row without a good answer, after which nobody is taken to be there.
+/// Failed notifications in a row after which the subscription is deleted.
 const FAILURES: u8 = 5;
 
-/// Whom to tell what.
+/// A subscription to notifications.
 #[derive(Debug)]
 pub(super) struct Subscription {
-    /// With the `validityTime` after which it is swept away.
+    /// Includes the `validityTime` at which it is deleted.
     data: SubscriptionData,
-    /// Whose it is, where a certificate told: only that NF changes it (TS 33.501 13.4.1.1).
+    /// The subscriber, if its certificate names one: only that NF may change the subscription (TS
+    /// 33.501 13.4.1.1).
     owner: Option<NfInstanceId>,
-    /// Notifications since the last one that was answered well.
+    /// Failed notifications since the last successful one.
     failures: u8,
-    /// Notifications in all: each has a number of its own.
+    /// Number of notifications sent: each has a number.
     told: u32,
 }
 
 impl Nrf {
-    /// Somebody wants to be told; the answer says until when (TS 29.510 6.1.6.2.16 `validityTime`).
+    /// Creates a subscription; the answer contains its end (TS 29.510 6.1.6.2.16 `validityTime`).
     pub(super) fn subscribe(
         &mut self,
         now: Instant,
@@ -51,7 +52,8 @@ impl Nrf {
         Ok(Response::SubscriptionDataCreated(Box::new(Created { location, body: data })))
     }
 
-    /// A subscriber wishes another end; told only if it is not the one that it gets.
+    /// Changes the end of a subscription. The answer contains the end only if it differs from the
+    /// requested one.
     pub(super) fn renew(
         &mut self,
         now: Instant,
@@ -71,19 +73,19 @@ impl Nrf {
         })
     }
 
-    /// When a subscription ends whose subscriber wishes that end.
+    /// The end of a subscription for which the subscriber requested that end.
     fn end(&self, now: Instant, wished: Option<DateTime>) -> DateTime {
         let latest = self.wall.date_time(now + LONGEST);
         wished.map_or_else(|| self.wall.date_time(now + VALIDITY), |wished| wished.min(latest))
     }
 
-    /// Subscriptions that nobody renewed end.
+    /// Deletes subscriptions that were not renewed.
     pub(super) fn sweep_subscriptions(&mut self, now: Instant) {
         let time = self.wall.date_time(now);
         self.subscriptions.retain(|_, subscription| subscription.data.validity_time > Some(time));
     }
 
-    /// A notification was answered, or was not: who does not answer for long is not told any more.
+    /// The result of a notification: after too many failures the subscription is deleted.
     pub(super) fn notified(&mut self, id: u64, reply: &Reply, out: &mut Outbox) {
         let Some(subscription) = self.subscriptions.get_mut(&id) else { return };
         subscription.failures = if reply.is_ok() { 0 } else { subscription.failures + 1 };
@@ -101,7 +103,7 @@ impl Nrf {
         Ok(Response::NoContent)
     }
 
-    /// Tells all who subscribed to instances like this one (TS 29.510 5.2.2.6).
+    /// Notifies the subscribers whose conditions match this instance (TS 29.510 5.2.2.6).
     pub(super) fn notify(&mut self, event: &NotificationEventType, profile: &NfProfile, out: &mut Outbox) {
         let instance = self.instance_uri(&profile.nf_instance_id);
         for (id, subscription) in self.subscriptions.iter_mut().filter(|(_, s)| s.covers(event, profile)) {

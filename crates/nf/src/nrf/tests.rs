@@ -40,7 +40,7 @@ fn patch(bench: &mut Bench<Nrf>, number: u128, body: Vec<PatchItem>) -> Seen {
     bench.request(UpdateNfInstance { nf_instance_id: instance(number), body })
 }
 
-/// What the NRF has of an instance.
+/// The NRF's profile of an instance.
 fn shown(bench: &mut Bench<Nrf>, number: u128) -> NfProfile {
     let seen = bench.request(GetNfInstance { nf_instance_id: instance(number), requester_features: None });
     let Response::NfProfile(profile) = seen.answer() else { panic!("{seen:?}") };
@@ -66,7 +66,7 @@ fn subscribe(bench: &mut Bench<Nrf>, change: impl FnOnce(&mut SubscriptionData))
     subscription(bench, change).0
 }
 
-/// Subscribes; gives where the subscription stands, and when it ends.
+/// Subscribes; returns the URI of the subscription and its end.
 fn subscription(
     bench: &mut Bench<Nrf>,
     change: impl FnOnce(&mut SubscriptionData),
@@ -82,7 +82,7 @@ fn minutes(count: i64) -> DateTime {
     DateTime::from_unix_ms(count * 60_000)
 }
 
-/// The event that subscribers are told.
+/// The event in the notification.
 fn told(seen: &Seen) -> Option<NotificationEventType> {
     let calls = seen.calls();
     let (_, target, Request::NfStatusNotify(notify)) = calls.first()? else { panic!("{seen:?}") };
@@ -381,7 +381,7 @@ fn instances_and_profiles_have_bounds() {
     assert_eq!(bench.request(one_more(&body, 7)).problem().status, 413);
 }
 
-/// TS 33.518 4.2.2.2.1: who is in a slice that the producer does not allow is told 403.
+/// TS 33.518 4.2.2.2.1: a requester in a slice that the producer does not allow gets 403.
 #[test]
 fn tc_disc_authorization_slice_nrf() {
     let mut bench = bench();
@@ -393,15 +393,15 @@ fn tc_disc_authorization_slice_nrf() {
         |sst| SearchNfInstances { requester_snssais: Some(vec![Snssai::of_sst(sst)]), ..query(NfType::Smf) };
     assert_eq!(found(&mut bench, of_slice(1)), [instance(1)]);
     assert_eq!(bench.request(of_slice(2)).problem().status, 403);
-    // A requester without slices is in none that is allowed.
+    // A requester without slices is in none of the allowed slices.
     assert_eq!(bench.request(query(NfType::Smf)).problem().status, 403);
-    // One that names none has those that it registered.
+    // A requester that sends no slices has those that it registered.
     register(&mut bench, Nf::Amf, 2);
     let of_amf = SearchNfInstances { requester_nf_instance_id: Some(instance(2)), ..query(NfType::Smf) };
     assert_eq!(found(&mut bench, of_amf), [instance(1)]);
 }
 
-/// Shows the claims in place of a signature.
+/// Returns the claims in place of a signed token.
 struct Shown;
 
 impl TokenSigner for Shown {

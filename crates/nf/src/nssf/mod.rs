@@ -1,4 +1,4 @@
-//! Network Slice Selection Function (TS 29.531): which slices a UE may use (TS 23.501 5.15.5.2.1).
+//! Network Slice Selection Function (TS 29.531): selects the slices that a UE may use (TS 23.501 5.15.5.2.1).
 
 #[cfg(test)]
 mod tests;
@@ -13,16 +13,16 @@ use pith_sbi::{ApiRoot, Cause, Problem, Reply, Request, Response, Uri};
 use pith_types::{Snssai, Tai};
 use std::sync::Arc;
 
-/// What an NSSF is configured with.
+/// Configuration of an NSSF.
 #[derive(Debug, Clone)]
 pub struct NssfConfig {
-    /// Slices of the network, and where each is offered: everywhere if the list is empty.
+    /// Slices of the network with the tracking areas that offer them; an empty list means everywhere.
     pub slices: Vec<(Snssai, Vec<Tai>)>,
-    /// The NRF that knows the NFs of the slices.
+    /// The NRF of the slices' NFs.
     pub nrf: Arc<ApiRoot>,
 }
 
-/// The NSSF of a shard. It keeps nothing.
+/// The NSSF of a shard. It is stateless.
 #[derive(Debug)]
 pub struct Nssf {
     config: NssfConfig,
@@ -61,8 +61,8 @@ impl Nssf {
         Ok(Response::AuthorizedNetworkSliceInfo(Box::new(info)))
     }
 
-    /// The requested slices that are subscribed and offered here; the default subscribed ones if none is
-    /// requested (TS 29.531 5.2.2.2.2).
+    /// The requested slices that are subscribed and offered here; if none is requested, the default
+    /// subscribed ones (TS 29.531 5.2.2.2.2).
     fn for_registration(
         &self,
         info: &SliceInfoForRegistration,
@@ -92,13 +92,13 @@ impl Nssf {
         Ok(authorized)
     }
 
-    /// Slices that the UE may request here: those of its subscription that exist.
+    /// Slices that the UE may request here: the subscribed ones that the network has.
     fn configured(&self, info: &SliceInfoForRegistration) -> Vec<ConfiguredSnssai> {
         let subscribed = info.subscribed_nssai.iter().map(|slice| slice.subscribed_snssai);
         subscribed.filter(|slice| self.exists(slice)).map(ConfiguredSnssai::new).collect()
     }
 
-    /// Where the slice of a session is served (TS 29.531 5.2.2.2.3).
+    /// The NRF for the slice of a session (TS 29.531 5.2.2.2.3).
     fn for_pdu_session(
         &self,
         info: &SliceInfoForPduSession,
@@ -107,7 +107,7 @@ impl Nssf {
         if !self.is_offered(&info.s_nssai, tai) {
             return Err(Box::new(Problem::new(Cause::SnssaiNotSupported)));
         }
-        // `nrfId` is the API that finds NFs of the slice: Nnrf_NFDiscovery (TS 29.531 6.1.6.2.8).
+        // `nrfId` is the API for discovery of the slice's NFs: Nnrf_NFDiscovery (TS 29.531 6.1.6.2.8).
         let nrf = Uri::new(&self.config.nrf, "/nnrf-disc/v1");
         let nsi_information = Some(NsiInformation::new(nrf));
         Ok(AuthorizedNetworkSliceInfo { nsi_information, ..Default::default() })

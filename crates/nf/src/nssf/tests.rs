@@ -1,4 +1,4 @@
-//! Which slices are allowed, and why others are not.
+//! Allowed slices, and causes of rejected ones.
 
 use super::*;
 use crate::testing::{Bench, Seen, instance, plmn, root};

@@ -4,7 +4,7 @@ use pith_sbi::Uri;
 use pith_sbi::common::SupportedFeatures;
 use pith_sbi::npcf_ampolicycontrol::{PolicyAssociation, PolicyAssociationRequest, PolicyUpdate};
 
-/// What the AMF is to enforce: what the subscription says (TS 29.507 4.2.2.3).
+/// The policy that the AMF enforces: the subscribed values (TS 29.507 4.2.2.3).
 pub(super) fn decide(context: &PolicyAssociationRequest) -> PolicyAssociation {
     let mut association = PolicyAssociation::new(SupportedFeatures(0));
     association.rfsp = context.rfsp;
@@ -13,7 +13,7 @@ pub(super) fn decide(context: &PolicyAssociationRequest) -> PolicyAssociation {
     association
 }
 
-/// Nothing changes (TS 29.507 4.2.3.2).
+/// An update without a change of policy (TS 29.507 4.2.3.2).
 pub(super) fn update(resource: Uri) -> PolicyUpdate {
     PolicyUpdate::new(resource)
 }

@@ -20,10 +20,10 @@ use pith_sbi::nudr_dr::ReadAccessAndMobilityPolicyData;
 use pith_sbi::{ApiRoot, Cause, Created, Problem, Reply, Request, Response, Uri};
 use std::sync::Arc;
 
-/// Associations of both kinds at most.
+/// Maximum number of associations of both kinds.
 const LIMIT: u32 = 1 << 20;
 
-/// What an association is about.
+/// The context of an association: AM or SM.
 #[derive(Debug)]
 enum Context {
     Access(Box<PolicyAssociationRequest>),
@@ -34,7 +34,7 @@ enum Context {
 #[derive(Debug)]
 struct Association {
     context: Context,
-    /// Whom to answer once the policy data have come; `None` afterwards.
+    /// The caller to answer when the policy data have arrived; `None` afterwards.
     creating: Option<Caller>,
 }
 
@@ -46,12 +46,12 @@ pub struct Pcf {
 }
 
 impl Pcf {
-    /// A PCF that names its resources below that root.
+    /// A PCF with that API root.
     pub const fn new(root: Arc<ApiRoot>) -> Self {
         Self { root, associations: Arena::new(LIMIT) }
     }
 
-    /// How many associations there are.
+    /// Number of associations.
     pub fn associations(&self) -> usize {
         self.associations.len()
     }
@@ -102,7 +102,8 @@ impl Pcf {
         }
     }
 
-    /// The policy data came, or there are none: only a subscriber that nobody knows is refused.
+    /// The UDR's reply: the association is created even without policy data; only an unknown subscriber
+    /// is refused.
     fn policy_data(&mut self, tag: Tag, reply: Reply, out: &mut Outbox) {
         let key = Key::from_u64(tag.owner);
         let Some(association) = self.associations.get_mut(key) else { return };

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// The id of the one session rule.
 const DEFAULT_RULE: &str = "default";
 
-/// The policy data of the session's slice and data network.
+/// The request for the policy data of the session's slice and data network.
 pub(super) fn policy_data(context: &SmPolicyContextData) -> ReadSessionManagementPolicyData {
     ReadSessionManagementPolicyData {
         ue_id: context.supi.clone(),
@@ -33,7 +33,7 @@ pub(super) fn decide(context: &SmPolicyContextData) -> SmPolicyDecision {
     decision
 }
 
-/// What was asked, and what was decided.
+/// The association's context and decision.
 pub(super) fn control(context: &SmPolicyContextData) -> SmPolicyControl {
     SmPolicyControl::new(context.clone(), decide(context))
 }

@@ -1,4 +1,4 @@
-//! What a UDM is configured with.
+//! Configuration of a UDM.
 
 use crate::kit::Identity;
 use pith_crypto::suci::HomeNetworkPrivateKey;
@@ -10,17 +10,17 @@ use std::sync::Arc;
 pub struct HomeNetworkKey {
     /// Home Network Public Key Identifier.
     pub id: u8,
-    /// The key.
+    /// Its private key.
     pub key: Arc<HomeNetworkPrivateKey>,
 }
 
 /// The UDM's configuration.
 #[derive(Clone)]
 pub struct UdmConfig {
-    /// Who it is.
+    /// Identity on the SBI.
     pub identity: Identity,
-    /// The home network: whose provisioned data is meant where a request names no network.
+    /// The home network: requests for provisioned data that contain no network mean this one.
     pub plmn: Plmn,
-    /// Keys that uncover SUCIs.
+    /// Keys that de-conceal SUCIs.
     pub home_network_keys: Vec<HomeNetworkKey>,
 }

@@ -1,4 +1,4 @@
-//! Why there is no vector, and what the AUSF is told (TS 29.503 6.3.7.3).
+//! Why a vector can't be generated, and the answer to the AUSF (TS 29.503 6.3.7.3).
 
 use pith_crypto::suci::SuciError;
 use pith_sbi::{Cause, Problem};
@@ -6,28 +6,28 @@ use pith_sbi::{Cause, Problem};
 /// Why there is no authentication vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum AuthenticationError {
-    /// The SUCI names a key that is not configured.
+    /// The SUCI's key id is not configured.
     #[error("no home network key with the identifier of the SUCI: add it to 'home_network_keys'")]
     UnknownHomeNetworkKey,
-    /// The SUCI is of a scheme that the key is not for, or that nobody knows.
+    /// The SUCI's protection scheme is unknown, or does not match the key.
     #[error("the protection scheme of the SUCI is not supported")]
     UnsupportedScheme,
-    /// The SUCI can't be uncovered.
+    /// The SUCI can't be de-concealed.
     #[error("the SUCI can't be uncovered: {0}")]
     Suci(#[from] SuciError),
-    /// The SUCI uncovers to something that is no IMSI.
+    /// The de-concealed SUPI is not an IMSI.
     #[error("the SUCI hides no IMSI")]
     NoImsi,
-    /// The subscriber's keys are not whole.
+    /// A key of the subscriber is missing.
     #[error("the authentication subscription lacks {0}")]
     IncompleteSubscription(&'static str),
     /// AUTS does not verify.
     #[error("AUTS does not verify")]
     WrongAuts,
-    /// Others took each SQN before it could be kept.
+    /// Concurrent transactions used each SQN before it was stored.
     #[error("too many vectors are being made for the subscriber at once")]
     SequenceNumberTaken,
-    /// The database does not answer as it should.
+    /// The UDR's reply is not the expected one.
     #[error("the UDR gave an answer that was not asked for")]
     UnexpectedAnswer,
 }

@@ -1,4 +1,4 @@
-//! Unified Data Management (TS 29.503): authentication vectors, who serves a UE, subscription data.
+//! Unified Data Management (TS 29.503): authentication vectors, UE context management, subscription data.
 //!
 //! ```text
 //!  GenerateAuthData     procedure/authentication.rs   SUCI -> SUPI, SQN, vector
@@ -6,7 +6,7 @@
 //!  everything else      procedure/relay.rs            one operation of the UDR
 //! ```
 //!
-//! It keeps nothing but transactions under way, so that any instance can serve any call.
+//! The UDM keeps only transactions in progress, so that any instance can serve any request.
 
 mod config;
 mod error;
@@ -19,13 +19,13 @@ pub use config::{HomeNetworkKey, UdmConfig};
 use pith_sbi::{Problem, Reply, Request};
 use procedure::{Step, Transaction};
 
-/// Transactions that may be under way at once.
+/// Maximum number of transactions in progress.
 const TRANSACTION_LIMIT: u32 = 1 << 16;
 
 struct Entry {
     from: Caller,
     transaction: Transaction,
-    /// Which call of the transaction is awaited.
+    /// The pending call of the transaction.
     step: u32,
 }
 
@@ -86,7 +86,7 @@ fn answer(to: Caller, reply: Reply, out: &mut Outbox) {
     }
 }
 
-/// A notification goes to the URI in it; its answer changes nothing (the tag names no entry).
+/// Sends a notification to its URI; the reply is ignored (the tag has no entry).
 fn notify(notification: Request, out: &mut Outbox) {
     let Some(root) = notification.target_uri().map(|uri| uri.root.clone()) else { return };
     out.call(Tag { owner: u64::MAX, step: 0 }, Target::Root(root), notification);

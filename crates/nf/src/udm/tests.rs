@@ -1,4 +1,4 @@
-//! Authentication vectors, who serves a UE, subscription data; the UDR is played here.
+//! Authentication vectors, UE context management, subscription data; the test acts as the UDR.
 
 mod sequence_number;
 
@@ -67,20 +67,20 @@ fn keys_and(sqn: u64) -> Reply {
     Ok(Response::AuthenticationSubscription(Box::new(subscription)))
 }
 
-/// The SUPI whose keys are asked for.
+/// The SUPI whose keys are requested.
 fn asked_for(seen: &Seen) -> &Supi {
     let (_, Request::QueryAuthSubsData(query)) = seen.call() else { panic!("{seen:?}") };
     &query.ue_id
 }
 
-/// The SQN that the UDR is to keep.
+/// The SQN that the UDR is to store.
 fn kept(seen: &Seen) -> u64 {
     let (_, Request::ModifyAuthenticationSubscription(modify)) = seen.call() else { panic!("{seen:?}") };
     let text = modify.body.last().unwrap().value.as_ref().unwrap().as_str().unwrap();
     u64::from_str_radix(text, 16).unwrap()
 }
 
-/// Goes on from the keys to the vector; gives the SQN in AUTN, as the USIM reads it.
+/// Continues from the keys to the vector; returns the SQN in AUTN, as the USIM reads it.
 fn sqn_of_vector(bench: &mut Bench<Udm>, asked: &Seen) -> u64 {
     let keep = bench.reply(asked.call().0, keys());
     assert!(keep.answers().is_empty(), "no vector before its SQN is kept");
@@ -200,7 +200,7 @@ fn registration(amf: u128) -> Amf3GppAccessRegistration {
     body
 }
 
-/// An AMF registers while the UDR holds `old`; what the UDM does at the end.
+/// An AMF registers while the UDR has `old`; returns the UDM's last effects.
 fn register(new: u128, old: Option<Amf3GppAccessRegistration>) -> Seen {
     let mut bench = bench();
     let asked = bench.request(ThreeGppRegistration { ue_id: supi(), body: registration(new) });
@@ -238,7 +238,7 @@ fn an_amf_that_registers_again_or_has_purged_the_ue_is_not_notified() {
     assert!(register(2, Some(purged)).operations().is_empty());
 }
 
-/// An AMF of that identity purges the UE, which AMF 1 holds.
+/// An AMF of that identity purges the UE, which is registered at AMF 1.
 fn purge(bench: &mut Bench<Udm>, pointer: &str) -> Seen {
     let mut body = Amf3GppAccessRegistrationModification::new(guami(pointer));
     body.purge_flag = Some(true);

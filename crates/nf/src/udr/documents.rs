@@ -1,10 +1,10 @@
-//! Changes to documents that NFs wrote: JSON Patch (RFC 6902).
+//! Changes of documents that NFs wrote: JSON Patch (RFC 6902).
 
 use pith_sbi::Problem;
 use pith_sbi::common::PatchItem;
 use serde_json::{Map, Value};
 
-/// The document after the patch; nothing of the patch is done if a part of it can't be.
+/// The document after the patch; if a part of the patch fails, nothing is changed.
 pub(super) fn patch(document: &str, patch: &[PatchItem]) -> Result<String, Problem> {
     let members: Map<String, Value> = serde_json::from_str(document).map_err(Problem::system_failure)?;
     let patched = pith_sbi::patch::apply(&members, patch).map_err(|problem| *problem)?;

@@ -5,9 +5,9 @@
 //!  Request ──> store request ──> database ──> Stored ──> answer
 //! ```
 //!
-//! It keeps nothing but the requests that wait for the database. What operators provision is one
+//! The UDR keeps only requests that wait for the database. An operator provisions one
 //! [`crate::kit::Subscriber`]; each resource below `provisioned-data` is a view of it
-//! ([`provisioned`]). What NFs write is kept as the documents that they wrote.
+//! ([`provisioned`]). Data that NFs write are stored as the documents that they sent.
 
 mod documents;
 mod provisioned;
@@ -20,7 +20,7 @@ use crate::kit::{
 };
 use pith_sbi::{Problem, Reply, Request};
 
-/// Requests that may wait for the database at once.
+/// Maximum number of requests that wait for the database.
 const PENDING_LIMIT: u32 = 1 << 16;
 
 /// A request that waits for the database.
@@ -30,7 +30,7 @@ struct Pending {
     request: Request,
 }
 
-/// What follows from what the database said.
+/// What follows a database result.
 enum Next {
     Answer(Reply),
     Store(StoreRequest),
@@ -44,7 +44,7 @@ pub struct Udr {
 }
 
 impl Udr {
-    /// A UDR that names its resources below that root.
+    /// A UDR with that API root.
     pub const fn new(root: std::sync::Arc<pith_sbi::ApiRoot>) -> Self {
         Self { root, pending: Arena::new(PENDING_LIMIT) }
     }

@@ -16,7 +16,7 @@ use pith_sbi::nudr_dr::{
 use pith_sbi::{Hex, Problem, Reply, Request, Response, SecretText};
 use std::sync::Arc;
 
-/// The resource that the request asks for.
+/// The requested resource.
 pub(super) fn view(subscriber: &Subscriber, request: &Request) -> Reply {
     Ok(match request {
         Request::QueryAuthSubsData(_) => {
@@ -99,7 +99,7 @@ fn snssai_key(slice: &SubscribedSlice) -> Arc<str> {
     slice.snssai.to_string().into()
 }
 
-/// `sm-data` of the slice and data network asked for (TS 29.505 5.2.5; TS 29.503 6.1.6.2.8).
+/// `sm-data` of the requested slice and data network (TS 29.505 5.2.5; TS 29.503 6.1.6.2.8).
 fn sm_data(subscriber: &Subscriber, query: &QuerySmData) -> Result<SmSubsData, Problem> {
     let slices =
         subscriber.slices.iter().filter(|slice| query.single_nssai.is_none_or(|asked| asked == slice.snssai));

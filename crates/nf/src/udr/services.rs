@@ -1,4 +1,4 @@
-//! Nudr_DataRepository (TS 29.504): which database request serves which operation.
+//! Nudr_DataRepository (TS 29.504): the database requests of each operation.
 
 use super::{Next, documents, provisioned};
 use crate::kit::{StoreRequest, StoreResponse};
@@ -15,7 +15,7 @@ const SMF_REGISTRATIONS: &str = "context-data/smf-registrations/";
 const AUTHENTICATION_STATUS: &str = "authentication-data/authentication-status";
 const SDM_SUBSCRIPTIONS: &str = "context-data/sdm-subscriptions/";
 
-/// What to ask the database first.
+/// The first database request.
 pub(super) fn first_step(request: &Request) -> Result<StoreRequest, Box<Problem>> {
     Ok(match request {
         Request::QueryAuthSubsData(r) => StoreRequest::Subscriber(r.ue_id.clone()),
@@ -54,7 +54,7 @@ pub(super) fn first_step(request: &Request) -> Result<StoreRequest, Box<Problem>
     })
 }
 
-/// What the database's answer to step `step` means.
+/// The consequence of the database's result of step `step`.
 pub(super) fn next_step(root: &Arc<ApiRoot>, request: &Request, step: u32, response: StoreResponse) -> Next {
     match (request, response) {
         (Request::ModifyAmfContextThreeGpp(r), StoreResponse::Document(Some(body))) if step == 0 => {
@@ -67,7 +67,7 @@ pub(super) fn next_step(root: &Arc<ApiRoot>, request: &Request, step: u32, respo
                 Err(problem) => Next::Answer(Err(Box::new(problem))),
             }
         }
-        // Not written: because there is no such subscriber, or because of a test in the patch?
+        // Not written: either the subscriber does not exist, or a test in the patch failed.
         (Request::ModifyAuthenticationSubscription(r), StoreResponse::Done { created_or_found: false }) => {
             Next::Store(StoreRequest::Subscriber(r.ue_id.clone()))
         }
@@ -166,8 +166,8 @@ fn read_all<T: DeserializeOwned>(documents: &[(String, String)]) -> Result<Vec<T
     documents.iter().map(|(_, body)| read(body)).collect()
 }
 
-/// What a patch of an authentication subscription writes: its sequence number is all that NFs change
-/// (TS 29.505 5.2.2.3.2). A `test` before it says what the number has to be so far (RFC 6902 4.6).
+/// The database request for a patch of an authentication subscription. NFs change only its sequence number
+/// (TS 29.505 5.2.2.3.2). A preceding `test` contains the expected current number (RFC 6902 4.6).
 fn put_sequence_number(supi: &Supi, patch: &[PatchItem]) -> Result<StoreRequest, Box<Problem>> {
     let (mut expected, mut sqn) = (None, None);
     for item in patch {
@@ -186,7 +186,7 @@ fn sqn_in(item: &PatchItem) -> Result<u64, Box<Problem>> {
     let value = item.value.clone().unwrap_or_default();
     let sqn = match (item.path.as_str(), &item.op) {
         ("/sequenceNumber/sqn", _) => serde_json::from_value::<Hex<6>>(value).ok(),
-        // A test would be one of the whole object, of which the database keeps no more than SQN.
+        // A test of the whole object is refused: the database compares only SQN.
         ("/sequenceNumber", PatchOperation::Add | PatchOperation::Replace) => {
             serde_json::from_value::<SequenceNumber>(value).ok().and_then(|number| number.sqn)
         }
@@ -204,7 +204,8 @@ fn no_sqn() -> Box<Problem> {
     Box::new(Problem::mandatory_ie_incorrect("sequenceNumber", "no sqn"))
 }
 
-/// The patch tests for another sequence number than there is; nothing is done (RFC 5789 2.2, RFC 6902 5).
+/// The patch tests for another sequence number than the current one; nothing is changed (RFC 5789
+/// 2.2, RFC 6902 5).
 fn sequence_number_taken() -> Box<Problem> {
     Box::new(Problem::of_status(409).detail("the sequence number is another one than the patch tests for"))
 }

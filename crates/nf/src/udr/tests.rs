@@ -1,4 +1,4 @@
-//! Views of a subscriber, documents that NFs wrote; the database is played here.
+//! Views of a subscriber, and documents that NFs wrote; the test acts as the database.
 
 use super::*;
 use crate::kit::Subscriber;
@@ -25,7 +25,7 @@ fn subscriber() -> Subscriber {
     subscriber
 }
 
-/// Asks, and lets the database answer.
+/// Sends a request, and answers its database request.
 fn ask(request: impl Into<Request>, stored: StoreResponse) -> Seen {
     let mut bench = bench();
     let asked = bench.request(request);
@@ -131,7 +131,7 @@ fn the_sqn_is_all_that_may_change_in_an_authentication_subscription() {
     assert_eq!(bench.request(modify_sqn("/sequenceNumber/sqn", "ff")).problem().status, 400);
 }
 
-/// As a UDM keeps an SQN that follows `known`.
+/// The UDM's request to store an SQN that follows `known`.
 fn keep_sqn(known: &str) -> ModifyAuthenticationSubscription {
     let mut modify = modify_sqn("/sequenceNumber/sqn", "0000000000ff");
     modify.body.insert(0, PatchItem::test("/sequenceNumber/sqn", known));
@@ -159,7 +159,7 @@ fn a_patch_may_say_what_the_sqn_has_to_be_so_far() {
     assert_eq!(bench.request(test_last).cause(), Some(&Cause::ModificationNotAllowed));
 }
 
-/// Asks to keep an SQN, which the database does not do; who is there then?
+/// Requests to store an SQN, which the database refuses; then the subscriber is read as `found`.
 fn not_kept(found: Option<Subscriber>) -> Seen {
     let mut bench = bench();
     let asked = bench.request(keep_sqn("0000000000de"));
@@ -184,7 +184,7 @@ fn amf_registration() -> Amf3GppAccessRegistration {
     Amf3GppAccessRegistration::new(instance(1), callback, guami, RatType::Nr)
 }
 
-/// What the database holds after `request`.
+/// The document in the database after `request`.
 fn put(request: impl Into<Request>) -> (String, String) {
     let mut bench = bench();
     let asked = bench.request(request);

@@ -1,5 +1,4 @@
-//! The EAP packets of EAP-AKA', as a server writes and reads them (RFC 3748 4, RFC 4187 8 to 11,
-//! RFC 9048 3).
+//! EAP packets of EAP-AKA', encoded and decoded as a server (RFC 3748 4, RFC 4187 8 to 11, RFC 9048 3).
 //!
 //! ```text
 //!  0      1            2        4      5         6          8
@@ -7,7 +6,7 @@
 //!                                                           Type | words of 4 octets | value
 //! ```
 //!
-//! What a UE sends is read with every length checked; nothing in it is believed before AT_MAC is.
+//! All lengths in a UE's packet are checked. Its content is not used before AT_MAC is verified.
 
 mod request;
 mod response;
@@ -53,15 +52,15 @@ mod attribute {
     pub const AT_CLIENT_ERROR_CODE: u8 = 22;
     pub const AT_KDF_INPUT: u8 = 23;
     pub const AT_KDF: u8 = 24;
-    /// From here on a receiver skips what it does not know (RFC 4187 8.1).
+    /// Types from here on may be skipped if they are unknown (RFC 4187 8.1).
     pub const FIRST_SKIPPABLE: u8 = 128;
 }
 
-/// The key derivation function of RFC 9048 3.3, the only one there is.
+/// The key derivation function of RFC 9048 3.3, the only one defined.
 const KDF_AKA_PRIME: u16 = 1;
 
 /// Octets before the attributes.
 const HEADER: usize = 8;
 
-/// Octets of the value of AT_MAC, behind two reserved ones (RFC 4187 10.15).
+/// Octets of AT_MAC's value, after two reserved octets (RFC 4187 10.15).
 const MAC: usize = 16;

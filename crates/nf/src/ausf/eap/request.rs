@@ -1,18 +1,18 @@
-//! What the server sends.
+//! Packets that the server sends.
 
 use super::{HEADER, KDF_AKA_PRIME, MAC, attribute, code, method, subtype};
 use pith_crypto::eap_aka_prime;
 use pith_crypto::keys::{Autn, KAut, Rand};
 
-/// Notification code: general failure, before the UE has proved who it is. Its P bit is set, so
-/// it goes without AT_MAC (RFC 4187 6.1, 10.19).
+/// Notification code: general failure before the UE is authenticated. Its P bit is set, so the
+/// packet has no AT_MAC (RFC 4187 6.1, 10.19).
 pub(in crate::ausf) const FAILURE_BEFORE_AUTHENTICATION: u16 = 0x4000;
 
-/// What an AKA'-Challenge carries.
+/// Content of an AKA'-Challenge.
 pub(in crate::ausf) struct Challenge<'a> {
     pub rand: &'a Rand,
     pub autn: &'a Autn,
-    /// The serving network's name, bound into the keys (TS 33.501 6.1.3.1).
+    /// The serving network name, from which the keys are derived (TS 33.501 6.1.3.1).
     pub network_name: &'a str,
 }
 
@@ -29,24 +29,24 @@ pub(in crate::ausf) fn challenge(identifier: u8, challenge: &Challenge<'_>, k_au
         .finish_with_mac(k_aut)
 }
 
-/// EAP-Request/AKA'-Notification of a code whose P bit is set (RFC 4187 9.10).
+/// EAP-Request/AKA'-Notification with a code whose P bit is set (RFC 4187 9.10).
 pub(in crate::ausf) fn notification(identifier: u8, notification: u16) -> Vec<u8> {
     Packet::new(identifier, subtype::NOTIFICATION)
         .with(attribute::AT_NOTIFICATION, &[&notification.to_be_bytes()])
         .finish()
 }
 
-/// EAP-Success, with the identifier of the response that it follows (RFC 3748 4.2).
+/// EAP-Success, with the identifier of the response that it answers (RFC 3748 4.2).
 pub(in crate::ausf) const fn success(identifier: u8) -> [u8; 4] {
     [code::SUCCESS, identifier, 0, 4]
 }
 
-/// EAP-Failure, with the identifier of the response that it follows (RFC 3748 4.2).
+/// EAP-Failure, with the identifier of the response that it answers (RFC 3748 4.2).
 pub(in crate::ausf) const fn failure(identifier: u8) -> [u8; 4] {
     [code::FAILURE, identifier, 0, 4]
 }
 
-/// A network name has 32 octets or so (TS 24.501 9.12.1).
+/// A network name has about 32 octets (TS 24.501 9.12.1).
 fn length_of(name: &str) -> [u8; 2] {
     (name.len() as u16).to_be_bytes()
 }
@@ -59,7 +59,7 @@ impl Packet {
         Self(vec![code::REQUEST, identifier, 0, 0, method::AKA_PRIME, subtype, 0, 0])
     }
 
-    /// Adds an attribute of those parts, filled up to words of four octets.
+    /// Adds an attribute, padded to words of four octets.
     fn with(mut self, kind: u8, parts: &[&[u8]]) -> Self {
         let octets = 2 + parts.iter().map(|part| part.len()).sum::<usize>();
         self.0.extend([kind, octets.div_ceil(4) as u8]);

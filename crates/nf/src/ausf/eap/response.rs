@@ -1,30 +1,29 @@
-//! What the UE sends.
+//! Packets that the UE sends.
 
 use super::{HEADER, KDF_AKA_PRIME, MAC, attribute, code, method, subtype};
 use pith_crypto::eap_aka_prime;
 use pith_crypto::keys::{Auts, KAut};
 
-/// An EAP-Response of a UE that was sent an EAP-Request of EAP-AKA'.
+/// An EAP-Response of a UE to an EAP-Request of EAP-AKA'.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::ausf) enum Response<'a> {
-    /// AKA'-Challenge: RES, and what vouches for it.
+    /// AKA'-Challenge: RES and its MAC.
     Challenge {
         /// RES, 4 to 16 octets (RFC 4187 10.8).
         res: &'a [u8],
-        /// AT_MAC.
         mac: Mac<'a>,
     },
-    /// AKA'-Challenge that asks for another key derivation function (RFC 9048 3.2).
+    /// AKA'-Challenge that requests another key derivation function (RFC 9048 3.2).
     KeyDerivation(u16),
     /// AKA'-Authentication-Reject: AUTN is wrong (RFC 4187 9.5).
     AuthenticationReject,
     /// AKA'-Synchronization-Failure: SQN in AUTN is out of range (RFC 4187 9.6).
     SynchronizationFailure(Auts),
-    /// AKA'-Notification: the UE has heard (RFC 4187 9.11).
+    /// AKA'-Notification: the UE's acknowledgement (RFC 4187 9.11).
     Notification,
     /// AKA'-Client-Error, with its code (RFC 4187 9.9).
     ClientError(u16),
-    /// Legacy Nak: the UE has no EAP-AKA' (RFC 3748 5.3.1).
+    /// Legacy Nak: the UE does not support EAP-AKA' (RFC 3748 5.3.1).
     Nak,
 }
 
@@ -32,12 +31,12 @@ pub(in crate::ausf) enum Response<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::ausf) struct Mac<'a> {
     packet: &'a [u8],
-    /// Where the value begins.
+    /// Offset of the value.
     at: usize,
 }
 
 impl Mac<'_> {
-    /// Whether it is that of the whole packet with AT_MAC's value zero (RFC 4187 10.15).
+    /// Whether the MAC matches the whole packet with AT_MAC's value set to zero (RFC 4187 10.15).
     pub fn is_right(&self, k_aut: &KAut) -> bool {
         let Some(received) = self.packet.get(self.at..self.at + MAC) else { return false };
         let mut with_zero_mac = self.packet.to_vec();
@@ -46,10 +45,10 @@ impl Mac<'_> {
     }
 }
 
-/// Why a packet is no response that a server understands.
+/// Why a packet is not a valid response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(in crate::ausf) enum EapError {
-    /// It has no header, is no EAP-Response, or its length is not the packet's.
+    /// It has no header, is not an EAP-Response, or its length field is wrong.
     #[error("no whole EAP-Response")]
     NoResponse,
     /// It answers another request.
@@ -58,25 +57,25 @@ pub(in crate::ausf) enum EapError {
     /// Neither EAP-AKA' nor Nak.
     #[error("EAP type {0}")]
     Type(u8),
-    /// A subtype that no request of ours asks for.
+    /// A subtype that does not answer any request of this server.
     #[error("subtype {0}")]
     Subtype(u8),
-    /// An attribute's length is zero, or leads past the packet's end.
+    /// An attribute's length is zero or exceeds the packet.
     #[error("length of the attribute at octet {0}")]
     Length(usize),
-    /// An attribute that may not be skipped and is not known (RFC 4187 8.1).
+    /// An unknown attribute that may not be skipped (RFC 4187 8.1).
     #[error("attribute {0} is not known")]
     UnknownAttribute(u8),
-    /// An attribute is there twice (RFC 4187 8.1).
+    /// An attribute occurs twice (RFC 4187 8.1).
     #[error("attribute {0} comes twice")]
     Repeated(u8),
-    /// An attribute is missing, or its value is not one that it can have.
+    /// An attribute is missing or has an invalid value.
     #[error("attribute {0} is missing or wrong")]
     Attribute(u8),
 }
 
 impl<'a> Response<'a> {
-    /// Reads the response to the request of that identifier.
+    /// Decodes the response to the request of that identifier.
     pub fn decode(packet: &'a [u8], identifier: u8) -> Result<Self, EapError> {
         let (&[code, answered, high, low, method], _) =
             packet.split_first_chunk().ok_or(EapError::NoResponse)?;
@@ -119,8 +118,8 @@ struct Attributes<'a> {
 }
 
 impl<'a> Attributes<'a> {
-    /// Reads them all; none may be longer than the packet, and none but those which may be skipped unknown
-    /// (RFC 4187 8.1).
+    /// Decodes all attributes. Their lengths must fit the packet, and unknown ones must be of a
+    /// skippable type (RFC 4187 8.1).
     fn decode(packet: &'a [u8]) -> Result<Self, EapError> {
         let mut found = Self::default();
         let mut at = HEADER;
@@ -146,13 +145,13 @@ impl<'a> Attributes<'a> {
             _ => return Err(EapError::UnknownAttribute(kind)),
         };
         match place.replace((at, value)) {
-            // AT_KDF alone may come more than once (RFC 9048 3.2).
+            // Only AT_KDF may occur more than once (RFC 9048 3.2).
             Some(_) if kind != attribute::AT_KDF => Err(EapError::Repeated(kind)),
             _ => Ok(()),
         }
     }
 
-    /// RES with its MAC, or else the key derivation function that the UE wants instead.
+    /// RES with its MAC, or the key derivation function that the UE requests instead.
     fn challenge(&self, packet: &'a [u8]) -> Result<Response<'a>, EapError> {
         if let (Some((_, kdf)), None) = (self.kdf, self.res) {
             let kdf = kdf.try_into().map_err(|_| EapError::Attribute(attribute::AT_KDF))?;
@@ -164,7 +163,7 @@ impl<'a> Attributes<'a> {
         Ok(Response::Challenge { res, mac: Mac { packet, at: at + 2 } })
     }
 
-    /// RES, whose length comes in bits (RFC 4187 10.8).
+    /// RES, whose length is given in bits (RFC 4187 10.8).
     fn res(&self) -> Option<&'a [u8]> {
         let (_, value) = self.res?;
         let (bits, padded) = value.split_first_chunk()?;

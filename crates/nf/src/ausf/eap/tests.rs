@@ -1,4 +1,4 @@
-//! What a UE sends, whole and spoiled.
+//! Packets of a UE, valid and corrupted.
 
 use super::*;
 use pith_crypto::keys::{Auts, KAut};
@@ -94,7 +94,7 @@ fn lengths_that_lead_nowhere_are_refused() {
     assert_eq!(decode(&[2, IDENTIFIER, 0, 5, 4]), Err(EapError::Type(4)));
 }
 
-/// Every packet of the first so many octets of a spoiled whole one is read or refused.
+/// Random corruptions and truncations of a valid packet are decoded or refused.
 #[test]
 fn no_packet_panics() {
     let mut rng = crate::kit::Rng::from_number(1);

@@ -1,5 +1,5 @@
-//! EAP-AKA' (TS 33.501 6.1.3.1, RFC 9048, RFC 4187): the home network is the EAP server; the AMF passes
-//! packets on (TS 29.509 5.2.2.2.3).
+//! EAP-AKA' (TS 33.501 6.1.3.1, RFC 9048, RFC 4187): the home network is the EAP server; the AMF
+//! forwards the packets (TS 29.509 5.2.2.2.3).
 //!
 //! ```text
 //!                            <─ UDM   RAND, AUTN, XRES, CK', IK'            steps 1, 2
@@ -8,9 +8,9 @@
 //!                                     EAP-Success, K_SEAF                   step 10; result to the UDM
 //!                            <─ UE    AKA'-Synchronization-Failure: AUTS
 //!  AwaitingFreshVector       <─ UDM   another challenge, once
-//!                            <─ UE    wrong RES or AT_MAC, nothing that can be read:
+//!                            <─ UE    wrong RES or AT_MAC, or a malformed packet:
 //!                                     AKA'-Notification                     RFC 4187 6.3.2
-//!  AwaitingNotificationHeard <─ UE    whatever it says: EAP-Failure         RFC 4187 6.3.3
+//!  AwaitingNotificationHeard <─ UE    any response: EAP-Failure             RFC 4187 6.3.3
 //!                            <─ UE    AKA'-Authentication-Reject, AKA'-Client-Error: EAP-Failure
 //! ```
 
@@ -29,54 +29,54 @@ use pith_sbi::nudm_ueau::{AuthenticationVector, AvEapAkaPrime, GenerateAuthData}
 use pith_sbi::{Base64, Created, Hex, Problem, Reply, Request, Response, Secret, SecretText};
 use std::sync::Arc;
 
-/// The UE is challenged: what its answer must be, and what it then gets.
+/// The UE is challenged: the expected response, and the resulting keys.
 pub(in crate::ausf) struct AwaitingEapResponse {
     subject: Subject,
-    /// The EAP-Request under way.
+    /// The pending EAP-Request.
     request: Vec<u8>,
     identifier: u8,
     rand: Rand,
     xres: Res,
     k_aut: KAut,
     k_seaf: KSeaf,
-    /// The UE has lost step with the home network once already.
+    /// The UE has reported a synchronisation failure once already.
     resynchronised: bool,
 }
 
-/// The UE has lost step with the home network: waits for a vector that it can accept.
+/// The UE has reported a synchronisation failure: another vector is requested.
 pub(in crate::ausf) struct AwaitingFreshVector {
     subject: Subject,
     identifier: u8,
 }
 
-/// It failed, and the UE was told so: EAP-Failure follows.
+/// The authentication failed, and a notification was sent to the UE: EAP-Failure follows.
 pub(in crate::ausf) struct AwaitingNotificationHeard {
     subject: Subject,
     identifier: u8,
 }
 
-/// What comes of a response of the UE.
+/// The result of a UE's response.
 pub(in crate::ausf) enum Step {
-    /// RES is right.
+    /// RES matches.
     Success(Response, Request),
-    /// It is over, and the UE did not prove what it is.
+    /// The authentication failed and is over.
     Failure(Response, Request),
-    /// It fails; the UE has to hear of it first.
+    /// The authentication failed; the UE is notified first.
     Notified(Response, AwaitingNotificationHeard),
-    /// The home network has to catch up with the UE.
+    /// The home network must resynchronise with the UE.
     Resynchronise(GenerateAuthData, AwaitingFreshVector),
-    /// No answer to what was asked: it changes nothing.
+    /// The packet does not answer the pending request: the state is unchanged.
     Refused(Box<Problem>, AwaitingEapResponse),
 }
 
-/// Derives keys and makes the challenge (steps 3 and 4).
+/// Derives keys and creates the challenge (steps 3 and 4).
 pub(super) fn challenge(
     subject: Subject,
     vector: &AvEapAkaPrime,
 ) -> Result<AwaitingEapResponse, Box<Problem>> {
     let (rand, SecretText(xres)) = (Rand::new(vector.rand.0), &vector.xres);
     let xres = Res::from_hex(xres).ok_or_else(no_vector)?;
-    // Any number will do to begin with (RFC 3748 4.1).
+    // The first identifier may have any value (RFC 3748 4.1).
     let [identifier, ..] = vector.rand.0;
     Ok(AwaitingEapResponse::new(subject, identifier, rand, xres, vector))
 }
@@ -93,7 +93,7 @@ impl AwaitingEapResponse {
         Self { subject, request, identifier, rand, xres, k_aut, k_seaf, resynchronised: false }
     }
 
-    /// The resource that the AMF answers at.
+    /// The response that creates the authentication context.
     pub fn context(&self, identity: &Identity, id: &str) -> Response {
         let location = location(identity, id);
         let data = AuthData::Eap(Base64(self.request.clone().into()));
@@ -102,12 +102,12 @@ impl AwaitingEapResponse {
         Response::UeAuthenticationCtxCreated(Box::new(Created { location, body }))
     }
 
-    /// The same, in the session that is under way.
+    /// The response with a further EAP-Request.
     pub fn session(&self, identity: &Identity, id: &str) -> Response {
         ongoing(self.request.clone(), links(identity, id))
     }
 
-    /// Takes the UE's response.
+    /// Handles the UE's response.
     pub fn on_response(self, identity: &Identity, now: Instant, id: &str, packet: &[u8]) -> Step {
         match EapResponse::decode(packet, self.identifier) {
             Ok(EapResponse::Challenge { res, mac }) => {
@@ -125,8 +125,7 @@ impl AwaitingEapResponse {
                 let problem = Problem::of_status(400).detail("eapPayload answers no request that is open");
                 Step::Refused(Box::new(problem), self)
             }
-            // Another key derivation function than the one that was offered counts as a wrong AT_MAC
-            // (RFC 9048 3.2).
+            // Another key derivation function than the offered one counts as a wrong AT_MAC (RFC 9048 3.2).
             Ok(_) | Err(_) => self.notify(identity, id),
         }
     }
@@ -141,7 +140,7 @@ impl AwaitingEapResponse {
         Step::Success(Response::EapSession(Box::new(body)), event)
     }
 
-    /// A server that fails an authentication says so before it ends it (RFC 4187 6.3.2).
+    /// A server must send a notification before it ends a failed authentication (RFC 4187 6.3.2).
     fn notify(self, identity: &Identity, id: &str) -> Step {
         let identifier = self.identifier.wrapping_add(1);
         let request = eap::notification(identifier, eap::FAILURE_BEFORE_AUTHENTICATION);
@@ -149,7 +148,7 @@ impl AwaitingEapResponse {
         Step::Notified(ongoing(request, links(identity, id)), next)
     }
 
-    /// AUTS goes to the home network, which makes a vector after it (RFC 4187 6.3.1, TS 33.102 6.3.5).
+    /// Sends AUTS to the home network, which generates a new vector (RFC 4187 6.3.1, TS 33.102 6.3.5).
     fn resynchronise(self, identity: &Identity, auts: &Auts) -> Step {
         let info = ResynchronizationInfo::new(Hex(*self.rand.as_bytes()), Hex(*auts.as_bytes()));
         let body = vector::request(identity, &self.subject.serving_network_name, Some(info));
@@ -174,7 +173,7 @@ impl AwaitingFreshVector {
 }
 
 impl AwaitingNotificationHeard {
-    /// Whatever the UE says to it, the authentication has failed.
+    /// The authentication has failed, whatever the UE responds.
     pub fn on_response(self, identity: &Identity, now: Instant) -> (Response, Request) {
         fail(self.subject, self.identifier, identity, now)
     }

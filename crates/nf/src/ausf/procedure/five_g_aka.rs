@@ -19,7 +19,7 @@ use pith_sbi::nudm_ueau::Av5GHeAka;
 use pith_sbi::{Created, Hex, Request, Response, Secret};
 use std::sync::Arc;
 
-/// The UE is challenged: what its answer must be, and what it then gets.
+/// The UE is challenged: the expected response, and the resulting keys.
 pub(in crate::ausf) struct Challenged {
     subject: Subject,
     challenge: Av5gAka,
@@ -37,7 +37,7 @@ impl Challenged {
         Self { subject, challenge, xres_star, k_seaf }
     }
 
-    /// The resource that the AMF answers at.
+    /// The response that creates the authentication context.
     pub fn context(&self, identity: &Identity, id: &str) -> Response {
         let location = location(identity, id);
         let mut links = Links::default();

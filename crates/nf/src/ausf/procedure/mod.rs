@@ -1,4 +1,4 @@
-//! The procedures of the AUSF: a vector first, then a file a method of authentication.
+//! The procedures of the AUSF: the request for a vector, then a file for each authentication method.
 
 pub(super) mod eap_aka_prime;
 pub(super) mod five_g_aka;
@@ -11,7 +11,7 @@ use pith_sbi::{Problem, Request, Uri};
 use pith_types::Supi;
 use std::sync::Arc;
 
-/// Who is being authenticated, and for which network.
+/// The UE that is authenticated, and the serving network.
 #[derive(Debug, Clone)]
 pub(super) struct Subject {
     pub supi: Supi,
@@ -19,7 +19,7 @@ pub(super) struct Subject {
 }
 
 impl Subject {
-    /// How the authentication ended, for the UDM (TS 29.503 5.4.2.3).
+    /// The event that reports the result to the UDM (TS 29.503 5.4.2.3).
     fn event(self, identity: &Identity, now: Instant, method: AuthType, success: bool) -> Request {
         let Self { supi, serving_network_name } = self;
         let body = AuthEvent::new(
@@ -33,12 +33,12 @@ impl Subject {
     }
 }
 
-/// The resource of an authentication.
+/// The URI of an authentication context.
 fn location(identity: &Identity, id: &str) -> Uri {
     Uri::new(&identity.api_root, &format!("/nausf-auth/v1/ue-authentications/{id}"))
 }
 
-/// The UDM answered with something else.
+/// The UDM's reply has no vector.
 fn no_vector() -> Box<Problem> {
     Box::new(Problem::system_failure("the UDM gave no vector"))
 }

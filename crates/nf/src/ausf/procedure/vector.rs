@@ -1,7 +1,7 @@
-//! The vector that every authentication begins with (TS 33.501 6.1.2): the UDM chooses the method.
+//! The request for a vector, which starts every authentication (TS 33.501 6.1.2); the UDM chooses the method.
 //!
 //! ```text
-//!  AMF ─> Authenticate     is the serving network entitled?
+//!  AMF ─> Authenticate     checks that the serving network is permitted
 //!         AwaitingVector   <─ UDM   5G HE AV or EAP-AKA' AV, and the SUPI of a SUCI
 //! ```
 
@@ -18,7 +18,7 @@ use pith_sbi::{Cause, Problem, Reply, Response};
 use pith_types::Plmn;
 use std::sync::Arc;
 
-/// Waits for the vector.
+/// A vector is requested from the UDM.
 pub(in crate::ausf) struct AwaitingVector {
     serving_network_name: Arc<str>,
 }
@@ -30,7 +30,7 @@ pub(in crate::ausf) enum Begun {
 }
 
 impl AwaitingVector {
-    /// Checks that the serving network may ask, and asks for a vector.
+    /// Checks that the serving network is permitted, and requests a vector.
     pub fn begin(
         identity: &Identity,
         config: &AusfConfig,
@@ -62,7 +62,7 @@ impl AwaitingVector {
     }
 }
 
-/// What the UDM is asked for.
+/// The request to the UDM.
 pub(super) fn request(
     identity: &Identity,
     serving_network_name: &Arc<str>,
@@ -73,7 +73,7 @@ pub(super) fn request(
     body
 }
 
-/// The UDM's answer.
+/// The UDM's reply.
 pub(super) fn result(reply: Reply) -> Result<AuthenticationInfoResult, Box<Problem>> {
     match reply? {
         Response::AuthenticationInfoResult(result) => Ok(*result),

@@ -1,4 +1,4 @@
-//! EAP-AKA' as the AMF sees it: the UDM's vector and the UE's packets are made here.
+//! EAP-AKA' as the AMF sees it; the test generates the UDM's vector and the UE's packets.
 
 use super::*;
 use pith_crypto::eap_aka_prime::{self, Keys};
@@ -41,7 +41,7 @@ fn response(identifier: u8, subtype: u8, attributes: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// The right answer, but for the RES.
+/// The correct response, except for the RES.
 fn answer(identifier: u8, res: [u8; 8]) -> Vec<u8> {
     let attributes = [&[3, 3, 0, 64], &res[..], &[11, 5, 0, 0], &[0; 16]].concat();
     let mut packet = response(identifier, CHALLENGE, &attributes);
@@ -55,7 +55,8 @@ fn synchronization_failure(identifier: u8) -> Vec<u8> {
     response(identifier, SYNCHRONIZATION_FAILURE, &[&[4, 4][..], &[9; 14], &[24, 1, 0, 1]].concat())
 }
 
-/// Goes to where the UE is challenged; gives the id of the context and the identifier of the request.
+/// Runs an authentication up to the challenge; returns the id of the context and the identifier of
+/// the request.
 fn challenged(bench: &mut Bench<Ausf>) -> (String, u8) {
     let asked = authenticate(bench, SERVING_NETWORK);
     let seen = bench.reply(asked.call().0, vector(1));
@@ -78,7 +79,7 @@ fn session(seen: &Seen) -> (&EapSession, Vec<u8>) {
     (session, packet.to_vec())
 }
 
-/// EAP-Failure to the AMF, and the UDM hears of it.
+/// EAP-Failure is sent to the AMF, and the result to the UDM.
 fn assert_failed(bench: &Bench<Ausf>, seen: &Seen, identifier: u8) {
     let (session, packet) = session(seen);
     assert_eq!(session.auth_result, Some(AuthResult::AuthenticationFailure));
@@ -88,7 +89,7 @@ fn assert_failed(bench: &Bench<Ausf>, seen: &Seen, identifier: u8) {
     assert_eq!((bench.nf.pending(), bench.timers.len()), (0, 0));
 }
 
-/// The UE is told that it failed, and confirms that it heard.
+/// The UE gets the notification, and acknowledges it.
 fn assert_notified(bench: &mut Bench<Ausf>, seen: &Seen, id: &str, identifier: u8) {
     let (session, packet) = session(seen);
     assert_eq!(session.auth_result, Some(AuthResult::AuthenticationOngoing));

@@ -1,4 +1,4 @@
-//! 5G-AKA as the AMF sees it, with the vector of a UDM that is played here.
+//! 5G-AKA as the AMF sees it; the test generates the UDM's vector.
 
 mod eap_aka_prime;
 
@@ -37,7 +37,7 @@ fn vector() -> Reply {
     Ok(Response::AuthenticationInfoResult(Box::new(result)))
 }
 
-/// Goes to where the UE is challenged; gives the id of the context.
+/// Runs an authentication up to the challenge; returns the id of the context.
 fn challenge(bench: &mut Bench<Ausf>) -> String {
     let asked = authenticate(bench, SERVING_NETWORK);
     let seen = bench.reply(asked.call().0, vector());
@@ -58,7 +58,7 @@ fn confirmation(seen: &Seen) -> &ConfirmationDataResponse {
     response
 }
 
-/// Whether the UDM is told of a success.
+/// Whether a success was reported to the UDM.
 fn told_udm(seen: &Seen) -> bool {
     let (_, Request::ConfirmAuth(confirm)) = seen.call() else { panic!("{seen:?}") };
     confirm.body.success

@@ -3,13 +3,13 @@
 //! ```text
 //!  AUSF ─> GenerateAuthData        SUCI -> SUPI (TS 33.501 6.12.5)
 //!          AwaitingAuthenticationSubscription  <─ UDR   K, OPc, SQN; AUTS checked (6.1.3.3.2)
-//!          AwaitingSequenceNumberUpdate        <─ UDR   SQN is kept before it is used
+//!          AwaitingSequenceNumberUpdate        <─ UDR   SQN is stored before it is used
 //!  AUSF <─ vector
 //! ```
 //!
-//! No SQN goes into two vectors (TS 33.102 6.3.2), and other transactions of the subscriber may be under
-//! way, here and in other instances: SQN is kept only where the one that was read is still there. If it is
-//! not (409), all begins anew with what is there now.
+//! No SQN is used in two vectors (TS 33.102 6.3.2). Other transactions of the subscriber may be in progress,
+//! also in other instances. So the UDR stores the new SQN only if its current SQN is the one that this
+//! transaction read. If it is not (409), the transaction starts again with the current SQN.
 
 use super::super::config::UdmConfig;
 use super::super::error::AuthenticationError;
@@ -34,32 +34,32 @@ use pith_types::{SchemeOutput, Suci, Supi};
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// How often Keccak-f is applied in TUAK, unless the operator chose more (TS 35.231 5.2).
+/// Iterations of Keccak-f in TUAK, unless the operator chose more (TS 35.231 5.2).
 const TUAK_ITERATIONS: u8 = 1;
 
-/// How often a transaction begins anew because another one took its SQN. Of those that go on side by side
-/// one gets through each time, so eight may; more than that at once is no phone.
+/// Restarts of a transaction after another one used its SQN. Of concurrent transactions one
+/// succeeds in each round, so eight can run at once; a phone causes fewer.
 const FRESH_STARTS: u8 = 7;
 
 const SQN: &str = "/sequenceNumber/sqn";
 
-/// Waits for keys and SQN.
+/// Keys and SQN are requested from the UDR.
 pub(in crate::udm) struct AwaitingAuthenticationSubscription {
     supi: Supi,
     serving_network_name: Arc<str>,
     resynchronization: Option<ResynchronizationInfo>,
-    /// Fresh starts left.
+    /// Restarts left.
     fresh_starts: u8,
 }
 
-/// Waits for SQN to be kept: a vector whose SQN is not kept could be made twice.
+/// Waits until SQN is stored: otherwise a second vector could use it.
 pub(in crate::udm) struct AwaitingSequenceNumberUpdate {
-    /// What to begin anew with, if another vector took the SQN.
+    /// The state to restart with if another vector used the SQN.
     asked: AwaitingAuthenticationSubscription,
     result: AuthenticationInfoResult,
 }
 
-/// Uncovers the SUPI and asks for its keys.
+/// De-conceals the SUPI and requests its keys.
 pub(super) fn begin(config: &UdmConfig, request: GenerateAuthData) -> Step {
     let supi = match &request.supi_or_suci {
         SupiOrSuci::Supi(supi) => Ok(supi.clone()),
@@ -99,7 +99,7 @@ impl AwaitingAuthenticationSubscription {
         Step::Call(query.into(), Transaction::AwaitingAuthenticationSubscription(self))
     }
 
-    /// Another vector took the SQN.
+    /// Restarts because another vector used the SQN.
     fn begin_anew(self) -> Step {
         match self.fresh_starts.checked_sub(1) {
             Some(fresh_starts) => Self { fresh_starts, ..self }.query(),
@@ -124,7 +124,7 @@ impl AwaitingAuthenticationSubscription {
         }
     }
 
-    /// The next vector and the SQN in it.
+    /// The next vector and its SQN.
     fn vector(
         &self,
         rng: &mut Rng,
@@ -157,7 +157,7 @@ fn sequence_number(subscription: &AuthenticationSubscription) -> Option<Sqn> {
     Some(Sqn::from_bytes(octets))
 }
 
-/// The SQN to go on from after a synchronisation failure (TS 33.102 6.3.5).
+/// The SQN from which to continue after a synchronisation failure (TS 33.102 6.3.5).
 fn resynchronised(
     algorithm: &Algorithm,
     known: Sqn,
@@ -209,7 +209,7 @@ fn eap_aka_prime(vector: &AkaVector, serving_network_name: &str) -> Authenticati
     ))
 }
 
-/// Puts `sqn` in the place of the known one, and of no other.
+/// Stores `sqn` if the current one is the known one.
 fn keep(supi: &Supi, known: Option<Sqn>, sqn: Sqn) -> ModifyAuthenticationSubscription {
     let text = |sqn: Sqn| Hex(sqn.to_bytes()).to_string();
     let test = known.map(|known| PatchItem::test(SQN, text(known)));

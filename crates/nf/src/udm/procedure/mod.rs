@@ -1,4 +1,4 @@
-//! The UDM's transactions: each a chain of calls to the UDR.
+//! The UDM's transactions: each is a sequence of requests to the UDR.
 
 mod authentication;
 mod registration;
@@ -10,27 +10,27 @@ use pith_sbi::{Problem, Reply, Request};
 
 /// A transaction that waits for the UDR, in the order of its steps.
 pub(super) enum Transaction {
-    /// For keys and SQN.
+    /// Waits for keys and SQN.
     AwaitingAuthenticationSubscription(authentication::AwaitingAuthenticationSubscription),
-    /// For SQN to be kept.
+    /// Waits until SQN is stored.
     AwaitingSequenceNumberUpdate(authentication::AwaitingSequenceNumberUpdate),
-    /// For the AMF that is registered so far.
+    /// Waits for the current registration of an AMF.
     AwaitingAmfRegistration(registration::AwaitingAmfRegistration),
-    /// For the new AMF's registration to be kept.
+    /// Waits until the new AMF's registration is stored.
     AwaitingAmfRegistrationUpdate(registration::AwaitingAmfRegistrationUpdate),
-    /// For the AMF whose registration is to be changed.
+    /// Waits for the AMF registration to be changed.
     AwaitingRegistrationToModify(registration::AwaitingRegistrationToModify),
-    /// For the answer to hand on.
+    /// Waits for the reply to forward.
     Relay(relay::Relay),
-    /// For nothing: it has ended.
+    /// Has ended.
     Ended,
 }
 
-/// What follows.
+/// The result of a step.
 pub(super) enum Step {
-    /// Ask the UDR, and wait.
+    /// Send a request to the UDR, and wait.
     Call(Request, Transaction),
-    /// Answer, and perhaps tell another NF.
+    /// Answer, and optionally notify another NF.
     Answer(Reply, Option<Request>),
 }
 
@@ -40,7 +40,7 @@ impl Step {
     }
 }
 
-/// Begins the transaction that a request asks for.
+/// Starts the transaction of a request.
 pub(super) fn begin(config: &UdmConfig, now: Instant, request: Request) -> Step {
     match request {
         Request::GenerateAuthData(request) => authentication::begin(config, *request),
@@ -51,7 +51,7 @@ pub(super) fn begin(config: &UdmConfig, now: Instant, request: Request) -> Step 
 }
 
 impl Transaction {
-    /// Goes on with what the UDR answered.
+    /// Continues with the UDR's reply.
     pub(super) fn reply(self, config: &UdmConfig, rng: &mut Rng, reply: Reply) -> Step {
         match self {
             Self::AwaitingAuthenticationSubscription(state) => state.reply(rng, reply),

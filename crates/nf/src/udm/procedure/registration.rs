@@ -1,12 +1,12 @@
 //! Nudm_UECM_Registration of an AMF (TS 23.502 4.2.2.2.2 step 14; TS 29.503 5.3.2.2.2, 5.3.2.3).
 //!
-//! The UDM is the arbiter of who holds a UE: the AMF that registers last. The one before it is told
-//! to drop its context.
+//! The UDM decides which AMF serves a UE: the one that registered last. The previous one is
+//! notified to delete its context.
 //!
 //! ```text
 //!  AMF ─> 3GppRegistration
-//!         AwaitingAmfRegistration        <─ UDR   who is registered so far
-//!         AwaitingAmfRegistrationUpdate  <─ UDR   the new one is kept
+//!         AwaitingAmfRegistration        <─ UDR   the current registration
+//!         AwaitingAmfRegistrationUpdate  <─ UDR   the new one is stored
 //!  AMF <─ 201 or 200;  old AMF <─ DeregistrationNotification (step 14d)
 //! ```
 
@@ -20,18 +20,18 @@ use pith_sbi::nudm_uecm::{
 use pith_sbi::nudr_dr::{CreateAmfContextThreeGpp, ModifyAmfContextThreeGpp, QueryAmfContextThreeGpp};
 use pith_sbi::{Cause, Created, Problem, Reply, Request, Response, Uri};
 
-/// Waits for the registration so far.
+/// Waits for the current registration.
 pub(in crate::udm) struct AwaitingAmfRegistration {
     request: ThreeGppRegistration,
 }
 
-/// Waits for the new registration to be kept.
+/// Waits until the new registration is stored.
 pub(in crate::udm) struct AwaitingAmfRegistrationUpdate {
     request: ThreeGppRegistration,
     old: Option<Amf3GppAccessRegistration>,
 }
 
-/// Waits for the registration that an AMF wants to change.
+/// Waits for the registration that an AMF changes.
 pub(in crate::udm) struct AwaitingRegistrationToModify {
     request: UpdateThreeGppRegistration,
 }
@@ -74,7 +74,7 @@ impl AwaitingAmfRegistrationUpdate {
         Step::Answer(Ok(response), notification)
     }
 
-    /// What the old AMF is told, if there is one that still holds the UE (step 14d).
+    /// The notification to the old AMF, if it still has the UE (step 14d).
     fn deregistration_of(&self, old: &Amf3GppAccessRegistration) -> Option<Request> {
         let new = &self.request.body;
         if old.purge_flag == Some(true) || old.amf_instance_id == new.amf_instance_id {

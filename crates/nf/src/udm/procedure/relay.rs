@@ -1,4 +1,4 @@
-//! Operations that are one operation of the UDR: subscription data (TS 29.503 5.2), registrations of
+//! Requests that map to one request to the UDR: subscription data (TS 29.503 5.2), registrations of
 //! SMFs (5.3.2.2.3), results of authentications (5.4.2.3).
 
 use super::super::config::UdmConfig;
@@ -18,11 +18,11 @@ use pith_sbi::nudr_dr::{
 use pith_sbi::{Cause, Created, Problem, Reply, Request, Response, Uri};
 use pith_types::Supi;
 
-/// What to make of the UDR's answer.
+/// How the UDR's reply is converted.
 pub(in crate::udm) enum Relay {
-    /// Hand it on.
+    /// Forwarded unchanged.
     AsItIs,
-    /// The subscribed slices in the access and mobility data.
+    /// The subscribed slices from the access and mobility data.
     Nssai,
     /// The registrations as one object.
     SmfRegistrations,
@@ -34,20 +34,20 @@ pub(in crate::udm) enum Relay {
     Subscribed(Supi, SdmSubscription),
     /// The authentication event, as a resource of the UDM.
     Confirmed(Supi, AuthEvent),
-    /// The next of the data sets asked for.
+    /// The next of the requested data sets.
     DataSets(Box<DataSets>),
 }
 
-/// Several data sets at once (TS 29.503 5.2.2.2.8): one after the other.
+/// Several data sets in one request (TS 29.503 5.2.2.2.8), read one after the other.
 pub(in crate::udm) struct DataSets {
     supi: Supi,
     plmn: ServingPlmnId,
-    /// Those still to be asked for; the last is asked for now.
+    /// Data sets still to be read; the request for the last one is pending.
     wanted: Vec<DataSetName>,
     got: SubscriptionDataSets,
 }
 
-/// The one call that serves the request.
+/// The one request that serves an operation.
 pub(super) fn begin(config: &UdmConfig, now: Instant, request: Request) -> Step {
     let home = ServingPlmnId(config.plmn);
     let plmn = |asked: &Option<PlmnIdNid>| asked.as_ref().map_or(home, |asked| ServingPlmnId(asked.plmn_id));
@@ -69,7 +69,7 @@ pub(super) fn begin(config: &UdmConfig, now: Instant, request: Request) -> Step 
         Request::GetThreeGppRegistration(r) => {
             (QueryAmfContextThreeGpp { ue_id: r.ue_id }.into(), Relay::AsItIs)
         }
-        // Which SMFs serve the UE: an AMF that takes over asks (TS 23.502 4.2.2.2.2 step 14b).
+        // The SMFs that serve the UE, requested by an AMF that takes over (TS 23.502 4.2.2.2.2 step 14b).
         Request::GetUeCtxInSmfData(r) => (QuerySmfRegList { ue_id: r.supi }.into(), Relay::PduSessions),
         Request::GetSmfRegistration(r) => {
             (QuerySmfRegList { ue_id: r.ue_id }.into(), Relay::SmfRegistrations)
@@ -103,7 +103,7 @@ fn selection(ue_id: Supi, serving_plmn_id: ServingPlmnId) -> Request {
     QuerySmfSelectData { ue_id, serving_plmn_id }.into()
 }
 
-/// A subscription gets an id of the moment: it need only differ from the others of its subscriber.
+/// The id of a subscription is derived from the time: it must be unique only among those of the subscriber.
 fn subscribe(now: Instant, supi: Supi, mut body: SdmSubscription) -> Step {
     body.subscription_id = Some(format!("{:x}", now.as_micros()).into());
     let relay = Relay::Subscribed(supi.clone(), body.clone());
@@ -204,7 +204,8 @@ fn registrations_or_none(reply: Reply) -> Reply {
     }
 }
 
-/// The sessions of those registrations; one without data network is nothing that an AMF could use.
+/// The sessions of those registrations; a registration without a data network is skipped, because
+/// an AMF can't use it.
 fn pdu_sessions(list: Vec<SmfRegistration>) -> UeContextInSmfData {
     let session = |registration: SmfRegistration| {
         let (smf, plmn) = (registration.smf_instance_id, registration.plmn_id);

@@ -1,4 +1,4 @@
-//! No SQN goes into two vectors, whoever asks at once (TS 33.102 6.3.2).
+//! No SQN is used in two vectors, even for concurrent requests (TS 33.102 6.3.2).
 
 use super::*;
 use crate::kit::Effect;
@@ -10,13 +10,13 @@ const WHO: &str = "imsi-999700000000001";
 /// A UDM, and a UDR with one subscriber.
 struct Home {
     udm: Bench<Udm>,
-    /// What the UDR holds.
+    /// The SQN in the UDR.
     sqn: u64,
-    /// Calls to the UDR, in the order in which it gets them.
+    /// Requests to the UDR, in order of arrival.
     calls: VecDeque<(Tag, Request)>,
-    /// What the UDR was asked, in its order.
+    /// Operations requested from the UDR, in order.
     asked: Vec<Operation>,
-    /// SQNs of the vectors that went out.
+    /// SQNs of the returned vectors.
     vectors: Vec<u64>,
 }
 
@@ -25,13 +25,13 @@ impl Home {
         Self { udm: bench(), sqn: SQN, calls: VecDeque::new(), asked: Vec::new(), vectors: Vec::new() }
     }
 
-    /// An AUSF asks; nobody answers before [`Home::live`].
+    /// An AUSF requests a vector; the UDR answers only in [`Home::live`].
     fn generate(&mut self, resync: Option<ResynchronizationInfo>) {
         let seen = generate(&mut self.udm, WHO, resync);
         self.take(seen);
     }
 
-    /// What the UDM does.
+    /// Collects the UDM's effects.
     fn take(&mut self, seen: Seen) {
         for effect in seen.0 {
             match effect {
@@ -42,7 +42,8 @@ impl Home {
         }
     }
 
-    /// The UDR answers in turn, so that transactions go on side by side. Gives the SQNs of the vectors.
+    /// The UDR answers the requests in turn, so that transactions run concurrently. Returns the
+    /// SQNs of the vectors.
     fn live(&mut self) -> &[u64] {
         while let Some((tag, request)) = self.calls.pop_front() {
             self.asked.push(request.operation());
@@ -58,7 +59,7 @@ impl Home {
         &self.vectors
     }
 
-    /// As RFC 6902 has it.
+    /// Applies a patch as RFC 6902 defines.
     fn patch(&mut self, patch: &[PatchItem]) -> Reply {
         for item in patch {
             assert_eq!(item.path, "/sequenceNumber/sqn");
