@@ -1,4 +1,4 @@
-//! Who gets how much of a session's rate, with real packets and real TCP, over time.
+//! Shares of a session's rate, with real packets and real TCP, over time.
 //!
 //! ```text
 //!   UE's stack ─ modem (a datapath facing the other way) ─ GTP-U over veth ─ UPF ─ data network
@@ -32,18 +32,18 @@ const BYTES: usize = 1000;
 /// The first port of QoS flows' traffic; that of other traffic is far above.
 const QOS_PORT: u16 = 5001;
 const REST_PORT: u16 = 6001;
-/// How long a case runs, and from when on it is measured.
+/// Duration of a case, and the time from which it is measured.
 const RUN: Duration = Duration::from_secs(6);
 const WARM: Duration = Duration::from_secs(1);
-/// Of the time series.
+/// Interval of the time series.
 const BIN: Duration = Duration::from_millis(50);
 
-/// How a flow's packets are sent.
+/// The traffic of a flow.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Traffic {
-    /// UDP at that many Mbit/s, but not between these seconds.
+    /// UDP at that many Mbit/s, paused between these seconds.
     Udp(f64, Option<(f64, f64)>),
-    /// TCP, as much as goes.
+    /// TCP at full speed.
     Tcp,
 }
 
@@ -56,7 +56,7 @@ struct Case {
     traffic: &'static [Traffic],
 }
 
-/// What the UE got: when, of which flow, how many bytes, and how long they were on their way.
+/// A packet received by the UE: time, flow, bytes, and delay.
 type Arrival = (Duration, usize, usize, Option<Duration>);
 
 const UDP: Traffic = Traffic::Udp(10.0, None);
@@ -120,7 +120,7 @@ fn main() {
     ue.run(move || drop(modem));
 }
 
-/// The UPF in this namespace, and a host that is a UE with its modem.
+/// The UPF in this namespace, and a host with a UE and its modem.
 fn start() -> (Host, PortableDatapath, PortableDatapath) {
     let ue = Host::start();
     run(&format!("ip link add n3 type veth peer name eth0 netns {}", ue.thread));
@@ -174,12 +174,12 @@ fn session_of_case(case: &Case) -> Session {
     session
 }
 
-/// The data network's port of a flow; by it the UPF knows the QoS flow.
+/// The data network's port of a flow, which identifies the QoS flow.
 fn port_of(case: &Case, flow: usize) -> u16 {
     if case.qos.is_some() && flow == 0 { QOS_PORT } else { REST_PORT + flow as u16 }
 }
 
-/// Runs all flows of a case at once.
+/// Runs all flows of a case concurrently.
 fn run_case(ue: &Host, case: &Case) -> Vec<Arrival> {
     let begin = Instant::now() + Duration::from_millis(300);
     let (tell, told) = mpsc::channel();
@@ -246,7 +246,7 @@ fn send_tcp(listener: &TcpListener, begin: Instant) {
     }
 }
 
-/// Counts what arrives with the headers that each segment had.
+/// Counts received bytes including the headers of each segment.
 fn receive_tcp(port: u16, flow: usize, begin: Instant, tell: mpsc::Sender<Vec<Arrival>>) {
     let mut stream = TcpStream::connect((GATEWAY, port)).unwrap();
     stream.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
@@ -274,7 +274,7 @@ fn rates(arrivals: &[Arrival], flows: usize, from: Duration, to: Duration) -> Ve
     bytes.iter().map(|bytes| *bytes as f64 * 8e-6 / (to - from).as_secs_f64()).collect()
 }
 
-/// Milliseconds that 99 of 100 UDP packets were on their way at most.
+/// The 99th percentile of the delay of UDP packets, in milliseconds.
 fn p99(arrivals: &[Arrival]) -> f64 {
     let mut delays: Vec<_> =
         arrivals.iter().filter(|arrival| arrival.0 > WARM).filter_map(|arrival| arrival.3).collect();
@@ -312,7 +312,7 @@ fn pair_json((gbr, mbr): (f64, f64), case: &Case, rates: &[f64], p99: f64) -> St
     )
 }
 
-/// The shares of many flows beside the exact solution, and how far the worst is off.
+/// The shares of many flows beside the exact solution, and the largest deviation.
 fn max_min_json(case: &Case, rates: &[f64]) -> String {
     let offered: Vec<f64> = case
         .traffic
@@ -338,8 +338,8 @@ fn max_min(capacity: f64, offered: &[f64]) -> Vec<f64> {
     shares
 }
 
-/// Milliseconds until the rest has nine tenths of what the QoS flow leaves when it stops at 2 s, and until
-/// the QoS flow has nine tenths of its share when it starts again at 4 s; by windows of 20 ms.
+/// Milliseconds until the rest has nine tenths of the rate that the QoS flow releases when it stops at 2 s,
+/// and until the QoS flow has nine tenths of its share when it starts again at 4 s; in windows of 20 ms.
 fn take_over_json(arrivals: &[Arrival]) -> String {
     let reached = |flow: usize, from: f64, mbit: f64| {
         let window = Duration::from_millis(20);

@@ -1,6 +1,6 @@
-//! A fuzzer of GTP-U and users' packets, before a whole UPF: `tests/packet_fuzz/fuzz` says what it does.
-//! `make fuzz-user ARGS="native --packets 10000000"`, or without arguments all paths, a million packets each. Needs
-//! root; nothing leaves namespaces of its own.
+//! A fuzzer of GTP-U and user packets for a whole UPF, described in `tests/packet_fuzz/fuzz`. `make fuzz-user
+//! ARGS="native --packets 10000000"`; without arguments all paths with a million packets each. Needs root;
+//! runs in its own namespaces.
 
 #[path = "../tests/packet_fuzz/fuzz/mod.rs"]
 mod fuzz;

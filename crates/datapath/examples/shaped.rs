@@ -1,12 +1,13 @@
-//! What shaping costs: a thousand sessions, each offered more than its AMBR, on one worker; by the portable path, and
-//! by AF_XDP behind the XDP path. And a burst for each of a thousand idle UEs, held and then delivered.
+//! The cost of shaping: a thousand sessions, each offered more than its AMBR, on one worker; on the portable
+//! path, and by AF_XDP with XDP. And a burst for each of a thousand idle UEs, held and then delivered.
 //!
 //! ```text
 //!   data network (namespace) ── veth ── UPF (namespace) ── veth, GTP-U ── radio (namespace)
 //! ```
 //!
-//! CPU is that of the UPF's thread alone, which also carries the kernel's work for what it writes. XDP sees packets one
-//! by one, as from a network card; the portable path is given the sender's trains.
+//! CPU is that of the UPF's thread alone, including the kernel's work for its writes. XDP receives single
+//! packets, as from a network card; the portable path receives the sender's trains.
+//!
 //! Writes `target/bench/user-shaped.json`. Needs root.
 //!
 //! `cargo run --release -p pith-datapath --example shaped`
@@ -31,7 +32,7 @@ const RUN: Duration = Duration::from_secs(3);
 const SESSIONS: u32 = 1000;
 const BYTES: usize = 1400;
 
-/// What all sessions are offered and may have, in Mbit/s, and in trains of how many packets.
+/// Offered and permitted rate of all sessions together, in Mbit/s, and packets of a train.
 #[derive(Debug, Clone, Copy)]
 struct Case {
     path: PathChoice,
@@ -96,7 +97,7 @@ fn main() {
     std::fs::write(folder.join("user-shaped.json"), text).unwrap();
 }
 
-/// Does it in a namespace of its own.
+/// Runs a job in a namespace of its own.
 fn apart(job: impl FnOnce() -> String + Send + 'static) -> String {
     let job = || {
         assert!(enter_namespace(), "needs root");
@@ -106,10 +107,10 @@ fn apart(job: impl FnOnce() -> String + Send + 'static) -> String {
     thread::spawn(job).join().unwrap()
 }
 
-/// Radio and data network.
+/// The gNB and the data network.
 struct Net {
     _radio: Host,
-    /// Where packets for the radio end, once it is full.
+    /// Receives packets for the gNB; excess ones are dropped.
     gnb: UdpSocket,
     server: Host,
 }
@@ -155,7 +156,7 @@ fn ue(number: u32) -> Ipv4Addr {
     Ipv4Addr::from_bits(Ipv4Addr::new(10, 45, 1, 0).to_bits() + number)
 }
 
-/// Sends to the UEs in turn, for the run's time.
+/// Sends to the UEs in turn for the duration of the run.
 fn send(case: Case) {
     let socket = UdpSocket::bind((SERVER, 0)).unwrap();
     let segment = (BYTES - 28) as libc::c_int;
@@ -235,7 +236,7 @@ fn measure(net: &Net, case: Case) -> String {
 /// Packets for each idle UE.
 const BURST: u32 = 100;
 
-/// A burst for each of the UEs, all idle; then all are reached.
+/// Sends a burst to each of the UEs, all idle; then the UEs are reached.
 fn page(net: &Net, path: PathChoice) -> String {
     let mut upf = start(path, Enforcement::Shape, |session| {
         session.fars[1].action = Action::Buffer { notify: true, packets: None };
@@ -276,7 +277,7 @@ fn page(net: &Net, path: PathChoice) -> String {
     )
 }
 
-/// Takes all packets of the bursts, and counts those that are not the next of their UE.
+/// Receives all packets of the bursts, and counts those out of order.
 fn in_order(gnb: &UdpSocket) -> u32 {
     gnb.set_read_timeout(Some(PATIENCE)).unwrap();
     let (mut next, mut buffer, mut disorder) = (vec![0; SESSIONS as usize], [0; 2048], 0);

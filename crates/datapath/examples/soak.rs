@@ -1,9 +1,10 @@
-//! Mixed load for as long as one likes, with packet conservation: what came in is sent, dropped by a name, or waits; and
-//! what was sent is what is charged.
+//! Mixed load of any duration, with packet conservation: received packets are sent, dropped by name, or
+//! queued; and sent packets are charged.
 //!
-//! Both directions at once, for sessions below their rates, above them, idle and paged, changed, removed and set up
-//! again, among packets that nobody may send. Every few seconds the senders pause and everything is counted; then each
-//! session has to let a packet through both ways. By the portable path, then by XDP in the driver with AF_XDP.
+//! Both directions at once, for sessions below and above their rates, idle and paged, changed, removed and
+//! re-established, among forbidden packets. Every few seconds the senders pause and all packets are accounted
+//! for; then each session must pass a packet in both directions. First on the portable path, then with XDP's
+//! native hook and AF_XDP.
 //!
 //! `cargo run --release -p pith-datapath --example soak [SECONDS]` (60). Needs root; nothing leaves namespaces of its own.
 
@@ -26,7 +27,7 @@ const SESSIONS: u64 = 200;
 const ROUND: Duration = Duration::from_secs(5);
 const UE_PORT: u16 = 5000;
 const SERVER_PORT: u16 = 7000;
-/// Where no session is.
+/// An id without a session.
 const NOBODY: u64 = SESSIONS + 1000;
 
 fn main() {
@@ -71,7 +72,7 @@ fn line(counters: &Counters) -> String {
     )
 }
 
-/// As many went out, were dropped or wait as came in; what is no GTP-U at all never came in.
+/// Every received packet was sent, dropped or is queued; frames other than GTP-U are not counted as received.
 fn is_balanced(counters: &Counters) -> bool {
     let named = counters.dropped.iter().filter(|(reason, _)| *reason != DropReason::MalformedGtpu);
     let dropped: u64 = named.map(|(_, count)| count).sum();
@@ -79,19 +80,19 @@ fn is_balanced(counters: &Counters) -> bool {
     gone == counters.n3_in.packets + counters.n6_in.packets
 }
 
-/// The id of one.
+/// The id of a session.
 fn any_session(random: &mut Random) -> u64 {
     1 + random.below(SESSIONS as usize) as u64
 }
 
 struct Soak {
     noise: Random,
-    /// What sessions had used that are gone.
+    /// The usage of removed sessions.
     removed: Volume,
 }
 
 impl Soak {
-    /// A session of one kind or another.
+    /// A session of one of several kinds.
     fn session(&mut self, id: u64) -> Session {
         let mut session = session_of(id, ue(id), teid(id), 0x10_0000 + id as u32);
         let rate = [200_000, 2_000_000, 50_000_000, 10_000_000_000][self.noise.below(4)];
@@ -114,11 +115,12 @@ impl Soak {
         }
     }
 
-    /// Counts, once all that is on its way has gone it.
+    /// Checks conservation, once no packet is in transit.
     fn count(&self, lab: &Lab) -> Counters {
         let mut counted = (Volume::default(), Counters::default());
         wait_for("as many out, dropped or waiting as in, and nothing late", || {
-            // A worker that had no turn for long still has packets in its socket: they may come between two readings.
+            // A worker that was not scheduled still has packets in its socket, which may be counted between
+            // two readings.
             let before = lab.upf.counters();
             counted = (self.used(lab), lab.upf.counters());
             before == counted.1 && is_balanced(&before)
@@ -136,7 +138,7 @@ impl Soak {
         counters
     }
 
-    /// What all sessions have used, those that are gone included.
+    /// The usage of all sessions, including removed ones.
     fn used(&self, lab: &Lab) -> Volume {
         let mut used = self.removed;
         for usage in (1..=SESSIONS).filter_map(|id| lab.upf.usage(SessionId(id))) {
@@ -147,7 +149,7 @@ impl Soak {
         used
     }
 
-    /// Nothing is stuck: sessions without limits pass packets, whatever became of them before.
+    /// No session is stuck: sessions without limits pass packets, whatever happened before.
     fn all_let_packets_through(&mut self, lab: &mut Lab, load: &Load) {
         for id in 1..=SESSIONS {
             self.remove(lab, id);
@@ -169,7 +171,7 @@ impl Soak {
         }
     }
 
-    /// Removes a session, and remembers what it had used.
+    /// Removes a session and keeps its usage.
     fn remove(&mut self, lab: &mut Lab, id: u64) {
         if let Some(usage) = lab.upf.remove(SessionId(id)) {
             let Volume { uplink, downlink, uplink_packets, downlink_packets } = usage.urrs[0].volume;
@@ -187,11 +189,11 @@ fn teid(id: u64) -> u32 {
     0x100 + id as u32
 }
 
-/// Senders and receivers at both ends.
+/// Senders and receivers on both sides.
 struct Load {
     pause: Arc<AtomicBool>,
     end: Arc<AtomicBool>,
-    /// Senders that are at it.
+    /// Number of active senders.
     busy: Arc<AtomicU64>,
     /// Packets received by the data network, and by the gNB.
     up: Arc<AtomicU64>,
@@ -219,7 +221,7 @@ impl Load {
         load
     }
 
-    /// Sends in bursts, with gaps in which most that waits may leave.
+    /// Sends in bursts, with pauses in which most queued packets can be sent.
     fn send(&mut self, seed: u64, one: impl Fn(&mut Random) + Send + 'static) {
         let (pause, end, busy) = (Arc::clone(&self.pause), Arc::clone(&self.end), Arc::clone(&self.busy));
         self.threads.push(thread::spawn(move || {
@@ -252,12 +254,12 @@ impl Load {
     fn stop_for_a_while(&self) {
         self.pause.store(true, Relaxed);
         wait_for("the senders", || self.busy.load(Relaxed) == 0);
-        // What is on its way in the kernel's queues, and short queues of sessions.
+        // Packets in the kernel's queues and in short queues of sessions.
         thread::sleep(Duration::from_millis(100));
     }
 }
 
-/// Of a UE mostly; sometimes of nobody's tunnel, another's address, or no GTP-U.
+/// Mostly packets of a UE; some for unknown TEIDs, with a foreign source, or not GTP-U.
 fn send_uplink(gnb: &UdpSocket, noise: &mut Random) {
     let id = any_session(noise);
     let payload = vec![0; noise.below(1300)];

@@ -1,6 +1,7 @@
-//! A traffic generator that needs no network card: the kernel makes frames (live frames of BPF_PROG_TEST_RUN), a BPF
-//! program writes G-PDUs or plain packets of many sessions into them and sends them by an interface, millions in a
-//! second from one core. `cargo run --release -p pith-datapath --example traffic -- --help`, or `make traffic`.
+//! A traffic generator without a network card: the kernel creates frames (live frames of BPF_PROG_TEST_RUN),
+//! and a BPF program writes G-PDUs or plain packets of many sessions into them and sends them by an
+//! interface, millions a second from one core. `cargo run --release -p pith-datapath --example traffic --
+//! --help`, or `make traffic`.
 
 #![allow(unsafe_code)]
 
@@ -37,16 +38,16 @@ GRO (ethtool -K IF gro on).
   --seconds N      how long                                   (10)";
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/bench.o"));
-/// Bytes that are written anew for each packet: `FRAME` in `bpf/bench.bpf.c`.
+/// Bytes that are rewritten for each packet: `FRAME` in `bpf/bench.bpf.c`.
 const FRAME: usize = 80;
 const ETHERNET: usize = 14;
 /// IPv4, UDP, GTP-U with PDU Session Container.
 const TUNNEL: usize = 20 + 8 + 16;
-/// Frames of one call, those that are not due yet among them: some tenths of a second. At the start of each the kernel
-/// waits milliseconds for all CPUs to know the program.
+/// Frames of one call, including those that are not due yet: some tenths of a second. At the start of each
+/// call the kernel waits milliseconds for all CPUs.
 const FRAMES: u32 = 1 << 18;
 
-/// What is sent.
+/// The parsed command line.
 struct Order {
     interface: String,
     uplink: bool,
@@ -76,7 +77,7 @@ impl Order {
         Ok(Self { interface, uplink, options })
     }
 
-    /// An option's value, or what it is without.
+    /// An option's value, or its default.
     fn option<T: FromStr>(&self, name: &str, default: T) -> Result<T, String>
     where
         T::Err: Display,
@@ -85,7 +86,7 @@ impl Order {
         value.parse().map_err(|error| format!("--{name} {value}: {error}"))
     }
 
-    /// The frame of the first session; where its TEID stands, and its UE's address.
+    /// The frame of the first session, and the offsets of its TEID and UE address.
     fn frame(&self) -> Result<(Vec<u8>, [u32; 2]), String> {
         let bytes: usize = self.option("bytes", 100)?;
         if !(60..=3000).contains(&bytes) {
@@ -116,7 +117,7 @@ impl Order {
     }
 }
 
-/// The program, and the frame that it begins with.
+/// The program and its initial frame.
 struct Generator {
     object: Object,
     frame: Vec<u8>,
@@ -155,7 +156,7 @@ impl Generator {
         table.update(&[0; 4], value, MapFlags::ANY).expect("the table has a first entry");
     }
 
-    /// Packets that were sent so far.
+    /// Packets sent so far.
     fn sent(&self) -> u64 {
         let table = self.object.maps().find(|map| map.name() == "bench").expect("the program has it");
         let value = table.lookup(&[0; 4], MapFlags::ANY).ok().flatten().unwrap_or_default();

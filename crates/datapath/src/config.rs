@@ -1,4 +1,4 @@
-//! What a datapath is started with, and why it may not start.
+//! Configuration of a datapath, and errors at start.
 
 use crate::boundary::Boundary;
 use crate::system::NetworkPolicy;
@@ -13,74 +13,74 @@ use thiserror::Error;
 /// Settings of a datapath.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DatapathConfig {
-    /// Addresses of this host that GTP-U peers send to. Of each family, packets leave from the first.
+    /// Addresses of this host for GTP-U. Packets are sent from the first of each family.
     pub n3_addresses: Vec<IpAddr>,
-    /// Name of the TUN interface to make: 1 to 15 bytes, not in use.
+    /// Name of the TUN interface to create: 1 to 15 bytes, not in use.
     pub tun: String,
-    /// Where UEs get their addresses from.
+    /// Address pools of the UEs.
     pub pools: Vec<UePool>,
-    /// Longest packet of a UE, 1280 to 65,000 bytes: with 44 bytes of tunnel headers over IPv4 (64 over
-    /// IPv6) it has to fit through N3.
+    /// Longest packet of a UE, 1280 to 65,000 bytes: with 44 bytes of tunnel headers over IPv4 (64 over IPv6)
+    /// it must fit into N3's MTU.
     pub mtu: u16,
-    /// Threads; 0: one for each core.
+    /// Number of worker threads; 0: one for each core.
     pub workers: usize,
-    /// Whether packets to other networks take an address of the host (NAT44).
+    /// Whether packets to other networks get an address of the host (NAT44).
     pub nat: bool,
-    /// What is closed to UEs, beside this host and the networks of `n3_addresses`.
+    /// Closed destinations in addition to this host and the networks of `n3_addresses`.
     pub boundary: Boundary,
-    /// What else holds for pools on N6; at most one a pool. Their sessions take the portable path.
+    /// N6 policies of pools, at most one a pool. Sessions of these pools take the portable path.
     pub policies: Vec<NetworkPolicy>,
-    /// Bounds on what is held for idle UEs and what is queued.
+    /// Limits on packets held for idle UEs and on queued packets.
     pub buffer: BufferLimits,
-    /// Whether what exceeds rates waits or is dropped.
+    /// Whether packets above rates are queued or dropped.
     pub enforcement: Enforcement,
-    /// Rates that all UEs of a network have together: a slice's AMBR.
+    /// Rates shared by all UEs of a network: a slice's AMBR.
     pub shared_rates: Vec<SharedRate>,
-    /// Which way packets go.
+    /// The packet path.
     pub path: PathChoice,
-    /// Interfaces of N3 and N6 that the XDP path takes packets from and sends them by; VLAN interfaces by
-    /// their own names.
+    /// The N3 and N6 interfaces of the XDP path; VLAN interfaces by their own names.
     pub interfaces: Vec<String>,
-    /// Those of them by which radios and other UPFs are reached: by others no GTP-U is taken. None: those that have an N3
-    /// address, or all where none has one.
+    /// Those of them that lead to gNBs and other UPFs: GTP-U from the others is dropped. Empty: those with an
+    /// N3 address, or all if none has one.
     pub tunnel_interfaces: Vec<String>,
-    /// Where the XDP program sees packets.
+    /// Where the XDP program runs.
     pub xdp_hook: XdpHook,
-    /// Sessions that the XDP path has room for, 1 to 1,048,576; some 2 kB each on two CPUs. Those beyond take the
-    /// portable path.
+    /// Sessions in the XDP path's tables, 1 to 1,048,576; some 2 kB each on two CPUs. Further sessions take
+    /// the portable path.
     pub sessions: u32,
-    /// A folder such as /sys/fs/bpf/pith, by which the XDP program stays attached when the process ends unasked, and the
-    /// next one takes over. One UPF's alone. A BPF file system is mounted on it where none is.
+    /// A directory such as /sys/fs/bpf/pith, for one UPF only. With it, the XDP program stays attached when
+    /// the process is killed, and the next process succeeds it. If no BPF file system is there, one is
+    /// mounted on it.
     pub pin: Option<PathBuf>,
 }
 
-/// Which way packets go.
+/// The packet path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PathChoice {
-    /// XDP where interfaces are named and NAT is not Pith's, and the system allows it; otherwise portable.
+    /// XDP if interfaces are named, Pith does no NAT and the system permits it; otherwise the portable path.
     #[default]
     Auto,
-    /// XDP, or no start.
+    /// XDP; the start fails if it is not available.
     Xdp,
     /// GTP-U socket and TUN.
     Portable,
 }
 
-/// Where the XDP program sees packets.
+/// Where the XDP program runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum XdpHook {
-    /// In the driver where it can, but on a veth, whose other end may not be ready for it.
+    /// In the driver, if it supports XDP; on a veth after the driver, because its peer may not be prepared.
     #[default]
     Auto,
-    /// In the driver. The other end of a veth has to have GRO on (`ethtool -K eth0 gro on`), or an XDP
-    /// program of its own.
+    /// In the driver. The peer of a veth needs GRO on (`ethtool -K eth0 gro on`) or an XDP program of its
+    /// own.
     Native,
-    /// Behind the driver: for any interface, and slower.
+    /// After the driver: on any interface, but slower.
     Generic,
 }
 
 impl Default for DatapathConfig {
-    /// The test network's pool on an N3 at 127.0.0.1; no NAT.
+    /// The test network's pool, with N3 at 127.0.0.1 and without NAT.
     fn default() -> Self {
         let pool = UePool { gateway: IpAddr::from([10, 45, 0, 1]), prefix: 16 };
         Self {
@@ -106,47 +106,47 @@ impl Default for DatapathConfig {
 }
 
 impl DatapathConfig {
-    /// What else holds for a pool.
+    /// The N6 policy of a pool.
     pub fn policy(&self, pool: UePool) -> Option<&NetworkPolicy> {
         self.policies.iter().find(|policy| policy.pool == pool)
     }
 
-    /// What is closed to UEs, the networks of N3 included.
+    /// The closed destinations, including the networks of N3.
     pub fn whole_boundary(&self) -> Boundary {
         let own = self.boundary.own.iter().chain(&self.n3_addresses).copied().collect();
         Boundary { own, ..self.boundary.clone() }
     }
 
-    /// Whether the packets of a pool have to pass the kernel, where they leave and come in.
+    /// Whether a pool's packets must pass through the kernel, in both directions.
     pub fn needs_kernel(&self, pool: UePool) -> bool {
         self.nat && pool.gateway.is_ipv4() || self.policy(pool).is_some_and(|policy| !policy.is_none())
     }
 
-    /// The pools of which that is so.
+    /// The pools whose packets must pass through the kernel.
     pub fn pools_by_kernel(&self) -> impl Iterator<Item = UePool> {
         self.pools.iter().copied().filter(|pool| self.needs_kernel(*pool))
     }
 
-    /// Whether the system has to forward packets of a family: those of UEs, or, for the XDP path to be told routes,
-    /// those of tunnels.
+    /// Whether the kernel must forward packets of an address family: those of UEs, or, for the XDP path's
+    /// route look-ups, those of tunnels.
     pub fn forwards(&self, is_of: fn(&IpAddr) -> bool) -> bool {
         let asks_for_routes = !self.interfaces.is_empty() && self.path != PathChoice::Portable;
         self.pools.iter().any(|pool| is_of(&pool.gateway))
             || (asks_for_routes && self.n3_addresses.iter().any(is_of))
     }
 
-    /// Whether UEs reach each other without the kernel: it would have to see what a firewall is for.
+    /// Whether packets between UEs bypass the kernel; not if a firewall has to see them.
     pub fn is_hairpin_direct(&self) -> bool {
         self.policies.iter().all(|policy| policy.firewall.is_empty())
     }
 }
 
-/// A network of UEs.
+/// An address pool of UEs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UePool {
-    /// The host's own address in it, on the TUN interface.
+    /// The host's own address in the pool, on the TUN interface.
     pub gateway: IpAddr,
-    /// Bits of the network.
+    /// The pool's prefix length.
     pub prefix: u8,
 }
 
@@ -157,73 +157,43 @@ impl UePool {
         addresses.into_iter().flatten().any(|address| self.contains(address))
     }
 
-    /// Whether an address is one of the pool's.
+    /// Whether an address is in the pool.
     pub fn contains(&self, address: IpAddr) -> bool {
         self.network().contains(address)
     }
 
-    /// Its network: what its addresses have in common.
+    /// The pool as a network.
     pub fn network(&self) -> AddressRange {
         AddressRange { address: self.gateway, prefix: self.prefix }.network()
     }
 }
 
-/// Why a datapath did not start. What had been set up by then is undone.
+/// Errors at the start of a datapath. The system is restored before they are returned.
 #[derive(Debug, Error)]
+#[allow(missing_docs)] // fields
 pub enum StartError {
-    /// No address to listen on.
-    #[error("no N3 address: name an address of this host that radios reach")]
+    /// No address for GTP-U.
+    #[error("no N3 address: configure an address of this host that gNBs reach")]
     NoAddress,
     /// A gateway's prefix is longer than its address.
     #[error("the UE pool {gateway}/{prefix} has more bits than its address")]
-    Pool {
-        /// The pool's gateway.
-        gateway: IpAddr,
-        /// Its prefix.
-        prefix: u8,
-    },
-    /// Fewer blocks of ports than UEs.
+    Pool { gateway: IpAddr, prefix: u8 },
+    /// More UEs than blocks of ports.
     #[error("the UE pool {gateway}/{prefix} has more addresses than there are blocks of ports ({blocks})")]
-    PortBlocks {
-        /// The pool's gateway.
-        gateway: IpAddr,
-        /// Its prefix.
-        prefix: u8,
-        /// How many UEs get a block.
-        blocks: u32,
-    },
-    /// The GTP-U port can't be had.
+    PortBlocks { gateway: IpAddr, prefix: u8, blocks: u32 },
+    /// The GTP-U port could not be bound.
     #[error("GTP-U can't be received on {address}: {source}; {hint}")]
-    Bind {
-        /// The address.
-        address: IpAddr,
-        /// What to do.
-        hint: &'static str,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// The TUN interface can't be made.
+    Bind { address: IpAddr, hint: &'static str, source: io::Error },
+    /// The TUN interface could not be created.
     #[error("interface {name} can't be made: {source}; {hint}")]
-    Tun {
-        /// Its name.
-        name: String,
-        /// What to do.
-        hint: &'static str,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// An address, route or setting was refused.
+    Tun { name: String, hint: &'static str, source: io::Error },
+    /// The kernel refused an address, route or setting.
     #[error("{what} failed: {source}")]
-    Setup {
-        /// What was tried.
-        what: String,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// The configuration asks for XDP, and there is none.
+    Setup { what: String, source: io::Error },
+    /// The configuration requires XDP, which is not available.
     #[error("the XDP path can't be had: {0}")]
     Xdp(#[from] XdpError),
-    /// The configuration asks for XDP together with what it can't do.
+    /// The configuration requires XDP together with settings that XDP does not support.
     #[error("the XDP path {0}")]
     XdpSettings(&'static str),
     /// Out of threads or descriptors.

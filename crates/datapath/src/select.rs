@@ -1,4 +1,4 @@
-//! Which path a configuration gets.
+//! Selects the packet path of a configuration.
 
 use crate::config::{DatapathConfig, PathChoice, StartError};
 use crate::portable::PortableDatapath;
@@ -11,18 +11,17 @@ use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-/// A running datapath: whichever the configuration and the system allow.
+/// A running datapath, on the path that the configuration and the system permit.
 #[derive(Debug)]
 pub enum UserPlane {
     /// GTP-U socket and TUN alone.
     Portable(PortableDatapath),
-    /// XDP before them.
+    /// XDP in front of GTP-U socket and TUN.
     Xdp(Box<XdpDatapath>),
 }
 
 impl UserPlane {
-    /// Starts the path that the configuration asks for; where it leaves the choice, says in the log which it
-    /// is and why.
+    /// Starts the configured path. If the choice is automatic, logs the path and the reason.
     pub fn start(config: DatapathConfig) -> Result<Self, StartError> {
         let obstacle = obstacle(&config);
         match (config.path, obstacle) {
@@ -54,13 +53,14 @@ impl UserPlane {
         }
     }
 
-    /// The portable path alone, and past it no program of a process before.
+    /// The portable path alone, after detaching a previous process's program, which packets would otherwise
+    /// take.
     fn portable(slow: PortableDatapath, config: &DatapathConfig) -> Result<Self, StartError> {
         retire_predecessor(config)?;
         Ok(Self::Portable(slow))
     }
 
-    /// Readable while events wait for [`poll_events`](Datapath::poll_events).
+    /// Readable while events are pending for [`poll_events`](Datapath::poll_events).
     pub fn events_ready(&self) -> BorrowedFd<'_> {
         match self {
             Self::Portable(portable) => portable.events_ready(),
@@ -68,19 +68,19 @@ impl UserPlane {
         }
     }
 
-    /// Whether sessions of a process before this one may still be served (`DatapathConfig::pin`).
+    /// Whether sessions of the previous process may still be served (`DatapathConfig::pin`).
     pub fn succeeds(&self) -> bool {
         matches!(self, Self::Xdp(xdp) if xdp.succeeds())
     }
 
-    /// Ends what sessions of the process before still have.
+    /// Ends the remaining sessions of the previous process.
     pub fn dismiss_predecessor(&mut self) {
         if let Self::Xdp(xdp) = self {
             xdp.dismiss_predecessor();
         }
     }
 
-    /// These hosts control this UPF, and no others that were named so before: they are closed to UEs.
+    /// Replaces the hosts that control this UPF; they are closed to UEs.
     pub fn set_controllers(&self, controllers: Vec<IpAddr>) {
         match self {
             Self::Portable(portable) => portable.set_controllers(controllers),
@@ -88,7 +88,7 @@ impl UserPlane {
         }
     }
 
-    /// Stops: packets on their way still leave, then the system is put back.
+    /// Stops: packets in queues are still sent, then the system is restored.
     pub fn stop(self) {}
 
     fn path(&self) -> &dyn Datapath {
@@ -106,7 +106,7 @@ impl UserPlane {
     }
 }
 
-/// Says which data networks the XDP path does not carry.
+/// Logs the data networks that the XDP path does not carry.
 fn tell_networks_by_kernel(config: &DatapathConfig) {
     for pool in config.pools_by_kernel() {
         let pool = format!("{}/{}", pool.gateway, pool.prefix);
@@ -117,7 +117,7 @@ fn tell_networks_by_kernel(config: &DatapathConfig) {
     }
 }
 
-/// Why a configuration can't have the XDP path.
+/// Why a configuration cannot use the XDP path.
 fn obstacle(config: &DatapathConfig) -> Option<&'static str> {
     if config.interfaces.is_empty() {
         return Some("needs the interfaces of N3 and N6 named");

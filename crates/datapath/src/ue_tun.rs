@@ -1,4 +1,4 @@
-//! A TUN interface as a UE has one: for those who play a UE and let programs of this host use its session.
+//! A TUN interface for a simulated UE: programs of this host use the UE's session through it.
 
 use crate::sys::PlainTun;
 use crate::system::Route;
@@ -6,11 +6,11 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// Packets that wait for the program that plays the UE.
+/// Packets queued for the simulator.
 const QUEUE_LEN: u32 = 500;
 
-/// An interface with the address of a session; gone when dropped. It has no routes: `ping -I` and the like
-/// choose it by name, or by the address that belongs to it.
+/// An interface with the address of a session; dropping it removes it. It has no routes: programs such as
+/// `ping -I` select it by name or address.
 #[derive(Debug)]
 pub struct UeTun {
     tun: PlainTun,

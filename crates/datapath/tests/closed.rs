@@ -1,5 +1,5 @@
-//! What UEs don't reach: this host, the core's networks, radios, other tenants; and GTP-U of hosts that no tunnel leads to.
-//! On each path, packet by packet.
+//! Closed destinations: this host, the core's networks, gNBs, other tenants; and GTP-U from hosts that are no
+//! peers. On each path, packet by packet.
 
 mod support;
 
@@ -10,9 +10,9 @@ use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::time::Duration;
 use support::*;
 
-/// A host on N3 that is no radio.
+/// A host on N3 that is no gNB.
 const STRANGER: Ipv4Addr = Ipv4Addr::new(172, 16, 0, 3);
-/// A network of the core that the server leads to.
+/// A network of the core, routed by the server.
 const CORE: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 7);
 
 fn range(text: &str) -> AddressRange {
@@ -29,7 +29,7 @@ fn config(permits: &[&str]) -> DatapathConfig {
     DatapathConfig { boundary, pools: vec![pool(45), pool(46)], workers: 2, ..DatapathConfig::default() }
 }
 
-/// The lab, with a session of each tenant, and routes to everywhere by the server.
+/// The lab with a session of each tenant, and a default route by the server.
 fn closed_lab(kind: Kind, config: DatapathConfig) -> Option<Lab> {
     let mut lab = lab(kind, config)?;
     run(&format!("ip route add default via {SERVER} dev n6"));
@@ -70,7 +70,7 @@ fn a_ue_reaches_neither_core_nor_host_nor_radios_nor_another_tenant() {
         ];
         let mut sent = 0;
         for destination in destinations {
-            // Also as if it came from a radio: with GTP-U's port, which NAT may keep.
+            // Also to the ports of GTP-U and of N2 (38412), with a forged G-PDU as payload.
             for port in [7777, GTPU_PORT, 38412] {
                 lab.uplink(
                     TEID,
@@ -174,7 +174,7 @@ fn addresses_that_the_host_gets_later_are_closed_too() {
     }
 }
 
-/// The host's own rules lead packets elsewhere, after the UPF has looked at them: the kernel's packet filter looks again.
+/// A DNAT rule of the host redirects packets after the UPF's check: the kernel's packet filter checks again.
 #[test]
 fn the_kernel_lets_no_packet_with_another_destination_through_either() {
     for nat in [false, true] {
@@ -209,7 +209,7 @@ fn a_radio_beyond_a_router_is_closed_while_it_has_tunnels() {
         let mut second = session_of(2, Ipv4Addr::new(10, 46, 0, 2), TEID + 1, GNB_TEID + 1);
         second.fars[1].action = Action::Forward(Destination::Tunnel(tunnel_to(radio, 9)));
         lab.install(second);
-        // The program asks for routes, and what is closed with them, each 100 ms.
+        // The program refreshes routes and closed destinations every 100 ms.
         std::thread::sleep(Duration::from_millis(150));
         lab.uplink(TEID, &udp(UE, radio, GTPU_PORT, b"forged"));
         lab.wait_dropped(DropReason::ClosedDestination, 1);
@@ -235,7 +235,7 @@ fn fragments_options_and_packets_in_packets_are_no_way_around() {
             packet
         };
         let packets = [
-            // A later fragment, which has no port that a permit could name.
+            // A later fragment, which has no port to match a permit.
             with(&|packet| packet[6..8].copy_from_slice(&[0, 9])),
             // IP in IP, GRE, SCTP.
             with(&|packet| packet[9] = 4),
@@ -264,7 +264,7 @@ fn ues_of_one_tenant_reach_each_other() {
         lab.uplink(TEID, &udp(UE, other, 7000, b"hello"));
         let gpdu = lab.downlink();
         assert_eq!((gpdu.teid, gpdu.payload()), (GNB_TEID + 2, &b"hello"[..]));
-        // A network behind another tenant's UE is that one's, too.
+        // A network behind another tenant's UE belongs to that tenant.
         let mut framed = session_of(2, Ipv4Addr::new(10, 46, 0, 2), TEID + 1, GNB_TEID + 1);
         framed.framed_routes = vec![range("192.168.7.0/24")];
         lab.install(framed);
@@ -273,7 +273,7 @@ fn ues_of_one_tenant_reach_each_other() {
     }
 }
 
-/// A socket of the host that is no radio.
+/// A socket of a host that is no gNB.
 fn stranger(lab: &Lab) -> UdpSocket {
     let socket = lab.radio.run(|| {
         run(&format!("ip addr add {STRANGER}/24 dev eth0"));
@@ -292,7 +292,7 @@ fn a_stranger_on_n3_is_answered_echoes_and_nothing_else() {
         let send = |message: &[u8]| assert!(stranger.send_to(message, (UPF, GTPU_PORT)).is_ok());
         send(&[0x32, 1, 0, 4, 0, 0, 0, 0, 0, 7, 0, 0]);
         assert_eq!(receive(&stranger)[1], 2, "an Echo Response (TS 29.281 7.2.2)");
-        // A packet of the UE's, an End Marker, a forged Error Indication, Tunnel Status, a message that nobody knows.
+        // A user packet, an End Marker, a forged Error Indication, a Tunnel Status, an unknown message.
         send(&gpdu(TEID, &udp(UE, SERVER, 7000, b"forged")));
         send(&[&[0x30, 254, 0, 0][..], &TEID.to_be_bytes()].concat());
         let teid = GNB_TEID.to_be_bytes();
@@ -304,10 +304,11 @@ fn a_stranger_on_n3_is_answered_echoes_and_nothing_else() {
         send(&[0x30, 77, 0, 0, 0, 0, 0, 0]);
         lab.wait_dropped(DropReason::UnknownPeer, 5);
         assert!(lab.no_event(), "{:?}", lab.upf.counters());
-        // An unknown TEID is answered by an Error Indication (TS 29.281 7.3.1), also to a stranger: a restarted UPF knows no gNB.
+        // An unknown TEID is answered by an Error Indication (TS 29.281 7.3.1), also to unknown hosts: a
+        // restarted UPF knows no gNB.
         send(&gpdu(0x7777_7777, &udp(UE, SERVER, 7000, b"x")));
         assert_eq!(receive(&stranger)[1], 26);
-        // The radio itself is heard.
+        // The gNB itself is still served.
         lab.uplink(TEID, &udp(UE, SERVER, 7000, b"honest"));
         assert_eq!(receive(&server), b"honest");
         assert_eq!(lab.upf.usage(SessionId(1)).unwrap().urrs[0].volume.uplink_packets, 1);
@@ -362,7 +363,7 @@ fn nothing_is_left_of_chains_and_the_host_itself_is_not_closed() {
     let Some(lab) = closed_lab(Kind::Portable, config(&[])) else { return };
     let table = run("nft list table inet pith_pith0");
     assert!(table.contains("chain closed_input") && table.contains("chain closed_forward"), "{table}");
-    // Others than UEs reach the host as ever.
+    // Hosts other than UEs still reach this host.
     let (host, server) = (UdpSocket::bind((UPF_N6, 7777)).unwrap(), lab.data_network(7778));
     host.set_read_timeout(Some(PATIENCE)).unwrap();
     server.send_to(b"hello", (UPF_N6, 7777)).unwrap();

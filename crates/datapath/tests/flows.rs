@@ -1,5 +1,5 @@
-//! The live proof of what each flow was given (`flows`), against what the test sent: by user space and by the XDP
-//! program, and while a session moves between them.
+//! Flow counters (`flows`) against the packets sent: by user space, by the XDP program, and while a session
+//! moves between them.
 
 mod support;
 
@@ -23,7 +23,7 @@ fn rates(rate: u64) -> Option<Rates> {
     Some(Rates { uplink: rate, downlink: rate })
 }
 
-/// The flow that a server's port belongs to, by the QER that only it has.
+/// The flow of a server's port, by the QER that only that flow has.
 fn qer_of(port: u16) -> QerId {
     QerId(u32::from(port))
 }
@@ -48,7 +48,7 @@ fn session_with(ports: &[u16], ambr: u64, (gbr, mbr): (u64, u64)) -> Session {
     session
 }
 
-/// What was sent of a flow.
+/// Packets sent of a flow.
 #[derive(Debug)]
 struct Sent {
     port: u16,
@@ -64,7 +64,7 @@ impl Sent {
         Self { port, up: Count::default(), down: Count::default(), socket }
     }
 
-    /// Sends packets of these bytes, each way.
+    /// Sends packets of `bytes` in each direction.
     fn send(&mut self, lab: &Lab, up: u64, down: u64, bytes: u64) {
         let payload = vec![0; (bytes - HEADERS) as usize];
         let packet = udp(UE, SERVER, self.port, &payload);
@@ -97,7 +97,7 @@ fn count_of(lab: &Lab, port: u16, direction: Direction) -> FlowCount {
 
 const WAYS: [Direction; 2] = [Direction::Uplink, Direction::Downlink];
 
-/// Waits until all that was sent has come, and has left or was dropped.
+/// Waits until all packets sent were received, and forwarded or dropped.
 fn wait_come(lab: &mut Lab, sent: &[Sent]) {
     let all = |direction| sent.iter().map(|sent| sent.of(direction).packets).sum::<u64>();
     let [up, down] = WAYS.map(all);
@@ -109,7 +109,8 @@ fn wait_come(lab: &mut Lab, sent: &[Sent]) {
     });
 }
 
-/// Each flow was offered what was sent, and all flows together were given what left.
+/// Each flow's offered count equals the packets sent, and the sum of all flows' passed counts the packets
+/// forwarded.
 fn assert_offered(lab: &Lab, sent: &[Sent]) {
     for (sent, direction) in sent.iter().flat_map(|sent| WAYS.map(|direction| (sent, direction))) {
         let count = count_of(lab, sent.port, direction);
@@ -179,7 +180,8 @@ fn above_the_rate_nothing_is_told_twice_or_not_at_all_while_the_session_comes_an
         receive_much(&lab.gnb);
         let mut sent: Vec<_> = [QOS[0], REST].map(|port| Sent::nothing(&lab, port)).into();
         let begin = Instant::now();
-        // Bursts that have to wait, in part in vain, and between them time for the way back to the program.
+        // Bursts that are queued, some of them dropped, with enough time in between for the session to return
+        // to the program.
         while begin.elapsed() < Duration::from_secs(2) {
             for _ in 0..5 {
                 sent.iter_mut().for_each(|flow| flow.send(&lab, 8, 8, 1000));
@@ -204,7 +206,7 @@ fn above_the_rate_nothing_is_told_twice_or_not_at_all_while_the_session_comes_an
     }
 }
 
-/// Where rates are policed, the program drops by itself.
+/// With policing, the program itself drops.
 #[test]
 fn what_is_policed_is_red_above_a_flows_own_rate_and_dropped_above_others() {
     for mut lab in labs_with(DatapathConfig {

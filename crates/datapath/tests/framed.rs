@@ -1,4 +1,4 @@
-//! Networks behind a UE: what goes there and comes from there is the UE's, by the program as by the portable path.
+//! Framed routes: packets to and from networks behind a UE belong to the UE, on both paths.
 
 mod support;
 
@@ -8,7 +8,7 @@ use support::*;
 
 /// Behind the UE.
 const BEHIND: Ipv4Addr = Ipv4Addr::new(192, 168, 7, 9);
-/// Behind another UE, in a network that lies within the first one's.
+/// Behind another UE, in a network within the first one's.
 const BEHIND_OTHER: Ipv4Addr = Ipv4Addr::new(192, 168, 8, 9);
 const OTHER: Ipv4Addr = Ipv4Addr::new(10, 45, 0, 3);
 const OTHER_TEID: u32 = 0x101;
@@ -56,7 +56,7 @@ fn a_network_behind_a_ue_is_reached_and_reaches_others() {
                 (teid, &b"hello"[..], &to.octets()[..])
             );
         }
-        // From one network to the other, by both sessions' rules.
+        // Between the networks, by both sessions' rules.
         lab.uplink(TEID, &udp(BEHIND, BEHIND_OTHER, 7000, b"across"));
         let gpdu = lab.downlink();
         assert_eq!((gpdu.teid, gpdu.payload(), gpdu.inner[8]), (OTHER_GNB_TEID, &b"across"[..], 63));
@@ -75,7 +75,7 @@ fn what_is_behind_another_ue_or_none_is_spoofed() {
             lab.uplink(OTHER_TEID, &udp(source, SERVER, 7000, b"not mine"));
         }
         lab.wait_dropped(DropReason::SpoofedSource, 3);
-        // Where networks overlap, a UE may use all of its own.
+        // With overlapping networks, each UE may use all addresses of its own networks.
         lab.uplink(TEID, &udp(BEHIND_OTHER, SERVER, 7000, b"of both"));
         assert_eq!(receive(&server), b"of both");
     }

@@ -1,5 +1,5 @@
-//! Frames that are not the UPF's, before the program in the driver and behind it: for other hosts and VLANs, GTP-U
-//! where no radio is, wrong checksums of what carries packets.
+//! Frames that the program must not handle, with native and generic hook: for other hosts and VLANs, GTP-U on
+//! interfaces without gNBs, wrong checksums.
 
 mod support;
 #[path = "packet_fuzz/fuzz/wire.rs"]
@@ -14,7 +14,7 @@ use support::*;
 const HOST: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const SOMEBODY: [u8; 6] = [2, 0, 0, 0, 0, 9];
 
-/// The link address of an interface of this namespace.
+/// The MAC of an interface of this namespace.
 fn link_of(interface: &str) -> [u8; 6] {
     let line = run(&format!("ip -o link show {interface}"));
     let text = line.split("link/ether ").nth(1).expect("a link address");
@@ -67,7 +67,7 @@ impl Frames {
         })
     }
 
-    /// What user space has let pass, and what has come, left and been dropped by the reason.
+    /// Packets passed by user space, packets received and sent, and drops by `reason`.
     fn state(&self, reason: DropReason) -> [u64; 6] {
         let Counters { n3_in, n3_out, n6_in, n6_out, .. } = self.lab.upf.counters();
         let [n3_in, n3_out, n6_in, n6_out] = [n3_in, n3_out, n6_in, n6_out].map(|traffic| traffic.packets);
@@ -75,7 +75,7 @@ impl Frames {
         [self.lab.user_packets(1), n3_in, n3_out, n6_in, n6_out, dropped]
     }
 
-    /// A packet each way passes, by the program alone, after whatever came before.
+    /// A packet in each direction is forwarded by the program alone.
     fn both_pass(&self) {
         let before = self.lab.user_packets(1);
         wire::send(&self.radio, &frame(self.links[0], &uplink(b"up")));
@@ -85,7 +85,7 @@ impl Frames {
         assert_eq!(self.lab.user_packets(1), before);
     }
 
-    /// Of these frames nothing becomes, and they are counted by nobody.
+    /// These frames are neither forwarded nor counted.
     fn come_to_nothing(&self, from: &UdpSocket, frames: &[Vec<u8>]) {
         let before = self.state(DropReason::BadChecksum);
         frames.iter().for_each(|frame| wire::send(from, frame));
@@ -102,7 +102,7 @@ fn frames_for_other_hosts_are_left_to_the_kernel_and_those_for_all_hosts_are_its
         frames.both_pass();
         frames.come_to_nothing(&frames.radio, &[frame(SOMEBODY, &uplink(b"x"))]);
         frames.come_to_nothing(&frames.network, &[frame(SOMEBODY, &downlink(b"x"))]);
-        // The kernel forwards nothing that was for all hosts.
+        // The kernel forwards no broadcast.
         frames.come_to_nothing(&frames.network, &[frame([0xff; 6], &downlink(b"x"))]);
         let before = frames.lab.user_packets(1);
         for to in [[0xff; 6], [1, 0, 0x5e, 0, 0, 1]] {
@@ -125,7 +125,7 @@ fn frames_of_a_vlan_come_to_nothing_where_none_is_configured() {
             frames.lab.wait_dropped(DropReason::UnsupportedGtpu, dropped);
             frames.both_pass();
         }
-        // A tag that names no VLAN says a priority alone (IEEE 802.1Q 9.6).
+        // A tag with VLAN ID 0 carries a priority only (IEEE 802.1Q 9.6).
         wire::send(&frames.radio, &tagged(0x6000, &frame(frames.links[0], &uplink(b"priority"))));
         assert_eq!(receive(&frames.server), b"priority");
         assert_eq!(frames.lab.user_packets(1), 0);
@@ -138,7 +138,7 @@ fn gtpu_from_the_data_network_is_dropped_by_name_and_gets_no_answer() {
         let from = |packet: &[u8]| frame(frames.links[1], packet);
         let mut fragment = uplink(&[0; 64]);
         fragment[6] = 0x20;
-        // Where the flag DF was is MF now.
+        // Flag MF instead of DF.
         let (sum, carry) = u16::from_be_bytes([fragment[10], fragment[11]]).overflowing_add(0x2000);
         fragment[10..12].copy_from_slice(&(sum + u16::from(carry)).to_be_bytes());
         let all = [
@@ -158,7 +158,7 @@ fn gtpu_from_the_data_network_is_dropped_by_name_and_gets_no_answer() {
         let come = all.len() as u64;
         let after = [user, n3_in, n3_out, n6_in + come, n6_out, come];
         assert_eq!(frames.state(DropReason::UnsupportedGtpu), after);
-        // To the same address, but no GTP-U: the kernel's.
+        // To the same address but not GTP-U: left to the kernel.
         let mut other = udp(SERVER, UPF, 9, b"x");
         other[22..24].copy_from_slice(&9u16.to_be_bytes());
         wire::send(&frames.network, &from(&other));

@@ -1,4 +1,4 @@
-//! What comes by AF_XDP: more than it has room for does not stop it, and everything is accounted for.
+//! AF_XDP under overload: it recovers, and every packet is accounted for.
 
 mod support;
 
@@ -13,7 +13,7 @@ use support::*;
 /// UE's port.
 const PORT: u16 = 5000;
 
-/// The XDP path in the driver, where frames come by AF_XDP.
+/// The XDP path with the native hook, which uses AF_XDP.
 fn native() -> Option<Lab> {
     lab(Kind::Native, DatapathConfig { workers: 1, ..DatapathConfig::default() })
 }
@@ -23,7 +23,7 @@ fn sum(counters: &Counters) -> u64 {
     counters.n3_out.packets + counters.n6_out.packets + dropped + counters.buffered
 }
 
-/// Waits until all that came in is sent, dropped by a name, or waits.
+/// Waits until every received packet is sent, dropped by name, or queued.
 fn wait_balanced(lab: &Lab) {
     wait_for("as many out as in", || {
         let counters = lab.upf.counters();
@@ -37,7 +37,7 @@ fn limited(id: u64, ue: Ipv4Addr, rate: u64) -> Session {
     session
 }
 
-/// Sends trains of 64 small packets as fast as it goes.
+/// Sends trains of 64 small packets at full speed.
 fn flood(socket: &UdpSocket, packets: usize) {
     for _ in 0..packets / 64 {
         for number in 0..64u8 {
@@ -55,7 +55,7 @@ fn many_times_as_many_frames_as_there_is_room_for_do_not_stop_it() {
     for _ in 0..20 {
         flood(&server, 4096);
         wait_balanced(&lab);
-        // The worker takes new rules, and packets, as ever.
+        // The worker still takes new rules and packets.
         lab.install(session());
         lab.install(idle());
     }
@@ -83,7 +83,7 @@ fn no_byte_of_usage_is_lost_or_doubled_while_sessions_come_and_go() {
     let (server, socket) = (lab.data_network(7000), lab.data_network(7001));
     receive_much(&server);
     receive_much(&lab.gnb);
-    // Now more than the rate, now less: sessions move to user space and back all the time.
+    // Alternates above and below the rate: sessions move between user space and the program all the time.
     let targets = ues.clone();
     let sender = thread::spawn(move || {
         let begin = Instant::now();

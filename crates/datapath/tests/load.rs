@@ -1,4 +1,4 @@
-//! Under load and change: no packet is lost without a name, none overtakes another.
+//! Under load and changes: no packet is lost without a drop reason, and none is reordered.
 
 mod support;
 

@@ -1,4 +1,5 @@
-//! N6: firewall, port blocks, routes and MSS of a network of UEs, packet by packet, and nothing left after.
+//! N6 policies of a data network: firewall, port blocks, routes and MSS, packet by packet, and complete
+//! removal.
 
 #![allow(unsafe_code)]
 
@@ -14,7 +15,7 @@ fn pool(prefix: u8) -> UePool {
     UePool { gateway: IpAddr::V4(GATEWAY), prefix }
 }
 
-/// A lab whose one network has that policy.
+/// A lab whose only network has that policy.
 fn lab_with(kind: Kind, prefix: u8, policy: impl FnOnce(NetworkPolicy) -> NetworkPolicy) -> Option<Lab> {
     let policies = vec![policy(NetworkPolicy::none(pool(prefix)))];
     let more = UePool { gateway: IpAddr::from([10, 99, 0, 1]), prefix: 24 };
@@ -27,7 +28,7 @@ fn firewalled(kind: Kind, rules: &[&str]) -> Option<Lab> {
     lab_with(kind, 16, |policy| NetworkPolicy { firewall, ..policy })
 }
 
-/// Whether a socket gets nothing for a while.
+/// Whether a socket receives nothing for some time.
 fn hears_nothing(socket: &UdpSocket) -> bool {
     socket.set_read_timeout(Some(std::time::Duration::from_millis(50))).unwrap();
     let nothing = socket.recv_from(&mut [0; 2048]).is_err();
@@ -113,7 +114,7 @@ fn a_network_with_fewer_blocks_than_ues_does_not_start() {
     assert!(matches!(error, StartError::PortBlocks { blocks: 126, .. }), "{error}");
 }
 
-/// A SYN of the UE's that offers segments of 1460 octets.
+/// A SYN of the UE with an MSS of 1460.
 fn syn() -> Vec<u8> {
     let mut tcp =
         [5000u16, 7000, 0, 1, 0, 0, 0x6002, 65_535, 0, 0, 0x0204, 1460].map(u16::to_be_bytes).concat();
@@ -145,7 +146,7 @@ fn segments_are_no_longer_than_the_network_says() {
     assert_eq!(packet[header + 20..header + 24], [2, 4, 0x05, 0x14], "MSS 1300");
 }
 
-/// A socket that sees all TCP that comes to a host.
+/// A socket that receives all TCP of a host.
 fn raw_tcp() -> UdpSocket {
     use std::os::fd::FromRawFd;
     // SAFETY: takes no pointers; the descriptor is new and nobody else's.
@@ -186,7 +187,7 @@ fn nothing_is_left_of_tables_and_rules() {
     assert_eq!(run("nft list tables"), "");
 }
 
-/// The one network's routes, and the UPF that has them.
+/// The network's routes, and the UPF that installed them.
 fn routed() -> (DatapathConfig, Option<Lab>) {
     let routes = vec![format!("198.51.100.0/24 via {SERVER}").parse().unwrap()];
     let policies = vec![NetworkPolicy { routes, ..NetworkPolicy::none(pool(16)) }];
@@ -201,7 +202,7 @@ fn routes_of_a_killed_process_are_replaced() {
     let table = rules.lines().find_map(|rule| rule.strip_prefix("20000:")?.split("lookup ").nth(1)).unwrap();
     let table = table.split(' ').next().unwrap();
     lab.upf.stop();
-    // As the kernel has them after `kill -9`: the routes that lead by another interface than the TUN, and the rule.
+    // The state after `kill -9`: routes by an interface other than TUN, and the rule.
     for route in ["198.51.100.0/24", "203.0.113.0/24"] {
         run(&format!("ip route add {route} via {SERVER} table {table} proto 197"));
     }

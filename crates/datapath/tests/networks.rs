@@ -1,4 +1,4 @@
-//! Beyond IPv4 on loopback: IPv6 inside and outside of tunnels, and NAT towards another host.
+//! IPv6 inside and outside tunnels, and NAT towards another host.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! Both paths packet by packet: what goes in by a tunnel or from the data network, and what must
-//! come out. Each test has a network namespace of its own; without the right to make one it is skipped.
+//! Both paths, packet by packet: input from tunnels and the data network, and the expected output. Each test
+//! has its own network namespace; without the privilege to create one it is skipped.
 
 mod support;
 
@@ -42,7 +42,7 @@ fn common_packets_go_past_the_portable_path_and_rare_ones_through_it() {
     for mut lab in labs() {
         lab.install(session());
         let server = lab.data_network(7000);
-        // By user space, and by its TUN interface.
+        // Packets through user space, and those through its TUN interface.
         let carried = |lab: &Lab| {
             let before = (lab.user_packets(1), lab.tun_packets());
             lab.uplink(TEID, &udp(UE, SERVER, 7000, b"up"));
@@ -56,7 +56,7 @@ fn common_packets_go_past_the_portable_path_and_rare_ones_through_it() {
         let spi = SdfFilter { spi: Some(7), ..SdfFilter::default() };
         second.pdrs.push(Pdr { id: PdrId(3), precedence: 9, filters: vec![spi], ..second.pdrs[0].clone() });
         lab.install(second);
-        // In the driver, frames come to user space and leave it by AF_XDP.
+        // With the native hook, AF_XDP carries packets to user space and from it.
         assert_eq!(carried(&lab), (2, if lab.kind == Kind::Native { 0 } else { 2 }));
         assert_eq!(
             usage(&lab.upf),
@@ -90,7 +90,7 @@ fn an_idle_session_that_wakes_goes_back_to_the_program_and_nothing_stays_to_be_d
     }
 }
 
-/// The program can't choose by SPI, and has to leave such a session alone for good.
+/// The program cannot match SPIs and must leave such a session to user space permanently.
 #[test]
 fn a_session_for_user_space_alone_stays_there_after_it_was_idle() {
     for mut lab in labs() {
@@ -100,7 +100,7 @@ fn a_session_for_user_space_alone_stays_there_after_it_was_idle() {
         watched.pdrs.push(Pdr { id: PdrId(3), precedence: 9, filters: vec![spi], ..watched.pdrs[0].clone() });
         lab.install(watched);
         let server = lab.data_network(7000);
-        // Longer than it takes until what was idle is given back to the program.
+        // Longer than an idle session takes to return to the program.
         for _ in 0..40 {
             lab.upf.poll_events(&mut Vec::new());
             std::thread::sleep(Duration::from_millis(10));
@@ -112,7 +112,7 @@ fn a_session_for_user_space_alone_stays_there_after_it_was_idle() {
     }
 }
 
-/// No packet of a user's is lost with an answer that nobody gets.
+/// A failed answer does not count as a lost user packet.
 #[test]
 fn an_answer_that_cannot_be_sent_is_no_drop() {
     for lab in labs() {
@@ -284,8 +284,8 @@ fn session_ambr_is_policed_both_ways_where_that_is_asked_for() {
             let volume = volume();
             volume.uplink_packets + volume.downlink_packets + dropped() == 800
         });
-        // A burst of a tenth of a second, what the rate gave meanwhile and in a tick of the program's clock
-        // (at most 10 ms), and one packet.
+        // A burst of a tenth of a second, plus the tokens of the elapsed time and of one tick of the
+        // program's clock (at most 10 ms), plus one packet.
         let meanwhile = begin.elapsed() + Duration::from_millis(10);
         let most = rate / 80 + meanwhile.as_micros() as u64 * rate / 8_000_000 + 1000;
         for bytes in [volume().uplink, volume().downlink] {

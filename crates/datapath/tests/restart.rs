@@ -1,5 +1,6 @@
-//! The process ends unasked (`kill -9`) and begins again while packets flow: with attachments pinned none is lost, the
-//! next process takes over, and nothing stays behind. The processes are this test's own program, called again.
+//! The process is killed (`kill -9`) and restarted while packets flow: with pinned attachments no packet is
+//! lost, the next process succeeds, and nothing is left behind. The processes are instances of this test's
+//! own program.
 
 mod support;
 
@@ -18,11 +19,11 @@ use support::*;
 
 const FOLDER: &str = "PITH_TEST_PIN";
 const HOOK: &str = "PITH_TEST_HOOK";
-/// A UE whose session is not set up again.
+/// A UE whose session is not re-established.
 const LOST_UE: Ipv4Addr = Ipv4Addr::new(10, 45, 0, 3);
 const LOST_TEID: u32 = 0x101;
 
-/// A UPF with XDP that outlives it.
+/// A UPF with XDP whose program outlives it.
 fn pinned(folder: &Path) -> DatapathConfig {
     DatapathConfig {
         n3_addresses: vec![UPF.into()],
@@ -36,7 +37,8 @@ fn pinned(folder: &Path) -> DatapathConfig {
     }
 }
 
-/// The process that is killed: does as it is told, line by line. Started by hand it does nothing.
+/// The process to be killed: it executes one command per line. Without its environment variable it does
+/// nothing.
 #[test]
 fn process() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
@@ -56,7 +58,7 @@ fn process() {
     }
 }
 
-/// Such a process.
+/// A child process.
 struct Process {
     child: Child,
     input: ChildStdin,
@@ -64,7 +66,7 @@ struct Process {
 }
 
 impl Process {
-    /// Starts one; it sees this thread's network. Answers whether it succeeds another too.
+    /// Starts one in this thread's network namespace. Returns whether it succeeds a predecessor.
     fn start(folder: &Path, kind: Kind) -> (Self, bool) {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["process", "--exact", "--nocapture"])
@@ -100,14 +102,14 @@ impl Process {
         self.child.wait().unwrap();
     }
 
-    /// Ends it as an operator does.
+    /// Ends it with an orderly stop.
     fn stop(mut self) {
         drop(self.input);
         assert!(self.child.wait().unwrap().success());
     }
 }
 
-/// Packets of the UE back and forth, one after the other, until told to end.
+/// Exchanges packets of the UE in both directions, one at a time, until ended.
 struct Traffic {
     ending: Arc<AtomicBool>,
     thread: thread::JoinHandle<(u32, u32)>,
@@ -128,7 +130,7 @@ impl Traffic {
         Self { ending, thread }
     }
 
-    /// How many were sent, and how many did not come.
+    /// The number of packets sent, and of those not received.
     fn end(self) -> (u32, u32) {
         self.ending.store(true, Relaxed);
         self.thread.join().unwrap()
@@ -145,7 +147,7 @@ fn passes_both_ways(gnb: &UdpSocket, server: &UdpSocket, number: u32) -> bool {
     up && down
 }
 
-/// Whether a datagram that ends with `payload` comes; what came too late before is passed over.
+/// Whether a datagram that ends with `payload` is received; late ones are skipped.
 fn received(socket: &UdpSocket, payload: &[u8]) -> bool {
     let mut buffer = [0; 2048];
     while let Ok(length) = socket.recv(&mut buffer) {
@@ -161,7 +163,7 @@ fn gpdu(teid: u32, inner: &[u8]) -> Vec<u8> {
     [&header.unwrap()[..], inner].concat()
 }
 
-/// Two UEs; the process is killed; its successor knows none at first, then one.
+/// Two UEs; the process is killed; its successor first has no session, then that of one UE.
 fn survives(kind: Kind) {
     if !enter_namespace() {
         return;
@@ -217,7 +219,7 @@ fn a_process_that_is_killed_and_begins_again_loses_no_packet() {
     }
 }
 
-/// Peers are told of unknown tunnels only once sessions had their time to be set up again.
+/// Unknown TEIDs are answered with Error Indications only after the restoration time of sessions.
 #[test]
 fn tunnels_that_may_come_back_are_not_refused() {
     if !enter_namespace() {
@@ -244,7 +246,7 @@ fn tunnels_that_may_come_back_are_not_refused() {
     second.stop();
 }
 
-/// With the hook left to it, too, where the first was none of the driver's.
+/// With the automatic hook too, after a program with the generic hook.
 #[test]
 fn behind_a_driver_without_xdp_a_process_succeeds_the_one_before() {
     if !enter_namespace() {
@@ -262,7 +264,7 @@ fn behind_a_driver_without_xdp_a_process_succeeds_the_one_before() {
     assert!(matches!(upf, UserPlane::Xdp(ref fast) if !fast.is_native()));
 }
 
-/// A wire on either side, and what a process left on them that was killed.
+/// A wire on either side, with the program of a killed process.
 fn left_behind(name: &str) -> Option<(Folder, [Host; 2])> {
     if !enter_namespace() {
         return None;
@@ -308,7 +310,7 @@ fn beside_a_program_that_it_can_not_end_a_upf_does_not_start() {
     UserPlane::start(unpinned).unwrap().stop();
 }
 
-/// A BPF file system that was there before stays, and a folder with something else in it is not covered.
+/// An existing BPF file system is kept, and a non-empty directory is not mounted over.
 #[test]
 fn only_an_empty_folder_without_a_bpf_file_system_is_mounted_on() {
     if !enter_namespace() {
@@ -326,7 +328,7 @@ fn only_an_empty_folder_without_a_bpf_file_system_is_mounted_on() {
     assert!(folder.is_mount_point());
 }
 
-/// Where a machine without systemd has an empty folder (`sysfs`).
+/// The directory that is empty on a machine without systemd (`sysfs`).
 #[test]
 fn the_usual_folder_of_a_machine_without_a_bpf_file_system_gets_one() {
     if !enter_namespace() {

@@ -1,4 +1,5 @@
-//! Sessions whose rates are exceeded, with real packets: what waits, how long, and who gets how much.
+//! Sessions above their rates, with real packets: which packets are queued, how long, and the shares of
+//! flows.
 
 mod support;
 
@@ -11,10 +12,10 @@ use std::time::{Duration, Instant};
 use support::*;
 
 const MBIT: u64 = 1_000_000;
-/// UE's port of the QoS flow's traffic, and of the rest.
+/// The UE's port for the QoS flow's traffic, and for the rest.
 const QOS: u16 = 5001;
 const REST: u16 = 5000;
-/// Bytes of a packet of the traffic, and of its payload.
+/// Bytes of a packet, and of its payload.
 const BYTES: usize = 1000;
 const PAYLOAD: usize = BYTES - 28;
 
@@ -42,7 +43,7 @@ fn limited(ambr: u64) -> Session {
     session
 }
 
-/// Sends packets of `BYTES` at a rate for a time.
+/// Sends packets of `BYTES` at a rate for some time.
 fn pace(rate: u64, time: Duration, mut send: impl FnMut(u64)) {
     let (begin, mut sent) = (Instant::now(), 0);
     while begin.elapsed() < time {
@@ -55,7 +56,7 @@ fn pace(rate: u64, time: Duration, mut send: impl FnMut(u64)) {
     }
 }
 
-/// Bytes that reach the gNB in a time, by the UE's port.
+/// Bytes that the gNB receives within some time, by the UE's port.
 fn receive_by_port(gnb: &UdpSocket, time: Duration) -> HashMap<u16, usize> {
     let (begin, mut bytes, mut buffer) = (Instant::now(), HashMap::new(), [0; 2048]);
     gnb.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
@@ -71,7 +72,7 @@ fn mbit(bytes: usize, time: Duration) -> f64 {
     bytes as f64 * 8e-6 / time.as_secs_f64()
 }
 
-/// Mbit/s that a QoS flow and the rest get, when 10 are offered for each.
+/// Mbit/s of a QoS flow and of the rest, with 10 offered for each.
 fn shares(lab: &Lab) -> [f64; 2] {
     let time = Duration::from_millis(1500);
     let senders = [QOS, REST].map(|port| {
@@ -90,7 +91,7 @@ fn a_qos_flow_and_the_rest_get_their_shares() {
     for (gbr, mbr, expected) in [(2, 5, [5.0, 5.0]), (4, 7, [7.0, 3.0])] {
         for mut lab in labs() {
             lab.install(qos_session(10 * MBIT, gbr * MBIT, mbr * MBIT));
-            // A machine that is busy elsewhere may take time from the worker, and so from the session.
+            // A busy machine may delay the worker, and thereby reduce the session's rate.
             let mut all = (0..5).map(|_| shares(&lab));
             let near = |rates: &[f64; 2]| {
                 rates.iter().zip(expected).all(|(rate, it)| (rate / it - 1.0).abs() < 0.04)
@@ -103,7 +104,7 @@ fn a_qos_flow_and_the_rest_get_their_shares() {
             assert!(qos.count.red.packets + qos.count.dropped.packets > 0);
             let out = lab.upf.counters().n3_out.packets;
             assert_eq!(usage.iter().map(|flow| flow.count.passed().packets).sum::<u64>(), out);
-            // What goes past user space is of no flow that is held up.
+            // Packets that bypass user space belong to flows without queued packets.
             let by_user = lab.user_packets(1);
             let is_fast = lab.kind != Kind::Portable;
             assert!(by_user == out || is_fast && by_user > out / 2 && by_user < out, "{by_user} of {out}");
@@ -175,7 +176,7 @@ fn a_session_that_falls_idle_with_packets_waiting_is_told_of_once() {
     for mut lab in labs() {
         let server = lab.data_network(7000);
         let send = || drop(server.send_to(&[0; PAYLOAD], (UE, REST)));
-        // The last of a queue waits for its turn, which comes after eight seconds.
+        // The last packet of a queue waits for its tokens, which takes eight seconds.
         lab.install(limited(1000));
         (0..20).for_each(|_| send());
         wait_for("a queue", || lab.upf.counters().n6_in.packets == 20 && lab.upf.counters().buffered > 0);
@@ -185,7 +186,7 @@ fn a_session_that_falls_idle_with_packets_waiting_is_told_of_once() {
         send();
         wait_for("one more", || lab.upf.counters().buffered == held + 1);
         assert!(lab.no_event(), "told of already");
-        // Told of or not is for the rules to say, not for what is held.
+        // The new rules decide whether an event is reported, not the held packets.
         lab.install(idle(false));
         send();
         wait_for("another", || lab.upf.counters().buffered == held + 2);
@@ -219,7 +220,7 @@ fn a_session_goes_away_with_what_it_has_waiting() {
     }
 }
 
-/// Sessions by number: 0 upwards.
+/// Sessions, numbered from 0.
 fn many(count: u32, ambr: u64) -> impl Iterator<Item = Session> {
     (0..count).map(move |number| {
         let mut session = session_of(u64::from(number) + 1, ue(number), TEID + number, 0x10_0000 + number);
@@ -239,7 +240,7 @@ fn a_thousand_sessions_are_shaped_each_to_its_rate() {
         many(COUNT, MBIT / 10).for_each(|session| lab.install(session));
         let server = lab.data_network(7000);
         let time = Duration::from_secs(2);
-        // 200 kbit/s for each: twice what each may have.
+        // 200 kbit/s for each: twice each session's share.
         pace(200 * MBIT, time, |n| drop(server.send_to(&[0; PAYLOAD], (ue(n as u32 % COUNT), REST))));
         wait_for("empty queues", || lab.upf.counters().buffered == 0);
         let burst = 3_000 + 2 * 3_028 + BYTES as u64;
@@ -309,7 +310,7 @@ fn a_worker_with_nothing_due_sleeps() {
     }
 }
 
-/// CPU that the workers of this test's namespace have used.
+/// CPU time of the workers in this test's namespace.
 fn cpu_of_workers() -> Duration {
     let namespace = |task: &str| std::fs::read_link(format!("/proc/self/task/{task}/ns/net")).ok();
     let own = namespace(&thread_id().to_string());

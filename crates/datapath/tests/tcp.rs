@@ -1,5 +1,5 @@
-//! TCP through a tunnel, both ways, between real stacks: segments cut from the kernel's frames and frames
-//! put together from segments must carry the stream whole.
+//! TCP through a tunnel in both directions between real stacks: segmentation and coalescing must preserve the
+//! stream.
 //!
 //! ```text
 //!   UE's stack ─ modem (a datapath facing the other way) ─ GTP-U over veth ─ UPF ─ data network
@@ -19,7 +19,7 @@ use support::*;
 const BYTES: usize = 8 << 20;
 const FLOOD: Duration = Duration::from_secs(2);
 
-/// A UPF in this thread's namespace, and a UE with its modem; `None` where the test has to be skipped.
+/// A UPF in this thread's namespace, and a UE with its modem; `None` if the test must be skipped.
 fn start(session: Session) -> Option<(PortableDatapath, Host, PortableDatapath)> {
     if !enter_namespace() {
         return None;
@@ -68,18 +68,18 @@ fn tcp_has_its_share_beside_a_flood_of_udp() {
     let flood = UdpSocket::bind((GATEWAY, 7001)).unwrap();
     let begin = Instant::now();
     while begin.elapsed() < FLOOD {
-        // Some 20 Mbit/s: twice what there is.
+        // Some 20 Mbit/s: twice the available rate.
         flood.send_to(&[0; 1222], (UE, 5000)).unwrap();
         thread::sleep(Duration::from_micros(400));
     }
-    // A machine that is busy elsewhere takes from the flood first, and TCP may have what is left.
+    // A busy machine slows the flood first, and TCP may take the remaining rate.
     let rate = counted.recv().unwrap();
     assert!((4.0..10.1).contains(&rate), "{rate} Mbit/s beside a flood of 20 under 10");
     writer.join().unwrap();
     ue.run(move || drop(modem));
 }
 
-/// Mbit/s that arrive of a stream, after a while and until the flood's end.
+/// Mbit/s received of a stream, from its start-up until the flood's end.
 fn count(mut stream: TcpStream) -> f64 {
     let (begin, mut bytes, mut buffer) = (Instant::now(), 0, [0; 16_384]);
     let warm = FLOOD / 4;
@@ -90,7 +90,8 @@ fn count(mut stream: TcpStream) -> f64 {
     bytes as f64 * 8e-6 / (FLOOD - warm).as_secs_f64()
 }
 
-/// The UE's side: what it sends to the gateway goes into the UPF's tunnel, what comes goes to its stack.
+/// The UE's side: packets to the gateway are sent into the UPF's tunnel; received packets are delivered to
+/// its stack.
 fn start_modem() -> PortableDatapath {
     run(&format!("ip addr add {GNB}/24 dev eth0"));
     run("ip link set eth0 up");
@@ -112,7 +113,7 @@ fn start_modem() -> PortableDatapath {
     modem
 }
 
-/// Sends the bytes of one seed while it checks that those of the other come.
+/// Sends the bytes of one seed and checks received bytes against another.
 fn exchange(stream: TcpStream, send: u32, expect: u32) {
     let mut out = stream.try_clone().unwrap();
     let sender = thread::spawn(move || {

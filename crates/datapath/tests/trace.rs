@@ -1,4 +1,4 @@
-//! Following the packets of one session: what is told of each, on both paths.
+//! Packet trace of one session: the reported fields, on both paths.
 
 mod support;
 
@@ -7,12 +7,12 @@ use pith_upf::contract::*;
 use std::net::Ipv4Addr;
 use support::*;
 
-/// What was told until so many packets were.
+/// Reported packets, once there are `count`.
 fn traced(lab: &mut Lab, count: usize) -> Vec<TracedPacket> {
     let mut packets = Vec::new();
     wait_for("traced packets", || {
         assert_eq!(lab.upf.poll_trace(&mut packets), 0);
-        // The XDP path has its own work there.
+        // The XDP path does its own work there.
         lab.upf.poll_events(&mut Vec::new());
         packets.len() >= count
     });

@@ -1,4 +1,4 @@
-//! From tunnel to tunnel, and tunnels over IPv6: what the XDP program does itself, and the portable path the same.
+//! Tunnel to tunnel, and tunnels over IPv6: by the XDP program and by the portable path.
 
 mod support;
 
@@ -11,7 +11,7 @@ use support::*;
 const OTHER: Ipv4Addr = Ipv4Addr::new(10, 45, 0, 3);
 const OTHER_TEID: u32 = 0x101;
 const OTHER_GNB_TEID: u32 = 0x201;
-/// Packets that come from a further UPF.
+/// Packets received from a further UPF.
 const N9_TEID: u32 = 0x300;
 
 /// N3 with IPv6 too.
@@ -33,7 +33,7 @@ fn session_over_v6() -> Session {
     session
 }
 
-/// Whether none of these sessions' packets went through user space, but where there is nothing else.
+/// Whether none of these sessions' packets was handled by user space, except on the portable path.
 fn is_the_programs(lab: &Lab, sessions: &[u64]) -> bool {
     let by_user_space: u64 = sessions.iter().map(|id| lab.user_packets(*id)).sum();
     (by_user_space == 0) == (lab.kind != Kind::Portable)
@@ -48,7 +48,7 @@ fn tunnels_over_ipv6_carry_packets_of_any_length_both_ways() {
     for mut lab in labs_with(with_v6()) {
         lab.install(session_over_v6());
         let (gnb, server) = (gnb_v6(&lab), lab.data_network(7000));
-        // The gNB's kernel drops what has a wrong checksum.
+        // The gNB's kernel drops packets with a wrong checksum.
         for size in [0, 1, 2, 3, 35, 36, 37, 63, 64, 100, 1299, 1300] {
             let payload: Vec<u8> = (0..size).map(|n| (n * 7) as u8).collect();
             gnb.send_to(&gpdu(TEID, &udp(UE, SERVER, 7000, &payload)), (UPF_V6, GTPU_PORT)).unwrap();
@@ -145,7 +145,7 @@ fn a_packet_between_ues_obeys_the_rules_of_both() {
             lab.uplink(TEID, &packet);
             lab.wait_dropped(reason, 1);
         }
-        // It has passed the rules of the UE that sent it.
+        // The sender's rules have permitted it.
         assert_eq!((volume(&lab, 1).uplink_packets, volume(&lab, 2)), (3, Volume::default()));
         let mut barred = from;
         barred.qers[0].gates.uplink = Gate::Closed;
@@ -175,7 +175,8 @@ fn rates_of_both_ues_hold_between_them() {
             }
             let passed = || lab.upf.counters().n3_out.packets - before.0;
             wait_for("all packets", || passed() + dropped(&lab) - before.1 == 200);
-            // Sixteen kilobytes at once, and what the rate gives meanwhile: at most all of a slow machine's second.
+            // Sixteen kilobytes at once, plus the rate's tokens meanwhile: at most a second's on a slow
+            // machine.
             assert!((16..=140).contains(&passed()), "{}", passed());
         }
     }
@@ -230,7 +231,7 @@ fn what_exceeds_the_rate_of_the_ue_it_goes_to_waits_and_is_charged_once() {
     }
 }
 
-/// Between gNB and anchor UPF: packets of both directions go from tunnel to tunnel.
+/// Between gNB and anchor UPF: packets of both directions are forwarded from tunnel to tunnel.
 fn intermediate(gnb: impl Into<IpAddr>, anchor: impl Into<IpAddr>) -> Session {
     let mut session = session();
     session.ue = UeAddress::default();
@@ -263,7 +264,7 @@ fn an_intermediate_upf_passes_packets_on_as_they_are_with_the_flow_that_they_cam
             let gpdu = lab.downlink();
             assert_eq!((gpdu.teid, gpdu.qfi, &gpdu.inner), (GNB_TEID, Some(qfi), &down));
         }
-        // Without a PDU Session Container it stays so.
+        // Without a PDU Session Container: none is added.
         lab.gnb.send_to(&[&[0x30, 255, 0, 30, 0, 0, 1, 0], &up[..]].concat(), (UPF, GTPU_PORT)).unwrap();
         assert_eq!(lab.datagram().0, [&[0x30, 255, 0, 30, 0, 0, 9, 0], &up[..]].concat());
         let all = Traffic { packets: 4, bytes: 2 * 30 + 2 * 44 };

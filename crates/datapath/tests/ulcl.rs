@@ -1,5 +1,5 @@
-//! Several UPFs: an uplink classifier goes into a session that lives, and out again, by PFCP as an SMF would do it
-//! (TS 23.502 4.3.5.4, 4.3.5.5), while packets go on.
+//! Several UPFs: an uplink classifier is inserted into an active session and removed again, by PFCP as from
+//! an SMF (TS 23.502 4.3.5.4, 4.3.5.5), while packets flow.
 //!
 //! ```text
 //!                      ┌──────────── N3 ───────────┐
@@ -30,7 +30,7 @@ const CLASSIFIER: Ipv4Addr = Ipv4Addr::new(172, 18, 0, 1);
 const EDGE_N6: Ipv4Addr = Ipv4Addr::new(172, 20, 0, 1);
 const EDGE: Ipv4Addr = Ipv4Addr::new(172, 20, 0, 2);
 
-/// A UPF-C on a datapath, asked by an SMF.
+/// A UPF-C on a datapath, controlled by a simulated SMF.
 struct Node {
     upf: Upf,
     sequence: u32,
@@ -61,7 +61,7 @@ impl Node {
         sent.expect("a response")
     }
 
-    /// Establishes a session, and answers its SEID and the TEIDs of its PDRs.
+    /// Establishes a session, and returns its SEID and the TEIDs of its PDRs.
     fn establish(&mut self, plane: &mut UserPlane, request: SessionEstablishmentRequest) -> (u64, Vec<u32>) {
         let response = self.ask(plane, 0, request);
         let Message::SessionEstablishmentResponse(response) = response else { panic!("{response:?}") };
@@ -85,7 +85,7 @@ fn pdr(id: u16, precedence: u32, far: u32, pdi: Pdi) -> CreatePdr {
     CreatePdr { far_id, urr_ids: vec![UrrId(1)], ..CreatePdr::new(PdrId(id), Precedence(precedence), pdi) }
 }
 
-/// Packets by a tunnel whose TEID the UPF chooses; the same for all that name the same `choose_id`.
+/// A PDI of a tunnel whose TEID the UPF allocates; PDRs with the same `choose_id` share it.
 fn by_tunnel(interface: SourceInterface, choose_id: u8) -> Pdi {
     let choose = FTeid::Choose { ipv4: true, ipv6: false, choose_id: Some(choose_id) };
     Pdi { local_f_teid: Some(choose), ..Pdi::new(interface) }
@@ -111,7 +111,7 @@ fn session_of_rules(pdrs: Vec<CreatePdr>, fars: Vec<CreateFar>) -> SessionEstabl
     }
 }
 
-/// At the anchor: what a PDU session begins with, its packets marked with a QoS flow.
+/// The anchor's initial PDU session; its packets get a QFI.
 fn anchor_session() -> SessionEstablishmentRequest {
     let uplink = Pdi {
         ue_ip_addresses: vec![UeIpAddress::new(IpAddr::V4(UE), PacketEnd::Source)],
@@ -129,8 +129,8 @@ fn anchor_session() -> SessionEstablishmentRequest {
     }
 }
 
-/// At the classifier: what is for the edge leaves there, the rest goes to the anchor; what comes from either goes to
-/// the gNB.
+/// The classifier's session: packets for the edge leave there, others are sent to the anchor; packets from
+/// either are sent to the gNB.
 fn classifier_session(anchor_teid: u32) -> SessionEstablishmentRequest {
     let filter = SdfFilter {
         flow_description: Some(b"permit out ip from 172.20.0.0/24 to assigned".to_vec()),
@@ -153,7 +153,7 @@ fn classifier_session(anchor_teid: u32) -> SessionEstablishmentRequest {
     SessionEstablishmentRequest { create_qers: vec![qer], ..session_of_rules(pdrs, fars) }
 }
 
-/// Moves the anchor's downlink to another tunnel, with an End Marker into the old one.
+/// Switches the anchor's downlink to another tunnel, with an End Marker in the old one.
 fn downlink_to(peer: Ipv4Addr, teid: u32, interface: DestinationInterface) -> SessionModificationRequest {
     let parameters = UpdateForwardingParameters {
         destination_interface: Some(interface),
@@ -165,7 +165,7 @@ fn downlink_to(peer: Ipv4Addr, teid: u32, interface: DestinationInterface) -> Se
     SessionModificationRequest { update_fars: vec![update], ..SessionModificationRequest::new() }
 }
 
-/// The classifier's host with its networks, and the server at the edge.
+/// The classifier's host with its networks, and the edge server.
 struct Edge {
     _classifier: Host,
     _host: Host,
@@ -205,7 +205,7 @@ impl Edge {
     }
 }
 
-/// A wire from here to the namespace of a thread.
+/// A wire from this namespace to that of a thread.
 fn link(here: &str, address: Ipv4Addr, there: &str, thread: i32) {
     run(&format!("ip link add {here} type veth peer name {there} netns {thread}"));
     up(here, address);
@@ -216,7 +216,7 @@ fn up(interface: &str, address: Ipv4Addr) {
     run(&format!("ip link set {interface} up"));
 }
 
-/// Sends an uplink packet to a UPF, and answers what a server gets of it.
+/// Sends an uplink packet to a UPF, and returns the packet that a server receives.
 fn ping(lab: &Lab, upf: Ipv4Addr, teid: u32, server: &UdpSocket, payload: &'static [u8]) {
     let IpAddr::V4(to) = server.local_addr().unwrap().ip() else { panic!() };
     let inner = udp(UE, to, 7000, payload);
@@ -226,14 +226,15 @@ fn ping(lab: &Lab, upf: Ipv4Addr, teid: u32, server: &UdpSocket, payload: &'stat
     assert_eq!(receive(server), payload);
 }
 
-/// Sends the UE a datagram with each number.
+/// Sends a datagram with each number to the UE.
 fn send_numbers(server: &UdpSocket, numbers: std::ops::Range<u8>) {
     for number in numbers {
         server.send_to(&[number], (UE, 5000)).unwrap();
     }
 }
 
-/// Datagrams of the data network until the gNB has got all: the TEIDs and payloads, and End Markers by their TEID.
+/// Sends datagrams from the data network until the gNB has received all; returns TEIDs and payloads, and End
+/// Markers by TEID.
 fn until_end_marker(lab: &Lab) -> (Vec<u8>, u32) {
     let mut payloads = Vec::new();
     loop {
@@ -254,12 +255,13 @@ fn a_classifier_goes_into_a_session_that_lives_and_out_again() {
         let mut anchor = Node::new(UPF, &mut lab.upf);
         let mut classifier = Node::new(CLASSIFIER, &mut edge.plane);
 
-        // The session lives, without a classifier.
+        // The session without a classifier.
         let (anchor_seid, teids) = anchor.establish(&mut lab.upf, anchor_session());
         let anchor_teid = teids[0];
         ping(&lab, UPF, anchor_teid, &far, b"direct");
 
-        // The classifier goes in: first it, then downlink by it, then uplink to it (TS 23.502 4.3.5.4).
+        // Inserts the classifier: first the classifier, then downlink through it, then uplink (TS 23.502
+        // 4.3.5.4).
         let (seid, teids) = classifier.establish(&mut edge.plane, classifier_session(anchor_teid));
         let (uplink_teid, n9_teid) = (teids[0], teids[2]);
         assert_eq!(teids[0], teids[1], "both uplink PDRs are of one tunnel");
@@ -283,7 +285,7 @@ fn a_classifier_goes_into_a_session_that_lives_and_out_again() {
         let gpdu = lab.downlink();
         assert_eq!((gpdu.teid, gpdu.qfi, gpdu.payload()), (GNB_TEID + 1, Some(QFI + 1), &b"local"[..]));
 
-        // It goes out again: downlink past it, with an End Marker that it passes on; then it ends.
+        // Removes the classifier: downlink past it, with an End Marker that it forwards; then it is released.
         anchor.modify(&mut lab.upf, anchor_seid, downlink_to(GNB, GNB_TEID, DestinationInterface::Access));
         assert_eq!(until_end_marker(&lab), (vec![], GNB_TEID + 1));
         let response = classifier.ask(&mut edge.plane, seid, SessionDeletionRequest::new());

@@ -1,5 +1,5 @@
-//! How fast sessions come into the datapath, and how soon a packet meets new rules of a running one: by PFCP, from an
-//! SMF's request as it comes off the wire through UPF-C, and by the contract alone (`install`).
+//! The rate of session establishment in the datapath, and the delay until a packet is handled by new rules of
+//! an active session: by PFCP, from an SMF's request through UPF-C, and by the contract alone (`install`).
 
 use super::support::{GNB, SERVER, UPF, wait_for};
 use super::support::{Kind, Lab, TEID, UE, gpdu, lab, receive_much, session, session_of, udp};
@@ -15,25 +15,25 @@ use std::time::{Duration, Instant};
 
 /// Sessions that are established.
 const SESSIONS: u32 = 10_000;
-/// Changes of a session's rules, and how long each is left to be seen.
+/// Number of rule changes of a session, and the time between two.
 const UPDATES: u32 = 300;
 const BETWEEN: Duration = Duration::from_millis(3);
-/// TEIDs that the session's downlink moves to, one after the other.
+/// The first of the TEIDs to which the session's downlink is moved one after the other.
 const FIRST_TEID: u32 = 0x1000;
-/// From packet to packet of the running session.
+/// Time between packets of the active session.
 const PACE: Duration = Duration::from_micros(20);
-/// From one to the next when the sender did not get its turn.
+/// A longer time between packets means that the sender was not scheduled.
 const PAUSE: Duration = Duration::from_micros(200);
 const PATHS: [Kind; 2] = [Kind::Portable, Kind::Native];
 
-/// How the datapath is told.
+/// The interface through which rules are installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Through {
     Pfcp,
     Install,
 }
 
-/// What both take, as JSON: `establishment` and `update`.
+/// Both results as JSON: `establishment` and `update`.
 pub fn run() -> [String; 2] {
     [every(establish), every(update)]
 }
@@ -55,7 +55,7 @@ fn start(kind: Kind) -> Lab {
     lab(kind, config).expect("needs root")
 }
 
-/// As `user.json` names a path.
+/// The name of a path in `user.json`.
 fn path(kind: Kind) -> &'static str {
     if kind == Kind::Portable { "portable" } else { "xdp" }
 }
@@ -83,7 +83,7 @@ fn ue(number: u32) -> Ipv4Addr {
     Ipv4Addr::from_bits(Ipv4Addr::new(10, 45, 1, 0).to_bits() + number)
 }
 
-/// How long it takes, and the last session's TEID.
+/// The duration, and the last session's TEID.
 fn install_all(lab: &mut Lab) -> (Duration, u32) {
     let session = |at| Arc::new(session_of(u64::from(at) + 1, ue(at), TEID + at, 0x2_0000 + at));
     let sessions: Vec<_> = (0..SESSIONS).map(session).collect();
@@ -92,7 +92,7 @@ fn install_all(lab: &mut Lab) -> (Duration, u32) {
     (begin.elapsed(), TEID + SESSIONS - 1)
 }
 
-/// How long it takes UPF-C and the datapath, and the last session's TEID.
+/// The duration in UPF-C and the datapath, and the last session's TEID.
 fn request_all(lab: &mut Lab) -> (Duration, u32) {
     let mut smf = Smf::associated(&mut lab.upf);
     let requests: Vec<_> = (0..SESSIONS).map(|at| smf.establishment(ue(at), 0x2_0000 + at)).collect();
@@ -103,7 +103,7 @@ fn request_all(lab: &mut Lab) -> (Duration, u32) {
     (taken, teids[SESSIONS as usize - 1])
 }
 
-/// How long after the call, or after the request came, the first packet leaves by the new rule.
+/// The delay from the call, or from the receipt of the request, to the first packet sent by the new rule.
 fn update(kind: Kind, through: Through) -> String {
     let mut lab = start(kind);
     let mut smf = (through == Through::Pfcp).then(|| Smf::associated(&mut lab.upf));
@@ -145,7 +145,7 @@ fn update(kind: Kind, through: Through) -> String {
         let next = called_after(&seen, *teid);
         match seen.get(teid) {
             Some(first) if !first.after_pause => delays.push(first.came.saturating_sub(*called)),
-            // The next came before a packet had met it.
+            // The next update came before a packet used this one.
             None if at + 1 < UPDATES as usize && !next.is_some_and(|next| next.after_pause) => {
                 unseen += 1;
                 delays.push(BETWEEN);
@@ -157,7 +157,7 @@ fn update(kind: Kind, through: Through) -> String {
     report(path(kind), through, &delays, (paused, unseen))
 }
 
-/// The first packet of the next tunnel that had any.
+/// The first packet of the next tunnel that received any.
 fn called_after(seen: &HashMap<u32, First>, teid: u32) -> Option<&First> {
     (teid + 1..=FIRST_TEID + UPDATES).find_map(|teid| seen.get(&teid))
 }
@@ -174,7 +174,7 @@ fn report(path: &str, through: Through, delays: &[Duration], (paused, unseen): (
     )
 }
 
-/// The session, its downlink in that tunnel.
+/// The session with its downlink in that tunnel.
 fn moved_to(teid: u32) -> Session {
     let mut session = session();
     let tunnel = Tunnel { peer: GNB.into(), teid: Teid(teid), dscp: None };
@@ -182,7 +182,7 @@ fn moved_to(teid: u32) -> Session {
     session
 }
 
-/// A packet for the UE every now and then, until told to stop.
+/// Sends a packet to the UE every `PACE`, until stopped.
 fn flow(stop: &AtomicBool) {
     pin(UPF_CPU + 1);
     let socket = UdpSocket::bind((SERVER, 7000)).unwrap();
@@ -201,13 +201,14 @@ fn flow(stop: &AtomicBool) {
 
 /// The first packet of a tunnel.
 struct First {
-    /// When it came in at the gNB, by the kernel's clock.
+    /// Its receive time at the gNB, by the kernel's clock.
     came: Duration,
-    /// Whether the sender had had no CPU for long before: when new rules hold shows only while packets are sent.
+    /// Whether the sender was not scheduled for long before: new rules are observed only while packets are
+    /// sent.
     after_pause: bool,
 }
 
-/// The first packet of each tunnel; ends when none comes any more.
+/// The first packet of each tunnel, until no more packets are received.
 fn first_of_each_tunnel(gnb: &UdpSocket) -> HashMap<u32, First> {
     gnb.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
     let (mut first, mut buffer, mut last) = (HashMap::new(), [0; 2048], 0);

@@ -1,10 +1,10 @@
-//! CPU time, by thread: this process's, and the kernel's own that work for it.
+//! CPU time by thread: of this process's threads, and of kernel threads that work for it.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// CPU that a task has used; none if it is gone.
+/// CPU time of a task; `None` if it has ended.
 pub fn used_by(task: &str) -> Option<Duration> {
     let text = std::fs::read_to_string(format!("/proc/{task}/schedstat")).ok()?;
     text.split(' ').next()?.parse().ok().map(Duration::from_nanos)
@@ -15,7 +15,7 @@ pub fn threads_of(name: &str) -> Vec<u32> {
     named("/proc/self/task", |comm| comm == name)
 }
 
-/// CPU that a thread of this process has used.
+/// CPU time of a thread of this process.
 pub fn used_by_thread(thread: u32) -> Duration {
     used_by(&format!("self/task/{thread}")).unwrap_or_default()
 }
@@ -29,7 +29,7 @@ fn named(folder: &str, is_it: impl Fn(&str) -> bool) -> Vec<u32> {
     numbers.filter(is_it).collect()
 }
 
-/// CPU of the thread to which the kernel puts work of that CPU off.
+/// CPU time of the thread to which the kernel defers work of that CPU.
 pub fn put_off(cpu: usize) -> Duration {
     thread_local! { static THREADS: RefCell<HashMap<usize, u32>> = RefCell::default(); }
     let find = |threads: &mut HashMap<_, _>| {
@@ -39,7 +39,7 @@ pub fn put_off(cpu: usize) -> Duration {
     used_by(&thread.to_string()).expect("every CPU has such a thread")
 }
 
-/// Has this thread, and those that it starts, run on one CPU.
+/// Pins this thread, and those that it starts, to one CPU.
 pub fn pin(cpu: usize) {
     // SAFETY: all zero is an empty set; the calls read and write that set only.
     unsafe {

@@ -1,5 +1,5 @@
-//! What a packet costs, path by path, in one run: the kernel's own forwarding, XDP, the portable path, and a
-//! loop of one packet a system call; TCP through a tunnel; and how fast sessions come and change.
+//! The cost of a packet on each path, in one run: the kernel's own forwarding, XDP, the portable path, and a
+//! loop of one packet a system call; TCP through a tunnel; and the rates of session establishment and update.
 //!
 //! `cargo run --release -p pith-datapath --example user_paths [xdp|shaped|portable|tcp|control [PART OF A CASE'S NAME]]`
 //! prints a table and writes `target/bench/user-paths.json`, which `bench/user.py` merges. Needs root. Every run is bounded in
@@ -23,15 +23,15 @@ mod xdp;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// What one path was measured to do.
+/// The measurement of one path.
 pub struct Row {
-    /// By which the path is known in issue and table.
+    /// The path's name in the table.
     pub name: &'static str,
-    /// Sessions that are installed, and that packets are spread over but for `xdp-installed`; 0 where there are none.
+    /// Installed sessions, over which packets are distributed except in `xdp-installed`; 0: none.
     pub sessions: u32,
-    /// Thousands of packets in a second of CPU, with what the generator takes of it.
+    /// Thousands of packets in a second of CPU, including the generator's.
     pub kpps: f64,
-    /// Nanoseconds of CPU a packet, without the generator.
+    /// Nanoseconds of CPU a packet, without the generator's.
     pub ns_per_packet: f64,
 }
 
@@ -69,7 +69,7 @@ fn main() {
     println!("\n{}", path.display());
 }
 
-/// The rows, and what else was measured by its name, as `user.json` has them.
+/// The rows and the other measurements by name, in the format of `user.json`.
 fn json(rows: &[Row], others: &[(&str, String)]) -> String {
     let mut text = String::from("{\"paths\":[");
     for (at, Row { name, sessions, kpps, ns_per_packet }) in rows.iter().enumerate() {

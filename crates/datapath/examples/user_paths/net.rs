@@ -1,4 +1,5 @@
-//! A UPF between a radio and a data network, each in a namespace of its own, on two CPUs: the UPF's is its own.
+//! A UPF between a gNB and a data network, each in its own namespace, on two CPUs, one of which is the UPF's
+//! alone.
 //!
 //! ```text
 //!   radio (namespace) ── veth, GTP-U ── UPF (namespace) ── veth, IP ── data network (namespace)
@@ -14,12 +15,12 @@ use std::sync::Arc;
 pub const RADIO: Ipv4Addr = Ipv4Addr::new(172, 16, 0, 2);
 pub const UPF_N3: Ipv4Addr = Ipv4Addr::new(172, 16, 0, 1);
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(172, 17, 0, 2);
-/// A next hop that is not there: what is sent to it the data network's interface drops as it comes in. A veth has what
-/// the other host does with a packet done by the CPU that sends it, and that is no work of the UPF's.
+/// A next hop that does not exist: the data network's interface drops packets for it on reception. In a veth
+/// the sending CPU also does the receiver's work, which is not the UPF's.
 const NOBODY: Ipv4Addr = Ipv4Addr::new(172, 17, 0, 99);
-/// Where UEs send to: by that next hop.
+/// The destination of UE packets, by that next hop.
 pub const FAR_AWAY: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
-/// The UPF's CPU; all else has the other.
+/// The UPF's CPU; everything else uses the other.
 pub const UPF_CPU: usize = 0;
 /// The UPF's only worker.
 pub const WORKER: &str = "pith-upf-0";
@@ -60,7 +61,7 @@ impl Net {
     }
 }
 
-/// Sessions of so many UEs; TEID and address by number.
+/// A number of sessions, with TEID and address by number.
 pub fn start_portable(sessions: u32) -> PortableDatapath {
     let config =
         DatapathConfig { n3_addresses: vec![UPF_N3.into()], workers: 1, ..DatapathConfig::default() };

@@ -1,4 +1,4 @@
-//! The loop that most TUN-based UPFs have: a packet, a system call.
+//! The loop of most TUN-based UPFs: one packet a system call.
 
 use super::net::{RADIO, UPF_N3, ue};
 use super::support::{UPF_N6, run as command};
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Threads, by way.
+/// Thread names by direction.
 pub const UP: &str = "one-up";
 pub const DOWN: &str = "one-down";
 
@@ -23,7 +23,7 @@ struct Shared {
     down: AtomicU64,
 }
 
-/// A thread for each way.
+/// A thread for each direction.
 pub struct OnePacket {
     shared: Arc<Shared>,
     threads: [JoinHandle<()>; 2],

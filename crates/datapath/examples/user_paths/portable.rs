@@ -1,7 +1,8 @@
-//! What the portable path costs: packets a second and CPU a packet, beside a loop of one packet a system call.
+//! The cost of the portable path: packets a second and CPU a packet, beside a loop of one packet a system
+//! call.
 //!
-//! CPU is that of the UPF's thread, which also carries the kernel's work for what it writes, and what the kernel puts
-//! off to its own thread of that CPU.
+//! CPU is that of the UPF's thread, including the kernel's work for its writes and the work that the kernel
+//! defers to its own thread of that CPU.
 
 use super::Row;
 use super::cpu::put_off;
@@ -15,11 +16,11 @@ use std::os::fd::AsRawFd;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a case is measured, and how often: both loops in turns, so that what else goes on at a time meets both.
+/// Duration of a measurement, and number of turns: both loops alternate, so that disturbances affect both.
 const RUN: Duration = Duration::from_millis(200);
 const RUNS: usize = 3;
 const TURNS: usize = 4;
-/// Packets of a train on the wire, where there are trains: what GSO of a sender, or GRO of a card, makes of a burst.
+/// Packets of a train, as formed by a sender's GSO or a card's GRO.
 const TRAIN: u32 = 40;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +29,7 @@ enum Way {
     Down,
 }
 
-/// How packets come by the wire.
+/// How packets are sent by the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wire {
     Trains,
@@ -43,7 +44,7 @@ struct Case {
     wire: Wire,
 }
 
-/// What was sent in a run, passed, and took how much CPU.
+/// Packets sent and passed in a run, and its CPU time.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     sent: u64,
@@ -58,7 +59,7 @@ impl Run {
     }
 }
 
-/// Cases whose name in the table and whose conditions hold `wanted`.
+/// Cases whose name or conditions contain `wanted`.
 pub fn run(wanted: &str) -> Vec<Row> {
     let net = Net::set_up();
     if wanted.is_empty() {
@@ -86,7 +87,7 @@ impl std::fmt::Display for Case {
 }
 
 impl Case {
-    /// The names of the portable path's row and of the loop's.
+    /// The names of the rows of the portable path and of the loop.
     fn names(self) -> Option<[&'static str; 2]> {
         match (self.size, self.way, self.wire) {
             (64, Way::Up, Wire::Trains) => Some(["portable-ul", "one-packet-ul"]),
@@ -97,7 +98,7 @@ impl Case {
         }
     }
 
-    /// Sends for the run's time, and answers how many packets.
+    /// Sends for the duration of the run, and returns the number of packets.
     fn send(self, net: &Net) -> u64 {
         match self.way {
             Way::Up => net.radio.run(move || send_uplink(self)),
@@ -110,7 +111,7 @@ impl Case {
     }
 }
 
-/// Rows of what the portable path and a loop of one packet a call took.
+/// The rows of the portable path and of the loop.
 fn measure(net: &Net, case: Case) -> Vec<Row> {
     let turns: Vec<_> = (0..TURNS).map(|_| [portable(net, case), one_packet(net, case)]).collect();
     let each = [("portable", 0), ("one a call", 1)].map(|(name, at)| {
@@ -145,7 +146,7 @@ fn one_packet(net: &Net, case: Case) -> Run {
     best
 }
 
-/// The run that took least a packet: on a machine that others use too, the nearest to the packets' own.
+/// The run with the least CPU a packet: on a shared machine it is the least disturbed.
 fn least(runs: impl Iterator<Item = Run>) -> Run {
     runs.min_by(|a, b| a.each().total_cmp(&b.each())).expect("there are runs")
 }
@@ -167,7 +168,7 @@ fn report(name: &str, run: Run) -> f64 {
     each
 }
 
-/// What starting, 10,000 sessions and idling cost.
+/// The cost of a start, of 10,000 sessions, and of idling.
 fn sessions(upf: &Host) {
     const COUNT: u32 = 10_000;
     upf.run(|| {
@@ -197,7 +198,7 @@ fn resident_kb() -> u64 {
 fn send_uplink(case: Case) -> u64 {
     let (per_call, flows) = (case.per_call(), case.flows);
     let socket = UdpSocket::bind((RADIO, GTPU_PORT)).unwrap();
-    // Neighbouring trains have no flow in common, where there are enough.
+    // Neighbouring trains have no common flow, if there are enough flows.
     let trains: Vec<Vec<u8>> = (0..flows.div_ceil(per_call))
         .map(|train| (0..per_call).flat_map(|n| gpdu((train * per_call + n) % flows, case.size)).collect())
         .collect();

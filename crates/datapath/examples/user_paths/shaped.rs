@@ -1,5 +1,6 @@
-//! Sessions that are offered more than they may have, by AF_XDP: what a packet costs, and what a worker takes of a
-//! core at 4 Gbit/s. A CPU generates at a steady pace, and receives in the kernel's name; the other is the worker's.
+//! Sessions that are offered more than their rate, by AF_XDP: the cost of a packet, and a worker's share of a
+//! core at 4 Gbit/s. One CPU generates at a steady rate and runs the kernel's receive path; the other is the
+//! worker's.
 
 use super::Row;
 use super::cpu::put_off;
@@ -12,38 +13,38 @@ use std::time::{Duration, Instant};
 
 const SESSIONS: u32 = 1000;
 const WORKER: &str = "pith-upf-0";
-/// Where frames are made.
+/// The CPU that generates frames.
 const GENERATOR: usize = CPU + 1;
-/// How often the generator looks whether a frame is due, in a run of a second or more.
+/// Polls of the generator for a due frame, in a run of a second or more.
 const LOOKS: u32 = 10_000_000;
 /// Never due, in nanoseconds.
 const NEVER: u64 = u64::MAX >> 1;
 const RUNS: usize = 3;
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     generated: u64,
     arrived: u64,
-    /// How often none was due.
+    /// The number of polls before a frame was due.
     early: u64,
-    /// How many of them went through user space.
+    /// The number of packets that went through user space.
     by_worker: u64,
     seconds: f64,
-    /// CPU of the generator, and of what is received as it sends.
+    /// CPU time of the generator and of the receive path.
     generator: Duration,
-    /// CPU of the worker, and of what the kernel does for it.
+    /// CPU time of the worker, including the kernel's work for it.
     worker: Duration,
 }
 
 impl Run {
-    /// Nanoseconds of the generator's CPU for each packet, without its looking whether one is due.
+    /// Nanoseconds of the generator's CPU for each packet, without its polling.
     fn sending(&self, look: f64) -> f64 {
         (self.generator.as_nanos() as f64 - self.early as f64 * look) / self.generated as f64
     }
 }
 
-/// The row of `afxdp-shaped`; and, as JSON, what 4 Gbit/s take of a core.
+/// The row of `afxdp-shaped`, and, as JSON, the share of a core at 4 Gbit/s.
 pub fn run() -> (Row, String) {
     let interval = 2500;
     let rate = 1_000_000_000 / interval * PACKET as u64 * 8 / 2;
@@ -51,7 +52,7 @@ pub fn run() -> (Row, String) {
     let look = idle.generator.as_nanos() as f64 / idle.early as f64;
     let sending = |run: &Run| run.sending(look);
     let discarded = best(Case::Discard(Way::Down), (PACKET, interval), sending);
-    // Some packets find their session with the program: it has given it back meanwhile.
+    // Some packets are forwarded by the program, because their session has returned to it.
     let worker = |run: &Run| run.worker.as_nanos() as f64 / run.by_worker.max(1) as f64;
     let cost = |run: &Run| run.sending(look) - discarded.sending(look) + worker(run);
     let shaped =
@@ -63,7 +64,7 @@ pub fn run() -> (Row, String) {
     (row, on_a_core())
 }
 
-/// 5 Gbit/s for sessions that may have 4.
+/// 5 Gbit/s for sessions limited to 4.
 fn on_a_core() -> String {
     const BYTES: usize = 1400;
     let gbit = |packets: u64, run: &Run| packets as f64 * BYTES as f64 * 8e-9 / run.seconds;
@@ -79,7 +80,7 @@ fn on_a_core() -> String {
     )
 }
 
-/// The run that is least by a measure: on a machine that others use too, the nearest to what was meant.
+/// The run with the least of a measure: on a shared machine it is the least disturbed.
 fn best(case: Case, frame: (usize, u64), by: impl Fn(&Run) -> f64) -> Run {
     let runs = apart(move || runs(case, frame)).into_iter();
     runs.min_by(|a, b| by(a).total_cmp(&by(b))).expect("there are runs")
@@ -121,7 +122,7 @@ fn runs(case: Case, (bytes, interval): (usize, u64)) -> Vec<Run> {
     runs.collect()
 }
 
-/// Packets of all sessions that had to wait for their turn, or were asked whether they have to.
+/// Packets of all sessions that were queued, or checked for it.
 fn through_user_space(upf: &UserPlane) -> u64 {
     let flows = (1..=u64::from(SESSIONS)).flat_map(|id| upf.flows(SessionId(id)));
     flows.map(|flow| flow.count.offered().packets).sum()

@@ -1,4 +1,4 @@
-//! A UPF-C, and the SMF that asks it.
+//! A UPF-C and a simulated SMF.
 
 use super::support::{GNB, UPF};
 use pith_datapath::UserPlane;
@@ -38,7 +38,7 @@ impl Smf {
         octets
     }
 
-    /// Hands a request to UPF-C, and answers with its response.
+    /// Passes a request to UPF-C and returns its response.
     pub fn send(&mut self, plane: &mut UserPlane, octets: &[u8]) -> Vec<u8> {
         let mut effects = Vec::new();
         let input = Input::Datagram { peer: SocketAddr::from((ADDRESS, PORT)), octets };
@@ -50,7 +50,7 @@ impl Smf {
         sent.expect("a response")
     }
 
-    /// The UPF's SEID and the uplink's TEID, of a response that accepts a session.
+    /// The UPF's SEID and the uplink TEID in an accepting response.
     pub fn accepted(octets: &[u8]) -> (u64, u32) {
         let (_, message) = Message::decode(octets).unwrap();
         let Message::SessionEstablishmentResponse(response) = message else { panic!("{message:?}") };
@@ -61,7 +61,8 @@ impl Smf {
         (response.up_f_seid.unwrap().seid, teid)
     }
 
-    /// The request for a PDU session as an SMF makes it: both ways, a QoS flow's QER, the session AMBR, a URR.
+    /// The request for a PDU session as an SMF sends it: both directions, a QoS flow's QER, the session AMBR,
+    /// a URR.
     pub fn establishment(&mut self, ue: Ipv4Addr, gnb_teid: u32) -> Vec<u8> {
         let choose = FTeid::Choose { ipv4: true, ipv6: false, choose_id: None };
         let ue_ip = |end| vec![UeIpAddress::new(IpAddr::V4(ue), end)];
@@ -109,7 +110,7 @@ impl Smf {
         self.encoded(0, request)
     }
 
-    /// The request that moves the downlink of a session to another tunnel of the gNB.
+    /// The request that moves a session's downlink to another tunnel of the gNB.
     pub fn move_downlink(&mut self, seid: u64, teid: u32) -> Vec<u8> {
         let parameters = UpdateForwardingParameters {
             outer_header_creation: Some(Change::Set(OuterHeaderCreation::gtpu(teid, GNB.into()))),

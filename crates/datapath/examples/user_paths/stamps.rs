@@ -1,15 +1,15 @@
-//! When datagrams came, as the kernel noted it: whoever receives may be late.
+//! Receive times of datagrams by the kernel's time stamps: the receiving thread may be late.
 
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, SystemTime};
 
-/// By the clock of the stamps.
+/// The clock of the time stamps.
 pub fn now() -> Duration {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970")
 }
 
-/// Has the kernel note when datagrams come.
+/// Enables receive time stamps.
 pub fn enable(socket: &UdpSocket) {
     let on: libc::c_int = 1;
     // SAFETY: the option's value is a readable C int.
@@ -25,7 +25,7 @@ pub fn enable(socket: &UdpSocket) {
     assert_eq!(set, 0);
 }
 
-/// A datagram's length, and when it came; `None` once the socket's time is up.
+/// A datagram's length and receive time; `None` after the socket's timeout.
 pub fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> Option<(usize, Duration)> {
     let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     let mut control = [0u64; 8];

@@ -1,5 +1,5 @@
-//! TCP from and to a UE whose modem is a second datapath, facing the first. The UE and its modem have one CPU, the UPF
-//! and the server the other.
+//! TCP from and to a UE whose modem is a second datapath, facing the first. The UE and its modem use one CPU,
+//! the UPF and the server the other.
 
 use super::cpu::{pin, threads_of, used_by_thread};
 use super::net::{Net, RADIO, SERVER, UPF_CPU, UPF_N3, WORKER, start_portable, ue};
@@ -15,15 +15,15 @@ use std::time::{Duration, Instant};
 const RUN: Duration = Duration::from_secs(2);
 const RUNS: usize = 2;
 
-/// A way's throughput, and what the UPF took for it.
+/// A direction's throughput, and the CPU of the UPF.
 struct Run {
     gbit: f64,
-    /// Of a core.
+    /// Share of a core.
     upf: f64,
     modem: f64,
 }
 
-/// Both ways, as JSON.
+/// Both directions, as JSON.
 pub fn run() -> String {
     let net = Net::set_up();
     net.server.run(|| pin(UPF_CPU));
@@ -45,7 +45,7 @@ pub fn run() -> String {
     format!("[{ways}]")
 }
 
-/// The datapaths' threads, once there are so many.
+/// The datapaths' threads, once all are running.
 fn workers<const COUNT: usize>() -> [u32; COUNT] {
     let mut found = None;
     support::wait_for("workers", || {
@@ -66,7 +66,7 @@ fn measure(net: &Net, workers: [u32; 2], to_ue: bool) -> Run {
     Run { gbit: bytes as f64 * 8.0 / seconds / 1e9, upf: core(0), modem: core(1) }
 }
 
-/// A datapath the other way round: its "UE" is the server, its data network the UE's own stack.
+/// A datapath facing the other way: its "UE" is the server, its data network the UE's own stack.
 fn start_modem() -> PortableDatapath {
     let config = DatapathConfig {
         n3_addresses: vec![RADIO.into()],
@@ -96,7 +96,7 @@ fn connect(to_ue: bool) -> u64 {
     transfer(TcpStream::connect((SERVER, 5201)).unwrap(), !to_ue)
 }
 
-/// Writes, or reads, for the run's time; answers bytes read.
+/// Writes or reads for the duration of the run; returns the bytes read.
 fn transfer(mut stream: TcpStream, send: bool) -> u64 {
     let mut buffer = vec![0; 1 << 18];
     let deadline = Instant::now() + RUN;

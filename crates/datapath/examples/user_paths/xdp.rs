@@ -1,5 +1,5 @@
-//! XDP and the kernel's own forwarding. A BPF program makes frames (live frames of BPF_PROG_TEST_RUN), another
-//! counts and drops what comes out, so all that is done to a packet happens on one CPU, and nothing else.
+//! XDP and the kernel's own forwarding. A BPF program creates frames (live frames of BPF_PROG_TEST_RUN),
+//! another counts and drops the output, so all work on a packet is done on one CPU, without other work.
 //!
 //! ```text
 //!   generate ─ redirect ─▶ g ── veth ── in │ what is measured │ out ── veth ── s: sink
@@ -21,21 +21,21 @@ use std::time::{Duration, Instant};
 
 const TRACING: &str = "/sys/kernel/tracing/events/xdp/enable";
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/bench.o"));
-/// How long each case is measured, and how often: all cases in turns, so that what else goes on at a time meets all.
+/// Duration of a measurement, and number of turns: all cases alternate, so that disturbances affect all.
 const RUN: Duration = Duration::from_millis(100);
 const RUNS: usize = 6;
 const TURNS: usize = 4;
-/// Packets in a row that a session gets, as a TCP window or a video frame brings them.
+/// Consecutive packets of a session, as in a TCP window or a video frame.
 const TRAIN: u32 = 16;
-/// Frames that the kernel makes in one call.
+/// Frames of one call.
 const FRAMES: u32 = 8192;
-/// The CPU that does everything.
+/// The CPU that runs everything.
 pub const CPU: usize = 0;
-/// Bytes of a user's packet.
+/// Bytes of a user packet.
 pub const PACKET: usize = 100;
-/// A rate that nothing comes up to, in bit/s.
+/// A rate that no traffic reaches, in bit/s.
 const UNLIMITED: u64 = 100_000_000_000;
-/// Bytes that the generator writes anew: `FRAME` in `bpf/bench.bpf.c`.
+/// Bytes that the generator rewrites: `FRAME` in `bpf/bench.bpf.c`.
 const FRAME: usize = 80;
 const ETHERNET: usize = 14;
 const TUNNEL: usize = 20 + 8 + 16;
@@ -43,7 +43,7 @@ const LINK: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const FIRST_TEID: u32 = 0x100;
 const FIRST_UE: Ipv4Addr = Ipv4Addr::new(10, 45, 1, 0);
 
-/// All cases; each in a namespace of its own.
+/// Runs all cases, each in a namespace of its own.
 pub fn run(wanted: &str) -> Vec<Row> {
     let mut rows = Vec::new();
     if std::fs::read_to_string(TRACING).is_ok_and(|enabled| !enabled.starts_with('0')) {
@@ -74,13 +74,13 @@ pub fn run(wanted: &str) -> Vec<Row> {
     rows
 }
 
-/// What sessions there are.
+/// The sessions of a case.
 #[derive(Debug, Clone, Copy)]
 struct Sessions {
     installed: u32,
-    /// Those that packets are spread over.
+    /// Sessions that packets are distributed over.
     active: u32,
-    /// Packets in a row for one.
+    /// Consecutive packets of one session.
     train: u32,
 }
 
@@ -100,9 +100,9 @@ fn cases() -> Vec<(&'static str, Case, Sessions)> {
     for sessions in [1, 1000, 100_000] {
         both(["xdp-full-ul", "xdp-full-dl"], sessions, sessions, TRAIN);
     }
-    // Whether look-ups grow with the sessions there are: as much memory is touched as with 1,000.
+    // Whether look-ups slow down with the number of sessions: the touched memory is that of 1,000.
     both(["xdp-installed-ul", "xdp-installed-dl"], 100_000, 1000, TRAIN);
-    // The worst case: each packet is another session's.
+    // The worst case: consecutive packets belong to different sessions.
     for sessions in [1000, 100_000] {
         both(["xdp-scattered-ul", "xdp-scattered-dl"], sessions, sessions, 1);
     }
@@ -117,15 +117,15 @@ pub enum Way {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Case {
-    /// Dropped where they come in: what the generator costs.
+    /// Dropped on reception: the cost of the generator.
     Discard(Way),
-    /// The kernel routes plain packets.
+    /// Plain packets routed by the kernel.
     Kernel,
-    /// A program that puts a tunnel on or takes it off, and looks at nothing.
+    /// A program that encapsulates or decapsulates without checks.
     Bare(&'static str, Way),
     /// Pith.
     Full(Way),
-    /// Pith, downlink, where all sessions together may have so many bit/s.
+    /// Pith, downlink, with a limit for all sessions together, in bit/s.
     Shaped(u64),
 }
 
@@ -139,7 +139,7 @@ impl Case {
     }
 }
 
-/// Nanoseconds of CPU a packet, the generator's among them.
+/// Nanoseconds of CPU a packet, including the generator's.
 fn measure(case: Case, Sessions { installed, active, train }: Sessions) -> f64 {
     apart(move || {
         let bench = Bench::set_up(case.way());
@@ -151,7 +151,7 @@ fn measure(case: Case, Sessions { installed, active, train }: Sessions) -> f64 {
     })
 }
 
-/// Does it in a namespace of its own.
+/// Runs a job in a namespace of its own.
 pub fn apart<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> T {
     let job = || {
         assert!(enter_namespace(), "needs root");
@@ -161,14 +161,14 @@ pub fn apart<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> T {
     thread::spawn(job).join().unwrap()
 }
 
-/// What has to live while a case is measured.
+/// Values that must live during a measurement.
 pub type Running = (Vec<Link>, Option<UserPlane>);
 
 pub struct Bench {
     object: Object,
     into: &'static str,
-    /// The generator is attached where nothing comes: otherwise the kernel would make it known anew for each call, and
-    /// wait milliseconds for all CPUs to have seen that.
+    /// The generator attached to an unused interface: otherwise the kernel would register it for each call,
+    /// and wait milliseconds for all CPUs.
     _known: Link,
 }
 
@@ -223,8 +223,8 @@ impl Bench {
         attach(&self.object, program, link)
     }
 
-    /// Sets what is generated: for how many sessions, how many in a row for one, packets of so many bytes, and so
-    /// many nanoseconds apart.
+    /// Sets the generated traffic: number of sessions, consecutive packets of one, bytes of a packet, and
+    /// nanoseconds between packets.
     pub fn frame(&self, case: Case, sessions: u32, train: u32, (packet, interval): (usize, u64)) {
         let frame = frame_of(case, packet);
         let (teid_at, address_at) = match case {
@@ -262,12 +262,12 @@ impl Bench {
         });
     }
 
-    /// Frames generated, and arrived at the sink.
+    /// Frames generated, and received by the sink.
     pub fn arrivals(&self) -> (u64, u64) {
         (self.word(0), self.word(1))
     }
 
-    /// How often no frame was due.
+    /// The number of polls before a frame was due.
     pub fn early(&self) -> u64 {
         self.word(6)
     }
@@ -277,7 +277,7 @@ impl Bench {
         u64::from_ne_bytes(value[number * 8..number * 8 + 8].try_into().unwrap())
     }
 
-    /// Has another CPU generate, and answers with the CPU time that this took.
+    /// Generates on another CPU, and returns the CPU time that this took.
     pub fn generate_on(&self, cpu: usize, frames: u32) -> thread::JoinHandle<Duration> {
         let program = self.object.progs().find(|program| program.name() == "generate").unwrap();
         let program = program.as_fd().try_clone_to_owned().unwrap();
@@ -299,13 +299,13 @@ impl Bench {
         })
     }
 
-    /// The least of many short runs: on a machine that others use too, what is nearest to the packets' own.
+    /// The minimum of many short runs: on a shared machine it is the least disturbed.
     fn cost(&self) -> f64 {
         let runs = (0..RUNS).filter_map(|_| self.cost_of_run());
         runs.reduce(f64::min).expect("a run in which the CPU was not taken away for long")
     }
 
-    /// `None` if packets were lost: another program had the CPU while a veth's ring of 256 ran over.
+    /// `None` if packets were lost: another process used the CPU while a veth's ring of 256 overflowed.
     fn cost_of_run(&self) -> Option<f64> {
         let (before, cpu, begin) = (self.arrivals(), cpu_time(), Instant::now());
         while begin.elapsed() < RUN {
@@ -326,7 +326,7 @@ thread_local! {
     static FRAME_BYTES: std::cell::RefCell<Vec<u8>> = const { std::cell::RefCell::new(Vec::new()) };
 }
 
-/// The frame of session 0, with a user's packet of so many bytes.
+/// The frame of session 0, with a user packet of that length.
 fn frame_of(case: Case, packet: usize) -> Vec<u8> {
     let payload = vec![0; packet - 28];
     let link = [&LINK[..], &[2, 0, 0, 0, 0, 9], &[8, 0]].concat();
@@ -346,7 +346,7 @@ fn frame_of(case: Case, packet: usize) -> Vec<u8> {
     }
 }
 
-/// With sessions of that rate each way, in bit/s.
+/// With sessions of that rate in each direction, in bit/s.
 fn start_upf(sessions: u32, rate: u64) -> UserPlane {
     let config = DatapathConfig {
         n3_addresses: vec![UPF.into()],
@@ -374,8 +374,8 @@ fn index(link: &str) -> u32 {
     unsafe { libc::if_nametoindex(name.as_ptr()) }
 }
 
-/// CPU that this thread has used, with the kernel's work in its name, and what the kernel put off to its own
-/// thread of this CPU.
+/// CPU time of this thread, including the kernel's work in its name and the work that the kernel deferred to
+/// its own thread of this CPU.
 pub fn cpu_time() -> Duration {
     used_by("thread-self").expect("it lives") + put_off(CPU)
 }

@@ -3,15 +3,15 @@
 use super::VnetHeader;
 use super::flow::{TCP, UDP, is_v4};
 
-/// A running sum of 16-bit words. Every part but the last has to be of even length.
+/// A running sum of 16-bit words. Every part except the last must have even length.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Sum(u64);
 
 impl Sum {
-    /// Adds the words of `bytes`; an odd byte at the end counts as if a zero followed.
+    /// Adds the words of `bytes`; an odd last byte is padded with zero.
     pub fn add(self, bytes: &[u8]) -> Self {
         let (words, rest) = bytes.as_chunks::<4>();
-        // Sums of words in any byte order are sums in the other, swapped; so add as the CPU likes it.
+        // The byte order of the words only swaps the bytes of the sum, so native order is used.
         let sum = words.iter().fold(0u64, |sum, word| sum + u64::from(u32::from_ne_bytes(*word)));
         let mut last = [0; 4];
         last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
@@ -23,7 +23,7 @@ impl Sum {
         Self(self.0 + u64::from(word.to_be()))
     }
 
-    /// The sum in 16 bits, as it lies in a packet.
+    /// The sum in 16 bits, in wire order.
     pub fn folded(self) -> [u8; 2] {
         let mut sum = fold_once(self.0);
         while sum > 0xffff {
@@ -32,7 +32,7 @@ impl Sum {
         (sum as u16).to_ne_bytes()
     }
 
-    /// The checksum: the sum's complement, as it lies in a packet.
+    /// The checksum: the complement of the sum, in wire order.
     pub fn checksum(self) -> [u8; 2] {
         self.folded().map(|byte| !byte)
     }
@@ -42,8 +42,8 @@ fn fold_once(sum: u64) -> u64 {
     (sum & 0xffff_ffff) + (sum >> 32)
 }
 
-/// The sum of the pseudo header: addresses, protocol and length of the transport packet. `ip` is a
-/// IP header with its options or extensions.
+/// The sum of the pseudo header: addresses, protocol and length of the transport packet. `ip` is an IP header
+/// with its options or extensions.
 pub fn pseudo_header(ip: &[u8], protocol: u8, length: usize) -> Sum {
     let addresses = if is_v4(ip) { ip.get(12..20) } else { ip.get(8..40) };
     let length = length as u32;
@@ -54,19 +54,19 @@ pub fn pseudo_header(ip: &[u8], protocol: u8, length: usize) -> Sum {
         .add_word(protocol.into())
 }
 
-/// The checksum of a transport packet whose checksum field is zero; UDP's never is zero itself.
+/// The checksum of a transport packet whose checksum field is zero; for UDP never zero itself.
 pub fn transport_checksum(ip: &[u8], protocol: u8, header: &[u8], payload: &[u8]) -> [u8; 2] {
     let length = header.len() + payload.len();
     let checksum = pseudo_header(ip, protocol, length).add(header).add(payload).checksum();
     if protocol == UDP && checksum == [0, 0] { [0xff, 0xff] } else { checksum }
 }
 
-/// Whether the checksum of a whole transport packet, right behind its IP header, holds.
+/// Whether the checksum of a whole transport packet, directly after its IP header, is correct.
 pub fn transport_holds(ip: &[u8], protocol: u8, transport: &[u8]) -> bool {
     pseudo_header(ip, protocol, transport.len()).add(transport).checksum() == [0, 0]
 }
 
-/// Finishes a checksum that the kernel left to the hardware: the field holds the pseudo header's sum.
+/// Completes a checksum that the kernel left to the hardware: the field contains the pseudo header's sum.
 pub fn complete_partial(header: &VnetHeader, packet: &mut [u8]) {
     let Some((start, field)) = header.partial_checksum() else { return };
     let Some(covered) = packet.get(start..) else { return };
@@ -86,14 +86,14 @@ pub fn set_ipv4_checksum(header: &mut [u8]) {
     put(header, 10, &checksum);
 }
 
-/// Writes `bytes` at `at`, if there is room.
+/// Writes `bytes` at `at`, if they fit.
 pub fn put(packet: &mut [u8], at: usize, bytes: &[u8]) {
     if let Some(place) = packet.get_mut(at..at + bytes.len()) {
         place.copy_from_slice(bytes);
     }
 }
 
-/// Where TCP and UDP have their checksum.
+/// Offset of the checksum in TCP and UDP headers.
 pub const fn checksum_offset(protocol: u8) -> usize {
     if protocol == TCP { 16 } else { 6 }
 }
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// RFC 1071 as it is written: words in network order, carry by carry.
+    /// RFC 1071 literally: words in network order, carry by carry.
     fn reference(bytes: &[u8]) -> [u8; 2] {
         let mut sum = 0u32;
         for pair in bytes.chunks(2) {

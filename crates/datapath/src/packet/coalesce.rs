@@ -1,8 +1,8 @@
-//! Putting packets of one flow that follow each other into one frame for the kernel (GRO).
+//! Coalesces consecutive packets of a flow into one frame for the kernel (GRO).
 //!
-//! A packet joins the open frame of its flow if cutting the frame again would give it back, bit for
-//! bit; otherwise it opens a frame of its own. Frames keep the order in which they were opened, and a
-//! flow has at most one open, so no flow is reordered.
+//! A packet is added to its flow's open frame only if segmentation would restore it bit by bit; otherwise it
+//! opens a new frame. Frames keep their order, and a flow has at most one open frame, so no flow is
+//! reordered.
 
 use super::checksum::{checksum_offset, pseudo_header, put, set_ipv4_checksum, transport_holds};
 use super::flow::{IPV4_HEADER_LEN, IPV6_HEADER_LEN, TCP, UDP};
@@ -12,19 +12,19 @@ use std::ops::Range;
 
 const TCP_HEADER_LEN: usize = 20;
 const UDP_HEADER_LEN: usize = 8;
-/// IPv6 and a TCP header with all its options.
+/// IPv6 and a TCP header with all options.
 const LONGEST_HEADER: usize = IPV6_HEADER_LEN + 60;
 const LONGEST_PACKET: usize = 65_535;
-/// The kernel takes at most so many datagrams in a UDP frame.
+/// Most datagrams that the kernel accepts in a UDP frame.
 const MOST_PACKETS: usize = 64;
 const ACK: u8 = 0x10;
 const PSH: u8 = 0x08;
 
-/// Flows with an open frame that are looked for; a flow that shares a place just coalesces less.
+/// Hash entries for flows with an open frame; colliding flows only coalesce less.
 const PLACES: usize = 256;
 const NO_FRAME: u16 = u16::MAX;
 
-/// The frames of one batch. Packets are ranges of an arena that the caller keeps until the end.
+/// The frames of one batch. Packets are ranges of an arena that the caller keeps unchanged.
 #[derive(Debug)]
 pub struct Coalescer {
     frames: Vec<Frame>,
@@ -34,12 +34,12 @@ pub struct Coalescer {
 }
 
 impl Coalescer {
-    /// An empty one; `udp`: whether the kernel takes trains of UDP datagrams.
+    /// `udp`: whether the kernel accepts trains of UDP datagrams.
     pub fn new(udp: bool) -> Self {
         Self { frames: Vec::new(), used: 0, places: Box::new([NO_FRAME; PLACES]), udp }
     }
 
-    /// Takes the next packet of the batch.
+    /// Adds the next packet of the batch.
     pub fn offer(&mut self, arena: &[u8], packet: Range<usize>, flow: &Flow) {
         let place = place_of(flow);
         let open = self.places.get(place).map_or(NO_FRAME, |at| *at);
@@ -72,7 +72,7 @@ impl Coalescer {
         self.frames.get(..self.used).unwrap_or_default()
     }
 
-    /// Forgets the batch.
+    /// Empties the batch.
     pub fn clear(&mut self) {
         self.used = 0;
         self.places.fill(NO_FRAME);
@@ -83,7 +83,7 @@ fn place_of(flow: &Flow) -> usize {
     (flow.hash() >> 56) as usize
 }
 
-/// What of a packet decides whether others may join it.
+/// The properties that decide whether packets can be coalesced.
 #[derive(Debug, Clone, Copy, Default)]
 struct Shape {
     protocol: u8,
@@ -95,8 +95,8 @@ struct Shape {
 }
 
 impl Shape {
-    /// The shape of a packet that may be part of a train: TCP data with no flag but ACK and PSH, or UDP
-    /// with a checksum; no IP options or fragments, and over IPv4 DF, so that its ID means nothing.
+    /// The shape of a packet that can be part of a train: TCP data with no flags except ACK and PSH, or UDP
+    /// with a checksum; no IP options or fragments, and over IPv4 with DF, so that the ID has no meaning.
     fn of(packet: &[u8], flow: &Flow) -> Option<Self> {
         let plain = match flow.transport_at {
             IPV4_HEADER_LEN => packet.get(6..8)? == [0x40, 0] && packet.first()? >> 4 == 4,
@@ -153,7 +153,7 @@ impl Frame {
         self.first = packet;
     }
 
-    /// Takes a packet in, if it continues the train; otherwise the train ends here.
+    /// Adds a packet, if it continues the train; otherwise the train ends here.
     fn absorb(&mut self, arena: &[u8], packet: Range<usize>, flow: &Flow) -> bool {
         let Some(next) = self.continued_by(arena, packet.clone(), flow) else {
             self.open = false;
@@ -183,7 +183,7 @@ impl Frame {
         joins.then_some(next)
     }
 
-    /// Whether the checksums hold: they will be made anew, and must not make a broken packet whole.
+    /// Whether both checksums are correct: recomputed ones must not hide a damaged packet.
     fn sound(&self, first: &[u8], packet: &[u8], shape: &Shape) -> bool {
         let holds = |packet: &[u8], length: usize| match packet.get(..length).unwrap_or_default() {
             [] => false,
@@ -196,27 +196,27 @@ impl Frame {
         holds(packet, length(packet)) && (self.payloads.len() > 1 || holds(first, length(first)))
     }
 
-    /// The packet, where this is a single one.
+    /// The packet of a frame with a single one.
     pub fn single(&self) -> Option<Range<usize>> {
         (self.payloads.len() < 2).then(|| self.first.clone())
     }
 
-    /// Packets in the frame.
+    /// The number of packets.
     pub fn packets(&self) -> usize {
         self.payloads.len().max(1)
     }
 
-    /// Bytes of headers in front of each payload of a train.
+    /// Bytes of the headers before each payload of a train.
     pub fn header_len(&self) -> usize {
         self.shape.map_or(0, |shape| shape.header_len)
     }
 
-    /// Payloads of a train, in order.
+    /// The payloads of a train, in order.
     pub fn payloads(&self) -> &[Range<usize>] {
         &self.payloads
     }
 
-    /// Virtio-net header and packet headers of a train, and their length; `None` for a single packet.
+    /// The virtio-net header and packet headers of a train, and their length; `None` for a single packet.
     pub fn head(&self, arena: &[u8]) -> Option<([u8; VNET_HEADER_LEN + LONGEST_HEADER], usize)> {
         let shape = self.shape.filter(|_| self.payloads.len() > 1)?;
         let mut head = [0; VNET_HEADER_LEN + LONGEST_HEADER];
@@ -253,8 +253,8 @@ impl Frame {
     }
 }
 
-/// Whether two packets of the same shape differ only in what a train makes anew: lengths, IDs,
-/// checksums, the sequence number and PSH.
+/// Whether two packets of the same shape differ only in fields that segmentation recomputes: lengths, IDs,
+/// checksums, sequence number and PSH.
 fn same_headers(a: &[u8], b: &[u8], shape: &Shape) -> bool {
     let same = |range: Range<usize>| a.get(range.clone()) == b.get(range);
     let at = shape.ip_len;
@@ -282,7 +282,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Coalesces, then cuts every frame again: what the kernel's stack sees, packet by packet.
+    /// Coalesces and segments again: the packets that the kernel's stack sees.
     fn round_trip(packets: &[Vec<u8>]) -> (usize, Vec<Vec<u8>>) {
         let mut coalescer = Coalescer::new(true);
         let arena = packets.concat();

@@ -1,4 +1,4 @@
-//! Telling of congestion: the CE codepoint (RFC 3168 5).
+//! Congestion marking: the CE codepoint (RFC 3168 5).
 
 use super::checksum::put;
 use super::flow::is_v4;
@@ -6,13 +6,12 @@ use super::flow::is_v4;
 /// Both bits of the ECN field.
 const CE: u8 = 3;
 
-/// Marks a packet as having met congestion. An IPv4 checksum that was wrong stays so: it changes by what the header
-/// does (RFC 1624 3).
+/// Sets CE. The IPv4 checksum is updated incrementally (RFC 1624 3), so a wrong one stays wrong.
 pub fn mark_congestion(packet: &mut [u8]) {
     let v4 = is_v4(packet);
     let Some(&byte) = packet.get(1) else { return };
     if !v4 {
-        // The traffic class lies across two bytes; its last bits are the upper half of the second.
+        // The traffic class spans two bytes; its last bits are the upper half of the second.
         return put(packet, 1, &[byte | CE << 4]);
     }
     put(packet, 1, &[byte | CE]);

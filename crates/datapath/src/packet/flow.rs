@@ -1,4 +1,4 @@
-//! What rules look at in a user's packet: addresses, protocol, ports.
+//! The header fields of a user packet that rules match: addresses, protocol, ports.
 
 use super::checksum::put;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -19,10 +19,10 @@ const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;
 const FRAGMENT: u8 = 44;
 const DESTINATION_OPTIONS: u8 = 60;
-/// Extension headers walked before giving up on the transport header.
+/// Most extension headers that are skipped to find the transport header.
 const MOST_EXTENSIONS: usize = 8;
 
-/// A packet's headers. Of a fragment but the first, and of what ends early, ports are unknown.
+/// A packet's header fields. Ports are unknown in fragments other than the first and in truncated packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flow {
     /// Source address.
@@ -41,12 +41,12 @@ pub struct Flow {
     pub flow_label: Option<u32>,
     /// Bytes from the start of the packet to its transport header.
     pub transport_at: usize,
-    /// Bytes of the packet, as its IP header says.
+    /// Bytes of the packet by its IP header.
     pub length: usize,
 }
 
 impl Flow {
-    /// Reads the headers; `None` if this is no IP packet or it is shorter than it says.
+    /// Parses the headers; `None` if the packet is not IP or shorter than its header says.
     #[inline]
     pub fn of(packet: &[u8]) -> Option<Self> {
         match packet.first()? >> 4 {
@@ -104,7 +104,7 @@ impl Flow {
         Some(flow.with_transport(transport))
     }
 
-    /// A hash of addresses and ports. Who sends can choose what collides, and gains nothing by it.
+    /// A hash of addresses and ports. Senders can cause collisions, but gain nothing by them.
     pub fn hash(&self) -> u64 {
         let (source, destination) = self.ports.unwrap_or_default();
         let ports = u64::from(source) << 16 | u64::from(destination);
@@ -130,7 +130,7 @@ impl Flow {
     }
 }
 
-/// The last next header and where it starts; nowhere in a later fragment, or if the chain ends early.
+/// The last next header and its offset; `None` in a later fragment, or if the chain is truncated.
 fn skip_extensions(packet: &[u8], first: u8) -> (u8, Option<usize>) {
     let (mut next, mut at) = (first, IPV6_HEADER_LEN);
     for _ in 0..MOST_EXTENSIONS {
@@ -147,13 +147,13 @@ fn skip_extensions(packet: &[u8], first: u8) -> (u8, Option<usize>) {
     (next, None)
 }
 
-/// Whether a packet says that it is IPv4.
+/// Whether the version field says IPv4.
 pub fn is_v4(packet: &[u8]) -> bool {
     packet.first().is_some_and(|byte| byte >> 4 == 4)
 }
 
-/// Takes one hop off a packet, as a router does; `false` if it had none left. An IPv4 checksum that was wrong stays
-/// so: it changes by what the header does (RFC 1624 3).
+/// Decrements the hop limit as a router does; `false` if it is exhausted. The IPv4 checksum is updated
+/// incrementally (RFC 1624 3), so a wrong one stays wrong.
 pub fn decrement_ttl(packet: &mut [u8]) -> bool {
     let at = if is_v4(packet) { 8 } else { 7 };
     let Some(ttl) = packet.get(at).copied().filter(|ttl| *ttl > 1) else { return false };

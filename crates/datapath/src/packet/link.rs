@@ -2,7 +2,7 @@
 
 const ETHERNET_LEN: usize = 14;
 const VLAN_LEN: usize = 4;
-/// Where the type stands.
+/// Offset of the EtherType.
 const TYPE_AT: usize = 12;
 const VLAN: [u8; 2] = [0x81, 0x00];
 

@@ -1,5 +1,5 @@
-//! Packets of users: what a PDR looks at, and how a train of TCP segments or UDP datagrams becomes
-//! one frame for the kernel and back. Pure; no packet can make it panic.
+//! User packets: header fields for rules, segmentation, coalescing, checksums. Pure; no packet can cause a
+//! panic.
 
 mod checksum;
 mod coalesce;

@@ -1,4 +1,4 @@
-//! Packets for tests, made the long way round.
+//! Packets for tests, built field by field.
 
 use super::checksum::{Sum, pseudo_header, transport_checksum};
 
@@ -32,7 +32,7 @@ pub fn udp_v6(payload: &[u8]) -> Vec<u8> {
     [ip.clone(), with_checksum(&ip, 17, udp_header(payload.len()), payload)].concat()
 }
 
-/// A packet as the kernel leaves it to the hardware: the checksum field holds the pseudo header's sum.
+/// A packet whose checksum is left to the hardware: the field contains the pseudo header's sum.
 pub fn with_partial_checksum(mut packet: Vec<u8>, ip_len: usize, protocol: u8) -> Vec<u8> {
     let sum = pseudo_header(&packet[..ip_len], protocol, packet.len() - ip_len).folded();
     let at = ip_len + if protocol == 6 { 16 } else { 6 };

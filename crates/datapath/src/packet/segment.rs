@@ -1,4 +1,4 @@
-//! Cutting a train back into the packets it stands for, as the kernel would (GSO).
+//! Segmentation: splits a train into its packets, as the kernel's GSO does.
 
 use super::checksum::{checksum_offset, put, set_ipv4_checksum, transport_checksum};
 use super::flow::{IPV6_HEADER_LEN, TCP, UDP, is_v4};
@@ -21,8 +21,8 @@ pub struct Train {
 }
 
 impl Train {
-    /// Sees a train in a packet read from TUN; `None` if it is a single packet, or no train that the
-    /// kernel may hand us.
+    /// Parses a packet read from TUN as a train; `None` if it is a single packet, or not a train of a kind
+    /// that the kernel sends.
     pub fn of(header: &VnetHeader, packet: &[u8], flow: &Flow) -> Option<Self> {
         let size = header.segment_size()?;
         let transport = packet.get(flow.transport_at..flow.length)?;
@@ -47,22 +47,22 @@ impl Train {
         Segments { train: *self, index: 0 }
     }
 
-    /// Bytes of headers in front of each packet's payload.
+    /// Bytes of the headers before each packet's payload.
     pub fn header_len(&self) -> usize {
         self.header_len
     }
 
-    /// How many packets it stands for.
+    /// The number of packets.
     pub fn count(&self) -> usize {
         (self.length - self.header_len).div_ceil(self.size)
     }
 
-    /// Bytes of all of them.
+    /// Bytes of all packets.
     pub fn bytes(&self) -> usize {
         self.length + (self.count() - 1) * self.header_len
     }
 
-    /// Makes `out` a segment as a packet of its own.
+    /// Writes a segment as a packet of its own to `out`.
     pub fn write_packet(&self, segment: &Segment, packet: &[u8], out: &mut Vec<u8>) {
         out.clear();
         out.resize(self.header_len, 0);
@@ -129,7 +129,7 @@ impl Train {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
     index: usize,
-    /// Where its payload lies in the train.
+    /// Position of its payload in the train.
     pub payload: Range<usize>,
 }
 

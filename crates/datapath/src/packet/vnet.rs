@@ -1,4 +1,4 @@
-//! The virtio-net header in front of every packet of a TUN queue: what is left to do to it.
+//! The virtio-net header before every packet of a TUN queue: pending checksum and segmentation.
 
 use crate::sys::VNET_HEADER_LEN;
 
@@ -10,7 +10,7 @@ const GSO_UDP_L4: u8 = 5;
 /// Set beside a TCP type if the first segment carries CWR.
 const GSO_ECN: u8 = 0x80;
 
-/// How the kernel names what a frame is a train of.
+/// The kernel's types of trains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gso {
     /// TCP segments over IPv4.
@@ -33,11 +33,11 @@ pub struct VnetHeader {
 }
 
 impl VnetHeader {
-    /// A whole packet that needs nothing: all zero.
+    /// The header of a complete single packet: all zero.
     pub const NONE: [u8; VNET_HEADER_LEN] = [0; VNET_HEADER_LEN];
 
-    /// A frame to be cut into packets of `size` bytes of payload, whose transport header starts at
-    /// `ip_len`, ends at `header_len` and has its checksum field at `csum_offset`.
+    /// A frame to be split into packets of `size` bytes of payload; its transport header starts at `ip_len`,
+    /// ends at `header_len` and has its checksum field at `csum_offset`.
     pub fn train(gso: Gso, size: u16, ip_len: u16, header_len: u16, csum_offset: u16) -> Self {
         let gso_type = match gso {
             Gso::TcpV4 => GSO_TCPV4,
@@ -47,7 +47,7 @@ impl VnetHeader {
         Self { flags: NEEDS_CSUM, gso_type, header_len, gso_size: size, csum_start: ip_len, csum_offset }
     }
 
-    /// The fields of the header's bytes.
+    /// Decodes the header.
     pub fn decode(bytes: &[u8; VNET_HEADER_LEN]) -> Self {
         let [flags, gso_type, a, b, c, d, e, f, g, h] = *bytes;
         let number = |bytes| u16::from_ne_bytes(bytes);
@@ -61,7 +61,7 @@ impl VnetHeader {
         }
     }
 
-    /// Its bytes.
+    /// Encodes the header.
     pub fn encode(&self) -> [u8; VNET_HEADER_LEN] {
         let [a, b] = self.header_len.to_ne_bytes();
         let [c, d] = self.gso_size.to_ne_bytes();
@@ -76,7 +76,7 @@ impl VnetHeader {
         train.then_some(self.gso_size.into())
     }
 
-    /// Where the bytes start whose checksum is missing, and where it belongs.
+    /// The offset from which a pending checksum is computed, and the offset of its field.
     pub fn partial_checksum(&self) -> Option<(usize, usize)> {
         let start = usize::from(self.csum_start);
         (self.flags & NEEDS_CSUM != 0).then_some((start, start + usize::from(self.csum_offset)))

@@ -1,8 +1,8 @@
-//! What is closed to UEs, once more by the kernel's packet filter: also for packets that another rule of the host's has
-//! given a new destination, and while workers learn of a change.
+//! Repeats the check of closed destinations in the kernel's packet filter: for packets whose destination a
+//! rule of the host has changed, and until workers have applied a change.
 //!
-//! Chains of their own, before those of data networks' firewalls. Packets that come by other interfaces than TUN pass
-//! them at once. What is for this host comes to the input chain, so there is no look-up for what is only forwarded.
+//! Separate chains precede the firewalls of data networks. Packets from interfaces other than TUN pass
+//! immediately. Packets for this host traverse the input chain, so forwarded packets need no look-up for it.
 
 use super::nft::{run, table_name, words};
 use super::policy::Net;
@@ -10,10 +10,11 @@ use crate::boundary::{Area, Permit, Reach};
 use pith_upf::contract::AddressRange;
 use std::net::IpAddr;
 
-/// Before other filters (NF_IP_PRI_FILTER is 0), after destinations were changed (NF_IP_PRI_NAT_DST is -100).
+/// Before other filters (NF_IP_PRI_FILTER is 0), after destination NAT (NF_IP_PRI_NAT_DST is -100).
 const PRIORITY: i32 = -10;
 
-/// The part of a table that closes it. `one_sided`: interfaces that lead to radios and other UPFs only.
+/// The sets and chains of closed destinations in a table. `one_sided`: interfaces that lead to gNBs and other
+/// UPFs only.
 pub fn chains(tun: &str, reach: &Reach, one_sided: &[String]) -> String {
     let sets = Family::ALL.map(|family| family.set(reach)).concat();
     let permits: String = reach.permits().map(permit).chain(reach.gateways().map(echo)).collect();
@@ -48,7 +49,7 @@ impl Family {
         if address.is_ipv4() { Self::V4 } else { Self::V6 }
     }
 
-    /// Its word in rules.
+    /// The keyword in rules.
     fn word(self) -> &'static str {
         if self == Self::V4 { "ip" } else { "ip6" }
     }
@@ -75,7 +76,7 @@ impl Family {
     }
 }
 
-/// The workers know whose permit it is; here it holds for all.
+/// The rule of a permit. Here it applies to all tenants; the workers distinguish them.
 fn permit(permit: &Permit) -> String {
     let to = format!("\t\t{} daddr {}", Family::of(permit.to.address).word(), Net(permit.to));
     let rest = match (permit.protocol, permit.ports) {
@@ -95,7 +96,7 @@ fn echo(gateway: IpAddr) -> String {
     format!("\t\t{word} daddr {gateway} {icmp} type {{ echo-request, echo-reply }} accept\n")
 }
 
-/// From each pool to those of other tenants.
+/// Rules that drop packets from each pool to those of other tenants.
 fn between_tenants(reach: &Reach) -> String {
     let pools: Vec<(AddressRange, u8)> = reach
         .entries()
@@ -118,19 +119,19 @@ fn between_tenants(reach: &Reach) -> String {
     rules
 }
 
-/// The sets of a table that is there, or nothing where there is none.
+/// The sets of the table, or nothing if there is no table.
 #[derive(Debug, Default)]
 pub struct ClosedSets {
     table: Option<String>,
 }
 
 impl ClosedSets {
-    /// Of the table of that TUN interface.
+    /// For the table of that TUN interface.
     pub fn of(tun: &str) -> Self {
         Self { table: Some(format!("inet {}", table_name(tun))) }
     }
 
-    /// Puts other elements into the sets, in one step.
+    /// Replaces the elements of the sets in one transaction.
     pub fn replace(&self, reach: &Reach) {
         let Some(table) = &self.table else { return };
         let script = Family::ALL.map(|family| {

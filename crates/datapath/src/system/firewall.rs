@@ -1,12 +1,12 @@
-//! Firewalls of networks and the bound on TCP segments: a chain of nftables on the way between the TUN
-//! interface and the others.
+//! Firewalls of data networks and the limit of TCP segments: an nftables chain for packets from and to the
+//! TUN interface.
 
 use super::policy::{FirewallRule, Net, NetworkPolicy, Protocol, Verdict};
 use crate::config::DatapathConfig;
 use pith_upf::contract::{AddressRange, Direction};
 use std::net::IpAddr;
 
-/// What a table has for a configuration, if it asks for anything.
+/// The content of the table; `None` if the configuration needs none.
 pub fn body(config: &DatapathConfig) -> Option<String> {
     let clamps: String = config.policies.iter().filter_map(clamp).collect();
     let filters: String = config.policies.iter().map(|policy| filter(&config.tun, policy)).collect();
@@ -23,7 +23,8 @@ pub fn body(config: &DatapathConfig) -> Option<String> {
     ))
 }
 
-/// UEs of one network may reach each other over the kernel: it would tell them to do so without it.
+/// Drops redirects: UEs of one network reach each other over the kernel, which would tell them to use a
+/// direct path.
 fn silence(tun: &str) -> String {
     format!(
         "\tchain output {{\n\t\ttype filter hook output priority 0;\n\t\toifname \"{tun}\" icmp type redirect drop\n\
@@ -35,7 +36,7 @@ fn family(address: IpAddr) -> &'static str {
     if address.is_ipv4() { "ip" } else { "ip6" }
 }
 
-/// Both ways: either end may be the one that sends longer segments than the other can get.
+/// In both directions: either end may send segments too long for the path to the other.
 fn clamp(policy: &NetworkPolicy) -> Option<String> {
     let mss = policy.mss?;
     let (family, network) = (family(policy.pool.gateway), Net(policy.pool.network()));

@@ -1,4 +1,4 @@
-//! The system's forwarding of packets between interfaces.
+//! The kernel's forwarding between interfaces.
 
 use crate::config::StartError;
 use std::fs;
@@ -8,7 +8,7 @@ pub const V4: &str = "/proc/sys/net/ipv4/ip_forward";
 /// Forwarding of IPv6.
 pub const V6: &str = "/proc/sys/net/ipv6/conf/all/forwarding";
 
-/// Forwarding, on; dropping it puts the former value back.
+/// Enabled forwarding; dropping this restores the previous value.
 #[derive(Debug)]
 pub struct Forwarding {
     setting: &'static str,
@@ -16,7 +16,7 @@ pub struct Forwarding {
 }
 
 impl Forwarding {
-    /// Turns a setting on, if it is not.
+    /// Enables a setting, if it is disabled.
     pub fn enable(setting: &'static str) -> Result<Self, StartError> {
         let error = |source| StartError::setup(format!("turning forwarding on in {setting}"))(source);
         let now = fs::read_to_string(setting).map_err(error)?;

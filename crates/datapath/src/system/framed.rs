@@ -1,29 +1,29 @@
-//! Routes to networks behind UEs, by the TUN interface.
+//! Framed routes: routes by the TUN interface to networks behind UEs.
 
 use super::route::{Route, TableRoute};
 use pith_upf::contract::AddressRange;
 use std::collections::HashMap;
 
-/// The system's main routing table.
+/// The kernel's main routing table.
 const MAIN: u32 = 254;
 
-/// The routes, which are gone with the interface.
+/// The routes; they end with the interface.
 #[derive(Debug)]
 pub struct FramedRoutes {
     tun: String,
-    /// Opened when the first is needed.
+    /// Opened for the first route.
     route: Option<Route>,
-    /// How many sessions have each network.
+    /// The number of sessions with each network.
     users: HashMap<AddressRange, usize>,
 }
 
 impl FramedRoutes {
-    /// None yet, by that interface.
+    /// No routes yet, by that interface.
     pub fn new(tun: &str) -> Self {
         Self { tun: tun.to_owned(), route: None, users: HashMap::new() }
     }
 
-    /// Leads packets for these networks to the interface. What can't be led is said, and nothing else fails.
+    /// Adds routes to these networks by the interface. Failures are logged and have no other effect.
     pub fn add(&mut self, networks: &[AddressRange]) {
         for network in networks {
             let users = self.users.entry(*network).or_default();
@@ -34,7 +34,7 @@ impl FramedRoutes {
         }
     }
 
-    /// Leads them there no longer, where no other session has them.
+    /// Removes the routes that no other session has.
     pub fn remove(&mut self, networks: &[AddressRange]) {
         for network in networks {
             let Some(users) = self.users.get_mut(network) else { continue };

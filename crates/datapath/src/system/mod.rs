@@ -1,6 +1,6 @@
-//! What Pith sets up in the system for UEs to reach the data network, and undoes when it stops: the
-//! TUN interface's addresses, forwarding, NAT, firewalls, routes. It changes nothing that it did not make, but
-//! `ip_forward`, which gets its former value back.
+//! The system's settings through which UEs reach the data network, set up at start and restored at stop: the
+//! TUN interface's addresses, forwarding, NAT, firewalls, routes. Pith changes only what it created, except
+//! `ip_forward`, whose previous value it restores.
 
 mod closed;
 mod firewall;
@@ -32,25 +32,25 @@ use routing::NetworkRoutes;
 use std::io;
 use std::net::IpAddr;
 
-/// The set-up; dropping it undoes it. The interface itself goes with its last queue.
+/// The settings; dropping this restores the system. The interface itself ends with its last queue.
 #[derive(Debug)]
 pub struct Network {
     _forwarding: Vec<Forwarding>,
     _routes: Vec<NetworkRoutes>,
     _tables: Tables,
     _iptables: Iptables,
-    /// Whether the packet filter knows what is closed to UEs.
+    /// Whether the packet filter checks closed destinations.
     closes: bool,
 }
 
 impl Network {
-    /// What of the packet filter has to follow what is closed to UEs.
+    /// The packet filter's sets of closed destinations.
     pub fn closed_sets(&self, config: &DatapathConfig) -> ClosedSets {
         if self.closes { ClosedSets::of(&config.tun) } else { ClosedSets::default() }
     }
 
-    /// Makes the interface, of which a queue is open, ready to carry the pools. What a process before left for an
-    /// interface of that name goes first, whatever the configuration asks for.
+    /// Prepares the interface, of which a queue is open, for the pools. It first removes what an earlier
+    /// process left for an interface of that name, independently of the configuration.
     pub fn set_up(config: &DatapathConfig) -> Result<Self, StartError> {
         let v6 = config.pools.iter().any(|pool| pool.gateway.is_ipv6());
         interface::quieten(&config.tun, v6);
@@ -89,7 +89,7 @@ impl Network {
     }
 }
 
-/// Adds to what `nft` or `iptables` said what to do about it.
+/// Adds advice to an error of `nft` or `iptables`.
 fn advise(config: &DatapathConfig, error: io::Error) -> io::Error {
     let said = error.to_string();
     let lacks = ["No such file or directory", "not supported"].iter().any(|text| said.contains(text));
@@ -107,14 +107,14 @@ fn advise(config: &DatapathConfig, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{said}; {advice}"))
 }
 
-/// What is set up of the kernel's packet filter.
+/// The active parts of the kernel's packet filter.
 struct Filter {
     tables: Tables,
-    /// In place of tables where there is no `nft`.
+    /// Used instead of tables if there is no `nft`.
     iptables: Option<Iptables>,
 }
 
-/// NAT and firewalls, with these chains beside those of firewalls.
+/// Sets up NAT and firewalls; `chains` are added to the firewalls' table.
 fn packet_filter(config: &DatapathConfig, chains: Option<&str>) -> io::Result<Filter> {
     let body = [firewall::body(config), chains.map(str::to_owned)].into_iter().flatten().collect::<String>();
     let filter = (!body.is_empty()).then_some(Table { family: "inet", body });

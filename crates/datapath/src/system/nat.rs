@@ -1,8 +1,8 @@
-//! NAT: packets of UEs to other networks take the address of the interface that they leave by, or an address
-//! and ports of the UE's own.
+//! NAT: packets of UEs to other networks get the address of their outgoing interface, or the UE's own block
+//! of public ports.
 //!
-//! By nftables; masquerading of IPv4 alone also by iptables, a rule for each pool, where there is no `nft`. Rules of
-//! iptables are known as ours by a comment: the name that our tables of nftables have.
+//! NAT uses nftables. Without `nft`, IPv4 masquerading alone uses iptables, with a rule for each pool. Pith
+//! recognises its own iptables rules by a comment: the name of its nftables tables.
 
 use super::nft::{Table, run, table_name, words};
 use super::policy::{Net, NetworkPolicy};
@@ -10,7 +10,7 @@ use super::port_blocks::PortBlocks;
 use crate::config::{DatapathConfig, UePool};
 use std::io;
 
-/// The tables that a configuration asks for.
+/// The tables of a configuration.
 pub fn tables(config: &DatapathConfig) -> Vec<Table> {
     let tun = &config.tun;
     let v4 = nat44(config);
@@ -48,7 +48,7 @@ fn chain(rules: &str) -> String {
     format!("\tchain postrouting {{\n\t\ttype nat hook postrouting priority 100;\n{rules}\t}}\n")
 }
 
-/// Which block each UE has, and for what has no ports, which address.
+/// Maps from each UE to its block, and, for protocols without ports, to its address.
 fn block_maps(at: usize, pool: UePool, blocks: &PortBlocks) -> String {
     let ports = blocks
         .all(pool)
@@ -61,14 +61,14 @@ fn block_maps(at: usize, pool: UePool, blocks: &PortBlocks) -> String {
         + &map("addresses", "ipv4_addr", addresses.collect::<Vec<_>>().join(", "))
 }
 
-/// Masquerading by iptables; dropping it takes the rules away.
+/// Masquerading by iptables; dropping this removes the rules.
 #[derive(Debug, Default)]
 pub struct Iptables {
     undo: Vec<Vec<String>>,
 }
 
 impl Iptables {
-    /// A rule for each IPv4 pool, if NAT is asked for. What an unclean end left behind goes first.
+    /// Adds a rule for each IPv4 pool, if NAT is configured, after removing rules that a killed process left.
     pub fn set_up(config: &DatapathConfig) -> io::Result<Self> {
         let tun = &config.tun;
         drop(Self::left_behind(tun));
@@ -84,8 +84,8 @@ impl Iptables {
         Ok(rules)
     }
 
-    /// Rules that are ours by their comment. `iptables-save` looks at tables that are there: `iptables` would make one,
-    /// and with it the kernel track connections.
+    /// Finds Pith's rules by their comment. It uses `iptables-save`, which lists only existing tables;
+    /// `iptables` would create one and thereby enable connection tracking.
     fn left_behind(tun: &str) -> Self {
         let all = run(&words("iptables-save"), "").unwrap_or_default();
         let comment = format!(" --comment {} ", table_name(tun));
@@ -94,7 +94,7 @@ impl Iptables {
         Self { undo: rules.map(|rule| words(&format!("iptables -w -t nat -D {rule}"))).collect() }
     }
 
-    /// Whether it can do all that a configuration asks of the kernel's packet filter.
+    /// Whether iptables can provide all packet filtering of a configuration.
     pub fn is_enough_for(config: &DatapathConfig) -> bool {
         config.policies.iter().all(NetworkPolicy::is_none)
     }

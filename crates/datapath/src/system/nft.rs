@@ -1,27 +1,27 @@
-//! Rules for the kernel's packet filter, by `nft`: tables of our own, named after the TUN interface, put in
-//! whole and taken away whole.
+//! Rules for the kernel's packet filter, by `nft`: Pith's own tables, named after the TUN interface, are
+//! added and deleted as a whole.
 
 use std::io::{self, Write};
 use std::process::{Command, Output, Stdio};
 
-/// Tables that are there; dropping it takes them away.
+/// Existing tables; dropping this deletes them.
 #[derive(Debug, Default)]
 pub struct Tables {
     names: Vec<String>,
 }
 
-/// A table: its family, and what stands in it.
+/// A table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
     /// `ip`, `ip6` or `inet`.
     pub family: &'static str,
-    /// Chains and maps.
+    /// Its chains, maps and sets.
     pub body: String,
 }
 
 impl Tables {
-    /// Puts tables in, in one step with what takes away those that an unclean end left behind: tables of that name are
-    /// ours. [`NotFound`](io::ErrorKind::NotFound): there is no `nft`.
+    /// Adds tables, and in the same transaction deletes those of that name that a killed process left.
+    /// [`NotFound`](io::ErrorKind::NotFound): there is no `nft`.
     pub fn put_in(tun: &str, tables: &[Table]) -> io::Result<Self> {
         let script = script(tun, &left_behind(tun)?, tables);
         if !script.is_empty() {
@@ -42,7 +42,7 @@ impl Drop for Tables {
     }
 }
 
-/// The families in which there is a table of ours. A kernel that can't tell has none.
+/// The families with a table of Pith. If the kernel cannot list tables, there is none.
 fn left_behind(tun: &str) -> io::Result<Vec<String>> {
     let all = match run(&words("nft list tables"), "") {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -66,18 +66,18 @@ fn script(tun: &str, left_behind: &[String], tables: &[Table]) -> String {
     deletions.chain(additions).collect()
 }
 
-/// Letters, digits and underscores are what nftables takes as a name.
+/// Replaces characters that nftables does not accept in names.
 pub fn table_name(tun: &str) -> String {
     let safe = tun.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' });
     format!("pith_{}", safe.collect::<String>())
 }
 
-/// The words of a command.
+/// Splits a command at spaces.
 pub fn words(command: &str) -> Vec<String> {
     command.split(' ').map(str::to_owned).collect()
 }
 
-/// Runs a command with that input; what it says.
+/// Runs a command with that input and returns its output.
 pub fn run(command: &[String], input: &str) -> io::Result<String> {
     let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut child = Command::new(program)
@@ -93,7 +93,7 @@ pub fn run(command: &[String], input: &str) -> io::Result<String> {
     if status.success() {
         return Ok(String::from_utf8_lossy(&stdout).into_owned());
     }
-    // What nft quotes may be all addresses of a network.
+    // nft may quote all addresses of a network.
     let said: String = String::from_utf8_lossy(&stderr).trim().chars().take(500).collect();
     Err(io::Error::other(format!("{program}: {said}")))
 }

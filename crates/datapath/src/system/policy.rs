@@ -1,7 +1,7 @@
-//! What holds for the packets of one network of UEs on N6, beyond its addresses: firewall, routes, MSS, NAT.
+//! Policies for the packets of one data network on N6: firewall, routes, MSS, NAT.
 //!
-//! All of it is done by the kernel, which the XDP path goes past: sessions of a network with any of it take the
-//! portable path.
+//! The kernel applies all of them, and the XDP path bypasses the kernel: sessions of a network with a policy
+//! take the portable path.
 
 use super::port_blocks::PortBlocks;
 use crate::config::UePool;
@@ -13,27 +13,27 @@ use std::str::FromStr;
 /// The policy of a network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NetworkPolicy {
-    /// Which: one of the pools of the configuration.
+    /// One of the configuration's pools.
     pub pool: UePool,
     /// NAT44 by blocks of ports.
     pub port_blocks: Option<PortBlocks>,
-    /// Whether packets to other networks take an address of the host, of IPv6 (NAT66).
+    /// Whether packets to other networks get an IPv6 address of the host (NAT66).
     pub nat66: bool,
-    /// The first that a packet matches decides; if none does, it passes. Answers to what passed pass.
+    /// The first matching rule decides; without a match packets pass. Replies to permitted packets pass.
     pub firewall: Vec<FirewallRule>,
-    /// Ways to networks that only this network's packets take.
+    /// Routes for this network's packets only.
     pub routes: Vec<StaticRoute>,
-    /// Longest TCP segment that connections may agree on.
+    /// The limit of TCP's MSS.
     pub mss: Option<u16>,
 }
 
 impl NetworkPolicy {
-    /// A network without any.
+    /// A network without policies.
     pub fn none(pool: UePool) -> Self {
         Self { pool, port_blocks: None, nat66: false, firewall: vec![], routes: vec![], mss: None }
     }
 
-    /// Whether there is nothing that the kernel has to do.
+    /// Whether the kernel has nothing to do.
     pub fn is_none(&self) -> bool {
         *self == Self::none(self.pool)
     }
@@ -51,33 +51,33 @@ impl NetworkPolicy {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FirewallRule {
-    /// Whether packets pass.
+    /// The decision.
     pub verdict: Verdict,
-    /// Which way they go.
+    /// Uplink or downlink.
     pub direction: Direction,
-    /// By which protocol.
+    /// `None`: any protocol.
     pub protocol: Option<Protocol>,
-    /// From where.
+    /// Source; `None`: any.
     pub from: Option<AddressRange>,
-    /// To where.
+    /// Destination; `None`: any.
     pub to: Option<AddressRange>,
-    /// To which ports; with TCP or UDP only.
+    /// Destination ports; with TCP or UDP only.
     pub ports: Option<PortRange>,
 }
 
-/// Whether packets pass.
+/// The decision of a firewall rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// They pass.
+    /// Packets pass.
     Allow,
-    /// They are dropped.
+    /// Packets are dropped.
     Deny,
 }
 
-/// A protocol that a rule may name.
+/// A protocol in rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// ICMP, or for IPv6 ICMPv6.
+    /// ICMP, and ICMPv6 for IPv6.
     Icmp,
     /// TCP.
     Tcp,
@@ -86,12 +86,12 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// The protocol of that word.
+    /// Parses a protocol name.
     pub fn named(word: &str) -> Option<Self> {
         [Self::Icmp, Self::Tcp, Self::Udp].into_iter().find(|protocol| protocol.name() == word)
     }
 
-    /// Its numbers, of IPv4 and IPv6.
+    /// The IP protocol numbers, for IPv4 and IPv6.
     pub const fn numbers(self) -> [u8; 2] {
         match self {
             Self::Icmp => [1, 58],
@@ -100,7 +100,7 @@ impl Protocol {
         }
     }
 
-    /// Its word.
+    /// The name in rules.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Icmp => "icmp",
@@ -152,7 +152,7 @@ fn parse_rule(text: &str) -> Option<FirewallRule> {
     ((has_ports || rule.ports.is_none()) && !mixed).then_some(rule)
 }
 
-/// An address, or a network without bits after its prefix.
+/// Parses an address, or a network without bits set after its prefix.
 pub fn parse_network(text: &str) -> Option<AddressRange> {
     let (address, prefix) = match text.split_once('/') {
         Some((address, prefix)) => (address.parse().ok()?, prefix.parse().ok()?),
@@ -169,7 +169,7 @@ pub fn parse_network(text: &str) -> Option<AddressRange> {
     (after == 0).then_some(AddressRange { address, prefix })
 }
 
-/// A port, or the first and the last of several.
+/// Parses a port, or a range of ports.
 pub fn parse_ports(text: &str) -> Option<PortRange> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let ports = PortRange { first: first.parse().ok()?, last: last.parse().ok()? };
@@ -188,7 +188,7 @@ impl fmt::Display for FirewallRule {
     }
 }
 
-/// A network as text, as nftables and iptables take it too.
+/// A network as text, in the format of nftables and iptables, too.
 #[derive(Debug, Clone, Copy)]
 pub struct Net(pub AddressRange);
 
@@ -200,12 +200,12 @@ impl fmt::Display for Net {
     }
 }
 
-/// A way to a network: `10.9.0.0/16 via 192.0.2.1`.
+/// A static route: `10.9.0.0/16 via 192.0.2.1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StaticRoute {
-    /// The network; of prefix 0 for all that no other route takes.
+    /// The destination; prefix length 0 for the default route.
     pub to: AddressRange,
-    /// The next router, on a network of the host.
+    /// The next hop, on a network of the host.
     pub via: IpAddr,
 }
 

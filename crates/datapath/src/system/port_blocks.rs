@@ -1,36 +1,36 @@
-//! Which public address and ports a UE has: a block of its own, computed from its address (RFC 7422).
+//! Public addresses and ports of UEs: each UE has its own block, computed from its address (RFC 7422).
 //!
-//! So nothing is allocated, a log of sessions tells who had a port, and no UE can use up others' ports
-//! (docs/adr/0014).
+//! Nothing is allocated; a log of sessions is enough to find the user of a port; no UE can use up another's
+//! ports (docs/adr/0014).
 
 use crate::config::UePool;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 
-/// The first port that UEs get: those below are for well-known services.
+/// The first port for UEs: lower ones are well-known.
 const FIRST_PORT: u16 = 1024;
-/// Ports of an address that UEs get.
+/// Ports of an address for UEs.
 const PORTS: u32 = 65_536 - FIRST_PORT as u32;
-/// Most UEs that get a block: a pool of /16.
+/// Most UEs with a block: a pool of /16.
 pub const MOST_UES: u32 = 65_534;
 
-/// Public addresses, cut into blocks of ports.
+/// Public addresses, divided into blocks of ports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortBlocks {
-    /// Addresses that packets to this host are routed by; not necessarily the host's own.
+    /// Addresses whose packets are routed to this host; not necessarily the host's own.
     pub addresses: Vec<Ipv4Addr>,
     /// Ports of a UE, 1 to 64,512.
     pub ports: u16,
 }
 
-/// What one UE has.
+/// The block of one UE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PortBlock {
-    /// Its public address.
+    /// The public address.
     pub address: Ipv4Addr,
-    /// Its first port.
+    /// The first port.
     pub first: u16,
-    /// Its last port.
+    /// The last port.
     pub last: u16,
 }
 
@@ -41,7 +41,7 @@ impl fmt::Display for PortBlock {
 }
 
 impl PortBlocks {
-    /// How many UEs get a block.
+    /// The number of UEs that get a block.
     pub fn capacity(&self) -> u32 {
         (self.addresses.len() as u32).saturating_mul(self.per_address())
     }
@@ -50,7 +50,7 @@ impl PortBlocks {
         PORTS / u32::from(self.ports.max(1))
     }
 
-    /// Whether each UE of a pool gets a block.
+    /// Whether every UE of a pool gets a block.
     pub fn is_enough_for(&self, pool: UePool) -> bool {
         let ues = ue_count(pool);
         (1..=MOST_UES).contains(&ues) && ues <= self.capacity()
@@ -76,7 +76,7 @@ impl PortBlocks {
     }
 }
 
-/// A pool's own address.
+/// The first address of a pool.
 fn base(pool: UePool) -> Option<u32> {
     match pool.network().address {
         IpAddr::V4(v4) => Some(v4.to_bits()),
@@ -84,7 +84,7 @@ fn base(pool: UePool) -> Option<u32> {
     }
 }
 
-/// Addresses of a pool but its own and the last, the broadcast address.
+/// The addresses of a pool except its first and the broadcast address.
 fn ue_count(pool: UePool) -> u32 {
     let bits = 32 - u32::from(pool.prefix.min(32));
     1u32.checked_shl(bits).unwrap_or(u32::MAX).saturating_sub(2)

@@ -1,18 +1,18 @@
-//! The log of who had which public address and ports: a line when a session begins and one when it ends.
+//! The log of public addresses and ports: a line at the begin and at the end of each session.
 
 use super::port_blocks::{PortBlock, PortBlocks};
 use crate::config::{DatapathConfig, UePool};
 use pith_upf::contract::{SessionId, UeAddress};
 use std::net::Ipv4Addr;
 
-/// The blocks of all networks that have some.
+/// The blocks of all networks that have any.
 #[derive(Debug, Default)]
 pub struct PortLog {
     networks: Vec<(UePool, PortBlocks)>,
 }
 
 impl PortLog {
-    /// Of a configuration.
+    /// For a configuration.
     pub fn of(config: &DatapathConfig) -> Self {
         let networks = config.policies.iter();
         let networks = networks.filter_map(|policy| Some((policy.pool, policy.port_blocks.clone()?)));
@@ -25,7 +25,7 @@ impl PortLog {
         Self { networks }
     }
 
-    /// A session has these addresses from now on, and had those.
+    /// Records that a session's addresses changed from `before` to `now`.
     pub fn note(&self, session: SessionId, before: Option<UeAddress>, now: Option<UeAddress>) {
         let [before, now] = [before, now].map(|ue| ue.and_then(|ue| ue.v4));
         if before == now {

@@ -1,4 +1,4 @@
-//! Requests to the kernel's routing tables (rtnetlink, RFC 3549), as few as are needed.
+//! Requests to the kernel's routing tables (rtnetlink, RFC 3549), limited to those needed.
 
 use crate::sys::{NetlinkSocket, interface_index};
 use pith_upf::contract::AddressRange;
@@ -23,7 +23,7 @@ const IFLA_MTU: u16 = 4;
 const IFLA_TXQLEN: u16 = 13;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
-/// No duplicate address detection: nobody else is on the interface.
+/// No duplicate address detection: no other host is on the interface.
 const IFA_F_NODAD: u8 = 2;
 const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;
@@ -34,7 +34,7 @@ const FRA_IIFNAME: u16 = 3;
 const FRA_PRIORITY: u16 = 6;
 const FRA_TABLE: u16 = 15;
 const FRA_PROTOCOL: u16 = 21;
-/// Who made a route or rule: a number that no routing daemon has.
+/// The origin of a route or rule (RTPROT): a number that no routing daemon uses.
 const RTPROT_PITH: u8 = 197;
 const RTN_UNICAST: u8 = 1;
 const RT_SCOPE_UNIVERSE: u8 = 0;
@@ -44,32 +44,29 @@ const IFF_UP: u32 = 1;
 const HEADER_LEN: usize = 16;
 /// struct rtmsg
 const RTMSG_LEN: usize = 12;
-/// The kernel makes no longer answers, of as many messages as fit.
+/// The longest datagram of the kernel, which contains as many messages as fit.
 const LONGEST_ANSWER: usize = 32_768;
 
 const FAMILIES: [u8; 2] = [libc::AF_INET as u8, libc::AF_INET6 as u8];
 
-/// A rule: packets from a network that came by an interface look into a routing table.
+/// A routing rule: packets from a network, received by an interface, use a routing table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// The network.
+    /// The source network.
     pub from: AddressRange,
-    /// The interface's name.
     pub interface: String,
-    /// The table's number.
     pub table: u32,
-    /// Rules are tried from the lowest up.
+    /// Rules are evaluated from the lowest priority number up.
     pub priority: u32,
 }
 
 /// A route of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableRoute {
-    /// The table's number.
     pub table: u32,
-    /// Where it leads to.
+    /// The destination.
     pub to: AddressRange,
-    /// The next router; `None`: by the interface itself.
+    /// The next hop; `None`: on the interface's own link.
     pub via: Option<IpAddr>,
 }
 
@@ -80,7 +77,7 @@ impl fmt::Display for TableRoute {
     }
 }
 
-/// Requests about one interface.
+/// Requests for one interface.
 #[derive(Debug)]
 pub struct Route {
     socket: NetlinkSocket,
@@ -89,12 +86,12 @@ pub struct Route {
 }
 
 impl Route {
-    /// For the interface of that name.
+    /// Opens the interface of that name.
     pub fn open(interface: &str) -> io::Result<Self> {
         Ok(Self { socket: NetlinkSocket::open()?, interface: interface_index(interface)?, sequence: 0 })
     }
 
-    /// Sets the longest packet and the length of each queue.
+    /// Sets the MTU and the queue length.
     pub fn set_lengths(&mut self, mtu: u32, queue: u32) -> io::Result<()> {
         let mut request = self.link_request(0);
         attribute(&mut request, IFLA_MTU, &mtu.to_ne_bytes());
@@ -102,12 +99,11 @@ impl Route {
         self.request(RTM_NEWLINK, 0, &request)
     }
 
-    /// Brings the interface up.
     pub fn bring_up(&mut self) -> io::Result<()> {
         self.request(RTM_NEWLINK, 0, &self.link_request(IFF_UP))
     }
 
-    /// Gives the interface an address, and with it the route to its network.
+    /// Adds an address to the interface, and thereby the route to its network.
     pub fn add_address(&mut self, address: IpAddr, prefix: u8) -> io::Result<()> {
         let (family, octets) = parts(address);
         // struct ifaddrmsg
@@ -118,38 +114,34 @@ impl Route {
         self.request(RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, &request)
     }
 
-    /// Adds a rule.
     pub fn add_rule(&mut self, rule: &Rule) -> io::Result<()> {
         self.request(RTM_NEWRULE, NLM_F_CREATE | NLM_F_EXCL, &rule_request(rule))
     }
 
-    /// Deletes a rule.
     pub fn delete_rule(&mut self, rule: &Rule) -> io::Result<()> {
         self.request(RTM_DELRULE, 0, &rule_request(rule))
     }
 
-    /// Deletes all rules of ours for packets that came by an interface.
+    /// Deletes Pith's rules for packets received by an interface.
     pub fn delete_rules(&mut self, interface: &str) {
         for family in FAMILIES {
-            // What a request does not name may be anything.
+            // The kernel matches only the attributes that the request contains.
             let request = rule_of_ours(family, 0, interface);
             while self.request(RTM_DELRULE, 0, &request).is_ok() {}
         }
     }
 
-    /// Adds a route.
     pub fn add_route(&mut self, route: &TableRoute) -> io::Result<()> {
         let request = self.route_request(route);
         self.request(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, &request)
     }
 
-    /// Deletes a route.
     pub fn delete_route(&mut self, route: &TableRoute) -> io::Result<()> {
         let request = self.route_request(route);
         self.request(RTM_DELROUTE, 0, &request)
     }
 
-    /// Deletes all routes of ours in a table.
+    /// Deletes Pith's routes in a table.
     pub fn delete_routes(&mut self, table: u32) -> io::Result<()> {
         for family in FAMILIES {
             for route in self.routes_of_ours(family, table)? {
@@ -159,7 +151,7 @@ impl Route {
         Ok(())
     }
 
-    /// Routes as the kernel writes them.
+    /// Pith's routes, as encoded by the kernel.
     fn routes_of_ours(&mut self, family: u8, table: u32) -> io::Result<Vec<Vec<u8>>> {
         let mut any = [0; RTMSG_LEN];
         any[0] = family;
@@ -183,7 +175,7 @@ impl Route {
     fn route_request(&self, route: &TableRoute) -> Vec<u8> {
         let (family, to) = parts(route.to.address);
         let scope = if route.via.is_some() { RT_SCOPE_UNIVERSE } else { RT_SCOPE_LINK };
-        // struct rtmsg; the table has no room in it
+        // struct rtmsg; the table number is an attribute
         let mut request = vec![family, route.to.prefix, 0, 0, 0, RTPROT_PITH, scope, RTN_UNICAST];
         request.extend(0u32.to_ne_bytes());
         attribute(&mut request, RTA_TABLE, &route.table.to_ne_bytes());
@@ -195,7 +187,7 @@ impl Route {
         request
     }
 
-    /// struct ifinfomsg, with `flags` to set.
+    /// struct ifinfomsg with `flags` to be set.
     fn link_request(&self, flags: u32) -> Vec<u8> {
         let words = [0, self.interface, flags, flags];
         words.into_iter().flat_map(u32::to_ne_bytes).collect()
@@ -209,7 +201,7 @@ impl Route {
         acknowledged(kind, body)
     }
 
-    /// struct nlmsghdr, and what follows.
+    /// struct nlmsghdr and the body.
     fn message(&mut self, kind: u16, flags: u16, body: &[u8]) -> Vec<u8> {
         self.sequence += 1;
         let length = (HEADER_LEN + body.len()) as u32;
@@ -223,7 +215,7 @@ impl Route {
     }
 }
 
-/// The family and octets of an address.
+/// The address family and octets.
 fn parts(address: IpAddr) -> (u8, Vec<u8>) {
     match address {
         IpAddr::V4(v4) => (libc::AF_INET as u8, v4.octets().to_vec()),
@@ -241,7 +233,7 @@ fn rule_request(rule: &Rule) -> Vec<u8> {
 }
 
 fn rule_of_ours(family: u8, from_prefix: u8, interface: &str) -> Vec<u8> {
-    // struct fib_rule_hdr; the table has no room in it
+    // struct fib_rule_hdr; the table number is an attribute
     let mut request = vec![family, 0, from_prefix, 0, 0, 0, 0, FR_ACT_TO_TBL];
     request.extend(0u32.to_ne_bytes());
     attribute(&mut request, FRA_IIFNAME, &[interface.as_bytes(), &[0]].concat());
@@ -249,14 +241,14 @@ fn rule_of_ours(family: u8, from_prefix: u8, interface: &str) -> Vec<u8> {
     request
 }
 
-/// Whether a route (struct rtmsg, attributes) is one that we made in a table.
+/// Whether Pith made a route (struct rtmsg, attributes) in that table.
 fn is_ours(route: &[u8], table: u32) -> bool {
     let (head, rest) = route.split_at_checked(RTMSG_LEN).unwrap_or_default();
     let in_table = (RTA_TABLE, &table.to_ne_bytes()[..]);
     head.get(5) == Some(&RTPROT_PITH) && attributes(rest).any(|attribute| attribute == in_table)
 }
 
-/// The kinds and values of attributes.
+/// Iterates over types and values of attributes.
 pub fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = usize::from(u16::from_ne_bytes(*bytes.first_chunk()?));
@@ -267,7 +259,7 @@ pub fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// The kinds and bodies of an answer's messages.
+/// Iterates over types and bodies of an answer's messages.
 pub fn messages(mut answer: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = u32::from_ne_bytes(*answer.first_chunk()?) as usize;
@@ -285,7 +277,7 @@ fn attribute(request: &mut Vec<u8>, kind: u16, value: &[u8]) {
     request.resize(request.len().next_multiple_of(4), 0);
 }
 
-/// An acknowledgement is an error message with code 0; other codes are negative `errno`s.
+/// Checks an acknowledgement: an error message with code 0; other codes are negative `errno`s.
 fn acknowledged(kind: u16, body: &[u8]) -> io::Result<()> {
     match (kind, body.first_chunk().map(|code| i32::from_ne_bytes(*code))) {
         (NLMSG_ERROR, Some(0)) => Ok(()),

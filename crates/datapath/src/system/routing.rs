@@ -1,13 +1,13 @@
-//! Routes that only one network's packets take: a routing table of its own, and a rule that leads there.
+//! Routes for the packets of one data network only: its own routing table, and a rule that selects it.
 
 use super::policy::{NetworkPolicy, StaticRoute};
 use super::route::{Route, Rule, TableRoute};
 use crate::config::{DatapathConfig, StartError};
 
-/// Rules stand before that of the main table (32766), in the order of networks.
+/// The rules precede that of the main table (32766), in the order of networks.
 const FIRST_PRIORITY: u32 = 20_000;
 
-/// A network's routes; dropping it takes them away.
+/// A network's routes; dropping this removes them.
 #[derive(Debug)]
 pub struct NetworkRoutes {
     route: Route,
@@ -16,7 +16,7 @@ pub struct NetworkRoutes {
 }
 
 impl NetworkRoutes {
-    /// Those of all networks that have some. Rules that an unclean end left behind go first.
+    /// Sets up the routes of all networks that have any, after removing rules that a killed process left.
     pub fn set_up(config: &DatapathConfig) -> Result<Vec<Self>, StartError> {
         open(config)?.delete_rules(&config.tun);
         let networks = config.policies.iter().zip(0..).filter(|(policy, _)| !policy.routes.is_empty());
@@ -25,7 +25,7 @@ impl NetworkRoutes {
 
     fn of(config: &DatapathConfig, policy: &NetworkPolicy, number: u32) -> Result<Self, StartError> {
         let (mut route, table) = (open(config)?, table(&config.tun, number));
-        // Those by other interfaces than the TUN outlive an unclean end.
+        // Routes by interfaces other than TUN outlive a killed process.
         route
             .delete_routes(table)
             .map_err(StartError::setup(format!("clearing the routing table {table}")))?;
@@ -38,7 +38,7 @@ impl NetworkRoutes {
         let leading = format!("leading {} to its routes", policy.pool.gateway);
         route.add_rule(&rule).map_err(StartError::setup(leading))?;
         let mut routes = Self { route, rule, routes: Vec::new() };
-        // UEs are reached as ever, whatever the routes say.
+        // Routes to UEs take precedence over the network's routes.
         for pool in &config.pools {
             routes.add(TableRoute { table, to: pool.network(), via: None })?;
         }
@@ -62,7 +62,7 @@ impl Drop for NetworkRoutes {
             tracing::warn!(priority = self.rule.priority, %error, "a routing rule stays");
         }
         for route in &self.routes {
-            // Routes to UEs are gone with their interface.
+            // The kernel removed the routes to UEs with their interface.
             if let Err(error) = self.route.delete_route(route)
                 && route.via.is_some()
             {
@@ -76,8 +76,8 @@ fn open(config: &DatapathConfig) -> Result<Route, StartError> {
     Route::open(&config.tun).map_err(StartError::setup(format!("finding interface {}", config.tun)))
 }
 
-/// The table of a network's routes, by the interface's name: the same after an unclean end, so that what is left there
-/// is found, and another UPF's is another.
+/// The number of a network's table, derived from the interface's name: a restarted process gets the same
+/// number and finds old routes; another UPF gets another number.
 fn table(tun: &str, number: u32) -> u32 {
     // FNV-1a
     let hash =

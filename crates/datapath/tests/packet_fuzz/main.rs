@@ -1,5 +1,5 @@
-//! Frames of any octets before each path, from a seed: what has to come out does, to the octet, nothing else does, and
-//! every counter is right. `make fuzz-user` runs the same for millions.
+//! Arbitrary frames for each path, reproducible by a seed: all expected output is received octet by octet, no
+//! other output is, and every counter is correct. `make fuzz-user` runs the same with millions of packets.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -11,7 +11,7 @@ use std::thread;
 
 fn a_few_thousand(way: Way) {
     let order = Order { way, seed: 1, from: 0, packets: 6000 };
-    // In a thread of its own: it gets another network namespace.
+    // In a separate thread, because it changes its network namespace.
     let result = thread::spawn(move || fuzz::run(order, |_| ())).join().unwrap();
     match result {
         None => {}

@@ -1,4 +1,4 @@
-//! A host: a thread with a network namespace of its own that does jobs.
+//! A host: a thread with its own network namespace that runs jobs.
 
 use super::{enter_namespace, thread_id};
 use std::sync::mpsc;
@@ -6,9 +6,9 @@ use std::thread;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The host; it ends, and its interfaces with it, when this is dropped.
+/// The host; dropping it ends the thread and removes its interfaces.
 pub struct Host {
-    /// The thread, by which its namespace can be named.
+    /// The thread's id, which names its namespace.
     pub thread: i32,
     jobs: mpsc::Sender<Job>,
 }
@@ -25,12 +25,12 @@ impl Host {
         Self { thread: told.recv().unwrap(), jobs }
     }
 
-    /// Does a job there, and answers with what came of it.
+    /// Runs a job there and returns its result.
     pub fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
         self.begin(job).recv().unwrap()
     }
 
-    /// Begins a job there.
+    /// Starts a job there.
     pub fn begin<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> mpsc::Receiver<T> {
         let (tell, told) = mpsc::channel();
         self.jobs.send(Box::new(move || drop(tell.send(job())))).unwrap();

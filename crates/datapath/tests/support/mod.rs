@@ -1,4 +1,4 @@
-//! A UPF in a network namespace of the test's own, a gNB and a host of the data network in others, and packets.
+//! A UPF in the test's own network namespace, a gNB and a host of the data network in others, and packets.
 //!
 //! ```text
 //!   radio ── eth0, veth, n3 ── UPF ── n6, veth, eth0 ── data network
@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 pub const UPF: Ipv4Addr = Ipv4Addr::new(172, 16, 0, 1);
 pub const GNB: Ipv4Addr = Ipv4Addr::new(172, 16, 0, 2);
-/// Both on N3, where a test asks for IPv6 there.
+/// Both on N3, if a test configures IPv6 there.
 pub const UPF_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
 pub const GNB_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2);
 /// The UPF's address towards the data network.
@@ -38,11 +38,11 @@ pub const UE: Ipv4Addr = Ipv4Addr::new(10, 45, 0, 2);
 pub const TEID: u32 = 0x100;
 pub const GNB_TEID: u32 = 0x200;
 pub const QFI: u8 = 9;
-/// Longer than anything takes that works.
+/// Longer than any successful operation takes.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Puts this thread, and what it starts, into a namespace of its own, which ends with them. `false`,
-/// having said so, where that is not allowed.
+/// Moves this thread, and threads that it starts, into a network namespace of its own, which ends with them.
+/// `false`, with a message, if that is not permitted.
 pub fn enter_namespace() -> bool {
     // SAFETY: takes no pointers; changes the namespace of the calling thread only.
     if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
@@ -53,8 +53,8 @@ pub fn enter_namespace() -> bool {
     true
 }
 
-/// A folder on which nothing is mounted, in a mount namespace of this thread's and of what it starts; gone when dropped.
-/// Call it from a thread with a namespace of its own.
+/// A directory without mounts, in a mount namespace of this thread and of those that it starts; removed when
+/// dropped. Call it from a thread with its own namespace.
 pub struct Folder(pub PathBuf);
 
 impl Folder {
@@ -84,13 +84,13 @@ impl Drop for Folder {
     }
 }
 
-/// The calling thread's id, by which others can name its namespace.
+/// The calling thread's id, which names its namespace.
 pub fn thread_id() -> i32 {
     // SAFETY: takes and changes nothing.
     unsafe { libc::gettid() }
 }
 
-/// Runs a command that has to succeed.
+/// Runs a command that must succeed.
 pub fn run(command: &str) -> String {
     let words: Vec<_> = command.split(' ').collect();
     let output = Command::new(words[0]).args(&words[1..]).output().expect(command);
@@ -98,7 +98,7 @@ pub fn run(command: &str) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Gives a device an IPv6 address, and waits until the kernel has a route to it, which it makes some time later.
+/// Adds an IPv6 address to a device, and waits until the kernel has created the route to it.
 pub fn add_v6(address: Ipv6Addr, prefix: u8, device: &str) {
     run(&format!("ip addr add {address}/{prefix} dev {device} nodad"));
     let own = format!("local {address} ");
@@ -108,7 +108,7 @@ pub fn add_v6(address: Ipv6Addr, prefix: u8, device: &str) {
     });
 }
 
-/// Which datapath a lab has.
+/// The datapath of a lab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Portable,
@@ -124,7 +124,7 @@ pub struct Lab {
     pub server: Host,
 }
 
-/// A lab for each path, one after the other; none where the test has to be skipped.
+/// A lab for each path, one after the other; none if the test must be skipped.
 pub fn labs() -> impl Iterator<Item = Lab> {
     labs_with(DatapathConfig { workers: 2, ..DatapathConfig::default() })
 }
@@ -161,8 +161,8 @@ pub fn lab(kind: Kind, config: DatapathConfig) -> Option<Lab> {
     Some(Lab { upf, gnb, kind, radio, server })
 }
 
-/// A boundary with permits for UEs of the usual pool, and for the server, where a datapath the other way round has that
-/// as its UE.
+/// A boundary with permits for UEs of the default pool and for the server, which is the UE of a datapath
+/// facing the other way.
 pub fn permitting(permits: &[&str]) -> Boundary {
     let pool = |address: Ipv4Addr, prefix| AddressRange { address: address.into(), prefix };
     let pools = vec![pool(Ipv4Addr::new(10, 45, 0, 0), 16), pool(SERVER, 32)];
@@ -170,8 +170,8 @@ pub fn permitting(permits: &[&str]) -> Boundary {
     Boundary { tenants: vec![Tenant { pools, permits }], ..Boundary::default() }
 }
 
-/// A host behind an interface of the UPF. Both know each other's link address, and the host sends and
-/// receives as a network card does: whole checksums, packets one by one.
+/// A host behind an interface of the UPF. Both know each other's MAC, and the host sends and receives as a
+/// network card does: complete checksums, single packets.
 pub fn wire(interface: &str, upf: Ipv4Addr, address: Ipv4Addr, kind: Kind) -> Host {
     let host = Host::start();
     run(&format!("ip link add {interface} type veth peer name eth0 netns {}", host.thread));
@@ -194,7 +194,7 @@ impl Lab {
         self.upf.install(Arc::new(session));
     }
 
-    /// Sends an inner packet into a tunnel.
+    /// Sends an inner packet by a tunnel.
     pub fn uplink(&self, teid: u32, inner: &[u8]) {
         self.gnb.send_to(&gpdu(teid, inner), (UPF, GTPU_PORT)).unwrap();
     }
@@ -206,7 +206,7 @@ impl Lab {
         socket
     }
 
-    /// Packets that the portable path has moved by TUN.
+    /// Packets that the portable path has exchanged by TUN.
     pub fn tun_packets(&self) -> u64 {
         let table = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
         let line = table.lines().find(|line| line.trim().starts_with("pith0:")).unwrap();
@@ -214,13 +214,13 @@ impl Lab {
         numbers[1] + numbers[9]
     }
 
-    /// Packets of a session that user space has let pass.
+    /// Packets of a session that user space has passed.
     pub fn user_packets(&self, session: u64) -> u64 {
         let flows = self.upf.flows(SessionId(session));
         flows.iter().map(|flow| flow.count.passed().packets - flow.count.fast.packets).sum()
     }
 
-    /// The next G-PDU that the gNB gets.
+    /// The next G-PDU that the gNB receives.
     pub fn downlink(&self) -> Gpdu {
         let (bytes, _) = self.datagram();
         let packet = Packet::decode(&bytes).unwrap();
@@ -239,7 +239,7 @@ impl Lab {
         (buffer, from)
     }
 
-    /// Whether the gNB gets nothing for a while.
+    /// Whether the gNB receives nothing for some time.
     pub fn gnb_hears_nothing(&self) -> bool {
         self.gnb.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
         let nothing = self.gnb.recv_from(&mut [0; 2048]).is_err();
@@ -301,14 +301,14 @@ pub fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Whether a descriptor is readable, a while from now too.
+/// Whether a descriptor becomes readable within 50 ms.
 pub fn is_readable(descriptor: &impl AsRawFd) -> bool {
     let mut poll = libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: one entry, which lives during the call.
     unsafe { libc::poll(&raw mut poll, 1, 50) != 0 }
 }
 
-/// CPU that this process's threads of that name have used.
+/// CPU time of this process's threads of that name.
 pub fn cpu_of(name: &str) -> Duration {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
     let of = |task: std::fs::DirEntry| {
@@ -320,7 +320,7 @@ pub fn cpu_of(name: &str) -> Duration {
     tasks.flatten().filter_map(of).sum()
 }
 
-/// Lets bursts wait in a socket.
+/// Enlarges a socket's buffer for bursts.
 pub fn receive_much(socket: &UdpSocket) {
     let bytes: libc::c_int = 64 << 20;
     // SAFETY: the option's value is a readable C int.
@@ -331,7 +331,7 @@ pub fn receive_much(socket: &UdpSocket) {
     assert_eq!(set, 0);
 }
 
-/// Makes a call again that a signal ended.
+/// Repeats a call that a signal interrupted.
 fn patiently<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match call() {

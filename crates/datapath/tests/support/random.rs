@@ -1,16 +1,16 @@
-//! Numbers that come again with their seed: those of all tests and examples of this crate.
+//! Pseudo-random numbers, reproducible by their seed, for all tests and examples of this crate.
 
 /// Splitmix64.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
 impl Random {
-    /// Those of a seed.
+    /// The generator of a seed.
     pub fn of(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// Of a packet: it can be made without those before it.
+    /// The generator of a packet, independent of the packets before it.
     pub fn of_packet(seed: u64, number: u64) -> Self {
         let mut random = Self(seed ^ number.wrapping_mul(0xd134_2543_de82_ef95));
         random.number();
@@ -24,7 +24,7 @@ impl Random {
         mixed ^ mixed >> 31
     }
 
-    /// 0 where nothing is below.
+    /// 0 if `below` is 0.
     pub fn below(&mut self, bound: usize) -> usize {
         match bound {
             0 => 0,

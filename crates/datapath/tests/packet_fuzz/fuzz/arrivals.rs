@@ -1,4 +1,4 @@
-//! What has to come out, and what comes.
+//! Expected and actual output packets.
 
 use super::cast::{GATEWAY_V6, UPF_V6};
 use super::octets::sum;
@@ -11,14 +11,14 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 
-/// Rounds that a packet may come late: it waited for its turn, or was held until all rules change.
+/// Rounds by which a packet may be late: it was queued, or held until all rules change.
 const ROUNDS: usize = 300;
 
-/// What is expected.
+/// The expected packets.
 #[derive(Debug, Default)]
 pub struct Arrivals {
     expected: HashMap<u64, Expected>,
-    /// Packets between these may come changed, and in which round that was last said.
+    /// Address pairs whose packets may be modified, and the round of the last such packet.
     loose: HashMap<(IpAddr, IpAddr), usize>,
     rounds: VecDeque<Vec<u64>>,
     round: usize,
@@ -27,16 +27,16 @@ pub struct Arrivals {
 
 #[derive(Debug, Default)]
 struct Expected {
-    /// How often it has to come, and may come beside that.
+    /// How often it must arrive, and how often it may arrive in addition.
     must: usize,
     may: usize,
-    /// The packet that it was made of.
+    /// The packet that caused it.
     number: u64,
     rounds: usize,
 }
 
 impl Arrivals {
-    /// Forgets what came long ago.
+    /// Removes expectations of old rounds.
     pub fn begin_round(&mut self) {
         self.round += 1;
         self.rounds.push_back(Vec::new());
@@ -86,7 +86,7 @@ impl Arrivals {
         expected
     }
 
-    /// Takes what came; an error says why it should not have.
+    /// Compares a received packet; an error states why it was not expected.
     pub fn take(&mut self, side: Side, octets: &[u8]) -> Result<(), &'static str> {
         let expected = self.expected.get_mut(&key(side, octets));
         let known = expected.is_some();
@@ -112,7 +112,7 @@ impl Arrivals {
         self.outstanding
     }
 
-    /// Packets of which something is still to come.
+    /// Packets with outstanding output.
     pub fn missing(&self) -> Vec<u64> {
         let mut numbers: Vec<_> = self
             .expected
@@ -124,7 +124,7 @@ impl Arrivals {
         numbers
     }
 
-    /// Takes what has not come as lost, where the kernel lost packets.
+    /// Takes outstanding packets as lost, if the kernel lost packets.
     pub fn forgive(&mut self) {
         self.expected.values_mut().for_each(|expected| {
             expected.may += expected.must;
@@ -133,7 +133,7 @@ impl Arrivals {
         self.outstanding = 0;
     }
 
-    /// Whether it is the UPF's own, or the kernel's, or one that the kernel may have changed.
+    /// Whether a packet is the UPF's own, the kernel's, or may have been modified by the kernel.
     fn is_explained(&self, side: Side, octets: &[u8]) -> bool {
         let packet = match (side, reader::message(octets)) {
             (Side::Network, _) => octets,
@@ -148,7 +148,7 @@ impl Arrivals {
 fn is_own(source: IpAddr) -> bool {
     match source {
         IpAddr::V4(v4) => [UPF, UPF_N6, GATEWAY].contains(&v4),
-        // All routers of a link have its first address, too.
+        // The first address of a subnet is its routers' anycast address.
         IpAddr::V6(v6) if v6.to_bits() as u64 == 0 => true,
         IpAddr::V6(v6) => {
             [UPF_V6, UPF_N6_V6, GATEWAY_V6].contains(&v6) || v6.segments()[0] == 0xfe80 || v6.is_unspecified()
@@ -156,7 +156,7 @@ fn is_own(source: IpAddr) -> bool {
     }
 }
 
-/// What is the same of a packet whatever way it took: all of it, but the ID where it means nothing (DF, RFC 6864 4.1).
+/// The invariant part of a packet on any path: all of it except a meaningless ID (DF, RFC 6864 4.1).
 fn key(side: Side, octets: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     side.hash(&mut hasher);
@@ -173,7 +173,7 @@ fn key(side: Side, octets: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// Where the user's packet begins.
+/// Offset of the user packet.
 fn packet_at(side: Side, octets: &[u8]) -> usize {
     match side {
         Side::Network => 0,
@@ -184,7 +184,7 @@ fn packet_at(side: Side, octets: &[u8]) -> usize {
     }
 }
 
-/// The same with congestion told, if its ends listen to that (RFC 3168 5).
+/// The same packet with CE, if its ends support ECN (RFC 3168 5).
 fn marked(side: Side, octets: &[u8]) -> Option<Vec<u8>> {
     let at = packet_at(side, octets);
     let mut marked = octets.to_vec();

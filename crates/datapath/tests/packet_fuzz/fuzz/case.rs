@@ -1,4 +1,4 @@
-//! One packet of the fuzzer: its frames, and what has to become of them.
+//! One packet of the fuzzer: its frames, and the expected results.
 
 use super::cast::{Cast, GNB_V6, MEMBERS, Member};
 use super::inner;
@@ -15,7 +15,7 @@ const ETHERNET: usize = 14;
 /// The shortest frame on a real wire, without its checksum.
 const SHORTEST: usize = 60;
 
-/// What is sent, and what is to become of it.
+/// The frames to send, and the expected results.
 pub struct Case {
     pub number: u64,
     pub from: Side,
@@ -60,7 +60,7 @@ impl Case {
         Self::of_frame(cast, number, Side::Network, frame, link)
     }
 
-    /// GTP-U where no radio is.
+    /// GTP-U on the side without gNBs.
     fn forged(random: &mut Random, cast: &Cast, link: &[u8; 6], number: u64) -> Self {
         let message = tunnel::message(random, cast, number);
         let carried = tunnel::carry(random, &message, number);
@@ -74,7 +74,8 @@ impl Case {
         Self { number, from, frames: vec![frame], verdict }
     }
 
-    /// A packet of the member that nobody else speaks for, each way: these have to pass, whatever came before.
+    /// A valid packet of the member whose identity no other packet uses, in each direction: these must always
+    /// pass.
     pub fn controls(number: u64, cast: &Cast, links: &[[u8; 6]; 2]) -> [Self; 2] {
         let member = &cast.0[0];
         let remote = [198, 51, 100, 1];
@@ -89,7 +90,7 @@ impl Case {
         ]
     }
 
-    /// As one reads it who looks for what went wrong.
+    /// A description for the failure report.
     pub fn text(&self) -> String {
         let frames: Vec<_> = self.frames.iter().map(|frame| hex(frame)).collect();
         format!(
@@ -127,7 +128,7 @@ fn control_message(member: &Member, packet: &[u8]) -> Vec<u8> {
     [&head[..], &member.teid.to_be_bytes(), &[0, 0, 0, 0x85, 1, 0x10, QFI, 0], packet].concat()
 }
 
-/// With a link header for the UPF.
+/// Adds a link header for the UPF.
 fn framed(link: &[u8; 6], packet: &[u8]) -> Vec<u8> {
     let kind = match packet.first().map_or(4, |first| first >> 4) {
         6 => [0x86, 0xdd],
@@ -136,7 +137,7 @@ fn framed(link: &[u8; 6], packet: &[u8]) -> Vec<u8> {
     [&link[..], &[2, 0, 0, 0, 0, 2], &kind, packet].concat()
 }
 
-/// A frame with a tag or padding, or spoiled anywhere.
+/// A frame with a tag or padding, or with damaged octets.
 fn odd(random: &mut Random, frame: Vec<u8>) -> Vec<u8> {
     let mut odd = frame.clone();
     if random.once_in(100) {
@@ -146,7 +147,7 @@ fn odd(random: &mut Random, frame: Vec<u8>) -> Vec<u8> {
     }
     if odd.len() < SHORTEST && random.once_in(2) {
         let missing = SHORTEST - odd.len();
-        // What is left of another packet's ports, perhaps.
+        // May contain the ports of another packet.
         let ports = random.pick(&[7000u16, 5000]).to_be_bytes();
         let padding = if random.once_in(2) { random.octets(missing) } else { ports.repeat(missing) };
         odd.extend(&padding[..missing]);
@@ -157,7 +158,7 @@ fn odd(random: &mut Random, frame: Vec<u8>) -> Vec<u8> {
         _ => {}
     }
     odd.truncate(ETHERNET + MTU);
-    // To the radio's own address it would be no packet of the UPF's.
+    // A packet to the gNB's own address is not the UPF's.
     let is_stolen = |octets: &[u8]| {
         let destination = reader::packet(octets).map(|ip| ip.destination);
         destination == Some(GNB.into()) || destination == Some(GNB_V6.into())
@@ -169,7 +170,7 @@ fn odd(random: &mut Random, frame: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// Octets changed, moved, left out, put in.
+/// Changes, moves, removes or inserts octets.
 fn spoil(random: &mut Random, frame: &mut Vec<u8>) {
     for _ in 0..1 + random.below(4) {
         // Mostly in headers.

@@ -1,48 +1,48 @@
-//! Sessions of all manners, and what their rules are, in the fuzzer's own words.
+//! Sessions of all kinds and their rules, in the fuzzer's own representation.
 
 use crate::support::{GNB, QFI, session_of, tunnel_to};
 use pith_upf::contract::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The data network that UEs talk to, behind the server.
+/// The data network of the UEs, behind the server.
 pub const REMOTE_V4: [u8; 3] = [198, 51, 100];
 pub const REMOTE_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x99, 0, 0, 0, 0, 0);
-/// Where UEs have their prefixes.
+/// The pool of the UEs' prefixes.
 pub const POOL_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x2d, 0, 0, 0, 0, 0);
 pub const GATEWAY_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x2d, 0, 0, 0, 0, 1);
 pub const UPF_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0x16, 0, 0, 0, 0, 0, 1);
 pub const GNB_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0x16, 0, 0, 0, 0, 0, 2);
-/// Ports that the rules of some sessions name.
+/// Ports in the filters of some sessions.
 pub const REMOTE_PORTS: [u16; 2] = [7000, 7099];
 pub const LOCAL_PORTS: [u16; 2] = [5000, 5099];
-/// What a session with a quota may use, in bytes.
+/// The quota of a session, in bytes.
 pub const QUOTA: u64 = 30_000;
-/// A rate that nothing here comes up to, and one that everything does, in bit/s.
+/// A rate that no traffic here reaches, and one that all traffic exceeds, in bit/s.
 const FAST: u64 = 40_000_000_000;
 const SLOW: u64 = 2_000_000;
 
-/// What a session's rules do.
+/// The kind of a session's rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
-    /// All passes.
+    /// Everything passes.
     Open,
     UplinkGate,
     DownlinkGate,
-    /// More comes than may pass.
+    /// The offered rate exceeds the limit.
     Slow,
-    /// UDP of certain remote ports, and TCP of certain local ones.
+    /// UDP of some remote ports, and TCP of some local ports.
     Filtered,
     /// Uplink of one QoS flow only.
     OneQfi,
-    /// Downlink is held.
+    /// Downlink is buffered.
     Idle,
-    /// Until it has used so much.
+    /// With a quota.
     Quota,
-    /// The FAR drops uplink.
+    /// The uplink FAR drops.
     Refused,
-    /// All passes, by a rule among those that only user space can choose from.
+    /// Everything passes, by rules that only user space can match.
     Watched,
-    /// Uplink goes into another tunnel.
+    /// Uplink is forwarded into another tunnel.
     Relay,
 }
 
@@ -69,14 +69,14 @@ pub struct Member {
     pub v4: Ipv4Addr,
     pub v6: Ipv6Addr,
     pub teid: u32,
-    /// The gNB's.
+    /// The gNB's address.
     pub gnb: IpAddr,
     pub gnb_teid: u32,
-    /// Where a relay's packets go.
+    /// The TEID of a relay's outgoing tunnel.
     pub onward: u32,
 }
 
-/// How many there are, the first of which is always open and never spoken for by others.
+/// The number of members. The first is always open, and no forged packet uses its identity.
 pub const MEMBERS: usize = 25;
 
 impl Member {
@@ -108,7 +108,7 @@ impl Member {
         }
     }
 
-    /// The session, of which so much has been used.
+    /// The session, of which `used` bytes are used up.
     pub fn session(&self, used: u64) -> Session {
         let mut session = session_of(self.id().0, self.v4, self.teid, self.gnb_teid);
         session.ue.v6 = Some(self.v6);
@@ -152,7 +152,7 @@ fn filters() -> Vec<SdfFilter> {
 pub struct Cast(pub Vec<Member>);
 
 impl Cast {
-    /// As they are in that epoch: each time, each is of the next manner.
+    /// The sessions of an epoch: in each epoch each session has the next kind.
     pub fn of(epoch: u64) -> Self {
         Self((0..MEMBERS).map(|index| Member::new(index, epoch)).collect())
     }

@@ -1,4 +1,4 @@
-//! Users' packets: mostly whole, each odd in its own way now and then.
+//! User packets: mostly valid, some with an anomaly.
 
 use super::cast::{
     Cast, GATEWAY_V6, GNB_V6, LOCAL_PORTS, Member, REMOTE_PORTS, REMOTE_V4, REMOTE_V6, UPF_V6,
@@ -9,17 +9,17 @@ use crate::support::{GATEWAY, GNB, UPF, UPF_N6};
 use pith_upf::contract::Direction;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Longest payload of a packet that goes anywhere in one piece.
+/// Longest payload of a packet that is never fragmented.
 const LONGEST: usize = 1280;
 
-/// Who a packet is from and to, seen from a UE.
+/// Source and destination of a packet, from the UE's side.
 struct Ends {
     source: IpAddr,
     destination: IpAddr,
     ports: [u16; 2],
 }
 
-/// A packet of a UE, or for it.
+/// A packet from or for a UE.
 pub fn packet(
     random: &mut Random,
     cast: &Cast,
@@ -47,7 +47,7 @@ pub fn packet(
     packet
 }
 
-/// With the packet's number, so that no two are alike.
+/// Contains the packet's number, so that all packets differ.
 fn payload(random: &mut Random, number: u64) -> Vec<u8> {
     let length = match random.below(16) {
         0..9 => random.below(64),
@@ -108,7 +108,7 @@ fn beyond(random: &mut Random, v6: bool) -> IpAddr {
     }
 }
 
-/// Addresses that nobody sends to or from in peace.
+/// Invalid or special addresses.
 fn special(random: &mut Random, v6: bool) -> IpAddr {
     const V4: [Ipv4Addr; 9] = [
         Ipv4Addr::UNSPECIFIED,
@@ -132,7 +132,7 @@ fn special(random: &mut Random, v6: bool) -> IpAddr {
     if v6 { random.pick(&V6).into() } else { random.pick(&V4).into() }
 }
 
-/// The UPF and radios on N3, and loopback by other names.
+/// The UPF and gNBs on N3, and other forms of loopback.
 fn core(random: &mut Random, v6: bool) -> IpAddr {
     const V4: [Ipv4Addr; 3] = [UPF, GNB, Ipv4Addr::new(172, 16, 0, 99)];
     const V6: [Ipv6Addr; 4] = [
@@ -144,7 +144,7 @@ fn core(random: &mut Random, v6: bool) -> IpAddr {
     if v6 { random.pick(&V6).into() } else { random.pick(&V4).into() }
 }
 
-/// A protocol, and its message.
+/// A protocol and its message.
 fn transport(random: &mut Random, ends: &Ends, payload: &[u8]) -> (u8, Vec<u8>) {
     match random.below(20) {
         0..9 => (17, udp((ends.source, ends.ports[0]), (ends.destination, ends.ports[1]), payload)),
@@ -159,7 +159,7 @@ fn transport(random: &mut Random, ends: &Ends, payload: &[u8]) -> (u8, Vec<u8>) 
             (132, [&ports[..], &random.number().to_be_bytes(), payload].concat())
         }
         18 => (51, [&[59, 4, 0, 0, 0, 0, 0, 7][..], &[0; 16], payload].concat()),
-        // No extension headers by chance: these are made on purpose.
+        // No extension headers at random: they are built explicitly.
         _ => (random.pick(&[2, 4, 41, 47, 59, 89, 103, 253]), payload.to_vec()),
     }
 }
@@ -185,7 +185,7 @@ fn tcp(random: &mut Random, ends: &Ends, payload: &[u8]) -> Vec<u8> {
     segment
 }
 
-/// Of types that no host acts on: to this UPF they would be news of its own routes.
+/// Of types on which no host acts: this UPF's host would take others as news about its routes.
 fn icmp(random: &mut Random, payload: &[u8]) -> Vec<u8> {
     let kind = random.pick(&[8, 0, 128, 129]);
     [&[kind, 0, random.octet(), random.octet(), 0, 1, 0, 1][..], payload].concat()
@@ -230,7 +230,7 @@ fn v4(
     header.before(transport)
 }
 
-/// With a chain of extension headers now and then.
+/// Some with a chain of extension headers.
 fn v6(random: &mut Random, ends: &Ends, protocol: u8, mut rest: Vec<u8>) -> Vec<u8> {
     let mut next = protocol;
     let mut chain = Vec::new();
@@ -266,14 +266,14 @@ fn extension(random: &mut Random, kind: u8, next: u8) -> Vec<u8> {
         return [&[next, 0][..], &offset, &random.octets(4)].concat();
     }
     let units = if random.once_in(6) { random.below(5) as u8 } else { 0 };
-    // Padding, or a type that may not be skipped; of routing, no segments left.
+    // Padding, or an option that must not be skipped; in a routing header, no segments left.
     let first = if random.once_in(6) { random.octet() } else { 1 };
     let mut header = vec![next, units, if kind == 43 { 4 } else { first }, if kind == 43 { 0 } else { 4 }];
     header.resize(8 + 8 * usize::from(units), 0);
     header
 }
 
-/// Lengths and checksums that are wrong, ends that are missing, what follows the end.
+/// Wrong lengths and checksums, truncation, and trailing octets.
 fn distort(random: &mut Random, packet: &mut Vec<u8>) {
     let v4 = packet[0] >> 4 == 4;
     match random.below(60) {

@@ -1,4 +1,4 @@
-//! Bounds on every counter: what the packets so far must have counted at least, and may have at most.
+//! Bounds on every counter: the least and the most that the packets so far can have counted.
 
 use super::cast::MEMBERS;
 use super::oracle::{Outcome, Verdict};
@@ -9,17 +9,18 @@ const N3_IN: usize = 0;
 const N6_IN: usize = 1;
 const N3_OUT: usize = 2;
 const N6_OUT: usize = 3;
-/// Dropped, but never counted as come.
+/// Dropped but never counted as received.
 const UNCOUNTED: usize = 4;
 const DROPPED: usize = 5;
 const MEMBER: usize = DROPPED + DropReason::ALL.len();
 const KEYS: usize = MEMBER + MEMBERS * 4;
-/// What the kernel sends to its TUN interface of its own (multicast listener reports, router solicitations).
+/// Packets that the kernel itself sends to its TUN interface (multicast listener reports, router
+/// solicitations).
 const KERNELS_OWN: u64 = 100;
-/// Longest packet that the kernel makes of its own, or of another.
+/// Bytes of the longest packet that the kernel generates or forwards.
 const STRAY_LEN: u64 = 1500;
 
-/// Packets of the kernel's that may still be on their way.
+/// Packets of the kernel that may still be in transit.
 const LATE: u64 = 64;
 
 /// A value for each counter.
@@ -31,7 +32,7 @@ pub struct Ledger {
     high: Values,
 }
 
-/// A counter that is out of its bounds.
+/// A counter outside its bounds.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Wrong {
     pub key: usize,
@@ -104,12 +105,12 @@ impl Ledger {
         (DROPPED..MEMBER).for_each(|key| self.high[key] += packets);
     }
 
-    /// Counters that are beyond what they may be.
+    /// Counters above their upper bound.
     pub fn beyond(&self, values: &Values) -> Vec<Wrong> {
         self.wrong(values, |value, _, high| value > high)
     }
 
-    /// Counters that are not yet what they have to be.
+    /// Counters below their lower bound.
     pub fn missing(&self, values: &Values) -> Vec<Wrong> {
         self.wrong(values, |value, low, _| value < low)
     }
@@ -125,7 +126,8 @@ impl Ledger {
         all.filter(|wrong| is_wrong(wrong.value, wrong.low, wrong.high)).collect()
     }
 
-    /// Takes what was counted as what had to be, once nothing waits: of what comes later, little may be of before.
+    /// Takes the current counters as the lower bounds, once no packet is queued: later packets can hardly be
+    /// earlier ones.
     pub fn tighten(&mut self, values: &Values) {
         for (key, (low, high)) in self.low.iter_mut().zip(&mut self.high).enumerate() {
             let late = if key >= MEMBER && key % 2 != MEMBER % 2 { LATE * STRAY_LEN } else { LATE };
@@ -134,7 +136,7 @@ impl Ledger {
         }
     }
 
-    /// What has been counted since.
+    /// The counts since then.
     pub fn changes(before: &Values, after: &Values) -> Vec<String> {
         let changes = before.iter().zip(after).enumerate().filter(|(_, (before, after))| before != after);
         changes
@@ -142,13 +144,13 @@ impl Ledger {
             .collect()
     }
 
-    /// Takes what was counted as it is, where the kernel lost packets.
+    /// Takes the current counters as exact, if the kernel lost packets.
     pub fn forgive(&mut self, values: &Values) {
         self.low.iter_mut().zip(values).for_each(|(low, value)| *low = (*low).min(*value));
     }
 }
 
-/// Whether a verdict has to do with a counter.
+/// Whether a verdict involves a counter.
 pub fn concerns(verdict: &Verdict, key: usize) -> bool {
     let stray = verdict.stray.is_some_and(|(member, _)| {
         let down = MEMBER + member * 4 + 2;
@@ -174,8 +176,8 @@ fn tally(outcome: &Outcome) -> Vec<(usize, u64)> {
     tally
 }
 
-/// What a datapath has counted. `UNCOUNTED` is what it dropped or let out beyond what came: packets that wait are
-/// no part of it.
+/// The counters of a datapath. `UNCOUNTED` is the number of packets dropped or sent beyond those received;
+/// queued packets are not included.
 pub fn values(upf: &UserPlane) -> (Values, Counters) {
     let counters = upf.counters();
     let mut values = vec![0; KEYS];
@@ -196,19 +198,19 @@ pub fn values(upf: &UserPlane) -> (Values, Counters) {
     (values, counters)
 }
 
-/// Nothing counted yet.
+/// Zero counters.
 pub fn none() -> Values {
     vec![0; KEYS]
 }
 
-/// Whether each packet that came is out, dropped by name or waiting, as far as these counters can tell: those that
-/// never came are between the bounds.
+/// Whether every received packet was sent, dropped by name or is queued, as far as these counters can tell:
+/// packets never counted as received are between the bounds.
 pub fn is_conserved(ledger: &Ledger, values: &Values) -> bool {
     let excess = values[UNCOUNTED];
     (ledger.low[UNCOUNTED]..=ledger.high[UNCOUNTED]).contains(&excess)
 }
 
-/// How many bytes a session has used.
+/// The bytes used by a session.
 pub fn used(upf: &UserPlane, session: &Session) -> u64 {
     let usage = upf.usage(session.id);
     usage.and_then(|usage| Some(usage.urrs.first()?.volume.total())).unwrap_or(0)

@@ -1,13 +1,15 @@
-//! A fuzzer of frames, before a whole UPF: GTP-U and users' packets of both IP versions, options, fragments, extension
-//! headers, lengths and checksums that are wrong, octets that are spoiled, both ways, for sessions of all manners.
+//! A fuzzer of frames for a whole UPF: GTP-U and user packets of both IP versions and in both directions,
+//! with options, fragments, extension headers, wrong lengths and checksums, and damaged octets, for sessions
+//! of all kinds.
 //!
 //! ```text
 //!   packet of a seed and a number ─▶ frames ─▶ wire ─▶ UPF ─▶ what comes out  ─▶ arrivals: each as it has to, no others
 //!                    └─▶ oracle: a verdict ──────────────────▶ counters, usage ─▶ ledger: each within its bounds
 //! ```
 //!
-//! Packets go in rounds, each with a packet both ways of a session that nobody speaks ill of. A round is over when
-//! all that has to come out has, every counter is within its bounds, and what came in is out, dropped by name or waits.
+//! Packets are sent in rounds, each with a valid packet in both directions of an undisturbed session. A round
+//! ends when all expected packets were received, every counter is within its bounds, and every received
+//! packet was sent, dropped by name or is queued.
 
 mod arrivals;
 mod case;
@@ -33,18 +35,18 @@ pub use stage::Way;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Packets of a round: fewer than a veth's ring of 256 takes at once.
+/// Packets of a round: fewer than a veth's ring of 256.
 const ROUND: u64 = 128;
-/// Packets after which all sessions are of another manner.
+/// Packets after which all sessions change their kind.
 const EPOCH: u64 = 256 * ROUND;
-/// How long nothing has to be counted any more before rules change: a packet that is on its way would meet the new.
+/// Time without counter changes before rules change: a packet in transit would be handled by the new rules.
 const QUIET: Duration = Duration::from_millis(100);
-/// Longer than a round takes that does not stall, on a machine with much else to do.
+/// Longer than a round takes on a busy machine, unless it stalls.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Packets told of when something is wrong.
+/// Packets listed in a failure report.
 const SUSPECTS: usize = 12;
 
-/// What to do.
+/// The parameters of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Order {
     pub way: Way,
@@ -54,18 +56,18 @@ pub struct Order {
     pub packets: u64,
 }
 
-/// What came of it.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Report {
     pub packets: u64,
     pub time: Duration,
-    /// Frames that the fuzzer's own kernel lost.
+    /// Frames lost by the fuzzer's own kernel.
     pub lost: u64,
     pub counters: Counters,
 }
 
-/// Runs an order, in a network namespace that the calling thread gets. `None` without the right to make one; an error
-/// says what was wrong, with which packet, and how to see it again.
+/// Runs the fuzzer in a network namespace of the calling thread's own. `None` without the privilege to create
+/// one; an error states the fault, the packet, and the command to repeat it.
 pub fn run(order: Order, tell: impl FnMut(&Report)) -> Option<Result<Report, String>> {
     let stage = Stage::set(order.way)?;
     Some(Fuzzer::new(order, stage).run(tell))
@@ -78,10 +80,10 @@ struct Fuzzer {
     arrivals: Arrivals,
     ledger: Ledger,
     epoch: Option<u64>,
-    /// What kernels had lost by the last look.
+    /// Packets lost by kernels at the last check.
     lost: u64,
     forgiven: u64,
-    /// Counters after the last round.
+    /// The counters after the last round.
     before: Values,
 }
 
@@ -110,7 +112,7 @@ impl Fuzzer {
         Report { packets, time, lost: self.forgiven, counters: self.stage.upf.counters() }
     }
 
-    /// Sends a round, and waits until all of it has become what it has to.
+    /// Sends a round and waits for all its results.
     fn round(&mut self, first: u64) -> Result<(), String> {
         if self.epoch != Some(first / EPOCH) {
             self.change(first)?;
@@ -160,13 +162,13 @@ impl Fuzzer {
             }
         });
         let Some((what, octets)) = wrong else { return Ok(()) };
-        // A packet carries its number; it may be of a round long ago.
+        // A packet contains its number; it may be of an earlier round.
         let numbers = octets.windows(8).map(|window| window.try_into().map_or(0, u64::from_be_bytes));
         let recent = first.saturating_sub(EPOCH)..first + ROUND;
         let made = |number| Case::of(self.order.seed, number, &Cast::of(number / EPOCH), &self.links);
         let mut cases: Vec<_> = numbers.filter(|number| recent.contains(number)).map(made).collect();
         if cases.is_empty() {
-            // Or what is left of it is too short for that.
+            // A remainder may be too short to contain the number.
             let like = |case: &Case| case.frames.iter().any(|frame| has_part_of(frame, &octets));
             cases = (first..first + ROUND).map(made).filter(like).collect();
         }
@@ -183,7 +185,7 @@ impl Fuzzer {
         }
     }
 
-    /// What is missing after all that time is a fault, unless a kernel says that it has lost packets.
+    /// After that time a missing result is a fault, unless a kernel reports lost packets.
     fn forgive(&mut self, first: u64, cases: &[Case], values: &Values) -> Result<(), String> {
         let lost = self.stage.lost_by_kernel();
         if lost > self.lost {
@@ -221,8 +223,8 @@ impl Fuzzer {
         )
     }
 
-    /// Gives all sessions other rules, once nothing waits any more: of those that hold packets, some let them go, the
-    /// others drop them.
+    /// Changes the rules of all sessions once no packet is queued: of those that hold packets, some release
+    /// them and the others drop them.
     fn change(&mut self, first: u64) -> Result<(), String> {
         let begin = Instant::now();
         self.release();
@@ -238,7 +240,7 @@ impl Fuzzer {
                 return Err(self.failure(first, &[], &what, |_| false));
             }
             self.stage.wait(Duration::from_millis(1));
-            // The kernel may have had some more.
+            // The kernel may have delivered more.
             self.release();
         }
         self.ledger.tighten(&ledger::values(&self.stage.upf).0);
@@ -252,7 +254,7 @@ impl Fuzzer {
     }
 }
 
-/// Whether a frame has a run of octets in it that the other has too, and that does not come by chance.
+/// Whether two frames have a run of octets in common that is too long for chance.
 fn has_part_of(frame: &[u8], other: &[u8]) -> bool {
     let telling = |run: &&[u8]| run.iter().collect::<std::collections::BTreeSet<_>>().len() > 6;
     other.windows(8).filter(telling).any(|run| frame.windows(8).any(|window| window == run))

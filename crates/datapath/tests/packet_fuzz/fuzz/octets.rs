@@ -1,4 +1,4 @@
-//! Writing headers, and checksums.
+//! Builds headers and checksums.
 
 use std::net::IpAddr;
 
@@ -26,7 +26,7 @@ pub fn transport_sum(source: IpAddr, destination: IpAddr, protocol: u8, segment:
     sum(&[&octets_of(source), &octets_of(destination), &length, &[0, 0, 0, protocol], segment])
 }
 
-/// An IPv4 header before `payload`, with its checksum. Options have to fill words.
+/// An IPv4 header before `payload`, with its checksum. Options must be a multiple of four octets.
 #[derive(Debug, Clone)]
 pub struct V4 {
     pub source: [u8; 4],
@@ -57,7 +57,7 @@ impl V4 {
     }
 }
 
-/// Of a packet whose header is whole.
+/// For a packet with a complete header.
 pub fn set_v4_checksum(packet: &mut [u8]) {
     let length = usize::from(packet[0] & 15) * 4;
     packet[10..12].fill(0);

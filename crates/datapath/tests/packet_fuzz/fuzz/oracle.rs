@@ -1,4 +1,4 @@
-//! What has to become of a packet, or may: by the rules of the sessions, in the fuzzer's own words.
+//! The expected and permitted results of a packet by the sessions' rules, in the fuzzer's own representation.
 
 use super::cast::{Cast, GATEWAY_V6, LOCAL_PORTS, Manner, Member, REMOTE_PORTS, REMOTE_V4};
 use super::octets::hex;
@@ -12,17 +12,17 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// Longest packet for a UE, and to the data network.
 const UE_MTU: usize = 1400;
 const N6_MTU: usize = 1500;
-/// A tunnel's packet that may be longer than IP can carry.
+/// A longer tunnel packet may exceed IP's length.
 const LONGEST_TUNNELED: usize = 65_000;
 
-/// Where something comes out.
+/// A side of the UPF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Side {
     Radio,
     Network,
 }
 
-/// What comes out: a user's packet at the data network, a GTP-U message at the radio.
+/// An output packet: a user packet at the data network, a GTP-U message at the gNB.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Output {
     pub side: Side,
@@ -43,7 +43,7 @@ pub struct Charge {
     pub octets: usize,
 }
 
-/// One thing that may become of a packet.
+/// One possible result of a packet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome {
     pub n3_in: u64,
@@ -51,19 +51,19 @@ pub struct Outcome {
     pub n3_out: u64,
     pub n6_out: u64,
     pub dropped: Option<DropReason>,
-    /// It is dropped without having come in: no user's packet.
+    /// Dropped without having been counted as received: not a user packet.
     pub uncounted: bool,
     pub charges: Vec<Charge>,
     pub output: Option<Output>,
 }
 
-/// All that may become of a packet: one thing where every stack does the same.
+/// All possible results of a packet: one if every stack does the same.
 #[derive(Debug, Clone, Default)]
 pub struct Verdict {
     pub outcomes: Vec<Outcome>,
-    /// A UE that the kernel may tell something, of so many packets at most.
+    /// A UE to which the kernel may send messages, and their greatest number.
     pub stray: Option<(usize, u64)>,
-    /// Packets between these may come out that the kernel has changed, or cut up.
+    /// Address pair whose packets the kernel may modify or fragment.
     pub loose: Option<(IpAddr, IpAddr)>,
 }
 
@@ -76,7 +76,7 @@ impl Verdict {
         Self { outcomes, ..Self::default() }
     }
 
-    /// The same, or nothing at all.
+    /// The same, or no output at all.
     pub fn perhaps(mut self, sure: bool) -> Self {
         if !sure {
             self.outcomes.push(Outcome::default());
@@ -84,7 +84,7 @@ impl Verdict {
         self
     }
 
-    /// What certainly comes out.
+    /// The output that must occur.
     pub fn output(&self) -> Option<&Output> {
         let first = self.outcomes.first()?.output.as_ref()?;
         self.outcomes.iter().all(|outcome| outcome.output.as_ref() == Some(first)).then_some(first)
@@ -112,16 +112,16 @@ impl Outcome {
     }
 }
 
-/// What a session's rules may do with a packet.
+/// The possible actions of a session's rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Pass,
     Drop(DropReason),
-    /// It waits.
+    /// Held or queued.
     Held,
 }
 
-/// What becomes of a frame for the interface of that link address.
+/// The results of a frame for the interface with that MAC.
 pub fn of_frame(cast: &Cast, frame: &[u8], link: &[u8; 6], from: Side) -> Verdict {
     let nothing = Outcome::default();
     let mut verdict = match reader::frame(frame, link) {
@@ -130,13 +130,14 @@ pub fn of_frame(cast: &Cast, frame: &[u8], link: &[u8; 6], from: Side) -> Verdic
         }
         Outer::Packet { octets, sure } => of_packet(cast, octets, sure && from == Side::Network),
         Outer::Corrupt { message } => {
-            // A kernel drops it before anybody counts.
+            // The kernel may drop it before it is counted.
             let came = Outcome { n3_in: message.into(), n6_in: (!message).into(), ..Outcome::default() };
             Verdict::any(vec![nothing.clone(), came.dropped(DropReason::BadChecksum)])
         }
         Outer::Other => Verdict::sure(nothing.clone()),
     };
-    // By XDP no GTP-U comes where no radio is; a kernel has one host's addresses on all its interfaces.
+    // With XDP, GTP-U is not accepted on interfaces without gNBs; the kernel accepts all its addresses on all
+    // interfaces.
     let (claims_n3, vlan) = reader::claims_n3(frame);
     if claims_n3 && (vlan || from == Side::Network) {
         let barred = Outcome { n6_in: 1, ..Outcome::default() }.dropped(DropReason::UnsupportedGtpu);
@@ -145,7 +146,7 @@ pub fn of_frame(cast: &Cast, frame: &[u8], link: &[u8; 6], from: Side) -> Verdic
     verdict
 }
 
-/// What becomes of a GTP-U message; `known`: of a host that tunnels lead to.
+/// The results of a GTP-U message; `known`: from a tunnel's peer.
 pub fn of_message(cast: &Cast, octets: &[u8], known: bool) -> Verdict {
     let nothing = Outcome::default();
     let refused = Outcome { uncounted: true, ..Outcome::default() };
@@ -153,14 +154,14 @@ pub fn of_message(cast: &Cast, octets: &[u8], known: bool) -> Verdict {
         Message::Gpdu { teid, .. } if !known && has_tunnel(cast, teid) => {
             Verdict::sure(Outcome { n3_in: 1, ..nothing }.dropped(DropReason::UnknownPeer))
         }
-        // An Echo Request is answered, and a message that is wrong may be named for that first.
+        // An Echo Request is answered; a malformed message may be counted as such first.
         Message::Malformed | Message::Unknown | Message::Signalling | Message::EndMarker { .. } if !known => {
             let names = [DropReason::MalformedGtpu, DropReason::UnsupportedGtpu, DropReason::UnknownPeer];
             Verdict::any(names.map(|name| refused.clone().dropped(name)).to_vec()).perhaps(false)
         }
         Message::Malformed => Verdict::sure(refused.dropped(DropReason::MalformedGtpu)),
         Message::Unknown => Verdict::sure(refused.dropped(DropReason::UnsupportedGtpu)),
-        // An Error Indication has to name its sender (TS 29.281 7.3.1).
+        // An Error Indication must contain its sender's address (TS 29.281 7.3.1).
         Message::Signalling => Verdict::any(vec![nothing, refused.dropped(DropReason::StrayErrorIndication)]),
         Message::EndMarker { teid } => Verdict::sure(Outcome { output: end_marker(cast, teid), ..nothing }),
         Message::Refused => {
@@ -175,7 +176,7 @@ fn has_tunnel(cast: &Cast, teid: u32) -> bool {
     cast.by_teid(teid).is_some_and(|member| member.manner != Manner::Idle)
 }
 
-/// End Markers go on where packets do (TS 23.501 5.8.2.9).
+/// End Markers are forwarded as packets are (TS 23.501 5.8.2.9).
 fn end_marker(cast: &Cast, teid: u32) -> Option<Output> {
     let member = cast.by_teid(teid).filter(|member| member.manner == Manner::Relay)?;
     let octets = [&[0x30, 254, 0, 0][..], &member.onward.to_be_bytes()].concat();
@@ -214,12 +215,12 @@ fn uplink(cast: &Cast, teid: u32, qfi: Option<u8>, packet: &[u8]) -> Verdict {
     verdict
 }
 
-/// Whether a UE may not send there.
+/// Whether a destination is closed to a UE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Closed {
     Yes,
     No,
-    /// The kernel may take the address as its own, or a permit may hold.
+    /// The kernel may own the address, or a permit may apply.
     Perhaps,
 }
 
@@ -239,7 +240,7 @@ fn closed_v4(address: Ipv4Addr) -> Closed {
     let own = [UPF_N6, GATEWAY, Ipv4Addr::new(172, 17, 0, 255), Ipv4Addr::new(10, 45, 255, 255)];
     match address.octets() {
         [0 | 127 | 224..=239, ..] | [169, 254, ..] | [172, 16, 0, _] | [255, 255, 255, 255] => Closed::Yes,
-        // The first of a network is its own to some kernels.
+        // Some kernels own the first address of a network.
         [172, 17, 0, 0] | [10, 45, 0, 0] => Closed::Perhaps,
         _ if own.contains(&address) => Closed::Yes,
         _ => Closed::No,
@@ -253,13 +254,14 @@ fn closed_v6(address: Ipv6Addr) -> Closed {
         }
         [0x64, 0xff9b, 0, 0, 0, 0, ..] => closed_v4(Ipv4Addr::from_bits(address.to_bits() as u32)),
         _ if [GATEWAY_V6, UPF_N6_V6].contains(&address) => Closed::Yes,
-        // Of all routers of a link.
+        // The anycast address of routers.
         _ if address.to_bits() as u64 == 0 => Closed::Perhaps,
         _ => Closed::No,
     }
 }
 
-/// A packet that may leave its session: into another tunnel, to another UE, or to the data network.
+/// The results of a packet that may leave its session: into another tunnel, to another UE, or to the data
+/// network.
 fn passes_uplink(cast: &Cast, member: &Member, ip: &Ip<'_>, charged: Outcome, verdict: &mut Verdict) {
     let outcomes = &mut verdict.outcomes;
     if member.manner == Manner::Relay {
@@ -272,7 +274,7 @@ fn passes_uplink(cast: &Cast, member: &Member, ip: &Ip<'_>, charged: Outcome, ve
         return;
     }
     let sent = Outcome { n6_out: 1, ..charged.clone() };
-    // What is for a UE that is not there comes back, and is dropped.
+    // A packet for a UE that does not exist is routed back, and dropped.
     let leaves = is_beyond(ip.destination);
     if ip.hops > 1 && (leaves || !ip.plain) {
         outcomes.push(charged.out(Side::Network, with_a_hop_less(ip)));
@@ -284,7 +286,7 @@ fn passes_uplink(cast: &Cast, member: &Member, ip: &Ip<'_>, charged: Outcome, ve
     }
 }
 
-/// A packet that a UE gets, without the kernel in between.
+/// The results of a packet for a UE that bypasses the kernel.
 fn delivered(member: &Member, fate: Fate, ip: &Ip<'_>, came: Outcome, outcomes: &mut Vec<Outcome>) {
     let ruled_out = [DropReason::NoRule, DropReason::GateClosed, DropReason::RuleDrop];
     match fate {
@@ -306,7 +308,7 @@ fn tunneled(charged: Outcome, message: Vec<u8>, outcomes: &mut Vec<Outcome>) {
     outcomes.push(charged.out(Side::Radio, message));
 }
 
-/// What becomes of a packet from the data network; `sure`: it comes as such packets do.
+/// The results of a packet from the data network; `sure`: received in the usual form.
 fn of_packet(cast: &Cast, octets: &[u8], sure: bool) -> Verdict {
     let Some(ip) = reader::packet(octets) else { return Verdict::sure(Outcome::default()) };
     let loose = Some((ip.source, ip.destination));
@@ -331,7 +333,7 @@ fn of_packet(cast: &Cast, octets: &[u8], sure: bool) -> Verdict {
     Verdict { outcomes, loose, stray: Some((member.index, 1)) }
 }
 
-/// For an address of the pool that no UE has, or of nobody that the UPF is there for.
+/// For a pool address without a UE, or an address that is not the UPF's.
 fn of_nobody(ip: &Ip<'_>, sure: bool) -> Verdict {
     let unknown = Outcome { n6_in: 1, ..Outcome::default() }.dropped(DropReason::UnknownUe);
     let fits = ip.octets.len() <= UE_MTU;
@@ -346,7 +348,7 @@ fn is_beyond(address: IpAddr) -> bool {
     }
 }
 
-/// What rules do with a packet: the first thing that is wrong with it, in the order in which they are applied.
+/// Applies a session's rules: the first violation, in the order of enforcement.
 fn fates(member: &Member, direction: Direction, ip: &Ip<'_>, qfi: Option<u8>) -> Vec<Fate> {
     let up = direction == Direction::Uplink;
     let drop = |reason| vec![Fate::Drop(reason)];
@@ -402,7 +404,7 @@ fn gpdu(teid: u32, kind: u8, packet: &[u8]) -> Vec<u8> {
     [&[0x34, 255, length[0], length[1]][..], &teid.to_be_bytes(), &container, packet].concat()
 }
 
-/// As a router passes it on. A checksum that was wrong stays so (RFC 1624).
+/// The packet as a router forwards it. A wrong checksum stays wrong (RFC 1624).
 fn with_a_hop_less(ip: &Ip<'_>) -> Vec<u8> {
     let mut packet = ip.octets.to_vec();
     if ip.v6 {

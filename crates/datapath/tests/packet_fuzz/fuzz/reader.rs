@@ -1,7 +1,8 @@
-//! How the fuzzer reads frames: from the RFCs and TS 29.281, without a line of the datapath's own parsers.
+//! The fuzzer's own parser of frames, written from the RFCs and TS 29.281 independently of the datapath's
+//! parsers.
 //!
-//! `sure` says whether every stack that keeps to the standards takes a packet as it is read here; of what is not,
-//! a kernel may drop what a program forwards, and either is right.
+//! `sure` states whether every standard-conforming stack accepts a packet as parsed here. If not, the kernel
+//! may drop what a program forwards, and both are correct.
 
 use super::cast::{GATEWAY_V6, GNB_V6, POOL_V6, REMOTE_V4, REMOTE_V6, UPF_V6};
 use super::octets::{sum, transport_sum};
@@ -9,19 +10,19 @@ use crate::support::{GNB, UPF};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 const GTPU_PORT: u16 = 2152;
-/// Extension headers of a chain that everybody walks to its end.
+/// Extension headers that every stack walks to the end.
 const CHAIN: usize = 7;
 
-/// What a frame is to the UPF.
+/// The meaning of a frame for the UPF.
 #[derive(Debug)]
 pub enum Outer<'a> {
-    /// A GTP-U message for it; `known`: of a host that tunnels lead to.
+    /// A GTP-U message for it; `known`: from a tunnel's peer.
     Message { octets: &'a [u8], sure: bool, known: bool },
-    /// Another packet, perhaps for a UE; what pads the frame may follow it.
+    /// Another packet, perhaps for a UE; padding may follow it.
     Packet { octets: &'a [u8], sure: bool },
-    /// One of these in an IPv4 packet whose checksum is wrong.
+    /// Either of these in an IPv4 packet with a wrong checksum.
     Corrupt { message: bool },
-    /// Nothing of its own.
+    /// Not for the UPF.
     Other,
 }
 
@@ -29,7 +30,7 @@ fn word(octets: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes([*octets.get(at)?, *octets.get(at + 1)?]))
 }
 
-/// Reads a frame for the interface of that link address.
+/// Parses a frame for the interface with that MAC.
 pub fn frame<'a>(frame: &'a [u8], link: &[u8; 6]) -> Outer<'a> {
     let is_ours = frame.get(..6) == Some(link);
     let for_all = frame.first().is_some_and(|first| first & 1 != 0);
@@ -41,8 +42,8 @@ pub fn frame<'a>(frame: &'a [u8], link: &[u8; 6]) -> Outer<'a> {
     if behind.v6 { v6_frame(behind.octets, sure) } else { v4_frame(behind.octets, sure) }
 }
 
-/// Whether a frame looks as if it carried UDP to the UPF's N3 address, or a piece of it, whatever else may be wrong; and
-/// whether it names a VLAN.
+/// Whether a frame appears to contain UDP for the UPF's N3 address, or a fragment of it, whatever else is
+/// wrong; and whether it has a VLAN ID.
 pub fn claims_n3(frame: &[u8]) -> (bool, bool) {
     let Some(Behind { octets, v6, vlan, .. }) = behind_tags(frame) else { return (false, false) };
     let claims = match v6 {
@@ -55,12 +56,12 @@ pub fn claims_n3(frame: &[u8]) -> (bool, bool) {
     (claims, vlan)
 }
 
-/// What is behind Ethernet and tags.
+/// The payload after Ethernet and tags.
 struct Behind<'a> {
     octets: &'a [u8],
     v6: bool,
     tagged: bool,
-    /// One of them names a VLAN: there are none here.
+    /// A tag has a VLAN ID: no VLAN is configured here.
     vlan: bool,
 }
 
@@ -120,7 +121,7 @@ fn datagram<'a>(ip: &Ip<'a>, udp: &'a [u8], sure: bool) -> Outer<'a> {
     let (Some(port), Some(length), Some(check)) = (word(udp, 2), word(udp, 4), word(udp, 6)) else {
         return Outer::Other;
     };
-    // Of a jumbogram over IPv6 it is 0 (RFC 2675 4), which some take for any length.
+    // 0 for a jumbogram over IPv6 (RFC 2675 4), which some stacks accept as any length.
     let jumbo = ip.v6 && length == 0;
     let length = if jumbo { udp.len() } else { usize::from(length) };
     if port != GTPU_PORT || length < 8 || length > udp.len() {
@@ -135,9 +136,9 @@ fn datagram<'a>(ip: &Ip<'a>, udp: &'a [u8], sure: bool) -> Outer<'a> {
 /// A GTP-U message (TS 29.281 5, 6).
 #[derive(Debug, PartialEq, Eq)]
 pub enum Message<'a> {
-    /// None, or one that is not as long as it says.
+    /// Not GTP-U, or with a wrong length.
     Malformed,
-    /// An extension header has to be understood that no UPF does.
+    /// With an unsupported extension header that requires comprehension.
     Refused,
     Gpdu {
         teid: u32,
@@ -147,9 +148,9 @@ pub enum Message<'a> {
     EndMarker {
         teid: u32,
     },
-    /// Other signalling, in order.
+    /// Other valid signalling.
     Signalling,
-    /// Of a type that is not known.
+    /// Of an unknown type.
     Unknown,
 }
 
@@ -220,7 +221,7 @@ fn element(mut body: &[u8], wanted: u8) -> Option<&[u8]> {
     }
 }
 
-/// The QFI of a PDU Session Container (TS 38.415 5.5.2): its type, and what its flags say is there.
+/// The QFI of a PDU Session Container (TS 38.415 5.5.2) that is as long as its type and flags require.
 fn container(content: &[u8]) -> Option<u8> {
     let (first, second) = (*content.first()?, *content.get(1)?);
     let more = match first >> 4 {
@@ -235,23 +236,23 @@ fn container(content: &[u8]) -> Option<u8> {
 /// An IP packet.
 #[derive(Debug, Clone)]
 pub struct Ip<'a> {
-    /// As long as it says.
+    /// Cut to the length in its header.
     pub octets: &'a [u8],
     pub v6: bool,
     pub source: IpAddr,
     pub destination: IpAddr,
     /// TTL or hop limit.
     pub hops: u8,
-    /// What the header chain ends with.
+    /// The last next header of the chain.
     pub protocol: u8,
     pub ports: Option<[u16; 2]>,
-    /// Whether the chain was longer than is walked.
+    /// Whether the chain is longer than CHAIN.
     pub deep: bool,
-    /// Whether every router sends it on, as far as its headers go.
+    /// Whether every router forwards it, by its headers.
     pub plain: bool,
 }
 
-/// The packet at the start of some octets.
+/// Parses the packet at the start of `octets`.
 pub fn packet(octets: &[u8]) -> Option<Ip<'_>> {
     match octets.first()? >> 4 {
         4 => v4(octets),
@@ -284,7 +285,7 @@ fn v4(octets: &[u8]) -> Option<Ip<'_>> {
     })
 }
 
-/// Addresses of UEs and of hosts beyond the server.
+/// Addresses of UEs and of hosts behind the server.
 fn is_plain_v4(address: Ipv4Addr) -> bool {
     let [a, b, c, d] = address.octets();
     [a, b, c] == REMOTE_V4 || [a, b, c] == [10, 45, 1] && d != 0
@@ -308,7 +309,7 @@ fn v6(octets: &[u8]) -> Option<Ip<'_>> {
     };
     let (source, destination) = (address(8), address(24));
     let Chain { protocol, transport, deep } = chain(octets);
-    // Routers look at hop-by-hop options alone; at those that mean nothing, and pad a little, they all do alike.
+    // Routers read only the hop-by-hop options; they agree on short padding.
     let hop_by_hop = octets[6] != 0 || octets.get(41..48) == Some(&[0, 1, 4, 0, 0, 0, 0]);
     Some(Ip {
         octets,

@@ -1,4 +1,4 @@
-//! A UPF between a radio and a data network that send frames of any octets, and say nothing of their own.
+//! A UPF between a gNB and a data network that send arbitrary frames and nothing of their own.
 
 use super::cast::{Cast, GATEWAY_V6, GNB_V6, UPF_V6};
 use super::oracle::Side;
@@ -12,13 +12,13 @@ pub const UPF_N6_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0x17, 0, 0, 0, 0, 0, 1);
 const SERVER_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0x17, 0, 0, 0, 0, 0, 2);
 const GTPU_PORT: u16 = 2152;
 
-/// How packets come to which datapath.
+/// The datapath, and how packets are given to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     Portable,
     Generic,
     Native,
-    /// In the driver, but the frames are given to the program by BPF_PROG_TEST_RUN instead of a wire.
+    /// Native hook, with frames given by BPF_PROG_TEST_RUN instead of a wire.
     Live,
 }
 
@@ -47,11 +47,11 @@ impl Way {
     }
 }
 
-/// An end of the UPF.
+/// One side of the UPF.
 struct End {
-    /// The UPF's link address there.
+    /// The UPF's MAC on that side.
     link: [u8; 6],
-    /// Sends frames to it.
+    /// Sends frames to the UPF.
     wire: UdpSocket,
     live: Option<Live>,
 }
@@ -61,17 +61,17 @@ pub struct Stage {
     pub cast: Cast,
     radio: End,
     network: End,
-    /// Where datagrams arrive at the radio, and frames at the network.
+    /// Receive datagrams at the gNB, and frames at the network.
     gnb: [UdpSocket; 2],
     frames: UdpSocket,
     hosts: [Host; 2],
     buffer: Vec<u8>,
-    /// Frames that the network's socket had no room for.
+    /// Frames for which the network's socket had no room.
     frames_lost: u64,
 }
 
 impl Stage {
-    /// `None` without the right to make one. The calling thread gets a namespace of its own.
+    /// `None` without the privilege to create namespaces. The calling thread moves to a namespace of its own.
     pub fn set(way: Way) -> Option<Self> {
         if !enter_namespace() {
             return None;
@@ -121,7 +121,7 @@ impl Stage {
         }
     }
 
-    /// Sends a frame to the UPF from that side.
+    /// Sends a frame to the UPF on that side.
     pub fn send(&self, side: Side, frame: &[u8]) {
         let end = self.end(side);
         match &end.live {
@@ -130,7 +130,7 @@ impl Stage {
         }
     }
 
-    /// Takes all that has arrived.
+    /// Receives all pending packets.
     pub fn receive(&mut self, mut take: impl FnMut(Side, &[u8])) {
         for socket in &self.gnb {
             while let Ok(length) = socket.recv(&mut self.buffer) {
@@ -146,12 +146,12 @@ impl Stage {
         }
     }
 
-    /// Waits until something arrives, a while at most.
+    /// Waits until something is received, or the time is up.
     pub fn wait(&self, most: Duration) {
         wire::wait(self.gnb.iter().chain([&self.frames]), most);
     }
 
-    /// Packets that kernels have lost so far: buffers and queues that ran over, of any of the three hosts.
+    /// Packets lost so far by the kernels of the three hosts, in full buffers and queues.
     pub fn lost_by_kernel(&mut self) -> u64 {
         let hosts: u64 = self.hosts.iter().map(|host| host.run(wire::lost_here)).sum();
         self.frames_lost += wire::lost_of(&self.frames);
@@ -186,7 +186,7 @@ fn link_of(interface: &str) -> [u8; 6] {
     octets.try_into().expect("six octets")
 }
 
-/// What comes from beyond the server has the address of nobody on its link; incomplete datagrams don't stay.
+/// Packets from behind the server have foreign source addresses; incomplete datagrams expire soon.
 fn trust_all_sources() {
     for (name, value) in [
         ("conf/all/rp_filter", "0"),
@@ -205,13 +205,13 @@ fn set_routes() {
     run(&format!("ip neigh replace {GNB_V6} lladdr 02:00:00:00:00:02 dev n3 nud permanent"));
     run(&format!("ip neigh replace {SERVER_V6} lladdr 02:00:00:00:00:02 dev n6 nud permanent"));
     run(&format!("ip -6 route add default via {SERVER_V6} dev n6"));
-    // As on a card without offloads towards the data network, packets leave one by one, with whole checksums; and as
-    // cards do, frames of a flow come in together.
+    // As on a card without offloads, single packets with complete checksums are sent to the data network; as
+    // on any card, received frames of a flow are coalesced.
     run("ethtool -K n6 tx off gro on");
     run("ethtool -K n3 gro on");
 }
 
-/// The hosts' kernels answer nothing: the server's has no address, the radio's only those of its sockets.
+/// The hosts' kernels answer nothing: the server's has no address, the gNB's only those of its sockets.
 fn silence(radio: &Host, server: &Host) {
     radio.run(|| add_v6(GNB_V6, 64, "eth0"));
     server.run(|| {

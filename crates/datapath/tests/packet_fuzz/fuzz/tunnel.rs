@@ -1,4 +1,4 @@
-//! What radios send: GTP-U around users' packets, and frames around that; mostly whole.
+//! Packets of gNBs: GTP-U around user packets, and frames around GTP-U; mostly valid.
 
 use super::cast::{Cast, GNB_V6, MEMBERS, Member, UPF_V6};
 use super::inner;
@@ -37,7 +37,7 @@ fn teid(random: &mut Random, member: &Member) -> u32 {
     }
 }
 
-/// A user's packet that is too long for a frame, though it may be for a tunnel.
+/// A user packet that is too long for a frame, but perhaps not for a tunnel.
 fn long_gpdu(random: &mut Random, member: &Member, number: u64) -> Vec<u8> {
     let longest = if random.once_in(16) { 60_000 } else { 4000 };
     let mut payload = number.to_be_bytes().to_vec();
@@ -84,7 +84,8 @@ fn gtpu(flags: u8, kind: u8, teid: u32, body: &[u8]) -> Vec<u8> {
     [&[flags, kind, length[0], length[1]][..], &teid.to_be_bytes(), body].concat()
 }
 
-/// Options, and a chain of extension headers: known and unknown, some of which have to be understood.
+/// Optional fields and a chain of extension headers: known and unknown ones, some with required
+/// comprehension.
 fn chain(random: &mut Random) -> Vec<u8> {
     const OPTIONAL: [u8; 5] = [0x85, 0x40, 0x03, 0x20, 0x7f];
     let demanding = random.once_in(6);
@@ -107,7 +108,7 @@ fn chain(random: &mut Random) -> Vec<u8> {
     out
 }
 
-/// A PDU Session Container, of either type or none, as long as it says or not.
+/// A PDU Session Container of any type, with a correct or incorrect length.
 fn container(random: &mut Random) -> Vec<u8> {
     let qfi = if random.once_in(4) { random.octet() & 0x3f } else { QFI };
     match random.below(8) {
@@ -122,7 +123,7 @@ fn container(random: &mut Random) -> Vec<u8> {
     }
 }
 
-/// What endpoints tell each other, and messages that none knows.
+/// Path and tunnel management messages, and unknown messages.
 fn signalling(random: &mut Random, member: &Member) -> Vec<u8> {
     let sequence = [random.octet(), random.octet(), 0, 0];
     let body = |elements: &[u8]| [&sequence[..], elements].concat();
@@ -159,11 +160,11 @@ fn distort(random: &mut Random, message: &mut Vec<u8>) {
     }
 }
 
-/// Frames that carry a message, and whether they are all of it.
+/// The frames of a message, and whether they are complete.
 pub struct Carried {
-    /// IP packets, before they get a link header.
+    /// IP packets without link header.
     pub packets: Vec<Vec<u8>>,
-    /// What they are together, if they are all there.
+    /// The reassembled packet, if all fragments are present.
     pub whole: Option<Vec<u8>>,
 }
 
@@ -173,7 +174,7 @@ impl Carried {
     }
 }
 
-/// Puts UDP and IP around a message.
+/// Adds UDP and IP headers to a message.
 pub fn carry(random: &mut Random, message: &[u8], number: u64) -> Carried {
     let port = if random.once_in(4) {
         random.pick(&[random.clone().number() as u16, 0, 2152, 40_000])
@@ -202,7 +203,7 @@ pub fn carry(random: &mut Random, message: &[u8], number: u64) -> Carried {
         2..40 => datagram[6..8].fill(0),
         _ => {}
     }
-    // A host on N3 that no tunnel leads to.
+    // A host on N3 that is no tunnel's peer.
     let source = if random.once_in(40) { STRANGER } else { GNB };
     if source == STRANGER {
         datagram[6..8].fill(0);
@@ -223,7 +224,7 @@ pub fn carry(random: &mut Random, message: &[u8], number: u64) -> Carried {
     Carried::one(header.before(&datagram))
 }
 
-/// IPv4 fragments (RFC 791 3.2), in order or not, one of which may be missing.
+/// IPv4 fragments (RFC 791 3.2), in any order; one may be missing.
 fn in_pieces(random: &mut Random, header: &V4, datagram: &[u8], number: u64) -> Carried {
     let most = MTU - 24;
     let size = if datagram.len() > 2 * most {
@@ -235,7 +236,7 @@ fn in_pieces(random: &mut Random, header: &V4, datagram: &[u8], number: u64) -> 
     let pieces = datagram.chunks(size);
     let last = pieces.len() - 1;
     let missing = random.once_in(8) && last > 0;
-    // From elsewhere, so that what is incomplete never meets another of its ID.
+    // Incomplete packets have their own source, so that no other fragment with the same ID completes them.
     let source = if missing { [172, 16, 0, 64 + (number >> 16) as u8 % 128] } else { header.source };
     let fragment = |(at, piece): (usize, &[u8])| {
         let more = if at < last { 0x2000 } else { 0 };

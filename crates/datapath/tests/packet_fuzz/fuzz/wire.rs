@@ -17,8 +17,8 @@ fn index(interface: &str) -> u32 {
     index
 }
 
-/// A packet socket of an interface of this namespace, to send frames by, or to receive all that come in. The type
-/// is only one for `send` and `recv`.
+/// A packet socket of an interface of this namespace, for sending frames or for receiving all frames.
+/// `UdpSocket` is used only for its `send` and `recv`.
 pub fn open(interface: &str, receives: bool) -> UdpSocket {
     let protocol = if receives { (libc::ETH_P_ALL as u16).to_be() } else { 0 };
     // SAFETY: takes no pointers; the descriptor that it answers is new and ours alone.
@@ -43,7 +43,7 @@ pub fn open(interface: &str, receives: bool) -> UdpSocket {
     socket
 }
 
-/// Sends a frame, again where the wire was full.
+/// Sends a frame, and repeats it while the wire is full.
 pub fn send(socket: &UdpSocket, frame: &[u8]) {
     while let Err(error) = socket.send(frame) {
         assert_eq!(error.raw_os_error(), Some(libc::ENOBUFS), "{error}: {} octets", frame.len());
@@ -51,7 +51,7 @@ pub fn send(socket: &UdpSocket, frame: &[u8]) {
     }
 }
 
-/// Waits until something arrives at one of these, a while at most.
+/// Waits until something is received by one of these, or the time is up.
 pub fn wait<'a>(sockets: impl Iterator<Item = &'a UdpSocket>, most: Duration) {
     let entry =
         |socket: &UdpSocket| libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
@@ -60,7 +60,7 @@ pub fn wait<'a>(sockets: impl Iterator<Item = &'a UdpSocket>, most: Duration) {
     unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as _, most.as_millis() as _) };
 }
 
-/// Frames that a packet socket has lost since this was last asked.
+/// Frames lost by a packet socket since the last call.
 pub fn lost_of(socket: &UdpSocket) -> u64 {
     let mut statistics = [0u32; 2];
     let mut length = size_of_val(&statistics) as libc::socklen_t;
@@ -78,14 +78,13 @@ pub fn lost_of(socket: &UdpSocket) -> u64 {
     statistics[1].into()
 }
 
-/// Packets that the kernel has lost in this thread's namespace: by interfaces, and for sockets that were full. What
-/// CPUs had no room for is counted for all namespaces together.
+/// Packets that the kernel lost in this thread's namespace: at interfaces, and at full sockets. Losses of CPU
+/// backlogs are counted for all namespaces together.
 pub fn lost_here() -> u64 {
     interfaces_lost() + sockets_lost() + backlogs_lost()
 }
 
-/// By interfaces that were full, the TUN interface and the ends of veths among them. What these drop as they receive is
-/// what nobody wants.
+/// At full interfaces, including TUN and the ends of veths. Their receive drops are unwanted packets.
 fn interfaces_lost() -> u64 {
     let table = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
     let sent = |line: &str| line.split_once(':')?.1.split_whitespace().nth(11)?.parse::<u64>().ok();
@@ -107,7 +106,7 @@ fn backlogs_lost() -> u64 {
     table.lines().filter_map(dropped).sum()
 }
 
-/// The program of an interface, given frames by BPF_PROG_TEST_RUN, which then go where it sends them.
+/// An interface's program, which is given frames by BPF_PROG_TEST_RUN and sends them on.
 pub struct Live {
     program: OwnedFd,
     interface: u32,
