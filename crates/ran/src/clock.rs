@@ -1,22 +1,22 @@
-//! Time as the state machines know it: handed in, never read.
+//! Time in the state machines: passed in, never read from a clock.
 
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
-/// Nanoseconds since some beginning that the caller chose.
+/// Nanoseconds since a start that the caller chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Instant(u64);
 
 impl Instant {
-    /// The caller's beginning.
+    /// The caller's start of time.
     pub const START: Self = Self(0);
 
-    /// So many nanoseconds after the beginning.
+    /// The instant that many nanoseconds after the start.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// Nanoseconds since the beginning.
+    /// Nanoseconds since the start.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
@@ -25,7 +25,7 @@ impl Instant {
 impl Add<Duration> for Instant {
     type Output = Self;
 
-    /// Stays at the last instant there is, some 584 years on.
+    /// Saturates at the last instant, after some 584 years.
     fn add(self, duration: Duration) -> Self {
         let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         Self(self.0.saturating_add(nanos))

@@ -1,4 +1,4 @@
-//! Echo requests and replies of ICMP over IPv4 (RFC 792), as a UE sends and takes them.
+//! ICMP echo requests and replies over IPv4 (RFC 792), as a UE sends and receives them.
 
 use crate::ipv4::{self, Packet};
 use std::net::Ipv4Addr;
@@ -8,20 +8,20 @@ const ICMP: u8 = 1;
 const ECHO_REPLY: u8 = 0;
 const ECHO_REQUEST: u8 = 8;
 
-/// Which echo: all of it comes back in the reply.
+/// Identifies an echo; the reply repeats all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Echo {
-    /// Who asks.
+    /// Sender of the request.
     pub source: Ipv4Addr,
-    /// Who is asked.
+    /// Destination of the request.
     pub destination: Ipv4Addr,
-    /// Tells one ping from another.
+    /// Distinguishes pings.
     pub identifier: u16,
-    /// Tells one echo of a ping from another.
+    /// Distinguishes the echoes of a ping.
     pub sequence: u16,
 }
 
-/// Appends an echo request with `payload` octets of data to `out`; nothing if no packet holds so many.
+/// Appends an echo request with `payload` octets of data to `out`; nothing if it does not fit into a packet.
 pub fn write_request(out: &mut Vec<u8>, echo: Echo, payload: usize) {
     let addresses = (echo.source, echo.destination);
     if !ipv4::write_header(out, addresses, ICMP, echo.sequence, ICMP_HEADER + payload) {
@@ -35,7 +35,7 @@ pub fn write_request(out: &mut Vec<u8>, echo: Echo, payload: usize) {
     ipv4::set_checksum(out, start, start + 2, 0);
 }
 
-/// The echo whose reply a packet is; `None` for anything else, and for what is damaged.
+/// The echo that a packet replies to; `None` for any other or corrupted packet.
 pub fn read_reply(packet: &[u8]) -> Option<Echo> {
     let packet = Packet::read(packet).filter(|packet| packet.protocol == ICMP)?;
     let &[kind, code, _, _, id_high, id_low, sequence_high, sequence_low] = packet.payload.first_chunk()?;
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
     use crate::ipv4::{checksum, destination, set_checksum};
 
-    /// `ping -c 1 -s 8 -p 00 192.0.2.1` as the kernel answered it, addresses changed.
+    /// The kernel's answer to `ping -c 1 -s 8 -p 00 192.0.2.1`, with other addresses.
     const REPLY: &str = "4500002400010000400176d6c00002010a2d0002\
                          0000fff300010000000000000000000c";
 

@@ -1,4 +1,5 @@
-//! IPv4 headers without options (RFC 791) and the internet checksum (RFC 1071), as a UE writes and reads them.
+//! IPv4 headers without options (RFC 791) and the internet checksum (RFC 1071), as a UE sends and
+//! receives them.
 
 use std::net::Ipv4Addr;
 
@@ -6,11 +7,12 @@ use std::net::Ipv4Addr;
 pub const HEADER: usize = 20;
 const TIME_TO_LIVE: u8 = 64;
 const DONT_FRAGMENT: u16 = 0x4000;
-/// More fragments, and a fragment offset.
+/// Mask of the more-fragments flag and the fragment offset.
 const FRAGMENT: u16 = 0x3fff;
 
-/// A whole packet that is no fragment.
+/// A packet that is not a fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct Packet<'a> {
     pub source: Ipv4Addr,
     pub destination: Ipv4Addr,
@@ -19,7 +21,7 @@ pub struct Packet<'a> {
 }
 
 impl<'a> Packet<'a> {
-    /// Reads a packet; `None` for anything else, for fragments, and for a damaged header.
+    /// Decodes a packet; `None` for other packets, fragments, and corrupted headers.
     pub fn read(packet: &'a [u8]) -> Option<Self> {
         let header: &[u8; HEADER] = packet.first_chunk()?;
         let &[version, _, high, low, _, _, flags, offset, _, protocol, _, _, a, b, c, d, e, f, g, h] = header;
@@ -39,7 +41,7 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// Appends a header for `length` octets of payload; false, and nothing appended, if they are too many.
+/// Appends a header for `length` octets of payload; returns false and appends nothing if that is too long.
 pub fn write_header(
     out: &mut Vec<u8>,
     (source, destination): (Ipv4Addr, Ipv4Addr),
@@ -60,14 +62,14 @@ pub fn write_header(
     true
 }
 
-/// Who is to get an IPv4 packet.
+/// The destination of an IPv4 packet.
 pub fn destination(packet: &[u8]) -> Option<Ipv4Addr> {
     let header: &[u8; HEADER] = packet.first_chunk()?;
     let &[version, .., a, b, c, d] = header;
     (version >> 4 == 4).then_some(Ipv4Addr::new(a, b, c, d))
 }
 
-/// Puts the checksum of all from `from` on, and of what sums up to `before`, to `at`.
+/// Writes to `at` the checksum of the octets from `from` and of data whose sum is `before`.
 pub fn set_checksum(out: &mut [u8], from: usize, at: usize, before: u32) {
     let sum = checksum(out.get(from..).unwrap_or_default(), before).to_be_bytes();
     if let Some(place) = out.get_mut(at..at + 2) {
@@ -75,7 +77,8 @@ pub fn set_checksum(out: &mut [u8], from: usize, at: usize, before: u32) {
     }
 }
 
-/// The internet checksum over what sums up to `before` and some octets; 0 if their own is among them.
+/// The internet checksum of the octets and of data whose sum is `before`; 0 if they contain a
+/// correct checksum.
 pub fn checksum(octets: &[u8], before: u32) -> u16 {
     let mut sum = before + sum(octets);
     while sum > 0xffff {
@@ -84,7 +87,7 @@ pub fn checksum(octets: &[u8], before: u32) -> u16 {
     !(sum as u16)
 }
 
-/// The sum of octets as 16-bit numbers; of 128 KiB at most, more does not fit.
+/// The sum of octets as 16-bit words; at most 128 KiB, so that it can't overflow.
 pub fn sum(octets: &[u8]) -> u32 {
     let (pairs, last) = octets.as_chunks::<2>();
     let sum: u32 = pairs.iter().map(|pair| u32::from(u16::from_be_bytes(*pair))).sum();

@@ -1,12 +1,12 @@
-//! UEs and gNBs that test a 5G core: pure state machines, written from the UE's and the gNB's side of the
-//! specifications and strict about the other side.
+//! UEs and gNBs that test a 5G core: pure state machines, implemented from the UE's and the gNB's
+//! side of the specifications, with strict checks of the core.
 //!
 //! - [`ue::Ue`]: USIM, 5GMM and 5GSM of one UE (TS 24.501, TS 33.501, TS 33.102).
 //! - [`gnb::Gnb`]: NGAP of one gNB (TS 38.413).
 //! - [`Ran`]: many of both, with users that follow a [`journey::Plan`], and the user plane.
-//! - [`violation::Violation`]: something that a real phone or gNB would not have taken.
+//! - [`violation::Violation`]: a message or action of the core that a real phone or gNB would not accept.
 //!
-//! Nothing here knows sockets, clocks or the system's randomness.
+//! This library uses no sockets, clocks or system randomness.
 
 pub mod clock;
 pub mod gnb;

@@ -1,13 +1,13 @@
 //! pith-ran: gNBs and UEs for testing a 5G core.
 //!
 //! ```text
-//!  shell/cli.rs          every option, and what it teaches
+//!  shell/cli.rs          the options and their help texts
 //!  shell/build.rs        options -> gNBs, UEs and their plan
 //!  shell/run.rs          the event loop: SCTP, GTP-U, time
-//!  shell/links.rs        the sockets; garble.rs spoils what they send
+//!  shell/links.rs        the sockets; garble.rs corrupts messages on request
 //!  shell/tuns.rs         TUN interfaces of UEs
-//!  shell/echo.rs         the other end of streams
-//!  shell/report.rs       the table at the end, and its JSON
+//!  shell/echo.rs         the echo service for streams
+//!  shell/report.rs       the result as table and JSON
 //! ```
 
 mod shell;

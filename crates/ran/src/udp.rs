@@ -1,4 +1,4 @@
-//! UDP datagrams over IPv4 (RFC 768), as a UE sends and takes them.
+//! UDP datagrams over IPv4 (RFC 768), as a UE sends and receives them.
 
 use crate::ipv4::{self, Packet};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -8,14 +8,15 @@ pub const HEADERS: usize = ipv4::HEADER + UDP_HEADER;
 const UDP_HEADER: usize = 8;
 const UDP: u8 = 17;
 
-/// From whom to whom.
+/// Source and destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct Path {
     pub source: SocketAddrV4,
     pub destination: SocketAddrV4,
 }
 
-/// Appends a datagram to `out`; nothing if no packet holds so much data.
+/// Appends a datagram to `out`; nothing if the data do not fit into a packet.
 pub fn write(out: &mut Vec<u8>, path: Path, data: &[u8]) {
     let Path { source, destination } = path;
     let length = UDP_HEADER + data.len();
@@ -30,13 +31,13 @@ pub fn write(out: &mut Vec<u8>, path: Path, data: &[u8]) {
     out.extend([0, 0]);
     out.extend(data);
     ipv4::set_checksum(out, start, start + 6, pseudo_header(*source.ip(), *destination.ip(), length_field));
-    // A sum of 0 is sent as its other form: 0 means that there is none.
+    // A sum of 0 is sent as 0xffff: 0 means that there is no checksum.
     if let Some(none @ &mut [0, 0]) = out.get_mut(start + 6..start + 8) {
         none.fill(0xff);
     }
 }
 
-/// The data of a datagram, and its way; `None` for anything else, and for what is damaged.
+/// The data of a datagram with source and destination; `None` for any other or corrupted packet.
 pub fn read(packet: &[u8]) -> Option<(Path, &[u8])> {
     let packet = Packet::read(packet).filter(|packet| packet.protocol == UDP)?;
     let &[a, b, c, d, high, low, sum_high, sum_low] = packet.payload.first_chunk()?;

@@ -1,18 +1,18 @@
-//! What the core did that the specifications forbid.
+//! Violations of the specifications by the core.
 
 use std::fmt;
 
-/// Something that a real phone or gNB would have rejected, discarded or stumbled over.
+/// A message or action of the core that a real phone or gNB would reject, discard or fail on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// The clause that it breaks: `TS 24.501 4.4.4.2`.
+    /// The violated clause, such as `TS 24.501 4.4.4.2`.
     pub clause: &'static str,
-    /// What happened.
+    /// Description.
     pub text: String,
 }
 
 impl Violation {
-    /// A breach of that clause.
+    /// A violation of that clause.
     pub fn new(clause: &'static str, text: impl Into<String>) -> Self {
         Self { clause, text: text.into() }
     }

@@ -1,11 +1,11 @@
-//! What a gNB is told, and what it does.
+//! Inputs and outputs of a gNB.
 
 use crate::violation::Violation;
 use pith_ngap::transfer::Tunnel;
 use pith_ngap::{Cause, CauseRadioNetwork, RrcEstablishmentCause, SecurityCapabilities};
 use pith_types::{Ambr, FiveGSTmsi, Teid};
 
-/// A UE, as the caller numbers it.
+/// A UE, by the caller's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct UeKey(pub u32);
 
@@ -14,141 +14,96 @@ pub struct UeKey(pub u32);
 pub struct Bearer {
     /// PDU Session ID.
     pub session: u8,
-    /// The UPF's end of the N3 tunnel.
+    /// The UPF's tunnel endpoint on N3.
     pub uplink: Tunnel,
-    /// The gNB's end.
+    /// The gNB's tunnel endpoint.
     pub downlink: Teid,
-    /// The first QoS flow.
+    /// QFI of the first QoS flow.
     pub qfi: u8,
-    /// Session-AMBR, which the gNB enforces uplink.
+    /// Session-AMBR, which the gNB enforces in uplink.
     pub ambr: Option<Ambr>,
 }
 
-/// One thing that happens to a gNB.
+/// One input of a gNB.
 #[derive(Debug, Clone)]
+#[allow(missing_docs)]
 pub enum Input<'a> {
-    /// The SCTP association stands.
+    /// The SCTP association is established.
     AssociationUp {
-        /// Streams to send on.
+        /// Number of outbound streams.
         outbound_streams: u16,
     },
-    /// It is gone.
+    /// The SCTP association is lost.
     AssociationDown,
-    /// An NGAP PDU came.
-    Pdu {
-        /// On which stream.
-        stream: u16,
-        /// The PDU.
-        octets: &'a [u8],
-    },
-    /// A UE connects, with an initial NAS message.
+    /// An NGAP PDU was received.
+    Pdu { stream: u16, octets: &'a [u8] },
+    /// A UE connects with an initial NAS message.
     Connect {
-        /// Which UE.
         ue: UeKey,
-        /// Its message.
         nas: Vec<u8>,
-        /// What for.
         cause: RrcEstablishmentCause,
-        /// How it named itself.
+        /// The identity that the UE sent over RRC.
         s_tmsi: Option<FiveGSTmsi>,
     },
     /// A UE sends a NAS message on its connection.
-    Uplink {
-        /// Which UE.
-        ue: UeKey,
-        /// Its message.
-        nas: Vec<u8>,
-    },
-    /// The gNB wants the AMF to release a UE's context.
+    Uplink { ue: UeKey, nas: Vec<u8> },
+    /// The gNB requests the AMF to release a UE's context.
     ReleaseContext {
-        /// Which UE.
         ue: UeKey,
-        /// Why: `user_inactivity`.
+        /// For example `user_inactivity`.
         cause: CauseRadioNetwork,
     },
-    /// A UE dropped its radio connection.
-    RadioLost {
-        /// Which UE.
-        ue: UeKey,
-    },
-    /// The gNB loses its state and says so.
+    /// A UE lost its radio connection.
+    RadioLost { ue: UeKey },
+    /// The gNB loses its state and sends NG RESET.
     Reset,
-    /// The time of [`super::Gnb::next_timeout`] has come.
+    /// The time of [`super::Gnb::next_timeout`] is reached.
     Timeout,
 }
 
-/// One thing that a gNB does.
+/// One output of a gNB.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs)]
 pub enum Output {
     /// Send an NGAP PDU.
-    Send {
-        /// On which stream.
-        stream: u16,
-        /// The PDU.
-        pdu: Vec<u8>,
-    },
-    /// Hand a NAS message to a UE.
-    Nas {
-        /// Which UE.
-        ue: UeKey,
-        /// The message.
-        nas: Vec<u8>,
-    },
+    Send { stream: u16, pdu: Vec<u8> },
+    /// Deliver a NAS message to a UE.
+    Nas { ue: UeKey, nas: Vec<u8> },
     /// Activate AS security with a UE.
     SecurityActivated {
-        /// Which UE.
         ue: UeKey,
-        /// K_gNB.
         k_gnb: [u8; 32],
-        /// What the AMF says that the UE can do.
+        /// UE security capabilities from the AMF.
         capabilities: SecurityCapabilities,
     },
-    /// Radio bearers and a tunnel stand.
-    BearerUp {
-        /// Which UE.
-        ue: UeKey,
-        /// Which session and tunnel.
-        bearer: Bearer,
-    },
-    /// The tunnel has another end at the UPF.
-    BearerMoved {
-        /// Which UE.
-        ue: UeKey,
-        /// Which session and tunnel.
-        bearer: Bearer,
-    },
-    /// They are gone.
-    BearerDown {
-        /// Which UE.
-        ue: UeKey,
-        /// Which session and tunnel.
-        bearer: Bearer,
-    },
+    /// Radio bearers and a tunnel are set up.
+    BearerUp { ue: UeKey, bearer: Bearer },
+    /// The tunnel has another endpoint at the UPF.
+    BearerMoved { ue: UeKey, bearer: Bearer },
+    /// Radio bearers and the tunnel are released.
+    BearerDown { ue: UeKey, bearer: Bearer },
     /// A UE's radio connection is released.
-    Released {
-        /// Which UE.
-        ue: UeKey,
-    },
+    Released { ue: UeKey },
     /// Page a UE in the cell.
     Paging(FiveGSTmsi),
-    /// Something that the tester takes note of.
+    /// An event that the tester observes.
     Event(Event),
-    /// The core broke a rule.
+    /// The core violated a specification.
     Violation(Violation),
 }
 
-/// What the tester of a gNB sees.
+/// Events that the tester of a gNB observes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// NG Setup succeeded.
     Up,
     /// NG SETUP FAILURE.
     SetupRejected(Cause),
-    /// NG SETUP REQUEST has no answer.
+    /// NG SETUP REQUEST was not answered.
     SetupUnanswered,
-    /// The association is gone.
+    /// The association is lost.
     Down,
-    /// The AMF is overloaded, or not any more.
+    /// The AMF reports the start or the end of overload.
     Overload(bool),
     /// The AMF acknowledged an NG RESET of the gNB.
     ResetAcknowledged,

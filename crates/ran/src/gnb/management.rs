@@ -17,7 +17,7 @@ use pith_ngap::{
 use std::time::Duration;
 
 impl Gnb {
-    /// The association stands: NG Setup (TS 38.413 8.7.1.2).
+    /// The association is established: NG Setup (TS 38.413 8.7.1.2).
     pub(super) fn begin_ng_setup(&mut self, outbound_streams: u16) {
         self.streams = outbound_streams;
         self.send_ng_setup_request();
@@ -55,7 +55,8 @@ impl Gnb {
         self.out.push(Output::Event(Event::Up));
     }
 
-    /// The AMF serves the gNB's network and at least one of its slices (TS 38.413 8.7.1.2, 9.2.6.2).
+    /// Checks that the AMF serves the gNB's network and at least one of its slices (TS 38.413
+    /// 8.7.1.2, 9.2.6.2).
     fn check_ng_setup_response(&mut self, response: &NgSetupResponse) {
         let clause = "TS 38.413 9.2.6.2";
         if response.served_guamis.is_empty() {
@@ -71,7 +72,7 @@ impl Gnb {
         }
     }
 
-    /// NG SETUP FAILURE: not before Time To Wait again (TS 38.413 8.7.1.3).
+    /// NG SETUP FAILURE: another attempt only after Time To Wait (TS 38.413 8.7.1.3).
     pub(super) fn receive_ng_setup_failure(&mut self, failure: &NgSetupFailure) {
         if self.state != NgState::AwaitingNgSetupResponse {
             return self.violation("TS 38.413 10.4", "NG SETUP FAILURE without NG SETUP REQUEST");
@@ -93,7 +94,7 @@ impl Gnb {
         }
     }
 
-    /// All that depended on the association is gone (TS 38.412 7).
+    /// The association is lost: deletes all state that depends on it (TS 38.412 7).
     pub(super) fn on_association_down(&mut self) {
         let mut ids: Vec<_> = self.contexts.keys().copied().collect();
         ids.sort_unstable();
@@ -126,11 +127,11 @@ impl Gnb {
         self.out.push(Output::Event(Event::Overload(reduction.is_some())));
     }
 
-    /// ERROR INDICATION: the AMF found fault with the gNB, or with itself (TS 38.413 8.7.5).
+    /// ERROR INDICATION: the AMF reports an error in a message of the gNB, or of its own (TS 38.413 8.7.5).
     pub(super) fn receive_error_indication(&mut self, indication: &ErrorIndication) {
         let cause = indication.cause.map_or_else(|| "no cause".into(), |cause| cause.to_string());
         self.violation("TS 38.413 8.7.5", format!("the AMF sent ERROR INDICATION: {cause}"));
-        // Only erroneous ids end the UE's connection (TS 38.413 10.6); after any other cause it goes on.
+        // Only erroneous ids end the UE's connection (TS 38.413 10.6); other causes do not.
         let has_erroneous_ids = matches!(
             indication.cause,
             Some(Cause::RadioNetwork(
@@ -144,7 +145,7 @@ impl Gnb {
         }
     }
 
-    /// PAGING (TS 38.413 8.5.1.2); the tracking area of the gNB has to be among those to page in.
+    /// PAGING (TS 38.413 8.5.1.2); its list must contain the gNB's tracking area.
     pub(super) fn receive_paging(&mut self, paging: &Paging) {
         if !paging.tais.contains(&self.settings.tai()) {
             self.violation("TS 38.413 8.5.1.2", "PAGING for tracking areas that are not the gNB's");

@@ -1,15 +1,15 @@
-//! Downlink NGAP: decoding, and whether a message fits its UE (TS 38.413 clause 10, TS 38.412 7).
+//! Downlink NGAP: decoding, and checks that a message matches its UE (TS 38.413 clause 10, TS 38.412 7).
 
 use super::{COMMON_STREAM, Gnb, NgState};
 use pith_ngap::{Cause, CauseProtocol, CauseRadioNetwork, Message, NgapError};
 use pith_types::{AmfUeNgapId, RanUeNgapId};
 
-/// Proof that a message names a UE's connection rightly.
+/// Proof that a message's ids match a UE's connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KnownUe(pub RanUeNgapId);
 
 impl Gnb {
-    /// Takes a PDU from the association.
+    /// Handles a PDU from the association.
     pub(super) fn receive(&mut self, stream: u16, octets: &[u8]) {
         match Message::decode(octets) {
             Ok(message) => self.dispatch(stream, message),
@@ -67,7 +67,8 @@ impl Gnb {
         }
     }
 
-    /// A procedure that no AMF begins, or that the simulator does not play (TS 38.413 10.3.4.1, 10.4).
+    /// A procedure that an AMF does not start, or that the simulator does not support (TS 38.413
+    /// 10.3.4.1, 10.4).
     fn refuse(&mut self, message: &Message) {
         let (reject, cause) = match message {
             Message::Other(other) => (other.reject, CauseProtocol::abstract_syntax_error_reject),
@@ -79,14 +80,15 @@ impl Gnb {
         }
     }
 
-    /// Messages without a UE have a stream of their own (TS 38.412 7).
+    /// Non-UE-associated messages use a reserved stream (TS 38.412 7).
     fn check_stream(&mut self, stream: u16, message: &Message) {
         if is_common(message) && stream != COMMON_STREAM {
             self.violation("TS 38.412 7", format!("{} on stream {stream}", message.name()));
         }
     }
 
-    /// The connection that a message names: ids as before; the first message from the AMF gives its id (TS 38.413 10.6).
+    /// The connection for the ids in a message, which must be those of earlier messages; the AMF's
+    /// first message assigns its id (TS 38.413 10.6).
     pub(super) fn check_ids(
         &mut self,
         name: &str,
@@ -121,14 +123,14 @@ impl Gnb {
         Some(KnownUe(ran_id))
     }
 
-    /// The AMF chooses the stream of a UE for its direction as it likes. It is none of the stream that is reserved for
-    /// messages without a UE, and stays the same for the connection's life (TS 38.412 7).
+    /// The AMF may choose any downlink stream for a UE, except the one reserved for non-UE-associated
+    /// messages. The stream stays the same while the connection exists (TS 38.412 7).
     fn check_ue_stream(&mut self, name: &str, stream: u16, earlier: u16) {
         if stream != earlier {
             let text = format!("{name} on stream {stream}, the AMF's stream of this UE was {earlier} before");
             self.violation("TS 38.412 7", text);
         }
-        // With a single stream there is nothing to choose from.
+        // With a single stream there is no choice.
         if stream == COMMON_STREAM && self.streams > 1 {
             self.violation(
                 "TS 38.412 7",

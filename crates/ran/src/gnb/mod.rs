@@ -1,4 +1,4 @@
-//! One gNB: NGAP towards an AMF (TS 38.413), and as much of RRC as its UEs notice.
+//! One gNB: NGAP towards an AMF (TS 38.413), and the part of RRC that its UEs observe.
 //!
 //! ```text
 //!  association   AssociationUp, Pdu, AssociationDown  ──┐          ┌──> Send            to the association
@@ -24,15 +24,15 @@ use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// The stream of procedures that concern no UE (TS 38.412 7).
+/// The stream of non-UE-associated procedures (TS 38.412 7).
 const COMMON_STREAM: u16 = 0;
 
-/// How a gNB is set up.
+/// Configuration of a gNB.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// RAN Node Name.
     pub name: String,
-    /// The network it belongs to and broadcasts.
+    /// The PLMN that it belongs to and broadcasts.
     pub plmn: Plmn,
     /// gNB ID, of 32 bits.
     pub id: u32,
@@ -42,31 +42,30 @@ pub struct Settings {
     pub slices: Vec<Snssai>,
     /// Its address on N3.
     pub n3: IpAddr,
-    /// The first TEID that it gives out; the next ones follow.
+    /// The first TEID that it allocates; the following ones are consecutive.
     pub first_teid: u32,
 }
 
 impl Settings {
-    /// The gNB's tracking area.
     pub fn tai(&self) -> Tai {
         Tai { plmn_id: self.plmn, tac: self.tac }
     }
 }
 
-/// How far NG Setup is.
+/// State of NG Setup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum NgState {
     /// There is no association.
     Down,
     /// NG SETUP REQUEST was sent.
     AwaitingNgSetupResponse,
-    /// NG SETUP FAILURE came, with a time to wait.
+    /// NG SETUP FAILURE was received; Time To Wait is running.
     Waiting,
     /// The gNB is in operation.
     Up,
 }
 
-/// What NG Setup and AMF Configuration Update told of the AMF.
+/// The AMF's data from NG Setup and AMF Configuration Update.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Amf {
     /// AMF Name.
@@ -75,7 +74,7 @@ pub struct Amf {
     pub guamis: Vec<Guami>,
     /// Relative AMF Capacity.
     pub capacity: u8,
-    /// Percentage of signalling to leave out, while overloaded.
+    /// Percentage of signalling to suppress during overload.
     pub overload: Option<u8>,
 }
 
@@ -84,9 +83,9 @@ pub struct Amf {
 struct UeContext {
     ue: UeKey,
     amf_id: Option<AmfUeNgapId>,
-    /// The stream of the AMF's first message for it.
+    /// The stream of the AMF's first message for the UE.
     amf_stream: Option<u16>,
-    /// Initial Context Setup is done.
+    /// Initial Context Setup is complete.
     is_set_up: bool,
     bearers: Vec<Bearer>,
 }
@@ -99,21 +98,21 @@ pub struct Gnb {
     streams: u16,
     contexts: HashMap<RanUeNgapId, UeContext>,
     ran_ids: HashMap<UeKey, RanUeNgapId>,
-    /// Ids of contexts that went before the AMF had answered: it could not be told.
+    /// Ids of contexts that were released before the AMF answered: the AMF could not be notified.
     unanswered: HashSet<RanUeNgapId>,
     last_ran_id: u32,
     next_teid: u32,
-    /// NG Setup is tried again, or has no answer.
+    /// Deadline of the NG Setup response, or of the next attempt.
     deadline: Option<Instant>,
     now: Instant,
     out: Vec<Output>,
 }
 
-/// How long a gNB waits for the answer to NG SETUP REQUEST; TS 38.413 leaves it to the gNB.
+/// Maximum time for an answer to NG SETUP REQUEST; TS 38.413 leaves it to the gNB.
 const SETUP_PATIENCE: Duration = Duration::from_secs(10);
 
 impl Gnb {
-    /// A gNB that has no association yet.
+    /// A gNB without an association.
     pub fn new(settings: Settings) -> Self {
         Self {
             next_teid: settings.first_teid,
@@ -131,7 +130,7 @@ impl Gnb {
         }
     }
 
-    /// Takes note of one thing that happened; adds to `out` what comes of it.
+    /// Handles one input; appends the outputs to `out`.
     pub fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Vec<Output>) {
         self.now = now;
         std::mem::swap(&mut self.out, out);
@@ -151,32 +150,32 @@ impl Gnb {
         std::mem::swap(&mut self.out, out);
     }
 
-    /// When [`Input::Timeout`] is wanted.
+    /// The time at which [`Input::Timeout`] is due.
     pub fn next_timeout(&self) -> Option<Instant> {
         self.deadline
     }
 
-    /// NG Setup succeeded and the association stands.
+    /// Whether NG Setup has succeeded and the association exists.
     pub fn is_up(&self) -> bool {
         self.state == NgState::Up
     }
 
-    /// What is known of the AMF.
+    /// The AMF's data.
     pub fn amf(&self) -> &Amf {
         &self.amf
     }
 
-    /// UE contexts that the gNB has.
+    /// Number of UE contexts.
     pub fn ue_count(&self) -> usize {
         self.contexts.len()
     }
 
-    /// How it is set up.
+    /// Its configuration.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// The two ids of a UE's connection, as far as they are known.
+    /// The two ids of a UE's connection, as far as they are assigned.
     pub fn ids_of(&self, ue: UeKey) -> Option<(RanUeNgapId, Option<AmfUeNgapId>)> {
         let ran_id = *self.ran_ids.get(&ue)?;
         Some((ran_id, self.contexts.get(&ran_id)?.amf_id))
@@ -187,7 +186,7 @@ impl Gnb {
         UserLocation { cell_plmn: self.settings.plmn, cell, tai: self.settings.tai() }
     }
 
-    /// Streams from 1 up are for UEs, in turn (TS 38.412 7).
+    /// Streams from 1 up are assigned to UEs in turn (TS 38.412 7).
     fn stream_for(&self, ran_id: RanUeNgapId) -> u16 {
         match self.streams {
             0 | 1 => COMMON_STREAM,
@@ -206,7 +205,7 @@ impl Gnb {
         self.out.push(Output::Violation(Violation::new(clause, text)));
     }
 
-    /// Says that a message can't be what it was meant for (TS 38.413 8.7.5, 10.6).
+    /// Sends ERROR INDICATION (TS 38.413 8.7.5, 10.6).
     fn indicate_error(&mut self, ids: (Option<AmfUeNgapId>, Option<RanUeNgapId>), cause: Cause, stream: u16) {
         let (amf_ue_ngap_id, ran_ue_ngap_id) = ids;
         let indication = ErrorIndication {
@@ -219,7 +218,7 @@ impl Gnb {
         self.send(stream, indication.encode());
     }
 
-    /// Drops a UE's context and radio connection.
+    /// Deletes a UE's context and releases its radio connection.
     fn release_context(&mut self, ran_id: RanUeNgapId) -> Option<UeContext> {
         let context = self.contexts.remove(&ran_id)?;
         self.ran_ids.remove(&context.ue);

@@ -3,7 +3,7 @@
 //! ```text
 //!  gNB                              AMF
 //!   |    INITIAL UE MESSAGE ->       |   a new RAN UE NGAP ID
-//!   | <- DOWNLINK NAS TRANSPORT      |   the first answer brings the AMF UE NGAP ID
+//!   | <- DOWNLINK NAS TRANSPORT      |   the first answer contains the AMF UE NGAP ID
 //!   |    UPLINK NAS TRANSPORT ->     |
 //! ```
 
@@ -43,7 +43,7 @@ impl Gnb {
         self.send(stream, message.encode());
     }
 
-    /// The next id, so that one rests as long as possible (TS 38.413 10.6).
+    /// The next id in sequence, so that an id stays unused as long as possible (TS 38.413 10.6).
     fn allocate_ran_id(&mut self) -> RanUeNgapId {
         loop {
             self.last_ran_id = self.last_ran_id.wrapping_add(1);
@@ -55,8 +55,8 @@ impl Gnb {
         }
     }
 
-    /// A UE sends on its connection (TS 38.413 8.6.3.2). Before the AMF has answered, the gNB has no id to
-    /// send with, and a UE no reason.
+    /// A UE sends on its connection (TS 38.413 8.6.3.2). Before the AMF has answered, the gNB has
+    /// no AMF UE NGAP ID, so the message is dropped.
     pub(super) fn send_uplink(&mut self, ue: UeKey, nas_pdu: Vec<u8>) {
         let Some((ran_ue_ngap_id, Some(amf_ue_ngap_id))) = self.ids_of(ue) else { return };
         let stream = self.stream_for(ran_ue_ngap_id);
@@ -72,7 +72,7 @@ impl Gnb {
         self.hand_over(known.0, transport.nas_pdu);
     }
 
-    /// Gives a NAS message to the UE of a context.
+    /// Delivers a NAS message to the UE of a context.
     pub(super) fn hand_over(&mut self, ran_id: RanUeNgapId, nas: Vec<u8>) {
         if let Some(context) = self.contexts.get(&ran_id) {
             self.out.push(Output::Nas { ue: context.ue, nas });

@@ -21,13 +21,13 @@ use pith_ngap::{
 };
 use pith_types::{RanUeNgapId, Teid};
 
-/// What came of a list of sessions to set up.
+/// The result of setting up a list of sessions.
 pub(super) struct SetupResult {
-    /// For the response; an empty list is left out.
+    /// For the response; `None` if empty.
     pub setup: Option<Vec<SessionTransfer>>,
-    /// For the response; an empty list is left out.
+    /// For the response; `None` if empty.
     pub failed: Option<Vec<SessionTransfer>>,
-    /// For the UE, of the sessions that were set up.
+    /// NAS messages of the sessions that were set up.
     pub nas: Vec<Vec<u8>>,
 }
 
@@ -56,7 +56,8 @@ impl Gnb {
         }
     }
 
-    /// Sets up each session for itself; the NAS message of one that fails is not handed on (TS 38.413 8.2.1.2).
+    /// Sets up each session independently. The NAS message of a failed session is not delivered (TS
+    /// 38.413 8.2.1.2).
     pub(super) fn set_up_sessions(&mut self, ran_id: RanUeNgapId, items: Vec<SetupItem>) -> SetupResult {
         let (mut setup, mut failed, mut nas) = (Vec::new(), Vec::new(), Vec::new());
         let ids: Vec<u8> = items.iter().map(|item| item.pdu_session_id).collect();
@@ -176,7 +177,8 @@ impl Gnb {
         self.out.push(Output::BearerDown { ue, bearer });
     }
 
-    /// PDU SESSION RESOURCE MODIFY REQUEST (TS 38.413 8.2.3.2): the radio can do whatever is asked.
+    /// PDU SESSION RESOURCE MODIFY REQUEST (TS 38.413 8.2.3.2): the simulated radio accepts every
+    /// modification.
     pub(super) fn receive_modify_request(&mut self, stream: u16, request: PduSessionResourceModifyRequest) {
         let (amf_ue_ngap_id, ran_ue_ngap_id) = (request.amf_ue_ngap_id, request.ran_ue_ngap_id);
         let known = self.check_ids("PduSessionResourceModifyRequest", amf_ue_ngap_id, ran_ue_ngap_id, stream);
@@ -228,7 +230,7 @@ impl Gnb {
             self.violation("TS 38.413 8.2.3.4", text);
             return Err(Cause::RadioNetwork(CauseRadioNetwork::unknown_PDU_session_ID));
         };
-        // Each bearer has one tunnel, which its own end tells (TS 38.413 8.2.3.2).
+        // Each bearer has one tunnel, identified by the gNB's endpoint (TS 38.413 8.2.3.2).
         let of_bearer =
             |change: &&TunnelChange| change.downlink == Tunnel { address: n3, teid: bearer.downlink };
         let change = transfer.tunnels.iter().find(of_bearer).copied();
@@ -248,12 +250,12 @@ impl Gnb {
     }
 }
 
-/// A list for a message, where an empty one is left out.
+/// A list for a message; `None` if empty.
 fn listed(list: Vec<SessionTransfer>) -> Option<Vec<SessionTransfer>> {
     (!list.is_empty()).then_some(list)
 }
 
-/// What makes a session impossible to set up (TS 38.413 8.2.1.4, TS 29.281 5.1).
+/// Why a session can't be set up (TS 38.413 8.2.1.4, TS 29.281 5.1).
 fn fault_of_transfer(transfer: &SetupRequestTransfer) -> Option<&'static str> {
     let flows = &transfer.flows;
     let is_non_gbr = |five_qi: u8| matches!(five_qi, 5..=10 | 69 | 70 | 79 | 80);

@@ -5,7 +5,7 @@ use pith_ngap::{Cause, CauseMisc, NgConnection, NgReset, NgResetAcknowledge, Res
 use pith_types::RanUeNgapId;
 
 impl Gnb {
-    /// The gNB lost its state (TS 38.413 8.7.4.2.2): its UEs are without connection at once.
+    /// The gNB lost its state (TS 38.413 8.7.4.2.2): its UEs lose their connections at once.
     pub(super) fn reset(&mut self) {
         self.release_all();
         let cause = Cause::Misc(CauseMisc::om_intervention);
@@ -25,7 +25,7 @@ impl Gnb {
         self.out.push(Output::Event(Event::ResetAcknowledged));
     }
 
-    /// NG RESET: the connections named are gone; all are listed in the answer, in their order
+    /// NG RESET: releases the listed connections; the answer lists all of them in the same order
     /// (TS 38.413 8.7.4.2.1).
     pub(super) fn receive_ng_reset(&mut self, reset: NgReset) {
         let connections = match reset.scope {

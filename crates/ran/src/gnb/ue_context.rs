@@ -74,8 +74,8 @@ impl Gnb {
         self.check_algorithms(request)
     }
 
-    /// The gNB has NEA1 to NEA3 and NIA1 to NIA3, and does not do without integrity protection
-    /// (TS 38.413 8.3.1.4, TS 33.501 5.3.3).
+    /// The gNB supports NEA1 to NEA3 and NIA1 to NIA3, and requires integrity protection (TS 38.413
+    /// 8.3.1.4, TS 33.501 5.3.3).
     fn check_algorithms(&mut self, request: &InitialContextSetupRequest) -> bool {
         const OWN: u16 = 0xe000;
         let usable = request.security_capabilities.nr_integrity & OWN != 0;
@@ -117,7 +117,8 @@ impl Gnb {
         self.send(stream, response.encode());
     }
 
-    /// The gNB has no more use for a UE's context (TS 38.413 8.3.2.2). Before the AMF has answered, it just goes.
+    /// The gNB requests the release of a UE's context (TS 38.413 8.3.2.2). Before the AMF has
+    /// answered, the context is released locally.
     pub(super) fn request_context_release(&mut self, ue: UeKey, cause: CauseRadioNetwork) {
         let Some((ran_ue_ngap_id, amf_id)) = self.ids_of(ue) else { return };
         let Some(amf_ue_ngap_id) = amf_id else {
@@ -131,7 +132,8 @@ impl Gnb {
         self.send(self.stream_for(ran_ue_ngap_id), request.encode());
     }
 
-    /// Its sessions with an active user plane; `None` for none, as the list may not be empty.
+    /// The UE's sessions with an active user plane; `None` if there are none, because the list must
+    /// not be empty.
     fn session_ids(&self, ran_id: RanUeNgapId) -> Option<Vec<u8>> {
         let bearers = &self.contexts.get(&ran_id)?.bearers;
         (!bearers.is_empty()).then(|| bearers.iter().map(|bearer| bearer.session).collect())

@@ -1,4 +1,4 @@
-//! The user of a UE: takes it through the steps of a [`Plan`], and measures.
+//! The simulated user of a UE: runs the steps of a [`Plan`], and measures.
 
 mod ping;
 mod profile;
@@ -17,7 +17,7 @@ pub use traffic::PROBE;
 use traffic::{Stream, TrafficRun};
 pub(crate) use traffic::{read_probe, write_probe};
 
-/// What a user wants done.
+/// An action of the user.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Wish {
     Register,
@@ -25,39 +25,39 @@ pub(crate) enum Wish {
     ReleaseSession(u8),
     RequestService,
     Deregister,
-    /// The gNB finds the UE inactive.
+    /// The gNB releases the UE for inactivity.
     BecomeIdle,
-    /// An echo request with that sequence number.
+    /// Send an echo request with that sequence number.
     Ping(u16),
-    /// A datagram of the stream with that number.
+    /// Send the datagram of the stream with that number.
     Probe(u64),
 }
 
-/// How a journey stands.
+/// State of a journey.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// Its time has not come yet.
+    /// Not started yet.
     Waiting,
     /// In a step.
     Under(Step),
-    /// All steps are done.
+    /// All steps are complete.
     Done,
-    /// A step failed, and the journey ended there.
+    /// A step failed, which ended the journey.
     Failed,
 }
 
-/// One UE's way through a plan.
+/// One UE's run through a plan.
 pub(crate) struct Journey {
-    /// What it asks for in its session step.
+    /// The session that it requests.
     session: SessionRequest,
     progress: Progress,
     round: u32,
     at: usize,
-    /// How long the journey waits for its first step.
+    /// Delay of the first step.
     delay: Duration,
-    /// When the step began.
+    /// Start of the step.
     began: Instant,
-    /// The condition of the step that came first, where a step has two.
+    /// For steps with two conditions: the first one is met.
     half_done: bool,
     has_bearer: bool,
     deadline: Option<Instant>,
@@ -65,7 +65,7 @@ pub(crate) struct Journey {
     traffic: TrafficRun,
 }
 
-/// What a journey may use and change beside itself.
+/// What a journey may use and change outside itself.
 pub(crate) struct Scene<'a> {
     pub now: Instant,
     pub plan: &'a Plan,
@@ -74,7 +74,7 @@ pub(crate) struct Scene<'a> {
 }
 
 impl Journey {
-    /// A journey whose first step comes so long after its beginning.
+    /// A journey whose first step starts after that delay.
     pub fn new(session: SessionRequest, delay: Duration) -> Self {
         Self {
             session,
@@ -91,7 +91,7 @@ impl Journey {
         }
     }
 
-    /// Time begins to count.
+    /// Starts the delay.
     pub fn begin(&mut self, now: Instant) {
         if self.progress == Progress::Waiting {
             self.deadline = Some(now + self.delay);
@@ -107,7 +107,7 @@ impl Journey {
         self.deadline.into_iter().chain(packets).min()
     }
 
-    /// Its deadline, or that of a packet, has come.
+    /// The deadline of the journey or of a packet is reached.
     pub fn on_timeout(&mut self, scene: &mut Scene<'_>) {
         if self.deadline.is_some_and(|deadline| deadline <= scene.now) {
             self.deadline = None;
@@ -121,7 +121,7 @@ impl Journey {
         self.go_on_streaming(scene);
     }
 
-    /// Begins the step that `round` and `at` name, the next round, or ends.
+    /// Starts the step at `round` and `at`, or the next round, or ends.
     fn begin_step(&mut self, scene: &mut Scene<'_>) {
         let Some(step) = self.next_step(scene.plan) else {
             self.progress = Progress::Done;
@@ -167,7 +167,7 @@ impl Journey {
         self.begin_step(scene);
     }
 
-    /// Something happened to the UE.
+    /// Handles an event of the UE.
     pub fn on_event(&mut self, event: Event, scene: &mut Scene<'_>) {
         let Progress::Under(step) = self.progress else { return };
         let elapsed = scene.now - self.began;
@@ -210,7 +210,7 @@ impl Journey {
         }
     }
 
-    /// Radio bearers of the session came or went.
+    /// Radio bearers of the session were set up or released.
     pub fn on_bearer(&mut self, up: bool, scene: &mut Scene<'_>) {
         self.has_bearer = up;
         let waits = matches!(self.progress, Progress::Under(Step::EstablishSession | Step::RequestService));
@@ -219,7 +219,7 @@ impl Journey {
         }
     }
 
-    /// Signalling is done; bearers have to be there as well.
+    /// Signalling is complete; the step also needs the bearers.
     fn note_half(&mut self, scene: &mut Scene<'_>) {
         self.half_done = true;
         if self.has_bearer {
@@ -227,7 +227,7 @@ impl Journey {
         }
     }
 
-    /// An echo reply came.
+    /// An echo reply was received.
     pub fn on_reply(&mut self, sequence: u16, scene: &mut Scene<'_>) {
         if let Some(round_trip) = self.ping.take_reply(scene.now, sequence) {
             scene.statistics.ping.received += 1;
@@ -251,7 +251,7 @@ impl Journey {
         }
     }
 
-    /// A datagram of the stream came back.
+    /// A datagram of the stream was returned.
     pub fn on_echo(&mut self, number: u64, sent: Instant, scene: &mut Scene<'_>) {
         if self.traffic.take_echo(number) {
             scene.statistics.traffic.note_received(scene.now, sent);

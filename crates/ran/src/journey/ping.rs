@@ -4,7 +4,7 @@ use super::profile::PingPlan;
 use crate::clock::Instant;
 use std::time::Duration;
 
-/// Echo requests sent and replies outstanding. Sequence numbers go on from one step to the next.
+/// Echo requests sent and replies pending. Sequence numbers continue from one step to the next.
 #[derive(Debug, Default)]
 pub(crate) struct PingRun {
     plan: Option<PingPlan>,
@@ -21,7 +21,7 @@ impl PingRun {
         *self = Self { plan: Some(plan), next_at: now, next_sequence: self.next_sequence, ..Self::default() };
     }
 
-    /// When the next request is to be sent, or the oldest one is lost.
+    /// The time of the next request, or at which the oldest one counts as lost.
     pub fn next_timeout(&self) -> Option<Instant> {
         let plan = self.plan?;
         let sends = (self.sent < plan.count).then_some(self.next_at);
@@ -40,14 +40,14 @@ impl PingRun {
         Some(sequence)
     }
 
-    /// Time from request to reply, for a reply that is awaited; a second one is not.
+    /// Round-trip time of a pending reply; `None` for a duplicate.
     pub fn take_reply(&mut self, now: Instant, sequence: u16) -> Option<Duration> {
         let at = self.outstanding.iter().position(|(outstanding, _)| *outstanding == sequence)?;
         let (_, sent) = self.outstanding.remove(at);
         Some(now - sent)
     }
 
-    /// How many replies never came, once all requests are sent and none is awaited any more.
+    /// Number of lost replies, once all requests are sent and none is pending.
     pub fn lost(&mut self, now: Instant) -> Option<u32> {
         let plan = self.plan?;
         let late = self.outstanding.iter().take_while(|(_, sent)| *sent + plan.timeout <= now).count();

@@ -1,30 +1,30 @@
-//! Profiles: what each UE of a run does, step by step.
+//! Profiles: the steps of each UE of a run.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::str::FromStr;
 use std::time::Duration;
 
-/// One thing that a UE does before it goes on.
+/// One step of a UE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Registers; over at REGISTRATION ACCEPT.
+    /// Registers; complete at REGISTRATION ACCEPT.
     Register,
-    /// Establishes its PDU session; over at the accept, with radio bearers.
+    /// Establishes its PDU session; complete at the accept, with radio bearers.
     EstablishSession,
-    /// Pings the target; over when all echoes have a reply or are lost.
+    /// Pings the target; complete when all echoes are answered or lost.
     Ping,
-    /// Streams datagrams to an echo service; over when all are back, or lost.
+    /// Streams datagrams to an echo service; complete when all are returned or lost.
     Traffic,
-    /// Does nothing for so long.
+    /// Waits.
     Wait(Duration),
-    /// Is released for inactivity; over in 5GMM-IDLE.
+    /// Is released for inactivity; complete in 5GMM-IDLE.
     BecomeIdle,
-    /// Asks for its user plane back; over when it is.
+    /// Requests its user plane; complete when it is active.
     RequestService,
     /// Releases its PDU session.
     ReleaseSession,
-    /// Deregisters; over when the radio connection is released.
+    /// Deregisters; complete when the radio connection is released.
     Deregister,
 }
 
@@ -44,7 +44,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// What UEs do, by name.
+/// Named sequences of steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Profile {
     /// Register.
@@ -52,7 +52,7 @@ pub enum Profile {
     /// Register and establish a session; ping if there is a target.
     #[default]
     Session,
-    /// The same, then idle and service request, over and over.
+    /// The same, then idle and service request, repeatedly.
     Idle,
     /// The same as `session`, then release the session.
     Release,
@@ -62,49 +62,49 @@ pub enum Profile {
 
 /// Echo requests of a UE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct PingPlan {
-    /// Whom.
     pub target: Ipv4Addr,
-    /// How many.
+    /// Number of requests.
     pub count: u32,
-    /// How far apart.
+    /// Interval of requests.
     pub interval: Duration,
-    /// Octets of data in each.
+    /// Octets of data in each request.
     pub size: usize,
-    /// How long a reply may take.
+    /// Maximum time for a reply.
     pub timeout: Duration,
 }
 
-/// A stream of UDP datagrams of a UE to an echo service, and back.
+/// A stream of UDP datagrams from a UE to an echo service and back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrafficPlan {
     /// The echo service (RFC 862).
     pub target: SocketAddrV4,
-    /// Each way, of whole IP packets.
+    /// Bit rate in each direction, counted in whole IP packets.
     pub bits_per_second: u64,
     /// Octets of each IP packet.
     pub size: usize,
-    /// How long it is sent.
+    /// Duration of the stream.
     pub duration: Duration,
-    /// How long the last datagram may take to come back.
+    /// Maximum time until the last datagram is returned.
     pub timeout: Duration,
 }
 
 impl TrafficPlan {
-    /// From one packet to the next.
+    /// Interval of packets.
     pub fn gap(&self) -> Duration {
         let nanos = self.size as u128 * 8 * 1_000_000_000 / u128::from(self.bits_per_second.max(1));
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX).max(1))
     }
 
-    /// How many packets that makes; at least one.
+    /// Number of packets; at least one.
     pub fn count(&self) -> u64 {
         let count = self.duration.as_nanos() / self.gap().as_nanos();
         u64::try_from(count).unwrap_or(u64::MAX).max(1)
     }
 }
 
-/// What UEs send through their sessions.
+/// Traffic of UEs through their sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Packets {
     /// The pings of each ping step.
@@ -113,24 +113,24 @@ pub struct Packets {
     pub traffic: Option<TrafficPlan>,
 }
 
-/// A profile with its numbers.
+/// A profile with its parameters.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The steps of the first round.
     pub steps: Vec<Step>,
-    /// Where in the steps the next rounds begin.
+    /// Index of the step at which the next rounds start.
     pub repeat_from: usize,
-    /// How many rounds; at least one.
+    /// Number of rounds; at least one.
     pub rounds: u32,
-    /// What is sent wherever a session has come into being.
+    /// Traffic of every session.
     pub packets: Packets,
-    /// A registration that fails is waited for: the UE tries again by itself.
+    /// A failed registration does not fail the step: the UE tries again by itself.
     pub persistent: bool,
 }
 
 impl Plan {
-    /// The steps of a profile: with packets wherever a session has just come (back) into being, and `pause`
-    /// between the ends of a cycle.
+    /// The steps of a profile. Traffic follows each establishment or activation of a session, and
+    /// `pause` separates the ends of a cycle.
     pub fn new(profile: Profile, packets: Packets, pause: Duration, rounds: u32) -> Self {
         let wait = (!pause.is_zero()).then_some(Step::Wait(pause));
         let (ping, traffic) = (packets.ping.map(|_| Step::Ping), packets.traffic.map(|_| Step::Traffic));
@@ -157,19 +157,19 @@ impl Plan {
         Self { steps, repeat_from, rounds: rounds.max(1), packets, persistent: false }
     }
 
-    /// The step at that place of that round, both counted from 0; `None` at the end.
+    /// The step at that index of that round, both counted from 0; `None` at the end.
     pub fn step(&self, round: u32, at: usize) -> Option<Step> {
         let skipped = if round == 0 { 0 } else { self.repeat_from };
         self.steps.get(skipped + at).copied().filter(|_| round < self.rounds)
     }
 
-    /// Whether the UEs have a session at some time.
+    /// Whether the plan includes a session.
     pub fn has_session(&self) -> bool {
         self.steps.contains(&Step::EstablishSession)
     }
 }
 
-/// The profiles by name, for help texts.
+/// The profiles by name.
 const NAMES: [(&str, Profile); 5] = [
     ("register", Profile::Register),
     ("session", Profile::Session),
@@ -178,7 +178,7 @@ const NAMES: [(&str, Profile); 5] = [
     ("deregister", Profile::Deregister),
 ];
 
-/// A text that is no profile.
+/// A text that is not a profile's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no profile: say register, session, idle, release or deregister")]
 pub struct ParseProfileError;

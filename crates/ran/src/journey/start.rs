@@ -1,22 +1,22 @@
-//! When each UE of a run begins.
+//! Start times of the UEs of a run.
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 use std::time::Duration;
 
-/// How the UEs' beginnings are spread over time.
+/// Distribution of the UEs' start times.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Arrivals {
-    /// All at once.
+    /// All at the same time.
     AtOnce,
-    /// So many in a second, evenly spaced.
+    /// That many in a second, evenly spaced.
     Rate(f64),
-    /// So many in a second on average, as a Poisson process.
+    /// That many in a second on average, as a Poisson process.
     Poisson(f64),
 }
 
 impl Arrivals {
-    /// The beginning of each of `count` UEs, in order.
+    /// The start time of each of `count` UEs, in order.
     pub fn times(self, count: usize, seed: u64) -> Vec<Duration> {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let mut at = 0.0;

@@ -4,12 +4,12 @@ use super::profile::TrafficPlan;
 use crate::clock::Instant;
 use std::time::Duration;
 
-/// Octets of data that a probe needs: its number, and when it was sent.
+/// Octets of data in a probe: its number and its time of sending.
 pub const PROBE: usize = 16;
-/// Most probes sent at once when the sender woke late.
+/// Maximum number of probes sent at once after a late wake-up.
 const BURST: u64 = 64;
 
-/// Datagrams sent and come back. Numbers go on from one step to the next.
+/// Datagrams sent and returned. Numbers continue from one step to the next.
 #[derive(Debug, Default)]
 pub(crate) struct TrafficRun {
     plan: Option<TrafficPlan>,
@@ -18,17 +18,17 @@ pub(crate) struct TrafficRun {
     first: u64,
     sent: u64,
     last_sent: Instant,
-    /// A bit for each probe of this step, set when it has come back.
+    /// One bit for each probe of this step, set when it is returned.
     came: Vec<u64>,
     received: u64,
 }
 
-/// What a stream is doing.
+/// State of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stream {
-    /// It runs.
+    /// Running.
     Running,
-    /// It is over, and so many came back.
+    /// Over.
     Over { received: u64 },
 }
 
@@ -38,7 +38,7 @@ impl TrafficRun {
         *self = Self { plan: Some(plan), began: now, first, last_sent: now, ..Self::default() };
     }
 
-    /// When the next probe is to be sent, or the last one is lost.
+    /// The time of the next probe, or at which the last one counts as lost.
     pub fn next_timeout(&self) -> Option<Instant> {
         let plan = self.plan?;
         Some(if self.sent < plan.count() { self.due(plan, self.sent) } else { self.last_sent + plan.timeout })
@@ -61,7 +61,7 @@ impl TrafficRun {
         start..self.first + self.sent
     }
 
-    /// Takes note of a probe that came back; false for one that was not sent in this step or came before.
+    /// Records a returned probe; false if it was not sent in this step or was returned before.
     pub fn take_echo(&mut self, number: u64) -> bool {
         let Some(at) = number.checked_sub(self.first).filter(|at| self.plan.is_some() && *at < self.sent)
         else {
@@ -78,7 +78,7 @@ impl TrafficRun {
         is_new
     }
 
-    /// Whether it goes on; tells its end once.
+    /// The state; `Over` is returned once.
     pub fn state(&mut self, now: Instant) -> Stream {
         let Some(plan) = self.plan else { return Stream::Running };
         let all_sent = self.sent == plan.count();
@@ -91,13 +91,13 @@ impl TrafficRun {
     }
 }
 
-/// Writes a probe's number and time into the beginning of its data.
+/// Writes a probe's number and time into its data.
 pub(crate) fn write_probe(data: &mut [u8], number: u64, now: Instant) {
     let head = number.to_be_bytes().into_iter().chain(now.as_nanos().to_be_bytes());
     data.iter_mut().zip(head).for_each(|(place, octet)| *place = octet);
 }
 
-/// The number of a probe that came back, and when it had been sent.
+/// The number of a returned probe, and its time of sending.
 pub(crate) fn read_probe(data: &[u8]) -> Option<(u64, Instant)> {
     let (number, rest) = data.split_first_chunk()?;
     let sent = Instant::from_nanos(u64::from_be_bytes(*rest.first_chunk()?));

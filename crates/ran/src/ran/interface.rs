@@ -1,122 +1,72 @@
-//! What a radio network is told, and what it does.
+//! Inputs and outputs of a radio network.
 
 use crate::gnb::{self, UeKey};
 use crate::journey::Progress;
 use crate::ue;
 use std::net::SocketAddr;
 
-/// One thing that happens to a radio network.
+/// One input of a radio network.
 #[derive(Debug, Clone)]
+#[allow(missing_docs)]
 pub enum Input<'a> {
-    /// The association of a gNB stands.
+    /// The association of a gNB is established.
     N2Up {
-        /// Which gNB, counted from 0.
         gnb: usize,
-        /// Streams to send on.
+        /// Number of outbound streams.
         outbound_streams: u16,
     },
-    /// It is gone.
-    N2Down {
-        /// Which gNB.
-        gnb: usize,
-    },
-    /// An NGAP PDU came.
-    N2 {
-        /// For which gNB.
-        gnb: usize,
-        /// On which stream.
-        stream: u16,
-        /// The PDU.
-        pdu: &'a [u8],
-    },
-    /// A GTP-U datagram came.
-    N3 {
-        /// From whom.
-        from: SocketAddr,
-        /// The datagram.
-        datagram: &'a [u8],
-    },
+    /// The association of a gNB is lost.
+    N2Down { gnb: usize },
+    /// An NGAP PDU was received.
+    N2 { gnb: usize, stream: u16, pdu: &'a [u8] },
+    /// A GTP-U datagram was received.
+    N3 { from: SocketAddr, datagram: &'a [u8] },
     /// A UE has an IP packet to send.
     Packet {
-        /// Which UE.
         ue: UeKey,
-        /// In which PDU session.
+        /// PDU session identity.
         session: u8,
-        /// The packet.
         packet: &'a [u8],
     },
-    /// Something that no plan foresees happens to a UE.
-    Ue {
-        /// Which UE.
-        ue: UeKey,
-        /// What.
-        input: ue::Input<'a>,
-    },
-    /// Something that no plan foresees happens to a gNB.
-    Gnb {
-        /// Which gNB.
-        gnb: usize,
-        /// What.
-        input: gnb::Input<'a>,
-    },
-    /// The time of [`super::Ran::next_timeout`] has come.
+    /// An input of a UE that is not part of its plan.
+    Ue { ue: UeKey, input: ue::Input<'a> },
+    /// An input of a gNB that is not part of a plan.
+    Gnb { gnb: usize, input: gnb::Input<'a> },
+    /// The time of [`super::Ran::next_timeout`] is reached.
     Timeout,
 }
 
-/// One thing that a radio network does.
+/// One output of a radio network.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs)]
 pub enum Output {
     /// Send an NGAP PDU.
-    N2 {
-        /// From which gNB.
-        gnb: usize,
-        /// On which stream.
-        stream: u16,
-        /// The PDU.
-        pdu: Vec<u8>,
-    },
+    N2 { gnb: usize, stream: u16, pdu: Vec<u8> },
     /// Send a GTP-U datagram.
-    N3 {
-        /// To whom.
-        to: SocketAddr,
-        /// The datagram.
-        datagram: Vec<u8>,
-    },
-    /// An IP packet for a UE, none that it waited for itself.
+    N3 { to: SocketAddr, datagram: Vec<u8> },
+    /// An IP packet for a UE that does not answer its own pings or streams.
     Packet {
-        /// Which UE.
         ue: UeKey,
-        /// In which PDU session.
+        /// PDU session identity.
         session: u8,
-        /// The packet.
         packet: Vec<u8>,
     },
-    /// Something that the tester of a gNB takes note of.
-    GnbEvent {
-        /// Which gNB.
-        gnb: usize,
-        /// What.
-        event: gnb::Event,
-    },
-    /// Something that the user of a UE takes note of.
-    UeEvent {
-        /// Which UE.
-        ue: UeKey,
-        /// What.
-        event: ue::Event,
-    },
+    /// An event that the tester of a gNB observes.
+    GnbEvent { gnb: usize, event: gnb::Event },
+    /// An event that the user of a UE observes.
+    UeEvent { ue: UeKey, event: ue::Event },
 }
 
-/// How far the UEs of a run are.
+/// Progress of the UEs of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
-    /// All of them.
+    /// Number of UEs.
     pub ues: usize,
-    /// Those that have begun and not ended.
+    /// UEs that have started and not ended.
     pub under_way: usize,
-    /// Those that went all the way.
+    /// UEs that completed their plan.
     pub done: usize,
-    /// Those that failed.
+    /// UEs that failed.
     pub failed: usize,
 }
 

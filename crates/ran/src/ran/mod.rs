@@ -1,12 +1,12 @@
 //! Many gNBs and UEs, and the radio between them.
 //!
 //! ```text
-//!   user      Journey ── wishes ──> Ue ── NAS ──> Gnb ── NGAP ──> N2
+//!   user      Journey ── actions ─> Ue ── NAS ──> Gnb ── NGAP ──> N2
 //!                     <── events ──    <── NAS ──     <── NGAP ──
 //!             packets ────────────────────────────────── GTP-U ──> N3
 //! ```
 //!
-//! The radio loses nothing and takes no time; whoever drives a [`Ran`] decides what happens on N2 and N3.
+//! The radio loses nothing and has no delay. The caller of a [`Ran`] simulates or implements N2 and N3.
 
 mod interface;
 mod schedule;
@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use user_plane::Endpoint;
 
-/// A UE, its user, and where it is.
+/// A UE, its user, and its gNB.
 struct Subscriber {
     ue: Ue,
     journey: Journey,
@@ -36,27 +36,26 @@ struct Subscriber {
     bearers: Vec<gnb::Bearer>,
 }
 
-/// A UE of a run.
+/// Configuration of a UE of a run.
+#[allow(missing_docs)]
 pub struct UeSetup {
-    /// Its USIM.
     pub subscription: Subscription,
-    /// Its equipment.
     pub imeisv: Pei,
     /// The gNB whose cell it camps on.
     pub gnb: usize,
-    /// What its user asks for.
+    /// The session that its user requests.
     pub session: SessionRequest,
-    /// How long after [`Ran::begin`] its user begins.
+    /// Delay between [`Ran::begin`] and the start of its user.
     pub begins: Duration,
 }
 
-/// What is still to be handed on within the radio network.
+/// An output still to be delivered within the radio network.
 enum Errand {
     Ue(UeKey, Signal),
     Gnb(usize, gnb::Input<'static>),
 }
 
-/// What reaches a UE by radio.
+/// A signal to a UE over the radio.
 enum Signal {
     Nas(Vec<u8>),
     Security([u8; 32], pith_ngap::SecurityCapabilities),
@@ -70,7 +69,7 @@ pub struct Ran {
     plan: Plan,
     gnbs: Vec<Gnb>,
     subscribers: Vec<Subscriber>,
-    /// Whose downlink tunnel a TEID is.
+    /// The session of each downlink TEID.
     endpoints: HashMap<Teid, Endpoint>,
     errands: VecDeque<Errand>,
     schedule: Schedule,
@@ -84,7 +83,7 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// A radio network of these gNBs, whose UEs follow that plan.
+    /// A radio network of these gNBs, whose UEs follow the plan.
     pub fn new(gnbs: Vec<gnb::Settings>, plan: Plan) -> Self {
         Self {
             plan,
@@ -115,7 +114,7 @@ impl Ran {
         Some(key)
     }
 
-    /// Lets the UEs' users begin, each in its time.
+    /// Starts the UEs' users, each after its delay.
     pub fn begin(&mut self, now: Instant, out: &mut Vec<Output>) {
         for index in 0..self.subscribers.len() {
             if let Some(subscriber) = self.subscribers.get_mut(index) {
@@ -126,7 +125,7 @@ impl Ran {
         self.handle(now, Input::Timeout, out);
     }
 
-    /// Takes note of one thing that happened; adds to `out` what comes of it.
+    /// Handles one input; appends the outputs to `out`.
     pub fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Vec<Output>) {
         self.now = now;
         std::mem::swap(&mut self.out, out);
@@ -146,17 +145,17 @@ impl Ran {
         std::mem::swap(&mut self.out, out);
     }
 
-    /// When [`Input::Timeout`] is wanted.
+    /// The time at which [`Input::Timeout`] is due.
     pub fn next_timeout(&self) -> Option<Instant> {
         self.schedule.next()
     }
 
-    /// How far the UEs are.
+    /// Progress of the UEs.
     pub fn tally(&self) -> Tally {
         self.tally
     }
 
-    /// What the run came to so far.
+    /// Statistics of the run so far.
     pub fn statistics(&self) -> &Statistics {
         &self.statistics
     }
@@ -166,7 +165,7 @@ impl Ran {
         self.gnbs.get(gnb)
     }
 
-    /// How many gNBs have completed NG Setup.
+    /// Number of gNBs that have completed NG Setup.
     pub fn gnbs_up(&self) -> usize {
         self.gnbs.iter().filter(|gnb| gnb.is_up()).count()
     }
@@ -176,12 +175,12 @@ impl Ran {
         self.subscribers.get(ue.0 as usize).map(|subscriber| &subscriber.ue)
     }
 
-    /// How far a UE's user is.
+    /// Progress of a UE's user.
     pub fn progress(&self, ue: UeKey) -> Option<Progress> {
         self.subscribers.get(ue.0 as usize).map(|subscriber| subscriber.journey.progress())
     }
 
-    /// Counts each UE that has not ended as a failure, with its step, its 5GMM state and the timers that run.
+    /// Counts each UE that has not ended as a failure, with its step, its 5GMM state and its running timers.
     pub fn count_unfinished(&mut self) {
         for subscriber in &self.subscribers {
             let step = match subscriber.journey.progress() {
@@ -197,7 +196,7 @@ impl Ran {
         }
     }
 
-    /// Counts something that failed outside the radio network: an association.
+    /// Counts a failure outside the radio network, such as of an association.
     pub fn count_failure(&mut self, what: &str) {
         self.statistics.fail(what);
     }
@@ -247,7 +246,7 @@ impl Ran {
         }
     }
 
-    /// Every UE that camps on the gNB hears a page; the one that it names answers.
+    /// Delivers a page to the gNB's UEs; the UE with the paged identity answers.
     fn page(&mut self, gnb: usize, s_tmsi: FiveGSTmsi) {
         let is_meant = |subscriber: &Subscriber| {
             subscriber.gnb == gnb && subscriber.ue.guti().is_some_and(|guti| guti.s_tmsi() == s_tmsi)
@@ -305,7 +304,7 @@ impl Ran {
         }
     }
 
-    /// Lets a user take note of something, and counts how far it is.
+    /// Passes an event to a user, and updates the progress counters.
     fn advance(&mut self, key: UeKey, note: impl FnOnce(&mut Journey, &mut Scene<'_>)) {
         let Some(subscriber) = self.subscribers.get_mut(key.0 as usize) else { return };
         let before = subscriber.journey.progress();

@@ -1,28 +1,28 @@
-//! Who wants to be woken when: one entry at most for each gNB and UE.
+//! Wake-up times: at most one entry for each gNB and UE.
 
 use crate::clock::Instant;
 use crate::gnb::UeKey;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-/// Somebody with timers.
+/// An owner of timers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Entity {
     Gnb(usize),
     Ue(UeKey),
 }
 
-/// A heap of times. An entry that turns out too early is put back for later when it comes up, so that
-/// a timer which is started and stopped all the time costs nothing.
+/// A heap of wake-up times. An entry that proves too early is reinserted with the later time, so
+/// that restarting a timer does not touch the heap.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
     heap: BinaryHeap<Reverse<(Instant, Entity)>>,
-    /// The time wanted, and the one that stands in the heap.
+    /// The requested time, and the time of the entry in the heap.
     wanted: HashMap<Entity, (Option<Instant>, Instant)>,
 }
 
 impl Schedule {
-    /// Says when an entity wants to be woken, if at all.
+    /// Sets or clears an entity's wake-up time.
     pub fn want(&mut self, entity: Entity, at: Option<Instant>) {
         match (self.wanted.get_mut(&entity), at) {
             (Some((wanted, stands)), at) if at.is_none_or(|at| *stands <= at) => *wanted = at,
@@ -34,12 +34,12 @@ impl Schedule {
         }
     }
 
-    /// The earliest time at which someone may want to be woken.
+    /// The earliest time at which an entity may be due.
     pub fn next(&self) -> Option<Instant> {
         self.heap.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Takes out one that wants to be woken by `now`.
+    /// Removes and returns an entity that is due by `now`.
     pub fn take_due(&mut self, now: Instant) -> Option<Entity> {
         while self.next().is_some_and(|at| at <= now) {
             let Reverse((at, entity)) = self.heap.pop()?;

@@ -15,13 +15,13 @@ use pith_pfcp::gtpu::{
 use pith_types::Teid;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
-/// The port that UEs stream from.
+/// Source port of UEs' streams.
 const PROBE_PORT: u16 = 40_000;
 
 /// Octets of the GTP-U header with a PDU Session Container.
 const HEADER: usize = 16;
 
-/// Whose downlink tunnel it is.
+/// The owner of a downlink tunnel.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Endpoint {
     ue: UeKey,
@@ -30,7 +30,7 @@ pub(super) struct Endpoint {
 }
 
 impl Ran {
-    /// A bearer came or went: tunnel, UE and user take note.
+    /// A bearer was set up or released: updates tunnel, UE and user.
     pub(super) fn note_bearer(&mut self, key: UeKey, bearer: Bearer, up: bool) {
         let Some(subscriber) = self.subscribers.get_mut(key.0 as usize) else { return };
         subscriber.bearers.retain(|other| other.session != bearer.session);
@@ -47,14 +47,14 @@ impl Ran {
         self.reschedule_ue(key);
     }
 
-    /// A bearer's packets go to another UPF from now on.
+    /// A bearer's packets are sent to another UPF from now on.
     pub(super) fn move_bearer(&mut self, key: UeKey, bearer: Bearer) {
         let Some(subscriber) = self.subscribers.get_mut(key.0 as usize) else { return };
         let moved = subscriber.bearers.iter_mut().find(|other| other.session == bearer.session);
         moved.into_iter().for_each(|other| *other = bearer);
     }
 
-    /// An echo request of a UE, from its address in its first session that has one.
+    /// Sends an echo request of a UE, from the address of its first session that has one.
     pub(super) fn send_echo(&mut self, key: UeKey, sequence: u16) {
         let Some(plan) = self.plan.packets.ping else { return };
         let Some((session, source)) = self.first_address(key) else { return };
@@ -64,7 +64,7 @@ impl Ran {
         self.send_packet(key, session, &packet);
     }
 
-    /// A datagram of a UE's stream.
+    /// Sends a datagram of a UE's stream.
     pub(super) fn send_probe(&mut self, key: UeKey, number: u64) {
         let Some(plan) = self.plan.packets.traffic else { return };
         let Some((session, source)) = self.first_address(key) else { return };
@@ -81,7 +81,8 @@ impl Ran {
         subscriber.ue.sessions().find_map(|session| Some((session.id, session.ipv4?)))
     }
 
-    /// Sends a UE's packet through its tunnel. Without radio bearers it is dropped, and the UE asks for them.
+    /// Sends a UE's packet through its tunnel. Without radio bearers the packet is dropped, and the
+    /// UE requests them.
     pub(super) fn send_packet(&mut self, key: UeKey, session: u8, packet: &[u8]) {
         let Some(subscriber) = self.subscribers.get(key.0 as usize) else { return };
         let Some(bearer) = subscriber.bearers.iter().find(|bearer| bearer.session == session).copied() else {
@@ -135,7 +136,8 @@ impl Ran {
         self.deliver(endpoint, packet.payload);
     }
 
-    /// A tunnel that is no more, or never was (TS 29.281 7.3.1). While bearers come and go such packets are normal.
+    /// A packet for a tunnel that does not exist (TS 29.281 7.3.1). While bearers are set up or
+    /// released such packets are normal.
     fn refuse_gpdu(&mut self, from: SocketAddr, teid: u32) {
         let local = self.gnbs.first().map(|gnb| gnb.settings().n3);
         if let Some(peer) = local {
@@ -149,7 +151,7 @@ impl Ran {
         self.out.push(Output::N3 { to, datagram });
     }
 
-    /// A packet at its UE: something that its user waits for, or something for whoever drives the UE.
+    /// Delivers a packet to its UE: to its user if it answers a ping or stream, otherwise to the caller.
     fn deliver(&mut self, endpoint: Endpoint, packet: &[u8]) {
         let Endpoint { ue: key, session, .. } = endpoint;
         let own = self.address_of(key, session);
@@ -168,7 +170,7 @@ impl Ran {
         self.reschedule_ue(key);
     }
 
-    /// Number and time of a datagram that comes back from the echo service.
+    /// Number and time of a datagram returned by the echo service.
     fn echoed_probe(&self, packet: &[u8]) -> Option<(u64, Instant)> {
         let target = self.plan.packets.traffic?.target;
         let (path, data) = udp::read(packet)?;

@@ -1,4 +1,4 @@
-//! From options to gNBs, UEs and their plan.
+//! Builds gNBs, UEs and their plan from the options.
 
 use super::cli::RunOptions;
 use anyhow::{Context, Result, bail, ensure};
@@ -22,13 +22,13 @@ use std::time::Duration;
 const TEST_K: &str = "465B5CE8B199B49FAA5F0A2EE238A6BC";
 const TEST_OPC: &str = "E8ED289DEBA952E4283B54E88E6183CA";
 
-/// TEIDs that each gNB has for itself.
+/// TEIDs reserved for each gNB.
 const TEIDS: u32 = 1 << 20;
 
-/// The PDU session identity that UEs ask for.
+/// The PDU session identity that UEs request.
 const SESSION: u8 = 1;
 
-/// How long a packet and its reply may be under way.
+/// Maximum round-trip time of a packet.
 const PACKET_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The radio network that the options describe.
@@ -106,12 +106,13 @@ fn ue_settings(options: &RunOptions) -> Settings {
     }
 }
 
-/// Equipment of a type that does not exist, a serial number each (TS 23.003 6.2.2).
+/// An IMEISV with a type allocation code that does not exist; each UE has its own serial number (TS
+/// 23.003 6.2.2).
 fn imeisv(index: usize) -> Result<Pei> {
     format!("imeisv-35693803{:06}01", index % 1_000_000).parse().context("IMEISV")
 }
 
-/// What all subscriptions of a run have in common.
+/// The parameters that all subscriptions of a run share.
 struct Subscriptions<'a> {
     options: &'a RunOptions,
     first: u64,

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[derive(Debug, Parser)]
 #[command(version, about, long_about = LONG_ABOUT, after_help = EXAMPLES)]
 pub struct Cli {
-    /// What to do.
+    /// The command to run.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -48,11 +48,11 @@ pub enum Command {
     /// Let gNBs and UEs run against a core
     #[command(after_help = EXAMPLES)]
     Run(Box<RunOptions>),
-    /// Send every UDP datagram back to where it came from (RFC 862): the other end of --traffic
+    /// Return every UDP datagram to its sender (RFC 862): the echo service for --traffic
     Echo(EchoOptions),
 }
 
-/// Where to echo.
+/// Options of the echo service.
 #[derive(Debug, Args)]
 pub struct EchoOptions {
     /// Address and port to listen on
@@ -60,22 +60,22 @@ pub struct EchoOptions {
     pub listen: SocketAddrV4,
 }
 
-/// What to run.
+/// Options of a run.
 #[derive(Debug, Args)]
 pub struct RunOptions {
-    /// Where the AMF is: address, and port if it is not 38412
+    /// The AMF: address, and port if it is not 38412
     #[arg(long, value_name = "ADDR[:PORT]", value_parser = parse_amf, help_heading = "Network")]
     pub amf: SocketAddr,
 
-    /// How SCTP is carried: auto, kernel, raw or udp:PORT (RFC 6951)
+    /// SCTP transport: auto, kernel, raw or udp:PORT (RFC 6951)
     #[arg(long, default_value = "auto", help_heading = "Network")]
     pub sctp: SctpMode,
 
-    /// Own address towards the AMF; the route decides without it
+    /// Local address towards the AMF; default: the address of the route to it
     #[arg(long, value_name = "ADDR", help_heading = "Network")]
     pub local_n2: Option<IpAddr>,
 
-    /// Own address towards the UPF, for GTP-U; without it that of --local-n2, or the one that the route to the AMF has
+    /// Local address for GTP-U; default: that of --local-n2, or the address of the route to the AMF
     #[arg(long, value_name = "ADDR", help_heading = "Network")]
     pub n3: Option<IpAddr>,
 
@@ -83,7 +83,7 @@ pub struct RunOptions {
     #[arg(long, help_heading = "Network")]
     pub test_network: bool,
 
-    /// PLMN of the gNBs, and home of the UEs
+    /// PLMN of the gNBs, and home PLMN of the UEs
     #[arg(long, default_value = "999/70", value_name = "MCC/MNC", help_heading = "Network")]
     pub plmn: Plmn,
 
@@ -91,7 +91,7 @@ pub struct RunOptions {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=0xff_fffe), help_heading = "Network")]
     pub tac: u32,
 
-    /// A slice, SST or SST-SD, of gNBs and UEs; may be repeated, sessions use the first
+    /// A slice, SST or SST-SD, of gNBs and UEs; may be repeated; sessions use the first
     #[arg(long, default_value = "1", value_name = "SST[-SD]", help_heading = "Network")]
     pub slice: Vec<Snssai>,
 
@@ -99,19 +99,19 @@ pub struct RunOptions {
     #[arg(long, default_value = "internet", help_heading = "Network")]
     pub dnn: Dnn,
 
-    /// How many gNBs; UEs are spread over them
+    /// Number of gNBs; UEs are distributed over them
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4000), help_heading = "gNBs and UEs")]
     pub gnbs: u32,
 
-    /// gNB ID of the first gNB; the others follow
+    /// gNB ID of the first gNB; the others are consecutive
     #[arg(long, default_value_t = 1, help_heading = "gNBs and UEs")]
     pub gnb_id: u32,
 
-    /// How many UEs
+    /// Number of UEs
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "gNBs and UEs")]
     pub ues: u32,
 
-    /// SUPI of the first UE; the others follow
+    /// SUPI of the first UE; the others are consecutive
     #[arg(long, default_value = "imsi-999700000000001", help_heading = "gNBs and UEs")]
     pub supi: Supi,
 
@@ -123,15 +123,15 @@ pub struct RunOptions {
     #[arg(long, value_name = "HEX", conflicts_with_all = ["op", "topc"], help_heading = "gNBs and UEs")]
     pub opc: Option<String>,
 
-    /// OP of the operator, in place of OPc
+    /// OP of the operator, instead of OPc
     #[arg(long, value_name = "HEX", conflicts_with = "topc", help_heading = "gNBs and UEs")]
     pub op: Option<String>,
 
-    /// TOPc of all UEs: TUAK in place of Milenage
+    /// TOPc of all UEs: TUAK instead of Milenage
     #[arg(long, value_name = "HEX", help_heading = "gNBs and UEs")]
     pub topc: Option<String>,
 
-    /// How SUPIs are concealed: null, a:KEYID:PUBLICKEY (X25519) or b:KEYID:PUBLICKEY (P-256)
+    /// Concealment of SUPIs: null, a:KEYID:PUBLICKEY (X25519) or b:KEYID:PUBLICKEY (P-256)
     #[arg(long, default_value = "null", value_name = "SCHEME", help_heading = "gNBs and UEs")]
     pub suci: String,
 
@@ -147,28 +147,29 @@ pub struct RunOptions {
     #[arg(long, default_value = "1,2,3", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(1..=3), help_heading = "gNBs and UEs")]
     pub nia: Vec<u8>,
 
-    /// What each UE does: register; session (register, open a session); idle (session, then idle and service
-    /// request in turn); release (sessions in turn); deregister (session, deregister, in turn)
+    /// What each UE does: register; session (register, establish a session); idle (session, then
+    /// repeatedly idle and service request); release (repeatedly session and release); deregister
+    /// (repeatedly session and deregister)
     #[arg(long, default_value_t = Profile::Session, help_heading = "What happens")]
     pub profile: Profile,
 
-    /// How often the cycle of idle, release and deregister is gone through
+    /// Number of cycles of idle, release and deregister
     #[arg(long, default_value_t = 1, help_heading = "What happens")]
     pub rounds: u32,
 
-    /// Pause in a cycle, in milliseconds
+    /// Pause between the steps of a cycle, in milliseconds
     #[arg(long, default_value_t = 0, value_name = "MS", help_heading = "What happens")]
     pub pause: u64,
 
-    /// New UEs a second, evenly spaced; all at once without --rate and --poisson
+    /// UEs started per second, evenly spaced; without --rate and --poisson all start at once
     #[arg(long, value_name = "PER_SECOND", value_parser = parse_rate, conflicts_with = "poisson", help_heading = "What happens")]
     pub rate: Option<f64>,
 
-    /// New UEs a second on average, as a Poisson process
+    /// UEs started per second on average, as a Poisson process
     #[arg(long, value_name = "PER_SECOND", value_parser = parse_rate, help_heading = "What happens")]
     pub poisson: Option<f64>,
 
-    /// All UEs at once, which is the default
+    /// Start all UEs at once, which is the default
     #[arg(long, conflicts_with_all = ["rate", "poisson"], help_heading = "What happens")]
     pub at_once: bool,
 
@@ -176,24 +177,24 @@ pub struct RunOptions {
     #[arg(long, help_heading = "What happens")]
     pub persistent: bool,
 
-    /// Per cent of the messages on N2 that are spoilt as broken radios do it: cut, changed, made up, sent twice or late.
-    /// The exit status says little then
+    /// Percentage of N2 messages that are corrupted like those of a faulty radio: truncated,
+    /// changed, invented, duplicated or delayed. The exit status then says little
     #[arg(long, default_value_t = 0, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100), help_heading = "What happens")]
     pub garble: u8,
 
-    /// Random numbers of the run, to repeat it
+    /// Seed of the run's random numbers, to repeat the run
     #[arg(long, default_value_t = 1, value_name = "NUMBER", help_heading = "What happens")]
     pub seed: u64,
 
-    /// Each UE pings that address through its session
+    /// Each UE pings this address through its session
     #[arg(long, value_name = "ADDR", help_heading = "Traffic")]
     pub ping: Option<Ipv4Addr>,
 
-    /// How many pings of each UE
+    /// Number of pings of each UE
     #[arg(long, default_value_t = 3, help_heading = "Traffic")]
     pub count: u32,
 
-    /// Milliseconds from ping to ping
+    /// Interval of pings, in milliseconds
     #[arg(long, default_value_t = 200, value_name = "MS", help_heading = "Traffic")]
     pub interval: u64,
 
@@ -201,45 +202,46 @@ pub struct RunOptions {
     #[arg(long, default_value_t = 56, value_parser = clap::value_parser!(u16).range(0..=1372), help_heading = "Traffic")]
     pub size: u16,
 
-    /// Each UE streams UDP datagrams to an echo service there, which sends them back: `pith-ran echo` is one
+    /// Each UE streams UDP datagrams to the echo service at this address, which returns them;
+    /// `pith-ran echo` is one
     #[arg(long, value_name = "ADDR[:PORT]", value_parser = parse_echo, help_heading = "Traffic")]
     pub traffic: Option<SocketAddrV4>,
 
-    /// Mbit/s of each UE's stream
+    /// Bit rate of each UE's stream, in Mbit/s
     #[arg(long, default_value_t = 1.0, value_name = "MBIT/S", value_parser = parse_rate, help_heading = "Traffic")]
     pub mbps: f64,
 
-    /// Octets of an IP packet of a stream
+    /// Octets of each IP packet of a stream
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u16).range(44..=1400), help_heading = "Traffic")]
     pub packet: u16,
 
-    /// Seconds of a stream
+    /// Duration of a stream, in seconds
     #[arg(long, default_value_t = 5.0, value_parser = parse_rate, help_heading = "Traffic")]
     pub seconds: f64,
 
-    /// A TUN interface for each UE with a session, named PREFIX1, PREFIX2, … with the session's address, for other
-    /// programs to use: ping -I ue1 192.0.2.1. Goes well with --hold
+    /// Create a TUN interface for each UE with a session, named PREFIX1, PREFIX2, … with the session's
+    /// address, for use by other programs: ping -I ue1 192.0.2.1. Best combined with --hold
     #[arg(long, value_name = "PREFIX", num_args = 0..=1, default_missing_value = "ue", value_parser = parse_prefix, help_heading = "Traffic")]
     pub tun: Option<String>,
 
-    /// Seconds after which the run is over, done or not
+    /// Time limit of the run, in seconds
     #[arg(long, default_value_t = 60, value_name = "SECONDS", help_heading = "Output")]
     pub timeout: u64,
 
-    /// Keep gNBs and UEs as they are when all is done or the time is over, passed or not, until Ctrl-C
+    /// Keep gNBs and UEs as they are after the run, whether it passed or not, until Ctrl-C
     #[arg(long, help_heading = "Output")]
     pub hold: bool,
 
-    /// Tell the CPU time that this process (the core) has, from before the first UE starts until 50 ms after the last is
-    /// done; NG Setup and the end of the associations are not in it
+    /// Report the CPU time of this process (the core), from before the first UE starts until 50 ms
+    /// after the last is done; NG Setup and the end of the associations are not included
     #[arg(long, value_name = "PID", help_heading = "Output")]
     pub watch_cpu: Option<u32>,
 
-    /// The result as JSON on standard output, or in a file (the schema is in the README)
+    /// Write the result as JSON to standard output, or to a file (the schema is in the README)
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", help_heading = "Output")]
     pub json: Option<PathBuf>,
 
-    /// No progress and no table
+    /// Print no progress and no table
     #[arg(long, short, action = ArgAction::SetTrue, help_heading = "Output")]
     pub quiet: bool,
 }
@@ -256,7 +258,7 @@ fn parse_echo(text: &str) -> Result<SocketAddrV4, String> {
     text.parse().or_else(|_| alone()).map_err(|_| "an address such as 192.0.2.1 or 192.0.2.1:7".to_owned())
 }
 
-/// An interface's name has 15 letters; seven remain for the number.
+/// An interface's name has at most 15 characters; seven remain for the number.
 fn parse_prefix(text: &str) -> Result<String, String> {
     let fits = (1..=8).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');

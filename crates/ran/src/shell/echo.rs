@@ -1,13 +1,13 @@
-//! The echo service of UDP (RFC 862): the data network's end of streams.
+//! The UDP echo service (RFC 862): the data network's end of streams.
 
 use super::cli::EchoOptions;
 use anyhow::{Context, Result};
 use std::net::UdpSocket;
 
-/// Longest datagram of IPv4.
+/// Maximum octets of a UDP datagram over IPv4.
 const DATAGRAM: usize = 65_507;
 
-/// Sends back what comes, until the process is ended.
+/// Returns every datagram, until the process is ended.
 pub fn echo(options: &EchoOptions) -> Result<bool> {
     let socket = UdpSocket::bind(options.listen).with_context(|| {
         format!(
@@ -18,7 +18,7 @@ pub fn echo(options: &EchoOptions) -> Result<bool> {
     eprintln!("echoing on UDP {}; Ctrl-C ends", options.listen);
     let mut buffer = vec![0; DATAGRAM];
     loop {
-        // An error is of one datagram: of an earlier answer that found nobody, for instance.
+        // An error concerns one datagram, for instance an earlier answer to a closed port.
         let Ok((length, from)) = socket.recv_from(&mut buffer) else { continue };
         let _ = socket.send_to(buffer.get(..length).unwrap_or_default(), from);
     }

@@ -1,27 +1,27 @@
-//! Faults on demand: what a broken radio sends on N2, for testing what a core makes of it.
+//! Fault injection: corrupts N2 messages as a faulty radio does, to test the core's reaction.
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 
-/// Octets of a made-up message, at most.
+/// Maximum octets of an invented message.
 const LONGEST_RUBBISH: usize = 300;
 
-/// Spoils a share of the messages, the same ones for the same seed.
+/// Corrupts a share of the messages, always the same ones for the same seed.
 pub struct Garbler {
     random: ChaCha8Rng,
-    /// Per cent of the messages.
+    /// Percentage of messages.
     share: u8,
-    /// Is sent after the next message.
+    /// A delayed message, sent after the next one.
     late: Option<(u16, Vec<u8>)>,
 }
 
 impl Garbler {
-    /// Spoils `share` per cent.
+    /// Corrupts `share` per cent of the messages.
     pub fn new(share: u8, seed: u64) -> Self {
         Self { random: ChaCha8Rng::seed_from_u64(seed), share, late: None }
     }
 
-    /// What is sent in place of a message: streams and octets.
+    /// The streams and octets to send in place of a message.
     pub fn garble(&mut self, stream: u16, pdu: Vec<u8>) -> Vec<(u16, Vec<u8>)> {
         let mut sent = self.spoil(stream, pdu);
         if !sent.is_empty() {
@@ -64,7 +64,7 @@ impl Garbler {
         octets
     }
 
-    /// A number below `limit`, which isn't 0.
+    /// A random number below `limit`, which must not be 0.
     fn below(&mut self, limit: usize) -> usize {
         (self.random.next_u64() % limit as u64) as usize
     }

@@ -1,4 +1,4 @@
-//! The sockets: an SCTP association a gNB, and one GTP-U socket for all.
+//! The sockets: one SCTP association for each gNB, and one GTP-U socket for all.
 
 use super::cli::RunOptions;
 use super::garble::Garbler;
@@ -12,18 +12,18 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
 const GTPU_PORT: u16 = 2152;
-/// Datagrams read before SCTP gets its turn again.
+/// Datagrams read before SCTP is processed again.
 const BURST: usize = 256;
-/// Longest datagram of GTP-U here.
+/// Maximum octets of a GTP-U datagram.
 const DATAGRAM: usize = 9216;
 
-/// What came from the network.
+/// An input from the network.
 pub enum Incoming<'a> {
-    /// The association of a gNB stands.
+    /// The association of a gNB is established.
     Up(usize, u16),
-    /// It is gone.
+    /// The association of a gNB is lost.
     Down(usize, DownReason),
-    /// A PDU, on that stream.
+    /// A PDU was received on that stream.
     Pdu(usize, u16, &'a [u8]),
 }
 
@@ -31,7 +31,7 @@ pub enum Incoming<'a> {
 pub struct N2 {
     transport: Box<dyn SctpTransport>,
     gnb_of: HashMap<AssociationId, usize>,
-    /// By gNB: its association, and what did not fit the send buffer yet.
+    /// For each gNB its association, and messages that did not fit into the send buffer.
     links: Vec<Link>,
     events: Vec<SctpEvent>,
     garbler: Option<Garbler>,
@@ -44,7 +44,7 @@ struct Link {
 }
 
 impl N2 {
-    /// Begins an association for each gNB.
+    /// Starts an association for each gNB.
     pub fn connect(options: &RunOptions) -> Result<Self> {
         let transport = sctp::open(options.sctp, SctpConfig::default())?;
         let garbler = (options.garble > 0).then(|| Garbler::new(options.garble, options.seed));
@@ -59,22 +59,22 @@ impl N2 {
         Ok(n2)
     }
 
-    /// What carries SCTP, for people.
+    /// The SCTP transport, for display.
     pub fn description(&self) -> &str {
         self.transport.description()
     }
 
-    /// Readable when there is something to process.
+    /// Readable when there is input to process.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.transport.poll_fd()
     }
 
-    /// When it wants to process at the latest.
+    /// The latest time of the next `process`.
     pub fn deadline(&self) -> Option<std::time::Instant> {
         self.transport.next_deadline()
     }
 
-    /// Moves packets, and hands what came to `take`.
+    /// Processes packets, and passes inputs to `take`.
     pub fn process(&mut self, mut take: impl FnMut(Incoming<'_>)) {
         let mut events = std::mem::take(&mut self.events);
         self.transport.process(std::time::Instant::now(), &mut events);
@@ -102,7 +102,7 @@ impl N2 {
         self.events = events;
     }
 
-    /// Sends a PDU, or what a broken radio makes of it.
+    /// Sends a PDU, possibly corrupted by the garbler.
     pub fn send(&mut self, gnb: usize, stream: u16, pdu: Vec<u8>) {
         let Some(garbler) = &mut self.garbler else { return self.send_as_is(gnb, stream, pdu) };
         for (stream, pdu) in garbler.garble(stream, pdu) {
@@ -110,7 +110,7 @@ impl N2 {
         }
     }
 
-    /// Sends a PDU, or keeps it until there is room. What is for a lost association is dropped.
+    /// Sends a PDU, or queues it until the send buffer has room. PDUs for a lost association are dropped.
     fn send_as_is(&mut self, gnb: usize, stream: u16, pdu: Vec<u8>) {
         let Some(link) = self.links.get_mut(gnb) else { return };
         let Some(association) = link.association else { return };
@@ -133,7 +133,7 @@ impl N2 {
         }
     }
 
-    /// Hands what was sent to the network.
+    /// Writes queued packets to the network.
     pub fn flush(&mut self) {
         self.transport.flush();
     }
@@ -148,7 +148,7 @@ impl N2 {
         self.transport.flush();
     }
 
-    /// Whether an association is left.
+    /// Whether any association is open.
     pub fn is_open(&self) -> bool {
         !self.gnb_of.is_empty()
     }
@@ -161,7 +161,7 @@ pub struct N3 {
 }
 
 impl N3 {
-    /// Binds the port of GTP-U on an address.
+    /// Binds the GTP-U port of an address.
     pub fn bind(address: IpAddr) -> Result<Self> {
         let address = SocketAddr::new(address, GTPU_PORT);
         let doing = || {
@@ -174,12 +174,12 @@ impl N3 {
         Ok(Self { socket, buffer: vec![0; DATAGRAM] })
     }
 
-    /// Readable when a datagram is there.
+    /// Readable when a datagram is available.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    /// Hands what came to `take`; not more than a burst. Errors of earlier sends (ICMP) are passed over.
+    /// Passes at most one burst of datagrams to `take`. Errors of earlier sends (ICMP) are ignored.
     pub fn receive(&mut self, mut take: impl FnMut(SocketAddr, &[u8])) {
         for _ in 0..BURST {
             match self.socket.recv_from(&mut self.buffer) {
@@ -190,13 +190,13 @@ impl N3 {
         }
     }
 
-    /// Sends a datagram. A full queue drops it, as networks do.
+    /// Sends a datagram. If the queue is full it is dropped, as in a network.
     pub fn send(&self, to: SocketAddr, datagram: &[u8]) {
         let _ = self.socket.send_to(datagram, to);
     }
 }
 
-/// The own address that the route to a peer has.
+/// The local address of the route to a peer.
 pub fn address_towards(peer: SocketAddr) -> Result<IpAddr> {
     let any: IpAddr = if peer.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
     let socket = UdpSocket::bind(SocketAddr::new(any, 0))?;

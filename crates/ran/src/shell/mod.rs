@@ -1,4 +1,4 @@
-//! What stands between the pure state machines and the world: sockets, clock, terminal.
+//! The shell around the pure state machines: sockets, clock, terminal.
 
 pub mod build;
 pub mod cli;

@@ -1,14 +1,14 @@
-//! The line that says how far the run is.
+//! The progress line.
 
 use pith_ran::Ran;
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
-/// Times between lines: on a terminal, where one replaces the other, and elsewhere.
+/// Interval of progress lines on a terminal, where they overwrite each other, and elsewhere.
 const ON_TERMINAL: Duration = Duration::from_millis(100);
 const ELSEWHERE: Duration = Duration::from_secs(1);
 
-/// A line on standard error, rewritten on a terminal, repeated elsewhere.
+/// A line on standard error, overwritten on a terminal, repeated elsewhere.
 pub struct Progress {
     is_quiet: bool,
     on_terminal: bool,
@@ -18,19 +18,19 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A progress line, or none if it is to be quiet.
+    /// A progress line, or none if `is_quiet`.
     pub fn new(is_quiet: bool) -> Self {
         let (on_terminal, began) = (stderr().is_terminal(), Instant::now());
         let first = if on_terminal { ON_TERMINAL } else { ELSEWHERE };
         Self { is_quiet, on_terminal, began, next: began + first, shown: false }
     }
 
-    /// When the next line is due; `None` for a quiet one.
+    /// The time of the next line; `None` if quiet.
     pub fn due(&self) -> Option<Instant> {
         (!self.is_quiet).then_some(self.next)
     }
 
-    /// Shows a line, if it is time for one.
+    /// Prints a line if it is due.
     pub fn show(&mut self, ran: &Ran, gnbs: u32) {
         let now = Instant::now();
         if self.is_quiet || now < self.next {
@@ -63,12 +63,12 @@ impl Progress {
         self.shown = true;
     }
 
-    /// Shows no line any more.
+    /// Prints no further line.
     pub fn end(&mut self) {
         self.is_quiet = true;
     }
 
-    /// Takes the line off the terminal again.
+    /// Removes the line from the terminal.
     pub fn clear(&mut self) {
         if self.on_terminal && self.shown {
             let _ = write!(stderr().lock(), "\r\x1b[K");

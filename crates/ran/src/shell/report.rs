@@ -1,4 +1,4 @@
-//! What a run came to: a table for people, JSON for programs.
+//! The result of a run: a table for people, JSON for programs.
 
 use pith_ran::Ran;
 use pith_ran::statistics::{Breach, Summary, TrafficStatistics};
@@ -12,7 +12,7 @@ use std::time::Duration;
 pub struct Report {
     /// UEs of the run.
     pub ues: usize,
-    /// UEs that got all that their profile asks for.
+    /// UEs that completed their profile.
     pub ok: usize,
     /// UEs that did not.
     pub failed: usize,
@@ -20,28 +20,28 @@ pub struct Report {
     pub gnbs: u32,
     /// gNBs that completed NG Setup.
     pub gnbs_up: usize,
-    /// From the first UE's beginning to the last one's end.
+    /// From the start of the first UE to the end of the last, in seconds.
     pub total_s: f64,
-    /// CPU time of the process that was watched, where one was.
+    /// CPU time of the watched process, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watched_cpu_ms: Option<f64>,
-    /// From the wish to register to REGISTRATION ACCEPT.
+    /// From the user's request to REGISTRATION ACCEPT.
     pub registration_ms: Summary,
-    /// From the wish for a session to PDU SESSION ESTABLISHMENT ACCEPT.
+    /// From the user's request to PDU SESSION ESTABLISHMENT ACCEPT.
     pub session_ms: Summary,
-    /// From the wish for service to SERVICE ACCEPT.
+    /// From the user's request to SERVICE ACCEPT.
     pub service_ms: Summary,
-    /// From the wish to leave to DEREGISTRATION ACCEPT.
+    /// From the user's request to DEREGISTRATION ACCEPT.
     pub deregistration_ms: Summary,
     /// Pings.
     pub ping: PingReport,
     /// Streams to an echo service.
     pub traffic: TrafficReport,
-    /// What failed, and how often.
+    /// Failures with their counts.
     pub failures: BTreeMap<String, u64>,
-    /// What the core did wrong.
+    /// Violations by the core.
     pub violations: ViolationReport,
-    /// Everything went as it should.
+    /// No failure and no violation.
     pub passed: bool,
 }
 
@@ -63,15 +63,15 @@ pub struct PingReport {
 pub struct TrafficReport {
     /// Datagrams sent.
     pub sent: u64,
-    /// Datagrams that came back.
+    /// Datagrams that were returned.
     pub received: u64,
-    /// Datagrams that did not.
+    /// Datagrams that were not.
     pub lost: u64,
     /// Mbit/s sent by all UEs together, of whole IP packets.
     pub sent_mbps: f64,
-    /// Mbit/s that came back.
+    /// Mbit/s that were returned.
     pub received_mbps: f64,
-    /// From sending to coming back.
+    /// From sending to return.
     pub rtt_ms: Summary,
 }
 
@@ -87,14 +87,14 @@ impl TrafficReport {
 /// Violations of a run.
 #[derive(Debug, Serialize)]
 pub struct ViolationReport {
-    /// All of them.
+    /// Total number.
     pub count: u64,
-    /// By the clause that was broken.
+    /// By the violated clause.
     pub by_clause: BTreeMap<&'static str, Breach>,
 }
 
 impl Report {
-    /// The result of a run that took so long, with packets of `size` octets in its streams.
+    /// The result of a run with that duration, and packets of `size` octets in its streams.
     pub fn new(ran: &Ran, gnbs: u32, size: usize, total: Duration) -> Self {
         let (tally, statistics) = (ran.tally(), ran.statistics());
         let ping = &statistics.ping;

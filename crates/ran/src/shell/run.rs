@@ -1,4 +1,4 @@
-//! The run: one thread that waits for SCTP, GTP-U and time.
+//! The run: one thread that waits for SCTP, GTP-U, TUN interfaces and time.
 //!
 //! ```text
 //!   N2 (SCTP) ──┐                  ┌──> N2
@@ -24,16 +24,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// What a watched core may take to finish what NG Setup, and the last UE, have left it to do.
+/// Time for a watched core to finish its work after NG Setup, and after the last UE.
 const REST: Duration = Duration::from_millis(50);
 
-/// How long a run that holds waits at most before it looks again at the clock.
+/// Maximum wait of a holding run before it checks the clock again.
 const HOLD_TURN: Duration = Duration::from_secs(60);
 
-/// How long the associations have to end gracefully.
+/// Time for the associations to end gracefully.
 const SHUTDOWN: Duration = Duration::from_secs(1);
 
-/// Runs, reports, and says whether everything went as it should.
+/// Runs and reports; returns whether the run passed.
 pub fn run(options: &RunOptions) -> Result<bool> {
     let stop = Stop::on_signal()?;
     let mut run = Run::new(options)?;
@@ -65,7 +65,7 @@ fn publish(options: &RunOptions, report: &Report) -> Result<()> {
     Ok(())
 }
 
-/// Ctrl-C and its like.
+/// Termination signals such as Ctrl-C.
 struct Stop {
     asked: Arc<AtomicBool>,
     sleeper: Sleeper,
@@ -97,10 +97,10 @@ struct Run<'a> {
     tuns: Tuns,
     progress: Progress,
     began: std::time::Instant,
-    /// When the UEs' time began, after NG Setup.
+    /// Start of the UEs, after NG Setup.
     ues_began: Option<Instant>,
     ues_ended: Option<Instant>,
-    /// The run is over and does not end by time.
+    /// The run is over, and the time limit no longer applies.
     is_holding: bool,
     outputs: Vec<Output>,
 }
@@ -148,7 +148,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Runs the UEs; the CPU time of the process that is watched, if one is.
+    /// Runs the UEs; returns the CPU time of the watched process, if there is one.
     fn run_watched(&mut self, stop: &Stop) -> Result<Option<Duration>> {
         let Some(process) = self.options.watch_cpu else { return self.run_ues(stop).map(|()| None) };
         self.rest(stop)?;
@@ -158,7 +158,7 @@ impl<'a> Run<'a> {
         watch.spent().map(Some)
     }
 
-    /// Lets some time go by.
+    /// Processes events for [`REST`].
     fn rest(&mut self, stop: &Stop) -> Result<()> {
         let end = std::time::Instant::now() + REST;
         while std::time::Instant::now() < end && !stop.is_asked() && self.n2.is_open() {
@@ -187,7 +187,7 @@ impl<'a> Run<'a> {
         self.ues_began.zip(self.ues_ended).map_or(Duration::ZERO, |(began, ended)| ended - began)
     }
 
-    /// Keeps everything as it is, also after a run that did not pass: then there is something to look at.
+    /// Keeps the state, also after a failed run, so that it can be inspected.
     fn hold(&mut self, stop: &Stop) -> Result<()> {
         self.is_holding = true;
         if !self.options.quiet {
@@ -200,7 +200,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Waits for something, so long at most, and handles it.
+    /// Waits for an event for at most `patience`, and handles it.
     fn turn(&mut self, stop: &Stop, patience: Duration) -> Result<()> {
         let timeout = self.timeout().min(patience);
         let fds: Vec<_> = [self.n2.fd(), self.n3.fd()].into_iter().chain(self.tuns.fds()).collect();
@@ -216,7 +216,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// How long nothing has to be done unless something comes.
+    /// The time until the next deadline.
     fn timeout(&self) -> Duration {
         let now = std::time::Instant::now();
         let sctp = self.n2.deadline().map(|at| at.saturating_duration_since(now));
@@ -252,7 +252,7 @@ impl<'a> Run<'a> {
         self.act()
     }
 
-    /// Carries out what the radio network wants.
+    /// Carries out the outputs of the radio network.
     fn act(&mut self) -> Result<()> {
         let mut outputs = std::mem::take(&mut self.outputs);
         for output in outputs.drain(..) {
@@ -269,7 +269,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// A session that comes gets its interface, one that goes loses it.
+    /// Creates or removes the TUN interface when a session is established or released.
     fn follow_session(&mut self, ue: UeKey, event: ue::Event) -> Result<()> {
         match event {
             ue::Event::SessionEstablished(id) => {
@@ -299,7 +299,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Ends the associations, so that the core knows at once.
+    /// Ends the associations, so that the core detects the end at once.
     fn close(&mut self) {
         self.n2.shutdown();
         let end = std::time::Instant::now() + SHUTDOWN;

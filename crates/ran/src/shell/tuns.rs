@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// The longest packet that fits N3 of 1500 octets with its headers.
+/// Maximum packet size that fits into 1500 octets on N3 with its headers.
 const MTU: u16 = 1400;
-/// Packets read of one UE before the next gets its turn.
+/// Packets read for one UE before the next UE is served.
 const BURST: usize = 64;
 
 /// The interfaces, by UE.
 pub struct Tuns {
-    /// What their names begin with; `None` for no interfaces at all.
+    /// Prefix of the interfaces' names; `None` for no interfaces.
     prefix: Option<String>,
     open: BTreeMap<UeKey, (u8, UeTun)>,
     buffer: Vec<u8>,
@@ -26,7 +26,7 @@ impl Tuns {
         Self { prefix, open: BTreeMap::new(), buffer: vec![0; MTU.into()] }
     }
 
-    /// Makes the interface of a UE's session.
+    /// Creates the interface of a UE's session.
     pub fn open(&mut self, ue: UeKey, session: u8, address: Ipv4Addr) -> Result<()> {
         let Some(prefix) = &self.prefix else { return Ok(()) };
         let name = format!("{prefix}{}", ue.0 + 1);
@@ -36,7 +36,7 @@ impl Tuns {
         Ok(())
     }
 
-    /// Takes a UE's interface away.
+    /// Removes a UE's interface.
     pub fn close(&mut self, ue: UeKey) {
         self.open.remove(&ue);
     }
@@ -46,7 +46,7 @@ impl Tuns {
         self.open.values().map(|(_, tun)| tun.as_fd())
     }
 
-    /// Hands what programs have sent to `take`.
+    /// Passes the packets of programs to `take`.
     pub fn read(&mut self, mut take: impl FnMut(UeKey, u8, &[u8])) {
         for (ue, (session, tun)) in &self.open {
             for _ in 0..BURST {
@@ -56,7 +56,7 @@ impl Tuns {
         }
     }
 
-    /// Hands a packet to the programs. A full queue drops it, as networks do.
+    /// Passes a packet to programs. If the queue is full it is dropped, as in a network.
     pub fn write(&self, ue: UeKey, packet: &[u8]) {
         if let Some((_, tun)) = self.open.get(&ue) {
             let _ = tun.write(packet);

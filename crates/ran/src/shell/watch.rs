@@ -1,4 +1,4 @@
-//! The CPU time of another process, by the scheduler's own clock: what the UEs of a run cost a core.
+//! The CPU time of another process from the scheduler's statistics: what the UEs of a run cost a core.
 
 use anyhow::{Context, Result};
 use std::fs;
@@ -12,20 +12,20 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// From now on. Fails if there is no such process, or its threads may not be looked at.
+    /// Starts the measurement. Fails if there is no such process, or its threads are not accessible.
     pub fn begin(process: u32) -> Result<Self> {
         let threads = PathBuf::from(format!("/proc/{process}/task"));
         let before = time_on_cpu(&threads)?;
         Ok(Self { threads, before })
     }
 
-    /// The time that it has had since; threads that have ended are not counted.
+    /// The CPU time since then; threads that have ended are not counted.
     pub fn spent(&self) -> Result<Duration> {
         Ok(time_on_cpu(&self.threads)?.saturating_sub(self.before))
     }
 }
 
-/// Of all threads together: the first number of `schedstat`, nanoseconds (Linux, scheduler/sched-stats).
+/// The sum over all threads of the first number in `schedstat`, nanoseconds (Linux, scheduler/sched-stats).
 fn time_on_cpu(threads: &PathBuf) -> Result<Duration> {
     let listed = fs::read_dir(threads).with_context(|| format!("no process at {}", threads.display()))?;
     // A thread may end between being listed and being read.

@@ -1,34 +1,34 @@
-//! Durations, and what of them people read.
+//! Durations and their percentiles.
 
 use serde::Serialize;
 use std::time::Duration;
 
-/// Durations as they came, in microseconds.
+/// Durations in order of arrival, in microseconds.
 #[derive(Debug, Clone, Default)]
 pub struct Latencies(Vec<u32>);
 
 /// Percentiles of durations, in milliseconds; all zero if there are none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Summary {
-    /// How many durations.
+    /// Number of durations.
     pub count: usize,
-    /// Half of them took no longer.
+    /// Median.
     pub p50: f64,
-    /// Nine in ten took no longer.
+    /// 90th percentile.
     pub p90: f64,
-    /// 99 in a hundred took no longer.
+    /// 99th percentile.
     pub p99: f64,
-    /// The longest.
+    /// Maximum.
     pub max: f64,
 }
 
 impl Latencies {
-    /// Adds one; from 71 minutes on all count the same.
+    /// Adds a duration; it saturates at 71 minutes.
     pub fn add(&mut self, duration: Duration) {
         self.0.push(u32::try_from(duration.as_micros()).unwrap_or(u32::MAX));
     }
 
-    /// How many there are.
+    /// Number of durations.
     pub fn len(&self) -> usize {
         self.0.len()
     }

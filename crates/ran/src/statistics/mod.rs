@@ -1,4 +1,4 @@
-//! What a run of many UEs came to.
+//! Statistics of a run of many UEs.
 
 mod latency;
 mod traffic;
@@ -10,27 +10,27 @@ use crate::violation::Violation;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Texts kept of each clause that was broken.
+/// Examples kept for each violated clause.
 const EXAMPLES: usize = 3;
 
 /// Counters and durations of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Statistics {
-    /// From the wish to register to REGISTRATION ACCEPT.
+    /// From the user's request to REGISTRATION ACCEPT.
     pub registration: Latencies,
-    /// From the wish for a session to PDU SESSION ESTABLISHMENT ACCEPT.
+    /// From the user's request to PDU SESSION ESTABLISHMENT ACCEPT.
     pub session: Latencies,
-    /// From the wish for service to SERVICE ACCEPT.
+    /// From the user's request to SERVICE ACCEPT.
     pub service: Latencies,
-    /// From the wish to leave to DEREGISTRATION ACCEPT.
+    /// From the user's request to DEREGISTRATION ACCEPT.
     pub deregistration: Latencies,
     /// Pings.
     pub ping: PingStatistics,
     /// Streams.
     pub traffic: TrafficStatistics,
-    /// What failed, in words, and how often.
+    /// Failures with their counts.
     pub failures: BTreeMap<String, u64>,
-    /// What the core did wrong.
+    /// Violations by the core.
     pub violations: Violations,
 }
 
@@ -49,12 +49,12 @@ pub struct PingStatistics {
 #[derive(Debug, Clone, Default)]
 pub struct Violations(BTreeMap<&'static str, Breach>);
 
-/// How often a clause was broken, and how.
+/// Violations of one clause.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Breach {
-    /// How often.
+    /// Number of violations.
     pub count: u64,
-    /// The first few, in words.
+    /// The first violations, as text.
     pub examples: Vec<String>,
 }
 
@@ -66,7 +66,7 @@ impl Statistics {
 }
 
 impl Violations {
-    /// Notes one, by whom it was seen.
+    /// Adds a violation; `who` detected it.
     pub fn add(&mut self, who: &str, violation: Violation) {
         let breach = self.0.entry(violation.clause).or_default();
         breach.count += 1;
@@ -75,12 +75,12 @@ impl Violations {
         }
     }
 
-    /// How many there are in all.
+    /// Total number.
     pub fn count(&self) -> u64 {
         self.0.values().map(|breach| breach.count).sum()
     }
 
-    /// Clause by clause.
+    /// Violations by clause.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Breach)> {
         self.0.iter().map(|(clause, breach)| (*clause, breach))
     }

@@ -1,38 +1,38 @@
-//! What came of streams of datagrams.
+//! Statistics of datagram streams.
 
 use super::Latencies;
 use crate::clock::Instant;
 
-/// Datagrams sent, and those that came back.
+/// Datagrams sent and returned.
 #[derive(Debug, Clone, Default)]
 pub struct TrafficStatistics {
     /// Datagrams sent.
     pub sent: u64,
-    /// Datagrams that came back, each once.
+    /// Datagrams returned, each once.
     pub received: u64,
-    /// From sending to coming back.
+    /// From sending to return.
     pub round_trip: Latencies,
-    /// When the first was sent, and the last.
+    /// Times of the first and last datagram sent.
     sending: Option<(Instant, Instant)>,
-    /// When the first came back, and the last.
+    /// Times of the first and last datagram returned.
     receiving: Option<(Instant, Instant)>,
 }
 
 impl TrafficStatistics {
-    /// Counts one that is sent.
+    /// Counts a sent datagram.
     pub fn note_sent(&mut self, now: Instant) {
         self.sent += 1;
         stretch(&mut self.sending, now);
     }
 
-    /// Counts one that came back.
+    /// Counts a returned datagram.
     pub fn note_received(&mut self, now: Instant, sent: Instant) {
         self.received += 1;
         self.round_trip.add(now - sent);
         stretch(&mut self.receiving, now);
     }
 
-    /// Mbit/s of all UEs together that were sent, and that came back, with packets of `size` octets.
+    /// Mbit/s of all UEs together, sent and returned, with packets of `size` octets.
     pub fn megabits_per_second(&self, size: usize) -> (f64, f64) {
         (rate(self.sending, self.sent, size), rate(self.receiving, self.received, size))
     }
@@ -42,7 +42,7 @@ fn stretch(span: &mut Option<(Instant, Instant)>, now: Instant) {
     *span = Some((span.map_or(now, |(first, _)| first), now));
 }
 
-/// The first packet begins the span: those behind it fill it.
+/// The first packet only starts the time span, so it is not counted.
 fn rate(span: Option<(Instant, Instant)>, packets: u64, size: usize) -> f64 {
     let seconds = span.map_or(0.0, |(first, last)| (last - first).as_secs_f64());
     if seconds == 0.0 {

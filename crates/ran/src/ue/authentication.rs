@@ -3,7 +3,7 @@
 //! ```text
 //!  UE                                AMF
 //!   | <- AUTHENTICATION REQUEST       |   ngKSI, ABBA, RAND, AUTN
-//!   |    AUTHENTICATION RESPONSE ->   |   RES*; T3516 keeps it
+//!   |    AUTHENTICATION RESPONSE ->   |   RES*, kept while T3516 runs
 //!   |    AUTHENTICATION FAILURE ->    |   #20, #21 with AUTS, #26, #71; T3520 waits for another challenge
 //!   | <- AUTHENTICATION REJECT        |   the USIM is invalid from now on
 //! ```
@@ -21,41 +21,41 @@ use pith_types::Suci;
 /// Failures in a row after which the network counts as false (5.4.1.3.7).
 const FAILURES_TOLERATED: u8 = 3;
 
-/// The partial native security context: K_AMF before algorithms are chosen (5.4.1.3.1).
+/// The partial native security context: K_AMF before algorithms are selected (5.4.1.3.1).
 pub(crate) struct PartialContext {
     pub ng_ksi: NgKsi,
     pub k_amf: KAmf,
 }
 
-/// An EAP-Request, and what it was answered.
+/// An EAP-Request and its response.
 pub(crate) struct EapRound {
     pub request: Vec<u8>,
     pub response: Vec<u8>,
 }
 
-/// What authentication remembers.
+/// State of the authentication.
 #[derive(Default)]
 pub(crate) struct Authentication {
     pub partial: Option<PartialContext>,
-    /// The last challenge and its answer, while T3516 runs.
+    /// The last challenge and its response, while T3516 runs.
     answered: Option<(Rand, ResStar)>,
     /// The last EAP-Request and its response, until EAP-Success or EAP-Failure.
     pub eap: Option<EapRound>,
     /// Refused challenges in a row.
     pub failures: u8,
-    /// Timers that the first refused challenge stopped.
+    /// Timers that were stopped by the first refused challenge.
     stopped: Vec<Timer>,
-    /// The SUCI given last, while T3519 runs.
+    /// The last SUCI sent, while T3519 runs.
     pub suci: Option<Suci>,
 }
 
 impl Authentication {
-    /// T3516 ran out: RAND and RES* are deleted (5.4.1.3.3).
+    /// T3516 expired: deletes RAND and RES* (5.4.1.3.3).
     pub fn forget_answer(&mut self) {
         self.answered = None;
     }
 
-    /// RAND and RES* are deleted, and so is what EAP remembers.
+    /// Deletes RAND and RES*, and the EAP state.
     pub fn forget_challenge(&mut self) {
         self.answered = None;
         self.eap = None;
@@ -87,13 +87,14 @@ impl Ue {
         self.take_challenge(request, &Rand::new(rand), &Autn::new(autn));
     }
 
-    /// The answer to the same RAND, if it was given already: the challenge was retransmitted.
+    /// The response to the same RAND, if it was sent already: the challenge is a retransmission.
     fn stored_answer(&self, rand: [u8; 16]) -> Option<ResStar> {
         let (answered, res_star) = self.authentication.answered.as_ref()?;
         (*answered.as_bytes() == rand).then(|| res_star.clone())
     }
 
-    /// Whether no context of the UE has that identifier; one without key is none either.
+    /// Whether no security context of the UE has that identifier; the value 'no key is available'
+    /// is never fresh.
     pub(super) fn is_fresh_ng_ksi(&self, ng_ksi: NgKsi) -> bool {
         let in_use = self.current.as_ref().is_some_and(|context| context.ng_ksi == ng_ksi);
         ng_ksi != NgKsi::NoKey && !in_use
@@ -120,7 +121,7 @@ impl Ue {
         }
     }
 
-    /// K_SEAF and K_AMF of a new K_AUSF (TS 33.501 A.6, A.7).
+    /// Derives K_SEAF and K_AMF from a new K_AUSF (TS 33.501 A.6, A.7).
     pub(super) fn keep_partial_context(&mut self, ng_ksi: NgKsi, k_ausf: &KAusf, abba: &[u8]) {
         let k_seaf = kdf::k_seaf(k_ausf, &self.settings.plmn.serving_network_name());
         let k_amf = kdf::k_amf(&k_seaf, self.usim.supi().imsi(), abba);
@@ -133,8 +134,7 @@ impl Ue {
         self.send(&response.into());
     }
 
-    /// Refuses a challenge and waits for a better one, three times at most
-    /// (TS 24.501 5.4.1.3.7 c to f).
+    /// Refuses a challenge and waits for another one, at most three times (TS 24.501 5.4.1.3.7 c to f).
     pub(super) fn fail_authentication(&mut self, cause: GmmCause, auts: Option<Auts>) {
         let mut failure = AuthenticationFailure::new(cause);
         failure.auts = auts.map(|auts| *auts.as_bytes());
@@ -142,7 +142,7 @@ impl Ue {
         self.note_refused_challenge();
     }
 
-    /// A challenge was refused, by whatever message (TS 24.501 5.4.1.3.6, 5.4.1.3.7).
+    /// Records a refused challenge (TS 24.501 5.4.1.3.6, 5.4.1.3.7).
     pub(super) fn note_refused_challenge(&mut self) {
         self.authentication.answered = None;
         self.timers.stop(Timer::T3516);
@@ -184,8 +184,8 @@ impl Ue {
         self.release_locally();
     }
 
-    /// AUTHENTICATION REJECT (TS 24.501 5.4.1.3.5, 5.4.1.3.7 m). The simulator has one network to choose from
-    /// and doesn't try again after T3247.
+    /// AUTHENTICATION REJECT (TS 24.501 5.4.1.3.5, 5.4.1.3.7 m). The simulator has only one
+    /// network, and does not try again after T3247.
     pub(super) fn receive_authentication_reject(&mut self, protection: Protection) {
         let awaited = self.timers.is_running(Timer::T3516) || self.timers.is_running(Timer::T3520);
         if protection == Protection::None && !awaited {

@@ -37,7 +37,7 @@ impl Ue {
         }
     }
 
-    /// A new 5G-GUTI, TAI list or NSSAI has to be acknowledged (TS 24.501 5.4.4.2).
+    /// A new 5G-GUTI, TAI list or NSSAI must be acknowledged (TS 24.501 5.4.4.2).
     fn check_configuration_update(&mut self, command: &ConfigurationUpdateCommand, acknowledged: bool) {
         let weighty = command.guti.is_some()
             || command.tai_list.is_some()

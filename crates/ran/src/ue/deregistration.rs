@@ -17,11 +17,11 @@ use pith_nas::gmm::{
 use pith_nas::ie::{AccessType, DeregistrationType, MobileIdentity, RegistrationKind};
 use pith_ngap::RrcEstablishmentCause;
 
-/// Requests sent before the UE leaves on its own (5.5.2.2.6 b).
+/// Transmissions of the request before the UE deregisters locally (5.5.2.2.6 b).
 const ATTEMPTS: u8 = 5;
 
 impl Ue {
-    /// The user wants to be gone (TS 24.501 5.5.2.2.1); an ongoing procedure is let end first.
+    /// The user deregisters (TS 24.501 5.5.2.2.1), after the procedure in progress has ended.
     pub(super) fn deregister_by_user(&mut self, switch_off: bool) {
         self.switch_off = switch_off;
         match self.state {
@@ -66,7 +66,7 @@ impl Ue {
         self.end_deregistration();
     }
 
-    /// T3521 ran out: again, or gone without an answer (TS 24.501 5.5.2.2.6 b).
+    /// T3521 expired: retransmits, or deregisters locally (TS 24.501 5.5.2.2.6 b).
     pub(super) fn on_deregistration_unanswered(&mut self) {
         if self.deregistration_attempts < ATTEMPTS {
             return self.begin_deregistration();
@@ -76,14 +76,14 @@ impl Ue {
         self.release_locally();
     }
 
-    /// The connection was released before a valid DEREGISTRATION ACCEPT: the UE is deregistered all the same
-    /// (TS 24.501 5.5.2.2.6 a).
+    /// The connection was released before a valid DEREGISTRATION ACCEPT: the UE is deregistered
+    /// nevertheless (TS 24.501 5.5.2.2.6 a).
     pub(super) fn on_connection_lost_in_deregistration(&mut self) {
         self.event(Event::DeregistrationFailed(Failure::ConnectionLost));
         self.end_deregistration();
     }
 
-    /// The UE keeps its 5G-GUTI and security context for the next time it is switched on (TS 24.501 5.5.2.1, Annex C).
+    /// The UE keeps its 5G-GUTI and security context for its next power-on (TS 24.501 5.5.2.1, Annex C).
     fn end_deregistration(&mut self) {
         let (place, current) = (self.place.clone(), self.current.take());
         self.deregister_locally();

@@ -1,4 +1,4 @@
-//! What a downlink message has to pass before a procedure sees it (TS 24.501 4.4.4.2, 4.4.5, clause 7).
+//! Checks of a downlink message before its procedure handles it (TS 24.501 4.4.4.2, 4.4.5, clause 7).
 
 use super::security::{CheckFailure, SecurityContext};
 use super::{Connection, Ue};
@@ -9,14 +9,14 @@ use pith_nas::{Fault, GmmCause, GmmMessage, NasError, Noted, SecurityHeaderType}
 /// Whether a message was protected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Protection {
-    /// It came plain.
+    /// Plain.
     None,
-    /// Its MAC is right and it was ciphered.
+    /// Integrity protected with a correct MAC, and ciphered.
     Full,
 }
 
 impl Ue {
-    /// Takes octets from the radio.
+    /// Handles a NAS message from the radio.
     pub(super) fn receive_nas(&mut self, octets: &[u8]) {
         if self.connection == Connection::Idle {
             return self.violation("TS 24.501 5.3.1", "a NAS message to a UE in 5GMM-IDLE");
@@ -38,7 +38,7 @@ impl Ue {
         }
     }
 
-    /// A plain message: one of a short list, and only until secure exchange is established.
+    /// A plain message: only the listed types are accepted, and only until secure exchange is established.
     fn receive_plain(&mut self, octets: &[u8]) {
         let Some(message) = self.decode(octets) else { return };
         if self.connection == Connection::Secured {
@@ -86,7 +86,7 @@ impl Ue {
         last.map_or_else(String::new, |count| format!(", after downlink NAS COUNT {count}"))
     }
 
-    /// Decodes a plain message; what is wrong with it is noted and answered (TS 24.501 7.4, 7.5).
+    /// Decodes a plain message; errors are recorded and answered (TS 24.501 7.4, 7.5).
     pub(super) fn decode(&mut self, octets: &[u8]) -> Option<GmmMessage> {
         let mut notes = Vec::new();
         let message = GmmMessage::decode_with_notes(octets, &mut notes);
@@ -116,7 +116,7 @@ impl Ue {
         }
     }
 
-    /// Hands a message to its procedure.
+    /// Dispatches a message to its procedure.
     fn receive_gmm(&mut self, message: GmmMessage, protection: Protection) {
         match message {
             GmmMessage::RegistrationAccept(accept) => self.receive_registration_accept(*accept),
@@ -145,7 +145,7 @@ impl Ue {
         }
     }
 
-    /// A message that no UE takes, or none in this state (TS 24.501 7.4).
+    /// A message that a UE never expects, or not in this state (TS 24.501 7.4).
     pub(super) fn refuse(&mut self, name: &str) {
         self.violation("TS 24.501 7.4", format!("{name} in state {:?}", self.state));
         self.send_status(GmmCause::MessageTypeNotCompatibleWithTheProtocolState);

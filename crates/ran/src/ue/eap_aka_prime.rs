@@ -49,7 +49,7 @@ mod attribute {
     pub const AT_KDF: u8 = 24;
 }
 
-/// The one key derivation function of RFC 9048 3.3.
+/// The key derivation function of RFC 9048 3.3, the only one defined.
 const KDF_AKA_PRIME: [u8; 2] = [0, 1];
 /// Code, identifier, length, type, subtype, reserved.
 const HEADER: usize = 8;
@@ -60,11 +60,11 @@ struct Challenge<'a> {
     rand: [u8; 16],
     autn: [u8; 16],
     network_name: &'a [u8],
-    /// Where AT_MAC's value begins in the packet, and the value.
+    /// Offset of AT_MAC's value in the packet, and the value.
     mac: (usize, [u8; 16]),
 }
 
-/// Each attribute as type, offset of its value behind type and length, and value (RFC 4187 8.1).
+/// Each attribute as type, offset of its value, and value (RFC 4187 8.1).
 fn attributes(packet: &[u8]) -> impl Iterator<Item = (u8, usize, &[u8])> {
     let mut at = HEADER;
     std::iter::from_fn(move || {
@@ -99,8 +99,8 @@ impl<'a> Challenge<'a> {
     }
 }
 
-/// The identifier of an EAP-Request/AKA'-Notification. What it says is the network's last word but one: the
-/// UE confirms that it has heard (RFC 4187 6.1).
+/// The identifier of an EAP-Request/AKA'-Notification. The network sends it before EAP-Failure, and
+/// the UE acknowledges it (RFC 4187 6.1).
 fn notification(packet: &[u8]) -> Option<u8> {
     let (&[code, identifier, high, low, method, subtype, _, _], _) = packet.split_first_chunk::<HEADER>()?;
     let length = usize::from(u16::from_be_bytes([high, low]));
@@ -108,7 +108,7 @@ fn notification(packet: &[u8]) -> Option<u8> {
     (is_notification && length == packet.len()).then_some(identifier)
 }
 
-/// Whether key derivation function 1 is what the network offers first.
+/// Whether the network's first offer is key derivation function 1.
 fn offers_own_kdf(packet: &[u8]) -> bool {
     attributes(packet)
         .find(|(kind, ..)| *kind == attribute::AT_KDF)
@@ -123,7 +123,7 @@ impl Response {
         Self(vec![code::RESPONSE, identifier, 0, 0, EAP_AKA_PRIME, subtype, 0, 0])
     }
 
-    /// Adds an attribute, filled up to words of four octets.
+    /// Adds an attribute, padded to words of four octets.
     fn with(mut self, kind: u8, value: &[u8]) -> Self {
         let words = (2 + value.len()).div_ceil(4);
         self.0.extend([kind, words as u8]);
@@ -218,14 +218,14 @@ impl Ue {
         self.note_refused_challenge();
     }
 
-    /// The response to the same request, if it was given already: the request was retransmitted
+    /// The response to the same request, if it was sent already: the request is a retransmission
     /// (RFC 3748 4.1).
     fn stored_response(&self, packet: &[u8]) -> Option<Vec<u8>> {
         let round = self.authentication.eap.as_ref()?;
         (round.request == packet).then(|| round.response.clone())
     }
 
-    /// Answers a request, and remembers the answer.
+    /// Answers a request, and stores the answer.
     fn respond(&mut self, packet: &[u8], response: Vec<u8>) {
         self.authentication.eap = Some(EapRound { request: packet.to_vec(), response: response.clone() });
         self.send_eap(response);
@@ -237,7 +237,7 @@ impl Ue {
         self.send(&response.into());
     }
 
-    /// AUTHENTICATION RESULT: EAP-success, or EAP-failure, which voids the keys (TS 24.501 5.4.1.2.5).
+    /// AUTHENTICATION RESULT: EAP-success, or EAP-failure, which invalidates the keys (TS 24.501 5.4.1.2.5).
     pub(super) fn receive_authentication_result(&mut self, result: &AuthenticationResult) {
         if self.authentication.eap.take().is_none() {
             return self.violation("TS 24.501 5.4.1.2.5", "AUTHENTICATION RESULT without an authentication");

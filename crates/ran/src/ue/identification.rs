@@ -3,7 +3,7 @@
 //! ```text
 //!  UE                         AMF
 //!   | <- IDENTITY REQUEST      |  type
-//!   |    IDENTITY RESPONSE ->  |  a fresh SUCI starts T3519, and is given again while it runs
+//!   |    IDENTITY RESPONSE ->  |  a new SUCI starts T3519, and is sent again while it runs
 //! ```
 
 use super::{Timer, Ue};
@@ -12,7 +12,7 @@ use pith_nas::ie::{IdentityType, MobileIdentity};
 use pith_types::Suci;
 
 impl Ue {
-    /// Answers with the identity asked for, or with none (TS 24.501 5.4.3.3, 5.4.3.5 b).
+    /// Answers with the requested identity, or with none (TS 24.501 5.4.3.3, 5.4.3.5 b).
     pub(super) fn answer_identity_request(&mut self, identity_type: IdentityType) {
         let identity = match identity_type {
             IdentityType::Suci => MobileIdentity::Suci(self.suci()),
@@ -30,7 +30,7 @@ impl Ue {
         self.send(&IdentityResponse::new(identity).into());
     }
 
-    /// The SUCI of the last minute, or a fresh one.
+    /// The SUCI of the last minute, or a new one.
     pub(super) fn suci(&mut self) -> Suci {
         if let Some(suci) = self.authentication.suci.clone() {
             return suci;

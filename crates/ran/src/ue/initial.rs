@@ -1,4 +1,4 @@
-//! The message that begins a connection, and how it is protected (TS 24.501 4.4.6).
+//! The initial NAS message of a connection, and its protection (TS 24.501 4.4.6).
 
 use super::{Connection, Output, Ue};
 use pith_nas::gmm::{DeregistrationRequestUeOriginating, RegistrationRequest, ServiceRequest};
@@ -8,17 +8,17 @@ use pith_ngap::RrcEstablishmentCause;
 
 /// An initial NAS message that was sent.
 pub(crate) struct InitialMessage {
-    /// As it would be without protection, with all its IEs.
+    /// The complete message with all its IEs.
     pub entire: Vec<u8>,
-    /// The uplink COUNT it was sent with, if there was a security context.
+    /// The uplink COUNT of its protection, if there was a security context.
     pub count: Option<u32>,
 }
 
-/// A request that may begin a connection.
+/// A request that can be an initial NAS message.
 pub(crate) trait Initial: Clone + Into<GmmMessage> {
     /// The message with its cleartext IEs only (4.4.6).
     fn cleartext(&self) -> Self;
-    /// Where the entire message goes.
+    /// The NAS message container for the complete message.
     fn container(&mut self) -> Option<&mut Option<Vec<u8>>>;
 }
 
@@ -62,12 +62,12 @@ impl Initial for DeregistrationRequestUeOriginating {
 }
 
 impl Ue {
-    /// Which context the UE protects an initial message with (TS 24.501 9.11.3.32).
+    /// The key set identifier of the context that protects an initial message (TS 24.501 9.11.3.32).
     pub(super) fn ng_ksi(&self) -> NgKsi {
         self.current.as_ref().map_or(NgKsi::NoKey, |context| context.ng_ksi)
     }
 
-    /// Sends a request: as the first message of a new connection, or ciphered on the one there is.
+    /// Sends a request: as the initial message of a new connection, or ciphered on the existing one.
     pub(super) fn send_request(&mut self, request: impl Initial, cause: RrcEstablishmentCause) {
         let entire: GmmMessage = request.clone().into();
         if self.connection == Connection::Secured {
@@ -92,7 +92,7 @@ impl Ue {
         self.current.as_ref().map(|context| context.next_uplink())
     }
 
-    /// Without a context only cleartext IEs are sent, plain; with one, all of them in a ciphered container.
+    /// Without a context only cleartext IEs are sent, unprotected; with one, all IEs in a ciphered container.
     fn protect_initial(&mut self, request: impl Initial, entire: Vec<u8>) -> Vec<u8> {
         let count = self.next_uplink();
         self.k_gnb_count = count;

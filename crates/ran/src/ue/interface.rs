@@ -1,4 +1,4 @@
-//! What a UE is told, and what it does.
+//! Inputs and outputs of a UE.
 
 use super::session::SessionRequest;
 use crate::violation::Violation;
@@ -7,97 +7,96 @@ use pith_nas::{GmmCause, GsmCause};
 use pith_ngap::{RrcEstablishmentCause, SecurityCapabilities};
 use pith_types::{FiveGSTmsi, Tai};
 
-/// One thing that happens to a UE.
+/// One input of a UE.
 #[derive(Debug, Clone)]
+#[allow(missing_docs)]
 pub enum Input<'a> {
-    /// The user wants service: initial registration, or an update if registered.
+    /// The user requests registration: initial, or an update if registered.
     Register,
-    /// The user wants a PDU session.
+    /// The user requests a PDU session.
     EstablishSession(SessionRequest),
-    /// The user is done with a PDU session.
+    /// The user releases a PDU session.
     ReleaseSession(u8),
-    /// There are data to send, and the sessions' user plane is down.
+    /// There is uplink data, and the sessions' user plane is not active.
     RequestService,
-    /// The user wants to be gone.
+    /// The user deregisters the UE.
     Deregister {
-        /// The power goes off: nobody will hear an answer.
+        /// The UE is switched off: no answer is expected.
         switch_off: bool,
     },
     /// The UE has moved to a cell of that tracking area.
     Camp(Tai),
-    /// A NAS message came.
+    /// A NAS message was received.
     Nas(&'a [u8]),
     /// The gNB activates AS security.
     SecurityActivated {
-        /// K_gNB as the AMF gave it to the gNB.
+        /// The K_gNB that the AMF sent to the gNB.
         k_gnb: [u8; 32],
-        /// What the AMF told the gNB that the UE can do.
+        /// The UE security capabilities that the AMF sent to the gNB.
         capabilities: SecurityCapabilities,
     },
-    /// The radio bearers of a PDU session are there, or gone.
+    /// The radio bearers of a PDU session were set up or released.
     UserPlane {
         /// PDU session identity.
         session: u8,
-        /// There or gone.
         up: bool,
     },
     /// The radio connection was released or lost.
     ConnectionReleased,
     /// The UE is paged with its own identity.
     Paging,
-    /// The time of [`super::Ue::next_timeout`] has come.
+    /// The time of [`super::Ue::next_timeout`] is reached.
     Timeout,
 }
 
-/// One thing that a UE does.
+/// One output of a UE.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs)]
 pub enum Output {
     /// Connect to the network with an initial NAS message.
     Connect {
-        /// The message.
         nas: Vec<u8>,
-        /// What for.
         cause: RrcEstablishmentCause,
-        /// How the UE names itself to the gNB, if it has a name in the area.
+        /// The UE's identity for the gNB, if it has one that is valid in the area.
         s_tmsi: Option<FiveGSTmsi>,
     },
     /// Send a NAS message on the connection.
     Send(Vec<u8>),
-    /// Drop the connection.
+    /// Release the connection.
     Release,
-    /// Something that the user takes note of.
+    /// An event that the user observes.
     Event(Event),
-    /// The core broke a rule.
+    /// The core violated a specification.
     Violation(Violation),
 }
 
-/// What the user of a UE sees.
+/// Events that the user of a UE observes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// Registered, or updated.
+    /// Registered or updated.
     Registered(RegistrationKind),
-    /// Not registered; the UE may go on by itself after a timer.
+    /// Registration failed; the UE may try again by itself after a timer.
     RegistrationFailed(Failure),
     /// A PDU session is active: see [`super::Ue::sessions`].
     SessionEstablished(u8),
-    /// A PDU session is not to be had.
+    /// A PDU session was not established.
     SessionFailed(u8, SessionFailure),
-    /// A PDU session is gone.
+    /// A PDU session was released.
     SessionReleased(u8),
     /// The service request was accepted.
     ServiceAccepted,
-    /// The user plane of a session was asked for, and the network could not re-establish it.
+    /// The user plane of a session was requested, and the network could not activate it.
     UserPlaneFailed(u8),
-    /// The service request was not accepted.
+    /// The service request failed.
     ServiceFailed(Failure),
-    /// The network did not accept the de-registration; the UE leaves without.
+    /// The network did not accept the de-registration; the UE deregisters locally.
     DeregistrationFailed(Failure),
-    /// The UE is deregistered, by its own wish or by the network's.
+    /// The UE is deregistered.
     Deregistered {
-        /// The network began it.
+        /// The network started the de-registration.
         by_network: bool,
     },
-    /// The UE went to 5GMM-IDLE.
+    /// The UE entered 5GMM-IDLE.
     Idle,
 }
 
@@ -113,13 +112,13 @@ pub enum Failure {
     /// The network could not authenticate itself.
     #[error("the network failed the authentication check")]
     NetworkNotAuthenticated,
-    /// A timer ran out.
+    /// A timer expired.
     #[error("no answer")]
     NoAnswer,
-    /// The connection was released in the middle.
+    /// The connection was released during the procedure.
     #[error("connection lost")]
     ConnectionLost,
-    /// An earlier reject forbids to try.
+    /// An earlier reject made the USIM invalid.
     #[error("the USIM counts as invalid")]
     InvalidUsim,
 }
@@ -130,22 +129,22 @@ impl From<GmmCause> for Failure {
     }
 }
 
-/// Why there is no PDU session.
+/// Why a PDU session was not established.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
 pub enum SessionFailure {
-    /// The SMF rejects with that 5GSM cause.
+    /// The SMF rejected with that 5GSM cause.
     #[error("rejected with 5GSM cause #{0}")]
     Cause(u8),
-    /// The AMF did not forward the request, for that 5GMM cause.
+    /// The AMF did not forward the request, with that 5GMM cause.
     #[error("not forwarded: 5GMM cause #{0}")]
     NotForwarded(u8),
-    /// T3580 ran out for the last time.
+    /// T3580 expired for the last time.
     #[error("no answer")]
     NoAnswer,
-    /// What the network offered can not be used; the UE released it.
+    /// The accepted session is unusable; the UE released it.
     #[error("the network's offer is not usable")]
     NotUsable,
-    /// The identity is taken, or the slice is not allowed, or the UE is not registered.
+    /// The identity is in use, the slice is not allowed, or the UE is not registered.
     #[error("not possible now")]
     NotPossible,
 }

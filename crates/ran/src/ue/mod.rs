@@ -6,7 +6,7 @@
 //!  time                Timeout                         ──┘          └──> Violation       to the tester
 //! ```
 //!
-//! A file a procedure. What a downlink message has to pass before a procedure sees it is in `downlink`.
+//! One file for each procedure. `downlink` checks a downlink message before its procedure handles it.
 
 mod authentication;
 mod configuration_update;
@@ -46,16 +46,16 @@ use std::time::Duration;
 use timer::{Timer, Timers};
 use usim::Usim;
 
-/// What all UEs of a kind have in common.
+/// Configuration that UEs share.
 #[derive(Debug, Clone)]
+#[allow(missing_docs)]
 pub struct Settings {
     /// The network that the UEs select.
     pub plmn: Plmn,
-    /// Algorithms.
     pub security_capability: UeSecurityCapability,
-    /// Requested NSSAI; empty leaves the IE out.
+    /// Requested NSSAI; if empty, the IE is omitted.
     pub requested_nssai: Vec<Snssai>,
-    /// Ask for the signalling connection to be kept after registration.
+    /// Request that the signalling connection is kept after registration.
     pub follow_on_request: bool,
 }
 
@@ -81,11 +81,11 @@ enum Connection {
     Idle,
     /// 5GMM-CONNECTED, without secure exchange of NAS messages yet (4.4.2.5).
     Unsecured,
-    /// 5GMM-CONNECTED, with it.
+    /// 5GMM-CONNECTED, with secure exchange of NAS messages.
     Secured,
 }
 
-/// What a registration gave, kept until de-registration.
+/// Data of a registration, kept until de-registration.
 #[derive(Debug, Clone, Default)]
 struct Place {
     guti: Option<FiveGGuti>,
@@ -101,7 +101,7 @@ pub struct Ue {
     usim: Usim,
     usim_is_valid: bool,
     imeisv: Pei,
-    /// Where the UE camps; moves with [`Input::Camp`].
+    /// Tracking area of the current cell; changed by [`Input::Camp`].
     tai: Tai,
     state: State,
     connection: Connection,
@@ -109,13 +109,13 @@ pub struct Ue {
     /// The current 5G NAS security context.
     current: Option<SecurityContext>,
     authentication: Authentication,
-    /// The message that began the ongoing procedure, until it ends.
+    /// The initial message of the procedure in progress.
     initial: Option<InitialMessage>,
-    /// The uplink COUNT that K_gNB comes of (TS 33.501 6.8.1.2.2), in this connection.
+    /// The uplink COUNT from which K_gNB of this connection is derived (TS 33.501 6.8.1.2.2).
     k_gnb_count: Option<u32>,
-    /// Register anew as soon as the connection is released.
+    /// Register again when the connection is released.
     register_when_idle: Option<RegistrationKind>,
-    /// The user wants to be gone as soon as the ongoing procedure is over.
+    /// The user deregisters when the procedure in progress is over.
     wants_to_deregister: bool,
     registration_attempts: u8,
     deregistration_attempts: u8,
@@ -139,7 +139,7 @@ impl fmt::Display for State {
 }
 
 impl Ue {
-    /// A UE that is switched on and has a cell, but has not registered.
+    /// A UE that is switched on and camps on a cell, but has not registered.
     pub fn new(settings: Arc<Settings>, subscription: Subscription, imeisv: Pei, tai: Tai) -> Self {
         Self {
             settings,
@@ -166,7 +166,7 @@ impl Ue {
         }
     }
 
-    /// Takes note of one thing that happened; adds to `out` what comes of it.
+    /// Handles one input; appends the outputs to `out`.
     pub fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Vec<Output>) {
         self.now = now;
         std::mem::swap(&mut self.out, out);
@@ -174,7 +174,7 @@ impl Ue {
         std::mem::swap(&mut self.out, out);
     }
 
-    /// When [`Input::Timeout`] is wanted.
+    /// The time at which [`Input::Timeout`] is due.
     pub fn next_timeout(&self) -> Option<Instant> {
         self.timers.next().into_iter().chain(self.sessions.next_timeout()).min()
     }
@@ -189,12 +189,12 @@ impl Ue {
         self.connection != Connection::Idle
     }
 
-    /// The UE's temporary identity, while it has one.
+    /// The UE's 5G-GUTI, if it has one.
     pub fn guti(&self) -> Option<FiveGGuti> {
         self.place.guti
     }
 
-    /// The timers that run, by their names in TS 24.501.
+    /// The running timers, by their names in TS 24.501.
     pub fn running_timers(&self) -> Vec<&'static str> {
         self.timers.running().map(Timer::name).chain(self.sessions.running_timers()).collect()
     }
@@ -212,7 +212,7 @@ impl Ue {
             Input::RequestService => self.request_service_for_data(),
             Input::Deregister { switch_off } => self.deregister_by_user(switch_off),
             Input::Camp(tai) => self.camp(tai),
-            // Sent before the AMF knew that the UE is off.
+            // Sent before the AMF detected that the UE is switched off.
             Input::Nas(_) if self.is_off() => {}
             Input::Nas(octets) => self.receive_nas(octets),
             Input::SecurityActivated { k_gnb, capabilities } => self.check_as_security(&k_gnb, capabilities),
@@ -253,7 +253,7 @@ impl Ue {
         self.on_session_timeouts();
     }
 
-    /// The N1 NAS signalling connection is gone: 5GMM-IDLE (TS 24.501 5.3.1.3).
+    /// The N1 NAS signalling connection was released: 5GMM-IDLE (TS 24.501 5.3.1.3).
     fn on_connection_released(&mut self) {
         if self.connection == Connection::Idle {
             return;
@@ -266,7 +266,7 @@ impl Ue {
             State::Registered | State::Deregistered => {}
         }
         if self.state == State::Registered && self.wants_to_deregister {
-            // It waited for a procedure that has come to nothing.
+            // The de-registration was deferred for a procedure that has ended without result.
             return self.deregister_by_user(self.switch_off);
         }
         if let Some(kind) = self.register_when_idle.take() {
@@ -290,7 +290,7 @@ impl Ue {
         self.out.push(Output::Event(Event::Idle));
     }
 
-    /// Gives the connection up by itself.
+    /// Releases the connection locally.
     fn release_locally(&mut self) {
         if self.connection != Connection::Idle {
             self.out.push(Output::Release);
@@ -298,8 +298,8 @@ impl Ue {
         }
     }
 
-    /// The gNB activates AS security: its key and the algorithms that it was told have to be the UE's own
-    /// (TS 33.501 6.8.1.2.2, 6.7.4; TS 38.413 9.3.1.86).
+    /// The gNB activates AS security: K_gNB and the capabilities from the AMF must match the UE's
+    /// own (TS 33.501 6.8.1.2.2, 6.7.4; TS 38.413 9.3.1.86).
     fn check_as_security(&mut self, k_gnb: &[u8; 32], capabilities: SecurityCapabilities) {
         let own = self.settings.security_capability;
         if capabilities != as_capabilities(&own) {
@@ -320,7 +320,7 @@ impl Ue {
         }
     }
 
-    /// Sends a message that is not the first of a connection, protected as far as the connection is.
+    /// Sends a message other than the initial one, with the protection of the connection.
     fn send(&mut self, message: &GmmMessage) {
         self.send_with(message, SecurityHeaderType::IntegrityProtectedAndCiphered);
     }
@@ -334,7 +334,7 @@ impl Ue {
                 return self.release_locally();
             }
             (Some(context), Connection::Secured) => context.seal(header, &plain),
-            // Once a context is in use, what is sent carries at least a MAC (TS 24.501 4.4.4.1).
+            // Once a context is in use, every message is integrity protected (TS 24.501 4.4.4.1).
             (Some(context), Connection::Unsecured) => {
                 context.seal(SecurityHeaderType::IntegrityProtected, &plain)
             }
@@ -356,8 +356,7 @@ impl Ue {
     }
 }
 
-/// The UE's algorithms as an AMF tells a gNB of them: without the null algorithms, which every UE has
-/// (TS 38.413 9.3.1.86).
+/// The UE's algorithms in NGAP's format, which omits the null algorithms (TS 38.413 9.3.1.86).
 fn as_capabilities(capability: &UeSecurityCapability) -> SecurityCapabilities {
     let shifted = |octet: u8| u16::from(octet << 1) << 8;
     SecurityCapabilities {

@@ -23,13 +23,13 @@ use pith_types::FiveGGuti;
 const ATTEMPTS: u8 = 5;
 
 impl Ue {
-    /// The user wants service.
+    /// The user requests registration.
     pub(super) fn register_by_user(&mut self) {
         if !self.usim_is_valid {
             return self.event(Event::RegistrationFailed(Failure::InvalidUsim));
         }
         match self.state {
-            // Nothing is tried while T3346 runs; when it runs out, the UE registers by itself.
+            // No attempt while T3346 runs; when it expires, the UE registers by itself.
             _ if self.timers.is_running(Timer::T3346) => {}
             State::Deregistered => {
                 self.switch_off = false;
@@ -106,7 +106,7 @@ impl Ue {
         self.go_on_when_registered();
     }
 
-    /// What the UE can't do without, or what can't be meant.
+    /// Checks that the mandatory content is present and consistent.
     fn check_registration_accept(&mut self, accept: &RegistrationAccept, kind: RegistrationKind) {
         let clause = "TS 24.501 5.5.1.2.4";
         let registered_over = accept.result.access;
@@ -169,7 +169,7 @@ impl Ue {
         self.place.last_visited = Some(self.tai);
     }
 
-    /// What waited for the registration, or for the service request, to be over.
+    /// Starts what was deferred until the end of the registration or service request.
     pub(super) fn go_on_when_registered(&mut self) {
         if self.wants_to_deregister {
             self.deregister_by_user(self.switch_off);
@@ -178,7 +178,7 @@ impl Ue {
         }
     }
 
-    /// Sessions that the network does not have (any more) are gone (TS 24.501 5.5.1.3.4, 5.6.1.4).
+    /// Deletes sessions that the network does not have (TS 24.501 5.5.1.3.4, 5.6.1.4).
     pub(super) fn align_sessions(&mut self, status: Option<PduSessionSet>) {
         let Some(status) = status else { return };
         for id in self.sessions.drop_those_not_in(status) {
@@ -214,7 +214,7 @@ impl Ue {
         self.await_release();
     }
 
-    /// Cause #22: T3346, in which nothing is tried (TS 24.501 5.5.1.2.5).
+    /// Cause #22: T3346, during which no attempt is made (TS 24.501 5.5.1.2.5).
     fn back_off(&mut self, t3346: Option<GprsTimer2>) {
         match t3346.and_then(GprsTimer2::duration).filter(|back_off| !back_off.is_zero()) {
             Some(back_off) => {
@@ -225,20 +225,21 @@ impl Ue {
         }
     }
 
-    /// T3510 ran out (TS 24.501 5.5.1.2.7 c).
+    /// T3510 expired (TS 24.501 5.5.1.2.7 c).
     pub(super) fn on_registration_unanswered(&mut self) {
         self.event(Event::RegistrationFailed(Failure::NoAnswer));
         self.note_failed_attempt();
         self.release_locally();
     }
 
-    /// The connection went before an answer came (TS 24.501 5.5.1.2.7 b).
+    /// The connection was released before an answer (TS 24.501 5.5.1.2.7 b).
     pub(super) fn on_connection_lost_in_registration(&mut self) {
         self.event(Event::RegistrationFailed(Failure::ConnectionLost));
         self.note_failed_attempt();
     }
 
-    /// T3511 until the next attempt, T3502 and a new identity after the fifth (TS 24.501 5.5.1.2.7).
+    /// T3511 until the next attempt; after the fifth attempt T3502, and 5G-GUTI, TAI list and ngKSI
+    /// are deleted (TS 24.501 5.5.1.2.7).
     fn note_failed_attempt(&mut self) {
         self.registration_attempts = self.registration_attempts.saturating_add(1);
         self.leave_registration();
@@ -259,13 +260,13 @@ impl Ue {
         };
     }
 
-    /// T3502 ran out: attempts are counted from the beginning (TS 24.501 5.5.1.2.7).
+    /// T3502 expired: resets the attempt counter (TS 24.501 5.5.1.2.7).
     pub(super) fn retry_from_the_beginning(&mut self) {
         self.registration_attempts = 0;
         self.retry_registration();
     }
 
-    /// T3511, T3502 or T3346 ran out: the attempt is made again, on a new connection.
+    /// T3511, T3502 or T3346 expired: makes another attempt, on a new connection.
     pub(super) fn retry_registration(&mut self) {
         self.release_locally();
         match self.state {
@@ -275,7 +276,7 @@ impl Ue {
         }
     }
 
-    /// 5GMM-DEREGISTERED without a word to the network: identity, area and key set are deleted.
+    /// 5GMM-DEREGISTERED without signalling: deletes 5G-GUTI, TAI list and ngKSI.
     pub(super) fn deregister_locally(&mut self) {
         self.timers.stop_all(&[Timer::T3510, Timer::T3511, Timer::T3512, Timer::T3517, Timer::T3521]);
         self.state = State::Deregistered;
@@ -288,7 +289,7 @@ impl Ue {
         wanted.into_iter().for_each(|id| self.event(Event::SessionFailed(id, SessionFailure::NotPossible)));
     }
 
-    /// The network is to release the connection within T3540 (TS 24.501 5.3.1.3).
+    /// The network must release the connection within T3540 (TS 24.501 5.3.1.3).
     pub(super) fn await_release(&mut self) {
         if self.connection != Connection::Idle {
             self.timers.start(Timer::T3540, self.now + Timer::T3540.duration());
@@ -296,7 +297,7 @@ impl Ue {
     }
 }
 
-/// What a REGISTRATION COMPLETE acknowledges (TS 24.501 5.5.1.2.4).
+/// Whether REGISTRATION COMPLETE must acknowledge the accept (TS 24.501 5.5.1.2.4).
 fn needs_complete(accept: &RegistrationAccept) -> bool {
     accept.guti.is_some()
         || accept.configured_nssai.is_some()

@@ -1,5 +1,5 @@
-//! The UE's side of a 5G NAS security context (TS 24.501 4.4, TS 33.501 6.4), written apart from the
-//! core's.
+//! The UE's side of a 5G NAS security context (TS 24.501 4.4, TS 33.501 6.4), implemented
+//! independently of the core's.
 
 use pith_crypto::kdf;
 use pith_crypto::keys::KAmf;
@@ -16,21 +16,21 @@ use pith_nas::ie::{NasSecurityAlgorithms, NgKsi};
 const BEARER: u8 = 1;
 /// EPD, security header type, MAC (TS 24.501 figure 9.1.1.2).
 const BEFORE_SEQUENCE_NUMBER: usize = 6;
-/// And the sequence number.
+/// The same and the sequence number.
 const HEADER: usize = 7;
 /// NAS COUNT has 24 bits (TS 24.501 4.4.3.1).
 const COUNT_END: u32 = 1 << 24;
 
-/// Why a protected message was not taken.
+/// Why a protected message was not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CheckFailure {
     /// Shorter than its header.
     TooShort,
-    /// Not the MAC of these octets.
+    /// The MAC is wrong.
     Mac,
-    /// The MAC of a COUNT that was used already.
+    /// The MAC is correct for a COUNT that was used already.
     Replay { count: u32 },
-    /// No COUNT is left.
+    /// All COUNTs are used up.
     Exhausted,
 }
 
@@ -40,14 +40,14 @@ pub(crate) struct SecurityContext {
     pub k_amf: KAmf,
     mac: NasMac,
     cipher: NasCipher,
-    /// What the next uplink message is sent with.
+    /// COUNT of the next uplink message.
     uplink: u32,
-    /// The largest that a downlink message was taken with.
+    /// The highest COUNT of an accepted downlink message.
     downlink: Option<u32>,
 }
 
 impl SecurityContext {
-    /// A context with both COUNTs at their beginning; an error if an algorithm is none of ours.
+    /// A context with both COUNTs at 0; an error if an algorithm is not supported.
     pub fn new(
         ng_ksi: NgKsi,
         k_amf: KAmf,
@@ -60,7 +60,7 @@ impl SecurityContext {
         Ok(Self { ng_ksi, k_amf, mac, cipher, uplink: 0, downlink: None })
     }
 
-    /// A context of keys that were recorded, with 128-NEA2 and 128-NIA2.
+    /// A context with recorded keys, with 128-NEA2 and 128-NIA2.
     #[cfg(test)]
     pub fn of_keys(k_nas_int: &KNasInt, k_nas_enc: &KNasEnc) -> Self {
         Self {
@@ -84,12 +84,12 @@ impl SecurityContext {
         self.uplink
     }
 
-    /// The largest COUNT that a downlink message was taken with.
+    /// The highest COUNT of an accepted downlink message.
     pub fn last_downlink(&self) -> Option<u32> {
         self.downlink
     }
 
-    /// No COUNT is left for another uplink message (TS 24.501 4.4.3.5).
+    /// All uplink COUNTs are used up (TS 24.501 4.4.3.5).
     pub fn is_exhausted(&self) -> bool {
         self.uplink >= COUNT_END
     }
@@ -108,13 +108,13 @@ impl SecurityContext {
         message
     }
 
-    /// Ciphers the value of the NAS message container that the next uplink message carries
-    /// (TS 24.501 4.4.6).
+    /// Ciphers the value of the NAS message container in the next uplink message (TS 24.501 4.4.6).
     pub fn cipher_container(&self, container: &mut [u8]) {
         self.cipher.apply(input(self.uplink, Direction::Uplink), container);
     }
 
-    /// The plain message in a downlink one whose MAC is right (TS 24.501 4.4.3). One that fails changes nothing.
+    /// The plain message in a downlink one with a correct MAC (TS 24.501 4.4.3). A message that
+    /// fails changes nothing.
     pub fn open(&mut self, message: &[u8]) -> Result<Vec<u8>, CheckFailure> {
         let (&[_, header, m0, m1, m2, m3], authenticated) =
             message.split_first_chunk::<BEFORE_SEQUENCE_NUMBER>().ok_or(CheckFailure::TooShort)?;
@@ -134,7 +134,7 @@ impl SecurityContext {
         Ok(plain)
     }
 
-    /// The smallest COUNT above the last one that ends in that sequence number (TS 24.501 4.4.3.1).
+    /// The smallest COUNT above the last one that has that sequence number (TS 24.501 4.4.3.1).
     fn estimate(&self, sequence_number: u8) -> Option<u32> {
         let sequence_number = u32::from(sequence_number);
         let lowest = self.downlink.map_or(0, |last| last + 1);
@@ -143,8 +143,8 @@ impl SecurityContext {
         (count < COUNT_END).then_some(count)
     }
 
-    /// The context after horizontal derivation of K_AMF, with the uplink COUNT of the REGISTRATION REQUEST
-    /// that began the procedure (TS 24.501 5.4.2.3, TS 33.501 A.13).
+    /// The context after horizontal derivation of K_AMF, with the uplink COUNT of the REGISTRATION
+    /// REQUEST that started the procedure (TS 24.501 5.4.2.3, TS 33.501 A.13).
     pub fn derived(
         &self,
         uplink_count: u32,

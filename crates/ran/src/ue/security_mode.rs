@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  UE                                AMF
-//!   | <- SECURITY MODE COMMAND        |   unciphered, with the MAC of the new context
-//!   |    SECURITY MODE COMPLETE ->    |   ciphered with the new context; the whole initial message in it
+//!   | <- SECURITY MODE COMMAND        |   not ciphered, with the MAC of the new context
+//!   |    SECURITY MODE COMPLETE ->    |   ciphered with the new context; contains the complete initial message
 //!   |    SECURITY MODE REJECT ->      |   #23, #24, protected as before
 //! ```
 
@@ -15,15 +15,15 @@ use pith_nas::gmm::{SecurityModeCommand, SecurityModeComplete, SecurityModeRejec
 use pith_nas::ie::{ImeisvRequest, MobileIdentity, NasSecurityAlgorithms};
 use pith_nas::{GmmCause, GmmMessage, SecurityHeaderType};
 
-/// Where the message stands inside a protected one.
+/// Offset of the plain message in a protected one.
 const PLAIN_AT: usize = 7;
 
-/// Which context a command takes into use.
+/// The context that a command takes into use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
-    /// That of the authentication just done: COUNTs begin anew.
+    /// The one of the last authentication: COUNTs start at 0.
     Authentication,
-    /// The current one, with the algorithms chosen again.
+    /// The current one, with newly selected algorithms.
     Current,
 }
 
@@ -62,7 +62,7 @@ impl Ue {
         Ok((context, origin))
     }
 
-    /// The context that ngKSI names, with the algorithms of the command.
+    /// The context for ngKSI, with the algorithms of the command.
     fn commanded_context(&mut self, command: &SecurityModeCommand) -> Option<(SecurityContext, Origin)> {
         if !self.are_acceptable(command.algorithms) {
             return None;
@@ -85,8 +85,8 @@ impl Ue {
         made.0.ok().map(|context| (context, made.1))
     }
 
-    /// The current context with algorithms chosen again, of a K_AMF' with COUNTs from zero if horizontal
-    /// derivation is asked for (TS 24.501 5.4.2.3, TS 33.501 6.9.3).
+    /// The current context with newly selected algorithms; if horizontal derivation is requested,
+    /// with K_AMF' and COUNTs of 0 (TS 24.501 5.4.2.3, TS 33.501 6.9.3).
     fn recommanded(
         &self,
         current: &SecurityContext,
@@ -100,7 +100,8 @@ impl Ue {
         }
     }
 
-    /// Algorithms that the UE has; null integrity is for emergencies only (TS 24.501 5.4.2.3).
+    /// Whether the UE supports the algorithms; null integrity is for emergency sessions only (TS
+    /// 24.501 5.4.2.3).
     fn are_acceptable(&mut self, algorithms: NasSecurityAlgorithms) -> bool {
         let own = self.settings.security_capability;
         if algorithms.integrity == 0 {
@@ -127,7 +128,7 @@ impl Ue {
         Err(GmmCause::UeSecurityCapabilitiesMismatch)
     }
 
-    /// After EAP-AKA' the command carries EAP-success and ABBA (TS 24.501 5.4.2.2).
+    /// After EAP-AKA' the command contains EAP-success and ABBA (TS 24.501 5.4.2.2).
     fn check_eap_success(&mut self, command: &SecurityModeCommand, origin: Origin) -> Result<(), GmmCause> {
         let success = command.eap_message.as_ref().map(|packet| is_eap_success(packet));
         let is_eap = origin == Origin::Authentication && self.authentication.eap.is_some();

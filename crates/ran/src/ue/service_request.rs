@@ -1,10 +1,10 @@
-//! Service request (TS 24.501 5.6.1), also in answer to paging (5.6.2).
+//! Service request (TS 24.501 5.6.1), also in response to paging (5.6.2).
 //!
 //! ```text
 //!  UE                         AMF
 //!   |    SERVICE REQUEST ->    |   T3517; uplink data status, PDU session status
 //!   | <- SERVICE ACCEPT        |   PDU session status, reactivation result
-//!   | <- SERVICE REJECT        |   #9, #10: register anew
+//!   | <- SERVICE REJECT        |   #9, #10: register again
 //! ```
 
 use super::{Connection, Event, Failure, State, Timer, Ue};
@@ -14,7 +14,7 @@ use pith_nas::ie::{MobileIdentity, PduSessionSet, RegistrationKind, ServiceType}
 use pith_ngap::RrcEstablishmentCause;
 
 impl Ue {
-    /// There are data to send, and no radio bearers to send them on (TS 24.501 5.6.1.1 d).
+    /// There is uplink data without radio bearers (TS 24.501 5.6.1.1 d).
     pub(super) fn request_service_for_data(&mut self) {
         if self.state == State::Registered {
             self.begin_service_request(ServiceType::Data);
@@ -67,7 +67,8 @@ impl Ue {
         self.go_on_when_registered();
     }
 
-    /// The answer to uplink data status says of each session whether its user plane could not be set up.
+    /// Checks the PDU session reactivation result: it answers the uplink data status IE, and lists only
+    /// requested sessions.
     fn check_reactivation(&mut self, asked: Option<PduSessionSet>, accept: &ServiceAccept) {
         let clause = "TS 24.501 5.6.1.4.1";
         match (asked, accept.reactivation_result) {
@@ -122,7 +123,7 @@ impl Ue {
         self.state = State::Registered;
     }
 
-    /// T3517 ran out (TS 24.501 5.6.1.7 c).
+    /// T3517 expired (TS 24.501 5.6.1.7 c).
     pub(super) fn on_service_request_unanswered(&mut self) {
         self.end_service_request();
         self.event(Event::ServiceFailed(Failure::NoAnswer));

@@ -1,4 +1,4 @@
-//! What other cores sent to a phone: our UE finds no fault with it.
+//! Recorded messages of other cores to a phone: the simulated UE must not report violations.
 
 use super::security::SecurityContext;
 use super::*;
@@ -13,7 +13,7 @@ struct Recorded {
     wire: Vec<u8>,
 }
 
-/// The messages of a core, and the context that they are protected with.
+/// The messages of a core, and their security context.
 fn recorded(core: &str) -> (SecurityContext, Vec<Recorded>) {
     let lines = include_str!("tests/recorded.tsv").lines().filter(|line| !line.starts_with('#'));
     let lines = lines.map(|line| line.split('\t').collect::<Vec<_>>());
@@ -58,7 +58,7 @@ fn request(id: u8) -> SessionRequest {
     }
 }
 
-/// What the phone did right before the recorded message of that number, so that the message answers it.
+/// The phone's inputs before the recorded message of that number, which the message answers.
 fn inputs_before(number: usize, message: &str) -> Vec<Input<'static>> {
     match (number, message) {
         (6, _) => vec![Input::ReleaseSession(7)],
@@ -69,7 +69,7 @@ fn inputs_before(number: usize, message: &str) -> Vec<Input<'static>> {
     }
 }
 
-/// Plays a core's messages to a UE that asks for them; gives the UE's events and violations.
+/// Plays a core's messages to a UE that expects them; returns the UE's events and violations.
 fn play(core: &str) -> (Vec<Event>, Vec<Violation>) {
     let (mut context, messages) = recorded(core);
     let (mut ue, mut out, now) = (ue(), Vec::new(), Instant::START);

@@ -19,7 +19,7 @@ macro_rules! timers {
                 match self { $( Self::$name => stringify!($name), )* }
             }
 
-            /// Its value where the network has not given another one.
+            /// Its default value.
             pub const fn duration(self) -> Duration {
                 match self { $( Self::$name => Duration::from_secs($seconds), )* }
             }
@@ -32,21 +32,21 @@ macro_rules! timers {
 timers! {
     /// Wait after the last failed attempt of a registration.
     T3502 = 12 * 60,
-    /// A registration has no answer.
+    /// Registration: no answer.
     T3510 = 15,
     /// Wait after a failed attempt of a registration.
     T3511 = 10,
     /// Periodic registration update.
     T3512 = 54 * 60,
-    /// RAND and RES* are kept.
+    /// RAND and RES* are stored.
     T3516 = 30,
-    /// A service request has no answer.
+    /// Service request: no answer.
     T3517 = 15,
-    /// The SUCI is kept.
+    /// The SUCI is stored.
     T3519 = 60,
-    /// A refused challenge has no successor.
+    /// No further challenge after a refused one.
     T3520 = 15,
-    /// A de-registration has no answer.
+    /// De-registration: no answer.
     T3521 = 15,
     /// The network does not release the connection.
     T3540 = 10,
@@ -54,12 +54,12 @@ timers! {
     T3346 = 0,
 }
 
-/// Which timers run, and until when.
+/// Running timers with their expiry times.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Timers([Option<Instant>; COUNT]);
 
 impl Timers {
-    /// Starts a timer, again if it runs.
+    /// Starts or restarts a timer.
     pub fn start(&mut self, timer: Timer, until: Instant) {
         if let Some(slot) = self.0.get_mut(timer as usize) {
             *slot = Some(until);
@@ -80,17 +80,17 @@ impl Timers {
         self.0.get(timer as usize).is_some_and(Option::is_some)
     }
 
-    /// Those that run.
+    /// The running timers.
     pub fn running(&self) -> impl Iterator<Item = Timer> {
         Timer::ALL.into_iter().filter(|timer| self.is_running(*timer))
     }
 
-    /// When the next one runs out.
+    /// The expiry time of the next timer.
     pub fn next(&self) -> Option<Instant> {
         self.0.iter().flatten().min().copied()
     }
 
-    /// Takes one that has run out by `now`.
+    /// Removes and returns a timer that has expired by `now`.
     pub fn take_expired(&mut self, now: Instant) -> Option<Timer> {
         let expired =
             |timer: &Timer| self.0.get(*timer as usize).is_some_and(|at| at.is_some_and(|at| at <= now));

@@ -1,4 +1,4 @@
-//! NAS transport: how 5GSM messages reach the SMF (TS 24.501 5.4.5).
+//! NAS transport: 5GSM messages to and from the SMF (TS 24.501 5.4.5).
 
 use super::Ue;
 use pith_nas::GsmMessage;
@@ -7,7 +7,7 @@ use pith_nas::ie::{MappedSnssai, PayloadContainerType, RequestType};
 use pith_types::{Dnn, Snssai};
 
 impl Ue {
-    /// Sends a 5GSM message that begins a session: with DNN and slice (TS 24.501 5.4.5.2.2).
+    /// Sends a 5GSM message that requests a session, with DNN and slice (TS 24.501 5.4.5.2.2).
     pub(super) fn send_gsm_request(
         &mut self,
         message: &GsmMessage,

@@ -1,5 +1,5 @@
-//! The USIM and what belongs to it: identity, keys, sequence numbers, concealment
-//! (TS 33.102 6.3.3 and Annex C, TS 33.501 Annex C).
+//! The USIM and its data: identity, keys, sequence numbers, concealment (TS 33.102 6.3.3 and Annex
+//! C, TS 33.501 Annex C).
 
 use pith_crypto::Algorithm;
 use pith_crypto::aka::{self, MacFailure};
@@ -20,31 +20,31 @@ pub enum Concealment {
     Ecies {
         /// Home Network Public Key Identifier, 1 to 255.
         key_id: u8,
-        /// The key, which tells the profile too.
+        /// The key, which also determines the profile.
         key: HomeNetworkPublicKey,
     },
 }
 
-/// What is personalised into a USIM.
+/// The content of a USIM.
 #[derive(Clone)]
+#[allow(missing_docs)]
 pub struct Subscription {
-    /// Who.
     pub supi: Supi,
-    /// The subscriber's network, whose digits the SUPI begins with.
+    /// The home network, whose MCC and MNC the SUPI starts with.
     pub home: Plmn,
     /// Routing Indicator, 1 to 4 digits.
     pub routing_indicator: Arc<str>,
-    /// How the SUPI is concealed.
+    /// Concealment of the SUPI.
     pub concealment: Concealment,
     /// Milenage or TUAK with the subscriber's keys.
     pub algorithm: Algorithm,
     /// The sequence numbers accepted so far.
     pub sequence: UsimSequence,
-    /// Where ephemeral keys come from: octets nobody else knows.
+    /// Secret seed of ephemeral keys.
     pub seed: [u8; 32],
 }
 
-/// What a challenge gave.
+/// The result of a challenge.
 pub(crate) struct Answer {
     pub res: pith_crypto::algorithm::Res,
     pub ck: Ck,
@@ -75,8 +75,8 @@ impl Usim {
         &self.subscription.supi
     }
 
-    /// Takes a challenge: MAC and freshness, and the separation bit, which the phone itself checks
-    /// (TS 33.501 6.1.3.2.0).
+    /// Verifies a challenge: MAC, freshness, and the separation bit, which the ME itself checks (TS
+    /// 33.501 6.1.3.2.0).
     pub fn challenge(&mut self, rand: &Rand, autn: &Autn) -> Result<Answer, Refusal> {
         let Subscription { algorithm, sequence, .. } = &mut self.subscription;
         let challenge =
@@ -90,7 +90,7 @@ impl Usim {
         }
     }
 
-    /// A fresh SUCI (TS 33.501 6.12.2). A key that conceals nothing leaves the null scheme.
+    /// A new SUCI (TS 33.501 6.12.2). If the key can't conceal, the null scheme is used.
     pub fn suci(&mut self) -> Suci {
         let (home_network_key_id, output) = self.conceal().unwrap_or_else(|| (0, self.msin_in_clear()));
         let Subscription { home, routing_indicator, .. } = &self.subscription;

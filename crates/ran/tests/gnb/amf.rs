@@ -1,4 +1,4 @@
-//! An AMF made by hand: it sends what a test tells it to.
+//! A scripted AMF: it sends what a test requests.
 
 use pith_ngap::*;
 use pith_ran::gnb::{Event, Gnb, Input, Output, Settings, UeKey};
@@ -6,9 +6,9 @@ use pith_ran::{Instant, Violation};
 use pith_types::{AmfUeNgapId, Guami, Plmn, RanUeNgapId, Snssai, Tac};
 
 pub const UE: UeKey = UeKey(7);
-/// What the gNB gives its first UE.
+/// RAN UE NGAP ID of the gNB's first UE.
 pub const RAN: RanUeNgapId = RanUeNgapId(1);
-/// And the stream that goes with it.
+/// SCTP stream of that UE.
 pub const STREAM: u16 = 2;
 
 pub fn amf_id() -> AmfUeNgapId {
@@ -39,7 +39,7 @@ pub struct Pair {
     pub gnb: Gnb,
     pub now: Instant,
     pub sent: Vec<(u16, Message)>,
-    /// Everything else that the gNB did, in order.
+    /// All other outputs of the gNB, in order.
     pub out: Vec<Output>,
     pub events: Vec<Event>,
     pub violations: Vec<Violation>,
@@ -52,7 +52,7 @@ impl Pair {
         Self { gnb, now: Instant::START, sent, out, events, violations }
     }
 
-    /// A gNB that is in operation.
+    /// A gNB after NG Setup.
     pub fn up() -> Self {
         let mut pair = Self::new();
         pair.input(Input::AssociationUp { outbound_streams: 8 });
@@ -64,7 +64,7 @@ impl Pair {
         pair
     }
 
-    /// One with a UE that has sent its first message and got an answer.
+    /// A gNB with a UE that has sent its first message and received an answer.
     pub fn with_ue() -> Self {
         let mut pair = Self::up();
         pair.connect();
@@ -75,7 +75,7 @@ impl Pair {
         pair
     }
 
-    /// One whose UE has AS security.
+    /// A gNB whose UE has AS security.
     pub fn with_context() -> Self {
         let mut pair = Self::with_ue();
         pair.give(STREAM, initial_context_setup().encode().unwrap());

@@ -1,4 +1,4 @@
-//! Dialogues of a gNB with an AMF made by hand.
+//! Dialogues of a gNB with a scripted AMF.
 
 mod amf;
 mod management;

@@ -1,4 +1,4 @@
-//! A core in a few lines: it serves every UE, keeps no rule that it does not need, and can do a thing wrong.
+//! A minimal core: it serves every UE, checks only what it needs, and can inject one fault.
 
 use crate::network;
 use pith_crypto::aka;
@@ -18,24 +18,24 @@ use pith_types::{Ambr, AmfUeNgapId, BitRate, FiveGGuti, FiveGTmsi, Guami, RanUeN
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
 
-/// One thing to do wrong.
+/// A fault to inject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// Answer no UE.
     Silent,
-    /// Release a UE that deregisters, and do not accept.
+    /// Release a UE that deregisters, without DEREGISTRATION ACCEPT.
     ReleaseWithoutAccept,
     /// Forward no packet.
     DropEcho,
-    /// Leave the PDU Session Container out.
+    /// Omit the PDU Session Container.
     NoContainer,
-    /// Name another QoS flow.
+    /// Use another QFI.
     WrongQfi,
     /// Send to another UE's address.
     WrongUe,
 }
 
-/// A UE as the core knows it, by its IMSI.
+/// A UE in the core, by its IMSI.
 #[derive(Default)]
 struct Subscriber {
     sqn: Sqn,
@@ -49,15 +49,15 @@ struct Subscriber {
 pub struct Core {
     pub fault: Option<Fault>,
     subscribers: HashMap<String, Subscriber>,
-    /// Whose a connection is.
+    /// The IMSI of each connection.
     connections: HashMap<(usize, RanUeNgapId), String>,
-    /// The gNB's end of the tunnel whose other end has that TEID.
+    /// The gNB's TEID of the tunnel with that UPF TEID.
     downlink: HashMap<Teid, Teid>,
 }
 
 const UPF: &str = "10.0.0.9";
 
-/// The number that an IMSI ends in: AMF UE NGAP ID, 5G-TMSI, TEID and address in one.
+/// The number at the end of an IMSI: used as AMF UE NGAP ID, 5G-TMSI, TEID and address.
 fn number(imsi: &str) -> u32 {
     imsi[5..].parse().unwrap()
 }
@@ -75,7 +75,7 @@ fn ambr() -> Ambr {
     Ambr { uplink: BitRate::mbps(50), downlink: BitRate::mbps(100) }
 }
 
-/// Where a UE's messages come from.
+/// The connection of a UE.
 #[derive(Clone, Copy)]
 struct Place {
     amf: AmfUeNgapId,
@@ -83,7 +83,7 @@ struct Place {
 }
 
 impl Core {
-    /// Takes a PDU of a gNB, and gives the answers.
+    /// Handles a PDU of a gNB, and returns the answers.
     pub fn receive(&mut self, gnb: usize, pdu: &[u8]) -> Vec<Vec<u8>> {
         match Message::decode(pdu).unwrap() {
             Message::NgSetupRequest(_) => vec![ng_setup_response()],
@@ -121,7 +121,7 @@ impl Core {
         vec![]
     }
 
-    /// The first message of a connection, plain or protected.
+    /// The initial message of a connection, plain or protected.
     fn begin(&mut self, gnb: usize, message: &InitialUeMessage) -> Vec<Vec<u8>> {
         let nas = &message.nas_pdu;
         let is_plain = matches!(peek(nas), Some(pith_nas::Kind::PlainGmm(_)));
@@ -202,7 +202,7 @@ impl Core {
     }
 }
 
-/// What a host answers to an ICMP echo request, and its echo service to a UDP datagram.
+/// The answer of a host to an ICMP echo request, and of its echo service to a UDP datagram.
 fn echoed(packet: &[u8]) -> Vec<u8> {
     let mut reply = packet.to_vec();
     reply[12..20].rotate_left(4);
@@ -254,7 +254,7 @@ impl Subscriber {
         self.security.as_mut().unwrap().protect(header, &message.into().encode()).unwrap()
     }
 
-    /// The identity changes its region each time, as a new one has to be new.
+    /// The region of the 5G-GUTI changes each time, so that each 5G-GUTI is a new one.
     fn accept_registration(&mut self, imsi: &str) -> Vec<u8> {
         let mut guti = guti(imsi);
         guti.guami.amf_id.region = self.security.as_ref().unwrap().next_to_send().unwrap().sequence_number();

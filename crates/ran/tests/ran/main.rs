@@ -1,4 +1,4 @@
-//! A radio network against a core made by hand: many UEs, their plan, and the user plane.
+//! A radio network with a scripted core: many UEs, their plan, and the user plane.
 
 mod core;
 #[allow(dead_code)]
@@ -27,7 +27,7 @@ fn plan(profile: Profile, ping: Option<PingPlan>, rounds: u32) -> Plan {
     Plan::new(profile, Packets { ping, traffic: None }, Duration::ZERO, rounds)
 }
 
-/// A radio network, a core, and the time that both live in.
+/// A radio network, a core, and virtual time.
 struct World {
     ran: Ran,
     core: Core,
@@ -83,7 +83,7 @@ impl World {
         self.settle();
     }
 
-    /// Carries everything to and fro until both sides wait.
+    /// Delivers all messages until both sides wait.
     fn settle(&mut self) {
         while !self.out.is_empty() {
             for output in std::mem::take(&mut self.out) {
@@ -106,7 +106,7 @@ impl World {
         }
     }
 
-    /// Lets time pass, timer by timer, until all UEs have ended or so long has passed.
+    /// Advances time, timer by timer, until all UEs have ended or `at_most` has passed.
     fn run(&mut self, at_most: Duration) {
         let end = self.now + at_most;
         while !self.ran.tally().is_over() {

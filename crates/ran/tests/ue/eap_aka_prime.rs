@@ -1,4 +1,4 @@
-//! Primary authentication by EAP-AKA' (TS 24.501 5.4.1.2, RFC 9048), packets made and read by hand.
+//! Primary authentication by EAP-AKA' (TS 24.501 5.4.1.2, RFC 9048); the tests encode and decode the packets.
 
 use crate::network::*;
 use pith_crypto::aka::{self, AuthenticationVector};

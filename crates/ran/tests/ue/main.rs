@@ -1,4 +1,4 @@
-//! Dialogues of a UE with a network made by hand: what it does when all goes well, and what it refuses.
+//! Dialogues of a UE with a scripted network: normal procedures, and what it refuses.
 
 mod authentication;
 mod deregistration;

@@ -1,4 +1,4 @@
-//! A network made by hand: it sends what a test tells it to, protected as the test wants it.
+//! A scripted network: it sends what a test requests, with the protection that the test chooses.
 
 use pith_crypto::Algorithm;
 use pith_crypto::aka;
@@ -60,11 +60,11 @@ pub fn second_guti() -> MobileIdentity {
     MobileIdentity::FiveGGuti("5g-guti-9997002004000000002".parse().unwrap())
 }
 
-/// A UE, and the network that it talks with.
+/// A UE and its network.
 pub struct Pair {
     pub ue: Ue,
     pub now: Instant,
-    /// What the UE sent and was not looked at yet, as octets.
+    /// Messages of the UE that the test has not read yet.
     pub sent: Vec<Vec<u8>>,
     pub connections: usize,
     pub released: usize,
@@ -134,7 +134,7 @@ impl Pair {
         GmmMessage::decode(&self.octets()).unwrap()
     }
 
-    /// The message that the UE sent, its protection checked by the core's own code.
+    /// The message that the UE sent, its protection verified by the core's code.
     pub fn protected(&mut self) -> (SecurityHeaderType, GmmMessage) {
         let octets = self.octets();
         let opened = self.security.as_mut().unwrap().unprotect(&octets).expect("the UE's MAC is right");
@@ -176,7 +176,7 @@ impl Pair {
         self.give_ciphered(transport);
     }
 
-    /// A challenge with the next sequence number, and the K_AMF that comes of it.
+    /// A challenge with the next sequence number; derives its K_AMF.
     pub fn challenge(&mut self, ng_ksi: NgKsi) -> AuthenticationRequest {
         let sqn = self.sqn;
         self.sqn = sqn.next();
@@ -194,7 +194,7 @@ impl Pair {
         request
     }
 
-    /// A new context on the network's side, of the last K_AMF.
+    /// A new security context of the network, from the last K_AMF.
     pub fn new_context(&mut self) {
         let (integrity, ciphering) = (IntegrityAlgorithm::Nia2, CipheringAlgorithm::Nea2);
         let k_amf = self.k_amf.as_ref().unwrap();
@@ -211,7 +211,7 @@ impl Pair {
         self.give(&octets);
     }
 
-    /// REGISTRATION REQUEST, authentication and security mode control; gives the request in the container.
+    /// REGISTRATION REQUEST, authentication and security mode control; returns the request in the container.
     pub fn secure(&mut self) -> RegistrationRequest {
         self.input(Input::Register);
         self.sent.clear();
@@ -229,7 +229,7 @@ impl Pair {
         *request
     }
 
-    /// All of a registration.
+    /// A complete registration.
     pub fn register(&mut self) {
         self.secure();
         self.give_ciphered(registration_accept());
@@ -237,7 +237,7 @@ impl Pair {
         self.assert_clean();
     }
 
-    /// A session is active.
+    /// Establishes a session.
     pub fn establish(&mut self, id: u8) {
         self.input(Input::EstablishSession(session_request(id)));
         let pti = self.session_message().pti;
@@ -253,7 +253,7 @@ impl Pair {
         assert_eq!(self.violations, []);
     }
 
-    /// The one violation that there is, by clause.
+    /// The clause of the one violation.
     pub fn violation(&mut self) -> &'static str {
         assert_eq!(self.violations.len(), 1, "{:?}", self.violations);
         self.violations.pop().unwrap().clause

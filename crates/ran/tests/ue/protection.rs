@@ -1,4 +1,4 @@
-//! Which downlink messages a UE processes at all (TS 24.501 4.4.4.2, 4.4.5, clause 7).
+//! Which downlink messages a UE processes (TS 24.501 4.4.4.2, 4.4.5, clause 7).
 
 use crate::network::*;
 use pith_nas::gmm::{ConfigurationUpdateCommand, DeregistrationAcceptUeOriginating, RegistrationReject};

@@ -17,7 +17,7 @@ fn registered() -> Pair {
     pair
 }
 
-/// A UE that has asked for session 1, and its PTI.
+/// A UE that has requested session 1, and its PTI.
 fn asking() -> (Pair, u8) {
     let mut pair = registered();
     pair.input(Input::EstablishSession(session_request(1)));

@@ -1,4 +1,4 @@
-//! USIMs of other kinds: concealed SUPIs, TUAK.
+//! Other kinds of USIMs: concealed SUPIs, TUAK.
 
 use crate::network::*;
 use pith_crypto::algorithm::ResLength;

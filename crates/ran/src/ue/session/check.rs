@@ -1,4 +1,4 @@
-//! What a UE demands of a PDU SESSION ESTABLISHMENT ACCEPT (TS 24.501 6.4.1.3, 8.3.2).
+//! Checks of PDU SESSION ESTABLISHMENT ACCEPT (TS 24.501 6.4.1.3, 8.3.2).
 
 use super::{SSC_MODE, SessionRequest};
 use crate::ue::Ue;
@@ -6,11 +6,11 @@ use pith_nas::gsm::PduSessionEstablishmentAccept;
 use pith_nas::ie::{FlowOperation, PduAddress, PduSessionType, QosRule, QosRules, RuleOperation};
 use std::net::Ipv4Addr;
 
-/// Where the rules of the message stand.
+/// The clause with the rules of the message.
 const CLAUSE: &str = "TS 24.501 6.4.1.3";
 
 impl Ue {
-    /// The QoS flow of the default rule, if the session can be used.
+    /// The QoS flow of the default rule, if the session is usable.
     pub(super) fn check_establishment_accept(
         &mut self,
         request: &SessionRequest,
@@ -25,7 +25,7 @@ impl Ue {
         Some(qfi)
     }
 
-    /// What is wrong here does not make the session useless.
+    /// Checks of IEs whose errors do not make the session unusable.
     fn check_descriptive_ies(&mut self, request: &SessionRequest, accept: &PduSessionEstablishmentAccept) {
         if accept.ssc_mode != SSC_MODE {
             self.violation(CLAUSE, format!("SSC mode {:?}, asked for {SSC_MODE:?}", accept.ssc_mode));
@@ -39,7 +39,7 @@ impl Ue {
         }
         match (&request.dnn, &accept.dnn) {
             (_, None) => self.violation(CLAUSE, "no DNN in PDU SESSION ESTABLISHMENT ACCEPT"),
-            // The network may add its operator identifier.
+            // The network may append its operator identifier.
             (Some(asked), Some(given)) if !given.as_str().starts_with(asked.as_str()) => {
                 self.violation(CLAUSE, format!("DNN {given}, asked for {asked}"));
             }
@@ -50,7 +50,8 @@ impl Ue {
         }
     }
 
-    /// The type asked for; one of the two IP versions where both were asked for, with the cause that says so.
+    /// The requested type. If both IP versions were requested, one of them is valid too, with the
+    /// cause that explains it.
     fn check_session_type(
         &mut self,
         request: &SessionRequest,
@@ -97,8 +98,8 @@ impl Ue {
         true
     }
 
-    /// Exactly one default rule, each rule once and created, each filter and precedence once (TS 24.501 6.4.1.3,
-    /// semantic and syntactical errors in QoS operations and packet filters).
+    /// Exactly one default rule; each rule identifier once, with operation create; each filter and precedence
+    /// once (TS 24.501 6.4.1.3, semantic and syntactical errors in QoS operations and packet filters).
     fn check_qos_rules(&mut self, rules: &QosRules) -> Option<u8> {
         let rules = &rules.0;
         let defaults: Vec<&QosRule> = rules.iter().filter(|rule| rule.default).collect();
@@ -116,14 +117,14 @@ impl Ue {
         default.marking.map(|marking| marking.qfi)
     }
 
-    /// Each flow that a rule uses is described, unless its QFI is its 5QI (TS 24.501 6.4.1.3).
+    /// Each flow of a rule has a description, unless its QFI is its 5QI (TS 24.501 6.4.1.3).
     fn check_flow_descriptions(&mut self, accept: &PduSessionEstablishmentAccept, default_qfi: u8) {
         let described = accept.qos_flow_descriptions.as_ref().map(|list| &list.0[..]).unwrap_or_default();
         for flow in described.iter().filter(|flow| flow.operation != FlowOperation::Create) {
             let text = format!("QoS flow description {} with operation {:?}", flow.qfi, flow.operation);
             self.violation(CLAUSE, text);
         }
-        // Non-GBR 5QIs that may serve as QFI, TS 23.501 table 5.7.4-1.
+        // Non-GBR 5QIs that may equal the QFI, TS 23.501 table 5.7.4-1.
         let is_five_qi = matches!(default_qfi, 5..=9);
         if !is_five_qi && !described.iter().any(|flow| flow.qfi == default_qfi) {
             self.violation(CLAUSE, format!("no QoS flow description for QFI {default_qfi}"));
@@ -131,7 +132,7 @@ impl Ue {
     }
 }
 
-/// What is wrong with a rule of a new session.
+/// The error in a rule of a new session.
 fn fault_of_rule(rule: &QosRule, earlier: &[QosRule]) -> Option<&'static str> {
     let Some(marking) = rule.marking else { return Some("no precedence and no QFI") };
     let same_precedence = |other: &QosRule| other.marking.is_some_and(|m| m.precedence == marking.precedence);

@@ -16,7 +16,7 @@ use pith_nas::gsm::{
 use pith_nas::ie::{IntegrityProtectionMaximumDataRate, ServiceType};
 
 impl Ue {
-    /// The user wants a session: at once, or when the UE is registered and connected.
+    /// The user requests a session: sent at once, or when the UE is registered and connected.
     pub(in crate::ue) fn establish_session(&mut self, request: SessionRequest) {
         let possible = (1..=15).contains(&request.id)
             && !self.sessions.is_known(request.id)
@@ -31,7 +31,7 @@ impl Ue {
         }
     }
 
-    /// Sends what waited; in 5GMM-IDLE a service request has to come first (TS 24.501 5.6.1.1 c).
+    /// Sends deferred requests; in 5GMM-IDLE a service request must precede them (TS 24.501 5.6.1.1 c).
     pub(in crate::ue) fn establish_waiting_sessions(&mut self) {
         match self.connection {
             _ if self.sessions.waiting.is_empty() => {}
@@ -76,7 +76,7 @@ impl Ue {
         };
         match self.check_establishment_accept(&request, &accept) {
             Some(default_qfi) => self.take_session(id, default_qfi, accept),
-            // What can't be used is given back (6.4.1.3).
+            // An unusable session is released (6.4.1.3).
             None => {
                 self.event(Event::SessionFailed(id, SessionFailure::NotUsable));
                 self.begin_transaction(id, Procedure::Release);

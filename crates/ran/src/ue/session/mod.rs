@@ -14,16 +14,16 @@ use pith_types::{Ambr, Dnn, Snssai};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// What the user asks for.
+/// A session that the user requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRequest {
     /// PDU session identity, 1 to 15.
     pub id: u8,
-    /// The data network; without one the network chooses.
+    /// The data network; `None` leaves the choice to the network.
     pub dnn: Option<Dnn>,
-    /// The slice; without one the network chooses.
+    /// The slice; `None` leaves the choice to the network.
     pub snssai: Option<Snssai>,
-    /// What the session is to carry.
+    /// PDU session type.
     pub session_type: PduSessionType,
 }
 
@@ -32,21 +32,21 @@ pub struct SessionRequest {
 pub struct Session {
     /// PDU session identity.
     pub id: u8,
-    /// What it carries.
+    /// PDU session type.
     pub session_type: PduSessionType,
-    /// The UE's address in it.
+    /// The UE's address.
     pub ipv4: Option<Ipv4Addr>,
     /// Session-AMBR.
     pub ambr: Ambr,
     /// The QoS flow of the default rule.
     pub default_qfi: u8,
-    /// The data network, as the network names it.
+    /// The data network in the accept.
     pub dnn: Option<Dnn>,
-    /// Whether there are radio bearers for it.
+    /// Whether there are radio bearers for the session.
     pub user_plane: bool,
 }
 
-/// Which procedure a PTI belongs to.
+/// The procedure of a PTI.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Procedure {
     /// UE-requested PDU session establishment (6.4.1): T3580.
@@ -65,22 +65,22 @@ struct Transaction {
     expires: Instant,
 }
 
-/// T3580, T3581 and T3582 all have 16 s (TS 24.501 table 10.3.1).
+/// T3580, T3581 and T3582 are all 16 s (TS 24.501 table 10.3.1).
 const RETRANSMISSION: Duration = Duration::from_secs(16);
 /// On the fifth expiry the procedure is aborted (6.4.1.6 a, 6.4.3.5 a).
 const TRANSMISSIONS: u8 = 5;
 
-/// All PDU sessions of a UE, and what is under way.
+/// All PDU sessions of a UE, and their procedures.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     active: Vec<Session>,
     transactions: Vec<Transaction>,
-    /// Wanted, but the UE is not registered and connected yet.
+    /// Requested sessions, deferred until the UE is registered and connected.
     waiting: Vec<SessionRequest>,
     /// Identities with radio bearers.
     bearers: Vec<u8>,
     last_pti: u8,
-    /// The sessions whose user plane the ongoing service request asks for.
+    /// The sessions whose user plane the service request in progress requests.
     pub reactivating: Option<PduSessionSet>,
 }
 
@@ -105,7 +105,7 @@ impl Sessions {
         self.transactions.iter().map(|transaction| transaction.expires).min()
     }
 
-    /// The timers that run, by their names.
+    /// The running timers, by their names.
     pub fn running_timers(&self) -> impl Iterator<Item = &'static str> {
         self.transactions.iter().map(|transaction| match transaction.procedure {
             Procedure::Establishment(_) => "T3580",
@@ -113,7 +113,7 @@ impl Sessions {
         })
     }
 
-    /// Radio bearers come with the message that makes the session, and are there before it is read.
+    /// Radio bearers are set up with the message that accepts the session, before the message is handled.
     pub fn note_user_plane(&mut self, id: u8, up: bool) {
         self.bearers.retain(|bearer| *bearer != id);
         self.bearers.extend(up.then_some(id));
@@ -122,19 +122,19 @@ impl Sessions {
         }
     }
 
-    /// All radio bearers are gone.
+    /// All radio bearers are released.
     pub fn note_idle(&mut self) {
         self.bearers.clear();
         self.active.iter_mut().for_each(|session| session.user_plane = false);
     }
 
-    /// Takes out the active sessions that are not in a PDU session status.
+    /// Removes the active sessions that are not in a PDU session status.
     pub fn drop_those_not_in(&mut self, status: PduSessionSet) -> Vec<u8> {
         let gone = self.active.extract_if(.., |session| !status.contains(session.id));
         gone.map(|session| session.id).collect()
     }
 
-    /// Takes out everything; gives the sessions that were active, and those that were wanted.
+    /// Removes all; returns the sessions that were active, and those that were requested.
     pub fn clear(&mut self) -> (Vec<u8>, Vec<u8>) {
         let is_wanted = |t: &Transaction| matches!(t.procedure, Procedure::Establishment(_));
         let wanted = self.transactions.iter().filter(|t| is_wanted(t)).map(|t| t.session);
@@ -153,7 +153,7 @@ impl Sessions {
         Some(self.active.remove(at))
     }
 
-    /// Whether a procedure of the UE's own is under way on it.
+    /// Whether a UE-requested procedure is in progress on the session.
     fn is_changing(&self, id: u8) -> bool {
         self.transactions.iter().any(|transaction| transaction.session == id)
     }
@@ -164,7 +164,7 @@ impl Sessions {
             || self.waiting.iter().any(|request| request.id == id)
     }
 
-    /// The next of 1 to 254 that no procedure has (TS 24.007 11.2.3.1a.2).
+    /// The next PTI of 1 to 254 that no procedure uses (TS 24.007 11.2.3.1a.2).
     fn allocate_pti(&mut self) -> u8 {
         loop {
             self.last_pti = self.last_pti % 254 + 1;
@@ -174,7 +174,7 @@ impl Sessions {
         }
     }
 
-    /// Takes out the procedure of that PTI on that session.
+    /// Removes and returns the procedure of that PTI on that session.
     fn take(&mut self, id: u8, pti: u8, is_it: impl Fn(&Procedure) -> bool) -> Option<Transaction> {
         let fits = |t: &Transaction| t.session == id && t.pti == pti && is_it(&t.procedure);
         let at = self.transactions.iter().position(fits)?;
@@ -183,7 +183,7 @@ impl Sessions {
 }
 
 impl Ue {
-    /// Begins a procedure on a session, with a PTI of its own.
+    /// Starts a procedure on a session, with a new PTI.
     fn begin_transaction(&mut self, session: u8, procedure: Procedure) {
         let pti = self.sessions.allocate_pti();
         let expires = self.now + RETRANSMISSION;
@@ -199,7 +199,7 @@ impl Ue {
         }
     }
 
-    /// T3580 and T3582 run out: again, and the fifth time that was it.
+    /// T3580 or T3582 expired: retransmits; on the fifth expiry aborts.
     pub(super) fn on_session_timeouts(&mut self) {
         let now = self.now;
         let expired: Vec<_> = self.sessions.transactions.extract_if(.., |t| t.expires <= now).collect();
@@ -231,7 +231,7 @@ impl Ue {
         }
     }
 
-    /// The AMF could not forward a 5GSM message, which comes back (TS 24.501 5.4.5.3.3, 6.4.1.6 b).
+    /// The AMF could not forward a 5GSM message and returned it (TS 24.501 5.4.5.3.3, 6.4.1.6 b).
     pub(super) fn on_not_forwarded(&mut self, id: u8, cause: GmmCause, payload: &[u8]) {
         let pti = GsmMessage::decode(payload).ok().map(|message| message.pti);
         let transaction = pti.and_then(|pti| self.sessions.take(id, pti, |_| true));
@@ -303,7 +303,7 @@ impl Ue {
         self.send_gsm(&GsmMessage::new(id, pti, GsmStatus::new(cause)));
     }
 
-    /// A message for a PTI that no procedure has (TS 24.501 7.3.1).
+    /// A message with a PTI that no procedure uses (TS 24.501 7.3.1).
     fn refuse_pti(&mut self, id: u8, pti: u8, name: &str) {
         self.violation(
             "TS 24.501 7.3.1",
@@ -313,8 +313,8 @@ impl Ue {
     }
 }
 
-/// Whether it is a message of no procedure of the UE's own, as the last of a release is: the session may be gone
-/// when the AMF has it.
+/// Whether the message belongs to no UE-requested procedure, such as the last message of a release:
+/// the AMF may have deleted the session when it arrives.
 fn begins_nothing(payload: &[u8]) -> bool {
     let message = GsmMessage::decode(payload);
     message.is_ok_and(|message| {
@@ -322,5 +322,5 @@ fn begins_nothing(payload: &[u8]) -> bool {
     })
 }
 
-/// The SSC mode that the simulator asks for.
+/// The SSC mode that the simulator requests.
 const SSC_MODE: SscMode = SscMode::Mode1;

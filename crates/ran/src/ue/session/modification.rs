@@ -12,7 +12,8 @@ use pith_nas::ie::{QosRule, RuleOperation};
 use pith_nas::{GsmCause, GsmMessage};
 
 impl Ue {
-    /// PDU SESSION MODIFICATION COMMAND (TS 24.501 6.3.2.3). The simulator requests none, so the PTI is 0.
+    /// PDU SESSION MODIFICATION COMMAND (TS 24.501 6.3.2.3). The simulator does not request
+    /// modifications, so the PTI is 0.
     pub(super) fn receive_modification_command(
         &mut self,
         id: u8,
@@ -39,7 +40,7 @@ impl Ue {
     }
 }
 
-/// The flow that a rule makes the default one's.
+/// The flow that a rule assigns to the default rule.
 fn new_default_flow(rule: &QosRule) -> Option<u8> {
     let marking = rule.marking.filter(|_| rule.default && rule.operation != RuleOperation::Delete)?;
     Some(marking.qfi)

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  UE                                  SMF
-//!   |    PDU SESSION RELEASE REQUEST -> |   T3582; if the UE begins it
-//!   | <- PDU SESSION RELEASE COMMAND    |   with the UE's PTI, or with 0 if the network begins it
+//!   |    PDU SESSION RELEASE REQUEST -> |   T3582; if the UE starts the release
+//!   | <- PDU SESSION RELEASE COMMAND    |   with the UE's PTI, or with 0 if the network starts it
 //!   |    PDU SESSION RELEASE COMPLETE ->|
 //! ```
 
@@ -15,7 +15,7 @@ use pith_nas::gsm::{
 use pith_nas::{GsmCause, GsmMessage};
 
 impl Ue {
-    /// The user is done with a session. While it is being released already, that is all there is to do.
+    /// The user releases a session. Ignored if its release is in progress.
     pub(in crate::ue) fn release_session(&mut self, id: u8) {
         if self.sessions.is_changing(id) && self.sessions.find(id).is_some() {
             return;
@@ -35,7 +35,8 @@ impl Ue {
         self.send_gsm(&GsmMessage::new(id, pti, request));
     }
 
-    /// PDU SESSION RELEASE COMMAND (TS 24.501 6.3.3.3). Its PTI names a release that the UE asked for, or is 0.
+    /// PDU SESSION RELEASE COMMAND (TS 24.501 6.3.3.3). Its PTI is that of a release that the UE
+    /// requested, or 0.
     pub(super) fn receive_release_command(&mut self, id: u8, pti: u8, command: &PduSessionReleaseCommand) {
         let asked_for = self.sessions.take(id, pti, |p| *p == Procedure::Release).is_some();
         if pti != 0 && !asked_for {
