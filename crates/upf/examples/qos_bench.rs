@@ -1,4 +1,4 @@
-//! What the QoS engine costs: nanoseconds a packet where nothing waits, and where all of it does.
+//! The cost of the QoS engine: nanoseconds a packet if no packet is queued, and if all are.
 //!
 //! `cargo run --release -p pith-upf --example qos_bench`
 
@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 const PACKET: usize = 1400;
-/// Of virtual time, in nanoseconds.
+/// A millisecond of virtual time, in nanoseconds.
 const MS: u64 = 1_000_000;
 
-/// Counts, and does nothing else.
+/// An outlet that only counts.
 #[derive(Default)]
 struct Count {
     sent: u64,
@@ -34,7 +34,7 @@ impl Outlet<u32> for Count {
     fn held(&mut self, _: &u32, _: PdrId) {}
 }
 
-/// A session of an AMBR, with a QoS flow or not.
+/// A session with an AMBR, and optionally a QoS flow.
 fn session(id: u64, ambr: u64, with_qos_flow: bool) -> Session {
     let rates = |rate| Some(Rates { uplink: rate, downlink: rate });
     let pdr = |id, qers: &[u32]| Pdr {
@@ -85,7 +85,7 @@ fn main() {
     }
 }
 
-/// Packets of a session that does not queue.
+/// Packets of a session without queued packets.
 fn meters(with_qos_flow: bool) {
     let qos = compile(&session(1, 100_000_000_000, with_qos_flow));
     let flows = qos.flows(Direction::Downlink);
@@ -99,7 +99,7 @@ fn meters(with_qos_flow: bool) {
     println!("not queued, {} meters: {each:.1} ns a packet", flow.metering().len());
 }
 
-/// Sessions that are each offered 5% more than their AMBR, for a second of virtual time.
+/// Sessions offered 5% more than their AMBR, for a second of virtual time.
 fn queued(sessions: u64, ambr: u64, tuples: u32, with_qos_flow: bool) {
     let all: Vec<_> = (0..sessions).map(|id| compile(&session(id, ambr, with_qos_flow))).collect();
     let mut engine = Engine::new(Arc::new(Room::new(BufferLimits::default())));

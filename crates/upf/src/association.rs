@@ -10,29 +10,29 @@ use crate::config::Config;
 /// An association with an SMF.
 #[derive(Debug)]
 pub struct Association {
-    /// Where the SMF's PFCP entity is reached.
+    /// The address of the SMF's PFCP entity.
     pub address: SocketAddr,
-    /// What the SMF can do.
     pub cp_features: CpFunctionFeatures,
-    /// The Recovery Time Stamp of the entity at `address`, from its heartbeats: that of the set-up does not count
-    /// (TS 29.244 table 7.4.4.1-1, note).
+    /// The Recovery Time Stamp of the entity at `address`, from its heartbeats; the one in the set-up is not
+    /// used (TS 29.244 table 7.4.4.1-1, note).
     pub recovery: Option<NtpSeconds>,
     /// Whether the SMF answers heartbeats.
     pub path: Path,
-    /// When to send the next heartbeat; none while one waits for its response.
+    /// Time of the next heartbeat; `None` while a response is pending.
     pub next_heartbeat: Option<Duration>,
 }
 
-/// Whether a peer answers.
+/// Whether the SMF answers heartbeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Path {
-    /// It does.
+    /// It answers.
     Up,
-    /// It has not since then.
+    /// It has not answered since that time.
     FailedSince(Duration),
 }
 
-/// What this UPF can do beyond what every UPF must (TS 29.244 8.2.25); rules can be activated where there are some.
+/// This UPF's optional features (TS 29.244 8.2.25); activation of predefined rules only if any are
+/// configured.
 pub fn up_function_features(config: &Config) -> UpFunctionFeatures {
     UpFunctionFeatures::FTUP
         | UpFunctionFeatures::EMPU

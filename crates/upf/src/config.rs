@@ -12,51 +12,51 @@ use crate::reach::PermittedSmf;
 /// Settings of a UPF-C.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Who this UPF is to its SMFs.
+    /// This UPF's Node ID.
     pub node_id: NodeId,
-    /// The address of its PFCP entity, as it stands in UP F-SEIDs.
+    /// The address of its PFCP entity, used in UP F-SEIDs.
     pub n4: IpAddr,
-    /// The addresses of its GTP-U entity, as they stand in F-TEIDs.
+    /// The addresses of its GTP-U entity, used in F-TEIDs.
     pub n3: GtpuAddress,
-    /// Seconds from 1970 to the point that all `now`s count from: the Recovery Time Stamp. Must differ between runs.
+    /// Unix time at which all `now`s start: the Recovery Time Stamp. Must differ between runs.
     pub started: u64,
-    /// T1: how long to wait for a response before the request is sent again (TS 29.244 6.4).
+    /// T1: time before a request without response is retransmitted (TS 29.244 6.4).
     pub t1: Duration,
-    /// N1: how often a request is sent in all (TS 29.244 6.4).
+    /// N1: number of transmissions of a request (TS 29.244 6.4).
     pub n1: u32,
-    /// How long after one heartbeat the next is sent to an SMF.
+    /// Time between two heartbeats to an SMF.
     pub heartbeat_interval: Duration,
-    /// How long the sessions of an SMF that does not answer heartbeats live on.
+    /// Time for which the sessions of an SMF that does not answer heartbeats are retained.
     pub path_failure_retention: Duration,
-    /// How long a response is kept to answer duplicates of its request with; at least the peers' T1 times N1.
+    /// Time for which a response is stored for duplicates of its request; at least the peers' T1 times N1.
     pub response_retention: Duration,
-    /// SMFs that may use this UPF; what others send is refused.
+    /// SMFs that may use this UPF; requests of others are refused.
     pub smfs: Vec<PermittedSmf>,
-    /// Most associations: what an SMF that is not known yet is refused beyond.
+    /// Most associations; further SMFs are refused.
     pub max_associations: usize,
-    /// Most associations with SMFs at one address: each has a Node ID of its own.
+    /// Most associations with SMFs at one address, each with its own Node ID.
     pub max_associations_of_peer: usize,
     /// Most sessions.
     pub max_sessions: usize,
     /// Most sessions of SMFs at one address.
     pub max_sessions_of_peer: usize,
-    /// Most requests to an address that wait for their responses: beyond, reports wait until some are answered.
+    /// Most pending requests to an address; further reports are delayed.
     pub max_requests_to_peer: usize,
     /// Most rules of a kind in a session.
     pub max_rules: usize,
-    /// Addresses that UEs may have; of a family without a pool, any that is no other's.
+    /// Address pools of UEs; without a pool for a family, any address of it that is not reserved.
     pub ue_pools: Vec<AddressRange>,
-    /// Addresses of the UPF beside those of N3 and N4: its gateways in the pools.
+    /// Addresses of the UPF in addition to those of N3 and N4: its gateways in the pools.
     pub own_addresses: Vec<IpAddr>,
-    /// Names of the networks of N6, as Network Instances name them.
+    /// Names of N6 networks, as contained in Network Instances.
     pub networks: Vec<String>,
     /// Rules that SMFs may activate by name.
     pub predefined: PredefinedRules,
-    /// What guaranteed bit rates may sum up to, each way; `None`: no bound is known.
+    /// Limit of the sum of guaranteed bit rates, for each direction; `None`: no limit.
     pub guaranteed: Option<Rates>,
 }
 
-/// Where GTP-U peers reach the UPF; at least one address.
+/// The UPF's GTP-U addresses; at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GtpuAddress {
     /// By IPv4.
@@ -66,7 +66,7 @@ pub struct GtpuAddress {
 }
 
 impl Config {
-    /// The usual settings of a UPF whose PFCP entity is at `n4` and whose GTP-U entity at `n3`. No SMF is permitted yet.
+    /// The defaults for a UPF with PFCP at `n4` and GTP-U at `n3`. No SMF is permitted yet.
     pub fn new(n4: IpAddr, n3: GtpuAddress, started: u64) -> Self {
         Config {
             node_id: n4.into(),
@@ -93,7 +93,7 @@ impl Config {
         }
     }
 
-    /// The UTC time `now` after the start.
+    /// The UTC time at `now`.
     pub(crate) fn time(&self, now: Duration) -> NtpSeconds {
         NtpSeconds::from_unix(self.started.saturating_add(now.as_secs()))
     }

@@ -1,4 +1,4 @@
-//! What an operator may look at: sessions with what leads to them, and their rules as the datapath has them.
+//! Inspection by operators: sessions, their keys, and their rules in the datapath.
 
 use std::net::IpAddr;
 
@@ -8,10 +8,10 @@ use crate::contract::{self, SessionId, Teid, Tunnel, UeAddress};
 use crate::session::{Session, compile};
 use crate::upf::Upf;
 
-/// A session, to look at.
+/// A view of a session.
 #[derive(Debug)]
 pub struct SessionView<'a> {
-    /// Its id, the UP function's SEID.
+    /// The UP function's SEID.
     pub id: SessionId,
     /// The SMF's SEID.
     pub cp_seid: u64,
@@ -19,11 +19,11 @@ pub struct SessionView<'a> {
     pub smf: &'a NodeId,
     /// The UE's addresses.
     pub ue: UeAddress,
-    /// The data network's name, if the SMF told it.
+    /// The data network's name, if the SMF provided it.
     pub dnn: Option<String>,
-    /// Its own tunnel endpoints.
+    /// Its own TEIDs.
     pub teids: Vec<Teid>,
-    /// Where its packets are sent.
+    /// The tunnels that its packets are sent into.
     pub tunnels: &'a [Tunnel],
 }
 
@@ -41,29 +41,29 @@ impl<'a> From<&'a Session> for SessionView<'a> {
     }
 }
 
-/// Whose tunnel a TEID is.
+/// The owner of a TEID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TeidOwner {
-    /// That session's: the UPF's own TEID, or a peer's that no other session sends to.
+    /// One session: the TEID is the UPF's own, or a peer's that only this session sends to.
     Session(SessionId),
-    /// Peers of so many sessions have given it out.
+    /// The number of sessions that send to this TEID at different peers.
     Several(usize),
-    /// Nobody's.
+    /// No session.
     Nobody,
 }
 
 impl Upf {
-    /// A session.
+    /// The view of a session.
     pub fn session(&self, id: SessionId) -> Option<SessionView<'_>> {
         self.sessions.get(id).map(SessionView::from)
     }
 
-    /// The session that has this address, or a prefix with it.
+    /// The session with this address, or with a prefix that contains it.
     pub fn session_of_ue(&self, address: IpAddr) -> Option<SessionId> {
         self.sessions.of_ue(address)
     }
 
-    /// The session whose tunnel has this TEID at either end.
+    /// The session with this TEID at either end of its tunnels.
     pub fn owner_of_teid(&self, teid: Teid) -> TeidOwner {
         if let Some(own) = self.sessions.teids.owner(teid) {
             return TeidOwner::Session(own);
@@ -87,12 +87,12 @@ impl Upf {
         ids.into_iter().filter_map(|id| self.session(id)).collect()
     }
 
-    /// How many sessions there are.
+    /// The number of sessions.
     pub fn session_count(&self) -> usize {
         self.sessions.len()
     }
 
-    /// A session's rules as the datapath has them.
+    /// A session's rules in the datapath.
     pub fn rules(&self, id: SessionId) -> Option<contract::Session> {
         let session = self.sessions.get(id)?;
         compile(id, &session.rules, &session.measurements, &self.config).ok()

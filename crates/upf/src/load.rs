@@ -1,4 +1,4 @@
-//! Load and overload control: what SMFs are told of how busy the UPF is (TS 29.244 6.2.3, 6.2.4).
+//! Load and overload control: reports of the UPF's load to SMFs (TS 29.244 6.2.3, 6.2.4).
 
 use std::net::SocketAddr;
 
@@ -9,11 +9,11 @@ use pith_pfcp::message::{LoadControlInformation, OverloadControlInformation};
 use crate::contract::Rates;
 use crate::upf::Upf;
 
-/// Metrics are told in steps of so many percent, so that sequence numbers stand for changes that matter.
+/// Metrics are rounded to this many percent, so that sequence numbers change only with significant changes.
 const STEP: u8 = 5;
-/// From here on SMFs are asked for fewer requests, in percent of UPF-C's time.
+/// Overload threshold in percent of UPF-C's time: above it SMFs are asked for fewer requests.
 const OVERLOADED: u8 = 85;
-/// For how long a wish for fewer requests holds, in seconds.
+/// Validity of an overload report, in seconds.
 const VALIDITY: u64 = 10;
 
 /// A metric with the sequence number of its last change.
@@ -31,17 +31,17 @@ impl Told {
     }
 }
 
-/// What was told.
+/// The reported values.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Load {
-    /// Share of its time that UPF-C is at work, in percent.
+    /// UPF-C's share of its time that it is busy, in percent.
     pub busy: u8,
     load: Told,
     reduction: Told,
 }
 
 impl Upf {
-    /// Puts load and overload into a response, if the SMF heeds them.
+    /// Adds load and overload information to a response, if the SMF supports them.
     pub(crate) fn tell_load(&mut self, peer: SocketAddr, response: &mut Message) {
         let (load, overload) = match response {
             Message::SessionEstablishmentResponse(response) => {
@@ -68,7 +68,7 @@ impl Upf {
         *overload = (features.contains(CpFunctionFeatures::OVRL) && has_news).then(|| self.load.overload());
     }
 
-    /// What is used most, in percent: time, room for sessions, or rates that may be promised.
+    /// The most used resource, in percent: time, sessions, or guaranteed rates.
     fn load_metric(&self) -> u8 {
         let percent = |used: u64, all: u64| (used.saturating_mul(100) / all.max(1)).min(100) as u8;
         let sessions = percent(self.sessions.len() as u64, self.config.max_sessions as u64);
@@ -80,7 +80,7 @@ impl Upf {
     }
 }
 
-/// How much less SMFs are to ask, in percent: nothing up to the bound, three quarters where no time is left.
+/// The requested reduction of requests, in percent: 0 up to the threshold, 75 without any time left.
 fn reduction(busy: u8) -> u8 {
     busy.min(100).saturating_sub(OVERLOADED).saturating_mul(5) / STEP * STEP
 }

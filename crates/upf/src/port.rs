@@ -1,4 +1,4 @@
-//! What goes into a UPF-C and what comes out.
+//! Inputs and effects of a UPF-C.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -9,79 +9,79 @@ use pith_pfcp::{Message, MessageType};
 
 use crate::contract::{Datapath, Event, SessionId};
 
-/// Something that happened.
+/// An input.
 #[derive(Clone, Copy, Debug)]
 pub enum Input<'a> {
-    /// A datagram came to the PFCP port.
+    /// A datagram was received on the PFCP port.
     Datagram {
-        /// Who sent it.
+        /// The sender.
         peer: SocketAddr,
         /// Its octets.
         octets: &'a [u8],
     },
-    /// The datapath saw something.
+    /// The datapath reported an event.
     Event(Event),
-    /// The time of [`Upf::next_timeout`](crate::Upf::next_timeout) has come.
+    /// The time of [`Upf::next_timeout`](crate::Upf::next_timeout) was reached.
     Tick,
-    /// How much of its time UPF-C is at work, in percent: told from time to time.
+    /// UPF-C's share of its time that it was busy, in percent; reported periodically.
     Busy {
         /// 0 to 100.
         percent: u8,
     },
     /// The operator stops the UPF: SMFs are asked to release their associations (TS 29.244 6.2.7.3).
     Shutdown {
-        /// How long they have.
+        /// The time that SMFs have for it.
         graceful: Duration,
     },
 }
 
-/// Something to do, beyond what was done to the datapath.
+/// An action to execute, in addition to the calls of the datapath.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Send a datagram from the PFCP port.
     Send {
-        /// To whom.
+        /// The receiver.
         peer: SocketAddr,
         /// Its octets.
         octets: Vec<u8>,
     },
-    /// Tell the operator.
+    /// Log a notice.
     Notice(Notice),
 }
 
-/// How much a notice matters.
+/// The severity of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Every request.
     Debug,
-    /// A procedure that was completed.
+    /// A completed procedure.
     Info,
     /// A peer misbehaved.
     Warn,
-    /// The operator has to act.
+    /// The operator must act.
     Error,
 }
 
-/// What the operator may want to know; its text is its `Display`.
+/// An event for the operator; its `Display` is the log text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// An association stands.
+    /// An association was established.
     AssociationEstablished {
         /// The SMF.
         node: NodeId,
     },
-    /// An association is gone, and its sessions with it.
+    /// An association was released and its sessions deleted.
     AssociationReleased {
         /// The SMF.
         node: NodeId,
-        /// Sessions deleted.
+        /// Number of deleted sessions.
         sessions: usize,
     },
-    /// An SMF restarted; its sessions are deleted.
+    /// An SMF restarted; its sessions were deleted.
     PeerRestarted {
         /// The SMF.
         node: NodeId,
-        /// Sessions deleted.
+        /// Number of deleted sessions.
         sessions: usize,
     },
     /// An SMF does not answer heartbeats.
@@ -94,54 +94,54 @@ pub enum Notice {
         /// The SMF.
         node: NodeId,
     },
-    /// A session stands.
+    /// A session was established.
     SessionEstablished {
         /// Its id.
         session: SessionId,
     },
-    /// A session is gone.
+    /// A session was deleted.
     SessionDeleted {
         /// Its id.
         session: SessionId,
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
-    /// Somebody who is no permitted SMF sends requests.
+    /// A peer that is not a permitted SMF sends requests.
     Stranger {
-        /// The last one.
+        /// The last such peer.
         peer: SocketAddr,
-        /// How many messages came since the last such notice.
+        /// Number of messages since the last such notice.
         messages: u64,
     },
     /// A request was rejected.
     Rejected {
-        /// Who sent it.
+        /// The sender.
         peer: SocketAddr,
-        /// What it was.
+        /// The request's type.
         message_type: MessageType,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// A datagram was discarded without answer.
+    /// A datagram was discarded without an answer.
     Discarded {
-        /// Who sent it.
+        /// The sender.
         peer: SocketAddr,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// A request of the UPF's was not answered, or rejected.
+    /// A request of the UPF was not answered, or rejected.
     RequestFailed {
-        /// To whom it was sent.
+        /// The receiver.
         peer: SocketAddr,
-        /// What it was.
+        /// The request's type.
         message_type: MessageType,
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
 }
 
 impl Notice {
-    /// How much it matters.
+    /// The severity.
     pub fn severity(&self) -> Severity {
         match self {
             Notice::SessionEstablished { .. } | Notice::SessionDeleted { .. } => Severity::Debug,
@@ -193,13 +193,11 @@ impl fmt::Display for Notice {
     }
 }
 
-/// What the handling of one input works with.
+/// The context for handling one input.
 pub(crate) struct Turn<'a> {
-    /// The time of the input, from the point that [`Config::started`](crate::Config::started) tells.
+    /// The time of the input, relative to [`Config::started`](crate::Config::started).
     pub now: Duration,
-    /// Where packets move.
     pub datapath: &'a mut dyn Datapath,
-    /// Where effects go.
     pub out: &'a mut Vec<Effect>,
 }
 
@@ -218,7 +216,6 @@ impl Turn<'_> {
         octets
     }
 
-    /// Tells the operator.
     pub fn notice(&mut self, notice: Notice) {
         self.out.push(Effect::Notice(notice));
     }

@@ -1,7 +1,7 @@
-//! Predefined rules: packets that many sessions treat alike, known to the UPF by name (TS 29.244 5.19).
+//! Predefined rules: configured rules that an SMF activates by name (TS 29.244 5.19).
 //!
-//! A PDR that activates some stands for as many rules: where its packets come from, its precedence, QERs and URRs are
-//! the session's; which packets, and what else becomes of them, is the configuration's.
+//! A PDR that activates predefined rules becomes one PDR for each. Source, precedence, QERs and URRs are the
+//! activating PDR's; filters and further actions are the configuration's.
 
 use pith_pfcp::IeType;
 use pith_pfcp::ie::{self, Cause, FailedRuleId};
@@ -16,26 +16,26 @@ const PREDEFINED: u32 = 1 << 31;
 /// A predefined rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PredefinedRule {
-    /// The name that an SMF activates it by.
+    /// The name by which an SMF activates it.
     pub name: String,
-    /// A packet has to match one of these; with none, all match.
+    /// A packet must match one of these; empty: all match.
     pub filters: Vec<SdfFilter>,
-    /// Whether there is a predefined FAR.
+    /// Whether the rule has a predefined FAR.
     pub action: PredefinedAction,
-    /// The rates of a predefined QER, which all packets of a session that match share.
+    /// The rates of a predefined QER, shared by all matching packets of a session.
     pub mbr: Option<Rates>,
 }
 
-/// What becomes of the packets of a predefined rule.
+/// The action of a predefined rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PredefinedAction {
-    /// What the FAR of the PDR says that activates it.
+    /// The FAR of the activating PDR applies.
     AsTheSessionSays,
-    /// They are dropped, by a predefined FAR.
+    /// A predefined FAR drops packets.
     Drop,
 }
 
-/// All predefined rules of a UPF; the id of a rule's FAR and QER is its place.
+/// All predefined rules of a UPF; the index of a rule is the id of its FAR and QER.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PredefinedRules(pub Vec<PredefinedRule>);
 

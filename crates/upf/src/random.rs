@@ -1,4 +1,4 @@
-//! Randomness that was handed in, for identifiers that nobody can guess.
+//! Unpredictable identifiers, from entropy given by the caller.
 
 use std::fmt;
 
@@ -14,19 +14,17 @@ impl Random {
         Self(ChaCha20Rng::from_seed(seed))
     }
 
-    /// A generator of its own for another part, so that the two never share a stream.
+    /// An independent generator for another module.
     pub fn fork(&mut self) -> Self {
         let mut seed = [0; 32];
         self.0.fill_bytes(&mut seed);
         Self::from_seed(seed)
     }
 
-    /// 32 random bits.
     pub fn next_u32(&mut self) -> u32 {
         self.0.next_u32()
     }
 
-    /// 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         self.0.next_u64()
     }

@@ -1,6 +1,7 @@
-//! What SMFs may name: who may speak on N4, and where packets may go and come from (TS 33.513 4.2.2, TS 29.244 5.2).
+//! Trust boundary of N4: who may send PFCP messages, and which addresses and networks rules may contain (TS
+//! 33.513 4.2.2, TS 29.244 5.2).
 //!
-//! A rule that names another place is rejected. It is never taken as one that leads to N6.
+//! A rule with any other address or network is rejected; it is never applied as a rule towards N6.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -9,12 +10,12 @@ use pith_pfcp::ie::NetworkInstance;
 use crate::config::Config;
 use crate::contract::AddressRange;
 
-/// An SMF, or several, that may use the UPF.
+/// One or several SMFs that may use the UPF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PermittedSmf {
-    /// Its address, or the network that they are in.
+    /// The SMF's address, or the SMFs' network.
     pub network: AddressRange,
-    /// The port that its requests come from; `None`: any, as TS 29.244 4.2.2.1 allows.
+    /// The source port of its requests; `None`: any, as TS 29.244 4.2.2.1 permits.
     pub port: Option<u16>,
 }
 
@@ -31,17 +32,18 @@ impl PermittedSmf {
 }
 
 impl Config {
-    /// Whether an SMF may send requests from there.
+    /// Whether requests from this address are accepted.
     pub(crate) fn permits(&self, peer: SocketAddr) -> bool {
         self.smfs.iter().any(|smf| smf.contains(peer))
     }
 
-    /// Whether a CP F-SEID may name this address: reports of the session go there.
+    /// Whether a CP F-SEID may contain this address, to which the session's reports are sent.
     pub(crate) fn permits_endpoint(&self, address: IpAddr) -> bool {
         is_host(address) && self.smfs.iter().any(|smf| smf.network.contains(address))
     }
 
-    /// Whether a GTP-U tunnel may lead there. Loopback is a place only for a UPF that has its own N3 there.
+    /// Whether a GTP-U tunnel may have this peer. Loopback is permitted only if the UPF's own N3 is on
+    /// loopback.
     pub(crate) fn may_send_to(&self, peer: IpAddr) -> bool {
         let local = match peer {
             IpAddr::V4(_) => self.n3.v4.map(IpAddr::from),
@@ -54,7 +56,7 @@ impl Config {
             && !self.ue_pools.iter().any(|pool| pool.contains(peer))
     }
 
-    /// Whether a UE may have this address, or the prefix of 64 bits that begins with it.
+    /// Whether a UE may have this address, or the prefix of 64 bits that starts with it.
     pub(crate) fn may_be_of_ue(&self, address: IpAddr) -> bool {
         let prefix = if address.is_ipv4() { 32 } else { 64 };
         let range = AddressRange { address, prefix };
@@ -63,18 +65,18 @@ impl Config {
         !self.is_reserved(range) && (pools.peek().is_none() || pools.any(|pool| pool.contains(address)))
     }
 
-    /// Whether a network may be behind a UE.
+    /// Whether a network may be a framed route.
     pub(crate) fn may_be_behind_ue(&self, network: AddressRange) -> bool {
         !self.is_reserved(network) && !self.ue_pools.iter().any(|pool| overlap(*pool, network))
     }
 
-    /// Whether N6 has a network of that name; names of data networks are compared without case (TS 23.003 9.1).
+    /// Whether N6 has a network of that name; DNNs are compared case-insensitively (TS 23.003 9.1).
     pub(crate) fn has_network(&self, instance: &NetworkInstance) -> bool {
         let name = instance.name();
         self.networks.iter().any(|network| network.eq_ignore_ascii_case(&name))
     }
 
-    /// Addresses that no UE has: the UPF's own, its SMFs', and those that stand for no host of a network.
+    /// Addresses that no UE can have: the UPF's own, its SMFs', and those that are no host's.
     fn is_reserved(&self, range: AddressRange) -> bool {
         let holds = |address: IpAddr| range.contains(address);
         let smfs = self.smfs.iter().map(|smf| smf.network);
@@ -93,7 +95,8 @@ impl Config {
     }
 }
 
-/// A wider network of permitted SMFs may hold UEs too: a laboratory that permits all private addresses.
+/// Shortest prefix of permitted SMFs that is reserved for them. A wider network may contain UEs, too: a
+/// laboratory may permit all private addresses.
 const HOST_OF_SMF: u8 = 24;
 
 const fn v4(octets: [u8; 4], prefix: u8) -> AddressRange {
@@ -105,7 +108,8 @@ const fn v6(first: u16, last: u16, prefix: u8) -> AddressRange {
     AddressRange { address: IpAddr::V6(Ipv6Addr::new(first, 0, 0, 0, 0, 0, 0, last)), prefix }
 }
 
-/// "This network", loopback, link-local, multicast and reserved addresses (RFC 6890); for IPv6 also what maps IPv4.
+/// "This network", loopback, link-local, multicast and reserved addresses (RFC 6890); for IPv6 also
+/// IPv4-mapped ones.
 const NOT_OF_UES: [AddressRange; 8] = [
     v4([0; 4], 8),
     v4([127, 0, 0, 0], 8),
@@ -117,16 +121,16 @@ const NOT_OF_UES: [AddressRange; 8] = [
     v6(0xff00, 0, 8),
 ];
 
-/// Whether an address is one host's.
+/// Whether an address is a single host's.
 fn is_host(address: IpAddr) -> bool {
     match address {
-        // The last four bits above 1110 are reserved; all ones is the broadcast address (RFC 6890).
+        // 240.0.0.0/4 is reserved, and all ones is the broadcast address (RFC 6890).
         IpAddr::V4(v4) => !matches!(v4.octets()[0], 0 | 224..=255),
         IpAddr::V6(v6) => !v6.is_unspecified() && !v6.is_multicast() && v6.to_ipv4_mapped().is_none(),
     }
 }
 
-/// Link-local IPv6 addresses say nothing without an interface.
+/// A link-local IPv6 address is ambiguous without an interface.
 fn is_without_scope(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local())
 }

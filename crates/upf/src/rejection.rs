@@ -1,14 +1,12 @@
-//! Why a request is rejected, in the terms of the response.
+//! Rejections of requests, in the terms of the response.
 
 use pith_pfcp::ie::{Cause, FailedRuleId, OffendingIe};
 use pith_pfcp::{IeError, IeType};
 
-/// A rejection: what the response says.
+/// The content of a rejecting response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rejection {
-    /// The cause.
     pub cause: Cause,
-    /// The information element that is to blame.
     pub offending_ie: Option<IeType>,
     /// The first rule that could not be created or modified (TS 29.244 6.3.2.3, 6.3.3.3).
     pub failed_rule: Option<FailedRuleId>,
@@ -20,22 +18,22 @@ impl Rejection {
         Rejection { cause, offending_ie: None, failed_rule: None }
     }
 
-    /// A rule cannot be stored or applied.
+    /// The rejection of a rule that cannot be stored or applied.
     pub fn rule(rule: FailedRuleId) -> Self {
         Rejection { failed_rule: Some(rule), ..Rejection::new(Cause::RuleCreationModificationFailure) }
     }
 
-    /// The same, because of `ie_type`.
+    /// Sets the offending IE.
     pub fn because_of(self, ie_type: IeType) -> Self {
         Rejection { offending_ie: Some(ie_type), ..self }
     }
 
-    /// The same, with another cause.
+    /// Replaces the cause.
     pub fn with_cause(self, cause: Cause) -> Self {
         Rejection { cause, ..self }
     }
 
-    /// The Offending IE to answer with.
+    /// The Offending IE of the response.
     pub fn offending(&self) -> Option<OffendingIe> {
         self.offending_ie.map(OffendingIe)
     }

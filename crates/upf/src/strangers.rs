@@ -1,4 +1,4 @@
-//! Who is no permitted SMF: gets an answer where TS 29.244 has one, and leaves nothing behind.
+//! Peers that are no permitted SMFs: answered as TS 29.244 requires, without creating state.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,14 +11,15 @@ use crate::port::{Notice, Turn};
 use crate::rejection::Rejection;
 use crate::upf::{Upf, asker};
 
-/// Most answers to strangers in [`SPAN`]: a forged sender address makes the UPF send packets to others.
+/// Most answers to such peers in [`SPAN`]: with a forged source address, the UPF's answers are sent to third
+/// hosts.
 const MAX_ANSWERS: u32 = 100;
-/// Over which answers are counted.
+/// The interval in which answers are counted.
 const SPAN: Duration = Duration::from_secs(1);
-/// Between two notices about strangers, whose number is no operator's to bound.
+/// Shortest time between two notices about such peers: anyone can cause them.
 const NOTICE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What strangers were answered lately.
+/// Recent answers to such peers.
 #[derive(Debug, Default)]
 pub struct Strangers {
     span_begun: Duration,
@@ -36,7 +37,7 @@ impl Strangers {
         self.answers <= MAX_ANSWERS
     }
 
-    /// How many messages came since the last notice, if it is time for one.
+    /// The number of messages since the last notice, if the next one is due.
     fn notice(&mut self, now: Duration) -> Option<u64> {
         self.messages += 1;
         if self.noticed.is_some_and(|noticed| now < noticed + NOTICE_INTERVAL) {
@@ -48,8 +49,8 @@ impl Strangers {
 }
 
 impl Upf {
-    /// Answers a heartbeat (TS 29.244 6.2.2.2), rejects an association, and tells others that they have none
-    /// (TS 29.244 8.2.1, cause 72). Nothing is kept: a duplicate is answered anew.
+    /// Answers a heartbeat (TS 29.244 6.2.2.2), rejects an association, and answers other requests that there
+    /// is no association (TS 29.244 8.2.1, cause 72). Nothing is stored: a duplicate is answered anew.
     pub(crate) fn on_stranger(
         &mut self,
         turn: &mut Turn<'_>,
@@ -77,7 +78,7 @@ impl Upf {
         }
     }
 
-    /// Tells the operator, from time to time.
+    /// Logs a notice, if one is due.
     pub(crate) fn note_stranger(&mut self, turn: &mut Turn<'_>, peer: SocketAddr) {
         if let Some(messages) = self.strangers.notice(turn.now) {
             turn.notice(Notice::Stranger { peer, messages });

@@ -1,15 +1,15 @@
-//! The UPF's tunnel endpoint identifiers, and which session has which (TS 29.244 5.5.3).
+//! The UPF's TEIDs and the sessions that own them (TS 29.244 5.5.3).
 
 use std::collections::HashMap;
 
 use crate::contract::{SessionId, Teid};
 use crate::random::Random;
 
-/// Most TEIDs: so few of all that a random one is free at the second try on the average.
+/// Most TEIDs: half of all values, so that a random one is free at the second try on average.
 const MAX_TEIDS: usize = 1 << 31;
 
-/// All TEIDs in use. They are unique over all addresses of the UPF, and none is 0. Nobody can tell the next from those
-/// before (TS 33.513 4.2.2.6), and a UPF that restarts hardly gives out what packets on their way still name.
+/// All TEIDs in use. They are unique over all addresses of the UPF, and none is 0. They are unpredictable (TS
+/// 33.513 4.2.2.6), and a restarted UPF is unlikely to allocate a TEID that packets in transit still contain.
 #[derive(Debug)]
 pub struct Teids {
     owners: HashMap<Teid, SessionId>,
@@ -17,12 +17,11 @@ pub struct Teids {
 }
 
 impl Teids {
-    /// None in use.
     pub fn new(random: Random) -> Self {
         Teids { owners: HashMap::new(), random }
     }
 
-    /// Gives `session` a TEID; `None` if none is left.
+    /// Allocates a TEID for `session`; `None` if none is left.
     pub fn allocate(&mut self, session: SessionId) -> Option<Teid> {
         if self.owners.len() >= MAX_TEIDS {
             return None;
@@ -35,22 +34,22 @@ impl Teids {
         }
     }
 
-    /// Gives `session` this TEID, unless another session has it or it is 0.
+    /// Assigns this TEID to `session`, unless another session has it or it is 0.
     pub fn claim(&mut self, teid: Teid, session: SessionId) -> bool {
         teid.0 != 0 && *self.owners.entry(teid).or_insert(session) == session
     }
 
-    /// The session that has this TEID.
+    /// The session that owns this TEID.
     pub fn owner(&self, teid: Teid) -> Option<SessionId> {
         self.owners.get(&teid).copied()
     }
 
-    /// Takes a TEID back.
+    /// Frees a TEID.
     pub fn free(&mut self, teid: Teid) {
         self.owners.remove(&teid);
     }
 
-    /// How many are in use.
+    /// The number of TEIDs in use.
     pub fn len(&self) -> usize {
         self.owners.len()
     }

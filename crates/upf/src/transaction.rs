@@ -1,5 +1,5 @@
-//! Reliable delivery: duplicates of requests get the same response, requests without response are sent again
-//! (TS 29.244 6.4).
+//! Reliable delivery: duplicate requests get the stored response, unanswered requests are retransmitted (TS
+//! 29.244 6.4).
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -10,28 +10,29 @@ use std::time::Duration;
 
 use pith_pfcp::MessageType;
 
-/// The sequence numbers of a peer's requests are unique among those that it waits for.
+/// A sequence number is unique among a peer's pending requests.
 type Key = (SocketAddr, u32);
 
-/// Most responses kept; beyond, the oldest of the peer that has most give way. It bounds memory: up to 33,000 requests a
-/// second they are kept for 15 s, up to 166,000 for a T1 of 3 s.
+/// Most stored responses; beyond, the oldest of the peer with the most are removed. The limit bounds memory:
+/// at up to 33,000 requests a second responses are stored for 15 s, at up to 166,000 for a T1 of 3 s.
 const MAX_RESPONSES: usize = 500_000;
-/// How many give way at a time: to find that peer takes a look at each.
+/// Responses removed at a time, because finding that peer examines all peers.
 const GIVE_WAY: usize = 1024;
 
-/// Responses that were sent, to be sent again when their request comes again.
+/// Sent responses, stored for duplicates of their requests.
 #[derive(Debug, Default)]
 pub struct Responses {
     kept: HashMap<Key, Response>,
-    /// Those of each address, by age.
+    /// The keys of each address, by age.
     by_age: BTreeMap<IpAddr, VecDeque<(Duration, Key)>>,
-    /// The address that was looked after last.
+    /// The last address whose expired responses were removed.
     visited: Option<IpAddr>,
 }
 
 #[derive(Debug)]
 struct Response {
-    /// Tells a duplicate from another request that uses the number again: a duplicate has the same content.
+    /// A hash of the request: a duplicate has the same content, a new request that reuses the number does
+    /// not.
     request: u64,
     octets: Box<[u8]>,
     until: Duration,
@@ -44,13 +45,13 @@ fn fingerprint(octets: &[u8]) -> u64 {
 }
 
 impl Responses {
-    /// The response to `request`, if it was sent already.
+    /// The stored response to `request`.
     pub fn find(&self, peer: SocketAddr, sequence: u32, request: &[u8]) -> Option<&[u8]> {
         let response = self.kept.get(&(peer, sequence))?;
         (response.request == fingerprint(request)).then_some(&response.octets)
     }
 
-    /// Keeps the response to `request` until `until`, and drops those whose time is over at `now`.
+    /// Stores the response to `request` until `until`, and removes those expired at `now`.
     pub fn keep(&mut self, key: Key, request: &[u8], octets: Vec<u8>, now: Duration, until: Duration) {
         self.drop_expired(key.0.ip(), now);
         self.drop_expired_of_next(now);
@@ -70,7 +71,7 @@ impl Responses {
         }
     }
 
-    /// Looks after one peer more, so that the responses to peers that ask nothing any more go as well.
+    /// Removes expired responses of one more peer, so that those of silent peers are removed, too.
     fn drop_expired_of_next(&mut self, now: Duration) {
         let after = self.visited.map_or(Bound::Unbounded, Bound::Excluded);
         let next = self.by_age.range((after, Bound::Unbounded)).next().map(|(peer, _)| *peer);
@@ -91,33 +92,30 @@ impl Responses {
     }
 }
 
-/// A request of the UPF's that waits for its response.
+/// A pending request of the UPF.
 #[derive(Debug)]
 pub struct Outstanding<P> {
-    /// To whom it was sent.
     pub peer: SocketAddr,
-    /// What it is.
     pub message_type: MessageType,
-    /// What it is about.
     pub purpose: P,
     octets: Vec<u8>,
     attempts: u32,
     due: Duration,
 }
 
-/// What became of a request when its timer T1 ran out.
+/// The result of an expired T1.
 pub enum Expired<P> {
-    /// Send these octets again.
+    /// Retransmit these octets.
     Again(SocketAddr, Vec<u8>),
-    /// It was sent N1 times; its sequence number, and what it was.
+    /// The request was sent N1 times without response; its sequence number and the request.
     Failed(u32, Outstanding<P>),
 }
 
-/// Requests of the UPF's that wait for a response.
+/// Pending requests of the UPF.
 #[derive(Debug)]
 pub struct Requests<P> {
     waiting: HashMap<u32, Outstanding<P>>,
-    /// How many wait for each peer.
+    /// The number of pending requests to each peer.
     by_peer: BTreeMap<SocketAddr, usize>,
     timers: BTreeSet<(Duration, u32)>,
     last_sequence: u32,
@@ -126,7 +124,7 @@ pub struct Requests<P> {
 }
 
 impl<P> Requests<P> {
-    /// None yet; T1 and N1 as configured.
+    /// No requests; T1 and N1 as configured.
     pub fn new(t1: Duration, n1: u32) -> Self {
         Requests {
             waiting: HashMap::new(),
@@ -138,7 +136,7 @@ impl<P> Requests<P> {
         }
     }
 
-    /// A sequence number that no waiting request has.
+    /// A sequence number that no pending request has.
     pub fn next_sequence(&mut self) -> u32 {
         loop {
             self.last_sequence = (self.last_sequence + 1) & 0x00ff_ffff;
@@ -148,7 +146,7 @@ impl<P> Requests<P> {
         }
     }
 
-    /// Waits for the response to a request that was sent at `now`.
+    /// Adds a request that was sent at `now`.
     pub fn wait(
         &mut self,
         now: Duration,
@@ -163,7 +161,7 @@ impl<P> Requests<P> {
         self.waiting.insert(sequence, Outstanding { peer, message_type, purpose, octets, attempts: 1, due });
     }
 
-    /// Ends the wait for the request that a response of `message_type` from `peer` answers.
+    /// Removes and returns the request that a response of `message_type` from `peer` answers.
     pub fn answered(
         &mut self,
         peer: SocketAddr,
@@ -178,7 +176,7 @@ impl<P> Requests<P> {
         self.take(sequence)
     }
 
-    /// How many requests wait for a peer's responses.
+    /// The number of pending requests to a peer.
     pub fn waiting_for(&self, peer: SocketAddr) -> usize {
         self.by_peer.get(&peer).copied().unwrap_or(0)
     }
@@ -195,17 +193,17 @@ impl<P> Requests<P> {
         Some(request)
     }
 
-    /// Gives up a request that nobody needs any more.
+    /// Removes a request that is obsolete.
     pub fn cancel(&mut self, sequence: u32) {
         self.take(sequence);
     }
 
-    /// When the next T1 runs out.
+    /// The time of the next T1 expiry.
     pub fn next_timeout(&self) -> Option<Duration> {
         self.timers.first().map(|(due, _)| *due)
     }
 
-    /// The next request whose T1 has run out.
+    /// Handles the next expired T1.
     pub fn expired(&mut self, now: Duration) -> Option<Expired<P>> {
         let (due, sequence) = self.timers.first().copied().filter(|(due, _)| *due <= now)?;
         let request = self.waiting.get_mut(&sequence)?;

@@ -1,4 +1,4 @@
-//! The UPF's control part: inputs in, PFCP messages, notices and calls of the datapath out.
+//! The UPF's control part: inputs in; PFCP messages, notices and datapath calls out.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -19,14 +19,14 @@ use crate::session::{Session, SessionTable};
 use crate::strangers::Strangers;
 use crate::transaction::{Expired, Outstanding, Requests, Responses};
 
-/// What a request of the UPF's is about.
+/// The purpose of a request by the UPF.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To find out whether an SMF is alive.
+    /// Checks whether an SMF is alive.
     Heartbeat(NodeId),
-    /// To tell of a session.
+    /// Reports for a session.
     SessionReport(SessionId),
-    /// To ask an SMF to release its association.
+    /// Asks an SMF to release its association.
     Release,
 }
 
@@ -42,14 +42,14 @@ pub struct Upf {
     pub(crate) strangers: Strangers,
 }
 
-/// A response, and the peer's session endpoint to address it to.
+/// A response, and the peer's SEID to send it to.
 pub(crate) type Reply = (u64, Message);
 
-/// A response; or why there is only a rejection, and the peer's session endpoint to address it to.
+/// A response; or a rejection and the peer's SEID to send it to.
 pub(crate) type Outcome = Result<Reply, (u64, Rejection)>;
 
 impl Upf {
-    /// A UPF without associations; `seed` is entropy for the identifiers that it gives.
+    /// A UPF without associations; `seed` is entropy for its identifiers.
     pub fn new(config: Config, seed: [u8; 32]) -> Self {
         Upf {
             associations: BTreeMap::new(),
@@ -62,7 +62,7 @@ impl Upf {
         }
     }
 
-    /// Handles an input at `now`, which counts from [`Config::started`] and never goes back.
+    /// Handles an input at `now`, which counts from [`Config::started`] and never decreases.
     pub fn handle(
         &mut self,
         now: Duration,
@@ -82,7 +82,7 @@ impl Upf {
         }
     }
 
-    /// When [`Input::Tick`] is needed next.
+    /// The time at which [`Input::Tick`] is needed next.
     pub fn next_timeout(&self) -> Option<Duration> {
         let associations = self.associations.values();
         let associations = associations.filter_map(|association| self.association_due(association));
@@ -95,17 +95,17 @@ impl Upf {
         self.associations.iter().map(|(node, association)| (node, association.address))
     }
 
-    /// Its sessions, in no order.
+    /// The sessions, in no order.
     pub fn sessions(&self) -> impl Iterator<Item = SessionId> {
         self.sessions.iter().map(|session| session.id)
     }
 
-    /// Guaranteed bit rates that sessions were promised in all.
+    /// The sum of the sessions' guaranteed bit rates.
     pub fn promised(&self) -> Rates {
         self.sessions.promised()
     }
 
-    /// How many TEIDs are in use.
+    /// The number of TEIDs in use.
     pub fn teids_in_use(&self) -> usize {
         self.sessions.teids.len()
     }
@@ -162,7 +162,7 @@ impl Upf {
         }
     }
 
-    /// Sends a response, and keeps it for duplicates of the request.
+    /// Sends a response, and stores it for duplicates of the request.
     fn reply(
         &mut self,
         turn: &mut Turn<'_>,
@@ -192,7 +192,7 @@ impl Upf {
         }
     }
 
-    /// Answers, or discards, as the fault demands (TS 29.244 7.6).
+    /// Answers or discards a faulty message, by its fault (TS 29.244 7.6).
     fn on_faulty_message(
         &mut self,
         turn: &mut Turn<'_>,
@@ -211,7 +211,7 @@ impl Upf {
             DecodeError::Ie { header, error } => (header, Rejection::from(error)),
         };
         if header.message_type.is_response() {
-            // The wait is over, though the response is discarded (TS 29.244 7.6.1).
+            // The request is no longer pending, although the response is discarded (TS 29.244 7.6.1).
             let request = self.requests.answered(peer, header.sequence, header.message_type);
             discard(turn, peer, &error.to_string());
             if let Some(request) = request {
@@ -225,7 +225,7 @@ impl Upf {
         self.reject(turn, peer, &header, (seid, rejection), octets);
     }
 
-    /// Tells the peer which version to use; but does not answer such an answer.
+    /// Sends the peer a Version Not Supported Response, unless the message is itself one.
     fn version_not_supported(&mut self, turn: &mut Turn<'_>, peer: SocketAddr, sequence: u32, octets: &[u8]) {
         let message_type = octets.get(1).copied().map(MessageType);
         if message_type != Some(MessageType::VERSION_NOT_SUPPORTED_RESPONSE) {
@@ -234,7 +234,7 @@ impl Upf {
         discard(turn, peer, "its version of PFCP is not supported");
     }
 
-    /// Rejects a request with the response of its kind.
+    /// Rejects a request with its type of response.
     fn reject(
         &mut self,
         turn: &mut Turn<'_>,
@@ -251,7 +251,7 @@ impl Upf {
         self.reply(turn, peer, header, (seid, response), request);
     }
 
-    /// The response that rejects a request of this type; none for what is not rejected but discarded.
+    /// The rejecting response to this type of request; `None` for messages that are discarded.
     pub(crate) fn rejection_message(
         &self,
         message_type: MessageType,
@@ -317,7 +317,7 @@ impl Upf {
         }
     }
 
-    /// A request was sent N1 times without response, or what came was none.
+    /// A request got no response after N1 transmissions, or an invalid one.
     fn request_failed(
         &mut self,
         turn: &mut Turn<'_>,
@@ -339,7 +339,7 @@ impl Upf {
         turn.notice(Notice::RequestFailed { peer, message_type, reason });
     }
 
-    /// Sends a request, and waits for its response; returns its sequence number.
+    /// Sends a request that expects a response; returns its sequence number.
     pub(crate) fn request(
         &mut self,
         turn: &mut Turn<'_>,
@@ -355,7 +355,7 @@ impl Upf {
         sequence
     }
 
-    /// Deletes a session here, without telling the SMF.
+    /// Deletes a session without telling the SMF.
     pub(crate) fn drop_session(
         &mut self,
         turn: &mut Turn<'_>,
@@ -369,7 +369,7 @@ impl Upf {
         Some(session)
     }
 
-    /// Deletes sessions here, and returns how many there were.
+    /// Deletes sessions without telling the SMF, and returns their number.
     pub(crate) fn drop_sessions(
         &mut self,
         turn: &mut Turn<'_>,
@@ -380,7 +380,7 @@ impl Upf {
     }
 }
 
-/// The session endpoint to address a rejection to, where the request names it.
+/// The SEID to send a rejection to, if the request contains it.
 pub(crate) fn asker(request: &Message) -> u64 {
     match request {
         Message::SessionEstablishmentRequest(request) => request.cp_f_seid.seid,

@@ -1,4 +1,4 @@
-//! Guaranteed bit rates: what can't be promised is refused, and nothing changes by it.
+//! Guaranteed bit rates: a rate that cannot be guaranteed is rejected, without any change.
 
 mod support;
 
@@ -10,7 +10,7 @@ use pith_upf::contract::Rates;
 use std::net::Ipv4Addr;
 use support::*;
 
-/// A UPF that may promise 10 Mbit/s each way.
+/// A UPF that may guarantee 10 Mbit/s in each direction.
 fn world() -> World {
     let guaranteed = Some(Rates { uplink: 10_000_000, downlink: 10_000_000 });
     let mut world = World::configured(|config| config.guaranteed = guaranteed);
@@ -22,7 +22,7 @@ fn kbps(rate: u64) -> BitRates {
     BitRates { uplink: rate, downlink: rate }
 }
 
-/// A session whose only QoS flow has a GBR and an MBR, in kbit/s, beside the AMBR of 10 and 20 Mbit/s.
+/// A session whose only QoS flow has a GBR and an MBR in kbit/s, with an AMBR of 10 and 20 Mbit/s.
 fn guaranteed(cp_seid: u64, last: u8, gbr: u64, mbr: u64) -> SessionEstablishmentRequest {
     let ue = Ipv4Addr::new(10, 45, 0, last);
     let mut request = pdu_session_of(cp_seid, ue);

@@ -168,7 +168,7 @@ fn an_smf_that_restarted_loses_its_sessions_by_its_own_heartbeat() {
     assert!(matches!(world.notices.last(), Some(Notice::PeerRestarted { sessions: 1, .. })));
 }
 
-/// Answers the heartbeat among `sent`.
+/// Answers the heartbeat in `sent`.
 fn answer_heartbeat(world: &mut World, sent: &[Sent], recovery: NtpSeconds) {
     let is_heartbeat = |sent: &&Sent| matches!(sent.message, Message::HeartbeatRequest(_));
     let request = sent.iter().find(is_heartbeat).expect("a heartbeat");

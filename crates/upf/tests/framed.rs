@@ -1,4 +1,4 @@
-//! Framed routing: networks behind a UE reach the datapath, and what is none is refused by name.
+//! Framed routes are passed to the datapath; invalid ones are rejected.
 
 mod support;
 
@@ -25,7 +25,7 @@ fn networks_of_pdrs_and_endpoints_are_the_sessions_each_once() {
     request.create_pdrs[1].pdi.framed_routes = v4();
     let (mut world, seid, _) = World::with_session(request);
     assert_eq!(routes(&world, seid), ["192.168.7.0/24", "2001:db8:5::/48"]);
-    // They go with the PDRs that named them.
+    // They are removed with their PDRs.
     let remove = SessionModificationRequest {
         remove_pdrs: vec![RemovePdr::new(PdrId(1))],
         ..SessionModificationRequest::new()

@@ -1,4 +1,4 @@
-//! What SMFs that heed it are told of the UPF's load (TS 29.244 6.2.3, 6.2.4).
+//! Load reports to SMFs that support them (TS 29.244 6.2.3, 6.2.4).
 
 mod support;
 

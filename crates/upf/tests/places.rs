@@ -1,5 +1,5 @@
-//! Addresses and interfaces that a UPF does not serve: rules that name them are rejected, and never lead elsewhere
-//! (TS 29.244 5.2.1A, 5.2.3, 7.6, 8.2.1).
+//! Addresses and interfaces that a UPF does not serve: rules that contain them are rejected, never applied
+//! otherwise (TS 29.244 5.2.1A, 5.2.3, 7.6, 8.2.1).
 
 mod support;
 
@@ -18,7 +18,7 @@ fn answer(world: &mut World, request: SessionEstablishmentRequest) -> SessionEst
     response
 }
 
-/// What a session is refused with; nothing of it is left.
+/// The rejection of a session, of which nothing remains.
 fn refusal(request: SessionEstablishmentRequest) -> (Cause, Option<IeType>) {
     refusal_of(&mut World::associated(), request)
 }
@@ -33,7 +33,7 @@ fn refusal_of(world: &mut World, request: SessionEstablishmentRequest) -> (Cause
 
 const FAILED: Cause = Cause::RuleCreationModificationFailure;
 
-/// The session whose uplink goes there.
+/// A session with this uplink destination.
 fn uplink_to(interface: DestinationInterface, instance: Option<&str>) -> SessionEstablishmentRequest {
     let mut request = pdu_session();
     request.create_fars[0].forwarding_parameters = Some(ForwardingParameters {
@@ -226,7 +226,7 @@ fn a_pdn_type_that_there_is_not_is_refused() {
     }
 }
 
-/// An information element of null length would widen the rule if it counted as absent.
+/// An empty IE would widen the rule if it were treated as absent.
 #[test]
 fn what_narrows_a_rule_is_not_null() {
     let request = |change: fn(&mut SessionEstablishmentRequest)| {
@@ -263,7 +263,7 @@ fn what_narrows_a_rule_is_not_null() {
     }
 }
 
-/// The rest of a header, and information elements of which the first of that type in those groups has a null length.
+/// The IEs after a header, with the first IE of that type in those groups emptied.
 fn emptied(header: &[u8], ies: &[u8], path: &[IeType], ie_type: IeType) -> Vec<u8> {
     let mut done = false;
     [header, &empty_first(ies, path, ie_type, &mut done)].concat()

@@ -1,4 +1,4 @@
-//! Rules that the UPF has and an SMF activates by name (TS 29.244 5.19).
+//! Predefined rules that an SMF activates by name (TS 29.244 5.19).
 
 mod support;
 
@@ -17,7 +17,7 @@ fn rule(name: &str, filter: &str, action: PredefinedAction, mbr: Option<Rates>) 
     PredefinedRule { name: name.into(), filters, action, mbr }
 }
 
-/// A UPF with a rule that drops and one that slows down, and an association.
+/// A UPF with a rule that drops and one that limits rates, and an association.
 fn world() -> World {
     let rules = vec![
         rule("no-video", "permit out 17 from 192.0.2.0/24 to assigned", PredefinedAction::Drop, None),
@@ -33,7 +33,7 @@ fn named(name: &str) -> PredefinedRulesName {
     PredefinedRulesName(name.into())
 }
 
-/// The PDU session with a PDR 3, tried first, that activates those rules.
+/// The PDU session with a PDR 3, evaluated first, that activates those rules.
 fn activating(names: &[&str], far_id: Option<FarId>) -> SessionEstablishmentRequest {
     let mut request = pdu_session();
     let like = downlink_pdr(UE);

@@ -20,7 +20,7 @@ fn accept(world: &mut World, header: &Header) {
     answer(world, header, SessionReportResponse::new(Cause::RequestAccepted));
 }
 
-/// The one session report that was sent, accepted.
+/// The only session report in `sent`, after accepting it.
 fn report(world: &mut World, sent: Vec<Sent>) -> SessionReportRequest {
     let mut reports = reports(sent);
     assert_eq!(reports.len(), 1, "{reports:?}");
@@ -231,7 +231,7 @@ fn limits(world: &World, seid: u64) -> (Option<u64>, Option<u64>) {
     (urr.threshold.total, urr.quota.total)
 }
 
-/// What a usage report says: number, octets uplink, downlink, trigger.
+/// A summary of a usage report: number, octets uplink, downlink, trigger.
 fn summary(report: &UsageReport) -> (u32, Option<u64>, Option<u64>, UsageReportTrigger) {
     let volume = report.volume_measurement.unwrap_or_default();
     (report.ur_seqn.0, volume.uplink, volume.downlink, report.usage_report_trigger)
@@ -559,7 +559,7 @@ fn events_of_a_session_that_is_gone_are_nothing() {
     assert!(world.event(used(seid)).is_empty());
 }
 
-/// A session whose downlink is held by a BAR with a notification delay, in units of 50 ms.
+/// A session whose downlink is buffered by a BAR with a notification delay, in units of 50 ms.
 fn delayed(delay: u8) -> SessionEstablishmentRequest {
     let bar = CreateBar {
         downlink_data_notification_delay: Some(DownlinkDataNotificationDelay(delay)),

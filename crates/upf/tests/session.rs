@@ -1,4 +1,4 @@
-//! Sessions as dialogues: what the SMF says, what the datapath is told, what comes back.
+//! Sessions as dialogues: the SMF's requests, the datapath's calls, the responses.
 
 mod support;
 

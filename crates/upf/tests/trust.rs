@@ -1,4 +1,5 @@
-//! Who may speak on N4, for whom, and how much each may take (TS 33.513 4.2.2; TS 29.244 6.2.6, 8.2.1).
+//! Which peers are served on N4, for which Node IDs, and the limits of each (TS 33.513 4.2.2; TS 29.244
+//! 6.2.6, 8.2.1).
 
 mod support;
 
@@ -175,7 +176,8 @@ fn downlink_data(seid: u64) -> Event {
     Event::DownlinkData { session: SessionId(seid), pdr: PdrId(2), qfi: None, dscp: 0 }
 }
 
-/// Of an SMF that does not answer no more than a bound is asked; what waits is told when there is room.
+/// An SMF that does not answer gets a limited number of requests; delayed reports are sent when answers
+/// arrive.
 #[test]
 fn requests_to_a_peer_are_bounded_and_downlink_data_is_told_later() {
     let mut world = World::configured(|config| {

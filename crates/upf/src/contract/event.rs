@@ -1,35 +1,35 @@
-//! What a datapath tells UPF-C, and what it counts for the operator.
+//! Events of a datapath for UPF-C, and counters for the operator.
 
 use super::{PdrId, Qfi, SessionId, Teid, UrrId, Volume};
 use std::net::IpAddr;
 
-/// Something that happened to packets which UPF-C has to act on.
+/// An event that requires an action of UPF-C.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// Packets for a PDR are held whose FAR asks to be told, and were not told of yet: the first goes into the
-    /// buffer, or waited there, or in a queue, when the FAR came to ask (Downlink Data Report).
+    /// The first packet is held for a PDR whose FAR requests notification; or packets were already held or
+    /// queued when the FAR began to request it (Downlink Data Report).
     DownlinkData {
-        /// Whose buffer.
+        /// The session.
         session: SessionId,
-        /// The PDR that matched.
+        /// The matching PDR.
         pdr: PdrId,
-        /// The QoS flow of that PDR.
+        /// The PDR's QFI.
         qfi: Option<Qfi>,
-        /// DSCP of the packet, for paging policy differentiation.
+        /// The packet's DSCP, for paging policy differentiation.
         dscp: u8,
     },
-    /// A URR has come up to its threshold or quota; once until its limits change.
+    /// A URR has reached its threshold or quota; reported once until its limits change.
     Usage {
-        /// Whose URR.
+        /// The session.
         session: SessionId,
-        /// Which URR.
+        /// The URR.
         urr: UrrId,
-        /// What it had counted then.
+        /// The volume at that time.
         volume: Volume,
     },
-    /// A peer does not know the tunnel that packets are sent into (TS 29.281 7.3.1).
+    /// A peer does not know a tunnel into which packets are sent (TS 29.281 7.3.1).
     ErrorIndication {
-        /// The peer: the source of the message, and the address in it.
+        /// The peer: both the sender of the message and the address in it.
         peer: IpAddr,
         /// The peer's TEID.
         teid: Teid,
@@ -39,22 +39,22 @@ pub enum Event {
 /// Traffic and drops of the whole UPF since its start.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Counters {
-    /// What came in by tunnel, before rules.
+    /// Received from tunnels, before rules.
     pub n3_in: Traffic,
-    /// What left by tunnel.
+    /// Sent into tunnels.
     pub n3_out: Traffic,
-    /// What came from the data network, before rules.
+    /// Received from the data network, before rules.
     pub n6_in: Traffic,
-    /// What left to the data network.
+    /// Sent to the data network.
     pub n6_out: Traffic,
-    /// Packets that wait now: held for idle UEs, or queued for their turn.
+    /// Packets currently held for idle UEs or queued.
     pub buffered: u64,
-    /// Packets dropped, by reason; reasons that never occurred are absent.
+    /// Dropped packets by reason; reasons without drops are absent.
     pub dropped: Vec<(DropReason, u64)>,
 }
 
 impl Counters {
-    /// How many packets were dropped for a reason.
+    /// The number of packets dropped for a reason.
     pub fn dropped(&self, reason: DropReason) -> u64 {
         self.dropped.iter().find(|(r, _)| *r == reason).map_or(0, |(_, count)| *count)
     }
@@ -79,7 +79,7 @@ macro_rules! drop_reasons {
             /// Every reason, in the order of their discriminants.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// Its name in metrics and tables.
+            /// The name in metrics and tables.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
@@ -88,49 +88,49 @@ macro_rules! drop_reasons {
 }
 
 drop_reasons! {
-    /// Not GTP-U version 1, or shorter than it says.
+    /// Not GTP-U version 1, or truncated.
     MalformedGtpu = "malformed_gtpu",
-    /// A GTP-U message or extension header that must be understood and is not.
+    /// A GTP-U message or extension header that is unsupported but requires comprehension.
     UnsupportedGtpu = "unsupported_gtpu",
-    /// A TEID of no session.
+    /// No session has the TEID.
     UnknownTeid = "unknown_teid",
-    /// A destination of no session.
+    /// No session has the destination.
     UnknownUe = "unknown_ue",
-    /// The inner packet is not IP, or shorter than it says.
+    /// The inner packet is not IP, or truncated.
     MalformedInner = "malformed_inner",
     /// An uplink packet whose source is not the UE's address.
     SpoofedSource = "spoofed_source",
-    /// No PDR matches, or one that leads to no FAR.
+    /// No PDR matches, or the matching PDR has no FAR.
     NoRule = "no_rule",
-    /// The FAR says so.
+    /// The FAR drops.
     RuleDrop = "rule_drop",
     /// A QER's gate is closed.
     GateClosed = "gate_closed",
-    /// Above a QER's MBR: a QoS flow's own, or any where rates are policed.
+    /// Above a QER's MBR: a QoS flow's own MBR, or any if rates are policed.
     RateExceeded = "rate_exceeded",
-    /// Waited longer for its share of the session's rate than any packet may.
+    /// Queued longer than permitted.
     QueueDelay = "queue_delay",
-    /// The longest queue, when too much of the session or of the UPF waited.
+    /// Dropped from the longest queue, because the session's or the UPF's limit was reached.
     QueueFull = "queue_full",
-    /// A URR's quota is used up.
+    /// A URR's quota is exhausted.
     QuotaExhausted = "quota_exhausted",
     /// The session's or the UPF's buffer is full.
     BufferFull = "buffer_full",
-    /// Buffered, and then discarded by new rules or with its session.
+    /// Buffered, and discarded by new rules or with its session.
     BufferDiscarded = "buffer_discarded",
-    /// Time to live ran out between two UEs of this UPF.
+    /// The hop limit expired between two UEs of this UPF.
     TtlExceeded = "ttl_exceeded",
-    /// The kernel did not take it on N3.
+    /// The kernel did not send the packet on N3.
     N3SendFailed = "n3_send_failed",
-    /// The kernel did not take it on N6.
+    /// The kernel did not send the packet on N6.
     N6SendFailed = "n6_send_failed",
-    /// The outermost IPv4 header's checksum is wrong.
+    /// The outermost IPv4 header has a wrong checksum.
     BadChecksum = "bad_checksum",
-    /// An Error Indication that is not from the peer of a tunnel into which a session sends: forged, or late.
+    /// An Error Indication that is not from the peer of a tunnel in use: forged or late.
     StrayErrorIndication = "stray_error_indication",
-    /// An uplink packet for the core, this host, radios, or the UEs of another data network.
+    /// An uplink packet to the core, this host, gNBs, or the UEs of another data network.
     ClosedDestination = "closed_destination",
-    /// GTP-U of a host that no tunnel leads to.
+    /// GTP-U from a host that is no tunnel's peer.
     UnknownPeer = "unknown_peer",
 }
 

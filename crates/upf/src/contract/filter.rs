@@ -1,4 +1,4 @@
-//! SDF filters: which packets of a session a PDR takes (TS 29.244 8.2.5).
+//! SDF filters of PDRs (TS 29.244 8.2.5).
 
 use super::Direction;
 use std::fmt;
@@ -6,11 +6,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Matches packets by their headers; a field that is `None` or [`Endpoint::ANY`] matches all.
 ///
-/// Ends are named by their side, not by direction, so one filter holds both ways: the remote end is the
-/// source of a downlink packet and the destination of an uplink one.
+/// Ends are named by their side, not by direction, so that one filter applies to both directions: the remote
+/// end is the source of a downlink packet and the destination of an uplink packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct SdfFilter {
-    /// IP protocol number, or for IPv6 the last next header.
+    /// IP protocol number; for IPv6 the last next header.
     pub protocol: Option<u8>,
     /// The data network's end.
     pub remote: Endpoint,
@@ -22,11 +22,11 @@ pub struct SdfFilter {
     pub spi: Option<u32>,
     /// IPv6 flow label, 20 bits.
     pub flow_label: Option<u32>,
-    /// Set where the filter is for one direction only; `None`: both.
+    /// Direction of a unidirectional filter; `None`: both directions.
     pub direction: Option<Direction>,
 }
 
-/// As a flow description, with what such a description has no words for after it.
+/// Writes a flow description, followed by the fields that such a description cannot express.
 impl fmt::Display for SdfFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.protocol {
@@ -78,9 +78,9 @@ impl fmt::Display for PortRange {
 /// One end of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Endpoint {
-    /// Its addresses; `None`: any.
+    /// Addresses; `None`: any.
     pub address: Option<AddressRange>,
-    /// Its ports; `None`: any, also a packet without ports.
+    /// Ports; `None`: any, also for packets without ports.
     pub ports: Option<PortRange>,
 }
 
@@ -89,12 +89,12 @@ impl Endpoint {
     pub const ANY: Self = Self { address: None, ports: None };
 }
 
-/// An address and how many of its leading bits count.
+/// An IP network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AddressRange {
-    /// The address.
+    /// The network's address.
     pub address: IpAddr,
-    /// Bits that count: up to 32 for IPv4, up to 128 for IPv6.
+    /// Prefix length: up to 32 for IPv4, up to 128 for IPv6.
     pub prefix: u8,
 }
 
@@ -112,7 +112,7 @@ impl AddressRange {
         }
     }
 
-    /// The same range, the bits of its address that don't count at zero.
+    /// The same network with zero host bits.
     pub fn network(&self) -> Self {
         let address = match self.address {
             IpAddr::V4(v4) => {
@@ -133,12 +133,12 @@ fn same_prefix(a: u128, b: u128, width: u8, prefix: u8) -> bool {
     (a ^ b).checked_shr(width.saturating_sub(prefix).into()).unwrap_or(0) == 0
 }
 
-/// Ports from first to last, both included. A flow description's list of ports becomes a filter each.
+/// A port range, both ends included. A flow description's list of ports becomes one filter for each range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PortRange {
-    /// The first.
+    /// The first port.
     pub first: u16,
-    /// The last.
+    /// The last port.
     pub last: u16,
 }
 
@@ -152,9 +152,9 @@ impl PortRange {
 /// Type of service or traffic class under a mask (TS 29.244 8.2.5, ToS Traffic Class).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TosFilter {
-    /// Its value.
+    /// The value.
     pub value: u8,
-    /// Bits that count.
+    /// The mask.
     pub mask: u8,
 }
 

@@ -15,27 +15,27 @@ use thiserror::Error;
 /// The parsed text: an [`SdfFilter`] for each pair of remote and local ports that it lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlowDescription {
-    /// A packet matches the description if it matches one of these.
+    /// A packet matches the description if it matches any of these.
     pub filters: Vec<SdfFilter>,
 }
 
-/// Why a flow description was not understood.
+/// Why a flow description is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum FlowDescriptionError {
-    /// A word is missing or another one stands in its place.
+    /// A word is missing or unexpected.
     #[error("the flow description has {found:?} where {expected} must stand")]
     Unexpected {
-        /// What should stand there.
+        /// The expected word.
         expected: &'static str,
-        /// What stands there; empty at the end.
+        /// The found word; empty at the end.
         found: String,
     },
-    /// More pairs of ports than one rule may have.
+    /// More pairs of port ranges than a rule may have.
     #[error("the flow description lists {0} pairs of ports; at most {MOST_FILTERS} are taken")]
     TooManyPorts(usize),
 }
 
-/// Most filters that one description may become.
+/// Most filters of one description.
 const MOST_FILTERS: usize = 64;
 
 impl FromStr for FlowDescription {
@@ -59,7 +59,7 @@ impl FromStr for FlowDescription {
     }
 }
 
-/// An address (any where `None`) and ports (any where empty).
+/// An address (`None`: any) and ports (empty: any).
 type End = (Option<AddressRange>, Vec<PortRange>);
 
 fn filters(
@@ -122,7 +122,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Address, ports, and the word after them.
+    /// Parses address and ports; returns the word after them, too.
     fn endpoint(&mut self) -> Result<(End, Option<&'a str>), FlowDescriptionError> {
         let address = address(self.0.next())?;
         let Some(word) = self.0.next() else {
@@ -135,8 +135,8 @@ impl<'a> Words<'a> {
     }
 }
 
-/// `any`, `assigned` (the UE's own address, which the session already pins), or an address with or
-/// without a prefix length.
+/// Parses `any`, `assigned` (the UE's own address, which the session already determines), or an address with
+/// or without a prefix length.
 fn address(word: Option<&str>) -> Result<Option<AddressRange>, FlowDescriptionError> {
     const EXPECTED: &str = "'any', 'assigned' or an address";
     let word = word.ok_or_else(|| unexpected(EXPECTED, None))?;

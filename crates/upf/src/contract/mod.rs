@@ -1,9 +1,9 @@
 //! The contract between UPF-C (`pith-upf`) and UPF-U (`pith-datapath`).
 //!
-//! UPF-C turns what PFCP says into [`Session`]s and hands them, whole, to a [`Datapath`]. A datapath
-//! forwards packets by them, counts, polices and buffers, and tells by [`Event`]s what UPF-C has to
-//! report. Nothing here knows how packets move: the portable path and an XDP path stand side by side
-//! behind the same trait and show the same behaviour.
+//! UPF-C compiles PFCP sessions to [`Session`]s and installs each as a whole in a [`Datapath`]. A datapath
+//! forwards packets by them, counts, polices and buffers, and reports [`Event`]s to UPF-C. The contract is
+//! independent of how packets are moved: the portable path and the XDP path implement the same trait with the
+//! same behaviour.
 //!
 //! ```text
 //!   SMF ── PFCP ── UPF-C ── install, remove, usage ──▶ Datapath ── GTP-U (N3, N9)
@@ -32,42 +32,42 @@ pub use usage::{SessionUsage, UrrUsage, Volume, VolumeLimits};
 use crate::qos::FlowUsage;
 use std::sync::Arc;
 
-/// What forwards packets: the portable path, the XDP path, or a test's recording of the calls.
+/// A packet forwarder: the portable path, the XDP path, or a test's recorder of the calls.
 ///
 /// Calls return at once or after at most the time of one batch of packets; none waits for a peer.
 pub trait Datapath {
-    /// Makes `session` the rules for its id, in place of those before, in one step: each packet meets
-    /// the old rules or the new, never a mixture, and a packet that comes after the call meets the new.
+    /// Replaces the rules of the session's id atomically: each packet is handled by the old rules or by the
+    /// new rules, never by a mixture, and packets received after the call by the new rules.
     ///
-    /// What carries on by id: counters of a URR, fill of a QER's meters while its rates stay, and
-    /// buffered packets. These leave in order by the new rules if a PDR's FAR now forwards, and go
-    /// if it now drops.
+    /// Kept by id: counters of a URR, fill levels of a QER's meters while its rates are unchanged, and
+    /// buffered packets. Buffered packets are sent in order by the new rules if their PDR's FAR now forwards,
+    /// and dropped if it now drops.
     fn install(&mut self, session: Arc<Session>);
 
-    /// Forgets a session and what it has buffered, and answers with the final count: no packet is
-    /// forwarded or counted for it afterwards. `None` if there was none.
+    /// Removes a session and its buffered packets, and returns the final usage: no packet is forwarded or
+    /// counted for it afterwards. `None` if there was no such session.
     fn remove(&mut self, session: SessionId) -> Option<SessionUsage>;
 
-    /// Drops what is buffered for a session, without rules changing (PFCP flag DROBU).
+    /// Drops a session's buffered packets without a change of rules (PFCP flag DROBU).
     fn discard_buffered(&mut self, session: SessionId);
 
-    /// Sends an End Marker into `tunnel`, after the last packet that old rules sent there; call it
-    /// after the [`install`](Datapath::install) that moved the session elsewhere.
+    /// Sends an End Marker into `tunnel`, after the last packet that was sent there by old rules; call it
+    /// after the [`install`](Datapath::install) that moved the session to another tunnel.
     fn send_end_marker(&mut self, tunnel: &Tunnel);
 
-    /// What a session has used so far; every packet forwarded before the call may be counted on.
+    /// The session's usage so far, including every packet forwarded before the call.
     fn usage(&self, session: SessionId) -> Option<SessionUsage>;
 
-    /// What each flow of a session was given; nothing where a datapath does not tell.
+    /// The counters of each of a session's flows; empty if a datapath does not count them.
     fn flows(&self, _session: SessionId) -> Vec<FlowUsage> {
         Vec::new()
     }
 
-    /// Begins to follow the packets of a session, or ends it. Meanwhile the session may take a slower path.
+    /// Starts or ends the trace of a session's packets. Meanwhile the session may take a slower path.
     fn trace(&mut self, _session: SessionId, _on: bool) {}
 
-    /// Moves what became of packets of traced sessions since the last call into `packets`, oldest first; answers
-    /// how many more there were than it has room for.
+    /// Moves the traced packets since the last call into `packets`, oldest first; returns how many were lost
+    /// for lack of room.
     fn poll_trace(&mut self, _packets: &mut Vec<TracedPacket>) -> u64 {
         0
     }
@@ -75,7 +75,7 @@ pub trait Datapath {
     /// Counts a packet that UPF-C dropped.
     fn count_dropped(&mut self, reason: DropReason);
 
-    /// Moves what has happened since the last call into `events`, oldest first.
+    /// Moves the events since the last call into `events`, oldest first.
     fn poll_events(&mut self, events: &mut Vec<Event>);
 
     /// Traffic and drops of the whole UPF since its start.

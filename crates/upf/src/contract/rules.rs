@@ -1,7 +1,7 @@
-//! A session and its rules: PDR, FAR, QER and URR as a datapath needs them.
+//! A session and its rules as a datapath needs them: PDR, FAR, QER and URR.
 //!
-//! Rules refer to each other by id, within the session. A reference that leads nowhere makes a PDR
-//! that drops what it matches ([`DropReason::NoRule`](super::DropReason::NoRule)).
+//! Rules refer to each other by id, within the session. A PDR whose FAR does not exist drops matching packets
+//! ([`DropReason::NoRule`](super::DropReason::NoRule)).
 
 use super::{AddressRange, SdfFilter, VolumeLimits};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -34,28 +34,29 @@ pub struct QerId(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct UrrId(pub u32);
 
-/// One PDU session's rules, whole.
+/// The complete rules of one PDU session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
-    /// Its id; the key of [`install`](super::Datapath::install) and of every event.
+    /// The key of [`install`](super::Datapath::install) and of every event.
     pub id: SessionId,
-    /// What the UE may use as source and is reached by. Empty at a UPF that only passes tunnels on.
+    /// The UE's source addresses and downlink destinations. Empty at a UPF that only forwards between
+    /// tunnels.
     pub ue: UeAddress,
-    /// Networks behind the UE, whose addresses it may use and is reached by as well (framed routing, TS 23.501
-    /// 5.6.14). Of those of all sessions the longest that holds an address has it.
+    /// Framed routes (TS 23.501 5.6.14): networks behind the UE, also valid as source and destination. Of all
+    /// sessions' routes the longest matching prefix decides.
     pub framed_routes: Vec<AddressRange>,
-    /// Detection rules, in any order.
+    /// Packet detection rules, in any order.
     pub pdrs: Vec<Pdr>,
-    /// What PDRs do with what they match.
+    /// Forwarding action rules.
     pub fars: Vec<Far>,
     /// Gates and rates.
     pub qers: Vec<Qer>,
-    /// Counters.
+    /// Usage counters.
     pub urrs: Vec<Urr>,
 }
 
 impl Session {
-    /// A session that knows no packets.
+    /// A session without rules.
     pub fn new(id: SessionId) -> Self {
         Self {
             id,
@@ -69,7 +70,7 @@ impl Session {
     }
 }
 
-/// Addresses of a UE in one PDU session.
+/// The UE's addresses in one PDU session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct UeAddress {
     /// Its IPv4 address.
@@ -98,7 +99,7 @@ impl UeAddress {
     }
 }
 
-/// Which way a packet goes, seen from the UE.
+/// The direction of a packet, relative to the UE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// From the UE to the data network.
@@ -107,37 +108,35 @@ pub enum Direction {
     Downlink,
 }
 
-/// A detection rule (TS 29.244 5.2.1A).
+/// A packet detection rule (TS 29.244 5.2.1A).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pdr {
-    /// Its id.
     pub id: PdrId,
-    /// Rules are tried from the lowest value up; of equals, the one that stands first.
+    /// Rules are evaluated from the lowest value up; of equal values, in the order of the list.
     pub precedence: u32,
-    /// Where the packet comes from.
+    /// Where the packet must arrive.
     pub source: Source,
-    /// The packet must match one of these; with none, all match.
+    /// The packet must match one of these; empty: all match.
     pub filters: Vec<SdfFilter>,
-    /// The packet's QFI must be one of these; with none, all match.
+    /// The packet's QFI must be one of these; empty: all match.
     pub qfis: Vec<Qfi>,
-    /// What to do with the packet.
+    /// The FAR of matching packets.
     pub far: FarId,
-    /// All of these hold for the packet.
+    /// All of these apply to the packet.
     pub qers: Vec<QerId>,
     /// All of these count the packet.
     pub urrs: Vec<UrrId>,
 }
 
-/// Where a PDR's packets come from. The outer header of a tunnel is always removed: nothing the UPF
-/// forwards keeps it.
+/// Where a PDR's packets arrive. The outer header of a tunnel is always removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Source {
-    /// G-PDUs with this TEID: uplink from N3 or N9, downlink from N9. Every PDR of a session may
-    /// share the TEID, or have its own.
+    /// G-PDUs with this TEID: uplink from N3 or N9, downlink from N9. The PDRs of a session may share a TEID,
+    /// or have their own.
     Tunnel {
         /// The UPF's own TEID.
         teid: Teid,
-        /// Which way its packets go.
+        /// The direction of its packets.
         direction: Direction,
     },
     /// Plain packets from N6 to the UE's address.
@@ -145,7 +144,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// Which way packets from here go.
+    /// The direction of packets from this source.
     pub const fn direction(&self) -> Direction {
         match self {
             Self::Tunnel { direction, .. } => *direction,
@@ -154,42 +153,42 @@ impl Source {
     }
 }
 
-/// A forwarding rule (TS 29.244 5.2.1).
+/// A forwarding action rule (TS 29.244 5.2.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Far {
-    /// Its id.
     pub id: FarId,
-    /// What becomes of the packet.
+    /// The action on packets.
     pub action: Action,
 }
 
-/// What becomes of a packet (PFCP's Apply Action and Forwarding Parameters).
+/// The action on packets (PFCP's Apply Action and Forwarding Parameters).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// Dropped, counted by name.
+    /// Drops and counts them by reason.
     Drop,
-    /// Sent on.
+    /// Forwards them.
     Forward(Destination),
-    /// Held until new rules say otherwise; bounded, the newest packet goes first when full.
+    /// Holds them until the rules change. The number is limited; the newest packet is dropped if the buffer
+    /// is full.
     Buffer {
-        /// Whether the first packet held for a PDR raises
+        /// Whether the first packet held for a PDR is reported by
         /// [`Event::DownlinkData`](super::Event::DownlinkData) (PFCP flag NOCP).
         notify: bool,
-        /// Most packets held for the session (BAR); `None`: the datapath's own bound.
+        /// Most packets held for the session (BAR); `None`: the datapath's own limit.
         packets: Option<u16>,
     },
 }
 
-/// Where a packet leaves.
+/// The destination of forwarded packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Destination {
     /// Into a tunnel: to a gNB on N3, to another UPF on N9 (PFCP's Outer Header Creation).
     Tunnel(Tunnel),
-    /// As it is, to N6.
+    /// To N6, without an outer header.
     Network,
 }
 
-/// The far end of a GTP-U tunnel.
+/// The remote end of a GTP-U tunnel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tunnel {
     /// The peer's address; its port is 2152.
@@ -200,23 +199,22 @@ pub struct Tunnel {
     pub dscp: Option<u8>,
 }
 
-/// A QoS rule (TS 29.244 5.4). A session's AMBR is a QER that all its non-GBR PDRs name.
+/// A QoS enforcement rule (TS 29.244 5.4). A session's AMBR is a QER of all its non-GBR PDRs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Qer {
-    /// Its id.
     pub id: QerId,
-    /// What may pass at all.
+    /// Open or closed gates.
     pub gates: Gates,
-    /// Maximum bit rates; what exceeds them is dropped.
+    /// Maximum bit rates; packets above them are queued or dropped.
     pub mbr: Option<Rates>,
-    /// Guaranteed bit rates: what is within them passes the MBR of every other QER of the PDR,
-    /// and is charged there all the same (the green of RFC 2698).
+    /// Guaranteed bit rates: packets within them pass the MBR of every other QER of the PDR, but are charged
+    /// there, too (green by RFC 2698).
     pub gbr: Option<Rates>,
-    /// The QoS flow: put into the PDU Session Container of packets that leave by tunnel.
+    /// The QFI, set in the PDU Session Container of packets sent by tunnel.
     pub qfi: Option<Qfi>,
 }
 
-/// A gate each way.
+/// A gate for each direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Gates {
     /// For uplink packets.
@@ -238,16 +236,16 @@ impl Gates {
     }
 }
 
-/// Whether packets may pass (TS 29.244 8.2.7).
+/// The state of a gate (TS 29.244 8.2.7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Gate {
-    /// They pass.
+    /// Packets pass.
     Open,
-    /// They are dropped.
+    /// Packets are dropped.
     Closed,
 }
 
-/// A bit rate each way, in bits per second; 0 lets nothing pass.
+/// A bit rate for each direction, in bits per second; at 0 nothing passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rates {
     /// Of uplink packets.
@@ -266,15 +264,15 @@ impl Rates {
     }
 }
 
-/// A counter of what PDRs forward, after QoS enforcement (TS 29.244 5.2.2). Times, events and
-/// periods are UPF-C's: they need no packet.
+/// A counter of packets forwarded by PDRs, after QoS enforcement (TS 29.244 5.2.2). Times, events and periods
+/// are handled by UPF-C, because they need no packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Urr {
-    /// Its id; its counters live from the first install that names it to the first that does not.
+    /// Its counters exist from the first install that contains the id to the first that does not.
     pub id: UrrId,
-    /// Once the counters reach any of these, [`Event::Usage`](super::Event::Usage) is raised, once
-    /// until limits change.
+    /// When the counters reach one of these, [`Event::Usage`](super::Event::Usage) is reported, once until
+    /// limits change.
     pub threshold: VolumeLimits,
-    /// Once the counters reach any of these, packets are dropped, and the same event is raised.
+    /// When the counters reach one of these, packets are dropped, and the same event is reported.
     pub quota: VolumeLimits,
 }

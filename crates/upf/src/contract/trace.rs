@@ -1,24 +1,24 @@
-//! What a datapath tells of the packets of a session that an operator follows.
+//! Packet trace of a session.
 
 use super::{Direction, DropReason, PdrId, Qfi, SessionId, Tunnel};
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// What became of a packet of a traced session. One that has to wait is told of when it begins to, and again
-/// when it leaves.
+/// A packet of a traced session and its fate. A packet that must wait is reported twice: when it is queued
+/// and when it leaves the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TracedPacket {
-    /// Whose.
+    /// The session.
     pub session: SessionId,
-    /// How long ago; exact to a batch of packets.
+    /// Time since the packet was handled; exact to a batch of packets.
     pub age: Duration,
-    /// Which way it goes.
+    /// Uplink or downlink.
     pub direction: Direction,
     /// Bytes of the inner packet.
     pub length: usize,
-    /// The QoS flow that it came with, or downlink the one that it leaves with.
+    /// The received QFI; for downlink the QFI set when sending.
     pub qfi: Option<Qfi>,
-    /// The rule that it matched, if one did.
+    /// The matching rule, if any.
     pub pdr: Option<PdrId>,
     /// Its source.
     pub source: IpAddr,
@@ -26,29 +26,29 @@ pub struct TracedPacket {
     pub destination: IpAddr,
     /// IP protocol number.
     pub protocol: u8,
-    /// Source and destination port, if it shows any.
+    /// Source and destination port, if known.
     pub ports: Option<(u16, u16)>,
-    /// What became of it.
+    /// The packet's fate.
     pub fate: Fate,
 }
 
-/// What became of a packet.
+/// The fate of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It left to the data network, or to another UE of this UPF.
+    /// Sent to the data network, or to another UE of this UPF.
     ToNetwork,
-    /// It left into a tunnel.
+    /// Sent into a tunnel.
     ToTunnel(Tunnel),
-    /// It waits for its turn by the session's rates.
+    /// Queued, because the session's rates are exceeded.
     Queued,
-    /// It is held until the UE can be reached.
+    /// Held until the UE is reachable.
     Buffered,
-    /// It was dropped.
+    /// Dropped.
     Dropped(DropReason),
 }
 
 impl Fate {
-    /// Its name in tables.
+    /// The name in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::ToNetwork => "to_network",

@@ -1,10 +1,10 @@
-//! What a session has used.
+//! Usage of a session.
 
 use super::{Direction, UrrId};
 use std::time::Duration;
 
-/// Packets and bytes each way, since the URR was first installed. They only grow: what a report
-/// covers is the difference to the report before.
+/// Packets and bytes of both directions since the URR was first installed. The counters never decrease: a
+/// report covers the difference from the previous report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Volume {
     /// Uplink bytes.
@@ -23,7 +23,7 @@ impl Volume {
         self.uplink.saturating_add(self.downlink)
     }
 
-    /// What was added since `earlier`.
+    /// The difference from `earlier`.
     pub const fn since(&self, earlier: &Self) -> Self {
         Self {
             uplink: self.uplink.saturating_sub(earlier.uplink),
@@ -48,11 +48,11 @@ impl Volume {
     }
 }
 
-/// Bounds on a [`Volume`], in bytes on its ever-growing counters. PFCP counts a threshold from the
-/// last report, so UPF-C adds what had been reported by then.
+/// Limits on a [`Volume`], in bytes, relative to the same counters. PFCP counts a threshold from the last
+/// report, so UPF-C adds the volume reported by then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct VolumeLimits {
-    /// On both ways together.
+    /// On the sum of both directions.
     pub total: Option<u64>,
     /// On uplink bytes.
     pub uplink: Option<u64>,
@@ -61,12 +61,12 @@ pub struct VolumeLimits {
 }
 
 impl VolumeLimits {
-    /// Whether nothing is bounded.
+    /// Whether there is no limit.
     pub const fn is_none(&self) -> bool {
         self.total.is_none() && self.uplink.is_none() && self.downlink.is_none()
     }
 
-    /// Whether `volume` has come up to any bound.
+    /// Whether `volume` has reached a limit.
     pub fn reached_by(&self, volume: &Volume) -> bool {
         let reached = |limit: Option<u64>, used: u64| limit.is_some_and(|limit| used >= limit);
         reached(self.total, volume.total())
@@ -75,13 +75,13 @@ impl VolumeLimits {
     }
 }
 
-/// What a session has used so far.
+/// The usage of a session so far.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SessionUsage {
     /// Each URR's counters.
     pub urrs: Vec<UrrUsage>,
-    /// How long ago a packet of the session last came, whether it was forwarded, buffered or dropped
-    /// by its rules; exact to a batch. For the user plane inactivity timer, which UPF-C runs.
+    /// Time since the last packet of the session, whether it was forwarded, buffered or dropped by its rules;
+    /// exact to a batch. Used for the user plane inactivity timer of UPF-C.
     pub last_packet: Option<Duration>,
 }
 
@@ -95,13 +95,13 @@ impl SessionUsage {
 /// A URR's counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UrrUsage {
-    /// Which URR.
+    /// The URR.
     pub id: UrrId,
-    /// What it has counted.
+    /// Its counters.
     pub volume: Volume,
-    /// How long ago it first counted a packet; exact to a batch, like the next.
+    /// Time since the first counted packet; exact to a batch, like the next.
     pub first_packet: Option<Duration>,
-    /// How long ago it last counted a packet.
+    /// Time since the last counted packet.
     pub last_packet: Option<Duration>,
 }
 

@@ -21,7 +21,7 @@ use crate::session::{PFCP_PORT, Session};
 use crate::upf::{Outcome, Purpose, Reply, Upf};
 
 impl Upf {
-    /// Sets an association up (TS 29.244 6.2.6.2.2).
+    /// Sets up an association (TS 29.244 6.2.6.2.2).
     pub(crate) fn association_setup(
         &mut self,
         turn: &mut Turn<'_>,
@@ -61,7 +61,7 @@ impl Upf {
         ))
     }
 
-    /// Deletes the sessions that an SMF had before it set its association up anew, unless it has them retained.
+    /// Deletes the sessions of an SMF's previous association, except those that it asks to retain.
     fn drop_former_sessions(
         &mut self,
         turn: &mut Turn<'_>,
@@ -74,8 +74,9 @@ impl Upf {
         self.drop_sessions(turn, &lost, "the SMF set its association up anew");
     }
 
-    /// A Node ID belongs to the address that its association was set up from while that lives, and a session to the SMF
-    /// that has it. Others have no association (TS 29.244 8.2.1, cause 72), and do not know the session (cause 65).
+    /// Checks that a Node ID is used only from the address that its association was set up from, while that
+    /// is alive, and a session only by its SMF. Others are answered that they have no association (TS 29.244
+    /// 8.2.1, cause 72), or that the session is unknown (cause 65).
     pub(crate) fn check_speaker(
         &self,
         peer: SocketAddr,
@@ -87,7 +88,7 @@ impl Upf {
             Message::AssociationSetupRequest(request) if is_other(&request.node_id) => {
                 Err(Cause::RequestRejected)
             }
-            // The release of what is not there is accepted (TS 29.244 6.2.8.3).
+            // The release of an unknown association is accepted (TS 29.244 6.2.8.3).
             Message::AssociationReleaseRequest(request) if is_other(&request.node_id) => {
                 Err(Cause::NoEstablishedPfcpAssociation)
             }
@@ -126,7 +127,7 @@ impl Upf {
         self.associations.iter().filter(move |(_, association)| at(association)).map(|(node, _)| node)
     }
 
-    /// Takes over what the SMF can do now (TS 29.244 6.2.7.2.2).
+    /// Stores the SMF's new features (TS 29.244 6.2.7.2.2).
     pub(crate) fn association_update(&mut self, request: &AssociationUpdateRequest) -> Outcome {
         let unknown = (0, Cause::NoEstablishedPfcpAssociation.into());
         let association = self.associations.get_mut(&request.node_id).ok_or(unknown)?;
@@ -145,7 +146,7 @@ impl Upf {
         (0, AssociationReleaseResponse::new(self.config.node_id.clone(), Cause::RequestAccepted).into())
     }
 
-    /// Forgets an SMF, and deletes its sessions.
+    /// Ends an association and deletes its sessions.
     pub(crate) fn end_association(&mut self, turn: &mut Turn<'_>, node: &NodeId, reason: &'static str) {
         if self.associations.remove(node).is_none() {
             return;
@@ -155,7 +156,7 @@ impl Upf {
         turn.notice(Notice::AssociationReleased { node: node.clone(), sessions });
     }
 
-    /// Deletes the sessions of the SMF that are of the sets it names (TS 29.244 7.4.6).
+    /// Deletes the SMF's sessions in the given sets (TS 29.244 7.4.6).
     pub(crate) fn session_set_deletion(
         &mut self,
         turn: &mut Turn<'_>,
@@ -190,7 +191,8 @@ impl Upf {
     }
 }
 
-/// Is the session among those to retain: of one of the entities named, or any if none is (TS 29.244 table 7.4.4.1-2)?
+/// Whether a session is to be retained: it belongs to a given entity, or none is given (TS 29.244 table
+/// 7.4.4.1-2).
 fn retains(information: &SessionRetentionInformation, session: &Session) -> bool {
     let entities = &information.cp_pfcp_entity_ip_addresses;
     let controls = |entity: &EntityIpAddress| {

@@ -1,4 +1,4 @@
-//! Heartbeats both ways, and what a restart or a silent SMF means (TS 29.244 6.2.2, TS 23.527 4).
+//! Heartbeats in both directions, restart and path failure of an SMF (TS 29.244 6.2.2, TS 23.527 4).
 //!
 //! ```text
 //! SMF  Heartbeat Request   ─▶  Heartbeat Response; another Recovery Time Stamp: the SMF restarted
@@ -17,7 +17,7 @@ use crate::port::{Notice, Turn};
 use crate::upf::{Purpose, Upf};
 
 impl Upf {
-    /// Answers; what unknown peers are answered stands in `strangers` (TS 29.244 6.2.2.2).
+    /// Answers a heartbeat. Unknown peers are handled in `strangers` (TS 29.244 6.2.2.2).
     pub(crate) fn heartbeat_request(
         &mut self,
         turn: &mut Turn<'_>,
@@ -31,7 +31,7 @@ impl Upf {
         turn.send(peer, 0, header.sequence, &response.into());
     }
 
-    /// The SMF is alive: the next heartbeat can wait.
+    /// The SMF answered: schedules the next heartbeat.
     pub(crate) fn heartbeat_response(&mut self, turn: &mut Turn<'_>, node: &NodeId, recovery: NtpSeconds) {
         let next = turn.now + self.config.heartbeat_interval;
         let Some(association) = self.associations.get_mut(node) else { return };
@@ -42,7 +42,7 @@ impl Upf {
         self.recovered_at(turn, node, recovery);
     }
 
-    /// Deletes the sessions of an SMF whose Recovery Time Stamp has changed: it restarted, and knows of them no more.
+    /// Deletes the sessions of an SMF with a changed Recovery Time Stamp: it has restarted and lost them.
     fn recovered_at(&mut self, turn: &mut Turn<'_>, node: &NodeId, recovery: NtpSeconds) {
         let Some(association) = self.associations.get_mut(node) else { return };
         let before = association.recovery.replace(recovery);
@@ -54,7 +54,7 @@ impl Upf {
         turn.notice(Notice::PeerRestarted { node: node.clone(), sessions });
     }
 
-    /// An SMF did not answer: its sessions live on for a while, and heartbeats go on.
+    /// An SMF did not answer: its sessions are retained for some time, and heartbeats continue.
     pub(crate) fn path_failed(&mut self, turn: &mut Turn<'_>, node: &NodeId) {
         let next = turn.now + self.config.heartbeat_interval;
         let Some(association) = self.associations.get_mut(node) else { return };
@@ -65,7 +65,7 @@ impl Upf {
         }
     }
 
-    /// When an association is to be looked at.
+    /// The time of an association's next heartbeat or of its end.
     pub(crate) fn association_due(&self, association: &Association) -> Option<Duration> {
         let given_up = match association.path {
             Path::Up => None,
@@ -74,7 +74,7 @@ impl Upf {
         association.next_heartbeat.into_iter().chain(given_up).min()
     }
 
-    /// Sends the heartbeats that are due, and gives up SMFs that were silent for too long.
+    /// Sends due heartbeats, and ends associations of SMFs that were silent longer than the retention time.
     pub(crate) fn tend_associations(&mut self, turn: &mut Turn<'_>) {
         let retention = self.config.path_failure_retention;
         let is_lost = |association: &Association| match association.path {

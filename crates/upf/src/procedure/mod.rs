@@ -1,4 +1,4 @@
-//! What the UPF does on a request, an event or a timer: a file a procedure (TS 29.244 6.2, 6.3).
+//! The UPF's procedures, one file each (TS 29.244 6.2, 6.3).
 
 mod association;
 mod heartbeat;

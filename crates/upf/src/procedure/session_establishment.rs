@@ -21,7 +21,7 @@ use crate::session::{Allocation, Inactivity, Measurements, RuleSet, Session, all
 use crate::upf::{Outcome, Upf};
 
 impl Upf {
-    /// Establishes a session, or rejects the request and leaves all as it was.
+    /// Establishes a session; if it rejects the request, nothing has changed.
     pub(crate) fn session_establishment(
         &mut self,
         turn: &mut Turn<'_>,
@@ -39,22 +39,22 @@ impl Upf {
         peer: SocketAddr,
         request: SessionEstablishmentRequest,
     ) -> Result<SessionEstablishmentResponse, Rejection> {
-        // 1. Is the request one that this UPF can serve?
+        // 1. Can this UPF serve the request?
         self.check_establishment(peer, &request)?;
-        // 2. The rules, without meaning yet.
+        // 2. The rules as provisioned.
         let mut rules = RuleSet::establish(&request, self.config.max_rules)?;
-        // 3. F-TEIDs, which are given back if the rest fails.
+        // 3. F-TEIDs, which are freed if a later step fails.
         let id = self.sessions.next_id();
         let restoring = request.pfcp_se_req_flags.is_some_and(|flags| flags.contains(PfcpSeReqFlags::RESTI));
         let (none, local) = (BTreeSet::new(), self.config.n3);
         let allocation = allocate(&mut rules, id, &mut self.sessions.teids, local, &none, restoring)?;
-        // 4. The rules, as the datapath takes them.
+        // 4. The rules as the datapath needs them.
         let measurements = Measurements::new(&rules, turn.now);
         let compiled = compile(id, &rules, &measurements, &self.config)
             .and_then(|compiled| self.sessions.check_promises(id, &compiled).map(|()| compiled))
             .and_then(|compiled| self.settle_rivals(turn, id, &request, compiled.ue).map(|()| compiled));
         let compiled = compiled.inspect_err(|_| self.give_back(&allocation))?;
-        // 5. They take effect.
+        // 5. Install the rules.
         let response = self.establishment_response(id, &allocation);
         self.sessions.insert(new_session(id, request, measurements, turn));
         self.sessions.commit(id, rules, &compiled, allocation.teids);
@@ -88,7 +88,8 @@ impl Upf {
         }
     }
 
-    /// Reports of a session go to a permitted SMF; SEID 0 stands for none (TS 29.244 7.2.2.4.2).
+    /// Reports of a session are sent to permitted SMFs only; SEID 0 is no session endpoint (TS 29.244
+    /// 7.2.2.4.2).
     pub(crate) fn check_endpoint(&self, cp: &FSeid) -> Result<(), Rejection> {
         let address = cp_address(cp, self.config.n4).ip();
         match cp.seid != 0 && self.config.permits_endpoint(address) {
@@ -97,8 +98,8 @@ impl Upf {
         }
     }
 
-    /// A UE address has one session. One that the same SMF has given to a UE anew is of a session that it has forgotten;
-    /// one that another SMF uses is in error.
+    /// A UE address belongs to one session. If the same SMF has assigned it again, the old session is stale
+    /// and deleted; if another SMF uses it, the request is rejected.
     fn settle_rivals(
         &mut self,
         turn: &mut Turn<'_>,
@@ -116,7 +117,7 @@ impl Upf {
         Ok(())
     }
 
-    /// Frees the TEIDs that were taken for a request which failed.
+    /// Frees the TEIDs of a failed request.
     pub(crate) fn give_back(&mut self, allocation: &Allocation) {
         allocation.fresh.iter().for_each(|teid| self.sessions.teids.free(*teid));
     }
@@ -159,13 +160,13 @@ fn new_session(
     }
 }
 
-/// The F-TEIDs that PDRs asked for.
+/// The F-TEIDs allocated for PDRs.
 pub(crate) fn created_pdrs(allocation: &Allocation) -> Vec<CreatedPdr> {
     let created = allocation.pdrs.iter();
     created.map(|(id, f_teid)| CreatedPdr { local_f_teids: vec![*f_teid], ..CreatedPdr::new(*id) }).collect()
 }
 
-/// The F-TEIDs that traffic endpoints asked for.
+/// The F-TEIDs allocated for traffic endpoints.
 pub(crate) fn created_endpoints(allocation: &Allocation) -> Vec<CreatedTrafficEndpoint> {
     let created = allocation.endpoints.iter();
     let created = created.map(|(id, f_teid)| CreatedTrafficEndpoint {

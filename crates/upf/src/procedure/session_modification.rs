@@ -1,4 +1,4 @@
-//! Session modification (TS 29.244 6.3.3): all of the request takes effect, or nothing.
+//! Session modification (TS 29.244 6.3.3): the whole request takes effect, or nothing.
 //!
 //! ```text
 //! SMF  Session Modification Request ─▶  1 session?  2 rules  3 usage  4 F-TEIDs  5 compile  6 install, End Markers
@@ -24,7 +24,7 @@ use crate::session::{
 use crate::upf::{Outcome, Upf};
 
 impl Upf {
-    /// Modifies a session, or rejects the request and leaves all as it was.
+    /// Modifies a session; if it rejects the request, nothing has changed.
     pub(crate) fn session_modification(
         &mut self,
         turn: &mut Turn<'_>,
@@ -33,7 +33,7 @@ impl Upf {
     ) -> Outcome {
         let seid = self.sessions.get(id).map_or(0, |session| session.cp.seid);
         let response = self.modify(turn, id, request).map_err(|rejection| (seid, rejection))?;
-        // The response goes to the endpoint that the request gives, if it changes it.
+        // The response is sent to the new endpoint, if the request changes it.
         Ok((request.cp_f_seid.map_or(seid, |cp| cp.seid), response.into()))
     }
 
@@ -43,21 +43,21 @@ impl Upf {
         id: SessionId,
         request: &SessionModificationRequest,
     ) -> Result<SessionModificationResponse, Rejection> {
-        // 1. Which session?
+        // 1. Is the session known and the request valid?
         self.check_modification(request)?;
         let session = self.sessions.get(id).ok_or(Cause::SessionContextNotFound)?;
         // 2. The rules after the request.
         let mut rules = session.rules.modify(request, self.config.max_rules)?;
         let end_markers = end_markers(request, &session.rules, &rules, self.config.n3);
-        // 3. What was used under the old rules, and how measuring goes on by the new ones.
+        // 3. The usage under the old rules, and the measurements under the new ones.
         let (measurements, usage_reports) = measure(turn, session, request, &rules, &self.config);
-        // 4. F-TEIDs, which are given back if the rest fails.
+        // 4. F-TEIDs, which are freed if a later step fails.
         let owned = session.teids.clone();
         let allocation = allocate(&mut rules, id, &mut self.sessions.teids, self.config.n3, &owned, false)?;
-        // 5. The rules as the datapath takes them.
+        // 5. The rules as the datapath needs them.
         let compiled = self.compile_modified(id, &rules, &measurements);
         let compiled = compiled.inspect_err(|_| self.give_back(&allocation))?;
-        // 6. They take effect.
+        // 6. Install the rules.
         self.adopt_session_parameters(turn, id, request, measurements);
         self.sessions.commit(id, rules, &compiled, allocation.teids.clone());
         turn.datapath.install(Arc::new(compiled));
@@ -78,7 +78,7 @@ impl Upf {
         }
     }
 
-    /// Compiles a session's new rules, and checks what they have in common with those of others.
+    /// Compiles a session's new rules, and checks resources shared with other sessions.
     fn compile_modified(
         &self,
         id: SessionId,
@@ -94,7 +94,7 @@ impl Upf {
         Ok(compiled)
     }
 
-    /// Takes over what is not a rule.
+    /// Updates the session parameters that are not rules.
     fn adopt_session_parameters(
         &mut self,
         turn: &mut Turn<'_>,
@@ -121,7 +121,7 @@ impl Upf {
     }
 }
 
-/// Reports what is asked for and what comes to its end, and has the URRs go on by the new rules.
+/// Reports queried and ending measurements, and continues the others by the new rules.
 fn measure(
     turn: &Turn<'_>,
     session: &Session,
@@ -150,7 +150,8 @@ fn query(request: &SessionModificationRequest, session: &Session) -> Query {
     Query { urrs, reference: request.query_urr_reference }
 }
 
-/// The tunnels that FARs leave and that shall be told so (flag SNDEM, TS 29.244 table 7.5.4.3-2).
+/// The tunnels that FARs no longer use and for which an End Marker is requested (flag SNDEM, TS 29.244 table
+/// 7.5.4.3-2).
 fn end_markers(
     request: &SessionModificationRequest,
     before: &RuleSet,

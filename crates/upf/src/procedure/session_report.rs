@@ -21,12 +21,12 @@ use crate::session::{HeldPackets, Session, compile};
 use crate::upf::{Purpose, Upf};
 
 impl Session {
-    /// A report is answered.
+    /// Removes an answered report.
     fn forget_report(&mut self, sequence: u32) {
         self.reports.retain(|waiting| *waiting != sequence);
     }
 
-    /// A report is given up: the SMF may not know what it told.
+    /// A report failed: the SMF may not have received it.
     pub(crate) fn report_failed(&mut self, sequence: u32) {
         self.forget_report(sequence);
         self.lost_tunnels.clear();
@@ -34,7 +34,7 @@ impl Session {
 }
 
 impl Upf {
-    /// The first packet for an idle UE is buffered (TS 29.244 5.2.3.1).
+    /// The first packet for an idle UE was buffered (TS 29.244 5.2.3.1).
     pub(crate) fn downlink_data(
         &mut self,
         turn: &mut Turn<'_>,
@@ -50,7 +50,8 @@ impl Upf {
         let held = (PdrId(pdr.0), information);
         match self.sessions.get(session).and_then(|found| notification_delay(found, PdrId(pdr.0))) {
             Some(delay) => self.report_later(turn, session, turn.now + delay, held),
-            // The datapath tells of the first packet only: the report waits until the SMF has answered others.
+            // The datapath reports the first packet only: the report is delayed until the SMF has answered
+            // others.
             None if self.has_many_requests(session) => {
                 self.report_later(turn, session, turn.now + self.config.t1, held);
             }
@@ -58,7 +59,8 @@ impl Upf {
         }
     }
 
-    /// Reports when the delay is over, with all that is held by then, unless the SMF asks for the packets before.
+    /// Delays a report until `due`; it covers all packets held by then, unless the SMF requests the packets
+    /// before.
     fn report_later(&mut self, turn: &Turn<'_>, id: SessionId, due: Duration, held: HeldPackets) {
         if let Some(session) = self.sessions.get_mut(id) {
             let (_, all) = session.delayed.get_or_insert_with(|| (due, Vec::new()));
@@ -69,7 +71,7 @@ impl Upf {
         self.schedule(turn, id);
     }
 
-    /// A delayed report whose time has come; none where nothing is to be told any more.
+    /// The delayed report, if it is due and packets are still to be notified.
     fn take_delayed(&mut self, now: Duration, id: SessionId) -> Option<SessionReportRequest> {
         let session = self.sessions.get_mut(id)?;
         let (_, mut held) = session.delayed.take_if(|(due, _)| *due <= now)?;
@@ -77,8 +79,9 @@ impl Upf {
         (!held.is_empty()).then(|| downlink_data_report(held))
     }
 
-    /// A GTP-U peer knows a tunnel no more (TS 29.244 5.10). It says so for each packet: the SMF is told once. Only the
-    /// peer of that very tunnel is believed: anyone on N3 can send the message.
+    /// A GTP-U peer does not know a tunnel (TS 29.244 5.10). The peer sends the message for each packet; it
+    /// is reported to the SMF once. Only the tunnel's own peer is accepted as sender, because any host on N3
+    /// can send the message.
     pub(crate) fn error_indication(&mut self, turn: &mut Turn<'_>, peer: IpAddr, teid: Teid) {
         let Some(id) = self.sessions.behind(peer, teid) else {
             return turn.datapath.count_dropped(DropReason::StrayErrorIndication);
@@ -97,7 +100,7 @@ impl Upf {
         self.report(turn, id, request);
     }
 
-    /// Looks at what a session has used and when its last packet came, and reports what is to be reported.
+    /// Checks a session's usage and inactivity, and reports what is due.
     pub(crate) fn check_session_usage(&mut self, turn: &mut Turn<'_>, id: SessionId) {
         if self.has_many_requests(id) {
             return self.sessions.set_due(id, Some(turn.now + self.config.t1));
@@ -129,13 +132,13 @@ impl Upf {
         self.schedule(turn, id);
     }
 
-    /// Whether so many requests wait for the session's SMF to answer that reports have to wait.
+    /// Whether so many requests to the session's SMF are pending that reports are delayed.
     fn has_many_requests(&self, id: SessionId) -> bool {
         let peer = self.sessions.get(id).map(|session| session.cp_address(self.config.n4));
         peer.is_some_and(|peer| self.requests.waiting_for(peer) >= self.config.max_requests_to_peer)
     }
 
-    /// Sets the time at which to look at a session next.
+    /// Schedules the next check of a session.
     pub(crate) fn schedule(&mut self, turn: &Turn<'_>, id: SessionId) {
         let due = self.sessions.get(id).and_then(|session| session.next_check(turn.now, &self.config));
         self.sessions.set_due(id, due);
@@ -148,7 +151,7 @@ impl Upf {
         self.sessions.get_mut(id).into_iter().for_each(|session| session.reports.push(sequence));
     }
 
-    /// The SMF has taken a report note of, and may say how to go on buffering (TS 29.244 7.5.9).
+    /// Handles the SMF's answer to a report, which may change buffering (TS 29.244 7.5.9).
     pub(crate) fn session_report_response(
         &mut self,
         turn: &mut Turn<'_>,
@@ -189,11 +192,11 @@ impl Upf {
         self.reinstall(turn, id);
     }
 
-    /// Gives the datapath the rules of a session anew: what a BAR or a measurement makes of them has changed.
+    /// Reinstalls a session's rules, after a BAR or a measurement has changed their effect.
     fn reinstall(&mut self, turn: &mut Turn<'_>, id: SessionId) {
         let Some(session) = self.sessions.get(id) else { return };
-        // What changed is numbers, and FARs for quota action, which were there when the rules were first compiled:
-        // so they compile again.
+        // Only numbers have changed, or FARs for quota action, which existed when the rules were first
+        // compiled: so compilation succeeds again.
         if let Ok(compiled) = compile(id, &session.rules, &session.measurements, &self.config) {
             turn.datapath.install(Arc::new(compiled));
         }
@@ -206,18 +209,18 @@ fn downlink_data_report(held: Vec<HeldPackets>) -> SessionReportRequest {
     SessionReportRequest { downlink_data_report: Some(report), ..SessionReportRequest::new(ReportType::DLDR) }
 }
 
-/// The FAR of a PDR.
 fn far_of(session: &Session, pdr: PdrId) -> Option<&CreateFar> {
     session.rules.fars.get(session.rules.pdrs.get(pdr)?.far_id?)
 }
 
-/// Whether the SMF wants to be told of packets that a PDR has held.
+/// Whether the SMF requests notification of packets held for a PDR.
 fn notifies(session: &Session, pdr: PdrId) -> bool {
     let wanted = ApplyAction::BUFF | ApplyAction::NOCP;
     far_of(session, pdr).is_some_and(|far| far.apply_action.contains(wanted))
 }
 
-/// How long the SMF wants to be left alone after the first packet (Downlink Data Notification Delay).
+/// The time after the first packet during which the SMF requests no report (Downlink Data Notification
+/// Delay).
 fn notification_delay(session: &Session, pdr: PdrId) -> Option<Duration> {
     let bar = session.rules.bars.get(far_of(session, pdr)?.bar_id?)?;
     let delay = bar.downlink_data_notification_delay?;

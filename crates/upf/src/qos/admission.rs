@@ -1,21 +1,21 @@
-//! Guaranteed rates are promised only where they can be kept: within a session, and in the whole UPF.
+//! Admission control of guaranteed rates, within a session and in the whole UPF.
 
 use crate::contract::{Direction, Qer, QerId, Rates, Session};
 
-/// Why a guaranteed rate is refused.
+/// Why a guaranteed rate is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// It exceeds the maximum rate of the same QER.
+    /// It exceeds the same QER's maximum rate.
     AboveMaximum(QerId),
-    /// Together with others it exceeds an aggregate's rate, such as the session's AMBR, that holds for
-    /// their packets too.
+    /// Together with others it exceeds the rate of an aggregate that its packets are charged to, such as the
+    /// session's AMBR.
     AboveAggregate(QerId),
-    /// Together with all that is promised it exceeds what the UPF may promise.
+    /// Together with all guaranteed rates it exceeds the UPF's limit.
     AboveCapacity(QerId),
 }
 
 impl Refusal {
-    /// The QER that is refused.
+    /// The rejected QER.
     pub const fn qer(self) -> QerId {
         let (Self::AboveMaximum(qer) | Self::AboveAggregate(qer) | Self::AboveCapacity(qer)) = self;
         qer
@@ -24,7 +24,7 @@ impl Refusal {
 
 const BOTH: [Direction; 2] = [Direction::Uplink, Direction::Downlink];
 
-/// What a session's QERs promise each way, if they don't contradict each other.
+/// The guaranteed rates of a session's QERs, if they are consistent.
 pub fn promised(session: &Session) -> Result<Rates, Refusal> {
     for direction in BOTH {
         let above = |qer: &&Qer| qer.mbr.is_some_and(|mbr| guaranteed(qer, direction) > mbr.of(direction));
@@ -48,7 +48,7 @@ fn check_aggregate(session: &Session, aggregate: &Qer, direction: Direction) -> 
     last.map_or(Ok(()), |qer| Err(Refusal::AboveAggregate(qer.id)))
 }
 
-/// GBR QERs that some PDR of a direction names, among such QERs as `wanted`.
+/// GBR QERs of PDRs of a direction for which `wanted` is true.
 fn named(
     session: &Session,
     direction: Direction,
@@ -68,7 +68,7 @@ fn guaranteed(qer: &Qer, direction: Direction) -> u64 {
     qer.gbr.map_or(0, |gbr| gbr.of(direction))
 }
 
-/// What a UPF has promised in all.
+/// The guaranteed rates of a UPF.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Promises {
     capacity: Option<Rates>,
@@ -76,12 +76,12 @@ pub struct Promises {
 }
 
 impl Promises {
-    /// Nothing promised, and no more to be than `capacity`, if that is known.
+    /// None guaranteed, up to `capacity`, if that is known.
     pub const fn new(capacity: Option<Rates>) -> Self {
         Self { capacity, given: Rates { uplink: 0, downlink: 0 } }
     }
 
-    /// Whether `after` can be promised in place of `before`. Less than before always can.
+    /// Checks whether `after` can be guaranteed in place of `before`. A lower rate always can.
     pub fn check(&self, before: Rates, after: Rates, session: &Session) -> Result<(), Refusal> {
         let Some(capacity) = self.capacity else { return Ok(()) };
         let fits = |direction: Direction| {
@@ -94,7 +94,7 @@ impl Promises {
         last.map_or(Ok(()), |qer| Err(Refusal::AboveCapacity(qer.id)))
     }
 
-    /// Promises `after` in place of `before`.
+    /// Replaces `before` by `after`.
     pub fn replace(&mut self, before: Rates, after: Rates) {
         let replaced =
             |given: u64, before: u64, after: u64| given.saturating_sub(before).saturating_add(after);
@@ -102,7 +102,7 @@ impl Promises {
         self.given.downlink = replaced(self.given.downlink, before.downlink, after.downlink);
     }
 
-    /// What is promised each way.
+    /// The sum of guaranteed rates.
     pub const fn given(&self) -> Rates {
         self.given
     }
@@ -119,7 +119,7 @@ mod tests {
         Some(Rates { uplink: rate, downlink: rate })
     }
 
-    /// GBR flows of (GBR, MBR), whose downlink PDRs name QER 100 too, with an AMBR.
+    /// GBR flows of (GBR, MBR), whose downlink PDRs have QER 100, too, with an AMBR.
     fn session(ambr: u64, flows: &[(u64, u64)]) -> Session {
         let qer = |id, gbr, mbr| Qer { id: QerId(id), gates: Gates::OPEN, mbr, gbr, qfi: None };
         let pdr = |id: u16, qers| Pdr {

@@ -1,36 +1,36 @@
-//! A token bucket that several threads may use without a lock.
+//! A lock-free token bucket for several threads.
 //!
-//! A bucket is one number: the time at which it will be full again (the virtual scheduling form of the
-//! leaky bucket). A packet conforms if that time is no further away than the burst; charging moves it
-//! by the time that the packet takes at the rate. In the long run exactly the rate passes; at any time
-//! at most one burst and one packet above it.
+//! The state of a bucket is one number: the time at which it will be full again (the virtual scheduling form
+//! of the leaky bucket). A packet conforms if that time is no further away than the burst; charging advances
+//! it by the packet's time at the rate. The long-term rate is exact; at any time at most one burst and one
+//! packet exceed it.
 
 use super::Time;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Sixteenths of a nanosecond: what a byte takes at 100 Gbit/s is not rounded away.
+/// Sixteenths of a nanosecond, so that the time of a byte at 100 Gbit/s is not rounded to zero.
 const TICKS: u64 = 16;
 const BIT_TICKS_PER_SECOND: u64 = 8 * TICKS * 1_000_000_000;
-/// A rate that bounds nothing.
+/// No limit.
 const NO_LIMIT: u64 = u64::MAX;
-/// What a byte takes is kept in 65,536ths of a tick: charging is then a multiplication.
+/// The time of a byte is stored in 65,536ths of a tick, so that charging needs only a multiplication.
 const PER_BYTE_SHIFT: u32 = 16;
-/// What a byte takes at most, that of some 30 bit/s: so the time that a packet takes does not run over.
+/// Longest time of a byte, that of some 30 bit/s, so that the time of a packet does not overflow.
 const MOST_PER_BYTE: u64 = 1 << 48;
 
-/// How much a bucket saves up while it is not used.
+/// The burst size of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Burst {
-    /// Nanoseconds at its rate.
+    /// Burst in nanoseconds at its rate.
     pub time: u64,
-    /// Bytes at least, so that slow rates still pass whole packets.
+    /// Least burst in bytes, so that slow rates still pass whole packets.
     pub least: u64,
 }
 
 impl Burst {
-    /// Where what exceeds a rate waits: no more than what a timer that is late would lose.
+    /// For queueing: no more than a late timer would lose.
     pub const SHAPING: Self = Self { time: 20_000_000, least: 3_000 };
-    /// Where what exceeds a rate is dropped: as much as TCP sends at once.
+    /// For policing: as much as TCP sends at once.
     pub const POLICING: Self = Self { time: 100_000_000, least: 16_384 };
 }
 
@@ -40,16 +40,16 @@ impl Burst {
 pub struct Bucket {
     /// Bits per second; `NO_LIMIT`: everything conforms.
     rate: AtomicU64,
-    /// Ticks that it saves up.
+    /// Burst in ticks.
     burst: AtomicU64,
-    /// When it is full again, in ticks.
+    /// Time at which the bucket is full, in ticks.
     full_at: AtomicU64,
-    /// What a byte takes, in 65,536ths of a tick.
+    /// Time of a byte, in 65,536ths of a tick.
     per_byte: AtomicU64,
 }
 
 impl Default for Bucket {
-    /// One that everything conforms to.
+    /// A bucket without a limit.
     fn default() -> Self {
         let [burst, full_at, per_byte] = [0; 3].map(AtomicU64::new);
         Self { rate: AtomicU64::new(NO_LIMIT), burst, full_at, per_byte }
@@ -57,14 +57,14 @@ impl Default for Bucket {
 }
 
 impl Bucket {
-    /// A full bucket of a rate in bits per second; 0 lets nothing pass.
+    /// A full bucket of a rate in bits per second; at 0 nothing passes.
     pub fn new(rate: u64, burst: Burst) -> Self {
         let bucket = Self::default();
         bucket.fill(Some(rate), burst);
         bucket
     }
 
-    /// Makes it a full bucket of a rate; `None`: everything conforms.
+    /// Sets a rate and fills the bucket; `None`: no limit.
     pub fn fill(&self, rate: Option<u64>, burst: Burst) {
         let rate = rate.unwrap_or(NO_LIMIT);
         self.rate.store(rate, Relaxed);
@@ -79,12 +79,12 @@ impl Bucket {
         Some(self.rate.load(Relaxed)).filter(|rate| *rate != NO_LIMIT)
     }
 
-    /// Whether it bounds anything.
+    /// Whether there is a limit.
     pub fn is_limit(&self) -> bool {
         self.rate().is_some()
     }
 
-    /// Whether a packet may pass now.
+    /// Whether a packet conforms now.
     pub fn conforms(&self, now: Time) -> bool {
         match self.rate.load(Relaxed) {
             NO_LIMIT => true,
@@ -93,7 +93,7 @@ impl Bucket {
         }
     }
 
-    /// From when on a packet may pass, if nothing is charged before.
+    /// Earliest time at which a packet conforms, without further charges.
     pub fn ready_at(&self) -> Time {
         match self.rate.load(Relaxed) {
             NO_LIMIT => Time(0),
@@ -102,8 +102,8 @@ impl Bucket {
         }
     }
 
-    /// Takes what a packet of `bytes` costs. Debt is bounded by two bursts: packets that pass whatever
-    /// the bucket says must not silence the others for long.
+    /// Charges a packet of `bytes`. Debt is limited to two bursts, so that packets that pass regardless of
+    /// the bucket do not block others for long.
     pub fn charge(&self, now: Time, bytes: usize) {
         if !self.is_limit() {
             return;
@@ -111,12 +111,12 @@ impl Bucket {
         let (now, cost) = (ticks(now), ticks_of(bytes as u64, self.per_byte.load(Relaxed)));
         let deepest = now.saturating_add(self.burst.load(Relaxed).saturating_mul(3)).saturating_add(cost);
         let charged = |full_at: u64| Some(full_at.max(now).saturating_add(cost).min(deepest.max(full_at)));
-        // The closure never says no.
+        // The closure always returns `Some`.
         let _ = self.full_at.fetch_update(Relaxed, Relaxed, charged);
     }
 }
 
-/// How long a byte takes at a rate.
+/// The time of a byte at a rate.
 fn per_byte(rate: u64) -> u64 {
     match rate {
         0 | NO_LIMIT => 0,
@@ -124,7 +124,7 @@ fn per_byte(rate: u64) -> u64 {
     }
 }
 
-/// How long so many bytes take.
+/// The time of `bytes` bytes.
 fn ticks_of(bytes: u64, per_byte: u64) -> u64 {
     bytes.saturating_mul(per_byte) >> PER_BYTE_SHIFT
 }
@@ -139,7 +139,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Bytes that pass when `offered` bits per second of `packet` bytes come for ten seconds.
+    /// Bytes that pass when `offered` bits per second arrive in packets of `packet` bytes for ten seconds.
     fn passed(bucket: &Bucket, offered: u64, packet: usize) -> u64 {
         let gap = packet as u64 * 8 * SECOND / offered;
         let times = (0..10 * SECOND / gap).map(|n| Time(1 + n * gap));

@@ -1,33 +1,33 @@
-//! How long packets may wait: CoDel (RFC 8289) for those who listen, a hard bound for those who don't.
+//! Limits of queueing delay: CoDel (RFC 8289) for flows that react to it, a hard limit for all.
 
 use super::Ecn;
 
-/// A queue shorter than this is a good one (RFC 8289: the target).
+/// Acceptable standing delay (RFC 8289: the target).
 const TARGET: u64 = 5_000_000;
 /// Longer than a worst-case round trip (RFC 8289: the interval).
 const INTERVAL: u64 = 100_000_000;
-/// Nothing waits longer, unless it is the last of its queue.
+/// Longest delay of a packet, unless it is the last of its queue.
 pub const LONGEST: u64 = 16_000_000;
-/// Scalable senders are told from here on (RFC 9332: the step of an L4S queue).
+/// Delay from which scalable senders are signalled (RFC 9332: the step of an L4S queue).
 const STEP: u64 = 1_000_000;
 
-/// What becomes of the packet at the head of a queue.
+/// The decision on the packet at the head of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It goes.
+    /// Send it.
     Send,
-    /// It goes, with word of congestion.
+    /// Send it with a congestion mark.
     Mark,
-    /// It has waited in vain.
+    /// Drop it: its delay exceeds the limit.
     Drop,
 }
 
 /// CoDel's state of one queue.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Codel {
-    /// When the queue will have been too long for an interval; 0: it is not.
+    /// Time at which the delay will have exceeded the target for an interval; 0: it does not exceed it.
     first_above: u64,
-    /// When to drop or mark next.
+    /// Time of the next drop or mark.
     next: u64,
     count: u32,
     last_count: u32,
@@ -35,7 +35,7 @@ pub struct Codel {
 }
 
 impl Codel {
-    /// What becomes of a packet that has waited `sojourn` nanoseconds; `last`: nothing waits behind it.
+    /// Decides on a packet that was queued for `sojourn` nanoseconds; `last`: no packet is queued behind it.
     pub fn judge(&mut self, now: u64, sojourn: u64, ecn: Ecn, last: bool) -> Fate {
         if sojourn > LONGEST && !last {
             return Fate::Drop;
@@ -49,7 +49,7 @@ impl Codel {
         }
     }
 
-    /// RFC 8289's dequeue routine, one packet a call: whether this one is to tell its sender.
+    /// RFC 8289's dequeue routine, for one packet a call: whether this packet signals congestion.
     fn signal(&mut self, now: u64, sojourn: u64, last: bool) -> bool {
         let above = self.has_been_above(now, sojourn, last);
         if !self.dropping {
@@ -78,7 +78,7 @@ impl Codel {
         now >= self.first_above
     }
 
-    /// Goes on about where it stopped, if that is not long ago.
+    /// Resumes near the last signalling rate, if that was recent.
     fn begin(&mut self, now: u64) {
         self.dropping = true;
         let since = self.count.saturating_sub(self.last_count);
@@ -89,7 +89,7 @@ impl Codel {
     }
 }
 
-/// The control law: signals come closer by the square root of their number.
+/// The control law: the interval shrinks with the square root of the number of signals.
 fn later(from: u64, count: u32) -> u64 {
     from + (INTERVAL << 16) / u64::from(count.max(1)).saturating_mul(1 << 32).isqrt()
 }

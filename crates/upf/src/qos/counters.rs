@@ -1,10 +1,10 @@
-//! The live proof of what a flow was given: offered, passed, coloured, queued, dropped, marked.
+//! Flow counters: offered, passed, coloured, queued, dropped, marked.
 
 use super::Colour;
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Packets and bytes that several threads count.
+/// A counter of packets and bytes for several threads.
 #[derive(Debug, Default)]
 struct Tally {
     packets: AtomicU64,
@@ -27,12 +27,12 @@ impl Tally {
     }
 }
 
-/// What others than this process's threads count of a flow: a BPF program.
+/// Counters of a flow outside this process's threads: those of a BPF program.
 pub trait FastCounters: Debug + Send + Sync {
-    /// What they say now; what passed is `fast` as well.
+    /// The current values; passed packets are in `fast`, too.
     fn load(&self) -> FlowCount;
 
-    /// The number by which the program knows the flow in its session.
+    /// The flow's index in the program's session.
     fn number(&self) -> u8;
 }
 
@@ -49,17 +49,17 @@ pub struct FlowCounters {
 }
 
 impl FlowCounters {
-    /// Beside those of a BPF program.
+    /// Adds the counters of a BPF program.
     pub fn beside(fast: Box<dyn FastCounters>) -> Self {
         Self { fast: Some(fast), ..Self::default() }
     }
 
-    /// The number by which a BPF program knows the flow in its session; `None` if it counts nothing of it.
+    /// The flow's index in a BPF program's session; `None` if the program does not count it.
     pub fn number(&self) -> Option<u8> {
         self.fast.as_ref().map(|fast| fast.number())
     }
 
-    /// A packet passed, green or yellow.
+    /// Counts a packet that passed, green or yellow.
     pub fn passed(&self, colour: Colour, bytes: usize) {
         match colour {
             Colour::Green => self.green.add(bytes),
@@ -67,32 +67,32 @@ impl FlowCounters {
         }
     }
 
-    /// A packet was dropped since it exceeded the flow's peak rate.
+    /// Counts a packet dropped because it exceeded the flow's peak rate.
     pub fn red(&self, bytes: usize) {
         self.red.add(bytes);
     }
 
-    /// A packet was dropped for another reason.
+    /// Counts a packet dropped for another reason.
     pub fn dropped(&self, bytes: usize) {
         self.dropped.add(bytes);
     }
 
-    /// A packet waits from now on.
+    /// Counts a packet as queued.
     pub fn queued(&self, bytes: usize) {
         self.queued.add(bytes);
     }
 
-    /// A packet waits no longer.
+    /// Counts a packet as no longer queued.
     pub fn left(&self, bytes: usize) {
         self.queued.take(bytes);
     }
 
-    /// A packet was marked as having met congestion.
+    /// Counts a packet marked with CE.
     pub fn marked(&self) {
         self.marked.fetch_add(1, Relaxed);
     }
 
-    /// What all say now.
+    /// The sum of all counters.
     pub fn load(&self) -> FlowCount {
         let fast = self.fast.as_ref().map(|fast| fast.load()).unwrap_or_default();
         FlowCount {
@@ -124,32 +124,32 @@ impl std::ops::Add for Count {
     }
 }
 
-/// What a flow was given since its session began, while some PDR names the flow's QERs.
+/// The counters of a flow, from the first PDR with the flow's QERs to the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FlowCount {
     /// Passed within the guaranteed rate.
     pub green: Count,
-    /// Passed above it.
+    /// Passed above the guaranteed rate.
     pub yellow: Count,
     /// Dropped, above the flow's maximum rate.
     pub red: Count,
-    /// Dropped for other reasons: the session's rate, its share of it, delay.
+    /// Dropped by other rates or delay.
     pub dropped: Count,
-    /// Waiting now.
+    /// Currently queued.
     pub queued: Count,
     /// Packets marked by ECN.
     pub marked: u64,
-    /// Of what passed, what a BPF program forwarded past user space.
+    /// Passed packets that a BPF program forwarded without user space.
     pub fast: Count,
 }
 
 impl FlowCount {
-    /// What passed.
+    /// All passed packets.
     pub fn passed(&self) -> Count {
         self.green + self.yellow
     }
 
-    /// What came: each packet of it passed, was dropped, or waits.
+    /// All received packets: each passed, was dropped, or is queued.
     pub fn offered(&self) -> Count {
         self.passed() + self.red + self.dropped + self.queued
     }

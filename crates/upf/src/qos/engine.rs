@@ -1,7 +1,7 @@
-//! The engine of one thread: all sessions that have packets waiting at it.
+//! The engine of one thread: all sessions with queued packets.
 //!
-//! A session has an entry here from its first packet that must wait until the last has left; before and
-//! after, its packets cost no more than [`Flow::admit`](super::Flow::admit).
+//! A session has an entry from its first queued packet until its last has left. Otherwise its packets cost no
+//! more than [`Flow::admit`](super::Flow::admit).
 //!
 //! ```text
 //!          hold: the FAR buffers ──▶ held ──┐ reshape: new rules forward
@@ -18,22 +18,22 @@ use crate::contract::{Direction, DropReason, PdrId, SessionId};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What has queues of its own: a session in one direction.
+/// The owner of queues: a session in one direction.
 pub type Key = (SessionId, Direction);
 
-/// Whose packets, and the flows that they may be of.
+/// The key of a packet, and the flows that it may belong to.
 #[derive(Debug, Clone, Copy)]
 pub struct Whose<'a> {
     /// The session and direction.
     pub key: Key,
-    /// Its flows by the rules that hold.
+    /// Its flows by the current rules.
     pub flows: &'a Flows,
 }
 
-/// What the engine has to know of a packet.
+/// The description of a packet for the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrival {
-    /// Index of its flow among the session's.
+    /// Index of its flow among the session's flows.
     pub flow: u16,
     /// A hash of its 5-tuple.
     pub tuple: u32,
@@ -43,14 +43,14 @@ pub struct Arrival {
     pub ecn: Ecn,
 }
 
-/// What new rules want done with a packet that waits.
+/// The action of new rules on a queued packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ruling {
-    /// Sent, as one of that flow.
+    /// Send it, as a packet of that flow.
     Forward(u16),
-    /// Held, until new rules come.
+    /// Hold it until the rules change again.
     Hold(Hold),
-    /// Dropped.
+    /// Drop it.
     Drop(DropReason),
 }
 
@@ -59,13 +59,13 @@ pub enum Ruling {
 pub struct Hold {
     /// The PDR.
     pub pdr: PdrId,
-    /// The BAR's bound on what the session has held.
+    /// The BAR's limit of the session's held packets.
     pub most: Option<u16>,
-    /// Whether the first one is to be told of (PFCP flag NOCP).
+    /// Whether the first one is reported (PFCP flag NOCP).
     pub notify: bool,
 }
 
-/// All sessions that have packets waiting at one thread.
+/// All sessions with queued packets at one thread.
 #[derive(Debug)]
 pub struct Engine<P> {
     pool: Pool<P>,
@@ -82,13 +82,13 @@ struct Backlog {
     key: Key,
     shaper: Shaper,
     held: Fifo,
-    /// PDRs whose packets are held, and were told of.
+    /// PDRs whose held packets were reported.
     told: Vec<PdrId>,
     due: Time,
 }
 
 impl<P> Engine<P> {
-    /// Nothing waits; bounds are shared with other threads' engines.
+    /// An empty engine; the limits are shared with other threads' engines.
     pub fn new(room: Arc<Room>) -> Self {
         Self {
             pool: Pool::new(),
@@ -101,12 +101,12 @@ impl<P> Engine<P> {
         }
     }
 
-    /// Sessions that have something waiting.
+    /// Number of sessions with queued packets.
     pub fn sessions(&self) -> usize {
         self.index.len()
     }
 
-    /// Has a packet wait for its turn.
+    /// Queues a packet.
     pub fn offer(
         &mut self,
         whose: Whose<'_>,
@@ -138,7 +138,7 @@ impl<P> Engine<P> {
         }
     }
 
-    /// Holds a packet of an idle UE until new rules come.
+    /// Holds a packet of an idle UE until the rules change.
     pub fn hold(
         &mut self,
         whose: Whose<'_>,
@@ -161,9 +161,9 @@ impl<P> Engine<P> {
         backlog.held.push(&mut self.pool, packet, waiting(now, &arrival));
     }
 
-    /// Applies new rules to what waits: everything is ruled on again. What was held and may go now goes
-    /// first, in order; what stays queued keeps its place within its 5-tuple, and its age. What is held is told
-    /// of if the rules ask for it and it was not told of before.
+    /// Applies new rules to all queued and held packets. Held packets that may now be sent are sent first, in
+    /// order; queued ones keep their order within the 5-tuple, and their age. Held packets are reported if
+    /// the rules request it and they were not reported before.
     pub fn reshape(
         &mut self,
         whose: Whose<'_>,
@@ -202,7 +202,7 @@ impl<P> Engine<P> {
         self.wake(entry, now, now);
     }
 
-    /// Drops what is held for a session, and if `all` what is queued too.
+    /// Drops the packets held for a session, and with `all` also those queued.
     pub fn discard(&mut self, key: Key, all: bool, outlet: &mut impl Outlet<P>) {
         let Some(&entry) = self.index.get(&key) else { return };
         let Some(Some(backlog)) = self.backlogs.get_mut(entry as usize) else { return };
@@ -221,7 +221,7 @@ impl<P> Engine<P> {
         self.retire_if_empty(entry);
     }
 
-    /// Sends what may go by now, and drops what has waited in vain.
+    /// Sends the packets that are due, and drops those that exceeded the permitted delay.
     pub fn run(&mut self, now: Time, outlet: &mut impl Outlet<P>) {
         while let Some(entry) = self.wheel.pop(now) {
             let Some(Some(backlog)) = self.backlogs.get_mut(entry as usize) else { continue };
@@ -232,7 +232,7 @@ impl<P> Engine<P> {
                 room.free(bytes);
                 served = true;
             });
-            // Who was served lets those go first that wait for the same rate.
+            // After its turn, a session lets those that wait for the same shared rate send first.
             let behind = if served && backlog.shaper.is_shared() { TICK } else { 0 };
             match after {
                 After::Empty => self.retire_if_empty(entry),
@@ -242,12 +242,12 @@ impl<P> Engine<P> {
         }
     }
 
-    /// When [`run`](Self::run) is needed next.
+    /// The time at which [`run`](Self::run) is needed next.
     pub fn next_due(&self) -> Option<Time> {
         self.wheel.next_due()
     }
 
-    /// Packets held for a session, and packets queued.
+    /// The number of held packets of a session, and whether packets are queued.
     pub fn waiting(&self, key: Key) -> (usize, bool) {
         let backlog = self.backlog(key);
         backlog.map_or((0, false), |backlog| (backlog.held.packets(), !backlog.shaper.is_empty()))
@@ -274,7 +274,7 @@ impl<P> Engine<P> {
         entry
     }
 
-    /// Has an entry come up at `due`, if it would not earlier.
+    /// Schedules an entry for `due`, unless it is scheduled earlier.
     fn wake(&mut self, entry: u32, due: Time, now: Time) {
         let Some(Some(backlog)) = self.backlogs.get_mut(entry as usize) else { return };
         if due < backlog.due {
@@ -295,7 +295,7 @@ impl<P> Engine<P> {
 }
 
 impl Backlog {
-    /// Notes that a packet held for a PDR is told of. Is it the first?
+    /// Records that a packet held for a PDR is reported. Returns whether it is the first.
     fn tell(&mut self, pdr: PdrId) -> bool {
         let first = !self.told.contains(&pdr);
         if first {
@@ -304,7 +304,8 @@ impl Backlog {
         first
     }
 
-    /// Takes everything out; `true` for what is to go first when it may go: what was released or held.
+    /// Removes all packets; `true` for those that are sent first once they may be sent: released or held
+    /// ones.
     fn take_all<P>(&mut self, pool: &mut Pool<P>) -> Vec<(P, Waiting, bool)> {
         let (mut all, mut queued) = (Vec::new(), Vec::new());
         self.shaper.take_all(pool, |packet, waiting, released| {

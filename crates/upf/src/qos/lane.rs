@@ -1,44 +1,44 @@
-//! The queue of a flow: short ones by 5-tuple, served in turn (deficit round robin, new ones first, as
-//! in RFC 8290), so that what one connection of a flow sends delays no other.
+//! The queues of a flow: one for each 5-tuple, served by deficit round robin with new queues first (RFC
+//! 8290), so that one connection of a flow does not delay another.
 
 use super::codel::{Codel, Fate};
 use super::pool::{Fifo, Pool, Waiting};
 use super::{Colour, Flow, Time};
 use std::sync::Arc;
 
-/// 5-tuples that have a queue of their own at the same time; more share.
+/// Most 5-tuples with their own queue at a time; further ones share.
 const SLOTS: usize = 32;
-/// Places in which a 5-tuple is looked for.
+/// Slots that are searched for a 5-tuple.
 const PROBES: usize = 8;
 /// Bytes that a queue may send in its turn.
 const QUANTUM: i32 = 1514;
 
-/// What a packet that waited leaves as.
+/// The result of dequeuing.
 #[derive(Debug)]
 pub enum Left<P> {
-    /// Sent; `true` with word of congestion.
+    /// Sent; `true`: with a congestion mark.
     Sent(P, Waiting, bool),
     /// Dropped.
     Dropped(P, Waiting),
 }
 
-/// A flow and what of it waits.
+/// A flow and its queued packets.
 #[derive(Debug)]
 pub struct Lane {
     /// The flow.
     pub flow: Arc<Flow>,
-    /// How much it has been served beyond its guaranteed rate, on a scale common to the session's lanes.
+    /// Bytes served beyond its guaranteed rate, on a scale common to the session's lanes.
     pub served: u64,
-    /// The colour of its next packet when that was last looked at.
+    /// The colour of its next packet at the last check.
     pub colour: Colour,
-    /// Whether it waits, or did last, for its own maximum rate.
+    /// Whether its own maximum rate blocks it, or did last.
     pub above_own_rate: bool,
     packets: usize,
     bytes: usize,
     queues: Queues,
 }
 
-/// The queues of a lane; kept for the next lane when one is done with.
+/// The queues of a lane; reused by later lanes.
 #[derive(Debug)]
 pub struct Queues(Box<Slots>);
 
@@ -59,13 +59,12 @@ struct Slot {
 }
 
 impl Queues {
-    /// Empty.
     pub fn new() -> Self {
         let slots = [Slot::default(); SLOTS];
         Self(Box::new(Slots { slots, new: Ring::default(), old: Ring::default() }))
     }
 
-    /// The place of a 5-tuple: its own, else a free one, else one that it shares.
+    /// The slot of a 5-tuple: its own, otherwise a free one, otherwise a shared one.
     fn place(&self, tuple: u32) -> usize {
         let places = (0..PROBES).map(|step| (tuple as usize + step) % SLOTS);
         let own = places.clone().find(|at| self.0.slots[*at].listed && self.0.slots[*at].tuple == tuple);
@@ -75,22 +74,22 @@ impl Queues {
 }
 
 impl Lane {
-    /// Nothing waits.
+    /// With no queued packets.
     pub fn new(flow: Arc<Flow>, queues: Queues) -> Self {
         Self { flow, served: 0, colour: Colour::Yellow, above_own_rate: false, packets: 0, bytes: 0, queues }
     }
 
-    /// Gives its empty queues back.
+    /// Returns the empty queues for reuse.
     pub fn into_queues(self) -> Queues {
         self.queues
     }
 
-    /// Packets that wait.
+    /// Number of queued packets.
     pub fn packets(&self) -> usize {
         self.packets
     }
 
-    /// 5-tuples with a queue.
+    /// Number of queues in use.
     pub fn active(&self) -> usize {
         self.queues.0.new.len() + self.queues.0.old.len()
     }
@@ -108,8 +107,8 @@ impl Lane {
         self.bytes += waiting.bytes as usize;
     }
 
-    /// Takes the packet whose turn it is, or one that is to be dropped before; `None` once it is empty.
-    /// It is `now`, was its turn at `due`, and packets have waited since `fresh` at the earliest.
+    /// Removes the next packet, to be sent or dropped; `None` if the lane is empty. `now` contains the
+    /// current time and the time at which the turn was due; delays count from `fresh` at the earliest.
     pub fn pop<P>(&mut self, pool: &mut Pool<P>, now: (Time, Time), fresh: Time) -> Option<Left<P>> {
         loop {
             let from_new = self.queues.0.new.front();
@@ -124,7 +123,7 @@ impl Lane {
         }
     }
 
-    /// A queue whose turn is over goes to the end; one that was empty through a whole round is gone.
+    /// Moves a queue to the end after its turn; removes one that was empty for a whole round.
     fn end_turn(&mut self, at: usize, was_new: bool) {
         let Slots { slots, new, old } = &mut *self.queues.0;
         if was_new {
@@ -151,13 +150,13 @@ impl Lane {
         Some(Left::Dropped(packet, waiting))
     }
 
-    /// Bytes of the longest queue, and which it is.
+    /// Bytes and index of the longest queue.
     pub fn longest(&self) -> Option<(usize, usize)> {
         let listed = self.queues.0.new.iter().chain(self.queues.0.old.iter());
         listed.map(|at| (self.queues.0.slots[at].fifo.bytes(), at)).max()
     }
 
-    /// Takes everything, queue by queue.
+    /// Removes all packets, queue by queue.
     pub fn take_all<P>(&mut self, pool: &mut Pool<P>, mut taken: impl FnMut(P, Waiting)) {
         while let Some(at) = self.queues.0.new.pop().or_else(|| self.queues.0.old.pop()) {
             let slot = &mut self.queues.0.slots[at];
@@ -176,7 +175,7 @@ impl Lane {
 }
 
 impl Slot {
-    /// Takes the oldest packet: to send, or to drop.
+    /// Removes the oldest packet, to be sent or dropped.
     fn take<P>(&mut self, pool: &mut Pool<P>, (now, due): (Time, Time), fresh: Time) -> Option<Left<P>> {
         let last = self.fifo.packets() == 1;
         let (packet, waiting) = self.fifo.pop(pool)?;
@@ -198,7 +197,7 @@ impl<P> Left<P> {
     }
 }
 
-/// Places of slots, in order; each at most once.
+/// Slot indices in order, each at most once.
 #[derive(Debug, Default)]
 struct Ring {
     places: [u8; SLOTS],

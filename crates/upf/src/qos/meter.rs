@@ -1,4 +1,4 @@
-//! The two rate three colour marker (RFC 2698), colour-blind, of a QER and one direction.
+//! The two rate three colour marker (RFC 2698), colour-blind, of a QER in one direction.
 //!
 //! ```text
 //!              peak rate (MBR)       committed rate (GBR)
@@ -9,7 +9,7 @@
 //!                waits, or is dropped
 //! ```
 //!
-//! A QER without GBR is an aggregate: a session's AMBR, a slice's, or a bound on some traffic.
+//! A QER without GBR is an aggregate: a session's or slice's AMBR, or a limit of some traffic.
 
 use super::{Bucket, Burst, FlowCounters, Time};
 use crate::contract::{Direction, Qer, Rates};
@@ -27,8 +27,8 @@ pub enum Colour {
     Red,
 }
 
-/// The rates of a QER in one direction, and how far they are used; without rates by default. Its layout
-/// is fixed, so that a BPF program can share it.
+/// The rates of a QER in one direction and their buckets; without rates by default. Its layout is fixed, so
+/// that a BPF program can share it.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Meter {
@@ -37,25 +37,25 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Makes it the meter of a QER, with full buckets.
+    /// Sets the rates of a QER and fills the buckets.
     pub fn fill(&self, qer: &Qer, direction: Direction, burst: Burst) {
         let rate = |rates: Option<Rates>| rates.map(|rates| rates.of(direction));
         self.peak.fill(rate(qer.mbr), burst);
         self.committed.fill(rate(qer.gbr), burst);
     }
 
-    /// The meter of an aggregate.
+    /// A meter of an aggregate rate.
     pub fn aggregate(rate: u64, burst: Burst) -> Self {
         Self { peak: Bucket::new(rate, burst), committed: Bucket::default() }
     }
 
-    /// Makes it the meter of an aggregate, with full buckets.
+    /// Sets an aggregate rate and fills the buckets.
     pub fn fill_aggregate(&self, rate: u64, burst: Burst) {
         self.peak.fill(Some(rate), burst);
         self.committed.fill(None, burst);
     }
 
-    /// The colour that a packet would have now.
+    /// The colour of a packet sent now.
     pub fn colour(&self, now: Time) -> Colour {
         if !self.peak.conforms(now) {
             Colour::Red
@@ -66,7 +66,7 @@ impl Meter {
         }
     }
 
-    /// Takes what a packet costs from both buckets; of the committed rate nothing beyond what there is.
+    /// Charges a packet to both buckets; the committed bucket only up to its tokens.
     pub fn charge(&self, now: Time, bytes: usize) {
         if self.committed.conforms(now) {
             self.committed.charge(now, bytes);
@@ -74,18 +74,18 @@ impl Meter {
         self.peak.charge(now, bytes);
     }
 
-    /// From when on a packet may pass by this QER's own rates.
+    /// Earliest time at which this QER's own rates permit a packet.
     pub fn ready_at(&self) -> Time {
         self.peak.ready_at()
     }
 
-    /// From when on a packet is green.
+    /// Earliest time at which a packet is green.
     pub fn green_at(&self) -> Time {
         let committed = if self.is_guaranteed() { self.committed.ready_at() } else { Time::NEVER };
         committed.max(self.ready_at())
     }
 
-    /// Whether it promises a rate.
+    /// Whether it guarantees a rate.
     pub fn is_guaranteed(&self) -> bool {
         self.committed.is_limit()
     }
@@ -96,12 +96,11 @@ impl Meter {
     }
 }
 
-/// A meter, wherever it lies.
+/// A meter in any memory.
 pub trait Metering: Debug + Send + Sync {
-    /// The meter.
     fn meter(&self) -> &Meter;
 
-    /// The number by which a BPF program knows it.
+    /// The index by which a BPF program knows it.
     fn slot(&self) -> Option<u32> {
         None
     }
@@ -113,23 +112,23 @@ impl Metering for Meter {
     }
 }
 
-/// Where meters and counters are made.
+/// Allocates meters and counters.
 pub trait MeterSource {
-    /// Meters of a QER, uplink and downlink, filled.
+    /// Full meters of a QER, uplink and downlink.
     fn make(&self, qer: &Qer, burst: Burst) -> [Arc<dyn Metering>; 2];
 
-    /// A meter of an aggregate, filled.
+    /// A full meter of an aggregate.
     fn aggregate(&self, rate: u64, burst: Burst) -> Arc<dyn Metering> {
         Arc::new(Meter::aggregate(rate, burst))
     }
 
-    /// Counters of a flow of that direction, all zero.
+    /// Zeroed counters of a flow in that direction.
     fn counters(&self, _direction: Direction) -> Arc<FlowCounters> {
         Arc::default()
     }
 }
 
-/// Meters that nobody else knows.
+/// Allocates private meters on the heap.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OnHeap;
 
@@ -157,8 +156,8 @@ mod tests {
         meter
     }
 
-    /// Bits per second of each colour, when `offered` come for ten seconds in packets of 500 bytes and
-    /// red ones are dropped.
+    /// Bits per second of each colour, when `offered` bits per second arrive for ten seconds in packets of
+    /// 500 bytes and red ones are dropped.
     fn colours(meter: &Meter, offered: u64) -> [u64; 3] {
         let mut bits = [0; 3];
         let gap = 4_000_000_000_000 / offered;

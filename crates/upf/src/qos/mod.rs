@@ -1,7 +1,7 @@
-//! The QoS engine: who may send now, who waits, and for how long (TS 23.501 5.7.1.8, TS 29.244 5.4.4).
+//! The QoS engine: admission, queueing and scheduling of packets (TS 23.501 5.7.1.8, TS 29.244 5.4.4).
 //!
-//! Pure: no clock, no threads, no I/O; time is an argument. Every packet path uses it, so that all share
-//! bandwidth by the same rules.
+//! Pure: no clock, no threads, no I/O; time is an argument. Both packet paths use it, so that bandwidth is
+//! shared by the same rules.
 //!
 //! ```text
 //!  packet ─▶ Flow::admit ── green, yellow ─▶ passes; no session that does not queue costs more
@@ -10,11 +10,11 @@
 //!                └─ Enforcement::Shape ──▶ Engine::offer ─▶ queues by 5-tuple ─▶ Engine::run
 //! ```
 //!
-//! While a session has packets waiting, those that come after have to be offered too, or they would
-//! overtake. When nothing waits any more ([`Engine::waiting`]), it is back on the direct way.
+//! While a session has queued packets, later packets must be offered, too, to keep the order. When no packet
+//! is queued any more ([`Engine::waiting`]), packets are sent directly again.
 //!
-//! Buckets and counters ([`Flow`]) may be shared by threads; an [`Engine`] and what waits in it belong to
-//! one. The bounds on all that waits ([`Room`]) are common.
+//! Threads may share buckets and counters ([`Flow`]); an [`Engine`] and its packets belong to one thread. The
+//! limits of all queued packets ([`Room`]) are shared.
 
 mod admission;
 mod bucket;
@@ -49,6 +49,6 @@ pub use shared::{SharedMeters, SharedRate};
 pub struct Time(pub u64);
 
 impl Time {
-    /// Later than all others.
+    /// Later than all other times.
     pub const NEVER: Self = Self(u64::MAX);
 }

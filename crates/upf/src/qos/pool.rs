@@ -1,20 +1,20 @@
-//! Where packets wait: nodes in one block of memory that only grows, chained to queues. A packet that
-//! comes or goes allocates nothing once the pool has been as full before.
+//! Memory of queued packets: nodes in one growing block, linked into queues. Queueing allocates nothing once
+//! the pool has reached its size.
 
 use super::{Ecn, Time};
 
 const NONE: u32 = u32::MAX;
 
-/// What the engine knows of a packet that waits.
+/// The engine's data of a queued packet.
 #[derive(Debug, Clone, Copy)]
 pub struct Waiting {
-    /// Since when.
+    /// Time of queueing.
     pub since: Time,
     /// Bytes of the inner packet.
     pub bytes: u32,
     /// A hash of its 5-tuple.
     pub tuple: u32,
-    /// Which of its session's flows it is of.
+    /// Index of its flow in the session.
     pub flow: u16,
     /// Its ECN field.
     pub ecn: Ecn,
@@ -28,7 +28,7 @@ struct Node<P> {
     next: u32,
 }
 
-/// All packets that wait at one engine.
+/// All queued packets of an engine.
 #[derive(Debug)]
 pub struct Pool<P> {
     nodes: Vec<Node<P>>,
@@ -36,7 +36,6 @@ pub struct Pool<P> {
 }
 
 impl<P> Pool<P> {
-    /// Empty.
     pub fn new() -> Self {
         Self { nodes: Vec::new(), free: NONE }
     }
@@ -83,17 +82,16 @@ impl Default for Fifo {
 }
 
 impl Fifo {
-    /// How many packets.
+    /// Number of packets.
     pub fn packets(&self) -> usize {
         self.packets as usize
     }
 
-    /// How many bytes.
+    /// Number of bytes.
     pub fn bytes(&self) -> usize {
         self.bytes as usize
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.packets == 0
     }
@@ -110,12 +108,12 @@ impl Fifo {
         self.bytes += waiting.bytes;
     }
 
-    /// Looks at the oldest.
+    /// The oldest packet's data.
     pub fn front<P>(&self, pool: &Pool<P>) -> Option<Waiting> {
         Some(pool.nodes.get(self.head as usize)?.waiting)
     }
 
-    /// Takes the oldest.
+    /// Removes the oldest packet.
     pub fn pop<P>(&mut self, pool: &mut Pool<P>) -> Option<(P, Waiting)> {
         let (packet, waiting, next) = pool.give_back(self.head)?;
         self.head = next;

@@ -1,11 +1,11 @@
-//! Bounds on what waits in a UPF, for all its threads together.
+//! Limits of queued and held packets, for all threads of a UPF together.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Bounds on what may wait.
+/// Limits of queued and held packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BufferLimits {
-    /// Packets held for one idle session, where its BAR does not say.
+    /// Packets held for one idle session, unless its BAR contains a limit.
     pub session_packets: usize,
     /// Packets of all sessions, held or queued.
     pub packets: usize,
@@ -20,7 +20,7 @@ impl Default for BufferLimits {
     }
 }
 
-/// What all sessions have waiting together.
+/// The queued and held packets of all sessions.
 #[derive(Debug)]
 pub struct Room {
     limits: BufferLimits,
@@ -29,22 +29,21 @@ pub struct Room {
 }
 
 impl Room {
-    /// Nothing waits.
     pub fn new(limits: BufferLimits) -> Self {
         Self { limits, packets: AtomicUsize::new(0), bytes: AtomicUsize::new(0) }
     }
 
-    /// The bounds.
+    /// The limits.
     pub fn limits(&self) -> &BufferLimits {
         &self.limits
     }
 
-    /// Packets that wait now.
+    /// Number of queued and held packets.
     pub fn packets(&self) -> usize {
         self.packets.load(Relaxed)
     }
 
-    /// Takes room for a packet, if there is any.
+    /// Reserves room for a packet; `false` if there is none.
     pub fn reserve(&self, bytes: usize) -> bool {
         let packets = self.packets.fetch_add(1, Relaxed);
         let before = self.bytes.fetch_add(bytes, Relaxed);
@@ -55,7 +54,7 @@ impl Room {
         fits
     }
 
-    /// Gives the room of a packet back.
+    /// Frees the room of a packet.
     pub fn free(&self, bytes: usize) {
         self.packets.fetch_sub(1, Relaxed);
         self.bytes.fetch_sub(bytes, Relaxed);

@@ -1,4 +1,4 @@
-//! A session's flows and their meters, from its QERs and PDRs; what carries on when rules change.
+//! A session's flows and their meters, compiled from its QERs and PDRs, and the state kept when rules change.
 
 use super::{Burst, Flow, FlowCount, FlowCounters, MeterSource, Metering};
 use crate::contract::{Direction, Pdr, Qer, QerId, Qfi, Session};
@@ -7,18 +7,18 @@ use std::sync::Arc;
 /// The flows of a session in one direction; a packet's flow is an index.
 pub type Flows = Arc<[Arc<Flow>]>;
 
-/// Whether what exceeds rates waits or is dropped.
+/// Whether packets above rates are queued or dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Enforcement {
-    /// It waits a short while, and rates are shared fairly.
+    /// Queued for a short time; rates are shared fairly.
     #[default]
     Shape,
-    /// It is dropped.
+    /// Dropped.
     Police,
 }
 
 impl Enforcement {
-    /// What buckets save up.
+    /// The burst size of its buckets.
     pub const fn burst(self) -> Burst {
         match self {
             Self::Shape => Burst::SHAPING,
@@ -27,7 +27,7 @@ impl Enforcement {
     }
 }
 
-/// Meters that hold for all flows of a session beside its own QERs': its slice's.
+/// Meters of all flows of a session in addition to its QERs: its slice's.
 #[derive(Debug, Clone, Default)]
 pub struct Aggregates {
     /// For uplink packets.
@@ -56,33 +56,33 @@ pub struct SessionQos {
 #[derive(Debug)]
 struct QerMeters {
     qer: Qer,
-    /// Uplink and downlink; `None` if it bounds and promises nothing.
+    /// Uplink and downlink; `None` if the QER limits and guarantees nothing.
     both: Option<[Arc<dyn Metering>; 2]>,
 }
 
-/// One direction: flows, and by which QERs a packet is of which.
+/// The flows of one direction, and the QERs that identify each.
 #[derive(Debug)]
 struct Half {
     names: Vec<Box<[QerId]>>,
     flows: Flows,
 }
 
-/// What a flow was given, and what it is.
+/// The counters of a flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlowUsage {
-    /// Which way.
+    /// Uplink or downlink.
     pub direction: Direction,
-    /// The QERs that make it a flow.
+    /// The QERs that identify it.
     pub qers: Box<[QerId]>,
-    /// Its QoS flow, if its packets are marked with one.
+    /// Its QFI, if it has one.
     pub qfi: Option<Qfi>,
     /// Its counters.
     pub count: FlowCount,
 }
 
 impl SessionQos {
-    /// The flows of a session. Meters whose rates are as `before` carry on, and counters of flows that
-    /// stay.
+    /// Compiles the flows of a session. Meters with the same rates as in `before` and counters of remaining
+    /// flows are kept.
     pub fn compile(
         session: &Session,
         before: Option<&Self>,
@@ -105,14 +105,14 @@ impl SessionQos {
         &self.half(direction).flows
     }
 
-    /// Which flow a PDR's packets are of.
+    /// The flow of a PDR's packets.
     pub fn flow_of(&self, pdr: &Pdr) -> u16 {
         let name = self.name_of(pdr);
         let names = &self.half(pdr.source.direction()).names;
         names.iter().position(|other| *other == name).unwrap_or(0) as u16
     }
 
-    /// What each flow was given.
+    /// The counters of each flow.
     pub fn usage(&self) -> Vec<FlowUsage> {
         [Direction::Uplink, Direction::Downlink]
             .into_iter()
@@ -188,7 +188,7 @@ impl Half {
     }
 }
 
-/// The QERs that a PDR names and that are there, in the order of the session's.
+/// The existing QERs of a PDR, in the order of the session's.
 fn name_of(pdr: &Pdr, meters: &[QerMeters]) -> Box<[QerId]> {
     meters.iter().map(|meters| meters.qer.id).filter(|id| pdr.qers.contains(id)).collect()
 }

@@ -1,4 +1,4 @@
-//! What of a session waits in one direction, and who is next.
+//! The queued packets of a session in one direction, and their order of service.
 //!
 //! ```text
 //!  released   packets held while the UE was idle: first, in order, and never dropped here
@@ -6,10 +6,10 @@
 //!  yellow     of all others that no rate holds up, the flow that was served least beyond its guarantee
 //! ```
 //!
-//! Serving the least served first makes the shares beyond the guaranteed rates max-min fair: with one
-//! QoS flow, `R_qos = min(GBR + (AMBR - GBR) / 2, MBR)` and `R_rest = AMBR - R_qos`; with n flows each
-//! gets its guarantee and an equal part of what is left, and what one does not use is the others' at
-//! once. Within a flow the same holds for its 5-tuples ([`Lane`]).
+//! Serving the least served flow first makes the shares beyond the guaranteed rates max-min fair: with one
+//! QoS flow, `R_qos = min(GBR + (AMBR - GBR) / 2, MBR)` and `R_rest = AMBR - R_qos`; with n flows each gets
+//! its guarantee and an equal part of the rest, and an unused part is available to the others at once. Within
+//! a flow the same holds for its 5-tuples ([`Lane`]).
 
 use super::codel::LONGEST;
 use super::lane::{Lane, Left, Queues};
@@ -17,33 +17,33 @@ use super::pool::{Fifo, Pool, Waiting};
 use super::{Colour, Flows, Time};
 use crate::contract::{DropReason, PdrId};
 
-/// Bytes that a session sends before others have their turn.
+/// Bytes that a session sends before other sessions are served.
 const QUANTUM: usize = 64 << 10;
-/// Bytes that each 5-tuple may have waiting, whatever the rate: two packets.
+/// Bytes that each 5-tuple may have queued at any rate: two packets.
 const LEAST_QUEUE: usize = 3_028;
-/// Bytes that a session may have waiting at most, whatever the rate.
+/// Bytes that a session may have queued at any rate.
 const MOST_QUEUED: u64 = 4 << 20;
 
-/// What becomes of packets that waited.
+/// The outputs for queued packets.
 pub trait Outlet<P> {
-    /// Sends a packet, marked as having met congestion if `marked`; answers whether it could be.
+    /// Sends a packet, marked with CE if `marked`; returns whether it was sent.
     fn send(&mut self, packet: P, marked: bool) -> bool;
 
     /// Drops a packet.
     fn drop(&mut self, packet: P, reason: DropReason);
 
-    /// Tells of a packet that is held for an idle UE: the first of its PDR, whose FAR asks for it.
+    /// Reports a packet held for an idle UE: the first of its PDR, whose FAR requests it.
     fn held(&mut self, packet: &P, pdr: PdrId);
 }
 
-/// What is left after a turn.
+/// The state after a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum After {
-    /// Nothing waits.
+    /// No packet is queued.
     Empty,
-    /// The next packet may go at that time.
+    /// The next packet may be sent at that time.
     At(Time),
-    /// More could go at once.
+    /// More packets can be sent at once.
     More,
 }
 
@@ -52,18 +52,17 @@ pub enum After {
 pub struct Shaper {
     released: Fifo,
     lanes: Vec<Lane>,
-    /// How much the lane that is being served has been served.
+    /// The `served` value of the lane in service.
     served: u64,
-    /// Packets that came before have waited since then only: until then, others were released.
+    /// Earliest time from which the delay of queued packets counts: before, released packets were sent.
     fresh: Time,
     bytes: usize,
     limit: usize,
-    /// Whether other sessions may use up what it waits for.
+    /// Whether the session waits for rates that it shares with other sessions.
     shared: bool,
 }
 
 impl Shaper {
-    /// Nothing waits.
     pub fn new(flows: &Flows, spare: &mut Vec<Queues>) -> Self {
         let mut shaper = Self {
             released: Fifo::default(),
@@ -78,7 +77,7 @@ impl Shaper {
         shaper
     }
 
-    /// Takes other flows, when nothing waits in the lanes of those before.
+    /// Replaces the flows, once no packet is queued in the old flows' lanes.
     pub fn adopt(&mut self, flows: &Flows, spare: &mut Vec<Queues>) {
         spare.extend(self.lanes.drain(..).map(Lane::into_queues));
         let lane = |flow| Lane::new(flow, spare.pop().unwrap_or_else(Queues::new));
@@ -88,27 +87,27 @@ impl Shaper {
         self.shared = flows.iter().any(|flow| flow.is_shared());
     }
 
-    /// Gives its queues back, when nothing waits.
+    /// Returns the queues, once no packet is queued.
     pub fn retire(mut self, spare: &mut Vec<Queues>) {
         spare.extend(self.lanes.drain(..).map(Lane::into_queues));
     }
 
-    /// Whether other sessions may use up what it waits for.
+    /// Whether the session waits for rates that it shares with other sessions.
     pub fn is_shared(&self) -> bool {
         self.shared
     }
 
-    /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
         self.released.is_empty() && self.bytes == 0
     }
 
-    /// Whether that flow has nothing waiting.
+    /// Whether that flow has no queued packet.
     pub fn is_idle(&self, flow: u16) -> bool {
         self.lanes.get(usize::from(flow)).is_none_or(|lane| lane.packets() == 0)
     }
 
-    /// Has a packet wait for its flow's turn. If too much waits, the oldest of the longest queue goes.
+    /// Queues a packet in its flow. If too many are queued, the oldest packet of the longest queue is
+    /// dropped.
     pub fn push<P>(
         &mut self,
         pool: &mut Pool<P>,
@@ -146,7 +145,7 @@ impl Shaper {
         dropped(packet, waiting, drop_from(lane, &waiting, DropReason::QueueFull));
     }
 
-    /// Has a packet that was held leave before all that came later.
+    /// Queues a held packet before all later packets.
     pub fn release<P>(&mut self, pool: &mut Pool<P>, packet: P, waiting: Waiting) {
         if let Some(lane) = self.lanes.get(usize::from(waiting.flow)) {
             lane.flow.counters.queued(waiting.bytes as usize);
@@ -154,8 +153,8 @@ impl Shaper {
         self.released.push(pool, packet, waiting);
     }
 
-    /// Sends what may go now, up to a turn's worth; its turn was due at `due`, and for what it waited
-    /// longer no packet is dropped. The bytes of each packet that leaves are told to `freed`.
+    /// Sends the packets that may be sent now, up to a turn's quantum. The turn was due at `due`; the delay
+    /// since then drops no packet. `freed` receives the bytes of each packet that leaves the queue.
     pub fn serve<P>(
         &mut self,
         pool: &mut Pool<P>,
@@ -179,7 +178,7 @@ impl Shaper {
         if self.is_empty() { After::Empty } else { After::More }
     }
 
-    /// Sends the first packet released, or says when it may go.
+    /// Sends the first released packet, or returns the time at which it may be sent.
     fn serve_released<P>(
         &mut self,
         pool: &mut Pool<P>,
@@ -205,7 +204,7 @@ impl Shaper {
         Ok(bytes)
     }
 
-    /// Sends or drops the packet whose turn it is; `None` if none may go now.
+    /// Sends or drops the next packet; `None` if none may be sent now.
     fn serve_lanes<P>(
         &mut self,
         pool: &mut Pool<P>,
@@ -237,7 +236,7 @@ impl Shaper {
         Some(bytes)
     }
 
-    /// The lane whose turn it is, if any may send.
+    /// The lane to serve next, if any may send.
     fn next_lane(&mut self, now: Time) -> Option<&mut Lane> {
         let mut least = None;
         for (at, lane) in self.lanes.iter_mut().enumerate().filter(|(_, lane)| lane.packets() > 0) {
@@ -261,8 +260,8 @@ impl Shaper {
         self.lanes.get_mut(at)
     }
 
-    /// Who can't use a turn does not get it later: those that their own rates hold up fall no further
-    /// behind than the one that is served.
+    /// A flow that cannot use its turn does not get it later: flows blocked by their own rates fall no
+    /// further behind than the flow in service.
     fn pass_over(&mut self, served: u64) {
         self.served = self.served.max(served);
         let held_up = self.lanes.iter_mut().filter(|lane| lane.packets() > 0 && lane.colour == Colour::Red);
@@ -277,7 +276,7 @@ impl Shaper {
         After::At(waiting.map(|lane| lane.flow.ready_at()).min().unwrap_or(Time(0)))
     }
 
-    /// Takes everything out, oldest rules first: what was released, then lane by lane. `true`: it had
+    /// Removes all packets, oldest rules first: released packets, then lane by lane. `true`: the packet had
     /// been released.
     pub fn take_all<P>(&mut self, pool: &mut Pool<P>, mut taken: impl FnMut(P, Waiting, bool)) {
         while let Some((packet, waiting)) = self.released.pop(pool) {
@@ -297,7 +296,7 @@ impl Shaper {
     }
 }
 
-/// Counts a packet that leaves, and charges it.
+/// Counts and charges a packet that is sent.
 fn account(lane: &Lane, now: Time, bytes: usize, colour: Colour, passed: bool) {
     lane.flow.counters.left(bytes);
     match passed {
@@ -306,14 +305,14 @@ fn account(lane: &Lane, now: Time, bytes: usize, colour: Colour, passed: bool) {
     }
 }
 
-/// Counts a packet that is dropped, and names the reason.
+/// Counts a dropped packet, and returns the reason.
 fn drop_from(lane: &Lane, waiting: &Waiting, reason: DropReason) -> DropReason {
     lane.flow.counters.left(waiting.bytes as usize);
     lane.flow.refuse(waiting.bytes as usize, lane.above_own_rate);
     if lane.above_own_rate { DropReason::RateExceeded } else { reason }
 }
 
-/// Bytes that flows can send in the longest time that a packet may wait.
+/// Bytes that the flows can send within the longest permitted delay.
 fn limit(flows: &Flows) -> usize {
     let bytes = |rate: u64| u128::from(rate) * u128::from(LONGEST) / 8_000_000_000;
     let all: u128 = flows.iter().filter_map(|flow| flow.ceiling()).map(bytes).sum();

@@ -1,17 +1,17 @@
-//! Rates that many sessions share: a slice's, or a data network's.
+//! Rates shared by several sessions: a slice's, or a data network's.
 
 use super::{Aggregates, Enforcement, MeterSource};
 use crate::contract::{Rates, UeAddress};
 use std::net::IpAddr;
 
-/// A rate that all UEs of a network have together. A slice has UE addresses of its own.
+/// A rate shared by all UEs of a network. A slice has its own UE addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SharedRate {
     /// An address of the UEs' network.
     pub network: IpAddr,
-    /// Bits of the network.
+    /// Prefix length of the network.
     pub prefix: u8,
-    /// What its UEs may have in all.
+    /// The rates of all its UEs together.
     pub rates: Rates,
 }
 
@@ -23,7 +23,6 @@ pub struct SharedMeters {
 }
 
 impl SharedMeters {
-    /// With full buckets.
     pub fn new(rates: &[SharedRate], enforcement: Enforcement, source: &dyn MeterSource) -> Self {
         let meter = |rate| vec![source.aggregate(rate, enforcement.burst())];
         let aggregates = |rate: &SharedRate| Aggregates {
@@ -34,7 +33,7 @@ impl SharedMeters {
         Self { networks, none: Aggregates::default() }
     }
 
-    /// The meters that hold for a UE.
+    /// The meters that apply to a UE.
     pub fn of(&self, ue: UeAddress) -> &Aggregates {
         let own = [ue.v4.map(IpAddr::from), ue.v6.map(IpAddr::from)].into_iter().flatten();
         let found =

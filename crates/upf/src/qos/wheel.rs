@@ -1,11 +1,11 @@
-//! A timer wheel: when to look at which backlogged session. One entry a session, whatever it holds;
-//! arming, disarming and taking cost the same however many there are.
+//! A timer wheel for sessions with queued packets. A session has one entry; arming, disarming and expiry take
+//! constant time.
 
 use super::Time;
 
 /// Nanoseconds of a slot: the resolution.
 pub const TICK: u64 = 1 << 18;
-/// Slots; what is further away than all of them is looked at early, and armed again.
+/// Slots; entries beyond the last slot expire early and are armed again.
 const SLOTS: usize = 1024;
 const WORDS: usize = SLOTS / 64;
 const NONE: u32 = u32::MAX;
@@ -20,20 +20,19 @@ struct Link {
 
 const UNARMED: Link = Link { previous: NONE, next: NONE, slot: NONE };
 
-/// The wheel. Entries are numbers, small ones.
+/// The wheel. Entries are small numbers.
 #[derive(Debug)]
 pub struct Wheel {
     heads: Box<[u32; SLOTS]>,
     tails: Box<[u32; SLOTS]>,
     occupied: [u64; WORDS],
     links: Vec<Link>,
-    /// The tick up to which, itself excluded, nothing is armed.
+    /// The current tick; no entry is armed before it.
     at: u64,
     armed: usize,
 }
 
 impl Wheel {
-    /// Nothing armed.
     pub fn new() -> Self {
         Self {
             heads: Box::new([NONE; SLOTS]),
@@ -45,7 +44,7 @@ impl Wheel {
         }
     }
 
-    /// Has `entry` come up at `due`, or up to a tick later; in place of when it was to come up before.
+    /// Arms `entry` for `due`, with up to a tick of delay; replaces its previous time.
     pub fn arm(&mut self, entry: u32, due: Time, now: Time) {
         self.disarm(entry);
         if due.0 / TICK >= self.at + SLOTS as u64 / 2 {
@@ -72,7 +71,7 @@ impl Wheel {
         self.armed += 1;
     }
 
-    /// Takes an entry out, if it is in.
+    /// Disarms an entry.
     pub fn disarm(&mut self, entry: u32) {
         let Some(link) = self.links.get(entry as usize).copied().filter(|link| link.slot != NONE) else {
             return;
@@ -93,7 +92,7 @@ impl Wheel {
         self.armed -= 1;
     }
 
-    /// Takes the next entry that is due; of one tick, the one armed first.
+    /// Removes the next expired entry; entries of one tick in the order of arming.
     pub fn pop(&mut self, now: Time) -> Option<u32> {
         let tick = self.next_tick()?;
         if tick > now.0 / TICK {
@@ -105,7 +104,7 @@ impl Wheel {
         Some(entry)
     }
 
-    /// When the next entry is due.
+    /// The expiry of the next entry.
     pub fn next_due(&self) -> Option<Time> {
         self.next_tick().map(|tick| Time(tick * TICK))
     }
@@ -116,7 +115,7 @@ impl Wheel {
         }
         let start = (self.at % SLOTS as u64) as usize;
         let distance = |slot: usize| ((slot + SLOTS - start) % SLOTS) as u64;
-        // The word of the start is looked at twice: from the start on first, all of it last.
+        // The first word is examined twice: first from the start bit on, last as a whole.
         (0..=WORDS).find_map(|step| {
             let word = (start / 64 + step) % WORDS;
             let mask = if step == 0 { u64::MAX << (start % 64) } else { u64::MAX };

@@ -11,33 +11,33 @@ use crate::contract::{SessionId, Teid};
 use crate::rejection::Rejection;
 use crate::teids::Teids;
 
-/// What was allocated for the rules of a request.
+/// The F-TEIDs allocated for a request.
 #[derive(Debug, Default)]
 pub struct Allocation {
-    /// F-TEIDs that PDRs asked for.
+    /// F-TEIDs for PDRs with CHOOSE.
     pub pdrs: Vec<(PdrId, FTeid)>,
-    /// F-TEIDs that traffic endpoints asked for.
+    /// F-TEIDs for traffic endpoints with CHOOSE.
     pub endpoints: Vec<(TrafficEndpointId, FTeid)>,
-    /// TEIDs that the session did not have before; to be freed if the request fails.
+    /// New TEIDs of the session, to be freed if the request fails.
     pub fresh: Vec<Teid>,
     /// All TEIDs of the rules.
     pub teids: BTreeSet<Teid>,
 }
 
-/// Hands out TEIDs to the rules of one request.
+/// Allocates TEIDs for the rules of one request.
 struct Allocator<'a> {
     session: SessionId,
     teids: &'a mut Teids,
     local: GtpuAddress,
-    /// TEIDs that the session has already.
+    /// The session's TEIDs before the request.
     owned: &'a BTreeSet<Teid>,
-    /// The SMF may give TEIDs, since it restores a session.
+    /// The SMF restores a session and may give TEIDs.
     restoring: bool,
     chosen: BTreeMap<u8, FTeid>,
     allocation: Allocation,
 }
 
-/// Replaces every CHOOSE in `rules` by an F-TEID, and checks those that are given. If that fails, no TEID is taken.
+/// Replaces every CHOOSE in `rules` by an F-TEID, and checks given ones. If it fails, no TEID is allocated.
 pub fn allocate(
     rules: &mut RuleSet,
     session: SessionId,
@@ -76,7 +76,7 @@ impl Allocator<'_> {
         Ok(())
     }
 
-    /// Makes `f_teid` one that is allocated. Was it to be chosen?
+    /// Allocates or checks one F-TEID. Returns whether it was CHOOSE.
     fn settle(&mut self, f_teid: &mut FTeid, failed: Rejection) -> Result<bool, Rejection> {
         let failed = failed.because_of(IeType::F_TEID);
         match *f_teid {
@@ -102,8 +102,8 @@ impl Allocator<'_> {
         Ok(FTeid::Allocated { teid: teid.0, ipv4, ipv6 })
     }
 
-    /// F-TEIDs are the UP function's to allocate; but a rule may name one that its session has, and an SMF that
-    /// restores a session may name one that it had (TS 29.244 5.5.1).
+    /// The UP function allocates F-TEIDs; but a rule may contain one of its session, and an SMF that restores
+    /// a session may contain a previous one (TS 29.244 5.5.1).
     fn check_given(&mut self, teid: Teid, failed: Rejection) -> Result<(), Rejection> {
         if self.owned.contains(&teid) || self.allocation.teids.contains(&teid) {
             self.allocation.teids.insert(teid);

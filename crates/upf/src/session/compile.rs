@@ -1,4 +1,4 @@
-//! From rules as PFCP has them to rules as the datapath takes them.
+//! Compiles rules as provisioned by PFCP to rules of the datapath.
 
 use pith_pfcp::IeType;
 use pith_pfcp::ie::{self, BitRates, FailedRuleId};
@@ -15,7 +15,7 @@ use crate::contract::{
 };
 use crate::rejection::Rejection;
 
-/// Compiles `rules`; the first rule that cannot be applied rejects them all.
+/// Compiles `rules`; the first rule that cannot be applied rejects all.
 pub fn compile(
     id: SessionId,
     rules: &RuleSet,
@@ -50,8 +50,8 @@ pub fn compile(
     })
 }
 
-/// Uplink packets leave by N6 only with the UE's own address: without one, nothing would tell them from forged ones
-/// (TS 29.244 5.2.1A.2).
+/// Uplink packets to N6 need the UE's address: without it, forged sources could not be detected (TS 29.244
+/// 5.2.1A.2).
 fn check_source(ue: UeAddress, pdrs: &[Pdr], fars: &[Far]) -> Result<(), Rejection> {
     let uplink = pdrs.iter().find(|pdr| pdr.source.direction() == Direction::Uplink);
     let leaves = fars.iter().any(|far| far.action == Action::Forward(Destination::Network));
@@ -111,7 +111,7 @@ fn compile_qer(qer: &CreateQer) -> Qer {
     }
 }
 
-/// PFCP counts in 1000 bit/s.
+/// PFCP's unit is 1000 bit/s.
 fn rates(rates: BitRates) -> Rates {
     Rates { uplink: rates.uplink.saturating_mul(1000), downlink: rates.downlink.saturating_mul(1000) }
 }

@@ -1,4 +1,4 @@
-//! Packet detection: what a PDR's packets look like (TS 29.244 5.2.1A).
+//! Packet detection: compiles PDIs (TS 29.244 5.2.1A).
 
 use std::net::Ipv6Addr;
 
@@ -11,20 +11,20 @@ use crate::config::Config;
 use crate::contract::{Direction, FlowDescription, Qfi, SdfFilter, Source, Teid, TosFilter, UeAddress};
 use crate::rejection::Rejection;
 
-/// Most SDF filters that a PDR may have.
+/// Most SDF filters of a PDR.
 const MAX_FILTERS: usize = 64;
 
 /// The compiled PDI of a PDR.
 pub struct Detection {
-    /// Where packets come from.
+    /// Where packets arrive.
     pub source: Source,
-    /// Filters, of which one must match.
+    /// Filters, one of which must match.
     pub filters: Vec<SdfFilter>,
-    /// QoS flows, of which one must match.
+    /// QFIs, one of which must match.
     pub qfis: Vec<Qfi>,
 }
 
-/// Compiles the PDI of `pdr`, and the traffic endpoint that it refers to.
+/// Compiles the PDI of `pdr` and its traffic endpoint.
 pub fn compile(rules: &RuleSet, pdr: &CreatePdr, config: &Config) -> Result<Detection, Rejection> {
     let failed = Rejection::rule(FailedRuleId::Pdr(pdr.pdr_id));
     check_supported(pdr, failed)?;
@@ -34,7 +34,7 @@ pub fn compile(rules: &RuleSet, pdr: &CreatePdr, config: &Config) -> Result<Dete
     let instance = pdr.pdi.network_instance.as_ref();
     let instance = instance.or(endpoint.and_then(|endpoint| endpoint.network_instance.as_ref()));
     let source = source(pdr.pdi.source_interface, f_teid, failed)?;
-    // A tunnel is told by its F-TEID. Of the network that plain packets come from, the name alone tells.
+    // A tunnel is identified by its F-TEID; the network of plain packets only by its name.
     if source == Source::Network && instance.is_some_and(|instance| !config.has_network(instance)) {
         return Err(failed.because_of(IeType::NETWORK_INSTANCE));
     }
@@ -45,7 +45,8 @@ pub fn compile(rules: &RuleSet, pdr: &CreatePdr, config: &Config) -> Result<Dete
     })
 }
 
-/// Rejects what this UPF does not offer among its features, rather than to match more than was asked for.
+/// Rejects detection parameters that this UPF does not support, because ignoring them would match more
+/// packets.
 fn check_supported(pdr: &CreatePdr, failed: Rejection) -> Result<(), Rejection> {
     let unsupported = [
         (pdr.pdi.application_id.is_some(), IeType::APPLICATION_ID),
@@ -70,8 +71,8 @@ fn traffic_endpoint<'a>(
     rules.endpoints.get(*id).map(Some).ok_or(failed)
 }
 
-/// A tunnel, if there is an F-TEID; else N6, which packets to the UE come from. From the access side and from the
-/// CP function packets come by tunnels only. Other interfaces this UPF does not have (TS 29.244 8.2.2).
+/// A tunnel, if there is an F-TEID; otherwise N6. Packets from the access side and the CP function arrive by
+/// tunnels only. This UPF does not have the other interfaces (TS 29.244 8.2.2).
 fn source(interface: SourceInterface, f_teid: Option<FTeid>, failed: Rejection) -> Result<Source, Rejection> {
     let tunnel = |direction| match f_teid {
         Some(FTeid::Allocated { teid, .. }) => Ok(Source::Tunnel { teid: Teid(teid), direction }),
@@ -104,7 +105,7 @@ fn filters(rules: &RuleSet, pdr: &CreatePdr) -> Result<Vec<SdfFilter>, Rejection
     Ok(filters)
 }
 
-/// The definition of a bidirectional filter that comes by its id alone (TS 29.244 5.2.1A.3).
+/// The definition of a bidirectional filter that is referred to by its id (TS 29.244 5.2.1A.3).
 fn definition<'a>(rules: &'a RuleSet, filter: &'a ie::SdfFilter) -> &'a ie::SdfFilter {
     let by_id_alone = ie::SdfFilter { filter_id: filter.filter_id, ..ie::SdfFilter::default() };
     if filter.filter_id.is_none() || *filter != by_id_alone {
@@ -131,7 +132,7 @@ fn compile_filter(filter: &ie::SdfFilter) -> Option<Vec<SdfFilter>> {
     (!by_unknown_id || filter.flow_description.is_some()).then_some(compiled)
 }
 
-/// The addresses of the UE, from all PDRs and traffic endpoints.
+/// The UE's addresses in all PDRs and traffic endpoints.
 pub fn ue_address(rules: &RuleSet, config: &Config) -> Result<UeAddress, Rejection> {
     let mut address = UeAddress::default();
     let mut add = |ue: &UeIpAddress, failed| add_address(&mut address, ue, config, failed);
@@ -146,7 +147,7 @@ pub fn ue_address(rules: &RuleSet, config: &Config) -> Result<UeAddress, Rejecti
     Ok(address)
 }
 
-/// All must agree: a session has one UE. The SMF chooses addresses, not this UPF (no UEIP).
+/// All must agree, because a session has one UE. The SMF allocates addresses, not this UPF (no UEIP).
 fn add_address(
     address: &mut UeAddress,
     ue: &UeIpAddress,

@@ -1,4 +1,4 @@
-//! Forwarding: what a FAR does with a packet (TS 29.244 5.2.3).
+//! Forwarding: compiles FARs (TS 29.244 5.2.3).
 
 use std::net::IpAddr;
 
@@ -11,7 +11,6 @@ use crate::config::{Config, GtpuAddress};
 use crate::contract::{Action, Destination, Far, FarId, Teid, Tunnel};
 use crate::rejection::Rejection;
 
-/// Compiles a FAR.
 pub fn compile(rules: &RuleSet, far: &CreateFar, config: &Config) -> Result<Far, Rejection> {
     let failed = Rejection::rule(FailedRuleId::Far(far.far_id));
     let bar = match far.bar_id {
@@ -40,7 +39,7 @@ fn forward(far: &CreateFar, config: &Config, failed: Rejection) -> Result<Action
     check_supported(parameters, failed)?;
     let interface = failed.because_of(IeType::DESTINATION_INTERFACE);
     match (parameters.destination_interface, tunnel(parameters, config.n3)) {
-        // Interfaces that this UPF does not have (TS 29.244 8.2.24).
+        // This UPF does not have these interfaces (TS 29.244 8.2.24).
         (DestinationInterface::LiFunction | DestinationInterface::FiveGVnInternal, _) => {
             Err(interface.with_cause(Cause::ServiceNotSupported))
         }
@@ -49,9 +48,9 @@ fn forward(far: &CreateFar, config: &Config, failed: Rejection) -> Result<Action
             Ok(Action::Forward(Destination::Tunnel(tunnel)))
         }
         (_, Some(_)) => Err(failed.because_of(IeType::OUTER_HEADER_CREATION)),
-        // The gNB's end is not known yet: there is nowhere to send to.
+        // The gNB's F-TEID is not known yet.
         (DestinationInterface::Access, None) => Ok(Action::Drop),
-        // The SMF is reached by a tunnel alone (TS 29.244 5.3.3).
+        // The SMF is reached by a tunnel only (TS 29.244 5.3.3).
         (DestinationInterface::CpFunction, None) => Err(interface),
         (DestinationInterface::Core | DestinationInterface::SgiLanN6Lan, None) => {
             let instance = parameters.network_instance.as_ref();
@@ -63,7 +62,7 @@ fn forward(far: &CreateFar, config: &Config, failed: Rejection) -> Result<Action
     }
 }
 
-/// Rejects what this UPF does not offer among its features, rather than to let packets pass without.
+/// Rejects forwarding parameters that this UPF does not support and must not ignore.
 fn check_supported(parameters: &ForwardingParameters, failed: Rejection) -> Result<(), Rejection> {
     let unsupported = |ie_type| Err(failed.with_cause(Cause::ServiceNotSupported).because_of(ie_type));
     let invalid_policy =
@@ -83,7 +82,8 @@ fn check_supported(parameters: &ForwardingParameters, failed: Rejection) -> Resu
     }
 }
 
-/// The GTP-U tunnel of the outer header to create; of two addresses, the one of a family that `local` has, IPv4 first.
+/// The GTP-U tunnel of the outer header to create. Of two addresses, the one in a family of `local`, IPv4
+/// first.
 pub fn tunnel(parameters: &ForwardingParameters, local: GtpuAddress) -> Option<Tunnel> {
     let outer = parameters.outer_header_creation?;
     let (v4, v6) = (outer.ipv4.map(IpAddr::from), outer.ipv6.map(IpAddr::from));

@@ -1,5 +1,5 @@
-//! Framed routing: networks behind a UE (TS 23.501 5.6.14), which PDRs and traffic endpoints name as RADIUS has them
-//! (TS 29.244 8.2.109 and 8.2.111).
+//! Framed routes: networks behind a UE (TS 23.501 5.6.14), contained in PDRs and traffic endpoints in RADIUS
+//! syntax (TS 29.244 8.2.109 and 8.2.111).
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -11,10 +11,10 @@ use crate::config::Config;
 use crate::contract::AddressRange;
 use crate::rejection::Rejection;
 
-/// Most networks behind a UE: a look-up for a packet tries each length of prefix, and memory is bounded.
+/// Most framed routes of a session: each prefix length adds a look-up for packets, and memory is bounded.
 const MAX_ROUTES: usize = 64;
 
-/// The networks behind the UE, from all PDRs and traffic endpoints, each once.
+/// The framed routes of all PDRs and traffic endpoints, without duplicates.
 pub fn framed_routes(rules: &RuleSet, config: &Config) -> Result<Vec<AddressRange>, Rejection> {
     let mut routes = Vec::new();
     for endpoint in rules.endpoints.values() {
@@ -54,8 +54,8 @@ fn add(
     Ok(())
 }
 
-/// The network of such a text; the router and metrics that may follow say nothing here. An IPv4 network without length
-/// has that of its class (RFC 2865 5.22, RFC 3162 2.5). What stands for all addresses is none.
+/// Parses the network; a gateway and metrics after it are ignored. An IPv4 network without a prefix length
+/// has that of its class (RFC 2865 5.22, RFC 3162 2.5). A network of all addresses is invalid.
 fn parse(text: &[u8], is_of_family: fn(&IpAddr) -> bool) -> Option<AddressRange> {
     let destination = std::str::from_utf8(text).ok()?.split_ascii_whitespace().next()?;
     let (address, prefix) = match destination.split_once('/') {

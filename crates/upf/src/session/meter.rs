@@ -1,7 +1,7 @@
-//! A URR's measurement: from packets counted to thresholds reached and reports due (TS 29.244 5.2.2).
+//! The measurement of a URR: from counted packets to reached thresholds and due reports (TS 29.244 5.2.2).
 //!
-//! The datapath's counters only grow, and so does the active time kept here. What a report, a threshold or a quota
-//! covers is the difference to the totals at which it began to count.
+//! The datapath's counters and the active time kept here never decrease. A report, a threshold or a quota
+//! covers the difference from the totals at its own start.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use super::monitoring::Monitoring;
 use crate::config::Config;
 use crate::contract::{self, UrrUsage, VolumeLimits};
 
-/// How often to look at what no event tells of: whether a time measurement has started or resumed.
+/// Interval of checks for changes that no event reports: whether a time measurement has started or resumed.
 const POLL: Duration = Duration::from_secs(1);
 
-/// Ages of packets are exact to a batch: a packet is newer if it came this much later.
+/// Ages of packets are exact to a batch: a packet is newer if its time is later by at least this.
 pub const PACKET_AGE_ERROR: Duration = Duration::from_millis(100);
 
-/// What was measured in all.
+/// Totals since the URR was provisioned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Totals {
     volume: contract::Volume,
@@ -29,28 +29,28 @@ struct Totals {
 #[derive(Clone, Debug)]
 pub struct Meter {
     totals: Totals,
-    /// At the last report.
+    /// Totals at the last report.
     reported: Totals,
-    /// Where thresholds count from.
+    /// Totals at the start of the thresholds.
     threshold_from: Totals,
-    /// Where quotas count from.
+    /// Totals at the start of the quotas.
     quota_from: Totals,
-    /// No quota is left, and that was dealt with.
+    /// The quota is exhausted, and this was handled.
     quota_exhausted: bool,
     /// UR-SEQN of the next report.
     ur_seqn: u32,
-    /// Since when the next report measures.
+    /// Start of the next report's measurement.
     since: Duration,
-    /// When the URR, or the quota in force, was provisioned.
+    /// Time at which the URR, or the current quota, was provisioned.
     provisioned: Duration,
     first_packet: Option<Duration>,
     last_packet: Option<Duration>,
-    /// Until when active time is counted.
+    /// Time up to which active time is counted.
     metered_until: Duration,
-    /// Counting stopped before the last look, for want of packets.
+    /// Counting was suspended before the last check, because no packets arrived.
     suspended: bool,
     next_period: Option<Duration>,
-    /// The user plane inactivity that lasts was reported.
+    /// The current user plane inactivity was reported.
     idle_reported: bool,
     monitoring: Monitoring,
 }
@@ -59,7 +59,7 @@ fn seconds(seconds: Option<Seconds>) -> Option<Duration> {
     seconds.map(|seconds| Duration::from_secs(seconds.0.into()))
 }
 
-/// Whether the measurement is paused (flag INAM): packets pass uncounted, and time stands still.
+/// Whether the measurement is paused (flag INAM): packets pass uncounted, and time does not advance.
 pub fn is_paused(rule: &CreateUrr) -> bool {
     rule.measurement_information.is_some_and(|info| info.contains(MeasurementInformation::INAM))
 }
@@ -69,7 +69,7 @@ fn period(rule: &CreateUrr) -> Option<Duration> {
 }
 
 impl Meter {
-    /// The measurement of a URR that is provisioned at `now`.
+    /// The measurement of a URR provisioned at `now`.
     pub fn new(rule: &CreateUrr, now: Duration) -> Self {
         Meter {
             totals: Totals::default(),
@@ -90,7 +90,7 @@ impl Meter {
         }
     }
 
-    /// The measurement of another URR that takes over the id at `now`, and with it the datapath's counters.
+    /// The measurement of another URR that reuses the id at `now`, and therefore the datapath's counters.
     pub fn succeeded_by(&self, rule: &CreateUrr, now: Duration) -> Meter {
         let begin = Totals { volume: self.totals.volume, ..Totals::default() };
         Meter {
@@ -103,8 +103,8 @@ impl Meter {
         }
     }
 
-    /// Takes over what an Update provisions: the measurement since the last report counts against a new threshold or
-    /// quota, and what was left of an old quota is void (TS 29.244 5.2.2.3.1).
+    /// Applies an Update: the measurement since the last report counts towards a new threshold or quota, and
+    /// the rest of an old quota is void (TS 29.244 5.2.2.3.1).
     pub fn update(&mut self, update: &UpdateUrr, rule: &CreateUrr, now: Duration) {
         if update.volume_threshold.is_some() {
             self.threshold_from.volume = self.reported.volume;
@@ -133,7 +133,7 @@ impl Meter {
         let (first, last) = (time(usage.first_packet), time(usage.last_packet));
         let known = self.last_packet.map(|known| known + PACKET_AGE_ERROR);
         if last > known {
-            // The counters' first packet may be that of the URR before.
+            // The first packet of the counters may belong to the previous URR.
             self.first_packet = self.first_packet.or(if first > known { first } else { last });
             self.last_packet = last;
             self.idle_reported = false;
@@ -141,7 +141,7 @@ impl Meter {
         self.meter_time(rule, now);
     }
 
-    /// Counts active time: from the first packet, or at once if so instructed, and not beyond the Inactivity Detection
+    /// Counts active time: from the first packet, or at once if so instructed, up to the Inactivity Detection
     /// Time after the last packet (TS 29.244 5.2.2.2.1).
     fn meter_time(&mut self, rule: &CreateUrr, now: Duration) {
         if is_paused(rule) {
@@ -165,7 +165,7 @@ impl Meter {
         self.suspended = end < now;
     }
 
-    /// The volume threshold in force.
+    /// The current volume threshold.
     fn volume_threshold(&self, rule: &CreateUrr) -> Option<Volume> {
         let subsequent = self.monitoring.in_force(rule).and_then(|time| time.subsequent_volume_threshold);
         subsequent.or(rule.volume_threshold)
@@ -186,7 +186,7 @@ impl Meter {
         seconds(subsequent.or(rule.time_quota))
     }
 
-    /// Threshold and quota on the datapath's counters.
+    /// Threshold and quota, relative to the datapath's counters.
     pub fn limits(&self, rule: &CreateUrr) -> (VolumeLimits, VolumeLimits) {
         let wanted = rule.reporting_triggers.contains(ReportingTriggers::VOLTH);
         let threshold = self.volume_threshold(rule).filter(|_| wanted);
@@ -194,7 +194,7 @@ impl Meter {
         (
             threshold.map(|volume| absolute(volume, self.threshold_from.volume)).unwrap_or_default(),
             match self.stopped(rule) {
-                // Another FAR holds from now on.
+                // Another FAR applies from now on.
                 true if rule.far_id_for_quota_action.is_some() && self.quota_exhausted => {
                     VolumeLimits::default()
                 }
@@ -204,12 +204,12 @@ impl Meter {
         )
     }
 
-    /// No quota is left, and that was dealt with.
+    /// Whether the quota is exhausted, and this was handled.
     pub fn is_exhausted(&self) -> bool {
         self.quota_exhausted
     }
 
-    /// No quota is left, for a reason that the datapath's counters do not show.
+    /// Whether the quota is exhausted for a reason other than volume.
     fn stopped(&self, rule: &CreateUrr) -> bool {
         self.quota_exhausted || self.time_quota_reached(rule)
     }
@@ -224,12 +224,12 @@ impl Meter {
         self.time_quota(rule).is_some_and(|quota| used >= quota)
     }
 
-    /// Since when no packet came.
+    /// The start of the current pause in packets.
     fn idle_since(&self) -> Duration {
         self.last_packet.unwrap_or_default().max(self.provisioned)
     }
 
-    /// Which triggers have occurred and are to be reported?
+    /// The triggers that have occurred and are to be reported.
     pub fn check(&mut self, rule: &CreateUrr, now: Duration, config: &Config) -> UsageReportTrigger {
         let mut fired = self.check_thresholds(rule) | self.check_quota(rule, now);
         if self.next_period.is_some_and(|due| due <= now) {
@@ -259,7 +259,7 @@ impl Meter {
             .with(UsageReportTrigger::TIMTH, time && triggers.contains(ReportingTriggers::TIMTH))
     }
 
-    /// The ways in which a quota ends; each once, until a new one is provisioned.
+    /// The triggers of a quota's end; each once, until a new quota is provisioned.
     fn check_quota(&mut self, rule: &CreateUrr, now: Duration) -> UsageReportTrigger {
         if self.quota_exhausted {
             return UsageReportTrigger::default();
@@ -287,7 +287,7 @@ impl Meter {
         reported.fold(UsageReportTrigger::default(), |fired, (.., trigger)| fired | *trigger)
     }
 
-    /// When to check next, if nothing else happens.
+    /// The time of the next check without other events.
     pub fn due(&self, rule: &CreateUrr, now: Duration, config: &Config) -> Option<Duration> {
         let after = |since: Duration, limit: Option<Duration>| {
             limit.filter(|limit| !limit.is_zero()).map(|limit| since + limit)
@@ -308,7 +308,7 @@ impl Meter {
         dues.into_iter().flatten().min()
     }
 
-    /// When a time threshold or quota may be reached.
+    /// The time at which a time threshold or quota may be reached.
     fn time_due(&self, rule: &CreateUrr, now: Duration) -> Option<Duration> {
         let left = |limit: Option<Duration>, from: Totals| {
             limit.map(|limit| (limit + from.active).saturating_sub(self.totals.active))
@@ -321,13 +321,13 @@ impl Meter {
         Some(now + if running { left } else { POLL })
     }
 
-    /// Is there anything to report since the last report?
+    /// Whether there is usage since the last report.
     pub fn has_usage(&self) -> bool {
         self.totals.volume != self.reported.volume || self.totals.active != self.reported.active
     }
 
-    /// Reports the usage since the last report, and starts to measure anew. A threshold that was reached applies
-    /// again in full; others go on where they are (TS 29.244 5.2.2.3.1).
+    /// Reports the usage since the last report, and starts a new measurement. A reached threshold restarts in
+    /// full; others continue (TS 29.244 5.2.2.3.1).
     pub fn report(
         &mut self,
         rule: &CreateUrr,
@@ -367,12 +367,12 @@ impl Meter {
             .then(|| Seconds(u32::try_from(active.as_secs()).unwrap_or(u32::MAX)));
     }
 
-    /// Whether the report is of before or after the Monitoring Time.
+    /// Whether the report covers the usage before or after the Monitoring Time.
     fn pass_monitoring_time(&mut self, trigger: UsageReportTrigger) -> Option<UsageInformation> {
         if !trigger.contains(UsageReportTrigger::MONIT) {
             return self.monitoring.report();
         }
-        // Thresholds and quotas start anew, at the subsequent values if there are such.
+        // Thresholds and quotas restart, with the subsequent values if provided.
         self.threshold_from = self.totals;
         self.quota_from = self.totals;
         Some(self.monitoring.pass())
@@ -390,8 +390,8 @@ impl Meter {
         self.since = now;
     }
 
-    /// Forgets what was measured, when the last PDR of the URR is gone: thresholds and quota are as provisioned
-    /// (TS 29.244 5.2.2.3.1).
+    /// Resets the measurement when the URR's last PDR is removed: thresholds and quota are as provisioned (TS
+    /// 29.244 5.2.2.3.1).
     pub fn reset(&mut self, now: Duration) {
         self.reported = self.totals;
         self.threshold_from = self.totals;
@@ -402,7 +402,7 @@ impl Meter {
     }
 }
 
-/// Limits on counters that stood at `from` when the limits began to count.
+/// Limits relative to counters that were at `from` when the limits started.
 fn absolute(limits: Volume, from: contract::Volume) -> VolumeLimits {
     VolumeLimits {
         total: limits.total.map(|limit| limit.saturating_add(from.total())),

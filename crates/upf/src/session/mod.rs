@@ -1,4 +1,4 @@
-//! A PFCP session: its rules as the SMF provisioned them, and what its URRs have measured.
+//! A PFCP session: its rules as provisioned by the SMF, and the measurements of its URRs.
 
 mod allocate;
 mod compile;
@@ -32,72 +32,69 @@ use crate::contract::{self, Rates, SessionId, Teid, Tunnel};
 /// The port of PFCP (TS 29.244 4.2.2).
 pub const PFCP_PORT: u16 = 8805;
 
-/// Sessions are not looked at more often than this.
+/// Shortest time between two checks of a session.
 const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 
-/// While so many reports of a session wait for a response, usage is not reported but goes on being measured, and
-/// tunnels that are lost are not told of. Downlink data is: it comes once for each PDR.
+/// With this many pending reports of a session, usage is no longer reported but still measured, and lost
+/// tunnels are not reported. Downlink data is still reported: once for each PDR.
 const MANY_REPORTS: usize = 16;
 
-/// A PDR whose packets are held, and what is told of the first.
+/// A PDR with held packets, and the report on the first one.
 pub type HeldPackets = (PdrId, DownlinkDataServiceInformation);
 
 /// A PFCP session.
 #[derive(Debug)]
 pub struct Session {
-    /// The UP function's endpoint.
+    /// The UP function's SEID.
     pub id: SessionId,
     /// The CP function's endpoint.
     pub cp: FSeid,
-    /// The association that it belongs to.
+    /// The SMF of its association.
     pub node: NodeId,
-    /// Its data network, if the SMF tells.
+    /// Its data network, if the SMF provided it.
     pub dnn: Option<ApnDnn>,
-    /// Sets of sessions that it belongs to.
+    /// Session sets that it belongs to.
     pub fq_csids: Vec<FqCsid>,
-    /// Its rules.
     pub rules: RuleSet,
-    /// Its TEIDs.
     pub teids: BTreeSet<Teid>,
-    /// Addresses of its UE.
     pub ue: contract::UeAddress,
-    /// Guaranteed bit rates that it was promised.
+    /// Its guaranteed bit rates.
     pub promised: Rates,
-    /// GTP-U peers that packets are sent to.
+    /// Tunnels that its packets are sent into.
     pub tunnels: Vec<Tunnel>,
-    /// What its URRs measure.
+    /// The measurements of its URRs.
     pub measurements: Measurements,
-    /// Watch over user plane inactivity (TS 29.244 5.11.2).
+    /// The state of its user plane inactivity timer (TS 29.244 5.11.2).
     pub inactivity: Option<Inactivity>,
-    /// Downlink data whose report is delayed (TS 29.244 8.2.28), and until when.
+    /// Delayed downlink data reports (TS 29.244 8.2.28), and the time of their sending.
     pub delayed: Option<(Duration, Vec<HeldPackets>)>,
-    /// Tunnels that peers do not know: reported, and still those of FARs.
+    /// Tunnels of its FARs that peers do not know; they have been reported.
     pub lost_tunnels: Vec<(IpAddr, Teid)>,
-    /// Sequence numbers of its reports that wait for a response.
+    /// Sequence numbers of its pending reports.
     pub reports: Vec<u32>,
-    /// When something of it is due.
+    /// The time of its next check.
     pub due: Option<Duration>,
 }
 
 /// The User Plane Inactivity Timer of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inactivity {
-    /// How long without packets is inactive.
+    /// The inactivity to detect.
     pub timer: Duration,
-    /// The last packet as far as known, or when the timer was provisioned.
+    /// The time of the last known packet, or of provisioning the timer.
     pub since: Duration,
-    /// The inactivity that lasts was reported.
+    /// The current inactivity was reported.
     pub reported: bool,
 }
 
 impl Inactivity {
-    /// A timer that starts at `now`; none if `seconds` is 0, which stops it (TS 29.244 8.2.83).
+    /// A timer that starts at `now`; `None` if `seconds` is 0, which stops it (TS 29.244 8.2.83).
     pub fn start(seconds: u32, now: Duration) -> Option<Self> {
         let timer = Duration::from_secs(seconds.into());
         (seconds != 0).then_some(Inactivity { timer, since: now, reported: false })
     }
 
-    /// Looks at the time of the last packet. Is there inactivity to report?
+    /// Takes the time of the last packet. Returns whether inactivity is to be reported.
     pub fn check(&mut self, now: Duration, last_packet: Option<Duration>) -> bool {
         if let Some(last) = last_packet.filter(|last| *last > self.since + PACKET_AGE_ERROR) {
             self.since = last;
@@ -108,13 +105,13 @@ impl Inactivity {
         report
     }
 
-    /// When to look next.
+    /// The time of the next check.
     pub fn due(&self, now: Duration) -> Duration {
         if self.reported { now + self.timer } else { self.since + self.timer }
     }
 }
 
-/// Where an endpoint of the CP function's is reached from an entity that is at `local`.
+/// The address of a CP function's endpoint, in an address family of `local`.
 pub fn cp_address(cp: &FSeid, local: IpAddr) -> SocketAddr {
     let (v4, v6) = (cp.ipv4.map(Into::into), cp.ipv6.map(Into::into));
     let address = if local.is_ipv4() { v4.or(v6) } else { v6.or(v4) };
@@ -122,17 +119,17 @@ pub fn cp_address(cp: &FSeid, local: IpAddr) -> SocketAddr {
 }
 
 impl Session {
-    /// Where the CP function's endpoint is reached from an entity that is at `local`.
+    /// The address of the session's CP function, in an address family of `local`.
     pub fn cp_address(&self, local: IpAddr) -> SocketAddr {
         cp_address(&self.cp, local)
     }
 
-    /// Whether so many reports wait for a response that others have to wait for it.
+    /// Whether so many reports are pending that others are delayed.
     pub fn has_many_reports(&self) -> bool {
         self.reports.len() >= MANY_REPORTS
     }
 
-    /// When inactivity or a measurement is to be looked at, if nothing else happens.
+    /// The time of the next check of inactivity and measurements without other events.
     pub fn next_check(&self, now: Duration, config: &Config) -> Option<Duration> {
         let inactivity = self.inactivity.map(|inactivity| inactivity.due(now));
         let measurements = self.measurements.due(&self.rules, now, config);

@@ -1,5 +1,5 @@
-//! Monitoring Times: points in time from which on usage is reported apart, and other thresholds and quotas may hold
-//! (TS 29.244 5.2.2.2.1).
+//! Monitoring Times: usage after such a time is reported separately, and other thresholds and quotas may
+//! apply (TS 29.244 5.2.2.2.1).
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use pith_pfcp::rules::{AdditionalMonitoringTime, CreateUrr};
 
 use crate::config::Config;
 
-/// How many Monitoring Times have come, and whether the usage since the last was not reported yet.
+/// The number of past Monitoring Times, and whether the usage since the last is still unreported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Monitoring {
     passed: usize,
@@ -16,30 +16,30 @@ pub struct Monitoring {
 }
 
 impl Monitoring {
-    /// What holds since the last Monitoring Time that has come.
+    /// The values that apply since the last past Monitoring Time.
     pub fn in_force(&self, rule: &CreateUrr) -> Option<AdditionalMonitoringTime> {
         times(rule).into_iter().nth(self.passed.checked_sub(1)?)
     }
 
-    /// The next one, as the time of inputs counts.
+    /// The next Monitoring Time, on the clock of inputs.
     pub fn next(&self, rule: &CreateUrr, config: &Config) -> Option<Duration> {
         let next = times(rule).into_iter().nth(self.passed)?;
         Some(Duration::from_secs(next.monitoring_time.to_unix().saturating_sub(config.started)))
     }
 
-    /// The next one has come, and the usage before it is reported.
+    /// A Monitoring Time has passed, and the usage before it is reported.
     pub fn pass(&mut self) -> UsageInformation {
         (self.passed, self.is_after) = (self.passed + 1, true);
         UsageInformation::BEF
     }
 
-    /// Usage is reported: whether it is that after a Monitoring Time.
+    /// Usage is reported; returns whether it is that after a Monitoring Time.
     pub fn report(&mut self) -> Option<UsageInformation> {
         std::mem::take(&mut self.is_after).then_some(UsageInformation::AFT)
     }
 }
 
-/// All Monitoring Times of a rule, in their order.
+/// All Monitoring Times of a rule, in order.
 fn times(rule: &CreateUrr) -> Vec<AdditionalMonitoringTime> {
     let Some(first) = rule.monitoring_time else { return Vec::new() };
     let mut times = vec![with_subsequent(rule, first)];

@@ -1,4 +1,4 @@
-//! Rules as the SMF provisions them: created, updated, removed (TS 29.244 5.6.3, 6.3.2, 6.3.3).
+//! Rules as provisioned by the SMF: created, updated, removed (TS 29.244 5.6.3, 6.3.2, 6.3.3).
 
 use pith_pfcp::ie::*;
 use pith_pfcp::message::{SessionEstablishmentRequest, SessionModificationRequest};
@@ -8,27 +8,21 @@ use pith_pfcp::{Change, IeType};
 use super::rule_map::RuleMap;
 use crate::rejection::Rejection;
 
-/// The rules of a session, as they came, with all updates applied.
+/// The rules of a session as received, with all updates applied.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RuleSet {
-    /// Packet Detection Rules.
     pub pdrs: RuleMap<PdrId, CreatePdr>,
-    /// Forwarding Action Rules.
     pub fars: RuleMap<FarId, CreateFar>,
-    /// QoS Enforcement Rules.
     pub qers: RuleMap<QerId, CreateQer>,
-    /// Usage Reporting Rules.
     pub urrs: RuleMap<UrrId, CreateUrr>,
-    /// Buffering Action Rules.
     pub bars: RuleMap<BarId, CreateBar>,
-    /// Traffic endpoints.
     pub endpoints: RuleMap<TrafficEndpointId, CreateTrafficEndpoint>,
 }
 
 type Outcome = Result<(), Rejection>;
 
 impl RuleSet {
-    /// The rules of a new session; at most `max` of a kind.
+    /// The rules of a new session; at most `max` of each kind.
     pub fn establish(request: &SessionEstablishmentRequest, max: usize) -> Result<Self, Rejection> {
         let mut rules = RuleSet::default();
         let endpoints = request.create_traffic_endpoints.iter();
@@ -42,7 +36,7 @@ impl RuleSet {
         Ok(rules)
     }
 
-    /// The rules after a modification; these stay as they are.
+    /// The rules after a modification; `self` is unchanged.
     pub fn modify(&self, request: &SessionModificationRequest, max: usize) -> Result<Self, Rejection> {
         let mut rules = self.clone();
         rules.remove_all(request)?;
@@ -123,13 +117,13 @@ impl RuleSet {
         }
     }
 
-    /// Removes a URR, and its id from the PDRs that name it (TS 29.244 6.3.3.3).
+    /// Removes a URR, and its id from the PDRs that refer to it (TS 29.244 6.3.3.3).
     fn remove_urr(&mut self, id: UrrId) -> Outcome {
         self.pdrs.values_mut().for_each(|pdr| pdr.urr_ids.retain(|named| *named != id));
         removed(&mut self.urrs, id, FailedRuleId::Urr(id))
     }
 
-    /// Removes a QER, and its id from the PDRs that name it (TS 29.244 6.3.3.3).
+    /// Removes a QER, and its id from the PDRs that refer to it (TS 29.244 6.3.3.3).
     fn remove_qer(&mut self, id: QerId) -> Outcome {
         self.pdrs.values_mut().for_each(|pdr| pdr.qer_ids.retain(|named| *named != id));
         removed(&mut self.qers, id, FailedRuleId::Qer(id))

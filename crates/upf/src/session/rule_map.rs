@@ -1,7 +1,7 @@
-//! The rules of a kind, by id. A session has few rules and there are many sessions, so they lie side by side in order
-//! rather than in a tree, whose nodes have room for eleven.
+//! The rules of a kind, by id. There are many sessions with few rules each, so a sorted vector takes less
+//! memory than a tree, whose nodes have room for eleven entries.
 
-/// A map of few entries.
+/// A map with few entries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RuleMap<K, V>(Vec<(K, V)>);
 
@@ -16,24 +16,21 @@ impl<K: Ord + Copy, V> RuleMap<K, V> {
         self.0.binary_search_by_key(&id, |(id, _)| *id)
     }
 
-    /// The rule of this id.
     pub fn get(&self, id: K) -> Option<&V> {
         let place = self.place(id).ok()?;
         self.0.get(place).map(|(_, rule)| rule)
     }
 
-    /// The rule of this id, to change it.
     pub fn get_mut(&mut self, id: K) -> Option<&mut V> {
         let place = self.place(id).ok()?;
         self.0.get_mut(place).map(|(_, rule)| rule)
     }
 
-    /// Is there a rule of this id?
     pub fn contains(&self, id: K) -> bool {
         self.place(id).is_ok()
     }
 
-    /// Adds a rule, unless there is one of this id. Was it added?
+    /// Adds a rule, unless the id exists. Returns whether it was added.
     pub fn add(&mut self, id: K, rule: V) -> bool {
         let Err(place) = self.place(id) else { return false };
         self.0.reserve_exact(1);
@@ -41,23 +38,20 @@ impl<K: Ord + Copy, V> RuleMap<K, V> {
         true
     }
 
-    /// Takes a rule out.
     pub fn remove(&mut self, id: K) -> Option<V> {
         let place = self.place(id).ok()?;
         Some(self.0.remove(place).1)
     }
 
-    /// Keeps the rules that `wanted` is true of.
+    /// Keeps the rules for which `wanted` is true.
     pub fn retain(&mut self, wanted: impl Fn(K, &V) -> bool) {
         self.0.retain(|(id, rule)| wanted(*id, rule));
     }
 
-    /// How many rules there are.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Are there none?
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -67,22 +61,19 @@ impl<K: Ord + Copy, V> RuleMap<K, V> {
         self.0.iter().map(|(id, rule)| (*id, rule))
     }
 
-    /// Ids and rules, to change them.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (K, &mut V)> {
         self.0.iter_mut().map(|(id, rule)| (*id, rule))
     }
 
-    /// Ids, in order.
     pub fn ids(&self) -> impl Iterator<Item = K> {
         self.0.iter().map(|(id, _)| *id)
     }
 
-    /// Rules, in the order of their ids.
+    /// Rules, in the order of ids.
     pub fn values(&self) -> impl Iterator<Item = &V> {
         self.0.iter().map(|(_, rule)| rule)
     }
 
-    /// Rules, to change them.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
         self.0.iter_mut().map(|(_, rule)| rule)
     }

@@ -1,4 +1,4 @@
-//! All sessions, and the ways to find one: by id, UE address, GTP-U peer and time.
+//! All sessions, with indices by id, UE address, GTP-U peer and time.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
@@ -19,7 +19,6 @@ const NOTHING: Rates = Rates { uplink: 0, downlink: 0 };
 /// The sessions of a UPF.
 #[derive(Debug)]
 pub struct SessionTable {
-    /// TEIDs of all sessions.
     pub teids: Teids,
     sessions: HashMap<SessionId, Session>,
     by_ue: HashMap<IpAddr, SessionId>,
@@ -27,12 +26,12 @@ pub struct SessionTable {
     by_due: BTreeSet<(Duration, SessionId)>,
     promises: Promises,
     random: Random,
-    /// How many sessions an SMF has.
+    /// The number of sessions of each SMF.
     by_node: BTreeMap<NodeId, usize>,
 }
 
 impl SessionTable {
-    /// No sessions. `guaranteed` is what sessions may be promised in all.
+    /// `guaranteed` limits the sum of guaranteed bit rates.
     pub fn new(mut random: Random, guaranteed: Option<Rates>) -> Self {
         SessionTable {
             teids: Teids::new(random.fork()),
@@ -46,7 +45,7 @@ impl SessionTable {
         }
     }
 
-    /// An id that no session has, never 0, and that nobody can guess (TS 33.513 4.2.2.6).
+    /// An unused, unpredictable id other than 0 (TS 33.513 4.2.2.6).
     pub fn next_id(&mut self) -> SessionId {
         loop {
             let id = SessionId(self.random.next_u64());
@@ -56,32 +55,29 @@ impl SessionTable {
         }
     }
 
-    /// A session by its id.
     pub fn get(&self, id: SessionId) -> Option<&Session> {
         self.sessions.get(&id)
     }
 
-    /// A session by its id, to change what no index is about.
+    /// A session, to change fields that are not indexed.
     pub fn get_mut(&mut self, id: SessionId) -> Option<&mut Session> {
         self.sessions.get_mut(&id)
     }
 
-    /// All sessions.
     pub fn iter(&self) -> impl Iterator<Item = &Session> {
         self.sessions.values()
     }
 
-    /// How many sessions there are.
     pub fn len(&self) -> usize {
         self.sessions.len()
     }
 
-    /// Sessions that `wanted` is true of.
+    /// Sessions for which `wanted` is true.
     pub fn matching(&self, wanted: impl Fn(&Session) -> bool) -> Vec<SessionId> {
         self.sessions.values().filter(|session| wanted(session)).map(|session| session.id).collect()
     }
 
-    /// Other sessions than `id` that have an address of `ue`.
+    /// Other sessions than `id` with an address of `ue`.
     pub fn rivals(&self, id: SessionId, ue: UeAddress) -> Vec<SessionId> {
         let owners = addresses(ue).filter_map(|address| self.by_ue.get(&address).copied());
         let mut rivals: Vec<_> = owners.filter(|owner| *owner != id).collect();
@@ -89,7 +85,7 @@ impl SessionTable {
         rivals
     }
 
-    /// The session of a UE's address: of an IPv6 address, the one of its prefix of 64 bits.
+    /// The session of a UE's address; an IPv6 address is looked up by its prefix of 64 bits.
     pub fn of_ue(&self, address: IpAddr) -> Option<SessionId> {
         let key = match address {
             IpAddr::V4(_) => address,
@@ -103,18 +99,18 @@ impl SessionTable {
         self.by_peer.get(&(peer, teid)).copied()
     }
 
-    /// Adds a session that has no rules yet.
+    /// Adds a session without rules.
     pub fn insert(&mut self, session: Session) {
         *self.by_node.entry(session.node.clone()).or_default() += 1;
         self.sessions.insert(session.id, session);
     }
 
-    /// How many sessions an SMF has.
+    /// The number of sessions of an SMF.
     pub fn count_of(&self, node: &NodeId) -> usize {
         self.by_node.get(node).copied().unwrap_or(0)
     }
 
-    /// Gives a session to another SMF.
+    /// Assigns a session to another SMF.
     pub fn move_to(&mut self, id: SessionId, node: &NodeId) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let before = std::mem::replace(&mut session.node, node.clone());
@@ -130,7 +126,7 @@ impl SessionTable {
         }
     }
 
-    /// Whether the guaranteed rates of a session's new rules can be kept.
+    /// Checks whether the guaranteed rates of a session's new rules can be kept.
     pub fn check_promises(&self, id: SessionId, compiled: &contract::Session) -> Result<(), Rejection> {
         let before = self.sessions.get(&id).map_or(NOTHING, |session| session.promised);
         let checked = promised(compiled).and_then(|after| self.promises.check(before, after, compiled));
@@ -143,12 +139,12 @@ impl SessionTable {
         })
     }
 
-    /// What all sessions were promised.
+    /// The sum of the sessions' guaranteed rates.
     pub fn promised(&self) -> Rates {
         self.promises.given()
     }
 
-    /// Gives a session its rules, compiled and with the TEIDs that they name, and frees those that they no longer do.
+    /// Replaces a session's rules, compiled and with their TEIDs, and frees TEIDs that are no longer used.
     pub fn commit(
         &mut self,
         id: SessionId,
@@ -171,7 +167,7 @@ impl SessionTable {
         self.by_peer.extend(session.tunnels.iter().map(|tunnel| ((tunnel.peer, tunnel.teid), id)));
     }
 
-    /// Takes a session out.
+    /// Removes a session.
     pub fn remove(&mut self, id: SessionId) -> Option<Session> {
         self.unindex(id);
         self.set_due(id, None);
@@ -197,7 +193,7 @@ impl SessionTable {
         }
     }
 
-    /// Says when a session is to be looked at.
+    /// Schedules the next check of a session.
     pub fn set_due(&mut self, id: SessionId, due: Option<Duration>) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         if let Some(before) = std::mem::replace(&mut session.due, due) {
@@ -208,12 +204,12 @@ impl SessionTable {
         }
     }
 
-    /// When the next session is to be looked at.
+    /// The time of the next check.
     pub fn next_due(&self) -> Option<Duration> {
         self.by_due.first().map(|(due, _)| *due)
     }
 
-    /// The next session to look at by `now`; it is not due any more.
+    /// Removes the next session whose check is due at `now` from the schedule.
     pub fn take_due(&mut self, now: Duration) -> Option<SessionId> {
         let (_, id) = self.by_due.first().copied().filter(|(due, _)| *due <= now)?;
         self.set_due(id, None);

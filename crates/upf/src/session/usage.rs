@@ -1,4 +1,4 @@
-//! The measurements of a session, and the usage reports that come of them (TS 29.244 5.2.2.3).
+//! The measurements of a session, and the resulting usage reports (TS 29.244 5.2.2.3).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,16 +12,16 @@ use super::rule_map::RuleMap;
 use crate::config::Config;
 use crate::contract::{self, SessionUsage, VolumeLimits};
 
-/// What the SMF wants to know at once.
+/// The SMF's query for immediate reports.
 #[derive(Clone, Debug, Default)]
 pub struct Query {
-    /// The URRs asked for.
+    /// The queried URRs.
     pub urrs: BTreeSet<UrrId>,
-    /// The reference that the answers bear.
+    /// The reference to be returned in the reports.
     pub reference: Option<QueryUrrReference>,
 }
 
-/// A meter, and the limits that the datapath watches for it.
+/// A meter, and its limits in the datapath.
 #[derive(Clone, Debug)]
 struct Measured {
     meter: Meter,
@@ -41,12 +41,12 @@ impl Measurements {
         measurements
     }
 
-    /// Starts meters of URRs that are new in `rules`, drops those that are not in them, and takes over updates.
+    /// Starts the meters of new URRs in `rules`, removes those of removed URRs, and applies updates.
     pub fn adopt(&mut self, rules: &RuleSet, updates: &[UpdateUrr], now: Duration) {
         self.0.retain(|id, _| rules.urrs.contains(id));
         let none = VolumeLimits::default();
         for (id, rule) in rules.urrs.iter() {
-            // One that is there already stays as it is.
+            // An existing one is unchanged.
             self.0.add(id, Measured { meter: Meter::new(rule, now), threshold: none, quota: none });
         }
         for update in updates {
@@ -58,7 +58,7 @@ impl Measurements {
         self.refresh_limits(rules);
     }
 
-    /// Computes the limits anew. Have they changed, so that the datapath has to be told?
+    /// Recomputes the limits. Returns whether they have changed, so that the datapath must be updated.
     fn refresh_limits(&mut self, rules: &RuleSet) -> bool {
         let mut changed = false;
         for (measured, rule) in with_rules(&mut self.0, rules) {
@@ -69,12 +69,13 @@ impl Measurements {
         changed
     }
 
-    /// Threshold and quota of a URR on the datapath's counters.
+    /// Threshold and quota of a URR, relative to the datapath's counters.
     pub fn limits(&self, id: UrrId) -> (VolumeLimits, VolumeLimits) {
         self.0.get(id).map(|measured| (measured.threshold, measured.quota)).unwrap_or_default()
     }
 
-    /// The FAR that holds for packets of these URRs since a quota of theirs is used up, if the SMF named one.
+    /// The FAR that replaces the PDR's own because the quota of one of these URRs is exhausted, if the SMF
+    /// provided one.
     pub fn quota_action(&self, rules: &RuleSet, urrs: &[UrrId]) -> Option<FarId> {
         let exhausted = |id: &&UrrId| self.0.get(**id).is_some_and(|measured| measured.meter.is_exhausted());
         urrs.iter().filter(exhausted).find_map(|id| rules.urrs.get(*id)?.far_id_for_quota_action)
@@ -89,7 +90,7 @@ impl Measurements {
         }
     }
 
-    /// Reports what triggers call for. The flag says whether the datapath has to be given new limits.
+    /// Reports by triggers. The flag says whether the datapath needs new limits.
     pub fn check(&mut self, rules: &RuleSet, now: Duration, config: &Config) -> (Vec<UsageReport>, bool) {
         let mut fired = BTreeMap::new();
         for (measured, rule) in with_rules(&mut self.0, rules) {
@@ -103,7 +104,7 @@ impl Measurements {
         (reports, self.refresh_limits(rules))
     }
 
-    /// Reports what the SMF asks for, and what is linked to it (TS 29.244 5.2.2.3.1).
+    /// Reports the queried URRs and those linked to them (TS 29.244 5.2.2.3.1).
     pub fn query(
         &mut self,
         rules: &RuleSet,
@@ -120,8 +121,8 @@ impl Measurements {
         reports
     }
 
-    /// Reports what was measured by URRs that lose their last PDR, or are `removed`, when `rules` give way to `next`;
-    /// one that is removed may have a successor there.
+    /// Reports the URRs that lose their last PDR, or are `removed`, when `next` replaces `rules`; a removed
+    /// one may have a successor with the same id there.
     pub fn leave(
         &mut self,
         rules: &RuleSet,
@@ -148,7 +149,7 @@ impl Measurements {
         reports
     }
 
-    /// Reports all that was measured, at the end of the session.
+    /// Reports all usage at the end of the session.
     pub fn terminate(&mut self, rules: &RuleSet, now: Duration, config: &Config) -> Vec<UsageReport> {
         let fired = self.0.ids().map(|id| (id, UsageReportTrigger::TERMR)).collect();
         self.report(rules, now, &fired, config)
@@ -170,18 +171,18 @@ impl Measurements {
         reports
     }
 
-    /// When to check next, if nothing else happens.
+    /// The time of the next check without other events.
     pub fn due(&self, rules: &RuleSet, now: Duration, config: &Config) -> Option<Duration> {
         self.0.iter().filter_map(|(id, measured)| measured.meter.due(rules.urrs.get(id)?, now, config)).min()
     }
 
-    /// Is nothing measured?
+    /// Whether nothing is measured.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// What was measured, with the rule that it is by.
+/// The meters with their rules.
 fn with_rules<'a>(
     measured: &'a mut RuleMap<UrrId, Measured>,
     rules: &'a RuleSet,
@@ -189,12 +190,12 @@ fn with_rules<'a>(
     measured.iter_mut().filter_map(|(id, measured)| Some((measured, rules.urrs.get(id)?)))
 }
 
-/// URRs that a PDR names.
+/// The URRs of PDRs.
 fn in_use(rules: &RuleSet) -> BTreeSet<UrrId> {
     rules.pdrs.values().flat_map(|pdr| pdr.urr_ids.iter().copied()).collect()
 }
 
-/// Adds the URRs that report because a URR that they are linked to does (TS 29.244 5.2.2.4).
+/// Adds the URRs that report because a linked URR reports (TS 29.244 5.2.2.4).
 fn add_linked(rules: &RuleSet, fired: &mut BTreeMap<UrrId, UsageReportTrigger>) {
     let linked = rules.urrs.values().filter(|rule| {
         let wanted = rule.reporting_triggers.contains(ReportingTriggers::LIUSA);

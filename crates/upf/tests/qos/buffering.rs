@@ -1,4 +1,4 @@
-//! Packets of idle UEs: bounded, told of once, released in order and whole.
+//! Packets of idle UEs: limited, reported once, released completely and in order.
 
 use crate::lab::*;
 use pith_upf::contract::{DropReason, PdrId};

@@ -1,4 +1,4 @@
-//! New rules for running flows.
+//! Rule changes of active flows.
 
 use crate::lab::*;
 use pith_upf::contract::Direction;

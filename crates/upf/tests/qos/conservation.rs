@@ -1,4 +1,4 @@
-//! Whatever rules and traffic: each packet that came has passed, was dropped by a name, or waits.
+//! With any rules and traffic, each packet was sent, dropped by name, or is queued.
 
 use crate::lab::*;
 use pith_upf::contract::Session;

@@ -1,4 +1,4 @@
-//! How long packets wait, whoever sends how much.
+//! Delays of packets under any load.
 
 use crate::lab::*;
 use pith_upf::contract::DropReason;

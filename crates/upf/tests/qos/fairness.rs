@@ -1,10 +1,10 @@
-//! Who gets how much, against the exact solution.
+//! Shares of flows against the exact solution.
 
 use crate::lab::*;
 use pith_upf::qos::Ecn;
 
-/// The exact solution: each flow gets its demand up to its guarantee; what is left of the AMBR is given
-/// out evenly, nobody more than `min(demand, MBR)`. Rates in Mbit/s, flows as (demand, GBR, MBR).
+/// The exact solution: each flow gets its demand up to its guarantee; the rest of the AMBR is shared evenly,
+/// up to `min(demand, MBR)` each. Rates in Mbit/s, flows as (demand, GBR, MBR).
 fn max_min(ambr: f64, flows: &[(f64, f64, f64)]) -> Vec<f64> {
     let sure: Vec<f64> = flows.iter().map(|(demand, gbr, _)| demand.min(*gbr)).collect();
     let wanted: Vec<f64> =
@@ -27,7 +27,7 @@ fn assert_near(rates: &[f64], expected: &[f64], tolerance: f64) {
     assert!(near, "{rates:.3?} Mbit/s, not {expected:.3?}");
 }
 
-/// Rates of a QoS flow of that GBR and MBR and of the rest, under AMBR 10.
+/// Rates of a QoS flow with that GBR and MBR, and of the rest, with AMBR 10.
 fn pair(gbr: u64, mbr: u64, sources: [Source; 2], lateness: u64) -> Vec<f64> {
     let flow = QosFlow { pdr: 1, gbr: gbr * MBIT, mbr: mbr * MBIT };
     let mut lab = Lab::new(session(10 * MBIT, &[flow], &[2]), sources.into());
@@ -100,7 +100,7 @@ fn qos_flows_and_others_share_a_session_max_min() {
         gbr: (gbr * 1e6) as u64,
         mbr: (mbr * 1e6) as u64,
     });
-    // A non-QoS flow is a PDR with QERs of its own: a bound that it never reaches.
+    // A non-QoS flow is a PDR with its own QER, whose MBR it never reaches.
     let qos: Vec<_> = qos.chain((5..9).map(|pdr| QosFlow { pdr, gbr: 0, mbr: 100 * MBIT })).collect();
     let demands = flows.iter().map(|flow| flow.0).chain(others);
     let sources =

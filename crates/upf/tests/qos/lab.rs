@@ -1,4 +1,4 @@
-//! A packet path around the engine, as thin as one can be, and sources of traffic.
+//! A minimal packet path around the engine, and traffic sources.
 
 use pith_upf::contract::*;
 use pith_upf::qos::*;
@@ -16,7 +16,7 @@ pub const AMBR: QerId = QerId(100);
 /// A source of packets at a constant rate, from `start` to `stop`.
 #[derive(Debug, Clone)]
 pub struct Source {
-    /// The PDR that takes its packets.
+    /// The PDR that matches its packets.
     pub pdr: u16,
     /// Bits per second.
     pub rate: u64,
@@ -24,7 +24,7 @@ pub struct Source {
     pub start: u64,
     pub stop: u64,
     pub ecn: Ecn,
-    /// Packets that come together.
+    /// Packets sent together.
     pub burst: u64,
 }
 
@@ -38,7 +38,7 @@ impl Source {
     }
 }
 
-/// A packet: which source's, which number, when it came.
+/// A packet: its source, number, and arrival time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet {
     pub source: usize,
@@ -47,7 +47,7 @@ pub struct Packet {
     pub bytes: usize,
 }
 
-/// A packet that left.
+/// A packet that was sent.
 #[derive(Debug, Clone, Copy)]
 pub struct Passed {
     pub packet: Packet,
@@ -59,7 +59,7 @@ pub struct Passed {
 pub struct Log {
     pub passed: Vec<Passed>,
     pub dropped: BTreeMap<DropReason, u64>,
-    /// PDRs whose packets were told to be held.
+    /// PDRs whose held packets were reported.
     pub told: Vec<PdrId>,
     now: u64,
 }
@@ -79,7 +79,7 @@ impl Outlet<Packet> for Log {
     }
 }
 
-/// A session's QoS flow: a PDR with a QER of its own that promises and bounds a rate.
+/// A QoS flow: a PDR with its own QER with GBR and MBR.
 #[derive(Debug, Clone, Copy)]
 pub struct QosFlow {
     pub pdr: u16,
@@ -112,12 +112,12 @@ pub fn session(ambr: u64, flows: &[QosFlow], others: &[u16]) -> Session {
 
 use pith_upf::contract::Source as Source_;
 
-/// What becomes of a PDR's packets.
+/// The action on a PDR's packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Far {
     Forward,
     Buffer(Option<u16>),
-    /// The same, and nobody wants to know.
+    /// The same, without notification.
     BufferUntold,
     Drop,
 }
@@ -143,7 +143,7 @@ pub struct Lab {
     pub log: Log,
     pub sources: Vec<Source>,
     pub offered: u64,
-    /// How late the path looks at its timers.
+    /// The delay with which the path handles its timers.
     pub lateness: u64,
     aggregates: Aggregates,
     next: Vec<(u64, u64)>,
@@ -157,7 +157,7 @@ impl Lab {
     pub fn with(session: Session, sources: Vec<Source>, limits: BufferLimits) -> Self {
         let room = Arc::new(Room::new(limits));
         let aggregates = Aggregates::default();
-        // Sources are out of step with each other.
+        // Sources are not synchronous.
         let next = sources.iter().enumerate().map(|(at, source)| (source.start + 1 + at as u64 * 77_777, 0));
         Self {
             qos: SessionQos::compile(&session, None, Enforcement::Shape, &aggregates, &OnHeap),
@@ -174,7 +174,7 @@ impl Lab {
         }
     }
 
-    /// Lets time pass.
+    /// Advances time.
     pub fn run_until(&mut self, end: u64) {
         while let Some((at, source)) = self.next_arrival().filter(|(at, _)| *at < end) {
             self.run_timers(at);
@@ -229,7 +229,7 @@ impl Lab {
         flow_of(&self.session, &self.qos, pdr).expect("a rule for each source")
     }
 
-    /// Other rules from now on.
+    /// Replaces the rules.
     pub fn install(&mut self, session: Session, far: Far) {
         self.qos =
             SessionQos::compile(&session, Some(&self.qos), Enforcement::Shape, &self.aggregates, &OnHeap);
@@ -263,7 +263,7 @@ impl Lab {
         bits.iter().map(|bits| bits * 1e3 / (to - from) as f64).collect()
     }
 
-    /// Milliseconds that a share of a source's packets waited at most.
+    /// Longest delay of a share of a source's packets, in milliseconds.
     pub fn delay(&self, source: usize, share: f64) -> f64 {
         let mut delays: Vec<_> = self
             .log
@@ -276,7 +276,7 @@ impl Lab {
         delays[((delays.len() - 1) as f64 * share) as usize] as f64 / MS as f64
     }
 
-    /// Packets that the flows' counters say wait now.
+    /// Queued packets by the flows' counters.
     pub fn queued(&self) -> u64 {
         self.qos.usage().iter().map(|usage| usage.count.queued.packets).sum()
     }
@@ -289,7 +289,7 @@ impl Lab {
         self.log.dropped.values().sum()
     }
 
-    /// Each source's packets left in the order they came.
+    /// Asserts that each source's packets were sent in order.
     pub fn assert_in_order(&self) {
         let mut last = vec![None; self.sources.len()];
         for Passed { packet, .. } in &self.log.passed {

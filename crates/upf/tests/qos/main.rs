@@ -1,4 +1,5 @@
-//! The QoS engine in virtual time: sources with given rates, a session's rules, and who got what.
+//! The QoS engine in virtual time: sources with given rates, the rules of a session, and the resulting
+//! shares.
 
 mod buffering;
 mod change;

@@ -21,8 +21,8 @@ impl Outlet<usize> for Sent {
     fn held(&mut self, _: &usize, _: PdrId) {}
 }
 
-/// Mbit/s of four sessions that are each offered so much, downlink, of a slice's 9 Mbit/s; the last has a
-/// GBR of 3 Mbit/s, if `guaranteed`.
+/// Downlink rates in Mbit/s of four sessions, for an offered load in a slice limited to 9 Mbit/s; with
+/// `guaranteed` the last has a GBR of 3 Mbit/s.
 fn rates(offered: [u64; 4], guaranteed: bool) -> [f64; 4] {
     let network = IpAddr::from([10, 45, 0, 0]);
     let rates = Rates { uplink: MBIT, downlink: 9 * MBIT };

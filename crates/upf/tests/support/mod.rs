@@ -1,4 +1,4 @@
-//! An SMF, a datapath that takes notes, and the UPF-C between them: dialogues as tests.
+//! A simulated SMF, a recording datapath, and the UPF-C between them: tests as dialogues.
 #![allow(dead_code)]
 
 use std::collections::HashMap;
@@ -16,11 +16,11 @@ use pith_upf::contract::{
 };
 use pith_upf::{Config, Effect, GtpuAddress, Input, Notice, PermittedSmf, Upf};
 
-/// Seconds from 1970 to the point that the tests' time counts from.
+/// Unix time at which the tests' time starts.
 pub const STARTED: u64 = 1_700_000_000;
 pub const N3: Ipv4Addr = Ipv4Addr::new(192, 168, 3, 1);
 pub const GNB: Ipv4Addr = Ipv4Addr::new(192, 168, 3, 99);
-/// SMFs that the UPF permits.
+/// SMFs permitted by the UPF.
 pub const SMFS: PermittedSmf = PermittedSmf {
     network: AddressRange { address: IpAddr::V4(Ipv4Addr::new(192, 168, 4, 0)), prefix: 24 },
     port: None,
@@ -28,7 +28,7 @@ pub const SMFS: PermittedSmf = PermittedSmf {
 pub const SEED: [u8; 32] = [7; 32];
 pub const UE: Ipv4Addr = Ipv4Addr::new(10, 45, 0, 2);
 
-/// Takes notes of what UPF-C asks for.
+/// Records the calls of UPF-C.
 #[derive(Default)]
 pub struct Notes {
     pub sessions: HashMap<SessionId, Arc<Session>>,
@@ -71,14 +71,14 @@ impl Datapath for Notes {
     }
 }
 
-/// A UPF-C, its datapath, and an SMF that talks to it.
+/// A UPF-C, its datapath, and its SMF.
 pub struct World {
     pub upf: Upf,
     pub datapath: Notes,
     pub now: Duration,
     pub smf: SocketAddr,
     pub notices: Vec<Notice>,
-    /// Does the SMF answer the UPF's requests while time passes?
+    /// Whether the SMF answers the UPF's requests while time passes.
     pub answers: bool,
     sequence: u32,
 }
@@ -98,7 +98,7 @@ impl World {
         World::configured(|_| ())
     }
 
-    /// The same, with other settings.
+    /// With other settings.
     pub fn configured(change: impl FnOnce(&mut Config)) -> Self {
         let n3 = GtpuAddress { v4: Some(N3), v6: None };
         let mut config = Config::new([192, 168, 4, 1].into(), n3, STARTED);
@@ -116,7 +116,7 @@ impl World {
         }
     }
 
-    /// Begins anew with other entropy.
+    /// Restarts with other entropy.
     pub fn reseed(&mut self, seed: [u8; 32]) {
         let n3 = GtpuAddress { v4: Some(N3), v6: None };
         let config = Config::new([192, 168, 4, 1].into(), n3, STARTED);
@@ -137,7 +137,7 @@ impl World {
         response
     }
 
-    /// With an association and a session, whose UP SEID and uplink TEID it returns.
+    /// With an association and a session; returns its UP SEID and uplink TEID.
     pub fn with_session(request: SessionEstablishmentRequest) -> (Self, u64, u32) {
         let mut world = World::associated();
         let (seid, teid) = world.establish(request);
@@ -164,7 +164,7 @@ impl World {
         response
     }
 
-    /// Sends a request, and returns the one message that comes back.
+    /// Sends a request, and returns the only message sent in return.
     pub fn ask(&mut self, seid: u64, request: impl Into<Message>) -> Sent {
         self.sequence += 1;
         let octets = encode(seid, self.sequence, request);
@@ -175,7 +175,7 @@ impl World {
         sent.remove(0)
     }
 
-    /// Sends octets, and returns what comes back.
+    /// Sends octets, and returns the messages sent in return.
     pub fn send(&mut self, octets: &[u8]) -> Vec<Sent> {
         let peer = self.smf;
         self.input(Input::Datagram { peer, octets })
@@ -185,7 +185,7 @@ impl World {
         self.input(Input::Event(event))
     }
 
-    /// Lets time pass, ticking whenever the UPF-C asks for it, and returns what it sends until then.
+    /// Advances time, with a tick whenever the UPF-C requests one, and returns the messages sent meanwhile.
     pub fn wait(&mut self, seconds: u64) -> Vec<Sent> {
         let end = self.now + Duration::from_secs(seconds);
         let mut sent = Vec::new();
@@ -204,7 +204,7 @@ impl World {
         sent
     }
 
-    /// Moves time on, and with it the ages of packets.
+    /// Advances time and the ages of packets.
     fn age_packets(&mut self, now: Duration) {
         let passed = now - self.now;
         self.now = now;
@@ -231,7 +231,7 @@ impl World {
         sent
     }
 
-    /// Has the datapath count packets of a URR now.
+    /// Makes the datapath count packets of a URR.
     pub fn count(&mut self, seid: u64, urr: u32, uplink: u64, downlink: u64) {
         let usage = self.datapath.usage.entry(SessionId(seid)).or_default();
         usage.last_packet = Some(Duration::ZERO);
@@ -246,19 +246,19 @@ impl World {
         urr.volume.add(contract::Direction::Downlink, 1, downlink);
     }
 
-    /// The rules that the datapath has for a session.
+    /// The datapath's rules of a session.
     pub fn installed(&self, seid: u64) -> Arc<Session> {
         self.datapath.sessions[&SessionId(seid)].clone()
     }
 
-    /// Forgets what was noted so far.
+    /// Clears the records.
     pub fn quiet(&mut self) {
         self.datapath.ladder.clear();
         self.notices.clear();
     }
 }
 
-/// What a content SMF answers.
+/// A positive answer of the SMF.
 fn answer_to(sent: &Sent) -> Vec<u8> {
     let sequence = sent.header.sequence;
     match sent.message {
@@ -267,7 +267,7 @@ fn answer_to(sent: &Sent) -> Vec<u8> {
     }
 }
 
-/// The session reports among what was sent.
+/// The session reports in `sent`.
 pub fn reports(sent: Vec<Sent>) -> Vec<(Header, SessionReportRequest)> {
     let report = |sent: Sent| match sent.message {
         Message::SessionReportRequest(request) => Some((sent.header, request)),
@@ -299,7 +299,7 @@ pub fn teid(f_teid: FTeid) -> u32 {
 
 pub const CHOOSE: FTeid = FTeid::Choose { ipv4: true, ipv6: false, choose_id: None };
 
-/// The session that an SMF opens for a PDU session: PDR 1 uplink, PDR 2 downlink and buffered, an AMBR of 10/20 Mbit/s.
+/// The PFCP session of a PDU session: PDR 1 uplink, PDR 2 downlink and buffered, an AMBR of 10/20 Mbit/s.
 pub fn pdu_session() -> SessionEstablishmentRequest {
     pdu_session_of(0x5111, UE)
 }
@@ -361,7 +361,7 @@ pub fn ambr() -> CreateQer {
     }
 }
 
-/// The Update FAR by which an SMF says where the gNB is.
+/// The Update FAR that contains the gNB's F-TEID.
 pub fn to_gnb(gnb: Ipv4Addr, teid: u32) -> UpdateFar {
     let parameters = UpdateForwardingParameters {
         destination_interface: Some(DestinationInterface::Access),
