@@ -1,22 +1,23 @@
-//! The corpus: inputs worth beginning from, and all that ever found a bug.
+//! The corpus: seed inputs, and all inputs that ever found a bug.
 //!
-//! `corpus/<target>/*.hex` holds an input a line: a name, a space, hexadecimal digits. `*.txt` holds text instead of
-//! digits, with `\n`, `\r`, `\t`, `\\` and `\xNN` in it. `#` begins a comment. Any other file is one input, as it is.
+//! `corpus/<target>/*.hex` has one input on each line: a name, a space, hexadecimal digits. `*.txt`
+//! has text instead of digits, with the escapes `\n`, `\r`, `\t`, `\\` and `\xNN`. `#` starts a
+//! comment. Any other file is one input, unescaped.
 
 use anyhow::{Context, Result, anyhow};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// An input, and where it comes from.
+/// An input and its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seed {
-    /// File, and name within it.
+    /// File, and name within the file.
     pub name: String,
     /// The input.
     pub octets: Vec<u8>,
 }
 
-/// All inputs of that corpus, in the order of their files' names.
+/// All inputs of a corpus, sorted by file name.
 pub fn read(corpus: &str) -> Result<Vec<Seed>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(corpus);
     let entries = fs::read_dir(&folder).with_context(|| format!("no corpus {}", folder.display()))?;
@@ -29,7 +30,7 @@ pub fn read(corpus: &str) -> Result<Vec<Seed>> {
     Ok(seeds)
 }
 
-/// The inputs of a file: many of one that ends in `.hex` or `.txt`, else one.
+/// The inputs of a file: one for each line if its name ends in `.hex` or `.txt`, else one.
 pub fn read_file(file: &Path) -> Result<Vec<Seed>> {
     let octets = fs::read(file).with_context(|| file.display().to_string())?;
     let name = file.file_name().unwrap_or_default().to_string_lossy();
@@ -48,7 +49,7 @@ pub fn read_file(file: &Path) -> Result<Vec<Seed>> {
     lines.map(seed).collect()
 }
 
-/// Octets of text with escapes; `None` if one is none.
+/// Octets of escaped text; `None` if an escape is invalid.
 fn unescape(text: &str) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
     let mut octets = text.bytes();
@@ -71,7 +72,7 @@ fn unescape(text: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Text with escapes for octets, in the way of a `.txt` file.
+/// Octets as escaped text, as in a `.txt` file.
 pub fn escape(octets: &[u8]) -> String {
     let escaped = |octet: &u8| match octet {
         b'\n' => "\\n".to_owned(),

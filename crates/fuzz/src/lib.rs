@@ -1,8 +1,9 @@
-//! Fuzz targets: every decoder and every NF, with what must hold whatever comes from outside. See the README.
+//! Fuzz targets: every decoder and every NF, with the properties that must hold for any input. See
+//! the README.
 //!
 //! ```text
-//!  target   what a target is          decoder/  one message in        state/  dialogues with NFs
-//!  corpus   where inputs begin        mutate    how they are spoiled  run     what becomes of them
+//!  target   definition of a target    decoder/  one message in        state/  dialogues with NFs
+//!  corpus   seed inputs               mutate    mutation of inputs    run     execution and limits
 //! ```
 
 pub mod alloc;

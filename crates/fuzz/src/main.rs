@@ -1,4 +1,4 @@
-//! `pith-fuzz`: runs targets over many inputs, or one input again.
+//! `pith-fuzz`: runs targets over many inputs, or replays one input.
 
 use anyhow::{Context, Result};
 use clap::Parser;
@@ -22,10 +22,10 @@ struct Args {
     /// Seed of the inputs.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Runs the input of this file only, and tells what happens.
+    /// Runs only the input in this file, and reports the result.
     #[arg(long)]
     replay: Option<PathBuf>,
-    /// Where inputs that break a target are written.
+    /// Folder for inputs that break a target.
     #[arg(long, default_value = "target/fuzz")]
     crashes: PathBuf,
 }
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether all targets hold.
+/// Returns whether all targets hold.
 fn run() -> Result<bool> {
     let args = Args::parse();
     let targets = chosen(&args.target)?;
@@ -83,7 +83,7 @@ fn replay(target: &Target, file: &Path) -> Result<bool> {
     Ok(holds)
 }
 
-/// Runs a target; says whether it holds.
+/// Runs a target; returns whether it holds.
 fn fuzz(target: &Target, args: &Args) -> Result<bool> {
     let inputs = args.inputs.unwrap_or(match target.kind {
         Kind::Decoder => 10_000_000,
@@ -126,7 +126,7 @@ fn progress(target: &Target, done: u64, of: u64, begun: &Instant) {
     }
 }
 
-/// Writes an input that breaks its target, made as short as it can be, and says how to run it again.
+/// Minimises an input that breaks its target, writes it to a file, and prints the command to replay it.
 fn keep(target: &Target, crash: Crash, folder: &Path) -> Result<()> {
     let crash = minimise(target, crash);
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;

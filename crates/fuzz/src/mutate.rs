@@ -1,21 +1,22 @@
-//! Spoiling inputs: what radios, phones and networks do to messages, and what those who wish us ill do.
+//! Mutation of inputs: what radios, phones, networks and attackers do to messages.
 //!
-//! A move that changes how long something is may also correct the length fields around it, so that what lies behind
-//! the field is reached: any octet, or pair of octets, counts as a length field that could be one.
+//! A mutation that changes the length of an element may also correct the length fields around it,
+//! so that the decoder reaches the data after it. Any octet or pair of octets whose value fits
+//! counts as a possible length field.
 
 use crate::corpus::Seed;
 use crate::random::Random;
 use crate::target::Shape;
 use std::ops::Range;
 
-/// No input grows beyond this.
+/// Maximum octets of an input.
 const LONGEST: usize = 8192;
 
 const OCTETS: [u8; 12] = [0, 1, 2, 4, 0x0f, 0x10, 0x40, 0x7e, 0x7f, 0x80, 0xfe, 0xff];
 
 const WORDS: [u16; 12] = [0, 1, 2, 4, 0x7f, 0x80, 0xff, 0x100, 0x7fff, 0x8000, 0xfffe, 0xffff];
 
-/// Pieces of JSON, YAML, HTTP and identities.
+/// Tokens of JSON, YAML, HTTP and identities.
 const TOKENS: &[&str] = &[
     "\"",
     "{",
@@ -92,14 +93,14 @@ const TOKENS: &[&str] = &[
     "====",
 ];
 
-/// Makes inputs of a target's seeds.
+/// Generates inputs from a target's seeds.
 pub struct Mutator<'a> {
     shape: Shape,
     seeds: &'a [Seed],
 }
 
 impl<'a> Mutator<'a> {
-    /// For inputs of that shape.
+    /// A mutator for inputs of that shape.
     pub fn new(shape: Shape, seeds: &'a [Seed]) -> Self {
         Self { shape, seeds }
     }
@@ -110,7 +111,7 @@ impl<'a> Mutator<'a> {
         self.spoil(seed, random)
     }
 
-    /// A new input out of that one.
+    /// A mutation of that input.
     pub fn spoil(&self, from: &[u8], random: &mut Random) -> Vec<u8> {
         let anew = match self.shape {
             Shape::Choices => random.once_in(2),
@@ -163,7 +164,7 @@ impl<'a> Mutator<'a> {
         }
     }
 
-    /// Puts a piece of another seed into this one, or goes on with its end.
+    /// Inserts a part of another seed, or replaces the end with that of another seed.
     fn splice(&self, input: &mut Vec<u8>, random: &mut Random) {
         let Some(other) = random.pick(self.seeds) else { return };
         if random.once_in(3) {
@@ -207,7 +208,7 @@ impl<'a> Mutator<'a> {
     }
 }
 
-/// A part of at most so many octets.
+/// A range of at most `longest` octets.
 fn range(input: &[u8], longest: usize, random: &mut Random) -> Range<usize> {
     let start = random.below(input.len());
     start..(start + 1 + random.below(longest)).min(input.len())
@@ -262,7 +263,7 @@ fn remove(input: &mut Vec<u8>, range: Range<usize>, random: &mut Random) {
     }
 }
 
-/// A length field, and what it counts.
+/// A possible length field, and the range that it covers.
 #[derive(Clone, Copy)]
 struct Field {
     at: usize,
@@ -287,7 +288,7 @@ impl Field {
     }
 }
 
-/// What could be a length field there: it counts something, and no more than there is.
+/// The possible length field at an offset: its range is not empty and within the input.
 fn field_at(input: &[u8], at: usize) -> Option<Field> {
     let first = usize::from(*input.get(at)?);
     let pair = input.get(at + 1).map(|low| first << 8 | usize::from(*low));
@@ -300,7 +301,7 @@ fn any_field(input: &[u8], random: &mut Random) -> Option<Field> {
     (0..8).find_map(|_| field_at(input, random.below(input.len())))
 }
 
-/// Corrects those fields that count what lies at `at`: mostly all that look like it, sometimes none.
+/// Corrects length fields that cover the offset `at`: mostly all candidates, sometimes none.
 fn correct_lengths(input: &mut [u8], at: usize, by: i64, random: &mut Random) {
     if random.once_in(3) {
         return;
@@ -308,7 +309,7 @@ fn correct_lengths(input: &mut [u8], at: usize, by: i64, random: &mut Random) {
     let mut from = 0;
     while let Some(field) = (from..at).find_map(|place| field_at(input, place)) {
         from = field.at + 1;
-        // Fields that end with the input or soon after the change are the likeliest to be ones.
+        // Fields whose range ends with the input or soon after the change are the likeliest length fields.
         let likely = field.end() == input.len() || field.end() <= at + 64;
         if field.start() <= at && at < field.end() && likely && !random.once_in(4) {
             let value = (field.value as i64 + by).max(0) as usize;
@@ -332,7 +333,7 @@ fn edit_length(input: &mut [u8], random: &mut Random) {
     field.write(input, value);
 }
 
-/// Makes what a length field counts longer or shorter, and says so.
+/// Extends or shortens the range of a length field, and updates the field.
 fn resize_element(input: &mut Vec<u8>, random: &mut Random) {
     let Some(field) = any_field(input, random) else { return };
     let cut = random.below(field.value + 1);
@@ -349,7 +350,7 @@ fn resize_element(input: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-/// Takes an element with one or two octets of type before its length, and removes, repeats or moves it.
+/// Removes, repeats or moves an element that has one or two octets of type before its length.
 fn repeat_element(input: &mut Vec<u8>, random: &mut Random) {
     let Some(field) = any_field(input, random) else { return };
     let start = field.at.saturating_sub(1 + usize::from(field.wide));
@@ -365,7 +366,7 @@ fn repeat_element(input: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-/// A run of octets of that kind, somewhere; none if there is none behind the place that was drawn.
+/// A run of octets of that kind after a random offset; empty if there is none.
 fn run_of(input: &[u8], is: impl Fn(&u8) -> bool, random: &mut Random) -> Range<usize> {
     let from = random.below(input.len());
     let tail = input.get(from..).unwrap_or_default();
@@ -374,7 +375,7 @@ fn run_of(input: &[u8], is: impl Fn(&u8) -> bool, random: &mut Random) -> Range<
     start..start + run
 }
 
-/// From one separator to the next.
+/// The range between two separators.
 fn between(input: &[u8], separators: &[u8], random: &mut Random) -> Range<usize> {
     let from = random.below(input.len());
     let next = |from: usize| {

@@ -1,4 +1,4 @@
-//! What a panic says, and where it was.
+//! Text and location of a panic.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -8,7 +8,7 @@ thread_local! {
     static LAST: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Keeps panics from being printed: they are reported with their input.
+/// Suppresses the printing of panics: they are reported with their input.
 pub fn keep_quiet() {
     panic::set_hook(Box::new(|info| {
         LAST.with(|last| *last.borrow_mut() = Some(info.to_string()));

@@ -1,4 +1,4 @@
-//! Numbers that come again with their seed.
+//! Reproducible random numbers.
 
 /// Splitmix64.
 #[derive(Debug, Clone)]
@@ -10,7 +10,7 @@ impl Random {
         Self(seed)
     }
 
-    /// The numbers of the `index`-th input of a seed: each input can be made without those before it.
+    /// The numbers of the `index`-th input of a seed: each input can be generated without the ones before it.
     pub fn of_input(seed: u64, index: u64) -> Self {
         let mut random = Self(seed ^ index.wrapping_mul(0xd134_2543_de82_ef95));
         random.number();
@@ -33,7 +33,7 @@ impl Random {
         }
     }
 
-    /// Whether something happens that happens once in so many times.
+    /// True with probability `1/times`.
     pub fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
@@ -43,7 +43,7 @@ impl Random {
         (self.number() >> 32) as u8
     }
 
-    /// One of these.
+    /// A random element.
     pub fn pick<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
         of.get(self.below(of.len()))
     }

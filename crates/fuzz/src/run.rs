@@ -1,4 +1,4 @@
-//! Running a target: panics caught, costs measured, what breaks it kept.
+//! Execution of a target: catches panics, measures costs, keeps inputs that break it.
 
 use crate::alloc::allocated;
 use crate::corpus::Seed;
@@ -13,24 +13,24 @@ use std::time::{Duration, Instant};
 pub struct Crash {
     /// The input.
     pub input: Vec<u8>,
-    /// What happened.
+    /// Description of the failure.
     pub what: String,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
-    /// Inputs that were run.
+    /// Number of inputs.
     pub inputs: u64,
-    /// Those that broke the target, at most one for each thing that happened.
+    /// Inputs that broke the target, at most one for each kind of failure.
     pub crashes: Vec<Crash>,
-    /// What the costliest input took.
+    /// Time of the slowest input.
     pub slowest: Duration,
-    /// Octets of memory that the hungriest asked for.
+    /// Largest allocation of an input, in octets.
     pub hungriest: u64,
 }
 
-/// Gives one input to a target, and holds it to its bounds.
+/// Runs one input, and checks the limits of the target.
 pub fn run_one(target: &Target, input: &[u8]) -> Result<(Duration, u64), String> {
     let (begun, before) = (Instant::now(), allocated());
     let outcome = catch_unwind(AssertUnwindSafe(|| (target.run)(input)));
@@ -53,14 +53,14 @@ pub fn run_one(target: &Target, input: &[u8]) -> Result<(Duration, u64), String>
     Ok((took, memory))
 }
 
-/// Another look at the time: the first one may have been the machine's fault.
+/// Measures again: the first measurement may have been disturbed by other load.
 fn time(target: &Target, input: &[u8]) -> Duration {
     let begun = Instant::now();
     let _ = catch_unwind(AssertUnwindSafe(|| (target.run)(input)));
     begun.elapsed()
 }
 
-/// A run of a target over inputs made of its seeds.
+/// A run of a target over inputs generated from its seeds.
 pub struct Runner<'a> {
     target: &'a Target,
     mutator: Mutator<'a>,
@@ -69,12 +69,12 @@ pub struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    /// Inputs of that seed.
+    /// A run with that seed.
     pub fn new(target: &'a Target, seeds: &'a [Seed], seed: u64) -> Self {
         Self { target, mutator: Mutator::new(target.shape, seeds), seed, report: Report::default() }
     }
 
-    /// Runs the inputs of these numbers; `before` sees each first.
+    /// Runs the inputs of these numbers; `before` gets each one first.
     pub fn run(&mut self, numbers: std::ops::Range<u64>, mut before: impl FnMut(&[u8])) {
         for number in numbers {
             let input = self.mutator.make(&mut Random::of_input(self.seed, number));
@@ -94,7 +94,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Keeps the shortest input for each thing that happens.
+    /// Keeps the shortest input for each kind of failure.
     fn note(&mut self, crash: Crash) {
         let same = self.report.crashes.iter_mut().find(|known| kind(&known.what) == kind(&crash.what));
         match same {
@@ -104,19 +104,19 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// What it came to so far.
+    /// The result so far.
     pub fn report(&self) -> &Report {
         &self.report
     }
 }
 
-/// What happened, without the values in it.
+/// The kind of a failure: its text without values.
 fn kind(what: &str) -> String {
     let line = what.lines().next().unwrap_or_default();
     line.chars().filter(|letter| !letter.is_ascii_digit()).take(60).collect()
 }
 
-/// Takes octets out of an input for as long as the same happens.
+/// Removes octets from an input as long as the same failure occurs.
 pub fn minimise(target: &Target, crash: Crash) -> Crash {
     let mut best = crash;
     let mut size = best.input.len() / 2;

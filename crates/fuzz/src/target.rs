@@ -1,73 +1,73 @@
-//! What a target is, and which there are.
+//! Definition and list of targets.
 
 use crate::{decoder, state};
 use std::time::Duration;
 
-/// What is wrong, apart from a panic.
+/// A failure other than a panic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Broken(pub String);
 
-/// How a target takes an input; it panics or returns what is wrong.
+/// Runs an input; panics or returns the failure.
 pub type Run = fn(&[u8]) -> Result<(), Broken>;
 
-/// What a target's inputs look like, which decides how they are spoiled.
+/// The form of a target's inputs, which determines their mutations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// Octets with types and lengths in them.
     Octets,
     /// Text: JSON, YAML, HTTP, identities.
     Text,
-    /// Choices: an octet each, to be drawn from anew.
+    /// Choices: independent octets.
     Choices,
 }
 
 /// A decoder, or an NF in a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Reads one message.
+    /// Decodes one message.
     Decoder,
-    /// Lives through a whole dialogue.
+    /// Runs a whole dialogue.
     State,
 }
 
-/// What an input may cost at most.
+/// Limits of the cost of an input.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Octets of memory asked for, whatever the input.
+    /// Octets of memory, for any input.
     pub memory: u64,
-    /// Octets of memory asked for, for each octet of the input.
+    /// Octets of memory for each octet of the input.
     pub memory_per_octet: u64,
     /// Time.
     pub time: Duration,
 }
 
 impl Bounds {
-    /// Of a codec of octets: every octet may become an element of a list that grows, twice.
+    /// For codecs of octets: every octet may become an element of a growing list, twice.
     pub const CODEC: Bounds =
         Bounds { memory: 64 * 1024, memory_per_octet: 4096, time: Duration::from_millis(20) };
-    /// Of what is text.
+    /// For text.
     pub const TEXT: Bounds = Bounds { memory: 2 << 20, ..Self::CODEC };
-    /// Of the REST API: a request shows up to 10,000 subscribers, and adds up to a million.
+    /// For the REST API: a request returns up to 10,000 subscribers, and adds up to a million.
     pub const API: Bounds = Bounds { memory: 256 << 20, time: Duration::from_secs(60), ..Self::CODEC };
-    /// Of a dialogue.
+    /// For a dialogue.
     pub const DIALOGUE: Bounds =
         Bounds { memory: 256 << 20, memory_per_octet: 1 << 20, time: Duration::from_secs(5) };
 }
 
-/// Something that takes what comes from outside.
+/// Code that processes external input.
 #[derive(Clone, Copy)]
 pub struct Target {
-    /// As on the command line; its corpus has the same name.
+    /// Name on the command line, and of its corpus.
     pub name: &'static str,
-    /// What it holds against its inputs.
+    /// The properties that it checks.
     pub what: &'static str,
     /// Decoder or dialogue.
     pub kind: Kind,
-    /// What its inputs look like.
+    /// Form of its inputs.
     pub shape: Shape,
-    /// What an input may cost.
+    /// Limits of the cost of an input.
     pub bounds: Bounds,
-    /// Takes an input.
+    /// Runs an input.
     pub run: Run,
 }
 
@@ -98,12 +98,12 @@ pub fn find(name: &str) -> Option<&'static Target> {
     all().find(|target| target.name == name)
 }
 
-/// `what` if it does not hold.
+/// Returns `what` as a failure if `holds` is false.
 pub(crate) fn demand(holds: bool, what: impl FnOnce() -> String) -> Result<(), Broken> {
     if holds { Ok(()) } else { Err(Broken(what())) }
 }
 
-/// A value that was understood once is understood the same when it is written and read again.
+/// A decoded value is the same after encoding and decoding it again.
 pub(crate) fn same<T: PartialEq + std::fmt::Debug, E: std::fmt::Debug>(
     value: &T,
     again: Result<T, E>,

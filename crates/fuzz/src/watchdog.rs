@@ -1,4 +1,4 @@
-//! A target that does not come back: after ten seconds its input is written to a file and the process ends.
+//! Watchdog for hanging targets: after ten seconds the input is written to a file and the process ends.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,12 +13,12 @@ struct Current {
     input: Vec<u8>,
 }
 
-/// Knows which input runs.
+/// The input that is running.
 #[derive(Clone, Default)]
 pub struct Watchdog(Arc<Mutex<Current>>);
 
 impl Watchdog {
-    /// Begins to watch; what hangs is written to that file.
+    /// Starts the watchdog; a hanging input is written to that file.
     pub fn start(file: PathBuf) -> Self {
         let watchdog = Self::default();
         let watched = watchdog.clone();
@@ -26,12 +26,12 @@ impl Watchdog {
         watchdog
     }
 
-    /// Nothing runs any longer.
+    /// No input is running.
     pub fn rest(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).number = 0;
     }
 
-    /// This input runs now.
+    /// This input is running now.
     pub fn note(&self, input: &[u8]) {
         let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         current.number += 1;

@@ -1,10 +1,10 @@
-//! The corpus of every target, and some thousand inputs made of it, hold.
+//! All targets hold for their corpus, and for some thousand inputs generated from it.
 
 use pith_fuzz::corpus;
 use pith_fuzz::run::{Runner, run_one};
 use pith_fuzz::target::{self, Kind, Target};
 
-/// What is wrong with a target.
+/// The failures of a target.
 fn failures(target: &Target) -> Vec<String> {
     let seeds = corpus::read(target.name).expect("a corpus that can be read");
     assert!(!seeds.is_empty(), "{} has no corpus", target.name);

@@ -1,32 +1,32 @@
-//! What is wrong with a NAS message, where, and what the sender is told (TS 24.501 clause 7).
+//! Errors in a NAS message: position, IE, and the cause for the sender (TS 24.501 clause 7).
 
 use crate::cause::{GmmCause, GsmCause};
 use std::fmt;
 
-/// A message that can not be handled.
+/// A message that can't be processed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{ie} at octet {offset}: {fault}")]
 pub struct NasError {
-    /// Octets from the start of the message to what is wrong.
+    /// Offset of the error from the start of the message.
     pub offset: usize,
-    /// The name of the IE, or of the part of the header.
+    /// Name of the IE or header field.
     pub ie: &'static str,
-    /// What is wrong with it.
+    /// The error.
     pub fault: Fault,
 }
 
-/// What can be wrong with a message as a whole.
+/// Errors of a message as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
-    /// Too short to say which message it is: ignored (TS 24.501 7.2.1).
+    /// Too short to contain a message type: ignored (TS 24.501 7.2.1).
     TooShort,
-    /// The extended protocol discriminator is another one.
+    /// Another extended protocol discriminator.
     OtherProtocol(u8),
-    /// The message is security protected, where a plain one is needed.
+    /// The message is security protected, and a plain one is expected.
     Protected,
-    /// A PDU session identity that is reserved: ignored (TS 24.501 7.3.2).
+    /// A reserved PDU session identity: ignored (TS 24.501 7.3.2).
     ReservedPduSessionIdentity(u8),
-    /// The procedure transaction identity 255, which is reserved: ignored (TS 24.501 7.3.1).
+    /// The reserved procedure transaction identity 255: ignored (TS 24.501 7.3.1).
     ReservedPti,
     /// A message type that does not exist or is not implemented (TS 24.501 7.4).
     UnknownMessageType(u8),
@@ -57,7 +57,7 @@ impl fmt::Display for Fault {
 }
 
 impl NasError {
-    /// The cause that a 5GMM STATUS names, or a reject; `None` where the message is ignored.
+    /// The cause for 5GMM STATUS or a reject; `None` if the message is ignored.
     pub fn gmm_cause(&self) -> Option<GmmCause> {
         match self.fault {
             Fault::UnknownMessageType(_) => Some(GmmCause::MessageTypeNonExistentOrNotImplemented),
@@ -68,7 +68,7 @@ impl NasError {
         }
     }
 
-    /// The cause that a 5GSM STATUS names, or a reject; `None` where the message is ignored.
+    /// The cause for 5GSM STATUS or a reject; `None` if the message is ignored.
     pub fn gsm_cause(&self) -> Option<GsmCause> {
         self.gmm_cause().map(|cause| GsmCause::from_code(cause.code()))
     }
@@ -78,28 +78,27 @@ impl NasError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed(pub &'static str);
 
-/// An optional IE that was not taken as it came; the rest of the message stands
-/// (TS 24.501 7.6, 7.7.1).
+/// An optional IE that was not accepted as received; the rest of the message is valid (TS 24.501 7.6, 7.7.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Note {
-    /// Octets from the start of the message to the IE.
+    /// Offset of the IE from the start of the message.
     pub offset: usize,
     /// The IE identifier.
     pub iei: u8,
-    /// What was done with it.
+    /// How the decoder treated it.
     pub what: Noted,
 }
 
-/// What can be noted of an optional IE.
+/// Treatment of an optional IE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Noted {
-    /// Not an IE of the message as we know it: skipped (7.6.1).
+    /// Unknown in this message: skipped (7.6.1).
     Unknown,
-    /// There a second time: the first one counts (7.6.3).
+    /// Repeated: the first one counts (7.6.3).
     Repeated,
     /// Syntactically incorrect: counts as absent (7.7.1).
     Malformed(&'static str),
-    /// It came after an IE that it should precede. A UE ignores such an IE and a network should
-    /// (7.6.2); the decoder takes it, and leaves it to a strict caller to refuse.
+    /// Received after an IE that it must precede. A UE must ignore such an IE and a network should
+    /// (7.6.2). The decoder accepts it; a strict caller can refuse it.
     OutOfSequence,
 }

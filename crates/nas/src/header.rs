@@ -1,4 +1,4 @@
-//! What the first octets of a NAS message say, without reading the message.
+//! NAS headers: message type and identities without decoding the message.
 
 use crate::ie::MobileIdentity;
 use crate::wire::Ie;
@@ -23,7 +23,7 @@ pub enum SecurityHeaderType {
     IntegrityProtectedWithNewContext,
     /// Integrity protected and ciphered with new context: SECURITY MODE COMPLETE only.
     IntegrityProtectedAndCipheredWithNewContext,
-    /// A value that is reserved.
+    /// A reserved value.
     Reserved(u8),
 }
 
@@ -52,7 +52,7 @@ impl SecurityHeaderType {
         }
     }
 
-    /// Whether the message inside is ciphered.
+    /// Whether the contained message is ciphered.
     pub const fn is_ciphered(self) -> bool {
         matches!(
             self,
@@ -61,7 +61,7 @@ impl SecurityHeaderType {
     }
 }
 
-/// What kind of NAS message some octets are.
+/// The kind of a NAS message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A plain 5GMM message of that message type.
@@ -79,12 +79,12 @@ pub enum Kind {
     },
 }
 
-/// The extended protocol discriminator, if there is an octet at all.
+/// The extended protocol discriminator; `None` for an empty message.
 pub fn peek_epd(octets: &[u8]) -> Option<u8> {
     octets.first().copied()
 }
 
-/// What kind of message it is; `None` if it is too short to say or of another protocol.
+/// The kind of a message; `None` if it is too short or of another protocol.
 pub fn peek(octets: &[u8]) -> Option<Kind> {
     match *octets {
         [EPD_5GSM, pdu_session_id, pti, message_type, ..] => {
@@ -98,7 +98,7 @@ pub fn peek(octets: &[u8]) -> Option<Kind> {
     }
 }
 
-/// A temporary identity of a UE that an AMF has assigned.
+/// A temporary identity that an AMF allocated to a UE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TemporaryIdentity {
     /// 5G-GUTI, in REGISTRATION REQUEST and DEREGISTRATION REQUEST.
@@ -112,9 +112,9 @@ const REGISTRATION_REQUEST: u8 = 0x41;
 const DEREGISTRATION_REQUEST_UE_ORIGINATING: u8 = 0x45;
 const SERVICE_REQUEST: u8 = 0x4c;
 
-/// The temporary identity in an initial NAS message, read without a check; `None` if the message has none or is
-/// ciphered. An initial message is plain or integrity protected only (TS 24.501 4.4.6). In all three messages one octet
-/// and the length stand before the identity (TS 24.501 8.2.6, 8.2.12, 8.2.16).
+/// The temporary identity in an initial NAS message, read without verification; `None` if the message has
+/// none or is ciphered. An initial message is plain or integrity protected only (TS 24.501 4.4.6). In all
+/// three messages the identity follows one octet and its length (TS 24.501 8.2.6, 8.2.12, 8.2.16).
 pub fn peek_temporary_identity(octets: &[u8]) -> Option<TemporaryIdentity> {
     let plain = match *octets {
         [EPD_5GMM, security, ref rest @ ..] => match SecurityHeaderType::from_octet(security) {
@@ -145,7 +145,7 @@ pub fn peek_temporary_identity(octets: &[u8]) -> Option<TemporaryIdentity> {
     }
 }
 
-/// Octets between the security header type and the message inside.
+/// Octets between the security header type and the contained message.
 const MAC_AND_SEQUENCE_NUMBER: usize = 5;
 
 /// Types of identity (TS 24.501 table 9.11.3.4.1).
@@ -161,7 +161,7 @@ mod tests {
         FiveGSTmsi { amf_set: 1, amf_pointer: 0, tmsi: FiveGTmsi(0xabcd_ef01) }
     }
 
-    /// The identity with its length, behind the message type and the octet before the identity.
+    /// The identity with its length, after the message type and one octet.
     fn message(message_type: u8, identity: &MobileIdentity) -> Vec<u8> {
         let mut value = Vec::new();
         identity.encode(&mut value);

@@ -1,11 +1,11 @@
 //! NAS of 5GS (TS 24.501, Release 17): messages between UE and core, and their protection.
 //!
-//! - [`GmmMessage`] and [`GsmMessage`]: a struct a message with typed IEs; [`ie`] has their values.
-//! - [`NasError`]: what is wrong with a message, where, and the cause to answer.
-//! - [`NasSecurity`]: the security envelope, with the NAS COUNTs.
+//! - [`GmmMessage`] and [`GsmMessage`]: a struct for each message with typed IEs, whose types are in [`ie`].
+//! - [`NasError`]: the error in a message, its position, and the cause to answer.
+//! - [`NasSecurity`]: security protection, with the NAS COUNTs.
 //!
-//! The tables of TS 24.501 clause 8 stand in `gmm/` and `gsm/`; the `table` module makes structs,
-//! decoders and encoders of them.
+//! The tables of TS 24.501 clause 8 are in `gmm/` and `gsm/`; the `table` module generates structs,
+//! decoders and encoders from them.
 
 pub mod cause;
 pub mod error;

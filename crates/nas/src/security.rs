@@ -7,8 +7,9 @@
 //! ```
 //!
 //! [`NasSecurity`] is one side of a 5G NAS security context on one access: keys, algorithms and
-//! both NAS COUNTs. It never sends a COUNT twice and never takes one twice; when COUNTs run out
-//! it refuses, so the caller has to authenticate anew before ([`NasSecurity::is_near_wrap`]).
+//! both NAS COUNTs. It never uses a COUNT for sending twice and never accepts one twice. When the
+//! COUNTs are exhausted it refuses, so the caller must authenticate before
+//! ([`NasSecurity::is_near_wrap`]).
 
 mod acceptance;
 mod count;
@@ -24,10 +25,10 @@ use pith_crypto::nas::{CipheringAlgorithm, Direction, IntegrityAlgorithm, Messag
 use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 
-/// Octets before the message inside.
+/// Octets before the contained message.
 const HEADER: usize = 7;
 
-/// Which end of the N1 interface a context is at.
+/// The end of the N1 interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Role {
     /// The AMF: it sends downlink.
@@ -52,7 +53,7 @@ impl Role {
     }
 }
 
-/// The access that a NAS connection runs over; its number is the BEARER (TS 33.501 6.4.2.2).
+/// The access of a NAS connection; its number is the BEARER (TS 33.501 6.4.2.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Connection {
     /// 3GPP access, 1.
@@ -64,14 +65,14 @@ pub enum Connection {
 /// The two algorithms of a context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Algorithms {
-    /// Of integrity protection.
+    /// Integrity protection.
     pub integrity: IntegrityAlgorithm,
-    /// Of ciphering.
+    /// Ciphering.
     pub ciphering: CipheringAlgorithm,
 }
 
 /// Keys, algorithms and NAS COUNTs of one side of a context. It is not `Clone`: two copies would
-/// send the same COUNT twice. It moves by serialisation.
+/// send the same COUNT twice. It can be transferred by serialisation.
 #[derive(Deserialize)]
 #[serde(try_from = "Stored")]
 pub struct NasSecurity {
@@ -81,9 +82,9 @@ pub struct NasSecurity {
     k_nas_enc: KNasEnc,
     mac: NasMac,
     cipher: NasCipher,
-    /// The next COUNT to send with; `None` when they have run out.
+    /// The COUNT of the next message sent; `None` if they are exhausted.
     next_to_send: Option<NasCount>,
-    /// The largest COUNT that a message was taken with; `None` before the first one.
+    /// The highest COUNT of an accepted message; `None` before the first one.
     last_received: Option<NasCount>,
 }
 
@@ -92,20 +93,19 @@ pub struct NasSecurity {
 pub struct Unprotected {
     /// The plain message.
     pub plain: Vec<u8>,
-    /// How it was protected.
+    /// Its security header type.
     pub header: SecurityHeaderType,
-    /// The COUNT it was protected with; K_gNB is derived from that of an uplink message.
+    /// Its COUNT; K_gNB is derived from that of an uplink message.
     pub count: NasCount,
 }
 
-/// Why a message can not be protected or taken.
+/// Why a message can't be protected or accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SecurityError {
-    /// Not the octets of a security protected 5GMM message.
+    /// Not a security protected 5GMM message.
     #[error("not a security protected 5GMM message")]
     NotProtected,
-    /// The MAC is not the one of these octets at the next COUNT: altered, replayed, or of another
-    /// context.
+    /// The MAC does not match the message and the estimated COUNT: altered, replayed, or of another context.
     #[error("integrity check failed")]
     IntegrityCheckFailed,
     /// All NAS COUNTs have been used (TS 24.501 4.4.3.5).
@@ -114,7 +114,7 @@ pub enum SecurityError {
 }
 
 impl NasSecurity {
-    /// A context that has just been taken into use: both COUNTs start at 0 (TS 24.501 4.4.3.1).
+    /// A security context that is taken into use: both COUNTs start at 0 (TS 24.501 4.4.3.1).
     pub fn new(
         role: Role,
         connection: Connection,
@@ -134,8 +134,7 @@ impl NasSecurity {
         }
     }
 
-    /// Goes on with the COUNTs of a context that came from another AMF: the next to send, and that of
-    /// the last message taken.
+    /// Continues with the COUNTs of a context from another AMF: the next to send, and the last accepted.
     pub fn resume(&mut self, next_to_send: Option<NasCount>, last_received: Option<NasCount>) {
         self.next_to_send = next_to_send;
         self.last_received = last_received;
@@ -146,30 +145,28 @@ impl NasSecurity {
         Algorithms { integrity: self.mac.algorithm(), ciphering: self.cipher.algorithm() }
     }
 
-    /// The COUNT of the next message sent; `None` when they have run out.
+    /// The COUNT of the next message sent; `None` if they are exhausted.
     pub fn next_to_send(&self) -> Option<NasCount> {
         self.next_to_send
     }
 
-    /// The COUNT of the last message taken; `None` before the first.
+    /// The COUNT of the last accepted message; `None` before the first.
     pub fn last_received(&self) -> Option<NasCount> {
         self.last_received
     }
 
-    /// Whether so few COUNTs are left that the UE has to be authenticated anew
-    /// (TS 24.501 4.4.3.5).
+    /// Whether so few COUNTs are left that the UE must be authenticated again (TS 24.501 4.4.3.5).
     pub fn is_near_wrap(&self) -> bool {
         let sent = self.next_to_send.is_none_or(NasCount::is_near_wrap);
         sent || self.last_received.is_some_and(NasCount::is_near_wrap)
     }
 
-    /// Moves the next COUNT to send by so many: after a take-over, past those that may have been
-    /// used and not yet stored.
+    /// Advances the next COUNT to send: after a take-over, past those that may have been used and not stored.
     pub fn skip_to_send(&mut self, by: u32) {
         self.next_to_send = self.next_to_send.and_then(|count| count.plus(by));
     }
 
-    /// Protects a plain message, and uses up a COUNT for it.
+    /// Protects a plain message, which uses up one COUNT.
     pub fn protect(&mut self, header: SecurityHeaderType, plain: &[u8]) -> Result<Vec<u8>, SecurityError> {
         let count = self.next_to_send.ok_or(SecurityError::CountExhausted)?;
         self.next_to_send = count.plus(1);
@@ -187,7 +184,7 @@ impl NasSecurity {
         Ok(message)
     }
 
-    /// Checks a protected message and gives the plain one. A message that fails changes nothing.
+    /// Verifies a protected message and returns the plain one. A message that fails changes nothing.
     pub fn unprotect(&mut self, message: &[u8]) -> Result<Unprotected, SecurityError> {
         let envelope = Envelope::of(message).ok_or(SecurityError::NotProtected)?;
         let count = NasCount::estimate(self.last_received, envelope.sequence_number)
@@ -204,8 +201,7 @@ impl NasSecurity {
         Ok(Unprotected { plain, header: envelope.header, count })
     }
 
-    /// Ciphers the value of the NAS message container that the next message will carry
-    /// (TS 24.501 4.4.6).
+    /// Ciphers the value of the NAS message container in the next message (TS 24.501 4.4.6).
     pub fn cipher_container(&self, container: &mut [u8]) -> Result<(), SecurityError> {
         let count = self.next_to_send.ok_or(SecurityError::CountExhausted)?;
         self.cipher.apply(self.input(count, self.role.sends()), container);
@@ -238,20 +234,20 @@ impl fmt::Debug for NasSecurity {
 /// The parts of a protected message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Envelope<'a> {
-    /// How it is protected.
+    /// Security header type.
     pub header: SecurityHeaderType,
     /// NAS-MAC.
     pub mac: [u8; 4],
     /// Low eight bits of the COUNT.
     pub sequence_number: u8,
-    /// What the MAC is over: sequence number and body.
+    /// Sequence number and body, which the MAC covers.
     authenticated: &'a [u8],
-    /// The message inside, ciphered if the header says so.
+    /// The contained message, ciphered if the header says so.
     pub body: &'a [u8],
 }
 
 impl<'a> Envelope<'a> {
-    /// Takes a protected message apart without any check; `None` if it is not one.
+    /// Splits a protected message without verification; `None` if it is not one.
     pub fn of(message: &'a [u8]) -> Option<Self> {
         let (&[EPD_5GMM, header, m0, m1, m2, m3], authenticated) = message.split_first_chunk()? else {
             return None;
@@ -264,14 +260,14 @@ impl<'a> Envelope<'a> {
         Some(Self { header, mac: [m0, m1, m2, m3], sequence_number, authenticated, body })
     }
 
-    /// The message inside, unchecked: for the few that are processed although their integrity
-    /// can not be verified. `None` if it is ciphered.
+    /// The contained message, unverified: for message types that are processed although their
+    /// integrity can't be verified. `None` if it is ciphered.
     pub fn unverified(&self) -> Option<&'a [u8]> {
         (!self.header.is_ciphered()).then_some(self.body)
     }
 }
 
-/// What a context looks like in a store.
+/// The stored form of a context.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     role: Role,

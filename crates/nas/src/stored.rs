@@ -1,11 +1,11 @@
-//! Messages in a store: as the hexadecimal digits of their octets (TS 24.501 8.1), so that a state
-//! that keeps one moves without a second encoding of every IE.
+//! Stored messages: the hexadecimal digits of their octets (TS 24.501 8.1), so that states which
+//! contain messages need no second encoding of every IE.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serializer};
 use std::fmt::Write;
 
-/// Writes octets as digits.
+/// Serialises octets as hexadecimal digits.
 pub(crate) fn serialize<S: Serializer>(octets: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
     let mut digits = String::with_capacity(octets.len() * 2);
     for octet in octets {
@@ -15,7 +15,7 @@ pub(crate) fn serialize<S: Serializer>(octets: &[u8], serializer: S) -> Result<S
     serializer.serialize_str(&digits)
 }
 
-/// Reads octets of digits, and what `decode` makes of them.
+/// Deserialises hexadecimal digits and decodes the octets.
 pub(crate) fn deserialize<'de, D: Deserializer<'de>, T, E: std::fmt::Display>(
     deserializer: D,
     decode: impl FnOnce(&[u8]) -> Result<T, E>,
@@ -38,7 +38,7 @@ fn nibble(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).map(|value| value as u8)
 }
 
-/// `Serialize` and `Deserialize` of a type by its octets.
+/// Implements `Serialize` and `Deserialize` of a type by its octets.
 macro_rules! stored {
     ($name:ty, |$message:ident| $encode:expr, $decode:expr) => {
         impl serde::Serialize for $name {

@@ -1,37 +1,37 @@
 //! The message tables of TS 24.501 clause 8 as code.
 //!
-//! [`message!`] takes a table as the specification has it (IEI, name, format, length of the whole
-//! IE) and makes the struct, its decoder and its encoder of it, so that table and codec can not
-//! differ. What clause 7 asks of a receiver is here, once, for all messages.
+//! [`message!`] takes a table in the form of the specification (IEI, name, format, length of the
+//! whole IE) and generates the struct, its decoder and its encoder, so that table and codec can't
+//! differ. The receiver's rules of clause 7 are implemented here, once for all messages.
 
 use crate::error::{Fault, Malformed, NasError, Note, Noted};
 use crate::wire::Ie;
 
-/// No upper limit to the length of an IE in its table.
+/// No maximum length of an IE in its table.
 pub(crate) const ANY: usize = usize::MAX;
 
-/// How a mandatory IE stands in its message (TS 24.007 11.2.1.1), whole lengths in octets.
+/// Format of a mandatory IE (TS 24.007 11.2.1.1); lengths in octets of the whole IE.
 #[derive(Debug, Clone, Copy)]
 #[allow(
     dead_code,
     reason = "upper limits stand here to be compared with the tables; a later release may send longer IEs"
 )]
 pub(crate) enum Mandatory {
-    /// Bits 4 to 1 of an octet; what follows has the other half.
+    /// Bits 4 to 1 of an octet; the next IE has the other half.
     Low,
-    /// Bits 8 to 5 of an octet, which ends with it.
+    /// Bits 8 to 5 of an octet, which is complete with it.
     High,
     /// Bits 4 to 1 of an octet whose other half is spare.
     Half,
-    /// A value of so many octets.
+    /// A value of that length.
     V(usize),
-    /// One octet of length, at least and at most so long in all.
+    /// One octet of length; minimum and maximum of the whole IE.
     Lv(usize, usize),
     /// Two octets of length.
     LvE(usize, usize),
 }
 
-/// How an optional IE stands in its message, whole lengths in octets.
+/// Format of an optional IE; lengths in octets of the whole IE.
 #[derive(Debug, Clone, Copy)]
 #[allow(
     dead_code,
@@ -40,15 +40,15 @@ pub(crate) enum Mandatory {
 pub(crate) enum Optional {
     /// IEI in bits 8 to 5, value in bits 4 to 1.
     Tv1,
-    /// IEI, then a value without a length; so long in all.
+    /// IEI and a value without a length field; length of the whole IE.
     Tv(usize),
-    /// IEI, one octet of length; at least and at most so long in all.
+    /// IEI and one octet of length; minimum and maximum of the whole IE.
     Tlv(usize, usize),
     /// IEI, two octets of length.
     TlvE(usize, usize),
 }
 
-/// The IE part of a message, and how far it has been read.
+/// The IE part of a message, and the read position.
 pub(crate) struct Reader<'a> {
     message: &'a [u8],
     at: usize,
@@ -57,7 +57,7 @@ pub(crate) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Starts behind a header of `at` octets.
+    /// Starts after a header of `at` octets.
     pub fn new(message: &'a [u8], at: usize, notes: &'a mut Vec<Note>) -> Self {
         Self { message, at, furthest: 0, notes }
     }
@@ -66,7 +66,7 @@ impl<'a> Reader<'a> {
         self.message.get(self.at..).unwrap_or_default()
     }
 
-    /// Reads a mandatory IE; anything wrong with it rejects the message (TS 24.501 7.5.1).
+    /// Decodes a mandatory IE; any error in it rejects the message (TS 24.501 7.5.1).
     pub fn mandatory<T: Ie>(&mut self, ie: &'static str, format: Mandatory) -> Result<T, NasError> {
         let offset = self.at;
         let error = |fault| NasError { offset, ie, fault };
@@ -84,13 +84,13 @@ impl<'a> Reader<'a> {
         T::decode(value).map_err(|bad| error(bad.into()))
     }
 
-    /// The IEI that follows, as the tables write it: `0xB0` for `B-`. `None` at the end.
+    /// The next IEI in the notation of the tables: `0xB0` for `B-`. `None` at the end.
     pub fn next_iei(&self) -> Option<u8> {
         let first = *self.rest().first()?;
         Some(if first & 0x80 != 0 { first & 0xf0 } else { first })
     }
 
-    /// Reads an optional IE that stands at `place` in the table into its slot (7.6.2, 7.6.3, 7.7.1).
+    /// Decodes an optional IE, at position `place` in the table, into its slot (7.6.2, 7.6.3, 7.7.1).
     pub fn optional<T: Ie>(&mut self, slot: &mut Option<T>, place: usize, format: Optional) {
         let rest = self.rest();
         let spare_half = [rest.first().map_or(0, |octet| octet & 0xf)];
@@ -121,7 +121,7 @@ impl<'a> Reader<'a> {
         self.at += length;
     }
 
-    /// Octets to go on by, also past an IE that is too short; one that is cut ends the message.
+    /// Octets to skip, also for an IE that is too short; a truncated IE ends the message.
     fn length_of_optional(&self, format: Optional, found: Option<usize>) -> usize {
         let rest = self.rest();
         let octet = |at: usize| rest.get(at).copied().map(usize::from);
@@ -134,8 +134,8 @@ impl<'a> Reader<'a> {
         found.or(claimed).unwrap_or(rest.len()).min(rest.len())
     }
 
-    /// Skips an IE that the table does not have (7.6.1), or refuses the message if it requires
-    /// comprehension, which bits 8 to 5 all zero say (TS 24.007 11.2.5).
+    /// Skips an unknown IE (7.6.1), or refuses the message if the IE requires comprehension, which
+    /// zeros in bits 8 to 5 mean (TS 24.007 11.2.5).
     pub fn unknown(&mut self, iei: u8) -> Result<(), NasError> {
         if iei & 0xf0 == 0 {
             return Err(NasError {
@@ -166,7 +166,7 @@ impl From<Malformed> for Fault {
     }
 }
 
-/// The value behind a length of `size` octets, and the octets of both; `min` in all.
+/// The value after a length field of `size` octets, and the octets of both; `min` in total.
 fn sized_value(octets: &[u8], size: usize, min: usize) -> Result<(&[u8], usize), Malformed> {
     let (length, rest) = octets.split_at_checked(size).ok_or(Malformed("ends in its length"))?;
     let length = length.iter().fold(0, |sum, octet| sum << 8 | usize::from(*octet));
@@ -177,7 +177,7 @@ fn sized_value(octets: &[u8], size: usize, min: usize) -> Result<(&[u8], usize),
     Ok((value, size + length))
 }
 
-/// Writes a mandatory IE.
+/// Encodes a mandatory IE.
 pub(crate) fn put_mandatory<T: Ie>(out: &mut Vec<u8>, value: &T, format: Mandatory) {
     match format {
         Mandatory::Low | Mandatory::Half | Mandatory::V(_) => value.encode(out),
@@ -193,7 +193,7 @@ pub(crate) fn put_mandatory<T: Ie>(out: &mut Vec<u8>, value: &T, format: Mandato
     }
 }
 
-/// Writes an optional IE, if it is there.
+/// Encodes an optional IE, if present.
 pub(crate) fn put_optional<T: Ie>(out: &mut Vec<u8>, iei: u8, value: &Option<T>, format: Optional) {
     let Some(value) = value else { return };
     match format {
@@ -218,8 +218,8 @@ pub(crate) fn put_optional<T: Ie>(out: &mut Vec<u8>, iei: u8, value: &Option<T>,
     }
 }
 
-/// Makes a message of its table: mandatory IEs as `name: Type = Format;`, then optional ones as
-/// `IEI name: Type = Format;`, both in the order of the specification.
+/// Generates a message from its table: mandatory IEs as `name: Type = Format;`, then optional ones
+/// as `IEI name: Type = Format;`, both in the order of the specification.
 macro_rules! message {
     (
         $(#[$meta:meta])*
@@ -238,7 +238,7 @@ macro_rules! message {
         }
 
         impl $name {
-            /// The message with its mandatory IEs, and no optional one.
+            /// The message with its mandatory IEs, without optional ones.
             #[allow(clippy::new_without_default)]
             pub fn new($($mandatory: $mtype),*) -> Self {
                 Self { $($mandatory,)* $($optional: None,)* }

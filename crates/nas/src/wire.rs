@@ -1,18 +1,18 @@
-//! Reading and writing the value of an IE.
+//! Decoding and encoding of IE values.
 
 use crate::error::Malformed;
 
-/// The value part of an information element: what remains without its identifier and length.
+/// The value part of an information element, without identifier and length.
 ///
 /// An IE of half an octet is a value of one octet whose high half is zero.
 pub trait Ie: Sized {
-    /// Reads the value.
+    /// Decodes the value.
     fn decode(value: &[u8]) -> Result<Self, Malformed>;
-    /// Writes the value at the end of `out`.
+    /// Appends the encoded value to `out`.
     fn encode(&self, out: &mut Vec<u8>);
 }
 
-/// A place in the value of an IE; what it can not read is [`Malformed`].
+/// A read position in the value of an IE; reads beyond its end are [`Malformed`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cursor<'a>(pub &'a [u8]);
 
@@ -49,7 +49,7 @@ impl<'a> Cursor<'a> {
         Ok(first)
     }
 
-    /// Gives a value back if nothing is left behind it.
+    /// Returns the value if nothing follows it.
     pub fn end<T>(self, value: T) -> Result<T, Malformed> {
         match self.is_empty() {
             true => Ok(value),
@@ -57,13 +57,13 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A part with a length octet before it.
+    /// A part that is preceded by a length octet.
     pub fn sized(&mut self) -> Result<Cursor<'a>, Malformed> {
         let length = self.u8()?;
         self.take(length.into()).map(Cursor)
     }
 
-    /// Reads items up to the end.
+    /// Decodes items up to the end.
     pub fn all<T>(
         &mut self,
         mut item: impl FnMut(&mut Self) -> Result<T, Malformed>,
@@ -76,7 +76,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Writes one octet of length, then what `body` writes; longer than 255 octets is cut.
+/// Encodes one octet of length, then what `body` appends, truncated to 255 octets.
 pub(crate) fn sized(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     let at = out.len();
     out.push(0);
@@ -88,7 +88,7 @@ pub(crate) fn sized(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     }
 }
 
-/// Writes two octets of length, then what `body` writes; longer than 65535 octets is cut.
+/// Encodes two octets of length, then what `body` appends, truncated to 65535 octets.
 pub(crate) fn sized_16(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     let at = out.len();
     out.extend([0, 0]);
@@ -100,7 +100,7 @@ pub(crate) fn sized_16(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     }
 }
 
-/// Decimal digits of BCD octets, low half first; fillers `1111` may stand at the end.
+/// Decimal digits of BCD octets, low half first; fillers `1111` are permitted at the end.
 pub(crate) fn digits_of_bcd(octets: &[u8]) -> Result<String, Malformed> {
     let mut halves = octets.iter().flat_map(|octet| [octet & 0xf, octet >> 4]);
     let mut digits = String::with_capacity(octets.len() * 2);
@@ -117,7 +117,7 @@ pub(crate) fn digits_of_bcd(octets: &[u8]) -> Result<String, Malformed> {
     }
 }
 
-/// BCD octets of decimal digits, low half first, filled up with `1111`.
+/// BCD octets of decimal digits, low half first, padded with `1111`.
 pub(crate) fn bcd_of_digits(digits: &str, out: &mut Vec<u8>) {
     for pair in digits.as_bytes().chunks(2) {
         let half = |at: usize| pair.get(at).map_or(0xf, |digit| digit & 0xf);
@@ -152,7 +152,7 @@ impl<const N: usize> Ie for [u8; N] {
     }
 }
 
-/// An IE whose content is another protocol's, or is carried and not read.
+/// An IE of another protocol, or one that is forwarded without decoding.
 impl Ie for Vec<u8> {
     fn decode(value: &[u8]) -> Result<Self, Malformed> {
         Ok(value.to_vec())
@@ -162,7 +162,7 @@ impl Ie for Vec<u8> {
     }
 }
 
-/// An enumeration of an octet, or part of one, in which values that we don't know survive.
+/// An enumeration of an octet, or a part of one, that preserves undefined values.
 macro_rules! coded {
     ($(#[$meta:meta])* $name:ident {
         $( $(#[$vmeta:meta])* $variant:ident = $code:literal ),* $(,)?

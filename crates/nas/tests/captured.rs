@@ -1,4 +1,4 @@
-//! Messages that other stacks sent: each decodes without a note and encodes back to its octets.
+//! Messages from other stacks: each decodes without a note and encodes to the same octets.
 
 use pith_nas::ie::PayloadContainerType;
 use pith_nas::{GmmMessage, GsmBody, GsmMessage, peek_epd};
@@ -28,8 +28,8 @@ fn every_captured_message_encodes_back_to_its_octets() {
             assert_eq!(notes, [], "{name} {}", hex::encode(&plain));
             let encoded = message.encode();
             assert_eq!(GmmMessage::decode(&encoded), Ok(message.clone()), "{name}");
-            // A network name has several codings, of which we choose one; PacketRusher fills up its
-            // IMEISV with 0 in place of 15.
+            // A network name has several encodings, of which this codec uses one; PacketRusher pads
+            // its IMEISV with 0 instead of 15.
             if !matches!(
                 message,
                 GmmMessage::ConfigurationUpdateCommand(_) | GmmMessage::SecurityModeComplete(_)
@@ -55,7 +55,7 @@ fn every_captured_session_message_encodes_back_to_its_octets() {
             assert_eq!(notes, [], "{name} {}", hex::encode(&container));
             let encoded = message.encode();
             assert_eq!(GsmMessage::decode(&encoded), Ok(message.clone()), "{name}");
-            // A session AMBR has several units, of which we choose one.
+            // A session AMBR can be encoded in several units, of which this codec uses one.
             if !matches!(message.body, GsmBody::PduSessionEstablishmentAccept(_)) {
                 assert_eq!(hex::encode(encoded), hex::encode(&container), "{name}");
             }

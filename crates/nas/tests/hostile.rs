@@ -1,4 +1,4 @@
-//! What a hostile, broken or newer peer sends: the answers of TS 24.501 clause 7, never a panic.
+//! Messages of a hostile, faulty or newer peer: the answers of TS 24.501 clause 7, never a panic.
 
 #[allow(dead_code)]
 mod samples;
@@ -49,7 +49,7 @@ fn an_unknown_ie_is_skipped_unless_it_requires_comprehension() {
 
 #[test]
 fn a_bad_optional_ie_counts_as_absent_and_the_rest_stands() {
-    // PDU session status of one octet in place of two, then an uplink data status that is right.
+    // PDU session status of one octet instead of two, then a valid uplink data status.
     let hex = format!("{SERVICE_REQUEST} 50 01 20 40 02 2000");
     let mut notes = Vec::new();
     let Ok(GmmMessage::ServiceRequest(request)) = GmmMessage::decode_with_notes(&octets(&hex), &mut notes)
@@ -105,14 +105,14 @@ fn a_clear_registration_request_has_its_cleartext_ies_only() {
 
 #[test]
 fn an_equipment_identity_of_an_octet_too_many_is_none() {
-    // IMEI and a filler octet in the place of an IMEISV: written back it would be too short for its IE.
+    // IMEI and a filler octet instead of an IMEISV: encoded again it would be too short for its IE.
     let notes = notes_of("7e005e 77 0009 0b07000000000000ff");
     assert!(matches!(notes[..], [Note { offset: 3, iei: 0x77, what: Noted::Malformed(_) }]));
 }
 
 #[test]
 fn a_suci_of_an_octet_too_many_is_none() {
-    // An MSIN with a filler octet in the place of a 5G-GUTI.
+    // An MSIN with a filler octet instead of a 5G-GUTI.
     let notes = notes_of("7e0042 0101 77 000b 0102f839020040c000ffff");
     assert!(matches!(notes[..], [Note { offset: 5, iei: 0x77, what: Noted::Malformed(_) }]));
 }

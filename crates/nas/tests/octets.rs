@@ -1,6 +1,6 @@
-//! The octets of messages, reviewed as hexadecimal beside their values, and read by a second codec.
+//! The octets of messages, reviewed as hexadecimal beside their values, and decoded by a second codec.
 //!
-//! `tests/witness/nas.py` has pycrate read the same octets.
+//! `tests/witness/nas.py` decodes the same octets with pycrate.
 
 mod samples;
 
@@ -8,7 +8,7 @@ use oxirush_nas::nas_5gs::{Nas5gsMessage, Validate};
 use pith_nas::{GmmMessage, GsmMessage};
 use std::fmt::Write;
 
-/// Hexadecimal, then the value without the fields that are absent.
+/// Hexadecimal, then the value without absent fields.
 fn snapshot(name: &str, octets: &[u8], value: &dyn std::fmt::Debug) -> String {
     let tree = format!("{value:#?}");
     let mut text = format!("{name}\n{}\n", hex::encode(octets));
@@ -52,7 +52,7 @@ fn there_is_a_sample_of_every_message() {
     assert_eq!(samples::gsm().len(), 16);
 }
 
-/// `oxirush-nas` keeps the octets of what it reads, and finds nothing wrong with them.
+/// `oxirush-nas` preserves the octets that it decodes, and reports no error.
 #[test]
 fn a_second_codec_finds_nothing_wrong() {
     let gmm = samples::gmm().into_iter().map(|m| (m.name(), m.encode()));

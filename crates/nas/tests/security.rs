@@ -1,4 +1,4 @@
-//! The security envelope against messages that other stacks protected, and against an attacker.
+//! Security protection, tested with messages of other stacks, and against an attacker.
 
 use pith_crypto::keys::{KNasEnc, KNasInt};
 use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
@@ -16,7 +16,7 @@ fn pair() -> (NasSecurity, NasSecurity) {
     (context(Role::Network, 2, 2), context(Role::Ue, 2, 2))
 }
 
-/// A context that has its COUNTs, by way of the form in which contexts are stored.
+/// A context with those COUNTs, created through its stored form.
 fn at(context: NasSecurity, next: u32, last: Option<u32>) -> NasSecurity {
     let mut stored = serde_json::to_value(&context).unwrap();
     stored["next_to_send"] = next.into();
@@ -154,8 +154,8 @@ proptest! {
         let (mut network, mut ue) = pair();
         let mut sent = network.protect(Header::IntegrityProtectedAndCiphered, &[7; 20]).unwrap();
         sent[bit / 8] ^= 1 << (bit % 8);
-        // The spare half octet and the header type are outside the MAC; a wrong type deciphers to
-        // something else than what was sent.
+        // The MAC does not cover the spare half octet and the header type; a wrong type deciphers
+        // to another message than was sent.
         match ue.unprotect(&sent) {
             Err(_) => prop_assert_eq!(ue.last_received(), None),
             Ok(opened) => prop_assert!(bit / 8 == 1 && (bit % 8 > 3 || opened.plain.len() == 20)),

@@ -5,7 +5,7 @@ use pith_types::Supi;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Subscribers and documents; survives whatever happens to processes.
+/// Subscribers and documents; survives faults of processes.
 #[derive(Debug, Default)]
 pub struct Database {
     subscribers: BTreeMap<String, Arc<Subscriber>>,
@@ -29,13 +29,13 @@ impl Database {
         }
     }
 
-    /// Sets it only where it still is the expected one.
+    /// Sets the sequence number only if the current one is as expected.
     fn keep_sequence_number(&mut self, supi: &Supi, sqn: u64, expected: Option<u64>) -> bool {
         let known = self.subscribers.get(supi.as_str()).map(|subscriber| subscriber.authentication.sqn);
         expected.is_none_or(|expected| known == Some(expected)) && self.put_sequence_number(supi, sqn)
     }
 
-    /// Does what is asked.
+    /// Handles a request.
     pub fn handle(&mut self, request: StoreRequest) -> StoreResponse {
         let done = |created_or_found| StoreResponse::Done { created_or_found };
         match request {

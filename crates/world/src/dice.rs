@@ -1,9 +1,9 @@
-//! The one source of chance in a world: everything follows from its seed.
+//! The only source of randomness in a world: everything follows from its seed.
 
 use pith_nf::kit::Rng;
 use std::time::Duration;
 
-/// A seeded generator with the questions that a world asks.
+/// A seeded generator with the distributions that a world needs.
 pub(crate) struct Dice(Rng);
 
 impl Dice {
@@ -26,12 +26,12 @@ impl Dice {
         self.below(length as u64) as usize
     }
 
-    /// True `per_mille` times of a thousand.
+    /// True with a probability of `per_mille` in a thousand.
     pub fn chance(&mut self, per_mille: u32) -> bool {
         self.below(1000) < u64::from(per_mille)
     }
 
-    /// A time from `least` to `most` milliseconds, to the microsecond.
+    /// A duration from `least` to `most` milliseconds, in microseconds.
     pub fn millis(&mut self, least: u64, most: u64) -> Duration {
         Duration::from_micros(least * 1000 + self.below((most.saturating_sub(least)) * 1000 + 1))
     }

@@ -1,18 +1,18 @@
-//! The ladder: every message between actors, and what the invariants need to know of them.
+//! The ladder: every message between actors, and the records that the invariants need.
 
 use pith_nf::kit::{Instant, Nf, Tag};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// One message, or one thing that happened to an actor.
+/// One message, or one event of an actor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rung {
-    /// When, in virtual time.
+    /// Virtual time.
     pub at: Instant,
-    /// Who sent it.
+    /// Sender.
     pub from: String,
-    /// To whom.
+    /// Receiver.
     pub to: String,
     /// Its name in the specifications.
     pub what: String,
@@ -33,23 +33,23 @@ impl fmt::Display for Rung {
     }
 }
 
-/// Whose call: process, shard, NF.
+/// The caller: process, shard, NF.
 pub(crate) type Place = (usize, usize, Nf);
 
-/// Notes of a world.
+/// Records of a world.
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
     pub now: Instant,
-    /// Kept from the beginning if `keeps_all`, else the last ones only.
+    /// All rungs if `keeps_all`, else the last ones.
     rungs: std::collections::VecDeque<Rung>,
     pub keeps_all: bool,
-    /// SBI calls without an answer.
+    /// Pending SBI calls.
     pub open_calls: BTreeSet<(Place, Tag)>,
-    /// How often each subscriber was given a new key: K_SEAF left the AUSF.
+    /// Number of new keys of each subscriber: K_SEAF left the AUSF.
     pub keys: std::collections::BTreeMap<String, u64>,
 }
 
-/// Rungs that a failure is shown with.
+/// Rungs shown with a failure.
 const TAIL: usize = 120;
 
 impl Journal {
@@ -64,13 +64,13 @@ impl Journal {
         self.rungs.iter()
     }
 
-    /// A process died: nobody waits for its calls.
+    /// A process died: its calls are not pending any more.
     pub fn forget(&mut self, process: usize) {
         self.open_calls.retain(|((of, ..), _)| *of != process);
     }
 }
 
-/// The journal, for all who write in it. A world has one thread; NFs must be `Send` all the same.
+/// The journal, shared by all writers. A world has one thread; NFs must be `Send` nevertheless.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Notes(Arc<Mutex<Journal>>);
 

@@ -1,10 +1,10 @@
-//! All NFs, gateways, the UPF, gNBs and UEs in one thread of virtual time, with seeded faults
+//! All NFs, gateways, the UPF, gNBs and UEs in one thread with virtual time and seeded faults
 //! (design section 15). See the crate's README for its contract.
 //!
 //! ```text
-//!  plan     what a seed stands for          network      the NFs of the test network
-//!  world    the agenda, and who gets what   observed     NFs that are watched, journal: the ladder
-//!  user     what UEs' users do              invariant    what must hold after each step, and once quiet
+//!  plan     the parameters of a seed        network      the NFs of the test network
+//!  world    the agenda, and dispatch        observed     observed NFs; journal: the ladder
+//!  user     the actions of UEs' users       invariant    conditions after each step, and when all is idle
 //! ```
 
 mod database;

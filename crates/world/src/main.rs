@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage: pith-world [--seeds N] [--from N] [--seed N [--ladder]]";
 
-/// What the command line asks for.
+/// Command line options.
 #[derive(Debug, Clone, Copy)]
 struct Options {
     from: u64,

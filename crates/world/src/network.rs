@@ -1,4 +1,4 @@
-//! The test network, and the NFs of it: what `pith up` makes of its configuration, without a file.
+//! The test network and its NFs: as `pith up` builds it from its configuration, without a file.
 
 use crate::dice::Dice;
 use crate::journal::Notes;
@@ -25,11 +25,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Seconds from 1970 to the beginning of every world.
+/// Start of every world, seconds since 1970.
 pub(crate) const EPOCH: u64 = 1_800_000_000;
-/// UPFs by name: the first anchors sessions; the second, in worlds that have it, can only be a classifier.
+/// UPFs by name: the first anchors sessions; the second, in worlds that have it, can only be an
+/// uplink classifier.
 pub(crate) const UPFS: [&str; 2] = ["upf", "edge"];
-/// What leaves at the classifier: network and prefix length.
+/// Destinations that leave at the classifier: network and prefix length.
 pub(crate) const BREAKOUT: (Ipv4Addr, u8) = (Ipv4Addr::new(198, 51, 100, 0), 24);
 
 /// Private keys of the home network (TS 33.501 C.4): profile A with identifier 1, B with 2.
@@ -68,7 +69,7 @@ pub(crate) fn dnn() -> Dnn {
     "internet".parse().expect("a constant that is a DNN")
 }
 
-/// An NG SETUP REQUEST of a gNB that serves what all serve.
+/// An NG SETUP REQUEST of a gNB.
 pub(crate) fn ng_setup_request(name: &str, gnb: u32) -> Vec<u8> {
     NgSetupRequest {
         global_ran_node_id: GlobalRanNodeId::Gnb { plmn: plmn(), id: gnb, bits: 32 },
@@ -98,34 +99,34 @@ fn private_keys() -> Vec<HomeNetworkKey> {
     HOME_NETWORK_KEYS.iter().map(key).collect()
 }
 
-/// Where a shard of a process serves the SBI.
+/// API root of a shard of a process.
 pub(crate) fn root(process: usize, shard: usize) -> Arc<ApiRoot> {
     let authority = format!("10.0.0.{}:80", process + 1);
     Arc::new(ApiRoot::new(Scheme::Http, &authority).with_prefix(&format!("/s{shard}")))
 }
 
-/// Where a UPF's PFCP entity is.
+/// Address of a UPF's PFCP entity.
 pub(crate) fn upf_n4(upf: usize) -> SocketAddr {
     SocketAddr::from(([10, 2, 0, upf as u8 + 1], 8805))
 }
 
-/// Where a UPF's GTP-U entity is.
+/// Address of a UPF's GTP-U entity.
 pub(crate) const fn upf_n3(upf: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 3, 0, upf as u8 + 1)
 }
 
-/// Where a process's PFCP entity is.
+/// Address of a process's PFCP entity.
 pub(crate) fn smf_n4(process: usize) -> SocketAddr {
     SocketAddr::from(([10, 1, 0, process as u8 + 1], 8805))
 }
 
-/// A shard, and windows to those of its NFs that invariants look into.
+/// A shard, and access to those of its NFs that invariants inspect.
 pub(crate) struct Cell {
     pub shard: Shard,
     pub windows: Windows,
 }
 
-/// Windows to a shard's NFs, as far as it hosts them.
+/// Access to a shard's NFs, as far as it hosts them.
 #[derive(Default)]
 pub(crate) struct Windows {
     pub amf: Option<Window<Amf>>,
@@ -133,18 +134,18 @@ pub(crate) struct Windows {
     pub pcf: Option<Window<Pcf>>,
 }
 
-/// Makes the NFs of one shard.
+/// Creates the NFs of one shard.
 pub(crate) struct Maker<'a> {
     pub plan: &'a Plan,
     pub process: usize,
-    /// How often the process was started before.
+    /// Number of earlier starts of the process.
     pub life: u32,
     pub shard: usize,
     pub notes: Notes,
 }
 
 impl Maker<'_> {
-    /// The shard, as after a start of its process.
+    /// The shard as after a start of its process.
     pub fn make(&self, dice: &mut Dice) -> Cell {
         let hosted = self.hosted();
         let mut windows = Windows::default();
@@ -155,13 +156,13 @@ impl Maker<'_> {
         Cell { shard: Shard::new(functions, agent, Level::Warn), windows }
     }
 
-    /// There is one NRF in a core: that of the first shard.
+    /// A core has one NRF: that of the first shard.
     fn hosted(&self) -> Vec<Nf> {
         let nfs = self.plan.processes[self.process].iter().copied();
         nfs.filter(|nf| *nf != Nf::Nrf || self.shard == 0).collect()
     }
 
-    /// An instance id stays for one life of its process.
+    /// An instance id is valid for one run of its process.
     fn identity(&self, nf: Nf) -> Identity {
         let number =
             [self.process as u64, self.shard as u64, nf as u64].into_iter().fold(1, |n, part| n << 8 | part);
@@ -270,7 +271,7 @@ impl Maker<'_> {
     }
 }
 
-/// T3512 of every world: short, so that the core notices soon who is gone.
+/// T3512 of every world: short, so that the core soon detects UEs that are gone.
 pub(crate) const PERIODIC_UPDATE: Duration = Duration::from_secs(10 * 60);
 
 fn profiles() -> ProfileConfig {

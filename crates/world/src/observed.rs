@@ -1,11 +1,11 @@
-//! An NF that is watched: its SBI calls are noted, and the world can look into it.
+//! An observed NF: its SBI calls are recorded, and the world can inspect it.
 
 use crate::journal::{Notes, Place};
 use pith_nf::kit::{Caller, Effect, Input, Inspect, Instant, NetworkFunction, Nf, Order, Outbox};
 use pith_sbi::{Reply, Response};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What the world keeps of an NF, to look into it.
+/// The world's access to an NF.
 pub(crate) struct Window<T>(Arc<Mutex<T>>);
 
 impl<T> Window<T> {
@@ -14,7 +14,7 @@ impl<T> Window<T> {
     }
 }
 
-/// What a shard gets instead of the NF.
+/// Wraps the NF in its shard.
 pub(crate) struct Observed<T> {
     place: Place,
     inner: Arc<Mutex<T>>,
@@ -81,7 +81,7 @@ impl<T: NetworkFunction> NetworkFunction for Observed<T> {
     }
 }
 
-/// An NF as ladders call it.
+/// The name of an NF in ladders.
 pub(crate) fn actor(nf: Nf) -> String {
     nf.name().to_uppercase()
 }

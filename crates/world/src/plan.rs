@@ -1,38 +1,38 @@
-//! What a seed stands for: the shape of the core, how many UEs and gNBs, and which faults.
+//! The parameters of a seed: shape of the core, number of UEs and gNBs, and faults.
 
 use crate::dice::Dice;
 use pith_crypto::nas::CipheringAlgorithm;
 use pith_nf::kit::Nf;
 
-/// How often things go wrong while faults are on, per mille of the messages of a kind.
+/// Frequency of faults, per mille of the messages of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Faults {
     /// NAS messages lost between UE and gNB.
     pub radio_loss: u32,
-    /// PFCP datagrams lost, each way.
+    /// PFCP datagrams lost, in each direction.
     pub pfcp_loss: u32,
-    /// PFCP datagrams that come twice.
+    /// PFCP datagrams duplicated.
     pub pfcp_duplication: u32,
     /// SBI requests lost between processes.
     pub request_loss: u32,
-    /// SBI answers lost between processes, after the work was done.
+    /// SBI replies lost between processes, after the request was processed.
     pub reply_loss: u32,
-    /// Timers that run out late, by up to a second.
+    /// Timers that expire late, by up to a second.
     pub late_timers: u32,
-    /// NG Resets by gNBs, in all.
+    /// NG Resets by gNBs, in total.
     pub resets: u32,
-    /// N2 associations that break, in all.
+    /// N2 associations that break, in total.
     pub breaks: u32,
-    /// Restarts of UPFs, in all.
+    /// Restarts of UPFs, in total.
     pub upf_restarts: u32,
-    /// Kills of NF processes, in all.
+    /// Kills of NF processes, in total.
     pub kills: u32,
 }
 
-/// A world before it begins.
+/// The parameters of a world.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// Where it comes from.
+    /// The seed.
     pub seed: u64,
     /// Processes, each with the NFs that it hosts.
     pub processes: Vec<Vec<Nf>>,
@@ -42,20 +42,20 @@ pub struct Plan {
     pub gnbs: usize,
     /// UEs.
     pub ues: usize,
-    /// UPFs, 1 or 2. The second can be put into sessions as a classifier, and taken out again.
+    /// UPFs, 1 or 2. The second can be inserted into sessions as an uplink classifier, and removed again.
     pub upfs: usize,
-    /// Sessions have the classifier from the beginning, where it can be had.
+    /// Sessions have the classifier from their establishment, if it is available.
     pub breaks_out: bool,
-    /// The ciphering that the AMF likes most.
+    /// The AMF's preferred ciphering algorithm.
     pub ciphering: CipheringAlgorithm,
-    /// What goes wrong.
+    /// Faults.
     pub faults: Faults,
-    /// What each UE does at most.
+    /// Maximum number of actions of each UE.
     pub acts: usize,
 }
 
 impl Plan {
-    /// The plan of a seed. Every fourth world is without faults.
+    /// The plan of a seed. Every fourth world has no faults.
     pub fn of_seed(seed: u64) -> Self {
         let mut dice = Dice::new(seed ^ 0x0070_6974_6800);
         let split = dice.chance(400);
@@ -85,7 +85,7 @@ impl Plan {
         }
     }
 
-    /// One UE that registers and opens a session, all in one process, without faults: for ladders.
+    /// One UE that registers and establishes a session, all in one process, without faults: for ladders.
     pub fn clean() -> Self {
         Self {
             seed: 0,
@@ -101,14 +101,14 @@ impl Plan {
         }
     }
 
-    /// Whether nothing goes wrong.
+    /// Whether the plan has no faults.
     pub fn is_faultless(&self) -> bool {
         self.faults == Faults::default()
     }
 }
 
 impl Faults {
-    /// Each kind of fault is there in some worlds and not in others.
+    /// Each kind of fault occurs in some worlds and not in others.
     fn draw(dice: &mut Dice, split: bool) -> Self {
         let mut some =
             |often: u32, most: u64| if dice.chance(often) { dice.below(most) as u32 + 1 } else { 0 };

@@ -1,4 +1,4 @@
-//! A UPF of a world: UPF-C over a datapath that only takes notes.
+//! A UPF of a world: UPF-C with a datapath that only records rules.
 
 use crate::network::{EPOCH, smf_n4, upf_n3, upf_n4};
 use pith_nf::kit::Instant;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a datapath would forward by.
+/// The rules that a datapath would forward by.
 #[derive(Debug, Default)]
 pub(crate) struct Notepad {
     pub sessions: BTreeMap<SessionId, Arc<Session>>,
@@ -44,7 +44,7 @@ impl Datapath for Notepad {
 }
 
 impl Notepad {
-    /// Two sessions that share a TEID or an address, if there are such.
+    /// Two sessions that share a TEID or an address, if any.
     pub fn clash(&self) -> Option<String> {
         let mut seen = BTreeMap::new();
         for session in self.sessions.values() {
@@ -65,8 +65,8 @@ impl Notepad {
         None
     }
 
-    /// What a downlink packet for that session raises: a report, if it is buffered and asked for; or an Error Indication
-    /// of the peer that it is sent to, if `lost` says that the peer knows the tunnel no more.
+    /// The event that a downlink packet for that session causes: a report if it is buffered and reporting is
+    /// requested; or, with `lost`, an Error Indication of the peer, which has lost the tunnel.
     fn downlink_data(&self, at: usize, lost: bool) -> Option<Event> {
         let session = self.sessions.values().nth(at % self.sessions.len().max(1))?;
         let pdr = session.pdrs.iter().find(|pdr| pdr.source.direction() == Direction::Downlink)?;
@@ -82,7 +82,7 @@ impl Notepad {
         }
     }
 
-    /// Where packets of the first session go to, while they are forwarded by tunnel.
+    /// The downlink tunnel of the first session, if its packets are forwarded.
     pub fn first_downlink_tunnel(&self) -> Option<Tunnel> {
         let session = self.sessions.values().next()?;
         session.fars.iter().find_map(|far| match far.action {
@@ -92,7 +92,7 @@ impl Notepad {
     }
 }
 
-/// A UPF, since when it runs, and its datapath.
+/// A UPF, its start time, and its datapath.
 pub(crate) struct UserPlane {
     pub upf: Upf,
     pub datapath: Notepad,
@@ -107,7 +107,7 @@ impl UserPlane {
         config.heartbeat_interval = Duration::from_secs(30);
         let network = AddressRange { address: smf_n4(0).ip(), prefix: 24 };
         config.smfs = vec![PermittedSmf { network, port: None }];
-        // Another run has other identifiers, and a world the same each time.
+        // Each run has other identifiers, and yet a world is reproducible.
         let mut seed = [upf as u8; 32];
         seed[..8].copy_from_slice(&now.as_micros().to_le_bytes());
         Self { upf: Upf::new(config, seed), datapath: Notepad::default(), born: now }
@@ -123,7 +123,7 @@ impl UserPlane {
         self.upf.next_timeout().map(|after| self.born + after)
     }
 
-    /// A packet comes for one of the sessions, whose tunnel the gNB has `lost` or not.
+    /// A downlink packet arrives for one of the sessions; `lost`: the gNB has lost its tunnel.
     pub fn downlink_packet(&mut self, now: Instant, at: usize, lost: bool) -> Vec<Effect> {
         match self.datapath.downlink_data(at, lost) {
             Some(event) => self.handle(now, Input::Event(event)),

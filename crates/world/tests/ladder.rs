@@ -1,8 +1,8 @@
-//! The ladder of a good day, and that a seed is a world: the same each time.
+//! The ladder of a faultless world, and that a seed determines a world.
 
 use pith_world::{Plan, Rung, World};
 
-/// What concerns the UE: without the NFs' own housekeeping.
+/// The rungs of the UE, without registration and heart-beats of NFs.
 fn names(ladder: &[Rung]) -> String {
     let of_ue = |rung: &&Rung| {
         rung.from != rung.to

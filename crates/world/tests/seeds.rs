@@ -1,4 +1,4 @@
-//! 256 worlds: whoever changes an NF learns here what the change does on a bad day.
+//! 256 worlds: the regression test of the NFs under faults.
 
 use pith_world::{Failure, Plan, World};
 

@@ -1,4 +1,4 @@
-//! Identities and other values of text (TS 23.003, TS 29.571), and the concealment of SUPIs (TS 33.501 Annex C).
+//! Identities and other text values (TS 23.003, TS 29.571), and the concealment of SUPIs (TS 33.501 Annex C).
 
 use crate::target::{Broken, demand, same};
 use pith_crypto::suci::{HomeNetworkPrivateKey, HomeNetworkPublicKey, Profile, decode_msin, encode_msin};
@@ -18,7 +18,7 @@ macro_rules! all {
     ($text:expr, $($value:ty)*) => { $(one::<$value>(stringify!($value), $text)?;)* };
 }
 
-/// A text, read as each of the values.
+/// A text, parsed as each of the values.
 pub fn text(input: &[u8]) -> Result<(), Broken> {
     let Ok(text) = std::str::from_utf8(input) else { return Ok(()) };
     all!(text,
@@ -29,7 +29,7 @@ pub fn text(input: &[u8]) -> Result<(), Broken> {
         let _ = (suci.scheme(), suci.null_scheme_supi(), suci.supi_of("0000000001"));
     }
     if let Ok(supi) = text.parse::<Supi>() {
-        // Five digits are the network's, two are shown.
+        // Masking shows the five digits of the PLMN and two more.
         let hides = supi.imsi().len() <= 7 || !supi.masked().contains(supi.as_str());
         demand(hides, || format!("{supi} is not masked"))?;
         let more = supi.consecutive(3);
@@ -48,7 +48,8 @@ static KEYS: LazyLock<Vec<(HomeNetworkPrivateKey, HomeNetworkPublicKey)>> = Lazy
     vec![pair(Profile::A), pair(Profile::B)]
 });
 
-/// Scheme output: the first octet chooses profile and whether the rest is one, or a plain text to be concealed.
+/// Scheme output: the first octet selects the profile, and whether the rest is scheme output or
+/// plain text to be concealed.
 pub fn suci(input: &[u8]) -> Result<(), Broken> {
     let Some((&choice, octets)) = input.split_first() else { return Ok(()) };
     let _ = decode_msin(octets).map(|digits| encode_msin(&digits));

@@ -6,7 +6,8 @@ use pith_sbi::json::{self, Bounds, Violation};
 use pith_sbi::patch;
 use serde_json::Value;
 
-/// What the check lets through is within its bounds once it is parsed; what it calls no JSON, the parser refuses.
+/// JSON within the limits of the check is within them after parsing; the parser refuses what the
+/// check calls invalid.
 pub fn document(input: &[u8]) -> Result<(), Broken> {
     let parsed = serde_json::from_slice::<Value>(input);
     match (json::check(input, &json::MESSAGE), parsed) {
@@ -20,7 +21,7 @@ pub fn document(input: &[u8]) -> Result<(), Broken> {
     }
 }
 
-/// `[document, patch]`: the result of the patch is within the bounds of a document.
+/// `[document, patch]`: the result of the patch is within the limits of a document.
 pub fn patched(input: &[u8]) -> Result<(), Broken> {
     if json::check(input, &json::MESSAGE).is_err() {
         return Ok(());
@@ -31,7 +32,7 @@ pub fn patched(input: &[u8]) -> Result<(), Broken> {
     match patch::apply_to_value(document, &items) {
         Ok(value) => {
             let (depth, nodes) = size(&value);
-            // The document itself may be as deep as a message, and stands in a list here.
+            // The document may have the depth of a message, plus one for the list that contains it here.
             let sound = depth <= json::MESSAGE.depth + 1 && nodes <= json::MESSAGE.nodes;
             demand(sound, || format!("{depth} levels, {nodes} values"))
         }
@@ -39,7 +40,7 @@ pub fn patched(input: &[u8]) -> Result<(), Broken> {
     }
 }
 
-/// Levels of arrays and objects, and values.
+/// The depth of arrays and objects, and the number of values.
 fn size(value: &Value) -> (usize, usize) {
     let inner: Vec<_> = match value {
         Value::Array(items) => items.iter().map(size).collect(),

@@ -1,4 +1,4 @@
-//! Decoders: no panic, bounded cost, and what is understood once is understood the same when written back.
+//! Decoders: no panic, limited cost, and a decoded value is the same after encoding and decoding it again.
 
 mod identity;
 mod json;
@@ -11,7 +11,7 @@ pub mod sbi;
 
 use crate::target::{Bounds, Target};
 
-/// Every decoder.
+/// All decoder targets.
 pub const TARGETS: &[Target] = &[
     Target::codec("nas-gmm", "5GMM messages: the same when written and read again", nas::gmm),
     Target::codec("nas-gsm", "5GSM messages: the same when written and read again", nas::gsm),
@@ -36,7 +36,7 @@ pub const TARGETS: &[Target] = &[
         sbi::response,
     ),
     Target::text("json", "JSON of peers: what is let through is within its bounds", json::document),
-    // A small patch may make a document grow by 4,096 values.
+    // A small patch may add 4,096 values to a document.
     Target {
         bounds: Bounds { memory: 4 << 20, ..Bounds::TEXT },
         ..Target::text("json-patch", "a document and its patch: the result is within bounds", json::patched)

@@ -1,4 +1,4 @@
-//! NAS (TS 24.501): plain messages and the security envelope.
+//! NAS (TS 24.501): plain messages and security protection.
 
 use crate::target::{Broken, demand, same};
 use pith_crypto::keys::{KNasEnc, KNasInt};
@@ -20,7 +20,7 @@ pub fn gmm(input: &[u8]) -> Result<(), Broken> {
     same(&message, GmmMessage::decode(&message.encode()))
 }
 
-/// The temporary identity that a peek has to see.
+/// The temporary identity that a peek must return.
 fn shown(message: &GmmMessage) -> Option<TemporaryIdentity> {
     let identity = match message {
         GmmMessage::RegistrationRequest(request) => &request.mobile_identity,
@@ -41,8 +41,8 @@ pub fn gsm(input: &[u8]) -> Result<(), Broken> {
     same(&message, GsmMessage::decode(&message.encode()))
 }
 
-/// A UE protects a message, the input is what arrives of it: its first octet chooses the algorithms, the second what is
-/// done to the message (as it is, twice, or spoiled by the octets that follow).
+/// A UE protects a message, and the input determines what arrives: its first octet selects the algorithms,
+/// the second what happens to the message (unchanged, repeated, or changed by the following octets).
 pub fn security(input: &[u8]) -> Result<(), Broken> {
     let (&[choice, how, ..], rest) = (match input.split_at_checked(2) {
         Some((head, rest)) => (head, rest),
@@ -62,13 +62,13 @@ pub fn security(input: &[u8]) -> Result<(), Broken> {
                 format!("{} was received as {}", hex::encode(plain), hex::encode(&received.plain))
             })?;
         }
-        // The security header type is not under the MAC (TS 24.501 9.8).
+        // The MAC does not cover the security header type (TS 24.501 9.8).
         Ok(_) if choice & 3 == 0 || arrives.get(2..) == sent.get(2..) => {}
         Ok(_) => return Err(Broken(format!("forged: {} for {}", hex::encode(&arrives), hex::encode(&sent)))),
         Err(error) if arrives == sent => return Err(Broken(format!("refused what the UE sent: {error}"))),
         Err(_) => {}
     }
-    // 128-NIA0 protects against nothing, replays included (TS 33.501 D.1).
+    // 128-NIA0 gives no protection, also not against replays (TS 33.501 D.1).
     let taken_again = network.unprotect(&sent).is_ok() && network.unprotect(&sent).is_ok();
     let taken_again = taken_again || network.unprotect(&arrives).is_ok();
     demand(!taken_again || choice & 3 == 0, || "a replayed message was taken".into())
@@ -95,7 +95,7 @@ fn context(role: Role, choice: u8) -> NasSecurity {
     NasSecurity::new(role, Connection::ThreeGpp, algorithms, keys.0, keys.1)
 }
 
-/// Pairs of octets say where the message changes and how.
+/// Pairs of octets select position and kind of each change.
 fn spoiled(sent: &[u8], how: u8, changes: &[u8]) -> Vec<u8> {
     let mut spoiled = sent.to_vec();
     if how & 0x10 != 0 {

@@ -4,7 +4,7 @@ use crate::target::{Broken, demand, same};
 use pith_ngap::transfer::*;
 use pith_ngap::{Message, peek, unknown_procedure};
 
-/// PDUs, decoded and peeked at.
+/// PDUs, decoded and peeked.
 pub fn pdu(input: &[u8]) -> Result<(), Broken> {
     let seen = peek(input);
     let _ = unknown_procedure(input);
@@ -33,7 +33,7 @@ macro_rules! transfers {
     };
 }
 
-/// The octets of an item, read as each of the transfers.
+/// The octets of an item, decoded as each of the transfers.
 pub fn transfer(input: &[u8]) -> Result<(), Broken> {
     transfers!(input,
         SetupRequestTransfer SetupResponseTransfer SetupUnsuccessfulTransfer

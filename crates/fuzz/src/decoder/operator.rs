@@ -1,4 +1,4 @@
-//! What operators give: configuration, subscribers, requests of the REST API.
+//! Operator input: configuration, subscribers, requests of the REST API.
 
 use super::sbi::Http;
 use crate::target::{Broken, demand, same};
@@ -11,10 +11,10 @@ use pith_runtime::http::Handler;
 use pith_runtime::store::{Database, Place};
 use tokio::runtime::{Builder, Runtime};
 
-/// A configuration: read, or told what is wrong and where.
+/// A configuration: parsed, or refused with the reason and the line.
 pub fn config(input: &[u8]) -> Result<(), Broken> {
     let Ok(text) = std::str::from_utf8(input) else { return Ok(()) };
-    // YAML 1.2, 5.4: a carriage return alone breaks lines too.
+    // YAML 1.2, 5.4: a carriage return alone is also a line break.
     let lines = text.matches(['\n', '\r']).count() as u64 + 1;
     match Config::parse(text, "pith.yaml") {
         Ok(config) => demand(config.shards() > 0, || "no shard".into()),
@@ -31,7 +31,7 @@ pub fn config(input: &[u8]) -> Result<(), Broken> {
 /// The key of every subscriber of the corpus.
 const K: &str = "465b5ce8b199b49faa5f0a2ee238a6bc";
 
-/// A subscriber, or lines of them, as exported.
+/// One or more exported subscribers.
 pub fn subscriber(input: &[u8]) -> Result<(), Broken> {
     for subscriber in
         serde_json::Deserializer::from_slice(input).into_iter::<Subscriber>().map_while(Result::ok)
@@ -51,13 +51,13 @@ fn api() -> (Runtime, ApiHandler) {
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime needs no privilege");
     let database = Database::open(&Place::Memory).expect("memory can be opened");
     let mut config = Config::default();
-    // No file of the machine takes part.
+    // No file of this machine is used.
     config.store.path = StorePath::Memory;
     let (api, _) = Api::on_database(database, config).expect("a thread can be started");
     (runtime, ApiHandler::new(api))
 }
 
-/// A request of the REST API, as text: answered, and never with the core's own fault.
+/// A request of the REST API, as text: answered, and never with an internal error.
 pub fn request(input: &[u8]) -> Result<(), Broken> {
     let Some(http) = Http::of(input) else { return Ok(()) };
     let mut request = Request::builder().method(http.first).uri(http.second).header("host", "127.0.0.1");

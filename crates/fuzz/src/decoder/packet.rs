@@ -1,11 +1,11 @@
-//! Packets of users, as the UPF sees them: headers, trains of segments, coalescing.
+//! User packets in the UPF: headers, segmentation, coalescing.
 
 use crate::target::{Broken, demand};
 use pith_datapath::packet::{Coalescer, Flow, Train, VnetHeader, complete_partial, decrement_ttl};
 
 const VNET: usize = 10;
 
-/// A virtio-net header and a packet behind it.
+/// A virtio-net header and the packet after it.
 pub fn packet(input: &[u8]) -> Result<(), Broken> {
     let Some((head, packet)) = input.split_first_chunk::<VNET>() else { return Ok(()) };
     let vnet = VnetHeader::decode(head);
@@ -32,7 +32,7 @@ pub fn packet(input: &[u8]) -> Result<(), Broken> {
     coalesce(packet, &flow)
 }
 
-/// The packet twice, and what follows it in the arena.
+/// The packet twice, and the data after it in the arena.
 fn coalesce(packet: &[u8], flow: &Flow) -> Result<(), Broken> {
     let arena = [packet, packet].concat();
     let mut coalescer = Coalescer::new(true);

@@ -47,7 +47,7 @@ macro_rules! values {
     };
 }
 
-/// The value of an IE, read as one of each type.
+/// The value of an IE, decoded as each IE type.
 pub fn ie(input: &[u8]) -> Result<(), Broken> {
     values!(input,
         Cause OffendingIe FailedRuleId FSeid FTeid UeIpAddress EntityIpAddress AlternativeSmfIpAddress

@@ -1,4 +1,4 @@
-//! The SBI (TS 29.500): requests and answers as HTTP has them, written as text:
+//! The SBI (TS 29.500): HTTP requests and responses, written as text:
 //!
 //! ```text
 //!  POST /nausf-auth/v1/ue-authentications?query        Authenticate 201
@@ -15,7 +15,7 @@ use std::sync::{Arc, LazyLock};
 static ROOT: LazyLock<Arc<ApiRoot>> =
     LazyLock::new(|| Arc::new(ApiRoot::new(Scheme::Http, "127.0.0.1:7777").with_prefix("/s1")));
 
-/// A message of HTTP, taken apart.
+/// The parts of an HTTP message.
 pub(super) struct Http<'a> {
     pub first: &'a str,
     pub second: &'a str,
@@ -42,7 +42,7 @@ impl<'a> Http<'a> {
     }
 }
 
-/// A request of that text; `None` if it is none of HTTP.
+/// The request in that text; `None` if it is not HTTP.
 pub fn http_request(input: &[u8]) -> Option<HttpRequest> {
     let http = Http::of(input)?;
     let (path, query) = http.second.split_once('?').unwrap_or((http.second, ""));
@@ -54,7 +54,7 @@ pub fn http_request(input: &[u8]) -> Option<HttpRequest> {
     Some(request)
 }
 
-/// A request that a server reads: refused with a 4xx, or the same when it is written and read again.
+/// A request to a server: refused with a 4xx, or the same after encoding and decoding it again.
 pub fn request(input: &[u8]) -> Result<(), Broken> {
     let Some(http) = http_request(input) else { return Ok(()) };
     match Request::from_http(&ROOT, &http) {
@@ -73,7 +73,7 @@ pub fn request(input: &[u8]) -> Result<(), Broken> {
     }
 }
 
-/// An answer of that text, and the operation that it answers.
+/// The response in that text, and its operation.
 pub fn http_response(input: &[u8]) -> Option<(Operation, HttpResponse)> {
     let http = Http::of(input)?;
     let operation = Operation::ALL.iter().find(|operation| operation.info().operation_id == http.first)?;
@@ -84,7 +84,8 @@ pub fn http_response(input: &[u8]) -> Option<(Operation, HttpResponse)> {
     Some((*operation, response))
 }
 
-/// An answer that a client reads: an outcome of its operation, the same when written and read again, or a problem.
+/// A response to a client: an outcome of its operation that is the same after encoding and
+/// decoding, or a problem.
 pub fn response(input: &[u8]) -> Result<(), Broken> {
     let Some((operation, http)) = http_response(input) else { return Ok(()) };
     match Response::from_http(operation, &ROOT, &http) {

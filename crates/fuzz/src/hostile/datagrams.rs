@@ -1,4 +1,4 @@
-//! Attackers that send datagrams: a phone, a stranger on N4, a host of the data network.
+//! Attackers that send datagrams: a UE, an unknown peer on N4, a host in the data network.
 
 use crate::pace::Pace;
 use anyhow::{Context, Result};
@@ -16,7 +16,7 @@ use std::thread::sleep;
 /// Ports of a core, a radio and a host: GTP-U, PFCP, SBI, REST API, SSH, DNS, NGAP, HTTP.
 const PORTS: [u16; 9] = [2152, 8805, 7777, 5100, 22, 53, 38412, 80, 443];
 
-/// Spoiled messages of a corpus.
+/// Mutated messages of a corpus.
 struct Material {
     seeds: Vec<Seed>,
     random: Random,
@@ -32,14 +32,14 @@ impl Material {
     }
 }
 
-/// A UE's packets: UDP to every port of each target, whole IP packets with other protocols and forged sources.
+/// A UE's packets: UDP to every port of each target, and IP packets with other protocols and forged sources.
 pub fn phone(device: &str, targets: &[Ipv4Addr], seed: u64, pace: &mut Pace) -> Result<Value> {
     let mut gtpu = Material::of("gtpu", seed)?;
     let mut pfcp = Material::of("pfcp", seed)?;
     let udp = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
     udp.bind_device(Some(device.as_bytes())).with_context(|| format!("can't use {device}"))?;
     udp.set_nonblocking(true)?;
-    // IPPROTO_RAW: the header is the sender's own.
+    // IPPROTO_RAW: the sender supplies the IP header.
     let raw = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::from(255)))?;
     raw.bind_device(Some(device.as_bytes()))?;
     raw.set_nonblocking(true)?;
@@ -70,12 +70,12 @@ pub fn phone(device: &str, targets: &[Ipv4Addr], seed: u64, pace: &mut Pace) -> 
     Ok(json!({ "refused by the own system": refused, "answers": answers }))
 }
 
-/// An IPv4 packet with a header of its own: SCTP INIT, IP in IP, GRE, ICMP redirect, fragments, forged sources.
+/// An IPv4 packet with its header: SCTP INIT, IP in IP, GRE, ICMP redirect, fragments, forged sources.
 fn ip_packet(target: Ipv4Addr, random: &mut Random) -> Vec<u8> {
     let protocols = [132, 4, 41, 47, 1, 17, 6, 50];
     let protocol = *random.pick(&protocols).unwrap_or(&132);
     let mut payload: Vec<u8> = match protocol {
-        // INIT to the AMF's port (RFC 9260 3.3.2); the checksum is the receiver's to refuse.
+        // INIT to the AMF's port (RFC 9260 3.3.2), with an invalid checksum.
         132 => [0x96, 0x0c, 0x96, 0x0c, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 20].to_vec(),
         17 => [0x08, 0x68, 0x08, 0x68, 0, 32, 0, 0, 0x30, 0xff, 0, 16].to_vec(),
         1 => [5, 1, 0, 0, 127, 0, 0, 1].to_vec(),
@@ -97,7 +97,8 @@ fn ip_packet(target: Ipv4Addr, random: &mut Random) -> Vec<u8> {
     packet
 }
 
-/// PFCP of a stranger: well-formed requests to associate under ever new Node IDs, and spoiled messages of every type.
+/// PFCP of an unknown peer: well-formed association requests with many Node IDs, and mutated
+/// messages of every type.
 pub fn n4(target: SocketAddr, local: SocketAddr, seed: u64, pace: &mut Pace) -> Result<Value> {
     let mut material = Material::of("pfcp", seed)?;
     let socket = UdpSocket::bind(local).with_context(|| format!("can't use {local}"))?;
@@ -111,7 +112,7 @@ pub fn n4(target: SocketAddr, local: SocketAddr, seed: u64, pace: &mut Pace) -> 
         for _ in 0..due {
             number = number.wrapping_add(1);
             let message = if number.is_multiple_of(4) { association(number) } else { material.next() };
-            // A port that nobody listens on says so with the next call: that is an answer too.
+            // The next call returns the error of a closed port, which also counts as an answer.
             let _ = socket.send(&message);
         }
         loop {
@@ -128,7 +129,7 @@ pub fn n4(target: SocketAddr, local: SocketAddr, seed: u64, pace: &mut Pace) -> 
     Ok(json!({ "answers by message type": answers }))
 }
 
-/// PFCP Association Setup Request (TS 29.244 7.4.4.1) of a Node ID made from `number`.
+/// PFCP Association Setup Request (TS 29.244 7.4.4.1) with a Node ID derived from `number`.
 fn association(number: u32) -> Vec<u8> {
     let [_, a, b, c] = number.to_be_bytes();
     let mut message = vec![0x20, 5, 0, 0, a, b, c, 0];
@@ -139,7 +140,7 @@ fn association(number: u32) -> Vec<u8> {
     message
 }
 
-/// Packets from the data network to UE addresses: most of no session.
+/// Packets from the data network to UE addresses, most of them without a session.
 pub fn network(first: Ipv4Addr, count: u32, seed: u64, pace: &mut Pace) -> Result<Value> {
     let socket = UdpSocket::bind("0.0.0.0:0")?;
     socket.set_nonblocking(true)?;

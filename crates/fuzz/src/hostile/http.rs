@@ -1,5 +1,5 @@
-//! A client of the SBI or of the REST API: spoiled requests of a corpus, with tokens that are none, over connections
-//! some of which begin a body and never end it.
+//! A client of the SBI or of the REST API: mutated requests of a corpus, with invalid tokens; some
+//! connections start a body and never end it.
 
 use crate::pace::Pace;
 use anyhow::Result;
@@ -19,12 +19,12 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio::task::{LocalSet, spawn_local};
 
-/// Connections that hold a body back.
+/// Connections with an unfinished body.
 const SLOW: usize = 64;
-/// Exchanges that may be open at a time.
+/// Maximum number of open exchanges.
 const OPEN: usize = 256;
 
-/// Answers by status; 0 is for those without one.
+/// Number of answers by status; 0 counts missing answers.
 type Answers = Rc<RefCell<BTreeMap<u16, u64>>>;
 
 pub fn attack(target: SocketAddr, corpus: &str, seed: u64, pace: &mut Pace) -> Result<Value> {
@@ -36,7 +36,7 @@ pub fn attack(target: SocketAddr, corpus: &str, seed: u64, pace: &mut Pace) -> R
     Ok(json!({ "answers by status": answers, "slow connections": slow.len() }))
 }
 
-/// Requests over HTTP/1.1 whose bodies never come; what does not speak it closes them.
+/// HTTP/1.1 requests whose body is never sent. A server without HTTP/1.1 closes them.
 fn slow_bodies(target: SocketAddr) -> Vec<TcpStream> {
     let begin = |_| {
         let mut stream = TcpStream::connect_timeout(&target, Duration::from_millis(200)).ok()?;
@@ -74,7 +74,7 @@ async fn send(target: SocketAddr, corpus: &str, seed: u64, pace: &mut Pace, answ
     Ok(())
 }
 
-/// A request of the corpus's text form: first line, headers, an empty line, body.
+/// A request in the corpus's text form: first line, headers, an empty line, body.
 fn request(target: SocketAddr, text: &[u8]) -> Option<Request<Bytes>> {
     let end = text.windows(2).position(|pair| pair == b"\n\n").unwrap_or(text.len());
     let head = std::str::from_utf8(text.get(..end)?).ok()?;

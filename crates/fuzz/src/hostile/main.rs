@@ -1,14 +1,15 @@
-//! `pith-hostile`: one attacker of a running core, at a steady rate, for `make hostile` and `make faults`.
+//! `pith-hostile`: one attacker of a running core, at a constant rate, for `make hostile` and `make faults`.
 //!
 //! ```text
-//!  phone     what a UE can send through its session: the core's addresses and ports, radios, other UEs, forged sources
-//!  radio     NGAP, spoiled and out of turn; NG SETUP with other gNBs' ids; G-PDUs with made-up TEIDs
-//!  n4        PFCP from a stranger, towards a UPF or an SMF
-//!  http      requests to the SBI or the REST API: spoiled, unauthorised, slow
-//!  network   packets from the data network to UE addresses that exist and that do not
+//!  phone     packets of a UE through its session: to addresses and ports of the core, radios, other UEs; forged sources
+//!  radio     mutated and out-of-order NGAP; NG SETUP with other gNBs' ids; G-PDUs with invented TEIDs
+//!  n4        PFCP from an unknown peer, to a UPF or an SMF
+//!  http      requests to the SBI or the REST API: mutated, unauthorised, slow
+//!  network   packets from the data network to used and unused UE addresses
 //! ```
 //!
-//! It attacks only the addresses that it is given. Its last line is JSON: what it sent, and the CPU that took.
+//! It attacks only the given addresses. Its last line is JSON: the number of sent messages, and the
+//! CPU time used.
 
 mod datagrams;
 mod http;
@@ -23,19 +24,19 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// One attacker of a running core of your own.
+/// Attacks a running core of your own.
 #[derive(Debug, Parser)]
 struct Args {
-    /// Who attacks.
+    /// The kind of attacker.
     #[command(subcommand)]
     who: Who,
-    /// Packets or messages in a second.
+    /// Packets or messages per second.
     #[arg(long, global = true, default_value_t = 2000)]
     rate: u32,
-    /// For how long.
+    /// Duration in seconds.
     #[arg(long, global = true, default_value_t = 10)]
     seconds: u64,
-    /// Of the messages.
+    /// Seed of the messages.
     #[arg(long, global = true, default_value_t = 1)]
     seed: u64,
 }
@@ -47,46 +48,46 @@ enum Who {
         /// The interface, such as uetun1.
         #[arg(long)]
         device: String,
-        /// Addresses that it tries.
+        /// Addresses to attack.
         #[arg(long, required = true, value_delimiter = ',')]
         targets: Vec<Ipv4Addr>,
     },
-    /// A gNB that nobody knows.
+    /// An unknown gNB.
     Radio {
-        /// The AMF's N2.
+        /// The AMF's N2 address.
         #[arg(long)]
         amf: SocketAddr,
-        /// The UPF's N3.
+        /// The UPF's N3 address.
         #[arg(long)]
         n3: SocketAddr,
-        /// Its own address.
+        /// Local address.
         #[arg(long)]
         local: IpAddr,
     },
-    /// A stranger on N4.
+    /// An unknown peer on N4.
     N4 {
-        /// The N4 end point that it attacks.
+        /// The N4 endpoint to attack.
         #[arg(long)]
         target: SocketAddr,
-        /// Its own address and port.
+        /// Local address and port.
         #[arg(long)]
         local: SocketAddr,
     },
     /// A client of the SBI or of the REST API.
     Http {
-        /// Where the server is.
+        /// The server's address.
         #[arg(long)]
         target: SocketAddr,
-        /// Which requests: sbi-request or api.
+        /// Corpus of the requests: sbi-request or api.
         #[arg(long)]
         corpus: String,
     },
-    /// A host of the data network.
+    /// A host in the data network.
     Network {
         /// The first UE address.
         #[arg(long)]
         first: Ipv4Addr,
-        /// How many addresses from there on.
+        /// Number of addresses from there on.
         #[arg(long, default_value_t = 1000)]
         count: u32,
     },

@@ -1,4 +1,4 @@
-//! A radio that nobody knows: associations, NG SETUP, and NGAP that is spoiled or out of turn; G-PDUs besides.
+//! An unknown radio: associations, NG SETUP, mutated and out-of-order NGAP, and G-PDUs.
 
 use crate::pace::Pace;
 use anyhow::{Context, Result};
@@ -12,10 +12,10 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::thread::sleep;
 use std::time::Instant;
 
-/// Associations at a time.
+/// Number of simultaneous associations.
 const ASSOCIATIONS: usize = 4;
 
-/// Sends until the time is over; associations that the AMF ends are begun anew.
+/// Sends until the time is over; associations that the AMF ends are opened again.
 pub fn attack(amf: SocketAddr, n3: SocketAddr, local: IpAddr, seed: u64, pace: &mut Pace) -> Result<Value> {
     let ngap = corpus::read("ngap")?;
     let gtpu = corpus::read("gtpu")?;
@@ -46,7 +46,7 @@ pub fn attack(amf: SocketAddr, n3: SocketAddr, local: IpAddr, seed: u64, pace: &
         }
         let due = pace.due();
         for number in 0..due {
-            // As many G-PDUs as NGAP messages: both count.
+            // Half of the messages are G-PDUs.
             if number % 2 == 0 {
                 let _ = tunnel.send(&Mutator::new(Shape::Octets, &gtpu).make(&mut random));
                 continue;

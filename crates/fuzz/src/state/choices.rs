@@ -1,8 +1,8 @@
-//! An input as a row of choices: what a dialogue does next.
+//! An input as a sequence of choices of a dialogue.
 
 use crate::random::Random;
 
-/// Choices, an octet or more each; when they are used up, all that is left is to end.
+/// Choices, an octet or more each; when they are used up, the dialogue is ended.
 pub struct Choices<'a> {
     octets: &'a [u8],
 }
@@ -13,7 +13,7 @@ impl<'a> Choices<'a> {
         Self { octets: input }
     }
 
-    /// Whether there is nothing more to choose.
+    /// Whether all choices are used up.
     pub fn are_over(&self) -> bool {
         self.octets.is_empty()
     }
@@ -35,12 +35,12 @@ impl<'a> Choices<'a> {
         number % limit
     }
 
-    /// One of these.
+    /// A chosen element.
     pub fn pick<'b, T>(&mut self, of: &'b [T]) -> Option<&'b T> {
         of.get(self.below(of.len()))
     }
 
-    /// Numbers that follow from two octets, for what takes too many choices to be made one by one.
+    /// Random numbers seeded by two octets, where single choices would be too many.
     pub fn random(&mut self) -> Random {
         Random::new(u64::from(self.octet()) << 8 | u64::from(self.octet()))
     }

@@ -1,4 +1,4 @@
-//! Messages to speak with: the corpora of the decoders.
+//! Messages for dialogues: the corpora of the decoders.
 
 use crate::corpus::{Seed, read};
 use crate::decoder::sbi::{http_request, http_response};
@@ -9,7 +9,7 @@ use pith_sbi::http::HttpResponse;
 use pith_sbi::{ApiRoot, Operation, Problem, Reply, Request, Response, Scheme};
 use std::sync::{Arc, LazyLock};
 
-/// What every resource is called in the corpora.
+/// The id of every resource in the corpora.
 const EXAMPLE_ID: &str = "7-a%2Fb";
 
 static ROOT: LazyLock<Arc<ApiRoot>> = LazyLock::new(|| Arc::new(ApiRoot::new(Scheme::Http, "peer:80")));
@@ -18,7 +18,7 @@ static REQUESTS: LazyLock<Vec<Seed>> = LazyLock::new(|| read("sbi-request").unwr
 
 static RESPONSES: LazyLock<Vec<Seed>> = LazyLock::new(|| read("sbi-response").unwrap_or_default());
 
-/// Where peers' services stand.
+/// API root of the peers.
 pub fn root() -> Arc<ApiRoot> {
     Arc::clone(&ROOT)
 }
@@ -33,8 +33,8 @@ fn request(text: &[u8]) -> Option<Request> {
     Request::from_http(&ROOT, &http_request(text)?).ok()
 }
 
-/// One of those requests: about a resource that was seen, maybe, and spoiled, maybe. `None` if it can no longer be read,
-/// so that an NF would not see it.
+/// One of those requests, possibly with the id of an observed resource, possibly mutated. `None` if
+/// it can't be parsed any more, so that no NF would get it.
 pub fn ask(seeds: &[Seed], ids: &[String], choices: &mut Choices<'_>) -> Option<Request> {
     let seed = choices.pick(seeds)?;
     let mut text = seed.octets.clone();
@@ -53,7 +53,7 @@ fn replace_id(text: &[u8], id: &str) -> Vec<u8> {
     format!("{}\n{rest}", line.replace(EXAMPLE_ID, id)).into_bytes()
 }
 
-/// What a peer answers to a call: mostly what it should, in one of its forms.
+/// A peer's reply to a call: mostly a valid one, in one of its forms.
 pub fn answer(operation: Operation, choices: &mut Choices<'_>) -> Reply {
     let of_operation = |seed: &&Seed| seed.name.split([' ', '-']).nth(1) == Some(name(operation).as_str());
     let fitting: Vec<&Seed> = RESPONSES.iter().filter(of_operation).collect();
@@ -81,7 +81,7 @@ fn read_answer(operation: Operation, text: &[u8]) -> Reply {
     Response::from_http(operation, &ROOT, &http)
 }
 
-/// An answer to any operation.
+/// A reply to any operation.
 fn any(choices: &mut Choices<'_>) -> Reply {
     let Some(seed) = choices.pick(&RESPONSES) else { return Ok(Response::NoContent) };
     match http_response(&seed.octets) {

@@ -1,4 +1,4 @@
-//! Dialogues: an NF is brought into a state, then gets what it does not expect.
+//! Dialogues: an NF is brought into a state, and then gets unexpected inputs.
 
 mod amf;
 mod choices;
@@ -10,7 +10,7 @@ mod world;
 
 use crate::target::Target;
 
-/// Every dialogue.
+/// All dialogue targets.
 pub const TARGETS: &[Target] = &[
     Target::dialogue("ausf", "authentications: each request one answer, none stays for ever", nfs::ausf),
     Target::dialogue("udm", "subscribers' data: each request one answer", nfs::udm),

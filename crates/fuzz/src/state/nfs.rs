@@ -1,4 +1,4 @@
-//! The NFs that only speak SBI: AUSF, UDM, UDR, PCF, NRF, NSSF.
+//! The NFs with SBI only: AUSF, UDM, UDR, PCF, NRF, NSSF.
 
 use super::choices::Choices;
 use super::material::{requests_for, root};
@@ -33,7 +33,7 @@ fn identity() -> Identity {
     }
 }
 
-/// The requests that an NF serves, of the corpus and once for all.
+/// The requests that an NF serves, read once from the corpus.
 struct Serves(LazyLock<Vec<Seed>>);
 
 macro_rules! serves {
@@ -51,7 +51,7 @@ serves!(OF_PCF Pcf);
 serves!(OF_NRF Nrf);
 serves!(OF_NSSF Nssf);
 
-/// Subscribers of the examples, with keys.
+/// The subscribers of the examples, with keys.
 fn database() -> Database {
     let mut database = Database::default();
     for supi in ["imsi-999700000000001", "imsi-999700000000002"] {
@@ -61,7 +61,7 @@ fn database() -> Database {
     database
 }
 
-/// Authentications: whatever the UDM says and AMFs ask, none stays for ever.
+/// Authentications: none stays for ever, whatever UDM and AMFs send.
 pub fn ausf(input: &[u8]) -> Result<(), Broken> {
     let config = AusfConfig { serving_networks: vec![plmn()] };
     let mut stage = Stage::new(Ausf::new(identity(), config), Database::default());
@@ -82,7 +82,7 @@ pub fn udm(input: &[u8]) -> Result<(), Broken> {
     stage.let_time_pass()
 }
 
-/// Documents, and a database that fails.
+/// Documents, and a failing database.
 pub fn udr(input: &[u8]) -> Result<(), Broken> {
     let mut stage = Stage::new(Udr::new(root()), database());
     stage.play(&OF_UDR.0, &mut Choices::new(input))?;

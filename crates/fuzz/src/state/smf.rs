@@ -1,4 +1,4 @@
-//! The SMF: sessions in every state, with phones, gNBs, UPFs and NFs that say anything.
+//! The SMF: sessions in every state, with misbehaving phones, gNBs, UPFs and NFs.
 
 use super::choices::Choices;
 use super::material::{requests_for, root};
@@ -68,7 +68,7 @@ fn smf() -> Smf {
     Smf::new(identity, config, Rng::from_number(1))
 }
 
-/// Plays an input, then has all sessions released: nothing may be left of them.
+/// Runs an input, then releases all sessions: no state may be left.
 pub fn run(input: &[u8]) -> Result<(), Broken> {
     let mut stage = Stage::new(smf(), Database::default());
     stage.n4 = Some(Vec::new());
@@ -125,7 +125,7 @@ fn step(stage: &mut Stage<Smf>, seids: &mut Vec<Seid>, choices: &mut Choices<'_>
     }
 }
 
-/// A 5GSM message: one of the corpus, maybe for another session or transaction, maybe spoiled.
+/// A 5GSM message of the corpus, possibly for another session or transaction, possibly mutated.
 fn n1(choices: &mut Choices<'_>) -> Vec<u8> {
     let mut octets = choices.pick(&NAS).map(|seed| seed.octets.clone()).unwrap_or_default();
     if let Some(session) = octets.get_mut(1).filter(|_| choices.below(4) > 0) {
@@ -199,7 +199,7 @@ fn upf_answers(stage: &mut Stage<Smf>, seids: &mut Vec<Seid>, choices: &mut Choi
     stage.n4_input(N4Input::Response { tag, result });
 }
 
-/// A Session Report Request, or another message, about a session that there is or not.
+/// A Session Report Request or another message, about an existing or unknown session.
 fn report(stage: &mut Stage<Smf>, seids: &[Seid], choices: &mut Choices<'_>) {
     let seid = choices.pick(seids).copied().unwrap_or(Seid(choices.octet().into()));
     let from = ([127, 0, 0, 8], 8805).into();
@@ -218,7 +218,7 @@ fn any_message(choices: &mut Choices<'_>) -> Option<Message> {
     Message::decode(&octets).ok().map(|(_, message)| message)
 }
 
-/// What a UPF answers.
+/// A UPF's response.
 fn answer(request: &Message, cause: Cause) -> Message {
     match request {
         Message::SessionEstablishmentRequest(_) => {

@@ -1,5 +1,5 @@
-//! One NF on a stage, and everyone that it talks to, played by the input: requests of its services, answers to its
-//! calls, the database, timers. What must hold is what `kit` promises: each request gets one answer.
+//! One NF, and its peers driven by the input: requests to its services, replies to its calls, the
+//! database, timers. It checks what `kit` guarantees: each request gets one answer.
 
 use super::choices::Choices;
 use super::material;
@@ -15,13 +15,13 @@ use pith_world::Database;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// How long a dialogue may go on when nothing new begins.
+/// Maximum number of steps to end a dialogue.
 const ENDING: usize = 500;
 
-/// The owner of calls whose answers change nothing.
+/// The owner of calls whose replies are ignored.
 const NOBODY: u64 = u64::MAX;
 
-/// An NF and what it waits for.
+/// An NF, and what it waits for.
 pub struct Stage<N> {
     /// The NF.
     pub nf: N,
@@ -33,17 +33,17 @@ pub struct Stage<N> {
     waiting: BTreeSet<u64>,
     exchanges: u64,
     database: Database,
-    /// Resources that it made, by the last segment of their URIs.
+    /// Resources that it created, by the last segment of their URIs.
     pub ids: Vec<String>,
-    /// Tags of calls that were answered.
+    /// Tags of answered calls.
     answered: Vec<Tag>,
-    /// Requests to UPFs that wait; `None` for an NF without N4.
+    /// Pending requests to UPFs; `None` for an NF without N4.
     pub n4: Option<Vec<(Tag, Message)>>,
     broken: Option<String>,
 }
 
 impl<N: NetworkFunction> Stage<N> {
-    /// That NF, with a database that has the subscriber of the examples.
+    /// The NF, with a database.
     pub fn new(nf: N, database: Database) -> Self {
         Self {
             nf,
@@ -62,7 +62,7 @@ impl<N: NetworkFunction> Stage<N> {
         }
     }
 
-    /// Plays all choices, then ends whatever is under way.
+    /// Runs all choices, then ends everything in progress.
     pub fn play(&mut self, serves: &[Seed], choices: &mut Choices<'_>) -> Result<(), Broken> {
         while !choices.are_over() {
             self.step(serves, choices);
@@ -71,12 +71,12 @@ impl<N: NetworkFunction> Stage<N> {
         self.end()
     }
 
-    /// What was wrong so far.
+    /// The first failure so far.
     pub fn check(&mut self) -> Result<(), Broken> {
         self.broken.take().map_or(Ok(()), |what| Err(Broken(what)))
     }
 
-    /// One choice of what happens, of all that is no NF's own.
+    /// One choice that applies to every NF.
     pub fn step(&mut self, serves: &[Seed], choices: &mut Choices<'_>) {
         match choices.below(16) {
             0..4 => {
@@ -92,7 +92,7 @@ impl<N: NetworkFunction> Stage<N> {
         }
     }
 
-    /// Someone asks the NF for a service.
+    /// A peer sends a request to the NF.
     pub fn ask(&mut self, request: Request) {
         self.exchanges += 1;
         self.waiting.insert(self.exchanges);
@@ -115,7 +115,7 @@ impl<N: NetworkFunction> Stage<N> {
         self.input(Input::Reply { tag, from: Some(material::root()), reply });
     }
 
-    /// A reply that comes twice, or long after, or that nobody asked for.
+    /// A reply that is repeated, late or unsolicited.
     fn answer_again(&mut self, choices: &mut Choices<'_>) {
         let any = Tag { owner: choices.below(4) as u64, step: choices.below(4) as u32 };
         let tag = choices.pick(&self.answered).copied().unwrap_or(any);
@@ -139,7 +139,7 @@ impl<N: NetworkFunction> Stage<N> {
         self.input(Input::Stored { tag, result });
     }
 
-    /// A timer runs out: one that runs, or one that ran out before.
+    /// A timer expires: a running one, or one that expired before.
     fn ring(&mut self, choices: &mut Choices<'_>) {
         let running: Vec<TimerKey> = self.timers.keys().copied().collect();
         let late = choices.pick(&self.expired).copied().filter(|_| choices.below(4) == 0);
@@ -166,7 +166,7 @@ impl<N: NetworkFunction> Stage<N> {
     fn effect(&mut self, effect: Effect) {
         match effect {
             Effect::Call { tag, request, .. } => {
-                // What it calls must be what can be written.
+                // Every call must be encodable.
                 let _ = request.to_http();
                 if tag.owner != NOBODY && self.calls.iter().any(|(open, _)| *open == tag) {
                     self.broken = Some(format!("{tag:?} is used for two calls at once"));
@@ -200,7 +200,7 @@ impl<N: NetworkFunction> Stage<N> {
         }
     }
 
-    /// The N4 gateway hands something to the NF.
+    /// An input of the N4 gateway.
     pub fn n4_input(&mut self, input: N4Input) {
         self.input(Input::N4(Box::new(input)));
     }
@@ -223,7 +223,7 @@ impl<N: NetworkFunction> Stage<N> {
         }
     }
 
-    /// All calls fail: then nobody waits any longer.
+    /// All calls fail: then nothing may wait any longer.
     pub fn end(&mut self) -> Result<(), Broken> {
         for _ in 0..ENDING {
             if let Some((tag, _)) = self.calls.pop() {
@@ -243,7 +243,7 @@ impl<N: NetworkFunction> Stage<N> {
         demand(self.waiting.is_empty(), || format!("{} requests have no answer", self.waiting.len()))
     }
 
-    /// Lets all timers run out that do not start themselves again.
+    /// Expires all timers that are not restarted by their own expiry.
     pub fn let_time_pass(&mut self) -> Result<(), Broken> {
         for _ in 0..ENDING {
             let Some(key) = self.timers.keys().next().copied() else { break };

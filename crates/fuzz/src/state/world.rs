@@ -1,7 +1,7 @@
-//! Whole worlds with an attacker in them: gNB, UE or host of theirs, or the address of an NF. Honest UEs register, open
-//! sessions, go idle and come back all the while, and are held to the invariants of `pith-world`.
+//! Simulated worlds with an attacker: its gNB, UE or host, or the address of an NF. Honest UEs register,
+//! establish sessions, go idle and return all the time, and must fulfil the invariants of `pith-world`.
 //!
-//! The first two octets are the world's seed; the rest chooses what the attacker does.
+//! The first two octets are the world's seed; the rest chooses the attacker's actions.
 
 use super::choices::Choices;
 use crate::corpus::{Seed, read};
@@ -24,7 +24,7 @@ static PFCP: LazyLock<Vec<Seed>> = LazyLock::new(|| read("pfcp").unwrap_or_defau
 /// id-NGSetup (TS 38.413 9.4.7).
 const NG_SETUP: u8 = 21;
 
-/// Where an attacker stands.
+/// The position of an attacker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stand {
     Ue,
@@ -38,22 +38,22 @@ struct Script {
     octets: VecDeque<u8>,
 }
 
-/// A UE of the attacker's.
+/// The attacker has a UE.
 pub fn ue(input: &[u8]) -> Result<(), Broken> {
     attack(Stand::Ue, input)
 }
 
-/// A gNB of the attacker's.
+/// The attacker has a gNB.
 pub fn gnb(input: &[u8]) -> Result<(), Broken> {
     attack(Stand::Gnb, input)
 }
 
-/// A host of the attacker's in the network of N4.
+/// The attacker has a host in the N4 network.
 pub fn host(input: &[u8]) -> Result<(), Broken> {
     attack(Stand::Host, input)
 }
 
-/// Someone who sends PFCP with the addresses of SMF and UPF.
+/// The attacker sends PFCP with the addresses of SMF and UPF.
 pub fn inside(input: &[u8]) -> Result<(), Broken> {
     attack(Stand::Inside, input)
 }
@@ -72,7 +72,7 @@ fn attack(stand: Stand, input: &[u8]) -> Result<(), Broken> {
 
 impl Attacker for Script {
     fn strike(&mut self, overheard: &Overheard) -> Option<Blow> {
-        // Each blow has eight octets to choose with.
+        // Each action has eight octets of choices.
         let chosen: Vec<u8> = (0..8).map_while(|_| self.octets.pop_front()).collect();
         let mut choices = Choices::new(&chosen);
         (!chosen.is_empty()).then(|| match self.stand {
@@ -116,7 +116,7 @@ fn datagram(overheard: &Overheard, choices: &mut Choices<'_>) -> Vec<u8> {
     }
 }
 
-/// A NAS message: heard or made, as it is or spoiled.
+/// A NAS message: observed or generated, unchanged or mutated.
 fn nas(overheard: &Overheard, choices: &mut Choices<'_>) -> Vec<u8> {
     let start = choices.below(overheard.ngap.len());
     let heard = (0..8).find_map(|step| nas_of(overheard.ngap.get(start + step)?));
@@ -129,7 +129,7 @@ fn nas(overheard: &Overheard, choices: &mut Choices<'_>) -> Vec<u8> {
     }
 }
 
-/// The message within an envelope, if it can be read.
+/// The message within a protected one, if it can be read.
 fn unprotected(octets: &[u8]) -> Vec<u8> {
     let inside = octets.get(7..).filter(|inside| GmmMessage::decode(inside).is_ok());
     inside.unwrap_or(octets).to_vec()
@@ -166,7 +166,7 @@ fn of_gnb(overheard: &Overheard, choices: &mut Choices<'_>) -> Blow {
         5 => initial_ue_message(overheard, choices),
         _ => about_another(overheard, heard.and_then(|pdu| peek(pdu)), choices),
     };
-    // Who speaks with another gNB's identity is that gNB: IPsec keeps them apart (TS 33.501 9.2).
+    // An attacker with another gNB's identity would be that gNB: IPsec prevents this (TS 33.501 9.2).
     let is_setup = peek(&pdu).is_some_and(|peek| peek.procedure_code == NG_SETUP);
     if is_setup { Blow::Reassociate } else { Blow::Ngap(stream, pdu) }
 }
@@ -195,7 +195,7 @@ fn initial_ue_message(overheard: &Overheard, choices: &mut Choices<'_>) -> Vec<u
     .unwrap_or_default()
 }
 
-/// Something about a UE that was heard of, which need not be one of this gNB's.
+/// A message about an observed UE, which may belong to another gNB.
 fn about_another(overheard: &Overheard, heard: Option<Peek<'_>>, choices: &mut Choices<'_>) -> Vec<u8> {
     let amf_ue_ngap_id = heard.and_then(|peek| peek.amf_ue_ngap_id).or_else(|| AmfUeNgapId::from_wire(1));
     let Some(amf_ue_ngap_id) = amf_ue_ngap_id else { return Vec::new() };

@@ -7,7 +7,7 @@ use crate::table::message;
 message! {
     /// AUTHENTICATION REQUEST (TS 24.501 Table 8.2.1.1.1), network to UE.
     AuthenticationRequest {
-        /// Names the security context that comes of it.
+        /// Key set identifier of the resulting security context.
         ng_ksi: NgKsi = Half;
         /// Anti-bidding down between architectures.
         abba: Vec<u8> = Lv(3, ANY);
@@ -36,7 +36,7 @@ message! {
 message! {
     /// AUTHENTICATION RESULT (TS 24.501 Table 8.2.3.1.1), network to UE.
     AuthenticationResult {
-        /// Names the security context that came of it.
+        /// Key set identifier of the resulting security context.
         ng_ksi: NgKsi = Half;
         /// EAP-success or EAP-failure.
         eap_message: Vec<u8> = LvE(6, 1502);

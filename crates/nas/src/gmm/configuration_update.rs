@@ -15,7 +15,7 @@ message! {
         0x54 tai_list: TaiList = Tlv(9, 114);
         /// Slices that the UE may use here.
         0x15 allowed_nssai: Nssai = Tlv(4, 74);
-        /// Where service is allowed or not.
+        /// Areas where service is allowed or not.
         0x27 service_area_list: ServiceAreaList = Tlv(6, 114);
         /// Full name of the network.
         0x43 full_name: NetworkName = Tlv(3, ANY);
@@ -25,7 +25,7 @@ message! {
         0x46 local_time_zone: TimeZone = Tv(2);
         /// Time, and time zone of the UE.
         0x47 universal_time: UniversalTime = Tv(8);
-        /// Summer time that the time zone has in it.
+        /// Daylight saving adjustment that the time zone includes.
         0x49 daylight_saving_time: DaylightSavingTime = Tlv(3, 3);
         /// Local area data networks.
         0x79 ladn_information: LadnInformation = TlvE(3, 1715);
@@ -33,7 +33,7 @@ message! {
         0xb0 mico_indication: u8 = Tv1;
         /// The subscription's slices have changed.
         0x90 network_slicing_indication: NetworkSlicingIndication = Tv1;
-        /// Slices that the UE may ask for in this PLMN.
+        /// Slices that the UE may request in this PLMN.
         0x31 configured_nssai: Nssai = Tlv(4, 146);
         /// Slices that are not allowed.
         0x11 rejected_nssai: RejectedNssai = Tlv(4, 42);
@@ -47,13 +47,13 @@ message! {
         0x75 cag_information_list: Vec<u8> = TlvE(3, ANY);
         /// The identity of the UE radio capability.
         0x67 ue_radio_capability_id: UeRadioCapabilityId = Tlv(3, ANY);
-        /// UE radio capability identities to forget.
+        /// Delete UE radio capability identities.
         0xa0 ue_radio_capability_id_deletion: u8 = Tv1;
-        /// Where the UE is registered now.
+        /// The access over which the UE is registered.
         0x44 registration_result: RegistrationResult = Tlv(3, 3);
         /// For NB-N1 mode.
         0x1b truncated_s_tmsi_configuration: u8 = Tlv(3, 3);
-        /// Signalling connection is kept.
+        /// The signalling connection is kept.
         0xc0 additional_configuration_indication: u8 = Tv1;
         /// Rejected slices with a back-off timer.
         0x68 extended_rejected_nssai: Vec<u8> = Tlv(5, 90);
@@ -63,7 +63,7 @@ message! {
         0x70 nssrg_information: Vec<u8> = TlvE(7, 4099);
         /// Wait before disaster roaming.
         0x14 disaster_roaming_wait_range: [u8; 2] = Tlv(4, 4);
-        /// Wait before the return from it.
+        /// Wait before the return from disaster roaming.
         0x2c disaster_return_wait_range: [u8; 2] = Tlv(4, 4);
         /// PLMNs to use in a disaster.
         0x13 disaster_plmns: PlmnList = Tlv(2, ANY);

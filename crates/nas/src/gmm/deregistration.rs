@@ -7,7 +7,7 @@ use crate::table::message;
 message! {
     /// DEREGISTRATION REQUEST (UE originating) (TS 24.501 Table 8.2.12.1.1).
     DeregistrationRequestUeOriginating {
-        /// Switch off or not, and which access.
+        /// Switch-off flag and access type.
         deregistration_type: DeregistrationType = Low;
         /// Which security context the message is protected with.
         ng_ksi: NgKsi = High;
@@ -15,7 +15,7 @@ message! {
         mobile_identity: MobileIdentity = LvE(6, ANY);
     }
     optional {
-        /// The whole message, ciphered (TS 24.501 4.4.6).
+        /// The complete message, ciphered (TS 24.501 4.4.6).
         0x71 nas_message_container: Vec<u8> = TlvE(4, ANY);
     }
 }
@@ -29,7 +29,7 @@ message! {
 message! {
     /// DEREGISTRATION REQUEST (UE terminated) (TS 24.501 Table 8.2.14.1.1), network to UE.
     DeregistrationRequestUeTerminated {
-        /// Whether to register again, and which access.
+        /// Re-registration flag and access type.
         deregistration_type: DeregistrationType = Half;
     }
     optional {
@@ -47,7 +47,7 @@ message! {
         0x2c disaster_return_wait_range: [u8; 2] = Tlv(4, 4);
         /// Closed access groups, extended.
         0x71 extended_cag_information_list: Vec<u8> = TlvE(3, ANY);
-        /// How long the PLMN is not allowed at this location.
+        /// Minimum time for which the PLMN is not allowed at this location.
         0x3a lower_bound_timer: GprsTimer3 = Tlv(3, 3);
         /// Forbidden tracking areas for roaming.
         0x1d forbidden_tais_roaming: TaiList = Tlv(9, 114);

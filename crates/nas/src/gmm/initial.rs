@@ -1,5 +1,5 @@
-//! Protection of initial NAS messages (TS 24.501 4.4.6): what goes in clear, and what has to wait
-//! for the NAS message container.
+//! Protection of initial NAS messages (TS 24.501 4.4.6): cleartext IEs, and those for the NAS
+//! message container.
 
 use super::{DeregistrationRequestUeOriginating, RegistrationRequest, ServiceRequest};
 

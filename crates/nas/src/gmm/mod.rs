@@ -104,12 +104,12 @@ gmm_messages! {
 }
 
 impl GmmMessage {
-    /// Reads a plain message; what was wrong with optional IEs is dropped.
+    /// Decodes a plain message; errors in optional IEs are dropped.
     pub fn decode(octets: &[u8]) -> Result<Self, NasError> {
         Self::decode_with_notes(octets, &mut Vec::new())
     }
 
-    /// Reads a plain message, and says which optional IEs were not taken as they came.
+    /// Decodes a plain message, and reports optional IEs that were not accepted as received.
     pub fn decode_with_notes(octets: &[u8], notes: &mut Vec<Note>) -> Result<Self, NasError> {
         let error = |offset, ie, fault| NasError { offset, ie, fault };
         let &[epd, security, message_type, ..] = octets else {
@@ -124,7 +124,7 @@ impl GmmMessage {
         Self::read(message_type, &mut Reader::new(octets, HEADER, notes))
     }
 
-    /// Writes the plain message.
+    /// Encodes the plain message.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(64);
         out.extend([EPD_5GMM, 0, self.message_type()]);

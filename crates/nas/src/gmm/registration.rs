@@ -8,7 +8,7 @@ use pith_types::{Plmn, Tai};
 message! {
     /// REGISTRATION REQUEST (TS 24.501 Table 8.2.6.1.1), UE to network.
     RegistrationRequest {
-        /// Initial, mobility, periodic, emergency.
+        /// Type: initial, mobility, periodic, emergency.
         registration_type: RegistrationType = Low;
         /// Which security context the message is protected with.
         ng_ksi: NgKsi = High;
@@ -16,15 +16,15 @@ message! {
         mobile_identity: MobileIdentity = LvE(6, ANY);
     }
     optional {
-        /// A native key set besides a mapped one.
+        /// A native key set in addition to a mapped one.
         0xc0 non_current_native_ng_ksi: NgKsi = Tv1;
-        /// What the UE can do.
+        /// Capabilities of the UE.
         0x10 gmm_capability: GmmCapability = Tlv(3, 15);
         /// Algorithms of the UE.
         0x2e ue_security_capability: UeSecurityCapability = Tlv(4, 10);
-        /// Slices that the UE wants to use.
+        /// Slices that the UE requests.
         0x2f requested_nssai: Nssai = Tlv(4, 74);
-        /// Where the UE was registered last.
+        /// Last visited registered TAI.
         0x52 last_visited_registered_tai: Tai = Tv(7);
         /// EPS algorithms and more.
         0x17 s1_ue_network_capability: Vec<u8> = Tlv(4, 15);
@@ -34,25 +34,25 @@ message! {
         0x50 pdu_session_status: PduSessionSet = Tlv(4, 34);
         /// Mobile initiated connection only.
         0xb0 mico_indication: u8 = Tv1;
-        /// Where the UE is registered, EPC and 5GC.
+        /// Registration state of the UE in EPC and 5GC.
         0x2b ue_status: UeStatus = Tlv(3, 3);
-        /// A native 5G-GUTI besides a mapped one.
+        /// A native 5G-GUTI in addition to a mapped one.
         0x77 additional_guti: MobileIdentity = TlvE(14, 14);
         /// Sessions of non-3GPP access that may move to 3GPP access.
         0x25 allowed_pdu_session_status: PduSessionSet = Tlv(4, 34);
         /// Voice or data centric.
         0x18 ue_usage_setting: UeUsageSetting = Tlv(3, 3);
-        /// DRX cycle that the UE wants.
+        /// Requested DRX cycle.
         0x51 requested_drx_parameters: DrxParameters = Tlv(3, 3);
         /// A TRACKING AREA UPDATE or ATTACH REQUEST of EPS.
         0x70 eps_nas_message_container: Vec<u8> = TlvE(4, ANY);
-        /// LADNs that the UE asks for.
+        /// LADNs that the UE requests.
         0x74 ladn_indication: LadnIndication = TlvE(3, 811);
-        /// What the payload container holds.
+        /// Type of the payload container.
         0x80 payload_container_type: PayloadContainerType = Tv1;
-        /// Something else that goes with the registration.
+        /// Another payload.
         0x7b payload_container: Vec<u8> = TlvE(4, 65538);
-        /// Whether the requested NSSAI comes from the default configured one.
+        /// Whether the requested NSSAI is derived from the default configured one.
         0x90 network_slicing_indication: NetworkSlicingIndication = Tv1;
         /// SMS over NAS, radio capability update.
         0x53 update_type: UpdateType = Tlv(3, 3);
@@ -60,17 +60,17 @@ message! {
         0x41 mobile_station_classmark_2: Vec<u8> = Tlv(5, 5);
         /// Codecs of circuit switched voice.
         0x42 supported_codecs: Vec<u8> = Tlv(5, ANY);
-        /// The whole REGISTRATION REQUEST, ciphered (TS 24.501 4.4.6).
+        /// The complete REGISTRATION REQUEST, ciphered (TS 24.501 4.4.6).
         0x71 nas_message_container: Vec<u8> = TlvE(4, ANY);
         /// EPS bearers that are active in the UE.
         0x60 eps_bearer_context_status: u16 = Tlv(4, 4);
-        /// Extended DRX that the UE wants.
+        /// Requested extended DRX.
         0x6e requested_extended_drx_parameters: Vec<u8> = Tlv(3, 4);
         /// Active time of MICO with active time.
         0x6a t3324: GprsTimer3 = Tlv(3, 3);
         /// The identity of the UE radio capability.
         0x67 ue_radio_capability_id: UeRadioCapabilityId = Tlv(3, ANY);
-        /// Home slices that the requested ones stand for.
+        /// HPLMN slices to which the requested ones are mapped.
         0x35 requested_mapped_nssai: Vec<u8> = Tlv(3, 42);
         /// Ciphering key data for positioning.
         0x48 additional_information_requested: u8 = Tlv(3, 3);
@@ -86,13 +86,13 @@ message! {
         0x28 paging_restriction: Vec<u8> = Tlv(3, 35);
         /// Service-level authentication and authorization.
         0x72 service_level_aa_container: Vec<u8> = TlvE(4, ANY);
-        /// Network of an onboarding SNPN.
+        /// Network identifier of an onboarding SNPN.
         0x32 nid: [u8; 6] = Tlv(8, 8);
-        /// PLMN that has a disaster.
+        /// PLMN with a disaster condition.
         0x16 plmn_with_disaster_condition: Plmn = Tlv(5, 5);
         /// Paging early indication.
         0x2a requested_peips_assistance_information: Vec<u8> = Tlv(3, ANY);
-        /// Periodic update that the UE wants.
+        /// Requested periodic update timer.
         0x3b requested_t3512: GprsTimer3 = Tlv(3, 3);
     }
 }
@@ -100,21 +100,21 @@ message! {
 message! {
     /// REGISTRATION ACCEPT (TS 24.501 Table 8.2.7.1.1), network to UE.
     RegistrationAccept {
-        /// Where the UE is registered now.
+        /// The access over which the UE is registered.
         result: RegistrationResult = Lv(2, 2);
     }
     optional {
         /// The UE's new temporary identity.
         0x77 guti: MobileIdentity = TlvE(14, 14);
-        /// Networks that count as the same.
+        /// Equivalent PLMNs.
         0x4a equivalent_plmns: PlmnList = Tlv(5, 47);
         /// Registration area.
         0x54 tai_list: TaiList = Tlv(9, 114);
         /// Slices that the UE may use here.
         0x15 allowed_nssai: Nssai = Tlv(4, 74);
-        /// Slices that were asked for and are not allowed.
+        /// Requested slices that are not allowed.
         0x11 rejected_nssai: RejectedNssai = Tlv(4, 42);
-        /// Slices that the UE may ask for in this PLMN.
+        /// Slices that the UE may request in this PLMN.
         0x31 configured_nssai: Nssai = Tlv(4, 146);
         /// IMS voice, emergency services.
         0x21 network_feature_support: NetworkFeatureSupport = Tlv(3, 5);
@@ -122,7 +122,7 @@ message! {
         0x50 pdu_session_status: PduSessionSet = Tlv(4, 34);
         /// Sessions whose user plane could not be set up.
         0x26 reactivation_result: PduSessionSet = Tlv(4, 34);
-        /// Why not.
+        /// Causes of the failed reactivations.
         0x72 reactivation_result_error_cause: ReactivationErrors = TlvE(5, 515);
         /// Local area data networks.
         0x79 ladn_information: LadnInformation = TlvE(12, 1715);
@@ -130,7 +130,7 @@ message! {
         0xb0 mico_indication: u8 = Tv1;
         /// The subscription's slices have changed.
         0x90 network_slicing_indication: NetworkSlicingIndication = Tv1;
-        /// Where service is allowed or not.
+        /// Areas where service is allowed or not.
         0x27 service_area_list: ServiceAreaList = Tlv(6, 114);
         /// Periodic registration update.
         0x5e t3512: GprsTimer3 = Tlv(3, 3);
@@ -146,17 +146,17 @@ message! {
         0x73 sor_transparent_container: Vec<u8> = TlvE(20, ANY);
         /// EAP-success of an emergency registration.
         0x78 eap_message: Vec<u8> = TlvE(7, 1503);
-        /// When the UE tells the radio its slices.
+        /// When the UE includes the NSSAI in RRC.
         0xa0 nssai_inclusion_mode: NssaiInclusionMode = Tv1;
         /// The operator's own access categories.
         0x76 operator_defined_access_categories: Vec<u8> = TlvE(3, 8323);
-        /// DRX cycle that holds.
+        /// Negotiated DRX cycle.
         0x51 negotiated_drx_parameters: DrxParameters = Tlv(3, 3);
         /// Emergency numbers of non-3GPP access.
         0xd0 non_three_gpp_nw_policies: u8 = Tv1;
         /// EPS bearers that are active in the network.
         0x60 eps_bearer_context_status: u16 = Tlv(4, 4);
-        /// Extended DRX that holds.
+        /// Negotiated extended DRX.
         0x6e negotiated_extended_drx_parameters: Vec<u8> = Tlv(3, 4);
         /// Service gap.
         0x6c t3447: GprsTimer3 = Tlv(3, 3);
@@ -166,9 +166,9 @@ message! {
         0x6a t3324: GprsTimer3 = Tlv(3, 3);
         /// The identity of the UE radio capability.
         0x67 ue_radio_capability_id: UeRadioCapabilityId = Tlv(3, ANY);
-        /// UE radio capability identities to forget.
+        /// Delete UE radio capability identities.
         0xe0 ue_radio_capability_id_deletion: u8 = Tv1;
-        /// Slices that wait for slice-specific authentication.
+        /// Slices pending slice-specific authentication.
         0x39 pending_nssai: Nssai = Tlv(4, 146);
         /// Positioning assistance keys.
         0x74 ciphering_key_data: Vec<u8> = TlvE(34, ANY);
@@ -192,7 +192,7 @@ message! {
         0x70 nssrg_information: Vec<u8> = TlvE(7, 4099);
         /// Wait before disaster roaming.
         0x14 disaster_roaming_wait_range: [u8; 2] = Tlv(4, 4);
-        /// Wait before the return from it.
+        /// Wait before the return from disaster roaming.
         0x2c disaster_return_wait_range: [u8; 2] = Tlv(4, 4);
         /// PLMNs to use in a disaster.
         0x13 disaster_plmns: PlmnList = Tlv(2, ANY);
@@ -219,7 +219,7 @@ message! {
 message! {
     /// REGISTRATION REJECT (TS 24.501 Table 8.2.9.1.1), network to UE.
     RegistrationReject {
-        /// Why.
+        /// Cause of the reject.
         cause: GmmCause = V(1);
     }
     optional {
@@ -239,7 +239,7 @@ message! {
         0x2c disaster_return_wait_range: [u8; 2] = Tlv(4, 4);
         /// Closed access groups, extended.
         0x71 extended_cag_information_list: Vec<u8> = TlvE(3, ANY);
-        /// How long the PLMN is not allowed at this location.
+        /// Minimum time for which the PLMN is not allowed at this location.
         0x3a lower_bound_timer: GprsTimer3 = Tlv(3, 3);
         /// Forbidden tracking areas for roaming.
         0x1d forbidden_tais_roaming: TaiList = Tlv(9, 114);

@@ -7,7 +7,7 @@ use crate::table::message;
 message! {
     /// IDENTITY REQUEST (TS 24.501 Table 8.2.21.1.1), network to UE.
     IdentityRequest {
-        /// What the network wants to know.
+        /// Requested identity type.
         identity_type: IdentityType = Half;
     }
     optional {}
@@ -16,7 +16,7 @@ message! {
 message! {
     /// IDENTITY RESPONSE (TS 24.501 Table 8.2.22.1.1), UE to network.
     IdentityResponse {
-        /// What it asked for, or none.
+        /// The requested identity, or none.
         mobile_identity: MobileIdentity = LvE(3, ANY);
     }
     optional {}
@@ -25,15 +25,15 @@ message! {
 message! {
     /// SECURITY MODE COMMAND (TS 24.501 Table 8.2.25.1.1), network to UE.
     SecurityModeCommand {
-        /// What the network chose.
+        /// Selected algorithms.
         algorithms: NasSecurityAlgorithms = V(1);
-        /// Names the security context.
+        /// Key set identifier of the security context.
         ng_ksi: NgKsi = Half;
-        /// What the UE said that it can do, against bidding down.
+        /// The UE's security capability as the network received it, against bidding down.
         replayed_ue_security_capability: UeSecurityCapability = Lv(3, 9);
     }
     optional {
-        /// The IMEISV has to come with the answer.
+        /// Requests the IMEISV in the answer.
         0xe0 imeisv_request: ImeisvRequest = Tv1;
         /// EPS algorithms after a move to S1 mode: ciphering in bits 7 to 5, integrity in 3 to 1.
         0x57 selected_eps_algorithms: u8 = Tv(2);
@@ -52,9 +52,9 @@ message! {
     /// SECURITY MODE COMPLETE (TS 24.501 Table 8.2.26.1.1), UE to network.
     SecurityModeComplete {}
     optional {
-        /// IMEISV, if it was asked for.
+        /// IMEISV, if requested.
         0x77 imeisv: MobileIdentity = TlvE(12, 12);
-        /// The whole REGISTRATION REQUEST or SERVICE REQUEST (TS 24.501 4.4.6).
+        /// The complete REGISTRATION REQUEST or SERVICE REQUEST (TS 24.501 4.4.6).
         0x71 nas_message_container: Vec<u8> = TlvE(4, ANY);
         /// MAC address or EUI-64 of a device without IMEI.
         0x78 non_imeisv_pei: MobileIdentity = TlvE(7, ANY);
@@ -64,7 +64,7 @@ message! {
 message! {
     /// SECURITY MODE REJECT (TS 24.501 Table 8.2.27.1.1), UE to network.
     SecurityModeReject {
-        /// Why.
+        /// Cause of the reject.
         cause: GmmCause = V(1);
     }
     optional {}

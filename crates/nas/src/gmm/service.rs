@@ -9,7 +9,7 @@ message! {
     ServiceRequest {
         /// Which security context the message is protected with.
         ng_ksi: NgKsi = Low;
-        /// What the UE wants.
+        /// Type of the requested service.
         service_type: ServiceType = High;
         /// 5G-S-TMSI.
         s_tmsi: MobileIdentity = LvE(9, 9);
@@ -21,7 +21,7 @@ message! {
         0x50 pdu_session_status: PduSessionSet = Tlv(4, 34);
         /// Sessions of non-3GPP access that may move to 3GPP access.
         0x25 allowed_pdu_session_status: PduSessionSet = Tlv(4, 34);
-        /// The whole SERVICE REQUEST, ciphered (TS 24.501 4.4.6).
+        /// The complete SERVICE REQUEST, ciphered (TS 24.501 4.4.6).
         0x71 nas_message_container: Vec<u8> = TlvE(4, ANY);
         /// NAS signalling connection release, rejection of paging.
         0x29 ue_request_type: u8 = Tlv(3, 3);
@@ -38,7 +38,7 @@ message! {
         0x50 pdu_session_status: PduSessionSet = Tlv(4, 34);
         /// Sessions whose user plane could not be set up.
         0x26 reactivation_result: PduSessionSet = Tlv(4, 34);
-        /// Why not.
+        /// Causes of the failed reactivations.
         0x72 reactivation_result_error_cause: ReactivationErrors = TlvE(5, 515);
         /// EAP-success.
         0x78 eap_message: Vec<u8> = TlvE(7, 1503);
@@ -56,7 +56,7 @@ message! {
 message! {
     /// SERVICE REJECT (TS 24.501 Table 8.2.18.1.1), network to UE.
     ServiceReject {
-        /// Why.
+        /// Cause of the reject.
         cause: GmmCause = V(1);
     }
     optional {
@@ -74,7 +74,7 @@ message! {
         0x2c disaster_return_wait_range: [u8; 2] = Tlv(4, 4);
         /// Closed access groups, extended.
         0x71 extended_cag_information_list: Vec<u8> = TlvE(3, ANY);
-        /// How long the PLMN is not allowed at this location.
+        /// Minimum time for which the PLMN is not allowed at this location.
         0x3a lower_bound_timer: GprsTimer3 = Tlv(3, 3);
         /// Forbidden tracking areas for roaming.
         0x1d forbidden_tais_roaming: TaiList = Tlv(9, 114);
@@ -86,7 +86,7 @@ message! {
 message! {
     /// NOTIFICATION (TS 24.501 Table 8.2.23.1.1), network to UE.
     Notification {
-        /// The access whose sessions have data.
+        /// The access of the sessions with data.
         access_type: AccessType = Half;
     }
     optional {}

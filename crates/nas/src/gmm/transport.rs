@@ -8,17 +8,17 @@ use pith_types::Dnn;
 message! {
     /// UL NAS TRANSPORT (TS 24.501 Table 8.2.10.1.1).
     UlNasTransport {
-        /// What the payload container holds.
+        /// Type of the payload container.
         payload_container_type: PayloadContainerType = Half;
-        /// A 5GSM message, most often.
+        /// Usually a 5GSM message.
         payload_container: Vec<u8> = LvE(3, 65537);
     }
     optional {
-        /// PDU session that it is about.
+        /// PDU session of the message.
         0x12 pdu_session_id: u8 = Tv(2);
         /// PDU session that the new one replaces (SSC mode 3).
         0x59 old_pdu_session_id: u8 = Tv(2);
-        /// New session, existing one, modification.
+        /// Type: new session, existing session, modification.
         0x80 request_type: RequestType = Tv1;
         /// Slice of the session.
         0x22 snssai: MappedSnssai = Tlv(3, 10);
@@ -36,21 +36,21 @@ message! {
 message! {
     /// DL NAS TRANSPORT (TS 24.501 Table 8.2.11.1.1).
     DlNasTransport {
-        /// What the payload container holds.
+        /// Type of the payload container.
         payload_container_type: PayloadContainerType = Half;
-        /// A 5GSM message, most often.
+        /// Usually a 5GSM message.
         payload_container: Vec<u8> = LvE(3, 65537);
     }
     optional {
-        /// PDU session that it is about.
+        /// PDU session of the message.
         0x12 pdu_session_id: u8 = Tv(2);
         /// Routing of location or other payloads.
         0x24 additional_information: Vec<u8> = Tlv(3, ANY);
-        /// Why an uplink payload comes back.
+        /// Why an uplink payload is returned.
         0x58 cause: GmmCause = Tv(2);
-        /// How long to wait before another try.
+        /// Back-off before another attempt.
         0x37 back_off_timer: GprsTimer3 = Tlv(3, 3);
-        /// How long the PLMN is not allowed at this location.
+        /// Minimum time for which the PLMN is not allowed at this location.
         0x3a lower_bound_timer: GprsTimer3 = Tlv(3, 3);
     }
 }
@@ -58,7 +58,7 @@ message! {
 message! {
     /// 5GMM STATUS (TS 24.501 Table 8.2.29.1.1), both ways.
     GmmStatus {
-        /// What was wrong with a message.
+        /// The error in a received message.
         cause: GmmCause = V(1);
     }
     optional {}

@@ -10,7 +10,7 @@ message! {
         eap_message: Vec<u8> = LvE(6, 1502);
     }
     optional {
-        /// What the UE asked of the data network.
+        /// Data network parameters for the UE.
         0x7b extended_pco: DownlinkPco = TlvE(4, 65538);
     }
 }
@@ -22,7 +22,7 @@ message! {
         eap_message: Vec<u8> = LvE(6, 1502);
     }
     optional {
-        /// What the UE wants to know of the data network.
+        /// Data network parameters that the UE requests.
         0x7b extended_pco: UplinkPco = TlvE(4, 65538);
     }
 }
@@ -33,7 +33,7 @@ message! {
     optional {
         /// EAP-success.
         0x78 eap_message: Vec<u8> = TlvE(7, 1503);
-        /// What the UE asked of the data network.
+        /// Data network parameters for the UE.
         0x7b extended_pco: DownlinkPco = TlvE(4, 65538);
     }
 }

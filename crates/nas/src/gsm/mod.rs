@@ -17,12 +17,12 @@ use crate::table::Reader;
 /// Octets of the header: discriminator, PDU session identity, PTI, message type.
 const HEADER: usize = 4;
 
-/// A 5GSM message with what all of them have.
+/// A 5GSM message with the fields common to all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GsmMessage {
-    /// PDU session identity, 1 to 15; 0 is none (TS 24.501 9.4).
+    /// PDU session identity, 1 to 15; 0 means none (TS 24.501 9.4).
     pub pdu_session_id: u8,
-    /// Procedure transaction identity, 1 to 254; 0 is none (TS 24.501 9.6).
+    /// Procedure transaction identity, 1 to 254; 0 means none (TS 24.501 9.6).
     pub pti: u8,
     /// The message itself.
     pub body: GsmBody,
@@ -30,7 +30,7 @@ pub struct GsmMessage {
 
 macro_rules! gsm_messages {
     ($( $code:literal $name:ident ($($boxed:tt)*), )*) => {
-        /// Which 5GSM message, and its IEs.
+        /// The type of a 5GSM message, and its IEs.
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub enum GsmBody {
             $(
@@ -101,12 +101,12 @@ impl GsmMessage {
         Self { pdu_session_id, pti, body: body.into() }
     }
 
-    /// Reads a message; what was wrong with optional IEs is dropped.
+    /// Decodes a message; errors in optional IEs are dropped.
     pub fn decode(octets: &[u8]) -> Result<Self, NasError> {
         Self::decode_with_notes(octets, &mut Vec::new())
     }
 
-    /// Reads a message, and says which optional IEs were not taken as they came.
+    /// Decodes a message, and reports optional IEs that were not accepted as received.
     pub fn decode_with_notes(octets: &[u8], notes: &mut Vec<Note>) -> Result<Self, NasError> {
         let error = |offset, ie, fault| Err(NasError { offset, ie, fault });
         let &[epd, pdu_session_id, pti, message_type, ..] = octets else {
@@ -126,7 +126,7 @@ impl GsmMessage {
         Ok(Self { pdu_session_id, pti, body })
     }
 
-    /// Writes the message.
+    /// Encodes the message.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(64);
         let message_type = self.body.message_type();

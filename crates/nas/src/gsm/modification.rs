@@ -9,23 +9,23 @@ message! {
     /// PDU SESSION MODIFICATION REQUEST (TS 24.501 Table 8.3.7.1.1), UE to network.
     PduSessionModificationRequest {}
     optional {
-        /// What the UE can do.
+        /// Capabilities of the UE.
         0x28 gsm_capability: GsmCapability = Tlv(3, 15);
-        /// What was wrong with rules of the network.
+        /// Error in the network's rules.
         0x59 cause: GsmCause = Tv(2);
         /// More than 16 packet filters.
         0x55 maximum_packet_filters: MaximumPacketFilters = Tv(3);
-        /// The session should be always on.
+        /// An always-on session is requested.
         0xb0 always_on_requested: AlwaysOn = Tv1;
-        /// What the UE can do at most.
+        /// The UE's maximum rate.
         0x13 integrity_protection_maximum_data_rate: IntegrityProtectionMaximumDataRate = Tv(3);
-        /// Rules that the UE wants.
+        /// Requested rules.
         0x7a requested_qos_rules: QosRules = TlvE(7, 65538);
-        /// Flows that the UE wants.
+        /// Requested flows.
         0x79 requested_qos_flow_descriptions: QosFlowDescriptions = TlvE(6, 65538);
-        /// For a move to EPS.
+        /// For mobility to EPS.
         0x75 mapped_eps_bearer_contexts: Vec<u8> = TlvE(7, 65538);
-        /// What the UE wants to know of the data network.
+        /// Data network parameters that the UE requests.
         0x7b extended_pco: UplinkPco = TlvE(4, 65538);
         /// Time sensitive networking.
         0x74 port_management_information_container: Vec<u8> = TlvE(4, 65538);
@@ -43,17 +43,17 @@ message! {
 message! {
     /// PDU SESSION MODIFICATION REJECT (TS 24.501 Table 8.3.8.1.1), network to UE.
     PduSessionModificationReject {
-        /// Why.
+        /// Cause of the reject.
         cause: GsmCause = V(1);
     }
     optional {
-        /// How long to wait before another try.
+        /// Back-off before another attempt.
         0x37 back_off_timer: GprsTimer3 = Tlv(3, 3);
-        /// Where the back-off holds.
+        /// Scope of the back-off.
         0x61 congestion_re_attempt_indicator: CongestionReAttemptIndicator = Tlv(3, 3);
-        /// What the UE asked of the data network.
+        /// Data network parameters for the UE.
         0x7b extended_pco: DownlinkPco = TlvE(4, 65538);
-        /// Where another try is useless.
+        /// Where another attempt is not allowed.
         0x1d re_attempt_indicator: ReAttemptIndicator = Tlv(3, 3);
     }
 }
@@ -62,21 +62,21 @@ message! {
     /// PDU SESSION MODIFICATION COMMAND (TS 24.501 Table 8.3.9.1.1), network to UE.
     PduSessionModificationCommand {}
     optional {
-        /// Why.
+        /// Cause of the modification.
         0x59 cause: GsmCause = Tv(2);
-        /// Of all non-GBR flows of the session.
+        /// For all non-GBR flows of the session.
         0x2a session_ambr: Ambr = Tlv(8, 8);
-        /// Reflective QoS.
+        /// Reflective QoS timer.
         0x56 rq_timer: GprsTimer2 = Tv(2);
         /// The session is always on.
         0x80 always_on: AlwaysOn = Tv1;
-        /// Which packets go into which flow.
+        /// Rules that map packets to QoS flows.
         0x7a qos_rules: QosRules = TlvE(7, 65538);
-        /// For a move to EPS.
+        /// For mobility to EPS.
         0x75 mapped_eps_bearer_contexts: Vec<u8> = TlvE(7, 65538);
-        /// What the flows are given.
+        /// Parameters of the QoS flows.
         0x79 qos_flow_descriptions: QosFlowDescriptions = TlvE(6, 65538);
-        /// What the UE asked of the data network.
+        /// Data network parameters for the UE.
         0x7b extended_pco: DownlinkPco = TlvE(4, 65538);
         /// Access traffic steering.
         0x77 atsss_container: Vec<u8> = TlvE(3, 65538);
@@ -99,7 +99,7 @@ message! {
     /// PDU SESSION MODIFICATION COMPLETE (TS 24.501 Table 8.3.10.1.1), UE to network.
     PduSessionModificationComplete {}
     optional {
-        /// What the UE wants to know of the data network.
+        /// Data network parameters that the UE requests.
         0x7b extended_pco: UplinkPco = TlvE(4, 65538);
         /// Time sensitive networking.
         0x74 port_management_information_container: Vec<u8> = TlvE(4, 65538);
@@ -109,11 +109,11 @@ message! {
 message! {
     /// PDU SESSION MODIFICATION COMMAND REJECT (TS 24.501 Table 8.3.11.1.1), UE to network.
     PduSessionModificationCommandReject {
-        /// Why.
+        /// Cause of the reject.
         cause: GsmCause = V(1);
     }
     optional {
-        /// What the UE wants to know of the data network.
+        /// Data network parameters that the UE requests.
         0x7b extended_pco: UplinkPco = TlvE(4, 65538);
     }
 }

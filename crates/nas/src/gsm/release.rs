@@ -8,9 +8,9 @@ message! {
     /// PDU SESSION RELEASE REQUEST (TS 24.501 Table 8.3.12.1.1), UE to network.
     PduSessionReleaseRequest {}
     optional {
-        /// Why.
+        /// Cause of the release.
         0x59 cause: GsmCause = Tv(2);
-        /// What the UE wants to know of the data network.
+        /// Data network parameters that the UE requests.
         0x7b extended_pco: UplinkPco = TlvE(4, 65538);
     }
 }
@@ -18,11 +18,11 @@ message! {
 message! {
     /// PDU SESSION RELEASE REJECT (TS 24.501 Table 8.3.13.1.1), network to UE.
     PduSessionReleaseReject {
-        /// Why.
+        /// Cause of the reject.
         cause: GsmCause = V(1);
     }
     optional {
-        /// What the UE asked of the data network.
+        /// Data network parameters for the UE.
         0x7b extended_pco: DownlinkPco = TlvE(4, 65538);
     }
 }
@@ -30,17 +30,17 @@ message! {
 message! {
     /// PDU SESSION RELEASE COMMAND (TS 24.501 Table 8.3.14.1.1), network to UE.
     PduSessionReleaseCommand {
-        /// Why.
+        /// Cause of the release.
         cause: GsmCause = V(1);
     }
     optional {
-        /// How long to wait before another try.
+        /// Back-off before another attempt.
         0x37 back_off_timer: GprsTimer3 = Tlv(3, 3);
         /// EAP-failure.
         0x78 eap_message: Vec<u8> = TlvE(7, 1503);
-        /// Where the back-off holds.
+        /// Scope of the back-off.
         0x61 congestion_re_attempt_indicator: CongestionReAttemptIndicator = Tlv(3, 3);
-        /// What the UE asked of the data network.
+        /// Data network parameters for the UE.
         0x7b extended_pco: DownlinkPco = TlvE(4, 65538);
         /// The access whose part of a multi-access session is released.
         0xd0 access_type: AccessType = Tv1;
@@ -53,9 +53,9 @@ message! {
     /// PDU SESSION RELEASE COMPLETE (TS 24.501 Table 8.3.15.1.1), UE to network.
     PduSessionReleaseComplete {}
     optional {
-        /// Why.
+        /// Cause of the release.
         0x59 cause: GsmCause = Tv(2);
-        /// What the UE wants to know of the data network.
+        /// Data network parameters that the UE requests.
         0x7b extended_pco: UplinkPco = TlvE(4, 65538);
     }
 }
@@ -63,7 +63,7 @@ message! {
 message! {
     /// 5GSM STATUS (TS 24.501 Table 8.3.16.1.1), both ways.
     GsmStatus {
-        /// What was wrong with a message.
+        /// The error in a received message.
         cause: GsmCause = V(1);
     }
     optional {}

@@ -1,4 +1,4 @@
-//! Access, and settings of a UE that a core hands on.
+//! Access type, and UE settings that a core forwards.
 
 use crate::wire::coded;
 
@@ -17,9 +17,9 @@ coded! {
 coded! {
     /// UE's usage setting (TS 24.501 Table 9.11.3.55.1).
     UeUsageSetting {
-        /// Voice comes first.
+        /// Voice is preferred.
         VoiceCentric = 0,
-        /// Data comes first.
+        /// Data is preferred.
         DataCentric = 1,
     }
 }
@@ -27,9 +27,9 @@ coded! {
 coded! {
     /// IMEISV request (TS 24.008 10.5.5.10), half an octet.
     ImeisvRequest {
-        /// The IMEISV is not asked for.
+        /// The IMEISV is not requested.
         NotRequested = 0,
-        /// SECURITY MODE COMPLETE has to carry it.
+        /// SECURITY MODE COMPLETE must contain the IMEISV.
         Requested = 1,
     }
 }

@@ -1,4 +1,4 @@
-//! Where a UE is and where it may go: TAI list, service area list, LADN, PLMN list.
+//! Areas: TAI list, service area list, LADN, PLMN list.
 
 use super::identity::plmn;
 use crate::error::Malformed;
@@ -22,21 +22,21 @@ fn tai(cursor: &mut Cursor<'_>) -> Result<Tai, Malformed> {
 
 /// A part of a TAI list or of a service area list, 1 to 16 areas.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
 pub enum PartialTaiList {
-    /// One PLMN, areas that do not follow each other.
+    /// One PLMN, non-consecutive TACs.
     NonConsecutive {
-        /// Network of all of them.
+        /// PLMN of all areas.
         plmn: Plmn,
-        /// The areas.
         tacs: Vec<Tac>,
     },
-    /// One PLMN, areas that follow each other.
+    /// One PLMN, consecutive TACs.
     Consecutive {
-        /// Network of all of them.
+        /// PLMN of all areas.
         plmn: Plmn,
-        /// The first one.
+        /// First TAC.
         first: Tac,
-        /// How many, 1 to 16.
+        /// Number of TACs, 1 to 16.
         count: u8,
     },
     /// Areas of several PLMNs.
@@ -87,7 +87,7 @@ impl PartialTaiList {
         }
     }
 
-    /// Whether the part has that area.
+    /// Whether the part contains that area.
     pub fn contains(&self, tai: &Tai) -> bool {
         match self {
             Self::NonConsecutive { plmn, tacs } => *plmn == tai.plmn_id && tacs.contains(&tai.tac),
@@ -105,12 +105,12 @@ fn repeat<T>(count: u8, mut item: impl FnMut() -> Result<T, Malformed>) -> Resul
     (0..count).map(|_| item()).collect()
 }
 
-/// 5GS tracking area identity list (TS 24.501 9.11.3.9), 16 areas in all: a registration area.
+/// 5GS tracking area identity list (TS 24.501 9.11.3.9), a registration area of at most 16 areas.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TaiList(pub Vec<PartialTaiList>);
 
 impl TaiList {
-    /// The list of these areas, in the shortest of the forms; the first 16 of them.
+    /// The list of the first 16 of these areas, in the shortest form.
     pub fn of(tais: &[Tai]) -> Self {
         let tais = tais.get(..16).unwrap_or(tais);
         let Some(first) = tais.first() else {
@@ -132,7 +132,7 @@ impl TaiList {
         Self(vec![part])
     }
 
-    /// Whether the list has that area.
+    /// Whether the list contains that area.
     pub fn contains(&self, tai: &Tai) -> bool {
         self.0.iter().any(|part| part.contains(tai))
     }
@@ -182,7 +182,7 @@ impl Ie for ServiceAreaList {
     }
 }
 
-/// A DNN in labels, each with its length before it (TS 24.501 9.11.2.1B, TS 23.003 9.1).
+/// A DNN in labels, each preceded by its length (TS 24.501 9.11.2.1B, TS 23.003 9.1).
 impl Ie for Dnn {
     fn decode(value: &[u8]) -> Result<Self, Malformed> {
         let labels = Cursor(value).all(|cursor| {
@@ -198,7 +198,7 @@ impl Ie for Dnn {
     }
 }
 
-/// LADN indication (TS 24.501 9.11.3.29): the names that the UE asks for; empty asks for all.
+/// LADN indication (TS 24.501 9.11.3.29): the requested LADNs; empty requests all.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LadnIndication(pub Vec<Dnn>);
 
@@ -213,7 +213,7 @@ impl Ie for LadnIndication {
     }
 }
 
-/// LADN information (TS 24.501 9.11.3.30): local area data networks and where they serve.
+/// LADN information (TS 24.501 9.11.3.30): local area data networks and their service areas.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LadnInformation(pub Vec<(Dnn, TaiList)>);
 

@@ -1,4 +1,4 @@
-//! What UE and network can do: 5GMM capability, network feature support, UE radio capability ID.
+//! Capabilities of UE and network: 5GMM capability, network feature support, UE radio capability ID.
 
 use crate::error::Malformed;
 use crate::wire::{Cursor, Ie, bcd_of_digits, digits_of_bcd};
@@ -68,7 +68,7 @@ pub struct NetworkFeatureSupport {
     pub interworking_without_n26: bool,
     /// Access identity 1 (MPS) is valid.
     pub mps: bool,
-    /// Further octets, as they are on the wire.
+    /// Further octets, as received.
     pub further: Vec<u8>,
 }
 

@@ -6,13 +6,13 @@ use pith_types::{AmfId, FiveGGuti, FiveGSTmsi, FiveGTmsi, Guami, Pei, Plmn, Sche
 use serde::{Deserialize, Serialize};
 
 coded! {
-    /// Which identity (TS 24.501 Table 9.11.3.3.1), asked for by an IDENTITY REQUEST.
+    /// Identity type (TS 24.501 Table 9.11.3.3.1), as in an IDENTITY REQUEST.
     IdentityType {
-        /// None is available.
+        /// No identity.
         NoIdentity = 0,
         /// Concealed permanent identity.
         Suci = 1,
-        /// Whole temporary identity.
+        /// Complete temporary identity.
         FiveGGuti = 2,
         /// Equipment identity.
         Imei = 3,
@@ -27,10 +27,10 @@ coded! {
     }
 }
 
-/// Who a UE or its equipment is.
+/// An identity of a UE or its equipment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MobileIdentity {
-    /// The UE has none to show.
+    /// The UE has none.
     NoIdentity,
     /// A SUCI whose SUPI is an IMSI.
     Suci(Suci),
@@ -52,7 +52,7 @@ pub enum MobileIdentity {
     Imeisv(Pei),
     /// MAC address.
     MacAddress {
-        /// The address is no equipment identifier (MAURI).
+        /// The address can't be used as an equipment identifier (MAURI).
         unusable_as_equipment_id: bool,
         /// The address.
         address: [u8; 6],
@@ -132,7 +132,7 @@ impl Ie for MobileIdentity {
     }
 }
 
-/// SUCI: the SUPI format decides between digits and an NAI (TS 24.501 Figures 9.11.3.4.3, 4).
+/// SUCI: the SUPI format selects digits or an NAI (TS 24.501 Figures 9.11.3.4.3, 4).
 fn decode_suci(supi_format: u8, cursor: Cursor<'_>) -> Result<MobileIdentity, Malformed> {
     match supi_format {
         0 => decode_imsi_suci(cursor).map(MobileIdentity::Suci),
@@ -159,7 +159,7 @@ fn decode_imsi_suci(mut cursor: Cursor<'_>) -> Result<Suci, Malformed> {
     Ok(Suci { plmn, routing_indicator: routing.into(), home_network_key_id, output })
 }
 
-/// The digits of an MSIN, ten at most (TS 23.003 2.2).
+/// The digits of an MSIN, at most ten (TS 23.003 2.2).
 fn msin(octets: &[u8]) -> Result<String, Malformed> {
     if octets.last() == Some(&0xff) {
         return Err(Malformed("an MSIN that ends with an octet of fillers"));
@@ -201,8 +201,8 @@ fn decode_s_tmsi(cursor: &mut Cursor<'_>) -> Result<FiveGSTmsi, Malformed> {
 /// Set in the first octet of an identity with an odd number of digits, which needs no filler.
 const ODD: u8 = 8;
 
-/// IMEI or IMEISV: the first digit shares its octet with the type (Figure 9.11.3.4.2). Simulators
-/// are about that write another filler than `1111`.
+/// IMEI or IMEISV: the first digit shares its octet with the type (Figure 9.11.3.4.2). Some
+/// simulators send another filler than `1111`.
 fn decode_pei(kind: &str, first: u8, rest: &[u8]) -> Result<Pei, Malformed> {
     let mut digits = digits_of_bcd(&[first >> 4 | 0xf0])?;
     if digits.is_empty() {

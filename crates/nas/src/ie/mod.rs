@@ -34,7 +34,7 @@ pub use session_set::*;
 pub use time::*;
 pub use timer::*;
 
-/// A half octet or octet whose bits are flags: a struct of `bool`s, a bit each (1 to 8).
+/// A half octet or octet of flags: a struct with a `bool` for each bit (1 to 8).
 macro_rules! flags {
     ($(#[$meta:meta])* $name:ident { $( $(#[$fmeta:meta])* $field:ident = $bit:literal ),* $(,)? }) => {
         $(#[$meta])*

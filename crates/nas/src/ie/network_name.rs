@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct NetworkName {
     /// The name.
     pub text: String,
-    /// The UE should add the letters of the country's initials to it.
+    /// The UE should append the country's initials.
     pub add_country_initials: bool,
 }
 
@@ -28,7 +28,7 @@ impl Ie for NetworkName {
         Ok(Self { text, add_country_initials: header & 8 != 0 })
     }
 
-    /// Packed 7-bit letters where the GSM 7 bit default alphabet has all of them, else UCS2.
+    /// Packed 7-bit characters if the GSM 7 bit default alphabet has all of them, else UCS2.
     fn encode(&self, out: &mut Vec<u8>) {
         let initials = u8::from(self.add_country_initials) << 3;
         match self.text.chars().map(gsm7_code).collect::<Option<Vec<u8>>>() {
@@ -45,8 +45,8 @@ impl Ie for NetworkName {
     }
 }
 
-/// The GSM 7 bit default alphabet (TS 23.038 6.2.1), by code. The escape to an extension table, 0x1b, stands for a
-/// space, as for a receiver without that table.
+/// The GSM 7 bit default alphabet (TS 23.038 6.2.1), by code. The escape to an extension table,
+/// 0x1b, is a space, as for a receiver without that table.
 const GSM7: &str = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞ ÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?\
                     ¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà";
 const ESCAPE: u8 = 0x1b;
@@ -106,7 +106,7 @@ mod tests {
         }
     }
 
-    /// TS 23.038 6.2.1: codes of some letters.
+    /// TS 23.038 6.2.1: codes of some characters.
     #[test]
     fn the_alphabet_has_each_letter_in_its_place() {
         assert_eq!(GSM7.chars().count(), 128);

@@ -1,16 +1,16 @@
-//! Slices on N1: S-NSSAI and the NSSAIs made of it (TS 24.501 9.11.2.8, 9.11.3.37, 9.11.3.46).
+//! Slices on N1: S-NSSAI, and NSSAIs (TS 24.501 9.11.2.8, 9.11.3.37, 9.11.3.46).
 
 use crate::error::Malformed;
 use crate::wire::{Cursor, Ie, coded, sized};
 use pith_types::Snssai;
 use serde::{Deserialize, Serialize};
 
-/// A slice of the serving network, and the slice of the home network that it stands for.
+/// A slice of the serving network, and the slice of the home network to which it is mapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MappedSnssai {
     /// In the serving PLMN.
     pub snssai: Snssai,
-    /// In the home PLMN, where that is another one.
+    /// In the home PLMN, if that is another one.
     pub home: Option<Snssai>,
 }
 
@@ -20,7 +20,7 @@ impl From<Snssai> for MappedSnssai {
     }
 }
 
-/// An SST and, if `with_sd`, an SD, of which 0xFFFFFF says that there is none (TS 23.003 28.4.2).
+/// An SST and, if `with_sd`, an SD, of which 0xFFFFFF means none (TS 23.003 28.4.2).
 fn snssai(cursor: &mut Cursor<'_>, with_sd: bool) -> Result<Snssai, Malformed> {
     let sst = cursor.u8()?;
     let sd = match with_sd {
@@ -30,7 +30,7 @@ fn snssai(cursor: &mut Cursor<'_>, with_sd: bool) -> Result<Snssai, Malformed> {
     Ok(Snssai { sst, sd })
 }
 
-/// The length says which parts there are (TS 24.501 Table 9.11.2.8.1).
+/// The length determines which parts are present (TS 24.501 Table 9.11.2.8.1).
 impl Ie for MappedSnssai {
     fn decode(value: &[u8]) -> Result<Self, Malformed> {
         let (sd, home_sst, home_sd) = match value.len() {
@@ -70,7 +70,7 @@ impl Ie for MappedSnssai {
 pub struct Nssai(pub Vec<MappedSnssai>);
 
 impl Nssai {
-    /// Whether it has that slice of the serving network.
+    /// Whether it contains that slice of the serving network.
     pub fn contains(&self, snssai: &Snssai) -> bool {
         self.0.iter().any(|mapped| mapped.snssai == *snssai)
     }

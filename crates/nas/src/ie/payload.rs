@@ -1,4 +1,4 @@
-//! What UL and DL NAS TRANSPORT carry (TS 24.501 9.11.3.39, 9.11.3.40, 9.11.3.47).
+//! Payloads of UL and DL NAS TRANSPORT (TS 24.501 9.11.3.39, 9.11.3.40, 9.11.3.47).
 
 use crate::wire::coded;
 
@@ -35,13 +35,13 @@ coded! {
     RequestType {
         /// A new PDU session.
         InitialRequest = 1,
-        /// A PDU session that is moved here.
+        /// A PDU session that is transferred to this access.
         ExistingPduSession = 2,
         /// A new emergency PDU session.
         InitialEmergencyRequest = 3,
-        /// An emergency PDU session that is moved here.
+        /// An emergency PDU session that is transferred to this access.
         ExistingEmergencyPduSession = 4,
-        /// A PDU session is changed.
+        /// A modification of a PDU session.
         ModificationRequest = 5,
         /// A multi-access PDU session.
         MaPduRequest = 6,

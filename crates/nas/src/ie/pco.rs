@@ -1,5 +1,5 @@
-//! Extended protocol configuration options (TS 24.501 9.11.4.6, TS 24.008 10.5.6.3): what a UE
-//! asks of its data network, and what it is given.
+//! Extended protocol configuration options (TS 24.501 9.11.4.6, TS 24.008 10.5.6.3): parameters of
+//! the data network that a UE requests and gets.
 
 use crate::error::Malformed;
 use crate::wire::{Cursor, Ie, sized, sized_16};
@@ -18,7 +18,7 @@ const DNS_IPV4: u16 = 0x000d;
 const IPV4_LINK_MTU: u16 = 0x0010;
 const IPCP: u16 = 0x8021;
 
-/// Options from the UE: what it wants to be told.
+/// Options from the UE: requested parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct UplinkPco(pub Vec<PcoRequest>);
 
@@ -26,7 +26,7 @@ pub struct UplinkPco(pub Vec<PcoRequest>);
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DownlinkPco(pub Vec<PcoOption>);
 
-/// What a UE asks for.
+/// A parameter that a UE requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PcoRequest {
     /// P-CSCF IPv6 address.
@@ -35,9 +35,9 @@ pub enum PcoRequest {
     ImCnSubsystemSignalling,
     /// DNS server IPv6 address.
     DnsServerIpv6,
-    /// The address comes with the accept.
+    /// The address is allocated in the accept.
     IpAllocationViaNas,
-    /// The IPv4 address comes by DHCP.
+    /// The IPv4 address is allocated by DHCP.
     Ipv4AllocationViaDhcp,
     /// P-CSCF IPv4 address.
     PcscfIpv4,
@@ -56,7 +56,7 @@ pub enum PcoRequest {
     },
 }
 
-/// What a UE is given.
+/// A parameter for the UE.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PcoOption {
     /// A P-CSCF.
@@ -67,7 +67,7 @@ pub enum PcoOption {
     PcscfIpv4(Ipv4Addr),
     /// A DNS server.
     DnsServerIpv4(Ipv4Addr),
-    /// The largest IPv4 packet, in octets.
+    /// Maximum size of an IPv4 packet, in octets.
     Ipv4LinkMtu(u16),
     /// An IPCP packet (RFC 1332, RFC 1877).
     Ipcp(Vec<u8>),
@@ -81,18 +81,18 @@ pub enum PcoOption {
 }
 
 impl UplinkPco {
-    /// Whether the UE asks for that.
+    /// Whether the UE requests that parameter.
     pub fn asks(&self, request: &PcoRequest) -> bool {
         self.0.contains(request)
     }
 }
 
-/// Containers whose length has two octets (TS 24.008 Table 10.5.154, notes).
+/// Containers whose length field has two octets (TS 24.008 Table 10.5.154, notes).
 fn long_uplink(id: u16) -> bool {
     matches!(id, 0x0041 | 0x0051)
 }
 
-/// Containers whose length has two octets (TS 24.008 Table 10.5.154, notes).
+/// Containers whose length field has two octets (TS 24.008 Table 10.5.154, notes).
 fn long_downlink(id: u16) -> bool {
     matches!(id, 0x0023 | 0x0024 | 0x0030..=0x0032 | 0x0041 | 0x0051)
 }
@@ -123,7 +123,7 @@ fn put_container(out: &mut Vec<u8>, id: u16, is_long: bool, contents: &[u8]) {
 }
 
 impl From<(u16, &[u8])> for PcoRequest {
-    /// The requests that have no contents are that whatever they carry.
+    /// Requests without contents are recognised whatever contents they have.
     fn from((id, contents): (u16, &[u8])) -> Self {
         match id {
             PCSCF_IPV6 => Self::PcscfIpv6,
@@ -171,7 +171,7 @@ impl Ie for UplinkPco {
 }
 
 impl From<(u16, &[u8])> for PcoOption {
-    /// An option of a length that it can not have stays as it is, in `Other`.
+    /// An option with an invalid length is kept in `Other`.
     fn from((id, contents): (u16, &[u8])) -> Self {
         let ipv4 = || <[u8; 4]>::try_from(contents).ok().map(Ipv4Addr::from);
         let ipv6 = || <[u8; 16]>::try_from(contents).ok().map(Ipv6Addr::from);

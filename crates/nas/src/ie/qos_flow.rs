@@ -26,12 +26,12 @@ coded! {
 pub struct QosFlowDescription {
     /// QoS flow identifier, 1 to 63.
     pub qfi: u8,
-    /// What happens to the description.
+    /// Operation on the description.
     pub operation: FlowOperation,
-    /// The parameters list replaces all previous parameters of a flow that is modified, or is
-    /// there for one that is created (E bit).
+    /// The parameters list replaces all previous parameters of a modified flow, or is present for a
+    /// created one (E bit).
     pub replaces: bool,
-    /// What the flow is given.
+    /// Parameters of the flow.
     pub parameters: Vec<FlowParameter>,
 }
 
@@ -135,10 +135,10 @@ impl Ie for QosFlowDescriptions {
     }
 }
 
-/// The largest unit, 256 Pbit/s; codes above it mean the same (TS 24.501 Table 9.11.4.14.1).
+/// The largest unit, 256 Pbit/s; higher codes mean the same (TS 24.501 Table 9.11.4.14.1).
 const LARGEST_UNIT: u8 = 25;
 
-/// Bits per second of a unit: 1, 4, 16, 64 and 256 of each power of a thousand, from kbit/s.
+/// Bit/s of a unit: 1, 4, 16, 64 and 256 times each power of a thousand, from kbit/s.
 fn unit(code: u8) -> u64 {
     let step = code.clamp(1, LARGEST_UNIT) - 1;
     1_000_u64.pow(u32::from(step / 5) + 1) << (step % 5 * 2)
@@ -153,8 +153,8 @@ fn rate(cursor: &mut Cursor<'_>) -> Result<BitRate, Malformed> {
     }))
 }
 
-/// The rate in the largest unit of a power of a thousand that holds it exactly, else rounded up
-/// in the smallest unit that can hold it.
+/// The rate in the largest unit of a power of a thousand that represents it exactly, else rounded
+/// up in the smallest unit that is large enough.
 fn rate_octets(rate: BitRate) -> [u8; 3] {
     let bps = rate.bps();
     let fits = |code: &u8| bps.div_ceil(unit(*code)) <= u16::MAX.into();

@@ -1,4 +1,4 @@
-//! QoS rules (TS 24.501 9.11.4.13): which packets of a session go into which QoS flow.
+//! QoS rules (TS 24.501 9.11.4.13): the mapping of a session's packets to QoS flows.
 
 use crate::error::Malformed;
 use crate::wire::{Cursor, Ie, coded, sized, sized_16};
@@ -30,15 +30,15 @@ coded! {
 /// One QoS rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QosRule {
-    /// 1 to 255 by the network; 0 where a UE leaves the choice to it.
+    /// 1 to 255 by the network; 0 if a UE leaves the choice to the network.
     pub id: u8,
-    /// What happens to the rule.
+    /// Operation on the rule.
     pub operation: RuleOperation,
-    /// It is the default QoS rule of the session (DQR).
+    /// It is the session's default QoS rule (DQR).
     pub default: bool,
-    /// Which packets.
+    /// Filters of the packets.
     pub packet_filters: Vec<PacketFilter>,
-    /// Where they go; not there where a rule is deleted.
+    /// Precedence and flow; `None` if the rule is deleted.
     pub marking: Option<RuleMarking>,
 }
 
@@ -47,14 +47,14 @@ pub struct QosRule {
 pub struct RuleMarking {
     /// Evaluated in ascending order; 255 for a default rule that matches all.
     pub precedence: u8,
-    /// The UE asks for a flow of its own.
+    /// The UE requests a dedicated flow.
     pub segregation: bool,
     /// QoS flow identifier, 1 to 63.
     pub qfi: u8,
 }
 
 impl QosRule {
-    /// The default rule that sends all packets to one flow.
+    /// The default rule that maps all packets to one flow.
     pub fn match_all(id: u8, qfi: u8) -> Self {
         Self {
             id,
@@ -120,7 +120,7 @@ impl Ie for QosRules {
 }
 
 coded! {
-    /// Which way the packets of a filter go, two bits.
+    /// Direction of the packets of a filter, two bits.
     FilterDirection {
         /// To the UE.
         Downlink = 1,
@@ -131,14 +131,14 @@ coded! {
     }
 }
 
-/// A packet filter: all components have to match.
+/// A packet filter: all components must match.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PacketFilter {
     /// 0 to 15 within the session.
     pub id: u8,
-    /// Not there (0) where filters are deleted.
+    /// 0 if filters are deleted.
     pub direction: FilterDirection,
-    /// What to look at; none where filters are deleted.
+    /// Conditions; empty if filters are deleted.
     pub components: Vec<FilterComponent>,
 }
 
@@ -182,13 +182,13 @@ pub enum FilterComponent {
     Protocol(u8),
     /// One port of the UE.
     LocalPort(u16),
-    /// Ports of the UE, both ends included.
+    /// Port range of the UE, inclusive.
     LocalPorts(u16, u16),
     /// One port of the data network.
     RemotePort(u16),
-    /// Ports of the data network, both ends included.
+    /// Port range of the data network, inclusive.
     RemotePorts(u16, u16),
-    /// IPsec.
+    /// Security parameter index of IPsec.
     SecurityParameterIndex(u32),
     /// Type of service or traffic class, and its mask.
     TrafficClass(u8, u8),
@@ -208,9 +208,9 @@ pub enum FilterComponent {
     STagPcpDei(u8),
     /// Ethertype.
     Ethertype(u16),
-    /// Ethernet destinations, both ends included.
+    /// Range of Ethernet destinations, inclusive.
     DestinationMacs([u8; 6], [u8; 6]),
-    /// Ethernet sources, both ends included.
+    /// Range of Ethernet sources, inclusive.
     SourceMacs([u8; 6], [u8; 6]),
 }
 

@@ -1,4 +1,4 @@
-//! Registration, deregistration, service: what is asked for and what came of it.
+//! Registration, deregistration, service: types and results.
 
 use super::flags;
 use crate::error::Malformed;
@@ -29,9 +29,9 @@ coded! {
 /// 5GS registration type (TS 24.501 9.11.3.7), half an octet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RegistrationType {
-    /// The UE wants the signalling connection kept after the registration (FOR).
+    /// The UE requests that the signalling connection is kept after the registration (FOR).
     pub follow_on_request: bool,
-    /// What is registered.
+    /// Kind of registration.
     pub kind: RegistrationKind,
 }
 
@@ -48,11 +48,11 @@ impl Ie for RegistrationType {
 /// 5GS registration result (TS 24.501 9.11.3.6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RegistrationResult {
-    /// Where the UE is registered now.
+    /// The access over which the UE is registered.
     pub access: AccessType,
     /// SMS over NAS is allowed.
     pub sms_allowed: bool,
-    /// Slice-specific authentication has yet to be done.
+    /// Slice-specific authentication is still to be performed.
     pub nssaa_to_be_performed: bool,
     /// Registered for emergency services.
     pub emergency_registered: bool,
@@ -61,7 +61,7 @@ pub struct RegistrationResult {
 }
 
 impl RegistrationResult {
-    /// Registered over 3GPP access, and nothing special.
+    /// Registered over 3GPP access, without other indications.
     pub const THREE_GPP: Self = Self {
         access: AccessType::ThreeGpp,
         sms_allowed: false,
@@ -100,7 +100,7 @@ pub struct DeregistrationType {
     pub switch_off: bool,
     /// The network asks the UE to register again.
     pub re_registration_required: bool,
-    /// Which access is left.
+    /// The access that is deregistered.
     pub access: AccessType,
 }
 
@@ -127,7 +127,7 @@ coded! {
     ServiceType {
         /// Signalling only.
         Signalling = 0,
-        /// User data is waiting in the UE.
+        /// User data pending in the UE.
         Data = 1,
         /// The answer to paging or a notification.
         MobileTerminatedServices = 2,
@@ -147,7 +147,7 @@ flags! {
     UpdateType {
         /// SMS over NAS is requested.
         sms_requested = 1,
-        /// The UE radio capability has to be read again.
+        /// The UE radio capability must be read again.
         ng_ran_radio_capability_update = 2,
         /// Preferred CIoT network behaviour of 5GS, low bit.
         five_gs_preferred_ciot_low = 3,
@@ -173,9 +173,9 @@ flags! {
 flags! {
     /// Configuration update indication (TS 24.501 9.11.3.18), half an octet.
     ConfigurationUpdateIndication {
-        /// A CONFIGURATION UPDATE COMPLETE is wanted.
+        /// CONFIGURATION UPDATE COMPLETE is requested.
         acknowledgement = 1,
-        /// The UE has to register again.
+        /// The UE must register again.
         registration_requested = 2,
     }
 }
@@ -185,7 +185,7 @@ flags! {
     NetworkSlicingIndication {
         /// The subscription's slices have changed.
         subscription_changed = 1,
-        /// The requested NSSAI was made of the default configured NSSAI.
+        /// The requested NSSAI was derived from the default configured NSSAI.
         default_configured_nssai = 2,
     }
 }

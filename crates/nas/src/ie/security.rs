@@ -35,7 +35,7 @@ impl Ie for NgKsi {
     }
 }
 
-/// UE security capability (TS 24.501 9.11.3.54), 2 to 8 octets, kept as they came because the
+/// UE security capability (TS 24.501 9.11.3.54), 2 to 8 octets, kept as received because the
 /// network replays them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct UeSecurityCapability {
@@ -44,7 +44,7 @@ pub struct UeSecurityCapability {
 }
 
 impl UeSecurityCapability {
-    /// The algorithms of 5GS, a bit each from the left: 0x80 is 5G-EA0 or 5G-IA0.
+    /// The algorithms of 5GS, one bit each from the left: 0x80 is 5G-EA0 or 5G-IA0.
     pub const fn of_5gs(ea: u8, ia: u8) -> Self {
         Self { octets: [ea, ia, 0, 0, 0, 0, 0, 0], length: 2 }
     }
@@ -54,7 +54,7 @@ impl UeSecurityCapability {
         Self { octets: [ea, ia, eea, eia, 0, 0, 0, 0], length: 4 }
     }
 
-    /// The capability with these octets of the wire; `None` of fewer than two.
+    /// The capability with these received octets; `None` if there are fewer than two.
     pub fn from_octets(octets: &[u8]) -> Option<Self> {
         Self::decode(octets).ok()
     }
@@ -74,22 +74,22 @@ impl UeSecurityCapability {
         self.octets[1]
     }
 
-    /// EEA0 (0x80) … EEA7 (0x01); none if the UE did not say.
+    /// EEA0 (0x80) … EEA7 (0x01); 0 if the UE sent none.
     pub const fn eea(&self) -> u8 {
         self.octets[2]
     }
 
-    /// EIA0 (0x80) … EIA7 (0x01); none if the UE did not say.
+    /// EIA0 (0x80) … EIA7 (0x01); 0 if the UE sent none.
     pub const fn eia(&self) -> u8 {
         self.octets[3]
     }
 
-    /// Whether the UE has 5G-EA of that number.
+    /// Whether the UE supports the 5G-EA of that number.
     pub const fn supports_ea(&self, number: u8) -> bool {
         number < 8 && self.ea() >> (7 - number) & 1 == 1
     }
 
-    /// Whether the UE has 5G-IA of that number.
+    /// Whether the UE supports the 5G-IA of that number.
     pub const fn supports_ia(&self, number: u8) -> bool {
         number < 8 && self.ia() >> (7 - number) & 1 == 1
     }
@@ -140,9 +140,9 @@ impl Ie for NasSecurityAlgorithms {
 flags! {
     /// Additional 5G security information (TS 24.501 9.11.3.12).
     AdditionalSecurityInformation {
-        /// A new K_AMF has to be derived from the current one (HDP).
+        /// A new K_AMF must be derived from the current one (HDP).
         horizontal_derivation = 1,
-        /// The whole initial NAS message has to come with SECURITY MODE COMPLETE (RINMR).
+        /// SECURITY MODE COMPLETE must contain the complete initial NAS message (RINMR).
         retransmit_initial_nas_message = 2,
     }
 }

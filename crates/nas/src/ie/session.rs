@@ -1,4 +1,4 @@
-//! What a PDU session is: type, SSC mode, address, capabilities.
+//! Properties of a PDU session: type, SSC mode, address, capabilities.
 
 use super::flags;
 use crate::error::Malformed;
@@ -50,7 +50,7 @@ flags! {
     /// Always-on PDU session requested or its indication (TS 24.501 9.11.4.3, 9.11.4.4), half an
     /// octet.
     AlwaysOn {
-        /// Asked for; granted.
+        /// Requested, or granted.
         on = 1,
     }
 }
@@ -68,9 +68,9 @@ flags! {
 flags! {
     /// 5GSM congestion re-attempt indicator (TS 24.501 9.11.4.21).
     CongestionReAttemptIndicator {
-        /// The back-off timer holds in all PLMNs (ABO).
+        /// The back-off timer applies in all PLMNs (ABO).
         in_all_plmns = 1,
-        /// The back-off timer holds for the current access type only (CATBO).
+        /// The back-off timer applies to the current access type only (CATBO).
         in_current_access = 2,
     }
 }
@@ -97,7 +97,7 @@ pub struct IntegrityProtectionMaximumDataRate {
 }
 
 impl IntegrityProtectionMaximumDataRate {
-    /// Full rate both ways.
+    /// Full rate in both directions.
     pub const FULL: Self = Self { uplink: IntegrityRate::Full, downlink: IntegrityRate::Full };
 }
 
@@ -149,7 +149,7 @@ impl Ie for GsmCapability {
     }
 }
 
-/// PDU address (TS 24.501 9.11.4.10): what the UE shall use.
+/// PDU address (TS 24.501 9.11.4.10): the UE's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PduAddress {
     /// Of an IPv4 or IPv4v6 session.
@@ -205,8 +205,8 @@ impl Ie for PduAddress {
     }
 }
 
-/// Suggested interface identifier (TS 24.501 Table 8.3.1.1.1): a PDU address (9.11.4.10) of an IPv6 session, with the
-/// interface identifier that the UE wishes for and nothing else.
+/// Suggested interface identifier (TS 24.501 Table 8.3.1.1.1): a PDU address (9.11.4.10) of an IPv6
+/// session that contains only the interface identifier suggested by the UE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SuggestedInterfaceIdentifier(pub [u8; 8]);
 

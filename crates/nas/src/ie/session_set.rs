@@ -6,7 +6,7 @@ use crate::error::Malformed;
 use crate::wire::{Cursor, Ie};
 use serde::{Deserialize, Serialize};
 
-/// A bit for each PDU session identity, 1 to 15.
+/// One bit for each PDU session identity, 1 to 15.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PduSessionSet(u16);
 
@@ -14,26 +14,26 @@ impl PduSessionSet {
     /// No session.
     pub const NONE: Self = Self(0);
 
-    /// Whether the set has that session.
+    /// Whether the set contains that session.
     pub const fn contains(self, psi: u8) -> bool {
         psi < 16 && self.0 >> psi & 1 == 1
     }
 
-    /// Puts a session in; identities that do not exist (0, above 15) change nothing.
+    /// Adds a session; invalid identities (0, above 15) are ignored.
     pub fn insert(&mut self, psi: u8) {
         if (1..16).contains(&psi) {
             self.0 |= 1 << psi;
         }
     }
 
-    /// Takes a session out.
+    /// Removes a session.
     pub fn remove(&mut self, psi: u8) {
         if psi < 16 {
             self.0 &= !(1 << psi);
         }
     }
 
-    /// Whether it has none.
+    /// Whether it is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -52,7 +52,7 @@ impl FromIterator<u8> for PduSessionSet {
     }
 }
 
-/// The first octet has PSI 7 to 0, the second 15 to 8; what follows is spare. PSI 0 is spare too.
+/// The first octet has PSI 7 to 0, the second 15 to 8; further octets and PSI 0 are spare.
 impl Ie for PduSessionSet {
     fn decode(value: &[u8]) -> Result<Self, Malformed> {
         let octets = Cursor(value).array()?;

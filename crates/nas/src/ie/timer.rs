@@ -20,7 +20,7 @@ pub struct GprsTimer2(pub u8);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GprsTimer3(pub u8);
 
-/// The smallest value that is at least as long; the longest there is if none is.
+/// The smallest value that is at least as long; the maximum if none is.
 fn octet_of(duration: Duration, units: Units) -> u8 {
     let seconds = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
     let fits =
@@ -32,7 +32,7 @@ fn octet_of(duration: Duration, units: Units) -> u8 {
     }
 }
 
-/// What an octet means; a unit that is not defined counts as `fallback` seconds.
+/// The duration of an octet; an undefined unit counts as `fallback` seconds.
 fn duration_of(octet: u8, units: Units, fallback: u64) -> Option<Duration> {
     if octet & 0xe0 == DEACTIVATED {
         return None;
@@ -47,12 +47,12 @@ macro_rules! timer {
             /// The timer is deactivated.
             pub const DEACTIVATED: Self = Self(DEACTIVATED);
 
-            /// The shortest value of the wire that is at least `duration`; at most the longest.
+            /// The shortest encodable value that is at least `duration`, limited to the maximum.
             pub fn at_least(duration: Duration) -> Self {
                 Self(octet_of(duration, $units))
             }
 
-            /// How long; `None` when the timer is deactivated.
+            /// The duration; `None` if the timer is deactivated.
             pub fn duration(self) -> Option<Duration> {
                 duration_of(self.0, $units, $fallback)
             }

@@ -22,7 +22,7 @@ pub fn network_processes_unprotected(message: &GmmMessage) -> bool {
     }
 }
 
-/// Whether the AMF processes the message although its MAC is wrong or can not be verified, until
+/// Whether the AMF processes the message although its MAC is wrong or can't be verified, until
 /// secure exchange is established for the connection (TS 24.501 4.4.4.3).
 pub fn network_processes_despite_failed_integrity(message: &GmmMessage) -> bool {
     network_processes_unprotected(message) || matches!(message, GmmMessage::ServiceRequest(_))

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct NasCount(u32);
 
-/// How many COUNTs have to be left for a context not to be near its end.
+/// Number of COUNTs left below which a context is near its end.
 const RESERVE: u32 = 0x1_0000;
 
 impl NasCount {
-    /// The first one.
+    /// The first COUNT.
     pub const ZERO: Self = Self(0);
-    /// The last one.
+    /// The last COUNT.
     pub const MAX: Self = Self(0xff_ffff);
 
     /// A COUNT of 24 bits; `None` above.
@@ -25,12 +25,12 @@ impl NasCount {
         self.0
     }
 
-    /// The part that is sent.
+    /// The part that is transmitted.
     pub const fn sequence_number(self) -> u8 {
         self.0 as u8
     }
 
-    /// So many further on; `None` past the last one, because COUNTs never wrap around.
+    /// The COUNT that many further on; `None` past the last one, because COUNTs never wrap around.
     pub const fn plus(self, by: u32) -> Option<Self> {
         match self.0.checked_add(by) {
             Some(value) => Self::new(value),
@@ -42,8 +42,8 @@ impl NasCount {
         self.0 > Self::MAX.0 - RESERVE
     }
 
-    /// The smallest COUNT after `last` that has this sequence number: a COUNT that was taken once
-    /// is never estimated again, so a replay fails its integrity check (TS 24.501 4.4.3.2).
+    /// The smallest COUNT after `last` that has this sequence number. A COUNT that was accepted is
+    /// never estimated again, so a replay fails its integrity check (TS 24.501 4.4.3.2).
     pub(super) fn estimate(last: Option<Self>, sequence_number: u8) -> Option<Self> {
         let from = match last {
             None => Self::ZERO,

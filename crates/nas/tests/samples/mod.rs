@@ -1,4 +1,4 @@
-//! Messages with many IEs, by name, for the tests that look at octets.
+//! Named messages with many IEs, for the tests of octets.
 
 use pith_nas::gmm::*;
 use pith_nas::gsm::*;
@@ -47,7 +47,7 @@ fn ambr() -> Ambr {
     Ambr { uplink: BitRate::mbps(100), downlink: BitRate::mbps(1_000) }
 }
 
-/// A message to put into the container of another one.
+/// A message for the container of another one.
 fn inner_registration_request() -> Vec<u8> {
     let initial = RegistrationType { follow_on_request: true, kind: RegistrationKind::Initial };
     GmmMessage::from(RegistrationRequest::new(initial, NgKsi::NoKey, suci())).encode()

@@ -1,5 +1,5 @@
-//! Those who wish the network ill: a gNB, a UE and a host of theirs, beside the honest ones. They hear everything
-//! that is said over N2 and N4 once it has arrived, and may say anything themselves. Honest UEs must not notice.
+//! An attacker of the network with a gNB, a UE and a host, beside the honest ones. The attacker observes all
+//! messages that arrived over N2 and N4, and may send any message. Honest UEs must not be affected.
 
 use super::{Happening, World};
 use crate::network::{self, upf_n4};
@@ -14,51 +14,52 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// The association of their gNB.
+/// The association of the attacker's gNB.
 const GNB: GnbHandle = GnbHandle(u64::MAX);
-/// Radio connections of their UE are numbered from here.
+/// First number of the radio connections of the attacker's UE.
 const UES: u32 = 1 << 31;
-/// Where their host is.
+/// Address of the attacker's host.
 const HOST: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 66, 6, 6)), 8805);
-/// As much as they remember of each kind of message.
+/// Number of observed messages kept of each kind.
 const MEMORY: usize = 64;
 
-/// What they do at a time.
+/// An action of an attacker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Blow {
-    /// Their gNB sends a PDU, on that stream.
+    /// Its gNB sends a PDU on that stream.
     Ngap(u16, Vec<u8>),
-    /// The association of their gNB breaks, and comes again.
+    /// The association of its gNB breaks and is established again.
     Reassociate,
-    /// Their UE begins a radio connection with that gNB, of those that there are.
+    /// Its UE connects to that gNB of the network.
     Connect(usize, Vec<u8>, Option<FiveGSTmsi>),
-    /// Their UE sends a NAS message on its connection with that gNB.
+    /// Its UE sends a NAS message on its connection to that gNB.
     Nas(usize, Vec<u8>),
-    /// Their UE goes away.
+    /// Its UE releases the connection.
     Leave(usize),
-    /// A datagram to the UPF: from their host, or (for those inside) in the name of an SMF.
+    /// A datagram to the UPF: from its host, or (for an inside attacker) with the address of an SMF.
     ToUpf(Vec<u8>),
-    /// A datagram to the SMF: from their host, or (for those inside) in the name of the UPF.
+    /// A datagram to the SMF: from its host, or (for an inside attacker) with the address of the UPF.
     ToSmf(Vec<u8>),
 }
 
-/// Who decides what they do.
+/// Decides the actions of an attacker.
 pub trait Attacker {
-    /// What to do next, if anything.
+    /// The next action, if any.
     fn strike(&mut self, overheard: &Overheard) -> Option<Blow>;
 
-    /// Whether they send with the address of an honest function. Then much may happen to UEs, but nothing hangs.
+    /// Whether it sends with the address of a network function. Then UEs may be affected, but
+    /// nothing may hang.
     fn is_inside(&self) -> bool {
         false
     }
 }
 
-/// What they heard last.
+/// The last messages that it observed.
 #[derive(Debug, Default)]
 pub struct Overheard {
-    /// NGAP PDUs, of both directions; those to their own gNB too.
+    /// NGAP PDUs in both directions, including those to its own gNB.
     pub ngap: VecDeque<Vec<u8>>,
-    /// PFCP datagrams, of both directions.
+    /// PFCP datagrams in both directions.
     pub pfcp: VecDeque<Vec<u8>>,
 }
 
@@ -71,18 +72,18 @@ impl Overheard {
     }
 }
 
-/// The attacker of a world, and what they know.
+/// The attacker of a world, and its knowledge.
 #[derive(Default)]
 pub(super) struct Enemy {
     attacker: Option<Box<dyn Attacker>>,
     overheard: Overheard,
-    /// Radio connections that their UE has had.
+    /// Number of radio connections of its UE so far.
     connections: u32,
     until: pith_nf::kit::Instant,
 }
 
 impl Enemy {
-    /// The radio connection of their UE.
+    /// The radio connection of its UE.
     fn ue(&self) -> UeKey {
         UeKey(UES + self.connections)
     }
@@ -91,14 +92,14 @@ impl Enemy {
         self.attacker.as_ref().is_some_and(|attacker| attacker.is_inside())
     }
 
-    /// An NGAP PDU arrived somewhere.
+    /// Records an NGAP PDU that arrived.
     pub fn hear_ngap(&mut self, pdu: &[u8]) {
         if self.attacker.is_some() {
             Overheard::keep(&mut self.overheard.ngap, pdu);
         }
     }
 
-    /// A PFCP datagram arrived somewhere.
+    /// Records a PFCP datagram that arrived.
     pub fn hear_pfcp(&mut self, octets: &[u8]) {
         if self.attacker.is_some() {
             Overheard::keep(&mut self.overheard.pfcp, octets);
@@ -107,7 +108,7 @@ impl Enemy {
 }
 
 impl World {
-    /// Lets someone attack while faults are on.
+    /// Adds an attacker, which acts while faults are on.
     pub fn attack_by(&mut self, attacker: Box<dyn Attacker>) {
         self.enemy.attacker = Some(attacker);
     }
@@ -120,7 +121,7 @@ impl World {
         }
     }
 
-    /// They leave, and whatever holds on to their gNB and UE is let go.
+    /// Ends the attack, and releases its gNB and UE.
     pub(super) fn end_attack(&mut self) {
         if self.enemy.attacker.is_some() {
             self.n2_gateway(self.amf_process(), N2GatewayInput::Down { gnb: GNB });

@@ -1,24 +1,23 @@
-//! What breaks as a whole: gNBs, associations, UPFs, processes.
+//! Faults of whole components: gNBs, associations, UPFs, processes.
 
 use super::{Happening, World};
 use pith_ran::gnb::Input;
 use std::time::Duration;
 
-/// Something that breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// A gNB loses its state and says so.
+    /// A gNB loses its state and sends NG RESET.
     GnbReset(usize),
     /// The association of a gNB ends.
     AssociationLost(usize),
-    /// A UPF starts anew.
+    /// A UPF restarts.
     UpfRestart(usize),
-    /// A process ends, and starts again some seconds later.
+    /// A process ends, and restarts some seconds later.
     Kill(usize),
 }
 
 impl World {
-    /// Draws what breaks within that time.
+    /// Draws the faults within that time.
     pub(super) fn draw_faults(&mut self, time: Duration) {
         let faults = self.plan.faults;
         for _ in 0..faults.resets {

@@ -1,4 +1,4 @@
-//! What must hold: after each step, once all is quiet, and when everyone is gone.
+//! Invariants: after each step, when all is idle, and when all UEs are deregistered.
 
 use super::{Alarm, Failure, World};
 use pith_nas::SecurityHeaderType;
@@ -8,21 +8,21 @@ use pith_ran::ue::State;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What invariants remember.
+/// State of the invariants.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     pub steps: u64,
     pub violations: BTreeMap<String, u64>,
-    /// The answer to a request that makes something was lost: its caller can't remove what it does not know.
+    /// The reply to a request that creates a resource was lost: its caller can't delete the resource.
     pub may_leak: bool,
-    /// NFs that were killed, and forgot.
+    /// NFs that were killed and lost their state.
     pub killed: BTreeSet<Nf>,
     failed: Option<String>,
     strict: Option<String>,
     counts: BTreeMap<usize, Counts>,
 }
 
-/// What stands once everyone has come back.
+/// Registered UEs and sessions after all UEs have returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Standing {
     pub sessions: usize,
@@ -41,14 +41,14 @@ impl Watch {
         self.failed.get_or_insert(what.into());
     }
 
-    /// A UE or gNB did not like what the core did.
+    /// A UE or gNB reports a violation.
     pub fn violation(&mut self, who: String, violation: &Violation, at: Instant) {
         *self.violations.entry(violation.to_string()).or_default() += 1;
         self.strict.get_or_insert(format!("{who} at {} µs: {violation}", at.as_micros()));
     }
 
-    /// A NAS COUNT is never used twice for downlink with one key (TS 33.501 6.4.3.1): its low octet goes
-    /// up from message to message, until SECURITY MODE COMMAND takes a new key into use.
+    /// A NAS COUNT is never used twice for downlink with one key (TS 33.501 6.4.3.1): its low octet
+    /// increases from message to message, until SECURITY MODE COMMAND takes a new key into use.
     pub fn downlink_nas(&mut self, ue: usize, keys: u64, nas: &[u8]) {
         let (Some(header), Some(sequence)) = (nas.get(1), nas.get(6).copied()) else { return };
         let header = SecurityHeaderType::from_octet(*header);
@@ -86,7 +86,7 @@ impl World {
         if holds { Ok(()) } else { Err(self.failure(what())) }
     }
 
-    /// After each step.
+    /// Checks the invariants after each step.
     pub(super) fn check_step(&mut self) -> Result<(), Box<Failure>> {
         self.watch.steps += 1;
         if let Some(what) = self.watch.failed.take() {
@@ -104,7 +104,7 @@ impl World {
         }
     }
 
-    /// Indices lead somewhere, and whoever waits has a timer or a call that will end the waiting.
+    /// Index entries lead to contexts, and every wait ends by a timer or a call.
     fn check_amfs(&self) -> Result<(), Box<Failure>> {
         for (process, it) in self.processes.iter().enumerate() {
             for (shard, cell) in it.cells.iter().enumerate() {
@@ -123,7 +123,7 @@ impl World {
         Ok(())
     }
 
-    /// How many UEs or sessions of an NF have a timer that runs or a call without answer.
+    /// Number of UEs or sessions of an NF with a running timer or a pending call.
     fn owners_that_wait(&self, place: (usize, usize, Nf)) -> usize {
         let timers = self.alarms.keys().filter_map(|alarm| match alarm {
             Alarm::Nf { process, shard, nf, key } if (*process, *shard, *nf) == place => Some(key.owner),
@@ -134,7 +134,7 @@ impl World {
         timers.chain(calls).collect::<BTreeSet<_>>().len()
     }
 
-    /// Faults are over for long: nobody is in the middle of anything.
+    /// Long after the last fault: no procedure is in progress.
     pub(super) fn check_quiet(&self) -> Result<(), Box<Failure>> {
         for amf in self.cells().filter_map(|cell| cell.windows.amf.as_ref()) {
             let audit = amf.look().audit();
@@ -168,7 +168,7 @@ impl World {
         list
     }
 
-    /// Everyone has come back: UE, AMF, SMF and UPF know the same.
+    /// All UEs have returned: UE, AMF, SMF and UPF have the same state.
     pub(super) fn check_agreement(&self) -> Result<Standing, Box<Failure>> {
         let ues = self.inspected(Inspect::Ues);
         let sessions = self.inspected(Inspect::Sessions);
@@ -222,7 +222,7 @@ impl World {
             .collect();
         let own_ids: BTreeSet<u64> = own.iter().map(|(id, _)| *id).collect();
         self.demand(own_ids == of_amf, || format!("UE{} has sessions {own:?}, its AMF {of_amf:?}", at + 1))?;
-        // An AMF that forgot, or an answer that was lost, leaves the SMF with more; an SMF that forgot has less.
+        // A killed AMF or a lost reply leaves the SMF with more sessions; a killed SMF has fewer.
         let (more, less) = (self.has_lost_sight(), self.watch.killed.contains(&Nf::Smf));
         let same = (more || own.is_superset(&of_smf)) && (less || of_smf.is_superset(&own));
         self.demand(same, || format!("UE{} has sessions {own:?}, the SMF {of_smf:?}", at + 1))?;
@@ -250,18 +250,18 @@ impl World {
         sessions.iter().try_for_each(|session| self.demand_path(session))
     }
 
-    /// Whether somebody may have made a session that the AMF does not know of.
+    /// Whether there may be a session that the AMF does not know.
     fn has_lost_sight(&self) -> bool {
         self.watch.may_leak || self.watch.killed.contains(&Nf::Amf)
     }
 
-    /// What was made for someone who died, or who never got to know of it, may stay.
+    /// Whether resources of killed NFs, or of lost replies, may remain.
     pub(super) fn forgives_leaks(&self) -> bool {
         let forgetful = [Nf::Amf, Nf::Smf, Nf::Pcf];
         self.watch.may_leak || forgetful.iter().any(|nf| self.watch.killed.contains(nf))
     }
 
-    /// Everyone has left: nothing is left of anyone.
+    /// All UEs are deregistered: no state is left.
     pub(super) fn check_empty(&self) -> Result<(), Box<Failure>> {
         for (at, phone) in self.phones.iter().enumerate() {
             let state = phone.ue.state();

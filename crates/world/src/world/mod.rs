@@ -1,12 +1,12 @@
-//! A world: the agenda of what is to happen, and who is there for it to happen to.
+//! A world: the agenda of future events, and the actors that handle them.
 //!
 //! ```text
 //!   agenda, alarms ──> step ──> process │ gNB │ UE │ UPF ──> effects ──> agenda, alarms
 //!                        └────> invariants
 //! ```
 //!
-//! A file a reference point: `sbi`, `n2`, `n4`, `radio`. What happens is drawn from the seed alone, so a
-//! world happens the same way each time.
+//! One file for each reference point: `sbi`, `n2`, `n4`, `radio`. All events follow from the seed,
+//! so a world is reproducible.
 
 mod attack;
 mod fault;
@@ -43,16 +43,16 @@ use std::net::SocketAddr;
 use std::sync::MutexGuard;
 use std::time::Duration;
 
-/// Why a world is not as it should be.
+/// A failed invariant.
 #[derive(Debug, Clone)]
 pub struct Failure {
     /// The world's seed.
     pub seed: u64,
-    /// When it was seen.
+    /// Virtual time of the failure.
     pub at: Instant,
-    /// What is wrong.
+    /// Description.
     pub what: String,
-    /// The last rungs of the ladder before it.
+    /// The last rungs of the ladder before the failure.
     pub ladder: Vec<Rung>,
 }
 
@@ -65,42 +65,42 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Something that is to happen.
+/// A future event.
 #[derive(Debug)]
 enum Happening {
-    /// A process gets something, unless it was restarted since.
+    /// An input of a process, unless it was restarted.
     ToShard { process: usize, life: u32, shard: usize, input: Box<ShardInput> },
     /// A process starts.
     Start { process: usize },
-    /// A gNB tries to have an association.
+    /// A gNB tries to establish its association.
     Associate { gnb: usize },
-    /// An NGAP PDU comes to a gNB, if the association still stands.
+    /// An NGAP PDU arrives at a gNB, if the association still exists.
     ToGnb { association: u64, stream: u16, pdu: Vec<u8> },
-    /// An NGAP PDU comes to the N2 gateway.
+    /// An NGAP PDU arrives at the N2 gateway.
     ToN2Gateway { association: u64, stream: u16, pdu: Vec<u8> },
-    /// A PFCP datagram of a UPF comes to an SMF process.
+    /// A PFCP datagram of a UPF arrives at an SMF process.
     ToN4Gateway { process: usize, upf: usize, octets: Vec<u8> },
-    /// A PFCP datagram comes to a UPF.
+    /// A PFCP datagram arrives at a UPF.
     ToUpf { upf: usize, peer: SocketAddr, octets: Vec<u8> },
-    /// Something comes to a gNB over the air, on a connection.
+    /// A signal arrives at a gNB over the radio, on a connection.
     Uplink { ue: usize, gnb: usize, connection: u64, signal: radio::Uplink },
-    /// Something comes to a UE over the air, on a connection.
+    /// A signal arrives at a UE over the radio, on a connection.
     Downlink { ue: usize, connection: u64, signal: radio::Downlink },
     /// A UE is paged.
     Page { ue: usize },
-    /// An SBI request comes to its process.
+    /// An SBI request arrives at its process.
     SbiRequest { exchange: u64 },
-    /// An SBI answer comes back, or there is none in time.
+    /// An SBI reply arrives, or the deadline passes.
     SbiReply { exchange: u64, reply: Box<sbi::Answered> },
-    /// A user does something.
+    /// A user acts.
     Act { ue: usize, act: user::Act },
-    /// Something breaks.
+    /// A fault occurs.
     Break(Fault),
-    /// Whoever wishes the network ill does something.
+    /// The attacker acts.
     Strike,
 }
 
-/// A timer that runs somewhere.
+/// A running timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Alarm {
     Nf { process: usize, shard: usize, nf: Nf, key: TimerKey },
@@ -110,7 +110,7 @@ enum Alarm {
     Upf(usize),
 }
 
-/// What keeps its order on the way.
+/// Messages that keep their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Channel {
     N2 { association: u64, stream: u16, up: bool },
@@ -119,7 +119,7 @@ enum Channel {
     Store { process: usize, shard: usize },
 }
 
-/// A world in which a seed's plan comes to pass.
+/// A running world.
 pub struct World {
     plan: Plan,
     dice: Dice,
@@ -128,7 +128,7 @@ pub struct World {
     numbered: u64,
     order: HashMap<Channel, Instant>,
     alarms: Timers<Alarm>,
-    /// Faults happen now.
+    /// Faults are on.
     faulty: bool,
     processes: Vec<Process>,
     exchanges: BTreeMap<u64, Exchange>,
@@ -142,7 +142,7 @@ pub struct World {
 }
 
 impl World {
-    /// A world at its beginning: nothing runs yet.
+    /// A world at its start: nothing runs yet.
     pub fn new(plan: Plan) -> Self {
         let mut dice = Dice::new(plan.seed);
         let (stations, phones) = (n2::stations(&plan), radio::phones(&plan, &mut dice));
@@ -181,7 +181,7 @@ impl World {
         }
     }
 
-    /// The messages between actors: all, if kept from the beginning, or the last.
+    /// The messages between actors: all with `keep_ladder`, else the last ones.
     pub fn ladder(&self) -> Vec<Rung> {
         self.journal().rungs().cloned().collect()
     }
@@ -199,13 +199,13 @@ impl World {
         self.journal().rung(from, to, what);
     }
 
-    /// Lets something happen after that time.
+    /// Schedules an event after that time.
     fn at(&mut self, after: Duration, happening: Happening) {
         let when = self.now + after;
         self.schedule(when, happening);
     }
 
-    /// Lets something happen after that time, but not before what went into the channel earlier.
+    /// Schedules an event after that time, but not before earlier ones of the channel.
     fn in_order(&mut self, channel: Channel, after: Duration, happening: Happening) {
         let last = self.order.entry(channel).or_insert(self.now);
         let when = (self.now + after).max(*last);
@@ -218,19 +218,19 @@ impl World {
         self.agenda.insert((when, self.numbered), happening);
     }
 
-    /// Whether a fault of that frequency strikes now.
+    /// Whether a fault of that frequency occurs now.
     fn strikes(&mut self, per_mille: u32) -> bool {
         self.faulty && per_mille > 0 && self.dice.chance(per_mille)
     }
 
-    /// Sets an alarm; while faults are on, it may go off late.
+    /// Sets an alarm; while faults are on, it may be late.
     fn set_alarm(&mut self, alarm: Alarm, after: Duration) {
         let late = self.strikes(self.plan.faults.late_timers);
         let delay = if late { self.dice.millis(0, 1000) } else { Duration::ZERO };
         self.alarms.start(alarm, self.now + after + delay);
     }
 
-    /// Sets the one alarm of an actor that says itself when it wants to be called.
+    /// Sets the only alarm of an actor that determines its own wake-up time.
     fn set_own_alarm(&mut self, alarm: Alarm, when: Option<Instant>) {
         match when {
             Some(when) => self.alarms.start(alarm, when.max(self.now)),
@@ -238,7 +238,7 @@ impl World {
         }
     }
 
-    /// Lets the next thing happen, if it happens by `until`; then looks whether all is well.
+    /// Runs the next event, if it is due by `until`; then checks the invariants.
     fn step(&mut self, until: Instant) -> Result<bool, Box<Failure>> {
         let planned = self.agenda.first_key_value().map(|((when, _), _)| *when);
         let alarm = self.alarms.next_deadline();
@@ -257,7 +257,7 @@ impl World {
         Ok(true)
     }
 
-    /// Lets everything happen that happens within that time.
+    /// Runs all events within that time.
     fn pass(&mut self, time: Duration) -> Result<(), Box<Failure>> {
         let until = self.now + time;
         while self.step(until)? {}

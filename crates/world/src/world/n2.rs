@@ -20,10 +20,10 @@ const STREAMS: u16 = 4;
 pub(super) struct Station {
     pub gnb: Gnb,
     pub association: Option<u64>,
-    /// The UEs of the radio connections that the gNB has. A UE may have left one of which the gNB
-    /// knows yet, so a connection is what the gNB takes for a UE.
+    /// The UEs of the gNB's radio connections. A UE may have left a connection that the gNB still
+    /// has, so a connection takes the place of a UE for the gNB.
     pub connections: BTreeMap<UeKey, usize>,
-    /// Tunnels of sessions whose radio bearers stand.
+    /// Tunnels of sessions with radio bearers.
     pub bearers: BTreeMap<(UeKey, u8), Bearer>,
 }
 
@@ -54,12 +54,12 @@ impl World {
         RanInstant::from_nanos(self.now.as_micros() * 1000)
     }
 
-    /// Where the AMFs are.
+    /// The process of the AMFs.
     pub(super) fn amf_process(&self) -> usize {
         self.processes.iter().position(|process| process.nfs.contains(&Nf::Amf)).unwrap_or(0)
     }
 
-    /// A gNB sets up its association, or tries again later.
+    /// A gNB establishes its association, or tries again later.
     pub(super) fn associate(&mut self, gnb: usize) {
         if self.stations[gnb].association.is_some() {
             return;
@@ -78,7 +78,7 @@ impl World {
         self.gnb_input(gnb, Input::AssociationUp { outbound_streams: STREAMS });
     }
 
-    /// The association ends, for both sides.
+    /// The association ends on both sides.
     pub(super) fn disassociate(&mut self, gnb: usize) {
         let Some(association) = self.stations[gnb].association.take() else { return };
         let process = self.amf_process();
@@ -88,7 +88,7 @@ impl World {
         self.at(after, Happening::Associate { gnb });
     }
 
-    /// The gateway ended an association, and has forgotten it.
+    /// The gateway ended an association and has removed it.
     fn closed_by_gateway(&mut self, association: u64) {
         if let Some(gnb) = self.gnb_of(association) {
             self.disassociate(gnb);
@@ -147,7 +147,7 @@ impl World {
         self.gnb_input(gnb, Input::Timeout);
     }
 
-    /// A gNB takes something, and what it does is done.
+    /// Passes an input to a gNB, and carries out its outputs.
     pub(super) fn gnb_input(&mut self, gnb: usize, input: Input<'_>) {
         let now = self.ran_now();
         let mut outputs = Vec::new();

@@ -1,4 +1,4 @@
-//! N4: PFCP datagrams between SMF processes and UPFs, over a network that loses, repeats and reorders.
+//! N4: PFCP datagrams between SMF processes and UPFs, over a network that loses, duplicates and reorders.
 
 use super::{Alarm, Happening, World};
 use crate::network::{UPFS, smf_n4, upf_n4};
@@ -36,7 +36,7 @@ impl World {
             match effect {
                 N4GatewayEffect::Send { to, octets } => self.send_to_upf(process, to, octets),
                 N4GatewayEffect::ToShard { shard, input } => {
-                    // What the UPF did and could not tell, the SMF does not know of.
+                    // What the UPF did without being able to report it is unknown to the SMF.
                     self.watch.may_leak |=
                         matches!(&input, N4Input::Response { result: Err(N4Error::NoAnswer), .. });
                     self.send_to_shard(process, usize::from(shard.0), ShardInput::N4(Box::new(input)));
@@ -56,7 +56,7 @@ impl World {
         self.datagram(|octets| Happening::ToUpf { upf, peer: smf_n4(process), octets }, octets);
     }
 
-    /// A datagram comes once, twice or never; each copy takes its own time.
+    /// A datagram is delivered once, twice or never; each copy has its own delay.
     fn datagram(&mut self, happening: impl Fn(Vec<u8>) -> Happening, octets: Vec<u8>) {
         let copies = 1 + usize::from(self.strikes(self.plan.faults.pfcp_duplication));
         for _ in 0..copies {
@@ -77,21 +77,22 @@ impl World {
         self.upf_input(upf, Input::Tick);
     }
 
-    /// A UPF takes something, and what it does is done.
+    /// Passes an input to a UPF, and carries out its outputs.
     pub(super) fn upf_input(&mut self, upf: usize, input: Input<'_>) {
         let effects = self.upfs[upf].handle(self.now, input);
         self.upf_effects(upf, effects);
     }
 
-    /// A packet comes for a UE, any of them.
+    /// A downlink packet arrives for a random UE.
     pub(super) fn downlink_packet(&mut self) {
         let (upf, at) = (self.dice.index(self.upfs.len()), self.dice.index(64));
-        // Of packets that are forwarded, every other one meets a gNB that has lost their tunnel.
+        // Of the forwarded packets, every other one is sent to a gNB that has lost the tunnel.
         let effects = self.upfs[upf].downlink_packet(self.now, at, at % 2 == 1);
         self.upf_effects(upf, effects);
     }
 
-    /// A packet comes for the first session, of whose tunnel the gNB knows nothing any more; where packets go afterwards.
+    /// The gNB loses the tunnel of the first session, and a downlink packet arrives; returns the
+    /// tunnel afterwards.
     pub(super) fn lose_tunnel(&mut self) {
         let effects = self.upfs[0].downlink_packet(self.now, 0, true);
         self.upf_effects(0, effects);

@@ -1,4 +1,4 @@
-//! The way of packets: rules of UPFs and tunnels of gNBs are followed as if one went by.
+//! Packet paths: follows the rules of UPFs and the tunnels of gNBs as a packet would.
 
 use super::{Failure, World};
 use crate::network::{BREAKOUT, UPFS, upf_n3};
@@ -8,24 +8,24 @@ use serde_json::Value;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-/// Somewhere in the Internet.
+/// An address in the Internet.
 const FAR_AWAY: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
-/// Where a packet's way ends.
+/// The end of a packet's path.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
     /// In the data network behind that UPF.
     Network(usize),
     /// At a gNB, in that tunnel.
     Gnb(IpAddr, Teid),
-    /// Held at that UPF.
+    /// Buffered at that UPF.
     Held(usize),
-    /// At that UPF, which has no rule for it, or one that drops it.
+    /// Dropped at that UPF, by a rule or for the lack of one.
     Lost(usize),
 }
 
 impl World {
-    /// The packets of a session that the SMF takes for active come to its gNB and from it; of one whose UE is idle,
-    /// they are held.
+    /// Packets of a session that is active in the SMF reach its gNB and leave from it; if the UE is
+    /// idle, they are buffered.
     pub(super) fn demand_path(&self, session: &Value) -> Result<(), Box<Failure>> {
         let wrong = self.wrong_path(session).filter(|_| !self.forgives_leaks());
         wrong.map_or(Ok(()), |wrong| self.demand(false, || format!("{wrong}, for {session}")))
@@ -55,7 +55,7 @@ impl World {
         (answer != to_gnb).then(|| format!("an answer to UPF {local} ends {answer:?}, not {to_gnb:?}"))
     }
 
-    /// The gNB that has the session's radio bearers: its address, and the tunnel.
+    /// The address of the gNB with the session's radio bearers, and the bearer.
     fn bearer_of(&self, session: &Value) -> Option<(IpAddr, Bearer)> {
         let id = session["pduSessionId"].as_u64()? as u8;
         let is_its = |phone: &super::Phone| session["supi"] == phone.subscriber.supi.to_string().as_str();
@@ -65,13 +65,13 @@ impl World {
         Some((station.gnb.settings().n3, *bearer))
     }
 
-    /// Where a packet from the UE ends.
+    /// The end of a packet from the UE.
     fn end_from_ue(&self, bearer: &Bearer, ue: Ipv4Addr, destination: Ipv4Addr) -> End {
         let tunnel = Tunnel { peer: bearer.uplink.address, teid: Teid(bearer.uplink.teid.0), dscp: None };
         self.follow(tunnel, &Packet { way: Direction::Uplink, ue, remote: destination })
     }
 
-    /// Where a packet ends that comes from the network behind a UPF.
+    /// The end of a packet that enters from the network of a UPF.
     fn end_from_network(&self, upf: usize, ue: Ipv4Addr) -> End {
         let packet = Packet { way: Direction::Downlink, ue, remote: FAR_AWAY };
         let of_ue =
@@ -82,7 +82,7 @@ impl World {
         }
     }
 
-    /// Where a packet ends that is in a tunnel, to a UPF or to a gNB.
+    /// The end of a packet in a tunnel to a UPF or a gNB.
     fn follow(&self, mut tunnel: Tunnel, packet: &Packet) -> End {
         for _ in 0..self.upfs.len() {
             let Some(upf) = (0..self.upfs.len()).find(|upf| tunnel.peer == upf_n3(*upf)) else { break };
@@ -97,7 +97,7 @@ impl World {
         End::Gnb(tunnel.peer, tunnel.teid)
     }
 
-    /// The tunnel by which a packet leaves a UPF that comes from such a source, or its end there.
+    /// The tunnel through which a packet of that source leaves a UPF, or its end.
     fn leaves(
         &self,
         upf: usize,
@@ -118,7 +118,7 @@ impl World {
     }
 }
 
-/// As much of a packet as rules look at.
+/// The fields of a packet that rules match.
 struct Packet {
     way: Direction,
     ue: Ipv4Addr,

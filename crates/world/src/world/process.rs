@@ -1,4 +1,4 @@
-//! Processes: shards with their NFs, and the gateways beside them.
+//! Processes: shards with their NFs, and their gateways.
 
 use super::{Alarm, Channel, Happening, World};
 use crate::network::{self, Cell, EPOCH, Maker};
@@ -9,7 +9,7 @@ use pith_nf::kit::{Caller, Nf, StoreRequest, Tag};
 use pith_sbi::{ApiRoot, Reply};
 use std::sync::Arc;
 
-/// A process that hosts NFs; dead before its first start and after it was killed.
+/// A process that hosts NFs; dead before its first start and after a kill.
 pub(super) struct Process {
     pub nfs: Vec<Nf>,
     pub life: u32,
@@ -33,7 +33,7 @@ impl Process {
 }
 
 impl World {
-    /// A process comes up with empty NFs.
+    /// A process starts with empty NFs.
     pub(super) fn start_process(&mut self, process: usize) {
         let shards = self.plan.shards;
         let life = self.processes[process].life;
@@ -54,7 +54,7 @@ impl World {
         self.start_n4(process);
     }
 
-    /// A process is gone, with all that it knew.
+    /// A process is killed and loses its state.
     pub(super) fn kill_process(&mut self, process: usize) {
         let it = &mut self.processes[process];
         it.life += 1;
@@ -70,7 +70,7 @@ impl World {
         self.journal().forget(process);
     }
 
-    /// Puts something into a shard's inbox.
+    /// Adds an input to a shard's inbox.
     pub(super) fn send_to_shard(&mut self, process: usize, shard: usize, input: ShardInput) {
         let life = self.processes[process].life;
         let after = self.dice.millis(0, 1);
@@ -78,7 +78,7 @@ impl World {
         self.in_order(Channel::Shard { process, shard }, after, happening);
     }
 
-    /// A shard takes something, and what it wants done is done.
+    /// Passes an input to a shard, and carries out its effects.
     pub(super) fn to_shard(&mut self, process: usize, shard: usize, input: ShardInput) {
         let Some(cell) = self.processes[process].cells.get_mut(shard) else { return };
         let mut effects = Vec::new();
@@ -124,7 +124,7 @@ impl World {
         }
     }
 
-    /// The database does it now and tells later, in the order of each shard.
+    /// The database executes the request now and replies later, in the order of each shard.
     fn store(&mut self, (process, shard): (usize, usize), nf: Nf, tag: Tag, request: StoreRequest) {
         let result = Ok(self.database.handle(request));
         let life = self.processes[process].life;

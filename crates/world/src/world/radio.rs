@@ -1,7 +1,7 @@
-//! The air: UEs, their radio connections, and what gets lost on the way.
+//! The radio: UEs, their radio connections, and losses.
 //!
-//! NAS messages of a connection keep their order; one may be lost. A release comes always, if late:
-//! radio that fails is noticed.
+//! NAS messages of a connection keep their order; one may be lost. A release always arrives, though
+//! possibly late, because a radio failure is always detected.
 
 use super::n2::nf_instant;
 use super::{Alarm, Channel, Happening, World};
@@ -25,13 +25,13 @@ use std::sync::Arc;
 pub(super) struct Phone {
     pub ue: Ue,
     pub subscriber: Subscriber,
-    /// Where it camps.
+    /// The gNB that it camps on.
     pub gnb: usize,
-    /// Its radio connection, if it believes to have one.
+    /// Its radio connection, as far as the UE knows.
     pub connection: Option<u64>,
 }
 
-/// What a UE sends over the air.
+/// A signal from a UE.
 #[derive(Debug)]
 pub(super) enum Uplink {
     Connect { nas: Vec<u8>, cause: RrcEstablishmentCause, s_tmsi: Option<FiveGSTmsi> },
@@ -39,7 +39,7 @@ pub(super) enum Uplink {
     Lost,
 }
 
-/// What a UE gets over the air.
+/// A signal to a UE.
 #[derive(Debug)]
 pub(super) enum Downlink {
     Nas(Vec<u8>),
@@ -48,7 +48,7 @@ pub(super) enum Downlink {
     Released,
 }
 
-/// The UEs of a plan: null scheme, profile A and profile B in turn.
+/// The UEs of a plan, with null scheme, profile A and profile B in turn.
 pub(super) fn phones(plan: &Plan, dice: &mut Dice) -> Vec<Phone> {
     let settings = Arc::new(Settings {
         plmn: network::plmn(),
@@ -67,7 +67,7 @@ pub(super) fn phones(plan: &Plan, dice: &mut Dice) -> Vec<Phone> {
     (0..plan.ues).map(phone).collect()
 }
 
-/// Every third subscriber uses EAP-AKA'; which of them differs from world to world.
+/// Every third subscriber uses EAP-AKA'; which ones differs from world to world.
 const fn method(plan: &Plan, number: usize) -> AuthenticationMethod {
     match (number + plan.seed as usize / 3) % 3 {
         1 => AuthenticationMethod::EapAkaPrime,
@@ -107,7 +107,7 @@ impl World {
         self.ue_input(ue, Input::Timeout);
     }
 
-    /// A UE takes something, and what it does is done.
+    /// Passes an input to a UE, and carries out its outputs.
     pub(super) fn ue_input(&mut self, ue: usize, input: Input<'_>) {
         let now = self.ran_now();
         let mut outputs = Vec::new();
@@ -135,7 +135,7 @@ impl World {
         }
     }
 
-    /// A UE begins a radio connection, with a gNB of its choice.
+    /// A UE connects to a gNB of its choice.
     fn connect(&mut self, ue: usize, nas: Vec<u8>, cause: RrcEstablishmentCause, s_tmsi: Option<FiveGSTmsi>) {
         self.rung(name(ue), "AMF", nas_name(&nas));
         self.numbered += 1;
@@ -169,13 +169,13 @@ impl World {
             }
             Uplink::Nas(nas) if known => self.gnb_input(gnb, GnbInput::Uplink { ue: key, nas }),
             Uplink::Lost if known => self.gnb_input(gnb, GnbInput::RadioLost { ue: key }),
-            // The gNB has no such connection: the UE will find out.
+            // The gNB has no such connection: the UE gets a release.
             Uplink::Nas(_) => self.to_ue(ue, connection, Downlink::Released),
             Uplink::Lost => {}
         }
     }
 
-    /// A NAS message leaves a gNB for a UE: here its COUNT is watched.
+    /// Sends a NAS message from a gNB to a UE, and checks its COUNT.
     pub(super) fn nas_to_ue(&mut self, gnb: usize, connection: UeKey, nas: Vec<u8>) {
         let Some(ue) = self.stations[gnb].connections.get(&connection).copied() else { return };
         self.rung("AMF", name(ue), nas_name(&nas));
@@ -222,7 +222,7 @@ impl World {
         }
     }
 
-    /// The radio of a UE fails; its gNB notices later.
+    /// The radio of a UE fails; its gNB detects it later.
     pub(super) fn lose_radio(&mut self, ue: usize) {
         let Some(connection) = self.phones[ue].connection else { return };
         let gnb = self.phones[ue].gnb;
@@ -231,7 +231,7 @@ impl World {
         self.downlink(ue, connection, Downlink::Released);
     }
 
-    /// The gNB finds that a UE was silent for long.
+    /// The gNB detects the inactivity of a UE.
     pub(super) fn end_for_inactivity(&mut self, ue: usize) {
         let gnb = self.phones[ue].gnb;
         if let Some(connection) = self.phones[ue].connection {
@@ -240,7 +240,7 @@ impl World {
         }
     }
 
-    /// All UEs hear paging that camp there.
+    /// Pages all UEs that camp on the gNB.
     pub(super) fn broadcast_paging(&mut self, gnb: usize, tmsi: FiveGSTmsi) {
         for ue in 0..self.phones.len() {
             let phone = &self.phones[ue];
@@ -262,7 +262,7 @@ pub(super) fn name(ue: usize) -> String {
     format!("UE{}", ue + 1)
 }
 
-/// A NAS message by name, if it can be read: with 5G-EA0 all can.
+/// The name of a NAS message, if it can be decoded: with 5G-EA0 all can.
 fn nas_name(nas: &[u8]) -> String {
     let inside = match nas.get(1).map(|octet| SecurityHeaderType::from_octet(*octet)) {
         Some(SecurityHeaderType::Plain) => Some(nas),

@@ -1,4 +1,4 @@
-//! The life of a world: chaos, calm, everyone back, everyone gone.
+//! The phases of a world: chaos, calm, all UEs return, all UEs leave.
 
 use super::invariant::Standing;
 use super::user::Act;
@@ -8,33 +8,33 @@ use pith_upf::contract::Tunnel;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How long faults and users go on.
+/// Duration of faults and user actions.
 const CHAOS: Duration = Duration::from_secs(120);
-/// How long everything is left alone then: T3502 of UEs, and what the core needs to see that a UE is gone.
+/// Duration of the calm: T3502 of UEs, and the time in which the core detects that a UE is gone.
 const CALM: Duration = Duration::from_secs(25 * 60);
-/// For everyone to come back, or to leave.
+/// Time for all UEs to return, or to leave.
 const GATHERING: Duration = Duration::from_secs(3 * 60);
 
-/// What a world came to.
+/// The result of a world.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
-    /// Messages and timers.
+    /// Number of messages and timers.
     pub steps: u64,
     /// Sessions of all UEs at the end.
     pub sessions: usize,
-    /// Those with a classifier.
+    /// Sessions with a classifier.
     pub classifiers: usize,
-    /// What UEs and gNBs found wrong with the core, and how often.
+    /// Violations by the core that UEs and gNBs reported, with counts.
     pub violations: BTreeMap<String, u64>,
 }
 
 impl World {
-    /// Lets a plan come to pass, whole.
+    /// Runs a plan completely.
     pub fn run(plan: Plan) -> Result<Report, Box<Failure>> {
         Self::new(plan).live()
     }
 
-    /// Lets everything come to pass.
+    /// Runs all phases.
     pub fn live(&mut self) -> Result<Report, Box<Failure>> {
         self.pass(Duration::from_secs(5))?;
         self.write_scripts(CHAOS);
@@ -61,7 +61,7 @@ impl World {
         Report { steps, sessions, classifiers, violations }
     }
 
-    /// One UE registers and opens a session: the ladder of a good day.
+    /// One UE registers and establishes a session without faults.
     pub fn live_a_good_day(&mut self) -> Result<(), Box<Failure>> {
         self.pass(Duration::from_secs(5))?;
         for act in [Act::Register, Act::Establish(1)] {
@@ -71,7 +71,8 @@ impl World {
         Ok(())
     }
 
-    /// The gNB loses the tunnel of the UE's session: where downlink packets went before, and where they go then.
+    /// The gNB loses the tunnel of the UE's session: returns the destinations of downlink packets
+    /// before and after.
     pub fn live_through_a_lost_tunnel(&mut self) -> Result<[Option<Tunnel>; 2], Box<Failure>> {
         self.live_a_good_day()?;
         let before = self.upfs[0].datapath.first_downlink_tunnel();

@@ -1,5 +1,5 @@
-//! SBI calls between processes: HTTP/2 as a network that may lose a request, or an answer, and a
-//! client that waits no longer than its deadline.
+//! SBI calls between processes: HTTP/2 over a network that may lose a request or a reply, and a
+//! client with a deadline.
 
 use super::{Happening, World};
 use crate::journal::Place;
@@ -11,13 +11,13 @@ use pith_sbi::{ApiRoot, Problem, Reply, Request};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a client waits.
+/// Deadline of a client.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// An answer, and who gave it.
+/// A reply, and its sender.
 pub(super) type Answered = (Option<Arc<ApiRoot>>, Reply);
 
-/// A call under way.
+/// A pending call.
 #[derive(Debug)]
 pub(super) struct Exchange {
     caller: Place,
@@ -26,7 +26,7 @@ pub(super) struct Exchange {
     target: (usize, usize, Nf),
     target_life: u32,
     request: Option<Request>,
-    /// The work may leave something behind that the caller has to know of to remove it.
+    /// The request may create a resource that only the reply identifies.
     creates: bool,
 }
 
@@ -62,7 +62,7 @@ impl World {
         Exchange { caller, caller_life, tag, target, target_life, request, creates }
     }
 
-    /// Nobody listens there: the client knows at once.
+    /// The destination is down: the client gets an error at once.
     fn unreachable(&mut self, number: u64, caller: Place, tag: Tag) {
         let exchange = self.exchange(caller, tag, caller, None);
         self.exchanges.insert(number, exchange);
@@ -77,7 +77,7 @@ impl World {
         all.into_iter().find(|(process, shard)| *root(*process, *shard) == *to)
     }
 
-    /// The request has come to the server.
+    /// The request has arrived at the server.
     pub(super) fn sbi_request(&mut self, number: u64) {
         let Some(exchange) = self.exchanges.get_mut(&number) else { return };
         let (process, shard, nf) = exchange.target;
@@ -89,10 +89,10 @@ impl World {
         }
     }
 
-    /// The server answers.
+    /// The server replies.
     pub(super) fn http_answer(&mut self, number: u64, from: Arc<ApiRoot>, reply: Reply) {
         let Some(exchange) = self.exchanges.get(&number) else {
-            // The caller gave up before; what was made for it, it does not know of.
+            // The caller gave up before, so it does not know the created resource.
             self.watch.may_leak |= reply.is_ok();
             return;
         };
@@ -105,7 +105,7 @@ impl World {
         self.at(after, Happening::SbiReply { exchange: number, reply: Box::new((Some(from), reply)) });
     }
 
-    /// The answer, or the deadline, has come to the client: the first of the two counts.
+    /// The reply or the deadline has arrived at the client: the first of the two counts.
     pub(super) fn sbi_reply(&mut self, number: u64, (from, reply): Answered) {
         let Some(exchange) = self.exchanges.remove(&number) else {
             self.watch.may_leak |= reply.is_ok();
@@ -118,7 +118,7 @@ impl World {
     }
 }
 
-/// The NF that a request is for; the NRF tells agents.
+/// The NF that a request is for; notifications of the NRF are for agents.
 fn target_nf(request: &Request) -> Option<Nf> {
     match request {
         Request::NfStatusNotify(_) => Some(Nf::Agent),
@@ -126,7 +126,7 @@ fn target_nf(request: &Request) -> Option<Nf> {
     }
 }
 
-/// Whether a lost answer leaves a resource that nobody knows of.
+/// Whether a lost reply leaves a resource that the caller does not know.
 fn creates(request: &Request) -> bool {
     matches!(
         request,

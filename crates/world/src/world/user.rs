@@ -1,4 +1,4 @@
-//! What the users of UEs do, and how much of it is drawn from the seed.
+//! The actions of UEs' users, drawn from the seed.
 
 use super::{Happening, World};
 use crate::network;
@@ -9,35 +9,35 @@ use pith_ran::ue::{Input, SessionRequest};
 use pith_types::Snssai;
 use std::time::Duration;
 
-/// One thing that a user does, or that happens to a UE.
+/// An action of a user, or an event of a UE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Act {
     /// Registers, or updates the registration.
     Register,
-    /// Opens a session.
+    /// Establishes a session.
     Establish(u8),
-    /// Ends a session.
+    /// Releases a session.
     Release(u8),
-    /// Is silent: the gNB lets the connection go.
+    /// Is inactive: the gNB releases the connection.
     Idle,
     /// Sends data.
     RequestService,
-    /// Leaves, with a goodbye or without.
+    /// Deregisters, with or without signalling.
     Deregister { switch_off: bool },
-    /// The network's record of the sequence number goes back.
+    /// The network's stored sequence number is set back.
     LoseSequenceNumber,
     /// The radio fails.
     LoseRadio,
-    /// A packet comes for some UE.
+    /// A downlink packet arrives for a random UE.
     DownlinkPacket,
-    /// An operator puts a classifier into a session.
+    /// An operator inserts a classifier into a session.
     Branch(u8),
-    /// And takes it out again.
+    /// An operator removes it again.
     Unbranch(u8),
 }
 
 impl World {
-    /// Draws what each UE does within that time; each registers first.
+    /// Draws the actions of each UE within that time; each registers first.
     pub(super) fn write_scripts(&mut self, time: Duration) {
         let millis = time.as_millis() as u64;
         for ue in 0..self.phones.len() {
@@ -90,7 +90,7 @@ impl World {
 }
 
 impl World {
-    /// Every SMF is told, and the one that has the session does it.
+    /// Sends the order to every SMF; the one that has the session carries it out.
     fn order(&mut self, ue: usize, act: Act) {
         let supi = self.phones[ue].subscriber.supi.clone();
         let what = match act {

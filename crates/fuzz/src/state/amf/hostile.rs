@@ -1,4 +1,4 @@
-//! A phone that does whatever it likes, and the rest of the world around it.
+//! A misbehaving phone, and the misbehaving rest of the world around it.
 
 use super::honest::{ask_for_release, follow};
 use crate::corpus::{Seed, read};
@@ -25,11 +25,11 @@ static SERVES: LazyLock<Vec<Seed>> = LazyLock::new(|| {
 const SAMPLE_AMF_ID: [u8; 5] = [0x12, 0x34, 0x56, 0x78, 0x9a];
 const SAMPLE_RAN_ID: [u8; 4] = [0xde, 0xad, 0xbe, 0xef];
 
-/// The phone, and what it remembers.
+/// The phone, and what it has observed.
 pub struct Rogue {
-    /// The phone; its keys are right.
+    /// The phone, with correct keys.
     pub phone: Phone,
-    /// SBI requests that came to the AMF.
+    /// Number of SBI requests to the AMF.
     pub asked: usize,
     sent: Vec<Vec<u8>>,
     answered: Vec<Tag>,
@@ -39,15 +39,15 @@ pub struct Rogue {
 }
 
 impl Rogue {
-    /// That phone, about to begin.
+    /// The phone before its first message.
     pub fn new(phone: Phone) -> Self {
         let (sent, answered, expired, references) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        // A RAN-UE-NGAP-ID as long as that of the corpus, so that it can take its place.
+        // A RAN-UE-NGAP-ID of the same length as in the corpus, so that it can replace it.
         let phone = Phone { ran_id: RanUeNgapId(0xdead_0000), ..phone };
         Self { phone, asked: 0, sent, answered, expired, references, gnbs: 100 }
     }
 
-    /// One thing that nobody expects.
+    /// One unexpected action.
     pub fn act(&mut self, world: &mut World, choices: &mut Choices<'_>) {
         match choices.below(16) {
             0..5 => self.nas(world, choices),
@@ -72,7 +72,7 @@ impl Rogue {
         self.carry(world, pdu, choices);
     }
 
-    /// A message that fits no state, or one that would fit another.
+    /// A message that fits no state, or another state.
     fn plain(&mut self, choices: &mut Choices<'_>) -> Vec<u8> {
         let phone = &self.phone;
         let kinds = [
@@ -101,7 +101,7 @@ impl Rogue {
         }
     }
 
-    /// Protects it, rightly or not.
+    /// Protects it, correctly or not.
     fn protected(&mut self, plain: &[u8], choices: &mut Choices<'_>) -> Vec<u8> {
         let header = SecurityHeaderType::from_octet(1 + choices.below(4) as u8);
         let how = choices.below(10);
@@ -117,7 +117,7 @@ impl Rogue {
         pdu
     }
 
-    /// Brings it to the AMF, on the connection that there is or on a new one.
+    /// Sends it to the AMF, on the existing connection or on a new one.
     fn carry(&mut self, world: &mut World, pdu: Vec<u8>, choices: &mut Choices<'_>) {
         let gnb = if choices.below(16) == 0 { GNB } else { self.phone.gnb };
         let ran_ue_ngap_id = RanUeNgapId(self.phone.ran_id.0.wrapping_add((choices.below(16) == 1).into()));
@@ -149,7 +149,7 @@ impl Rogue {
         world.ngap(gnb, "whatever", octets);
     }
 
-    /// A message of the corpus about this phone.
+    /// A message of the corpus with this phone's ids.
     fn ngap(&mut self, world: &mut World, choices: &mut Choices<'_>) {
         let mut octets = choices.pick(&NGAP).map(|seed| seed.octets.clone()).unwrap_or_default();
         if let Some(amf_id) = self.phone.amf_id {
@@ -176,7 +176,7 @@ impl Rogue {
         world.reply(tag, reply);
     }
 
-    /// References of callbacks that the AMF gave out.
+    /// Stores callback references that the AMF sent.
     fn learn(&mut self, request: &Request) {
         let body = request.to_http().body;
         let text = String::from_utf8_lossy(&body);
@@ -205,7 +205,7 @@ impl Rogue {
             return world.input(Input::Timer(key));
         }
         if let Some(key) = choices.pick(&running) {
-            // Those of the other phone run for long: they are its own affair.
+            // The other phone's timers have long durations: they are left alone.
             let at = world.timers.get(key).copied().unwrap_or_default();
             if at.since(world.now).as_secs() < 60 {
                 self.expired.push(*key);
@@ -222,7 +222,7 @@ impl Rogue {
         }
     }
 
-    /// An NF asks the AMF for something.
+    /// An NF sends a request to the AMF.
     pub fn ask(&mut self, world: &mut World, request: impl Into<Request>) {
         self.asked += 1;
         let request = request.into();
@@ -232,7 +232,7 @@ impl Rogue {
         });
     }
 
-    /// From now on calls of that operation are left open, or no longer.
+    /// Starts or stops leaving calls of that operation open.
     fn leave_open(&mut self, world: &mut World, choices: &mut Choices<'_>) {
         let Some(operation) = choices.pick(Operation::ALL).copied() else { return };
         let known = choices.pick(&super::LEFT_OPEN).copied().flatten().unwrap_or(operation);
@@ -241,7 +241,7 @@ impl Rogue {
         }
     }
 
-    /// The gNB of the phone resets, or goes and comes again.
+    /// The phone's gNB resets, or disconnects and connects again.
     fn gnb(&mut self, world: &mut World, choices: &mut Choices<'_>) {
         let gnb = self.phone.gnb;
         if choices.below(2) == 0 {
@@ -263,7 +263,7 @@ impl Rogue {
     }
 }
 
-/// Puts octets in the place of others that are as many.
+/// Replaces octets by others of the same length.
 fn replace(octets: &mut [u8], from: &[u8], to: &[u8]) {
     let at = octets.windows(from.len()).position(|window| window == from);
     let places = at.and_then(|at| octets.get_mut(at..)).unwrap_or_default();

@@ -1,7 +1,8 @@
-//! The AMF: a phone that has a subscription goes into any state, then does whatever it likes, and so do its gNB, other
-//! NFs and timers. Another phone, registered all the while, must not notice, and in the end nothing may be left.
+//! The AMF: a phone with a subscription is brought into any state and then misbehaves, and so do
+//! its gNB, other NFs and timers. Another phone that is registered must not be affected, and at the
+//! end no state may be left.
 //!
-//! The bench is that of the AMF's own tests.
+//! It uses the bench of the AMF's own tests.
 
 mod honest;
 mod hostile;
@@ -20,10 +21,10 @@ use pith_ngap::Message;
 use pith_sbi::{Operation, Problem};
 use ways::WAYS;
 
-/// Rounds after which a dialogue that nobody continues must have ended.
+/// Rounds after which an abandoned dialogue must have ended.
 const ENDING: usize = 1000;
 
-/// Calls that may be left without an answer, so that the state that waits for it stays.
+/// Calls that may be left open, so that the state which waits for the reply stays.
 const LEFT_OPEN: [Option<Operation>; 14] = [
     None,
     None,
@@ -41,7 +42,7 @@ const LEFT_OPEN: [Option<Operation>; 14] = [
     Some(Operation::DeleteAmPolicyAssociation),
 ];
 
-/// A phone without harm in it: registered, and in CM-IDLE.
+/// A well-behaved phone: registered, and in CM-IDLE.
 fn bystander(world: &mut World) -> Phone {
     let supi: pith_types::Supi = "imsi-999700000000899".parse().expect("a constant that is an IMSI");
     let mut phone = Phone { gnb: GNB, supi: supi.clone(), ..Phone::default() };
@@ -53,8 +54,8 @@ fn bystander(world: &mut World) -> Phone {
     phone
 }
 
-/// The AMF, the bystander, and the other phone in the state that the first choices lead to: a way, how many steps of it,
-/// and a call that stays without an answer.
+/// The AMF, the well-behaved phone, and the other phone in the state that the first choices select:
+/// a path, its number of steps, and a call that is left open.
 fn stage(choices: &mut Choices<'_>) -> (World, Phone, Rogue) {
     let (way, mut steps) = (choices.below(WAYS.len()), choices.below(10));
     let open = choices.pick(&LEFT_OPEN).copied().flatten();
@@ -66,7 +67,7 @@ fn stage(choices: &mut Choices<'_>) -> (World, Phone, Rogue) {
     (world, bystander, rogue)
 }
 
-/// Plays an input.
+/// Runs an input.
 pub fn run(input: &[u8]) -> Result<(), Broken> {
     let mut choices = Choices::new(input);
     let (mut world, bystander, mut rogue) = stage(&mut choices);
@@ -79,13 +80,13 @@ pub fn run(input: &[u8]) -> Result<(), Broken> {
     end(&mut world, &mut rogue)
 }
 
-/// What holds at any time.
+/// Checks what must hold at any time.
 fn sound(world: &World) -> Result<(), Broken> {
     let audit = world.amf.audit();
     demand(audit.dangling == 0 && audit.orphaned_connections == 0, || format!("{audit:?}"))
 }
 
-/// The bystander comes back and is served at once.
+/// The well-behaved phone reconnects and must be served at once.
 fn still_served(world: &mut World, mut phone: Phone) -> Result<(), Broken> {
     world.downlinks.retain(|(gnb, _)| *gnb != phone.gnb);
     let request = phone.service_request(ServiceType::Signalling);
@@ -108,7 +109,7 @@ fn still_served(world: &mut World, mut phone: Phone) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Everyone falls silent: gNBs are gone, calls fail, timers run out. Nothing may be left then.
+/// Ends everything: gNBs disconnect, calls fail, timers expire. No state may be left then.
 fn end(world: &mut World, rogue: &mut Rogue) -> Result<(), Broken> {
     for gnb in [GNB, OTHER_GNB, rogue.phone.gnb] {
         world.input(Input::N2(N2Input::GnbDown { gnb }));

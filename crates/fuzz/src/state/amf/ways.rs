@@ -1,4 +1,5 @@
-//! Ways into the states of the AMF: each begins with a phone that is switched on, and takes so many steps of it.
+//! Paths into the states of the AMF: each starts with a phone that is switched on, and performs a
+//! given number of steps.
 
 use super::honest::{ask_for_release, follow};
 use super::hostile::Rogue;
@@ -10,10 +11,10 @@ use pith_sbi::{ApiRoot, NfType, Operation, Response, Scheme};
 use pith_types::{FiveGGuti, FiveGTmsi, Guami, InstanceId, ShardId};
 use std::sync::Arc;
 
-/// A way: steps that are taken are taken off.
+/// A path; it subtracts the performed steps.
 pub type Way = fn(&mut World, &mut Rogue, &mut usize);
 
-/// All of them.
+/// All paths.
 pub const WAYS: [Way; 13] = [
     register,
     register,
@@ -30,7 +31,7 @@ pub const WAYS: [Way; 13] = [
     idle,
 ];
 
-/// An AMF with a peer, and a network that tells its name.
+/// An AMF with a peer, and optionally a network name.
 pub fn configuration(tells_its_name: bool) -> AmfConfig {
     let root = ApiRoot::new(Scheme::Http, "127.0.0.1:7000").with_prefix("/s3");
     let peer = Peer { instance: identity().instance, shard: ShardId(3), api_root: Arc::new(root) };
@@ -124,7 +125,7 @@ fn paged(world: &mut World, rogue: &mut Rogue, _steps: &mut usize) {
     }
 }
 
-/// Paged, and back: it gets another 5G-GUTI.
+/// Paged and reconnected: it gets another 5G-GUTI.
 fn renamed(world: &mut World, rogue: &mut Rogue, steps: &mut usize) {
     paged(world, rogue, steps);
     if rogue.phone.guti.is_some() && rogue.phone.amf_id.is_none() {
@@ -141,20 +142,20 @@ fn guti(shard: u8) -> FiveGGuti {
     FiveGGuti { guami, tmsi: FiveGTmsi::new(InstanceId(1), ShardId(shard), 0x123) }
 }
 
-/// A 5G-GUTI that leads nowhere.
+/// An unknown 5G-GUTI.
 fn stranger(world: &mut World, rogue: &mut Rogue, steps: &mut usize) {
     rogue.phone.guti = Some(guti(2));
     register(world, rogue, steps);
 }
 
-/// A 5G-GUTI that another shard gave.
+/// A 5G-GUTI that another shard allocated.
 fn from_a_peer(world: &mut World, rogue: &mut Rogue, steps: &mut usize) {
     rogue.phone.guti = Some(guti(3));
     world.script.insert(Operation::UeContextTransfer, None);
     register(world, rogue, steps);
 }
 
-/// A subscription to a slice that is served elsewhere.
+/// A subscription to a slice that another AMF serves.
 fn between_slices(world: &mut World, rogue: &mut Rogue, steps: &mut usize) {
     let data = Response::SubscriptionDataSets(Box::new(subscription(&[1, 2])));
     world.script.insert(Operation::GetDataSets, Some(Ok(data)));
@@ -169,7 +170,7 @@ mod tests {
     use pith_nf::kit::{Inspect, NetworkFunction};
     use std::collections::BTreeSet;
 
-    /// Every state in which a UE waits for something.
+    /// All states in which the AMF waits.
     const STATES: [&str; 16] = [
         "AwaitingAuthenticationConfirmation",
         "AwaitingAuthenticationResponse",
