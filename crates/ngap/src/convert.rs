@@ -1,4 +1,4 @@
-//! Between the facade's values and those of the codec.
+//! Conversion between this crate's types and those of the codec.
 
 use crate::error::Diagnostics;
 use crate::types::{
@@ -13,21 +13,21 @@ use pith_types::{
 };
 use std::borrow::Cow;
 
-/// A value that decodes but that no peer may send, and why.
+/// A value that decodes but is invalid, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Bad(pub &'static str);
 
-/// Made of a value of the codec.
+/// Conversion from a value of the codec.
 pub(crate) trait Read<W>: Sized {
     fn read(wire: W) -> Result<Self, Bad>;
 }
 
-/// Makes a value of the codec, which may borrow.
+/// Conversion to a value of the codec, which may borrow.
 pub(crate) trait Write<'a, W> {
     fn write(&'a self) -> W;
 }
 
-/// Both directions of a value that holds no octets.
+/// Both conversions of a value without octets.
 macro_rules! convert {
     ($own:ty, $wire:ty, $read:expr, $write:expr) => {
         impl Read<$wire> for $own {
@@ -45,7 +45,7 @@ macro_rules! convert {
     };
 }
 
-/// Both directions of a list.
+/// Both conversions of a list.
 macro_rules! convert_list {
     ($own:ty, $list:ident, $item:ty) => {
         impl Read<wire::$list> for Vec<$own> {
@@ -61,7 +61,7 @@ macro_rules! convert_list {
     };
 }
 
-/// A PDU session with its transfer, in the item types of many lists.
+/// A PDU session with its transfer, in the item types of several lists.
 macro_rules! convert_transfers {
     ($($list:ident $item:ident)*) => {$(
         impl<'a> Read<wire::$list<'a>> for Vec<SessionTransfer> {
@@ -85,7 +85,7 @@ macro_rules! convert_transfers {
     )*};
 }
 
-/// The octets of the transfer of an item, whatever its type calls them.
+/// Access to the transfer in an item, independent of its field's name.
 trait HasTransfer {
     fn transfer(self) -> Vec<u8>;
 }
@@ -124,7 +124,7 @@ convert!(Diagnostics, wire::CriticalityDiagnostics, |w| Ok(Self(w)), |own| own.0
 convert!(wire::PagingDRX, wire::PagingDRX, Ok, |own| *own);
 convert!(wire::TimeToWait, wire::TimeToWait, Ok, |own| *own);
 convert!(wire::RRCEstablishmentCause, wire::RRCEstablishmentCause, Ok, |own| *own);
-// A UE context is requested, or the IE is absent.
+// The IE is present or absent.
 convert!((), wire::UEContextRequest, |_| Ok(()), |_| wire::UEContextRequest::requested);
 
 convert!(

@@ -1,24 +1,23 @@
-//! What is wrong with a PDU, and what its receiver has to answer (TS 38.413 clause 10).
+//! Errors of received PDUs, and the answers to them (TS 38.413 clause 10).
 
 use crate::types::Cause;
 use oxirush_ngap::ngap::{CauseProtocol, CriticalityDiagnostics, NGAPPDU};
 use oxirush_ngap::{Deviation, Error};
 
-/// The Criticality Diagnostics IE (TS 38.413 9.3.1.3), made of what was wrong.
+/// The Criticality Diagnostics IE (TS 38.413 9.3.1.3).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Diagnostics(pub(crate) CriticalityDiagnostics);
 
-/// Why a PDU can't be handled.
+/// Why a PDU was rejected.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum NgapError {
     /// The octets are no NGAP PDU (TS 38.413 10.2).
     #[error("no NGAP PDU: {0}")]
     TransferSyntax(String),
-    /// An IE or the procedure is wrong in a way that its criticality forbids to overlook
-    /// (TS 38.413 10.3).
+    /// An IE or the procedure has an error that its criticality does not permit to ignore (TS 38.413 10.3).
     #[error("{text}")]
     AbstractSyntax {
-        /// What is wrong, for people.
+        /// Text for logs.
         text: String,
         /// The protocol cause to answer with.
         cause: Cause,
@@ -26,21 +25,20 @@ pub enum NgapError {
         diagnostics: Box<Diagnostics>,
         /// For the procedure's own failure message: the IEs.
         response_diagnostics: Box<Diagnostics>,
-        /// The procedure.
+        /// The procedure code.
         procedure_code: u8,
-        /// Whether the PDU begins a procedure, and so may be answered.
+        /// Whether the PDU initiates a procedure, and may therefore be answered.
         initiating: bool,
     },
 }
 
-/// A message can't be written as the protocol has it: a list is too long, a number too large, or it is of a
-/// procedure that has no struct here.
+/// A message cannot be encoded: a list is too long, a number too large, or its procedure has no struct here.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message} can't be encoded: {reason}")]
 pub struct EncodeError {
-    /// The message.
+    /// The message's name.
     pub message: &'static str,
-    /// Why, for people.
+    /// Text for logs.
     pub reason: String,
 }
 
@@ -49,7 +47,7 @@ impl NgapError {
         Self::TransferSyntax(error.to_string())
     }
 
-    /// What an error of reading an IE of that PDU means.
+    /// Converts an error of decoding an IE of that PDU.
     pub(crate) fn of_ie(pdu: &NGAPPDU<'_>, error: &Error) -> Self {
         match Deviation::of(error) {
             Some(deviation) => Self::of_deviations(pdu, &[deviation]),
@@ -57,12 +55,12 @@ impl NgapError {
         }
     }
 
-    /// An IE decodes, but its value is not one that a peer may send: an MCC with letters.
+    /// An IE decodes, but its value is invalid: an MCC with letters.
     pub(crate) fn semantic(pdu: &NGAPPDU<'_>, text: &str) -> Self {
         Self::with_cause(pdu, &[], Cause::Protocol(CauseProtocol::semantic_error), text.to_owned())
     }
 
-    /// The worst of the deviations says the cause; all stand in the diagnostics.
+    /// The most severe deviation determines the cause; the diagnostics contain all.
     pub(crate) fn of_deviations(pdu: &NGAPPDU<'_>, deviations: &[Deviation]) -> Self {
         let cause = deviations.iter().find_map(Deviation::cause);
         let text = deviations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
@@ -98,12 +96,12 @@ impl NgapError {
     }
 }
 
-/// Whether a deviation may be overlooked: criticality ignore, another criticality than assigned, an
-/// unusual but whole encoding (TS 38.413 10.3.4, 10.3.5).
+/// Whether a deviation is ignored: criticality ignore, another criticality than assigned, an unusual but
+/// complete encoding (TS 38.413 10.3.4, 10.3.5).
 ///
-/// IEs in another order than that of the ASN.1 are accepted, where TS 38.413 10.3.6 has the receiver reject the message
-/// as falsely constructed. Each IE carries its id, so that the order changes no meaning, and encoders of gNBs that are
-/// in use do not keep it. A repeated IE has two meanings: it is rejected as 10.3.6 says.
+/// IEs in another order than in the ASN.1 are accepted, although TS 38.413 10.3.6 requires the receiver to
+/// reject the message as falsely constructed: each IE has an id, so the order does not change the meaning,
+/// and some gNBs in use do not keep it. A repeated IE is ambiguous and therefore rejected.
 pub(crate) fn is_tolerable(deviation: &Deviation) -> bool {
     use oxirush_ngap::ngap::Criticality;
     match deviation {

@@ -10,21 +10,17 @@ use pith_types::{Ambr, AmfUeNgapId, Guami, RanUeNgapId, Snssai};
 message! {
     /// HANDOVER REQUIRED (TS 38.413 9.2.3.1), from the source gNB.
     HandoverRequired = InitiatingMessage HandoverPreparation HandoverRequired {
-        /// The UE, as the AMF numbered it.
         req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
-        /// The UE, as the gNB numbered it.
         req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
-        /// From which system to which.
         req handover_type: HandoverType = HandoverType,
-        /// Why.
         lax cause: Cause = Cause,
-        /// Where to.
+        /// The target.
         req target: TargetId = TargetID,
-        /// Data can go from gNB to gNB.
+        /// A direct path for data forwarding exists.
         lax direct_forwarding_path: () = DirectForwardingPathAvailability,
         /// Its sessions: Handover Required Transfers.
         req sessions: Vec<SessionTransfer> = PDUSessionResourceListHORqd,
-        /// From gNB to gNB.
+        /// Transparent container between the gNBs.
         req source_to_target: Vec<u8> = SourceToTarget_TransparentContainer,
     }
 }
@@ -32,21 +28,18 @@ message! {
 message! {
     /// HANDOVER COMMAND (TS 38.413 9.2.3.2), to the source gNB.
     HandoverCommand = SuccessfulOutcome HandoverPreparation HandoverCommand {
-        /// The UE, as the AMF numbered it.
         req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
-        /// The UE, as the gNB numbered it.
         req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
-        /// From which system to which.
         req handover_type: HandoverType = HandoverType,
         /// NAS security parameters for a handover to EPS.
         opt nas_security_parameters: Vec<u8> = NASSecurityParametersFromNGRAN,
-        /// Sessions that move: Handover Command Transfers.
+        /// Sessions that are handed over: Handover Command Transfers.
         lax sessions: Vec<SessionTransfer> = PDUSessionResourceHandoverList,
-        /// Sessions that do not: Handover Preparation Unsuccessful Transfers.
+        /// Sessions that are released: Handover Preparation Unsuccessful Transfers.
         lax to_release: Vec<SessionTransfer> = PDUSessionResourceToReleaseListHOCmd,
-        /// From gNB to gNB.
+        /// Transparent container between the gNBs.
         req target_to_source: Vec<u8> = TargetToSource_TransparentContainer,
-        /// What was wrong with the request and could be overlooked.
+        /// Errors in the request that its criticality permits to ignore.
         lax diagnostics: Diagnostics = CriticalityDiagnostics,
     }
 }
@@ -54,13 +47,10 @@ message! {
 message! {
     /// HANDOVER PREPARATION FAILURE (TS 38.413 9.2.3.3), to the source gNB.
     HandoverPreparationFailure = UnsuccessfulOutcome HandoverPreparation HandoverPreparationFailure {
-        /// The UE, as the AMF numbered it.
         req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
-        /// The UE, as the gNB numbered it.
         req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
-        /// Why.
         lax cause: Cause = Cause,
-        /// What was wrong with the request and could be overlooked.
+        /// Errors in the request that its criticality permits to ignore.
         lax diagnostics: Diagnostics = CriticalityDiagnostics,
     }
 }
@@ -68,15 +58,11 @@ message! {
 message! {
     /// HANDOVER REQUEST (TS 38.413 9.2.3.4), to the target gNB.
     HandoverRequest = InitiatingMessage HandoverResourceAllocation HandoverRequest {
-        /// The UE, as the AMF numbered it.
         req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
-        /// From which system to which.
         req handover_type: HandoverType = HandoverType,
-        /// Why.
         lax cause: Cause = Cause,
-        /// UE-AMBR.
         req ue_ambr: Ambr = UEAggregateMaximumBitRate,
-        /// Which algorithms the UE knows.
+        /// Algorithms that the UE supports.
         req security_capabilities: SecurityCapabilities = UESecurityCapabilities,
         /// NH and its counter.
         req security_context: NextHop = SecurityContext,
@@ -86,15 +72,15 @@ message! {
         opt nas_container: Vec<u8> = NASC,
         /// Its sessions: PDU Session Resource Setup Request Transfers.
         req sessions: Vec<HandoverItem> = PDUSessionResourceSetupListHOReq,
-        /// Slices that the UE may use.
+        /// Slices that the UE is allowed to use.
         req allowed_nssai: Vec<Snssai> = AllowedNSSAI,
         /// IMEISV with the last four digits of the serial number masked.
         lax masked_imeisv: [u8; 8] = MaskedIMEISV,
-        /// From gNB to gNB.
+        /// Transparent container between the gNBs.
         req source_to_target: Vec<u8> = SourceToTarget_TransparentContainer,
-        /// Where the UE may go.
+        /// Mobility restrictions of the UE.
         lax mobility_restrictions: MobilityRestrictions = MobilityRestrictionList,
-        /// The AMF.
+        /// The serving AMF.
         req guami: Guami = GUAMI,
     }
 }
@@ -102,17 +88,15 @@ message! {
 message! {
     /// HANDOVER REQUEST ACKNOWLEDGE (TS 38.413 9.2.3.5), from the target gNB.
     HandoverRequestAcknowledge = SuccessfulOutcome HandoverResourceAllocation HandoverRequestAcknowledge {
-        /// The UE, as the AMF numbered it.
         req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
-        /// The UE, as the gNB numbered it.
         req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
         /// Sessions that were set up: Handover Request Acknowledge Transfers.
         lax admitted: Vec<SessionTransfer> = PDUSessionResourceAdmittedList,
-        /// Sessions that were not: Handover Resource Allocation Unsuccessful Transfers.
+        /// Sessions that failed: Handover Resource Allocation Unsuccessful Transfers.
         lax failed: Vec<SessionTransfer> = PDUSessionResourceFailedToSetupListHOAck,
-        /// From gNB to gNB.
+        /// Transparent container between the gNBs.
         req target_to_source: Vec<u8> = TargetToSource_TransparentContainer,
-        /// What was wrong with the request and could be overlooked.
+        /// Errors in the request that its criticality permits to ignore.
         lax diagnostics: Diagnostics = CriticalityDiagnostics,
     }
 }
@@ -120,11 +104,9 @@ message! {
 message! {
     /// HANDOVER FAILURE (TS 38.413 9.2.3.6), from the target gNB.
     HandoverFailure = UnsuccessfulOutcome HandoverResourceAllocation HandoverFailure {
-        /// The UE, as the AMF numbered it.
         req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
-        /// Why.
         lax cause: Cause = Cause,
-        /// What was wrong with the request and could be overlooked.
+        /// Errors in the request that its criticality permits to ignore.
         lax diagnostics: Diagnostics = CriticalityDiagnostics,
     }
 }
@@ -132,11 +114,8 @@ message! {
 message! {
     /// HANDOVER NOTIFY (TS 38.413 9.2.3.7): the UE has arrived at the target gNB.
     HandoverNotify = InitiatingMessage HandoverNotification HandoverNotify {
-        /// The UE, as the AMF numbered it.
         req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
-        /// The UE, as the gNB numbered it.
         req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
-        /// Where it is.
         lax location: UserLocation = UserLocationInformation,
     }
 }
@@ -144,11 +123,8 @@ message! {
 message! {
     /// HANDOVER CANCEL (TS 38.413 9.2.3.11), from the source gNB.
     HandoverCancel = InitiatingMessage HandoverCancel HandoverCancel {
-        /// The UE, as the AMF numbered it.
         req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
-        /// The UE, as the gNB numbered it.
         req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
-        /// Why.
         lax cause: Cause = Cause,
     }
 }
@@ -156,11 +132,9 @@ message! {
 message! {
     /// HANDOVER CANCEL ACKNOWLEDGE (TS 38.413 9.2.3.12), to the source gNB.
     HandoverCancelAcknowledge = SuccessfulOutcome HandoverCancel HandoverCancelAcknowledge {
-        /// The UE, as the AMF numbered it.
         req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
-        /// The UE, as the gNB numbered it.
         req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
-        /// What was wrong with the request and could be overlooked.
+        /// Errors in the request that its criticality permits to ignore.
         lax diagnostics: Diagnostics = CriticalityDiagnostics,
     }
 }
@@ -168,9 +142,7 @@ message! {
 message! {
     /// UPLINK RAN STATUS TRANSFER (TS 38.413 9.2.3.13), from the source gNB.
     UplinkRanStatusTransfer = InitiatingMessage UplinkRANStatusTransfer UplinkRANStatusTransfer {
-        /// The UE, as the AMF numbered it.
         req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
-        /// The UE, as the gNB numbered it.
         req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
         /// PDCP counts of its radio bearers, for the target gNB.
         req status: RanStatus = RANStatusTransfer_TransparentContainer,
@@ -180,9 +152,7 @@ message! {
 message! {
     /// DOWNLINK RAN STATUS TRANSFER (TS 38.413 9.2.3.14), to the target gNB.
     DownlinkRanStatusTransfer = InitiatingMessage DownlinkRANStatusTransfer DownlinkRANStatusTransfer {
-        /// The UE, as the AMF numbered it.
         req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
-        /// The UE, as the gNB numbered it.
         req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
         /// PDCP counts of its radio bearers, from the source gNB.
         req status: RanStatus = RANStatusTransfer_TransparentContainer,

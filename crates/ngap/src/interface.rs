@@ -10,13 +10,13 @@ use pith_types::{AmfUeNgapId, FiveGSTmsi, Guami, Plmn, RanUeNgapId, Snssai};
 message! {
     /// NG SETUP REQUEST (TS 38.413 9.2.6.1).
     NgSetupRequest = InitiatingMessage NGSetup NGSetupRequest {
-        /// Which node.
+        /// The node's identity.
         req global_ran_node_id: GlobalRanNodeId = GlobalRANNodeID,
-        /// Its name.
+        /// The node's name.
         lax ran_node_name: String = RANNodeName,
-        /// Areas that it serves.
+        /// Tracking areas that it serves.
         req supported_tas: Vec<SupportedTa> = SupportedTAList,
-        /// How often its UEs look for paging.
+        /// Default paging DRX of its UEs.
         lax default_paging_drx: PagingDRX = DefaultPagingDRX,
     }
 }
@@ -32,7 +32,7 @@ message! {
         req relative_amf_capacity: u8 = RelativeAMFCapacity,
         /// Networks that it serves, each with its slices.
         req plmn_support: Vec<(Plmn, Vec<Snssai>)> = PLMNSupportList,
-        /// What was wrong with the request and could be overlooked.
+        /// Errors in the request that its criticality permits to ignore.
         lax diagnostics: Diagnostics = CriticalityDiagnostics,
     }
 }
@@ -40,11 +40,10 @@ message! {
 message! {
     /// NG SETUP FAILURE (TS 38.413 9.2.6.3).
     NgSetupFailure = UnsuccessfulOutcome NGSetup NGSetupFailure {
-        /// Why.
         req cause: Cause = Cause,
-        /// When the gNB may try again.
+        /// Time before the gNB may retry.
         lax time_to_wait: TimeToWait = TimeToWait,
-        /// What was wrong with the request.
+        /// Errors in the request.
         lax diagnostics: Diagnostics = CriticalityDiagnostics,
     }
 }
@@ -54,9 +53,9 @@ message! {
     RanConfigurationUpdate = InitiatingMessage RANConfigurationUpdate RANConfigurationUpdate {
         /// The node's new name.
         lax ran_node_name: String = RANNodeName,
-        /// The areas that it serves now.
+        /// Tracking areas that it serves now.
         opt supported_tas: Vec<SupportedTa> = SupportedTAList,
-        /// How often its UEs look for paging.
+        /// Default paging DRX of its UEs.
         lax default_paging_drx: PagingDRX = DefaultPagingDRX,
     }
 }
@@ -64,7 +63,7 @@ message! {
 message! {
     /// RAN CONFIGURATION UPDATE ACKNOWLEDGE (TS 38.413 9.2.6.5).
     RanConfigurationUpdateAcknowledge = SuccessfulOutcome RANConfigurationUpdate RANConfigurationUpdateAcknowledge {
-        /// What was wrong with the update and could be overlooked.
+        /// Errors in the update that its criticality permits to ignore.
         lax diagnostics: Diagnostics = CriticalityDiagnostics,
     }
 }
@@ -72,11 +71,10 @@ message! {
 message! {
     /// RAN CONFIGURATION UPDATE FAILURE (TS 38.413 9.2.6.6).
     RanConfigurationUpdateFailure = UnsuccessfulOutcome RANConfigurationUpdate RANConfigurationUpdateFailure {
-        /// Why.
         req cause: Cause = Cause,
-        /// When the gNB may try again.
+        /// Time before the gNB may retry.
         lax time_to_wait: TimeToWait = TimeToWait,
-        /// What was wrong with the update.
+        /// Errors in the update.
         lax diagnostics: Diagnostics = CriticalityDiagnostics,
     }
 }
@@ -98,7 +96,7 @@ message! {
 message! {
     /// AMF CONFIGURATION UPDATE ACKNOWLEDGE (TS 38.413 9.2.6.8).
     AmfConfigurationUpdateAcknowledge = SuccessfulOutcome AMFConfigurationUpdate AMFConfigurationUpdateAcknowledge {
-        /// What was wrong with the update and could be overlooked.
+        /// Errors in the update that its criticality permits to ignore.
         lax diagnostics: Diagnostics = CriticalityDiagnostics,
     }
 }
@@ -106,11 +104,10 @@ message! {
 message! {
     /// AMF CONFIGURATION UPDATE FAILURE (TS 38.413 9.2.6.9).
     AmfConfigurationUpdateFailure = UnsuccessfulOutcome AMFConfigurationUpdate AMFConfigurationUpdateFailure {
-        /// Why.
         req cause: Cause = Cause,
-        /// When the AMF may try again.
+        /// Time before the AMF may retry.
         lax time_to_wait: TimeToWait = TimeToWait,
-        /// What was wrong with the update.
+        /// Errors in the update.
         lax diagnostics: Diagnostics = CriticalityDiagnostics,
     }
 }
@@ -118,9 +115,8 @@ message! {
 message! {
     /// NG RESET (TS 38.413 9.2.6.11).
     NgReset = InitiatingMessage NGReset NGReset {
-        /// Why.
         req cause: Cause = Cause,
-        /// What.
+        /// The whole interface, or some connections.
         req scope: ResetScope = ResetType,
     }
 }
@@ -130,7 +126,7 @@ message! {
     NgResetAcknowledge = SuccessfulOutcome NGReset NGResetAcknowledge {
         /// The connections that a partial reset named, in its order.
         lax connections: Vec<NgConnection> = UEAssociatedLogicalNGConnectionList,
-        /// What was wrong with the reset and could be overlooked.
+        /// Errors in the reset that its criticality permits to ignore.
         lax diagnostics: Diagnostics = CriticalityDiagnostics,
     }
 }
@@ -138,15 +134,12 @@ message! {
 message! {
     /// ERROR INDICATION (TS 38.413 9.2.6.13). It carries a cause or diagnostics, or both.
     ErrorIndication = InitiatingMessage ErrorIndication ErrorIndication {
-        /// The UE, as the AMF numbered it.
         lax amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
-        /// The UE, as the gNB numbered it.
         lax ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
-        /// Why.
         lax cause: Cause = Cause,
-        /// What was wrong.
+        /// The errors.
         lax diagnostics: Diagnostics = CriticalityDiagnostics,
-        /// The UE, as it named itself.
+        /// The UE's 5G-S-TMSI.
         lax s_tmsi: FiveGSTmsi = FiveG_S_TMSI,
     }
 }

@@ -1,8 +1,8 @@
 //! NGAP (TS 38.413) behind a facade: a struct a message, with the types of [`pith_types`].
 //!
-//! [`peek`] reads just the ids that tell whose a PDU is; [`Message::decode`] reads it whole, and
-//! where it can't, says what TS 38.413 clause 10 has the receiver answer. The codec underneath
-//! is `oxirush-ngap`; nothing of it but its enumerations shows here, so that it stays replaceable.
+//! [`peek`] reads only the ids that identify a PDU's UE; [`Message::decode`] decodes the whole PDU, and
+//! returns on error the answer that TS 38.413 clause 10 requires. The codec is `oxirush-ngap`; of its types
+//! only enumerations are public here, so that it can be replaced.
 
 mod convert;
 mod error;

@@ -1,16 +1,16 @@
-//! How a message of the facade is declared: its IEs, once, for both directions.
+//! Declarations of messages: one list of IEs for decoding and encoding.
 
-/// Declares a message: a struct with a field an IE, and how it is read and written.
+/// Declares a message: a struct with a field for each IE, its decoder and its encoder.
 ///
-/// `req` is an IE without which the message can't be handled; `opt` one that may be absent, but must be
-/// readable if it is there; `lax` one that counts as absent when it can't be read (criticality
-/// ignore, TS 38.413 10.3.4.2).
+/// `req`: the message is rejected without the IE. `opt`: the IE may be absent, but must be valid if present.
+/// `lax`: an invalid IE is treated as absent (criticality ignore, TS 38.413 10.3.4.2).
 macro_rules! message {
     ($(#[$meta:meta])* $name:ident = $direction:ident $procedure:ident $wire:ident {
         $($(#[$field_meta:meta])* $kind:ident $field:ident: $type:ty = $ie:ident,)*
     }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq)]
+        #[allow(missing_docs)]
         pub struct $name {
             $($(#[$field_meta])* pub $field: crate::macros::field_type!($kind $type),)*
         }

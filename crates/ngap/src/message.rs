@@ -12,25 +12,25 @@ use crate::ue_context::*;
 use oxirush_ngap::Deviation;
 use oxirush_ngap::ngap::{Criticality, NGAPPDU, NgapPduKind};
 
-/// Which of the three kinds of PDU (TS 38.413 9.4.3).
+/// The kind of a PDU (TS 38.413 9.4.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {
-    /// Begins a procedure.
+    /// The initiating message of a procedure.
     Initiating,
-    /// Ends one well.
+    /// Ends a procedure successfully.
     Successful,
-    /// Ends one that failed.
+    /// Ends a procedure unsuccessfully.
     Unsuccessful,
 }
 
 /// A PDU of a procedure that has no struct here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Other {
-    /// The procedure.
+    /// The procedure code.
     pub procedure_code: u8,
-    /// Its part.
+    /// The kind of PDU.
     pub class: Class,
-    /// The sender wants it rejected, not overlooked, where it is not understood.
+    /// Criticality reject: a receiver that does not understand it must reject it.
     pub reject: bool,
 }
 
@@ -46,7 +46,7 @@ macro_rules! messages {
         }
 
         impl Message {
-            /// Decodes a PDU, or says what its sender has to be told.
+            /// Decodes a PDU; an error contains the answer to its sender.
             pub fn decode(octets: &[u8]) -> Result<Self, NgapError> {
                 let pdu = NGAPPDU::decode_borrowed(octets).map_err(|error| NgapError::transfer_syntax(&error))?;
                 let kind = pdu.kind();
@@ -63,7 +63,7 @@ macro_rules! messages {
                 }
             }
 
-            /// The encoded PDU.
+            /// Encodes the PDU.
             pub fn encode(&self) -> Result<Vec<u8>, EncodeError> {
                 match self {
                     $(Self::$name(message) => message.encode(),)*
@@ -159,7 +159,7 @@ fn other(pdu: &NGAPPDU<'_>) -> Other {
     Other { procedure_code: pdu.procedure_code(), class, reject: pdu.criticality() == Criticality::reject }
 }
 
-/// The diagnostics of a procedure that the receiver does not know (TS 38.413 10.3.4.1).
+/// The diagnostics of an unknown procedure (TS 38.413 10.3.4.1).
 pub fn unknown_procedure(octets: &[u8]) -> Option<NgapError> {
     let pdu = NGAPPDU::decode_borrowed(octets).ok()?;
     let deviations: Vec<Deviation> = pdu.check_structure().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What handover, path switch and location reporting are made of (TS 38.413 9.3.1).
+//! Types of handover, path switch and location reporting (TS 38.413 9.3.1).
 
 use crate::error::NgapError;
 use crate::types::GlobalRanNodeId;
@@ -6,27 +6,27 @@ use oxirush_ngap::ngap as wire;
 use pith_types::{Plmn, Snssai, Tac, Tai};
 use std::fmt;
 
-/// Where a handover goes (TS 38.413 9.3.1.25).
+/// The target of a handover (TS 38.413 9.3.1.25).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TargetId {
-    /// To a node of 5GS.
+    /// A node of 5GS.
     RanNode {
-        /// Which node.
+        /// The node's identity.
         node: GlobalRanNodeId,
-        /// The tracking area there.
+        /// The selected tracking area.
         tai: Tai,
     },
-    /// To an eNB of EPS.
+    /// An eNB of EPS.
     Enb {
-        /// Its network.
+        /// The node's PLMN.
         plmn: Plmn,
         /// eNB ID.
         id: u32,
         /// Length of the eNB ID: 18 short macro, 20 macro, 21 long macro.
         bits: u8,
-        /// Network of the tracking area there.
+        /// The PLMN of the selected tracking area.
         tai_plmn: Plmn,
-        /// Tracking area code there.
+        /// The selected tracking area code.
         tac: u16,
     },
 }
@@ -51,58 +51,58 @@ impl fmt::Debug for NextHop {
 pub struct HandoverItem {
     /// PDU Session ID.
     pub pdu_session_id: u8,
-    /// Its slice.
+    /// The session's slice.
     pub snssai: Snssai,
     /// PDU Session Resource Setup Request Transfer, from the SMF.
     pub transfer: Vec<u8>,
 }
 
-/// Where a UE may go (TS 38.413 9.3.1.85).
+/// Mobility Restriction List (TS 38.413 9.3.1.85).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MobilityRestrictions {
-    /// The network that serves the UE.
+    /// The serving PLMN.
     pub serving_plmn: Plmn,
-    /// Networks that count as the same.
+    /// Equivalent PLMNs.
     pub equivalent_plmns: Vec<Plmn>,
-    /// Radio access that is not allowed in a network: E-UTRA 0x80, NR 0x40.
+    /// RATs that are not allowed in a network: E-UTRA 0x80, NR 0x40.
     pub rat_restrictions: Vec<(Plmn, u8)>,
-    /// Tracking areas of a network that are forbidden.
+    /// Forbidden tracking areas of a network.
     pub forbidden_areas: Vec<(Plmn, Vec<Tac>)>,
-    /// Where service is allowed, or is not.
+    /// Service areas by network.
     pub service_areas: Vec<ServiceArea>,
 }
 
-/// Tracking areas of a network where service is allowed, or is not.
+/// Tracking areas of a network in which service is allowed or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServiceArea {
     /// The network.
     pub plmn: Plmn,
-    /// The only areas where it is.
+    /// If not empty, service is allowed in these areas only.
     pub allowed: Vec<Tac>,
-    /// The areas where it is not.
+    /// Service is not allowed in these areas.
     pub not_allowed: Vec<Tac>,
 }
 
-/// What to report of a location (TS 38.413 9.3.1.65), but for areas of interest.
+/// The requested location report (TS 38.413 9.3.1.65), without areas of interest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LocationRequest {
-    /// When to report.
+    /// The event to report.
     pub event: wire::EventType,
 }
 
-/// PDCP counts of radio bearers, which the AMF hands on unread (TS 38.413 9.3.1.108).
+/// PDCP counts of radio bearers, transparent to the AMF (TS 38.413 9.3.1.108).
 #[derive(Debug, Clone, PartialEq)]
 pub struct RanStatus(pub(crate) wire::RANStatusTransferTransparentContainer<'static>);
 
 impl RanStatus {
-    /// Made of the octets of the container, as a gNB writes them.
+    /// Decodes the octets of the container.
     pub fn decode(octets: &[u8]) -> Result<Self, NgapError> {
         wire::decode_open_type::<wire::RANStatusTransferTransparentContainer<'_>>(octets)
             .map(|status| Self(status.into_owned()))
             .map_err(|error| NgapError::transfer_syntax(&error))
     }
 
-    /// The octets of the container.
+    /// Encodes the container.
     pub fn encode(&self) -> Vec<u8> {
         wire::encode_open_type(&self.0).map(|octets| octets.to_vec()).unwrap_or_default()
     }

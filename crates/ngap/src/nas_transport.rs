@@ -8,17 +8,16 @@ use pith_types::{Ambr, AmfUeNgapId, FiveGSTmsi, RanUeNgapId, Snssai};
 message! {
     /// INITIAL UE MESSAGE (TS 38.413 9.2.5.1).
     InitialUeMessage = InitiatingMessage InitialUEMessage InitialUEMessage {
-        /// The UE, as the gNB numbers it from now on.
+        /// Assigned by the gNB.
         req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
         /// The UE's first NAS message.
         req nas_pdu: Vec<u8> = NAS_PDU,
-        /// Where it is.
         req location: UserLocation = UserLocationInformation,
-        /// What it connected for.
+        /// The RRC establishment cause.
         lax establishment_cause: RRCEstablishmentCause = RRCEstablishmentCause,
-        /// The UE, as it named itself to the gNB.
+        /// The UE's 5G-S-TMSI in RRC, if it sent one.
         opt s_tmsi: FiveGSTmsi = FiveG_S_TMSI,
-        /// The gNB wants a UE context with security.
+        /// The gNB requests a UE context.
         lax ue_context_request: () = UEContextRequest,
         /// Slices that another AMF allowed, after a reroute.
         opt allowed_nssai: Vec<Snssai> = AllowedNSSAI,
@@ -28,15 +27,12 @@ message! {
 message! {
     /// DOWNLINK NAS TRANSPORT (TS 38.413 9.2.5.2).
     DownlinkNasTransport = InitiatingMessage DownlinkNASTransport DownlinkNASTransport {
-        /// The UE, as the AMF numbered it.
         req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
-        /// The UE, as the gNB numbered it.
         req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
-        /// For the UE.
+        /// NAS message for the UE.
         req nas_pdu: Vec<u8> = NAS_PDU,
-        /// UE-AMBR.
         lax ue_ambr: Ambr = UEAggregateMaximumBitRate,
-        /// Slices that the UE may use.
+        /// Slices that the UE is allowed to use.
         opt allowed_nssai: Vec<Snssai> = AllowedNSSAI,
     }
 }
@@ -44,13 +40,10 @@ message! {
 message! {
     /// UPLINK NAS TRANSPORT (TS 38.413 9.2.5.3).
     UplinkNasTransport = InitiatingMessage UplinkNASTransport UplinkNASTransport {
-        /// The UE, as the AMF numbered it.
         req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
-        /// The UE, as the gNB numbered it.
         req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
-        /// From the UE.
+        /// NAS message from the UE.
         req nas_pdu: Vec<u8> = NAS_PDU,
-        /// Where it is.
         lax location: UserLocation = UserLocationInformation,
     }
 }
@@ -58,13 +51,10 @@ message! {
 message! {
     /// NAS NON DELIVERY INDICATION (TS 38.413 9.2.5.4).
     NasNonDeliveryIndication = InitiatingMessage NASNonDeliveryIndication NASNonDeliveryIndication {
-        /// The UE, as the AMF numbered it.
         req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
-        /// The UE, as the gNB numbered it.
         req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
-        /// What could not be delivered.
+        /// The undelivered NAS message.
         lax nas_pdu: Vec<u8> = NAS_PDU,
-        /// Why.
         lax cause: Cause = Cause,
     }
 }
@@ -72,15 +62,13 @@ message! {
 message! {
     /// REROUTE NAS REQUEST (TS 38.413 9.2.5.5): another AMF shall serve the UE.
     RerouteNasRequest = InitiatingMessage RerouteNASRequest RerouteNASRequest {
-        /// The UE, as the gNB numbered it.
         req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
-        /// The UE, as the AMF numbered it.
         lax amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
-        /// The INITIAL UE MESSAGE as it came.
+        /// The INITIAL UE MESSAGE as received.
         req ngap_message: Vec<u8> = NGAP_Message,
-        /// Which AMFs.
+        /// The AMF set to select from.
         req amf_set_id: u16 = AMFSetID,
-        /// Slices that the UE may use.
+        /// Slices that the UE is allowed to use.
         opt allowed_nssai: Vec<Snssai> = AllowedNSSAI,
     }
 }

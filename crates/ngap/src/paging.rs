@@ -6,9 +6,9 @@ use pith_types::{FiveGSTmsi, Tai};
 message! {
     /// PAGING (TS 38.413 9.2.4.1).
     Paging = InitiatingMessage Paging Paging {
-        /// Whom.
+        /// The UE.
         req s_tmsi: FiveGSTmsi = UEPagingIdentity,
-        /// Where.
+        /// Areas to page in.
         req tais: Vec<Tai> = TAIListForPaging,
     }
 }

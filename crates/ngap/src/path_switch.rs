@@ -9,17 +9,16 @@ use pith_types::{AmfUeNgapId, RanUeNgapId, Snssai};
 message! {
     /// PATH SWITCH REQUEST (TS 38.413 9.2.3.8), from the target gNB.
     PathSwitchRequest = InitiatingMessage PathSwitchRequest PathSwitchRequest {
-        /// The UE, as the target gNB numbers it from now on.
+        /// Assigned by the target gNB.
         req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
-        /// The UE, as the AMF numbered it for the source gNB.
+        /// Assigned by the AMF, for the source gNB.
         req source_amf_ue_ngap_id: AmfUeNgapId = SourceAMF_UE_NGAP_ID,
-        /// Where it is.
         lax location: UserLocation = UserLocationInformation,
-        /// Which algorithms the UE knows, as the source gNB had it.
+        /// The UE's algorithms, as known by the source gNB.
         lax security_capabilities: SecurityCapabilities = UESecurityCapabilities,
-        /// Sessions that go on: Path Switch Request Transfers.
+        /// Sessions to be switched: Path Switch Request Transfers.
         req sessions: Vec<SessionTransfer> = PDUSessionResourceToBeSwitchedDLList,
-        /// Sessions that do not: Path Switch Request Setup Failed Transfers.
+        /// Sessions that failed: Path Switch Request Setup Failed Transfers.
         lax failed: Vec<SessionTransfer> = PDUSessionResourceFailedToSetupListPSReq,
     }
 }
@@ -27,11 +26,9 @@ message! {
 message! {
     /// PATH SWITCH REQUEST ACKNOWLEDGE (TS 38.413 9.2.3.9), to the target gNB.
     PathSwitchRequestAcknowledge = SuccessfulOutcome PathSwitchRequest PathSwitchRequestAcknowledge {
-        /// The UE, as the AMF numbered it.
         req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
-        /// The UE, as the gNB numbered it.
         req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
-        /// Which algorithms the UE knows, if the gNB had it wrong.
+        /// The UE's algorithms, if the gNB's information was wrong.
         opt security_capabilities: SecurityCapabilities = UESecurityCapabilities,
         /// NH and its counter.
         req security_context: NextHop = SecurityContext,
@@ -41,9 +38,9 @@ message! {
         lax switched: Vec<SessionTransfer> = PDUSessionResourceSwitchedList,
         /// Sessions to release: Path Switch Request Unsuccessful Transfers.
         lax released: Vec<SessionTransfer> = PDUSessionResourceReleasedListPSAck,
-        /// Slices that the UE may use.
+        /// Slices that the UE is allowed to use.
         req allowed_nssai: Vec<Snssai> = AllowedNSSAI,
-        /// What was wrong with the request and could be overlooked.
+        /// Errors in the request that its criticality permits to ignore.
         lax diagnostics: Diagnostics = CriticalityDiagnostics,
     }
 }
@@ -51,13 +48,11 @@ message! {
 message! {
     /// PATH SWITCH REQUEST FAILURE (TS 38.413 9.2.3.10), to the target gNB.
     PathSwitchRequestFailure = UnsuccessfulOutcome PathSwitchRequest PathSwitchRequestFailure {
-        /// The UE, as the AMF numbered it.
         req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
-        /// The UE, as the gNB numbered it.
         req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
         /// Sessions to release: Path Switch Request Unsuccessful Transfers.
         lax released: Vec<SessionTransfer> = PDUSessionResourceReleasedListPSFail,
-        /// What was wrong with the request and could be overlooked.
+        /// Errors in the request that its criticality permits to ignore.
         lax diagnostics: Diagnostics = CriticalityDiagnostics,
     }
 }

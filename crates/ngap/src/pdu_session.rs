@@ -1,5 +1,4 @@
-//! PDU session resources in the gNB (TS 38.413 8.2, 9.2.1). Their transfers are the SMF's:
-//! [`crate::transfer`].
+//! PDU session resources in the gNB (TS 38.413 8.2, 9.2.1). Their transfers are in [`crate::transfer`].
 
 use crate::error::Diagnostics;
 use crate::macros::message;
@@ -9,15 +8,12 @@ use pith_types::{Ambr, AmfUeNgapId, RanUeNgapId};
 message! {
     /// PDU SESSION RESOURCE SETUP REQUEST (TS 38.413 9.2.1.1).
     PduSessionResourceSetupRequest = InitiatingMessage PDUSessionResourceSetup PDUSessionResourceSetupRequest {
-        /// The UE, as the AMF numbered it.
         req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
-        /// The UE, as the gNB numbered it.
         req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
-        /// For the UE, where no session carries it.
+        /// NAS message for the UE that belongs to no session.
         opt nas_pdu: Vec<u8> = NAS_PDU,
         /// Sessions to set up.
         req sessions: Vec<SetupItem> = PDUSessionResourceSetupListSUReq,
-        /// UE-AMBR.
         lax ue_ambr: Ambr = UEAggregateMaximumBitRate,
     }
 }
@@ -25,15 +21,13 @@ message! {
 message! {
     /// PDU SESSION RESOURCE SETUP RESPONSE (TS 38.413 9.2.1.2).
     PduSessionResourceSetupResponse = SuccessfulOutcome PDUSessionResourceSetup PDUSessionResourceSetupResponse {
-        /// The UE, as the AMF numbered it.
         req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
-        /// The UE, as the gNB numbered it.
         req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
         /// Sessions that were set up: PDU Session Resource Setup Response Transfers.
         lax setup: Vec<SessionTransfer> = PDUSessionResourceSetupListSURes,
-        /// Sessions that were not: PDU Session Resource Setup Unsuccessful Transfers.
+        /// Sessions that failed: PDU Session Resource Setup Unsuccessful Transfers.
         lax failed: Vec<SessionTransfer> = PDUSessionResourceFailedToSetupListSURes,
-        /// What was wrong with the request and could be overlooked.
+        /// Errors in the request that its criticality permits to ignore.
         lax diagnostics: Diagnostics = CriticalityDiagnostics,
     }
 }
@@ -41,11 +35,9 @@ message! {
 message! {
     /// PDU SESSION RESOURCE RELEASE COMMAND (TS 38.413 9.2.1.3).
     PduSessionResourceReleaseCommand = InitiatingMessage PDUSessionResourceRelease PDUSessionResourceReleaseCommand {
-        /// The UE, as the AMF numbered it.
         req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
-        /// The UE, as the gNB numbered it.
         req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
-        /// For the UE.
+        /// NAS message for the UE.
         lax nas_pdu: Vec<u8> = NAS_PDU,
         /// Sessions to release: PDU Session Resource Release Command Transfers.
         req sessions: Vec<SessionTransfer> = PDUSessionResourceToReleaseListRelCmd,
@@ -55,15 +47,12 @@ message! {
 message! {
     /// PDU SESSION RESOURCE RELEASE RESPONSE (TS 38.413 9.2.1.4).
     PduSessionResourceReleaseResponse = SuccessfulOutcome PDUSessionResourceRelease PDUSessionResourceReleaseResponse {
-        /// The UE, as the AMF numbered it.
         req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
-        /// The UE, as the gNB numbered it.
         req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
         /// Sessions that were released: PDU Session Resource Release Response Transfers.
         lax released: Vec<SessionTransfer> = PDUSessionResourceReleasedListRelRes,
-        /// Where the UE is.
         lax location: UserLocation = UserLocationInformation,
-        /// What was wrong with the command and could be overlooked.
+        /// Errors in the command that its criticality permits to ignore.
         lax diagnostics: Diagnostics = CriticalityDiagnostics,
     }
 }
@@ -71,9 +60,7 @@ message! {
 message! {
     /// PDU SESSION RESOURCE MODIFY REQUEST (TS 38.413 9.2.1.5).
     PduSessionResourceModifyRequest = InitiatingMessage PDUSessionResourceModify PDUSessionResourceModifyRequest {
-        /// The UE, as the AMF numbered it.
         req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
-        /// The UE, as the gNB numbered it.
         req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
         /// Sessions to modify.
         req sessions: Vec<ModifyItem> = PDUSessionResourceModifyListModReq,
@@ -83,15 +70,13 @@ message! {
 message! {
     /// PDU SESSION RESOURCE MODIFY RESPONSE (TS 38.413 9.2.1.6).
     PduSessionResourceModifyResponse = SuccessfulOutcome PDUSessionResourceModify PDUSessionResourceModifyResponse {
-        /// The UE, as the AMF numbered it.
         req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
-        /// The UE, as the gNB numbered it.
         req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
         /// Sessions that were modified: PDU Session Resource Modify Response Transfers.
         lax modified: Vec<SessionTransfer> = PDUSessionResourceModifyListModRes,
-        /// Sessions that were not: PDU Session Resource Modify Unsuccessful Transfers.
+        /// Sessions that failed: PDU Session Resource Modify Unsuccessful Transfers.
         lax failed: Vec<SessionTransfer> = PDUSessionResourceFailedToModifyListModRes,
-        /// What was wrong with the request and could be overlooked.
+        /// Errors in the request that its criticality permits to ignore.
         lax diagnostics: Diagnostics = CriticalityDiagnostics,
     }
 }
@@ -99,11 +84,9 @@ message! {
 message! {
     /// PDU SESSION RESOURCE NOTIFY (TS 38.413 9.2.1.7).
     PduSessionResourceNotify = InitiatingMessage PDUSessionResourceNotify PDUSessionResourceNotify {
-        /// The UE, as the AMF numbered it.
         req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
-        /// The UE, as the gNB numbered it.
         req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
-        /// Sessions whose QoS is, or is no longer, fulfilled: PDU Session Resource Notify Transfers.
+        /// Sessions whose QoS fulfilment has changed: PDU Session Resource Notify Transfers.
         opt notified: Vec<SessionTransfer> = PDUSessionResourceNotifyList,
         /// Sessions that the gNB released: PDU Session Resource Notify Released Transfers.
         lax released: Vec<SessionTransfer> = PDUSessionResourceReleasedListNot,
@@ -114,13 +97,10 @@ message! {
     /// PDU SESSION RESOURCE MODIFY INDICATION (TS 38.413 9.2.1.8).
     PduSessionResourceModifyIndication =
         InitiatingMessage PDUSessionResourceModifyIndication PDUSessionResourceModifyIndication {
-        /// The UE, as the AMF numbered it.
         req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
-        /// The UE, as the gNB numbered it.
         req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
         /// Sessions that the gNB has modified: PDU Session Resource Modify Indication Transfers.
         req sessions: Vec<SessionTransfer> = PDUSessionResourceModifyListModInd,
-        /// Where the UE is.
         lax location: UserLocation = UserLocationInformation,
     }
 }
@@ -129,16 +109,14 @@ message! {
     /// PDU SESSION RESOURCE MODIFY CONFIRM (TS 38.413 9.2.1.9).
     PduSessionResourceModifyConfirm =
         SuccessfulOutcome PDUSessionResourceModifyIndication PDUSessionResourceModifyConfirm {
-        /// The UE, as the AMF numbered it.
         req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
-        /// The UE, as the gNB numbered it.
         req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
-        /// Sessions whose modification holds: PDU Session Resource Modify Confirm Transfers.
+        /// Confirmed sessions: PDU Session Resource Modify Confirm Transfers.
         lax confirmed: Vec<SessionTransfer> = PDUSessionResourceModifyListModCfm,
         /// Sessions whose modification does not: PDU Session Resource Modify Indication Unsuccessful
         /// Transfers.
         lax failed: Vec<SessionTransfer> = PDUSessionResourceFailedToModifyListModCfm,
-        /// What was wrong with the indication and could be overlooked.
+        /// Errors in the indication that its criticality permits to ignore.
         lax diagnostics: Diagnostics = CriticalityDiagnostics,
     }
 }

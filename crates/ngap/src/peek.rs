@@ -1,6 +1,6 @@
-//! The ids of a PDU, without decoding it: enough to know whose it is (design section 5).
+//! Reads the ids of a PDU without decoding it, to find the UE's shard (design section 5).
 //!
-//! Every UE-associated message is, in aligned PER (TS 38.413 9.4; X.691):
+//! The layout of every UE-associated message, in aligned PER (TS 38.413 9.4; X.691):
 //!
 //! ```text
 //!  1 octet   which of the three kinds of PDU
@@ -22,27 +22,27 @@ const RAN_UE_NGAP_ID: u16 = 85;
 const SOURCE_AMF_UE_NGAP_ID: u16 = 100;
 const UE_NGAP_IDS: u16 = 114;
 
-/// What tells whose a PDU is.
+/// The ids of a PDU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peek<'a> {
-    /// Which of the three kinds of PDU.
+    /// The kind of PDU.
     pub class: Class,
     /// The procedure (TS 38.413 9.4.7).
     pub procedure_code: u8,
-    /// The UE, as the AMF numbered it; of the source AMF in PATH SWITCH REQUEST.
+    /// Assigned by the AMF; in PATH SWITCH REQUEST by the source AMF.
     pub amf_ue_ngap_id: Option<AmfUeNgapId>,
-    /// The UE, as the gNB numbered it.
+    /// Assigned by the gNB.
     pub ran_ue_ngap_id: Option<RanUeNgapId>,
-    /// The UE, as it named itself to the gNB before INITIAL UE MESSAGE.
+    /// The UE's 5G-S-TMSI in INITIAL UE MESSAGE.
     pub s_tmsi: Option<FiveGSTmsi>,
-    /// NAS-PDU, in which the UE may name itself too.
+    /// The NAS-PDU, which may contain a UE identity, too.
     pub nas_pdu: Option<&'a [u8]>,
 }
 
-/// Reads the ids of a PDU; `None` if it is no PDU. An IE that comes twice counts the first time.
+/// Reads the ids of a PDU; `None` if it is not a PDU. Of a repeated IE the first counts.
 pub fn peek(pdu: &[u8]) -> Option<Peek<'_>> {
     let (&[choice, procedure_code, _criticality], rest) = pdu.split_first_chunk()?;
-    // One extension bit and two of choice; what follows is padding.
+    // One extension bit and two choice bits; the rest is padding.
     let class = match choice & 0xe0 {
         0x00 => Class::Initiating,
         0x20 => Class::Successful,
@@ -60,14 +60,14 @@ pub fn peek(pdu: &[u8]) -> Option<Peek<'_>> {
         nas_pdu: None,
     };
     match (peek.walk(message), length) {
-        // The ids stand before what makes a message so long.
+        // The ids precede the IEs that make a message so long.
         (_, Length::Fragment(_)) | (Some(()), Length::Whole(_)) => Some(peek),
         (None, Length::Whole(_)) => None,
     }
 }
 
 impl<'a> Peek<'a> {
-    /// Goes through the IEs; `None` if they break off.
+    /// Iterates over the IEs; `None` if they are truncated.
     fn walk(&mut self, message: &'a [u8]) -> Option<()> {
         let (&[_preamble, high, low], mut ies) = message.split_first_chunk()?;
         for _ in 0..u16::from_be_bytes([high, low]) {
@@ -96,10 +96,10 @@ impl<'a> Peek<'a> {
         }
     }
 
-    /// UE NGAP IDs: a choice of the pair and the AMF's alone.
+    /// UE NGAP IDs: a choice of the pair and the AMF's id alone.
     fn note_pair(&mut self, value: &[u8]) {
         let Some((&choice, _)) = value.split_first() else { return };
-        // Two bits of choice; the pair's own two preamble bits follow, then the number.
+        // Two choice bits; then the pair's own two preamble bits, then the number.
         match choice >> 6 {
             0 => {
                 let bits = Bits { octets: value, at: 4 };
@@ -118,10 +118,10 @@ impl<'a> Peek<'a> {
     }
 }
 
-/// How many octets follow a length determinant.
+/// A length determinant.
 #[derive(Clone, Copy)]
 enum Length {
-    /// All of the value.
+    /// The length of the value.
     Whole(usize),
     /// The first fragment of a value of 16384 octets or more.
     Fragment(usize),
@@ -135,7 +135,7 @@ impl Length {
     }
 }
 
-/// Reads a length determinant (X.691 10.9.3.6 to 10.9.3.8).
+/// Decodes a length determinant (X.691 10.9.3.6 to 10.9.3.8).
 fn length(octets: &[u8]) -> Option<(Length, &[u8])> {
     let (&first, rest) = octets.split_first()?;
     match first {
@@ -157,13 +157,13 @@ fn octet_string(value: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// A constrained number whose length stands in so many leading bits of an octet
-/// (X.691 10.5.7.4): 3 for 40-bit numbers, 2 for 32-bit ones.
+/// A constrained number whose length is in the first `length_bits` bits of an octet (X.691 10.5.7.4): 3 for
+/// 40-bit numbers, 2 for 32-bit ones.
 fn number(value: &[u8], length_bits: usize) -> Option<(u64, Bits<'_>)> {
     Bits { octets: value, at: 0 }.number(length_bits)
 }
 
-/// A place in octets, by bits.
+/// A bit position in octets.
 #[derive(Clone, Copy)]
 struct Bits<'a> {
     octets: &'a [u8],
@@ -182,7 +182,7 @@ impl<'a> Bits<'a> {
     }
 }
 
-/// 5G-S-TMSI: two preamble bits, AMF Set ID (10), AMF Pointer (6), then the 5G-TMSI on octets.
+/// 5G-S-TMSI: two preamble bits, AMF Set ID (10), AMF Pointer (6), then the octet-aligned 5G-TMSI.
 fn s_tmsi(value: &[u8]) -> Option<FiveGSTmsi> {
     let (&[a, b, c], rest) = value.split_first_chunk()?;
     let bits = u32::from_be_bytes([0, a, b, c]) >> 6;

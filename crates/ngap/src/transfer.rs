@@ -1,5 +1,4 @@
-//! What SMF and gNB tell each other of a PDU session: the AMF passes it on unread
-//! (TS 38.413 9.3.4).
+//! Transfers of PDU sessions between SMF and gNB, transparent to the AMF (TS 38.413 9.3.4).
 
 mod handover;
 mod modify;
@@ -50,7 +49,7 @@ fn read_cause(cause: wire::Cause) -> Result<Cause, NgapError> {
     Cause::read(cause).map_err(|bad_cause| bad(bad_cause.0))
 }
 
-/// Flows and why they are not, or no more.
+/// QFIs of failed or released flows, with causes.
 fn read_failed(list: Option<wire::QosFlowListWithCause>) -> Vec<(u8, Cause)> {
     let item = |item: wire::QosFlowWithCauseItem| {
         Some((item.qos_flow_identifier.0 as u8, Cause::read(item.cause).ok()?))
@@ -65,7 +64,7 @@ fn write_failed(flows: &[(u8, Cause)]) -> Option<wire::QosFlowListWithCause> {
     (!flows.is_empty()).then(|| wire::QosFlowListWithCause(flows.iter().map(item).collect()))
 }
 
-/// A tunnel to the gNB and the flows in it; that flows are mapped one way only is not kept.
+/// A tunnel to the gNB and its flows; the mapping direction of flows is not kept.
 fn read_per_tunnel(per_tunnel: &wire::QosFlowPerTNLInformation<'_>) -> Result<(Tunnel, Vec<u8>), NgapError> {
     let flows = &per_tunnel.associated_qos_flow_list.0;
     let flows = flows.iter().map(|flow| flow.qos_flow_identifier.0 as u8).collect();
@@ -94,13 +93,13 @@ macro_rules! flow_list {
 }
 use flow_list;
 
-/// A transfer that says why, and nothing else that is kept.
+/// A transfer of which only the cause is kept.
 macro_rules! cause_transfer {
     ($(#[$meta:meta])* $name:ident = $wire:ident ($($unused:expr),*)) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub struct $name {
-            /// Why.
+            /// The cause.
             pub cause: Cause,
         }
 

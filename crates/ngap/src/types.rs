@@ -1,26 +1,26 @@
-//! What messages are made of.
+//! Types that several messages contain.
 
 use oxirush_ngap::ngap::{CauseMisc, CauseNas, CauseProtocol, CauseRadioNetwork, CauseTransport};
 use pith_types::{AmfUeNgapId, NrCellIdentity, Plmn, RanUeNgapId, Snssai, Tac, Tai};
 use std::fmt;
 
-/// Why (TS 38.413 9.3.1.2).
+/// Cause (TS 38.413 9.3.1.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Cause {
-    /// Of the radio network layer.
+    /// Radio network layer.
     RadioNetwork(CauseRadioNetwork),
-    /// Of the transport layer.
+    /// Transport layer.
     Transport(CauseTransport),
-    /// Of NAS.
+    /// NAS.
     Nas(CauseNas),
-    /// Of the protocol.
+    /// Protocol.
     Protocol(CauseProtocol),
-    /// Of anything else.
+    /// Miscellaneous.
     Misc(CauseMisc),
 }
 
 impl Cause {
-    /// Group and value as in `NgApCause` of TS 29.571 5.4.4.12.
+    /// Group and value as in `NgApCause` (TS 29.571 5.4.4.12).
     pub fn group_and_value(self) -> (u32, u32) {
         match self {
             Self::RadioNetwork(cause) => (0, cause as u32),
@@ -33,7 +33,7 @@ impl Cause {
 }
 
 impl fmt::Display for Cause {
-    /// The name in TS 38.413, with blanks: `user inactivity`.
+    /// The name in TS 38.413, with spaces: `user inactivity`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match self {
             Self::RadioNetwork(cause) => format!("{cause:?}"),
@@ -51,7 +51,7 @@ impl fmt::Display for Cause {
 pub enum GlobalRanNodeId {
     /// A gNB.
     Gnb {
-        /// Its network.
+        /// The node's PLMN.
         plmn: Plmn,
         /// gNB ID.
         id: u32,
@@ -60,7 +60,7 @@ pub enum GlobalRanNodeId {
     },
     /// An ng-eNB.
     NgEnb {
-        /// Its network.
+        /// The node's PLMN.
         plmn: Plmn,
         /// ng-eNB ID.
         id: u32,
@@ -69,7 +69,7 @@ pub enum GlobalRanNodeId {
     },
     /// An N3IWF.
     N3iwf {
-        /// Its network.
+        /// The node's PLMN.
         plmn: Plmn,
         /// N3IWF ID.
         id: u16,
@@ -77,7 +77,7 @@ pub enum GlobalRanNodeId {
 }
 
 impl GlobalRanNodeId {
-    /// The node's network.
+    /// The node's PLMN.
     pub const fn plmn(&self) -> Plmn {
         match self {
             Self::Gnb { plmn, .. } | Self::NgEnb { plmn, .. } | Self::N3iwf { plmn, .. } => *plmn,
@@ -97,20 +97,19 @@ impl fmt::Display for GlobalRanNodeId {
     }
 }
 
-/// A tracking area that a gNB serves, with the slices of each network in it
-/// (TS 38.413 9.2.6.1 Supported TA List).
+/// A tracking area of a gNB, with the slices of each network in it (Supported TA List, TS 38.413 9.2.6.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SupportedTa {
-    /// The area.
+    /// The tracking area code.
     pub tac: Tac,
     /// Networks broadcast there, each with its slices.
     pub plmns: Vec<(Plmn, Vec<Snssai>)>,
 }
 
-/// Where a UE is, as its gNB says (TS 38.413 9.3.1.16).
+/// The UE's location as reported by its gNB (TS 38.413 9.3.1.16).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UserLocation {
-    /// The network of the cell.
+    /// The PLMN of the cell.
     pub cell_plmn: Plmn,
     /// The cell.
     pub cell: NrCellIdentity,
@@ -118,25 +117,25 @@ pub struct UserLocation {
     pub tai: Tai,
 }
 
-/// What UE NGAP IDs a UE CONTEXT RELEASE COMMAND names (TS 38.413 9.2.2.5).
+/// The UE NGAP IDs in a UE CONTEXT RELEASE COMMAND (TS 38.413 9.2.2.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UeNgapIds {
-    /// Both.
+    /// Both ids.
     Pair(AmfUeNgapId, RanUeNgapId),
-    /// The AMF's only.
+    /// The AMF's id only.
     Amf(AmfUeNgapId),
 }
 
 /// A UE-associated logical NG-connection (TS 38.413 9.3.3.25).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NgConnection {
-    /// As the AMF numbered it.
+    /// Assigned by the AMF.
     pub amf_ue_ngap_id: Option<AmfUeNgapId>,
-    /// As the gNB numbered it.
+    /// Assigned by the gNB.
     pub ran_ue_ngap_id: Option<RanUeNgapId>,
 }
 
-/// What an NG RESET resets (TS 38.413 9.2.6.11).
+/// The scope of an NG RESET (TS 38.413 9.2.6.11).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResetScope {
     /// The whole interface.
@@ -165,7 +164,7 @@ pub struct SetupItem {
     pub pdu_session_id: u8,
     /// The NAS message for the UE.
     pub nas_pdu: Option<Vec<u8>>,
-    /// Its slice.
+    /// The session's slice.
     pub snssai: Snssai,
     /// PDU Session Resource Setup Request Transfer, from the SMF.
     pub transfer: Vec<u8>,
@@ -182,11 +181,11 @@ pub struct ModifyItem {
     pub transfer: Vec<u8>,
 }
 
-/// A PDU session and what SMF and gNB tell each other of it, which the AMF passes on unread.
+/// A PDU session and its transfer between SMF and gNB, which is transparent to the AMF.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionTransfer {
     /// PDU Session ID.
     pub pdu_session_id: u8,
-    /// The transfer that belongs to the message and the list.
+    /// The transfer; its type follows from message and list.
     pub transfer: Vec<u8>,
 }

@@ -1,4 +1,4 @@
-//! PDUs that other stacks sent.
+//! PDUs captured from other implementations.
 
 use pith_ngap::transfer::{SetupRequestTransfer, SetupResponseTransfer};
 use pith_ngap::{Message, peek};
@@ -12,8 +12,8 @@ fn captured() -> impl Iterator<Item = (&'static str, Vec<u8>)> {
     })
 }
 
-/// The criticalities of two IEs that free5GC's peer writes otherwise than the tables, and the mobility
-/// restrictions of requests, which no struct holds.
+/// Differences from the tables: the criticality of two IEs in PDUs of free5GC's peer, and the mobility
+/// restrictions of requests, which no struct contains.
 const OTHERWISE: [&str; 3] =
     ["InitialContextSetupRequest", "DownlinkNASTransport", "InitialContextSetupResponse"];
 

@@ -1,4 +1,4 @@
-//! What a hostile or newer gNB sends: the answers of TS 38.413 clause 10, never a panic.
+//! PDUs of hostile or newer gNBs: the answers of TS 38.413 clause 10, never a panic.
 
 use pith_ngap::*;
 use pith_types::{AmfUeNgapId, FiveGSTmsi, FiveGTmsi, RanUeNgapId, Tac, Tai};
@@ -30,7 +30,7 @@ fn a_cause_that_is_not_understood_counts_as_absent() {
 
 #[test]
 fn a_missing_mandatory_ie_is_an_abstract_syntax_error() {
-    // The RAN-UE-NGAP-ID is left out.
+    // Without RAN-UE-NGAP-ID.
     let error = Message::decode(&octets("002a400f000002000a0002002a000f40020500")).unwrap_err();
     assert_eq!(error.cause(), Cause::Protocol(CauseProtocol::abstract_syntax_error_reject));
     assert!(error.to_string().contains("RAN-UE-NGAP-ID"), "{error}");
@@ -70,7 +70,7 @@ fn ies_in_another_order_are_read_because_each_carries_its_id() {
 
 #[test]
 fn an_initial_ue_message_is_read_in_any_order() {
-    // Encoded by pycrate, both orders other than that of the ASN.1.
+    // Encoded by pycrate, in two orders other than the ASN.1's.
     let orders = [
         "000f4042000005005a400118007040010000260018177e004179000d0199f9070000000000000000102e02e0e00079000f4099f907000000010099f907000001005500020007",
         "000f40420000050055000200070079000f4099f907000000010099f90700000100260018177e004179000d0199f9070000000000000000102e02e0e00070400100005a400118",

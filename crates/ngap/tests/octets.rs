@@ -1,7 +1,7 @@
-//! The octets of messages, reviewed as hexadecimal beside their values; each reads back as it was
-//! written, follows the tables of TS 38.413, and shows its ids to a peek.
+//! The octets of messages, reviewed as hexadecimal beside their values. Each decodes to the encoded value,
+//! conforms to the tables of TS 38.413, and shows its ids to `peek`.
 //!
-//! `tests/witness/ngap.py` has pycrate and tshark read the same octets.
+//! `tests/witness/ngap.py` checks the same octets with pycrate and tshark.
 
 mod samples;
 
@@ -9,7 +9,7 @@ use oxirush_ngap::ngap::NGAP_PDU;
 use pith_ngap::{Message, NextHop, peek};
 use std::fmt::Write;
 
-/// Name and hexadecimal, then the value without the fields that are absent.
+/// Name and hexadecimal, then the value without absent fields.
 fn snapshot(message: &Message) -> String {
     let mut text = format!("{}\n{}\n", message.name(), hex::encode(message.encode().unwrap()));
     for line in format!("{message:#?}").lines().filter(|line| !line.ends_with(": None,")) {
@@ -41,7 +41,7 @@ fn every_message_follows_the_tables() {
 
 #[test]
 fn a_peek_sees_the_ids_of_every_message() {
-    // A reset names UEs in lists, and belongs to the interface, not to a UE.
+    // A reset contains UE ids in lists, but is not UE-associated.
     let is_reset =
         |message: &Message| matches!(message, Message::NgReset(_) | Message::NgResetAcknowledge(_));
     for message in samples::all().into_iter().filter(|message| !is_reset(message)) {

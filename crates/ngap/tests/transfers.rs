@@ -1,4 +1,4 @@
-//! Transfers read back as they were written.
+//! Transfers decode to the values that were encoded.
 
 use pith_ngap::transfer::*;
 use pith_ngap::*;

@@ -1,35 +1,35 @@
-//! What can be wrong with a received message, and what to answer (TS 29.244 7.6).
+//! Errors of received messages, and the answers to them (TS 29.244 7.6).
 
 use crate::header::Header;
 use crate::ie::Cause;
 use crate::ie_type::IeType;
 
-/// What is wrong with an information element.
+/// A fault of an information element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IeFault {
     /// A mandatory information element is absent (TS 29.244 7.6.6).
     #[error("mandatory, but missing")]
     MandatoryMissing,
-    /// A conditional information element is absent though its condition holds (TS 29.244 7.6.6).
+    /// A conditional information element is absent although its condition is met (TS 29.244 7.6.6).
     #[error("missing, though its condition holds")]
     ConditionalMissing,
-    /// The value ends before all of its fields do, or beyond the message (TS 29.244 7.6.7).
+    /// The value ends before its fields, or beyond the message (TS 29.244 7.6.7).
     #[error("its length does not fit its contents")]
     InvalidLength,
-    /// The value makes no sense; the text says why (TS 29.244 7.6.8).
+    /// The value is invalid; the text gives the reason (TS 29.244 7.6.8).
     #[error("{0}")]
     Incorrect(&'static str),
 }
 
-/// A fault of an information element, and where it lies.
+/// A fault of an information element, with its location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{ie_type} at octet {offset}: {fault}")]
 pub struct IeError {
     /// The type of the faulty or missing information element; the innermost, if groups are nested.
     pub ie_type: IeType,
-    /// Octets from the start of the message to the information element, or to the end of the group that lacks it.
+    /// Offset of the information element in the message, or of the end of the group that lacks it.
     pub offset: usize,
-    /// What is wrong.
+    /// The fault.
     pub fault: IeFault,
 }
 
@@ -45,7 +45,7 @@ impl IeError {
     }
 }
 
-/// Why a message could not be decoded. The variants differ in what the receiver has to do.
+/// Why a message could not be decoded. The variants correspond to the receiver's actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// Too short for its header: discard silently (TS 29.244 7.6.3).
@@ -56,16 +56,16 @@ pub enum DecodeError {
     VersionNotSupported {
         /// The version received.
         version: u8,
-        /// The sequence number, as far as version 1 tells where it lies.
+        /// The sequence number, at its place in version 1.
         sequence: u32,
     },
-    /// The datagram holds fewer octets than the header announces: answer a request with the cause Invalid Length,
-    /// discard a response (TS 29.244 7.6.3).
+    /// The datagram is shorter than the header's length: answer a request with cause Invalid Length, discard
+    /// a response (TS 29.244 7.6.3).
     #[error("{} octets announced, {available} received", header.length)]
     LengthMismatch {
-        /// The header, which says whom to answer.
+        /// The header, for the answer.
         header: Header,
-        /// The octets that follow the first four.
+        /// The number of octets after the first four.
         available: usize,
     },
     /// A message type that Release 17 does not define: discard silently (TS 29.244 7.6.4).
@@ -77,14 +77,14 @@ pub enum DecodeError {
     /// An information element is faulty: answer a request with the error's cause and Offending IE.
     #[error("{}: {error}", header.message_type)]
     Ie {
-        /// The header, which says whom to answer.
+        /// The header, for the answer.
         header: Header,
         /// The information element and its fault.
         error: IeError,
     },
 }
 
-/// The message, or one of its information elements, is longer than its length field can say.
+/// The message, or one of its information elements, is too long for its length field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a PFCP message of {0} octets cannot be expressed")]
 pub struct TooLong(pub usize);

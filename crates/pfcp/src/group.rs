@@ -1,7 +1,8 @@
-//! How grouped information elements and messages are declared: as the tables of TS 29.244 clause 7.
+//! Declarations of grouped information elements and messages, in the form of the tables of TS 29.244 clause
+//! 7.
 //!
-//! A line of a table becomes a line of [`group!`]. Its first word says how often the information element occurs and
-//! what the receiver does when it is missing or wrong:
+//! A line of a table becomes a line of [`group!`]. Its first word gives the occurrence of the information
+//! element and the receiver's action if it is missing or invalid:
 //!
 //! | word | in the specification | becomes |
 //! |---|---|---|
@@ -13,8 +14,9 @@
 //! | `U` | conditional in an Update | `Option<Change<T>>`; a null length removes (TS 29.244 5.6.3) |
 //! | `Us` | the same, several may be present | `Option<Vec<T>>`; an empty list removes all |
 //!
-//! Information elements that a table does not list are kept in `other_ies` and have no meaning (TS 29.244 7.6.9);
-//! of one that is repeated against the table, the first counts (TS 29.244 7.6.10), and the rest is kept likewise.
+//! Information elements that a table does not list are kept in `other_ies` and ignored (TS 29.244 7.6.9); of
+//! an information element that is repeated against the table, the first counts (TS 29.244 7.6.10), and the
+//! others are kept likewise.
 
 use crate::error::{IeError, IeFault};
 use crate::ie_type::IeType;
@@ -22,27 +24,27 @@ use crate::wire::{RawIe, Reader, put_ie};
 
 /// The value of an information element.
 pub trait Ie: Sized {
-    /// Is one of null length the same as none? It is, but for groups (TS 29.244 8.1.2).
+    /// Whether an IE of null length is treated as absent; false for groups (TS 29.244 8.1.2).
     const NULL_IS_ABSENT: bool = true;
 
-    /// Decodes the value; octets that a later release may have added are left over.
+    /// Decodes the value; octets appended by a later release are left unread.
     fn decode(value: &mut Reader<'_>) -> Result<Self, IeFault>;
 
     /// Appends the value.
     fn encode(&self, out: &mut Vec<u8>);
 
-    /// Decodes the value with the place of the error; groups name the information element within.
+    /// Decodes the value and locates an error; for groups the innermost information element.
     fn decode_ie(ie: RawIe<'_>) -> Result<Self, IeError> {
         Self::decode(&mut ie.reader()).map_err(|fault| ie.error(fault))
     }
 }
 
-/// What an Update does with a parameter that was provisioned before (TS 29.244 5.6.3).
+/// The change of a previously provisioned parameter by an Update (TS 29.244 5.6.3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change<T> {
-    /// The parameter takes this value.
+    /// The parameter gets this value.
     Set(T),
-    /// The parameter is removed: the information element came with a null length.
+    /// The parameter is removed: the information element has a null length.
     Remove,
 }
 
@@ -61,7 +63,7 @@ impl<T> Change<T> {
 pub struct OtherIe {
     /// Its type.
     pub ie_type: IeType,
-    /// Its value; for vendors' types it starts with the Enterprise ID.
+    /// Its value; for vendor-specific types it starts with the Enterprise ID.
     pub value: Vec<u8>,
 }
 
@@ -71,8 +73,8 @@ impl From<RawIe<'_>> for OtherIe {
     }
 }
 
-/// What says which packets a rule is for and where they go. One of null length is faulty where a rule is created: taken as
-/// absent, it would widen the rule (TS 29.244 7.6.7).
+/// Information elements that determine which packets a rule matches and where they are sent. A null length is
+/// an error in a Create: treated as absent, the element would widen the rule (TS 29.244 7.6.7).
 const NEVER_NULL: [IeType; 12] = [
     IeType::APPLICATION_ID,
     IeType::ETHERNET_PACKET_FILTER,
@@ -99,7 +101,7 @@ fn check_null(ie: &RawIe<'_>) -> Result<(), IeError> {
     }
 }
 
-/// Decodes a mandatory information element; a repetition is kept, but does not count.
+/// Decodes a mandatory information element; a repetition is kept, but ignored.
 pub(crate) fn take_mandatory<T: Ie>(
     slot: &mut Option<T>,
     ie: RawIe<'_>,
@@ -112,7 +114,7 @@ pub(crate) fn take_mandatory<T: Ie>(
     Ok(())
 }
 
-/// Decodes a conditional information element; a repetition is kept, but does not count.
+/// Decodes a conditional information element; a repetition is kept, but ignored.
 pub(crate) fn take_conditional<T: Ie>(
     slot: &mut Option<T>,
     ie: RawIe<'_>,
@@ -125,7 +127,7 @@ pub(crate) fn take_conditional<T: Ie>(
     }
 }
 
-/// Decodes an optional information element; one that makes no sense is kept, but counts as absent.
+/// Decodes an optional information element; an invalid one is kept, but treated as absent.
 pub(crate) fn take_optional<T: Ie>(
     slot: &mut Option<T>,
     ie: RawIe<'_>,
@@ -151,7 +153,7 @@ fn take_present<T: Ie>(list: &mut Vec<T>, ie: RawIe<'_>) -> Result<(), IeError> 
     Ok(())
 }
 
-/// Decodes an information element of an Update; a repetition is kept, but does not count.
+/// Decodes an information element of an Update; a repetition is kept, but ignored.
 pub(crate) fn take_change<T: Ie>(
     slot: &mut Option<Change<T>>,
     ie: RawIe<'_>,
@@ -170,12 +172,12 @@ pub(crate) fn take_changes<T: Ie>(list: &mut Option<Vec<T>>, ie: RawIe<'_>) -> R
     take_present(list.get_or_insert_default(), ie)
 }
 
-/// The mandatory information element, or the error that it is missing from what ends at `offset`.
+/// The mandatory information element, or the error that the group that ends at `offset` lacks it.
 pub(crate) fn required<T>(slot: Option<T>, ie_type: IeType, offset: usize) -> Result<T, IeError> {
     slot.ok_or(IeError { ie_type, offset, fault: IeFault::MandatoryMissing })
 }
 
-/// The list, or the error that it lacks its first element.
+/// The list, or the error that it is empty.
 pub(crate) fn required_list<T>(list: Vec<T>, ie_type: IeType, offset: usize) -> Result<Vec<T>, IeError> {
     match list.is_empty() {
         true => required(None, ie_type, offset),
@@ -201,7 +203,7 @@ pub(crate) fn put_change<T: Ie>(out: &mut Vec<u8>, ie_type: IeType, change: &Cha
     }
 }
 
-/// Appends several information elements of an Update; one of null length stands for none.
+/// Appends several information elements of an Update; an empty list is encoded as one of null length.
 pub(crate) fn put_changes<T: Ie>(out: &mut Vec<u8>, ie_type: IeType, values: &[T]) {
     match values.is_empty() {
         true => put_ie(out, ie_type, |_| ()),
@@ -209,12 +211,12 @@ pub(crate) fn put_changes<T: Ie>(out: &mut Vec<u8>, ie_type: IeType, values: &[T
     }
 }
 
-/// Appends the information elements that were kept.
+/// Appends the kept information elements.
 pub(crate) fn put_other(out: &mut Vec<u8>, other_ies: &[OtherIe]) {
     other_ies.iter().for_each(|ie| put_ie(out, ie.ie_type, |out| out.extend(&ie.value)));
 }
 
-/// Declares structs from tables of information elements: see the module.
+/// Declares structs from tables of information elements; see the module.
 ///
 /// Each gets `new` (the mandatory information elements, the rest absent), `decode_ies` and `encode_ies`.
 macro_rules! group {
@@ -273,7 +275,7 @@ macro_rules! group {
         }
 
         impl $group {
-            /// The mandatory information elements given, all others absent.
+            /// With the mandatory information elements given, and all others absent.
             #[allow(clippy::new_without_default, clippy::too_many_arguments)]
             pub fn new($($($m: $m_value,)? $($ms: Vec<$ms_value>,)?)*) -> Self {
                 $group {

@@ -4,13 +4,13 @@ use std::fmt;
 
 use crate::error::DecodeError;
 
-/// The version of PFCP that this crate speaks.
+/// The supported version of PFCP.
 pub const PFCP_VERSION: u8 = 1;
 
-/// Octets that the Message Length field does not count.
+/// Octets that the Message Length field excludes.
 const UNCOUNTED_LEN: usize = 4;
 
-/// The type of a message (TS 29.244 table 7.3-1); types this crate does not know survive as numbers.
+/// The type of a message (TS 29.244 table 7.3-1); unknown values are preserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MessageType(pub u8);
 
@@ -59,12 +59,12 @@ message_types! {
 }
 
 impl MessageType {
-    /// Does a message of this type answer another?
+    /// Whether a message of this type is a response.
     pub fn is_response(self) -> bool {
         matches!(self.0, 2 | 4 | 6 | 8 | 10 | 11 | 13 | 15 | 17 | 51 | 53 | 55 | 57)
     }
 
-    /// Is this a session related message, whose header holds a SEID (TS 29.244 7.2.2.3)?
+    /// Whether this is a session related message, whose header contains a SEID (TS 29.244 7.2.2.3).
     pub fn is_session_related(self) -> bool {
         (50..100).contains(&self.0)
     }
@@ -82,9 +82,9 @@ impl fmt::Display for MessageType {
 /// The header of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// What the message is.
+    /// The message's type.
     pub message_type: MessageType,
-    /// The receiver's session endpoint; `None` in node related messages, 0 where it is not known yet.
+    /// The receiver's SEID; `None` in node related messages, 0 if it is not known yet.
     pub seid: Option<u64>,
     /// Matches a response with its request; 24 bits.
     pub sequence: u32,
@@ -92,7 +92,7 @@ pub struct Header {
     pub priority: Option<u8>,
     /// Another message follows in the datagram (TS 29.244 6.5).
     pub follow_on: bool,
-    /// Octets of the message behind the first four, as announced. Ignored by [`Header::encode`].
+    /// Octets of the message after the first four, by its Length field. Ignored by [`Header::encode`].
     pub length: u16,
 }
 
@@ -112,7 +112,8 @@ impl Header {
         if self.seid.is_some() { 16 } else { 8 }
     }
 
-    /// Decodes the header that opens `datagram`, and returns it with the octets of the message behind it.
+    /// Decodes the header at the start of `datagram`, and returns it with the following octets of the
+    /// message.
     pub fn decode(datagram: &[u8]) -> Result<(Header, &[u8]), DecodeError> {
         let too_short = DecodeError::TooShort(datagram.len());
         let header = Header::parse(datagram).ok_or(too_short)?;
@@ -131,7 +132,7 @@ impl Header {
         Ok((header, body))
     }
 
-    /// The fields, as version 1 lays them out; `None` if `datagram` ends before they do.
+    /// The fields of version 1; `None` if `datagram` is truncated.
     fn parse(datagram: &[u8]) -> Option<Header> {
         let (&[flags, message_type, length_high, length_low], rest) = datagram.split_first_chunk::<4>()?;
         let (seid, rest) = match flags & FLAG_SEID {
@@ -149,7 +150,7 @@ impl Header {
         })
     }
 
-    /// Appends the header of a message of `length` octets behind the first four.
+    /// Appends the header of a message of `length` octets after the first four.
     pub(crate) fn encode(&self, length: u16, out: &mut Vec<u8>) {
         let flag = |set: bool, bit: u8| if set { bit } else { 0 };
         let flags = flag(self.seid.is_some(), FLAG_SEID)
@@ -165,18 +166,18 @@ impl Header {
     }
 }
 
-/// What a gateway has to know of a message to pass it on: some octets of its header, unchecked.
+/// The header fields by which a gateway routes a message, unchecked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peek {
-    /// What the message is.
+    /// The message's type.
     pub message_type: MessageType,
-    /// The receiver's session endpoint; `None` in node related messages.
+    /// The receiver's SEID; `None` in node related messages.
     pub seid: Option<u64>,
     /// The 24 bit sequence number.
     pub sequence: u32,
 }
 
-/// Looks at the header of `datagram` without checking the rest; `None` if it holds no header of version 1.
+/// Reads the header of `datagram` without checking the rest; `None` if it is not a header of version 1.
 pub fn peek(datagram: &[u8]) -> Option<Peek> {
     let header = Header::parse(datagram)?;
     let version = datagram.first()? >> 5;
@@ -187,7 +188,7 @@ pub fn peek(datagram: &[u8]) -> Option<Peek> {
     })
 }
 
-/// Splits a datagram into the messages bundled in it (TS 29.244 6.5, 7.2.1A); mostly there is one.
+/// Splits a datagram into its bundled messages (TS 29.244 6.5, 7.2.1A); usually there is one.
 pub fn bundled(datagram: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(datagram);
     std::iter::from_fn(move || {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The type of an information element; types this crate does not know survive as numbers.
+/// The type of an information element; unknown values are preserved.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IeType(pub u16);
 
@@ -23,7 +23,7 @@ macro_rules! ie_types {
 }
 
 impl IeType {
-    /// Is this type in the range reserved for vendors, whose value starts with an Enterprise ID (TS 29.244 8.1.1)?
+    /// Whether this type is vendor-specific: its value starts with an Enterprise ID (TS 29.244 8.1.1).
     pub fn is_vendor_specific(self) -> bool {
         self.0 >= 0x8000
     }

@@ -1,7 +1,7 @@
 //! PFCP (TS 29.244, Release 17) and GTP-U (TS 29.281) on the wire. See the crate's README for its contract.
 //!
-//! [`Message::decode`] and [`Message::encode`] carry whole PFCP messages; [`peek`] reads of a header what a gateway
-//! needs; [`gtpu`] is the user plane's framing.
+//! [`Message::decode`] and [`Message::encode`] handle whole PFCP messages; [`peek`] reads the header fields
+//! that a gateway needs; [`gtpu`] is the framing of the user plane.
 
 pub mod error;
 pub mod group;

@@ -1,9 +1,9 @@
-//! Walking type-length-value information elements without copying (TS 29.244 8.1.1).
+//! Iteration over type-length-value information elements without copying (TS 29.244 8.1.1).
 
 use crate::error::{IeError, IeFault};
 use crate::ie_type::IeType;
 
-/// A cursor over received octets that knows where in the message it stands.
+/// A cursor over received octets that knows its offset in the message.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
@@ -11,17 +11,17 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads `bytes`, whose first octet lies `offset` octets into the message.
+    /// Reads `bytes`, which start at `offset` in the message.
     pub fn new(bytes: &'a [u8], offset: usize) -> Self {
         Reader { rest: bytes, offset }
     }
 
-    /// How far into the message the next octet lies.
+    /// The offset of the next octet in the message.
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// Are all octets read?
+    /// Whether all octets are read.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
@@ -34,7 +34,7 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// Takes all octets that are left.
+    /// Takes all remaining octets.
     pub fn take_rest(&mut self) -> &'a [u8] {
         let taken = std::mem::take(&mut self.rest);
         self.offset += taken.len();
@@ -78,31 +78,31 @@ impl<'a> Reader<'a> {
         present.then(|| field(self)).transpose()
     }
 
-    /// Takes the octets of a field that an 8 bit length precedes.
+    /// Takes the octets of a field with an 8 bit length.
     pub fn octets8(&mut self) -> Result<Vec<u8>, IeFault> {
         let length = self.u8()?;
         self.take(length.into()).map(<[u8]>::to_vec)
     }
 
-    /// Takes the octets of a field that a 16 bit length precedes.
+    /// Takes the octets of a field with a 16 bit length.
     pub fn octets16(&mut self) -> Result<Vec<u8>, IeFault> {
         let length = self.u16()?;
         self.take(length.into()).map(<[u8]>::to_vec)
     }
 }
 
-/// An information element as it lies in the message.
+/// An information element as received.
 #[derive(Clone, Copy, Debug)]
 pub struct RawIe<'a> {
     /// Its type.
     pub ie_type: IeType,
-    /// How far into the message its header lies.
+    /// The offset of its header in the message.
     pub offset: usize,
     /// Its value, without the header.
     pub value: &'a [u8],
 }
 
-/// Octets of the type and length that open an information element.
+/// Octets of an information element's type and length.
 const IE_HEADER_LEN: usize = 4;
 
 impl<'a> RawIe<'a> {
@@ -111,7 +111,7 @@ impl<'a> RawIe<'a> {
         Reader::new(self.value, self.offset + IE_HEADER_LEN)
     }
 
-    /// The error that this information element has `fault`.
+    /// An error of this information element.
     pub fn error(&self, fault: IeFault) -> IeError {
         IeError { ie_type: self.ie_type, offset: self.offset, fault }
     }
@@ -124,12 +124,12 @@ pub struct Ies<'a> {
 }
 
 impl<'a> Ies<'a> {
-    /// Walks what `reader` has left.
+    /// Iterates over the rest of `reader`.
     pub fn new(reader: Reader<'a>) -> Self {
         Ies { reader }
     }
 
-    /// How far into the message the next information element lies.
+    /// The offset of the next information element in the message.
     pub fn offset(&self) -> usize {
         self.reader.offset()
     }
@@ -147,7 +147,8 @@ impl<'a> Ies<'a> {
 impl<'a> Iterator for Ies<'a> {
     type Item = Result<RawIe<'a>, IeError>;
 
-    /// The next information element; after one of an invalid length nothing more can be told apart (TS 29.244 7.6.7).
+    /// The next information element; after an invalid length no further element can be identified (TS 29.244
+    /// 7.6.7).
     fn next(&mut self) -> Option<Self::Item> {
         if self.reader.is_empty() {
             return None;
@@ -160,10 +161,10 @@ impl<'a> Iterator for Ies<'a> {
     }
 }
 
-/// Appends an information element whose value `write_value` appends.
+/// Appends an information element; `write_value` appends its value.
 ///
-/// A value over 65535 octets cannot be expressed: the length then reads 65535, and [`crate::Message::encode`]
-/// rejects the message as a whole, since it is then too long itself.
+/// A value over 65535 octets cannot be encoded: its length becomes 65535, and [`crate::Message::encode`]
+/// rejects the message as a whole, because it is too long, too.
 pub(crate) fn put_ie(out: &mut Vec<u8>, ie_type: IeType, write_value: impl FnOnce(&mut Vec<u8>)) {
     out.extend(ie_type.0.to_be_bytes());
     let start = out.len();
@@ -175,14 +176,14 @@ pub(crate) fn put_ie(out: &mut Vec<u8>, ie_type: IeType, write_value: impl FnOnc
     }
 }
 
-/// Appends octets behind an 8 bit length; what exceeds 255 octets is cut off.
+/// Appends octets after an 8 bit length; octets beyond 255 are cut off.
 pub(crate) fn put_octets8(out: &mut Vec<u8>, octets: &[u8]) {
     let kept = octets.get(..octets.len().min(0xff)).unwrap_or_default();
     out.push(kept.len() as u8);
     out.extend(kept);
 }
 
-/// Appends octets behind a 16 bit length; what exceeds 65535 octets is cut off.
+/// Appends octets after a 16 bit length; octets beyond 65535 are cut off.
 pub(crate) fn put_octets16(out: &mut Vec<u8>, octets: &[u8]) {
     let kept = octets.get(..octets.len().min(0xffff)).unwrap_or_default();
     out.extend((kept.len() as u16).to_be_bytes());

@@ -1,4 +1,4 @@
-//! What holds for any octets: no panic, and what was understood once is understood the same when written back.
+//! Properties for any octets: no panic, and a decoded message is equal after encoding and decoding again.
 
 use pith_pfcp::group::Ie;
 use pith_pfcp::gtpu::{Packet, Signalling};
@@ -13,7 +13,7 @@ fn vectors() -> Vec<Vec<u8>> {
     lines.filter_map(|line| hex::decode(line.rsplit(" | ").next()?).ok()).collect()
 }
 
-/// Decodes; and if that succeeds, encoding and decoding again must give the same.
+/// Decodes; if that succeeds, encoding and decoding again must return the same.
 fn check_message(octets: &[u8]) -> Result<(), TestCaseError> {
     peek(octets);
     bundled(octets).for_each(|message| {

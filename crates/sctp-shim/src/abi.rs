@@ -1,4 +1,4 @@
-//! What C programs pass and expect: addresses, errno, flags, and the layouts of `linux/sctp.h`.
+//! The C ABI: addresses, errno, flags, and the layouts of `linux/sctp.h`.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -6,7 +6,8 @@ use std::os::fd::RawFd;
 
 use libc::{c_int, c_void, iovec, msghdr, sockaddr, socklen_t};
 
-/// libc's, defined here because usrsctp's archive refers to it in a way that must not leave this library.
+/// libc's, defined here because usrsctp's archive refers to it by a relocation that must be bound within this
+/// library.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals)]
 pub static in6addr_any: [u8; 16] = [0; 16];
@@ -32,7 +33,7 @@ pub(crate) fn set_errno(error: &io::Error) {
     unsafe { *libc::__errno_location() = number };
 }
 
-/// -1 as the error it stands for.
+/// Converts -1 to the error in `errno`.
 pub(crate) fn check(result: isize) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
@@ -40,22 +41,22 @@ pub(crate) fn check(result: isize) -> io::Result<usize> {
 /// A view of a caller's memory.
 ///
 /// # Safety
-/// `length` bytes must stand at `value`, unless it is null.
+/// `value` must point to `length` bytes, or be null.
 pub(crate) unsafe fn bytes<'a>(value: *const c_void, length: usize) -> &'a [u8] {
     // SAFETY: as above.
     if value.is_null() { &[] } else { unsafe { std::slice::from_raw_parts(value.cast(), length) } }
 }
 
-/// Reads an address of a caller's.
+/// Reads an address in the caller's memory.
 ///
 /// # Safety
-/// `length` bytes must stand at `name`, unless it is null.
+/// `name` must point to `length` bytes, or be null.
 pub(crate) unsafe fn read_address(name: *const sockaddr, length: socklen_t) -> io::Result<SocketAddr> {
     // SAFETY: as above.
     decode_address(unsafe { bytes(name.cast(), length as usize) }).map(|(address, _)| address)
 }
 
-/// The first of the addresses in some bytes, and how long it is.
+/// The first address in `bytes`, and its length.
 pub(crate) fn decode_address(bytes: &[u8]) -> io::Result<(SocketAddr, usize)> {
     let &[f0, f1, p0, p1, ref rest @ ..] = bytes else { return Err(io::ErrorKind::InvalidInput.into()) };
     let port = u16::from_be_bytes([p0, p1]);
@@ -69,7 +70,7 @@ pub(crate) fn decode_address(bytes: &[u8]) -> io::Result<(SocketAddr, usize)> {
     }
 }
 
-/// An address as C has it.
+/// An address in C's representation.
 pub(crate) fn encode_address(address: SocketAddr) -> Vec<u8> {
     let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     let mut bytes = (family as u16).to_ne_bytes().to_vec();
@@ -88,10 +89,10 @@ pub(crate) fn encode_address(address: SocketAddr) -> Vec<u8> {
     bytes
 }
 
-/// Writes an address to a caller's place, cut to the room there, and its full length.
+/// Writes an address to the caller's memory, cut to the space there, and its full length.
 ///
 /// # Safety
-/// `*length` bytes of room must be at `name`, unless either is null.
+/// `name` must point to `*length` writable bytes, unless either is null.
 pub(crate) unsafe fn write_address(address: Option<SocketAddr>, name: *mut sockaddr, length: *mut socklen_t) {
     if name.is_null() || length.is_null() {
         return;
@@ -105,10 +106,10 @@ pub(crate) unsafe fn write_address(address: Option<SocketAddr>, name: *mut socka
     }
 }
 
-/// Writes an option to a caller's place, cut to the room there.
+/// Writes an option to the caller's memory, cut to the space there.
 ///
 /// # Safety
-/// `*length` bytes of room must be at `value`.
+/// `value` must point to `*length` writable bytes.
 pub(crate) unsafe fn write_option(bytes: &[u8], value: *mut c_void, length: *mut socklen_t) -> c_int {
     // SAFETY: as above.
     unsafe {
@@ -135,7 +136,7 @@ pub(crate) fn is_non_blocking(fd: RawFd) -> bool {
     unsafe { libc::fcntl(fd, libc::F_GETFL) & libc::O_NONBLOCK != 0 }
 }
 
-/// Gives a descriptor the flags of `accept4`.
+/// Sets the flags of `accept4` on a descriptor.
 pub(crate) fn apply_flags(fd: RawFd, flags: c_int) -> io::Result<()> {
     // SAFETY: no pointers.
     unsafe {

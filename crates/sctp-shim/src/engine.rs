@@ -1,4 +1,4 @@
-//! The thread that owns the SCTP transport, and moves messages between it and the program's sockets.
+//! The thread that owns the SCTP transport and moves messages between it and the program's sockets.
 
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
@@ -21,21 +21,21 @@ use crate::message::{Frame, HEADER, Kind};
 
 /// Longest frame on a pair.
 const MAX_FRAME: usize = 256 << 10;
-/// Frames taken from a socket before the others get their turn.
+/// Frames taken from a socket before other sockets are served.
 const FRAMES_PER_TURN: usize = 64;
-/// How long a program that exits waits for its peers to be told.
+/// Longest time that an exiting program waits for the end of its associations.
 const FAREWELL: Duration = Duration::from_millis(200);
 
 thread_local! {
     static IS_ENGINE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this is the engine's thread, whose own sockets are not to be looked at.
+/// Whether this is the engine's thread, whose own sockets are not intercepted.
 pub(crate) fn is_this_thread() -> bool {
     IS_ENGINE.try_with(Cell::get).unwrap_or(true)
 }
 
-/// What a program's thread asks of the engine.
+/// A request of a program's thread to the engine.
 enum Command {
     Connect {
         handle: Arc<Handle>,
@@ -54,7 +54,7 @@ enum Command {
     },
 }
 
-/// The way to the engine.
+/// The command queue of the engine.
 struct Mailbox {
     commands: Mutex<VecDeque<Command>>,
     wake: OwnedFd,
@@ -63,7 +63,7 @@ struct Mailbox {
 static MAILBOX: OnceLock<Mailbox> = OnceLock::new();
 static RUNNING: AtomicBool = AtomicBool::new(false);
 
-/// Hands over a command; starts the engine with the first one.
+/// Posts a command; the first one starts the engine.
 fn post(command: Command) -> io::Result<()> {
     let mailbox = MAILBOX.get_or_init(|| {
         // SAFETY: no pointers; the result is checked when it is used.
@@ -85,7 +85,7 @@ fn broken() -> io::Error {
     io::Error::from_raw_os_error(libc::ENETDOWN)
 }
 
-/// Begins an association for a socket; waits until it is up, or fails, if asked.
+/// Starts an association for a socket; with `wait` returns when it is up or has failed.
 pub(crate) fn connect(handle: &Arc<Handle>, remote: SocketAddr, wait: bool) -> io::Result<()> {
     let end = handle.take_engine_end()?;
     let (reply, answer) = mpsc::channel();
@@ -104,7 +104,7 @@ pub(crate) fn listen(handle: &Arc<Handle>) -> io::Result<()> {
 extern "C" fn farewell() {
     let (reply, answer): (Sender<io::Result<()>>, Receiver<_>) = mpsc::channel();
     if post(Command::Farewell { reply }).is_ok() {
-        // Whatever the answer: the process ends.
+        // The answer does not matter: the process ends.
         let _ = answer.recv_timeout(FAREWELL);
     }
 }
@@ -119,34 +119,34 @@ fn run(mailbox: &'static Mailbox) {
         Ok(transport) => Engine::new(mailbox, transport).run(),
         Err(error) => eprintln!("pith-sctp-shim: {error} (PITH_SCTP={mode})"),
     }
-    // Whoever still waits is told by the end of its channel.
+    // The end of its channel wakes every waiting thread.
     mailbox.commands.lock().unwrap_or_else(PoisonError::into_inner).clear();
 }
 
-/// A program's socket, as the engine sees it.
+/// A program's socket in the engine.
 struct Flow {
     handle: Arc<Handle>,
     /// The engine's end of the pair.
     end: OwnedFd,
     role: Role,
-    /// Frames for the program that did not fit yet.
+    /// Frames for the program that did not fit into the socket yet.
     waiting: VecDeque<Vec<u8>>,
 }
 
-/// What a socket is for.
+/// The role of a socket.
 enum Role {
     Listener {
         local: SocketAddr,
     },
     Association {
         id: AssociationId,
-        /// Whom to tell that it is up, or has failed.
+        /// Receives the result of the set-up.
         connecting: Option<Sender<io::Result<()>>>,
-        /// A message that the transport had no room for.
+        /// A message for which the transport had no room.
         refused: Option<(Frame, Vec<u8>)>,
         /// The program has closed its end.
         closed: bool,
-        /// The association is over; the end goes when everything has been read.
+        /// The association has ended; the engine's end is closed when all frames have been read.
         over: bool,
     },
 }
@@ -191,7 +191,7 @@ impl Engine {
         }
     }
 
-    /// Waits for packets, commands, frames or time.
+    /// Waits for packets, commands, frames or a timer.
     fn wait(&mut self) {
         self.polls.clear();
         let input = |fd| pollfd { fd, events: libc::POLLIN, revents: 0 };
@@ -201,7 +201,7 @@ impl Engine {
         self.polls.extend(watched.map(|(&fd, flow)| pollfd { fd, events: flow.interest(), revents: 0 }));
         let deadline = self.transport.next_deadline();
         let timeout = deadline.map(|d| d.saturating_duration_since(Instant::now()));
-        // Rounded up, so that the deadline has come when the call returns.
+        // Rounded up, so that the deadline has passed when the call returns.
         let timeout =
             timeout.map_or(-1, |t| c_int::try_from(t.as_micros().div_ceil(1000)).unwrap_or(c_int::MAX));
         // SAFETY: the entries outlive the call.
@@ -239,7 +239,7 @@ impl Engine {
             Err(error) => {
                 eprintln!("pith-sctp-shim: {error}");
                 handle.set_error(libc::ENETUNREACH);
-                // A program that does not wait learns it from the socket's error.
+                // A non-blocking program reads it as the socket's error.
                 let _ = reply.send(Err(io::Error::from_raw_os_error(libc::ENETUNREACH)));
             }
         }
@@ -264,7 +264,7 @@ impl Engine {
         }
         self.transport.flush();
         self.leaving = true;
-        // The exiting thread waits for this, or has gone.
+        // The exiting thread waits for this, or has ended.
         let _ = reply.send(Ok(()));
     }
 
@@ -293,7 +293,7 @@ impl Engine {
         self.drop_if_done(poll.fd);
     }
 
-    /// Takes one frame; `false` when there is none, or no more is to be taken now.
+    /// Takes one frame; `false` if there is none, or no more may be taken now.
     fn take_frame(&mut self, fd: RawFd) -> bool {
         let Some(flow) = self.flows.get_mut(&fd) else { return false };
         let Role::Association { id, refused, closed, .. } = &mut flow.role else {
@@ -351,7 +351,7 @@ impl Engine {
         }
     }
 
-    /// Makes a socket for an association that a listener has got, and queues its descriptor.
+    /// Creates a socket for an accepted association, and queues its descriptor for the listener.
     fn accept(&mut self, id: AssociationId, peer: SocketAddr, local: SocketAddr) {
         let takes =
             |l: &SocketAddr| l.port() == local.port() && (l.ip() == local.ip() || l.ip().is_unspecified());
@@ -375,13 +375,13 @@ impl Engine {
         if let Role::Association { connecting, .. } = &mut flow.role
             && let Some(reply) = connecting.take()
         {
-            // A program that does not wait has dropped its end of the channel.
+            // A non-blocking program has dropped its end of the channel.
             let _ = reply.send(Ok(()));
         }
         self.send_again(id);
     }
 
-    /// Passes a message on; a program that does not read stops the peer.
+    /// Passes a message to the program; a program that does not read stops its peer.
     fn push(&mut self, id: AssociationId, frame: Frame, payload: &[u8]) {
         let Some(flow) = self.by_association.get(&id).and_then(|fd| self.flows.get_mut(fd)) else { return };
         flow.push([&frame.encode()[..], payload].concat());
@@ -390,7 +390,7 @@ impl Engine {
         }
     }
 
-    /// Sends what was refused, and reads on.
+    /// Sends the refused message, and continues reading.
     fn send_again(&mut self, id: AssociationId) {
         let Some(flow) = self.by_association.get(&id).and_then(|fd| self.flows.get_mut(fd)) else { return };
         if let Role::Association { refused, .. } = &mut flow.role
@@ -418,7 +418,7 @@ impl Engine {
     }
 }
 
-/// Does what a frame of the program's says; `false` when the transport had no room, and the frame is kept.
+/// Executes a frame of the program; `false` if the transport had no room, and the frame is kept.
 fn obey(
     transport: &mut dyn SctpTransport,
     id: AssociationId,
@@ -451,7 +451,7 @@ impl Flow {
         matches!(self.role, Role::Association { closed: true, .. })
     }
 
-    /// What the pair is to be watched for.
+    /// The poll events of the pair.
     fn interest(&self) -> c_short {
         let write = if self.waiting.is_empty() { 0 } else { libc::POLLOUT };
         let read = match &self.role {
@@ -466,7 +466,7 @@ impl Flow {
         read | write
     }
 
-    /// Sends a frame to the program, after those that wait.
+    /// Sends a frame to the program, after the pending ones.
     fn push(&mut self, frame: Vec<u8>) {
         self.waiting.push_back(frame);
         self.deliver_waiting();
@@ -491,7 +491,7 @@ impl Flow {
         }
     }
 
-    /// Tells the program that the association is over, in the ways it has asked for.
+    /// Reports the end of the association to the program, as it has subscribed.
     fn end_association(&mut self, reason: DownReason) {
         const COMM_LOST: u16 = 1;
         const SHUTDOWN_COMP: u16 = 3;
@@ -519,7 +519,7 @@ impl Flow {
             *over = true;
             if let Some(reply) = connecting.take() {
                 let errno = self.handle.take_error().unwrap_or(libc::ECONNABORTED);
-                // The program waits for this, or does not.
+                // The receiver may have been dropped.
                 let _ = reply.send(Err(io::Error::from_raw_os_error(errno)));
             }
         }

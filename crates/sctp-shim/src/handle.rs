@@ -1,4 +1,4 @@
-//! The SCTP sockets of this program: what it has said about each, and what has become of it.
+//! The SCTP sockets of this program: their settings and state.
 
 use std::collections::HashMap;
 use std::io;
@@ -11,10 +11,10 @@ use libc::c_int;
 
 use crate::abi;
 
-/// Descriptors from here on are never ours.
+/// Descriptors from here on are not intercepted.
 const MAX_FD: usize = 1 << 16;
 
-/// Which descriptors are ours: asked at every call of the program, so without a lock.
+/// The intercepted descriptors: read on every call of the program, therefore without a lock.
 static OURS: [AtomicBool; MAX_FD] = [const { AtomicBool::new(false) }; MAX_FD];
 static HANDLES: Mutex<Option<HashMap<RawFd, Arc<Handle>>>> = Mutex::new(None);
 
@@ -24,7 +24,7 @@ pub(crate) struct Handle {
     state: Mutex<State>,
 }
 
-/// What is known of a socket.
+/// The state of a socket.
 #[derive(Default)]
 struct State {
     /// The engine's end of the pair, until the engine takes it.
@@ -33,11 +33,11 @@ struct State {
     peer: Option<SocketAddr>,
     subscriptions: Subscriptions,
     streams: Option<Streams>,
-    /// An error that the program has not been told yet.
+    /// An error that was not reported to the program yet.
     error: Option<c_int>,
 }
 
-/// What the program wants to be told with and besides messages.
+/// The program's subscriptions to notifications and ancillary data.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Subscriptions {
     /// `SCTP_SNDRCV` with each message.
@@ -48,7 +48,7 @@ pub(crate) struct Subscriptions {
     pub shutdown: bool,
 }
 
-/// Streams of an association that is up.
+/// Streams of an established association.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Streams {
     pub inbound: u16,
@@ -59,7 +59,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The handle of a descriptor, if it is ours.
+/// The handle of a descriptor, if it is intercepted.
 pub(crate) fn find(fd: RawFd) -> Option<Arc<Handle>> {
     let flag = OURS.get(usize::try_from(fd).ok()?)?;
     if !flag.load(Ordering::Acquire) {
@@ -68,7 +68,7 @@ pub(crate) fn find(fd: RawFd) -> Option<Arc<Handle>> {
     lock(&HANDLES).as_ref()?.get(&fd).cloned()
 }
 
-/// Makes a socket for the program; the result is its descriptor.
+/// Creates a socket for the program, and returns its descriptor.
 pub(crate) fn create(domain: c_int, kind: c_int) -> io::Result<RawFd> {
     let (fd, engine_end) = pair(kind & (libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC))?;
     let handle = Handle { ipv4: domain == libc::AF_INET, state: Mutex::default() };
@@ -76,7 +76,7 @@ pub(crate) fn create(domain: c_int, kind: c_int) -> io::Result<RawFd> {
     register(fd, Arc::new(handle))
 }
 
-/// Makes a socket for an accepted association; the results are its descriptor, its handle and the engine's end.
+/// Creates a socket for an accepted association; returns its descriptor, its handle and the engine's end.
 pub(crate) fn create_accepted(
     listener: &Handle,
     local: SocketAddr,
@@ -96,7 +96,7 @@ fn register(fd: RawFd, handle: Arc<Handle>) -> io::Result<RawFd> {
     Ok(fd)
 }
 
-/// The descriptor is about to be closed.
+/// Removes a descriptor that is about to be closed.
 pub(crate) fn forget(fd: RawFd) {
     if let Some(flag) = usize::try_from(fd).ok().and_then(|fd| OURS.get(fd)) {
         flag.store(false, Ordering::Release);
@@ -104,7 +104,7 @@ pub(crate) fn forget(fd: RawFd) {
     lock(&HANDLES).as_mut().and_then(|handles| handles.remove(&fd));
 }
 
-/// A pair of sockets that keep message boundaries: the program's end, with flags, and the engine's.
+/// A pair of sockets that preserve message boundaries: the program's end, with flags, and the engine's.
 fn pair(flags: c_int) -> io::Result<(RawFd, OwnedFd)> {
     let mut ends = [0; 2];
     // SAFETY: `ends` is room for two descriptors, which nobody else owns.
@@ -125,7 +125,7 @@ impl Handle {
         lock(&self.state)
     }
 
-    /// The engine's end, once.
+    /// Takes the engine's end, once.
     pub fn take_engine_end(&self) -> io::Result<OwnedFd> {
         self.state().engine_end.take().ok_or_else(|| io::Error::from_raw_os_error(libc::EISCONN))
     }
@@ -143,7 +143,7 @@ impl Handle {
         self.state().local
     }
 
-    /// The own address, or the unspecified one.
+    /// The local address, or the unspecified one.
     pub fn local_or_any(&self) -> SocketAddr {
         let any = if self.ipv4 { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
         self.local().unwrap_or(SocketAddr::new(any, 0))
@@ -177,7 +177,7 @@ impl Handle {
         self.state().error = Some(errno);
     }
 
-    /// The error that has not been told yet.
+    /// Takes the error that was not reported yet.
     pub fn take_error(&self) -> Option<c_int> {
         self.state().error.take()
     }

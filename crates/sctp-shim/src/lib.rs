@@ -1,4 +1,4 @@
-//! Kernel SCTP sockets over user-space SCTP, for programs that know nothing of it. See README.md.
+//! Kernel SCTP sockets on user-space SCTP, for unmodified programs. See README.md.
 //!
 //! ```text
 //!   program ── socket, connect, sendmsg … ──> lib (these functions instead of libc's)
@@ -7,7 +7,8 @@
 //!      └── frames: header, message ───────── engine (a thread with an SctpTransport)
 //! ```
 //!
-//! Every function first asks whether the descriptor is one of ours, and otherwise calls libc's.
+//! Every function first checks whether the descriptor is an SCTP socket of this library, and otherwise calls
+//! libc's.
 #![allow(unsafe_code)]
 
 mod abi;
@@ -27,7 +28,7 @@ use libc::{c_int, c_void, msghdr, size_t, sockaddr, socklen_t, ssize_t};
 use handle::Handle;
 use real::real;
 
-/// The result of a call as C wants it: -1 and `errno` for an error.
+/// Converts a result to C: -1 and `errno` for an error.
 fn answer(result: io::Result<c_int>) -> c_int {
     result.unwrap_or_else(|error| {
         abi::set_errno(&error);
@@ -46,12 +47,12 @@ fn answer_length(result: io::Result<usize>) -> ssize_t {
     }
 }
 
-/// The handle of a descriptor of ours.
+/// The handle of a descriptor, if it is this library's.
 fn ours(fd: RawFd) -> Option<Arc<Handle>> {
     if engine::is_this_thread() { None } else { handle::find(fd) }
 }
 
-/// `socket(2)`: SCTP where the kernel has none becomes a handle.
+/// `socket(2)`: creates a handle for SCTP if the kernel does not support it.
 ///
 /// # Safety
 /// As libc's.
@@ -67,7 +68,7 @@ pub unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> 
     answer(handle::create(domain, kind))
 }
 
-/// `close(2)`: the engine ends the association when it sees the end of the pair.
+/// `close(2)`: the engine ends the association when the socket pair is closed.
 ///
 /// # Safety
 /// As libc's.
@@ -80,7 +81,7 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
     unsafe { real!(close(fd: c_int) -> c_int) }
 }
 
-/// `bind(2)`: remembers the address.
+/// `bind(2)`: stores the address.
 ///
 /// # Safety
 /// As libc's.
@@ -142,7 +143,7 @@ pub unsafe extern "C" fn accept(fd: c_int, name: *mut sockaddr, length: *mut soc
     unsafe { accept4(fd, name, length, 0) }
 }
 
-/// `accept4(2)`: a listener's pair carries the descriptors of accepted associations.
+/// `accept4(2)`: a listener's socket pair carries the descriptors of accepted associations.
 ///
 /// # Safety
 /// As libc's.
@@ -264,7 +265,7 @@ pub unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
     }
 }
 
-/// `sendmsg(2)`, which libsctp's senders come down to.
+/// `sendmsg(2)`, which libsctp's send functions call.
 ///
 /// # Safety
 /// As libc's.
@@ -278,7 +279,7 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, header: *const msghdr, flags: c_int)
     answer_length(unsafe { message::send(fd, &handle, &*header, flags) })
 }
 
-/// `recvmsg(2)`, which libsctp's receivers come down to.
+/// `recvmsg(2)`, which libsctp's receive functions call.
 ///
 /// # Safety
 /// As libc's.
@@ -342,7 +343,7 @@ pub unsafe extern "C" fn write(fd: c_int, data: *const c_void, length: size_t) -
     unsafe { real!(write(fd: c_int, data: *const c_void, length: size_t) -> ssize_t) }
 }
 
-/// `recvfrom(2)`: the message without its information.
+/// `recvfrom(2)`: the message without its ancillary information.
 ///
 /// # Safety
 /// As libc's.

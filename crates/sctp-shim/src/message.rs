@@ -1,8 +1,8 @@
 //! Messages between the program and the engine: frames on a Unix socket pair.
 //!
-//! A frame is a header of [`HEADER`] bytes (kind, nothing, stream in 2 bytes, PPID in 4, in the machine's order) and
-//! the message. The program's `sendmsg` and `recvmsg` work on its own descriptor, so that blocking, polling and
-//! closing are the kernel's business.
+//! A frame is a header of [`HEADER`] bytes (kind, padding, stream in 2 bytes, PPID in 4, native byte order)
+//! and the message. The program's `sendmsg` and `recvmsg` use its own descriptor, so the kernel implements
+//! blocking, polling and closing.
 
 use std::io;
 use std::mem::size_of;
@@ -18,16 +18,16 @@ use crate::{abi, connect_to};
 /// Length of a frame's header.
 pub(crate) const HEADER: usize = 8;
 
-/// What a frame is.
+/// The kind of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
     Data = 0,
-    /// To the program: a notification. To the engine: not used.
+    /// To the program: a notification.
     Notification = 1,
     /// To the engine: end the association gracefully.
     Shutdown = 2,
-    /// To the engine: end it at once.
+    /// To the engine: abort the association.
     Abort = 3,
     /// To the program: the descriptor of an accepted association.
     Accepted = 4,
@@ -43,7 +43,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// A frame that is not data.
+    /// A frame other than data.
     pub fn of(kind: Kind) -> Self {
         Self { kind, stream: 0, ppid: 0 }
     }
@@ -77,10 +77,10 @@ pub(crate) fn send_order(fd: RawFd, kind: Kind) -> io::Result<usize> {
     abi::check(unsafe { real_sendmsg(fd, &raw const header, libc::MSG_NOSIGNAL) })
 }
 
-/// Sends a message of the program's; connects first if the program names a peer to a socket that has none.
+/// Sends a message of the program; first connects if the program gives a peer for an unconnected socket.
 ///
 /// # Safety
-/// `message` must point at memory as `sendmsg(2)` demands.
+/// `message` must point to memory as `sendmsg(2)` requires.
 pub(crate) unsafe fn send(
     fd: RawFd,
     handle: &Arc<Handle>,
@@ -113,7 +113,7 @@ pub(crate) unsafe fn send(
 /// Reads stream, PPID and flags from the control messages of a `sendmsg`.
 ///
 /// # Safety
-/// `message` must point at memory as `sendmsg(2)` demands.
+/// `message` must point to memory as `sendmsg(2)` requires.
 unsafe fn send_information(message: &msghdr) -> (Frame, Kind) {
     let mut frame = Frame::of(Kind::Data);
     let mut flags = 0;
@@ -146,7 +146,7 @@ unsafe fn send_information(message: &msghdr) -> (Frame, Kind) {
 /// Receives a message or a notification for the program.
 ///
 /// # Safety
-/// `message` must point at memory as `recvmsg(2)` demands.
+/// `message` must point to memory as `recvmsg(2)` requires.
 pub(crate) unsafe fn receive(
     fd: RawFd,
     handle: &Handle,
@@ -176,10 +176,10 @@ pub(crate) unsafe fn receive(
     Ok(length.saturating_sub(HEADER))
 }
 
-/// Writes the peer and the control messages that the program has asked for.
+/// Writes the peer and the control messages that the program has subscribed to.
 ///
 /// # Safety
-/// `message` must point at memory as `recvmsg(2)` demands.
+/// `message` must point to memory as `recvmsg(2)` requires.
 unsafe fn write_information(frame: Frame, handle: &Handle, message: &mut msghdr) {
     // SAFETY: as above.
     unsafe { abi::write_address(handle.peer(), message.msg_name.cast(), &raw mut message.msg_namelen) };
@@ -210,10 +210,10 @@ fn push_control(bytes: &mut Vec<u8>, kind: c_int, data: &[u8]) {
     bytes.resize(bytes.len().next_multiple_of(size_of::<usize>()), 0);
 }
 
-/// The buffers of a message with one before them.
+/// The buffers of a message, preceded by another one.
 ///
 /// # Safety
-/// `message` must point at as many buffers as it says.
+/// `message` must point to the number of buffers that it contains.
 unsafe fn with_first(first: iovec, message: &msghdr) -> Vec<iovec> {
     let mut vectors = vec![first];
     if !message.msg_iov.is_null() {
@@ -223,7 +223,7 @@ unsafe fn with_first(first: iovec, message: &msghdr) -> Vec<iovec> {
     vectors
 }
 
-/// The descriptor of the next association of a listener.
+/// The descriptor of the next accepted association of a listener.
 pub(crate) fn accepted(fd: RawFd) -> io::Result<RawFd> {
     let mut bytes = [0_u8; HEADER + 4];
     let mut vector = iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };

@@ -25,7 +25,7 @@ const SCTP_DATA_IO_EVENT: u16 = 0x8000;
 const SCTP_ASSOC_CHANGE: u16 = 0x8001;
 const SCTP_SHUTDOWN_EVENT: u16 = 0x8005;
 
-/// `setsockopt`; options that only tune the protocol are accepted, and ignored.
+/// `setsockopt`; options that only tune the protocol are accepted and ignored.
 pub(crate) fn set(fd: RawFd, handle: &Arc<Handle>, name: c_int, value: &[u8]) -> io::Result<c_int> {
     match name {
         SCTP_EVENTS => subscribe_all(handle, value),
@@ -42,7 +42,7 @@ pub(crate) fn set(fd: RawFd, handle: &Arc<Handle>, name: c_int, value: &[u8]) ->
     Ok(0)
 }
 
-/// `struct sctp_event_subscribe`: a byte for each event; a short one leaves the rest as they are.
+/// `struct sctp_event_subscribe`: a byte for each event; a short one leaves the others unchanged.
 fn subscribe_all(handle: &Handle, value: &[u8]) {
     let on = |at: usize| value.get(at).map(|&b| b != 0);
     handle.subscribe(|s| {
@@ -63,7 +63,7 @@ fn subscribe_one(handle: &Handle, value: &[u8]) {
     });
 }
 
-/// `getsockopt`, for the options that are answered here; `None` for those that the Unix socket answers.
+/// `getsockopt`, for the options handled here; `None` for those that the Unix socket handles.
 pub(crate) fn query(handle: &Handle, level: c_int, name: c_int) -> Option<io::Result<Vec<u8>>> {
     match (level, name) {
         (libc::SOL_SOCKET, libc::SO_ERROR) => {

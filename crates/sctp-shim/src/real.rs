@@ -1,9 +1,9 @@
-//! libc's own functions, behind ours of the same names.
+//! libc's functions that this library replaces.
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Finds a function in the libraries after this one, once.
+/// Finds a function in the libraries loaded after this one, once.
 pub(crate) fn next(cache: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
     let known = cache.load(Ordering::Relaxed);
     if !known.is_null() {

@@ -1,4 +1,4 @@
-//! Programs that use kernel SCTP sockets, preloaded with the shim: this test, started again in a role.
+//! Programs that use kernel SCTP sockets, with the shim preloaded: instances of this test in several roles.
 #![allow(unsafe_code)]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -17,7 +17,7 @@ const MSG_NOTIFICATION: c_int = 0x8000;
 const SCTP_ASSOC_CHANGE: u16 = 0x8001;
 const SCTP_SHUTDOWN_EVENT: u16 = 0x8005;
 
-/// Bytes of the flood that a slow reader gets.
+/// Messages that a slow reader receives.
 const FLOOD: usize = 4_000;
 const FLOOD_MESSAGE: usize = 1_000;
 
@@ -64,7 +64,7 @@ fn start(role: &str, test: u16) -> Child {
         .unwrap()
 }
 
-/// Not a test: a program in one of the roles.
+/// Not a test: the program in one of the roles.
 #[test]
 #[ignore = "started by the tests"]
 fn play() {
@@ -115,7 +115,7 @@ fn echo_client(port: u16) {
         assert_eq!(receive(socket), Received::Message { stream: (n % 4) as u16, ppid: 60, payload });
     }
     check(unsafe { libc::close(socket) });
-    // The shutdown needs the engine a moment longer than `close`.
+    // The engine completes the shutdown after `close` has returned.
     std::thread::sleep(std::time::Duration::from_millis(300));
 }
 

@@ -17,12 +17,12 @@ pub struct BitRate(pub u64);
 serde_as_text!(BitRate);
 
 impl BitRate {
-    /// A rate of so many megabits per second.
+    /// A rate in megabits per second.
     pub const fn mbps(megabits: u64) -> Self {
         Self(megabits.saturating_mul(1_000_000))
     }
 
-    /// A rate of so many kilobits per second.
+    /// A rate in kilobits per second.
     pub const fn kbps(kilobits: u64) -> Self {
         Self(kilobits.saturating_mul(1_000))
     }
@@ -58,9 +58,9 @@ impl FromStr for BitRate {
 /// Aggregate maximum bit rate (TS 29.571 5.5.4.1 `Ambr`): session AMBR or UE AMBR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Ambr {
-    /// From the UE.
+    /// The uplink rate.
     pub uplink: BitRate,
-    /// To the UE.
+    /// The downlink rate.
     pub downlink: BitRate,
 }
 

@@ -1,4 +1,4 @@
-//! Ids that carry the way: each is cut into blocks, and a block belongs to an (instance, shard).
+//! Ids that contain their owner: each id space is divided into blocks, one for each (instance, shard).
 //!
 //! ```text
 //!  AMF-UE-NGAP-ID  40 bits   instance 8 | shard 8 | UE 24
@@ -6,14 +6,14 @@
 //!  SEID            64 bits   instance 8 | shard 8 | session 48
 //! ```
 //!
-//! From the id alone a gateway or a peer NF knows where a message goes, with no look-up a UE.
-//! The low bits are the owner's: an index into its table and a few bits of generation.
+//! A gateway or a peer NF routes a message by the id alone, without a look-up of the UE. The low bits are the
+//! owner's: a table index and some bits of generation.
 
 use crate::FiveGTmsi;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// One instance of an NF among those that serve the same set, 0 to 15.
+/// One instance of an NF in its set, 0 to 15.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct InstanceId(pub u8);
 
@@ -22,24 +22,24 @@ pub struct InstanceId(pub u8);
 pub struct ShardId(pub u8);
 
 impl ShardId {
-    /// Shards of one instance at most: 6 bits of the 5G-TMSI name one.
+    /// Most shards of an instance: 6 bits of the 5G-TMSI contain the shard.
     pub const LIMIT: usize = 64;
 }
 
-/// The identity of a UE on N2 as the AMF gave it (TS 38.413 9.3.3.1), 40 bits.
+/// The UE's id on N2, assigned by the AMF (TS 38.413 9.3.3.1), 40 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct AmfUeNgapId(u64);
 
 impl AmfUeNgapId {
-    /// The largest value of the wire.
+    /// The largest value.
     pub const MAX: u64 = (1 << 40) - 1;
 
-    /// Takes a value from the wire; `None` above 40 bits.
+    /// `None` if the value has more than 40 bits.
     pub const fn from_wire(value: u64) -> Option<Self> {
         if value <= Self::MAX { Some(Self(value)) } else { None }
     }
 
-    /// Makes the id of the UE with that index (24 bits) in that block.
+    /// The id of the UE with that index (24 bits) in that block.
     pub const fn new(instance: InstanceId, shard: ShardId, ue: u32) -> Self {
         Self((instance.0 as u64) << 32 | (shard.0 as u64) << 24 | (ue as u64 & 0xff_ffff))
     }
@@ -54,12 +54,12 @@ impl AmfUeNgapId {
         ShardId((self.0 >> 24) as u8)
     }
 
-    /// The owner's own part, 24 bits.
+    /// The owner's part, 24 bits.
     pub const fn ue(self) -> u32 {
         self.0 as u32 & 0xff_ffff
     }
 
-    /// The number on the wire.
+    /// The value on the wire.
     pub const fn value(self) -> u64 {
         self.0
     }
@@ -71,7 +71,7 @@ impl fmt::Debug for AmfUeNgapId {
     }
 }
 
-/// The identity of a UE on N2 as its gNB gave it (TS 38.413 9.3.3.2).
+/// The UE's id on N2, assigned by its gNB (TS 38.413 9.3.3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RanUeNgapId(pub u32);
 
@@ -84,7 +84,7 @@ pub struct Teid(pub u32);
 pub struct Seid(pub u64);
 
 impl Seid {
-    /// Makes the SEID of the session with that number (48 bits) in that block.
+    /// The SEID of the session with that number (48 bits) in that block.
     pub const fn new(instance: InstanceId, shard: ShardId, session: u64) -> Self {
         Self((instance.0 as u64) << 56 | (shard.0 as u64) << 48 | (session & 0xffff_ffff_ffff))
     }
@@ -99,14 +99,14 @@ impl Seid {
         ShardId((self.0 >> 48) as u8)
     }
 
-    /// The owner's own part, 48 bits.
+    /// The owner's part, 48 bits.
     pub const fn session(self) -> u64 {
         self.0 & 0xffff_ffff_ffff
     }
 }
 
 impl FiveGTmsi {
-    /// Makes the 5G-TMSI with those low 22 bits in that block.
+    /// The 5G-TMSI with those low 22 bits in that block.
     pub const fn new(instance: InstanceId, shard: ShardId, ue: u32) -> Self {
         Self((instance.0 as u32 & 0xf) << 28 | (shard.0 as u32 & 0x3f) << 22 | (ue & 0x3f_ffff))
     }
@@ -121,7 +121,7 @@ impl FiveGTmsi {
         ShardId((self.0 >> 22) as u8 & 0x3f)
     }
 
-    /// The owner's own part, 22 bits.
+    /// The owner's part, 22 bits.
     pub const fn ue(self) -> u32 {
         self.0 & 0x3f_ffff
     }

@@ -3,7 +3,7 @@
 /// Standardised 5QIs of flows with a guaranteed bit rate, delay-critical ones included (TS 23.501 table 5.7.4-1).
 const GBR: [u8; 21] = [1, 2, 3, 4, 65, 66, 67, 71, 72, 73, 74, 76, 82, 83, 84, 85, 86, 87, 88, 89, 90];
 
-/// Whether flows of that 5QI have a guaranteed bit rate. Of values that are not standardised the operator knows.
+/// Whether flows of that 5QI have a guaranteed bit rate. Only standardised values are known here.
 pub const fn is_gbr(five_qi: u8) -> bool {
     let mut at = 0;
     while at < GBR.len() {

@@ -1,4 +1,4 @@
-//! Temporary identities that an AMF gives (TS 23.003 2.10, 2.11).
+//! Temporary identities assigned by an AMF (TS 23.003 2.10, 2.11).
 
 use crate::{ParseError, Plmn, serde_as_text};
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub struct AmfId {
 serde_as_text!(AmfId);
 
 impl AmfId {
-    /// Reads the 24 bits: region, set, pointer.
+    /// From the 24 bits: region, set, pointer.
     pub const fn from_bits(bits: u32) -> Self {
         Self { region: (bits >> 16) as u8, set: (bits >> 6) as u16 & 0x3ff, pointer: bits as u8 & 0x3f }
     }
@@ -52,20 +52,20 @@ impl FromStr for AmfId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Guami {
-    /// The network.
+    /// The PLMN.
     pub plmn_id: Plmn,
-    /// The AMF in it.
+    /// The AMF in that PLMN.
     pub amf_id: AmfId,
 }
 
 /// 5G Temporary Mobile Subscription Identifier: unique within one AMF.
 ///
-/// Its high bits name the block, hence the instance and shard, that owns the UE
-/// (see [`crate::block`]).
+/// Its high bits contain the block, and thereby the instance and shard that own the UE (see
+/// [`crate::block`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FiveGTmsi(pub u32);
 
-/// 5G-S-TMSI: what a UE shows of its 5G-GUTI on the radio (TS 23.003 2.11).
+/// 5G-S-TMSI: the part of the 5G-GUTI that a UE sends over the radio (TS 23.003 2.11).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FiveGSTmsi {
     /// AMF Set ID, 10 bits.
@@ -79,7 +79,7 @@ pub struct FiveGSTmsi {
 /// 5G Globally Unique Temporary Identifier (TS 23.003 2.10).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FiveGGuti {
-    /// The AMF that gave it.
+    /// The AMF that assigned it.
     pub guami: Guami,
     /// The UE within that AMF.
     pub tmsi: FiveGTmsi,

@@ -1,7 +1,7 @@
 //! Identities (TS 23.003) and common data (TS 29.571) as newtypes that parse once.
 //!
-//! A value of one of these types is valid by construction: whoever holds a [`Supi`] need not
-//! check its digits again. Wire crates convert to and from these at their edge.
+//! A value of one of these types is valid by construction: the digits of a [`Supi`] need not be checked
+//! again. Wire crates convert to and from these types.
 
 pub mod bitrate;
 pub mod block;
@@ -20,13 +20,13 @@ pub use slice::{Dnn, Snssai};
 pub use subscriber::{Pei, SchemeOutput, Suci, Supi};
 pub use tai::{NrCellIdentity, Tac, Tai};
 
-/// Why a text is not the identity that it should be.
+/// The error of parsing an identity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{text}' is not {expected}")]
 pub struct ParseError {
-    /// What was given, cut to 64 characters.
+    /// The input, cut to 64 characters.
     pub text: String,
-    /// What would have been right, with an example.
+    /// The expected format, with an example.
     pub expected: &'static str,
 }
 
@@ -36,7 +36,7 @@ impl ParseError {
     }
 }
 
-/// The words in the name of a value, for people: `InvalidPduSessionIdentity` is `invalid pdu session identity`.
+/// The name of a value in words: `InvalidPduSessionIdentity` becomes `invalid pdu session identity`.
 pub fn words_of_name(name: &str) -> String {
     let mut words = String::with_capacity(name.len() + 8);
     for letter in name.chars() {

@@ -18,7 +18,7 @@ pub struct Plmn {
     mnc_digits: u8,
 }
 
-/// `PlmnId` as the OpenAPI files have it.
+/// `PlmnId` as in the OpenAPI files.
 #[derive(Serialize, Deserialize)]
 struct PlmnId {
     mcc: String,
@@ -39,7 +39,7 @@ impl From<Plmn> for PlmnId {
 }
 
 impl Plmn {
-    /// Makes a PLMN of the digits of its two codes: three for the MCC, two or three for the MNC.
+    /// From the digits of the two codes: three for the MCC, two or three for the MNC.
     pub fn new(mcc: &str, mnc: &str) -> Result<Self, ParseError> {
         let error = || ParseError::new(&format!("{mcc}/{mnc}"), EXPECTED);
         let mcc = digits(mcc).filter(|d| d.1 == 3).ok_or_else(error)?;
@@ -47,7 +47,7 @@ impl Plmn {
         Ok(Self { mcc: mcc.0, mnc: mnc.0, mnc_digits: mnc.1 })
     }
 
-    /// Reads the three octets of TS 24.008 10.5.1.3 (MCC2|MCC1, MNC3|MCC3, MNC2|MNC1).
+    /// Decodes the three octets of TS 24.008 10.5.1.3 (MCC2|MCC1, MNC3|MCC3, MNC2|MNC1).
     pub fn from_bcd(octets: [u8; 3]) -> Result<Self, ParseError> {
         let nibble = |octet: usize, high: bool| (octets[octet] >> if high { 4 } else { 0 }) & 0xf;
         let mcc = [nibble(0, false), nibble(0, true), nibble(1, false)];
@@ -59,7 +59,7 @@ impl Plmn {
         Ok(Self { mcc, mnc, mnc_digits: if third == 0xf { 2 } else { 3 } })
     }
 
-    /// Writes the three octets of TS 24.008 10.5.1.3.
+    /// Encodes the three octets of TS 24.008 10.5.1.3.
     pub fn to_bcd(self) -> [u8; 3] {
         let third = if self.mnc_digits == 2 { 0xf } else { self.mnc[2] };
         [self.mcc[1] << 4 | self.mcc[0], third << 4 | self.mcc[2], self.mnc[1] << 4 | self.mnc[0]]
@@ -82,7 +82,7 @@ impl Plmn {
     }
 }
 
-/// Two or three ASCII digits as numbers, and how many.
+/// Two or three ASCII digits as numbers, and their count.
 fn digits(text: &str) -> Option<([u8; 3], u8)> {
     let bytes = text.as_bytes();
     if !(2..=3).contains(&bytes.len()) || !bytes.iter().all(u8::is_ascii_digit) {
@@ -109,7 +109,7 @@ impl fmt::Debug for Plmn {
 
 impl FromStr for Plmn {
     type Err = ParseError;
-    /// Takes `999/70`, `999-70`, or `99970` (where the split is after the third digit).
+    /// Accepts `999/70`, `999-70`, or `99970` (the MCC is the first three digits).
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let (mcc, mnc) = text
             .split_once(['/', '-'])

@@ -9,14 +9,14 @@ use std::sync::Arc;
 const EXPECTED: &str =
     "an S-NSSAI: an SST, and six hexadecimal digits of SD if it has one, such as 1 or 1-010203";
 
-/// A slice: Slice/Service Type and, where there is one, Slice Differentiator (24 bits).
+/// A slice: Slice/Service Type and optional Slice Differentiator (24 bits).
 ///
 /// In JSON it is the `Snssai` of TS 29.571 5.4.4.2; as text `1` or `1-010203`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Snssai {
-    /// Slice/Service Type: 1 eMBB, 2 URLLC, 3 MIoT, 4 V2X, 5 HMTC; 128 and up are the operator's.
+    /// Slice/Service Type: 1 eMBB, 2 URLLC, 3 MIoT, 4 V2X, 5 HMTC; from 128 on operator-specific.
     pub sst: u8,
-    /// Slice Differentiator; `None` where the wire says none or 0xFFFFFF.
+    /// Slice Differentiator; `None` if absent or 0xFFFFFF.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "sd_text")]
     pub sd: Option<[u8; 3]>,
 }

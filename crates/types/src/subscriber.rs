@@ -1,4 +1,4 @@
-//! Whose subscription: SUPI, SUCI, PEI (TS 23.003 2.2A, 2.2B, 6.2).
+//! Identities of subscribers and devices: SUPI, SUCI, PEI (TS 23.003 2.2A, 2.2B, 6.2).
 
 use crate::{ParseError, Plmn, serde_as_text};
 use std::fmt;
@@ -7,20 +7,20 @@ use std::sync::Arc;
 
 /// Subscription Permanent Identifier, of the type IMSI: 5 to 15 digits.
 ///
-/// `Display` and JSON give it whole, `imsi-999700000000001` (TS 29.571 5.3.2 `Supi`); `Debug` and
-/// [`Supi::masked`] hide the middle, for logs.
+/// `Display` and JSON contain the whole identity, `imsi-999700000000001` (TS 29.571 5.3.2 `Supi`); `Debug`
+/// and [`Supi::masked`] hide the middle, for logs.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Supi(Arc<str>);
 
 serde_as_text!(Supi);
 
 impl Supi {
-    /// A SUPI of the digits of an IMSI.
+    /// The SUPI of an IMSI.
     pub fn from_imsi(digits: &str) -> Result<Self, ParseError> {
         format!("imsi-{digits}").parse()
     }
 
-    /// The whole text, `imsi-…`.
+    /// The text, `imsi-…`.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -30,7 +30,7 @@ impl Supi {
         &self.0["imsi-".len()..]
     }
 
-    /// So many SUPIs, this one first, counting up; `None` where the digits do not suffice.
+    /// `count` consecutive SUPIs, starting with this one; `None` if the number of digits does not suffice.
     pub fn consecutive(&self, count: u64) -> Option<Vec<Self>> {
         let (digits, width) = (self.imsi(), self.imsi().len());
         let first: u64 = digits.parse().ok()?;
@@ -40,7 +40,7 @@ impl Supi {
         (first..first + count).map(supi).collect()
     }
 
-    /// The text with the subscriber's own digits hidden but the last two: `imsi-99970********01`.
+    /// The text with the subscriber's own digits hidden except the last two: `imsi-99970********01`.
     pub fn masked(&self) -> String {
         let digits = self.imsi();
         let (open, rest) = digits.split_at(digits.len().min(5));
@@ -75,39 +75,39 @@ impl FromStr for Supi {
     }
 }
 
-/// What a SUCI hides, as its scheme gave it (TS 23.003 2.2B).
+/// The scheme output of a SUCI (TS 23.003 2.2B).
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub enum SchemeOutput {
     /// The null scheme: the digits of the MSIN in clear.
     Null(Arc<str>),
-    /// A protection scheme's octets.
+    /// The output of a protection scheme.
     Concealed {
-        /// 1 profile A, 2 profile B, 12 to 15 the operator's own.
+        /// 1: profile A, 2: profile B, 12 to 15: proprietary.
         scheme: u8,
-        /// Ephemeral public key, cipher text and MAC tag, as the scheme lays them out.
+        /// Ephemeral public key, cipher text and MAC tag, in the scheme's format.
         output: Arc<[u8]>,
     },
 }
 
 /// Subscription Concealed Identifier, of the type IMSI (TS 23.003 2.2B).
 ///
-/// `Display` and JSON give it as in TS 29.571 `Suci`: `suci-0-999-70-0-0-0-0000000001`.
+/// `Display` and JSON have the format of `Suci` in TS 29.571: `suci-0-999-70-0-0-0-0000000001`.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Suci {
-    /// Home network.
+    /// The home network.
     pub plmn: Plmn,
     /// Routing Indicator: 1 to 4 digits.
     pub routing_indicator: Arc<str>,
     /// Home Network Public Key Identifier, 0 for the null scheme.
     pub home_network_key_id: u8,
-    /// The MSIN, hidden or not.
+    /// The MSIN, concealed or not.
     pub output: SchemeOutput,
 }
 
 serde_as_text!(Suci);
 
 impl Suci {
-    /// The protection scheme's number (TS 33.501 Annex C.1): 0 null.
+    /// The protection scheme (TS 33.501 Annex C.1); 0: null scheme.
     pub fn scheme(&self) -> u8 {
         match self.output {
             SchemeOutput::Null(_) => 0,
@@ -115,7 +115,7 @@ impl Suci {
         }
     }
 
-    /// The SUPI that a SUCI of the null scheme shows; `None` for any other scheme.
+    /// The SUPI in a SUCI of the null scheme; `None` for other schemes.
     pub fn null_scheme_supi(&self) -> Option<Supi> {
         match &self.output {
             SchemeOutput::Null(msin) => self.supi_of(msin).ok(),
@@ -206,7 +206,7 @@ pub struct Pei(Arc<str>);
 serde_as_text!(Pei);
 
 impl Pei {
-    /// The whole text, `imeisv-…`.
+    /// The text, `imeisv-…`.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! Where a UE is: tracking area and cell (TS 23.003 19.4).
+//! Tracking areas and cells (TS 23.003 19.4).
 
 use crate::{ParseError, Plmn, serde_as_text};
 use serde::{Deserialize, Serialize};
@@ -55,9 +55,9 @@ impl FromStr for Tac {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tai {
-    /// The network.
+    /// The PLMN.
     pub plmn_id: Plmn,
-    /// The tracking area in it.
+    /// The tracking area in that PLMN.
     pub tac: Tac,
 }
 

@@ -13,6 +13,7 @@ use std::str::FromStr;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Permit {
+    /// The destination.
     pub to: AddressRange,
     /// `None`: any protocol.
     pub protocol: Option<Protocol>,

@@ -237,6 +237,7 @@ impl XdpDatapath {
         self.handover.is_up()
     }
 
+    /// Detaches the program, then stops the portable path.
     pub fn stop(self) {}
 
     /// Publishes a session's rules in the program's tables.

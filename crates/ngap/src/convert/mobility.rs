@@ -84,7 +84,7 @@ impl<'a> Write<'a, wire::RANStatusTransferTransparentContainer<'a>> for RanStatu
     }
 }
 
-/// Containers that are octets to the AMF.
+/// Containers that are transparent to the AMF.
 macro_rules! convert_octets {
     ($($wire:ident)*) => {$(
         impl Read<wire::$wire<'_>> for Vec<u8> {
@@ -166,7 +166,7 @@ fn write_tacs(tacs: &[Tac]) -> Vec<wire::TAC> {
     tacs.iter().map(Write::write).collect()
 }
 
-/// A list, or none where it would be empty.
+/// A list; `None` if it is empty.
 fn some<T, L>(items: &[T], item: impl Fn(&T) -> L) -> Option<Vec<L>> {
     (!items.is_empty()).then(|| items.iter().map(item).collect())
 }

@@ -1,4 +1,4 @@
-//! Identities of radio nodes (TS 38.413 9.3.1.5 to 9.3.1.8, 9.3.1.57).
+//! Identities of RAN nodes (TS 38.413 9.3.1.5 to 9.3.1.8, 9.3.1.57).
 
 use super::{Bad, Read, Write};
 use crate::types::GlobalRanNodeId;
@@ -48,7 +48,7 @@ fn write_node(node: &GlobalRanNodeId) -> wire::GlobalRANNodeID {
     }
 }
 
-/// ID and length of an ng-eNB, or of an eNB, which has the same.
+/// ID and length of an ng-eNB or eNB, which have the same format.
 pub(super) fn read_enb_id(id: wire::NgENBID) -> Result<(u32, u8), Bad> {
     match id {
         wire::NgENBID::macroNgENB_ID(id)

@@ -9,7 +9,7 @@ use oxirush_ngap::ngap as wire;
 /// Handover Required Transfer (TS 38.413 9.3.4.14), from the source gNB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HandoverRequiredTransfer {
-    /// Data can go from gNB to gNB.
+    /// A direct path for data forwarding exists.
     pub direct_forwarding_path: bool,
 }
 
@@ -33,11 +33,11 @@ impl HandoverRequiredTransfer {
 pub struct HandoverRequestAcknowledgeTransfer {
     /// The target gNB's end of the N3 tunnel.
     pub downlink: Tunnel,
-    /// Where forwarded downlink data goes.
+    /// The tunnel for forwarded downlink data.
     pub forwarding: Option<Tunnel>,
     /// QFIs of the flows that were set up, and whether their data may be forwarded.
     pub flows: Vec<(u8, bool)>,
-    /// QFIs of the flows that were not, and why.
+    /// QFIs of the failed flows, with causes.
     pub failed: Vec<(u8, Cause)>,
 }
 
@@ -80,7 +80,7 @@ impl HandoverRequestAcknowledgeTransfer {
 /// Handover Command Transfer (TS 38.413 9.3.4.10), to the source gNB.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HandoverCommandTransfer {
-    /// Where forwarded downlink data goes.
+    /// The tunnel for forwarded downlink data.
     pub forwarding: Option<Tunnel>,
     /// QFIs of the flows whose data is forwarded.
     pub flows: Vec<u8>,

@@ -19,18 +19,18 @@ pub struct ModifyRequestTransfer {
     pub session_ambr: Option<Ambr>,
     /// Flows that are new or have new parameters.
     pub flows: Vec<QosFlow>,
-    /// QFIs of flows to release, and why.
+    /// QFIs of flows to release, with causes.
     pub to_release: Vec<(u8, Cause)>,
-    /// Tunnels whose end at the UPF is another one now, 4 at most (UL NG-U UP TNL Modify List).
+    /// Tunnels with a new end at the UPF, at most 4 (UL NG-U UP TNL Modify List).
     pub tunnels: Vec<TunnelChange>,
 }
 
-/// A tunnel whose end at the UPF is another one (UL NG-U UP TNL Modify Item).
+/// A tunnel with a new end at the UPF (UL NG-U UP TNL Modify Item).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TunnelChange {
-    /// The UPF's end from now on.
+    /// The UPF's new end.
     pub uplink: Tunnel,
-    /// The gNB's end, which tells the tunnel.
+    /// The gNB's end, which identifies the tunnel.
     pub downlink: Tunnel,
 }
 
@@ -127,11 +127,11 @@ fn write_flow(flow: &QosFlow) -> wire::QosFlowAddOrModifyRequestItem {
 pub struct ModifyResponseTransfer {
     /// The gNB's end of the N3 tunnel, if it has changed.
     pub downlink: Option<Tunnel>,
-    /// The UPF's end that belongs to it.
+    /// The UPF's end of that tunnel.
     pub uplink: Option<Tunnel>,
     /// QFIs of the flows that were added or modified.
     pub flows: Vec<u8>,
-    /// QFIs of the flows that were not, and why.
+    /// QFIs of the failed flows, with causes.
     pub failed: Vec<(u8, Cause)>,
 }
 
@@ -171,9 +171,9 @@ cause_transfer! {
 /// PDU Session Resource Notify Transfer (TS 38.413 9.3.4.5).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NotifyTransfer {
-    /// QFIs of GBR flows, and whether their rates are kept.
+    /// QFIs of GBR flows, and whether their rates are fulfilled.
     pub flows: Vec<(u8, wire::NotificationCause)>,
-    /// QFIs of flows that the gNB released, and why.
+    /// QFIs of flows that the gNB released, with causes.
     pub released: Vec<(u8, Cause)>,
 }
 
@@ -210,7 +210,7 @@ cause_transfer! {
 /// PDU Session Resource Modify Indication Transfer (TS 38.413 9.3.4.6).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModifyIndicationTransfer {
-    /// The gNB's end of the N3 tunnel from now on.
+    /// The gNB's new end of the N3 tunnel.
     pub downlink: Tunnel,
     /// QFIs of the flows in it.
     pub flows: Vec<u8>,
@@ -235,11 +235,11 @@ impl ModifyIndicationTransfer {
 /// PDU Session Resource Modify Confirm Transfer (TS 38.413 9.3.4.7).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModifyConfirmTransfer {
-    /// QFIs of the flows that go on.
+    /// QFIs of the continued flows.
     pub flows: Vec<u8>,
     /// The UPF's end of the N3 tunnel.
     pub uplink: Tunnel,
-    /// QFIs of the flows that do not, and why.
+    /// QFIs of the failed flows, with causes.
     pub failed: Vec<(u8, Cause)>,
 }
 

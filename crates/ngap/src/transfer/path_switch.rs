@@ -11,7 +11,7 @@ use oxirush_ngap::ngap as wire;
 pub struct PathSwitchRequestTransfer {
     /// The target gNB's end of the N3 tunnel.
     pub downlink: Tunnel,
-    /// QFIs of the flows that go on.
+    /// QFIs of the continued flows.
     pub flows: Vec<u8>,
 }
 

@@ -17,9 +17,9 @@ pub struct GbrQos {
 pub struct Arp {
     /// 1 (highest) to 15.
     pub priority_level: u8,
-    /// It may take resources of others.
+    /// May pre-empt other flows.
     pub may_preempt: bool,
-    /// Others may take its resources.
+    /// May be pre-empted.
     pub preemptable: bool,
 }
 
@@ -30,9 +30,9 @@ pub struct QosFlow {
     pub qfi: u8,
     /// 5QI (TS 23.501 table 5.7.4-1).
     pub five_qi: u8,
-    /// Who goes first.
+    /// Allocation and retention priority.
     pub arp: Arp,
-    /// Its bit rates, of a GBR flow.
+    /// Bit rates of a GBR flow.
     pub gbr: Option<GbrQos>,
 }
 

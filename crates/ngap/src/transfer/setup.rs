@@ -29,11 +29,11 @@ pub enum SessionType {
 /// PDU Session Resource Setup Request Transfer (TS 38.413 9.3.4.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetupRequestTransfer {
-    /// Session-AMBR; must be there if a flow is not GBR.
+    /// Session-AMBR; mandatory with a non-GBR flow.
     pub session_ambr: Option<Ambr>,
     /// The UPF's end of the N3 tunnel.
     pub uplink: Tunnel,
-    /// What the session carries.
+    /// The PDU session type.
     pub session_type: SessionType,
     /// Its QoS flows.
     pub flows: Vec<QosFlow>,
@@ -46,7 +46,7 @@ pub struct SetupResponseTransfer {
     pub downlink: Tunnel,
     /// QFIs of the flows that were set up.
     pub flows: Vec<u8>,
-    /// QFIs of the flows that were not, and why.
+    /// QFIs of the failed flows, with causes.
     pub failed: Vec<(u8, Cause)>,
 }
 

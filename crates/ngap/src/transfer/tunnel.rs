@@ -10,9 +10,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// An end of an N3 tunnel (TS 38.413 9.3.2.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tunnel {
-    /// Where to send to.
+    /// The peer's address.
     pub address: IpAddr,
-    /// With which TEID.
+    /// The peer's TEID.
     pub teid: Teid,
 }
 

@@ -1,5 +1,5 @@
-//! Messages of every kind, for the tests that look at octets. Their transfers are real ones, so that
-//! other dissectors find nothing wrong in them.
+//! Sample messages of every kind, for tests of octets. Their transfers are valid, so that other dissectors
+//! accept them.
 
 use pith_ngap::transfer::*;
 use pith_ngap::*;
@@ -127,7 +127,7 @@ macro_rules! messages {
     ($($message:expr,)*) => { vec![$($message.into()),*] };
 }
 
-/// All of them.
+/// All samples.
 pub fn all() -> Vec<Message> {
     let parts = [interface(), nas_and_context(), sessions(), handover(), path_switch(), the_rest()];
     parts.into_iter().flatten().collect()

@@ -5,40 +5,40 @@ use super::header::ExtensionHeader;
 /// PDU Session Information of either direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PduSessionInformation {
-    /// To the gNB.
+    /// Downlink: to the gNB.
     Downlink(DlPduSessionInformation),
-    /// From the gNB.
+    /// Uplink: from the gNB.
     Uplink(UlPduSessionInformation),
 }
 
 /// DL PDU SESSION INFORMATION, PDU type 0 (TS 38.415 5.5.2.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DlPduSessionInformation {
-    /// The QoS flow, 0 to 63.
+    /// The QFI, 0 to 63.
     pub qfi: u8,
     /// RQI: the UE shall derive an uplink filter from this packet.
     pub rqi: bool,
-    /// PPI: paging policy indicator, 0 to 7, if PPP says it is present.
+    /// PPI: paging policy indicator, 0 to 7, if PPP is set.
     pub ppi: Option<u8>,
 }
 
 /// UL PDU SESSION INFORMATION, PDU type 1 (TS 38.415 5.5.2.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UlPduSessionInformation {
-    /// The QoS flow, 0 to 63.
+    /// The QFI, 0 to 63.
     pub qfi: u8,
-    /// QoS monitoring time stamps, each a 64 bit NTP timestamp, if QMP says they are present.
+    /// QoS monitoring time stamps, each a 64 bit NTP timestamp, if QMP is set.
     pub qos_monitoring: Option<QosMonitoringTimes>,
 }
 
 /// The time stamps of a QoS monitoring packet (TS 38.415 5.5.2.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QosMonitoringTimes {
-    /// When the UPF sent the downlink packet, repeated.
+    /// Send time of the downlink packet at the UPF, repeated.
     pub dl_sent: u64,
-    /// When the gNB received it.
+    /// Its receive time at the gNB.
     pub dl_received: u64,
-    /// When the gNB sent the uplink packet.
+    /// Send time of the uplink packet at the gNB.
     pub ul_sent: u64,
 }
 
@@ -64,7 +64,7 @@ impl PduSessionInformation {
         }
     }
 
-    /// The QoS flow.
+    /// The QFI.
     pub fn qfi(&self) -> u8 {
         match self {
             PduSessionInformation::Downlink(information) => information.qfi,
@@ -106,7 +106,7 @@ impl UlPduSessionInformation {
         Some(UlPduSessionInformation { qfi: second & QFI_MASK, qos_monitoring })
     }
 
-    /// The packet's content of the extension header, without padding, for those who play a gNB.
+    /// The content of the extension header without padding, for simulated gNBs.
     pub fn encode(&self) -> Vec<u8> {
         let qmp = if self.qos_monitoring.is_some() { QMP } else { 0 };
         let mut out = vec![PDU_TYPE_UL << 4 | qmp, self.qfi & QFI_MASK];
@@ -116,8 +116,8 @@ impl UlPduSessionInformation {
         out
     }
 
-    /// Writes the whole GTP-U header of an uplink G-PDU to `teid`, without monitoring, in front of `payload_len`
-    /// octets; for those who play a gNB. `None` if the payload is too long.
+    /// The whole GTP-U header of an uplink G-PDU to `teid`, without monitoring, for `payload_len` octets; for
+    /// simulated gNBs. `None` if the payload is too long.
     pub fn gpdu_header(&self, teid: u32, payload_len: usize) -> Option<[u8; 16]> {
         let [high, low] = u16::try_from(payload_len.checked_add(8)?).ok()?.to_be_bytes();
         let [a, b, c, d] = teid.to_be_bytes();

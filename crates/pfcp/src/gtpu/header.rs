@@ -12,7 +12,7 @@ const FLAG_SEQUENCE: u8 = 0x02;
 const FLAG_N_PDU: u8 = 0x01;
 const FLAGS_OPTIONAL: u8 = FLAG_EXTENSION | FLAG_SEQUENCE | FLAG_N_PDU;
 
-/// Octets that the Length field does not count.
+/// Octets that the Length field excludes.
 const MANDATORY_LEN: usize = 8;
 
 /// The type of a message (TS 29.281 table 6.1-1).
@@ -32,20 +32,20 @@ impl GtpuMessageType {
     pub const TUNNEL_STATUS: Self = GtpuMessageType(253);
     /// End Marker.
     pub const END_MARKER: Self = GtpuMessageType(254);
-    /// G-PDU: a user's packet.
+    /// G-PDU: a user packet.
     pub const G_PDU: Self = GtpuMessageType(255);
 }
 
-/// Why octets are no GTP-U packet.
+/// Why octets are not a GTP-U packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GtpuError {
     /// Another version, or GTP'.
     #[error("neither version 1 nor GTP (first octet {0:#04x})")]
     Version(u8),
-    /// The packet ends before its header, or before the length that the header gives.
+    /// The packet ends before its header, or before the header's length.
     #[error("the packet ends early")]
     Truncated,
-    /// An extension header has no octets, or more than the packet.
+    /// An extension header has length 0, or ends after the packet.
     #[error("an extension header has an invalid length")]
     ExtensionHeader,
     /// An information element is missing or too short.
@@ -53,25 +53,25 @@ pub enum GtpuError {
     InformationElement,
 }
 
-/// A GTP-U packet, as it lies in memory.
+/// A GTP-U packet in memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
-    /// What it is.
+    /// The message type.
     pub message_type: GtpuMessageType,
-    /// The receiver's tunnel endpoint; 0 in messages of the path.
+    /// The receiver's TEID; 0 in path messages.
     pub teid: u32,
     /// The sequence number, if the S flag is set.
     pub sequence: Option<u16>,
     /// The extension headers.
     pub extensions: ExtensionHeaders<'a>,
-    /// What follows the headers: a user's packet or information elements.
+    /// The octets after the headers: a user packet or information elements.
     pub payload: &'a [u8],
     /// Octets before the payload.
     pub header_len: usize,
 }
 
 impl<'a> Packet<'a> {
-    /// Decodes the headers. Octets beyond the length that the header gives are left out.
+    /// Decodes the headers. Octets beyond the header's length are ignored.
     pub fn decode(bytes: &'a [u8]) -> Result<Packet<'a>, GtpuError> {
         let (&[flags, message_type, length_high, length_low, a, b, c, d], rest) =
             bytes.split_first_chunk::<MANDATORY_LEN>().ok_or(GtpuError::Truncated)?;
@@ -110,7 +110,7 @@ impl<'a> Packet<'a> {
         Ok(())
     }
 
-    /// The PDU Session Container, if there is one that makes sense.
+    /// The PDU Session Container, if there is a valid one.
     pub fn pdu_session_information(&self) -> Option<PduSessionInformation> {
         let container =
             |header: ExtensionHeader<'_>| header.header_type == ExtensionHeader::PDU_SESSION_CONTAINER;
@@ -118,8 +118,8 @@ impl<'a> Packet<'a> {
         PduSessionInformation::decode(header.content)
     }
 
-    /// The first extension header that the endpoint has to comprehend but `knows` not: such a packet is discarded and
-    /// answered with a Supported Extension Headers Notification (TS 29.281 5.2.1).
+    /// The first extension header that the endpoint must comprehend but for which `knows` is false: such a
+    /// packet is discarded and answered with a Supported Extension Headers Notification (TS 29.281 5.2.1).
     pub fn uncomprehended(&self, knows: impl Fn(u8) -> bool) -> Option<u8> {
         let required = |header: &ExtensionHeader<'_>| {
             header.comprehension() >= Comprehension::Endpoint && !knows(header.header_type)
@@ -128,35 +128,36 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// Who has to comprehend an extension header: the upper two bits of its type (TS 29.281 figure 5.2.1-2).
+/// The required comprehension of an extension header: the upper two bits of its type (TS 29.281 figure
+/// 5.2.1-2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Comprehension {
-    /// Nobody; who does not, forwards it.
+    /// Not required; forwarded if not comprehended.
     NotRequiredForward,
-    /// Nobody; who does not, takes it off.
+    /// Not required; discarded if not comprehended.
     NotRequiredDiscard,
-    /// The endpoint.
+    /// Required by the endpoint.
     Endpoint,
-    /// Who receives it, endpoint or not.
+    /// Required by every receiver.
     Recipient,
 }
 
 /// An extension header (TS 29.281 5.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExtensionHeader<'a> {
-    /// Its type.
+    /// The type; its upper two bits are the required comprehension.
     pub header_type: u8,
     /// Its content, with padding.
     pub content: &'a [u8],
 }
 
 impl ExtensionHeader<'_> {
-    /// The UDP port that an Error Indication is about.
+    /// The UDP port of the G-PDU that an Error Indication refers to.
     pub const UDP_PORT: u8 = 0x40;
     /// The PDU Session Container (TS 38.415).
     pub const PDU_SESSION_CONTAINER: u8 = 0x85;
 
-    /// Who has to comprehend it.
+    /// The required comprehension.
     pub fn comprehension(&self) -> Comprehension {
         match self.header_type >> 6 {
             0 => Comprehension::NotRequiredForward,
@@ -199,12 +200,12 @@ impl<'a> Iterator for ExtensionHeaders<'a> {
     }
 }
 
-/// The header to put in front of a user's packet.
+/// The header to write before a user packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GpduHeader {
-    /// The peer's tunnel endpoint.
+    /// The peer's TEID.
     pub teid: u32,
-    /// What the gNB has to know of the packet; none towards EPC.
+    /// The PDU Session Container for the gNB; `None` towards EPC.
     pub pdu_session: Option<DlPduSessionInformation>,
 }
 
@@ -221,15 +222,15 @@ impl GpduHeader {
         }
     }
 
-    /// Writes the header into `buffer` right before `payload_start`, for a payload from there to the end, and returns
-    /// where it starts; `None`, and nothing written, if there is no room or the payload is too long.
+    /// Writes the header into `buffer` directly before `payload_start`, for a payload from there to the end,
+    /// and returns its offset; `None`, without writing, if there is no room or the payload is too long.
     pub fn write_before(&self, buffer: &mut [u8], payload_start: usize) -> Option<usize> {
         let (room, payload) = buffer.split_at_mut_checked(payload_start)?;
         self.write_at_end_of(room, payload.len())
     }
 
-    /// Writes the header into the last octets of `room`, for a payload that lies elsewhere, and returns where it
-    /// starts; `None`, and nothing written, if there is no room or the payload is too long.
+    /// Writes the header into the last octets of `room`, for a payload elsewhere, and returns its offset;
+    /// `None`, without writing, if there is no room or the payload is too long.
     pub fn write_at_end_of(&self, room: &mut [u8], payload_len: usize) -> Option<usize> {
         let start = room.len().checked_sub(self.encoded_len())?;
         let length = u16::try_from(payload_len + self.encoded_len() - MANDATORY_LEN).ok()?;
@@ -246,7 +247,7 @@ impl GpduHeader {
     }
 }
 
-/// Appends a header with a sequence number, or without, in front of `payload`.
+/// Appends a header, with or without a sequence number, and `payload`.
 pub(super) fn put_packet(
     out: &mut Vec<u8>,
     message_type: GtpuMessageType,

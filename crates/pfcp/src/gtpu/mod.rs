@@ -1,7 +1,7 @@
 //! GTP-U: tunnels of the user plane (TS 29.281), with the PDU Session Container (TS 38.415).
 //!
-//! [`Packet::decode`] borrows what it can and copies nothing; [`GpduHeader::write_before`] puts the header of a tunnel
-//! in front of a packet in place; [`Signalling`] is what the endpoints tell each other.
+//! [`Packet::decode`] borrows and copies nothing; [`GpduHeader::write_before`] writes a tunnel's header
+//! before a packet in place; [`Signalling`] contains the other messages between endpoints.
 
 mod container;
 mod header;

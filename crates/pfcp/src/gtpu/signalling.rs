@@ -1,4 +1,4 @@
-//! What GTP-U endpoints tell each other (TS 29.281 7).
+//! GTP-U messages other than G-PDUs (TS 29.281 7).
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ const TEID_DATA_I: u8 = 16;
 const GTPU_PEER_ADDRESS: u8 = 133;
 const EXTENSION_HEADER_TYPE_LIST: u8 = 141;
 
-/// Error Indication: the receiver of a G-PDU knows no such tunnel (TS 29.281 7.3.1).
+/// Error Indication: the receiver of a G-PDU does not know its tunnel (TS 29.281 7.3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorIndication {
     /// Tunnel Endpoint Identifier Data I: the TEID of the G-PDU.
@@ -23,12 +23,12 @@ pub struct ErrorIndication {
 pub enum Signalling {
     /// Echo Request (TS 29.281 7.2.1).
     EchoRequest {
-        /// To match the response with.
+        /// Matches the response with the request.
         sequence: u16,
     },
     /// Echo Response (TS 29.281 7.2.2); its Recovery is always 0.
     EchoResponse {
-        /// That of the request.
+        /// The request's sequence number.
         sequence: u16,
     },
     /// Error Indication.
@@ -40,7 +40,7 @@ pub enum Signalling {
     },
     /// End Marker: the last packet on the tunnel (TS 29.281 7.3.2).
     EndMarker {
-        /// The receiver's tunnel endpoint.
+        /// The receiver's TEID.
         teid: u32,
     },
 }
@@ -118,8 +118,8 @@ fn error_indication(elements: &[u8]) -> Result<ErrorIndication, GtpuError> {
     Ok(ErrorIndication { teid, peer })
 }
 
-/// The value of the first information element of `wanted` type (TS 29.281 8.1): below 128 the type says the length,
-/// else a length follows, of one octet in an Extension Header Type List and of two in all others.
+/// The value of the first information element of `wanted` type (TS 29.281 8.1). Types below 128 have a fixed
+/// length; others have a length field, of one octet in an Extension Header Type List and of two otherwise.
 fn find(mut elements: &[u8], wanted: u8) -> Result<&[u8], GtpuError> {
     let missing = GtpuError::InformationElement;
     loop {

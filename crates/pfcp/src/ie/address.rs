@@ -1,4 +1,4 @@
-//! Addresses: of functions, of tunnels, of UEs.
+//! Addresses of functions, tunnels and UEs.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -22,17 +22,17 @@ pub(crate) fn put_addresses(out: &mut Vec<u8>, ipv4: Option<Ipv4Addr>, ipv6: Opt
     out.extend(ipv6.iter().flat_map(|address| address.octets()));
 }
 
-/// A flag octet: bit numbers of the specification (1 to 8), and whether each is set.
+/// A flag octet from bit numbers (1 to 8, as in the specification) and values.
 pub(crate) fn flags<const N: usize>(bits: [(u8, bool); N]) -> u8 {
     bits.iter().filter(|(_, set)| *set).fold(0, |octet, (bit, _)| octet | 1 << (bit - 1))
 }
 
-/// Is bit `bit` (1 to 8, as the specification numbers them) set?
+/// Whether bit `bit` (1 to 8, as in the specification) is set.
 pub(crate) fn bit(octet: u8, bit: u8) -> bool {
     octet & (1 << (bit - 1)) != 0
 }
 
-/// F-SEID: a session endpoint, and where it is reached (TS 29.244 8.2.37).
+/// F-SEID: a session endpoint with its addresses (TS 29.244 8.2.37).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FSeid {
     /// The session endpoint identifier.
@@ -78,7 +78,7 @@ impl Ie for FSeid {
 /// F-TEID: a GTP-U tunnel endpoint, or the request to allocate one (TS 29.244 8.2.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FTeid {
-    /// An endpoint that is allocated.
+    /// An allocated endpoint.
     Allocated {
         /// The tunnel endpoint identifier, shared by both addresses.
         teid: u32,
@@ -93,7 +93,7 @@ pub enum FTeid {
         ipv4: bool,
         /// With an IPv6 address.
         ipv6: bool,
-        /// CHOOSE ID: rules of a request with the same value get the same endpoint.
+        /// CHOOSE ID: rules of a request with the same value share an endpoint.
         choose_id: Option<u8>,
     },
 }
@@ -136,12 +136,12 @@ impl Ie for FTeid {
     }
 }
 
-/// An address that is given, or that the UP function shall choose.
+/// A given address, or one to be allocated by the UP function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Choice<T> {
     /// This address.
     Given(T),
-    /// The UP function assigns one.
+    /// The UP function allocates one.
     Choose,
 }
 
@@ -155,7 +155,7 @@ impl<T> Choice<T> {
     }
 }
 
-/// Which end of a packet an address is matched with (the S/D bit).
+/// The end of a packet that an address is matched with (the S/D bit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PacketEnd {
     /// The source, in uplink packets.
@@ -169,9 +169,9 @@ pub enum PacketEnd {
 pub struct UeIpAddress {
     /// The IPv4 address.
     pub ipv4: Option<Choice<Ipv4Addr>>,
-    /// The IPv6 address; its prefix is what counts.
+    /// The IPv6 address; only its prefix is significant.
     pub ipv6: Option<Choice<Ipv6Addr>>,
-    /// The end to match; only of meaning in a PDI or a traffic endpoint.
+    /// The end to match; significant only in a PDI or a traffic endpoint.
     pub end: PacketEnd,
     /// Bits of prefix delegation that shorten the /64 prefix.
     pub prefix_delegation_bits: Option<u8>,
@@ -263,7 +263,7 @@ impl Ie for EntityIpAddress {
 pub struct AlternativeSmfIpAddress {
     /// The addresses.
     pub address: EntityIpAddress,
-    /// PPE: to be preferred when another PFCP entity is selected.
+    /// PPE: preferred when another PFCP entity is selected.
     pub preferred: bool,
 }
 
@@ -285,7 +285,7 @@ impl Ie for AlternativeSmfIpAddress {
 pub struct SourceIpAddress {
     /// The addresses.
     pub address: EntityIpAddress,
-    /// Bits of the mask or prefix.
+    /// Prefix length.
     pub prefix_len: Option<u8>,
 }
 
@@ -309,9 +309,9 @@ impl Ie for SourceIpAddress {
 pub enum IpMulticastAddress {
     /// Any IP multicast address.
     Any,
-    /// From the first to the second IPv4 address; without the second, the first alone.
+    /// From the first to the second IPv4 address; without a second, only the first.
     Ipv4(Ipv4Addr, Option<Ipv4Addr>),
-    /// From the first to the second IPv6 address; without the second, the first alone.
+    /// From the first to the second IPv6 address; without a second, only the first.
     Ipv6(Ipv6Addr, Option<Ipv6Addr>),
 }
 
@@ -351,7 +351,7 @@ pub struct RemoteGtpuPeer {
     pub address: EntityIpAddress,
     /// The interface towards it.
     pub destination_interface: Option<DestinationInterface>,
-    /// The network instance it is in.
+    /// The network instance of the peer.
     pub network_instance: Option<NetworkInstance>,
 }
 

@@ -1,4 +1,4 @@
-//! Buffering of packets, and the report that some wait.
+//! Buffering of packets, and reports of buffered packets.
 
 use crate::error::IeFault;
 use crate::group::Ie;
@@ -51,7 +51,7 @@ impl Ie for DlBufferingSuggestedPacketCount {
     }
 }
 
-/// Downlink Data Service Information: what tells services apart for paging (TS 29.244 8.2.27).
+/// Downlink Data Service Information: distinguishes services for paging (TS 29.244 8.2.27).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DownlinkDataServiceInformation {
     /// Paging Policy Indication: the DSCP of the packet, 6 bits.

@@ -1,4 +1,4 @@
-//! Why a request was accepted or rejected, and what was wrong with it.
+//! Causes of acceptance or rejection, and the offending information.
 
 use crate::error::IeFault;
 use crate::group::Ie;
@@ -12,7 +12,7 @@ macro_rules! causes {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Cause {
             $($(#[$doc])* $name,)*
-            /// A value that Release 17 does not define: below 64 an acceptance, else a rejection.
+            /// A value that Release 17 does not define: below 64 an acceptance, otherwise a rejection.
             Unknown(u8),
         }
 
@@ -54,19 +54,19 @@ causes! {
     ConditionalIeMissing = 67,
     /// An information element, or the message, has an invalid length.
     InvalidLength = 68,
-    /// A mandatory information element is malformed or makes no sense.
+    /// A mandatory information element is malformed or invalid.
     MandatoryIeIncorrect = 69,
     /// The Forwarding Policy Identifier is not configured.
     InvalidForwardingPolicy = 70,
-    /// F-TEIDs cannot be allocated by both functions at once.
+    /// Both functions attempted to allocate F-TEIDs.
     InvalidFTeidAllocationOption = 71,
-    /// There is no PFCP association with the sender.
+    /// The sender has no PFCP association.
     NoEstablishedPfcpAssociation = 72,
     /// A rule could not be stored or applied.
     RuleCreationModificationFailure = 73,
     /// Node level congestion.
     PfcpEntityInCongestion = 74,
-    /// Resources are lacking for the time being.
+    /// Resources are temporarily unavailable.
     NoResourcesAvailable = 75,
     /// The feature or service is not supported.
     ServiceNotSupported = 76,
@@ -88,12 +88,12 @@ causes! {
     L2tpTunnelRelease = 84,
     /// The L2TP session was released.
     L2tpSessionRelease = 85,
-    /// The session cannot be restored, since its F-TEID or UE address is not available.
+    /// The session cannot be restored, because its F-TEID or UE address is not available.
     PfcpSessionRestorationFailure = 86,
 }
 
 impl Cause {
-    /// Does the cause say that the request was accepted, wholly or in part?
+    /// Whether the request was accepted, wholly or in part.
     pub fn is_acceptance(self) -> bool {
         self.value() < 64
     }
@@ -112,7 +112,7 @@ impl Ie for Cause {
     }
 }
 
-/// Offending IE: the type that is missing or faulty (TS 29.244 8.2.22).
+/// Offending IE: the type of the missing or faulty IE (TS 29.244 8.2.22).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OffendingIe(pub IeType);
 
@@ -126,7 +126,7 @@ impl Ie for OffendingIe {
     }
 }
 
-/// Offending IE Information: the type and value of the culprit (TS 29.244 8.2.185).
+/// Offending IE Information: type and value of the offending IE (TS 29.244 8.2.185).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OffendingIeInformation {
     /// Its type.
@@ -194,7 +194,7 @@ impl Ie for FailedRuleId {
             4 => FailedRuleId::Bar(Ie::decode(value)?),
             5 => FailedRuleId::Mar(Ie::decode(value)?),
             6 => FailedRuleId::Srr(Ie::decode(value)?),
-            // Values for future use are read as a FAR (table 8.2.80-1).
+            // Values for future use are treated as FAR (table 8.2.80-1).
             _ => FailedRuleId::Far(Ie::decode(value)?),
         })
     }

@@ -1,4 +1,4 @@
-//! How packets are told apart: filters of a PDI, and what of a packet is taken off.
+//! Packet detection: filters of a PDI, and the outer header to remove.
 
 use crate::error::IeFault;
 use crate::group::Ie;
@@ -7,7 +7,7 @@ use crate::ie::macros::{enum_ie, flags_ie, number_ie};
 use crate::wire::{Reader, put_octets16};
 
 number_ie! {
-    /// Precedence: a PDR of a lower value is matched first (TS 29.244 8.2.11).
+    /// Precedence: PDRs with lower values are evaluated first (TS 29.244 8.2.11).
     pub struct Precedence(u32);
     /// Framed-Routing, as the RADIUS attribute (TS 29.244 8.2.110).
     pub struct FramedRouting(u32);
@@ -24,7 +24,7 @@ pub struct SdfFilter {
     pub security_parameter_index: Option<u32>,
     /// The IPv6 flow label, 20 bits.
     pub flow_label: Option<u32>,
-    /// SDF Filter ID of a bidirectional filter: where it comes without description, that of the same id applies.
+    /// SDF Filter ID of a bidirectional filter: without a description, that of the same id applies.
     pub filter_id: Option<u32>,
 }
 
@@ -70,7 +70,7 @@ impl Ie for SdfFilter {
 }
 
 enum_ie! {
-    /// What an Outer Header Removal takes off (TS 29.244 table 8.2.64-1).
+    /// The outer headers to remove (TS 29.244 table 8.2.64-1).
     pub enum OuterHeader: mask 0xff {
         /// GTP-U, UDP and IPv4.
         GtpuUdpIpv4 = 0,
@@ -96,7 +96,7 @@ enum_ie! {
 /// Outer Header Removal (TS 29.244 8.2.64).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OuterHeaderRemoval {
-    /// The headers to take off.
+    /// The headers to remove.
     pub header: OuterHeader,
     /// GTP-U Extension Header Deletion, a bit mask: 1 deletes the PDU Session Container.
     pub extension_header_deletion: Option<u8>,
@@ -124,13 +124,13 @@ impl Ie for OuterHeaderRemoval {
 flags_ie! {
     /// Packet Replication and Detection Carry-On Information (TS 29.244 8.2.130).
     pub struct PacketReplication: u8, min 1 {
-        /// Not to the PDU session that it came from.
+        /// Not to the source PDU session.
         PRIUEAI = 5/1,
-        /// Not to N19 if it came from N19.
+        /// Not to N19 if received from N19.
         PRIN19I = 5/2,
-        /// Not to N6 if it came from N6.
+        /// Not to N6 if received from N6.
         PRIN6I = 5/3,
-        /// Go on with the PDRs of other sessions.
+        /// Continue with the PDRs of other sessions.
         DCARONI = 5/4,
     }
 
@@ -175,7 +175,7 @@ impl Ie for FlowInformation {
     }
 }
 
-/// DNS Query Filter (TS 29.244 8.2.201): the value as it came.
+/// DNS Query Filter (TS 29.244 8.2.201): the value as received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DnsQueryFilter(pub Vec<u8>);
 
@@ -200,13 +200,13 @@ pub struct PfdContents {
     pub domain_name: Option<Vec<u8>>,
     /// Operator specific content.
     pub custom: Option<Vec<u8>>,
-    /// The protocol that the domain name is matched in.
+    /// The protocol in which the domain name is matched.
     pub domain_name_protocol: Option<Vec<u8>>,
-    /// Further flow descriptions, each behind its length.
+    /// Further flow descriptions, each after its length.
     pub additional_flow_descriptions: Option<Vec<u8>>,
-    /// Further URLs, each behind its length.
+    /// Further URLs, each after its length.
     pub additional_urls: Option<Vec<u8>>,
-    /// Further domain names and protocols, each behind its length.
+    /// Further domain names and protocols, each after its length.
     pub additional_domain_names: Option<Vec<u8>>,
 }
 

@@ -16,7 +16,7 @@ number_ie! {
 flags_ie! {
     /// Ethernet Filter Properties (TS 29.244 8.2.99).
     pub struct EthernetFilterProperties: u8, min 1 {
-        /// The filter holds for both directions.
+        /// The filter applies to both directions.
         BIDE = 5/1,
     }
 
@@ -70,7 +70,7 @@ impl Ie for MacAddress {
     }
 }
 
-/// C-TAG or S-TAG: a VLAN tag, or what of it to match (TS 29.244 8.2.94, 8.2.95).
+/// C-TAG or S-TAG: a VLAN tag, or the fields of a tag to match (TS 29.244 8.2.94, 8.2.95).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct VlanTag {
     /// VLAN identifier, 12 bits.
@@ -116,7 +116,7 @@ pub struct MacAddresses {
     pub s_tag: Option<VlanTag>,
 }
 
-/// A VLAN tag behind its length, which is 0 if there is none; older functions leave the length out as well.
+/// A VLAN tag after its length, which is 0 if there is none; older functions omit the length, too.
 fn tag(value: &mut Reader<'_>) -> Result<Option<VlanTag>, IeFault> {
     if value.is_empty() {
         return Ok(None);

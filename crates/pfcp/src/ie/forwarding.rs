@@ -1,4 +1,4 @@
-//! What happens to a packet: actions, the outer header it gets, redirection.
+//! Forwarding: actions, outer headers, redirection.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -18,7 +18,7 @@ flags_ie! {
         FORW = 5/2,
         /// Buffer.
         BUFF = 5/3,
-        /// Notify the CP function of the first downlink packet that is buffered.
+        /// Notify the CP function of the first buffered downlink packet.
         NOCP = 5/4,
         /// Duplicate.
         DUPL = 5/5,
@@ -42,7 +42,7 @@ flags_ie! {
 }
 
 impl ApplyAction {
-    /// Is exactly one of DROP, FORW, BUFF, IPMA and IPMD set, as TS 29.244 8.2.26 demands?
+    /// Whether exactly one of DROP, FORW, BUFF, IPMA and IPMD is set, as TS 29.244 8.2.26 requires.
     pub fn is_valid(self) -> bool {
         let exclusive = ApplyAction::DROP.0
             | ApplyAction::FORW.0
@@ -64,8 +64,8 @@ pub struct OuterHeaderIndications {
     pub low_layer_ssm: bool,
 }
 
-/// Outer Header Creation (TS 29.244 8.2.56). Which header it describes follows from the fields: with a TEID it is
-/// GTP-U over UDP, with a port plain UDP, with neither plain IP.
+/// Outer Header Creation (TS 29.244 8.2.56). The fields determine the header: with a TEID GTP-U over UDP,
+/// with a port plain UDP, without both plain IP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct OuterHeaderCreation {
     /// The tunnel endpoint identifier of the GTP-U peer.
@@ -164,7 +164,8 @@ impl Ie for TransportLevelMarking {
     }
 }
 
-/// Forwarding Policy: the name of one configured in the UP function, at most 255 octets (TS 29.244 8.2.23).
+/// Forwarding Policy: the name of a policy configured in the UP function, at most 255 octets (TS 29.244
+/// 8.2.23).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ForwardingPolicy(pub Vec<u8>);
 
@@ -179,7 +180,7 @@ impl Ie for ForwardingPolicy {
 }
 
 enum_ie! {
-    /// What a Redirect Information redirects to (TS 29.244 table 8.2.20-1).
+    /// The type of a redirect address (TS 29.244 table 8.2.20-1).
     pub enum RedirectAddressType: mask 0x0f {
         /// An IPv4 address.
         Ipv4 = 0,
@@ -205,13 +206,13 @@ enum_ie! {
 /// Redirect Information (TS 29.244 8.2.20).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedirectInformation {
-    /// What the addresses are.
+    /// The type of the addresses.
     pub address_type: RedirectAddressType,
     /// The server, as text.
     pub server: Vec<u8>,
-    /// The IPv6 address, where the server is given by two.
+    /// The IPv6 address, if the server has two addresses.
     pub other_server: Vec<u8>,
-    /// The port, for the types that have one.
+    /// The port, for types with a port.
     pub port: Option<u16>,
 }
 
@@ -280,7 +281,8 @@ pub struct IpAddressAndPortReplacement {
 }
 
 impl Ie for IpAddressAndPortReplacement {
-    /// The flags take one octet, as table 8.1.2-1 and the bits in use say; the figure counts a spare second one.
+    /// The flags take one octet, by table 8.1.2-1 and the used bits; the figure contains a second, spare
+    /// octet.
     fn decode(value: &mut Reader<'_>) -> Result<Self, IeFault> {
         let octet = value.u8()?;
         Ok(IpAddressAndPortReplacement {

@@ -1,9 +1,9 @@
-//! The sides of a UP function that packets come from and go to.
+//! Source and destination interfaces of a UP function.
 
 use crate::ie::macros::enum_ie;
 
 enum_ie! {
-    /// Source Interface: where a packet comes in (TS 29.244 8.2.2).
+    /// Source Interface: where a packet is received (TS 29.244 8.2.2).
     pub enum SourceInterface: mask 0x0f {
         /// From the access side: uplink.
         Access = 0,
@@ -17,7 +17,7 @@ enum_ie! {
         FiveGVnInternal = 4,
     }
 
-    /// Destination Interface: where a packet goes out (TS 29.244 8.2.24).
+    /// Destination Interface: where a packet is sent (TS 29.244 8.2.24).
     pub enum DestinationInterface: mask 0x0f {
         /// To the access side: downlink.
         Access = 0,
@@ -33,7 +33,7 @@ enum_ie! {
         FiveGVnInternal = 5,
     }
 
-    /// 3GPP Interface Type (TS 29.244 8.2.118); those of EPC alone stay numbers.
+    /// 3GPP Interface Type (TS 29.244 8.2.118); those of EPC only remain numbers.
     pub enum InterfaceType: mask 0x3f {
         /// N3 over 3GPP access.
         N3 = 11,

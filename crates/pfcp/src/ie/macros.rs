@@ -1,4 +1,4 @@
-//! Declarations for the information elements that are a number, octets, a set of flags or a choice.
+//! Declarations of information elements that are a number, octets, flags or an enumeration.
 
 /// A newtype over an unsigned number.
 macro_rules! number_ie {
@@ -19,7 +19,7 @@ macro_rules! number_ie {
     )*};
 }
 
-/// A newtype over octets whose meaning operator and function agree on.
+/// A newtype over octets with operator-specific meaning.
 macro_rules! octets_ie {
     ($($(#[$doc:meta])* pub struct $name:ident;)*) => {$(
         $(#[$doc])*
@@ -38,8 +38,9 @@ macro_rules! octets_ie {
     )*};
 }
 
-/// A set of flags, each named by octet and bit as in the specification: the value starts with octet 5, bit 1 is the
-/// least significant. At least `$min` octets are received and sent; further ones are sent if a flag in them is set.
+/// A set of flags, each declared by octet and bit as in the specification: the value starts with octet 5, bit
+/// 1 is the least significant. At least `$min` octets are received and sent; further ones are sent if one of
+/// their flags is set.
 macro_rules! flags_ie {
     ($(
         $(#[$doc:meta])*
@@ -54,22 +55,22 @@ macro_rules! flags_ie {
         impl $name {
             $($(#[$flag_doc])* pub const $flag: $name = $name(1 << (($octet - 5) * 8 + $bit - 1));)*
 
-            /// Are all flags of `flags` set?
+            /// Whether all flags of `flags` are set.
             pub fn contains(self, flags: $name) -> bool {
                 self.0 & flags.0 == flags.0
             }
 
-            /// Is any flag of `flags` set?
+            /// Whether any flag of `flags` is set.
             pub fn intersects(self, flags: $name) -> bool {
                 self.0 & flags.0 != 0
             }
 
-            /// Is no flag set?
+            /// Whether no flag is set.
             pub fn is_empty(self) -> bool {
                 self.0 == 0
             }
 
-            /// These flags, and those of `flags` if `set`.
+            /// These flags, plus those of `flags` if `set`.
             pub fn with(self, flags: $name, set: bool) -> Self {
                 if set { $name(self.0 | flags.0) } else { self }
             }
@@ -111,7 +112,7 @@ macro_rules! flags_ie {
     )*};
 }
 
-/// A choice in the low bits of the first octet; values that Release 17 does not define survive.
+/// An enumeration in the low bits of the first octet; values unknown in Release 17 are preserved.
 macro_rules! enum_ie {
     ($(
         $(#[$doc:meta])*

@@ -1,4 +1,4 @@
-//! Information elements that are values, by subject (TS 29.244 8.2). Grouped ones are in [`crate::rules`] and
+//! Information elements other than groups, by subject (TS 29.244 8.2). Groups are in [`crate::rules`] and
 //! [`crate::message`].
 
 pub mod access;

@@ -1,4 +1,4 @@
-//! Names: of nodes, networks and applications.
+//! Names of nodes, networks and applications.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -14,7 +14,7 @@ octets_ie! {
     pub struct NetworkInstance;
     /// APN/DNN, in labels, with network and operator identifier (TS 29.244 8.2.117).
     pub struct ApnDnn;
-    /// Application ID: names a detection filter of the UP function (TS 29.244 8.2.6).
+    /// Application ID: identifies a detection filter of the UP function (TS 29.244 8.2.6).
     pub struct ApplicationId;
     /// Application Instance ID (TS 29.244 8.2.60).
     pub struct ApplicationInstanceId;
@@ -34,7 +34,8 @@ octets_ie! {
     pub struct NotificationCorrelationId;
 }
 
-/// Cuts a dotted name into labels of at most 63 octets, without the closing zero (TS 23.003 9.1, RFC 1035 3.1).
+/// Splits a dotted name into labels of at most 63 octets, without the final zero (TS 23.003 9.1, RFC 1035
+/// 3.1).
 fn labels(name: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(name.len() + 1);
     for label in name.split('.').filter(|label| !label.is_empty()) {
@@ -46,7 +47,8 @@ fn labels(name: &str) -> Vec<u8> {
     out
 }
 
-/// Joins labels with dots; `None` if the octets are not exactly a sequence of labels, or a label holds a dot itself.
+/// Joins labels with dots; `None` if the octets are not exactly a sequence of labels, or a label contains a
+/// dot.
 fn joined_labels(mut octets: &[u8]) -> Option<String> {
     let mut name = String::new();
     while let Some((&length, rest)) = octets.split_first() {
@@ -66,12 +68,12 @@ fn readable(octets: &[u8]) -> Cow<'_, str> {
 }
 
 impl NetworkInstance {
-    /// The data network `dnn`, in labels as an APN is.
+    /// The data network `dnn`, in labels like an APN.
     pub fn from_dnn(dnn: &str) -> Self {
         NetworkInstance(labels(dnn))
     }
 
-    /// The dotted name, whether it came in labels or, as some functions send it, as plain text.
+    /// The dotted name, received in labels or, as some functions send it, as plain text.
     pub fn name(&self) -> Cow<'_, str> {
         readable(&self.0)
     }
@@ -157,7 +159,7 @@ impl Ie for NodeId {
 pub struct SmfSetId(pub Vec<u8>);
 
 impl SmfSetId {
-    /// The dotted name, whether it came in labels or, as some functions send it, as plain text.
+    /// The dotted name, received in labels or, as some functions send it, as plain text.
     pub fn name(&self) -> Cow<'_, str> {
         readable(&self.0)
     }

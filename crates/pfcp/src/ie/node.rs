@@ -93,7 +93,7 @@ flags_ie! {
         RTTWP = 10/1,
         /// Exempted application or SDF filter for the quota action.
         QUASF = 10/2,
-        /// Notice of the start of a pause of charging.
+        /// Notification of the start of a pause of charging.
         NSPOC = 10/3,
         /// L2TP.
         L2TP = 10/4,
@@ -189,7 +189,7 @@ flags_ie! {
 
     /// OCI Flags (TS 29.244 8.2.76).
     pub struct OciFlags: u8, min 1 {
-        /// The overload information is about the Node ID.
+        /// The overload information applies to the Node ID.
         AOCI = 5/1,
     }
 
@@ -254,7 +254,7 @@ number_ie! {
 pub struct Metric(pub u8);
 
 impl Ie for Metric {
-    /// Values over 100 count as 0.
+    /// Values over 100 are treated as 0.
     fn decode(value: &mut Reader<'_>) -> Result<Self, IeFault> {
         value.u8().map(|metric| Metric(if metric > 100 { 0 } else { metric }))
     }
@@ -307,18 +307,18 @@ pub enum CsidNode {
     Ipv4(std::net::Ipv4Addr),
     /// A global unicast IPv6 address.
     Ipv6(std::net::Ipv6Addr),
-    /// MCC and MNC as one number in the upper 20 bits, a number of the operator's in the lower 12.
+    /// MCC and MNC as one number in the upper 20 bits, an operator's number in the lower 12.
     Number(u32),
 }
 
 /// FQ-CSID: a set of sessions of a node, which fail together (TS 29.244 8.2.43).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FqCsid {
-    /// The node that gave the identifiers.
+    /// The node that assigned the identifiers.
     pub node: CsidNode,
     /// The identifiers, at most 15.
     pub csids: Vec<u16>,
-    /// The type of the node: 2 for an SMF, 5 for a UPF (table 8.2.43-2); older functions leave it out.
+    /// The type of the node: 2 for an SMF, 5 for a UPF (table 8.2.43-2); older functions omit it.
     pub node_type: Option<u8>,
 }
 
@@ -353,9 +353,9 @@ impl Ie for FqCsid {
 /// Vendor-Specific Node Report Type (TS 29.244 8.2.217).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct VendorSpecificNodeReportType {
-    /// Whose report types these are.
+    /// The enterprise that defines the report types.
     pub enterprise_id: u16,
-    /// A bit mask that the enterprise defines.
+    /// A bit mask defined by the enterprise.
     pub report_types: Vec<u8>,
 }
 

@@ -14,13 +14,13 @@ number_ie! {
 /// Gate Status (TS 29.244 8.2.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GateStatus {
-    /// Uplink packets pass.
+    /// The uplink gate.
     pub uplink: Gate,
-    /// Downlink packets pass.
+    /// The downlink gate.
     pub downlink: Gate,
 }
 
-/// Do packets pass?
+/// The state of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Gate {
     /// They are forwarded.
@@ -35,7 +35,7 @@ impl GateStatus {
 }
 
 impl Gate {
-    /// Values 2 and 3 are for future use and count as closed.
+    /// Values 2 and 3 are for future use and treated as closed.
     fn from_bits(bits: u8) -> Self {
         if bits & 0b11 == 0 { Gate::Open } else { Gate::Closed }
     }
@@ -133,10 +133,10 @@ flags_ie! {
     }
 }
 
-/// So many packets in a unit of time.
+/// A number of packets in a unit of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RateLimit {
-    /// The unit: 0 minute, 1 six minutes, 2 hour, 3 day, 4 week; other values count as 0.
+    /// The unit: 0 minute, 1 six minutes, 2 hour, 3 day, 4 week; other values are treated as 0.
     pub time_unit: u8,
     /// Packets in the unit.
     pub packets: u16,
@@ -182,14 +182,14 @@ impl Ie for PacketRate {
     }
 }
 
-/// Packet Rate Status: what is left of a packet rate (TS 29.244 8.2.139).
+/// Packet Rate Status: the rest of a packet rate (TS 29.244 8.2.139).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PacketRateStatus {
     /// Uplink packets, and additional ones, that may still be sent.
     pub uplink: Option<(u16, Option<u16>)>,
     /// Downlink packets, and additional ones, that may still be sent.
     pub downlink: Option<(u16, Option<u16>)>,
-    /// Until when: a 64 bit NTP timestamp.
+    /// End of validity: a 64 bit NTP timestamp.
     pub validity_time: Option<u64>,
 }
 
@@ -247,7 +247,7 @@ impl Ie for DlFlowLevelMarking {
 pub struct DscpToPpiMapping {
     /// The paging policy indicator to insert, 0 to 7.
     pub ppi: PagingPolicyIndicator,
-    /// The DSCPs that it is for, at most 63.
+    /// The DSCPs that are mapped, at most 63.
     pub dscps: Vec<u8>,
 }
 

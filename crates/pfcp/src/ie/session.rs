@@ -1,4 +1,4 @@
-//! What a session is, whose it is, and flags of its messages.
+//! Properties of a session, its user, and flags of its messages.
 
 use crate::error::IeFault;
 use crate::group::Ie;
@@ -49,7 +49,7 @@ flags_ie! {
 
     /// PFCPSMReq-Flags (TS 29.244 8.2.31).
     pub struct PfcpSmReqFlags: u8, min 1 {
-        /// Drop what is buffered before the new actions apply.
+        /// Drop buffered packets before the new actions apply.
         DROBU = 5/1,
         /// Send End Markers to the old F-TEID when switching to the new one.
         SNDEM = 5/2,
@@ -77,7 +77,7 @@ flags_ie! {
 
     /// PFCPSRRsp-Flags (TS 29.244 8.2.32).
     pub struct PfcpSrRspFlags: u8, min 1 {
-        /// Drop what is buffered.
+        /// Drop buffered packets.
         DROBU = 5/1,
     }
 
@@ -105,7 +105,7 @@ flags_ie! {
 pub struct Snssai {
     /// Slice/Service Type.
     pub sst: u8,
-    /// Slice Differentiator, 24 bits; 0xFFFFFF stands for none (TS 23.003 28.4.2).
+    /// Slice Differentiator, 24 bits; 0xFFFFFF: none (TS 23.003 28.4.2).
     pub sd: u32,
 }
 
@@ -121,9 +121,10 @@ impl Ie for Snssai {
     }
 }
 
-/// User ID: who the session belongs to, for trusted UP functions (TS 29.244 8.2.101).
+/// User ID: the session's user, for trusted UP functions (TS 29.244 8.2.101).
 ///
-/// The fields are as on the wire: IMSI, IMEI and MSISDN in telephony digits (TS 29.274 8.3, 8.10, 8.11), the rest text.
+/// The fields are in wire format: IMSI, IMEI and MSISDN in telephony digits (TS 29.274 8.3, 8.10, 8.11), the
+/// others text.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct UserId {
     /// The IMSI.
@@ -143,7 +144,7 @@ pub struct UserId {
 }
 
 impl std::fmt::Debug for UserId {
-    /// Says which identities are present, never what they are.
+    /// Prints which identities are present, but not their values.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names = ["imsi", "imei", "msisdn", "nai", "supi", "gpsi", "pei"];
         let present = names.iter().zip(self.fields()).filter(|(_, field)| field.is_some());
@@ -264,7 +265,7 @@ pub struct PacketDelays {
     pub uplink: Option<u32>,
     /// Round trip.
     pub round_trip: Option<u32>,
-    /// PLMF: no delay could be measured; of meaning in a measurement only.
+    /// PLMF: no delay could be measured; significant in a measurement only.
     pub measurement_failure: bool,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::ie::macros::number_ie;
 
-/// Seconds between 1900, where NTP counts from, and 1970, where Unix does.
+/// Seconds from 1900 (NTP) to 1970 (Unix).
 const NTP_TO_UNIX: u64 = 2_208_988_800;
 
 number_ie! {
@@ -18,8 +18,8 @@ number_ie! {
     pub struct ValidityTimer(u16);
     /// Downlink Data Notification Delay, in units of 50 ms; 0 clears it (TS 29.244 8.2.28).
     pub struct DownlinkDataNotificationDelay(u8);
-    /// Timer, DL Buffering Duration or Graceful Release Period: a unit in the top three bits, a count in the rest
-    /// (TS 29.244 8.2.35, 8.2.29, 8.2.78).
+    /// Timer, DL Buffering Duration or Graceful Release Period: a unit in the upper three bits, a count in
+    /// the lower ones (TS 29.244 8.2.35, 8.2.29, 8.2.78).
     pub struct CodedDuration(u8);
 }
 
@@ -29,7 +29,7 @@ impl NtpSeconds {
         NtpSeconds((seconds + NTP_TO_UNIX) as u32)
     }
 
-    /// Seconds since 1970-01-01 00:00 UTC; values below that of 1968 are of the era that starts in 2036.
+    /// Seconds since 1970-01-01 00:00 UTC; values below that of 1968 are in the era that starts in 2036.
     pub fn to_unix(self) -> u64 {
         let era = if self.0 >> 31 == 0 { 1 << 32 } else { 0 };
         (era + u64::from(self.0)).saturating_sub(NTP_TO_UNIX)
@@ -40,10 +40,10 @@ impl NtpSeconds {
 const UNITS: [u64; 5] = [2, 60, 600, 3600, 36000];
 
 impl CodedDuration {
-    /// Without end.
+    /// Infinite.
     pub const INFINITE: CodedDuration = CodedDuration(0b1110_0000);
 
-    /// The shortest duration that can be coded and lasts at least `seconds`.
+    /// The shortest duration in this coding of at least `seconds`.
     pub fn at_least(seconds: u64) -> Self {
         let fits = |(unit, length): (usize, &u64)| {
             let count = seconds.div_ceil(*length);
@@ -52,7 +52,7 @@ impl CodedDuration {
         UNITS.iter().enumerate().find_map(fits).unwrap_or(CodedDuration::INFINITE)
     }
 
-    /// Seconds; `None` if without end. Units that Release 17 does not define are minutes.
+    /// Seconds; `None` if infinite. Units that Release 17 does not define are treated as minutes.
     pub fn seconds(self) -> Option<u64> {
         let unit = usize::from(self.0 >> 5);
         let length = UNITS.get(unit).copied().unwrap_or(60);

@@ -36,7 +36,7 @@ flags_ie! {
         VOLTH = 5/2,
         /// A time threshold is reached.
         TIMTH = 5/3,
-        /// No packet came for the quota holding time.
+        /// No packet was received for the quota holding time.
         QUHTI = 5/4,
         /// Traffic starts.
         START = 5/5,
@@ -64,7 +64,7 @@ flags_ie! {
         QUVTI = 6/8,
         /// An End Marker is received.
         REEMR = 7/1,
-        /// No packet came for the user plane inactivity time.
+        /// No packet was received for the user plane inactivity time.
         UPINT = 7/2,
     }
 
@@ -76,7 +76,7 @@ flags_ie! {
         VOLTH = 5/2,
         /// A time threshold is reached.
         TIMTH = 5/3,
-        /// No packet came for the quota holding time.
+        /// No packet was received for the quota holding time.
         QUHTI = 5/4,
         /// Traffic started.
         START = 5/5,
@@ -84,7 +84,7 @@ flags_ie! {
         STOPT = 5/6,
         /// Dropped downlink traffic reached a threshold.
         DROTH = 5/7,
-        /// The CP function asked.
+        /// The CP function queried the URR.
         IMMER = 5/8,
         /// The volume quota is used up.
         VOLQU = 6/1,
@@ -92,9 +92,9 @@ flags_ie! {
         TIMQU = 6/2,
         /// A linked URR reported.
         LIUSA = 6/3,
-        /// The session, the URR or its last PDR is gone.
+        /// The session, the URR or its last PDR was removed.
         TERMR = 6/4,
-        /// The monitoring time came.
+        /// The monitoring time has passed.
         MONIT = 6/5,
         /// An envelope closed.
         ENVCL = 6/6,
@@ -112,7 +112,7 @@ flags_ie! {
         QUVTI = 7/4,
         /// An End Marker was received.
         EMRRE = 7/5,
-        /// No packet came for the user plane inactivity time.
+        /// No packet was received for the user plane inactivity time.
         UPINT = 7/6,
     }
 
@@ -282,7 +282,7 @@ impl Ie for Multiplier {
 pub enum AdditionalUsageReports {
     /// AURI: more reports follow.
     WillFollow,
-    /// So many reports are sent in Session Report Requests, at most 32767.
+    /// Number of reports in Session Report Requests, at most 32767.
     Total(u16),
 }
 

@@ -12,7 +12,7 @@ group! {
         C cp_function_features: CpFunctionFeatures = CP_FUNCTION_FEATURES,
         Cs alternative_smf_ip_addresses: AlternativeSmfIpAddress = ALTERNATIVE_SMF_IP_ADDRESS,
         C smf_set_id: SmfSetId = SMF_SET_ID,
-        /// The sender asks that its sessions be retained.
+        /// The sessions that the sender asks to retain.
         O session_retention_information: SessionRetentionInformation = PFCP_SESSION_RETENTION_INFORMATION,
         Cs ue_ip_address_pool_information: UeIpAddressPoolInformation = UE_IP_ADDRESS_POOL_INFORMATION,
         Cs gtpu_path_qos_control_information: GtpuPathQosControlInformation = GTP_U_PATH_QOS_CONTROL_INFORMATION,
@@ -73,8 +73,8 @@ group! {
         M cause: Cause = CAUSE,
     }
 
-    /// PFCP Session Retention Information: the entities whose sessions to retain; all of the sender's if it names none
-    /// (TS 29.244 table 7.4.4.1-2).
+    /// PFCP Session Retention Information: the entities whose sessions are to be retained; all of the
+    /// sender's if empty (TS 29.244 table 7.4.4.1-2).
     pub struct SessionRetentionInformation {
         Cs cp_pfcp_entity_ip_addresses: EntityIpAddress = CP_PFCP_ENTITY_IP_ADDRESS,
     }

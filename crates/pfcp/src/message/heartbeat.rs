@@ -1,4 +1,4 @@
-//! Heartbeat: is the peer alive, and did it restart (TS 29.244 7.4.2)?
+//! Heartbeat: detects whether the peer is alive and whether it has restarted (TS 29.244 7.4.2).
 
 use crate::group::group;
 use crate::ie::*;

@@ -1,4 +1,4 @@
-//! Messages: which there are, and how they are decoded and encoded whole (TS 29.244 7.3 to 7.5).
+//! All messages, their decoding and encoding (TS 29.244 7.3 to 7.5).
 
 mod association;
 mod heartbeat;
@@ -38,7 +38,7 @@ macro_rules! messages {
         )*
 
         impl Message {
-            /// The type in the header.
+            /// The message type for the header.
             pub fn message_type(&self) -> MessageType {
                 match self {
                     $(Message::$name(_) => MessageType::$message_type,)*
@@ -90,7 +90,7 @@ messages! {
 }
 
 impl Message {
-    /// Decodes the message that opens `datagram`; see [`crate::bundled`] for datagrams with several.
+    /// Decodes the message at the start of `datagram`; see [`crate::bundled`] for datagrams with several.
     pub fn decode(datagram: &[u8]) -> Result<(Header, Message), DecodeError> {
         let (header, body) = Header::decode(datagram)?;
         let ies = Ies::new(Reader::new(body, header.encoded_len()));
@@ -101,8 +101,8 @@ impl Message {
         }
     }
 
-    /// Appends the message. `seid` is the receiver's session endpoint, and left out of node related messages;
-    /// of `sequence` the lower 24 bits count. On an error `out` is as it was.
+    /// Appends the message. `seid` is the receiver's SEID, omitted in node related messages; only the lower
+    /// 24 bits of `sequence` are used. On an error `out` is unchanged.
     pub fn encode(&self, seid: u64, sequence: u32, out: &mut Vec<u8>) -> Result<(), TooLong> {
         self.encode_with(&Header::new(self.message_type(), seid, sequence), out)
     }

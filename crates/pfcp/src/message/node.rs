@@ -6,7 +6,7 @@ use crate::ie::*;
 group! {
     /// PFD Management Request (TS 29.244 table 7.4.3.1-1).
     pub struct PfdManagementRequest {
-        /// None deletes all PFDs of all applications.
+        /// Empty: deletes all PFDs of all applications.
         Cs application_ids_pfds: ApplicationIdsPfds = APPLICATION_IDS_PFDS,
         O node_id: NodeId = NODE_ID,
     }
@@ -14,7 +14,7 @@ group! {
     /// Application ID's PFDs (TS 29.244 table 7.4.3.1-2).
     pub struct ApplicationIdsPfds {
         M application_id: ApplicationId = APPLICATION_ID,
-        /// None deletes the application's PFDs.
+        /// Empty: deletes the application's PFDs.
         Cs pfd_contexts: PfdContext = PFD_CONTEXT,
     }
 
@@ -87,7 +87,7 @@ group! {
     /// Session Set Deletion Request (TS 29.244 table 7.4.6.1-1).
     pub struct SessionSetDeletionRequest {
         M node_id: NodeId = NODE_ID,
-        /// Of SMF, UPF and, in EPC, other nodes: told apart by their node type.
+        /// Of SMF, UPF and, in EPC, other nodes, distinguished by their node type.
         Cs fq_csids: FqCsid = FQ_CSID,
     }
 

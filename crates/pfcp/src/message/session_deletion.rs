@@ -6,7 +6,7 @@ use crate::message::association::{LoadControlInformation, OverloadControlInforma
 use crate::rules::*;
 
 group! {
-    /// Session Deletion Request: its header says which session (TS 29.244 7.5.6).
+    /// Session Deletion Request: its header identifies the session (TS 29.244 7.5.6).
     pub struct SessionDeletionRequest {}
 
     /// Session Deletion Response (TS 29.244 table 7.5.7.1-1).

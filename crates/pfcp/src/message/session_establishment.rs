@@ -17,7 +17,7 @@ group! {
         Cs create_bars: CreateBar = CREATE_BAR,
         Cs create_traffic_endpoints: CreateTrafficEndpoint = CREATE_TRAFFIC_ENDPOINT,
         C pdn_type: PdnType = PDN_TYPE,
-        /// Of SMF and, in EPC, other nodes: told apart by their node type.
+        /// Of SMF and, in EPC, other nodes, distinguished by their node type.
         Cs fq_csids: FqCsid = FQ_CSID,
         O user_plane_inactivity_timer: Seconds = USER_PLANE_INACTIVITY_TIMER,
         O user_id: UserId = USER_ID,
@@ -38,7 +38,7 @@ group! {
         M node_id: NodeId = NODE_ID,
         M cause: Cause = CAUSE,
         C offending_ie: OffendingIe = OFFENDING_IE,
-        /// Present if the cause is an acceptance.
+        /// Present if the request is accepted.
         C up_f_seid: FSeid = F_SEID,
         Cs created_pdrs: CreatedPdr = CREATED_PDR,
         O load_control_information: LoadControlInformation = LOAD_CONTROL_INFORMATION,

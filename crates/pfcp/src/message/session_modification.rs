@@ -38,7 +38,7 @@ group! {
         Cs remove_mars: RemoveMar = REMOVE_MAR,
         Cs update_mars: UpdateMar = UPDATE_MAR,
         Cs create_mars: CreateMar = CREATE_MAR,
-        /// Present if another SMF of the set takes the session over.
+        /// Present if another SMF of the set takes over the session.
         C node_id: NodeId = NODE_ID,
         Cs remove_srrs: RemoveSrr = REMOVE_SRR,
         Cs create_srrs: CreateSrr = CREATE_SRR,

@@ -1,4 +1,4 @@
-//! Session reports: what the UP function tells of its own accord (TS 29.244 7.5.8, 7.5.9).
+//! Session reports, initiated by the UP function (TS 29.244 7.5.8, 7.5.9).
 
 use crate::group::group;
 use crate::ie::*;
@@ -16,7 +16,7 @@ group! {
         O overload_control_information: OverloadControlInformation = OVERLOAD_CONTROL_INFORMATION,
         C additional_usage_reports: AdditionalUsageReports = ADDITIONAL_USAGE_REPORTS_INFORMATION,
         C pfcp_sr_req_flags: PfcpSrReqFlags = PFCPSRREQ_FLAGS,
-        /// Present if the report goes to another SMF than the session's.
+        /// Present if the report is sent to an SMF other than the session's.
         C old_cp_f_seid: FSeid = F_SEID,
         Cs packet_rate_status_reports: PacketRateStatusReport = PACKET_RATE_STATUS_REPORT_IN_SESSION_DELETION_RESPONSE,
         Cs session_reports: SessionReport = SESSION_REPORT,

@@ -24,7 +24,7 @@ group! {
     pub struct UpdateBarInReport {
         M bar_id: BarId = BAR_ID,
         U downlink_data_notification_delay: DownlinkDataNotificationDelay = DOWNLINK_DATA_NOTIFICATION_DELAY,
-        /// How long to buffer without further notice.
+        /// The duration of buffering without further notification.
         U dl_buffering_duration: CodedDuration = DL_BUFFERING_DURATION,
         U dl_buffering_suggested_packet_count: DlBufferingSuggestedPacketCount = DL_BUFFERING_SUGGESTED_PACKET_COUNT,
         U suggested_buffering_packets_count: SuggestedBufferingPacketsCount = SUGGESTED_BUFFERING_PACKETS_COUNT,

@@ -64,7 +64,7 @@ group! {
         U transport_level_marking: TransportLevelMarking = TRANSPORT_LEVEL_MARKING,
         U forwarding_policy: ForwardingPolicy = FORWARDING_POLICY,
         Us header_enrichments: HeaderEnrichment = HEADER_ENRICHMENT,
-        /// Of meaning here: send End Markers to the old F-TEID.
+        /// Significant here: send End Markers to the old F-TEID.
         C pfcp_sm_req_flags: PfcpSmReqFlags = PFCPSMREQ_FLAGS,
         U linked_traffic_endpoint_id: TrafficEndpointId = TRAFFIC_ENDPOINT_ID,
         U destination_interface_type: InterfaceType = TGPP_INTERFACE_TYPE,

@@ -1,4 +1,4 @@
-//! Multi-Access Rules: which access of a multi-access session a packet takes (ATSSS).
+//! Multi-Access Rules: selection of the access for a packet of a multi-access session (ATSSS).
 
 use crate::group::group;
 use crate::ie::*;

@@ -1,4 +1,5 @@
-//! The rules of a session: what the CP function creates, updates, removes and queries (TS 29.244 7.5.2 to 7.5.4).
+//! The rules of a session: created, updated, removed and queried by the CP function (TS 29.244 7.5.2 to
+//! 7.5.4).
 
 mod bar;
 mod far;

@@ -10,7 +10,7 @@ group! {
         M precedence: Precedence = PRECEDENCE,
         M pdi: Pdi = PDI,
         C outer_header_removal: OuterHeaderRemoval = OUTER_HEADER_REMOVAL,
-        /// Absent only if predefined rules say where packets go.
+        /// Absent only if predefined rules determine the forwarding.
         C far_id: FarId = FAR_ID,
         Cs urr_ids: UrrId = URR_ID,
         Cs qer_ids: QerId = QER_ID,
@@ -26,8 +26,8 @@ group! {
         O rat_type: RatType = RAT_TYPE,
     }
 
-    /// PDI, Packet Detection Information: a packet is detected if it matches all that is present, and of those that
-    /// are present several times any (TS 29.244 table 7.5.2.2-2).
+    /// PDI, Packet Detection Information: a packet matches if it matches every element; of repeated elements
+    /// it must match one (TS 29.244 table 7.5.2.2-2).
     pub struct Pdi {
         M source_interface: SourceInterface = SOURCE_INTERFACE,
         C local_f_teid: FTeid = F_TEID,
@@ -101,15 +101,15 @@ group! {
         M pdr_id: PdrId = PDR_ID,
     }
 
-    /// Created PDR: what the UP function allocated for it (TS 29.244 table 7.5.3.2-1).
+    /// Created PDR: the F-TEIDs allocated by the UP function (TS 29.244 table 7.5.3.2-1).
     pub struct CreatedPdr {
         M pdr_id: PdrId = PDR_ID,
-        /// The first is the Local F-TEID, a second that for redundant transmission.
+        /// The first is the Local F-TEID, a second one is for redundant transmission.
         Cs local_f_teids: FTeid = F_TEID,
         Cs ue_ip_addresses: UeIpAddress = UE_IP_ADDRESS,
     }
 
-    /// Updated PDR: what the UP function allocated for it anew (TS 29.244 table 7.5.5.5-1).
+    /// Updated PDR: the F-TEIDs newly allocated by the UP function (TS 29.244 table 7.5.5.5-1).
     pub struct UpdatedPdr {
         M pdr_id: PdrId = PDR_ID,
         Cs local_f_teids: FTeid = F_TEID,

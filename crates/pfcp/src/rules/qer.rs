@@ -58,7 +58,7 @@ group! {
     /// DSCP to PPI Control Information (TS 29.244 table 7.5.2.1-6).
     pub struct DscpToPpiControlInformation {
         Ms mappings: DscpToPpiMapping = DSCP_TO_PPI_MAPPING_INFORMATION,
-        /// The flows that it is for; all if none is given.
+        /// The flows that it applies to; all if empty.
         Cs qfis: Qfi = QFI,
     }
 }

@@ -1,4 +1,4 @@
-//! Session Reporting Rules: events of the session that belong to no single PDR.
+//! Session Reporting Rules: events of the session that do not belong to a PDR.
 
 use crate::group::group;
 use crate::ie::*;

@@ -42,10 +42,11 @@ group! {
         M traffic_endpoint_id: TrafficEndpointId = TRAFFIC_ENDPOINT_ID,
     }
 
-    /// Created or updated Traffic Endpoint: what the UP function allocated for it (TS 29.244 table 7.5.3.5-1).
+    /// Created or updated Traffic Endpoint: the F-TEIDs allocated by the UP function (TS 29.244 table
+    /// 7.5.3.5-1).
     pub struct CreatedTrafficEndpoint {
         M traffic_endpoint_id: TrafficEndpointId = TRAFFIC_ENDPOINT_ID,
-        /// The first is the Local F-TEID, a second that for redundant transmission.
+        /// The first is the Local F-TEID, a second one is for redundant transmission.
         Cs local_f_teids: FTeid = F_TEID,
         Cs ue_ip_addresses: UeIpAddress = UE_IP_ADDRESS,
     }

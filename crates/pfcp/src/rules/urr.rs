@@ -1,4 +1,4 @@
-//! Usage Reporting Rules, and the usage reports they cause.
+//! Usage Reporting Rules and usage reports.
 
 use crate::group::group;
 use crate::ie::*;
@@ -31,7 +31,7 @@ group! {
         C measurement_information: MeasurementInformation = MEASUREMENT_INFORMATION,
         C time_quota_mechanism: TimeQuotaMechanism = TIME_QUOTA_MECHANISM,
         Cs aggregated_urrs: AggregatedUrrs = AGGREGATED_URRS,
-        /// The FAR that applies when the quota is used up.
+        /// The FAR that applies when the quota is exhausted.
         C far_id_for_quota_action: FarId = FAR_ID,
         C ethernet_inactivity_timer: Seconds = ETHERNET_INACTIVITY_TIMER,
         Cs additional_monitoring_times: AdditionalMonitoringTime = ADDITIONAL_MONITORING_TIME,
@@ -104,9 +104,9 @@ group! {
         M urr_id: UrrId = URR_ID,
     }
 
-    /// Usage Report, in a Session Modification Response, a Session Deletion Response or a Session Report Request
-    /// (TS 29.244 tables 7.5.5.2-1, 7.5.7.2-1, 7.5.8.3-1). The three have types of their own, and this table is the
-    /// union of theirs: the last one's.
+    /// Usage Report, in a Session Modification Response, a Session Deletion Response or a Session Report
+    /// Request (TS 29.244 tables 7.5.5.2-1, 7.5.7.2-1, 7.5.8.3-1). The three have separate types; this table
+    /// is their union, which is the last one.
     pub struct UsageReport {
         M urr_id: UrrId = URR_ID,
         M ur_seqn: UrSeqn = UR_SEQN,

@@ -111,6 +111,7 @@ pub enum Direction {
 /// A packet detection rule (TS 29.244 5.2.1A).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pdr {
+    /// Unique in the session.
     pub id: PdrId,
     /// Rules are evaluated from the lowest value up; of equal values, in the order of the list.
     pub precedence: u32,
@@ -156,6 +157,7 @@ impl Source {
 /// A forwarding action rule (TS 29.244 5.2.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Far {
+    /// Unique in the session.
     pub id: FarId,
     /// The action on packets.
     pub action: Action,
@@ -202,6 +204,7 @@ pub struct Tunnel {
 /// A QoS enforcement rule (TS 29.244 5.4). A session's AMBR is a QER of all its non-GBR PDRs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Qer {
+    /// Unique in the session.
     pub id: QerId,
     /// Open or closed gates.
     pub gates: Gates,

@@ -98,6 +98,7 @@ impl Meter {
 
 /// A meter in any memory.
 pub trait Metering: Debug + Send + Sync {
+    /// The rates and buckets.
     fn meter(&self) -> &Meter;
 
     /// The index by which a BPF program knows it.

@@ -29,6 +29,7 @@ pub struct Room {
 }
 
 impl Room {
+    /// Without packets.
     pub fn new(limits: BufferLimits) -> Self {
         Self { limits, packets: AtomicUsize::new(0), bytes: AtomicUsize::new(0) }
     }

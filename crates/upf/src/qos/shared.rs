@@ -23,6 +23,7 @@ pub struct SharedMeters {
 }
 
 impl SharedMeters {
+    /// Full meters of these rates.
     pub fn new(rates: &[SharedRate], enforcement: Enforcement, source: &dyn MeterSource) -> Self {
         let meter = |rate| vec![source.aggregate(rate, enforcement.burst())];
         let aggregates = |rate: &SharedRate| Aggregates {
