@@ -1,8 +1,8 @@
 //! Links usrsctp, the user-space SCTP stack behind `sctp::user`.
 //!
-//! The static library is preferred, so that one file is all a host needs. `PITH_USRSCTP=dynamic` asks for the
-//! shared one (a `cdylib` needs it: Debian's archive is not position independent), and `PITH_USRSCTP_DIR`
-//! names a directory that holds either.
+//! The static library is preferred, so that the binary needs no other file on the host.
+//! `PITH_USRSCTP=dynamic` selects the shared library (a `cdylib` needs it: Debian's archive is not position
+//! independent), and `PITH_USRSCTP_DIR` names a directory that holds either.
 
 use std::env;
 use std::path::{Path, PathBuf};

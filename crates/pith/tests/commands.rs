@@ -274,7 +274,7 @@ fn a_second_process_on_the_same_address_is_told_which_setting_to_change() {
     let place = Place::new("twice");
     let _running = place.start(&["nf", "nrf"]);
     let error = place.fails(&["nf", "nrf"]);
-    assert!(error.contains("can't listen on") && error.contains("change 'api.socket'"), "{error}");
+    assert!(error.contains("cannot listen on") && error.contains("change 'api.socket'"), "{error}");
 }
 
 /// Loopback is a network too: whoever reaches the address needs a token, the socket is its owner's.

@@ -1,7 +1,8 @@
 //! Measures user-space SCTP between two processes on loopback: `cargo run --release --example sctp_echo`.
 //!
-//! The program starts itself as the server (`sctp_echo server MODE ADDRESS`), which returns messages on stream 0
-//! and swallows those on others. `sctp_echo client MODE ADDRESS` measures against a server elsewhere.
+//! The program starts itself as the server (`sctp_echo server MODE ADDRESS`), which echoes messages on stream
+//! 0 and discards messages on other streams. `sctp_echo client MODE ADDRESS` measures against a server
+//! elsewhere.
 
 use std::env;
 use std::net::SocketAddr;
@@ -28,7 +29,7 @@ fn main() -> anyhow::Result<()> {
     }
 }
 
-/// Waits until the transport wants attention, and gives it.
+/// Waits until the transport is readable or its next deadline, then processes it.
 fn turn(transport: &mut dyn SctpTransport, events: &mut Vec<SctpEvent>) {
     let deadline = transport.next_deadline().unwrap_or_else(|| Instant::now() + Duration::from_secs(1));
     let timeout = deadline.saturating_duration_since(Instant::now());
@@ -60,7 +61,7 @@ fn serve(mode: SctpMode, address: SocketAddr) -> anyhow::Result<()> {
     }
 }
 
-/// A server process that ends with the value.
+/// A server process; dropping the value kills it.
 struct Server(Child);
 
 impl Drop for Server {
@@ -70,7 +71,7 @@ impl Drop for Server {
     }
 }
 
-/// Measures against a server of its own.
+/// Measures against a server process that this program starts.
 fn measure_here(mode: &str) -> anyhow::Result<()> {
     let address: SocketAddr = "127.0.0.1:38412".parse()?;
     let server = Command::new(env::current_exe()?).args(["server", mode, &address.to_string()]).spawn()?;
@@ -79,7 +80,7 @@ fn measure_here(mode: &str) -> anyhow::Result<()> {
     measure(mode, address, Some(server.0.id()))
 }
 
-/// Measures against the server at `address`; its process, if on this host, is counted in.
+/// Measures against the server at `address`. If the server runs on this host, its CPU time is included.
 fn measure(mode: &str, address: SocketAddr, server: Option<u32>) -> anyhow::Result<()> {
     let mut client = Client::open(mode.parse()?, address)?;
     println!("{}", client.transport.description());
@@ -172,7 +173,7 @@ impl Client {
     }
 }
 
-/// CPU time of this process, and of another on this host, in microseconds.
+/// CPU time of this process, and of another process on this host, in microseconds.
 struct Cpu(f64);
 
 impl Cpu {
@@ -185,7 +186,7 @@ impl Cpu {
     }
 }
 
-/// The scheduler's account of a process's time on a CPU.
+/// A process's CPU time according to the scheduler.
 fn scheduled(process: &str) -> f64 {
     let text = std::fs::read_to_string(format!("/proc/{process}/schedstat")).unwrap_or_default();
     text.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(0.0) / 1e3

@@ -1,9 +1,9 @@
-//! The process's clock, as the pure band counts time.
+//! The process's clock, in the time types of the pure crates.
 
 use pith_nf::kit::Instant;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Counts microseconds since the process began; the same in all threads.
+/// Counts microseconds since the process started; the same in all threads.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     began: std::time::Instant,
@@ -11,24 +11,24 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that begins now.
+    /// Starts a clock at the current time.
     pub fn start() -> Self {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let epoch_unix_ms = i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX);
         Self { began: std::time::Instant::now(), epoch_unix_ms }
     }
 
-    /// The wall clock when the process began, milliseconds since 1970.
+    /// Wall clock at the process's start, in milliseconds since 1970.
     pub const fn epoch_unix_ms(&self) -> i64 {
         self.epoch_unix_ms
     }
 
-    /// The same in seconds.
+    /// Wall clock at the process's start, in seconds since 1970.
     pub fn unix_seconds(&self) -> u64 {
         u64::try_from(self.epoch_unix_ms / 1000).unwrap_or(0)
     }
 
-    /// Now.
+    /// The current time.
     pub fn now(&self) -> Instant {
         Instant::from_micros(u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX))
     }

@@ -1,22 +1,24 @@
-//! Desks: how threads of a process hand work to each other.
+//! Work queues between the threads of a process.
 //!
 //! ```text
-//!  edge, http, other desks ── send ──> things ──┐
-//!                                               │  one turn at a time, under the desk's lock
-//!   its own thread: much waits, or time is up ──┤
-//!   whoever brought a few things: attend ───────┘
+//!  edge, http, other queues ── send ──> items ──┐
+//!                                               │  one turn at a time, under the queue's lock
+//!   worker thread: many items, or a timer ──────┤
+//!   submitting thread: few items, attend ───────┘
 //! ```
 //!
-//! Waking a thread costs some ten microseconds of CPU (ADR 0016). So the thread that brings a few things does
-//! them itself if nobody else is at the desk; when more wait than [`FEW`], the desk's own thread works
-//! beside the others. Things are done one at a time and in order in both cases.
+//! Waking a thread costs about ten microseconds of CPU (ADR 0016). Therefore small batches run on the
+//! submitting thread if no other thread is processing the queue; if more than [`FEW`] items are pending, the
+//! queue's worker thread processes them in parallel to the submitters. In both cases items are processed one
+//! at a time and in order.
 //!
-//! Whoever attends never waits: where somebody works already it leaves, and who works looks again after
-//! letting go. So turns may nest (a shard's attends the store, the store's the shards) without a deadlock.
+//! `attend` never waits for the lock: if another thread holds it, `attend` returns, and the holder checks the
+//! queue again after releasing the lock. Therefore turns may nest (a shard's turn attends the store, and the
+//! store's the shards) without a deadlock.
 //!
-//! A desk never refuses: between shards and the edge nothing may block, or two threads could wait for each
-//! other. Readers of sockets stop reading while a desk holds more than its bound, so that the transport's
-//! own window slows the peer (design section 5).
+//! `send` never fails or blocks: between shards and the edge, blocking could make two threads wait for each
+//! other. Readers of sockets stop reading while a queue holds more than its bound, so that the transport's
+//! flow control slows the peer (design section 5).
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,27 +27,27 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-/// As many things as whoever brought them does itself.
+/// Largest batch that the submitting thread processes itself.
 const FEW: usize = 4;
 
-/// Turns in a row that a visitor takes before it leaves the rest to the desk's own thread.
+/// Consecutive turns of a submitting thread before it leaves the rest to the worker thread.
 const TURNS: usize = 16;
 
-/// So much later than it is due the own thread may wake: work that is due at the same time after each turn says so a
-/// few microseconds sooner or later, and is not worth waking a thread for.
+/// Tolerance of the worker's wake-up time: work due at a fixed time reports a delay that varies by a few
+/// microseconds from turn to turn, which must not wake the worker each time.
 const SLACK: Duration = Duration::from_millis(1);
 
-/// What is done at a desk.
+/// The processing of a queue's items.
 pub trait Work<T>: Send {
-    /// Does one thing.
+    /// Processes one item.
     fn take(&mut self, thing: T);
 
-    /// Ends a turn: does what is due, sends what came of it. After how long it is to be called again
-    /// even if nothing is sent.
+    /// Ends a turn: handles timers that are due and sends the results. Returns the time until the next call
+    /// is needed even if nothing is sent.
     fn finish(&mut self) -> Option<Duration>;
 }
 
-/// The way to a desk, for any thread.
+/// The sending end of a queue, for any thread.
 pub struct Desk<T> {
     things: Sender<T>,
     shared: Arc<Shared<T>>,
@@ -62,26 +64,26 @@ struct Shared<T> {
     bound: usize,
     place: Mutex<Option<Place<T>>>,
     thread: OnceLock<Thread>,
-    /// How many wait for a thing that only the own thread may do.
+    /// Number of [`Reservation`]s: while there are any, only the worker processes items.
     reserved: AtomicUsize,
     is_closing: AtomicBool,
 }
 
-/// What whoever works at a desk has.
+/// What a thread needs to process items.
 struct Place<T> {
     things: Receiver<T>,
     work: Box<dyn Work<T>>,
-    /// When the own thread wakes by itself.
+    /// When the worker wakes up without being woken.
     due: Option<Instant>,
 }
 
-/// A desk at which nobody works yet.
+/// A queue without a worker.
 pub struct Vacancy<T> {
     things: Receiver<T>,
     shared: Arc<Shared<T>>,
 }
 
-/// A new desk. Its feeders are to pause while it holds more than `bound` things.
+/// Creates a queue. Readers of sockets should pause while it holds more than `bound` items.
 pub fn desk<T>(name: impl Into<String>, bound: usize) -> (Desk<T>, Vacancy<T>) {
     let (sender, things) = unbounded();
     let shared = Arc::new(Shared {
@@ -96,29 +98,32 @@ pub fn desk<T>(name: impl Into<String>, bound: usize) -> (Desk<T>, Vacancy<T>) {
 }
 
 impl<T> Desk<T> {
-    /// Puts one thing on it; [`Desk::attend`] makes sure that it is done. What comes after the end is dropped.
+    /// Adds an item; call [`Desk::attend`] afterwards to have it processed. After the queue's end items are
+    /// dropped.
     pub fn send(&self, thing: T) {
-        // A closed desk has dropped what would answer.
+        // The receiver of the reply no longer exists if the queue has ended.
         let _ = self.things.send(thing);
         if self.held() > FEW {
             self.shared.wake();
         }
     }
 
-    /// How many things wait.
+    /// Number of pending items.
     pub fn held(&self) -> usize {
         self.things.len()
     }
 
-    /// Whether whoever feeds it from a socket has to pause.
+    /// Whether readers of sockets should pause.
     pub fn is_full(&self) -> bool {
         self.held() >= self.shared.bound
     }
 
-    /// Sees to what waits: does it, if it is little and nobody else is at it; else its thread does.
+    /// Has pending items processed: a small batch by this thread if no other thread is processing, else by
+    /// the worker.
     pub fn attend(&self) {
         for _ in 0..TURNS {
-            // Either whoever works sees what was sent before this, or this sees that nobody works.
+            // Either the lock's holder sees what was sent before this, or this thread sees that the lock is
+            // free.
             fence(Ordering::SeqCst);
             if self.things.is_empty() {
                 return;
@@ -129,7 +134,7 @@ impl<T> Desk<T> {
                 break;
             }
             let due = self.shared.turn(&mut place, waiting);
-            // Awake it wants the lock.
+            // The worker needs the lock when it wakes up.
             drop(place);
             if due == Due::Sooner {
                 self.shared.wake();
@@ -138,19 +143,20 @@ impl<T> Desk<T> {
         self.shared.wake();
     }
 
-    /// Leaves what waits to the desk's own thread.
+    /// Leaves pending items to the worker.
     pub fn wake(&self) {
         self.shared.wake();
     }
 
-    /// Until this is dropped only the own thread works: for things that take long, before they are sent.
+    /// Restricts processing to the worker until the reservation is dropped. Reserve before sending items that
+    /// take long.
     pub fn reserve(&self) -> Reservation<T> {
         self.shared.reserved.fetch_add(1, Ordering::SeqCst);
         Reservation(Arc::clone(&self.shared))
     }
 }
 
-/// Keeps visitors from working at a desk.
+/// While this exists, only the worker processes items.
 pub struct Reservation<T>(Arc<Shared<T>>);
 
 impl<T> Drop for Reservation<T> {
@@ -159,12 +165,12 @@ impl<T> Drop for Reservation<T> {
     }
 }
 
-/// When the work is due again.
+/// When the queue's work is due next.
 #[derive(PartialEq, Eq)]
 enum Due {
-    /// Before its thread wakes by itself, by more than [`SLACK`].
+    /// More than [`SLACK`] before the worker wakes up.
     Sooner,
-    /// When it does, later, or not at all.
+    /// When the worker wakes up or later, or not at all.
     InTime,
 }
 
@@ -187,7 +193,7 @@ impl<T> Shared<T> {
         }
     }
 
-    /// Does some of what waits. Work that panics ends, and takes nobody with it.
+    /// Processes up to `most` items. If the work panics, the queue ends; the calling thread continues.
     fn turn(&self, place: &mut Option<Place<T>>, most: usize) -> Due {
         let Some(Place { things, work, due }) = place else { return Due::InTime };
         let turn = || {
@@ -195,7 +201,7 @@ impl<T> Shared<T> {
             work.finish()
         };
         let Ok(after) = catch_unwind(AssertUnwindSafe(turn)) else {
-            tracing::error!("{} panicked: this is a bug in Pith, please report it; it has ended", self.name);
+            tracing::error!("{} panicked and has ended: this is a bug in Pith, please report it", self.name);
             *place = None;
             return Due::Sooner;
         };
@@ -209,7 +215,7 @@ impl<T> Shared<T> {
         Due::Sooner
     }
 
-    /// What the own thread does.
+    /// The worker's loop.
     fn run(&self, things: &Receiver<T>, batch: usize) {
         loop {
             let mut place = self.place();
@@ -219,7 +225,7 @@ impl<T> Shared<T> {
             self.turn(&mut place, batch);
             let Some(due) = place.as_ref().map(|place| place.due) else { return };
             drop(place);
-            // Whoever came meanwhile left what it brought to this.
+            // A thread that found the lock taken has left its items to this one.
             fence(Ordering::SeqCst);
             if !things.is_empty() {
                 continue;
@@ -235,7 +241,7 @@ impl<T> Shared<T> {
     }
 }
 
-/// The thread of a desk.
+/// The worker thread of a queue.
 pub struct DeskThread<T> {
     shared: Arc<Shared<T>>,
     thread: JoinHandle<()>,
@@ -243,14 +249,14 @@ pub struct DeskThread<T> {
 
 #[cfg(test)]
 impl<T> Vacancy<T> {
-    /// Takes off what waits, for tests that do the work themselves.
+    /// Removes all pending items, for tests that process them themselves.
     pub fn take_all(&self) -> Vec<T> {
         self.things.try_iter().collect()
     }
 }
 
 impl<T: Send + 'static> Vacancy<T> {
-    /// Starts the work, with what was sent before. Its thread does `batch` things a turn at most.
+    /// Starts the worker, which processes at most `batch` items per turn.
     pub fn fill(self, batch: usize, work: impl Work<T> + 'static) -> std::io::Result<DeskThread<T>> {
         let Self { things, shared } = self;
         *shared.place() = Some(Place { things: things.clone(), work: Box::new(work), due: None });
@@ -264,12 +270,12 @@ impl<T: Send + 'static> Vacancy<T> {
 }
 
 impl<T> DeskThread<T> {
-    /// Lets what was sent so far be done, and ends the work.
+    /// Processes all items sent so far, then ends the worker.
     pub fn close(self) {
         self.shared.is_closing.store(true, Ordering::SeqCst);
         self.thread.thread().unpark();
         if self.thread.join().is_err() {
-            tracing::error!("the thread of a desk panicked: this is a bug in Pith, please report it");
+            tracing::error!("the worker thread of a queue panicked: this is a bug in Pith, please report it");
         }
     }
 }

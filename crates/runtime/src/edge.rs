@@ -1,16 +1,16 @@
-//! The edge: the thread that ends N2 and N4, with the gateways on it.
+//! The edge: the thread that terminates N2 and N4 and runs their gateways.
 //!
 //! ```text
 //!  gNB ══SCTP══> SctpTransport ──> N2Gateway ──┐
-//!                                              ├──> desks of the shards
+//!                                              ├──> work queues of the shards
 //!  UPF ──UDP───> socket ─────────> N4Gateway ──┘
 //!        <────────────────────────  gateways  <──── channel <─────────── shards
 //! ```
 //!
-//! What the edge brings a shard it does itself, if that is little and the shard free (`desk`). While the desk of
-//! a shard is full the edge holds the messages for it, within bounds for each gNB (`held`), and drops the requests of UPFs
-//! for it, which UPFs send again. A gNB that does not read what it is sent is not read either, and in the end given up
-//! (`backlog`).
+//! The edge itself processes small batches of a shard's messages if the shard is idle (`desk`). While a
+//! shard's queue is full, the edge holds gNBs' messages for the shard, within bounds for each gNB (`held`),
+//! and drops UPFs' requests, which UPFs retransmit. If a gNB does not read what it is sent, the edge stops
+//! reading from it and finally aborts the association (`backlog`).
 
 mod backlog;
 mod held;
@@ -38,54 +38,54 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Datagrams read in a row before others get their turn.
+/// Datagrams read in a row before other inputs get their turn.
 const DATAGRAMS: usize = 64;
 
 /// Largest PFCP datagram.
 const DATAGRAM_SIZE: usize = 65_535;
 
-/// How often in a row the edge sees to what the shards and itself ask of each other before it reads again.
+/// Rounds of processing between shards and edge before the edge reads sockets again.
 const ROUNDS: usize = 16;
 
-/// How long the edge waits before it looks again whether a full desk has room for held messages.
+/// Interval at which the edge checks whether a full queue has room for held messages.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// What the edge is sent.
+/// A message to the edge.
 pub enum EdgeMessage {
-    /// An AMF's.
+    /// Effect of an AMF.
     N2(N2Effect),
-    /// An SMF's.
+    /// Effect of an SMF.
     N4 {
-        /// Of which shard.
+        /// The SMF's shard.
         shard: ShardId,
-        /// What.
+        /// The effect.
         effect: Box<N4Effect>,
     },
-    /// An operator asks for the gNBs; the answer goes where the edge was told to send answers.
+    /// Query of an operator for the connected gNBs, with its number; the answer is passed to `inspected`.
     InspectGnbs(u64),
-    /// The same for UPFs with an association.
+    /// Query of an operator for the UPFs with an association.
     InspectUpfs(u64),
-    /// Release what stands, and end.
+    /// Releases associations and ends the edge.
     Close,
 }
 
-/// The N2 side: AMF processes have one.
+/// N2 of a process with an AMF.
 pub struct N2Side {
-    /// Listening.
+    /// The listening transport.
     pub transport: Box<dyn SctpTransport>,
     /// The gateway.
     pub gateway: N2Gateway,
 }
 
-/// The N4 side: SMF processes have one.
+/// N4 of a process with an SMF.
 pub struct N4Side {
-    /// Bound.
+    /// The bound socket.
     pub socket: UdpSocket,
     /// The gateway.
     pub gateway: N4Gateway,
 }
 
-/// The way to the edge, for any thread.
+/// Sends messages to the edge, from any thread.
 #[derive(Clone)]
 pub struct EdgeHandle {
     inbox: Sender<EdgeMessage>,
@@ -93,25 +93,25 @@ pub struct EdgeHandle {
 }
 
 impl EdgeHandle {
-    /// Sends something; [`EdgeHandle::wake`] makes sure that it is seen.
+    /// Queues a message; call [`EdgeHandle::wake`] afterwards.
     pub fn send(&self, message: EdgeMessage) {
-        // After its end the edge has nothing to do with it.
+        // After the edge's end, messages are dropped.
         let _ = self.inbox.send(message);
     }
 
-    /// Wakes the edge, after a batch.
+    /// Wakes the edge after a batch of messages.
     pub fn wake(&self) {
         self.waker.wake();
     }
 }
 
-/// An edge that does not run yet.
+/// An edge that was not started.
 pub struct EdgeSeed {
     outlet: Receiver<EdgeMessage>,
     sleeper: Sleeper,
 }
 
-/// The handle of an edge, and what to start it with.
+/// Creates the handle of an edge, and the value that starts it.
 pub fn edge() -> io::Result<(EdgeHandle, EdgeSeed)> {
     let (inbox, outlet) = unbounded();
     let (waker, sleeper) = waker()?;
@@ -119,7 +119,7 @@ pub fn edge() -> io::Result<(EdgeHandle, EdgeSeed)> {
 }
 
 impl EdgeSeed {
-    /// Starts the thread. `inspected` takes answers to operators.
+    /// Starts the thread. `inspected` receives the answers to operators' queries.
     pub fn start(
         self,
         clock: Clock,
@@ -136,9 +136,9 @@ impl EdgeSeed {
 struct N2State {
     side: N2Side,
     associations: HashMap<GnbHandle, Link>,
-    /// Messages that did not fit the send buffers.
+    /// Messages to gNBs whose send buffers are full.
     backlogs: Backlogs,
-    /// Messages for shards whose desks are full.
+    /// Messages for shards whose queues are full.
     held: HeldInputs,
 }
 
@@ -191,7 +191,8 @@ impl Edge {
         self.close();
     }
 
-    /// Sees to what the shards were brought, and does what they ask for, until nothing is left of it.
+    /// Processes the shards' inputs and their effects on the edge, until there are none left or `ROUNDS` is
+    /// reached.
     fn attend_shards(&mut self, outlet: &Receiver<EdgeMessage>) {
         for _ in 0..ROUNDS {
             self.shards.iter().for_each(ShardDesk::attend);
@@ -203,7 +204,7 @@ impl Edge {
         self.shards.iter().for_each(ShardDesk::wake);
     }
 
-    /// The place of N4's socket among the descriptors.
+    /// Index of the N4 socket among the descriptors.
     fn n4_place(&self) -> usize {
         usize::from(self.n2.is_some())
     }
@@ -236,7 +237,7 @@ impl Edge {
         }
     }
 
-    /// Reads what gNBs sent, after what is held of it from before.
+    /// Reads messages of gNBs, after those that are held.
     fn read_associations(&mut self, events: &mut Vec<SctpEvent>) {
         let Some(n2) = &mut self.n2 else { return };
         n2.release_held(&self.shards);
@@ -304,24 +305,24 @@ impl Edge {
     fn n2_send(&mut self, gnb: GnbHandle, stream: u16, pdu: Bytes) {
         let level = self.n2.as_mut().map(|n2| n2.send(gnb, stream, pdu));
         if level == Some(Level::High) {
-            self.give_up(gnb, &format!("more than {HIGH_MARK} octets wait for it"));
+            self.give_up(gnb, &format!("more than {HIGH_MARK} octets are queued for it"));
         }
     }
 
     fn give_up_stalled(&mut self, now: Instant) {
         let stalled = self.n2.as_mut().map(|n2| n2.backlogs.stalled(now));
         for association in stalled.into_iter().flatten() {
-            let why = format!("it has taken nothing for {} s of what waits for it", MAX_STALL.as_secs());
+            let why = format!("it has accepted no message for {} s", MAX_STALL.as_secs());
             self.give_up(GnbHandle(association.to_u64()), &why);
         }
     }
 
-    /// Aborts the association of a gNB that does not read, so that what waits for it does not grow for ever.
+    /// Aborts the association of a gNB that does not read, so that its queue does not grow without bound.
     fn give_up(&mut self, gnb: GnbHandle, why: &str) {
         let Some(n2) = &mut self.n2 else { return };
         let name = n2.name(gnb);
         let Some(link) = n2.forget(gnb) else { return };
-        tracing::warn!(gnb = name, peer = %link.peer, "gNB {name} does not read and is given up: {why}");
+        tracing::warn!(gnb = name, peer = %link.peer, "gNB {name} does not read its messages; association aborted: {why}");
         n2.side.transport.abort(link.association);
         self.n2_input(N2GatewayInput::Down { gnb });
     }
@@ -344,9 +345,9 @@ impl Edge {
         for effect in n4.gateway.handle(input) {
             match effect {
                 N4GatewayEffect::Send { to, octets } => {
-                    // What is lost here is sent again after T1.
+                    // Lost requests are retransmitted after T1.
                     if let Err(error) = n4.socket.send_to(&octets, to) {
-                        tracing::debug!(%to, %error, "a PFCP datagram can't be sent");
+                        tracing::debug!(%to, %error, "cannot send a PFCP datagram");
                     }
                 }
                 N4GatewayEffect::ToShard { shard, input } => {
@@ -393,7 +394,7 @@ impl Edge {
         upfs.map(shown).collect()
     }
 
-    /// Tells UPFs and gNBs that this side goes.
+    /// Releases PFCP and SCTP associations.
     fn close(&mut self) {
         self.n4_input(N4GatewayInput::Stop);
         let Some(n2) = &mut self.n2 else { return };
@@ -419,7 +420,7 @@ impl N2State {
         [self.side.transport.next_deadline(), self.backlogs.next_deadline()].into_iter().flatten().min()
     }
 
-    /// A gNB's name, for people; its address before it has told one.
+    /// A gNB's name for logs, or its address before NG setup.
     fn name(&self, gnb: GnbHandle) -> String {
         let known = self.side.gateway.gnbs().find(|(known, _)| *known == gnb);
         let address = || self.associations.get(&gnb).map(|link| link.peer.to_string());
@@ -478,14 +479,15 @@ impl N2State {
     }
 }
 
-/// Gives SCTP a message, on stream 0 if the gNB has no such stream. `false`: there is no room for it now.
+/// Passes a message to SCTP, on stream 0 if the association has no such stream. `false`: the send buffer is
+/// full.
 fn offer(transport: &mut dyn SctpTransport, to: AssociationId, stream: u16, pdu: &Bytes) -> bool {
     match transport.send(to, stream, NGAP_PPID, pdu) {
         Ok(()) => true,
         Err(SendError::Backpressure) => false,
         Err(SendError::NoSuchStream) if stream != 0 => offer(transport, to, 0, pdu),
         Err(error) => {
-            tracing::debug!(association = %to, %error, "a message can't be sent");
+            tracing::debug!(association = %to, %error, "cannot send a message");
             true
         }
     }

@@ -1,4 +1,4 @@
-//! What NFs tell the operator, as log lines.
+//! Logs the events of NFs.
 
 use pith_nf::kit::{Event, Level, Nf};
 
@@ -19,7 +19,7 @@ macro_rules! log {
 
 /// Logs an event with its procedure, outcome and UE as fields.
 ///
-/// Identities in it are masked by whoever made it; fields that it does not have are left out.
+/// The NF has masked identities in the event; empty fields are left out.
 pub fn tell(nf: Nf, event: &Event) {
     match event.level {
         Level::Error => log!(ERROR, nf, event),
@@ -29,7 +29,7 @@ pub fn tell(nf: Nf, event: &Event) {
     }
 }
 
-/// `None` leaves a field out.
+/// `None` omits a field.
 fn present(text: &str) -> Option<&str> {
     Some(text).filter(|text| !text.is_empty())
 }

@@ -1,6 +1,6 @@
-//! Files with the home network's private keys, which uncover SUCIs (TS 33.501 Annex C.3).
+//! Files with the home network's private keys for SUCIs (TS 33.501 Annex C.3).
 //!
-//! A file holds 64 hexadecimal digits and is its owner's alone.
+//! A file holds 64 hexadecimal digits and only its owner may access it.
 
 use crate::config::{HomeNetworkKey, SuciProfile};
 use crate::private_file::{self, ReadError, Readers};
@@ -9,25 +9,25 @@ use std::io;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
-/// Why there is no key.
+/// An error of a home network key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The file can't be read or written.
     #[error("the home network key {}: {source}", path.display())]
     File {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
     /// Others than its owner may read the file.
-    #[error("the home network key {} can be read by others: 'chmod 600' it", .0.display())]
+    #[error("the home network key {} can be read by other users: change its mode with 'chmod 600'", .0.display())]
     Exposed(PathBuf),
-    /// The file holds something else.
-    #[error("{} is not a private key: it must hold 64 hexadecimal digits; 'pith key new' makes one", .0.display())]
+    /// The content is not a private key.
+    #[error("{} is not a private key: it must hold 64 hexadecimal digits; 'pith key new' creates one", .0.display())]
     NotAKey(PathBuf),
-    /// The operating system gave no randomness.
-    #[error("the operating system gave no randomness: {0}")]
+    /// The operating system's random source failed.
+    #[error("the operating system's random source failed: {0}")]
     Randomness(getrandom::Error),
 }
 
@@ -54,7 +54,7 @@ fn read(path: &Path, profile: SuciProfile) -> Result<HomeNetworkPrivateKey, KeyE
     HomeNetworkPrivateKey::new(profile.into(), &octets).map_err(|_| KeyError::NotAKey(path.into()))
 }
 
-/// Makes a key, writes its private half to a new file, and gives its public half, for the USIMs.
+/// Generates a key, writes the private key to a new file, and returns the public key for the USIMs.
 pub fn generate(path: &Path, profile: SuciProfile) -> Result<HomeNetworkPublicKey, KeyError> {
     let (octets, public) = random(profile)?;
     let text = Zeroizing::new(hex::encode(octets) + "\n");
@@ -62,8 +62,8 @@ pub fn generate(path: &Path, profile: SuciProfile) -> Result<HomeNetworkPublicKe
     Ok(public)
 }
 
-/// A private key and its public half. Hardly any 32 octets are no key of profile B; those are not
-/// taken.
+/// A private key and its public key. Very few values of 32 octets are not valid for profile B; these are
+/// skipped.
 fn random(profile: SuciProfile) -> Result<([u8; 32], HomeNetworkPublicKey), KeyError> {
     loop {
         let mut octets = [0; 32];
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_generated_key_uncovers_what_its_public_half_hid() {
+    fn a_generated_key_deconceals_what_its_public_key_concealed() {
         for profile in [SuciProfile::A, SuciProfile::B] {
             let private_key_file = path(&format!("generated-{profile}"));
             let public = generate(&private_key_file, profile).unwrap();
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_key_or_no_secret_is_refused() {
+    fn invalid_and_exposed_key_files_are_refused() {
         let path = path("bad");
         fs::write(&path, "00".repeat(32)).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
@@ -110,7 +110,7 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         assert!(
             matches!(read(&path, SuciProfile::B), Err(KeyError::NotAKey(_))),
-            "zero is no key of profile B"
+            "zero is not a valid key of profile B"
         );
         fs::write(&path, "not hexadecimal").unwrap();
         assert!(matches!(read(&path, SuciProfile::A), Err(KeyError::NotAKey(_))));

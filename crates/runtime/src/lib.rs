@@ -1,4 +1,4 @@
-//! The shell: SCTP, HTTP/2, UDP, timers, storage, configuration, signals.
+//! The shell around the NFs: SCTP, HTTP/2, UDP, timers, storage, configuration, signals.
 
 pub mod api;
 pub mod clock;

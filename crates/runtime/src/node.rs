@@ -1,4 +1,4 @@
-//! A process of Pith: which NFs it hosts, their threads, and how they are wired.
+//! A process of Pith: its NFs and their threads.
 //!
 //! ```text
 //!                 ┌──────── http ────────┐
@@ -46,29 +46,29 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// What a process is to host.
+/// The NFs of a process.
 #[derive(Debug, Clone)]
 pub struct Hosting {
-    /// Its NFs.
+    /// The NFs that the process hosts.
     pub nfs: Vec<Nf>,
-    /// Whether it has a UPF.
+    /// Whether the process hosts a UPF.
     pub upf: bool,
-    /// Whether other NFs are in processes of their own, each at its place in `sbi.addresses`.
+    /// Whether NFs are processes of their own, each at its address in `sbi.addresses`.
     pub split: bool,
 }
 
 impl Hosting {
-    /// Everything: `pith up`.
+    /// All NFs and the UPF: `pith up`.
     pub fn all() -> Self {
         Self { nfs: Nf::ALL.to_vec(), upf: true, split: false }
     }
 
-    /// Some NFs: `pith nf`.
+    /// Selected NFs: `pith nf`.
     pub fn some(nfs: Vec<Nf>, upf: bool) -> Self {
         Self { nfs, upf, split: true }
     }
 
-    /// The same without the NFs of another vendor (`sbi.external`).
+    /// The same NFs without those of other vendors (`sbi.external`).
     pub fn without_external(mut self, config: &Config) -> Self {
         let is_own = |nf: &Nf| !config.sbi.external.keys().any(|external| nf_of(*external) == *nf);
         self.nfs.retain(is_own);
@@ -80,7 +80,7 @@ impl Hosting {
     }
 }
 
-/// Why a process can't start.
+/// The reason why a process cannot start.
 pub type StartError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A running process.
@@ -95,7 +95,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Starts all threads; the process is ready when [`Node::wait_until_ready`] says so.
+    /// Starts all threads. [`Node::wait_until_ready`] waits until the process is ready.
     pub fn start(config: &Config, hosting: &Hosting, database: Option<Database>) -> Result<Self, StartError> {
         let clock = Clock::start();
         let mut rng = Rng::from_seed(seed()?);
@@ -150,23 +150,23 @@ impl Node {
         Ok(Self { readiness, shards: threads, desks: shards, edge, upf, http, store })
     }
 
-    /// Waits until all NFs are registered with the NRF; how long that took since the start, or `None`
-    /// if it is not so in time.
+    /// Waits until all NFs are registered with the NRF. Returns the time since the start, or `None` after the
+    /// time limit.
     pub fn wait_until_ready(&self, patience: Duration) -> Option<Duration> {
         self.readiness.wait(patience)
     }
 
-    /// Reads the files of certificates again.
+    /// Reloads the certificate files.
     pub fn read_certificates(&self) {
         self.http.0.read_certificates();
     }
 
-    /// The subscribers' database, where this process has it.
+    /// The subscriber database, if this process has it.
     pub fn store(&self) -> Option<&StoreHandle<ShardToken>> {
         self.store.as_ref().map(|(handle, _)| handle)
     }
 
-    /// Takes the NFs out of the NRF, answers what was asked, and ends all threads.
+    /// Deregisters the NFs from the NRF, completes open requests, and ends all threads.
     pub fn stop(self) {
         self.readiness.drain();
         for desk in &self.desks {
@@ -182,7 +182,7 @@ impl Node {
         if let Some(upf) = self.upf {
             upf.close();
         }
-        // Shards outlive HTTP: they answer what it has taken.
+        // HTTP ends before the shards, which must answer its open requests.
         self.http.0.drain();
         self.http.1.join();
         self.shards.into_iter().for_each(ShardThread::close);
@@ -192,12 +192,13 @@ impl Node {
     }
 }
 
-/// How long the NRF may take to hear that the NFs go.
+/// Time for the NFs' deregistration from the NRF.
 const DEREGISTRATION: Duration = Duration::from_millis(100);
 
 fn seed() -> Result<[u8; 32], StartError> {
     let mut seed = [0; 32];
-    getrandom::fill(&mut seed).map_err(|error| format!("the system has no randomness: {error}"))?;
+    getrandom::fill(&mut seed)
+        .map_err(|error| format!("the operating system's random source failed: {error}"))?;
     Ok(seed)
 }
 
@@ -210,7 +211,7 @@ fn start_store(
     Ok(crate::store::start(database, Askers(shards.to_vec()))?)
 }
 
-/// The shards, whose NFs ask the store.
+/// Delivers the store's answers to the shards.
 struct Askers(Vec<ShardDesk>);
 
 impl Sink<ShardToken> for Askers {
@@ -225,19 +226,19 @@ impl Sink<ShardToken> for Askers {
     }
 }
 
-/// Time that an NF has for the body of a request: 1 MB in it is 4 Mbit/s.
+/// Time for the body of a request: 1 MB within it needs 4 Mbit/s.
 const BODY_TIME: Duration = Duration::from_secs(2);
-/// Octets of bodies that the SBI buffers: a known NF may have all of them, a stranger an eighth.
+/// Octets of bodies that the SBI server buffers: known NFs may use all of them, a stranger an eighth.
 const BUFFERED: usize = 64 << 20;
 
-/// Addresses of NFs that the configuration names.
+/// Addresses of the configured NFs.
 fn known(config: &Config) -> BTreeSet<IpAddr> {
     let own = HostedNf::ALL.into_iter().map(|nf| config.sbi.address(nf).ip());
     let external = config.sbi.external.values().flat_map(|external| {
         let host = external.host().and_then(|host| host.parse().ok());
         external.callers.iter().copied().chain(host)
     });
-    // On loopback the source of a connection is 127.0.0.1, whatever address it goes to.
+    // On loopback the source address of a connection is 127.0.0.1, whatever its destination.
     let own = own.map(|ip| if ip.is_loopback() && ip.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { ip });
     own.chain(external).collect()
 }
@@ -260,7 +261,7 @@ fn sbi_settings(
         exchanges: config.sbi.max_exchanges as usize,
     };
     let setting = if hosting.split { "sbi.addresses" } else { "sbi.listen" };
-    // NFs of one process call each other in memory: without a foreign NF nobody needs a socket.
+    // NFs of one process call each other in memory: a socket is needed only for NFs elsewhere.
     let serves = !hosting.nfs.is_empty() && (hosting.split || config.sbi.is_served());
     let listener = serves.then(|| bind(address, setting)).transpose()?;
     let plain = config.sbi.plain_listen.filter(|_| serves && tls.is_some());
@@ -281,7 +282,7 @@ fn api_settings(
     }
     let audit = crate::api::audit(config);
     if let Err(error) = audit.check() {
-        tracing::warn!("the audit log can't be written, changes are told in this log only: {error}");
+        tracing::warn!("cannot write to the audit log, changes are recorded in this log only: {error}");
     }
     let readiness = Arc::clone(readiness);
     let own_upf = hosting.upf.then(|| "upf".to_owned());
@@ -310,7 +311,7 @@ fn api_settings(
     }))
 }
 
-/// The Unix socket, and the TCP socket where one is configured.
+/// The Unix socket, and the TCP socket if configured.
 fn api_listeners(config: &Config, hosting: &Hosting) -> Result<Vec<ApiListener>, StartError> {
     let first = hosting.nfs.first().map_or_else(|| "upf".to_owned(), ToString::to_string);
     let path = config.api_socket(hosting.split.then_some(first.as_str()));
@@ -320,7 +321,9 @@ fn api_listeners(config: &Config, hosting: &Hosting) -> Result<Vec<ApiListener>,
     if address.ip().is_loopback() || config.api.plain_http {
         listeners.push(ApiListener::Tcp(bind(address, "api.listen")?));
     } else {
-        tracing::info!("no API at {address}, which others can reach, without 'api.plain_http'");
+        tracing::info!(
+            "the API is not served at {address}: an address other than loopback needs 'api.plain_http'"
+        );
     }
     Ok(listeners)
 }
@@ -335,7 +338,8 @@ fn n2_side(config: &Config, identities: &Identities) -> Result<N2Side, StartErro
     let tuning = SctpConfig { heartbeat: config.amf.n2.heartbeat.0, ..SctpConfig::default() };
     let addresses = &config.amf.n2.addresses;
     for address in addresses {
-        // User-space SCTP over raw IP would listen on any address, and no gNB would come.
+        // User-space SCTP over raw IP accepts any address, so that a wrong one would only show as missing
+        // gNBs.
         crate::udp::check_own_address(*address, "amf.n2.addresses")?;
     }
     let mut transport = sctp::open(mode, tuning).map_err(|error| format!("'amf.n2.sctp': {error}"))?;
@@ -356,7 +360,7 @@ fn n4_side(config: &Config, identities: &Identities) -> Result<N4Side, StartErro
     Ok(N4Side { socket, gateway: N4Gateway::new(identities.n4_config(config)) })
 }
 
-/// The NF that a name in the configuration means.
+/// The NF of a configuration name.
 pub fn nf_of(hosted: HostedNf) -> Nf {
     match hosted {
         HostedNf::Nrf => Nf::Nrf,

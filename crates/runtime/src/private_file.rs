@@ -1,4 +1,4 @@
-//! Files with secrets: readable by their owner only, checked before they are read, replaced in one step.
+//! Files with secrets: readable by their owner only, checked before reading, replaced atomically.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -6,18 +6,18 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use zeroize::Zeroizing;
 
-/// Access rights of a file with secrets, and of one for all users.
+/// Mode of a file with secrets, and of a file for all users.
 pub(crate) const PRIVATE: u32 = 0o600;
 pub(crate) const PUBLIC: u32 = 0o644;
 
-/// Why a file with secrets is not read.
+/// The reason why a file with secrets is not read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
-    /// It can't be opened or read.
+    /// The file cannot be opened or read.
     #[error("{0}")]
     Io(io::Error),
-    /// Other users may read it.
-    #[error("others can read it: 'chmod 600' it")]
+    /// Other users may read the file.
+    #[error("other users can read it: change its mode with 'chmod 600'")]
     Exposed,
 }
 
@@ -27,15 +27,16 @@ impl ReadError {
     }
 }
 
-/// Who may read a file with secrets.
+/// Permitted readers of a file with secrets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Readers {
     Owner,
-    /// A service manager may give the key to a group.
+    /// A service manager may make the key readable for a group.
     OwnerAndGroup,
 }
 
-/// Reads a file that nobody else may read. The rights are those of the file that is read, whatever its name is moved to.
+/// Reads a file after checking its mode. The mode is checked on the open file, so that renaming cannot bypass
+/// the check.
 pub(crate) fn read(path: &Path, readers: Readers) -> Result<Zeroizing<String>, ReadError> {
     let mut file = File::open(path).map_err(ReadError::Io)?;
     let others = match readers {
@@ -50,24 +51,25 @@ pub(crate) fn read(path: &Path, readers: Readers) -> Result<Zeroizing<String>, R
     Ok(text)
 }
 
-/// Writes a new file for its owner; never overwrites one.
+/// Writes a new file for its owner; fails if the file exists.
 pub(crate) fn create(path: &Path, text: &str) -> io::Result<()> {
     write_new(path, PRIVATE, text)
 }
 
-/// Replaces a file, or makes it, in one step: a reader sees the old or the new one. The directory is made if needed.
+/// Creates or replaces a file atomically: a reader sees the old or the new content. Creates the directory if
+/// needed.
 pub(crate) fn replace(path: &Path, mode: u32, text: &str) -> io::Result<()> {
     make_directory_of(path)?;
     let mut draft = path.as_os_str().to_owned();
     draft.push(format!(".{}", std::process::id()));
     let draft = Path::new(&draft);
-    // What a killed process with this id left.
+    // A killed process with the same id may have left a file.
     let _ = fs::remove_file(draft);
     write_new(draft, mode, text)?;
     fs::rename(draft, path)
 }
 
-/// Opens a file of its owner for appending; makes it, and its directory, if needed.
+/// Opens a file for appending, readable by its owner only. Creates it and its directory if needed.
 pub(crate) fn append(path: &Path) -> io::Result<File> {
     make_directory_of(path)?;
     OpenOptions::new().append(true).create(true).mode(PRIVATE).open(path)

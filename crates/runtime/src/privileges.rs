@@ -1,40 +1,39 @@
-//! Privileges after the start: what the UPF needs, or none.
+//! Drops privileges after the start, except those that the UPF needs.
 //!
-//! Capabilities belong to threads, and a thread can change its own only. Each thread of the process is
-//! therefore sent a signal, whose handler gives the thread's privileges up; threads that begin later
-//! inherit what is left.
+//! Capabilities belong to threads, and a thread can change only its own. Therefore each thread of the process
+//! gets a signal whose handler drops the thread's privileges; threads started later inherit what remains.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Numbers of capabilities, as in capabilities(7); `libc` has none.
+/// Numbers of capabilities, as in capabilities(7); `libc` does not define them.
 const NET_ADMIN: u32 = 12;
 const NET_RAW: u32 = 13;
 const SYS_ADMIN: u32 = 21;
 const PERFMON: u32 = 38;
 const BPF: u32 = 39;
-/// More capabilities than any kernel has: the sets have 64 bits.
+/// Upper bound of capability numbers: the sets have 64 bits.
 const MOST: u32 = 64;
 /// `_LINUX_CAPABILITY_VERSION_3`.
 const VERSION: u32 = 0x2008_0522;
 /// Time for all threads to handle the signal.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The capabilities that the signal's handler keeps.
+/// The capabilities that the signal handler keeps.
 static KEPT: AtomicU64 = AtomicU64::new(0);
 
-/// What a process needs after its sockets are open.
+/// The privileges that a process needs after its sockets are open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// Interfaces, routes and rules of the kernel, raw packets, BPF maps and programs.
+    /// Network interfaces, routes and firewall rules, raw packets, BPF maps and programs.
     UserPlane,
 }
 
 impl Need {
-    /// The capabilities, a bit each. BPF maps and programs needed CAP_SYS_ADMIN before Linux 5.8.
+    /// The capabilities as a bit set. Before Linux 5.8, BPF maps and programs needed CAP_SYS_ADMIN.
     fn capabilities(self) -> u64 {
         let list: &[u32] = match self {
             Self::Nothing => &[],
@@ -60,8 +59,8 @@ struct Sets {
     inheritable: u32,
 }
 
-/// Gives up, in all threads, what the process does not need, and the right to get it back: an executable
-/// with more privileges gives none (PR_SET_NO_NEW_PRIVS).
+/// Drops all other privileges in all threads, and the ability to regain them through executables with more
+/// privileges (PR_SET_NO_NEW_PRIVS).
 pub fn keep_only(need: Need) -> io::Result<()> {
     KEPT.store(need.capabilities(), Ordering::SeqCst);
     let signal = libc::SIGRTMIN() + 5;
@@ -85,12 +84,12 @@ pub fn keep_only(need: Need) -> io::Result<()> {
         }
         if begun.elapsed() > PATIENCE {
             return Err(io::Error::other(format!(
-                "{} threads keep privileges that they don't need: this is a bug in Pith, please report it",
+                "{} threads kept privileges that they do not need: this is a bug in Pith, please report it",
                 excessive.len()
             )));
         }
         for thread in excessive {
-            // SAFETY: both numbers are plain values; a thread that is gone is an error that does no harm.
+            // SAFETY: both numbers are plain values; the error for a thread that has ended is harmless.
             #[allow(unsafe_code)]
             unsafe {
                 libc::syscall(libc::SYS_tgkill, libc::getpid(), thread.id, signal)
@@ -101,7 +100,7 @@ pub fn keep_only(need: Need) -> io::Result<()> {
 }
 
 extern "C" fn on_signal(_: libc::c_int) {
-    // SAFETY: `errno` belongs to this thread; what was interrupted must find its own value again.
+    // SAFETY: `errno` belongs to this thread; the interrupted code must find its own value afterwards.
     #[allow(unsafe_code)]
     let errno = unsafe { *libc::__errno_location() };
     give_up(KEPT.load(Ordering::SeqCst));
@@ -112,8 +111,8 @@ extern "C" fn on_signal(_: libc::c_int) {
     };
 }
 
-/// Gives up what the calling thread has beyond these capabilities. System calls only: it runs in the
-/// handler of a signal. Whether it worked is read from /proc.
+/// Drops the calling thread's capabilities except `kept`. Uses system calls only, as it runs in a signal
+/// handler. The result is checked in /proc.
 fn give_up(kept: u64) {
     let mut header = Header { version: VERSION, pid: 0 };
     let mut sets = [Sets::default(); 2];
@@ -139,7 +138,7 @@ fn give_up(kept: u64) {
     }
 }
 
-/// What /proc says of a thread.
+/// State of a thread in /proc.
 struct Thread {
     id: libc::pid_t,
     permitted: u64,
@@ -147,8 +146,8 @@ struct Thread {
 }
 
 impl Thread {
-    /// The bounding set is not looked at: a process without CAP_SETPCAP can't change it, and with
-    /// PR_SET_NO_NEW_PRIVS it gives nothing.
+    /// The bounding set is not checked: a process without CAP_SETPCAP cannot change it, and with
+    /// PR_SET_NO_NEW_PRIVS it grants nothing.
     fn is_limited(&self, need: Need) -> bool {
         self.permitted & !need.capabilities() == 0 && self.no_new
     }
@@ -158,7 +157,7 @@ fn threads() -> io::Result<Vec<Thread>> {
     let mut threads = Vec::new();
     for entry in std::fs::read_dir("/proc/self/task")? {
         let entry = entry?;
-        // A thread that ended meanwhile has no privileges.
+        // A thread that has ended has no privileges.
         let Ok(status) = std::fs::read_to_string(entry.path().join("status")) else { continue };
         let field = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name));
@@ -175,7 +174,7 @@ fn threads() -> io::Result<Vec<Thread>> {
     Ok(threads)
 }
 
-/// The kernel's last capability; that of Linux 5.9 and later where it does not say.
+/// The kernel's last capability, or that of Linux 5.9 if the kernel does not report it.
 fn last_capability() -> u32 {
     let text = std::fs::read_to_string("/proc/sys/kernel/cap_last_cap").unwrap_or_default();
     text.trim().parse().unwrap_or(BPF + 1)

@@ -1,4 +1,4 @@
-//! The work of one shard: takes inputs, drives the pure [`Shard`], carries out its effects.
+//! Runs one shard: passes inputs to the pure [`Shard`] and carries out its effects.
 //!
 //! ```text
 //!  edge, http, store, other shards ──> Desk<ShardInput> ──> Shard.handle ──> Outside
@@ -12,30 +12,30 @@ use pith_nf::kit::{Instant, Nf, TimerKey};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-/// Inputs that a shard's thread handles before it flushes what came of them.
+/// Inputs that a shard's thread handles before it flushes their effects.
 const BATCH: usize = 128;
 
-/// Where the effects of a shard go that leave it.
+/// Carries out the effects that leave a shard.
 pub trait Outside: Send {
     /// Carries out an effect, or queues it until [`Outside::flush`].
     fn carry_out(&mut self, effect: ShardEffect);
 
-    /// Sends what is queued: called after each batch of inputs.
+    /// Sends queued effects; called after each batch of inputs.
     fn flush(&mut self);
 }
 
-/// The way to a shard.
+/// The queue of a shard.
 pub type ShardDesk = Desk<ShardInput>;
 
 /// A running shard.
 pub type ShardThread = DeskThread<ShardInput>;
 
-/// The desk of shard `number`, whose feeders pause while `bound` inputs wait.
+/// Creates the queue of shard `number`; readers of sockets pause while it holds `bound` inputs.
 pub fn shard_desk(number: u16, bound: usize) -> (ShardDesk, Vacancy<ShardInput>) {
     desk(format!("shard-{number}"), bound)
 }
 
-/// Starts shard `number`. `make` builds the NFs, and builds them anew if they panic.
+/// Starts shard `number`. `make` creates the NFs, at the start and again after a panic.
 pub fn start(
     number: u16,
     clock: Clock,
@@ -101,12 +101,12 @@ impl<M: FnMut() -> Shard, O: Outside> Driver<M, O> {
         self.effects = effects;
     }
 
-    /// A panic in one shard ends its UEs' contexts, not the process: the NFs begin anew, and the
-    /// UEs register again.
+    /// A panic in a shard ends its UEs' contexts, not the process: the NFs are created again, and the UEs
+    /// register again.
     fn rebuild(&mut self, now: Instant) {
         tracing::error!(
             shard = self.number,
-            "an NF panicked: this is a bug in Pith, please report it; the shard begins anew"
+            "an NF panicked: this is a bug in Pith, please report it; the shard restarts with empty state"
         );
         self.effects.clear();
         self.timers = Timers::default();

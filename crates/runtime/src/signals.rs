@@ -1,4 +1,4 @@
-//! Signals: when the operator or the service manager wants the process to end, or to read files again.
+//! Signals that end the process or reload files.
 
 use std::io;
 
@@ -7,23 +7,23 @@ use std::io;
 pub enum Signal {
     /// SIGINT: Ctrl-C.
     Interrupt,
-    /// SIGTERM: a service manager's.
+    /// SIGTERM, sent by a service manager.
     Terminate,
-    /// SIGHUP: files changed.
+    /// SIGHUP: reload files.
     Hangup,
 }
 
-/// SIGINT, SIGTERM and SIGHUP, held back from all threads that are started after [`Signals::hold`], to be
-/// waited for.
+/// SIGINT, SIGTERM and SIGHUP, blocked in all threads started after [`Signals::hold`], so that one thread can
+/// wait for them.
 pub struct Signals(libc::sigset_t);
 
 impl Signals {
-    /// Holds the signals back. Call it before the first thread is started.
+    /// Blocks the signals. Call it before the first thread is started.
     pub fn hold() -> io::Result<Self> {
         // SAFETY: a sigset_t may be all zeros until sigemptyset has set it up.
         #[allow(unsafe_code)]
         let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
-        // SAFETY: `set` lives on this stack, and the old mask is not asked for.
+        // SAFETY: `set` is a local value, and the old mask is not requested.
         #[allow(unsafe_code)]
         let result = unsafe {
             libc::sigemptyset(&mut set);
@@ -38,7 +38,7 @@ impl Signals {
         }
     }
 
-    /// Waits for one.
+    /// Waits for a signal.
     pub fn wait(&self) -> Signal {
         loop {
             let mut number = 0;
@@ -55,8 +55,8 @@ impl Signals {
     }
 }
 
-/// Lets the process end quietly when whoever reads its output has gone, as `pith … | head` does.
-/// For commands only: a core must live on when a peer closes a socket.
+/// Lets the process end silently when the reader of its output has ended, as in `pith … | head`. For commands
+/// only: a core must survive a peer's closing a socket.
 pub fn end_with_reader() {
     // SAFETY: the default action needs no handler to be sound.
     #[allow(unsafe_code)]
@@ -70,14 +70,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signal_held_back_is_waited_for() {
+    fn a_blocked_signal_is_received_by_wait() {
         let signals = Signals::hold().unwrap();
         for (number, signal) in [
             (libc::SIGTERM, Signal::Terminate),
             (libc::SIGINT, Signal::Interrupt),
             (libc::SIGHUP, Signal::Hangup),
         ] {
-            // SAFETY: the signal goes to this very thread, which holds it back.
+            // SAFETY: the signal is sent to this thread, which blocks it.
             #[allow(unsafe_code)]
             unsafe {
                 libc::pthread_kill(libc::pthread_self(), number)

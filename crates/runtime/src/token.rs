@@ -1,14 +1,14 @@
-//! Whom an answer from another thread is for.
+//! Identifies the receiver of another thread's answer.
 
 use pith_nf::kit::{Nf, Tag};
 
-/// One call of one NF of one shard.
+/// A call of an NF of a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ShardToken {
-    /// Which shard.
+    /// The shard.
     pub shard: u16,
-    /// Which of its NFs.
+    /// The NF.
     pub nf: Nf,
-    /// Which of the NF's calls.
+    /// The call's tag within the NF.
     pub tag: Tag,
 }

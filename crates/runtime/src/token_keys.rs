@@ -1,7 +1,8 @@
-//! The keys with which the NRF signs access tokens (TS 33.501 13.4.1, ES256).
+//! The keys that sign the NRF's access tokens (TS 33.501 13.4.1, ES256).
 //!
-//! They are kept in a file that only its owner reads, so that tokens outlive a restart of the NRF. A key is replaced
-//! after [`ROTATION`]; its public half is published until the last token that it signed has expired.
+//! They are stored in a file readable by its owner only, so that tokens remain valid when the NRF restarts. A
+//! key is replaced after [`ROTATION`]; its public key is published until the last token that it signed has
+//! expired.
 
 use crate::private_file::{self, PRIVATE, ReadError, Readers};
 use pith_crypto::jws::{JwsAlgorithm, SigningKey, sha256};
@@ -14,43 +15,44 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use zeroize::Zeroizing;
 
-/// How long a token is valid. A producer checks tokens without the NRF, so a token can't be taken back before.
+/// Validity of a token. A producer verifies tokens without the NRF, so that a token cannot be revoked before
+/// its expiry.
 pub const LIFETIME: Duration = Duration::from_secs(3600);
 
-/// How long a key signs: a stolen one is of use no longer than that.
+/// Time for which a key signs: it limits the use of a stolen key.
 const ROTATION: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// A key that has ceased to sign is published so much longer than its last token lives: clocks may differ.
+/// Time added to the publication of a replaced key, because clocks may differ.
 const GRACE: Duration = Duration::from_secs(60);
 
-/// Why there are no keys.
+/// An error of the token keys.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenKeyError {
-    /// The file can't be read or written.
+    /// The file cannot be read or written.
     #[error("the NRF's token keys {}: {source}", path.display())]
     File {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
     /// Others than its owner may read the file.
-    #[error("the NRF's token keys {} can be read by others: 'chmod 600' the file", .0.display())]
+    #[error("the NRF's token keys {} can be read by other users: change its mode with 'chmod 600'", .0.display())]
     Exposed(PathBuf),
-    /// The file holds something else.
-    #[error("{} does not hold the NRF's token keys: remove it, and new ones are made", .0.display())]
+    /// The content of the file is not a list of keys.
+    #[error("{} does not contain the NRF's token keys: remove it to have new ones created", .0.display())]
     NotKeys(PathBuf),
-    /// The operating system gave no randomness.
-    #[error("the operating system gave no randomness: {0}")]
+    /// The operating system's random source failed.
+    #[error("the operating system's random source failed: {0}")]
     Randomness(getrandom::Error),
 }
 
-/// As in the file.
+/// A key as stored in the file.
 #[derive(Serialize, Deserialize)]
 struct Stored {
-    /// The private number, 64 hexadecimal digits.
+    /// The private key, 64 hexadecimal digits.
     d: String,
-    /// When it was made, seconds since 1970.
+    /// Time of creation, seconds since 1970.
     made: u64,
 }
 
@@ -60,14 +62,15 @@ struct SigningKeyOfAge {
     stored: Stored,
 }
 
-/// The NRF's keys: the last one signs.
+/// The NRF's keys; the last one signs.
 pub struct TokenKeys {
     path: Option<PathBuf>,
     keys: Mutex<Vec<SigningKeyOfAge>>,
 }
 
 impl TokenKeys {
-    /// The keys of that file, which is made if it is not there; without a file keys that end with the process.
+    /// Reads the keys of a file; creates the file if it does not exist. Without a file the keys are lost when
+    /// the process ends.
     pub fn open(path: Option<PathBuf>) -> Result<Self, TokenKeyError> {
         let keys = match path.as_deref() {
             Some(path) => read(path)?,
@@ -78,14 +81,14 @@ impl TokenKeys {
         Ok(this)
     }
 
-    /// The public halves: a JWK Set (RFC 7517).
+    /// The public keys as a JWK Set (RFC 7517).
     pub fn published(&self) -> Vec<u8> {
         let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         let list: Vec<_> = keys.iter().map(|key| (Arc::clone(&key.id), key.key.point())).collect();
         jwks(&list)
     }
 
-    /// Makes a new key if the last one has signed for long enough, and forgets those whose tokens have expired.
+    /// Creates a new key if the last one is too old, and removes keys whose tokens have expired.
     fn rotate(&self, now: u64) -> Result<(), TokenKeyError> {
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         if keys.last().is_some_and(|key| now < key.stored.made.saturating_add(ROTATION.as_secs())) {
@@ -97,7 +100,7 @@ impl TokenKeys {
             made.saturating_add(life.as_secs())
         };
         keys.retain(|key| now < last_token(key.stored.made));
-        // Stored before it signs: a restarted NRF must know it.
+        // The key is stored before it signs, because a restarted NRF must have it.
         if let Some(path) = &self.path {
             let stored: Vec<_> = keys.iter().chain([&successor]).map(|key| &key.stored).collect();
             write(path, &stored)?;
@@ -113,9 +116,11 @@ impl TokenKeys {
 
 impl TokenSigner for TokenKeys {
     fn sign(&self, now: u64, claims: &AccessTokenClaims) -> Option<String> {
-        // If the new key can't be stored, the former one goes on signing.
+        // If the new key cannot be stored, the previous one continues to sign.
         if let Err(error) = self.rotate(now) {
-            tracing::error!("the key of access tokens is not replaced: {error}");
+            tracing::error!(
+                "cannot replace the key for access tokens, the previous one stays in use: {error}"
+            );
         }
         let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         let signer = keys.last()?;
@@ -134,12 +139,12 @@ fn random_number() -> Result<String, TokenKeyError> {
     Ok(hex::encode(octets))
 }
 
-/// Hardly any 32 octets are no number of P-256; such a one is found by the next try.
+/// Very few values of 32 octets are not valid for P-256; the next attempt generates another one.
 fn key_of(stored: Stored) -> Option<SigningKeyOfAge> {
     let d = <[u8; 32]>::try_from(hex::decode(&stored.d).ok()?).ok()?;
     let key = SigningKey::from_number(&d).ok()?;
     let (x, y) = key.point();
-    // The name says nothing of the private half, and is the same after a restart.
+    // The id reveals nothing about the private key, and stays the same after a restart.
     let digest = sha256(&[x, y].concat());
     let id = hex::encode(&digest[..8]).into();
     Some(SigningKeyOfAge { key, id, stored })
@@ -185,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_outlive_a_restart_of_the_nrf() {
+    fn tokens_remain_valid_after_a_restart_of_the_nrf() {
         let path = path("restart");
         let now = now();
         let token = TokenKeys::open(Some(path.clone())).unwrap().sign(now, &claims(now + 3600)).unwrap();
@@ -220,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_others_read_or_that_holds_something_else_is_refused() {
+    fn exposed_and_invalid_key_files_are_refused() {
         let path = path("bad");
         fs::write(&path, "[]").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();

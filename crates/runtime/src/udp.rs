@@ -1,16 +1,16 @@
-//! UDP sockets that hold a burst: PFCP of a thousand sessions at once.
+//! UDP sockets with large receive buffers, for bursts such as the PFCP of a thousand sessions.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 
-/// Receive buffer asked for, in octets. The kernel gives less to whoever may not force it.
+/// Requested receive buffer in octets. Without CAP_NET_ADMIN the kernel limits it.
 const RECEIVE_BUFFER: libc::c_int = 4 << 20;
 
-/// Binds without blocking; `setting` is named to whoever has to change it.
+/// Binds a non-blocking socket; errors name `setting` as the one to change.
 pub fn bind(address: SocketAddr, setting: &str) -> io::Result<UdpSocket> {
     let explain = |error: io::Error| {
-        let text = format!("can't listen on {address}/udp: {error}; free it or change '{setting}'");
+        let text = format!("cannot listen on {address}/udp: {error}; free it or change '{setting}'");
         io::Error::new(error.kind(), text)
     };
     let socket = UdpSocket::bind(address).map_err(explain)?;
@@ -19,22 +19,22 @@ pub fn bind(address: SocketAddr, setting: &str) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// Whether this host has an address; `setting` is named to whoever has to change it.
+/// Checks that this host has an address; the error names `setting` as the one to change.
 pub fn check_own_address(address: IpAddr, setting: &str) -> io::Result<()> {
     UdpSocket::bind((address, 0)).map(drop).map_err(|error| {
         let text = format!(
-            "'{setting}': this host does not have the address {address} ({error}): name one of its own ('ip -brief address' lists them), or add it to an interface ('ip address add {address} dev INTERFACE')"
+            "'{setting}': this host does not have the address {address} ({error}): use one of its addresses ('ip -brief address' lists them), or add it to an interface ('ip address add {address} dev INTERFACE')"
         );
         io::Error::new(error.kind(), text)
     })
 }
 
-/// A burst that does not fit is lost, and sent again only after T1. Without the right to force it, the
-/// limit of the system (net.core.rmem_max) holds.
+/// Enlarges the receive buffer, as datagrams of a burst that do not fit are lost until T1. Without
+/// CAP_NET_ADMIN the system's limit (net.core.rmem_max) applies.
 fn enlarge(socket: &UdpSocket) {
     for option in [libc::SO_RCVBUFFORCE, libc::SO_RCVBUF] {
         let value = RECEIVE_BUFFER;
-        // SAFETY: the value is an int that outlives the call, as the options want it.
+        // SAFETY: the value is an int, as the options require, and outlives the call.
         #[allow(unsafe_code)]
         let done = unsafe {
             let value = (&raw const value).cast();
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_that_this_host_does_not_have_is_told_with_its_setting() {
+    fn the_error_for_a_foreign_address_names_the_setting() {
         check_own_address("127.0.0.5".parse().unwrap(), "amf.n2.addresses").unwrap();
         let error = check_own_address("192.0.2.77".parse().unwrap(), "amf.n2.addresses").unwrap_err();
         let text = error.to_string();
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_in_use_is_told_with_its_setting() {
+    fn the_error_for_an_address_in_use_names_the_setting() {
         let first = bind("127.0.0.1:0".parse().unwrap(), "n4.address").unwrap();
         let error = bind(first.local_addr().unwrap(), "n4.address").unwrap_err();
         assert!(error.to_string().contains("change 'n4.address'"), "{error}");

@@ -1,5 +1,5 @@
-//! The UPF of a process: a thread for UPF-C, which drives the pure [`Upf`], over a datapath with workers of
-//! its own. Operators' questions are answered between two batches of PFCP.
+//! The UPF of a process: a thread for UPF-C, which runs the pure [`Upf`], and a datapath with its own
+//! workers. Operators' queries are answered between two batches of PFCP messages.
 
 mod busy;
 mod inspect;
@@ -35,30 +35,30 @@ use warnings::Warnings;
 /// Datagrams read in a row before events get their turn.
 const DATAGRAMS: usize = 64;
 
-/// How often UPF-C looks at its timers at least, and at most where nothing else happens.
+/// Longest and shortest interval between checks of UPF-C's timers.
 const TICK: Duration = Duration::from_millis(250);
 const SHORTEST_TICK: Duration = Duration::from_millis(5);
 
-/// How long a UPF that goes lets its SMFs know.
+/// Time within which SMFs release their sessions at a graceful shutdown.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Why there is no UPF.
+/// The reason why the UPF cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum UpfError {
-    /// The datapath can't be set up.
-    #[error("user plane: {0}; 'upf' in the configuration says where it is to be")]
+    /// The datapath cannot be set up.
+    #[error("user plane: {0}; check the section 'upf' of the configuration")]
     Datapath(#[from] StartError),
-    /// N4 can't be served.
+    /// N4 cannot be served.
     #[error("user plane: {0}")]
     Io(#[from] io::Error),
 }
 
-/// What a question is answered with.
+/// The answer to a query.
 pub type Answer = Result<Value, ApiError>;
 
 type Asked = (Question, oneshot::Sender<Answer>);
 
-/// The way to a running UPF, for any thread.
+/// Sends queries to a running UPF, from any thread.
 #[derive(Clone)]
 pub struct UpfHandle {
     inbox: Sender<Asked>,
@@ -66,10 +66,10 @@ pub struct UpfHandle {
 }
 
 impl UpfHandle {
-    /// Asks; the answer comes later, or never if the UPF has ended.
+    /// Sends a query; the answer follows, or the channel closes if the UPF has ended.
     pub fn ask(&self, question: Question) -> oneshot::Receiver<Answer> {
         let (reply, answer) = oneshot::channel();
-        // After its end nobody answers.
+        // A UPF that has ended drops the query.
         let _ = self.inbox.send((question, reply));
         self.waker.wake();
         answer
@@ -84,7 +84,7 @@ pub struct UpfThread {
 }
 
 impl UpfThread {
-    /// Sets the datapath up and starts the thread, in which UPF-C runs.
+    /// Sets up the datapath and starts the thread of UPF-C.
     pub fn start(clock: Clock, upf: Upf, n4: UdpSocket, datapath: DatapathConfig) -> Result<Self, UpfError> {
         let datapath = UserPlane::start(datapath)?;
         let (waker, sleeper) = waker()?;
@@ -111,12 +111,12 @@ impl UpfThread {
         Ok(Self { closing, handle: UpfHandle { inbox, waker }, thread })
     }
 
-    /// The way to ask it.
+    /// A handle for queries.
     pub fn handle(&self) -> UpfHandle {
         self.handle.clone()
     }
 
-    /// Tells the SMFs, takes the datapath down, and ends.
+    /// Notifies the SMFs, takes down the datapath, and ends.
     pub fn close(self) {
         self.closing.store(true, Ordering::SeqCst);
         self.handle.waker.wake();
@@ -136,7 +136,7 @@ struct Driver {
     traces: Traces,
     effects: Vec<Effect>,
     warnings: Warnings,
-    /// The hosts of SMFs with an association.
+    /// Addresses of SMFs with an association.
     smfs: Vec<IpAddr>,
 }
 
@@ -165,12 +165,12 @@ impl Driver {
                 self.handle(Input::Busy { percent });
             }
         }
-        // What SMFs sent before the end still counts: a release of the association above all.
+        // Messages that SMFs sent before the end are still handled, such as a release of the association.
         self.read(&mut datagram);
         self.handle(Input::Shutdown { graceful: GRACE });
     }
 
-    /// Closes the SMFs to phones.
+    /// Closes the SMFs' addresses to UEs.
     fn close_controllers(&mut self) {
         let smfs = || self.upf.associations().map(|(_, address)| address.ip());
         if !smfs().eq(self.smfs.iter().copied()) {
@@ -179,26 +179,24 @@ impl Driver {
         }
     }
 
-    /// Ends the sessions of the process before, once SMFs have had their time to set them up again.
+    /// Ends the sessions of the previous process after the time for SMFs to restore them.
     fn tend_succession(&mut self) {
         if !self.datapath.succeeds() {
             return;
         }
         let back = self.upf.associations().next().is_some();
         if self.succession.is_over(self.now(), back) {
-            tracing::info!(
-                "user plane: sessions of the process before that were not set up again have ended"
-            );
+            tracing::info!("user plane: sessions of the previous process that no SMF restored have ended");
             self.datapath.dismiss_predecessor();
         }
     }
 
-    /// How long nothing is due.
+    /// Time until the next timer is due.
     fn until_tick(&self, now: Duration) -> Duration {
         self.upf.next_timeout().map_or(TICK, |due| due.saturating_sub(now).clamp(SHORTEST_TICK, TICK))
     }
 
-    /// Handles datagrams that wait. Were those all?
+    /// Handles pending datagrams; returns whether the socket is empty.
     fn read(&mut self, buffer: &mut [u8]) -> bool {
         for _ in 0..DATAGRAMS {
             let Ok((length, peer)) = self.n4.recv_from(buffer) else { return true };
@@ -210,7 +208,7 @@ impl Driver {
     fn answer_questions(&mut self) {
         self.traces.tend(self.now(), &mut self.datapath);
         while let Ok((question, reply)) = self.asked.try_recv() {
-            // Whoever asked may have gone.
+            // The receiver may no longer exist.
             let _ = reply.send(self.answer(question));
         }
     }
@@ -240,9 +238,9 @@ impl Driver {
         for effect in self.effects.drain(..) {
             match effect {
                 Effect::Send { peer, octets } => {
-                    // What is lost here is sent again after T1.
+                    // Lost requests are retransmitted after T1.
                     if let Err(error) = self.n4.send_to(&octets, peer) {
-                        tracing::debug!(%peer, %error, "a PFCP datagram can't be sent");
+                        tracing::debug!(%peer, %error, "cannot send a PFCP datagram");
                     }
                 }
                 Effect::Notice(notice) => match notice.severity() {

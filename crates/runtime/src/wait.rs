@@ -1,4 +1,4 @@
-//! Waiting for descriptors, and waking whoever waits.
+//! Waiting for file descriptors, and waking the waiting thread.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Waits until one of the descriptors is readable, for so long at most; for ever if `None`. Which are.
+/// Waits until a descriptor is readable or the timeout passes (`None`: no timeout). Returns which ones are
+/// readable.
 pub fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> Readable {
     let entry = |fd: &BorrowedFd<'_>| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     let mut entries: Vec<libc::pollfd> = fds.iter().map(entry).collect();
@@ -27,29 +28,29 @@ pub fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> Reada
     Readable(ready.fold(0, |bits, (at, _)| bits | 1 << at))
 }
 
-/// Of so many descriptors it is known whether they are readable; the others count as if they were.
+/// Number of descriptors whose readiness is reported; further ones always count as readable.
 const COUNTED: usize = 63;
 
-/// Which of the descriptors that a thread waited for may be readable: a bit for each, in their order.
+/// Descriptors that may be readable after a wait: a bit for each, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Readable(u64);
 
 impl Readable {
-    /// Nobody looked.
+    /// All descriptors, without a check.
     pub const ALL: Self = Self(u64::MAX);
 
-    /// Whether this one may be.
+    /// Whether the descriptor at this index may be readable.
     pub fn has(self, at: usize) -> bool {
         at >= COUNTED || self.0 >> at & 1 == 1
     }
 
-    /// The same without the first.
+    /// The descriptors without the first.
     fn rest(self) -> Self {
         Self(self.0 >> 1 | 1 << (COUNTED - 1))
     }
 }
 
-/// Wakes a thread that waits for descriptors; costs a system call only if it sleeps.
+/// Wakes a thread that waits for descriptors. It costs a system call only if the thread sleeps.
 #[derive(Clone)]
 pub struct Waker {
     sleeping: Arc<AtomicBool>,
@@ -62,7 +63,7 @@ pub struct Sleeper {
     socket: UnixDatagram,
 }
 
-/// A waker and the sleeper that it wakes.
+/// Creates a waker and its sleeper.
 pub fn waker() -> io::Result<(Waker, Sleeper)> {
     let (ours, theirs) = UnixDatagram::pair()?;
     ours.set_nonblocking(true)?;
@@ -73,18 +74,17 @@ pub fn waker() -> io::Result<(Waker, Sleeper)> {
 }
 
 impl Waker {
-    /// Wakes the sleeper, if it sleeps. What was sent to its inbox before is seen by it.
+    /// Wakes the sleeper if it sleeps. The sleeper sees everything sent to its inbox before.
     pub fn wake(&self) {
         if self.sleeping.swap(false, Ordering::SeqCst) {
-            // A full socket wakes as well.
+            // A full socket wakes too.
             let _ = self.socket.send(&[1]);
         }
     }
 }
 
 impl Sleeper {
-    /// Waits for a descriptor or the waker, unless `is_busy` says that there is something to do
-    /// already. Which descriptors may be readable.
+    /// Waits for a descriptor or the waker, unless `is_busy`. Returns the descriptors that may be readable.
     pub fn sleep(
         &self,
         fds: &[BorrowedFd<'_>],
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sleeper_wakes_for_its_waker_and_by_itself() {
+    fn a_sleeper_wakes_by_waker_and_by_timeout() {
         let (waker, sleeper) = waker().unwrap();
         let thread = std::thread::spawn(move || {
             while !waker.sleeping.load(Ordering::SeqCst) {
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sleeper_tells_what_is_readable_and_takes_what_it_can_not_count_for_readable() {
+    fn a_sleeper_reports_readable_descriptors_and_all_beyond_the_limit() {
         let (_waker, sleeper) = waker().unwrap();
         let pairs: Vec<_> = (0..70).map(|_| UnixDatagram::pair().unwrap()).collect();
         for (at, (sender, _)) in pairs.iter().enumerate().filter(|(at, _)| at % 7 == 1) {

@@ -1,9 +1,10 @@
-//! After the start no thread has more privileges than the process needs. A process of its own: they don't come back.
+//! Tests that no thread keeps more privileges than needed. This test needs a process of its own, as
+//! privileges cannot be regained.
 
 use pith_runtime::privileges::{Need, keep_only};
 use std::sync::mpsc::channel;
 
-/// Each thread's lines with these names.
+/// The status lines with these names, of all threads.
 fn lines(names: &[&str]) -> Vec<String> {
     let mut lines = Vec::new();
     for task in std::fs::read_dir("/proc/self/task").unwrap() {
@@ -18,7 +19,7 @@ fn lines(names: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn threads_that_run_and_threads_that_begin_keep_what_the_need_names() {
+fn running_and_new_threads_keep_only_needed_privileges() {
     let (end, ended) = channel::<()>();
     let busy = std::thread::spawn(move || ended.recv().is_err());
     let mut waits = std::process::Command::new("true").spawn().unwrap();
@@ -27,7 +28,7 @@ fn threads_that_run_and_threads_that_begin_keep_what_the_need_names() {
 
     keep_only(Need::UserPlane).unwrap();
     let kept = lines(&["CapPrm", "CapEff", "NoNewPrivs"]);
-    // NET_ADMIN 12, NET_RAW 13, PERFMON 38, BPF 39; without privileges at the start none.
+    // NET_ADMIN 12, NET_RAW 13, PERFMON 38, BPF 39; none if the process started without privileges.
     let kept_of_root = ["CapEff: 000000c000003000", "CapPrm: 000000c000003000", "NoNewPrivs: 1"];
     let kept_of_others = ["CapEff: 0000000000000000", "CapPrm: 0000000000000000", "NoNewPrivs: 1"];
     assert!(kept == kept_of_root || !was_root && kept == kept_of_others, "{kept:?}");
@@ -40,9 +41,10 @@ fn threads_that_run_and_threads_that_begin_keep_what_the_need_names() {
         ["CapEff: 0000000000000000", "CapInh: 0000000000000000", "CapPrm: 0000000000000000", "NoNewPrivs: 1"]
     );
     if was_root {
-        // What the first call left: without CAP_SETPCAP the second can't change it, and need not.
+        // The bounding set of the first call: without CAP_SETPCAP the second call cannot change it, and need
+        // not.
         assert_eq!(lines(&["CapBnd"]), ["CapBnd: 000000c000003000"]);
     }
     drop((end, later));
-    assert!(busy.join().unwrap() && begun.join().unwrap(), "no thread was disturbed");
+    assert!(busy.join().unwrap() && begun.join().unwrap(), "every thread ended normally");
 }

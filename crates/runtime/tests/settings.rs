@@ -1,10 +1,10 @@
-//! Every setting of the configuration has a use: the code outside the configuration reads it.
+//! Checks that every setting is read by code outside the configuration module.
 
 use pith_runtime::config::{Config, Described as _, Setting};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The sources that use the configuration.
+/// The sources that may read settings.
 fn sources() -> String {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut text = String::new();
@@ -24,7 +24,7 @@ fn sources() -> String {
     text
 }
 
-/// The settings that nothing reads, as paths.
+/// The paths of settings that no source reads.
 fn unused(settings: &[Setting], path: &str, sources: &str, found: &mut Vec<String>) {
     for setting in settings {
         let path = format!("{path}.{}", setting.name);
@@ -46,14 +46,14 @@ fn unused(settings: &[Setting], path: &str, sources: &str, found: &mut Vec<Strin
 }
 
 #[test]
-fn every_setting_is_read_somewhere() {
+fn every_setting_is_read() {
     let mut found = Vec::new();
     unused(Config::SETTINGS, "", &sources(), &mut found);
-    assert_eq!(found, [".residency"], "only 'soft' can be chosen there so far");
+    assert_eq!(found, [".residency"], "its only value is 'soft'");
 }
 
 #[test]
-fn a_setting_that_nothing_reads_is_found() {
+fn an_unread_setting_is_found() {
     const LONELY: &[Setting] = &[Setting { name: "t3591", doc: &[], inner: &[] }];
     let mut found = Vec::new();
     unused(LONELY, "", "timers.t35910; timers.t3592", &mut found);

@@ -1,4 +1,4 @@
-//! The UPF as an operator sees it through the API, with an SMF and a gNB on the loopback of a namespace.
+//! Tests of the UPF through the API, with an SMF and a gNB on loopback in a network namespace.
 #![allow(unsafe_code)]
 
 #[path = "../../../tests/skipped.rs"]
@@ -29,11 +29,12 @@ const GNB: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 9);
 const UE: Ipv4Addr = Ipv4Addr::new(10, 45, 0, 2);
 const GNB_TEID: u32 = 0x77;
 
-/// Puts this thread, and what it starts, into a network namespace; `false`, having said so, where it may not.
+/// Moves this thread and its children into a network namespace. Returns `false` and reports the test as
+/// skipped if that is not permitted.
 fn enter_namespace() -> bool {
     // SAFETY: takes no pointers; changes the namespace of the calling thread only.
     if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
-        skipped::skipped("no right to make a network namespace");
+        skipped::skipped("no permission to create a network namespace");
         return false;
     }
     let up = std::process::Command::new("ip").args(["link", "set", "lo", "up"]).status();
@@ -89,7 +90,7 @@ impl Lab {
         Some(lab)
     }
 
-    /// Sends a request as the SMF, and takes the response.
+    /// Sends a request as the SMF, and returns the response.
     fn ask(&mut self, seid: u64, request: impl Into<Message>) -> Message {
         self.sequence += 1;
         let mut octets = Vec::new();
@@ -149,7 +150,7 @@ impl Lab {
         self.teid = teid;
     }
 
-    /// A UDP packet of the UE's to a host that is not there.
+    /// Sends a UDP packet of the UE to an unused address.
     fn uplink(&self) {
         let mut packet = vec![0x45, 0, 0, 28, 0, 0, 0x40, 0, 64, 17, 0, 0];
         packet.extend(UE.octets());
@@ -159,7 +160,7 @@ impl Lab {
         self.gnb.send_to(&[&header[..], &packet].concat(), (UPF, 2152)).unwrap();
     }
 
-    /// Asks the API, and holds the answer against its description.
+    /// Sends a request to the API, and checks the response against the OpenAPI description.
     async fn api(&self, method: &str, path: &str, schema: &str) -> Value {
         let (status, answer) = self.send(method, path).await;
         assert!(status.is_success(), "{method} {path}: {answer}");
@@ -194,7 +195,7 @@ impl IntoNode for Ipv4Addr {
     }
 }
 
-/// The value has all members of the schema and no other.
+/// Asserts that the value has exactly the members of the schema.
 fn agrees(schema: &str, value: &Value) {
     let described = description();
     let schema_of = &described["components"]["schemas"][schema];
@@ -225,7 +226,7 @@ async fn until(what: &str, mut done: impl AsyncFnMut() -> bool) {
 }
 
 #[test]
-fn sessions_rules_flows_and_counters_are_shown_as_described() {
+fn sessions_rules_flows_and_counters_match_the_description() {
     let Some(lab) = Lab::new() else { return };
     lab.run(async |lab| {
         lab.uplink();
@@ -257,7 +258,7 @@ fn sessions_rules_flows_and_counters_are_shown_as_described() {
 }
 
 #[test]
-fn sessions_are_found_by_address_and_teid_or_not_at_all() {
+fn sessions_are_found_by_address_and_teid() {
     let Some(lab) = Lab::new() else { return };
     lab.run(async |lab| {
         for (query, found) in [
@@ -286,7 +287,7 @@ fn sessions_are_found_by_address_and_teid_or_not_at_all() {
 }
 
 #[test]
-fn a_trace_shows_packets_until_it_has_enough_and_is_gone_when_ended() {
+fn a_trace_collects_packets_up_to_its_limit_and_can_be_deleted() {
     let Some(lab) = Lab::new() else { return };
     lab.run(async |lab| {
         let path = format!("/v1/upf/traces?teid={}&packets=2", lab.teid);
@@ -311,12 +312,12 @@ fn a_trace_shows_packets_until_it_has_enough_and_is_gone_when_ended() {
 }
 
 #[test]
-fn traces_are_bounded_and_say_what_is_wrong() {
+fn traces_are_limited_and_errors_are_specific() {
     let Some(lab) = Lab::new() else { return };
     lab.run(async |lab| {
         for (query, status, detail) in [
             ("teid=0x1".to_owned(), 404, "no session has a tunnel"),
-            (String::new(), 400, "say which tunnel"),
+            (String::new(), 400, "'teid' is required"),
             (format!("teid={}&packets=0", lab.teid), 400, "1 to 10000"),
             (format!("teid={}&seconds=601", lab.teid), 400, "1 to 600"),
         ] {

@@ -1,4 +1,4 @@
-//! Tokens and the audit log, as operators see them.
+//! Operations on API tokens and the audit log.
 
 use super::call::{Call, json, no_content};
 use super::route::Handling;
@@ -9,11 +9,11 @@ use serde::Deserialize;
 use serde_json::{Value, json as value};
 use std::rc::Rc;
 
-/// Entries where nothing else is said, and at most.
+/// Audit entries returned by default, and at most.
 const ENTRIES: usize = 100;
 const MOST_ENTRIES: usize = 10_000;
 
-/// The token that somebody wants.
+/// The request body that creates a token.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct NewToken {
@@ -34,7 +34,7 @@ pub(super) fn tokens(api: Rc<Api>, _: Call) -> Handling {
 pub(super) fn add_token(api: Rc<Api>, call: Call) -> Handling {
     Box::pin(async move {
         let Ok([NewToken { name, role }]) = <[NewToken; 1]>::try_from(call.body_items()?) else {
-            return Err(ApiError::bad_request("the body is the one token that is wanted"));
+            return Err(ApiError::bad_request("the body must be one object with 'name' and 'role'"));
         };
         json(StatusCode::CREATED, &api.guard.tokens().add(&name, role)?)
     })

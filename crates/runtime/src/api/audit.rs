@@ -1,7 +1,8 @@
-//! The audit log: who changed what, who read keys, and who was denied.
+//! The audit log: changes, reads of keys, and denied requests, with the caller of each.
 //!
-//! A line of JSON for each, appended to a file of its owner's alone, and to the log under `pith::audit` with
-//! identities masked. A file of 8 MiB is put aside as `audit.jsonl.1`; the eight newest of those are kept.
+//! Each entry is a line of JSON, appended to a file that only its owner can read and write, and is also
+//! logged under `pith::audit` with identities masked. A file of 8 MiB is renamed to `audit.jsonl.1`; the
+//! eight newest renamed files are kept.
 
 use super::{Caller, time};
 use crate::private_file;
@@ -12,49 +13,49 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// Octets after which a file is put aside, and how many of those are kept.
+/// Size in octets at which a file is renamed, and the number of renamed files that are kept.
 const LARGEST: u64 = 8 << 20;
 const KEPT: u32 = 8;
-/// Entries in memory, where there is no file.
+/// Entries kept in memory if there is no file.
 const RECENT: usize = 10_000;
 
-/// Something that was done, or denied.
+/// An operation that was done or denied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// When.
+    /// Time of the request, RFC 3339.
     pub time: String,
-    /// By whom.
+    /// The caller's name.
     pub who: String,
-    /// In which role; empty where they have none.
+    /// The caller's role; empty if the caller is unknown.
     pub role: String,
-    /// Where the request came from.
+    /// Source of the request: the peer's address or user.
     pub from: String,
-    /// What: the operation of the API.
+    /// The operation of the API.
     pub operation: String,
-    /// To what.
+    /// Path and query of the request.
     pub target: String,
-    /// With what success.
+    /// The HTTP status of the response.
     pub status: u16,
 }
 
-/// Where entries go.
+/// Where audit entries are written.
 pub struct Audit {
     file: Option<PathBuf>,
     recent: RefCell<VecDeque<Entry>>,
 }
 
 impl Audit {
-    /// One that writes to a file.
+    /// Writes entries to a file.
     pub fn to_file(file: PathBuf) -> Self {
         Self { file: Some(file), recent: RefCell::default() }
     }
 
-    /// One whose entries go with the process.
+    /// Keeps entries in memory only; they are lost when the process ends.
     pub fn in_memory() -> Self {
         Self { file: None, recent: RefCell::default() }
     }
 
-    /// Whether entries can be written.
+    /// Checks that the file can be opened for writing.
     pub fn check(&self) -> io::Result<()> {
         self.file.as_deref().map_or(Ok(()), |file| private_file::append(file).map(drop))
     }
@@ -78,7 +79,7 @@ impl Audit {
             return;
         };
         if let Err(error) = append(file, &entry) {
-            tracing::error!("the audit log {} takes no entry: {error}", file.display());
+            tracing::error!("cannot write to the audit log {}: {error}", file.display());
         }
     }
 
@@ -119,7 +120,7 @@ fn numbered(file: &Path, number: u32) -> PathBuf {
     name.into()
 }
 
-/// The newest entries of the files, oldest first.
+/// The newest entries of all files, oldest first; at least `limit` if there are as many.
 fn read(file: &Path, limit: usize) -> io::Result<Vec<Entry>> {
     let mut parts = Vec::new();
     let mut found = 0;
@@ -140,7 +141,7 @@ fn read(file: &Path, limit: usize) -> io::Result<Vec<Entry>> {
     Ok(parts.into_iter().rev().flatten().collect())
 }
 
-/// The end of a file, no more than two of them may hold.
+/// The end of a file: at most twice the largest size of a file.
 fn tail(mut handle: File) -> io::Result<String> {
     let length = handle.metadata()?.len();
     handle.seek(SeekFrom::Start(length.saturating_sub(2 * LARGEST)))?;
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_appended_and_files_put_aside_when_they_are_large() {
+    fn entries_are_appended_and_large_files_are_rotated() {
         let directory = std::env::temp_dir().join(format!("pith-audit-{}", std::process::id()));
         let file = directory.join("audit.jsonl");
         let audit = Audit::to_file(file.clone());

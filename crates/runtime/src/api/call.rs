@@ -1,4 +1,4 @@
-//! One call of the API: what it brings, and how it is answered.
+//! An API call: its parameters and body, and its response.
 
 use crate::http::problem;
 use crate::store::DatabaseError;
@@ -14,9 +14,9 @@ use std::str::FromStr;
 /// Bounds of a body: an import has up to a million subscribers of some 60 values each.
 const BODY: Bounds = Bounds { depth: 16, nodes: 1 << 26 };
 
-/// What a handler gets.
+/// A request as a handler receives it.
 pub(super) struct Call {
-    /// Values of the path's parameters, in their order.
+    /// Values of the path's parameters, in order.
     pub path: Vec<String>,
     /// Parameters of the query.
     pub query: HashMap<String, String>,
@@ -41,7 +41,7 @@ impl Call {
             .map_err(|error: T::Err| ApiError::bad_request(format!("query '{name}': {}", error.to_string())))
     }
 
-    /// The body as JSON: one thing, a list of them, or a line for each.
+    /// The body's JSON: one object, an array of objects, or one object per line.
     pub fn body_items<T: DeserializeOwned>(&self) -> Result<Vec<T>, ApiError> {
         let content =
             self.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -65,7 +65,7 @@ impl Call {
             _ => Err(ApiError {
                 status: StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 detail:
-                    "send 'Content-Type: application/json', or application/x-ndjson with one object a line"
+                    "send 'Content-Type: application/json', or application/x-ndjson with one object per line"
                         .into(),
             }),
         }
@@ -98,22 +98,22 @@ pub struct ApiError {
 }
 
 impl ApiError {
-    /// 400.
+    /// A `400 Bad Request` error.
     pub fn bad_request(detail: impl Into<String>) -> Self {
         Self { status: StatusCode::BAD_REQUEST, detail: detail.into() }
     }
 
-    /// 404.
+    /// A `404 Not Found` error.
     pub fn not_found(detail: impl Into<String>) -> Self {
         Self { status: StatusCode::NOT_FOUND, detail: detail.into() }
     }
 
-    /// 500.
+    /// A `500 Internal Server Error`.
     pub fn internal(detail: impl Into<String>) -> Self {
         Self { status: StatusCode::INTERNAL_SERVER_ERROR, detail: detail.into() }
     }
 
-    /// As `ProblemDetails`.
+    /// The response, with a `ProblemDetails` body.
     pub fn into_response(self) -> Response<Bytes> {
         let mut response = problem(self.status, "", &self.detail);
         if self.status == StatusCode::UNAUTHORIZED {

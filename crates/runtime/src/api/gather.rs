@@ -1,4 +1,4 @@
-//! Questions and orders to all shards at once, and their answers brought together.
+//! Sends queries and operator commands to all shards and merges their answers.
 
 use super::ApiError;
 use hyper::StatusCode;
@@ -10,28 +10,28 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// Time for all to answer.
+/// Time within which all shards must answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// What an operator asks to see, or wants done.
+/// A query or a command for all shards.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Topic {
     /// UE contexts of the AMF.
     Ues,
-    /// gNBs that are connected.
+    /// Connected gNBs.
     Gnbs,
     /// SM contexts of the SMF.
     Sessions,
-    /// NF instances that the NRF knows.
+    /// NF instances registered with the NRF.
     Instances,
     /// UPFs with an association.
     Upfs,
-    /// Something is to be done; the answer has an entry for each thing it was done to.
+    /// A command; the answer has an entry for each object that it changed.
     Order(Order),
 }
 
-/// Asks those that know a topic: each answers [`Gather::answer`] once with the question's number. Gives
-/// how many were asked.
+/// Sends a topic to all shards and gateways that can answer it; each must call [`Gather::answer`] once with
+/// the given query number. Returns how many were asked.
 pub type Ask = Box<dyn Fn(Topic, u64) -> usize>;
 
 struct Question {
@@ -40,7 +40,7 @@ struct Question {
     done: oneshot::Sender<Vec<Value>>,
 }
 
-/// Open questions.
+/// Pending queries.
 pub struct Gather {
     ask: Ask,
     next: Cell<u64>,
@@ -48,12 +48,12 @@ pub struct Gather {
 }
 
 impl Gather {
-    /// None yet.
+    /// Creates an instance without pending queries.
     pub fn new(ask: Ask) -> Self {
         Self { ask, next: Cell::new(0), open: RefCell::default() }
     }
 
-    /// Everything that is known about a topic.
+    /// Collects the entries of all shards for a topic.
     pub async fn ask(&self, topic: Topic) -> Result<Vec<Value>, ApiError> {
         let id = self.next.replace(self.next.get() + 1);
         let (done, answers) = oneshot::channel();
@@ -66,11 +66,11 @@ impl Gather {
         self.open.borrow_mut().remove(&id);
         answers.ok().and_then(Result::ok).ok_or_else(|| ApiError {
             status: StatusCode::GATEWAY_TIMEOUT,
-            detail: "a part of the core is too busy to answer: try again".into(),
+            detail: "a shard did not answer within 3 s: try again".into(),
         })
     }
 
-    /// Takes the answer of one of those asked.
+    /// Adds one shard's answer.
     pub fn answer(&self, id: u64, list: Vec<Value>) {
         let mut open = self.open.borrow_mut();
         let Some(question) = open.get_mut(&id) else { return };
@@ -80,7 +80,7 @@ impl Gather {
             return;
         }
         if let Some(Question { list, done, .. }) = open.remove(&id) {
-            // Whoever asked went away within this turn of the loop.
+            // The receiver may have been dropped by a timeout in this turn of the loop.
             let _ = done.send(list);
         }
     }

@@ -1,4 +1,4 @@
-//! Who may use the API, and for what.
+//! Authentication of API callers and their roles.
 //!
 //! ```text
 //!  Unix socket ─ credentials of the peer: root, the core's own user, a group ─┐
@@ -19,31 +19,31 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use tokio::net::unix::UCred;
 
-/// Failures after which a peer has to wait, and for how long at most.
+/// Failed attempts without delay, and the longest delay after more of them.
 const FREE_FAILURES: u32 = 5;
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// Peers whose failures are kept.
+/// Peers whose failures are remembered.
 const PEERS: usize = 1024;
 
-/// Who asks.
+/// An authenticated caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
     /// `user 0`, `token 3f…`.
     pub name: String,
-    /// What they may do.
+    /// What the caller may do.
     pub role: Role,
 }
 
-/// Lets requests pass or not.
+/// Authenticates requests.
 pub struct Guard {
     /// The user that runs this process.
     own: Option<u32>,
-    /// The role of other users, whom the permissions of the socket let in.
+    /// The role of other users, whom the socket's permissions admit.
     group: Option<Role>,
     /// The secret of `api.token_file`.
     secret: Option<String>,
     tokens: Tokens,
-    /// Everyone is this caller: one who has the database's file already.
+    /// If set, every request has this caller: a local command that already has access to the database file.
     everyone: Option<Caller>,
     failures: RefCell<HashMap<Peer, Failures>>,
 }
@@ -55,24 +55,24 @@ struct Failures {
 }
 
 impl Guard {
-    /// One that knows users by the credentials of a Unix socket, and tokens.
+    /// Authenticates users by the credentials of a Unix socket, and other callers by tokens.
     pub fn new(group: Option<Role>, secret: Option<String>, tokens: Tokens) -> Self {
         let own = Some(crate::config::user());
         Self { own, group, secret, tokens, everyone: None, failures: RefCell::default() }
     }
 
-    /// One that lets its own process do everything, without a socket between.
+    /// Grants every request the administrator role, for calls within one process.
     pub fn open(name: &str, tokens: Tokens) -> Self {
         let everyone = Some(Caller { name: name.into(), role: Role::Admin });
         Self { own: None, group: None, secret: None, tokens, everyone, failures: RefCell::default() }
     }
 
-    /// The tokens that it knows.
+    /// The known tokens.
     pub(super) const fn tokens(&self) -> &Tokens {
         &self.tokens
     }
 
-    /// Who sends a request with this head.
+    /// The caller of a request with this head.
     pub(super) fn identify(&self, head: &Parts) -> Result<Caller, ApiError> {
         check_origin(head)?;
         if let Some(caller) = &self.everyone {
@@ -86,7 +86,8 @@ impl Guard {
         if let Some(caller) = self.tokens.find(shown) {
             return Ok(caller);
         }
-        // A random token needs no protection against guessing, the secret that somebody thought up does.
+        // The delay protects the secret of `api.token_file`, which a person chose. A random token cannot be
+        // guessed.
         self.check_wait(head)?;
         match &self.secret {
             Some(secret) if same(shown.as_bytes(), secret.as_bytes()) => {
@@ -99,7 +100,7 @@ impl Guard {
     fn user(&self, uid: u32) -> Result<Caller, ApiError> {
         let own = uid == 0 || Some(uid) == self.own;
         let role = if own { Some(Role::Admin) } else { self.group };
-        let detail = "only root and the user that runs the core may use it: see 'api.socket_group'";
+        let detail = "only root and the user that runs the core may use the API: see 'api.socket_group'";
         let role = role.ok_or_else(|| ApiError { status: StatusCode::FORBIDDEN, detail: detail.into() })?;
         Ok(Caller { name: format!("user {uid}"), role })
     }
@@ -116,7 +117,7 @@ impl Guard {
         }
     }
 
-    /// Counts a failure of that peer; gives how many there were. The time that it has to wait doubles with each.
+    /// Counts a failure of a peer and returns their number. The delay doubles with each failure.
     pub(super) fn failed(&self, peer: Option<Peer>) -> u32 {
         let Some(peer) = peer else { return 1 };
         let (mut failures, now) = (self.failures.borrow_mut(), Instant::now());
@@ -137,11 +138,11 @@ impl Guard {
 }
 
 fn unauthorized() -> ApiError {
-    let detail = "send 'Authorization: Bearer …' with a token: 'pith api token add' makes one";
+    let detail = "send 'Authorization: Bearer …' with a token: create one with 'pith api token add'";
     ApiError { status: StatusCode::UNAUTHORIZED, detail: detail.into() }
 }
 
-/// The token that is shown, if any.
+/// The bearer token of the request, if any.
 fn bearer(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
     let value = one(headers, AUTHORIZATION)?;
     // The scheme's name is case-insensitive (RFC 9110 11.1).
@@ -149,7 +150,7 @@ fn bearer(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
     Ok(value.filter(scheme).and_then(|value| value.get(7..)).map(str::trim))
 }
 
-/// The value of a header that occurs once at most.
+/// The value of a header that may occur at most once.
 fn one(headers: &HeaderMap, name: HeaderName) -> Result<Option<&str>, ApiError> {
     let mut values = headers.get_all(&name).iter();
     let first = values.next().map(|value| value.to_str());
@@ -160,12 +161,12 @@ fn one(headers: &HeaderMap, name: HeaderName) -> Result<Option<&str>, ApiError> 
     }
 }
 
-/// Compares in a time that does not tell how much is alike.
+/// Compares in constant time for texts of the same length.
 fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |different, (a, b)| different | (a ^ b)) == 0
 }
 
-/// Web pages of others have their browsers' users ask for them (CSRF): browsers say whose page asks.
+/// Refuses requests that a browser sends on behalf of another origin's web page (CSRF).
 fn check_origin(head: &Parts) -> Result<(), ApiError> {
     let foreign = || ApiError {
         status: StatusCode::FORBIDDEN,
@@ -186,9 +187,9 @@ fn check_origin(head: &Parts) -> Result<(), ApiError> {
     }
 }
 
-/// The host and port that the request names: once, or twice the same (RFC 9112 3.2, RFC 9113 8.3.1).
+/// The host and port of the request: named once, or twice with the same value (RFC 9112 3.2, RFC 9113 8.3.1).
 fn authority(head: &Parts) -> Result<Option<Authority>, ApiError> {
-    let wrong = || ApiError::bad_request("'Host' is one host, with or without a port");
+    let wrong = || ApiError::bad_request("'Host' must be one host, with or without a port");
     let header = one(&head.headers, HOST)?.map(|host| host.parse::<Authority>().map_err(|_| wrong()));
     let header = header.transpose()?;
     match (header, head.uri.authority().cloned()) {
@@ -197,9 +198,9 @@ fn authority(head: &Parts) -> Result<Option<Authority>, ApiError> {
     }
 }
 
-/// A request that names no host, or none that could be this one's, is not for this server.
+/// Refuses a request without a valid host (RFC 9112 3.2).
 fn check_host(head: &Parts) -> Result<(), ApiError> {
-    let wrong = || ApiError::bad_request("'Host' is one host, with or without a port");
+    let wrong = || ApiError::bad_request("'Host' must be one host, with or without a port");
     let authority = authority(head)?.ok_or_else(wrong)?;
     let text = authority.as_str();
     let host = authority.host();
@@ -216,7 +217,8 @@ fn check_host(head: &Parts) -> Result<(), ApiError> {
     if sound && port && !text.contains('@') { Ok(()) } else { Err(wrong()) }
 }
 
-/// Denials that are written down: of one peer the first, second, fourth, …, and at most one a second of all.
+/// Limits the denials that are logged: of each peer the first, second, fourth, …, and at most one a second in
+/// total.
 #[derive(Default)]
 pub(super) struct Denials(Cell<Option<Instant>>);
 
@@ -249,14 +251,14 @@ mod tests {
     }
 
     #[test]
-    fn loopback_is_a_network_too() {
+    fn a_loopback_client_needs_a_token() {
         let guard = Guard::new(None, None, Tokens::in_memory());
         assert_eq!(status(&guard, &[("host", "127.0.0.1:5100")]), 401);
         assert_eq!(status(&guard, &[("host", "localhost"), ("authorization", "Bearer x")]), 401);
     }
 
     #[test]
-    fn a_secret_is_compared_whole() {
+    fn only_the_whole_secret_is_accepted() {
         let guard = Guard::new(None, Some("secret".into()), Tokens::in_memory());
         let shown = |text: &str| status(&guard, &[("host", "[::1]:5100"), ("authorization", text)]);
         assert_eq!((shown("Bearer secret"), shown("bearer secret")), (200, 200));
@@ -266,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_one_host_and_a_port() {
+    fn an_invalid_host_is_refused() {
         let guard = Guard::new(None, None, Tokens::in_memory());
         for host in ["127.0.0.1:5100", "localhost", "[::1]:5100", "core.example:80"] {
             assert_eq!(status(&guard, &[("host", host)]), 401, "{host}");
@@ -280,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_other_origins_are_refused_whoever_asks() {
+    fn requests_of_other_origins_are_refused_for_every_caller() {
         let guard = Guard::open("test", Tokens::in_memory());
         let with = |name, value| status(&guard, &[("host", "127.0.0.1:5100"), (name, value)]);
         assert_eq!(with("origin", "http://127.0.0.1:5100"), 200);
@@ -302,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_guesses_has_to_wait_and_holders_of_tokens_do_not() {
+    fn failed_attempts_delay_the_secret_and_not_tokens() {
         let guard = Guard::new(None, Some("a secret of some length".into()), Tokens::in_memory());
         let issued = guard.tokens().add("console", Role::Admin).unwrap();
         let peer = Peer::at(IpAddr::from([192, 0, 2, 1]));

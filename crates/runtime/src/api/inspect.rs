@@ -1,4 +1,4 @@
-//! What the core is and has: status, configuration, and lists of what lives in it.
+//! Status, configuration, and lists of UEs, gNBs, sessions, NF instances and UPFs.
 
 use super::call::{Call, json};
 use super::route::Handling;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::json as value;
 use std::rc::Rc;
 
-/// What the process is and does.
+/// State of the process.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Status {
@@ -16,14 +16,14 @@ pub struct Status {
     pub state: &'static str,
     /// Pith's version.
     pub version: &'static str,
-    /// Seconds since the process began.
+    /// Seconds since the process started.
     pub uptime_s: u64,
-    /// Milliseconds from the process's begin to readiness; none before.
+    /// Milliseconds from the process's start to readiness; absent before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready_after_ms: Option<u64>,
     /// Names of the NFs in this process.
     pub nfs: Vec<String>,
-    /// How many shards it has.
+    /// Number of shards.
     pub shards: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The REST API: everything that the operator's commands do.
+//! The REST API, which the operator's commands use.
 //!
 //! ```text
 //!  request ──> guard ──> routes ──> handler ──> subscribers ──> store
@@ -7,12 +7,13 @@
 //!                          └──> openapi (GET /openapi.json)
 //! ```
 //!
-//! [`routes`](route::ROUTES) is the one table: requests are matched by it, and the OpenAPI
-//! description is made of it. Errors are `ProblemDetails` (RFC 9457). Keys of subscribers are shown
-//! only where `keys=true` asks for them.
+//! [`routes`](route::ROUTES) is the only table of operations: requests are matched against it, and the
+//! OpenAPI description is generated from it. Errors are `ProblemDetails` (RFC 9457). Subscribers' keys are
+//! returned only with `keys=true`.
 //!
-//! A request comes over a Unix socket, where the kernel says which user asks, or over TCP with a token. A role
-//! (`viewer`, `operator`, `admin`) says which routes it may use; what changes something is written to [`Audit`].
+//! A request arrives over a Unix socket, where the kernel provides the calling user, or over TCP with a
+//! token. A role (`viewer`, `operator`, `admin`) decides which routes the caller may use. Changes are written
+//! to [`Audit`].
 
 mod access;
 mod audit;
@@ -51,28 +52,28 @@ use hyper::http::request::Parts;
 use hyper::{Request, Response, StatusCode};
 use std::rc::Rc;
 
-/// What the API shows and changes.
+/// What the handlers of the API use.
 pub struct Api {
-    /// Who may ask.
+    /// Authenticates callers.
     pub guard: Guard,
-    /// Who did what.
+    /// The audit log.
     pub audit: Audit,
-    /// Subscribers; `None` where another process has the database.
+    /// The subscriber store; `None` if another process has the database.
     pub store: Option<StoreHandle<ShardToken>>,
-    /// The UPF; `None` where another process has it.
+    /// The UPF; `None` if another process has it.
     pub upf: Option<UpfHandle>,
-    /// What lives in shards and gateways.
+    /// Queries and commands to shards and gateways.
     pub gather: Rc<Gather>,
-    /// What the process is and does.
+    /// Returns the state of the process.
     pub status: Box<dyn Fn() -> Status>,
     /// The configuration in effect.
     pub config: Config,
 }
 
 impl Api {
-    /// The API of a core that does not run: its subscribers, and nothing that lives.
+    /// The API of a core that is not running: subscribers only.
     ///
-    /// Close the thread after the last request, so that the database is closed.
+    /// Close the thread after the last request to close the database.
     pub fn on_database(
         database: Database,
         config: Config,
@@ -99,12 +100,12 @@ impl Api {
     }
 }
 
-/// The tokens of a core: beside its store.
+/// The API tokens of a core, in its state directory.
 pub fn tokens(config: &Config) -> Tokens {
     config.state_directory().map_or_else(Tokens::in_memory, |at| Tokens::of_file(at.join("api-tokens.json")))
 }
 
-/// The audit log of a core: beside its store.
+/// The audit log of a core, in its state directory.
 pub fn audit(config: &Config) -> Audit {
     config.state_directory().map_or_else(Audit::in_memory, |at| Audit::to_file(at.join("audit.jsonl")))
 }
@@ -116,12 +117,12 @@ pub struct ApiHandler {
 }
 
 impl ApiHandler {
-    /// One of that API.
+    /// Serves this API.
     pub fn new(api: Rc<Api>) -> Self {
         Self { api, denials: Denials::default() }
     }
 
-    /// Who asks, if they may have what they ask for.
+    /// The caller, if its role permits the request.
     fn authorize(&self, head: &Parts) -> Result<Caller, ApiError> {
         let caller = self.api.guard.identify(head)?;
         route::check_role(head, caller.role)?;
@@ -143,7 +144,7 @@ impl ApiHandler {
     }
 }
 
-/// An entry of the audit log on a request.
+/// The audit entry of a request.
 fn entry(head: &Parts, operation: &str, status: StatusCode) -> Entry {
     let from = head.extensions.get::<Peer>().map_or_else(|| "this process".into(), ToString::to_string);
     let target: String = head.uri.path_and_query().map(|target| target.as_str()).unwrap_or_default().into();
@@ -152,7 +153,7 @@ fn entry(head: &Parts, operation: &str, status: StatusCode) -> Entry {
     Entry { time, who, role, from, operation: operation.into(), target, status: status.as_u16() }
 }
 
-/// What every answer has: no cache keeps it, no browser takes it for something else (TS 33.117 4.3.4).
+/// Sets the headers of every response: no caching, no content sniffing (TS 33.117 4.3.4).
 fn sealed(head: &Parts, mut response: Response<Bytes>) -> Response<Bytes> {
     let (status, headers) = (response.status(), response.headers_mut());
     headers.insert(hyper::header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -169,7 +170,7 @@ fn sealed(head: &Parts, mut response: Response<Bytes>) -> Response<Bytes> {
 }
 
 impl Handler for ApiHandler {
-    /// Who may not ask is told so before a body is read, and only an import may be large.
+    /// Authorizes before the body is read. Only an import may have a large body.
     fn admit(&self, head: &Parts) -> Result<usize, Response<Bytes>> {
         self.authorize(head).map_err(|error| self.denied(head, error))?;
         Ok(route::largest_body(head))

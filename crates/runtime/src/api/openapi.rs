@@ -1,9 +1,9 @@
-//! The OpenAPI 3 description, made of the table of routes.
+//! The OpenAPI 3 description, generated from the table of routes.
 
 use super::route::{Answer, Parameter, ROUTES, Route};
 use serde_json::{Map, Value, json};
 
-/// Schemas of what requests and answers hold.
+/// Schemas of request and response bodies.
 const SCHEMAS: &str = include_str!("schemas.json");
 
 /// The description of the API.
@@ -31,7 +31,7 @@ pub fn description() -> Value {
 }
 
 pub(super) fn schemas() -> Value {
-    serde_json::from_str(SCHEMAS).expect("schemas.json is JSON, as a test sees")
+    serde_json::from_str(SCHEMAS).expect("schemas.json is JSON, as a test checks")
 }
 
 fn operation(route: &Route) -> Value {
@@ -61,7 +61,7 @@ fn parameter(parameter: &Parameter) -> Value {
     })
 }
 
-/// A POST takes many, a PUT one.
+/// A POST takes one or many objects, a PUT takes one.
 fn body(route: &Route, schema: &str) -> Value {
     let one = reference(schema);
     if route.method == hyper::Method::PUT {
@@ -87,7 +87,7 @@ fn responses(answer: Answer) -> Value {
         }
     };
     responses["default"] = json!({
-        "description": "What is wrong and what to do.",
+        "description": "The problem and what to do about it.",
         "content": { "application/problem+json": { "schema": reference("ProblemDetails") } },
     });
     responses

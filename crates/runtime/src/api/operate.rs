@@ -1,4 +1,4 @@
-//! What operators do to those that live in the core.
+//! Operator commands for registered UEs and sessions.
 
 use super::call::{Call, no_content};
 use super::route::Handling;
@@ -10,7 +10,7 @@ use pith_types::Supi;
 use serde_json::Value;
 use std::rc::Rc;
 
-/// Destinations that a UPF has room for in a session.
+/// Destinations that a UPF can hold for a session.
 const MOST_DESTINATIONS: usize = 64;
 
 pub(super) fn deregister(api: Rc<Api>, call: Call) -> Handling {
@@ -24,22 +24,24 @@ pub(super) fn deregister(api: Rc<Api>, call: Call) -> Handling {
     })
 }
 
-/// Begins to put a classifier into a session.
+/// Starts inserting an uplink classifier into a session.
 pub(super) fn branch(api: Rc<Api>, call: Call) -> Handling {
     Box::pin(async move {
         let (supi, pdu_session_id) = session(&call)?;
         let Ok([Breakout { upf, destinations }]) = <[Breakout; 1]>::try_from(call.body_items()?) else {
-            return Err(ApiError::bad_request("the body is the one breakout of the session"));
+            return Err(ApiError::bad_request("the body must be one breakout"));
         };
         if !(1..=MOST_DESTINATIONS).contains(&destinations.len()) {
-            return Err(ApiError::bad_request("'destinations' are 1 to 64, such as 192.0.2.0/24"));
+            return Err(ApiError::bad_request(
+                "'destinations' must have 1 to 64 prefixes, such as 192.0.2.0/24",
+            ));
         }
         let destinations = destinations.iter().map(|to| (to.address(), to.prefix())).collect();
         change(api, Order::Branch { supi, pdu_session_id, upf, destinations }).await
     })
 }
 
-/// Begins to take the classifier out of a session.
+/// Starts removing the uplink classifier from a session.
 pub(super) fn unbranch(api: Rc<Api>, call: Call) -> Handling {
     Box::pin(async move {
         let (supi, pdu_session_id) = session(&call)?;
@@ -47,7 +49,7 @@ pub(super) fn unbranch(api: Rc<Api>, call: Call) -> Handling {
     })
 }
 
-/// Whose session, and which.
+/// SUPI and PDU session identity of the path.
 fn session(call: &Call) -> Result<(Supi, u8), ApiError> {
     let supi = call.path_parameter()?;
     let id = call.path.get(1).and_then(|id| id.parse().ok()).filter(|id| (1..=15).contains(id));
@@ -57,7 +59,7 @@ fn session(call: &Call) -> Result<(Supi, u8), ApiError> {
 async fn change(api: Rc<Api>, order: Order) -> Result<hyper::Response<bytes::Bytes>, ApiError> {
     let done = api.gather.ask(Topic::Order(order)).await?;
     let Some(entry) = done.first() else {
-        return Err(ApiError::not_found("there is no such session here: 'pith session list' shows all"));
+        return Err(ApiError::not_found("no such session: 'pith session list' shows all sessions"));
     };
     match entry.get("refusal").and_then(Value::as_str) {
         Some(why) => Err(ApiError { status: StatusCode::CONFLICT, detail: why.into() }),

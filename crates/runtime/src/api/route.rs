@@ -1,4 +1,4 @@
-//! The table of routes, and the way of a request through it.
+//! The table of routes, and the dispatch of requests.
 
 use super::call::Call;
 use super::{Api, ApiError, access, inspect, operate, subscribers, upf};
@@ -11,50 +11,50 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 
-/// What a handler gives: the answer, later.
+/// The future of a handler's response.
 pub(super) type Handling = Pin<Box<dyn Future<Output = Result<Response<Bytes>, ApiError>>>>;
 
-/// One operation.
+/// An operation of the API.
 pub(super) struct Route {
     pub method: Method,
-    /// Who may use it: that role, and those above it.
+    /// The lowest role that may use the operation.
     pub role: Role,
     /// Segments in braces are parameters.
     pub path: &'static str,
     /// `operationId` of the description.
     pub name: &'static str,
-    /// A sentence on what it does.
+    /// One sentence for the OpenAPI description.
     pub about: &'static str,
     pub query: &'static [Parameter],
-    /// The schema of its body.
+    /// Name of the body's schema.
     pub body: Option<&'static str>,
     pub answer: Answer,
     pub handle: fn(Rc<Api>, Call) -> Handling,
 }
 
-/// A parameter of the query.
+/// A query parameter.
 pub(super) struct Parameter {
     pub name: &'static str,
-    /// Its type in JSON.
+    /// Its JSON type.
     pub kind: &'static str,
     pub about: &'static str,
 }
 
-/// What a successful answer holds.
+/// The content of a successful response.
 #[derive(Clone, Copy)]
 pub(super) enum Answer {
-    /// One object of that schema, with that status.
+    /// An object of this schema, with this status.
     One(u16, &'static str),
-    /// A list of them.
+    /// A list of objects of this schema.
     List(&'static str),
-    /// Nothing (204).
+    /// No content (204).
     Nothing,
-    /// Nothing (204), or with `count` an object of that schema.
+    /// No content (204), or with `count` an object of this schema.
     NothingOr(&'static str),
 }
 
 const KEYS: Parameter =
-    Parameter { name: "keys", kind: "boolean", about: "true: with the secret keys, as an export needs them" };
+    Parameter { name: "keys", kind: "boolean", about: "true: include the secret keys, as for an export" };
 
 /// Every operation of the API.
 pub(super) const ROUTES: &[Route] = &[
@@ -63,7 +63,7 @@ pub(super) const ROUTES: &[Route] = &[
         role: Role::Viewer,
         path: "/v1/status",
         name: "showStatus",
-        about: "What the process is and does.",
+        about: "State of the process.",
         query: &[],
         body: None,
         answer: Answer::One(200, "Status"),
@@ -74,7 +74,7 @@ pub(super) const ROUTES: &[Route] = &[
         role: Role::Viewer,
         path: "/v1/health",
         name: "checkHealth",
-        about: "200 when the process is ready, else 503.",
+        about: "200 if the process is ready, else 503.",
         query: &[],
         body: None,
         answer: Answer::One(200, "Health"),
@@ -96,17 +96,17 @@ pub(super) const ROUTES: &[Route] = &[
         role: Role::Viewer,
         path: "/v1/subscribers",
         name: "listSubscribers",
-        about: "Subscribers in the order of their SUPIs, a page at a time.",
+        about: "Subscribers ordered by SUPI, in pages.",
         query: &[
             Parameter {
                 name: "after",
                 kind: "string",
-                about: "the SUPI after which the page begins: 'next' of the last",
+                about: "the SUPI after which the page begins: 'next' of the previous page",
             },
             Parameter {
                 name: "limit",
                 kind: "integer",
-                about: "subscribers of a page, 1 to 10000; 100 by default",
+                about: "subscribers per page, 1 to 10000; 100 by default",
             },
             KEYS,
         ],
@@ -119,17 +119,17 @@ pub(super) const ROUTES: &[Route] = &[
         role: Role::Operator,
         path: "/v1/subscribers",
         name: "addSubscribers",
-        about: "Adds the subscribers of the body: one, a list, or (application/x-ndjson) a line each. All or none.",
+        about: "Adds the subscribers of the body: one object, a list, or one object per line (application/x-ndjson). Adds all or none.",
         query: &[
             Parameter {
                 name: "count",
                 kind: "integer",
-                about: "adds so many like the one in the body, SUPIs counting up",
+                about: "adds this many subscribers like the one in the body, with consecutive SUPIs",
             },
             Parameter {
                 name: "existing",
                 kind: "string",
-                about: "subscribers that exist: refuse (default), replace or keep",
+                about: "how to treat existing subscribers: refuse (default), replace or keep",
             },
         ],
         body: Some("Subscriber"),
@@ -167,7 +167,7 @@ pub(super) const ROUTES: &[Route] = &[
         query: &[Parameter {
             name: "count",
             kind: "integer",
-            about: "deletes those that exist of so many SUPIs, counting up",
+            about: "deletes the existing subscribers among this many consecutive SUPIs",
         }],
         body: None,
         answer: Answer::NothingOr("Deleted"),
@@ -178,7 +178,7 @@ pub(super) const ROUTES: &[Route] = &[
         role: Role::Viewer,
         path: "/v1/ues",
         name: "listUes",
-        about: "UEs that the AMF has a context of.",
+        about: "UEs with a context in the AMF.",
         query: &[],
         body: None,
         answer: Answer::List("Ue"),
@@ -189,7 +189,7 @@ pub(super) const ROUTES: &[Route] = &[
         role: Role::Operator,
         path: "/v1/ues/{supi}",
         name: "deregisterUe",
-        about: "Ends a UE's registration and its sessions: the UE is asked to register again.",
+        about: "Ends a UE's registration and its sessions, and requests the UE to register again.",
         query: &[],
         body: None,
         answer: Answer::Nothing,
@@ -200,7 +200,7 @@ pub(super) const ROUTES: &[Route] = &[
         role: Role::Viewer,
         path: "/v1/gnbs",
         name: "listGnbs",
-        about: "gNBs that are connected.",
+        about: "Connected gNBs.",
         query: &[],
         body: None,
         answer: Answer::List("Gnb"),
@@ -211,7 +211,7 @@ pub(super) const ROUTES: &[Route] = &[
         role: Role::Viewer,
         path: "/v1/sessions",
         name: "listSessions",
-        about: "PDU sessions that the SMF has a context of.",
+        about: "PDU sessions with a context in the SMF.",
         query: &[],
         body: None,
         answer: Answer::List("Session"),
@@ -222,7 +222,7 @@ pub(super) const ROUTES: &[Route] = &[
         role: Role::Operator,
         path: "/v1/sessions/{supi}/{id}/breakout",
         name: "branchSession",
-        about: "Begins to have packets for some destinations leave a session at a UPF before its anchor; the session shows what came of it.",
+        about: "Starts local breakout for some destinations: an uplink classifier at another UPF sends their packets to the data network. The session's entry shows the result.",
         query: &[],
         body: Some("Breakout"),
         answer: Answer::Nothing,
@@ -233,7 +233,7 @@ pub(super) const ROUTES: &[Route] = &[
         role: Role::Operator,
         path: "/v1/sessions/{supi}/{id}/breakout",
         name: "unbranchSession",
-        about: "Begins to have all packets of a session go by its anchor again; of an idle UE, when it is connected next.",
+        about: "Starts removing local breakout, so that all packets of the session use its anchor again. For an idle UE this happens when it next becomes connected.",
         query: &[],
         body: None,
         answer: Answer::Nothing,
@@ -244,7 +244,7 @@ pub(super) const ROUTES: &[Route] = &[
         role: Role::Viewer,
         path: "/v1/nfs",
         name: "listNfInstances",
-        about: "NF instances that the NRF knows.",
+        about: "NF instances registered with the NRF.",
         query: &[],
         body: None,
         answer: Answer::List("NfInstance"),
@@ -266,17 +266,17 @@ pub(super) const ROUTES: &[Route] = &[
         role: Role::Viewer,
         path: "/v1/upf/sessions",
         name: "listUpfSessions",
-        about: "Sessions of the UPF in the order of their SEIDs, a page at a time.",
+        about: "Sessions of the UPF ordered by SEID, in pages.",
         query: &[
             Parameter {
                 name: "after",
                 kind: "string",
-                about: "the SEID after which the page begins: 'next' of the last",
+                about: "the SEID after which the page begins: 'next' of the previous page",
             },
             Parameter {
                 name: "limit",
                 kind: "integer",
-                about: "sessions of a page, 1 to 10000; 100 by default",
+                about: "sessions per page, 1 to 10000; 100 by default",
             },
             Parameter { name: "ue", kind: "string", about: "only the session of this UE address" },
             Parameter {
@@ -294,7 +294,7 @@ pub(super) const ROUTES: &[Route] = &[
         role: Role::Viewer,
         path: "/v1/upf/sessions/{session}/rules",
         name: "showUpfRules",
-        about: "PDRs, FARs, QERs and URRs of a session, which is named by its SEID or its UE's address.",
+        about: "PDRs, FARs, QERs and URRs of a session, given by its SEID or its UE's address.",
         query: &[],
         body: None,
         answer: Answer::One(200, "UpfRules"),
@@ -305,7 +305,7 @@ pub(super) const ROUTES: &[Route] = &[
         role: Role::Viewer,
         path: "/v1/upf/sessions/{session}/flows",
         name: "showUpfFlows",
-        about: "What each flow of a session was offered and given, since the session began.",
+        about: "Traffic offered and forwarded for each flow of a session, since the session began.",
         query: &[],
         body: None,
         answer: Answer::List("UpfFlow"),
@@ -316,7 +316,7 @@ pub(super) const ROUTES: &[Route] = &[
         role: Role::Viewer,
         path: "/v1/upf/counters",
         name: "showUpfCounters",
-        about: "Traffic of the UPF and what it dropped, by reason, since its start.",
+        about: "Traffic of the UPF and dropped packets by reason, since its start.",
         query: &[],
         body: None,
         answer: Answer::One(200, "UpfCounters"),
@@ -327,19 +327,15 @@ pub(super) const ROUTES: &[Route] = &[
         role: Role::Operator,
         path: "/v1/upf/traces",
         name: "beginUpfTrace",
-        about: "Follows the packets of a tunnel's session, both ways, for a while, or until nobody has read the trace for 10 seconds.",
+        about: "Traces the packets of a tunnel's session in both directions, until a limit is reached or the trace was not read for 10 seconds.",
         query: &[
             Parameter { name: "teid", kind: "string", about: "the TEID of either end" },
             Parameter {
                 name: "packets",
                 kind: "integer",
-                about: "packets to see, 1 to 10000; 1000 by default",
+                about: "packets to trace, 1 to 10000; 1000 by default",
             },
-            Parameter {
-                name: "seconds",
-                kind: "integer",
-                about: "time until it ends, 1 to 600; 60 by default",
-            },
+            Parameter { name: "seconds", kind: "integer", about: "duration, 1 to 600; 60 by default" },
         ],
         body: None,
         answer: Answer::One(201, "UpfTrace"),
@@ -350,11 +346,11 @@ pub(super) const ROUTES: &[Route] = &[
         role: Role::Operator,
         path: "/v1/upf/traces/{trace}",
         name: "readUpfTrace",
-        about: "What a trace has seen; it is kept for a minute after its end.",
+        about: "The packets of a trace. A trace is kept for a minute after its end.",
         query: &[Parameter {
             name: "after",
             kind: "integer",
-            about: "leaves out so many packets, which are known already",
+            about: "skips this many packets, which the caller has already read",
         }],
         body: None,
         answer: Answer::One(200, "UpfTrace"),
@@ -365,7 +361,7 @@ pub(super) const ROUTES: &[Route] = &[
         role: Role::Operator,
         path: "/v1/upf/traces/{trace}",
         name: "endUpfTrace",
-        about: "Ends a trace and forgets what it has seen.",
+        about: "Ends a trace and deletes its packets.",
         query: &[],
         body: None,
         answer: Answer::Nothing,
@@ -387,7 +383,7 @@ pub(super) const ROUTES: &[Route] = &[
         role: Role::Admin,
         path: "/v1/tokens",
         name: "addToken",
-        about: "Makes a token; its secret is in this answer only.",
+        about: "Creates a token. Only this response contains its secret.",
         query: &[],
         body: Some("NewToken"),
         answer: Answer::One(201, "IssuedToken"),
@@ -398,7 +394,7 @@ pub(super) const ROUTES: &[Route] = &[
         role: Role::Admin,
         path: "/v1/tokens/{id}",
         name: "revokeToken",
-        about: "Takes a token back at once.",
+        about: "Revokes a token with immediate effect.",
         query: &[],
         body: None,
         answer: Answer::Nothing,
@@ -409,7 +405,7 @@ pub(super) const ROUTES: &[Route] = &[
         role: Role::Admin,
         path: "/v1/audit",
         name: "listAudit",
-        about: "The last entries of the audit log, oldest first: who changed what, read keys, or was denied.",
+        about: "The last entries of the audit log, oldest first: changes, reads of keys, and denied requests.",
         query: &[Parameter { name: "limit", kind: "integer", about: "entries, 1 to 10000; 100 by default" }],
         body: None,
         answer: Answer::List("AuditEntry"),
@@ -428,10 +424,10 @@ pub(super) const ROUTES: &[Route] = &[
     },
 ];
 
-/// Largest body of what does not bring all subscribers of a network, in octets.
+/// Largest body of all operations but the import of subscribers, in octets.
 const SMALL_BODY: usize = 1 << 20;
 
-/// The largest body that a request may bring, in octets.
+/// The largest body permitted for a request, in octets.
 pub(super) fn largest_body(head: &Parts) -> usize {
     match find(&head.method, head.uri.path()) {
         Ok((route, _)) if route.name == "addSubscribers" => usize::MAX,
@@ -439,8 +435,8 @@ pub(super) fn largest_body(head: &Parts) -> usize {
     }
 }
 
-/// Whether a role may have what a request asks for; keys are the administrator's. What there is not, everyone may
-/// be told.
+/// Checks that a role permits the request; only the administrator may read keys. A request for an unknown
+/// path passes: every caller gets the same 404.
 pub(super) fn check_role(head: &Parts, role: Role) -> Result<(), ApiError> {
     let Ok((route, _)) = find(&head.method, head.uri.path()) else { return Ok(()) };
     let wanted = if asks_for_keys(head) { Role::Admin } else { route.role };
@@ -451,25 +447,25 @@ pub(super) fn check_role(head: &Parts, role: Role) -> Result<(), ApiError> {
     Err(ApiError { status: StatusCode::FORBIDDEN, detail })
 }
 
-/// Anything but a plain 'false' may mean yes.
+/// Any value but `false` counts as a request for keys.
 fn asks_for_keys(head: &Parts) -> bool {
     let query = parse_query(head.uri.query().unwrap_or_default());
     query.iter().any(|(name, value)| name == "keys" && value != "false")
 }
 
-/// The name of an operation that is written to the audit log: what changes something, or shows keys.
+/// The operation's name if the audit log records it: the operation changes something or returns keys.
 pub(super) fn audited(head: &Parts) -> Option<&'static str> {
     let (route, _) = find(&head.method, head.uri.path()).ok()?;
     (route.method != Method::GET || asks_for_keys(head)).then_some(route.name)
 }
 
-/// The methods of a path, as 'Allow' lists them.
+/// The methods of a path, for the header 'Allow'.
 pub(super) fn allowed(path: &str) -> String {
     let routes = ROUTES.iter().filter(|route| values(route.path, path).is_some());
     routes.map(|route| route.method.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// Finds the route of a request and has it handled.
+/// Finds the route of a request and calls its handler.
 pub(super) async fn dispatch(api: &Rc<Api>, head: &Parts, body: Bytes) -> Result<Response<Bytes>, ApiError> {
     let (route, path) = find(&head.method, head.uri.path())?;
     let text = head.uri.query().unwrap_or_default();
@@ -481,7 +477,7 @@ pub(super) async fn dispatch(api: &Rc<Api>, head: &Parts, body: Bytes) -> Result
         return Err(ApiError::bad_request(format!("'{}' has no parameter '{unknown}'", route.path)));
     }
     if route.body.is_none() && !body.is_empty() {
-        return Err(ApiError::bad_request(format!("'{}' takes no body", route.name)));
+        return Err(ApiError::bad_request(format!("'{}' takes no request body", route.name)));
     }
     (route.handle)(api.clone(), Call { path, query, headers: head.headers.clone(), body }).await
 }
@@ -491,17 +487,15 @@ fn find(method: &Method, path: &str) -> Result<(&'static Route, Vec<String>), Ap
     let matching: Vec<_> =
         ROUTES.iter().filter_map(|route| Some((route, values(route.path, path)?))).collect();
     if matching.is_empty() {
-        return Err(ApiError::not_found(format!(
-            "there is no '{path}': see /openapi.json for what there is"
-        )));
+        return Err(ApiError::not_found(format!("there is no '{path}': /openapi.json lists all paths")));
     }
     let allowed: Vec<_> = matching.iter().map(|(route, _)| route.method.as_str()).collect();
-    let detail = format!("'{path}' takes {}", allowed.join(", "));
+    let detail = format!("'{path}' supports {}", allowed.join(", "));
     let found = matching.into_iter().find(|(route, _)| route.method == method);
     found.ok_or(ApiError { status: StatusCode::METHOD_NOT_ALLOWED, detail })
 }
 
-/// The values of a template's parameters in a path that matches it.
+/// The values of a template's parameters in a path, if the path matches the template.
 fn values(template: &str, path: &str) -> Option<Vec<String>> {
     let (mut parts, mut values) = (path.split('/'), Vec::new());
     for expected in template.split('/') {
@@ -515,7 +509,8 @@ fn values(template: &str, path: &str) -> Option<Vec<String>> {
     parts.next().is_none().then_some(values)
 }
 
-/// Values of this API are letters, digits, hyphens, dots and colons: there is nothing to decode.
+/// Values of this API consist of letters, digits, hyphens, dots and colons, so that nothing is
+/// percent-decoded.
 fn parse_query(query: &str) -> HashMap<String, String> {
     let pairs = query.split('&').filter(|pair| !pair.is_empty());
     let pair = |pair: &str| pair.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));

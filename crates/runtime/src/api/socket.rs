@@ -6,11 +6,11 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-/// Listens on a socket that its owner and a group may connect to. It gets its permissions before its name, so that
-/// nobody else connects in between.
+/// Listens on a socket that only its owner and a group may connect to. The socket gets its permissions before
+/// it is renamed to its final path, so that no other user can connect in between.
 pub fn bind(path: &Path, group: Option<&str>) -> io::Result<UnixListener> {
     let explain = |error: io::Error| {
-        let text = format!("can't listen on {}: {error}; change 'api.socket'", path.display());
+        let text = format!("cannot listen on {}: {error}; change 'api.socket'", path.display());
         io::Error::new(error.kind(), text)
     };
     bind_there(path, group).map_err(explain)
@@ -20,7 +20,7 @@ fn bind_there(path: &Path, group: Option<&str>) -> io::Result<UnixListener> {
     if UnixStream::connect(path).is_ok() {
         return Err(io::Error::new(
             io::ErrorKind::AddrInUse,
-            "another process of a core serves it: stop that one, or give this one a socket of its own",
+            "another process listens there: stop it, or give this process another socket",
         ));
     }
     if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
@@ -47,7 +47,7 @@ fn permit(socket: &Path, group: Option<&str>) -> io::Result<()> {
     fs::set_permissions(socket, Permissions::from_mode(if group.is_some() { 0o660 } else { 0o600 }))
 }
 
-/// The number of a group, by its name in /etc/group or by itself.
+/// The id of a group, given by its name in /etc/group or by its number.
 fn number(group: &str) -> io::Result<u32> {
     if let Ok(number) = group.parse() {
         return Ok(number);
@@ -64,7 +64,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     #[test]
-    fn a_socket_is_its_owners_and_takes_the_place_of_one_that_a_killed_process_left() {
+    fn a_socket_is_private_and_replaces_a_stale_one() {
         let directory = std::env::temp_dir().join(format!("pith-socket-{}", std::process::id()));
         let path = directory.join("api.sock");
         let first = bind(&path, None).unwrap();

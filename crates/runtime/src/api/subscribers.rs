@@ -12,10 +12,10 @@ use serde_json::{Value, json as value};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Subscribers of a page where nothing else is said, and at most.
+/// Subscribers per page by default, and at most.
 const PAGE: u32 = 100;
 const LARGEST_PAGE: u32 = 10_000;
-/// Subscribers that one request adds or deletes at most.
+/// The most subscribers that one request adds or deletes.
 const LARGEST_RANGE: u64 = 1_000_000;
 
 impl Api {
@@ -25,7 +25,7 @@ impl Api {
     ) -> Result<R, ApiError> {
         let elsewhere = || ApiError {
             status: StatusCode::NOT_IMPLEMENTED,
-            detail: "this process has no UDR: ask the one that has".into(),
+            detail: "this process has no UDR: send the request to the process with the UDR".into(),
         };
         let store: &StoreHandle<ShardToken> = self.store.as_ref().ok_or_else(elsewhere)?;
         Ok(store.run(work).await?)
@@ -58,7 +58,7 @@ pub(super) fn show(api: Rc<Api>, call: Call) -> Handling {
     })
 }
 
-/// A subscriber as JSON; its keys only if they are asked for.
+/// A subscriber as JSON, with its keys only if `keys`.
 fn shown(subscriber: &Subscriber, keys: bool) -> Result<Value, ApiError> {
     let mut value =
         serde_json::to_value(subscriber).map_err(|error| ApiError::internal(error.to_string()))?;
@@ -80,16 +80,18 @@ pub(super) fn add(api: Rc<Api>, call: Call) -> Handling {
     })
 }
 
-/// The subscribers of the body, or `count` like the one in it with consecutive SUPIs.
+/// The subscribers of the body, or `count` copies of the one in the body with consecutive SUPIs.
 fn range(
     subscribers: Vec<Subscriber>,
     count: u64,
 ) -> Result<impl Iterator<Item = Subscriber> + Send, ApiError> {
     if count == 0 || count > LARGEST_RANGE {
-        return Err(ApiError::bad_request(format!("'count' is 1 to {LARGEST_RANGE}")));
+        return Err(ApiError::bad_request(format!("'count' must be 1 to {LARGEST_RANGE}")));
     }
     if count > 1 && subscribers.len() != 1 {
-        return Err(ApiError::bad_request("with 'count' the body is one subscriber, the first of the range"));
+        return Err(ApiError::bad_request(
+            "with 'count' the body must be one subscriber, the first of the range",
+        ));
     }
     let supis = match subscribers.first().filter(|_| count > 1) {
         Some(first) => consecutive(&first.supi, count)?,
@@ -109,7 +111,7 @@ pub(super) fn replace(api: Rc<Api>, call: Call) -> Handling {
         let supi: Supi = call.path_parameter()?;
         let subscribers = call.body_items::<Subscriber>()?;
         if subscribers.iter().any(|each| each.supi != supi) || subscribers.len() != 1 {
-            return Err(ApiError::bad_request(format!("the body is the one subscriber {supi}")));
+            return Err(ApiError::bad_request(format!("the body must be the subscriber {supi}")));
         }
         let added = api.on_store(move |store| store.add_subscribers(subscribers, Existing::Replace)).await?;
         let status = if added.added == 1 { StatusCode::CREATED } else { StatusCode::OK };
@@ -122,16 +124,16 @@ pub(super) fn delete(api: Rc<Api>, call: Call) -> Handling {
         let supi: Supi = call.path_parameter()?;
         let count: Option<u64> = call.query("count")?;
         if count.is_some_and(|count| count > LARGEST_RANGE) {
-            return Err(ApiError::bad_request(format!("'count' is 1 to {LARGEST_RANGE}")));
+            return Err(ApiError::bad_request(format!("'count' must be 1 to {LARGEST_RANGE}")));
         }
         let supis = consecutive(&supi, count.unwrap_or(1))?;
         let gone: Arc<[Supi]> = supis.as_slice().into();
         let deleted = api.on_store(move |store| store.delete_subscribers(&supis)).await?;
         if deleted > 0 {
-            // Those that are registered with an AMF of this process learn of it at once.
+            // The AMFs of this process deregister their UEs immediately.
             let withdrawn = Order::Deregister { supis: gone, why: Deregister::Withdrawn };
             if api.gather.ask(Topic::Order(withdrawn)).await.is_err() {
-                tracing::warn!(supi = %supi.masked(), deleted, "deleted; a part of the core that is busy will deregister them later");
+                tracing::warn!(supi = %supi.masked(), deleted, "deleted, but a shard did not confirm deregistration in time; its UEs may be deregistered later");
             }
         }
         match (count, deleted) {

@@ -1,4 +1,4 @@
-//! The API as its clients see it.
+//! Tests of the API through its handler.
 
 use super::*;
 use crate::config::{Config, Role};
@@ -105,7 +105,7 @@ fn a_subscriber_is_added_shown_replaced_and_deleted() {
 }
 
 #[test]
-fn keys_are_shown_only_to_who_asks_for_them() {
+fn keys_are_returned_only_on_request() {
     run(async {
         let client = Client::new();
         client.send("POST", "/v1/subscribers", Some(&subscriber(1))).await;
@@ -176,7 +176,7 @@ fn an_export_can_be_imported() {
 }
 
 #[test]
-fn bad_requests_are_told_what_is_wrong() {
+fn errors_name_the_problem() {
     run(async {
         let client = Client::new();
         let mut misspelt = subscriber(1);
@@ -192,7 +192,7 @@ fn bad_requests_are_told_what_is_wrong() {
             ("GET", "/v1/subscribers?page=2", None, 400, "no parameter 'page'"),
             ("POST", "/v1/subscribers", None, 415, "application/json"),
             ("POST", "/v1/subscribers", Some(&misspelt), 400, "slicez"),
-            ("POST", "/v1/subscribers?count=0", Some(&subscriber(1)), 400, "'count' is 1"),
+            ("POST", "/v1/subscribers?count=0", Some(&subscriber(1)), 400, "'count' must be 1"),
             ("POST", "/v1/subscribers?count=2", Some(&last), 400, "no 2 SUPIs from"),
             ("POST", "/v1/subscribers?existing=maybe", Some(&subscriber(1)), 400, "refuse, replace, keep"),
         ] {
@@ -203,9 +203,9 @@ fn bad_requests_are_told_what_is_wrong() {
     });
 }
 
-/// TS 33.117 4.2.3.4: each role may do what it is for.
+/// TS 33.117 4.2.3.4: roles restrict operations.
 #[test]
-fn a_role_may_do_what_it_is_for_and_changes_are_written_down() {
+fn roles_restrict_operations_and_changes_are_audited() {
     run(async {
         let tokens = Tokens::in_memory();
         let secret = |role| tokens.add("test", role).unwrap().token;
@@ -246,7 +246,7 @@ fn a_role_may_do_what_it_is_for_and_changes_are_written_down() {
 }
 
 #[test]
-fn a_method_that_is_not_served_is_told_which_are() {
+fn an_unsupported_method_gets_405_with_allow() {
     run(async {
         let client = Client::new();
         for method in ["TRACE", "OPTIONS", "PATCH", "CONNECT"] {
@@ -265,7 +265,7 @@ fn a_method_that_is_not_served_is_told_which_are() {
 }
 
 #[test]
-fn lists_bring_all_shards_together() {
+fn lists_merge_all_shards() {
     run(async {
         let client = Client::new();
         for (path, topic) in
@@ -290,7 +290,7 @@ fn status_health_and_config_are_shown() {
 }
 
 #[test]
-fn the_description_has_every_reference_that_it_makes() {
+fn every_reference_of_the_description_resolves() {
     fn references(value: &Value, found: &mut Vec<String>) {
         match value {
             Value::Object(members) => members.iter().for_each(|(name, value)| match value {
@@ -311,7 +311,7 @@ fn the_description_has_every_reference_that_it_makes() {
 }
 
 #[test]
-fn schemas_have_the_members_that_values_have() {
+fn schemas_and_values_have_the_same_members() {
     let mut full = Subscriber::with_defaults("imsi-999700000000001".parse().unwrap(), [1; 16], [2; 16]);
     full.gpsi = Some("msisdn-1".into());
     full.authentication.topc = Some(pith_nf::kit::Secret([3; 32]));
@@ -321,7 +321,7 @@ fn schemas_have_the_members_that_values_have() {
     run(async { agrees("Status", &Client::new().send("GET", "/v1/status", None).await.1) });
 }
 
-/// The value has all members of the schema and no other.
+/// Asserts that the value has exactly the members of the schema.
 fn agrees(schema: &str, value: &Value) {
     let schemas = openapi::schemas();
     let properties = schemas[schema]["properties"].as_object().unwrap();

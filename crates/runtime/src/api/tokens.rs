@@ -1,4 +1,4 @@
-//! Tokens of the API: 256 random bits each, of which only a digest is kept.
+//! API tokens: 256 random bits each, stored as a digest.
 
 use super::guard::Caller;
 use super::{ApiError, time};
@@ -10,34 +10,34 @@ use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-/// Tokens that there may be.
+/// The most tokens that can exist.
 const MOST: usize = 256;
-/// Characters of a token's name.
+/// Largest length of a token's name, in characters.
 const LONGEST_NAME: usize = 64;
 
 /// A token, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Token {
-    /// Its public part, by which it is revoked.
+    /// The public part, which identifies the token for revocation.
     pub id: String,
-    /// What it is for.
+    /// The operator's label for the token.
     pub name: String,
-    /// What its holder may do.
+    /// The role of its holder.
     pub role: Role,
-    /// When it was made.
+    /// Time of creation, RFC 3339.
     pub created: String,
     /// SHA-256 of the secret part, in hexadecimal digits.
     digest: String,
 }
 
-/// A token with its secret, which is shown once.
+/// A new token with its secret, which is returned only once.
 #[derive(Debug, Clone, Serialize)]
 pub struct Issued {
-    /// Its public part.
+    /// The public part of the token.
     pub id: String,
-    /// What it is for.
+    /// The operator's label for the token.
     pub name: String,
-    /// What its holder may do.
+    /// The role of its holder.
     pub role: Role,
     /// What clients send after 'Authorization: Bearer'.
     pub token: String,
@@ -45,35 +45,37 @@ pub struct Issued {
 
 /// All tokens of a core.
 pub struct Tokens {
-    /// Where they are kept; processes of one core share the file.
+    /// The file with the tokens, shared by the processes of a core; `None`: in memory only.
     file: Option<PathBuf>,
     list: RefCell<Vec<Token>>,
-    /// Of the file, when it was read.
+    /// Modification time of the file when it was last read.
     changed: Cell<Option<SystemTime>>,
 }
 
 impl Tokens {
-    /// Those of a file, which need not exist yet.
+    /// The tokens of a file, which need not exist yet.
     pub fn of_file(file: PathBuf) -> Self {
         Self { file: Some(file), ..Self::in_memory() }
     }
 
-    /// None yet, and none that outlive the process.
+    /// An empty list that is lost when the process ends.
     pub fn in_memory() -> Self {
         Self { file: None, list: RefCell::default(), changed: Cell::new(None) }
     }
 
-    /// All of them.
+    /// Lists all tokens.
     pub(super) fn list(&self) -> Vec<Token> {
         self.refresh();
         self.list.borrow().clone()
     }
 
-    /// Makes one.
+    /// Creates a token.
     pub(super) fn add(&self, name: &str, role: Role) -> Result<Issued, ApiError> {
         let printable = !name.is_empty() && name.chars().all(|c| !c.is_control());
         if !printable || name.chars().count() > LONGEST_NAME {
-            return Err(ApiError::bad_request(format!("'name' has 1 to {LONGEST_NAME} characters")));
+            return Err(ApiError::bad_request(format!(
+                "'name' must have 1 to {LONGEST_NAME} printable characters"
+            )));
         }
         self.read()?;
         if self.list.borrow().len() >= MOST {
@@ -91,7 +93,7 @@ impl Tokens {
         Ok(Issued { token: format!("pith_{id}_{secret}"), id, name: name.into(), role })
     }
 
-    /// Takes one back; whether there was one.
+    /// Revokes a token; returns whether it existed.
     pub(super) fn revoke(&self, id: &str) -> Result<bool, ApiError> {
         self.read()?;
         let before = self.list.borrow().len();
@@ -103,18 +105,19 @@ impl Tokens {
         Ok(found)
     }
 
-    /// The holder of a token.
+    /// The caller that a token authenticates.
     pub(super) fn find(&self, shown: &str) -> Option<Caller> {
         let (id, secret) = shown.strip_prefix("pith_")?.split_once('_')?;
         self.refresh();
         let list = self.list.borrow();
         let token = list.iter().find(|token| token.id == id)?;
-        // A digest of 256 random bits tells nothing by the time that its comparison takes.
+        // A timing difference discloses nothing useful: the compared value is a digest of 256 random bits.
         (token.digest == digest(secret))
             .then(|| Caller { name: format!("token {} ({})", token.id, token.name), role: token.role })
     }
 
-    /// Reads the file again if another process wrote it. No token counts while it can't be read.
+    /// Reads the file again if another process has written it. While the file cannot be read, no token is
+    /// accepted.
     fn refresh(&self) {
         let Some(file) = &self.file else { return };
         let changed = std::fs::metadata(file).and_then(|metadata| metadata.modified()).ok();
@@ -123,12 +126,12 @@ impl Tokens {
         }
         self.changed.set(changed);
         if let Err(error) = self.read() {
-            tracing::error!("no token is accepted: {}", error.detail);
+            tracing::error!("no API token is accepted: {}", error.detail);
             self.list.borrow_mut().clear();
         }
     }
 
-    /// Reads the file. One that can't be read must not be replaced: its tokens would be lost.
+    /// Reads the file. An unreadable file is an error and is not overwritten, as its tokens would be lost.
     fn read(&self) -> Result<(), ApiError> {
         let Some(file) = &self.file else { return Ok(()) };
         let unreadable =

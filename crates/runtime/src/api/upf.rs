@@ -1,4 +1,4 @@
-//! The UPF: sessions, rules, flows, counters, traces.
+//! Operations of the UPF: sessions, rules, flows, counters, traces.
 
 use super::call::{Call, json, no_content};
 use super::route::Handling;
@@ -11,12 +11,12 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// Time for the UPF to answer.
+/// Time within which the UPF must answer.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Sessions of a page where nothing else is said, and at most.
+/// Sessions per page by default, and at most.
 const PAGE: usize = 100;
 const LARGEST_PAGE: usize = 10_000;
-/// A trace where nothing else is said.
+/// Limits of a trace by default.
 const TRACE_PACKETS: usize = 1000;
 const TRACE_SECONDS: u64 = 60;
 
@@ -24,12 +24,12 @@ impl Api {
     async fn ask_upf(&self, question: Question) -> Result<Value, ApiError> {
         let elsewhere = || ApiError {
             status: StatusCode::NOT_IMPLEMENTED,
-            detail: "this process has no UPF: ask the one that has".into(),
+            detail: "this process has no UPF: send the request to the process with the UPF".into(),
         };
         let answer = self.upf.as_ref().ok_or_else(elsewhere)?.ask(question);
         let late = || ApiError {
             status: StatusCode::GATEWAY_TIMEOUT,
-            detail: "the UPF is too busy to answer: try again".into(),
+            detail: "the UPF did not answer within 3 s: try again".into(),
         };
         timeout(PATIENCE, answer).await.ok().and_then(Result::ok).ok_or_else(late)?
     }
@@ -67,7 +67,7 @@ pub(super) fn counters(api: Rc<Api>, _: Call) -> Handling {
 
 pub(super) fn begin_trace(api: Rc<Api>, call: Call) -> Handling {
     Box::pin(async move {
-        let missing = || ApiError::bad_request("query 'teid': say which tunnel");
+        let missing = || ApiError::bad_request("query 'teid' is required: the TEID of a tunnel");
         let TeidText(teid) = call.query("teid")?.ok_or_else(missing)?;
         let packets = call.query("packets")?.unwrap_or(TRACE_PACKETS);
         let time = Duration::from_secs(call.query("seconds")?.unwrap_or(TRACE_SECONDS));

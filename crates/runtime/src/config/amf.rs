@@ -9,7 +9,7 @@ use std::{fmt, str::FromStr};
 section! {
     /// Access and Mobility Management Function.
     Amf {
-        /// AMF Name, which gNBs show (TS 38.413 9.3.3.21).
+        /// AMF Name, sent to gNBs (TS 38.413 9.3.3.21).
         name: String = "pith-amf".into(),
         /// AMF Region ID, 0 to 255 (TS 23.003 2.10.1).
         region: u8 = 2,
@@ -17,7 +17,7 @@ section! {
         set: u16 = 1,
         /// AMF Pointer, 0 to 63.
         pointer: u8 = 0,
-        /// Where gNBs connect.
+        /// The N2 endpoint, to which gNBs connect.
         n2: N2 = N2::default(),
         /// Algorithms of the NAS security, best first (TS 33.501 6.7.2).
         security: Security = Security::default(),
@@ -27,25 +27,27 @@ section! {
 }
 
 section! {
-    /// The N2 end point.
+    /// The N2 endpoint.
     N2 {
-        /// Addresses on which gNBs reach the AMF. With more than one the AMF is multi-homed: an association has
-        /// them all. That needs the kernel's SCTP.
-        /// The loopback address is the one in the sample files of UERANSIM.
+        /// Addresses of the AMF for gNBs. With more than one the AMF is multi-homed: each association uses
+        /// all of them.
+        /// This needs the kernel's SCTP. The default is the address in UERANSIM's sample files.
         addresses: Vec<IpAddr> = vec![IpAddr::V4(Ipv4Addr::new(127, 0, 0, 5))],
         /// SCTP port (TS 38.412 7: 38412).
         port: u16 = 38412,
-        /// Whose SCTP: kernel, raw (user space over raw IP, needs CAP_NET_RAW), udp:PORT (user space
-        /// over UDP, RFC 6951), or auto: the kernel's where it has one, else raw.
+        /// SCTP stack: kernel, raw (user space over raw IP, needs CAP_NET_RAW), udp:PORT (user space
+        /// over UDP, RFC 6951), or auto: kernel if available, else raw.
         sctp: SctpMode = SctpMode::Auto,
-        /// How long a gNB may be silent before it is probed (SCTP HEARTBEAT). One that leaves six probes
-        /// in a row unanswered counts as gone.
+        /// Idle time of an association before SCTP sends a HEARTBEAT. After six unanswered HEARTBEATs in a
+        /// row
+        /// the gNB counts as disconnected.
         heartbeat: Period = Period::seconds(5),
         /// gNBs that may connect, each with its addresses, such as
-        /// [{id: 999/70-gnb-000001, addresses: [10.0.0.2]}]. With an empty list any gNB may; even then a second one
-        /// with the ID of a connected gNB is refused, unless it has the same address.
+        /// [{id: 999/70-gnb-000001, addresses: [10.0.0.2]}]. If the list is empty, any gNB may connect; even
+        /// then a
+        /// second gNB with the ID of a connected one is refused unless it has the same address.
         gnbs: Vec<Gnb> = Vec::new(),
-        /// SCTP associations that one address may have, or one /64 of IPv6: 1 to 16384.
+        /// Largest number of SCTP associations per IPv4 address or IPv6 /64: 1 to 16384.
         associations_per_address: u32 = 1024,
     }
 }
@@ -53,15 +55,15 @@ section! {
 item! {
     /// A gNB that may connect.
     Gnb {
-        /// Its Global RAN Node ID as 'pith gnb list' shows it: PLMN, kind (gnb, ng-enb, n3iwf), hexadecimal ID.
+        /// Global RAN Node ID as 'pith gnb list' shows it: PLMN, kind (gnb, ng-enb, n3iwf), hexadecimal ID.
         id: String,
-        /// The addresses that it connects from.
+        /// Addresses from which the gNB connects.
         addresses: Vec<IpAddr>,
     }
 }
 
 impl Gnb {
-    /// Whether the ID is written as 'pith gnb list' shows it.
+    /// Whether the ID has the format of 'pith gnb list'.
     pub(super) fn has_valid_id(&self) -> bool {
         let id = self.id.to_ascii_lowercase();
         let parts = ["-gnb-", "-ng-enb-", "-n3iwf-"].iter().find_map(|kind| id.split_once(kind));
@@ -83,25 +85,25 @@ section! {
 }
 
 section! {
-    /// NAS timers of the AMF. What is retransmitted is sent five times in all, then given up.
+    /// NAS timers of the AMF. A message is sent at most five times.
     AmfTimers {
-        /// Periodic registration update, told to the UE.
+        /// Periodic registration update timer, sent to the UE.
         t3512: Period = Period::minutes(54),
-        /// Time before a UE that was refused tries again, told to the UE.
+        /// Time before a rejected UE tries again, sent to the UE.
         t3502: Period = Period::minutes(12),
-        /// DEREGISTRATION REQUEST sent.
+        /// Started when DEREGISTRATION REQUEST is sent.
         t3522: Period = Period::seconds(6),
-        /// REGISTRATION ACCEPT sent.
+        /// Started when REGISTRATION ACCEPT is sent.
         t3550: Period = Period::seconds(6),
-        /// AUTHENTICATION REQUEST or SECURITY MODE COMMAND sent.
+        /// Started when AUTHENTICATION REQUEST or SECURITY MODE COMMAND is sent.
         t3560: Period = Period::seconds(6),
-        /// IDENTITY REQUEST sent.
+        /// Started when IDENTITY REQUEST is sent.
         t3570: Period = Period::seconds(6),
-        /// How much longer than T3512 a UE may be silent before it counts as unreachable (TS 24.501 5.3.7).
+        /// Time added to T3512: a UE that sends nothing for this long is unreachable (TS 24.501 5.3.7).
         mobile_reachable_margin: Period = Period::minutes(4),
-        /// How long an unreachable UE stays registered.
+        /// Time an unreachable UE stays registered.
         implicit_deregistration: Period = Period::minutes(4),
-        /// A gNB owes an answer on N2 (not of TS 24.501).
+        /// Time within which a gNB must answer an NGAP request (not of TS 24.501).
         ngap_guard: Period = Period::seconds(10),
     }
 }
@@ -132,16 +134,16 @@ words! {
     }
 }
 
-/// Whose SCTP carries N2.
+/// The SCTP stack that carries N2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SctpMode {
-    /// The kernel's where it has one, else user space over raw IP.
+    /// The kernel's SCTP if available, else user space over raw IP.
     Auto,
-    /// The kernel's.
+    /// The kernel's SCTP.
     Kernel,
     /// User space over a raw IP socket.
     Raw,
-    /// User space over UDP on that port (RFC 6951).
+    /// User space over UDP on this port (RFC 6951).
     Udp(u16),
 }
 
@@ -170,7 +172,7 @@ impl FromStr for SctpMode {
             "kernel" => Ok(Self::Kernel),
             "raw" => Ok(Self::Raw),
             _ => Err(format!(
-                "'{text}' is no kind of SCTP: choose one of auto, kernel, raw, udp:PORT (such as udp:9899)"
+                "'{text}' is not an SCTP mode: choose one of auto, kernel, raw, udp:PORT (such as udp:9899)"
             )),
         }
     }

@@ -1,4 +1,4 @@
-//! What is wrong though every value alone is right.
+//! Checks that involve several settings, and ranges of single ones.
 
 use super::{
     Config, DataNetwork, ExternalNf, ExternalSecurity, Ipv4Net, N2, PacketPath, PredefinedRule, Sbi,
@@ -10,16 +10,16 @@ use std::collections::HashSet;
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// A setting that is wrong: its path, such as `smf.data_networks[1].pool`, and what to do.
+/// An invalid setting: its path, such as `smf.data_networks[1].pool`, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Where in the configuration.
+    /// Path of the setting.
     pub path: String,
-    /// What is wrong and what to do.
+    /// The problem and what to do about it.
     pub sentence: String,
 }
 
-/// Everything that is wrong; nothing if the configuration can be used.
+/// All findings; none if the configuration can be used.
 pub(super) fn findings(config: &Config) -> Vec<Finding> {
     let mut findings = Findings(Vec::new());
     findings.network(config);
@@ -37,22 +37,22 @@ pub(super) fn findings(config: &Config) -> Vec<Finding> {
 pub(super) struct Findings(Vec<Finding>);
 
 impl Findings {
-    /// Notes the sentence unless the condition holds.
+    /// Adds a finding unless the condition holds.
     pub(super) fn require(&mut self, condition: bool, path: impl Into<String>, sentence: impl Into<String>) {
         if !condition {
             self.0.push(Finding { path: path.into(), sentence: sentence.into() });
         }
     }
 
-    /// Notes a list that is empty, too long or names something twice.
+    /// Adds a finding if a list is empty, too long or has an entry twice.
     pub(super) fn list<T: Eq + Hash>(&mut self, path: &str, items: &[T], limit: usize) {
         self.require(!items.is_empty(), path, "this list is empty: name at least one");
         self.require(items.len() <= limit, path, format!("there are at most {limit} of these"));
         let different: HashSet<_> = items.iter().collect();
-        self.require(different.len() == items.len(), path, "something stands here twice: remove one");
+        self.require(different.len() == items.len(), path, "an entry occurs twice: remove one");
     }
 
-    /// Limits are those of what is told to gNBs and UEs: 12 PLMNs (TS 38.413 9.2.6.2), 16 TAIs of a
+    /// The limits are those of messages to gNBs and UEs: 12 PLMNs (TS 38.413 9.2.6.2), 16 TAIs of a
     /// registration area (TS 24.501 9.11.3.9), 8 S-NSSAIs (TS 24.501 9.11.3.37).
     fn network(&mut self, config: &Config) {
         self.list("network.plmns", &config.network.plmns, 12);
@@ -61,7 +61,11 @@ impl Findings {
         let ids: Vec<_> = config.home_network_keys.iter().map(|key| key.id).collect();
         for (at, id) in ids.iter().enumerate() {
             let path = format!("home_network_keys[{at}].id");
-            self.require(*id != 0, path.clone(), "0 is the null scheme's: number keys from 1 to 255");
+            self.require(
+                *id != 0,
+                path.clone(),
+                "0 is reserved for the null scheme: number keys from 1 to 255",
+            );
             self.require(!ids[..at].contains(id), path, "another key has this id: give each its own");
         }
     }
@@ -69,11 +73,11 @@ impl Findings {
     fn amf(&mut self, config: &Config) {
         let amf = &config.amf;
         let printable = |name: &str| (1..=150).contains(&name.len()) && name.is_ascii();
-        self.require(printable(&amf.name), "amf.name", "a name has 1 to 150 ASCII characters");
-        self.require(amf.set <= 1023, "amf.set", "an AMF Set ID is 0 to 1023");
-        self.require(amf.pointer <= 63, "amf.pointer", "an AMF Pointer is 0 to 63");
+        self.require(printable(&amf.name), "amf.name", "a name must have 1 to 150 ASCII characters");
+        self.require(amf.set <= 1023, "amf.set", "an AMF Set ID must be 0 to 1023");
+        self.require(amf.pointer <= 63, "amf.pointer", "an AMF Pointer must be 0 to 63");
         self.list("amf.n2.addresses", &amf.n2.addresses, 8);
-        self.require(amf.n2.port != 0, "amf.n2.port", "a port is 1 to 65535; gNBs expect 38412");
+        self.require(amf.n2.port != 0, "amf.n2.port", "a port must be 1 to 65535; gNBs expect 38412");
         self.n2(&amf.n2);
         self.list("amf.security.integrity", &amf.security.integrity, 3);
         self.list("amf.security.ciphering", &amf.security.ciphering, 4);
@@ -85,16 +89,16 @@ impl Findings {
         let sentence = "more than one address needs the kernel's SCTP: write 'sctp: kernel', or one address";
         self.require(!multi_homed || by_kernel, "amf.n2.addresses", sentence);
         let several = multi_homed && n2.addresses.iter().any(IpAddr::is_unspecified);
-        let sentence = "0.0.0.0 and :: mean all addresses: name nothing beside them";
+        let sentence = "0.0.0.0 and :: mean all addresses: list no other address";
         self.require(!several, "amf.n2.addresses", sentence);
         let share = (1..=16_384).contains(&n2.associations_per_address);
-        self.require(share, "amf.n2.associations_per_address", "this is 1 to 16384");
+        self.require(share, "amf.n2.associations_per_address", "this must be 1 to 16384");
         for (at, gnb) in n2.gnbs.iter().enumerate() {
             let path = |setting| format!("amf.n2.gnbs[{at}].{setting}");
             let sentence = "write it as 'pith gnb list' shows it, such as 999/70-gnb-000001";
             self.require(gnb.has_valid_id(), path("id"), sentence);
             let own = n2.gnbs[..at].iter().all(|other| !other.id.eq_ignore_ascii_case(&gnb.id));
-            self.require(own, path("id"), "this gNB stands above already: name all its addresses there");
+            self.require(own, path("id"), "this gNB is already listed above: add its addresses there");
             self.list(&path("addresses"), &gnb.addresses, 8);
         }
     }
@@ -105,13 +109,9 @@ impl Findings {
         let addresses: Vec<_> = n4.upfs.iter().map(|upf| upf.address).collect();
         self.list("n4.upfs", &names, 64);
         self.list("n4.upfs", &addresses, 64);
-        self.require((1..=10).contains(&n4.n1), "n4.n1", "a request is sent 1 to 10 times");
-        self.require(!n4.t1.0.is_zero(), "n4.t1", "this must be longer than nothing, such as 1s");
-        self.require(
-            !n4.heartbeat.0.is_zero(),
-            "n4.heartbeat",
-            "this must be longer than nothing, such as 10s",
-        );
+        self.require((1..=10).contains(&n4.n1), "n4.n1", "this must be 1 to 10");
+        self.require(!n4.t1.0.is_zero(), "n4.t1", "this must be longer than 0, such as 1s");
+        self.require(!n4.heartbeat.0.is_zero(), "n4.heartbeat", "this must be longer than 0, such as 10s");
         let tun = &config.upf.tun;
         let interface = (1..=15).contains(&tun.len()) && tun.bytes().all(|b| b.is_ascii_alphanumeric());
         self.require(interface, "upf.tun", "an interface has a name of 1 to 15 letters and digits");
@@ -123,16 +123,17 @@ impl Findings {
         let upf = &config.upf;
         let names = upf.interfaces.iter().all(|name| (1..=15).contains(&name.len()));
         self.require(names, "upf.interfaces", "an interface has a name of 1 to 15 characters");
-        self.require(upf.interfaces.len() <= 64, "upf.interfaces", "there is room for 64 interfaces");
+        self.require(upf.interfaces.len() <= 64, "upf.interfaces", "at most 64 interfaces are supported");
         let known = upf.tunnel_interfaces.iter().all(|name| upf.interfaces.contains(name));
-        self.require(known, "upf.tunnel_interfaces", "only what 'interfaces' names, too, can be named here");
+        self.require(known, "upf.tunnel_interfaces", "each of these must also be listed in 'interfaces'");
         let room = (1..=1 << 20).contains(&upf.sessions);
-        self.require(room, "upf.sessions", "there is room for 1 to 1048576 sessions");
+        self.require(room, "upf.sessions", "this must be 1 to 1048576");
         let xdp = upf.datapath == PacketPath::Xdp;
-        self.require(!xdp || !upf.nat, "upf.datapath", "XDP goes past Pith's own NAT: write nat: false too");
+        self.require(!xdp || !upf.nat, "upf.datapath", "XDP bypasses Pith's NAT: write nat: false too");
         let by_kernel = |network: &DataNetwork| !network.policy().is_none();
         let carries = !config.smf.data_networks.iter().all(by_kernel) || config.smf.data_networks.is_empty();
-        let sentence = "XDP goes past firewall, routes and MSS, which all data networks have: write auto";
+        let sentence =
+            "XDP bypasses firewall, routes and MSS, and every data network has one of these: write auto";
         self.require(!xdp || carries, "upf.datapath", sentence);
         let named = !upf.interfaces.is_empty();
         self.require(
@@ -148,9 +149,9 @@ impl Findings {
             self.require(!rule.name.is_empty(), path("name"), "a rule needs a name");
             let own = rules[..at].iter().all(|other| other.name != rule.name);
             self.require(own, path("name"), "another rule has this name: give each its own");
-            self.require(!rule.filters.is_empty(), path("filters"), "name at least one kind of packets");
+            self.require(!rule.filters.is_empty(), path("filters"), "list at least one filter");
             let useful = rule.drop != rule.mbr.is_some();
-            let sentence = "write 'drop: true' or rates: without either, or with both, the rule has no sense";
+            let sentence = "write either 'drop: true' or 'mbr'";
             self.require(useful, path("drop"), sentence);
         }
     }
@@ -162,17 +163,16 @@ impl Findings {
             let path = |setting| format!("smf.data_networks[{at}].{setting}");
             let pool = network.pool;
             let sizes = (8..=28).contains(&pool.prefix());
-            self.require(sizes, path("pool"), "a pool is a network of /8 to /28, such as 10.45.0.0/16");
+            self.require(sizes, path("pool"), "a pool must be a network of /8 to /28, such as 10.45.0.0/16");
             if let Some((taken, what)) = RESERVED.iter().find(|(taken, _)| overlaps(*taken, pool)) {
                 let (address, prefix) = taken;
-                let sentence =
-                    format!("{address}/{prefix} is {what}, of which no phone has an address: choose another");
+                let sentence = format!("{address}/{prefix} is {what}, which UEs cannot use: choose another");
                 self.require(false, path("pool"), sentence);
             }
             let gateway = network.gateway();
             let inside = pool.contains(gateway) && gateway != pool.address();
             self.require(inside, path("gateway"), format!("the gateway must be a host of the pool {pool}"));
-            self.require((1280..=9000).contains(&network.mtu), path("mtu"), "an MTU is 1280 to 9000");
+            self.require((1280..=9000).contains(&network.mtu), path("mtu"), "an MTU must be 1280 to 9000");
             self.require(network.dns.len() <= 4, path("dns"), "there are at most 4 name servers");
             if let Some(other) = networks[..at].iter().find(|other| other.pool.overlaps(pool)) {
                 let sentence =
@@ -187,9 +187,13 @@ impl Findings {
         for (at, network) in config.smf.data_networks.iter().enumerate() {
             let path = |setting: &str| format!("smf.data_networks[{at}].{setting}");
             let mss = network.mss.is_none_or(|mss| (536..=8960).contains(&mss));
-            self.require(mss, path("mss"), "an MSS is 536 to 8960");
+            self.require(mss, path("mss"), "an MSS must be 536 to 8960");
             let own = network.nat_addresses.iter().all(|address| taken.insert(*address));
-            self.require(own, path("nat_addresses"), "an address stands here or above already: remove one");
+            self.require(
+                own,
+                path("nat_addresses"),
+                "an address is already listed here or above: remove one",
+            );
             self.port_blocks(config, network, &path);
             for (number, rule) in network.firewall.iter().enumerate() {
                 let path = format!("{}[{number}]", path("firewall"));
@@ -197,11 +201,15 @@ impl Findings {
             }
             for (number, route) in network.routes.iter().enumerate() {
                 let path = format!("{}[{number}]", path("routes"));
-                self.require(route.0.via.is_ipv4(), path, "this network is of IPv4, and so are its routes");
+                self.require(
+                    route.0.via.is_ipv4(),
+                    path,
+                    "this data network is IPv4 only, and so must be its routes",
+                );
             }
             for (number, permit) in network.reach.iter().enumerate() {
                 let path = format!("{}[{number}]", path("reach"));
-                let sentence = "this network is of IPv4, and so is what its phones reach";
+                let sentence = "this data network is IPv4 only, and so must be the addresses in 'reach'";
                 self.require(permit.0.to.address.is_ipv4(), path, sentence);
             }
         }
@@ -209,12 +217,12 @@ impl Findings {
 
     fn port_blocks(&mut self, config: &Config, network: &DataNetwork, path: &dyn Fn(&str) -> String) {
         let ports = (64..=64_512).contains(&network.nat_ports);
-        self.require(ports, path("nat_ports"), "a phone needs 64 to 64512 ports");
+        self.require(ports, path("nat_ports"), "a UE must have 64 to 64512 ports");
         let policy = network.policy();
         let Some(blocks) = policy.port_blocks.filter(|_| ports) else { return };
         self.require(config.upf.nat, path("nat_addresses"), "these need NAT: write 'upf: {nat: true}' too");
         let sentence = format!(
-            "{} has more addresses than phones that get {} ports each ({}): name more addresses, fewer ports, or a smaller pool, of /16 at most",
+            "{} has more UE addresses than can get {} ports each ({}): add addresses, reduce the ports, or use a smaller pool, /16 at most",
             network.pool,
             network.nat_ports,
             blocks.capacity()
@@ -222,11 +230,15 @@ impl Findings {
         self.require(blocks.is_enough_for(network.ue_pool()), path("nat_addresses"), sentence);
     }
 
-    /// A rule that no packet of the network can match would not do what whoever wrote it wants.
+    /// Refuses a rule that no packet of the network can match, as it has no effect.
     fn firewall_rule(&mut self, network: &DataNetwork, rule: &FirewallRule, path: String) {
         let ends = [rule.from, rule.to];
         let v4 = ends.iter().flatten().all(|end| end.address.is_ipv4());
-        self.require(v4, path.clone(), "this network is of IPv4, and so are its rules");
+        self.require(
+            v4,
+            path.clone(),
+            "this data network is IPv4 only, and so must be the addresses of its rules",
+        );
         let (word, phones) = match rule.direction {
             Direction::Uplink => ("from", rule.from),
             Direction::Downlink => ("to", rule.to),
@@ -234,7 +246,7 @@ impl Findings {
         let pool = network.ue_pool();
         let of_pool =
             phones.is_none_or(|phones| pool.contains(phones.address) || phones.contains(pool.gateway));
-        let sentence = format!("no phone of {} is what stands after '{word}'", network.pool);
+        let sentence = format!("no UE of {} has the address after '{word}'", network.pool);
         self.require(of_pool, path, sentence);
     }
 
@@ -246,21 +258,21 @@ impl Findings {
         self.require(!sbi.request_timeout.0.is_zero(), "sbi.request_timeout", "write a time such as 5s");
         self.require(sbi.max_exchanges > 0, "sbi.max_exchanges", "at least 1 is needed");
         let body = (1 << 14..=1 << 26).contains(&sbi.max_body);
-        self.require(body, "sbi.max_body", "this is 16384 (16 kB) to 67108864 (64 MB)");
+        self.require(body, "sbi.max_body", "this must be 16384 (16 kB) to 67108864 (64 MB)");
     }
 
-    /// Cleartext to another machine is a decision that the file has to name (TS 33.501 13.1).
+    /// Cleartext to another machine must be configured explicitly (TS 33.501 13.1).
     fn external(&mut self, path: &str, external: &ExternalNf) {
-        let sentence = "this is where the other NF stands, such as https://10.0.0.9:8000";
+        let sentence = "this must be the apiRoot of the other NF, such as https://10.0.0.9:8000";
         self.require(is_root(&external.url), path, sentence);
         let plain = external.url.starts_with("http://");
         let named = external.security == Some(ExternalSecurity::None);
         let sentence = format!(
-            "this is cleartext to another machine: write https://…, or, if it can't be helped, {{url: '{}', security: none}}",
+            "this is cleartext to another machine: write https://…, or, if the NF has no TLS, {{url: '{}', security: none}}",
             external.url
         );
         self.require(!plain || named || external.is_loopback(), path, sentence);
-        let sentence = "the URL and 'security' don't go together: http:// is none, https:// is tls or mtls";
+        let sentence = "the URL contradicts 'security': http:// is none, https:// is tls or mtls";
         self.require(plain == (external.security() == ExternalSecurity::None), path, sentence);
         let sentence = "cleartext has no certificates: remove 'ca'";
         self.require(!plain || external.ca.is_none(), format!("{path}.ca"), sentence);
@@ -269,7 +281,7 @@ impl Findings {
     fn cleartext(&mut self, sbi: &Sbi) {
         let sentence = |address: SocketAddr| {
             format!(
-                "with 'security: none' others could read and change what is sent to {address}: take a loopback address, or mtls"
+                "with 'security: none' traffic to {address} could be read and changed: use a loopback address, or mtls"
             )
         };
         let open = |address: &SocketAddr| sbi.security == SbiSecurity::Mtls || address.ip().is_loopback();
@@ -278,24 +290,24 @@ impl Findings {
             self.require(open(address), format!("sbi.addresses.{nf}"), sentence(*address));
         }
         let plain = sbi.external.values().any(|external| external.security() == ExternalSecurity::None);
-        let sentence = "no NF of 'external' has 'security: none', and others are refused here: remove this";
+        let sentence = "no NF in 'external' has 'security: none', and all other callers are refused at this address: remove this";
         self.require(sbi.plain_listen.is_none() || plain, "sbi.plain_listen", sentence);
     }
 
     fn shell(&mut self, config: &Config) {
         self.require(config.workers <= 64, "workers", "there are at most 64 shards");
         let buffer = (64..=1 << 20).contains(&config.task_buffer);
-        self.require(buffer, "task_buffer", "an inbox holds 64 to 1048576");
+        self.require(buffer, "task_buffer", "this must be 64 to 1048576");
         let level = fault_of_level(&config.log.level);
         self.require(level.is_none(), "log.level", level.unwrap_or_default());
         let api = &config.api;
         let safe = api.listen.is_none_or(|at| at.ip().is_loopback()) || api.plain_http;
-        let sentence = "tokens would cross a network in clear: put a proxy with TLS before it and write 'plain_http: true'";
+        let sentence = "tokens would cross a network in cleartext: put a TLS proxy in front and write 'plain_http: true'";
         self.require(safe, "api.listen", sentence);
     }
 }
 
-/// Networks of which no phone can have an address (RFC 6890).
+/// Networks whose addresses no UE can have (RFC 6890).
 const RESERVED: [((Ipv4Addr, u8), &str); 4] = [
     ((Ipv4Addr::new(0, 0, 0, 0), 8), "'this network'"),
     ((Ipv4Addr::new(127, 0, 0, 0), 8), "loopback"),
@@ -307,18 +319,19 @@ fn overlaps((address, prefix): (Ipv4Addr, u8), pool: Ipv4Net) -> bool {
     Ipv4Net::new(address, prefix).overlaps(pool)
 }
 
-/// Why a text says nothing of what is logged, or would silence all the rest; `None` if it can be used.
+/// The problem of a 'log.level'; `None` if it can be used. Without a general level all other modules would be
+/// silent.
 fn fault_of_level(text: &str) -> Option<String> {
     const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
     let is_level = |word: &str| LEVELS.contains(&word.to_ascii_lowercase().as_str());
-    let known = || format!("there are {}", LEVELS.join(", "));
+    let known = || format!("use one of {}", LEVELS.join(", "));
     for part in text.split(',').map(str::trim) {
         match part.split_once('=') {
             None if !is_level(part) => {
-                return Some(format!("'log.level' has '{part}', which is no level: {}", known()));
+                return Some(format!("'log.level' has '{part}', which is not a level: {}", known()));
             }
             Some((_, level)) if !is_level(level.trim()) => {
-                return Some(format!("'log.level' has '{level}', which is no level: {}", known()));
+                return Some(format!("'log.level' has '{level}', which is not a level: {}", known()));
             }
             _ => {}
         }
@@ -326,7 +339,7 @@ fn fault_of_level(text: &str) -> Option<String> {
     let has_general = text.split(',').any(|part| is_level(part.trim()));
     (!has_general).then(|| {
         format!(
-            "of 'log.level' nothing but these parts would be logged: begin with a level, such as info,{text}"
+            "with this 'log.level' only the named modules would be logged: begin with a general level, such as info,{text}"
         )
     })
 }
@@ -350,12 +363,12 @@ mod tests {
     }
 
     #[test]
-    fn the_default_is_right() {
+    fn the_default_has_no_findings() {
         assert_eq!(findings(&Config::default()), []);
     }
 
     #[test]
-    fn pools_that_overlap_are_found_at_the_second() {
+    fn overlapping_pools_are_reported_at_the_second() {
         let text = found(
             "smf:\n  data_networks:\n    - {name: a, pool: 10.45.0.0/16}\n    - {name: b, pool: 10.45.7.0/24}\n",
         );
@@ -366,15 +379,15 @@ mod tests {
     }
 
     #[test]
-    fn a_firewall_rule_is_found_at_its_own_place() {
+    fn a_firewall_rule_is_reported_at_its_line() {
         let text = found(
             "smf:\n  data_networks:\n    - name: a\n      pool: 10.0.0.0/16\n      firewall:\n        - deny down\n        - deny up from 10.1.0.0/16\n",
         );
-        assert!(text.starts_with("f:7:11: no phone of 10.0.0.0/16"), "{text}");
+        assert!(text.starts_with("f:7:11: no UE of 10.0.0.0/16"), "{text}");
     }
 
     #[test]
-    fn cleartext_to_another_machine_is_found_at_its_line_unless_it_is_named() {
+    fn cleartext_to_another_machine_is_refused_unless_configured() {
         let text =
             found("sbi:\n  external:\n    nrf: https://10.0.0.1:8000\n    udm: http://10.0.0.9:8000\n");
         assert!(text.starts_with("f:4:10: this is cleartext to another machine"), "{text}");
@@ -389,14 +402,14 @@ mod tests {
     }
 
     #[test]
-    fn each_check_finds_what_it_is_for() {
+    fn each_check_reports_its_finding() {
         for (yaml, sentence) in [
             ("network: {slices: []}", "empty"),
             ("network: {plmns: [999/70, 999/70]}", "twice"),
             ("home_network_keys: [{id: 0, profile: a, private_key_file: k}]", "from 1 to 255"),
             ("amf: {name: ''}", "1 to 150"),
             ("amf: {n2: {sctp: raw, addresses: [10.0.0.1, 10.0.1.1]}}", "needs the kernel's SCTP"),
-            ("amf: {n2: {addresses: [0.0.0.0, 10.0.1.1]}}", "nothing beside"),
+            ("amf: {n2: {addresses: [0.0.0.0, 10.0.1.1]}}", "list no other address"),
             ("amf: {n2: {associations_per_address: 0}}", "1 to 16384"),
             ("amf: {n2: {gnbs: [{id: gnb-1, addresses: [10.0.0.2]}]}}", "such as 999/70-gnb-000001"),
             ("amf: {n2: {gnbs: [{id: 999/70-gnb-000001, addresses: []}]}}", "at least one"),
@@ -404,7 +417,7 @@ mod tests {
             ("upf: {tun: a/b}", "letters and digits"),
             ("upf: {datapath: xdp, interfaces: [eth1]}", "write nat: false too"),
             ("upf: {datapath: xdp, nat: false}", "such as [eth1, eth2]"),
-            ("upf: {interfaces: [eth1], tunnel_interfaces: [eth2]}", "only what 'interfaces' names"),
+            ("upf: {interfaces: [eth1], tunnel_interfaces: [eth2]}", "also be listed in 'interfaces'"),
             ("upf: {sessions: 0}", "1 to 1048576"),
             ("smf: {data_networks: [{name: a, pool: 10.0.0.0/30}]}", "/8 to /28"),
             ("smf: {data_networks: [{name: a, pool: 10.0.0.0/16, gateway: 10.1.0.1}]}", "host of the pool"),
@@ -413,7 +426,7 @@ mod tests {
             ("smf: {data_networks: [{name: a, pool: 10.0.0.0/16, nat_ports: 9}]}", "64 to 64512"),
             (
                 "smf: {data_networks: [{name: a, pool: 10.0.0.0/16, reach: [fd00::1]}]}",
-                "so is what its phones",
+                "so must be the addresses in 'reach'",
             ),
             (
                 "smf: {data_networks: [{name: a, pool: 10.0.0.0/16, reach: [gnb]}]}",
@@ -435,24 +448,30 @@ mod tests {
             ),
             (
                 "smf: {data_networks: [{name: a, pool: 10.0.0.0/16, firewall: [deny up from 10.1.0.0/16]}]}",
-                "no phone of 10.0.0.0/16",
+                "no UE of 10.0.0.0/16",
             ),
             (
                 "smf: {data_networks: [{name: a, pool: 10.0.0.0/16, firewall: ['deny up to fe80::/10']}]}",
-                "is of IPv4",
+                "is IPv4 only",
             ),
             ("smf: {data_networks: [{name: a, pool: 10.0.0.0/16, routes: [10.9.0.0/16]}]}", "via 192.0.2.1"),
             (
                 "smf: {data_networks: [{name: a, pool: 10.0.0.0/16, mss: 1300}]}\nupf: {datapath: xdp, nat: false, interfaces: [a]}",
-                "which all data networks have",
+                "every data network has one",
             ),
             ("upf: {predefined_rules: [{name: a, filters: [permit in]}]}", "such as 'permit out 17"),
             ("upf: {predefined_rules: [{name: a, filters: [permit out ip from any to any]}]}", "drop: true"),
-            ("upf: {predefined_rules: [{name: a, filters: [], drop: true}]}", "kind of packets"),
+            ("upf: {predefined_rules: [{name: a, filters: [], drop: true}]}", "at least one filter"),
             ("sbi: {external: {udm: 'https://x'}}", "https://10.0.0.9:8000"),
             ("sbi: {external: {udm: 'http://10.0.0.9:8000'}}", "security: none}"),
-            ("sbi: {external: {udm: {url: 'https://10.0.0.9:8000', security: none}}}", "don't go together"),
-            ("sbi: {external: {udm: {url: 'http://10.0.0.9:8000', security: tls}}}", "don't go together"),
+            (
+                "sbi: {external: {udm: {url: 'https://10.0.0.9:8000', security: none}}}",
+                "contradicts 'security'",
+            ),
+            (
+                "sbi: {external: {udm: {url: 'http://10.0.0.9:8000', security: tls}}}",
+                "contradicts 'security'",
+            ),
             ("sbi: {external: {udm: {url: 'http://10.0.0.9:8000', security: none, ca: x}}}", "remove 'ca'"),
             ("sbi: {external: {udm: {url: 'https://10.0.0.9:8000', oauth: on}}}", "did you mean 'oauth2'"),
             ("sbi: {security: none, listen: '10.0.0.1:7777'}", "or mtls"),
@@ -460,8 +479,8 @@ mod tests {
             ("sbi: {plain_listen: '10.0.0.1:7778'}", "remove this"),
             ("workers: 65", "64 shards"),
             ("smf: {data_networks: [{name: a, pool: 127.3.0.0/16}]}", "is loopback"),
-            ("log: {level: loud}", "'loud', which is no level: there are error, warn"),
-            ("log: {level: 'info,pith::nf=loud'}", "'loud', which is no level"),
+            ("log: {level: loud}", "'loud', which is not a level: use one of error, warn"),
+            ("log: {level: 'info,pith::nf=loud'}", "'loud', which is not a level"),
             ("log: {level: 'pith::nf=debug'}", "such as info,pith::nf=debug"),
             ("task_buffer: 1", "64 to"),
             ("api: {listen: '0.0.0.0:80'}", "plain_http"),

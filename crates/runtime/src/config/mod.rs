@@ -1,12 +1,12 @@
-//! The one configuration file: YAML, every setting with a default, checked with line numbers.
+//! The configuration file: YAML; every setting has a default; errors have line numbers.
 //!
 //! ```text
-//!  section.rs, text.rs     how settings are declared: type, default and words together
+//!  section.rs, text.rs     declaration of settings: type, default and documentation together
 //!  network.rs … shell.rs   the settings
-//!  read.rs                 YAML -> Config, and what to do when it is wrong
-//!  check.rs                what a single value can't show: pools that overlap, …
+//!  read.rs                 YAML -> Config, with error messages
+//!  check.rs                checks that involve several settings, and ranges
 //!  set.rs                  single settings from the command line
-//!  render.rs               the fully commented file of `pith config default`
+//!  render.rs               the commented file of `pith config default`
 //! ```
 
 mod amf;

@@ -1,4 +1,4 @@
-//! What the UPF does with packets: values that the file writes as a line of words.
+//! N6 settings whose value in the file is a line of words.
 
 use super::text::text_value;
 use pith_datapath::{Net, parse_network};
@@ -6,7 +6,7 @@ use pith_upf::contract::{AddressRange, FlowDescription, SdfFilter};
 use std::fmt;
 use std::str::FromStr;
 
-/// Declares a value that the datapath reads and writes as text.
+/// Declares a setting with the text format of its datapath type.
 macro_rules! line_of_words {
     ($($(#[doc = $doc:literal])+ $name:ident,)+) => { $(
         $(#[doc = $doc])+
@@ -31,15 +31,15 @@ macro_rules! line_of_words {
 }
 
 line_of_words! {
-    /// A rule of a network's firewall.
+    /// A firewall rule of a data network.
     FirewallRule,
-    /// A way to another network.
+    /// A route to another network.
     StaticRoute,
-    /// What phones reach although it is closed.
+    /// A destination that UEs may reach although it is closed by default.
     Permit,
 }
 
-/// An address or a network, of IPv4 or IPv6.
+/// An address or a network, IPv4 or IPv6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IpNet(pub AddressRange);
 
@@ -61,11 +61,11 @@ impl FromStr for IpNet {
 
 text_value!(IpNet);
 
-/// Which packets a predefined rule is for: a flow description (TS 29.212 5.4.2).
+/// The packets that a predefined rule matches: a flow description (TS 29.212 5.4.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PacketFilter {
     text: String,
-    /// What it means.
+    /// The parsed filters.
     pub filters: Vec<SdfFilter>,
 }
 
@@ -79,7 +79,7 @@ impl FromStr for PacketFilter {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         let described: FlowDescription = text.parse().map_err(|error| {
-            format!("{error}; write such as 'permit out 17 from 192.0.2.0/24 5000-5010 to assigned'")
+            format!("{error}; write, for example, 'permit out 17 from 192.0.2.0/24 5000-5010 to assigned'")
         })?;
         Ok(Self { text: text.into(), filters: described.filters })
     }

@@ -1,4 +1,4 @@
-//! Which network this is, and the keys that uncover its subscribers' SUCIs.
+//! The served network, and the private keys for its subscribers' SUCIs.
 
 use super::section::{item, section};
 use super::text::{list, words};
@@ -11,7 +11,7 @@ section! {
         /// PLMNs, MCC/MNC; the first is the home network. 999 is the MCC of private networks.
         #[serde(with = "list")]
         plmns: Vec<Plmn> = vec![Plmn::new("999", "70").expect("a constant that is a PLMN")],
-        /// Tracking Area Codes, four or six hexadecimal digits, as the radios broadcast them.
+        /// Tracking Area Codes, four or six hexadecimal digits, as broadcast by the gNBs.
         tracking_areas: Vec<Tac> = vec![Tac::new(1)],
         /// Slices (S-NSSAI): SST, or SST-SD such as 1-010203.
         #[serde(with = "list")]
@@ -22,7 +22,7 @@ section! {
 item! {
     /// A private key of the home network (TS 33.501 Annex C.3).
     HomeNetworkKey {
-        /// Home Network Public Key Identifier, 1 to 255, as the USIMs have it.
+        /// Home Network Public Key Identifier, 1 to 255, as configured in the USIMs.
         id: u8,
         /// Protection scheme: a (X25519) or b (P-256).
         profile: SuciProfile,

@@ -1,11 +1,11 @@
-//! Where in the file a setting stands, by its path `smf.data_networks[1].pool`.
+//! Line and column of a setting in the file, by its path `smf.data_networks[1].pool`.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::{Location, Spanned};
 use std::fmt;
 
-/// A YAML document of which only structure and places are kept.
+/// A YAML document reduced to its structure and positions.
 pub struct Places(Spanned<Node>);
 
 enum Node {
@@ -15,13 +15,13 @@ enum Node {
 }
 
 impl Places {
-    /// Reads a document that is known to be well formed; `None` if it is empty.
+    /// Reads a well-formed document; `None` if it is empty.
     pub fn of(yaml: &str) -> Option<Self> {
         serde_saphyr::from_str(yaml).ok()
     }
 
-    /// Line and column, from 1 up, of the setting with that path, or of the nearest section around it
-    /// that the file has.
+    /// Line and column, starting at 1, of the setting with this path, or of the nearest enclosing section in
+    /// the file.
     pub fn find(&self, path: &str) -> (u64, u64) {
         let place = |location: Location| (location.line(), location.column());
         let mut at = place(self.0.referenced);
@@ -49,7 +49,7 @@ impl Places {
     }
 }
 
-/// The number in `0]`.
+/// The number in a path step such as `0]`.
 fn index(step: &str) -> Option<usize> {
     step.strip_suffix(']')?.parse().ok()
 }
@@ -68,7 +68,7 @@ impl<'de> Deserialize<'de> for Node {
 
 struct NodeVisitor;
 
-/// Visits of scalars: their values don't matter.
+/// Visits a scalar and ignores its value.
 macro_rules! scalars {
     ($($visit:ident: $type:ty),+) => {
         $(fn $visit<E>(self, _: $type) -> Result<Node, E> {
@@ -119,7 +119,7 @@ mod tests {
     const YAML: &str = "a: 1\nlist:\n  - name: x\n    pool: y\n  - name: z\nmap: {k: v}\n";
 
     #[test]
-    fn a_path_is_found_where_it_stands() {
+    fn a_path_is_found_at_its_line_and_column() {
         let places = Places::of(YAML).unwrap();
         assert_eq!(places.find("a"), (1, 4));
         assert_eq!(places.find("list[0].pool"), (4, 11));
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_file_lacks_is_reported_at_what_is_around_it() {
+    fn a_missing_setting_is_reported_at_its_section() {
         let places = Places::of(YAML).unwrap();
         assert_eq!(places.find("map.missing"), (6, 1));
         assert_eq!(places.find("nothing.at.all"), (1, 1));

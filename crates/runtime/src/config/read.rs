@@ -1,4 +1,4 @@
-//! From YAML to a [`Config`], or to sentences that say what to do.
+//! Reads YAML into a [`Config`], or reports errors with what to do about them.
 
 use super::check::{self, Finding};
 use super::place::Places;
@@ -7,18 +7,18 @@ use serde_saphyr::Error as Yaml;
 use std::path::{Path, PathBuf};
 use std::{fmt, fs, io};
 
-/// Why there is no configuration.
+/// An error of the configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file can't be read.
     #[error("can't read the configuration {}: {source}; 'pith config default > {}' writes one", path.display(), path.display())]
     Unreadable {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
-    /// What it says is wrong: a line each.
+    /// The file has mistakes, each reported on one line.
     #[error("{}", lines(.0))]
     Wrong(Vec<Wrong>),
 }
@@ -27,16 +27,16 @@ fn lines(wrongs: &[Wrong]) -> String {
     wrongs.iter().map(Wrong::to_string).collect::<Vec<_>>().join("\n")
 }
 
-/// One thing that is wrong, and where: `pith.yaml:12:5: sentence`.
+/// One mistake with its position: `pith.yaml:12:5: sentence`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wrong {
-    /// The file as it was named.
+    /// Name of the file.
     pub file: String,
-    /// Line, from 1 up.
+    /// Line, starting at 1.
     pub line: u64,
-    /// Column, from 1 up.
+    /// Column, starting at 1.
     pub column: u64,
-    /// What is wrong and what to do.
+    /// The problem and what to do about it.
     pub sentence: String,
 }
 
@@ -54,7 +54,7 @@ impl Config {
         Self::parse(&yaml, &path.display().to_string())
     }
 
-    /// Reads and checks a text; `file` is the name that errors show.
+    /// Reads and checks a text; `file` is the name in error messages.
     pub fn parse(yaml: &str, file: &str) -> Result<Self, ConfigError> {
         let wrong = |(line, column), sentence| Wrong { file: file.into(), line, column, sentence };
         let (config, text, mut wrongs) = read(yaml, &wrong);
@@ -76,11 +76,12 @@ impl Config {
     }
 }
 
-/// Mistakes that are told at once.
+/// Largest number of mistakes reported at once.
 const MOST_MISTAKES: usize = 32;
 
-/// Reads a text with all mistakes in it: what is wrong is left out, and the rest read again. The configuration of the rest,
-/// if there is one, and the text without what was wrong, line for line.
+/// Reads a text and collects all mistakes: each setting with a mistake is blanked and the rest is read again.
+/// Returns the configuration of the rest, if it can be read, and the text with blanked settings, whose line
+/// numbers are unchanged.
 fn read(yaml: &str, wrong: &dyn Fn((u64, u64), String) -> Wrong) -> (Option<Config>, String, Vec<Wrong>) {
     let (mut text, mut wrongs) = (yaml.to_owned(), Vec::new());
     loop {
@@ -90,7 +91,7 @@ fn read(yaml: &str, wrong: &dyn Fn((u64, u64), String) -> Wrong) -> (Option<Conf
         };
         let at = place(&error);
         let line = usize::try_from(at.0).unwrap_or(1);
-        // A section of which all was left out says nothing by being empty, and an item by lacking what was left out.
+        // A section left empty, or an item left incomplete, by blanked settings is no further mistake.
         let item = is_missing(&error).then(|| item_around(yaml, line)).flatten();
         let lacks = item.clone().is_some_and(|item| has_gaps(&text, yaml, item));
         if !lacks && !is_emptied(&text, yaml, line) {
@@ -105,7 +106,7 @@ fn read(yaml: &str, wrong: &dyn Fn((u64, u64), String) -> Wrong) -> (Option<Conf
     }
 }
 
-/// Whether the error is about one setting, so that others can still be read.
+/// Whether the error concerns a single setting, so that the rest can still be read.
 fn leaves_a_rest(error: &Yaml) -> bool {
     match error {
         Yaml::WithSnippet { error, .. } => leaves_a_rest(error),
@@ -125,7 +126,7 @@ fn is_missing(error: &Yaml) -> bool {
     }
 }
 
-/// The lines, from 1 up, of the list item that a line is in.
+/// The lines, starting at 1, of the list item that contains a line.
 fn item_around(yaml: &str, line: usize) -> Option<std::ops::Range<usize>> {
     let lines: Vec<&str> = yaml.lines().collect();
     let is_item = |line: &str| line.trim_start().starts_with("- ");
@@ -136,7 +137,7 @@ fn item_around(yaml: &str, line: usize) -> Option<std::ops::Range<usize>> {
     (start..end).contains(&line).then_some(start..end)
 }
 
-/// Whether something was left out of those lines.
+/// Whether a setting on these lines was blanked.
 fn has_gaps(text: &str, yaml: &str, lines: std::ops::Range<usize>) -> bool {
     let pairs = text.lines().chain(std::iter::repeat("")).zip(yaml.lines()).enumerate();
     pairs.filter(|(at, _)| lines.contains(&(at + 1))).any(|(_, (now, before))| now.len() < before.len())
@@ -146,8 +147,8 @@ fn indent(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-/// The text without the setting or list item that begins on that line (from 1 up), its lines left empty; `None` if there is
-/// nothing on it.
+/// The text with the setting or list item that begins on this line (starting at 1) blanked; `None` if the
+/// line is empty.
 fn without(text: &str, line: usize) -> Option<String> {
     let mut lines: Vec<&str> = text.lines().collect();
     let at = line.checked_sub(1)?;
@@ -155,7 +156,7 @@ fn without(text: &str, line: usize) -> Option<String> {
     let depth = indent(first);
     lines[at] = "";
     for line in &mut lines[at + 1..] {
-        // A list may stand as deep as its key.
+        // A list may have the same indentation as its key.
         let is_item = indent(line) == depth && line.trim_start().starts_with("- ") && first.ends_with(':');
         let is_inside = line.trim().is_empty() || indent(line) > depth || is_item;
         if !is_inside {
@@ -166,7 +167,7 @@ fn without(text: &str, line: usize) -> Option<String> {
     Some(lines.join("\n"))
 }
 
-/// Whether that line is a section below which nothing is left of what the file says.
+/// Whether the line is a section whose settings were all blanked.
 fn is_emptied(text: &str, yaml: &str, line: usize) -> bool {
     let (lines, before): (Vec<&str>, Vec<&str>) = (text.lines().collect(), yaml.lines().collect());
     let Some(first) = lines.get(line.wrapping_sub(1)).filter(|line| line.trim_end().ends_with(':')) else {
@@ -179,7 +180,7 @@ fn is_emptied(text: &str, yaml: &str, line: usize) -> bool {
     below(&before) && !below(&lines)
 }
 
-/// The sentence, with the value that stands there if it does not name it already.
+/// The sentence, followed by the value at that position unless the sentence contains it.
 fn with_value(text: &str, (line, column): (u64, u64), sentence: String) -> String {
     let (line, column) = (usize::try_from(line).unwrap_or(1), usize::try_from(column).unwrap_or(1));
     let rest = text.lines().nth(line.saturating_sub(1)).and_then(|line| line.get(column.saturating_sub(1)..));
@@ -197,7 +198,7 @@ fn place(error: &Yaml) -> (u64, u64) {
     error.location().map_or((1, 1), |location| (location.line(), location.column()))
 }
 
-/// What is wrong, and what to do about it.
+/// The problem and what to do about it.
 fn sentence(error: &Yaml) -> String {
     match error {
         Yaml::WithSnippet { error, .. } => sentence(error),
@@ -206,7 +207,7 @@ fn sentence(error: &Yaml) -> String {
         Yaml::SerdeMissingField { field, .. } => format!("'{field}' is missing here: add it"),
         Yaml::DuplicateMappingKey { key, .. } => {
             let key = key.as_deref().unwrap_or("a key");
-            format!("'{key}' stands here a second time: remove one of the two")
+            format!("'{key}' occurs a second time: remove one of the two")
         }
         Yaml::InvalidScalar { ty, .. } => format!("{} is needed", scalar(ty)),
         Yaml::Unexpected { expected, .. } => format!("{} is needed", shape(expected)),
@@ -220,15 +221,17 @@ fn sentence(error: &Yaml) -> String {
 fn unknown(field: &str, expected: &[&str]) -> String {
     let known = expected.join(", ");
     if let Some(near) = nearest(field, expected.iter().copied()) {
-        return format!("there is no setting '{field}' here: did you mean '{near}'? There are {known}");
+        return format!(
+            "there is no setting '{field}' here: did you mean '{near}'? The settings here are {known}"
+        );
     }
     match section_of(Config::SETTINGS, field, "") {
-        Some(path) => format!("'{field}' does not belong here but in '{path}'. Here there are {known}"),
-        None => format!("there is no setting '{field}' here: there are {known}"),
+        Some(path) => format!("'{field}' belongs in '{path}'. The settings here are {known}"),
+        None => format!("there is no setting '{field}' here: the settings here are {known}"),
     }
 }
 
-/// The path of the section that has a setting of that name.
+/// The path of the section that has a setting of this name.
 fn section_of(settings: &[Setting], name: &str, path: &str) -> Option<String> {
     settings.iter().find_map(|setting| {
         let path = if path.is_empty() { setting.name.into() } else { format!("{path}.{}", setting.name) };
@@ -239,7 +242,7 @@ fn section_of(settings: &[Setting], name: &str, path: &str) -> Option<String> {
     })
 }
 
-/// The known name that differs by at most two letters.
+/// The known name with an edit distance of at most two.
 fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     known
         .map(|known| (distance(name, known), known))
@@ -263,7 +266,7 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// What a value of that type is, to people.
+/// Description of a type's values for users.
 fn scalar(ty: &str) -> String {
     match ty {
         "u8" => "a whole number from 0 to 255".into(),
@@ -277,7 +280,7 @@ fn scalar(ty: &str) -> String {
 fn shape(expected: &str) -> &str {
     match expected {
         "mapping start" => "a section (lines 'key: value', indented)",
-        "sequence start" => "a list ('[a, b]', or a line '- a' for each)",
+        "sequence start" => "a list ('[a, b]', or one line '- a' per entry)",
         "string scalar" => "a single value",
         other => other,
     }
@@ -292,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_stands_once_and_aliases_do_not_multiply() {
+    fn duplicate_settings_and_alias_bombs_are_refused() {
         let text = wrong("workers: 1\nworkers: 2\n");
         assert!(text.contains("a second time"), "{text}");
         let bomb: String = (1..40).map(|n| format!("a{n}: &a{n} [*a{0}, *a{0}, *a{0}]\n", n - 1)).collect();
@@ -319,19 +322,19 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_setting_is_told_its_name() {
+    fn a_misspelt_setting_gets_a_suggestion() {
         let text = wrong("amf:\n  n2:\n    adresses: [10.0.0.1]\n");
         assert!(text.starts_with("pith.yaml:3:5: "), "{text}");
         assert!(text.contains("did you mean 'addresses'?"), "{text}");
     }
 
     #[test]
-    fn a_misplaced_setting_is_told_its_section() {
+    fn a_misplaced_setting_gets_its_section_named() {
         assert!(wrong("t3512: 6s\n").contains("in 'amf.timers'"), "{}", wrong("t3512: 6s\n"));
     }
 
     #[test]
-    fn values_say_what_would_be_right() {
+    fn errors_show_a_valid_value() {
         for (yaml, right) in [
             ("network: {plmns: [99970x]}", "such as 999/70"),
             ("amf: {n2: {sctp: tcp}}", "udp:PORT"),
@@ -349,13 +352,13 @@ mod tests {
     }
 
     #[test]
-    fn all_findings_are_told_with_their_places() {
+    fn all_findings_are_reported_with_their_positions() {
         let text = wrong("amf:\n  set: 1024\n  pointer: 64\n");
         assert!(text.contains("pith.yaml:2:8: ") && text.contains("\npith.yaml:3:12: "), "{text}");
     }
 
     #[test]
-    fn all_mistakes_are_told_at_once_each_at_its_line() {
+    fn all_mistakes_are_reported_at_once_with_their_lines() {
         let text = wrong(
             "amf:\n  region: 300\n  n2:\n    adresses: [10.0.0.1]\nsmf:\n  data_networks:\n  - name: a\n    pool: x\n    \
              mtu: 9\n  - name: b\n    pool: 10.9.0.0/16\n    mtu: 9001\nlog: {level: loud}\nworkers: 65\n",
@@ -373,11 +376,11 @@ mod tests {
             ],
             "{text}"
         );
-        assert!(text.contains("an MTU is 1280 to 9000 (here: 9001)"), "{text}");
+        assert!(text.contains("an MTU must be 1280 to 9000 (here: 9001)"), "{text}");
     }
 
     #[test]
-    fn a_missing_file_says_how_to_get_one() {
+    fn a_missing_file_error_names_the_command_that_writes_one() {
         let error = Config::load(Path::new("/nowhere/pith.yaml")).unwrap_err().to_string();
         assert!(error.contains("pith config default > /nowhere/pith.yaml"), "{error}");
     }

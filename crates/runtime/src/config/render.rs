@@ -1,12 +1,12 @@
-//! The file of `pith config default`: every setting with its default and what it means.
+//! The output of `pith config default`: every setting with its default and documentation.
 
 use super::{Config, Described, Setting};
 use serde_json::Value;
 use std::fmt::Write;
 
 const HEAD: &str = "\
-# Configuration of Pith: every setting with its default. Keep what you change, remove the rest.
-# 'pith config check FILE' says what is wrong in it.
+# Configuration of Pith: every setting with its default. Keep the settings that you change, remove the rest.
+# 'pith config check FILE' reports mistakes.
 ";
 
 /// The default configuration with its documentation, as YAML.
@@ -43,7 +43,7 @@ fn setting(yaml: &mut String, setting: &Setting, value: &Value, depth: usize) {
         }
         Value::Array(_) if !setting.inner.is_empty() => {
             line_at(yaml, depth, &format!("{name}: []"));
-            line_at(yaml, depth, "# Each of them has:");
+            line_at(yaml, depth, "# Settings of each entry:");
             setting.inner.iter().for_each(|each| item_setting(yaml, each, depth, 3));
         }
         Value::Object(entries) if entries.len() > 2 => {
@@ -56,7 +56,7 @@ fn setting(yaml: &mut String, setting: &Setting, value: &Value, depth: usize) {
     }
 }
 
-/// A setting of something that a list has none of, and those within it.
+/// The settings of an entry of an empty list, as comments.
 fn item_setting(yaml: &mut String, setting: &Setting, depth: usize, indent: usize) {
     let space = " ".repeat(indent);
     for line in setting.doc {
@@ -66,7 +66,7 @@ fn item_setting(yaml: &mut String, setting: &Setting, depth: usize, indent: usiz
     setting.inner.iter().for_each(|each| item_setting(yaml, each, depth, indent + 2));
 }
 
-/// The lines of a section, the first of them after a dash.
+/// The lines of a list entry; the first line follows a dash.
 fn list_item(yaml: &mut String, settings: &[Setting], item: &Value, depth: usize) {
     let start = yaml.len();
     section(yaml, settings, item, depth + 1);
@@ -91,7 +91,7 @@ fn flow(value: &Value) -> String {
     }
 }
 
-/// Whether every YAML reader takes the text for a text without quotes.
+/// Whether every YAML reader reads the text as a string without quotes.
 fn is_plain(text: &str) -> bool {
     const WORDS: [&str; 8] = ["true", "false", "null", "yes", "no", "on", "off", ""];
     let safe = |b: u8| b.is_ascii_alphanumeric() || b"._/:-".contains(&b);
@@ -108,13 +108,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_printed_default_is_the_default() {
+    fn the_printed_default_parses_to_the_default() {
         let yaml = default_yaml();
         assert_eq!(Config::parse(&yaml, "default").unwrap(), Config::default(), "{yaml}");
     }
 
     #[test]
-    fn every_setting_is_there_with_its_words() {
+    fn every_setting_is_printed_with_its_documentation() {
         fn look(settings: &[Setting], yaml: &str) {
             for setting in settings {
                 assert!(setting.doc.iter().all(|line| yaml.contains(line)), "{setting:?}");
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_look_like_something_else_are_quoted() {
+    fn ambiguous_texts_are_quoted() {
         for (text, plain) in [
             ("999/70", true),
             ("54min", true),

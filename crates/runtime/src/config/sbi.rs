@@ -14,51 +14,56 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 section! {
-    /// How NFs reach each other.
+    /// Service-based interface between NFs.
     Sbi {
-        /// Where 'pith up' serves its NFs over HTTP/2. Without it, 'pith up' opens no socket for the SBI
-        /// unless another NF needs one ('external', or a binding of http2): 127.0.0.1:7777 then.
+        /// Address at which 'pith up' serves its NFs over HTTP/2. If absent, 'pith up' opens no SBI socket
+        /// unless
+        /// another NF needs it ('external', or a binding of http2); then the address is 127.0.0.1:7777.
         listen: Option<SocketAddr> = None,
-        /// Where an NF that runs as a process of its own ('pith nf') is served instead; those not named
-        /// keep their default.
+        /// Addresses of NFs that run as processes of their own ('pith nf'); NFs not listed keep their
+        /// default.
         addresses: BTreeMap<HostedNf, SocketAddr> = split_addresses(),
-        /// auto: NFs of one process call each other without serialisation, others over HTTP/2.
-        /// http2: all calls go over HTTP/2.
+        /// auto: NFs of one process call each other without serialisation, other NFs over HTTP/2.
+        /// http2: all calls use HTTP/2.
         binding: Binding = Binding::Auto,
-        /// NFs for which another binding is forced, such as {udm: http2}.
+        /// NFs with another binding, such as {udm: http2}.
         bindings: BTreeMap<HostedNf, Binding> = BTreeMap::new(),
-        /// mtls: TLS 1.3, each side shows a certificate (TS 33.210 6.2, TS 33.501 13.1).
+        /// mtls: TLS 1.3 with certificates on both sides (TS 33.210 6.2, TS 33.501 13.1).
         /// none: cleartext between processes of this machine, on loopback addresses only, for tests.
         security: SbiSecurity = SbiSecurity::Mtls,
-        /// Directory of Pith's own CA and of what it issues. auto: 'pki' beside the file of 'store.path'.
-        /// The first 'pith nf' of a machine makes it; 'pith pki list' shows what is in it.
+        /// Directory of Pith's CA and its certificates. auto: 'pki' beside the file of 'store.path'.
+        /// The first 'pith nf' on a machine creates it; 'pith pki list' lists its certificates.
         pki: PkiPath = PkiPath::Auto,
-        /// Certificate of another CA instead, read again when the files change:
-        /// {ca: ca.crt, certificate: nf.crt, key: nf.key}. It names each NF instance (urn:uuid:…).
+        /// Certificate of another CA in place of Pith's, read again when the files change:
+        /// {ca: ca.crt, certificate: nf.crt, key: nf.key}. The certificate names each NF instance
+        /// (urn:uuid:…).
         tls: Option<TlsFiles> = None,
-        /// NFs of another vendor and where they stand; Pith does not start its own then.
+        /// NFs of other vendors, which Pith uses in place of its own.
         /// Example: {udm: {url: 'https://10.0.0.9:8000', security: mtls, oauth2: on, ca: their-ca.crt}}.
-        /// security: mtls; tls (they show a certificate, and none is asked of them); none (cleartext).
-        /// oauth2: off where they know no access tokens. ca: the CA of their certificates, if not ours.
-        /// callers: addresses they call from, if not that of the URL. 'https://10.0.0.9:8000' alone is mtls.
+        /// security: mtls; tls (only the server has a certificate); none (cleartext).
+        /// oauth2: off if the NF does not support access tokens. ca: the CA of its certificate, if not
+        /// Pith's.
+        /// callers: addresses from which the NF calls, if not that of the URL. A plain
+        /// 'https://10.0.0.9:8000' means mtls.
         #[serde(deserialize_with = "externals")]
         external: BTreeMap<HostedNf, ExternalNf> = BTreeMap::new(),
-        /// Where NFs of another vendor with 'security: none' call this process, in cleartext; none by
-        /// default. Others are refused there.
+        /// Cleartext address of this process for NFs of other vendors with 'security: none'; none by
+        /// default. All other callers are refused there.
         plain_listen: Option<SocketAddr> = None,
-        /// Time before a call without an answer fails with 504.
+        /// Time after which an unanswered request fails with 504.
         request_timeout: Period = Period::seconds(5),
-        /// Requests of others that may wait for an answer at once; the next are told 503.
+        /// Largest number of requests in progress as a server; further requests get 503.
         max_exchanges: u32 = 4096,
-        /// Largest body taken, in octets; larger ones are told 413.
+        /// Largest body accepted, in octets; larger ones get 413.
         max_body: u32 = 1 << 20,
-        /// auto: services want access tokens of the NRF (OAuth2, TS 33.501 13.4.1) where NFs are processes of
-        /// their own ('pith nf'). on: also of those that call 'pith up'. off: nobody is asked for one.
+        /// auto: services require access tokens of the NRF (OAuth2, TS 33.501 13.4.1) if NFs are separate
+        /// processes
+        /// ('pith nf'). on: 'pith up' requires them too. off: no service requires them.
         oauth2: OAuth2 = OAuth2::Auto,
-        /// File with the keys of an NRF of another vendor that signs access tokens: a JWK Set, or a public
-        /// key in PEM. Pith's own NRF tells its keys.
+        /// Key file of another vendor's NRF that signs access tokens: a JWK Set, or a public key in PEM.
+        /// Not needed for Pith's NRF.
         nrf_keys: Option<PathBuf> = None,
-        /// How that NRF signs, if the file is PEM: ES256, RS256 or RS512.
+        /// Signature algorithm of that NRF if the file is PEM: ES256, RS256 or RS512.
         nrf_algorithm: TokenAlgorithm = TokenAlgorithm::Es256,
         /// Directory in which every exchange over HTTP/2 is recorded as JSON lines, keys included:
         /// for tests only.
@@ -67,9 +72,9 @@ section! {
 }
 
 words! {
-    /// How processes of Pith speak with each other.
+    /// Security of the SBI between Pith's processes.
     SbiSecurity, "a security" {
-        /// TLS 1.3, each side shows a certificate.
+        /// TLS 1.3 with certificates on both sides.
         Mtls = "mtls",
         /// Cleartext.
         None = "none",
@@ -77,11 +82,11 @@ words! {
 }
 
 words! {
-    /// How an NF of another vendor is spoken with.
+    /// Security of the SBI towards an NF of another vendor.
     ExternalSecurity, "a security" {
-        /// TLS, each side shows a certificate.
+        /// TLS with certificates on both sides.
         Mtls = "mtls",
-        /// TLS; no certificate is asked of the other NF when it calls.
+        /// TLS without a client certificate of the other NF.
         Tls = "tls",
         /// Cleartext.
         None = "none",
@@ -89,7 +94,7 @@ words! {
 }
 
 words! {
-    /// Whether something is used.
+    /// Whether a function is used.
     Switch, "on or off" {
         /// Used.
         On = "on",
@@ -98,15 +103,15 @@ words! {
     }
 }
 
-/// Files of a certificate.
+/// Files of a certificate chain and its key.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsFiles {
-    /// Certificates of the CAs that are trusted.
+    /// Certificates of the trusted CAs.
     pub ca: PathBuf,
-    /// The certificate, and those up to the CA.
+    /// The certificate, followed by those up to the CA.
     pub certificate: PathBuf,
-    /// Its private key, readable by its owner only.
+    /// The private key, readable by its owner only.
     pub key: PathBuf,
 }
 
@@ -115,16 +120,16 @@ plain!(TlsFiles);
 item! {
     /// An NF of another vendor.
     ExternalNf {
-        /// Its apiRoot.
+        /// apiRoot of the NF.
         url: String,
-        /// How it is spoken with: by default what the URL says.
+        /// Security; by default derived from the URL.
         security: Option<ExternalSecurity>,
-        /// Whether it takes and shows access tokens.
+        /// Whether the NF supports access tokens.
         #[serde(default = "on")]
         oauth2: Switch,
-        /// The CA of its certificates, if not ours.
+        /// The CA of its certificates, if not Pith's.
         ca: Option<PathBuf>,
-        /// Addresses from which it calls, if not that of the URL.
+        /// Addresses from which the NF calls, if not that of the URL.
         #[serde(default)]
         callers: Vec<IpAddr>,
     }
@@ -135,24 +140,24 @@ const fn on() -> Switch {
 }
 
 impl ExternalNf {
-    /// One of which only the URL is known.
+    /// An NF given by its URL only.
     pub fn at(url: &str) -> Self {
         Self { url: url.to_owned(), security: None, oauth2: Switch::On, ca: None, callers: Vec::new() }
     }
 
-    /// Its apiRoot; `None` if the URL is none.
+    /// The apiRoot; `None` if the URL is not valid.
     pub fn root(&self) -> Option<ApiRoot> {
         self.url.parse().ok()
     }
 
-    /// How it is spoken with.
+    /// The configured security, or the default for the URL.
     pub fn security(&self) -> ExternalSecurity {
         let by_url =
             if self.url.starts_with("http://") { ExternalSecurity::None } else { ExternalSecurity::Mtls };
         self.security.unwrap_or(by_url)
     }
 
-    /// The host of its URL, without brackets.
+    /// Host of the URL, without brackets.
     pub fn host(&self) -> Option<String> {
         let root = self.root()?;
         let host = root.authority.rsplit_once(':').map_or(&*root.authority, |(host, _)| host);
@@ -166,7 +171,7 @@ impl ExternalNf {
     }
 }
 
-/// Reads each as its URL alone or as a section.
+/// Reads each entry as a URL or as a section.
 fn externals<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<HostedNf, ExternalNf>, D::Error> {
     let list = BTreeMap::<HostedNf, UrlOrSection>::deserialize(deserializer)?;
     Ok(list.into_iter().map(|(nf, UrlOrSection(external))| (nf, external)).collect())
@@ -198,12 +203,12 @@ impl<'de> Visitor<'de> for UrlOrSectionVisitor {
     }
 }
 
-/// The directory of the CA.
+/// Setting of the CA's directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PkiPath {
     /// Beside the store.
     Auto,
-    /// That directory.
+    /// This directory.
     Directory(PathBuf),
 }
 
@@ -222,7 +227,7 @@ impl FromStr for PkiPath {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
-            "" => Err("'pki' is empty: write a directory's path or auto".into()),
+            "" => Err("'pki' is empty: write the path of a directory, or auto".into()),
             "auto" => Ok(Self::Auto),
             path => Ok(Self::Directory(path.into())),
         }
@@ -230,7 +235,7 @@ impl FromStr for PkiPath {
 }
 
 impl Config {
-    /// The directory of Pith's own CA.
+    /// The directory of Pith's CA.
     pub fn pki_directory(&self) -> PathBuf {
         match (&self.sbi.pki, &self.store.path) {
             (PkiPath::Directory(path), _) => path.clone(),
@@ -241,9 +246,9 @@ impl Config {
 }
 
 words! {
-    /// How an NF is reached.
+    /// How an NF is called.
     Binding, "a binding" {
-        /// Without serialisation in one process, else over HTTP/2.
+        /// Without serialisation within a process, else over HTTP/2.
         Auto = "auto",
         /// Over HTTP/2.
         Http2 = "http2",
@@ -263,7 +268,7 @@ words! {
 }
 
 words! {
-    /// How an NRF of another vendor signs.
+    /// Signature algorithm of another vendor's NRF.
     TokenAlgorithm, "an algorithm" {
         /// ECDSA with P-256 and SHA-256.
         Es256 = "ES256",
@@ -275,7 +280,7 @@ words! {
 }
 
 words! {
-    /// An NF by its name in the configuration.
+    /// An NF by its configuration name.
     HostedNf, "an NF" {
         /// Network Repository Function.
         Nrf = "nrf",
@@ -297,32 +302,32 @@ words! {
 }
 
 impl HostedNf {
-    /// All of them, in the order in which they start.
+    /// All NFs, in the order in which they start.
     pub const ALL: [Self; 8] =
         [Self::Nrf, Self::Udr, Self::Udm, Self::Ausf, Self::Pcf, Self::Nssf, Self::Smf, Self::Amf];
 }
 
 impl Sbi {
-    /// Where the NFs of one process are served, or are named as if they were.
+    /// Address at which the NFs of one process are served, or which is in their URIs if there is no socket.
     pub fn listen(&self) -> SocketAddr {
         self.listen.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 7777)))
     }
 
-    /// Whether NFs of one process are called over HTTP/2: by others, or among themselves.
+    /// Whether the NFs of one process are called over HTTP/2, by other processes or by each other.
     pub fn is_served(&self) -> bool {
         let bindings = [&self.binding].into_iter().chain(self.bindings.values());
         let forced = bindings.into_iter().any(|binding| *binding == Binding::Http2);
         self.listen.is_some() || !self.external.is_empty() || forced
     }
 
-    /// Where an NF that runs as a process of its own is served.
+    /// Address of an NF that runs as a process of its own.
     pub fn address(&self, nf: HostedNf) -> SocketAddr {
         let usual = || split_addresses().get(&nf).copied().unwrap_or(self.listen());
         self.addresses.get(&nf).copied().unwrap_or_else(usual)
     }
 }
 
-/// A loopback address for each NF, so that all of them can be processes of one machine.
+/// A loopback address for each NF, so that all NFs can run as processes of one machine.
 fn split_addresses() -> BTreeMap<HostedNf, SocketAddr> {
     let hosts = [10, 20, 12, 11, 13, 14, 4, 5];
     let address = |host| SocketAddr::from(([127, 0, 0, host], 7777));
@@ -334,7 +339,7 @@ mod tests {
     use crate::config::Config;
 
     #[test]
-    fn the_sbi_has_a_socket_only_where_another_nf_needs_it() {
+    fn the_sbi_opens_a_socket_only_if_an_nf_needs_it() {
         let served = |yaml: &str| Config::parse(yaml, "f").unwrap().sbi.is_served();
         assert!(!served(""));
         for yaml in [

@@ -1,22 +1,22 @@
-//! Sections of the configuration, declared once: type, default and documentation together.
+//! Configuration sections, each declared once with type, default and documentation.
 //!
-//! From one declaration come the struct, its `Default`, its reading from YAML, and the words
-//! that `pith config default` prints, so none of them can drift from the others.
+//! One declaration yields the struct, its `Default`, its deserializer, and the text of `pith config default`,
+//! so that they cannot diverge.
 
 /// One setting of a section.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
-    /// Its key in the file.
+    /// Key in the file.
     pub name: &'static str,
-    /// What it means, line by line.
+    /// Documentation, line by line.
     pub doc: &'static [&'static str],
-    /// The settings within it, if it is a section or a list of sections.
+    /// Nested settings of a section or a list of sections.
     pub inner: &'static [Setting],
 }
 
-/// What the configuration is made of: sections, and plain values that have no settings within.
+/// A type of the configuration: a section, or a plain value without nested settings.
 pub trait Described {
-    /// The settings of a section, in their order; none for a plain value.
+    /// The settings of a section in order; none for a plain value.
     const SETTINGS: &'static [Setting] = &[];
 }
 
@@ -30,12 +30,12 @@ impl<T: Described> Described for Option<T> {
 
 impl<K, V> Described for std::collections::BTreeMap<K, V> {}
 
-/// Says of types that they are plain values.
+/// Declares types as plain values.
 macro_rules! plain {
     ($($type:ty),+ $(,)?) => { $(impl $crate::config::Described for $type {})+ };
 }
 
-/// Declares a section of which every setting has a default.
+/// Declares a section. Every setting has a default.
 macro_rules! section {
     ($(#[doc = $about:literal])+ $name:ident {
         $($(#[doc = $doc:literal])+ $(#[serde($($serde:tt)+)])?
@@ -58,8 +58,7 @@ macro_rules! section {
     };
 }
 
-/// Declares what a list holds: its settings are required unless they say `#[serde(default)]` or
-/// are an `Option`.
+/// Declares the entries of a list. A setting is required unless it has `#[serde(default)]` or is an `Option`.
 macro_rules! item {
     ($(#[doc = $about:literal])+ $name:ident {
         $($(#[doc = $doc:literal])+ $(#[serde($($serde:tt)+)])? $field:ident: $type:ty,)+

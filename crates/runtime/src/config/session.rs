@@ -1,4 +1,4 @@
-//! The settings of sessions: SMF, N4 and UPF.
+//! The settings of SMF, N4 and UPF.
 
 use super::n6::{FirewallRule, IpNet, PacketFilter, Permit, StaticRoute};
 use super::section::{item, section};
@@ -13,9 +13,9 @@ use std::path::PathBuf;
 section! {
     /// Session Management Function.
     Smf {
-        /// Data networks that sessions lead to; the first is the default one.
+        /// Data networks; the first is the default.
         data_networks: Vec<DataNetwork> = vec![DataNetwork::internet()],
-        /// What the UPFs of 'n4.upfs' are for, where there are several.
+        /// Data networks and areas that the UPFs of 'n4.upfs' serve, if there are several.
         upfs: Vec<UpfService> = Vec::new(),
         /// Lengths of the timers of TS 24.501 table 10.3.2.
         timers: SmfTimers = SmfTimers::default(),
@@ -25,52 +25,58 @@ section! {
 item! {
     /// A data network.
     DataNetwork {
-        /// DNN, by which phones ask for it.
+        /// DNN that UEs request.
         name: Dnn,
-        /// Addresses of phones.
+        /// UE address pool.
         pool: Ipv4Net,
-        /// The UPF's own address in the pool; the first one where nothing else is said.
+        /// The UPF's address in the pool; by default the first one.
         gateway: Option<Ipv4Addr>,
-        /// Name servers that phones are told.
+        /// DNS servers sent to UEs.
         #[serde(default = "public_dns")]
         dns: Vec<Ipv4Addr>,
-        /// Largest IP packet that phones may send, in octets: 1280 to 9000.
+        /// MTU sent to UEs, in octets: 1280 to 9000.
         #[serde(default = "default_mtu")]
         mtu: u16,
-        /// Session-AMBR of subscribers who have none of their own.
+        /// Session-AMBR of subscribers without their own.
         #[serde(default = "default_ambr")]
         ambr: Ambr,
-        /// Packets that leave its sessions at another UPF, one near the radios: the first is taken whose UPF serves
-        /// the phone's area and is there.
+        /// Local breakout: destinations whose packets leave at another UPF near the gNBs. The first entry
+        /// applies whose
+        /// UPF serves the UE's area and has an association.
         #[serde(default)]
         breakouts: Vec<Breakout>,
-        /// Bit rates that all its phones have together, as those of a slice; no bound where nothing is said.
+        /// Bit rates shared by all its UEs, as for a slice; unlimited if absent.
         shared: Option<Ambr>,
-        /// Addresses that its phones share on their way out, where 'upf.nat' is on; each phone has ports of
-        /// its own, which the log tells with its sessions. Others must route these addresses here. None:
-        /// phones share the machine's own address, and its ports as they need them.
+        /// Public addresses shared by its UEs if 'upf.nat' is on. Each UE has its own ports, which are logged
+        /// with its sessions. Other routers must route these addresses to this machine. If absent, UEs share
+        /// the
+        /// machine's own address and its ports dynamically.
         #[serde(default)]
         nat_addresses: Vec<Ipv4Addr>,
-        /// Ports of each phone, 64 to 64512, where there are 'nat_addresses'.
+        /// Ports per UE, 64 to 64512, with 'nat_addresses'.
         #[serde(default = "default_nat_ports")]
         nat_ports: u16,
-        /// Firewall: the first rule that a packet matches decides, others pass, and so do answers. Such as
-        /// [deny up to 10.0.0.0/8, allow down tcp to 10.45.0.9 port 22, deny down]: up is from phones,
-        /// down to them; icmp, tcp or udp; from and to whom; to which ports.
+        /// Firewall: the first matching rule decides; packets without a match and replies are accepted.
+        /// Example:
+        /// [deny up to 10.0.0.0/8, allow down tcp to 10.45.0.9 port 22, deny down]. up: from UEs, down: to
+        /// UEs;
+        /// protocol icmp, tcp or udp; source (from), destination (to) and destination ports.
         #[serde(default)]
         firewall: Vec<FirewallRule>,
-        /// Ways that only this network's packets take, such as [10.9.0.0/16 via 192.0.2.1], or all of
-        /// them: [0.0.0.0/0 via 192.0.2.1].
+        /// Routes for this network's packets only, such as [10.9.0.0/16 via 192.0.2.1], or for all of them:
+        /// [0.0.0.0/0 via 192.0.2.1].
         #[serde(default)]
         routes: Vec<StaticRoute>,
-        /// What its phones reach although it is closed to phones: this machine's own addresses, the networks of N2,
-        /// N3, N4, the SBI and the API, and the phones of other data networks. An address or a network; with
-        /// it a protocol (icmp, tcp, udp) and ports. Such as [10.211.0.1 udp port 53, 192.0.2.0/24] for a
-        /// name server on this machine and a network of radios. Pings of the gateway are answered anyway.
+        /// Destinations that its UEs may reach although they are closed by default: this machine's own
+        /// addresses,
+        /// the networks of N2, N3, N4, the SBI and the API, and UEs of other data networks. Each is an
+        /// address or a
+        /// network, optionally with a protocol (icmp, tcp, udp) and ports. Example: [10.211.0.1 udp port 53,
+        /// 192.0.2.0/24]
+        /// for a DNS server on this machine and a network of gNBs. Pings to the gateway are always answered.
         #[serde(default)]
         reach: Vec<Permit>,
-        /// Longest segment that TCP connections may agree on, in octets: 536 to 8960; what the two ends
-        /// agree on where nothing is said.
+        /// Largest MSS of TCP connections, in octets: 536 to 8960. If absent, the two ends negotiate it.
         mss: Option<u16>,
     }
 }
@@ -92,7 +98,7 @@ const fn default_ambr() -> Ambr {
 }
 
 impl DataNetwork {
-    /// The one that there is by default.
+    /// The default data network.
     fn internet() -> Self {
         Self {
             name: "internet".parse().expect("a constant that is a DNN"),
@@ -112,17 +118,17 @@ impl DataNetwork {
         }
     }
 
-    /// The same with other addresses.
+    /// The same data network with another pool.
     pub(super) fn with_pool(&self, pool: Ipv4Net) -> Self {
         Self { pool, gateway: None, ..self.clone() }
     }
 
-    /// Its addresses as the datapath has them.
+    /// The pool as a datapath type.
     pub fn ue_pool(&self) -> UePool {
         UePool { gateway: self.gateway().into(), prefix: self.pool.prefix() }
     }
 
-    /// What the kernel does with its packets, NAT by the machine's own address aside.
+    /// The kernel's policy for the packets, except masquerading by the machine's own address.
     pub fn policy(&self) -> NetworkPolicy {
         let blocks = PortBlocks { addresses: self.nat_addresses.clone(), ports: self.nat_ports };
         NetworkPolicy {
@@ -134,34 +140,34 @@ impl DataNetwork {
         }
     }
 
-    /// The UPF's own address in the pool.
+    /// The UPF's address in the pool.
     pub fn gateway(&self) -> Ipv4Addr {
         self.gateway.unwrap_or(self.pool.first_host())
     }
 }
 
 section! {
-    /// 5GSM timers of the SMF. What is retransmitted is sent five times in all, then given up.
+    /// 5GSM timers of the SMF. A message is sent at most five times.
     SmfTimers {
-        /// PDU SESSION MODIFICATION COMMAND sent.
+        /// Started when PDU SESSION MODIFICATION COMMAND is sent.
         t3591: Period = Period::seconds(16),
-        /// PDU SESSION RELEASE COMMAND sent.
+        /// Started when PDU SESSION RELEASE COMMAND is sent.
         t3592: Period = Period::seconds(16),
     }
 }
 
 section! {
-    /// PFCP from the SMF's side.
+    /// PFCP of the SMF.
     N4 {
-        /// Where the SMF's PFCP stands.
+        /// PFCP address of the SMF.
         address: SocketAddr = loopback(4, 8805),
-        /// UPFs to set up an association with.
+        /// UPFs with which the SMF sets up an association.
         upfs: Vec<UpfPeer> = vec![UpfPeer { name: "upf".into(), address: loopback(7, 8805) }],
         /// Time between heartbeats (TS 29.244 6.2.2).
         heartbeat: Period = Period::seconds(10),
-        /// T1: time before a request is sent again (TS 29.244 6.4).
+        /// T1: time before a request is retransmitted (TS 29.244 6.4).
         t1: Period = Period::seconds(1),
-        /// N1: how often a request is sent before the UPF counts as gone (TS 29.244 6.4).
+        /// N1: number of times a request is sent before the UPF counts as failed (TS 29.244 6.4).
         n1: u8 = 4,
     }
 }
@@ -169,9 +175,9 @@ section! {
 item! {
     /// A UPF that the SMF uses.
     UpfPeer {
-        /// A name for it, in logs and tables.
+        /// Name of the UPF in logs and tables.
         name: String,
-        /// Where its PFCP stands.
+        /// PFCP address of the UPF.
         address: SocketAddr,
     }
 }
@@ -179,81 +185,91 @@ item! {
 section! {
     /// User Plane Function.
     Upf {
-        /// Where the UPF's PFCP stands.
+        /// PFCP address of the UPF.
         n4: SocketAddr = loopback(7, 8805),
-        /// SMFs that may use this UPF, such as [10.0.0.4], [10.0.0.4:8805] if it sends from that port only, or
-        /// [10.0.0.0/24]; others are refused. Where nothing is said: the one at 'n4.address'.
+        /// SMFs that may use this UPF, such as [10.0.0.4], [10.0.0.4:8805] if it sends from that port only,
+        /// or
+        /// [10.0.0.0/24]; others are refused. Default: the SMF at 'n4.address'.
         smfs: Vec<SmfFilter> = Vec::new(),
-        /// Names by which SMFs of other makers call the networks of N6 in their rules (Network Instance), beside
-        /// those of 'smf.data_networks'. Rules for other networks are refused.
+        /// Further names of the N6 networks (Network Instance) in rules of SMFs of other vendors, in addition
+        /// to those
+        /// of 'smf.data_networks'. Rules for other networks are refused.
         network_instances: Vec<String> = Vec::new(),
-        /// Address of the GTP-U tunnels (UDP port 2152), which gNBs send to.
+        /// GTP-U address (UDP port 2152), to which gNBs send.
         n3: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 7),
-        /// Networks of radios and of other UPFs, such as [10.210.0.0/16]. The UPF accepts their GTP-U, and
-        /// phones don't reach them. Without: the UPF accepts GTP-U from the addresses of its tunnels, and
-        /// from any radio for a session whose tunnel is not known yet. Name those that send from other
-        /// addresses than they receive at.
+        /// Networks of gNBs and other UPFs, such as [10.210.0.0/16]. The UPF accepts their GTP-U, and UEs
+        /// cannot
+        /// reach them. If empty, the UPF accepts GTP-U from the tunnel peer of each session, and from any gNB
+        /// while a
+        /// session's tunnel peer is unknown. List gNBs that send from other addresses than they receive at.
         radios: Vec<IpNet> = Vec::new(),
-        /// Further networks of the core that phones don't reach, where routers lead to them.
+        /// Further networks of the core that UEs must not reach through routers.
         core_networks: Vec<IpNet> = Vec::new(),
-        /// Network interface towards the data networks; it is made and removed by Pith.
+        /// Network interface towards the data networks, created and removed by Pith.
         tun: String = "pith0".into(),
-        /// Threads that carry packets: 0 means one for each core.
+        /// Packet threads: 0 means one for each core.
         workers: u8 = 0,
-        /// Translate the phones' addresses to the machine's own on the way out (IPv4 masquerading), or to
+        /// Translate UE addresses of outgoing packets to the machine's own address (IPv4 masquerading), or to
         /// the 'nat_addresses' of their data network.
         nat: bool = true,
-        /// Have what exceeds a session's rates wait a moment, and share them fairly; otherwise it is dropped.
+        /// Delay packets that exceed a session's rates and share the rate fairly (shaping); if false, drop
+        /// them.
         shape: bool = true,
-        /// Guaranteed bit rates that sessions may be promised in all; no bound where nothing is said.
+        /// Total of guaranteed bit rates that sessions may have; unlimited if absent.
         guaranteed: Option<Ambr> = None,
-        /// Which way packets go: auto, xdp, portable. auto: XDP where 'interfaces' names some, 'nat' is
-        /// off and the system allows it; otherwise portable. The log says which it is, and why. Data
-        /// networks with a firewall, routes or an MSS of their own take the portable path in any case.
+        /// Packet path: auto, xdp, portable. auto: XDP if 'interfaces' is set, 'nat' is off and the system
+        /// supports XDP; otherwise portable. The log shows the path and the reason. Data networks with a
+        /// firewall,
+        /// routes or an MSS always use the portable path.
         datapath: PacketPath = PacketPath::Auto,
-        /// Network interfaces of N3 and N6, such as [eth1, eth2], which XDP forwards between; a VLAN's
-        /// by its own name. The machine's firewall does not see what XDP forwards.
+        /// N3 and N6 interfaces between which XDP forwards, such as [eth1, eth2]; a VLAN interface by its own
+        /// name.
+        /// The machine's firewall does not see packets that XDP forwards.
         interfaces: Vec<String> = Vec::new(),
-        /// Those of them by which radios and other UPFs are reached; by others XDP takes no GTP-U. Where nothing is said:
-        /// those that have the N3 address, or all if none has it.
+        /// Those of 'interfaces' towards gNBs and other UPFs; on other interfaces XDP handles no GTP-U.
+        /// Default:
+        /// the interfaces with the N3 address, or all if none has it.
         tunnel_interfaces: Vec<String> = Vec::new(),
-        /// Where XDP sees packets: native, in the driver; generic, behind it, for any interface; auto:
-        /// native where the driver has it, and generic on a veth.
+        /// XDP attach mode: native, in the driver; generic, in the network stack, for any interface; auto:
+        /// native if
+        /// the driver supports it, and generic on a veth.
         xdp: XdpHook = XdpHook::Auto,
-        /// Sessions that XDP has room for, each of some 2 kB; those beyond take the portable path.
+        /// Sessions that XDP can hold, about 2 kB each; further sessions use the portable path.
         sessions: u32 = 16_384,
-        /// Folder, such as /sys/fs/bpf/pith, by which XDP goes on with the packets of known sessions when Pith is
-        /// killed, until it has begun again and the SMFs have set up what they want kept. If no BPF file system is
-        /// mounted there, Pith mounts one, on an empty folder only.
+        /// Directory, such as /sys/fs/bpf/pith, in which XDP programs are pinned. While Pith restarts after a
+        /// crash,
+        /// XDP continues to forward packets of existing sessions until the SMFs have restored the sessions to
+        /// keep. If no
+        /// BPF file system is mounted there, Pith mounts one, on an empty directory only.
         pin: Option<PathBuf> = None,
-        /// Rules that an SMF may activate in a session by their names (TS 29.244 5.19).
+        /// Rules that an SMF may activate in a session by name (TS 29.244 5.19).
         predefined_rules: Vec<PredefinedRule> = Vec::new(),
     }
 }
 
 item! {
-    /// A rule that sessions share.
+    /// A predefined rule, which several sessions may use.
     PredefinedRule {
-        /// By which it is activated.
+        /// Name by which an SMF activates the rule.
         name: String,
-        /// Which packets, such as [permit out 17 from 192.0.2.0/24 5000-5010 to assigned]: protocol,
-        /// address and ports of the other end; for both ways.
+        /// Packets that the rule matches, such as [permit out 17 from 192.0.2.0/24 5000-5010 to assigned]:
+        /// protocol,
+        /// address and ports of the remote end; both directions.
         filters: Vec<PacketFilter>,
-        /// Drop them; otherwise they go where the session's rule says that activates this one.
+        /// Drop matching packets; otherwise the FAR of the activating PDR applies.
         #[serde(default)]
         drop: bool,
-        /// Bit rates that all of a session's packets of this kind have together; no bound where nothing
-        /// is said.
+        /// Bit rates shared by all matching packets of a session; unlimited if absent.
         mbr: Option<Ambr>,
     }
 }
 
 words! {
-    /// Which way packets go.
-    PacketPath, "a way for packets" {
-        /// The fastest that settings and system allow.
+    /// Path of packets through the UPF.
+    PacketPath, "a packet path" {
+        /// The fastest path that the settings and the system permit.
         Auto = "auto",
-        /// XDP, or no start.
+        /// XDP; the UPF does not start without it.
         Xdp = "xdp",
         /// GTP-U socket and TUN.
         Portable = "portable",
@@ -261,13 +277,13 @@ words! {
 }
 
 words! {
-    /// Where XDP sees packets.
-    XdpHook, "a place for XDP" {
-        /// In the driver where that works.
+    /// XDP attach mode.
+    XdpHook, "an XDP attach mode" {
+        /// Native if supported, else generic.
         Auto = "auto",
         /// In the driver.
         Native = "native",
-        /// Behind the driver.
+        /// In the network stack, after the driver.
         Generic = "generic",
     }
 }

@@ -1,11 +1,11 @@
-//! Single settings changed from outside the file: `amf.n2.sctp=udp:9899`.
+//! Changes single settings of a configuration: `amf.n2.sctp=udp:9899`.
 
 use super::{Config, Described, Setting, check};
 use serde_json::Value;
 
 impl Config {
-    /// This configuration with settings changed, one after another: what they make together is checked. A value is YAML,
-    /// so a list is `[a, b]`.
+    /// This configuration with the assignments applied in order and checked together at the end. A value is
+    /// YAML, such as `[a, b]` for a list.
     pub fn with<'a>(self, assignments: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
         let config = assignments.into_iter().try_fold(self, |config, assignment| config.set(assignment))?;
         match check::findings(&config).first() {
@@ -17,14 +17,14 @@ impl Config {
     fn set(&self, assignment: &str) -> Result<Self, String> {
         let (path, text) = assignment
             .split_once('=')
-            .ok_or_else(|| format!("'{assignment}' sets nothing: write it like 'amf.n2.sctp=raw'"))?;
+            .ok_or_else(|| format!("'{assignment}' is not an assignment: write it like 'amf.n2.sctp=raw'"))?;
         let mut value = serde_json::to_value(self).map_err(|error| error.to_string())?;
         *find(&mut value, path)? = read(text);
         serde_json::from_value(value).map_err(|error| format!("{path}: {error}"))
     }
 }
 
-/// The place of a setting; only those of sections can be set alone.
+/// The value at a path. Entries of lists have no path of their own.
 fn find<'a>(value: &'a mut Value, path: &str) -> Result<&'a mut Value, String> {
     let mut at = value;
     let mut settings = Config::SETTINGS;
@@ -39,7 +39,7 @@ fn find<'a>(value: &'a mut Value, path: &str) -> Result<&'a mut Value, String> {
     Ok(at)
 }
 
-/// YAML where it is some, but for what only looks like a number: codes begin with zeros.
+/// The text as YAML, or as a string if it only looks like a number, such as a code with leading zeros.
 fn read(text: &str) -> Value {
     let plain = || Value::String(text.to_owned());
     match serde_saphyr::from_str::<Value>(text) {
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_need_each_other_come_in_any_order() {
+    fn dependent_settings_may_have_any_order() {
         let assignments = ["upf.datapath=xdp", "upf.interfaces=[eth1, eth2]", "upf.nat=false"];
         assert!(Config::default().with(assignments).is_ok());
         let error = Config::default().with([assignments[0], assignments[2]]).unwrap_err();
@@ -76,9 +76,9 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_set_says_why() {
+    fn errors_name_the_problem() {
         for (assignment, sentence) in [
-            ("workers", "sets nothing"),
+            ("workers", "not an assignment"),
             ("amf.n3.port=1", "instead of 'n3' there are name, region"),
             ("amf.n2.port.x=1", "there is no setting"),
             ("amf.n2.sctp=tcp", "udp:PORT"),

@@ -11,17 +11,18 @@ section! {
     /// Storage.
     Store {
         /// SQLite file, readable by its owner only. auto: /var/lib/pith/pith.db for root,
-        /// ~/.local/share/pith/pith.db for others. memory: nothing is kept.
+        /// ~/.local/share/pith/pith.db for others. memory: data is lost when the process ends.
         path: StorePath = StorePath::Auto,
-        /// File with the key that subscribers' keys are sealed under (AES-256-GCM), readable by its owner only: 64
-        /// hexadecimal digits. Without it: the systemd credential 'pith-store-key' where there is one
-        /// (LoadCredential=), else a file beside the database, which Pith makes. Keep a copy apart from the database.
+        /// File with the key that encrypts subscribers' keys (AES-256-GCM), readable by its owner only: 64
+        /// hexadecimal digits. Default: the systemd credential 'pith-store-key' if there is one
+        /// (LoadCredential=), else a
+        /// file beside the database, which Pith creates. Keep a copy of the key apart from the database.
         key_file: Option<PathBuf> = None,
     }
 }
 
 impl Store {
-    /// Where the database and its key are.
+    /// Location of the database and its key.
     pub fn place(&self) -> Place {
         let Some(path) = self.path.file() else { return Place::Memory };
         let credential = || {
@@ -38,20 +39,21 @@ impl Store {
 section! {
     /// The REST API.
     Api {
-        /// The Unix socket over which the commands of 'pith' operate the core. By default api.sock beside
-        /// the store's file if 'store.path' names one, else in /run/pith for root, in $XDG_RUNTIME_DIR/pith
-        /// for others. Where NFs are processes of their own, each adds its name: api-amf.sock.
+        /// Unix socket through which the commands of 'pith' operate the core. Default: api.sock beside
+        /// the store's file if 'store.path' is a file, else in /run/pith for root, in $XDG_RUNTIME_DIR/pith
+        /// for others. If NFs are processes of their own, the name of the NF is added: api-amf.sock.
         socket: Option<PathBuf> = None,
-        /// Group whose members may use the socket, beside root and the user that runs the core.
+        /// Group whose members may use the socket, besides root and the user that runs the core.
         socket_group: Option<String> = None,
-        /// What they may do: viewer, operator or admin.
+        /// Role of the group's members: viewer, operator or admin.
         socket_role: Role = Role::Operator,
-        /// Address at which the API is served over HTTP/1.1 and HTTP/2 too, such as 127.0.0.1:5100. Each
-        /// request needs a token: 'pith api token add' makes one. Its description is at /openapi.json.
+        /// Address at which the API is also served over HTTP/1.1 and HTTP/2, such as 127.0.0.1:5100. Each
+        /// request needs a token, which 'pith api token add' creates. The OpenAPI description is at
+        /// /openapi.json.
         listen: Option<SocketAddr> = None,
-        /// Serve it without TLS also where others than this machine reach it: behind a proxy that has TLS.
+        /// Permit an address other than loopback without TLS: only behind a proxy with TLS.
         plain_http: bool = false,
-        /// File with a secret that is a token of an administrator too.
+        /// File with a secret that is accepted as an administrator's token.
         token_file: Option<PathBuf> = None,
     }
 }
@@ -59,64 +61,64 @@ section! {
 section! {
     /// Logs, on standard error.
     Log {
-        /// error, warn, info, debug or trace; or by part, such as info,pith::ngap=debug.
+        /// error, warn, info, debug or trace; or per module, such as info,pith::ngap=debug.
         level: String = "info".into(),
-        /// text: for people. json: one object a line.
+        /// text: human-readable lines. json: one object per line.
         format: LogFormat = LogFormat::Text,
     }
 }
 
 words! {
-    /// What someone may do.
+    /// The role of a caller.
     Role, "a role" {
-        /// Look, but not at keys.
+        /// Read everything but keys.
         Viewer = "viewer",
-        /// Change subscribers and what lives in the core, too.
+        /// Also change subscribers, UEs and sessions.
         Operator = "operator",
-        /// Everything: keys, tokens, the audit log.
+        /// Also keys, tokens and the audit log.
         Admin = "admin",
     }
 }
 
 impl Api {
-    /// The secret that clients have to show, if there is one.
+    /// The secret that clients may send as a token, if configured.
     pub fn token(&self) -> std::io::Result<Option<String>> {
         let Some(path) = &self.token_file else { return Ok(None) };
         let error =
             |error: String| std::io::Error::other(format!("'api.token_file' {}: {error}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|cause| error(cause.to_string()))?;
         match text.trim() {
-            short if short.len() < 16 => Err(error("a secret has 16 characters or more".into())),
+            short if short.len() < 16 => Err(error("the secret must have 16 characters or more".into())),
             token => Ok(Some(token.to_owned())),
         }
     }
 }
 
 words! {
-    /// How logs look.
+    /// Format of log lines.
     LogFormat, "a log format" {
-        /// For people.
+        /// Human-readable lines.
         Text = "text",
-        /// One object a line.
+        /// One object per line.
         Json = "json",
     }
 }
 
-/// Where the database is.
+/// Location of the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StorePath {
-    /// The usual place for the user that runs the process.
+    /// The default file of the user that runs the process.
     Auto,
-    /// Nowhere: lost when the process ends.
+    /// In memory: lost when the process ends.
     Memory,
-    /// That file.
+    /// This file.
     File(PathBuf),
 }
 
 text_value!(StorePath, Residency);
 
 impl StorePath {
-    /// The file; `None` for memory.
+    /// The path; `None` for memory.
     pub fn file(&self) -> Option<PathBuf> {
         match self {
             Self::Auto => Some(state_directory().join("pith.db")),
@@ -135,7 +137,7 @@ pub fn user() -> u32 {
     }
 }
 
-/// Where sockets of the user that runs this process belong.
+/// Directory for sockets of the user that runs this process.
 pub(super) fn runtime_directory() -> PathBuf {
     if user() == 0 {
         return PathBuf::from("/run/pith");
@@ -144,7 +146,7 @@ pub(super) fn runtime_directory() -> PathBuf {
     session.map_or_else(state_directory, |session| session.join("pith"))
 }
 
-/// Root's state belongs to the machine, a user's to the home directory (XDG Base Directory).
+/// Directory for state: the machine's for root, else in the home directory (XDG Base Directory).
 pub(super) fn state_directory() -> PathBuf {
     if user() == 0 {
         return PathBuf::from("/var/lib/pith");
@@ -168,7 +170,7 @@ impl FromStr for StorePath {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
-            "" => Err("'path' is empty: write a file's path, auto or memory".into()),
+            "" => Err("'path' is empty: write the path of a file, auto or memory".into()),
             "auto" => Ok(Self::Auto),
             "memory" => Ok(Self::Memory),
             path => Ok(Self::File(path.into())),
@@ -176,7 +178,7 @@ impl FromStr for StorePath {
     }
 }
 
-/// Where the context of a UE lives (design section 6).
+/// Where the context of a UE is kept (design section 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Residency {
     /// In the memory of the shard that owns the UE.
@@ -197,7 +199,7 @@ impl FromStr for Residency {
         match text {
             "soft" => Ok(Self::Soft),
             "durable" | "stateless" | "shared" | "embedded" => {
-                Err(format!("this release does not have '{text}' yet: write soft"))
+                Err(format!("this release does not support '{text}': write soft"))
             }
             _ => Err(format!("'{text}' is not a residency: write soft")),
         }

@@ -1,4 +1,4 @@
-//! Which SMFs may use the UPF.
+//! SMFs that may use the UPF.
 
 use super::Config;
 use super::check::Findings;
@@ -9,14 +9,15 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-/// SMFs: `10.0.0.4`, `10.0.0.4:8805` if requests come from that port only, or all of a network, `10.0.0.0/24`.
+/// SMFs: an address, `10.0.0.4`; an address and the source port of its requests, `10.0.0.4:8805`; or a
+/// network, `10.0.0.0/24`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SmfFilter(pub PermittedSmf);
 
 text_value!(SmfFilter);
 
 impl SmfFilter {
-    /// The SMF that sends from that socket alone.
+    /// The SMF with this address and source port only.
     const fn at(socket: SocketAddr) -> Self {
         let address = socket.ip();
         let network = AddressRange { address, prefix: width(address) };
@@ -56,7 +57,7 @@ impl FromStr for SmfFilter {
             (prefix <= width(address)).then_some(AddressRange { address, prefix })
         };
         let network = network().ok_or_else(|| {
-            format!("'{text}' names no SMF: write an address such as 10.0.0.4, 10.0.0.4:8805 or 10.0.0.0/24")
+            format!("'{text}' is not the address of an SMF: write, for example, 10.0.0.4, 10.0.0.4:8805 or 10.0.0.0/24")
         })?;
         match network.network() == network {
             true => Ok(Self(PermittedSmf { network, port: None })),
@@ -69,7 +70,7 @@ impl FromStr for SmfFilter {
 }
 
 impl Config {
-    /// SMFs that may use the UPF of this process: those that are named, or the one of this configuration.
+    /// SMFs that may use the UPF of this process: those of 'upf.smfs', or the SMF of this configuration.
     pub fn smfs_of_upf(&self) -> Vec<PermittedSmf> {
         let own = [SmfFilter::at(self.n4.address)];
         let permitted = if self.upf.smfs.is_empty() { &own[..] } else { &self.upf.smfs };
@@ -78,15 +79,19 @@ impl Config {
 }
 
 impl Findings {
-    /// Who is permitted must be somebody: a wildcard address stands for all.
+    /// Addresses must be of single hosts: peers use them to decide which PFCP and GTP-U to accept.
     pub(super) fn n4_peers(&mut self, config: &Config) {
-        let sentence = "this must be one address: the other side of N4 is told it, and permits it";
+        let sentence = "this must be one address: the N4 peer accepts messages from it";
         let is_one = |address: IpAddr| !address.is_unspecified() && !address.is_multicast();
         self.require(is_one(config.n4.address.ip()), "n4.address", sentence);
         self.require(is_one(config.upf.n4.ip()), "upf.n4", sentence);
-        self.require(is_one(config.upf.n3.into()), "upf.n3", "this must be one address: gNBs are told it");
+        self.require(
+            is_one(config.upf.n3.into()),
+            "upf.n3",
+            "this must be one address: gNBs send GTP-U to it",
+        );
         for (at, filter) in config.upf.smfs.iter().enumerate() {
-            let sentence = "this permits everybody: name the addresses of SMFs";
+            let sentence = "this permits every host: list the addresses of SMFs";
             self.require(filter.0.network.prefix > 0, format!("upf.smfs[{at}]"), sentence);
         }
         for (at, peer) in config.n4.upfs.iter().enumerate() {
@@ -95,7 +100,7 @@ impl Findings {
         }
         self.require(config.upf.smfs.len() <= 64, "upf.smfs", "there are at most 64 of these");
         let named = config.upf.network_instances.iter().all(|name| (1..=100).contains(&name.len()));
-        self.require(named, "upf.network_instances", "a name has 1 to 100 characters");
+        self.require(named, "upf.network_instances", "a name must have 1 to 100 characters");
     }
 }
 
@@ -104,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_filter_reads_as_it_is_written() {
+    fn filters_round_trip_as_text() {
         for text in
             ["10.0.0.4", "10.0.0.4:8805", "10.0.0.0/24", "2001:db8::4", "[2001:db8::4]:8805", "2001:db8::/32"]
         {
@@ -116,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smf_of_the_same_configuration_is_permitted_unless_others_are_named() {
+    fn the_smf_of_the_configuration_is_permitted_by_default() {
         let smfs = |yaml: &str| {
             let permitted = Config::parse(yaml, "f").unwrap().smfs_of_upf();
             permitted.into_iter().map(|smf| SmfFilter(smf).to_string()).collect::<Vec<_>>()
@@ -127,12 +132,12 @@ mod tests {
     }
 
     #[test]
-    fn each_check_finds_what_it_is_for() {
+    fn each_check_reports_its_finding() {
         for (yaml, sentence) in [
             ("n4: {address: '0.0.0.0:8805'}", "one address"),
             ("upf: {n4: '[::]:8805'}", "one address"),
-            ("upf: {n3: 0.0.0.0}", "gNBs are told it"),
-            ("upf: {smfs: [0.0.0.0/0]}", "permits everybody"),
+            ("upf: {n3: 0.0.0.0}", "gNBs send GTP-U to it"),
+            ("upf: {smfs: [0.0.0.0/0]}", "permits every host"),
             ("upf: {smfs: [10.0.0.1/8]}", "write 10.0.0.0/8"),
             ("n4: {upfs: [{name: a, address: '224.0.0.1:8805'}]}", "one UPF"),
         ] {

@@ -1,5 +1,4 @@
-//! Values that the file writes as one text: networks, durations, and types that have a text form
-//! of their own.
+//! Settings with a text format: networks, durations, and types with their own text format.
 
 use serde::Deserialize;
 use std::fmt;
@@ -7,11 +6,11 @@ use std::net::Ipv4Addr;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Reads and writes a value through its `FromStr` and `Display`, whatever its serde form is.
+/// Serializes a value through `FromStr` and `Display`, independent of its own serde format.
 pub mod one {
     use super::*;
 
-    /// Writes the text.
+    /// Serializes the value as text.
     pub fn serialize<T: fmt::Display, S: serde::Serializer>(
         value: &T,
         serializer: S,
@@ -19,7 +18,7 @@ pub mod one {
         serializer.collect_str(value)
     }
 
-    /// Reads the text.
+    /// Deserializes the value from text.
     pub fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
     where
         T: FromStr<Err: fmt::Display>,
@@ -29,11 +28,11 @@ pub mod one {
     }
 }
 
-/// The same for a list.
+/// The same for a list of values.
 pub mod list {
     use super::*;
 
-    /// Writes the texts.
+    /// Serializes the values as texts.
     pub fn serialize<T: fmt::Display, S: serde::Serializer>(
         values: &[T],
         serializer: S,
@@ -41,7 +40,7 @@ pub mod list {
         serializer.collect_seq(values.iter().map(T::to_string))
     }
 
-    /// Reads the texts.
+    /// Deserializes the values from texts.
     pub fn deserialize<'de, T, D>(deserializer: D) -> Result<Vec<T>, D::Error>
     where
         T: FromStr<Err: fmt::Display>,
@@ -61,7 +60,7 @@ impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for Text<T> {
     }
 }
 
-/// Gives types that have `Display` and `FromStr` the serde form of a text, as plain values.
+/// Implements serde through `Display` and `FromStr`, and declares the types as plain values.
 macro_rules! text_value {
     ($($type:ty),+ $(,)?) => { $(
         impl serde::Serialize for $type {
@@ -81,7 +80,7 @@ macro_rules! text_value {
 }
 pub(crate) use text_value;
 
-/// How long something takes: `54min`, `6s`, `500ms`.
+/// A duration: `54min`, `6s`, `500ms`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Period(pub Duration);
 
@@ -90,12 +89,12 @@ text_value!(Period, Ipv4Net);
 const UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1)];
 
 impl Period {
-    /// So many seconds.
+    /// A period of this many seconds.
     pub const fn seconds(seconds: u64) -> Self {
         Self(Duration::from_secs(seconds))
     }
 
-    /// So many minutes.
+    /// A period of this many minutes.
     pub const fn minutes(minutes: u64) -> Self {
         Self::seconds(minutes * 60)
     }
@@ -135,34 +134,33 @@ pub struct Ipv4Net {
 }
 
 impl Ipv4Net {
-    /// The network with that address and length of its prefix (at most 32); bits after the prefix
-    /// are dropped.
+    /// The network with this address and prefix length (at most 32); bits after the prefix are cleared.
     pub const fn new(address: Ipv4Addr, prefix: u8) -> Self {
         let prefix = if prefix > 32 { 32 } else { prefix };
         Self { address: Ipv4Addr::from_bits(address.to_bits() & mask(prefix)), prefix }
     }
 
-    /// Its first address, the network's own.
+    /// The first address, which identifies the network.
     pub const fn address(self) -> Ipv4Addr {
         self.address
     }
 
-    /// The length of its prefix, 0 to 32.
+    /// The prefix length, 0 to 32.
     pub const fn prefix(self) -> u8 {
         self.prefix
     }
 
-    /// Whether that address is in it.
+    /// Whether the network contains an address.
     pub const fn contains(self, address: Ipv4Addr) -> bool {
         address.to_bits() & mask(self.prefix) == self.address.to_bits()
     }
 
-    /// Whether the two have an address in common.
+    /// Whether the networks have an address in common.
     pub const fn overlaps(self, other: Self) -> bool {
         self.contains(other.address) || other.contains(self.address)
     }
 
-    /// The first address after the network's own: a gateway's, where nothing else is said.
+    /// The first host address, which is the default gateway.
     pub const fn first_host(self) -> Ipv4Addr {
         Ipv4Addr::from_bits(self.address.to_bits() | 1)
     }
@@ -198,7 +196,7 @@ impl FromStr for Ipv4Net {
     }
 }
 
-/// Declares an enum whose values are words in the file.
+/// Declares an enum whose values are words in the configuration file.
 macro_rules! words {
     ($(#[doc = $about:literal])+ $name:ident, $what:literal {
         $($(#[doc = $doc:literal])+ $variant:ident = $word:literal,)+
@@ -251,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_knows_its_addresses() {
+    fn a_network_contains_and_overlaps() {
         let net: Ipv4Net = "10.45.0.0/16".parse().unwrap();
         assert!(net.contains(Ipv4Addr::new(10, 45, 255, 255)));
         assert!(!net.contains(Ipv4Addr::new(10, 46, 0, 0)));
@@ -262,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_with_host_bits_is_told_how_to_be_written() {
+    fn a_network_with_host_bits_is_refused_with_the_right_one() {
         let error = "10.45.0.1/16".parse::<Ipv4Net>().unwrap_err();
         assert!(error.contains("write 10.45.0.0/16"), "{error}");
         for bad in ["10.45.0.0", "10.45.0.0/33", "x/8", "/"] {

@@ -1,4 +1,4 @@
-//! What UPFs are for, and which packets leave sessions at another UPF than their anchor.
+//! Selection of UPFs: what each UPF serves, its address pools, and local breakout.
 
 use super::check::Findings;
 use super::section::item;
@@ -8,49 +8,51 @@ use pith_types::{Dnn, Snssai, Tac};
 use std::collections::HashSet;
 
 item! {
-    /// What a UPF of 'n4.upfs' is for; one that is not here is for everything.
+    /// What a UPF of 'n4.upfs' serves. A UPF without an entry serves everything.
     UpfService {
-        /// Its name in 'n4.upfs'.
+        /// Name of the UPF in 'n4.upfs'.
         name: String,
-        /// Data networks that it leads to: all where nothing is said, none of a UPF that only stands before
-        /// others, such as one at the edge.
+        /// Data networks that the UPF connects to: all if absent, [] for a UPF that is only an intermediate
+        /// UPF, such as one at the edge.
         data_networks: Option<Vec<Dnn>>,
-        /// Slices that it serves: all where nothing is said.
+        /// Slices that the UPF serves: all if empty.
         #[serde(default, with = "list")]
         slices: Vec<Snssai>,
-        /// Tracking areas whose radios reach it: all where nothing is said. A phone elsewhere comes to it
-        /// through a UPF that its radio reaches.
+        /// Tracking areas whose gNBs reach the UPF: all if empty. A UE elsewhere uses the UPF through an
+        /// intermediate UPF that its gNB reaches.
         #[serde(default)]
         tracking_areas: Vec<Tac>,
-        /// Of UPFs that will do, those with the lowest number are taken.
+        /// Among suitable UPFs, those with the lowest priority value are selected.
         #[serde(default = "default_priority")]
         priority: u16,
-        /// How many sessions it gets beside others of its priority, 1 to 1000; less the more load it tells of.
+        /// Share of sessions relative to UPFs of the same priority, 1 to 1000; reduced by the load that the
+        /// UPF reports.
         #[serde(default = "default_weight")]
         weight: u16,
-        /// Phones' addresses that belong to it alone; otherwise UPFs share those of the data network, and what
-        /// routes answers back has to know which UPF a phone is at, or each UPF has NAT.
+        /// UE address pools of this UPF alone. Without them UPFs share the pool of the data network; then the
+        /// routers of
+        /// the data network must know the UPF of each UE, or each UPF must use NAT.
         #[serde(default)]
         pools: Vec<UpfPool>,
     }
 }
 
 item! {
-    /// Phones' addresses of one UPF in a data network.
+    /// A UPF's own address pool for a data network.
     UpfPool {
-        /// The data network.
+        /// DNN of the data network.
         data_network: Dnn,
-        /// The addresses.
+        /// The pool.
         pool: Ipv4Net,
     }
 }
 
 item! {
-    /// Packets that leave sessions at another UPF than their anchor (TS 23.501 5.6.4.2).
+    /// Local breakout: destinations whose packets leave at another UPF than the anchor (TS 23.501 5.6.4.2).
     Breakout {
-        /// The UPF, by its name in 'n4.upfs'; radios must reach it.
+        /// The UPF, by its name in 'n4.upfs'; gNBs must reach it.
         upf: String,
-        /// Where the packets are for, such as [192.0.2.0/24].
+        /// Destinations of the packets, such as [192.0.2.0/24].
         destinations: Vec<Ipv4Net>,
     }
 }
@@ -64,7 +66,7 @@ const fn default_weight() -> u16 {
 }
 
 impl UpfService {
-    /// Its own addresses of a data network.
+    /// The UPF's own pool for a data network.
     pub fn pool(&self, network: &Dnn) -> Option<Ipv4Net> {
         self.pools.iter().find(|pool| pool.data_network == *network).map(|pool| pool.pool)
     }
@@ -75,8 +77,8 @@ impl UpfService {
 }
 
 impl Config {
-    /// The data networks with the addresses that packets come to the UPF of this process for: its own ones, or those
-    /// that UPFs share. Where it stands before other UPFs, theirs come to it too.
+    /// The data networks of the UPF of this process, with its own pools or the shared ones. An intermediate
+    /// UPF also gets the pools of other UPFs.
     pub fn networks_of_upf(&self) -> Vec<DataNetwork> {
         let own = self.n4.upfs.iter().find(|upf| upf.address == self.upf.n4);
         let service = own.and_then(|own| self.smf.upfs.iter().find(|service| service.name == own.name));
@@ -99,7 +101,7 @@ impl Config {
 }
 
 impl Findings {
-    /// What `smf.upfs` and breakouts refer to must be there, and addresses must be of one UPF.
+    /// UPFs and data networks that `smf.upfs` and breakouts name must exist, and pools must not overlap.
     pub(super) fn upfs(&mut self, config: &Config) {
         let is_known = |name: &str| config.n4.upfs.iter().any(|upf| upf.name == *name);
         let mut names = HashSet::new();
@@ -107,14 +109,18 @@ impl Findings {
         for (at, upf) in config.smf.upfs.iter().enumerate() {
             let path = |setting: &str| format!("smf.upfs[{at}].{setting}");
             self.require(is_known(&upf.name), path("name"), "no UPF of 'n4.upfs' has this name");
-            self.require(names.insert(&upf.name), path("name"), "this UPF stands above already");
-            self.require((1..=1000).contains(&upf.weight), path("weight"), "a weight is 1 to 1000");
+            self.require(names.insert(&upf.name), path("name"), "this UPF is already listed above");
+            self.require((1..=1000).contains(&upf.weight), path("weight"), "a weight must be 1 to 1000");
             for (number, UpfPool { data_network, pool }) in upf.pools.iter().enumerate() {
                 let path = |setting: &str| path(&format!("pools[{number}].{setting}"));
                 let known = config.smf.data_networks.iter().any(|network| network.name == *data_network);
                 self.require(known, path("data_network"), "no data network of 'smf' has this name");
                 let sizes = (8..=28).contains(&pool.prefix());
-                self.require(sizes, path("pool"), "a pool is a network of /8 to /28, such as 10.46.0.0/16");
+                self.require(
+                    sizes,
+                    path("pool"),
+                    "a pool must be a network of /8 to /28, such as 10.46.0.0/16",
+                );
                 let free = pools.iter().all(|other| !other.overlaps(*pool));
                 self.require(free, path("pool"), "overlaps another pool: choose another");
                 pools.push(*pool);
@@ -143,21 +149,21 @@ mod tests {
     }
 
     #[test]
-    fn a_upf_has_the_addresses_of_the_sessions_that_come_to_it() {
+    fn a_upf_has_the_pools_of_its_sessions() {
         let own =
             "smf:\n  upfs:\n    - {name: centre, pools: [{data_network: internet, pool: 10.46.0.0/16}]}\n";
         assert_eq!(pools(own, "127.0.0.7"), ["10.46.0.0/16"]);
-        assert_eq!(pools(own, "127.0.0.8"), ["10.45.0.0/16"], "an anchor of its own");
+        assert_eq!(pools(own, "127.0.0.8"), ["10.45.0.0/16"], "an anchor");
         let before = format!("{own}    - {{name: edge, data_networks: []}}\n");
         assert_eq!(pools(&before, "127.0.0.8"), ["10.45.0.0/16", "10.46.0.0/16"]);
         assert_eq!(pools("", "127.0.0.9"), ["10.45.0.0/16"]);
     }
 
     #[test]
-    fn each_check_finds_what_it_is_for() {
+    fn each_check_reports_its_finding() {
         for (smf, sentence) in [
             ("upfs: [{name: other}]", "no UPF of 'n4.upfs'"),
-            ("upfs: [{name: edge}, {name: edge}]", "above already"),
+            ("upfs: [{name: edge}, {name: edge}]", "already listed above"),
             ("upfs: [{name: edge, weight: 0}]", "1 to 1000"),
             ("upfs: [{name: edge, pools: [{data_network: x, pool: 10.46.0.0/16}]}]", "no data network"),
             ("upfs: [{name: edge, pools: [{data_network: internet, pool: 10.45.0.0/16}]}]", "overlaps"),

@@ -2,7 +2,7 @@ use super::*;
 use std::sync::mpsc;
 use std::thread::ThreadId;
 
-/// Tells what it did, and on which thread.
+/// Records each item and the thread that processed it.
 struct Teller {
     told: mpsc::Sender<(u32, ThreadId)>,
     due: Option<Duration>,
@@ -26,7 +26,7 @@ fn teller(due: Option<Duration>) -> (Desk<u32>, mpsc::Receiver<(u32, ThreadId)>,
     (desk, heard, thread)
 }
 
-/// Until the own thread has had its first turn, and sleeps or is about to.
+/// Waits until the worker has had its first turn.
 fn settled(desk: &Desk<u32>) {
     while desk.shared.thread.get().is_none() || desk.shared.try_place().is_none() {
         thread::yield_now();
@@ -34,7 +34,7 @@ fn settled(desk: &Desk<u32>) {
 }
 
 #[test]
-fn whoever_brings_a_few_does_them_itself() {
+fn small_batches_run_on_the_submitting_thread() {
     let (desk, heard, own) = teller(None);
     settled(&desk);
     let mut by_self = 0;
@@ -45,11 +45,11 @@ fn whoever_brings_a_few_does_them_itself() {
         assert_eq!(done, thing);
         by_self += u32::from(by == thread::current().id());
     }
-    assert!(by_self > 90, "{by_self}: its own thread can have had the first few at most");
+    assert!(by_self > 90, "{by_self}: the worker may process only the first items");
     own.close();
 }
 
-/// Due at one time, which it tells a little sooner at each turn; tells on which thread it had its turns.
+/// Reports a due time that moves a little earlier at each turn, and records the thread of each turn.
 struct Punctual {
     due: Instant,
     turns: mpsc::Sender<ThreadId>,
@@ -66,7 +66,7 @@ impl Work<u32> for Punctual {
 }
 
 #[test]
-fn the_own_thread_sleeps_on_while_it_is_due_when_it_was() {
+fn a_nearly_unchanged_due_time_does_not_wake_the_worker() {
     let (turns, heard) = mpsc::channel();
     let (desk, vacancy) = desk("punctual", 8);
     let own = vacancy.fill(16, Punctual { due: Instant::now() + Duration::from_secs(60), turns }).unwrap();
@@ -78,11 +78,11 @@ fn the_own_thread_sleeps_on_while_it_is_due_when_it_was() {
     }
     own.close();
     let by_own = heard.try_iter().filter(|thread| *thread != thread::current().id()).count();
-    assert!(by_own < 10, "{by_own}: its first, its last, and as many as it was in a visitor's way");
+    assert!(by_own < 10, "{by_own}: the first turn, the last, and those while a submitter held the lock");
 }
 
 #[test]
-fn the_own_thread_does_what_is_much_or_reserved() {
+fn the_worker_processes_large_and_reserved_batches() {
     let (desk, heard, own) = teller(None);
     let reserved = desk.reserve();
     desk.send(1);
@@ -102,7 +102,7 @@ fn the_own_thread_does_what_is_much_or_reserved() {
 }
 
 #[test]
-fn nothing_is_lost_or_done_twice_or_out_of_order_when_many_attend() {
+fn concurrent_submitters_lose_duplicate_and_reorder_nothing() {
     let (desk, heard, own) = teller(None);
     const EACH: u32 = 20_000;
     thread::scope(|scope| {
@@ -129,7 +129,7 @@ fn nothing_is_lost_or_done_twice_or_out_of_order_when_many_attend() {
     assert_eq!(next, [EACH; 4]);
 }
 
-/// Each thing is sent on to the other desk until it is used up.
+/// Sends each number less one to the other queue, until it is zero.
 struct Juggler {
     other: Desk<u32>,
     done: mpsc::Sender<()>,
@@ -150,7 +150,7 @@ impl Work<u32> for Juggler {
 }
 
 #[test]
-fn desks_that_attend_each_other_neither_block_nor_forget() {
+fn queues_that_attend_each_other_neither_block_nor_lose_items() {
     let (done, all_done) = mpsc::channel();
     let ((left, left_vacancy), (right, right_vacancy)) = (desk("left", 1), desk("right", 1));
     let own = [
@@ -169,7 +169,7 @@ fn desks_that_attend_each_other_neither_block_nor_forget() {
     own.into_iter().for_each(DeskThread::close);
 }
 
-/// Is due again some time after it was sent something, and tells when it was called.
+/// Is due a given time after an item, and records when it was called.
 struct Late {
     due: Option<Instant>,
     told: mpsc::Sender<Instant>,
@@ -191,7 +191,7 @@ impl Work<Duration> for Late {
 }
 
 #[test]
-fn what_a_visitor_makes_due_is_done_by_the_own_thread_in_time() {
+fn the_worker_keeps_deadlines_set_on_a_submitting_thread() {
     let (told, heard) = mpsc::channel();
     let (desk, vacancy) = desk("late", 1);
     let own = vacancy.fill(16, Late { due: None, told }).unwrap();
@@ -205,7 +205,7 @@ fn what_a_visitor_makes_due_is_done_by_the_own_thread_in_time() {
 }
 
 #[test]
-fn work_that_panics_ends_and_takes_nobody_with_it() {
+fn a_panic_ends_the_queue_and_not_the_submitting_thread() {
     let (desk, heard, own) = teller(None);
     desk.send(u32::MAX);
     desk.attend();
@@ -217,7 +217,7 @@ fn work_that_panics_ends_and_takes_nobody_with_it() {
 }
 
 #[test]
-fn work_is_done_before_the_end_and_dropped_after_it() {
+fn items_sent_before_the_end_are_processed_and_later_ones_dropped() {
     let (desk, heard, own) = teller(Some(Duration::ZERO));
     (0..1000).for_each(|thing| desk.send(thing));
     own.close();

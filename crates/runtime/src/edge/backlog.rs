@@ -1,56 +1,60 @@
-//! What gNBs are still to be sent, and how much of it the edge puts up with.
+//! Messages queued for gNBs whose send buffers are full, with bounds.
 //!
 //! ```text
-//!  octets that wait   0 ─────────> LOW_MARK ─────────> HIGH_MARK
-//!  the gNB            is read      is not read         is given up
-//!                                  MAX_STALL: is given up
+//!  queued octets   0 ─────────> LOW_MARK ─────────> HIGH_MARK
+//!  the gNB         is read      is not read         is aborted
+//!                               MAX_STALL: is aborted
 //! ```
 //!
-//! A gNB that does not read keeps its association: SCTP acknowledges for it, and probes a closed window for ever.
-//! So what waits for it has bounds here. Not to read a gNB bounds what it provokes itself (errors, answers); it is
-//! read again only when nothing waits any more. What other UEs' procedures send it (PAGING) is bounded by giving it up.
+//! A gNB that does not read keeps its association: SCTP acknowledges for it and probes a closed window
+//! without end. So its queue has bounds here. A gNB with a long queue is not read, which bounds what the gNB
+//! itself provokes (errors, responses); the edge reads it again once the queue is empty. Messages of other
+//! UEs' procedures (PAGING) are bounded by aborting the association.
 //!
-//! A gNB that writes before it reads, and is not read, never reads: so not to be read has an end as well.
+//! A gNB that writes before it reads, and is not read, would never read again: therefore the time without
+//! reading is bounded too.
 
 use crate::sctp::AssociationId;
 use bytes::Bytes;
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-/// Octets waiting for one gNB above which it is not read, beside the 1 MiB that SCTP holds
-/// (`SctpConfig::send_buffer`): several hundred messages, more than a burst leaves behind at a gNB that reads.
+/// Octets queued for a gNB above which the edge stops reading from it, in addition to the 1 MiB that SCTP
+/// holds (`SctpConfig::send_buffer`): several hundred messages, more than a burst leaves queued for a gNB
+/// that reads.
 pub(super) const LOW_MARK: usize = 64 << 10;
 
-/// Octets waiting for one gNB above which it is given up. When it is no longer read, shards may still hold
-/// `task_buffer` (4096) of its messages: room for an answer of 1 KiB to each.
+/// Octets queued for a gNB above which the association is aborted. When the edge stops reading, shards may
+/// still hold `task_buffer` (4096) of the gNB's messages: this leaves room for a response of 1 KiB to each.
 pub(super) const HIGH_MARK: usize = 4 << 20;
 
-/// How long a gNB that is not read may take nothing at all: as long as SCTP itself waits at most for one that
+/// How long a gNB that is not read may accept no message: as long as SCTP itself waits for a peer that
 /// acknowledges nothing (`SctpConfig::max_retransmissions` times `rto_max`).
 pub(super) const MAX_STALL: Duration = Duration::from_secs(15);
 
-/// Octets that a message takes besides its own, so that many small ones count for what they cost.
+/// Octets of a queue entry in addition to the message, so that many small messages are counted at their real
+/// cost.
 const PLACE: usize = size_of::<(u16, Bytes)>();
 
-/// What a message did to the messages that wait.
+/// The effect of a message on the queue's level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Level {
-    /// Nothing to be done.
+    /// No action is needed.
     Unchanged,
-    /// From now on the gNB is not to be read.
+    /// The edge must stop reading from the gNB.
     Low,
-    /// The gNB is to be given up.
+    /// The association must be aborted.
     High,
 }
 
-/// The messages that wait for one gNB.
+/// The messages queued for one gNB.
 #[derive(Default)]
 pub(super) struct Backlog {
-    /// With their streams, oldest first.
+    /// Messages with their streams, oldest first.
     messages: VecDeque<(u16, Bytes)>,
-    /// What they take.
+    /// Octets of the messages and their entries.
     octets: usize,
-    /// Set while the gNB is not read: since when it has taken nothing.
+    /// Set while the gNB is not read: the time when it last accepted a message.
     stalled_since: Option<Instant>,
 }
 
@@ -65,7 +69,7 @@ impl Backlog {
         }
     }
 
-    /// Takes messages off, oldest first, as long as `offer` takes them.
+    /// Removes messages, oldest first, as long as `offer` accepts them.
     pub fn drain(&mut self, mut offer: impl FnMut(u16, &Bytes) -> bool) {
         let before = self.messages.len();
         while let Some((stream, pdu)) = self.messages.front()
@@ -83,7 +87,7 @@ impl Backlog {
         self.messages.is_empty()
     }
 
-    /// Whether the gNB is not read because of what waits.
+    /// Whether the gNB is not read because of this queue.
     pub fn keeps_unread(&self) -> bool {
         self.stalled_since.is_some()
     }
@@ -93,26 +97,26 @@ impl Backlog {
     }
 }
 
-/// What waits for all gNBs: entries only where something does.
+/// The queues of all gNBs; a gNB without queued messages has no entry.
 #[derive(Default)]
 pub(super) struct Backlogs {
     held: HashMap<AssociationId, Backlog>,
-    /// When one may have stalled for too long; not later than that.
+    /// The earliest time at which a gNB may exceed the stall limit.
     look_at: Option<Instant>,
 }
 
 impl Backlogs {
-    /// Whether something waits for a gNB.
+    /// Whether messages are queued for a gNB.
     pub fn holds(&self, association: AssociationId) -> bool {
         self.held.contains_key(&association)
     }
 
-    /// Whether a gNB is not read because of what waits for it.
+    /// Whether a gNB is not read because of its queue.
     pub fn keeps_unread(&self, association: AssociationId) -> bool {
         self.held.get(&association).is_some_and(Backlog::keeps_unread)
     }
 
-    /// Adds a message to those that wait.
+    /// Queues a message.
     pub fn push(&mut self, association: AssociationId, stream: u16, pdu: Bytes) -> Level {
         let backlog = self.held.entry(association).or_default();
         let level = backlog.push(stream, pdu);
@@ -124,22 +128,22 @@ impl Backlogs {
         level
     }
 
-    /// Takes out what waits for a gNB, to be sent now.
+    /// Removes the queue of a gNB, to be sent now.
     pub fn remove(&mut self, association: AssociationId) -> Option<Backlog> {
         self.held.remove(&association)
     }
 
-    /// Puts back what could not be sent.
+    /// Restores the queue with the messages that could not be sent.
     pub fn put_back(&mut self, association: AssociationId, backlog: Backlog) {
         self.held.insert(association, backlog);
     }
 
-    /// When [`Backlogs::stalled`] is to be asked at the latest.
+    /// The latest time for the next call of [`Backlogs::stalled`].
     pub fn next_deadline(&self) -> Option<Instant> {
         self.look_at
     }
 
-    /// Associations that have stalled for too long. Costs nothing before one may have.
+    /// Associations that exceed the stall limit. Cheap before the earliest possible time.
     pub fn stalled(&mut self, now: Instant) -> Vec<AssociationId> {
         if self.look_at.is_none_or(|at| now < at) {
             return Vec::new();

@@ -1,14 +1,15 @@
-//! Messages of gNBs that the edge holds while the desk of their shard is full.
+//! Messages of gNBs that the edge holds while the queue of their shard is full.
 //!
 //! ```text
-//!                    ┌─ desk has room ──────────────────────> shard
+//!                    ┌─ shard's queue has room ──────────────────> shard
 //!  gNB's message ────┤
-//!                    └─ desk is full ──> queue of the gNB ──> shard, one message a gNB in turn
-//!                                        more than SHARE: the gNB is not read
+//!                    └─ it is full ──> held for the gNB ─────────> shard, one message per gNB in turn
+//!                                      more than SHARE: the gNB is not read
 //! ```
 //!
-//! Messages for other shards pass. Only a gNB that sends a full shard more than its share is no longer read, so that SCTP's
-//! own window slows it (design section 5); that is one system call for this gNB, and none for the others.
+//! Messages for other shards are not affected. The edge stops reading only from a gNB that sends a full shard
+//! more than its share, so that SCTP's flow control slows the gNB (design section 5). This takes one system
+//! call for this gNB and none for others.
 
 use crate::shard::ShardDesk;
 use pith_nf::fabric::ShardInput;
@@ -16,32 +17,33 @@ use pith_nf::kit::{GnbHandle, N2Input};
 use pith_types::ShardId;
 use std::collections::{HashMap, VecDeque};
 
-/// Octets that the edge holds of one gNB before it stops reading it: some hundred messages. The messages of one turn of
-/// SCTP (64) may come on top.
+/// Octets that the edge holds of one gNB before it stops reading from it: some hundred messages. The messages
+/// of one turn of SCTP (64) may be added.
 pub(super) const SHARE: usize = 64 << 10;
 
-/// Octets that the edge holds of all gNBs; above it, each gNB that sends a full shard anything is no longer read.
+/// Octets that the edge holds of all gNBs. Above it, the edge stops reading from every gNB that sends a
+/// message to a full shard.
 const TOTAL: usize = 64 << 20;
 
-/// Octets that a message takes besides its own.
+/// Octets of an entry in addition to the message.
 const PLACE: usize = size_of::<N2Input>();
 
 /// The messages held for one shard.
 #[derive(Default)]
 struct Waiting {
     queues: HashMap<GnbHandle, VecDeque<N2Input>>,
-    /// The gNBs with a queue, in the order of their turns.
+    /// The gNBs with a queue, in round-robin order.
     turns: VecDeque<GnbHandle>,
 }
 
-/// What is held of one gNB, for all shards.
+/// What the edge holds of one gNB, for all shards.
 #[derive(Default)]
 struct Share {
     octets: usize,
     is_unread: bool,
 }
 
-/// All messages held.
+/// All held messages.
 #[derive(Default)]
 pub(super) struct HeldInputs {
     shards: Vec<Waiting>,
@@ -54,19 +56,19 @@ impl HeldInputs {
         self.shares.is_empty()
     }
 
-    /// Whether a gNB is not read because of what is held of it.
+    /// Whether a gNB is not read because of its held messages.
     pub fn keeps_unread(&self, gnb: GnbHandle) -> bool {
         self.shares.get(&gnb).is_some_and(|share| share.is_unread)
     }
 
-    /// Sends an input to its shard, or holds it while the shard's desk is full. The inputs of a gNB keep their order.
-    /// Returns the gNB if it is not to be read from now on.
+    /// Sends an input to its shard, or holds it while the shard's queue is full. The inputs of a gNB keep
+    /// their order. Returns the gNB if the edge must stop reading from it.
     pub fn send(&mut self, desks: &[ShardDesk], shard: ShardId, input: N2Input) -> Option<GnbHandle> {
         let number = usize::from(shard.0);
         let desk = desks.get(number)?;
         let gnb = gnb_of(&input);
         if let N2Input::GnbDown { .. } = input {
-            // The shard forgets all UEs of the gNB, and what they still asked for with them.
+            // The shard removes all UEs of the gNB, so that their held messages are obsolete.
             self.forget(number, gnb);
         }
         let waits = self.shards.get(number).is_some_and(|waiting| waiting.queues.contains_key(&gnb));
@@ -96,7 +98,8 @@ impl HeldInputs {
         pause.then_some(gnb)
     }
 
-    /// Sends what desks have room for, one message a gNB in turn. The gNBs that may be read again.
+    /// Sends held messages while the queues have room, one per gNB in turn. Returns the gNBs that may be read
+    /// again.
     pub fn release(&mut self, desks: &[ShardDesk]) -> Vec<GnbHandle> {
         let mut again = Vec::new();
         for (shard, desk) in desks.iter().enumerate() {

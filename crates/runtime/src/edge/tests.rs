@@ -1,4 +1,4 @@
-//! gNBs that do not read what they are sent.
+//! Tests of gNBs that do not read and of shards that are full.
 
 use super::backlog::LOW_MARK;
 use super::*;
@@ -14,25 +14,25 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// NG SETUP REQUEST of "gnb-1", gNB ID 123456 (hexadecimal), 999/70, tracking area 1, slice 1.
 const NG_SETUP_REQUEST: &str = "00150035000004001b00080099f90710123456005240070200676e622d310066001200000000010099f9070001000880800a0b0c0015400140";
 
-/// UPLINK NAS TRANSPORT with AMF-UE-NGAP-ID 1, which an AMF of instance 0 has given.
+/// UPLINK NAS TRANSPORT with AMF-UE-NGAP-ID 1, which no shard of this AMF has assigned.
 const UPLINK_NAS_TRANSPORT: &str = "002e4031000004000a000200010055000200010026000b0a7e02a4fdb2190182bd0f0079400f4002f839000008000002f839000001";
 
-/// Inputs that a shard's desk has room for.
+/// Bound of a shard's queue.
 const BOUND: usize = 4;
 
 /// More messages than any test sends.
 const PLENTY: usize = 1_000_000;
 
-/// What becomes of messages, and what was asked of the transport.
+/// Records calls of the transport.
 #[derive(Default)]
 struct Wire {
-    /// As many more messages fit the send buffers.
+    /// Number of further messages that fit into the send buffers.
     room: usize,
     outbound_streams: u16,
-    /// The streams of the messages taken.
+    /// Streams of the accepted messages.
     taken: Vec<u16>,
     unread: BTreeSet<AssociationId>,
-    /// How often reading was paused or resumed: a system call each.
+    /// Number of calls that paused or resumed reading: one system call each.
     switched: usize,
     aborted: Vec<AssociationId>,
 }
@@ -102,11 +102,11 @@ impl SctpTransport for Transport {
     fn process(&mut self, _now: Instant, _events: &mut Vec<SctpEvent>) {}
 }
 
-/// An edge whose two shards nobody works for, with gNBs that are set up and then stop reading.
+/// An edge whose two shards have no worker, with gNBs that complete NG setup and then stop reading.
 struct Scene {
     edge: Edge,
     wire: Arc<Mutex<Wire>>,
-    /// Of the first shard.
+    /// Queue of the first shard.
     desk: ShardDesk,
     shards: Vec<Vacancy<ShardInput>>,
 }
@@ -141,7 +141,7 @@ impl Scene {
             inbound_streams,
             outbound_streams,
         });
-        // Each with a Global gNB ID of its own.
+        // Each gNB has its own Global gNB ID.
         let request = NG_SETUP_REQUEST.replace("123456", &format!("{:06x}", association.to_u64()));
         self.receive(association, &request);
     }
@@ -150,13 +150,13 @@ impl Scene {
         self.wire.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A PDU comes from a gNB.
+    /// A gNB sends a PDU.
     fn receive(&mut self, association: AssociationId, pdu: &str) {
         let payload = hex::decode(pdu).unwrap();
         self.edge.sctp(SctpEvent::Message { association, stream: 0, ppid: NGAP_PPID, payload });
     }
 
-    /// An AMF sends a gNB a PDU of 100 octets.
+    /// An AMF sends a PDU of 100 octets to a gNB.
     fn send(&mut self, association: AssociationId, stream: u16) {
         let (gnb, pdu) = (GnbHandle(association.to_u64()), Bytes::from_static(&[0; 100]));
         self.edge.message(EdgeMessage::N2(N2Effect::Send { gnb, stream, pdu }));
@@ -192,7 +192,7 @@ fn association(gnb: u64) -> AssociationId {
 }
 
 #[test]
-fn a_gnb_that_provokes_errors_and_does_not_read_is_not_read_either() {
+fn a_gnb_that_provokes_errors_without_reading_is_paused() {
     let mut scene = Scene::new(&[ONE, OTHER]);
     let one = association(ONE);
     let provoked = (1..20_000).find(|_| {
@@ -200,7 +200,7 @@ fn a_gnb_that_provokes_errors_and_does_not_read_is_not_read_either() {
         !scene.wire().unread.is_empty()
     });
     let provoked = provoked.expect("20000 errors wait for a gNB that is still read");
-    assert_eq!(scene.wire().unread, BTreeSet::from([one]), "only the one that does not read waits");
+    assert_eq!(scene.wire().unread, BTreeSet::from([one]), "only the gNB that does not read is paused");
 
     scene.take(one);
     assert_eq!(scene.wire().taken, vec![0; provoked], "nothing is lost");
@@ -208,17 +208,17 @@ fn a_gnb_that_provokes_errors_and_does_not_read_is_not_read_either() {
 }
 
 #[test]
-fn a_gnb_that_leaves_too_much_of_what_shards_send_is_given_up() {
+fn a_gnb_with_too_many_queued_messages_is_aborted() {
     let mut scene = Scene::new(&[ONE, OTHER]);
     let one = association(ONE);
     let sent = (1..100_000).find(|_| {
         scene.send(one, 1);
         !scene.wire().aborted.is_empty()
     });
-    sent.expect("10 MB wait for a gNB that does not read");
+    sent.expect("10 MB are queued for a gNB that does not read");
     assert_eq!(scene.wire().aborted, [one]);
-    assert_eq!(scene.edge.gnbs().len(), 1, "the other one stays");
-    assert_eq!(scene.desk.held(), 1, "the shard is told that the gNB is gone");
+    assert_eq!(scene.edge.gnbs().len(), 1, "the other gNB stays");
+    assert_eq!(scene.desk.held(), 1, "the shard gets GnbDown");
 
     scene.send(one, 1);
     scene.take(one);
@@ -227,7 +227,7 @@ fn a_gnb_that_leaves_too_much_of_what_shards_send_is_given_up() {
 }
 
 #[test]
-fn what_waited_for_a_stream_that_is_not_there_goes_on_stream_0() {
+fn queued_messages_for_a_missing_stream_use_stream_0() {
     let mut scene = Scene::new(&[ONE]);
     scene.wire().outbound_streams = 1;
     scene.send(association(ONE), 3);
@@ -237,7 +237,7 @@ fn what_waited_for_a_stream_that_is_not_there_goes_on_stream_0() {
 }
 
 #[test]
-fn a_gnb_that_is_not_read_and_takes_nothing_for_long_is_given_up() {
+fn a_paused_gnb_that_accepts_nothing_is_aborted() {
     let mut scene = Scene::new(&[ONE, OTHER]);
     let (one, other) = (association(ONE), association(OTHER));
     for _ in 0..LOW_MARK / 100 {
@@ -248,12 +248,12 @@ fn a_gnb_that_is_not_read_and_takes_nothing_for_long_is_given_up() {
     scene.edge.give_up_stalled(began);
     assert_eq!(scene.wire().aborted, Vec::new());
     scene.edge.give_up_stalled(began + MAX_STALL);
-    assert_eq!(scene.wire().aborted, [one], "the other one has little to take, and is read");
+    assert_eq!(scene.wire().aborted, [one], "the other gNB has a short queue and is read");
     assert_eq!(scene.edge.n2.as_ref().and_then(N2State::next_deadline), None);
 }
 
 #[test]
-fn a_gnb_that_takes_some_has_time_again() {
+fn accepting_a_message_restarts_the_stall_timer() {
     let mut scene = Scene::new(&[ONE]);
     let one = association(ONE);
     for _ in 0..LOW_MARK / 100 {
@@ -263,14 +263,14 @@ fn a_gnb_that_takes_some_has_time_again() {
     thread::sleep(Duration::from_millis(1));
     scene.wire().room = 1;
     scene.edge.sctp(SctpEvent::SendReady { association: one });
-    assert_eq!(scene.wire().unread, BTreeSet::from([one]), "much still waits");
+    assert_eq!(scene.wire().unread, BTreeSet::from([one]), "many messages are still queued");
     scene.edge.give_up_stalled(stalled);
     assert_eq!(scene.wire().aborted, Vec::new());
     scene.edge.give_up_stalled(Instant::now() + MAX_STALL);
     assert_eq!(scene.wire().aborted, [one]);
 }
 
-/// An UPLINK NAS TRANSPORT for a UE of a shard, with the gNB's number for the UE.
+/// An UPLINK NAS TRANSPORT for a UE of a shard, with this RAN-UE-NGAP-ID.
 fn uplink(shard: u8, ran: u32) -> String {
     let message = pith_ngap::UplinkNasTransport {
         amf_ue_ngap_id: pith_types::AmfUeNgapId::new(InstanceId(5), ShardId(shard), 1),
@@ -282,7 +282,7 @@ fn uplink(shard: u8, ran: u32) -> String {
 }
 
 impl Scene {
-    /// The gNBs whose messages a shard takes off its desk, in order.
+    /// The gNBs whose messages a shard receives, in order.
     fn worked_off(&self, shard: usize) -> Vec<u64> {
         let gnb = |input| match input {
             ShardInput::N2(N2Input::Pdu { gnb, .. }) => Some(gnb.0),
@@ -296,7 +296,7 @@ impl Scene {
         n2.as_mut().unwrap().release_held(shards);
     }
 
-    /// A gNB sends a shard messages until it is no longer read.
+    /// A gNB sends messages to a shard until the edge stops reading from it; returns their number.
     fn flood(&mut self, gnb: AssociationId, shard: u8) -> usize {
         let until = (1..100_000).find(|ran| {
             self.receive(gnb, &uplink(shard, *ran));
@@ -311,7 +311,7 @@ fn a_full_shard_pauses_only_the_gnb_that_floods_it() {
     let mut scene = Scene::new(&[ONE, OTHER]);
     let (one, other) = (association(ONE), association(OTHER));
     let sent = scene.flood(one, 0);
-    assert_eq!(scene.desk.held(), BOUND, "the desk's bound holds");
+    assert_eq!(scene.desk.held(), BOUND, "the queue's bound holds");
     assert!(sent < BOUND + 2 * held::SHARE / 100, "{sent} messages are held of one gNB");
 
     scene.receive(other, &uplink(1, 1));
@@ -323,8 +323,8 @@ fn a_full_shard_pauses_only_the_gnb_that_floods_it() {
 
     assert_eq!(scene.worked_off(0), [ONE; BOUND]);
     scene.release();
-    assert_eq!(scene.worked_off(0), [ONE, OTHER, ONE, ONE], "each gNB has its turn");
-    assert_eq!(scene.wire().unread, BTreeSet::from([one]), "most of it still waits");
+    assert_eq!(scene.worked_off(0), [ONE, OTHER, ONE, ONE], "gNBs take turns");
+    assert_eq!(scene.wire().unread, BTreeSet::from([one]), "most messages are still held");
     let mut rest = 0;
     while scene.edge.n2.as_ref().is_some_and(|n2| !n2.held.is_empty()) {
         scene.release();
@@ -336,14 +336,14 @@ fn a_full_shard_pauses_only_the_gnb_that_floods_it() {
 }
 
 #[test]
-fn what_is_held_of_a_gnb_keeps_its_order_and_goes_with_it() {
+fn held_messages_keep_their_order_and_are_dropped_with_the_gnb() {
     let mut scene = Scene::new(&[ONE, OTHER]);
     let one = association(ONE);
     for ran in 0..BOUND as u32 + 3 {
         scene.receive(one, &uplink(0, ran));
     }
     scene.shards[0].take_all();
-    // There is room now, but what came before goes first.
+    // The queue has room now, but held messages are sent first.
     scene.receive(one, &uplink(0, 99));
     assert_eq!(scene.desk.held(), 0);
     scene.release();
@@ -357,12 +357,12 @@ fn what_is_held_of_a_gnb_keeps_its_order_and_goes_with_it() {
     scene.edge.sctp(SctpEvent::Down { association: one, reason: crate::sctp::DownReason::Aborted });
     assert!(
         scene.edge.n2.as_ref().is_some_and(|n2| n2.held.is_empty()),
-        "nothing is kept of a gNB that is gone"
+        "nothing is held of a disconnected gNB"
     );
 }
 
 #[test]
-fn a_gnb_is_read_again_when_neither_it_nor_a_shard_has_too_much() {
+fn a_gnb_is_read_again_when_both_its_queues_are_short() {
     let mut scene = Scene::new(&[ONE]);
     let one = association(ONE);
     for _ in 0..LOW_MARK / 100 {

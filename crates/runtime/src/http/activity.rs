@@ -1,37 +1,37 @@
-//! Whether a connection is of use: one that nobody asks anything on takes the place of another.
+//! Tracks whether a server connection is in use, so that unused connections can be closed.
 
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// What is asked on one connection.
+/// The exchanges of one connection.
 pub(super) struct Activity {
-    /// Exchanges begun and not ended.
+    /// Exchanges in progress.
     open: Cell<u32>,
     asked: Cell<bool>,
     /// When the last exchange ended.
     ended: Cell<Instant>,
 }
 
-/// An open exchange; ends when dropped.
+/// An exchange in progress; ends when dropped.
 pub(super) struct Open(Rc<Activity>);
 
 impl Activity {
-    /// Of a connection on which nothing was asked yet.
+    /// A connection without any exchange yet.
     pub fn new() -> Rc<Self> {
         Rc::new(Self { open: Cell::new(0), asked: Cell::new(false), ended: Cell::new(Instant::now()) })
     }
 
-    /// An exchange begins.
+    /// Begins an exchange.
     pub fn begin(self: &Rc<Self>) -> Open {
         self.open.set(self.open.get() + 1);
         self.asked.set(true);
         Open(self.clone())
     }
 
-    /// Ends when the first request did not come within `first`, or, where there is an `idle`, when no
-    /// exchange was open for that long.
+    /// Completes when no request arrived within `first`, or, with `idle`, when no exchange was in progress
+    /// for that long.
     pub async fn ceases(&self, first: Duration, idle: Option<Duration>) {
         sleep(first).await;
         if !self.asked.get() {
@@ -47,7 +47,7 @@ impl Activity {
         }
     }
 
-    /// Time since the last exchange ended; none while one is open.
+    /// Time since the last exchange ended; zero while one is in progress.
     pub fn silence(&self) -> Duration {
         if self.open.get() > 0 { Duration::ZERO } else { self.ended.get().elapsed() }
     }

@@ -1,5 +1,5 @@
-//! The client: one connection to each peer, made when first needed, made anew when it broke, given up
-//! when others are called instead.
+//! The HTTP/2 client: one connection per peer, opened when first needed, reopened after a failure, and closed
+//! when its place is needed for other peers.
 
 use super::Tls;
 use super::connection::{self, Limits};
@@ -22,56 +22,56 @@ use tokio::sync::Mutex;
 use tokio::task::spawn_local;
 use tokio::time::{Instant, timeout};
 
-/// Times that a request is sent at most: the peer may be about to go away behind two more addresses.
+/// Largest number of attempts to send a request: two further connections if the peer is about to close.
 const ATTEMPTS: u32 = 3;
 
 type Sender = SendRequest<Full<Bytes>>;
 
-/// Why a call has no answer.
+/// The reason why a call has no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
-    /// Not in time.
+    /// The time limit has passed.
     #[error("{0} did not answer in time")]
     Late(String),
-    /// There is no connection to the peer.
+    /// No connection to the peer could be opened.
     #[error("can't reach {0}: {1}")]
     Unreachable(String, String),
-    /// The connection broke, or the peer reset the stream.
-    #[error("{0} broke off: {1}")]
+    /// The connection failed, or the peer reset the stream.
+    #[error("the connection to {0} failed: {1}")]
     Broken(String, String),
 }
 
-/// Calls others.
+/// Sends requests to peers.
 pub struct Client {
     limits: Limits,
-    /// The Unix socket to which all calls go; over TCP without.
+    /// The Unix socket for all calls; `None`: calls use TCP.
     socket: Option<PathBuf>,
     peers: RefCell<Peers<Peer>>,
     tls: Option<Rc<Tls>>,
 }
 
 impl Client {
-    /// One without connections, for `http` URIs.
+    /// A client for `http` URIs.
     pub fn new(limits: Limits) -> Self {
         Self { limits, socket: None, peers: RefCell::default(), tls: None }
     }
 
-    /// One that calls whoever serves a Unix socket.
+    /// A client whose calls all use a Unix socket.
     pub fn over(socket: PathBuf, limits: Limits) -> Self {
         Self { socket: Some(socket), ..Self::new(limits) }
     }
 
-    /// One for `https` URIs, and for `http` ones of the NFs that the configuration names.
+    /// A client for `https` URIs, and for `http` URIs of the NFs that the configuration permits.
     pub fn with_tls(limits: Limits, tls: Rc<Tls>) -> Self {
         Self { tls: Some(tls), ..Self::new(limits) }
     }
 
-    /// Sends a request whose URI is absolute; waits for the whole answer.
+    /// Sends a request with an absolute URI; returns the complete response.
     pub async fn call(&self, request: Request<Bytes>) -> Result<Response<Bytes>, CallError> {
         self.call_instance(request, None).await
     }
 
-    /// The same to an NF instance: the server's certificate must name it.
+    /// Sends a request to an NF instance: the server's certificate must name the instance.
     pub async fn call_instance(
         &self,
         request: Request<Bytes>,
@@ -89,20 +89,20 @@ impl Client {
     }
 }
 
-/// How a peer is reached.
+/// The transport to a peer.
 #[derive(Clone, Copy)]
 enum Route<'a> {
-    /// By a Unix socket.
+    /// Through a Unix socket.
     Socket(&'a Path),
-    /// By TCP.
+    /// Over TCP, with TLS for `https` URIs.
     Tcp(Option<&'a Rc<Tls>>),
 }
 
-/// Where a request goes.
+/// The destination of a request.
 struct Place {
     /// Scheme and authority.
     key: String,
-    /// The authority, for people.
+    /// The authority, for error messages.
     name: String,
     host: String,
     port: u16,
@@ -122,22 +122,21 @@ impl Place {
     }
 }
 
-/// One peer; the lock is held while its connection is made, so that it is made once.
+/// One peer. The lock is held while its connection is opened, so that only one is opened.
 #[derive(Default)]
 struct Peer(Mutex<Connection>);
 
 #[derive(Default)]
 struct Connection {
     sender: Option<Sender>,
-    /// NF instances that the server's certificate names.
+    /// NF instances in the server's certificate.
     instances: Option<Vec<NfInstanceId>>,
-    /// Counts the connections, so that each is given up once.
+    /// Connection number, so that each connection is abandoned only once.
     number: u64,
 }
 
 impl Peer {
-    /// Sends a request until the peer processes it: a request that it has not processed is sent again, on a new
-    /// connection.
+    /// Sends a request. If the peer is known not to have processed it, sends it again on a new connection.
     async fn call(
         &self,
         place: &Place,
@@ -164,7 +163,7 @@ impl Peer {
         Ok(Response::from_parts(head, body))
     }
 
-    /// The connection and its number; made if there is none or it broke.
+    /// The connection and its number. Opens a connection if there is none or it has failed.
     async fn sender(
         &self,
         place: &Place,
@@ -188,13 +187,13 @@ impl Peer {
         };
         match (&connection.instances, instance) {
             (Some(certified), Some(meant)) if !certified.contains(&meant) => Err(place.unreachable(format!(
-                "its certificate does not name the NF instance {meant} that is called (TS 33.310 6.1.3c)"
+                "its certificate does not name the called NF instance {meant} (TS 33.310 6.1.3c)"
             ))),
             _ => Ok((sender, connection.number)),
         }
     }
 
-    /// Sends nothing more on that connection; what is open there is still answered.
+    /// Sends no further requests on this connection; requests in progress complete.
     async fn give_up(&self, number: u64) {
         let mut connection = self.0.lock().await;
         if connection.number == number {
@@ -203,8 +202,9 @@ impl Peer {
     }
 }
 
-/// Whether the peer is known not to have processed the request (RFC 9113 8.7): it was not sent, its stream is above
-/// the last one of a GOAWAY (6.8; h2 ends only those with that error), or it was reset by REFUSED_STREAM.
+/// Whether the peer is known not to have processed the request (RFC 9113 8.7): the request was not sent, its
+/// stream is above the last one of a GOAWAY (6.8; h2 ends only those streams with that error), or the stream
+/// was reset with REFUSED_STREAM.
 fn was_not_processed<T>(error: &TrySendError<T>) -> bool {
     if error.message().is_some() {
         return true;
@@ -227,7 +227,7 @@ async fn connect(
     let cleartext = !place.is_tls;
     match tls {
         None if place.is_tls => {
-            return Err(place.unreachable("it wants TLS, and this process has no certificate"));
+            return Err(place.unreachable("it requires TLS, and this process has no certificate"));
         }
         Some(tls) if cleartext && !tls.allows_cleartext(&place.host) => {
             return Err(
@@ -238,7 +238,7 @@ async fn connect(
     }
     let stream = TcpStream::connect((place.host.as_str(), place.port)).await;
     let stream = stream.map_err(|error| place.unreachable(error.to_string()))?;
-    // Without it requests are late, not wrong.
+    // A failure only delays requests.
     let _ = stream.set_nodelay(true);
     match tls.filter(|_| place.is_tls) {
         None => Ok((handshake(place, stream).await?, None)),
@@ -280,7 +280,7 @@ async fn handshake(
     Ok(sender)
 }
 
-/// An error with its causes.
+/// An error followed by its causes.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,4 +1,4 @@
-//! What server and client settle the same way for each connection.
+//! Settings of HTTP connections, for server and client.
 
 use super::local::Local;
 use super::share::{Standing, Taken};
@@ -11,50 +11,53 @@ use hyper_util::server::conn::auto;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// Window of a stream and of a connection, in octets: no body of a known peer waits for a WINDOW_UPDATE.
+/// Flow control windows of a stream and of a connection, in octets: large enough that no body of a known peer
+/// waits for a WINDOW_UPDATE.
 const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 1 << 24;
-/// The same for strangers: what they may have h2 buffer on a connection.
+/// The same for strangers: the octets that h2 may have to buffer for a connection.
 const STRANGER_STREAM_WINDOW: u32 = 64 << 10;
 const STRANGER_CONNECTION_WINDOW: u32 = 1 << 20;
-/// Streams that a peer, or a stranger, may have open on one connection.
+/// Streams that a known peer, or a stranger, may have open on one connection.
 const STREAMS: u32 = 1024;
 const STRANGER_STREAMS: u32 = 128;
-/// All header fields of a message together, in octets; h2 counts 32 more for each field (RFC 9113 6.5.2), so there
-/// are at most 512, and derives from it how many CONTINUATION frames it takes.
+/// Size of all header fields of a message, in octets. h2 adds 32 for each field (RFC 9113 6.5.2), so that
+/// there are at most 512 fields, and derives the number of CONTINUATION frames that it accepts.
 const HEADERS: u32 = 16 << 10;
-/// Header fields of a request of HTTP/1.1.
+/// Header fields of an HTTP/1.1 request.
 const FIELDS: usize = 64;
-/// Streams that a peer opened and reset before the server looked at them (CVE-2023-44487), and streams that the
-/// server had to reset for errors of the peer: with more of either, h2 closes the connection by ENHANCE_YOUR_CALM.
-/// Bodies of requests that were refused by their head count as such errors, so known peers have room for an overload.
+/// Streams that a peer opened and reset before the server handled them (CVE-2023-44487), and streams that the
+/// server reset because of the peer's errors: above either limit, h2 closes the connection with
+/// ENHANCE_YOUR_CALM. A request refused before its body was read counts as such an error, so known peers have
+/// a high limit for times of overload.
 const PENDING_RESETS: usize = 20;
 const ERROR_RESETS: usize = 1024;
 const STRANGER_ERROR_RESETS: usize = 64;
-/// Octets of answers that wait on a stream for a peer that does not read.
+/// Octets of responses queued on a stream for a peer that does not read.
 const SEND_BUFFER: usize = 256 << 10;
-/// Time between pings on a connection, and for their answers: finds a peer that went silent.
+/// Interval of pings on a connection, and time for their answers, after which the peer counts as dead.
 const PING: Duration = Duration::from_secs(10);
 const PONG: Duration = Duration::from_secs(5);
-/// Time that a client of HTTP/1.1 has for the header of a request.
+/// Time within which an HTTP/1.1 client must send the header of a request.
 const HEADER_TIME: Duration = Duration::from_secs(10);
 
-/// How much of a peer's requests is taken.
+/// Limits of requests.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Time for an exchange, from the request's first octet to the answer.
+    /// Time for an exchange, from the request's first octet to the response.
     pub time: Duration,
-    /// Time for the body of a request: less than for the exchange, so that slow senders hold no place for long.
+    /// Time for the body of a request: shorter than for the exchange, so that slow senders release their
+    /// resources soon.
     pub body_time: Duration,
     /// Largest body, in octets.
     pub body: usize,
-    /// Octets of all bodies of open exchanges together.
+    /// Octets of the bodies of all open exchanges.
     pub buffered: usize,
-    /// Exchanges open at once, from the request's head on.
+    /// Exchanges open at once; an exchange begins with the request's head.
     pub exchanges: usize,
 }
 
-/// How a server speaks.
+/// Builder of server connections.
 pub(super) fn server(standing: Standing) -> auto::Builder<Local> {
     let (stream, connection, streams, resets) = match standing {
         Standing::Known => (STREAM_WINDOW, CONNECTION_WINDOW, STREAMS, ERROR_RESETS),
@@ -84,7 +87,7 @@ pub(super) fn server(standing: Standing) -> auto::Builder<Local> {
     builder
 }
 
-/// How a client speaks.
+/// Builder of client connections.
 pub(super) fn client() -> client::Builder<Local> {
     let mut builder = client::Builder::new(Local);
     builder
@@ -98,29 +101,29 @@ pub(super) fn client() -> client::Builder<Local> {
     builder
 }
 
-/// Why there is no body.
+/// The reason why a body was not read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BodyError {
-    /// It is larger than the limit.
+    /// The body is larger than the limit.
     #[error("the body is larger than {0} octets")]
     TooLarge(usize),
-    /// The connection ended before the body.
+    /// The connection ended before the end of the body.
     #[error("the connection ended within the body")]
     Cut,
-    /// It takes too long.
+    /// The body did not arrive in time.
     #[error("the body was not complete within {} ms", .0.as_millis())]
     Slow(Duration),
-    /// The bodies of this peer, or of all, take too much memory.
+    /// The bodies of this peer, or of all peers, use too much memory.
     #[error("too many octets of bodies are buffered")]
     NoRoom,
 }
 
-/// The whole body, if it is no larger than the limit.
+/// The complete body, if it is no larger than the limit.
 pub(super) async fn whole(body: Incoming, limit: usize) -> Result<Bytes, BodyError> {
     collect(body, limit, |_| Ok(())).await
 }
 
-/// The whole body of a request, if it is complete in time and there is room for it.
+/// The complete body of a request, if it arrives in time and within the memory limits.
 pub(super) async fn whole_in_time(
     body: Incoming,
     limit: usize,

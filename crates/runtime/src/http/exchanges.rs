@@ -1,32 +1,32 @@
-//! Requests that an NF has and has not answered yet.
+//! Requests that an NF has not answered yet.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use tokio::sync::oneshot;
 
-/// Open exchanges by their numbers, which are never given twice.
+/// Open exchanges by number. A number is never used again.
 pub struct Exchanges<R> {
     next: Cell<u64>,
     limit: usize,
     open: RefCell<HashMap<u64, oneshot::Sender<R>>>,
 }
 
-/// One open exchange; it is forgotten when dropped, and a late answer then goes nowhere.
+/// An open exchange. Dropping it removes it; a later answer is ignored.
 pub struct Exchange<R> {
-    /// Its number.
+    /// The exchange's number.
     pub id: u64,
     exchanges: Rc<Exchanges<R>>,
     answer: oneshot::Receiver<R>,
 }
 
 impl<R> Exchanges<R> {
-    /// None yet, and never more than `limit`.
+    /// An empty table for at most `limit` exchanges.
     pub fn new(limit: usize) -> Rc<Self> {
         Rc::new(Self { next: Cell::new(1), limit, open: RefCell::default() })
     }
 
-    /// Opens one; `None` if there are too many.
+    /// Opens an exchange; `None` if there are too many.
     pub fn open(self: &Rc<Self>) -> Option<Exchange<R>> {
         let mut open = self.open.borrow_mut();
         if open.len() >= self.limit {
@@ -38,20 +38,20 @@ impl<R> Exchanges<R> {
         Some(Exchange { id, exchanges: self.clone(), answer })
     }
 
-    /// Answers one; nothing happens if nobody waits for it any more.
+    /// Answers an exchange; has no effect if the exchange was dropped.
     pub fn answer(&self, id: u64, answer: R) {
         if let Some(waiting) = self.open.borrow_mut().remove(&id) {
-            // The exchange was dropped within this very turn of the loop.
+            // The receiver may have been dropped in this turn of the loop.
             let _ = waiting.send(answer);
         }
     }
 
-    /// How many are open.
+    /// Number of open exchanges.
     pub fn len(&self) -> usize {
         self.open.borrow().len()
     }
 
-    /// Whether none is open.
+    /// Whether there are no open exchanges.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -62,7 +62,7 @@ impl<R> Exchange<R> {
     pub async fn answer(mut self) -> R {
         match (&mut self.answer).await {
             Ok(answer) => answer,
-            // The sender stands in the table until it is used or this exchange is dropped.
+            // The table keeps the sender until it is used or this exchange is dropped.
             Err(_) => std::future::pending().await,
         }
     }

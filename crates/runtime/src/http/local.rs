@@ -1,9 +1,9 @@
-//! Tasks of this thread only: what they share needs no lock.
+//! Executor for tasks of one thread, which need no locks.
 
 use std::future::Future;
 use tokio::task::spawn_local;
 
-/// Runs what hyper spawns on the thread's own `LocalSet`.
+/// Runs tasks that hyper spawns on the thread's `LocalSet`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Local;
 

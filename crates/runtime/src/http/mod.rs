@@ -1,4 +1,4 @@
-//! HTTP on one thread of tokio's: the SBI's server and client, and the REST API.
+//! HTTP on one tokio thread: server and client of the SBI, and the REST API.
 //!
 //! ```text
 //!  peer ──HTTP/2──> server ─ exchanges ──> sink.request(exchange, …)   shard
@@ -8,11 +8,12 @@
 //!                     └──> sink.reply(token, …) ──> shard
 //! ```
 //!
-//! Between processes of the SBI HTTP/2 is over TLS 1.3 ([`Tls`]); without it HTTP/2 begins with prior
-//! knowledge (TS 29.500 5.2). Each request has a deadline, each body a
-//! largest size, the number of open exchanges a limit; what is beyond is told 504, 413, 503.
-//! Whether a request may be asked is judged by its head, before its body is read. Connections, exchanges and
-//! octets of bodies are shared out among peers ([`share`]); idle connections of strangers give way.
+//! Processes use HTTP/2 over TLS 1.3 ([`Tls`]) for the SBI, or cleartext HTTP/2 with prior knowledge (TS
+//! 29.500 5.2). Each request has a deadline, each body a maximum size, and the number of open exchanges a
+//! limit; beyond these the response is 504, 413 or 503.
+//! A request is authorized by its head, before its body is read. Connections, exchanges and octets of bodies
+//! are divided among peers ([`share`]); idle connections of strangers are closed when others need their
+//! place.
 
 mod activity;
 mod client;

@@ -1,16 +1,17 @@
-//! Peers that a client knows: those that it called lately.
+//! The peers that a client has called recently.
 
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Peers known at most, but for those in use: requests of others name some of them.
+/// Largest number of peers, except those in use. Requests can name peers (callback URIs), so that the number
+/// must be bounded.
 pub(super) const LIMIT: usize = 1024;
-/// Time after the last call for which a peer, and its connection, is kept when others come.
+/// Time after the last call for which a peer and its connection are kept.
 pub(super) const AGE: Duration = Duration::from_secs(600);
 
-/// Peers by their names, each with the time of the last call.
+/// Peers by name, each with the time of the last call.
 pub(super) struct Peers<P> {
     known: HashMap<String, (Rc<P>, Instant)>,
 }
@@ -22,7 +23,7 @@ impl<P> Default for Peers<P> {
 }
 
 impl<P: Default> Peers<P> {
-    /// The peer of that name, which is called now.
+    /// The peer with this name; records the call.
     pub fn called(&mut self, name: &str, now: Instant) -> Rc<P> {
         if !self.known.contains_key(name) {
             self.make_room(now);
@@ -32,8 +33,8 @@ impl<P: Default> Peers<P> {
         peer.clone()
     }
 
-    /// Peers that are not in use go: those that were not called for long, and, if there are too many
-    /// nevertheless, the one that was not called for longest.
+    /// Removes unused peers: those not called for a long time, and if there are still too many, the one with
+    /// the oldest call.
     fn make_room(&mut self, now: Instant) {
         self.known.retain(|_, (peer, called)| Rc::strong_count(peer) > 1 || now - *called < AGE);
         if self.known.len() < LIMIT {
@@ -46,7 +47,7 @@ impl<P: Default> Peers<P> {
         }
     }
 
-    /// How many are known.
+    /// The number of peers.
     #[cfg(test)]
     pub fn len(&self) -> usize {
         self.known.len()

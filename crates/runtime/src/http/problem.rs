@@ -1,4 +1,4 @@
-//! Errors that arise before a request reaches an NF (TS 29.500 5.2.7.2).
+//! Error responses before a request reaches an NF (TS 29.500 5.2.7.2).
 
 use bytes::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderValue};

@@ -1,4 +1,4 @@
-//! A server: accepts connections, reads requests whole, hands them to a handler.
+//! An HTTP server: accepts connections, reads complete requests, and passes them to a handler.
 
 use super::activity::{Activity, Open};
 use super::connection::{self, BodyError, Limits};
@@ -29,61 +29,61 @@ use tokio::sync::{Notify, watch};
 use tokio::task::spawn_local;
 use tokio::time::{Instant, sleep, timeout};
 
-/// Connections that a server has at once.
+/// Largest number of connections of a server.
 const CONNECTIONS: usize = 1024;
-/// Time before the next try to accept after one failed: for want of file descriptors, say.
+/// Time before the next attempt after a failed accept, such as for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Time between two words to the operator that all connections are taken.
+/// Interval of warnings that no connection is free.
 const WARNING_PAUSE: Duration = Duration::from_secs(60);
-/// Time from a connection to its first request; less where an exchange has less.
+/// Time from the connection's start to its first request; shorter if the time for an exchange is shorter.
 const FIRST_REQUEST: Duration = Duration::from_secs(10);
-/// Time that a client has to go once it is told that its connection is of no use.
+/// Time that a client has to close an unused connection after the server's request to do so.
 const PARTING: Duration = Duration::from_secs(1);
 
-/// Time without an exchange after which a stranger's connection gives way to another, and that it then has to go.
+/// Idle time after which a stranger's connection may be closed in favour of another, and time for closing it.
 const YIELDING: Duration = Duration::from_millis(100);
-/// Time without an exchange after which a stranger's connection is closed although nobody needs its place.
+/// Idle time after which a stranger's connection is closed in any case.
 const STRANGER_IDLE: Duration = Duration::from_secs(60);
 
-/// Why cleartext is refused.
-const NOT_NAMED: &str = "cleartext is for the NFs of 'sbi.external' with 'security: none' only; 'callers' there names addresses that they call from";
+/// The reason for refusing cleartext.
+const NOT_NAMED: &str = "cleartext is only for NFs in 'sbi.external' with 'security: none'; list the addresses from which such an NF calls in its 'callers'";
 
-/// Answers requests.
+/// Handles requests.
 pub trait Handler: 'static {
-    /// Judges a request by its head, before anything of its body is read: gives the largest body that
-    /// it may bring, in octets, or what it is told instead. The server's own limit holds too.
+    /// Decides by the head, before any of the body is read: returns the largest permitted body in octets, or
+    /// the response that refuses the request. The server's own limit applies too.
     fn admit(&self, _head: &Parts) -> Result<usize, Response<Bytes>> {
         Ok(usize::MAX)
     }
 
-    /// Answers one. It is dropped when the client goes away or the time is over.
+    /// Handles a request. The future is dropped if the client disconnects or the time limit passes.
     fn handle(&self, request: Request<Bytes>) -> impl Future<Output = Response<Bytes>>;
 }
 
-/// What a server speaks.
+/// The HTTP versions of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// HTTP/2 with prior knowledge: NFs.
+    /// HTTP/2 with prior knowledge, for NFs.
     Http2,
-    /// That or HTTP/1.1: people and their tools.
+    /// HTTP/2 or HTTP/1.1, for people and their tools.
     Any,
 }
 
-/// What is between a server and its TCP sockets.
+/// The security layer between HTTP and TCP.
 #[derive(Clone)]
 pub enum Transport {
-    /// Nothing.
+    /// Cleartext.
     Plain,
     /// TLS, with the client's certificate.
     Tls(Rc<Tls>),
-    /// Nothing, for the NFs of other vendors that the configuration names.
+    /// Cleartext, for the NFs of other vendors that the configuration permits.
     PlainForForeign(Rc<Tls>),
 }
 
-/// Who a client proved to be; the extensions of its requests say so.
+/// The authentication of a client, added to the extensions of its requests.
 #[derive(Clone)]
 enum Proof {
-    /// Nobody.
+    /// None.
     None,
     /// A user of this machine.
     User(UCred),
@@ -91,21 +91,21 @@ enum Proof {
     Certificate(Arc<PeerIdentity>),
 }
 
-/// Becomes true when servers are to finish.
+/// Becomes true when servers must finish.
 pub type Drain = watch::Receiver<bool>;
 
-/// Tells which peers are known: those that the configuration names.
+/// Decides whether an address is a known peer's, by the configuration.
 pub type Known = Rc<dyn Fn(IpAddr) -> bool>;
 
-/// Where connections come in.
+/// The source of connections.
 pub enum Listener {
-    /// From hosts.
+    /// From hosts, over TCP.
     Tcp(TcpListener),
-    /// From users of this machine.
+    /// From users of this machine, over a Unix socket.
     Unix(UnixListener),
 }
 
-/// A connection that came in.
+/// An accepted connection.
 enum Accepted {
     Tcp(TcpStream, IpAddr),
     Unix(UnixStream, UCred),
@@ -140,23 +140,23 @@ impl Listener {
 
 /// A server on one address.
 pub struct Server<H> {
-    /// What answers.
+    /// Handles the requests.
     pub handler: H,
-    /// What it speaks.
+    /// The HTTP versions.
     pub protocol: Protocol,
-    /// How much it takes.
+    /// Limits of requests.
     pub limits: Limits,
-    /// For whom half of it is kept.
+    /// Known peers, for which half of each resource is reserved.
     pub known: Known,
 }
 
 impl<H: Handler> Server<H> {
-    /// Serves until `drain`, then until every connection has answered what it took.
+    /// Serves until `drain`, then completes open exchanges.
     pub async fn run(self, listener: Listener, drain: Drain) {
         self.run_over(Transport::Plain, listener, drain).await;
     }
 
-    /// The same over TLS, or for some clients only.
+    /// The same over a transport.
     pub async fn run_over(self, transport: Transport, listener: Listener, mut drain: Drain) {
         let serving = Serving::new(self, transport);
         loop {
@@ -179,18 +179,18 @@ impl<H: Handler> Server<H> {
     }
 }
 
-/// The seat of a connection.
+/// An open connection.
 struct Seat {
     peer: Peer,
     standing: Standing,
     activity: Rc<Activity>,
-    /// Asks the connection to end, for another needs its place.
+    /// Requests the connection to close because its place is needed.
     give_way: Rc<Notify>,
-    /// `None` once it was given to another.
+    /// The connection's share of the places; `None` once its place was given to another connection.
     place: Option<Taken>,
 }
 
-/// A server at work.
+/// A running server.
 struct Serving<H> {
     server: Server<H>,
     transport: Transport,
@@ -199,9 +199,9 @@ struct Serving<H> {
     octets: Rc<Share>,
     seats: RefCell<BTreeMap<u64, Seat>>,
     numbered: Cell<u64>,
-    /// A connection ended.
+    /// Signals the end of a connection.
     ended: Notify,
-    /// When the operator was last told that there was no place.
+    /// Time of the last warning that no place was free.
     warned: Cell<Option<Instant>>,
 }
 
@@ -222,7 +222,7 @@ impl<H: Handler> Serving<H> {
 
     fn accepted(self: &Rc<Self>, accepted: Accepted, drain: &Drain, listener: &Listener) {
         let (peer, standing) = match &accepted {
-            // Before its handshake of TLS a peer proved nothing, whatever its address.
+            // A peer is not authenticated before its TLS handshake, whatever its address.
             Accepted::Tcp(_, from) if matches!(self.transport, Transport::Tls(_)) => {
                 (Peer::at(*from), Standing::Stranger)
             }
@@ -237,7 +237,7 @@ impl<H: Handler> Serving<H> {
         spawn_local(async move {
             match accepted {
                 Accepted::Tcp(stream, from) => {
-                    // Without it answers are late, not wrong.
+                    // A failure only delays responses.
                     let _ = stream.set_nodelay(true);
                     serving.clone().secure(number, stream, from, drain).await;
                 }
@@ -250,8 +250,8 @@ impl<H: Handler> Serving<H> {
         });
     }
 
-    /// A place for a connection of that peer, if need be that of a stranger whose connection is idle: the peer's
-    /// own where its share is used up.
+    /// Allocates a place for a connection of the peer. If there is none, takes the place of a stranger's idle
+    /// connection: one of the same peer if the peer's own share is used up.
     fn place(&self, peer: Peer, standing: Standing) -> Option<Taken> {
         let exhausted = match self.places.take(peer, standing, 1) {
             Ok(place) => return Some(place),
@@ -273,7 +273,7 @@ impl<H: Handler> Serving<H> {
 
     fn warn(&self, peer: Peer, listener: &Listener) {
         if self.warned.get().is_none_or(|at| at.elapsed() > WARNING_PAUSE) {
-            tracing::warn!("{}: no place for another connection of {peer}: refused", listener.name());
+            tracing::warn!("{}: refused a connection of {peer}: too many connections", listener.name());
             self.warned.set(Some(Instant::now()));
         }
     }
@@ -289,7 +289,7 @@ impl<H: Handler> Serving<H> {
         if (self.server.known)(address) { Standing::Known } else { Standing::Stranger }
     }
 
-    /// The peer turned out to be a known one: its connection takes no more of what strangers share.
+    /// Moves the connection of a peer that has proved to be known out of the strangers' share.
     fn promote(&self, number: u64) {
         let mut seats = self.seats.borrow_mut();
         let Some(seat) = seats.get_mut(&number) else { return };
@@ -301,7 +301,7 @@ impl<H: Handler> Serving<H> {
         }
     }
 
-    /// Has the client prove who it is, as the transport wants.
+    /// Authenticates the client as the transport requires, and serves it.
     async fn secure(self: Rc<Self>, number: u64, stream: TcpStream, from: IpAddr, mut drain: Drain) {
         let tls = match &self.transport {
             Transport::Plain => return self.connection(number, stream, Proof::None, drain).await,
@@ -321,7 +321,7 @@ impl<H: Handler> Serving<H> {
         };
         match accepted {
             Ok(Ok((stream, Some(identity)))) => {
-                // Whoever has a certificate of the CA is known, wherever it is.
+                // A peer with a certificate of the CA is known, whatever its address.
                 self.promote(number);
                 self.connection(number, stream, Proof::Certificate(Arc::new(identity)), drain).await;
             }
@@ -332,7 +332,7 @@ impl<H: Handler> Serving<H> {
                 self.connection(number, stream, Proof::None, drain).await;
             }
             Ok(Err(why)) => tls.warn(from, &why),
-            Err(_) => tls.warn(from, "it did not finish the handshake of TLS in time"),
+            Err(_) => tls.warn(from, "it did not finish the TLS handshake in time"),
         }
     }
 
@@ -350,7 +350,7 @@ impl<H: Handler> Serving<H> {
             .map(|seat| (seat.peer, seat.standing, seat.activity.clone(), seat.give_way.clone()));
         let Some((peer, standing, activity, give_way)) = seat else { return };
         let Limits { time, .. } = self.server.limits;
-        // NFs keep connections that they do not need just now; pings tell whether they are there.
+        // NFs keep idle connections open; pings detect dead peers.
         let (builder, idle) = match (self.server.protocol, standing) {
             (Protocol::Http2, Standing::Known) => (connection::server(standing).http2_only(), None),
             (Protocol::Http2, Standing::Stranger) => {
@@ -369,7 +369,7 @@ impl<H: Handler> Serving<H> {
         });
         let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
         let patience = tokio::select! {
-            // In this order: a request that is there counts, even where its time is over.
+            // In this order, so that a request that has arrived counts even if the time has passed.
             biased;
             ended = served.as_mut() => return log(ended),
             _ = drain.wait_for(|drain| *drain) => time * 2,
@@ -395,8 +395,7 @@ impl<H: Handler> Serving<H> {
         Ok(answer.unwrap_or_else(|_| late()).map(Full::new))
     }
 
-    /// The head alone decides whether the body is read: bodies of those who may not ask, or who are too
-    /// many, take no memory.
+    /// Refuses by the head alone if possible: bodies of unauthorized or excess requests use no memory.
     async fn answer(&self, peer: Peer, standing: Standing, request: Request<Incoming>) -> Response<Bytes> {
         let (head, body) = request.into_parts();
         let limits = self.server.limits;
@@ -420,7 +419,7 @@ impl<H: Handler> Serving<H> {
     }
 }
 
-/// Too many exchanges are open (TS 29.500 table 5.2.7.2-1).
+/// There are too many open exchanges (TS 29.500 table 5.2.7.2-1).
 fn congested() -> Response<Bytes> {
     let mut response =
         problem(StatusCode::SERVICE_UNAVAILABLE, "NF_CONGESTION", "too many requests are open");

@@ -1,28 +1,28 @@
-//! Shares of a server's capacity, so that no peer takes what others need.
+//! Divides a server's capacity among its peers, so that no peer uses up the capacity of others.
 //!
-//! Strangers together get half of each resource, and each of them an eighth. The rest is for known peers: those at
-//! configured addresses, and those that proved who they are.
+//! All strangers together get half of each resource, and each stranger an eighth. The rest is reserved for
+//! known peers: those at configured addresses and those that have authenticated.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::rc::Rc;
 
-/// Part of a resource that all strangers together may take, and one of them: one in so many.
+/// Divisors of a resource: the part of all strangers together, and of one stranger.
 const STRANGERS: usize = 2;
 const STRANGER: usize = 8;
 
-/// Whose connection it is.
+/// The peer of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Peer {
-    /// A host; of IPv6, its network of 64 bits, as a host chooses its address within that.
+    /// A host: an IPv4 address, or an IPv6 /64, as a host chooses its addresses within its /64.
     Host(IpAddr),
     /// A user of this machine, by the credentials of a Unix socket.
     User(u32),
 }
 
 impl Peer {
-    /// The peer at that address.
+    /// The peer of an address.
     pub fn at(address: IpAddr) -> Self {
         Self::Host(match address.to_canonical() {
             IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64).into(),
@@ -40,16 +40,16 @@ impl std::fmt::Display for Peer {
     }
 }
 
-/// Whether a peer is one of those that the server is for.
+/// Whether a peer is known to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// Anyone.
+    /// Neither configured nor authenticated.
     Stranger,
-    /// Configured, or with a certificate.
+    /// Configured, or authenticated by a certificate.
     Known,
 }
 
-/// What of one resource is in use.
+/// The use of one resource.
 #[derive(Debug)]
 pub(super) struct Share {
     capacity: usize,
@@ -58,16 +58,16 @@ pub(super) struct Share {
     by_peer: RefCell<HashMap<Peer, usize>>,
 }
 
-/// Why there is nothing for a peer.
+/// The reason why a peer gets nothing of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Exhausted {
-    /// Its own share is used up.
+    /// The peer's own share is used up.
     Own,
-    /// What strangers have together, or everything, is used up.
+    /// The share of all strangers, or the whole resource, is used up.
     All,
 }
 
-/// A part of a resource; given back when dropped.
+/// An allocated part of a resource; released when dropped.
 #[derive(Debug)]
 pub(super) struct Taken {
     share: Rc<Share>,
@@ -82,7 +82,7 @@ impl Share {
         Rc::new(Self { capacity, used, by_strangers, by_peer: RefCell::default() })
     }
 
-    /// Takes so much for a peer.
+    /// Allocates an amount for a peer.
     pub fn take(self: &Rc<Self>, peer: Peer, standing: Standing, amount: usize) -> Result<Taken, Exhausted> {
         self.check(peer, standing, amount)?;
         let mut taken = Taken { share: self.clone(), peer, standing, amount: 0 };
@@ -105,7 +105,7 @@ impl Share {
 }
 
 impl Taken {
-    /// Takes more.
+    /// Allocates more.
     pub fn grow(&mut self, amount: usize) -> Result<(), Exhausted> {
         self.share.check(self.peer, self.standing, amount)?;
         self.add(amount);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_leave_half_to_those_that_are_known() {
+    fn half_is_reserved_for_known_peers() {
         let share = Share::of(16);
         let mut taken = Vec::new();
         for host in 1..=4 {
@@ -162,11 +162,11 @@ mod tests {
         assert_eq!(share.take(peer(9), Known, 1).unwrap_err(), Exhausted::All);
         drop(taken);
         assert_eq!((share.used.get(), share.by_strangers.get()), (0, 0));
-        assert!(share.by_peer.borrow().is_empty(), "no entry of a peer that has nothing");
+        assert!(share.by_peer.borrow().is_empty(), "no entry remains for a peer without allocations");
     }
 
     #[test]
-    fn a_host_has_one_share_however_many_addresses_it_makes_up() {
+    fn all_addresses_of_an_ipv6_host_have_one_share() {
         let at = |text: &str| Peer::at(text.parse().unwrap());
         assert_eq!(at("2001:db8::1"), at("2001:db8::ffff:0:0:1"));
         assert_ne!(at("2001:db8::1"), at("2001:db8:0:1::1"));

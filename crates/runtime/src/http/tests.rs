@@ -1,4 +1,4 @@
-//! Client and server against each other, and each against what is no good peer.
+//! Tests of client and server against each other and against misbehaving peers.
 
 use super::peers::{AGE, LIMIT, Peers};
 use super::*;
@@ -23,9 +23,9 @@ const LIMITS: Limits = Limits {
     exchanges: 1000,
 };
 
-/// Answers with the path and the body; `/slow` after 100 ms, `/never` never.
+/// Responds with the path and the body; to `/slow` after 100 ms, to `/never` never.
 struct Echo {
-    /// Requests dropped before they were answered.
+    /// Requests dropped before the response.
     dropped: Rc<Cell<u32>>,
 }
 
@@ -113,7 +113,7 @@ fn many_calls_share_one_connection() {
 }
 
 #[test]
-fn a_call_that_nobody_answers_ends_in_time_on_both_sides() {
+fn an_unanswered_call_times_out_on_both_sides() {
     run(async {
         let server = serve().await;
         let begun = Instant::now();
@@ -125,12 +125,12 @@ fn a_call_that_nobody_answers_ends_in_time_on_both_sides() {
         assert!(matches!(error, CallError::Late(_)));
         assert!(begun.elapsed() < Duration::from_secs(1));
         sleep(Duration::from_millis(50)).await;
-        assert_eq!(server.dropped.get(), 2, "the handler of a call that nobody waits for is dropped");
+        assert_eq!(server.dropped.get(), 2, "the handler of an abandoned call is dropped");
     });
 }
 
 #[test]
-fn a_body_beyond_the_limit_is_told_413() {
+fn a_body_beyond_the_limit_gets_413() {
     run(async {
         let server = serve().await;
         let large = Bytes::from(vec![0; LIMITS.body + 1]);
@@ -142,7 +142,7 @@ fn a_body_beyond_the_limit_is_told_413() {
 }
 
 #[test]
-fn an_answer_beyond_the_limit_is_an_error_of_that_call_only() {
+fn a_response_beyond_the_limit_fails_only_its_call() {
     run(async {
         let server = serve().await;
         let client = Client::new(Limits { body: 10, ..LIMITS });
@@ -153,7 +153,7 @@ fn an_answer_beyond_the_limit_is_an_error_of_that_call_only() {
 }
 
 #[test]
-fn a_peer_that_is_not_there_is_unreachable_and_found_when_it_comes() {
+fn a_client_reconnects_to_a_peer_that_was_down() {
     run(async {
         let first = serve().await;
         let client = Client::new(LIMITS);
@@ -168,7 +168,7 @@ fn a_peer_that_is_not_there_is_unreachable_and_found_when_it_comes() {
 }
 
 #[test]
-fn draining_answers_what_was_taken_and_takes_nothing_more() {
+fn draining_completes_open_requests_and_refuses_new_ones() {
     run(async {
         let server = serve().await;
         let client = Rc::new(Client::new(LIMITS));
@@ -185,7 +185,7 @@ fn draining_answers_what_was_taken_and_takes_nothing_more() {
 }
 
 #[test]
-fn what_is_not_http_2_harms_nobody() {
+fn data_that_is_not_http_2_is_survived() {
     run(async {
         let server = serve().await;
         for garbage in [
@@ -197,7 +197,7 @@ fn what_is_not_http_2_harms_nobody() {
             let mut stream = TcpStream::connect(server.address).await.unwrap();
             stream.write_all(&garbage).await.unwrap();
             stream.shutdown().await.unwrap();
-            // Whatever comes back, the server closes.
+            // Whatever the server sends, it closes the connection.
             let _ = stream.read_to_end(&mut Vec::new()).await;
         }
         assert!(Client::new(LIMITS).call(get(server.address, "/")).await.is_ok());
@@ -205,7 +205,7 @@ fn what_is_not_http_2_harms_nobody() {
 }
 
 #[test]
-fn http_1_1_is_for_those_that_may_speak_it() {
+fn http_1_1_works_if_the_protocol_permits_it() {
     run(async {
         let server = serve_on("127.0.0.1:0", Protocol::Any).await;
         let mut stream = TcpStream::connect(server.address).await.unwrap();
@@ -217,20 +217,20 @@ fn http_1_1_is_for_those_that_may_speak_it() {
     });
 }
 
-/// Sends that and reads until the server closes, which it must do in seconds.
+/// Sends octets and reads until the server closes the connection, which must happen within seconds.
 async fn told(address: SocketAddr, sent: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(sent).await.unwrap();
     let mut answer = Vec::new();
-    // A reset is a way to close, too.
+    // A reset counts as closing too.
     let closed = timeout(Duration::from_secs(5), stream.read_to_end(&mut answer)).await;
     assert!(closed.is_ok(), "the server holds the connection");
     answer
 }
 
 #[test]
-fn a_connection_on_which_nothing_is_asked_is_closed() {
-    /// The preface of HTTP/2 and empty SETTINGS: a client that is there and has no wish.
+fn a_connection_without_requests_is_closed() {
+    /// The HTTP/2 preface and empty SETTINGS: a client that sends no request.
     const HELLO: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
     run(async {
         for protocol in [Protocol::Http2, Protocol::Any] {
@@ -243,7 +243,7 @@ fn a_connection_on_which_nothing_is_asked_is_closed() {
 }
 
 #[test]
-fn an_idle_connection_takes_no_place_of_another() {
+fn an_idle_connection_is_closed() {
     run(async {
         let server = serve_on("127.0.0.1:0", Protocol::Any).await;
         let answer = told(server.address, b"GET /slow HTTP/1.1\r\nhost: x\r\n\r\n").await;
@@ -252,7 +252,7 @@ fn an_idle_connection_takes_no_place_of_another() {
 }
 
 #[test]
-fn an_exchange_is_open_from_its_head_on() {
+fn an_exchange_counts_from_its_head() {
     run(async {
         let limits = Limits { exchanges: 2, time: Duration::from_secs(5), ..LIMITS };
         let server = serve_within("127.0.0.1:0", Protocol::Any, limits).await;
@@ -273,20 +273,20 @@ fn an_exchange_is_open_from_its_head_on() {
     });
 }
 
-/// A request from another loopback address than clients have by themselves.
+/// Connects from a given loopback address.
 async fn connect_from(source: [u8; 4], to: SocketAddr) -> TcpStream {
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind(SocketAddr::from((source, 0))).unwrap();
     socket.connect(to).await.unwrap()
 }
 
-/// Known: 127.0.0.1. All others are strangers.
+/// Only 127.0.0.1 is known.
 fn only_localhost() -> Known {
     Rc::new(|address| address == std::net::IpAddr::from([127, 0, 0, 1]))
 }
 
 #[test]
-fn slow_bodies_of_strangers_leave_room_for_those_that_are_known() {
+fn slow_bodies_of_strangers_leave_capacity_for_known_peers() {
     run(async {
         let limits = Limits {
             exchanges: 16,
@@ -313,7 +313,7 @@ fn slow_bodies_of_strangers_leave_room_for_those_that_are_known() {
 }
 
 #[test]
-fn idle_connections_of_strangers_give_way() {
+fn idle_connections_of_strangers_are_replaced() {
     run(async {
         let limits = Limits { time: Duration::from_secs(5), ..LIMITS };
         let server = serve_to("127.0.0.1:0", Protocol::Any, limits, only_localhost()).await;
@@ -346,7 +346,7 @@ fn bodies_of_a_stranger_are_bounded_together() {
     });
 }
 
-/// A frame of HTTP/2.
+/// An HTTP/2 frame.
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = (payload.len() as u32).to_be_bytes();
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
@@ -367,7 +367,8 @@ async fn first_request(stream: &mut TcpStream) {
     }
 }
 
-/// A server that answers the first request on its first connection by these frames, and on the next one by 204.
+/// A server that answers the first request on its first connection with these frames, and on the next
+/// connection with 204.
 async fn refusing(frames: Vec<u8>) -> (SocketAddr, tokio::task::JoinHandle<u32>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -390,7 +391,7 @@ async fn refusing(frames: Vec<u8>) -> (SocketAddr, tokio::task::JoinHandle<u32>)
 
 /// RFC 9113 6.8, 8.7.
 #[test]
-fn a_request_that_the_peer_did_not_process_is_sent_again() {
+fn a_request_not_processed_by_the_peer_is_sent_again() {
     const NO_ERROR: [u8; 4] = [0; 4];
     const REFUSED_STREAM: [u8; 4] = [0, 0, 0, 7];
     const CANCEL: [u8; 4] = [0, 0, 0, 8];
@@ -411,9 +412,9 @@ fn a_request_that_the_peer_did_not_process_is_sent_again() {
     });
 }
 
-/// CVE-2023-44487: streams that are opened and reset at once.
+/// CVE-2023-44487: streams that are opened and reset immediately.
 #[test]
-fn a_peer_that_resets_its_streams_at_once_is_cut_off() {
+fn a_rapid_reset_closes_the_connection() {
     run(async {
         let server = serve_to("127.0.0.1:0", Protocol::Http2, LIMITS, Rc::new(|_| false)).await;
         let mut stream = TcpStream::connect(server.address).await.unwrap();
@@ -424,7 +425,7 @@ fn a_peer_that_resets_its_streams_at_once_is_cut_off() {
             sent.extend(frame(1, 5, 2 * number + 1, &[0x82, 0x86, 0x84]));
             sent.extend(frame(3, 0, 2 * number + 1, &[0, 0, 0, 8]));
         }
-        // The server may close before it has read all.
+        // The server may close the connection before it has read everything.
         let _ = stream.write_all(&sent).await;
         let mut answer = Vec::new();
         let _ = timeout(Duration::from_secs(5), stream.read_to_end(&mut answer)).await;
@@ -434,16 +435,17 @@ fn a_peer_that_resets_its_streams_at_once_is_cut_off() {
     });
 }
 
-/// Fields that fill the table of HPACK and are then named by an octet each, and a header that never ends.
+/// A field that fills the HPACK table and is then referenced by one octet each time, and a header that never
+/// ends.
 #[test]
-fn headers_that_grow_are_cut_off() {
+fn oversized_headers_are_refused() {
     let hello = || {
         let mut sent = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
         sent.extend(frame(4, 0, 0, &[]));
         sent
     };
     let mut bomb = hello();
-    // 'x: ' and 4,000 octets, added to the dynamic table; then that entry 12,000 times: 48 MB.
+    // 'x: ' and 4,000 octets, added to the dynamic table, then that entry 12,000 times: 48 MB.
     let mut block = vec![0x82, 0x86, 0x84, 0x40, 1, b'x', 0x7f, 0xa1, 0x1e];
     block.extend(vec![b'y'; 4000]);
     block.extend(vec![0xbe; 12_000]);
@@ -455,7 +457,7 @@ fn headers_that_grow_are_cut_off() {
         let server = serve_to("127.0.0.1:0", Protocol::Http2, LIMITS, Rc::new(|_| false)).await;
         for sent in [bomb, flood] {
             let mut stream = TcpStream::connect(server.address).await.unwrap();
-            // The server may close before it has read all.
+            // The server may close the connection before it has read everything.
             let _ = stream.write_all(&sent).await;
             let mut answer = Vec::new();
             let ended = timeout(Duration::from_secs(5), stream.read_to_end(&mut answer)).await;
@@ -467,7 +469,7 @@ fn headers_that_grow_are_cut_off() {
 }
 
 #[test]
-fn peers_that_nobody_calls_are_forgotten_and_never_are_there_too_many() {
+fn unused_peers_are_removed_and_their_number_is_bounded() {
     let (mut peers, begun) = (Peers::<Cell<bool>>::default(), Instant::now());
     let used = peers.called("used", begun);
     used.set(true);
@@ -475,7 +477,7 @@ fn peers_that_nobody_calls_are_forgotten_and_never_are_there_too_many() {
     peers.called("new", begun + AGE / 2).set(true);
     peers.called("another", begun + AGE);
     assert_eq!(peers.len(), 3);
-    assert!(!peers.called("old", begun + AGE).get(), "it is another one");
+    assert!(!peers.called("old", begun + AGE).get(), "the entry is new");
     for number in 0..2 * LIMIT {
         peers.called(&format!("10.0.0.1:{number}"), begun + AGE + Duration::from_micros(number as u64));
         assert!(peers.len() <= LIMIT);
@@ -485,7 +487,7 @@ fn peers_that_nobody_calls_are_forgotten_and_never_are_there_too_many() {
 }
 
 #[test]
-fn exchanges_have_a_limit_and_are_forgotten_when_dropped() {
+fn exchanges_have_a_limit_and_are_removed_when_dropped() {
     run(async {
         let exchanges = Exchanges::new(2);
         let (first, second) = (exchanges.open().unwrap(), exchanges.open().unwrap());

@@ -1,4 +1,4 @@
-//! TLS 1.3 of server and client: who is trusted, what is shown, and what a failure means.
+//! TLS 1.3 of server and client: trusted CAs, certificates, and explanations of failures.
 
 use super::PeerIdentity;
 use crate::pki::{Certificate, Credentials, PkiError, Source, Stamp};
@@ -27,40 +27,40 @@ use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
 
 /// HTTP/2 over TLS (RFC 9113 3.2).
 const ALPN: &[u8] = b"h2";
-/// Time between two looks whether files changed or the certificate is due.
+/// Interval at which files and the certificate's validity are checked.
 pub(crate) const LOOK: Duration = Duration::from_secs(5);
-/// Time between two lines in the log about one address whose connections are refused.
+/// Interval of warnings about one address whose connections are refused.
 const WARNING_PAUSE: Duration = Duration::from_secs(60);
-/// Addresses that the log is kept quiet about at most.
+/// Largest number of addresses with suppressed warnings.
 const WARNED: usize = 256;
 
-/// An NF of another vendor, by the host of its URL.
+/// An NF of another vendor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Foreign {
-    /// Its name in the configuration, such as `udm`.
+    /// Configuration name of the NF, such as `udm`.
     pub name: String,
     /// Host of its URL, without brackets.
     pub host: String,
-    /// Addresses from which it calls.
+    /// Addresses from which the NF calls.
     pub callers: Vec<IpAddr>,
-    /// How it is spoken with.
+    /// Security of calls to and from the NF.
     pub security: Security,
-    /// The CAs of its certificates, if not ours.
+    /// The CAs of its certificates, if not Pith's.
     pub roots: Option<Vec<CertificateDer<'static>>>,
 }
 
-/// How an NF is spoken with.
+/// Security between Pith and an NF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Security {
-    /// TLS, each side shows a certificate.
+    /// TLS with certificates on both sides.
     Mutual,
-    /// TLS; it need not show one when it calls.
+    /// TLS without a certificate of the NF when it calls.
     Server,
     /// Cleartext.
     None,
 }
 
-/// TLS of a process.
+/// The TLS configuration of a process.
 pub struct Tls {
     source: Source,
     foreign: Vec<Foreign>,
@@ -68,27 +68,27 @@ pub struct Tls {
     warned: RefCell<HashMap<String, Instant>>,
 }
 
-/// What is made of the files as they are.
+/// The state built from the current files.
 struct Current {
     stamp: Stamp,
     certificate: Certificate,
     server: Arc<ServerConfig>,
     client: Arc<ClientConfig>,
-    /// By host, where the CA or what is shown differs.
+    /// Clients by host, for NFs with their own CA.
     foreign: HashMap<String, Arc<ClientConfig>>,
-    /// The last failure to read the files, which is logged once.
+    /// The last failure to read the files, so that it is logged only once.
     failure: Option<PkiError>,
 }
 
 impl Tls {
-    /// Reads the certificate, which the CA issues if there is none.
+    /// Reads the certificate. If there is none, the CA issues it.
     pub fn open(source: Source, foreign: Vec<Foreign>) -> Result<Self, PkiError> {
         let current = Current::load(&source, &foreign)?;
         Ok(Self { source, foreign, current: RefCell::new(current), warned: RefCell::default() })
     }
 
-    /// Reads the files again if they changed or `anyway`, and has the CA renew the certificate where that
-    /// is due. Connections that are open keep what they began with.
+    /// Reads the files again if they changed or `anyway`, and has the CA renew the certificate if due. Open
+    /// connections keep their certificates.
     pub fn refresh(&self, anyway: bool) {
         let (stamp, is_due) = {
             let current = self.current.borrow();
@@ -99,7 +99,7 @@ impl Tls {
         }
         match Current::load(&self.source, &self.foreign) {
             Ok(new) => {
-                tracing::info!("certificate '{}' read again", new.certificate.subject);
+                tracing::info!("certificate '{}' reloaded", new.certificate.subject);
                 *self.current.borrow_mut() = new;
             }
             Err(error) => self.current.borrow_mut().failed(error),
@@ -111,8 +111,7 @@ impl Tls {
         self.current.borrow().certificate.clone()
     }
 
-    /// The server's side of a connection, and who the client proved to be; `None` is an NF that need not
-    /// show a certificate.
+    /// Server side of a handshake. Returns the client's identity; `None` for an NF that needs no certificate.
     pub(super) async fn accept(
         &self,
         stream: TcpStream,
@@ -129,8 +128,8 @@ impl Tls {
         Ok((stream, identity))
     }
 
-    /// The client's side of a connection to that host, and the NF instances of the server: nothing is known
-    /// of an NF of another vendor whose certificate names none.
+    /// Client side of a handshake with a host. Returns the NF instances of the server's certificate; `None`
+    /// if it is an NF of another vendor whose certificate names no instances.
     pub(super) async fn connect(
         &self,
         stream: TcpStream,
@@ -140,7 +139,7 @@ impl Tls {
         let config = self.client(host);
         let stream = TlsConnector::from(config).connect(name, stream).await;
         let stream = stream.map_err(|error| refusal(&error))?;
-        let certificate = peer(stream.get_ref().1)?.ok_or("the server showed no certificate")?;
+        let certificate = peer(stream.get_ref().1)?.ok_or("the server sent no certificate")?;
         let is_foreign = self.foreign.iter().any(|foreign| foreign.host == host);
         let instances = certificate.identity.instances;
         Ok((stream, (!is_foreign || !instances.is_empty()).then_some(instances)))
@@ -151,27 +150,26 @@ impl Tls {
         current.foreign.get(host).unwrap_or(&current.client).clone()
     }
 
-    /// Whether a call to that host may go in cleartext.
+    /// Whether calls to the host may use cleartext.
     pub(super) fn allows_cleartext(&self, host: &str) -> bool {
         self.foreign.iter().any(|foreign| foreign.security == Security::None && foreign.host == host)
     }
 
-    /// Whether requests in cleartext are taken from that address.
+    /// Whether cleartext requests from the address are accepted.
     pub(super) fn takes_cleartext(&self, from: IpAddr) -> bool {
         let is_caller =
             |foreign: &Foreign| foreign.security == Security::None && foreign.callers.contains(&from);
         self.foreign.iter().any(is_caller)
     }
 
-    /// Tells the operator of a connection that was refused, not more often than once a minute for each
-    /// address.
+    /// Logs a refused connection, at most once a minute for each address.
     pub(super) fn warn(&self, from: IpAddr, why: &str) {
         if self.is_news(&from.to_string()) {
-            tracing::warn!("refused a connection of {from} to the SBI: {why}");
+            tracing::warn!("refused an SBI connection from {from}: {why}");
         }
     }
 
-    /// The same of a server that can't be called.
+    /// Logs a server that cannot be called, at most once a minute.
     pub(super) fn warn_of_server(&self, name: &str, why: &str) {
         if self.is_news(name) {
             tracing::warn!("no connection to {name}: {why}");
@@ -194,12 +192,12 @@ impl Tls {
 impl Current {
     fn load(source: &Source, foreign: &[Foreign]) -> Result<Self, PkiError> {
         let Credentials { chain, key, roots, certificate } = source.load()?;
-        // After the CA has issued: what changes later is seen.
+        // The stamp is taken after the CA has issued, so that later changes are noticed.
         let stamp = source.stamp();
         if !certificate.is_valid_at(now()) {
             let (_, file, _) = source.paths();
             return Err(PkiError(format!(
-                "the certificate {} is not valid now: 'pith pki list' shows when it is, 'pith pki renew' issues another one",
+                "the certificate {} is not valid now: 'pith pki list' shows its validity, 'pith pki renew' issues a new one",
                 file.display()
             )));
         }
@@ -242,10 +240,10 @@ impl Current {
         Ok(Self { stamp, certificate, server: server.into(), client, foreign: by_host, failure: None })
     }
 
-    /// What was read before stays in use.
+    /// Keeps the previous state and logs the failure.
     fn failed(&mut self, error: PkiError) {
         if self.failure.as_ref() != Some(&error) {
-            tracing::error!("the certificate stays as it was: {error}");
+            tracing::error!("cannot reload the certificate, the previous one stays in use: {error}");
             self.failure = Some(error);
         }
     }
@@ -265,8 +263,7 @@ fn now() -> i64 {
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// What the peer's certificate says. A session that is resumed is not verified again, so its time is
-/// looked at here.
+/// The peer's certificate. Its validity is checked here because a resumed session is not verified again.
 fn peer(connection: &CommonState) -> Result<Option<Certificate>, String> {
     if connection.alpn_protocol() != Some(ALPN) {
         return Err("it does not speak HTTP/2 (ALPN h2)".into());
@@ -283,14 +280,14 @@ pub(super) fn host_and_port(uri: &Uri) -> (String, u16) {
     (host.to_owned(), uri.port_u16().unwrap_or(usual))
 }
 
-const NO_CERTIFICATE: &str = "it showed no certificate: 'pith pki issue' makes one for a process on another host; for an NF of another vendor that has none, write 'security: tls' at 'sbi.external'";
-const OTHER_CA: &str = "its certificate is of another CA: let both use the same directory 'sbi.pki', issue one with 'pith pki issue', or name the other CA in 'sbi.external.<nf>.ca' or 'sbi.tls.ca'";
-const EXPIRED: &str = "its certificate has expired, or one of the two clocks is wrong: 'pith pki list' shows until when it is valid, 'pith pki renew' issues another one";
+const NO_CERTIFICATE: &str = "it sent no certificate: 'pith pki issue' issues one for a process on another host; for an NF of another vendor without a certificate, write 'security: tls' in 'sbi.external'";
+const OTHER_CA: &str = "its certificate is of another CA: use the same directory 'sbi.pki' for both, issue a certificate with 'pith pki issue', or configure the other CA in 'sbi.external.<nf>.ca' or 'sbi.tls.ca'";
+const EXPIRED: &str = "its certificate has expired, or one of the two clocks is wrong: 'pith pki list' shows its validity, 'pith pki renew' issues a new one";
 const REFUSED_OURS: &str = "it refused the certificate of this process";
 
-/// The client's side of a connection. With TLS 1.3 a server refuses the client's certificate after the
-/// client has finished its handshake (RFC 8446 4.4.2.4), so the refusal comes where the client first reads;
-/// HTTP/2 keeps no more than an error's words.
+/// The client side of a connection, with explained errors. With TLS 1.3 a server refuses the client's
+/// certificate after the client has finished its handshake (RFC 8446 4.4.2.4), so that the client learns of
+/// it at its first read; HTTP/2 keeps only the text of an error.
 pub(super) struct Explained {
     pub stream: client::TlsStream<TcpStream>,
     pub tls: Rc<Tls>,
@@ -342,13 +339,13 @@ impl AsyncWrite for Explained {
     }
 }
 
-/// Why a handshake failed, and what to do.
+/// The reason for a failed handshake, and what to do.
 pub(super) fn refusal(error: &io::Error) -> String {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     inner.map_or_else(|| error.to_string(), explain)
 }
 
-/// What an error of TLS means, and what to do.
+/// The meaning of a TLS error, and what to do.
 fn explain(error: &rustls::Error) -> String {
     use rustls::Error as E;
     match error {
@@ -368,16 +365,16 @@ fn explain(error: &rustls::Error) -> String {
             format!("its certificate is for another address: {error}; issue one for this address")
         }
         E::InvalidMessage(_) => {
-            "it does not speak TLS: its URI of this process must begin with https://".into()
+            "it does not use TLS: its URI of this process must begin with https://".into()
         }
         E::AlertReceived(AlertDescription::UnknownCA | AlertDescription::DecryptError) => {
-            format!("{REFUSED_OURS}, which is of a CA that it does not know: let both use the same CA")
+            format!("{REFUSED_OURS}, as it does not trust the CA: use the same CA for both")
         }
         E::AlertReceived(AlertDescription::CertificateExpired) => {
-            format!("{REFUSED_OURS}, which has expired: 'pith pki renew' issues another one")
+            format!("{REFUSED_OURS}, which has expired: 'pith pki renew' issues a new one")
         }
         E::AlertReceived(AlertDescription::CertificateRequired) => {
-            format!("{REFUSED_OURS}, or there is none: name one in 'sbi.tls'")
+            format!("{REFUSED_OURS}, or there is none: configure one in 'sbi.tls'")
         }
         other => other.to_string(),
     }

@@ -1,4 +1,4 @@
-//! Mutual authentication: who gets in, who does not, and what both are told.
+//! Tests of mutual authentication: accepted and refused peers, and the errors on both sides.
 
 use super::tls::refusal;
 use super::*;
@@ -32,7 +32,7 @@ const LIMITS: Limits = Limits {
     exchanges: 1000,
 };
 
-/// Keeps who asked.
+/// Records the identities of callers.
 struct Asked(Rc<RefCell<Vec<Option<PeerIdentity>>>>);
 
 impl Handler for Asked {
@@ -48,7 +48,7 @@ fn run(test: impl Future<Output = ()>) {
     runtime.block_on(LocalSet::new().run_until(test));
 }
 
-/// A CA and what it issues for NFs at 127.0.0.1.
+/// A CA that issues certificates for NFs at 127.0.0.1.
 struct Network {
     _scratch: Scratch,
     directory: Directory,
@@ -99,7 +99,8 @@ fn get(scheme: &str, address: SocketAddr) -> Request<Bytes> {
     Request::get(format!("{scheme}://{address}/")).body(Bytes::new()).unwrap()
 }
 
-/// What becomes of a client that shows this certificate, or none, and trusts the server's CA.
+/// The result for a client with this certificate, or none, that trusts the server's CA: "accepted" or the
+/// error.
 async fn shows(credentials: Option<Credentials>, network: &Network, address: SocketAddr) -> String {
     let mut roots = RootCertStore::empty();
     for root in crate::pki::certificates(&network.directory.ca_file()).unwrap() {
@@ -117,13 +118,13 @@ async fn shows(credentials: Option<Credentials>, network: &Network, address: Soc
     let mut stream = tokio_rustls::TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
     let mut octet = [0];
     match stream.read_exact(&mut octet).await {
-        Ok(_) => "taken".into(),
+        Ok(_) => "accepted".into(),
         Err(error) => refusal(&error),
     }
 }
 
 #[test]
-fn each_side_proves_who_it_is() {
+fn both_sides_authenticate() {
     run(async {
         let network = Network::new("mutual");
         let server = serve(Transport::Tls(network.tls(Nf::Udm))).await;
@@ -136,24 +137,24 @@ fn each_side_proves_who_it_is() {
         assert_eq!(identity.instances, ids.into_values().collect::<Vec<_>>());
 
         let other = client.call_instance(get("https", server.address), Some(NfInstanceId(7))).await;
-        assert!(other.unwrap_err().to_string().contains("does not name the NF instance"));
+        assert!(other.unwrap_err().to_string().contains("does not name the called NF instance"));
         assert_eq!(server.asked.borrow().len(), 1);
     });
 }
 
 #[test]
-fn without_certificate_with_one_of_another_ca_or_an_expired_one_nobody_gets_in() {
+fn missing_foreign_and_expired_certificates_are_refused() {
     run(async {
         let (network, other) = (Network::new("ours"), Network::new("other"));
         let server = serve(Transport::Tls(network.tls(Nf::Udm))).await;
         assert_eq!(
             shows(Some(network.source(Nf::Smf).load().unwrap()), &network, server.address).await,
-            "taken"
+            "accepted"
         );
         let none = shows(None, &network, server.address).await;
-        assert!(none.contains("or there is none: name one in 'sbi.tls'"), "{none}");
+        assert!(none.contains("or there is none: configure one in 'sbi.tls'"), "{none}");
         let foreign = shows(Some(other.source(Nf::Smf).load().unwrap()), &network, server.address).await;
-        assert!(foreign.contains("of a CA that it does not know"), "{foreign}");
+        assert!(foreign.contains("as it does not trust the CA"), "{foreign}");
 
         let member = network.member(Nf::Amf);
         network.directory.issue_for(&member, true, Duration::ZERO).unwrap();
@@ -170,7 +171,7 @@ fn without_certificate_with_one_of_another_ca_or_an_expired_one_nobody_gets_in()
 }
 
 #[test]
-fn the_server_says_why_it_refuses() {
+fn the_server_reports_why_it_refuses() {
     run(async {
         let (network, other) = (Network::new("why"), Network::new("why-other"));
         let tls = network.tls(Nf::Udm);
@@ -181,10 +182,10 @@ fn the_server_says_why_it_refuses() {
             tls.accept(stream, from.ip()).await.err().unwrap_or_default()
         };
         let (why, _) = tokio::join!(told(), shows(None, &network, address));
-        assert!(why.contains("showed no certificate: 'pith pki issue'"), "{why}");
+        assert!(why.contains("sent no certificate: 'pith pki issue'"), "{why}");
         let foreign = other.source(Nf::Smf).load().unwrap();
         let (why, _) = tokio::join!(told(), shows(Some(foreign), &network, address));
-        assert!(why.contains("of another CA: let both use the same directory 'sbi.pki'"), "{why}");
+        assert!(why.contains("of another CA: use the same directory 'sbi.pki'"), "{why}");
         let mut plain = TcpStream::connect(address).await.unwrap();
         plain.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
         let why = told().await;
@@ -193,7 +194,7 @@ fn the_server_says_why_it_refuses() {
 }
 
 #[test]
-fn a_client_calls_no_server_of_another_ca_or_address_and_none_in_cleartext() {
+fn a_client_refuses_other_cas_other_addresses_and_cleartext() {
     run(async {
         let (network, other) = (Network::new("client"), Network::new("client-other"));
         let foreign = serve(Transport::Tls(other.tls(Nf::Udm))).await;
@@ -218,11 +219,11 @@ fn a_client_calls_no_server_of_another_ca_or_address_and_none_in_cleartext() {
 }
 
 #[test]
-fn a_client_is_told_why_the_server_refuses_it() {
+fn a_client_learns_why_the_server_refuses_it() {
     run(async {
         let (network, other) = (Network::new("told"), Network::new("told-other"));
         let server = serve(Transport::Tls(network.tls(Nf::Udm))).await;
-        // It trusts both CAs and has a certificate of the other.
+        // The client trusts both CAs and has a certificate of the other.
         let member = other.member(Nf::Amf);
         other.directory.issue(&member, false).unwrap();
         let read = |directory: &Directory| std::fs::read(directory.ca_file()).unwrap();
@@ -253,12 +254,12 @@ fn changed_files_are_read_without_a_restart() {
 
         std::fs::write(network.directory.ca_file(), "nothing").unwrap();
         tls.refresh(false);
-        assert_eq!(tls.certificate(), renewed, "what can't be read leaves what was");
+        assert_eq!(tls.certificate(), renewed, "the previous certificate stays in use");
     });
 }
 
 #[test]
-fn foreign_nfs_have_what_the_configuration_names_and_no_more() {
+fn foreign_nfs_get_only_the_configured_security() {
     run(async {
         let network = Network::new("foreign");
         let own = "127.0.0.1".parse().unwrap();
@@ -267,7 +268,7 @@ fn foreign_nfs_have_what_the_configuration_names_and_no_more() {
             let foreign = Foreign { name, host, callers, security, roots: None };
             Rc::new(Tls::open(network.source(Nf::Amf), vec![foreign]).unwrap())
         };
-        // Cleartext to the one that is named, and from it.
+        // Cleartext to and from the configured NF.
         let plain = open(Security::None, vec![own]);
         let server = serve(Transport::PlainForForeign(plain.clone())).await;
         Client::with_tls(LIMITS, plain.clone()).call(get("http", server.address)).await.unwrap();
@@ -277,16 +278,16 @@ fn foreign_nfs_have_what_the_configuration_names_and_no_more() {
         Client::new(LIMITS).call(get("http", server.address)).await.unwrap_err();
         assert!(server.asked.borrow().is_empty());
 
-        // TLS without a certificate of the one that calls.
+        // TLS without a certificate of the caller.
         let server = serve(Transport::Tls(open(Security::Server, vec![own]))).await;
-        assert_eq!(shows(None, &network, server.address).await, "taken");
+        assert_eq!(shows(None, &network, server.address).await, "accepted");
         let server = serve(Transport::Tls(open(Security::Server, vec!["192.0.2.1".parse().unwrap()]))).await;
-        assert_ne!(shows(None, &network, server.address).await, "taken");
+        assert_ne!(shows(None, &network, server.address).await, "accepted");
     });
 }
 
 #[test]
-fn a_connection_without_handshake_does_not_stay() {
+fn a_connection_without_handshake_is_closed() {
     run(async {
         let network = Network::new("silent");
         let server = serve(Transport::Tls(network.tls(Nf::Udm))).await;
@@ -297,9 +298,10 @@ fn a_connection_without_handshake_does_not_stay() {
     });
 }
 
-/// More connections than the server has places, from the address of an NF: who proved nothing gives way.
+/// More connections than the server has places, from the address of an NF: unauthenticated ones are closed
+/// first.
 #[test]
-fn connections_without_a_handshake_give_way_to_holders_of_certificates() {
+fn unauthenticated_connections_are_replaced_by_authenticated_ones() {
     run(async {
         let network = Network::new("places");
         let server = serve(Transport::Tls(network.tls(Nf::Udm))).await;

@@ -1,4 +1,5 @@
-//! Access tokens of a process: whether it wants them, and the keys that sign or check them (TS 33.501 13.4.1).
+//! Access tokens of a process: whether its services require them, and the keys that sign or verify them (TS
+//! 33.501 13.4.1).
 
 use super::identities::Identities;
 use super::{Hosting, StartError, nf_of};
@@ -13,10 +14,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The NRF's keys, beside the database.
+/// File of the NRF's keys, beside the database.
 const KEYS: &str = "nrf-token-keys.json";
 
-/// What a process has to do with access tokens.
+/// The access token settings of a process.
 pub(super) struct Tokens {
     on: bool,
     own: Option<Arc<TokenKeys>>,
@@ -31,7 +32,9 @@ impl Tokens {
             OAuth2::Off => false,
         };
         if hosting.split && !on {
-            tracing::warn!("sbi.oauth2 is off: services of this process take requests without access tokens");
+            tracing::warn!(
+                "sbi.oauth2 is off: services of this process accept requests without access tokens"
+            );
         }
         let foreign = config.sbi.nrf_keys.as_deref().map(|file| read(file, config.sbi.nrf_algorithm));
         let file = config.store.path.file().map(|database| database.with_file_name(KEYS));
@@ -39,12 +42,12 @@ impl Tokens {
         Ok(Self { on, own: own.map(Arc::new), foreign: foreign.transpose()? })
     }
 
-    /// Whether services of the process want tokens.
+    /// Whether services of the process require tokens.
     pub(super) const fn are_asked_for(&self) -> bool {
         self.on
     }
 
-    /// What the server checks.
+    /// What the SBI server verifies.
     pub(super) fn settings(&self, config: &Config, identities: &Identities) -> AccessSettings {
         let producer = self.on.then(|| Producer {
             instances: identities.of_types().collect(),
@@ -62,7 +65,7 @@ impl Tokens {
         AccessSettings { producer, keys, exempt }
     }
 
-    /// What the NRF of this process signs with.
+    /// The token issuer of this process's NRF.
     pub(super) fn issuer(&self, identities: &Identities) -> Option<TokenIssuer> {
         let identity = identities.identity(Nf::Nrf, 0);
         let issuer = |keys: &Arc<TokenKeys>| TokenIssuer {
@@ -74,8 +77,8 @@ impl Tokens {
         self.own.as_ref().map(issuer)
     }
 
-    /// NFs to which calls bring a token. Foreign NFs get one where their own NRF issues it, or where tokens are on
-    /// everywhere: Pith's NRF issues none for a producer that is not registered with it.
+    /// The NFs to which requests carry a token. NFs of other vendors get one if their own NRF issues it, or
+    /// if tokens are on everywhere: Pith's NRF issues none for a producer that is not registered with it.
     pub(super) fn protected(&self, config: &Config) -> BTreeSet<Nf> {
         let external = &config.sbi.external;
         let foreign = external.contains_key(&HostedNf::Nrf) || config.sbi.oauth2 == OAuth2::On;
@@ -87,7 +90,7 @@ impl Tokens {
     }
 }
 
-/// The keys of an NRF of another vendor.
+/// The keys of another vendor's NRF.
 fn read(file: &Path, algorithm: TokenAlgorithm) -> Result<KeySet, StartError> {
     let wrong = |error: &dyn std::fmt::Display| format!("'sbi.nrf_keys' {}: {error}", file.display());
     let text = std::fs::read_to_string(file).map_err(|error| wrong(&error))?;

@@ -1,4 +1,4 @@
-//! Who the NFs of a process are, and where they stand.
+//! Identities and addresses of a process's NFs.
 
 use super::security::Security;
 use super::{Hosting, nf_of};
@@ -15,11 +15,11 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// The identities of a process: an NF instance is an NF of one shard, with an apiRoot of its own.
+/// The identities of a process. An NF instance is an NF of one shard, with its own apiRoot.
 pub(super) struct Identities {
-    /// Where each shard's services stand.
+    /// apiRoot of each shard.
     pub(super) roots: Vec<Arc<ApiRoot>>,
-    /// Where the NRF stands.
+    /// apiRoot of the NRF.
     pub(super) nrf: Arc<ApiRoot>,
     instances: BTreeMap<(usize, Nf), NfInstanceId>,
     plmn: Plmn,
@@ -55,7 +55,7 @@ impl Identities {
         Self { roots, nrf, instances, plmn, clock }
     }
 
-    /// The NF instances of the process, with the type of each.
+    /// The NF instances of the process with their types.
     pub(super) fn of_types(&self) -> impl Iterator<Item = (NfType, NfInstanceId)> {
         self.instances.iter().filter_map(|((_, nf), id)| Some((nf.nf_type()?, *id)))
     }
@@ -73,7 +73,7 @@ impl Identities {
         }
     }
 
-    /// The AMF's shards, each with its block of ids: a UE may come back to another one than it left.
+    /// The AMF's shards, each with its range of ids: a UE may return to another shard than the one it left.
     pub(super) fn amf_peers(&self) -> Vec<Peer> {
         let peer = |(shard, root): (usize, &Arc<ApiRoot>)| Peer {
             instance: InstanceId(0),
@@ -115,15 +115,15 @@ fn permitted(gnb: &crate::config::Gnb) -> PermittedGnb {
     PermittedGnb { id: gnb.id.clone(), addresses: gnb.addresses.clone() }
 }
 
-/// Where a process serves the SBI: in a split core at the place of its first NF.
+/// SBI address of a process; in a split core that of its first NF.
 pub(super) fn sbi_address(config: &Config, hosting: &Hosting) -> SocketAddr {
     let first = hosting.nfs.first().filter(|_| hosting.split);
     let named = |nf: &Nf| HostedNf::ALL.into_iter().find(|hosted| nf_of(*hosted) == *nf);
     first.and_then(named).map_or(config.sbi.listen(), |nf| config.sbi.address(nf))
 }
 
-/// Where a process serves its API: in a split core beside the SBI of its first NF, but for the one that
-/// has the subscribers; a UPF alone serves it beside its N4.
+/// API address of a process. In a split core it uses the host of its first NF, except for the process with
+/// the subscribers; a process with only a UPF uses the host of its N4.
 pub(super) fn api_address(config: &Config, hosting: &Hosting) -> Option<SocketAddr> {
     let listen = config.api.listen?;
     let host = match hosting.split && !hosting.has(Nf::Udr) {
@@ -138,14 +138,14 @@ fn test_plmn() -> Plmn {
     Plmn::new("999", "70").expect("a constant that is a PLMN")
 }
 
-/// The AMF's identity in each network.
+/// The AMF's GUAMI in each PLMN.
 pub(super) fn guamis(config: &Config) -> Vec<Guami> {
     let amf = &config.amf;
     let amf_id = AmfId { region: amf.region, set: amf.set, pointer: amf.pointer };
     config.network.plmns.iter().map(|plmn| Guami { plmn_id: *plmn, amf_id }).collect()
 }
 
-/// Every tracking area in every network.
+/// Every tracking area in every PLMN.
 pub(super) fn tais(config: &Config) -> Vec<Tai> {
     let network = &config.network;
     let areas = |plmn: &Plmn| {
@@ -155,7 +155,7 @@ pub(super) fn tais(config: &Config) -> Vec<Tai> {
     network.plmns.iter().flat_map(areas).collect()
 }
 
-/// What profiles tell of the network.
+/// The network data of NF profiles.
 pub(super) fn profile_config(config: &Config, oauth2: bool) -> ProfileConfig {
     let slices = config.network.slices.clone();
     let networks = config.smf.data_networks.iter();

@@ -1,4 +1,4 @@
-//! The NFs of a shard, made of the configuration.
+//! Creates the NFs of a shard from the configuration.
 
 use super::access::Tokens;
 use super::identities::{Identities, guamis, profile_config, tais};
@@ -19,10 +19,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Addresses at a pool's beginning that no UE gets: the network's own and the gateway's.
+/// Reserved addresses at the beginning of a pool: the network address and the gateway.
 const RESERVED: u32 = 2;
 
-/// What each NF of a shard is configured with.
+/// The configuration of each NF of a shard.
 struct Blueprint {
     hosted: Vec<Nf>,
     agent: AgentConfig,
@@ -36,7 +36,7 @@ struct Blueprint {
     verbosity: Level,
 }
 
-/// What makes a shard's NFs, now and again if they panic.
+/// Returns a function that creates a shard's NFs, at the start and again after a panic.
 pub(super) fn maker(
     config: &Config,
     hosting: &Hosting,
@@ -45,7 +45,7 @@ pub(super) fn maker(
     shard: u16,
     mut rng: Rng,
 ) -> Result<impl FnMut() -> Shard + Send + 'static, StartError> {
-    // There is one NRF in a core: that of the first shard.
+    // A core has one NRF, in the first shard.
     let is_here = |nf: &Nf| *nf != Nf::Nrf || shard == 0;
     let hosted: Vec<Nf> = hosting.nfs.iter().copied().filter(is_here).collect();
     let by_nf: BTreeMap<Nf, _> = Nf::ALL.into_iter().map(|nf| (nf, identities.identity(nf, shard))).collect();

@@ -1,4 +1,4 @@
-//! What leaves a shard, and what other threads hand to it.
+//! Effects that leave a shard, and inputs from other threads.
 
 use crate::api::Topic;
 use crate::clock::Clock;
@@ -14,7 +14,7 @@ use pith_types::ShardId;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How far the process is.
+/// The state of the process's start.
 #[derive(Debug)]
 pub(super) struct Readiness {
     clock: Clock,
@@ -39,7 +39,7 @@ impl Readiness {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One more shard is ready.
+    /// Counts a shard that has become ready.
     fn shard_is_ready(&self) {
         let mut state = self.lock();
         state.missing = state.missing.saturating_sub(1);
@@ -77,7 +77,7 @@ impl Readiness {
     }
 }
 
-/// Where the effects of one shard go.
+/// Carries out the effects of one shard.
 pub(super) struct ProcessOutside {
     shard: u16,
     edge: Option<EdgeHandle>,
@@ -123,7 +123,9 @@ impl ProcessOutside {
                 self.to_shard(shard, ShardInput::Reply { nf, tag, from: Some(from), reply });
             }
             Caller::Remote { exchange, .. } => self.http.answer(exchange, reply),
-            Caller::Local { .. } => tracing::error!("a local answer left its shard: this is a bug in Pith"),
+            Caller::Local { .. } => tracing::error!(
+                "an answer to a local caller left its shard: this is a bug in Pith, please report it"
+            ),
         }
     }
 }
@@ -151,7 +153,7 @@ impl Outside for ProcessOutside {
             ShardEffect::Event { nf, event } => crate::events::tell(nf, &event),
             ShardEffect::Inspected { exchange, list } => self.http.inspected(exchange, list),
             ShardEffect::Ready => self.readiness.shard_is_ready(),
-            // The shard's driver keeps the timers.
+            // The shard's driver runs the timers.
             ShardEffect::StartTimer { .. } | ShardEffect::StopTimer { .. } => {}
         }
     }
@@ -169,7 +171,7 @@ impl Outside for ProcessOutside {
     }
 }
 
-/// The shards of the process, as HTTP sees them.
+/// The shards of the process as the HTTP thread uses them.
 pub(super) struct Front {
     pub(super) shards: Vec<ShardDesk>,
     pub(super) edge: Option<EdgeHandle>,
@@ -184,7 +186,7 @@ impl Front {
         }
     }
 
-    /// Asks all shards, if they host the NF that knows.
+    /// Queries all shards if they host the NF.
     fn ask(&self, nf: Nf, what: Inspect, exchange: u64) -> usize {
         if !self.nfs.contains(&nf) {
             return 0;
@@ -196,7 +198,7 @@ impl Front {
         self.shards.len()
     }
 
-    /// Tells all shards, if they host the NF that can do it.
+    /// Sends an operator's command to all shards if they host the NF that executes it.
     fn operate(&self, what: Order, exchange: u64) -> usize {
         let nf = match what {
             Order::Deregister { .. } => Nf::Amf,

@@ -1,4 +1,4 @@
-//! The certificate of a process, and what it does differently with NFs of other vendors.
+//! The certificate of a process, and the security towards NFs of other vendors.
 
 use super::{Hosting, StartError, identities::sbi_address};
 use crate::config::{Config, ExternalNf, ExternalSecurity, HostedNf, SbiSecurity, Switch};
@@ -9,16 +9,16 @@ use pith_sbi::{NfInstanceId, Scheme};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, ToSocketAddrs};
 
-/// What a process has for the SBI.
+/// The SBI security of a process.
 pub(super) struct Security {
-    /// TLS; none where no connection leaves the process, or all is cleartext.
+    /// TLS; `None` if no connection leaves the process, or if all connections are cleartext.
     pub(super) tls: Option<Tls>,
-    /// The stored ids of its NF instances, which its certificate names.
+    /// The stored NF instance ids, which the certificate names.
     pub(super) instances: BTreeMap<(usize, Nf), NfInstanceId>,
 }
 
 impl Security {
-    /// Opens what the configuration names; the first process of a host makes the CA.
+    /// Loads what the configuration names. The first process of a host creates the CA.
     pub(super) fn open(config: &Config, hosting: &Hosting) -> Result<Self, StartError> {
         let leaves_process = hosting.split || config.sbi.is_served();
         if hosting.nfs.is_empty() || !leaves_process {
@@ -26,7 +26,7 @@ impl Security {
         }
         if config.sbi.security == SbiSecurity::None {
             tracing::warn!(
-                "sbi.security is none: processes of this machine speak in cleartext, without certificates"
+                "sbi.security is none: processes of this machine use cleartext without certificates"
             );
             return Ok(Self { tls: None, instances: BTreeMap::new() });
         }
@@ -39,13 +39,13 @@ impl Security {
         Ok(Self { instances: source.instances()?, tls: Some(tls) })
     }
 
-    /// The scheme of what the process serves.
+    /// The scheme of the process's URIs.
     pub(super) fn scheme(&self) -> Scheme {
         if self.tls.is_some() { Scheme::Https } else { Scheme::Http }
     }
 }
 
-/// The NFs of other vendors; each exception is told.
+/// The NFs of other vendors. Each weakened security is logged.
 fn foreign(config: &Config) -> Result<Vec<Foreign>, StartError> {
     config.sbi.external.iter().map(|(nf, external)| one(*nf, external)).collect()
 }
@@ -62,20 +62,20 @@ fn one(nf: HostedNf, external: &ExternalNf) -> Result<Foreign, StartError> {
     match security {
         http::Security::Mutual => {}
         http::Security::Server => tracing::warn!(
-            "sbi.external.{nf} ({url}): TLS, but requests of {callers:?} are taken without a certificate"
+            "sbi.external.{nf} ({url}): TLS, but requests from {callers:?} are accepted without a certificate"
         ),
-        http::Security::None => tracing::warn!(
-            "sbi.external.{nf} ({url}): cleartext, which others on the way can read and change"
-        ),
+        http::Security::None => {
+            tracing::warn!("sbi.external.{nf} ({url}): cleartext, which can be read and changed in transit")
+        }
     }
     if external.oauth2 == Switch::Off {
-        tracing::warn!("sbi.external.{nf} ({url}): access tokens are neither sent nor asked for");
+        tracing::warn!("sbi.external.{nf} ({url}): access tokens are neither sent nor required");
     }
     let roots = external.ca.as_deref().map(certificates).transpose()?;
     Ok(Foreign { name: nf.to_string(), host, callers, security, roots })
 }
 
-/// The addresses of a host; none if it has no name now.
+/// The addresses of a host; none if its name cannot be resolved.
 fn addresses(host: &str) -> Vec<IpAddr> {
     let addresses = (host, 0).to_socket_addrs();
     addresses.map(|addresses| addresses.map(|address| address.ip()).collect()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! The UPF of a process, as the configuration wants it.
+//! Sets up the UPF of a process from the configuration.
 
 use super::StartError;
 use crate::clock::Clock;
@@ -13,8 +13,8 @@ use pith_upf::contract::{AddressRange, Rates};
 use pith_upf::{GtpuAddress, PredefinedAction, PredefinedRules, Upf};
 use std::net::IpAddr;
 
-/// A network of phones that contains an address of this machine would take its packets away from it. Interfaces of phones
-/// on this machine (simulators have such, TUN) do have addresses of the pool, and are left out.
+/// Refuses a UE pool that contains an address of this machine, as its packets would be routed to UEs. TUN
+/// interfaces are ignored: UEs on this machine (simulators) have them, with addresses of the pool.
 fn check_pools(networks: &[DataNetwork], tun: &str) -> Result<(), StartError> {
     let is_tun = |name: &str| {
         name == tun || std::path::Path::new("/sys/class/net").join(name).join("tun_flags").exists()
@@ -24,7 +24,7 @@ fn check_pools(networks: &[DataNetwork], tun: &str) -> Result<(), StartError> {
         let IpAddr::V4(v4) = address else { continue };
         if let Some(network) = networks.iter().find(|network| network.pool.contains(*v4)) {
             return Err(format!(
-                "the pool {} of data network '{}' contains {address}, which is this machine's own on {name}: choose another",
+                "the pool {} of data network '{}' contains {address}, an address of this machine on {name}: choose another",
                 network.pool, network.name
             )
             .into());
@@ -33,7 +33,7 @@ fn check_pools(networks: &[DataNetwork], tun: &str) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Sets the datapath up and starts UPF-C.
+/// Sets up the datapath and starts UPF-C.
 pub(super) fn start(config: &Config, clock: Clock, rng: &mut Rng) -> Result<UpfThread, StartError> {
     let upf = &config.upf;
     let own = config.networks_of_upf();
@@ -77,7 +77,7 @@ pub(super) fn start(config: &Config, clock: Clock, rng: &mut Rng) -> Result<UpfT
     let smfs = config.smfs_of_upf();
     let defaults = pith_upf::Config::new(upf.n4.ip(), n3, clock.unix_seconds());
     let control = pith_upf::Config {
-        // Of several SMFs none takes what the others need.
+        // Each SMF gets an equal part, so that none uses up the sessions of others.
         max_sessions_of_peer: defaults.max_sessions / smfs.len().max(1),
         smfs,
         ue_pools: own.iter().map(ue_addresses).collect(),
@@ -95,13 +95,13 @@ fn ue_addresses(network: &DataNetwork) -> AddressRange {
     AddressRange { address: network.pool.address().into(), prefix: network.pool.prefix() }
 }
 
-/// What Network Instances may name.
+/// The permitted Network Instances.
 fn network_names(config: &Config) -> Vec<String> {
     let data_networks = config.smf.data_networks.iter().map(|network| network.name.to_string());
     data_networks.chain(config.upf.network_instances.iter().cloned()).collect()
 }
 
-/// What is closed to phones beside this host and N3: where the core's functions and their peers are.
+/// The destinations closed to UEs besides this host and N3: addresses of the core's NFs and their peers.
 fn boundary(config: &Config) -> Boundary {
     let Config { amf, n4, upf, sbi, api, smf, .. } = config;
     let functions = HostedNf::ALL.into_iter().map(|nf| sbi.address(nf).ip());
@@ -113,12 +113,12 @@ fn boundary(config: &Config) -> Boundary {
     let own = amf.n2.addresses.iter().copied().chain(functions).chain(sockets);
     let host = |address: IpAddr| AddressRange { address, prefix: if address.is_ipv4() { 32 } else { 128 } };
     let upfs = n4.upfs.iter().map(|peer| host(peer.address.ip()));
-    // Where an NF of another vendor has a name, 'upf.core_networks' has to say where it is.
+    // An NF of another vendor given by name is covered only if 'upf.core_networks' contains its address.
     let external = sbi.external.values().flat_map(|external| {
         let address = external.host().and_then(|host| host.parse().ok());
         external.callers.iter().copied().chain(address)
     });
-    // Of a network of SMFs those are closed that have an association.
+    // For a network of permitted SMFs, only SMFs with an association are closed.
     let smfs = config.smfs_of_upf().into_iter().map(|smf| smf.network);
     let smfs = smfs.filter(|network| *network == host(network.address));
     let tenant = |network: &DataNetwork| {
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_configuration_names_is_closed() {
+    fn configured_addresses_are_closed() {
         let yaml = "\
 amf: {n2: {addresses: [10.210.0.1]}}
 n4: {upfs: [{name: upf, address: '10.212.0.7:8805'}]}

@@ -1,4 +1,4 @@
-//! The CA: made once, issues certificates.
+//! The CA: its creation, and issuing certificates.
 
 use super::certificate::{NF_TYPES, URN, nf_types_content};
 use super::{Certificate, PkiError};
@@ -14,25 +14,26 @@ use std::time::Duration;
 use time::OffsetDateTime;
 
 const DAY: Duration = Duration::from_secs(86_400);
-/// How long a process's certificate is valid. There is no revocation list: what was lost ends by itself.
+/// Validity of a process's certificate. There is no revocation list: a lost key is limited by its validity.
 pub const LIFETIME: Duration = Duration::from_secs(90 * DAY.as_secs());
-/// How long the CA's own certificate is valid.
+/// Validity of the CA's own certificate.
 const CA_LIFETIME: Duration = Duration::from_secs(3650 * DAY.as_secs());
-/// How far a peer's clock may be behind.
+/// Tolerated lag of a peer's clock.
 const SKEW: Duration = Duration::from_secs(300);
 
 /// A CA with its key.
 pub(super) struct Authority {
-    /// The common name.
+    /// Common name.
     pub name: String,
     issuer: Issuer<'static, KeyPair>,
 }
 
 impl Authority {
-    /// Makes one; gives it with its certificate and key in PEM.
+    /// Creates a CA. Returns it with its certificate and key in PEM.
     pub fn make() -> Result<(Self, String, String), PkiError> {
         let mut random = [0; 4];
-        getrandom::fill(&mut random).map_err(|error| PkiError(format!("no randomness: {error}")))?;
+        getrandom::fill(&mut random)
+            .map_err(|error| PkiError(format!("the operating system's random source failed: {error}")))?;
         let name = format!("Pith CA {}", hex::encode(random));
         let key = KeyPair::generate().map_err(cannot)?;
         let params = ca_params(&name);
@@ -41,7 +42,7 @@ impl Authority {
         Ok((Self { name, issuer: Issuer::new(params, key) }, certificate, key_pem))
     }
 
-    /// The one whose certificate stands first in `certificates`.
+    /// Loads the CA whose certificate is the first of `certificates`.
     pub fn load(certificates: &str, key: &str) -> Result<Self, PkiError> {
         let first = CertificateDer::from_pem_slice(certificates.as_bytes());
         let first = first.map_err(|error| PkiError(format!("no certificate: {error}")))?;
@@ -55,7 +56,7 @@ impl Authority {
         Ok(Self { issuer: Issuer::new(ca_params(&name), key), name })
     }
 
-    /// Issues a certificate for a new key; gives both in PEM, the certificate first.
+    /// Issues a certificate for a new key. Returns both in PEM, the certificate first.
     pub fn issue(
         &self,
         role: &str,
@@ -111,5 +112,5 @@ fn san(name: &str) -> Result<SanType, PkiError> {
 }
 
 fn cannot(error: rcgen::Error) -> PkiError {
-    PkiError(format!("can't make a certificate: {error}"))
+    PkiError(format!("cannot create a certificate: {error}"))
 }

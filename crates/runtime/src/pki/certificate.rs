@@ -1,4 +1,4 @@
-//! What a certificate says.
+//! Parsed certificates.
 
 use super::PkiError;
 use crate::http::PeerIdentity;
@@ -9,30 +9,30 @@ use x509_parser::prelude::{GeneralName, X509Certificate};
 
 /// id-pe-nftypes (RFC 9310 3).
 pub(super) const NF_TYPES: &[u64] = &[1, 3, 6, 1, 5, 5, 7, 1, 34];
-/// What an NF instance id begins with in subjectAltName (TS 33.310 6.1.3c.3, RFC 9562 4).
+/// Prefix of an NF instance id in subjectAltName (TS 33.310 6.1.3c.3, RFC 9562 4).
 pub(super) const URN: &str = "urn:uuid:";
 
-/// What a certificate says.
+/// The data of a certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Certificate {
-    /// The common name of its subject.
+    /// Common name of the subject.
     pub subject: String,
-    /// The common name of its issuer.
+    /// Common name of the issuer.
     pub issuer: String,
-    /// The serial number, in hexadecimal digits.
+    /// Serial number in hexadecimal digits.
     pub serial: String,
     /// NF instance ids and NF types.
     pub identity: PeerIdentity,
     /// DNS names and addresses.
     pub names: Vec<String>,
-    /// When it begins to be valid, seconds since 1970.
+    /// Start of validity, seconds since 1970.
     pub not_before: i64,
-    /// When it ends, seconds since 1970.
+    /// End of validity, seconds since 1970.
     pub not_after: i64,
 }
 
 impl Certificate {
-    /// Reads one in DER.
+    /// Parses a certificate in DER.
     pub fn read(der: &[u8]) -> Result<Self, PkiError> {
         let wrong = |error: &dyn std::fmt::Display| PkiError(format!("not an X.509 certificate: {error}"));
         let (_, certificate) = X509Certificate::from_der(der).map_err(|error| wrong(&error))?;
@@ -68,13 +68,13 @@ impl Certificate {
         }
     }
 
-    /// The day, hour and minute (UTC) when it ends.
+    /// End of validity in UTC, to the minute.
     pub fn until(&self) -> String {
         let Ok(end) = time::OffsetDateTime::from_unix_timestamp(self.not_after) else { return "-".into() };
         format!("{} {:02}:{:02}", end.date(), end.hour(), end.minute())
     }
 
-    /// Whether it is valid at that time, in seconds since 1970.
+    /// Whether the certificate is valid at a time in seconds since 1970.
     pub fn is_valid_at(&self, now: i64) -> bool {
         (self.not_before..=self.not_after).contains(&now)
     }
@@ -98,7 +98,7 @@ fn nf_types(certificate: &X509Certificate<'_>) -> Vec<NfType> {
     list.iter().map(|name| NfType::from(name.as_ref())).collect()
 }
 
-/// The content of the extension with those NF types.
+/// The extension's content for these NF types.
 pub(super) fn nf_types_content(nf_types: &[NfType]) -> Result<Vec<u8>, PkiError> {
     let list = nf_types.iter().map(|nf_type| Ia5String::new(nf_type.as_str())).collect::<Vec<_>>();
     list.to_der_vec().map_err(|error| PkiError(format!("NF types can't be encoded: {error}")))

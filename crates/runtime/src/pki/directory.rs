@@ -1,4 +1,4 @@
-//! The directory of a CA and of what it issued.
+//! The directory of a CA and its certificates.
 
 use super::authority::{Authority, LIFETIME};
 use super::{Certificate, PkiError, of_file};
@@ -21,34 +21,34 @@ const CA_KEY: &str = "ca.key";
 /// A process that gets a certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// The name of its files.
+    /// Name of its files.
     pub role: String,
     /// Its NFs.
     pub nfs: Vec<Nf>,
-    /// Its shards: each has an instance of each NF.
+    /// Number of shards; each has an instance of each NF.
     pub shards: usize,
-    /// DNS names and addresses at which it is called.
+    /// DNS names and addresses of its server.
     pub names: Vec<String>,
 }
 
 /// NF instance ids by NF, one for each shard.
 pub type Instances = BTreeMap<String, Vec<NfInstanceId>>;
 
-/// A certificate of the directory.
+/// A certificate in the directory.
 #[derive(Debug, Clone)]
 pub struct Issued {
-    /// The process.
+    /// Role of the process.
     pub role: String,
-    /// What it says.
+    /// The certificate.
     pub certificate: Certificate,
 }
 
-/// The directory.
+/// The directory of a CA.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Directory(PathBuf);
 
 impl Member {
-    /// A process with those NFs that is called at that address.
+    /// A process with these NFs at this address.
     pub fn new(nfs: &[Nf], shards: usize, address: SocketAddr) -> Self {
         let all = nfs.len() == Nf::ALL.len();
         let name =
@@ -62,17 +62,17 @@ impl Member {
         }
     }
 
-    /// The NF types of its certificate.
+    /// NF types for the certificate.
     pub fn nf_types(&self) -> Vec<NfType> {
         self.nfs.iter().filter_map(|nf| nf.nf_type()).collect()
     }
 
-    /// The ids of a certificate, given to NFs and shards in their order.
+    /// Assigns a certificate's ids to NFs and shards in order.
     pub fn assign(&self, ids: &[NfInstanceId]) -> Result<BTreeMap<(usize, Nf), NfInstanceId>, PkiError> {
         let needed = self.nfs.len() * self.shards;
         if ids.len() < needed {
             return Err(PkiError(format!(
-                "the certificate names {} NF instances (urn:uuid:… in subjectAltName, TS 33.310 6.1.3c), but this process has {needed} ({} NFs in {} shards each): issue one with {needed} ids, or set 'workers: 1'",
+                "the certificate names {} NF instances (urn:uuid:… in subjectAltName, TS 33.310 6.1.3c), but this process has {needed} ({} NFs in {} shards): issue a certificate with {needed} ids, or set 'workers: 1'",
                 ids.len(),
                 self.nfs.len(),
                 self.shards,
@@ -84,41 +84,41 @@ impl Member {
 }
 
 impl Directory {
-    /// The directory of that path, made if it is not there.
+    /// Opens a directory; creates it if it does not exist.
     pub fn open(path: &Path) -> Result<Self, PkiError> {
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| {
             PkiError(format!(
-                "can't make the directory of certificates {}: {error}; 'sbi.pki' names another one",
+                "cannot create the certificate directory {}: {error}; set 'sbi.pki' to another one",
                 path.display()
             ))
         })?;
         Ok(Self(path.to_owned()))
     }
 
-    /// The file of that name.
+    /// Path of a file in the directory.
     pub fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    /// Certificates of CAs that are trusted.
+    /// File with the certificates of trusted CAs.
     pub fn ca_file(&self) -> PathBuf {
         self.file(CA_CERTIFICATE)
     }
 
-    /// Certificate and key of a process.
+    /// File with certificate and key of a process.
     pub fn role_file(&self, role: &str) -> PathBuf {
         self.file(&format!("{role}.pem"))
     }
 
-    /// Makes the CA if there is none; gives its name, and whether it is new.
+    /// Creates the CA if there is none. Returns its name, and whether it is new.
     pub fn init(&self) -> Result<(String, bool), PkiError> {
         let _lock = self.lock()?;
         let (authority, is_new) = self.authority()?;
         Ok((authority.name, is_new))
     }
 
-    /// Gives the process its certificate: the one that is there, or a new one where that one does not fit,
-    /// is in the last third of its time, or `renew` wants it.
+    /// Returns the certificate of a process. Issues a new one if there is none, if it does not fit the
+    /// process, if it is in the last third of its validity, or if `renew`.
     pub fn issue(&self, member: &Member, renew: bool) -> Result<Certificate, PkiError> {
         self.issue_for(member, renew, LIFETIME)
     }
@@ -152,7 +152,7 @@ impl Directory {
         read(&path)
     }
 
-    /// A host that has the CA's certificate and not its key can use what was issued elsewhere only.
+    /// A host with the CA's certificate but without its key can only use certificates issued elsewhere.
     fn without_key(
         &self,
         member: &Member,
@@ -161,7 +161,7 @@ impl Directory {
     ) -> Result<Certificate, PkiError> {
         there?.filter(fits).ok_or_else(|| {
             PkiError(format!(
-                "{} does not fit this process, and {} is not here to issue another one: run 'pith pki issue' where it is, and name the files in 'sbi.tls'",
+                "{} does not fit this process, and the CA's key {} to issue another one is missing: run 'pith pki issue' on the host with the key, and configure the files in 'sbi.tls'",
                 self.role_file(&member.role).display(),
                 self.file(CA_KEY).display()
             ))
@@ -174,7 +174,7 @@ impl Directory {
         member.assign(&self.instances(member)?)
     }
 
-    /// The ids of a process, in the order of its NFs and shards; those that are missing are made and stored.
+    /// The ids of a process, ordered by NF and shard. Missing ids are generated and stored.
     fn instances(&self, member: &Member) -> Result<Vec<NfInstanceId>, PkiError> {
         let path = self.file(&format!("{}.json", member.role));
         let mut known = match fs::read(&path) {
@@ -197,7 +197,7 @@ impl Directory {
         Ok(member.nfs.iter().flat_map(ids).collect())
     }
 
-    /// What was issued, by role.
+    /// All certificates, ordered by role.
     pub fn list(&self) -> Result<Vec<Issued>, PkiError> {
         let mut issued = Vec::new();
         for entry in fs::read_dir(&self.0).map_err(of_file(&self.0))? {
@@ -211,7 +211,7 @@ impl Directory {
         Ok(issued)
     }
 
-    /// Issues a certificate anew with what the present one says.
+    /// Issues a new certificate with the content of an existing one.
     pub fn renew(&self, issued: &Issued) -> Result<Certificate, PkiError> {
         let (path, old) = (self.role_file(&issued.role), &issued.certificate);
         let _lock = self.lock()?;
@@ -221,7 +221,7 @@ impl Directory {
         read(&path)
     }
 
-    /// The CA; made if there is none. The lock is held.
+    /// The CA; created if there is none. The caller holds the lock.
     fn authority(&self) -> Result<(Authority, bool), PkiError> {
         let (certificate, key) = (self.ca_file(), self.file(CA_KEY));
         if certificate.exists() {
@@ -230,20 +230,21 @@ impl Directory {
             return Ok((Authority::load(&text, &key_text).map_err(of_file(&self.0))?, false));
         }
         let (authority, text, key_text) = Authority::make()?;
-        // The key first: a directory with a certificate and no key is one that can't issue.
+        // The key is written first: a directory with a certificate but no key counts as one that cannot
+        // issue.
         self.write(&key, PRIVATE, &key_text)?;
         self.write(&certificate, PUBLIC, &text)?;
-        tracing::info!("made the private CA '{}' in {}", authority.name, self.0.display());
+        tracing::info!("created the private CA '{}' in {}", authority.name, self.0.display());
         Ok((authority, true))
     }
 
-    /// Nobody else writes until it is dropped.
+    /// Locks the directory for writing until the file is dropped.
     fn lock(&self) -> Result<File, PkiError> {
         let path = self.file("lock");
         let open = OpenOptions::new().create(true).truncate(false).write(true).mode(PRIVATE).open(&path);
         let file = open.map_err(|error| {
             PkiError(format!(
-                "{}: {error}; the directory must belong to the user that runs Pith, or 'sbi.pki' names another one",
+                "{}: {error}; the directory must belong to the user that runs Pith, or set 'sbi.pki' to another one",
                 path.display()
             ))
         })?;
@@ -256,7 +257,7 @@ impl Directory {
     }
 }
 
-/// Whether a certificate is in the last third of its time, or past it.
+/// Whether a certificate is in the last third of its validity, or expired.
 pub(super) fn is_due(certificate: &Certificate) -> bool {
     let third = (certificate.not_after - certificate.not_before) / 3;
     !(certificate.not_before..certificate.not_after - third).contains(&now())
@@ -275,6 +276,7 @@ fn read(path: &Path) -> Result<Certificate, PkiError> {
 
 fn random_id() -> Result<NfInstanceId, PkiError> {
     let mut octets = [0; 16];
-    getrandom::fill(&mut octets).map_err(|error| PkiError(format!("no randomness: {error}")))?;
+    getrandom::fill(&mut octets)
+        .map_err(|error| PkiError(format!("the operating system's random source failed: {error}")))?;
     Ok(NfInstanceId::from_random(u128::from_be_bytes(octets)))
 }

@@ -1,4 +1,4 @@
-//! Where a process has its certificate from: the directory of Pith's CA, or files.
+//! The source of a process's certificate: the directory of Pith's CA, or files.
 
 use super::directory::{Directory, Member, is_due};
 use super::{Certificate, PkiError, of_file};
@@ -13,7 +13,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Where a process has its certificate from.
+/// The source of a process's certificate.
 #[derive(Debug, Clone)]
 pub enum Source {
     /// The directory of Pith's CA.
@@ -22,24 +22,24 @@ pub enum Source {
     Files(TlsFiles, Member),
 }
 
-/// What a process shows, and whom it trusts.
+/// The certificate and trusted CAs of a process.
 #[derive(Debug)]
 pub struct Credentials {
-    /// Its certificate, then those up to the CA.
+    /// The process's certificate, followed by those up to the CA.
     pub chain: Vec<CertificateDer<'static>>,
-    /// The key.
+    /// The private key.
     pub key: PrivateKeyDer<'static>,
-    /// Certificates of CAs that are trusted.
+    /// Certificates of trusted CAs.
     pub roots: Vec<CertificateDer<'static>>,
-    /// What the certificate says.
+    /// The parsed certificate.
     pub certificate: Certificate,
 }
 
-/// What tells that files are others than before: inode, time of change and size of each.
+/// Identifies the versions of files: inode, modification time and size of each.
 pub type Stamp = Vec<Option<(u64, i64, i64, u64)>>;
 
 impl Source {
-    /// Reads what is there; the CA of the directory issues and renews where that is due.
+    /// Reads the certificate. The CA of the directory issues or renews it if needed.
     pub fn load(&self) -> Result<Credentials, PkiError> {
         if let Self::Directory(directory, member) = self {
             directory.issue(member, false)?;
@@ -64,12 +64,12 @@ impl Source {
         }
     }
 
-    /// Whether the certificate is to be replaced by a new one of the CA of the directory.
+    /// Whether the CA of the directory must renew the certificate.
     pub fn is_due(&self, certificate: &Certificate) -> bool {
         matches!(self, Self::Directory(..)) && is_due(certificate)
     }
 
-    /// What tells that the files are others than before.
+    /// The current versions of the files.
     pub fn stamp(&self) -> Stamp {
         let (ca, certificate, key) = self.paths();
         let of = |path: &PathBuf| {
@@ -79,7 +79,7 @@ impl Source {
         [ca, certificate, key].iter().map(of).collect()
     }
 
-    /// The files of the CA, of the certificate and of the key.
+    /// Paths of the CA, the certificate and the key.
     pub fn paths(&self) -> (PathBuf, PathBuf, PathBuf) {
         match self {
             Self::Directory(directory, member) => {

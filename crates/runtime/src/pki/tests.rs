@@ -1,4 +1,4 @@
-//! The private CA and its directory.
+//! Tests of the private CA and its directory.
 
 use super::*;
 use pith_nf::kit::Nf;
@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A directory that is removed at the end.
+/// A directory that is removed when dropped.
 pub(crate) struct Scratch(pub PathBuf);
 
 impl Scratch {
@@ -30,7 +30,7 @@ fn member(nf: Nf, shards: usize) -> Member {
 }
 
 #[test]
-fn processes_that_start_at_once_have_one_ca() {
+fn processes_that_start_in_parallel_share_one_ca() {
     let scratch = Scratch::new("race");
     let path = scratch.0.join("a/pki");
     let start = |nf| {
@@ -48,7 +48,7 @@ fn processes_that_start_at_once_have_one_ca() {
 }
 
 #[test]
-fn a_certificate_names_instances_types_and_addresses_and_the_ids_stay() {
+fn a_certificate_names_instances_types_and_addresses_and_renewal_keeps_them() {
     let scratch = Scratch::new("ids");
     let directory = Directory::open(&scratch.0).unwrap();
     let member = Member::new(&[Nf::Udm, Nf::Ausf], 2, "[::1]:7777".parse().unwrap());
@@ -59,7 +59,7 @@ fn a_certificate_names_instances_types_and_addresses_and_the_ids_stay() {
     let assigned = directory.assigned(&member).unwrap();
     assert_eq!(assigned[&(1, Nf::Udm)], first.identity.instances[1]);
     assert_eq!(assigned[&(0, Nf::Ausf)], first.identity.instances[2]);
-    assert_eq!(directory.issue(&member, false).unwrap(), first, "what fits stays");
+    assert_eq!(directory.issue(&member, false).unwrap(), first, "a valid certificate is kept");
 
     let renewed = directory.issue(&member, true).unwrap();
     assert_ne!(renewed.serial, first.serial);
@@ -74,11 +74,11 @@ fn a_certificate_names_instances_types_and_addresses_and_the_ids_stay() {
 }
 
 #[test]
-fn a_certificate_in_the_last_third_of_its_time_is_replaced() {
+fn a_certificate_in_the_last_third_of_its_validity_is_renewed() {
     let scratch = Scratch::new("due");
     let directory = Directory::open(&scratch.0).unwrap();
     let member = member(Nf::Amf, 1);
-    // Valid from 300 s ago for 100 s from now: of 400 s 100 s are left.
+    // Validity of 400 s, of which 100 s are left: from 300 s ago to 100 s from now.
     let old = directory.issue_for(&member, false, Duration::from_secs(100)).unwrap();
     let source = Source::Directory(directory.clone(), member.clone());
     assert!(source.is_due(&old));
@@ -87,7 +87,7 @@ fn a_certificate_in_the_last_third_of_its_time_is_replaced() {
 }
 
 #[test]
-fn keys_are_their_owners_alone_and_a_host_without_the_cas_key_says_so() {
+fn exposed_keys_are_refused_and_a_missing_ca_key_is_reported() {
     let scratch = Scratch::new("keys");
     let directory = Directory::open(&scratch.0).unwrap();
     let source = Source::Directory(directory.clone(), member(Nf::Amf, 1));
@@ -96,7 +96,7 @@ fn keys_are_their_owners_alone_and_a_host_without_the_cas_key_says_so() {
     fs::set_permissions(&key, fs::Permissions::from_mode(0o640)).unwrap();
     assert!(source.load().unwrap_err().0.contains("chmod 600"));
     fs::remove_file(&key).unwrap();
-    source.load().expect("what was issued can be used");
+    source.load().expect("an issued certificate can be used");
     let error = directory.issue(&member(Nf::Smf, 1), false).unwrap_err();
     assert!(error.0.contains("'pith pki issue'"), "{error}");
 }
@@ -115,7 +115,7 @@ fn a_certificate_of_files_must_name_all_instances() {
     assert!(error.0.contains("names 2 NF instances") && error.0.contains("'workers: 1'"), "{error}");
 }
 
-/// OpenSSL as a witness, where it is installed.
+/// Cross-check with OpenSSL, if installed.
 #[test]
 fn openssl_verifies_what_the_ca_issues() {
     let scratch = Scratch::new("openssl");

@@ -1,11 +1,12 @@
-//! Who is let in: the access token of a request, and the certificate of its client (TS 33.501 13.4.1).
+//! Authorization of requests: the access token, and the client's certificate (TS 33.501 13.4.1).
 //!
 //! ```text
 //!  head ─> authenticate   signature, expiry, audience, service    401, 403 insufficient_scope
 //!  body ─> authorize      operation, type of the client's NF      403
 //! ```
 //!
-//! The keys of the NRF come from the NRF itself (`/oauth2/jwks`, a path of Pith's own), or from a file.
+//! The keys of the NRF are fetched from the NRF (`/oauth2/jwks`, a path specific to Pith), or read from a
+//! file.
 
 use crate::http::{Client, PeerIdentity};
 use crate::token_keys::TokenKeys;
@@ -22,51 +23,53 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// Where the NRF publishes its keys.
+/// Path at which the NRF publishes its keys.
 pub(super) const KEYS_PATH: &str = "/oauth2/jwks";
 
-/// Time between two requests to the NRF for its keys: tokens with made-up key names are no way to bother it.
+/// Shortest interval of requests to the NRF for its keys, so that tokens with invented key names cannot
+/// overload it.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Keys older than that are asked for again: the NRF may have replaced or forgotten one.
+/// Age after which the keys are fetched again: the NRF may have replaced or removed one.
 const REFRESH: Duration = Duration::from_secs(3600);
 
-/// What a process lets in.
+/// Settings of the authorization.
 pub struct AccessSettings {
-    /// The NFs of the process, as tokens name them; `None` where no token is asked for.
+    /// The NFs of the process, as named in tokens; `None` if no token is required.
     pub producer: Option<Producer>,
-    /// Where the NRF's keys come from.
+    /// The source of the NRF's keys.
     pub keys: KeySource,
-    /// Types of foreign NFs that know no tokens (`sbi.external.<nf>.oauth2: off`).
+    /// Types of other vendors' NFs without token support (`sbi.external.<nf>.oauth2: off`).
     pub exempt: Vec<NfType>,
 }
 
-/// Where the NRF's keys come from.
+/// The source of the NRF's keys.
 #[derive(Clone)]
 pub enum KeySource {
-    /// The NRF is in this process, which publishes them.
+    /// The NRF of this process, which publishes them.
     Own(Arc<TokenKeys>),
-    /// The NRF at that apiRoot.
+    /// The NRF with this apiRoot.
     Nrf(Arc<ApiRoot>),
     /// A file.
     File(KeySet),
 }
 
-/// Checks requests.
+/// Authorizes requests.
 pub(super) struct Access {
     producer: Option<Producer>,
     source: KeySource,
     exempt: Vec<NfType>,
-    /// Own NFs show a certificate, so a client without one is a foreign NF, known by its address.
+    /// Pith's NFs use certificates. If set, a client without one is an NF of another vendor, recognized by
+    /// its address.
     certified: bool,
     verifier: RefCell<Verifier>,
     client: Rc<Client>,
-    /// When the keys were last asked for.
+    /// When the keys were last fetched.
     asked: Cell<Option<Instant>>,
     asking: Mutex<()>,
 }
 
-/// What is known of a client.
+/// The authenticated properties of a client.
 #[derive(Debug, Default)]
 pub(super) struct Caller {
     claims: Option<Verified>,
@@ -74,7 +77,7 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    /// The NF instance that its token names, else the first of its certificate.
+    /// The NF instance of the token, or else the first one of the certificate.
     pub(super) fn instance(&self) -> Option<NfInstanceId> {
         let certified = || self.peer.as_ref().and_then(|peer| peer.instances.first().copied());
         self.claims.as_ref().map(|claims| claims.sub).or_else(certified)
@@ -99,7 +102,7 @@ impl Access {
         }
     }
 
-    /// The keys that this process publishes, if it has the NRF.
+    /// The keys that this process publishes if it has the NRF.
     pub(super) fn published(&self) -> Option<Vec<u8>> {
         match &self.source {
             KeySource::Own(keys) => Some(keys.published()),
@@ -107,7 +110,7 @@ impl Access {
         }
     }
 
-    /// Checks what the head of a request shows, before anything of its body is understood.
+    /// Checks the head of a request, before its body is parsed.
     pub(super) async fn authenticate(
         &self,
         path: &str,
@@ -126,7 +129,7 @@ impl Access {
         Ok(Caller { claims: Some(claims), peer })
     }
 
-    /// Whether the client is a foreign NF that knows no tokens.
+    /// Whether the client is another vendor's NF without token support.
     fn is_exempt(&self, peer: Option<&PeerIdentity>) -> bool {
         match peer {
             Some(peer) => {
@@ -146,14 +149,14 @@ impl Access {
         let claims = self.verify(token).await?;
         let producer = self.producer.as_ref().ok_or_else(|| Refusal::Missing(service.clone()))?;
         producer.admit(&claims, service)?;
-        // A token that was stolen is of no use without the certificate of the NF that it was given to.
+        // A stolen token is useless without the certificate of the NF that it was issued to.
         if peer.is_some_and(|peer| !peer.instances.contains(&claims.sub)) {
             return Err(Refusal::Subject);
         }
         Ok(claims)
     }
 
-    /// Checks what the whole request asks for.
+    /// Checks the complete request: its operation and the client's NF type.
     pub(super) fn authorize(&self, caller: &Caller, request: &Request) -> Result<(), Box<Problem>> {
         let service = request.service();
         let is_service = request.target_uri().is_none() && wants_token(&service);
@@ -173,7 +176,7 @@ impl Access {
         if first != Err(Refusal::UnknownKey) && !is_old {
             return first;
         }
-        // One asks, and the others wait for what it learns.
+        // One task fetches the keys; the others wait for the result.
         let _asking = self.asking.lock().await;
         let again = self.verifier.borrow_mut().verify(unix_s(), token);
         let may_ask = self.asked.get().is_none_or(|asked| asked.elapsed() > PAUSE);
@@ -187,7 +190,7 @@ impl Access {
         self.verifier.borrow_mut().verify(unix_s(), token)
     }
 
-    /// The NRF's keys as they are now; `None` if they can't be had.
+    /// Fetches the NRF's keys; `None` if that fails.
     async fn ask(&self) -> Option<KeySet> {
         let json = match &self.source {
             KeySource::Own(keys) => keys.published(),
@@ -199,13 +202,13 @@ impl Access {
                     Ok(response) if response.status().is_success() => response.into_body().to_vec(),
                     Ok(response) => {
                         tracing::warn!(
-                            "{uri}: {}: no keys for access tokens; is the NRF one of Pith? Else name its keys in 'sbi.nrf_keys'",
+                            "{uri}: {}: cannot fetch the keys for access tokens; for an NRF of another vendor, set 'sbi.nrf_keys'",
                             response.status()
                         );
                         return None;
                     }
                     Err(error) => {
-                        tracing::warn!("{uri}: no keys for access tokens: {error}");
+                        tracing::warn!("{uri}: cannot fetch the keys for access tokens: {error}");
                         return None;
                     }
                 }
@@ -213,18 +216,18 @@ impl Access {
             KeySource::File(_) => return None,
         };
         KeySet::from_jwks(&json)
-            .inspect_err(|error| tracing::warn!("the NRF's keys for access tokens: {error}"))
+            .inspect_err(|error| tracing::warn!("the NRF's keys for access tokens are invalid: {error}"))
             .ok()
     }
 }
 
-/// Services that want a token: all but those of the NRF, which an NF uses before it can have one. There the certificate
-/// decides.
+/// Services that require a token: all but those of the NRF, which an NF uses before it can have a token. For
+/// these the certificate decides.
 fn wants_token(service: &ServiceName) -> bool {
     service.producer().is_some_and(|producer| producer != NfType::Nrf)
 }
 
-/// The token in the header (RFC 6750 2.1).
+/// The token of the header 'Authorization' (RFC 6750 2.1).
 fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let Some(value) = values.next() else { return Ok(None) };

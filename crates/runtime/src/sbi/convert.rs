@@ -1,4 +1,4 @@
-//! Between the SBI's HTTP and hyper's.
+//! Conversion between the SBI's HTTP types and hyper's.
 
 use bytes::Bytes;
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
@@ -9,7 +9,7 @@ use pith_sbi::{ApiRoot, HttpRequest, HttpResponse, Method, Problem};
 
 const ACCEPTED: &str = "application/json, application/problem+json, multipart/related";
 
-/// A request for hyper's client. The `User-Agent` is the type of the NF that calls (TS 29.500 5.2.2.2).
+/// Converts a request for hyper's client. `User-Agent` is the NF type of the caller (TS 29.500 5.2.2.2).
 pub(super) fn to_request(
     root: &ApiRoot,
     nf: Nf,
@@ -25,22 +25,23 @@ pub(super) fn to_request(
     }
     if let Some(token) = token {
         let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
-            .map_err(|_| Problem::system_failure("the NRF's access token can't stand in a header"))?;
+            .map_err(|_| Problem::system_failure("the NRF's access token is not valid in a header"))?;
         value.set_sensitive(true);
         request = request.header(AUTHORIZATION, value);
     }
     let mut request = request
         .body(http.body)
-        .map_err(|error| Problem::system_failure(format!("no URI of {root}: {error}")))?;
+        .map_err(|error| Problem::system_failure(format!("cannot form a URI of {root}: {error}")))?;
     write_headers(request.headers_mut(), &http.headers, http.content_type.as_deref());
     Ok(request)
 }
 
-/// A request that came in; `path` is what stands behind the apiRoot.
+/// Converts a received request; `path` follows the apiRoot.
 pub(super) fn from_request(path: &str, request: hyper::Request<Bytes>) -> Result<HttpRequest, Box<Problem>> {
     let (head, body) = request.into_parts();
-    let unused =
-        || Problem::of_status(StatusCode::NOT_IMPLEMENTED.as_u16()).detail("the SBI has no such method");
+    let unused = || {
+        Problem::of_status(StatusCode::NOT_IMPLEMENTED.as_u16()).detail("the SBI does not use this method")
+    };
     let (headers, content_type) = read_headers(&head.headers);
     Ok(HttpRequest {
         method: Method::from_name(head.method.as_str()).ok_or_else(unused)?,
@@ -52,7 +53,7 @@ pub(super) fn from_request(path: &str, request: hyper::Request<Bytes>) -> Result
     })
 }
 
-/// An answer for hyper's server.
+/// Converts a response for hyper's server.
 pub(super) fn to_response(http: HttpResponse) -> hyper::Response<Bytes> {
     let mut response = hyper::Response::new(http.body);
     *response.status_mut() = StatusCode::from_u16(http.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -60,14 +61,14 @@ pub(super) fn to_response(http: HttpResponse) -> hyper::Response<Bytes> {
     response
 }
 
-/// An answer that came in.
+/// Converts a received response.
 pub(super) fn from_response(response: hyper::Response<Bytes>) -> HttpResponse {
     let (head, body) = response.into_parts();
     let (headers, content_type) = read_headers(&head.headers);
     HttpResponse { status: head.status.as_u16(), headers, content_type: content_type.map(Into::into), body }
 }
 
-/// What can't stand in a header is left out: it came from a peer's text.
+/// Omits values that are not valid in a header, as they contain a peer's text.
 fn write_headers(map: &mut HeaderMap, headers: &Headers, content_type: Option<&str>) {
     let content = content_type.map(|value| (CONTENT_TYPE.as_str(), value));
     for (name, value) in headers.iter().chain(content) {
@@ -77,7 +78,7 @@ fn write_headers(map: &mut HeaderMap, headers: &Headers, content_type: Option<&s
     }
 }
 
-/// Headers and media type.
+/// The headers and the media type.
 fn read_headers(map: &HeaderMap) -> (Headers, Option<String>) {
     let mut headers = Headers::default();
     let mut content_type = None;
@@ -92,7 +93,7 @@ fn read_headers(map: &HeaderMap) -> (Headers, Option<String>) {
     (headers, content_type)
 }
 
-/// The shard that a path names, and the path behind that.
+/// The shard in a path, its prefix, and the path after it.
 pub(super) fn split_shard(path: &str) -> (Option<u16>, &str, &str) {
     let named = || {
         let digits = path.strip_prefix("/s")?;
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_header_is_left_out() {
+    fn invalid_header_values_are_omitted() {
         let mut http = HttpResponse::new(201);
         http.headers.push("location", "http://a/b\r\nx: y");
         http.headers.push("retry-after", "3");

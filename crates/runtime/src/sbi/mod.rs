@@ -1,4 +1,4 @@
-//! The HTTP/2 binding of the SBI, and the thread on which it and the REST API run.
+//! The HTTP/2 binding of the SBI, and the thread of the SBI and the REST API.
 //!
 //! ```text
 //!  shard ── HttpHandle::call ──> client ──HTTP/2──> peer
@@ -9,8 +9,9 @@
 //!                      <── HttpHandle::inspected ──┘
 //! ```
 //!
-//! A request's path begins with `/s3` where it is for shard 3: NFs put that into the apiRoot that
-//! they give out. Without it, a subscriber's requests go to one shard and others to each in turn.
+//! The path of a request for shard 3 begins with `/s3`: NFs include this prefix in the apiRoot that they
+//! publish. Requests without it are distributed: those for a subscriber always to the same shard, others in
+//! rotation.
 
 mod access;
 mod convert;
@@ -29,34 +30,34 @@ use pith_nf::kit::Nf;
 use pith_sbi::{ApiRoot, NfInstanceId, Reply, Request};
 use std::sync::Arc;
 
-/// A request that an NF has to answer.
+/// A request that an NF must answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exchange {
-    /// Its number.
+    /// The exchange's number.
     pub id: u64,
-    /// The NF instance that asks, where token or certificate prove it.
+    /// The calling NF instance, if authenticated by a token or certificate.
     pub client: Option<NfInstanceId>,
 }
 
-/// The shards of a process, as the HTTP thread sees them. None of these may block.
+/// The shards of a process as the HTTP thread uses them. No method may block.
 pub trait Shards: Send + 'static {
-    /// How many there are: at least one.
+    /// Number of shards, at least one.
     fn count(&self) -> u16;
 
-    /// Whether the inbox of that shard is full, so that requests of others have to be refused.
+    /// Whether the shard's queue is full, so that requests must be refused.
     fn is_full(&self, shard: u16) -> bool;
 
-    /// Hands over a request of that client; one [`HttpHandle::answer`] follows.
+    /// Passes a request to a shard; [`HttpHandle::answer`] must be called once for it.
     fn request(&self, shard: u16, from: Exchange, nf: Nf, request: Request);
 
-    /// Hands over what came of a call.
+    /// Passes the result of a call to its shard.
     fn reply(&self, token: ShardToken, from: Option<Arc<ApiRoot>>, reply: Reply);
 
-    /// Gives back a call whose access token the producer refused.
+    /// Returns a call whose access token was refused by the producer.
     fn token_refused(&self, token: ShardToken, root: Arc<ApiRoot>, request: Box<Request>, bearer: Bearer);
 
-    /// Asks those that know a topic, and gives how many: one [`HttpHandle::inspected`] of each
-    /// follows.
+    /// Queries the shards and gateways that can answer a topic and returns their number; each must call
+    /// [`HttpHandle::inspected`] once.
     fn inspect(&self, topic: Topic, exchange: u64) -> usize;
 }
 

@@ -1,7 +1,7 @@
-//! Records exchanges as JSON lines, so that a test can hold them against the OpenAPI files.
+//! Records exchanges as JSON lines, so that a test can check them against the OpenAPI files.
 //!
-//! One file a process; a line for each request and one for its answer, in the form that
-//! `tests/openapi/README.md` describes. Records hold keys: this is for tests.
+//! Each process writes one file, with a line for each request and each response, in the format of
+//! `tests/openapi/README.md`. Records contain keys: for tests only.
 
 use pith_sbi::{HttpRequest, HttpResponse};
 use std::cell::RefCell;
@@ -10,14 +10,14 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Names the directory to record in, where the configuration names none.
+/// Environment variable with the directory for records, if the configuration has none.
 pub const RECORD_VARIABLE: &str = "PITH_SBI_RECORD";
 
-/// Writes what a server was asked and answered.
+/// Writes requests and responses of a server.
 pub struct Recorder(RefCell<BufWriter<File>>);
 
 impl Recorder {
-    /// One that writes to a new file of that directory.
+    /// Creates a file in the directory.
     pub fn new(directory: &Path) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         let path = directory.join(format!("sbi-{}.jsonl", std::process::id()));
@@ -30,7 +30,7 @@ impl Recorder {
         let (asked, answered) = (request.to_record(), answer.to_record(request));
         let mut file = self.0.borrow_mut();
         if let Err(error) = writeln!(file, "{asked}\n{answered}").and_then(|()| file.flush()) {
-            tracing::warn!("can't record an exchange: {error}");
+            tracing::warn!("cannot record an exchange: {error}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The SBI's server: from a request of a peer to a shard, and back.
+//! The SBI server: passes peers' requests to shards and returns the responses.
 
 use super::access::{Access, Caller, KEYS_PATH};
 use super::{Exchange, Recorder, Shards, convert};
@@ -12,18 +12,18 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Answers requests of peers.
+/// Handles requests of peers.
 pub(super) struct SbiHandler<S> {
-    /// Where it stands.
+    /// Authority of the server's URIs.
     pub authority: Arc<str>,
-    /// With or without TLS.
+    /// Scheme of the server's URIs.
     pub scheme: Scheme,
     pub shards: Rc<S>,
     pub exchanges: Rc<Exchanges<Reply>>,
     pub recorder: Option<Rc<Recorder>>,
-    /// Who is let in.
+    /// Authorizes requests.
     pub access: Rc<Access>,
-    /// The shard that takes the next request that is nobody's.
+    /// The shard for the next request without a subscriber.
     pub turn: Cell<u16>,
 }
 
@@ -39,7 +39,7 @@ impl<S: Shards> Handler for SbiHandler<S> {
             Ok(caller) => caller,
             Err(problem) => return convert::to_response(problem.to_http(None)),
         };
-        // Nobody behind this has a use for it, least of all a record.
+        // No later code needs the token, and it must not be recorded.
         request.headers_mut().remove(AUTHORIZATION);
         let http = match convert::from_request(rest, request) {
             Ok(http) => http,
@@ -82,15 +82,15 @@ impl<S: Shards> SbiHandler<S> {
         }
     }
 
-    /// Has a shard answer.
+    /// Has a shard answer a request.
     async fn ask(&self, shard: Option<u16>, request: Request, caller: &Caller) -> Reply {
         let nf = target(&request).ok_or(Cause::InvalidApi)?;
         let shard = match shard {
             Some(shard) if shard < self.shards.count() => shard,
             Some(_) => {
-                return Err(Problem::context_not_found().detail("there is no such shard any more").into());
+                return Err(Problem::context_not_found().detail("there is no such shard").into());
             }
-            // There is one NRF in a core: that of the first shard.
+            // A core has one NRF, in the first shard.
             None if nf == Nf::Nrf => 0,
             None => self.any_shard(&request),
         };
@@ -103,7 +103,7 @@ impl<S: Shards> SbiHandler<S> {
         exchange.answer().await
     }
 
-    /// One shard for all requests about a subscriber; else each in turn.
+    /// The shard for a request: for a subscriber always the same, else the next in rotation.
     fn any_shard(&self, request: &Request) -> u16 {
         let count = self.shards.count();
         match request.supi() {
@@ -113,7 +113,7 @@ impl<S: Shards> SbiHandler<S> {
     }
 }
 
-/// Whom a request is for; the NRF tells the agents of shards what becomes of NF instances.
+/// The NF that handles a request. Notifications of the NRF about NF instances are for the agents of shards.
 fn target(request: &Request) -> Option<Nf> {
     match request {
         Request::NfStatusNotify(_) => Some(Nf::Agent),
@@ -121,7 +121,7 @@ fn target(request: &Request) -> Option<Nf> {
     }
 }
 
-/// The digits of a SUPI; neighbours get different numbers.
+/// The digits of a SUPI as a number, so that consecutive SUPIs are spread over the shards.
 fn number(supi: &Supi) -> u64 {
     supi.imsi().bytes().fold(0, |number, digit| number * 10 + u64::from(digit - b'0'))
 }

@@ -1,4 +1,4 @@
-//! Two processes' HTTP threads against each other, shards played by the test.
+//! Tests of two processes' HTTP threads with simulated shards.
 
 use super::*;
 use crate::api::Status;
@@ -20,7 +20,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// What came of a call, for whom, from whom.
+/// The result of a call with its token and the called apiRoot.
 type Replied = (ShardToken, Option<Arc<ApiRoot>>, Reply);
 
 const LIMITS: Limits = Limits {
@@ -31,8 +31,8 @@ const LIMITS: Limits = Limits {
     exchanges: 8,
 };
 
-/// Two shards: a policy association whose id is `slow` is never deleted, others are at once, `none`
-/// does not exist. Shard 1 is full.
+/// Two simulated shards. Deleting a policy association is answered at once, except `slow`, which is never
+/// answered, and `none`, which does not exist. Shard 1 is full.
 struct Played {
     http: Arc<OnceLock<HttpHandle>>,
     replies: Mutex<Sender<Replied>>,
@@ -61,7 +61,7 @@ impl Shards for Played {
                 }
             }
             Request::NfStatusNotify(_) if nf == Nf::Agent => http.answer(exchange, Ok(Response::NoContent)),
-            _ => http.answer(exchange, Err(Box::new(Problem::system_failure("not played")))),
+            _ => http.answer(exchange, Err(Box::new(Problem::system_failure("not simulated")))),
         }
         self.requests.lock().unwrap().send((shard, request)).unwrap();
     }
@@ -71,7 +71,7 @@ impl Shards for Played {
     }
 
     fn token_refused(&self, token: ShardToken, root: Arc<ApiRoot>, request: Box<Request>, bearer: Bearer) {
-        // The shard would renew the token; this one shows it again.
+        // A shard would renew the token; this one sends it again.
         let bearer = Bearer { renewed: true, ..bearer };
         self.http.get().unwrap().call(token, root, None, *request, Some(bearer));
     }
@@ -146,7 +146,7 @@ impl Process {
         self.http.call(token, root.clone(), None, request.into(), None);
     }
 
-    /// Calls with that access token, which is not renewed where it is refused.
+    /// Calls with an access token that is not renewed after a refusal.
     fn call_with(&self, access: &str, root: &Arc<ApiRoot>, request: impl Into<Request>) {
         let token = ShardToken { shard: 0, nf: Nf::Amf, tag: Tag { owner: 7, step: 1 } };
         let bearer = Bearer { token: access.into(), renewed: true };
@@ -177,7 +177,7 @@ fn delete(id: &str) -> DeleteAmPolicyAssociation {
 }
 
 #[test]
-fn an_operation_crosses_http_2_and_comes_back_to_its_caller() {
+fn a_call_over_http_2_returns_its_response_to_the_caller() {
     let (amf, pcf) = (Process::start(None), Process::start(None));
     let root = pcf.root("/s0");
     amf.call(1, &root, delete("a b/c"));
@@ -187,7 +187,7 @@ fn an_operation_crosses_http_2_and_comes_back_to_its_caller() {
 }
 
 #[test]
-fn problems_cross_with_their_causes() {
+fn problems_keep_their_causes_over_http_2() {
     let (amf, pcf) = (Process::start(None), Process::start(None));
     amf.call(1, &pcf.root("/s0"), delete("none"));
     assert!(amf.problem().is(&Cause::ContextNotFound));
@@ -200,14 +200,14 @@ fn problems_cross_with_their_causes() {
 }
 
 #[test]
-fn a_request_that_is_never_answered_fails_in_time() {
+fn an_unanswered_request_fails_with_504() {
     let (amf, pcf) = (Process::start(None), Process::start(None));
     let begun = Instant::now();
     amf.call(1, &pcf.root("/s0"), delete("slow"));
     assert_eq!(amf.problem().status, 504);
     assert!(begun.elapsed() < Duration::from_secs(2));
     amf.call(2, &pcf.root("/s0"), delete("quick"));
-    assert_eq!(amf.reply(), (2, Ok(Response::NoContent)), "others are not held up");
+    assert_eq!(amf.reply(), (2, Ok(Response::NoContent)), "other requests are not delayed");
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn more_open_exchanges_than_allowed_are_refused() {
 }
 
 #[test]
-fn a_peer_that_is_not_there_and_one_that_wants_tls_are_not_reachable() {
+fn a_missing_peer_and_one_that_requires_tls_are_not_reachable() {
     let amf = Process::start(None);
     let gone = Process::start(None).root("/s0");
     amf.call(1, &gone, delete("a"));
@@ -230,7 +230,7 @@ fn a_peer_that_is_not_there_and_one_that_wants_tls_are_not_reachable() {
 }
 
 #[test]
-fn requests_about_a_subscriber_without_a_shard_go_to_the_same_one() {
+fn requests_for_a_subscriber_use_the_same_shard() {
     let (ausf, udm) = (Process::start(None), Process::start(None));
     for _ in 0..3 {
         let supi = "imsi-999700000000002".parse().unwrap();
@@ -254,7 +254,7 @@ fn requests_about_a_subscriber_without_a_shard_go_to_the_same_one() {
 }
 
 #[test]
-fn the_nrf_tells_the_agent_whatever_nf_asked_to_be_told() {
+fn notifications_of_the_nrf_reach_the_agent() {
     let (nrf, amf) = (Process::start(None), Process::start(None));
     let uri = NfStatusNotify::callback_uri(&amf.root("/s0"), &NfType::Amf, "SMF");
     let body = NotificationData::new(NotificationEventType::NfDeregistered, uri.clone());
@@ -262,7 +262,7 @@ fn the_nrf_tells_the_agent_whatever_nf_asked_to_be_told() {
     assert_eq!(nrf.reply(), (1, Ok(Response::NoContent)));
 }
 
-/// An AMF, a PCF that wants tokens, and the keys of their NRF.
+/// An AMF, a PCF that requires tokens, and the keys of their NRF.
 struct Guarded {
     amf: Process,
     pcf: Process,
@@ -296,14 +296,14 @@ impl Guarded {
         self.keys.sign(unix_s(), &claims).unwrap()
     }
 
-    /// The service is given.
+    /// Asserts that the request is accepted.
     fn admits(&self, token: &str) {
         self.amf.call_with(token, &self.pcf.root("/s0"), delete("a"));
         assert_eq!(self.amf.reply().1, Ok(Response::NoContent));
         assert!(self.pcf.requests.recv_timeout(Duration::from_secs(5)).is_ok());
     }
 
-    /// The request is refused with that status and challenge, and no shard sees it.
+    /// Asserts that the request is refused with this status and challenge before it reaches a shard.
     fn refuses(&self, token: &str, status: u16, error: ChallengeError) {
         self.amf.call_with(token, &self.pcf.root("/s0"), delete("a"));
         let problem = self.amf.problem();
@@ -362,7 +362,7 @@ fn tc_authorization_token_verification_failure_diff_plmn() {
 }
 
 #[test]
-fn draining_answers_what_was_taken_before_the_thread_ends() {
+fn draining_completes_open_requests_before_the_thread_ends() {
     let (amf, mut pcf) = (Process::start(None), Process::start(None));
     amf.call(1, &pcf.root("/s0"), delete("slow"));
     pcf.requests.recv_timeout(Duration::from_secs(5)).unwrap();
@@ -391,7 +391,7 @@ fn exchanges_are_recorded_as_json_lines() {
 }
 
 #[test]
-fn the_api_stands_on_the_same_thread() {
+fn the_api_is_served_by_the_same_thread() {
     let process = Process::start(None);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(tokio::task::LocalSet::new().run_until(async {
@@ -407,7 +407,7 @@ fn the_api_stands_on_the_same_thread() {
 }
 
 #[test]
-fn the_api_reads_no_body_of_those_who_may_not_ask() {
+fn the_api_refuses_before_reading_the_body() {
     let process = Process::start(None);
     let mut stream = std::net::TcpStream::connect(process.api).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
@@ -419,7 +419,7 @@ fn the_api_reads_no_body_of_those_who_may_not_ask() {
 }
 
 #[test]
-fn only_an_import_may_bring_a_large_body() {
+fn only_an_import_may_have_a_large_body() {
     let process = Process::start(None);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(tokio::task::LocalSet::new().run_until(async {
@@ -432,7 +432,7 @@ fn only_an_import_may_bring_a_large_body() {
         let put = send("PUT", "/v1/subscribers/imsi-999700000000001").await.unwrap();
         assert_eq!(put.status(), StatusCode::PAYLOAD_TOO_LARGE);
         let import = send("POST", "/v1/subscribers").await.unwrap();
-        assert_eq!(import.status(), StatusCode::UNSUPPORTED_MEDIA_TYPE, "all of it was read");
+        assert_eq!(import.status(), StatusCode::UNSUPPORTED_MEDIA_TYPE, "the whole body was read");
     }));
 }
 

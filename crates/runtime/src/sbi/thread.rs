@@ -1,4 +1,4 @@
-//! The HTTP thread: starts servers and client, carries what shards send, ends when drained.
+//! The HTTP thread: runs servers and client, executes commands of other threads, and ends when drained.
 
 use super::access::{Access, AccessSettings};
 use super::server::SbiHandler;
@@ -31,7 +31,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::timeout;
 
-/// What the API takes: all subscribers of a network may come in the body of an import.
+/// Limits of the API: an import may have all subscribers of a network in one body.
 const API_LIMITS: Limits = Limits {
     time: Duration::from_secs(60),
     body_time: Duration::from_secs(50),
@@ -40,47 +40,47 @@ const API_LIMITS: Limits = Limits {
     exchanges: 64,
 };
 
-/// The SBI over HTTP/2.
+/// Settings of the SBI over HTTP/2.
 pub struct SbiSettings {
-    /// Where requests come in; none where nobody calls this process.
+    /// Listeners for requests; none if no process calls this one.
     pub listeners: Vec<TcpListener>,
-    /// Where NFs of other vendors call in cleartext.
+    /// Listener for cleartext requests of other vendors' NFs.
     pub plain_listener: Option<TcpListener>,
-    /// TLS; without it all is cleartext.
+    /// TLS; `None` for cleartext only.
     pub tls: Option<Tls>,
-    /// How much is taken of peers, and how long they have.
+    /// Limits of requests and connections.
     pub limits: Limits,
-    /// Records what is asked and answered.
+    /// Records the exchanges of the server.
     pub recorder: Option<Recorder>,
-    /// Who is let in.
+    /// Authorization of requests.
     pub access: AccessSettings,
-    /// Addresses of NFs that the configuration names.
+    /// Addresses of the configured NFs.
     pub known: BTreeSet<IpAddr>,
 }
 
-/// The REST API.
+/// Settings of the REST API.
 pub struct ApiSettings {
-    /// Where it is served.
+    /// Its listeners.
     pub listeners: Vec<ApiListener>,
-    /// Who may use it.
+    /// Authenticates callers.
     pub guard: Guard,
-    /// Who did what.
+    /// The audit log.
     pub audit: Audit,
-    /// Subscribers, where this process has the database.
+    /// The subscriber store, if this process has the database.
     pub store: Option<StoreHandle<ShardToken>>,
-    /// The UPF, where this process has it.
+    /// The UPF, if this process has it.
     pub upf: Option<UpfHandle>,
-    /// What the process is and does.
+    /// Returns the state of the process.
     pub status: Box<dyn Fn() -> Status + Send>,
     /// The configuration in effect.
     pub config: Config,
 }
 
-/// Where the API is served.
+/// A listener of the API.
 pub enum ApiListener {
-    /// To users of this machine; the socket's name is taken away at the end.
+    /// For users of this machine; the socket's file is removed at the end.
     Unix(UnixListener, PathBuf),
-    /// To holders of tokens.
+    /// For clients with tokens.
     Tcp(TcpListener),
 }
 
@@ -91,10 +91,10 @@ enum Command {
         instance: Option<NfInstanceId>,
         operation: Operation,
         request: Box<hyper::Request<Bytes>>,
-        /// Goes back to its shard if the producer refuses the token.
+        /// For returning the call to its shard if the producer refuses the token.
         retry: Option<(Box<Request>, Bearer)>,
     },
-    /// A call that can't be made.
+    /// A request that could not be formed.
     Failed {
         token: ShardToken,
         root: Arc<ApiRoot>,
@@ -112,13 +112,13 @@ enum Command {
     Drain,
 }
 
-/// The way to the HTTP thread, for any thread.
+/// Sends commands to the HTTP thread, from any thread.
 #[derive(Clone)]
 pub struct HttpHandle(UnboundedSender<Command>);
 
 impl HttpHandle {
-    /// Calls an operation; [`Shards::reply`] gets what comes of it. Where the instance is known, the
-    /// certificate of whoever answers must name it.
+    /// Calls an operation; the result is passed to [`Shards::reply`]. If `instance` is known, the server's
+    /// certificate must name it.
     pub fn call(
         &self,
         token: ShardToken,
@@ -138,27 +138,27 @@ impl HttpHandle {
         });
     }
 
-    /// Answers a request that [`Shards::request`] got.
+    /// Answers a request that was passed to [`Shards::request`].
     pub fn answer(&self, exchange: u64, reply: Reply) {
         self.send(Command::Answer { exchange, reply });
     }
 
-    /// Answers a question that [`Shards::inspect`] got.
+    /// Answers a query that was passed to [`Shards::inspect`].
     pub fn inspected(&self, exchange: u64, list: Vec<Value>) {
         self.send(Command::Inspected { exchange, list });
     }
 
-    /// Reads the files of certificates again.
+    /// Reloads the certificate files.
     pub fn read_certificates(&self) {
         self.send(Command::ReadCertificates);
     }
 
-    /// Takes no more requests, answers those taken, ends the thread.
+    /// Accepts no further requests, completes open ones, and ends the thread.
     pub fn drain(&self) {
         self.send(Command::Drain);
     }
 
-    /// After the thread ended nobody waits for what is sent.
+    /// Commands after the thread's end are dropped.
     fn send(&self, command: Command) {
         let _ = self.0.send(command);
     }
@@ -168,7 +168,7 @@ impl HttpHandle {
 pub struct HttpThread(JoinHandle<()>);
 
 impl HttpThread {
-    /// Waits for its end, after [`HttpHandle::drain`].
+    /// Waits for the thread's end, after [`HttpHandle::drain`].
     pub fn join(self) {
         if self.0.join().is_err() {
             tracing::error!("the HTTP thread panicked: this is a bug in Pith, please report it");
@@ -176,10 +176,10 @@ impl HttpThread {
     }
 }
 
-/// Listens on an address; `setting` is named to whoever has to change it.
+/// Listens on an address; errors name `setting` as the one to change.
 pub fn bind(address: SocketAddr, setting: &str) -> io::Result<TcpListener> {
     let explain = |error: io::Error| {
-        let text = format!("can't listen on {address}: {error}; free it or change '{setting}'");
+        let text = format!("cannot listen on {address}: {error}; free it or change '{setting}'");
         io::Error::new(error.kind(), text)
     };
     let listener = TcpListener::bind(address).map_err(explain)?;
@@ -199,7 +199,7 @@ pub fn start<S: Shards>(
         let work = async {
             match Front::open(sbi, api, shards) {
                 Ok(front) => front.run(commands).await,
-                Err(error) => tracing::error!("can't serve HTTP: {error}"),
+                Err(error) => tracing::error!("cannot serve HTTP: {error}"),
             }
         };
         runtime.block_on(LocalSet::new().run_until(work));
@@ -207,7 +207,7 @@ pub fn start<S: Shards>(
     Ok((HttpHandle(sender), HttpThread(thread)))
 }
 
-/// What the thread has.
+/// The state of the HTTP thread.
 struct Front<S> {
     shards: Rc<S>,
     client: Rc<Client>,
@@ -220,7 +220,7 @@ struct Front<S> {
     calls: JoinSet<()>,
     patience: Duration,
     failures: Rc<Failures>,
-    /// Names of Unix sockets, which go with the thread.
+    /// Files of Unix sockets, removed at the thread's end.
     sockets: Vec<PathBuf>,
 }
 
@@ -306,7 +306,7 @@ impl<S: Shards> Front<S> {
                     Listener::Unix(tokio::net::UnixListener::from_std(listener)?)
                 }
             };
-            // What a client may have is decided by its token, before its body is read.
+            // Every API client counts as a stranger: its token is checked before its body is read.
             let known: Known = Rc::new(|_| false);
             let handler = ApiHandler::new(api.clone());
             let server = Server { handler, protocol: Protocol::Any, limits: API_LIMITS, known };
@@ -330,15 +330,15 @@ impl<S: Shards> Front<S> {
         self.drain.send_replace(true);
         let patience = self.patience;
         if timeout(patience, self.finish(commands)).await.is_err() {
-            tracing::warn!("some HTTP exchanges did not end within {patience:?} and were cut");
+            tracing::warn!("some HTTP exchanges did not end within {patience:?} and were aborted");
         }
         for socket in &self.sockets {
-            // What is not there any more needs no taking away.
+            // The file may have been removed already.
             let _ = std::fs::remove_file(socket);
         }
     }
 
-    /// Until the servers have answered and the calls were answered.
+    /// Waits until the servers have responded and all calls have ended.
     async fn finish(&mut self, mut commands: UnboundedReceiver<Command>) {
         while !self.servers.is_empty() || !self.calls.is_empty() {
             tokio::select! {
@@ -373,7 +373,7 @@ impl<S: Shards> Front<S> {
         }
     }
 
-    /// Reads certificates again if they changed, or `anyway`.
+    /// Reloads certificates if their files changed, or `anyway`.
     fn read_certificates(&self, anyway: bool) {
         if let Some(tls) = &self.tls {
             tls.refresh(anyway);
@@ -381,25 +381,25 @@ impl<S: Shards> Front<S> {
     }
 }
 
-/// Failed calls that are told in a second at most: a peer that is gone fails thousands.
+/// Failed calls logged per second at most: an unreachable peer causes thousands.
 const FAILURES_TOLD: u32 = 10;
 
 /// Counts failed calls.
 #[derive(Default)]
 struct Failures {
     second: Cell<Option<Instant>>,
-    /// Within the second.
+    /// Failures within the current second.
     count: Cell<u32>,
 }
 
 impl Failures {
-    /// Counts a failure; whether it is told.
+    /// Counts a failure; returns whether to log it.
     fn is_told(&self) -> bool {
         let now = Instant::now();
         if self.second.get().is_none_or(|began| now - began >= Duration::from_secs(1)) {
             let untold = self.count.get().saturating_sub(FAILURES_TOLD);
             if untold > 0 {
-                tracing::warn!("{untold} more calls failed");
+                tracing::warn!("{untold} further calls failed");
             }
             self.second.set(Some(now));
             self.count.set(0);
@@ -409,8 +409,8 @@ impl Failures {
     }
 }
 
-/// Calls a peer. A failure of the peer's, or on the way to it, is told with all that is known here: the NFs that
-/// asked see a cause only.
+/// Calls a peer. Failures of the peer or the connection are logged with all details, as the calling NF gets
+/// only a cause.
 async fn call(
     client: &Client,
     instance: Option<NfInstanceId>,

@@ -1,35 +1,35 @@
-//! One association of either stack: a socket, and what is between two of its messages.
+//! An SCTP association of either stack: its socket and its state.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use super::{AssociationId, DownReason, SctpEvent, SendError};
 
-/// A socket with one association, as both stacks have them.
+/// A socket with one association, implemented by both stacks.
 pub(super) trait MessageSocket {
-    /// Reads what is next, without waiting.
+    /// Reads the next message or notification without blocking.
     fn receive(&self, buffer: &mut [u8]) -> Received;
-    /// Queues a whole message, without waiting.
+    /// Queues a complete message without blocking.
     fn send(&self, stream: u16, ppid: u32, payload: &[u8]) -> io::Result<()>;
-    /// Begins a graceful end: nothing more can be sent.
+    /// Starts a graceful shutdown: nothing more can be sent.
     fn shutdown(&self) -> io::Result<()>;
-    /// Whether there is room to write.
+    /// Whether the socket accepts messages.
     fn is_writable(&self) -> bool;
-    /// The peer's addresses, where there may be more than one.
+    /// The peer's addresses, if there may be more than one.
     fn peer_addresses(&self) -> Vec<IpAddr> {
         Vec::new()
     }
 }
 
-/// What reading a socket gave.
+/// The result of a read.
 pub(super) enum Received {
-    /// A message, or the next part of one, at the beginning of the buffer.
+    /// A message, or a part of one, at the beginning of the buffer.
     Data { length: usize, stream: u16, ppid: u32, complete: bool },
-    /// The association changed.
+    /// A change of the association's state.
     Change(Change),
-    /// Some other notification.
+    /// Another notification.
     Nothing,
-    /// All is read for now.
+    /// Nothing more to read for now.
     WouldBlock,
     /// The association ended after a graceful shutdown.
     Closed,
@@ -37,14 +37,14 @@ pub(super) enum Received {
     Failed(i32),
 }
 
-/// How many streams an association has.
+/// Numbers of streams of an association.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Streams {
     pub inbound: u16,
     pub outbound: u16,
 }
 
-/// A change of an association, from a notification.
+/// A change of state from a notification.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Change {
     Up(Streams),
@@ -53,30 +53,30 @@ pub(super) enum Change {
     ShutdownComplete,
 }
 
-/// One association of either side.
+/// An association that either side started.
 pub(super) struct Association<S> {
     pub socket: S,
     pub local: SocketAddr,
     peer: SocketAddr,
     state: State,
     pub paused: bool,
-    /// A send was refused, and `SendReady` is owed.
+    /// A send was refused, so that `SendReady` must follow.
     pub blocked: bool,
-    /// The parts so far of a message that is not complete.
+    /// The parts received so far of an incomplete message.
     partial: Vec<u8>,
 }
 
-/// How far an association is.
+/// The state of an association.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Of this side's making, not established yet.
+    /// Started by this side and not yet established.
     Connecting,
     Up,
-    /// Over; what arrived before that is still read.
+    /// Ended; messages that arrived before are still read.
     Ending(DownReason),
 }
 
-/// What reading an association came to.
+/// The result of reading an association.
 pub(super) enum Step {
     Message {
         stream: u16,
@@ -85,16 +85,16 @@ pub(super) enum Step {
     },
     Up(Streams),
     Restart(Streams),
-    /// Something that concerns nobody; read on.
+    /// Nothing for the owner; continue reading.
     Nothing,
-    /// All is read.
+    /// Nothing more to read for now.
     Idle,
-    /// All is read, and nothing will follow.
+    /// Everything is read and nothing will follow.
     End(DownReason),
 }
 
 impl<S: MessageSocket> Association<S> {
-    /// One whose notification of being up is still to come.
+    /// An association whose notification of being up is still to come.
     pub fn connecting(socket: S, local: SocketAddr, peer: SocketAddr) -> Self {
         Self {
             socket,
@@ -107,12 +107,12 @@ impl<S: MessageSocket> Association<S> {
         }
     }
 
-    /// One that is up.
+    /// An association that is up.
     pub fn accepted(socket: S, local: SocketAddr, peer: SocketAddr) -> Self {
         Self { state: State::Up, ..Self::connecting(socket, local, peer) }
     }
 
-    /// The event that tells the owner of this association.
+    /// The event for the owner that this association is up.
     pub fn up(&self, association: AssociationId, streams: Streams) -> SctpEvent {
         SctpEvent::Up {
             association,
@@ -146,19 +146,19 @@ impl<S: MessageSocket> Association<S> {
         })
     }
 
-    /// Whether `SendReady` is due; it is then taken as sent.
+    /// Whether `SendReady` is due; clears the flag.
     pub fn has_room_again(&mut self) -> bool {
         let again = self.blocked && self.state == State::Up && self.socket.is_writable();
         self.blocked &= !again;
         again
     }
 
-    /// Begins a graceful end; on error there is nothing to end, and reading gives `End`.
+    /// Starts a graceful shutdown. After an error the association has ended, and reading returns `End`.
     pub fn shutdown(&mut self) -> io::Result<()> {
         self.socket.shutdown().inspect_err(|_| self.state = State::Ending(DownReason::Shutdown))
     }
 
-    /// Reads what is next; a message longer than `max_message` ends the association.
+    /// Reads the next message or notification. A message longer than `max_message` ends the association.
     pub fn read(&mut self, buffer: &mut [u8], max_message: usize) -> Step {
         match self.socket.receive(buffer) {
             Received::Data { length, stream, ppid, complete } => match buffer.get(..length) {
@@ -202,7 +202,7 @@ impl<S: MessageSocket> Association<S> {
         }
     }
 
-    /// Remembers why, and reads on: the socket's error, which says more, may still follow.
+    /// Stores the reason and continues reading: the socket's error, which is more specific, may still follow.
     fn note_end(&mut self, reason: DownReason) -> Step {
         if !matches!(self.state, State::Ending(_)) {
             self.state = State::Ending(reason);
@@ -210,7 +210,7 @@ impl<S: MessageSocket> Association<S> {
         Step::Nothing
     }
 
-    /// An error may be told before the messages that came before it, or after the notification of the loss.
+    /// An error may be reported before messages that arrived earlier, or after the notification of the loss.
     fn fail(&mut self, reason: DownReason) -> Step {
         match self.state {
             State::Ending(_) => Step::End(reason),

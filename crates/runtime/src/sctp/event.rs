@@ -1,69 +1,69 @@
-//! What a transport tells its owner.
+//! Events of a transport.
 
 use std::net::{IpAddr, SocketAddr};
 
 use super::AssociationId;
 
-/// Something that happened to an association. Per association: one `Up`, then messages, then one `Down`;
-/// an association that this side began and that fails has a `Down` only.
+/// An event of an association. Each association has one `Up`, then messages, then one `Down`. An association
+/// that this side started and that fails has only a `Down`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SctpEvent {
     /// The association is established.
     Up {
-        /// Which one; new for an association that a listener accepted.
+        /// The association; a new id if a listener accepted it.
         association: AssociationId,
         /// The peer's address and SCTP port.
         peer: SocketAddr,
-        /// Further addresses of a multi-homed peer, as the peer names them.
+        /// Further addresses of a multi-homed peer.
         alternatives: Vec<IpAddr>,
-        /// Own address and SCTP port: a listener's, or the one picked by `connect`.
+        /// Own address and SCTP port: those of the listener, or those chosen by `connect`.
         local: SocketAddr,
-        /// Streams the peer sends on.
+        /// Number of streams that the peer sends on.
         inbound_streams: u16,
-        /// Streams to send on: 0 up to, not including, this.
+        /// Number of streams for sending, numbered from 0.
         outbound_streams: u16,
     },
-    /// A whole message, in order within its stream.
+    /// A complete message, in order within its stream.
     Message {
-        /// Where it came from.
+        /// The association that received it.
         association: AssociationId,
-        /// The stream it came on.
+        /// The stream that it arrived on.
         stream: u16,
-        /// Payload protocol identifier as the peer set it, host byte order.
+        /// Payload protocol identifier set by the peer, in host byte order.
         ppid: u32,
-        /// At most `max_message` bytes.
+        /// The message, at most `max_message` bytes.
         payload: Vec<u8>,
     },
-    /// There is room again after `SendError::Backpressure`.
+    /// The send buffer has room again after `SendError::Backpressure`.
     SendReady {
-        /// Which association to go on with.
+        /// The association.
         association: AssociationId,
     },
-    /// The association is gone, its id void.
+    /// The association has ended; its id is no longer valid.
     Down {
-        /// Which one.
+        /// The association.
         association: AssociationId,
-        /// Why.
+        /// The reason.
         reason: DownReason,
     },
 }
 
-/// Why an association ended.
+/// The reason for the end of an association.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DownReason {
-    /// A graceful shutdown by either side is complete.
+    /// A graceful shutdown by either side has completed.
     #[error("shut down")]
     Shutdown,
-    /// The peer sent an ABORT, or the stack aborted because the peer broke the protocol.
+    /// The peer sent an ABORT, or the stack aborted because of a protocol violation.
     #[error("aborted")]
     Aborted,
     /// The peer refused the association.
     #[error("refused by the peer")]
     Refused,
-    /// The peer stopped answering, or never did.
+    /// The peer stopped answering, or never answered.
     #[error("peer unreachable")]
     Unreachable,
-    /// The peer lost its state and began anew; the `Up` of the new association follows (RFC 9260 clause 5.2).
+    /// The peer lost its state and restarted; the `Up` of the new association follows (RFC 9260 clause 5.2).
     #[error("restarted by the peer")]
     Restarted,
     /// The peer sent a message longer than `max_message` and was aborted.
@@ -72,7 +72,7 @@ pub enum DownReason {
 }
 
 impl DownReason {
-    /// From the error that a stack leaves on the socket of a lost association.
+    /// The reason for the error that a stack leaves on the socket of a lost association.
     pub(super) fn from_errno(errno: i32) -> Self {
         match errno {
             0 => Self::Shutdown,

@@ -1,4 +1,4 @@
-//! SCTP for N2 (TS 38.412): one contract, [`SctpTransport`], and three ways to carry it.
+//! SCTP for N2 (TS 38.412): one interface, [`SctpTransport`], with three implementations.
 //!
 //! | mode | stack | packets travel as | needs |
 //! |---|---|---|---|
@@ -6,8 +6,8 @@
 //! | `raw` | usrsctp, in this process | IP protocol 132 | `CAP_NET_RAW`, and a kernel without SCTP |
 //! | `udp:PORT` | usrsctp, in this process | UDP (RFC 6951) | nothing |
 //!
-//! A transport is a value without threads: its owner waits until [`SctpTransport::poll_fd`] is readable or
-//! [`SctpTransport::next_deadline`] has come, calls [`SctpTransport::process`] and acts on the events.
+//! A transport has no threads: its owner waits until [`SctpTransport::poll_fd`] is readable or
+//! [`SctpTransport::next_deadline`] has passed, then calls [`SctpTransport::process`] and handles the events.
 //!
 //! ```text
 //!   owner (thread `edge`, or the simulator)
@@ -18,8 +18,9 @@
 //!                                                └── out-queue ───────> link (sendmmsg)
 //! ```
 //!
-//! Nothing is lost when the owner is slow: while an association is paused its receive window closes and the
-//! peer has to wait; a [`SctpTransport::send`] that does not fit is refused, and announced by `SendReady`.
+//! A slow owner loses nothing: while an association is paused, its receive window closes and the peer must
+//! wait. A [`SctpTransport::send`] that does not fit into the send buffer is refused; `SendReady` follows
+//! when there is room.
 
 mod association;
 mod config;
@@ -48,15 +49,15 @@ pub const NGAP_PPID: u32 = 60;
 /// SCTP port of an AMF for NGAP (TS 38.412 clause 7, IANA).
 pub const NGAP_PORT: u16 = 38412;
 
-/// An SCTP endpoint: many listeners and associations, driven by its owner's loop.
+/// An SCTP endpoint with any number of listeners and associations, run by its owner's loop.
 pub trait SctpTransport: Send {
-    /// What carries SCTP here, and why, for the log and the operator.
+    /// The stack in use and why it was chosen, for the log.
     fn description(&self) -> &str;
 
-    /// Readable whenever [`process`](Self::process) has something to do; the same descriptor for life.
+    /// Readable whenever [`process`](Self::process) has work to do. The descriptor never changes.
     fn poll_fd(&self) -> BorrowedFd<'_>;
 
-    /// When [`process`](Self::process) must be called at the latest, readable or not.
+    /// The latest time for the next call of [`process`](Self::process), whether readable or not.
     fn next_deadline(&self) -> Option<Instant>;
 
     /// Accepts associations on `local`; an unspecified address means all addresses of its family.
@@ -64,15 +65,15 @@ pub trait SctpTransport: Send {
         self.listen_on(&[local])
     }
 
-    /// Accepts associations that have all of these addresses, of one port: multi-homing (RFC 9260 6.4), which
-    /// the kernel's SCTP has.
+    /// Accepts associations that use all of these addresses with one port: multi-homing (RFC 9260 6.4),
+    /// supported by the kernel's SCTP only.
     fn listen_on(&mut self, local: &[SocketAddr]) -> Result<(), SctpError>;
 
-    /// Begins an association; its `Up`, or `Down`, follows as an event.
-    /// `local` fixes the own address (not the port); without it, the route decides.
+    /// Starts an association; its `Up` or `Down` follows as an event. `local` sets the own address (not the
+    /// port); without it, the route decides.
     fn connect(&mut self, local: Option<IpAddr>, remote: SocketAddr) -> Result<AssociationId, SctpError>;
 
-    /// Queues one message, whole or not at all, ordered within its stream.
+    /// Queues one complete message, in order within its stream.
     fn send(
         &mut self,
         association: AssociationId,
@@ -81,91 +82,93 @@ pub trait SctpTransport: Send {
         payload: &[u8],
     ) -> Result<(), SendError>;
 
-    /// Hands queued packets to the network now. Call it after a batch of sends; `process` does it as well.
+    /// Sends queued packets now. Call it after a batch of sends; `process` flushes too.
     fn flush(&mut self);
 
-    /// Stops reading, so that the window closes and the peer waits. Messages already in `events` still count.
+    /// Stops reading, so that the window closes and the peer waits. Messages already in `events` remain
+    /// valid.
     fn pause_reading(&mut self, association: AssociationId);
 
-    /// Reads again after [`pause_reading`](Self::pause_reading).
+    /// Resumes reading after [`pause_reading`](Self::pause_reading).
     fn resume_reading(&mut self, association: AssociationId);
 
-    /// Ends an association gracefully: what was sent is delivered first, then `Down` follows.
+    /// Ends an association gracefully: sent messages are delivered first, then `Down` follows.
     fn shutdown(&mut self, association: AssociationId);
 
-    /// Ends an association at once with an ABORT; no event follows.
+    /// Ends an association immediately with an ABORT; no event follows.
     fn abort(&mut self, association: AssociationId);
 
-    /// Moves packets, timers and messages, and appends what happened to `events`.
+    /// Processes packets, timers and messages, and appends the resulting events to `events`.
     fn process(&mut self, now: Instant, events: &mut Vec<SctpEvent>);
 }
 
-/// Why a listener or an association could not be made.
+/// The reason why a listener or an association could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum SctpError {
-    /// A system call failed; the text says which one, and for what.
+    /// A system call failed; the text names the operation.
     #[error("SCTP: {doing}: {source}")]
     Io {
-        /// What was being done.
+        /// The operation.
         doing: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// usrsctp keeps its state in globals, so a process can hold one user-space transport at a time.
+    /// usrsctp keeps its state in globals, so that a process can have only one user-space transport at a
+    /// time.
     #[error("SCTP: this process already has a user-space SCTP stack; share it")]
     EngineExists,
-    /// Every local port for outgoing associations is taken, here or by other processes.
+    /// All local ports for outgoing associations are in use, by this or other processes.
     #[error("SCTP: no free local port for another association")]
     NoFreePort,
-    /// User-space SCTP has one address for each association.
+    /// User-space SCTP supports one address per association.
     #[error(
-        "SCTP: only the kernel's SCTP has several addresses in one association: load it ('modprobe sctp'), or name one address"
+        "SCTP: only the kernel's SCTP supports several addresses per association: load it ('modprobe sctp'), or configure one address"
     )]
     MultiHoming,
-    /// The kernel's SCTP answers the packets that raw IP is to answer.
+    /// The kernel's SCTP would answer packets meant for SCTP over raw IP.
     #[error(
         "SCTP: this kernel has SCTP, which aborts the associations of user-space SCTP over raw IP: choose 'kernel' or 'auto', or unload the kernel's ('modprobe -r sctp')"
     )]
     KernelInterferes,
-    /// [`SctpConfig::max_associations`] is reached.
+    /// The limit [`SctpConfig::max_associations`] is reached.
     #[error("SCTP: the limit of {0} associations is reached")]
     TooManyAssociations(usize),
-    /// The own and the remote address are of different families.
+    /// The own and the remote address have different families.
     #[error("SCTP: cannot reach {remote} from {local}")]
     AddressFamily {
-        /// The own address that was asked for.
+        /// The requested own address.
         local: IpAddr,
-        /// Where the association was to go.
+        /// The peer's address.
         remote: SocketAddr,
     },
 }
 
 impl SctpError {
-    /// For `map_err`: names what failed.
+    /// For `map_err`: adds the operation to an error.
     pub(crate) fn io(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let doing = doing.into();
         move |source| Self::Io { doing, source }
     }
 }
 
-/// Why a message was not taken.
+/// The reason why a message was not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// No room now: keep the message, `SendReady` says when to try again.
+    /// The send buffer is full: keep the message until `SendReady`.
     #[error("the association's send buffer is full")]
     Backpressure,
-    /// The association is not up (any more, or yet).
+    /// The association is not up.
     #[error("the association is closed")]
     Closed,
-    /// The peer has no such stream; the association has `outbound_streams` of them.
+    /// The association has no such stream; it has `outbound_streams` of them.
     #[error("the association has no such stream")]
     NoSuchStream,
-    /// Longer than [`SctpConfig::max_message`], or empty.
+    /// The message is longer than [`SctpConfig::max_message`], or empty.
     #[error("the message is empty or too long")]
     Length,
 }
 
-/// Opens the transport that `mode` asks for; `Auto` takes the best one that works here.
+/// Opens the transport of a mode; `Auto` selects the best one available.
 pub fn open(mode: SctpMode, config: SctpConfig) -> Result<Box<dyn SctpTransport>, SctpError> {
     let choice = mode::choose(mode);
     Ok(match choice.mode {

@@ -1,4 +1,4 @@
-//! Which stack to use: what the configuration asks for, and what this machine can do.
+//! Selection of the SCTP stack by configuration and availability.
 
 use std::fmt;
 use std::io;
@@ -10,10 +10,10 @@ use super::poll::new_socket;
 /// Port for SCTP in UDP (RFC 6951 clause 4, IANA).
 pub const UDP_ENCAPSULATION_PORT: u16 = 9899;
 
-/// How SCTP is carried; as text `auto`, `kernel`, `raw`, `udp` or `udp:PORT`.
+/// The SCTP stack; as text `auto`, `kernel`, `raw`, `udp` or `udp:PORT`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SctpMode {
-    /// Kernel where it has SCTP, else raw IP where permitted, else UDP.
+    /// The kernel's SCTP if available, else raw IP if permitted, else UDP.
     #[default]
     Auto,
     /// The kernel's SCTP.
@@ -24,9 +24,9 @@ pub enum SctpMode {
     Udp(u16),
 }
 
-/// The text was not an [`SctpMode`].
+/// The text is not an [`SctpMode`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not an SCTP mode: say auto, kernel, raw or udp:PORT (PORT from 1 to 65535)")]
+#[error("`{0}` is not an SCTP mode: use auto, kernel, raw or udp:PORT (PORT from 1 to 65535)")]
 pub struct ParseSctpModeError(String);
 
 impl FromStr for SctpMode {
@@ -56,17 +56,17 @@ impl fmt::Display for SctpMode {
     }
 }
 
-/// A mode that is not `Auto`, and why it was chosen.
+/// A mode other than `Auto`, and the reason for its choice.
 pub(super) struct Choice {
     pub mode: SctpMode,
     pub why: String,
 }
 
-/// Resolves `Auto` by asking the system for the sockets that the other modes need.
+/// Resolves `Auto` by opening the sockets that the other modes need.
 pub(super) fn choose(asked: SctpMode) -> Choice {
     match asked {
         SctpMode::Auto => choose_from(probe(libc::SOCK_STREAM), probe(libc::SOCK_RAW)),
-        mode => Choice { mode, why: "asked for by configuration".to_owned() },
+        mode => Choice { mode, why: "set by the configuration".to_owned() },
     }
 }
 
@@ -83,14 +83,14 @@ fn choose_from(kernel: io::Result<()>, raw: io::Result<()>) -> Choice {
     }
 }
 
-/// Whether an SCTP socket of this type can be made: a stream of the kernel's, or a raw one.
+/// Whether an SCTP socket of this type can be opened: a stream socket of the kernel's SCTP, or a raw one.
 fn probe(kind: libc::c_int) -> io::Result<()> {
     new_socket(libc::AF_INET, kind, libc::IPPROTO_SCTP).map(drop)
 }
 
-/// Whether the kernel's SCTP receives the packets of this network namespace: the kernel answers an INIT for which it
-/// has no listener with an ABORT (RFC 9260 5.1), and the association that raw IP makes ends at once. A kernel that could
-/// load its module but has not does not answer, so the module itself is looked for.
+/// Whether the kernel's SCTP receives packets in this network namespace. If so, the kernel answers an INIT
+/// without a listener with an ABORT (RFC 9260 5.1), which ends associations over raw IP. A kernel whose
+/// module is not loaded does not answer, so the check is for the loaded module.
 pub(super) fn kernel_answers() -> bool {
     Path::new("/proc/net/sctp").exists()
 }

@@ -1,4 +1,4 @@
-//! Sockets and epoll, as little of them as both stacks need.
+//! Sockets and epoll, for both stacks.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -8,19 +8,19 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use libc::{c_int, sockaddr_storage, socklen_t};
 
-/// -1 as the error it stands for.
+/// Converts a result of -1 to the error in `errno`.
 pub(super) fn check(result: c_int) -> io::Result<c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// -1 as the error it stands for, for calls that return a length.
+/// The same for calls that return a length.
 pub(super) fn check_len(result: isize) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
-/// A non-blocking socket that children do not inherit.
+/// A non-blocking socket that child processes do not inherit.
 pub(super) fn new_socket(domain: c_int, kind: c_int, protocol: c_int) -> io::Result<OwnedFd> {
-    // SAFETY: no pointers; a non-negative result is a descriptor that nobody else owns.
+    // SAFETY: no pointers; a non-negative result is a descriptor without another owner.
     unsafe {
         let fd = check(libc::socket(domain, kind | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, protocol))?;
         Ok(OwnedFd::from_raw_fd(fd))
@@ -71,7 +71,7 @@ pub(super) fn family(address: IpAddr) -> c_int {
     if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 }
 }
 
-/// An address as system calls take it.
+/// An address in the form of system calls.
 pub(super) fn encode_address(address: SocketAddr) -> (sockaddr_storage, socklen_t) {
     // SAFETY: all-zero bytes are a valid sockaddr_storage, which is large and aligned enough for both families.
     let mut storage: sockaddr_storage = unsafe { std::mem::zeroed() };
@@ -105,22 +105,22 @@ pub(super) fn encode_address(address: SocketAddr) -> (sockaddr_storage, socklen_
     (storage, length as socklen_t)
 }
 
-/// An address as system calls return it; `None` for other families.
+/// The address in a system call's result; `None` for other families.
 pub(super) fn decode_address(storage: &sockaddr_storage) -> Option<SocketAddr> {
     let place = &raw const *storage;
     match c_int::from(storage.ss_family) {
         libc::AF_INET => {
-            // SAFETY: the family says that a sockaddr_in is stored here; the storage is aligned for it.
+            // SAFETY: by the family, a sockaddr_in is stored here; the storage is aligned for it.
             let v4 = unsafe { &*place.cast::<libc::sockaddr_in>() };
             let ip = Ipv4Addr::from(v4.sin_addr.s_addr.to_ne_bytes());
             Some(SocketAddrV4::new(ip, u16::from_be(v4.sin_port)).into())
         }
         libc::AF_INET6 => {
-            // SAFETY: the family says that a sockaddr_in6 is stored here; the storage is aligned for it.
+            // SAFETY: by the family, a sockaddr_in6 is stored here; the storage is aligned for it.
             let v6 = unsafe { &*place.cast::<libc::sockaddr_in6>() };
             let ip = Ipv6Addr::from(v6.sin6_addr.s6_addr);
             let port = u16::from_be(v6.sin6_port);
-            // A socket of both families has IPv4 addresses in mapped form.
+            // A socket of both families reports IPv4 addresses in mapped form.
             Some(match ip.to_ipv4_mapped() {
                 Some(v4) => SocketAddrV4::new(v4, port).into(),
                 None => SocketAddrV6::new(ip, port, 0, v6.sin6_scope_id).into(),
@@ -130,18 +130,19 @@ pub(super) fn decode_address(storage: &sockaddr_storage) -> Option<SocketAddr> {
     }
 }
 
-/// Many descriptors behind a pollable one; level-triggered, with a token each.
+/// An epoll instance: level-triggered, with a token for each descriptor.
 pub(super) struct Epoll {
     fd: OwnedFd,
     ready: Vec<libc::epoll_event>,
 }
 
-/// Most descriptors that one [`Epoll::ready`] reports; the others come with the next call.
+/// Largest number of descriptors that one call of [`Epoll::ready`] reports; the next call reports further
+/// ones.
 const READY_BATCH: usize = 256;
 
 impl Epoll {
     pub fn new() -> io::Result<Self> {
-        // SAFETY: no pointers; a non-negative result is a descriptor that nobody else owns.
+        // SAFETY: no pointers; a non-negative result is a descriptor without another owner.
         let fd = unsafe { OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC))?) };
         Ok(Self { fd, ready: Vec::with_capacity(READY_BATCH) })
     }
@@ -162,7 +163,7 @@ impl Epoll {
         check(result).map(drop)
     }
 
-    /// What is ready now, without waiting: token and EPOLL flags.
+    /// Ready descriptors without waiting: token and EPOLL flags.
     pub fn ready(&mut self) -> impl Iterator<Item = (u64, c_int)> + '_ {
         // SAFETY: the buffer has room for READY_BATCH events, and the kernel fills as many as it returns.
         unsafe {

@@ -1,16 +1,16 @@
-//! Names for associations, and the table behind them.
+//! Ids of associations, and the table of associations.
 
 use std::{fmt, io};
 
 use super::association::{Association, MessageSocket, Step};
 use super::{DownReason, SctpEvent};
 
-/// Messages read from an association before the others, and the owner, get their turn.
+/// Messages read from an association before other associations and the owner get their turn.
 const MESSAGES_PER_TURN: usize = 64;
-/// Room for one part of a message; longer ones come in parts.
+/// Size of the read buffer; longer messages are read in parts.
 const READ_BUFFER: usize = 64 << 10;
 
-/// Names an association of one transport; never used again after `Down`.
+/// Identifies an association of a transport; never reused after `Down`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AssociationId {
     generation: u32,
@@ -24,24 +24,24 @@ impl fmt::Display for AssociationId {
 }
 
 impl AssociationId {
-    /// The name as one number, for tables that outlive the transport's types.
+    /// The id as a number, for tables that do not use the transport's types.
     pub const fn to_u64(self) -> u64 {
         (self.generation as u64) << 32 | self.slot as u64
     }
 
-    /// The opposite, for transports that tests make up.
+    /// The inverse of `to_u64`, for simulated transports in tests.
     #[cfg(test)]
     pub(crate) const fn from_u64(name: u64) -> Self {
         Self { generation: (name >> 32) as u32, slot: name as u32 }
     }
 
-    /// The place in the table, shared by associations that follow each other.
+    /// Index in the table; later associations may use the same index.
     pub(super) fn slot(self) -> u32 {
         self.slot
     }
 }
 
-/// Associations by id: a slot each, reused under a new generation.
+/// Associations by id. A slot is reused with a new generation.
 pub(super) struct Associations<T> {
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
@@ -61,7 +61,7 @@ impl<T> Associations<T> {
         self.slots.len() - self.free.len()
     }
 
-    /// Adds what `make` builds out of its future id.
+    /// Adds the value that `make` creates for its id.
     pub fn insert_with(
         &mut self,
         make: impl FnOnce(AssociationId) -> io::Result<T>,
@@ -84,13 +84,13 @@ impl<T> Associations<T> {
         Ok(slot)
     }
 
-    /// The association with this id, if it still is.
+    /// The association with this id, if it exists.
     pub fn find(&mut self, id: AssociationId) -> Option<&mut T> {
         let slot = self.slots.get_mut(id.slot as usize)?;
         (slot.generation == id.generation).then_some(slot.value.as_mut()).flatten()
     }
 
-    /// The id of whatever association a slot holds now.
+    /// The id of the association that occupies a slot.
     pub fn id_of_slot(&self, slot: u32) -> Option<AssociationId> {
         let entry = self.slots.get(slot as usize)?;
         entry.value.is_some().then_some(AssociationId { generation: entry.generation, slot })
@@ -104,7 +104,7 @@ impl<T> Associations<T> {
         Some(value)
     }
 
-    /// Gives the same association a new id; the old one is void.
+    /// Gives an association a new id; the old one becomes invalid.
     pub fn renew(&mut self, id: AssociationId) -> Option<AssociationId> {
         let slot = self.slots.get_mut(id.slot as usize).filter(|s| s.generation == id.generation)?;
         slot.generation = slot.generation.wrapping_add(1);
@@ -112,23 +112,23 @@ impl<T> Associations<T> {
     }
 }
 
-/// What a table holds: an association, and perhaps more about it.
+/// An entry of a table: an association, and possibly more data.
 pub(super) trait Holds {
     type Socket: MessageSocket;
     fn association(&mut self) -> &mut Association<Self::Socket>;
 }
 
-/// How reading an association's messages ended.
+/// The result of reading an association's messages.
 pub(super) enum Served {
     /// Nothing is left to read.
     Idle,
-    /// There may be more; others come first.
+    /// There may be more to read after other associations' turns.
     More,
-    /// The association is over and has to be removed.
+    /// The association has ended and must be removed.
     Ended(AssociationId),
 }
 
-/// Reads associations into events.
+/// Reads messages of associations into events.
 pub(super) struct Reader {
     buffer: Vec<u8>,
     max_message: usize,
@@ -139,7 +139,7 @@ impl Reader {
         Self { buffer: vec![0; READ_BUFFER], max_message }
     }
 
-    /// Reads one association's messages, in turn with the others.
+    /// Reads messages of one association, at most one turn's number.
     pub fn serve<T: Holds>(
         &mut self,
         table: &mut Associations<T>,
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_void_after_removal_even_when_its_slot_is_used_again() {
+    fn an_id_is_invalid_after_removal_even_if_its_slot_is_reused() {
         let mut table = Associations::new();
         let old = insert(&mut table, 'a');
         assert_eq!(table.remove(old), Some('a'));

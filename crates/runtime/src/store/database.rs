@@ -1,4 +1,4 @@
-//! One open database: what every user of it shares.
+//! An open database.
 
 use super::seal::{Seal, SealError};
 use super::{DatabaseError, schema};
@@ -12,22 +12,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where a database is.
+/// Location of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// In memory: gone when closed.
+    /// In memory: lost when closed.
     Memory,
-    /// A file, made if there is none, readable by its owner only.
+    /// A file readable by its owner only; created if it does not exist.
     File {
-        /// The database.
+        /// File of the database.
         path: PathBuf,
-        /// The key that subscribers' keys are sealed under.
+        /// File of the key that encrypts subscribers' keys.
         key: PathBuf,
     },
 }
 
 impl Place {
-    /// A file, with the key beside it: `pith.db` and `pith.db.key`.
+    /// A database file with the key file beside it: `pith.db` and `pith.db.key`.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         let mut key = path.clone().into_os_string();
@@ -36,7 +36,7 @@ impl Place {
     }
 }
 
-/// An open database. It has its file alone, so what it remembers of it stays true.
+/// An open database. The process has exclusive access to its file, so that the cache stays valid.
 pub struct Database {
     pub(super) connection: Connection,
     pub(super) cache: HashMap<Supi, Arc<Subscriber>>,
@@ -44,7 +44,7 @@ pub struct Database {
 }
 
 impl Database {
-    /// Opens it, makes it if there is none, and brings it to this release's format.
+    /// Opens the database; creates it if it does not exist, and migrates it to this release's format.
     pub fn open(place: &Place) -> Result<Self, DatabaseError> {
         let mut connection = match place {
             Place::Memory => Connection::open_in_memory()?,
@@ -75,8 +75,8 @@ impl Database {
         Ok(database)
     }
 
-    /// Does once what every registration asks for and takes it back, so that the first phone does not wait
-    /// for statements to be compiled.
+    /// Runs the statements of a registration once and rolls them back, so that the first UE does not wait for
+    /// their compilation.
     fn rehearse(&mut self) -> Result<(), DatabaseError> {
         let Ok(supi) = "imsi-001010000000000".parse::<Supi>() else { return Ok(()) };
         let resource = String::new();
@@ -94,7 +94,7 @@ impl Database {
         self.roll_back()
     }
 
-    /// Does all of it or nothing.
+    /// Runs `work` in a transaction.
     pub(super) fn transaction<T>(
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<T, DatabaseError>,
@@ -115,7 +115,7 @@ impl Database {
     pub(super) fn commit(&mut self) -> Result<(), DatabaseError> {
         let committed = self.execute("COMMIT");
         if committed.is_err() {
-            // The first error is the one to tell; rolling back what is not open fails too.
+            // The first error is the one to return; a rollback without an open transaction fails too.
             let _ = self.roll_back();
         }
         committed
@@ -132,13 +132,13 @@ impl Database {
     }
 }
 
-/// The id of the key that subscribers' keys are sealed under, if any are.
+/// The id of the key that encrypts subscribers' keys, if any are stored.
 fn sealed_under(connection: &Connection) -> rusqlite::Result<Option<String>> {
     connection.query_row("SELECT key_id FROM sealed_under", [], |row| row.get(0)).optional()
 }
 
-/// Opens a file for this process alone. WAL with `synchronous=NORMAL`: a commit costs no fsync and
-/// survives a crash of the process; a power cut may take the last ones, never the file.
+/// Opens a file exclusively. WAL with `synchronous=NORMAL`: a commit needs no fsync and survives a crash of
+/// the process; a power failure may lose the last commits but does not damage the file.
 fn open_file(path: &Path) -> Result<Connection, DatabaseError> {
     make_private(path).map_err(|source| DatabaseError::File { path: path.into(), source })?;
     let prepare = || {
@@ -147,7 +147,7 @@ fn open_file(path: &Path) -> Result<Connection, DatabaseError> {
         connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "NORMAL")?;
-        // What was deleted is overwritten: an earlier release stored keys in the clear.
+        // Deleted data is overwritten: an earlier release stored keys in cleartext.
         connection.pragma_update(None, "secure_delete", "ON")?;
         connection.execute_batch("BEGIN IMMEDIATE; COMMIT")?;
         Ok(connection)
@@ -158,7 +158,7 @@ fn open_file(path: &Path) -> Result<Connection, DatabaseError> {
     })
 }
 
-/// Makes the file and its directory, both for their owner only; they hold keys.
+/// Creates the file and its directory, accessible by their owner only, as they contain keys.
 fn make_private(path: &Path) -> std::io::Result<()> {
     if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;

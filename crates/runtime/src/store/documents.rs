@@ -1,4 +1,4 @@
-//! Documents: the resources of Nudr_DataRepository that NFs write about a UE.
+//! Documents: the resources of Nudr_DataRepository that NFs store for a UE.
 
 use super::{Database, DatabaseError};
 use pith_nf::kit::{StoreRequest, StoreResponse};
@@ -6,7 +6,7 @@ use pith_types::Supi;
 use rusqlite::{OptionalExtension, params};
 
 impl Database {
-    /// Does what the UDR asks.
+    /// Executes a request of the UDR.
     pub(super) fn handle(&mut self, request: &StoreRequest) -> Result<StoreResponse, DatabaseError> {
         let done = |created_or_found| StoreResponse::Done { created_or_found };
         Ok(match request {
@@ -41,7 +41,7 @@ impl Database {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Whether it is new.
+    /// Creates or replaces a document; returns whether it is new.
     fn put_document(&mut self, supi: &Supi, resource: &str, body: &str) -> Result<bool, DatabaseError> {
         let sql = "UPDATE document SET body = ?3 WHERE supi = ?1 AND resource = ?2";
         let columns = params![supi.as_str(), resource, body];
@@ -53,7 +53,7 @@ impl Database {
         Ok(true)
     }
 
-    /// Whether there was one.
+    /// Deletes a document; returns whether it existed.
     fn delete_document(&mut self, supi: &Supi, resource: &str) -> Result<bool, DatabaseError> {
         let sql = "DELETE FROM document WHERE supi = ?1 AND resource = ?2";
         let mut delete = self.connection.prepare_cached(sql)?;
@@ -66,7 +66,7 @@ impl Database {
         Ok(())
     }
 
-    /// Forgets all documents: contexts of a core that kept them in memory and is gone.
+    /// Deletes all documents: contexts of an earlier core whose memory is lost.
     pub fn forget_documents(&mut self) -> Result<(), DatabaseError> {
         Ok(self.connection.execute_batch("DELETE FROM document")?)
     }

@@ -1,55 +1,55 @@
-//! What can go wrong with the database, for the operator.
+//! Errors of the database, with advice for the operator.
 
 use super::SealError;
 use pith_nf::kit::StoreError;
 use pith_types::Supi;
 use std::path::PathBuf;
 
-/// Why the database did not do what it was asked.
+/// An error of the database.
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseError {
-    /// The file or its directory can't be made or read.
-    #[error("can't use the database {}: {source}; set 'store.path' to a place that this user may write", path.display())]
+    /// The file or its directory cannot be created or read.
+    #[error("cannot use the database {}: {source}; set 'store.path' to a file that this user can write", path.display())]
     File {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// Another process has the file open.
-    #[error("another process uses the database {}: is a core running already?", .0.display())]
+    #[error("another process uses the database {}: is a core already running?", .0.display())]
     InUse(PathBuf),
-    /// A later release made the file.
-    #[error("the database {} has format {found}, this release knows up to {known}: use the later release that wrote it", path.display())]
+    /// A later release wrote the file.
+    #[error("the database {} has format {found}, this release supports formats up to {known}: use the later release that wrote it", path.display())]
     TooNew {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Its format.
+        /// Format of the file.
         found: u32,
-        /// The highest known one.
+        /// The highest supported format.
         known: u32,
     },
-    /// The subscriber is there already.
-    #[error("there is a subscriber {0} already: delete it first, or ask for it to be replaced")]
+    /// The subscriber already exists.
+    #[error("subscriber {0} already exists: delete it first, or request to replace it")]
     Exists(Supi),
-    /// The subscriber is not one that can be used.
+    /// The subscriber's data is not valid.
     #[error("subscriber {supi}: {sentence}")]
     Invalid {
-        /// Whose.
+        /// SUPI of the subscriber.
         supi: Supi,
-        /// What is wrong and what to do.
+        /// The problem and what to do about it.
         sentence: String,
     },
-    /// Subscribers' keys can't be sealed or opened.
+    /// Subscribers' keys cannot be encrypted or decrypted.
     #[error(transparent)]
     Seal(#[from] SealError),
     /// SQLite failed.
     #[error("the database failed: {0}")]
     Sqlite(#[from] rusqlite::Error),
-    /// A stored subscriber can't be read.
-    #[error("the database holds a profile that can't be read: {0}")]
+    /// A stored subscriber cannot be parsed.
+    #[error("the database contains an invalid profile: {0}")]
     Profile(#[from] serde_json::Error),
-    /// The thread is gone: the core shuts down.
+    /// The database's thread has ended: the core shuts down.
     #[error("the database is closed")]
     Closed,
 }

@@ -1,4 +1,4 @@
-//! The database: subscribers, and the documents that NFs keep about UEs, in one SQLite file.
+//! The database: subscribers, and the documents that NFs store for UEs, in one SQLite file.
 //!
 //! ```text
 //!  shards ── StoreRequest, token ──┐              ┌── token, result ──> sink (shards' desks)
@@ -7,9 +7,9 @@
 //!                                      a batch
 //! ```
 //!
-//! Whatever waits on the desk is one batch and shares one commit (group commit). A request is
-//! answered after the commit of what was written before it, reads before the first write at once.
-//! The order of requests is kept. The process that opened the file has it alone. Subscribers' keys are sealed (`seal.rs`).
+//! All pending requests form one batch with one commit (group commit). A request is answered after the commit
+//! of earlier writes; reads before the first write are answered immediately. Requests keep their order. The
+//! process that opened the file has exclusive access. Subscribers' keys are encrypted (`seal.rs`).
 
 mod database;
 mod documents;

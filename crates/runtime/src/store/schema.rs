@@ -1,8 +1,8 @@
-//! The tables, and how a file of an earlier format becomes one of this.
+//! The tables, and the migration of files with earlier formats.
 
 use rusqlite::Connection;
 
-/// Steps from one format to the next; a file's `user_version` counts those that it has behind it.
+/// Migrations from one format to the next; `user_version` of a file is the number of applied ones.
 const STEPS: [&str; 2] = ["
     CREATE TABLE subscriber (
         supi TEXT PRIMARY KEY,
@@ -28,7 +28,7 @@ pub(super) fn version(connection: &Connection) -> rusqlite::Result<u32> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-/// Brings the file to this release's format, all or nothing.
+/// Migrates a file to this release's format in one transaction.
 pub(super) fn migrate(connection: &mut Connection, from: u32) -> rusqlite::Result<()> {
     let transaction = connection.transaction()?;
     for step in STEPS.iter().skip(from as usize) {

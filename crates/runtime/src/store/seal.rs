@@ -1,7 +1,8 @@
-//! Subscribers' keys at rest: sealed by AES-256-GCM under a key that is not in the database.
+//! Encryption of stored subscribers' keys with AES-256-GCM and a key outside the database.
 //!
-//! A sealed value is nonce, ciphertext and tag. The SUPI is authenticated with it, so that a row's keys are of no use
-//! in another row. Who has the file of the database has no K, OPc or TOPc; who has the key file too has all of them.
+//! A sealed value consists of nonce, ciphertext and tag. The SUPI is authenticated data, so that the keys of
+//! a row cannot be used in another row. The database file alone does not reveal K, OPc or TOPc; the database
+//! file and the key file together do.
 
 use crate::private_file::{self, ReadError, Readers};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
@@ -14,58 +15,58 @@ use zeroize::{Zeroize, Zeroizing};
 
 /// Octets of the key.
 const KEY: usize = 32;
-/// What a sealed value is for: another use of the same key would have another text here.
+/// Purpose of a sealed value; any other use of the key would have another text here.
 const PURPOSE: &str = "pith subscriber keys 1 ";
 
-/// Why keys can't be sealed or opened.
+/// An error of sealing or opening keys.
 #[derive(Debug, thiserror::Error)]
 pub enum SealError {
-    /// The key file can't be read or made.
-    #[error("can't use the key file {}: {source}; 'store.key_file' names another", path.display())]
+    /// The key file cannot be read or created.
+    #[error("cannot use the key file {}: {source}; set 'store.key_file' to another one", path.display())]
     File {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
     /// Others than its owner may read the key file.
-    #[error("the key file {} can be read by others: 'chmod 600' it", .0.display())]
+    #[error("the key file {} can be read by other users: change its mode with 'chmod 600'", .0.display())]
     Exposed(PathBuf),
-    /// The key file holds something else.
-    #[error("the key file {} must hold 64 hexadecimal digits; restore it from your backup: without it the keys of subscribers can't be read", .0.display())]
+    /// The content of the key file is not a key.
+    #[error("the key file {} must hold 64 hexadecimal digits; restore it from your backup, as subscribers' keys cannot be read without it", .0.display())]
     NotAKey(PathBuf),
-    /// The database was sealed under another key, or the key file is gone.
-    #[error("the keys of subscribers were sealed under the key {wanted}, and {} holds {found}: restore that file from your backup, or import the subscribers into a new database", path.display())]
+    /// The database was sealed with another key, or the key file is missing.
+    #[error("subscribers' keys were sealed with the key {wanted}, but {} contains the key {found}: restore that file from your backup, or import the subscribers into a new database", path.display())]
     OtherKey {
-        /// Which file.
+        /// Path of the key file.
         path: PathBuf,
-        /// The id of the key in it.
+        /// The id of the key in the file.
         found: String,
-        /// The id of the key that the database wants.
+        /// The id of the key that the database needs.
         wanted: String,
     },
-    /// A sealed value was changed, or is another subscriber's.
-    #[error("the sealed keys of {} were changed or belong to another subscriber: delete that subscriber and add it anew", .0.masked())]
+    /// A sealed value was modified, or belongs to another subscriber.
+    #[error("the sealed keys of {} were modified or belong to another subscriber: delete that subscriber and add it again", .0.masked())]
     Changed(Supi),
     /// The cryptographic library failed.
     #[error("AES-256-GCM failed")]
     Library,
 }
 
-/// Seals and opens subscribers' keys.
+/// Encrypts and decrypts subscribers' keys.
 pub(super) struct Seal {
     key: RandomizedNonceKey,
     id: String,
 }
 
 impl Seal {
-    /// Under a key that nobody keeps: for a database in memory.
+    /// Uses a random key that is not stored, for a database in memory.
     pub(super) fn ephemeral() -> Result<Self, SealError> {
         let key = random_key()?;
         Self::new(&key)
     }
 
-    /// Under the key of that file, which is made if there is none and `may_make`.
+    /// Uses the key of a file. If the file does not exist and `may_make`, creates it.
     pub(super) fn of_file(path: &Path, may_make: bool) -> Result<Self, SealError> {
         let file = |source| SealError::File { path: path.into(), source };
         let text = match private_file::read(path, Readers::Owner) {
@@ -89,12 +90,12 @@ impl Seal {
         Ok(Self { key, id: hex::encode(digest.as_ref().get(..4).unwrap_or_default()) })
     }
 
-    /// Names the key without telling anything of it.
+    /// The id of the key, which reveals nothing about it.
     pub(super) fn id(&self) -> &str {
         &self.id
     }
 
-    /// The keys of a subscriber, sealed.
+    /// Encrypts the keys of a subscriber.
     pub(super) fn seal(&self, supi: &Supi, keys: &Authentication) -> Result<Vec<u8>, SealError> {
         let mut plain = Zeroizing::new(Vec::with_capacity(16 + 17 + 33));
         plain.extend(keys.k.0);
@@ -109,7 +110,7 @@ impl Seal {
         Ok([nonce.as_ref().as_slice(), &sealed].concat())
     }
 
-    /// Puts the sealed keys into a subscriber that was stored without them.
+    /// Decrypts the keys into a subscriber that was stored without them.
     pub(super) fn open(
         &self,
         supi: &Supi,
@@ -130,7 +131,7 @@ impl Seal {
     }
 }
 
-/// The authentication data of a subscriber without its keys, as the profile's JSON stores it.
+/// The authentication data of a subscriber without its keys, for the profile's JSON.
 pub(super) fn without_keys(authentication: &Authentication) -> Authentication {
     Authentication { k: Secret([0; 16]), opc: None, topc: None, ..authentication.clone() }
 }
@@ -145,7 +146,7 @@ fn random_key() -> Result<Zeroizing<[u8; KEY]>, SealError> {
     Ok(key)
 }
 
-/// An octet that says whether there is one, then the key.
+/// Writes an octet for the presence of a key, and the key.
 fn put<const N: usize>(to: &mut Vec<u8>, key: Option<&Secret<N>>) {
     to.push(u8::from(key.is_some()));
     to.extend(key.iter().flat_map(|key| key.0));

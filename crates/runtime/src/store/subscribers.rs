@@ -1,4 +1,4 @@
-//! Subscribers: what the UDR asks of them, and what the operator does with them.
+//! Subscribers: operations of the UDR and the operator.
 
 use super::seal::without_keys;
 use super::{Database, DatabaseError};
@@ -9,34 +9,34 @@ use rusqlite::{OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Subscribers that the database remembers at most, so that it need not read them again.
+/// Largest number of cached subscribers.
 const CACHE: usize = 1 << 16;
 
 words! {
-    /// What to do with a subscriber that is there already.
-    Existing, "what to do with subscribers that exist" {
-        /// Refuse the whole request.
+    /// Treatment of subscribers that already exist.
+    Existing, "a treatment of existing subscribers" {
+        /// Refuse the request.
         Refuse = "refuse",
-        /// Put the new one in its place; while K is the same, SQN does not go back.
+        /// Replace the subscriber; if K is unchanged, SQN does not decrease.
         Replace = "replace",
-        /// Leave it as it is.
+        /// Keep the existing subscriber.
         Keep = "keep",
     }
 }
 
-/// What came of adding subscribers.
+/// The result of adding subscribers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Added {
-    /// New ones.
+    /// Number of new subscribers.
     pub added: u64,
-    /// Such as took the place of others.
+    /// Number of replaced subscribers.
     pub replaced: u64,
-    /// Such as were left as they were.
+    /// Number of existing subscribers that were kept.
     pub kept: u64,
 }
 
 impl Database {
-    /// Adds all of them or, on an error, none.
+    /// Adds all subscribers, or none if there is an error.
     pub fn add_subscribers(
         &mut self,
         subscribers: impl IntoIterator<Item = Subscriber>,
@@ -76,19 +76,19 @@ impl Database {
         Ok(())
     }
 
-    /// The highest sequence number used, once the subscriber took the place of the one that is there: with
-    /// the same K it does not go back, whatever an older description says (TS 33.102 6.3.2).
+    /// The highest used sequence number after a replacement. If K is unchanged, it does not decrease even if
+    /// the new data has a lower one (TS 33.102 6.3.2).
     fn sequence_number_after(&mut self, new: &Subscriber) -> Result<u64, DatabaseError> {
         let (k, given) = (&new.authentication.k, new.authentication.sqn);
         match self.subscriber(&new.supi) {
             Ok(Some(old)) if old.authentication.k == *k => Ok(given.max(old.authentication.sqn)),
-            // A profile that can't be read can be replaced all the same.
+            // A profile that cannot be read can still be replaced.
             Ok(_) | Err(DatabaseError::Profile(_) | DatabaseError::Seal(_)) => Ok(given),
             Err(error) => Err(error),
         }
     }
 
-    /// Whether it is new; nothing happens if it is not.
+    /// Inserts a subscriber unless it exists; returns whether it was inserted.
     fn insert_subscriber(&mut self, subscriber: &Subscriber, sqn: u64) -> Result<bool, DatabaseError> {
         let (profile, keys) = self.stored(subscriber)?;
         let sql = "INSERT INTO subscriber VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
@@ -96,7 +96,7 @@ impl Database {
         Ok(insert.execute(params![subscriber.supi.as_str(), sqn as i64, profile, keys])? == 1)
     }
 
-    /// What is stored of a subscriber: the profile without keys, and the keys sealed.
+    /// The stored form of a subscriber: the profile without keys, and the sealed keys.
     fn stored(&self, subscriber: &Subscriber) -> Result<(String, Vec<u8>), DatabaseError> {
         let keys = self.seal.seal(&subscriber.supi, &subscriber.authentication)?;
         let authentication = without_keys(&subscriber.authentication);
@@ -104,8 +104,8 @@ impl Database {
         Ok((profile, keys))
     }
 
-    /// Seals the keys of all subscribers, which an earlier release stored in the clear, and notes the key's id. `rewrite`
-    /// has the file written anew, so that nothing of them stays in its free pages.
+    /// Encrypts the keys of all subscribers, which an earlier release stored in cleartext, and stores the
+    /// key's id. With `rewrite` the file is rewritten, so that no cleartext remains in free pages.
     pub(super) fn seal_all(&mut self, rewrite: bool) -> Result<(), DatabaseError> {
         self.transaction(|database| {
             let mut select = database.connection.prepare("SELECT profile FROM subscriber")?;
@@ -130,7 +130,7 @@ impl Database {
         Ok(())
     }
 
-    /// A subscriber of a row, with its keys.
+    /// A subscriber with its keys from a row.
     fn read(&self, (profile, sqn, keys): Columns) -> Result<Subscriber, DatabaseError> {
         let mut subscriber: Subscriber = serde_json::from_str(&profile)?;
         subscriber.authentication.sqn = sqn as u64;
@@ -144,7 +144,7 @@ impl Database {
         Ok(delete.execute([supi.as_str()])? == 1)
     }
 
-    /// The subscriber of that SUPI.
+    /// The subscriber with this SUPI.
     pub fn subscriber(&mut self, supi: &Supi) -> Result<Option<Arc<Subscriber>>, DatabaseError> {
         if let Some(subscriber) = self.cache.get(supi) {
             return Ok(Some(subscriber.clone()));
@@ -160,7 +160,7 @@ impl Database {
         Ok(Some(subscriber))
     }
 
-    /// At most `limit` subscribers in the order of their SUPIs, those after `after`.
+    /// At most `limit` subscribers after `after`, ordered by SUPI.
     pub fn subscribers(
         &mut self,
         after: Option<&Supi>,
@@ -172,14 +172,14 @@ impl Database {
         rows.map(|row| self.read(row?)).collect()
     }
 
-    /// How many subscribers there are.
+    /// Number of subscribers.
     pub fn subscriber_count(&mut self) -> Result<u64, DatabaseError> {
         let mut count = self.connection.prepare_cached("SELECT count(*) FROM subscriber")?;
         let count: i64 = count.query_row([], |row| row.get(0))?;
         Ok(count as u64)
     }
 
-    /// Removes subscribers and all documents about them; gives how many there were.
+    /// Deletes subscribers and all their documents; returns how many subscribers existed.
     pub fn delete_subscribers(&mut self, supis: &[Supi]) -> Result<u64, DatabaseError> {
         self.transaction(|database| {
             let mut deleted = 0;
@@ -191,8 +191,8 @@ impl Database {
         })
     }
 
-    /// Notes the highest sequence number used; whether there is such a subscriber, whose number so far is
-    /// the expected one.
+    /// Stores the highest used sequence number; returns whether the subscriber exists and its previous number
+    /// was the expected one.
     pub(super) fn put_sequence_number(
         &mut self,
         supi: &Supi,

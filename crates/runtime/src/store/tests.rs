@@ -1,4 +1,4 @@
-//! The store as its users see it.
+//! Tests of the store.
 
 use super::*;
 use pith_nf::kit::{StoreRequest, StoreResponse, Subscriber};
@@ -20,7 +20,7 @@ fn put_sqn(sqn: u64, expected: Option<u64>) -> StoreRequest {
     StoreRequest::PutSequenceNumber { supi: supi(1), sqn, expected }
 }
 
-/// A directory of its own that goes when the test ends.
+/// A directory that is removed when dropped.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -58,7 +58,7 @@ fn ten_thousand_subscribers_are_added_in_under_two_seconds() {
 }
 
 #[test]
-fn a_refused_subscriber_takes_all_of_its_request_with_it() {
+fn a_refused_subscriber_refuses_its_whole_request() {
     let mut database = memory();
     database.add_subscribers([subscriber(5)], Existing::Refuse).unwrap();
     let error = database.add_subscribers([subscriber(4), subscriber(5)], Existing::Refuse).unwrap_err();
@@ -100,7 +100,7 @@ fn a_deleted_subscriber_leaves_no_document() {
 }
 
 #[test]
-fn documents_are_found_by_their_paths_beginning() {
+fn documents_are_found_by_prefix() {
     let mut database = memory();
     for (path, body) in [("smf-registrations/1", "a"), ("smf-registrations/2", "b"), ("smf-x", "c")] {
         let put = StoreRequest::PutDocument { supi: supi(1), resource: path.into(), body: body.into() };
@@ -116,7 +116,7 @@ fn documents_are_found_by_their_paths_beginning() {
 }
 
 #[test]
-fn a_file_keeps_what_was_written_and_is_its_owners_alone() {
+fn a_file_is_persistent_and_private() {
     let directory = Directory::new("keep");
     let sqn = put_sqn(0xffff_ffff_ffff, None);
     {
@@ -135,7 +135,7 @@ fn a_file_keeps_what_was_written_and_is_its_owners_alone() {
     }
 }
 
-/// The octets of all files of the directory but the key's.
+/// The octets of all files of the directory except the key file.
 fn stored(directory: &Directory) -> Vec<u8> {
     let files = std::fs::read_dir(&directory.0).unwrap().map(|entry| entry.unwrap().path());
     let files = files.filter(|file| file.extension().is_none_or(|ending| ending != "key"));
@@ -164,7 +164,7 @@ fn tc_no_key_in_the_database_file() {
 }
 
 #[test]
-fn another_key_file_is_refused_and_none_is_made_for_sealed_keys() {
+fn another_key_file_is_refused_and_a_missing_one_is_not_replaced() {
     let directory = Directory::new("otherkey");
     drop(Database::open(&directory.file()).unwrap());
     let key = directory.0.join("pith.db.key");
@@ -185,7 +185,7 @@ fn another_key_file_is_refused_and_none_is_made_for_sealed_keys() {
 }
 
 #[test]
-fn sealed_keys_are_of_no_use_in_another_row_or_changed() {
+fn copied_and_modified_sealed_keys_are_refused() {
     let mut database = memory();
     database.add_subscribers([subscriber(1), subscriber(2)], Existing::Refuse).unwrap();
     let sql = "UPDATE subscriber SET keys = (SELECT keys FROM subscriber WHERE supi = ?1) WHERE supi = ?2";
@@ -200,7 +200,7 @@ fn sealed_keys_are_of_no_use_in_another_row_or_changed() {
 }
 
 #[test]
-fn keys_that_an_earlier_release_stored_in_the_clear_are_sealed() {
+fn cleartext_keys_of_an_earlier_release_are_encrypted() {
     let directory = Directory::new("migrate");
     let subscriber = Subscriber::with_defaults(supi(1), [0x5a; 16], [0xa5; 16]);
     let clear = [b'5', b'a'].repeat(16);
@@ -225,7 +225,7 @@ fn keys_that_an_earlier_release_stored_in_the_clear_are_sealed() {
 }
 
 #[test]
-fn a_second_process_is_told_that_the_file_is_in_use() {
+fn a_second_process_gets_an_in_use_error() {
     let directory = Directory::new("busy");
     let _first = Database::open(&directory.file()).unwrap();
     let error = Database::open(&directory.file()).err().unwrap();
@@ -233,7 +233,7 @@ fn a_second_process_is_told_that_the_file_is_in_use() {
 }
 
 #[test]
-fn a_file_of_a_later_release_is_left_alone() {
+fn a_file_of_a_later_release_is_refused() {
     let directory = Directory::new("later");
     Database::open(&directory.file()).unwrap().connection.pragma_update(None, "user_version", 99).unwrap();
     let error = Database::open(&directory.file()).err().unwrap();
@@ -241,7 +241,7 @@ fn a_file_of_a_later_release_is_left_alone() {
 }
 
 #[test]
-fn answers_come_in_order_and_all_of_them_before_the_thread_ends() {
+fn all_requests_are_answered_in_order_before_the_thread_ends() {
     let (answers, received) = mpsc::channel();
     let (store, thread) =
         start(memory(), move |token: u32, answer| answers.send((token, answer)).unwrap()).unwrap();
@@ -297,7 +297,7 @@ fn threads_share_commits_without_losing_a_write() {
 }
 
 #[test]
-fn management_sees_what_was_asked_before_it() {
+fn management_runs_after_earlier_requests() {
     let (store, thread) = start(memory(), |_: (), _| ()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let count = runtime.block_on(async {
@@ -310,7 +310,7 @@ fn management_sees_what_was_asked_before_it() {
 }
 
 #[test]
-fn an_sqn_is_kept_only_where_the_expected_one_is_still_there() {
+fn an_sqn_is_stored_only_if_the_previous_one_is_as_expected() {
     let mut database = memory();
     let put = |database: &mut Database, sqn, expected| {
         let answer = database.handle(&put_sqn(sqn, expected)).unwrap();
@@ -320,7 +320,7 @@ fn an_sqn_is_kept_only_where_the_expected_one_is_still_there() {
         assert_eq!(remembered, written);
         (answer == StoreResponse::Done { created_or_found: true }, written)
     };
-    assert_eq!(put(&mut database, 33, Some(0)), (false, None), "there is nobody");
+    assert_eq!(put(&mut database, 33, Some(0)), (false, None), "no such subscriber");
     database.add_subscribers([subscriber(1)], Existing::Refuse).unwrap();
     assert_eq!(put(&mut database, 33, Some(0)), (true, Some(33)));
     assert_eq!(put(&mut database, 34, Some(0)), (false, Some(33)), "the second of two that read 0");
@@ -328,7 +328,7 @@ fn an_sqn_is_kept_only_where_the_expected_one_is_still_there() {
     assert_eq!(put(&mut database, 5, None), (true, Some(5)));
 }
 
-/// The SQN of the first subscriber after one with that K and SQN took its place.
+/// The SQN of the first subscriber after its replacement by one with this K and SQN.
 fn sqn_after_replacement(k: [u8; 16], sqn: u64) -> u64 {
     let mut database = memory();
     let with = |k, sqn| {

@@ -1,4 +1,4 @@
-//! The desk that has the database, and its batches.
+//! The queue of database requests, and their batches.
 
 use super::documents::reads;
 use super::{Database, DatabaseError};
@@ -7,10 +7,10 @@ use pith_nf::kit::{StoreError, StoreRequest, StoreResponse};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// Requests that share a commit at most.
+/// Largest number of requests that share a commit.
 const BATCH: usize = 512;
 
-/// What comes of a request.
+/// The result of a request.
 pub type Answer = Result<StoreResponse, StoreError>;
 
 type Run = Box<dyn FnOnce(&mut Database) + Send>;
@@ -20,12 +20,12 @@ enum Job<T> {
     Run(Run),
 }
 
-/// Where answers go. `T` says whom an answer is for.
+/// Receives the answers. `T` identifies the request.
 pub trait Sink<T>: Send {
-    /// Takes an answer; must not block.
+    /// Receives an answer; must not block.
     fn answer(&mut self, token: T, answer: Answer);
 
-    /// The last answer of a batch was given.
+    /// Called after the last answer of a batch.
     fn flush(&mut self) {}
 }
 
@@ -35,9 +35,9 @@ impl<T, F: FnMut(T, Answer) + Send> Sink<T> for F {
     }
 }
 
-/// The way to the database, for any thread.
+/// Sends requests to the database, from any thread.
 ///
-/// Nothing bounds what waits: its users wait for their answers, so it holds no more than they have
+/// The queue has no bound: its users wait for their answers, so that it holds no more requests than they have
 /// in flight.
 pub struct StoreHandle<T>(Desk<Job<T>>);
 
@@ -51,20 +51,20 @@ impl<T> Clone for StoreHandle<T> {
 pub struct StoreThread<T>(DeskThread<Job<T>>);
 
 impl<T> StoreThread<T> {
-    /// Writes everything that was asked so far, and closes the database.
+    /// Completes all requests sent so far, and closes the database.
     pub fn close(self) {
         self.0.close();
     }
 }
 
 impl<T: Send + 'static> StoreHandle<T> {
-    /// Asks; the sink that the thread was started with gets the answer, with the token.
-    /// [`StoreHandle::attend`] has to follow, after one request or several.
+    /// Sends a request; the sink gets the answer with the token. Call [`StoreHandle::attend`] after one or
+    /// more requests.
     pub fn request(&self, token: T, request: StoreRequest) {
         self.0.send(Job::Request(token, request));
     }
 
-    /// Sees to what was asked.
+    /// Has the requests processed.
     pub fn attend(&self) {
         self.0.attend();
     }
@@ -77,18 +77,18 @@ impl<T: Send + 'static> StoreHandle<T> {
         let (answer, result) = oneshot::channel();
         let reserved = self.0.reserve();
         let work = move |database: &mut Database| {
-            // Nobody waits any more: the client went away.
+            // The receiver no longer exists if the client disconnected.
             let _ = answer.send(work(database));
             drop(reserved);
         };
         self.0.send(Job::Run(Box::new(work)));
         self.0.wake();
-        // Work on a desk that is closed is dropped, and its answer with it.
+        // A closed queue drops the work and the sender of its result.
         result.await.map_err(|_| DatabaseError::Closed)?
     }
 }
 
-/// Starts the thread. `sink` gets each answer, on the thread of whoever worked.
+/// Starts the thread. `sink` gets each answer on the thread that processed the request.
 pub fn start<T: Send + 'static>(
     database: Database,
     sink: impl Sink<T> + 'static,
@@ -101,9 +101,9 @@ pub fn start<T: Send + 'static>(
 struct Worker<T, S> {
     database: Database,
     sink: S,
-    /// A transaction is open.
+    /// Whether a transaction is open.
     open: bool,
-    /// What is answered when it is committed.
+    /// Answers to send after the commit.
     answers: Vec<(T, Answer)>,
 }
 
@@ -141,7 +141,7 @@ impl<T, S: Sink<T>> Worker<T, S> {
         }
     }
 
-    /// Commits what is open and answers it.
+    /// Commits the open transaction and sends its answers.
     fn commit(&mut self) {
         if !self.open {
             return;
@@ -149,7 +149,7 @@ impl<T, S: Sink<T>> Worker<T, S> {
         self.open = false;
         let failed = self.database.commit().err().map(|error| StoreError::from(&error));
         if let Some(error) = &failed {
-            tracing::error!("{error}; {} requests of the UDR are refused", self.answers.len());
+            tracing::error!("{error}; {} requests of the UDR failed", self.answers.len());
         }
         for (token, answer) in self.answers.drain(..) {
             self.sink.answer(token, failed.clone().map_or(answer, Err));

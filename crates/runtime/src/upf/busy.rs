@@ -1,36 +1,36 @@
-//! How much of its time UPF-C is at work, and whether it falls behind.
+//! Measures the load of UPF-C, and detects overload.
 //!
-//! Work is the processor time that the thread itself has used. To wait for a processor is none: on a machine that others
-//! keep busy UPF-C is not overloaded as long as it gets to all that comes. It falls behind when its queue is never found
-//! empty.
+//! The load is the processor time that the thread has used. Waiting for a processor does not count: on a
+//! machine busy with other work, UPF-C is not overloaded as long as it handles all messages. It is overloaded
+//! if its queue is never found empty.
 
 use std::time::Duration;
 
-/// The span over which time is measured, and after which a queue that was never empty is a backlog.
+/// Length of a measurement, and the time after which a queue that was never empty counts as overload.
 const SPAN: Duration = Duration::from_secs(1);
 
-/// Measures, span by span.
+/// Measures the load in intervals.
 #[derive(Debug)]
 pub(super) struct Busy {
     begun: Duration,
-    /// Processor time of the thread at the beginning of the span.
+    /// Processor time of the thread at the beginning of the interval.
     used_before: Duration,
-    /// When its queue was last found empty.
+    /// When the queue was last found empty.
     emptied: Duration,
 }
 
 impl Busy {
-    /// From now on; `used` is the thread's processor time.
+    /// Starts the measurement; `used` is the thread's processor time.
     pub fn begin(now: Duration, used: Duration) -> Self {
         Self { begun: now, used_before: used, emptied: now }
     }
 
-    /// All datagrams that had come were handled.
+    /// Records that all received datagrams were handled.
     pub fn note_empty_queue(&mut self, now: Duration) {
         self.emptied = now;
     }
 
-    /// At the end of a span, how busy it was, in percent: all of it if there is a backlog.
+    /// At the end of an interval, the load in percent: 100 in case of overload.
     pub fn measure(&mut self, now: Duration, used: Duration) -> Option<u8> {
         let span = now.saturating_sub(self.begun);
         if span < SPAN {
@@ -55,25 +55,25 @@ mod tests {
     }
 
     #[test]
-    fn work_is_told_at_the_end_of_a_span() {
+    fn the_load_is_reported_at_the_end_of_an_interval() {
         let mut busy = Busy::begin(at(0), at(40));
         assert_eq!(busy.measure(at(400), at(400)), None);
         busy.note_empty_queue(at(900));
         assert_eq!(busy.measure(at(1000), at(540)), Some(50));
         busy.note_empty_queue(at(1900));
-        assert_eq!(busy.measure(at(2000), at(1540)), Some(100), "a span of its own");
+        assert_eq!(busy.measure(at(2000), at(1540)), Some(100), "intervals are independent");
     }
 
-    /// The thread was awake all the time, but had the processor for a tenth of it.
+    /// The thread was runnable all the time, but had the processor for a tenth of it.
     #[test]
-    fn waiting_for_a_processor_is_no_work() {
+    fn waiting_for_a_processor_is_no_load() {
         let mut busy = Busy::begin(at(0), at(0));
         (1..=10).for_each(|round| busy.note_empty_queue(at(round * 100)));
         assert_eq!(busy.measure(at(1000), at(100)), Some(10));
     }
 
     #[test]
-    fn a_queue_that_is_never_empty_is_overload_whoever_has_the_processor() {
+    fn a_queue_that_is_never_empty_is_overload() {
         let mut busy = Busy::begin(at(0), at(0));
         assert_eq!(busy.measure(at(1000), at(300)), Some(100));
         busy.note_empty_queue(at(1001));

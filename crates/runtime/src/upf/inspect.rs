@@ -1,4 +1,4 @@
-//! What the UPF shows an operator, as JSON: sessions, rules, flows, counters.
+//! State of the UPF as JSON for operators: sessions, rules, flows, counters.
 
 use super::question::{Name, Page};
 use crate::api::ApiError;
@@ -10,12 +10,12 @@ use pith_upf::qos::{Count, FlowUsage};
 use pith_upf::{SessionView, TeidOwner, Upf};
 use serde_json::{Map, Value, json};
 
-/// A SEID as it is written.
+/// Text form of a SEID.
 pub(super) fn hex64(number: u64) -> String {
     format!("{number:#x}")
 }
 
-/// A TEID as it is written.
+/// Text form of a TEID.
 pub(super) fn hex32(number: u32) -> String {
     format!("{number:#010x}")
 }
@@ -31,7 +31,7 @@ pub(super) fn tunnel(tunnel: &Tunnel) -> Value {
     json!({ "peer": tunnel.peer, "teid": hex32(tunnel.teid.0), "dscp": tunnel.dscp })
 }
 
-/// The session that a name means.
+/// The session that a name identifies.
 pub(super) fn find(upf: &Upf, name: Name) -> Result<SessionId, ApiError> {
     let found = match name {
         Name::Seid(id) => upf.session(id).map(|session| session.id),
@@ -45,7 +45,7 @@ pub(super) fn find(upf: &Upf, name: Name) -> Result<SessionId, ApiError> {
         ApiError::not_found(match name {
             Name::Seid(id) => format!("the UPF has no session {}", hex64(id.0)),
             Name::Ue(address) => format!("the UPF has no session of the UE address {address}"),
-            Name::Teid(teid) => format!("the UPF has no one session with the TEID {}", hex32(teid.0)),
+            Name::Teid(teid) => format!("no session, or more than one, has the TEID {}", hex32(teid.0)),
         })
     })
 }
@@ -58,7 +58,7 @@ pub(super) fn sessions(upf: &Upf, datapath: &dyn Datapath, page: Page) -> Value 
     json!({ "total": upf.session_count(), "sessions": shown, "next": next })
 }
 
-/// The page of one session, or none.
+/// A page with the named session, or an empty one.
 pub(super) fn session_named(upf: &Upf, datapath: &dyn Datapath, name: Name) -> Value {
     let found = find(upf, name).ok().and_then(|id| upf.session(id));
     let shown: Vec<_> = found.iter().map(|view| session(upf, datapath, view)).collect();
@@ -86,8 +86,8 @@ fn session(upf: &Upf, datapath: &dyn Datapath, view: &SessionView<'_>) -> Value 
     })
 }
 
-/// What passed: by the URR that counted most or by the flows, whichever knows more. URRs may count a part of the
-/// session only; flows are all of it, but begin anew when their QERs change.
+/// The forwarded volume: the larger of the highest URR count and the flows' count. A URR may count only part
+/// of the session; the flows' counters restart when their QERs change.
 fn used(usage: &SessionUsage, flows: &[FlowUsage]) -> Volume {
     let mut by_flows = Volume::default();
     for flow in flows {
@@ -98,7 +98,7 @@ fn used(usage: &SessionUsage, flows: &[FlowUsage]) -> Volume {
     volumes.chain([by_flows]).max_by_key(Volume::total).unwrap_or_default()
 }
 
-/// What becomes of packets to the UE.
+/// The treatment of downlink packets.
 fn downlink_state(session: &Session) -> &'static str {
     let fars = session.pdrs.iter().filter(|pdr| pdr.source.direction() == Direction::Downlink);
     let actions = fars.filter_map(|pdr| session.fars.iter().find(|far| far.id == pdr.far));
@@ -112,7 +112,7 @@ fn downlink_state(session: &Session) -> &'static str {
     }
 }
 
-/// The session's AMBR: the MBR, without GBR, that most PDRs name.
+/// The session's AMBR: the MBR of the QER without GBR that most PDRs refer to.
 fn ambr(session: &Session) -> Option<Rates> {
     let named = |qer: &Qer| session.pdrs.iter().filter(|pdr| pdr.qers.contains(&qer.id)).count();
     let bounds = session.qers.iter().filter(|qer| qer.gbr.is_none());
@@ -185,7 +185,7 @@ fn urr(urr: &Urr, usage: &SessionUsage) -> Value {
     })
 }
 
-/// Bounds on the counters, in bytes.
+/// Thresholds or quotas, in bytes.
 fn limits(limits: &VolumeLimits) -> Value {
     if limits.is_none() {
         return Value::Null;
@@ -193,7 +193,7 @@ fn limits(limits: &VolumeLimits) -> Value {
     json!({ "total": limits.total, "uplink": limits.uplink, "downlink": limits.downlink })
 }
 
-/// In bits per second.
+/// Bit rates in bits per second.
 fn rates(rates: Rates) -> Value {
     json!({ "uplink": rates.uplink, "downlink": rates.downlink })
 }
@@ -207,7 +207,7 @@ fn volume(volume: &Volume) -> Value {
     })
 }
 
-/// What a session's flows were given.
+/// Traffic of a session's flows.
 pub(super) fn flows(datapath: &dyn Datapath, id: SessionId) -> Value {
     let shown = datapath.flows(id).into_iter().map(|flow| {
         let count = flow.count;
@@ -233,7 +233,7 @@ fn counted(count: Count) -> Value {
     json!({ "packets": count.packets, "bytes": count.bytes })
 }
 
-/// Traffic and drops of the whole UPF.
+/// Traffic and dropped packets of the whole UPF.
 pub(super) fn counters(upf: &Upf, datapath: &dyn Datapath) -> Value {
     let Counters { n3_in, n3_out, n6_in, n6_out, buffered, dropped } = datapath.counters();
     let dropped: Map<_, _> =

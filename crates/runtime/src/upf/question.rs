@@ -1,72 +1,72 @@
-//! What an operator asks the UPF, and how sessions and tunnels are named.
+//! Operators' queries to the UPF, and names of sessions and tunnels.
 
 use super::trace::TraceRequest;
 use pith_upf::contract::{SessionId, Teid};
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// A question; [`UpfHandle::ask`](super::UpfHandle::ask) sends it.
+/// A query; [`UpfHandle::ask`](super::UpfHandle::ask) sends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Question {
     /// A page of sessions.
     Sessions(Page),
-    /// The session that is named so, or none, as a page.
+    /// A page with the named session, or an empty one.
     SessionNamed(Name),
-    /// A session's rules.
+    /// Rules of a session.
     Rules(Name),
-    /// What a session's flows were given.
+    /// Traffic of a session's flows.
     Flows(Name),
-    /// Traffic and drops of the whole UPF.
+    /// Traffic and dropped packets of the whole UPF.
     Counters,
-    /// Follow the packets of a tunnel.
+    /// Start tracing the packets of a tunnel.
     BeginTrace(TraceRequest),
-    /// What a trace has seen, from that packet's number on.
+    /// Packets of a trace.
     ReadTrace {
-        /// Which trace.
+        /// The trace's id.
         id: u64,
-        /// Packets known already.
+        /// Number of packets to skip.
         after: usize,
     },
-    /// Follow no longer.
+    /// End a trace.
     EndTrace(u64),
 }
 
-/// Which sessions to show.
+/// A page of sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
-    /// Those with ids above.
+    /// Sessions with ids above this one.
     pub after: SessionId,
-    /// How many at most.
+    /// Largest number of sessions.
     pub limit: usize,
 }
 
-/// What a session is known by.
+/// Identifies a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Name {
-    /// Its SEID at the UPF.
+    /// By its SEID at the UPF.
     Seid(SessionId),
-    /// Its UE's address.
+    /// By its UE's address.
     Ue(IpAddr),
-    /// The TEID of a tunnel of its own, at either end.
+    /// By the TEID of one of its tunnels, at either end.
     Teid(Teid),
 }
 
 impl FromStr for Name {
     type Err = String;
 
-    /// An address, or a SEID.
+    /// Parses an address or a SEID.
     fn from_str(text: &str) -> Result<Self, String> {
         if let Ok(address) = text.parse() {
             return Ok(Self::Ue(address));
         }
         let seid = number(text).ok_or_else(|| {
-            format!("'{text}' names no session: write its SEID, such as 0x1f, or its UE's address")
+            format!("'{text}' does not identify a session: write its SEID, such as 0x1f, or its UE's address")
         })?;
         Ok(Self::Seid(SessionId(seid)))
     }
 }
 
-/// A TEID as it is written: `0x1f`, or 31.
+/// A TEID in text form: `0x1f`, or 31.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TeidText(pub Teid);
 
@@ -81,7 +81,7 @@ impl FromStr for TeidText {
     }
 }
 
-/// A SEID as it is written: `0x1f`, or 31.
+/// A SEID in text form: `0x1f`, or 31.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SeidText(pub SessionId);
 
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_goes_by_its_seid_or_its_ues_address() {
+    fn a_session_is_named_by_seid_or_ue_address() {
         let ue = Name::Ue("10.45.0.2".parse().unwrap());
         for (text, name) in [
             ("0x1F", Ok(Name::Seid(SessionId(31)))),

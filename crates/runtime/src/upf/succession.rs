@@ -1,22 +1,22 @@
-//! After a process that ended unasked: how long its sessions are served, by its own XDP program.
+//! After a crash of the previous process: the time for which XDP continues to serve its sessions.
 
 use std::time::Duration;
 
-/// What SMFs have, once the first is back, to set up what they want kept.
+/// Time for SMFs to restore sessions, from the first association on.
 const RESTORATION: Duration = Duration::from_secs(30);
-/// If none comes back.
+/// Time limit if no SMF sets up an association.
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// How far the succession has come.
+/// Progress of the takeover.
 #[derive(Debug, Default)]
 pub struct Succession {
     begun: Option<Duration>,
-    /// When an SMF was first seen to be back.
+    /// When an SMF first had an association.
     back: Option<Duration>,
 }
 
 impl Succession {
-    /// Whether the sessions of the process before end now; `back`: an SMF has an association.
+    /// Whether the previous process's sessions must end now. `back`: an SMF has an association.
     pub fn is_over(&mut self, now: Duration, back: bool) -> bool {
         let begun = *self.begun.get_or_insert(now);
         if back {
@@ -32,12 +32,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_ends_a_while_after_the_first_smf_is_back_or_when_none_comes() {
+    fn the_takeover_ends_after_the_restoration_time_or_without_an_smf() {
         let seconds = Duration::from_secs;
         let mut succession = Succession::default();
         assert!(!succession.is_over(seconds(5), false));
         assert!(!succession.is_over(seconds(60), true));
-        assert!(!succession.is_over(seconds(89), false), "an SMF that goes again does not begin it anew");
+        assert!(
+            !succession.is_over(seconds(89), false),
+            "an association that ends does not restart the time"
+        );
         assert!(succession.is_over(seconds(90), false));
         let mut alone = Succession::default();
         assert!(!alone.is_over(seconds(5), false));

@@ -1,7 +1,7 @@
-//! Traces: an operator follows the packets of a tunnel, for a while and up to so many.
+//! Packet traces of a tunnel, limited in time and number of packets.
 //!
-//! A trace switches its session's packets on in the datapath, and off again when it has enough, its time is
-//! over, it is ended, or nobody reads it any more; other sessions pay nothing for it.
+//! A trace enables tracing of its session in the datapath. It is disabled when the trace has enough packets,
+//! its time is over, it is ended, or it is no longer read. Other sessions are not affected.
 
 use super::inspect::{self, hex32, hex64};
 use crate::api::ApiError;
@@ -11,25 +11,25 @@ use pith_upf::{TeidOwner, Upf};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Traces at once.
+/// Largest number of traces.
 const MOST_TRACES: usize = 8;
-/// Packets of a trace at most.
+/// Largest number of packets of a trace.
 const MOST_PACKETS: usize = 10_000;
-/// Time of a trace at most.
+/// Longest duration of a trace.
 const LONGEST: Duration = Duration::from_secs(600);
-/// A trace that nobody reads for so long ends: whoever began it has gone.
+/// A trace that was not read for this long ends, as its reader has probably gone.
 const UNREAD: Duration = Duration::from_secs(10);
-/// How long what a trace has seen is kept after its end.
+/// Time for which a trace is kept after its end.
 const KEPT: Duration = Duration::from_secs(60);
 
-/// What is to be followed.
+/// The parameters of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceRequest {
-    /// The tunnel, by its TEID at either end.
+    /// TEID of either end of the tunnel.
     pub teid: Teid,
-    /// Packets to see, 1 to 10,000.
+    /// Number of packets, 1 to 10,000.
     pub packets: usize,
-    /// For how long, up to 10 minutes.
+    /// Duration, up to 10 minutes.
     pub time: Duration,
 }
 
@@ -46,7 +46,7 @@ struct Trace {
     session: SessionId,
     request: TraceRequest,
     begun: Duration,
-    /// When it ends, or has ended.
+    /// When the trace ends or has ended.
     end: Duration,
     read: Duration,
     is_on: bool,
@@ -54,7 +54,7 @@ struct Trace {
     missed: u64,
 }
 
-/// A packet, and when after the trace's begin.
+/// A traced packet, with its time relative to the trace's start.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     after: Duration,
@@ -62,7 +62,7 @@ struct Seen {
 }
 
 impl Traces {
-    /// Begins one.
+    /// Starts a trace.
     pub fn begin(
         &mut self,
         now: Duration,
@@ -91,20 +91,20 @@ impl Traces {
         Ok(shown)
     }
 
-    /// One that has ended gives way.
+    /// Removes a trace that has ended if the table is full.
     fn make_room(&mut self) -> Result<(), ApiError> {
         if self.open.len() >= MOST_TRACES {
             let ended = self.open.iter().position(|trace| !trace.is_on);
             let full = || ApiError {
                 status: StatusCode::TOO_MANY_REQUESTS,
-                detail: format!("{MOST_TRACES} traces run already: end one first"),
+                detail: format!("{MOST_TRACES} traces are running: end one first"),
             };
             self.open.remove(ended.ok_or_else(full)?);
         }
         Ok(())
     }
 
-    /// What one has seen, but for the first `after` packets.
+    /// A trace without its first `after` packets.
     pub fn read(
         &mut self,
         now: Duration,
@@ -118,7 +118,7 @@ impl Traces {
         Ok(trace.show(after))
     }
 
-    /// Ends one, and forgets what it has seen.
+    /// Ends a trace and removes its packets.
     pub fn end(&mut self, datapath: &mut dyn Datapath, id: u64) -> Result<Value, ApiError> {
         let at = self.open.iter().position(|trace| trace.id == id).ok_or_else(|| unknown(id))?;
         let trace = self.open.remove(at);
@@ -126,7 +126,7 @@ impl Traces {
         Ok(Value::Null)
     }
 
-    /// Takes what the datapath has seen, and ends traces whose time is over.
+    /// Adds the datapath's packets to the traces, and ends traces that have reached a limit.
     pub fn tend(&mut self, now: Duration, datapath: &mut dyn Datapath) {
         if self.open.is_empty() {
             return;
@@ -146,7 +146,7 @@ impl Traces {
         self.open.retain(|trace| trace.is_on || trace.end + KEPT > now);
     }
 
-    /// Unless another trace follows the session too.
+    /// Disables tracing of a session unless another trace needs it.
     fn switch_off(&self, datapath: &mut dyn Datapath, session: SessionId) {
         if !self.open.iter().any(|trace| trace.is_on && trace.session == session) {
             datapath.trace(session, false);
@@ -212,10 +212,10 @@ impl Seen {
 
 fn check(request: &TraceRequest) -> Result<(), ApiError> {
     if !(1..=MOST_PACKETS).contains(&request.packets) {
-        return Err(ApiError::bad_request(format!("'packets' is 1 to {MOST_PACKETS}")));
+        return Err(ApiError::bad_request(format!("'packets' must be 1 to {MOST_PACKETS}")));
     }
     if request.time.is_zero() || request.time > LONGEST {
-        return Err(ApiError::bad_request(format!("'seconds' is 1 to {}", LONGEST.as_secs())));
+        return Err(ApiError::bad_request(format!("'seconds' must be 1 to {}", LONGEST.as_secs())));
     }
     Ok(())
 }
@@ -227,11 +227,11 @@ fn find(upf: &Upf, teid: Teid) -> Result<SessionId, ApiError> {
         TeidOwner::Nobody => Err(ApiError::not_found(format!("no session has a tunnel with TEID {shown}"))),
         TeidOwner::Several(count) => Err(ApiError {
             status: StatusCode::CONFLICT,
-            detail: format!("{count} gNBs use TEID {shown}: give the UPF's own TEID of the session"),
+            detail: format!("{count} gNBs use TEID {shown}: use the session's TEID at the UPF"),
         }),
     }
 }
 
 fn unknown(id: u64) -> ApiError {
-    ApiError::not_found(format!("there is no trace {id}, or it ended a while ago"))
+    ApiError::not_found(format!("there is no trace {id}, or it ended more than a minute ago"))
 }

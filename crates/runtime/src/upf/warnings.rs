@@ -1,13 +1,13 @@
-//! A bound on what peers that misbehave make UPF-C write to the log.
+//! Limits the log lines that misbehaving peers can cause.
 
 use std::time::Duration;
 
-/// Most warnings in [`SPAN`]: enough to see what is wrong, too few to fill a disk.
+/// Most warnings in [`SPAN`]: enough to show the problem, too few to fill a disk.
 const MAX_WARNINGS: u32 = 20;
-/// Over which warnings are counted.
+/// Interval over which warnings are counted.
 const SPAN: Duration = Duration::from_secs(1);
 
-/// Warnings of the present span.
+/// Warnings of the current interval.
 #[derive(Debug, Default)]
 pub(super) struct Warnings {
     begun: Duration,
@@ -15,12 +15,12 @@ pub(super) struct Warnings {
 }
 
 impl Warnings {
-    /// Whether another warning is logged; the first of a span says how many were left out before.
+    /// Whether to log another warning. The first call of an interval logs how many were suppressed before.
     pub fn may_tell(&mut self, now: Duration) -> bool {
         if now >= self.begun + SPAN {
             let left_out = self.count.saturating_sub(MAX_WARNINGS);
             if left_out > 0 {
-                tracing::warn!("{left_out} more warnings about N4 were left out");
+                tracing::warn!("{left_out} further warnings about N4 were suppressed");
             }
             (self.begun, self.count) = (now, 0);
         }
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_warnings_a_second() {
+    fn warnings_are_limited_per_second() {
         let mut warnings = Warnings::default();
         let told = |warnings: &mut Warnings, at| (0..100).filter(|_| warnings.may_tell(at)).count();
         assert_eq!(told(&mut warnings, Duration::from_millis(10)), 20);

@@ -1,4 +1,4 @@
-//! Peers that do not keep to the rules.
+//! Tests with peers that violate the protocol.
 
 use std::time::{Duration, Instant};
 
@@ -57,7 +57,7 @@ fn packets_dropped_are_counted_by_reason() {
 }
 
 #[test]
-fn a_packet_of_no_association_is_aborted_by_the_owner_of_the_port() {
+fn a_packet_without_association_is_answered_by_an_abort() {
     let _guard = exclusively();
     let _peer = Peer::start(udp(), &[server()]);
     let ours = stranger((1234, port()));
@@ -67,7 +67,7 @@ fn a_packet_of_no_association_is_aborted_by_the_owner_of_the_port() {
 }
 
 #[test]
-fn a_flood_of_inits_leaves_no_state_and_room_for_others() {
+fn a_flood_of_inits_uses_no_memory_and_delays_no_other_peer() {
     let _guard = exclusively();
     let peer = Peer::start(udp(), &[server()]);
     let mut node = Node::new(udp(), SctpConfig::default());
@@ -85,7 +85,7 @@ fn a_flood_of_inits_leaves_no_state_and_room_for_others() {
 }
 
 #[test]
-fn a_peer_that_begins_anew_gets_a_new_association() {
+fn a_restarted_peer_gets_a_new_association() {
     let _guard = exclusively();
     let mut node = Node::new(udp(), SctpConfig::default());
     node.transport.listen(server()).unwrap();
@@ -113,7 +113,7 @@ fn next_up(node: &mut Node) -> AssociationId {
 }
 
 #[test]
-fn a_message_beyond_the_limit_ends_its_association_only() {
+fn a_message_beyond_the_limit_ends_only_its_association() {
     in_each_mode(|mode| {
         let _peer = Peer::start(mode, &[server()]);
         let mut node = Node::new(mode, SctpConfig { max_message: 1 << 20, ..SctpConfig::default() });
@@ -127,7 +127,7 @@ fn a_message_beyond_the_limit_ends_its_association_only() {
 }
 
 #[test]
-fn a_peer_that_connects_and_falls_silent_is_given_up() {
+fn a_peer_that_stops_answering_is_unreachable() {
     let _guard = exclusively();
     let config = SctpConfig {
         heartbeat: Duration::from_millis(100),

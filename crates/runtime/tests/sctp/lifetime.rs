@@ -1,4 +1,4 @@
-//! Associations come and go, and leave nothing behind.
+//! Tests of the start and end of associations.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use crate::node::Node;
 use crate::peer::{COUNT, ECHO, ORDER, Peer};
 use crate::{exclusively, in_each_mode, server, udp};
 
-/// Notices within a second that nobody answers.
+/// Detects an unreachable peer within a second.
 fn impatient() -> SctpConfig {
     SctpConfig {
         heartbeat: Duration::from_millis(100),
@@ -32,7 +32,7 @@ fn a_killed_peer_is_noticed_without_sending() {
         assert_eq!(node.events, []);
         peer.kill();
         let killed = Instant::now();
-        // The kernel outlives the process and aborts for it.
+        // The kernel outlives the process and sends an ABORT.
         let reason = if mode == SctpMode::Kernel { DownReason::Aborted } else { DownReason::Unreachable };
         assert_eq!(node.down(id), reason);
         assert!(killed.elapsed() < Duration::from_secs(4), "{:?}", killed.elapsed());
@@ -40,18 +40,18 @@ fn a_killed_peer_is_noticed_without_sending() {
 }
 
 #[test]
-fn nobody_there_is_noticed() {
+fn a_missing_peer_is_noticed() {
     in_each_mode(|mode| {
         let mut node = Node::new(mode, impatient());
         let id = node.transport.connect(None, server()).unwrap();
-        // The kernel answers for ports that nobody listens on.
+        // The kernel answers for ports without a listener.
         let reason = if mode == SctpMode::Kernel { DownReason::Refused } else { DownReason::Unreachable };
         assert_eq!(node.down(id), reason);
     });
 }
 
 #[test]
-fn a_shutdown_delivers_first_and_is_told_by_both_sides() {
+fn a_shutdown_delivers_first_and_is_reported_on_both_sides() {
     in_each_mode(|mode| {
         let _peer = Peer::start(mode, &[server()]);
         let mut node = Node::new(mode, SctpConfig::default());
@@ -70,7 +70,7 @@ fn a_shutdown_delivers_first_and_is_told_by_both_sides() {
 }
 
 #[test]
-fn an_abort_is_told_to_the_peer() {
+fn an_abort_is_reported_to_the_peer() {
     in_each_mode(|mode| {
         let _peer = Peer::start(mode, &[server()]);
         let mut node = Node::new(mode, SctpConfig::default());
@@ -81,7 +81,7 @@ fn an_abort_is_told_to_the_peer() {
 }
 
 #[test]
-fn a_dropped_transport_aborts_and_makes_room_for_another() {
+fn a_dropped_transport_aborts_and_permits_another_one() {
     in_each_mode(|mode| {
         let _peer = Peer::start(mode, &[server()]);
         for _ in 0..3 {
@@ -107,7 +107,7 @@ fn a_listener_s_address_belongs_to_one_process() {
 }
 
 #[test]
-fn one_association_too_many_is_refused() {
+fn an_association_above_the_limit_is_refused() {
     in_each_mode(|mode| {
         let _peer = Peer::start(mode, &[server()]);
         let mut node = Node::new(mode, SctpConfig { max_associations: 2, ..SctpConfig::default() });
@@ -121,7 +121,7 @@ fn one_association_too_many_is_refused() {
 }
 
 #[test]
-fn hundreds_of_associations_from_many_addresses_stay_apart() {
+fn hundreds_of_associations_from_many_addresses_are_independent() {
     in_each_mode(|mode| {
         let _peer = Peer::start(mode, &[server()]);
         let mut node = Node::new(mode, SctpConfig::default());
@@ -139,14 +139,14 @@ fn hundreds_of_associations_from_many_addresses_stay_apart() {
 }
 
 #[test]
-fn thousands_of_associations_one_after_the_other_leave_no_memory_behind() {
+fn thousands_of_successive_associations_leak_no_memory() {
     in_each_mode(|mode| {
         let peer = Peer::start(mode, &[server()]);
         let mut node = Node::new(mode, SctpConfig::default());
         let mut address = 0_u16;
         let mut cycle = |graceful: bool| {
-            // The kernel picks ports at random, and answers for a port that it used a moment ago: another address
-            // each time keeps the associations apart.
+            // The kernel chooses ports at random, and answers for a port that it used before: a new address
+            // each time keeps the associations independent.
             address += 1;
             let [high, low] = address.to_be_bytes();
             let local = (mode == SctpMode::Kernel).then(|| IpAddr::from([127, 1, high, low]));
@@ -178,7 +178,7 @@ fn the_chosen_mode_is_described() {
 }
 
 #[test]
-fn associations_accepted_and_ended_are_told_once() {
+fn accepted_and_ended_associations_are_reported_once() {
     let _guard = exclusively();
     let mut node = Node::new(udp(), SctpConfig::default());
     node.transport.listen(server()).unwrap();

@@ -1,7 +1,7 @@
-//! User-space SCTP between two processes on loopback, in UDP and, where permitted, over raw IP.
+//! User-space SCTP between two processes on loopback, over UDP and, where permitted, over raw IP.
 //!
-//! usrsctp is one to a process, so each test holds a lock while it has a transport, and its peer is this very
-//! program, started again as `peer::run`.
+//! A process can have only one usrsctp, so that each test holds a lock while it has a transport. The peer is
+//! this test program, started again as `peer::run`.
 
 mod node;
 mod packet;
@@ -21,27 +21,27 @@ use pith_runtime::sctp::SctpMode;
 
 static ONE_TRANSPORT: Mutex<()> = Mutex::new(());
 
-/// Port of the server, another for each run of the tests.
+/// Port of the server, different for each test run.
 fn port() -> u16 {
     30_000 + (std::process::id() % 8_000) as u16
 }
 
-/// Where the server listens.
+/// Address of the server.
 fn server() -> SocketAddr {
     ([127, 0, 0, 1], port()).into()
 }
 
-/// SCTP in UDP, on a port that goes with [`port`].
+/// SCTP over UDP, on a port derived from [`port`].
 fn udp() -> SctpMode {
     SctpMode::Udp(port() - 10_000)
 }
 
-/// Held by a test for as long as it has a transport.
+/// Lock that a test holds while it has a transport.
 fn exclusively() -> MutexGuard<'static, ()> {
     ONE_TRANSPORT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs a test in every mode that works here.
+/// Runs a test in every mode that this machine supports.
 fn in_each_mode(test: impl Fn(SctpMode)) {
     let _guard = exclusively();
     for (mode, works) in [
@@ -58,10 +58,10 @@ fn in_each_mode(test: impl Fn(SctpMode)) {
     }
 }
 
-/// Whether the system makes an SCTP socket of this type.
+/// Whether the system permits an SCTP socket of this type.
 #[allow(unsafe_code)]
 fn socket_is_permitted(kind: libc::c_int) -> bool {
-    // SAFETY: no pointers; a descriptor that was made is closed.
+    // SAFETY: no pointers; the descriptor is closed.
     unsafe {
         let fd = libc::socket(libc::AF_INET, kind, libc::IPPROTO_SCTP);
         fd >= 0 && libc::close(fd) == 0

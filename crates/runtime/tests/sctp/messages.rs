@@ -1,4 +1,4 @@
-//! Messages arrive whole, in order and once.
+//! Tests that messages arrive complete, in order and once.
 
 use std::net::{Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::peer::{COUNT, ECHO, ORDER, Peer};
 use crate::{in_each_mode, port, server};
 
 #[test]
-fn a_thousand_messages_on_several_streams_come_back_in_order() {
+fn a_thousand_messages_on_several_streams_keep_their_order() {
     in_each_mode(|mode| {
         let _peer = Peer::start(mode, &[server()]);
         let mut node = Node::new(mode, SctpConfig::default());
@@ -30,7 +30,7 @@ fn a_thousand_messages_on_several_streams_come_back_in_order() {
 }
 
 #[test]
-fn messages_of_any_length_survive() {
+fn messages_of_any_length_are_delivered() {
     in_each_mode(|mode| {
         let _peer = Peer::start(mode, &[server()]);
         let mut node = Node::new(mode, SctpConfig::default());
@@ -80,7 +80,7 @@ fn a_paused_peer_stops_the_sender_and_nothing_is_lost() {
 }
 
 #[test]
-fn reading_goes_on_where_it_was_paused() {
+fn reading_resumes_where_it_was_paused() {
     in_each_mode(|mode| {
         let _peer = Peer::start(mode, &[server()]);
         let mut node = Node::new(mode, SctpConfig::default());
@@ -99,7 +99,7 @@ fn reading_goes_on_where_it_was_paused() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_refused_by_name() {
+fn unsendable_messages_get_specific_errors() {
     in_each_mode(|mode| {
         let _peer = Peer::start(mode, &[server()]);
         let mut node = Node::new(mode, SctpConfig { outbound_streams: 4, ..SctpConfig::default() });

@@ -1,4 +1,5 @@
-//! Several addresses in one association: the kernel's SCTP has them, user-space SCTP refuses them.
+//! Tests of associations with several addresses: the kernel's SCTP supports them, user-space SCTP refuses
+//! them.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,7 +13,7 @@ fn addresses(texts: [&str; 2]) -> [SocketAddr; 2] {
     texts.map(|text| SocketAddr::new(text.parse().unwrap(), port()))
 }
 
-/// The peer's further addresses, and the own one, of the next association that is up.
+/// The peer's address and further addresses of the next association that is up.
 fn up(node: &mut Node, accepted: bool) -> (SocketAddr, Vec<IpAddr>) {
     node.wait_for("Up", |event| match event {
         SctpEvent::Up { peer, local, alternatives, .. } if (local.port() == port()) == accepted => {
@@ -35,11 +36,12 @@ fn the_kernel_gives_an_association_all_addresses_of_its_listener() {
         let id = node.transport.connect(None, second).unwrap();
         let (peer, alternatives) = up(&mut node, false);
         assert_eq!(peer, second);
-        // Over IPv4 a peer is told addresses of IPv4 only, unless it says that it has both families.
+        // An association over IPv4 announces only IPv4 addresses, unless the peer reported support of both
+        // families.
         let expected = if first.is_ipv4() { vec![first.ip()] } else { Vec::new() };
         assert_eq!(alternatives, expected);
         let (peer, _) = up(&mut node, true);
-        assert!(peer.is_ipv4(), "{peer}: an IPv4 address in its own form");
+        assert!(peer.is_ipv4(), "{peer}: not a mapped IPv4 address");
         node.send(id, 0, ECHO, b"hello");
     }
 }
@@ -56,7 +58,7 @@ fn user_space_sctp_refuses_several_addresses() {
 #[test]
 fn raw_ip_is_refused_where_the_kernel_answers() {
     let _guard = exclusively();
-    // Looking for the kernel's SCTP loads its module where there is one.
+    // The check for the kernel's SCTP loads its module, if there is one.
     if !socket_is_permitted(libc::SOCK_STREAM) {
         return skipped::skipped("this kernel has no SCTP");
     }

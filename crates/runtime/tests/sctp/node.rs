@@ -1,4 +1,4 @@
-//! A transport with its events, driven by the test that owns it.
+//! A transport and its events, run by the test that owns it.
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsRawFd;
@@ -8,7 +8,7 @@ use pith_runtime::sctp::{
     self, AssociationId, DownReason, SctpConfig, SctpEvent, SctpMode, SctpTransport, SendError,
 };
 
-/// How long anything may take here.
+/// Time limit for any event.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub struct Node {
@@ -22,7 +22,7 @@ impl Node {
         Self { transport, events: Vec::new() }
     }
 
-    /// Waits for readiness or the transport's deadline, at most until `until`, and processes.
+    /// Waits until the transport is readable, or its deadline, or `until`, then processes it.
     pub fn turn(&mut self, until: Instant) {
         let deadline = self.transport.next_deadline().map_or(until, |d| d.min(until));
         wait_readable(&*self.transport, deadline.saturating_duration_since(Instant::now()));
@@ -36,7 +36,7 @@ impl Node {
         }
     }
 
-    /// The first event that `pick` takes; those before it stay.
+    /// Waits for the first event that `pick` accepts; other events are kept.
     pub fn wait_for<T>(&mut self, what: &str, mut pick: impl FnMut(&SctpEvent) -> Option<T>) -> T {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -60,7 +60,7 @@ impl Node {
         id
     }
 
-    /// Waits until an association is up; gives its own address.
+    /// Waits until an association is up; returns its own address.
     pub fn up(&mut self, id: AssociationId) -> SocketAddr {
         self.wait_for("Up", |e| match e {
             SctpEvent::Up { association, local, .. } if *association == id => Some(*local),
@@ -85,7 +85,7 @@ impl Node {
         })
     }
 
-    /// Sends, waiting for room as long as needed.
+    /// Sends a message, waiting for room if needed.
     pub fn send(&mut self, id: AssociationId, stream: u16, ppid: u32, payload: &[u8]) {
         while let Err(error) = self.transport.send(id, stream, ppid, payload) {
             assert_eq!(error, SendError::Backpressure);

@@ -1,4 +1,4 @@
-//! SCTP packets made by hand, and a client of a UDP socket and nothing else.
+//! Hand-made SCTP packets, and a client with only a UDP socket.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -9,7 +9,7 @@ pub const ABORT: u8 = 6;
 pub const COOKIE_ECHO: u8 = 10;
 pub const COOKIE_ACK: u8 = 11;
 
-/// A packet of one chunk, with its checksum.
+/// A packet with one chunk and its checksum.
 pub fn packet(ports: (u16, u16), tag: u32, kind: u8, body: &[u8]) -> Vec<u8> {
     let mut bytes = [ports.0.to_be_bytes(), ports.1.to_be_bytes()].concat();
     bytes.extend(tag.to_be_bytes());
@@ -32,7 +32,7 @@ pub fn init_body(tag: u32) -> Vec<u8> {
     body
 }
 
-/// A peer that knows four chunks.
+/// A peer that handles four chunk types.
 pub struct Stranger {
     socket: UdpSocket,
     pub ports: (u16, u16),
@@ -47,18 +47,18 @@ impl Stranger {
     }
 
     pub fn send(&self, bytes: &[u8]) {
-        // A port that nobody has bound (any more) is not this test's concern.
+        // A port without a socket is not an error of this test.
         let _ = self.socket.send(bytes);
     }
 
-    /// The next packet, if one comes soon: the type of its first chunk, and all of it.
+    /// The next packet within the timeout: the type of its first chunk, and its octets.
     pub fn receive(&self) -> Option<(u8, Vec<u8>)> {
         let mut buffer = [0; 4096];
         let length = self.socket.recv(&mut buffer).ok()?;
         Some((buffer[12], buffer[..length].to_vec()))
     }
 
-    /// INIT to COOKIE ACK.
+    /// Performs the handshake from INIT to COOKIE ACK.
     pub fn establish(&self, tag: u32) {
         self.send(&packet(self.ports, 0, INIT, &init_body(tag)));
         let (kind, ack) = self.receive().expect("an INIT ACK");

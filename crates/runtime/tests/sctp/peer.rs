@@ -1,4 +1,4 @@
-//! The other process: a server that echoes, counts and obeys.
+//! The peer process: a server that echoes and counts messages and executes orders.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
@@ -9,17 +9,17 @@ use pith_runtime::sctp::{AssociationId, SctpConfig, SctpEvent, SctpMode};
 
 use crate::node::Node;
 
-/// Messages with this PPID come back; they are NGAP's.
+/// Messages with this PPID (that of NGAP) are echoed.
 pub const ECHO: u32 = 60;
 /// Messages with this PPID are counted.
 pub const COUNT: u32 = 1;
-/// Messages with this PPID are orders.
+/// Messages with this PPID are orders to the server.
 pub const ORDER: u32 = 2;
 
-/// Tells a copy of this program to be a peer: mode and addresses to listen on.
+/// Environment variable that makes this program a peer: mode and addresses to listen on.
 const ROLE: &str = "PITH_SCTP_PEER";
 
-/// A peer process; killed with the value.
+/// A peer process; dropping the value kills it.
 pub struct Peer(Child);
 
 impl Peer {
@@ -37,7 +37,7 @@ impl Peer {
         Self(child)
     }
 
-    /// Kills the process, without a chance to say good-bye.
+    /// Kills the process without a shutdown of its associations.
     pub fn kill(mut self) {
         self.0.kill().expect("a kill");
     }
@@ -83,9 +83,9 @@ fn run() {
 
 struct Server {
     node: Node,
-    /// Bytes received to be counted.
+    /// Bytes of counted messages.
     counted: usize,
-    /// The association that was ordered to pause, until another one orders to resume.
+    /// The paused association, until another association sends 'resume'.
     paused: Option<AssociationId>,
 }
 

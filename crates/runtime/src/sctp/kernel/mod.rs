@@ -1,6 +1,6 @@
-//! Kernel SCTP: a one-to-one socket for each association, all behind one epoll descriptor.
+//! Kernel SCTP: a one-to-one socket for each association, with one epoll descriptor.
 //!
-//! Timers, retransmission and multi-homing are the kernel's. A paused association is not read, so that its
+//! The kernel handles timers, retransmission and multi-homing. A paused association is not read, so that its
 //! receive buffer fills and its window closes.
 
 mod socket;
@@ -16,9 +16,10 @@ use super::table::{Associations, Holds, Reader, Served};
 use super::{AssociationId, SctpConfig, SctpError, SctpEvent, SctpTransport, SendError};
 use socket::Socket;
 
-/// Set in the epoll token of a listener; the rest is its index. Without it, the token is an association's slot.
+/// Set in the epoll token of a listener; the other bits are its index. Tokens without it are slots of
+/// associations.
 const LISTENER: u64 = 1 << 63;
-/// What every association is watched for besides reading and writing, asked for or not.
+/// Events that epoll reports for every association in any case.
 const BROKEN: libc::c_int = libc::EPOLLERR | libc::EPOLLHUP;
 
 /// SCTP by the kernel.
@@ -41,7 +42,7 @@ impl Holds for Association<Socket> {
 }
 
 impl KernelTransport {
-    /// Makes the transport; `why` goes into its description.
+    /// Creates the transport; `why` is part of its description.
     pub fn open(config: SctpConfig, why: String) -> Result<Self, SctpError> {
         Ok(Self {
             description: format!("kernel SCTP: {why}"),
@@ -60,7 +61,7 @@ impl KernelTransport {
     }
 
     fn listener(&self, local: &[SocketAddr]) -> std::io::Result<Socket> {
-        // A socket of IPv6 takes addresses of both families.
+        // An IPv6 socket can have addresses of both families.
         let first = local.iter().find(|local| local.is_ipv6()).or(local.first());
         let first = *first.ok_or(std::io::ErrorKind::InvalidInput)?;
         let socket = Socket::open(first, &self.config)?;
@@ -98,15 +99,15 @@ impl KernelTransport {
         })
     }
 
-    /// Takes new associations. Their `Up` comes of the notification that each holds, before its messages: the
-    /// association itself may be over by now.
+    /// Accepts new associations. Their `Up` follows from the notification on each socket, before its
+    /// messages: an association may already have ended.
     fn accept_all(&mut self, index: usize) {
         while let Some(Ok((socket, peer))) = self.listeners.get(index).map(Socket::accept) {
             let (Ok(local), Ok(())) = (socket.local(), self.check_room()) else {
-                continue; // gone already, or one too many, which closing aborts
+                continue; // ended already, or above the limit: closing aborts it
             };
             if let Err(error) = self.insert(socket, |s| Association::connecting(s, local, peer)) {
-                tracing::error!(%error, %peer, "SCTP association cannot be watched");
+                tracing::error!(%error, %peer, "SCTP association cannot be polled");
             }
         }
     }
@@ -131,14 +132,14 @@ impl KernelTransport {
         }
     }
 
-    /// Watches an association for what its state calls for.
+    /// Polls an association for the events that its state needs.
     fn watch(&mut self, id: AssociationId) {
         if let Some(association) = self.associations.find(id) {
             let read = if association.paused { 0 } else { libc::EPOLLIN };
             let write = if association.blocked { libc::EPOLLOUT } else { 0 };
             if let Err(error) = self.epoll.modify(association.socket.as_fd(), read | write, id.slot().into())
             {
-                tracing::error!(%error, association = %id, "SCTP association can no longer be watched");
+                tracing::error!(%error, association = %id, "SCTP association can no longer be polled");
             }
         }
     }
@@ -160,7 +161,7 @@ impl SctpTransport for KernelTransport {
         self.epoll.as_fd()
     }
 
-    /// The kernel keeps time.
+    /// The kernel runs the timers.
     fn next_deadline(&self) -> Option<Instant> {
         None
     }
@@ -201,7 +202,7 @@ impl SctpTransport for KernelTransport {
         sent
     }
 
-    /// The kernel sends at once.
+    /// The kernel sends immediately.
     fn flush(&mut self) {}
 
     fn pause_reading(&mut self, association: AssociationId) {
@@ -214,7 +215,7 @@ impl SctpTransport for KernelTransport {
 
     fn shutdown(&mut self, association: AssociationId) {
         if let Some(association) = self.associations.find(association) {
-            // On error the association is over already, which reading it tells.
+            // After an error the association has ended, which the next read reports.
             let _ = association.shutdown();
         }
     }

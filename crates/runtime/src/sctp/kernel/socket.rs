@@ -1,4 +1,4 @@
-//! A kernel SCTP socket, one-to-one style: a listener, or an association.
+//! A kernel SCTP socket in one-to-one style: a listener or an association.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -17,14 +17,14 @@ use crate::sctp::poll::{
 
 /// Room for one control message with an `sctp_rcvinfo`, in words.
 const CONTROL_WORDS: usize = 8;
-/// Connections that may wait to be accepted.
+/// Associations that may be pending for accept.
 const BACKLOG: c_int = 1024;
 
-/// An endpoint of the kernel's; closed on drop, with an ABORT if an association is still up.
+/// A kernel socket. Dropping it closes it, with an ABORT if its association is up.
 pub(super) struct Socket(OwnedFd);
 
 impl Socket {
-    /// A socket with all of `config` set on it; what a listener accepts inherits it.
+    /// Opens a socket with the options of `config`; accepted sockets inherit them.
     pub fn open(address: SocketAddr, config: &SctpConfig) -> io::Result<Self> {
         let socket = Self(new_socket(family(address.ip()), libc::SOCK_STREAM, libc::IPPROTO_SCTP)?);
         if address.is_ipv6() {
@@ -36,13 +36,13 @@ impl Socket {
         Ok(socket)
     }
 
-    /// Aborting when closed, without Nagle's delay, and with association events and message information.
+    /// Sets: abort on close, no Nagle delay, association events and message information.
     fn prepare(&self) -> io::Result<()> {
         let linger = libc::linger { l_onoff: 1, l_linger: 0 };
         set_option(self.as_fd(), libc::SOL_SOCKET, libc::SO_LINGER, &linger)?;
         self.set_sctp(uapi::SCTP_NODELAY, &1_i32)?;
         self.set_sctp(uapi::SCTP_RECVRCVINFO, &1_i32)?;
-        // The beginning of `struct sctp_event_subscribe`: data_io_event off, association_event on.
+        // The first fields of `struct sctp_event_subscribe`: data_io_event off, association_event on.
         self.set_sctp(uapi::SCTP_EVENTS, &[0_u8, 1])
     }
 
@@ -84,12 +84,13 @@ impl Socket {
         bind(self.as_fd(), address)
     }
 
-    /// Has a socket of IPv6 take addresses of IPv4 as well; [`decode_address`] undoes their mapped form.
+    /// Lets an IPv6 socket use IPv4 addresses too; [`decode_address`] converts mapped addresses back.
     pub fn accept_both_families(&self) -> io::Result<()> {
         set_option(self.as_fd(), libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, &0)
     }
 
-    /// Binds further addresses, of the port that the first one has: the associations of a listener have them all.
+    /// Binds further addresses with the port of the first. All associations of the listener use all
+    /// addresses.
     pub fn add_addresses(&self, addresses: &[SocketAddr]) -> io::Result<()> {
         set_option_bytes(
             self.as_fd(),
@@ -104,13 +105,14 @@ impl Socket {
         check(unsafe { libc::listen(self.0.as_raw_fd(), BACKLOG) }).map(drop)
     }
 
-    /// The next association of a listener, and its peer.
+    /// Accepts the next association of a listener; returns it and its peer.
     pub fn accept(&self) -> io::Result<(Self, SocketAddr)> {
         // SAFETY: all-zero bytes are a valid sockaddr_storage.
         let mut name: sockaddr_storage = unsafe { std::mem::zeroed() };
         let mut length = size_of::<sockaddr_storage>() as socklen_t;
         let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-        // SAFETY: `name` and `length` describe room for an address; the result is a descriptor nobody else owns.
+        // SAFETY: `name` and `length` describe room for an address; the resulting descriptor has no other
+        // owner.
         let socket = unsafe {
             let fd = libc::accept4(self.0.as_raw_fd(), (&raw mut name).cast(), &raw mut length, flags);
             Self(OwnedFd::from_raw_fd(check(fd)?))
@@ -120,7 +122,7 @@ impl Socket {
         Ok((socket, peer))
     }
 
-    /// Begins an association.
+    /// Starts an association.
     pub fn connect(&self, remote: SocketAddr) -> io::Result<()> {
         let (name, length) = encode_address(remote);
         // SAFETY: `name` holds an address of `length` bytes.
@@ -142,7 +144,7 @@ impl Socket {
 }
 
 impl Socket {
-    /// The peer's addresses; none where the system does not say.
+    /// The peer's addresses; none if the kernel does not report them.
     fn peers(&self) -> Vec<IpAddr> {
         let mut bytes = vec![0_u8; PEER_ADDRESSES];
         let mut length = PEER_ADDRESSES as socklen_t;
@@ -160,12 +162,12 @@ impl Socket {
     }
 }
 
-/// Room for what [`uapi::SCTP_GET_PEER_ADDRS`] gives: more addresses than an INIT of one packet can name.
+/// Buffer for [`uapi::SCTP_GET_PEER_ADDRS`]: more addresses than an INIT of one packet can contain.
 const PEER_ADDRESSES: usize = 8192;
 /// Length of `assoc_id` and `addr_num` before the addresses.
 const GETADDRS_HEADER: usize = 8;
 
-/// Addresses one after the other, each as long as its family has it.
+/// Concatenates addresses, each with the length of its family.
 fn pack_addresses(addresses: &[SocketAddr]) -> Vec<u8> {
     let mut packed = Vec::new();
     for address in addresses {
@@ -178,7 +180,7 @@ fn pack_addresses(addresses: &[SocketAddr]) -> Vec<u8> {
     packed
 }
 
-/// Reads `struct sctp_getaddrs`: association, number of addresses, the addresses packed.
+/// Reads `struct sctp_getaddrs`: association, number of addresses, packed addresses.
 fn unpack_addresses(bytes: &[u8]) -> Vec<IpAddr> {
     let count = bytes.get(4..GETADDRS_HEADER).map_or(0, |n| u32::from_ne_bytes([n[0], n[1], n[2], n[3]]));
     let mut rest = bytes.get(GETADDRS_HEADER..).unwrap_or_default();
@@ -260,7 +262,7 @@ impl MessageSocket for Socket {
     }
 }
 
-/// A flag word that the C structure keeps at a half-word boundary.
+/// A flag word that the C structure aligns to a half-word.
 fn halves(word: u32) -> [u16; 2] {
     let [a, b, c, d] = word.to_ne_bytes();
     [u16::from_ne_bytes([a, b]), u16::from_ne_bytes([c, d])]
@@ -298,8 +300,8 @@ fn write_send_info(control: &mut [u64; CONTROL_WORDS], info: uapi::sctp_sndinfo)
     }
 }
 
-/// Reads `struct sctp_assoc_change`; its fields are in host order: type, flags (u16), length (u32), state, error,
-/// outbound streams, inbound streams (u16).
+/// Reads `struct sctp_assoc_change`. Its fields are in host order: type, flags (u16), length (u32), state,
+/// error, outbound streams, inbound streams (u16).
 fn notification(bytes: &[u8]) -> Received {
     let field = |at: usize| bytes.get(at..at + 2).map_or(0, |b| u16::from_ne_bytes([b[0], b[1]]));
     if field(0) != uapi::SCTP_ASSOC_CHANGE {
@@ -319,14 +321,14 @@ fn notification(bytes: &[u8]) -> Received {
 mod tests {
     use super::*;
 
-    /// An association change as the kernel writes it.
+    /// An association change in the kernel's format.
     fn change(kind: u16, state: u16) -> Vec<u8> {
         let fields = [kind, 0, 20, 0, state, 0, 32, 64, 7, 0];
         fields.iter().flat_map(|f| f.to_ne_bytes()).collect()
     }
 
     #[test]
-    fn association_changes_are_told_apart() {
+    fn association_changes_are_distinguished() {
         let up = notification(&change(uapi::SCTP_ASSOC_CHANGE, uapi::SCTP_COMM_UP));
         assert!(matches!(up, Received::Change(Change::Up(Streams { inbound: 64, outbound: 32 }))));
         let lost = notification(&change(uapi::SCTP_ASSOC_CHANGE, uapi::SCTP_COMM_LOST));
@@ -336,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_both_families_are_packed_without_gaps_and_read_back() {
+    fn addresses_of_both_families_round_trip_packed() {
         let addresses: Vec<SocketAddr> = ["10.0.0.1:38412", "[2001:db8::1]:38412", "[::ffff:10.0.1.1]:38412"]
             .map(|address| address.parse().unwrap())
             .into();
@@ -352,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_word_keeps_its_bytes_when_cut_in_halves() {
+    fn a_flag_word_keeps_its_bytes_in_halves() {
         let [a, b] = halves(0x0102_0304).map(u16::to_ne_bytes);
         assert_eq!([a[0], a[1], b[0], b[1]], 0x0102_0304_u32.to_ne_bytes());
     }

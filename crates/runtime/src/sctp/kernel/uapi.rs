@@ -1,4 +1,4 @@
-//! The part of `linux/sctp.h` that is used here (Linux 3.17 and later).
+//! The part of `linux/sctp.h` in use (Linux 3.17 and later).
 #![allow(non_camel_case_types)]
 
 use libc::c_int;
@@ -9,7 +9,7 @@ pub(super) const SCTP_INITMSG: c_int = 2;
 pub(super) const SCTP_NODELAY: c_int = 3;
 pub(super) const SCTP_PEER_ADDR_PARAMS: c_int = 9;
 pub(super) const SCTP_EVENTS: c_int = 11;
-/// Options 100 and up carry packed socket addresses.
+/// Options from 100 carry packed socket addresses.
 pub(super) const SCTP_SOCKOPT_BINDX_ADD: c_int = 100;
 pub(super) const SCTP_GET_PEER_ADDRS: c_int = 108;
 pub(super) const SCTP_DELAYED_SACK: c_int = 16;
@@ -67,8 +67,8 @@ pub(super) struct sctp_sack_info {
     pub freq: u32,
 }
 
-/// Up to `spp_flags`: the form that kernels before 4.18 know, and later ones take.
-/// The C structure is packed to 4 bytes; `address` is kept in words, which gives the same layout.
+/// The fields up to `spp_flags`: the form of kernels before 4.18, which later ones accept. The C structure is
+/// packed to 4 bytes; `address` is declared in words, which has the same layout.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub(super) struct sctp_paddrparams {

@@ -1,4 +1,4 @@
-//! The endpoint: usrsctp's associations, and which packets it gets to see.
+//! The endpoint: usrsctp's associations, and the filtering of received packets.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -13,38 +13,38 @@ use crate::sctp::association::Association;
 use crate::sctp::table::{Associations, Holds, Reader, Served};
 use crate::sctp::{AssociationId, SctpConfig, SctpError, SctpEvent, SendError};
 
-/// Connections that may wait to be accepted; they are taken after each packet batch.
+/// Associations that may be pending for accept; they are accepted after each batch of packets.
 const BACKLOG: i32 = 1024;
-/// Resolution of usrsctp's timers while packets flow, when delayed SACKs are due.
+/// Resolution of usrsctp's timers while packets flow; delayed SACKs need it.
 const BUSY_TICK: Duration = Duration::from_millis(20);
-/// The same after so long without a packet: retransmissions (from 250 ms on) are due, then only heartbeats. Each tick
-/// wakes the thread, so a lone message is not to be followed by many.
+/// The resolution after a time without packets: first for retransmissions (from 250 ms on), then for
+/// heartbeats only. Each tick wakes the thread, so a single message must not cause many ticks.
 const RESTING_TICK: Duration = Duration::from_millis(50);
 const RESTING_AFTER: Duration = Duration::from_millis(60);
 const QUIET_TICK: Duration = Duration::from_millis(100);
 const QUIET_AFTER: Duration = Duration::from_secs(1);
-/// The same without associations: late packets, and the renewal of the cookie secret.
+/// The resolution without associations, for late packets and the renewal of the cookie secret.
 const IDLE_TICK: Duration = Duration::from_secs(1);
 
-/// What became of received packets.
+/// Counters of received packets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct IngressCounters {
-    /// Given to usrsctp.
+    /// Passed to usrsctp.
     pub accepted: u64,
-    /// Too short to be SCTP, or with a port 0.
+    /// Too short for SCTP, or with port 0.
     pub malformed: u64,
-    /// For a port or an address that is not ours; left to whoever it is for.
+    /// For a port or address of another program; ignored.
     pub foreign: u64,
     /// With a wrong CRC32c.
     pub bad_checksum: u64,
-    /// From a new address while too many are remembered.
+    /// From a new address while the table of paths is full.
     pub no_room: u64,
 }
 
-/// usrsctp and everything that names its parts.
+/// usrsctp with its sockets, paths and ports.
 pub(super) struct Endpoint {
     pub config: SctpConfig,
-    // Sockets come before the stack, so that they are closed before it is given up.
+    // Sockets are declared before the stack, so that they are closed before the stack is released.
     associations: Associations<Member>,
     listeners: Vec<(u16, Socket)>,
     listening: Vec<SocketAddr>,
@@ -57,17 +57,17 @@ pub(super) struct Endpoint {
     reader: Reader,
 }
 
-/// An association, and what it holds on to.
+/// An association and the resources that it uses.
 struct Member {
     association: Association<Socket>,
     side: Side,
 }
 
-/// Who began an association.
+/// The side that started an association.
 enum Side {
-    /// This side, from a port that holds the path and is given back.
+    /// This side, from a local port that reserves the path.
     Client,
-    /// The peer, along this path.
+    /// The peer, on this path.
     Server(PathId),
 }
 
@@ -79,14 +79,14 @@ impl Holds for Member {
     }
 }
 
-/// How far usrsctp's clock has been moved, and when a packet last moved.
+/// The time to which usrsctp's clock has advanced, and the time of the last packet.
 struct Clock {
     ticked: Instant,
     active: Instant,
 }
 
 impl Endpoint {
-    /// `None` while another endpoint lives in this process.
+    /// `None` while this process has another endpoint.
     pub fn new(config: SctpConfig, now: Instant) -> Option<Self> {
         Some(Self {
             reader: Reader::new(config.max_message),
@@ -103,7 +103,7 @@ impl Endpoint {
         })
     }
 
-    /// Accepts associations on an address; the listener of its port serves all addresses.
+    /// Accepts associations on an address. The listener of a port serves all addresses.
     pub fn listen(&mut self, local: SocketAddr) -> Result<(), SctpError> {
         let port = local.port();
         if !self.listeners.iter().any(|(p, _)| *p == port) {
@@ -122,12 +122,12 @@ impl Endpoint {
         Ok(socket)
     }
 
-    /// The local ports that packets may be for.
+    /// The local ports of listeners.
     pub fn listening_ports(&self) -> Vec<u16> {
         self.listeners.iter().map(|(port, _)| *port).collect()
     }
 
-    /// Begins an association along a path, from a port that was taken for it.
+    /// Starts an association on a path, from a port allocated for it.
     pub fn connect(
         &mut self,
         path: PathId,
@@ -192,7 +192,7 @@ impl Endpoint {
         }
     }
 
-    /// Forgets an association; closing its socket sends an ABORT if it is still up.
+    /// Removes an association. If it is up, closing its socket sends an ABORT.
     pub fn remove(&mut self, id: AssociationId, now: Instant) {
         match self.associations.remove(id) {
             Some(Member { association, side: Side::Client }) => {
@@ -209,8 +209,8 @@ impl Endpoint {
 
     // ---- packets ----
 
-    /// Gives a packet to usrsctp if it is well-formed and ours; anything else is dropped in silence, because
-    /// usrsctp would ABORT an association that belongs to another program.
+    /// Passes a packet to usrsctp if it is well-formed and for this endpoint. Other packets are dropped
+    /// silently, because usrsctp would send an ABORT to another program's association.
     pub fn input(&mut self, link: usize, packet: Packet<'_>, now: Instant, events: &mut Vec<SctpEvent>) {
         let Some(header) = packet::header(packet.payload) else {
             self.counters.malformed += 1;
@@ -247,7 +247,8 @@ impl Endpoint {
         self.listening.iter().any(listens) || client().is_some()
     }
 
-    /// A COOKIE ECHO can make an association, for which its path must be registered; it stays so only if one was made.
+    /// A COOKIE ECHO can create an association, which needs a registered path. The path remains registered
+    /// only if an association was created.
     fn input_cookie(&mut self, path: PathId, packet: &[u8], events: &mut Vec<SctpEvent>) {
         self.register(path);
         self.stack.input(path, packet);
@@ -267,7 +268,7 @@ impl Endpoint {
         }
     }
 
-    /// Takes an accepted association, unless it is one too many: then its socket closes with an ABORT.
+    /// Adds an accepted association. If the limit is reached, dropping the socket sends an ABORT.
     fn admit(
         &mut self,
         socket: Socket,
@@ -295,7 +296,7 @@ impl Endpoint {
 
     // ---- time ----
 
-    /// Moves usrsctp's clock up to `now`, and forgets what has rested long enough.
+    /// Advances usrsctp's clock to `now`, and removes expired ports and paths.
     pub fn advance(&mut self, now: Instant) {
         let elapsed = now.saturating_duration_since(self.clock.ticked);
         if elapsed < BUSY_TICK {
@@ -312,7 +313,7 @@ impl Endpoint {
         }
     }
 
-    /// Notes that packets move, so that timers run at full resolution.
+    /// Records that packets flow, so that timers run at full resolution.
     pub fn mark_active(&mut self, now: Instant) {
         self.clock.active = now;
     }
@@ -335,7 +336,7 @@ impl Endpoint {
 
     // ---- messages ----
 
-    /// Looks at every socket that usrsctp has woken.
+    /// Serves every socket that usrsctp has signalled.
     pub fn serve(&mut self, now: Instant, events: &mut Vec<SctpEvent>) {
         let mut woken = std::mem::take(&mut self.woken);
         self.stack.take_woken(&mut woken);
@@ -380,14 +381,14 @@ impl Drop for Endpoint {
 }
 
 impl Endpoint {
-    /// Closes everything; ABORTs for what is still up are left to flush.
+    /// Closes all sockets. ABORTs for associations that are up must be flushed afterwards.
     pub fn close_sockets(&mut self) {
         self.associations = Associations::new();
         self.listeners.clear();
     }
 }
 
-/// Whether a listener's address takes packets to `local`.
+/// Whether a listener's address covers packets to `local`.
 fn covers(listener: IpAddr, local: IpAddr) -> bool {
     listener == local || (listener.is_unspecified() && listener.is_ipv4() == local.is_ipv4())
 }

@@ -1,8 +1,8 @@
 //! A socket filter that keeps other programs' SCTP packets out of a raw socket.
 //!
-//! A raw socket gets a copy of every SCTP packet of its namespace: on loopback even the packets it sent itself.
-//! This classic BPF program lets through what is for a port of ours, so that the rest costs no system call. It
-//! only saves work: the engine looks at every packet again.
+//! A raw socket gets a copy of every SCTP packet of its namespace, on loopback even the packets that it sent
+//! itself. This classic BPF program passes only packets for this process's ports, so that the rest costs no
+//! system calls. It is an optimization only: the endpoint checks every packet again.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -19,10 +19,10 @@ use crate::sctp::poll::set_option;
 
 /// Offset of the destination port in the SCTP header.
 const DESTINATION_PORT: u32 = 2;
-/// Jumps are 8 bits wide; a program with more ports than this lets everything through.
+/// Jumps are 8 bits wide; a program for more ports passes everything.
 const MAX_PORTS: usize = 240;
 
-/// What a raw socket's packets begin with.
+/// The first header of a raw socket's packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
     /// The IPv4 header.
@@ -31,7 +31,7 @@ pub(super) enum Framing {
     Bare,
 }
 
-/// Lets through packets for `ports`, and for the blocks of [`BLOCK`] ports that begin at `blocks`.
+/// Passes packets for `ports`, and for the blocks of [`BLOCK`] ports that begin at `blocks`.
 pub(super) fn attach(fd: BorrowedFd<'_>, framing: Framing, ports: &[u16], blocks: &[u16]) -> io::Result<()> {
     let mut program = program(framing, ports, blocks);
     let header = sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
@@ -87,7 +87,7 @@ mod tests {
 
     use super::*;
 
-    /// Sends packets for these ports through the kernel's own interpreter, and returns the ports that got through.
+    /// Sends packets for these ports through the kernel's interpreter, and returns the ports that passed.
     fn passed(framing: Framing, ports: &[u16], blocks: &[u16], sent: &[u16]) -> Vec<u16> {
         let (from, to) = UnixDatagram::pair().unwrap();
         attach(to.as_fd(), framing, ports, blocks).unwrap();

@@ -1,4 +1,4 @@
-//! A socket that carries SCTP packets, raw or in UDP, many packets a system call.
+//! A socket for SCTP packets, over raw IP or UDP, with many packets per system call.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -10,11 +10,11 @@ use libc::{c_int, cmsghdr, iovec, mmsghdr, msghdr, sockaddr_storage};
 use super::filter::{self, Framing};
 use crate::sctp::poll::{bind, check, decode_address, encode_address, family, new_socket, set_option};
 
-/// Packets read, or written, by one system call.
+/// Packets read or written by one system call.
 pub(super) const BATCH: usize = 64;
-/// Longest packet: what IP can carry.
+/// Longest packet: the limit of IP.
 const MAX_PACKET: usize = 65_536;
-/// Kernel buffer of a link, either way: thousands of associations share it.
+/// Kernel buffer of a link in each direction; thousands of associations share it.
 const SOCKET_BUFFER: c_int = 8 << 20;
 /// Room for one control message with an `in6_pktinfo`, in words.
 const CONTROL_WORDS: usize = 6;
@@ -22,20 +22,20 @@ const CONTROL_WORDS: usize = 6;
 /// A socket of one address family.
 pub(super) struct Link {
     fd: OwnedFd,
-    /// The address it is bound to; unspecified for all.
+    /// The bound address; unspecified for all addresses.
     pub bound: SocketAddr,
     raw: bool,
 }
 
 impl Link {
-    /// All SCTP packets to this host over IPv4, or over IPv6.
+    /// A link for all SCTP packets to this host over IPv4 or IPv6.
     pub fn raw(ipv4: bool) -> io::Result<Self> {
         let any = if ipv4 { IpAddr::from(Ipv4Addr::UNSPECIFIED) } else { Ipv6Addr::UNSPECIFIED.into() };
         let fd = new_socket(family(any), libc::SOCK_RAW, libc::IPPROTO_SCTP)?;
         Self::prepare(Self { fd, bound: SocketAddr::new(any, 0), raw: true })
     }
 
-    /// SCTP packets in UDP to `address`; port 0 takes a free one.
+    /// A link for SCTP packets in UDP to `address`; with port 0 the system chooses a port.
     pub fn udp(address: SocketAddr) -> io::Result<Self> {
         let fd = new_socket(family(address.ip()), libc::SOCK_DGRAM, 0)?;
         if address.is_ipv6() {
@@ -45,7 +45,7 @@ impl Link {
         Self::prepare(Self { fd, bound: address, raw: false })
     }
 
-    /// Large buffers, fragmentation by the network where a packet is too long for it, and local addresses told.
+    /// Sets large buffers, fragmentation of long packets by the network, and reporting of local addresses.
     fn prepare(self) -> io::Result<Self> {
         for (forced, plain) in
             [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)]
@@ -69,18 +69,18 @@ impl Link {
         Ok(self)
     }
 
-    /// Whether packets travel without UDP.
+    /// Whether packets are sent without UDP.
     pub fn is_raw(&self) -> bool {
         self.raw
     }
 
-    /// Keeps packets for other ports out of a raw link.
+    /// Filters packets for other ports out of a raw link.
     pub fn restrict(&self, ports: &[u16], blocks: &[u16]) -> io::Result<()> {
         let framing = if self.bound.is_ipv4() { Framing::Ipv4 } else { Framing::Bare };
         filter::attach(self.as_fd(), framing, ports, blocks)
     }
 
-    /// Reads up to [`BATCH`] packets, without waiting; returns how many.
+    /// Reads up to [`BATCH`] packets without blocking; returns their number.
     pub fn receive(&self, batch: &mut ReceiveBatch) -> io::Result<usize> {
         batch.prepare();
         // SAFETY: `prepare` has pointed every header at buffers of the batch, which it outlives.
@@ -96,7 +96,7 @@ impl Link {
         check(count).map(|count| count as usize)
     }
 
-    /// The packet in place `index` of a batch that this link has read; `None` if it is unusable.
+    /// The packet at `index` of a batch read from this link; `None` if it is unusable.
     pub fn packet<'a>(&self, batch: &'a ReceiveBatch, index: usize) -> Option<Packet<'a>> {
         let header = batch.headers.get(index)?;
         if header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 {
@@ -111,7 +111,7 @@ impl Link {
         Some(Packet { local: local_address(&header.msg_hdr)?, remote, payload })
     }
 
-    /// Writes packets until the kernel takes no more; returns how many it took.
+    /// Writes packets until the kernel accepts no more; returns the number accepted.
     pub fn send(&self, packets: &[Packet<'_>], batch: &mut SendBatch) -> io::Result<usize> {
         let count = batch.prepare(packets);
         // SAFETY: `prepare` has pointed `count` headers at the packets and at buffers of the batch.
@@ -127,7 +127,7 @@ impl AsFd for Link {
     }
 }
 
-/// An SCTP packet with its addresses; the remote port is that of UDP, or 0.
+/// An SCTP packet with its addresses; the remote port is the UDP port, or 0.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Packet<'a> {
     pub local: IpAddr,
@@ -140,7 +140,7 @@ fn after_ipv4_header(bytes: &[u8]) -> Option<&[u8]> {
     bytes.get(usize::from(words) * 4..)
 }
 
-/// The address that a packet was sent to, from its control message.
+/// The destination address of a packet, from its control message.
 fn local_address(header: &msghdr) -> Option<IpAddr> {
     // SAFETY: the kernel has filled the control buffer that `header` points at, and set its length.
     unsafe {
@@ -160,7 +160,7 @@ fn local_address(header: &msghdr) -> Option<IpAddr> {
     }
 }
 
-/// Buffers to read a batch into.
+/// Buffers for reading a batch.
 pub(super) struct ReceiveBatch {
     headers: Vec<mmsghdr>,
     vectors: Vec<iovec>,
@@ -201,7 +201,7 @@ impl ReceiveBatch {
     }
 }
 
-/// Buffers to describe a batch of packets with.
+/// Buffers for writing a batch.
 pub(super) struct SendBatch {
     headers: Vec<mmsghdr>,
     vectors: Vec<iovec>,

@@ -1,4 +1,4 @@
-//! User-space SCTP: usrsctp as a library, without its threads and sockets, over links of our own.
+//! User-space SCTP: usrsctp as a library without its threads and sockets, with Pith's own links.
 //!
 //! ```text
 //!   process:  network ── packet ──> endpoint.input ── checked ──> usrsctp
@@ -6,8 +6,8 @@
 //!             network <── sendmmsg ── packet queue <── output ───────┘
 //! ```
 //!
-//! Two processes may use one address: each gives usrsctp only what is for its own listeners, or comes from the
-//! peer of one of its own ports, so neither answers for the other.
+//! Two processes may use the same address: each passes to usrsctp only packets for its own listeners, or from
+//! the peer of one of its own ports, so that neither answers for the other.
 
 mod endpoint;
 mod filter;
@@ -32,19 +32,20 @@ use network::{Network, route_source};
 use path::{PathAddress, PathId};
 use ports::{ClientPort, NameLock};
 
-/// What carries the packets of user-space SCTP.
+/// The encapsulation of user-space SCTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encapsulation {
     /// IP, as protocol 132.
     RawIp,
-    /// UDP (RFC 6951): listeners on this port, associations to it; replies go to the port a peer uses.
+    /// UDP (RFC 6951): listeners use this port, and associations are sent to it; replies go to the peer's
+    /// port.
     Udp {
-        /// UDP port of servers, here and there.
+        /// UDP port of servers, own and remote.
         port: u16,
     },
 }
 
-/// SCTP by usrsctp; one in a process at a time.
+/// SCTP by usrsctp; only one per process at a time.
 pub struct UserTransport {
     description: String,
     encapsulation: Encapsulation,
@@ -54,7 +55,7 @@ pub struct UserTransport {
 }
 
 impl UserTransport {
-    /// Makes the transport; `why` goes into its description.
+    /// Creates the transport; `why` is part of its description.
     pub fn open(encapsulation: Encapsulation, config: SctpConfig, why: String) -> Result<Self, SctpError> {
         let description = match encapsulation {
             Encapsulation::RawIp => format!("user-space SCTP over raw IP: {why}"),
@@ -65,17 +66,17 @@ impl UserTransport {
         Ok(Self { description, encapsulation, network, endpoint, locks: Vec::new() })
     }
 
-    /// What became of the packets received so far.
+    /// Counters of the packets received so far.
     pub fn counters(&self) -> IngressCounters {
         self.endpoint.counters
     }
 
-    /// Paths that are remembered, for tests and metrics.
+    /// Number of known paths, for tests and metrics.
     pub fn path_count(&self) -> usize {
         self.endpoint.paths.len()
     }
 
-    /// Raw sockets of two processes would both get the packets for a listener: the first one has it.
+    /// Locks a listener's address: raw sockets of two processes would both get its packets.
     fn lock_listener(&mut self, local: SocketAddr) -> Result<(), SctpError> {
         if self.encapsulation == Encapsulation::RawIp {
             let lock = NameLock::take(&format!("listen/{local}"))
@@ -90,7 +91,7 @@ impl UserTransport {
         self.network.restrict(&self.endpoint.listening_ports(), &blocks);
     }
 
-    /// The path to a peer: over which link, between which addresses.
+    /// The path to a peer: the link, and the addresses at both ends.
     fn path_to(&mut self, local: IpAddr, remote: SocketAddr, now: Instant) -> Result<PathId, SctpError> {
         if local.is_ipv4() != remote.is_ipv4() {
             return Err(SctpError::AddressFamily { local, remote });
@@ -102,7 +103,7 @@ impl UserTransport {
         self.endpoint.paths.intern(PathAddress { link, local, remote: towards }, now).ok_or(limit)
     }
 
-    /// Takes a local port for an association along a path.
+    /// Allocates a local port for an association on a path.
     fn take_port(&mut self, path: PathId, remote: SocketAddr) -> Result<u16, SctpError> {
         let user = ClientPort { path, remote_port: remote.port() };
         let (port, new_block) = self.endpoint.ports.take(user).ok_or(SctpError::NoFreePort)?;
@@ -193,7 +194,7 @@ impl SctpTransport for UserTransport {
 }
 
 impl Drop for UserTransport {
-    /// Tells peers of associations that are still up that they are over.
+    /// Sends ABORTs for associations that are up.
     fn drop(&mut self) {
         self.endpoint.close_sockets();
         self.flush();

@@ -1,4 +1,4 @@
-//! The links of a transport behind one pollable descriptor: packets in, packets out.
+//! The links of a transport with one pollable descriptor: receives and sends packets.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -11,10 +11,10 @@ use super::stack::PacketQueue;
 use crate::sctp::SctpError;
 use crate::sctp::poll::Epoll;
 
-/// Batches read from a link before the others, and the owner, get their turn.
+/// Batches read from a link before other links and the owner get their turn.
 const BATCHES_PER_TURN: usize = 4;
 
-/// All sockets that carry packets.
+/// All links.
 pub(super) struct Network {
     encapsulation: Encapsulation,
     links: Vec<Link>,
@@ -23,7 +23,7 @@ pub(super) struct Network {
     incoming: ReceiveBatch,
     outgoing: PacketQueue,
     sending: SendBatch,
-    /// Packets that the kernel would not take; SCTP sends them again.
+    /// Packets that the kernel refused; SCTP retransmits them.
     pub unsent: u64,
 }
 
@@ -45,7 +45,7 @@ impl Network {
         self.epoll.as_fd()
     }
 
-    /// The link that a listener on this address receives from.
+    /// The link of a listener on this address.
     pub fn listening_link(&mut self, local: IpAddr) -> Result<usize, SctpError> {
         match self.encapsulation {
             Encapsulation::RawIp => self.raw_link(local.is_ipv4()),
@@ -53,7 +53,7 @@ impl Network {
         }
     }
 
-    /// The link for associations from this address, and the UDP port (0 when raw) to send to.
+    /// The link for associations from this address, and the UDP port (0 for raw IP) to send to.
     pub fn connecting_link(&mut self, local: IpAddr) -> Result<(usize, u16), SctpError> {
         match self.encapsulation {
             Encapsulation::RawIp => Ok((self.raw_link(local.is_ipv4())?, 0)),
@@ -88,16 +88,16 @@ impl Network {
         Ok(index)
     }
 
-    /// Tells raw links which local ports matter.
+    /// Sets the filters of raw links to these local ports.
     pub fn restrict(&self, ports: &[u16], blocks: &[u16]) {
         for link in self.links.iter().filter(|link| link.is_raw()) {
             if let Err(error) = link.restrict(ports, blocks) {
-                tracing::warn!(%error, "SCTP: no socket filter; other programs' packets will cost time");
+                tracing::warn!(%error, "SCTP: cannot set a socket filter; packets of other programs cost CPU time");
             }
         }
     }
 
-    /// Hands every packet that has arrived to `take`, with the link it came by.
+    /// Passes every received packet to `take`, with the index of its link.
     pub fn receive(&mut self, mut take: impl FnMut(usize, Packet<'_>)) {
         self.ready.clear();
         self.ready.extend(self.epoll.ready().map(|(token, _)| token as usize));
@@ -117,7 +117,7 @@ impl Network {
         }
     }
 
-    /// Sends what `refill` puts into the queue, until it puts nothing.
+    /// Sends the packets that `refill` queues, until it queues none.
     pub fn flush(&mut self, paths: &Paths, mut refill: impl FnMut(&mut PacketQueue)) {
         let mut outgoing = std::mem::take(&mut self.outgoing);
         loop {
@@ -131,7 +131,7 @@ impl Network {
         self.outgoing = outgoing;
     }
 
-    /// Sends packets in order, those that follow each other on one link together.
+    /// Sends packets in order; consecutive packets on the same link are sent together.
     fn send_all<'a>(&mut self, paths: &Paths, packets: impl Iterator<Item = (PathId, &'a [u8])>) {
         let mut run: Vec<Packet<'_>> = Vec::with_capacity(BATCH);
         let mut run_link = 0;
@@ -147,7 +147,8 @@ impl Network {
         self.send_run(run_link, &run);
     }
 
-    /// Sends a run; skips a packet that the kernel refuses, and drops the rest when it takes no more.
+    /// Sends packets on one link. Skips a packet that the kernel refuses, and drops the rest if its buffer is
+    /// full.
     fn send_run(&mut self, link: usize, mut run: &[Packet<'_>]) {
         let Some(link) = self.links.get(link) else { return };
         while !run.is_empty() {
@@ -166,7 +167,7 @@ impl Network {
     }
 }
 
-/// The own address that the route to `remote` begins at.
+/// The source address of the route to `remote`.
 pub(super) fn route_source(remote: SocketAddr) -> io::Result<IpAddr> {
     let any: IpAddr = if remote.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
     let probe = UdpSocket::bind((any, 0))?;

@@ -1,10 +1,10 @@
-//! The SCTP common header (RFC 9260 clause 3.1), and what may be asked of a packet before usrsctp sees it.
+//! The SCTP common header (RFC 9260 clause 3.1), and checks of a packet before usrsctp.
 
 /// Length of the common header, in bytes.
 const HEADER: usize = 12;
-/// Where the checksum stands in it.
+/// Position of the checksum in the header.
 const CHECKSUM: std::ops::Range<usize> = 8..12;
-/// Shortest packet that is worth a look: a header and the header of one chunk.
+/// Shortest valid packet: the common header and the header of one chunk.
 const MIN_PACKET: usize = HEADER + 4;
 
 /// Chunk type INIT (RFC 9260 clause 3.2).
@@ -12,7 +12,7 @@ const INIT: u8 = 1;
 /// Chunk type COOKIE ECHO.
 const COOKIE_ECHO: u8 = 10;
 
-/// What is looked at in a received packet.
+/// The checked fields of a received packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
     pub source_port: u16,
@@ -20,7 +20,7 @@ pub(super) struct Header {
     pub first_chunk: FirstChunk,
 }
 
-/// What the packet can begin.
+/// The type of the first chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FirstChunk {
     Init,
@@ -43,12 +43,12 @@ pub(super) fn header(packet: &[u8]) -> Option<Header> {
     (header.source_port != 0 && header.destination_port != 0).then_some(header)
 }
 
-/// Whether the CRC32c of a packet is right (RFC 9260 clause 6.8 and appendix A).
+/// Whether the CRC32c of a packet is correct (RFC 9260 clause 6.8 and appendix A).
 pub(super) fn checksum_holds(packet: &[u8]) -> bool {
     packet.get(CHECKSUM).is_some_and(|sent| sent == checksum(packet))
 }
 
-/// Writes the checksum of a packet into it.
+/// Writes the checksum into a packet.
 pub(super) fn seal(packet: &mut [u8]) {
     let sum = checksum(packet);
     if let Some(place) = packet.get_mut(CHECKSUM) {
@@ -56,7 +56,7 @@ pub(super) fn seal(packet: &mut [u8]) {
     }
 }
 
-/// CRC32c over the packet with zeros for the checksum, in transmission order.
+/// CRC32c over the packet with a zero checksum, in transmission order.
 fn checksum(packet: &[u8]) -> [u8; 4] {
     let (before, rest) = packet.split_at(packet.len().min(CHECKSUM.start));
     let after = rest.get(CHECKSUM.len()..).unwrap_or_default();
@@ -68,7 +68,7 @@ fn checksum(packet: &[u8]) -> [u8; 4] {
 mod tests {
     use super::*;
 
-    /// An INIT from port 63232 to 33659, captured; tshark finds its checksum right.
+    /// A captured INIT from port 63232 to 33659, with a checksum verified by tshark.
     fn init() -> Vec<u8> {
         hex_bytes("f700837b 00000000 289eb8bb 01000014 ea0ed806 00040000 00200040 02de9154")
     }
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn sealing_gives_the_captured_checksum() {
+    fn the_computed_checksum_is_the_captured_one() {
         let mut packet = init();
         packet[CHECKSUM].fill(0xff);
         seal(&mut packet);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn checksums_of_stumps_do_not_hold() {
+    fn truncated_packets_have_no_valid_checksum() {
         for length in 0..12 {
             assert!(!checksum_holds(&vec![0; length]));
         }

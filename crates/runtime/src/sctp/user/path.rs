@@ -1,7 +1,7 @@
-//! Paths: the pairs of addresses that packets travel between, under names that usrsctp can hold.
+//! Paths: pairs of local and remote addresses, with ids for usrsctp.
 //!
-//! With `AF_CONN`, usrsctp knows a peer by one pointer. A [`PathId`] is that pointer: a number, never
-//! dereferenced and never used again, so what usrsctp still holds of a forgotten path leads nowhere.
+//! With `AF_CONN`, usrsctp identifies a peer by a pointer. A [`PathId`] is this pointer: a number that is
+//! never dereferenced and never reused, so that references of usrsctp to a removed path are harmless.
 
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -10,55 +10,55 @@ use std::num::NonZeroUsize;
 use std::ptr::without_provenance_mut;
 use std::time::{Duration, Instant};
 
-/// How long a path without associations is remembered: from INIT to COOKIE ECHO, and late packets.
+/// Time for which a path without associations is kept: from INIT to COOKIE ECHO, and for late packets.
 const IDLE_LIFETIME: Duration = Duration::from_secs(5);
-/// Paths at one time; strangers beyond them are not answered. Bounds what spoofed addresses can cost.
+/// Largest number of paths; packets from further addresses are ignored. Limits the cost of spoofed addresses.
 const MAX_PATHS: usize = 65_536;
 
-/// Names a path.
+/// Identifies a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct PathId(NonZeroUsize);
 
 impl PathId {
-    /// As usrsctp's address.
+    /// The id as usrsctp's address.
     pub fn as_addr(self) -> *mut c_void {
         without_provenance_mut(self.0.get())
     }
 
-    /// From usrsctp's address.
+    /// The id of usrsctp's address.
     pub fn from_addr(addr: *mut c_void) -> Option<Self> {
         NonZeroUsize::new(addr.addr()).map(Self)
     }
 
-    /// The first of all names.
+    /// The first id.
     pub fn first() -> Self {
         Self(NonZeroUsize::MIN)
     }
 }
 
-/// Where packets come from and go to.
+/// Both ends of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct PathAddress {
-    /// The socket they use: an index into the engine's links.
+    /// Index of the link.
     pub link: usize,
     /// Own address.
     pub local: IpAddr,
-    /// The peer's address, and its UDP port when encapsulated (0 when raw).
+    /// The peer's address, with its UDP port if encapsulated (else 0).
     pub remote: SocketAddr,
 }
 
-/// A path and what depends on it.
+/// A path and its use.
 #[derive(Debug)]
 pub(super) struct Path {
     pub address: PathAddress,
-    /// Associations and reserved ports that use it.
+    /// Number of associations and reserved ports on the path.
     users: usize,
-    /// Whether usrsctp has it as one of this host's addresses.
+    /// Whether the path is registered with usrsctp as an address of this host.
     pub registered: bool,
     last_seen: Instant,
 }
 
-/// All paths, by name and by address.
+/// All paths, by id and by address.
 pub(super) struct Paths {
     by_id: HashMap<PathId, Path>,
     by_address: HashMap<PathAddress, PathId>,
@@ -75,12 +75,12 @@ impl Paths {
         self.by_id.get(&id)
     }
 
-    /// The name of an address that is known.
+    /// The id of a known address.
     pub fn id_of(&self, address: &PathAddress) -> Option<PathId> {
         self.by_address.get(address).copied()
     }
 
-    /// The name of an address, known or new; `None` when there are too many, or no names are left.
+    /// The id of an address, known or new; `None` if the table is full or no ids are left.
     pub fn intern(&mut self, address: PathAddress, now: Instant) -> Option<PathId> {
         let id = match self.id_of(&address) {
             Some(id) => id,
@@ -101,14 +101,14 @@ impl Paths {
         Some(id)
     }
 
-    /// Notes one more user of a path.
+    /// Adds a user of a path.
     pub fn hold(&mut self, id: PathId) {
         if let Some(path) = self.by_id.get_mut(&id) {
             path.users += 1;
         }
     }
 
-    /// Notes one user fewer.
+    /// Removes a user of a path.
     pub fn release(&mut self, id: PathId, now: Instant) {
         if let Some(path) = self.by_id.get_mut(&id) {
             path.users = path.users.saturating_sub(1);
@@ -116,18 +116,18 @@ impl Paths {
         }
     }
 
-    /// Marks a path as registered; `false` if it was already.
+    /// Marks a path as registered; `false` if it already was.
     pub fn mark_registered(&mut self, id: PathId) -> bool {
         self.by_id.get_mut(&id).is_some_and(|path| !std::mem::replace(&mut path.registered, true))
     }
 
-    /// Marks a path that nobody uses as not registered; `false` if it was not, or is used.
+    /// Marks an unused path as not registered; `false` if it was not registered, or is in use.
     pub fn unmark_unused(&mut self, id: PathId) -> bool {
         let unused = self.by_id.get_mut(&id).filter(|path| path.users == 0);
         unused.is_some_and(|path| std::mem::replace(&mut path.registered, false))
     }
 
-    /// Forgets paths that nobody uses any more, and returns those that were registered.
+    /// Removes expired unused paths, and returns those that were registered.
     pub fn sweep(&mut self, now: Instant) -> Vec<PathId> {
         if now.duration_since(self.swept) < IDLE_LIFETIME / 5 {
             return Vec::new();
@@ -147,12 +147,12 @@ impl Paths {
         registered
     }
 
-    /// How many are remembered.
+    /// Number of known paths.
     pub fn len(&self) -> usize {
         self.by_id.len()
     }
 
-    /// Names of all registered paths.
+    /// Ids of all registered paths.
     pub fn registered(&self) -> impl Iterator<Item = PathId> + '_ {
         self.by_id.iter().filter(|(_, path)| path.registered).map(|(&id, _)| id)
     }
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_keeps_its_name_while_it_is_remembered() {
+    fn a_known_address_keeps_its_id() {
         let now = Instant::now();
         let mut paths = Paths::new(now);
         let a = paths.intern(address(1), now).unwrap();
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn unused_paths_are_forgotten_after_a_while_and_their_names_stay_void() {
+    fn unused_paths_expire_and_their_ids_are_not_reused() {
         let now = Instant::now();
         let mut paths = Paths::new(now);
         let used = paths.intern(address(1), now).unwrap();
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_beyond_the_limit_get_no_path_until_others_are_forgotten() {
+    fn above_the_limit_new_addresses_get_no_path() {
         let now = Instant::now();
         let mut paths = Paths::new(now);
         for port in 0..=u16::MAX {

@@ -1,7 +1,8 @@
 //! Local SCTP ports of outgoing associations, unique among all processes of a network namespace.
 //!
-//! Processes that share an address see each other's raw packets, so each takes ports of its own: blocks of
-//! [`BLOCK`] out of the dynamic range, locked by an abstract Unix socket, which the system frees with the process.
+//! Processes that share an address receive each other's raw packets, so that each needs its own ports: blocks
+//! of [`BLOCK`] from the dynamic range, locked by an abstract Unix socket, which the system releases with the
+//! process.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -11,15 +12,15 @@ use std::time::{Duration, Instant};
 
 use super::path::PathId;
 
-/// Ports that are locked together; a power of two, so that a mask tells whether a port is in a block.
+/// Ports that are locked together; a power of two, so that a mask decides whether a port is in a block.
 pub(super) const BLOCK: u16 = 256;
 /// Dynamic ports (RFC 6335 clause 6): 49152 to 65535.
 const FIRST_BLOCK: u16 = 49_152 / BLOCK;
 const BLOCKS: u16 = u16::MAX / BLOCK - FIRST_BLOCK + 1;
-/// How long a port answers late packets of its last association before it may serve another.
+/// Time for which a port answers late packets of its last association before it is reused.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// What a port is used for.
+/// The association of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ClientPort {
     pub path: PathId,
@@ -27,14 +28,14 @@ pub(super) struct ClientPort {
     pub remote_port: u16,
 }
 
-/// A lock on a name in this network namespace, freed with the value or the process.
+/// A lock on a name in this network namespace, released with the value or the process.
 #[derive(Debug)]
 pub(super) struct NameLock {
     _socket: UnixDatagram,
 }
 
 impl NameLock {
-    /// Fails with `AddrInUse` while somebody holds it.
+    /// Takes the lock; fails with `AddrInUse` while another process holds it.
     pub fn take(name: &str) -> io::Result<Self> {
         let address = UnixAddress::from_abstract_name(format!("pith-sctp/{name}"))?;
         Ok(Self { _socket: UnixDatagram::bind_addr(&address)? })
@@ -47,7 +48,7 @@ pub(super) struct ClientPorts {
     in_use: HashMap<u16, ClientPort>,
     lingering: VecDeque<(Instant, u16)>,
     next: u16,
-    /// Where the search for a free block begins: random, so that a restarted process takes other ports.
+    /// Start of the search for a free block: random, so that a restarted process uses other ports.
     origin: u16,
 }
 
@@ -57,7 +58,7 @@ impl ClientPorts {
         Self { blocks: Vec::new(), in_use: HashMap::new(), lingering: VecDeque::new(), next: 0, origin }
     }
 
-    /// Takes a free port; `None` when there is none. The flag says whether a block came in for it.
+    /// Allocates a free port; `None` if there is none. The flag says whether a new block was locked.
     pub fn take(&mut self, user: ClientPort) -> Option<(u16, bool)> {
         let (port, grown) = match self.free_port() {
             Some(port) => (port, false),
@@ -67,7 +68,7 @@ impl ClientPorts {
         Some((port, grown))
     }
 
-    /// Goes round the blocks, so that a port rests as long as possible.
+    /// Searches the blocks in rotation, so that a port is reused as late as possible.
     fn free_port(&mut self) -> Option<u16> {
         let total = u16::try_from(self.blocks.len()).ok()?.checked_mul(BLOCK)?;
         for step in 0..total {
@@ -92,23 +93,23 @@ impl ClientPorts {
         Some(base)
     }
 
-    /// Who uses a port.
+    /// The association of a port.
     pub fn user(&self, port: u16) -> Option<ClientPort> {
         self.in_use.get(&port).copied()
     }
 
-    /// Gives a port back after it has lingered.
+    /// Releases a port after its lingering time.
     pub fn release(&mut self, port: u16, now: Instant) {
         self.lingering.push_back((now + LINGER, port));
     }
 
-    /// Frees the next port that has lingered long enough, and says who used it.
+    /// Frees the next port whose lingering time has passed, and returns its association.
     pub fn expire(&mut self, now: Instant) -> Option<ClientPort> {
         let (_, port) = self.lingering.pop_front_if(|(until, _)| *until <= now)?;
         self.in_use.remove(&port)
     }
 
-    /// First ports of the blocks that are locked.
+    /// First ports of the locked blocks.
     pub fn blocks(&self) -> impl Iterator<Item = u16> + '_ {
         self.blocks.iter().map(|(base, _)| *base)
     }
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_released_port_rests_before_it_serves_again() {
+    fn a_released_port_lingers_before_reuse() {
         let now = Instant::now();
         let mut ports = ClientPorts::new();
         let (port, grown) = ports.take(user()).unwrap();

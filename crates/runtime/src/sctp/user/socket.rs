@@ -1,4 +1,4 @@
-//! A usrsctp socket as an owned value: one listener, or one association.
+//! A usrsctp socket: a listener or an association.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_void};
@@ -15,17 +15,17 @@ use crate::sctp::association::{Change, MessageSocket, Received, Streams};
 use crate::sctp::config::millis;
 use crate::sctp::poll::{check, check_len};
 
-/// Packet size without IP and UDP headers, so that tunnels under us need not fragment.
+/// Packet size without IP and UDP headers, so that packets fit through tunnels without fragmentation.
 const PATH_MTU: u32 = 1400;
 
-/// An endpoint of usrsctp; closed on drop, with an ABORT if an association is still up.
+/// A usrsctp socket. Dropping it closes it, with an ABORT if its association is up.
 pub(super) struct Socket(NonNull<sys::socket>);
 
 // SAFETY: usrsctp locks each socket itself and binds none of them to a thread.
 unsafe impl Send for Socket {}
 
 impl Socket {
-    /// A socket with all of `config` set on it; what a listener accepts inherits it.
+    /// Opens a socket with the options of `config`; accepted sockets inherit them.
     pub fn open(config: &SctpConfig) -> io::Result<Self> {
         // SAFETY: no callbacks and no data are passed.
         let so = unsafe {
@@ -46,7 +46,7 @@ impl Socket {
         Ok(socket)
     }
 
-    /// Non-blocking, and aborting when closed.
+    /// Makes the socket non-blocking and abort on close.
     fn prepare(&self) -> io::Result<()> {
         let linger = libc::linger { l_onoff: 1, l_linger: 0 };
         // SAFETY: the socket is open.
@@ -107,13 +107,13 @@ impl Socket {
         check(result).map(|_| value)
     }
 
-    /// Has `wake` written down whenever there may be something to read, or room to write.
+    /// Has usrsctp record `wake` whenever there may be something to read, or room to write.
     pub fn wake_as(&self, wake: Wake) -> io::Result<()> {
         // SAFETY: the callback is a function, its argument a number.
         check(unsafe { sys::usrsctp_set_upcall(self.0.as_ptr(), Some(on_upcall), wake.as_arg()) }).map(drop)
     }
 
-    /// Takes a local port, on all paths.
+    /// Binds a local port, on all paths.
     pub fn bind(&self, port: u16) -> io::Result<()> {
         let mut name = conn_address(null_mut(), port);
         // SAFETY: `name` is an address of this length.
@@ -125,7 +125,7 @@ impl Socket {
         check(unsafe { sys::usrsctp_listen(self.0.as_ptr(), backlog) }).map(drop)
     }
 
-    /// The next association of a listener: its socket, path and remote port.
+    /// Accepts the next association of a listener: its socket, path and remote port.
     pub fn accept(&self) -> Option<(Self, PathId, u16)> {
         let mut name = conn_address(null_mut(), 0);
         let mut length = NAME_LENGTH;
@@ -136,7 +136,7 @@ impl Socket {
         Some((socket, PathId::from_addr(name.addr)?, u16::from_be(name.port)))
     }
 
-    /// Begins an association.
+    /// Starts an association.
     pub fn connect(&self, path: PathId, port: u16) -> io::Result<()> {
         let mut name = conn_address(path.as_addr(), port);
         // SAFETY: `name` is an address of this length.
@@ -219,7 +219,7 @@ impl MessageSocket for Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // SAFETY: the socket is open, and nobody uses it after this. Upcalls that are still to come carry a number.
+        // SAFETY: the socket is open and not used afterwards. Upcalls still to come carry only a number.
         unsafe { sys::usrsctp_close(self.0.as_ptr()) }
     }
 }
@@ -230,8 +230,8 @@ fn conn_address(addr: *mut c_void, port: u16) -> sys::sockaddr_conn {
     sys::sockaddr_conn { family: sys::AF_CONN as u16, port: port.to_be(), addr }
 }
 
-/// Why an association failed. usrsctp says "aborted" when it gave up a peer that no longer answers, and "reset"
-/// when the peer sent an ABORT.
+/// The error number of a failed association. usrsctp reports "aborted" for a peer that no longer answers, and
+/// "reset" for an ABORT of the peer.
 fn failure(error: &io::Error) -> i32 {
     match error.raw_os_error() {
         Some(libc::ECONNABORTED) => libc::ETIMEDOUT,
@@ -243,7 +243,7 @@ fn failure(error: &io::Error) -> i32 {
 /// Heartbeats, failure detection and packet size.
 fn path_parameters(config: &SctpConfig) -> sys::sctp_paddrparams {
     sys::sctp_paddrparams {
-        // SAFETY: all-zero bytes are a valid sockaddr_storage: no address, which means all.
+        // SAFETY: all-zero bytes are a valid sockaddr_storage: no address, which means all addresses.
         address: unsafe { std::mem::zeroed() },
         assoc_id: sys::SCTP_FUTURE_ASSOC,
         hbinterval: millis(config.heartbeat),
@@ -255,8 +255,8 @@ fn path_parameters(config: &SctpConfig) -> sys::sctp_paddrparams {
     }
 }
 
-/// Reads `struct sctp_assoc_change`; its fields are in host order: type, flags (u16), length (u32), state, error,
-/// outbound streams, inbound streams (u16).
+/// Reads `struct sctp_assoc_change`. Its fields are in host order: type, flags (u16), length (u32), state,
+/// error, outbound streams, inbound streams (u16).
 fn notification(bytes: &[u8]) -> Received {
     let field = |at: usize| bytes.get(at..at + 2).map_or(0, |b| u16::from_ne_bytes([b[0], b[1]]));
     if field(0) != sys::SCTP_ASSOC_CHANGE {

@@ -1,8 +1,8 @@
-//! usrsctp as a value: exclusive use of its globals, and what its two callbacks collect.
+//! Exclusive access to usrsctp, and the results of its two callbacks.
 //!
-//! usrsctp is a library of global state, so at most one [`Stack`] lives in a process. Its callbacks run inside
-//! its own calls, with its locks held; they must not call back, so they only write down: packets to send, and
-//! sockets to look at. The engine takes both when the call has returned.
+//! usrsctp has global state, so that a process has at most one [`Stack`]. Its callbacks run inside its own
+//! calls with its locks held and must not call back. Therefore they only record packets to send and sockets
+//! to serve, which the endpoint takes when the call has returned.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_void};
@@ -15,11 +15,11 @@ use super::packet;
 use super::path::PathId;
 use super::sys;
 
-/// Buckets of usrsctp's look-up tables (by tag, and by port): room for thousands of associations.
+/// Buckets of usrsctp's hash tables (by tag, and by port), sized for thousands of associations.
 const HASH_BUCKETS: u32 = 4096;
-/// Messages that may wait in one association, either way; bytes are bounded by its buffers.
+/// Messages that may be queued in one association in each direction; its buffers limit the bytes.
 const MAX_CHUNKS_ON_QUEUE: u32 = 8192;
-/// Seconds a graceful shutdown may take before it becomes an ABORT.
+/// Seconds for a graceful shutdown, after which an ABORT is sent.
 const SHUTDOWN_GUARD_S: u32 = 15;
 /// Packets sent before the first acknowledgement (RFC 6928 allows 10 for TCP).
 const INITIAL_CWND_PACKETS: u32 = 10;
@@ -35,13 +35,13 @@ fn collected() -> MutexGuard<'static, Collected> {
     COLLECTED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the callbacks wrote down since it was last taken.
+/// Results of the callbacks since they were last taken.
 struct Collected {
     packets: PacketQueue,
     woken: Woken,
 }
 
-/// Packets on their way out, back to back in one buffer.
+/// Packets to send, stored consecutively in one buffer.
 #[derive(Default)]
 pub(super) struct PacketQueue {
     bytes: Vec<u8>,
@@ -74,7 +74,7 @@ impl PacketQueue {
     }
 }
 
-/// Whom an upcall is for.
+/// The socket that an upcall concerns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wake {
     /// The association in this slot.
@@ -86,7 +86,7 @@ pub(super) enum Wake {
 impl Wake {
     const LISTENER: u32 = 1 << 31;
 
-    /// As the pointer-sized word that usrsctp hands back.
+    /// The value that usrsctp passes to the upcall.
     pub fn as_arg(self) -> *mut c_void {
         without_provenance_mut(match self {
             Self::Association(slot) => slot as usize,
@@ -154,11 +154,11 @@ pub(super) unsafe extern "C" fn on_upcall(_so: *mut sys::socket, arg: *mut c_voi
     collected().woken.mark(arg.addr() as u32);
 }
 
-/// Exclusive use of usrsctp.
+/// Exclusive access to usrsctp.
 pub(super) struct Stack(());
 
 impl Stack {
-    /// `None` while another one lives.
+    /// `None` while another `Stack` exists.
     pub fn acquire() -> Option<Self> {
         if IN_USE.swap(true, Ordering::AcqRel) {
             return None;
@@ -167,21 +167,21 @@ impl Stack {
         Some(Self(()))
     }
 
-    /// Hands a checked packet to usrsctp.
+    /// Passes a checked packet to usrsctp.
     pub fn input(&mut self, path: PathId, packet: &[u8]) {
         // SAFETY: usrsctp copies the packet and never dereferences the address.
         unsafe { sys::usrsctp_conninput(path.as_addr(), packet.as_ptr().cast(), packet.len(), 0) }
     }
 
-    /// Moves usrsctp's clock, and fires the timers that are due.
+    /// Advances usrsctp's clock, and runs the timers that are due.
     pub fn advance(&mut self, elapsed_ms: u32) {
-        // SAFETY: no arguments to get wrong; the stack is initialised.
+        // SAFETY: no pointers are passed; the stack is initialised.
         unsafe { sys::usrsctp_handle_timers(elapsed_ms) }
     }
 
-    /// Makes a path an address of this host for usrsctp, which associations need.
+    /// Registers a path as an address of this host, which associations need.
     pub fn register(&mut self, path: PathId) {
-        // SAFETY: the address is a name, never dereferenced.
+        // SAFETY: the address is an id and never dereferenced.
         unsafe { sys::usrsctp_register_address(path.as_addr()) }
     }
 
@@ -191,28 +191,28 @@ impl Stack {
         unsafe { sys::usrsctp_deregister_address(path.as_addr()) }
     }
 
-    /// Moves the packets to send into `queue`, which must be empty.
+    /// Moves pending packets into `queue`, which must be empty.
     pub fn take_packets(&mut self, queue: &mut PacketQueue) {
         debug_assert!(queue.is_empty());
         std::mem::swap(&mut collected().packets, queue);
     }
 
-    /// Whether packets wait to be taken.
+    /// Whether packets are pending.
     pub fn has_packets(&self) -> bool {
         !collected().packets.is_empty()
     }
 
-    /// Appends the sockets to look at.
+    /// Appends the sockets to serve.
     pub fn take_woken(&mut self, into: &mut Vec<Wake>) {
         collected().woken.take(into);
     }
 
-    /// Has an association looked at (again).
+    /// Schedules an association to be served (again).
     pub fn wake(&mut self, slot: u32) {
         collected().woken.mark(slot);
     }
 
-    /// Whether sockets wait to be looked at.
+    /// Whether sockets are pending.
     pub fn has_woken(&self) -> bool {
         !collected().woken.list.is_empty()
     }
@@ -227,9 +227,9 @@ impl Drop for Stack {
     }
 }
 
-/// Starts usrsctp without its threads and sockets, and with no extension that N2 has no use for.
+/// Initialises usrsctp without threads and sockets, and without extensions that N2 does not use.
 fn initialise() {
-    // SAFETY: called once, before any other call; the callbacks are functions, so they live forever.
+    // SAFETY: called once, before any other call; the callbacks are functions, which are always valid.
     unsafe {
         sys::usrsctp_tunable_set_sctp_hashtblsize(HASH_BUCKETS);
         sys::usrsctp_tunable_set_sctp_pcbtblsize(HASH_BUCKETS);

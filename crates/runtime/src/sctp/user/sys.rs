@@ -1,11 +1,11 @@
-//! The part of usrsctp 0.9.5 that is used here, as its header `usrsctp.h` declares it (Linux layouts).
+//! The part of usrsctp 0.9.5 in use, as declared in its header `usrsctp.h` (Linux layouts).
 #![allow(unsafe_code, non_camel_case_types)]
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use libc::{socklen_t, ssize_t};
 
-/// An endpoint; opaque.
+/// A usrsctp socket; opaque.
 #[repr(C)]
 pub(super) struct socket {
     _private: [u8; 0],
@@ -47,7 +47,7 @@ pub(super) struct sockaddr_conn {
     pub family: u16,
     /// Network byte order.
     pub port: u16,
-    /// Names the peer; never dereferenced by usrsctp.
+    /// Identifies the peer; never dereferenced by usrsctp.
     pub addr: *mut c_void,
 }
 
@@ -160,7 +160,7 @@ pub(super) struct sctp_status {
     pub primary: sctp_paddrinfo,
 }
 
-/// Called for every packet that leaves: address, packet, length, type of service, don't fragment.
+/// Called for every outgoing packet: address, packet, length, type of service, don't fragment.
 pub(super) type ConnOutput = unsafe extern "C" fn(*mut c_void, *mut c_void, usize, u8, u8) -> c_int;
 /// Called when a socket may have become readable or writable.
 pub(super) type Upcall = unsafe extern "C" fn(*mut socket, *mut c_void, c_int);
@@ -251,7 +251,7 @@ unsafe extern "C" {
     pub(super) fn usrsctp_sysctl_set_sctp_initial_cwnd(value: u32) -> c_int;
 }
 
-// What size assertions guard: the layouts above against those of the C header on a 64-bit Linux.
+// Checks the layouts above against those of the C header on 64-bit Linux.
 #[cfg(target_pointer_width = "64")]
 const _: () = {
     assert!(size_of::<sockaddr_conn>() == 16);
