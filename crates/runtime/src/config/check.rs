@@ -459,7 +459,7 @@ mod tests {
                 "smf: {data_networks: [{name: a, pool: 10.0.0.0/16, mss: 1300}]}\nupf: {datapath: xdp, nat: false, interfaces: [a]}",
                 "every data network has one",
             ),
-            ("upf: {predefined_rules: [{name: a, filters: [permit in]}]}", "such as 'permit out 17"),
+            ("upf: {predefined_rules: [{name: a, filters: [permit in]}]}", "for example, 'permit out 17"),
             ("upf: {predefined_rules: [{name: a, filters: [permit out ip from any to any]}]}", "drop: true"),
             ("upf: {predefined_rules: [{name: a, filters: [], drop: true}]}", "at least one filter"),
             ("sbi: {external: {udm: 'https://x'}}", "https://10.0.0.9:8000"),
