@@ -1,5 +1,5 @@
-//! Authentication and key agreement: the vector, its check in the USIM, resynchronisation
-//! (TS 33.102 6.3.2, 6.3.3, 6.3.5).
+//! Authentication and key agreement: authentication vectors, their verification in the USIM, and
+//! resynchronisation (TS 33.102 6.3.2, 6.3.3, 6.3.5).
 //!
 //! ```text
 //! home network                                    USIM
@@ -13,7 +13,7 @@ use crate::algorithm::{Algorithm, Res};
 use crate::keys::{Autn, Auts, Ck, Ik, ManagementField, Rand, equal};
 use crate::sqn::Sqn;
 
-/// A MAC that the subscriber's key does not give.
+/// The MAC does not match the subscriber's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("MAC does not match")]
 pub struct MacFailure;
@@ -21,11 +21,11 @@ pub struct MacFailure;
 /// An authentication vector of the home network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthenticationVector {
-    /// The challenge.
+    /// Random challenge.
     pub rand: Rand,
-    /// The network's proof.
+    /// Authentication token.
     pub autn: Autn,
-    /// The answer that the USIM will give.
+    /// Expected response.
     pub xres: Res,
     /// Cipher key.
     pub ck: Ck,
@@ -33,14 +33,14 @@ pub struct AuthenticationVector {
     pub ik: Ik,
 }
 
-/// What a USIM takes from a challenge whose MAC is right.
+/// The content of a challenge with a valid MAC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Challenge {
-    /// Its freshness is still to be checked.
+    /// Sequence number, whose freshness the caller must check.
     pub sqn: Sqn,
-    /// Its separation bit is still to be checked.
+    /// Authentication management field, whose separation bit the caller must check.
     pub management_field: ManagementField,
-    /// The answer.
+    /// Response.
     pub res: Res,
     /// Cipher key.
     pub ck: Ck,
@@ -48,7 +48,7 @@ pub struct Challenge {
     pub ik: Ik,
 }
 
-/// Makes the vector for `rand` and `sqn` (TS 33.102 6.3.2).
+/// Generates the vector for `rand` and `sqn` (TS 33.102 6.3.2).
 pub fn generate(
     algorithm: &Algorithm,
     rand: Rand,
@@ -74,7 +74,7 @@ fn autn(sqn_xor_ak: [u8; 6], management_field: ManagementField, mac: [u8; 8]) ->
     Autn::new(autn)
 }
 
-/// The USIM's check of MAC; the sequence number is the caller's next check (TS 33.102 6.3.3).
+/// The USIM's check of the MAC. The caller must check the sequence number next (TS 33.102 6.3.3).
 pub fn check_challenge(algorithm: &Algorithm, rand: &Rand, autn: &Autn) -> Result<Challenge, MacFailure> {
     let response = algorithm.f2345(rand);
     let sqn = Sqn::from_bytes(Sqn::from_bytes(autn.sqn_xor_ak()).xor(response.ak));
@@ -85,7 +85,7 @@ pub fn check_challenge(algorithm: &Algorithm, rand: &Rand, autn: &Autn) -> Resul
     Ok(Challenge { sqn, management_field, res: response.res, ck: response.ck, ik: response.ik })
 }
 
-/// The USIM's answer to a number out of range, over AMF* = 0 (TS 33.102 6.3.3).
+/// The USIM's AUTS for a sequence number out of range, with AMF* = 0 (TS 33.102 6.3.3).
 pub fn auts(algorithm: &Algorithm, rand: &Rand, sqn_ms: Sqn) -> Auts {
     let mac_s = algorithm.f1_star(rand, sqn_ms, ManagementField::RESYNCHRONISATION);
     let mut auts = [0; 14];
@@ -94,8 +94,7 @@ pub fn auts(algorithm: &Algorithm, rand: &Rand, sqn_ms: Sqn) -> Auts {
     Auts::new(auts)
 }
 
-/// The home network's check of AUTS, with the RAND of the challenge it answers; gives SQN_MS
-/// (TS 33.102 6.3.5).
+/// The home network's check of AUTS, with the RAND of its challenge; returns SQN_MS (TS 33.102 6.3.5).
 pub fn check_auts(algorithm: &Algorithm, rand: &Rand, auts: &Auts) -> Result<Sqn, MacFailure> {
     let concealed = Sqn::from_bytes(auts.sqn_xor_ak());
     let sqn_ms = Sqn::from_bytes(concealed.xor(algorithm.f5_star(rand)));

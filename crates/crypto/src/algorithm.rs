@@ -1,4 +1,4 @@
-//! The authentication functions f1 to f5* of a subscriber, whichever algorithm computes them.
+//! The authentication functions f1 to f5* of a subscriber, for either algorithm.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use crate::milenage::Milenage;
 use crate::sqn::Sqn;
 use crate::tuak::Tuak;
 
-/// RES or XRES: 4 to 16 octets (TS 33.102 6.3.7); those of TS 35.206 and 35.231 have 4, 8 or 16.
+/// RES or XRES: 4 to 16 octets (TS 33.102 6.3.7); 4, 8 or 16 with TS 35.206 and 35.231.
 #[derive(Clone)]
 pub struct Res {
     octets: [u8; 16],
@@ -22,19 +22,19 @@ impl Res {
         Self { octets, len }
     }
 
-    /// RES as a UE sends it, or XRES as a UDM does: 4 to 16 octets.
+    /// RES sent by a UE, or XRES sent by a UDM: 4 to 16 octets.
     pub fn from_octets(res: &[u8]) -> Option<Self> {
         (4..=16).contains(&res.len()).then(|| Self::new(res))
     }
 
-    /// The same, from hexadecimal digits of either case.
+    /// The same from hexadecimal digits in either case.
     pub fn from_hex(digits: &str) -> Option<Self> {
         let pairs = digits.as_bytes().chunks(2);
         let octets: Option<Vec<u8>> = pairs.map(|pair| hex_octet(pair.try_into().ok()?)).collect();
         Self::from_octets(&octets?)
     }
 
-    /// The octets, in clear.
+    /// The octets in cleartext.
     pub fn as_bytes(&self) -> &[u8] {
         &self.octets[..self.len]
     }
@@ -67,7 +67,7 @@ pub struct Response {
     pub ak: [u8; 6],
 }
 
-/// How long TUAK's RES is.
+/// Length of TUAK's RES.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResLength {
     /// 4 octets.
@@ -78,7 +78,7 @@ pub enum ResLength {
     Bits128,
 }
 
-/// The function set of one subscriber, with its keys.
+/// The functions of one subscriber, with its keys.
 #[derive(Clone)]
 #[expect(
     clippy::large_enum_variant,
@@ -92,7 +92,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// MAC-A, the network's proof in AUTN.
+    /// MAC-A, which authenticates the network in AUTN.
     pub fn f1(&self, rand: &Rand, sqn: Sqn, amf: ManagementField) -> [u8; 8] {
         match self {
             Self::Milenage(milenage) => milenage.f1(rand, sqn, amf),
@@ -100,7 +100,7 @@ impl Algorithm {
         }
     }
 
-    /// MAC-S, the USIM's proof in AUTS.
+    /// MAC-S, which authenticates the USIM in AUTS.
     pub fn f1_star(&self, rand: &Rand, sqn: Sqn, amf: ManagementField) -> [u8; 8] {
         match self {
             Self::Milenage(milenage) => milenage.f1_star(rand, sqn, amf),

@@ -12,11 +12,11 @@ const MASTER_KEY: usize = 208;
 /// The keys of a full authentication.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keys {
-    /// Enciphers AT_ENCR_DATA.
+    /// Encryption of AT_ENCR_DATA.
     pub k_encr: KEncr,
-    /// Authenticates EAP packets.
+    /// Authentication of EAP packets.
     pub k_aut: KAut,
-    /// For fast re-authentication, which 5G does not use.
+    /// Fast re-authentication, which 5G does not use.
     pub k_re: KRe,
     /// Master session key.
     pub msk: Msk,
@@ -24,8 +24,8 @@ pub struct Keys {
     pub emsk: Emsk,
 }
 
-/// MK = PRF'(IK' || CK', "EAP-AKA'" || identity), cut into keys (RFC 9048 3.3). In 5G `identity`
-/// is the digits of the IMSI, or the NAI (TS 33.501 F.3).
+/// MK = PRF'(IK' || CK', "EAP-AKA'" || identity), split into keys (RFC 9048 3.3). In 5G, `identity` is the
+/// IMSI's digits, or the NAI (TS 33.501 F.3).
 pub fn keys(ck_prime: &Ck, ik_prime: &Ik, identity: &str) -> Keys {
     let mut key = Zeroizing::new([0; 32]);
     key[..16].copy_from_slice(ik_prime.as_bytes());
@@ -65,7 +65,7 @@ pub fn at_mac(k_aut: &KAut, packet_with_zero_mac: &[u8]) -> [u8; 16] {
     part::<0, 16, 32>(&mac.finalize().into_bytes().into())
 }
 
-/// Is `received` the AT_MAC of that packet?
+/// Whether `received` is the AT_MAC of the packet.
 pub fn check_at_mac(k_aut: &KAut, packet_with_zero_mac: &[u8], received: &[u8]) -> bool {
     equal(&at_mac(k_aut, packet_with_zero_mac), received)
 }

@@ -1,7 +1,7 @@
 //! Signatures of access tokens: JSON Web Signature (RFC 7515) with the algorithms of RFC 7518 that NRFs use.
 //!
-//! A key belongs to one algorithm: the caller compares [`VerifyingKey::algorithm`] with the header of a token,
-//! so that no token chooses how it is checked (RFC 8725 3.1).
+//! A key belongs to one algorithm: the caller compares [`VerifyingKey::algorithm`] with the token's header,
+//! so that a token cannot choose its verification (RFC 8725 3.1).
 
 use aws_lc_rs::agreement::{ECDH_P256, PrivateKey};
 use aws_lc_rs::digest;
@@ -13,7 +13,7 @@ use aws_lc_rs::signature::{
 };
 use std::fmt;
 
-/// How a token is signed (RFC 7518 3.1).
+/// Signature algorithms (RFC 7518 3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JwsAlgorithm {
     /// ECDSA with P-256 and SHA-256.
@@ -25,10 +25,10 @@ pub enum JwsAlgorithm {
 }
 
 impl JwsAlgorithm {
-    /// All that are known here.
+    /// All supported algorithms.
     pub const ALL: [Self; 3] = [Self::Es256, Self::Rs256, Self::Rs512];
 
-    /// As in `alg`.
+    /// The value of `alg`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Es256 => "ES256",
@@ -37,7 +37,7 @@ impl JwsAlgorithm {
         }
     }
 
-    /// The algorithm of that name; `none` and all others are not known.
+    /// The algorithm with this name; `none` and all others are unsupported.
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|algorithm| algorithm.name() == name)
     }
@@ -57,12 +57,12 @@ impl fmt::Display for JwsAlgorithm {
     }
 }
 
-/// Octets are not a key of that algorithm.
+/// The octets are not a key of the algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a key for {0}: ES256 takes P-256, RS256 and RS512 take RSA of 2048 to 8192 bits")]
 pub struct NotAKey(pub JwsAlgorithm);
 
-/// A key that checks signatures of one algorithm.
+/// A key that verifies signatures of one algorithm.
 #[derive(Clone)]
 pub struct VerifyingKey {
     algorithm: JwsAlgorithm,
@@ -76,13 +76,13 @@ impl fmt::Debug for VerifyingKey {
 }
 
 impl VerifyingKey {
-    /// A key for ES256 from the coordinates of its point (RFC 7518 6.2.1).
+    /// An ES256 key from the coordinates of its point (RFC 7518 6.2.1).
     pub fn es256(x: &[u8; 32], y: &[u8; 32]) -> Result<Self, NotAKey> {
         let point = [&[4_u8][..], x, y].concat();
         Self::parse(JwsAlgorithm::Es256, &point)
     }
 
-    /// A key for RS256 or RS512 from its modulus and exponent (RFC 7518 6.3.1).
+    /// An RS256 or RS512 key from its modulus and exponent (RFC 7518 6.3.1).
     pub fn rsa(algorithm: JwsAlgorithm, n: &[u8], e: &[u8]) -> Result<Self, NotAKey> {
         let components = PublicKeyComponents { n, e };
         let der: Result<PublicKeyX509Der<'_>, _> = components.as_der();
@@ -98,7 +98,7 @@ impl VerifyingKey {
     }
 
     fn parse(algorithm: JwsAlgorithm, octets: &[u8]) -> Result<Self, NotAKey> {
-        // The modulus alone has 256 octets; the library would refuse a shorter one at each signature only.
+        // The modulus alone has 256 octets; the library would refuse a shorter key only at each verification.
         if algorithm != JwsAlgorithm::Es256 && octets.len() <= 256 {
             return Err(NotAKey(algorithm));
         }
@@ -106,19 +106,19 @@ impl VerifyingKey {
         parsed.map(|key| Self { algorithm, key }).map_err(|_| NotAKey(algorithm))
     }
 
-    /// The only algorithm that it checks.
+    /// The algorithm of the key.
     pub const fn algorithm(&self) -> JwsAlgorithm {
         self.algorithm
     }
 
-    /// Whether the signature of that message was made with the private half of this key.
+    /// Verifies the signature of a message.
     pub fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         self.key.verify_sig(message, signature).is_ok()
     }
 }
 
-/// A private key for ES256. Its signatures draw their nonce from the library, so only the shell and simulations
-/// sign; a pure part asks for a signature by a trait.
+/// An ES256 private key. Signing draws a nonce from the library's random source, so that only the shell and
+/// simulations sign; pure crates request signatures through a trait.
 pub struct SigningKey(EcdsaKeyPair);
 
 impl fmt::Debug for SigningKey {
@@ -134,14 +134,14 @@ impl SigningKey {
         pair.map(Self).map_err(|_| NotAKey(JwsAlgorithm::Es256))
     }
 
-    /// A key from its number and its point (RFC 7518 6.2.2).
+    /// A key from its private value and its point (RFC 7518 6.2.2).
     pub fn from_parts(d: &[u8; 32], x: &[u8; 32], y: &[u8; 32]) -> Result<Self, NotAKey> {
         let point = [&[4_u8][..], x, y].concat();
         let pair = EcdsaKeyPair::from_private_key_and_public_key(&ECDSA_P256_SHA256_FIXED_SIGNING, d, &point);
         pair.map(Self).map_err(|_| NotAKey(JwsAlgorithm::Es256))
     }
 
-    /// A key from its number alone.
+    /// A key from its private value alone.
     pub fn from_number(d: &[u8; 32]) -> Result<Self, NotAKey> {
         let not_a_key = |_| NotAKey(JwsAlgorithm::Es256);
         let private =
@@ -155,17 +155,17 @@ impl SigningKey {
         pair.map(Self).map_err(|_| NotAKey(JwsAlgorithm::Es256))
     }
 
-    /// The coordinates of its point.
+    /// The coordinates of the public point.
     pub fn point(&self) -> ([u8; 32], [u8; 32]) {
         let (mut x, mut y) = ([0; 32], [0; 32]);
-        // A P-256 point is 65 octets: 4, x, y (SEC 1 2.3.3).
+        // An uncompressed P-256 point is 65 octets: 4, x, y (SEC 1 2.3.3).
         if let Some((_, coordinates)) = self.0.public_key().as_ref().split_first() {
             x.iter_mut().chain(&mut y).zip(coordinates).for_each(|(octet, from)| *octet = *from);
         }
         (x, y)
     }
 
-    /// The signature of a message: 64 octets, R and S (RFC 7518 3.4). `None` if the library fails.
+    /// Signs a message: 64 octets, R and S (RFC 7518 3.4). `None` if the library fails.
     pub fn sign(&self, message: &[u8]) -> Option<Vec<u8>> {
         let digest = digest::digest(&digest::SHA256, message);
         self.0.sign_digest(&digest).ok().map(|signature| signature.as_ref().to_vec())
@@ -185,7 +185,7 @@ pub fn sha256(octets: &[u8]) -> [u8; 32] {
 mod tests {
     use super::*;
 
-    /// RFC 7515 A.3.1: the key, the signing input, and the signature.
+    /// RFC 7515 A.3.1: key, signing input, and signature.
     const D: &str = "8e9b109e719098bf980487df1f5d77e9cb29606ebed2263b5f57c213df84f4b2";
     const X: &str = "7fcdce2770f6c45d4183cbee6fdb4b7b580733357be9ef13bacf6e3c7bd15445";
     const Y: &str = "c7f144cd1bbd9b7e872cdfedb9eeb9f4b3695d6ea90b24ad8a4623288588e5ad";
@@ -193,7 +193,8 @@ mod tests {
     const SIGNATURE: &str = "0ed1215379636c483c2f7f155807d402a3b228033af97c7e17819ac3169ea665c50a07d38c3c70e5d8f12daf084a5480\
         a66590c5f293509a8f3f7f8a83a354d5";
 
-    /// Made with OpenSSL 3.0: a modulus (the exponent is 65537), and what it signed with SHA-256 and SHA-512.
+    /// Generated with OpenSSL 3.0: a modulus (the exponent is 65537), and its signatures with SHA-256 and
+    /// SHA-512.
     const MODULUS: &str = "ce247b6338fb4434e5281b7f49381d7709dbc330bcec829fe178f23e14757eb74b855bc824c6d252a1219de9a2724e25\
         fa218c2165a19c2f46bd22eeb08649e9def962dbdd09dcf540efdd3a0ae940791fde1f51fad9c573a1a6334451829882\
         ff2842beb9489d95dc567c928aa2027c19cee796a4043edf314eb6762b658fdccbb814d6eee61ffe8a010fa0b5e522f1\

@@ -17,7 +17,7 @@ pub use authentication::*;
 
 /// HMAC-SHA-256(`key`, FC || P0 || L0 || P1 || L1 ..) (TS 33.220 B.2).
 ///
-/// A parameter longer than 65535 octets, which its length field can't say, is cut there.
+/// A parameter longer than 65535 octets, which exceeds its length field, is truncated.
 pub(crate) fn kdf(key: &[u8], fc: u8, parameters: &[&[u8]]) -> [u8; 32] {
     let mut mac = hmac_sha256(key);
     mac.update(&[fc]);
@@ -29,7 +29,7 @@ pub(crate) fn kdf(key: &[u8], fc: u8, parameters: &[&[u8]]) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
-/// HMAC-SHA-256 takes a key of any length.
+/// An HMAC-SHA-256; the key may have any length.
 pub(crate) fn hmac_sha256(key: &[u8]) -> Hmac<Sha256> {
     Mac::new_from_slice(key).expect("HMAC takes a key of any length")
 }

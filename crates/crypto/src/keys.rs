@@ -1,7 +1,7 @@
-//! Keys and challenge values as types of their own length.
+//! Types for keys and challenge values, each with its length.
 //!
-//! A key shows nothing under `Debug`, compares in constant time and is overwritten when dropped.
-//! What travels in clear (RAND, AUTN, AUTS) is a plain value.
+//! A key has no `Debug` output, is compared in constant time, and is overwritten when dropped. Values sent in
+//! cleartext (RAND, AUTN, AUTS) are plain types.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -11,20 +11,20 @@ use aws_lc_rs::constant_time::verify_slices_are_equal;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use zeroize::{Zeroize, Zeroizing};
 
-/// Text that is not the hexadecimal form of a value of the wanted length.
+/// A text is not the hexadecimal form of a value of this length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected {digits} hexadecimal digits")]
 pub struct ParseHexError {
-    /// How many digits the value has.
+    /// Number of digits of the value.
     pub digits: usize,
 }
 
-/// Are two octet strings equal? Takes the same time wherever they differ.
+/// Compares octet strings in constant time.
 pub(crate) fn equal(a: &[u8], b: &[u8]) -> bool {
     verify_slices_are_equal(a, b).is_ok()
 }
 
-/// Octets `FROM .. FROM + N` of a longer array; a range outside it does not compile.
+/// Octets `FROM .. FROM + N` of a longer array; a range outside of it does not compile.
 pub(crate) fn part<const FROM: usize, const N: usize, const LEN: usize>(octets: &[u8; LEN]) -> [u8; N] {
     const { assert!(FROM + N <= LEN) };
     std::array::from_fn(|i| octets[FROM + i])
@@ -42,7 +42,7 @@ fn from_hex<const N: usize>(text: &str) -> Result<[u8; N], ParseHexError> {
     Ok(octets)
 }
 
-/// The octet of two hexadecimal digits of either case.
+/// The octet of two hexadecimal digits in either case.
 pub(crate) fn hex_octet([high, low]: [u8; 2]) -> Option<u8> {
     Some(hex_digit(high)? << 4 | hex_digit(low)?)
 }
@@ -59,24 +59,24 @@ fn to_hex(octets: &[u8]) -> String {
     })
 }
 
-/// What every value of a fixed length has.
+/// Methods of all values with a fixed length.
 macro_rules! octets {
     ($name:ident, $length:literal) => {
         impl $name {
-            /// Its length in octets.
+            /// Length in octets.
             pub const LEN: usize = $length;
 
-            /// Takes the octets as they are.
+            /// Creates a value from octets.
             pub const fn new(octets: [u8; $length]) -> Self {
                 Self(octets)
             }
 
-            /// The octets, in clear.
+            /// The octets in cleartext.
             pub const fn as_bytes(&self) -> &[u8; $length] {
                 &self.0
             }
 
-            /// Lower-case hexadecimal digits, in clear.
+            /// Lower-case hexadecimal digits in cleartext.
             pub fn to_hex(&self) -> String {
                 to_hex(&self.0)
             }
@@ -97,7 +97,7 @@ macro_rules! octets {
         }
 
         impl Serialize for $name {
-            /// As hexadecimal digits, in clear, the form that TS 29.503 and TS 29.509 give keys.
+            /// Serializes as hexadecimal digits in cleartext, the format of keys in TS 29.503 and TS 29.509.
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.serialize_str(&Zeroizing::new(self.to_hex()))
             }
@@ -113,7 +113,7 @@ macro_rules! octets {
         impl FromStr for $name {
             type Err = ParseHexError;
 
-            /// From hexadecimal digits of either case.
+            /// Parses hexadecimal digits in either case.
             fn from_str(text: &str) -> Result<Self, ParseHexError> {
                 from_hex(text).map(Self)
             }
@@ -168,27 +168,27 @@ macro_rules! public_values {
 }
 
 secrets! {
-    /// The subscriber's permanent key K (TS 33.102 6.3.2), 128 bit.
+    /// The subscriber's permanent key K (TS 33.102 6.3.2), 128 bits.
     SubscriberKey[16];
-    /// K of 256 bit, which TUAK allows (TS 35.231).
+    /// A 256-bit K, for TUAK (TS 35.231).
     SubscriberKey256[32];
     /// OP, the operator's Milenage constant (TS 35.206 4.1).
     Op[16];
-    /// OPc, OP encrypted under the subscriber's key (TS 35.206 4.1).
+    /// OPc, derived from OP and the subscriber's key (TS 35.206 4.1).
     Opc[16];
     /// TOP, the operator's TUAK constant (TS 35.231).
     Top[32];
     /// TOPc, derived from TOP and the subscriber's key (TS 35.231).
     Topc[32];
-    /// CK, the cipher key (TS 33.102 6.3.2); CK' where a function says so.
+    /// CK, the cipher key (TS 33.102 6.3.2), or CK' where stated.
     Ck[16];
-    /// IK, the integrity key (TS 33.102 6.3.2); IK' where a function says so.
+    /// IK, the integrity key (TS 33.102 6.3.2), or IK' where stated.
     Ik[16];
-    /// RES* and XRES*: the answer to a 5G AKA challenge (TS 33.501 A.4).
+    /// RES* and XRES*: the response to a 5G AKA challenge (TS 33.501 A.4).
     ResStar[16];
-    /// HRES* and HXRES*: what the SEAF compares (TS 33.501 A.5).
+    /// HRES* and HXRES*, compared by the SEAF (TS 33.501 A.5).
     HresStar[16];
-    /// K_AUSF, left at the AUSF (TS 33.501 6.2.1).
+    /// K_AUSF, stored at the AUSF (TS 33.501 6.2.1).
     KAusf[32];
     /// K_SEAF, the anchor key (TS 33.501 6.2.1).
     KSeaf[32];
@@ -226,17 +226,17 @@ public_values! {
 }
 
 impl ManagementField {
-    /// AMF*: what MAC-S is computed over (TS 33.102 6.3.3).
+    /// AMF*, used in the computation of MAC-S (TS 33.102 6.3.3).
     pub const RESYNCHRONISATION: Self = Self([0, 0]);
 
-    /// Is the separation bit set? A vector for E-UTRAN or 5G must have it (TS 33.102 Annex H).
+    /// Whether the separation bit is set, as required in a vector for E-UTRAN or 5G (TS 33.102 Annex H).
     pub const fn separation_bit(self) -> bool {
         self.0[0] & 0x80 != 0
     }
 }
 
 impl Autn {
-    /// SQN xor AK, which key derivation is bound to.
+    /// SQN xor AK, an input of key derivations.
     pub fn sqn_xor_ak(&self) -> [u8; 6] {
         part::<0, 6, 16>(&self.0)
     }
@@ -246,7 +246,7 @@ impl Autn {
         ManagementField(part::<6, 2, 16>(&self.0))
     }
 
-    /// MAC, the network's proof.
+    /// MAC, which authenticates the network.
     pub fn mac(&self) -> [u8; 8] {
         part::<8, 8, 16>(&self.0)
     }
@@ -258,7 +258,7 @@ impl Auts {
         part::<0, 6, 14>(&self.0)
     }
 
-    /// MAC-S, the USIM's proof.
+    /// MAC-S, which authenticates the USIM.
     pub fn mac_s(&self) -> [u8; 8] {
         part::<6, 8, 14>(&self.0)
     }

@@ -1,6 +1,6 @@
-//! Cryptography of the 5G system, as pure functions over small values.
+//! Cryptography of the 5G system, as pure functions of small values.
 //!
-//! From the subscriber's key down to a protected NAS message:
+//! From the subscriber's key to a protected NAS message:
 //!
 //! ```text
 //! K, OPc | TOPc   algorithm (milenage, tuak)  f1..f5*
@@ -12,7 +12,7 @@
 //! access token    jws                         ES256, RS256, RS512
 //! ```
 //!
-//! See the crate's README for its contract.
+//! The README describes guarantees and requirements.
 
 pub mod aka;
 pub mod algorithm;

@@ -11,7 +11,7 @@ const R: [u32; 5] = [64, 0, 32, 64, 96];
 /// Constants c1 to c5 (TS 35.206 4.1).
 const C: [u128; 5] = [0, 1, 2, 4, 8];
 
-/// The function set for one subscriber: the key schedule of K, and OPc.
+/// The functions of one subscriber: the key schedule of K, and OPc.
 #[derive(Clone)]
 pub struct Milenage {
     cipher: Aes128Enc,
@@ -50,12 +50,12 @@ impl Milenage {
         Self { cipher: Aes128Enc::new(k.as_bytes().into()), opc: opc.clone() }
     }
 
-    /// MAC-A, the network's proof in AUTN.
+    /// MAC-A, which authenticates the network in AUTN.
     pub fn f1(&self, rand: &Rand, sqn: Sqn, amf: ManagementField) -> [u8; 8] {
         part::<0, 8, 16>(&self.out1(rand, sqn, amf))
     }
 
-    /// MAC-S, the USIM's proof in AUTS.
+    /// MAC-S, which authenticates the USIM in AUTS.
     pub fn f1_star(&self, rand: &Rand, sqn: Sqn, amf: ManagementField) -> [u8; 8] {
         part::<8, 8, 16>(&self.out1(rand, sqn, amf))
     }
@@ -90,7 +90,7 @@ impl Milenage {
         (encrypt(&self.cipher, block) ^ self.opc()).to_be_bytes()
     }
 
-    /// OUTi = E_K(rot(TEMP xor OPc, ri) xor ci) xor OPc, for i of 2 to 5.
+    /// OUTi = E_K(rot(TEMP xor OPc, ri) xor ci) xor OPc, for i from 2 to 5.
     fn out<const I: usize>(&self, temp: u128) -> [u8; 16] {
         let block = (temp ^ self.opc()).rotate_left(const { R[I - 1] }) ^ const { C[I - 1] };
         (encrypt(&self.cipher, block) ^ self.opc()).to_be_bytes()

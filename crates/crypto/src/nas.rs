@@ -1,7 +1,7 @@
-//! 128-NIA0 to 3 and 128-NEA0 to 3, for NAS (TS 33.501 Annex D, TS 33.401 Annex B).
+//! 128-NIA0 to 3 and 128-NEA0 to 3 for NAS (TS 33.501 Annex D, TS 33.401 Annex B).
 //!
-//! [`NasMac`] and [`NasCipher`] are made once per security context: they hold the key as their
-//! algorithm wants it, so a message costs no key expansion where the algorithm has one.
+//! Create [`NasMac`] and [`NasCipher`] once per security context: they contain the expanded key, so that
+//! messages need no key expansion.
 
 mod ciphering;
 mod integrity;
@@ -11,7 +11,7 @@ mod uea2_uia2;
 pub use ciphering::NasCipher;
 pub use integrity::NasMac;
 
-/// Which way a message goes; its bit in every algorithm's input.
+/// Direction of a message, an input of every algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Direction {
@@ -21,7 +21,7 @@ pub enum Direction {
     Downlink = 1,
 }
 
-/// An identity that names none of the algorithms here.
+/// The identity of an unsupported algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("unknown security algorithm {0}")]
 pub struct UnknownAlgorithm(pub u8);
@@ -82,21 +82,21 @@ impl TryFrom<u8> for CipheringAlgorithm {
     }
 }
 
-/// What every message feeds in beside its key and octets.
+/// The inputs of a message in addition to key and octets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MessageInput {
     /// COUNT: 8 zero bits, NAS overflow counter, NAS sequence number (TS 24.501 4.4.3.1).
     pub count: u32,
-    /// BEARER, 5 bit: the NAS connection, 1 for 3GPP access, 2 for non-3GPP access
-    /// (TS 33.501 6.4.3.1, 6.4.4).
+    /// BEARER, 5 bits: the NAS connection, 1 for 3GPP access, 2 for non-3GPP access (TS 33.501 6.4.3.1,
+    /// 6.4.4).
     pub bearer: u8,
     /// DIRECTION.
     pub direction: Direction,
 }
 
 impl MessageInput {
-    /// COUNT || BEARER || DIRECTION || 0..0, 64 bit: how 128-NEA2 and 128-NIA2 begin
-    /// (TS 33.401 B.1.3, B.2.3).
+    /// COUNT || BEARER || DIRECTION || 0..0, 64 bits: the start of the input of 128-NEA2 and 128-NIA2 (TS
+    /// 33.401 B.1.3, B.2.3).
     fn to_bytes(self) -> [u8; 8] {
         let [a, b, c, d] = self.count.to_be_bytes();
         [a, b, c, d, (self.bearer & 0x1f) << 3 | (self.direction as u8) << 2, 0, 0, 0]

@@ -1,42 +1,43 @@
-//! Sequence numbers: generation in the home network, freshness in the USIM (TS 33.102 Annex C).
+//! Sequence numbers: generation in the home network, verification of freshness in the USIM (TS 33.102 Annex
+//! C).
 //!
-//! The scheme is profile 2 (C.3.2): SQN = SEQ || IND with five bits of IND, not time-based; the
-//! USIM keeps the highest SEQ that it accepted for each of the 32 values of IND.
+//! The scheme is profile 2 (C.3.2): SQN = SEQ || IND with five bits of IND, not time-based; the USIM stores
+//! the highest accepted SEQ for each of the 32 values of IND.
 
 use std::fmt;
 
 /// Bits of IND (TS 33.102 C.3).
 const IND_BITS: u32 = 5;
-/// How many values IND has.
+/// Number of values of IND.
 const IND_COUNT: usize = 1 << IND_BITS;
-/// SQN is a number of 48 bit.
+/// SQN has 48 bits.
 const SQN_MASK: u64 = (1 << 48) - 1;
 /// Δ: the largest jump of SEQ that a USIM accepts (TS 33.102 C.2.1).
 const DELTA: u64 = 1 << 28;
 
-/// SQN = SEQ || IND, 48 bit.
+/// SQN = SEQ || IND, 48 bits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Sqn(u64);
 
 impl Sqn {
-    /// Takes the low 48 bit.
+    /// Uses the low 48 bits.
     pub const fn new(value: u64) -> Self {
         Self(value & SQN_MASK)
     }
 
-    /// From its six octets, big endian.
+    /// From six octets, big endian.
     pub fn from_bytes(octets: [u8; 6]) -> Self {
         let [a, b, c, d, e, f] = octets;
         Self(u64::from_be_bytes([0, 0, a, b, c, d, e, f]))
     }
 
-    /// Six octets, big endian.
+    /// As six octets, big endian.
     pub fn to_bytes(self) -> [u8; 6] {
         let [_, _, octets @ ..] = self.0.to_be_bytes();
         octets
     }
 
-    /// SEQ, 43 bit.
+    /// SEQ, 43 bits.
     pub const fn seq(self) -> u64 {
         self.0 >> IND_BITS
     }
@@ -46,23 +47,23 @@ impl Sqn {
         (self.0 as usize) & (IND_COUNT - 1)
     }
 
-    /// The next number that the home network uses: SEQ + 1, IND + 1 modulo 32
-    /// (TS 33.102 C.1.1.1, C.1.2). SEQ wraps after 2^43 vectors, which no USIM accepts.
+    /// The next number of the home network: SEQ + 1, IND + 1 modulo 32 (TS 33.102 C.1.1.1, C.1.2). SEQ wraps
+    /// after 2^43 vectors, which no USIM accepts.
     #[must_use]
     pub const fn next(self) -> Self {
         let ind = (self.0 + 1) & (IND_COUNT as u64 - 1);
         Self::new((self.seq() + 1) << IND_BITS | ind)
     }
 
-    /// What the home network goes on from after a verified AUTS: its own number where the USIM
-    /// would accept the next one, else that of the USIM (TS 33.102 6.3.5, steps 2 to 5).
+    /// The home network's number after a verified AUTS: its own if the USIM would accept the next one, else
+    /// that of the USIM (TS 33.102 6.3.5, steps 2 to 5).
     #[must_use]
     pub fn after_resynchronisation(self, sqn_ms: Self) -> Self {
         let ahead = self.seq().checked_sub(sqn_ms.seq());
         if ahead.is_some_and(|by| by < DELTA) { self } else { sqn_ms }
     }
 
-    /// SQN xor AK, as AUTN and AUTS carry it; and back.
+    /// SQN xor AK, as in AUTN and AUTS, and the inverse.
     pub fn xor(self, ak: [u8; 6]) -> [u8; 6] {
         Self(self.0 ^ Self::from_bytes(ak).0).to_bytes()
     }
@@ -80,7 +81,7 @@ impl fmt::Debug for Sqn {
     }
 }
 
-/// A sequence number the USIM does not accept; it answers with AUTS over `sqn_ms`.
+/// The USIM does not accept the sequence number and responds with AUTS for `sqn_ms`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("sequence number out of range")]
 pub struct SyncFailure {
@@ -88,20 +89,20 @@ pub struct SyncFailure {
     pub sqn_ms: Sqn,
 }
 
-/// What a USIM remembers: the highest SEQ accepted for each IND (TS 33.102 C.2.2).
+/// State of a USIM: the highest accepted SEQ for each IND (TS 33.102 C.2.2).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UsimSequence {
     accepted: [u64; IND_COUNT],
 }
 
 impl UsimSequence {
-    /// A USIM that has accepted `sqn` and nothing after it.
+    /// A USIM whose last accepted number is `sqn`.
     pub fn starting_at(sqn: Sqn) -> Self {
         Self { accepted: [sqn.seq(); IND_COUNT] }
     }
 
-    /// Accepts and remembers a fresh number: above what its IND has seen, and no more than Δ
-    /// beyond the highest seen at all (TS 33.102 C.2.1, C.2.2).
+    /// Accepts and stores a fresh number: above the last one with its IND, and at most Δ above the highest
+    /// (TS 33.102 C.2.1, C.2.2).
     pub fn accept(&mut self, sqn: Sqn) -> Result<(), SyncFailure> {
         let sqn_ms = self.sqn_ms();
         let within_delta = sqn.seq().saturating_sub(sqn_ms.seq()) <= DELTA;

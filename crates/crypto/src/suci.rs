@@ -1,4 +1,4 @@
-//! Concealing and de-concealing a SUPI by ECIES (TS 33.501 Annex C.3).
+//! Concealment and de-concealment of a SUPI with ECIES (TS 33.501 Annex C.3).
 //!
 //! ```text
 //! profile A: X25519     ephemeral public key 32 octets
@@ -6,8 +6,8 @@
 //! scheme output = ephemeral public key || cipher text || MAC tag (8 octets)
 //! ```
 //!
-//! The null scheme (C.2) hides nothing: its output is its input, so it needs no function.
-//! The standard asks for compressed points in profile B; uncompressed ones are taken as well.
+//! The null scheme (C.2) conceals nothing and needs no function: its output is its input. Profile B requires
+//! compressed points; uncompressed ones are accepted too.
 
 mod ecies;
 mod msin;
@@ -17,7 +17,7 @@ use aws_lc_rs::encoding::{AsBigEndian, EcPublicKeyCompressedBin};
 
 pub use msin::{decode_msin, encode_msin};
 
-/// Octets of an ephemeral public key: of profile A, compressed and uncompressed of profile B.
+/// Lengths of ephemeral public keys in octets: profile A, and profile B compressed and uncompressed.
 const X25519_POINT: usize = 32;
 const COMPRESSED_POINT: usize = 33;
 const UNCOMPRESSED_POINT: usize = 65;
@@ -32,21 +32,21 @@ pub enum Profile {
     B = 2,
 }
 
-/// Octets that are no key of the profile.
+/// The octets are not a valid key of the profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a key of ECIES profile {0:?}")]
 pub struct InvalidKey(pub Profile);
 
-/// Why a scheme output gives no SUPI.
+/// The reason why a scheme output cannot be de-concealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SuciError {
-    /// Shorter than an ephemeral public key and a MAC tag.
+    /// The output is shorter than an ephemeral public key and a MAC tag.
     #[error("scheme output too short")]
     TooShort,
-    /// The ephemeral public key is no point, or one that gives no shared secret.
+    /// The ephemeral public key is not a valid point, or yields no shared secret.
     #[error("ephemeral public key not valid")]
     InvalidEphemeralKey,
-    /// The MAC tag does not match: another home network key, or octets changed on the way.
+    /// The MAC tag does not match: another home network key, or modified octets.
     #[error("MAC tag does not match")]
     MacMismatch,
 }
@@ -58,25 +58,24 @@ pub struct HomeNetworkPrivateKey {
 }
 
 impl HomeNetworkPrivateKey {
-    /// From the 32 octets of the private key, for profile B big endian.
+    /// Creates a key from the 32 octets of the private key, big endian for profile B.
     pub fn new(profile: Profile, octets: &[u8]) -> Result<Self, InvalidKey> {
         let key = private_key(profile, octets).ok_or(InvalidKey(profile))?;
         Ok(Self { profile, key })
     }
 
-    /// The profile it is for.
+    /// The profile of the key.
     pub fn profile(&self) -> Profile {
         self.profile
     }
 
-    /// The public key that USIMs are given.
+    /// The public key for USIMs.
     pub fn public_key(&self) -> Result<HomeNetworkPublicKey, InvalidKey> {
         let octets = public_octets(self.profile, &self.key).ok_or(InvalidKey(self.profile))?;
         Ok(HomeNetworkPublicKey { profile: self.profile, octets })
     }
 
-    /// The plain text of a scheme output: for a SUPI that is an IMSI, see [`decode_msin`]
-    /// (TS 33.501 C.3.3).
+    /// De-conceals a scheme output; for an IMSI, decode the result with [`decode_msin`] (TS 33.501 C.3.3).
     pub fn deconceal(&self, scheme_output: &[u8]) -> Result<Vec<u8>, SuciError> {
         let (ephemeral, rest) = split_ephemeral_key(self.profile, scheme_output)?;
         let (cipher_text, tag) = rest.split_last_chunk().ok_or(SuciError::TooShort)?;
@@ -85,8 +84,8 @@ impl HomeNetworkPrivateKey {
     }
 }
 
-/// The tag covers a key derived from the ephemeral public key's octets. Some phones put an
-/// uncompressed point on the wire, yet derive from the compressed one, so that is tried as well.
+/// The tag is computed with a key derived from the ephemeral public key's octets. Some UEs send an
+/// uncompressed point but derive the key from the compressed one, so that both are tried.
 fn open_any(
     secret: &[u8],
     ephemeral: &[u8],
@@ -100,7 +99,7 @@ fn open_any(
     }
 }
 
-/// The compressed form of an uncompressed point: the parity of Y, and X (SEC 1 2.3.3).
+/// The compressed form of an uncompressed point: parity of Y, then X (SEC 1 2.3.3).
 fn compressed(point: &[u8]) -> Option<[u8; COMPRESSED_POINT]> {
     let [0x04, coordinates @ ..] = point else {
         return None;
@@ -123,7 +122,7 @@ fn split_ephemeral_key(profile: Profile, output: &[u8]) -> Result<(&[u8], &[u8])
     output.split_at_checked(length).ok_or(SuciError::TooShort)
 }
 
-/// A home network's public key, as the USIM or the ME holds it.
+/// A home network's public key, stored in the USIM or the ME.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HomeNetworkPublicKey {
     profile: Profile,
@@ -131,7 +130,7 @@ pub struct HomeNetworkPublicKey {
 }
 
 impl HomeNetworkPublicKey {
-    /// From its octets: 32 of profile A; 33 or 65 of profile B.
+    /// Creates a key from its octets: 32 for profile A; 33 or 65 for profile B.
     pub fn new(profile: Profile, octets: &[u8]) -> Result<Self, InvalidKey> {
         match split_ephemeral_key(profile, octets) {
             Ok((point, [])) => Ok(Self { profile, octets: point.to_vec() }),
@@ -139,18 +138,18 @@ impl HomeNetworkPublicKey {
         }
     }
 
-    /// The profile it is for.
+    /// The profile of the key.
     pub fn profile(&self) -> Profile {
         self.profile
     }
 
-    /// Its octets; a point of profile B that was derived here is compressed.
+    /// The octets of the key; a derived point of profile B is compressed.
     pub fn as_bytes(&self) -> &[u8] {
         &self.octets
     }
 
-    /// The scheme output that hides `plain_text`. `ephemeral_private_key` is 32 random octets
-    /// used once (TS 33.501 C.3.2).
+    /// The scheme output that conceals `plain_text`. `ephemeral_private_key` is 32 random octets used only
+    /// once (TS 33.501 C.3.2).
     pub fn conceal(
         &self,
         ephemeral_private_key: &[u8; 32],

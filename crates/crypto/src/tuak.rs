@@ -1,8 +1,7 @@
-//! TUAK: f1 to f5* over Keccak-f[1600] (TS 35.231).
+//! TUAK: f1 to f5* with Keccak-f[1600] (TS 35.231).
 //!
-//! The lengths of the outputs are part of what is hashed, so they are type parameters here and
-//! the caller's choice is checked by the compiler. 5G AKA uses a MAC of 64 bit, CK and IK of
-//! 128 bit, and a RES of at most 128 bit (TS 33.102 6.3.7).
+//! The output lengths are inputs of the hash. They are type parameters here, so that the compiler checks
+//! them. 5G AKA uses a 64-bit MAC, 128-bit CK and IK, and a RES of at most 128 bits (TS 33.102 6.3.7).
 
 use zeroize::Zeroizing;
 
@@ -13,7 +12,7 @@ const ALGONAME: &[u8; 7] = b"TUAK1.0";
 
 /// Octets of the permutation's state.
 const STATE: usize = 200;
-/// Where each input begins in it, and each output of f2 to f5 (TS 35.231).
+/// Offsets of the inputs, and of the outputs of f2 to f5, in the state (TS 35.231).
 mod at {
     pub const INSTANCE: usize = 32;
     pub const ALGONAME: usize = 33;
@@ -28,7 +27,7 @@ mod at {
     pub const AK: usize = 96;
 }
 
-/// INSTANCE bits (TS 35.231), bit 0 being the most significant.
+/// Bits of INSTANCE (TS 35.231); bit 0 is the most significant.
 mod instance {
     pub const F1: u8 = 0x00;
     pub const F1_STAR: u8 = 0x80;
@@ -39,12 +38,12 @@ mod instance {
     pub const KEY_256: u8 = 0x01;
 }
 
-/// K of TUAK: 128 or 256 bit.
+/// K of TUAK: 128 or 256 bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TuakKey {
-    /// 128 bit.
+    /// 128 bits.
     Bits128(SubscriberKey),
-    /// 256 bit.
+    /// 256 bits.
     Bits256(SubscriberKey256),
 }
 
@@ -64,7 +63,7 @@ impl TuakKey {
     }
 }
 
-/// The function set for one subscriber.
+/// The functions of one subscriber.
 #[derive(Clone, Debug)]
 pub struct Tuak {
     k: TuakKey,
@@ -72,7 +71,7 @@ pub struct Tuak {
     iterations: u8,
 }
 
-/// Outputs of f2 to f5 for one RAND, of `RES`, `CK` and `IK` octets.
+/// Outputs of f2 to f5 for one RAND, with `RES`, `CK` and `IK` octets.
 pub struct Response<const RES: usize, const CK: usize, const IK: usize> {
     /// RES, by f2.
     pub res: [u8; RES],
@@ -92,8 +91,8 @@ pub fn topc_from_top(k: &TuakKey, top: &Top, iterations: u8) -> Topc {
 }
 
 impl Tuak {
-    /// `iterations` is how often Keccak-f is applied, 1 unless the operator chose more
-    /// (TS 35.231 5.2); 0 counts as 1.
+    /// `iterations` is the number of Keccak-f permutations, 1 unless the operator chose more (TS 35.231 5.2);
+    /// 0 counts as 1.
     pub fn new(k: TuakKey, topc: Topc, iterations: u8) -> Self {
         Self { k, topc, iterations: iterations.max(1) }
     }
@@ -125,7 +124,8 @@ impl Tuak {
         const { assert!(matches!(RES, 4 | 8 | 16 | 32)) };
         const { assert!(matches!(CK, 16 | 32) && matches!(IK, 16 | 32)) };
         let lengths = const {
-            // The field is 0, 1, 2 or 4 in bits 2 to 4: the RES octets without those of 32 bit.
+            // The field is 0, 1, 2 or 4 in bits 2 to 4, which equals the number of RES octets, except for 4
+            // octets.
             let res = if RES == 4 { 0 } else { RES as u8 };
             let ck = if CK == 32 { instance::CK_256 } else { 0 };
             let ik = if IK == 32 { instance::IK_256 } else { 0 };
@@ -155,7 +155,7 @@ impl Tuak {
     }
 }
 
-/// IN and OUT of TS 35.231: every field lies in it with its octets reversed.
+/// IN and OUT of TS 35.231; every field is stored with reversed octets.
 struct State(Zeroizing<[u8; STATE]>);
 
 impl State {

@@ -1,4 +1,4 @@
-//! Reads the published test data in `vectors/`: a set a line, its fields in hexadecimal.
+//! Reads the published test data in `vectors/`: one set per line, with hexadecimal fields.
 
 use std::fmt::Debug;
 use std::str::FromStr;
@@ -7,12 +7,12 @@ use std::str::FromStr;
 pub struct Set(Vec<&'static str>);
 
 impl Set {
-    /// The next field as it stands.
+    /// The next field as text.
     pub fn text(&mut self) -> &'static str {
         self.0.remove(0)
     }
 
-    /// The next field as a value of its own type.
+    /// The next field, parsed.
     pub fn value<T: FromStr<Err: Debug>>(&mut self) -> T {
         self.text().parse().unwrap()
     }
@@ -22,18 +22,18 @@ impl Set {
         hex::decode(self.text()).unwrap()
     }
 
-    /// The next field as octets of a fixed number.
+    /// The next field as a fixed number of octets.
     pub fn array<const N: usize>(&mut self) -> [u8; N] {
         self.octets().try_into().unwrap()
     }
 
-    /// The next field as a number in hexadecimal.
+    /// The next field as a hexadecimal number.
     pub fn number(&mut self) -> u64 {
         u64::from_str_radix(self.text(), 16).unwrap()
     }
 }
 
-/// The sets of a file; lines that begin with `#` say what it is.
+/// The sets of a file; lines that begin with `#` are comments.
 pub fn sets(file: &'static str) -> impl Iterator<Item = Set> {
     let lines = file.lines().filter(|line| !line.starts_with('#'));
     lines.map(|line| Set(line.split(' ').collect()))

@@ -6,7 +6,7 @@ use crate::table;
 use anyhow::Result;
 use serde_json::json;
 
-/// Runs a command on tokens.
+/// Runs a command on API tokens.
 pub fn tokens(command: &TokenCommand, cli: &Cli) -> Result<()> {
     let operator = Operator::of_subscribers(cli)?;
     match command {
@@ -17,7 +17,10 @@ pub fn tokens(command: &TokenCommand, cli: &Cli) -> Result<()> {
                 println!("{issued}");
             } else {
                 println!("{}", table::cell(&issued["token"]));
-                eprintln!("token {} of role {role}: it is not shown again", table::cell(&issued["id"]));
+                eprintln!(
+                    "token {} with role {role}; the token is shown only once",
+                    table::cell(&issued["id"])
+                );
             }
         }
         TokenCommand::List => {

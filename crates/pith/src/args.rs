@@ -1,4 +1,4 @@
-//! Every command, option and example.
+//! The command line: commands, options and examples.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pith_nf::kit::AuthenticationMethod;
@@ -19,61 +19,61 @@ use std::str::FromStr;
 Begin here:
   pith up --test-network                 a core with a test network, until Ctrl-C
   pith config default > pith.yaml        every setting, explained
-  pith subscriber add --help             how phones get in
+  pith subscriber add --help             provisioning of UEs
 "
 )]
 pub struct Cli {
     /// Configuration file [default: $PITH_CONFIG, ./pith.yaml, /etc/pith/pith.yaml, or no file].
     #[arg(short, long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Change a setting, such as amf.n2.sctp=raw; may be given again.
+    /// Change a setting, such as amf.n2.sctp=raw; may be repeated.
     #[arg(long, global = true, value_name = "SETTING=VALUE")]
     pub set: Vec<String>,
     /// Print JSON instead of tables.
     #[arg(long, global = true)]
     pub json: bool,
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run the core: all NFs and the UPF in one process.
     Up(UpCommand),
-    /// Run some NFs of a core in a process of their own.
+    /// Run selected NFs of a core in a process of their own.
     Nf(NfCommand),
     /// Subscribers: add, list, show, delete, import, export.
     #[command(subcommand)]
     Subscriber(SubscriberCommand),
-    /// UEs that are registered: list, deregister.
+    /// Registered UEs: list, deregister.
     #[command(subcommand)]
     Ue(UeCommand),
-    /// gNBs that are connected.
+    /// Connected gNBs.
     #[command(subcommand)]
     Gnb(ListCommand),
     /// PDU sessions: list, branch, unbranch.
     #[command(subcommand)]
     Session(SessionCommand),
-    /// NF instances that the NRF knows.
+    /// NF instances registered with the NRF.
     #[command(subcommand)]
     Instance(ListCommand),
-    /// The UPF: sessions, rules, counters, packets on their way.
+    /// The UPF: sessions, rules, counters, packet traces.
     #[command(subcommand)]
     Upf(UpfCommand),
-    /// What a running core is and does.
+    /// State of a running core.
     Status,
     /// The REST API: tokens.
     #[command(subcommand)]
     Api(ApiCommand),
-    /// Who changed what, read keys, or was denied.
+    /// The audit log: changes, reads of keys, denied requests.
     #[command(subcommand)]
     Audit(AuditCommand),
     /// The configuration file: print the default one, check one.
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Keys of the home network, which uncover SUCIs.
+    /// Home network keys for SUCIs.
     #[command(subcommand)]
     Key(KeyCommand),
     /// The private CA of the SBI: init, issue, list, renew.
@@ -81,25 +81,25 @@ pub enum Command {
     Pki(PkiCommand),
 }
 
-/// The core.
+/// Arguments of 'pith up'.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  pith up --test-network                   subscribers with keys that everybody knows, in memory
+  pith up --test-network                   subscribers with public keys, in memory
   pith up --config /etc/pith/pith.yaml     your network
   pith up --test-network --set 'amf.n2.addresses=[192.0.2.10]' --set upf.n3=192.0.2.10
-                                           for radios on other machines
+                                           for gNBs on other machines
 ")]
 pub struct UpCommand {
     /// Add the subscribers of the test network (PLMN 999/70); without a file, keep them in memory.
     #[arg(long)]
     pub test_network: bool,
-    /// How many subscribers the test network has.
+    /// Number of subscribers of the test network.
     #[arg(long, default_value_t = 1000, requires = "test_network")]
     pub subscribers: u32,
 }
 
-/// Some NFs.
+/// Arguments of 'pith nf'.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -107,127 +107,128 @@ Examples:
   pith nf udr --test-network
   pith nf amf --config pith.yaml
   pith nf upf
-Each NF serves at its place in 'sbi.addresses' of the configuration, and finds the others through the NRF.
+Each NF serves its address in 'sbi.addresses' of the configuration, and discovers the others through the NRF.
 ")]
 pub struct NfCommand {
-    /// Of nrf, udr, udm, ausf, pcf, nssf, smf, amf, upf.
+    /// NFs: nrf, udr, udm, ausf, pcf, nssf, smf, amf, upf.
     #[arg(required = true, value_name = "NF")]
     pub names: Vec<String>,
-    /// Add the subscribers of the test network, where the UDR is among the NFs.
+    /// Add the subscribers of the test network, if the UDR is among the NFs.
     #[arg(long)]
     pub test_network: bool,
-    /// How many subscribers the test network has.
+    /// Number of subscribers of the test network.
     #[arg(long, default_value_t = 1000, requires = "test_network")]
     pub subscribers: u32,
 }
 
-/// UEs that are registered.
+/// Commands on UEs.
 #[derive(Debug, Subcommand)]
 pub enum UeCommand {
-    /// All of them.
+    /// List all registered UEs.
     List,
-    /// End a UE's registration and its sessions; it is asked to register again.
+    /// End a UE's registration and its sessions, and request the UE to register again.
     #[command(after_help = "\
 Examples:
   pith ue deregister imsi-999700000000001
-  pith subscriber delete imsi-999700000000001     # the same, and it may not come back
+  pith subscriber delete imsi-999700000000001     # the same, without permission to register again
 ")]
     Deregister {
-        /// The UE: imsi-999700000000001, or the digits alone.
+        /// The UE: imsi-999700000000001, or only its digits.
         supi: SupiArg,
     },
 }
 
-/// PDU sessions.
+/// Commands on PDU sessions.
 #[derive(Debug, Subcommand)]
 pub enum SessionCommand {
-    /// All of them.
+    /// List all PDU sessions.
     List,
-    /// Have a session's packets for some destinations leave at a UPF near the radio, while it lives.
+    /// Start local breakout for a session: packets to some destinations leave at another UPF, near the gNB.
     #[command(after_help = "\
 Example:
   pith session branch imsi-999700000000001 1 --upf edge --to 192.0.2.0/24
   pith session unbranch imsi-999700000000001 1
-For all sessions of a data network, write 'breakouts' in the configuration.
+For all sessions of a data network, set 'breakouts' in the configuration.
 ")]
     Branch {
-        /// Whose: imsi-999700000000001, or the digits alone.
+        /// The session's UE: imsi-999700000000001, or only its digits.
         supi: SupiArg,
         /// PDU session identity, 1 to 15.
         id: u8,
         /// The UPF, by its name in 'n4.upfs'.
         #[arg(long)]
         upf: String,
-        /// A destination; may be given again.
+        /// A destination; may be repeated.
         #[arg(long, required = true, value_name = "NETWORK")]
         to: Vec<Ipv4Net>,
     },
-    /// Have all its packets go by its anchor again.
+    /// End local breakout: all packets of the session use its anchor again.
     Unbranch {
-        /// Whose: imsi-999700000000001, or the digits alone.
+        /// The session's UE: imsi-999700000000001, or only its digits.
         supi: SupiArg,
         /// PDU session identity, 1 to 15.
         id: u8,
     },
 }
 
-/// The REST API.
+/// Commands on the REST API.
 #[derive(Debug, Subcommand)]
 pub enum ApiCommand {
-    /// Tokens, which programs show to use the API at 'api.listen'.
+    /// Tokens for programs that use the API at 'api.listen'.
     #[command(subcommand)]
     Token(TokenCommand),
 }
 
-/// Tokens of the API.
+/// Commands on API tokens.
 #[derive(Debug, Subcommand)]
 pub enum TokenCommand {
-    /// Makes a token and prints it: it is not shown again.
+    /// Create a token and print it. It is shown only once.
     #[command(after_help = "\
 Examples:
   pith api token add console --role viewer
   curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:5100/v1/status
 ")]
     Add {
-        /// What it is for.
+        /// A label for the token.
         name: String,
-        /// What its holder may do: viewer looks, operator changes subscribers and sessions too, admin may do everything.
+        /// Role of the token: viewer reads, operator also changes subscribers and sessions, admin may do
+        /// everything.
         #[arg(long, default_value_t = Role::Viewer)]
         role: Role,
     },
-    /// All of them, without their secrets.
+    /// List all tokens, without their secrets.
     List,
-    /// Takes a token back at once.
+    /// Revoke a token with immediate effect.
     Revoke {
-        /// Its id, as 'list' shows it.
+        /// The token's id, as 'list' shows it.
         id: String,
     },
 }
 
-/// The audit log.
+/// Commands on the audit log.
 #[derive(Debug, Subcommand)]
 pub enum AuditCommand {
-    /// The last entries, oldest first.
+    /// Print the last entries, oldest first.
     List {
-        /// How many.
+        /// Largest number of entries.
         #[arg(long, default_value_t = 100)]
         limit: u32,
     },
 }
 
-/// The only thing to do with what lives in the core.
+/// Commands with 'list' only.
 #[derive(Debug, Subcommand)]
 pub enum ListCommand {
-    /// All of them.
+    /// List all.
     List,
 }
 
-/// The user plane.
+/// Commands on the UPF.
 #[derive(Debug, Subcommand)]
 pub enum UpfCommand {
-    /// UPFs with a PFCP association, as the SMF knows them.
+    /// List UPFs with a PFCP association to the SMF.
     List,
-    /// Sessions: addresses, tunnels, rates, what they have used.
+    /// List sessions with addresses, tunnels, rates and traffic.
     Sessions {
         /// Only the session of this UE address.
         #[arg(long, conflicts_with = "teid")]
@@ -235,184 +236,186 @@ pub enum UpfCommand {
         /// Only the session with a tunnel of this TEID, at either end.
         #[arg(long)]
         teid: Option<String>,
-        /// Begin after this SEID.
+        /// Start after this SEID.
         #[arg(long, value_name = "SEID")]
         after: Option<String>,
-        /// How many at most.
+        /// Largest number of sessions.
         #[arg(long, default_value_t = 100)]
         limit: u32,
     },
-    /// A session's rules: PDRs, FARs, QERs, URRs.
+    /// Show a session's rules: PDRs, FARs, QERs, URRs.
     Rules {
-        /// Its SEID, such as 0x1f, or its UE's address.
+        /// SEID of the session, such as 0x1f, or address of its UE.
         session: String,
     },
-    /// Traffic and drops by reason; of a session, what its flows were offered and given.
+    /// Show traffic and dropped packets by reason; for a session, offered and forwarded traffic of its flows.
     Counters {
-        /// A session's SEID, such as 0x1f, or its UE's address.
+        /// SEID of a session, such as 0x1f, or address of its UE.
         session: Option<String>,
     },
-    /// Follows the packets of a tunnel's session as they pass, until Ctrl-C.
+    /// Trace the packets of a tunnel's session until Ctrl-C.
     #[command(after_help = "\
 Example:
   pith upf sessions                 shows TEIDs
   pith upf trace 0x9e3779b2 --seconds 10
-      time, direction, length and QFI of each packet, the rule that it met, what became of it
-Others' sessions do not notice. With the XDP path the session takes the portable path meanwhile.
+      prints time, direction, length, QFI, matching rule and result of each packet
+Other sessions are not affected. During the trace the session uses the portable path instead of XDP.
 ")]
     Trace {
         /// The TEID of either end, such as 0x1f.
         teid: String,
-        /// End after so many packets, 1 to 10000.
+        /// End after this number of packets, 1 to 10000.
         #[arg(long, default_value_t = 1000)]
         packets: u32,
-        /// End after so many seconds, 1 to 600.
+        /// End after this number of seconds, 1 to 600.
         #[arg(long, default_value_t = 60)]
         seconds: u32,
     },
 }
 
-/// Configuration.
+/// Commands on configuration files.
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
-    /// Prints every setting with its default and what it means.
+    /// Print every setting with its default and documentation.
     Default,
-    /// Says what is wrong in a file, with line and column.
+    /// Report the mistakes of a file with line and column.
     Check {
         /// The file.
         file: PathBuf,
     },
 }
 
-/// Keys of the home network.
+/// Commands on home network keys.
 #[derive(Debug, Subcommand)]
 pub enum KeyCommand {
-    /// Makes a private key and prints the public key, which goes on the USIMs.
+    /// Create a private key and print the public key for the USIMs.
     #[command(after_help = "\
 Example:
   pith key new --profile a /etc/pith/suci-1.key
-then name the file in the configuration under 'home_network_keys'.
+then add the file to 'home_network_keys' in the configuration.
 ")]
     New {
         /// Protection scheme: a (X25519) or b (P-256).
         #[arg(long, default_value_t = SuciProfile::A)]
         profile: SuciProfile,
-        /// The new file.
+        /// Path of the new file.
         file: PathBuf,
     },
 }
 
-/// The private CA of the SBI, in the directory that 'sbi.pki' names.
+/// Commands on the private CA of the SBI, in the directory 'sbi.pki'.
 #[derive(Debug, Subcommand)]
 pub enum PkiCommand {
-    /// Makes the CA, if there is none; the first 'pith nf' does the same.
+    /// Create the CA if there is none; the first 'pith nf' does the same.
     Init,
-    /// Issues a certificate for a process, on another host perhaps.
+    /// Issue a certificate for a process, possibly on another host.
     #[command(after_help = "\
 Examples:
   pith pki issue amf --address 10.0.0.5:7777 --shards 4 --out amf-files
-      then copy amf-files to that host, and name the files in its configuration:
+      then copy amf-files to that host, and add the files to its configuration:
       sbi: {tls: {ca: ca.crt, certificate: amf-10.0.0.5-7777.pem, key: amf-10.0.0.5-7777.pem}}
 ")]
     Issue {
-        /// Of nrf, udr, udm, ausf, pcf, nssf, smf, amf: all NFs of the process.
+        /// All NFs of the process: nrf, udr, udm, ausf, pcf, nssf, smf, amf.
         #[arg(required = true, value_name = "NF")]
         nfs: Vec<String>,
-        /// Where the process is called: by default what 'sbi.addresses' says of the first NF.
+        /// Address of the process; by default that of its first NF in 'sbi.addresses'.
         #[arg(long, value_name = "ADDRESS:PORT")]
         address: Option<std::net::SocketAddr>,
-        /// A DNS name at which it is called, too.
+        /// A further DNS name of the process.
         #[arg(long = "name", value_name = "NAME")]
         names: Vec<String>,
-        /// Shards ('workers') of the process: each NF has an instance in each. By default those of this host.
+        /// Shards ('workers') of the process: each NF has an instance in each shard. Default: those of this
+        /// host.
         #[arg(long, value_parser = clap::value_parser!(u8).range(1..=64))]
         shards: Option<u8>,
-        /// A directory for copies of the certificate with its key and of the CA's certificate.
+        /// Directory for copies of the certificate with its key and of the CA's certificate.
         #[arg(long, value_name = "DIRECTORY")]
         out: Option<PathBuf>,
     },
-    /// Lists what was issued.
+    /// List all certificates.
     List,
-    /// Issues certificates anew; processes that run read them by themselves.
+    /// Renew certificates; running processes reload them automatically.
     Renew {
-        /// Which, by the names that 'pith pki list' shows: all by default.
+        /// Certificates by the names that 'pith pki list' shows; all by default.
         #[arg(value_name = "ROLE")]
         roles: Vec<String>,
     },
 }
 
-/// Subscribers.
+/// Commands on subscribers.
 #[derive(Debug, Subcommand)]
 pub enum SubscriberCommand {
-    /// Adds subscribers.
+    /// Add subscribers.
     #[command(after_help = "\
 Examples:
   pith subscriber add imsi-001010000000001 --k 465B5CE8B199B49FAA5F0A2EE238A6BC \\
                       --opc E8ED289DEBA952E4283B54E88E6183CA
   pith subscriber add 001010000000001 --count 10000 --random-keys
-      ten thousand, SUPIs counting up, each with keys of its own ('subscriber export' shows them)
+      ten thousand with consecutive SUPIs and individual keys ('subscriber export' shows the keys)
   pith subscriber add 001010000000001 --random-keys --slice 1 --slice 2-000001 --dnn internet --dnn ims \\
                       --downlink '200 Mbps'
 ")]
     Add(Box<AddArgs>),
-    /// Lists subscribers, without keys.
+    /// List subscribers, without keys.
     List {
-        /// Begin after this SUPI.
+        /// Start after this SUPI.
         #[arg(long, value_name = "SUPI")]
         after: Option<SupiArg>,
-        /// How many at most.
+        /// Largest number of subscribers.
         #[arg(long, default_value_t = 100)]
         limit: u32,
     },
-    /// Shows one subscriber.
+    /// Show one subscriber.
     Show {
-        /// Whose.
+        /// SUPI of the subscriber.
         supi: SupiArg,
-        /// Show the secret keys too.
+        /// Include the secret keys.
         #[arg(long)]
         keys: bool,
     },
-    /// Deletes subscribers.
+    /// Delete subscribers.
     Delete {
-        /// Whom, or the first of them.
+        /// SUPI of the subscriber, or the first of several.
         supi: SupiArg,
-        /// Delete those that exist of so many SUPIs, counting up.
+        /// Delete the existing subscribers among this many consecutive SUPIs.
         #[arg(long)]
         count: Option<u64>,
     },
-    /// Adds the subscribers of a file: JSON that 'export' wrote (an array, or an object a line), or CSV. All or none.
+    /// Add the subscribers of a file: JSON from 'export' (an array, or one object per line), or CSV. Adds all
+    /// or none.
     #[command(after_help = "\
-CSV has a heading and a line for each subscriber, with ',' or ';' between the columns:
+CSV has a heading and one line per subscriber; ',' or ';' separates the columns:
   supi,k,opc,dnns,slices,uplink,downlink
   999700000000001,465B5CE8B199B49FAA5F0A2EE238A6BC,E8ED289DEBA952E4283B54E88E6183CA,internet,1,1 Gbps,1 Gbps
-supi (or imsi), k and opc (or op) are needed. There are amf, sqn, method, gpsi and 5qi as well; lists have blanks in between.
+supi (or imsi), k and opc (or op) are required. Further columns: amf, sqn, method, gpsi, 5qi. Blanks separate the entries of a list.
 ")]
     Import {
         /// The file; - reads standard input.
         #[arg(default_value = "-")]
         file: PathBuf,
-        /// Subscribers that exist: refuse the file, replace them, or keep them.
+        /// Treatment of existing subscribers: refuse the file, replace them, or keep them.
         #[arg(long, default_value_t = Existing::Refuse)]
         existing: Existing,
     },
-    /// Writes all subscribers, keys included, as a JSON array.
+    /// Write all subscribers, including keys, as a JSON array.
     Export {
-        /// The file, made readable by its owner only; - writes to standard output.
+        /// The file, readable by its owner only; - writes to standard output.
         #[arg(default_value = "-")]
         file: PathBuf,
-        /// A JSON object a line instead of an array.
+        /// Write one JSON object per line instead of an array.
         #[arg(long)]
         lines: bool,
     },
 }
 
-/// New subscribers.
+/// Arguments of 'pith subscriber add'.
 #[derive(Debug, Args)]
 #[command(next_line_help = false)]
 pub struct AddArgs {
-    /// SUPI of the first: imsi-… or its digits.
+    /// SUPI of the first subscriber: imsi-… or only its digits.
     pub supi: SupiArg,
-    /// How many, SUPIs counting up.
+    /// Number of subscribers, with consecutive SUPIs.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub count: u64,
     /// Permanent key K, 32 hexadecimal digits.
@@ -421,28 +424,28 @@ pub struct AddArgs {
     /// OPc, 32 hexadecimal digits.
     #[arg(long, value_name = "HEX", required_unless_present_any = ["random_keys", "op"])]
     pub opc: Option<Key>,
-    /// OP, 32 hexadecimal digits, of which and K the OPc is made.
+    /// OP, 32 hexadecimal digits, from which OPc is derived with K.
     #[arg(long, value_name = "HEX", conflicts_with = "opc")]
     pub op: Option<Key>,
-    /// Random K and OPc, of its own for each.
+    /// Generate a random K and OPc for each subscriber.
     #[arg(long, conflicts_with_all = ["k", "opc", "op"])]
     pub random_keys: bool,
-    /// Slice: SST, or SST-SD; the first is the default one. May be given again.
+    /// Slice: SST, or SST-SD; the first is the default. May be repeated.
     #[arg(long = "slice", value_name = "S-NSSAI", default_value = "1")]
     pub slices: Vec<Snssai>,
-    /// Data network of each slice; the first is the default one. May be given again.
+    /// Data network of each slice; the first is the default. May be repeated.
     #[arg(long = "dnn", value_name = "DNN", default_value = "internet")]
     pub dnns: Vec<Dnn>,
-    /// Uplink bit rate, of all sessions (UE-AMBR) and of each (session-AMBR).
+    /// Uplink bit rate of all sessions (UE-AMBR) and of each session (session-AMBR).
     #[arg(long, value_name = "RATE", default_value = "1 Gbps")]
     pub uplink: BitRate,
-    /// Downlink bit rate.
+    /// Downlink bit rate, as for uplink.
     #[arg(long, value_name = "RATE", default_value = "1 Gbps")]
     pub downlink: BitRate,
-    /// How they are authenticated (TS 33.501 6.1.3): 5g-aka or eap-aka-prime.
+    /// Authentication method (TS 33.501 6.1.3): 5g-aka or eap-aka-prime.
     #[arg(long, value_enum, default_value_t = Method::FiveGAka)]
     pub method: Method,
-    /// Subscribers that exist: refuse all, replace them, or keep them.
+    /// Treatment of existing subscribers: refuse the request, replace them, or keep them.
     #[arg(long, default_value_t = Existing::Refuse)]
     pub existing: Existing,
 }
@@ -538,19 +541,19 @@ mod tests {
     }
 
     #[test]
-    fn options_of_all_commands_may_stand_anywhere() {
+    fn global_options_may_follow_the_command() {
         let cli = parse("pith ue list --json --config a.yaml").unwrap();
         assert!(cli.json && cli.config == Some("a.yaml".into()));
     }
 
     #[test]
-    fn settings_may_be_given_again() {
+    fn settings_may_be_repeated() {
         let cli = parse("pith up --set a=1 --test-network --set b=[1,2]").unwrap();
         assert_eq!(cli.set, ["a=1", "b=[1,2]"]);
     }
 
     #[test]
-    fn every_key_is_kept_out_of_debug() {
+    fn keys_have_no_debug_output() {
         let key = "465B5CE8B199B49FAA5F0A2EE238A6BC";
         let cli = parse(&format!("pith subscriber add 12345 --k {key} --opc {key}")).unwrap();
         assert!(!format!("{cli:?}").to_uppercase().contains("465B"));

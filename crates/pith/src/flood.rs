@@ -1,4 +1,4 @@
-//! Keeps a peer that sends rubbish from filling the log: of the warnings of one place in the code, so many a second.
+//! Limits repeated warnings in the log: each place in the code may log a number of warnings per second.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,13 +9,14 @@ use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-/// Warnings of one place in a window.
+/// Largest number of warnings of one place in a window.
 const MOST: u32 = 20;
 
-/// From a place's first warning on.
+/// Length of a window, which begins with a place's first warning.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// Leaves out what exceeds [`MOST`] in a [`WINDOW`], and then says how many that were. Errors are never left out.
+/// Suppresses warnings beyond [`MOST`] per [`WINDOW`] and then logs their number. Errors are never
+/// suppressed.
 #[derive(Clone, Default)]
 pub struct Flood {
     places: Arc<Mutex<HashMap<Identifier, Place>>>,
@@ -34,7 +35,8 @@ impl<S: Subscriber> Layer<S> for Flood {
 }
 
 impl Flood {
-    /// Whether a warning is among the first of its window. The first that is not starts a thread, which tells of all.
+    /// Whether to log a warning. The first suppressed one starts a thread that logs the number at the end of
+    /// the window.
     fn admit(&self, metadata: &'static Metadata<'static>, now: Instant) -> bool {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let new = Place { metadata, since: now, seen: 0 };
@@ -56,11 +58,12 @@ impl Flood {
 
     fn tell(&self, callsite: &Identifier) {
         if let Some((file, line, more)) = self.take(callsite) {
-            tracing::warn!("{more} more warnings like the last one of {file}:{line} were left out");
+            tracing::warn!("{more} further warnings of {file}:{line} were suppressed");
         }
     }
 
-    /// Where and how many were left out; the place's next warning is told again.
+    /// Removes a place; returns its position and the number of suppressed warnings. Its next warning is
+    /// logged again.
     fn take(&self, callsite: &Identifier) -> Option<(&'static str, u32, u32)> {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let place = places.remove(callsite)?;
@@ -89,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_flood_the_first_warnings_are_written_and_others_are_counted() {
+    fn the_first_warnings_are_logged_and_further_ones_counted() {
         let (page, flood) = (Page::default(), Flood::default());
         let writer = page.clone();
         let log = tracing_subscriber::fmt::layer().with_writer(move || writer.clone());

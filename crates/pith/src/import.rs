@@ -1,5 +1,5 @@
-//! Files of subscribers: a JSON array, a JSON object a line, or CSV with a heading. What is wrong is told with file, line
-//! and a sample.
+//! Reads files of subscribers: a JSON array, one JSON object per line, or CSV with a heading. Errors name
+//! file and line and show a sample.
 
 use anyhow::{Context, Result, anyhow, bail};
 use pith_crypto::milenage;
@@ -12,14 +12,14 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::str::FromStr;
 
-/// Mistakes of a file that are told at once.
+/// Largest number of mistakes reported at once.
 const MOST_MISTAKES: usize = 20;
 
 const SAMPLE_JSON: &str = r#"{"supi":"imsi-999700000000001","authentication":{"k":"465B5CE8B199B49FAA5F0A2EE238A6BC","opc":"E8ED289DEBA952E4283B54E88E6183CA"}}"#;
 const SAMPLE_CSV: &str = "supi,k,opc,dnns,slices,uplink,downlink
 999700000000001,465B5CE8B199B49FAA5F0A2EE238A6BC,E8ED289DEBA952E4283B54E88E6183CA,internet,1,1 Gbps,1 Gbps";
 
-/// Columns of CSV, each with other names that it may have.
+/// Columns of CSV, each with alternative names.
 const COLUMNS: [(&str, &[&str]); 13] = [
     ("supi", &["imsi"]),
     ("k", &["ki", "key"]),
@@ -36,7 +36,7 @@ const COLUMNS: [(&str, &[&str]); 13] = [
     ("5qi", &["five_qi"]),
 ];
 
-/// The subscribers of a file; `-` is standard input.
+/// The subscribers of a file; `-` reads standard input.
 pub fn read(path: &Path) -> Result<Vec<Subscriber>> {
     let (name, text) = if path == Path::new("-") {
         let mut text = String::new();
@@ -54,12 +54,12 @@ fn parse(name: &str, text: &str) -> Result<Vec<Subscriber>> {
         Some('[') => array(name, text)?,
         Some('{') => lines(name, text)?,
         Some(_) => csv(name, text)?,
-        None => bail!("{name} is empty; a line for each subscriber is needed, such as\n{SAMPLE_CSV}"),
+        None => bail!("{name} is empty; write one line per subscriber, for example:\n{SAMPLE_CSV}"),
     };
     Ok(subscribers.into_iter().map(|(_, subscriber)| subscriber).collect())
 }
 
-/// A subscriber and its line.
+/// A subscriber with its line number.
 type Numbered = (usize, Subscriber);
 
 fn array(name: &str, text: &str) -> Result<Vec<Numbered>> {
@@ -67,7 +67,7 @@ fn array(name: &str, text: &str) -> Result<Vec<Numbered>> {
         let (line, column) = (error.line(), error.column());
         let text = error.to_string();
         let what = text.split(" at line ").next().unwrap_or(&text);
-        anyhow!("{name}:{line}:{column}: {what}; a subscriber is such as\n{SAMPLE_JSON}")
+        anyhow!("{name}:{line}:{column}: {what}; example of a subscriber:\n{SAMPLE_JSON}")
     })?;
     let wrong = |(at, subscriber): (usize, &Subscriber)| {
         let error = subscriber.check().err()?;
@@ -94,11 +94,11 @@ fn csv(name: &str, text: &str) -> Result<Vec<Numbered>> {
     let (_, heading) = rows.next().unwrap_or_default();
     let separator = if heading.contains(';') { ';' } else { ',' };
     let columns = columns(heading, separator)
-        .map_err(|error| anyhow!("{name}:1: {error}; a file begins such as\n{SAMPLE_CSV}"))?;
+        .map_err(|error| anyhow!("{name}:1: {error}; example of a file:\n{SAMPLE_CSV}"))?;
     each_line(name, rows, SAMPLE_CSV, |line| Row::new(&columns, line, separator)?.subscriber())
 }
 
-/// Reads each line, and tells all that are wrong.
+/// Parses each line, and reports all mistakes.
 fn each_line<'a>(
     name: &str,
     lines: impl Iterator<Item = (usize, &'a str)>,
@@ -123,11 +123,11 @@ fn told(mistakes: Vec<String>, sample: &str) -> Result<()> {
     match (mistakes.is_empty(), sample) {
         (true, _) => Ok(()),
         (false, "") => bail!("{}", mistakes.join("\n")),
-        (false, sample) => bail!("{}\nright is such as\n{sample}", mistakes.join("\n")),
+        (false, sample) => bail!("{}\nexample:\n{sample}", mistakes.join("\n")),
     }
 }
 
-/// Which column is where, by the heading.
+/// The columns by the heading.
 fn columns(heading: &str, separator: char) -> Result<Vec<&'static str>> {
     let known = |title: &str| {
         let title = title.to_ascii_lowercase();
@@ -137,9 +137,9 @@ fn columns(heading: &str, separator: char) -> Result<Vec<&'static str>> {
     for title in cells(heading, separator) {
         let names = COLUMNS.map(|(name, _)| name).join(", ");
         let (name, _) =
-            known(&title).ok_or_else(|| anyhow!("there is no column '{title}': there are {names}"))?;
+            known(&title).ok_or_else(|| anyhow!("there is no column '{title}': the columns are {names}"))?;
         if columns.contains(&name) {
-            bail!("the column '{title}' is there twice");
+            bail!("the column '{title}' occurs twice");
         }
         columns.push(name);
     }
@@ -154,7 +154,7 @@ fn columns(heading: &str, separator: char) -> Result<Vec<&'static str>> {
     Ok(columns)
 }
 
-/// The cells of a line: without the blanks around them, and without quotation marks.
+/// The cells of a line, without surrounding blanks and quotation marks.
 fn cells(line: &str, separator: char) -> Vec<String> {
     let (mut cells, mut cell, mut quoted) = (Vec::new(), String::new(), false);
     for letter in line.chars() {
@@ -197,7 +197,7 @@ impl<'a> Row<'a> {
         self.value(column)?.ok_or_else(|| anyhow!("'{column}' is empty"))
     }
 
-    /// A list: parts with blanks, `|` or what does not separate columns between them.
+    /// A list: entries separated by blanks, `|`, or the separator that is not used between columns.
     fn list<T: FromStr<Err: Display>>(&self, column: &str) -> Result<Option<Vec<T>>> {
         let Some(text) = self.text(column) else { return Ok(None) };
         let parts = text.split([' ', '|', ';', ',']).filter(|part| !part.is_empty());
@@ -218,7 +218,7 @@ impl<'a> Row<'a> {
         let authentication = &mut subscriber.authentication;
         if let Some(amf) = self.text("amf") {
             let value = u16::from_str_radix(amf, 16).ok().filter(|_| amf.len() == 4);
-            let value = value.ok_or_else(|| anyhow!("'amf' is '{amf}': it has four hexadecimal digits"))?;
+            let value = value.ok_or_else(|| anyhow!("'amf' is '{amf}': write four hexadecimal digits"))?;
             authentication.amf = value.to_be_bytes();
         }
         authentication.sqn = self.value("sqn")?.unwrap_or(authentication.sqn);
@@ -266,7 +266,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// What subscribers have that the network of this configuration does not: a sentence each.
+/// What the subscribers have that this configuration's network lacks, one sentence each.
 pub fn strangers(subscribers: &[Subscriber], config: &pith_runtime::config::Config) -> Vec<String> {
     let network = &config.network;
     let list = |items: Vec<String>| items.join(", ");
@@ -286,7 +286,7 @@ pub fn strangers(subscribers: &[Subscriber], config: &pith_runtime::config::Conf
         if !network.plmns.iter().any(is_home) {
             let begin = imsi.get(..5).unwrap_or(imsi);
             tell(format!(
-                "IMSIs that begin with {begin} are of no PLMN of this network, which has {}",
+                "IMSIs beginning with {begin} belong to no PLMN of this network, which has {}",
                 plmns()
             ));
         }
@@ -329,14 +329,14 @@ mod tests {
     }
 
     #[test]
-    fn the_samples_are_right() {
+    fn the_samples_are_valid() {
         assert_eq!(parse("f", SAMPLE_CSV).unwrap(), parse("f", SAMPLE_CSV).unwrap());
         let json = serde_json::to_string(&parse("f", SAMPLE_CSV).unwrap()[0]).unwrap();
         assert_eq!(parse("f", &json).unwrap(), parse("f", &format!("[{json}]")).unwrap());
     }
 
     #[test]
-    fn mistakes_are_told_with_file_line_and_a_sample() {
+    fn mistakes_are_reported_with_file_line_and_a_sample() {
         let text =
             format!("supi,k,opc\n99970000000000x,{K},{K}\n999700000000002,{K}\n999700000000003,{K},{K}\n");
         let error = parse("f.csv", &text).unwrap_err().to_string();
@@ -344,16 +344,16 @@ mod tests {
             error.contains("f.csv:2: ") && error.contains("f.csv:3: the heading has 3 columns"),
             "{error}"
         );
-        assert!(error.contains("right is such as\nsupi,k,opc"), "{error}");
+        assert!(error.contains("example:\nsupi,k,opc"), "{error}");
         let error = parse("f.csv", "supi,k,opcc\n").unwrap_err().to_string();
-        assert!(error.starts_with("f.csv:1: there is no column 'opcc': there are supi"), "{error}");
+        assert!(error.starts_with("f.csv:1: there is no column 'opcc': the columns are supi"), "{error}");
         let error = parse("f.json", "[\n{\"supi\": 5}\n]").unwrap_err().to_string();
         assert!(error.starts_with("f.json:2:"), "{error}");
         assert!(parse("f", " \n").unwrap_err().to_string().contains("is empty"));
     }
 
     #[test]
-    fn what_the_network_does_not_have_is_told_once_with_what_it_has() {
+    fn unknown_plmns_slices_and_data_networks_are_reported_once() {
         let text =
             format!("supi,k,opc,dnns,slices\n001010000000001,{K},{K},ims,2\n001010000000002,{K},{K},ims,2\n");
         let config = pith_runtime::config::Config::default();

@@ -5,7 +5,7 @@ use anyhow::Result;
 use pith_runtime::keys;
 use serde_json::json;
 
-/// Runs a command on keys of the home network.
+/// Runs a command on home network keys.
 pub fn run(command: &KeyCommand, json: bool) -> Result<()> {
     let KeyCommand::New { profile, file } = command;
     let public = keys::generate(file, *profile)?;

@@ -7,14 +7,15 @@ use anyhow::Result;
 use pith_types::Supi;
 use serde_json::Value;
 
-/// Something that lives in the core, and how its table looks.
+/// A list of objects of the core, and its table.
 pub struct List {
     path: &'static str,
-    /// The NF that knows: where NFs are processes of their own, its process is asked.
+    /// The NF with the list; if NFs are separate processes, its process is queried.
     nf: &'static str,
-    /// What one of them is called, and many.
+    /// Singular and plural of an entry's name.
     what: [&'static str; 2],
-    /// Headings, and where their cells stand in an entry: what people look for, on 100 columns. '--json' has all.
+    /// Headings, and JSON pointers of their cells: the main members, within 100 columns. '--json' prints all
+    /// members.
     columns: &'static [(&'static str, &'static str)],
 }
 
@@ -105,7 +106,7 @@ pub fn deregister(supi: &Supi, cli: &Cli) -> Result<()> {
     Ok(())
 }
 
-/// Prints what the core is and does.
+/// Prints the state of the core.
 pub fn status(cli: &Cli) -> Result<()> {
     let answer = Operator::of_running_core(cli, None)?.get("/v1/status")?;
     if cli.json {

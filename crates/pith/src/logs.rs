@@ -8,14 +8,14 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, fmt, registry};
 
-/// What of the log is kept.
+/// The filter of the configured level.
 pub fn filter(log: &Log) -> Result<EnvFilter> {
     EnvFilter::try_new(&log.level).map_err(|error| {
         anyhow!("'log.level' is '{}': {error}; write error, warn, info, debug or trace", log.level)
     })
 }
 
-/// Logs from now on.
+/// Starts logging.
 pub fn begin(log: &Log) -> Result<()> {
     let lines = fmt::layer().with_writer(stderr).with_target(false);
     let lines = match log.format {
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_level_that_is_none_says_what_to_write() {
+    fn the_error_for_an_invalid_level_names_valid_ones() {
         let log = |level: &str| Log { level: level.into(), ..Log::default() };
         assert!(filter(&log("info,pith::nf=debug")).is_ok());
         let error = filter(&log("pith=loud")).unwrap_err().to_string();

@@ -1,14 +1,14 @@
 //! pith: the core and the operator's commands.
 //!
 //! ```text
-//!  args.rs        every command, option and example
-//!  up.rs          the core itself; test_network.rs, logs.rs, flood.rs
-//!  place.rs       which configuration file
-//!  operator.rs    the REST API of a running core, or the same handlers on the database's file
+//!  args.rs        the command line: commands, options and examples
+//!  up.rs          runs the core; test_network.rs, logs.rs, flood.rs
+//!  place.rs       selects the configuration file
+//!  operator.rs    the REST API of a running core, or the same handlers on the database file
 //!  import.rs      files of subscribers: JSON, CSV
 //!  processes.rs   other cores on this machine
-//!  subscriber.rs, list.rs, upf.rs, key.rs, pki.rs, config.rs, access.rs     one file a group of commands
-//!  table.rs       what people see; '--json' shows what programs read
+//!  subscriber.rs, list.rs, upf.rs, key.rs, pki.rs, config.rs, access.rs     a file per group of commands
+//!  table.rs       tables; '--json' prints the API's JSON instead
 //! ```
 
 mod access;

@@ -1,4 +1,4 @@
-//! The way to a core: its REST API where one runs, else the same handlers on its database's file.
+//! Access to a core: through the REST API of a running core, or with the same handlers on its database file.
 
 use crate::args::Cli;
 use crate::place;
@@ -20,7 +20,7 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
 
-/// Bodies of the API may be large: all subscribers of a network.
+/// Limits for large bodies: all subscribers of a network.
 const LIMITS: Limits = Limits {
     time: Duration::from_secs(60),
     body_time: Duration::from_secs(60),
@@ -29,10 +29,10 @@ const LIMITS: Limits = Limits {
     exchanges: 1,
 };
 
-/// Names a token of the API, for cores that are served at an address.
+/// Environment variable with an API token, for cores at a TCP address.
 const TOKEN_VARIABLE: &str = "PITH_TOKEN";
 
-/// A way to a core.
+/// Access to a core.
 pub struct Operator {
     way: Way,
     runtime: Runtime,
@@ -40,10 +40,10 @@ pub struct Operator {
 }
 
 enum Way {
-    /// A core that runs. Over its Unix socket, the authority is only a name.
+    /// A running core. For a Unix socket, the authority is a placeholder.
     Remote { client: Client, authority: String, token: Option<String> },
     File {
-        /// The database, for people.
+        /// Path of the database, for messages.
         path: String,
         handler: Option<ApiHandler>,
         thread: Option<StoreThread<ShardToken>>,
@@ -51,8 +51,7 @@ enum Way {
 }
 
 impl Operator {
-    /// To the core that runs with this configuration: the process of it that hosts that NF, if one is
-    /// named.
+    /// Connects to the running core of this configuration: to its process with the given NF, if any.
     pub fn of_running_core(cli: &Cli, nf: Option<&str>) -> Result<Self> {
         let config = place::config(cli)?;
         match Self::connect(&config, nf)? {
@@ -61,14 +60,14 @@ impl Operator {
                 let what =
                     nf.map_or_else(|| "core".into(), |nf| format!("core with the {}", nf.to_uppercase()));
                 bail!(
-                    "no {what} runs here (nothing answers at {}): start one with 'pith up'",
+                    "no {what} is running (no answer at {}): start one with 'pith up'",
                     config.api_socket(None).display()
                 )
             }
         }
     }
 
-    /// To that core, or, where none runs, to its database's file.
+    /// Connects to the running core, or else opens its database file.
     pub fn of_subscribers(cli: &Cli) -> Result<Self> {
         let config = place::config(cli)?;
         if let Some(operator) = Self::connect(&config, Some("udr"))? {
@@ -77,27 +76,27 @@ impl Operator {
         let place = config.store.place();
         if place == Place::Memory {
             bail!(
-                "no core runs here (nothing answers at {}), and 'store.path: memory' keeps nothing to change without one",
+                "no core is running (no answer at {}), and with 'store.path: memory' there is no database to change",
                 config.api_socket(None).display()
             );
         }
         let database = Database::open(&place)?;
         let path = config.store.path.file().map(|path| path.display().to_string()).unwrap_or_default();
         let (api, thread) =
-            Api::on_database(database, config).context("can't start the database's thread")?;
+            Api::on_database(database, config).context("cannot start the database's thread")?;
         Self::new(Way::File { path, handler: Some(ApiHandler::new(api)), thread: Some(thread) })
     }
 
-    /// The API of a process of that core which hosts the NF, if one answers.
+    /// Connects to the core's process with the NF, if one answers.
     fn connect(config: &Config, nf: Option<&str>) -> Result<Option<Self>> {
         for socket in sockets(config).filter(|socket| socket.exists()) {
             match UnixStream::connect(&socket) {
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::PermissionDenied => bail!(
-                    "{} is not yours to use: run this as root or as the user that runs the core, or see 'api.socket_group'",
+                    "no permission to use {}: run this as root or as the user that runs the core, or see 'api.socket_group'",
                     socket.display()
                 ),
-                // A process that was killed left it.
+                // The socket is left from a killed process.
                 Err(_) => continue,
             }
             let client = Client::over(socket, LIMITS);
@@ -109,7 +108,7 @@ impl Operator {
         Self::connect_by_address(config, nf)
     }
 
-    /// The same where the core is served at an address and there is a token for it.
+    /// The same for a core at a TCP address, if there is a token.
     fn connect_by_address(config: &Config, nf: Option<&str>) -> Result<Option<Self>> {
         let Some(token) = std::env::var(TOKEN_VARIABLE).ok().or(config.api.token()?) else { return Ok(None) };
         for address in config.api.listen.iter().flat_map(|listen| addresses(config, *listen)) {
@@ -122,7 +121,7 @@ impl Operator {
         Ok(None)
     }
 
-    /// Whether something answers that hosts the NF, if one is named.
+    /// Whether the process answers and hosts the NF, if given.
     fn hosts(&self, nf: Option<&str>) -> Result<bool> {
         match self.get("/v1/status") {
             Ok(status) => {
@@ -139,30 +138,30 @@ impl Operator {
         Ok(Self { way, runtime, tasks: LocalSet::new() })
     }
 
-    /// Where what is changed stands, for people.
+    /// Location of the changed data, for messages.
     pub fn place(&self) -> String {
         match &self.way {
-            Way::Remote { authority, .. } => format!("in the core that runs ({authority})"),
-            Way::File { path, .. } => format!("in {path}; no core runs"),
+            Way::Remote { authority, .. } => format!("in the running core ({authority})"),
+            Way::File { path, .. } => format!("in {path}; no core is running"),
         }
     }
 
-    /// Reads something.
+    /// Sends a GET request.
     pub fn get(&self, path: &str) -> Result<Value> {
         self.send(Method::GET, path, "", Bytes::new())
     }
 
-    /// Sends JSON, or a JSON object a line.
+    /// Sends a POST request with JSON, or one JSON object per line.
     pub fn post(&self, path: &str, content: &str, body: Bytes) -> Result<Value> {
         self.send(Method::POST, path, content, body)
     }
 
-    /// Puts something in its place.
+    /// Sends a PUT request.
     pub fn put(&self, path: &str, content: &str, body: Bytes) -> Result<Value> {
         self.send(Method::PUT, path, content, body)
     }
 
-    /// Deletes something.
+    /// Sends a DELETE request.
     pub fn delete(&self, path: &str) -> Result<Value> {
         self.send(Method::DELETE, path, "", Bytes::new())
     }
@@ -195,7 +194,7 @@ impl Operator {
 }
 
 impl Drop for Operator {
-    /// Closes the database, so that its file is whole without a log beside it.
+    /// Closes the database, so that no write-ahead log remains beside its file.
     fn drop(&mut self) {
         if let Way::File { handler, thread, .. } = &mut self.way {
             drop(handler.take());
@@ -206,15 +205,14 @@ impl Drop for Operator {
     }
 }
 
-/// The Unix sockets of the core's processes: of one process, or of one for each NF.
+/// Unix sockets of the core's processes: of a single process, or one for each NF.
 fn sockets(config: &Config) -> impl Iterator<Item = PathBuf> {
     let split = HostedNf::ALL.into_iter().map(|nf| nf.to_string()).chain(["upf".into()]);
     let split = split.map(|nf| config.api_socket(Some(&nf)));
     [config.api_socket(None)].into_iter().chain(split)
 }
 
-/// Where processes of the core serve the API over TCP: first the one that a core in one process has, then
-/// those of NFs that are processes of their own.
+/// TCP addresses of the API: that of a core in one process, then those of NFs in separate processes.
 fn addresses(config: &Config, mut listen: SocketAddr) -> Vec<SocketAddr> {
     if listen.ip().is_unspecified() {
         listen.set_ip(if listen.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
@@ -230,13 +228,11 @@ fn addresses(config: &Config, mut listen: SocketAddr) -> Vec<SocketAddr> {
     addresses
 }
 
-/// The body of a success, or the sentence of a failure.
+/// The body of a successful response, or the error in its detail.
 fn outcome(response: &Response<Bytes>) -> Result<Value> {
     let body: Value = match response.body() {
         empty if empty.is_empty() => Value::Null,
-        body => {
-            serde_json::from_slice(body).context("what answers is no Pith core: its answer is not JSON")?
-        }
+        body => serde_json::from_slice(body).context("the answer is not JSON: this is not a Pith core")?,
     };
     if response.status().is_success() {
         return Ok(body);

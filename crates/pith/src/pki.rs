@@ -19,13 +19,13 @@ pub fn run(command: &PkiCommand, cli: &Cli) -> Result<()> {
     let config = place::config(cli)?;
     let path = config.pki_directory();
     if matches!(command, PkiCommand::List | PkiCommand::Renew { .. }) && !path.exists() {
-        bail!("there is no CA at {}: 'pith pki init' makes one", path.display());
+        bail!("there is no CA at {}: create one with 'pith pki init'", path.display());
     }
     let directory = Directory::open(&path)?;
     match command {
         PkiCommand::Init => {
             let (name, is_new) = directory.init()?;
-            let verb = if is_new { "made" } else { "there was" };
+            let verb = if is_new { "created" } else { "found" };
             println!("{verb} '{name}' in {}", path.display());
         }
         PkiCommand::Issue { nfs, address, names, shards, out } => {
@@ -36,14 +36,14 @@ pub fn run(command: &PkiCommand, cli: &Cli) -> Result<()> {
             print(cli, &[Issued { role: member.role.clone(), certificate }]);
             if let Some(out) = out {
                 copy(&directory, &member, out)
-                    .with_context(|| format!("can't write to {}", out.display()))?;
+                    .with_context(|| format!("cannot write to {}", out.display()))?;
             }
         }
         PkiCommand::List => print(cli, &directory.list()?),
         PkiCommand::Renew { roles } => {
             let list = directory.list()?;
             if let Some(unknown) = roles.iter().find(|role| list.iter().all(|issued| issued.role != **role)) {
-                bail!("there is no certificate '{unknown}': 'pith pki list' shows those that there are");
+                bail!("there is no certificate '{unknown}': 'pith pki list' shows all certificates");
             }
             let chosen = list.iter().filter(|issued| roles.is_empty() || roles.contains(&issued.role));
             let renewed = chosen.map(|issued| {
@@ -59,9 +59,9 @@ fn member(config: &Config, names: &[String], address: Option<SocketAddr>, shards
     let mut nfs = Vec::new();
     for name in names {
         match Nf::of_name(name) {
-            Some(nf) if nfs.contains(&nf) => bail!("'{name}' is named twice"),
+            Some(nf) if nfs.contains(&nf) => bail!("'{name}' occurs twice"),
             Some(nf) => nfs.push(nf),
-            None => bail!("'{name}' is no NF of the SBI: choose of nrf, udr, udm, ausf, pcf, nssf, smf, amf"),
+            None => bail!("'{name}' is not an NF of the SBI: use nrf, udr, udm, ausf, pcf, nssf, smf, amf"),
         }
     }
     let first = HostedNf::ALL.into_iter().find(|hosted| nfs.first() == Some(&nf_of(*hosted)));
@@ -69,7 +69,7 @@ fn member(config: &Config, names: &[String], address: Option<SocketAddr>, shards
     Ok(Member::new(&nfs, shards, address.unwrap_or(usual)))
 }
 
-/// Copies what a process on another host needs.
+/// Copies the files that a process on another host needs.
 fn copy(directory: &Directory, member: &Member, out: &Path) -> Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(out)?;
     let file = format!("{}.pem", member.role);

@@ -1,20 +1,20 @@
-//! Which configuration a command uses.
+//! Selects the configuration of a command.
 
 use crate::args::Cli;
 use anyhow::{Result, anyhow};
 use pith_runtime::config::Config;
 use std::path::PathBuf;
 
-/// Where a configuration is looked for when none is named.
+/// Default configuration files.
 const USUAL: [&str; 2] = ["pith.yaml", "/etc/pith/pith.yaml"];
 
-/// The file, if there is one.
+/// Path of the configuration file, if there is one.
 pub fn file(cli: &Cli) -> Option<PathBuf> {
     let named = cli.config.clone().or_else(|| std::env::var_os("PITH_CONFIG").map(PathBuf::from));
     named.or_else(|| USUAL.iter().map(PathBuf::from).find(|path| path.exists()))
 }
 
-/// The configuration: of the file, or the default one, with what '--set' changes.
+/// The configuration of the file, or the default one, with the changes of '--set'.
 pub fn config(cli: &Cli) -> Result<Config> {
     let config = match file(cli) {
         Some(path) => Config::load(&path)?,

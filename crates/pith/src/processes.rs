@@ -1,10 +1,10 @@
-//! Other cores on this machine: whoever can't start because one runs is told which.
+//! Finds other cores on this machine, for the error message of a core that cannot start.
 
 use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// The processes of other cores, as far as this user may see them: `process 4711 ('pith up'), since 5 min`.
+/// The processes of other cores that this user can see: `process 4711 ('pith up'), for 5 min`.
 pub fn other_cores() -> Vec<String> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let own = std::process::id().to_string();
@@ -16,7 +16,7 @@ pub fn other_cores() -> Vec<String> {
     found
 }
 
-/// A process that runs NFs, by its folder in /proc.
+/// The description of a process that runs NFs, from its directory in /proc.
 fn describe(folder: &Path) -> Option<String> {
     let pid: u32 = folder.file_name()?.to_str()?.parse().ok()?;
     let line = fs::read(folder.join("cmdline")).ok()?;
@@ -27,7 +27,7 @@ fn describe(folder: &Path) -> Option<String> {
     let nf =
         words.get(command + 1).filter(|name| words.get(command) == Some(&"nf") && !name.starts_with('-'));
     let name = nf.map_or_else(|| words[command].to_owned(), |name| format!("nf {name}"));
-    // The folder is as old as the process.
+    // The directory is as old as the process.
     let since = fs::metadata(folder).and_then(|data| data.modified()).ok();
     let age = since.and_then(|since| SystemTime::now().duration_since(since).ok());
     Some(format!("process {pid} ('pith {name}'){}", age.map(|age| ago(age.as_secs())).unwrap_or_default()))
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_are_told_in_units_that_people_use() {
+    fn ages_have_suitable_units() {
         assert_eq!(
             (ago(5), ago(300), ago(90_000)),
             (", for 5 s".into(), ", for 5 min".into(), ", for 25 h".into())

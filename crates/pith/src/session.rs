@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long a session may take to change its path: gNB and UPFs have a say.
+/// Time for a session to change its path, which involves gNB and UPFs.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// How often it is looked at meanwhile.
+/// Interval of queries during that time.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Does what the command line says.
+/// Runs a command on PDU sessions.
 pub fn run(command: &SessionCommand, cli: &Cli) -> Result<()> {
     match command {
         SessionCommand::List => list::run(&SESSIONS, cli),
@@ -26,9 +26,9 @@ pub fn run(command: &SessionCommand, cli: &Cli) -> Result<()> {
             operator.put(&path(&supi.0, *id), "application/json", body.into())?;
             let session = settled(&operator, &supi.0, *id)?;
             if session["frontUpf"] != json!(upf) {
-                bail!("the session stays as it was: the log of the SMF says why");
+                bail!("the session is unchanged: see the log of the SMF for the reason");
             }
-            tell(cli, &session, &format!("packets for {} leave at {upf}", destinations.join(", ")));
+            tell(cli, &session, &format!("packets to {} leave at UPF {upf}", destinations.join(", ")));
             Ok(())
         }
         SessionCommand::Unbranch { supi, id } => {
@@ -36,9 +36,9 @@ pub fn run(command: &SessionCommand, cli: &Cli) -> Result<()> {
             operator.delete(&path(&supi.0, *id))?;
             let session = settled(&operator, &supi.0, *id)?;
             let said = match (session["frontUpf"].is_null(), session["userPlane"] == json!("active")) {
-                (true, _) => "all packets go by the anchor",
-                (false, false) => "all packets will go by the anchor when the UE is connected next",
-                (false, true) => bail!("the session stays as it was: the log of the SMF says why"),
+                (true, _) => "all packets use the anchor",
+                (false, false) => "all packets will use the anchor once the UE is connected again",
+                (false, true) => bail!("the session is unchanged: see the log of the SMF for the reason"),
             };
             tell(cli, &session, said);
             Ok(())
@@ -50,7 +50,7 @@ fn path(supi: &Supi, id: u8) -> String {
     format!("/v1/sessions/{supi}/{id}/breakout")
 }
 
-/// The session, when its path does not change any more.
+/// Waits until the session's path is stable, and returns the session.
 fn settled(operator: &Operator, supi: &Supi, id: u8) -> Result<Value> {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -64,7 +64,7 @@ fn settled(operator: &Operator, supi: &Supi, id: u8) -> Result<Value> {
             return Ok(session.clone());
         }
         if Instant::now() > until {
-            bail!("the session is still changing: gNB or UPF do not answer");
+            bail!("the session has not completed its change: a gNB or UPF does not answer");
         }
         sleep(LOOK);
     }

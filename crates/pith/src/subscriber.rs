@@ -14,7 +14,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Subscribers that one request of an export asks for.
+/// Subscribers per request of an export.
 const PAGE: u32 = 5000;
 
 /// Runs a command on subscribers.
@@ -53,7 +53,7 @@ fn add(operator: &Operator, args: &AddArgs, cli: &Cli) -> Result<()> {
     tell_added(operator, &operator.post(&path, "application/json", body.into())?, cli.json)
 }
 
-/// Tells what the subscribers have and the network, as this configuration has it, does not.
+/// Warns if subscribers use what this configuration's network lacks.
 fn warn_of_strangers(subscribers: &[Subscriber], cli: &Cli) -> Result<()> {
     for sentence in import::strangers(subscribers, &place::config(cli)?) {
         eprintln!("warning: {sentence}");
@@ -61,7 +61,7 @@ fn warn_of_strangers(subscribers: &[Subscriber], cli: &Cli) -> Result<()> {
     Ok(())
 }
 
-/// K and OPc as they were given; OPc made of OP and K where that was given.
+/// The given K and OPc; OPc is derived if OP was given.
 fn given_keys(args: &AddArgs) -> Result<([u8; 16], [u8; 16])> {
     let k = args.k.as_ref().context("'--k' is missing")?.0.0;
     let opc = match (&args.opc, &args.op) {
@@ -72,18 +72,20 @@ fn given_keys(args: &AddArgs) -> Result<([u8; 16], [u8; 16])> {
     Ok((k, opc))
 }
 
-/// A range of subscribers, each with keys of its own.
+/// A range of subscribers with random keys each.
 fn with_random_keys(args: &AddArgs) -> Result<Vec<Subscriber>> {
     let supis = args.supi.0.consecutive(args.count);
     let supis =
-        supis.with_context(|| format!("there are no {} SUPIs from {} on", args.count, args.supi.0))?;
+        supis.with_context(|| format!("there are no {} SUPIs starting from {}", args.count, args.supi.0))?;
     let one = |supi| Ok(subscriber(args, supi, random()?, random()?));
     supis.into_iter().map(one).collect()
 }
 
 fn random() -> Result<[u8; 16]> {
     let mut octets = [0; 16];
-    File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut octets)).context("no randomness")?;
+    File::open("/dev/urandom")
+        .and_then(|mut file| file.read_exact(&mut octets))
+        .context("cannot read /dev/urandom")?;
     Ok(octets)
 }
 
@@ -110,7 +112,7 @@ fn tell_added(operator: &Operator, answer: &Value, json: bool) -> Result<()> {
         return Ok(());
     }
     let Added { added, replaced, kept } = serde_json::from_value(answer.clone())?;
-    let counts = [(added, "added"), (replaced, "replaced"), (kept, "kept as they were")];
+    let counts = [(added, "added"), (replaced, "replaced"), (kept, "kept")];
     let told = counts.iter().filter(|(count, what)| *count > 0 || *what == "added");
     println!("{}", told.map(|(count, what)| format!("{count} {what}")).collect::<Vec<_>>().join(", "));
     Ok(())
@@ -191,13 +193,13 @@ fn export(operator: &Operator, path: &Path, lines: bool) -> Result<()> {
     }
     let mut options = OpenOptions::new();
     let file = options.write(true).create(true).truncate(true).mode(0o600).open(path);
-    let mut file = BufWriter::new(file.with_context(|| format!("can't write {}", path.display()))?);
+    let mut file = BufWriter::new(file.with_context(|| format!("cannot write {}", path.display()))?);
     let count = write_all(operator, lines, &mut file)?;
     eprintln!("{count} subscribers with their secret keys in {}", path.display());
     Ok(())
 }
 
-/// Writes all subscribers, page by page; gives how many there were.
+/// Writes all subscribers page by page; returns their number.
 fn write_all(operator: &Operator, lines: bool, out: &mut impl Write) -> Result<u64> {
     let (open, between, close) = if lines { ("", "\n", "\n") } else { ("[\n", ",\n", "\n]\n") };
     let mut count = 0;

@@ -1,11 +1,11 @@
-//! Tables for people, made of the JSON that programs read.
+//! Tables, generated from the API's JSON.
 
 use serde_json::Value;
 
-/// Letters of the widest cell: an NF instance ID.
+/// Characters of the widest cell: an NF instance ID.
 const WIDEST: usize = 36;
 
-/// Rows under headings; columns as wide as they need to be.
+/// Rows under headings, with columns of the needed width.
 pub fn render(headings: &[String], rows: &[Vec<String>]) -> String {
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
@@ -20,14 +20,14 @@ pub fn render(headings: &[String], rows: &[Vec<String>]) -> String {
     line(headings) + &body
 }
 
-/// A table of objects: a heading and a place in the object for each column.
+/// A table of objects: a heading and a JSON pointer for each column.
 pub fn of_objects(columns: &[(&str, &str)], objects: &[Value]) -> String {
     let headings: Vec<_> = columns.iter().map(|(heading, _)| heading.to_string()).collect();
     let row = |object: &Value| columns.iter().map(|(_, place)| clipped(at(object, place))).collect();
     render(&headings, &objects.iter().map(row).collect::<Vec<_>>())
 }
 
-/// The cell at a JSON pointer (RFC 6901); a `*` in it means every item of an array.
+/// The cell at a JSON pointer (RFC 6901); `*` stands for every item of an array.
 fn at(object: &Value, place: &str) -> String {
     let Some((list, place)) = place.split_once("/*") else {
         return object.pointer(place).map_or_else(|| "-".into(), cell);
@@ -39,7 +39,7 @@ fn at(object: &Value, place: &str) -> String {
     }
 }
 
-/// A cell that leaves room for the others.
+/// A cell of limited width.
 fn clipped(cell: String) -> String {
     if cell.chars().count() <= WIDEST {
         return cell;
@@ -47,7 +47,7 @@ fn clipped(cell: String) -> String {
     cell.chars().take(WIDEST - 1).chain(['…']).collect()
 }
 
-/// A value in the space of a cell.
+/// A value as the text of a cell.
 pub fn cell(value: &Value) -> String {
     match value {
         Value::Null => "-".into(),
@@ -68,7 +68,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn columns_stand_in_order_and_under_each_other() {
+    fn columns_are_ordered_and_aligned() {
         let rows = [
             json!({ "supi": "imsi-1", "id": null, "dnns": ["a", "b"], "sessions": [] }),
             json!({ "supi": "imsi-1000", "gnb": { "name": "x" }, "sessions": [{ "id": 1 }, { "id": 5 }] }),
@@ -89,7 +89,7 @@ imsi-1000  -   -     1, 5      x
     }
 
     #[test]
-    fn a_long_cell_leaves_room_for_the_others() {
+    fn a_long_cell_is_truncated() {
         let rows = [json!({ "name": "n".repeat(150) })];
         let table = of_objects(&[("NAME", "/name")], &rows);
         assert_eq!(table.lines().nth(1), Some(&*format!("{}…", "n".repeat(35))));

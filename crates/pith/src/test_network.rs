@@ -1,4 +1,4 @@
-//! The subscribers of the test network, whose keys everybody knows (README, 'Test network').
+//! The subscribers of the test network, whose keys are public (README, 'Test network').
 
 use anyhow::{Result, anyhow};
 use pith_nf::kit::{Secret, Subscriber};
@@ -10,11 +10,11 @@ const FIRST_SUPI: &str = "imsi-999700000000001";
 const K: &str = "465B5CE8B199B49FAA5F0A2EE238A6BC";
 const OPC: &str = "E8ED289DEBA952E4283B54E88E6183CA";
 
-/// The configured database, with so many subscribers of the test network among those it has.
+/// The configured database, with this number of the test network's subscribers added.
 pub fn database(config: &Config, count: u32) -> Result<Database> {
     let mut database = Database::open(&config.store.place())?;
     database.add_subscribers(subscribers(count)?, Existing::Keep)?;
-    tracing::warn!("test network: {count} subscribers whose keys everybody knows");
+    tracing::warn!("test network: {count} subscribers with public keys");
     Ok(database)
 }
 
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_test_network_is_the_one_of_ueransims_sample_files() {
+    fn the_test_network_matches_ueransims_sample_files() {
         let subscribers = subscribers(10).unwrap();
         assert_eq!(subscribers[9].supi.as_str(), "imsi-999700000000010");
         assert!(subscribers.iter().all(|subscriber| subscriber.check().is_ok()));

@@ -1,4 +1,4 @@
-//! `pith up` and `pith nf`: the core itself, until a signal ends it.
+//! `pith up` and `pith nf`: run the core until a signal.
 
 use crate::args::{Cli, NfCommand, UpCommand};
 use crate::{logs, place, processes, test_network};
@@ -12,13 +12,13 @@ use pith_runtime::store::Database;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-/// How long the NFs may take to register with the NRF before the operator is told.
+/// Time for the NFs to register with the NRF before a warning.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Exit status of a process that SIGINT ended.
+/// Exit status of a process ended by SIGINT.
 const INTERRUPTED: i32 = 130;
 
-/// All NFs and the UPF in one process.
+/// Runs all NFs and the UPF in one process.
 pub fn up(command: &UpCommand, cli: &Cli) -> Result<()> {
     let mut config = place::config(cli)?;
     logs::begin(&config.log)?;
@@ -30,14 +30,14 @@ pub fn up(command: &UpCommand, cli: &Cli) -> Result<()> {
     start(&config, &hosting, subscribers).map_err(name_other_cores)
 }
 
-/// Some NFs of a core whose others are elsewhere.
+/// Runs selected NFs of a core.
 pub fn nf(command: &NfCommand, cli: &Cli) -> Result<()> {
     let config = place::config(cli)?;
     logs::begin(&config.log)?;
     let hosting = hosting(&command.names)?;
     let own = hosting.clone().without_external(&config);
     if let Some(nf) = hosting.nfs.iter().find(|nf| !own.nfs.contains(nf)) {
-        bail!("'{nf}' is another vendor's here: 'sbi.external.{nf}' says where it stands");
+        bail!("'{nf}' is configured as another vendor's NF in 'sbi.external.{nf}'");
     }
     let wanted = command.test_network && hosting.nfs.contains(&Nf::Udr);
     let subscribers = wanted.then_some(command.subscribers);
@@ -67,11 +67,12 @@ fn start(config: &Config, hosting: &Hosting, test_subscribers: Option<u32>) -> R
     run(config, hosting, database)
 }
 
-/// A core that can't start where others run is told which they are: they may have its database, ports or interfaces.
+/// Adds other running cores to the error of a core that cannot start, as they may use its database, ports or
+/// interfaces.
 fn name_other_cores(error: anyhow::Error) -> anyhow::Error {
     match processes::other_cores() {
         others if others.is_empty() => error,
-        others => anyhow!("{error:#}\nruns already: {}", others.join(", ")),
+        others => anyhow!("{error:#}\nalready running: {}", others.join(", ")),
     }
 }
 
@@ -79,10 +80,10 @@ fn hosting(names: &[String]) -> Result<Hosting> {
     let mut hosting = Hosting::some(Vec::new(), false);
     for name in names {
         match Nf::of_name(name) {
-            Some(nf) if hosting.nfs.contains(&nf) => bail!("'{name}' is named twice"),
+            Some(nf) if hosting.nfs.contains(&nf) => bail!("'{name}' occurs twice"),
             Some(nf) => hosting.nfs.push(nf),
             None if name == "upf" => hosting.upf = true,
-            None => bail!("'{name}' is no NF: choose of nrf, udr, udm, ausf, pcf, nssf, smf, amf, upf"),
+            None => bail!("'{name}' is not an NF: use nrf, udr, udm, ausf, pcf, nssf, smf, amf, upf"),
         }
     }
     Ok(hosting)
@@ -90,14 +91,14 @@ fn hosting(names: &[String]) -> Result<Hosting> {
 
 fn run(config: &Config, hosting: &Hosting, database: Option<Database>) -> Result<()> {
     let signals = Signals::hold()?;
-    // Without a service manager SIGHUP says that the terminal is gone.
+    // With a terminal, SIGHUP reports that the terminal was closed.
     let has_terminal = std::io::stdin().is_terminal();
     let node = Node::start(config, hosting, database).map_err(|error| anyhow!("{error}"))?;
     privileges::keep_only(if hosting.upf { Need::UserPlane } else { Need::Nothing })?;
     match node.wait_until_ready(PATIENCE) {
         Some(after) => tracing::info!("ready in {} ms{}", after.as_millis(), places(config, hosting)),
         None => tracing::warn!(
-            "not all NFs are registered with the NRF yet: does it run at {}?",
+            "not all NFs are registered with the NRF yet: is the NRF running at {}?",
             config.sbi.address(pith_runtime::config::HostedNf::Nrf)
         ),
     }
@@ -107,7 +108,7 @@ fn run(config: &Config, hosting: &Hosting, database: Option<Database>) -> Result
             signal => break signal,
         }
     };
-    tracing::info!("{signal:?}: going down; once more ends at once");
+    tracing::info!("{signal:?}: shutting down; a second signal ends the process immediately");
     std::thread::spawn(move || {
         while signals.wait() == Signal::Hangup {}
         std::process::exit(INTERRUPTED)
@@ -116,17 +117,17 @@ fn run(config: &Config, hosting: &Hosting, database: Option<Database>) -> Result
     Ok(())
 }
 
-/// Where radios and operators find the core.
+/// Addresses for gNBs and operators.
 fn places(config: &Config, hosting: &Hosting) -> String {
     let mut places = String::new();
     if hosting.nfs.contains(&Nf::Amf) {
         let addresses: Vec<_> = config.amf.n2.addresses.iter().map(ToString::to_string).collect();
-        places.push_str(&format!("; radios at {} port {}", addresses.join(", "), config.amf.n2.port));
+        places.push_str(&format!("; N2 at {} port {}", addresses.join(", "), config.amf.n2.port));
     }
     if !hosting.split {
-        places.push_str(&format!("; operators at {}", config.api_socket(None).display()));
+        places.push_str(&format!("; API at {}", config.api_socket(None).display()));
         if let Some(listen) = config.api.listen {
-            places.push_str(&format!(", and with tokens at http://{listen}"));
+            places.push_str(&format!(", and http://{listen} with tokens"));
         }
     }
     places
@@ -142,6 +143,6 @@ mod tests {
         let some = hosting(&names(&["udm", "upf", "ausf"])).unwrap();
         assert_eq!((some.nfs, some.upf, some.split), (vec![Nf::Udm, Nf::Ausf], true, true));
         assert!(hosting(&names(&["udm", "udm"])).unwrap_err().to_string().contains("twice"));
-        assert!(hosting(&names(&["mme"])).unwrap_err().to_string().contains("choose of nrf"));
+        assert!(hosting(&names(&["mme"])).unwrap_err().to_string().contains("use nrf"));
     }
 }

@@ -1,4 +1,4 @@
-//! `pith upf`: the user plane, looked at.
+//! `pith upf`: inspects the user plane.
 
 use crate::args::{Cli, UpfCommand};
 use crate::operator::Operator;
@@ -8,10 +8,10 @@ use bytes::Bytes;
 use serde_json::Value;
 use std::time::Duration;
 
-/// How often a trace is asked for news.
+/// Interval of queries of a trace.
 const POLL: Duration = Duration::from_millis(200);
 
-/// Headings, and where their cells stand.
+/// Headings, and JSON pointers of their cells.
 type Columns = &'static [(&'static str, &'static str)];
 
 const SESSIONS: Columns = &[
@@ -40,7 +40,7 @@ const FARS: Columns = &[
     ("PEER", "/tunnel/peer"),
     ("TEID", "/tunnel/teid"),
     ("DSCP", "/tunnel/dscp"),
-    ("MOST HELD", "/bufferedPackets"),
+    ("MAX BUFFERED", "/bufferedPackets"),
 ];
 const URRS: Columns = &[
     ("URR", "/id"),
@@ -109,7 +109,8 @@ fn list_of<'a>(answer: &'a Value, member: &str) -> &'a [Value] {
     answer[member].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Two lines a session would be hard to read: what it may and has used stands in a table of its own.
+/// Prints two tables, as one row per session would be too wide: addresses and tunnels, then rates and
+/// traffic.
 fn sessions(answer: &Value) -> String {
     let sessions = list_of(answer, "sessions");
     let mut text = String::new();
@@ -145,7 +146,7 @@ fn used(session: &Value) -> Vec<String> {
     ]
 }
 
-/// A bit rate in the largest unit that leaves it whole.
+/// A bit rate in the largest unit in which it is a whole number.
 fn rate(bps: &Value) -> String {
     let Some(bps) = bps.as_u64() else { return "-".into() };
     let units = [("Gbps", 1_000_000_000), ("Mbps", 1_000_000), ("kbps", 1000)];
@@ -193,7 +194,7 @@ fn counters(answer: &Value) -> String {
         text += &table::render(&["DROPPED".to_owned(), "PACKETS".to_owned()], &dropped);
     }
     text + &format!(
-        "\n{} packets wait; {} sessions, {} TEIDs; promised {} up, {} down\n",
+        "\n{} packets queued; {} sessions, {} TEIDs; guaranteed {} up, {} down\n",
         answer["waiting"],
         answer["sessions"],
         answer["teids"],
@@ -205,16 +206,16 @@ fn counters(answer: &Value) -> String {
 fn flows(answer: &Value) -> String {
     let flows = answer.as_array().map(Vec::as_slice).unwrap_or_default();
     table::of_objects(FLOWS, flows)
-        + "offered = passed + red + dropped + queued, in packets; fast: of what passed, by XDP alone\n"
+        + "offered = passed + red + dropped + queued, in packets; fast: those of passed that XDP forwarded\n"
 }
 
-/// Prints packets as they come, until the trace ends.
+/// Prints packets as they arrive, until the trace ends.
 fn trace(operator: &Operator, begun: &Value, json: bool) -> Result<()> {
     let id = &begun["id"];
     let mut known = 0;
     if !json {
         println!(
-            "session {}; Ctrl-C ends\n{:>11}  DIRECTION  BYTES  QFI  PDR  PACKET",
+            "session {}; end with Ctrl-C\n{:>11}  DIRECTION  BYTES  QFI  PDR  PACKET",
             table::cell(&begun["seid"]),
             "TIME"
         );
@@ -238,7 +239,7 @@ fn trace(operator: &Operator, begun: &Value, json: bool) -> Result<()> {
     }
 }
 
-/// A packet on a line.
+/// The output line of a packet.
 fn line(packet: &Value) -> String {
     let micros = packet["afterUs"].as_u64().unwrap_or(0);
     format!(
@@ -290,7 +291,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_traced_packet_is_a_line() {
+    fn a_traced_packet_is_printed_on_one_line() {
         let mut packet = json!({
             "number": 1, "afterUs": 1_002_003, "direction": "uplink", "length": 84, "qfi": 9, "pdr": 1,
             "protocol": 17, "source": "10.45.0.2", "sourcePort": 5000, "destination": "192.0.2.1",
@@ -313,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_say_where_the_next_page_begins() {
+    fn sessions_show_the_start_of_the_next_page() {
         let session = json!({
             "seid": "0x1", "ipv4": "10.45.0.2", "dnn": "internet", "teids": ["0x00000010"], "downlink": "buffered",
             "tunnels": [], "ambr": { "uplink": 1_000_000, "downlink": null }, "idleMs": 1250,

@@ -1,4 +1,4 @@
-//! The commands as an operator gives them, against files and against a running process.
+//! Tests of the commands, with files and with a running process.
 
 use serde_json::Value;
 use std::fs;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 const K: &str = "465B5CE8B199B49FAA5F0A2EE238A6BC";
 
-/// A directory of its own with a configuration, and the port of the API that it names.
+/// A directory with a configuration, and the API address in it.
 struct Place {
     directory: PathBuf,
     api: SocketAddr,
@@ -48,7 +48,7 @@ impl Place {
         self.command(arguments).output().unwrap()
     }
 
-    /// What a command that succeeds prints.
+    /// The output of a command that must succeed.
     fn prints(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -59,21 +59,21 @@ impl Place {
         serde_json::from_str(&self.prints(&[arguments, &["--json"]].concat())).unwrap()
     }
 
-    /// What a command that fails says.
+    /// The error of a command that must fail.
     fn fails(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         assert!(!output.status.success(), "{arguments:?} did not fail");
         String::from_utf8(output.stderr).unwrap()
     }
 
-    /// The members that the API's description names for a schema.
+    /// The members of a schema in the API's description.
     fn described(&self, schema: &str) -> Vec<String> {
         let description = self.get("/openapi.json");
         let properties = description["components"]["schemas"][schema]["properties"].as_object();
         properties.unwrap().keys().cloned().collect()
     }
 
-    /// Asks the API over the socket of the NRF's process.
+    /// Queries the API through the socket of the NRF's process.
     fn get(&self, path: &str) -> Value {
         let mut stream = UnixStream::connect(self.path("api-nrf.sock")).unwrap();
         let (status, body) = exchange(&mut stream, path, "");
@@ -81,13 +81,13 @@ impl Place {
         body
     }
 
-    /// Asks the API at its address, as any client of HTTP would.
+    /// Queries the API at its TCP address.
     fn get_with(&self, token: &str, path: &str) -> (u16, Value) {
         let mut stream = TcpStream::connect(self.api).unwrap();
         exchange(&mut stream, path, &format!("authorization: Bearer {token}\r\n"))
     }
 
-    /// Runs some NFs until dropped.
+    /// Runs NFs until dropped.
     fn start(&self, arguments: &[&str]) -> Running {
         let mut child = self.command(arguments).stderr(Stdio::piped()).spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap());
@@ -96,7 +96,7 @@ impl Place {
             line.clear();
             assert_ne!(log.read_line(&mut line).unwrap(), 0, "the process ended before it was ready");
         }
-        // Nobody may wait for a full pipe.
+        // The log must be read, or the process would block on a full pipe.
         std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
         Running(child)
     }
@@ -111,7 +111,7 @@ impl Drop for Place {
 struct Running(Child);
 
 impl Running {
-    /// Sends SIGTERM; whether the process then ends well, and soon.
+    /// Sends SIGTERM; returns whether the process ends successfully and soon.
     fn ends_well(mut self) -> bool {
         let id = self.0.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
@@ -154,7 +154,7 @@ fn the_default_configuration_passes_its_own_check() {
 }
 
 #[test]
-fn a_wrong_configuration_is_told_where_and_what_to_do() {
+fn mistakes_of_a_configuration_are_reported_with_position_and_advice() {
     let place = Place::new("wrong");
     fs::write(place.path("bad.yaml"), "amf:\n  n2:\n    sctp: tcp\n").unwrap();
     for arguments in [["config", "check", "bad.yaml"].as_slice(), &["--config", "bad.yaml", "up"]] {
@@ -167,7 +167,7 @@ fn a_wrong_configuration_is_told_where_and_what_to_do() {
 }
 
 #[test]
-fn ten_thousand_subscribers_are_added_in_under_two_seconds_and_come_back_from_an_export() {
+fn ten_thousand_subscribers_are_added_in_under_two_seconds_and_exported() {
     let place = Place::new("bulk");
     let begun = Instant::now();
     let add = ["subscriber", "add", "001010000000001", "--count", "10000", "--random-keys"];
@@ -186,9 +186,9 @@ fn ten_thousand_subscribers_are_added_in_under_two_seconds_and_come_back_from_an
     assert_eq!(deleted["deleted"], 9999);
     assert!(place.fails(&["subscriber", "import", "all.json"]).contains("imsi-001010000010000 already"));
     let imported = place.prints(&["subscriber", "import", "all.json", "--existing", "keep"]);
-    assert_eq!(imported, "9999 added, 1 kept as they were\n");
+    assert_eq!(imported, "9999 added, 1 kept\n");
     assert_eq!(place.json(&["subscriber", "list", "--limit", "1"])["total"], 10_000);
-    assert!(!place.path("pith.db-wal").exists(), "the database is closed whole");
+    assert!(!place.path("pith.db-wal").exists(), "the database is closed properly");
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn lines_can_be_exported_and_imported_through_pipes() {
 }
 
 #[test]
-fn keys_are_shown_only_when_asked_for() {
+fn keys_are_shown_only_on_request() {
     let place = Place::new("keys");
     place.prints(&["subscriber", "add", "999700000000001", "--k", K, "--opc", K]);
     for arguments in [["subscriber", "list", "--json"].as_slice(), &["subscriber", "show", "999700000000001"]]
@@ -233,7 +233,7 @@ fn keys_are_shown_only_when_asked_for() {
 }
 
 #[test]
-fn without_a_core_its_lists_say_how_to_start_one() {
+fn without_a_core_the_lists_name_the_command_that_starts_one() {
     let place = Place::new("nobody");
     for what in ["ue", "gnb", "session", "instance", "upf"] {
         assert!(place.fails(&[what, "list"]).contains("start one with 'pith up'"));
@@ -241,7 +241,7 @@ fn without_a_core_its_lists_say_how_to_start_one() {
 }
 
 #[test]
-fn a_running_process_is_operated_over_its_api_and_ends_well() {
+fn a_running_process_is_operated_through_its_api() {
     let place = Place::new("running");
     let running = place.start(&["nf", "nrf", "udr", "udm", "--test-network", "--subscribers", "5"]);
     let status = place.json(&["status"]);
@@ -252,17 +252,17 @@ fn a_running_process_is_operated_over_its_api_and_ends_well() {
     assert_eq!(instances.as_array().unwrap().len(), 4, "UDR and UDM of each shard: {instances}");
     let described = place.described("NfInstance");
     let members: Vec<_> = instances[0].as_object().unwrap().keys().cloned().collect();
-    assert_eq!(described, members, "the description has the members that there are");
+    assert_eq!(described, members, "the description and the list have the same members");
 
     let error = place.fails(&["subscriber", "list", "--set", "api.socket=elsewhere.sock"]);
     assert!(error.contains("another process uses the database"), "{error}");
 
     assert!(running.ends_well());
-    assert_eq!(place.json(&["subscriber", "list"])["total"], 6, "what was added is in the file");
+    assert_eq!(place.json(&["subscriber", "list"])["total"], 6, "the added subscriber is in the file");
 }
 
 #[test]
-fn the_api_describes_itself_to_any_http_client() {
+fn the_api_serves_its_description() {
     let place = Place::new("describe");
     let _running = place.start(&["nf", "nrf", "udr"]);
     let description = place.get("/openapi.json");
@@ -270,16 +270,16 @@ fn the_api_describes_itself_to_any_http_client() {
 }
 
 #[test]
-fn a_second_process_on_the_same_address_is_told_which_setting_to_change() {
+fn the_error_for_an_address_in_use_names_the_setting() {
     let place = Place::new("twice");
     let _running = place.start(&["nf", "nrf"]);
     let error = place.fails(&["nf", "nrf"]);
     assert!(error.contains("cannot listen on") && error.contains("change 'api.socket'"), "{error}");
 }
 
-/// Loopback is a network too: whoever reaches the address needs a token, the socket is its owner's.
+/// A client at the loopback address needs a token too; the socket is for its owner.
 #[test]
-fn the_api_is_for_the_sockets_owner_and_for_holders_of_tokens() {
+fn the_api_serves_the_sockets_owner_and_clients_with_tokens() {
     let place = Place::new("tokens");
     let early = place.json(&["api", "token", "add", "before the core runs", "--role", "admin"]);
     let running = place.start(&["nf", "nrf", "udr"]);
@@ -294,7 +294,7 @@ fn the_api_is_for_the_sockets_owner_and_for_holders_of_tokens() {
     assert_eq!(place.get_with(secret, "/v1/subscribers?keys=true").0, 403);
     assert!(place.prints(&["api", "token", "list"]).contains("console"));
     let file = fs::read_to_string(place.path("api-tokens.json")).unwrap();
-    assert!(!file.contains(&secret[14..]), "only a digest is kept");
+    assert!(!file.contains(&secret[14..]), "only a digest is stored");
     place.prints(&["api", "token", "revoke", id]);
     assert_eq!(place.get_with(secret, "/v1/status").0, 401);
 

@@ -1,63 +1,64 @@
-//! Bounds of JSON documents, checked on the octets of a peer before a value is built of them.
+//! Limits of JSON documents, checked on a peer's octets before a value is allocated.
 //!
-//! The check reads each octet once, does not recurse, and allocates for the names of open objects only. It knows
-//! the structure of JSON; literals and numbers are the parser's, which reads the document afterwards.
+//! The check reads each octet once, is not recursive, and allocates only for the names of open objects. It
+//! covers the structure of JSON; the parser, which reads the document afterwards, checks literals and
+//! numbers.
 
 use std::borrow::Cow;
 
-/// How large a document may be.
+/// Limits of a document.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Arrays and objects within each other.
+    /// Largest nesting of arrays and objects.
     pub depth: usize,
-    /// Values of all kinds in the document, arrays and objects included.
+    /// Largest number of values, including arrays and objects.
     pub nodes: usize,
 }
 
-/// Bounds of a message of the SBI. The deepest one of Release 17 that Pith knows (NFProfile) has 9 levels; 32 leave
-/// room for extensions. 32,000 nodes are 16,000 leaves with a level of objects around each.
+/// Limits of an SBI message. The deepest message of Release 17 that Pith uses (NFProfile) has 9 levels; 32
+/// leave room for extensions. 32,000 nodes correspond to 16,000 leaves, each within an object.
 pub const MESSAGE: Bounds = Bounds { depth: 32, nodes: 32_000 };
 
-/// Characters of a number: more than the shortest form of any IEEE 754 double has.
+/// Largest number of characters of a number; the shortest form of any IEEE 754 double is shorter.
 const NUMBER_MAX: usize = 64;
 
-/// Why a document is refused.
+/// The reason why a document is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
-    /// It is not JSON.
+    /// The text is not JSON.
     #[error("octet {0} is not JSON")]
     Syntax(usize),
-    /// It is not UTF-8 (RFC 8259 8.1).
+    /// The text is not UTF-8 (RFC 8259 8.1).
     #[error("octet {0} is not UTF-8")]
     Encoding(usize),
-    /// Arrays and objects are nested too deeply.
+    /// The nesting is too deep.
     #[error("more than {0} levels of arrays and objects")]
     Depth(usize),
-    /// It has too many values.
+    /// There are too many values.
     #[error("more than {0} values")]
     Nodes(usize),
-    /// A number is too long, or beyond the range of IEEE 754 doubles (RFC 8259 6).
+    /// A number is too long, or exceeds the range of IEEE 754 doubles (RFC 8259 6).
     #[error("the number at octet {0} is out of range")]
     Number(usize),
-    /// An object has a name twice (TS 33.117 4.3.6.3).
+    /// An object has a duplicate name (TS 33.117 4.3.6.3).
     #[error("the name '{0}' occurs twice in an object")]
     DuplicateName(String),
 }
 
-/// Checks a document against its bounds; names are unique in each object (TS 33.117 4.3.6.3).
+/// Checks a document against its limits, and that names are unique in each object (TS 33.117 4.3.6.3).
 pub fn check(document: &[u8], bounds: &Bounds) -> Result<(), Violation> {
     std::str::from_utf8(document).map_err(|error| Violation::Encoding(error.valid_up_to()))?;
     Scan::new(document, bounds).run(Expect::Value)
 }
 
-/// Checks documents that follow each other, such as one a line; the bounds hold for all of them together.
+/// Checks consecutive documents, such as one per line; the limits apply to all of them together.
 pub fn check_sequence(documents: &[u8], bounds: &Bounds) -> Result<(), Violation> {
     std::str::from_utf8(documents).map_err(|error| Violation::Encoding(error.valid_up_to()))?;
     let mut scan = Scan { sequence: true, ..Scan::new(documents, bounds) };
     scan.run(Expect::EndOfDocument)
 }
 
-/// What may follow.
+/// The expected next token.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expect {
     Value,
@@ -69,22 +70,22 @@ enum Expect {
     EndOfDocument,
 }
 
-/// An array or object that has not ended.
+/// An open array or object.
 enum Open {
     Array,
-    /// Where its names begin in `Scan::names`.
+    /// Index of the object's first name in `Scan::names`.
     Object(usize),
 }
 
 struct Scan<'a> {
     document: &'a [u8],
-    /// Whether another document may follow the end of one.
+    /// Whether further documents may follow.
     sequence: bool,
     at: usize,
     nodes: usize,
     bounds: &'a Bounds,
     open: Vec<Open>,
-    /// Names of open objects, without escapes.
+    /// Names of open objects, unescaped.
     names: Vec<Cow<'a, [u8]>>,
 }
 
@@ -202,7 +203,7 @@ impl<'a> Scan<'a> {
         Ok(Expect::Colon)
     }
 
-    /// Steps over a string; whether it has escapes.
+    /// Skips a string; returns whether it has escapes.
     fn string(&mut self) -> Result<bool, Violation> {
         let from = self.at;
         let mut escaped = false;
@@ -223,7 +224,7 @@ impl<'a> Scan<'a> {
         Err(Violation::Syntax(from))
     }
 
-    /// Steps over a number or literal.
+    /// Skips a number or literal.
     fn scalar(&mut self) -> Result<(), Violation> {
         let from = self.at;
         let rest = self.document.get(from..).unwrap_or_default();

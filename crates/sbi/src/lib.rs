@@ -48,8 +48,8 @@ pub use request::{Operation, Request};
 pub use response::{Created, Outcome, Response};
 pub use uri::{ApiRoot, ResourceUri, Scheme, Uri, UriError};
 
-/// What an operation came to.
+/// The result of an operation.
 pub type Reply = Result<Response>;
 
-/// What reading a message came to.
+/// The result of reading a message.
 pub type Result<T, E = Box<Problem>> = std::result::Result<T, E>;

@@ -1,10 +1,10 @@
-//! Identities that stand in URIs, hidden from logs.
+//! Masks identities in URIs for logs.
 
-/// What subscribers and equipment are called by, ahead of what is their own.
+/// Prefixes of subscriber and equipment identities.
 const KINDS: [&str; 5] = ["imsi-", "msisdn-", "imei-", "imeisv-", "suci-"];
 
-/// The text with identities hidden: of digits all but the first five and the last two, of a SUCI its
-/// scheme output.
+/// The text with masked identities: the first five and last two digits remain; of a SUCI, the scheme output
+/// is hidden.
 pub fn masked(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
@@ -23,7 +23,7 @@ pub fn masked(text: &str) -> String {
     shown
 }
 
-/// Where what is the next identity's own begins, and of which kind it is.
+/// Start of the next identity after its prefix, and the prefix.
 fn next_identity(text: &str) -> Option<(usize, &'static str)> {
     let found = KINDS.iter().filter_map(|kind| Some((text.find(kind)? + kind.len(), *kind)));
     found.min()
@@ -33,7 +33,7 @@ fn hide(at: usize, shown: char, length: usize) -> char {
     if at >= 5 && at + 2 < length { '*' } else { shown }
 }
 
-/// `0-999-70-0-0-0-…`
+/// A SUCI without scheme output: `0-999-70-0-0-0-…`.
 fn without_output(suci: &str) -> String {
     let (head, _) = suci.rsplit_once('-').unwrap_or_default();
     format!("{head}-…")

@@ -18,34 +18,34 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 record! {
-    /// Who is to be authenticated.
+    /// A request for authentication.
     AuthenticationInfo {
         required {
-            /// The UE as it showed itself.
+            /// The UE's identity.
             supi_or_suci: SupiOrSuci,
             /// `5G:mnc070.mcc999.3gppnetwork.org` (TS 24.501 9.12.1).
             serving_network_name: Arc<str>,
         }
         optional {
-            /// What the USIM sent when the sequence number was out of range.
+            /// Resynchronisation data of the USIM, after a synchronisation failure.
             resynchronization_info: ResynchronizationInfo,
-            /// The equipment.
+            /// PEI of the UE.
             pei: Pei,
-            /// The group of UDM instances that serves the subscriber.
+            /// UDM group of the subscriber.
             udm_group_id: Arc<str>,
             /// Routing Indicator of the SUCI.
             routing_indicator: Arc<str>,
-            /// Optional features that the AMF has.
+            /// Optional features of the AMF.
             supported_features: SupportedFeatures,
         }
     }
 }
 
 record! {
-    /// What the USIM sent when the sequence number was out of range (TS 29.503).
+    /// Resynchronisation data of the USIM (TS 29.503).
     ResynchronizationInfo {
         required {
-            /// The challenge that it answers.
+            /// RAND of the challenge.
             rand: Hex<16>,
             /// AUTS (TS 33.102 6.3.3).
             auts: Hex<14>,
@@ -54,42 +54,42 @@ record! {
 }
 
 record! {
-    /// An authentication that has begun.
+    /// An authentication in progress.
     UeAuthenticationCtx {
         required {
-            /// Which method.
+            /// The authentication method.
             auth_type: AuthType,
             /// The challenge.
             #[serde(rename = "5gAuthData")]
             auth_data: AuthData,
-            /// Where to answer: `5g-aka` or `eap-session`.
+            /// Links for the response: `5g-aka` or `eap-session`.
             #[serde(rename = "_links")]
             links: Links,
         }
         optional {
-            /// The serving network that it is for.
+            /// The serving network name.
             serving_network_name: Arc<str>,
         }
     }
 }
 
-/// The challenge, by method (`5gAuthData`).
+/// The challenge of a method (`5gAuthData`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum AuthData {
-    /// Of 5G-AKA.
+    /// A 5G-AKA challenge.
     FiveGAka(Av5gAka),
     /// An EAP packet.
     Eap(Base64),
 }
 
 record! {
-    /// A challenge of 5G-AKA, as the SEAF gets it.
+    /// A 5G-AKA authentication vector for the SEAF.
     Av5gAka {
         required {
             /// RAND.
             rand: Hex<16>,
-            /// What RES* must hash to.
+            /// HXRES*, to which RES* must hash.
             hxres_star: Hex<16>,
             /// AUTN.
             autn: Hex<16>,
@@ -98,64 +98,64 @@ record! {
 }
 
 record! {
-    /// The UE's answer to 5G-AKA.
+    /// The UE's response to 5G-AKA.
     ConfirmationData {
         required {
-            /// RES*; `None` (null) when the UE could not answer.
+            /// RES*; `None` (null) if the UE could not respond.
             res_star: Option<Secret<16>>,
         }
         optional {
-            /// Optional features that the AMF has.
+            /// Optional features of the AMF.
             supported_features: SupportedFeatures,
         }
     }
 }
 
-/// How it ended, or that it goes on; no other values, ever.
+/// The result of an authentication; not extensible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum AuthResult {
-    /// The UE is who it says.
+    /// The UE is authenticated.
     AuthenticationSuccess,
-    /// It is not.
+    /// The authentication failed.
     AuthenticationFailure,
-    /// Another round of EAP.
+    /// A further EAP exchange follows.
     AuthenticationOngoing,
 }
 
 record! {
-    /// How 5G-AKA ended.
+    /// The result of 5G-AKA.
     ConfirmationDataResponse {
         required {
-            /// How.
+            /// The result.
             auth_result: AuthResult,
         }
         optional {
-            /// Who it is; on success.
+            /// SUPI, after success.
             supi: Supi,
-            /// K_SEAF; on success.
+            /// K_SEAF, after success.
             kseaf: Secret<32>,
         }
     }
 }
 
 record! {
-    /// One step of EAP, in either direction.
+    /// An EAP exchange, in either direction.
     EapSession {
         required {
-            /// An EAP packet; `None` (null) when there is none to send.
+            /// EAP packet; `None` (null) if there is none to send.
             eap_payload: Option<Base64>,
         }
         optional {
-            /// K_SEAF; on success.
+            /// K_SEAF, after success.
             #[serde(rename = "kSeaf")]
             kseaf: Secret<32>,
-            /// Where to send the next one.
+            /// Links for the next packet.
             #[serde(rename = "_links")]
             links: Links,
-            /// How it ended.
+            /// The result.
             auth_result: AuthResult,
-            /// Who it is; on success.
+            /// SUPI, after success.
             supi: Supi,
         }
     }
@@ -169,31 +169,31 @@ json_bodies! {
 operations! {
     NausfAuth "/nausf-auth/v1";
 
-    /// Begins to authenticate a UE.
+    /// Starts the authentication of a UE.
     Authenticate "Nausf_UEAuthentication_Authenticate" "ue-authentications"
     Post ["ue-authentications"] {}
     body AuthenticationInfo
     => [UeAuthenticationCtxCreated];
 
-    /// Brings the UE's answer to 5G-AKA.
+    /// Sends the UE's response to 5G-AKA.
     FiveGAkaConfirmation "Nausf_UEAuthentication_Authenticate" "5g-aka-confirmation"
     Put ["ue-authentications", auth_ctx_id, "5g-aka-confirmation"] { auth_ctx_id: String }
     body ConfirmationData
     => [ConfirmationDataResponse];
 
-    /// Forgets the result of 5G-AKA.
+    /// Deletes the result of 5G-AKA.
     DeleteFiveGAkaAuthenticationResult
     "Nausf_UEAuthentication_Deregister" "Delete5gAkaAuthenticationResult"
     Delete ["ue-authentications", auth_ctx_id, "5g-aka-confirmation"] { auth_ctx_id: String }
     => [NoContent];
 
-    /// Brings the UE's answer to EAP.
+    /// Sends the UE's EAP response.
     EapAuthMethod "Nausf_UEAuthentication_Authenticate" "EapAuthMethod"
     Post ["ue-authentications", auth_ctx_id, "eap-session"] { auth_ctx_id: String }
     body EapSession
     => [EapSession];
 
-    /// Forgets the result of EAP.
+    /// Deletes the result of EAP.
     DeleteEapAuthenticationResult
     "Nausf_UEAuthentication_Deregister" "DeleteEapAuthenticationResult"
     Delete ["ue-authentications", auth_ctx_id, "eap-session"] { auth_ctx_id: String }

@@ -1,6 +1,6 @@
-//! Nnrf_AccessToken (TS 29.510, RFC 6749): tokens for the use of services.
+//! Nnrf_AccessToken (TS 29.510, RFC 6749): access tokens for services.
 //!
-//! The request is a form, not JSON; the members of the answer are in snake case.
+//! The request is a form, not JSON; the response's members are in snake case.
 
 use crate::Result;
 use crate::common::{NfInstanceId, NfType};
@@ -14,35 +14,35 @@ use pith_types::{Plmn, Snssai};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What a token is asked for. The grant type is always `client_credentials`.
+/// A request for an access token. The grant type is always `client_credentials`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AccessTokenReq {
-    /// Who asks.
+    /// NF instance of the consumer.
     pub nf_instance_id: NfInstanceId,
-    /// Services, parted by spaces.
+    /// Services, separated by spaces.
     pub scope: Arc<str>,
-    /// What the asker is.
+    /// NF type of the consumer.
     pub nf_type: Option<NfType>,
-    /// What the token is for: a type of NF.
+    /// NF type of the producers.
     pub target_nf_type: Option<NfType>,
-    /// What the token is for: an instance.
+    /// NF instance of the producer.
     pub target_nf_instance_id: Option<NfInstanceId>,
-    /// The asker's network.
+    /// PLMN of the consumer.
     pub requester_plmn: Option<Plmn>,
-    /// The network of those that the token is for.
+    /// PLMN of the producers.
     pub target_plmn: Option<Plmn>,
-    /// The asker's slices.
+    /// Slices of the consumer.
     pub requester_snssais: Option<Vec<Snssai>>,
-    /// The asker's name in DNS.
+    /// FQDN of the consumer.
     pub requester_fqdn: Option<Arc<str>>,
-    /// The slices of those that the token is for.
+    /// Slices of the producers.
     pub target_snssais: Option<Vec<Snssai>>,
-    /// The NF set of those that the token is for.
+    /// NF set of the producers.
     pub target_nf_set_id: Option<Arc<str>>,
 }
 
 impl AccessTokenReq {
-    /// A request of that instance for services.
+    /// A request of an instance for services.
     pub fn new(nf_instance_id: NfInstanceId, scope: &str) -> Self {
         Self {
             nf_instance_id,
@@ -60,23 +60,23 @@ impl AccessTokenReq {
     }
 }
 
-/// A token.
+/// An access token response.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AccessTokenRsp {
-    /// The token: a JWT, signed (RFC 7515).
+    /// The token: a signed JWT (RFC 7515).
     pub access_token: SecretText,
     /// `Bearer`.
     pub token_type: Arc<str>,
-    /// Seconds for which it is valid.
+    /// Validity in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_in: Option<u32>,
-    /// The services, if they are not those asked for.
+    /// The granted services, if different from the requested ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scope: Option<Arc<str>>,
 }
 
 open_enum! {
-    /// Why there is no token (RFC 6749 5.2).
+    /// Error codes (RFC 6749 5.2).
     AccessTokenErrorCode {
         InvalidRequest = "invalid_request",
         InvalidClient = "invalid_client",
@@ -87,12 +87,12 @@ open_enum! {
     }
 }
 
-/// There is no token.
+/// An error response.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AccessTokenErr {
-    /// Why.
+    /// The error code.
     pub error: AccessTokenErrorCode,
-    /// For people.
+    /// A description for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_description: Option<Arc<str>>,
 }
@@ -145,7 +145,7 @@ fn read(body: &Bytes) -> Result<AccessTokenReq> {
     })
 }
 
-/// There is no token, for that reason (400).
+/// The problem for an error code (400).
 pub fn refused(error: AccessTokenErrorCode) -> Box<Problem> {
     let error = AccessTokenErr { error, error_description: None };
     Problem::of_status(400).with(ProblemMore::AccessTokenErr(Box::new(error))).into()
@@ -158,7 +158,7 @@ json_bodies! {
 operations! {
     NnrfOauth2 "/oauth2";
 
-    /// Asks for a token.
+    /// Requests an access token.
     AccessTokenRequest "Nnrf_AccessToken_Get" "AccessTokenRequest"
     Post ["token"] {}
     body AccessTokenReq

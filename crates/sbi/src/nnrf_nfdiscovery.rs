@@ -1,4 +1,4 @@
-//! Nnrf_NFDiscovery (TS 29.510): which NF instances offer what is needed.
+//! Nnrf_NFDiscovery (TS 29.510): discovery of NF instances.
 
 use crate::common::{AccessType, NfInstanceId, NfType, ServiceName, SupportedFeatures};
 use crate::http::json_bodies;
@@ -9,20 +9,20 @@ use pith_types::{Dnn, Guami, Plmn, Snssai, Supi, Tai};
 use std::sync::Arc;
 
 record! {
-    /// NF instances that offer what was asked for, best first.
+    /// The discovered NF instances, in order of preference.
     SearchResult {
         required {
-            /// Their profiles.
+            /// Profiles of the instances.
             nf_instances: Vec<NfProfile>,
         }
         optional {
-            /// Seconds for which the answer may be kept.
+            /// Validity of the result in seconds.
             validity_period: u32,
-            /// The NRF's name of the search.
+            /// Identifier of the search at the NRF.
             search_id: Arc<str>,
-            /// How many there are, if not all are here.
+            /// Number of all matching instances, if the result is incomplete.
             num_nf_inst_complete: u32,
-            /// Optional features that the NRF has.
+            /// Optional features of the NRF.
             nrf_supported_features: SupportedFeatures,
         }
     }
@@ -35,7 +35,7 @@ json_bodies! {
 operations! {
     NnrfDisc "/nnrf-disc/v1";
 
-    /// Searches NF instances. A parameter that is there narrows the search.
+    /// Discovers NF instances. Each parameter restricts the result.
     SearchNfInstances "Nnrf_NFDiscovery_Request" "SearchNFInstances"
     Get ["nf-instances"] {}
     required {
@@ -68,7 +68,7 @@ operations! {
 }
 
 impl SearchNfInstances {
-    /// A search for NFs of that type, on behalf of one of the other.
+    /// A search for an NF type by an NF of another type.
     pub fn new(target_nf_type: NfType, requester_nf_type: NfType) -> Self {
         Self {
             target_nf_type,

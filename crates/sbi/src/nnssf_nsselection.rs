@@ -1,4 +1,4 @@
-//! Nnssf_NSSelection (TS 29.531): which slices a UE gets, and which slice instance serves them.
+//! Nnssf_NSSelection (TS 29.531): selection of slices and slice instances for a UE.
 
 use crate::common::{AccessType, NfInstanceId, NfType, SupportedFeatures};
 use crate::http::json_bodies;
@@ -9,26 +9,26 @@ use pith_types::{Plmn, Snssai, Tai};
 use std::sync::Arc;
 
 record! {
-    /// What a UE that registers asks for and may have.
+    /// Slice information of a registering UE.
     SliceInfoForRegistration {
         optional {
-            /// What it is allowed already over this access.
+            /// Allowed slices of the current access.
             allowed_nssai_current_access: AllowedNssai,
-            /// What it is allowed already over the other access.
+            /// Allowed slices of the other access.
             allowed_nssai_other_access: AllowedNssai,
-            /// It asked by the default configured slices.
+            /// Whether the requested slices are from the default configured NSSAI.
             default_configured_snssai_ind: bool,
-            /// Slices of the home network are to be mapped.
+            /// Whether slices of the home network must be mapped.
             request_mapping: bool,
         }
         repeated {
             /// Subscribed slices.
             subscribed_nssai: Vec<SubscribedSnssai>,
-            /// Slices of the home network that are to be mapped.
+            /// Slices of the home network to map.
             s_nssai_for_mapping: Vec<Snssai>,
-            /// Slices that it asks for.
+            /// Requested slices.
             requested_nssai: Vec<Snssai>,
-            /// What they are at home.
+            /// Mapping of the requested slices to the home network.
             mapping_of_nssai: Vec<MappingOfSnssai>,
         }
     }
@@ -42,26 +42,26 @@ record! {
             subscribed_snssai: Snssai,
         }
         optional {
-            /// It holds when the UE asks for none.
+            /// Whether the slice is a default one.
             default_indication: bool,
         }
     }
 }
 
 record! {
-    /// A slice here and at home.
+    /// Mapping of a slice to the home network.
     MappingOfSnssai {
         required {
-            /// Here.
+            /// Slice in the serving network.
             serving_snssai: Snssai,
-            /// At home.
+            /// Slice in the home network.
             home_snssai: Snssai,
         }
     }
 }
 
 open_enum! {
-    /// Whether a UE roams, and how.
+    /// Roaming status of a UE.
     RoamingIndication {
         NonRoaming = "NON_ROAMING",
         LocalBreakout = "LOCAL_BREAKOUT",
@@ -75,39 +75,39 @@ record! {
         required {
             /// The slice.
             s_nssai: Snssai,
-            /// Whether the UE roams.
+            /// Roaming status of the UE.
             roaming_indication: RoamingIndication,
         }
         optional {
-            /// What it is at home.
+            /// Slice in the home network.
             home_snssai: Snssai,
         }
     }
 }
 
 record! {
-    /// What a UE gets.
+    /// The selected slices and their AMFs.
     AuthorizedNetworkSliceInfo {
         optional {
-            /// The set of AMFs that can serve it, `999-70-02-001`.
+            /// AMF set that can serve the UE, such as `999-70-02-001`.
             target_amf_set: Arc<str>,
             /// The slice instance of a PDU session.
             nsi_information: NsiInformation,
-            /// Optional features that both have.
+            /// Optional features of both sides.
             supported_features: SupportedFeatures,
-            /// The NRF that knows the AMFs of the set.
+            /// NRF for the AMFs of the set.
             nrf_amf_set: Uri,
         }
         repeated {
             /// Allowed slices by access.
             allowed_nssai_list: Vec<AllowedNssai>,
-            /// Slices that the UE is configured with.
+            /// Configured slices.
             configured_nssai: Vec<ConfiguredSnssai>,
-            /// AMFs that can serve it.
+            /// AMFs that can serve the UE.
             candidate_amf_list: Vec<NfInstanceId>,
-            /// Slices that it doesn't get in this network.
+            /// Slices rejected in this PLMN.
             rejected_nssai_in_plmn: Vec<Snssai>,
-            /// Slices that it doesn't get in this tracking area.
+            /// Slices rejected in this tracking area.
             rejected_nssai_in_ta: Vec<Snssai>,
         }
     }
@@ -133,25 +133,25 @@ record! {
             allowed_snssai: Snssai,
         }
         optional {
-            /// What it is at home.
+            /// Slice in the home network.
             mapped_home_snssai: Snssai,
         }
         repeated {
-            /// Its instances.
+            /// Slice instances.
             nsi_information_list: Vec<NsiInformation>,
         }
     }
 }
 
 record! {
-    /// A slice that the UE is configured with.
+    /// A configured slice.
     ConfiguredSnssai {
         required {
             /// The slice.
             configured_snssai: Snssai,
         }
         optional {
-            /// What it is at home.
+            /// Slice in the home network.
             mapped_home_snssai: Snssai,
         }
     }
@@ -161,11 +161,11 @@ record! {
     /// A slice instance.
     NsiInformation {
         required {
-            /// The NRF that knows its NF instances.
+            /// NRF for the NF instances of the slice instance.
             nrf_id: Uri,
         }
         optional {
-            /// The slice instance.
+            /// Identifier of the slice instance.
             nsi_id: Arc<str>,
         }
     }
@@ -178,7 +178,7 @@ json_bodies! {
 operations! {
     NnssfNsselection "/nnssf-nsselection/v2";
 
-    /// Asks which slices a UE gets, or which slice instance serves a PDU session.
+    /// Selects slices for a registering UE, or the slice instance of a PDU session.
     NsSelectionGet "Nnssf_NSSelection_Get" "NSSelectionGet"
     Get ["network-slice-information"] {}
     required { nf_type: NfType = "nf-type", nf_id: NfInstanceId = "nf-id" }

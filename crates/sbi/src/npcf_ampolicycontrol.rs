@@ -1,4 +1,4 @@
-//! Npcf_AMPolicyControl (TS 29.507): policies on where and how a UE gets access.
+//! Npcf_AMPolicyControl (TS 29.507): access and mobility policies of UEs.
 
 use crate::common::{
     AccessType, PlmnIdNid, PresenceInfo, RatType, ServiceAreaRestriction, ServiceName, SupportedFeatures,
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 open_enum! {
-    /// What the PCF wants to be told of.
+    /// Triggers of updates to the PCF.
     RequestTrigger {
         LocCh = "LOC_CH",
         PraCh = "PRA_CH",
@@ -29,49 +29,49 @@ open_enum! {
 }
 
 record! {
-    /// For whom a policy is asked for.
+    /// A request for an AM policy association.
     PolicyAssociationRequest {
         required {
-            /// Where to tell changes: `/update` and `/terminate` are put behind it.
+            /// Callback URI, to which `/update` and `/terminate` are appended.
             notification_uri: Uri,
-            /// The subscriber.
+            /// SUPI of the subscriber.
             supi: Supi,
-            /// Optional features that the AMF has.
+            /// Optional features of the AMF.
             supp_feat: SupportedFeatures,
         }
         optional {
-            /// Public identity.
+            /// GPSI.
             gpsi: Arc<str>,
-            /// The access.
+            /// Access type.
             access_type: AccessType,
-            /// The equipment.
+            /// PEI of the UE.
             pei: Pei,
-            /// Where the UE is.
+            /// Location of the UE.
             user_loc: UserLocation,
-            /// Its time zone, `+01:00`.
+            /// Time zone of the UE, such as `+01:00`.
             time_zone: Arc<str>,
             /// The serving network.
             serving_plmn: PlmnIdNid,
-            /// The radio.
+            /// Radio access technology.
             rat_type: RatType,
             /// Subscribed service area.
             serv_area_res: ServiceAreaRestriction,
             /// Subscribed index to RAT/Frequency Selection Priority, 1 to 256.
             rfsp: u16,
-            /// Subscribed aggregate maximum bit rate.
+            /// Subscribed UE-AMBR.
             ue_ambr: Ambr,
-            /// The AMF's identity.
+            /// GUAMI of the AMF.
             guami: Guami,
-            /// The service that takes the callback; so spelt in the OpenAPI file.
+            /// Service of the callback; spelt as in the OpenAPI file.
             #[serde(rename = "serviveName")]
             service_name: ServiceName,
         }
         repeated {
-            /// Accesses.
+            /// Access types.
             access_types: Vec<AccessType>,
-            /// Radios.
+            /// Radio access technologies.
             rat_types: Vec<RatType>,
-            /// Groups.
+            /// Internal group identifiers.
             group_ids: Vec<Arc<str>>,
             /// Allowed slices.
             allowed_snssais: Vec<Snssai>,
@@ -80,100 +80,100 @@ record! {
 }
 
 record! {
-    /// A policy.
+    /// An AM policy association.
     PolicyAssociation {
         required {
-            /// Optional features that both have.
+            /// Optional features of both sides.
             supp_feat: SupportedFeatures,
         }
         optional {
-            /// What was asked; in a GET.
+            /// The request, in a GET response.
             request: PolicyAssociationRequest,
-            /// Where the UE gets service.
+            /// Service area restriction.
             serv_area_res: ServiceAreaRestriction,
-            /// Index to RAT/Frequency Selection Priority, 1 to 256.
+            /// RFSP index, 1 to 256.
             rfsp: u16,
-            /// Aggregate maximum bit rate.
+            /// UE-AMBR.
             ue_ambr: Ambr,
         }
         repeated {
-            /// What the PCF wants to be told of.
+            /// Triggers of updates.
             triggers: Vec<RequestTrigger>,
-            /// Areas whose entry and leaving is reported.
+            /// Presence reporting areas.
             pras: BTreeMap<Arc<str>, PresenceInfo>,
         }
     }
 }
 
 record! {
-    /// What happened to a UE, or changed.
+    /// An update from the AMF.
     PolicyAssociationUpdateRequest {
         optional {
-            /// Where to tell changes from now on.
+            /// New callback URI.
             notification_uri: Uri,
             /// Subscribed service area.
             serv_area_res: ServiceAreaRestriction,
             /// Subscribed index to RAT/Frequency Selection Priority.
             rfsp: u16,
-            /// Subscribed aggregate maximum bit rate.
+            /// Subscribed UE-AMBR.
             ue_ambr: Ambr,
-            /// Where the UE is.
+            /// Location of the UE.
             user_loc: UserLocation,
-            /// The AMF's identity.
+            /// GUAMI of the AMF.
             guami: Guami,
         }
         repeated {
-            /// What happened.
+            /// Triggers that occurred.
             triggers: Vec<RequestTrigger>,
-            /// Areas entered and left.
+            /// Presence in reporting areas.
             pra_statuses: BTreeMap<Arc<str>, PresenceInfo>,
             /// Allowed slices.
             allowed_snssais: Vec<Snssai>,
-            /// Accesses.
+            /// Access types.
             access_types: Vec<AccessType>,
-            /// Radios.
+            /// Radio access technologies.
             rat_types: Vec<RatType>,
         }
     }
 }
 
 record! {
-    /// What changes of a policy.
+    /// A change of a policy by the PCF.
     PolicyUpdate {
         required {
-            /// Which policy.
+            /// URI of the policy association.
             resource_uri: Uri,
         }
         optional {
-            /// Where the UE gets service.
+            /// Service area restriction.
             serv_area_res: ServiceAreaRestriction,
-            /// Index to RAT/Frequency Selection Priority.
+            /// RFSP index.
             rfsp: u16,
-            /// Aggregate maximum bit rate.
+            /// UE-AMBR.
             ue_ambr: Ambr,
         }
         repeated {
-            /// What the PCF wants to be told of.
+            /// Triggers of updates.
             triggers: Vec<RequestTrigger>,
-            /// Areas whose entry and leaving is reported.
+            /// Presence reporting areas.
             pras: BTreeMap<Arc<str>, PresenceInfo>,
         }
     }
 }
 
 record! {
-    /// What the PCF asked to be told when it changed a policy.
+    /// Values requested by the PCF when it changed a policy.
     AmRequestedValueRep {
         optional {
-            /// Where the UE is.
+            /// Location of the UE.
             user_loc: UserLocation,
         }
         repeated {
-            /// Areas that the UE is in or not.
+            /// Presence in reporting areas.
             pra_statuses: BTreeMap<Arc<str>, PresenceInfo>,
-            /// Accesses.
+            /// Access types.
             access_types: Vec<AccessType>,
-            /// Radios.
+            /// Radio access technologies.
             rat_types: Vec<RatType>,
             /// Allowed slices.
             allowed_snssais: Vec<Snssai>,
@@ -182,7 +182,7 @@ record! {
 }
 
 open_enum! {
-    /// Why the PCF wants a policy association to end.
+    /// The reason for the PCF's termination of a policy association.
     PolicyAssociationReleaseCause {
         Unspecified = "UNSPECIFIED",
         UeSubscription = "UE_SUBSCRIPTION",
@@ -191,12 +191,12 @@ open_enum! {
 }
 
 record! {
-    /// The PCF wants a policy association to end.
+    /// Request of the PCF to terminate a policy association.
     TerminationNotification {
         required {
-            /// Which.
+            /// URI of the policy association.
             resource_uri: Uri,
-            /// Why.
+            /// The reason.
             cause: PolicyAssociationReleaseCause,
         }
     }
@@ -210,26 +210,26 @@ json_bodies! {
 operations! {
     NpcfAmPolicyControl "/npcf-am-policy-control/v1";
 
-    /// Asks for a policy.
+    /// Creates an AM policy association.
     CreateAmPolicyAssociation
     "Npcf_AMPolicyControl_Create" "CreateIndividualAMPolicyAssociation"
     Post ["policies"] {}
     body PolicyAssociationRequest
     => [PolicyAssociationCreated];
 
-    /// Reads a policy.
+    /// Reads an AM policy association.
     ReadAmPolicyAssociation "Npcf_AMPolicyControl_Get" "ReadIndividualAMPolicyAssociation"
     Get ["policies", pol_asso_id] { pol_asso_id: String }
     => [PolicyAssociation];
 
-    /// Tells what happened to the UE.
+    /// Reports events of the UE.
     UpdateAmPolicyAssociation "Npcf_AMPolicyControl_Update"
     "ReportObservedEventTriggersForIndividualAMPolicyAssociation"
     Post ["policies", pol_asso_id, "update"] { pol_asso_id: String }
     body PolicyAssociationUpdateRequest
     => [PolicyUpdate];
 
-    /// Ends a policy.
+    /// Deletes an AM policy association.
     DeleteAmPolicyAssociation
     "Npcf_AMPolicyControl_Delete" "DeleteIndividualAMPolicyAssociation"
     Delete ["policies", pol_asso_id] { pol_asso_id: String }
@@ -244,7 +244,7 @@ callbacks! {
     body PolicyUpdate
     => [NoContent, AmRequestedValueRep];
 
-    /// Has the AMF end a policy.
+    /// Requests the AMF to delete a policy association.
     AmPolicyTerminateNotify "Npcf_AMPolicyControl_UpdateNotify" "am-policy" "/terminate"
     body TerminationNotification
     => [NoContent];

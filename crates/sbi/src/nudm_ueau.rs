@@ -11,60 +11,60 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 record! {
-    /// For whom and where a vector is needed.
+    /// A request for an authentication vector.
     AuthenticationInfoRequest {
         required {
             /// `5G:mnc070.mcc999.3gppnetwork.org` (TS 24.501 9.12.1).
             serving_network_name: Arc<str>,
-            /// Who asks.
+            /// NF instance of the AUSF.
             ausf_instance_id: NfInstanceId,
         }
         optional {
-            /// What the USIM sent when the sequence number was out of range.
+            /// Resynchronisation data of the USIM, after a synchronisation failure.
             resynchronization_info: ResynchronizationInfo,
-            /// Optional features that the AUSF has.
+            /// Optional features of the AUSF.
             supported_features: SupportedFeatures,
         }
     }
 }
 
 record! {
-    /// A vector, and whose it is.
+    /// An authentication vector with the SUPI.
     AuthenticationInfoResult {
         required {
-            /// The method that the UDM chose.
+            /// The authentication method selected by the UDM.
             auth_type: AuthType,
         }
         optional {
             /// The vector.
             authentication_vector: AuthenticationVector,
-            /// Who it is; when asked by SUCI.
+            /// SUPI, if the request contained a SUCI.
             supi: Supi,
-            /// Optional features that both have.
+            /// Optional features of both sides.
             supported_features: SupportedFeatures,
         }
     }
 }
 
-/// A vector, by method.
+/// The authentication vector of a method.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "avType")]
 pub enum AuthenticationVector {
-    /// Of 5G-AKA, for the home network.
+    /// A 5G HE AV, for 5G-AKA.
     #[serde(rename = "5G_HE_AKA")]
     FiveGHeAka(Av5GHeAka),
-    /// Of EAP-AKA'.
+    /// A vector for EAP-AKA'.
     #[serde(rename = "EAP_AKA_PRIME")]
     EapAkaPrime(AvEapAkaPrime),
 }
 
 record! {
-    /// A vector of 5G-AKA, for the home network.
+    /// 5G home environment authentication vector, for 5G-AKA.
     Av5GHeAka {
         required {
             /// RAND.
             rand: Hex<16>,
-            /// What the UE should answer.
+            /// Expected response XRES*.
             xres_star: Secret<16>,
             /// AUTN.
             autn: Hex<16>,
@@ -75,12 +75,12 @@ record! {
 }
 
 record! {
-    /// A vector of EAP-AKA'.
+    /// Authentication vector for EAP-AKA'.
     AvEapAkaPrime {
         required {
             /// RAND.
             rand: Hex<16>,
-            /// What the UE should answer, 4 to 16 octets in hexadecimal digits.
+            /// Expected response XRES, 4 to 16 octets in hexadecimal digits.
             xres: SecretText,
             /// AUTN.
             autn: Hex<16>,
@@ -93,22 +93,22 @@ record! {
 }
 
 record! {
-    /// How an authentication ended.
+    /// The result of an authentication.
     AuthEvent {
         required {
-            /// The AUSF.
+            /// NF instance of the AUSF.
             nf_instance_id: NfInstanceId,
-            /// Whether the UE is who it says.
+            /// Whether the UE is authenticated.
             success: bool,
-            /// When.
+            /// Time of the authentication.
             time_stamp: DateTime,
-            /// By which method.
+            /// The authentication method.
             auth_type: AuthType,
-            /// In which serving network.
+            /// The serving network name.
             serving_network_name: Arc<str>,
         }
         optional {
-            /// The result shall be removed.
+            /// Whether the stored result must be removed.
             auth_removal_ind: bool,
         }
     }
@@ -121,19 +121,19 @@ json_bodies! {
 operations! {
     NudmUeau "/nudm-ueau/v1";
 
-    /// Asks for a vector.
+    /// Requests an authentication vector.
     GenerateAuthData "Nudm_UEAuthentication_Get" "GenerateAuthData"
     Post [supi_or_suci, "security-information", "generate-auth-data"] { supi_or_suci: SupiOrSuci }
     body AuthenticationInfoRequest
     => [AuthenticationInfoResult];
 
-    /// Tells how an authentication ended.
+    /// Reports the result of an authentication.
     ConfirmAuth "Nudm_UEAuthentication_ResultConfirmation" "ConfirmAuth"
     Post [supi, "auth-events"] { supi: Supi }
     body AuthEvent
     => [AuthEventCreated];
 
-    /// Has the result of an authentication forgotten.
+    /// Deletes the result of an authentication.
     DeleteAuth "Nudm_UEAuthentication_ResultConfirmation" "DeleteAuth"
     Put [supi, "auth-events", auth_event_id] { supi: Supi, auth_event_id: String }
     body AuthEvent

@@ -1,4 +1,4 @@
-//! Nudm_UEContextManagement (TS 29.503 clause 6.2): which AMF and which SMFs serve a UE.
+//! Nudm_UEContextManagement (TS 29.503 clause 6.2): registrations of the AMF and SMFs that serve a UE.
 
 use crate::common::{
     AccessType, BackupAmfInfo, DateTime, NfInstanceId, RatType, ServiceName, SupportedFeatures,
@@ -11,7 +11,7 @@ use pith_types::{Dnn, Guami, Pei, Plmn, Snssai, Supi};
 use std::sync::Arc;
 
 open_enum! {
-    /// Whether voice over IMS works all over the registration area.
+    /// Support of IMS voice over PS in the registration area.
     ImsVoPs {
         HomogeneousSupport = "HOMOGENEOUS_SUPPORT",
         HomogeneousNonSupport = "HOMOGENEOUS_NON_SUPPORT",
@@ -20,122 +20,122 @@ open_enum! {
 }
 
 record! {
-    /// The AMF that serves a UE over 3GPP access.
+    /// Registration of the AMF that serves a UE over 3GPP access.
     Amf3GppAccessRegistration {
         required {
-            /// The AMF.
+            /// NF instance of the AMF.
             amf_instance_id: NfInstanceId,
-            /// Where the UDM tells it that another AMF took over.
+            /// Callback URI for the AMF's deregistration.
             dereg_callback_uri: Uri,
-            /// Its identity.
+            /// GUAMI of the AMF.
             guami: Guami,
-            /// The radio.
+            /// Radio access technology.
             rat_type: RatType,
         }
         optional {
-            /// Optional features that the AMF has.
+            /// Optional features of the AMF.
             supported_features: SupportedFeatures,
-            /// The AMF has deregistered the UE.
+            /// Whether the AMF has deregistered the UE.
             purge_flag: bool,
-            /// The equipment.
+            /// PEI of the UE.
             pei: Pei,
-            /// Voice over IMS.
+            /// IMS voice over PS.
             ims_vo_ps: ImsVoPs,
-            /// The service that takes the callback.
+            /// Service of the callback.
             amf_service_name_dereg: ServiceName,
-            /// It is an initial registration.
+            /// Whether it is an initial registration.
             initial_registration_ind: bool,
-            /// It is an emergency registration.
+            /// Whether it is an emergency registration.
             emergency_registration_ind: bool,
-            /// Registered in EPS as well.
+            /// Whether the UE is also registered in EPS.
             dr_flag: bool,
-            /// When.
+            /// Time of the registration.
             registration_time: DateTime,
-            /// The subscriber.
+            /// SUPI of the subscriber.
             supi: Supi,
         }
         repeated {
-            /// AMFs that take over when this one fails.
+            /// Backup AMFs.
             backup_amf_info: Vec<BackupAmfInfo>,
         }
     }
 }
 
 record! {
-    /// What changes of an AMF's registration.
+    /// A modification of an AMF's registration.
     Amf3GppAccessRegistrationModification {
         required {
-            /// The AMF, which must be the registered one.
+            /// GUAMI of the AMF, which must be the registered one.
             guami: Guami,
         }
         optional {
-            /// The AMF has deregistered the UE.
+            /// Whether the AMF has deregistered the UE.
             purge_flag: bool,
-            /// The equipment.
+            /// PEI of the UE.
             pei: Pei,
-            /// Voice over IMS.
+            /// IMS voice over PS.
             ims_vo_ps: ImsVoPs,
         }
         repeated {
-            /// AMFs that take over when this one fails.
+            /// Backup AMFs.
             backup_amf_info: Vec<BackupAmfInfo>,
         }
     }
 }
 
 open_enum! {
-    /// Why an SMF registers.
+    /// The reason for an SMF's registration.
     RegistrationReason {
         SmfContextTransferred = "SMF_CONTEXT_TRANSFERRED",
     }
 }
 
 record! {
-    /// The SMF that serves a PDU session.
+    /// Registration of the SMF that serves a PDU session.
     SmfRegistration {
         required {
-            /// The SMF.
+            /// NF instance of the SMF.
             smf_instance_id: NfInstanceId,
-            /// The PDU session, 0 to 255.
+            /// PDU session identity, 0 to 255.
             pdu_session_id: u8,
-            /// Its slice.
+            /// Slice.
             single_nssai: Snssai,
             /// The serving network.
             plmn_id: Plmn,
         }
         optional {
-            /// The set that the SMF is in.
+            /// NF set of the SMF.
             smf_set_id: Arc<str>,
-            /// Optional features that the SMF has.
+            /// Optional features of the SMF.
             supported_features: SupportedFeatures,
-            /// Its data network.
+            /// DNN.
             dnn: Dnn,
-            /// It is an emergency session.
+            /// Whether it is an emergency session.
             emergency_services: bool,
-            /// Where the UDM tells it that the registration ends.
+            /// Callback URI for the SMF's deregistration.
             dereg_callback_uri: Uri,
-            /// Why it registers.
+            /// The reason.
             registration_reason: RegistrationReason,
-            /// When.
+            /// Time of the registration.
             registration_time: DateTime,
-            /// The PCF of the session.
+            /// PCF of the session.
             pcf_id: NfInstanceId,
         }
     }
 }
 
 record! {
-    /// The SMFs that serve a UE.
+    /// Registrations of the SMFs that serve a UE.
     SmfRegistrationInfo {
         required {
-            /// A registration a PDU session, at least one.
+            /// One registration per PDU session, at least one.
             smf_registration_list: Vec<SmfRegistration>,
         }
     }
 }
 
 open_enum! {
-    /// Why the UDM ends a registration.
+    /// The reason for the UDM's deregistration of an NF.
     DeregistrationReason {
         UeInitialRegistration = "UE_INITIAL_REGISTRATION",
         UeRegistrationAreaChange = "UE_REGISTRATION_AREA_CHANGE",
@@ -150,18 +150,18 @@ open_enum! {
 }
 
 record! {
-    /// The UDM ends a registration.
+    /// A deregistration by the UDM.
     DeregistrationData {
         required {
-            /// Why.
+            /// The reason.
             dereg_reason: DeregistrationReason,
         }
         optional {
-            /// Over which access; to an AMF.
+            /// Access type, for an AMF.
             access_type: AccessType,
-            /// Which PDU session; to an SMF.
+            /// PDU session identity, for an SMF.
             pdu_session_id: u8,
-            /// Who took over; to an SMF.
+            /// The new SMF, for an SMF.
             new_smf_instance_id: NfInstanceId,
         }
     }
@@ -175,44 +175,44 @@ json_bodies! {
 operations! {
     NudmUecm "/nudm-uecm/v1";
 
-    /// An AMF registers as the one that serves a UE.
+    /// Registers the AMF that serves a UE.
     ThreeGppRegistration "Nudm_UECM_Registration" "3GppRegistration"
     Put [ue_id, "registrations", "amf-3gpp-access"] { ue_id: Supi }
     body Amf3GppAccessRegistration
     => [Amf3GppAccessRegistrationCreated, Amf3GppAccessRegistration, NoContent];
 
-    /// The AMF changes its registration; with `purge_flag` it deregisters.
+    /// Updates the AMF's registration; `purge_flag` deregisters it.
     UpdateThreeGppRegistration "Nudm_UECM_Update" "Update3GppRegistration"
     Patch [ue_id, "registrations", "amf-3gpp-access"] { ue_id: Supi }
     body Amf3GppAccessRegistrationModification
     => [NoContent, PatchResult];
 
-    /// Asks which AMF serves a UE.
+    /// Retrieves the AMF that serves a UE.
     GetThreeGppRegistration "Nudm_UECM_Get" "Get3GppRegistration"
     Get [ue_id, "registrations", "amf-3gpp-access"] { ue_id: Supi }
     => [Amf3GppAccessRegistration];
 
-    /// Asks which SMFs serve a UE.
+    /// Retrieves the SMFs that serve a UE.
     GetSmfRegistration "Nudm_UECM_Get" "GetSmfRegistration"
     Get [ue_id, "registrations", "smf-registrations"] { ue_id: Supi }
     query { single_nssai: Snssai = "single-nssai", dnn: Dnn = "dnn" }
     => [SmfRegistrationInfo];
 
-    /// An SMF registers as the one that serves a PDU session.
+    /// Registers the SMF that serves a PDU session.
     RegisterSmf "Nudm_UECM_Registration" "Registration"
     Put [ue_id, "registrations", "smf-registrations", pdu_session_id]
     { ue_id: Supi, pdu_session_id: u8 }
     body SmfRegistration
     => [SmfRegistrationCreated, SmfRegistration, NoContent];
 
-    /// The SMF deregisters.
+    /// Deregisters an SMF.
     SmfDeregistration "Nudm_UECM_Deregistration" "SmfDeregistration"
     Delete [ue_id, "registrations", "smf-registrations", pdu_session_id]
     { ue_id: Supi, pdu_session_id: u8 }
     query { smf_instance_id: NfInstanceId = "smf-instance-id" }
     => [NoContent];
 
-    /// Asks which SMF serves a PDU session.
+    /// Retrieves the SMF that serves a PDU session.
     RetrieveSmfRegistration "Nudm_UECM_Get" "RetrieveSmfRegistration"
     Get [ue_id, "registrations", "smf-registrations", pdu_session_id]
     { ue_id: Supi, pdu_session_id: u8 }
@@ -222,7 +222,7 @@ operations! {
 callbacks! {
     NudmUecm;
 
-    /// Tells an AMF or SMF that its registration has ended.
+    /// Notifies an AMF or SMF of its deregistration.
     DeregistrationNotification "Nudm_UECM_DeregistrationNotification" "dereg-notify" ""
     body DeregistrationData
     => [NoContent];

@@ -1,14 +1,14 @@
-//! Octets that JSON carries as text: hexadecimal (RAND, RES*, keys) and base64 (TS 29.571 `Bytes`).
+//! Octets in JSON texts: hexadecimal (RAND, RES*, keys) and base64 (TS 29.571 `Bytes`).
 
 use crate::record::serde_as_text;
 use bytes::Bytes;
 use std::fmt;
 use std::str::FromStr;
 
-/// Why a text isn't octets. It never repeats the text, which may be a key.
+/// A text does not represent octets. The error does not contain the text, which may be a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum OctetsError {
-    /// Not hexadecimal digits, or not so many.
+    /// Not hexadecimal digits, or the wrong number of them.
     #[error("not {0} octets in hexadecimal digits")]
     Hex(usize),
     /// Not base64 (RFC 4648 section 4).
@@ -71,7 +71,7 @@ pub(crate) fn hex_pair(pair: &[u8]) -> Option<u8> {
     u8::try_from(digit(0)? << 4 | digit(1)?).ok()
 }
 
-/// `N` octets that no log may show: keys, expected responses. `2 N` hexadecimal digits in JSON.
+/// `N` octets that must not appear in logs: keys, expected responses. `2 N` hexadecimal digits in JSON.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Secret<const N: usize>(pub [u8; N]);
 
@@ -99,7 +99,7 @@ impl<const N: usize> fmt::Debug for Secret<N> {
     }
 }
 
-/// A text that no log may show, such as an encrypted long-term key.
+/// A text that must not appear in logs, such as an encrypted long-term key.
 #[derive(Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 pub struct SecretText(pub String);
@@ -171,14 +171,14 @@ impl FromStr for Base64 {
     }
 }
 
-/// Octets as base64url without padding (RFC 4648 5, RFC 7515 2).
+/// Encodes octets as base64url without padding (RFC 4648 5, RFC 7515 2).
 pub(crate) fn base64url(octets: &[u8]) -> String {
     let text = Base64(Bytes::copy_from_slice(octets)).to_string();
     text.trim_end_matches('=').replace('+', "-").replace('/', "_")
 }
 
-/// The octets of such a text. Each value has one text only: bits that no octet takes must be zero, so that a
-/// token can't be written in two ways.
+/// Decodes base64url. The text of a value is unique: unused bits must be zero, so that a token has only one
+/// form.
 pub(crate) fn from_base64url(text: &str) -> Option<Vec<u8>> {
     if text.bytes().any(|letter| matches!(letter, b'+' | b'/' | b'=')) {
         return None;

@@ -1,35 +1,35 @@
-//! What an operation is: a request that becomes HTTP and back, and the answers that it may get.
+//! Operations: requests with their conversion to and from HTTP, and their possible responses.
 //!
-//! Each service lists its operations in one table, `operations!`, and the notifications that it
-//! sends in another, `callbacks!`. A line has the method and path, the name of the operation in
-//! stage 2 (TS 23.502 5.2) and in the OpenAPI file, what goes in, and what may come out.
+//! Each service lists its operations in a table, `operations!`, and its notifications in another,
+//! `callbacks!`. A line has method and path, the operation's name in stage 2 (TS 23.502 5.2) and in the
+//! OpenAPI file, the body, and the possible outcomes.
 
 use crate::common::ServiceName;
 use crate::http::{HttpRequest, Method};
 use crate::response::Outcome;
 
-/// What is fixed of an operation.
+/// Static properties of an operation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OperationInfo {
-    /// The service that it belongs to.
+    /// The service of the operation.
     pub service: ServiceName,
-    /// Its name in stage 2, `Nsmf_PDUSession_CreateSMContext`; several operations may share one.
+    /// Name in stage 2, such as `Nsmf_PDUSession_CreateSMContext`; several operations may share it.
     pub name: &'static str,
-    /// Its `operationId` in the OpenAPI file, `PostSmContexts`, or the resource where it has none.
+    /// `operationId` in the OpenAPI file, such as `PostSmContexts`, or the resource if there is none.
     pub operation_id: &'static str,
-    /// Its method.
+    /// HTTP method.
     pub method: Method,
-    /// What it may answer when it succeeds.
+    /// Possible successful outcomes.
     pub outcomes: &'static [Outcome],
 }
 
-/// A request of one operation.
+/// The request of an operation.
 pub(crate) trait Exchange {
     const INFO: &'static OperationInfo;
     fn to_http(&self) -> HttpRequest;
 }
 
-/// Lists the operations of a service: request types, their HTTP, and the way to them.
+/// Defines the operations of a service: request types, their HTTP conversion, and their routing.
 macro_rules! operations {
     (
         $service:ident $api:literal;
@@ -77,7 +77,7 @@ macro_rules! operations {
             }
         )+
 
-        /// Reads a request to this service; `segments` are those behind its name and version.
+        /// Parses a request to this service; `segments` follow its name and version.
         pub(crate) fn route(
             incoming: &crate::http::Incoming<'_>,
             segments: &[&str],
@@ -102,7 +102,7 @@ macro_rules! operations {
 }
 pub(crate) use operations;
 
-/// Lists the notifications of a service, which go to URIs that their consumers gave.
+/// Defines the notifications of a service, which are sent to their consumers' callback URIs.
 macro_rules! callbacks {
     (
         $service:ident;
@@ -116,15 +116,15 @@ macro_rules! callbacks {
             $(#[$meta])*
             #[derive(Debug, Clone, PartialEq)]
             pub struct $op {
-                /// Where to, as its consumer gave it.
+                /// The consumer's callback URI.
                 pub uri: crate::uri::Uri,
                 /// Body.
                 pub body: $body,
             }
 
             impl $op {
-                /// The URI that an NF gives out to get this notification: `reference` is its own,
-                /// and comes back as [`crate::Uri::id`].
+                /// The URI that an NF provides for this notification. `reference` is chosen by the NF and
+                /// returned by [`crate::Uri::id`].
                 pub fn callback_uri(
                     root: &std::sync::Arc<crate::uri::ApiRoot>,
                     consumer: &crate::NfType,
@@ -154,7 +154,7 @@ macro_rules! callbacks {
             }
         )+
 
-        /// Reads a notification of this service; `None` if it has none of that name.
+        /// Parses a notification of this service; `None` if it has none with this name.
         pub(crate) fn route_callback(
             incoming: &crate::http::Incoming<'_>,
             callback: &str,

@@ -1,4 +1,4 @@
-//! JSON Patch (RFC 6902) on a resource: all of it is done, or nothing.
+//! JSON Patch (RFC 6902) of a resource, applied completely or not at all.
 
 use crate::Result;
 use crate::common::{PatchItem, PatchOperation};
@@ -8,26 +8,27 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// The resource after the patch. What can't be done, or leaves no resource of that type, is
-/// MODIFICATION_NOT_ALLOWED (403).
+/// The patched resource. An operation that is not possible, or an invalid result, is MODIFICATION_NOT_ALLOWED
+/// (403).
 pub fn apply<T: Serialize + DeserializeOwned>(resource: &T, patch: &[PatchItem]) -> Result<T> {
     let value = serde_json::to_value(resource).map_err(Problem::system_failure)?;
     let patched = apply_to_value(value, patch)?;
     serde_json::from_value(patched).map_err(|error| refused(&error.to_string()))
 }
 
-/// Operations of a patch: a heart-beat has at most two for each service of an NF, and a change of a profile one for
-/// each member.
+/// Largest number of operations in a patch: a heart-beat has at most two per service of an NF, and a profile
+/// change one per member.
 const OPERATIONS_MAX: usize = 128;
-/// Values that a patch may put into a document: whole services of a profile, which have some 50 each.
+/// Largest number of values that a patch may add, sized for complete services of a profile with some 50
+/// values each.
 const ADDED_NODES_MAX: usize = 4096;
-/// Octets of names and strings that a patch may put into a document.
+/// Largest size of names and strings that a patch may add, in octets.
 const ADDED_OCTETS_MAX: usize = 256 << 10;
-/// Octets of names and strings in a document: as many as a body may have (`sbi.max_body`).
+/// Largest size of names and strings in a document, in octets: that of a body (`sbi.max_body`).
 const OCTETS_MAX: usize = 64 << 20;
 
-/// The document after the patch. `copy` makes a small patch grow beyond all bounds, so whatever an operation puts
-/// into the document is measured before it is cloned: 413 (RFC 9110 15.5.14).
+/// The patched document. As `copy` can make a small patch grow without bound, the value that an operation
+/// adds is measured before it is cloned: 413 (RFC 9110 15.5.14).
 pub fn apply_to_value(mut document: Value, patch: &[PatchItem]) -> Result<Value> {
     if patch.len() > OPERATIONS_MAX {
         return Err(too_large(format_args!("more than {OPERATIONS_MAX} operations")));
@@ -51,15 +52,15 @@ fn too_large(what: impl std::fmt::Display) -> Box<Problem> {
     problem.into()
 }
 
-/// What may yet be put into a document. Nothing is given back for what is removed, so it also bounds the work that
-/// a patch makes.
+/// The remaining limits of a patch. Removed values do not increase them, so that they also bound the
+/// processing time.
 struct Room {
     nodes: usize,
     octets: usize,
 }
 
 impl Room {
-    /// Takes the room of a value that will have `depth` arrays and objects around it.
+    /// Subtracts a value that will be nested `depth` levels deep.
     fn take(&mut self, value: &Value, depth: usize) -> Result<()> {
         let within = json::MESSAGE;
         if depth > within.depth {
@@ -84,7 +85,7 @@ impl Room {
         Ok(())
     }
 
-    /// Takes the room of a value that is put at that place.
+    /// Subtracts a value for this path.
     fn take_at(&mut self, path: &str, value: &Value) -> Result<()> {
         let levels = path.bytes().filter(|octet| *octet == b'/').count();
         self.take_octets(path.len())?;
@@ -92,7 +93,7 @@ impl Room {
     }
 }
 
-/// Does one operation; `None` if it can't be done.
+/// Applies one operation; `None` if it is not possible.
 fn step(document: &mut Value, item: &PatchItem, room: &mut Room) -> Result<Option<()>> {
     let path = item.path.as_str();
     let (given, from) = (item.value.as_ref(), item.from.as_deref());
@@ -156,13 +157,13 @@ fn remove(document: &mut Value, path: &str) -> Option<Value> {
     }
 }
 
-/// A pointer to the parent, and the name of the member or the number of the item in it.
+/// A pointer to the parent, and the member's name or item's index in it.
 fn split(path: &str) -> Option<(&str, String)> {
     let (parent, name) = path.rsplit_once('/')?;
     Some((parent, name.replace("~1", "/").replace("~0", "~")))
 }
 
-/// The number of an item, without leading zeros (RFC 6901 section 4).
+/// The index of an item, without leading zeros (RFC 6901 section 4).
 fn index(name: &str) -> Option<usize> {
     let digits = !name.is_empty() && name.bytes().all(|digit| digit.is_ascii_digit());
     let canonical = digits && (name == "0" || !name.starts_with('0'));
@@ -179,7 +180,7 @@ mod tests {
         apply_to_value(document, &patch).ok()
     }
 
-    /// RFC 6902 Appendix A, by its numbers.
+    /// RFC 6902 Appendix A, with its numbering.
     #[test]
     fn the_examples_of_rfc_6902() {
         let cases = [
@@ -227,7 +228,7 @@ mod tests {
                 Some(json!({"baz": "qux", "foo": ["a", 2]})),
             ),
             (json!({"baz": "qux"}), json!([{"op": "test", "path": "/baz", "value": "bar"}]), None),
-            // A.12: no parent; A.14: escapes; A.15: a number is no string; A.16: at the end
+            // A.12: no parent; A.14: escapes; A.15: a number is not a string; A.16: append
             (json!({"foo": "bar"}), json!([{"op": "add", "path": "/baz/bat", "value": 1}]), None),
             (
                 json!({"/": 9, "~1": 10}),
@@ -263,9 +264,9 @@ mod tests {
         }
     }
 
-    /// Each `copy` of the whole document doubles it: 16 of them ended the process.
+    /// Each `copy` of the whole document doubles its size: 16 of them exhausted the memory.
     #[test]
-    fn a_patch_that_grows_beyond_its_bounds_is_refused_before_the_work() {
+    fn a_patch_beyond_its_limits_is_refused_before_it_is_applied() {
         let status = |document: Value, patch: Vec<PatchItem>| match apply_to_value(document, &patch) {
             Ok(_) => 200,
             Err(problem) => problem.status,

@@ -1,4 +1,4 @@
-//! What an operation answers when it fails (TS 29.500 5.2.7, TS 29.571 `ProblemDetails`).
+//! Errors of operations (TS 29.500 5.2.7, TS 29.571 `ProblemDetails`).
 
 use crate::http::Method;
 use crate::namf_communication::N1N2MsgTxfrErrDetail;
@@ -10,8 +10,8 @@ use std::fmt;
 use std::sync::Arc;
 
 open_enum! {
-    /// Why, in one word (`cause` of `ProblemDetails`): the protocol errors of TS 29.500 table
-    /// 5.2.7.2-1 and the application errors of the services.
+    /// The cause in `ProblemDetails`: the protocol errors of TS 29.500 table 5.2.7.2-1 and the application
+    /// errors of the services.
     Cause {
         InvalidApi = "INVALID_API",
         InvalidMsgFormat = "INVALID_MSG_FORMAT",
@@ -37,13 +37,13 @@ open_enum! {
         TimedOutRequest = "TIMED_OUT_REQUEST",
         TargetNfNotReachable = "TARGET_NF_NOT_REACHABLE",
 
-        /// No such resource, or no context of that id.
+        /// No such resource or context.
         ContextNotFound = "CONTEXT_NOT_FOUND",
         /// The subscriber is unknown (UDM, UDR, AUSF).
         UserNotFound = "USER_NOT_FOUND",
-        /// The subscriber is known, this data of theirs is not (UDM, UDR).
+        /// The subscriber is known, but not the requested data (UDM, UDR).
         DataNotFound = "DATA_NOT_FOUND",
-        /// No answer from the NF behind (AUSF, UDM).
+        /// No answer from the upstream NF (AUSF, UDM).
         UpstreamServerError = "UPSTREAM_SERVER_ERROR",
         NetworkFailure = "NETWORK_FAILURE",
 
@@ -101,7 +101,7 @@ open_enum! {
 }
 
 impl Cause {
-    /// The HTTP status that goes with the cause; 400 for one not known here.
+    /// The HTTP status of the cause; 400 for an unknown cause.
     pub fn status(&self) -> u16 {
         use Cause::*;
         match self {
@@ -162,79 +162,79 @@ record! {
     /// The body of an error (RFC 9457, TS 29.571).
     ProblemDetails {
         optional {
-            /// A short text for people.
+            /// A short description for people.
             title: Arc<str>,
             /// The HTTP status.
             status: u16,
-            /// What happened this time, for people.
+            /// Details of this occurrence, for people.
             detail: String,
-            /// Why, for programs.
+            /// The cause, for programs.
             cause: Cause,
         }
         repeated {
-            /// Which members or parameters were wrong.
+            /// Invalid members or parameters.
             invalid_params: Vec<InvalidParam>,
         }
     }
 }
 
 record! {
-    /// A member or a parameter that was wrong (TS 29.571).
+    /// An invalid member or parameter (TS 29.571).
     InvalidParam {
         required {
             /// A JSON pointer, `query name`, `header name` or `{path variable}`.
             param: String,
         }
         optional {
-            /// What was wrong with it.
+            /// The reason.
             reason: String,
         }
     }
 }
 
-/// An operation failed.
+/// The failure of an operation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Problem {
     /// HTTP status, 300 to 599.
     pub status: u16,
-    /// The body, or its part that all errors share.
+    /// The body, or the part of it that all errors share.
     pub details: ProblemDetails,
-    /// What some errors bring beyond that.
+    /// Additional data of some errors.
     pub more: Option<ProblemMore>,
 }
 
-/// What an error brings beyond `ProblemDetails`.
+/// Error data beyond `ProblemDetails`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ProblemMore {
-    /// Of Nsmf_PDUSession CreateSMContext: what to tell the UE and the gNB.
+    /// Of Nsmf_PDUSession CreateSMContext: messages for the UE and the gNB.
     SmContextCreateError(Box<SmContextCreateErrorData>),
-    /// Of Nsmf_PDUSession UpdateSMContext: what to tell the UE and the gNB.
+    /// Of Nsmf_PDUSession UpdateSMContext: messages for the UE and the gNB.
     SmContextUpdateError(Box<SmContextUpdateErrorData>),
-    /// Of Namf_Communication N1N2MessageTransfer: when to try again.
+    /// Of Namf_Communication N1N2MessageTransfer: retry information.
     N1N2MessageTransferError(Box<N1N2MsgTxfrErrDetail>),
     /// Of Nnrf_AccessToken.
     AccessTokenErr(Box<AccessTokenErr>),
-    /// 405: the methods that the resource has (`Allow`).
+    /// 405: the methods of the resource (`Allow`).
     Allow(Vec<Method>),
-    /// 429 and 503: seconds after which to try again (`Retry-After`).
+    /// 429 and 503: seconds until the next attempt (`Retry-After`).
     RetryAfter(u32),
-    /// 401 and 403: what the access token lacks (`WWW-Authenticate`).
+    /// 401 and 403: the requirements for the access token (`WWW-Authenticate`).
     Challenge(Challenge),
-    /// 307 and 308: where to ask instead (`Location`).
+    /// 307 and 308: the new target (`Location`).
     Redirect(Uri),
 }
 
-/// What a producer says of an access token (RFC 6750 3).
+/// A producer's challenge for an access token (RFC 6750 3).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Challenge {
-    /// What is wrong with it; `None` if there was none.
+    /// The error of the token; `None` if there was no token.
     pub error: Option<ChallengeError>,
-    /// The scope that it should have.
+    /// The required scope.
     pub scope: Option<Arc<str>>,
 }
 
 open_enum! {
-    /// What is wrong with an access token (RFC 6750 3.1).
+    /// Errors of an access token (RFC 6750 3.1).
     ChallengeError {
         InvalidRequest = "invalid_request",
         InvalidToken = "invalid_token",
@@ -243,7 +243,7 @@ open_enum! {
 }
 
 impl Challenge {
-    /// As in `WWW-Authenticate`.
+    /// The value for `WWW-Authenticate`.
     pub fn header(&self) -> String {
         let mut text = String::from("Bearer realm=\"5GC\"");
         if let Some(error) = &self.error {
@@ -255,7 +255,7 @@ impl Challenge {
         text
     }
 
-    /// Reads such a header; `None` for another scheme.
+    /// Parses the header; `None` for another scheme.
     pub fn read(header: &str) -> Option<Self> {
         let (scheme, parameters) = header.split_once(' ').unwrap_or((header, ""));
         if !scheme.eq_ignore_ascii_case("bearer") {
@@ -272,44 +272,44 @@ impl Challenge {
 }
 
 impl Problem {
-    /// Whether the peer refused the access token, so that a new one may do (RFC 6750 3.1).
+    /// Whether the peer refused the access token, so that a new one may be accepted (RFC 6750 3.1).
     pub fn is_invalid_token(&self) -> bool {
         let invalid = |challenge: &Challenge| challenge.error != Some(ChallengeError::InvalidRequest);
         self.status == 401
             && matches!(&self.more, Some(ProblemMore::Challenge(challenge)) if invalid(challenge))
     }
 
-    /// Why an NRF gives no access token, in its words.
+    /// The NRF's reason for refusing an access token.
     pub fn access_token_error(&self) -> Option<String> {
         let Some(ProblemMore::AccessTokenErr(error)) = &self.more else { return None };
         let description = error.error_description.as_deref();
         Some(description.map_or_else(|| error.error.to_string(), |text| format!("{}: {text}", error.error)))
     }
 
-    /// With that cause and the status that goes with it.
+    /// A problem with a cause and its status.
     pub fn new(cause: Cause) -> Self {
         let mut problem = Self::of_status(cause.status());
         problem.details.cause = Some(cause);
         problem
     }
 
-    /// With a status and no cause.
+    /// A problem with a status and no cause.
     pub fn of_status(status: u16) -> Self {
         let details = ProblemDetails { status: Some(status), ..ProblemDetails::default() };
         Self { status, details, more: None }
     }
 
-    /// A required member, path variable or part is wrong (400).
+    /// A required member, path variable or part is invalid (400).
     pub fn mandatory_ie_incorrect(param: &str, reason: impl fmt::Display) -> Self {
         Self::new(Cause::MandatoryIeIncorrect).param(param, reason)
     }
 
-    /// A required member or part isn't there (400).
+    /// A required member or part is missing (400).
     pub fn mandatory_ie_missing(param: &str) -> Self {
         Self::new(Cause::MandatoryIeMissing).param(param, "missing")
     }
 
-    /// No context of that id (404).
+    /// No such context (404).
     pub fn context_not_found() -> Self {
         Self::new(Cause::ContextNotFound)
     }
@@ -319,17 +319,17 @@ impl Problem {
         Self::new(Cause::UserNotFound)
     }
 
-    /// No such data of the subscriber (404).
+    /// No such data of a subscriber (404).
     pub fn data_not_found() -> Self {
         Self::new(Cause::DataNotFound)
     }
 
-    /// The fault is the server's own (500).
+    /// An internal error of the server (500).
     pub fn system_failure(detail: impl fmt::Display) -> Self {
         Self::new(Cause::SystemFailure).detail(detail)
     }
 
-    /// Overload; try again after so many seconds (503).
+    /// Overload; the client should retry after this number of seconds (503).
     pub fn congestion(retry_after_s: u32) -> Self {
         let mut problem = Self::new(Cause::NfCongestion);
         problem.more = Some(ProblemMore::RetryAfter(retry_after_s));
@@ -341,19 +341,19 @@ impl Problem {
         Self::new(Cause::TimedOutRequest)
     }
 
-    /// No instance of the NF can be reached (504).
+    /// No instance of the NF is reachable (504).
     pub fn not_reachable(detail: impl fmt::Display) -> Self {
         Self::new(Cause::TargetNfNotReachable).detail(detail)
     }
 
-    /// Adds what happened this time.
+    /// Adds details of this occurrence.
     #[must_use]
     pub fn detail(mut self, detail: impl fmt::Display) -> Self {
         self.details.detail = Some(detail.to_string());
         self
     }
 
-    /// Adds a member or parameter that was wrong.
+    /// Adds an invalid member or parameter.
     #[must_use]
     pub fn param(mut self, param: &str, reason: impl fmt::Display) -> Self {
         let reason = Some(reason.to_string());
@@ -361,19 +361,19 @@ impl Problem {
         self
     }
 
-    /// Adds what this error brings beyond `ProblemDetails`.
+    /// Adds data beyond `ProblemDetails`.
     #[must_use]
     pub fn with(mut self, more: ProblemMore) -> Self {
         self.more = Some(more);
         self
     }
 
-    /// The cause, if the peer gave one.
+    /// The cause, if the peer provided one.
     pub fn cause(&self) -> Option<&Cause> {
         self.details.cause.as_ref()
     }
 
-    /// Whether it is for that cause.
+    /// Whether the problem has this cause.
     pub fn is(&self, cause: &Cause) -> bool {
         self.cause() == Some(cause)
     }

@@ -1,11 +1,10 @@
-//! The two shapes of every type in the OpenAPI files, as macros: a `record!` is a JSON object, an
-//! `open_enum!` a string that may take values of a later release.
+//! Macros for the two kinds of types in the OpenAPI files: `record!` for JSON objects, `open_enum!` for
+//! strings that may have values of later releases.
 
-/// Defines JSON objects: members in camelCase, unknown members ignored.
+/// Defines JSON objects with members in camelCase; unknown members are ignored.
 ///
-/// `required` members must be there and make up the arguments of `new`, in their order; `optional`
-/// members become `Option`s; `repeated` members are collections that are left out when empty; `rest`
-/// keeps the members that are not known here.
+/// `required` members must be present and are the arguments of `new`, in order; `optional` members are
+/// `Option`s; `repeated` members are collections that are omitted if empty; `rest` keeps unknown members.
 macro_rules! record {
     ($(#[$meta:meta])* $name:ident {
         required { $($(#[$rm:meta])* $r:ident: $rt:ty,)+ }
@@ -55,22 +54,22 @@ macro_rules! record {
 }
 pub(crate) use record;
 
-/// Defines strings of a known set that may grow: a value that is not known is kept in `Other`.
+/// Defines extensible enumerations of strings: an unknown value is kept in `Other`.
 macro_rules! open_enum {
     ($(#[$meta:meta])* $name:ident { $($(#[$vm:meta])* $variant:ident = $text:literal,)+ }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum $name {
             $(#[doc = concat!("`", $text, "`")] $(#[$vm])* $variant,)+
-            /// A value of another release or another vendor.
+            /// A value of another release or vendor.
             Other(std::sync::Arc<str>),
         }
 
         impl $name {
-            /// The values of Release 17 that have a name here.
+            /// The known values of Release 17.
             pub const KNOWN: &'static [Self] = &[$(Self::$variant),+];
 
-            /// As in JSON.
+            /// The value in JSON.
             pub fn as_str(&self) -> &str {
                 match self {
                     $(Self::$variant => $text,)+
@@ -93,7 +92,7 @@ macro_rules! open_enum {
 }
 pub(crate) use open_enum;
 
-/// `Display`, `FromStr` and serde of a type that has `as_str` and `From<&str>`.
+/// Implements `Display`, `FromStr` and serde for a type with `as_str` and `From<&str>`.
 macro_rules! text_of_enum {
     ($name:ident) => {
         impl std::fmt::Display for $name {
@@ -124,7 +123,7 @@ macro_rules! text_of_enum {
 }
 pub(crate) use text_of_enum;
 
-/// Serde of a type through its `Display` and `FromStr`.
+/// Implements serde through `Display` and `FromStr`.
 macro_rules! serde_as_text {
     ($name:ty) => {
         impl serde::Serialize for $name {
@@ -143,7 +142,7 @@ macro_rules! serde_as_text {
 }
 pub(crate) use serde_as_text;
 
-/// A string out of any deserialiser, borrowed where the input allows.
+/// Reads a string from any deserializer, borrowed if possible.
 pub(crate) fn text<'de, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<std::borrow::Cow<'de, str>, D::Error> {
@@ -166,7 +165,7 @@ pub(crate) fn text<'de, D: serde::Deserializer<'de>>(
     deserializer.deserialize_str(Text)
 }
 
-/// What a `repeated` member may be.
+/// A type of `repeated` members.
 pub(crate) trait Collection {
     fn is_empty(&self) -> bool;
 }

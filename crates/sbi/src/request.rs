@@ -1,4 +1,4 @@
-//! All requests of the SBI as one closed type: a variant an operation.
+//! All requests of the SBI as one enum with a variant for each operation.
 
 use crate::common::{NfType, ServiceName, UeContextId};
 use crate::http::{HttpRequest, Incoming};
@@ -13,7 +13,7 @@ use crate::{
 use pith_types::Supi;
 use std::sync::Arc;
 
-/// Makes the two enums, and what takes a match over all operations.
+/// Defines the two enums and their matches over all operations.
 macro_rules! requests {
     ($($module:ident { $($op:ident),+ $(,)? })+) => {
         /// A request of any operation.
@@ -25,7 +25,7 @@ macro_rules! requests {
             )+)+
         }
 
-        /// An operation: which variant of [`Request`].
+        /// An operation: the kind of a [`Request`].
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Operation {
             $($(
@@ -35,10 +35,10 @@ macro_rules! requests {
         }
 
         impl Operation {
-            /// All of them.
+            /// All operations.
             pub const ALL: &'static [Self] = &[$($(Self::$op),+),+];
 
-            /// What is fixed of it.
+            /// Static properties of the operation.
             pub const fn info(self) -> &'static OperationInfo {
                 match self {
                     $($(Self::$op => <$module::$op as Exchange>::INFO,)+)+
@@ -47,15 +47,15 @@ macro_rules! requests {
         }
 
         impl Request {
-            /// Which operation it is of.
+            /// The operation of the request.
             pub const fn operation(&self) -> Operation {
                 match self {
                     $($(Self::$op(_) => Operation::$op,)+)+
                 }
             }
 
-            /// The request as HTTP has it. A notification goes to [`Self::target_uri`], any other to
-            /// an apiRoot that its sender chose.
+            /// The request in HTTP. A notification is sent to [`Self::target_uri`], other requests to an
+            /// apiRoot selected by the sender.
             pub fn to_http(&self) -> HttpRequest {
                 match self {
                     $($(Self::$op(request) => request.to_http(),)+)+
@@ -123,30 +123,30 @@ requests! {
 }
 
 impl Operation {
-    /// The service that it belongs to.
+    /// The service of the operation.
     pub fn service(self) -> ServiceName {
         self.info().service.clone()
     }
 
-    /// Its name in stage 2, `Nsmf_PDUSession_CreateSMContext`, for ladders and logs.
+    /// Name in stage 2, such as `Nsmf_PDUSession_CreateSMContext`, for logs and message ladders.
     pub const fn name(self) -> &'static str {
         self.info().name
     }
 
-    /// Its `operationId` in the OpenAPI file, `PostSmContexts`.
+    /// `operationId` in the OpenAPI file, such as `PostSmContexts`.
     pub const fn operation_id(self) -> &'static str {
         self.info().operation_id
     }
 }
 
 impl Request {
-    /// The service that its operation belongs to.
+    /// The service of the operation.
     pub fn service(&self) -> ServiceName {
         self.operation().service()
     }
 
-    /// The type of NF that it goes to: the producer of the service, or the NF that gave out the
-    /// URI of a notification.
+    /// The NF type of the receiver: the producer of the service, or the NF that provided the callback URI of
+    /// a notification.
     pub fn target_nf(&self) -> Option<NfType> {
         match self.target_uri() {
             Some(uri) => uri.callback_consumer(),
@@ -154,7 +154,7 @@ impl Request {
         }
     }
 
-    /// The URI that a notification goes to; `None` for a request to a service.
+    /// The callback URI of a notification; `None` for a request to a service.
     pub const fn target_uri(&self) -> Option<&Uri> {
         Some(match self {
             Self::DeregistrationNotification(notification) => &notification.uri,
@@ -170,7 +170,7 @@ impl Request {
         })
     }
 
-    /// The subscriber that it is about, where it says so.
+    /// The subscriber concerned, if the request contains a SUPI.
     pub fn supi(&self) -> Option<Supi> {
         let supi = match self {
             Self::Authenticate(r) => return r.body.supi_or_suci.supi(),
@@ -233,7 +233,7 @@ impl Request {
         Some(supi.clone())
     }
 
-    /// Reads a request that came to the services at `root`; the path in `http` stands behind it.
+    /// Parses a request to the services at `root`; the path in `http` is relative to it.
     pub fn from_http(root: &Arc<ApiRoot>, http: &HttpRequest) -> Result<Self> {
         let incoming = Incoming::new(root, http)?;
         let route = match incoming.segments.as_slice() {
@@ -266,7 +266,7 @@ fn supi_of(ue: &UeContextId) -> Option<Supi> {
     }
 }
 
-/// Notifications come to `{nf}-callback/v1/{callback}/{reference}`, and some put a suffix behind it.
+/// Callback paths are `{nf}-callback/v1/{callback}/{reference}`, in some notifications followed by a suffix.
 fn route_callback(incoming: &Incoming<'_>, segments: &[&str]) -> Result<Request> {
     let (callback, suffix) = match segments {
         [callback, _reference] => (*callback, ""),

@@ -1,4 +1,4 @@
-//! All answers of the SBI as one closed type: a variant an outcome.
+//! All responses of the SBI as one enum with a variant for each outcome.
 
 use crate::common::PatchResult;
 use crate::http::{Body, HttpResponse};
@@ -28,7 +28,7 @@ use crate::uri::{ApiRoot, Uri};
 use crate::{Reply, Result};
 use std::sync::Arc;
 
-/// A resource that was made, and its name.
+/// A created resource and its URI.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Created<T> {
     /// The URI of the resource (`Location`).
@@ -37,26 +37,26 @@ pub struct Created<T> {
     pub body: T,
 }
 
-/// Makes the two enums, and what takes a match over all outcomes.
+/// Defines the two enums and their matches over all outcomes.
 macro_rules! responses {
     ($($(#[$meta:meta])* $outcome:ident $status:literal $($body:ident: $payload:ty)?;)+) => {
-        /// A successful answer.
+        /// A successful response.
         #[derive(Debug, Clone, PartialEq)]
         pub enum Response {
             $($(#[$meta])* #[doc = concat!("Status ", $status, ".")] $outcome $((Box<$payload>))?,)+
         }
 
-        /// How an operation may succeed: which variant of [`Response`].
+        /// A successful outcome: the kind of a [`Response`].
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Outcome {
             $($(#[$meta])* #[doc = concat!("Status ", $status, ".")] $outcome,)+
         }
 
         impl Outcome {
-            /// All of them.
+            /// All outcomes.
             pub const ALL: &'static [Self] = &[$(Self::$outcome),+];
 
-            /// Its HTTP status.
+            /// HTTP status.
             pub const fn status(self) -> u16 {
                 match self {
                     $(Self::$outcome => $status,)+
@@ -73,14 +73,14 @@ macro_rules! responses {
         }
 
         impl Response {
-            /// How the operation succeeded.
+            /// The outcome of the response.
             pub const fn outcome(&self) -> Outcome {
                 match self {
                     $(responses!(@any $outcome $($body)?) => Outcome::$outcome,)+
                 }
             }
 
-            /// The answer as HTTP has it.
+            /// The response in HTTP.
             pub fn to_http(&self) -> HttpResponse {
                 let mut http = HttpResponse::new(self.outcome().status());
                 match self {
@@ -98,120 +98,120 @@ macro_rules! responses {
 }
 
 responses! {
-    /// Done.
+    /// Success without a body.
     NoContent 204;
 
-    /// The UE's challenge.
+    /// A started authentication, with its challenge.
     UeAuthenticationCtxCreated 201 body: Created<UeAuthenticationCtx>;
-    /// How 5G-AKA ended.
+    /// The result of 5G-AKA.
     ConfirmationDataResponse 200 body: ConfirmationDataResponse;
-    /// The next step of EAP.
+    /// The next EAP exchange.
     EapSession 200 body: EapSession;
 
-    /// A vector.
+    /// An authentication vector.
     AuthenticationInfoResult 200 body: AuthenticationInfoResult;
-    /// The result of an authentication is kept.
+    /// A stored authentication result.
     AuthEventCreated 201 body: Created<AuthEvent>;
     /// The result of an authentication.
     AuthEvent 200 body: AuthEvent;
 
-    /// The AMF is the first to register.
+    /// The first registration of an AMF.
     Amf3GppAccessRegistrationCreated 201 body: Created<Amf3GppAccessRegistration>;
-    /// The AMF that serves the UE.
+    /// The registration of the AMF that serves the UE.
     Amf3GppAccessRegistration 200 body: Amf3GppAccessRegistration;
-    /// The SMF is the first to register for the session.
+    /// The first registration of an SMF for the session.
     SmfRegistrationCreated 201 body: Created<SmfRegistration>;
-    /// The SMF that serves the session.
+    /// The registration of the SMF that serves the session.
     SmfRegistration 200 body: SmfRegistration;
-    /// The SMFs that serve the UE, from the UDM.
+    /// The registrations of the SMFs that serve the UE, from the UDM.
     SmfRegistrationInfo 200 body: SmfRegistrationInfo;
-    /// The SMFs that serve the UE, from the UDR.
+    /// The registrations of the SMFs that serve the UE, from the UDR.
     SmfRegList 200 body: Vec<SmfRegistration>;
-    /// Not all of a patch was done.
+    /// A patch that was applied only in part.
     PatchResult 200 body: PatchResult;
 
     /// Several data sets.
     SubscriptionDataSets 200 body: SubscriptionDataSets;
-    /// Slices.
+    /// Subscribed slices.
     Nssai 200 body: Nssai;
     /// Access and mobility subscription data.
     AmData 200 body: AccessAndMobilitySubscriptionData;
-    /// Data networks by slice.
+    /// SMF selection data.
     SmfSelData 200 body: SmfSelectionSubscriptionData;
     /// Session management subscription data.
     SmData 200 body: SmSubsData;
     /// PDU sessions and their SMFs.
     UeContextInSmfData 200 body: UeContextInSmfData;
-    /// A subscription to changes.
+    /// A created subscription to changes.
     SdmSubscriptionCreated 201 body: Created<SdmSubscription>;
     /// Subscriptions to changes, from the UDR.
     SdmSubscriptions 200 body: Vec<SdmSubscription>;
 
-    /// Credentials.
+    /// Authentication data.
     AuthenticationSubscription 200 body: AuthenticationSubscription;
     /// Access and mobility policy data.
     AmPolicyData 200 body: AmPolicyData;
     /// Session management policy data.
     SmPolicyData 200 body: SmPolicyData;
 
-    /// A PDU session in the making.
+    /// A created PDU session.
     SmContextCreated 201 body: Created<SmContextCreatedData>;
-    /// What has changed of a PDU session.
+    /// A modified PDU session.
     SmContextUpdated 200 body: SmContextUpdatedData;
-    /// A PDU session has ended, and this is left.
+    /// A released PDU session.
     SmContextReleased 200 body: SmContextReleasedData;
     /// An SM context.
     SmContextRetrieved 200 body: SmContextRetrievedData;
 
-    /// The message is on its way.
+    /// The message transfer was started.
     N1N2MessageTransferInitiated 200 body: N1N2MessageTransferRspData;
-    /// The UE is being paged; the location names the message if it fails.
+    /// The UE is being paged; the location identifies the message in a failure notification.
     N1N2MessageTransferAccepted 202 body: Created<N1N2MessageTransferRspData>;
     /// A UE context.
     UeContextTransferred 200 body: UeContextTransferRspData;
-    /// The old AMF has let the UE go.
+    /// The old AMF has released the UE.
     RegistrationStatusUpdated 200 body: UeRegStatusUpdateRspData;
 
-    /// An AM policy.
+    /// A created AM policy association.
     PolicyAssociationCreated 201 body: Created<PolicyAssociation>;
-    /// An AM policy.
+    /// An AM policy association.
     PolicyAssociation 200 body: PolicyAssociation;
-    /// What changes of an AM policy.
+    /// Changes of an AM policy.
     PolicyUpdate 200 body: PolicyUpdate;
-    /// What the PCF asked to be told.
+    /// Values that the PCF requested.
     AmRequestedValueRep 200 body: AmRequestedValueRep;
 
-    /// An SM policy.
+    /// A created SM policy association.
     SmPolicyDecisionCreated 201 body: Created<SmPolicyDecision>;
-    /// What changes of an SM policy.
+    /// Changes of an SM policy.
     SmPolicyDecision 200 body: SmPolicyDecision;
-    /// An SM policy and what it was made for.
+    /// An SM policy association with its context.
     SmPolicyControl 200 body: SmPolicyControl;
-    /// What could not be carried out.
+    /// Parts of a policy that could not be enforced.
     SmPolicyUpdateNotifyResult 200 body: SmPolicyUpdateNotifyResult;
 
-    /// An NF instance is registered.
+    /// A registered NF instance.
     NfProfileCreated 201 body: Created<NfProfile>;
-    /// An NF instance.
+    /// An NF profile.
     NfProfile 200 body: NfProfile;
-    /// NF instances by URI.
+    /// URIs of NF instances.
     UriList 200 body: UriList;
-    /// A subscription to what becomes of NF instances.
+    /// A created subscription to status changes of NF instances.
     SubscriptionDataCreated 201 body: Created<SubscriptionData>;
-    /// The same, changed.
+    /// An updated subscription.
     SubscriptionData 200 body: SubscriptionData;
-    /// NF instances that offer what was asked for.
+    /// Discovered NF instances.
     SearchResult 200 body: SearchResult;
-    /// A token.
+    /// An access token.
     AccessTokenRsp 200 body: AccessTokenRsp;
 
-    /// Slices that the UE gets.
+    /// Selected slices.
     AuthorizedNetworkSliceInfo 200 body: AuthorizedNetworkSliceInfo;
 }
 
 impl Response {
-    /// Reads the answer to a request of that operation; `root` is where it was sent, for a
-    /// `Location` that is relative.
+    /// Parses the response to a request of an operation. `root` is the request's apiRoot, for a relative
+    /// `Location`.
     pub fn from_http(operation: Operation, root: &Arc<ApiRoot>, http: &HttpResponse) -> Reply {
         if !(200..300).contains(&http.status) {
             return Err(Problem::from_http(operation, root, http).into());
@@ -223,13 +223,13 @@ impl Response {
     }
 }
 
-/// The peer's answer cannot be read; for whoever asked, the peer has failed.
+/// The peer's response is unreadable, which counts as a failure of the peer.
 fn unreadable(why: &str) -> Box<Problem> {
     let problem = Problem::new(Cause::UnspecifiedNfFailure);
     problem.detail(format_args!("unreadable answer: {why}")).into()
 }
 
-/// What an outcome brings: a body, or a body and a location.
+/// The content of an outcome: a body, or a body and a location.
 trait Payload: Sized {
     fn write(&self, http: &mut HttpResponse);
     fn read(http: &HttpResponse, root: &Arc<ApiRoot>) -> Result<Self>;

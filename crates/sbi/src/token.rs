@@ -1,4 +1,4 @@
-//! Access tokens (TS 33.501 13.4.1, TS 29.510 6.3.5.2.4): what an NRF signs, and what a producer checks.
+//! Access tokens (TS 33.501 13.4.1, TS 29.510 6.3.5.2.4): claims signed by an NRF and verified by a producer.
 //!
 //! ```text
 //!  NRF       AccessTokenClaims ── encode ─> signing input ── signature ─> header.claims.signature
@@ -6,8 +6,8 @@
 //!                  ── Producer::admit: audience, PLMN, slices, NF set, scope ─> Request
 //! ```
 //!
-//! A token is a JWS in compact form (RFC 7515 3.1). The algorithm is the key's, never the token's own choice
-//! (RFC 8725 3.1).
+//! A token is a JWS in compact form (RFC 7515 3.1). The key determines the algorithm; the token's choice is
+//! ignored (RFC 8725 3.1).
 
 mod keys;
 mod scope;
@@ -26,46 +26,46 @@ use pith_types::{Plmn, Snssai};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Largest token that is read, in octets: claims of Pith have some 400, and all headers together may have 16 KiB.
+/// Largest accepted token in octets: Pith's claims have some 400, and all headers together may have 16 KiB.
 const LONGEST: usize = 8 << 10;
 
 record! {
     /// The claims of an access token (TS 29.510 6.3.5.2.4).
     AccessTokenClaims {
         required {
-            /// The NRF.
+            /// NF instance of the NRF.
             iss: NfInstanceId,
-            /// The consumer.
+            /// NF instance of the consumer.
             sub: NfInstanceId,
-            /// Those that the token is for.
+            /// The producers for which the token is valid.
             aud: Audience,
-            /// Services and additional scopes, parted by spaces.
+            /// Services and additional scopes, separated by spaces.
             scope: Arc<str>,
-            /// When the token expires: seconds since 1970.
+            /// Time of expiry, seconds since 1970.
             exp: u64,
         }
         optional {
-            /// The consumer's network.
+            /// PLMN of the consumer.
             consumer_plmn_id: Plmn,
-            /// The network of the producer.
+            /// PLMN of the producer.
             producer_plmn_id: Plmn,
-            /// The NF set of the producer.
+            /// NF set of the producer.
             producer_nf_set_id: Arc<str>,
         }
         repeated {
-            /// The slices of the producer.
+            /// Slices of the producer.
             producer_snssai_list: Vec<Snssai>,
         }
     }
 }
 
-/// Those that a token is for (`aud`).
+/// The audience of a token (`aud`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Audience {
     /// All NFs of a type.
     Type(NfType),
-    /// NF instances by id. Some NRFs write a type as a list of one, so these are read as texts.
+    /// NF instances by id. These are texts because some NRFs write a type as a list with one entry.
     Instances(Vec<Arc<str>>),
 }
 
@@ -88,14 +88,13 @@ struct Header {
     kid: Option<Arc<str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     typ: Option<Arc<str>>,
-    /// Extensions that must be understood (RFC 7515 4.1.11): there are none here.
+    /// Critical extensions (RFC 7515 4.1.11); none is supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     crit: Option<serde_json::Value>,
 }
 
 impl AccessTokenClaims {
-    /// What is signed (RFC 7515 5.1): header and claims.
-    /// [`Self::token`] puts the signature behind it.
+    /// The signing input (RFC 7515 5.1): header and claims. [`Self::token`] appends the signature.
     pub fn signing_input(&self, algorithm: JwsAlgorithm, kid: &str) -> String {
         let typ = Some("JWT".into());
         let header = Header { alg: algorithm.name().into(), kid: Some(kid.into()), typ, crit: None };
@@ -109,7 +108,7 @@ impl AccessTokenClaims {
     }
 }
 
-/// A token taken apart; nothing of it is proven yet.
+/// The parts of a token, not yet verified.
 #[derive(Debug)]
 struct Parts<'a> {
     signed: &'a str,

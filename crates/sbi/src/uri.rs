@@ -1,4 +1,4 @@
-//! URIs of the SBI (TS 29.501 4.4): an apiRoot, which says whose, and a path, which says what.
+//! URIs of the SBI (TS 29.501 4.4): an apiRoot, which identifies the NF instance, and a path.
 
 use crate::NfType;
 use crate::mask::masked;
@@ -7,17 +7,17 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// `http`, or `https` with TLS.
+/// The URI scheme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scheme {
-    /// In clear.
+    /// Cleartext.
     Http,
     /// With TLS.
     Https,
 }
 
 impl Scheme {
-    /// As in a URI.
+    /// The scheme's name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Http => "http",
@@ -26,25 +26,25 @@ impl Scheme {
     }
 }
 
-/// Where the services of an NF instance stand: scheme, authority and, where several instances share
-/// an authority, a path prefix (TS 29.501 4.4.1 `apiRoot`).
+/// The root of an NF instance's services: scheme, authority and, if several instances share an authority, a
+/// path prefix (TS 29.501 4.4.1 `apiRoot`).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ApiRoot {
-    /// With or without TLS.
+    /// URI scheme.
     pub scheme: Scheme,
     /// Host and port, such as `127.0.0.1:7777`.
     pub authority: Arc<str>,
-    /// Empty, or begins with a slash: `/amf/s3`.
+    /// Path prefix: empty, or with a leading slash, such as `/amf/s3`.
     pub prefix: Arc<str>,
 }
 
 impl ApiRoot {
-    /// An apiRoot without prefix.
+    /// An apiRoot without a prefix.
     pub fn new(scheme: Scheme, authority: &str) -> Self {
         Self { scheme, authority: authority.into(), prefix: "".into() }
     }
 
-    /// The same authority with that prefix, which is empty or begins with a slash.
+    /// The same apiRoot with a prefix, which is empty or has a leading slash.
     pub fn with_prefix(mut self, prefix: &str) -> Self {
         self.prefix = prefix.into();
         self
@@ -59,7 +59,7 @@ impl fmt::Display for ApiRoot {
 
 impl FromStr for ApiRoot {
     type Err = UriError;
-    /// Takes all of the path as prefix, but for a slash at its end.
+    /// Uses the whole path as the prefix, without a trailing slash.
     fn from_str(text: &str) -> Result<Self, UriError> {
         let (scheme, authority, path) = split(text)?;
         let prefix = path.trim_end_matches('/');
@@ -69,12 +69,12 @@ impl FromStr for ApiRoot {
 
 serde_as_text!(ApiRoot);
 
-/// A text is not a URI that an NF could be reached at.
+/// A text is not a valid URI of an NF.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a URI such as http://127.0.0.1:7777/namf-comm/v1/ue-contexts")]
 pub struct UriError(String);
 
-/// Scheme, authority, and path with its query.
+/// Scheme, authority, and path with query.
 fn split(text: &str) -> Result<(Scheme, &str, &str), UriError> {
     let error = || UriError(text.chars().take(128).collect());
     let visible = text.bytes().all(|b| b.is_ascii_graphic() && !b"\"<>\\^`{|}#".contains(&b));
@@ -91,33 +91,33 @@ fn split(text: &str) -> Result<(Scheme, &str, &str), UriError> {
 
 /// A resource or a callback of an NF instance.
 ///
-/// Reading one cuts its path where an API begins, which is at the segment before the first version
-/// (`…/namf-comm/v1/…`): what stands ahead of it is the apiRoot's prefix. A path without a version
-/// belongs to no API known here, and the prefix is then empty. `Debug` hides identities.
+/// Parsing splits the path at the start of the API, which is the segment before the first version
+/// (`…/namf-comm/v1/…`): the part before it is the apiRoot's prefix. A path without a version does not belong
+/// to a known API and has no prefix. `Debug` hides identities.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Uri {
-    /// Whose.
+    /// The apiRoot.
     pub root: Arc<ApiRoot>,
-    /// Empty, or begins with a slash; with the query, if it has one.
+    /// Path: empty, or with a leading slash; includes the query, if any.
     pub path: Arc<str>,
 }
 
 serde_as_text!(Uri);
 
 impl Uri {
-    /// The URI of that path, which begins with a slash, at that root.
+    /// The URI of a path, which has a leading slash, at a root.
     pub fn new(root: &Arc<ApiRoot>, path: &str) -> Self {
         Self { root: Arc::clone(root), path: path.into() }
     }
 
-    /// A callback that an NF gives out: `{apiRoot}/{nf}-callback/v1/{name}/{reference}`.
+    /// The URI of an NF's callback: `{apiRoot}/{nf}-callback/v1/{name}/{reference}`.
     pub fn callback(root: &Arc<ApiRoot>, consumer: &NfType, name: &str, reference: &str) -> Self {
         let nf = consumer.as_str().to_ascii_lowercase();
         let reference = crate::http::percent::segment(reference);
         Self::new(root, &format!("/n{nf}-callback/v1/{name}/{reference}"))
     }
 
-    /// What a relative or absolute reference means to someone at that root (RFC 3986 4.2).
+    /// Resolves a relative or absolute reference (RFC 3986 4.2).
     pub fn resolve(root: &Arc<ApiRoot>, reference: &str) -> Result<Self, UriError> {
         if !reference.starts_with('/') {
             return reference.parse();
@@ -126,18 +126,18 @@ impl Uri {
         absolute.parse()
     }
 
-    /// The last segment of the path: the id of the resource, or of whatever a callback is about.
+    /// The last segment of the path: the id of the resource, or a callback's reference.
     pub fn id(&self) -> &str {
         let path = self.path.split('?').next().unwrap_or_default();
         path.rsplit('/').next().unwrap_or_default()
     }
 
-    /// The same with more path behind it.
+    /// The URI with a suffix appended to its path.
     pub fn join(&self, suffix: &str) -> Self {
         Self::new(&self.root, &format!("{}{suffix}", self.path))
     }
 
-    /// The NF that made this callback, if it is of the form of [`Uri::callback`].
+    /// The NF that provided this callback, if it has the form of [`Uri::callback`].
     pub fn callback_consumer(&self) -> Option<NfType> {
         let api = self.path.strip_prefix("/n")?.split('/').next()?;
         let nf = api.strip_suffix("-callback")?;
@@ -167,7 +167,7 @@ impl FromStr for Uri {
     }
 }
 
-/// A resource by its URI, absolute or relative, as it is written; `Debug` hides identities.
+/// A resource by its URI, absolute or relative, as received; `Debug` hides identities.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 pub struct ResourceUri(pub Arc<str>);
@@ -190,7 +190,7 @@ impl fmt::Debug for ResourceUri {
     }
 }
 
-/// Where in a path `/{apiName}/v{number}` begins; 0 if nowhere.
+/// Position of `/{apiName}/v{number}` in a path; 0 if there is none.
 pub(crate) fn api_start(path: &str) -> usize {
     let (path, _) = path.split_once('?').unwrap_or((path, ""));
     let slashes = path.match_indices('/').map(|(at, _)| at);

@@ -1,4 +1,4 @@
-//! Both ends of AKA, with the subscriber of TS 35.208 test set 1 and one of TUAK.
+//! Tests of both sides of AKA, with the subscriber of TS 35.208 test set 1 and one of TUAK.
 
 use proptest::prelude::*;
 

@@ -27,7 +27,7 @@ fn every_case_of_rfc_9048_holds() {
     assert_eq!(count, 4);
 }
 
-/// RFC 4231 test case 2 has a short key; ours is 32 octets, so the value is from Python's hmac.
+/// The key of RFC 4231 test case 2 is too short for K_aut (32 octets); the value is from Python's hmac.
 #[test]
 fn at_mac_is_the_first_half_of_hmac_sha_256() {
     let k_aut = KAut::new([0x0b; 32]);

@@ -1,4 +1,4 @@
-//! From K_AMF to the keys of NAS and of the access network (TS 33.501 A.8 to A.13).
+//! Derivation of NAS and access network keys from K_AMF (TS 33.501 A.8 to A.13).
 
 use super::kdf;
 use crate::keys::{KAmf, KGnb, KNasEnc, KNasInt, Nh, part};
@@ -12,9 +12,9 @@ const N_NAS_INT: u8 = 0x02;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum AccessType {
-    /// 3GPP access: the key is K_gNB.
+    /// 3GPP access, with K_gNB.
     ThreeGpp = 0x01,
-    /// Non-3GPP access: the key is K_N3IWF, K_TNGF or K_TWIF.
+    /// Non-3GPP access, with K_N3IWF, K_TNGF or K_TWIF.
     NonThreeGpp = 0x02,
 }
 
@@ -28,12 +28,12 @@ pub fn k_nas_int(k_amf: &KAmf, algorithm: IntegrityAlgorithm) -> KNasInt {
     KNasInt::new(algorithm_key(k_amf, N_NAS_INT, algorithm as u8))
 }
 
-/// The 128 least significant bits of the derivation.
+/// The 128 least significant bits of the derived key.
 fn algorithm_key(k_amf: &KAmf, distinguisher: u8, identity: u8) -> [u8; 16] {
     part::<16, 16, 32>(&kdf(k_amf.as_bytes(), 0x69, &[&[distinguisher], &[identity]]))
 }
 
-/// K_gNB, from the uplink NAS COUNT of the message that set the connection up (TS 33.501 A.9).
+/// K_gNB, from the uplink NAS COUNT of the message that established the connection (TS 33.501 A.9).
 pub fn k_gnb(k_amf: &KAmf, uplink_nas_count: u32, access: AccessType) -> KGnb {
     let count = uplink_nas_count.to_be_bytes();
     KGnb::new(kdf(k_amf.as_bytes(), 0x6e, &[&count, &[access as u8]]))
@@ -49,8 +49,8 @@ pub fn next_nh(k_amf: &KAmf, nh: &Nh) -> Nh {
     Nh::new(kdf(k_amf.as_bytes(), 0x6f, &[nh.as_bytes()]))
 }
 
-/// K_NG-RAN* by horizontal derivation: from the current K_gNB, for the target cell's physical
-/// cell identity and downlink ARFCN, of which the low 24 bits count (TS 33.501 A.11).
+/// K_NG-RAN* by horizontal derivation: from the current K_gNB, with the target cell's physical cell identity
+/// and the low 24 bits of its downlink ARFCN (TS 33.501 A.11).
 pub fn k_ng_ran_star_horizontal(k_gnb: &KGnb, pci: u16, arfcn_dl: u32) -> KGnb {
     k_ng_ran_star(k_gnb.as_bytes(), pci, arfcn_dl)
 }
@@ -65,8 +65,8 @@ fn k_ng_ran_star(key: &[u8; 32], pci: u16, arfcn_dl: u32) -> KGnb {
     KGnb::new(kdf(key, 0x70, &[&pci.to_be_bytes(), &arfcn]))
 }
 
-/// K_AMF' at a change of AMF: with the uplink NAS COUNT in a registration, with the downlink one
-/// in a handover (TS 33.501 A.13).
+/// K_AMF' at a change of AMF: from the uplink NAS COUNT in a registration, from the downlink NAS COUNT in a
+/// handover (TS 33.501 A.13).
 pub fn k_amf_prime(k_amf: &KAmf, direction: Direction, nas_count: u32) -> KAmf {
     let count = nas_count.to_be_bytes();
     KAmf::new(kdf(k_amf.as_bytes(), 0x72, &[&[direction as u8], &count]))

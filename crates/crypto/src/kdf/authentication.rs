@@ -1,4 +1,4 @@
-//! From CK and IK to K_AMF (TS 33.501 A.2 to A.7).
+//! Derivation of K_AMF from CK and IK (TS 33.501 A.2 to A.7).
 
 use sha2::{Digest, Sha256};
 
@@ -6,19 +6,19 @@ use super::{ck_ik, kdf};
 use crate::aka::AuthenticationVector;
 use crate::keys::{Autn, Ck, Emsk, HresStar, Ik, KAmf, KAusf, KSeaf, Rand, ResStar, part};
 
-/// The ABBA of a system with no feature to separate (TS 33.501 A.7.1).
+/// ABBA without security features to indicate (TS 33.501 A.7.1).
 pub const ABBA: [u8; 2] = [0, 0];
 
 /// A 5G home environment authentication vector (TS 33.501 6.1.3.2.0).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FiveGHeAv {
-    /// The challenge.
+    /// Random challenge.
     pub rand: Rand,
-    /// The network's proof.
+    /// Authentication token.
     pub autn: Autn,
-    /// The answer that the UE will give.
+    /// Expected response.
     pub xres_star: ResStar,
-    /// For the AUSF.
+    /// K_AUSF, for the AUSF.
     pub k_ausf: KAusf,
 }
 
@@ -70,8 +70,7 @@ pub fn k_seaf(k_ausf: &KAusf, serving_network_name: &str) -> KSeaf {
     KSeaf::new(kdf(k_ausf.as_bytes(), 0x6c, &[serving_network_name.as_bytes()]))
 }
 
-/// K_AMF; `identity` is what the SUPI names: the digits of the IMSI, or the NAI, without
-/// `imsi-` or `nai-` in front (TS 33.501 A.7.0).
+/// K_AMF. `identity` is the SUPI without `imsi-` or `nai-`: the IMSI's digits, or the NAI (TS 33.501 A.7.0).
 pub fn k_amf(k_seaf: &KSeaf, identity: &str, abba: &[u8]) -> KAmf {
     KAmf::new(kdf(k_seaf.as_bytes(), 0x6d, &[identity.as_bytes(), abba]))
 }

@@ -1,6 +1,6 @@
-//! TS 33.501 Annex A has no test data. The chain here starts from the outputs of TS 35.208 test
-//! set 1; its values were computed with Python's `hmac` over the S strings of Annex A, and another
-//! implementation (oxirush-security 0.3) has the same down to the first NH.
+//! TS 33.501 Annex A has no test data. This chain starts from the outputs of TS 35.208 test set 1. Its values
+//! were computed with Python's `hmac` over the S strings of Annex A; another implementation (oxirush-security
+//! 0.3) yields the same values down to the first NH.
 
 use super::*;
 use crate::keys::{
@@ -26,7 +26,7 @@ fn k_amf_of_the_chain() -> KAmf {
     key(K_AMF)
 }
 
-/// TS 35.208 test set 1 as a vector: RAND, AUTN (MAC is not hashed), XRES, CK, IK.
+/// TS 35.208 test set 1 as a vector: RAND, AUTN (whose MAC is not hashed), XRES, CK, IK.
 fn vector() -> crate::aka::AuthenticationVector {
     let k = key("465b5ce8b199b49faa5f0a2ee238a6bc");
     let opc = key("cd63cb71954a9f4e48a5994e37a02baf");

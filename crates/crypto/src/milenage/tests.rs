@@ -1,4 +1,4 @@
-//! TS 35.208 4.3: all twenty test sets.
+//! Tests with all twenty test sets of TS 35.208 4.3.
 
 use super::*;
 use crate::vectors::sets;

@@ -21,7 +21,7 @@ enum Inner {
 }
 
 impl NasCipher {
-    /// Prepares the key for the algorithm.
+    /// Expands the key for the algorithm.
     pub fn new(algorithm: CipheringAlgorithm, key: &KNasEnc) -> Self {
         Self(match algorithm {
             CipheringAlgorithm::Nea0 => Inner::Nea0,
@@ -31,7 +31,7 @@ impl NasCipher {
         })
     }
 
-    /// Which algorithm this is.
+    /// The algorithm.
     pub fn algorithm(&self) -> CipheringAlgorithm {
         match self.0 {
             Inner::Nea0 => CipheringAlgorithm::Nea0,
@@ -41,7 +41,7 @@ impl NasCipher {
         }
     }
 
-    /// Ciphers or deciphers in place. 128-NEA0 leaves the octets as they are.
+    /// Ciphers or deciphers in place. 128-NEA0 leaves the octets unchanged.
     pub fn apply(&self, input: MessageInput, octets: &mut [u8]) {
         match &self.0 {
             Inner::Nea0 => {}
@@ -52,7 +52,8 @@ impl NasCipher {
     }
 }
 
-/// AES-CTR from COUNT || BEARER || DIRECTION || 0..0, whose low 64 bits count (TS 33.401 B.1.3).
+/// AES-CTR with initial counter block COUNT || BEARER || DIRECTION || 0..0, whose low 64 bits are incremented
+/// (TS 33.401 B.1.3).
 fn nea2(aes: &Aes128Enc, input: MessageInput, octets: &mut [u8]) {
     let mut counter = [0; 16];
     counter[..8].copy_from_slice(&input.to_bytes());

@@ -20,7 +20,7 @@ enum Inner {
 }
 
 impl NasMac {
-    /// Prepares the key for the algorithm.
+    /// Expands the key for the algorithm.
     pub fn new(algorithm: IntegrityAlgorithm, key: &KNasInt) -> Self {
         Self(match algorithm {
             IntegrityAlgorithm::Nia0 => Inner::Nia0,
@@ -32,7 +32,7 @@ impl NasMac {
         })
     }
 
-    /// Which algorithm this is.
+    /// The algorithm.
     pub fn algorithm(&self) -> IntegrityAlgorithm {
         match self.0 {
             Inner::Nia0 => IntegrityAlgorithm::Nia0,
@@ -42,8 +42,8 @@ impl NasMac {
         }
     }
 
-    /// NAS-MAC over `message`, which begins with the NAS sequence number (TS 24.501 4.4.3.3).
-    /// 128-NIA0 gives zeroes.
+    /// NAS-MAC of `message`, which starts with the NAS sequence number (TS 24.501 4.4.3.3). 128-NIA0 returns
+    /// zeros.
     pub fn mac(&self, input: MessageInput, message: &[u8]) -> [u8; 4] {
         match &self.0 {
             Inner::Nia0 => [0; 4],
@@ -53,7 +53,7 @@ impl NasMac {
         }
     }
 
-    /// Is `received` the NAS-MAC of `message`? Under 128-NIA0 it is not checked (TS 33.501 D.1).
+    /// Whether `received` is the NAS-MAC of `message`. 128-NIA0 accepts any MAC (TS 33.501 D.1).
     pub fn verify(&self, input: MessageInput, message: &[u8], received: [u8; 4]) -> bool {
         matches!(self.0, Inner::Nia0) || equal(&self.mac(input, message), &received)
     }
@@ -65,7 +65,7 @@ fn nia2(cmac: &Cmac<Aes128Enc>, input: MessageInput, message: &[u8]) -> [u8; 4] 
     part::<0, 4, 16>(&mac.finalize().into_bytes().into())
 }
 
-/// 128-EIA3 over `bits` bits (TS 35.221 4), which are in `message`.
+/// 128-EIA3 (TS 35.221 4) of the first `bits` bits of `message`.
 pub(super) fn nia3(key: &[u8; 16], input: MessageInput, message: &[u8], bits: usize) -> [u8; 4] {
     let direction = input.direction as u8;
     Eia3Mac::compute(input.count, input.bearer, direction, key, message, bits).to_be_bytes()

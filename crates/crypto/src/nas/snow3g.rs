@@ -1,11 +1,10 @@
 //! SNOW 3G, the stream cipher (TS 35.216).
 //!
-//! The S-boxes and the tables of MULα and DIVα are computed by the compiler from the polynomials
-//! that define them.
+//! The S-boxes and the tables of MULα and DIVα are computed at compile time from their polynomials.
 
-/// The generator: a shift register of 16 words, kept as a ring, and three registers.
+/// The generator: a shift register of 16 words in a ring buffer, and three registers.
 pub(super) struct Snow3g {
-    /// s0 stands at `first`, s15 before it.
+    /// s0 is at index `first`, s15 before it.
     lfsr: [u32; 16],
     first: usize,
     r1: u32,
@@ -58,7 +57,7 @@ impl Snow3g {
         self.first += 1;
     }
 
-    /// TS 35.216 3.4.6: F, and the registers moved on.
+    /// Clocks the FSM and returns F (TS 35.216 3.4.6).
     fn clock_fsm(&mut self) -> u32 {
         let f = self.s(15).wrapping_add(self.r1) ^ self.r2;
         let r = self.r2.wrapping_add(self.r3 ^ self.s(5));
@@ -69,8 +68,8 @@ impl Snow3g {
     }
 }
 
-/// S1 or S2 (TS 35.216 3.3): the table holds what the first octet contributes; that of each
-/// later octet is the same, one octet to the right.
+/// S1 or S2 (TS 35.216 3.3). The table has the contribution of the first octet; that of each later octet is
+/// the same, rotated by one octet.
 fn substitute(table: &[u32; 256], word: u32) -> u32 {
     let [a, b, c, d] = word.to_be_bytes().map(|octet| table[usize::from(octet)]);
     a ^ b.rotate_right(8) ^ c.rotate_right(16) ^ d.rotate_right(24)
@@ -81,8 +80,8 @@ static S2: [u32; 256] = mixed(&dickson_box(), 0x69);
 static MUL_ALPHA: [u32; 256] = powers([23, 245, 48, 239]);
 static DIV_ALPHA: [u32; 256] = powers([16, 39, 6, 64]);
 
-/// What `x` in the first octet contributes to the four octets of S1 or S2: 2, 3, 1 and 1 times
-/// its substitute (TS 35.216 3.3.1, 3.3.2).
+/// Contribution of `x` in the first octet to the four octets of S1 or S2: 2, 3, 1 and 1 times its substitute
+/// (TS 35.216 3.3.1, 3.3.2).
 const fn mixed(substitutes: &[u8; 256], c: u8) -> [u32; 256] {
     let mut table = [0; 256];
     let mut x = 0;
@@ -124,7 +123,7 @@ const fn dickson_box() -> [u8; 256] {
     substitutes
 }
 
-/// MULα and DIVα: the octet times x to each of four powers (TS 35.216 3.4.2, 3.4.3).
+/// MULα and DIVα: the octet times x to the power of each exponent (TS 35.216 3.4.2, 3.4.3).
 const fn powers(exponents: [u32; 4]) -> [u32; 256] {
     let mut table = [0; 256];
     let mut octet = 0;
@@ -156,7 +155,7 @@ const fn mul_x_power(mut v: u8, i: u32, c: u8) -> u8 {
     v
 }
 
-/// `base` to `exponent` in that field.
+/// `base` to the power of `exponent` in the same field.
 const fn power(base: u8, exponent: u32, c: u8) -> u8 {
     let mut result = 1;
     let mut done = 0;

@@ -1,7 +1,7 @@
-//! The conformance sets of all algorithms, and properties of the values that hold their keys.
+//! Conformance test sets of all algorithms, and properties of the types with their keys.
 //!
-//! The sets count bits and NAS counts octets: a set that ends within an octet is ciphered whole
-//! and compared up to its last bit, and MACs over it are checked below the octet interface.
+//! The test sets have lengths in bits, NAS in octets: a set that ends within an octet is ciphered completely
+//! and compared up to its last bit, and its MAC is computed below the octet interface.
 
 use proptest::prelude::*;
 
@@ -16,12 +16,12 @@ fn direction(set: &mut Set) -> Direction {
     }
 }
 
-/// The fields after the key.
+/// The message inputs, which follow the key.
 fn input(set: &mut Set) -> MessageInput {
     MessageInput { count: set.number() as u32, bearer: set.number() as u8, direction: direction(set) }
 }
 
-/// Clears what lies after the first `bits` bits.
+/// Clears all bits after the first `bits` bits.
 fn cut(mut octets: Vec<u8>, bits: usize) -> Vec<u8> {
     octets.truncate(bits.div_ceil(8));
     if let (Some(last), 1..) = (octets.last_mut(), bits % 8) {

@@ -3,7 +3,7 @@
 use super::snow3g::Snow3g;
 use super::{Direction, MessageInput};
 
-/// UEA2 (TS 35.215 3), COUNT-C and BEARER being those of NAS (TS 33.401 B.1.2).
+/// UEA2 (TS 35.215 3) with COUNT-C and BEARER of NAS (TS 33.401 B.1.2).
 pub(super) fn eea1(key: &[u8; 16], input: MessageInput, octets: &mut [u8]) {
     let bearer = u32::from(input.bearer & 0x1f) << 27 | (input.direction as u32) << 26;
     let mut snow = Snow3g::new(words(key), [bearer, input.count, bearer, input.count]);
@@ -14,14 +14,13 @@ pub(super) fn eea1(key: &[u8; 16], input: MessageInput, octets: &mut [u8]) {
     }
 }
 
-/// UIA2 with BEARER in the place of FRESH (TS 33.401 B.2.2).
+/// UIA2 with BEARER in place of FRESH (TS 33.401 B.2.2).
 pub(super) fn eia1(key: &[u8; 16], input: MessageInput, message: &[u8]) -> [u8; 4] {
     let fresh = u32::from(input.bearer & 0x1f) << 27;
     uia2(key, input.count, fresh, input.direction, message, 8 * message.len() as u64)
 }
 
-/// UIA2 over the first `bits` bits of `message`, of whose last octet at least one counts
-/// (TS 35.215 4).
+/// UIA2 of the first `bits` bits of `message`, which end within its last octet (TS 35.215 4).
 pub(super) fn uia2(
     key: &[u8; 16],
     count: u32,
@@ -41,7 +40,7 @@ pub(super) fn uia2(
     (((eval >> 32) as u32) ^ snow.next_word()).to_be_bytes()
 }
 
-/// K0 to K3, the last word of the key being K0 (TS 35.215 3.4, 4.4).
+/// K0 to K3; the last word of the key is K0 (TS 35.215 3.4, 4.4).
 fn words(key: &[u8; 16]) -> [u32; 4] {
     let key = u128::from_be_bytes(*key);
     [key as u32, (key >> 32) as u32, (key >> 64) as u32, (key >> 96) as u32]
@@ -51,7 +50,7 @@ fn double_word(snow: &mut Snow3g) -> u64 {
     u64::from(snow.next_word()) << 32 | u64::from(snow.next_word())
 }
 
-/// Up to eight octets, with zero bits after them.
+/// Up to eight octets, padded with zero bits.
 fn block(chunk: &[u8]) -> u64 {
     let mut block = [0; 8];
     for (octet, value) in block.iter_mut().zip(chunk) {
@@ -60,8 +59,8 @@ fn block(chunk: &[u8]) -> u64 {
     u64::from_be_bytes(block)
 }
 
-/// Multiplication by one value in GF(2^64) modulo x^64 + x^4 + x^3 + x + 1 (MUL64, TS 35.215
-/// 4.3.4), four bits at a time: its multiples by all polynomials of degree below 4.
+/// Multiplication by a constant in GF(2^64) modulo x^64 + x^4 + x^3 + x + 1 (MUL64, TS 35.215 4.3.4), four
+/// bits at a time: its multiples by all polynomials of degree below 4.
 struct Multiplier([u64; 16]);
 
 impl Multiplier {
@@ -83,7 +82,7 @@ impl Multiplier {
     }
 }
 
-/// What four bits reduce to that are shifted out at the top.
+/// Reductions of four bits that are shifted out at the top.
 static REDUCED: [u64; 16] = {
     let mut reduced = [0; 16];
     let mut bits = 0;

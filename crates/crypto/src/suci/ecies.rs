@@ -1,5 +1,4 @@
-//! The symmetric half of ECIES: keys from a shared secret, cipher text, MAC tag
-//! (TS 33.501 C.3.4; SEC 1 3.6.1, 3.8).
+//! The symmetric part of ECIES: key derivation, encryption, MAC tag (TS 33.501 C.3.4; SEC 1 3.6.1, 3.8).
 
 use aes::Aes128;
 use aes::cipher::{KeyIvInit, StreamCipher};
@@ -11,7 +10,7 @@ use super::SuciError;
 use crate::kdf::hmac_sha256;
 use crate::keys::equal;
 
-/// Octets of the MAC tag.
+/// Length of the MAC tag in octets.
 pub(super) const TAG: usize = 8;
 
 /// Encryption key, initial counter block and MAC key (TS 33.501 C.3.2).
@@ -20,8 +19,7 @@ struct Keys {
 }
 
 impl Keys {
-    /// ANSI X9.63: SHA-256(secret || counter || SharedInfo1), SharedInfo1 being the octets of
-    /// the ephemeral public key.
+    /// ANSI X9.63: SHA-256(secret || counter || SharedInfo1), with the ephemeral public key as SharedInfo1.
     fn derive(secret: &[u8], ephemeral: &[u8]) -> Self {
         let mut data = Zeroizing::new([0; 64]);
         for (block, counter) in data.chunks_exact_mut(32).zip(1u32..) {
@@ -34,13 +32,13 @@ impl Keys {
         Self { data }
     }
 
-    /// AES-128-CTR, of whose counter block the low 32 bits count; its own inverse.
+    /// AES-128-CTR with a 32-bit counter; its own inverse.
     fn cipher(&self, octets: &mut [u8]) {
         let (key, icb) = (&self.data[..16], &self.data[16..32]);
         ctr::Ctr32BE::<Aes128>::new(key.into(), icb.into()).apply_keystream(octets);
     }
 
-    /// HMAC-SHA-256 cut to 64 bit.
+    /// HMAC-SHA-256 truncated to 64 bits.
     fn tag(&self, cipher_text: &[u8]) -> [u8; TAG] {
         let mac = hmac_sha256(&self.data[32..]).chain_update(cipher_text).finalize();
         let mac: [u8; 32] = mac.into_bytes().into();
@@ -58,7 +56,7 @@ pub(super) fn seal(secret: &[u8], ephemeral: &[u8], plain_text: &[u8]) -> Vec<u8
     sealed
 }
 
-/// Plain text, if the tag matches.
+/// The plain text, if the tag matches.
 pub(super) fn open(
     secret: &[u8],
     ephemeral: &[u8],

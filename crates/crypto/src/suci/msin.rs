@@ -1,6 +1,6 @@
-//! The digits of an MSIN as the octets that ECIES hides (TS 33.501 C.3.1, TS 24.501 9.11.3.4).
+//! Encoding of an MSIN's digits for ECIES (TS 33.501 C.3.1, TS 24.501 9.11.3.4).
 
-/// Two digits an octet, the first in the low half; an odd last digit with 1111 beside it.
+/// Two digits per octet, the first in the low half; the last octet of an odd number is filled with 1111.
 /// `None` for text that is not one or more decimal digits.
 pub fn encode_msin(digits: &str) -> Option<Vec<u8>> {
     if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
@@ -14,7 +14,7 @@ fn half(digit: Option<&u8>) -> u8 {
     digit.map_or(0xf, |digit| digit & 0xf)
 }
 
-/// The digits; `None` where a half octet is neither a digit nor the filler at the end.
+/// The digits; `None` if a half octet is neither a digit nor the final filler.
 pub fn decode_msin(octets: &[u8]) -> Option<String> {
     let mut halves: Vec<u8> = octets.iter().flat_map(|octet| [octet & 0xf, octet >> 4]).collect();
     if halves.last() == Some(&0xf) {

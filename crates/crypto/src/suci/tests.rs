@@ -1,4 +1,4 @@
-//! TS 33.501 Annex C.4, and what a peer may send instead.
+//! Tests with TS 33.501 Annex C.4, and with invalid input.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ fn hex(text: &str) -> Vec<u8> {
     hex::decode(text).unwrap()
 }
 
-/// C.4.3, C.4.4: the home network's keys.
+/// Private keys of the home network (C.4.3, C.4.4).
 const PRIVATE_A: &str = "c53c22208b61860b06c62e5406a7b330c2b577aa5558981510d128247d38bd1d";
 const PUBLIC_A: &str = "5a8d38864820197c3394b92613b20b91633cbd897119273bf8e4a6f4eec0a650";
 const PRIVATE_B: &str = "f1ab1074477ebcc7f554ea1c5fc368b1616730155e0041ac447d6301975fecda";
@@ -27,7 +27,7 @@ struct Set {
     output: &'static str,
 }
 
-/// C.4.3.1 and C.4.4.1 (an IMSI), C.4.3.2 and C.4.4.2 (a network specific identifier).
+/// C.4.3.1 and C.4.4.1 (IMSI), C.4.3.2 and C.4.4.2 (network specific identifier).
 const SETS: [Set; 4] = [
     Set {
         profile: Profile::A,

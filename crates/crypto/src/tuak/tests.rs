@@ -1,17 +1,17 @@
-//! TS 35.233 6.3 to 6.8: six test sets over the lengths of key and outputs.
+//! Tests with the six test sets of TS 35.233 6.3 to 6.8, with different lengths of key and outputs.
 
 use super::*;
 use crate::vectors::{Set, sets};
 
 const SETS: &str = include_str!("../../vectors/tuak.txt");
 
-/// A set, up to its TOPc.
+/// A test set's inputs, up to TOPc.
 struct Subscriber {
     tuak: Tuak,
     rand: Rand,
     sqn: Sqn,
     amf: ManagementField,
-    /// The fields from f1 on.
+    /// Expected outputs, from f1 on.
     expected: Set,
 }
 
@@ -29,7 +29,7 @@ fn subscriber(name: &str) -> Subscriber {
     Subscriber { tuak: Tuak::new(k, topc, iterations), rand, sqn, amf, expected: set }
 }
 
-/// Checks a set whose outputs have these lengths.
+/// Checks a test set with these output lengths.
 fn check<const MAC: usize, const RES: usize, const CK: usize, const IK: usize>(name: &str) {
     let Subscriber { tuak, rand, sqn, amf, mut expected } = subscriber(name);
     assert_eq!(tuak.f1::<MAC>(&rand, sqn, amf), expected.array());

@@ -1,21 +1,21 @@
-//! Octets that travel beside the JSON, in a part of their own (TS 29.571 `RefToBinaryData`).
+//! Octets outside the JSON, in a body part of their own (TS 29.571 `RefToBinaryData`).
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
-/// Media types of parts beside the JSON.
+/// Media types of binary body parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MediaType {
-    /// A NAS message, or a part of one.
+    /// A NAS message, or a part of it.
     FiveGNas,
     /// An NGAP information element.
     Ngap,
 }
 
 impl MediaType {
-    /// As in `Content-Type`.
+    /// The value for `Content-Type`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::FiveGNas => "application/vnd.3gpp.5gnas",
@@ -24,19 +24,19 @@ impl MediaType {
     }
 }
 
-/// A NAS message or an NGAP information element that a body brings along.
+/// A NAS message or an NGAP information element of a body.
 ///
-/// In JSON only a reference stands, `{"contentId":"n1SmMsg"}`; the octets are a part of the
-/// `multipart/related` body. In process they are just here.
+/// The JSON contains only a reference, `{"contentId":"n1SmMsg"}`; the octets are a part of the
+/// `multipart/related` body. Within a process the value contains the octets.
 #[derive(Clone, Default)]
 pub struct BinaryData {
     pub(crate) content_id: Arc<str>,
-    /// The octets.
+    /// The message or element.
     pub content: Bytes,
 }
 
 impl PartialEq for BinaryData {
-    /// Two are the same if their octets are; the content id is but a label.
+    /// Values are equal if their octets are; the content id is only a label.
     fn eq(&self, other: &Self) -> bool {
         self.content == other.content
     }

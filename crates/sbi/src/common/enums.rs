@@ -1,9 +1,9 @@
-//! Enumerations of TS 29.571 and TS 29.510 that several services use.
+//! Enumerations of TS 29.571 and TS 29.510 that are common to several services.
 
 use crate::record::open_enum;
 use serde::{Deserialize, Serialize};
 
-/// Through which access (TS 29.571); no other values, ever.
+/// Access type (TS 29.571); not extensible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum AccessType {
     /// NR or E-UTRA.
@@ -15,7 +15,7 @@ pub enum AccessType {
 }
 
 impl AccessType {
-    /// As in JSON.
+    /// The value in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::ThreeGppAccess => "3GPP_ACCESS",
@@ -43,7 +43,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// What a PDU session carries (TS 29.571).
+    /// PDU session type (TS 29.571).
     PduSessionType {
         Ipv4 = "IPV4",
         Ipv6 = "IPV6",
@@ -63,7 +63,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// Core networks that a subscriber may be kept out of (TS 29.571).
+    /// Core network types in a subscriber's restrictions (TS 29.571).
     CoreNetworkType {
         FiveGc = "5GC",
         Epc = "EPC",
@@ -71,7 +71,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// Whether areas are those allowed or those not (TS 29.571).
+    /// Whether areas are allowed or not allowed (TS 29.571).
     RestrictionType {
         AllowedAreas = "ALLOWED_AREAS",
         NotAllowedAreas = "NOT_ALLOWED_AREAS",
@@ -79,7 +79,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// Whether the UE is in an area that is watched (TS 29.571).
+    /// Presence of a UE in a monitored area (TS 29.571).
     PresenceState {
         InArea = "IN_AREA",
         OutOfArea = "OUT_OF_AREA",
@@ -89,7 +89,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// May a flow push others out (TS 29.571).
+    /// Whether a flow may pre-empt others (TS 29.571).
     PreemptionCapability {
         NotPreempt = "NOT_PREEMPT",
         MayPreempt = "MAY_PREEMPT",
@@ -97,7 +97,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// May a flow be pushed out (TS 29.571).
+    /// Whether a flow may be pre-empted (TS 29.571).
     PreemptionVulnerability {
         NotPreemptable = "NOT_PREEMPTABLE",
         Preemptable = "PREEMPTABLE",
@@ -105,7 +105,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// Integrity protection or ciphering of the user plane (TS 29.571).
+    /// User plane integrity protection or ciphering (TS 29.571).
     UpProtection {
         Required = "REQUIRED",
         Preferred = "PREFERRED",
@@ -114,7 +114,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// How a UE proves who it is (TS 29.503).
+    /// Authentication method of a UE (TS 29.503).
     AuthType {
         FiveGAka = "5G_AKA",
         EapAkaPrime = "EAP_AKA_PRIME",
@@ -155,7 +155,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// Services, as they stand in NF profiles and in paths (TS 29.510).
+    /// Service names, as in NF profiles and paths (TS 29.510).
     ServiceName {
         NnrfNfm = "nnrf-nfm",
         NnrfDisc = "nnrf-disc",
@@ -179,7 +179,7 @@ open_enum! {
 }
 
 impl ServiceName {
-    /// The type of NF that offers the service; `None` for one that is not known here.
+    /// The NF type that offers the service; `None` for an unknown service.
     pub fn producer(&self) -> Option<NfType> {
         Some(match self {
             Self::NnrfNfm | Self::NnrfDisc | Self::NnrfOauth2 => NfType::Nrf,

@@ -1,4 +1,4 @@
-//! Who: NF instances, networks, and UEs in the ways that paths name them.
+//! Identities: NF instances, networks, and UEs in the formats of paths.
 
 use crate::record::serde_as_text;
 use pith_types::{FiveGGuti, ParseError, Pei, Plmn, Suci, Supi};
@@ -7,7 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// A text is not an identity of the kind that was asked for. It never repeats the text.
+/// A text is not an identity of the requested kind. The error does not contain the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not {0}")]
 pub struct IdentityError(&'static str);
@@ -19,7 +19,7 @@ pub struct NfInstanceId(pub u128);
 serde_as_text!(NfInstanceId);
 
 impl NfInstanceId {
-    /// A version 4 UUID of 128 random bits.
+    /// A version 4 UUID from 128 random bits.
     pub const fn from_random(bits: u128) -> Self {
         const VERSION: u128 = 0xf << 76;
         const VARIANT: u128 = 0x3 << 62;
@@ -59,14 +59,14 @@ impl FromStr for NfInstanceId {
     }
 }
 
-/// Optional features that both sides have (TS 29.571, TS 29.500 6.6.2): bit 0 is feature 1.
+/// Optional features supported by both sides (TS 29.571, TS 29.500 6.6.2): bit 0 is feature 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct SupportedFeatures(pub u128);
 
 serde_as_text!(SupportedFeatures);
 
 impl SupportedFeatures {
-    /// Whether feature number `n`, 1 to 128, is among them.
+    /// Whether feature number `n`, 1 to 128, is supported.
     pub const fn has(self, n: u32) -> bool {
         n >= 1 && n <= 128 && self.0 >> (n - 1) & 1 == 1
     }
@@ -91,7 +91,7 @@ impl FromStr for SupportedFeatures {
     }
 }
 
-/// A network, and where it is a stand-alone non-public one its NID (TS 29.571).
+/// A network, with the NID of a stand-alone non-public network (TS 29.571).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "PlmnIdNidText", into = "PlmnIdNidText")]
 pub struct PlmnIdNid {
@@ -128,7 +128,7 @@ impl From<Plmn> for PlmnIdNid {
     }
 }
 
-/// A network as a path of Nudr_DataRepository names it: `99970` (TS 29.505 `VarPlmnId`).
+/// A network in a path of Nudr_DataRepository: `99970` (TS 29.505 `VarPlmnId`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ServingPlmnId(pub Plmn);
 
@@ -146,19 +146,19 @@ impl FromStr for ServingPlmnId {
     }
 }
 
-/// A UE as it showed itself: concealed, or known already (TS 29.571).
+/// A UE's identity as received: a SUCI, or a known SUPI (TS 29.571).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum SupiOrSuci {
-    /// Known.
+    /// A SUPI.
     Supi(Supi),
-    /// As the UE sent it.
+    /// A SUCI as sent by the UE.
     Suci(Suci),
 }
 
 serde_as_text!(SupiOrSuci);
 
 impl SupiOrSuci {
-    /// The SUPI, if it is one or is a SUCI of the null scheme.
+    /// The SUPI, also of a SUCI of the null scheme.
     pub fn supi(&self) -> Option<Supi> {
         match self {
             Self::Supi(supi) => Some(supi.clone()),
@@ -200,14 +200,14 @@ impl From<Suci> for SupiOrSuci {
     }
 }
 
-/// A UE context of an AMF, as a path names it (TS 29.518 6.1.3.2.2 `ueContextId`).
+/// A UE context of an AMF in a path (TS 29.518 6.1.3.2.2 `ueContextId`).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum UeContextId {
-    /// By its subscription.
+    /// The SUPI.
     Supi(Supi),
-    /// By what the AMF gave it.
+    /// The 5G-GUTI.
     FiveGGuti(FiveGGuti),
-    /// By its equipment, in an emergency.
+    /// The PEI, for emergency services.
     Pei(Pei),
 }
 

@@ -1,4 +1,4 @@
-//! Where a UE is, and where it may be (TS 29.571).
+//! Location and service areas of a UE (TS 29.571).
 
 use super::{DateTime, PresenceState, RestrictionType};
 use crate::record::record;
@@ -6,28 +6,28 @@ use pith_types::{NrCellIdentity, Plmn, Tac, Tai};
 use std::sync::Arc;
 
 record! {
-    /// Where a UE is (TS 29.571). Accesses other than NR are not read yet.
+    /// Location of a UE (TS 29.571). Only NR locations are supported.
     UserLocation {
         optional {
-            /// In an NR cell.
+            /// Location in NR.
             nr_location: NrLocation,
         }
     }
 }
 
 record! {
-    /// A place in an NR network (TS 29.571).
+    /// A location in NR (TS 29.571).
     NrLocation {
         required {
             /// Tracking area.
             tai: Tai,
-            /// Cell.
+            /// NR cell.
             ncgi: Ncgi,
         }
         optional {
-            /// Minutes since the UE was seen there, 0 to 32767.
+            /// Age of the location in minutes, 0 to 32767.
             age_of_location_information: u16,
-            /// When the UE was seen there.
+            /// Time of the location.
             ue_location_timestamp: DateTime,
             /// The gNB.
             global_gnb_id: GlobalRanNodeId,
@@ -39,9 +39,9 @@ record! {
     /// NR Cell Global Identity (TS 29.571).
     Ncgi {
         required {
-            /// The network.
+            /// The PLMN of the cell.
             plmn_id: Plmn,
-            /// The cell in it.
+            /// The identity of the cell.
             nr_cell_id: NrCellIdentity,
         }
         optional {
@@ -52,35 +52,35 @@ record! {
 }
 
 record! {
-    /// A radio access node (TS 29.571). Nodes other than gNBs are not read yet.
+    /// A radio access node (TS 29.571). Only gNBs are supported.
     GlobalRanNodeId {
         required {
-            /// The network.
+            /// The PLMN of the node.
             plmn_id: Plmn,
         }
         optional {
-            /// A gNB in it.
+            /// The gNB's identity.
             g_nb_id: GNbId,
         }
     }
 }
 
-/// A gNB (TS 29.571).
+/// A gNB's identity (TS 29.571).
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GNbId {
-    /// How long the identity is, 22 to 32 bits.
+    /// Length of the identity, 22 to 32 bits.
     pub bit_length: u8,
-    /// Its bits, in six to eight hexadecimal digits.
+    /// The bits in six to eight hexadecimal digits.
     #[serde(rename = "gNBValue")]
     pub g_nb_value: Arc<str>,
 }
 
 record! {
-    /// An area: tracking areas, or one of the operator's own (TS 29.571).
+    /// An area: tracking areas, or an operator-defined area (TS 29.571).
     Area {
         optional {
-            /// The operator's own code.
+            /// Operator-defined area code.
             area_code: Arc<str>,
         }
         repeated {
@@ -91,12 +91,12 @@ record! {
 }
 
 record! {
-    /// Where a UE gets service, or gets none (TS 29.571).
+    /// Areas in which a UE gets service, or gets none (TS 29.571).
     ServiceAreaRestriction {
         optional {
-            /// Which of the two.
+            /// Whether the areas are allowed or not allowed.
             restriction_type: RestrictionType,
-            /// How many tracking areas are allowed at most.
+            /// Largest number of allowed tracking areas.
             #[serde(rename = "maxNumOfTAs")]
             max_num_of_tas: u32,
         }
@@ -108,18 +108,18 @@ record! {
 }
 
 record! {
-    /// An area that is watched for a UE's presence (TS 29.571).
+    /// An area monitored for a UE's presence (TS 29.571).
     PresenceInfo {
         optional {
-            /// The area's name.
+            /// Identifier of the area.
             pra_id: Arc<str>,
             /// Whether the UE is in it.
             presence_state: PresenceState,
         }
         repeated {
-            /// Its tracking areas.
+            /// Tracking areas of the area.
             tracking_area_list: Vec<Tai>,
-            /// Its NR cells.
+            /// NR cells of the area.
             ncgi_list: Vec<Ncgi>,
         }
     }

@@ -1,4 +1,4 @@
-//! Common data of the SBI (TS 29.571), as far as `pith-types` has it not.
+//! Common data types of the SBI (TS 29.571) that `pith-types` does not define.
 
 mod binary;
 mod enums;
@@ -28,19 +28,19 @@ record! {
     /// A hyperlink (TS 29.571).
     Link {
         optional {
-            /// Where to.
+            /// The target.
             href: Uri,
         }
     }
 }
 
-/// One hyperlink, or several (TS 29.571 `LinksValueSchema`).
+/// One or several hyperlinks (TS 29.571 `LinksValueSchema`).
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(untagged)]
 pub enum LinksValue {
-    /// One.
+    /// One link.
     One(Link),
-    /// Several, at least one.
+    /// At least one link.
     Many(Vec<Link>),
 }
 
@@ -50,30 +50,30 @@ impl From<Uri> for LinksValue {
     }
 }
 
-/// Hyperlinks by what they are to the resource (`_links`).
+/// Hyperlinks by relation (`_links`).
 pub type Links = BTreeMap<Arc<str>, LinksValue>;
 
 record! {
-    /// AMFs that take over when one fails (TS 29.571).
+    /// Backup AMF after a failure (TS 29.571).
     BackupAmfInfo {
         required {
-            /// The AMF's name, an FQDN.
+            /// FQDN of the backup AMF.
             backup_amf: Arc<str>,
         }
         repeated {
-            /// Which of its identities are backed up; all, where empty.
+            /// GUAMIs that are backed up; all if empty.
             guami_list: Vec<Guami>,
         }
     }
 }
 
 record! {
-    /// Why, as NGAP puts it (TS 29.571).
+    /// A cause of NGAP (TS 29.571).
     NgApCause {
         required {
             /// 0 radio network, 1 transport, 2 NAS, 3 protocol, 4 miscellaneous.
             group: u32,
-            /// The value in that group (TS 38.413 9.3.1.2).
+            /// The value within the group (TS 38.413 9.3.1.2).
             value: u32,
         }
     }
@@ -86,10 +86,10 @@ pub struct ExtSnssai {
     /// The slice.
     #[serde(flatten)]
     pub snssai: Snssai,
-    /// More slices of the SST: ranges of SDs.
+    /// Further slices with the same SST: ranges of SDs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sd_ranges: Vec<SdRange>,
-    /// All slices of the SST.
+    /// Whether all slices with the SST are included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wildcard_sd: Option<bool>,
 }
@@ -101,7 +101,7 @@ impl From<Snssai> for ExtSnssai {
 }
 
 impl ExtSnssai {
-    /// Whether the slice is among these.
+    /// Whether the set contains a slice.
     pub fn contains(&self, snssai: Snssai) -> bool {
         let within = |sd| self.sd_ranges.iter().any(|range| range.start.0 <= sd && sd <= range.end.0);
         let same_sst = self.snssai.sst == snssai.sst;
@@ -110,11 +110,11 @@ impl ExtSnssai {
     }
 }
 
-/// Slice differentiators from the one to the other (TS 29.571).
+/// A range of slice differentiators (TS 29.571).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct SdRange {
-    /// The first.
+    /// First value.
     pub start: crate::octets::Hex<3>,
-    /// The last.
+    /// Last value.
     pub end: crate::octets::Hex<3>,
 }

@@ -1,4 +1,4 @@
-//! Changes to a resource (TS 29.571): asked for as JSON Patch, and told to subscribers.
+//! Changes of a resource (TS 29.571): JSON Patch in requests, and changes in notifications.
 
 use crate::record::{open_enum, record};
 use crate::uri::ResourceUri;
@@ -21,14 +21,14 @@ open_enum! {
 /// One operation of a JSON Patch (TS 29.571). `Debug` hides the value, which may be a key.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct PatchItem {
-    /// What to do.
+    /// The operation.
     pub op: PatchOperation,
-    /// Where: a JSON pointer (RFC 6901).
+    /// The target: a JSON pointer (RFC 6901).
     pub path: String,
-    /// From where, of `copy` and `move`.
+    /// The source of `copy` and `move`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// With what, of `add`, `replace` and `test`.
+    /// The value of `add`, `replace` and `test`.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "some_value", default)]
     pub value: Option<Value>,
 }
@@ -39,64 +39,64 @@ impl fmt::Debug for PatchItem {
     }
 }
 
-/// `null` is a value like any other, not the absence of one.
+/// `null` is a value and not the same as an absent member.
 fn some_value<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     serde::Deserialize::deserialize(deserializer).map(Some)
 }
 
 impl PatchItem {
-    /// An operation without value.
+    /// An operation without a value.
     pub fn new(op: PatchOperation, path: &str) -> Self {
         Self { op, path: path.into(), from: None, value: None }
     }
 
-    /// Puts a value in the place of another.
+    /// Replaces a value.
     pub fn replace(path: &str, value: impl Into<Value>) -> Self {
         Self { value: Some(value.into()), ..Self::new(PatchOperation::Replace, path) }
     }
 
-    /// Adds a member, or puts another value in its place.
+    /// Adds or replaces a member.
     pub fn add(path: &str, value: impl Into<Value>) -> Self {
         Self { value: Some(value.into()), ..Self::new(PatchOperation::Add, path) }
     }
 
-    /// Lets the patch fail, all of it, where another value is there (RFC 6902 4.6).
+    /// Makes the whole patch fail if the value is different (RFC 6902 4.6).
     pub fn test(path: &str, value: impl Into<Value>) -> Self {
         Self { value: Some(value.into()), ..Self::new(PatchOperation::Test, path) }
     }
 
-    /// Takes a member away.
+    /// Removes a member.
     pub fn remove(path: &str) -> Self {
         Self::new(PatchOperation::Remove, path)
     }
 }
 
 record! {
-    /// What of a patch was not done (TS 29.571).
+    /// The operations of a patch that were not applied (TS 29.571).
     PatchResult {
         required {
-            /// A report for each operation that was not done, at least one.
+            /// A report for each operation that was not applied, at least one.
             report: Vec<ReportItem>,
         }
     }
 }
 
 record! {
-    /// An operation of a patch that was not done (TS 29.571).
+    /// An operation of a patch that was not applied (TS 29.571).
     ReportItem {
         required {
-            /// Where it should have been: a JSON pointer.
+            /// The target: a JSON pointer.
             path: String,
         }
         optional {
-            /// Why it was not.
+            /// The reason.
             reason: String,
         }
     }
 }
 
 open_enum! {
-    /// What happened to a member (TS 29.571).
+    /// The kind of a member's change (TS 29.571).
     ChangeType {
         Add = "ADD",
         Move = "MOVE",
@@ -105,27 +105,27 @@ open_enum! {
     }
 }
 
-/// A change that a subscriber is told of (TS 29.571). `Debug` hides the values.
+/// A change in a notification (TS 29.571). `Debug` hides the values.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangeItem {
-    /// What happened.
+    /// The kind of change.
     pub op: ChangeType,
-    /// To which member: a JSON pointer.
+    /// The member: a JSON pointer.
     pub path: String,
-    /// From where, of a move.
+    /// The source of a move.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// The value before.
+    /// The previous value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub orig_value: Option<Value>,
-    /// The value now.
+    /// The new value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub new_value: Option<Value>,
 }
 
 impl ChangeItem {
-    /// A member has another value now.
+    /// The replacement of a member's value.
     pub fn replace(path: &str, new_value: impl Into<Value>) -> Self {
         let new_value = Some(new_value.into());
         Self { op: ChangeType::Replace, path: path.into(), from: None, orig_value: None, new_value }
@@ -139,12 +139,12 @@ impl fmt::Debug for ChangeItem {
 }
 
 record! {
-    /// Changes of one resource that a subscriber is told of (TS 29.571).
+    /// Changes of one resource in a notification (TS 29.571).
     NotifyItem {
         required {
-            /// The URI of the resource, as it was subscribed to.
+            /// The URI of the subscribed resource.
             resource_id: ResourceUri,
-            /// Its changes, at least one.
+            /// The changes, at least one.
             changes: Vec<ChangeItem>,
         }
     }

@@ -1,4 +1,4 @@
-//! Quality of service (TS 29.571), and protection of the user plane.
+//! Quality of service (TS 29.571), and user plane security.
 
 use super::{PreemptionCapability, PreemptionVulnerability, UpProtection};
 use crate::record::record;
@@ -7,18 +7,19 @@ record! {
     /// Allocation and Retention Priority (TS 29.571).
     Arp {
         required {
-            /// 1 (highest) to 15.
+            /// Priority level, 1 (highest) to 15.
             priority_level: u8,
-            /// May it push others out.
+            /// Whether the flow may pre-empt others.
             preempt_cap: PreemptionCapability,
-            /// May it be pushed out.
+            /// Whether the flow may be pre-empted.
             preempt_vuln: PreemptionVulnerability,
         }
     }
 }
 
 impl Arp {
-    /// Of that priority (1 highest, 15 lowest); pushes none out and may not be pushed out.
+    /// An ARP with this priority level (1 highest, 15 lowest), without pre-emption capability and not
+    /// pre-emptable.
     pub fn of_priority(priority_level: u8) -> Self {
         Self::new(priority_level, PreemptionCapability::NotPreempt, PreemptionVulnerability::NotPreemptable)
     }
@@ -31,18 +32,18 @@ record! {
             /// 5G QoS identifier (TS 23.501 5.7.4).
             #[serde(rename = "5qi")]
             five_qi: u8,
-            /// Its priority when resources are short.
+            /// Allocation and retention priority.
             arp: Arp,
         }
         optional {
-            /// 1 to 127, instead of that of the 5QI.
+            /// Priority level, 1 to 127, in place of that of the 5QI.
             priority_level: u8,
         }
     }
 }
 
 record! {
-    /// Protection of the user plane (TS 29.571).
+    /// User plane security (TS 29.571).
     UpSecurity {
         required {
             /// Integrity protection.

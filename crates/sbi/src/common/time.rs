@@ -4,7 +4,7 @@ use crate::record::serde_as_text;
 use std::fmt;
 use std::str::FromStr;
 
-/// A point in time to the millisecond; in JSON the text of RFC 3339, always written in UTC.
+/// A point in time with a resolution of a millisecond; in JSON an RFC 3339 text in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DateTime {
     unix_ms: i64,
@@ -20,7 +20,7 @@ pub struct DateTimeError;
 const DAY_MS: i64 = 86_400_000;
 
 impl DateTime {
-    /// The point so many milliseconds after 1970-01-01T00:00:00Z.
+    /// The time in milliseconds since 1970-01-01T00:00:00Z.
     pub const fn from_unix_ms(unix_ms: i64) -> Self {
         Self { unix_ms }
     }
@@ -65,11 +65,11 @@ fn parse(text: &str) -> Option<DateTime> {
     let (fraction_ms, offset) = fraction(rest)?;
     let seconds = hour * 3600 + minute * 60 + second - offset_minutes(offset)? * 60;
     let unix_ms = days(year, month, day) * DAY_MS + seconds * 1000 + fraction_ms;
-    // What an offset or a leap second moves out of the years 0000 to 9999 can't be written in UTC.
+    // An offset or a leap second can move a time out of the years 0000 to 9999, which cannot be written.
     (days(0, 1, 1) * DAY_MS..days(10_000, 1, 1) * DAY_MS).contains(&unix_ms).then_some(DateTime { unix_ms })
 }
 
-/// Milliseconds of `.123…`, and what follows.
+/// Milliseconds of `.123…`, and the remaining text.
 fn fraction(text: &str) -> Option<(i64, &str)> {
     let Some(text) = text.strip_prefix('.') else {
         return Some((0, text));
@@ -92,7 +92,7 @@ fn offset_minutes(text: &str) -> Option<i64> {
     (hours < 24 && minutes < 60).then_some(sign * (hours * 60 + minutes))
 }
 
-/// Exactly these numbers, each of so many digits and nothing else.
+/// Numbers with these digits each, separated by `separator`, and nothing else.
 fn numbers<const N: usize>(text: &str, separator: char, digits: [usize; N]) -> Option<[i64; N]> {
     let mut numbers = [0; N];
     let mut parts = text.split(separator);
@@ -103,7 +103,7 @@ fn numbers<const N: usize>(text: &str, separator: char, digits: [usize; N]) -> O
     parts.next().is_none().then_some(numbers)
 }
 
-/// Days from 1970-01-01 to a date of the Gregorian calendar; years start in March.
+/// Days from 1970-01-01 to a Gregorian date; years start in March.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -112,7 +112,7 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
-/// The date (year, month, day) so many days after 1970-01-01: the inverse of [`days`].
+/// The date (year, month, day) of a number of days since 1970-01-01: the inverse of [`days`].
 fn civil(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);

@@ -13,16 +13,16 @@ pub(crate) struct Content {
     pub body: Bytes,
 }
 
-/// What travels as a body.
+/// A type that is transferred as a body.
 pub(crate) trait Body: Sized {
-    /// Writes it.
+    /// Encodes the body.
     fn encode(&self) -> Content;
-    /// Reads it; `None` if the media type is none that it comes in.
+    /// Decodes the body; `None` if the type does not use this media type.
     fn decode(media_type: &str, body: &Bytes) -> Option<Result<Self>>;
 }
 
-/// Reads a body: 400 if it is missing or wrong, 415 if its media type is not one that the operation
-/// takes (TS 29.500 5.2.7.2).
+/// Decodes a body: 400 if it is missing or invalid, 415 if the operation does not accept its media type (TS
+/// 29.500 5.2.7.2).
 pub(crate) fn decode<T: Body>(media_type: Option<&str>, body: &Bytes) -> Result<T> {
     let Some(media_type) = media_type else {
         let problem = if body.is_empty() {
@@ -38,12 +38,12 @@ pub(crate) fn decode<T: Body>(media_type: Option<&str>, body: &Bytes) -> Result<
     })
 }
 
-/// The type and subtype of a media type, without its parameters.
+/// Type and subtype of a media type, without parameters.
 pub(crate) fn essence(media_type: &str) -> &str {
     media_type.split(';').next().unwrap_or_default().trim()
 }
 
-/// A parameter of a media type, without its quotes.
+/// A parameter of a media type, without quotes.
 pub(crate) fn parameter<'a>(media_type: &'a str, name: &str) -> Option<&'a str> {
     media_type.split(';').skip(1).find_map(|parameter| {
         let (key, value) = parameter.split_once('=')?;
@@ -52,8 +52,8 @@ pub(crate) fn parameter<'a>(media_type: &'a str, name: &str) -> Option<&'a str> 
     })
 }
 
-/// Whether the media type is that one, or plain JSON where that one is JSON that is named more
-/// closely: what some implementations send.
+/// Whether the media type is the wanted one. Plain JSON is also accepted for a more specific JSON type,
+/// because some implementations send it.
 pub(crate) fn is(media_type: &str, wanted: &str) -> bool {
     let essence = essence(media_type);
     let plain = |t: &str| t.eq_ignore_ascii_case(json::JSON) || t.eq_ignore_ascii_case(json::HAL);

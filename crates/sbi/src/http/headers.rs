@@ -1,8 +1,8 @@
-//! The few headers that matter to the SBI.
+//! Headers of the SBI.
 
 use std::borrow::Cow;
 
-/// Headers, in their order.
+/// Headers in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Headers(Vec<(Cow<'static, str>, String)>);
 
@@ -12,19 +12,19 @@ impl Headers {
         self.0.push((name.into(), value.into()));
     }
 
-    /// No cache may keep the answer: it has a token (RFC 6749 5.1).
+    /// Forbids caching, as the response contains a token (RFC 6749 5.1).
     pub(crate) fn forbid_storing(&mut self) {
         self.push("cache-control", "no-store");
         self.push("pragma", "no-cache");
     }
 
-    /// The first value of that name, whatever its case.
+    /// The first value of a name, which is case-insensitive.
     pub fn get(&self, name: &str) -> Option<&str> {
         let named = |(n, _): &&(Cow<'static, str>, String)| n.eq_ignore_ascii_case(name);
         self.0.iter().find(named).map(|(_, value)| value.as_str())
     }
 
-    /// Names and values.
+    /// All names and values.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_ref(), value.as_str()))
     }

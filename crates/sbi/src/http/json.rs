@@ -1,4 +1,4 @@
-//! Bodies in JSON, and what is wrong with one that cannot be read.
+//! JSON bodies, and errors of invalid ones.
 
 use super::content::{self, Content};
 use crate::Result;
@@ -18,7 +18,7 @@ pub(crate) const MERGE_PATCH: &str = "application/merge-patch+json";
 /// The body of an error (RFC 9457).
 pub(crate) const PROBLEM: &str = "application/problem+json";
 
-/// Types that travel as JSON of one media type.
+/// Types with a JSON body of one media type.
 macro_rules! json_bodies {
     ($($media_type:ident: $($body:ty),+;)+) => {
         $($(impl crate::http::Body for $body {
@@ -33,7 +33,7 @@ macro_rules! json_bodies {
 }
 pub(crate) use json_bodies;
 
-/// The text of a value. Types of this crate have no member that JSON could not hold.
+/// The JSON text of a value. All types of this crate can be written as JSON.
 pub(crate) fn text(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
 }
@@ -46,8 +46,8 @@ pub(crate) fn decode<T: DeserializeOwned>(wanted: &str, media_type: &str, body: 
     content::is(media_type, wanted).then(|| parse(body))
 }
 
-/// Reads a value, or says what is wrong with it (TS 29.500 5.2.7.2). Depth, number of values and unique names are
-/// checked before anything is built (TS 33.117 4.3.6.3).
+/// Parses a value, or returns the problem (TS 29.500 5.2.7.2). Depth, number of values and unique names are
+/// checked before anything is allocated (TS 33.117 4.3.6.3).
 pub(crate) fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T> {
     crate::json::check(json, &crate::json::MESSAGE)
         .map_err(|violation| Problem::new(Cause::InvalidMsgFormat).detail(violation))?;

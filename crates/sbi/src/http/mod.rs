@@ -1,5 +1,5 @@
-//! Requests and answers as HTTP has them (TS 29.500 5), without a network: what a server or client
-//! reads and writes, cut into method, path, query, headers and body.
+//! HTTP requests and responses (TS 29.500 5) without a network, split into method, path, query, headers and
+//! body.
 
 mod content;
 mod headers;
@@ -26,23 +26,23 @@ use bytes::Bytes;
 use std::borrow::Cow;
 use std::fmt;
 
-/// The methods that the SBI uses.
+/// The methods of the SBI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Method {
-    /// Reads.
+    /// Read a resource.
     Get,
-    /// Makes or replaces the resource of that name.
+    /// Create or replace the resource.
     Put,
-    /// Makes a resource, or does something.
+    /// Create a resource, or execute a custom operation.
     Post,
-    /// Changes a part.
+    /// Modify a resource.
     Patch,
-    /// Takes away.
+    /// Delete a resource.
     Delete,
 }
 
 impl Method {
-    /// As in HTTP.
+    /// The method's name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -53,7 +53,7 @@ impl Method {
         }
     }
 
-    /// The method of that name; `None` for one that the SBI doesn't use.
+    /// The method with this name; `None` if the SBI does not use it.
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Get, Self::Put, Self::Post, Self::Patch, Self::Delete]
             .into_iter()
@@ -67,8 +67,7 @@ impl fmt::Display for Method {
     }
 }
 
-/// A request. Its path stands behind the apiRoot, whose prefix is not in it. `Debug` hides identities and
-/// the body.
+/// A request. The path excludes the apiRoot with its prefix. `Debug` hides identities and the body.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HttpRequest {
     /// Method.
@@ -85,10 +84,10 @@ pub struct HttpRequest {
     pub body: Bytes,
 }
 
-/// An answer. `Debug` hides the body.
+/// A response. `Debug` hides the body.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HttpResponse {
-    /// 200 to 599.
+    /// Status, 200 to 599.
     pub status: u16,
     /// Headers other than `Content-Type`.
     pub headers: Headers,
@@ -111,7 +110,7 @@ impl HttpRequest {
         }
     }
 
-    /// Puts a segment behind the path.
+    /// Appends a segment to the path.
     pub(crate) fn segment(&mut self, segment: &dyn fmt::Display) {
         self.path.push('/');
         self.path.push_str(&percent::segment(&segment.to_string()));
@@ -127,7 +126,7 @@ impl HttpRequest {
         self.query.push_str(&percent::query(&value.to_query()));
     }
 
-    /// Adds a query parameter if there is a value.
+    /// Adds a query parameter if it has a value.
     pub(crate) fn optional(&mut self, name: &str, value: &Option<impl QueryValue>) {
         if let Some(value) = value {
             self.parameter(name, value);
@@ -140,14 +139,14 @@ impl HttpRequest {
         self.body = content.body;
     }
 
-    /// Reads a body of that type.
+    /// Decodes the body.
     pub(crate) fn read<T: Body>(&self) -> Result<T> {
         content::decode(self.content_type.as_deref(), &self.body)
     }
 }
 
 impl HttpResponse {
-    /// An answer without body.
+    /// A response without a body.
     pub fn new(status: u16) -> Self {
         Self { status, headers: Headers::default(), content_type: None, body: Bytes::new() }
     }
@@ -158,7 +157,7 @@ impl HttpResponse {
         self.body = content.body;
     }
 
-    /// Reads a body of that type.
+    /// Decodes the body.
     pub(crate) fn read<T: Body>(&self) -> Result<T> {
         content::decode(self.content_type.as_deref(), &self.body)
     }

@@ -1,4 +1,4 @@
-//! `multipart/related` (RFC 2387, RFC 2046 5.1): JSON first, then octets by `Content-Id`.
+//! `multipart/related` (RFC 2387, RFC 2046 5.1): JSON, followed by binary parts with `Content-Id`.
 
 use super::content::{self, Content};
 use super::json;
@@ -8,12 +8,13 @@ use bytes::Bytes;
 
 pub(crate) const RELATED: &str = "multipart/related";
 
-/// More parts than any body of the SBI has: `CreateUEContext` has 19.
+/// Largest number of parts; the largest SBI body, `CreateUEContext`, has 19.
 const PARTS_MAX: usize = 32;
-/// Octets of a part's headers: those that the SBI uses (Content-Type, Content-Id) have less than 200.
+/// Largest size of a part's headers in octets; those of the SBI (Content-Type, Content-Id) have less than
+/// 200.
 const HEAD_MAX: usize = 1024;
 
-/// A part beside the JSON.
+/// A binary part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Part {
     pub content_id: String,
@@ -21,13 +22,13 @@ pub(crate) struct Part {
     pub content: Bytes,
 }
 
-/// The JSON, and the parts beside it.
+/// The JSON and the binary parts.
 pub(crate) struct Related {
     pub root: Bytes,
     pub parts: Vec<Part>,
 }
 
-/// Writes a body of JSON and parts: content id, media type, octets.
+/// Encodes a body from JSON and parts: content id, media type, octets.
 pub(crate) fn encode(root: &[u8], parts: &[(&str, &'static str, Bytes)]) -> Content {
     let boundary = boundary(root, parts);
     let mut body = Vec::with_capacity(256 + root.len() + 256 * parts.len());
@@ -45,7 +46,7 @@ pub(crate) fn encode(root: &[u8], parts: &[(&str, &'static str, Bytes)]) -> Cont
     Content { media_type: media_type.into(), body: body.into() }
 }
 
-/// A boundary that no part contains.
+/// A boundary that does not occur in any part.
 fn boundary(root: &[u8], parts: &[(&str, &'static str, Bytes)]) -> String {
     let free = |candidate: &String| {
         let marker = format!("--{candidate}");
@@ -56,7 +57,7 @@ fn boundary(root: &[u8], parts: &[(&str, &'static str, Bytes)]) -> String {
     numbered.into_iter().find(free).unwrap_or_default()
 }
 
-/// Reads a body of JSON and parts.
+/// Decodes a body into JSON and parts.
 pub(crate) fn decode(media_type: &str, body: &Bytes) -> Result<Related> {
     let boundary = content::parameter(media_type, "boundary").filter(|boundary| is_boundary(boundary));
     let boundary = boundary.ok_or_else(|| broken("no boundary"))?;
@@ -73,13 +74,13 @@ pub(crate) fn decode(media_type: &str, body: &Bytes) -> Result<Related> {
     Ok(Related { root: root.content, parts })
 }
 
-/// `bchars` that do not end with a space (RFC 2046 5.1.1).
+/// Whether the text consists of `bchars` and does not end with a space (RFC 2046 5.1.1).
 fn is_boundary(text: &str) -> bool {
     let character = |octet: u8| octet.is_ascii_alphanumeric() || b"'()+_,-./:=? ".contains(&octet);
     (1..=70).contains(&text.len()) && text.bytes().all(character) && !text.ends_with(' ')
 }
 
-/// A content id names one part, and no part is a multipart itself: the SBI has none (TS 29.500 5.2.2.2).
+/// Content ids must be unique, and nested multiparts are not permitted: the SBI has none (TS 29.500 5.2.2.2).
 fn check(parts: &[Part]) -> Result<()> {
     for (at, part) in parts.iter().enumerate() {
         let twice = parts.iter().take(at).any(|other| other.content_id == part.content_id);
@@ -99,7 +100,7 @@ fn broken(why: &'static str) -> Box<Problem> {
     Problem::new(Cause::InvalidMsgFormat).detail(detail).into()
 }
 
-/// The parts between delimiters; what stands before the first and behind the last is not read.
+/// The parts between delimiters; preamble and epilogue are ignored.
 fn split(body: &Bytes, delimiter: &str) -> Result<Vec<Part>> {
     let mut parts = Vec::new();
     let mut rest = after_delimiter(body, 0, delimiter).ok_or_else(|| broken("no delimiter"))?;
@@ -122,10 +123,10 @@ fn split(body: &Bytes, delimiter: &str) -> Result<Vec<Part>> {
     }
 }
 
-/// Where the line of the next delimiter ends, and whether it is the closing one.
+/// The end of the next delimiter's line, and whether it is the closing delimiter.
 fn after_delimiter(body: &[u8], from: usize, delimiter: &str) -> Option<(usize, bool)> {
     let delimited = from + find(body.get(from..)?, delimiter.as_bytes())?;
-    // A delimiter stands at the beginning of a line (RFC 2046 5.1.1).
+    // A delimiter is at the beginning of a line (RFC 2046 5.1.1).
     if delimited > 0 && !body.get(..delimited)?.ends_with(b"\r\n") {
         return None;
     }
@@ -139,7 +140,7 @@ fn after_delimiter(body: &[u8], from: usize, delimiter: &str) -> Option<(usize, 
     blank.then_some((start + line + 2, false))
 }
 
-/// Headers, an empty line, octets.
+/// Parses a part: headers, an empty line, octets.
 fn part(octets: &Bytes) -> Result<Part> {
     let (head, content) = if octets.starts_with(b"\r\n") {
         (Bytes::new(), octets.slice(2..))
@@ -157,7 +158,7 @@ fn part(octets: &Bytes) -> Result<Part> {
         let value = named.next().map_or("", |(_, value)| value.trim());
         if named.next().is_some() { Err(broken("a header of a part occurs twice")) } else { Ok(value) }
     };
-    // RFC 2045 6.2: these leave the octets as they are.
+    // These encodings leave the octets unchanged (RFC 2045 6.2).
     let encoding = header("content-transfer-encoding")?;
     if !["", "binary", "8bit", "7bit"].iter().any(|plain| encoding.eq_ignore_ascii_case(plain)) {
         return Err(broken("a part is encoded"));
@@ -169,7 +170,7 @@ fn part(octets: &Bytes) -> Result<Part> {
     })
 }
 
-/// A content id without the angle brackets that some put round it.
+/// A content id without angle brackets, which some implementations add.
 fn bare_id(id: &str) -> &str {
     id.trim_start_matches('<').trim_end_matches('>')
 }

@@ -1,4 +1,4 @@
-//! Bodies that bring octets along: JSON alone while there are none, else `multipart/related`.
+//! Bodies with binary parts: plain JSON if there are no parts, else `multipart/related`.
 
 use super::content::{self, Content};
 use super::{json, multipart};
@@ -9,19 +9,19 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// What is done with each of them: the content id that it gets, its media type, the octets.
+/// Called for each part with its content id, media type and octets.
 pub(crate) type Visit<'a> = &'a mut dyn FnMut(&'static str, MediaType, &mut BinaryData);
 
-/// A body that may bring octets along.
+/// A body that may have binary parts.
 pub(crate) trait Parts: Clone + Serialize + DeserializeOwned {
-    /// Written as `multipart/related` even without octets.
+    /// Whether the body is `multipart/related` even without parts.
     const ALWAYS_MULTIPART: bool = false;
 
-    /// Shows all octets that are there.
+    /// Visits all parts that are present.
     fn visit(&mut self, visit: Visit<'_>);
 }
 
-/// Types that bring octets along, in the members that are named with media type and content id.
+/// Types with binary parts in the listed members, with media type and content id.
 macro_rules! multipart_bodies {
     ($($body:ty { $($($member:ident).+ as $media_type:ident $content_id:literal),+ })+) => {
         $(impl crate::http::Parts for $body {
@@ -73,7 +73,7 @@ pub(crate) fn decode_parts<T: Parts>(media_type: &str, body: &Bytes) -> Option<R
     })
 }
 
-/// Puts the octets in the place of the references; each must be there (TS 29.500 5.2.7.2).
+/// Replaces the references by the octets of the parts, which must all be present (TS 29.500 5.2.7.2).
 fn fill<T: Parts>(mut value: T, parts: &[multipart::Part]) -> Result<T> {
     let mut missing = None;
     value.visit(&mut |member, _, data| match parts.iter().find(|part| part.content_id == *data.content_id) {

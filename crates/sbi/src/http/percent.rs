@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-/// What stands in a path segment as it is: unreserved characters and those of `pchar`.
+/// Characters that are not encoded in a path segment: unreserved characters and those of `pchar`.
 fn in_segment(octet: u8) -> bool {
     octet.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@".contains(&octet)
 }
 
-/// What stands in the value of a query parameter as it is; commas part the items of a list.
+/// Characters that are not encoded in a query value; commas separate list items and are encoded.
 fn in_query(octet: u8) -> bool {
     octet.is_ascii_alphanumeric() || b"-._~!$'()*,;:@/".contains(&octet)
 }
@@ -24,7 +24,7 @@ fn encode(text: &str, keep: fn(u8) -> bool) -> String {
     encoded
 }
 
-/// One segment of a path. `.` and `..` would be taken out by whoever normalises the path.
+/// Encodes a path segment. `.` and `..` are encoded too, as path normalisation would remove them.
 pub(crate) fn segment(text: &str) -> String {
     match text {
         "." => "%2E".into(),
@@ -33,12 +33,12 @@ pub(crate) fn segment(text: &str) -> String {
     }
 }
 
-/// The value of a query parameter.
+/// Encodes the value of a query parameter.
 pub(crate) fn query(text: &str) -> String {
     encode(text, in_query)
 }
 
-/// The text again; `None` if an escape is broken or the octets are no UTF-8.
+/// Decodes a text; `None` if an escape is invalid or the octets are not UTF-8.
 pub(crate) fn decode(text: &str) -> Option<Cow<'_, str>> {
     if !text.contains('%') {
         return Some(text.into());
@@ -58,7 +58,7 @@ pub(crate) fn decode(text: &str) -> Option<Cow<'_, str>> {
     String::from_utf8(octets).ok().map(Cow::Owned)
 }
 
-/// The value of a form field or query parameter, where `+` is a space.
+/// Decodes a form field or query value, in which `+` is a space.
 pub(crate) fn decode_query(text: &str) -> Option<Cow<'_, str>> {
     if !text.contains('+') {
         return decode(text);

@@ -1,4 +1,4 @@
-//! Errors as HTTP has them: `ProblemDetails`, or a body of the operation's own with it inside.
+//! Errors in HTTP: `ProblemDetails`, or an operation-specific body that contains it.
 
 use super::content::Content;
 use super::{Body, HttpResponse, Parts, Visit, decode_parts, encode_parts, json};
@@ -18,7 +18,7 @@ json::json_bodies! {
     JSON: AccessTokenErr, N1N2MessageTransferError;
 }
 
-/// Members beside `error` (TS 29.502).
+/// Members of the body besides `error` (TS 29.502).
 #[derive(Clone, Serialize, Deserialize)]
 struct SmContextError<T> {
     error: ProblemDetails,
@@ -61,7 +61,7 @@ macro_rules! sm_context_errors {
 sm_context_errors!(SmContextCreateErrorData, SmContextUpdateErrorData);
 
 impl Problem {
-    /// The error as HTTP has it; `operation` is `None` if the request wasn't understood.
+    /// The error response; `operation` is `None` if the request could not be assigned to one.
     pub fn to_http(&self, operation: Option<Operation>) -> HttpResponse {
         let mut http = HttpResponse::new(self.status);
         match &self.more {
@@ -86,7 +86,7 @@ impl Problem {
         http
     }
 
-    /// The body. Nsmf wraps all its errors, Namf only those that may bring more (TS 29.502, 29.518).
+    /// The body. Nsmf wraps all its errors, Namf only those with further data (TS 29.502, 29.518).
     fn content(&self, operation: Option<Operation>) -> Content {
         let error = self.details.clone();
         match (operation, &self.more) {
@@ -116,7 +116,7 @@ impl Problem {
         }
     }
 
-    /// Reads an error; one without a readable body has its status alone.
+    /// Parses an error response; if its body is unreadable, the error has only the status.
     pub(crate) fn from_http(operation: Operation, root: &Arc<ApiRoot>, http: &HttpResponse) -> Self {
         let bare = || (Self::of_status(http.status).details, None);
         let read = read_own(operation, http).or_else(|| Some((http.read().ok()?, None)));
@@ -128,7 +128,7 @@ impl Problem {
 
 type Read = (ProblemDetails, Option<ProblemMore>);
 
-/// The error body of the operation's own, if it is one.
+/// Parses the operation-specific error body, if there is one.
 fn read_own(operation: Operation, http: &HttpResponse) -> Option<Read> {
     match operation {
         Operation::PostSmContexts => {
@@ -159,7 +159,7 @@ fn read_own(operation: Operation, http: &HttpResponse) -> Option<Read> {
     }
 }
 
-/// What an error tells by headers.
+/// Error data from headers.
 fn read_headers(root: &Arc<ApiRoot>, http: &HttpResponse) -> Option<ProblemMore> {
     match http.status {
         405 => {

@@ -1,4 +1,4 @@
-//! Query parameters: plain text, lists parted by commas, and JSON (TS 29.501).
+//! Query parameters: plain text, comma-separated lists, and JSON (TS 29.501).
 
 use crate::common::{AccessType, NfInstanceId, NfType, PlmnIdNid, ServiceName, SupportedFeatures};
 use crate::nnssf_nsselection::{SliceInfoForPduSession, SliceInfoForRegistration};
@@ -8,7 +8,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// What a query parameter may be.
+/// A type of query parameters.
 pub(crate) trait QueryValue: Sized {
     fn to_query(&self) -> String;
     fn from_query(text: &str) -> Option<Self>;

@@ -1,4 +1,4 @@
-//! A line of JSON for each message, for `tests/openapi/validate.py` and for whoever reads recordings.
+//! A line of JSON for each message, for `tests/openapi/validate.py` and other readers of recordings.
 //!
 //! ```text
 //! {"direction": "request", "method": "POST", "path": "/nsmf-pdusession/v1/sm-contexts",
@@ -7,14 +7,14 @@
 //! {"direction": "response", "method": …, "path": …, "status": 201, "headers": {"location": …}, …}
 //! ```
 //!
-//! A body that is no JSON stands as text in `raw`. A recording holds keys and identities in clear.
+//! A body that is not JSON is stored as text in `raw`. A recording contains keys and identities in cleartext.
 
 use super::{HttpRequest, HttpResponse, content, multipart};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 impl HttpRequest {
-    /// The request as a line of a recording.
+    /// The request's line in a recording.
     pub fn to_record(&self) -> Value {
         let mut record = Map::new();
         record.insert("direction".into(), "request".into());
@@ -27,7 +27,7 @@ impl HttpRequest {
 }
 
 impl HttpResponse {
-    /// The answer to that request as a line of a recording.
+    /// The line of the response to a request in a recording.
     pub fn to_record(&self, request: &HttpRequest) -> Value {
         let headers: Map<String, Value> =
             self.headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.into())).collect();

@@ -1,4 +1,4 @@
-//! A request that came in, on its way to the operation that it means.
+//! Assigns received requests to operations.
 
 use super::{Body, HttpRequest, Method, QueryValue, percent};
 use crate::Result;
@@ -8,11 +8,11 @@ use std::borrow::Cow;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// A request, its path cut at slashes.
+/// A received request with its path split at slashes.
 pub(crate) struct Incoming<'a> {
     pub root: &'a Arc<ApiRoot>,
     pub http: &'a HttpRequest,
-    /// Still encoded, so that no encoded slash parts them.
+    /// Segments are percent-encoded, so that encoded slashes do not separate them.
     pub segments: Vec<&'a str>,
     pub query: Query<'a>,
 }
@@ -24,7 +24,7 @@ impl<'a> Incoming<'a> {
         Ok(Self { root, http, segments, query: Query::new(&http.query)? })
     }
 
-    /// The value of a segment of the path.
+    /// Parses a path segment.
     pub fn segment<T: FromStr>(&self, name: &str, segment: &str) -> Result<T> {
         let text = percent::decode(segment);
         let value = text.and_then(|text| text.parse().ok());
@@ -34,16 +34,17 @@ impl<'a> Incoming<'a> {
         })
     }
 
-    /// The body.
+    /// Decodes the body.
     pub fn body<T: Body>(&self) -> Result<T> {
         self.http.read()
     }
 }
 
-/// Parameters of a query or a form: SearchNFInstances, which has the most, has fewer than 100 in Release 17.
+/// Largest number of parameters of a query or form; SearchNFInstances, which has the most, has fewer than 100
+/// in Release 17.
 const PARAMETERS_MAX: usize = 128;
 
-/// A query or a form, cut at ampersands.
+/// A query or form, split at ampersands.
 pub(crate) struct Query<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
 impl<'a> Query<'a> {
@@ -57,7 +58,7 @@ impl<'a> Query<'a> {
         pairs.map(Self).ok_or_else(|| Cause::InvalidQueryParam.into())
     }
 
-    /// The value of a parameter that may be absent.
+    /// The value of an optional parameter.
     pub fn optional<T: QueryValue>(&self, name: &str) -> Result<Option<T>> {
         let mut named = self.0.iter().filter(|(key, _)| key == name);
         let Some((_, text)) = named.next() else {
@@ -73,7 +74,7 @@ impl<'a> Query<'a> {
         })
     }
 
-    /// The value of a parameter that must be there.
+    /// The value of a required parameter.
     pub fn required<T: QueryValue>(&self, name: &str) -> Result<T> {
         let param = format!("query {name}");
         let value = self.optional(name).map_err(|_| {
@@ -89,7 +90,7 @@ fn pair(pair: &str) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
     Some((percent::decode_query(name)?, percent::decode_query(value)?))
 }
 
-/// `auth_ctx_id` as the OpenAPI files have it: `authCtxId`.
+/// Converts `auth_ctx_id` to the form of the OpenAPI files: `authCtxId`.
 fn camel_case(name: &str) -> String {
     let mut words = name.split('_');
     let mut camel = words.next().unwrap_or_default().to_owned();
@@ -101,7 +102,7 @@ fn camel_case(name: &str) -> String {
     camel
 }
 
-/// No operation took the request: 405 with `Allow` if the resource has other methods, else 404
+/// The error of a request without an operation: 405 with `Allow` if the resource has other methods, else 404
 /// (TS 29.500 5.2.7.2).
 pub(crate) fn no_operation(allow: Vec<Method>) -> Box<Problem> {
     let problem = if allow.is_empty() {
@@ -113,8 +114,8 @@ pub(crate) fn no_operation(allow: Vec<Method>) -> Box<Problem> {
 }
 
 impl Incoming<'_> {
-    /// The URI that the consumer of a notification gave out: that of the request, without what the
-    /// notification put behind it.
+    /// The callback URI that the notification's consumer provided: the request's URI without the suffix of
+    /// the notification.
     pub fn callback(&self, suffix: &str) -> Result<Uri> {
         if self.http.method != Method::Post {
             return Err(no_operation(vec![Method::Post]));

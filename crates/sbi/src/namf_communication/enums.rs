@@ -3,7 +3,7 @@
 use crate::record::open_enum;
 
 open_enum! {
-    /// What a NAS message is about.
+    /// Class of a NAS message.
     N1MessageClass {
         FiveGmm = "5GMM",
         Sm = "SM",
@@ -15,7 +15,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// What NGAP information is about.
+    /// Class of NGAP information.
     N2InformationClass {
         Sm = "SM",
         Nrppa = "NRPPa",
@@ -27,7 +27,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// Which NGAP information element it is (TS 38.413 9.3.4).
+    /// NGAP information element (TS 38.413 9.3.4).
     NgapIeType {
         PduResSetupReq = "PDU_RES_SETUP_REQ",
         PduResRelCmd = "PDU_RES_REL_CMD",
@@ -47,7 +47,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// What became of a message to a UE.
+    /// The result of a message transfer.
     N1N2MessageTransferCause {
         AttemptingToReachUe = "ATTEMPTING_TO_REACH_UE",
         N1N2TransferInitiated = "N1_N2_TRANSFER_INITIATED",
@@ -64,17 +64,17 @@ open_enum! {
 }
 
 open_enum! {
-    /// Why a UE context is moved.
+    /// The reason for the transfer of a UE context.
     TransferReason {
         InitReg = "INIT_REG",
         MobiReg = "MOBI_REG",
-        /// The new AMF has checked who the UE is.
+        /// The new AMF has authenticated the UE.
         MobiRegUeValidated = "MOBI_REG_UE_VALIDATED",
     }
 }
 
 open_enum! {
-    /// Whether the new AMF took the UE.
+    /// Whether the new AMF accepted the UE context.
     UeContextTransferStatus {
         Transferred = "TRANSFERRED",
         NotTransferred = "NOT_TRANSFERRED",
@@ -82,16 +82,16 @@ open_enum! {
 }
 
 open_enum! {
-    /// Which key of an AMF.
+    /// Kind of an AMF key.
     KeyAmfType {
         Kamf = "KAMF",
-        /// Derived from it for the new AMF.
+        /// Derived from K_AMF for the new AMF.
         Kprimeamf = "KPRIMEAMF",
     }
 }
 
 open_enum! {
-    /// Where a security context came from.
+    /// Origin of a security context.
     ScType {
         Native = "NATIVE",
         Mapped = "MAPPED",
@@ -99,7 +99,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// Integrity algorithms of NAS.
+    /// NAS integrity algorithms.
     IntegrityAlgorithm {
         Nia0 = "NIA0",
         Nia1 = "NIA1",
@@ -109,7 +109,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// Ciphering algorithms of NAS.
+    /// NAS ciphering algorithms.
     CipheringAlgorithm {
         Nea0 = "NEA0",
         Nea1 = "NEA1",

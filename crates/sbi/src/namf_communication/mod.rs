@@ -1,4 +1,5 @@
-//! Namf_Communication (TS 29.518): others reach a UE through the AMF, and AMFs hand UEs over.
+//! Namf_Communication (TS 29.518): message transfer to UEs through the AMF, and transfer of UE contexts
+//! between AMFs.
 
 mod enums;
 mod n1_n2_message;

@@ -1,4 +1,4 @@
-//! N1N2MessageTransfer: a NAS message to a UE, information to its gNB, or both.
+//! N1N2MessageTransfer: a NAS message to a UE, NGAP information to its gNB, or both.
 
 use super::{N1MessageClass, N1N2MessageTransferCause, N2InformationClass, NgapIeType};
 use crate::common::{AccessType, Arp, BinaryData, NfInstanceId, SupportedFeatures};
@@ -7,18 +7,18 @@ use crate::uri::Uri;
 use pith_types::{Guami, Snssai};
 
 record! {
-    /// What is to be sent.
+    /// A message transfer.
     N1N2MessageTransferReqData {
         optional {
-            /// To the UE.
+            /// NAS message to the UE.
             n1_message_container: N1MessageContainer,
-            /// To the gNB.
+            /// NGAP information to the gNB.
             n2_info_container: N2InfoContainer,
-            /// The UE is not to be paged for the NAS message alone.
+            /// Whether the AMF must not page the UE for the NAS message alone.
             skip_ind: bool,
-            /// No further message follows.
+            /// Whether no further message follows.
             last_msg_indication: bool,
-            /// The session that it is about.
+            /// The PDU session concerned.
             pdu_session_id: u8,
             /// Paging Policy Indicator, 0 to 7.
             ppi: u8,
@@ -27,20 +27,20 @@ record! {
             /// 5QI of that QoS flow.
             #[serde(rename = "5qi")]
             five_qi: u8,
-            /// Where to tell that the UE could not be reached.
+            /// Callback URI for a failed transfer.
             #[serde(rename = "n1n2FailureTxfNotifURI")]
             n1n2_failure_txf_notif_uri: Uri,
-            /// The SMF may have to be chosen anew.
+            /// Whether the SMF may have to be reselected.
             smf_reallocation_ind: bool,
-            /// Optional features that the sender has.
+            /// Optional features of the sender.
             supported_features: SupportedFeatures,
-            /// The AMF that served the UE before.
+            /// The GUAMI of the previous AMF.
             old_guami: Guami,
-            /// The UPF buffers for longer.
+            /// Whether the UPF supports extended buffering.
             ext_buf_support: bool,
-            /// Over which access.
+            /// The access to use.
             target_access: AccessType,
-            /// The sender.
+            /// NF instance of the sender.
             nf_id: NfInstanceId,
         }
     }
@@ -50,39 +50,39 @@ record! {
     /// A NAS message.
     N1MessageContainer {
         required {
-            /// What it is about.
+            /// Class of the message.
             n1_message_class: N1MessageClass,
             /// The message.
             n1_message_content: BinaryData,
         }
         optional {
-            /// Who shall have the answer.
+            /// NF instance that receives the UE's answer.
             nf_id: NfInstanceId,
         }
     }
 }
 
 record! {
-    /// Information for the gNB.
+    /// NGAP information for the gNB.
     N2InfoContainer {
         required {
-            /// What it is about.
+            /// Class of the information.
             n2_information_class: N2InformationClass,
         }
         optional {
-            /// Of a PDU session.
+            /// Information for a PDU session.
             sm_info: N2SmInformation,
-            /// Of the radio.
+            /// Information for the RAN.
             ran_info: N2RanInformation,
         }
     }
 }
 
 record! {
-    /// Information for the gNB on a PDU session.
+    /// NGAP information for a PDU session.
     N2SmInformation {
         required {
-            /// The session.
+            /// The PDU session.
             pdu_session_id: u8,
         }
         optional {
@@ -90,14 +90,14 @@ record! {
             n2_info_content: N2InfoContent,
             /// The slice of the session.
             s_nssai: Snssai,
-            /// The session takes part in a handover.
+            /// Whether the session takes part in a handover.
             subject_to_ho: bool,
         }
     }
 }
 
 record! {
-    /// Information for the gNB on the radio.
+    /// NGAP information for the RAN.
     N2RanInformation {
         required {
             /// The information.
@@ -114,35 +114,35 @@ record! {
             ngap_data: BinaryData,
         }
         optional {
-            /// Procedure code of the NGAP message that it is for.
+            /// Procedure code of the NGAP message.
             ngap_message_type: u32,
-            /// Which element.
+            /// Type of the element.
             ngap_ie_type: NgapIeType,
         }
     }
 }
 
 record! {
-    /// What became of it.
+    /// The result of a message transfer.
     N1N2MessageTransferRspData {
         required {
-            /// What.
+            /// The result.
             cause: N1N2MessageTransferCause,
         }
         optional {
-            /// Optional features that both have.
+            /// Optional features of both sides.
             supported_features: SupportedFeatures,
         }
     }
 }
 
 record! {
-    /// When to try again (`errInfo` of `N1N2MessageTransferError`).
+    /// Retry information (`errInfo` of `N1N2MessageTransferError`).
     N1N2MsgTxfrErrDetail {
         optional {
-            /// After so many seconds.
+            /// Seconds until the next attempt.
             retry_after: u32,
-            /// Priority of the flow for which the UE is being paged.
+            /// Priority of the flow for which the UE is paged.
             highest_prio_arp: Arp,
             /// Seconds until the UE may be reachable.
             max_waiting_time: u32,
@@ -151,12 +151,12 @@ record! {
 }
 
 record! {
-    /// The UE could not be reached.
+    /// Notification of a failed transfer.
     N1N2MsgTxfrFailureNotification {
         required {
-            /// Why.
+            /// The reason.
             cause: N1N2MessageTransferCause,
-            /// Which message: the `Location` of the answer to the transfer.
+            /// The message, by the `Location` in the response to the transfer.
             n1n2_msg_data_uri: Uri,
         }
     }

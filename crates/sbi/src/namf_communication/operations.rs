@@ -29,7 +29,7 @@ impl Parts for N1N2MessageTransferReqData {
     }
 }
 
-/// The information element, whatever it is about.
+/// The information element of a container.
 fn ngap_data(container: &mut N2InfoContainer) -> Option<&mut BinaryData> {
     let content: &mut N2InfoContent = match (&mut container.sm_info, &mut container.ran_info) {
         (Some(information), _) => information.n2_info_content.as_mut()?,
@@ -67,13 +67,13 @@ operations! {
     body N1N2MessageTransferReqData
     => [N1N2MessageTransferInitiated, N1N2MessageTransferAccepted];
 
-    /// Asks the old AMF for a UE context.
+    /// Requests a UE context from the old AMF.
     UeContextTransfer "Namf_Communication_UEContextTransfer" "UEContextTransfer"
     Post ["ue-contexts", ue_context_id, "transfer"] { ue_context_id: UeContextId }
     body UeContextTransferReqData
     => [UeContextTransferred];
 
-    /// Tells the old AMF whether the new one took the UE.
+    /// Reports to the old AMF whether the new AMF accepted the UE context.
     RegistrationStatusUpdate
     "Namf_Communication_RegistrationStatusUpdate" "RegistrationStatusUpdate"
     Post ["ue-contexts", ue_context_id, "transfer-update"] { ue_context_id: UeContextId }
@@ -84,7 +84,7 @@ operations! {
 callbacks! {
     NamfComm;
 
-    /// Tells that the UE could not be reached.
+    /// Reports that a UE could not be reached.
     N1N2TransferFailureNotification
     "Namf_Communication_N1N2TransferFailureNotification" "n1n2-failure" ""
     body N1N2MsgTxfrFailureNotification

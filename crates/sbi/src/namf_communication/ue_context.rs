@@ -1,4 +1,4 @@
-//! A UE context, as one AMF hands it to another.
+//! A UE context for the transfer between AMFs.
 
 use super::{CipheringAlgorithm, IntegrityAlgorithm, KeyAmfType, ScType};
 use crate::common::{AccessType, Area, CoreNetworkType, NfInstanceId, RatType, ServiceAreaRestriction};
@@ -13,15 +13,15 @@ record! {
     /// A UE context.
     UeContext {
         optional {
-            /// The subscriber.
+            /// SUPI of the subscriber.
             supi: Supi,
-            /// Nobody has checked that the SUPI is the UE's; in an emergency.
+            /// Whether the SUPI was not authenticated, for emergency services.
             supi_unauth_ind: bool,
-            /// The equipment.
+            /// PEI of the UE.
             pei: Pei,
-            /// The group of UDM instances that serves the subscriber.
+            /// UDM group of the subscriber.
             udm_group_id: Arc<str>,
-            /// The group of AUSF instances that serves the subscriber.
+            /// AUSF group of the subscriber.
             ausf_group_id: Arc<str>,
             /// Routing Indicator of the SUCI.
             routing_indicator: Arc<str>,
@@ -29,9 +29,9 @@ record! {
             drx_parameter: Base64,
             /// Subscribed index to RAT/Frequency Selection Priority.
             sub_rfsp: u16,
-            /// The one in use.
+            /// RFSP index in use.
             used_rfsp: u16,
-            /// Subscribed aggregate maximum bit rate.
+            /// Subscribed UE-AMBR.
             sub_ue_ambr: Ambr,
             /// NAS security.
             seaf_data: SeafData,
@@ -42,21 +42,21 @@ record! {
             pcf_id: NfInstanceId,
             /// The AM policy association.
             pcf_am_policy_uri: Uri,
-            /// Where the UE gets service.
+            /// Service area restriction.
             service_area_restriction: ServiceAreaRestriction,
         }
         repeated {
-            /// Public identities.
+            /// GPSIs.
             gpsi_list: Vec<Arc<str>>,
-            /// What the PCF wants to be told of.
+            /// Triggers of the AM policy association.
             am_policy_req_trigger_list: Vec<RequestTrigger>,
-            /// Radio access technologies that are not allowed.
+            /// Restricted radio access technologies.
             restricted_rat_list: Vec<RatType>,
-            /// Where the UE gets no service.
+            /// Forbidden areas.
             forbidden_area_list: Vec<Area>,
-            /// Core networks that are not allowed.
+            /// Restricted core networks.
             restricted_core_nw_type_list: Vec<CoreNetworkType>,
-            /// A context an access.
+            /// Mobility contexts, one for each access.
             mm_context_list: Vec<MmContext>,
             /// PDU sessions.
             session_context_list: Vec<PduSessionContext>,
@@ -70,7 +70,7 @@ record! {
         required {
             /// Key set identifier.
             ng_ksi: NgKsi,
-            /// The key.
+            /// K_AMF.
             key_amf: KeyAmf,
         }
         optional {
@@ -78,9 +78,9 @@ record! {
             nh: SecretText,
             /// Next hop chaining counter, 0 to 7.
             ncc: u8,
-            /// The key is another than the one in use with the UE.
+            /// Whether K_AMF differs from the one in use with the UE.
             key_amf_change_ind: bool,
-            /// The key was derived horizontally (TS 33.501 6.9.3).
+            /// Whether K_AMF was derived horizontally (TS 33.501 6.9.3).
             key_amf_h_derivation_ind: bool,
         }
     }
@@ -90,19 +90,19 @@ record! {
     /// Key set identifier.
     NgKsi {
         required {
-            /// Where the security context came from.
+            /// Origin of the security context.
             tsc: ScType,
-            /// 0 to 6.
+            /// Value, 0 to 6.
             ksi: u8,
         }
     }
 }
 
 record! {
-    /// A key of an AMF.
+    /// An AMF key.
     KeyAmf {
         required {
-            /// Which.
+            /// Kind of the key.
             key_type: KeyAmfType,
             /// The key, in hexadecimal digits.
             key_val: SecretText,
@@ -111,18 +111,18 @@ record! {
 }
 
 record! {
-    /// What belongs to one access.
+    /// The mobility context of one access.
     MmContext {
         required {
-            /// Which.
+            /// The access.
             access_type: AccessType,
         }
         optional {
             /// NAS algorithms in use.
             nas_security_mode: NasSecurityMode,
-            /// NAS COUNT of the last message to the UE.
+            /// NAS COUNT of the last downlink message.
             nas_downlink_count: u32,
-            /// NAS COUNT of the last message from the UE.
+            /// NAS COUNT of the last uplink message.
             nas_uplink_count: u32,
             /// UE security capability (TS 24.501 9.11.3.54).
             ue_security_capability: Base64,
@@ -132,14 +132,14 @@ record! {
         repeated {
             /// Allowed slices.
             allowed_nssai: Vec<Snssai>,
-            /// What they are in the home network.
+            /// Mapping of allowed slices to the home network.
             nssai_mapping_list: Vec<NssaiMapping>,
         }
     }
 }
 
 record! {
-    /// NAS algorithms.
+    /// NAS algorithms in use.
     NasSecurityMode {
         required {
             /// Integrity.
@@ -151,36 +151,36 @@ record! {
 }
 
 record! {
-    /// A slice here and at home.
+    /// Mapping of a slice to the home network.
     NssaiMapping {
         required {
-            /// Here.
+            /// Slice in the serving network.
             mapped_snssai: Snssai,
-            /// At home.
+            /// Slice in the home network.
             h_snssai: Snssai,
         }
     }
 }
 
 record! {
-    /// A PDU session, as an AMF knows it.
+    /// A PDU session in an AMF.
     PduSessionContext {
         required {
-            /// The UE's number for it.
+            /// PDU session identity.
             pdu_session_id: u8,
-            /// The SM context.
+            /// URI of the SM context.
             sm_context_ref: Uri,
-            /// Its slice.
+            /// Slice of the session.
             s_nssai: Snssai,
-            /// Its data network.
+            /// DNN of the session.
             dnn: Dnn,
-            /// Over which access.
+            /// Access of the session.
             access_type: AccessType,
         }
         optional {
-            /// The data network chosen instead.
+            /// The DNN selected in place of the requested one.
             selected_dnn: Dnn,
-            /// The SMF, or the one at home.
+            /// The SMF, or the home SMF of a home-routed session.
             hsmf_id: NfInstanceId,
             /// The SMF in the visited network.
             vsmf_id: NfInstanceId,
@@ -191,7 +191,7 @@ record! {
 }
 
 impl KeyAmf {
-    /// A key of 256 bits.
+    /// A 256-bit key.
     pub fn of_octets(key_type: KeyAmfType, key: [u8; 32]) -> Self {
         Self::new(key_type, Hex(key).to_string())
     }

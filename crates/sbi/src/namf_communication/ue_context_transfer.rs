@@ -1,4 +1,4 @@
-//! UEContextTransfer and RegistrationStatusUpdate: a UE moves from one AMF to another.
+//! UEContextTransfer and RegistrationStatusUpdate: the transfer of a UE from one AMF to another.
 
 use super::{N1MessageContainer, N2InfoContent, TransferReason, UeContext, UeContextTransferStatus};
 use crate::common::{AccessType, SupportedFeatures};
@@ -6,66 +6,66 @@ use crate::record::record;
 use pith_types::Plmn;
 
 record! {
-    /// A new AMF asks for a UE context.
+    /// Request of the new AMF for a UE context.
     UeContextTransferReqData {
         required {
-            /// Why.
+            /// The reason of the transfer.
             reason: TransferReason,
-            /// Over which access the UE came.
+            /// Access of the UE.
             access_type: AccessType,
         }
         optional {
             /// The new serving network.
             plmn_id: Plmn,
-            /// The REGISTRATION REQUEST, for the old AMF to check.
+            /// The REGISTRATION REQUEST, for the old AMF's integrity check.
             reg_request: N1MessageContainer,
-            /// Optional features that the new AMF has.
+            /// Optional features of the new AMF.
             supported_features: SupportedFeatures,
         }
     }
 }
 
 record! {
-    /// The old AMF gives it.
+    /// Response of the old AMF.
     UeContextTransferRspData {
         required {
-            /// The context.
+            /// The UE context.
             ue_context: UeContext,
         }
         optional {
-            /// What the UE's radio can do.
+            /// UE radio capability.
             ue_radio_capability: N2InfoContent,
-            /// The same, for paging.
+            /// UE radio capability for paging.
             ue_radio_capability_for_paging: N2InfoContent,
-            /// Optional features that both have.
+            /// Optional features of both sides.
             supported_features: SupportedFeatures,
         }
     }
 }
 
 record! {
-    /// The new AMF tells whether it took the UE.
+    /// Report of the new AMF on the transfer.
     UeRegStatusUpdateReqData {
         required {
-            /// Whether.
+            /// Whether the UE context was accepted.
             transfer_status: UeContextTransferStatus,
         }
         optional {
-            /// The new AMF chose another PCF.
+            /// Whether the new AMF selected another PCF.
             pcf_reselected_ind: bool,
         }
         repeated {
-            /// Sessions that the old AMF shall end.
+            /// PDU sessions that the old AMF must release.
             to_release_session_list: Vec<u8>,
         }
     }
 }
 
 record! {
-    /// The old AMF has let the UE go, or has taken it back.
+    /// Response of the old AMF to the report.
     UeRegStatusUpdateRspData {
         required {
-            /// Done.
+            /// Whether the update is complete.
             reg_status_transfer_complete: bool,
         }
     }

@@ -1,4 +1,4 @@
-//! What belongs to one type of NF in its profile.
+//! NF-specific parts of a profile.
 
 use crate::common::{AccessType, ExtSnssai, PduSessionType};
 use crate::octets::Hex;
@@ -7,14 +7,14 @@ use pith_types::{Dnn, Guami, Plmn, Supi, Tai};
 use std::sync::Arc;
 
 record! {
-    /// Of an AMF.
+    /// AMF-specific data.
     AmfInfo {
         required {
             /// AMF Set ID, three hexadecimal digits of which the first is 0 to 3.
             amf_set_id: Arc<str>,
             /// AMF Region ID, two hexadecimal digits.
             amf_region_id: Hex<1>,
-            /// Its identities, at least one.
+            /// GUAMIs, at least one.
             guami_list: Vec<Guami>,
         }
         repeated {
@@ -22,33 +22,33 @@ record! {
             tai_list: Vec<Tai>,
             /// Ranges of tracking areas.
             tai_range_list: Vec<TaiRange>,
-            /// Identities that it takes over when their AMF fails.
+            /// GUAMIs for which the AMF is a backup in case of failure.
             backup_info_amf_failure: Vec<Guami>,
-            /// Identities that it takes over when their AMF is removed.
+            /// GUAMIs for which the AMF is a backup in case of planned removal.
             backup_info_amf_removal: Vec<Guami>,
         }
     }
 }
 
 record! {
-    /// Of an SMF.
+    /// SMF-specific data.
     SmfInfo {
         required {
-            /// Slices and their data networks, at least one.
+            /// Slices with their data networks, at least one.
             s_nssai_smf_info_list: Vec<SnssaiSmfInfoItem>,
         }
         optional {
-            /// Lower is preferred, 0 to 65535.
+            /// Priority, 0 to 65535; lower is preferred.
             priority: u16,
-            /// It serves the visited side of home-routed sessions.
+            /// Whether it supports the V-SMF role of home-routed sessions.
             vsmf_support_ind: bool,
         }
         repeated {
-            /// Tracking areas; all, where empty.
+            /// Tracking areas; all if empty.
             tai_list: Vec<Tai>,
             /// Ranges of tracking areas.
             tai_range_list: Vec<TaiRange>,
-            /// Accesses; both, where empty.
+            /// Accesses; both if empty.
             access_type: Vec<AccessType>,
         }
     }
@@ -60,7 +60,7 @@ record! {
         required {
             /// The slice.
             s_nssai: ExtSnssai,
-            /// Its data networks, at least one.
+            /// Data networks of the slice, at least one.
             dnn_smf_info_list: Vec<DnnSmfInfoItem>,
         }
     }
@@ -70,31 +70,31 @@ record! {
     /// A data network of an SMF.
     DnnSmfInfoItem {
         required {
-            /// Its name; `*` for any.
+            /// DNN; `*` for any.
             dnn: Arc<str>,
         }
         repeated {
-            /// Accesses to it.
+            /// DNAIs.
             dnai_list: Vec<Arc<str>>,
         }
     }
 }
 
 record! {
-    /// Of a UPF.
+    /// UPF-specific data.
     UpfInfo {
         required {
-            /// Slices and their data networks, at least one.
+            /// Slices with their data networks, at least one.
             s_nssai_upf_info_list: Vec<SnssaiUpfInfoItem>,
         }
         optional {
-            /// Lower is preferred, 0 to 65535.
+            /// Priority, 0 to 65535; lower is preferred.
             priority: u16,
         }
         repeated {
-            /// The areas of the SMFs that may use it.
+            /// SMF serving areas of the SMFs that may use the UPF.
             smf_serving_area: Vec<Arc<str>>,
-            /// Session types.
+            /// PDU session types.
             pdu_session_types: Vec<PduSessionType>,
             /// Tracking areas.
             tai_list: Vec<Tai>,
@@ -108,7 +108,7 @@ record! {
         required {
             /// The slice.
             s_nssai: ExtSnssai,
-            /// Its data networks, at least one.
+            /// Data networks of the slice, at least one.
             dnn_upf_info_list: Vec<DnnUpfInfoItem>,
         }
     }
@@ -118,102 +118,102 @@ record! {
     /// A data network of a UPF.
     DnnUpfInfoItem {
         required {
-            /// The data network.
+            /// DNN.
             dnn: Dnn,
         }
         repeated {
-            /// Accesses to it.
+            /// DNAIs.
             dnai_list: Vec<Arc<str>>,
-            /// Session types.
+            /// PDU session types.
             pdu_session_types: Vec<PduSessionType>,
         }
     }
 }
 
 record! {
-    /// Of a UDM.
+    /// UDM-specific data.
     UdmInfo {
         optional {
-            /// The group of UDM instances that it is in.
+            /// UDM group.
             group_id: Arc<str>,
         }
         repeated {
-            /// Subscribers; all, where empty.
+            /// Ranges of SUPIs; all if empty.
             supi_ranges: Vec<SupiRange>,
-            /// Routing Indicators; all, where empty.
+            /// Routing Indicators; all if empty.
             routing_indicators: Vec<Arc<str>>,
-            /// Routing Indicators and the keys that go with them.
+            /// Routing Indicators with their home network public keys.
             suci_infos: Vec<SuciInfo>,
         }
     }
 }
 
 record! {
-    /// Of an AUSF.
+    /// AUSF-specific data.
     AusfInfo {
         optional {
-            /// The group of AUSF instances that it is in.
+            /// AUSF group.
             group_id: Arc<str>,
         }
         repeated {
-            /// Subscribers; all, where empty.
+            /// Ranges of SUPIs; all if empty.
             supi_ranges: Vec<SupiRange>,
-            /// Routing Indicators; all, where empty.
+            /// Routing Indicators; all if empty.
             routing_indicators: Vec<Arc<str>>,
-            /// Routing Indicators and the keys that go with them.
+            /// Routing Indicators with their home network public keys.
             suci_infos: Vec<SuciInfo>,
         }
     }
 }
 
 record! {
-    /// Of a UDR.
+    /// UDR-specific data.
     UdrInfo {
         optional {
-            /// The group of UDR instances that it is in.
+            /// UDR group.
             group_id: Arc<str>,
         }
         repeated {
-            /// Subscribers; all, where empty.
+            /// Ranges of SUPIs; all if empty.
             supi_ranges: Vec<SupiRange>,
-            /// `SUBSCRIPTION`, `POLICY`, …; all, where empty.
+            /// Data sets: `SUBSCRIPTION`, `POLICY`, …; all if empty.
             supported_data_sets: Vec<Arc<str>>,
         }
     }
 }
 
 record! {
-    /// Of a PCF.
+    /// PCF-specific data.
     PcfInfo {
         optional {
-            /// The group of PCF instances that it is in.
+            /// PCF group.
             group_id: Arc<str>,
         }
         repeated {
-            /// Data networks; all, where empty.
+            /// DNNs; all if empty.
             dnn_list: Vec<Dnn>,
-            /// Subscribers; all, where empty.
+            /// Ranges of SUPIs; all if empty.
             supi_ranges: Vec<SupiRange>,
         }
     }
 }
 
 record! {
-    /// Subscribers by the digits of their IMSIs: from the one to the other, or by a pattern.
+    /// Subscribers: a range of IMSIs, or a pattern.
     SupiRange {
         optional {
-            /// The first.
+            /// First IMSI.
             start: Arc<str>,
-            /// The last.
+            /// Last IMSI.
             end: Arc<str>,
-            /// A regular expression (ECMA-262) on the whole SUPI.
+            /// Regular expression (ECMA-262) for the whole SUPI.
             pattern: Arc<str>,
         }
     }
 }
 
 impl SupiRange {
-    /// Whether the subscriber is in it. A pattern is not read, and then the answer is yes.
+    /// Whether the range contains a subscriber. Patterns are not evaluated and count as matching.
     pub fn contains(&self, supi: &Supi) -> bool {
         let imsi = supi.imsi();
         match (&self.start, &self.end) {
@@ -224,7 +224,7 @@ impl SupiRange {
 }
 
 record! {
-    /// Routing Indicators and the home network keys that go with them.
+    /// Routing Indicators with their home network public keys.
     SuciInfo {
         repeated {
             /// Routing Indicators.
@@ -236,24 +236,24 @@ record! {
 }
 
 record! {
-    /// Tracking areas of a network.
+    /// Tracking areas of a PLMN.
     TaiRange {
         required {
-            /// The network.
+            /// The PLMN.
             plmn_id: Plmn,
-            /// Its codes, at least one range.
+            /// Ranges of TACs, at least one.
             tac_range_list: Vec<TacRange>,
         }
     }
 }
 
 record! {
-    /// Tracking area codes: from the one to the other, or by a pattern.
+    /// Tracking area codes: a range, or a pattern.
     TacRange {
         optional {
-            /// The first, four or six hexadecimal digits.
+            /// First TAC, four or six hexadecimal digits.
             start: Arc<str>,
-            /// The last.
+            /// Last TAC.
             end: Arc<str>,
             /// A regular expression (ECMA-262).
             pattern: Arc<str>,

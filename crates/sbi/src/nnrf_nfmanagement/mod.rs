@@ -1,4 +1,4 @@
-//! Nnrf_NFManagement (TS 29.510): NF instances register, keep alive, and watch each other.
+//! Nnrf_NFManagement (TS 29.510): registration, heart-beat and status subscriptions of NF instances.
 
 mod info;
 mod operations;

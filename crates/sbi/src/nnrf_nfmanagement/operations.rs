@@ -13,7 +13,7 @@ json_bodies! {
 operations! {
     NnrfNfm "/nnrf-nfm/v1";
 
-    /// Reads which NF instances there are.
+    /// Lists NF instances.
     GetNfInstances "Nnrf_NFManagement_NFListRetrieval" "GetNFInstances"
     Get ["nf-instances"] {}
     query { nf_type: NfType = "nf-type", limit: u32 = "limit" }
@@ -31,7 +31,7 @@ operations! {
     body NfProfile
     => [NfProfileCreated, NfProfile];
 
-    /// Changes a profile; a heart-beat is a change of `/nfStatus`, and maybe `/load`.
+    /// Updates a profile; a heart-beat replaces `/nfStatus` and possibly `/load`.
     UpdateNfInstance "Nnrf_NFManagement_NFUpdate" "UpdateNFInstance"
     Patch ["nf-instances", nf_instance_id] { nf_instance_id: NfInstanceId }
     body Vec<PatchItem>
@@ -42,13 +42,13 @@ operations! {
     Delete ["nf-instances", nf_instance_id] { nf_instance_id: NfInstanceId }
     => [NoContent];
 
-    /// Subscribes to what becomes of NF instances.
+    /// Subscribes to status changes of NF instances.
     CreateSubscription "Nnrf_NFManagement_NFStatusSubscribe" "CreateSubscription"
     Post ["subscriptions"] {}
     body SubscriptionData
     => [SubscriptionDataCreated];
 
-    /// Prolongs a subscription: changes `/validityTime`.
+    /// Extends a subscription: updates `/validityTime`.
     UpdateSubscription "Nnrf_NFManagement_NFStatusSubscribe" "UpdateSubscription"
     Patch ["subscriptions", subscription_id] { subscription_id: String }
     body Vec<PatchItem>
@@ -63,7 +63,7 @@ operations! {
 callbacks! {
     NnrfNfm;
 
-    /// Tells what became of an NF instance.
+    /// Notifies a status change of an NF instance.
     NfStatusNotify "Nnrf_NFManagement_NFStatusNotify" "nf-status" ""
     body NotificationData
     => [NoContent];

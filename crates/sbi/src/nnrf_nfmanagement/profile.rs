@@ -1,4 +1,4 @@
-//! An NF instance, as the NRF knows it.
+//! NF profiles.
 
 use super::{AmfInfo, AusfInfo, NfService, PcfInfo, SmfInfo, UdmInfo, UdrInfo, UpfInfo};
 use crate::common::{DateTime, ExtSnssai, Links, NfInstanceId, NfType};
@@ -9,111 +9,110 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 open_enum! {
-    /// Whether an NF instance can be used.
+    /// Status of an NF instance.
     NfStatus {
         Registered = "REGISTERED",
-        /// Its heart-beats have stopped.
+        /// Heart-beats are missing.
         Suspended = "SUSPENDED",
         Undiscoverable = "UNDISCOVERABLE",
     }
 }
 
 record! {
-    /// An NF instance. It has an `fqdn` or an address.
+    /// The profile of an NF instance. It has an FQDN or an IP address.
     NfProfile {
         required {
-            /// The instance.
+            /// NF instance id.
             nf_instance_id: NfInstanceId,
-            /// What it is.
+            /// NF type.
             nf_type: NfType,
-            /// Whether it can be used.
+            /// Status.
             nf_status: NfStatus,
         }
         optional {
-            /// A name for people.
+            /// A readable name.
             nf_instance_name: Arc<str>,
             /// Seconds between heart-beats.
             heart_beat_timer: u32,
-            /// Its name in DNS.
+            /// FQDN.
             fqdn: Arc<str>,
-            /// Lower is preferred, 0 to 65535.
+            /// Priority, 0 to 65535; lower is preferred.
             priority: u16,
-            /// Weight among those of the same priority, 0 to 65535.
+            /// Weight among instances of the same priority, 0 to 65535.
             capacity: u16,
-            /// Percent, 0 to 100.
+            /// Load in percent, 0 to 100.
             load: u8,
-            /// When the load was so.
+            /// Time of the load value.
             load_time_stamp: DateTime,
-            /// Where it stands, in the operator's words.
+            /// Locality, defined by the operator.
             locality: Arc<str>,
-            /// Of a UDR.
+            /// UDR-specific data.
             udr_info: UdrInfo,
-            /// Of a UDM.
+            /// UDM-specific data.
             udm_info: UdmInfo,
-            /// Of an AUSF.
+            /// AUSF-specific data.
             ausf_info: AusfInfo,
-            /// Of an AMF.
+            /// AMF-specific data.
             amf_info: AmfInfo,
-            /// Of an SMF.
+            /// SMF-specific data.
             smf_info: SmfInfo,
-            /// Of a UPF.
+            /// UPF-specific data.
             upf_info: UpfInfo,
-            /// Of a PCF.
+            /// PCF-specific data.
             pcf_info: PcfInfo,
-            /// When it last lost its contexts.
+            /// Time of the last restart with loss of contexts.
             recovery_time: DateTime,
-            /// Its services in different instances share contexts.
+            /// Whether different instances of a service share contexts.
             nf_service_persistence: bool,
-            /// It understands an answer with changes alone.
+            /// Whether the NF accepts a response with only the changes.
             nf_profile_changes_support_ind: bool,
-            /// This is such an answer.
+            /// Whether this is a response with only the changes.
             nf_profile_changes_ind: bool,
         }
         repeated {
-            /// Its networks.
+            /// PLMNs.
             plmn_list: Vec<Plmn>,
-            /// Its slices.
+            /// Slices.
             s_nssais: Vec<ExtSnssai>,
-            /// Its slices by network.
+            /// Slices by PLMN.
             per_plmn_snssai_list: Vec<PlmnSnssai>,
-            /// Its slice instances.
+            /// Slice instances.
             nsi_list: Vec<Arc<str>>,
-            /// Its addresses.
+            /// IPv4 addresses.
             ipv4_addresses: Vec<Ipv4Addr>,
-            /// Its addresses.
+            /// IPv6 addresses.
             ipv6_addresses: Vec<Ipv6Addr>,
-            /// Who may discover it: networks; anybody, where empty.
+            /// PLMNs that may discover it; all if empty.
             allowed_plmns: Vec<Plmn>,
-            /// Who may discover it: types; anybody, where empty.
+            /// NF types that may discover it; all if empty.
             allowed_nf_types: Vec<NfType>,
-            /// Who may discover it: domains; anybody, where empty.
+            /// NF domains that may discover it; all if empty.
             allowed_nf_domains: Vec<Arc<str>>,
-            /// Who may discover it: slices; anybody, where empty.
+            /// Slices that may discover it; all if empty.
             allowed_nssais: Vec<ExtSnssai>,
-            /// Its services; deprecated in favour of the map, and still what most NFs read.
+            /// Services; deprecated in favour of the map, but still read by most NFs.
             nf_services: Vec<NfService>,
-            /// Its services by `serviceInstanceId`.
+            /// Services by `serviceInstanceId`.
             nf_service_list: BTreeMap<Arc<str>, NfService>,
-            /// The sets that it is in.
+            /// NF sets.
             nf_set_id_list: Vec<Arc<str>>,
-            /// The areas that it serves.
+            /// Serving areas.
             serving_scope: Vec<Arc<str>>,
         }
         rest {
-            /// Members that are not read here; kept for those who read them.
+            /// Members unknown to Pith, kept for other readers.
             rest,
         }
     }
 }
 
 impl NfProfile {
-    /// Its services, in whichever way the profile gives them.
+    /// The services in either representation.
     pub fn services(&self) -> impl Iterator<Item = &NfService> {
         self.nf_services.iter().chain(self.nf_service_list.values())
     }
 
-    /// The profile as a discovery shows it: without what says who may see it, and without what
-    /// concerns the NRF alone.
+    /// The profile for a discovery result: without the authorization members and those for the NRF only.
     #[must_use]
     pub fn for_discovery(mut self) -> Self {
         self.heart_beat_timer = None;
@@ -134,23 +133,23 @@ record! {
     /// The slices of a network.
     PlmnSnssai {
         required {
-            /// The network.
+            /// The PLMN.
             plmn_id: Plmn,
-            /// Its slices, at least one.
+            /// Slices of the PLMN, at least one.
             s_nssai_list: Vec<ExtSnssai>,
         }
     }
 }
 
 record! {
-    /// The NF instances of an NRF, by their URIs.
+    /// URIs of the NF instances at an NRF.
     UriList {
         optional {
-            /// How many there are, whatever the limit.
+            /// Number of all instances, independent of the limit.
             total_item_count: u32,
         }
         repeated {
-            /// `item` and `self`.
+            /// Links `item` and `self`.
             #[serde(rename = "_links")]
             links: Links,
         }

@@ -1,4 +1,4 @@
-//! A service of an NF instance, and where it is reached.
+//! Services of an NF instance, and their addresses.
 
 use crate::common::{DateTime, ExtSnssai, NfType, ServiceName, SupportedFeatures};
 use crate::record::{open_enum, record};
@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 open_enum! {
-    /// `http` or `https`.
+    /// The URI scheme.
     UriScheme {
         Http = "http",
         Https = "https",
@@ -17,10 +17,10 @@ open_enum! {
 }
 
 open_enum! {
-    /// Whether a service can be used.
+    /// Status of a service.
     NfServiceStatus {
         Registered = "REGISTERED",
-        /// The heart-beats of its NF instance have stopped.
+        /// Heart-beats of the NF instance are missing.
         Suspended = "SUSPENDED",
         Undiscoverable = "UNDISCOVERABLE",
     }
@@ -30,63 +30,63 @@ record! {
     /// A service of an NF instance.
     NfService {
         required {
-            /// Its id within the NF instance.
+            /// Id within the NF instance.
             service_instance_id: Arc<str>,
-            /// Which service.
+            /// Name of the service.
             service_name: ServiceName,
-            /// Its versions, at least one.
+            /// Versions, at least one.
             versions: Vec<NfServiceVersion>,
-            /// With TLS or without.
+            /// URI scheme.
             scheme: UriScheme,
-            /// Whether it can be used.
+            /// Status.
             nf_service_status: NfServiceStatus,
         }
         optional {
-            /// Its name in DNS.
+            /// FQDN.
             fqdn: Arc<str>,
-            /// What stands ahead of the API's name in paths, without a slash at either end.
+            /// Path prefix before the API name, without slashes at its ends.
             api_prefix: Arc<str>,
-            /// Lower is preferred, 0 to 65535.
+            /// Priority, 0 to 65535; lower is preferred.
             priority: u16,
-            /// Weight among those of the same priority, 0 to 65535.
+            /// Weight among services of the same priority, 0 to 65535.
             capacity: u16,
-            /// Percent, 0 to 100.
+            /// Load in percent, 0 to 100.
             load: u8,
-            /// When the load was so.
+            /// Time of the load value.
             load_time_stamp: DateTime,
-            /// When it last lost its contexts.
+            /// Time of the last restart with loss of contexts.
             recovery_time: DateTime,
-            /// Optional features that it has.
+            /// Optional features.
             supported_features: SupportedFeatures,
-            /// A token is needed.
+            /// Whether an access token is required.
             oauth2_required: bool,
         }
         repeated {
-            /// Its addresses.
+            /// Addresses.
             ip_end_points: Vec<IpEndPoint>,
-            /// Who may use it: networks; anybody, where empty.
+            /// PLMNs that may use it; all if empty.
             allowed_plmns: Vec<Plmn>,
-            /// Who may use it: types; anybody, where empty.
+            /// NF types that may use it; all if empty.
             allowed_nf_types: Vec<NfType>,
-            /// Who may use it: domains; anybody, where empty.
+            /// NF domains that may use it; all if empty.
             allowed_nf_domains: Vec<Arc<str>>,
-            /// Who may use it: slices; anybody, where empty.
+            /// Slices that may use it; all if empty.
             allowed_nssais: Vec<ExtSnssai>,
-            /// The scopes that a type of NF may have; all, where its type is not listed (`allowedOperationsPerNfType`).
+            /// Permitted scopes by NF type; unlisted types may use all (`allowedOperationsPerNfType`).
             allowed_operations_per_nf_type: BTreeMap<Arc<str>, Vec<Arc<str>>>,
-            /// The slices that it serves; all of the NF instance's, where empty.
+            /// Slices of the service; all of the NF instance if empty.
             s_nssais: Vec<ExtSnssai>,
         }
         rest {
-            /// Members that are not read here; kept for those who read them.
+            /// Members unknown to Pith, kept for other readers.
             rest,
         }
     }
 }
 
 impl NfService {
-    /// Where it is reached: its own FQDN or first address; `None` if it has neither, and the NF
-    /// instance's then counts.
+    /// The apiRoot from the service's FQDN or first address; `None` if it has neither, so that the NF
+    /// instance's address applies.
     pub fn api_root(&self) -> Option<ApiRoot> {
         let end_point = self.ip_end_points.first();
         let host = match (&self.fqdn, end_point) {
@@ -97,7 +97,7 @@ impl NfService {
         Some(self.api_root_at(&host))
     }
 
-    /// Where it is reached if its host is that one.
+    /// The apiRoot with the given host.
     pub fn api_root_at(&self, host: &str) -> ApiRoot {
         let scheme = match self.scheme {
             UriScheme::Http => Scheme::Http,
@@ -110,7 +110,7 @@ impl NfService {
         ApiRoot::new(scheme, &authority).with_prefix(&format!("{slash}{prefix}"))
     }
 
-    /// Takes away what says who may use it (TS 29.510, `NFService` of Nnrf_NFDiscovery).
+    /// Removes the authorization members (TS 29.510, `NFService` of Nnrf_NFDiscovery).
     pub(super) fn hide_from_others(&mut self) {
         self.allowed_plmns.clear();
         self.allowed_nf_types.clear();
@@ -125,13 +125,13 @@ record! {
     /// A version of a service.
     NfServiceVersion {
         required {
-            /// As in paths, `v1`.
+            /// Version in paths, such as `v1`.
             api_version_in_uri: Arc<str>,
-            /// `1.2.3`.
+            /// Full version, such as `1.2.3`.
             api_full_version: Arc<str>,
         }
         optional {
-            /// When it ends.
+            /// Time of expiry.
             expiry: DateTime,
         }
     }
@@ -141,20 +141,20 @@ record! {
     /// An address of a service.
     IpEndPoint {
         optional {
-            /// IPv4.
+            /// IPv4 address.
             ipv4_address: Ipv4Addr,
-            /// IPv6.
+            /// IPv6 address.
             ipv6_address: Ipv6Addr,
-            /// `TCP`.
+            /// Transport protocol, `TCP`.
             transport: Arc<str>,
-            /// Port; 80 or 443 where `None`.
+            /// Port; 80 or 443 if `None`.
             port: u16,
         }
     }
 }
 
 impl IpEndPoint {
-    /// The address as in a URI.
+    /// The address in the format of a URI.
     pub fn host(&self) -> Option<String> {
         let ipv6 = || self.ipv6_address.map(|address| format!("[{address}]"));
         self.ipv4_address.map(|address| address.to_string()).or_else(ipv6)

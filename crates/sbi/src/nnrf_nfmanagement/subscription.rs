@@ -1,4 +1,4 @@
-//! Subscriptions to what becomes of NF instances, and the notifications of it.
+//! Subscriptions to status changes of NF instances, and their notifications.
 
 use super::NfProfile;
 use crate::common::{ChangeItem, DateTime, ExtSnssai, NfInstanceId, NfType, ServiceName, SupportedFeatures};
@@ -8,7 +8,7 @@ use pith_types::{Guami, Plmn, Snssai};
 use std::sync::Arc;
 
 open_enum! {
-    /// What became of an NF instance.
+    /// Kind of a status change.
     NotificationEventType {
         NfRegistered = "NF_REGISTERED",
         NfDeregistered = "NF_DEREGISTERED",
@@ -17,7 +17,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// An NF instance began or ceased to meet the condition of a subscription.
+    /// Whether an NF instance began or ceased to meet a subscription's condition.
     ConditionEventType {
         NfAdded = "NF_ADDED",
         NfRemoved = "NF_REMOVED",
@@ -28,119 +28,118 @@ record! {
     /// A subscription.
     SubscriptionData {
         required {
-            /// Where to tell.
+            /// Callback URI of the notifications.
             nf_status_notification_uri: Uri,
         }
         optional {
-            /// Who subscribes.
+            /// NF instance of the subscriber.
             req_nf_instance_id: NfInstanceId,
-            /// Of whom; of all, where `None`.
+            /// Condition; all NF instances if `None`.
             subscr_cond: SubscrCond,
-            /// The NRF's name of it; in its answers.
+            /// Identifier of the subscription, assigned by the NRF.
             subscription_id: Arc<str>,
-            /// When it ends.
+            /// Expiry of the subscription.
             validity_time: DateTime,
-            /// The network of those that are watched.
+            /// PLMN of the monitored NF instances.
             plmn_id: Plmn,
-            /// Which changes count.
+            /// Relevant changes of a profile.
             notif_condition: NotifCondition,
-            /// What the subscriber is.
+            /// NF type of the subscriber.
             req_nf_type: NfType,
-            /// The subscriber's name in DNS.
+            /// FQDN of the subscriber.
             req_nf_fqdn: Arc<str>,
-            /// Optional features that the subscriber has.
+            /// Optional features of the subscriber.
             requester_features: SupportedFeatures,
-            /// Optional features that the NRF has.
+            /// Optional features of the NRF.
             nrf_supported_features: SupportedFeatures,
         }
         repeated {
-            /// Which events; all, where empty.
+            /// Events; all if empty.
             req_notif_events: Vec<NotificationEventType>,
-            /// The subscriber's slices.
+            /// Slices of the subscriber.
             req_snssais: Vec<ExtSnssai>,
-            /// The subscriber's networks.
+            /// PLMNs of the subscriber.
             req_plmn_list: Vec<Plmn>,
         }
     }
 }
 
 record! {
-    /// Whom a subscription is about: by one of the conditions that TS 29.510 has; all members that
-    /// are there must be met.
+    /// The monitored NF instances, by one of the conditions of TS 29.510. All present members must match.
     SubscrCond {
         optional {
-            /// One instance.
+            /// A single NF instance.
             nf_instance_id: NfInstanceId,
-            /// All of a type.
+            /// All instances of an NF type.
             nf_type: NfType,
-            /// All of a group, with their type.
+            /// All instances of a group, with their type.
             nf_group_id: Arc<str>,
-            /// All that offer a service.
+            /// All instances with a service.
             service_name: ServiceName,
-            /// All AMFs of a set.
+            /// All AMFs of an AMF set.
             amf_set_id: Arc<str>,
-            /// All AMFs of a region.
+            /// All AMFs of an AMF region.
             amf_region_id: Arc<str>,
-            /// All of an NF set.
+            /// All instances of an NF set.
             nf_set_id: Arc<str>,
         }
         repeated {
-            /// Some instances.
+            /// Several NF instances.
             nf_instance_id_list: Vec<NfInstanceId>,
-            /// AMFs by identity.
+            /// AMFs with these GUAMIs.
             guami_list: Vec<Guami>,
-            /// All that serve a slice.
+            /// All instances that serve a slice.
             snssai_list: Vec<Snssai>,
         }
     }
 }
 
 impl SubscrCond {
-    /// All of a type.
+    /// All instances of an NF type.
     pub fn of_type(nf_type: NfType) -> Self {
         Self { nf_type: Some(nf_type), ..Self::default() }
     }
 
-    /// All that offer a service.
+    /// All instances with a service.
     pub fn of_service(service_name: ServiceName) -> Self {
         Self { service_name: Some(service_name), ..Self::default() }
     }
 
-    /// One instance.
+    /// A single NF instance.
     pub fn of_instance(nf_instance_id: NfInstanceId) -> Self {
         Self { nf_instance_id: Some(nf_instance_id), ..Self::default() }
     }
 }
 
 record! {
-    /// Which changes of a profile count; one of the two.
+    /// Relevant changes of a profile; one of the two members.
     NotifCondition {
         repeated {
-            /// Only those of these members: JSON pointers.
+            /// Members that are relevant: JSON pointers.
             monitored_attributes: Vec<Arc<str>>,
-            /// All but those of these members: JSON pointers.
+            /// Members that are not relevant: JSON pointers.
             unmonitored_attributes: Vec<Arc<str>>,
         }
     }
 }
 
 record! {
-    /// What became of an NF instance.
+    /// A notification of a status change.
     NotificationData {
         required {
-            /// What.
+            /// Kind of the change.
             event: NotificationEventType,
-            /// Of which.
+            /// URI of the NF instance.
             nf_instance_uri: Uri,
         }
         optional {
-            /// Its profile, when it registered or changed.
+            /// The profile, after a registration or change.
             nf_profile: NfProfile,
-            /// It began or ceased to meet the condition.
+            /// Whether the instance began or ceased to meet the condition.
             condition_event: ConditionEventType,
         }
         repeated {
-            /// Its changes, instead of its profile.
+            /// Changes of the profile, in place of the profile.
             profile_changes: Vec<ChangeItem>,
         }
     }

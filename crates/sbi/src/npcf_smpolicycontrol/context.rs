@@ -1,4 +1,4 @@
-//! What the SMF tells the PCF: when a session begins, when something changes, when it ends.
+//! Data from the SMF to the PCF: at the start, at changes and at the end of a session.
 
 use super::{
     AccuUsageReport, PduSessionRelCause, PolicyControlRequestTrigger, PolicyDecisionFailureCode,
@@ -17,161 +17,161 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 record! {
-    /// A PDU session that begins.
+    /// The context of a new PDU session.
     SmPolicyContextData {
         required {
-            /// The subscriber.
+            /// SUPI of the subscriber.
             supi: Supi,
-            /// The UE's number for the session.
+            /// PDU session identity.
             pdu_session_id: u8,
-            /// What it carries.
+            /// PDU session type.
             pdu_session_type: PduSessionType,
-            /// Its data network.
+            /// DNN.
             dnn: Dnn,
-            /// Where to tell changes: `/update` and `/terminate` are put behind it.
+            /// Callback URI, to which `/update` and `/terminate` are appended.
             notification_uri: Uri,
-            /// Its slice.
+            /// Slice.
             slice_info: Snssai,
         }
         optional {
-            /// Public identity.
+            /// GPSI.
             gpsi: Arc<str>,
-            /// Nobody has checked that the SUPI is the UE's; in an emergency.
+            /// Whether the SUPI was not authenticated, for emergency services.
             invalid_supi: bool,
             /// Charging characteristics.
             chargingcharacteristics: Arc<str>,
-            /// How the data network came to be chosen.
+            /// Selection mode of the DNN.
             dnn_sel_mode: DnnSelectionMode,
-            /// The access.
+            /// Access type.
             access_type: AccessType,
-            /// The radio.
+            /// Radio access technology.
             rat_type: RatType,
             /// The serving network.
             serving_network: PlmnIdNid,
-            /// Where the UE is.
+            /// Location of the UE.
             user_location_info: UserLocation,
-            /// Its time zone, `+01:00`.
+            /// Time zone of the UE, such as `+01:00`.
             ue_time_zone: Arc<str>,
-            /// The equipment.
+            /// PEI of the UE.
             pei: Pei,
-            /// The UE's address.
+            /// IPv4 address of the UE.
             ipv4_address: Ipv4Addr,
-            /// The UE's prefix.
+            /// IPv6 prefix of the UE.
             ipv6_address_prefix: Arc<str>,
-            /// Address domain, where addresses overlap.
+            /// IP domain, if addresses overlap.
             ip_domain: Arc<str>,
             /// Subscribed session AMBR.
             subs_sess_ambr: Ambr,
             /// Subscribed QoS of the default QoS flow.
             subs_def_qos: SubscribedDefaultQos,
-            /// Packet filters that the UE can take.
+            /// Number of packet filters that the UE supports.
             num_of_pack_filter: u32,
-            /// Charged while used.
+            /// Whether online charging applies.
             online: bool,
-            /// Charged after use.
+            /// Whether offline charging applies.
             offline: bool,
-            /// The UE has 3GPP PS data off.
+            /// Whether the UE has 3GPP PS data off active.
             #[serde(rename = "3gppPsDataOffStatus")]
             three_gpp_ps_data_off_status: bool,
-            /// Reflective QoS works with this UE.
+            /// Whether the UE supports reflective QoS.
             ref_qos_indication: bool,
-            /// What the default QoS flow is for.
+            /// Use of the default QoS flow.
             qos_flow_usage: QosFlowUsage,
-            /// The AMF that serves the UE.
+            /// The AMF of the UE.
             serv_nf_id: ServingNfIdentity,
-            /// Optional features that the SMF has.
+            /// Optional features of the SMF.
             supp_feat: SupportedFeatures,
-            /// The SMF.
+            /// NF instance of the SMF.
             smf_id: NfInstanceId,
-            /// When the SMF last lost its contexts.
+            /// Time of the SMF's last restart with loss of contexts.
             recovery_time: DateTime,
         }
         repeated {
-            /// Groups.
+            /// Internal group identifiers.
             inter_grp_ids: Vec<Arc<str>>,
         }
     }
 }
 
 record! {
-    /// The node that serves a UE.
+    /// The node that serves the UE.
     ServingNfIdentity {
         optional {
-            /// The AMF.
+            /// NF instance of the AMF.
             serv_nf_inst_id: NfInstanceId,
-            /// Its identity.
+            /// GUAMI of the AMF.
             guami: Guami,
         }
     }
 }
 
 record! {
-    /// What happened to a PDU session.
+    /// An update of the context of a PDU session.
     SmPolicyUpdateContextData {
         optional {
-            /// The access.
+            /// Access type.
             access_type: AccessType,
-            /// The radio.
+            /// Radio access technology.
             rat_type: RatType,
             /// The serving network.
             serving_network: PlmnIdNid,
-            /// Where the UE is.
+            /// Location of the UE.
             user_location_info: UserLocation,
-            /// Its time zone, `+01:00`.
+            /// Time zone of the UE, such as `+01:00`.
             ue_time_zone: Arc<str>,
-            /// An address that the UE lost.
+            /// Released IPv4 address.
             rel_ipv4_address: Ipv4Addr,
-            /// An address that the UE got.
+            /// New IPv4 address.
             ipv4_address: Ipv4Addr,
-            /// A prefix that the UE got.
+            /// New IPv6 prefix.
             ipv6_address_prefix: Arc<str>,
-            /// A prefix that the UE lost.
+            /// Released IPv6 prefix.
             rel_ipv6_address_prefix: Arc<str>,
             /// Subscribed session AMBR.
             subs_sess_ambr: Ambr,
             /// Subscribed QoS of the default QoS flow.
             subs_def_qos: SubscribedDefaultQos,
-            /// When the UE was there.
+            /// Time of the location.
             user_location_info_time: DateTime,
             /// The node that serves the UE.
             serv_nf_id: ServingNfIdentity,
         }
         repeated {
-            /// What happened.
+            /// Triggers that occurred.
             rep_policy_ctrl_req_triggers: Vec<PolicyControlRequestTrigger>,
-            /// How much was used.
+            /// Accumulated usage.
             accu_usage_reports: Vec<AccuUsageReport>,
-            /// PCC rules that fail, or work again.
+            /// Reports on PCC rules.
             rule_reports: Vec<RuleReport>,
-            /// Session rules that fail, or work again.
+            /// Reports on session rules.
             sess_rule_reports: Vec<SessionRuleReport>,
-            /// Guaranteed bit rates that are not met, or met again.
+            /// Reports on guaranteed bit rates.
             qnc_reports: Vec<QosNotificationControlInfo>,
-            /// Parts of a decision that could not be carried out.
+            /// Parts of a decision that could not be enforced.
             policy_dec_failure_reports: Vec<PolicyDecisionFailureCode>,
-            /// Members of a decision that were wrong.
+            /// Invalid members of a decision.
             invalid_policy_decs: Vec<InvalidParam>,
         }
     }
 }
 
 record! {
-    /// A PDU session that has ended.
+    /// Data at the end of a PDU session.
     SmPolicyDeleteData {
         optional {
-            /// Where the UE was.
+            /// Last location of the UE.
             user_location_info: UserLocation,
-            /// Its time zone, `+01:00`.
+            /// Time zone of the UE, such as `+01:00`.
             ue_time_zone: Arc<str>,
             /// The serving network.
             serving_network: PlmnIdNid,
-            /// When the UE was there.
+            /// Time of the location.
             user_location_info_time: DateTime,
-            /// Why.
+            /// The reason for the release.
             pdu_sess_rel_cause: PduSessionRelCause,
         }
         repeated {
-            /// How much was used.
+            /// Accumulated usage.
             accu_usage_reports: Vec<AccuUsageReport>,
         }
     }

@@ -1,5 +1,5 @@
-//! What the PCF decides for a session. Rules refer to the data beside them by id; in an update a
-//! `None` in the place of a rule (`null`) takes it away, and what is absent stays.
+//! Policy decisions of the PCF. Rules refer to other data by id. In an update, `None` (`null`) deletes a
+//! rule, and absent rules remain.
 
 use super::{
     FlowDirection, FlowStatus, MeteringMethod, PolicyControlRequestTrigger, QosFlowUsage, ReportingLevel,
@@ -11,70 +11,70 @@ use pith_types::{Ambr, BitRate};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// By id; `None` takes away.
+/// Decisions by id; `None` deletes one.
 pub type Decisions<T> = BTreeMap<Arc<str>, Option<T>>;
 
 record! {
-    /// A decision, or what changes of it.
+    /// A policy decision, or its changes.
     SmPolicyDecision {
         optional {
-            /// Reflective QoS ends after so many seconds.
+            /// Timer of reflective QoS in seconds.
             reflective_qos_timer: u32,
-            /// When the SMF shall ask again.
+            /// Time by which the SMF must request an update.
             revalidation_time: DateTime,
-            /// Charged after use.
+            /// Whether offline charging applies.
             offline: bool,
-            /// Charged while used.
+            /// Whether online charging applies.
             online: bool,
-            /// What the default QoS flow is for.
+            /// Use of the default QoS flow.
             qos_flow_usage: QosFlowUsage,
-            /// The session shall end, and why.
+            /// The reason, if the session must be released.
             rel_cause: SmPolicyAssociationReleaseCause,
-            /// Optional features that both have.
+            /// Optional features of both sides.
             supp_feat: SupportedFeatures,
         }
         repeated {
-            /// Rules for the session as a whole.
+            /// Session rules.
             sess_rules: Decisions<SessionRule>,
-            /// Rules for flows of data.
+            /// PCC rules.
             pcc_rules: Decisions<PccRule>,
-            /// QoS that rules refer to.
+            /// QoS data of rules.
             qos_decs: Decisions<QosData>,
-            /// Charging that rules refer to.
+            /// Charging data of rules.
             chg_decs: Decisions<ChargingData>,
-            /// Gates that rules refer to.
+            /// Traffic control data of rules.
             traff_cont_decs: Decisions<TrafficControlData>,
-            /// Usage monitoring that rules refer to.
+            /// Usage monitoring data of rules.
             um_decs: Decisions<UsageMonitoringData>,
-            /// Characteristics of 5QIs that are not standard.
+            /// Characteristics of non-standardized 5QIs.
             qos_chars: BTreeMap<Arc<str>, QosCharacteristics>,
-            /// Conditions that rules refer to.
+            /// Condition data of rules.
             conds: Decisions<ConditionData>,
-            /// What the PCF wants to be told of.
+            /// Triggers of updates.
             policy_ctrl_req_triggers: Vec<PolicyControlRequestTrigger>,
-            /// Areas whose entry and leaving is reported.
+            /// Presence reporting areas.
             pra_infos: BTreeMap<Arc<str>, PresenceInfo>,
         }
     }
 }
 
 record! {
-    /// A policy association.
+    /// An SM policy association.
     SmPolicyControl {
         required {
-            /// What the SMF told.
+            /// Context from the SMF.
             context: SmPolicyContextData,
-            /// What the PCF decided.
+            /// Decision of the PCF.
             policy: SmPolicyDecision,
         }
     }
 }
 
 record! {
-    /// A rule for the session as a whole.
+    /// A session rule.
     SessionRule {
         required {
-            /// Its id.
+            /// Identifier of the rule.
             sess_rule_id: Arc<str>,
         }
         optional {
@@ -82,9 +82,9 @@ record! {
             auth_sess_ambr: Ambr,
             /// QoS of the default QoS flow.
             auth_def_qos: AuthorizedDefaultQos,
-            /// Usage monitoring.
+            /// Reference to usage monitoring data.
             ref_um_data: Arc<str>,
-            /// When it holds.
+            /// Reference to condition data.
             ref_cond_data: Arc<str>,
         }
     }
@@ -97,53 +97,53 @@ record! {
             /// 5G QoS identifier.
             #[serde(rename = "5qi")]
             five_qi: u8,
-            /// Its priority when resources are short.
+            /// Allocation and retention priority.
             arp: Arp,
-            /// 1 to 127, instead of that of the 5QI.
+            /// Priority level, 1 to 127, in place of that of the 5QI.
             priority_level: u8,
-            /// Milliseconds over which rates are averaged, 1 to 4095.
+            /// Averaging window in milliseconds, 1 to 4095.
             aver_window: u16,
-            /// Octets in a burst, 1 to 4095.
+            /// Maximum data burst volume in octets, 1 to 4095.
             max_data_burst_vol: u16,
-            /// Maximum bit rate, from the UE.
+            /// Maximum uplink bit rate.
             maxbr_ul: BitRate,
-            /// Maximum bit rate, to the UE.
+            /// Maximum downlink bit rate.
             maxbr_dl: BitRate,
-            /// Guaranteed bit rate, from the UE.
+            /// Guaranteed uplink bit rate.
             gbr_ul: BitRate,
-            /// Guaranteed bit rate, to the UE.
+            /// Guaranteed downlink bit rate.
             gbr_dl: BitRate,
         }
     }
 }
 
 record! {
-    /// A rule for a flow of data.
+    /// A PCC rule.
     PccRule {
         required {
-            /// Its id.
+            /// Identifier of the rule.
             pcc_rule_id: Arc<str>,
         }
         optional {
-            /// An application whose packets the UPF knows.
+            /// Application that the UPF detects.
             app_id: Arc<str>,
-            /// Version of its content.
+            /// Version of the rule's content.
             cont_ver: u32,
-            /// Lower is tried first, 0 to 255.
+            /// Precedence, 0 to 255; lower values are evaluated first.
             precedence: u32,
-            /// When it holds.
+            /// Reference to condition data.
             ref_cond_data: Arc<str>,
         }
         repeated {
             /// Packet filters.
             flow_infos: Vec<FlowInformation>,
-            /// QoS; one at most.
+            /// Reference to QoS data; at most one.
             ref_qos_data: Vec<Arc<str>>,
-            /// Gates; one at most.
+            /// Reference to traffic control data; at most one.
             ref_tc_data: Vec<Arc<str>>,
-            /// Charging; one at most.
+            /// Reference to charging data; at most one.
             ref_chg_data: Vec<Arc<str>>,
-            /// Usage monitoring; one at most.
+            /// Reference to usage monitoring data; at most one.
             ref_um_data: Vec<Arc<str>>,
         }
     }
@@ -153,11 +153,11 @@ record! {
     /// A packet filter.
     FlowInformation {
         optional {
-            /// An IPFilterRule (RFC 6733 4.3.1), from the side of the UE.
+            /// IPFilterRule (RFC 6733 4.3.1).
             flow_description: Arc<str>,
-            /// Its id.
+            /// Identifier of the filter.
             pack_filt_id: Arc<str>,
-            /// The UE shall have it too.
+            /// Whether the filter is also sent to the UE.
             packet_filter_usage: bool,
             /// Type of service and its mask, four hexadecimal digits.
             tos_traffic_class: Arc<str>,
@@ -165,51 +165,51 @@ record! {
             spi: Arc<str>,
             /// IPv6 flow label, hexadecimal digits.
             flow_label: Arc<str>,
-            /// Which way.
+            /// Direction of the flow.
             flow_direction: FlowDirection,
         }
     }
 }
 
 record! {
-    /// QoS of a flow.
+    /// QoS data of a flow.
     QosData {
         required {
-            /// Its id.
+            /// Identifier of the QoS data.
             qos_id: Arc<str>,
         }
         optional {
             /// 5G QoS identifier.
             #[serde(rename = "5qi")]
             five_qi: u8,
-            /// Maximum bit rate, from the UE.
+            /// Maximum uplink bit rate.
             maxbr_ul: BitRate,
-            /// Maximum bit rate, to the UE.
+            /// Maximum downlink bit rate.
             maxbr_dl: BitRate,
-            /// Guaranteed bit rate, from the UE.
+            /// Guaranteed uplink bit rate.
             gbr_ul: BitRate,
-            /// Guaranteed bit rate, to the UE.
+            /// Guaranteed downlink bit rate.
             gbr_dl: BitRate,
-            /// Its priority when resources are short.
+            /// Allocation and retention priority.
             arp: Arp,
-            /// The gNB tells when it cannot keep the guaranteed bit rate.
+            /// Whether the gNB reports that it cannot fulfil the guaranteed bit rate.
             qnc: bool,
-            /// 1 to 127, instead of that of the 5QI.
+            /// Priority level, 1 to 127, in place of that of the 5QI.
             priority_level: u8,
-            /// Milliseconds over which rates are averaged, 1 to 4095.
+            /// Averaging window in milliseconds, 1 to 4095.
             aver_window: u16,
-            /// Octets in a burst, 1 to 4095.
+            /// Maximum data burst volume in octets, 1 to 4095.
             max_data_burst_vol: u16,
-            /// Reflective QoS.
+            /// Whether reflective QoS applies.
             reflective_qos: bool,
-            /// The rule is bound to the default QoS flow.
+            /// Whether the rule is bound to the default QoS flow.
             def_qos_flow_indication: bool,
         }
     }
 }
 
 open_enum! {
-    /// Whether a QoS flow has a guaranteed bit rate (TS 29.571).
+    /// Resource type of a QoS flow (TS 29.571).
     QosResourceType {
         NonGbr = "NON_GBR",
         NonCriticalGbr = "NON_CRITICAL_GBR",
@@ -218,111 +218,111 @@ open_enum! {
 }
 
 record! {
-    /// Characteristics of a 5QI that is not standard.
+    /// Characteristics of a non-standardized 5QI.
     QosCharacteristics {
         required {
-            /// Which.
+            /// 5G QoS identifier.
             #[serde(rename = "5qi")]
             five_qi: u8,
-            /// With a guaranteed bit rate or without.
+            /// Resource type.
             resource_type: QosResourceType,
-            /// 1 to 127.
+            /// Priority level, 1 to 127.
             priority_level: u8,
-            /// Milliseconds.
+            /// Packet delay budget in milliseconds.
             packet_delay_budget: u32,
-            /// `6E-2` is 6 in 100.
+            /// Packet error rate; `6E-2` is 6 in 100.
             packet_error_rate: Arc<str>,
         }
         optional {
-            /// Milliseconds, 1 to 4095.
+            /// Averaging window in milliseconds, 1 to 4095.
             averaging_window: u16,
-            /// Octets, 1 to 4095.
+            /// Maximum data burst volume in octets, 1 to 4095.
             max_data_burst_vol: u16,
         }
     }
 }
 
 record! {
-    /// How a flow is charged.
+    /// Charging data of a flow.
     ChargingData {
         required {
-            /// Its id.
+            /// Identifier of the charging data.
             chg_id: Arc<str>,
         }
         optional {
-            /// By what.
+            /// Metering method.
             metering_method: MeteringMethod,
-            /// Charged after use.
+            /// Whether offline charging applies.
             offline: bool,
-            /// Charged while used.
+            /// Whether online charging applies.
             online: bool,
             /// Rating group.
             rating_group: u32,
-            /// How finely usage is reported.
+            /// Reporting level.
             reporting_level: ReportingLevel,
-            /// Service.
+            /// Service identifier.
             service_id: u32,
         }
     }
 }
 
 record! {
-    /// Whether a flow's gate is open.
+    /// Traffic control data of a flow.
     TrafficControlData {
         required {
-            /// Its id.
+            /// Identifier of the traffic control data.
             tc_id: Arc<str>,
         }
         optional {
-            /// Whether.
+            /// Gate status of the flow.
             flow_status: FlowStatus,
         }
     }
 }
 
 record! {
-    /// How much is used before the PCF is told.
+    /// Usage monitoring data: thresholds of reports to the PCF.
     UsageMonitoringData {
         required {
-            /// Its id.
+            /// Identifier of the usage monitoring data.
             um_id: Arc<str>,
         }
         optional {
-            /// Octets both ways.
+            /// Total volume in octets.
             volume_threshold: u64,
-            /// Octets from the UE.
+            /// Uplink volume in octets.
             volume_threshold_uplink: u64,
-            /// Octets to the UE.
+            /// Downlink volume in octets.
             volume_threshold_downlink: u64,
-            /// Seconds.
+            /// Time in seconds.
             time_threshold: u32,
-            /// When counting starts anew.
+            /// Time at which counting restarts.
             monitoring_time: DateTime,
-            /// Seconds without a packet that end the counting of time.
+            /// Inactivity in seconds after which the time counter stops.
             inactivity_time: u32,
         }
         repeated {
-            /// Rules whose flows are not counted.
+            /// PCC rules that are not counted.
             ex_usage_pcc_rule_ids: Vec<Arc<str>>,
         }
     }
 }
 
 record! {
-    /// When a rule holds.
+    /// Condition data of a rule.
     ConditionData {
         required {
-            /// Its id.
+            /// Identifier of the condition data.
             cond_id: Arc<str>,
         }
         optional {
-            /// From then on.
+            /// Start of validity.
             activation_time: DateTime,
-            /// Until then.
+            /// End of validity.
             deactivation_time: DateTime,
-            /// Over this access.
+            /// Required access type.
             access_type: AccessType,
-            /// On this radio.
+            /// Required radio access technology.
             rat_type: RatType,
         }
     }

@@ -3,7 +3,7 @@
 use crate::record::open_enum;
 
 open_enum! {
-    /// What the PCF wants to be told of, and what has happened.
+    /// Triggers of updates to the PCF.
     PolicyControlRequestTrigger {
         PlmnCh = "PLMN_CH",
         ResMoRe = "RES_MO_RE",
@@ -35,7 +35,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// Which way a flow goes.
+    /// Direction of a flow.
     FlowDirection {
         Downlink = "DOWNLINK",
         Uplink = "UPLINK",
@@ -45,7 +45,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// Which directions of a flow are open (TS 29.514).
+    /// Gate status of a flow (TS 29.514).
     FlowStatus {
         EnabledUplink = "ENABLED-UPLINK",
         EnabledDownlink = "ENABLED-DOWNLINK",
@@ -56,7 +56,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// What usage is charged by.
+    /// Metering methods of charging.
     MeteringMethod {
         Duration = "DURATION",
         Volume = "VOLUME",
@@ -66,7 +66,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// How finely usage is reported to charging.
+    /// Reporting levels of charging.
     ReportingLevel {
         SerIdLevel = "SER_ID_LEVEL",
         RatGrLevel = "RAT_GR_LEVEL",
@@ -75,7 +75,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// What the default QoS flow is for.
+    /// Uses of the default QoS flow.
     QosFlowUsage {
         General = "GENERAL",
         ImsSig = "IMS_SIG",
@@ -83,7 +83,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// Whether a rule works.
+    /// Status of a rule.
     RuleStatus {
         Active = "ACTIVE",
         Inactive = "INACTIVE",
@@ -91,7 +91,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// Why a PCC rule does not work.
+    /// The reason for the failure of a PCC rule.
     FailureCode {
         UnkRuleId = "UNK_RULE_ID",
         NfMal = "NF_MAL",
@@ -113,7 +113,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// Why a session rule does not work.
+    /// The reason for the failure of a session rule.
     SessionRuleFailureCode {
         NfMal = "NF_MAL",
         ResLim = "RES_LIM",
@@ -128,7 +128,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// Why an update of the PCF did not succeed as a whole.
+    /// The reason for the partial failure of a PCF update.
     FailureCause {
         PccRuleEvent = "PCC_RULE_EVENT",
         PccQosFlowEvent = "PCC_QOS_FLOW_EVENT",
@@ -139,7 +139,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// Which part of a decision could not be carried out.
+    /// The part of a decision that could not be enforced.
     PolicyDecisionFailureCode {
         TraCtrlDecsErr = "TRA_CTRL_DECS_ERR",
         QosDecsErr = "QOS_DECS_ERR",
@@ -152,7 +152,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// Why the SMF ends a session.
+    /// The reason for the release of a session by the SMF.
     PduSessionRelCause {
         PsToCsHo = "PS_TO_CS_HO",
         RuleError = "RULE_ERROR",
@@ -160,7 +160,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// Why the PCF wants a policy association to end.
+    /// The reason for the PCF's termination of a policy association.
     SmPolicyAssociationReleaseCause {
         Unspecified = "UNSPECIFIED",
         UeSubscription = "UE_SUBSCRIPTION",

@@ -1,4 +1,4 @@
-//! What the PCF tells the SMF on its own, and what the SMF answers.
+//! Notifications of the PCF to the SMF, and the SMF's responses.
 
 use super::{
     FailureCause, PolicyDecisionFailureCode, RuleReport, ServingNfIdentity, SessionRuleReport,
@@ -12,80 +12,80 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 record! {
-    /// The PCF has changed its decision.
+    /// A changed decision of the PCF.
     SmPolicyNotification {
         optional {
-            /// Which policy association.
+            /// URI of the policy association.
             resource_uri: Uri,
-            /// What changes.
+            /// The changes.
             sm_policy_decision: SmPolicyDecision,
         }
     }
 }
 
-/// What the SMF answers to a changed decision, where it has something to tell.
+/// The SMF's response to a changed decision, if it has a body.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum SmPolicyUpdateNotifyResult {
-    /// Part of it could not be carried out.
+    /// Some rules could not be enforced.
     PartialSuccess(Vec<PartialSuccessReport>),
-    /// Parts of it could not be carried out.
+    /// Some parts of the decision could not be enforced.
     Failures(Vec<PolicyDecisionFailureCode>),
-    /// What the PCF asked for.
+    /// The values that the PCF requested.
     UeCamping(Box<UeCampingRep>),
 }
 
 record! {
-    /// What of a decision could not be carried out.
+    /// The part of a decision that could not be enforced.
     PartialSuccessReport {
         required {
-            /// Why.
+            /// The reason.
             failure_cause: FailureCause,
         }
         optional {
-            /// Where the UE is.
+            /// Location and access of the UE.
             ue_camping_rep: UeCampingRep,
         }
         repeated {
-            /// PCC rules that fail.
+            /// Reports on PCC rules.
             rule_reports: Vec<RuleReport>,
-            /// Session rules that fail.
+            /// Reports on session rules.
             sess_rule_reports: Vec<SessionRuleReport>,
-            /// Parts of the decision that could not be carried out.
+            /// Parts of the decision that could not be enforced.
             policy_dec_failure_reports: Vec<PolicyDecisionFailureCode>,
-            /// Members of the decision that were wrong.
+            /// Invalid members of the decision.
             invalid_policy_decs: Vec<InvalidParam>,
         }
     }
 }
 
 record! {
-    /// Where a UE is.
+    /// Location and access of a UE.
     UeCampingRep {
         optional {
-            /// Over which access.
+            /// Access type.
             access_type: AccessType,
-            /// On which radio.
+            /// Radio access technology.
             rat_type: RatType,
-            /// Served by whom.
+            /// Serving node.
             serv_nf_id: ServingNfIdentity,
-            /// In which network.
+            /// Serving network.
             serving_network: PlmnIdNid,
-            /// In which place.
+            /// Location of the UE.
             user_location_info: UserLocation,
-            /// Its time zone, `+01:00`.
+            /// Time zone of the UE, such as `+01:00`.
             ue_time_zone: Arc<str>,
         }
     }
 }
 
 record! {
-    /// The PCF wants a policy association to end (`TerminationNotification` of TS 29.512).
+    /// Request of the PCF to terminate a policy association (`TerminationNotification` of TS 29.512).
     SmPolicyTerminationNotification {
         required {
-            /// Which.
+            /// URI of the policy association.
             resource_uri: Uri,
-            /// Why.
+            /// The reason.
             cause: SmPolicyAssociationReleaseCause,
         }
     }

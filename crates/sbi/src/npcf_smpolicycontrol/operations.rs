@@ -16,24 +16,24 @@ json_bodies! {
 operations! {
     NpcfSmpolicycontrol "/npcf-smpolicycontrol/v1";
 
-    /// Asks for a policy.
+    /// Creates an SM policy association.
     CreateSmPolicy "Npcf_SMPolicyControl_Create" "CreateSMPolicy"
     Post ["sm-policies"] {}
     body SmPolicyContextData
     => [SmPolicyDecisionCreated];
 
-    /// Reads a policy.
+    /// Reads an SM policy association.
     GetSmPolicy "Npcf_SMPolicyControl_Get" "GetSMPolicy"
     Get ["sm-policies", sm_policy_id] { sm_policy_id: String }
     => [SmPolicyControl];
 
-    /// Tells what happened to the session.
+    /// Reports events of the session.
     UpdateSmPolicy "Npcf_SMPolicyControl_Update" "UpdateSMPolicy"
     Post ["sm-policies", sm_policy_id, "update"] { sm_policy_id: String }
     body SmPolicyUpdateContextData
     => [SmPolicyDecision];
 
-    /// Ends a policy.
+    /// Deletes an SM policy association.
     DeleteSmPolicy "Npcf_SMPolicyControl_Delete" "DeleteSMPolicy"
     Post ["sm-policies", sm_policy_id, "delete"] { sm_policy_id: String }
     body SmPolicyDeleteData
@@ -48,7 +48,7 @@ callbacks! {
     body SmPolicyNotification
     => [NoContent, SmPolicyUpdateNotifyResult];
 
-    /// Has the SMF end a policy.
+    /// Requests the SMF to delete a policy association.
     SmPolicyTerminateNotify "Npcf_SMPolicyControl_UpdateNotify" "sm-policy" "/terminate"
     body SmPolicyTerminationNotification
     => [NoContent];

@@ -1,51 +1,51 @@
-//! What the SMF reports of rules and of usage.
+//! Reports of the SMF on rules and usage.
 
 use super::{FailureCode, PolicyDecisionFailureCode, RuleStatus, SessionRuleFailureCode};
 use crate::record::{open_enum, record};
 use std::sync::Arc;
 
 record! {
-    /// PCC rules that fail, or work again.
+    /// A report on PCC rules that failed or are active again.
     RuleReport {
         required {
-            /// Which, at least one.
+            /// Identifiers of the rules, at least one.
             pcc_rule_ids: Vec<Arc<str>>,
-            /// Whether they work.
+            /// Status of the rules.
             rule_status: RuleStatus,
         }
         optional {
-            /// Why not.
+            /// The reason of the failure.
             failure_code: FailureCode,
         }
         repeated {
-            /// Versions of their content.
+            /// Versions of the rules' contents.
             cont_vers: Vec<u32>,
         }
     }
 }
 
 record! {
-    /// Session rules that fail, or work again.
+    /// A report on session rules that failed or are active again.
     SessionRuleReport {
         required {
-            /// Which, at least one.
+            /// Identifiers of the rules, at least one.
             rule_ids: Vec<Arc<str>>,
-            /// Whether they work.
+            /// Status of the rules.
             rule_status: RuleStatus,
         }
         optional {
-            /// Why not.
+            /// The reason of the failure.
             sess_rule_failure_code: SessionRuleFailureCode,
         }
         repeated {
-            /// Parts of the decision that could not be carried out.
+            /// Parts of the decision that could not be enforced.
             policy_dec_failure_reports: Vec<PolicyDecisionFailureCode>,
         }
     }
 }
 
 open_enum! {
-    /// Whether a guaranteed bit rate is met (TS 29.514).
+    /// Whether a guaranteed bit rate is fulfilled (TS 29.514).
     QosNotifType {
         Guaranteed = "GUARANTEED",
         NotGuaranteed = "NOT_GUARANTEED",
@@ -53,12 +53,12 @@ open_enum! {
 }
 
 record! {
-    /// Guaranteed bit rates that are not met, or met again.
+    /// A report on guaranteed bit rates.
     QosNotificationControlInfo {
         required {
-            /// Of which rules, at least one.
+            /// PCC rules concerned, at least one.
             ref_pcc_rule_ids: Vec<Arc<str>>,
-            /// Whether.
+            /// Whether the bit rate is fulfilled.
             notif_type: QosNotifType,
         }
         optional {
@@ -69,20 +69,20 @@ record! {
 }
 
 record! {
-    /// How much was used.
+    /// Accumulated usage.
     AccuUsageReport {
         required {
-            /// Of which usage monitoring.
+            /// Identifier of the usage monitoring data.
             ref_um_ids: Arc<str>,
         }
         optional {
-            /// Octets both ways.
+            /// Total volume in octets.
             vol_usage: u64,
-            /// Octets from the UE.
+            /// Uplink volume in octets.
             vol_usage_uplink: u64,
-            /// Octets to the UE.
+            /// Downlink volume in octets.
             vol_usage_downlink: u64,
-            /// Seconds.
+            /// Time in seconds.
             time_usage: u32,
         }
     }

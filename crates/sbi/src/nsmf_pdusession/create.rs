@@ -1,4 +1,4 @@
-//! CreateSMContext: the bodies of request and answer.
+//! CreateSMContext: bodies of request and response.
 
 use super::{DnnSelectionMode, HoState, N2SmInfoType, RequestType, UpCnxState};
 use crate::common::{
@@ -11,90 +11,90 @@ use pith_types::{Dnn, Guami, Pei, Snssai, Supi};
 use std::sync::Arc;
 
 record! {
-    /// A PDU session to be made.
+    /// A request to create a PDU session.
     SmContextCreateData {
         required {
-            /// The AMF.
+            /// NF instance of the AMF.
             serving_nf_id: NfInstanceId,
             /// The serving network.
             serving_network: PlmnIdNid,
-            /// The access.
+            /// Access type.
             an_type: AccessType,
-            /// Where the SMF tells that the session has ended.
+            /// Callback URI for the session's status.
             sm_context_status_uri: Uri,
         }
         optional {
-            /// The subscriber; `None` only in an emergency.
+            /// SUPI of the subscriber; absent only for emergency services.
             supi: Supi,
-            /// Nobody has checked that the SUPI is the UE's; in an emergency.
+            /// Whether the SUPI was not authenticated, for emergency services.
             unauthenticated_supi: bool,
-            /// The equipment.
+            /// PEI of the UE.
             pei: Pei,
-            /// Public identity.
+            /// GPSI.
             gpsi: Arc<str>,
-            /// The UE's number for it, 1 to 15.
+            /// PDU session identity, 1 to 15.
             pdu_session_id: u8,
-            /// The data network that was asked for.
+            /// Requested DNN.
             dnn: Dnn,
-            /// The one chosen instead of it.
+            /// The DNN selected in its place.
             selected_dnn: Dnn,
             /// The slice in the serving network.
             s_nssai: Snssai,
             /// The slice in the home network.
             hplmn_snssai: Snssai,
-            /// The AMF's identity.
+            /// GUAMI of the AMF.
             guami: Guami,
-            /// The service that takes the callback.
+            /// Service of the callback.
             service_name: ServiceName,
-            /// What the UE asked for.
+            /// Request type of the UE.
             request_type: RequestType,
             /// PDU SESSION ESTABLISHMENT REQUEST.
             n1_sm_msg: BinaryData,
-            /// The radio.
+            /// Radio access technology.
             rat_type: RatType,
-            /// Whether the UE is in the area of a local area data network.
+            /// Presence of the UE in the service area of a LADN.
             presence_in_ladn: PresenceState,
-            /// Where the UE is.
+            /// Location of the UE.
             ue_location: UserLocation,
-            /// Its time zone, `+01:00`.
+            /// Time zone of the UE, such as `+01:00`.
             ue_time_zone: Arc<str>,
-            /// What the session was called before.
+            /// Previous PDU session identity.
             old_pdu_session_id: u8,
-            /// State of a handover.
+            /// Handover state.
             ho_state: HoState,
-            /// The PCF that serves the UE in the AMF.
+            /// PCF of the UE's AM policy.
             pcf_id: NfInstanceId,
-            /// How the data network came to be chosen.
+            /// Selection mode of the DNN.
             sel_mode: DnnSelectionMode,
-            /// The group of UDM instances that serves the subscriber.
+            /// UDM group of the subscriber.
             udm_group_id: Arc<str>,
             /// Routing Indicator of the SUCI.
             routing_indicator: Arc<str>,
             /// NGAP information from the gNB.
             n2_sm_info: BinaryData,
-            /// Which.
+            /// Type of the NGAP information.
             n2_sm_info_type: N2SmInfoType,
-            /// An SM context that exists already, at another SMF.
+            /// URI of an existing SM context at another SMF.
             sm_context_ref: Uri,
             /// State of the user plane.
             up_cnx_state: UpCnxState,
-            /// Optional features that the AMF has.
+            /// Optional features of the AMF.
             supported_features: SupportedFeatures,
         }
         repeated {
-            /// AMFs that take over when this one fails.
+            /// Backup AMFs.
             backup_amf_info: Vec<BackupAmfInfo>,
-            /// Sessions whose user plane is to be activated with it.
+            /// Sessions whose user plane is to be activated.
             pdu_sessions_activate_list: Vec<u8>,
         }
     }
 }
 
 record! {
-    /// A PDU session in the making.
+    /// The response to a request to create a PDU session.
     SmContextCreatedData {
         optional {
-            /// The UE's number for it.
+            /// PDU session identity.
             pdu_session_id: u8,
             /// The slice in the serving network.
             s_nssai: Snssai,
@@ -102,33 +102,33 @@ record! {
             up_cnx_state: UpCnxState,
             /// NGAP information for the gNB.
             n2_sm_info: BinaryData,
-            /// Which.
+            /// Type of the NGAP information.
             n2_sm_info_type: N2SmInfoType,
-            /// State of a handover.
+            /// Handover state.
             ho_state: HoState,
-            /// Public identity.
+            /// GPSI.
             gpsi: Arc<str>,
-            /// When the SMF last lost its contexts.
+            /// Time of the SMF's last restart with loss of contexts.
             recovery_time: DateTime,
-            /// Optional features that both have.
+            /// Optional features of both sides.
             supported_features: SupportedFeatures,
-            /// The SMF that was chosen.
+            /// The selected SMF.
             selected_smf_id: NfInstanceId,
         }
         repeated {
-            /// EPS bearers of its QoS flows.
+            /// EPS bearers of the QoS flows.
             allocated_ebi_list: Vec<EbiArpMapping>,
         }
     }
 }
 
 record! {
-    /// An EPS bearer and its priority.
+    /// An EPS bearer with its priority.
     EbiArpMapping {
         required {
             /// EPS bearer identity, 0 to 15.
             eps_bearer_id: u8,
-            /// Its priority.
+            /// Allocation and retention priority.
             arp: Arp,
         }
     }

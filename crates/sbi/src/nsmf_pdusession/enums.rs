@@ -13,7 +13,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// State of a handover.
+    /// Handover state.
     HoState {
         None = "NONE",
         Preparing = "PREPARING",
@@ -24,7 +24,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// What the UE asked for (TS 24.501 9.11.3.47).
+    /// Request type of the UE (TS 24.501 9.11.3.47).
     RequestType {
         InitialRequest = "INITIAL_REQUEST",
         ExistingPduSession = "EXISTING_PDU_SESSION",
@@ -34,7 +34,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// How the data network came to be chosen.
+    /// Selection mode of the DNN.
     DnnSelectionMode {
         Verified = "VERIFIED",
         UeDnnNotVerified = "UE_DNN_NOT_VERIFIED",
@@ -43,7 +43,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// Which NGAP transfer the N2 information is (TS 38.413 9.3.4).
+    /// Type of NGAP transfer (TS 38.413 9.3.4).
     N2SmInfoType {
         PduResSetupReq = "PDU_RES_SETUP_REQ",
         PduResSetupRsp = "PDU_RES_SETUP_RSP",
@@ -75,7 +75,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// Why a session is changed or ends (`Cause` of TS 29.502).
+    /// The reason for the change or release of a session (`Cause` of TS 29.502).
     SmContextCause {
         RelDueToHo = "REL_DUE_TO_HO",
         EpsFallback = "EPS_FALLBACK",
@@ -102,7 +102,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// What became of an SM context.
+    /// Status of an SM context.
     ResourceStatus {
         Released = "RELEASED",
         Unchanged = "UNCHANGED",
@@ -113,7 +113,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// What of an SM context is asked for.
+    /// The requested part of an SM context.
     SmContextType {
         EpsPdnConnection = "EPS_PDN_CONNECTION",
         SmContext = "SM_CONTEXT",

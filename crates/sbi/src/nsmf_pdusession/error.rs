@@ -1,39 +1,39 @@
-//! Errors of Nsmf_PDUSession that bring messages for the UE or the gNB, beside the
-//! `ProblemDetails` in their member `error`.
+//! Errors of Nsmf_PDUSession with messages for the UE or the gNB, in addition to `ProblemDetails` in the
+//! member `error`.
 
 use super::{N2SmInfoType, UpCnxState};
 use crate::common::{BinaryData, DateTime};
 use crate::record::record;
 
 record! {
-    /// What `SmContextCreateError` has beside `error`.
+    /// Members of `SmContextCreateError` besides `error`.
     SmContextCreateErrorData {
         optional {
             /// PDU SESSION ESTABLISHMENT REJECT.
             n1_sm_msg: BinaryData,
             /// NGAP information for the gNB.
             n2_sm_info: BinaryData,
-            /// Which.
+            /// Type of the NGAP information.
             n2_sm_info_type: N2SmInfoType,
-            /// When the SMF last lost its contexts.
+            /// Time of the SMF's last restart with loss of contexts.
             recovery_time: DateTime,
         }
     }
 }
 
 record! {
-    /// What `SmContextUpdateError` has beside `error`.
+    /// Members of `SmContextUpdateError` besides `error`.
     SmContextUpdateErrorData {
         optional {
             /// A 5GSM message to the UE.
             n1_sm_msg: BinaryData,
             /// NGAP information for the gNB.
             n2_sm_info: BinaryData,
-            /// Which.
+            /// Type of the NGAP information.
             n2_sm_info_type: N2SmInfoType,
             /// State of the user plane.
             up_cnx_state: UpCnxState,
-            /// When the SMF last lost its contexts.
+            /// Time of the SMF's last restart with loss of contexts.
             recovery_time: DateTime,
         }
     }

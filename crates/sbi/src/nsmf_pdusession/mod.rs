@@ -1,7 +1,7 @@
-//! Nsmf_PDUSession (TS 29.502): the AMF has the SMF make, change and end PDU sessions.
+//! Nsmf_PDUSession (TS 29.502): creation, modification and release of PDU sessions by the AMF.
 //!
-//! NAS messages (`n1_sm_msg`) and NGAP transfers (`n2_sm_info`) are octets that the AMF carries
-//! between the UE, the gNB and the SMF without reading them.
+//! NAS messages (`n1_sm_msg`) and NGAP transfers (`n2_sm_info`) are octets that the AMF forwards between UE,
+//! gNB and SMF without parsing them.
 
 mod create;
 mod enums;

@@ -15,7 +15,7 @@ json_bodies! {
 }
 
 impl Parts for SmContextCreateData {
-    /// The OpenAPI file has no other media type for it.
+    /// The OpenAPI file defines no other media type for this body.
     const ALWAYS_MULTIPART: bool = true;
 
     fn visit(&mut self, visit: Visit<'_>) {
@@ -44,25 +44,25 @@ multipart_bodies! {
 operations! {
     NsmfPdusession "/nsmf-pdusession/v1";
 
-    /// Makes a PDU session.
+    /// Creates a PDU session.
     PostSmContexts "Nsmf_PDUSession_CreateSMContext" "PostSmContexts"
     Post ["sm-contexts"] {}
     body SmContextCreateData
     => [SmContextCreated];
 
-    /// Changes a PDU session.
+    /// Modifies a PDU session.
     UpdateSmContext "Nsmf_PDUSession_UpdateSMContext" "UpdateSmContext"
     Post ["sm-contexts", sm_context_ref, "modify"] { sm_context_ref: String }
     body SmContextUpdateData
     => [SmContextUpdated, NoContent];
 
-    /// Ends a PDU session.
+    /// Releases a PDU session.
     ReleaseSmContext "Nsmf_PDUSession_ReleaseSMContext" "ReleaseSmContext"
     Post ["sm-contexts", sm_context_ref, "release"] { sm_context_ref: String }
     body SmContextReleaseData
     => [NoContent, SmContextReleased];
 
-    /// Asks for an SM context.
+    /// Retrieves an SM context.
     RetrieveSmContext "Nsmf_PDUSession_ContextRequest" "RetrieveSmContext"
     Post ["sm-contexts", sm_context_ref, "retrieve"] { sm_context_ref: String }
     body SmContextRetrieveData
@@ -72,7 +72,7 @@ operations! {
 callbacks! {
     NsmfPdusession;
 
-    /// Tells the AMF what became of a PDU session.
+    /// Notifies the AMF of a PDU session's status.
     SmContextStatusNotify "Nsmf_PDUSession_SMContextStatusNotify" "sm-context-status" ""
     body SmContextStatusNotification
     => [NoContent];

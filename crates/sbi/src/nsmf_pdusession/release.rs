@@ -1,4 +1,4 @@
-//! ReleaseSMContext and SMContextStatusNotify: the ends of a PDU session.
+//! ReleaseSMContext and SMContextStatusNotify: the end of a PDU session.
 
 use super::{N2SmInfoType, ResourceStatus, SmContextCause};
 use crate::common::{AccessType, BinaryData, NfInstanceId, NgApCause, UserLocation};
@@ -7,71 +7,71 @@ use serde_json::Value;
 use std::sync::Arc;
 
 record! {
-    /// Why the AMF ends a PDU session, and where the UE was.
+    /// A request to release a PDU session.
     SmContextReleaseData {
         optional {
-            /// Why.
+            /// The reason.
             cause: SmContextCause,
-            /// Why, as NGAP puts it.
+            /// The reason as an NGAP cause.
             ng_ap_cause: NgApCause,
-            /// Why, as 5GMM puts it (TS 24.501 9.11.3.2).
+            /// The reason as a 5GMM cause (TS 24.501 9.11.3.2).
             #[serde(rename = "5gMmCauseValue")]
             five_g_mm_cause_value: u32,
-            /// Where the UE is.
+            /// Location of the UE.
             ue_location: UserLocation,
-            /// Its time zone, `+01:00`.
+            /// Time zone of the UE, such as `+01:00`.
             ue_time_zone: Arc<str>,
-            /// Only the visited part of the session ends.
+            /// Whether only the V-SMF's part of the session is released.
             vsmf_release_only: bool,
             /// NGAP information from the gNB.
             n2_sm_info: BinaryData,
-            /// Which.
+            /// Type of the NGAP information.
             n2_sm_info_type: N2SmInfoType,
         }
     }
 }
 
 record! {
-    /// What is left of a PDU session: how much small data the UE may still send.
+    /// Remaining small data rates of a released PDU session.
     SmContextReleasedData {
         optional {
-            /// By the session's limit.
+            /// Small data rate control status.
             small_data_rate_status: Value,
-            /// By the access point's limit.
+            /// APN rate control status.
             apn_rate_status: Value,
         }
     }
 }
 
 record! {
-    /// The SMF tells what became of a PDU session.
+    /// A notification of a PDU session's status.
     SmContextStatusNotification {
         required {
-            /// What.
+            /// The status.
             status_info: StatusInfo,
         }
         optional {
-            /// The SMF that has the session now.
+            /// The new SMF of the session.
             new_smf_id: NfInstanceId,
-            /// The set of that SMF.
+            /// The SMF set of the new SMF.
             new_smf_set_id: Arc<str>,
-            /// The SMF that had it.
+            /// The previous SMF.
             old_smf_id: NfInstanceId,
         }
     }
 }
 
 record! {
-    /// What became of a PDU session.
+    /// Status of a PDU session.
     StatusInfo {
         required {
-            /// What.
+            /// Status of the resource.
             resource_status: ResourceStatus,
         }
         optional {
-            /// Why.
+            /// The reason.
             cause: SmContextCause,
-            /// Over which access.
+            /// Access type.
             an_type: AccessType,
         }
     }

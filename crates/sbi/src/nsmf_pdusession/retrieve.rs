@@ -1,4 +1,4 @@
-//! RetrieveSMContext: a PDU session moves to EPS or to another SMF.
+//! RetrieveSMContext: transfer of a PDU session to EPS or to another SMF.
 
 use super::SmContextType;
 use crate::common::{NfInstanceId, PduSessionType};
@@ -9,28 +9,28 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 record! {
-    /// What of an SM context is asked for.
+    /// A request for an SM context.
     SmContextRetrieveData {
         optional {
-            /// Which part.
+            /// The requested part.
             sm_context_type: SmContextType,
             /// The serving network.
             serving_network: Plmn,
-            /// The gNB stays.
+            /// Whether the gNB is unchanged.
             ran_unchanged_ind: bool,
         }
         repeated {
-            /// EPS bearers to be left out.
+            /// EPS bearers to omit.
             not_to_transfer_ebi_list: Vec<u8>,
         }
     }
 }
 
 record! {
-    /// An SM context, or the EPS connection that it would be.
+    /// An SM context, or the equivalent EPS connection.
     SmContextRetrievedData {
         required {
-            /// UE EPS PDN Connection (TS 29.274 8.39) in base64; empty where there is none.
+            /// UE EPS PDN Connection (TS 29.274 8.39) in base64; empty if there is none.
             ue_eps_pdn_connection: Arc<str>,
         }
         optional {
@@ -41,16 +41,16 @@ record! {
 }
 
 record! {
-    /// An SM context, for another SMF to go on with.
+    /// An SM context for a transfer to another SMF.
     SmContext {
         required {
-            /// The UE's number for the session.
+            /// PDU session identity.
             pdu_session_id: u8,
-            /// The data network.
+            /// DNN.
             dnn: Dnn,
             /// The slice in the serving network.
             s_nssai: Snssai,
-            /// What the session carries.
+            /// PDU session type.
             pdu_session_type: PduSessionType,
             /// Session AMBR.
             session_ambr: Ambr,
@@ -58,19 +58,19 @@ record! {
             qos_flows_list: Vec<Value>,
         }
         optional {
-            /// The data network chosen instead.
+            /// The DNN selected in place of the requested one.
             selected_dnn: Dnn,
             /// The slice in the home network.
             hplmn_snssai: Snssai,
-            /// Public identity.
+            /// GPSI.
             gpsi: Arc<str>,
-            /// The PCF of the session.
+            /// PCF of the session.
             pcf_id: NfInstanceId,
-            /// The SMF of the session.
+            /// SMF of the session.
             smf_instance_id: NfInstanceId,
-            /// The UE's address.
+            /// IPv4 address of the UE.
             ue_ipv4_address: Ipv4Addr,
-            /// The UE's prefix.
+            /// IPv6 prefix of the UE.
             ue_ipv6_prefix: Arc<str>,
         }
     }

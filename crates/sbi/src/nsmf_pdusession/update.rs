@@ -1,4 +1,4 @@
-//! UpdateSMContext: the bodies of request and answer.
+//! UpdateSMContext: bodies of request and response.
 
 use super::{EbiArpMapping, HoState, N2SmInfoType, SmContextCause, UpCnxState};
 use crate::common::{
@@ -11,75 +11,75 @@ use pith_types::{Guami, Pei, Snssai, Tai};
 use std::sync::Arc;
 
 record! {
-    /// What changes of a PDU session.
+    /// A modification of a PDU session.
     SmContextUpdateData {
         optional {
-            /// The equipment.
+            /// PEI of the UE.
             pei: Pei,
-            /// The AMF.
+            /// NF instance of the AMF.
             serving_nf_id: NfInstanceId,
-            /// The AMF's identity.
+            /// GUAMI of the AMF.
             guami: Guami,
             /// The serving network.
             serving_network: PlmnIdNid,
-            /// The access.
+            /// Access type.
             an_type: AccessType,
-            /// The access over which the network is to reactivate the user plane.
+            /// The access on which the network reactivates the user plane.
             an_type_to_reactivate: AccessType,
-            /// The radio.
+            /// Radio access technology.
             rat_type: RatType,
-            /// Whether the UE is in the area of a local area data network.
+            /// Presence of the UE in the service area of a LADN.
             presence_in_ladn: PresenceState,
-            /// Where the UE is.
+            /// Location of the UE.
             ue_location: UserLocation,
-            /// Its time zone, `+01:00`.
+            /// Time zone of the UE, such as `+01:00`.
             ue_time_zone: Arc<str>,
-            /// State of the user plane that is wanted.
+            /// Requested state of the user plane.
             up_cnx_state: UpCnxState,
-            /// State of a handover.
+            /// Handover state.
             ho_state: HoState,
-            /// The session moves with an Xn handover.
+            /// Whether the session is switched by an Xn handover.
             to_be_switched: bool,
-            /// The target gNB could not take it.
+            /// Whether the target gNB rejected the session.
             failed_to_be_switched: bool,
             /// A 5GSM message from the UE.
             n1_sm_msg: BinaryData,
             /// NGAP information from the gNB.
             n2_sm_info: BinaryData,
-            /// Which.
+            /// Type of the NGAP information.
             n2_sm_info_type: N2SmInfoType,
-            /// More of it.
+            /// Further NGAP information.
             n2_sm_info_ext1: BinaryData,
-            /// Which.
+            /// Type of the further NGAP information.
             n2_sm_info_type_ext1: N2SmInfoType,
             /// The target of a handover.
             target_id: NgRanTargetId,
-            /// The AMF at the target of a handover.
+            /// The target AMF of a handover.
             target_serving_nf_id: NfInstanceId,
-            /// Where the SMF tells that the session has ended.
+            /// Callback URI for the session's status.
             sm_context_status_uri: Uri,
-            /// Data is forwarded from the source of a handover.
+            /// Whether data is forwarded during a handover.
             data_forwarding: bool,
-            /// The session shall end.
+            /// Whether the session must be released.
             release: bool,
-            /// Why.
+            /// The reason.
             cause: SmContextCause,
-            /// Why, as NGAP puts it.
+            /// The reason as an NGAP cause.
             ng_ap_cause: NgApCause,
-            /// Why, as 5GMM puts it (TS 24.501 9.11.3.2).
+            /// The reason as a 5GMM cause (TS 24.501 9.11.3.2).
             #[serde(rename = "5gMmCauseValue")]
             five_g_mm_cause_value: u32,
             /// The slice in the serving network.
             s_nssai: Snssai,
-            /// The access may be changed.
+            /// Whether the access type may be changed.
             an_type_can_be_changed: bool,
-            /// Optional features that the AMF has.
+            /// Optional features of the AMF.
             supported_features: SupportedFeatures,
         }
         repeated {
-            /// AMFs that take over when this one fails.
+            /// Backup AMFs.
             backup_amf_info: Vec<BackupAmfInfo>,
-            /// EPS bearers that are taken back.
+            /// Revoked EPS bearers.
             revoke_ebi_list: Vec<u8>,
         }
     }
@@ -89,41 +89,41 @@ record! {
     /// The target of a handover.
     NgRanTargetId {
         required {
-            /// The node.
+            /// The target node.
             ran_node_id: GlobalRanNodeId,
-            /// A tracking area of it.
+            /// A tracking area of the node.
             tai: Tai,
         }
     }
 }
 
 record! {
-    /// What has changed of a PDU session, and what is to be sent on.
+    /// The response to a modification of a PDU session.
     SmContextUpdatedData {
         optional {
             /// State of the user plane.
             up_cnx_state: UpCnxState,
-            /// State of a handover.
+            /// Handover state.
             ho_state: HoState,
             /// A 5GSM message to the UE.
             n1_sm_msg: BinaryData,
             /// NGAP information for the gNB.
             n2_sm_info: BinaryData,
-            /// Which.
+            /// Type of the NGAP information.
             n2_sm_info_type: N2SmInfoType,
-            /// Data is forwarded from the source of a handover.
+            /// Whether data is forwarded during a handover.
             data_forwarding: bool,
-            /// Why.
+            /// The reason.
             cause: SmContextCause,
-            /// Optional features that both have.
+            /// Optional features of both sides.
             supported_features: SupportedFeatures,
         }
         repeated {
-            /// EPS bearers that ended.
+            /// Released EPS bearers.
             release_ebi_list: Vec<u8>,
-            /// EPS bearers that began.
+            /// Allocated EPS bearers.
             allocated_ebi_list: Vec<EbiArpMapping>,
-            /// EPS bearers that changed.
+            /// Modified EPS bearers.
             modified_ebi_list: Vec<EbiArpMapping>,
         }
     }

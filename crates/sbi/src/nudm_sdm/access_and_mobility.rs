@@ -1,4 +1,4 @@
-//! What the AMF must know of a subscriber: AMBR, slices, restrictions, data networks.
+//! Subscription data for the AMF: AMBR, slices, restrictions, DNNs.
 
 use crate::common::{
     Area, CoreNetworkType, NfInstanceId, RatType, ServiceAreaRestriction, SupportedFeatures,
@@ -9,18 +9,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 record! {
-    /// The slices of a subscriber.
+    /// Subscribed slices.
     Nssai {
         required {
-            /// Those that hold when the UE asks for none, at least one.
+            /// Default slices, for a UE that requests none; at least one.
             default_single_nssais: Vec<Snssai>,
         }
         optional {
-            /// Optional features that both have.
+            /// Optional features of both sides.
             supported_features: SupportedFeatures,
         }
         repeated {
-            /// The others.
+            /// Further slices.
             single_nssais: Vec<Snssai>,
         }
     }
@@ -30,81 +30,81 @@ record! {
     /// Access and mobility subscription data.
     AccessAndMobilitySubscriptionData {
         optional {
-            /// Optional features that both have.
+            /// Optional features of both sides.
             supported_features: SupportedFeatures,
-            /// The UE's aggregate maximum bit rate over all non-GBR QoS flows.
+            /// Subscribed UE-AMBR, for all non-GBR QoS flows.
             subscribed_ue_ambr: Ambr,
-            /// Slices.
+            /// Subscribed slices.
             nssai: Nssai,
-            /// Where the UE gets service.
+            /// Service area restriction.
             service_area_restriction: ServiceAreaRestriction,
-            /// Index to RAT/Frequency Selection Priority, 1 to 256.
+            /// RFSP index, 1 to 256.
             rfsp_index: u16,
-            /// Subscribed periodic registration timer, seconds.
+            /// Subscribed periodic registration timer in seconds.
             subs_reg_timer: u32,
-            /// Mobile Initiated Connection Only is allowed.
+            /// Whether MICO mode is permitted.
             mico_allowed: bool,
-            /// Multimedia priority service.
+            /// Whether the multimedia priority service is subscribed.
             mps_priority: bool,
-            /// Mission critical service.
+            /// Whether the mission critical service is subscribed.
             mcs_priority: bool,
         }
         repeated {
-            /// Public identities, `msisdn-491234`.
+            /// GPSIs, such as `msisdn-491234`.
             gpsis: Vec<Arc<str>>,
-            /// Radio access technologies that are not allowed.
+            /// Restricted radio access technologies.
             rat_restrictions: Vec<RatType>,
-            /// Where the UE gets no service.
+            /// Forbidden areas.
             forbidden_areas: Vec<Area>,
-            /// Core networks that are not allowed.
+            /// Restricted core networks.
             core_network_type_restrictions: Vec<CoreNetworkType>,
-            /// Data networks; `*` for any.
+            /// DNNs; `*` for any.
             subscribed_dnn_list: Vec<Arc<str>>,
         }
     }
 }
 
 record! {
-    /// Data networks by slice, from which the AMF chooses an SMF.
+    /// DNNs by slice, for the AMF's selection of an SMF.
     SmfSelectionSubscriptionData {
         optional {
-            /// Optional features that both have.
+            /// Optional features of both sides.
             supported_features: SupportedFeatures,
         }
         repeated {
-            /// By slice as text, such as `1` or `1-010203` ([`pith_types::Snssai`]).
+            /// Data by slice in text form, such as `1` or `1-010203` ([`pith_types::Snssai`]).
             subscribed_snssai_infos: BTreeMap<Arc<str>, SnssaiInfo>,
         }
     }
 }
 
 record! {
-    /// The data networks of a slice.
+    /// DNNs of a slice.
     SnssaiInfo {
         required {
-            /// At least one.
+            /// DNNs, at least one.
             dnn_infos: Vec<DnnInfo>,
         }
     }
 }
 
 record! {
-    /// A data network of a slice.
+    /// A DNN of a slice.
     DnnInfo {
         required {
-            /// Its name; `*` for any.
+            /// DNN; `*` for any.
             dnn: Arc<str>,
         }
         optional {
-            /// It is meant when the UE names none.
+            /// Whether it is the default DNN.
             default_dnn_indicator: bool,
-            /// Local breakout is allowed when roaming.
+            /// Whether local breakout is permitted when roaming.
             lbo_roaming_allowed: bool,
-            /// Interworking with EPS.
+            /// Whether interworking with EPS is permitted.
             iwk_eps_ind: bool,
         }
         repeated {
-            /// SMFs that have static addresses of the UE.
+            /// SMFs with static addresses of the UE.
             smf_list: Vec<NfInstanceId>,
         }
     }

@@ -1,4 +1,4 @@
-//! Nudm_SubscriberDataManagement (TS 29.503 clause 6.1): what a subscriber may have.
+//! Nudm_SubscriberDataManagement (TS 29.503 clause 6.1): subscription data.
 
 mod access_and_mobility;
 mod operations;

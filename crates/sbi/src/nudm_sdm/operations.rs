@@ -18,38 +18,38 @@ json_bodies! {
 operations! {
     NudmSdm "/nudm-sdm/v2";
 
-    /// Asks for several data sets.
+    /// Retrieves several data sets.
     GetDataSets "Nudm_SDM_Get" "GetDataSets"
     Get [supi] { supi: Supi }
     required { dataset_names: Vec<DataSetName> = "dataset-names" }
     query { plmn_id: PlmnIdNid = "plmn-id" }
     => [SubscriptionDataSets];
 
-    /// Asks for slices.
+    /// Retrieves the subscribed slices.
     GetNssai "Nudm_SDM_Get" "GetNSSAI"
     Get [supi, "nssai"] { supi: Supi }
     query { plmn_id: PlmnIdNid = "plmn-id" }
     => [Nssai];
 
-    /// Asks for access and mobility subscription data.
+    /// Retrieves access and mobility subscription data.
     GetAmData "Nudm_SDM_Get" "GetAmData"
     Get [supi, "am-data"] { supi: Supi }
     query { supported_features: SupportedFeatures = "supported-features",
             plmn_id: PlmnIdNid = "plmn-id" }
     => [AmData];
 
-    /// Asks for data networks by slice.
+    /// Retrieves SMF selection data.
     GetSmfSelData "Nudm_SDM_Get" "GetSmfSelData"
     Get [supi, "smf-select-data"] { supi: Supi }
     query { plmn_id: PlmnIdNid = "plmn-id" }
     => [SmfSelData];
 
-    /// Asks for PDU sessions and their SMFs.
+    /// Retrieves PDU sessions and their SMFs.
     GetUeCtxInSmfData "Nudm_SDM_Get" "GetUeCtxInSmfData"
     Get [supi, "ue-context-in-smf-data"] { supi: Supi }
     => [UeContextInSmfData];
 
-    /// Asks for session management subscription data.
+    /// Retrieves session management subscription data.
     GetSmData "Nudm_SDM_Get" "GetSmData"
     Get [supi, "sm-data"] { supi: Supi }
     query { single_nssai: Snssai = "single-nssai", dnn: Dnn = "dnn", plmn_id: Plmn = "plmn-id" }
@@ -70,7 +70,7 @@ operations! {
 callbacks! {
     NudmSdm;
 
-    /// Tells that a subscriber's data has changed.
+    /// Notifies changes of a subscriber's data.
     SdmChangeNotification "Nudm_SDM_Notification" "sdm-change" ""
     body ModificationNotification
     => [NoContent];

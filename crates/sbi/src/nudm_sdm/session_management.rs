@@ -1,4 +1,4 @@
-//! What the SMF must know of a subscriber: per slice and data network, session types, QoS, AMBR.
+//! Subscription data for the SMF: session types, QoS and AMBR by slice and DNN.
 
 use crate::common::{PduSessionType, SscMode, SubscribedDefaultQos, SupportedFeatures, UpSecurity};
 use crate::record::record;
@@ -8,25 +8,25 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-/// Session management subscription data of all slices that were asked for.
+/// Session management subscription data of all requested slices.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum SmSubsData {
-    /// A document a slice.
+    /// One document per slice.
     Individual(Vec<SessionManagementSubscriptionData>),
-    /// The same, beside data that subscribers share.
+    /// One document per slice, and references to shared data.
     #[serde(rename_all = "camelCase")]
     Extended {
-        /// Which shared data.
+        /// Identifiers of shared data.
         shared_sm_subs_data_ids: Vec<Arc<str>>,
-        /// A document a slice.
+        /// One document per slice.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         individual_sm_subs_data: Vec<SessionManagementSubscriptionData>,
     },
 }
 
 impl SmSubsData {
-    /// The documents of the slices.
+    /// The documents per slice.
     pub fn individual(&self) -> &[SessionManagementSubscriptionData] {
         match self {
             Self::Individual(individual_sm_subs_data) | Self::Extended { individual_sm_subs_data, .. } => {
@@ -44,27 +44,27 @@ record! {
             single_nssai: Snssai,
         }
         optional {
-            /// Optional features that both have.
+            /// Optional features of both sides.
             supported_features: SupportedFeatures,
         }
         repeated {
-            /// By data network; `*` for any.
+            /// Configurations by DNN; `*` for any.
             dnn_configurations: BTreeMap<Arc<str>, DnnConfiguration>,
         }
     }
 }
 
 record! {
-    /// What a subscriber has in a data network.
+    /// The configuration of a DNN.
     DnnConfiguration {
         required {
-            /// Session types.
+            /// PDU session types.
             pdu_session_types: PduSessionTypes,
-            /// Session and service continuity modes.
+            /// SSC modes.
             ssc_modes: SscModes,
         }
         optional {
-            /// Interworking with EPS.
+            /// Whether interworking with EPS is permitted.
             iwk_eps_ind: bool,
             /// QoS of the default QoS flow.
             #[serde(rename = "5gQosProfile")]
@@ -74,39 +74,39 @@ record! {
             /// Charging characteristics.
             #[serde(rename = "3gppChargingCharacteristics")]
             three_gpp_charging_characteristics: Arc<str>,
-            /// Protection of the user plane.
+            /// User plane security.
             up_security: UpSecurity,
         }
         repeated {
-            /// Addresses that are always the UE's.
+            /// Static addresses of the UE.
             static_ip_address: Vec<IpAddress>,
         }
     }
 }
 
 record! {
-    /// Session types of a subscriber in a data network.
+    /// Subscribed PDU session types.
     PduSessionTypes {
         optional {
-            /// When the UE names none.
+            /// Default, for a UE that requests none.
             default_session_type: PduSessionType,
         }
         repeated {
-            /// The others that are allowed.
+            /// Further permitted types.
             allowed_session_types: Vec<PduSessionType>,
         }
     }
 }
 
 record! {
-    /// SSC modes of a subscriber in a data network.
+    /// Subscribed SSC modes.
     SscModes {
         required {
-            /// When the UE names none.
+            /// Default, for a UE that requests none.
             default_ssc_mode: SscMode,
         }
         repeated {
-            /// The others that are allowed.
+            /// Further permitted modes.
             allowed_ssc_modes: Vec<SscMode>,
         }
     }
@@ -115,13 +115,13 @@ record! {
 /// An address or a prefix (TS 29.503 `IpAddress`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum IpAddress {
-    /// IPv4.
+    /// IPv4 address.
     #[serde(rename = "ipv4Addr")]
     Ipv4(Ipv4Addr),
-    /// IPv6.
+    /// IPv6 address.
     #[serde(rename = "ipv6Addr")]
     Ipv6(Ipv6Addr),
-    /// IPv6 prefix, `2001:db8::/64`.
+    /// IPv6 prefix, such as `2001:db8::/64`.
     #[serde(rename = "ipv6Prefix")]
     Ipv6Prefix(Arc<str>),
 }

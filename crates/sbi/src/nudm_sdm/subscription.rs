@@ -1,4 +1,4 @@
-//! Several data sets at once, subscriptions to changes, and the notifications of them.
+//! Retrieval of several data sets, subscriptions to changes, and their notifications.
 
 use super::{AccessAndMobilitySubscriptionData, SmSubsData, SmfSelectionSubscriptionData};
 use crate::common::{DateTime, NfInstanceId, NotifyItem, ServiceName, SupportedFeatures};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 open_enum! {
-    /// A data set of a subscriber.
+    /// Names of data sets.
     DataSetName {
         Am = "AM",
         SmfSel = "SMF_SEL",
@@ -23,58 +23,58 @@ open_enum! {
 }
 
 record! {
-    /// Several data sets of a subscriber.
+    /// Several data sets.
     SubscriptionDataSets {
         optional {
-            /// `AM`.
+            /// Data set `AM`.
             am_data: AccessAndMobilitySubscriptionData,
-            /// `SMF_SEL`.
+            /// Data set `SMF_SEL`.
             smf_sel_data: SmfSelectionSubscriptionData,
-            /// `UEC_SMF`.
+            /// Data set `UEC_SMF`.
             uec_smf_data: UeContextInSmfData,
-            /// `SM`.
+            /// Data set `SM`.
             sm_data: SmSubsData,
         }
     }
 }
 
 record! {
-    /// The PDU sessions of a subscriber, and who serves them.
+    /// PDU sessions of a subscriber, with their SMFs.
     UeContextInSmfData {
         repeated {
-            /// By PDU session identity, in decimal digits.
+            /// Sessions by PDU session identity in decimal digits.
             pdu_sessions: BTreeMap<Arc<str>, PduSession>,
-            /// Gateways of the EPS.
+            /// PGWs of EPS.
             pgw_info: Vec<PgwInfo>,
         }
     }
 }
 
 record! {
-    /// A PDU session, and who serves it.
+    /// A PDU session with its SMF.
     PduSession {
         required {
-            /// Its data network.
+            /// DNN.
             dnn: Dnn,
-            /// The SMF.
+            /// NF instance of the SMF.
             smf_instance_id: NfInstanceId,
             /// The serving network.
             plmn_id: Plmn,
         }
         optional {
-            /// Its slice.
+            /// Slice.
             single_nssai: Snssai,
         }
     }
 }
 
 record! {
-    /// A gateway of the EPS.
+    /// A PGW of EPS.
     PgwInfo {
         required {
-            /// Its data network.
+            /// DNN.
             dnn: Dnn,
-            /// Its name.
+            /// FQDN of the PGW.
             pgw_fqdn: Arc<str>,
         }
         optional {
@@ -88,43 +88,43 @@ record! {
     /// A subscription to changes of a subscriber's data.
     SdmSubscription {
         required {
-            /// Who subscribes.
+            /// NF instance of the subscriber.
             nf_instance_id: NfInstanceId,
-            /// Where to tell the changes.
+            /// Callback URI of the notifications.
             callback_reference: Uri,
-            /// The resources that are watched, at least one: `/nudm-sdm/v2/imsi-…/am-data`.
+            /// Monitored resources, at least one, such as `/nudm-sdm/v2/imsi-…/am-data`.
             monitored_resource_uris: Vec<ResourceUri>,
         }
         optional {
-            /// It ends when the subscriber's registration does.
+            /// Whether the subscription ends with the UE's registration.
             implicit_unsubscribe: bool,
-            /// When it ends.
+            /// Expiry of the subscription.
             expires: DateTime,
-            /// The service that takes the callback.
+            /// Service of the callback.
             amf_service_name: ServiceName,
-            /// Only this slice.
+            /// Restriction to a slice.
             single_nssai: Snssai,
-            /// Only this data network.
+            /// Restriction to a DNN.
             dnn: Dnn,
-            /// The UDM's name of it.
+            /// Identifier of the subscription, assigned by the UDM.
             subscription_id: Arc<str>,
             /// The serving network.
             plmn_id: Plmn,
-            /// The data shall come with the answer.
+            /// Whether the response must contain the data.
             immediate_report: bool,
-            /// The data.
+            /// The data, if requested.
             report: SubscriptionDataSets,
-            /// Optional features that both have.
+            /// Optional features of both sides.
             supported_features: SupportedFeatures,
         }
     }
 }
 
 record! {
-    /// The data of a subscriber has changed.
+    /// A notification of changes.
     ModificationNotification {
         required {
-            /// What, at least one.
+            /// Changes by resource, at least one.
             notify_items: Vec<NotifyItem>,
         }
     }

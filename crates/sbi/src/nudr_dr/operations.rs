@@ -17,33 +17,33 @@ json_bodies! {
 operations! {
     NudrDr "/nudr-dr/v2";
 
-    /// Reads credentials.
+    /// Reads authentication data.
     QueryAuthSubsData "Nudr_DM_Query" "QueryAuthSubsData"
     Get ["subscription-data", ue_id, "authentication-data", "authentication-subscription"]
     { ue_id: Supi }
     => [AuthenticationSubscription];
 
-    /// Changes credentials: the sequence number.
+    /// Updates authentication data: the sequence number.
     ModifyAuthenticationSubscription "Nudr_DM_Update" "ModifyAuthenticationSubscription"
     Patch ["subscription-data", ue_id, "authentication-data", "authentication-subscription"]
     { ue_id: Supi }
     body Vec<PatchItem>
     => [NoContent, PatchResult];
 
-    /// Keeps how an authentication ended.
+    /// Stores the result of an authentication.
     CreateAuthenticationStatus "Nudr_DM_Create" "CreateAuthenticationStatus"
     Put ["subscription-data", ue_id, "authentication-data", "authentication-status"]
     { ue_id: Supi }
     body AuthEvent
     => [NoContent];
 
-    /// Reads how an authentication ended.
+    /// Reads the result of an authentication.
     QueryAuthenticationStatus "Nudr_DM_Query" "QueryAuthenticationStatus"
     Get ["subscription-data", ue_id, "authentication-data", "authentication-status"]
     { ue_id: Supi }
     => [AuthEvent];
 
-    /// Forgets how an authentication ended.
+    /// Deletes the result of an authentication.
     DeleteAuthenticationStatus "Nudr_DM_Delete" "DeleteAuthenticationStatus"
     Delete ["subscription-data", ue_id, "authentication-data", "authentication-status"]
     { ue_id: Supi }
@@ -55,7 +55,7 @@ operations! {
     { ue_id: Supi, serving_plmn_id: ServingPlmnId }
     => [AmData];
 
-    /// Reads data networks by slice.
+    /// Reads SMF selection data.
     QuerySmfSelectData "Nudr_DM_Query" "QuerySmfSelectData"
     Get ["subscription-data", ue_id, serving_plmn_id, "provisioned-data",
          "smf-selection-subscription-data"]
@@ -69,48 +69,48 @@ operations! {
     query { single_nssai: Snssai = "single-nssai", dnn: Dnn = "dnn" }
     => [SmData];
 
-    /// Keeps which AMF serves a UE.
+    /// Stores the registration of the AMF that serves a UE.
     CreateAmfContextThreeGpp "Nudr_DM_Update" "CreateAmfContext3gpp"
     Put ["subscription-data", ue_id, "context-data", "amf-3gpp-access"] { ue_id: Supi }
     body Amf3GppAccessRegistration
     => [NoContent, Amf3GppAccessRegistrationCreated];
 
-    /// Changes what is kept of the AMF.
+    /// Updates the registration of the AMF.
     ModifyAmfContextThreeGpp "Nudr_DM_Update" "AmfContext3gpp"
     Patch ["subscription-data", ue_id, "context-data", "amf-3gpp-access"] { ue_id: Supi }
     body Vec<PatchItem>
     => [NoContent, PatchResult];
 
-    /// Reads which AMF serves a UE.
+    /// Reads the registration of the AMF that serves a UE.
     QueryAmfContextThreeGpp "Nudr_DM_Query" "QueryAmfContext3gpp"
     Get ["subscription-data", ue_id, "context-data", "amf-3gpp-access"] { ue_id: Supi }
     => [Amf3GppAccessRegistration];
 
-    /// Reads which SMFs serve a UE.
+    /// Reads the registrations of the SMFs that serve a UE.
     QuerySmfRegList "Nudr_DM_Query" "QuerySmfRegList"
     Get ["subscription-data", ue_id, "context-data", "smf-registrations"] { ue_id: Supi }
     => [SmfRegList];
 
-    /// Keeps which SMF serves a PDU session.
+    /// Stores the registration of the SMF that serves a PDU session.
     CreateOrUpdateSmfRegistration "Nudr_DM_Update" "CreateOrUpdateSmfRegistration"
     Put ["subscription-data", ue_id, "context-data", "smf-registrations", pdu_session_id]
     { ue_id: Supi, pdu_session_id: u8 }
     body SmfRegistration
     => [SmfRegistrationCreated, NoContent];
 
-    /// Forgets which SMF serves a PDU session.
+    /// Deletes the registration of the SMF that serves a PDU session.
     DeleteSmfRegistration "Nudr_DM_Delete" "DeleteSmfRegistration"
     Delete ["subscription-data", ue_id, "context-data", "smf-registrations", pdu_session_id]
     { ue_id: Supi, pdu_session_id: u8 }
     => [NoContent];
 
-    /// Reads which SMF serves a PDU session.
+    /// Reads the registration of the SMF that serves a PDU session.
     QuerySmfRegistration "Nudr_DM_Query" "QuerySmfRegistration"
     Get ["subscription-data", ue_id, "context-data", "smf-registrations", pdu_session_id]
     { ue_id: Supi, pdu_session_id: u8 }
     => [SmfRegistration];
 
-    /// Keeps a subscription to a subscriber's data.
+    /// Stores a subscription to a subscriber's data.
     CreateSdmSubscriptions "Nudr_DM_Create" "CreateSdmSubscriptions"
     Post ["subscription-data", ue_id, "context-data", "sdm-subscriptions"] { ue_id: Supi }
     body SdmSubscription
@@ -121,14 +121,14 @@ operations! {
     Get ["subscription-data", ue_id, "context-data", "sdm-subscriptions"] { ue_id: Supi }
     => [SdmSubscriptions];
 
-    /// Changes a subscription to a subscriber's data.
+    /// Updates a subscription to a subscriber's data.
     UpdateSdmSubscriptions "Nudr_DM_Update" "Updatesdmsubscriptions"
     Put ["subscription-data", ue_id, "context-data", "sdm-subscriptions", subs_id]
     { ue_id: Supi, subs_id: String }
     body SdmSubscription
     => [NoContent];
 
-    /// Forgets a subscription to a subscriber's data.
+    /// Deletes a subscription to a subscriber's data.
     RemoveSdmSubscriptions "Nudr_DM_Delete" "RemovesdmSubscriptions"
     Delete ["subscription-data", ue_id, "context-data", "sdm-subscriptions", subs_id]
     { ue_id: Supi, subs_id: String }

@@ -1,4 +1,4 @@
-//! What the PCF keeps of a subscriber (TS 29.519).
+//! Policy data of a subscriber for the PCF (TS 29.519).
 
 use crate::common::{PresenceInfo, SupportedFeatures};
 use crate::record::record;
@@ -10,9 +10,9 @@ record! {
     /// Access and mobility policy data.
     AmPolicyData {
         repeated {
-            /// Areas whose entry and leaving is reported.
+            /// Presence reporting areas.
             pra_infos: BTreeMap<Arc<str>, PresenceInfo>,
-            /// Categories that the operator made.
+            /// Operator-defined categories.
             subsc_cats: Vec<Arc<str>>,
         }
     }
@@ -22,11 +22,11 @@ record! {
     /// Session management policy data.
     SmPolicyData {
         required {
-            /// By slice as text, such as `1` or `1-010203` ([`pith_types::Snssai`]).
+            /// Data by slice in text form, such as `1` or `1-010203` ([`pith_types::Snssai`]).
             sm_policy_snssai_data: BTreeMap<Arc<str>, SmPolicySnssaiData>,
         }
         optional {
-            /// Optional features that both have.
+            /// Optional features of both sides.
             supp_feat: SupportedFeatures,
         }
     }
@@ -40,37 +40,37 @@ record! {
             snssai: Snssai,
         }
         optional {
-            /// Aggregate maximum bit rate of the UE in the slice.
+            /// Aggregate bit rate of the UE in the slice.
             ue_slice_mbr: Ambr,
         }
         repeated {
-            /// By data network.
+            /// Data by DNN.
             sm_policy_dnn_data: BTreeMap<Arc<str>, SmPolicyDnnData>,
         }
     }
 }
 
 record! {
-    /// Session management policy data of a data network.
+    /// Session management policy data of a DNN.
     SmPolicyDnnData {
         required {
-            /// The data network.
+            /// DNN.
             dnn: Dnn,
         }
         optional {
-            /// Sum of guaranteed bit rates at most, from the UE.
+            /// Largest sum of guaranteed uplink bit rates.
             gbr_ul: BitRate,
-            /// Sum of guaranteed bit rates at most, to the UE.
+            /// Largest sum of guaranteed downlink bit rates.
             gbr_dl: BitRate,
-            /// Charged after use.
+            /// Whether offline charging applies.
             offline: bool,
-            /// Charged while used.
+            /// Whether online charging applies.
             online: bool,
         }
         repeated {
             /// Services that the subscriber may use.
             allowed_services: Vec<Arc<str>>,
-            /// Categories that the operator made.
+            /// Operator-defined categories.
             subsc_cats: Vec<Arc<str>>,
         }
     }

@@ -1,4 +1,4 @@
-//! What the UDM keeps of a subscriber (TS 29.505), beyond the types of Nudm itself.
+//! Subscription data in the UDR (TS 29.505) that the Nudm types do not define.
 
 use crate::common::AuthType;
 use crate::octets::{Hex, SecretText};
@@ -9,35 +9,35 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 record! {
-    /// The credentials of a subscriber.
+    /// Authentication data of a subscriber.
     AuthenticationSubscription {
         required {
-            /// The method.
+            /// The authentication method.
             authentication_method: AuthType,
         }
         optional {
-            /// K, encrypted as `protection_parameter_id` says.
+            /// K, encrypted according to `protection_parameter_id`.
             enc_permanent_key: SecretText,
-            /// How the keys are encrypted; `None` if they are in clear.
+            /// Encryption of the keys; `None` if they are in cleartext.
             protection_parameter_id: Arc<str>,
             /// SQN_HE.
             sequence_number: SequenceNumber,
             /// AMF of TS 33.102, two octets.
             authentication_management_field: Hex<2>,
-            /// `milenage` or `tuak`, and their parameters; the operator's own.
+            /// `milenage` or `tuak` with parameters; defined by the operator.
             algorithm_id: Arc<str>,
-            /// OPc, encrypted in the same way.
+            /// OPc, encrypted like K.
             enc_opc_key: SecretText,
-            /// TOPc, encrypted in the same way.
+            /// TOPc, encrypted like K.
             enc_topc_key: SecretText,
-            /// The subscriber.
+            /// SUPI of the subscriber.
             supi: Supi,
         }
     }
 }
 
 open_enum! {
-    /// How sequence numbers are made (TS 33.102 Annex C.1.1).
+    /// Generation scheme of sequence numbers (TS 33.102 Annex C.1.1).
     SqnScheme {
         General = "GENERAL",
         NonTimeBased = "NON_TIME_BASED",
@@ -45,7 +45,7 @@ open_enum! {
     }
 }
 
-/// The sign of a difference; no other values, ever.
+/// The sign of a difference; not extensible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Sign {
@@ -56,20 +56,20 @@ pub enum Sign {
 }
 
 record! {
-    /// A sequence number and how the next is made.
+    /// A sequence number and its generation scheme.
     SequenceNumber {
         optional {
             /// The scheme.
             sqn_scheme: SqnScheme,
             /// SQN, 48 bits.
             sqn: Hex<6>,
-            /// How many low bits are the index.
+            /// Length of the index in bits.
             ind_length: u8,
             /// The sign of DIF.
             dif_sign: Sign,
         }
         repeated {
-            /// The last index by type of node.
+            /// The last index by node type.
             last_indexes: BTreeMap<Arc<str>, u32>,
         }
     }

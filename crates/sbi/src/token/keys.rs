@@ -5,13 +5,13 @@ use pith_crypto::jws::{JwsAlgorithm, NotAKey, VerifyingKey};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Keys that a set may have: an NRF has two while it rotates, and a core has few NRFs.
+/// Largest number of keys in a set: an NRF has two during rotation.
 const LIMIT: usize = 16;
 
-/// A key, and its name if it has one.
+/// A key with its id, if any.
 #[derive(Debug, Clone)]
 pub struct Key {
-    /// `kid`: a token that names a key is checked by that one.
+    /// `kid`: a token with a key id is verified with this key only.
     pub id: Option<Arc<str>>,
     /// The key.
     pub key: VerifyingKey,
@@ -21,19 +21,19 @@ pub struct Key {
 #[derive(Debug, Clone, Default)]
 pub struct KeySet(Vec<Key>);
 
-/// Why there are no keys.
+/// An error of a key set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeySetError {
-    /// Neither JSON nor PEM.
+    /// The text is neither JSON nor PEM.
     #[error("neither a JWK Set nor a public key in PEM ('-----BEGIN PUBLIC KEY-----')")]
     Form,
-    /// A key whose algorithm is none that is known here, or that lacks a member.
+    /// A key has an unknown algorithm, or lacks a member.
     #[error("a key without 'kty' EC and 'crv' P-256, or RSA and 'alg' RS256 or RS512")]
     Kind,
-    /// Too many keys.
+    /// There are too many keys.
     #[error("more than {LIMIT} keys")]
     TooMany,
-    /// Octets that are no key.
+    /// The octets are not a valid key.
     #[error(transparent)]
     NotAKey(#[from] NotAKey),
 }
@@ -43,7 +43,7 @@ struct JwkSet {
     keys: Vec<Jwk>,
 }
 
-/// RFC 7517 4, RFC 7518 6.
+/// A JWK (RFC 7517 4, RFC 7518 6).
 #[derive(Serialize, Deserialize, Default)]
 struct Jwk {
     kty: String,
@@ -64,7 +64,7 @@ struct Jwk {
 }
 
 impl KeySet {
-    /// The keys of a JWK Set.
+    /// Parses a JWK Set.
     pub fn from_jwks(json: &[u8]) -> Result<Self, KeySetError> {
         let set: JwkSet = serde_json::from_slice(json).map_err(|_| KeySetError::Form)?;
         if set.keys.len() > LIMIT {
@@ -73,7 +73,7 @@ impl KeySet {
         set.keys.iter().map(Jwk::key).collect::<Result<_, _>>().map(Self)
     }
 
-    /// One key, a public key in PEM (RFC 7468 13), for that algorithm.
+    /// Parses a public key in PEM (RFC 7468 13) for an algorithm.
     pub fn from_pem(algorithm: JwsAlgorithm, pem: &str) -> Result<Self, KeySetError> {
         let (_, rest) = pem.split_once("-----BEGIN PUBLIC KEY-----").ok_or(KeySetError::Form)?;
         let (text, _) = rest.split_once("-----END PUBLIC KEY-----").ok_or(KeySetError::Form)?;
@@ -83,18 +83,18 @@ impl KeySet {
         Ok(Self(vec![Key { id: None, key }]))
     }
 
-    /// A set of those keys.
+    /// A set of these keys.
     pub fn new(keys: Vec<Key>) -> Self {
         Self(keys)
     }
 
-    /// The keys that a token with that key name may be signed with: the one of that name, or those without.
+    /// The candidate keys for a key id: the key with this id, or the keys without one.
     pub(super) fn named<'a>(&'a self, id: Option<&'a str>) -> impl Iterator<Item = &'a VerifyingKey> {
         let matches = move |key: &&Key| key.id.is_none() || id.is_none() || key.id.as_deref() == id;
         self.0.iter().filter(matches).map(|key| &key.key)
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -119,7 +119,7 @@ impl Jwk {
     }
 }
 
-/// The JWK Set of ES256 keys, each with its name and the coordinates of its point: what an NRF publishes.
+/// The JWK Set of an NRF's ES256 keys, given by their ids and coordinates.
 pub fn jwks(keys: &[(Arc<str>, ([u8; 32], [u8; 32]))]) -> Vec<u8> {
     let jwk = |(kid, (x, y)): &(Arc<str>, ([u8; 32], [u8; 32]))| Jwk {
         kty: "EC".into(),

@@ -1,11 +1,11 @@
-//! Scopes of operations: what the OpenAPI files name beside the service (`security` of an operation).
+//! Scopes of operations, besides the service, as in the OpenAPI files (`security` of an operation).
 
 use crate::Operation;
 
 impl Operation {
-    /// The additional scopes that cover the operation, any of them. They narrow a token: one with additional
-    /// scopes of a service is good for what these cover, one with the service alone for all of it
-    /// (TS 33.501 13.4.1.1.2, TS 29.501 4.12).
+    /// Additional scopes of the operation; any of them covers it. Additional scopes restrict a token: a token
+    /// with additional scopes of a service is valid only for the operations that they cover, a token with
+    /// only the service for all of its operations (TS 33.501 13.4.1.1.2, TS 29.501 4.12).
     pub const fn additional_scopes(self) -> &'static [&'static str] {
         use Operation::*;
         match self {

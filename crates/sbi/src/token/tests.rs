@@ -1,4 +1,4 @@
-//! Tokens that are good, and each way in which one is not.
+//! Tests of valid tokens and of each kind of invalid token.
 
 use super::*;
 use crate::{Operation, ProblemMore, ServiceName};
@@ -9,7 +9,7 @@ const NRF: NfInstanceId = NfInstanceId(1);
 const AMF: NfInstanceId = NfInstanceId(2);
 const UDM: NfInstanceId = NfInstanceId(3);
 
-/// RFC 7515 A.3.1.
+/// The key of RFC 7515 A.3.1.
 fn signing_key() -> SigningKey {
     let octets = |text| from_base64url(text).unwrap().try_into().unwrap();
     SigningKey::from_parts(
@@ -166,9 +166,9 @@ fn a_refusal_says_what_to_do() {
     }
 }
 
-/// Keys of NRFs of other projects come as PEM or as a JWK Set.
+/// Keys of other vendors' NRFs are in PEM or a JWK Set.
 #[test]
-fn keys_come_as_pem_or_as_a_set() {
+fn keys_are_read_from_pem_and_from_a_jwk_set() {
     let (x, y) = signing_key().point();
     let head = "3059301306072a8648ce3d020106082a8648ce3d03010703420004";
     let head: Vec<u8> =

@@ -1,4 +1,4 @@
-//! What a producer checks of a token (TS 33.501 13.4.1.1.2, step 3 of the service access).
+//! Verification of access tokens by a producer (TS 33.501 13.4.1.1.2, step 3 of the service access).
 
 use super::{AccessTokenClaims, Audience, KeySet, Parts};
 use crate::common::{NfInstanceId, NfType, ServiceName};
@@ -9,56 +9,58 @@ use pith_types::{Plmn, Snssai};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Clocks of NRF and producer may differ by that much, in seconds.
+/// Tolerated difference between the clocks of NRF and producer, in seconds.
 const SKEW: u64 = 10;
 
-/// Verified tokens kept at most: one for each consumer, service and hour in a core of some hundred NFs.
+/// Largest number of cached verified tokens: one per consumer, service and hour in a core of some hundred
+/// NFs.
 const LIMIT: usize = 4096;
 
-/// A token that was signed by the NRF and has not expired.
+/// The claims of a token that is signed by the NRF and has not expired.
 pub type Verified = Arc<AccessTokenClaims>;
 
-/// Why a request is not admitted.
+/// The reason why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// There is no token.
+    /// The request has no token.
     #[error("the service '{0}' wants an access token of the NRF")]
     Missing(ServiceName),
-    /// No JWT, or one without the claims that it must have.
+    /// The token is not a JWT, or lacks required claims.
     #[error("the access token is not a JWT with the claims of TS 29.510")]
     Form,
-    /// Signed with a key, or an algorithm, that is not known.
+    /// The key or algorithm is unknown.
     #[error("no key of the NRF fits the access token")]
     UnknownKey,
-    /// The signature is wrong.
+    /// The signature is invalid.
     #[error("the signature of the access token is wrong")]
     Signature,
-    /// It has expired.
+    /// The token has expired.
     #[error("the access token has expired")]
     Expired,
-    /// For another NF.
+    /// The token is for another NF.
     #[error("the access token is for another NF")]
     Audience,
-    /// For producers of another network.
+    /// The token is for producers of another PLMN.
     #[error("the access token is for another PLMN")]
     Plmn,
-    /// For producers of other slices.
+    /// The token is for producers with other slices.
     #[error("the access token is for other slices")]
     Slice,
-    /// For producers of another NF set.
+    /// The token is for producers of another NF set.
     #[error("the access token is for another NF set")]
     NfSet,
-    /// Given to another NF than the one that shows it.
+    /// The token was issued to another NF than the caller.
     #[error("the access token was given to another NF than the client")]
     Subject,
-    /// Not for this service or operation.
+    /// The token does not cover the service or operation.
     #[error("the access token does not have the scope '{0}'")]
     Scope(Arc<str>),
 }
 
 impl Refusal {
-    /// What the client is told (TS 29.500 6.7.3, RFC 6750 3): 401 with `invalid_token`, and 403 with
-    /// `insufficient_scope` where another token of this client would do. Who shows no token gets no error code.
+    /// The error for the client (TS 29.500 6.7.3, RFC 6750 3): 401 with `invalid_token`, or 403 with
+    /// `insufficient_scope` if another token of this client could be accepted. Without a token there is no
+    /// error code.
     pub fn problem(&self) -> Problem {
         let (status, error, scope) = match self {
             Self::Missing(service) => (401, None, Some(service.as_str().into())),
@@ -70,7 +72,7 @@ impl Refusal {
     }
 }
 
-/// Verifies tokens, and remembers those that were good until they expire.
+/// Verifies tokens, and caches verified ones until they expire.
 #[derive(Debug, Default)]
 pub struct Verifier {
     keys: KeySet,
@@ -78,18 +80,18 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// A verifier with those keys.
+    /// A verifier with these keys.
     pub fn new(keys: KeySet) -> Self {
         Self { keys, verified: HashMap::new() }
     }
 
-    /// Replaces the keys: tokens of a key that is gone are not good any more.
+    /// Replaces the keys. Tokens signed with a removed key become invalid.
     pub fn set_keys(&mut self, keys: KeySet) {
         self.keys = keys;
         self.verified.clear();
     }
 
-    /// Verifies a token at that time, seconds since 1970.
+    /// Verifies a token at a time in seconds since 1970.
     pub fn verify(&mut self, now: u64, token: &str) -> Result<Verified, Refusal> {
         let digest = sha256(token.as_bytes());
         if let Some(known) = self.verified.get(&digest) {
@@ -99,7 +101,7 @@ impl Verifier {
         if self.verified.len() >= LIMIT {
             self.verified.retain(|_, claims| claims.exp > now);
         }
-        // Still full: a token more would have to push out a good one. It is verified each time instead.
+        // If the cache is full of valid tokens, a further token is verified at each use.
         if self.verified.len() < LIMIT {
             self.verified.insert(digest, Arc::clone(&claims));
         }
@@ -127,14 +129,14 @@ impl Verifier {
     }
 }
 
-/// An NF as those that tokens are for.
+/// The identity of a producer, for the check of a token's audience.
 #[derive(Debug, Clone, Default)]
 pub struct Producer {
-    /// Its instances in this process, with the type of each.
+    /// Its NF instances in this process with their types.
     pub instances: Vec<(NfType, NfInstanceId)>,
-    /// Its networks.
+    /// Its PLMNs.
     pub plmns: Vec<Plmn>,
-    /// Its slices; all where empty.
+    /// Its slices; all if empty.
     pub slices: Vec<Snssai>,
     /// Its NF sets.
     pub nf_sets: Vec<Arc<str>>,
@@ -175,12 +177,12 @@ impl Producer {
 }
 
 impl AccessTokenClaims {
-    /// Its scopes.
+    /// The scopes of the token.
     pub fn scopes(&self) -> impl Iterator<Item = &str> {
         self.scope.split(' ')
     }
 
-    /// Checks that the token covers the operation, where it has additional scopes of the operation's service.
+    /// Checks that the token covers the operation, if it has additional scopes of the operation's service.
     pub fn covers(&self, operation: Operation) -> Result<(), Refusal> {
         let service = operation.service();
         let is_additional = |scope: &&str| {

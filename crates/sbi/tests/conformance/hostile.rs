@@ -1,4 +1,4 @@
-//! What a peer may send that is wrong, and the answer to it (TS 29.500 5.2.7.2).
+//! Tests of invalid requests and their error responses (TS 29.500 5.2.7.2).
 
 use crate::examples::{request, response, root};
 use pith_sbi::{Cause, HttpRequest, Method, Operation, Problem, ProblemMore, Request, Response};
@@ -118,9 +118,9 @@ fn a_deep_nest_is_refused_without_a_deep_stack() {
     }
 }
 
-/// Cuts, and octets changed here and there: each is understood or refused, and never more.
+/// Truncated and modified requests are accepted or refused, and never panic.
 #[test]
-fn every_request_survives_being_mangled() {
+fn mutated_requests_never_panic() {
     for &operation in Operation::ALL {
         let good = request(operation).to_http();
         for mangled in mangled(&good.body) {

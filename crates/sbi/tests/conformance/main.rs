@@ -1,4 +1,5 @@
-//! Every operation, out to HTTP and back; hostile input; what logs may show; and the OpenAPI files as witness.
+//! Tests of every operation: conversion to HTTP and back, hostile input, privacy of logs, and validation
+//! against the OpenAPI files.
 
 mod examples;
 mod hostile;

@@ -1,6 +1,6 @@
-//! The OpenAPI files of 3GPP as witness: all examples, recorded and given to `tests/openapi/validate.py`.
+//! Validates all examples against 3GPP's OpenAPI files with `tests/openapi/validate.py`.
 //!
-//! Says 'skipped' where the files or the Python modules are absent.
+//! The test is skipped if the files or the Python modules are missing.
 
 use crate::examples::{problems, request, response};
 use crate::skipped::skipped;
@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The repository's own directory, and the 3GPP files beside it or above it.
+/// The repository's root, and the 3GPP files beside or above it.
 fn directories() -> (PathBuf, Option<PathBuf>) {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("crates/sbi");
     let openapi = |above: &Path| Some(above.join("shared/3gpp/openapi")).filter(|d| d.is_dir());
@@ -17,7 +17,7 @@ fn directories() -> (PathBuf, Option<PathBuf>) {
     (repository.to_owned(), found)
 }
 
-/// Every request, with every answer that it may get.
+/// Every request, with each of its possible responses.
 fn examples() -> Vec<String> {
     let mut lines = Vec::new();
     for &operation in Operation::ALL {
@@ -34,7 +34,7 @@ fn examples() -> Vec<String> {
     lines
 }
 
-/// What the validator says of a recording; `None` if it can't be run.
+/// The validator's result for a recording; `None` if it cannot be run.
 fn validate(name: &str, lines: &[String]) -> Option<(bool, String)> {
     let (repository, openapi) = directories();
     let Some(openapi) = openapi else {

@@ -1,4 +1,4 @@
-//! What logs may show: `Debug` of every message, without a key and without a whole identity.
+//! Tests that `Debug` of every message shows no key and no complete identity.
 
 use crate::examples::bodies::{KEY, SECRET};
 use crate::examples::{problems, request, response};

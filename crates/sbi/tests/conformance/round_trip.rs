@@ -1,4 +1,4 @@
-//! What goes out to HTTP comes back the same.
+//! Tests that messages are unchanged after conversion to HTTP and back.
 
 use crate::examples::{problems, request, response, root};
 use pith_sbi::{HttpResponse, Method, NfType, Operation, Outcome, Request, Response};

@@ -1,4 +1,4 @@
-//! Bodies that occur in requests and answers alike, and parts of bodies.
+//! Bodies that occur in requests and responses, and parts of bodies.
 
 use serde_json::{Value, json};
 
@@ -194,7 +194,7 @@ fn service() -> Value {
     })
 }
 
-/// The profile of an SMF with an SMF's own data, and of the others with theirs.
+/// Profiles of an SMF and of other NFs with their specific data.
 pub fn other_profiles() -> Vec<Value> {
     let of = |nf_type: &str, info: &str, value: Value| {
         json!({"nfInstanceId": SMF, "nfType": nf_type, "nfStatus": "REGISTERED",

@@ -1,5 +1,5 @@
-//! An example of every request, every answer and every kind of error. Bodies are written as the JSON of
-//! the OpenAPI files, and none of their members may be lost on the way in and out.
+//! An example of every request, response and kind of error. Bodies are JSON of the OpenAPI files; reading and
+//! writing must keep all members.
 
 pub mod bodies;
 mod problems;
@@ -16,12 +16,12 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Where the peer's services stand.
+/// apiRoot of the peer.
 pub fn root() -> Arc<ApiRoot> {
     Arc::new(ApiRoot::new(Scheme::Http, "127.0.0.1:7777").with_prefix("/s1"))
 }
 
-/// A value out of JSON that keeps every member.
+/// Reads a value from JSON and checks that every member is kept.
 fn read<T: DeserializeOwned + Serialize>(json: Value) -> T {
     let value: T = serde_json::from_value(json.clone()).unwrap_or_else(|e| panic!("{e}: {json}"));
     let again = serde_json::to_value(&value).expect("JSON");
@@ -29,17 +29,17 @@ fn read<T: DeserializeOwned + Serialize>(json: Value) -> T {
     value
 }
 
-/// A value out of text.
+/// Parses a value from text.
 fn text<T: std::str::FromStr<Err: std::fmt::Debug>>(text: &str) -> T {
     text.parse().expect("an example of its type")
 }
 
-/// A URI of the peer's.
+/// A URI of the peer.
 fn uri(path: &str) -> Uri {
     Uri::new(&root(), path)
 }
 
-/// The `T` with its octets in place.
+/// Inserts octets into a value.
 fn with<T>(mut value: T, put: impl FnOnce(&mut T)) -> T {
     put(&mut value);
     value

@@ -1,5 +1,4 @@
-//! Errors that bring more than `ProblemDetails`, and one that doesn't, each with an operation that may
-//! answer so.
+//! Errors with data beyond `ProblemDetails`, and one without, each with an operation that may return it.
 
 use super::{read, uri, with};
 use bytes::Bytes;
@@ -9,7 +8,7 @@ use pith_sbi::nsmf_pdusession::{SmContextCreateErrorData, SmContextUpdateErrorDa
 use pith_sbi::{Cause, Method, Operation, Problem, ProblemMore};
 use serde_json::json;
 
-/// Operations and what they may answer when they fail.
+/// Operations with errors that they may return.
 pub fn problems() -> Vec<(Operation, Problem)> {
     let retry: N1N2MsgTxfrErrDetail = read(json!({"retryAfter": 5, "maxWaitingTime": 60}));
     let retry = ProblemMore::N1N2MessageTransferError(Box::new(retry));

@@ -24,7 +24,7 @@ fn id() -> String {
     "7-a/b".to_owned()
 }
 
-/// An example of the operation. A new operation does not compile without one.
+/// An example of an operation's request. A new operation does not compile without one.
 #[rustfmt::skip]
 pub fn request(operation: Operation) -> Request {
     use Operation as Op;

@@ -1,4 +1,4 @@
-//! An example of every answer.
+//! An example of every response.
 
 use super::bodies::*;
 use super::{read, uri, with};
@@ -18,7 +18,7 @@ fn created<T: DeserializeOwned + Serialize>(path: &str, json: Value) -> Box<Crea
     Box::new(Created { location: uri(path), body: read(json) })
 }
 
-/// An example of the outcome. A new outcome does not compile without one.
+/// An example of an outcome. A new outcome does not compile without one.
 #[rustfmt::skip]
 pub fn response(outcome: Outcome) -> Response {
     use Outcome as O;
