@@ -1,48 +1,48 @@
-# Pith's front door. CI calls the same targets: .ci/run.
+# Entry points of the project. CI calls the same targets: .ci/run.
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 export CARGO_TERM_COLOR ?= auto
 
 .PHONY: help setup build demo demo-split ueransim dissect openapi branch faults packets kernel-sctp hostile scas check test witnesses bench-control bench-user soak-user fuzz-user traffic world fuzz lint fmt
 
-help: ## this list
+help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: ## install what building and running need (Debian, Ubuntu): compiler and packages
+setup: ## install the compiler and packages for build and run (Debian, Ubuntu)
 	@scripts/setup
 
 build: setup ## the release binaries: target/release/pith, target/release/pith-ran
 	@scripts/cargo build --release --locked -p pith -p pith-ran
 
-demo: build ## core, gNBs and UEs in namespaces of their own: register, open sessions, ping (ARGS="--ues 100")
+demo: build ## core, gNBs and UEs in their own network namespaces: register, establish sessions, ping (ARGS="--ues 100")
 	@scripts/demo $(ARGS)
 
-demo-split: build ## the same with every NF a process of its own over HTTP/2
+demo-split: build ## the same with each NF as a separate process, over HTTP/2
 	@scripts/demo --split $(ARGS)
 
 ueransim: build ## UERANSIM's gNB and UEs against Pith: UERANSIM=/path/to/its/build
 	@scripts/cargo build --release --locked -p pith-sctp-shim
-	@scripts/ueransim $(or $(UERANSIM),$(error say where UERANSIM is built: make ueransim UERANSIM=/path/to/UERANSIM/build)) $(ARGS)
+	@scripts/ueransim $(or $(UERANSIM),$(error set UERANSIM to the build directory: make ueransim UERANSIM=/path/to/UERANSIM/build)) $(ARGS)
 
-dissect: build ## tshark reads recorded runs: nothing malformed on NGAP, NAS, PFCP, GTP-U
+dissect: build ## tshark reads recorded runs: no malformed NGAP, NAS, PFCP or GTP-U packet
 	@scripts/dissect $(ARGS)
 
 openapi: build ## every SBI message between processes against 3GPP's OpenAPI files (PITH_OPENAPI=DIR)
 	@scripts/openapi $(ARGS)
 
-branch: build ## two UPFs: packets begin to leave at the edge, and stop to, while a phone pings
+branch: build ## two UPFs: an uplink classifier is inserted and removed while a UE pings
 	@scripts/branch $(ARGS)
 
-faults: build ## radios and phones killed, rubbish on every port: nothing is left, nobody else notices
+faults: build ## gNBs and UEs killed, invalid data on every port: no state is left, other UEs are not affected
 	@scripts/faults $(ARGS)
 
-packets: build ## Scapy as SMF, gNB and data network: every packet of the user plane, on each path
+packets: build ## Scapy as SMF, gNB and data network checks the packets of each user-plane path
 	@scripts/packets $(ARGS)
 
-kernel-sctp: setup ## the SCTP tests on a kernel that has SCTP (user-mode Linux): multi-homing
+kernel-sctp: setup ## the SCTP tests on a kernel with SCTP (user-mode Linux): multi-homing
 	@scripts/kernel-sctp
 
-hostile: build ## seven attackers at once beside 100 honest phones: SECONDS=600 ARGS=--split
+hostile: build ## seven concurrent attackers and 100 honest UEs: SECONDS=600 ARGS=--split
 	@scripts/cargo build -q --release --locked -p pith-fuzz
 	@scripts/hostile --seconds $(or $(SECONDS),60) $(ARGS)
 
@@ -56,7 +56,7 @@ check: setup ## the quick part of `make test`: formatting, lints, unit tests, 64
 test: setup ## everything that must pass: formatting, lints, tidy, unit, world and end-to-end tests
 	@scripts/test
 
-witnesses: ## tshark, Scapy, the OpenAPI files, killed radios, rubbish on every port, on real processes
+witnesses: ## checks of running processes with tshark, Scapy, the OpenAPI files, killed gNBs, invalid data
 	@scripts/setup witnesses
 	@[[ -n "$$PITH_BIN" ]] || scripts/cargo build --release --locked -p pith -p pith-ran
 	@scripts/witnesses
@@ -67,19 +67,19 @@ bench-control: build ## registrations and sessions of UEs that start at once: ta
 bench-user: setup ## shares, shaping and packet paths of the user plane: table, target/bench/user.json, fairness.svg
 	@python3 bench/user.py
 
-soak-user: setup ## mixed load for the user plane with packet conservation, an hour of it: SECONDS=60
+soak-user: setup ## mixed load for the user plane with packet accounting, for an hour: SECONDS=60
 	@scripts/cargo run -q --release --locked -p pith-datapath --example soak -- $(or $(SECONDS),3600)
 
-fuzz-user: setup ## a fuzzer of GTP-U and users' packets before each path of the user plane: ARGS="native --packets 10000000"
+fuzz-user: setup ## a fuzzer of GTP-U and users' packets for each path of the user plane: ARGS="native --packets 10000000"
 	@scripts/cargo run -q --release --locked -p pith-datapath --example packet_fuzz -- $(ARGS)
 
-traffic: setup ## a core full of G-PDUs or plain packets, into an interface: ARGS="eth1 uplink --sessions 1000"
+traffic: setup ## sends G-PDUs or plain packets into an interface, on one CPU: ARGS="eth1 uplink --sessions 1000"
 	@scripts/cargo run -q --release --locked -p pith-datapath --example traffic -- $(ARGS)
 
 world: setup ## simulated worlds with faults: SEEDS=10000
 	@scripts/cargo run -q --release --locked -p pith-world -- --seeds $(or $(SEEDS),1000)
 
-fuzz: setup ## spoiled inputs for every decoder and every NF: ARGS="ngap --inputs 1000000"
+fuzz: setup ## fuzz inputs for every decoder and every NF: ARGS="ngap --inputs 1000000"
 	@scripts/cargo run -q --profile fuzz --locked -p pith-fuzz -- $(or $(ARGS),all)
 
 lint: setup ## formatting, clippy, bands, licences

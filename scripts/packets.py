@@ -1,7 +1,7 @@
-"""The packets of scripts/packets: what Scapy sends, and what it says has to come out.
+"""The test cases of scripts/packets: Scapy sends packets to the UPF and compares the packets from the UPF with its own.
 
-Runs where the namespaces 'core', 'ran' and 'dn' are, with a UPF in the first whose addresses are below. Each case gets a
-PFCP session of its own. That nothing comes out is shown by a packet sent after, which is the first to come.
+Needs the namespaces 'core', 'ran' and 'dn', with a UPF in 'core' that has the addresses below. Each case has its own
+PFCP session. To show that the UPF dropped packets, a case sends one more packet, which must be the first to arrive.
 """
 
 import ctypes
@@ -22,7 +22,7 @@ from scapy.packet import Raw
 
 UPF_N3, GNB = "10.210.0.1", "10.210.0.2"
 UPF_N6, SERVER = "10.211.0.1", "10.211.0.2"
-STRANGER = "10.210.0.9"
+UNKNOWN_PEER = "10.210.0.9"
 GTPU_PORT, PFCP_PORT = 2152, 8805
 QFI = 9
 G_PDU, END_MARKER, ERROR_INDICATION, ECHO_REQUEST, ECHO_RESPONSE = 255, 254, 26, 1, 2
@@ -32,7 +32,7 @@ PATIENCE = 3
 
 
 def within(namespace, make):
-    """What `make` opens in a namespace; this process stays where it is."""
+    """The result of `make` in a network namespace; the process then returns to its own."""
     libc = ctypes.CDLL(None, use_errno=True)
     home = os.open("/proc/self/ns/net", os.O_RDONLY)
     there = os.open(f"/run/netns/{namespace}", os.O_RDONLY)
@@ -46,7 +46,7 @@ def within(namespace, make):
 
 
 class Wire:
-    """An interface of a host that Scapy plays."""
+    """The interface of a host that Scapy acts as."""
 
     def __init__(self, namespace):
         self.raw = within(namespace, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)))
@@ -57,8 +57,7 @@ class Wire:
     def send(self, packet):
         self.raw.send(bytes(Ether(src=self.own, dst=self.core) / packet))
 
-    def forget(self):
-        """What came earlier is of no interest."""
+    def discard_received(self):
         self.raw.setblocking(False)
         try:
             while self.raw.recv(65535):
@@ -67,7 +66,7 @@ class Wire:
             pass
 
     def receive(self, wanted, what):
-        """The next frame to this host that `wanted` takes."""
+        """The next frame to this host for which `wanted` is true."""
         end = time.monotonic() + PATIENCE
         while (left := end - time.monotonic()) > 0:
             self.raw.settimeout(left)
@@ -78,7 +77,7 @@ class Wire:
             packet = Ether(frame)
             if kind == socket.PACKET_HOST and packet.dst == self.own and wanted(packet):
                 return packet
-        raise AssertionError(f"no {what} came")
+        raise AssertionError(f"no {what} arrived")
 
 
 def mac(namespace, device):
@@ -92,7 +91,7 @@ def open_mac(device):
 
 
 class Smf:
-    """An SMF: associated, and one session at a time."""
+    """An SMF with an association and one session at a time."""
 
     def __init__(self):
         self.socket = within("ran", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
@@ -118,7 +117,7 @@ class Smf:
                 return packet
 
     def next(self):
-        """The next message; a report is answered, and kept."""
+        """The next message. Answers reports and heartbeats, and stores reports."""
         packet = PFCP(self.socket.recv(65535))
         if packet.message_type == 56:
             self.reports.append(packet)
@@ -232,7 +231,7 @@ def tunnel_update(teid, *flags):
 
 
 def elements(packet, kind):
-    """All IEs of a kind, however deep."""
+    """All IEs of a type, at any depth."""
     found = []
     for child in getattr(packet.payload if isinstance(packet, PFCP) else packet, "IE_list", []):
         found += [child] if isinstance(child, kind) else elements(child, kind)
@@ -251,14 +250,14 @@ def accepted(answer):
 
 
 class Lab:
-    """The hosts around the UPF, and a session of its own for each case."""
+    """The hosts around the UPF, and the session of one case."""
 
     def __init__(self, smf, ran, dn, number):
         self.smf, self.ran, self.dn = smf, ran, dn
         self.ue, self.gnb_teid = f"10.45.0.{number}", 0xA000 + number
         self.mark = 0
-        ran.forget()
-        dn.forget()
+        ran.discard_received()
+        dn.discard_received()
 
     def session(self, **options):
         self.teid = self.smf.establish(self.ue, self.gnb_teid, **options)
@@ -267,7 +266,7 @@ class Lab:
     # Tunnels
 
     def tunnel(self, inner, teid=None, **header):
-        """A G-PDU of the gNB's, with a PDU Session Container."""
+        """A G-PDU from the gNB, with a PDU Session Container."""
         head = dict(E=1, next_ex=SESSION_CONTAINER, gtp_type=G_PDU, teid=self.teid if teid is None else teid)
         gtp = GTP_U_Header(**{**head, **header})
         container = GTPPDUSessionContainer(type=1, QFI=QFI)
@@ -276,16 +275,16 @@ class Lab:
     def up(self, inner, **header):
         self.ran.send(self.tunnel(inner, **header))
 
-    # What has to come
+    # Expected packets
 
-    def comes_up(self, inner):
-        """`inner` with a hop less is the next that comes to the data network from the UE."""
+    def expect_uplink(self, inner):
+        """The next packet of the UE at the data network must be `inner`, with its TTL decremented."""
         packet = self.dn.receive(lambda p: IP in p and p[IP].src == inner[IP].src, "packet at the data network")
-        expected = Ether(src=self.dn.core, dst=self.dn.own) / a_hop_less(inner)
+        expected = Ether(src=self.dn.core, dst=self.dn.own) / forwarded(inner)
         same(bytes(packet), bytes(expected))
 
-    def comes_down(self, inner, teid=None, dscp=0):
-        """`inner` with a hop less is the next that comes by tunnel."""
+    def expect_downlink(self, inner, teid=None, dscp=0):
+        """The next G-PDU at the gNB must contain `inner`, with its TTL decremented."""
         packet = self.ran.receive(is_gtpu, "packet at the gNB")
         outer, udp = packet[IP], packet[UDP]
         assert (outer.src, outer.dst, udp.dport) == (UPF_N3, GNB, GTPU_PORT), packet.summary()
@@ -300,29 +299,30 @@ class Lab:
             del rebuilt[UDP].chksum
             assert IP(bytes(rebuilt))[UDP].chksum == udp.chksum, "outer UDP checksum"
         gtp = GTP_U_Header(E=1, next_ex=SESSION_CONTAINER, gtp_type=G_PDU, teid=teid or self.gnb_teid)
-        expected = gtp / GTPPDUSessionContainer(type=0, QFI=QFI) / a_hop_less(inner)
+        expected = gtp / GTPPDUSessionContainer(type=0, QFI=QFI) / forwarded(inner)
         same(bytes(packet)[42:], bytes(expected))
 
-    def nothing_came_up(self):
-        """Nothing comes to the data network before a packet that is sent now."""
+    def expect_no_uplink(self):
+        """A packet sent now must be the first to arrive at the data network."""
         self.mark += 1
         last = udp(self.ue, SERVER, f"last {self.mark}".encode())
         self.up(last)
-        self.comes_up(last)
+        self.expect_uplink(last)
 
-    def nothing_came_down(self):
+    def expect_no_downlink(self):
+        """A packet sent now must be the first to arrive at the gNB."""
         self.mark += 1
         last = udp(SERVER, self.ue, f"last {self.mark}".encode())
         self.dn.send(last)
-        self.comes_down(last)
+        self.expect_downlink(last)
 
 
 def is_gtpu(packet):
     return UDP in packet and packet[UDP].dport == GTPU_PORT
 
 
-def a_hop_less(inner):
-    """As a router has to change it."""
+def forwarded(inner):
+    """`inner` as a router forwards it: with the TTL decremented."""
     packet = IP(bytes(inner))
     packet.ttl -= 1
     del packet.chksum
@@ -330,30 +330,30 @@ def a_hop_less(inner):
 
 
 def same(got, expected, what="packet"):
-    assert got == expected, f"{what}\n  came     {got.hex()}\n  expected {expected.hex()}"
+    assert got == expected, f"{what}\n  received {got.hex()}\n  expected {expected.hex()}"
 
 
 def udp(source, destination, payload=b"hello", **ip):
     return IP(src=source, dst=destination, ttl=64, id=7, **ip) / UDP(sport=5000, dport=7000) / Raw(payload)
 
 
-# The cases. Each has a lab of its own.
+# The cases. Each has its own lab.
 
 
-def uplink_of_all_sizes(lab):
+def uplink_packets_of_all_sizes(lab):
     lab.session()
     for size in (0, 1, 2, 17, 18, 63, 64, 511, 1371, 1372):
         inner = udp(lab.ue, SERVER, bytes(size))
         lab.up(inner)
-        lab.comes_up(inner)
+        lab.expect_uplink(inner)
 
 
-def downlink_of_all_sizes(lab):
+def downlink_packets_of_all_sizes(lab):
     lab.session()
     for size in (0, 1, 2, 17, 18, 63, 64, 511, 1371, 1372):
         inner = udp(SERVER, lab.ue, bytes(size))
         lab.dn.send(inner)
-        lab.comes_down(inner)
+        lab.expect_downlink(inner)
 
 
 def tcp_icmp_and_unknown_protocols_both_ways(lab):
@@ -361,13 +361,13 @@ def tcp_icmp_and_unknown_protocols_both_ways(lab):
     for body in (TCP(sport=1, dport=2, flags="S", options=[("MSS", 1360)]), ICMP() / b"ping", Raw(b"\x00" * 12)):
         inner = IP(src=lab.ue, dst=SERVER, proto=None if not isinstance(body, Raw) else 253) / body
         lab.up(inner)
-        lab.comes_up(inner)
+        lab.expect_uplink(inner)
         inner = IP(src=SERVER, dst=lab.ue, proto=None if not isinstance(body, Raw) else 253) / body
         lab.dn.send(inner)
-        lab.comes_down(inner)
+        lab.expect_downlink(inner)
 
 
-def headers_with_and_without_options(lab):
+def gtpu_headers_with_and_without_options(lab):
     lab.session()
     inner = udp(lab.ue, SERVER)
     outer = IP(src=GNB, dst=UPF_N3) / UDP(sport=40000, dport=GTPU_PORT)
@@ -378,7 +378,7 @@ def headers_with_and_without_options(lab):
         GTP_U_Header(gtp_type=G_PDU, teid=lab.teid, S=1, PN=1, E=1, next_ex=SESSION_CONTAINER, seq=1)
         / GTPPDUSessionContainer(type=1, QFI=QFI)
         / inner,
-        # Service Class Indicator, then UDP Port, before the container: who does not know them passes them over
+        # Service Class Indicator and UDP Port before the container: a receiver that does not know them skips them
         # (TS 29.281 5.2.1).
         GTP_U_Header(gtp_type=G_PDU, teid=lab.teid, E=1, next_ex=0x20)
         / Raw(b"\x01\x07\x00\x40\x01\x10\x00\x85\x01\x10\x09\x00")
@@ -386,55 +386,55 @@ def headers_with_and_without_options(lab):
     ]
     for header in headers:
         lab.ran.send(outer / header)
-        lab.comes_up(inner)
+        lab.expect_uplink(inner)
 
 
-def outer_checksum_and_options_do_not_matter(lab):
+def outer_header_without_checksum_or_with_options(lab):
     lab.session()
     inner = udp(lab.ue, SERVER)
     without = lab.tunnel(inner)
     without[UDP].chksum = 0
     lab.ran.send(without)
-    lab.comes_up(inner)
+    lab.expect_uplink(inner)
     with_options = lab.tunnel(inner)
     with_options[IP].options = [b"\x01\x01\x01\x00"]
     lab.ran.send(with_options)
-    lab.comes_up(inner)
+    lab.expect_uplink(inner)
 
 
-def inner_options_and_fragments(lab):
+def inner_headers_with_options_and_fragments(lab):
     lab.session()
     routed = udp(lab.ue, SERVER, options=[b"\x01\x01\x01\x00"])
     lab.up(routed)
-    lab.comes_up(routed)
+    lab.expect_uplink(routed)
     for fragment in (
         IP(src=lab.ue, dst=SERVER, id=9, flags="MF", proto=17) / Raw(b"\x13\x88\x1b\x58\x00\x18\x00\x00" + bytes(8)),
         IP(src=lab.ue, dst=SERVER, id=9, frag=2, proto=17) / Raw(bytes(8)),
     ):
         lab.up(fragment)
-        lab.comes_up(fragment)
+        lab.expect_uplink(fragment)
 
 
-def padding_of_the_frame_does_not_get_out(lab):
+def frame_padding_is_removed(lab):
     lab.session()
     inner = udp(SERVER, lab.ue, b"")
     lab.dn.send(inner / Raw(b""))
-    lab.comes_down(inner)
+    lab.expect_downlink(inner)
     padded = bytes(inner) + bytes(18)
     lab.dn.send(Raw(padded))
     lab.dn.raw.send(bytes(Ether(src=lab.dn.own, dst=lab.dn.core, type=0x0800)) + padded)
-    lab.comes_down(inner)
+    lab.expect_downlink(inner)
 
 
-def a_spoofed_source_goes_nowhere(lab):
+def spoofed_sources_are_dropped(lab):
     lab.session()
     lab.up(udp("10.45.0.250", SERVER))
     lab.up(udp(UPF_N6, SERVER))
     lab.up(udp("0.0.0.0", SERVER))
-    lab.nothing_came_up()
+    lab.expect_no_uplink()
 
 
-def lies_about_lengths_go_nowhere(lab):
+def wrong_lengths_are_dropped(lab):
     lab.session()
     inner = udp(lab.ue, SERVER)
     lab.up(inner, length=4)
@@ -449,19 +449,19 @@ def lies_about_lengths_go_nowhere(lab):
     lab.ran.send(IP(src=GNB, dst=UPF_N3) / UDP(sport=GTPU_PORT, dport=GTPU_PORT) / chain)
     endless = GTP_U_Header(gtp_type=G_PDU, teid=lab.teid, E=1, next_ex=SESSION_CONTAINER) / Raw(b"\x00" * 16)
     lab.ran.send(IP(src=GNB, dst=UPF_N3) / UDP(sport=GTPU_PORT, dport=GTPU_PORT) / endless)
-    lab.nothing_came_up()
+    lab.expect_no_uplink()
 
 
-def other_versions_go_nowhere(lab):
+def other_gtp_versions_are_dropped(lab):
     lab.session()
     inner = udp(lab.ue, SERVER)
     lab.up(inner, version=0)
     lab.up(inner, version=2)
     lab.up(inner, PT=0)
-    lab.nothing_came_up()
+    lab.expect_no_uplink()
 
 
-def an_unknown_tunnel_is_told(lab):
+def unknown_teid_gets_error_indication(lab):
     lab.session()
     lab.up(udp(lab.ue, SERVER), teid=0x77777777)
     packet = lab.ran.receive(is_gtpu, "Error Indication")
@@ -472,31 +472,31 @@ def an_unknown_tunnel_is_told(lab):
     same(body, b"\x10\x77\x77\x77\x77\x85\x00\x04" + socket.inet_aton(UPF_N3), "Error Indication")
 
 
-def an_echo_is_answered(lab):
+def echo_request_is_answered(lab):
     lab.session()
     echo = GTP_U_Header(gtp_type=ECHO_REQUEST, teid=0, S=1, seq=0x1234)
     lab.ran.send(IP(src=GNB, dst=UPF_N3) / UDP(sport=41000, dport=GTPU_PORT) / echo)
     packet = lab.ran.receive(lambda p: UDP in p and p[UDP].sport == GTPU_PORT, "Echo Response")
     gtp = bytes(packet)[42:]
     assert packet[UDP].dport == 41000 and gtp[1] == ECHO_RESPONSE, packet.summary()
-    # TS 29.281 7.2.2: the Recovery IE is there, its value is 0 and means nothing.
+    # TS 29.281 7.2.2: the Recovery IE is present, with the value 0, which the receiver ignores.
     same(gtp, bytes.fromhex("32020006000000001234 0000 0e00".replace(" ", "")), "Echo Response")
 
 
-def a_closed_gate_stays_closed(lab):
+def packets_at_a_closed_gate_are_dropped(lab):
     lab.session(uplink_gate=1)
     lab.up(udp(lab.ue, SERVER))
     inner = udp(SERVER, lab.ue)
     lab.dn.send(inner)
-    lab.comes_down(inner)
+    lab.expect_downlink(inner)
     lab.smf.modify(IE_UpdateQER(IE_list=[IE_QER_Id(id=1), IE_GateStatus(ul=0, dl=1)]))
     lab.dn.send(udp(SERVER, lab.ue, b"not this"))
-    lab.nothing_came_up()
+    lab.expect_no_uplink()
     lab.smf.modify(IE_UpdateQER(IE_list=[IE_QER_Id(id=1), IE_GateStatus(ul=0, dl=0)]))
-    lab.nothing_came_down()
+    lab.expect_no_downlink()
 
 
-def an_idle_phones_packets_wait_in_order(lab):
+def packets_for_an_idle_ue_are_buffered_in_order(lab):
     lab.session(downlink=[IE_ApplyAction(BUFF=1, NOCP=1)])
     waiting = [udp(SERVER, lab.ue, f"{number}".encode()) for number in range(20)]
     for inner in waiting:
@@ -506,24 +506,24 @@ def an_idle_phones_packets_wait_in_order(lab):
     assert element(lab.smf.reports[0], IE_ReportType).DLDR and elements(lab.smf.reports[0], IE_PDR_Id)
     lab.smf.modify(update_far(IE_ApplyAction(FORW=1), tunnel_update(lab.gnb_teid)))
     for inner in waiting:
-        lab.comes_down(inner)
-    lab.nothing_came_down()
-    assert len(lab.smf.reports) == 1, "told once"
+        lab.expect_downlink(inner)
+    lab.expect_no_downlink()
+    assert len(lab.smf.reports) == 1, "one report"
 
 
-def a_handover_ends_the_old_tunnel(lab):
+def tunnel_change_sends_an_end_marker(lab):
     lab.session()
-    lab.nothing_came_down()
+    lab.expect_no_downlink()
     new = lab.gnb_teid + 0x1000
     lab.smf.modify(update_far(IE_ApplyAction(FORW=1), tunnel_update(new, IE_PFCPSMReqFlags(SNDEM=1))))
     marker = bytes(lab.ran.receive(is_gtpu, "End Marker"))[42:]
     assert marker[1] == END_MARKER and int.from_bytes(marker[4:8], "big") == lab.gnb_teid, marker.hex()
     inner = udp(SERVER, lab.ue)
     lab.dn.send(inner)
-    lab.comes_down(inner, teid=new)
+    lab.expect_downlink(inner, teid=new)
 
 
-def an_unknown_header_that_must_be_understood_is_refused(lab):
+def unknown_extension_header_is_refused_if_required(lab):
     lab.session()
     # Long PDCP PDU Number (TS 29.281 5.2.1, 5.2.2.2A): comprehension is required.
     header = GTP_U_Header(gtp_type=G_PDU, teid=lab.teid, E=1, next_ex=0x82) / Raw(b"\x02" + bytes(6) + b"\x00")
@@ -533,10 +533,10 @@ def an_unknown_header_that_must_be_understood_is_refused(lab):
     body = gtp[12:] if gtp[0] & 7 else gtp[8:]
     assert gtp[1] == SUPPORTED_EXTENSION_HEADERS, gtp.hex()
     same(body, bytes([141, 1, SESSION_CONTAINER]), "Supported Extension Headers Notification")
-    lab.nothing_came_up()
+    lab.expect_no_uplink()
 
 
-def a_packet_on_its_last_hop_is_returned(lab):
+def expired_ttl_is_answered_with_time_exceeded(lab):
     lab.session()
     last = udp(lab.ue, SERVER)
     last[IP].ttl = 1
@@ -548,26 +548,26 @@ def a_packet_on_its_last_hop_is_returned(lab):
     lab.dn.send(last)
     packet = lab.dn.receive(lambda p: ICMP in p, "Time Exceeded for the data network")
     is_time_exceeded(packet[IP], SERVER, last)
-    lab.nothing_came_up()
-    lab.nothing_came_down()
+    lab.expect_no_uplink()
+    lab.expect_no_downlink()
 
 
 def is_time_exceeded(packet, to, about):
-    """RFC 792: ICMP type 11, and the beginning of what it is about."""
+    """RFC 792: ICMP type 11, with the first octets of the expired packet."""
     assert packet.dst == to and ICMP in packet and packet[ICMP].type == 11, packet.summary()
-    same(bytes(packet[ICMP])[8:36], bytes(about)[:28], "what is returned")
+    same(bytes(packet[ICMP])[8:36], bytes(about)[:28], "quoted packet")
 
 
-def usage_is_exact(lab):
+def reported_usage_is_exact(lab):
     lab.session()
     uplink = [udp(lab.ue, SERVER, bytes(size)) for size in (0, 100, 1000)]
     downlink = [udp(SERVER, lab.ue, bytes(size)) for size in (1, 200)]
     for inner in uplink:
         lab.up(inner)
-        lab.comes_up(inner)
+        lab.expect_uplink(inner)
     for inner in downlink:
         lab.dn.send(inner)
-        lab.comes_down(inner)
+        lab.expect_downlink(inner)
     lab.up(udp("10.45.0.250", SERVER))
     volume = element(lab.smf.delete(), IE_VolumeMeasurement)
     lab.smf.seid = None
@@ -575,7 +575,7 @@ def usage_is_exact(lab):
     assert (volume.uplink, volume.downlink) == expected, f"{volume.uplink}, {volume.downlink}, not {expected}"
 
 
-def after_the_end_nothing_passes(lab):
+def packets_after_session_deletion_are_dropped(lab):
     lab.session()
     lab.smf.delete()
     lab.smf.seid = None
@@ -585,7 +585,7 @@ def after_the_end_nothing_passes(lab):
     assert gtp[1] == ERROR_INDICATION, gtp.hex()
 
 
-def what_is_closed_goes_nowhere(lab):
+def closed_destinations_are_dropped(lab):
     lab.session()
     forged = GTP_U_Header(gtp_type=G_PDU, teid=lab.gnb_teid) / udp(SERVER, lab.ue, b"forged")
     closed = [UPF_N3, GNB, "10.210.0.77", "10.210.0.255", UPF_N6, "10.211.0.255", "10.45.0.1", "10.45.255.255", "127.0.0.1"]
@@ -600,11 +600,11 @@ def what_is_closed_goes_nowhere(lab):
         lab.up(head / udp(SERVER, UPF_N3))
         lab.up(IP(src=lab.ue, dst=destination, frag=9, proto=17) / Raw(bytes(16)))
         lab.up(IP(src=lab.ue, dst=destination, options=[b"\x01\x01\x01\x00"]) / UDP(dport=GTPU_PORT) / forged)
-    lab.nothing_came_up()
-    lab.nothing_came_down()
+    lab.expect_no_uplink()
+    lab.expect_no_downlink()
 
 
-def the_gateway_answers_a_ping_and_nothing_else(lab):
+def gateway_answers_only_pings(lab):
     lab.session()
     lab.up(IP(src=lab.ue, dst="10.45.0.1", ttl=64) / ICMP(type=8, id=7, seq=1) / b"ping")
     packet = IP(bytes(lab.ran.receive(is_gtpu, "Echo Reply"))[58:])
@@ -612,50 +612,50 @@ def the_gateway_answers_a_ping_and_nothing_else(lab):
     for kind in (3, 5, 13, 17):
         lab.up(IP(src=lab.ue, dst="10.45.0.1", ttl=64) / ICMP(type=kind) / b"ping")
     lab.up(IP(src=lab.ue, dst=UPF_N6, ttl=64) / ICMP(type=8) / b"ping")
-    lab.nothing_came_down()
+    lab.expect_no_downlink()
 
 
-def a_stranger_on_n3_is_answered_an_echo_and_nothing_else(lab):
+def unknown_n3_peer_gets_only_an_echo_response(lab):
     lab.session()
-    lab.nothing_came_down()
-    stranger = lambda message: lab.ran.send(IP(src=STRANGER, dst=UPF_N3) / UDP(sport=GTPU_PORT, dport=GTPU_PORT) / message)
-    stranger(GTP_U_Header(gtp_type=ECHO_REQUEST, teid=0, S=1, seq=7))
-    answer = bytes(lab.ran.receive(lambda p: IP in p and p[IP].dst == STRANGER, "Echo Response"))[42:]
+    lab.expect_no_downlink()
+    send_as_unknown_peer = lambda message: lab.ran.send(IP(src=UNKNOWN_PEER, dst=UPF_N3) / UDP(sport=GTPU_PORT, dport=GTPU_PORT) / message)
+    send_as_unknown_peer(GTP_U_Header(gtp_type=ECHO_REQUEST, teid=0, S=1, seq=7))
+    answer = bytes(lab.ran.receive(lambda p: IP in p and p[IP].dst == UNKNOWN_PEER, "Echo Response"))[42:]
     assert answer[1] == ECHO_RESPONSE, answer.hex()
     forged = lab.tunnel(udp(lab.ue, SERVER, b"forged"))
-    forged[IP].src = STRANGER
+    forged[IP].src = UNKNOWN_PEER
     lab.ran.send(forged)
-    stranger(GTP_U_Header(gtp_type=END_MARKER, teid=lab.teid))
+    send_as_unknown_peer(GTP_U_Header(gtp_type=END_MARKER, teid=lab.teid))
     indication = b"\x10" + lab.gnb_teid.to_bytes(4, "big") + b"\x85\x00\x04" + socket.inet_aton(GNB)
-    stranger(GTP_U_Header(gtp_type=ERROR_INDICATION, teid=0, S=1, seq=8) / Raw(indication))
-    lab.nothing_came_up()
-    lab.nothing_came_down()
-    assert not lab.smf.reports, "the SMF is told nothing"
+    send_as_unknown_peer(GTP_U_Header(gtp_type=ERROR_INDICATION, teid=0, S=1, seq=8) / Raw(indication))
+    lab.expect_no_uplink()
+    lab.expect_no_downlink()
+    assert not lab.smf.reports, "no report to the SMF"
 
 
 CASES = [
-    uplink_of_all_sizes,
-    downlink_of_all_sizes,
+    uplink_packets_of_all_sizes,
+    downlink_packets_of_all_sizes,
     tcp_icmp_and_unknown_protocols_both_ways,
-    headers_with_and_without_options,
-    outer_checksum_and_options_do_not_matter,
-    inner_options_and_fragments,
-    padding_of_the_frame_does_not_get_out,
-    a_spoofed_source_goes_nowhere,
-    what_is_closed_goes_nowhere,
-    the_gateway_answers_a_ping_and_nothing_else,
-    a_stranger_on_n3_is_answered_an_echo_and_nothing_else,
-    lies_about_lengths_go_nowhere,
-    other_versions_go_nowhere,
-    an_unknown_tunnel_is_told,
-    an_echo_is_answered,
-    a_closed_gate_stays_closed,
-    an_idle_phones_packets_wait_in_order,
-    a_handover_ends_the_old_tunnel,
-    an_unknown_header_that_must_be_understood_is_refused,
-    a_packet_on_its_last_hop_is_returned,
-    usage_is_exact,
-    after_the_end_nothing_passes,
+    gtpu_headers_with_and_without_options,
+    outer_header_without_checksum_or_with_options,
+    inner_headers_with_options_and_fragments,
+    frame_padding_is_removed,
+    spoofed_sources_are_dropped,
+    closed_destinations_are_dropped,
+    gateway_answers_only_pings,
+    unknown_n3_peer_gets_only_an_echo_response,
+    wrong_lengths_are_dropped,
+    other_gtp_versions_are_dropped,
+    unknown_teid_gets_error_indication,
+    echo_request_is_answered,
+    packets_at_a_closed_gate_are_dropped,
+    packets_for_an_idle_ue_are_buffered_in_order,
+    tunnel_change_sends_an_end_marker,
+    unknown_extension_header_is_refused_if_required,
+    expired_ttl_is_answered_with_time_exceeded,
+    reported_usage_is_exact,
+    packets_after_session_deletion_are_dropped,
 ]
 
 

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Sourced: has cargo and rustc on the PATH, new enough, wherever scripts/setup may have installed them: the distribution's,
-# rustup's ($HOME/.cargo), or those of Ubuntu's packages that carry a version (/usr/lib/rust-1.95).
+# Sourced: puts a recent cargo and rustc on the PATH, from any place where scripts/setup may have installed them: the
+# distribution's packages, rustup ($HOME/.cargo), or Ubuntu's versioned packages (/usr/lib/rust-1.95).
 
 rust_oldest=1.95
 

@@ -1,14 +1,13 @@
 # shellcheck shell=bash
-# Sourced by scripts that run a core: network namespaces of their own, processes in them, and the clean-up
-# of both. The script's processes have a PID, mount and network namespace of their own too, so nothing
-# of it is left behind, and nothing outside is touched, however it ends. Root isn't needed: without it the
-# namespaces belong to a user namespace.
+# Sourced by scripts that run a core: creates network namespaces, starts processes in them, and removes
+# both. The script itself also runs in its own PID, mount and network namespace, so however it ends, it leaves nothing
+# behind and changes nothing outside. Root is not needed: without it the namespaces belong to a user namespace.
 
 stage_work='' # directory of logs and configuration
-stage_keep='' # set: it stays
+stage_keep='' # if set, the directory is kept
 stage_pids=()
 
-# Begins the script again in its namespaces: stage_enter "$@". The working directory is the repository.
+# Restarts the script in its namespaces: stage_enter "$@". The working directory is the repository.
 stage_enter() {
   if [[ -z ${PITH_STAGE:-} ]]; then
     local user=()
@@ -16,19 +15,19 @@ stage_enter() {
     PITH_STAGE=$$ exec unshare ${user[@]+"${user[@]}"} --net --mount --pid --fork --kill-child -- "$PWD/scripts/$(basename "$0")" "$@"
   fi
   mount -t proc proc /proc 2>/dev/null || true
-  # 'ip netns' keeps its names here. Outside of it stays what it is.
+  # 'ip netns' stores its names here; the mount hides them from the host.
   mkdir -p /run/netns 2>/dev/null || true
   mount -t tmpfs none /run/netns 2>/dev/null || mount -t tmpfs none /run
-  # So does the socket over which 'pith' operates a core.
+  # The socket of the 'pith' commands is here.
   mkdir -p /run/pith 2>/dev/null || { mount -t tmpfs none /run; mkdir -p /run/netns /run/pith; }
   mount -t tmpfs none /run/pith
   [[ -r /dev/net/tun && -w /dev/net/tun ]] || {
-    echo "$(basename "$0"): /dev/net/tun is missing or not yours to use: 'sudo modprobe tun; sudo chmod 666 /dev/net/tun', or run this with sudo" >&2
+    echo "$(basename "$0"): /dev/net/tun is missing or this user may not open it: 'sudo modprobe tun; sudo chmod 666 /dev/net/tun', or run this script with sudo" >&2
     exit 1
   }
 }
 
-# Where logs go: stage_open [DIRECTORY that stays]
+# Creates the directory of the logs: stage_open [DIRECTORY to keep]
 stage_open() {
   stage_keep=${1:-}
   stage_work=${stage_keep:-$(mktemp -d)}
@@ -87,7 +86,7 @@ ready() { # name, pattern
     grep -q "${2:-ready in}" "$stage_work/$1.log" && return
     sleep 0.1
   done
-  echo "$(basename "$0"): $1 does not get ready; its log:" >&2
+  echo "$(basename "$0"): $1 is not ready after 15 s; its log:" >&2
   tail -n 20 "$stage_work/$1.log" >&2
   return 1
 }
@@ -124,7 +123,7 @@ Y
 pith() { ip netns exec core "$bin/pith" --config "$stage_work/pith.yaml" "$@"; }
 ran() { ip netns exec ran "$bin/pith-ran" run --test-network --amf 10.210.0.1:38412 --n3 10.210.0.2 "$@"; }
 
-# Starts gNBs and UEs that stay, and waits until they have what they want, or have given up; their pid is in $started.
+# Starts gNBs and UEs that stay connected, and waits until their procedures have ended; their pid is in $started.
 ran_holds() { # option...
   rm -f "$stage_work/ran.json"
   ip netns exec ran "$bin/pith-ran" run --test-network --amf 10.210.0.1:38412 --n3 10.210.0.2 --hold --json "$stage_work/ran.json" "$@" &
@@ -133,7 +132,7 @@ ran_holds() { # option...
   until [[ -s $stage_work/ran.json ]] || ! kill -0 "$started" 2>/dev/null; do sleep 0.05; done
 }
 
-# How many entries of a list of the core match a condition on 'e': count ue 'e["cm"] == "CM-IDLE"'
+# The number of entries in a list of the core that match a condition on 'e': count ue 'e["cm"] == "CM-IDLE"'
 count() { pith --json "$1" list | python3 -c "import json, sys; print(sum(1 for e in json.load(sys.stdin) if ${2:-True}))"; }
 core_has() { # number, list, condition
   local there; there=$(count "$2" "${3:-True}")
@@ -147,7 +146,7 @@ start_core() { # option...
   ready core ' associated'
 }
 
-# Every NF a process of its own.
+# Each NF as a separate process.
 start_split_core() { # option of the UDR's process...
   local nf extra
   for nf in nrf udr upf udm ausf pcf nssf smf amf; do
@@ -163,7 +162,7 @@ stop() { # pid...
   wait "$@" 2>/dev/null || true
 }
 
-stop_hard() { # pid...: they have no time for a farewell
+stop_hard() { # pid...: with SIGKILL, so that they cannot shut down
   kill -9 "$@" 2>/dev/null || true
   wait "$@" 2>/dev/null || true
 }
@@ -173,7 +172,7 @@ stop_all() {
   stage_pids=()
 }
 
-# A table of what was checked: 'check WHAT COMMAND...', then 'checked', whose status says it.
+# A table of checks: 'check NAME COMMAND...' for each, then 'checked', whose status is the result.
 check_passed=0 check_failed=0
 check() {
   local what=$1 begin=$EPOCHREALTIME status=ok; shift
@@ -184,7 +183,7 @@ check() {
   [[ $status == ok ]] || sed 's/^/    /' "$stage_work/check.log" | tail -n 12
 }
 
-skip() { printf '%-76s skipped: %s\n' "$1" "$2"; } # what, why
+skip() { printf '%-76s skipped: %s\n' "$1" "$2"; } # name, reason
 
 checked() {
   printf '\n%s passed, %s failed\n' "$check_passed" "$check_failed"

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Sourced by scripts that run steps and end with one line: how many passed, failed and were skipped. A step that ends
-# with status 77 could not run on this machine, and says why in its last line.
+# Sourced by scripts that run steps; their last line counts passed, failed and skipped steps. A step with
+# status 77 could not run on this machine; its last line gives the reason.
 
 passed=0 failed=0 skipped=0
 skipped_steps=()
@@ -23,7 +23,7 @@ step() { # name, command...
   printf '== %s: %s s\n' "$name" "$((SECONDS - begin))"
 }
 
-# cargo test: each test counts.
+# Runs cargo test, and counts each test.
 tests() { # name, option of cargo test...
   local name=$1 begin=$SECONDS log rust ok bad ignored reported; shift
   printf '\n== %s\n' "$name"
@@ -35,10 +35,10 @@ tests() { # name, option of cargo test...
   rm -f "$log"
   # A test binary that does not build has no result line.
   ((rust == 0 || bad > 0)) || bad=1
-  # The runner counts tests that could not run as passed.
+  # cargo counts tests that could not run as passed.
   reported=$(grep -vc '^a case of ' "$PITH_SKIPPED" || true)
   passed=$((passed + ok - reported)) failed=$((failed + bad)) skipped=$((skipped + reported + ignored))
-  ((ignored == 0)) || skipped_steps+=("$ignored peer programs that other tests start as subprocesses (#[ignore])")
+  ((ignored == 0)) || skipped_steps+=("$ignored helper tests that other tests run as subprocesses (#[ignore])")
   while IFS= read -r line; do skipped_steps+=("$line"); done < <(sort -u "$PITH_SKIPPED")
   printf '== %s: %s s\n' "$name" "$((SECONDS - begin))"
 }

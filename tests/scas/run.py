@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs the security assurance cases (3GPP SCAS) of tests/scas/cases.json against this checkout.
 
-A case names the tests that show it: "crate test::path" of cargo, or "live NAME" for a check of scripts/scas-live, which
-runs a core of several processes. A case passes if each of its tests ran and passed; a test that is not there fails it. "na" and
-"not_yet" carry the reason why there is none.
+A case lists its tests: "crate test::path" of cargo, or "live NAME" for a check of scripts/scas-live, which
+runs a core of several processes. A case passes if each of its tests ran and passed; a missing test fails it. "na" and
+"not_yet" give the reason why a case has no test.
 
 Writes target/scas.json and docs/scas.md.
 """
@@ -57,20 +57,20 @@ def passed_before():
 
 
 def judge(case, results):
-    """(result, what is said of it) of a case."""
+    """(result, detail) of a case."""
     for key, result in (("na", "not applicable"), ("not_yet", "not yet")):
         if key in case:
             return result, case[key]
-    outcomes = {test: results.get(test, "there is no such test") for test in case["tests"]}
+    outcomes = {test: results.get(test, "no such test") for test in case["tests"]}
     failed = [f"{test}: {outcome}" for test, outcome in outcomes.items() if outcome != "ok"]
     return ("fail", "; ".join(failed)) if failed else ("pass", "")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--no-live", action="store_true", help="leave scripts/scas-live out: its cases fail")
+    parser.add_argument("--no-live", action="store_true", help="do not run scripts/scas-live: its cases fail")
     parser.add_argument("--failed", action="store_true", help="run only the cases that did not pass in the last run (target/scas.json)")
-    parser.add_argument("--check", action="store_true", help="fail if docs/scas.md would change")
+    parser.add_argument("--check", action="store_true", help="fail if docs/scas.md changes")
     arguments = parser.parse_args()
     cases = json.load(open(os.path.join(HERE, "cases.json")))
     passed = passed_before() if arguments.failed else set()
@@ -81,8 +81,8 @@ def main():
 
     judged = []
     for case in cases:
-        result, said = ("pass", "") if case["id"] in passed else judge(case, results)
-        judged.append({"id": case["id"], "clause": case["clause"], "title": case["title"], "result": result, "said": said,
+        result, detail = ("pass", "") if case["id"] in passed else judge(case, results)
+        judged.append({"id": case["id"], "clause": case["clause"], "title": case["title"], "result": result, "detail": detail,
                        "tests": case.get("tests", [])})
     os.makedirs(os.path.join(ROOT, "target"), exist_ok=True)
     with open(os.path.join(ROOT, "target", "scas.json"), "w") as file:
@@ -97,10 +97,10 @@ def main():
     for case in judged:
         print(f"{case['clause']:<24} {case['id']:<48} {case['result']}")
         if case["result"] == "fail":
-            print(f"    {case['said']}")
+            print(f"    {case['detail']}")
     print(f"\n{counts['pass']} passed, {counts['fail']} failed, {counts['not applicable']} not applicable, {counts['not yet']} not yet")
     if arguments.check and page != before:
-        sys.exit("docs/scas.md is out of date: commit what 'make scas' wrote")
+        sys.exit("docs/scas.md is out of date: commit the file that 'make scas' wrote")
     sys.exit(1 if counts["fail"] else 0)
 
 
@@ -116,7 +116,7 @@ def table(judged):
     ]
     for case in judged:
         shown = ", ".join(f"`{test.split(' ')[1].split('::')[-1]}`" for test in case["tests"])
-        lines.append(f"| {case['clause']} | {case['id']}: {case['title']} | {case['result']} | {case['said'] or shown} |")
+        lines.append(f"| {case['clause']} | {case['id']}: {case['title']} | {case['result']} | {case['detail'] or shown} |")
     return "\n".join(lines) + "\n"
 
 

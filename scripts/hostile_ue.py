@@ -1,5 +1,5 @@
-"""A hostile phone for scripts/faults: `attack UE` sends from the phone's namespace, by its session, to every address and port of
-the core, the radio and the host; `watch SECONDS` counts, in another namespace, what of it got there."""
+"""A hostile UE for scripts/faults: `attack UE` sends from the UE's namespace, through its session, to every address and port of
+the core, the gNB and the host; `watch SECONDS FILE DEVICE...` counts, in another namespace, those of its packets that arrive."""
 
 import os
 import select
@@ -8,11 +8,11 @@ import struct
 import sys
 import time
 
-MARK = b"hostile phone"
-CORE, RADIO, HOST_N6, GATEWAY = "10.210.0.1", "10.210.0.2", "10.211.0.1", "10.45.0.1"
-CLOSED = [CORE, RADIO, "10.210.0.77", "10.210.0.255", HOST_N6, "10.211.0.255", GATEWAY, "10.45.255.255", "127.0.0.1", "127.0.0.5",
+MARK = b"hostile UE"
+CORE, GNB, HOST_N6, GATEWAY = "10.210.0.1", "10.210.0.2", "10.211.0.1", "10.45.0.1"
+CLOSED = [CORE, GNB, "10.210.0.77", "10.210.0.255", HOST_N6, "10.211.0.255", GATEWAY, "10.45.255.255", "127.0.0.1", "127.0.0.5",
           "127.0.0.7", "0.0.0.0", "169.254.169.254", "224.0.0.1", "255.255.255.255"]
-# N2, GTP-U, PFCP, SBI, REST API, name server, and all that are reserved.
+# N2, GTP-U, PFCP, SBI, REST API, DNS, and all reserved ports.
 PORTS = [38412, 2152, 8805, 7777, 5100, 53, *range(1, 1024)]
 UDP, TCP, SCTP, IP_IN_IP, GRE = 17, 6, 132, 4, 47
 
@@ -22,7 +22,7 @@ def address(text):
 
 
 def packet(source, destination, protocol, payload, fragment=0):
-    """An IPv4 packet; the kernel fills in the checksum of a raw socket's."""
+    """An IPv4 packet with a header checksum of 0."""
     length = 20 + len(payload)
     return struct.pack("!BBHHHBBH4s4s", 0x45, 0, length, 7, fragment, 64, protocol, 0, address(source), address(destination)) + payload
 
@@ -60,8 +60,8 @@ def packets(ue):
         yield packet(ue, closed, UDP, MARK * 2, fragment=9)
         for teid in range(1, 200):
             yield packet(ue, closed, UDP, udp(2152, gpdu(teid, forged)))
-    for spoofed in ("10.45.0.250", GATEWAY, CORE, RADIO, "10.211.0.2", "127.0.0.1", "8.8.8.8"):
-        for destination in ("10.211.0.2", CORE, RADIO):
+    for spoofed in ("10.45.0.250", GATEWAY, CORE, GNB, "10.211.0.2", "127.0.0.1", "8.8.8.8"):
+        for destination in ("10.211.0.2", CORE, GNB):
             yield packet(spoofed, destination, UDP, udp(2152, gpdu(1, forged)))
 
 
@@ -83,13 +83,13 @@ def attack(ue):
                 time.sleep(0.0005)
         sent += 1
         if sent % 64 == 0:
-            # The simulated phone takes what its queue holds.
+            # The queue of the simulated UE is short.
             time.sleep(0.0008)
     print(sent)
 
 
 def watch(seconds, devices):
-    """Frames with the mark that come in by these devices, which are those that only what passed comes to."""
+    """Counts frames with the mark that arrive on these devices."""
     sockets = []
     for device in devices:
         raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
