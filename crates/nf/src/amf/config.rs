@@ -32,6 +32,7 @@ pub struct AmfConfig {
     pub integrity: Vec<IntegrityAlgorithm>,
     /// Ciphering algorithms in order of preference.
     pub ciphering: Vec<CipheringAlgorithm>,
+    /// Lengths of the 5GMM timers.
     pub timers: Timers,
     /// Retransmissions of a NAS message before its procedure is aborted (TS 24.501 table 10.2.2 has four).
     pub max_retransmissions: u8,
