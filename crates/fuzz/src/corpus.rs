@@ -43,7 +43,7 @@ pub fn read_file(file: &Path) -> Result<Vec<Seed>> {
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     let seed = |line: &str| {
         let (key, value) = line.split_once(' ').unwrap_or((line, ""));
-        let octets = read(value).ok_or_else(|| anyhow!("{name}: {key} can not be read"))?;
+        let octets = read(value).ok_or_else(|| anyhow!("{name}: {key} can't be read"))?;
         Ok(Seed { name: format!("{name}: {key}"), octets })
     };
     lines.map(seed).collect()
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_with_escapes_comes_back() {
+    fn escaped_text_round_trips() {
         let all: Vec<u8> = (0..=255).collect();
         assert_eq!(unescape(&escape(&all)), Some(all));
         assert_eq!(unescape("\\x4"), None);

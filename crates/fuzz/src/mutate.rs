@@ -391,7 +391,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_input_comes_again_with_its_seed_and_differs_from_others() {
+    fn an_input_is_reproducible_from_its_seed() {
         let seeds = [Seed { name: String::new(), octets: (0..60).collect() }];
         for shape in [Shape::Octets, Shape::Text, Shape::Choices] {
             let mutator = Mutator::new(shape, &seeds);
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn an_element_grows_with_the_lengths_around_it() {
+    fn a_resized_element_updates_the_lengths_around_it() {
         // A PFCP group of one element: type 1, length 6; type 2, length 2.
         let good = [0, 1, 0, 6, 0, 2, 0, 2, 0xaa, 0xbb];
         let whole = |input: &[u8]| {

@@ -43,7 +43,7 @@ pub fn run_one(target: &Target, input: &[u8]) -> Result<(Duration, u64), String>
     let bound = target.bounds.memory + target.bounds.memory_per_octet * input.len() as u64;
     if memory > bound {
         return Err(format!(
-            "memory: {memory} octets asked for, at most {bound} for an input of {}",
+            "memory: {memory} octets allocated, the limit is {bound} for an input of {}",
             input.len()
         ));
     }

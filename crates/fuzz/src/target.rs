@@ -110,7 +110,7 @@ pub(crate) fn same<T: PartialEq + std::fmt::Debug, E: std::fmt::Debug>(
 ) -> Result<(), Broken> {
     match again {
         Ok(again) if again == *value => Ok(()),
-        Ok(again) => Err(Broken(format!("read again it is another\n  first {value:?}\n  then  {again:?}"))),
-        Err(error) => Err(Broken(format!("written, it can not be read: {error:?}\n  {value:?}"))),
+        Ok(again) => Err(Broken(format!("decoded again it differs\n  first {value:?}\n  then  {again:?}"))),
+        Err(error) => Err(Broken(format!("encoded, it can't be decoded: {error:?}\n  {value:?}"))),
     }
 }

@@ -48,7 +48,7 @@ impl Watchdog {
             last = current.number;
             if seconds == PATIENCE {
                 let written = std::fs::write(file, &current.input);
-                eprintln!("an input does not end: {} ({written:?})", file.display());
+                eprintln!("an input does not terminate: {} ({written:?})", file.display());
                 std::process::exit(2);
             }
         }

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_temporary_identity_of_an_initial_message_is_found_plain_and_integrity_protected() {
+    fn peek_finds_the_temporary_identity_in_plain_and_protected_messages() {
         let guami = Guami { plmn_id: "999/70".parse().unwrap(), amf_id: "020040".parse().unwrap() };
         let guti = FiveGGuti { guami, tmsi: s_tmsi().tmsi };
         let cases = [
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn other_messages_and_other_identities_show_none() {
+    fn peek_finds_no_temporary_identity_in_other_messages() {
         let plain = message(0x43, &MobileIdentity::FiveGSTmsi(s_tmsi()));
         assert_eq!(peek_temporary_identity(&plain), None);
         let suci = MobileIdentity::Suci("suci-0-999-70-0-0-0-0000000001".parse().unwrap());
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_octets_say_what_a_message_is() {
+    fn the_header_determines_the_kind_of_message() {
         assert_eq!(peek(&[0x7e, 0, 0x41]), Some(Kind::PlainGmm(0x41)));
         assert_eq!(
             peek(&[0x7e, 4, 1, 2, 3, 4, 9, 0x7e]),

@@ -168,11 +168,11 @@ impl From<Malformed> for Fault {
 
 /// The value after a length field of `size` octets, and the octets of both; `min` in total.
 fn sized_value(octets: &[u8], size: usize, min: usize) -> Result<(&[u8], usize), Malformed> {
-    let (length, rest) = octets.split_at_checked(size).ok_or(Malformed("ends in its length"))?;
+    let (length, rest) = octets.split_at_checked(size).ok_or(Malformed("truncated in its length field"))?;
     let length = length.iter().fold(0, |sum, octet| sum << 8 | usize::from(*octet));
     let value = rest.get(..length).ok_or(Malformed("longer than the message"))?;
     if size + length < min {
-        return Err(Malformed("shorter than the IE can be"));
+        return Err(Malformed("shorter than the minimum"));
     }
     Ok((value, size + length))
 }

@@ -53,7 +53,7 @@ impl<'a> Cursor<'a> {
     pub fn end<T>(self, value: T) -> Result<T, Malformed> {
         match self.is_empty() {
             true => Ok(value),
-            false => Err(Malformed("longer than it can be")),
+            false => Err(Malformed("longer than the maximum")),
         }
     }
 
@@ -145,7 +145,7 @@ impl Ie for u16 {
 
 impl<const N: usize> Ie for [u8; N] {
     fn decode(value: &[u8]) -> Result<Self, Malformed> {
-        <[u8; N]>::try_from(value).map_err(|_| Malformed("another length than the IE has"))
+        <[u8; N]>::try_from(value).map_err(|_| Malformed("invalid length"))
     }
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend(self);
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_is_too_long_is_cut_to_what_its_length_can_say() {
+    fn a_part_that_is_too_long_is_truncated() {
         let mut out = Vec::new();
         sized(&mut out, |out| out.extend([7; 300]));
         assert_eq!((out.len(), out[0]), (256, 255));

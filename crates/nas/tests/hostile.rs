@@ -48,7 +48,7 @@ fn an_unknown_ie_is_skipped_unless_it_requires_comprehension() {
 }
 
 #[test]
-fn a_bad_optional_ie_counts_as_absent_and_the_rest_stands() {
+fn a_bad_optional_ie_counts_as_absent() {
     // PDU session status of one octet instead of two, then a valid uplink data status.
     let hex = format!("{SERVICE_REQUEST} 50 01 20 40 02 2000");
     let mut notes = Vec::new();
@@ -62,7 +62,7 @@ fn a_bad_optional_ie_counts_as_absent_and_the_rest_stands() {
 }
 
 #[test]
-fn of_a_repeated_ie_the_first_counts_and_order_is_noted() {
+fn the_first_of_a_repeated_ie_counts_and_order_is_noted() {
     let hex = format!("{SERVICE_REQUEST} 50 02 2000 50 02 4000 40 02 2000");
     let mut notes = Vec::new();
     let Ok(GmmMessage::ServiceRequest(request)) = GmmMessage::decode_with_notes(&octets(&hex), &mut notes)
@@ -75,7 +75,7 @@ fn of_a_repeated_ie_the_first_counts_and_order_is_noted() {
 }
 
 #[test]
-fn headers_that_say_too_little_are_ignored_and_unknown_types_are_answered() {
+fn truncated_headers_are_ignored_and_unknown_types_answered() {
     for hex in ["", "7e", "7e00", "2e0501"] {
         let (gmm, gsm) = (GmmMessage::decode(&octets(hex)), GsmMessage::decode(&octets(hex)));
         assert!(gmm.unwrap_err().gmm_cause().is_none() && gsm.unwrap_err().gsm_cause().is_none());
@@ -93,7 +93,7 @@ fn headers_that_say_too_little_are_ignored_and_unknown_types_are_answered() {
 }
 
 #[test]
-fn a_clear_registration_request_has_its_cleartext_ies_only() {
+fn a_cleartext_registration_request_has_only_cleartext_ies() {
     let GmmMessage::RegistrationRequest(whole) = &samples::gmm()[0] else { panic!() };
     let clear = whole.cleartext();
     assert_eq!(clear.ue_security_capability, whole.ue_security_capability);
@@ -104,14 +104,14 @@ fn a_clear_registration_request_has_its_cleartext_ies_only() {
 }
 
 #[test]
-fn an_equipment_identity_of_an_octet_too_many_is_none() {
+fn an_equipment_identity_with_an_extra_octet_is_refused() {
     // IMEI and a filler octet instead of an IMEISV: encoded again it would be too short for its IE.
     let notes = notes_of("7e005e 77 0009 0b07000000000000ff");
     assert!(matches!(notes[..], [Note { offset: 3, iei: 0x77, what: Noted::Malformed(_) }]));
 }
 
 #[test]
-fn a_suci_of_an_octet_too_many_is_none() {
+fn a_suci_with_an_extra_octet_is_refused() {
     // An MSIN with a filler octet instead of a 5G-GUTI.
     let notes = notes_of("7e0042 0101 77 000b 0102f839020040c000ffff");
     assert!(matches!(notes[..], [Note { offset: 5, iei: 0x77, what: Noted::Malformed(_) }]));

@@ -54,7 +54,7 @@ fn there_is_a_sample_of_every_message() {
 
 /// `oxirush-nas` preserves the octets that it decodes, and reports no error.
 #[test]
-fn a_second_codec_finds_nothing_wrong() {
+fn a_second_codec_accepts_every_sample() {
     let gmm = samples::gmm().into_iter().map(|m| (m.name(), m.encode()));
     let gsm = samples::gsm().into_iter().map(|m| (m.body.name(), m.encode()));
     for (name, octets) in gmm.chain(gsm) {
@@ -66,7 +66,7 @@ fn a_second_codec_finds_nothing_wrong() {
 }
 
 #[test]
-fn a_message_in_a_store_comes_back() {
+fn a_stored_message_round_trips() {
     for message in samples::gmm() {
         let stored = serde_json::to_string(&message).unwrap();
         assert_eq!(serde_json::from_str::<GmmMessage>(&stored).unwrap(), message);

@@ -25,7 +25,7 @@ fn at(context: NasSecurity, next: u32, last: Option<u32>) -> NasSecurity {
 }
 
 #[test]
-fn captured_messages_open_with_their_keys_and_are_made_again() {
+fn captured_messages_are_verified_and_reproduced_with_their_keys() {
     let mut seen = 0;
     for line in include_str!("data/captured.tsv").lines() {
         let fields: Vec<_> = line.split('\t').collect();
@@ -55,7 +55,7 @@ fn captured_messages_open_with_their_keys_and_are_made_again() {
 }
 
 #[test]
-fn a_replayed_message_is_refused_and_the_next_one_is_taken() {
+fn a_replayed_message_is_refused_and_the_next_one_accepted() {
     let (mut network, mut ue) = pair();
     let first = ue.protect(Header::IntegrityProtectedAndCiphered, b"first").unwrap();
     let second = ue.protect(Header::IntegrityProtectedAndCiphered, b"second").unwrap();
@@ -79,7 +79,7 @@ fn lost_messages_up_to_255_do_not_break_the_count() {
 }
 
 #[test]
-fn the_last_count_is_used_once_and_then_none() {
+fn the_last_count_is_used_once() {
     let mut network = at(context(Role::Network, 2, 2), 0xff_fffe, None);
     assert!(network.is_near_wrap());
     assert!(network.protect(Header::IntegrityProtected, b"").is_ok());
@@ -90,7 +90,7 @@ fn the_last_count_is_used_once_and_then_none() {
 }
 
 #[test]
-fn a_context_moves_with_its_counts_and_a_take_over_skips_ahead() {
+fn a_stored_context_keeps_its_counts_and_a_take_over_skips_ahead() {
     let (mut network, mut ue) = pair();
     let sent = network.protect(Header::IntegrityProtected, b"before").unwrap();
     ue.unprotect(&sent).unwrap();
@@ -103,7 +103,7 @@ fn a_context_moves_with_its_counts_and_a_take_over_skips_ahead() {
 }
 
 #[test]
-fn a_container_is_ciphered_with_the_count_of_the_message_that_carries_it() {
+fn a_container_is_ciphered_with_the_count_of_its_message() {
     let (mut network, mut ue) = pair();
     ue.skip_to_send(7);
     let mut container = b"the whole message".to_vec();
@@ -132,14 +132,14 @@ fn only_what_is_not_ciphered_can_be_read_unverified() {
 }
 
 #[test]
-fn keys_are_not_shown() {
+fn debug_hides_keys() {
     let shown = format!("{:?}", context(Role::Ue, 2, 2));
     assert!(!shown.contains("01, 01") && !shown.contains("0101"), "{shown}");
 }
 
 proptest! {
     #[test]
-    fn every_algorithm_opens_what_it_protected(
+    fn every_algorithm_round_trips(
         ia in 0_u8..4, ea in 0_u8..4, count in 0_u32..0xff_ffff,
         header in 1_u8..5, plain in proptest::collection::vec(any::<u8>(), 0..80),
     ) {
@@ -150,7 +150,7 @@ proptest! {
     }
 
     #[test]
-    fn one_flipped_bit_is_noticed(bit in 0_usize..27 * 8) {
+    fn one_flipped_bit_fails_the_check(bit in 0_usize..27 * 8) {
         let (mut network, mut ue) = pair();
         let mut sent = network.protect(Header::IntegrityProtectedAndCiphered, &[7; 20]).unwrap();
         sent[bit / 8] ^= 1 << (bit % 8);
@@ -163,7 +163,7 @@ proptest! {
     }
 
     #[test]
-    fn any_octets_are_opened_or_refused(octets in proptest::collection::vec(any::<u8>(), 0..64)) {
+    fn random_octets_never_panic(octets in proptest::collection::vec(any::<u8>(), 0..64)) {
         let _ = context(Role::Ue, 2, 2).unprotect(&octets);
         let mut protected = vec![0x7e, 2];
         protected.extend(octets);

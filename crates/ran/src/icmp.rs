@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_whole_and_no_reply() {
+    fn a_request_is_complete_and_not_a_reply() {
         let mut out = vec![0xee; 16];
         write_request(&mut out, echo(), 56);
         let packet = &out[16..];
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_and_truncated_replies_are_none() {
+    fn corrupted_and_truncated_replies_are_refused() {
         let whole = reply();
         for length in 0..whole.len() {
             assert_eq!(read_reply(&whole[..length]), None);

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_that_no_packet_holds_is_not_written() {
+    fn a_payload_too_long_for_a_packet_is_not_written() {
         let (mut out, addresses) = (vec![], (Ipv4Addr::LOCALHOST, Ipv4Addr::LOCALHOST));
         assert!(!write_header(&mut out, addresses, 17, 0, 65_516));
         assert!(out.is_empty());

@@ -71,7 +71,7 @@ mod tests {
                             9c400007000cb28c70697468";
 
     #[test]
-    fn a_datagram_is_that_of_another_stack() {
+    fn a_datagram_equals_that_of_another_stack() {
         let mut out = vec![];
         write(&mut out, PATH, b"pith");
         assert_eq!(hex::encode(&out), DATAGRAM);
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_one_is_none_and_one_without_checksum_is_taken() {
+    fn corrupted_datagrams_are_refused_and_a_missing_checksum_is_accepted() {
         let mut octets = hex::decode(DATAGRAM).unwrap();
         octets[31] ^= 1;
         assert_eq!(read(&octets), None);

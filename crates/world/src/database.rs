@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_sqn_is_kept_only_where_the_expected_one_is_still_there() {
+    fn an_sqn_is_stored_only_if_the_expected_one_is_current() {
         let supi: Supi = "imsi-999700000000001".parse().unwrap();
         let mut database = Database::default();
         let put = |database: &mut Database, sqn, expected| {

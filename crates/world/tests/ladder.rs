@@ -23,7 +23,7 @@ fn a_phone_registers_and_opens_a_session() {
 }
 
 #[test]
-fn after_an_error_indication_of_the_gnb_traffic_flows_again() {
+fn traffic_resumes_after_an_error_indication_of_the_gnb() {
     let mut world = World::new(Plan::clean());
     let [before, after] = world.live_through_a_lost_tunnel().unwrap();
     let (before, after) = (before.expect("downlink is open"), after.expect("downlink is open again"));

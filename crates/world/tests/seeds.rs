@@ -15,7 +15,7 @@ fn every_seed_keeps_the_invariants() {
 }
 
 #[test]
-fn worlds_differ_and_much_happens_in_them() {
+fn worlds_differ_and_are_busy() {
     let (mut sessions, mut classifiers, mut steps) = (0, 0, 0);
     for seed in (0..64).step_by(4) {
         let report = World::run(Plan::of_seed(seed)).expect("a world without faults");

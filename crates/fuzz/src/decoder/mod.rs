@@ -13,18 +13,26 @@ use crate::target::{Bounds, Target};
 
 /// All decoder targets.
 pub const TARGETS: &[Target] = &[
-    Target::codec("nas-gmm", "5GMM messages: the same when written and read again", nas::gmm),
-    Target::codec("nas-gsm", "5GSM messages: the same when written and read again", nas::gsm),
+    Target::codec("nas-gmm", "5GMM messages: the same after encoding and decoding again", nas::gmm),
+    Target::codec("nas-gsm", "5GSM messages: the same after encoding and decoding again", nas::gsm),
     Target::codec(
         "nas-security",
-        "the envelope: only what the peer protected gets through, once",
+        "NAS security: only messages that the peer protected are accepted, once",
         nas::security,
     ),
-    Target::codec("ngap", "NGAP PDUs: the same again, and a peek sees the ids that decoding sees", ngap::pdu),
+    Target::codec(
+        "ngap",
+        "NGAP PDUs: the same again, and a peek returns the ids that decoding returns",
+        ngap::pdu,
+    ),
     Target::codec("ngap-transfer", "transfers between SMF and gNB: the same again", ngap::transfer),
     Target::codec("pfcp", "PFCP messages, bundled ones too: the same again", pfcp::message),
-    Target::codec("pfcp-ie", "values of PFCP IEs, read as each type: the same again", pfcp::ie),
-    Target::codec("gtpu", "GTP-U with extension headers and signalling: within its octets", pfcp::gtpu),
+    Target::codec("pfcp-ie", "values of PFCP IEs, decoded as each type: the same again", pfcp::ie),
+    Target::codec(
+        "gtpu",
+        "GTP-U with extension headers and signalling: ranges within the datagram",
+        pfcp::gtpu,
+    ),
     Target::text(
         "sbi-request",
         "requests of all operations: refused with 4xx, or the same again",
@@ -32,14 +40,18 @@ pub const TARGETS: &[Target] = &[
     ),
     Target::text(
         "sbi-response",
-        "answers to all operations: an outcome of it, the same again, or a problem",
+        "responses of all operations: an outcome that is the same again, or a problem",
         sbi::response,
     ),
-    Target::text("json", "JSON of peers: what is let through is within its bounds", json::document),
+    Target::text("json", "JSON of peers: accepted documents are within the limits", json::document),
     // A small patch may add 4,096 values to a document.
     Target {
         bounds: Bounds { memory: 4 << 20, ..Bounds::TEXT },
-        ..Target::text("json-patch", "a document and its patch: the result is within bounds", json::patched)
+        ..Target::text(
+            "json-patch",
+            "a document and its patch: the result is within the limits",
+            json::patched,
+        )
     },
     Target::codec(
         "packet",
@@ -48,15 +60,15 @@ pub const TARGETS: &[Target] = &[
     ),
     Target::codec(
         "suci",
-        "scheme outputs of both profiles: what is concealed comes back, nothing else does",
+        "scheme outputs of both profiles: only concealed identities are de-concealed",
         identity::suci,
     ),
     Target::text(
         "identity",
-        "identities and values of text: the same when written and read again",
+        "identities and text values: the same after formatting and parsing again",
         identity::text,
     ),
-    Target::text("config", "the configuration: read, or what is wrong in which line", operator::config),
+    Target::text("config", "the configuration: accepted, or refused with reason and line", operator::config),
     Target::text(
         "subscriber",
         "subscribers to import: the same when exported and imported again",
@@ -66,7 +78,7 @@ pub const TARGETS: &[Target] = &[
         bounds: Bounds::API,
         ..Target::text(
             "api",
-            "the REST API: each request answered, none with the core's own fault",
+            "the REST API: each request is answered, none with an internal error",
             operator::request,
         )
     },

@@ -19,10 +19,10 @@ pub fn config(input: &[u8]) -> Result<(), Broken> {
     match Config::parse(text, "pith.yaml") {
         Ok(config) => demand(config.shards() > 0, || "no shard".into()),
         Err(ConfigError::Wrong(wrongs)) => {
-            demand(!wrongs.is_empty(), || "nothing is wrong, but it is not taken".into())?;
+            demand(!wrongs.is_empty(), || "no error, but it is not accepted".into())?;
             let sound =
                 wrongs.iter().all(|wrong| (1..=lines).contains(&wrong.line) && !wrong.sentence.is_empty());
-            demand(sound, || format!("a place that there is not, or nothing to say: {wrongs:?}"))
+            demand(sound, || format!("an invalid line, or an empty text: {wrongs:?}"))
         }
         Err(error) => Err(Broken(format!("a text can not be unreadable: {error}"))),
     }

@@ -67,7 +67,7 @@ pub fn phone(device: &str, targets: &[Ipv4Addr], seed: u64, pace: &mut Pace) -> 
         pace.count(due);
         sleep(pace.tick());
     }
-    Ok(json!({ "refused by the own system": refused, "answers": answers }))
+    Ok(json!({ "refused by this system": refused, "answers": answers }))
 }
 
 /// An IPv4 packet with its header: SCTP INIT, IP in IP, GRE, ICMP redirect, fragments, forged sources.
@@ -159,5 +159,5 @@ pub fn network(first: Ipv4Addr, count: u32, seed: u64, pace: &mut Pace) -> Resul
         pace.count(due);
         sleep(pace.tick());
     }
-    Ok(json!({ "refused by the own system": refused }))
+    Ok(json!({ "refused by this system": refused }))
 }

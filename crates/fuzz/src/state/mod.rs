@@ -12,28 +12,24 @@ use crate::target::Target;
 
 /// All dialogue targets.
 pub const TARGETS: &[Target] = &[
-    Target::dialogue("ausf", "authentications: each request one answer, none stays for ever", nfs::ausf),
-    Target::dialogue("udm", "subscribers' data: each request one answer", nfs::udm),
-    Target::dialogue("udr", "documents, and a database that fails: each request one answer", nfs::udr),
-    Target::dialogue("pcf", "policy associations: each request one answer", nfs::pcf),
-    Target::dialogue("nrf", "instances, subscriptions, discovery: each request one answer", nfs::nrf),
-    Target::dialogue("nssf", "slices: each request one answer", nfs::nssf),
+    Target::dialogue("ausf", "authentications: one answer for each request, none stays for ever", nfs::ausf),
+    Target::dialogue("udm", "subscriber data: one answer for each request", nfs::udm),
+    Target::dialogue("udr", "documents, and a failing database: one answer for each request", nfs::udr),
+    Target::dialogue("pcf", "policy associations: one answer for each request", nfs::pcf),
+    Target::dialogue("nrf", "instances, subscriptions, discovery: one answer for each request", nfs::nrf),
+    Target::dialogue("nssf", "slices: one answer for each request", nfs::nssf),
     Target::dialogue(
         "amf",
-        "a phone in any state that does anything: another does not notice, nothing is left",
+        "a misbehaving phone in any state: others are not affected, no state is left",
         amf::run,
     ),
     Target::dialogue(
         "smf",
-        "sessions: each request one answer, and nothing is left when all are released",
+        "sessions: one answer for each request, and no state is left when all are released",
         smf::run,
     ),
-    Target::dialogue(
-        "attack-ue",
-        "a UE that sends anything over honest gNBs: honest UEs do not notice",
-        world::ue,
-    ),
-    Target::dialogue("attack-gnb", "a gNB that sends anything: honest UEs do not notice", world::gnb),
-    Target::dialogue("attack-n4", "a host that sends any PFCP: honest UEs do not notice", world::host),
-    Target::dialogue("inside-n4", "PFCP in the name of SMF and UPF: nothing hangs", world::inside),
+    Target::dialogue("attack-ue", "a hostile UE over honest gNBs: honest UEs are not affected", world::ue),
+    Target::dialogue("attack-gnb", "a hostile gNB: honest UEs are not affected", world::gnb),
+    Target::dialogue("attack-n4", "a hostile PFCP host: honest UEs are not affected", world::host),
+    Target::dialogue("inside-n4", "PFCP with forged SMF and UPF addresses: nothing hangs", world::inside),
 ];

@@ -89,7 +89,7 @@ pub fn run(input: &[u8]) -> Result<(), Broken> {
     }
     stage.let_time_pass()?;
     let audit = stage.nf.audit();
-    demand(audit == SmfAudit::default(), || format!("left of sessions that were released: {audit:?}"))
+    demand(audit == SmfAudit::default(), || format!("state left of released sessions: {audit:?}"))
 }
 
 fn upf_up(stage: &mut Stage<Smf>) {

@@ -239,7 +239,7 @@ impl<N: NetworkFunction> Stage<N> {
             self.check()?;
         }
         let quiet = self.calls.is_empty() && self.stores.is_empty();
-        demand(quiet, || format!("it goes on for ever: {:?} {:?}", self.calls.last(), self.stores.last()))?;
+        demand(quiet, || format!("it does not terminate: {:?} {:?}", self.calls.last(), self.stores.last()))?;
         demand(self.waiting.is_empty(), || format!("{} requests have no answer", self.waiting.len()))
     }
 

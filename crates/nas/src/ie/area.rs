@@ -145,7 +145,7 @@ impl Ie for TaiList {
             PartialTaiList::decode(header, cursor)
         })?;
         match parts.iter().any(|part| matches!(part, PartialTaiList::WholePlmn(_))) {
-            true => Err(Malformed("a type of list that is not defined")),
+            true => Err(Malformed("undefined type of list")),
             false => Ok(Self(parts)),
         }
     }
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn areas_go_into_the_shortest_form_that_holds_them() {
+    fn areas_are_encoded_in_the_shortest_form() {
         let octets = |tais: &[Tai]| {
             let mut out = Vec::new();
             TaiList::of(tais).encode(&mut out);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_knows_what_it_contains() {
+    fn every_form_contains_its_areas() {
         for tais in [
             vec![area("999/70", 5), area("999/70", 6)],
             vec![area("999/70", 5), area("999/70", 7)],

@@ -93,7 +93,7 @@ impl Ie for MobileIdentity {
             }
             IdentityType::Eui64 => Self::Eui64(cursor.array()?),
             IdentityType::NoIdentity | IdentityType::Other(_) => {
-                return Err(Malformed("no such type of identity"));
+                return Err(Malformed("undefined type of identity"));
             }
         };
         cursor.end(identity)
@@ -140,7 +140,7 @@ fn decode_suci(supi_format: u8, cursor: Cursor<'_>) -> Result<MobileIdentity, Ma
             let nai = std::str::from_utf8(cursor.0).map_err(|_| Malformed("NAI is not UTF-8"))?;
             Ok(MobileIdentity::SuciNai { supi_format, nai: nai.to_owned() })
         }
-        _ => Err(Malformed("no such SUPI format")),
+        _ => Err(Malformed("undefined SUPI format")),
     }
 }
 
@@ -206,7 +206,7 @@ const ODD: u8 = 8;
 fn decode_pei(kind: &str, first: u8, rest: &[u8]) -> Result<Pei, Malformed> {
     let mut digits = digits_of_bcd(&[first >> 4 | 0xf0])?;
     if digits.is_empty() {
-        return Err(Malformed("an equipment identity that begins with a filler"));
+        return Err(Malformed("an equipment identity that starts with a filler"));
     }
     if rest.last() == Some(&0xff) {
         return Err(Malformed("an equipment identity that ends with an octet of fillers"));

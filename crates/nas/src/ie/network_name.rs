@@ -23,7 +23,7 @@ impl Ie for NetworkName {
         let text = match header >> 4 & 7 {
             CODING_GSM7 => gsm7_text(cursor.0, header & 7)?,
             CODING_UCS2 => ucs2_text(cursor.0)?,
-            _ => return Err(Malformed("no such coding scheme")),
+            _ => return Err(Malformed("undefined coding scheme")),
         };
         Ok(Self { text, add_country_initials: header & 8 != 0 })
     }
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_name_of_254_octets_reads_the_same_when_written_again() {
+    fn a_full_name_of_254_octets_round_trips() {
         let octets: Vec<u8> = std::iter::once(0x80).chain((0..254).map(|octet| octet as u8)).collect();
         let name = NetworkName::decode(&octets).unwrap();
         let mut out = Vec::new();

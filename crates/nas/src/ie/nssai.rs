@@ -39,7 +39,7 @@ impl Ie for MappedSnssai {
             4 => (true, false, false),
             5 => (true, true, false),
             8 => (true, true, true),
-            _ => return Err(Malformed("S-NSSAI of a length that is not defined")),
+            _ => return Err(Malformed("S-NSSAI with an undefined length")),
         };
         let mut cursor = Cursor(value);
         let snssai_served = snssai(&mut cursor, sd)?;

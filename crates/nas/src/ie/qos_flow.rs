@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_never_comes_back_smaller() {
+    fn a_rate_is_never_rounded_down() {
         for shift in 0..64 {
             let asked = BitRate(u64::MAX >> shift);
             let back = rate(&mut Cursor(&rate_octets(asked))).unwrap();

@@ -244,7 +244,7 @@ impl FilterComponent {
             0x87 => Self::Ethertype(cursor.u16()?),
             0x88 => Self::DestinationMacs(cursor.array()?, cursor.array()?),
             0x89 => Self::SourceMacs(cursor.array()?, cursor.array()?),
-            _ => return Err(Malformed("a packet filter component that is not defined")),
+            _ => return Err(Malformed("undefined packet filter component")),
         })
     }
 
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn deletions_carry_no_filters_and_no_marking() {
+    fn deletions_have_no_filters_and_no_marking() {
         let delete = QosRule {
             id: 2,
             operation: RuleOperation::Delete,

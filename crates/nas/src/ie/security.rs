@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_capability_is_replayed_as_it_came() {
+    fn a_capability_is_replayed_unchanged() {
         for text in ["e0e0", "f0f0c0", "e0e0e0e00102", "e0e0e0e001020304"] {
             let octets = hex::decode(text).unwrap();
             let capability = UeSecurityCapability::decode(&octets).unwrap();

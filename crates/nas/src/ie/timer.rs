@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_usual_timers_have_the_octets_that_others_send() {
+    fn usual_timers_equal_those_of_other_stacks() {
         let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
         assert_eq!(GprsTimer3::at_least(minutes(54)), GprsTimer3(0x06));
         assert_eq!(GprsTimer3::at_least(minutes(9)), GprsTimer3(0x92));

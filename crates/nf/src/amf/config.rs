@@ -168,7 +168,7 @@ impl AmfConfig {
             return Err("list at least one integrity and one ciphering algorithm".into());
         }
         if self.tais.is_empty() || self.tais.len() > 16 {
-            return Err("list 1 to 16 tracking areas: they make the registration area".into());
+            return Err("list 1 to 16 tracking areas: they form the registration area".into());
         }
         if let Some(tai) = self.tais.iter().find(|tai| self.slices(tai.plmn_id).is_empty()) {
             return Err(format!(

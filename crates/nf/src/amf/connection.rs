@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_of_a_closed_connection_finds_nothing_though_its_place_is_used_again() {
+    fn the_id_of_a_closed_connection_is_not_found_after_its_index_is_reused() {
         let mut connections = Connections::new(identity());
         let mut ids = std::collections::HashSet::new();
         for ran in 0..1000 {

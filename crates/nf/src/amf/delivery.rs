@@ -100,7 +100,9 @@ pub(crate) fn send(ue: &mut UeContext, env: &mut Env<'_>, message: Message) {
             n2::modify_sessions(ue, env, vec![ModifyItem { pdu_session_id: id, nas_pdu, transfer }]);
         }
         (_, Some(nas_pdu)) => n2::downlink_nas_transport(ue, env, nas_pdu),
-        (_, None) => env.out.log(Level::Warn, || format!("{}: nothing to send of session {id}", ue.name())),
+        (_, None) => {
+            env.out.log(Level::Warn, || format!("{}: no message to send for session {id}", ue.name()))
+        }
     }
 }
 
@@ -125,7 +127,7 @@ fn set_up_again(ue: &mut UeContext, env: &mut Env<'_>, message: Message) {
             session.held_setup = Some(message);
             guard_release(ue, env);
         }
-        _ => env.out.log(Level::Debug, || format!("{name}: session {id} has its user plane already")),
+        _ => env.out.log(Level::Debug, || format!("{name}: session {id} already has its user plane")),
     }
 }
 

@@ -222,6 +222,6 @@ pub(crate) fn send(ue: &mut UeContext, env: &mut Env<'_>, message: impl Into<Gmm
 pub(crate) fn send_plain(ue: &mut UeContext, env: &mut Env<'_>, plain: &[u8]) {
     match seal(ue, plain) {
         Some(pdu) => n2::downlink_nas_transport(ue, env, pdu),
-        None => env.out.log(Level::Error, || format!("{}: NAS COUNTs have run out", ue.name())),
+        None => env.out.log(Level::Error, || format!("{}: NAS COUNTs are exhausted", ue.name())),
     }
 }

@@ -10,7 +10,7 @@ use std::fmt::Display;
 pub(crate) fn explain(error: &RegistrationError, ue: &UeContext, env: &Env<'_>) -> String {
     match error {
         RegistrationError::UnknownSubscriber => {
-            "unknown subscriber: 'pith subscriber list' shows those that there are, \
+            "unknown subscriber: 'pith subscriber list' shows the provisioned subscribers, \
              'pith subscriber add' adds one"
                 .into()
         }
@@ -25,22 +25,22 @@ pub(crate) fn explain(error: &RegistrationError, ue: &UeContext, env: &Env<'_>) 
             format!("the home network does not accept PLMN {} as serving network", env.config.guami.plmn_id)
         }
         RegistrationError::SecurityCapabilityMismatch => format!(
-            "no algorithm in common, or the capabilities were changed on the way: 'amf.security' allows {} and {}",
+            "no algorithm in common, or the capabilities were modified in transit: 'amf.security' allows {} and {}",
             names(&env.config.integrity),
             names(&env.config.ciphering)
         ),
         RegistrationError::NoSlicesAvailable(_) => slices(ue, env),
         RegistrationError::Congestion => {
             format!(
-                "congestion: there is room for {} phones on this shard, or an NF is overloaded",
+                "congestion: the limit of {} phones on this shard is reached, or an NF is overloaded",
                 env.config.max_ues
             )
         }
-        RegistrationError::NoAnswer => "the phone does not answer, though it was asked five times".into(),
+        RegistrationError::NoAnswer => "the phone did not answer any of five transmissions".into(),
         RegistrationError::ServicesNotAllowed => {
             "the subscription has no 5GS: give the subscriber a default slice with a data network".into()
         }
-        RegistrationError::Network(nf) => format!("the {nf} gave an answer that was not asked for"),
+        RegistrationError::Network(nf) => format!("the {nf} sent an unexpected reply"),
         other => other.to_string(),
     }
 }
@@ -48,20 +48,20 @@ pub(crate) fn explain(error: &RegistrationError, ue: &UeContext, env: &Env<'_>) 
 fn authentication(fault: AuthenticationFault) -> String {
     match fault {
         AuthenticationFault::Mac => {
-            "the SIM finds the network's proof wrong (MAC failure): K, OPc or the algorithm of the \
-             subscriber are not the SIM's; often OP was given as OPc"
+            "the SIM rejects the network's authentication (MAC failure): K, OPc or the algorithm of the \
+             subscriber differ from the SIM's; often OP was given as OPc"
                 .into()
         }
-        AuthenticationFault::Synchronisation => "the SIM finds the sequence number out of range, also after \
-             resynchronisation: another network uses the same K, or two SIMs have one SUPI"
+        AuthenticationFault::Synchronisation => "the SIM reports a sequence number out of range, also after \
+             resynchronisation: another network uses the same K, or two SIMs have the same SUPI"
             .into(),
         AuthenticationFault::Cause(cause) => format!("the phone refuses the authentication: {cause}"),
         AuthenticationFault::WrongResponse => {
-            "the SIM's response is wrong: K or OPc of the subscriber are not the SIM's".into()
+            "the SIM's response is wrong: K or OPc of the subscriber differ from the SIM's".into()
         }
         AuthenticationFault::HomeNetwork => {
-            "the home network refuses the authentication: K or OPc of the subscriber are \
-             not the SIM's, if the phone asked for resynchronisation"
+            "the home network refuses the authentication: if the phone requested \
+             resynchronisation, K or OPc of the subscriber differ from the SIM's"
                 .into()
         }
     }
@@ -70,17 +70,17 @@ fn authentication(fault: AuthenticationFault) -> String {
 /// The identity is missing, or the home network can't de-conceal it.
 fn no_identity(ue: &UeContext) -> String {
     let Some(SupiOrSuci::Suci(suci)) = &ue.claimed else {
-        return "the phone shows no IMSI or SUCI of one".into();
+        return "the phone sent neither an IMSI nor the SUCI of an IMSI".into();
     };
     let profile = match suci.output {
-        SchemeOutput::Null(_) => return "the phone's SUCI of the null scheme shows no IMSI".into(),
+        SchemeOutput::Null(_) => return "the phone's null-scheme SUCI does not contain an IMSI".into(),
         SchemeOutput::Concealed { scheme: 1, .. } => "profile A".to_owned(),
         SchemeOutput::Concealed { scheme: 2, .. } => "profile B".to_owned(),
         SchemeOutput::Concealed { scheme, .. } => format!("protection scheme {scheme}"),
     };
     format!(
-        "the SUCI can't be uncovered: it needs home network key {} ({profile}), which 'home_network_keys' lacks, or the SIM's \
-         public key is not that of this key",
+        "the SUCI can't be de-concealed: home network key {} ({profile}) is missing in 'home_network_keys', or does not \
+         match the SIM's public key",
         suci.home_network_key_id
     )
 }
@@ -97,7 +97,7 @@ fn slices(ue: &UeContext, env: &Env<'_>) -> String {
         ue.subscription.as_ref().map(|subscription| list(&subscription.slices)).unwrap_or_default();
     let plmn = ue.location.map_or(env.config.guami.plmn_id, |location| location.tai.plmn_id);
     format!(
-        "no slice for the phone here: its subscription has {subscribed}, the network has {} (and the cell may have fewer)",
+        "no slice for the phone: its subscription has {subscribed}, the network has {} (the cell may have fewer)",
         list(env.config.slices(plmn))
     )
 }

@@ -80,7 +80,7 @@ mod tests {
     use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
 
     #[test]
-    fn the_most_wanted_algorithm_of_the_ue_is_taken() {
+    fn the_preferred_algorithm_of_the_ue_is_selected() {
         let all = UeSecurityCapability::of_5gs(0xf0, 0xf0);
         let chosen = choose_algorithms(&config(), &all).unwrap();
         assert_eq!(chosen.integrity, IntegrityAlgorithm::Nia2);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn null_integrity_is_not_chosen_unless_configured() {
+    fn null_integrity_is_not_selected_unless_configured() {
         assert!(choose_algorithms(&config(), &UeSecurityCapability::of_5gs(0xf0, 0x80)).is_none());
     }
 

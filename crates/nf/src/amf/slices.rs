@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subscribed_slice_that_is_not_served_here_is_a_case_for_the_nssf() {
+    fn a_subscribed_slice_that_is_not_served_needs_the_nssf() {
         let (requested, served) = ([Snssai::of_sst(2)], [Snssai::of_sst(1)]);
         let subscription = subscription(&[1], &[2]);
         assert_eq!(decide(&requested, &subscription, &served), Decision::AskNssf);

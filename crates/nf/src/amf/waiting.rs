@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_of_the_gnb_that_has_most_gives_way() {
+    fn the_oldest_entry_of_the_gnb_with_most_entries_is_evicted() {
         let keys = keys(10);
         let mut waiting = Waiting::new(Bounds { entries: 8, entries_of_gnb: 7, octets: 1000 });
         waiting.enter(OTHER, keys[0], 1);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn octets_are_bounded_too_and_what_has_left_counts_no_more() {
+    fn octets_are_limited_and_removed_entries_do_not_count() {
         let keys = keys(3);
         let mut waiting = Waiting::new(Bounds { entries: 8, entries_of_gnb: 8, octets: 1000 });
         let small = waiting.enter(OTHER, keys[0], 10);

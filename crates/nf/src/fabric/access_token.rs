@@ -180,5 +180,5 @@ impl AccessTokens {
 fn no_token(purpose: &Use, reason: &str) -> Problem {
     let Use { consumer, service } = purpose;
     Problem::new(Cause::UnspecifiedNfFailure)
-        .detail(format_args!("the NRF gives the {consumer} no access token for '{service}': {reason}"))
+        .detail(format_args!("the NRF refuses the {consumer} an access token for '{service}': {reason}"))
 }

@@ -60,7 +60,7 @@ impl Client<'_> {
         let service = request.service();
         if request.target_uri().is_some() {
             let is_producer = service.producer().is_some_and(|producer| self.is(&producer));
-            return require(is_producer, "this notification comes from the NF that offers the service");
+            return require(is_producer, "this notification must come from the producer of the service");
         }
         match request {
             Request::AccessTokenRequest(request) => {
@@ -71,30 +71,30 @@ impl Client<'_> {
             }
             Request::RegisterNfInstance(request) => require(
                 self.has(&request.nf_instance_id) && self.is(&request.body.nf_type),
-                "the client's certificate is of another NF instance or type than the profile",
+                "the client's certificate names another NF instance or type than the profile",
             ),
             Request::UpdateNfInstance(request) => self.owns_profile(&request.nf_instance_id),
             Request::DeregisterNfInstance(request) => self.owns_profile(&request.nf_instance_id),
             Request::CreateSubscription(request) => require(
                 request.body.req_nf_instance_id.is_none_or(|id| self.has(&id))
                     && request.body.req_nf_type.as_ref().is_none_or(|nf_type| self.is(nf_type)),
-                "the client's certificate is of another NF than the subscriber",
+                "the client's certificate names another NF than the subscriber",
             ),
             Request::SearchNfInstances(query) => require(
                 self.is(&query.requester_nf_type)
                     && query.requester_nf_instance_id.is_none_or(|id| self.has(&id)),
-                "the client's certificate is of another NF than the requester",
+                "the client's certificate names another NF than the requester",
             ),
             _ => {
                 let consumers = consumers(&service);
                 let is_consumer = consumers.is_empty() || consumers.iter().any(|nf_type| self.is(nf_type));
-                require(is_consumer, "an NF of the client's type does not use this service")
+                require(is_consumer, "NFs of the client's type may not use this service")
             }
         }
     }
 
     fn owns_profile(&self, id: &NfInstanceId) -> Result<(), Box<Problem>> {
-        require(self.has(id), "the client's certificate is of another NF instance than the profile")
+        require(self.has(id), "the client's certificate names another NF instance than the profile")
     }
 
     fn has(&self, id: &NfInstanceId) -> bool {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn an_nf_speaks_for_itself_only() {
+    fn an_nf_acts_only_for_itself() {
         let amf = &[NfType::Amf];
         assert!(check(amf, token(OWN, NfType::Amf)));
         assert!(!check(amf, token(OTHER, NfType::Amf)));

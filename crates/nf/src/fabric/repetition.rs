@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_is_sent_four_times_after_growing_pauses() {
+    fn a_lost_request_is_sent_four_times_with_growing_pauses() {
         let mut repetitions = Repetitions::default();
         let tag = repetitions.note(&unsubscribe(), &root());
         for pause in [1, 2, 4] {
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_other_side_refuses_is_not_sent_again() {
+    fn a_refused_request_is_not_retransmitted() {
         let mut repetitions = Repetitions::default();
         let tag = repetitions.note(&unsubscribe(), &root());
         let refused: Reply = Err(Problem::context_not_found().into());
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_of_others_pass() {
+    fn tags_of_other_calls_are_unchanged() {
         let mut repetitions = Repetitions::default();
         assert_eq!(repetitions.reply(GIVEN, lost()), Outcome::Tell(GIVEN, lost()));
         let unknown = Tag { owner: OWNER, step: 9 };

@@ -240,7 +240,8 @@ impl Shard {
             Some((_, function)) => function.handle(now, input, &mut self.outbox),
             None => {
                 if let Input::Request { from, .. } = input {
-                    self.outbox.refuse(from, Problem::of_status(404).detail(format_args!("no {nf} here")));
+                    self.outbox
+                        .refuse(from, Problem::of_status(404).detail(format_args!("this shard has no {nf}")));
                 }
             }
         }

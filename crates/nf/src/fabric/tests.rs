@@ -198,7 +198,7 @@ fn registration_is_tried_again_until_the_nrf_answers() {
 }
 
 #[test]
-fn an_instance_beats_and_registers_anew_if_the_nrf_forgot_it() {
+fn an_instance_sends_heart_beats_and_registers_again_if_unknown() {
     let mut rig = registered_udm();
     let beat = rig.heart_beat_timer();
     assert_eq!(http(&beat)[0].2, Operation::UpdateNfInstance);
@@ -218,7 +218,7 @@ fn a_shard_that_stops_deregisters() {
 }
 
 #[test]
-fn calls_wait_for_one_discovery_whose_result_is_used_again() {
+fn calls_share_one_discovery_and_its_result_is_reused() {
     let mut rig = Rig::new(&[Nf::Udm], |_| {});
     let first = rig.ask();
     let (tag, ..) = search(&first).expect("the first asks the NRF");
@@ -230,7 +230,7 @@ fn calls_wait_for_one_discovery_whose_result_is_used_again() {
 }
 
 #[test]
-fn a_discovery_result_is_used_for_as_long_as_the_nrf_lets_it() {
+fn a_discovery_result_is_used_for_its_validity_period() {
     let mut rig = Rig::new(&[Nf::Udm], |_| {});
     rig.ask_and_find(&[far()], 60);
     rig.now = rig.now + Duration::from_secs(60);
@@ -238,14 +238,14 @@ fn a_discovery_result_is_used_for_as_long_as_the_nrf_lets_it() {
 }
 
 #[test]
-fn calls_go_even_if_a_discovery_result_may_not_be_kept() {
+fn calls_are_sent_even_if_the_discovery_result_may_not_be_stored() {
     let mut rig = Rig::new(&[Nf::Udm], |_| {});
     let effects = rig.ask_and_find(&[far()], 0);
     assert_eq!((udr_calls(&effects), search(&effects)), (vec![&*far()], None));
 }
 
 #[test]
-fn what_the_nrf_notifies_makes_a_result_stale() {
+fn a_notification_of_the_nrf_invalidates_a_result() {
     let mut rig = Rig::new(&[Nf::Udm], |_| {});
     let effects = rig.ask_and_find(&[far()], 60);
     let subscribed = http(&effects).iter().any(|(.., o)| *o == Operation::CreateSubscription);
@@ -275,7 +275,7 @@ fn subscribed(end_s: i64) -> Reply {
 }
 
 #[test]
-fn a_subscription_is_renewed_before_it_ends_and_made_anew_where_it_has() {
+fn a_subscription_is_renewed_before_its_end_and_recreated_after_it() {
     let mut rig = Rig::new(&[Nf::Udm], |_| {});
     let effects = rig.ask_and_find(&[far()], 60);
     let tag = call_of(&effects, Operation::CreateSubscription).expect("a subscription");
@@ -310,7 +310,7 @@ fn a_shard_that_stops_unsubscribes() {
 }
 
 #[test]
-fn where_nobody_serves_the_call_fails_and_the_next_asks_again() {
+fn without_an_instance_a_call_fails_and_the_next_queries_again() {
     let mut rig = Rig::new(&[Nf::Udm], |_| {});
     let effects = rig.ask_and_find(&[], 60);
     let Some(Err(problem)) = answer(&effects) else { panic!("{effects:?}") };
@@ -322,7 +322,7 @@ fn where_nobody_serves_the_call_fails_and_the_next_asks_again() {
 }
 
 #[test]
-fn an_instance_of_the_shard_comes_before_a_neighbour_and_that_before_http() {
+fn the_own_shard_is_preferred_to_a_neighbour_and_that_to_http() {
     let mut rig = Rig::new(&[Nf::Udm, Nf::Udr], |_| {});
     let effects = rig.ask_and_find(&[far(), shard_root(NEIGHBOUR), shard_root(OWN)], 60);
     assert!(effects.iter().any(|effect| matches!(effect, ShardEffect::Store { nf: Nf::Udr, .. })));
@@ -339,7 +339,7 @@ fn an_instance_of_the_shard_comes_before_a_neighbour_and_that_before_http() {
 }
 
 #[test]
-fn an_nf_at_a_fixed_place_is_not_discovered() {
+fn an_nf_at_a_configured_address_is_not_discovered() {
     let mut rig = Rig::new(&[Nf::Udm], |config| {
         config.fixed.insert(Nf::Udr, far());
     });
@@ -348,7 +348,7 @@ fn an_nf_at_a_fixed_place_is_not_discovered() {
 }
 
 #[test]
-fn a_call_says_which_instance_it_means() {
+fn a_call_carries_its_target_instance() {
     let meant = |effects: &[ShardEffect]| {
         effects.iter().find_map(|effect| match effect {
             ShardEffect::HttpCall { root, instance, .. } if **root == *far() => Some(*instance),
@@ -373,7 +373,7 @@ fn http_can_be_forced_even_within_a_shard() {
 }
 
 #[test]
-fn a_request_for_an_nf_that_is_not_here_is_told_so() {
+fn a_request_for_an_nf_that_is_not_hosted_is_refused() {
     let mut rig = Rig::new(&[Nf::Udm], |_| {});
     let request: Request = QueryAmData { ue_id: supi(), serving_plmn_id: ServingPlmnId(plmn()) }.into();
     let effects = rig.handle(ShardInput::Request { from: CALLER, nf: Nf::Udr, request });
@@ -422,7 +422,7 @@ fn shown(effects: &[ShardEffect]) -> Option<&Bearer> {
 }
 
 #[test]
-fn a_call_waits_for_its_access_token_and_the_next_has_it() {
+fn a_call_waits_for_its_access_token_and_the_next_reuses_it() {
     let mut rig = with_tokens();
     let asked = rig.ask_and_find(&[far()], 60);
     assert!(udr_calls(&asked).is_empty(), "not without a token");

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn timers_run_out_in_their_order_and_once() {
+    fn timers_expire_in_order_and_once() {
         let mut timers = Timers::default();
         timers.start('b', at(20));
         timers.start('a', at(10));
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restarted_timer_runs_out_at_its_new_time_only() {
+    fn a_restarted_timer_expires_at_its_new_time_only() {
         let mut timers = Timers::default();
         timers.start('a', at(10));
         timers.start('a', at(20));

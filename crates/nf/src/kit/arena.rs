@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn freed_places_rest_before_they_are_taken_again() {
+    fn free_indexes_are_reused_oldest_first() {
         let mut arena = Arena::new(1000);
         let first = arena.insert_with(|_| ()).unwrap();
         arena.remove(first);

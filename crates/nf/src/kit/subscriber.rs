@@ -161,13 +161,13 @@ impl Subscriber {
             _ => {}
         }
         if auth.sqn >= 1 << 48 {
-            return Err("'sqn' has 48 bits at most".into());
+            return Err("'sqn' has at most 48 bits".into());
         }
         if !self.slices.iter().any(|slice| slice.default) {
-            return Err("no slice is a default one: give one of 'slices' 'default: true'".into());
+            return Err("no slice is a default slice: set 'default: true' for one of 'slices'".into());
         }
         if let Some(slice) = self.slices.iter().find(|slice| slice.dnns.is_empty()) {
-            return Err(format!("slice {} has no data network: give it 'dnns'", slice.snssai));
+            return Err(format!("slice {} has no data network: add 'dnns' to it", slice.snssai));
         }
         let mut dnns = self.slices.iter().flat_map(|slice| &slice.dnns);
         if let Some(dnn) = dnns.find(|dnn| five_qi::is_gbr(dnn.five_qi) || !(1..=254).contains(&dnn.five_qi))

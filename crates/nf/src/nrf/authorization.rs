@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn domains_are_names_or_ends_of_names() {
+    fn domains_are_names_or_suffixes() {
         for (pattern, fqdn, is_in) in [
             ("^amf1\\.5gc\\.example$", "AMF1.5gc.example", true),
             (".*\\.5gc\\.example", "amf1.5gc.example", true),

@@ -19,7 +19,7 @@ impl Nrf {
         let shown = |profile: &NfProfile| allowed_part(profile, query, &requester);
         let found: Vec<_> = serving.filter_map(shown).take(limit).collect();
         if exist && found.is_empty() && limit > 0 {
-            let problem = Problem::of_status(403).detail("none of these NFs allows the requester");
+            let problem = Problem::of_status(403).detail("none of the matching NFs allows the requester");
             return Err(Box::new(problem));
         }
         let mut result = SearchResult::new(found);

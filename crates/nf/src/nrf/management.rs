@@ -127,7 +127,7 @@ impl Nrf {
         }
         for profile in suspended {
             out.log(Level::Warn, || {
-                format!("{} {} fell silent: suspended", profile.nf_type, profile.nf_instance_id)
+                format!("{} {} sends no heart-beats: suspended", profile.nf_type, profile.nf_instance_id)
             });
             self.notify(&NotificationEventType::NfProfileChanged, &profile, out);
         }
@@ -140,7 +140,7 @@ impl Nrf {
         let gone: Vec<_> =
             self.instances.extract_if(.., |_, instance| now - instance.last_heard > patience).collect();
         for (id, Instance { profile, .. }) in gone {
-            out.log(Level::Warn, || format!("{} {id} did not come back: forgotten", profile.nf_type));
+            out.log(Level::Warn, || format!("{} {id} still sends no heart-beats: deleted", profile.nf_type));
             self.notify(&NotificationEventType::NfDeregistered, &profile, out);
         }
     }

@@ -91,7 +91,9 @@ impl Nrf {
         subscription.failures = if reply.is_ok() { 0 } else { subscription.failures + 1 };
         if subscription.failures >= FAILURES {
             let uri = subscription.data.nf_status_notification_uri.clone();
-            out.log(Level::Warn, || format!("{uri} takes no notifications: subscription {id} ended"));
+            out.log(Level::Warn, || {
+                format!("{uri} does not accept notifications: subscription {id} deleted")
+            });
             self.subscriptions.remove(&id);
         }
     }

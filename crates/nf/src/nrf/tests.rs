@@ -91,7 +91,7 @@ fn told(seen: &Seen) -> Option<NotificationEventType> {
 }
 
 #[test]
-fn an_instance_registers_and_is_told_how_often_to_beat() {
+fn an_instance_registers_and_gets_its_heart_beat_interval() {
     let mut bench = bench();
     let seen = register(&mut bench, Nf::Smf, 1);
     let Response::NfProfileCreated(created) = seen.answer() else { panic!("{seen:?}") };
@@ -112,7 +112,7 @@ fn the_id_in_the_path_and_in_the_profile_must_be_the_same() {
 }
 
 #[test]
-fn a_silent_instance_is_suspended_until_it_beats_again() {
+fn a_silent_instance_is_suspended_until_its_next_heart_beat() {
     let mut bench = bench();
     register(&mut bench, Nf::Smf, 1);
     for _ in 0..3 {
@@ -126,7 +126,7 @@ fn a_silent_instance_is_suspended_until_it_beats_again() {
 }
 
 #[test]
-fn an_instance_that_beats_stays() {
+fn an_instance_with_heart_beats_stays_registered() {
     let mut bench = bench();
     register(&mut bench, Nf::Smf, 1);
     for _ in 0..10 {
@@ -137,7 +137,7 @@ fn an_instance_that_beats_stays() {
 }
 
 #[test]
-fn an_unknown_instance_that_beats_is_told_so() {
+fn a_heart_beat_of_an_unknown_instance_gets_404() {
     assert_eq!(beat(&mut bench(), 1).problem().status, 404);
 }
 
@@ -207,7 +207,7 @@ fn the_load_of_a_service_comes_with_a_heart_beat() {
 }
 
 #[test]
-fn who_is_refused_a_change_lives_nevertheless() {
+fn a_refused_change_counts_as_a_heart_beat() {
     let mut bench = bench();
     register(&mut bench, Nf::Smf, 1);
     for _ in 0..10 {
@@ -218,7 +218,7 @@ fn who_is_refused_a_change_lives_nevertheless() {
 }
 
 #[test]
-fn an_instance_that_never_comes_back_is_forgotten() {
+fn an_instance_that_stays_silent_is_deleted() {
     let mut bench = bench();
     register(&mut bench, Nf::Smf, 1);
     subscribe(&mut bench, |data| data.req_notif_events = vec![NotificationEventType::NfDeregistered]);
@@ -251,7 +251,7 @@ fn discovery_finds_by_type_service_slice_data_network_and_instance() {
 }
 
 #[test]
-fn subscribers_hear_of_registration_suspension_return_and_deregistration() {
+fn subscribers_are_notified_of_registration_suspension_return_and_deregistration() {
     let mut bench = bench();
     subscribe(&mut bench, |data| data.subscr_cond = Some(SubscrCond::of_type(NfType::Smf)));
     assert_eq!(told(&register(&mut bench, Nf::Smf, 1)), Some(NotificationEventType::NfRegistered));
@@ -263,7 +263,7 @@ fn subscribers_hear_of_registration_suspension_return_and_deregistration() {
 }
 
 #[test]
-fn subscribers_hear_only_what_they_asked_for() {
+fn subscribers_are_notified_only_of_their_conditions() {
     let mut bench = bench();
     subscribe(&mut bench, |data| {
         data.subscr_cond = Some(SubscrCond::of_service(ServiceName::NudmSdm));
@@ -276,7 +276,7 @@ fn subscribers_hear_only_what_they_asked_for() {
 }
 
 #[test]
-fn who_unsubscribed_hears_nothing() {
+fn an_unsubscribed_nf_gets_no_notifications() {
     let mut bench = bench();
     let subscription = subscribe(&mut bench, |_| {});
     let remove = RemoveSubscription { subscription_id: subscription.id().to_owned() };
@@ -286,7 +286,7 @@ fn who_unsubscribed_hears_nothing() {
 }
 
 #[test]
-fn a_subscription_ends_when_the_nrf_said_it_would() {
+fn a_subscription_ends_at_its_validity_time() {
     let mut bench = bench();
     let (_, end) = subscription(&mut bench, |_| {});
     assert_eq!(end, Some(minutes(10)));
@@ -332,7 +332,7 @@ fn a_subscription_is_renewed() {
 }
 
 #[test]
-fn a_subscriber_that_never_answers_is_told_nothing_more() {
+fn the_subscription_of_a_silent_subscriber_is_deleted() {
     let mut bench = bench();
     subscribe(&mut bench, |_| {});
     let tell = |bench: &mut Bench<Nrf>| register(bench, Nf::Smf, 1).calls().first().map(|(tag, ..)| *tag);
@@ -352,7 +352,7 @@ fn a_subscriber_that_never_answers_is_told_nothing_more() {
 }
 
 #[test]
-fn an_instance_that_left_is_not_found() {
+fn a_deregistered_instance_is_not_found() {
     let mut bench = bench();
     register(&mut bench, Nf::Smf, 1);
     assert_eq!(deregister(&mut bench, 1).answer(), &Response::NoContent);
@@ -363,7 +363,7 @@ fn an_instance_that_left_is_not_found() {
 }
 
 #[test]
-fn instances_and_profiles_have_bounds() {
+fn instances_and_profiles_are_limited() {
     let mut bench = bench();
     let mut body =
         NfProfile::new(instance(1), NfType::Amf, pith_sbi::nnrf_nfmanagement::NfStatus::Registered);
@@ -433,7 +433,7 @@ fn claims(seen: &Seen) -> AccessTokenClaims {
 }
 
 #[test]
-fn a_token_names_the_consumer_the_producer_and_what_is_allowed() {
+fn a_token_contains_consumer_producer_and_allowed_scope() {
     let mut bench = issuing();
     register(&mut bench, Nf::Pcf, 1);
     register(&mut bench, Nf::Udr, 2);

@@ -65,7 +65,7 @@ fn a_requested_slice_that_is_subscribed_and_offered_is_allowed() {
 }
 
 #[test]
-fn who_requests_none_gets_the_default_slices() {
+fn without_a_request_the_default_slices_are_selected() {
     assert_eq!(allowed(&register(&[])), [slice(1)]);
 }
 
@@ -102,7 +102,7 @@ fn without_any_slice_the_request_is_refused() {
 }
 
 #[test]
-fn a_session_is_told_the_nrf_of_its_slice() {
+fn a_session_gets_the_nrf_of_its_slice() {
     let select = |sst, tac| {
         let info = SliceInfoForPduSession::new(slice(sst), RoamingIndication::NonRoaming);
         let slice_info_request_for_pdu_session = Some(info);
@@ -118,6 +118,6 @@ fn a_session_is_told_the_nrf_of_its_slice() {
 }
 
 #[test]
-fn a_request_without_slice_information_lacks_a_mandatory_part() {
+fn a_request_without_slice_information_is_refused() {
     assert_eq!(bench().request(request()).problem().status, 400);
 }

@@ -50,7 +50,7 @@ fn created(bench: &mut Bench<Pcf>, asked: &Seen) -> String {
 }
 
 #[test]
-fn an_access_policy_is_what_is_subscribed() {
+fn an_access_policy_contains_the_subscribed_values() {
     let mut bench = bench();
     let asked = ask_access(&mut bench);
     assert_eq!(asked.operations(), [Operation::ReadAccessAndMobilityPolicyData]);
@@ -107,7 +107,7 @@ fn a_session_policy_is_read_updated_and_deleted_once() {
 }
 
 #[test]
-fn an_association_of_one_kind_is_none_of_the_other() {
+fn an_am_association_is_not_found_as_an_sm_association() {
     let mut bench = bench();
     let asked = ask_access(&mut bench);
     let id = created(&mut bench, &asked);
@@ -135,7 +135,7 @@ fn a_user_without_policy_data_gets_what_is_subscribed() {
 }
 
 #[test]
-fn an_answer_that_comes_twice_is_handed_on_once() {
+fn a_duplicate_reply_is_answered_once() {
     let mut bench = bench();
     let asked = ask_access(&mut bench);
     created(&mut bench, &asked);

@@ -7,28 +7,28 @@ use pith_sbi::{Cause, Problem};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum AuthenticationError {
     /// The SUCI's key id is not configured.
-    #[error("no home network key with the identifier of the SUCI: add it to 'home_network_keys'")]
+    #[error("the SUCI's home network key is not configured: add it to 'home_network_keys'")]
     UnknownHomeNetworkKey,
     /// The SUCI's protection scheme is unknown, or does not match the key.
     #[error("the protection scheme of the SUCI is not supported")]
     UnsupportedScheme,
     /// The SUCI can't be de-concealed.
-    #[error("the SUCI can't be uncovered: {0}")]
+    #[error("the SUCI can't be de-concealed: {0}")]
     Suci(#[from] SuciError),
     /// The de-concealed SUPI is not an IMSI.
-    #[error("the SUCI hides no IMSI")]
+    #[error("the de-concealed SUPI is not an IMSI")]
     NoImsi,
     /// A key of the subscriber is missing.
-    #[error("the authentication subscription lacks {0}")]
+    #[error("the authentication subscription has no {0}")]
     IncompleteSubscription(&'static str),
     /// AUTS does not verify.
     #[error("AUTS does not verify")]
     WrongAuts,
     /// Concurrent transactions used each SQN before it was stored.
-    #[error("too many vectors are being made for the subscriber at once")]
+    #[error("too many concurrent requests for vectors of the subscriber")]
     SequenceNumberTaken,
     /// The UDR's reply is not the expected one.
-    #[error("the UDR gave an answer that was not asked for")]
+    #[error("the UDR sent an unexpected reply")]
     UnexpectedAnswer,
 }
 

@@ -112,7 +112,7 @@ fn conceal(profile: Profile, msin: &str) -> String {
 }
 
 #[test]
-fn the_suci_of_each_scheme_uncovers_to_its_supi() {
+fn the_suci_of_each_scheme_is_deconcealed() {
     let a = format!("suci-0-999-70-0-1-1-{}", conceal(Profile::A, "0000000001"));
     let b = format!("suci-0-999-70-0-2-2-{}", conceal(Profile::B, "0000000001"));
     for suci in ["suci-0-999-70-0-0-0-0000000001", &a, &b, "imsi-999700000000001"] {
@@ -121,7 +121,7 @@ fn the_suci_of_each_scheme_uncovers_to_its_supi() {
 }
 
 #[test]
-fn a_suci_that_can_not_be_uncovered_is_refused_with_the_reason() {
+fn a_suci_that_can_not_be_deconcealed_is_refused_with_the_reason() {
     let a = conceal(Profile::A, "0000000001");
     let spoiled = format!("{}00", &a[..a.len() - 2]);
     let cases = [
@@ -138,7 +138,7 @@ fn a_suci_that_can_not_be_uncovered_is_refused_with_the_reason() {
 }
 
 #[test]
-fn a_vector_goes_out_after_its_sqn_is_kept() {
+fn a_vector_is_returned_after_its_sqn_is_stored() {
     let mut bench = bench();
     let asked = generate(&mut bench, "imsi-999700000000001", None);
     assert!(sqn_of_vector(&mut bench, &asked) > SQN);
@@ -146,7 +146,7 @@ fn a_vector_goes_out_after_its_sqn_is_kept() {
 }
 
 #[test]
-fn no_vector_goes_out_if_its_sqn_can_not_be_kept() {
+fn no_vector_is_returned_if_its_sqn_can_not_be_stored() {
     let mut bench = bench();
     let asked = generate(&mut bench, "imsi-999700000000001", None);
     let keep = bench.reply(asked.call().0, keys());
@@ -156,7 +156,7 @@ fn no_vector_goes_out_if_its_sqn_can_not_be_kept() {
 }
 
 #[test]
-fn a_right_auts_moves_the_sqn_past_that_of_the_usim() {
+fn a_valid_auts_advances_the_sqn_past_that_of_the_usim() {
     let mut bench = bench();
     let sqn_ms = 0x4_0000;
     let asked = generate(&mut bench, "imsi-999700000000001", Some(synchronisation_failure(sqn_ms)));
@@ -164,7 +164,7 @@ fn a_right_auts_moves_the_sqn_past_that_of_the_usim() {
 }
 
 #[test]
-fn a_wrong_auts_changes_nothing() {
+fn an_invalid_auts_changes_nothing() {
     let mut bench = bench();
     let info = ResynchronizationInfo::new(Hex([5; 16]), Hex([9; 14]));
     let asked = generate(&mut bench, "imsi-999700000000001", Some(info));
@@ -174,7 +174,7 @@ fn a_wrong_auts_changes_nothing() {
 }
 
 #[test]
-fn an_unknown_subscriber_is_told_so() {
+fn an_unknown_subscriber_is_refused() {
     let mut bench = bench();
     let asked = generate(&mut bench, "imsi-999700000000009", None);
     let seen = bench.reply(asked.call().0, Err(Problem::user_not_found().into()));
@@ -222,7 +222,7 @@ fn the_first_amf_registers_and_nobody_is_notified() {
 }
 
 #[test]
-fn the_old_amf_is_told_that_another_took_over() {
+fn the_old_amf_is_notified_of_the_new_one() {
     let seen = register(2, Some(registration(1)));
     assert_eq!(seen.answer().outcome().status(), 200);
     let (_, target, Request::DeregistrationNotification(notification)) = seen.calls()[0] else { panic!() };
@@ -248,7 +248,7 @@ fn purge(bench: &mut Bench<Udm>, pointer: &str) -> Seen {
 }
 
 #[test]
-fn only_the_amf_that_holds_the_ue_purges_it() {
+fn only_the_serving_amf_can_purge_the_ue() {
     let mut bench = bench();
     assert_eq!(purge(&mut bench, "020041").cause(), Some(&Cause::InvalidGuami));
     let modify = purge(&mut bench, "020040");
@@ -258,7 +258,7 @@ fn only_the_amf_that_holds_the_ue_purges_it() {
 }
 
 #[test]
-fn data_sets_come_together_in_one_answer() {
+fn data_sets_are_returned_in_one_answer() {
     let mut bench = bench();
     let dataset_names = vec![DataSetName::Am, DataSetName::SmfSel, DataSetName::Trace];
     let first = bench.request(GetDataSets { supi: supi(), dataset_names, plmn_id: None });
@@ -299,7 +299,7 @@ fn a_subscription_is_a_resource_of_the_udm() {
 }
 
 #[test]
-fn the_sessions_of_a_ue_and_their_smfs_are_told_from_the_registrations_of_smfs() {
+fn the_sessions_of_a_ue_are_derived_from_smf_registrations() {
     let mut bench = bench();
     let asked = bench.request(GetUeCtxInSmfData { supi: supi() });
     assert_eq!(asked.operations(), [Operation::QuerySmfRegList]);

@@ -33,7 +33,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_can_not_be_replaced() {
+    fn a_missing_member_can_not_be_replaced() {
         for item in [
             PatchItem::replace("/x", 1),
             PatchItem::remove("/x"),

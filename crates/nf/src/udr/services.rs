@@ -207,5 +207,7 @@ fn no_sqn() -> Box<Problem> {
 /// The patch tests for another sequence number than the current one; nothing is changed (RFC 5789
 /// 2.2, RFC 6902 5).
 fn sequence_number_taken() -> Box<Problem> {
-    Box::new(Problem::of_status(409).detail("the sequence number is another one than the patch tests for"))
+    Box::new(
+        Problem::of_status(409).detail("the sequence number differs from the one that the patch tests for"),
+    )
 }

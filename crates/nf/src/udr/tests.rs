@@ -139,7 +139,7 @@ fn keep_sqn(known: &str) -> ModifyAuthenticationSubscription {
 }
 
 #[test]
-fn a_patch_may_say_what_the_sqn_has_to_be_so_far() {
+fn a_patch_may_test_the_current_sqn() {
     let mut bench = bench();
     assert_eq!(bench.request(keep_sqn("0000000000DE")).store().1, &put_sqn(Some(0xde)));
     assert_eq!(bench.request(keep_sqn("de")).problem().status, 400);
@@ -171,7 +171,7 @@ fn not_kept(found: Option<Subscriber>) -> Seen {
 }
 
 #[test]
-fn an_sqn_that_is_not_kept_was_taken_or_is_nobodys() {
+fn an_sqn_is_not_stored_after_a_conflict_or_for_an_unknown_subscriber() {
     let kept = ask(keep_sqn("0000000000de"), StoreResponse::Done { created_or_found: true });
     assert_eq!(kept.answer(), &Response::NoContent);
     assert_eq!(not_kept(Some(subscriber())).problem().status, 409);
@@ -237,7 +237,7 @@ fn smf_registrations_are_listed_one_document_each() {
 }
 
 #[test]
-fn what_is_not_there_is_not_found() {
+fn a_missing_document_is_not_found() {
     let nothing = StoreResponse::Done { created_or_found: false };
     let delete = DeleteSmfRegistration { ue_id: supi(), pdu_session_id: 5 };
     assert_eq!(ask(delete, nothing).problem().status, 404);
@@ -253,7 +253,7 @@ fn what_is_not_there_is_not_found() {
 }
 
 #[test]
-fn the_result_of_an_authentication_is_kept() {
+fn the_result_of_an_authentication_is_stored() {
     let at = DateTime::from_unix_ms(0);
     let body = AuthEvent::new(instance(3), true, at, AuthType::FiveGAka, "5G:mnc070.mcc999.3gppnetwork.org");
     let (resource, _) = put(CreateAuthenticationStatus { ue_id: supi(), body });
@@ -261,7 +261,7 @@ fn the_result_of_an_authentication_is_kept() {
 }
 
 #[test]
-fn a_database_that_fails_is_a_system_failure_and_nothing_waits() {
+fn a_database_failure_is_a_system_failure_and_ends_the_request() {
     let mut bench = bench();
     let asked = bench.request(QueryAuthSubsData { ue_id: supi() });
     let seen = bench.stored(asked.store().0, Err(StoreError("the disk is full".into())));

@@ -113,7 +113,7 @@ impl Gnb {
         let id = item.pdu_session_id;
         let has = |context: &UeContext| context.bearers.iter().any(|bearer| bearer.session == id);
         if instances > 1 || self.contexts.get(&ran_id).is_some_and(has) {
-            self.violation("TS 38.413 8.2.1.4", format!("PDU session {id} is to be set up twice"));
+            self.violation("TS 38.413 8.2.1.4", format!("setup of PDU session {id} requested twice"));
             return Err(Cause::RadioNetwork(CauseRadioNetwork::multiple_PDU_session_ID_instances));
         }
         if !self.settings.slices.contains(&item.snssai) {
@@ -170,7 +170,7 @@ impl Gnb {
         }
         let Some(context) = self.contexts.get_mut(&ran_id) else { return };
         let Some(at) = context.bearers.iter().position(|bearer| bearer.session == id) else {
-            let text = format!("PDU session {id} is to be released, which the gNB has not");
+            let text = format!("release of PDU session {id}, which the gNB does not have");
             return self.violation("TS 38.413 8.2.2.4", text);
         };
         let (ue, bearer) = (context.ue, context.bearers.remove(at));
@@ -226,7 +226,7 @@ impl Gnb {
             Some((ue, context.bearers.iter_mut().find(|bearer| bearer.session == id)?))
         });
         let Some((ue, bearer)) = found else {
-            let text = format!("PDU session {id} is to be modified, which the gNB has not");
+            let text = format!("modification of PDU session {id}, which the gNB does not have");
             self.violation("TS 38.413 8.2.3.4", text);
             return Err(Cause::RadioNetwork(CauseRadioNetwork::unknown_PDU_session_ID));
         };
@@ -235,7 +235,7 @@ impl Gnb {
             |change: &&TunnelChange| change.downlink == Tunnel { address: n3, teid: bearer.downlink };
         let change = transfer.tunnels.iter().find(of_bearer).copied();
         if change.is_none() && !transfer.tunnels.is_empty() {
-            let text = format!("PDU session {id}: a tunnel that the gNB has not");
+            let text = format!("PDU session {id}: a tunnel that the gNB does not have");
             self.violation("TS 38.413 8.2.3.2", text);
             return Err(Cause::RadioNetwork(CauseRadioNetwork::unspecified));
         }

@@ -56,7 +56,7 @@ impl Gnb {
             return false;
         }
         if !self.amf.guamis.contains(&request.guami) {
-            let text = format!("GUAMI {:?} is none of those that the AMF serves", request.guami);
+            let text = format!("GUAMI {:?} is not served by the AMF", request.guami);
             self.violation("TS 38.413 9.2.2.1", text);
         }
         if request.sessions.is_some() && request.ue_ambr.is_none() {
@@ -68,7 +68,7 @@ impl Gnb {
             self.violation("TS 38.413 9.3.1.31", text);
         }
         if let Some(unsupported) = slices.iter().find(|slice| !self.settings.slices.contains(slice)) {
-            let text = format!("slice {unsupported} of Allowed NSSAI is none that the gNB supports");
+            let text = format!("slice {unsupported} of Allowed NSSAI is not supported by the gNB");
             self.violation("TS 23.501 5.15.5.2.1", text);
         }
         self.check_algorithms(request)

@@ -269,7 +269,7 @@ impl Journey {
         }
         match self.traffic.state(scene.now) {
             Stream::Running => {}
-            Stream::Over { received: 0 } => self.fail("traffic: nothing came back".to_owned(), scene),
+            Stream::Over { received: 0 } => self.fail("traffic: no datagram was returned".to_owned(), scene),
             Stream::Over { .. } => self.end_step(scene),
         }
     }

@@ -180,7 +180,7 @@ const NAMES: [(&str, Profile); 5] = [
 
 /// A text that is not a profile's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no profile: say register, session, idle, release or deregister")]
+#[error("unknown profile: use register, session, idle, release or deregister")]
 pub struct ParseProfileError;
 
 impl FromStr for Profile {
@@ -238,13 +238,13 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_without_cycle_is_walked_once() {
+    fn a_profile_without_cycle_runs_once() {
         let plan = Plan::new(Profile::Session, Packets::default(), Duration::from_secs(1), 9);
         assert_eq!(walk(&plan), [Step::Register, Step::EstablishSession]);
     }
 
     #[test]
-    fn profiles_survive_text() {
+    fn profiles_round_trip_as_text() {
         for (name, profile) in NAMES {
             assert_eq!(name.parse(), Ok(profile));
             assert_eq!(profile.to_string(), name);

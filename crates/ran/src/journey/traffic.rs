@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_keeps_its_rate_even_if_it_is_woken_late() {
+    fn a_stream_keeps_its_rate_after_a_late_wake_up() {
         let mut run = TrafficRun::default();
         run.begin(at(5), PLAN);
         assert_eq!((run.take_due(at(5)), run.next_timeout()), (0..1, Some(at(6))));
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_counts_once_and_the_stream_ends_when_all_are_back_or_late() {
+    fn a_probe_counts_once_and_the_stream_ends_when_all_are_returned_or_late() {
         let mut run = TrafficRun::default();
         run.begin(at(0), PLAN);
         run.take_due(at(9));
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_comes_back_as_it_went() {
+    fn a_probe_round_trips() {
         let mut data = [0xee; 20];
         write_probe(&mut data, 7, at(3));
         assert_eq!(read_probe(&data), Some((7, at(3))));

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_wish_counts() {
+    fn the_last_wake_up_time_counts() {
         let mut schedule = Schedule::default();
         let (gnb, ue) = (Entity::Gnb(0), Entity::Ue(UeKey(0)));
         schedule.want(gnb, Some(at(5)));
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_that_is_withdrawn_is_not_granted() {
+    fn a_cleared_wake_up_time_is_not_due() {
         let mut schedule = Schedule::default();
         schedule.want(Entity::Gnb(0), Some(at(1)));
         schedule.want(Entity::Gnb(0), None);

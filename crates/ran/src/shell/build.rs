@@ -129,7 +129,7 @@ impl<'a> Subscriptions<'a> {
         let home = format!("{}{}", options.plmn.mcc(), options.plmn.mnc());
         ensure!(
             imsi.starts_with(&home),
-            "--supi {} does not begin with the digits of --plmn {}",
+            "--supi {} does not start with the digits of --plmn {}",
             options.supi,
             options.plmn
         );
@@ -181,7 +181,7 @@ fn algorithm(options: &RunOptions) -> Result<Algorithm> {
     let opc: Opc = match (&options.opc, &options.op) {
         (Some(opc), _) => opc.parse().context("--opc")?,
         (None, Some(op)) => opc_from_op(&k, &op.parse().context("--op")?),
-        (None, None) => test(TEST_OPC).context("say --opc, --op or --topc")?.parse()?,
+        (None, None) => test(TEST_OPC).context("one of --opc, --op and --topc is required")?.parse()?,
     };
     Ok(Algorithm::Milenage(Milenage::new(&k, &opc)))
 }
@@ -193,17 +193,17 @@ fn concealment(text: &str) -> Result<Concealment> {
     }
     let parts: Vec<&str> = text.split(':').collect();
     let &[profile, key_id, key] = &parts[..] else {
-        bail!("--suci '{text}': say null, a:KEYID:PUBLICKEY or b:KEYID:PUBLICKEY");
+        bail!("--suci '{text}': use null, a:KEYID:PUBLICKEY or b:KEYID:PUBLICKEY");
     };
     let profile = match profile {
         "a" => Profile::A,
         "b" => Profile::B,
-        _ => bail!("--suci '{text}': the profile is a or b"),
+        _ => bail!("--suci '{text}': the profile must be a or b"),
     };
     let key_id =
-        key_id.parse().with_context(|| format!("--suci '{text}': the key identifier is 1 to 255"))?;
+        key_id.parse().with_context(|| format!("--suci '{text}': the key identifier must be 1 to 255"))?;
     let octets =
-        hex::decode(key).with_context(|| format!("--suci '{text}': the key in hexadecimal digits"))?;
+        hex::decode(key).with_context(|| format!("--suci '{text}': the key must be hexadecimal digits"))?;
     Ok(Concealment::Ecies { key_id, key: HomeNetworkPublicKey::new(profile, &octets).context("--suci")? })
 }
 

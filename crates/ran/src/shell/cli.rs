@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_no_key_without_being_asked() {
+    fn there_is_no_default_key() {
         assert!(options(&["--amf", "127.0.0.1"]).is_err());
         assert!(options(&["--amf", "127.0.0.1", "--test-network"]).is_ok());
         assert!(options(&["--amf", "127.0.0.1", "--k", "00", "--opc", "00"]).is_ok());

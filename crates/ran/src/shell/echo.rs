@@ -11,7 +11,7 @@ const DATAGRAM: usize = 65_507;
 pub fn echo(options: &EchoOptions) -> Result<bool> {
     let socket = UdpSocket::bind(options.listen).with_context(|| {
         format!(
-            "binding UDP {}; ports below 1024 need root, --listen ADDR:PORT names another",
+            "binding UDP {}; ports below 1024 need root, --listen ADDR:PORT selects another",
             options.listen
         )
     })?;

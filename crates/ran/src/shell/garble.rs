@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn the_share_is_spoilt_and_the_rest_is_as_it_was() {
+    fn a_share_is_corrupted_and_the_rest_unchanged() {
         let whole: Vec<_> = (0..1000).map(|number: u32| (1, number.to_be_bytes().to_vec())).collect();
         assert_eq!(sent(0, 1), whole);
         let same = sent(30, 1).iter().filter(|message| whole.contains(message)).count();
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_repeats_itself_and_no_message_is_empty() {
+    fn a_seed_is_reproducible_and_no_message_is_empty() {
         assert_eq!(sent(50, 7), sent(50, 7));
         assert_ne!(sent(50, 7), sent(50, 8));
         assert!(sent(100, 7).iter().all(|(_, pdu)| !pdu.is_empty()));

@@ -166,7 +166,7 @@ impl N3 {
         let address = SocketAddr::new(address, GTPU_PORT);
         let doing = || {
             format!(
-                "binding the GTP-U socket {address}; is that address this machine's, and free? --n3 names another"
+                "binding the GTP-U socket {address}: the address must be local and the port free; --n3 selects another address"
             )
         };
         let socket = UdpSocket::bind(address).with_context(doing)?;

@@ -168,8 +168,8 @@ impl Report {
             let lost = lost as f64 * 100.0 / sent as f64;
             let _ = writeln!(
                 text,
-                "\ntraffic     {sent} packets sent, {received} came back, {lost:.1}% lost; \
-                 {sent_mbps:.2} Mbit/s sent, {received_mbps:.2} came back"
+                "\ntraffic     {sent} packets sent, {received} returned, {lost:.1}% lost; \
+                 {sent_mbps:.2} Mbit/s sent, {received_mbps:.2} returned"
             );
         }
     }

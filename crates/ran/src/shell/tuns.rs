@@ -30,8 +30,9 @@ impl Tuns {
     pub fn open(&mut self, ue: UeKey, session: u8, address: Ipv4Addr) -> Result<()> {
         let Some(prefix) = &self.prefix else { return Ok(()) };
         let name = format!("{prefix}{}", ue.0 + 1);
-        let tun = UeTun::open(&name, address, MTU)
-            .with_context(|| format!("making interface {name}; that needs CAP_NET_ADMIN and /dev/net/tun"))?;
+        let tun = UeTun::open(&name, address, MTU).with_context(|| {
+            format!("creating interface {name}, which needs CAP_NET_ADMIN and /dev/net/tun")
+        })?;
         self.open.insert(ue, (session, tun));
         Ok(())
     }

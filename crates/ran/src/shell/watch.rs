@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_process_spends_is_seen() {
+    fn the_cpu_time_of_a_process_is_measured() {
         let watch = Watch::begin(std::process::id()).unwrap();
         let began = std::time::Instant::now();
         let mut spent = Duration::ZERO;

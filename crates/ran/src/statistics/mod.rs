@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn violations_are_counted_by_clause_with_a_few_examples() {
+    fn violations_are_counted_by_clause_with_examples() {
         let mut violations = Violations::default();
         for number in 0..5 {
             violations.add("ue 1", Violation::new("TS 24.501 7.4", format!("message {number}")));

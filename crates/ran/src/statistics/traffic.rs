@@ -57,7 +57,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_rate_is_that_of_the_packets_behind_the_first() {
+    fn the_first_packet_is_not_counted_in_a_rate() {
         let mut traffic = TrafficStatistics::default();
         assert_eq!(traffic.megabits_per_second(1250), (0.0, 0.0));
         for millis in 0..=100 {

@@ -22,7 +22,7 @@ impl Ue {
             return self.violation("TS 24.501 5.3.1", "a NAS message to a UE in 5GMM-IDLE");
         }
         let &[epd, security, _, ..] = octets else {
-            return self.violation("TS 24.501 7.2.1", "a NAS message too short to say what it is");
+            return self.violation("TS 24.501 7.2.1", "a NAS message too short for a message type");
         };
         match (epd, SecurityHeaderType::from_octet(security)) {
             (EPD_5GMM, SecurityHeaderType::Plain) => self.receive_plain(octets),
@@ -74,7 +74,7 @@ impl Ue {
             }
             CheckFailure::Mac => ("TS 24.501 4.4.4.2", format!("wrong MAC{}", self.count_note())),
             CheckFailure::Replay { count } => {
-                ("TS 24.501 4.4.3.2", format!("downlink NAS COUNT {count} came twice"))
+                ("TS 24.501 4.4.3.2", format!("downlink NAS COUNT {count} was used twice"))
             }
             CheckFailure::Exhausted => ("TS 24.501 4.4.3.5", "downlink NAS COUNT wrapped around".into()),
         };
@@ -94,7 +94,7 @@ impl Ue {
             let iei = note.iei;
             match note.what {
                 Noted::Unknown => {}
-                Noted::Repeated => self.violation("TS 24.501 7.6.3", format!("IE {iei:#04x} came twice")),
+                Noted::Repeated => self.violation("TS 24.501 7.6.3", format!("IE {iei:#04x} is repeated")),
                 Noted::Malformed(why) => self.violation("TS 24.501 7.7.1", format!("IE {iei:#04x}: {why}")),
                 Noted::OutOfSequence => {
                     self.violation("TS 24.501 7.6.2", format!("IE {iei:#04x} is out of sequence"));

@@ -162,7 +162,7 @@ impl Ue {
             return self.respond(packet, Response::new(identifier, subtype::NOTIFICATION).finish());
         }
         let Some(challenge) = Challenge::decode(packet) else {
-            let text = "EAP message that is no whole EAP-Request/AKA'-Challenge";
+            let text = "EAP message that is not a complete EAP-Request/AKA'-Challenge";
             return self.violation("RFC 9048 6.3", text);
         };
         let name = self.settings.plmn.serving_network_name();

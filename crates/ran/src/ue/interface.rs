@@ -119,7 +119,7 @@ pub enum Failure {
     #[error("connection lost")]
     ConnectionLost,
     /// An earlier reject made the USIM invalid.
-    #[error("the USIM counts as invalid")]
+    #[error("the USIM is invalid")]
     InvalidUsim,
 }
 
@@ -142,7 +142,7 @@ pub enum SessionFailure {
     #[error("no answer")]
     NoAnswer,
     /// The accepted session is unusable; the UE released it.
-    #[error("the network's offer is not usable")]
+    #[error("the accepted session is not usable")]
     NotUsable,
     /// The identity is in use, the slice is not allowed, or the UE is not registered.
     #[error("not possible now")]

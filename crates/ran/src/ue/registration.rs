@@ -126,7 +126,7 @@ impl Ue {
             Some(list) if !list.contains(&self.tai) => {
                 self.violation(
                     clause,
-                    format!("the registration area is without the UE's own {:?}", self.tai),
+                    format!("the registration area does not contain the UE's {:?}", self.tai),
                 );
             }
             None if kind == RegistrationKind::Initial => self.violation(clause, "no TAI list"),

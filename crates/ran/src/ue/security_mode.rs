@@ -76,8 +76,10 @@ impl Ue {
             }
             (None, Some(current)) => (self.recommanded(current, command), Origin::Current),
             (None, None) => {
-                let text =
-                    format!("SECURITY MODE COMMAND for ngKSI {:?}, which the UE has not", command.ng_ksi);
+                let text = format!(
+                    "SECURITY MODE COMMAND for ngKSI {:?}, which the UE does not have",
+                    command.ng_ksi
+                );
                 self.violation("TS 24.501 5.4.2.2", text);
                 return None;
             }
@@ -134,7 +136,7 @@ impl Ue {
         let is_eap = origin == Origin::Authentication && self.authentication.eap.is_some();
         let fault = match success {
             Some(false) if origin == Origin::Authentication => "the EAP message is not EAP-success",
-            None if is_eap => "neither EAP-success came nor does the command bring it",
+            None if is_eap => "EAP-success was not sent before the command, nor in it",
             Some(true) if is_eap && command.abba.is_none() => "EAP-success without ABBA",
             _ => return Ok(()),
         };

@@ -72,15 +72,16 @@ impl Ue {
     fn check_reactivation(&mut self, asked: Option<PduSessionSet>, accept: &ServiceAccept) {
         let clause = "TS 24.501 5.6.1.4.1";
         match (asked, accept.reactivation_result) {
-            (Some(_), None) => {
-                self.violation(clause, "no PDU session reactivation result though it was asked for")
-            }
+            (Some(_), None) => self.violation(
+                clause,
+                "no PDU session reactivation result, although uplink data status was sent",
+            ),
             (asked, Some(failed)) => {
                 let asked = asked.unwrap_or(PduSessionSet::NONE);
                 if let Some(id) = failed.iter().find(|id| !asked.contains(*id)) {
                     self.violation(
                         clause,
-                        format!("reactivation result of session {id}, which was not asked for"),
+                        format!("reactivation result of session {id}, which was not requested"),
                     );
                 }
             }

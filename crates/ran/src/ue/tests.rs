@@ -95,7 +95,7 @@ fn play(core: &str) -> (Vec<Event>, Vec<Violation>) {
 }
 
 #[test]
-fn who_wants_to_be_gone_does_not_wait_for_more_than_the_procedure_at_hand() {
+fn deregistration_waits_only_for_the_procedure_in_progress() {
     for (state, after) in [
         (State::AwaitingServiceAccept, Input::ConnectionReleased),
         (State::AwaitingRegistrationAccept(RegistrationKind::PeriodicUpdating), Input::ConnectionReleased),

@@ -17,7 +17,7 @@ fn ng_setup_announces_network_area_and_slices_on_stream_0() {
 }
 
 #[test]
-fn a_failure_is_answered_by_another_attempt_after_time_to_wait() {
+fn after_a_failure_ng_setup_is_repeated_after_time_to_wait() {
     let mut pair = Pair::new();
     pair.input(Input::AssociationUp { outbound_streams: 8 });
     pair.sent.clear();
@@ -32,7 +32,7 @@ fn a_failure_is_answered_by_another_attempt_after_time_to_wait() {
 }
 
 #[test]
-fn a_failure_for_good_is_not_tried_again() {
+fn a_failure_without_time_to_wait_is_not_retried() {
     let mut pair = Pair::new();
     pair.input(Input::AssociationUp { outbound_streams: 8 });
     let cause = Cause::Misc(CauseMisc::unknown_PLMN_or_SNPN);
@@ -41,7 +41,7 @@ fn a_failure_for_good_is_not_tried_again() {
 }
 
 #[test]
-fn a_response_that_does_not_serve_the_gnb_is_noticed() {
+fn a_response_without_the_gnbs_network_is_a_violation() {
     let spoil: [fn(&mut NgSetupResponse); 2] = [
         |response| response.plmn_support[0].0 = "001/01".parse().unwrap(),
         |response| response.plmn_support[0].1 = vec![Snssai::of_sst(2)],
@@ -57,7 +57,7 @@ fn a_response_that_does_not_serve_the_gnb_is_noticed() {
 }
 
 #[test]
-fn nothing_comes_before_ng_setup_and_no_response_comes_twice() {
+fn messages_before_ng_setup_and_duplicate_responses_are_violations() {
     let mut pair = Pair::new();
     pair.input(Input::AssociationUp { outbound_streams: 8 });
     pair.give(STREAM, downlink(vec![1]).encode().unwrap());
@@ -68,7 +68,7 @@ fn nothing_comes_before_ng_setup_and_no_response_comes_twice() {
 }
 
 #[test]
-fn common_procedures_keep_to_their_stream() {
+fn non_ue_procedures_use_stream_0() {
     let mut pair = Pair::up();
     pair.give(3, OverloadStart { traffic_load_reduction: Some(50) }.encode().unwrap());
     assert_eq!(pair.violation(), "TS 38.412 7");
@@ -93,7 +93,7 @@ fn a_configuration_update_is_acknowledged() {
 }
 
 #[test]
-fn paging_reaches_the_cell_and_has_to_be_for_its_area() {
+fn paging_must_contain_the_gnbs_area() {
     let mut pair = Pair::up();
     let s_tmsi = FiveGSTmsi { amf_set: 1, amf_pointer: 0, tmsi: FiveGTmsi(1) };
     let tai = Tai { plmn_id: plmn(), tac: Tac::new(1) };
@@ -106,7 +106,7 @@ fn paging_reaches_the_cell_and_has_to_be_for_its_area() {
 }
 
 #[test]
-fn a_reset_by_the_amf_releases_what_it_names_and_lists_all_of_it() {
+fn a_reset_by_the_amf_releases_and_lists_its_connections() {
     let mut pair = Pair::with_context();
     let cause = Cause::Misc(CauseMisc::hardware_failure);
     let known = NgConnection { amf_ue_ngap_id: Some(amf_id()), ran_ue_ngap_id: None };
@@ -141,7 +141,7 @@ fn a_lost_association_releases_all() {
 }
 
 #[test]
-fn octets_that_are_no_pdu_get_an_error_indication() {
+fn malformed_octets_get_an_error_indication() {
     let mut pair = Pair::up();
     pair.give(0, vec![0xff, 0, 1]);
     assert_eq!(pair.violation(), "TS 38.413 10");

@@ -81,7 +81,7 @@ fn a_session_gets_a_tunnel_and_then_its_nas_message() {
 }
 
 #[test]
-fn abnormal_sessions_fail_alone_and_their_nas_message_stays() {
+fn abnormal_sessions_fail_alone_without_nas_delivery() {
     let cases: [fn(&mut SetupRequestTransfer); 4] = [
         |transfer| transfer.session_ambr = None,
         |transfer| transfer.flows[0].five_qi = 1,
@@ -112,7 +112,7 @@ fn a_session_is_not_set_up_twice() {
 }
 
 #[test]
-fn a_session_in_a_slice_that_the_gnb_has_not_fails() {
+fn a_session_in_an_unsupported_slice_fails() {
     let mut pair = Pair::with_context();
     pair.give(
         STREAM,
@@ -123,7 +123,7 @@ fn a_session_in_a_slice_that_the_gnb_has_not_fails() {
 }
 
 #[test]
-fn sessions_without_as_security_are_noticed() {
+fn sessions_without_as_security_are_violations() {
     let mut pair = Pair::with_ue();
     pair.give(STREAM, setup(vec![item(1, &transfer())]).encode().unwrap());
     assert_eq!(pair.violation(), "TS 38.413 8.2.1.1");
@@ -163,7 +163,7 @@ fn a_release_command_takes_the_tunnel_down() {
 }
 
 #[test]
-fn a_modification_names_what_it_modified() {
+fn a_modify_response_lists_the_modified_sessions() {
     let mut pair = with_session();
     let transfer = ModifyRequestTransfer { session_ambr: Some(ambr()), ..Default::default() }.encode();
     let modify = |id| PduSessionResourceModifyRequest {
@@ -183,7 +183,7 @@ fn a_modification_names_what_it_modified() {
 }
 
 #[test]
-fn a_tunnel_gets_another_end_at_the_upf() {
+fn a_tunnel_can_change_its_upf_endpoint() {
     let mut pair = with_session();
     let uplink = Tunnel { address: "10.0.0.9".parse().unwrap(), teid: Teid(0x77) };
     let change = |downlink| {

@@ -41,7 +41,7 @@ fn an_unknown_ran_id_gets_an_error_indication() {
 }
 
 #[test]
-fn an_answer_that_crosses_the_end_of_its_connection_is_no_fault_of_the_amf() {
+fn a_message_that_crosses_the_release_is_not_a_violation() {
     let mut pair = Pair::up();
     pair.connect();
     pair.sent.clear();
@@ -75,7 +75,7 @@ fn the_amf_chooses_its_stream_of_a_ue_and_the_gnb_keeps_its_own() {
 }
 
 #[test]
-fn the_stream_for_messages_without_a_ue_is_none_of_a_ue() {
+fn a_ue_never_uses_the_non_ue_stream() {
     let mut pair = Pair::up();
     pair.connect();
     pair.give(0, downlink(vec![1]).encode().unwrap());
@@ -104,7 +104,7 @@ fn a_second_context_setup_fails() {
 }
 
 #[test]
-fn what_a_context_setup_may_not_say_is_noticed() {
+fn invalid_ies_in_context_setup_are_violations() {
     let cases: [(fn(&mut InitialContextSetupRequest), &str); 3] = [
         (|request| request.guami.amf_id = "020041".parse().unwrap(), "TS 38.413 9.2.2.1"),
         (|request| request.allowed_nssai = vec![Snssai::of_sst(2)], "TS 23.501 5.15.5.2.1"),
@@ -148,7 +148,7 @@ fn a_command_may_name_the_amf_id_alone() {
 }
 
 #[test]
-fn a_ue_that_is_lost_before_the_amf_answered_is_just_gone() {
+fn a_ue_lost_before_the_amf_answered_is_removed_locally() {
     let mut pair = Pair::up();
     pair.connect();
     pair.sent.clear();

@@ -168,7 +168,7 @@ fn ues_leave_and_come_back() {
 }
 
 #[test]
-fn ues_begin_when_the_plan_says() {
+fn ues_start_at_their_planned_times() {
     let mut world = World::new(plan(Profile::Register, None, 1), 1, 5, Arrivals::Rate(1.0));
     world.begin();
     world.run(Duration::from_millis(2500));
@@ -202,7 +202,7 @@ fn streaming(seconds: u64) -> Plan {
 }
 
 #[test]
-fn ues_stream_at_their_rate_and_count_what_comes_back() {
+fn ues_stream_at_their_rate_and_count_returned_datagrams() {
     let world = ran_well(streaming(3), 1, 2);
     let traffic = &world.ran.statistics().traffic;
     assert_eq!((traffic.sent, traffic.received, traffic.round_trip.len()), (600, 600, 600));
@@ -211,12 +211,12 @@ fn ues_stream_at_their_rate_and_count_what_comes_back() {
 }
 
 #[test]
-fn a_stream_from_which_nothing_comes_back_makes_a_ue_fail() {
+fn a_stream_without_returned_datagrams_fails_the_ue() {
     let mut world = World::new(streaming(1), 1, 1, Arrivals::AtOnce);
     world.core.fault = Some(Fault::DropEcho);
     world.begin();
     world.run(Duration::from_secs(60));
-    assert_eq!(world.ran.statistics().failures.get("traffic: nothing came back"), Some(&1));
+    assert_eq!(world.ran.statistics().failures.get("traffic: no datagram was returned"), Some(&1));
     assert_eq!(world.now - Instant::START, Duration::from_millis(990 + 1000), "a second after the last");
 }
 
@@ -231,7 +231,7 @@ fn a_silent_core_makes_ues_fail_after_t3510() {
 }
 
 #[test]
-fn a_ue_that_is_released_without_an_accept_has_failed_to_leave() {
+fn a_release_without_accept_fails_the_deregistration() {
     let mut world = World::new(plan(Profile::Deregister, None, 1), 1, 2, Arrivals::AtOnce);
     world.core.fault = Some(Fault::ReleaseWithoutAccept);
     world.begin();
@@ -242,7 +242,7 @@ fn a_ue_that_is_released_without_an_accept_has_failed_to_leave() {
 }
 
 #[test]
-fn ues_that_have_not_ended_say_step_state_and_timer() {
+fn unfinished_ues_report_step_state_and_timer() {
     let mut world = World::new(plan(Profile::Register, None, 1), 1, 3, Arrivals::Rate(0.2));
     world.core.fault = Some(Fault::Silent);
     world.begin();
@@ -301,7 +301,7 @@ fn an_unknown_tunnel_gets_an_error_indication_and_an_echo_request_its_response()
 }
 
 #[test]
-fn a_lost_association_takes_connections_and_tunnels_with_it() {
+fn a_lost_association_ends_connections_and_tunnels() {
     let mut world = ran_well(plan(Profile::Session, None, 1), 1, 3);
     world.handle(Input::N2Down { gnb: 0 });
     assert!((0..3).all(|ue| !world.ran.ue(UeKey(ue)).unwrap().is_connected()));
@@ -309,7 +309,7 @@ fn a_lost_association_takes_connections_and_tunnels_with_it() {
 }
 
 #[test]
-fn a_packet_in_idle_asks_for_the_user_plane() {
+fn a_packet_in_idle_requests_the_user_plane() {
     let mut world = ran_well(plan(Profile::Session, None, 1), 1, 1);
     let cause = pith_ngap::CauseRadioNetwork::user_inactivity;
     world.handle(Input::Gnb { gnb: 0, input: gnb::Input::ReleaseContext { ue: UeKey(0), cause } });

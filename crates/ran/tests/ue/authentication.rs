@@ -62,7 +62,7 @@ fn a_separation_bit_of_0_is_non_5g_authentication() {
 }
 
 #[test]
-fn a_used_sequence_number_is_synch_failure_with_auts_that_tells_the_highest_one() {
+fn a_used_sequence_number_is_a_synch_failure_with_the_highest_sqn_in_auts() {
     let mut pair = Pair::new();
     pair.register();
     let mut challenge = pair.challenge_of(NgKsi::Native(1), Sqn::new(0x41), "8000".parse().unwrap());
@@ -113,7 +113,7 @@ fn no_other_challenge_in_t3520_ends_the_connection() {
 }
 
 #[test]
-fn a_good_challenge_after_a_bad_one_goes_on() {
+fn a_valid_challenge_after_an_invalid_one_is_accepted() {
     let mut pair = registering();
     let mut bad = pair.challenge(NgKsi::Native(0));
     bad.autn.as_mut().unwrap()[15] ^= 1;
@@ -147,7 +147,7 @@ fn authentication_reject_makes_the_usim_invalid() {
 }
 
 #[test]
-fn an_unprotected_authentication_reject_out_of_the_blue_is_discarded() {
+fn an_unsolicited_unprotected_authentication_reject_is_discarded() {
     let mut pair = registering();
     pair.give_plain(AuthenticationReject::new());
     assert_eq!(pair.violation(), "TS 24.501 5.4.1.3.7 m");

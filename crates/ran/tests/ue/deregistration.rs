@@ -8,7 +8,7 @@ use pith_ran::ue::{Event, Failure, Input, State};
 use std::time::Duration;
 
 #[test]
-fn a_ue_that_leaves_waits_for_the_accept() {
+fn a_deregistering_ue_waits_for_the_accept() {
     let mut pair = Pair::new();
     pair.register();
     pair.establish(1);
@@ -32,7 +32,7 @@ fn switching_off_waits_for_nothing() {
 }
 
 #[test]
-fn what_crosses_the_switching_off_is_neither_answered_nor_a_fault() {
+fn messages_after_switch_off_are_ignored_without_violation() {
     let mut pair = Pair::new();
     pair.register();
     pair.input(Input::Deregister { switch_off: true });
@@ -57,7 +57,7 @@ fn the_request_is_sent_five_times() {
 }
 
 #[test]
-fn the_network_may_ask_the_ue_to_leave_and_to_come_back() {
+fn the_network_may_request_deregistration_and_re_registration() {
     let mut pair = Pair::new();
     pair.register();
     let kind = DeregistrationType {

@@ -167,7 +167,7 @@ fn truncated_packets_are_noted_and_get_no_answer() {
 }
 
 #[test]
-fn a_request_that_comes_twice_gets_the_same_response() {
+fn a_retransmitted_request_gets_the_same_response() {
     let mut pair = registering();
     let packet = request(&vector(0x41), SNN, 1);
     let first = give(&mut pair, packet.clone()).eap_message.unwrap();
@@ -177,7 +177,7 @@ fn a_request_that_comes_twice_gets_the_same_response() {
 }
 
 #[test]
-fn a_notification_of_failure_is_confirmed_and_the_reject_that_follows_believed() {
+fn a_failure_notification_is_acknowledged_and_the_reject_accepted() {
     let mut pair = registering();
     give(&mut pair, request(&vector(0x41), SNN, 1));
     let notification = vec![1, 8, 0, 12, 50, 12, 0, 0, 12, 1, 0x40, 0];

@@ -32,7 +32,7 @@ fn a_message_whose_mac_is_wrong_is_discarded() {
 }
 
 #[test]
-fn counts_may_skip_but_not_go_back() {
+fn counts_may_skip_but_not_decrease() {
     let mut pair = Pair::new();
     pair.register();
     pair.security.as_mut().unwrap().skip_to_send(300);
@@ -101,7 +101,7 @@ fn a_protected_message_without_any_context_is_discarded() {
 }
 
 #[test]
-fn truncated_and_foreign_octets_are_noted_and_never_panic() {
+fn malformed_octets_are_violations_and_never_panic() {
     let mut pair = Pair::new();
     pair.register();
     let octets = pair.protect(SecurityHeaderType::IntegrityProtectedAndCiphered, registration_accept());
@@ -157,7 +157,7 @@ fn ies_out_of_sequence_are_noted() {
 }
 
 #[test]
-fn nothing_is_taken_in_idle() {
+fn messages_in_idle_are_ignored() {
     let mut pair = Pair::new();
     pair.give_plain(DeregistrationAcceptUeOriginating::new());
     assert_eq!(pair.violation(), "TS 24.501 5.3.1");

@@ -68,7 +68,7 @@ fn an_accept_without_guti_tai_list_or_allowed_nssai_is_incomplete() {
 }
 
 #[test]
-fn an_accept_for_another_area_or_network_is_noticed() {
+fn an_accept_for_another_area_or_network_is_a_violation() {
     let mut pair = Pair::new();
     pair.secure();
     let mut accept = registration_accept();
@@ -81,7 +81,7 @@ fn an_accept_for_another_area_or_network_is_noticed() {
 }
 
 #[test]
-fn an_accept_that_nobody_asked_for_gets_status_98() {
+fn an_unsolicited_accept_gets_status_98() {
     let mut pair = Pair::new();
     pair.register();
     pair.give_ciphered(registration_accept());
@@ -182,7 +182,7 @@ fn moving_out_of_the_area_begins_a_mobility_update() {
 }
 
 #[test]
-fn the_suci_is_given_unprotected_and_stays_the_same_while_t3519_runs() {
+fn the_suci_is_sent_unprotected_and_unchanged_while_t3519_runs() {
     let mut pair = Pair::new();
     pair.input(Input::Register);
     let GmmMessage::RegistrationRequest(request) = pair.plain() else { panic!() };
@@ -193,7 +193,7 @@ fn the_suci_is_given_unprotected_and_stays_the_same_while_t3519_runs() {
 }
 
 #[test]
-fn the_imei_is_not_given_unprotected() {
+fn the_imei_is_not_sent_unprotected() {
     let mut pair = Pair::new();
     pair.input(Input::Register);
     pair.sent.clear();

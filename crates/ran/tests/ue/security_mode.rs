@@ -35,7 +35,7 @@ fn complete_is_ciphered_with_the_new_context_and_has_imeisv() {
 }
 
 #[test]
-fn imeisv_is_not_given_unasked() {
+fn imeisv_is_sent_only_on_request() {
     let mut pair = authenticated();
     pair.give_security_mode_command(SecurityModeCommand { imeisv_request: None, ..security_mode_command() });
     let (_, GmmMessage::SecurityModeComplete(complete)) = pair.protected() else { panic!() };
@@ -61,7 +61,7 @@ fn null_integrity_and_unknown_algorithms_are_refused() {
 }
 
 #[test]
-fn a_key_set_that_the_ue_has_not_is_refused() {
+fn an_unknown_key_set_is_refused() {
     let command = SecurityModeCommand { ng_ksi: NgKsi::Native(5), ..security_mode_command() };
     assert_eq!(rejected_with(command), (GmmCause::SecurityModeRejectedUnspecified, "TS 24.501 5.4.2.2"));
 }
@@ -110,7 +110,7 @@ fn the_initial_message_is_repeated_when_rinmr_asks_for_it() {
 }
 
 #[test]
-fn k_gnb_comes_of_the_count_of_security_mode_complete() {
+fn k_gnb_is_derived_from_the_count_of_security_mode_complete() {
     let mut pair = Pair::new();
     pair.register();
     let k_amf = pair.k_amf.clone().unwrap();

@@ -66,7 +66,7 @@ fn an_accept_without_reactivation_result_is_incomplete() {
 }
 
 #[test]
-fn a_user_plane_that_could_not_be_set_up_is_told_to_the_user() {
+fn a_failed_activation_is_reported_to_the_user() {
     let mut pair = idle_with_session();
     pair.input(Input::RequestService);
     inner_request(&mut pair);
@@ -107,7 +107,7 @@ fn no_answer_in_t3517_ends_it() {
 }
 
 #[test]
-fn k_gnb_comes_of_the_count_of_service_request() {
+fn k_gnb_is_derived_from_the_service_request_count() {
     let mut pair = idle_with_session();
     pair.input(Input::RequestService);
     let octets = pair.octets();

@@ -26,7 +26,7 @@ fn asking() -> (Pair, u8) {
 }
 
 #[test]
-fn a_request_names_slice_dnn_and_type() {
+fn a_request_contains_slice_dnn_and_type() {
     let mut pair = registered();
     pair.input(Input::EstablishSession(session_request(1)));
     let GmmMessage::UlNasTransport(transport) = pair.ciphered() else { panic!() };
@@ -69,7 +69,7 @@ fn a_wrong_pti_gets_status_47() {
 }
 
 #[test]
-fn what_can_not_be_used_is_given_back() {
+fn an_unusable_session_is_released() {
     let cases: [fn(&mut PduSessionEstablishmentAccept); 9] = [
         |accept| accept.pdu_address = None,
         |accept| accept.pdu_address = Some(Ipv4Addr::UNSPECIFIED.into()),
@@ -99,7 +99,7 @@ fn what_can_not_be_used_is_given_back() {
 }
 
 #[test]
-fn what_is_merely_missing_or_odd_is_noted() {
+fn missing_or_unusual_ies_are_violations() {
     let cases: [(fn(&mut PduSessionEstablishmentAccept), &str); 6] = [
         (|accept| accept.snssai = None, "TS 24.501 6.4.1.3"),
         (|accept| accept.snssai = Some(Snssai::of_sst(2).into()), "TS 24.501 6.4.1.3"),
@@ -149,7 +149,7 @@ fn a_request_that_the_amf_does_not_forward_fails_with_its_cause() {
 }
 
 #[test]
-fn inside_and_outside_have_to_name_the_same_session() {
+fn inner_and_outer_session_identity_must_match() {
     let (mut pair, pti) = asking();
     let message = GsmMessage::new(1, pti, establishment_accept());
     let mut transport = DlNasTransport::new(PayloadContainerType::N1SmInformation, message.encode());
@@ -214,7 +214,7 @@ fn in_idle_a_service_request_comes_first() {
 }
 
 #[test]
-fn a_slice_that_is_not_allowed_is_not_asked_for() {
+fn a_slice_that_is_not_allowed_is_not_requested() {
     let mut pair = registered();
     let mut request = session_request(1);
     request.snssai = Some(Snssai::of_sst(9));

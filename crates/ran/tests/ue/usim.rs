@@ -22,7 +22,7 @@ fn scheme_output_of(pair: &mut Pair) -> (u8, u8, Vec<u8>) {
 }
 
 #[test]
-fn both_profiles_conceal_the_msin_for_the_home_network_alone_and_anew_each_time() {
+fn both_profiles_conceal_the_msin_differently_each_time() {
     for profile in [Profile::A, Profile::B] {
         let private = HomeNetworkPrivateKey::new(profile, &[0x42; 32]).unwrap();
         let concealment = Concealment::Ecies { key_id: 27, key: private.public_key().unwrap() };

@@ -98,12 +98,12 @@ fn still_served(world: &mut World, mut phone: Phone) -> Result<(), Broken> {
         .position(|(gnb, message)| *gnb == GNB && !matches!(message, Message::Paging(_)));
     let answer = answer.and_then(|at| world.downlinks.remove(at));
     let Some((_, Message::InitialContextSetupRequest(setup))) = answer else {
-        return Err(Broken(format!("a registered phone that did nothing is no longer served: {answer:?}")));
+        return Err(Broken(format!("a well-behaved registered phone is no longer served: {answer:?}")));
     };
     let nas = setup.nas_pdu.unwrap_or_default();
     phone.amf_id = Some(setup.amf_ue_ngap_id);
     let accepted = matches!(phone.open(&nas), GmmMessage::ServiceAccept(_));
-    demand(accepted, || "a registered phone that did nothing is not accepted".into())?;
+    demand(accepted, || "a well-behaved registered phone is not accepted".into())?;
     phone.context_setup_response(world, &[]);
     phone.release(world);
     Ok(())
@@ -126,9 +126,7 @@ fn end(world: &mut World, rogue: &mut Rogue) -> Result<(), Broken> {
     }
     let audit = world.amf.audit();
     let nothing = Audit { gnbs: audit.gnbs, retained: audit.retained, ..Audit::default() };
-    demand(audit == nothing, || {
-        format!("left when everyone is gone: {audit:?}, timers {:?}", world.running())
-    })?;
+    demand(audit == nothing, || format!("state left at the end: {audit:?}, timers {:?}", world.running()))?;
     let (asked, answered) = (rogue.asked, world.answers.len());
     demand(asked == answered, || format!("{asked} SBI requests have {answered} answers"))
 }

@@ -191,7 +191,7 @@ mod tests {
     ];
 
     #[test]
-    fn the_ways_lead_into_every_state() {
+    fn the_paths_reach_every_state() {
         let mut reached = BTreeSet::new();
         for number in 0..3000 {
             let mut random = Random::of_input(1, number);

@@ -66,7 +66,7 @@ impl Amf {
             Owner::Unknown(uplink) => (self.half_open(now, from, message.nas_pdu.len()), uplink),
         };
         let Some(key) = key else {
-            out.log(Level::Error, || "no place for another UE".into());
+            out.log(Level::Error, || "the limit of UE contexts is reached".into());
             self.with_env(now, out, |env| close(env, connection));
             return overloaded(from, &message, out);
         };
@@ -114,7 +114,7 @@ impl Amf {
     fn give_up_excess(&mut self, now: Instant, from: From, out: &mut Outbox) {
         while let Some(key) = self.shared.half_open.take_excess(from.gnb) {
             self.with_ue(now, key, out, |ue, env| {
-                ue.tell(env, Level::Debug, "Registration", "given up: too many are not authenticated");
+                ue.tell(env, Level::Debug, "Registration", "aborted: too many unauthenticated registrations");
                 procedure::abort(ue, env);
                 n2::release(ue, env, Cause::Misc(CauseMisc::control_processing_overload));
             });

@@ -89,7 +89,7 @@ impl AwaitingEapResponse {
     ) -> RegistrationStep {
         let packet = response.eap_message.map(Bytes::from).unwrap_or_default();
         if code(&packet) != Some(EapCode::Response) || identifier(&packet) != identifier(&self.packet) {
-            env.out.log(Level::Warn, || format!("{}: EAP packet that answers nothing", ue.name()));
+            env.out.log(Level::Warn, || format!("{}: EAP packet that answers no request", ue.name()));
             let outcome = Outcome::Silent(Silence::NotExpected);
             return Ok(Step { next: Procedure::AwaitingEapResponse(self), outcome });
         }

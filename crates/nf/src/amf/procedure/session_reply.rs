@@ -63,9 +63,8 @@ fn not_created(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payload: &[u8], pr
     // If the SMF has a reject for the UE, the SMF has logged the reason already.
     let level = if message.is_some() { Level::Debug } else { Level::Warn };
     env.out.log(level, || {
-        let why =
-            problem.map_or_else(|| "it gave an answer that was not asked for".into(), ToString::to_string);
-        format!("{}: the SMF made no session {id}: {why}", ue.name())
+        let why = problem.map_or_else(|| "it sent an unexpected reply".into(), ToString::to_string);
+        format!("{}: the SMF did not create session {id}: {why}", ue.name())
     });
     match message {
         Some(message) => {
@@ -149,6 +148,6 @@ fn pass_on(ue: &mut UeContext, env: &mut Env<'_>, id: u8, updated: SmContextUpda
 
 /// A reply to a step that is over.
 fn late(ue: &UeContext, env: &mut Env<'_>, reply: Reply) {
-    env.out.log(Level::Debug, || format!("{}: an answer came late", ue.name()));
+    env.out.log(Level::Debug, || format!("{}: a reply was late", ue.name()));
     consumer::undo(env, reply);
 }

@@ -24,9 +24,7 @@ pub(crate) fn refreshed(ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) {
         _ => None,
     };
     let Some(subscription) = subscription else {
-        return env
-            .out
-            .log(Level::Warn, || format!("{}: the changed subscription is not to be had", ue.name()));
+        return env.out.log(Level::Warn, || format!("{}: the changed subscription can't be read", ue.name()));
     };
     let before = (ue.ambr(), ue.rfsp());
     let keeps_slices = ue.slices.allowed.iter().all(|slice| subscription.has_slice(slice));

@@ -31,7 +31,7 @@ fn assert_authentication_reject(world: &mut World, phone: &mut Phone) {
 }
 
 #[test]
-fn a_wrong_res_star_is_rejected_after_the_ausf_has_heard_of_it() {
+fn a_wrong_res_star_is_reported_to_the_ausf_and_rejected() {
     let (mut world, mut phone) = challenged();
     let mut response = AuthenticationResponse::new();
     response.res_star = Some([0; 16]);
@@ -48,7 +48,7 @@ gnb1 <- UeContextReleaseCommand"
 }
 
 #[test]
-fn an_answer_without_res_star_is_a_wrong_one() {
+fn a_response_without_res_star_is_wrong() {
     let (mut world, mut phone) = challenged();
     phone.send(&mut world, AuthenticationResponse::new());
     assert_authentication_reject(&mut world, &mut phone);
@@ -67,7 +67,7 @@ fn the_seaf_does_not_rely_on_the_ausf_alone() {
 }
 
 #[test]
-fn case_c_a_mac_failure_of_a_phone_that_came_with_its_suci_is_rejected() {
+fn case_c_a_mac_failure_after_registration_by_suci_is_rejected() {
     let (mut world, mut phone) = challenged();
     phone.send(&mut world, failure(GmmCause::MacFailure));
     assert_authentication_reject(&mut world, &mut phone);
@@ -110,7 +110,7 @@ fn case_f_a_synch_failure_resynchronises_the_home_network_once() {
 }
 
 #[test]
-fn case_b_t3560_repeats_the_challenge_four_times_and_then_gives_up() {
+fn case_b_t3560_retransmits_the_challenge_four_times_and_then_aborts() {
     let (mut world, mut phone) = challenged();
     for _ in 0..4 {
         world.expire(Timer::T3560);
@@ -123,7 +123,7 @@ fn case_b_t3560_repeats_the_challenge_four_times_and_then_gives_up() {
 }
 
 #[test]
-fn an_answer_that_comes_twice_counts_once() {
+fn a_duplicate_response_counts_once() {
     let (mut world, mut phone) = challenged();
     phone.send(&mut world, Phone::authentication_response());
     world.take_ladder();
@@ -133,7 +133,7 @@ fn an_answer_that_comes_twice_counts_once() {
 }
 
 #[test]
-fn a_phone_that_shows_another_ones_guti_is_asked_who_it_is_before_it_is_rejected() {
+fn a_phone_with_a_foreign_guti_is_identified_before_it_is_rejected() {
     let (mut world, mut owner) = (World::new(), Phone::default());
     owner.register(&mut world);
     let mut stranger = Phone { guti: owner.guti, ..Phone::default() };
@@ -161,7 +161,7 @@ fn an_unknown_subscriber_is_an_illegal_ue() {
 }
 
 #[test]
-fn a_network_that_may_not_serve_the_subscriber_says_so() {
+fn an_unauthorised_serving_network_rejects_with_its_cause() {
     let (mut world, mut phone) = (World::new(), Phone::default());
     world.script.insert(Operation::Authenticate, problem(Cause::ServingNetworkNotAuthorized));
     let request = phone.registration_request(RegistrationKind::Initial);
@@ -172,7 +172,7 @@ fn a_network_that_may_not_serve_the_subscriber_says_so() {
 }
 
 #[test]
-fn without_an_ausf_the_phone_is_told_to_try_again() {
+fn without_an_ausf_the_phone_is_rejected_with_protocol_error() {
     let (mut world, mut phone) = (World::new(), Phone::default());
     world.script.insert(Operation::Authenticate, problem(Cause::TargetNfNotReachable));
     let request = phone.registration_request(RegistrationKind::Initial);
@@ -208,7 +208,7 @@ fn told(world: &World) -> &str {
 }
 
 #[test]
-fn the_operator_is_told_who_is_refused_why_and_what_to_do() {
+fn a_refusal_is_logged_with_identity_reason_and_remedy() {
     for (cause, why) in [
         (GmmCause::MacFailure, "MAC failure): K, OPc"),
         (GmmCause::SynchFailure, "sequence number"),

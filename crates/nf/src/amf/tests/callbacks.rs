@@ -32,7 +32,7 @@ fn a_subscription_that_keeps_its_slices_changes_nothing_for_the_phone() {
 }
 
 #[test]
-fn another_ambr_is_told_to_the_gnb() {
+fn a_changed_ambr_is_sent_to_the_gnb() {
     let (mut world, _) = registered();
     let mut data = subscription(&[1]);
     let ambr = Ambr { uplink: BitRate::mbps(1), downlink: BitRate::mbps(2) };
@@ -46,7 +46,7 @@ fn another_ambr_is_told_to_the_gnb() {
 }
 
 #[test]
-fn a_phone_that_loses_its_slice_has_to_register_anew() {
+fn a_phone_that_loses_its_slice_must_register_again() {
     let (mut world, mut phone) = registered();
     let data = Response::SubscriptionDataSets(Box::new(subscription(&[2])));
     world.script.insert(Operation::GetDataSets, Some(Ok(data)));
@@ -62,7 +62,7 @@ fn policy_uri(world: &World) -> Uri {
 }
 
 #[test]
-fn another_policy_is_told_to_the_gnb() {
+fn a_changed_policy_is_sent_to_the_gnb() {
     let (mut world, _) = registered();
     let uri = policy_uri(&world);
     let mut body = PolicyUpdate::new(uri.clone());
@@ -75,7 +75,7 @@ fn another_policy_is_told_to_the_gnb() {
 }
 
 #[test]
-fn a_policy_ends_at_the_pcfs_wish() {
+fn the_pcf_can_terminate_the_policy() {
     let (mut world, _) = registered();
     let uri = policy_uri(&world);
     let body = TerminationNotification::new(uri.clone(), "UNSPECIFIED");
@@ -84,7 +84,7 @@ fn a_policy_ends_at_the_pcfs_wish() {
 }
 
 #[test]
-fn a_callback_about_nobody_is_not_found() {
+fn a_callback_with_an_unknown_reference_is_not_found() {
     let mut world = World::new();
     for reference in ["", "0", "zz", "ffffffffffffffff"] {
         let uri = SdmChangeNotification::callback_uri(&identity().api_root, &NfType::Amf, reference);

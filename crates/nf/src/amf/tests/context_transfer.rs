@@ -53,7 +53,7 @@ fn comes(new: &mut World, phone: &mut Phone, kind: RegistrationKind) {
 }
 
 #[test]
-fn a_phone_that_comes_to_another_shard_brings_its_sessions_and_needs_no_authentication() {
+fn a_phone_that_registers_at_another_shard_keeps_its_sessions_without_authentication() {
     let (mut old, mut new, mut phone) = shards();
     comes(&mut new, &mut phone, RegistrationKind::MobilityUpdating);
     carry(&mut new, &mut old, Operation::UeContextTransfer);
@@ -81,7 +81,7 @@ gnb1 <- InitialContextSetupRequest"
 }
 
 #[test]
-fn an_initial_registration_brings_no_sessions() {
+fn an_initial_registration_transfers_no_sessions() {
     let (mut old, mut new, mut phone) = shards();
     comes(&mut new, &mut phone, RegistrationKind::Initial);
     carry(&mut new, &mut old, Operation::UeContextTransfer);
@@ -92,7 +92,7 @@ fn an_initial_registration_brings_no_sessions() {
 }
 
 #[test]
-fn a_message_that_the_old_shard_does_not_vouch_for_moves_nothing() {
+fn a_message_that_the_old_shard_can_not_verify_transfers_nothing() {
     let (mut old, mut new, mut phone) = shards();
     new.script.insert(Operation::UeContextTransfer, None);
     let request = phone.registration_request(RegistrationKind::MobilityUpdating);
@@ -107,7 +107,7 @@ fn a_message_that_the_old_shard_does_not_vouch_for_moves_nothing() {
 }
 
 #[test]
-fn a_transfer_that_comes_to_nothing_leaves_the_phone_where_it_was() {
+fn a_failed_transfer_leaves_the_context_at_the_old_shard() {
     let (mut old, mut new, mut phone) = shards();
     let capability = phone.capability;
     phone.capability = UeSecurityCapability::of_5gs(0xf0, 0xf0);
@@ -128,7 +128,7 @@ fn a_transfer_that_comes_to_nothing_leaves_the_phone_where_it_was() {
 }
 
 #[test]
-fn a_shard_that_knows_no_such_phone_says_so() {
+fn a_shard_without_the_context_answers_not_found() {
     let (_, mut new, mut phone) = shards();
     let mut forgetful = World::new();
     comes(&mut new, &mut phone, RegistrationKind::MobilityUpdating);
@@ -138,7 +138,7 @@ fn a_shard_that_knows_no_such_phone_says_so() {
 }
 
 #[test]
-fn a_block_that_is_nobodys_leads_to_identification_at_once() {
+fn an_unassigned_block_leads_to_identification() {
     let (_, _, mut phone) = shards();
     let mut alone = second();
     alone.peers.clear();
@@ -170,7 +170,7 @@ fn next_downlink(old: &mut World, phone: &mut Phone) -> u32 {
 }
 
 #[test]
-fn nobody_gets_keys_without_a_registration_request_of_the_phone() {
+fn keys_are_transferred_only_for_a_registration_request_of_the_phone() {
     use namf::TransferReason::{InitReg, MobiReg, MobiRegUeValidated};
     let (mut old, _, mut phone) = shards();
     let guti = UeContextId::FiveGGuti(phone.guti.unwrap());
@@ -195,7 +195,7 @@ fn nobody_gets_keys_without_a_registration_request_of_the_phone() {
 }
 
 #[test]
-fn an_amf_that_has_authenticated_the_phone_gets_its_context_without_keys() {
+fn an_amf_that_authenticated_the_phone_gets_the_context_without_keys() {
     let (mut old, _, _) = shards();
     let supi = UeContextId::Supi(super::world::supi());
     let reply = ask(&mut old, supi, namf::TransferReason::MobiRegUeValidated, None).unwrap();
@@ -207,7 +207,7 @@ fn an_amf_that_has_authenticated_the_phone_gets_its_context_without_keys() {
 }
 
 #[test]
-fn a_refused_transfer_costs_the_phone_no_count_and_a_captured_message_works_once() {
+fn a_refused_transfer_consumes_no_count_and_a_captured_message_works_once() {
     let (mut old, _, mut phone) = shards();
     let guti = UeContextId::FiveGGuti(phone.guti.unwrap());
     let reason = || namf::TransferReason::MobiReg;
@@ -225,7 +225,7 @@ fn a_refused_transfer_costs_the_phone_no_count_and_a_captured_message_works_once
 }
 
 #[test]
-fn so_many_counts_are_left_to_others_that_the_phone_still_estimates_the_next_one() {
+fn reserved_counts_stay_within_the_phones_estimate() {
     let (mut old, _, mut phone) = shards();
     let guti = UeContextId::FiveGGuti(phone.guti.unwrap());
     let mut given = 0;
@@ -247,7 +247,7 @@ fn so_many_counts_are_left_to_others_that_the_phone_still_estimates_the_next_one
 }
 
 #[test]
-fn only_an_amf_that_was_given_the_context_ends_it() {
+fn only_an_amf_that_received_the_context_can_end_it() {
     let (mut old, _, mut phone) = shards();
     let guti = UeContextId::FiveGGuti(phone.guti.unwrap());
     let update = || {

@@ -23,7 +23,7 @@ udm  <- SdmUnsubscribe
 udm  <- UpdateThreeGppRegistration";
 
 #[test]
-fn a_phone_leaves_and_nothing_is_left_of_it() {
+fn a_deregistered_phone_leaves_no_state() {
     let (mut world, mut phone) = with_session();
     let request = phone.deregistration_request(false);
     phone.send(&mut world, request);
@@ -53,7 +53,7 @@ fn a_phone_that_is_switched_off_gets_no_answer() {
 }
 
 #[test]
-fn a_phone_leaves_out_of_cm_idle() {
+fn a_phone_deregisters_from_cm_idle() {
     let (mut world, mut phone) = with_session();
     phone.release(&mut world);
     let request = phone.deregistration_request(false);
@@ -65,7 +65,7 @@ fn a_phone_leaves_out_of_cm_idle() {
 }
 
 #[test]
-fn a_phone_that_nobody_knows_is_told_what_it_wants_to_hear() {
+fn the_deregistration_of_an_unknown_phone_is_accepted() {
     let (mut world, mut phone) = (World::new(), Phone::default());
     let request = phone.deregistration_request(false);
     let nas = phone.initial_nas(request);
@@ -100,7 +100,7 @@ fn withdrawn() -> (World, Phone) {
 }
 
 #[test]
-fn a_withdrawn_subscription_is_told_to_the_phone() {
+fn a_withdrawn_subscription_deregisters_the_phone() {
     let (mut world, mut phone) = with_session();
     notified(&mut world, "SUBSCRIPTION_WITHDRAWN");
     let request = told(&mut world, &mut phone);
@@ -112,7 +112,7 @@ fn a_withdrawn_subscription_is_told_to_the_phone() {
 }
 
 #[test]
-fn an_operator_ends_the_registration_of_those_that_are_here() {
+fn an_operator_deregisters_phones_of_this_shard() {
     let (mut world, mut phone) = with_session();
     let nobody = supi().consecutive(2).unwrap().pop().unwrap();
     assert_eq!(world.operate(nobody, Deregister::Anew), [] as [serde_json::Value; 0]);
@@ -124,7 +124,7 @@ fn an_operator_ends_the_registration_of_those_that_are_here() {
 }
 
 #[test]
-fn a_phone_that_sleeps_is_deregistered_without_a_word() {
+fn a_phone_in_cm_idle_is_deregistered_without_signalling() {
     let (mut world, mut phone) = with_session();
     phone.release(&mut world);
     assert_eq!(world.operate(supi(), Deregister::Withdrawn).len(), 1);
@@ -132,7 +132,7 @@ fn a_phone_that_sleeps_is_deregistered_without_a_word() {
 }
 
 #[test]
-fn case_a_t3522_repeats_the_request_and_then_does_without_the_phone() {
+fn case_a_t3522_retransmits_the_request_and_then_deregisters_locally() {
     let (mut world, mut phone) = with_session();
     notified(&mut world, "REREGISTRATION_REQUIRED");
     assert!(told(&mut world, &mut phone).deregistration_type.re_registration_required);
@@ -146,14 +146,14 @@ fn case_a_t3522_repeats_the_request_and_then_does_without_the_phone() {
 }
 
 #[test]
-fn case_b_a_lost_connection_ends_it_too() {
+fn case_b_a_lost_connection_ends_the_deregistration() {
     let (mut world, mut phone) = withdrawn();
     phone.release(&mut world);
     world.assert_empty();
 }
 
 #[test]
-fn a_service_request_does_not_stop_it() {
+fn a_service_request_does_not_stop_the_deregistration() {
     let (mut world, mut phone) = withdrawn();
     let request = phone.service_request(ServiceType::Signalling);
     phone.send(&mut world, request);
@@ -161,7 +161,7 @@ fn a_service_request_does_not_stop_it() {
 }
 
 #[test]
-fn an_update_does_not_stop_it() {
+fn an_update_does_not_stop_the_deregistration() {
     let (mut world, mut phone) = withdrawn();
     for kind in [RegistrationKind::MobilityUpdating, RegistrationKind::PeriodicUpdating] {
         let request = phone.registration_request(kind);
@@ -172,7 +172,7 @@ fn an_update_does_not_stop_it() {
 }
 
 #[test]
-fn who_is_no_subscriber_any_more_does_not_come_in_again() {
+fn a_removed_subscriber_can_not_register_again() {
     for connects_anew in [false, true] {
         let (mut world, mut phone) = withdrawn();
         world.script.insert(Operation::ThreeGppRegistration, problem(pith_sbi::Cause::UserNotFound));
@@ -195,7 +195,7 @@ fn who_is_no_subscriber_any_more_does_not_come_in_again() {
 }
 
 #[test]
-fn an_initial_registration_stops_it() {
+fn an_initial_registration_stops_the_deregistration() {
     let (mut world, mut phone) = with_session();
     notified(&mut world, "REREGISTRATION_REQUIRED");
     told(&mut world, &mut phone);
@@ -206,7 +206,7 @@ fn an_initial_registration_stops_it() {
 }
 
 #[test]
-fn a_phone_that_is_served_elsewhere_is_dropped_without_a_word_to_it_or_the_udm() {
+fn a_phone_served_elsewhere_is_removed_without_signalling_to_it_or_the_udm() {
     let (mut world, mut phone) = with_session();
     notified(&mut world, "UE_INITIAL_REGISTRATION");
     let ladder = world.take_ladder();
@@ -220,7 +220,7 @@ fn a_phone_that_is_served_elsewhere_is_dropped_without_a_word_to_it_or_the_udm()
 }
 
 #[test]
-fn a_phone_in_cm_idle_is_dropped_without_paging() {
+fn a_phone_in_cm_idle_is_removed_without_paging() {
     let (mut world, mut phone) = with_session();
     phone.release(&mut world);
     world.take_ladder();
@@ -237,7 +237,7 @@ fn a_phone_in_cm_idle_is_dropped_without_paging() {
 }
 
 #[test]
-fn a_phone_that_stays_silent_is_deregistered_implicitly() {
+fn a_silent_phone_is_deregistered_implicitly() {
     let (mut world, mut phone) = with_session();
     phone.release(&mut world);
     world.take_ladder();
@@ -252,7 +252,7 @@ fn a_phone_that_stays_silent_is_deregistered_implicitly() {
 }
 
 #[test]
-fn what_other_nfs_keep_is_named_as_they_named_it() {
+fn resources_at_other_nfs_are_deleted_by_their_own_uris() {
     let (mut world, mut phone) = with_session();
     for operation in
         [Operation::ReleaseSmContext, Operation::DeleteAmPolicyAssociation, Operation::SdmUnsubscribe]
@@ -291,7 +291,7 @@ fn gone(switch_off: bool) -> (World, Phone) {
 }
 
 #[test]
-fn a_phone_that_comes_back_by_its_5g_guti_needs_no_authentication() {
+fn a_phone_that_returns_with_its_5g_guti_needs_no_authentication() {
     for switch_off in [false, true] {
         let (mut world, mut phone) = gone(switch_off);
         assert_eq!(world.amf.audit().retained, 1);
@@ -312,7 +312,7 @@ fn a_phone_that_comes_back_by_its_5g_guti_needs_no_authentication() {
 }
 
 #[test]
-fn a_stranger_with_the_5g_guti_of_a_phone_that_has_left_gets_nothing_and_costs_it_nothing() {
+fn an_attacker_with_the_5g_guti_of_a_deregistered_phone_has_no_effect() {
     let (mut world, mut phone) = gone(false);
     let mut stranger = Phone { guti: phone.guti, ran_id: pith_types::RanUeNgapId(50), ..Phone::default() };
     let request = stranger.registration_request(RegistrationKind::Initial);
@@ -324,7 +324,7 @@ fn a_stranger_with_the_5g_guti_of_a_phone_that_has_left_gets_nothing_and_costs_i
 }
 
 #[test]
-fn a_phone_that_proves_itself_by_its_suci_has_one_security_context() {
+fn authentication_by_suci_replaces_the_retained_security_context() {
     let (mut world, phone) = gone(false);
     let mut anew = Phone { ran_id: phone.ran_id, ..Phone::default() };
     anew.register(&mut world);
@@ -333,7 +333,7 @@ fn a_phone_that_proves_itself_by_its_suci_has_one_security_context() {
 }
 
 #[test]
-fn a_service_request_of_a_phone_that_has_left_is_told_so_under_protection() {
+fn a_service_request_of_a_deregistered_phone_gets_a_protected_reject() {
     let (mut world, mut phone) = gone(false);
     let request = phone.service_request(ServiceType::Signalling);
     let nas = phone.initial_nas(request);
@@ -346,7 +346,7 @@ fn a_service_request_of_a_phone_that_has_left_is_told_so_under_protection() {
 }
 
 #[test]
-fn a_withdrawn_subscription_takes_the_security_context_along() {
+fn a_withdrawn_subscription_deletes_the_security_context() {
     let (mut world, mut phone) = with_session();
     world.operate(supi(), Deregister::Withdrawn);
     phone.receive(&mut world);
@@ -358,7 +358,7 @@ fn a_withdrawn_subscription_takes_the_security_context_along() {
 }
 
 #[test]
-fn security_contexts_are_kept_for_a_bounded_time_and_in_bounded_number() {
+fn retained_security_contexts_are_limited_in_time_and_number() {
     let (mut world, mut phone) = gone(false);
     world.now = world.now + crate::kit::Duration::from_secs(24 * 3600);
     phone.security = phone.security.take();

@@ -79,7 +79,7 @@ fn command(world: &mut World, phone: &mut Phone) -> SecurityModeCommand {
 }
 
 #[test]
-fn eap_success_goes_in_the_security_mode_command_with_abba() {
+fn eap_success_is_sent_in_security_mode_command_with_abba() {
     let (mut world, mut phone) = challenged();
     phone.send(&mut world, answer(&ANSWER));
     let Request::EapAuthMethod(sent) = &world.calls[0].2 else { panic!("{:?}", world.calls) };
@@ -101,7 +101,7 @@ gnb1 <- DownlinkNasTransport"
 }
 
 #[test]
-fn every_request_of_the_ausf_goes_to_the_ue_under_the_same_key_set_identifier() {
+fn every_request_of_the_ausf_is_sent_with_the_same_key_set_identifier() {
     let (mut world, mut phone) = challenged();
     let second = [1, 8, 0, 8, 50, 1, 0, 0];
     phone.send(&mut world, answer(&ANSWER));
@@ -114,7 +114,7 @@ fn every_request_of_the_ausf_goes_to_the_ue_under_the_same_key_set_identifier() 
 }
 
 #[test]
-fn eap_failure_goes_in_authentication_reject_to_a_ue_that_came_with_its_suci() {
+fn eap_failure_is_sent_in_authentication_reject_after_registration_by_suci() {
     let (mut world, mut phone) = challenged();
     phone.send(&mut world, answer(&ANSWER));
     world.reply_to(Operation::EapAuthMethod, session(&FAILURE, AuthResult::AuthenticationFailure));
@@ -125,7 +125,7 @@ fn eap_failure_goes_in_authentication_reject_to_a_ue_that_came_with_its_suci() {
 }
 
 #[test]
-fn eap_failure_goes_in_authentication_result_to_a_ue_that_is_asked_who_it_is() {
+fn eap_failure_is_sent_in_authentication_result_before_identification() {
     let (mut world, mut phone) = (World::new(), Phone::default());
     phone.register(&mut world);
     phone.release(&mut world);
@@ -145,7 +145,7 @@ fn eap_failure_goes_in_authentication_result_to_a_ue_that_is_asked_who_it_is() {
 }
 
 #[test]
-fn a_packet_that_answers_nothing_is_discarded_and_t3560_goes_on() {
+fn an_unsolicited_packet_is_discarded_and_t3560_continues() {
     let (mut world, mut phone) = challenged();
     for octets in [&CHALLENGE[..], &[2, 6, 0, 8, 50, 1, 0, 0], &ANSWER[..7], &[2, 7, 0, 9, 50, 1, 0, 0]] {
         phone.send(&mut world, answer(octets));
@@ -160,7 +160,7 @@ fn a_packet_that_answers_nothing_is_discarded_and_t3560_goes_on() {
 }
 
 #[test]
-fn t3560_repeats_the_same_packet_four_times_and_then_gives_up() {
+fn t3560_retransmits_the_packet_four_times_and_then_aborts() {
     let (mut world, mut phone) = challenged();
     for _ in 0..4 {
         world.expire(Timer::T3560);
@@ -172,7 +172,7 @@ fn t3560_repeats_the_same_packet_four_times_and_then_gives_up() {
 }
 
 #[test]
-fn ng_ksi_in_use_brings_the_same_packet_under_another_identifier_once() {
+fn ng_ksi_in_use_repeats_the_packet_once_with_another_identifier() {
     let (mut world, mut phone) = challenged();
     phone.send(&mut world, AuthenticationFailure::new(GmmCause::NgKsiAlreadyInUse));
     let again = request(&mut world, &mut phone);
@@ -185,7 +185,7 @@ fn ng_ksi_in_use_brings_the_same_packet_under_another_identifier_once() {
 }
 
 #[test]
-fn an_authentication_failure_of_another_cause_is_not_of_eap() {
+fn other_authentication_failure_causes_do_not_apply_to_eap() {
     let (mut world, mut phone) = challenged();
     phone.send(&mut world, AuthenticationFailure::new(GmmCause::MacFailure));
     assert!(matches!(phone.receive(&mut world), GmmMessage::AuthenticationReject(_)));
@@ -194,7 +194,7 @@ fn an_authentication_failure_of_another_cause_is_not_of_eap() {
 }
 
 #[test]
-fn an_ausf_that_says_what_makes_no_sense_is_a_failure_of_the_network() {
+fn an_invalid_reply_of_the_ausf_is_a_network_failure() {
     let mut without_key = EapSession::new(Some(packet(&SUCCESS)));
     without_key.auth_result = Some(AuthResult::AuthenticationSuccess);
     let cases = [
@@ -216,7 +216,7 @@ fn an_ausf_that_says_what_makes_no_sense_is_a_failure_of_the_network() {
 }
 
 #[test]
-fn a_first_packet_that_is_no_request_is_not_sent_on() {
+fn a_first_packet_that_is_not_a_request_is_not_forwarded() {
     let mut world = World::new();
     let mut phone = Phone::default();
     let first = context(&mut world, &SUCCESS);

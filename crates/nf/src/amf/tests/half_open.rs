@@ -28,7 +28,7 @@ fn begin(world: &mut World, gnb: crate::kit::GnbHandle, ran: u32, padding: usize
 }
 
 #[test]
-fn a_gnbs_flood_ends_its_own_registrations_and_no_others() {
+fn a_flood_from_one_gnb_evicts_only_its_own_registrations() {
     let mut world = World::new();
     let mut phone = Phone { gnb: OTHER_GNB, ..Phone::default() };
     let request = phone.registration_request(RegistrationKind::Initial);
@@ -49,7 +49,7 @@ fn a_gnbs_flood_ends_its_own_registrations_and_no_others() {
 }
 
 #[test]
-fn long_messages_are_bounded_by_their_octets() {
+fn long_messages_are_limited_by_octets() {
     let mut world = World::new();
     for ran in 0..1000 {
         begin(&mut world, GNB, ran, 60_000);
@@ -60,7 +60,7 @@ fn long_messages_are_bounded_by_their_octets() {
 }
 
 #[test]
-fn a_context_without_its_messages_takes_as_much_as_is_counted() {
+fn the_counted_size_of_a_context_is_its_real_size() {
     let of_tables = 4 * 64;
     let context = std::mem::size_of::<crate::amf::context::UeContext>();
     let request = std::mem::size_of::<pith_nas::gmm::RegistrationRequest>();
@@ -72,7 +72,7 @@ fn a_context_without_its_messages_takes_as_much_as_is_counted() {
 }
 
 #[test]
-fn a_registration_that_is_authenticated_or_refused_counts_no_more() {
+fn authenticated_and_refused_registrations_do_not_count() {
     let (mut world, mut phone) = (World::new(), Phone::default());
     phone.register(&mut world);
     assert_eq!(world.amf.audit().half_open, 0);

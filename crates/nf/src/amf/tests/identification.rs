@@ -26,7 +26,7 @@ fn asked_with(guti: FiveGGuti) -> (World, Phone) {
 }
 
 #[test]
-fn an_unknown_guti_leads_to_the_suci_and_on_to_a_registration() {
+fn an_unknown_guti_leads_to_identification_and_registration() {
     let (mut world, mut phone) = asked();
     phone.send(&mut world, IdentityResponse::new(Phone::suci()));
     let request = phone.registration_request(RegistrationKind::Initial);
@@ -36,13 +36,13 @@ fn an_unknown_guti_leads_to_the_suci_and_on_to_a_registration() {
 }
 
 #[test]
-fn a_guti_of_another_network_is_as_good_as_none() {
+fn a_guti_of_another_network_is_unknown() {
     let guami = Guami { plmn_id: "001/01".parse().unwrap(), ..config().guami };
     asked_with(FiveGGuti { guami, tmsi: FiveGTmsi(1) });
 }
 
 #[test]
-fn case_b_t3570_repeats_the_question_four_times_and_then_gives_up() {
+fn case_b_t3570_retransmits_the_request_four_times_and_then_aborts() {
     let (mut world, mut phone) = asked();
     for _ in 0..4 {
         world.expire(Timer::T3570);
@@ -64,7 +64,7 @@ fn a_phone_that_has_no_identity_is_rejected() {
 }
 
 #[test]
-fn an_equipment_identity_in_clear_is_not_taken() {
+fn an_unprotected_equipment_identity_is_not_accepted() {
     let (mut world, mut phone) = asked();
     world.take_ladder();
     let imei = MobileIdentity::Imeisv("imeisv-4370816125816151".parse().unwrap());

@@ -23,7 +23,7 @@ fn uplink(amf_ue_ngap_id: AmfUeNgapId, ran_ue_ngap_id: RanUeNgapId) -> Vec<u8> {
 }
 
 #[test]
-fn an_amf_ue_ngap_id_that_is_nobodys_is_said_to_be_unknown() {
+fn an_unassigned_amf_ue_ngap_id_is_reported_as_unknown() {
     let (mut world, phone) = registered();
     let unknown = AmfUeNgapId::from_wire(phone.amf_id.unwrap().value() ^ 1).unwrap();
     world.ngap(GNB, "UplinkNasTransport", Ok(uplink(unknown, phone.ran_id)));
@@ -33,7 +33,7 @@ fn an_amf_ue_ngap_id_that_is_nobodys_is_said_to_be_unknown() {
 }
 
 #[test]
-fn a_pair_of_ids_that_do_not_belong_together_is_said_to_be_inconsistent() {
+fn a_mismatched_pair_of_ids_is_reported_as_inconsistent() {
     let (mut world, phone) = registered();
     let amf_id = phone.amf_id.unwrap();
     let inconsistent = Some(Cause::RadioNetwork(CauseRadioNetwork::inconsistent_remote_UE_NGAP_ID));
@@ -46,7 +46,7 @@ fn a_pair_of_ids_that_do_not_belong_together_is_said_to_be_inconsistent() {
 }
 
 #[test]
-fn what_is_wrong_with_an_error_indication_or_a_last_message_is_not_told() {
+fn errors_in_error_indications_and_final_messages_are_not_reported() {
     let (mut world, phone) = registered();
     let unknown = AmfUeNgapId::from_wire(phone.amf_id.unwrap().value() ^ 1).unwrap();
     let complete = pith_ngap::UeContextReleaseComplete {
@@ -71,7 +71,7 @@ fn what_is_wrong_with_an_error_indication_or_a_last_message_is_not_told() {
 }
 
 #[test]
-fn octets_that_are_no_pdu_are_a_transfer_syntax_error() {
+fn malformed_octets_are_a_transfer_syntax_error() {
     let (mut world, _) = registered();
     for pdu in [vec![], vec![0], vec![0xff; 20]] {
         world.ngap(GNB, "?", Ok(pdu));
@@ -85,7 +85,7 @@ fn transfers() -> Vec<pith_ngap::SessionTransfer> {
 }
 
 #[test]
-fn a_path_switch_request_is_refused_with_its_failure_and_the_ue_stays_where_it_was() {
+fn a_path_switch_request_is_refused_and_the_ue_stays_at_its_gnb() {
     let (mut world, phone) = registered();
     let request = pith_ngap::PathSwitchRequest {
         ran_ue_ngap_id: RanUeNgapId(77),
@@ -167,7 +167,7 @@ fn a_modify_indication_is_confirmed_with_all_sessions_failed() {
 }
 
 #[test]
-fn error_indications_have_both_ids_of_the_message_that_they_are_about() {
+fn error_indications_contain_both_ids_of_the_message() {
     let (mut world, phone) = registered();
     let (amf_ue_ngap_id, ran_ue_ngap_id) = (phone.amf_id.unwrap(), phone.ran_id);
     let notify = pith_ngap::HandoverNotify { amf_ue_ngap_id, ran_ue_ngap_id, location: None };
@@ -204,7 +204,7 @@ fn an_error_indication_with_the_ran_ue_ngap_id_alone_finds_its_ue() {
 }
 
 #[test]
-fn a_handover_without_ids_is_answered_not_overlooked() {
+fn a_handover_without_ids_is_answered() {
     let (mut world, _) = registered();
     // HANDOVER REQUIRED (procedure 12), criticality reject, without IEs.
     world.ngap(GNB, "HandoverRequired", Ok(vec![0x00, 12, 0x00, 3, 0, 0, 0]));
@@ -245,7 +245,7 @@ fn an_error_indication_about_an_unknown_ue_ends_its_connection() {
 }
 
 #[test]
-fn what_comes_after_the_release_command_is_too_late() {
+fn messages_after_the_release_command_are_ignored() {
     let (mut world, mut phone) = registered();
     let message = pith_ngap::UeContextReleaseRequest {
         amf_ue_ngap_id: phone.amf_id.unwrap(),

@@ -41,7 +41,7 @@ fn a_plain_message_is_discarded_once_there_are_keys() {
 }
 
 #[test]
-fn a_wrong_mac_is_discarded_and_costs_no_count() {
+fn a_message_with_a_wrong_mac_is_discarded_and_consumes_no_count() {
     let (mut world, mut phone) = registered();
     let good = phone.nas(establishment(5));
     let mut bad = good.clone();
@@ -53,7 +53,7 @@ fn a_wrong_mac_is_discarded_and_costs_no_count() {
 }
 
 #[test]
-fn a_service_request_that_nobody_vouches_for_is_rejected_and_hurts_nobody() {
+fn an_unverified_service_request_is_rejected_without_effect() {
     let (mut world, phone) = registered();
     let s_tmsi = MobileIdentity::FiveGSTmsi(phone.guti.unwrap().s_tmsi());
     let request = ServiceRequest::new(NgKsi::Native(0), ServiceType::Signalling, s_tmsi);
@@ -69,7 +69,7 @@ fn a_service_request_that_nobody_vouches_for_is_rejected_and_hurts_nobody() {
 }
 
 #[test]
-fn a_deregistration_that_nobody_vouches_for_ends_nothing() {
+fn an_unverified_deregistration_has_no_effect() {
     let (mut world, phone) = registered();
     let mut stranger = Phone { guti: phone.guti, ran_id: RanUeNgapId(50), ..Phone::default() };
     let request = stranger.deregistration_request(true);
@@ -80,7 +80,7 @@ fn a_deregistration_that_nobody_vouches_for_ends_nothing() {
 }
 
 #[test]
-fn rubbish_gets_no_answer_and_leaves_nothing_behind() {
+fn malformed_nas_gets_no_answer_and_leaves_no_state() {
     for pdu in [
         vec![],
         vec![0x7e],
@@ -97,7 +97,7 @@ fn rubbish_gets_no_answer_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_request_without_its_mandatory_part_is_rejected_as_such() {
+fn a_request_without_a_mandatory_ie_is_rejected() {
     let (mut world, mut phone) = (World::new(), Phone::default());
     phone.connect(&mut world, vec![0x7e, 0, 0x41, 0x79]);
     let GmmMessage::RegistrationReject(reject) = phone.receive(&mut world) else { panic!() };
@@ -118,7 +118,7 @@ fn an_unknown_message_type_gets_a_status() {
 }
 
 #[test]
-fn a_message_that_nobody_waits_for_changes_nothing() {
+fn an_unexpected_message_changes_nothing() {
     let (mut world, mut phone) = registered();
     phone.send(&mut world, RegistrationComplete::new());
     assert_eq!(world.take_ladder(), NOTHING);

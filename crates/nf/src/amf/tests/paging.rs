@@ -25,7 +25,7 @@ fn data(world: &mut World) {
 }
 
 #[test]
-fn data_that_come_again_set_nothing_up_twice() {
+fn repeated_data_notifications_cause_one_setup() {
     let (mut world, mut phone) = idle();
     data(&mut world);
     world.downlinks.clear();
@@ -73,7 +73,7 @@ gnb1 <- DownlinkNasTransport"
 }
 
 #[test]
-fn t3555_repeats_the_new_guti_and_then_lets_both_hold() {
+fn t3555_retransmits_the_new_guti_and_then_both_stay_valid() {
     let (mut world, mut phone) = idle();
     data(&mut world);
     world.downlinks.clear();
@@ -89,7 +89,7 @@ fn t3555_repeats_the_new_guti_and_then_lets_both_hold() {
 }
 
 #[test]
-fn a_phone_that_did_not_hear_of_its_new_guti_is_paged_by_both() {
+fn a_phone_with_an_unconfirmed_guti_is_paged_by_both() {
     let (mut world, mut phone) = idle();
     data(&mut world);
     world.downlinks.clear();
@@ -109,7 +109,7 @@ fn a_phone_that_did_not_hear_of_its_new_guti_is_paged_by_both() {
 }
 
 #[test]
-fn t3513_repeats_the_paging_and_then_the_smf_is_told() {
+fn t3513_repeats_paging_and_then_the_smf_is_notified() {
     let (mut world, _) = idle();
     data(&mut world);
     world.script.insert(Operation::N1N2TransferFailureNotification, None);
@@ -131,7 +131,7 @@ fn t3513_repeats_the_paging_and_then_the_smf_is_told() {
 }
 
 #[test]
-fn a_second_message_pages_no_second_time() {
+fn a_second_message_does_not_page_again() {
     let (mut world, _) = idle();
     data(&mut world);
     world.downlinks.clear();
@@ -157,14 +157,14 @@ fn it_comes_for(world: &mut World, phone: &mut Phone, message: &[u8]) {
 }
 
 #[test]
-fn a_nas_message_waits_for_the_phone_too() {
+fn a_nas_message_is_queued_for_the_phone() {
     let (mut world, mut phone) = idle();
     world.request(transfer(5, Some(b"modify"), None)).unwrap();
     it_comes_for(&mut world, &mut phone, b"modify");
 }
 
 #[test]
-fn a_message_that_is_not_worth_paging_is_not_transferred() {
+fn a_message_with_skip_indication_is_not_transferred() {
     let (mut world, _) = idle();
     let mut request = transfer(5, Some(b"modify"), None);
     request.body.skip_ind = Some(true);
@@ -175,7 +175,7 @@ fn a_message_that_is_not_worth_paging_is_not_transferred() {
 }
 
 #[test]
-fn resources_that_no_gnb_has_are_neither_modified_nor_paged_for() {
+fn messages_for_resources_of_an_idle_phone_are_refused() {
     for kind in [NgapIe::PduResModReq, NgapIe::PduResRelCmd] {
         for skip in [None, Some(true)] {
             let (mut world, _) = idle();
@@ -198,7 +198,7 @@ fn a_command_that_comes_with_a_modification_of_resources_reaches_the_phone_alone
 }
 
 #[test]
-fn a_message_for_nobody_is_refused() {
+fn a_message_for_an_unknown_ue_is_refused() {
     let (mut world, _) = idle();
     let mut unknown = transfer(5, Some(b"x"), None);
     unknown.ue_context_id = "imsi-999700000000002".parse().unwrap();
@@ -208,7 +208,7 @@ fn a_message_for_nobody_is_refused() {
 }
 
 #[test]
-fn what_comes_while_the_connection_is_released_is_paged_for_afterwards() {
+fn a_message_during_connection_release_causes_paging_afterwards() {
     let (mut world, mut phone) = (World::new(), Phone::default());
     phone.register(&mut world);
     phone.establish(&mut world, 5);
@@ -226,7 +226,7 @@ fn what_comes_while_the_connection_is_released_is_paged_for_afterwards() {
 }
 
 #[test]
-fn a_phone_that_leaves_takes_what_waits_for_it_along() {
+fn deregistration_drops_queued_messages() {
     let (mut world, mut phone) = idle();
     data(&mut world);
     world.downlinks.clear();

@@ -30,7 +30,7 @@ fn message(id: u8, octets: &[u8]) -> UlNasTransport {
 }
 
 #[test]
-fn what_the_phone_leaves_out_comes_from_its_subscription() {
+fn missing_session_parameters_come_from_the_subscription() {
     let (mut world, mut phone) = registered();
     world.script.insert(Operation::PostSmContexts, None);
     phone.send(&mut world, establishment(5));
@@ -64,7 +64,7 @@ fn a_slice_that_is_not_allowed_is_refused() {
 }
 
 #[test]
-fn a_payload_that_nobody_takes_comes_back() {
+fn a_payload_of_unknown_type_is_returned() {
     let (mut world, mut phone) = registered();
     let mut without_id = establishment(5);
     without_id.pdu_session_id = None;
@@ -78,7 +78,7 @@ fn a_payload_that_nobody_takes_comes_back() {
 }
 
 #[test]
-fn the_smfs_reject_goes_to_the_phone() {
+fn the_smfs_reject_is_forwarded_to_the_phone() {
     let (mut world, mut phone) = registered();
     let error = SmContextCreateErrorData { n1_sm_msg: Some(b"reject".to_vec().into()), ..Default::default() };
     let refused = Problem::new(Cause::DnnDenied).with(ProblemMore::SmContextCreateError(Box::new(error)));
@@ -90,7 +90,7 @@ fn the_smfs_reject_goes_to_the_phone() {
 }
 
 #[test]
-fn without_an_smf_the_request_comes_back() {
+fn without_an_smf_the_request_is_returned() {
     let (mut world, mut phone) = registered();
     world.script.insert(Operation::PostSmContexts, problem(Cause::TargetNfNotReachable));
     phone.send(&mut world, establishment(5));
@@ -99,7 +99,7 @@ fn without_an_smf_the_request_comes_back() {
 }
 
 #[test]
-fn fifteen_sessions_are_enough() {
+fn a_sixteenth_session_is_refused() {
     let (mut world, mut phone) = registered();
     for id in 1..=15 {
         phone.establish(&mut world, id);
@@ -115,7 +115,7 @@ fn fifteen_sessions_are_enough() {
 }
 
 #[test]
-fn a_release_goes_through_smf_gnb_and_phone() {
+fn a_release_involves_smf_gnb_and_phone() {
     let (mut world, mut phone) = registered();
     phone.establish(&mut world, 5);
     world.take_ladder();
@@ -170,7 +170,7 @@ fn status_notify(world: &mut World, id: u8) -> pith_sbi::Reply {
 }
 
 #[test]
-fn a_late_word_of_a_former_session_does_not_end_the_present_one() {
+fn a_late_notification_of_a_former_session_is_ignored() {
     let (mut world, mut phone) = registered();
     phone.establish(&mut world, 5);
     let former = world.amf.session_reference(&super::world::supi(), 5);
@@ -189,7 +189,7 @@ fn a_session_without_resources_in_the_gnb_is_released_by_nas_alone() {
 }
 
 #[test]
-fn two_sessions_are_set_up_side_by_side() {
+fn two_sessions_are_set_up_concurrently() {
     let (mut world, mut phone) = registered();
     phone.send(&mut world, establishment(1));
     phone.send(&mut world, establishment(2));
@@ -200,7 +200,7 @@ fn two_sessions_are_set_up_side_by_side() {
 }
 
 #[test]
-fn what_comes_before_the_gnb_has_a_context_waits_for_it() {
+fn messages_are_queued_until_the_gnb_has_a_context() {
     let (mut world, mut phone) = (World::new(), Phone::default());
     let request = phone.registration_request(pith_nas::ie::RegistrationKind::Initial);
     let nas = phone.initial_nas(request.clone());
@@ -215,7 +215,7 @@ fn what_comes_before_the_gnb_has_a_context_waits_for_it() {
 }
 
 #[test]
-fn what_overtakes_the_smfs_answer_waits_for_it() {
+fn a_message_that_overtakes_the_smfs_reply_is_deferred() {
     let (mut world, mut phone) = registered();
     world.script.insert(Operation::PostSmContexts, None);
     phone.establish(&mut world, 5);
@@ -228,7 +228,7 @@ fn what_overtakes_the_smfs_answer_waits_for_it() {
 }
 
 #[test]
-fn an_sm_context_that_comes_too_late_is_ended() {
+fn a_late_sm_context_is_released() {
     let (mut world, mut phone) = registered();
     world.script.insert(Operation::PostSmContexts, None);
     phone.send(&mut world, establishment(5));
@@ -244,7 +244,7 @@ fn an_sm_context_that_comes_too_late_is_ended() {
 }
 
 #[test]
-fn a_session_that_the_smf_has_lost_is_forgotten() {
+fn a_session_that_the_smf_lost_is_deleted() {
     let (mut world, mut phone) = registered();
     phone.establish(&mut world, 5);
     world.script.insert(Operation::UpdateSmContext, problem(Cause::ContextNotFound));

@@ -39,7 +39,7 @@ fn a_known_guti_that_passes_the_integrity_check_needs_no_authentication() {
 }
 
 #[test]
-fn a_periodic_update_gives_no_guti_and_waits_for_nothing() {
+fn a_periodic_update_allocates_no_guti_and_needs_no_complete() {
     let (mut world, mut phone) = idle();
     assert_eq!(world.running(), [Timer::MobileReachable]);
     let before = phone.guti;
@@ -52,7 +52,7 @@ fn a_periodic_update_gives_no_guti_and_waits_for_nothing() {
 }
 
 #[test]
-fn an_initial_registration_with_a_known_guti_ends_the_sessions_of_the_one_before() {
+fn an_initial_registration_with_a_known_guti_ends_earlier_sessions() {
     let (mut world, mut phone) = idle();
     let request = phone.registration_request(RegistrationKind::Initial);
     comes(&mut world, &mut phone, request);
@@ -67,7 +67,7 @@ smf  <- ReleaseSmContext"
 }
 
 #[test]
-fn uplink_data_brings_the_user_plane_back_with_the_answer() {
+fn uplink_data_status_activates_the_user_plane_with_the_accept() {
     let (mut world, mut phone) = idle();
     let mut request = phone.registration_request(RegistrationKind::MobilityUpdating);
     request.uplink_data_status = Some([5, 6].into_iter().collect());
@@ -88,7 +88,7 @@ fn uplink_data_brings_the_user_plane_back_with_the_answer() {
 }
 
 #[test]
-fn a_session_that_the_phone_does_not_have_ends() {
+fn a_session_that_the_phone_does_not_have_is_released() {
     let (mut world, mut phone) = idle();
     let mut request = phone.registration_request(RegistrationKind::MobilityUpdating);
     request.pdu_session_status = Some([].into_iter().collect());
@@ -98,7 +98,7 @@ fn a_session_that_the_phone_does_not_have_ends() {
 }
 
 #[test]
-fn the_gnb_lets_go_of_a_session_that_ends_while_it_has_resources_for_it() {
+fn the_gnb_releases_resources_of_a_session_that_ends() {
     for kind in [RegistrationKind::MobilityUpdating, RegistrationKind::Initial] {
         let (mut world, mut phone) = (World::new(), Phone::default());
         phone.register(&mut world);
@@ -114,7 +114,7 @@ fn the_gnb_lets_go_of_a_session_that_ends_while_it_has_resources_for_it() {
 }
 
 #[test]
-fn the_whole_request_in_the_container_of_a_protected_message_counts() {
+fn the_request_in_the_container_of_a_protected_message_is_used() {
     let (mut world, mut phone) = idle();
     let mut whole = phone.registration_request(RegistrationKind::MobilityUpdating);
     whole.uplink_data_status = Some([5].into_iter().collect());
@@ -127,7 +127,7 @@ fn the_whole_request_in_the_container_of_a_protected_message_counts() {
 }
 
 #[test]
-fn a_known_guti_with_a_wrong_mac_is_asked_for_its_suci_and_takes_its_context_over() {
+fn a_known_guti_with_a_wrong_mac_is_identified_by_suci_and_takes_over_its_context() {
     let (mut world, mut phone) = idle();
     let request = phone.registration_request(RegistrationKind::MobilityUpdating);
     let mut nas = phone.initial_nas(request.clone());
@@ -142,7 +142,7 @@ fn a_known_guti_with_a_wrong_mac_is_asked_for_its_suci_and_takes_its_context_ove
 }
 
 #[test]
-fn another_capability_than_the_keys_were_made_for_asks_for_new_keys() {
+fn a_changed_capability_needs_new_keys() {
     let (mut world, mut phone) = idle();
     phone.capability = UeSecurityCapability::of_5gs(0xf0, 0xf0);
     let request = phone.registration_request(RegistrationKind::MobilityUpdating);
@@ -152,7 +152,7 @@ fn another_capability_than_the_keys_were_made_for_asks_for_new_keys() {
 }
 
 #[test]
-fn a_phone_in_a_foreign_tracking_area_is_sent_elsewhere() {
+fn a_phone_in_an_unserved_tracking_area_is_rejected() {
     let mut elsewhere = config();
     elsewhere.tais[0].tac = pith_types::Tac::new(2);
     let (mut world, mut phone) = (World::with(elsewhere), Phone::default());
@@ -163,7 +163,7 @@ fn a_phone_in_a_foreign_tracking_area_is_sent_elsewhere() {
 }
 
 #[test]
-fn emergency_registration_is_declined_without_forbidding_anything() {
+fn emergency_registration_is_rejected_with_protocol_error() {
     let (mut world, mut phone) = (World::new(), Phone::default());
     let request = phone.registration_request(RegistrationKind::Emergency);
     comes(&mut world, &mut phone, request);
@@ -184,7 +184,7 @@ fn a_request_without_security_capability_is_rejected() {
 }
 
 #[test]
-fn case_c_t3550_repeats_the_accept_and_then_lets_both_gutis_hold() {
+fn case_c_t3550_retransmits_the_accept_and_then_both_gutis_stay_valid() {
     let (mut world, mut phone) = idle();
     let before = phone.guti.unwrap();
     let request = phone.registration_request(RegistrationKind::MobilityUpdating);
@@ -208,7 +208,7 @@ fn case_c_t3550_repeats_the_accept_and_then_lets_both_gutis_hold() {
 }
 
 #[test]
-fn case_a_a_lost_connection_leaves_the_phone_registered_by_either_guti() {
+fn case_a_after_a_lost_connection_both_gutis_stay_valid() {
     let (mut world, mut phone) = idle();
     let request = phone.registration_request(RegistrationKind::MobilityUpdating);
     comes(&mut world, &mut phone, request);
@@ -220,7 +220,7 @@ fn case_a_a_lost_connection_leaves_the_phone_registered_by_either_guti() {
 }
 
 #[test]
-fn a_phone_that_comes_over_another_gnb_loses_the_first_connection() {
+fn a_registration_over_another_gnb_ends_the_first_connection() {
     let (mut world, mut phone) = (World::new(), Phone::default());
     phone.register(&mut world);
     phone.establish(&mut world, 5);
@@ -247,7 +247,7 @@ fn an_update_over_the_same_connection_is_answered_in_a_downlink_nas_transport() 
 }
 
 #[test]
-fn a_request_that_is_repeated_while_the_phone_is_challenged_is_not_answered_twice() {
+fn a_repeated_request_during_a_challenge_is_not_answered() {
     let (mut world, mut phone) = (World::new(), Phone::default());
     let request = phone.registration_request(RegistrationKind::Initial);
     comes(&mut world, &mut phone, request.clone());
@@ -258,7 +258,7 @@ fn a_request_that_is_repeated_while_the_phone_is_challenged_is_not_answered_twic
 }
 
 #[test]
-fn a_request_that_differs_begins_the_registration_anew() {
+fn a_different_request_restarts_the_registration() {
     let (mut world, mut phone) = (World::new(), Phone::default());
     let request = phone.registration_request(RegistrationKind::Initial);
     comes(&mut world, &mut phone, request.clone());
@@ -271,7 +271,7 @@ fn a_request_that_differs_begins_the_registration_anew() {
 }
 
 #[test]
-fn a_message_of_an_smf_has_to_wait_while_a_registration_runs() {
+fn a_message_of_an_smf_is_refused_during_a_registration() {
     let (mut world, mut phone) = idle();
     world.script.insert(pith_sbi::Operation::UpdateSmContext, None);
     let mut request = phone.registration_request(RegistrationKind::MobilityUpdating);
@@ -285,7 +285,7 @@ fn a_message_of_an_smf_has_to_wait_while_a_registration_runs() {
 }
 
 #[test]
-fn a_full_amf_tells_newcomers_to_come_back_later() {
+fn a_full_amf_rejects_new_phones_with_a_back_off() {
     let mut small = config();
     small.max_ues = 1;
     let (mut world, mut phone) = (World::with(small), Phone::default());

@@ -36,7 +36,7 @@ smf  <- UpdateSmContext"
 }
 
 #[test]
-fn an_smf_that_does_not_hear_that_the_phone_is_idle_is_told_again() {
+fn an_unanswered_idle_report_is_retransmitted() {
     let (mut world, mut phone) = with_session();
     world.script.insert(Operation::UpdateSmContext, None);
     phone.release(&mut world);
@@ -51,7 +51,7 @@ fn an_smf_that_does_not_hear_that_the_phone_is_idle_is_told_again() {
 }
 
 #[test]
-fn what_holds_no_more_is_not_told_again() {
+fn a_superseded_report_is_not_retransmitted() {
     let (mut world, mut phone) = with_session();
     world.script.insert(Operation::UpdateSmContext, None);
     phone.release(&mut world);
@@ -91,7 +91,7 @@ fn nothing_more_is_sent_over_a_connection_that_the_gnb_is_to_release() {
 }
 
 #[test]
-fn the_gnbs_own_reason_is_given_back() {
+fn the_release_command_has_the_gnbs_cause() {
     let (mut world, mut phone) = with_session();
     let message = pith_ngap::UeContextReleaseRequest {
         amf_ue_ngap_id: phone.amf_id.unwrap(),
@@ -105,7 +105,7 @@ fn the_gnbs_own_reason_is_given_back() {
 }
 
 #[test]
-fn a_gnb_that_does_not_confirm_is_not_waited_for_forever() {
+fn an_unconfirmed_release_times_out() {
     let (mut world, phone) = with_session();
     let message = pith_ngap::UeContextReleaseRequest {
         amf_ue_ngap_id: phone.amf_id.unwrap(),
@@ -120,7 +120,7 @@ fn a_gnb_that_does_not_confirm_is_not_waited_for_forever() {
 }
 
 #[test]
-fn a_gnb_that_vanishes_takes_its_connections_along_but_no_registration() {
+fn a_lost_gnb_ends_its_connections_but_no_registration() {
     let (mut world, _) = with_session();
     world.input(Input::N2(N2Input::GnbDown { gnb: GNB }));
     assert_eq!(world.take_ladder(), "smf  <- UpdateSmContext");
@@ -129,7 +129,7 @@ fn a_gnb_that_vanishes_takes_its_connections_along_but_no_registration() {
 }
 
 #[test]
-fn a_registration_in_progress_dies_with_its_gnb() {
+fn a_registration_in_progress_is_aborted_with_its_gnb() {
     let (mut world, mut phone) = (World::new(), Phone::default());
     let request = phone.registration_request(RegistrationKind::Initial);
     let nas = phone.initial_nas(request);
@@ -161,7 +161,7 @@ fn a_reset_of_everything_drops_all_connections_of_that_gnb() {
 }
 
 #[test]
-fn an_id_that_the_gnb_gives_anew_ends_the_connection_that_had_it() {
+fn a_reused_ran_id_ends_its_previous_connection() {
     let (mut world, mut phone) = with_session();
     phone.ran_id.0 -= 1;
     let mut other = Phone { ran_id: phone.ran_id, ..Phone::default() };
@@ -192,7 +192,7 @@ fn the_radio_capability_goes_to_the_next_gnb() {
 
 /// Each lost connection causes requests to SMFs and rules at UPFs: tens of thousands are not handled at once.
 #[test]
-fn the_connections_of_a_gnb_that_vanishes_are_given_up_batch_by_batch() {
+fn the_connections_of_a_lost_gnb_are_closed_in_batches() {
     let mut world = World::new();
     for number in 0..300 {
         let mut phone = Phone::default();

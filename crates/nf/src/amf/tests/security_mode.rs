@@ -19,7 +19,7 @@ fn commanded() -> (World, Phone, RegistrationRequest, Box<SecurityModeCommand>) 
 }
 
 #[test]
-fn the_command_asks_for_the_imeisv_and_the_whole_request() {
+fn the_command_requests_the_imeisv_and_the_complete_request() {
     let (_, _, _, command) = commanded();
     assert_eq!((command.algorithms.ciphering, command.algorithms.integrity), (2, 2));
     assert_eq!(command.imeisv_request, Some(ImeisvRequest::Requested));
@@ -27,7 +27,7 @@ fn the_command_asks_for_the_imeisv_and_the_whole_request() {
 }
 
 #[test]
-fn the_request_in_the_container_counts_instead_of_the_first_one() {
+fn the_request_in_the_container_replaces_the_first_one() {
     let (mut world, mut phone, mut request, _) = commanded();
     request.pdu_session_status = Some([5].into_iter().collect());
     let complete = phone.security_mode_complete(request);
@@ -37,7 +37,7 @@ fn the_request_in_the_container_counts_instead_of_the_first_one() {
 }
 
 #[test]
-fn a_capability_that_was_changed_on_the_way_is_noticed() {
+fn a_modified_capability_is_detected() {
     let (mut world, mut phone, mut request, _) = commanded();
     request.ue_security_capability = Some(UeSecurityCapability::of_5gs(0xf0, 0xf0));
     let complete = phone.security_mode_complete(request);
@@ -70,7 +70,7 @@ fn a_security_mode_reject_ends_the_registration() {
 }
 
 #[test]
-fn case_b_t3560_repeats_the_command_with_fresh_counts_and_then_gives_up() {
+fn case_b_t3560_retransmits_the_command_with_new_counts_and_then_aborts() {
     let (mut world, mut phone, ..) = commanded();
     let mut seen = std::collections::HashSet::new();
     for _ in 0..4 {
@@ -99,7 +99,7 @@ fn a_complete_with_a_wrong_mac_is_discarded() {
 }
 
 #[test]
-fn keys_are_taken_into_use_by_a_message_under_those_keys_only() {
+fn only_a_message_protected_with_the_new_keys_takes_them_into_use() {
     let (mut world, mut phone) = (World::new(), Phone::default());
     phone.register(&mut world);
     phone.capability = UeSecurityCapability::of_5gs(0xf0, 0xf0);

@@ -53,7 +53,7 @@ smf  <- UpdateSmContext"
 }
 
 #[test]
-fn the_key_of_the_gnb_is_made_of_the_count_of_the_service_request() {
+fn k_gnb_is_derived_from_the_count_of_the_service_request() {
     let (mut world, mut phone) = idle();
     let request = phone.service_request(ServiceType::Signalling);
     let count = phone.security.as_ref().unwrap().next_to_send().unwrap();
@@ -69,7 +69,7 @@ fn the_key_of_the_gnb_is_made_of_the_count_of_the_service_request() {
 }
 
 #[test]
-fn a_session_that_the_smf_can_not_activate_is_named_with_its_cause() {
+fn a_failed_activation_is_reported_with_its_cause() {
     let (mut world, mut phone) = idle();
     world.script.insert(Operation::UpdateSmContext, problem(Cause::DnnCongestion));
     let mut request = phone.service_request(ServiceType::Data);
@@ -82,7 +82,7 @@ fn a_session_that_the_smf_can_not_activate_is_named_with_its_cause() {
 }
 
 #[test]
-fn a_session_that_the_smf_has_lost_is_not_named_any_more() {
+fn a_session_that_the_smf_lost_is_not_in_the_session_status() {
     let (mut world, mut phone) = idle();
     world.script.insert(Operation::UpdateSmContext, problem(Cause::ContextNotFound));
     let mut request = phone.service_request(ServiceType::Data);
@@ -93,7 +93,7 @@ fn a_session_that_the_smf_has_lost_is_not_named_any_more() {
 }
 
 #[test]
-fn a_user_plane_that_is_there_is_not_set_up_twice() {
+fn an_active_user_plane_is_not_set_up_again() {
     let (mut world, mut phone) = (World::new(), Phone::default());
     phone.register(&mut world);
     phone.establish(&mut world, 5);
@@ -116,7 +116,7 @@ fn sessions_that_only_one_side_has_are_reconciled() {
 }
 
 #[test]
-fn the_gnb_that_can_not_set_a_session_up_is_reported_to_the_smf() {
+fn a_failed_setup_at_the_gnb_is_reported_to_the_smf() {
     let (mut world, mut phone) = idle();
     let mut request = phone.service_request(ServiceType::Data);
     request.uplink_data_status = Some([5].into_iter().collect());
@@ -136,7 +136,7 @@ fn the_gnb_that_can_not_set_a_session_up_is_reported_to_the_smf() {
 }
 
 #[test]
-fn initial_context_setup_failure_takes_the_phone_back_to_idle() {
+fn initial_context_setup_failure_releases_the_connection() {
     let (mut world, mut phone) = idle();
     let request = phone.service_request(ServiceType::Signalling);
     comes(&mut world, &mut phone, request);
@@ -157,7 +157,7 @@ fn initial_context_setup_failure_takes_the_phone_back_to_idle() {
 }
 
 #[test]
-fn a_gnb_that_does_not_answer_loses_the_phone() {
+fn an_unanswered_context_setup_releases_the_connection() {
     let (mut world, mut phone) = idle();
     let request = phone.service_request(ServiceType::Signalling);
     comes(&mut world, &mut phone, request);
@@ -170,7 +170,7 @@ fn a_gnb_that_does_not_answer_loses_the_phone() {
 }
 
 #[test]
-fn a_connected_phone_asks_for_its_user_plane() {
+fn a_connected_phone_requests_its_user_plane() {
     let (mut world, mut phone) = idle();
     let request = phone.service_request(ServiceType::Signalling);
     comes(&mut world, &mut phone, request);
@@ -200,7 +200,7 @@ gnb1 <- PduSessionResourceSetupRequest"
 }
 
 #[test]
-fn a_lost_connection_while_smfs_are_asked_leaves_nothing_waiting() {
+fn a_lost_connection_during_activation_leaves_no_state() {
     let (mut world, mut phone) = idle();
     world.script.insert(Operation::UpdateSmContext, None);
     let mut request = phone.service_request(ServiceType::Data);
@@ -213,7 +213,7 @@ fn a_lost_connection_while_smfs_are_asked_leaves_nothing_waiting() {
 }
 
 #[test]
-fn no_message_overtakes_one_that_waits_for_the_gnb() {
+fn no_message_overtakes_a_queued_one() {
     let (mut world, mut phone) = idle();
     let mut request = phone.service_request(ServiceType::Data);
     request.uplink_data_status = Some([5].into_iter().collect());

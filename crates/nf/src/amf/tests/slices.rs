@@ -45,7 +45,7 @@ fn a_slice_that_is_not_subscribed_is_rejected_and_the_other_allowed() {
 }
 
 #[test]
-fn a_subscribed_slice_that_is_not_served_here_is_asked_of_the_nssf() {
+fn a_subscribed_slice_that_is_not_served_is_queried_at_the_nssf() {
     let (mut world, mut phone) = (subscribed(&[1, 2]), Phone::default());
     let slice = AllowedSnssai::new(Snssai::of_sst(1));
     let info = AuthorizedNetworkSliceInfo {
@@ -63,7 +63,7 @@ fn a_subscribed_slice_that_is_not_served_here_is_asked_of_the_nssf() {
 }
 
 #[test]
-fn without_an_nssf_what_is_served_here_has_to_do() {
+fn without_an_nssf_the_served_slices_are_used() {
     let (mut world, mut phone) = (subscribed(&[1, 2]), Phone::default());
     world.script.insert(Operation::NsSelectionGet, problem(Cause::TargetNfNotReachable));
     registers(&mut world, &mut phone, &[2]);
@@ -71,7 +71,7 @@ fn without_an_nssf_what_is_served_here_has_to_do() {
 }
 
 #[test]
-fn a_phone_without_any_slice_is_rejected_with_the_reasons() {
+fn a_phone_without_any_slice_is_rejected_with_the_causes() {
     let (mut world, mut phone) = (subscribed(&[2]), Phone::default());
     world.script.insert(Operation::NsSelectionGet, problem(Cause::SnssaiNotSupported));
     registers(&mut world, &mut phone, &[2]);
@@ -84,7 +84,7 @@ fn a_phone_without_any_slice_is_rejected_with_the_reasons() {
 }
 
 #[test]
-fn a_registration_does_not_fail_for_the_want_of_a_pcf() {
+fn a_registration_succeeds_without_a_pcf() {
     let (mut world, mut phone) = (World::new(), Phone::default());
     world.script.insert(Operation::CreateAmPolicyAssociation, problem(Cause::TargetNfNotReachable));
     phone.register(&mut world);
@@ -103,7 +103,7 @@ fn a_subscriber_without_5gs_is_rejected() {
 }
 
 #[test]
-fn the_network_tells_its_name_once_the_phone_is_registered() {
+fn the_network_name_is_sent_after_registration() {
     let mut named = super::world::config();
     named.network_name = Some(crate::amf::NetworkNames { full: "Pith Test".into(), short: "Pith".into() });
     let (mut world, mut phone) = (World::with(named), Phone::default());

@@ -24,7 +24,7 @@ fn a_second_registration_by_suci_supersedes_the_first_cleanly() {
 }
 
 #[test]
-fn two_registrations_of_one_subscriber_at_once_leave_one() {
+fn concurrent_registrations_of_one_subscriber_leave_one_context() {
     let mut world = World::new();
     let mut phones = [10, 20].map(|ran| Phone { ran_id: RanUeNgapId(ran), ..Phone::default() });
     for phone in &mut phones {
@@ -48,7 +48,7 @@ fn two_registrations_of_one_subscriber_at_once_leave_one() {
 }
 
 #[test]
-fn of_a_subscriber_whose_keys_another_one_used_nothing_is_left() {
+fn a_context_authenticated_as_another_subscriber_loses_its_old_state() {
     let (mut world, mut phone) = (World::new(), Phone::default());
     phone.register(&mut world);
     phone.establish(&mut world, 5);

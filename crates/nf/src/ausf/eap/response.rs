@@ -49,7 +49,7 @@ impl Mac<'_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(in crate::ausf) enum EapError {
     /// It has no header, is not an EAP-Response, or its length field is wrong.
-    #[error("no whole EAP-Response")]
+    #[error("not a complete EAP-Response")]
     NoResponse,
     /// It answers another request.
     #[error("answers request {0}")]
@@ -64,10 +64,10 @@ pub(in crate::ausf) enum EapError {
     #[error("length of the attribute at octet {0}")]
     Length(usize),
     /// An unknown attribute that may not be skipped (RFC 4187 8.1).
-    #[error("attribute {0} is not known")]
+    #[error("attribute {0} is unknown")]
     UnknownAttribute(u8),
     /// An attribute occurs twice (RFC 4187 8.1).
-    #[error("attribute {0} comes twice")]
+    #[error("attribute {0} occurs twice")]
     Repeated(u8),
     /// An attribute is missing or has an invalid value.
     #[error("attribute {0} is missing or wrong")]

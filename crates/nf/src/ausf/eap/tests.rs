@@ -51,7 +51,7 @@ fn res_of_4_to_16_octets_comes_with_a_mac_that_covers_the_packet() {
 }
 
 #[test]
-fn a_res_of_another_length_is_none() {
+fn a_res_of_another_length_is_refused() {
     for length in [0, 1, 3, 17, 20] {
         let found = decode(&answer(&vec![9; length])).unwrap_err();
         assert_eq!(found, EapError::Attribute(attribute::AT_RES), "{length} octets");
@@ -61,7 +61,7 @@ fn a_res_of_another_length_is_none() {
 }
 
 #[test]
-fn each_answer_of_a_ue_is_told_apart() {
+fn each_type_of_response_is_recognised() {
     let auts = [&[attribute::AT_AUTS, 4][..], &[8; 14]].concat();
     let with_kdf = [&auts[..], &[attribute::AT_KDF, 1, 0, 1]].concat();
     let synchronization = Ok(Response::SynchronizationFailure(Auts::new([8; 14])));
@@ -75,7 +75,7 @@ fn each_answer_of_a_ue_is_told_apart() {
 }
 
 #[test]
-fn what_may_be_skipped_is_skipped_and_nothing_else() {
+fn only_skippable_attributes_are_skipped() {
     assert_eq!(decode(&packet(subtype::NOTIFICATION, &[134, 1, 0, 0])), Ok(Response::Notification));
     let unknown = packet(subtype::NOTIFICATION, &[127, 1, 0, 0]);
     assert_eq!(decode(&unknown), Err(EapError::UnknownAttribute(127)));
@@ -84,7 +84,7 @@ fn what_may_be_skipped_is_skipped_and_nothing_else() {
 }
 
 #[test]
-fn lengths_that_lead_nowhere_are_refused() {
+fn invalid_lengths_are_refused() {
     assert_eq!(decode(&packet(subtype::CHALLENGE, &[3, 0, 0, 0])), Err(EapError::Length(8)));
     assert_eq!(decode(&packet(subtype::CHALLENGE, &[3, 255, 0, 0])), Err(EapError::Length(8)));
     assert_eq!(decode(&packet(subtype::CHALLENGE, &[24, 1, 0, 1, 3])), Err(EapError::Length(12)));

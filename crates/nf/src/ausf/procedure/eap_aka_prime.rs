@@ -122,7 +122,7 @@ impl AwaitingEapResponse {
                 Step::Failure(response, event)
             }
             Err(EapError::NoResponse | EapError::OtherIdentifier(_)) => {
-                let problem = Problem::of_status(400).detail("eapPayload answers no request that is open");
+                let problem = Problem::of_status(400).detail("eapPayload answers no pending request");
                 Step::Refused(Box::new(problem), self)
             }
             // Another key derivation function than the offered one counts as a wrong AT_MAC (RFC 9048 3.2).

@@ -40,5 +40,5 @@ fn location(identity: &Identity, id: &str) -> Uri {
 
 /// The UDM's reply has no vector.
 fn no_vector() -> Box<Problem> {
-    Box::new(Problem::system_failure("the UDM gave no vector"))
+    Box::new(Problem::system_failure("the UDM sent no vector"))
 }

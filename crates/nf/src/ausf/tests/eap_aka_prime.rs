@@ -118,7 +118,7 @@ fn the_challenge_carries_rand_autn_key_derivation_and_network_name_under_a_mac()
 }
 
 #[test]
-fn the_right_res_gives_eap_success_supi_and_k_seaf_and_the_udm_hears_of_it() {
+fn a_correct_res_gives_eap_success_supi_and_k_seaf_and_is_reported_to_the_udm() {
     let mut bench = bench();
     let (id, identifier) = challenged(&mut bench);
     let seen = respond(&mut bench, &id, &answer(identifier, RES));
@@ -133,7 +133,7 @@ fn the_right_res_gives_eap_success_supi_and_k_seaf_and_the_udm_hears_of_it() {
 }
 
 #[test]
-fn wrong_res_wrong_mac_or_another_key_derivation_is_notified_then_failed() {
+fn a_wrong_res_mac_or_key_derivation_gets_notification_then_failure() {
     let mut wrong_mac = |identifier| {
         let mut packet = answer(identifier, RES);
         *packet.last_mut().unwrap() ^= 1;
@@ -168,7 +168,7 @@ fn a_ue_that_refuses_gets_eap_failure_at_once() {
 }
 
 #[test]
-fn a_synchronization_failure_brings_another_challenge_in_the_same_session_once() {
+fn a_synchronization_failure_causes_one_more_challenge_in_the_session() {
     let mut bench = bench();
     let (id, identifier) = challenged(&mut bench);
     let seen = respond(&mut bench, &id, &synchronization_failure(identifier));
@@ -189,7 +189,7 @@ fn a_synchronization_failure_brings_another_challenge_in_the_same_session_once()
 }
 
 #[test]
-fn a_resynchronised_ue_is_let_in() {
+fn a_resynchronised_ue_is_authenticated() {
     let mut bench = bench();
     let (id, identifier) = challenged(&mut bench);
     let seen = respond(&mut bench, &id, &synchronization_failure(identifier));
@@ -200,7 +200,7 @@ fn a_resynchronised_ue_is_let_in() {
 }
 
 #[test]
-fn wrong_auts_ends_it_with_what_the_udm_says() {
+fn an_invalid_auts_ends_the_authentication_with_the_udms_problem() {
     let mut bench = bench();
     let (id, identifier) = challenged(&mut bench);
     let seen = respond(&mut bench, &id, &synchronization_failure(identifier));
@@ -211,7 +211,7 @@ fn wrong_auts_ends_it_with_what_the_udm_says() {
 }
 
 #[test]
-fn while_the_udm_is_asked_nothing_else_is_taken() {
+fn responses_are_refused_while_a_vector_is_pending() {
     let mut bench = bench();
     let (id, identifier) = challenged(&mut bench);
     let asked = respond(&mut bench, &id, &synchronization_failure(identifier));
@@ -220,7 +220,7 @@ fn while_the_udm_is_asked_nothing_else_is_taken() {
 }
 
 #[test]
-fn a_packet_that_answers_nothing_changes_nothing() {
+fn an_unsolicited_packet_changes_nothing() {
     let mut bench = bench();
     let (id, identifier) = challenged(&mut bench);
     let whole = answer(identifier, RES);
@@ -251,7 +251,7 @@ fn each_method_has_its_own_sub_resource() {
 }
 
 #[test]
-fn a_ue_that_does_not_answer_is_forgotten() {
+fn an_unanswered_authentication_is_deleted() {
     let mut bench = bench();
     let (id, identifier) = challenged(&mut bench);
     assert!(bench.expire(Timer::Expiry).is_empty());

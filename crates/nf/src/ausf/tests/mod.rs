@@ -65,7 +65,7 @@ fn told_udm(seen: &Seen) -> bool {
 }
 
 #[test]
-fn the_right_res_star_gives_supi_and_k_seaf_and_the_udm_hears_of_it() {
+fn a_correct_res_star_gives_supi_and_k_seaf_and_is_reported_to_the_udm() {
     let mut bench = bench();
     let id = challenge(&mut bench);
     let seen = confirm(&mut bench, &id, Some(XRES_STAR));
@@ -102,7 +102,7 @@ fn a_challenge_is_answered_once() {
 }
 
 #[test]
-fn an_unknown_context_is_told_so() {
+fn an_unknown_context_is_refused() {
     let mut bench = bench();
     for id in ["", "0", "ffffffffffffffff", "x", "../1"] {
         assert_eq!(confirm(&mut bench, id, Some(XRES_STAR)).problem().status, 404, "{id:?}");
@@ -110,7 +110,7 @@ fn an_unknown_context_is_told_so() {
 }
 
 #[test]
-fn no_context_can_be_answered_before_its_vector_came() {
+fn a_response_before_the_vector_is_refused() {
     let mut bench = bench();
     let asked = authenticate(&mut bench, SERVING_NETWORK);
     let id = context_id(Key::from_u64(asked.call().0.owner));
@@ -128,7 +128,7 @@ fn a_challenge_expires() {
 }
 
 #[test]
-fn a_deleted_challenge_is_gone() {
+fn a_deleted_challenge_can_not_be_answered() {
     let mut bench = bench();
     let auth_ctx_id = challenge(&mut bench);
     let delete = DeleteFiveGAkaAuthenticationResult { auth_ctx_id };
@@ -138,7 +138,7 @@ fn a_deleted_challenge_is_gone() {
 }
 
 #[test]
-fn another_network_may_not_ask() {
+fn another_serving_network_is_refused() {
     let mut bench = bench();
     for network in ["5G:mnc001.mcc001.3gppnetwork.org", "", "5G:mnc070.mcc999.3gppnetwork.org:x"] {
         let seen = authenticate(&mut bench, network);
@@ -148,7 +148,7 @@ fn another_network_may_not_ask() {
 }
 
 #[test]
-fn what_the_udm_refuses_is_refused_with_its_cause() {
+fn a_refusal_of_the_udm_is_forwarded_with_its_cause() {
     let mut bench = bench();
     let asked = authenticate(&mut bench, SERVING_NETWORK);
     assert_eq!(asked.operations(), [Operation::GenerateAuthData]);
@@ -159,7 +159,7 @@ fn what_the_udm_refuses_is_refused_with_its_cause() {
 }
 
 #[test]
-fn a_udm_that_gives_no_vector_is_a_failure_of_the_network() {
+fn a_missing_vector_is_a_network_failure() {
     let mut bench = bench();
     let asked = authenticate(&mut bench, SERVING_NETWORK);
     let mut result = AuthenticationInfoResult::new(AuthType::FiveGAka);
@@ -170,7 +170,7 @@ fn a_udm_that_gives_no_vector_is_a_failure_of_the_network() {
 }
 
 #[test]
-fn authentications_that_nobody_answers_are_bounded_and_the_youngest_live_on() {
+fn unanswered_authentications_are_limited_and_the_newest_stay() {
     let mut bench = bench();
     let oldest = challenge(&mut bench);
     let answered = challenge(&mut bench);

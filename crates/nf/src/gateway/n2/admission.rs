@@ -122,7 +122,7 @@ impl N2Gateway {
         {
             self.close(
                 oldest,
-                &format!("{HALF_OPEN} associations wait for NG Setup, and this is the oldest"),
+                &format!("{HALF_OPEN} associations have not completed NG Setup, and this is the oldest"),
             );
         }
         let share = self.admission.shares.entry(share_of(peer.ip())).or_default();
@@ -166,10 +166,7 @@ impl N2Gateway {
         if association.early_messages <= MESSAGES_BEFORE_SETUP {
             return true;
         }
-        self.close(
-            gnb,
-            &format!("{MESSAGES_BEFORE_SETUP} messages, and none was an NG Setup that can be accepted"),
-        );
+        self.close(gnb, &format!("{MESSAGES_BEFORE_SETUP} messages without a successful NG Setup"));
         false
     }
 
@@ -225,7 +222,7 @@ impl N2Gateway {
                 let period = WARNING_PERIOD.as_secs();
                 self.event(
                     Level::Warn,
-                    format!("further warnings about {address} are left out for {period} s"),
+                    format!("further warnings about {address} are suppressed for {period} s"),
                 );
             }
             _ => {}
@@ -257,7 +254,7 @@ impl N2Gateway {
         match self.gnbs().find(|(other, info)| *other != gnb && info.global_id == global_id) {
             Some((other, info)) if !self.has_address(other, address) => {
                 let why = format!(
-                    "the gNB ID is in use by {} at {}, whose association lives: give one of the two another ID, or stop the other first",
+                    "the gNB ID is in use by {} at {}, whose association is active: change one of the two IDs, or stop the other gNB first",
                     info.name, info.peer
                 );
                 Err((Cause::Misc(CauseMisc::unspecified), why))

@@ -372,7 +372,7 @@ impl N2Gateway {
     /// ERROR INDICATION for octets that are not a PDU (TS 38.413 10.2).
     fn not_ngap(&mut self, gnb: GnbHandle) {
         let name = self.name(gnb);
-        self.warn(gnb, || format!("gNB {name} sent octets that are no NGAP PDU"));
+        self.warn(gnb, || format!("gNB {name} sent octets that are not an NGAP PDU"));
         self.error_indication(gnb, None, None, Cause::Protocol(CauseProtocol::transfer_syntax_error));
     }
 

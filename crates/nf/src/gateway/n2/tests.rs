@@ -116,7 +116,7 @@ fn shards_of(effects: &[N2GatewayEffect]) -> Vec<u8> {
 }
 
 #[test]
-fn ng_setup_tells_the_gnb_and_every_shard() {
+fn ng_setup_is_answered_and_reported_to_every_shard() {
     let mut gateway = gateway();
     let effects = receive(&mut gateway, setup_request("999/70", 1, 1));
     assert!(matches!(answer(&effects), Message::NgSetupResponse(_)));
@@ -176,7 +176,7 @@ fn refusal(gateway: &mut N2Gateway, gnb: GnbHandle, pdu: Vec<u8>) -> (Cause, Str
 }
 
 #[test]
-fn a_gnb_id_is_refused_from_another_address_while_its_association_lives() {
+fn a_gnb_id_in_use_is_refused_from_another_address() {
     let mut gateway = set_up();
     let thief = GnbHandle(8);
     up(&mut gateway, thief, "10.0.0.66:38412");
@@ -194,7 +194,7 @@ fn a_gnb_id_is_refused_from_another_address_while_its_association_lives() {
 }
 
 #[test]
-fn a_gnb_may_set_up_anew_from_its_other_address_but_not_by_naming_a_foreign_one() {
+fn a_gnb_may_reconnect_from_its_alternative_address_but_not_claim_a_foreign_one() {
     let request = || setup_request("999/70", 1, 1);
     let addresses = |list: &[&str]| list.iter().map(|address| address.parse().unwrap()).collect();
     let (one, other) = (GnbHandle(8), GnbHandle(9));
@@ -212,7 +212,7 @@ fn a_gnb_may_set_up_anew_from_its_other_address_but_not_by_naming_a_foreign_one(
 }
 
 #[test]
-fn only_permitted_gnbs_connect_where_there_is_a_list_of_them() {
+fn with_a_list_only_permitted_gnbs_connect() {
     let mut gateway = gateway();
     let id = "999/70-GNB-000001".to_owned();
     gateway.config.permitted_gnbs = vec![
@@ -233,7 +233,7 @@ fn only_permitted_gnbs_connect_where_there_is_a_list_of_them() {
 }
 
 #[test]
-fn one_address_has_a_bounded_share_of_associations_and_others_connect() {
+fn associations_of_one_address_are_limited_and_other_addresses_connect() {
     let mut gateway = gateway();
     gateway.config.associations_per_address = 3;
     let peer = |port: u64| format!("10.0.0.66:{port}");
@@ -253,7 +253,7 @@ fn one_address_has_a_bounded_share_of_associations_and_others_connect() {
 }
 
 #[test]
-fn an_association_without_ng_setup_ends_in_time_and_one_with_it_stays() {
+fn only_an_association_without_ng_setup_times_out() {
     let seconds = |seconds: u64| Instant::from_micros(seconds * 1_000_000);
     let mut gateway = set_up();
     assert_eq!(gateway.next_deadline(), None);
@@ -269,7 +269,7 @@ fn an_association_without_ng_setup_ends_in_time_and_one_with_it_stays() {
 }
 
 #[test]
-fn a_peer_that_sends_much_before_ng_setup_is_ended() {
+fn a_peer_with_too_many_messages_before_ng_setup_is_disconnected() {
     let mut gateway = gateway();
     let answered = (0..20).map(|_| receive(&mut gateway, vec![0xff; 9]));
     let effects: Vec<_> = answered.flatten().collect();
@@ -279,7 +279,7 @@ fn a_peer_that_sends_much_before_ng_setup_is_ended() {
 }
 
 #[test]
-fn warnings_about_one_address_are_bounded_even_if_it_connects_anew() {
+fn warnings_about_one_address_are_limited_across_reconnects() {
     let seconds = |seconds: u64| Instant::from_micros(seconds * 1_000_000);
     let mut gateway = gateway();
     let flood = |gateway: &mut N2Gateway, peer: &str| {
@@ -301,7 +301,7 @@ fn warnings_about_one_address_are_bounded_even_if_it_connects_anew() {
     };
     let warnings = flood(&mut gateway, "10.0.0.66:38412");
     assert_eq!(warnings.len(), 21);
-    assert_eq!(warnings[20], "further warnings about 10.0.0.66 are left out for 10 s");
+    assert_eq!(warnings[20], "further warnings about 10.0.0.66 are suppressed for 10 s");
     assert_eq!(flood(&mut gateway, "10.0.0.67:38412").len(), 21, "another address has its own");
     gateway.advance(seconds(10));
     assert_eq!(flood(&mut gateway, "10.0.0.66:38412").len(), 21);
@@ -325,7 +325,7 @@ fn many_silent_associations_do_not_keep_a_gnb_out() {
 }
 
 #[test]
-fn a_refused_ng_setup_shows_both_sides_in_one_line() {
+fn a_refused_ng_setup_is_logged_with_both_sides_in_one_line() {
     for (request, what) in [
         (
             setup_request("001/01", 0x00ab, 1),
@@ -348,7 +348,7 @@ fn a_refused_ng_setup_shows_both_sides_in_one_line() {
 }
 
 #[test]
-fn nothing_but_ng_setup_is_taken_before_it() {
+fn only_ng_setup_is_accepted_before_ng_setup() {
     let effects = receive(&mut gateway(), initial(None));
     let Message::ErrorIndication(indication) = answer(&effects) else { panic!() };
     let cause = CauseProtocol::message_not_compatible_with_receiver_state;
@@ -356,7 +356,7 @@ fn nothing_but_ng_setup_is_taken_before_it() {
 }
 
 #[test]
-fn a_known_ue_goes_to_the_shard_in_its_id() {
+fn a_message_of_a_known_ue_is_routed_by_its_id() {
     let mut gateway = set_up();
     for shard in [0, 1] {
         let id = AmfUeNgapId::new(InstanceId(0), ShardId(shard), 5).value();
@@ -365,7 +365,7 @@ fn a_known_ue_goes_to_the_shard_in_its_id() {
 }
 
 #[test]
-fn an_id_of_nobody_is_told_so() {
+fn an_unknown_id_gets_an_error_indication() {
     for id in [AmfUeNgapId::new(InstanceId(0), ShardId(2), 5), AmfUeNgapId::new(InstanceId(1), ShardId(0), 5)]
     {
         let effects = receive(&mut set_up(), uplink(id.value()));
@@ -376,7 +376,7 @@ fn an_id_of_nobody_is_told_so() {
 }
 
 #[test]
-fn a_new_ue_goes_to_the_owner_of_its_s_tmsi_or_to_the_least_loaded_shard() {
+fn a_new_ue_is_routed_by_its_s_tmsi_or_to_the_least_loaded_shard() {
     let mut gateway = set_up();
     let of = |amf_set, shard| FiveGSTmsi {
         amf_set,
@@ -420,7 +420,7 @@ fn a_partial_reset_reaches_the_owners_and_is_acknowledged() {
 }
 
 #[test]
-fn a_gnb_that_is_gone_is_told_to_every_shard_and_sent_nothing() {
+fn a_lost_gnb_is_reported_to_every_shard_and_gets_no_messages() {
     let mut gateway = set_up();
     let effects: Vec<_> = gateway.handle(N2GatewayInput::Down { gnb: GNB }).collect();
     assert_eq!(shards_of(&effects), [0, 1]);
@@ -429,7 +429,7 @@ fn a_gnb_that_is_gone_is_told_to_every_shard_and_sent_nothing() {
 }
 
 #[test]
-fn rubbish_is_answered_and_breaks_nothing() {
+fn malformed_ngap_gets_an_error_indication() {
     let mut gateway = set_up();
     let Message::ErrorIndication(indication) = answer(&receive(&mut gateway, vec![0xff; 9])) else {
         panic!()
@@ -448,7 +448,7 @@ fn rubbish_is_answered_and_breaks_nothing() {
 }
 
 #[test]
-fn another_payload_protocol_is_not_read() {
+fn other_payload_protocols_are_ignored() {
     let pdu = setup_request("999/70", 1, 1).into();
     let input = N2GatewayInput::Message { gnb: GNB, stream: 0, ppid: 18, pdu };
     let mut gateway = gateway();
@@ -480,7 +480,7 @@ fn initial_messages(tmsi: FiveGTmsi) -> [Vec<u8>; 3] {
 }
 
 #[test]
-fn an_initial_ue_message_without_5g_s_tmsi_goes_to_the_owner_of_the_identity_in_the_nas_message() {
+fn an_initial_ue_message_without_5g_s_tmsi_is_routed_by_its_nas_identity() {
     for shard in [0, 1] {
         for nas in initial_messages(FiveGTmsi::new(InstanceId(0), ShardId(shard), 5)) {
             let mut gateway = set_up();
@@ -491,7 +491,7 @@ fn an_initial_ue_message_without_5g_s_tmsi_goes_to_the_owner_of_the_identity_in_
 }
 
 #[test]
-fn a_ran_ue_ngap_id_that_is_used_anew_ends_its_connection_on_another_shard() {
+fn a_reused_ran_ue_ngap_id_ends_its_connection_on_another_shard() {
     let mut gateway = set_up();
     gateway.set_loads([0, 1000]);
     assert_eq!(shards_of(&receive(&mut gateway, initial(None))), [0]);

@@ -74,13 +74,13 @@ impl N4Gateway {
     ) -> Result<(), &'static str> {
         if !features.is_some_and(|features| features.contains(UpFunctionFeatures::FTUP)) {
             return Err(
-                "does not allocate F-TEIDs (feature FTUP): switch that on there, or take it out of 'n4.upfs'",
+                "does not allocate F-TEIDs (feature FTUP): enable FTUP in the UPF, or remove it from 'n4.upfs'",
             );
         }
         let has_it =
             |other: &Peer| matches!(&other.association, Association::Up { node: its, .. } if its == node);
         match (0..).zip(&self.peers).any(|(at, other)| at != peer && has_it(other)) {
-            true => Err("has the Node ID of another UPF of 'n4.upfs': give each its own"),
+            true => Err("has the Node ID of another UPF of 'n4.upfs': configure a different one for each"),
             false => Ok(()),
         }
     }

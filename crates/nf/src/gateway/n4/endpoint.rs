@@ -37,7 +37,7 @@ impl N4Gateway {
         }
         if let Some(f_teid) = refused {
             let name = self.name(peer);
-            let text = format!("UPF {name} names a tunnel endpoint that can be none: {f_teid:?}");
+            let text = format!("UPF {name} sent an invalid tunnel endpoint: {f_teid:?}");
             self.event(Level::Warn, text);
         }
     }

@@ -91,7 +91,7 @@ impl N4Gateway {
         });
         let now = overload.reduction_metric.0;
         if before != now {
-            self.event(Level::Warn, format!("UPF {name} wants {now}% fewer new sessions"));
+            self.event(Level::Warn, format!("UPF {name} requests {now}% fewer new sessions"));
         }
     }
 

@@ -54,8 +54,9 @@ impl N4Gateway {
         if self.strangers == 1 {
             let key = TimerKey { owner: 0, timer: Timer::PfcpStrangers };
             self.out.push(N4GatewayEffect::StartTimer { key, after: SPAN });
-            let text =
-                format!("PFCP of {from}, which is no UPF of 'n4.upfs', is refused; to use it, add it there");
+            let text = format!(
+                "PFCP from {from}, which is not a UPF of 'n4.upfs', is refused; to use it, add it there"
+            );
             self.event(Level::Warn, text);
         }
     }
@@ -63,7 +64,7 @@ impl N4Gateway {
     /// Starts a new period.
     pub(super) fn forget_strangers(&mut self) {
         if self.strangers > 1 {
-            let text = format!("{} PFCP messages of strangers were refused in 10 s", self.strangers);
+            let text = format!("{} PFCP messages of unknown peers were refused in 10 s", self.strangers);
             self.event(Level::Warn, text);
         }
         self.strangers = 0;

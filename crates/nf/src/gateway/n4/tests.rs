@@ -102,7 +102,7 @@ fn ask(gateway: &mut N4Gateway, upf: UpfHandle) -> Seen {
 }
 
 #[test]
-fn a_request_is_answered_to_the_shard_that_asked() {
+fn a_response_goes_to_the_requesting_shard() {
     let (mut gateway, upf) = associated();
     let asked = ask(&mut gateway, upf);
     assert_eq!(asked.sent[0].0.seid, Some(77));
@@ -115,7 +115,7 @@ fn a_request_is_answered_to_the_shard_that_asked() {
 }
 
 #[test]
-fn a_request_is_sent_n1_times_and_then_given_up() {
+fn a_request_is_sent_n1_times_and_then_fails() {
     let (mut gateway, upf) = associated();
     let timer = ask(&mut gateway, upf).started[0];
     for _ in 1..3 {
@@ -137,7 +137,7 @@ fn without_an_association_a_request_fails_at_once() {
 }
 
 #[test]
-fn a_upf_that_restarted_is_lost_and_asked_again() {
+fn a_restarted_upf_loses_its_association_and_gets_a_new_request() {
     let (mut gateway, upf) = associated();
     ask(&mut gateway, upf);
     let beat = TimerKey { owner: 0, timer: Timer::PfcpHeartbeat };
@@ -154,7 +154,7 @@ fn a_upf_that_restarted_is_lost_and_asked_again() {
 }
 
 #[test]
-fn of_two_setups_that_cross_the_one_that_is_answered_late_changes_nothing() {
+fn of_two_crossing_association_setups_the_late_response_is_ignored() {
     let mut gateway = gateway();
     let asked = handle(&mut gateway, N4GatewayInput::Start);
     let stood = handle(&mut gateway, datagram(&setup_request(5), 0, 1));
@@ -166,7 +166,7 @@ fn of_two_setups_that_cross_the_one_that_is_answered_late_changes_nothing() {
 }
 
 #[test]
-fn a_setup_that_comes_twice_loses_sessions_once() {
+fn a_duplicate_association_setup_ends_sessions_once() {
     let (mut gateway, _) = associated();
     let anew = handle(&mut gateway, datagram(&setup_request(6), 0, 1));
     assert_eq!(changes(&anew), [("down", 1), ("up", 2)]);
@@ -176,7 +176,7 @@ fn a_setup_that_comes_twice_loses_sessions_once() {
 }
 
 #[test]
-fn a_upf_that_restarted_and_counts_anew_is_not_given_old_answers() {
+fn a_restarted_upf_gets_no_stored_answers() {
     let (mut gateway, _) = associated();
     let beat = |recovery| Message::HeartbeatRequest(HeartbeatRequest::new(NtpSeconds(recovery)));
     handle(&mut gateway, datagram(&beat(5), 0, 1));
@@ -186,7 +186,7 @@ fn a_upf_that_restarted_and_counts_anew_is_not_given_old_answers() {
 }
 
 #[test]
-fn a_heartbeat_is_not_answered_by_a_response_of_another_type() {
+fn a_response_of_another_type_does_not_answer_a_heartbeat() {
     let (mut gateway, _) = associated();
     let beat = TimerKey { owner: 0, timer: Timer::PfcpHeartbeat };
     let asked = handle(&mut gateway, N4GatewayInput::Timer(beat));
@@ -219,7 +219,7 @@ fn release_response() -> Message {
 }
 
 #[test]
-fn a_upf_that_asks_to_go_is_released_and_asked_to_come_back() {
+fn a_upf_that_requests_its_release_is_released_and_associated_again() {
     let (mut gateway, _) = associated();
     let seen = handle(&mut gateway, datagram(&asks_for_release(None), 0, 1));
     let [(_, Message::AssociationUpdateResponse(answer)), (header, Message::AssociationReleaseRequest(_))] =
@@ -237,7 +237,7 @@ fn a_upf_that_asks_to_go_is_released_and_asked_to_come_back() {
 }
 
 #[test]
-fn a_graceful_release_comes_before_its_period_is_over_and_new_sessions_end_at_once() {
+fn a_graceful_release_happens_within_its_period_and_stops_new_sessions_at_once() {
     let (mut gateway, _) = associated();
     let request = datagram(&asks_for_release(Some(CodedDuration::at_least(60))), 0, 1);
     let effects: Vec<_> = gateway.handle(request).collect();
@@ -256,7 +256,7 @@ fn a_graceful_release_comes_before_its_period_is_over_and_new_sessions_end_at_on
 }
 
 #[test]
-fn a_release_that_is_not_answered_ends_the_association_and_one_without_end_waits_for_the_upf() {
+fn an_unanswered_release_ends_the_association_and_a_release_without_period_waits_for_the_upf() {
     let (mut gateway, _) = associated();
     let endless = handle(&mut gateway, datagram(&asks_for_release(Some(CodedDuration::INFINITE)), 0, 1));
     assert!(endless.started.is_empty() && endless.sent.len() == 1, "{endless:?}");
@@ -269,7 +269,7 @@ fn a_release_that_is_not_answered_ends_the_association_and_one_without_end_waits
 }
 
 #[test]
-fn a_upf_that_allocates_no_f_teids_any_more_is_released() {
+fn a_upf_that_loses_ftup_is_released() {
     let (mut gateway, _) = associated();
     let nothing = handle(&mut gateway, datagram(&update(|_| {}), 0, 2));
     assert!(nothing.told.is_empty() && nothing.sent.len() == 1);
@@ -283,7 +283,7 @@ fn a_upf_that_allocates_no_f_teids_any_more_is_released() {
 }
 
 #[test]
-fn a_report_goes_to_the_shard_in_its_seid_once_and_its_answer_is_kept() {
+fn a_report_is_routed_once_by_its_seid_and_its_answer_is_stored() {
     let (mut gateway, upf) = associated();
     let seid = Seid::new(InstanceId(0), ShardId(1), 3);
     let report = Message::SessionReportRequest(SessionReportRequest::new(ReportType::DLDR));
@@ -301,7 +301,7 @@ fn a_report_goes_to_the_shard_in_its_seid_once_and_its_answer_is_kept() {
 }
 
 #[test]
-fn a_report_for_a_full_shard_is_as_good_as_lost_and_taken_when_it_comes_again() {
+fn a_report_for_an_overloaded_shard_is_dropped_and_its_retransmission_accepted() {
     let (mut gateway, _) = associated();
     let seid = Seid::new(InstanceId(0), ShardId(1), 5);
     let report = Message::SessionReportRequest(SessionReportRequest::new(ReportType::DLDR));
@@ -312,7 +312,7 @@ fn a_report_for_a_full_shard_is_as_good_as_lost_and_taken_when_it_comes_again() 
 }
 
 #[test]
-fn a_response_reaches_a_full_shard() {
+fn a_response_reaches_an_overloaded_shard() {
     let (mut gateway, upf) = associated();
     let sequence = ask(&mut gateway, upf).sent[0].0.sequence;
     gateway.set_full([true, true]);
@@ -321,7 +321,7 @@ fn a_response_reaches_a_full_shard() {
 }
 
 #[test]
-fn a_report_is_answered_where_it_came_from() {
+fn a_report_is_answered_to_its_source_address() {
     let (mut gateway, _) = associated();
     let seid = Seid::new(InstanceId(0), ShardId(1), 3);
     let report = Message::SessionReportRequest(SessionReportRequest::new(ReportType::DLDR));
@@ -337,7 +337,7 @@ fn a_report_is_answered_where_it_came_from() {
 }
 
 #[test]
-fn a_report_of_nobody_is_told_so() {
+fn a_report_for_an_unknown_session_is_refused() {
     let (mut gateway, _) = associated();
     let report = Message::SessionReportRequest(SessionReportRequest::new(ReportType::DLDR));
     let seid = Seid::new(InstanceId(0), ShardId(9), 3);
@@ -354,7 +354,7 @@ fn heartbeats_are_answered_even_without_an_association() {
 }
 
 #[test]
-fn rubbish_breaks_nothing() {
+fn malformed_pfcp_is_survived() {
     let (mut gateway, handle_of_upf) = associated();
     let mut octets = Vec::new();
     setup_response(5).encode(0, 3, &mut octets).unwrap();
@@ -368,7 +368,7 @@ fn rubbish_breaks_nothing() {
 }
 
 #[test]
-fn an_smf_hears_of_a_request_that_no_datagram_takes() {
+fn a_request_too_long_for_a_datagram_fails() {
     let (mut gateway, upf) = associated();
     let Message::SessionEstablishmentRequest(mut request) = new_session() else { panic!() };
     request.create_fars = vec![request.create_fars[0].clone(); 6000];
@@ -420,7 +420,7 @@ fn told(response: &Message) -> (N4Gateway, UpfHandle, Seen) {
 }
 
 #[test]
-fn a_upf_with_too_much_load_gets_fewer_new_sessions_and_all_else() {
+fn an_overloaded_upf_gets_fewer_new_sessions_and_all_other_requests() {
     let (mut gateway, upf, seen) = told(&loaded(1, 90, 40));
     assert_eq!(gateway.load_of("upf"), Some(90));
     assert!(seen.started.contains(&TimerKey { owner: 0, timer: Timer::PfcpOverload }));
@@ -435,7 +435,7 @@ fn a_upf_with_too_much_load_gets_fewer_new_sessions_and_all_else() {
 }
 
 #[test]
-fn an_overload_is_over_by_news_or_by_time_and_old_news_is_none() {
+fn overload_ends_by_update_or_expiry_and_old_updates_are_ignored() {
     let all_pass =
         |gateway: &mut N4Gateway, upf| (0..10).all(|_| !asks(gateway, upf, new_session()).sent.is_empty());
     let tell = |gateway: &mut N4Gateway, upf, response: &Message| {
@@ -468,7 +468,7 @@ fn told_of(gateway: &mut N4Gateway, input: N4GatewayInput) -> (Vec<String>, Vec<
 
 /// TS 29.244 5.5.1: without FTUP every session at the UPF would fail.
 #[test]
-fn a_upf_that_allocates_no_f_teids_is_no_candidate_and_the_operator_is_told_once() {
+fn a_upf_without_ftup_gets_no_sessions_and_is_logged_once() {
     let mut gateway = gateway();
     let asked = handle(&mut gateway, N4GatewayInput::Start);
     let Message::AssociationSetupResponse(response) = setup_response(5) else { panic!() };
@@ -499,7 +499,7 @@ fn from_stranger(message: &Message, sequence: u32) -> N4GatewayInput {
 
 /// TS 33.515 4.2.2; TS 29.244 8.2.1.
 #[test]
-fn a_stranger_is_refused_bounded_and_leaves_nothing() {
+fn an_unknown_peer_is_refused_at_a_limited_rate_without_state() {
     let (mut gateway, _) = associated();
     let (texts, sent) = told_of(&mut gateway, from_stranger(&setup_request(5), 1));
     let [Message::AssociationSetupResponse(answer)] = sent.as_slice() else { panic!("{sent:?}") };
@@ -523,7 +523,7 @@ fn a_stranger_is_refused_bounded_and_leaves_nothing() {
 
 /// TS 29.244 4.2.3.2: a response is sent from the address and port that its request was sent to.
 #[test]
-fn a_response_from_another_port_is_none() {
+fn a_response_from_another_port_is_ignored() {
     let (mut gateway, upf_handle) = associated();
     let asked = ask(&mut gateway, upf_handle);
     let response = Message::SessionDeletionResponse(SessionDeletionResponse::new(Cause::RequestAccepted));
@@ -537,14 +537,14 @@ fn a_response_from_another_port_is_none() {
 }
 
 #[test]
-fn requests_to_a_upf_are_bounded() {
+fn pending_requests_to_a_upf_are_limited() {
     let (mut gateway, upf) = associated();
     let refused = (0..MAX_REQUESTS + 3).filter(|_| !ask(&mut gateway, upf).told.is_empty()).count();
     assert_eq!(refused, 3);
 }
 
 #[test]
-fn two_upfs_do_not_have_one_node_id() {
+fn two_upfs_with_one_node_id_are_refused() {
     let second: SocketAddr = "10.0.0.8:8805".parse().unwrap();
     let mut config = gateway().config;
     config.upfs.push(N4Peer { name: "second".into(), address: second });
@@ -561,7 +561,7 @@ fn two_upfs_do_not_have_one_node_id() {
 
 /// The tunnel endpoint and SEID in a UPF's response are checked before they are sent to gNBs.
 #[test]
-fn endpoints_that_can_be_none_are_taken_out_of_answers() {
+fn invalid_endpoints_are_removed_from_responses() {
     let (mut gateway, upf_handle) = associated();
     for (f_teid, seid, kept) in [
         (FTeid::new(7, [10, 0, 3, 7].into()), 1, (1, true)),

@@ -52,7 +52,7 @@ impl N4Gateway {
     /// no end, the association ends when the UPF releases it (TS 29.244 8.2.78).
     fn release_asked(&mut self, peer: usize, period: Option<CodedDuration>) {
         let name = self.name(peer);
-        self.event(Level::Warn, format!("UPF {name} asks to be released: it gets no new sessions"));
+        self.event(Level::Warn, format!("UPF {name} requests its release: it gets no new sessions"));
         self.handle_of(peer).into_iter().for_each(|upf| self.tell_all(|| N4Input::UpfLeaves { upf }));
         let Some(seconds) = period.map_or(Some(0), CodedDuration::seconds) else { return };
         match Duration::from_secs(seconds).saturating_sub(self.config.t1) {

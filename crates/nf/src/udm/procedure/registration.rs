@@ -46,7 +46,7 @@ impl AwaitingAmfRegistration {
         let old = match reply {
             Ok(Response::Amf3GppAccessRegistration(old)) => Some(*old),
             Err(problem) if problem.status == 404 => None,
-            Ok(_) => return Step::refuse(Problem::system_failure("the UDR gave no registration")),
+            Ok(_) => return Step::refuse(Problem::system_failure("the UDR sent no registration")),
             Err(problem) => return Step::Answer(Err(problem), None),
         };
         let create =

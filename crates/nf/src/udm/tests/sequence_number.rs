@@ -76,7 +76,7 @@ impl Home {
 }
 
 #[test]
-fn one_authentication_asks_the_udr_twice() {
+fn one_authentication_sends_two_requests_to_the_udr() {
     let mut home = Home::new();
     home.generate(None);
     assert_eq!(home.live(), [SQN + 33]);
@@ -84,7 +84,7 @@ fn one_authentication_asks_the_udr_twice() {
 }
 
 #[test]
-fn authentications_of_one_subscriber_at_once_take_one_sqn_each() {
+fn concurrent_authentications_of_one_subscriber_use_different_sqns() {
     let mut home = Home::new();
     home.generate(None);
     home.generate(None);
@@ -94,7 +94,7 @@ fn authentications_of_one_subscriber_at_once_take_one_sqn_each() {
 }
 
 #[test]
-fn an_authentication_beside_a_resynchronisation_does_not_undo_it() {
+fn a_concurrent_authentication_does_not_undo_a_resynchronisation() {
     const SQN_MS: u64 = 0x4_0000;
     for resynchronised_first in [true, false] {
         let mut home = Home::new();
@@ -109,7 +109,7 @@ fn an_authentication_beside_a_resynchronisation_does_not_undo_it() {
 }
 
 #[test]
-fn who_never_gets_an_sqn_gives_up() {
+fn a_transaction_that_never_gets_an_sqn_fails() {
     let mut bench = bench();
     let mut seen = generate(&mut bench, WHO, None);
     let mut vectors = 0;

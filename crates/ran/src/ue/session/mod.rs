@@ -242,7 +242,7 @@ impl Ue {
             Some(Transaction { procedure: Procedure::Release, .. }) => self.drop_session(id),
             None if begins_nothing(payload) => {}
             None => {
-                let text = format!("a 5GSM message of session {id} came back that the UE did not send");
+                let text = format!("a returned 5GSM message of session {id} that the UE did not send");
                 self.violation("TS 24.501 5.4.5.3.1", text);
             }
         }

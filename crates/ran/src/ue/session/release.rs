@@ -51,8 +51,7 @@ impl Ue {
             return self.send_gsm_status(id, pti, GsmCause::InvalidPduSessionIdentity);
         }
         if asked_for && command.cause != GsmCause::RegularDeactivation {
-            let text =
-                format!("release asked for as regular deactivation has 5GSM cause #{}", command.cause.code());
+            let text = format!("requested release has 5GSM cause #{}", command.cause.code());
             self.violation("TS 24.501 6.3.3.2", text);
         }
         self.send_gsm(&GsmMessage::new(id, pti, PduSessionReleaseComplete::new()));

@@ -121,7 +121,7 @@ impl AwaitingSliceSelection {
             Ok(Response::AuthorizedNetworkSliceInfo(info)) => by_nssf(*info, &served),
             other => {
                 let why = other.err().map_or_else(String::new, |problem| format!(": {problem}"));
-                env.out.log(Level::Warn, || format!("NSSF gave no slices{why}"));
+                env.out.log(Level::Warn, || format!("NSSF sent no slices{why}"));
                 let subscription = ue.subscription.as_deref().ok_or(RegistrationError::Network("UDM"))?;
                 slices::decide_alone(&requested(&self.attempt), subscription, &served)
             }
@@ -169,8 +169,8 @@ impl AwaitingPolicyAssociation {
                 let (rfsp, ue_ambr) = (policy.rfsp, policy.ue_ambr);
                 ue.policy = Some(AmPolicy { uri: created.location, rfsp, ue_ambr });
             }
-            Ok(_) => env.out.log(Level::Warn, || "PCF gave no policy".into()),
-            Err(problem) => env.out.log(Level::Warn, || format!("PCF gave no policy: {problem}")),
+            Ok(_) => env.out.log(Level::Warn, || "PCF sent no policy".into()),
+            Err(problem) => env.out.log(Level::Warn, || format!("PCF sent no policy: {problem}")),
         }
         decided(ue, env, self.attempt)
     }
