@@ -47,6 +47,7 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// The TAI of its tracking area.
     pub fn tai(&self) -> Tai {
         Tai { plmn_id: self.plmn, tac: self.tac }
     }
