@@ -16,6 +16,8 @@ struct bench {
 	u64 interval;   /* nanoseconds between packets; 0: no pause */
 	u64 next;       /* time at which the next packet is due */
 	u64 early;      /* number of polls before a packet was due */
+	u32 destinations;   /* number of destination addresses, spread over the packets; 0, 1: the frame's own */
+	u32 destination_at; /* offset of the first one; 0: nowhere */
 	u64 frame[FRAME / 8];
 };
 
@@ -87,6 +89,8 @@ int generate(struct xdp_md *ctx)
 	u32 number = ((mixed >> 32) * bench->sessions) >> 32;
 	add_at(data, end, bench->teid_at, number);
 	add_to_address(data, end, bench->address_at, bench->teid_at ? 2 : 6, number);
+	if (bench->destinations > 1)
+		add_to_address(data, end, bench->destination_at, 6, (mixed >> 20) % bench->destinations);
 	return bpf_redirect_map(&devices, 0, 0);
 }
 

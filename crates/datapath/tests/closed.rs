@@ -361,7 +361,7 @@ fn radios_that_are_named_may_send_from_elsewhere() {
 #[test]
 fn nothing_is_left_of_chains_and_the_host_itself_is_not_closed() {
     let Some(lab) = closed_lab(Kind::Portable, config(&[])) else { return };
-    let table = run("nft list table inet pith_pith0");
+    let table = run("nft list table ip pith_pith0");
     assert!(table.contains("chain closed_input") && table.contains("chain closed_forward"), "{table}");
     // Hosts other than UEs still reach this host.
     let (host, server) = (UdpSocket::bind((UPF_N6, 7777)).unwrap(), lab.data_network(7778));

@@ -236,8 +236,11 @@ fn what_a_killed_process_left_does_not_hold_for_the_next() {
     }
     run("ip -6 rule add from 2001:db8::/48 iif pith0 lookup 7777 protocol 197");
     let upf = UserPlane::start(DatapathConfig { workers: 1, ..DatapathConfig::default() }).unwrap();
-    assert_eq!(run("nft list tables"), "table inet pith_pith1\ntable ip others\ntable inet pith_pith0\n");
-    assert!(!run("nft list table inet pith_pith0").contains("type filter hook output"), "its own alone");
+    assert_eq!(
+        run("nft list tables"),
+        "table inet pith_pith1\ntable ip others\ntable ip pith_pith0\ntable ip6 pith_pith0\n"
+    );
+    assert!(!run("nft list table ip pith_pith0").contains("type filter hook output"), "its own alone");
     let left = run("ip rule") + &run("ip -6 rule");
     assert!(!left.contains("lookup 7777") && !left.contains("lookup 7778"), "{left}");
     assert!(left.contains("lookup 7779") && left.contains("lookup 7780"), "others' stay: {left}");

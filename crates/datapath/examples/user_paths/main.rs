@@ -1,7 +1,7 @@
 //! The cost of a packet on each path, in one run: the kernel's own forwarding, XDP, the portable path, and a
 //! loop of one packet a system call; TCP through a tunnel; and the rates of session establishment and update.
 //!
-//! `cargo run --release -p pith-datapath --example user_paths [xdp|shaped|portable|tcp|control [PART OF A CASE'S NAME]]`
+//! `cargo run --release -p pith-datapath --example user_paths [xdp|shaped|portable|tcp|control|memory|socket [PART OF A CASE'S NAME]]`
 //! prints a table and writes `target/bench/user-paths.json`, which `bench/user.py` merges. Needs root. Every run is bounded in
 //! time; nothing leaves namespaces of its own.
 
@@ -9,11 +9,13 @@
 
 mod control;
 mod cpu;
+mod memory;
 mod net;
 mod one_packet;
 mod portable;
 mod shaped;
 mod smf;
+mod socket;
 mod stamps;
 #[path = "../../tests/support/mod.rs"]
 mod support;
@@ -27,12 +29,32 @@ use std::path::PathBuf;
 pub struct Row {
     /// The path's name in the table.
     pub name: &'static str,
-    /// Installed sessions, over which packets are distributed except in `xdp-installed`; 0: none.
+    /// Installed sessions. Packets are spread over all of them, except for `xdp-installed`. 0 where there are none.
     pub sessions: u32,
-    /// Thousands of packets in a second of CPU, including the generator's.
+    /// Thousands of packets in a second of CPU, with the generator's part of it.
     pub kpps: f64,
-    /// Nanoseconds of CPU a packet, without the generator's.
+    /// Nanoseconds of CPU a packet, without the generator: the least of all runs.
     pub ns_per_packet: f64,
+    /// Nanoseconds of CPU a packet with the generator, over all runs.
+    pub gross: Spread,
+}
+
+/// What repeated runs of one case measured.
+#[allow(missing_docs)]
+#[derive(Debug, Clone, Copy)]
+pub struct Spread {
+    pub least: f64,
+    pub median: f64,
+    pub most: f64,
+}
+
+impl Spread {
+    /// Of at least one run.
+    pub fn of(mut runs: Vec<f64>) -> Self {
+        runs.sort_by(f64::total_cmp);
+        let [.., most] = runs[..] else { panic!("no run") };
+        Self { least: runs[0], median: runs[runs.len() / 2], most }
+    }
 }
 
 fn main() {
@@ -58,9 +80,21 @@ fn main() {
         let [establishment, update] = control::run();
         others.extend([("establishment", establishment), ("update", update)]);
     }
-    println!("\n{:<20} {:>9} {:>8} {:>10}", "path", "sessions", "kpps", "ns/packet");
-    for Row { name, sessions, kpps, ns_per_packet } in &rows {
-        println!("{name:<20} {sessions:>9} {kpps:>8.0} {ns_per_packet:>10.0}");
+    if wanted("memory") {
+        others.push(("memory", memory::run()));
+    }
+    if wanted("socket") {
+        others.push(("pfcp_socket", socket::run()));
+    }
+    println!(
+        "\n{:<24} {:>9} {:>8} {:>8} {:>20}",
+        "path", "sessions", "kpps", "net ns", "gross: median, range"
+    );
+    for Row { name, sessions, kpps, ns_per_packet, gross } in &rows {
+        let Spread { least, median, most } = gross;
+        println!(
+            "{name:<24} {sessions:>9} {kpps:>8.0} {ns_per_packet:>8.0} {median:>8.0}, {least:.0} to {most:.0}"
+        );
     }
     let folder = std::env::var_os("BENCH_DIR").map_or("target/bench".into(), PathBuf::from);
     std::fs::create_dir_all(&folder).unwrap();
@@ -72,9 +106,13 @@ fn main() {
 /// The rows and the other measurements by name, in the format of `user.json`.
 fn json(rows: &[Row], others: &[(&str, String)]) -> String {
     let mut text = String::from("{\"paths\":[");
-    for (at, Row { name, sessions, kpps, ns_per_packet }) in rows.iter().enumerate() {
+    for (at, Row { name, sessions, kpps, ns_per_packet, gross }) in rows.iter().enumerate() {
         let comma = if at > 0 { "," } else { "" };
-        let row = format!("\"sessions\":{sessions},\"kpps\":{kpps:.1},\"ns_per_packet\":{ns_per_packet:.1}");
+        let Spread { least, median, most } = gross;
+        let row = format!(
+            "\"sessions\":{sessions},\"kpps\":{kpps:.1},\"ns_per_packet\":{ns_per_packet:.1},\
+             \"gross_ns\":{{\"least\":{least:.1},\"median\":{median:.1},\"most\":{most:.1}}}"
+        );
         write!(text, "{comma}\n{{\"name\":\"{name}\",{row}}}").unwrap();
     }
     text += "\n]";

@@ -4,11 +4,11 @@
 //! CPU is that of the UPF's thread, including the kernel's work for its writes and the work that the kernel
 //! defers to its own thread of that CPU.
 
-use super::Row;
 use super::cpu::put_off;
 use super::net::{FAR_AWAY, Net, RADIO, SERVER, UPF_CPU, UPF_N3, WORKER, install, start_portable, ue};
 use super::one_packet::{self, OnePacket};
 use super::support::{self, Host, cpu_of};
+use super::{Row, Spread};
 use pith_pfcp::gtpu::{GTPU_PORT, UlPduSessionInformation};
 use pith_upf::contract::*;
 use std::net::{SocketAddr, UdpSocket};
@@ -94,6 +94,8 @@ impl Case {
             (64, Way::Up, Wire::Singly) => Some(["portable-ul-singly", "one-packet-ul-singly"]),
             (64, Way::Down, Wire::Trains) => Some(["portable-dl", "one-packet-dl"]),
             (64, Way::Down, Wire::Singly) => Some(["portable-dl-singly", "one-packet-dl-singly"]),
+            (1400, Way::Up, Wire::Singly) => Some(["portable-1400-ul-singly", "one-packet-1400-ul-singly"]),
+            (1400, Way::Down, Wire::Singly) => Some(["portable-1400-dl-singly", "one-packet-1400-dl-singly"]),
             _ => None,
         }
     }
@@ -115,57 +117,58 @@ impl Case {
 fn measure(net: &Net, case: Case) -> Vec<Row> {
     let turns: Vec<_> = (0..TURNS).map(|_| [portable(net, case), one_packet(net, case)]).collect();
     let each = [("portable", 0), ("one a call", 1)].map(|(name, at)| {
-        let best = least(turns.iter().map(|turn| turn[at]));
-        report(&format!("{name}: {case}"), best)
+        let runs: Vec<_> = turns.iter().flat_map(|turn| turn[at].clone()).collect();
+        let best = least(&runs);
+        report(&format!("{name}: {case}"), best);
+        Spread::of(runs.iter().map(Run::each).collect())
     });
-    let row = |(name, ns): (&'static str, f64)| Row {
+    let row = |(name, gross): (&'static str, Spread)| Row {
         name,
         sessions: case.flows,
-        kpps: 1e6 / ns,
-        ns_per_packet: ns,
+        kpps: 1e6 / gross.least,
+        ns_per_packet: gross.least,
+        gross,
     };
     case.names().into_iter().flat_map(|names| names.into_iter().zip(each)).map(row).collect()
 }
 
-fn portable(net: &Net, case: Case) -> Run {
+fn portable(net: &Net, case: Case) -> Vec<Run> {
     let datapath = net.upf.run(move || start_portable(case.flows));
     let passed = || {
         let counters = datapath.counters();
         if case.way == Way::Up { counters.n6_out.packets } else { counters.n3_out.packets }
     };
-    let best = best(net, case, passed, || cpu_of(WORKER) + put_off(UPF_CPU));
+    let runs = runs(net, case, passed, || cpu_of(WORKER) + put_off(UPF_CPU));
     net.upf.run(move || drop(datapath));
-    best
+    runs
 }
 
-fn one_packet(net: &Net, case: Case) -> Run {
+fn one_packet(net: &Net, case: Case) -> Vec<Run> {
     let threads = net.upf.run(OnePacket::start);
     let (at, name) = if case.way == Way::Up { (0, one_packet::UP) } else { (1, one_packet::DOWN) };
-    let best = best(net, case, || threads.packets()[at], || cpu_of(name) + put_off(UPF_CPU));
+    let runs = runs(net, case, || threads.packets()[at], || cpu_of(name) + put_off(UPF_CPU));
     net.upf.run(move || threads.stop());
-    best
+    runs
 }
 
 /// The run with the least CPU a packet: on a shared machine it is the least disturbed.
-fn least(runs: impl Iterator<Item = Run>) -> Run {
-    runs.min_by(|a, b| a.each().total_cmp(&b.each())).expect("there are runs")
+fn least(runs: &[Run]) -> Run {
+    *runs.iter().min_by(|a, b| a.each().total_cmp(&b.each())).expect("there are runs")
 }
 
-fn best(net: &Net, case: Case, passed: impl Fn() -> u64, cpu: impl Fn() -> Duration) -> Run {
+fn runs(net: &Net, case: Case, passed: impl Fn() -> u64, cpu: impl Fn() -> Duration) -> Vec<Run> {
     let run = |_| {
         let before = (passed(), cpu());
         let sent = case.send(net);
         thread::sleep(Duration::from_millis(20));
         Run { sent, passed: passed() - before.0, cpu: cpu() - before.1 }
     };
-    least((0..RUNS).map(run))
+    (0..RUNS).map(run).collect()
 }
 
-/// Nanoseconds a packet.
-fn report(name: &str, run: Run) -> f64 {
+fn report(name: &str, run: Run) {
     let (kpps, each) = (run.passed as f64 / RUN.as_secs_f64() / 1e3, run.each());
     println!("{name:<44} {kpps:>8.0} {each:>12.0} {:>9.1}%", run.passed as f64 * 100.0 / run.sent as f64);
-    each
 }
 
 /// The cost of a start, of 10,000 sessions, and of idling.

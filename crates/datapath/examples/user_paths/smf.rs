@@ -1,4 +1,4 @@
-//! A UPF-C and a simulated SMF.
+//! An SMF's requests, and an SMF that calls UPF-C.
 
 use super::support::{GNB, UPF};
 use pith_datapath::UserPlane;
@@ -13,9 +13,16 @@ use std::time::Instant;
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 168, 4, 2);
 const PORT: u16 = 8805;
 
+/// An SMF and the UPF-C that it asks, without a socket between them.
 pub struct Smf {
     upf: Upf,
     begun: Instant,
+    requests: Requests,
+}
+
+/// Encodes an SMF's requests.
+pub struct Requests {
+    address: Ipv4Addr,
     sequence: u32,
 }
 
@@ -24,18 +31,18 @@ impl Smf {
         let n3 = GtpuAddress { v4: Some(UPF), v6: None };
         let config = Config::new(UPF.into(), n3, 1_700_000_000);
         let upf = Upf::new(Config { smfs: vec![PermittedSmf::at(ADDRESS.into())], ..config }, [7; 32]);
-        let mut smf = Self { upf, begun: Instant::now(), sequence: 0 };
-        let node = NodeId::Ipv4(ADDRESS);
-        let octets = smf.encoded(0, AssociationSetupRequest::new(node, NtpSeconds::from_unix(1_700_000_000)));
+        let mut smf = Self { upf, begun: Instant::now(), requests: Requests::of(ADDRESS) };
+        let octets = smf.requests.association();
         smf.send(plane, &octets);
         smf
     }
 
-    fn encoded(&mut self, seid: u64, request: impl Into<Message>) -> Vec<u8> {
-        self.sequence += 1;
-        let mut octets = Vec::new();
-        request.into().encode(seid, self.sequence, &mut octets).unwrap();
-        octets
+    pub fn establishment(&mut self, ue: Ipv4Addr, gnb_teid: u32) -> Vec<u8> {
+        self.requests.establishment(ue, gnb_teid)
+    }
+
+    pub fn move_downlink(&mut self, seid: u64, teid: u32) -> Vec<u8> {
+        self.requests.move_downlink(seid, teid)
     }
 
     /// Passes a request to UPF-C and returns its response.
@@ -59,6 +66,25 @@ impl Smf {
             panic!("{response:?}")
         };
         (response.up_f_seid.unwrap().seid, teid)
+    }
+}
+
+impl Requests {
+    /// Of the SMF with that address as its Node ID and F-SEID.
+    pub fn of(address: Ipv4Addr) -> Self {
+        Self { address, sequence: 0 }
+    }
+
+    fn encoded(&mut self, seid: u64, request: impl Into<Message>) -> Vec<u8> {
+        self.sequence += 1;
+        let mut octets = Vec::new();
+        request.into().encode(seid, self.sequence, &mut octets).unwrap();
+        octets
+    }
+
+    pub fn association(&mut self) -> Vec<u8> {
+        let node = NodeId::Ipv4(self.address);
+        self.encoded(0, AssociationSetupRequest::new(node, NtpSeconds::from_unix(1_700_000_000)))
     }
 
     /// The request for a PDU session as an SMF sends it: both directions, a QoS flow's QER, the session AMBR,
@@ -96,7 +122,7 @@ impl Smf {
             far(1, DestinationInterface::Core, None),
             far(2, DestinationInterface::Access, Some(OuterHeaderCreation::gtpu(gnb_teid, GNB.into()))),
         ];
-        let seid = FSeid::new(u64::from(gnb_teid), ADDRESS.into());
+        let seid = FSeid::new(u64::from(gnb_teid), self.address.into());
         let pdrs = vec![pdr(1, uplink), pdr(2, downlink)];
         let request = SessionEstablishmentRequest {
             create_qers: vec![flow, ambr],
@@ -105,7 +131,7 @@ impl Smf {
                 MeasurementMethod::VOLUM,
                 ReportingTriggers::default(),
             )],
-            ..SessionEstablishmentRequest::new(NodeId::Ipv4(ADDRESS), seid, pdrs, fars)
+            ..SessionEstablishmentRequest::new(NodeId::Ipv4(self.address), seid, pdrs, fars)
         };
         self.encoded(0, request)
     }

@@ -5,10 +5,10 @@
 //!   generate ─ redirect ─▶ g ── veth ── in │ what is measured │ out ── veth ── s: sink
 //! ```
 
-use super::Row;
 use super::cpu::{pin, put_off, used_by};
 use super::support::run as command;
 use super::support::{self, GNB, SERVER, UPF, UPF_N6, enter_namespace, session_of};
+use super::{Row, Spread};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder, ProgramInput, libbpf_sys};
 use pith_datapath::{DatapathConfig, PathChoice, UePool, UserPlane, XdpHook};
 use pith_pfcp::gtpu::UlPduSessionInformation;
@@ -42,6 +42,8 @@ const TUNNEL: usize = 20 + 8 + 16;
 const LINK: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const FIRST_TEID: u32 = 0x100;
 const FIRST_UE: Ipv4Addr = Ipv4Addr::new(10, 45, 1, 0);
+/// The first of many destinations; all are routed by `SERVER`.
+const FIRST_FAR: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 0);
 
 /// Runs all cases, each in a namespace of its own.
 pub fn run(wanted: &str) -> Vec<Row> {
@@ -54,22 +56,22 @@ pub fn run(wanted: &str) -> Vec<Row> {
     println!("xdp-full: {TRAIN} packets in a row for a session; xdp-scattered: each packet is another's");
     println!("xdp-installed: packets are those of 1000 sessions");
     let cases: Vec<_> = cases().into_iter().filter(|case| case.0.contains(wanted)).collect();
-    let (mut generator, mut gross) = ([f64::MAX; 2], vec![f64::MAX; cases.len()]);
+    let (mut generator, mut gross) = ([const { Vec::new() }; 2], vec![Vec::new(); cases.len()]);
     for turn in 1..=TURNS {
-        for (least, way) in generator.iter_mut().zip([Way::Up, Way::Down]) {
-            *least = least.min(measure(Case::Discard(way), NONE));
+        for (runs, way) in generator.iter_mut().zip([Way::Up, Way::Down]) {
+            runs.extend(measure(Case::Discard(way), NONE));
         }
-        for (least, (_, case, sessions)) in gross.iter_mut().zip(&cases) {
-            *least = least.min(measure(*case, *sessions));
+        for (runs, (_, case, sessions)) in gross.iter_mut().zip(&cases) {
+            runs.extend(measure(*case, *sessions));
         }
         println!("turn {turn} of {TURNS}");
     }
-    println!("generator: {:.0} ns a packet up, {:.0} down", generator[0], generator[1]);
+    let generator = generator.map(Spread::of);
+    println!("generator: {:.0} ns a packet up, {:.0} down", generator[0].least, generator[1].least);
     for ((name, case, sessions), gross) in cases.into_iter().zip(gross) {
-        let sessions = sessions.installed;
-        let net = gross - generator[case.way() as usize];
-        println!("{name} {sessions}: {gross:.0} ns, {net:.0} without the generator");
-        rows.push(Row { name, sessions, kpps: 1e6 / gross, ns_per_packet: net });
+        let (sessions, gross) = (sessions.installed, Spread::of(gross));
+        let net = gross.least - generator[case.way() as usize].least;
+        rows.push(Row { name, sessions, kpps: 1e6 / gross.least, ns_per_packet: net, gross });
     }
     rows
 }
@@ -82,9 +84,13 @@ struct Sessions {
     active: u32,
     /// Consecutive packets of one session.
     train: u32,
+    /// Destinations of uplink packets, each packet's another one.
+    destinations: u32,
 }
 
-const NONE: Sessions = Sessions { installed: 0, active: 0, train: 1 };
+const NONE: Sessions = Sessions { installed: 0, active: 0, train: 1, destinations: 1 };
+/// More destinations than the program's route cache has entries, so that most look-ups miss it.
+const MANY_DESTINATIONS: u32 = 65_536;
 
 fn cases() -> Vec<(&'static str, Case, Sessions)> {
     let mut cases = vec![
@@ -93,7 +99,7 @@ fn cases() -> Vec<(&'static str, Case, Sessions)> {
         ("xdp-encap", Case::Bare("encap", Way::Down), NONE),
     ];
     let mut both = |names: [&'static str; 2], installed, active, train| {
-        let sessions = Sessions { installed, active, train };
+        let sessions = Sessions { installed, active, train, destinations: 1 };
         cases.push((names[0], Case::Full(Way::Up), sessions));
         cases.push((names[1], Case::Full(Way::Down), sessions));
     };
@@ -105,6 +111,12 @@ fn cases() -> Vec<(&'static str, Case, Sessions)> {
     // The worst case: consecutive packets belong to different sessions.
     for sessions in [1000, 100_000] {
         both(["xdp-scattered-ul", "xdp-scattered-dl"], sessions, sessions, 1);
+    }
+    for (name, case) in [("kernel-destinations", Case::Kernel), ("xdp-destinations-ul", Case::Full(Way::Up))]
+    {
+        let installed = if case == Case::Kernel { 0 } else { 1000 };
+        let sessions = Sessions { installed, active: installed, train: 1, destinations: MANY_DESTINATIONS };
+        cases.push((name, case, sessions));
     }
     cases
 }
@@ -139,15 +151,16 @@ impl Case {
     }
 }
 
-/// Nanoseconds of CPU a packet, including the generator's.
-fn measure(case: Case, Sessions { installed, active, train }: Sessions) -> f64 {
+/// Nanoseconds of CPU a packet with the generator's, of each run.
+fn measure(case: Case, sessions: Sessions) -> Vec<f64> {
     apart(move || {
         let bench = Bench::set_up(case.way());
-        let _runs = bench.start(case, installed);
-        bench.frame(case, active, train, (PACKET, 0));
+        let _runs = bench.start(case, sessions.installed);
+        let Sessions { active, train, destinations, .. } = sessions;
+        bench.frame_to(case, (active, train, destinations), (PACKET, 0));
         bench.generate(FRAMES);
         bench.arrivals();
-        bench.cost()
+        bench.costs()
     })
 }
 
@@ -183,6 +196,7 @@ impl Bench {
         command(&format!("ip link set {into} address 02:00:00:00:00:02"));
         command(&format!("ip neigh replace {GNB} lladdr 02:00:00:00:00:03 dev n3 nud permanent"));
         command(&format!("ip neigh replace {SERVER} lladdr 02:00:00:00:00:03 dev n6 nud permanent"));
+        command(&format!("ip route add 100.64.0.0/10 via {SERVER}"));
         command("ip link add known type veth peer name nothing");
         let object = ObjectBuilder::default().open_memory(OBJECT).unwrap().load().unwrap();
         let known = attach(&object, "generate", "known");
@@ -225,8 +239,23 @@ impl Bench {
 
     /// Sets the generated traffic: number of sessions, consecutive packets of one, bytes of a packet, and
     /// nanoseconds between packets.
-    pub fn frame(&self, case: Case, sessions: u32, train: u32, (packet, interval): (usize, u64)) {
-        let frame = frame_of(case, packet);
+    pub fn frame(&self, case: Case, sessions: u32, train: u32, timing: (usize, u64)) {
+        self.frame_to(case, (sessions, train, 1), timing);
+    }
+
+    /// The same, spread over that number of destinations.
+    fn frame_to(
+        &self,
+        case: Case,
+        (sessions, train, destinations): (u32, u32, u32),
+        (packet, interval): (usize, u64),
+    ) {
+        let frame = frame_of(case, packet, if destinations > 1 { FIRST_FAR } else { SERVER });
+        let destination_at = match case {
+            _ if destinations == 1 => 0,
+            Case::Kernel => ETHERNET + 16,
+            _ => ETHERNET + TUNNEL + 16,
+        };
         let (teid_at, address_at) = match case {
             Case::Full(Way::Up) => (ETHERNET + 20 + 8 + 4, ETHERNET + TUNNEL + 12),
             Case::Full(Way::Down) | Case::Shaped(_) => (0, ETHERNET + 16),
@@ -237,6 +266,9 @@ impl Bench {
             value.extend(word.to_ne_bytes());
         }
         for word in [interval, 0, 0] {
+            value.extend(word.to_ne_bytes());
+        }
+        for word in [destinations, destination_at as u32] {
             value.extend(word.to_ne_bytes());
         }
         value.extend(&frame[..FRAME]);
@@ -299,10 +331,11 @@ impl Bench {
         })
     }
 
-    /// The minimum of many short runs: on a shared machine it is the least disturbed.
-    fn cost(&self) -> f64 {
-        let runs = (0..RUNS).filter_map(|_| self.cost_of_run());
-        runs.reduce(f64::min).expect("a run in which the CPU was not taken away for long")
+    /// Of short runs, without those that lost packets.
+    fn costs(&self) -> Vec<f64> {
+        let runs: Vec<_> = (0..RUNS).filter_map(|_| self.cost_of_run()).collect();
+        assert!(!runs.is_empty(), "the CPU was taken away for long in all runs");
+        runs
     }
 
     /// `None` if packets were lost: another process used the CPU while a veth's ring of 256 overflowed.
@@ -327,14 +360,14 @@ thread_local! {
 }
 
 /// The frame of session 0, with a user packet of that length.
-fn frame_of(case: Case, packet: usize) -> Vec<u8> {
+fn frame_of(case: Case, packet: usize, server: Ipv4Addr) -> Vec<u8> {
     let payload = vec![0; packet - 28];
     let link = [&LINK[..], &[2, 0, 0, 0, 0, 9], &[8, 0]].concat();
-    let up = support::udp(FIRST_UE, SERVER, 7000, &payload);
+    let up = support::udp(FIRST_UE, server, 7000, &payload);
     match case {
-        Case::Kernel => [link, support::udp(GNB, SERVER, 7000, &payload)].concat(),
+        Case::Kernel => [link, support::udp(GNB, server, 7000, &payload)].concat(),
         Case::Full(Way::Down) | Case::Shaped(_) | Case::Bare(_, Way::Down) | Case::Discard(Way::Down) => {
-            [link, support::udp(SERVER, FIRST_UE, 5000, &payload)].concat()
+            [link, support::udp(server, FIRST_UE, 5000, &payload)].concat()
         }
         _ => {
             let information = UlPduSessionInformation { qfi: 9, qos_monitoring: None };
@@ -347,7 +380,7 @@ fn frame_of(case: Case, packet: usize) -> Vec<u8> {
 }
 
 /// With sessions of that rate in each direction, in bit/s.
-fn start_upf(sessions: u32, rate: u64) -> UserPlane {
+pub fn start_upf(sessions: u32, rate: u64) -> UserPlane {
     let config = DatapathConfig {
         n3_addresses: vec![UPF.into()],
         pools: vec![UePool { gateway: Ipv4Addr::new(10, 0, 0, 1).into(), prefix: 8 }],

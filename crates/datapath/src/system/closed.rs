@@ -4,7 +4,7 @@
 //! Separate chains precede the firewalls of data networks. Packets from interfaces other than TUN pass
 //! immediately. Packets for this host traverse the input chain, so forwarded packets need no look-up for it.
 
-use super::nft::{run, table_name, words};
+use super::nft::{Table, run, table_name, words};
 use super::policy::Net;
 use crate::boundary::{Area, Permit, Reach};
 use pith_upf::contract::AddressRange;
@@ -13,27 +13,12 @@ use std::net::IpAddr;
 /// Before other filters (NF_IP_PRI_FILTER is 0), after destination NAT (NF_IP_PRI_NAT_DST is -100).
 const PRIORITY: i32 = -10;
 
-/// The sets and chains of closed destinations in a table. `one_sided`: interfaces that lead to gNBs and other
-/// UPFs only.
-pub fn chains(tun: &str, reach: &Reach, one_sided: &[String]) -> String {
-    let sets = Family::ALL.map(|family| family.set(reach)).concat();
-    let permits: String = reach.permits().map(permit).chain(reach.gateways().map(echo)).collect();
-    let interfaces: String =
-        one_sided.iter().map(|interface| format!("\t\toifname \"{interface}\" drop\n")).collect();
-    let begin = |hook: &str| {
-        format!(
-            "\tchain closed_{hook} {{\n\t\ttype filter hook {hook} priority {PRIORITY};\n\
-             \t\tiifname != \"{tun}\" accept\n{permits}"
-        )
-    };
-    let closed =
-        Family::ALL.map(|family| format!("\t\t{} daddr @{} drop\n", family.word(), family.name())).concat();
-    format!(
-        "{sets}{}\t\tdrop\n\t}}\n{}{closed}{}{interfaces}\t}}\n",
-        begin("input"),
-        begin("forward"),
-        between_tenants(reach)
-    )
+/// The sets and chains of closed destinations, a table for each address family: a packet is compared with rules of its own
+/// family only. `one_sided`: interfaces that lead to gNBs and other UPFs only.
+pub fn tables(tun: &str, reach: &Reach, one_sided: &[String]) -> Vec<Table> {
+    Family::ALL
+        .map(|family| Table { family: family.word(), body: family.chains(tun, reach, one_sided) })
+        .into()
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +37,32 @@ impl Family {
     /// The keyword in rules.
     fn word(self) -> &'static str {
         if self == Self::V4 { "ip" } else { "ip6" }
+    }
+
+    /// The forward chain has no rules that only packets to this host can match: each rule costs every forwarded packet.
+    fn chains(self, tun: &str, reach: &Reach, one_sided: &[String]) -> String {
+        let permits = reach.permits().filter(|permit| Self::of(permit.to.address) == self);
+        let permits: String = permits.map(|permit| self.permit(permit)).collect();
+        let gateways = reach.gateways().filter(|gateway| Self::of(*gateway) == self);
+        let echoes: String = gateways.map(|gateway| self.echo(gateway)).collect();
+        let interfaces: String =
+            one_sided.iter().map(|interface| format!("\t\toifname \"{interface}\" drop\n")).collect();
+        // By index, which costs less than by name; the interface is there before the table.
+        let begin = |hook: &str| {
+            format!(
+                "\tchain closed_{hook} {{\n\t\ttype filter hook {hook} priority {PRIORITY};\n\
+                 \t\tiif != \"{tun}\" accept\n{permits}"
+            )
+        };
+        format!(
+            "{set}{input}{echoes}\t\tdrop\n\t}}\n{forward}\t\t{word} daddr @{name} drop\n{tenants}{interfaces}\t}}\n",
+            set = self.set(reach),
+            input = begin("input"),
+            forward = begin("forward"),
+            word = self.word(),
+            name = self.name(),
+            tenants = self.between_tenants(reach),
+        )
     }
 
     fn name(self) -> &'static str {
@@ -74,69 +85,69 @@ impl Family {
             "\tset {name} {{\n\t\ttype {kind}\n\t\tflags interval\n\t\telements = {{ {elements} }}\n\t}}\n"
         )
     }
-}
 
-/// The rule of a permit. Here it applies to all tenants; the workers distinguish them.
-fn permit(permit: &Permit) -> String {
-    let to = format!("\t\t{} daddr {}", Family::of(permit.to.address).word(), Net(permit.to));
-    let rest = match (permit.protocol, permit.ports) {
-        (None, _) => String::new(),
-        (Some(protocol), Some(ports)) => format!(" {} dport {ports}", protocol.name()),
-        (Some(protocol), None) => {
-            let [v4, v6] = protocol.numbers();
-            format!(" meta l4proto {{ {v4}, {v6} }}")
-        }
-    };
-    format!("{to}{rest} accept\n")
-}
-
-fn echo(gateway: IpAddr) -> String {
-    let icmp = if gateway.is_ipv4() { "icmp" } else { "icmpv6" };
-    let word = Family::of(gateway).word();
-    format!("\t\t{word} daddr {gateway} {icmp} type {{ echo-request, echo-reply }} accept\n")
-}
-
-/// Rules that drop packets from each pool to those of other tenants.
-fn between_tenants(reach: &Reach) -> String {
-    let pools: Vec<(AddressRange, u8)> = reach
-        .entries()
-        .iter()
-        .filter_map(|(range, area)| match area {
-            Area::Tenant(tenant) => Some((*range, *tenant)),
-            Area::Open | Area::Closed => None,
-        })
-        .collect();
-    let mut rules = String::new();
-    for (from, tenant) in &pools {
-        let family = Family::of(from.address);
-        let others = pools.iter().filter(|(to, other)| other != tenant && Family::of(to.address) == family);
-        let others: Vec<_> = others.map(|(to, _)| Net(*to).to_string()).collect();
-        if !others.is_empty() {
-            let (word, others) = (family.word(), others.join(", "));
-            rules += &format!("\t\t{word} saddr {} {word} daddr {{ {others} }} drop\n", Net(*from));
-        }
+    /// The rule of a permit. Here it applies to all tenants; the workers distinguish them.
+    fn permit(self, permit: &Permit) -> String {
+        let to = format!("\t\t{} daddr {}", self.word(), Net(permit.to));
+        let rest = match (permit.protocol, permit.ports) {
+            (None, _) => String::new(),
+            (Some(protocol), Some(ports)) => format!(" {} dport {ports}", protocol.name()),
+            (Some(protocol), None) => {
+                let [v4, v6] = protocol.numbers();
+                format!(" meta l4proto {{ {v4}, {v6} }}")
+            }
+        };
+        format!("{to}{rest} accept\n")
     }
-    rules
+
+    fn echo(self, gateway: IpAddr) -> String {
+        let icmp = if self == Self::V4 { "icmp" } else { "icmpv6" };
+        let word = self.word();
+        format!("\t\t{word} daddr {gateway} {icmp} type {{ echo-request, echo-reply }} accept\n")
+    }
+
+    /// Rules that drop packets from each pool to those of other tenants.
+    fn between_tenants(self, reach: &Reach) -> String {
+        let pools: Vec<(AddressRange, u8)> = reach
+            .entries()
+            .iter()
+            .filter(|(range, _)| Self::of(range.address) == self)
+            .filter_map(|(range, area)| match area {
+                Area::Tenant(tenant) => Some((*range, *tenant)),
+                Area::Open | Area::Closed => None,
+            })
+            .collect();
+        let mut rules = String::new();
+        for (from, tenant) in &pools {
+            let others = pools.iter().filter(|(_, other)| other != tenant);
+            let others: Vec<_> = others.map(|(to, _)| Net(*to).to_string()).collect();
+            if !others.is_empty() {
+                let (word, others) = (self.word(), others.join(", "));
+                rules += &format!("\t\t{word} saddr {} {word} daddr {{ {others} }} drop\n", Net(*from));
+            }
+        }
+        rules
+    }
 }
 
-/// The sets of the table, or nothing if there is no table.
+/// The sets of the tables, or nothing if there are no tables.
 #[derive(Debug, Default)]
 pub struct ClosedSets {
     table: Option<String>,
 }
 
 impl ClosedSets {
-    /// For the table of that TUN interface.
+    /// For the tables of that TUN interface.
     pub fn of(tun: &str) -> Self {
-        Self { table: Some(format!("inet {}", table_name(tun))) }
+        Self { table: Some(table_name(tun)) }
     }
 
     /// Replaces the elements of the sets in one transaction.
     pub fn replace(&self, reach: &Reach) {
         let Some(table) = &self.table else { return };
         let script = Family::ALL.map(|family| {
-            let (name, elements) = (family.name(), family.elements(reach));
-            format!("flush set {table} {name}\nadd element {table} {name} {{ {elements} }}\n")
+            let (word, name, elements) = (family.word(), family.name(), family.elements(reach));
+            format!("flush set {word} {table} {name}\nadd element {word} {table} {name} {{ {elements} }}\n")
         });
         if let Err(error) = run(&words("nft -f -"), &script.concat()) {
             tracing::warn!(%error, "the packet filter does not know what is closed to UEs since a change; the UPF does");
@@ -167,14 +178,16 @@ mod tests {
 
     #[test]
     fn the_host_is_closed_and_so_are_networks_and_other_tenants() {
-        let text = chains("pith0", &reach(), &["n3".into()]);
+        let text: String =
+            tables("pith0", &reach(), &["n3".into()]).into_iter().map(|table| table.body).collect();
         for line in [
             "set closed4 {\n\t\ttype ipv4_addr\n\t\tflags interval\n\t\telements = { 0.0.0.0-0.255.255.255, 127.0.0.0-",
             "192.0.2.0-192.0.2.255, 203.0.113.9, 224.0.0.0-239.255.255.255, 255.255.255.255 }",
-            "hook input priority -10;\n\t\tiifname != \"pith0\" accept\n\t\tip daddr 10.211.0.1 udp dport 53 accept\n",
+            "hook input priority -10;\n\t\tiif != \"pith0\" accept\n\t\tip daddr 10.211.0.1 udp dport 53 accept\n",
             "ip6 daddr 2001:db8::/32 meta l4proto { 1, 58 } accept",
             "ip daddr 10.45.0.1 icmp type { echo-request, echo-reply } accept",
             "accept\n\t\tdrop\n\t}\n",
+            "ip6 daddr @closed6 drop",
             "ip daddr @closed4 drop",
             "ip saddr 10.46.0.0/16 ip daddr { 10.45.0.0/16 } drop",
             "oifname \"n3\" drop",

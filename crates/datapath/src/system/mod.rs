@@ -68,13 +68,13 @@ impl Network {
         let what = "setting up NAT and firewall (nftables, or for NAT alone iptables where nft is missing)";
         let host = Host::read().map_err(StartError::setup("reading this host's addresses"))?;
         let reach = Reach::compile(&config.whole_boundary(), &config.pools, &host, &[]);
-        let chains = closed::chains(&config.tun, &reach, &one_sided_interfaces(config));
-        let (filter, closes) = match packet_filter(config, Some(&chains)) {
+        let closed = closed::tables(&config.tun, &reach, &one_sided_interfaces(config));
+        let (filter, closes) = match packet_filter(config, closed) {
             Ok(filter @ Filter { iptables: None, .. }) => (filter, true),
             Ok(filter) => (filter, false),
             Err(error) => {
                 tracing::debug!(%error, "no packet filter for what is closed to UEs");
-                let filter = packet_filter(config, None).map_err(|error| advise(config, error));
+                let filter = packet_filter(config, Vec::new()).map_err(|error| advise(config, error));
                 (filter.map_err(StartError::setup(what))?, false)
             }
         };
@@ -114,13 +114,18 @@ struct Filter {
     iptables: Option<Iptables>,
 }
 
-/// Sets up NAT and firewalls; `chains` are added to the firewalls' table.
-fn packet_filter(config: &DatapathConfig, chains: Option<&str>) -> io::Result<Filter> {
-    let body = [firewall::body(config), chains.map(str::to_owned)].into_iter().flatten().collect::<String>();
-    let filter = (!body.is_empty()).then_some(Table { family: "inet", body });
+/// NAT and firewalls, with these tables beside them.
+fn packet_filter(config: &DatapathConfig, closed: Vec<Table>) -> io::Result<Filter> {
+    let firewall = firewall::body(config).map(|body| Table { family: "inet", body });
     let nat = nat::tables(config);
-    let is_wanted = !nat.is_empty() || firewall::body(config).is_some();
-    let tables: Vec<_> = nat.into_iter().chain(filter).collect();
+    let is_wanted = !nat.is_empty() || firewall.is_some();
+    let mut tables: Vec<_> = nat.into_iter().chain(firewall).collect();
+    for table in closed {
+        match tables.iter_mut().find(|other| other.family == table.family) {
+            Some(other) => other.body += &table.body,
+            None => tables.push(table),
+        }
+    }
     match Tables::put_in(&config.tun, &tables) {
         Err(error)
             if error.kind() == io::ErrorKind::NotFound && (!is_wanted || Iptables::is_enough_for(config)) =>

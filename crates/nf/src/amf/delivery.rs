@@ -24,6 +24,13 @@ pub(crate) struct Message {
     pub n2: Option<(Transfer, Bytes)>,
 }
 
+impl Message {
+    /// Octets of its content.
+    pub fn octets(&self) -> usize {
+        self.n1.as_ref().map_or(0, Bytes::len) + self.n2.as_ref().map_or(0, |(_, transfer)| transfer.len())
+    }
+}
+
 /// The NGAP message that a transfer belongs to (TS 38.413 9.3.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Transfer {

@@ -263,6 +263,9 @@ pub(crate) enum TransferError {
     /// The UE is in CM-IDLE, and the message is about resources that only a gNB of a connected UE has.
     #[error("UE in CM-IDLE")]
     Idle,
+    /// Too many messages are queued for the UE, which is being paged.
+    #[error("too many messages are queued for this UE")]
+    QueueFull,
     /// The request has no content that can be sent.
     #[error("nothing to send")]
     Empty,
@@ -275,6 +278,7 @@ impl TransferError {
             Self::NoContext | Self::NoSession => Problem::context_not_found().detail(self),
             Self::RegistrationOngoing => Problem::new(SbiCause::TemporaryRejectRegistrationOngoing),
             Self::Idle => Problem::new(SbiCause::UeInCmIdleState),
+            Self::QueueFull => Problem::new(SbiCause::NfCongestion).detail(self),
             Self::Empty => Problem::mandatory_ie_missing("n1MessageContainer"),
         }
     }

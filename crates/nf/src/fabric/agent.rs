@@ -156,6 +156,12 @@ impl Agent {
         self.config.shard
     }
 
+    /// Whether a discovery or an access token request has ended since its calls were last taken.
+    pub(super) fn has_outcomes(&self) -> bool {
+        let Self { authorized, refused, ready, failed, .. } = self;
+        !(authorized.is_empty() && refused.is_empty() && ready.is_empty() && failed.is_empty())
+    }
+
     /// Removes and returns the calls whose discovery has succeeded.
     pub(super) fn take_ready(&mut self) -> Vec<Call> {
         std::mem::take(&mut self.ready)

@@ -2,6 +2,7 @@
 
 use super::agent::Call;
 use crate::kit::{Duration, Instant, Selection, Target};
+use foldhash::fast::FixedState;
 use pith_sbi::nnrf_nfdiscovery::SearchNfInstances;
 use pith_sbi::nnrf_nfmanagement::NfProfile;
 use pith_sbi::{ApiRoot, NfInstanceId, NfType, Reply, Request, Response, ServiceName};
@@ -87,7 +88,9 @@ pub(super) struct Answered {
 /// Results, and calls held for pending queries.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
-    answers: HashMap<Question, Answer>,
+    /// Each call to another NF hashes its question. UEs control little of it, and `LIMIT` bounds the cost of collisions,
+    /// so a fast hash is safe.
+    answers: HashMap<Question, Answer, FixedState>,
     /// The instance at each apiRoot. If several NFs of a process share it, one of them.
     instances: HashMap<Arc<ApiRoot>, NfInstanceId>,
     asked: HashMap<u64, Asked>,

@@ -255,6 +255,13 @@ impl Shard {
             self.route_one(now, nf, effect, out);
         }
         self.effects = effects;
+        if self.agent.has_outcomes() {
+            self.take_outcomes(now, out);
+        }
+    }
+
+    /// Resumes or fails the calls whose discovery or access token request has ended.
+    fn take_outcomes(&mut self, now: Instant, out: &mut Vec<ShardEffect>) {
         for call in self.agent.take_authorized() {
             self.send_http(now, call, out);
         }

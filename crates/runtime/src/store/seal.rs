@@ -5,7 +5,7 @@
 //! file and the key file together do.
 
 use crate::private_file::{self, ReadError, Readers};
-use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::digest::{SHA256, digest};
 use pith_nf::kit::{Authentication, Secret};
 use pith_types::Supi;
@@ -55,7 +55,7 @@ pub enum SealError {
 
 /// Encrypts and decrypts subscribers' keys.
 pub(super) struct Seal {
-    key: RandomizedNonceKey,
+    key: LessSafeKey,
     id: String,
 }
 
@@ -86,7 +86,8 @@ impl Seal {
 
     fn new(key: &[u8; KEY]) -> Result<Self, SealError> {
         let digest = digest(&SHA256, key);
-        let key = RandomizedNonceKey::new(&AES_256_GCM, key).map_err(|_| SealError::Library)?;
+        let key = UnboundKey::new(&AES_256_GCM, key).map_err(|_| SealError::Library)?;
+        let key = LessSafeKey::new(key);
         Ok(Self { key, id: hex::encode(digest.as_ref().get(..4).unwrap_or_default()) })
     }
 
@@ -102,12 +103,17 @@ impl Seal {
         put(&mut plain, keys.opc.as_ref());
         put(&mut plain, keys.topc.as_ref());
         let mut sealed = plain.to_vec();
+        // From the system, not from the library: its generator takes 5 ms to collect entropy at its first use. 2^32 random
+        // nonces under one key are safe (NIST SP 800-38D 8.3).
+        let mut nonce = [0; NONCE_LEN];
         let aad = Aad::from(purpose(supi));
-        let Ok(nonce) = self.key.seal_in_place_append_tag(aad, &mut sealed) else {
+        let is_sealed = getrandom::fill(&mut nonce).is_ok()
+            && self.key.seal_in_place_append_tag(Nonce::from(&nonce), aad, &mut sealed).is_ok();
+        if !is_sealed {
             sealed.zeroize();
             return Err(SealError::Library);
-        };
-        Ok([nonce.as_ref().as_slice(), &sealed].concat())
+        }
+        Ok([nonce.as_slice(), &sealed].concat())
     }
 
     /// Decrypts the keys into a subscriber that was stored without them.

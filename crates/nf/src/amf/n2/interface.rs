@@ -57,9 +57,8 @@ impl Amf {
             None => self.shared.connections.of_gnb(gnb),
             Some(ues) => ues.iter().filter_map(|ue| self.connection_of(gnb, ue)).collect(),
         };
-        for connection in connections {
-            self.connection_lost(now, connection, out);
-        }
+        self.lost.extend(connections);
+        self.lose_connections(now, out);
     }
 
     /// The connection that an item of NG RESET names, by either id.

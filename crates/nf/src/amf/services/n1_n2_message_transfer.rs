@@ -13,6 +13,12 @@ use pith_sbi::namf_communication::{
 };
 use pith_sbi::{Created, Reply, Response, Uri};
 
+/// Messages queued for a UE that is being paged: one of each session and some more.
+const MOST_QUEUED: usize = 24;
+
+/// Octets of the messages queued for a UE that is being paged.
+const MOST_QUEUED_OCTETS: usize = 64 << 10;
+
 impl Amf {
     /// Sends the message, or pages the UE.
     pub(super) fn n1_n2_message_transfer(
@@ -50,10 +56,10 @@ fn transfer(
     if is_for_resources(&message) && (skip_paging || message.n1.is_none()) {
         return Err(TransferError::Idle);
     }
-    match skip_paging && message.n2.is_none() {
-        true => Ok(not_transferred()),
-        false => Ok(page_for(ue, env, message, on_failure)),
+    if skip_paging && message.n2.is_none() {
+        return Ok(not_transferred());
     }
+    page_for(ue, env, message, on_failure)
 }
 
 /// Whether the message has content for a gNB's existing resources of the session. A UE in CM-IDLE
@@ -89,7 +95,16 @@ fn not_transferred() -> Response {
 
 /// Queues the message and pages the UE, at once or when its connection is released. Returns the URI
 /// that identifies the message in a failure notification.
-fn page_for(ue: &mut UeContext, env: &mut Env<'_>, message: Message, on_failure: Option<Uri>) -> Response {
+///
+/// # Errors
+///
+/// Refuses the message if too many are queued for the UE.
+fn page_for(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    message: Message,
+    on_failure: Option<Uri>,
+) -> Result<Response, TransferError> {
     let name = ue.supi.as_ref().map(ToString::to_string).unwrap_or_default();
     let path = format!("/namf-comm/v1/ue-contexts/{name}/n1-n2-messages/{}", env.rng.next_u32());
     let location = Uri::new(&env.config.identity.api_root, &path);
@@ -98,10 +113,14 @@ fn page_for(ue: &mut UeContext, env: &mut Env<'_>, message: Message, on_failure:
         // The new message supersedes a queued one of that session for the gNB alone.
         ue.undelivered.retain(|kept| kept.message.id != message.id || kept.message.n1.is_some());
     }
+    let octets = ue.undelivered.iter().map(|kept| kept.message.octets()).sum::<usize>() + message.octets();
+    if ue.undelivered.len() >= MOST_QUEUED || octets > MOST_QUEUED_OCTETS {
+        return Err(TransferError::QueueFull);
+    }
     ue.undelivered.push(Undelivered { message, on_failure });
     if ue.connection.is_none() {
         paging::begin(ue, env);
     }
     let body = N1N2MessageTransferRspData::new(N1N2MessageTransferCause::AttemptingToReachUe);
-    Response::N1N2MessageTransferAccepted(Box::new(Created { location, body }))
+    Ok(Response::N1N2MessageTransferAccepted(Box::new(Created { location, body })))
 }

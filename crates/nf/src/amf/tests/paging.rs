@@ -140,6 +140,17 @@ fn a_second_message_does_not_page_again() {
     assert_eq!(world.amf.audit().undelivered, 2);
 }
 
+#[test]
+fn messages_queued_for_a_ue_that_is_paged_are_bounded() {
+    let (mut world, _) = idle();
+    let large = [b'x'; 40_000];
+    assert!(world.request(transfer(5, Some(&large), None)).is_ok());
+    let Err(refusal) = world.request(transfer(5, Some(&large), None)) else { panic!("too many octets") };
+    assert_eq!(refusal.cause(), Some(&Cause::NfCongestion));
+    let accepted = (0..100).filter(|_| world.request(transfer(5, Some(b"modify"), None)).is_ok()).count();
+    assert_eq!((accepted, world.amf.audit().undelivered), (23, 24));
+}
+
 /// The paged phone responds.
 fn comes(world: &mut World, phone: &mut Phone) {
     let request = phone.service_request(ServiceType::MobileTerminatedServices);

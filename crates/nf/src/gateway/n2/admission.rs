@@ -79,6 +79,36 @@ impl Admission {
     }
 }
 
+/// Interface management procedures of one gNB: each makes work for all shards. A gNB starts a few when it begins, and
+/// then one when its configuration changes.
+#[derive(Debug)]
+pub(super) struct Allowance {
+    left: u32,
+    since: Instant,
+}
+
+impl Allowance {
+    /// Procedures that a gNB may start at once.
+    const MOST: u32 = 32;
+    /// Time after which it may start another one.
+    const INTERVAL: Duration = Duration::from_millis(250);
+
+    fn full(now: Instant) -> Self {
+        Self { left: Self::MOST, since: now }
+    }
+
+    fn take(&mut self, now: Instant) -> bool {
+        let gained = now.since(self.since).as_millis() / Self::INTERVAL.as_millis();
+        if gained > 0 {
+            let gained = u32::try_from(gained).unwrap_or(Self::MOST);
+            (self.left, self.since) = (self.left.saturating_add(gained).min(Self::MOST), now);
+        }
+        let is_left = self.left > 0;
+        self.left = self.left.saturating_sub(1);
+        is_left
+    }
+}
+
 /// The peers that share a limit: one IPv4 address, or one IPv6 /64 network, whose addresses one
 /// host can choose freely.
 fn share_of(address: IpAddr) -> IpAddr {
@@ -136,6 +166,7 @@ impl N2Gateway {
             early_messages: 0,
             setup: None,
             ran_ids: Default::default(),
+            procedures: Allowance::full(self.admission.now),
         };
         self.associations.insert(gnb, association);
     }
@@ -195,6 +226,11 @@ impl N2Gateway {
     pub(super) fn forget(&mut self, gnb: GnbHandle) -> Option<Association> {
         self.leave_half_open(gnb);
         let association = self.associations.remove(&gnb)?;
+        if let Some(setup) = &association.setup
+            && self.by_global_id.get(&setup.global_id) == Some(&gnb)
+        {
+            self.by_global_id.remove(&setup.global_id);
+        }
         let peer = association.peer.ip();
         if let Some(share) = self.admission.shares.get_mut(&share_of(peer)) {
             share.associations = share.associations.saturating_sub(1);
@@ -251,7 +287,7 @@ impl N2Gateway {
             let why = format!("'amf.n2.gnbs' does not permit this gNB ID at {address}");
             return Err((Cause::Misc(CauseMisc::om_intervention), why));
         }
-        match self.gnbs().find(|(other, info)| *other != gnb && info.global_id == global_id) {
+        match self.other_with_id(gnb, global_id).and_then(|other| Some((other, self.setup_of(other)?))) {
             Some((other, info)) if !self.has_address(other, address) => {
                 let why = format!(
                     "the gNB ID is in use by {} at {}, whose association is active: change one of the two IDs, or stop the other gNB first",
@@ -275,11 +311,23 @@ impl N2Gateway {
     /// association is from the same address ([`N2Gateway::check_identity`]): the gNB restarted, and
     /// SCTP has not detected it yet.
     pub(super) fn supersede(&mut self, gnb: GnbHandle, global_id: &str) {
-        let same = |setup: &Arc<GnbInfo>| setup.global_id == global_id;
-        let earlier = self.gnbs().filter(|(other, setup)| *other != gnb && same(setup));
-        let earlier: Vec<_> = earlier.map(|(other, _)| other).collect();
-        for other in earlier {
+        if let Some(other) = self.other_with_id(gnb, global_id) {
             self.close(other, &format!("gNB {global_id} sets up anew from the same address"));
         }
+    }
+
+    /// Another association that has completed NG Setup with that ID; there is at most one.
+    fn other_with_id(&self, gnb: GnbHandle, global_id: &str) -> Option<GnbHandle> {
+        self.by_global_id.get(global_id).copied().filter(|other| *other != gnb)
+    }
+
+    fn setup_of(&self, gnb: GnbHandle) -> Option<&Arc<GnbInfo>> {
+        self.associations.get(&gnb)?.setup.as_ref()
+    }
+
+    /// Counts an interface management procedure that a gNB starts. `false`: it has started too many.
+    pub(super) fn count_procedure(&mut self, gnb: GnbHandle) -> bool {
+        let now = self.admission.now;
+        self.associations.get_mut(&gnb).is_some_and(|association| association.procedures.take(now))
     }
 }

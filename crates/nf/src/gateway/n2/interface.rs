@@ -3,7 +3,7 @@
 use super::{N2Gateway, N2GatewayEffect};
 use crate::kit::{GnbHandle, GnbInfo, Level, N2Input, ResetUe};
 use pith_ngap::{
-    Cause, Message, NgConnection, NgReset, NgResetAcknowledge, NgSetupFailure, NgSetupRequest,
+    Cause, CauseMisc, Message, NgConnection, NgReset, NgResetAcknowledge, NgSetupFailure, NgSetupRequest,
     NgSetupResponse, NgapError, RanConfigurationUpdate, RanConfigurationUpdateAcknowledge,
     RanConfigurationUpdateFailure, ResetScope, TimeToWait,
 };
@@ -16,7 +16,9 @@ const RETRY_AFTER: TimeToWait = TimeToWait::v10s;
 
 impl N2Gateway {
     pub(super) fn interface_management(&mut self, gnb: GnbHandle, pdu: &[u8]) {
+        let is_permitted = self.count_procedure(gnb);
         match Message::decode(pdu) {
+            Ok(message) if !is_permitted => self.refuse_for_overload(gnb, &message),
             Ok(Message::NgSetupRequest(request)) => self.ng_setup(gnb, request),
             Ok(Message::RanConfigurationUpdate(update)) => self.ran_configuration_update(gnb, update),
             Ok(Message::NgReset(reset)) => self.ng_reset(gnb, reset),
@@ -49,7 +51,7 @@ impl N2Gateway {
         self.leave_half_open(gnb);
         if again {
             // After NG Setup the gNB has no UEs (TS 38.413 8.7.1.1).
-            self.tell_all(|| N2Input::Reset { gnb, ues: None });
+            self.reset_all(gnb);
         }
         self.tell_all(|| N2Input::GnbUp { gnb, info: Arc::clone(&info) });
         let response = NgSetupResponse {
@@ -61,6 +63,22 @@ impl N2Gateway {
         };
         self.answer(gnb, response.encode());
         self.event(Level::Info, format!("gNB {} ({}) set up from {}", info.name, info.global_id, info.peer));
+    }
+
+    /// The gNB starts procedures faster than the AMF carries them out. NG RESET has no failure message: it is not
+    /// answered, and the gNB may repeat it (TS 38.413 8.7.4.4).
+    fn refuse_for_overload(&mut self, gnb: GnbHandle, message: &Message) {
+        let name = self.name(gnb);
+        self.warn(gnb, || format!("gNB {name} repeats NG Setup, NG Reset or configuration updates too fast"));
+        let cause = Cause::Misc(CauseMisc::control_processing_overload);
+        match message {
+            Message::NgSetupRequest(_) => {
+                let failure = NgSetupFailure { cause, time_to_wait: Some(RETRY_AFTER), diagnostics: None };
+                self.answer(gnb, failure.encode());
+            }
+            Message::RanConfigurationUpdate(_) => self.refuse_update(gnb, cause),
+            _ => {}
+        }
     }
 
     fn refuse_setup(&mut self, gnb: GnbHandle, who: NodeName<'_>, cause: Cause, why: &str) {
@@ -106,7 +124,7 @@ impl N2Gateway {
         self.event(Level::Info, format!("gNB {name} resets: {}", reset.cause));
         let connections = match reset.scope {
             ResetScope::NgInterface => {
-                self.tell_all(|| N2Input::Reset { gnb, ues: None });
+                self.reset_all(gnb);
                 None
             }
             ResetScope::Part(connections) => {
@@ -115,6 +133,14 @@ impl N2Gateway {
             }
         };
         self.answer(gnb, NgResetAcknowledge { connections, diagnostics: None }.encode());
+    }
+
+    /// All connections of the gNB are closed, so none of its RAN-UE-NGAP-IDs is in use.
+    fn reset_all(&mut self, gnb: GnbHandle) {
+        self.tell_all(|| N2Input::Reset { gnb, ues: None });
+        if let Some(association) = self.associations.get_mut(&gnb) {
+            association.ran_ids = Default::default();
+        }
     }
 
     /// Each connection is routed to the shard in its AMF-UE-NGAP-ID. A connection with only the
@@ -174,7 +200,11 @@ impl N2Gateway {
 
     fn remember(&mut self, gnb: GnbHandle, info: &Arc<GnbInfo>) {
         if let Some(association) = self.associations.get_mut(&gnb) {
-            association.setup = Some(Arc::clone(info));
+            let before = association.setup.replace(Arc::clone(info));
+            if let Some(before) = before.filter(|before| before.global_id != info.global_id) {
+                self.by_global_id.remove(&before.global_id);
+            }
+            self.by_global_id.insert(info.global_id.clone(), gnb);
         }
     }
 }

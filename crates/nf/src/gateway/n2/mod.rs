@@ -16,7 +16,7 @@ mod ran_ids;
 pub use admission::PermittedGnb;
 
 use crate::kit::{Event, GnbHandle, GnbInfo, Instant, Level, N2Effect, N2Input, ResetUe};
-use admission::Admission;
+use admission::{Admission, Allowance};
 use bytes::Bytes;
 use pith_nas::{TemporaryIdentity, peek_temporary_identity};
 use pith_ngap::{
@@ -121,6 +121,8 @@ struct Association {
     setup: Option<Arc<GnbInfo>>,
     /// The shard of the connection of each RAN-UE-NGAP-ID.
     ran_ids: RanIds,
+    /// Interface management procedures that the gNB may still start, and since when.
+    procedures: Allowance,
 }
 
 /// The gateway; see the module documentation.
@@ -128,6 +130,8 @@ struct Association {
 pub struct N2Gateway {
     config: N2Config,
     associations: HashMap<GnbHandle, Association>,
+    /// The association of each Global RAN Node ID that has completed NG Setup.
+    by_global_id: HashMap<String, GnbHandle>,
     admission: Admission,
     /// For each shard, UEs started on it since the process started, plus the length of its inbox.
     begun: Vec<u64>,
@@ -142,6 +146,7 @@ impl N2Gateway {
         Self {
             config,
             associations: HashMap::new(),
+            by_global_id: HashMap::new(),
             admission: Admission::default(),
             begun: vec![0; shards],
             loads: vec![0; shards],

@@ -408,6 +408,27 @@ fn new_ues_spread_over_equally_loaded_shards() {
 }
 
 #[test]
+fn a_gnb_that_repeats_ng_setup_gets_no_work_done_for_each() {
+    let mut gateway = gateway();
+    let (mut resets, mut refusals) = (0, 0);
+    for _ in 0..1000 {
+        for effect in receive(&mut gateway, setup_request("999/70", 1, 1)) {
+            match effect {
+                N2GatewayEffect::ToShard { input: N2Input::Reset { .. }, .. } => resets += 1,
+                N2GatewayEffect::Send { pdu, .. } => {
+                    refusals += u32::from(matches!(Message::decode(&pdu), Ok(Message::NgSetupFailure(_))));
+                }
+                _ => {}
+            }
+        }
+    }
+    assert_eq!((resets, refusals), (31 * 2, 1000 - 32));
+    gateway.advance(Instant::default() + crate::kit::Duration::from_secs(1));
+    let accepted = receive(&mut gateway, setup_request("999/70", 1, 1));
+    assert!(accepted.iter().any(|effect| matches!(effect, N2GatewayEffect::ToShard { .. })), "{accepted:?}");
+}
+
+#[test]
 fn a_partial_reset_reaches_the_owners_and_is_acknowledged() {
     let id = AmfUeNgapId::new(InstanceId(0), ShardId(1), 5);
     let connection = pith_ngap::NgConnection { amf_ue_ngap_id: Some(id), ran_ue_ngap_id: None };
@@ -444,6 +465,8 @@ fn malformed_ngap_gets_an_error_indication() {
             receive(&mut gateway, good[..at].to_vec());
         }
     }
+    // Some of these were NG SETUP REQUESTs, which are bounded.
+    gateway.advance(Instant::default() + crate::kit::Duration::from_secs(10));
     assert!(matches!(answer(&receive(&mut gateway, good)), Message::NgSetupResponse(_)));
 }
 
