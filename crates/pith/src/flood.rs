@@ -1,4 +1,4 @@
-//! Limits repeated warnings in the log: each place in the code may log a number of warnings per second.
+//! Limits repeated warnings in the log: each callsite may log a number of warnings per second.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,20 +9,20 @@ use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-/// Largest number of warnings of one place in a window.
+/// Largest number of warnings of a callsite in a window.
 const MOST: u32 = 20;
 
-/// Length of a window, which begins with a place's first warning.
+/// Length of a window, which begins with a callsite's first warning.
 const WINDOW: Duration = Duration::from_secs(1);
 
 /// Suppresses warnings beyond [`MOST`] per [`WINDOW`] and then logs their number. Errors are never
 /// suppressed.
 #[derive(Clone, Default)]
 pub struct Flood {
-    places: Arc<Mutex<HashMap<Identifier, Place>>>,
+    windows: Arc<Mutex<HashMap<Identifier, CallsiteWindow>>>,
 }
 
-struct Place {
+struct CallsiteWindow {
     metadata: &'static Metadata<'static>,
     since: Instant,
     seen: u32,
@@ -38,37 +38,37 @@ impl Flood {
     /// Whether to log a warning. The first suppressed one starts a thread that logs the number at the end of
     /// the window.
     fn admit(&self, metadata: &'static Metadata<'static>, now: Instant) -> bool {
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = Place { metadata, since: now, seen: 0 };
-        let place = places.entry(metadata.callsite()).or_insert(new);
-        if place.seen <= MOST && now.duration_since(place.since) >= WINDOW {
-            (place.since, place.seen) = (now, 0);
+        let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = CallsiteWindow { metadata, since: now, seen: 0 };
+        let window = windows.entry(metadata.callsite()).or_insert(new);
+        if window.seen <= MOST && now.duration_since(window.since) >= WINDOW {
+            (window.since, window.seen) = (now, 0);
         }
-        place.seen = place.seen.saturating_add(1);
-        if place.seen == MOST + 1 {
+        window.seen = window.seen.saturating_add(1);
+        if window.seen == MOST + 1 {
             let flood = self.clone();
             let callsite = metadata.callsite();
             thread::spawn(move || {
                 thread::sleep(WINDOW);
-                flood.tell(&callsite);
+                flood.log_suppressed(&callsite);
             });
         }
-        place.seen <= MOST
+        window.seen <= MOST
     }
 
-    fn tell(&self, callsite: &Identifier) {
+    fn log_suppressed(&self, callsite: &Identifier) {
         if let Some((file, line, more)) = self.take(callsite) {
             tracing::warn!("{more} further warnings of {file}:{line} were suppressed");
         }
     }
 
-    /// Removes a place; returns its position and the number of suppressed warnings. Its next warning is
+    /// Removes a callsite's window; returns file, line and the number of suppressed warnings. The next warning is
     /// logged again.
     fn take(&self, callsite: &Identifier) -> Option<(&'static str, u32, u32)> {
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = places.remove(callsite)?;
-        let metadata = place.metadata;
-        Some((metadata.file().unwrap_or("?"), metadata.line().unwrap_or(0), place.seen.saturating_sub(MOST)))
+        let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
+        let window = windows.remove(callsite)?;
+        let metadata = window.metadata;
+        Some((metadata.file().unwrap_or("?"), metadata.line().unwrap_or(0), window.seen.saturating_sub(MOST)))
     }
 }
 
@@ -108,7 +108,7 @@ mod tests {
         let count = |what: &str| text.lines().filter(|line| line.contains(what)).count();
         assert_eq!((count("rubbish"), count("broken"), count("something else")), (20, 1000, 1));
         let left_out: Vec<u32> = {
-            let callsites: Vec<Identifier> = flood.places.lock().unwrap().keys().cloned().collect();
+            let callsites: Vec<Identifier> = flood.windows.lock().unwrap().keys().cloned().collect();
             callsites.iter().filter_map(|callsite| flood.take(callsite)).map(|(_, _, more)| more).collect()
         };
         assert_eq!(left_out.iter().sum::<u32>(), 980);

@@ -73,7 +73,7 @@ fn array(name: &str, text: &str) -> Result<Vec<Numbered>> {
         let error = subscriber.check().err()?;
         Some(format!("{name}: subscriber {} ({}): {error}", at + 1, subscriber.supi))
     };
-    told(list.iter().enumerate().filter_map(wrong).take(MOST_MISTAKES).collect(), "")?;
+    report_mistakes(list.iter().enumerate().filter_map(wrong).take(MOST_MISTAKES).collect(), "")?;
     Ok(list.into_iter().map(|subscriber| (0, subscriber)).collect())
 }
 
@@ -115,11 +115,11 @@ fn each_line<'a>(
             break;
         }
     }
-    told(mistakes, sample)?;
+    report_mistakes(mistakes, sample)?;
     Ok(subscribers)
 }
 
-fn told(mistakes: Vec<String>, sample: &str) -> Result<()> {
+fn report_mistakes(mistakes: Vec<String>, sample: &str) -> Result<()> {
     match (mistakes.is_empty(), sample) {
         (true, _) => Ok(()),
         (false, "") => bail!("{}", mistakes.join("\n")),
@@ -267,16 +267,16 @@ impl<'a> Row<'a> {
 }
 
 /// What the subscribers have that this configuration's network lacks, one sentence each.
-pub fn strangers(subscribers: &[Subscriber], config: &pith_runtime::config::Config) -> Vec<String> {
+pub fn unknown_references(subscribers: &[Subscriber], config: &pith_runtime::config::Config) -> Vec<String> {
     let network = &config.network;
     let list = |items: Vec<String>| items.join(", ");
     let plmns = || list(network.plmns.iter().map(ToString::to_string).collect());
     let slices = || list(network.slices.iter().map(ToString::to_string).collect());
     let networks = || list(config.smf.data_networks.iter().map(|network| network.name.to_string()).collect());
-    let mut told = HashSet::new();
+    let mut reported = HashSet::new();
     let mut sentences = Vec::new();
-    let mut tell = |sentence: String| {
-        if told.insert(sentence.clone()) {
+    let mut report = |sentence: String| {
+        if reported.insert(sentence.clone()) {
             sentences.push(sentence);
         }
     };
@@ -285,18 +285,18 @@ pub fn strangers(subscribers: &[Subscriber], config: &pith_runtime::config::Conf
         let is_home = |plmn: &pith_types::Plmn| imsi.starts_with(&format!("{}{}", plmn.mcc(), plmn.mnc()));
         if !network.plmns.iter().any(is_home) {
             let begin = imsi.get(..5).unwrap_or(imsi);
-            tell(format!(
+            report(format!(
                 "IMSIs beginning with {begin} belong to no PLMN of this network, which has {}",
                 plmns()
             ));
         }
         for slice in &subscriber.slices {
             if !network.slices.contains(&slice.snssai) {
-                tell(format!("slice {} is not in this network, which has {}", slice.snssai, slices()));
+                report(format!("slice {} is not in this network, which has {}", slice.snssai, slices()));
             }
             for dnn in &slice.dnns {
                 if !config.smf.data_networks.iter().any(|network| network.name == dnn.dnn) {
-                    tell(format!(
+                    report(format!(
                         "data network '{}' is not in this network, which has {}",
                         dnn.dnn,
                         networks()
@@ -357,10 +357,10 @@ mod tests {
         let text =
             format!("supi,k,opc,dnns,slices\n001010000000001,{K},{K},ims,2\n001010000000002,{K},{K},ims,2\n");
         let config = pith_runtime::config::Config::default();
-        let told = strangers(&parse("f", &text).unwrap(), &config);
-        assert_eq!(told.len(), 3, "{told:?}");
-        assert!(told.iter().any(|sentence| sentence.contains("'ims'") && sentence.contains("internet")));
-        assert!(strangers(&parse("f", SAMPLE_CSV).unwrap(), &config).is_empty());
+        let reported = unknown_references(&parse("f", &text).unwrap(), &config);
+        assert_eq!(reported.len(), 3, "{reported:?}");
+        assert!(reported.iter().any(|sentence| sentence.contains("'ims'") && sentence.contains("internet")));
+        assert!(unknown_references(&parse("f", SAMPLE_CSV).unwrap(), &config).is_empty());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! ```text
 //!  args.rs        the command line: commands, options and examples
 //!  up.rs          runs the core; test_network.rs, logs.rs, flood.rs
-//!  place.rs       selects the configuration file
+//!  config_file.rs selects the configuration file
 //!  operator.rs    the REST API of a running core, or the same handlers on the database file
 //!  import.rs      files of subscribers: JSON, CSV
 //!  processes.rs   other cores on this machine
@@ -14,6 +14,7 @@
 mod access;
 mod args;
 mod config;
+mod config_file;
 mod flood;
 mod import;
 mod key;
@@ -21,7 +22,6 @@ mod list;
 mod logs;
 mod operator;
 mod pki;
-mod place;
 mod processes;
 mod session;
 mod subscriber;

@@ -1,14 +1,14 @@
 //! Access to a core: through the REST API of a running core, or with the same handlers on its database file.
 
 use crate::args::Cli;
-use crate::place;
+use crate::config_file;
 use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
 use hyper::{Method, Request, Response};
 use pith_runtime::api::{Api, ApiHandler};
 use pith_runtime::config::{Config, HostedNf};
 use pith_runtime::http::{CallError, Client, Handler, Limits};
-use pith_runtime::store::{Database, Place, StoreThread};
+use pith_runtime::store::{Database, DatabaseLocation, StoreThread};
 use pith_runtime::token::ShardToken;
 use serde_json::Value;
 use std::future::Future;
@@ -34,12 +34,12 @@ const TOKEN_VARIABLE: &str = "PITH_TOKEN";
 
 /// Access to a core.
 pub struct Operator {
-    way: Way,
+    access: Access,
     runtime: Runtime,
     tasks: LocalSet,
 }
 
-enum Way {
+enum Access {
     /// A running core. For a Unix socket, the authority is a placeholder.
     Remote { client: Client, authority: String, token: Option<String> },
     File {
@@ -53,7 +53,7 @@ enum Way {
 impl Operator {
     /// Connects to the running core of this configuration: to its process with the given NF, if any.
     pub fn of_running_core(cli: &Cli, nf: Option<&str>) -> Result<Self> {
-        let config = place::config(cli)?;
+        let config = config_file::config(cli)?;
         match Self::connect(&config, nf)? {
             Some(operator) => Ok(operator),
             None => {
@@ -69,22 +69,22 @@ impl Operator {
 
     /// Connects to the running core, or else opens its database file.
     pub fn of_subscribers(cli: &Cli) -> Result<Self> {
-        let config = place::config(cli)?;
+        let config = config_file::config(cli)?;
         if let Some(operator) = Self::connect(&config, Some("udr"))? {
             return Ok(operator);
         }
-        let place = config.store.place();
-        if place == Place::Memory {
+        let location = config.store.location();
+        if location == DatabaseLocation::Memory {
             bail!(
                 "no core is running (no answer at {}), and with 'store.path: memory' there is no database to change",
                 config.api_socket(None).display()
             );
         }
-        let database = Database::open(&place)?;
+        let database = Database::open(&location)?;
         let path = config.store.path.file().map(|path| path.display().to_string()).unwrap_or_default();
         let (api, thread) =
             Api::on_database(database, config).context("cannot start the database's thread")?;
-        Self::new(Way::File { path, handler: Some(ApiHandler::new(api)), thread: Some(thread) })
+        Self::new(Access::File { path, handler: Some(ApiHandler::new(api)), thread: Some(thread) })
     }
 
     /// Connects to the core's process with the NF, if one answers.
@@ -100,7 +100,7 @@ impl Operator {
                 Err(_) => continue,
             }
             let client = Client::over(socket, LIMITS);
-            let operator = Self::new(Way::Remote { client, authority: "localhost".into(), token: None })?;
+            let operator = Self::new(Access::Remote { client, authority: "localhost".into(), token: None })?;
             if operator.hosts(nf)? {
                 return Ok(Some(operator));
             }
@@ -113,7 +113,7 @@ impl Operator {
         let Some(token) = std::env::var(TOKEN_VARIABLE).ok().or(config.api.token()?) else { return Ok(None) };
         for address in config.api.listen.iter().flat_map(|listen| addresses(config, *listen)) {
             let (client, authority) = (Client::new(LIMITS), address.to_string());
-            let operator = Self::new(Way::Remote { client, authority, token: Some(token.clone()) })?;
+            let operator = Self::new(Access::Remote { client, authority, token: Some(token.clone()) })?;
             if operator.hosts(nf)? {
                 return Ok(Some(operator));
             }
@@ -133,16 +133,16 @@ impl Operator {
         }
     }
 
-    fn new(way: Way) -> Result<Self> {
+    fn new(access: Access) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        Ok(Self { way, runtime, tasks: LocalSet::new() })
+        Ok(Self { access, runtime, tasks: LocalSet::new() })
     }
 
     /// Location of the changed data, for messages.
-    pub fn place(&self) -> String {
-        match &self.way {
-            Way::Remote { authority, .. } => format!("in the running core ({authority})"),
-            Way::File { path, .. } => format!("in {path}; no core is running"),
+    pub fn target(&self) -> String {
+        match &self.access {
+            Access::Remote { authority, .. } => format!("in the running core ({authority})"),
+            Access::File { path, .. } => format!("in {path}; no core is running"),
         }
     }
 
@@ -171,15 +171,15 @@ impl Operator {
         if !content.is_empty() {
             request = request.header("content-type", content);
         }
-        let response = match &self.way {
-            Way::Remote { client, authority, token } => {
+        let response = match &self.access {
+            Access::Remote { client, authority, token } => {
                 if let Some(token) = token {
                     request = request.header("authorization", format!("Bearer {token}"));
                 }
                 let request = request.uri(format!("http://{authority}{path}")).body(body)?;
                 self.wait(client.call(request))?
             }
-            Way::File { handler, .. } => {
+            Access::File { handler, .. } => {
                 let request = request.uri(path).header("host", "localhost").body(body)?;
                 let handler = handler.as_ref().context("the database is closed")?;
                 self.wait(handler.handle(request))
@@ -196,7 +196,7 @@ impl Operator {
 impl Drop for Operator {
     /// Closes the database, so that no write-ahead log remains beside its file.
     fn drop(&mut self) {
-        if let Way::File { handler, thread, .. } = &mut self.way {
+        if let Access::File { handler, thread, .. } = &mut self.access {
             drop(handler.take());
             if let Some(thread) = thread.take() {
                 thread.close();

@@ -1,7 +1,7 @@
 //! `pith pki`.
 
 use crate::args::{Cli, PkiCommand};
-use crate::{place, table};
+use crate::{config_file, table};
 use anyhow::{Context, Result, bail};
 use pith_nf::kit::Nf;
 use pith_runtime::config::{Config, HostedNf};
@@ -16,7 +16,7 @@ use std::path::Path;
 
 /// Runs a command on the private CA.
 pub fn run(command: &PkiCommand, cli: &Cli) -> Result<()> {
-    let config = place::config(cli)?;
+    let config = config_file::config(cli)?;
     let path = config.pki_directory();
     if matches!(command, PkiCommand::List | PkiCommand::Renew { .. }) && !path.exists() {
         bail!("there is no CA at {}: create one with 'pith pki init'", path.display());

@@ -28,7 +28,11 @@ pub fn run(command: &SessionCommand, cli: &Cli) -> Result<()> {
             if session["frontUpf"] != json!(upf) {
                 bail!("the session is unchanged: see the log of the SMF for the reason");
             }
-            tell(cli, &session, &format!("packets to {} leave at UPF {upf}", destinations.join(", ")));
+            print_result(
+                cli,
+                &session,
+                &format!("packets to {} leave at UPF {upf}", destinations.join(", ")),
+            );
             Ok(())
         }
         SessionCommand::Unbranch { supi, id } => {
@@ -40,7 +44,7 @@ pub fn run(command: &SessionCommand, cli: &Cli) -> Result<()> {
                 (false, false) => "all packets will use the anchor once the UE is connected again",
                 (false, true) => bail!("the session is unchanged: see the log of the SMF for the reason"),
             };
-            tell(cli, &session, said);
+            print_result(cli, &session, said);
             Ok(())
         }
     }
@@ -70,7 +74,7 @@ fn settled(operator: &Operator, supi: &Supi, id: u8) -> Result<Value> {
     }
 }
 
-fn tell(cli: &Cli, session: &Value, said: &str) {
+fn print_result(cli: &Cli, session: &Value, said: &str) {
     match cli.json {
         true => println!("{session}"),
         false => println!("{said}"),

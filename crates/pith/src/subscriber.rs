@@ -2,7 +2,7 @@
 
 use crate::args::{AddArgs, Cli, SubscriberCommand};
 use crate::operator::Operator;
-use crate::{import, place, table};
+use crate::{config_file, import, table};
 use anyhow::{Context, Result, bail};
 use pith_crypto::milenage;
 use pith_nf::kit::{SubscribedDnn, SubscribedSlice, Subscriber};
@@ -29,7 +29,7 @@ pub fn run(command: &SubscriberCommand, cli: &Cli) -> Result<()> {
         SubscriberCommand::Delete { supi, count } => delete(&operator, &supi.0, *count, cli.json),
         SubscriberCommand::Import { file, existing } => {
             let subscribers = import::read(file)?;
-            warn_of_strangers(&subscribers, cli)?;
+            warn_of_unknown_references(&subscribers, cli)?;
             let path = format!("/v1/subscribers?existing={existing}");
             let answer =
                 operator.post(&path, "application/json", serde_json::to_vec(&subscribers)?.into())?;
@@ -48,14 +48,14 @@ fn add(operator: &Operator, args: &AddArgs, cli: &Cli) -> Result<()> {
         let (k, opc) = given_keys(args)?;
         vec![subscriber(args, args.supi.0.clone(), k, opc)]
     };
-    warn_of_strangers(&subscribers, cli)?;
+    warn_of_unknown_references(&subscribers, cli)?;
     let body = serde_json::to_vec(&subscribers)?;
     tell_added(operator, &operator.post(&path, "application/json", body.into())?, cli.json)
 }
 
 /// Warns if subscribers use what this configuration's network lacks.
-fn warn_of_strangers(subscribers: &[Subscriber], cli: &Cli) -> Result<()> {
-    for sentence in import::strangers(subscribers, &place::config(cli)?) {
+fn warn_of_unknown_references(subscribers: &[Subscriber], cli: &Cli) -> Result<()> {
+    for sentence in import::unknown_references(subscribers, &config_file::config(cli)?) {
         eprintln!("warning: {sentence}");
     }
     Ok(())
@@ -106,7 +106,7 @@ fn subscriber(args: &AddArgs, supi: Supi, k: [u8; 16], opc: [u8; 16]) -> Subscri
 }
 
 fn tell_added(operator: &Operator, answer: &Value, json: bool) -> Result<()> {
-    eprintln!("{}", operator.place());
+    eprintln!("{}", operator.target());
     if json {
         println!("{answer}");
         return Ok(());

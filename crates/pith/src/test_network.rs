@@ -12,7 +12,7 @@ const OPC: &str = "E8ED289DEBA952E4283B54E88E6183CA";
 
 /// The configured database, with this number of the test network's subscribers added.
 pub fn database(config: &Config, count: u32) -> Result<Database> {
-    let mut database = Database::open(&config.store.place())?;
+    let mut database = Database::open(&config.store.location())?;
     database.add_subscribers(subscribers(count)?, Existing::Keep)?;
     tracing::warn!("test network: {count} subscribers with public keys");
     Ok(database)

@@ -1,7 +1,7 @@
 //! `pith up` and `pith nf`: run the core until a signal.
 
 use crate::args::{Cli, NfCommand, UpCommand};
-use crate::{logs, place, processes, test_network};
+use crate::{config_file, logs, processes, test_network};
 use anyhow::{Result, anyhow, bail};
 use pith_nf::kit::Nf;
 use pith_runtime::config::{Config, StorePath};
@@ -20,9 +20,9 @@ const INTERRUPTED: i32 = 130;
 
 /// Runs all NFs and the UPF in one process.
 pub fn up(command: &UpCommand, cli: &Cli) -> Result<()> {
-    let mut config = place::config(cli)?;
+    let mut config = config_file::config(cli)?;
     logs::begin(&config.log)?;
-    if command.test_network && place::file(cli).is_none() && config.store.path == StorePath::Auto {
+    if command.test_network && config_file::file(cli).is_none() && config.store.path == StorePath::Auto {
         config.store.path = StorePath::Memory;
     }
     let subscribers = command.test_network.then_some(command.subscribers);
@@ -32,7 +32,7 @@ pub fn up(command: &UpCommand, cli: &Cli) -> Result<()> {
 
 /// Runs selected NFs of a core.
 pub fn nf(command: &NfCommand, cli: &Cli) -> Result<()> {
-    let config = place::config(cli)?;
+    let config = config_file::config(cli)?;
     logs::begin(&config.log)?;
     let hosting = hosting(&command.names)?;
     let own = hosting.clone().without_external(&config);
@@ -48,7 +48,7 @@ fn start(config: &Config, hosting: &Hosting, test_subscribers: Option<u32>) -> R
     let database = match test_subscribers {
         Some(count) => Some(test_network::database(config, count)?),
         None if hosting.nfs.contains(&Nf::Udr) => {
-            let mut database = Database::open(&config.store.place())?;
+            let mut database = Database::open(&config.store.location())?;
             if database.subscriber_count()? == 0 {
                 tracing::warn!(
                     "no subscribers in {}: add some with 'pith subscriber add' or 'pith subscriber import', \
@@ -96,7 +96,7 @@ fn run(config: &Config, hosting: &Hosting, database: Option<Database>) -> Result
     let node = Node::start(config, hosting, database).map_err(|error| anyhow!("{error}"))?;
     privileges::keep_only(if hosting.upf { Need::UserPlane } else { Need::Nothing })?;
     match node.wait_until_ready(PATIENCE) {
-        Some(after) => tracing::info!("ready in {} ms{}", after.as_millis(), places(config, hosting)),
+        Some(after) => tracing::info!("ready in {} ms{}", after.as_millis(), addresses(config, hosting)),
         None => tracing::warn!(
             "not all NFs are registered with the NRF yet: is the NRF running at {}?",
             config.sbi.address(pith_runtime::config::HostedNf::Nrf)
@@ -118,19 +118,19 @@ fn run(config: &Config, hosting: &Hosting, database: Option<Database>) -> Result
 }
 
 /// Addresses for gNBs and operators.
-fn places(config: &Config, hosting: &Hosting) -> String {
-    let mut places = String::new();
+fn addresses(config: &Config, hosting: &Hosting) -> String {
+    let mut text = String::new();
     if hosting.nfs.contains(&Nf::Amf) {
         let addresses: Vec<_> = config.amf.n2.addresses.iter().map(ToString::to_string).collect();
-        places.push_str(&format!("; N2 at {} port {}", addresses.join(", "), config.amf.n2.port));
+        text.push_str(&format!("; N2 at {} port {}", addresses.join(", "), config.amf.n2.port));
     }
     if !hosting.split {
-        places.push_str(&format!("; API at {}", config.api_socket(None).display()));
+        text.push_str(&format!("; API at {}", config.api_socket(None).display()));
         if let Some(listen) = config.api.listen {
-            places.push_str(&format!(", and http://{listen} with tokens"));
+            text.push_str(&format!(", and http://{listen} with tokens"));
         }
     }
-    places
+    text
 }
 
 #[cfg(test)]

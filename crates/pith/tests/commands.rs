@@ -13,25 +13,25 @@ use std::time::{Duration, Instant};
 const K: &str = "465B5CE8B199B49FAA5F0A2EE238A6BC";
 
 /// A directory with a configuration, and the API address in it.
-struct Place {
+struct TestDirectory {
     directory: PathBuf,
     api: SocketAddr,
 }
 
-impl Place {
+impl TestDirectory {
     fn new(name: &str) -> Self {
         let directory = std::env::temp_dir().join(format!("pith-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&directory);
         fs::create_dir_all(&directory).unwrap();
         let (api, sbi) = (free_address(), free_address());
-        let place = Self { directory, api };
-        let database = place.path("pith.db");
+        let dir = Self { directory, api };
+        let database = dir.path("pith.db");
         let yaml = format!(
             "store: {{path: {}}}\napi: {{listen: '{api}'}}\nworkers: 2\nsbi: {{addresses: {{nrf: '{sbi}'}}}}\n",
             database.display()
         );
-        fs::write(place.path("pith.yaml"), yaml).unwrap();
-        place
+        fs::write(dir.path("pith.yaml"), yaml).unwrap();
+        dir
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -102,7 +102,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TestDirectory {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.directory);
     }
@@ -148,53 +148,53 @@ fn free_address() -> SocketAddr {
 
 #[test]
 fn the_default_configuration_passes_its_own_check() {
-    let place = Place::new("default");
-    fs::write(place.path("default.yaml"), place.prints(&["config", "default"])).unwrap();
-    assert_eq!(place.prints(&["config", "check", "default.yaml"]), "default.yaml is in order\n");
+    let dir = TestDirectory::new("default");
+    fs::write(dir.path("default.yaml"), dir.prints(&["config", "default"])).unwrap();
+    assert_eq!(dir.prints(&["config", "check", "default.yaml"]), "default.yaml is in order\n");
 }
 
 #[test]
 fn mistakes_of_a_configuration_are_reported_with_position_and_advice() {
-    let place = Place::new("wrong");
-    fs::write(place.path("bad.yaml"), "amf:\n  n2:\n    sctp: tcp\n").unwrap();
+    let dir = TestDirectory::new("wrong");
+    fs::write(dir.path("bad.yaml"), "amf:\n  n2:\n    sctp: tcp\n").unwrap();
     for arguments in [["config", "check", "bad.yaml"].as_slice(), &["--config", "bad.yaml", "up"]] {
-        let error = place.fails(arguments);
+        let error = dir.fails(arguments);
         assert!(error.starts_with("pith: bad.yaml:3:11: ") && error.contains("udp:PORT"), "{error}");
     }
-    fs::write(place.path("level.yaml"), "log: {level: pith=loud}\n").unwrap();
-    assert!(place.fails(&["config", "check", "level.yaml"]).contains("'log.level'"));
-    assert!(place.fails(&["--set", "amf.sett=1", "up"]).contains("instead of 'sett' there are name"));
+    fs::write(dir.path("level.yaml"), "log: {level: pith=loud}\n").unwrap();
+    assert!(dir.fails(&["config", "check", "level.yaml"]).contains("'log.level'"));
+    assert!(dir.fails(&["--set", "amf.sett=1", "up"]).contains("instead of 'sett' there are name"));
 }
 
 #[test]
 fn ten_thousand_subscribers_are_added_in_under_two_seconds_and_exported() {
-    let place = Place::new("bulk");
+    let dir = TestDirectory::new("bulk");
     let begun = Instant::now();
     let add = ["subscriber", "add", "001010000000001", "--count", "10000", "--random-keys"];
-    assert_eq!(place.prints(&add), "10000 added\n");
+    assert_eq!(dir.prints(&add), "10000 added\n");
     assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
 
-    place.prints(&["subscriber", "export", "all.json"]);
-    assert_eq!(fs::metadata(place.path("all.json")).unwrap().permissions().mode() & 0o077, 0);
+    dir.prints(&["subscriber", "export", "all.json"]);
+    assert_eq!(fs::metadata(dir.path("all.json")).unwrap().permissions().mode() & 0o077, 0);
     let exported: Vec<Value> =
-        serde_json::from_str(&fs::read_to_string(place.path("all.json")).unwrap()).unwrap();
+        serde_json::from_str(&fs::read_to_string(dir.path("all.json")).unwrap()).unwrap();
     let different: std::collections::HashSet<_> =
         exported.iter().map(|one| one["authentication"]["k"].to_string()).collect();
     assert_eq!((exported.len(), different.len()), (10_000, 10_000));
 
-    let deleted = place.json(&["subscriber", "delete", "001010000000001", "--count", "9999"]);
+    let deleted = dir.json(&["subscriber", "delete", "001010000000001", "--count", "9999"]);
     assert_eq!(deleted["deleted"], 9999);
-    assert!(place.fails(&["subscriber", "import", "all.json"]).contains("imsi-001010000010000 already"));
-    let imported = place.prints(&["subscriber", "import", "all.json", "--existing", "keep"]);
+    assert!(dir.fails(&["subscriber", "import", "all.json"]).contains("imsi-001010000010000 already"));
+    let imported = dir.prints(&["subscriber", "import", "all.json", "--existing", "keep"]);
     assert_eq!(imported, "9999 added, 1 kept\n");
-    assert_eq!(place.json(&["subscriber", "list", "--limit", "1"])["total"], 10_000);
-    assert!(!place.path("pith.db-wal").exists(), "the database is closed properly");
+    assert_eq!(dir.json(&["subscriber", "list", "--limit", "1"])["total"], 10_000);
+    assert!(!dir.path("pith.db-wal").exists(), "the database is closed properly");
 }
 
 #[test]
 fn lines_can_be_exported_and_imported_through_pipes() {
-    let place = Place::new("lines");
-    place.prints(&[
+    let dir = TestDirectory::new("lines");
+    dir.prints(&[
         "subscriber",
         "add",
         "12345",
@@ -209,9 +209,9 @@ fn lines_can_be_exported_and_imported_through_pipes() {
         "--method",
         "eap-aka-prime",
     ]);
-    let lines = place.prints(&["subscriber", "export", "--lines"]);
+    let lines = dir.prints(&["subscriber", "export", "--lines"]);
     assert_eq!(lines.lines().count(), 3);
-    let other = Place::new("lines-other");
+    let other = TestDirectory::new("lines-other");
     let mut import =
         other.command(&["subscriber", "import"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     import.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
@@ -223,87 +223,87 @@ fn lines_can_be_exported_and_imported_through_pipes() {
 
 #[test]
 fn keys_are_shown_only_on_request() {
-    let place = Place::new("keys");
-    place.prints(&["subscriber", "add", "999700000000001", "--k", K, "--opc", K]);
+    let dir = TestDirectory::new("keys");
+    dir.prints(&["subscriber", "add", "999700000000001", "--k", K, "--opc", K]);
     for arguments in [["subscriber", "list", "--json"].as_slice(), &["subscriber", "show", "999700000000001"]]
     {
-        assert!(!place.prints(arguments).to_uppercase().contains(K));
+        assert!(!dir.prints(arguments).to_uppercase().contains(K));
     }
-    assert!(place.prints(&["subscriber", "show", "999700000000001", "--keys"]).to_uppercase().contains(K));
+    assert!(dir.prints(&["subscriber", "show", "999700000000001", "--keys"]).to_uppercase().contains(K));
 }
 
 #[test]
 fn without_a_core_the_lists_name_the_command_that_starts_one() {
-    let place = Place::new("nobody");
+    let dir = TestDirectory::new("nobody");
     for what in ["ue", "gnb", "session", "instance", "upf"] {
-        assert!(place.fails(&[what, "list"]).contains("start one with 'pith up'"));
+        assert!(dir.fails(&[what, "list"]).contains("start one with 'pith up'"));
     }
 }
 
 #[test]
 fn a_running_process_is_operated_through_its_api() {
-    let place = Place::new("running");
-    let running = place.start(&["nf", "nrf", "udr", "udm", "--test-network", "--subscribers", "5"]);
-    let status = place.json(&["status"]);
+    let dir = TestDirectory::new("running");
+    let running = dir.start(&["nf", "nrf", "udr", "udm", "--test-network", "--subscribers", "5"]);
+    let status = dir.json(&["status"]);
     assert_eq!((status["state"].as_str(), status["shards"].as_u64()), (Some("ready"), Some(2)));
-    assert_eq!(place.json(&["subscriber", "list"])["total"], 5);
-    place.prints(&["subscriber", "add", "999700000000009", "--random-keys"]);
-    let instances = place.json(&["instance", "list"]);
+    assert_eq!(dir.json(&["subscriber", "list"])["total"], 5);
+    dir.prints(&["subscriber", "add", "999700000000009", "--random-keys"]);
+    let instances = dir.json(&["instance", "list"]);
     assert_eq!(instances.as_array().unwrap().len(), 4, "UDR and UDM of each shard: {instances}");
-    let described = place.described("NfInstance");
+    let described = dir.described("NfInstance");
     let members: Vec<_> = instances[0].as_object().unwrap().keys().cloned().collect();
     assert_eq!(described, members, "the description and the list have the same members");
 
-    let error = place.fails(&["subscriber", "list", "--set", "api.socket=elsewhere.sock"]);
+    let error = dir.fails(&["subscriber", "list", "--set", "api.socket=elsewhere.sock"]);
     assert!(error.contains("another process uses the database"), "{error}");
 
     assert!(running.ends_well());
-    assert_eq!(place.json(&["subscriber", "list"])["total"], 6, "the added subscriber is in the file");
+    assert_eq!(dir.json(&["subscriber", "list"])["total"], 6, "the added subscriber is in the file");
 }
 
 #[test]
 fn the_api_serves_its_description() {
-    let place = Place::new("describe");
-    let _running = place.start(&["nf", "nrf", "udr"]);
-    let description = place.get("/openapi.json");
+    let dir = TestDirectory::new("describe");
+    let _running = dir.start(&["nf", "nrf", "udr"]);
+    let description = dir.get("/openapi.json");
     assert!(description["paths"]["/v1/subscribers"]["post"].is_object());
 }
 
 #[test]
 fn the_error_for_an_address_in_use_names_the_setting() {
-    let place = Place::new("twice");
-    let _running = place.start(&["nf", "nrf"]);
-    let error = place.fails(&["nf", "nrf"]);
+    let dir = TestDirectory::new("twice");
+    let _running = dir.start(&["nf", "nrf"]);
+    let error = dir.fails(&["nf", "nrf"]);
     assert!(error.contains("cannot listen on") && error.contains("change 'api.socket'"), "{error}");
 }
 
 /// A client at the loopback address needs a token too; the socket is for its owner.
 #[test]
 fn the_api_serves_the_sockets_owner_and_clients_with_tokens() {
-    let place = Place::new("tokens");
-    let early = place.json(&["api", "token", "add", "before the core runs", "--role", "admin"]);
-    let running = place.start(&["nf", "nrf", "udr"]);
-    assert_eq!(fs::metadata(place.path("api-nrf.sock")).unwrap().permissions().mode() & 0o777, 0o600);
+    let dir = TestDirectory::new("tokens");
+    let early = dir.json(&["api", "token", "add", "before the core runs", "--role", "admin"]);
+    let running = dir.start(&["nf", "nrf", "udr"]);
+    assert_eq!(fs::metadata(dir.path("api-nrf.sock")).unwrap().permissions().mode() & 0o777, 0o600);
     let early = early["token"].as_str().unwrap();
-    assert_eq!(place.get_with(early, "/v1/tokens").0, 200);
-    assert_eq!(place.get_with("", "/v1/status").0, 401);
+    assert_eq!(dir.get_with(early, "/v1/tokens").0, 200);
+    assert_eq!(dir.get_with("", "/v1/status").0, 401);
 
-    let viewer = place.json(&["api", "token", "add", "console"]);
+    let viewer = dir.json(&["api", "token", "add", "console"]);
     let (id, secret) = (viewer["id"].as_str().unwrap(), viewer["token"].as_str().unwrap());
-    assert_eq!(place.get_with(secret, "/v1/subscribers").0, 200);
-    assert_eq!(place.get_with(secret, "/v1/subscribers?keys=true").0, 403);
-    assert!(place.prints(&["api", "token", "list"]).contains("console"));
-    let file = fs::read_to_string(place.path("api-tokens.json")).unwrap();
+    assert_eq!(dir.get_with(secret, "/v1/subscribers").0, 200);
+    assert_eq!(dir.get_with(secret, "/v1/subscribers?keys=true").0, 403);
+    assert!(dir.prints(&["api", "token", "list"]).contains("console"));
+    let file = fs::read_to_string(dir.path("api-tokens.json")).unwrap();
     assert!(!file.contains(&secret[14..]), "only a digest is stored");
-    place.prints(&["api", "token", "revoke", id]);
-    assert_eq!(place.get_with(secret, "/v1/status").0, 401);
+    dir.prints(&["api", "token", "revoke", id]);
+    assert_eq!(dir.get_with(secret, "/v1/status").0, 401);
 
-    place.prints(&["subscriber", "add", "999700000000001", "--k", K, "--opc", K]);
-    let audit = place.prints(&["audit", "list"]);
+    dir.prints(&["subscriber", "add", "999700000000001", "--k", K, "--opc", K]);
+    let audit = dir.prints(&["audit", "list"]);
     for operation in ["addToken", "denied", "revokeToken", "addSubscribers"] {
         assert!(audit.contains(operation), "{operation}: {audit}");
     }
     assert!(running.ends_well());
-    assert!(!place.path("api-nrf.sock").exists());
-    assert!(place.prints(&["audit", "list"]).contains("addSubscribers"), "also while no core runs");
+    assert!(!dir.path("api-nrf.sock").exists());
+    assert!(dir.prints(&["audit", "list"]).contains("addSubscribers"), "also while no core runs");
 }

@@ -7,7 +7,7 @@
 //!        <────────────────────────  gateways  <──── channel <─────────── shards
 //! ```
 //!
-//! The edge itself processes small batches of a shard's messages if the shard is idle (`desk`). While a
+//! The edge itself processes small batches of a shard's messages if the shard is idle (`work_queue`). While a
 //! shard's queue is full, the edge holds gNBs' messages for the shard, within bounds for each gNB (`held`),
 //! and drops UPFs' requests, which UPFs retransmit. If a gNB does not read what it is sent, the edge stops
 //! reading from it and finally aborts the association (`backlog`).
@@ -18,9 +18,9 @@ mod held;
 use self::backlog::{Backlogs, HIGH_MARK, Level, MAX_STALL};
 use self::held::HeldInputs;
 use crate::clock::Clock;
-use crate::events::tell;
+use crate::events::log_event;
 use crate::sctp::{AssociationId, SctpEvent, SctpTransport, SendError};
-use crate::shard::ShardDesk;
+use crate::shard::ShardQueue;
 use crate::wait::{Readable, Sleeper, Waker, waker};
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender, unbounded};
@@ -125,7 +125,7 @@ impl EdgeSeed {
         clock: Clock,
         n2: Option<N2Side>,
         n4: Option<N4Side>,
-        shards: Vec<ShardDesk>,
+        shards: Vec<ShardQueue>,
         inspected: impl Fn(u64, Vec<Value>) + Send + 'static,
     ) -> io::Result<JoinHandle<()>> {
         let mut edge = Edge::new(clock, n2, n4, shards, Box::new(inspected));
@@ -152,7 +152,7 @@ struct Edge {
     clock: Clock,
     n2: Option<N2State>,
     n4: Option<N4Side>,
-    shards: Vec<ShardDesk>,
+    shards: Vec<ShardQueue>,
     timers: Timers<TimerKey>,
     inspected: Inspected,
     is_closing: bool,
@@ -165,7 +165,7 @@ impl Edge {
         clock: Clock,
         n2: Option<N2Side>,
         n4: Option<N4Side>,
-        shards: Vec<ShardDesk>,
+        shards: Vec<ShardQueue>,
         inspected: Inspected,
     ) -> Self {
         let n2 = n2.map(N2State::new);
@@ -195,13 +195,13 @@ impl Edge {
     /// reached.
     fn attend_shards(&mut self, outlet: &Receiver<EdgeMessage>) {
         for _ in 0..ROUNDS {
-            self.shards.iter().for_each(ShardDesk::attend);
+            self.shards.iter().for_each(ShardQueue::process_or_wake);
             if outlet.is_empty() {
                 return;
             }
             outlet.try_iter().for_each(|message| self.message(message));
         }
-        self.shards.iter().for_each(ShardDesk::wake);
+        self.shards.iter().for_each(ShardQueue::wake);
     }
 
     /// Index of the N4 socket among the descriptors.
@@ -246,7 +246,7 @@ impl Edge {
         let Some(n2) = &mut self.n2 else { return };
         let now = Instant::now();
         n2.side.transport.process(now, events);
-        n2.side.gateway.set_loads(self.shards.iter().map(ShardDesk::held));
+        n2.side.gateway.set_loads(self.shards.iter().map(ShardQueue::pending));
         for event in events.drain(..) {
             self.sctp(event);
         }
@@ -297,7 +297,7 @@ impl Edge {
                         n2.side.transport.abort(link.association);
                     }
                 }
-                N2GatewayEffect::Event(event) => tell(Nf::Amf, &event),
+                N2GatewayEffect::Event(event) => log_event(Nf::Amf, &event),
             }
         }
     }
@@ -305,7 +305,7 @@ impl Edge {
     fn n2_send(&mut self, gnb: GnbHandle, stream: u16, pdu: Bytes) {
         let level = self.n2.as_mut().map(|n2| n2.send(gnb, stream, pdu));
         if level == Some(Level::High) {
-            self.give_up(gnb, &format!("more than {HIGH_MARK} octets are queued for it"));
+            self.abort_association(gnb, &format!("more than {HIGH_MARK} octets are queued for it"));
         }
     }
 
@@ -313,12 +313,12 @@ impl Edge {
         let stalled = self.n2.as_mut().map(|n2| n2.backlogs.stalled(now));
         for association in stalled.into_iter().flatten() {
             let why = format!("it has accepted no message for {} s", MAX_STALL.as_secs());
-            self.give_up(GnbHandle(association.to_u64()), &why);
+            self.abort_association(GnbHandle(association.to_u64()), &why);
         }
     }
 
     /// Aborts the association of a gNB that does not read, so that its queue does not grow without bound.
-    fn give_up(&mut self, gnb: GnbHandle, why: &str) {
+    fn abort_association(&mut self, gnb: GnbHandle, why: &str) {
         let Some(n2) = &mut self.n2 else { return };
         let name = n2.name(gnb);
         let Some(link) = n2.forget(gnb) else { return };
@@ -329,7 +329,7 @@ impl Edge {
 
     fn read_datagrams(&mut self, buffer: &mut [u8]) {
         if let Some(n4) = &mut self.n4 {
-            n4.gateway.set_full(self.shards.iter().map(ShardDesk::is_full));
+            n4.gateway.set_full(self.shards.iter().map(ShardQueue::is_full));
         }
         for _ in 0..DATAGRAMS {
             let Some(n4) = &self.n4 else { return };
@@ -355,7 +355,7 @@ impl Edge {
                 }
                 N4GatewayEffect::StartTimer { key, after } => self.timers.start(key, now + after),
                 N4GatewayEffect::StopTimer(key) => self.timers.stop(key),
-                N4GatewayEffect::Event(event) => tell(Nf::Smf, &event),
+                N4GatewayEffect::Event(event) => log_event(Nf::Smf, &event),
             }
         }
     }
@@ -458,7 +458,7 @@ impl N2State {
         Some(link)
     }
 
-    fn to_shard(&mut self, shards: &[ShardDesk], shard: ShardId, input: N2Input) {
+    fn to_shard(&mut self, shards: &[ShardQueue], shard: ShardId, input: N2Input) {
         if let Some(gnb) = self.held.send(shards, shard, input)
             && let Some(link) = self.associations.get(&gnb)
         {
@@ -466,7 +466,7 @@ impl N2State {
         }
     }
 
-    fn release_held(&mut self, shards: &[ShardDesk]) {
+    fn release_held(&mut self, shards: &[ShardQueue]) {
         if self.held.is_empty() {
             return;
         }
@@ -493,9 +493,9 @@ fn offer(transport: &mut dyn SctpTransport, to: AssociationId, stream: u16, pdu:
     }
 }
 
-fn to_shard(shards: &[ShardDesk], shard: ShardId, input: ShardInput) {
-    if let Some(desk) = shards.get(usize::from(shard.0)) {
-        desk.send(input);
+fn to_shard(shards: &[ShardQueue], shard: ShardId, input: ShardInput) {
+    if let Some(queue) = shards.get(usize::from(shard.0)) {
+        queue.send(input);
     }
 }
 

@@ -31,7 +31,7 @@ macro_rules! log {
 /// Logs an event with its procedure, outcome and UE as fields.
 ///
 /// The NF has masked identities in the event; empty fields are left out.
-pub fn tell(nf: Nf, event: &Event) {
+pub fn log_event(nf: Nf, event: &Event) {
     match event.level {
         Level::Error => log!(ERROR, nf, event),
         Level::Warn => warn(nf, event),

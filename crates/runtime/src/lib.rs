@@ -3,7 +3,6 @@
 pub mod api;
 pub mod clock;
 pub mod config;
-pub mod desk;
 pub mod edge;
 pub mod events;
 pub mod http;
@@ -22,6 +21,7 @@ mod token_keys;
 pub mod udp;
 pub mod upf;
 pub mod wait;
+pub mod work_queue;
 
 #[cfg(test)]
 #[path = "../../../tests/skipped.rs"]

@@ -28,12 +28,12 @@ use crate::sbi::{
     bind,
 };
 use crate::sctp::{self, SctpConfig};
-use crate::shard::{self, ShardDesk, ShardThread, shard_desk};
+use crate::shard::{self, ShardQueue, ShardThread, shard_queue};
 use crate::store::{Answer, Database, Sink, StoreHandle, StoreThread};
 use crate::token::ShardToken;
 use crate::upf::{UpfHandle, UpfThread};
 use identities::Identities;
-use outside::{Front, ProcessOutside, Readiness};
+use outside::{ProcessOutside, ProcessShards, Readiness};
 use pith_nf::fabric::ShardInput;
 use pith_nf::gateway::n2::N2Gateway;
 use pith_nf::gateway::n4::N4Gateway;
@@ -87,7 +87,7 @@ pub type StartError = Box<dyn std::error::Error + Send + Sync>;
 pub struct Node {
     readiness: Arc<Readiness>,
     shards: Vec<ShardThread>,
-    desks: Vec<ShardDesk>,
+    queues: Vec<ShardQueue>,
     edge: Option<(EdgeHandle, JoinHandle<()>)>,
     upf: Option<UpfThread>,
     http: (HttpHandle, HttpThread),
@@ -103,8 +103,8 @@ impl Node {
         let security = Security::open(config, hosting)?;
         let identities = Identities::new(config, hosting, count, clock, &mut rng, &security);
         let readiness = Readiness::new(clock, count);
-        let desks = (0..count).map(|number| shard_desk(number as u16, config.task_buffer as usize));
-        let (shards, vacancies): (Vec<ShardDesk>, Vec<_>) = desks.unzip();
+        let queues = (0..count).map(|number| shard_queue(number as u16, config.task_buffer as usize));
+        let (shards, unstarted): (Vec<ShardQueue>, Vec<_>) = queues.unzip();
 
         let upf = hosting.upf.then(|| user_plane::start(config, clock, &mut rng)).transpose()?;
         let edge_pair = edge()?;
@@ -112,12 +112,13 @@ impl Node {
         let edge_handle = has_edge.then(|| edge_pair.0.clone());
         let store = hosting.has(Nf::Udr).then(|| start_store(config, database, &shards)).transpose()?;
         let store_handle = store.as_ref().map(|(handle, _)| handle.clone());
-        let front = Front { shards: shards.clone(), edge: edge_handle.clone(), nfs: hosting.nfs.clone() };
+        let process_shards =
+            ProcessShards { shards: shards.clone(), edge: edge_handle.clone(), nfs: hosting.nfs.clone() };
         let upf_handle = upf.as_ref().map(UpfThread::handle);
         let api = api_settings(config, hosting, &readiness, store_handle.clone(), upf_handle)?;
         let access = access::Tokens::open(config, hosting)?;
         let sbi = sbi_settings(config, hosting, security.tls, access.settings(config, &identities))?;
-        let http = crate::sbi::start(sbi, api, front)?;
+        let http = crate::sbi::start(sbi, api, process_shards)?;
 
         let edge = match edge_handle {
             Some(handle) => {
@@ -130,7 +131,7 @@ impl Node {
             None => None,
         };
         let mut threads = Vec::with_capacity(count);
-        for (number, vacancy) in vacancies.into_iter().enumerate() {
+        for (number, unstarted) in unstarted.into_iter().enumerate() {
             let number = number as u16;
             let outside = ProcessOutside::new(
                 number,
@@ -141,13 +142,13 @@ impl Node {
                 Arc::clone(&readiness),
             );
             let make = nfs::maker(config, hosting, &identities, &access, number, rng.fork())?;
-            threads.push(shard::start(number, clock, vacancy, make, outside)?);
+            threads.push(shard::start(number, clock, unstarted, make, outside)?);
         }
         for shard in &shards {
             shard.send(ShardInput::Start);
             shard.wake();
         }
-        Ok(Self { readiness, shards: threads, desks: shards, edge, upf, http, store })
+        Ok(Self { readiness, shards: threads, queues: shards, edge, upf, http, store })
     }
 
     /// Waits until all NFs are registered with the NRF. Returns the time since the start, or `None` after the
@@ -169,9 +170,9 @@ impl Node {
     /// Deregisters the NFs from the NRF, completes open requests, and ends all threads.
     pub fn stop(self) {
         self.readiness.drain();
-        for desk in &self.desks {
-            desk.send(ShardInput::Stop);
-            desk.wake();
+        for queue in &self.queues {
+            queue.send(ShardInput::Stop);
+            queue.wake();
         }
         std::thread::sleep(DEREGISTRATION);
         if let Some((handle, thread)) = self.edge {
@@ -205,16 +206,16 @@ fn seed() -> Result<[u8; 32], StartError> {
 fn start_store(
     config: &Config,
     database: Option<Database>,
-    shards: &[ShardDesk],
+    shards: &[ShardQueue],
 ) -> Result<(StoreHandle<ShardToken>, StoreThread<ShardToken>), StartError> {
-    let database = database.map_or_else(|| Database::open(&config.store.place()), Ok)?;
-    Ok(crate::store::start(database, Askers(shards.to_vec()))?)
+    let database = database.map_or_else(|| Database::open(&config.store.location()), Ok)?;
+    Ok(crate::store::start(database, StoreSink(shards.to_vec()))?)
 }
 
 /// Delivers the store's answers to the shards.
-struct Askers(Vec<ShardDesk>);
+struct StoreSink(Vec<ShardQueue>);
 
-impl Sink<ShardToken> for Askers {
+impl Sink<ShardToken> for StoreSink {
     fn answer(&mut self, token: ShardToken, result: Answer) {
         if let Some(shard) = self.0.get(usize::from(token.shard)) {
             shard.send(ShardInput::Stored { nf: token.nf, tag: token.tag, result });
@@ -222,7 +223,7 @@ impl Sink<ShardToken> for Askers {
     }
 
     fn flush(&mut self) {
-        self.0.iter().for_each(ShardDesk::attend);
+        self.0.iter().for_each(ShardQueue::process_or_wake);
     }
 }
 

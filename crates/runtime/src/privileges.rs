@@ -75,7 +75,7 @@ pub fn keep_only(need: Need) -> io::Result<()> {
     if answer != 0 {
         return Err(io::Error::last_os_error());
     }
-    give_up(KEPT.load(Ordering::SeqCst));
+    drop_capabilities(KEPT.load(Ordering::SeqCst));
     let begun = Instant::now();
     loop {
         let excessive = threads()?.into_iter().filter(|thread| !thread.is_limited(need)).collect::<Vec<_>>();
@@ -103,7 +103,7 @@ extern "C" fn on_signal(_: libc::c_int) {
     // SAFETY: `errno` belongs to this thread; the interrupted code must find its own value afterwards.
     #[allow(unsafe_code)]
     let errno = unsafe { *libc::__errno_location() };
-    give_up(KEPT.load(Ordering::SeqCst));
+    drop_capabilities(KEPT.load(Ordering::SeqCst));
     // SAFETY: as above.
     #[allow(unsafe_code)]
     unsafe {
@@ -113,7 +113,7 @@ extern "C" fn on_signal(_: libc::c_int) {
 
 /// Drops the calling thread's capabilities except `kept`. Uses system calls only, as it runs in a signal
 /// handler. The result is checked in /proc.
-fn give_up(kept: u64) {
+fn drop_capabilities(kept: u64) {
     let mut header = Header { version: VERSION, pid: 0 };
     let mut sets = [Sets::default(); 2];
     // SAFETY: header and sets have the layout of version 3 and live during the calls; prctl gets plain values.

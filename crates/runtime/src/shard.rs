@@ -1,12 +1,12 @@
 //! Runs one shard: passes inputs to the pure [`Shard`] and carries out its effects.
 //!
 //! ```text
-//!  edge, http, store, other shards ──> Desk<ShardInput> ──> Shard.handle ──> Outside
+//!  edge, http, store, other shards ──> WorkQueue<ShardInput> ──> Shard.handle ──> Outside
 //!                                        timers ─────────────^
 //! ```
 
 use crate::clock::Clock;
-use crate::desk::{Desk, DeskThread, Vacancy, Work, desk};
+use crate::work_queue::{QueueThread, UnstartedQueue, Work, WorkQueue, work_queue};
 use pith_nf::fabric::{Shard, ShardEffect, ShardInput, Timers};
 use pith_nf::kit::{Instant, Nf, TimerKey};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,28 +25,28 @@ pub trait Outside: Send {
 }
 
 /// The queue of a shard.
-pub type ShardDesk = Desk<ShardInput>;
+pub type ShardQueue = WorkQueue<ShardInput>;
 
 /// A running shard.
-pub type ShardThread = DeskThread<ShardInput>;
+pub type ShardThread = QueueThread<ShardInput>;
 
 /// Creates the queue of shard `number`; readers of sockets pause while it holds `bound` inputs.
-pub fn shard_desk(number: u16, bound: usize) -> (ShardDesk, Vacancy<ShardInput>) {
-    desk(format!("shard-{number}"), bound)
+pub fn shard_queue(number: u16, bound: usize) -> (ShardQueue, UnstartedQueue<ShardInput>) {
+    work_queue(format!("shard-{number}"), bound)
 }
 
 /// Starts shard `number`. `make` creates the NFs, at the start and again after a panic.
 pub fn start(
     number: u16,
     clock: Clock,
-    vacancy: Vacancy<ShardInput>,
+    unstarted: UnstartedQueue<ShardInput>,
     mut make: impl FnMut() -> Shard + Send + 'static,
     outside: impl Outside + 'static,
 ) -> std::io::Result<ShardThread> {
     let shard = make();
     let driver =
         Driver { number, clock, shard, make, outside, timers: Timers::default(), effects: Vec::new() };
-    vacancy.fill(BATCH, driver)
+    unstarted.start(BATCH, driver)
 }
 
 struct Driver<M, O> {
@@ -60,11 +60,11 @@ struct Driver<M, O> {
 }
 
 impl<M: FnMut() -> Shard + Send, O: Outside> Work<ShardInput> for Driver<M, O> {
-    fn take(&mut self, input: ShardInput) {
+    fn process(&mut self, input: ShardInput) {
         self.handle(input);
     }
 
-    fn finish(&mut self) -> Option<Duration> {
+    fn end_turn(&mut self) -> Option<Duration> {
         self.expire();
         self.outside.flush();
         let now = self.clock.now();

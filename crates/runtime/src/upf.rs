@@ -67,7 +67,7 @@ pub struct UpfHandle {
 
 impl UpfHandle {
     /// Sends a query; the answer follows, or the channel closes if the UPF has ended.
-    pub fn ask(&self, question: Question) -> oneshot::Receiver<Answer> {
+    pub fn query(&self, question: Question) -> oneshot::Receiver<Answer> {
         let (reply, answer) = oneshot::channel();
         // A UPF that has ended drops the query.
         let _ = self.inbox.send((question, reply));
@@ -247,7 +247,7 @@ impl Driver {
                     Severity::Debug => tracing::debug!("{notice}"),
                     Severity::Info => tracing::info!("{notice}"),
                     Severity::Warn => {
-                        if self.warnings.may_tell(now) {
+                        if self.warnings.may_log(now) {
                             tracing::warn!("{notice}");
                         }
                     }

@@ -8,7 +8,7 @@ use pith_nf::kit::Subscriber;
 use pith_runtime::api::{Api, ApiHandler};
 use pith_runtime::config::{Config, ConfigError, StorePath};
 use pith_runtime::http::Handler;
-use pith_runtime::store::{Database, Place};
+use pith_runtime::store::{Database, DatabaseLocation};
 use tokio::runtime::{Builder, Runtime};
 
 /// A configuration: parsed, or refused with the reason and the line.
@@ -49,7 +49,7 @@ thread_local! {
 
 fn api() -> (Runtime, ApiHandler) {
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime needs no privilege");
-    let database = Database::open(&Place::Memory).expect("memory can be opened");
+    let database = Database::open(&DatabaseLocation::Memory).expect("memory can be opened");
     let mut config = Config::default();
     // No file of this machine is used.
     config.store.path = StorePath::Memory;

@@ -54,7 +54,7 @@ impl Gather {
     }
 
     /// Collects the entries of all shards for a topic.
-    pub async fn ask(&self, topic: Topic) -> Result<Vec<Value>, ApiError> {
+    pub async fn collect(&self, topic: Topic) -> Result<Vec<Value>, ApiError> {
         let id = self.next.replace(self.next.get() + 1);
         let (done, answers) = oneshot::channel();
         let missing = (self.ask)(topic, id);

@@ -223,7 +223,7 @@ fn check_host(head: &Parts) -> Result<(), ApiError> {
 pub(super) struct Denials(Cell<Option<Instant>>);
 
 impl Denials {
-    pub fn is_told(&self, count: u32) -> bool {
+    pub fn should_log(&self, count: u32) -> bool {
         let now = Instant::now();
         let quiet = self.0.get().is_none_or(|last| now - last >= Duration::from_secs(1));
         let told = count.is_power_of_two() && quiet;

@@ -68,5 +68,5 @@ pub(super) fn upfs(api: Rc<Api>, _: Call) -> Handling {
 }
 
 fn list(api: Rc<Api>, topic: Topic) -> Handling {
-    Box::pin(async move { json(StatusCode::OK, &api.gather.ask(topic).await?) })
+    Box::pin(async move { json(StatusCode::OK, &api.gather.collect(topic).await?) })
 }

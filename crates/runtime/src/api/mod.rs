@@ -136,7 +136,7 @@ impl ApiHandler {
             StatusCode::UNAUTHORIZED | StatusCode::TOO_MANY_REQUESTS => self.api.guard.failed(peer),
             _ => 1,
         };
-        if matches!(status.as_u16(), 401 | 403 | 429) && self.denials.is_told(count) {
+        if matches!(status.as_u16(), 401 | 403 | 429) && self.denials.should_log(count) {
             let caller = self.api.guard.identify(head).ok();
             self.api.audit.write(caller.as_ref(), entry(head, "denied", status));
         }

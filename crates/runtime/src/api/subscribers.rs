@@ -42,7 +42,8 @@ pub(super) fn list(api: Rc<Api>, call: Call) -> Handling {
             .await?;
         let more = found.len() == limit as usize;
         let next = found.last().filter(|_| more).map(|last| last.supi.clone());
-        let subscribers = found.iter().map(|each| shown(each, keys)).collect::<Result<Vec<_>, _>>()?;
+        let subscribers =
+            found.iter().map(|each| subscriber_json(each, keys)).collect::<Result<Vec<_>, _>>()?;
         json(StatusCode::OK, &value!({ "total": total, "subscribers": subscribers, "next": next }))
     })
 }
@@ -54,12 +55,12 @@ pub(super) fn show(api: Rc<Api>, call: Call) -> Handling {
         let key = supi.clone();
         let found = api.on_store(move |store| store.subscriber(&key)).await?;
         let found = found.ok_or_else(|| ApiError::not_found(format!("there is no subscriber {supi}")))?;
-        json(StatusCode::OK, &shown(&found, keys)?)
+        json(StatusCode::OK, &subscriber_json(&found, keys)?)
     })
 }
 
 /// A subscriber as JSON, with its keys only if `keys`.
-fn shown(subscriber: &Subscriber, keys: bool) -> Result<Value, ApiError> {
+fn subscriber_json(subscriber: &Subscriber, keys: bool) -> Result<Value, ApiError> {
     let mut value =
         serde_json::to_value(subscriber).map_err(|error| ApiError::internal(error.to_string()))?;
     if let Some(authentication) = value["authentication"].as_object_mut().filter(|_| !keys) {
@@ -132,7 +133,7 @@ pub(super) fn delete(api: Rc<Api>, call: Call) -> Handling {
         if deleted > 0 {
             // The AMFs of this process deregister their UEs immediately.
             let withdrawn = Order::Deregister { supis: gone, why: Deregister::Withdrawn };
-            if api.gather.ask(Topic::Order(withdrawn)).await.is_err() {
+            if api.gather.collect(Topic::Order(withdrawn)).await.is_err() {
                 tracing::warn!(supi = %supi.masked(), deleted, "deleted, but a shard did not confirm deregistration in time; its UEs may be deregistered later");
             }
         }

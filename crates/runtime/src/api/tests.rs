@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::config::{Config, Role};
-use crate::store::{Database, Place, start};
+use crate::store::{Database, DatabaseLocation, start};
 use hyper::StatusCode;
 use pith_nf::kit::Subscriber;
 use pith_types::Supi;
@@ -17,7 +17,7 @@ impl Client {
     }
 
     fn behind(guard: Guard) -> Self {
-        let database = Database::open(&Place::Memory).unwrap();
+        let database = Database::open(&DatabaseLocation::Memory).unwrap();
         let (store, _) = start(database, |_: ShardToken, _| ()).unwrap();
         let status = || Status {
             state: "ready",

@@ -26,7 +26,7 @@ impl Api {
             status: StatusCode::NOT_IMPLEMENTED,
             detail: "this process has no UPF: send the request to the process with the UPF".into(),
         };
-        let answer = self.upf.as_ref().ok_or_else(elsewhere)?.ask(question);
+        let answer = self.upf.as_ref().ok_or_else(elsewhere)?.query(question);
         let late = || ApiError {
             status: StatusCode::GATEWAY_TIMEOUT,
             detail: "the UPF did not answer within 3 s: try again".into(),

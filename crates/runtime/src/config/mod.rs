@@ -13,7 +13,7 @@ mod amf;
 mod check;
 mod n6;
 mod network;
-mod place;
+mod position;
 mod read;
 mod render;
 mod sbi;

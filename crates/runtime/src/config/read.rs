@@ -1,7 +1,7 @@
 //! Reads YAML into a [`Config`], or reports errors with what to do about them.
 
 use super::check::{self, Finding};
-use super::place::Places;
+use super::position::Positions;
 use super::{Config, Described, Setting};
 use serde_saphyr::Error as Yaml;
 use std::path::{Path, PathBuf};
@@ -59,11 +59,11 @@ impl Config {
         let wrong = |(line, column), sentence| Wrong { file: file.into(), line, column, sentence };
         let (config, text, mut wrongs) = read(yaml, &wrong);
         if let Some(config) = config {
-            let places = Places::of(&text);
-            let find = |path: &str| places.as_ref().map_or((1, 1), |places| places.find(path));
+            let positions = Positions::of(&text);
+            let find = |path: &str| positions.as_ref().map_or((1, 1), |positions| positions.find(path));
             let locate = |Finding { path, sentence }| {
-                let place = find(&path);
-                wrong(place, with_value(&text, place, sentence))
+                let position = find(&path);
+                wrong(position, with_value(&text, position, sentence))
             };
             let findings = check::findings(&config);
             if findings.is_empty() && wrongs.is_empty() {
@@ -89,7 +89,7 @@ fn read(yaml: &str, wrong: &dyn Fn((u64, u64), String) -> Wrong) -> (Option<Conf
             Ok(config) => return (Some(config), text, wrongs),
             Err(error) => error,
         };
-        let at = place(&error);
+        let at = position(&error);
         let line = usize::try_from(at.0).unwrap_or(1);
         // A section left empty, or an item left incomplete, by blanked settings is no further mistake.
         let item = is_missing(&error).then(|| item_around(yaml, line)).flatten();
@@ -194,7 +194,7 @@ fn with_value(text: &str, (line, column): (u64, u64), sentence: String) -> Strin
     format!("{sentence} (here: {bare})")
 }
 
-fn place(error: &Yaml) -> (u64, u64) {
+fn position(error: &Yaml) -> (u64, u64) {
     error.location().map_or((1, 1), |location| (location.line(), location.column()))
 }
 
@@ -363,9 +363,10 @@ mod tests {
             "amf:\n  region: 300\n  n2:\n    adresses: [10.0.0.1]\nsmf:\n  data_networks:\n  - name: a\n    pool: x\n    \
              mtu: 9\n  - name: b\n    pool: 10.9.0.0/16\n    mtu: 9001\nlog: {level: loud}\nworkers: 65\n",
         );
-        let places: Vec<_> = text.lines().map(|line| line.split(": ").next().unwrap_or_default()).collect();
+        let positions: Vec<_> =
+            text.lines().map(|line| line.split(": ").next().unwrap_or_default()).collect();
         assert_eq!(
-            places,
+            positions,
             [
                 "pith.yaml:2:11",
                 "pith.yaml:4:5",

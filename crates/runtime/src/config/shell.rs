@@ -2,7 +2,7 @@
 
 use super::section::section;
 use super::text::{text_value, words};
-use crate::store::Place;
+use crate::store::DatabaseLocation;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::{fmt, str::FromStr};
@@ -23,15 +23,15 @@ section! {
 
 impl Store {
     /// Location of the database and its key.
-    pub fn place(&self) -> Place {
-        let Some(path) = self.path.file() else { return Place::Memory };
+    pub fn location(&self) -> DatabaseLocation {
+        let Some(path) = self.path.file() else { return DatabaseLocation::Memory };
         let credential = || {
             let directory = std::env::var_os("CREDENTIALS_DIRECTORY")?;
             Some(PathBuf::from(directory).join("pith-store-key")).filter(|path| path.exists())
         };
         match self.key_file.clone().or_else(credential) {
-            Some(key) => Place::File { path, key },
-            None => Place::file(path),
+            Some(key) => DatabaseLocation::File { path, key },
+            None => DatabaseLocation::file(path),
         }
     }
 }

@@ -34,7 +34,7 @@ pub(super) const MAX_STALL: Duration = Duration::from_secs(15);
 
 /// Octets of a queue entry in addition to the message, so that many small messages are counted at their real
 /// cost.
-const PLACE: usize = size_of::<(u16, Bytes)>();
+const ENTRY_SIZE: usize = size_of::<(u16, Bytes)>();
 
 /// The effect of a message on the queue's level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub(super) struct Backlog {
 
 impl Backlog {
     fn push(&mut self, stream: u16, pdu: Bytes) -> Level {
-        self.octets = self.octets.saturating_add(pdu.len() + PLACE);
+        self.octets = self.octets.saturating_add(pdu.len() + ENTRY_SIZE);
         self.messages.push_back((stream, pdu));
         match self.octets {
             octets if octets > HIGH_MARK => Level::High,
@@ -75,7 +75,7 @@ impl Backlog {
         while let Some((stream, pdu)) = self.messages.front()
             && offer(*stream, pdu)
         {
-            self.octets = self.octets.saturating_sub(pdu.len() + PLACE);
+            self.octets = self.octets.saturating_sub(pdu.len() + ENTRY_SIZE);
             self.messages.pop_front();
         }
         if self.messages.len() < before && self.stalled_since.is_some() {

@@ -11,7 +11,7 @@
 //! more than its share, so that SCTP's flow control slows the gNB (design section 5). This takes one system
 //! call for this gNB and none for others.
 
-use crate::shard::ShardDesk;
+use crate::shard::ShardQueue;
 use pith_nf::fabric::ShardInput;
 use pith_nf::kit::{GnbHandle, N2Input};
 use pith_types::ShardId;
@@ -26,7 +26,7 @@ pub(super) const SHARE: usize = 64 << 10;
 const TOTAL: usize = 64 << 20;
 
 /// Octets of an entry in addition to the message.
-const PLACE: usize = size_of::<N2Input>();
+const ENTRY_SIZE: usize = size_of::<N2Input>();
 
 /// The messages held for one shard.
 #[derive(Default)]
@@ -63,19 +63,19 @@ impl HeldInputs {
 
     /// Sends an input to its shard, or holds it while the shard's queue is full. The inputs of a gNB keep
     /// their order. Returns the gNB if the edge must stop reading from it.
-    pub fn send(&mut self, desks: &[ShardDesk], shard: ShardId, input: N2Input) -> Option<GnbHandle> {
+    pub fn send(&mut self, queues: &[ShardQueue], shard: ShardId, input: N2Input) -> Option<GnbHandle> {
         let number = usize::from(shard.0);
-        let desk = desks.get(number)?;
+        let queue = queues.get(number)?;
         let gnb = gnb_of(&input);
         if let N2Input::GnbDown { .. } = input {
             // The shard removes all UEs of the gNB, so that their held messages are obsolete.
             self.forget(number, gnb);
         }
         let waits = self.shards.get(number).is_some_and(|waiting| waiting.queues.contains_key(&gnb));
-        if waits || (desk.is_full() && matches!(input, N2Input::Pdu { .. })) {
+        if waits || (queue.is_full() && matches!(input, N2Input::Pdu { .. })) {
             return self.hold(number, gnb, input);
         }
-        desk.send(ShardInput::N2(input));
+        queue.send(ShardInput::N2(input));
         None
     }
 
@@ -100,14 +100,14 @@ impl HeldInputs {
 
     /// Sends held messages while the queues have room, one per gNB in turn. Returns the gNBs that may be read
     /// again.
-    pub fn release(&mut self, desks: &[ShardDesk]) -> Vec<GnbHandle> {
+    pub fn release(&mut self, queues: &[ShardQueue]) -> Vec<GnbHandle> {
         let mut again = Vec::new();
-        for (shard, desk) in desks.iter().enumerate() {
-            while !desk.is_full()
+        for (shard, queue) in queues.iter().enumerate() {
+            while !queue.is_full()
                 && let Some((gnb, input)) = self.next(shard)
             {
                 again.extend(self.give_back(gnb, size_of_input(&input)));
-                desk.send(ShardInput::N2(input));
+                queue.send(ShardInput::N2(input));
             }
         }
         again
@@ -163,5 +163,5 @@ fn size_of_input(input: &N2Input) -> usize {
         N2Input::Reset { ues, .. } => ues.as_ref().map_or(0, |ues| size_of_val(ues.as_slice())),
         N2Input::GnbUp { .. } | N2Input::GnbDown { .. } => 0,
     };
-    PLACE + own
+    ENTRY_SIZE + own
 }

@@ -2,9 +2,9 @@
 
 use super::backlog::LOW_MARK;
 use super::*;
-use crate::desk::Vacancy;
 use crate::sctp::SctpError;
-use crate::shard::shard_desk;
+use crate::shard::shard_queue;
+use crate::work_queue::UnstartedQueue;
 use pith_nf::gateway::n2::N2Config;
 use pith_types::{Guami, InstanceId, Plmn, Snssai};
 use std::collections::BTreeSet;
@@ -107,18 +107,18 @@ struct Scene {
     edge: Edge,
     wire: Arc<Mutex<Wire>>,
     /// Queue of the first shard.
-    desk: ShardDesk,
-    shards: Vec<Vacancy<ShardInput>>,
+    queue: ShardQueue,
+    shards: Vec<UnstartedQueue<ShardInput>>,
 }
 
 impl Scene {
     fn new(gnbs: &[u64]) -> Self {
         let wire = Arc::new(Mutex::new(Wire { room: PLENTY, outbound_streams: 4, ..Wire::default() }));
         let side = N2Side { transport: Box::new(Transport(Arc::clone(&wire))), gateway: gateway() };
-        let (desks, shards): (Vec<_>, Vec<_>) = (0..2).map(|number| shard_desk(number, BOUND)).unzip();
-        let desk = desks[0].clone();
-        let edge = Edge::new(Clock::start(), Some(side), None, desks, Box::new(|_, _| {}));
-        let mut scene = Self { edge, wire, desk, shards };
+        let (queues, shards): (Vec<_>, Vec<_>) = (0..2).map(|number| shard_queue(number, BOUND)).unzip();
+        let queue = queues[0].clone();
+        let edge = Edge::new(Clock::start(), Some(side), None, queues, Box::new(|_, _| {}));
+        let mut scene = Self { edge, wire, queue, shards };
         for gnb in gnbs {
             scene.set_up(AssociationId::from_u64(*gnb));
         }
@@ -218,7 +218,7 @@ fn a_gnb_with_too_many_queued_messages_is_aborted() {
     sent.expect("10 MB are queued for a gNB that does not read");
     assert_eq!(scene.wire().aborted, [one]);
     assert_eq!(scene.edge.gnbs().len(), 1, "the other gNB stays");
-    assert_eq!(scene.desk.held(), 1, "the shard gets GnbDown");
+    assert_eq!(scene.queue.pending(), 1, "the shard gets GnbDown");
 
     scene.send(one, 1);
     scene.take(one);
@@ -311,7 +311,7 @@ fn a_full_shard_pauses_only_the_gnb_that_floods_it() {
     let mut scene = Scene::new(&[ONE, OTHER]);
     let (one, other) = (association(ONE), association(OTHER));
     let sent = scene.flood(one, 0);
-    assert_eq!(scene.desk.held(), BOUND, "the queue's bound holds");
+    assert_eq!(scene.queue.pending(), BOUND, "the queue's bound holds");
     assert!(sent < BOUND + 2 * held::SHARE / 100, "{sent} messages are held of one gNB");
 
     scene.receive(other, &uplink(1, 1));
@@ -345,7 +345,7 @@ fn held_messages_keep_their_order_and_are_dropped_with_the_gnb() {
     scene.shards[0].take_all();
     // The queue has room now, but held messages are sent first.
     scene.receive(one, &uplink(0, 99));
-    assert_eq!(scene.desk.held(), 0);
+    assert_eq!(scene.queue.pending(), 0);
     scene.release();
     let rans = scene.shards[0].take_all().into_iter().filter_map(|input| match input {
         ShardInput::N2(N2Input::Pdu { pdu, .. }) => pith_ngap::peek(&pdu)?.ran_ue_ngap_id.map(|id| id.0),

@@ -1,5 +1,5 @@
 //! The HTTP/2 client: one connection per peer, opened when first needed, reopened after a failure, and closed
-//! when its place is needed for other peers.
+//! when its entry is needed for other peers.
 
 use super::Tls;
 use super::connection::{self, Limits};
@@ -77,21 +77,21 @@ impl Client {
         request: Request<Bytes>,
         instance: Option<NfInstanceId>,
     ) -> Result<Response<Bytes>, CallError> {
-        let place = Place::of(request.uri());
-        let peer = self.peers.borrow_mut().called(&place.key, Instant::now());
+        let target = Target::of(request.uri());
+        let peer = self.peers.borrow_mut().called(&target.key, Instant::now());
         let body = self.limits.body;
-        let route = match &self.socket {
-            Some(path) => Route::Socket(path),
-            None => Route::Tcp(self.tls.as_ref()),
+        let transport = match &self.socket {
+            Some(path) => PeerTransport::Socket(path),
+            None => PeerTransport::Tcp(self.tls.as_ref()),
         };
-        let call = peer.call(&place, route, instance, request.map(Full::new), body);
-        timeout(self.limits.time, call).await.unwrap_or(Err(CallError::Late(place.name.clone())))
+        let call = peer.call(&target, transport, instance, request.map(Full::new), body);
+        timeout(self.limits.time, call).await.unwrap_or(Err(CallError::Late(target.name.clone())))
     }
 }
 
 /// The transport to a peer.
 #[derive(Clone, Copy)]
-enum Route<'a> {
+enum PeerTransport<'a> {
     /// Through a Unix socket.
     Socket(&'a Path),
     /// Over TCP, with TLS for `https` URIs.
@@ -99,7 +99,7 @@ enum Route<'a> {
 }
 
 /// The destination of a request.
-struct Place {
+struct Target {
     /// Scheme and authority.
     key: String,
     /// The authority, for error messages.
@@ -109,7 +109,7 @@ struct Place {
     is_tls: bool,
 }
 
-impl Place {
+impl Target {
     fn of(uri: &Uri) -> Self {
         let name = uri.authority().map(ToString::to_string).unwrap_or_default();
         let (host, port) = host_and_port(uri);
@@ -139,21 +139,21 @@ impl Peer {
     /// Sends a request. If the peer is known not to have processed it, sends it again on a new connection.
     async fn call(
         &self,
-        place: &Place,
-        route: Route<'_>,
+        target: &Target,
+        transport: PeerTransport<'_>,
         instance: Option<NfInstanceId>,
         request: Request<Full<Bytes>>,
         limit: usize,
     ) -> Result<Response<Bytes>, CallError> {
-        let broken = |error: String| CallError::Broken(place.name.clone(), error);
+        let broken = |error: String| CallError::Broken(target.name.clone(), error);
         let mut attempts = 1;
         let response = loop {
-            let (mut sender, number) = self.sender(place, route, instance).await?;
+            let (mut sender, number) = self.sender(target, transport, instance).await?;
             match sender.try_send_request(request.clone()).await {
                 Ok(response) => break response,
                 Err(error) if attempts < ATTEMPTS && was_not_processed(&error) => {
                     attempts += 1;
-                    self.give_up(number).await;
+                    self.discard_connection(number).await;
                 }
                 Err(error) => return Err(broken(chain(error.error()))),
             }
@@ -166,8 +166,8 @@ impl Peer {
     /// The connection and its number. Opens a connection if there is none or it has failed.
     async fn sender(
         &self,
-        place: &Place,
-        route: Route<'_>,
+        target: &Target,
+        transport: PeerTransport<'_>,
         instance: Option<NfInstanceId>,
     ) -> Result<(Sender, u64), CallError> {
         let mut connection = self.0.lock().await;
@@ -175,9 +175,9 @@ impl Peer {
         let sender = match open {
             Some(sender) => sender,
             None => {
-                let (sender, instances) = match route {
-                    Route::Socket(path) => (connect_locally(place, path).await?, None),
-                    Route::Tcp(tls) => connect(place, tls).await?,
+                let (sender, instances) = match transport {
+                    PeerTransport::Socket(path) => (connect_locally(target, path).await?, None),
+                    PeerTransport::Tcp(tls) => connect(target, tls).await?,
                 };
                 connection.sender = Some(sender.clone());
                 connection.instances = instances;
@@ -186,15 +186,15 @@ impl Peer {
             }
         };
         match (&connection.instances, instance) {
-            (Some(certified), Some(meant)) if !certified.contains(&meant) => Err(place.unreachable(format!(
-                "its certificate does not name the called NF instance {meant} (TS 33.310 6.1.3c)"
-            ))),
+            (Some(certified), Some(meant)) if !certified.contains(&meant) => Err(target.unreachable(
+                format!("its certificate does not name the called NF instance {meant} (TS 33.310 6.1.3c)"),
+            )),
             _ => Ok((sender, connection.number)),
         }
     }
 
     /// Sends no further requests on this connection; requests in progress complete.
-    async fn give_up(&self, number: u64) {
+    async fn discard_connection(&self, number: u64) {
         let mut connection = self.0.lock().await;
         if connection.number == number {
             connection.sender = None;
@@ -221,57 +221,57 @@ fn was_not_processed<T>(error: &TrySendError<T>) -> bool {
 }
 
 async fn connect(
-    place: &Place,
+    target: &Target,
     tls: Option<&Rc<Tls>>,
 ) -> Result<(Sender, Option<Vec<NfInstanceId>>), CallError> {
-    let cleartext = !place.is_tls;
+    let cleartext = !target.is_tls;
     match tls {
-        None if place.is_tls => {
-            return Err(place.unreachable("it requires TLS, and this process has no certificate"));
+        None if target.is_tls => {
+            return Err(target.unreachable("it requires TLS, and this process has no certificate"));
         }
-        Some(tls) if cleartext && !tls.allows_cleartext(&place.host) => {
+        Some(tls) if cleartext && !tls.allows_cleartext(&target.host) => {
             return Err(
-                place.unreachable("cleartext is for NFs of 'sbi.external' with 'security: none' only")
+                target.unreachable("cleartext is for NFs of 'sbi.external' with 'security: none' only")
             );
         }
         _ => {}
     }
-    let stream = TcpStream::connect((place.host.as_str(), place.port)).await;
-    let stream = stream.map_err(|error| place.unreachable(error.to_string()))?;
+    let stream = TcpStream::connect((target.host.as_str(), target.port)).await;
+    let stream = stream.map_err(|error| target.unreachable(error.to_string()))?;
     // A failure only delays requests.
     let _ = stream.set_nodelay(true);
-    match tls.filter(|_| place.is_tls) {
-        None => Ok((handshake(place, stream).await?, None)),
-        Some(tls) => match tls.connect(stream, &place.host).await {
+    match tls.filter(|_| target.is_tls) {
+        None => Ok((handshake(target, stream).await?, None)),
+        Some(tls) => match tls.connect(stream, &target.host).await {
             Ok((stream, instances)) => {
-                let stream = Explained { stream, tls: tls.clone(), name: place.name.clone() };
-                let sender = handshake(place, stream).await?;
+                let stream = Explained { stream, tls: tls.clone(), name: target.name.clone() };
+                let sender = handshake(target, stream).await?;
                 Ok((sender, instances))
             }
             Err(why) => {
-                tls.warn_of_server(&place.name, &why);
-                Err(place.unreachable(why))
+                tls.warn_of_server(&target.name, &why);
+                Err(target.unreachable(why))
             }
         },
     }
 }
 
-async fn connect_locally(place: &Place, path: &Path) -> Result<Sender, CallError> {
+async fn connect_locally(target: &Target, path: &Path) -> Result<Sender, CallError> {
     let stream = UnixStream::connect(path).await;
     let unreachable =
         |error: std::io::Error| CallError::Unreachable(path.display().to_string(), error.to_string());
-    handshake(place, stream.map_err(unreachable)?).await
+    handshake(target, stream.map_err(unreachable)?).await
 }
 
 async fn handshake(
-    place: &Place,
+    target: &Target,
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
 ) -> Result<Sender, CallError> {
     let (sender, connection) = connection::client()
         .handshake(TokioIo::new(stream))
         .await
-        .map_err(|error| place.unreachable(chain(&error)))?;
-    let name = place.name.clone();
+        .map_err(|error| target.unreachable(chain(&error)))?;
+    let name = target.name.clone();
     spawn_local(async move {
         if let Err(error) = connection.await {
             tracing::debug!("the connection to {name} ended: {}", chain(&error));

@@ -218,7 +218,7 @@ fn http_1_1_works_if_the_protocol_permits_it() {
 }
 
 /// Sends octets and reads until the server closes the connection, which must happen within seconds.
-async fn told(address: SocketAddr, sent: &[u8]) -> Vec<u8> {
+async fn response_until_close(address: SocketAddr, sent: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(sent).await.unwrap();
     let mut answer = Vec::new();
@@ -235,9 +235,9 @@ fn a_connection_without_requests_is_closed() {
     run(async {
         for protocol in [Protocol::Http2, Protocol::Any] {
             let server = serve_on("127.0.0.1:0", protocol).await;
-            told(server.address, b"").await;
-            told(server.address, b"PRI * HT").await;
-            told(server.address, HELLO).await;
+            response_until_close(server.address, b"").await;
+            response_until_close(server.address, b"PRI * HT").await;
+            response_until_close(server.address, HELLO).await;
         }
     });
 }
@@ -246,7 +246,7 @@ fn a_connection_without_requests_is_closed() {
 fn an_idle_connection_is_closed() {
     run(async {
         let server = serve_on("127.0.0.1:0", Protocol::Any).await;
-        let answer = told(server.address, b"GET /slow HTTP/1.1\r\nhost: x\r\n\r\n").await;
+        let answer = response_until_close(server.address, b"GET /slow HTTP/1.1\r\nhost: x\r\n\r\n").await;
         assert!(answer.starts_with(b"HTTP/1.1 200") && answer.ends_with(b"/slow"));
     });
 }

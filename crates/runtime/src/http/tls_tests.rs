@@ -177,18 +177,18 @@ fn the_server_reports_why_it_refuses() {
         let tls = network.tls(Nf::Udm);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let told = async || {
+        let handshake_error = async || {
             let (stream, from) = listener.accept().await.unwrap();
             tls.accept(stream, from.ip()).await.err().unwrap_or_default()
         };
-        let (why, _) = tokio::join!(told(), shows(None, &network, address));
+        let (why, _) = tokio::join!(handshake_error(), shows(None, &network, address));
         assert!(why.contains("sent no certificate: 'pith pki issue'"), "{why}");
         let foreign = other.source(Nf::Smf).load().unwrap();
-        let (why, _) = tokio::join!(told(), shows(Some(foreign), &network, address));
+        let (why, _) = tokio::join!(handshake_error(), shows(Some(foreign), &network, address));
         assert!(why.contains("of another CA: use the same directory 'sbi.pki'"), "{why}");
         let mut plain = TcpStream::connect(address).await.unwrap();
         plain.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
-        let why = told().await;
+        let why = handshake_error().await;
         assert!(why.contains("must begin with https://"), "{why}");
     });
 }
@@ -221,7 +221,7 @@ fn a_client_refuses_other_cas_other_addresses_and_cleartext() {
 #[test]
 fn a_client_learns_why_the_server_refuses_it() {
     run(async {
-        let (network, other) = (Network::new("told"), Network::new("told-other"));
+        let (network, other) = (Network::new("handshake_error"), Network::new("handshake_error-other"));
         let server = serve(Transport::Tls(network.tls(Nf::Udm))).await;
         // The client trusts both CAs and has a certificate of the other.
         let member = other.member(Nf::Amf);

@@ -4,7 +4,7 @@ use crate::api::Topic;
 use crate::clock::Clock;
 use crate::edge::{EdgeHandle, EdgeMessage};
 use crate::sbi::{Exchange, HttpHandle, Shards};
-use crate::shard::{Outside, ShardDesk};
+use crate::shard::{Outside, ShardQueue};
 use crate::store::StoreHandle;
 use crate::token::ShardToken;
 use pith_nf::fabric::{Bearer, ShardEffect, ShardInput};
@@ -84,7 +84,7 @@ pub(super) struct ProcessOutside {
     edge_has_more: bool,
     store: Option<StoreHandle<ShardToken>>,
     http: HttpHandle,
-    shards: Vec<ShardDesk>,
+    shards: Vec<ShardQueue>,
     readiness: Arc<Readiness>,
 }
 
@@ -94,7 +94,7 @@ impl ProcessOutside {
         edge: Option<EdgeHandle>,
         store: Option<StoreHandle<ShardToken>>,
         http: HttpHandle,
-        shards: Vec<ShardDesk>,
+        shards: Vec<ShardQueue>,
         readiness: Arc<Readiness>,
     ) -> Self {
         Self { shard, edge, edge_has_more: false, store, http, shards, readiness }
@@ -108,8 +108,8 @@ impl ProcessOutside {
     }
 
     fn to_shard(&self, shard: u16, input: ShardInput) {
-        if let Some(desk) = self.shards.get(usize::from(shard)) {
-            desk.send(input);
+        if let Some(queue) = self.shards.get(usize::from(shard)) {
+            queue.send(input);
         }
     }
 
@@ -150,7 +150,7 @@ impl Outside for ProcessOutside {
                     store.request(self.token(nf, tag), request);
                 }
             }
-            ShardEffect::Event { nf, event } => crate::events::tell(nf, &event),
+            ShardEffect::Event { nf, event } => crate::events::log_event(nf, &event),
             ShardEffect::Inspected { exchange, list } => self.http.inspected(exchange, list),
             ShardEffect::Ready => self.readiness.shard_is_ready(),
             // The shard's driver runs the timers.
@@ -165,35 +165,35 @@ impl Outside for ProcessOutside {
             edge.wake();
         }
         if let Some(store) = &self.store {
-            store.attend();
+            store.process_or_wake();
         }
-        self.shards.iter().for_each(ShardDesk::attend);
+        self.shards.iter().for_each(ShardQueue::process_or_wake);
     }
 }
 
 /// The shards of the process as the HTTP thread uses them.
-pub(super) struct Front {
-    pub(super) shards: Vec<ShardDesk>,
+pub(super) struct ProcessShards {
+    pub(super) shards: Vec<ShardQueue>,
     pub(super) edge: Option<EdgeHandle>,
     pub(super) nfs: Vec<Nf>,
 }
 
-impl Front {
+impl ProcessShards {
     fn send(&self, shard: u16, input: ShardInput) {
-        if let Some(desk) = self.shards.get(usize::from(shard)) {
-            desk.send(input);
-            desk.attend();
+        if let Some(queue) = self.shards.get(usize::from(shard)) {
+            queue.send(input);
+            queue.process_or_wake();
         }
     }
 
     /// Queries all shards if they host the NF.
-    fn ask(&self, nf: Nf, what: Inspect, exchange: u64) -> usize {
+    fn inspect_nf(&self, nf: Nf, what: Inspect, exchange: u64) -> usize {
         if !self.nfs.contains(&nf) {
             return 0;
         }
         for shard in &self.shards {
             shard.send(ShardInput::Inspect { exchange, what });
-            shard.attend();
+            shard.process_or_wake();
         }
         self.shards.len()
     }
@@ -209,7 +209,7 @@ impl Front {
         }
         for shard in &self.shards {
             shard.send(ShardInput::Operate { exchange, what: what.clone() });
-            shard.attend();
+            shard.process_or_wake();
         }
         self.shards.len()
     }
@@ -222,13 +222,13 @@ impl Front {
     }
 }
 
-impl Shards for Front {
+impl Shards for ProcessShards {
     fn count(&self) -> u16 {
         self.shards.len() as u16
     }
 
     fn is_full(&self, shard: u16) -> bool {
-        self.shards.get(usize::from(shard)).is_some_and(ShardDesk::is_full)
+        self.shards.get(usize::from(shard)).is_some_and(ShardQueue::is_full)
     }
 
     fn request(&self, shard: u16, from: Exchange, nf: Nf, request: Request) {
@@ -247,9 +247,9 @@ impl Shards for Front {
 
     fn inspect(&self, topic: Topic, exchange: u64) -> usize {
         match topic {
-            Topic::Ues => self.ask(Nf::Amf, Inspect::Ues, exchange),
-            Topic::Sessions => self.ask(Nf::Smf, Inspect::Sessions, exchange),
-            Topic::Instances => self.ask(Nf::Nrf, Inspect::Instances, exchange),
+            Topic::Ues => self.inspect_nf(Nf::Amf, Inspect::Ues, exchange),
+            Topic::Sessions => self.inspect_nf(Nf::Smf, Inspect::Sessions, exchange),
+            Topic::Instances => self.inspect_nf(Nf::Nrf, Inspect::Instances, exchange),
             Topic::Gnbs => self.ask_edge(EdgeMessage::InspectGnbs(exchange)),
             Topic::Upfs => self.ask_edge(EdgeMessage::InspectUpfs(exchange)),
             Topic::Order(what) => self.operate(what, exchange),

@@ -184,14 +184,14 @@ impl Access {
             return again;
         }
         self.asked.set(Some(Instant::now()));
-        if let Some(keys) = self.ask().await {
+        if let Some(keys) = self.fetch_keys().await {
             self.verifier.borrow_mut().set_keys(keys);
         }
         self.verifier.borrow_mut().verify(unix_s(), token)
     }
 
     /// Fetches the NRF's keys; `None` if that fails.
-    async fn ask(&self) -> Option<KeySet> {
+    async fn fetch_keys(&self) -> Option<KeySet> {
         let json = match &self.source {
             KeySource::Own(keys) => keys.published(),
             KeySource::Nrf(root) => {

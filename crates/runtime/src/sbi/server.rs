@@ -76,14 +76,14 @@ impl<S: Shards> SbiHandler<S> {
         caller: &Caller,
     ) -> pith_sbi::HttpResponse {
         let operation = request.operation();
-        match self.ask(shard, request, caller).await {
+        match self.call_shard(shard, request, caller).await {
             Ok(response) => response.to_http(),
             Err(problem) => problem.to_http(Some(operation)),
         }
     }
 
     /// Has a shard answer a request.
-    async fn ask(&self, shard: Option<u16>, request: Request, caller: &Caller) -> Reply {
+    async fn call_shard(&self, shard: Option<u16>, request: Request, caller: &Caller) -> Reply {
         let nf = target(&request).ok_or(Cause::InvalidApi)?;
         let shard = match shard {
             Some(shard) if shard < self.shards.count() => shard,

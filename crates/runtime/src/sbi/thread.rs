@@ -197,7 +197,7 @@ pub fn start<S: Shards>(
     let (sender, commands) = unbounded_channel();
     let thread = Builder::new().name("pith-http".into()).spawn(move || {
         let work = async {
-            match Front::open(sbi, api, shards) {
+            match HttpThreadState::open(sbi, api, shards) {
                 Ok(front) => front.run(commands).await,
                 Err(error) => tracing::error!("cannot serve HTTP: {error}"),
             }
@@ -208,7 +208,7 @@ pub fn start<S: Shards>(
 }
 
 /// The state of the HTTP thread.
-struct Front<S> {
+struct HttpThreadState<S> {
     shards: Rc<S>,
     client: Rc<Client>,
     tls: Option<Rc<Tls>>,
@@ -224,7 +224,7 @@ struct Front<S> {
     sockets: Vec<PathBuf>,
 }
 
-impl<S: Shards> Front<S> {
+impl<S: Shards> HttpThreadState<S> {
     fn open(sbi: SbiSettings, api: Option<ApiSettings>, shards: S) -> io::Result<Self> {
         let shards = Rc::new(shards);
         let asked = shards.clone();
@@ -394,7 +394,7 @@ struct Failures {
 
 impl Failures {
     /// Counts a failure; returns whether to log it.
-    fn is_told(&self) -> bool {
+    fn should_log(&self) -> bool {
         let now = Instant::now();
         if self.second.get().is_none_or(|began| now - began >= Duration::from_secs(1)) {
             let untold = self.count.get().saturating_sub(FAILURES_TOLD);
@@ -428,7 +428,7 @@ async fn call(
     };
     if let Err(problem) = &reply
         && problem.status >= 500
-        && failures.is_told()
+        && failures.should_log()
     {
         let called = operation.info().operation_id;
         tracing::warn!("{caller}: {called} at {uri} failed: {problem}");

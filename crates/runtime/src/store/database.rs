@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// Location of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum DatabaseLocation {
     /// In memory: lost when closed.
     Memory,
     /// A file readable by its owner only; created if it does not exist.
@@ -26,7 +26,7 @@ pub enum Place {
     },
 }
 
-impl Place {
+impl DatabaseLocation {
     /// A database file with the key file beside it: `pith.db` and `pith.db.key`.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
@@ -45,10 +45,10 @@ pub struct Database {
 
 impl Database {
     /// Opens the database; creates it if it does not exist, and migrates it to this release's format.
-    pub fn open(place: &Place) -> Result<Self, DatabaseError> {
-        let mut connection = match place {
-            Place::Memory => Connection::open_in_memory()?,
-            Place::File { path, .. } => open_file(path)?,
+    pub fn open(location: &DatabaseLocation) -> Result<Self, DatabaseError> {
+        let mut connection = match location {
+            DatabaseLocation::Memory => Connection::open_in_memory()?,
+            DatabaseLocation::File { path, .. } => open_file(path)?,
         };
         connection.set_prepared_statement_cache_capacity(32);
         let found = schema::version(&connection)?;
@@ -58,13 +58,13 @@ impl Database {
         }
         schema::migrate(&mut connection, found)?;
         let sealed_under = sealed_under(&connection)?;
-        let seal = match place {
-            Place::Memory => Seal::ephemeral()?,
-            Place::File { key, .. } => Seal::of_file(key, sealed_under.is_none())?,
+        let seal = match location {
+            DatabaseLocation::Memory => Seal::ephemeral()?,
+            DatabaseLocation::File { key, .. } => Seal::of_file(key, sealed_under.is_none())?,
         };
         let mut database = Self { connection, cache: HashMap::new(), seal };
-        match (sealed_under, place) {
-            (Some(wanted), Place::File { key, .. }) if wanted != database.seal.id() => {
+        match (sealed_under, location) {
+            (Some(wanted), DatabaseLocation::File { key, .. }) if wanted != database.seal.id() => {
                 let found = database.seal.id().to_owned();
                 return Err(SealError::OtherKey { path: key.clone(), found, wanted }.into());
             }

@@ -1,8 +1,8 @@
 //! The database: subscribers, and the documents that NFs store for UEs, in one SQLite file.
 //!
 //! ```text
-//!  shards ── StoreRequest, token ──┐              ┌── token, result ──> sink (shards' desks)
-//!                                  ├──> desk ─────┤
+//!  shards ── StoreRequest, token ──┐              ┌── token, result ──> sink (shards' queues)
+//!                                  ├──> queue ────┤
 //!  REST API ── closure ────────────┘   one txn    └── closure's own answer
 //!                                      a batch
 //! ```
@@ -19,7 +19,7 @@ mod seal;
 mod subscribers;
 mod thread;
 
-pub use database::{Database, Place};
+pub use database::{Database, DatabaseLocation};
 pub use error::DatabaseError;
 pub use seal::SealError;
 pub use subscribers::{Added, Existing};

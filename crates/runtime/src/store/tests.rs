@@ -30,8 +30,8 @@ impl Directory {
         Self(path)
     }
 
-    fn file(&self) -> Place {
-        Place::file(self.0.join("pith.db"))
+    fn file(&self) -> DatabaseLocation {
+        DatabaseLocation::file(self.0.join("pith.db"))
     }
 }
 
@@ -42,7 +42,7 @@ impl Drop for Directory {
 }
 
 fn memory() -> Database {
-    Database::open(&Place::Memory).unwrap()
+    Database::open(&DatabaseLocation::Memory).unwrap()
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::documents::reads;
 use super::{Database, DatabaseError};
-use crate::desk::{Desk, DeskThread, Work, desk};
+use crate::work_queue::{QueueThread, Work, WorkQueue, work_queue};
 use pith_nf::kit::{StoreError, StoreRequest, StoreResponse};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -39,7 +39,7 @@ impl<T, F: FnMut(T, Answer) + Send> Sink<T> for F {
 ///
 /// The queue has no bound: its users wait for their answers, so that it holds no more requests than they have
 /// in flight.
-pub struct StoreHandle<T>(Desk<Job<T>>);
+pub struct StoreHandle<T>(WorkQueue<Job<T>>);
 
 impl<T> Clone for StoreHandle<T> {
     fn clone(&self) -> Self {
@@ -48,7 +48,7 @@ impl<T> Clone for StoreHandle<T> {
 }
 
 /// The running thread.
-pub struct StoreThread<T>(DeskThread<Job<T>>);
+pub struct StoreThread<T>(QueueThread<Job<T>>);
 
 impl<T> StoreThread<T> {
     /// Completes all requests sent so far, and closes the database.
@@ -58,15 +58,15 @@ impl<T> StoreThread<T> {
 }
 
 impl<T: Send + 'static> StoreHandle<T> {
-    /// Sends a request; the sink gets the answer with the token. Call [`StoreHandle::attend`] after one or
+    /// Sends a request; the sink gets the answer with the token. Call [`StoreHandle::process_or_wake`] after one or
     /// more requests.
     pub fn request(&self, token: T, request: StoreRequest) {
         self.0.send(Job::Request(token, request));
     }
 
     /// Has the requests processed.
-    pub fn attend(&self) {
-        self.0.attend();
+    pub fn process_or_wake(&self) {
+        self.0.process_or_wake();
     }
 
     /// Runs work on the database between batches, on the database's thread.
@@ -93,9 +93,9 @@ pub fn start<T: Send + 'static>(
     database: Database,
     sink: impl Sink<T> + 'static,
 ) -> std::io::Result<(StoreHandle<T>, StoreThread<T>)> {
-    let (desk, vacancy) = desk("pith-store", usize::MAX);
+    let (queue, unstarted) = work_queue("pith-store", usize::MAX);
     let worker = Worker { database, sink, open: false, answers: Vec::new() };
-    Ok((StoreHandle(desk), StoreThread(vacancy.fill(BATCH, worker)?)))
+    Ok((StoreHandle(queue), StoreThread(unstarted.start(BATCH, worker)?)))
 }
 
 struct Worker<T, S> {
@@ -108,7 +108,7 @@ struct Worker<T, S> {
 }
 
 impl<T: Send, S: Sink<T>> Work<Job<T>> for Worker<T, S> {
-    fn take(&mut self, job: Job<T>) {
+    fn process(&mut self, job: Job<T>) {
         match job {
             Job::Request(token, request) => self.request(token, &request),
             Job::Run(work) => {
@@ -118,7 +118,7 @@ impl<T: Send, S: Sink<T>> Work<Job<T>> for Worker<T, S> {
         }
     }
 
-    fn finish(&mut self) -> Option<Duration> {
+    fn end_turn(&mut self) -> Option<Duration> {
         self.commit();
         self.sink.flush();
         None

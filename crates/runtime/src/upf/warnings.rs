@@ -16,7 +16,7 @@ pub(super) struct Warnings {
 
 impl Warnings {
     /// Whether to log another warning. The first call of an interval logs how many were suppressed before.
-    pub fn may_tell(&mut self, now: Duration) -> bool {
+    pub fn may_log(&mut self, now: Duration) -> bool {
         if now >= self.begun + SPAN {
             let left_out = self.count.saturating_sub(MAX_WARNINGS);
             if left_out > 0 {
@@ -36,9 +36,9 @@ mod tests {
     #[test]
     fn warnings_are_limited_per_second() {
         let mut warnings = Warnings::default();
-        let told = |warnings: &mut Warnings, at| (0..100).filter(|_| warnings.may_tell(at)).count();
-        assert_eq!(told(&mut warnings, Duration::from_millis(10)), 20);
-        assert_eq!(told(&mut warnings, Duration::from_millis(900)), 0);
-        assert_eq!(told(&mut warnings, Duration::from_millis(1010)), 20);
+        let allowed = |warnings: &mut Warnings, at| (0..100).filter(|_| warnings.may_log(at)).count();
+        assert_eq!(allowed(&mut warnings, Duration::from_millis(10)), 20);
+        assert_eq!(allowed(&mut warnings, Duration::from_millis(900)), 0);
+        assert_eq!(allowed(&mut warnings, Duration::from_millis(1010)), 20);
     }
 }

@@ -6,15 +6,15 @@ use serde_saphyr::{Location, Spanned};
 use std::fmt;
 
 /// A YAML document reduced to its structure and positions.
-pub struct Places(Spanned<Node>);
+pub struct Positions(Spanned<Node>);
 
 enum Node {
     Scalar,
-    List(Vec<Places>),
-    Map(Vec<(Spanned<String>, Places)>),
+    List(Vec<Positions>),
+    Map(Vec<(Spanned<String>, Positions)>),
 }
 
-impl Places {
+impl Positions {
     /// Reads a well-formed document; `None` if it is empty.
     pub fn of(yaml: &str) -> Option<Self> {
         serde_saphyr::from_str(yaml).ok()
@@ -23,8 +23,8 @@ impl Places {
     /// Line and column, starting at 1, of the setting with this path, or of the nearest enclosing section in
     /// the file.
     pub fn find(&self, path: &str) -> (u64, u64) {
-        let place = |location: Location| (location.line(), location.column());
-        let mut at = place(self.0.referenced);
+        let line_and_column = |location: Location| (location.line(), location.column());
+        let mut at = line_and_column(self.0.referenced);
         let mut node = self;
         for step in path.split(['.', '[']) {
             let next = match &node.0.value {
@@ -32,7 +32,7 @@ impl Places {
                 Node::List(items) => index(step).and_then(|index| items.get(index)),
                 Node::Map(entries) => {
                     entries.iter().find(|(key, _)| key.value == step).map(|(key, value)| {
-                        at = place(key.referenced);
+                        at = line_and_column(key.referenced);
                         value
                     })
                 }
@@ -42,7 +42,7 @@ impl Places {
                 None => return at,
             }
             if !matches!(node.0.value, Node::Map(_)) {
-                at = place(node.0.referenced);
+                at = line_and_column(node.0.referenced);
             }
         }
         at
@@ -54,7 +54,7 @@ fn index(step: &str) -> Option<usize> {
     step.strip_suffix(']')?.parse().ok()
 }
 
-impl<'de> Deserialize<'de> for Places {
+impl<'de> Deserialize<'de> for Positions {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Spanned::deserialize(deserializer).map(Self)
     }
@@ -120,18 +120,18 @@ mod tests {
 
     #[test]
     fn a_path_is_found_at_its_line_and_column() {
-        let places = Places::of(YAML).unwrap();
-        assert_eq!(places.find("a"), (1, 4));
-        assert_eq!(places.find("list[0].pool"), (4, 11));
-        assert_eq!(places.find("list[1].name"), (5, 11));
-        assert_eq!(places.find("map.k"), (6, 10));
+        let positions = Positions::of(YAML).unwrap();
+        assert_eq!(positions.find("a"), (1, 4));
+        assert_eq!(positions.find("list[0].pool"), (4, 11));
+        assert_eq!(positions.find("list[1].name"), (5, 11));
+        assert_eq!(positions.find("map.k"), (6, 10));
     }
 
     #[test]
     fn a_missing_setting_is_reported_at_its_section() {
-        let places = Places::of(YAML).unwrap();
-        assert_eq!(places.find("map.missing"), (6, 1));
-        assert_eq!(places.find("nothing.at.all"), (1, 1));
-        assert_eq!(places.find("list[7].name").0, 3);
+        let positions = Positions::of(YAML).unwrap();
+        assert_eq!(positions.find("map.missing"), (6, 1));
+        assert_eq!(positions.find("nothing.at.all"), (1, 1));
+        assert_eq!(positions.find("list[7].name").0, 3);
     }
 }
