@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_of_an_algorithm_is_refused() {
+    fn keys_of_other_algorithms_are_refused() {
         assert!(VerifyingKey::es256(&[0; 32], &[0; 32]).is_err(), "not a point of the curve");
         assert!(VerifyingKey::rsa(JwsAlgorithm::Rs256, &[0xff; 128], &[1, 0, 1]).is_err(), "1024 bits");
         assert!(VerifyingKey::rsa(JwsAlgorithm::Es256, &octets::<256>(MODULUS), &[1, 0, 1]).is_err());

@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn next_counts_seq_and_turns_ind() {
+    fn next_increments_seq_and_ind() {
         let first = Sqn::new(0).next();
         assert_eq!((first.seq(), first.ind()), (1, 1));
         let turned = (0..32).fold(Sqn::new(0), |sqn, _| sqn.next());

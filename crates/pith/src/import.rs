@@ -229,11 +229,10 @@ impl<'a> Row<'a> {
                 _ => bail!("'method' is '{method}': write 5g-aka or eap-aka-prime"),
             };
         }
-        subscriber.gpsi =
-            self.text("gpsi").map(|gpsi| match gpsi.bytes().all(|byte| byte.is_ascii_digit()) {
-                true => format!("msisdn-{gpsi}"),
-                false => gpsi.to_owned(),
-            });
+        let is_number = |gpsi: &str| gpsi.bytes().all(|byte| byte.is_ascii_digit());
+        subscriber.gpsi = self
+            .text("gpsi")
+            .map(|gpsi| if is_number(gpsi) { format!("msisdn-{gpsi}") } else { gpsi.to_owned() });
         self.sessions(&mut subscriber)?;
         subscriber.check().map_err(|error| anyhow!(error))?;
         Ok(subscriber)

@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn this_test_is_no_core() {
+    fn other_programs_are_not_listed() {
         assert_eq!(describe(Path::new("/proc/self")), None);
     }
 }

@@ -74,9 +74,10 @@ fn settled(operator: &Operator, supi: &Supi, id: u8) -> Result<Value> {
     }
 }
 
-fn print_result(cli: &Cli, session: &Value, said: &str) {
-    match cli.json {
-        true => println!("{session}"),
-        false => println!("{said}"),
+fn print_result(cli: &Cli, session: &Value, text: &str) {
+    if cli.json {
+        println!("{session}");
+    } else {
+        println!("{text}");
     }
 }

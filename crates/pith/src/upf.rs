@@ -97,10 +97,11 @@ pub fn run(command: &UpfCommand, cli: &Cli) -> Result<()> {
     }
 }
 
-fn print(answer: &Value, json: bool, shown: fn(&Value) -> String) -> Result<()> {
-    match json {
-        true => println!("{answer}"),
-        false => print!("{}", shown(answer)),
+fn print(answer: &Value, json: bool, text: fn(&Value) -> String) -> Result<()> {
+    if json {
+        println!("{answer}");
+    } else {
+        print!("{}", text(answer));
     }
     Ok(())
 }
@@ -225,10 +226,13 @@ fn trace(operator: &Operator, begun: &Value, json: bool) -> Result<()> {
         let answer = operator.get(&format!("/v1/upf/traces/{id}?after={known}"))?;
         let packets = list_of(&answer, "packets");
         known += packets.len();
-        packets.iter().for_each(|packet| match json {
-            true => println!("{packet}"),
-            false => println!("{}", line(packet)),
-        });
+        for packet in packets {
+            if json {
+                println!("{packet}");
+            } else {
+                println!("{}", line(packet));
+            }
+        }
         if answer["ended"] == true {
             if !json {
                 println!("{known} packets, {} missed", answer["missed"]);

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_parser_reads_passes() {
+    fn valid_json_passes_the_check() {
         for text in [
             "1",
             "-1.5e-3",
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_occurs_once_in_an_object_however_it_is_escaped() {
+    fn duplicate_names_in_an_object_are_refused_in_any_escaping() {
         for text in [r#"{"a":1,"b":2,"a":3}"#, r#"{"a":1,"\u0061":2}"#, r#"[{"x":{"a":1,"a":1}}]"#] {
             assert_eq!(checked(text), Err(Violation::DuplicateName("a".into())), "{text}");
         }
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_is_refused() {
+    fn invalid_json_is_refused() {
         for text in [
             "",
             " ",

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_of_identities_are_hidden_wherever_they_stand() {
+    fn digits_of_identities_are_masked_everywhere() {
         let text = "/nudm-sdm/v2/imsi-999700000000001/x/imei-353490069873319?a=imsi-";
         let hidden = "/nudm-sdm/v2/imsi-99970********01/x/imei-35349********19?a=imsi-";
         assert_eq!(masked(text), hidden);

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_done_is_refused() {
+    fn impossible_json_patches_are_refused() {
         for patch in [
             json!([{"op": "replace", "path": "/x", "value": 1}]),
             json!([{"op": "remove", "path": ""}]),
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_that_leaves_no_resource_is_refused_as_a_whole() {
+    fn a_json_patch_that_removes_the_resource_is_refused() {
         use crate::nnrf_nfmanagement::{NfProfile, NfStatus};
         use crate::{NfInstanceId, NfType};
         let profile = NfProfile::new(NfInstanceId(1), NfType::Amf, NfStatus::Registered);

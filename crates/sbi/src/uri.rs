@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_uri_is_cut_where_the_api_begins() {
+    fn a_uri_is_split_at_the_api_name() {
         let text = "http://127.0.0.1:7777/smf/s3/nsmf-pdusession/v1/sm-contexts/12";
         let uri: Uri = text.parse().unwrap();
         assert_eq!(&*uri.root.prefix, "/smf/s3");
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_callback_tells_its_consumer_and_its_reference() {
+    fn a_callback_uri_names_its_consumer_and_reference() {
         let root = Arc::new(ApiRoot::new(Scheme::Http, "h:1").with_prefix("/s0"));
         let uri = Uri::callback(&root, &NfType::Amf, "sm-context-status", "77-5");
         assert_eq!(uri.to_string(), "http://h:1/s0/namf-callback/v1/sm-context-status/77-5");
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_nf_could_be_reached_at_is_refused() {
+    fn uris_that_no_nf_can_have_are_refused() {
         for bad in ["", "http://", "ftp://a/b", "http://u@h/", "http://h/a b", "h/x", "http://h/#f"] {
             assert!(bad.parse::<Uri>().is_err(), "{bad}");
         }

@@ -79,7 +79,7 @@ fn a_usim_ahead_of_the_home_network_resynchronises_it() {
 }
 
 #[test]
-fn tuak_gives_a_res_of_the_length_asked_for() {
+fn tuak_res_has_the_requested_length() {
     let lengths = [(ResLength::Bits32, 4), (ResLength::Bits64, 8), (ResLength::Bits128, 16)];
     for (length, octets) in lengths {
         let vector = generate(&tuak(length), rand(), Sqn::new(1), AMF);
@@ -89,7 +89,7 @@ fn tuak_gives_a_res_of_the_length_asked_for() {
 
 proptest! {
     #[test]
-    fn the_usim_takes_from_a_vector_what_the_home_network_put_in(rand: [u8; 16], sqn in 0u64..1 << 48, amf: [u8; 2], with_tuak: bool) {
+    fn the_usim_reads_the_contents_of_a_vector(rand: [u8; 16], sqn in 0u64..1 << 48, amf: [u8; 2], with_tuak: bool) {
         let algorithm = if with_tuak { tuak(ResLength::Bits128) } else { milenage() };
         let vector = generate(&algorithm, Rand::new(rand), Sqn::new(sqn), ManagementField::new(amf));
         let challenge = check_challenge(&algorithm, &vector.rand, &vector.autn).unwrap();

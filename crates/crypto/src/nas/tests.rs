@@ -172,7 +172,7 @@ fn identities_beyond_three_are_unknown() {
 }
 
 #[test]
-fn a_value_knows_its_algorithm() {
+fn a_value_names_its_algorithm() {
     for identity in 0..4 {
         let integrity = IntegrityAlgorithm::try_from(identity).unwrap();
         let ciphering = CipheringAlgorithm::try_from(identity).unwrap();

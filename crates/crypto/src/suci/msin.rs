@@ -37,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_digit_is_refused() {
+    fn non_digits_are_refused() {
         assert_eq!(encode_msin(""), None);
         assert_eq!(encode_msin("12a4"), None);
         assert_eq!(decode_msin(&[]), None);

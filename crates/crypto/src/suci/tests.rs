@@ -146,7 +146,7 @@ fn a_short_output_is_too_short() {
 }
 
 #[test]
-fn a_point_that_is_none_or_of_small_order_is_refused() {
+fn invalid_and_small_order_points_are_refused() {
     let mut zero = vec![0; 32];
     zero.extend([0; 13]);
     assert_eq!(private(Profile::A).deconceal(&zero), Err(SuciError::InvalidEphemeralKey));

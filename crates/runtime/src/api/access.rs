@@ -43,10 +43,10 @@ pub(super) fn add_token(api: Rc<Api>, call: Call) -> Handling {
 pub(super) fn revoke_token(api: Rc<Api>, call: Call) -> Handling {
     Box::pin(async move {
         let id: String = call.path_parameter()?;
-        match api.guard.tokens().revoke(&id)? {
-            true => Ok(no_content()),
-            false => Err(ApiError::not_found(format!("there is no token {id}"))),
+        if !api.guard.tokens().revoke(&id)? {
+            return Err(ApiError::not_found(format!("there is no token {id}")));
         }
+        Ok(no_content())
     })
 }
 

@@ -17,10 +17,10 @@ pub(super) fn deregister(api: Rc<Api>, call: Call) -> Handling {
     Box::pin(async move {
         let supi: Supi = call.path_parameter()?;
         let order = Order::Deregister { supis: [supi.clone()].into(), why: Deregister::Anew };
-        match api.gather.collect(Topic::Order(order)).await?.is_empty() {
-            true => Err(ApiError::not_found(format!("{supi} is not registered here"))),
-            false => Ok(no_content()),
+        if api.gather.collect(Topic::Order(order)).await?.is_empty() {
+            return Err(ApiError::not_found(format!("{supi} is not registered here")));
         }
+        Ok(no_content())
     })
 }
 

@@ -59,13 +59,11 @@ impl FromStr for SmfFilter {
         let network = network().ok_or_else(|| {
             format!("'{text}' is not the address of an SMF: write, for example, 10.0.0.4, 10.0.0.4:8805 or 10.0.0.0/24")
         })?;
-        match network.network() == network {
-            true => Ok(Self(PermittedSmf { network, port: None })),
-            false => {
-                let right = SmfFilter(PermittedSmf { network: network.network(), port: None });
-                Err(format!("'{text}' has bits set after its prefix: write {right}"))
-            }
+        if network.network() != network {
+            let right = SmfFilter(PermittedSmf { network: network.network(), port: None });
+            return Err(format!("'{text}' has bits set after its prefix: write {right}"));
         }
+        Ok(Self(PermittedSmf { network, port: None }))
     }
 }
 

@@ -126,10 +126,12 @@ pub(super) fn sbi_address(config: &Config, hosting: &Hosting) -> SocketAddr {
 /// the subscribers; a process with only a UPF uses the host of its N4.
 pub(super) fn api_address(config: &Config, hosting: &Hosting) -> Option<SocketAddr> {
     let listen = config.api.listen?;
-    let host = match hosting.split && !hosting.has(Nf::Udr) {
-        true if hosting.nfs.is_empty() => config.upf.n4.ip(),
-        true => sbi_address(config, hosting).ip(),
-        false => listen.ip(),
+    let host = if !hosting.split || hosting.has(Nf::Udr) {
+        listen.ip()
+    } else if hosting.nfs.is_empty() {
+        config.upf.n4.ip()
+    } else {
+        sbi_address(config, hosting).ip()
     };
     Some(SocketAddr::new(host, listen.port()))
 }

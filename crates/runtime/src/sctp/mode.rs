@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modes_survive_text() {
+    fn modes_round_trip_through_text() {
         for text in ["auto", "kernel", "raw", "udp:9899", "udp:1", "udp:65535"] {
             assert_eq!(text.parse::<SctpMode>().unwrap().to_string(), text);
         }

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_survive_the_system_form() {
+    fn addresses_round_trip_through_the_system_form() {
         for text in ["127.0.0.5:38412", "[2001:db8::1]:38412", "0.0.0.0:0"] {
             let address: SocketAddr = text.parse().unwrap();
             assert_eq!(decode_address(&encode_address(address).0), Some(address));

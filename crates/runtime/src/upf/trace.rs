@@ -142,7 +142,9 @@ impl Traces {
                 over.push(trace.session);
             }
         }
-        over.into_iter().for_each(|session| self.switch_off(datapath, session));
+        for session in over {
+            self.switch_off(datapath, session);
+        }
         self.open.retain(|trace| trace.is_on || trace.end + KEPT > now);
     }
 

@@ -102,7 +102,9 @@ impl Server {
                 self.paused = Some(association);
             }
             (ORDER, b"resume") => {
-                self.paused.take().into_iter().for_each(|paused| transport.resume_reading(paused));
+                if let Some(paused) = self.paused.take() {
+                    transport.resume_reading(paused);
+                }
             }
             (ORDER, b"abort") => transport.abort(association),
             (ORDER, b"shutdown") => transport.shutdown(association),

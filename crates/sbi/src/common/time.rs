@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_date_and_time_is_refused() {
+    fn invalid_dates_and_times_are_refused() {
         for bad in [
             "",
             "2026-01-31",

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_and_every_flipped_octet_is_survived() {
+    fn truncated_and_corrupted_input_does_not_panic() {
         let content = sample();
         for cut in 0..content.body.len() {
             let _ = decode(&content.media_type, &content.body.slice(..cut));
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_is_said() {
+    fn decoding_errors_name_the_reason() {
         let body = |text: &'static str| Bytes::from_static(text.as_bytes());
         let cases = [
             ("multipart/related", body("--X\r\n\r\n\r\n--X--")),

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_encoded_is_decoded() {
+    fn encoded_values_decode_to_the_same_values() {
         for text in ["imsi-1", "5G:mnc070", "a/b?c#d%e", "é", "..", r#"{"sst":1}"#, "a+b c&d=e"] {
             assert_eq!(decode(&segment(text)).as_deref(), Some(text));
             assert_eq!(decode_query(&query(text)).as_deref(), Some(text));

@@ -54,7 +54,7 @@ fn producer() -> Producer {
 }
 
 #[test]
-fn what_an_nrf_signed_is_good_until_it_expires() {
+fn a_signed_token_is_valid_until_it_expires() {
     let (mut verifier, token) = (verifier(), token(&claims()));
     for _ in 0..2 {
         assert_eq!(verifier.verify(NOW, &token).as_deref(), Ok(&claims()));
@@ -97,7 +97,7 @@ fn the_algorithm_is_the_keys_own() {
 }
 
 #[test]
-fn a_token_of_a_key_that_is_gone_is_good_no_more() {
+fn a_token_of_a_removed_key_is_invalid() {
     let (mut verifier, token) = (verifier(), token(&claims()));
     assert!(verifier.verify(NOW, &token).is_ok());
     verifier.set_keys(KeySet::default());
@@ -145,7 +145,7 @@ fn additional_scopes_narrow_a_token() {
 }
 
 #[test]
-fn a_refusal_says_what_to_do() {
+fn a_refusal_has_status_and_www_authenticate_header() {
     for (refusal, status, header) in [
         (Refusal::Missing(ServiceName::NudrDr), 401, r#"Bearer realm="5GC", scope="nudr-dr""#),
         (Refusal::Expired, 401, r#"Bearer realm="5GC", error="invalid_token""#),

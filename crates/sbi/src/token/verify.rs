@@ -23,13 +23,13 @@ pub type Verified = Arc<AccessTokenClaims>;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The request has no token.
-    #[error("the service '{0}' wants an access token of the NRF")]
+    #[error("the service '{0}' requires an access token of the NRF")]
     Missing(ServiceName),
     /// The token is not a JWT, or lacks required claims.
     #[error("the access token is not a JWT with the claims of TS 29.510")]
     Form,
     /// The key or algorithm is unknown.
-    #[error("no key of the NRF fits the access token")]
+    #[error("no key of the NRF matches the access token")]
     UnknownKey,
     /// The signature is invalid.
     #[error("the signature of the access token is wrong")]
@@ -50,7 +50,7 @@ pub enum Refusal {
     #[error("the access token is for another NF set")]
     NfSet,
     /// The token was issued to another NF than the caller.
-    #[error("the access token was given to another NF than the client")]
+    #[error("the access token was issued to another NF than the client")]
     Subject,
     /// The token does not cover the service or operation.
     #[error("the access token does not have the scope '{0}'")]

@@ -13,7 +13,7 @@ fn outcome(http: &HttpRequest) -> (u16, Option<Cause>) {
 }
 
 #[test]
-fn paths_that_lead_nowhere() {
+fn unknown_paths_are_refused() {
     let get = |path: &str| outcome(&HttpRequest::new(Method::Get, path));
     for path in ["", "/", "//", "/nudm-sdm", "/nudm-sdm/v1/imsi-1/nssai", "/x/v1/y", "/%6eudm-sdm/v2/a"] {
         assert_eq!(get(path), (400, Some(Cause::InvalidApi)), "{path}");
@@ -34,7 +34,7 @@ fn paths_that_lead_nowhere() {
 }
 
 #[test]
-fn a_method_that_the_resource_has_not() {
+fn unsupported_methods_are_refused() {
     let path = "/nudm-uecm/v1/imsi-999700000000001/registrations/amf-3gpp-access";
     let problem = refused(&HttpRequest::new(Method::Delete, path));
     let allow = vec![Method::Put, Method::Patch, Method::Get];
@@ -65,7 +65,7 @@ fn query_parameters_that_are_missing_or_wrong() {
 }
 
 #[test]
-fn an_unknown_query_parameter_is_passed_over() {
+fn unknown_query_parameters_are_ignored() {
     let mut http = request(Operation::SearchNfInstances).to_http();
     http.query.push_str("&vendor-x=1&&=");
     assert_eq!(Request::from_http(&root(), &http), Ok(request(Operation::SearchNfInstances)));
@@ -102,7 +102,7 @@ fn a_missing_member_is_named() {
 }
 
 #[test]
-fn a_part_that_is_referred_to_must_be_there() {
+fn referenced_multipart_parts_must_exist() {
     let mut http = request(Operation::UpdateSmContext).to_http();
     http.content_type = Some("application/json".into());
     http.body = r#"{"n1SmMsg":{"contentId":"n1"}}"#.into();
@@ -138,7 +138,7 @@ fn mutated_requests_never_panic() {
 }
 
 #[test]
-fn every_answer_survives_being_mangled() {
+fn mangled_responses_do_not_panic() {
     for &operation in Operation::ALL {
         for &outcome in operation.info().outcomes {
             let good = response(outcome).to_http();

@@ -63,7 +63,7 @@ fn validate(name: &str, lines: &[String]) -> Option<(bool, String)> {
 }
 
 #[test]
-fn all_examples_are_as_the_openapi_files_have_them() {
+fn all_examples_match_the_openapi_files() {
     if let Some((good, text)) = validate("examples.jsonl", &examples()) {
         assert!(good, "{text}");
     }

@@ -51,7 +51,7 @@ fn the_outcomes_of_an_operation_differ_in_their_status() {
 }
 
 #[test]
-fn requests_say_where_they_go_and_whom_they_are_about() {
+fn requests_name_their_target_and_subscriber() {
     let transfer = request(Operation::N1N2MessageTransfer);
     assert_eq!(transfer.target_nf(), Some(NfType::Amf));
     assert_eq!(transfer.supi().expect("a SUPI").as_str(), "imsi-999700000000001");
@@ -80,7 +80,7 @@ fn a_notification_to_a_foreign_uri_keeps_its_path_and_query() {
 }
 
 #[test]
-fn an_answer_without_location_or_of_a_wrong_status_is_the_peers_failure() {
+fn a_response_without_location_or_with_a_wrong_status_is_a_peer_failure() {
     let operation = Operation::PostSmContexts;
     let mut http = response(Outcome::SmContextCreated).to_http();
     http.headers = Default::default();
