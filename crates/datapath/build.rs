@@ -1,5 +1,5 @@
-//! Compiles the BPF programs with clang. Where there is none, Pith is built without: an empty program is told
-//! from a real one when a datapath starts (docs/adr/0011).
+//! Compiles the BPF programs with clang. Without clang, Pith is built with empty programs, which the
+//! datapath detects at its start (docs/adr/0011).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Mutation of inputs: what radios, phones, networks and attackers do to messages.
+//! Mutation of inputs: changes that radio links, UEs, networks and attackers make to messages.
 //!
 //! A mutation that changes the length of an element may also correct the length fields around it,
 //! so that the decoder reaches the data after it. Any octet or pair of octets whose value fits

@@ -229,7 +229,7 @@ impl Sink<ShardToken> for StoreSink {
 
 /// Time for the body of a request: 1 MB within it needs 4 Mbit/s.
 const BODY_TIME: Duration = Duration::from_secs(2);
-/// Octets of bodies that the SBI server buffers: known NFs may use all of them, a stranger an eighth.
+/// Octets of bodies that the SBI server buffers: known NFs may use all of them, an unknown peer an eighth.
 const BUFFERED: usize = 64 << 20;
 
 /// Addresses of the configured NFs.

@@ -50,7 +50,7 @@ impl Strangers {
 
 impl Upf {
     /// Answers a heartbeat (TS 29.244 6.2.2.2), rejects an association, and answers other requests that there
-    /// is no association (TS 29.244 8.2.1, cause 72). Nothing is stored: a duplicate is answered anew.
+    /// is no association (TS 29.244 8.2.1, cause 72). Nothing is stored: a duplicate is answered again.
     pub(crate) fn on_stranger(
         &mut self,
         turn: &mut Turn<'_>,

@@ -1,4 +1,4 @@
-//! The SMF: sessions in every state, with misbehaving phones, gNBs, UPFs and NFs.
+//! The SMF: sessions in every state, with misbehaving UEs, gNBs, UPFs and NFs.
 
 use super::choices::Choices;
 use super::material::{requests_for, root};

@@ -184,7 +184,7 @@ impl AmfConfig {
 }
 
 /// Limits of unauthenticated UE contexts in a shard. During a flood of 15,000 registrations a
-/// second, a phone of the flooding gNB has half a second to authenticate; phones of other gNBs have
+/// second, a UE of the flooding gNB has half a second to authenticate; UEs of other gNBs have
 /// the time of T3560. The octet limit corresponds to the same number of contexts, each with a
 /// REGISTRATION REQUEST of 500 octets.
 pub(super) const HALF_OPEN: Bounds =

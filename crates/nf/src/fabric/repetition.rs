@@ -1,8 +1,8 @@
 //! Retransmission of requests that end a resource at another NF and get no reply (TS 29.500 6.4: a
 //! client may repeat idempotent requests).
 //!
-//! An NF that deletes a resource forgets it. If the request were lost, nobody would repeat it, and
-//! a session or policy would remain. Only calls over HTTP/2 can be lost, so no others are kept.
+//! An NF that deletes a resource forgets it. If the request were lost, the
+//! session or policy at the other NF would remain. Only calls over HTTP/2 can be lost, so no others are kept.
 
 use super::agent::Call;
 use crate::kit::{Duration, Nf, Tag, Timer, TimerKey};

@@ -38,7 +38,7 @@ pub struct Caller {
 pub struct Guard {
     /// The user that runs this process.
     own: Option<u32>,
-    /// The role of other users, whom the socket's permissions admit.
+    /// The role of other users that the socket's permissions admit.
     group: Option<Role>,
     /// The secret of `api.token_file`.
     secret: Option<String>,

@@ -39,13 +39,11 @@ section! {
         /// over UDP, RFC 6951), or auto: kernel if available, else raw.
         sctp: SctpMode = SctpMode::Auto,
         /// Idle time of an association before SCTP sends a HEARTBEAT. After six unanswered HEARTBEATs in a
-        /// row
-        /// the gNB counts as disconnected.
+        /// row the gNB counts as disconnected.
         heartbeat: Period = Period::seconds(5),
         /// gNBs that may connect, each with its addresses, such as
         /// [{id: 999/70-gnb-000001, addresses: [10.0.0.2]}]. If the list is empty, any gNB may connect; even
-        /// then a
-        /// second gNB with the ID of a connected one is refused unless it has the same address.
+        /// then a second gNB with the ID of a connected one is refused unless it has the same address.
         gnbs: Vec<Gnb> = Vec::new(),
         /// Largest number of SCTP associations per IPv4 address or IPv6 /64: 1 to 16384.
         associations_per_address: u32 = 1024,

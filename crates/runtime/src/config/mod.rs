@@ -49,30 +49,30 @@ section::section! {
     Config {
         /// The network that this core serves.
         network: Network = Network::default(),
-        /// Access and Mobility Management Function: radios and phones.
+        /// Access and Mobility Management Function (AMF).
         amf: Amf = Amf::default(),
-        /// Session Management Function: data networks and addresses of phones.
+        /// Session Management Function (SMF): data networks and UE addresses.
         smf: Smf = Smf::default(),
-        /// Between the SMF and its UPFs.
+        /// N4: PFCP between the SMF and its UPFs.
         n4: N4 = N4::default(),
-        /// User Plane Function: packets.
+        /// User Plane Function (UPF).
         upf: Upf = Upf::default(),
-        /// Service-based interface: how NFs reach each other.
+        /// Service-based interface (SBI) between NFs.
         sbi: Sbi = Sbi::default(),
-        /// Where subscribers and what NFs keep about them are stored.
+        /// Database of subscribers and of the NFs' documents about them.
         store: Store = Store::default(),
-        /// Private keys that uncover SUCIs (TS 33.501 Annex C); none by default.
-        /// 'pith key new' makes one.
+        /// Private keys that de-conceal SUCIs (TS 33.501 Annex C); none by default.
+        /// 'pith key new' generates one.
         home_network_keys: Vec<HomeNetworkKey> = Vec::new(),
-        /// Shards, each a thread with an instance of every NF: 0 means one for each core, at most 64.
+        /// Number of shards; each is a thread with an instance of every NF. 0: one for each CPU, at most 64.
         workers: u8 = 0,
-        /// Inputs that the inbox of a shard holds before readers have to wait.
+        /// Pending inputs of a shard above which sockets are no longer read.
         task_buffer: u32 = 4096,
-        /// Where the context of a UE lives (soft: in memory; other modes come with a later release).
+        /// Storage of UE contexts (soft: in memory; a later release adds other modes).
         residency: Residency = Residency::Soft,
         /// The REST API, which the operator's commands use.
         api: Api = Api::default(),
-        /// What the process tells.
+        /// Log of the process.
         log: Log = Log::default(),
     }
 }

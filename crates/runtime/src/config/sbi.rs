@@ -17,8 +17,8 @@ section! {
     /// Service-based interface between NFs.
     Sbi {
         /// Address at which 'pith up' serves its NFs over HTTP/2. If absent, 'pith up' opens no SBI socket
-        /// unless
-        /// another NF needs it ('external', or a binding of http2); then the address is 127.0.0.1:7777.
+        /// unless another NF needs it ('external', or a binding of http2); then the address is
+        /// 127.0.0.1:7777.
         listen: Option<SocketAddr> = None,
         /// Addresses of NFs that run as processes of their own ('pith nf'); NFs not listed keep their
         /// default.
@@ -57,8 +57,7 @@ section! {
         /// Largest body accepted, in octets; larger ones get 413.
         max_body: u32 = 1 << 20,
         /// auto: services require access tokens of the NRF (OAuth2, TS 33.501 13.4.1) if NFs are separate
-        /// processes
-        /// ('pith nf'). on: 'pith up' requires them too. off: no service requires them.
+        /// processes ('pith nf'). on: 'pith up' requires them too. off: no service requires them.
         oauth2: OAuth2 = OAuth2::Auto,
         /// Key file of another vendor's NRF that signs access tokens: a JWK Set, or a public key in PEM.
         /// Not needed for Pith's NRF.

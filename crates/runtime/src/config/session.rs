@@ -41,16 +41,14 @@ item! {
         #[serde(default = "default_ambr")]
         ambr: Ambr,
         /// Local breakout: destinations whose packets leave at another UPF near the gNBs. The first entry
-        /// applies whose
-        /// UPF serves the UE's area and has an association.
+        /// applies whose UPF serves the UE's area and has an association.
         #[serde(default)]
         breakouts: Vec<Breakout>,
         /// Bit rates shared by all its UEs, as for a slice; unlimited if absent.
         shared: Option<Ambr>,
         /// Public addresses shared by its UEs if 'upf.nat' is on. Each UE has its own ports, which are logged
         /// with its sessions. Other routers must route these addresses to this machine. If absent, UEs share
-        /// the
-        /// machine's own address and its ports dynamically.
+        /// the machine's own address and its ports dynamically.
         #[serde(default)]
         nat_addresses: Vec<Ipv4Addr>,
         /// Ports per UE, 64 to 64512, with 'nat_addresses'.
@@ -59,8 +57,7 @@ item! {
         /// Firewall: the first matching rule decides; packets without a match and replies are accepted.
         /// Example:
         /// [deny up to 10.0.0.0/8, allow down tcp to 10.45.0.9 port 22, deny down]. up: from UEs, down: to
-        /// UEs;
-        /// protocol icmp, tcp or udp; source (from), destination (to) and destination ports.
+        /// UEs; protocol icmp, tcp or udp; source (from), destination (to) and destination ports.
         #[serde(default)]
         firewall: Vec<FirewallRule>,
         /// Routes for this network's packets only, such as [10.9.0.0/16 via 192.0.2.1], or for all of them:
@@ -68,12 +65,10 @@ item! {
         #[serde(default)]
         routes: Vec<StaticRoute>,
         /// Destinations that its UEs may reach although they are closed by default: this machine's own
-        /// addresses,
-        /// the networks of N2, N3, N4, the SBI and the API, and UEs of other data networks. Each is an
-        /// address or a
-        /// network, optionally with a protocol (icmp, tcp, udp) and ports. Example: [10.211.0.1 udp port 53,
-        /// 192.0.2.0/24]
-        /// for a DNS server on this machine and a network of gNBs. Pings to the gateway are always answered.
+        /// addresses, the networks of N2, N3, N4, the SBI and the API, and UEs of other data networks. Each
+        /// is an address or a network, optionally with a protocol (icmp, tcp, udp) and ports. Example:
+        /// [10.211.0.1 udp port 53, 192.0.2.0/24] for a DNS server on this machine and a network of gNBs.
+        /// Pings to the gateway are always answered.
         #[serde(default)]
         reach: Vec<Permit>,
         /// Largest MSS of TCP connections, in octets: 536 to 8960. If absent, the two ends negotiate it.
@@ -188,20 +183,17 @@ section! {
         /// PFCP address of the UPF.
         n4: SocketAddr = loopback(7, 8805),
         /// SMFs that may use this UPF, such as [10.0.0.4], [10.0.0.4:8805] if it sends from that port only,
-        /// or
-        /// [10.0.0.0/24]; others are refused. Default: the SMF at 'n4.address'.
+        /// or [10.0.0.0/24]; others are refused. Default: the SMF at 'n4.address'.
         smfs: Vec<SmfFilter> = Vec::new(),
         /// Further names of the N6 networks (Network Instance) in rules of SMFs of other vendors, in addition
-        /// to those
-        /// of 'smf.data_networks'. Rules for other networks are refused.
+        /// to those of 'smf.data_networks'. Rules for other networks are refused.
         network_instances: Vec<String> = Vec::new(),
         /// GTP-U address (UDP port 2152), to which gNBs send.
         n3: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 7),
         /// Networks of gNBs and other UPFs, such as [10.210.0.0/16]. The UPF accepts their GTP-U, and UEs
-        /// cannot
-        /// reach them. If empty, the UPF accepts GTP-U from the tunnel peer of each session, and from any gNB
-        /// while a
-        /// session's tunnel peer is unknown. List gNBs that send from other addresses than they receive at.
+        /// cannot reach them. If empty, the UPF accepts GTP-U from the tunnel peer of each session, and from
+        /// any gNB while a session's tunnel peer is unknown. List gNBs that send from other addresses than
+        /// they receive at.
         radios: Vec<IpNet> = Vec::new(),
         /// Further networks of the core that UEs must not reach through routers.
         core_networks: Vec<IpNet> = Vec::new(),
@@ -219,8 +211,7 @@ section! {
         guaranteed: Option<Ambr> = None,
         /// Packet path: auto, xdp, portable. auto: XDP if 'interfaces' is set, 'nat' is off and the system
         /// supports XDP; otherwise portable. The log shows the path and the reason. Data networks with a
-        /// firewall,
-        /// routes or an MSS always use the portable path.
+        /// firewall, routes or an MSS always use the portable path.
         datapath: PacketPath = PacketPath::Auto,
         /// N3 and N6 interfaces between which XDP forwards, such as [eth1, eth2]; a VLAN interface by its own
         /// name.
@@ -231,16 +222,14 @@ section! {
         /// the interfaces with the N3 address, or all if none has it.
         tunnel_interfaces: Vec<String> = Vec::new(),
         /// XDP attach mode: native, in the driver; generic, in the network stack, for any interface; auto:
-        /// native if
-        /// the driver supports it, and generic on a veth.
+        /// native if the driver supports it, and generic on a veth.
         xdp: XdpHook = XdpHook::Auto,
         /// Sessions that XDP can hold, about 2 kB each; further sessions use the portable path.
         sessions: u32 = 16_384,
         /// Directory, such as /sys/fs/bpf/pith, in which XDP programs are pinned. While Pith restarts after a
-        /// crash,
-        /// XDP continues to forward packets of existing sessions until the SMFs have restored the sessions to
-        /// keep. If no
-        /// BPF file system is mounted there, Pith mounts one, on an empty directory only.
+        /// crash, XDP continues to forward packets of existing sessions until the SMFs have restored the
+        /// sessions to keep. If no BPF file system is mounted there, Pith mounts one, on an empty directory
+        /// only.
         pin: Option<PathBuf> = None,
         /// Rules that an SMF may activate in a session by name (TS 29.244 5.19).
         predefined_rules: Vec<PredefinedRule> = Vec::new(),
@@ -253,8 +242,7 @@ item! {
         /// Name by which an SMF activates the rule.
         name: String,
         /// Packets that the rule matches, such as [permit out 17 from 192.0.2.0/24 5000-5010 to assigned]:
-        /// protocol,
-        /// address and ports of the remote end; both directions.
+        /// protocol, address and ports of the remote end; both directions.
         filters: Vec<PacketFilter>,
         /// Drop matching packets; otherwise the FAR of the activating PDR applies.
         #[serde(default)]

@@ -30,8 +30,7 @@ item! {
         #[serde(default = "default_weight")]
         weight: u16,
         /// UE address pools of this UPF alone. Without them UPFs share the pool of the data network; then the
-        /// routers of
-        /// the data network must know the UPF of each UE, or each UPF must use NAT.
+        /// routers of the data network must know the UPF of each UE, or each UPF must use NAT.
         #[serde(default)]
         pools: Vec<UpfPool>,
     }

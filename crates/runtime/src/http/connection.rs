@@ -15,10 +15,10 @@ use tokio::time::timeout;
 /// waits for a WINDOW_UPDATE.
 const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 1 << 24;
-/// The same for strangers: the octets that h2 may have to buffer for a connection.
+/// The same for unknown peers: the octets that h2 may have to buffer for a connection.
 const STRANGER_STREAM_WINDOW: u32 = 64 << 10;
 const STRANGER_CONNECTION_WINDOW: u32 = 1 << 20;
-/// Streams that a known peer, or a stranger, may have open on one connection.
+/// Streams that a known peer, or an unknown one, may have open on one connection.
 const STREAMS: u32 = 1024;
 const STRANGER_STREAMS: u32 = 128;
 /// Size of all header fields of a message, in octets. h2 adds 32 for each field (RFC 9113 6.5.2), so that

@@ -12,7 +12,7 @@
 //! 29.500 5.2). Each request has a deadline, each body a maximum size, and the number of open exchanges a
 //! limit; beyond these the response is 504, 413 or 503.
 //! A request is authorized by its head, before its body is read. Connections, exchanges and octets of bodies
-//! are divided among peers ([`share`]); idle connections of strangers are closed when others need their
+//! are divided among peers ([`share`]); idle connections of unknown peers are closed when others need their
 //! place.
 
 mod activity;

@@ -40,9 +40,10 @@ const FIRST_REQUEST: Duration = Duration::from_secs(10);
 /// Time that a client has to close an unused connection after the server's request to do so.
 const PARTING: Duration = Duration::from_secs(1);
 
-/// Idle time after which a stranger's connection may be closed in favour of another, and time for closing it.
+/// Idle time after which an unknown peer's connection may be closed in favour of another, and time for
+/// closing it.
 const YIELDING: Duration = Duration::from_millis(100);
-/// Idle time after which a stranger's connection is closed in any case.
+/// Idle time after which an unknown peer's connection is closed in any case.
 const STRANGER_IDLE: Duration = Duration::from_secs(60);
 
 /// The reason for refusing cleartext.
@@ -250,8 +251,8 @@ impl<H: Handler> Serving<H> {
         });
     }
 
-    /// Allocates a place for a connection of the peer. If there is none, takes the place of a stranger's idle
-    /// connection: one of the same peer if the peer's own share is used up.
+    /// Admits a connection of the peer. If the server is full, an unknown peer's idle connection is closed
+    /// for it: one of the same peer if the peer's own share is used up.
     fn place(&self, peer: Peer, standing: Standing) -> Option<Taken> {
         let exhausted = match self.places.take(peer, standing, 1) {
             Ok(place) => return Some(place),
@@ -289,7 +290,7 @@ impl<H: Handler> Serving<H> {
         if (self.server.known)(address) { Standing::Known } else { Standing::Stranger }
     }
 
-    /// Moves the connection of a peer that has proved to be known out of the strangers' share.
+    /// Moves the connection of an authenticated peer out of the share of unknown peers.
     fn promote(&self, number: u64) {
         let mut seats = self.seats.borrow_mut();
         let Some(seat) = seats.get_mut(&number) else { return };

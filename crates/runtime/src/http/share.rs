@@ -1,6 +1,6 @@
 //! Divides a server's capacity among its peers, so that no peer uses up the capacity of others.
 //!
-//! All strangers together get half of each resource, and each stranger an eighth. The rest is reserved for
+//! All unknown peers together get half of each resource, and each one an eighth. The rest is reserved for
 //! known peers: those at configured addresses and those that have authenticated.
 
 use std::cell::{Cell, RefCell};
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::rc::Rc;
 
-/// Divisors of a resource: the part of all strangers together, and of one stranger.
+/// Divisors of a resource: the part of all unknown peers together, and of one unknown peer.
 const STRANGERS: usize = 2;
 const STRANGER: usize = 8;
 
@@ -63,7 +63,7 @@ pub(super) struct Share {
 pub(super) enum Exhausted {
     /// The peer's own share is used up.
     Own,
-    /// The share of all strangers, or the whole resource, is used up.
+    /// The share of all unknown peers, or the whole resource, is used up.
     All,
 }
 

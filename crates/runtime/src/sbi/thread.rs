@@ -306,7 +306,7 @@ impl<S: Shards> HttpThreadState<S> {
                     Listener::Unix(tokio::net::UnixListener::from_std(listener)?)
                 }
             };
-            // Every API client counts as a stranger: its token is checked before its body is read.
+            // Every API client counts as unknown: its token is checked before its body is read.
             let known: Known = Rc::new(|_| false);
             let handler = ApiHandler::new(api.clone());
             let server = Server { handler, protocol: Protocol::Any, limits: API_LIMITS, known };

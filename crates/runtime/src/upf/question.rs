@@ -5,7 +5,7 @@ use pith_upf::contract::{SessionId, Teid};
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// A query; [`UpfHandle::ask`](super::UpfHandle::ask) sends it.
+/// A query; [`UpfHandle::query`](super::UpfHandle::query) sends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Question {
     /// A page of sessions.

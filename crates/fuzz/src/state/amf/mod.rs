@@ -1,5 +1,5 @@
-//! The AMF: a phone with a subscription is brought into any state and then misbehaves, and so do
-//! its gNB, other NFs and timers. Another phone that is registered must not be affected, and at the
+//! The AMF: a UE with a subscription misbehaves in any state, and so do
+//! its gNB, other NFs and timers. Another registered UE must not be affected, and at the
 //! end no state may be left.
 //!
 //! It uses the bench of the AMF's own tests.

@@ -115,7 +115,7 @@ pub(crate) fn by_network(ue: &mut UeContext, env: &mut Env<'_>, reason: Reason) 
 
 impl AwaitingDeregistrationAccept {
     /// REGISTRATION REQUEST in place of the accept (TS 24.501 5.5.2.3.5 d). A mobility or periodic
-    /// update is ignored. An initial registration ends the de-registration and starts anew; the UDM
+    /// update is ignored. An initial registration ends the de-registration and starts a registration; the UDM
     /// decides whether the UE may register.
     pub fn gives_way_to(self, ue: &mut UeContext, env: &mut Env<'_>, kind: RegistrationKind) -> bool {
         if kind != RegistrationKind::Initial {

@@ -1,4 +1,4 @@
-//! A changed subscription (TS 23.502 4.5.1): the UDM notifies a change, and the AMF requests the data anew.
+//! A changed subscription (TS 23.502 4.5.1): the UDM notifies a change, and the AMF requests the data again.
 //!
 //! A UE that uses a slice which is no longer allowed must register again (TS 23.501 5.15.5.2.2). A
 //! changed UE-AMBR or RFSP index is sent to the gNB.

@@ -158,7 +158,7 @@ impl Transactions {
         }
     }
 
-    /// Deletes the answers to a lost peer: after a restart it numbers its requests anew.
+    /// Deletes the answers to a lost peer: after a restart its sequence numbers start again.
     pub(super) fn forget_answers(&mut self, peer: SocketAddr) {
         self.received.retain(|(from, _), received| from.ip() != peer.ip() || received.answer.is_none());
         let received = &self.received;
