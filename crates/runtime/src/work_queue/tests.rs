@@ -158,7 +158,7 @@ impl Work<u32> for Countdown {
 #[test]
 fn queues_that_attend_each_other_neither_block_nor_lose_items() {
     let (done, all_done) = mpsc::channel();
-    let ((left, left_unstarted), (right, right_unstarted)) = (work_queue("left", 1), queue("right", 1));
+    let ((left, left_unstarted), (right, right_unstarted)) = (work_queue("left", 1), work_queue("right", 1));
     let worker = [
         left_unstarted.start(16, Countdown { other: right.clone(), done: done.clone() }).unwrap(),
         right_unstarted.start(16, Countdown { other: left.clone(), done }).unwrap(),
