@@ -36,7 +36,7 @@ const EMPTY: [&str; 6] = ["Why.", "Which.", "What.", "Who.", "How.", "Where."];
 
 /// Names that had several meanings: at most one type of the product may have each of them.
 const UNIQUE: [&str; 8] =
-    ["Desk", "Front", "Parcel", "PeerTransport", "QueueWorker", "Target", "Vacancy", "WorkQueue"];
+    ["Desk", "Front", "Parcel", "PeerAddress", "PeerTransport", "QueueWorker", "Vacancy", "WorkQueue"];
 
 /// Sources that are being rewritten.
 const EXEMPT: [&str; 1] = ["crates/nf/src/smf/"];

@@ -149,7 +149,7 @@ fn segments_are_no_longer_than_the_network_says() {
 /// A socket that receives all TCP of a host.
 fn raw_tcp() -> UdpSocket {
     use std::os::fd::FromRawFd;
-    // SAFETY: takes no pointers; the descriptor is new and nobody else's.
+    // SAFETY: takes no pointers; the descriptor is new and has no other owner.
     let socket = unsafe {
         let descriptor = libc::socket(libc::AF_INET, libc::SOCK_RAW, libc::IPPROTO_TCP);
         assert!(descriptor >= 0);

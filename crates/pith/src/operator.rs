@@ -34,12 +34,12 @@ const TOKEN_VARIABLE: &str = "PITH_TOKEN";
 
 /// Access to a core.
 pub struct Operator {
-    access: Access,
+    access: CoreAccess,
     runtime: Runtime,
     tasks: LocalSet,
 }
 
-enum Access {
+enum CoreAccess {
     /// A running core. For a Unix socket, the authority is a placeholder.
     Remote { client: Client, authority: String, token: Option<String> },
     File {
@@ -84,7 +84,7 @@ impl Operator {
         let path = config.store.path.file().map(|path| path.display().to_string()).unwrap_or_default();
         let (api, thread) =
             Api::on_database(database, config).context("cannot start the database's thread")?;
-        Self::new(Access::File { path, handler: Some(ApiHandler::new(api)), thread: Some(thread) })
+        Self::new(CoreAccess::File { path, handler: Some(ApiHandler::new(api)), thread: Some(thread) })
     }
 
     /// Connects to the core's process with the NF, if one answers.
@@ -100,7 +100,8 @@ impl Operator {
                 Err(_) => continue,
             }
             let client = Client::over(socket, LIMITS);
-            let operator = Self::new(Access::Remote { client, authority: "localhost".into(), token: None })?;
+            let operator =
+                Self::new(CoreAccess::Remote { client, authority: "localhost".into(), token: None })?;
             if operator.hosts(nf)? {
                 return Ok(Some(operator));
             }
@@ -113,7 +114,7 @@ impl Operator {
         let Some(token) = std::env::var(TOKEN_VARIABLE).ok().or(config.api.token()?) else { return Ok(None) };
         for address in config.api.listen.iter().flat_map(|listen| addresses(config, *listen)) {
             let (client, authority) = (Client::new(LIMITS), address.to_string());
-            let operator = Self::new(Access::Remote { client, authority, token: Some(token.clone()) })?;
+            let operator = Self::new(CoreAccess::Remote { client, authority, token: Some(token.clone()) })?;
             if operator.hosts(nf)? {
                 return Ok(Some(operator));
             }
@@ -133,7 +134,7 @@ impl Operator {
         }
     }
 
-    fn new(access: Access) -> Result<Self> {
+    fn new(access: CoreAccess) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(Self { access, runtime, tasks: LocalSet::new() })
     }
@@ -141,8 +142,8 @@ impl Operator {
     /// Location of the changed data, for messages.
     pub fn target(&self) -> String {
         match &self.access {
-            Access::Remote { authority, .. } => format!("in the running core ({authority})"),
-            Access::File { path, .. } => format!("in {path}; no core is running"),
+            CoreAccess::Remote { authority, .. } => format!("in the running core ({authority})"),
+            CoreAccess::File { path, .. } => format!("in {path}; no core is running"),
         }
     }
 
@@ -172,14 +173,14 @@ impl Operator {
             request = request.header("content-type", content);
         }
         let response = match &self.access {
-            Access::Remote { client, authority, token } => {
+            CoreAccess::Remote { client, authority, token } => {
                 if let Some(token) = token {
                     request = request.header("authorization", format!("Bearer {token}"));
                 }
                 let request = request.uri(format!("http://{authority}{path}")).body(body)?;
                 self.wait(client.call(request))?
             }
-            Access::File { handler, .. } => {
+            CoreAccess::File { handler, .. } => {
                 let request = request.uri(path).header("host", "localhost").body(body)?;
                 let handler = handler.as_ref().context("the database is closed")?;
                 self.wait(handler.handle(request))
@@ -196,7 +197,7 @@ impl Operator {
 impl Drop for Operator {
     /// Closes the database, so that no write-ahead log remains beside its file.
     fn drop(&mut self) {
-        if let Access::File { handler, thread, .. } = &mut self.access {
+        if let CoreAccess::File { handler, thread, .. } = &mut self.access {
             drop(handler.take());
             if let Some(thread) = thread.take() {
                 thread.close();

@@ -107,7 +107,7 @@ pub(crate) fn forget(fd: RawFd) {
 /// A pair of sockets that preserve message boundaries: the program's end, with flags, and the engine's.
 fn pair(flags: c_int) -> io::Result<(RawFd, OwnedFd)> {
     let mut ends = [0; 2];
-    // SAFETY: `ends` is room for two descriptors, which nobody else owns.
+    // SAFETY: `ends` is room for two descriptors, which have no other owner.
     unsafe {
         let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
         abi::check(libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) as isize)?;

@@ -58,7 +58,7 @@ impl<T: Shared> MapMemory<T> {
     pub fn put(&mut self, entry: u32, value: T) {
         let entry = entry as usize;
         assert!(entry < self.entries, "entries are given out below the count");
-        // SAFETY: within the mapping and aligned; `&mut self` means that nobody here refers to it.
+        // SAFETY: within the mapping and aligned; `&mut self` means that no other reference to it exists here.
         unsafe { self.place(entry).cast_mut().write(value) };
     }
 

@@ -50,7 +50,7 @@ impl Timer {
             tv_nsec: libc::c_long::from(after.subsec_nanos() as i32),
         };
         let time = libc::itimerspec { it_interval: never, it_value };
-        // SAFETY: `time` is readable during the call, and nobody asks for the former time.
+        // SAFETY: `time` is readable during the call, and the previous time is not requested.
         unsafe { libc::timerfd_settime(self.0.as_raw_fd(), 0, &raw const time, std::ptr::null_mut()) };
     }
 }

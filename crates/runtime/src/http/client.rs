@@ -77,7 +77,7 @@ impl Client {
         request: Request<Bytes>,
         instance: Option<NfInstanceId>,
     ) -> Result<Response<Bytes>, CallError> {
-        let target = Target::of(request.uri());
+        let target = PeerAddress::of(request.uri());
         let peer = self.peers.borrow_mut().called(&target.key, Instant::now());
         let body = self.limits.body;
         let transport = match &self.socket {
@@ -99,7 +99,7 @@ enum PeerTransport<'a> {
 }
 
 /// The destination of a request.
-struct Target {
+struct PeerAddress {
     /// Scheme and authority.
     key: String,
     /// The authority, for error messages.
@@ -109,7 +109,7 @@ struct Target {
     is_tls: bool,
 }
 
-impl Target {
+impl PeerAddress {
     fn of(uri: &Uri) -> Self {
         let name = uri.authority().map(ToString::to_string).unwrap_or_default();
         let (host, port) = host_and_port(uri);
@@ -139,7 +139,7 @@ impl Peer {
     /// Sends a request. If the peer is known not to have processed it, sends it again on a new connection.
     async fn call(
         &self,
-        target: &Target,
+        target: &PeerAddress,
         transport: PeerTransport<'_>,
         instance: Option<NfInstanceId>,
         request: Request<Full<Bytes>>,
@@ -166,7 +166,7 @@ impl Peer {
     /// The connection and its number. Opens a connection if there is none or it has failed.
     async fn sender(
         &self,
-        target: &Target,
+        target: &PeerAddress,
         transport: PeerTransport<'_>,
         instance: Option<NfInstanceId>,
     ) -> Result<(Sender, u64), CallError> {
@@ -221,7 +221,7 @@ fn was_not_processed<T>(error: &TrySendError<T>) -> bool {
 }
 
 async fn connect(
-    target: &Target,
+    target: &PeerAddress,
     tls: Option<&Rc<Tls>>,
 ) -> Result<(Sender, Option<Vec<NfInstanceId>>), CallError> {
     let cleartext = !target.is_tls;
@@ -256,7 +256,7 @@ async fn connect(
     }
 }
 
-async fn connect_locally(target: &Target, path: &Path) -> Result<Sender, CallError> {
+async fn connect_locally(target: &PeerAddress, path: &Path) -> Result<Sender, CallError> {
     let stream = UnixStream::connect(path).await;
     let unreachable =
         |error: std::io::Error| CallError::Unreachable(path.display().to_string(), error.to_string());
@@ -264,7 +264,7 @@ async fn connect_locally(target: &Target, path: &Path) -> Result<Sender, CallErr
 }
 
 async fn handshake(
-    target: &Target,
+    target: &PeerAddress,
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
 ) -> Result<Sender, CallError> {
     let (sender, connection) = connection::client()

@@ -174,20 +174,20 @@ impl<H: Handler> Server<H> {
             }
         }
         drop(listener);
-        while !serving.seats.borrow().is_empty() {
+        while !serving.connections.borrow().is_empty() {
             serving.ended.notified().await;
         }
     }
 }
 
 /// An open connection.
-struct Seat {
+struct OpenConnection {
     peer: Peer,
     standing: Standing,
     activity: Rc<Activity>,
-    /// Requests the connection to close because its place is needed.
-    give_way: Rc<Notify>,
-    /// The connection's share of the places; `None` once its place was given to another connection.
+    /// Notified when the connection must close in favour of another.
+    close_request: Rc<Notify>,
+    /// The connection's part of the capacity; `None` once another connection has it.
     place: Option<Taken>,
 }
 
@@ -198,7 +198,7 @@ struct Serving<H> {
     places: Rc<Share>,
     exchanges: Rc<Share>,
     octets: Rc<Share>,
-    seats: RefCell<BTreeMap<u64, Seat>>,
+    connections: RefCell<BTreeMap<u64, OpenConnection>>,
     numbered: Cell<u64>,
     /// Signals the end of a connection.
     ended: Notify,
@@ -214,7 +214,7 @@ impl<H: Handler> Serving<H> {
             octets: Share::of(server.limits.buffered),
             server,
             transport,
-            seats: RefCell::default(),
+            connections: RefCell::default(),
             numbered: Cell::new(0),
             ended: Notify::new(),
             warned: Cell::new(None),
@@ -231,9 +231,14 @@ impl<H: Handler> Serving<H> {
             Accepted::Unix(_, credentials) => (Peer::User(credentials.uid()), Standing::Known),
         };
         let Some(place) = self.place(peer, standing) else { return self.warn(peer, listener) };
-        let seat =
-            Seat { peer, standing, activity: Activity::new(), give_way: Rc::default(), place: Some(place) };
-        let number = self.seat(seat);
+        let open = OpenConnection {
+            peer,
+            standing,
+            activity: Activity::new(),
+            close_request: Rc::default(),
+            place: Some(place),
+        };
+        let number = self.register(open);
         let (serving, drain) = (self.clone(), drain.clone());
         spawn_local(async move {
             match accepted {
@@ -246,7 +251,7 @@ impl<H: Handler> Serving<H> {
                     serving.clone().connection(number, stream, Proof::User(credentials), drain).await;
                 }
             }
-            serving.seats.borrow_mut().remove(&number);
+            serving.connections.borrow_mut().remove(&number);
             serving.ended.notify_one();
         });
     }
@@ -258,16 +263,16 @@ impl<H: Handler> Serving<H> {
             Ok(place) => return Some(place),
             Err(exhausted) => exhausted,
         };
-        let mut seats = self.seats.borrow_mut();
-        let idle = seats.values_mut().filter(|seat| {
-            let stranger = seat.standing == Standing::Stranger && seat.place.is_some();
-            stranger && (exhausted == Exhausted::All || seat.peer == peer)
+        let mut connections = self.connections.borrow_mut();
+        let idle = connections.values_mut().filter(|open| {
+            let is_unknown = open.standing == Standing::Stranger && open.place.is_some();
+            is_unknown && (exhausted == Exhausted::All || open.peer == peer)
         });
-        let longest = idle.max_by_key(|seat| seat.activity.silence())?;
+        let longest = idle.max_by_key(|open| open.activity.silence())?;
         if longest.activity.silence() < YIELDING {
             return None;
         }
-        longest.give_way.notify_one();
+        longest.close_request.notify_one();
         drop(longest.place.take());
         self.places.take(peer, standing, 1).ok()
     }
@@ -279,10 +284,10 @@ impl<H: Handler> Serving<H> {
         }
     }
 
-    fn seat(&self, seat: Seat) -> u64 {
+    fn register(&self, open: OpenConnection) -> u64 {
         let number = self.numbered.get();
         self.numbered.set(number + 1);
-        self.seats.borrow_mut().insert(number, seat);
+        self.connections.borrow_mut().insert(number, open);
         number
     }
 
@@ -292,13 +297,13 @@ impl<H: Handler> Serving<H> {
 
     /// Moves the connection of an authenticated peer out of the share of unknown peers.
     fn promote(&self, number: u64) {
-        let mut seats = self.seats.borrow_mut();
-        let Some(seat) = seats.get_mut(&number) else { return };
-        seat.standing = Standing::Known;
-        if seat.place.is_some()
-            && let Ok(place) = self.places.take(seat.peer, Standing::Known, 1)
+        let mut connections = self.connections.borrow_mut();
+        let Some(open) = connections.get_mut(&number) else { return };
+        open.standing = Standing::Known;
+        if open.place.is_some()
+            && let Ok(place) = self.places.take(open.peer, Standing::Known, 1)
         {
-            seat.place = Some(place);
+            open.place = Some(place);
         }
     }
 
@@ -312,13 +317,13 @@ impl<H: Handler> Serving<H> {
             Transport::PlainForForeign(tls) => return tls.warn(from, NOT_NAMED),
             Transport::Tls(tls) => tls.clone(),
         };
-        let give_way = self.seats.borrow().get(&number).map(|seat| seat.give_way.clone());
-        let Some(give_way) = give_way else { return };
+        let close_request = self.connections.borrow().get(&number).map(|open| open.close_request.clone());
+        let Some(close_request) = close_request else { return };
         let patience = self.server.limits.time.min(FIRST_REQUEST);
         let accepted = tokio::select! {
             accepted = timeout(patience, tls.accept(stream, from)) => accepted,
             _ = drain.wait_for(|drain| *drain) => return,
-            () = give_way.notified() => return,
+            () = close_request.notified() => return,
         };
         match accepted {
             Ok(Ok((stream, Some(identity)))) => {
@@ -344,12 +349,12 @@ impl<H: Handler> Serving<H> {
         proof: Proof,
         mut drain: Drain,
     ) {
-        let seat = self
-            .seats
+        let open = self
+            .connections
             .borrow()
             .get(&number)
-            .map(|seat| (seat.peer, seat.standing, seat.activity.clone(), seat.give_way.clone()));
-        let Some((peer, standing, activity, give_way)) = seat else { return };
+            .map(|open| (open.peer, open.standing, open.activity.clone(), open.close_request.clone()));
+        let Some((peer, standing, activity, close_request)) = open else { return };
         let Limits { time, .. } = self.server.limits;
         // NFs keep idle connections open; pings detect dead peers.
         let (builder, idle) = match (self.server.protocol, standing) {
@@ -374,7 +379,7 @@ impl<H: Handler> Serving<H> {
             biased;
             ended = served.as_mut() => return log(ended),
             _ = drain.wait_for(|drain| *drain) => time * 2,
-            () = give_way.notified() => YIELDING,
+            () = close_request.notified() => YIELDING,
             () = activity.ceases(time.min(FIRST_REQUEST), idle) => PARTING,
         };
         served.as_mut().graceful_shutdown();
