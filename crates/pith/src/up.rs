@@ -13,7 +13,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 /// Time for the NFs to register with the NRF before a warning.
-const PATIENCE: Duration = Duration::from_secs(10);
+const READY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Exit status of a process ended by SIGINT.
 const INTERRUPTED: i32 = 130;
@@ -95,7 +95,7 @@ fn run(config: &Config, hosting: &Hosting, database: Option<Database>) -> Result
     let has_terminal = std::io::stdin().is_terminal();
     let node = Node::start(config, hosting, database).map_err(|error| anyhow!("{error}"))?;
     privileges::keep_only(if hosting.upf { Need::UserPlane } else { Need::Nothing })?;
-    match node.wait_until_ready(PATIENCE) {
+    match node.wait_until_ready(READY_TIMEOUT) {
         Some(after) => tracing::info!("ready in {} ms{}", after.as_millis(), addresses(config, hosting)),
         None => tracing::warn!(
             "not all NFs are registered with the NRF yet: is the NRF running at {}?",

@@ -153,8 +153,8 @@ impl Node {
 
     /// Waits until all NFs are registered with the NRF. Returns the time since the start, or `None` after the
     /// time limit.
-    pub fn wait_until_ready(&self, patience: Duration) -> Option<Duration> {
-        self.readiness.wait(patience)
+    pub fn wait_until_ready(&self, timeout: Duration) -> Option<Duration> {
+        self.readiness.wait(timeout)
     }
 
     /// Reloads the certificate files.

@@ -18,7 +18,7 @@ const MOST: u32 = 64;
 /// `_LINUX_CAPABILITY_VERSION_3`.
 const VERSION: u32 = 0x2008_0522;
 /// Time for all threads to handle the signal.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The capabilities that the signal handler keeps.
 static KEPT: AtomicU64 = AtomicU64::new(0);
@@ -82,7 +82,7 @@ pub fn keep_only(need: Need) -> io::Result<()> {
         if excessive.is_empty() {
             return Ok(());
         }
-        if begun.elapsed() > PATIENCE {
+        if begun.elapsed() > TIMEOUT {
             return Err(io::Error::other(format!(
                 "{} threads kept privileges that they do not need: this is a bug in Pith, please report it",
                 excessive.len()

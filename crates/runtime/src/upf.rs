@@ -206,7 +206,7 @@ impl Driver {
     }
 
     fn answer_questions(&mut self) {
-        self.traces.tend(self.now(), &mut self.datapath);
+        self.traces.update(self.now(), &mut self.datapath);
         while let Ok((question, reply)) = self.asked.try_recv() {
             // The receiver may no longer exist.
             let _ = reply.send(self.answer(question));

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 /// Time within which all shards must answer.
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A query or a command for all shards.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Gather {
             return Ok(Vec::new());
         }
         self.open.borrow_mut().insert(id, Question { missing, list: Vec::new(), done });
-        let answers = timeout(PATIENCE, answers).await;
+        let answers = timeout(TIMEOUT, answers).await;
         self.open.borrow_mut().remove(&id);
         answers.ok().and_then(Result::ok).ok_or_else(|| ApiError {
             status: StatusCode::GATEWAY_TIMEOUT,

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 /// Time within which the UPF must answer.
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);
 /// Sessions per page by default, and at most.
 const PAGE: usize = 100;
 const LARGEST_PAGE: usize = 10_000;
@@ -31,7 +31,7 @@ impl Api {
             status: StatusCode::GATEWAY_TIMEOUT,
             detail: "the UPF did not answer within 3 s: try again".into(),
         };
-        timeout(PATIENCE, answer).await.ok().and_then(Result::ok).ok_or_else(late)?
+        timeout(TIMEOUT, answer).await.ok().and_then(Result::ok).ok_or_else(late)?
     }
 }
 

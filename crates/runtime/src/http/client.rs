@@ -159,7 +159,7 @@ impl Peer {
             }
         };
         let (head, body) = response.into_parts();
-        let body = connection::whole(body, limit).await.map_err(|error| broken(error.to_string()))?;
+        let body = connection::read_body(body, limit).await.map_err(|error| broken(error.to_string()))?;
         Ok(Response::from_parts(head, body))
     }
 

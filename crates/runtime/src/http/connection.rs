@@ -119,7 +119,7 @@ pub(super) enum BodyError {
 }
 
 /// The complete body, if it is no larger than the limit.
-pub(super) async fn whole(body: Incoming, limit: usize) -> Result<Bytes, BodyError> {
+pub(super) async fn read_body(body: Incoming, limit: usize) -> Result<Bytes, BodyError> {
     collect(body, limit, |_| Ok(())).await
 }
 

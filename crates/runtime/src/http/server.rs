@@ -38,11 +38,11 @@ const WARNING_PAUSE: Duration = Duration::from_secs(60);
 /// Time from the connection's start to its first request; shorter if the time for an exchange is shorter.
 const FIRST_REQUEST: Duration = Duration::from_secs(10);
 /// Time that a client has to close an unused connection after the server's request to do so.
-const PARTING: Duration = Duration::from_secs(1);
+const CLOSING_TIME: Duration = Duration::from_secs(1);
 
 /// Idle time after which an unknown peer's connection may be closed in favour of another, and time for
 /// closing it.
-const YIELDING: Duration = Duration::from_millis(100);
+const YIELD_TIME: Duration = Duration::from_millis(100);
 /// Idle time after which an unknown peer's connection is closed in any case.
 const STRANGER_IDLE: Duration = Duration::from_secs(60);
 
@@ -269,7 +269,7 @@ impl<H: Handler> Serving<H> {
             is_unknown && (exhausted == Exhausted::All || open.peer == peer)
         });
         let longest = idle.max_by_key(|open| open.activity.silence())?;
-        if longest.activity.silence() < YIELDING {
+        if longest.activity.silence() < YIELD_TIME {
             return None;
         }
         longest.close_request.notify_one();
@@ -319,9 +319,9 @@ impl<H: Handler> Serving<H> {
         };
         let close_request = self.connections.borrow().get(&number).map(|open| open.close_request.clone());
         let Some(close_request) = close_request else { return };
-        let patience = self.server.limits.time.min(FIRST_REQUEST);
+        let handshake_time = self.server.limits.time.min(FIRST_REQUEST);
         let accepted = tokio::select! {
-            accepted = timeout(patience, tls.accept(stream, from)) => accepted,
+            accepted = timeout(handshake_time, tls.accept(stream, from)) => accepted,
             _ = drain.wait_for(|drain| *drain) => return,
             () = close_request.notified() => return,
         };
@@ -374,16 +374,16 @@ impl<H: Handler> Serving<H> {
             self.clone().exchange(activity.begin(), peer, standing, request)
         });
         let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
-        let patience = tokio::select! {
+        let closing_time = tokio::select! {
             // In this order, so that a request that has arrived counts even if the time has passed.
             biased;
             ended = served.as_mut() => return log(ended),
             _ = drain.wait_for(|drain| *drain) => time * 2,
-            () = close_request.notified() => YIELDING,
-            () = activity.ceases(time.min(FIRST_REQUEST), idle) => PARTING,
+            () = close_request.notified() => YIELD_TIME,
+            () = activity.ceases(time.min(FIRST_REQUEST), idle) => CLOSING_TIME,
         };
         served.as_mut().graceful_shutdown();
-        if let Ok(ended) = timeout(patience, served).await {
+        if let Ok(ended) = timeout(closing_time, served).await {
             log(ended);
         }
     }

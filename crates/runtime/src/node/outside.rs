@@ -49,9 +49,9 @@ impl Readiness {
         }
     }
 
-    pub(super) fn wait(&self, patience: Duration) -> Option<Duration> {
+    pub(super) fn wait(&self, timeout: Duration) -> Option<Duration> {
         let state = self.lock();
-        let waited = self.changed.wait_timeout_while(state, patience, |state| state.ready_after.is_none());
+        let waited = self.changed.wait_timeout_while(state, timeout, |state| state.ready_after.is_none());
         waited.unwrap_or_else(PoisonError::into_inner).0.ready_after
     }
 

@@ -218,7 +218,7 @@ struct HttpThreadState<S> {
     drain: watch::Sender<bool>,
     servers: JoinSet<()>,
     calls: JoinSet<()>,
-    patience: Duration,
+    drain_time: Duration,
     failures: Rc<Failures>,
     /// Files of Unix sockets, removed at the thread's end.
     sockets: Vec<PathBuf>,
@@ -243,7 +243,7 @@ impl<S: Shards> HttpThreadState<S> {
             drain: watch::Sender::new(false),
             servers: JoinSet::new(),
             calls: JoinSet::new(),
-            patience: sbi.limits.time * 2,
+            drain_time: sbi.limits.time * 2,
             failures: Rc::default(),
             sockets: Vec::new(),
             shards,
@@ -328,9 +328,9 @@ impl<S: Shards> HttpThreadState<S> {
             }
         }
         self.drain.send_replace(true);
-        let patience = self.patience;
-        if timeout(patience, self.finish(commands)).await.is_err() {
-            tracing::warn!("some HTTP exchanges did not end within {patience:?} and were aborted");
+        let drain_time = self.drain_time;
+        if timeout(drain_time, self.finish(commands)).await.is_err() {
+            tracing::warn!("some HTTP exchanges did not end within {drain_time:?} and were aborted");
         }
         for socket in &self.sockets {
             // The file may have been removed already.

@@ -112,7 +112,7 @@ impl Traces {
         id: u64,
         after: usize,
     ) -> Result<Value, ApiError> {
-        self.tend(now, datapath);
+        self.update(now, datapath);
         let trace = self.open.iter_mut().find(|trace| trace.id == id).ok_or_else(|| unknown(id))?;
         trace.read = now;
         Ok(trace.show(after))
@@ -127,7 +127,7 @@ impl Traces {
     }
 
     /// Adds the datapath's packets to the traces, and ends traces that have reached a limit.
-    pub fn tend(&mut self, now: Duration, datapath: &mut dyn Datapath) {
+    pub fn update(&mut self, now: Duration, datapath: &mut dyn Datapath) {
         if self.open.is_empty() {
             return;
         }
