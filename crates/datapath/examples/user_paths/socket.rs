@@ -86,7 +86,7 @@ fn establish(binary: &std::path::Path, window: usize) -> (f64, f64) {
 fn associate(socket: &UdpSocket, requests: &mut Requests) {
     let mut buffer = [0; 2048];
     for _ in 0..100 {
-        // Nobody listens yet: ICMP, or nothing.
+        // Until the UPF listens, the reply is ICMP or none.
         if socket.send(&requests.association()).is_ok() && socket.recv(&mut buffer).is_ok() {
             return;
         }

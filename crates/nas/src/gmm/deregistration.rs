@@ -33,7 +33,7 @@ message! {
         deregistration_type: DeregistrationType = Half;
     }
     optional {
-        /// Why.
+        /// Cause of the de-registration.
         0x58 cause: GmmCause = Tv(2);
         /// Back-off in congestion.
         0x5f t3346: GprsTimer2 = Tlv(3, 3);

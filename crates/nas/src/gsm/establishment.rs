@@ -104,7 +104,7 @@ message! {
 message! {
     /// PDU SESSION ESTABLISHMENT REJECT (TS 24.501 Table 8.3.3.1.1), network to UE.
     PduSessionEstablishmentReject {
-        /// Why.
+        /// Cause of the rejection.
         cause: GsmCause = V(1);
     }
     optional {

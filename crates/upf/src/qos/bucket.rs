@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// Sixteenths of a nanosecond, so that the time of a byte at 100 Gbit/s is not rounded to zero.
 const TICKS: u64 = 16;
 const BIT_TICKS_PER_SECOND: u64 = 8 * TICKS * 1_000_000_000;
-/// No limit.
+/// The rate of a bucket without a limit.
 const NO_LIMIT: u64 = u64::MAX;
 /// The time of a byte is stored in 65,536ths of a tick, so that charging needs only a multiplication.
 const PER_BYTE_SHIFT: u32 = 16;

@@ -1,5 +1,5 @@
-//! Failure of a registration: the answer to the UE, and the state that remains (TS 24.501
-//! 5.5.1.2.5, 5.5.1.3.5).
+//! Failure of a registration (TS 24.501 5.5.1.2.5, 5.5.1.3.5): the answer to the UE, and the
+//! remaining state.
 
 use crate::amf::context::{Env, RmState, UeContext};
 use crate::amf::error::{RegistrationAnswer, RegistrationError};
