@@ -176,35 +176,35 @@ pub enum StartError {
     #[error("no N3 address: configure an address of this host that gNBs reach")]
     NoAddress,
     /// A gateway's prefix is longer than its address.
-    #[error("the UE pool {gateway}/{prefix} has more bits than its address")]
+    #[error("the UE pool {gateway}/{prefix} has a prefix longer than its address")]
     Pool { gateway: IpAddr, prefix: u8 },
     /// More UEs than blocks of ports.
     #[error("the UE pool {gateway}/{prefix} has more addresses than there are blocks of ports ({blocks})")]
     PortBlocks { gateway: IpAddr, prefix: u8, blocks: u32 },
     /// The GTP-U port could not be bound.
-    #[error("GTP-U can't be received on {address}: {source}; {hint}")]
+    #[error("GTP-U cannot be received on {address}: {source}; {hint}")]
     Bind { address: IpAddr, hint: &'static str, source: io::Error },
     /// The TUN interface could not be created.
-    #[error("interface {name} can't be made: {source}; {hint}")]
+    #[error("interface {name} cannot be created: {source}; {hint}")]
     Tun { name: String, hint: &'static str, source: io::Error },
     /// The kernel refused an address, route or setting.
     #[error("{what} failed: {source}")]
     Setup { what: String, source: io::Error },
     /// The configuration requires XDP, which is not available.
-    #[error("the XDP path can't be had: {0}")]
+    #[error("the XDP path is not available: {0}")]
     Xdp(#[from] XdpError),
     /// The configuration requires XDP together with settings that XDP does not support.
     #[error("the XDP path {0}")]
     XdpSettings(&'static str),
     /// Out of threads or descriptors.
-    #[error("workers can't be started: {0}")]
+    #[error("workers cannot be started: {0}")]
     Workers(#[from] io::Error),
 }
 
 impl StartError {
     pub(crate) fn bind(address: IpAddr, source: io::Error) -> Self {
         let hint = match source.kind() {
-            io::ErrorKind::AddrInUse => "another UPF or GTP-U endpoint has port 2152 of that address",
+            io::ErrorKind::AddrInUse => "another UPF or GTP-U endpoint uses port 2152 of that address",
             io::ErrorKind::AddrNotAvailable => "the address must be one of this host's",
             _ => "check the address and the permissions",
         };
@@ -216,7 +216,7 @@ impl StartError {
             io::ErrorKind::NotFound => "load the module: modprobe tun",
             io::ErrorKind::PermissionDenied => "run as root, with CAP_NET_ADMIN, or in a user namespace",
             _ if source.raw_os_error() == Some(libc::EBUSY) => {
-                "another program has an interface of that name"
+                "another program uses an interface of that name"
             }
             _ => "choose another name of at most 15 bytes",
         };

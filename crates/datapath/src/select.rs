@@ -38,16 +38,16 @@ impl UserPlane {
     fn start_fast(config: &DatapathConfig, choice: PathChoice) -> Result<Self, StartError> {
         match XdpDatapath::start(config)? {
             Outcome::Fast(fast) => {
-                let hook = if fast.is_native() { "in the driver" } else { "behind the driver (generic)" };
+                let hook = if fast.is_native() { "in the driver" } else { "after the driver (generic)" };
                 let waiting = if fast.hands_over() { "AF_XDP" } else { "the kernel" };
                 let interfaces = config.interfaces.join(", ");
-                tracing::info!(interfaces, "user plane: XDP path, {hook}; what waits comes by {waiting}");
+                tracing::info!(interfaces, "user plane: XDP path, {hook}; queued packets by {waiting}");
                 tell_networks_by_kernel(config);
                 Ok(Self::Xdp(fast))
             }
             Outcome::Slow(_, error) if choice == PathChoice::Xdp => Err(error.into()),
             Outcome::Slow(slow, error) => {
-                tracing::warn!(%error, "user plane: portable path, as there is no XDP");
+                tracing::warn!(%error, "user plane: portable path, because XDP is not available");
                 Self::portable(slow, config)
             }
         }
@@ -112,7 +112,7 @@ fn tell_networks_by_kernel(config: &DatapathConfig) {
         let pool = format!("{}/{}", pool.gateway, pool.prefix);
         tracing::info!(
             pool,
-            "user plane: portable path for this network, whose NAT, firewall, routes or MSS are the kernel's"
+            "user plane: portable path for this network, because the kernel applies its NAT, firewall, routes or MSS"
         );
     }
 }
@@ -120,11 +120,11 @@ fn tell_networks_by_kernel(config: &DatapathConfig) {
 /// Why a configuration cannot use the XDP path.
 fn obstacle(config: &DatapathConfig) -> Option<&'static str> {
     if config.interfaces.is_empty() {
-        return Some("needs the interfaces of N3 and N6 named");
+        return Some("needs the N3 and N6 interfaces ('upf.interfaces')");
     }
     let needs_kernel = !config.pools.is_empty() && config.pools_by_kernel().count() == config.pools.len();
     needs_kernel
-        .then_some("goes past the kernel, which NAT, firewall, routes or MSS of all data networks need")
+        .then_some("bypasses the kernel, which NAT, firewall, routes or MSS of all data networks need")
 }
 
 impl Datapath for UserPlane {

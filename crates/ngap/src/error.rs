@@ -12,7 +12,7 @@ pub struct Diagnostics(pub(crate) CriticalityDiagnostics);
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum NgapError {
     /// The octets are no NGAP PDU (TS 38.413 10.2).
-    #[error("no NGAP PDU: {0}")]
+    #[error("not an NGAP PDU: {0}")]
     TransferSyntax(String),
     /// An IE or the procedure has an error that its criticality does not permit to ignore (TS 38.413 10.3).
     #[error("{text}")]
@@ -34,7 +34,7 @@ pub enum NgapError {
 
 /// A message cannot be encoded: a list is too long, a number too large, or its procedure has no struct here.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message} can't be encoded: {reason}")]
+#[error("{message} cannot be encoded: {reason}")]
 pub struct EncodeError {
     /// The message's name.
     pub message: &'static str,

@@ -176,5 +176,5 @@ fn what_can_not_be_encoded_is_an_error_and_no_empty_message() {
     let s_tmsi = FiveGSTmsi { amf_set: 1, amf_pointer: 0, tmsi: FiveGTmsi(1) };
     assert!(Paging { s_tmsi, tais: vec![tai; 16] }.encode().is_ok());
     let error = Paging { s_tmsi, tais: vec![tai; 17] }.encode().unwrap_err();
-    assert!(error.to_string().starts_with("Paging can't be encoded"), "{error}");
+    assert!(error.to_string().starts_with("Paging cannot be encoded"), "{error}");
 }

@@ -11,10 +11,10 @@ pub enum IeFault {
     #[error("mandatory, but missing")]
     MandatoryMissing,
     /// A conditional information element is absent although its condition is met (TS 29.244 7.6.6).
-    #[error("missing, though its condition holds")]
+    #[error("missing, although its condition is met")]
     ConditionalMissing,
     /// The value ends before its fields, or beyond the message (TS 29.244 7.6.7).
-    #[error("its length does not fit its contents")]
+    #[error("its length does not match its contents")]
     InvalidLength,
     /// The value is invalid; the text gives the reason (TS 29.244 7.6.8).
     #[error("{0}")]

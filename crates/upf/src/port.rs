@@ -178,14 +178,14 @@ impl fmt::Display for Notice {
             Notice::Stranger { peer, messages } => {
                 write!(
                     f,
-                    "PFCP of {peer}, which is no SMF that may use this UPF, is refused ({messages} messages); to \
-                     permit it, add it to 'upf.smfs'"
+                    "PFCP from {peer} refused ({messages} messages), because it is not a permitted SMF; to permit it, \
+                     add it to 'upf.smfs'"
                 )
             }
             Notice::Rejected { peer, message_type, reason } => {
-                write!(f, "{message_type} of {peer} rejected: {reason}")
+                write!(f, "{message_type} from {peer} rejected: {reason}")
             }
-            Notice::Discarded { peer, reason } => write!(f, "datagram of {peer} discarded: {reason}"),
+            Notice::Discarded { peer, reason } => write!(f, "datagram from {peer} discarded: {reason}"),
             Notice::RequestFailed { peer, message_type, reason } => {
                 write!(f, "{message_type} to {peer} failed: {reason}")
             }

@@ -179,7 +179,7 @@ impl Upf {
 
     fn on_response(&mut self, turn: &mut Turn<'_>, peer: SocketAddr, header: &Header, message: Message) {
         let Some(request) = self.requests.answered(peer, header.sequence, header.message_type) else {
-            return discard(turn, peer, "no request waits for this response");
+            return discard(turn, peer, "no request is pending for this response");
         };
         match (request.purpose, message) {
             (Purpose::Heartbeat(node), Message::HeartbeatResponse(response)) => {
@@ -215,7 +215,7 @@ impl Upf {
             let request = self.requests.answered(peer, header.sequence, header.message_type);
             discard(turn, peer, &error.to_string());
             if let Some(request) = request {
-                self.request_failed(turn, header.sequence, request, "the response is faulty");
+                self.request_failed(turn, header.sequence, request, "the response is invalid");
             }
             return;
         }

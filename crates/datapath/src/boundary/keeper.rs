@@ -130,7 +130,7 @@ impl Drop for Keeper {
     fn drop(&mut self) {
         self.closing.signal();
         if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!("the thread that follows this host's addresses had panicked");
+            tracing::error!("the thread that tracks this host's addresses panicked");
         }
     }
 }
@@ -151,7 +151,7 @@ impl Shared {
         let closed: Vec<_> = closed.into_iter().map(|range| Net(range).to_string()).collect();
         tracing::info!(
             closed = closed.join(", "),
-            "user plane: phones reach no address of this host, no other data network's phones, and none of these"
+            "user plane: UEs reach neither this host's addresses nor UEs of other data networks nor these networks"
         );
     }
 

@@ -59,7 +59,7 @@ impl Peers {
         if self.known.len() >= MOST_PEERS {
             if !std::mem::replace(&mut self.is_full, true) {
                 tracing::warn!(
-                    "more than {MOST_PEERS} hosts have GTP-U tunnels: name the networks of the others in 'upf.radios'"
+                    "more than {MOST_PEERS} hosts have GTP-U tunnels: add the networks of the others to 'upf.radios'"
                 );
             }
             return false;

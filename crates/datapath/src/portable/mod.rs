@@ -270,7 +270,7 @@ impl PortableDatapath {
         }
         for thread in self.workers.iter_mut().filter_map(|worker| worker.thread.take()) {
             if thread.join().is_err() {
-                tracing::error!("a datapath worker had panicked");
+                tracing::error!("a datapath worker panicked");
             }
         }
     }

@@ -100,7 +100,7 @@ impl Signaller {
 pub fn send_signalling(socket: Option<&GtpuSocket>, message: &[u8], peer: SocketAddr) {
     match socket.map(|socket| socket.send_to(message, peer)) {
         Some(Ok(_)) => {}
-        Some(Err(error)) => tracing::debug!(%peer, %error, "GTP-U signalling can't be sent"),
+        Some(Err(error)) => tracing::debug!(%peer, %error, "GTP-U signalling could not be sent"),
         None => tracing::debug!(%peer, "no N3 address to send GTP-U signalling from"),
     }
 }

@@ -127,7 +127,7 @@ impl Worker {
         let ports = self.path.ports.fds();
         let all: Vec<_> = others.into_iter().chain(sockets).chain(ports).collect();
         let ready = wait_readable(&all, due).unwrap_or_else(|error| {
-            tracing::error!(%error, "a datapath worker can't wait for packets");
+            tracing::error!(%error, "a datapath worker cannot wait for packets");
             std::thread::sleep(std::time::Duration::from_millis(100));
             ALL
         });

@@ -150,7 +150,7 @@ impl ClosedSets {
             format!("flush set {word} {table} {name}\nadd element {word} {table} {name} {{ {elements} }}\n")
         });
         if let Err(error) = run(&words("nft -f -"), &script.concat()) {
-            tracing::warn!(%error, "the packet filter does not know what is closed to UEs since a change; the UPF does");
+            tracing::warn!(%error, "the packet filter's closed destinations could not be updated; the UPF's own check is up to date");
         }
     }
 }

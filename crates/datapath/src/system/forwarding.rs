@@ -33,7 +33,7 @@ impl Drop for Forwarding {
         if let Some(former) = &self.former
             && let Err(error) = fs::write(self.setting, former)
         {
-            tracing::warn!(setting = self.setting, %error, "forwarding stays on");
+            tracing::warn!(setting = self.setting, %error, "forwarding could not be switched off");
         }
     }
 }

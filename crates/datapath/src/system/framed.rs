@@ -57,10 +57,10 @@ impl FramedRoutes {
             self.route = Route::open(&self.tun).ok();
         }
         let Some(socket) = &mut self.route else {
-            return tracing::warn!(%route, "a framed route can't be {done}: there is no interface {}", self.tun);
+            return tracing::warn!(%route, "a framed route could not be {done}: there is no interface {}", self.tun);
         };
         if let Err(error) = change(socket, &route) {
-            tracing::warn!(%route, %error, "a framed route can't be {done}");
+            tracing::warn!(%route, %error, "a framed route could not be {done}");
         }
     }
 }

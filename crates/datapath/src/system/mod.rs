@@ -73,14 +73,14 @@ impl Network {
             Ok(filter @ Filter { iptables: None, .. }) => (filter, true),
             Ok(filter) => (filter, false),
             Err(error) => {
-                tracing::debug!(%error, "no packet filter for what is closed to UEs");
+                tracing::debug!(%error, "no packet filter for closed destinations");
                 let filter = packet_filter(config, Vec::new()).map_err(|error| advise(config, error));
                 (filter.map_err(StartError::setup(what))?, false)
             }
         };
         if !closes {
             tracing::warn!(
-                "the kernel has no second check of what is closed to UEs, the UPF's own stands: install nftables for it"
+                "closed destinations are checked by the UPF, but not by the kernel's packet filter: install nftables for it"
             );
         }
         let Filter { tables, iptables } = filter;
@@ -98,10 +98,10 @@ fn advise(config: &DatapathConfig, error: io::Error) -> io::Error {
         io::ErrorKind::NotFound => "install nftables",
         _ if said.contains("not permitted") => "run as root, or with CAP_NET_ADMIN",
         _ if lacks && wants_nat => {
-            "this kernel has no NAT for nftables: load its modules (modprobe -a nft_chain_nat nft_masq), or write \
+            "this kernel lacks NAT for nftables: load the modules (modprobe -a nft_chain_nat nft_masq), or set \
              'upf: {nat: false}', remove 'nat_addresses', and leave NAT, or the route back to the pool, to a router"
         }
-        _ if lacks => "this kernel lacks a part of nftables: load its modules (modprobe -a nf_tables nft_ct)",
+        _ if lacks => "this kernel lacks parts of nftables: load the modules (modprobe -a nf_tables nft_ct)",
         _ => return error,
     };
     io::Error::new(error.kind(), format!("{said}; {advice}"))

@@ -104,7 +104,7 @@ impl Drop for Iptables {
     fn drop(&mut self) {
         for command in &self.undo {
             if let Err(error) = run(command, "") {
-                tracing::warn!(command = command.join(" "), %error, "a NAT rule stays");
+                tracing::warn!(command = command.join(" "), %error, "a NAT rule could not be removed");
             }
         }
     }

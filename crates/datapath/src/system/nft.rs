@@ -36,7 +36,7 @@ impl Drop for Tables {
     fn drop(&mut self) {
         for name in &self.names {
             if let Err(error) = run(&words(&format!("nft delete table {name}")), "") {
-                tracing::warn!(table = name, %error, "a table of nftables stays");
+                tracing::warn!(table = name, %error, "an nftables table could not be removed");
             }
         }
     }
@@ -46,7 +46,7 @@ impl Drop for Tables {
 fn left_behind(tun: &str) -> io::Result<Vec<String>> {
     let all = match run(&words("nft list tables"), "") {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            tracing::debug!(%error, "nftables can't be looked at");
+            tracing::debug!(%error, "nftables tables cannot be listed");
             String::new()
         }
         listed => listed?,

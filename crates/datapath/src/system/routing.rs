@@ -59,14 +59,14 @@ impl NetworkRoutes {
 impl Drop for NetworkRoutes {
     fn drop(&mut self) {
         if let Err(error) = self.route.delete_rule(&self.rule) {
-            tracing::warn!(priority = self.rule.priority, %error, "a routing rule stays");
+            tracing::warn!(priority = self.rule.priority, %error, "a routing rule could not be removed");
         }
         for route in &self.routes {
             // The kernel removed the routes to UEs with their interface.
             if let Err(error) = self.route.delete_route(route)
                 && route.via.is_some()
             {
-                tracing::warn!(%route, %error, "a route stays");
+                tracing::warn!(%route, %error, "a route could not be removed");
             }
         }
     }

@@ -56,7 +56,7 @@ impl Areas {
             (Ok(()), Some(value)) => drop(self.known.insert(range, value)),
             (Ok(()), None) => drop(self.known.remove(&range)),
             (Err(error), _) => {
-                tracing::error!(?range, %error, "the XDP program does not know what is closed to UEs there");
+                tracing::error!(?range, %error, "the XDP program's closed destinations could not be updated");
             }
         }
     }

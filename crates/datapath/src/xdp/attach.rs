@@ -38,7 +38,7 @@ struct Link {
 impl Drop for Link {
     fn drop(&mut self) {
         if let Some(Err(error)) = self.pin.as_ref().map(std::fs::remove_file) {
-            tracing::warn!(%error, "a pinned XDP program can't be taken off: it may stay after the end");
+            tracing::warn!(%error, "a pinned XDP program could not be detached and may outlive this process");
         }
     }
 }

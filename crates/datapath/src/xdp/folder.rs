@@ -34,18 +34,19 @@ pub fn open(folder: &Path) -> io::Result<()> {
 fn mount_on(point: &Path) -> io::Result<()> {
     let place = point.display();
     if std::fs::read_dir(point)?.next().is_some() {
-        let advice = "is no BPF file system and is not empty: name an empty folder, or one below /sys/fs/bpf";
+        let advice =
+            "is not a BPF file system and not empty: configure an empty directory, or one below /sys/fs/bpf";
         return Err(io::Error::other(format!("{place} {advice}")));
     }
     mount_bpf_fs(SOURCE, point).map_err(|error| {
         let advice = format!("run 'mount -t bpf bpf {place}' as root before the start");
-        io::Error::new(error.kind(), format!("can't mount a BPF file system on {place}: {error}; {advice}"))
+        io::Error::new(error.kind(), format!("cannot mount a BPF file system on {place}: {error}; {advice}"))
     })?;
     tracing::info!("user plane: mounted a BPF file system on {place} for 'upf.pin'");
     if has_own_mount_namespace() {
         tracing::warn!(
-            "user plane: this process has a mount namespace of its own, and {place} ends with it: for packets to go \
-             on when Pith is killed, run 'mount -t bpf bpf {place}' outside of it"
+            "user plane: this process has its own mount namespace, with which {place} ends: to keep forwarding after \
+             Pith is killed, run 'mount -t bpf bpf {place}' outside of it"
         );
     }
     Ok(())

@@ -26,7 +26,7 @@ impl Handover {
         let each = (MOST_PORTS * workers.workers()).min(MOST_SOCKETS) / devices.len().max(1);
         for device in devices {
             if let Err(error) = handover.open(program, workers, device, each as u32) {
-                tracing::warn!(%error, device.index, "sessions that wait take the kernel's way");
+                tracing::warn!(%error, device.index, "queued packets of this device take the kernel's stack");
             }
         }
         handover

@@ -65,13 +65,13 @@ const LONGEST_WAIT: u64 = 200_000_000;
 #[allow(missing_docs)] // fields
 pub enum XdpError {
     /// Built without clang.
-    #[error("this build of Pith has no XDP program: build it where clang is")]
+    #[error("this build of Pith contains no XDP program: install clang and build again")]
     NotBuilt,
     /// The program does not match this code.
-    #[error("the XDP program and its tables don't fit together: this is a bug in Pith, please report it")]
+    #[error("the XDP program does not match its tables: this is a bug in Pith, please report it")]
     Missing,
     /// The kernel rejected the program.
-    #[error("the kernel does not load the XDP program ({0}): {advice}", advice = load_advice(_0.kind(), privileges()))]
+    #[error("the kernel rejects the XDP program ({0}): {advice}", advice = load_advice(_0.kind(), privileges()))]
     Load(#[from] libbpf_rs::Error),
     #[error("interface {name}: {source}")]
     Interface { name: String, source: io::Error },
@@ -80,9 +80,9 @@ pub enum XdpError {
     Attach { device: u32, source: io::Error },
     /// A program of another Pith process, dead or alive, is attached.
     #[error(
-        "interface number {device} has an XDP program of Pith already, and packets would go on by its rules: if its \
-         process was killed, name the folder that it had as upf.pin, or remove native-{device} and generic-{device} \
-         there; if it runs, give one of the two other interfaces"
+        "interface number {device} already has an XDP program of Pith, which would still forward packets: if its process \
+         was killed, set upf.pin to the directory of that process, or remove native-{device} and generic-{device} \
+         there; if the process is running, configure other interfaces for one of the two"
     )]
     Occupied { device: u32 },
     /// AF_XDP is not available.
@@ -115,7 +115,7 @@ fn load_advice(kind: libbpf_rs::ErrorKind, privileges: Option<bool>) -> &'static
     match (kind, privileges) {
         (_, Some(false)) => "run as root, or with CAP_BPF and CAP_NET_ADMIN",
         (libbpf_rs::ErrorKind::PermissionDenied, Some(true)) => {
-            "the capabilities are there, but BPF is refused to this process: run outside a user namespace, \
+            "the capabilities are present, but this process may not use BPF: run outside a user namespace, \
              and check the container's seccomp profile and the kernel's lockdown"
         }
         _ => {
@@ -222,7 +222,7 @@ impl XdpDatapath {
             return;
         }
         if let Err(error) = self.program.dismiss_predecessor() {
-            tracing::error!(%error, "the XDP program of the process before stays");
+            tracing::error!(%error, "the previous process's XDP program could not be released");
         }
         self.slow.refuse_unknown(true);
     }

@@ -118,7 +118,7 @@ impl Tables {
         for key in keys {
             let sessions = &self.sessions;
             if let Err(error) = self.leads.point(*key, slot, |slot| is_other(sessions, slot, *key)) {
-                tracing::warn!(%error, "a session does not fit into the fast path's tables");
+                tracing::warn!(%error, "the fast path's tables have no room for a session");
             }
         }
     }
@@ -126,7 +126,7 @@ impl Tables {
     /// Removes a key, unless it leads to another block by now.
     fn forget(&mut self, key: Key, slot: u32) {
         if let Err(error) = self.leads.forget(key, |found| found == slot) {
-            tracing::error!(%error, "a session can't be taken out of the fast path");
+            tracing::error!(%error, "a session could not be removed from the fast path");
         }
     }
 

@@ -43,7 +43,7 @@ pub enum GtpuError {
     #[error("neither version 1 nor GTP (first octet {0:#04x})")]
     Version(u8),
     /// The packet ends before its header, or before the header's length.
-    #[error("the packet ends early")]
+    #[error("the packet is truncated")]
     Truncated,
     /// An extension header has length 0, or ends after the packet.
     #[error("an extension header has an invalid length")]

@@ -117,7 +117,7 @@ impl Ie for OuterHeaderCreation {
         let [first, second] = value.array()?;
         // The other bits of the second octet are spare.
         if [first, second & 0x07] == [0, 0] {
-            return Err(IeFault::Incorrect("an Outer Header Creation creates nothing"));
+            return Err(IeFault::Incorrect("an Outer Header Creation is empty"));
         }
         let any = |bits: &[u8]| bits.iter().any(|number| bit(first, *number));
         Ok(OuterHeaderCreation {

@@ -23,7 +23,7 @@ pub struct FlowDescription {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum FlowDescriptionError {
     /// A word is missing or unexpected.
-    #[error("the flow description has {found:?} where {expected} must stand")]
+    #[error("the flow description contains {found:?} instead of {expected}")]
     Unexpected {
         /// The expected word.
         expected: &'static str,
@@ -31,7 +31,7 @@ pub enum FlowDescriptionError {
         found: String,
     },
     /// More pairs of port ranges than a rule may have.
-    #[error("the flow description lists {0} pairs of ports; at most {MOST_FILTERS} are taken")]
+    #[error("the flow description lists {0} pairs of ports; at most {MOST_FILTERS} are supported")]
     TooManyPorts(usize),
 }
 

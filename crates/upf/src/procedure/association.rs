@@ -71,7 +71,7 @@ impl Upf {
         let lost = self.sessions.matching(|session| {
             session.node == *node && !retained.is_some_and(|retained| retains(retained, session))
         });
-        self.drop_sessions(turn, &lost, "the SMF set its association up anew");
+        self.drop_sessions(turn, &lost, "the SMF set up its association again");
     }
 
     /// Checks that a Node ID is used only from the address that its association was set up from, while that
@@ -171,7 +171,7 @@ impl Upf {
             })
         };
         let lost = self.sessions.matching(|session| session.node == request.node_id && in_set(session));
-        self.drop_sessions(turn, &lost, "the SMF deleted its set");
+        self.drop_sessions(turn, &lost, "the SMF deleted its session set");
         Ok((0, SessionSetDeletionResponse::new(self.config.node_id.clone(), Cause::RequestAccepted).into()))
     }
 

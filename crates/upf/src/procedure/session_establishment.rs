@@ -113,7 +113,7 @@ impl Upf {
             let taken = Rejection::new(Cause::RuleCreationModificationFailure);
             return Err(taken.because_of(IeType::UE_IP_ADDRESS));
         }
-        self.drop_sessions(turn, &rivals, "the SMF gave its UE address to another session");
+        self.drop_sessions(turn, &rivals, "the SMF assigned its UE address to another session");
         Ok(())
     }
 

@@ -163,7 +163,7 @@ impl Upf {
         let Some(session) = self.sessions.get_mut(id) else { return };
         session.forget_report(sequence);
         if response.cause == Cause::SessionContextNotFound {
-            self.drop_session(turn, id, "the SMF does not know it");
+            self.drop_session(turn, id, "unknown to the SMF");
             return;
         }
         if !response.cause.is_acceptance() {
