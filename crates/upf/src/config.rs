@@ -44,6 +44,8 @@ pub struct Config {
     pub max_requests_to_peer: usize,
     /// Most rules of a kind in a session.
     pub max_rules: usize,
+    /// Networks of gNBs and other UPFs; if empty, tunnels may lead to any host.
+    pub radios: Vec<AddressRange>,
     /// Address pools of UEs; without a pool for a family, any address of it that is not reserved.
     pub ue_pools: Vec<AddressRange>,
     /// Addresses of the UPF in addition to those of N3 and N4: its gateways in the pools.
@@ -85,6 +87,7 @@ impl Config {
             max_sessions_of_peer: 1_000_000,
             max_requests_to_peer: 65_536,
             max_rules: 256,
+            radios: Vec::new(),
             ue_pools: Vec::new(),
             own_addresses: Vec::new(),
             networks: Vec::new(),

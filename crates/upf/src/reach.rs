@@ -53,6 +53,7 @@ impl Config {
             && is_host(peer)
             && !is_without_scope(peer)
             && !self.is_own(peer)
+            && (self.radios.is_empty() || self.radios.iter().any(|network| network.contains(peer)))
             && !self.ue_pools.iter().any(|pool| pool.contains(peer))
     }
 
@@ -173,6 +174,10 @@ mod tests {
         ] {
             assert!(!upf.may_send_to(peer.parse().unwrap()), "{peer}");
         }
+        let mut named = config([10, 0, 3, 1]);
+        named.radios = vec![v4([10, 0, 3, 0], 24)];
+        assert!(named.may_send_to([10, 0, 3, 99].into()));
+        assert!(!named.may_send_to([8, 8, 8, 8].into()), "'radios' does not contain it");
         let local = config([127, 0, 0, 7]);
         assert!(local.may_send_to([127, 0, 0, 1].into()), "all is on one machine");
         assert!(!local.may_send_to([127, 0, 0, 7].into()));

@@ -14,12 +14,15 @@ use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// `RTMGRP_IPV4_IFADDR`, `RTMGRP_IPV6_IFADDR`.
 const ADDRESSES: u32 = 0x10 | 0x100;
 /// Changes often arrive in groups, which are applied together.
 const GATHER: Duration = Duration::from_millis(20);
+/// Least time between two compilations for new tunnel peers: one runs `nft`, and gNBs can name a new address with each
+/// session.
+const BETWEEN: Duration = Duration::from_millis(500);
 /// Bytes of the thread's stack.
 const STACK: usize = 256 << 10;
 
@@ -45,6 +48,8 @@ struct Shared {
     pools: Vec<UePool>,
     inboxes: Vec<Arc<Inbox>>,
     state: Mutex<State>,
+    /// Wakes the thread for a compilation that is due later.
+    stale: EventFd,
 }
 
 #[derive(Debug)]
@@ -55,6 +60,10 @@ struct State {
     controllers: Vec<IpAddr>,
     /// Peers that no other entry closes.
     apart: Vec<IpAddr>,
+    /// Time of the last compilation.
+    compiled: Option<Instant>,
+    /// Peers have changed since then.
+    is_stale: bool,
     reach: Arc<Reach>,
     program: Option<Box<dyn Mirror>>,
     filter: ClosedSets,
@@ -73,17 +82,20 @@ impl Keeper {
             NetlinkSocket::subscribe(ADDRESSES).map_err(failed("following this host's addresses"))?;
         let host = Host::read().map_err(failed("reading this host's addresses"))?;
         let (boundary, pools) = (config.whole_boundary(), config.pools.clone());
-        let reach = Arc::new(Reach::compile(&boundary, &pools, &host, &[]));
+        let reach = Arc::new(Reach::compile(&boundary, &pools, &host, (&[], &[])));
         let state = State {
             host,
             peers: Peers::default(),
             controllers: Vec::new(),
             apart: Vec::new(),
+            compiled: None,
+            is_stale: false,
             reach,
             program: None,
             filter,
         };
-        let shared = Arc::new(Shared { boundary, pools, inboxes, state: Mutex::new(state) });
+        let shared =
+            Arc::new(Shared { boundary, pools, inboxes, state: Mutex::new(state), stale: EventFd::new()? });
         shared.tell_workers(&shared.state().reach);
         shared.log();
         let closing = Arc::new(EventFd::new()?);
@@ -163,12 +175,22 @@ impl Shared {
 
     fn follow(&self, changes: &NetlinkSocket, closing: &EventFd) {
         loop {
-            let ready = wait_readable(&[closing.as_fd(), changes.as_fd()], None).unwrap_or(0);
-            if ready & 1 != 0 {
+            let all = [closing.as_fd(), changes.as_fd(), self.stale.as_fd()];
+            let ready = wait_readable(&all, None).unwrap_or(0);
+            let is_stale = ready & 4 != 0;
+            let pause = if is_stale { BETWEEN } else { GATHER };
+            if ready & 1 != 0 || wait_readable(&[closing.as_fd()], Some(pause)).unwrap_or(0) != 0 {
                 return;
             }
-            if wait_readable(&[closing.as_fd()], Some(GATHER)).unwrap_or(0) != 0 {
-                return;
+            if is_stale {
+                self.stale.clear();
+                let mut state = self.state();
+                if state.is_stale {
+                    self.compile(&mut state);
+                }
+            }
+            if ready & 2 == 0 {
+                continue;
             }
             changes.drain();
             match Host::read() {
@@ -195,10 +217,13 @@ impl Shared {
                 inbox.post(Message::Peer { address, known });
             }
         }
-        let is_apart = |peer: &IpAddr| state.reach.area(*peer) != Area::Closed;
+        let is_apart = |peer: &IpAddr| !matches!(state.reach.area(*peer), Area::Closed | Area::PublicPeer);
         let changes = change.known.iter().any(is_apart)
             || change.forgotten.iter().any(|peer| state.apart.contains(peer));
-        if changes {
+        if changes && state.compiled.is_some_and(|compiled| compiled.elapsed() < BETWEEN) {
+            state.is_stale = true;
+            self.stale.signal();
+        } else if changes {
             self.compile(state);
         }
         if let Some(program) = &mut state.program {
@@ -208,10 +233,13 @@ impl Shared {
     }
 
     fn compile(&self, state: &mut State) {
-        let compile = |hosts: &[IpAddr]| Reach::compile(&self.boundary, &self.pools, &state.host, hosts);
-        let without = compile(&state.controllers);
+        let compile = |peers: &[IpAddr]| {
+            Reach::compile(&self.boundary, &self.pools, &state.host, (&state.controllers, peers))
+        };
+        let without = compile(&[]);
         state.apart = state.peers.all().filter(|peer| without.area(*peer) != Area::Closed).collect();
-        let with = || compile(&[&state.controllers[..], &state.apart].concat());
+        (state.compiled, state.is_stale) = (Some(Instant::now()), false);
+        let with = || compile(&state.apart);
         state.reach = Arc::new(if state.apart.is_empty() { without } else { with() });
         self.tell_workers(&state.reach);
         if let Some(program) = &mut state.program {

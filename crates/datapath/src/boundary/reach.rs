@@ -31,6 +31,8 @@ const NAT64_BITS: u8 = 96;
 /// Most tenants that the BPF program can distinguish.
 const MOST_TENANTS: usize = 250;
 const ICMP: u8 = 1;
+/// Next header of an IPv6 fragment (RFC 8200 4.5).
+const FRAGMENT_HEADER: u8 = 44;
 const ICMPV6: u8 = 58;
 /// Type of Echo Request and Echo Reply in ICMP (RFC 792) and ICMPv6 (RFC 4443 4).
 const ECHOES: [(u8, u8); 4] = [(ICMP, 8), (ICMP, 0), (ICMPV6, 128), (ICMPV6, 129)];
@@ -44,6 +46,8 @@ pub enum Area {
     Closed,
     /// To the UEs of that tenant.
     Tenant(u8),
+    /// To a tunnel peer with a public address: UEs reach it, except by GTP-U.
+    PublicPeer,
 }
 
 /// The areas and the permits.
@@ -62,8 +66,13 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// Compiles the areas of these pools on that host. `hosts`: further closed addresses.
-    pub fn compile(boundary: &Boundary, pools: &[UePool], host: &Host, hosts: &[IpAddr]) -> Self {
+    /// Compiles the areas of these pools on that host. `hosts`: further closed addresses. `peers`: those of tunnel peers.
+    pub fn compile(
+        boundary: &Boundary,
+        pools: &[UePool],
+        host: &Host,
+        (hosts, peers): (&[IpAddr], &[IpAddr]),
+    ) -> Self {
         let tenants = boundary.tenants_with(pools);
         let numbered = (0..).zip(tenants.iter().take(MOST_TENANTS));
         let of_tenant = |(number, tenant): (u8, &Tenant)| {
@@ -78,7 +87,12 @@ impl Reach {
             .chain(boundary.own.iter().flat_map(|own| host.networks_of(*own)))
             .chain(host.local.iter().copied())
             .chain(hosts.iter().copied().map(only))
+            .chain(peers.iter().copied().filter(|peer| !is_public(*peer)).map(only))
             .map(|range| range.network());
+        // A gNB names its own address. If public ones were closed, a hostile gNB could close any host of the Internet. Who
+        // can reach a public address without the UPF needs no UE for it, but GTP-U would come from the UPF's address.
+        let public = peers.iter().copied().filter(|peer| is_public(*peer)).map(only);
+        entries.extend(public.map(|peer| (peer, Area::PublicPeer)));
         for range in closed {
             entries.push((range, Area::Closed));
             entries.extend(by_translator(range).map(|range| (range, Area::Closed)));
@@ -123,7 +137,7 @@ impl Reach {
         let is_of = |address: IpAddr, tenant| self.tenant_at(address) == Some(tenant);
         match area {
             Area::Open => true,
-            Area::Closed => false,
+            Area::Closed | Area::PublicPeer => false,
             Area::Tenant(tenant) => {
                 ue.v4.is_some_and(|v4| is_of(v4.into(), tenant))
                     || ue.v6.is_some_and(|v6| is_of(v6.into(), tenant))
@@ -137,6 +151,7 @@ impl Reach {
         let Some(tenant) = self.tenant(ue) else { return false };
         let permits = self.permits.get(usize::from(tenant)).map_or(&[][..], Vec::as_slice);
         permits.iter().any(|permit| permit.takes(flow))
+            || (self.area(flow.destination) == Area::PublicPeer && is_not_gtpu(flow, packet))
             || (self.gateways.contains(&(flow.destination, tenant)) && is_echo(flow, packet))
     }
 
@@ -173,6 +188,29 @@ impl Reach {
         let of_v6 = |bits: u128| IpAddr::from(Ipv6Addr::from_bits(bits));
         let v4 = v4.into_iter().map(|(first, last)| (of_v4(first), of_v4(last)));
         v4.chain(v6.into_iter().map(|(first, last)| (of_v6(first), of_v6(last)))).collect()
+    }
+}
+
+/// Whether hosts outside of private networks can have this address (RFC 1918, RFC 6598, RFC 4193, RFC 5737, RFC 3849).
+fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => {
+            let is_shared = v4.octets()[0] == 100 && v4.octets()[1] & 0xc0 == 64;
+            !(v4.is_private() || is_shared || v4.is_documentation())
+        }
+        IpAddr::V6(v6) => !(v6.is_unique_local() || v6.segments()[0] == 0x2001 && v6.segments()[1] == 0xdb8),
+    }
+}
+
+/// Whether a packet is certainly no GTP-U; a fragment could be.
+fn is_not_gtpu(flow: &Flow, packet: &[u8]) -> bool {
+    const UDP: u8 = 17;
+    const GTPU: u16 = 2152;
+    let is_fragment = is_v4(packet) && packet.get(6..8).is_none_or(|field| field[0] & 0x3f | field[1] != 0);
+    match flow.protocol {
+        UDP => !is_fragment && flow.ports.is_some_and(|(_, destination)| destination != GTPU),
+        FRAGMENT_HEADER => false,
+        _ => true,
     }
 }
 
@@ -333,7 +371,27 @@ mod tests {
             }],
         };
         let pools = [pool("10.45.0.1", 16), pool("10.46.0.1", 16)];
-        Reach::compile(&boundary, &pools, &host(), &["203.0.113.9".parse().unwrap()])
+        let public = ["9.9.9.9".parse().unwrap(), "203.0.113.8".parse().unwrap()];
+        Reach::compile(&boundary, &pools, &host(), (&["203.0.113.9".parse().unwrap()], &public))
+    }
+
+    #[test]
+    fn a_public_address_that_a_gnb_names_is_closed_to_gtpu_only() {
+        let reach = reach();
+        assert_eq!(reach.area("203.0.113.8".parse().unwrap()), Area::Closed, "of no public network");
+        let ue = UeAddress::v4("10.45.0.2".parse().unwrap());
+        let flow = Flow { destination: "9.9.9.9".parse().unwrap(), ..Flow::of(&udp_v4(b"x")).unwrap() };
+        assert!(!reach.is_open_to(ue, reach.area(flow.destination)), "packets are looked at one by one");
+        let to = |port| Flow { ports: Some((2152, port)), ..flow };
+        let packet = udp_v4(b"x");
+        assert!(reach.is_permitted(ue, &to(53), &packet));
+        assert!(!reach.is_permitted(ue, &to(2152), &packet));
+        assert!(!reach.is_permitted(ue, &Flow { ports: None, ..flow }, &packet));
+        let mut fragment = packet.clone();
+        fragment[6] |= 0x20;
+        assert!(!reach.is_permitted(ue, &to(53), &fragment));
+        assert!(reach.is_permitted(ue, &Flow { protocol: 6, ..to(443) }, &packet));
+        assert!(!reach.closed_spans().iter().any(|(first, _)| *first == flow.destination));
     }
 
     #[test]

@@ -114,7 +114,7 @@ impl Family {
             .filter(|(range, _)| Self::of(range.address) == self)
             .filter_map(|(range, area)| match area {
                 Area::Tenant(tenant) => Some((*range, *tenant)),
-                Area::Open | Area::Closed => None,
+                Area::Open | Area::Closed | Area::PublicPeer => None,
             })
             .collect();
         let mut rules = String::new();
@@ -173,7 +173,7 @@ mod tests {
             tenants,
             ..Boundary::default()
         };
-        Reach::compile(&boundary, &pools, &Host::default(), &[IpAddr::from([203, 0, 113, 9])])
+        Reach::compile(&boundary, &pools, &Host::default(), (&[IpAddr::from([203, 0, 113, 9])], &[]))
     }
 
     #[test]

@@ -67,7 +67,7 @@ impl Network {
         let routes = NetworkRoutes::set_up(config)?;
         let what = "setting up NAT and firewall (nftables, or for NAT alone iptables where nft is missing)";
         let host = Host::read().map_err(StartError::setup("reading this host's addresses"))?;
-        let reach = Reach::compile(&config.whole_boundary(), &config.pools, &host, &[]);
+        let reach = Reach::compile(&config.whole_boundary(), &config.pools, &host, (&[], &[]));
         let closed = closed::tables(&config.tun, &reach, &one_sided_interfaces(config));
         let (filter, closes) = match packet_filter(config, closed) {
             Ok(filter @ Filter { iptables: None, .. }) => (filter, true),

@@ -98,6 +98,8 @@ fn areas(reach: &Reach) -> HashMap<AddressRange, u32> {
             Area::Open => AREA_OPEN,
             Area::Closed if is_permitted(range) => AREA_CLOSED_MAY,
             Area::Closed => AREA_CLOSED,
+            // User space distinguishes GTP-U from other packets.
+            Area::PublicPeer => AREA_CLOSED_MAY,
             Area::Tenant(tenant) => AREA_TENANT + u32::from(*tenant),
         };
         areas.insert(*range, value);
@@ -141,7 +143,7 @@ mod tests {
             tenants: vec![Tenant { pools: vec![range("10.45.0.0/16")], permits }],
             ..Boundary::default()
         };
-        let areas = areas(&Reach::compile(&boundary, &[], &host, &[]));
+        let areas = areas(&Reach::compile(&boundary, &[], &host, (&[], &[])));
         for (network, area) in [
             ("192.0.0.0/16", Some(AREA_CLOSED)),
             ("192.0.2.0/24", Some(AREA_CLOSED_MAY)),

@@ -52,7 +52,7 @@ fn reach() -> Reach {
         tenants: vec![own, other],
         ..Boundary::default()
     };
-    Reach::compile(&boundary, &[], &Host::default(), &[])
+    Reach::compile(&boundary, &[], &Host::default(), (&[], &[]))
 }
 
 struct Lab {

@@ -190,10 +190,10 @@ section! {
         network_instances: Vec<String> = Vec::new(),
         /// GTP-U address (UDP port 2152), to which gNBs send.
         n3: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 7),
-        /// Networks of gNBs and other UPFs, such as [10.210.0.0/16]. The UPF accepts their GTP-U, and UEs
-        /// cannot reach them. If empty, the UPF accepts GTP-U from the tunnel peer of each session, and from
-        /// any gNB while a session's tunnel peer is unknown. List gNBs that send from other addresses than
-        /// they receive at.
+        /// Networks of gNBs and other UPFs, such as [10.210.0.0/16]. GTP-U is accepted from them, tunnels
+        /// lead only into them, and UEs cannot reach them. If empty, a tunnel may lead to any host, and the
+        /// UPF accepts GTP-U from the tunnel peer of each session, and from any gNB while a session's tunnel
+        /// peer is unknown.
         radios: Vec<IpNet> = Vec::new(),
         /// Further networks of the core that UEs must not reach through routers.
         core_networks: Vec<IpNet> = Vec::new(),

@@ -10,7 +10,7 @@ use pith_datapath::{
 use pith_nf::kit::Rng;
 use pith_types::Ambr;
 use pith_upf::contract::{AddressRange, Rates};
-use pith_upf::{GtpuAddress, PredefinedAction, PredefinedRules, Upf};
+use pith_upf::{GtpuAddress, PermittedSmf, PredefinedAction, PredefinedRules, Upf};
 use std::net::IpAddr;
 
 /// Refuses a UE pool that contains an address of this machine, as its packets would be routed to UEs. TUN
@@ -77,9 +77,9 @@ pub(super) fn start(config: &Config, clock: Clock, rng: &mut Rng) -> Result<UpfT
     let smfs = config.smfs_of_upf();
     let defaults = pith_upf::Config::new(upf.n4.ip(), n3, clock.unix_seconds());
     let control = pith_upf::Config {
-        // Each SMF gets an equal part, so that none uses up the sessions of others.
-        max_sessions_of_peer: defaults.max_sessions / smfs.len().max(1),
+        max_sessions_of_peer: defaults.max_sessions / parts(&smfs).max(1),
         smfs,
+        radios: upf.radios.iter().map(|network| network.0).collect(),
         ue_pools: own.iter().map(ue_addresses).collect(),
         own_addresses: own.iter().map(|network| network.gateway().into()).collect(),
         networks: network_names(config),
@@ -89,6 +89,14 @@ pub(super) fn start(config: &Config, clock: Clock, rng: &mut Rng) -> Result<UpfT
     };
     let control = Upf::new(control, rng.octets());
     Ok(UpfThread::start(clock, control, socket, datapath)?)
+}
+
+/// The number of equal parts of the UPF's sessions: one for each SMF, so that none uses up the sessions of others. A network
+/// counts as several SMFs.
+fn parts(smfs: &[PermittedSmf]) -> usize {
+    const OF_NETWORK: usize = 4;
+    let is_host = |network: &AddressRange| network.prefix == if network.address.is_ipv4() { 32 } else { 128 };
+    smfs.iter().map(|smf| if is_host(&smf.network) { 1 } else { OF_NETWORK }).sum()
 }
 
 fn ue_addresses(network: &DataNetwork) -> AddressRange {
