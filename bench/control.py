@@ -6,6 +6,10 @@ this program makes and removes. CPU is that of the core alone, by the scheduler'
 (/proc/PID/task/*/schedstat, nanoseconds), from before the first UE starts until 50 ms after the last is
 done; the simulator reads it, so that NG Setup and the departure of the gNB are not in it.
 
+Each number of UEs is measured several times, in turns; the table has medians, and for CPU the range. Then come the same UEs
+with the subscribers in a file, and with an NF in each process: over TLS with access tokens, as `pith nf` does by default,
+and in cleartext without tokens. Of several processes, CPU is measured from before the simulator starts until it has ended.
+
 Writes target/bench/control.json and prints a table.
 """
 
@@ -13,11 +17,24 @@ import argparse
 import json
 import os
 import re
+import shutil
+import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 RUNS = [1, 32, 100, 256, 1000]
+# UEs of the cases that compare settings.
+COMPARED = 1000
+NFS = ["nrf", "udr", "upf", "udm", "ausf", "pcf", "nssf", "smf", "amf"]
+# Settings of each case, and whether each NF is a process of its own.
+CASES = {
+    "memory": ([], False),
+    "file": (["store.path={work}/pith.db"], False),
+    "split, TLS and tokens": (["store.path={work}/pith.db", "sbi.pki={work}/pki"], True),
+    "split, cleartext": (["store.path={work}/pith.db", "sbi.security=none", "sbi.oauth2='off'"], True),
+}
 
 
 def rss_kb(pid):
@@ -25,28 +42,37 @@ def rss_kb(pid):
         return int(re.search(r"VmRSS:\s+(\d+)", file.read()).group(1))
 
 
-class Core:
-    """`pith up --test-network` in a namespace."""
+def cpu_ms(pid):
+    total = 0
+    for task in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{task}/schedstat") as file:
+                total += int(file.read().split()[0])
+        except FileNotFoundError:
+            pass
+    return total / 1e6
 
-    def __init__(self, binary, namespace, subscribers):
-        self.log = open("target/bench/core.log", "w")
-        command = ["ip", "netns", "exec", namespace, binary, "up", "--test-network", "--subscribers", str(subscribers)]
-        environment = dict(os.environ, PITH_CONFIG="")
-        environment.pop("PITH_CONFIG")
+
+class Process:
+    """A process of Pith in a namespace."""
+
+    def __init__(self, command, namespace, log):
+        self.name = log
+        self.log = open(f"target/bench/{log}.log", "w")
+        environment = {key: value for key, value in os.environ.items() if key != "PITH_CONFIG"}
+        command = ["ip", "netns", "exec", namespace, *command]
         self.process = subprocess.Popen(command, stderr=self.log, stdout=self.log, env=environment)
-        self.start_ms = self.wait_until_ready()
         self.pid = self.process.pid
 
-    def wait_until_ready(self):
-        for _ in range(200):
-            with open("target/bench/core.log") as file:
-                found = re.search(r"ready in (\d+) ms", file.read())
-            if found:
-                return int(found.group(1))
+    def wait_until(self, text):
+        for _ in range(400):
+            with open(f"target/bench/{self.name}.log") as file:
+                if found := re.search(text, file.read()):
+                    return found
             if self.process.poll() is not None:
                 break
             time.sleep(0.05)
-        sys.exit("bench: the core does not get ready; see target/bench/core.log")
+        sys.exit(f"bench: the core does not get ready; see target/bench/{self.name}.log")
 
     def stop(self):
         self.process.terminate()
@@ -54,23 +80,61 @@ class Core:
         self.log.close()
 
 
+class Core:
+    """`pith up --test-network`, or `pith nf` for each NF."""
+
+    def __init__(self, binary, namespace, subscribers, case):
+        settings, split = CASES[case]
+        self.work = tempfile.mkdtemp()
+        settings = [part for setting in settings for part in ("--set", setting.format(work=self.work))]
+        network = ["--test-network", "--subscribers", str(subscribers)]
+        self.split = split
+        if not split:
+            self.processes = [Process([binary, "up", *network, *settings], namespace, "core")]
+            self.start_ms = int(self.processes[0].wait_until(r"ready in (\d+) ms").group(1))
+            return
+        extra = {"udr": network}
+        self.processes = [Process([binary, "nf", nf, *extra.get(nf, []), *settings], namespace, f"core-{nf}") for nf in NFS]
+        for process in self.processes:
+            if process.name != "core-upf":
+                process.wait_until("ready in")
+        self.processes[NFS.index("smf")].wait_until(" associated")
+        self.start_ms = 0
+
+    def rss_kb(self):
+        return sum(rss_kb(process.pid) for process in self.processes)
+
+    def cpu_ms(self):
+        return sum(cpu_ms(process.pid) for process in self.processes)
+
+    def stop(self):
+        for process in reversed(self.processes):
+            process.stop()
+        shutil.rmtree(self.work)
+
+
 def simulate(binary, namespace, ues, core):
     command = ["ip", "netns", "exec", namespace, binary, "run", "--test-network", "--amf", "127.0.0.5:38412",
-               "--ues", str(ues), "--gnbs", "1", "--at-once", "--json", "--watch-cpu", str(core)]
+               "--ues", str(ues), "--gnbs", "1", "--at-once", "--json"]
+    if not core.split:
+        command += ["--watch-cpu", str(core.processes[0].pid)]
+    before = core.cpu_ms()
     done = subprocess.run(command, capture_output=True, text=True, timeout=180)
+    spent = core.cpu_ms() - before
     try:
-        return json.loads(done.stdout)
+        result = json.loads(done.stdout)
     except json.JSONDecodeError:
         sys.exit(f"bench: the simulator gave no result:\n{done.stdout}\n{done.stderr}")
+    return result, result.get("watched_cpu_ms") or spent
 
 
-def run(options, namespace, ues):
-    core = Core(options.pith, namespace, ues)
+def run(options, namespace, ues, case):
+    core = Core(options.pith, namespace, ues, case)
     try:
         time.sleep(1.0)
-        idle_kb = rss_kb(core.pid)
-        result = simulate(options.ran, namespace, ues, core.pid)
-        after_kb = rss_kb(core.pid)
+        idle_kb = core.rss_kb()
+        result, spent = simulate(options.ran, namespace, ues, core)
+        after_kb = core.rss_kb()
     finally:
         core.stop()
     row = {
@@ -79,34 +143,68 @@ def run(options, namespace, ues):
         "registration_ms": {key: result["registration_ms"][key] for key in ("p50", "p99")},
         "session_ms": {key: result["session_ms"][key] for key in ("p50", "p99")},
         "total_s": result["total_s"],
-        "core_cpu_ms_per_ue": round(result["watched_cpu_ms"] / ues, 4),
+        "core_cpu_ms_per_ue": round(spent / ues, 4),
         "rss_mb": round(after_kb / 1024, 1),
     }
     return core.start_ms, idle_kb, row
 
 
+def median_row(rows):
+    """Medians of runs of one case, and the range of its CPU."""
+    middle = lambda values: statistics.median(values)
+    return {
+        "ues": rows[0]["ues"],
+        "ok": min(row["ok"] for row in rows),
+        "runs": len(rows),
+        **{name: {key: middle([row[name][key] for row in rows]) for key in ("p50", "p99")} for name in ("registration_ms", "session_ms")},
+        **{name: middle([row[name] for row in rows]) for name in ("total_s", "core_cpu_ms_per_ue", "rss_mb")},
+        "core_cpu_ms_range": [pick(row["core_cpu_ms_per_ue"] for row in rows) for pick in (min, max)],
+    }
+
+
+def print_row(row, name):
+    registration, session, cpu = row["registration_ms"], row["session_ms"], row["core_cpu_ms_range"]
+    print(f"{name:<22} {row['ues']:>5} {row['ok']:>5} {registration['p50']:>8.2f} {registration['p99']:>8.2f} {session['p50']:>8.2f}"
+          f" {session['p99']:>8.2f} {row['total_s']:>8.3f} {row['core_cpu_ms_per_ue']:>10.3f} {cpu[0]:>6.3f} to {cpu[1]:<6.3f} {row['rss_mb']:>7.1f}", flush=True)
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pith", default="target/release/pith")
     parser.add_argument("--ran", default="target/release/pith-ran")
     parser.add_argument("--ues", type=int, nargs="*", default=RUNS)
+    parser.add_argument("--runs", type=int, default=5, help="of each case; the table has medians")
+    parser.add_argument("--cases", nargs="*", choices=list(CASES)[1:], default=list(CASES)[1:], help="compared with the default")
     options = parser.parse_args()
     os.makedirs("target/bench", exist_ok=True)
     namespace = f"pith-bench-{os.getpid()}"
     subprocess.run(["ip", "netns", "add", namespace], check=True)
     subprocess.run(["ip", "-n", namespace, "link", "set", "lo", "up"], check=True)
-    rows, starts, idles = [], [], []
+    rows, compared, starts, idles = [], {}, [], []
     try:
-        print(f"{'UEs':>5} {'ok':>5} {'reg p50':>8} {'reg p99':>8} {'ses p50':>8} {'ses p99':>8} {'total s':>8} {'CPU ms/UE':>10} {'RSS MB':>7}")
+        print(f"{'subscribers in':<22} {'UEs':>5} {'ok':>5} {'reg p50':>8} {'reg p99':>8} {'ses p50':>8} {'ses p99':>8} {'total s':>8} {'CPU ms/UE':>10} {'range':>16} {'RSS MB':>7}")
+        measured = {ues: [] for ues in options.ues}
+        for _ in range(options.runs):
+            for ues in options.ues:
+                start_ms, idle_kb, row = run(options, namespace, ues, "memory")
+                measured[ues].append(row), starts.append(start_ms), idles.append(idle_kb)
         for ues in options.ues:
-            start_ms, idle_kb, row = run(options, namespace, ues)
-            rows.append(row), starts.append(start_ms), idles.append(idle_kb)
-            registration, session = row["registration_ms"], row["session_ms"]
-            print(f"{ues:>5} {row['ok']:>5} {registration['p50']:>8.2f} {registration['p99']:>8.2f} {session['p50']:>8.2f}"
-                  f" {session['p99']:>8.2f} {row['total_s']:>8.3f} {row['core_cpu_ms_per_ue']:>10.3f} {row['rss_mb']:>7.1f}", flush=True)
+            rows.append(median_row(measured[ues]))
+            print_row(rows[-1], "memory")
+        others = {case: [] for case in options.cases}
+        for _ in range(options.runs):
+            for case in options.cases:
+                others[case].append(run(options, namespace, COMPARED, case)[2])
+        for case in options.cases:
+            compared[case] = median_row(others[case])
+            print_row(compared[case], case)
     finally:
         subprocess.run(["ip", "netns", "del", namespace])
-    result = {"start_ms": sorted(starts)[len(starts) // 2], "idle_rss_mb": round(max(idles) / 1024, 1), "runs": rows}
+    secure, clear = compared.get("split, TLS and tokens"), compared.get("split, cleartext")
+    if secure and clear:
+        ratio = secure["core_cpu_ms_per_ue"] / clear["core_cpu_ms_per_ue"]
+        print(f"TLS and tokens take {ratio:.2f} times the CPU of cleartext, of 1.3 at most: {'reached' if ratio <= 1.3 else 'MISSED'}")
+    result = {"start_ms": statistics.median(starts), "idle_rss_mb": round(max(idles) / 1024, 1), "runs": rows, "cases": compared}
     with open("target/bench/control.json", "w") as file:
         json.dump(result, file, indent=1)
     print(f"start {result['start_ms']} ms, idle {result['idle_rss_mb']} MB; written to target/bench/control.json")

@@ -19,8 +19,17 @@ impl Config {
             .split_once('=')
             .ok_or_else(|| format!("'{assignment}' is not an assignment: write it like 'amf.n2.sctp=raw'"))?;
         let mut value = serde_json::to_value(self).map_err(|error| error.to_string())?;
-        *find(&mut value, path)? = read(text);
-        serde_json::from_value(value).map_err(|error| format!("{path}: {error}"))
+        let mut with = |read: Value| {
+            *find(&mut value, path)? = read;
+            serde_json::from_value(value.clone()).map_err(|error| format!("{path}: {error}"))
+        };
+        match read(text) {
+            // YAML reads 'off' as false; some settings have it as a word.
+            Value::Bool(bool) if text != bool.to_string() => {
+                with(Value::String(text.to_owned())).or_else(|_| with(Value::Bool(bool)))
+            }
+            value => with(value),
+        }
     }
 }
 
@@ -60,6 +69,8 @@ mod tests {
         assert_eq!(set("amf.n2.sctp=udp:9899").amf.n2.sctp.to_string(), "udp:9899");
         assert_eq!(set("amf.timers.t3512=10min").amf.timers.t3512.to_string(), "10min");
         assert!(!set("upf.nat=false").upf.nat);
+        assert!(!set("upf.nat=off").upf.nat);
+        assert_eq!(set("sbi.oauth2=off").sbi.oauth2, super::super::OAuth2::Off);
         assert_eq!(set("network.plmns=[001/01, 999/70]").network.plmns.len(), 2);
         assert_eq!(set("amf.n2.addresses=[10.0.0.1]").amf.n2.addresses.len(), 1);
         assert_eq!(set("sbi.record=/tmp/x").sbi.record, Some("/tmp/x".into()));
