@@ -52,7 +52,7 @@ fn run() -> Result<bool> {
     if let Some(file) = &args.replay {
         return targets.iter().try_fold(true, |holds, target| Ok(replay(target, file)? && holds));
     }
-    panic::keep_quiet();
+    panic::suppress_output();
     std::fs::create_dir_all(&args.crashes).with_context(|| args.crashes.display().to_string())?;
     targets.iter().try_fold(true, |holds, target| Ok(fuzz(target, &args)? && holds))
 }
@@ -107,7 +107,7 @@ fn fuzz(target: &Target, args: &Args) -> Result<bool> {
         begun.elapsed().as_secs_f64(),
         report.inputs as f64 / begun.elapsed().as_secs_f64(),
         report.slowest,
-        report.hungriest,
+        report.max_memory,
         report.crashes.len()
     );
     for crash in &report.crashes {

@@ -108,11 +108,11 @@ impl<'a> Mutator<'a> {
     /// A new input.
     pub fn make(&self, random: &mut Random) -> Vec<u8> {
         let seed = random.pick(self.seeds).map(|seed| seed.octets.as_slice()).unwrap_or_default();
-        self.spoil(seed, random)
+        self.mutate(seed, random)
     }
 
     /// A mutation of that input.
-    pub fn spoil(&self, from: &[u8], random: &mut Random) -> Vec<u8> {
+    pub fn mutate(&self, from: &[u8], random: &mut Random) -> Vec<u8> {
         let anew = match self.shape {
             Shape::Choices => random.once_in(2),
             Shape::Octets | Shape::Text => random.once_in(256),

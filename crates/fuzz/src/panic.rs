@@ -9,7 +9,7 @@ thread_local! {
 }
 
 /// Suppresses the printing of panics: they are reported with their input.
-pub fn keep_quiet() {
+pub fn suppress_output() {
     panic::set_hook(Box::new(|info| {
         LAST.with(|last| *last.borrow_mut() = Some(info.to_string()));
     }));

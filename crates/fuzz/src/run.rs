@@ -4,7 +4,7 @@ use crate::alloc::allocated;
 use crate::corpus::Seed;
 use crate::mutate::Mutator;
 use crate::random::Random;
-use crate::target::{Broken, Target};
+use crate::target::{CheckFailed, Target};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ pub struct Report {
     /// Time of the slowest input.
     pub slowest: Duration,
     /// Largest allocation of an input, in octets.
-    pub hungriest: u64,
+    pub max_memory: u64,
 }
 
 /// Runs one input, and checks the limits of the target.
@@ -37,7 +37,7 @@ pub fn run_one(target: &Target, input: &[u8]) -> Result<(Duration, u64), String>
     let (took, memory) = (begun.elapsed(), allocated() - before);
     match outcome {
         Ok(Ok(())) => {}
-        Ok(Err(Broken(what))) => return Err(what),
+        Ok(Err(CheckFailed(what))) => return Err(what),
         Err(panic) => return Err(format!("panic: {}", crate::panic::what(&*panic))),
     }
     let bound = target.bounds.memory + target.bounds.memory_per_octet * input.len() as u64;
@@ -88,7 +88,7 @@ impl<'a> Runner<'a> {
         match run_one(self.target, &input) {
             Ok((took, memory)) => {
                 self.report.slowest = self.report.slowest.max(took);
-                self.report.hungriest = self.report.hungriest.max(memory);
+                self.report.max_memory = self.report.max_memory.max(memory);
             }
             Err(what) => self.note(Crash { input, what }),
         }

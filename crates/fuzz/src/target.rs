@@ -5,10 +5,10 @@ use std::time::Duration;
 
 /// A failure other than a panic.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Broken(pub String);
+pub struct CheckFailed(pub String);
 
 /// Runs an input; panics or returns the failure.
-pub type Run = fn(&[u8]) -> Result<(), Broken>;
+pub type Run = fn(&[u8]) -> Result<(), CheckFailed>;
 
 /// The form of a target's inputs, which determines their mutations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,18 +99,20 @@ pub fn find(name: &str) -> Option<&'static Target> {
 }
 
 /// Returns `what` as a failure if `holds` is false.
-pub(crate) fn demand(holds: bool, what: impl FnOnce() -> String) -> Result<(), Broken> {
-    if holds { Ok(()) } else { Err(Broken(what())) }
+pub(crate) fn ensure(holds: bool, what: impl FnOnce() -> String) -> Result<(), CheckFailed> {
+    if holds { Ok(()) } else { Err(CheckFailed(what())) }
 }
 
 /// A decoded value is the same after encoding and decoding it again.
 pub(crate) fn same<T: PartialEq + std::fmt::Debug, E: std::fmt::Debug>(
     value: &T,
     again: Result<T, E>,
-) -> Result<(), Broken> {
+) -> Result<(), CheckFailed> {
     match again {
         Ok(again) if again == *value => Ok(()),
-        Ok(again) => Err(Broken(format!("decoded again it differs\n  first {value:?}\n  then  {again:?}"))),
-        Err(error) => Err(Broken(format!("encoded, it can't be decoded: {error:?}\n  {value:?}"))),
+        Ok(again) => {
+            Err(CheckFailed(format!("decoded again it differs\n  first {value:?}\n  then  {again:?}")))
+        }
+        Err(error) => Err(CheckFailed(format!("encoded, it can't be decoded: {error:?}\n  {value:?}"))),
     }
 }

@@ -51,10 +51,7 @@ impl<'a> Cursor<'a> {
 
     /// Returns the value if nothing follows it.
     pub fn end<T>(self, value: T) -> Result<T, Malformed> {
-        match self.is_empty() {
-            true => Ok(value),
-            false => Err(Malformed("longer than the maximum")),
-        }
+        if self.is_empty() { Ok(value) } else { Err(Malformed("longer than the maximum")) }
     }
 
     /// A part that is preceded by a length octet.
@@ -111,10 +108,7 @@ pub(crate) fn digits_of_bcd(octets: &[u8]) -> Result<String, Malformed> {
             _ => return Err(Malformed("a BCD digit above 9")),
         }
     }
-    match halves.all(|half| half == 0xf) {
-        true => Ok(digits),
-        false => Err(Malformed("a BCD digit after the filler")),
-    }
+    if halves.all(|half| half == 0xf) { Ok(digits) } else { Err(Malformed("a BCD digit after the filler")) }
 }
 
 /// BCD octets of decimal digits, low half first, padded with `1111`.

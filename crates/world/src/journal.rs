@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// One message, or one event of an actor.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rung {
+pub struct TraceEntry {
     /// Virtual time.
     pub at: Instant,
     /// Sender.
@@ -18,14 +18,14 @@ pub struct Rung {
     pub what: String,
 }
 
-impl Rung {
+impl TraceEntry {
     /// Without the time: `AMF -> AUSF Nausf_UEAuthentication_Authenticate`.
     pub fn name(&self) -> String {
         format!("{} -> {} {}", self.from, self.to, self.what)
     }
 }
 
-impl fmt::Display for Rung {
+impl fmt::Display for TraceEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let micros = self.at.as_micros();
         let (seconds, fraction) = (micros / 1_000_000, micros % 1_000_000);
@@ -34,17 +34,17 @@ impl fmt::Display for Rung {
 }
 
 /// The caller: process, shard, NF.
-pub(crate) type Place = (usize, usize, Nf);
+pub(crate) type CallerId = (usize, usize, Nf);
 
 /// Records of a world.
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
     pub now: Instant,
     /// All rungs if `keeps_all`, else the last ones.
-    rungs: std::collections::VecDeque<Rung>,
+    entries: std::collections::VecDeque<TraceEntry>,
     pub keeps_all: bool,
     /// Pending SBI calls.
-    pub open_calls: BTreeSet<(Place, Tag)>,
+    pub open_calls: BTreeSet<(CallerId, Tag)>,
     /// Number of new keys of each subscriber: K_SEAF left the AUSF.
     pub keys: std::collections::BTreeMap<String, u64>,
 }
@@ -53,15 +53,20 @@ pub(crate) struct Journal {
 const TAIL: usize = 120;
 
 impl Journal {
-    pub fn rung(&mut self, from: impl Into<String>, to: impl Into<String>, what: impl Into<String>) {
-        if !self.keeps_all && self.rungs.len() == TAIL {
-            self.rungs.pop_front();
+    pub fn record(&mut self, from: impl Into<String>, to: impl Into<String>, what: impl Into<String>) {
+        if !self.keeps_all && self.entries.len() == TAIL {
+            self.entries.pop_front();
         }
-        self.rungs.push_back(Rung { at: self.now, from: from.into(), to: to.into(), what: what.into() });
+        self.entries.push_back(TraceEntry {
+            at: self.now,
+            from: from.into(),
+            to: to.into(),
+            what: what.into(),
+        });
     }
 
-    pub fn rungs(&self) -> impl Iterator<Item = &Rung> {
-        self.rungs.iter()
+    pub fn entries(&self) -> impl Iterator<Item = &TraceEntry> {
+        self.entries.iter()
     }
 
     /// A process died: its calls are not pending any more.
@@ -72,9 +77,9 @@ impl Journal {
 
 /// The journal, shared by all writers. A world has one thread; NFs must be `Send` nevertheless.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Notes(Arc<Mutex<Journal>>);
+pub(crate) struct SharedJournal(Arc<Mutex<Journal>>);
 
-impl Notes {
+impl SharedJournal {
     pub fn open(&self) -> MutexGuard<'_, Journal> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -17,6 +17,6 @@ mod user_plane;
 mod world;
 
 pub use database::Database;
-pub use journal::Rung;
+pub use journal::TraceEntry;
 pub use plan::{Faults, Plan};
-pub use world::{Attacker, Blow, Failure, Overheard, Report, World};
+pub use world::{AttackAction, Attacker, Failure, ObservedMessages, Report, World};

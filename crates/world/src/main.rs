@@ -50,9 +50,9 @@ fn run(options: Options) -> ExitCode {
         if options.ladder {
             world.keep_ladder();
         }
-        let result = world.live();
+        let result = world.run_phases();
         if options.ladder {
-            world.ladder().iter().for_each(|rung| println!("{rung}"));
+            world.ladder().iter().for_each(|entry| println!("{entry}"));
         }
         match result {
             Ok(report) => {

@@ -1,8 +1,8 @@
 //! The test network and its NFs: as `pith up` builds it from its configuration, without a file.
 
 use crate::dice::Dice;
-use crate::journal::Notes;
-use crate::observed::{Observed, Window};
+use crate::journal::SharedJournal;
+use crate::observed::{NfView, Observed};
 use crate::plan::Plan;
 use pith_crypto::suci::{HomeNetworkPrivateKey, HomeNetworkPublicKey, Profile};
 use pith_nf::amf::{Amf, AmfConfig};
@@ -123,15 +123,15 @@ pub(crate) fn smf_n4(process: usize) -> SocketAddr {
 /// A shard, and access to those of its NFs that invariants inspect.
 pub(crate) struct Cell {
     pub shard: Shard,
-    pub windows: Windows,
+    pub windows: NfViews,
 }
 
 /// Access to a shard's NFs, as far as it hosts them.
 #[derive(Default)]
-pub(crate) struct Windows {
-    pub amf: Option<Window<Amf>>,
-    pub smf: Option<Window<Smf>>,
-    pub pcf: Option<Window<Pcf>>,
+pub(crate) struct NfViews {
+    pub amf: Option<NfView<Amf>>,
+    pub smf: Option<NfView<Smf>>,
+    pub pcf: Option<NfView<Pcf>>,
 }
 
 /// Creates the NFs of one shard.
@@ -141,14 +141,14 @@ pub(crate) struct Maker<'a> {
     /// Number of earlier starts of the process.
     pub life: u32,
     pub shard: usize,
-    pub notes: Notes,
+    pub notes: SharedJournal,
 }
 
 impl Maker<'_> {
     /// The shard as after a start of its process.
     pub fn make(&self, dice: &mut Dice) -> Cell {
         let hosted = self.hosted();
-        let mut windows = Windows::default();
+        let mut windows = NfViews::default();
         let functions = hosted.iter().map(|nf| (*nf, self.function(*nf, dice, &mut windows))).collect();
         let registered =
             |nf: &Nf| Hosted { nf: *nf, profile: profile(*nf, &self.identity(*nf), &profiles()) };
@@ -195,12 +195,12 @@ impl Maker<'_> {
         }
     }
 
-    fn watch<T: NetworkFunction + 'static>(&self, nf: Nf, inner: T) -> (Box<dyn NetworkFunction>, Window<T>) {
+    fn watch<T: NetworkFunction + 'static>(&self, nf: Nf, inner: T) -> (Box<dyn NetworkFunction>, NfView<T>) {
         let (observed, window) = Observed::new((self.process, self.shard, nf), inner, self.notes.clone());
         (Box::new(observed), window)
     }
 
-    fn function(&self, nf: Nf, dice: &mut Dice, windows: &mut Windows) -> Box<dyn NetworkFunction> {
+    fn function(&self, nf: Nf, dice: &mut Dice, windows: &mut NfViews) -> Box<dyn NetworkFunction> {
         let identity = self.identity(nf);
         let own = Arc::clone(&identity.api_root);
         match nf {

@@ -1,14 +1,14 @@
 //! An observed NF: its SBI calls are recorded, and the world can inspect it.
 
-use crate::journal::{Notes, Place};
+use crate::journal::{CallerId, SharedJournal};
 use pith_nf::kit::{Caller, Effect, Input, Inspect, Instant, NetworkFunction, Nf, Order, Outbox};
 use pith_sbi::{Reply, Response};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The world's access to an NF.
-pub(crate) struct Window<T>(Arc<Mutex<T>>);
+pub(crate) struct NfView<T>(Arc<Mutex<T>>);
 
-impl<T> Window<T> {
+impl<T> NfView<T> {
     pub fn look(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -16,22 +16,22 @@ impl<T> Window<T> {
 
 /// Wraps the NF in its shard.
 pub(crate) struct Observed<T> {
-    place: Place,
+    place: CallerId,
     inner: Arc<Mutex<T>>,
-    notes: Notes,
+    notes: SharedJournal,
 }
 
 impl<T> Observed<T> {
-    pub fn new(place: Place, inner: T, notes: Notes) -> (Self, Window<T>) {
+    pub fn new(place: CallerId, inner: T, notes: SharedJournal) -> (Self, NfView<T>) {
         let inner = Arc::new(Mutex::new(inner));
-        (Self { place, inner: Arc::clone(&inner), notes }, Window(inner))
+        (Self { place, inner: Arc::clone(&inner), notes }, NfView(inner))
     }
 
     fn note_input(&self, input: &Input) {
         let mut journal = self.notes.open();
         match input {
             Input::Request { from: Caller::Local { nf, .. } | Caller::Shard { nf, .. }, request } => {
-                journal.rung(actor(*nf), actor(self.place.2), request.operation().name());
+                journal.record(actor(*nf), actor(self.place.2), request.operation().name());
             }
             Input::Reply { tag, .. } => {
                 journal.open_calls.remove(&(self.place, *tag));

@@ -59,10 +59,8 @@ impl Plan {
     pub fn of_seed(seed: u64) -> Self {
         let mut dice = Dice::new(seed ^ 0x0070_6974_6800);
         let split = dice.chance(400);
-        let processes = match split {
-            true => Nf::ALL.into_iter().map(|nf| vec![nf]).collect(),
-            false => vec![Nf::ALL.to_vec()],
-        };
+        let processes =
+            if split { Nf::ALL.into_iter().map(|nf| vec![nf]).collect() } else { vec![Nf::ALL.to_vec()] };
         let most_shards = if split { 2 } else { 3 };
         let ciphers = [
             CipheringAlgorithm::Nea0,

@@ -13,11 +13,11 @@ use std::time::Duration;
 
 /// The rules that a datapath would forward by.
 #[derive(Debug, Default)]
-pub(crate) struct Notepad {
+pub(crate) struct RecordingDatapath {
     pub sessions: BTreeMap<SessionId, Arc<Session>>,
 }
 
-impl Datapath for Notepad {
+impl Datapath for RecordingDatapath {
     fn install(&mut self, session: Arc<Session>) {
         self.sessions.insert(session.id, session);
     }
@@ -43,9 +43,9 @@ impl Datapath for Notepad {
     }
 }
 
-impl Notepad {
+impl RecordingDatapath {
     /// Two sessions that share a TEID or an address, if any.
-    pub fn clash(&self) -> Option<String> {
+    pub fn duplicate(&self) -> Option<String> {
         let mut seen = BTreeMap::new();
         for session in self.sessions.values() {
             let tunnels = session.pdrs.iter().filter_map(|pdr| match pdr.source {
@@ -95,7 +95,7 @@ impl Notepad {
 /// A UPF, its start time, and its datapath.
 pub(crate) struct UserPlane {
     pub upf: Upf,
-    pub datapath: Notepad,
+    pub datapath: RecordingDatapath,
     born: Instant,
 }
 
@@ -110,7 +110,7 @@ impl UserPlane {
         // Each run has other identifiers, and yet a world is reproducible.
         let mut seed = [upf as u8; 32];
         seed[..8].copy_from_slice(&now.as_micros().to_le_bytes());
-        Self { upf: Upf::new(config, seed), datapath: Notepad::default(), born: now }
+        Self { upf: Upf::new(config, seed), datapath: RecordingDatapath::default(), born: now }
     }
 
     pub fn handle(&mut self, now: Instant, input: Input<'_>) -> Vec<Effect> {

@@ -1,31 +1,31 @@
 //! The ladder of a faultless world, and that a seed determines a world.
 
-use pith_world::{Plan, Rung, World};
+use pith_world::{Plan, TraceEntry, World};
 
 /// The rungs of the UE, without registration and heart-beats of NFs.
-fn names(ladder: &[Rung]) -> String {
-    let of_ue = |rung: &&Rung| {
-        rung.from != rung.to
-            && rung.from != "AGENT"
-            && !rung.what.contains("Heartbeat")
-            && !rung.what.contains("Association")
-            && !rung.what.starts_with("NgSetup")
+fn names(ladder: &[TraceEntry]) -> String {
+    let of_ue = |entry: &&TraceEntry| {
+        entry.from != entry.to
+            && entry.from != "AGENT"
+            && !entry.what.contains("Heartbeat")
+            && !entry.what.contains("Association")
+            && !entry.what.starts_with("NgSetup")
     };
-    ladder.iter().filter(of_ue).map(|rung| rung.name() + "\n").collect()
+    ladder.iter().filter(of_ue).map(|entry| entry.name() + "\n").collect()
 }
 
 #[test]
 fn a_phone_registers_and_opens_a_session() {
     let mut world = World::new(Plan::clean());
     world.keep_ladder();
-    world.live_a_good_day().unwrap();
+    world.run_single_registration().unwrap();
     insta::assert_snapshot!(names(&world.ladder()));
 }
 
 #[test]
 fn traffic_resumes_after_an_error_indication_of_the_gnb() {
     let mut world = World::new(Plan::clean());
-    let [before, after] = world.live_through_a_lost_tunnel().unwrap();
+    let [before, after] = world.run_lost_tunnel().unwrap();
     let (before, after) = (before.expect("downlink is open"), after.expect("downlink is open again"));
     assert_eq!(before.peer, after.peer);
     assert_ne!(before.teid, after.teid, "the gNB gave a new tunnel");
@@ -37,7 +37,7 @@ fn a_seed_is_the_same_world_each_time() {
         let live = || {
             let mut world = World::new(Plan::of_seed(seed));
             world.keep_ladder();
-            let end = world.live().map(|report| report.steps).map_err(|failure| failure.what.clone());
+            let end = world.run_phases().map(|report| report.steps).map_err(|failure| failure.what.clone());
             (end, world.ladder())
         };
         let (first, second) = (live(), live());

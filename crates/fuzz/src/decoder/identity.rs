@@ -1,6 +1,6 @@
 //! Identities and other text values (TS 23.003, TS 29.571), and the concealment of SUPIs (TS 33.501 Annex C).
 
-use crate::target::{Broken, demand, same};
+use crate::target::{CheckFailed, ensure, same};
 use pith_crypto::suci::{HomeNetworkPrivateKey, HomeNetworkPublicKey, Profile, decode_msin, encode_msin};
 use pith_sbi::ApiRoot;
 use pith_sbi::common::{DateTime, NfInstanceId, ServingPlmnId, SupiOrSuci, SupportedFeatures, UeContextId};
@@ -9,9 +9,13 @@ use std::fmt::{Debug, Display};
 use std::str::FromStr;
 use std::sync::LazyLock;
 
-fn one<T: FromStr<Err: Debug> + Display + PartialEq + Debug>(name: &str, text: &str) -> Result<(), Broken> {
+fn one<T: FromStr<Err: Debug> + Display + PartialEq + Debug>(
+    name: &str,
+    text: &str,
+) -> Result<(), CheckFailed> {
     let Ok(value) = text.parse::<T>() else { return Ok(()) };
-    same(&value, value.to_string().parse::<T>()).map_err(|Broken(what)| Broken(format!("{name}: {what}")))
+    same(&value, value.to_string().parse::<T>())
+        .map_err(|CheckFailed(what)| CheckFailed(format!("{name}: {what}")))
 }
 
 macro_rules! all {
@@ -19,7 +23,7 @@ macro_rules! all {
 }
 
 /// A text, parsed as each of the values.
-pub fn text(input: &[u8]) -> Result<(), Broken> {
+pub fn text(input: &[u8]) -> Result<(), CheckFailed> {
     let Ok(text) = std::str::from_utf8(input) else { return Ok(()) };
     all!(text,
         Supi Suci Pei Plmn Snssai Dnn Tac NrCellIdentity AmfId FiveGGuti BitRate ApiRoot NfInstanceId SupportedFeatures
@@ -31,9 +35,9 @@ pub fn text(input: &[u8]) -> Result<(), Broken> {
     if let Ok(supi) = text.parse::<Supi>() {
         // Masking shows the five digits of the PLMN and two more.
         let hides = supi.imsi().len() <= 7 || !supi.masked().contains(supi.as_str());
-        demand(hides, || format!("{supi} is not masked"))?;
+        ensure(hides, || format!("{supi} is not masked"))?;
         let more = supi.consecutive(3);
-        demand(more.is_none_or(|more| more.len() == 3), || "other than 3 SUPIs".into())?;
+        ensure(more.is_none_or(|more| more.len() == 3), || "other than 3 SUPIs".into())?;
     }
     Ok(())
 }
@@ -50,7 +54,7 @@ static KEYS: LazyLock<Vec<(HomeNetworkPrivateKey, HomeNetworkPublicKey)>> = Lazy
 
 /// Scheme output: the first octet selects the profile, and whether the rest is scheme output or
 /// plain text to be concealed.
-pub fn suci(input: &[u8]) -> Result<(), Broken> {
+pub fn suci(input: &[u8]) -> Result<(), CheckFailed> {
     let Some((&choice, octets)) = input.split_first() else { return Ok(()) };
     let _ = decode_msin(octets).map(|digits| encode_msin(&digits));
     let (private, public) = &KEYS[usize::from(choice & 1)];
@@ -61,8 +65,8 @@ pub fn suci(input: &[u8]) -> Result<(), Broken> {
     }
     let Ok(mut output) = public.conceal(&[choice | 1; 32], octets) else { return Ok(()) };
     let plain = private.deconceal(&output);
-    demand(plain.as_deref() == Ok(octets), || format!("{} came back as {plain:?}", hex::encode(octets)))?;
+    ensure(plain.as_deref() == Ok(octets), || format!("{} came back as {plain:?}", hex::encode(octets)))?;
     let at = usize::from(choice >> 2) % output.len();
     output[at] ^= 1;
-    demand(private.deconceal(&output).is_err(), || format!("octet {at} can be changed"))
+    ensure(private.deconceal(&output).is_err(), || format!("octet {at} can be changed"))
 }

@@ -1,6 +1,6 @@
 //! JSON of peers, and patches of it.
 
-use crate::target::{Broken, demand};
+use crate::target::{CheckFailed, ensure};
 use pith_sbi::common::PatchItem;
 use pith_sbi::json::{self, Bounds, Violation};
 use pith_sbi::patch;
@@ -8,21 +8,21 @@ use serde_json::Value;
 
 /// JSON within the limits of the check is within them after parsing; the parser refuses what the
 /// check calls invalid.
-pub fn document(input: &[u8]) -> Result<(), Broken> {
+pub fn document(input: &[u8]) -> Result<(), CheckFailed> {
     let parsed = serde_json::from_slice::<Value>(input);
     match (json::check(input, &json::MESSAGE), parsed) {
         (Ok(()), Ok(value)) => {
             let (depth, nodes) = size(&value);
             let Bounds { depth: deepest, nodes: most } = json::MESSAGE;
-            demand(depth <= deepest && nodes <= most, || format!("{depth} levels, {nodes} values"))
+            ensure(depth <= deepest && nodes <= most, || format!("{depth} levels, {nodes} values"))
         }
-        (Err(Violation::Syntax(at)), Ok(_)) => Err(Broken(format!("JSON, but refused at {at}"))),
+        (Err(Violation::Syntax(at)), Ok(_)) => Err(CheckFailed(format!("JSON, but refused at {at}"))),
         _ => Ok(()),
     }
 }
 
 /// `[document, patch]`: the result of the patch is within the limits of a document.
-pub fn patched(input: &[u8]) -> Result<(), Broken> {
+pub fn patched(input: &[u8]) -> Result<(), CheckFailed> {
     if json::check(input, &json::MESSAGE).is_err() {
         return Ok(());
     }
@@ -34,9 +34,9 @@ pub fn patched(input: &[u8]) -> Result<(), Broken> {
             let (depth, nodes) = size(&value);
             // The document may have the depth of a message, plus one for the list that contains it here.
             let sound = depth <= json::MESSAGE.depth + 1 && nodes <= json::MESSAGE.nodes;
-            demand(sound, || format!("{depth} levels, {nodes} values"))
+            ensure(sound, || format!("{depth} levels, {nodes} values"))
         }
-        Err(problem) => demand(matches!(problem.status, 403 | 413), || problem.to_string()),
+        Err(problem) => ensure(matches!(problem.status, 403 | 413), || problem.to_string()),
     }
 }
 

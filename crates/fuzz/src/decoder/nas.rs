@@ -1,6 +1,6 @@
 //! NAS (TS 24.501): plain messages and security protection.
 
-use crate::target::{Broken, demand, same};
+use crate::target::{CheckFailed, ensure, same};
 use pith_crypto::keys::{KNasEnc, KNasInt};
 use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
 use pith_nas::ie::MobileIdentity;
@@ -11,12 +11,12 @@ use pith_nas::{
 };
 
 /// Plain 5GMM messages.
-pub fn gmm(input: &[u8]) -> Result<(), Broken> {
+pub fn gmm(input: &[u8]) -> Result<(), CheckFailed> {
     let _ = (peek(input), peek_epd(input), peek_temporary_identity(input));
     let mut notes = Vec::new();
     let Ok(message) = GmmMessage::decode_with_notes(input, &mut notes) else { return Ok(()) };
-    demand(peek_temporary_identity(input) == shown(&message), || "a peek sees another identity".into())?;
-    demand(notes.iter().all(|note| note.offset < input.len()), || "a note beyond the message".into())?;
+    ensure(peek_temporary_identity(input) == shown(&message), || "a peek sees another identity".into())?;
+    ensure(notes.iter().all(|note| note.offset < input.len()), || "a note beyond the message".into())?;
     same(&message, GmmMessage::decode(&message.encode()))
 }
 
@@ -36,14 +36,14 @@ fn shown(message: &GmmMessage) -> Option<TemporaryIdentity> {
 }
 
 /// 5GSM messages.
-pub fn gsm(input: &[u8]) -> Result<(), Broken> {
+pub fn gsm(input: &[u8]) -> Result<(), CheckFailed> {
     let Ok(message) = GsmMessage::decode(input) else { return Ok(()) };
     same(&message, GsmMessage::decode(&message.encode()))
 }
 
 /// A UE protects a message, and the input determines what arrives: its first octet selects the algorithms,
 /// the second what happens to the message (unchanged, repeated, or changed by the following octets).
-pub fn security(input: &[u8]) -> Result<(), Broken> {
+pub fn security(input: &[u8]) -> Result<(), CheckFailed> {
     let (&[choice, how, ..], rest) = (match input.split_at_checked(2) {
         Some((head, rest)) => (head, rest),
         None => return Ok(()),
@@ -55,23 +55,27 @@ pub fn security(input: &[u8]) -> Result<(), Broken> {
     let plain = rest.get(..rest.len() / 2).unwrap_or_default();
     let header = SecurityHeaderType::from_octet(1 + how % 4);
     let Ok(sent) = ue.protect(header, plain) else { return Ok(()) };
-    let arrives = spoiled(&sent, how, rest.get(rest.len() / 2..).unwrap_or_default());
+    let arrives = mutated(&sent, how, rest.get(rest.len() / 2..).unwrap_or_default());
     match network.unprotect(&arrives) {
         Ok(received) if arrives == sent => {
-            demand(received.plain == plain, || {
+            ensure(received.plain == plain, || {
                 format!("{} was received as {}", hex::encode(plain), hex::encode(&received.plain))
             })?;
         }
         // The MAC does not cover the security header type (TS 24.501 9.8).
         Ok(_) if choice & 3 == 0 || arrives.get(2..) == sent.get(2..) => {}
-        Ok(_) => return Err(Broken(format!("forged: {} for {}", hex::encode(&arrives), hex::encode(&sent)))),
-        Err(error) if arrives == sent => return Err(Broken(format!("refused what the UE sent: {error}"))),
+        Ok(_) => {
+            return Err(CheckFailed(format!("forged: {} for {}", hex::encode(&arrives), hex::encode(&sent))));
+        }
+        Err(error) if arrives == sent => {
+            return Err(CheckFailed(format!("refused what the UE sent: {error}")));
+        }
         Err(_) => {}
     }
     // 128-NIA0 gives no protection, also not against replays (TS 33.501 D.1).
     let taken_again = network.unprotect(&sent).is_ok() && network.unprotect(&sent).is_ok();
     let taken_again = taken_again || network.unprotect(&arrives).is_ok();
-    demand(!taken_again || choice & 3 == 0, || "a replayed message was taken".into())
+    ensure(!taken_again || choice & 3 == 0, || "a replayed message was taken".into())
 }
 
 fn context(role: Role, choice: u8) -> NasSecurity {
@@ -96,7 +100,7 @@ fn context(role: Role, choice: u8) -> NasSecurity {
 }
 
 /// Pairs of octets select position and kind of each change.
-fn spoiled(sent: &[u8], how: u8, changes: &[u8]) -> Vec<u8> {
+fn mutated(sent: &[u8], how: u8, changes: &[u8]) -> Vec<u8> {
     let mut spoiled = sent.to_vec();
     if how & 0x10 != 0 {
         return spoiled;

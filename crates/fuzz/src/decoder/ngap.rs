@@ -1,11 +1,11 @@
 //! NGAP (TS 38.413): PDUs, the peek, and the transfers between SMF and gNB.
 
-use crate::target::{Broken, demand, same};
+use crate::target::{CheckFailed, ensure, same};
 use pith_ngap::transfer::*;
 use pith_ngap::{Message, peek, unknown_procedure};
 
 /// PDUs, decoded and peeked.
-pub fn pdu(input: &[u8]) -> Result<(), Broken> {
+pub fn pdu(input: &[u8]) -> Result<(), CheckFailed> {
     let seen = peek(input);
     let _ = unknown_procedure(input);
     let message = match Message::decode(input) {
@@ -18,8 +18,8 @@ pub fn pdu(input: &[u8]) -> Result<(), Broken> {
     if matches!(message, Message::Other(_)) {
         return Ok(());
     }
-    demand(seen.is_some(), || format!("a peek sees nothing of {}", message.name()))?;
-    let octets = message.encode().map_err(|error| Broken(error.to_string()))?;
+    ensure(seen.is_some(), || format!("a peek sees nothing of {}", message.name()))?;
+    let octets = message.encode().map_err(|error| CheckFailed(error.to_string()))?;
     same(&message, Message::decode(&octets))
 }
 
@@ -34,7 +34,7 @@ macro_rules! transfers {
 }
 
 /// The octets of an item, decoded as each of the transfers.
-pub fn transfer(input: &[u8]) -> Result<(), Broken> {
+pub fn transfer(input: &[u8]) -> Result<(), CheckFailed> {
     transfers!(input,
         SetupRequestTransfer SetupResponseTransfer SetupUnsuccessfulTransfer
         ModifyRequestTransfer ModifyResponseTransfer ModifyUnsuccessfulTransfer

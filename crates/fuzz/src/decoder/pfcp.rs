@@ -1,6 +1,6 @@
 //! PFCP (TS 29.244) and GTP-U (TS 29.281).
 
-use crate::target::{Broken, demand, same};
+use crate::target::{CheckFailed, ensure, same};
 use pith_pfcp::group::Ie;
 use pith_pfcp::gtpu::{Packet, Signalling};
 use pith_pfcp::ie::*;
@@ -9,16 +9,16 @@ use pith_pfcp::wire::Reader;
 use pith_pfcp::{Message, bundled, peek};
 
 /// A datagram, all messages bundled in it.
-pub fn message(input: &[u8]) -> Result<(), Broken> {
+pub fn message(input: &[u8]) -> Result<(), CheckFailed> {
     let mut octets = 0;
     for one in bundled(input) {
         octets += one.len();
         one_message(one)?;
     }
-    demand(octets <= input.len(), || "bundled messages overlap".into())
+    ensure(octets <= input.len(), || "bundled messages overlap".into())
 }
 
-fn one_message(octets: &[u8]) -> Result<(), Broken> {
+fn one_message(octets: &[u8]) -> Result<(), CheckFailed> {
     let seen = peek(octets);
     let (header, message) = match Message::decode(octets) {
         Ok(decoded) => decoded,
@@ -28,13 +28,15 @@ fn one_message(octets: &[u8]) -> Result<(), Broken> {
         }
     };
     let same_ids = seen.is_some_and(|seen| seen.seid == header.seid && seen.sequence == header.sequence);
-    demand(same_ids, || format!("a peek sees {seen:?} of {header:?}"))?;
+    ensure(same_ids, || format!("a peek sees {seen:?} of {header:?}"))?;
     let mut out = Vec::new();
-    message.encode_with(&header, &mut out).map_err(|error| Broken(format!("{error} of {}", octets.len())))?;
+    message
+        .encode_with(&header, &mut out)
+        .map_err(|error| CheckFailed(format!("{error} of {}", octets.len())))?;
     same(&message, Message::decode(&out).map(|(_, again)| again))
 }
 
-fn value<T: Ie + PartialEq + std::fmt::Debug>(octets: &[u8]) -> Result<(), Broken> {
+fn value<T: Ie + PartialEq + std::fmt::Debug>(octets: &[u8]) -> Result<(), CheckFailed> {
     let Ok(value) = T::decode(&mut Reader::new(octets, 0)) else { return Ok(()) };
     let mut out = Vec::new();
     value.encode(&mut out);
@@ -43,12 +45,12 @@ fn value<T: Ie + PartialEq + std::fmt::Debug>(octets: &[u8]) -> Result<(), Broke
 
 macro_rules! values {
     ($octets:expr, $($value:ty)*) => {
-        $(value::<$value>($octets).map_err(|Broken(what)| Broken(format!("{}: {what}", stringify!($value))))?;)*
+        $(value::<$value>($octets).map_err(|CheckFailed(what)| CheckFailed(format!("{}: {what}", stringify!($value))))?;)*
     };
 }
 
 /// The value of an IE, decoded as each IE type.
-pub fn ie(input: &[u8]) -> Result<(), Broken> {
+pub fn ie(input: &[u8]) -> Result<(), CheckFailed> {
     values!(input,
         Cause OffendingIe FailedRuleId FSeid FTeid UeIpAddress EntityIpAddress AlternativeSmfIpAddress
         SourceIpAddress IpMulticastAddress RemoteGtpuPeer NodeId SmfSetId UeIpAddressPoolIdentity UpFunctionFeatures
@@ -67,12 +69,12 @@ pub fn ie(input: &[u8]) -> Result<(), Broken> {
 }
 
 /// A GTP-U datagram.
-pub fn gtpu(input: &[u8]) -> Result<(), Broken> {
+pub fn gtpu(input: &[u8]) -> Result<(), CheckFailed> {
     let Ok(packet) = Packet::decode(input) else { return Ok(()) };
     let whole = input.get(packet.header_len..packet.header_len + packet.payload.len());
-    demand(whole == Some(packet.payload), || format!("the payload is elsewhere: {packet:?}"))?;
+    ensure(whole == Some(packet.payload), || format!("the payload is elsewhere: {packet:?}"))?;
     let extensions = packet.extensions.count();
-    demand(extensions * 4 <= input.len(), || format!("{extensions} extension headers"))?;
+    ensure(extensions * 4 <= input.len(), || format!("{extensions} extension headers"))?;
     let _ = (packet.pdu_session_information(), packet.uncomprehended(|known| known == 0x85));
     let Ok(signalling) = Signalling::decode(&packet) else { return Ok(()) };
     let _ = format!("{signalling:?}");

@@ -7,7 +7,7 @@
 //!  {"supiOrSuci": ...}                                 {"authType": ...}
 //! ```
 
-use crate::target::{Broken, demand, same};
+use crate::target::{CheckFailed, ensure, same};
 use pith_sbi::http::{Headers, HttpRequest, HttpResponse, Method};
 use pith_sbi::{ApiRoot, Operation, Request, Response, Scheme};
 use std::sync::{Arc, LazyLock};
@@ -55,7 +55,7 @@ pub fn http_request(input: &[u8]) -> Option<HttpRequest> {
 }
 
 /// A request to a server: refused with a 4xx, or the same after encoding and decoding it again.
-pub fn request(input: &[u8]) -> Result<(), Broken> {
+pub fn request(input: &[u8]) -> Result<(), CheckFailed> {
     let Some(http) = http_request(input) else { return Ok(()) };
     match Request::from_http(&ROOT, &http) {
         Ok(request) => {
@@ -68,7 +68,7 @@ pub fn request(input: &[u8]) -> Result<(), Broken> {
         }
         Err(problem) => {
             let written = problem.to_http(None);
-            demand((400..500).contains(&written.status), || format!("the sender's fault, but {problem}"))
+            ensure((400..500).contains(&written.status), || format!("the sender's fault, but {problem}"))
         }
     }
 }
@@ -86,12 +86,12 @@ pub fn http_response(input: &[u8]) -> Option<(Operation, HttpResponse)> {
 
 /// A response to a client: an outcome of its operation that is the same after encoding and
 /// decoding, or a problem.
-pub fn response(input: &[u8]) -> Result<(), Broken> {
+pub fn response(input: &[u8]) -> Result<(), CheckFailed> {
     let Some((operation, http)) = http_response(input) else { return Ok(()) };
     match Response::from_http(operation, &ROOT, &http) {
         Ok(response) => {
             let known = operation.info().outcomes.contains(&response.outcome());
-            demand(known, || format!("{:?} is no outcome of {operation:?}", response.outcome()))?;
+            ensure(known, || format!("{:?} is no outcome of {operation:?}", response.outcome()))?;
             let _ = format!("{response:?}");
             same(&response, Response::from_http(operation, &ROOT, &response.to_http()))
         }

@@ -14,7 +14,7 @@ impl<'a> Choices<'a> {
     }
 
     /// Whether all choices are used up.
-    pub fn are_over(&self) -> bool {
+    pub fn is_exhausted(&self) -> bool {
         self.octets.is_empty()
     }
 

@@ -42,7 +42,7 @@ pub fn ask(seeds: &[Seed], ids: &[String], choices: &mut Choices<'_>) -> Option<
         text = replace_id(&text, id);
     }
     if choices.below(3) == 0 {
-        text = Mutator::new(Shape::Text, &REQUESTS).spoil(&text, &mut choices.random());
+        text = Mutator::new(Shape::Text, &REQUESTS).mutate(&text, &mut choices.random());
     }
     request(&text)
 }
@@ -62,7 +62,7 @@ pub fn answer(operation: Operation, choices: &mut Choices<'_>) -> Reply {
         1 => any(choices),
         2 => {
             let Some(seed) = choices.pick(&fitting) else { return any(choices) };
-            let text = Mutator::new(Shape::Text, &RESPONSES).spoil(&seed.octets, &mut choices.random());
+            let text = Mutator::new(Shape::Text, &RESPONSES).mutate(&seed.octets, &mut choices.random());
             read_answer(operation, &text)
         }
         _ => match choices.pick(&fitting) {

@@ -4,7 +4,7 @@ use super::choices::Choices;
 use super::material::{requests_for, root};
 use super::stage::Stage;
 use crate::corpus::Seed;
-use crate::target::{Broken, demand};
+use crate::target::{CheckFailed, ensure};
 use pith_crypto::suci::{HomeNetworkPrivateKey, Profile};
 use pith_nf::ausf::{Ausf, AusfConfig};
 use pith_nf::kit::{Identity, Nf, Rng, Subscriber};
@@ -62,16 +62,16 @@ fn database() -> Database {
 }
 
 /// Authentications: none stays for ever, whatever UDM and AMFs send.
-pub fn ausf(input: &[u8]) -> Result<(), Broken> {
+pub fn ausf(input: &[u8]) -> Result<(), CheckFailed> {
     let config = AusfConfig { serving_networks: vec![plmn()] };
     let mut stage = Stage::new(Ausf::new(identity(), config), Database::default());
     stage.play(&OF_AUSF.0, &mut Choices::new(input))?;
-    stage.let_time_pass()?;
-    demand(stage.nf.pending() == 0, || format!("{} authentications stay", stage.nf.pending()))
+    stage.expire_timers()?;
+    ensure(stage.nf.pending() == 0, || format!("{} authentications stay", stage.nf.pending()))
 }
 
 /// Subscribers' data, authentication vectors, registrations.
-pub fn udm(input: &[u8]) -> Result<(), Broken> {
+pub fn udm(input: &[u8]) -> Result<(), CheckFailed> {
     static KEY: LazyLock<Arc<HomeNetworkPrivateKey>> = LazyLock::new(|| {
         Arc::new(HomeNetworkPrivateKey::new(Profile::A, &[0x77; 32]).expect("32 octets are a key"))
     });
@@ -79,31 +79,31 @@ pub fn udm(input: &[u8]) -> Result<(), Broken> {
     let config = UdmConfig { identity: identity(), plmn: plmn(), home_network_keys };
     let mut stage = Stage::new(Udm::new(config, Rng::from_number(1)), Database::default());
     stage.play(&OF_UDM.0, &mut Choices::new(input))?;
-    stage.let_time_pass()
+    stage.expire_timers()
 }
 
 /// Documents, and a failing database.
-pub fn udr(input: &[u8]) -> Result<(), Broken> {
+pub fn udr(input: &[u8]) -> Result<(), CheckFailed> {
     let mut stage = Stage::new(Udr::new(root()), database());
     stage.play(&OF_UDR.0, &mut Choices::new(input))?;
-    stage.let_time_pass()
+    stage.expire_timers()
 }
 
 /// Policy associations.
-pub fn pcf(input: &[u8]) -> Result<(), Broken> {
+pub fn pcf(input: &[u8]) -> Result<(), CheckFailed> {
     let mut stage = Stage::new(Pcf::new(root()), Database::default());
     stage.play(&OF_PCF.0, &mut Choices::new(input))?;
-    stage.let_time_pass()
+    stage.expire_timers()
 }
 
 /// Instances, subscriptions, discovery.
-pub fn nrf(input: &[u8]) -> Result<(), Broken> {
+pub fn nrf(input: &[u8]) -> Result<(), CheckFailed> {
     let mut stage = Stage::new(Nrf::new(root(), NrfConfig::default()), Database::default());
     stage.play(&OF_NRF.0, &mut Choices::new(input))
 }
 
 /// Slices.
-pub fn nssf(input: &[u8]) -> Result<(), Broken> {
+pub fn nssf(input: &[u8]) -> Result<(), CheckFailed> {
     let config = NssfConfig { slices: vec![(Snssai::of_sst(1), Vec::new())], nrf: root() };
     let mut stage = Stage::new(Nssf::new(config), Database::default());
     stage.play(&OF_NSSF.0, &mut Choices::new(input))

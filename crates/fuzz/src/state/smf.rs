@@ -5,7 +5,7 @@ use super::material::{requests_for, root};
 use super::stage::Stage;
 use crate::corpus::{Seed, read};
 use crate::mutate::Mutator;
-use crate::target::{Broken, Shape, demand};
+use crate::target::{CheckFailed, Shape, ensure};
 use pith_nf::kit::{Duration, Identity, N4Error, N4Input, N4Transaction, Nf, Rng, UpfHandle, UpfInfo};
 use pith_nf::smf::{DataNetwork, Smf, SmfAudit, SmfConfig};
 use pith_pfcp::Message;
@@ -69,27 +69,27 @@ fn smf() -> Smf {
 }
 
 /// Runs an input, then releases all sessions: no state may be left.
-pub fn run(input: &[u8]) -> Result<(), Broken> {
+pub fn run(input: &[u8]) -> Result<(), CheckFailed> {
     let mut stage = Stage::new(smf(), Database::default());
     stage.n4 = Some(Vec::new());
     upf_up(&mut stage);
     let mut choices = Choices::new(input);
     let mut seids = Vec::new();
-    while !choices.are_over() {
+    while !choices.is_exhausted() {
         step(&mut stage, &mut seids, &mut choices);
         stage.check()?;
     }
     stage.end()?;
-    stage.let_time_pass()?;
+    stage.expire_timers()?;
     for reference in std::mem::take(&mut stage.ids) {
         stage.ask(
             ReleaseSmContext { sm_context_ref: reference, body: SmContextReleaseData::default() }.into(),
         );
         stage.end()?;
     }
-    stage.let_time_pass()?;
+    stage.expire_timers()?;
     let audit = stage.nf.audit();
-    demand(audit == SmfAudit::default(), || format!("state left of released sessions: {audit:?}"))
+    ensure(audit == SmfAudit::default(), || format!("state left of released sessions: {audit:?}"))
 }
 
 fn upf_up(stage: &mut Stage<Smf>) {
@@ -132,7 +132,7 @@ fn n1(choices: &mut Choices<'_>) -> Vec<u8> {
         *session = 1 + choices.below(3) as u8;
     }
     match choices.below(3) {
-        0 => Mutator::new(Shape::Octets, &NAS).spoil(&octets, &mut choices.random()),
+        0 => Mutator::new(Shape::Octets, &NAS).mutate(&octets, &mut choices.random()),
         _ => octets,
     }
 }
@@ -173,7 +173,7 @@ fn update(ids: &[String], choices: &mut Choices<'_>) -> Option<Request> {
         body.n2_sm_info_type = choices.pick(&kinds).cloned();
         let octets = choices.pick(&TRANSFERS).map(|seed| seed.octets.clone()).unwrap_or_default();
         let octets = match choices.below(3) {
-            0 => Mutator::new(Shape::Octets, &TRANSFERS).spoil(&octets, &mut choices.random()),
+            0 => Mutator::new(Shape::Octets, &TRANSFERS).mutate(&octets, &mut choices.random()),
             _ => octets,
         };
         body.n2_sm_info = Some(octets.into());
@@ -213,7 +213,7 @@ fn any_message(choices: &mut Choices<'_>) -> Option<Message> {
     let seed = choices.pick(&PFCP)?;
     let octets = match choices.below(2) {
         0 => seed.octets.clone(),
-        _ => Mutator::new(Shape::Octets, &PFCP).spoil(&seed.octets, &mut choices.random()),
+        _ => Mutator::new(Shape::Octets, &PFCP).mutate(&seed.octets, &mut choices.random()),
     };
     Message::decode(&octets).ok().map(|(_, message)| message)
 }

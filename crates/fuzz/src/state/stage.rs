@@ -4,7 +4,7 @@
 use super::choices::Choices;
 use super::material;
 use crate::corpus::Seed;
-use crate::target::{Broken, demand};
+use crate::target::{CheckFailed, ensure};
 use pith_nf::kit::{
     Caller, Effect, Input, Instant, Level, N4Effect, N4Error, N4Input, NetworkFunction, Outbox, StoreError,
     StoreRequest, StoreResponse, Tag, TimerKey,
@@ -63,8 +63,8 @@ impl<N: NetworkFunction> Stage<N> {
     }
 
     /// Runs all choices, then ends everything in progress.
-    pub fn play(&mut self, serves: &[Seed], choices: &mut Choices<'_>) -> Result<(), Broken> {
-        while !choices.are_over() {
+    pub fn play(&mut self, serves: &[Seed], choices: &mut Choices<'_>) -> Result<(), CheckFailed> {
+        while !choices.is_exhausted() {
             self.step(serves, choices);
             self.check()?;
         }
@@ -72,8 +72,8 @@ impl<N: NetworkFunction> Stage<N> {
     }
 
     /// The first failure so far.
-    pub fn check(&mut self) -> Result<(), Broken> {
-        self.broken.take().map_or(Ok(()), |what| Err(Broken(what)))
+    pub fn check(&mut self) -> Result<(), CheckFailed> {
+        self.broken.take().map_or(Ok(()), |what| Err(CheckFailed(what)))
     }
 
     /// One choice that applies to every NF.
@@ -86,7 +86,7 @@ impl<N: NetworkFunction> Stage<N> {
             }
             4..9 => self.answer(choices),
             9..13 => self.store(choices),
-            13 => self.ring(choices),
+            13 => self.expire_timer(choices),
             14 => self.answer_again(choices),
             _ => self.now = self.now + Duration::from_millis(1 << choices.below(22)),
         }
@@ -140,7 +140,7 @@ impl<N: NetworkFunction> Stage<N> {
     }
 
     /// A timer expires: a running one, or one that expired before.
-    fn ring(&mut self, choices: &mut Choices<'_>) {
+    fn expire_timer(&mut self, choices: &mut Choices<'_>) {
         let running: Vec<TimerKey> = self.timers.keys().copied().collect();
         let late = choices.pick(&self.expired).copied().filter(|_| choices.below(4) == 0);
         if let Some(key) = late.or_else(|| choices.pick(&running).copied()) {
@@ -224,7 +224,7 @@ impl<N: NetworkFunction> Stage<N> {
     }
 
     /// All calls fail: then nothing may wait any longer.
-    pub fn end(&mut self) -> Result<(), Broken> {
+    pub fn end(&mut self) -> Result<(), CheckFailed> {
         for _ in 0..ENDING {
             if let Some((tag, _)) = self.calls.pop() {
                 self.reply(tag, Err(Box::new(Problem::timed_out())));
@@ -239,12 +239,12 @@ impl<N: NetworkFunction> Stage<N> {
             self.check()?;
         }
         let quiet = self.calls.is_empty() && self.stores.is_empty();
-        demand(quiet, || format!("it does not terminate: {:?} {:?}", self.calls.last(), self.stores.last()))?;
-        demand(self.waiting.is_empty(), || format!("{} requests have no answer", self.waiting.len()))
+        ensure(quiet, || format!("it does not terminate: {:?} {:?}", self.calls.last(), self.stores.last()))?;
+        ensure(self.waiting.is_empty(), || format!("{} requests have no answer", self.waiting.len()))
     }
 
     /// Expires all timers that are not restarted by their own expiry.
-    pub fn let_time_pass(&mut self) -> Result<(), Broken> {
+    pub fn expire_timers(&mut self) -> Result<(), CheckFailed> {
         for _ in 0..ENDING {
             let Some(key) = self.timers.keys().next().copied() else { break };
             self.expire(key);

@@ -6,14 +6,14 @@
 use super::choices::Choices;
 use crate::corpus::{Seed, read};
 use crate::mutate::Mutator;
-use crate::target::{Broken, Shape};
+use crate::target::{CheckFailed, Shape};
 use pith_nas::GmmMessage;
 use pith_ngap::{
     Cause, CauseRadioNetwork, InitialUeMessage, Message, NgConnection, NgReset, Peek, ResetScope,
     UeContextReleaseComplete, UeContextReleaseRequest, UplinkNasTransport, UserLocation, peek,
 };
 use pith_types::{AmfUeNgapId, FiveGSTmsi, NrCellIdentity, RanUeNgapId, Tac, Tai};
-use pith_world::{Attacker, Blow, Faults, Overheard, Plan, World};
+use pith_world::{AttackAction, Attacker, Faults, ObservedMessages, Plan, World};
 use std::collections::VecDeque;
 use std::sync::LazyLock;
 
@@ -26,7 +26,7 @@ const NG_SETUP: u8 = 21;
 
 /// The position of an attacker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stand {
+enum AttackerPosition {
     Ue,
     Gnb,
     Host,
@@ -34,31 +34,31 @@ enum Stand {
 }
 
 struct Script {
-    stand: Stand,
+    stand: AttackerPosition,
     octets: VecDeque<u8>,
 }
 
 /// The attacker has a UE.
-pub fn ue(input: &[u8]) -> Result<(), Broken> {
-    attack(Stand::Ue, input)
+pub fn ue(input: &[u8]) -> Result<(), CheckFailed> {
+    attack(AttackerPosition::Ue, input)
 }
 
 /// The attacker has a gNB.
-pub fn gnb(input: &[u8]) -> Result<(), Broken> {
-    attack(Stand::Gnb, input)
+pub fn gnb(input: &[u8]) -> Result<(), CheckFailed> {
+    attack(AttackerPosition::Gnb, input)
 }
 
 /// The attacker has a host in the N4 network.
-pub fn host(input: &[u8]) -> Result<(), Broken> {
-    attack(Stand::Host, input)
+pub fn host(input: &[u8]) -> Result<(), CheckFailed> {
+    attack(AttackerPosition::Host, input)
 }
 
 /// The attacker sends PFCP with the addresses of SMF and UPF.
-pub fn inside(input: &[u8]) -> Result<(), Broken> {
-    attack(Stand::Inside, input)
+pub fn inside(input: &[u8]) -> Result<(), CheckFailed> {
+    attack(AttackerPosition::Inside, input)
 }
 
-fn attack(stand: Stand, input: &[u8]) -> Result<(), Broken> {
+fn attack(stand: AttackerPosition, input: &[u8]) -> Result<(), CheckFailed> {
     let mut choices = Choices::new(input);
     let seed = choices.below(1 << 16) as u64;
     let mut plan = Plan::of_seed(seed);
@@ -67,65 +67,65 @@ fn attack(stand: Stand, input: &[u8]) -> Result<(), Broken> {
     let mut world = World::new(plan);
     let octets = input.iter().skip(2).copied().collect();
     world.attack_by(Box::new(Script { stand, octets }));
-    world.live().map(|_| ()).map_err(|failure| Broken(failure.to_string()))
+    world.run_phases().map(|_| ()).map_err(|failure| CheckFailed(failure.to_string()))
 }
 
 impl Attacker for Script {
-    fn strike(&mut self, overheard: &Overheard) -> Option<Blow> {
+    fn next_action(&mut self, observed: &ObservedMessages) -> Option<AttackAction> {
         // Each action has eight octets of choices.
         let chosen: Vec<u8> = (0..8).map_while(|_| self.octets.pop_front()).collect();
         let mut choices = Choices::new(&chosen);
         (!chosen.is_empty()).then(|| match self.stand {
-            Stand::Ue => of_ue(overheard, &mut choices),
-            Stand::Gnb => of_gnb(overheard, &mut choices),
-            Stand::Host | Stand::Inside => of_host(overheard, &mut choices),
+            AttackerPosition::Ue => of_ue(observed, &mut choices),
+            AttackerPosition::Gnb => of_gnb(observed, &mut choices),
+            AttackerPosition::Host | AttackerPosition::Inside => of_host(observed, &mut choices),
         })
     }
 
     fn is_inside(&self) -> bool {
-        self.stand == Stand::Inside
+        self.stand == AttackerPosition::Inside
     }
 }
 
-fn of_ue(overheard: &Overheard, choices: &mut Choices<'_>) -> Blow {
+fn of_ue(observed: &ObservedMessages, choices: &mut Choices<'_>) -> AttackAction {
     let (gnb, kind) = (choices.below(8), choices.below(8));
     match kind {
-        0 => Blow::Leave(gnb),
+        0 => AttackAction::Leave(gnb),
         1..5 => {
-            let s_tmsi = heard_s_tmsi(overheard, choices);
-            Blow::Connect(gnb, nas(overheard, choices), s_tmsi)
+            let s_tmsi = heard_s_tmsi(observed, choices);
+            AttackAction::Connect(gnb, nas(observed, choices), s_tmsi)
         }
-        _ => Blow::Nas(gnb, nas(overheard, choices)),
+        _ => AttackAction::Nas(gnb, nas(observed, choices)),
     }
 }
 
-fn of_host(overheard: &Overheard, choices: &mut Choices<'_>) -> Blow {
+fn of_host(observed: &ObservedMessages, choices: &mut Choices<'_>) -> AttackAction {
     let to_upf = choices.below(2) == 0;
-    let octets = datagram(overheard, choices);
-    if to_upf { Blow::ToUpf(octets) } else { Blow::ToSmf(octets) }
+    let octets = datagram(observed, choices);
+    if to_upf { AttackAction::ToUpf(octets) } else { AttackAction::ToSmf(octets) }
 }
 
-fn datagram(overheard: &Overheard, choices: &mut Choices<'_>) -> Vec<u8> {
-    let heard = overheard.pfcp.get(choices.below(overheard.pfcp.len()));
+fn datagram(observed: &ObservedMessages, choices: &mut Choices<'_>) -> Vec<u8> {
+    let heard = observed.pfcp.get(choices.below(observed.pfcp.len()));
     let heard = heard.filter(|_| choices.below(4) > 0);
     let octets =
         heard.cloned().or_else(|| choices.pick(&PFCP).map(|seed| seed.octets.clone())).unwrap_or_default();
     match choices.below(3) {
         0 => octets,
-        _ => Mutator::new(Shape::Octets, &PFCP).spoil(&octets, &mut choices.random()),
+        _ => Mutator::new(Shape::Octets, &PFCP).mutate(&octets, &mut choices.random()),
     }
 }
 
 /// A NAS message: observed or generated, unchanged or mutated.
-fn nas(overheard: &Overheard, choices: &mut Choices<'_>) -> Vec<u8> {
-    let start = choices.below(overheard.ngap.len());
-    let heard = (0..8).find_map(|step| nas_of(overheard.ngap.get(start + step)?));
+fn nas(observed: &ObservedMessages, choices: &mut Choices<'_>) -> Vec<u8> {
+    let start = choices.below(observed.ngap.len());
+    let heard = (0..8).find_map(|step| nas_of(observed.ngap.get(start + step)?));
     let heard = heard.filter(|_| choices.below(4) > 0);
     let octets = heard.or_else(|| choices.pick(&NAS).map(|seed| seed.octets.clone())).unwrap_or_default();
     match choices.below(3) {
         0 => octets,
         1 => unprotected(&octets),
-        _ => Mutator::new(Shape::Octets, &NAS).spoil(&octets, &mut choices.random()),
+        _ => Mutator::new(Shape::Octets, &NAS).mutate(&octets, &mut choices.random()),
     }
 }
 
@@ -144,31 +144,31 @@ fn nas_of(pdu: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-fn heard_s_tmsi(overheard: &Overheard, choices: &mut Choices<'_>) -> Option<FiveGSTmsi> {
-    let start = choices.below(overheard.ngap.len());
-    overheard.ngap.iter().skip(start).find_map(|pdu| peek(pdu)?.s_tmsi)
+fn heard_s_tmsi(observed: &ObservedMessages, choices: &mut Choices<'_>) -> Option<FiveGSTmsi> {
+    let start = choices.below(observed.ngap.len());
+    observed.ngap.iter().skip(start).find_map(|pdu| peek(pdu)?.s_tmsi)
 }
 
-fn of_gnb(overheard: &Overheard, choices: &mut Choices<'_>) -> Blow {
+fn of_gnb(observed: &ObservedMessages, choices: &mut Choices<'_>) -> AttackAction {
     let stream = choices.below(4) as u16;
-    let heard = overheard.ngap.get(choices.below(overheard.ngap.len()));
+    let heard = observed.ngap.get(choices.below(observed.ngap.len()));
     let pdu = match choices.below(8) {
-        0 => return Blow::Reassociate,
+        0 => return AttackAction::Reassociate,
         1 => heard.cloned().unwrap_or_default(),
         2 | 3 => {
             let octets = heard.cloned().unwrap_or_default();
-            Mutator::new(Shape::Octets, &NGAP).spoil(&octets, &mut choices.random())
+            Mutator::new(Shape::Octets, &NGAP).mutate(&octets, &mut choices.random())
         }
         4 => {
             let octets = choices.pick(&NGAP).map(|seed| seed.octets.clone()).unwrap_or_default();
-            Mutator::new(Shape::Octets, &NGAP).spoil(&octets, &mut choices.random())
+            Mutator::new(Shape::Octets, &NGAP).mutate(&octets, &mut choices.random())
         }
-        5 => initial_ue_message(overheard, choices),
-        _ => about_another(overheard, heard.and_then(|pdu| peek(pdu)), choices),
+        5 => initial_ue_message(observed, choices),
+        _ => about_another(observed, heard.and_then(|pdu| peek(pdu)), choices),
     };
     // An attacker with another gNB's identity would be that gNB: IPsec prevents this (TS 33.501 9.2).
     let is_setup = peek(&pdu).is_some_and(|peek| peek.procedure_code == NG_SETUP);
-    if is_setup { Blow::Reassociate } else { Blow::Ngap(stream, pdu) }
+    if is_setup { AttackAction::Reassociate } else { AttackAction::Ngap(stream, pdu) }
 }
 
 fn location() -> UserLocation {
@@ -180,11 +180,11 @@ fn location() -> UserLocation {
     }
 }
 
-fn initial_ue_message(overheard: &Overheard, choices: &mut Choices<'_>) -> Vec<u8> {
-    let s_tmsi = heard_s_tmsi(overheard, choices);
+fn initial_ue_message(observed: &ObservedMessages, choices: &mut Choices<'_>) -> Vec<u8> {
+    let s_tmsi = heard_s_tmsi(observed, choices);
     InitialUeMessage {
         ran_ue_ngap_id: RanUeNgapId(choices.octet().into()),
-        nas_pdu: nas(overheard, choices),
+        nas_pdu: nas(observed, choices),
         location: location(),
         establishment_cause: None,
         s_tmsi,
@@ -196,7 +196,7 @@ fn initial_ue_message(overheard: &Overheard, choices: &mut Choices<'_>) -> Vec<u
 }
 
 /// A message about an observed UE, which may belong to another gNB.
-fn about_another(overheard: &Overheard, heard: Option<Peek<'_>>, choices: &mut Choices<'_>) -> Vec<u8> {
+fn about_another(observed: &ObservedMessages, heard: Option<Peek<'_>>, choices: &mut Choices<'_>) -> Vec<u8> {
     let amf_ue_ngap_id = heard.and_then(|peek| peek.amf_ue_ngap_id).or_else(|| AmfUeNgapId::from_wire(1));
     let Some(amf_ue_ngap_id) = amf_ue_ngap_id else { return Vec::new() };
     let ran_ue_ngap_id =
@@ -221,7 +221,7 @@ fn about_another(overheard: &Overheard, heard: Option<Peek<'_>>, choices: &mut C
             NgReset { cause, scope: ResetScope::Part(vec![connection]) }.encode().unwrap_or_default()
         }
         _ => {
-            let nas_pdu = nas(overheard, choices);
+            let nas_pdu = nas(observed, choices);
             UplinkNasTransport { amf_ue_ngap_id, ran_ue_ngap_id, nas_pdu, location: Some(location()) }
                 .encode()
                 .unwrap_or_default()

@@ -144,9 +144,10 @@ impl Ie for TaiList {
             let header = cursor.u8()?;
             PartialTaiList::decode(header, cursor)
         })?;
-        match parts.iter().any(|part| matches!(part, PartialTaiList::WholePlmn(_))) {
-            true => Err(Malformed("undefined type of list")),
-            false => Ok(Self(parts)),
+        if parts.iter().any(|part| matches!(part, PartialTaiList::WholePlmn(_))) {
+            Err(Malformed("undefined type of list"))
+        } else {
+            Ok(Self(parts))
         }
     }
     fn encode(&self, out: &mut Vec<u8>) {

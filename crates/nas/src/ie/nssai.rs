@@ -23,10 +23,7 @@ impl From<Snssai> for MappedSnssai {
 /// An SST and, if `with_sd`, an SD, of which 0xFFFFFF means none (TS 23.003 28.4.2).
 fn snssai(cursor: &mut Cursor<'_>, with_sd: bool) -> Result<Snssai, Malformed> {
     let sst = cursor.u8()?;
-    let sd = match with_sd {
-        true => Some(cursor.array()?).filter(|sd| *sd != [0xff; 3]),
-        false => None,
-    };
+    let sd = if with_sd { Some(cursor.array()?).filter(|sd| *sd != [0xff; 3]) } else { None };
     Ok(Snssai { sst, sd })
 }
 
@@ -43,10 +40,7 @@ impl Ie for MappedSnssai {
         };
         let mut cursor = Cursor(value);
         let snssai_served = snssai(&mut cursor, sd)?;
-        let home = match home_sst {
-            true => Some(snssai(&mut cursor, home_sd)?),
-            false => None,
-        };
+        let home = if home_sst { Some(snssai(&mut cursor, home_sd)?) } else { None };
         Ok(Self { snssai: snssai_served, home })
     }
 

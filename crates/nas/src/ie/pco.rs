@@ -106,20 +106,14 @@ fn containers<T>(
     cursor.u8()?;
     cursor.all(|cursor| {
         let id = cursor.u16()?;
-        let length = match is_long(id) {
-            true => cursor.u16()?,
-            false => cursor.u8()?.into(),
-        };
+        let length = if is_long(id) { cursor.u16()? } else { cursor.u8()?.into() };
         Ok(item(id, cursor.take(length.into())?))
     })
 }
 
 fn put_container(out: &mut Vec<u8>, id: u16, is_long: bool, contents: &[u8]) {
     out.extend(id.to_be_bytes());
-    match is_long {
-        true => sized_16(out, |out| out.extend(contents)),
-        false => sized(out, |out| out.extend(contents)),
-    }
+    if is_long { sized_16(out, |out| out.extend(contents)) } else { sized(out, |out| out.extend(contents)) }
 }
 
 impl From<(u16, &[u8])> for PcoRequest {

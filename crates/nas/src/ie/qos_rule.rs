@@ -78,10 +78,7 @@ impl QosRule {
         let packet_filters = (0..header & 0xf)
             .map(|_| PacketFilter::decode(operation, &mut body))
             .collect::<Result<_, _>>()?;
-        let marking = match body.is_empty() {
-            true => None,
-            false => Some(RuleMarking::decode(&mut body)?),
-        };
+        let marking = if body.is_empty() { None } else { Some(RuleMarking::decode(&mut body)?) };
         Ok(Self { id, operation, default: header & 0x10 != 0, packet_filters, marking })
     }
 

@@ -19,10 +19,7 @@ fn swapped(number: u8) -> u8 {
 
 fn unswapped(octet: u8) -> Result<u8, Malformed> {
     let (tens, ones) = (octet & 0xf, octet >> 4);
-    match tens < 10 && ones < 10 {
-        true => Ok(tens * 10 + ones),
-        false => Err(Malformed("a BCD digit above 9")),
-    }
+    if tens < 10 && ones < 10 { Ok(tens * 10 + ones) } else { Err(Malformed("a BCD digit above 9")) }
 }
 
 impl Ie for TimeZone {

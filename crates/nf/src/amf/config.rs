@@ -1,7 +1,7 @@
 //! Operator configuration of an AMF.
 
+use super::pending_table::Bounds;
 use super::retained::Retention;
-use super::waiting::Bounds;
 use crate::kit::{Duration, Identity};
 use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
 use pith_sbi::ApiRoot;

@@ -5,8 +5,8 @@
 //! given to another UE while a gNB may still use it.
 
 use super::config::{MAX_UES, RELEASING};
+use super::pending_table::{EntryId, PendingTable};
 use super::table::shrink;
-use super::waiting::{Place, Waiting};
 use crate::kit::{Arena, GnbHandle, Identity, Key};
 use pith_types::{AmfUeNgapId, RanUeNgapId};
 use std::collections::HashMap;
@@ -30,7 +30,7 @@ pub(crate) struct NgConnection {
     /// Downlink PDUs queued until the gNB has a UE context.
     pub queued: Vec<Vec<u8>>,
     /// Its entry in the list of connections that gNBs are to release.
-    releasing: Option<Place>,
+    releasing: Option<EntryId>,
 }
 
 /// Whether a gNB has a UE context with security.
@@ -51,7 +51,7 @@ pub(crate) enum RanContext {
 pub(crate) struct Connections {
     table: Arena<NgConnection>,
     by_ran: HashMap<(GnbHandle, RanUeNgapId), Key>,
-    releasing: Waiting,
+    releasing: PendingTable,
     identity: Identity,
 }
 
@@ -60,7 +60,7 @@ impl Connections {
         Self {
             table: Arena::new(MAX_UES - 1),
             by_ran: HashMap::new(),
-            releasing: Waiting::new(RELEASING),
+            releasing: PendingTable::new(RELEASING),
             identity,
         }
     }
@@ -111,7 +111,7 @@ impl Connections {
             shrink(&mut self.by_ran);
         }
         if let Some(place) = connection.releasing {
-            self.releasing.leave(place);
+            self.releasing.remove(place);
         }
         Some(connection)
     }
@@ -123,8 +123,8 @@ impl Connections {
         connection.context = RanContext::Releasing;
         connection.queued.clear();
         let gnb = connection.gnb;
-        connection.releasing = Some(self.releasing.enter(gnb, key, 1));
-        self.releasing.take_excess(gnb)
+        connection.releasing = Some(self.releasing.insert(gnb, key, 1));
+        self.releasing.evict(gnb)
     }
 
     /// The connections over one gNB.

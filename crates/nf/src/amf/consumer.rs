@@ -230,7 +230,7 @@ pub(crate) fn delete_policy(ue: &mut UeContext, env: &mut Env<'_>) {
 
 fn delete_association(env: &mut Env<'_>, association: &Uri) {
     let pol_asso_id = association.id().to_owned();
-    env.tell_nf(owner(association), npcf::DeleteAmPolicyAssociation { pol_asso_id });
+    env.call_without_reply(owner(association), npcf::DeleteAmPolicyAssociation { pol_asso_id });
 }
 
 // Nsmf_PDUSession (TS 29.502)
@@ -285,18 +285,18 @@ pub(crate) fn announce_sessions(ue: &mut UeContext, env: &mut Env<'_>) {
             sm_context_status_uri: Some(status_callback(ue, env, id)),
             ..Default::default()
         };
-        tell(ue, env, id, body);
+        notify_smf(ue, env, id, body);
     }
 }
 
 /// Sends the SMF a report, which is retransmitted if the SMF does not answer.
-fn tell(ue: &mut UeContext, env: &mut Env<'_>, id: u8, body: nsmf::SmContextUpdateData) {
+fn notify_smf(ue: &mut UeContext, env: &mut Env<'_>, id: u8, body: nsmf::SmContextUpdateData) {
     update_and_note(ue, env, id, body.clone(), SessionCall::Report(Box::new(body)));
 }
 
 /// Retransmits a report that the SMF did not answer: without it the SMF would send packets to a gNB that has
 /// released the session. Not retransmitted if a later report superseded it, or after the retry limit.
-pub(crate) fn tell_again(
+pub(crate) fn retransmit_report(
     ue: &mut UeContext,
     env: &mut Env<'_>,
     id: u8,
@@ -307,7 +307,7 @@ pub(crate) fn tell_again(
     let Some(session) = ue.session_mut(id).filter(|session| session.last_call == call) else { return };
     if session.unheard < most {
         session.unheard += 1;
-        tell(ue, env, id, body);
+        notify_smf(ue, env, id, body);
     }
 }
 
@@ -372,7 +372,7 @@ pub(crate) fn report(
         n2_sm_info_type: Some(kind),
         ..Default::default()
     };
-    tell(ue, env, id, body);
+    notify_smf(ue, env, id, body);
 }
 
 /// Requests the SMF to activate the session's user plane; `None` if there is no such session.
@@ -396,7 +396,7 @@ pub(crate) fn deactivate(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
     session.user_plane = UserPlane::Deactivated;
     let body =
         nsmf::SmContextUpdateData { up_cnx_state: Some(nsmf::UpCnxState::Deactivated), ..Default::default() };
-    tell(ue, env, id, body);
+    notify_smf(ue, env, id, body);
 }
 
 /// Releases a session in this AMF, at the SMF, and at the gNB if it has resources for it.
@@ -424,7 +424,7 @@ fn release_all_sessions(ue: &mut UeContext, env: &mut Env<'_>) {
 pub(crate) fn release_sm_context(env: &mut Env<'_>, context: &Uri) {
     let sm_context_ref = context.id().to_owned();
     let body = nsmf::SmContextReleaseData::default();
-    env.tell_nf(owner(context), nsmf::ReleaseSmContext { sm_context_ref, body });
+    env.call_without_reply(owner(context), nsmf::ReleaseSmContext { sm_context_ref, body });
 }
 
 /// Deletes the UE's resources at other NFs: sessions, policy, subscription, registration (TS 23.502
@@ -437,12 +437,15 @@ pub(crate) fn release_all(ue: &mut UeContext, env: &mut Env<'_>) {
     let Some(ue_id) = ue.supi.clone() else { return };
     if let Some(subscription) = ue.sdm_subscription.take() {
         let subscription_id = subscription.id().to_owned();
-        env.tell_nf(owner(&subscription), sdm::SdmUnsubscribe { ue_id: ue_id.clone(), subscription_id });
+        env.call_without_reply(
+            owner(&subscription),
+            sdm::SdmUnsubscribe { ue_id: ue_id.clone(), subscription_id },
+        );
     }
     if std::mem::take(&mut ue.registered_in_udm) {
         let mut body = uecm::Amf3GppAccessRegistrationModification::new(env.config.guami);
         body.purge_flag = Some(true);
-        env.tell_nf(Target::any(), uecm::UpdateThreeGppRegistration { ue_id, body });
+        env.call_without_reply(Target::any(), uecm::UpdateThreeGppRegistration { ue_id, body });
     }
 }
 
@@ -468,7 +471,7 @@ pub(crate) fn transfer_context(
 pub(crate) fn confirm_transfer(env: &mut Env<'_>, peer: Arc<ApiRoot>, guti: FiveGGuti) {
     let body = namf::UeRegStatusUpdateReqData::new(namf::UeContextTransferStatus::Transferred);
     let ue_context_id = UeContextId::FiveGGuti(guti);
-    env.tell_nf(Target::Root(peer), namf::RegistrationStatusUpdate { ue_context_id, body });
+    env.call_without_reply(Target::Root(peer), namf::RegistrationStatusUpdate { ue_context_id, body });
 }
 
 /// Namf_Communication_N1N2TransferFailureNotification: the UE does not respond to paging.
@@ -476,5 +479,5 @@ pub(crate) fn transfer_failed(env: &mut Env<'_>, callback: Uri, message: Uri) {
     let body =
         namf::N1N2MsgTxfrFailureNotification::new(namf::N1N2MessageTransferCause::UeNotResponding, message);
     let target = owner(&callback);
-    env.tell_nf(target, namf::N1N2TransferFailureNotification { uri: callback, body });
+    env.call_without_reply(target, namf::N1N2TransferFailureNotification { uri: callback, body });
 }

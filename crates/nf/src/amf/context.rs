@@ -3,13 +3,13 @@
 use super::config::AmfConfig;
 use super::connection::{Connections, NgConnection, RanContext};
 use super::n2::Initial;
+use super::pending_table::{EntryId, PendingTable};
 use super::procedure::Procedure;
 use super::security::SecurityContext;
 use super::session::PduSession;
 use super::slices::Slices;
 use super::subscription::Subscription;
 use super::table::Index;
-use super::waiting::{Place, Waiting};
 use crate::kit::{Duration, Event, GnbHandle, GnbInfo, Instant, Key, Level, Outbox, Rng, Tag, Target, Timer};
 use bytes::Bytes;
 use pith_nas::ie::UeSecurityCapability;
@@ -72,9 +72,9 @@ pub(crate) struct UeContext {
     /// Another AMF has received the context, and the UE has not returned since.
     pub is_transferred: bool,
     /// The security context is deleted when the registration ends.
-    pub drops_security: bool,
+    pub discards_security: bool,
     /// Its entry in the list of unauthenticated UEs.
-    pub half_open: Option<Place>,
+    pub half_open: Option<EntryId>,
     /// The pending Nudm_SDM_Subscribe; no procedure waits for its reply.
     pub sdm_call: Option<CallId>,
     /// The pending Nudm_SDM_Get for changed subscription data.
@@ -118,9 +118,9 @@ pub(crate) struct Shared {
     pub index: Index,
     pub rng: Rng,
     /// Unauthenticated UEs.
-    pub half_open: Waiting,
+    pub half_open: PendingTable,
     /// Actions on other UEs' contexts, deferred to the end of the step.
-    pub after: Vec<After>,
+    pub after: Vec<DeferredAction>,
 }
 
 /// What a step on a UE may use in addition to the UE's own context.
@@ -133,11 +133,11 @@ pub(crate) struct Env<'a> {
     pub index: &'a mut Index,
     pub rng: &'a mut Rng,
     /// Unauthenticated UEs.
-    pub half_open: &'a mut Waiting,
+    pub half_open: &'a mut PendingTable,
     /// Effects of the step.
     pub out: &'a mut Outbox,
     /// Actions on other UEs' contexts, deferred to the end of the step.
-    pub after: &'a mut Vec<After>,
+    pub after: &'a mut Vec<DeferredAction>,
     /// Number of UE contexts.
     pub ues: usize,
 }
@@ -162,7 +162,7 @@ impl Shared {
 
 /// An action on another UE's context, deferred until the step has released its own UE's context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum After {
+pub(crate) enum DeferredAction {
     /// `new` belongs to the same subscriber as `old`: `new` takes the sessions over, and `old` is deleted.
     Supersede { new: Key, old: Key },
     /// The gNB has too many connections to release: this connection is treated as released.
@@ -198,7 +198,7 @@ impl UeContext {
             procedure: Procedure::Idle,
             since: now,
             is_transferred: false,
-            drops_security: false,
+            discards_security: false,
             half_open: None,
             sdm_call: None,
             refresh_call: None,
@@ -246,7 +246,7 @@ impl UeContext {
 
     /// Stops a timer if it runs.
     pub fn stop(&mut self, env: &mut Env<'_>, timer: Timer) {
-        if self.ran_out(timer) {
+        if self.take_expired(timer) {
             env.out.stop(self.key.to_u64(), timer);
         }
     }
@@ -259,7 +259,7 @@ impl UeContext {
     }
 
     /// Removes an expired timer; `true` if it was running.
-    pub fn ran_out(&mut self, timer: Timer) -> bool {
+    pub fn take_expired(&mut self, timer: Timer) -> bool {
         let running = self.timers.len();
         self.timers.retain(|other| *other != timer);
         self.timers.len() < running
@@ -294,7 +294,13 @@ impl UeContext {
     }
 
     /// Logs the outcome of a procedure for the operator.
-    pub fn tell(&self, env: &mut Env<'_>, level: Level, procedure: &'static str, outcome: &'static str) {
+    pub fn log_outcome(
+        &self,
+        env: &mut Env<'_>,
+        level: Level,
+        procedure: &'static str,
+        outcome: &'static str,
+    ) {
         env.out.event(level, || Event {
             level,
             procedure,
@@ -322,7 +328,7 @@ const NOBODY: u64 = u64::MAX;
 
 impl Env<'_> {
     /// Sends a request whose reply is ignored, such as the deletion of a resource.
-    pub fn tell_nf(&mut self, target: Target, request: impl Into<Request>) {
+    pub fn call_without_reply(&mut self, target: Target, request: impl Into<Request>) {
         self.out.call(Tag { owner: NOBODY, step: 0 }, target, request.into());
     }
 }

@@ -16,7 +16,7 @@ use pith_sbi::nsmf_pdusession::N2SmInfoType;
 
 /// A message from an SMF for a UE, its gNB or both, about one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Message {
+pub(crate) struct SmfMessage {
     pub id: u8,
     /// A 5GSM message for the UE.
     pub n1: Option<Bytes>,
@@ -24,7 +24,7 @@ pub(crate) struct Message {
     pub n2: Option<(Transfer, Bytes)>,
 }
 
-impl Message {
+impl SmfMessage {
     /// Octets of its content.
     pub fn octets(&self) -> usize {
         self.n1.as_ref().map_or(0, Bytes::len) + self.n2.as_ref().map_or(0, |(_, transfer)| transfer.len())
@@ -69,13 +69,13 @@ impl From<NgapIeType> for Transfer {
 /// A message queued for a UE in CM-IDLE.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Undelivered {
-    pub message: Message,
+    pub message: SmfMessage,
     /// Where to send a failure notification if the UE can't be reached, and the URI that identifies
     /// the message in it.
     pub on_failure: Option<(Uri, Uri)>,
 }
 
-impl Message {
+impl SmfMessage {
     /// A message about a session; `None` if it has no content.
     pub fn of_session(id: u8, n1: Option<Bytes>, n2: Option<(Transfer, Bytes)>) -> Option<Self> {
         (n1.is_some() || n2.is_some()).then_some(Self { id, n1, n2 })
@@ -83,12 +83,12 @@ impl Message {
 }
 
 /// Sends a message to a connected UE. A message for a session that no longer exists is dropped.
-pub(crate) fn send(ue: &mut UeContext, env: &mut Env<'_>, message: Message) {
-    if matches!(message, Message { n1: None, n2: Some((Transfer::SetupRequest, _)), id } if has_resources(ue, id))
+pub(crate) fn send(ue: &mut UeContext, env: &mut Env<'_>, message: SmfMessage) {
+    if matches!(message, SmfMessage { n1: None, n2: Some((Transfer::SetupRequest, _)), id } if has_resources(ue, id))
     {
-        return set_up_again(ue, env, message);
+        return replace_resources(ue, env, message);
     }
-    let Message { id, n1, n2 } = message;
+    let SmfMessage { id, n1, n2 } = message;
     let nas_pdu = n1.and_then(|n1| n1::seal(ue, &GmmMessage::from(session_downlink(id, &n1)).encode()));
     let transfer = n2.map(|(kind, transfer)| (kind, transfer.to_vec()));
     match (transfer, nas_pdu) {
@@ -118,7 +118,7 @@ pub(crate) fn send(ue: &mut UeContext, env: &mut Env<'_>, message: Message) {
 /// 8.2.1.4), so the AMF first has it release the existing one. If a setup is in progress, or its
 /// result is not yet acknowledged by the SMF, the request is a duplicate: the UPF reported a second
 /// packet before it received the tunnel.
-fn set_up_again(ue: &mut UeContext, env: &mut Env<'_>, message: Message) {
+fn replace_resources(ue: &mut UeContext, env: &mut Env<'_>, message: SmfMessage) {
     let (id, name) = (message.id, ue.name());
     let Some(session) = ue.session_mut(id) else { return };
     match session.user_plane {
@@ -151,7 +151,7 @@ fn waits_for_release(ue: &UeContext) -> bool {
 }
 
 /// The gNB has released the resources of a session: sends the deferred setup.
-pub(crate) fn resources_released(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
+pub(crate) fn on_resources_released(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
     let Some(setup) = ue.session_mut(id).and_then(|session| session.held_setup.take()) else { return };
     if let Some(key) = ue.connection.filter(|_| !waits_for_release(ue)) {
         env.out.stop(key.to_u64(), Timer::NgapGuard);
@@ -192,7 +192,7 @@ fn take_setup_items(ue: &mut UeContext) -> Vec<SetupItem> {
         std::mem::take(&mut ue.undelivered).into_iter().partition(is_setup);
     ue.undelivered = others;
     let item = |undelivered: Undelivered| {
-        let Message { id, n1, n2 } = undelivered.message;
+        let SmfMessage { id, n1, n2 } = undelivered.message;
         let nas_pdu = n1.and_then(|n1| n1::seal(ue, &GmmMessage::from(session_downlink(id, &n1)).encode()));
         setup_item(ue, id, nas_pdu, n2?.1.to_vec())
     };
@@ -204,7 +204,7 @@ fn is_setup(undelivered: &Undelivered) -> bool {
 }
 
 /// The UE is connected again: sends its queued messages.
-pub(crate) fn reached(ue: &mut UeContext, env: &mut Env<'_>) {
+pub(crate) fn send_queued(ue: &mut UeContext, env: &mut Env<'_>) {
     for undelivered in std::mem::take(&mut ue.undelivered) {
         send(ue, env, undelivered.message);
     }

@@ -286,8 +286,9 @@ impl TransferError {
 
 /// Cause of the ERROR INDICATION for an NGAP message with unknown UE ids (TS 38.413 10.4, 10.6).
 pub(crate) fn unknown_connection(amf_id_is_known: bool) -> NgapCause {
-    NgapCause::RadioNetwork(match amf_id_is_known {
-        true => CauseRadioNetwork::inconsistent_remote_UE_NGAP_ID,
-        false => CauseRadioNetwork::unknown_local_UE_NGAP_ID,
+    NgapCause::RadioNetwork(if amf_id_is_known {
+        CauseRadioNetwork::inconsistent_remote_UE_NGAP_ID
+    } else {
+        CauseRadioNetwork::unknown_local_UE_NGAP_ID
     })
 }

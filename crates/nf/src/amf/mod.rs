@@ -10,7 +10,7 @@
 //! This module only dispatches. A UE's context is in [`context`], the indexes of UEs in [`table`],
 //! and the procedure in progress in [`procedure`]: one state, which owns the data that are valid
 //! while it waits. A step works on one UE's context and an [`Env`]; actions on other UEs' contexts
-//! are deferred in [`After`] until the step is over. When a step ends, the context of a UE that is
+//! are deferred in [`DeferredAction`] until the step is over. When a step ends, the context of a UE that is
 //! neither registered nor in a procedure is deleted.
 
 mod config;
@@ -22,10 +22,11 @@ mod error;
 mod inspect;
 mod n1;
 mod n2;
+mod pending_table;
 mod procedure;
 mod refusal;
-mod repeat;
 mod retained;
+mod retransmission;
 mod security;
 mod services;
 mod session;
@@ -38,24 +39,23 @@ mod table;
 pub mod testing;
 #[cfg(test)]
 mod tests;
-mod waiting;
 
 pub use config::{AmfConfig, NetworkNames, Peer, ServedPlmn, Timers};
 pub use inspect::Audit;
-pub use n1::{Outcome, Silence};
+pub use n1::{NasOutcome, Silence};
 pub use retained::Retention;
 
 use crate::kit::{
     Input, Inspect, Instant, Key, N2Input, NetworkFunction, Order, Outbox, Rng, Tag, Timer, TimerKey,
 };
 use connection::Connections;
-use context::{After, CallId, Env, Gnbs, Shared, UeContext};
+use context::{CallId, DeferredAction, Env, Gnbs, Shared, UeContext};
+use pending_table::PendingTable;
 use pith_ngap::{Cause, CauseNas};
 use pith_sbi::Reply;
 use retained::KnownUe;
 use std::collections::VecDeque;
 use table::{Index, Ues};
-use waiting::Waiting;
 
 /// One AMF, or one shard of it.
 pub struct Amf {
@@ -73,7 +73,7 @@ impl Amf {
             connections: Connections::new(config.identity.clone()),
             index: Index::default(),
             rng,
-            half_open: Waiting::new(config::HALF_OPEN),
+            half_open: PendingTable::new(config::HALF_OPEN),
             after: Vec::new(),
             config,
         };
@@ -109,15 +109,15 @@ impl Amf {
     fn settle(&mut self, now: Instant, out: &mut Outbox) {
         while let Some(after) = self.shared.after.pop() {
             match after {
-                After::Supersede { new, old } => self.supersede(now, new, old, out),
-                After::Close(connection) => self.connection_lost(now, connection, out),
+                DeferredAction::Supersede { new, old } => self.supersede(now, new, old, out),
+                DeferredAction::Close(connection) => self.connection_lost(now, connection, out),
             }
         }
     }
 
     fn supersede(&mut self, now: Instant, new: Key, old: Key, out: &mut Outbox) {
         let Some(mut old) = self.ues.remove(old) else { return };
-        old.drops_security = true;
+        old.discards_security = true;
         self.with_ue(now, new, out, |ue, env| procedure::registration::take_over(ue, env, &mut old));
         self.with_env(now, out, |env| forget(&mut old, env));
     }
@@ -139,7 +139,7 @@ impl Amf {
             return self.ngap_guard(now, owner, out);
         }
         self.with_ue(now, owner, out, |ue, env| {
-            if ue.ran_out(key.timer) {
+            if ue.take_expired(key.timer) {
                 procedure::on_timer(ue, env, key.timer);
             }
         });
@@ -152,7 +152,7 @@ fn forget(ue: &mut UeContext, env: &mut Env<'_>) {
     delivery::fail_all(ue, env);
     consumer::release_all(ue, env);
     if let Some(place) = ue.half_open.take() {
-        env.half_open.leave(place);
+        env.half_open.remove(place);
     }
     retain_security(ue, env);
     if let Some(supi) = &ue.supi {
@@ -172,7 +172,7 @@ fn forget(ue: &mut UeContext, env: &mut Env<'_>) {
 /// Retains the UE's native security context, unless the end of the registration forbids it (TS
 /// 33.501 6.8.1.1.1).
 fn retain_security(ue: &mut UeContext, env: &mut Env<'_>) {
-    let security = ue.security.take().filter(|_| !ue.drops_security);
+    let security = ue.security.take().filter(|_| !ue.discards_security);
     let (Some(security), Some(supi), Some(guti)) = (security, &ue.supi, ue.guti) else { return };
     if env.index.find_supi(supi) != Some(ue.key) {
         return;
@@ -185,7 +185,7 @@ impl NetworkFunction for Amf {
     fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox) {
         match input {
             Input::N2(N2Input::Pdu { gnb, stream, pdu }) => {
-                self.ngap_pdu(now, n2::From { gnb, stream }, &pdu, out);
+                self.ngap_pdu(now, n2::N2Origin { gnb, stream }, &pdu, out);
             }
             Input::N2(N2Input::GnbUp { gnb, info }) => self.gnb_up(gnb, info),
             Input::N2(N2Input::GnbDown { gnb }) => self.gnb_down(now, gnb, out),

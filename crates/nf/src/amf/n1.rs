@@ -1,6 +1,6 @@
 //! N1: NAS between UE and AMF (TS 24.501): security protection, and dispatch to procedures.
 //!
-//! Every uplink message results in one [`Outcome`]. Messages without a successful integrity check are
+//! Every uplink message results in one [`NasOutcome`]. Messages without a successful integrity check are
 //! processed only if TS 24.501 4.4.4.3 lists them, and only until secure exchange is established.
 
 use super::context::{Env, UeContext};
@@ -17,7 +17,7 @@ use pith_nas::{
 
 /// The result of an uplink NAS message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum NasOutcome {
     /// Answered with the named message.
     Replied(&'static str),
     /// Accepted; a reply of another NF is pending.
@@ -71,17 +71,17 @@ pub(crate) enum Refusal {
 }
 
 /// Handles a message over the UE's established connection.
-pub(crate) fn receive(ue: &mut UeContext, env: &mut Env<'_>, pdu: &[u8]) -> Outcome {
+pub(crate) fn receive(ue: &mut UeContext, env: &mut Env<'_>, pdu: &[u8]) -> NasOutcome {
     let (name, outcome) = match open(ue, pdu) {
         Ok(uplink) => (uplink.message.name(), dispatch(ue, env, uplink)),
         Err(refusal) => ("?", refuse(ue, env, &refusal)),
     };
-    tell(ue, env, name, outcome);
+    log_outcome(ue, env, name, outcome);
     outcome
 }
 
 /// Logs the result of a message.
-pub(crate) fn tell(ue: &UeContext, env: &mut Env<'_>, name: &'static str, outcome: Outcome) {
+pub(crate) fn log_outcome(ue: &UeContext, env: &mut Env<'_>, name: &'static str, outcome: NasOutcome) {
     env.out.event(Level::Debug, || crate::kit::Event {
         level: Level::Debug,
         procedure: name,
@@ -106,9 +106,10 @@ pub(crate) fn open_plain(is_secure: bool, pdu: &[u8]) -> Result<Uplink, Refusal>
         return Err(Refusal::Discard(Silence::NotProtected));
     }
     let message = decode(pdu)?;
-    match network_processes_unprotected(&message) {
-        true => Ok(Uplink { message, verified: None }),
-        false => Err(Refusal::Discard(Silence::NotProtected)),
+    if network_processes_unprotected(&message) {
+        Ok(Uplink { message, verified: None })
+    } else {
+        Err(Refusal::Discard(Silence::NotProtected))
     }
 }
 
@@ -122,9 +123,10 @@ fn open_protected(ue: &mut UeContext, header: SecurityHeaderType, pdu: &[u8]) ->
         Some(context) => open_verified(context, pdu)?,
         None => open_unverified(pdu)?,
     };
-    match is_new == matches!(uplink.message, GmmMessage::SecurityModeComplete(_)) {
-        true => Ok(uplink),
-        false => Err(Refusal::Discard(Silence::NotExpected)),
+    if is_new == matches!(uplink.message, GmmMessage::SecurityModeComplete(_)) {
+        Ok(uplink)
+    } else {
+        Err(Refusal::Discard(Silence::NotExpected))
     }
 }
 
@@ -148,9 +150,10 @@ pub(crate) fn open_unverified(pdu: &[u8]) -> Result<Uplink, Refusal> {
     let envelope = Envelope::of(pdu).ok_or(Refusal::Discard(Silence::Undecodable))?;
     let plain = envelope.unverified().ok_or(Refusal::Discard(Silence::IntegrityCheckFailed))?;
     let message = decode(plain)?;
-    match network_processes_despite_failed_integrity(&message) {
-        true => Ok(Uplink { message, verified: None }),
-        false => Err(Refusal::Discard(Silence::IntegrityCheckFailed)),
+    if network_processes_despite_failed_integrity(&message) {
+        Ok(Uplink { message, verified: None })
+    } else {
+        Err(Refusal::Discard(Silence::IntegrityCheckFailed))
     }
 }
 
@@ -160,7 +163,7 @@ fn decode(plain: &[u8]) -> Result<GmmMessage, Refusal> {
 }
 
 /// Dispatches a message to the procedure that it starts or continues.
-pub(crate) fn dispatch(ue: &mut UeContext, env: &mut Env<'_>, uplink: Uplink) -> Outcome {
+pub(crate) fn dispatch(ue: &mut UeContext, env: &mut Env<'_>, uplink: Uplink) -> NasOutcome {
     let Uplink { message, verified } = uplink;
     match message {
         GmmMessage::RegistrationRequest(request) => registration::begin(ue, env, request, verified),
@@ -175,26 +178,26 @@ pub(crate) fn dispatch(ue: &mut UeContext, env: &mut Env<'_>, uplink: Uplink) ->
 }
 
 /// 5GMM STATUS: logged only (TS 24.501 5.4.6).
-fn on_status(ue: &UeContext, env: &mut Env<'_>, status: &GmmStatus) -> Outcome {
+fn on_status(ue: &UeContext, env: &mut Env<'_>, status: &GmmStatus) -> NasOutcome {
     env.out.log(Level::Warn, || format!("{}: 5GMM STATUS {}", ue.name(), status.cause));
-    Outcome::Silent(Silence::Complete)
+    NasOutcome::Silent(Silence::Complete)
 }
 
 /// Answers a message that can't be decoded: a request with its reject, any other message with 5GMM
 /// STATUS (TS 24.501 7.4, 7.5.1).
-pub(crate) fn refuse(ue: &mut UeContext, env: &mut Env<'_>, refusal: &Refusal) -> Outcome {
+pub(crate) fn refuse(ue: &mut UeContext, env: &mut Env<'_>, refusal: &Refusal) -> NasOutcome {
     let (error, message_type) = match refusal {
-        Refusal::Discard(silence) => return Outcome::Silent(*silence),
+        Refusal::Discard(silence) => return NasOutcome::Silent(*silence),
         Refusal::Undecodable { error, message_type } => (error, message_type),
     };
     env.out.log(Level::Warn, || format!("{}: {error}", ue.name()));
-    let Some(cause) = error.gmm_cause() else { return Outcome::Silent(Silence::Undecodable) };
+    let Some(cause) = error.gmm_cause() else { return NasOutcome::Silent(Silence::Undecodable) };
     match message_type {
         Some(REGISTRATION_REQUEST) => send(ue, env, RegistrationReject::new(cause)),
         Some(SERVICE_REQUEST) => send(ue, env, ServiceReject::new(cause)),
         _ => send(ue, env, GmmStatus::new(cause)),
     };
-    Outcome::Rejected(cause)
+    NasOutcome::Rejected(cause)
 }
 
 /// Message types of requests that have a reject (TS 24.501 table 9.7.1).
@@ -212,10 +215,10 @@ pub(crate) fn seal(ue: &mut UeContext, plain: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Sends a message in a DOWNLINK NAS TRANSPORT, protected if there is a security context.
-pub(crate) fn send(ue: &mut UeContext, env: &mut Env<'_>, message: impl Into<GmmMessage>) -> Outcome {
+pub(crate) fn send(ue: &mut UeContext, env: &mut Env<'_>, message: impl Into<GmmMessage>) -> NasOutcome {
     let message = message.into();
     send_plain(ue, env, &message.encode());
-    Outcome::Replied(message.name())
+    NasOutcome::Replied(message.name())
 }
 
 /// Sends an encoded plain message, protected if there is a security context.

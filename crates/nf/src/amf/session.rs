@@ -2,7 +2,7 @@
 //! context, TS 24.501 5.4.5.1).
 
 use super::context::CallId;
-use super::delivery::Message;
+use super::delivery::SmfMessage;
 use bytes::Bytes;
 use pith_sbi::Uri;
 use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextUpdateData};
@@ -31,7 +31,7 @@ pub(crate) struct PduSession {
     /// may arrive before its reply.
     pub held: Vec<(SmContextUpdateData, SessionCall)>,
     /// A setup request, deferred until the gNB has released the existing resources.
-    pub held_setup: Option<Message>,
+    pub held_setup: Option<SmfMessage>,
 }
 
 /// State of a session's user plane connection (TS 23.501 5.6.8).

@@ -52,9 +52,12 @@ pub(crate) fn decide_alone(requested: &[Snssai], subscription: &Subscription, se
     let mut allowed: Vec<_> = wanted.filter(usable).collect();
     allowed.sort_unstable();
     allowed.dedup();
-    let rejection = |slice: &Snssai| match subscription.has_slice(slice) {
-        true => SnssaiRejection::NotAvailableInRegistrationArea,
-        false => SnssaiRejection::NotAvailableInPlmn,
+    let rejection = |slice: &Snssai| {
+        if subscription.has_slice(slice) {
+            SnssaiRejection::NotAvailableInRegistrationArea
+        } else {
+            SnssaiRejection::NotAvailableInPlmn
+        }
     };
     let rejected = requested.iter().filter(|slice| !allowed.contains(slice));
     let rejected = rejected.map(|slice| (*slice, rejection(slice))).collect();

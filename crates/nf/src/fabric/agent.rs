@@ -7,7 +7,7 @@
 //! chosen. The apiRoot of the instance determines the binding.
 
 use super::access_token::{AccessTokens, Bearer, Outgoing};
-use super::discovery::{Cache, Question};
+use super::discovery::{Cache, Query};
 use super::registration::Registrations;
 use super::watch::Watches;
 use crate::kit::{Input, Instant, Level, NetworkFunction, Nf, Outbox, Tag, Target, Timer, WallClock};
@@ -67,7 +67,7 @@ impl Call {
 
 /// The route of a call.
 #[derive(Debug, PartialEq)]
-pub(super) enum Way {
+pub(super) enum Route {
     /// To an NF of this shard.
     Local(Nf),
     /// To an NF of another shard of this process.
@@ -75,7 +75,7 @@ pub(super) enum Way {
     /// Over HTTP/2.
     Http(Arc<ApiRoot>),
     /// Not known: must be discovered through the NRF.
-    Discover(Question),
+    Discover(Query),
 }
 
 /// The agent of a shard.
@@ -213,35 +213,34 @@ impl Agent {
     }
 
     /// The route of a call.
-    pub(super) fn way(&mut self, now: Instant, call: &Call) -> Result<Way, Problem> {
+    pub(super) fn route(&mut self, now: Instant, call: &Call) -> Result<Route, Problem> {
         let nf = call.target_nf();
         if let Target::Root(root) = &call.target {
-            return self.way_to(root, nf);
+            return self.route_to(root, nf);
         }
         if let Some(root) = nf.and_then(|nf| self.config.fixed.get(&nf)) {
-            return self.way_to(&Arc::clone(root), nf);
+            return self.route_to(&Arc::clone(root), nf);
         }
-        let question =
-            Question::of(call).ok_or_else(|| Problem::not_reachable("a callback without a root"))?;
+        let question = Query::of(call).ok_or_else(|| Problem::not_reachable("a callback without a root"))?;
         match self.choose(now, &question) {
-            Some(root) => self.way_to(&root, nf),
-            None => Ok(Way::Discover(question)),
+            Some(root) => self.route_to(&root, nf),
+            None => Ok(Route::Discover(question)),
         }
     }
 
     /// The route to an apiRoot.
-    fn way_to(&self, root: &Arc<ApiRoot>, nf: Option<Nf>) -> Result<Way, Problem> {
+    fn route_to(&self, root: &Arc<ApiRoot>, nf: Option<Nf>) -> Result<Route, Problem> {
         let forced = nf.is_some_and(|nf| self.config.forced_http.contains(&nf));
-        let Some(nf) = nf.filter(|_| !forced) else { return Ok(Way::Http(Arc::clone(root))) };
+        let Some(nf) = nf.filter(|_| !forced) else { return Ok(Route::Http(Arc::clone(root))) };
         if **root == *self.config.own_root {
-            return Ok(Way::Local(nf));
+            return Ok(Route::Local(nf));
         }
         let neighbour = self.config.neighbours.iter().find(|(other, _)| other == root);
-        Ok(neighbour.map_or_else(|| Way::Http(Arc::clone(root)), |(_, shard)| Way::Shard(*shard, nf)))
+        Ok(neighbour.map_or_else(|| Route::Http(Arc::clone(root)), |(_, shard)| Route::Shard(*shard, nf)))
     }
 
     /// The best known instance for a query: nearest first, then least loaded (UELB).
-    fn choose(&mut self, now: Instant, question: &Question) -> Option<Arc<ApiRoot>> {
+    fn choose(&mut self, now: Instant, question: &Query) -> Option<Arc<ApiRoot>> {
         let config = &self.config;
         let distance = |root: &ApiRoot| {
             let neighbour = || config.neighbours.iter().any(|(other, _)| **other == *root);
@@ -262,7 +261,7 @@ impl Agent {
     }
 
     /// Holds a call until its discovery is complete; returns the discovery request if none is pending.
-    pub(super) fn discover(&mut self, question: Question, call: Call) -> Option<Call> {
+    pub(super) fn discover(&mut self, question: Query, call: Call) -> Option<Call> {
         let requester = self.requester();
         let (id, query) = self.cache.ask(question, call, requester)?;
         Some(self.own_call(Tag { owner: id, step: step::DISCOVER }, query))
@@ -291,7 +290,7 @@ impl Agent {
     /// The NRF's reply: held calls proceed, or fail if there is no instance.
     fn discovered(&mut self, now: Instant, id: u64, reply: Reply, out: &mut Outbox) {
         let Some(answered) = self.cache.answered(now, id, reply) else { return };
-        if answered.nobody {
+        if answered.not_found {
             return self.failed.extend(answered.waiting);
         }
         self.ready.extend(answered.waiting);

@@ -17,7 +17,7 @@ const LIMIT: usize = 1024;
 
 /// A discovery query.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Question {
+pub(super) struct Query {
     /// The NF type on whose behalf the NRF is queried: producers allow NF types, not processes.
     requester: Option<NfType>,
     pub(super) nf_type: NfType,
@@ -26,7 +26,7 @@ pub(super) struct Question {
     instance: Option<NfInstanceId>,
 }
 
-impl Question {
+impl Query {
     /// The query for that call; `None` for a call to an apiRoot.
     pub(super) fn of(call: &Call) -> Option<Self> {
         let (selection, instance) = match &call.target {
@@ -71,29 +71,29 @@ struct Answer {
 }
 
 #[derive(Debug)]
-struct Asked {
-    question: Question,
+struct PendingQuery {
+    question: Query,
     waiting: Vec<Call>,
 }
 
 /// A query that the NRF has answered.
-pub(super) struct Answered {
-    pub(super) question: Question,
+pub(super) struct QueryResult {
+    pub(super) question: Query,
     /// Calls held for the result.
     pub(super) waiting: Vec<Call>,
     /// The NRF found no instance, or did not answer: the calls fail.
-    pub(super) nobody: bool,
+    pub(super) not_found: bool,
 }
 
 /// Results, and calls held for pending queries.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
-    /// Each call to another NF hashes its question. UEs control little of it, and `LIMIT` bounds the cost of collisions,
+    /// Each call to another NF hashes its query. UEs control little of it, and `LIMIT` bounds the cost of collisions,
     /// so a fast hash is safe.
-    answers: HashMap<Question, Answer, FixedState>,
+    answers: HashMap<Query, Answer, FixedState>,
     /// The instance at each apiRoot. If several NFs of a process share it, one of them.
     instances: HashMap<Arc<ApiRoot>, NfInstanceId>,
-    asked: HashMap<u64, Asked>,
+    asked: HashMap<u64, PendingQuery>,
     numbered: u64,
 }
 
@@ -103,7 +103,7 @@ impl Cache {
     pub(super) fn choose(
         &mut self,
         now: Instant,
-        question: &Question,
+        question: &Query,
         distance: impl Fn(&ApiRoot) -> u8,
     ) -> Option<Arc<ApiRoot>> {
         let answer = self.answers.get_mut(question)?;
@@ -118,12 +118,7 @@ impl Cache {
     }
 
     /// Holds a call until its query is answered; returns the query unless it is pending.
-    pub(super) fn ask(
-        &mut self,
-        question: Question,
-        call: Call,
-        requester: NfType,
-    ) -> Option<(u64, Request)> {
+    pub(super) fn ask(&mut self, question: Query, call: Call, requester: NfType) -> Option<(u64, Request)> {
         if let Some(asked) = self.asked.values_mut().find(|asked| asked.question == question) {
             asked.waiting.push(call);
             return None;
@@ -131,13 +126,13 @@ impl Cache {
         self.numbered += 1;
         let requester = question.requester.clone().unwrap_or(requester);
         let query = question.query(requester);
-        self.asked.insert(self.numbered, Asked { question, waiting: vec![call] });
+        self.asked.insert(self.numbered, PendingQuery { question, waiting: vec![call] });
         Some((self.numbered, query))
     }
 
     /// Stores a result; returns the calls held for it.
-    pub(super) fn answered(&mut self, now: Instant, id: u64, reply: Reply) -> Option<Answered> {
-        let Asked { question, waiting } = self.asked.remove(&id)?;
+    pub(super) fn answered(&mut self, now: Instant, id: u64, reply: Reply) -> Option<QueryResult> {
+        let PendingQuery { question, waiting } = self.asked.remove(&id)?;
         let found = match reply {
             Ok(Response::SearchResult(result)) => {
                 let validity =
@@ -148,7 +143,7 @@ impl Cache {
             }
             _ => Answer { candidates: Vec::new(), until: now },
         };
-        let nobody = found.candidates.is_empty();
+        let not_found = found.candidates.is_empty();
         if self.answers.len() >= LIMIT {
             self.answers.clear();
         }
@@ -158,10 +153,10 @@ impl Cache {
         let known = found.candidates.iter().map(|found| (Arc::clone(&found.root), found.instance));
         self.instances.extend(known);
         // The held calls look up this result next: without it they would query again, for ever.
-        if !nobody {
+        if !not_found {
             self.answers.insert(question.clone(), found);
         }
-        Some(Answered { question, waiting, nobody })
+        Some(QueryResult { question, waiting, not_found })
     }
 
     /// The instance that the NRF returned for that apiRoot.

@@ -10,7 +10,7 @@ mod discovery;
 pub mod guard;
 mod profile;
 mod registration;
-mod repetition;
+mod retransmission;
 mod shard;
 #[cfg(test)]
 mod tests;

@@ -64,7 +64,7 @@ impl Registrations {
         let at = tag.owner as usize;
         match tag.step {
             step::REGISTER => self.registered(at, reply, out),
-            step::HEART_BEAT => self.beaten(at, &reply, out),
+            step::HEART_BEAT => self.on_heart_beat_reply(at, &reply, out),
             _ => {}
         }
     }
@@ -89,7 +89,7 @@ impl Registrations {
     }
 
     /// If the NRF does not know the instance any more, registers it again.
-    fn beaten(&mut self, at: usize, reply: &Reply, out: &mut Outbox) {
+    fn on_heart_beat_reply(&mut self, at: usize, reply: &Reply, out: &mut Outbox) {
         let Some(registration) = self.list.get_mut(at) else { return };
         if reply.as_ref().is_err_and(|problem| problem.status == 404) {
             registration.registered = false;

@@ -7,8 +7,8 @@
 //! ```
 
 use super::access_token::{Bearer, Outgoing};
-use super::agent::{Agent, Call, Way};
-use super::repetition::{Outcome, Repetitions};
+use super::agent::{Agent, Call, Route};
+use super::retransmission::{ReplyAction, Retransmissions};
 use crate::kit::{
     Caller, Effect, Event, Input, Inspect, Instant, Level, N2Effect, N2Input, N4Effect, N4Input,
     NetworkFunction, Nf, Order, Outbox, StoreError, StoreRequest, StoreResponse, Tag, Timer, TimerKey,
@@ -144,7 +144,7 @@ const KEPT: usize = 1024;
 pub struct Shard {
     functions: Vec<(Nf, Box<dyn NetworkFunction>)>,
     agent: Agent,
-    repetitions: Repetitions,
+    retransmissions: Retransmissions,
     queue: VecDeque<(Nf, Input)>,
     outbox: Outbox,
     effects: Vec<Effect>,
@@ -157,7 +157,7 @@ impl Shard {
         Self {
             functions,
             agent,
-            repetitions: Repetitions::default(),
+            retransmissions: Retransmissions::default(),
             queue: VecDeque::new(),
             outbox: Outbox::new(verbosity),
             effects: Vec::new(),
@@ -190,8 +190,8 @@ impl Shard {
             ShardInput::Stored { nf, tag, result } => {
                 self.queue.push_back((nf, Input::Stored { tag, result }))
             }
-            ShardInput::Timer { key, .. } if key.timer == Timer::SbiRepetition => {
-                if let Some((nf, tag, root, request)) = self.repetitions.again(key) {
+            ShardInput::Timer { key, .. } if key.timer == Timer::SbiRetransmission => {
+                if let Some((nf, tag, root, request)) = self.retransmissions.due_call(key) {
                     self.send_http(now, Outgoing { nf, tag, root, request, renewed: false }, out);
                 }
             }
@@ -294,21 +294,21 @@ impl Shard {
 
     /// Routes a call; the agent holds it if discovery is needed first.
     fn call(&mut self, now: Instant, call: Call, out: &mut Vec<ShardEffect>) {
-        match self.agent.way(now, &call) {
-            Ok(Way::Local(target)) => {
+        match self.agent.route(now, &call) {
+            Ok(Route::Local(target)) => {
                 let from = Caller::Local { nf: call.nf, tag: call.tag };
                 self.queue.push_back((target, Input::Request { from, request: call.request }));
             }
-            Ok(Way::Shard(shard, target)) => {
+            Ok(Route::Shard(shard, target)) => {
                 let from = Caller::Shard { shard: self.agent.shard(), nf: call.nf, tag: call.tag };
                 out.push(ShardEffect::ShardCall { shard, nf: target, from, request: call.request });
             }
-            Ok(Way::Http(root)) => {
-                let tag = self.repetitions.note(&call, &root);
+            Ok(Route::Http(root)) => {
+                let tag = self.retransmissions.note(&call, &root);
                 let call = Outgoing { nf: call.nf, tag, root, request: call.request, renewed: false };
                 self.send_http(now, call, out);
             }
-            Ok(Way::Discover(question)) => {
+            Ok(Route::Discover(question)) => {
                 if let Some(discovery) = self.agent.discover(question, call) {
                     self.call(now, discovery, out);
                 }
@@ -338,9 +338,11 @@ impl Shard {
         reply: Result<Response, Box<Problem>>,
         out: &mut Vec<ShardEffect>,
     ) {
-        match self.repetitions.reply(tag, reply) {
-            Outcome::Tell(tag, reply) => self.queue.push_back((nf, Input::Reply { tag, from, reply })),
-            Outcome::Wait(key, after) => out.push(ShardEffect::StartTimer { nf: Nf::Agent, key, after }),
+        match self.retransmissions.reply(tag, reply) {
+            ReplyAction::Deliver(tag, reply) => self.queue.push_back((nf, Input::Reply { tag, from, reply })),
+            ReplyAction::RetryAfter(key, after) => {
+                out.push(ShardEffect::StartTimer { nf: Nf::Agent, key, after })
+            }
         }
     }
 

@@ -34,7 +34,7 @@ pub enum Timer {
     /// A reply of another NF to a procedure's SBI request is overdue.
     SbiGuard,
     /// The retransmission of a call that ends a resource and got no reply.
-    SbiRepetition,
+    SbiRetransmission,
     /// Heart-beat of an NF instance to the NRF (TS 29.510 5.2.2.3.2).
     NrfHeartBeat,
     /// The NRF suspends instances without a heart-beat (TS 29.510 5.2.2.3.2).
@@ -52,7 +52,7 @@ pub enum Timer {
     /// A UPF's Graceful Release Period (TS 29.244 8.2.78).
     PfcpGracefulRelease,
     /// The counter of PFCP from unknown peers is reset.
-    PfcpStrangers,
+    PfcpUnknownPeers,
     /// Next attempt of a PFCP association (TS 29.244 6.2.6).
     PfcpAssociationRetry,
     /// The state of a short-lived transaction is deleted.

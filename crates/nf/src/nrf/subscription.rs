@@ -29,7 +29,7 @@ pub(super) struct Subscription {
     /// Failed notifications since the last successful one.
     failures: u8,
     /// Number of notifications sent: each has a number.
-    told: u32,
+    sent: u32,
 }
 
 impl Nrf {
@@ -47,7 +47,7 @@ impl Nrf {
         let id = self.numbered;
         data.subscription_id = Some(format!("{id}").into());
         data.validity_time = Some(self.end(now, data.validity_time));
-        self.subscriptions.insert(id, Subscription { data: data.clone(), owner, failures: 0, told: 0 });
+        self.subscriptions.insert(id, Subscription { data: data.clone(), owner, failures: 0, sent: 0 });
         let location = Uri::new(&self.root, &format!("/nnrf-nfm/v1/subscriptions/{id}"));
         Ok(Response::SubscriptionDataCreated(Box::new(Created { location, body: data })))
     }
@@ -67,9 +67,10 @@ impl Nrf {
         let end = Some(self.end(now, wished));
         let subscription = self.subscriptions.get_mut(&id).ok_or_else(not_found)?;
         subscription.data.validity_time = end;
-        Ok(match wished == end {
-            true => Response::NoContent,
-            false => Response::SubscriptionData(Box::new(subscription.data.clone())),
+        Ok(if wished == end {
+            Response::NoContent
+        } else {
+            Response::SubscriptionData(Box::new(subscription.data.clone()))
         })
     }
 
@@ -112,10 +113,10 @@ impl Nrf {
             let mut body = NotificationData::new(event.clone(), instance.clone());
             body.nf_profile =
                 (*event != NotificationEventType::NfDeregistered).then(|| profile.clone().for_discovery());
-            subscription.told = subscription.told.wrapping_add(1);
+            subscription.sent = subscription.sent.wrapping_add(1);
             let uri = subscription.data.nf_status_notification_uri.clone();
             let root = uri.root.clone();
-            let tag = Tag { owner: *id, step: subscription.told };
+            let tag = Tag { owner: *id, step: subscription.sent };
             out.call(tag, Target::Root(root), NfStatusNotify { uri, body }.into());
         }
     }

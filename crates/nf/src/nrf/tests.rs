@@ -193,11 +193,10 @@ fn the_load_of_a_service_comes_with_a_heart_beat() {
     let mut bench = bench();
     register(&mut bench, Nf::Smf, 1);
     subscribe(&mut bench, |_| {});
-    let path = match shown(&mut bench, 1).nf_services.is_empty() {
-        true => {
-            format!("/nfServiceList/{}/load", shown(&mut bench, 1).nf_service_list.keys().next().unwrap())
-        }
-        false => "/nfServices/0/load".to_owned(),
+    let path = if shown(&mut bench, 1).nf_services.is_empty() {
+        format!("/nfServiceList/{}/load", shown(&mut bench, 1).nf_service_list.keys().next().unwrap())
+    } else {
+        "/nfServices/0/load".to_owned()
     };
     let seen =
         patch(&mut bench, 1, vec![PatchItem::replace("/nfStatus", "REGISTERED"), PatchItem::add(&path, 7)]);

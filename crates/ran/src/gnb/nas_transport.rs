@@ -69,11 +69,11 @@ impl Gnb {
     pub(super) fn receive_downlink_nas_transport(&mut self, stream: u16, transport: DownlinkNasTransport) {
         let (amf_id, ran_id) = (transport.amf_ue_ngap_id, transport.ran_ue_ngap_id);
         let Some(known) = self.check_ids("DownlinkNasTransport", amf_id, ran_id, stream) else { return };
-        self.hand_over(known.0, transport.nas_pdu);
+        self.deliver_nas(known.0, transport.nas_pdu);
     }
 
     /// Delivers a NAS message to the UE of a context.
-    pub(super) fn hand_over(&mut self, ran_id: RanUeNgapId, nas: Vec<u8>) {
+    pub(super) fn deliver_nas(&mut self, ran_id: RanUeNgapId, nas: Vec<u8>) {
         if let Some(context) = self.contexts.get(&ran_id) {
             self.out.push(Output::Nas { ue: context.ue, nas });
         }

@@ -52,7 +52,7 @@ impl Gnb {
         };
         self.send(stream, response.encode());
         for nas in request.nas_pdu.into_iter().chain(sessions.nas) {
-            self.hand_over(known.0, nas);
+            self.deliver_nas(known.0, nas);
         }
     }
 
@@ -159,7 +159,7 @@ impl Gnb {
         };
         self.send(stream, response.encode());
         if let Some(nas) = command.nas_pdu {
-            self.hand_over(known.0, nas);
+            self.deliver_nas(known.0, nas);
         }
     }
 
@@ -207,7 +207,7 @@ impl Gnb {
             diagnostics: None,
         };
         self.send(stream, response.encode());
-        nas.into_iter().for_each(|nas| self.hand_over(known.0, nas));
+        nas.into_iter().for_each(|nas| self.deliver_nas(known.0, nas));
     }
 
     fn modify_session(

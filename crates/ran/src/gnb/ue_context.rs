@@ -45,7 +45,7 @@ impl Gnb {
         };
         self.send(stream, response.encode());
         for nas in request.nas_pdu.into_iter().chain(sessions.nas) {
-            self.hand_over(known.0, nas);
+            self.deliver_nas(known.0, nas);
         }
     }
 

@@ -19,7 +19,7 @@ pub(crate) use traffic::{read_probe, write_probe};
 
 /// An action of the user.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Wish {
+pub(crate) enum UserAction {
     Register,
     EstablishSession(SessionRequest),
     ReleaseSession(u8),
@@ -66,11 +66,11 @@ pub(crate) struct Journey {
 }
 
 /// What a journey may use and change outside itself.
-pub(crate) struct Scene<'a> {
+pub(crate) struct JourneyContext<'a> {
     pub now: Instant,
     pub plan: &'a Plan,
     pub statistics: &'a mut Statistics,
-    pub wishes: &'a mut Vec<Wish>,
+    pub actions: &'a mut Vec<UserAction>,
 }
 
 impl Journey {
@@ -108,7 +108,7 @@ impl Journey {
     }
 
     /// The deadline of the journey or of a packet is reached.
-    pub fn on_timeout(&mut self, scene: &mut Scene<'_>) {
+    pub fn on_timeout(&mut self, scene: &mut JourneyContext<'_>) {
         if self.deadline.is_some_and(|deadline| deadline <= scene.now) {
             self.deadline = None;
             match self.progress {
@@ -117,12 +117,12 @@ impl Journey {
                 _ => {}
             }
         }
-        self.go_on_pinging(scene);
-        self.go_on_streaming(scene);
+        self.continue_ping(scene);
+        self.continue_stream(scene);
     }
 
     /// Starts the step at `round` and `at`, or the next round, or ends.
-    fn begin_step(&mut self, scene: &mut Scene<'_>) {
+    fn begin_step(&mut self, scene: &mut JourneyContext<'_>) {
         let Some(step) = self.next_step(scene.plan) else {
             self.progress = Progress::Done;
             return;
@@ -131,24 +131,24 @@ impl Journey {
         self.began = scene.now;
         self.half_done = false;
         match step {
-            Step::Register => scene.wishes.push(Wish::Register),
-            Step::EstablishSession => scene.wishes.push(Wish::EstablishSession(self.session.clone())),
-            Step::ReleaseSession => scene.wishes.push(Wish::ReleaseSession(self.session.id)),
-            Step::RequestService => scene.wishes.push(Wish::RequestService),
-            Step::BecomeIdle => scene.wishes.push(Wish::BecomeIdle),
-            Step::Deregister => scene.wishes.push(Wish::Deregister),
+            Step::Register => scene.actions.push(UserAction::Register),
+            Step::EstablishSession => scene.actions.push(UserAction::EstablishSession(self.session.clone())),
+            Step::ReleaseSession => scene.actions.push(UserAction::ReleaseSession(self.session.id)),
+            Step::RequestService => scene.actions.push(UserAction::RequestService),
+            Step::BecomeIdle => scene.actions.push(UserAction::BecomeIdle),
+            Step::Deregister => scene.actions.push(UserAction::Deregister),
             Step::Wait(duration) => self.deadline = Some(scene.now + duration),
             Step::Ping => {
                 if let Some(plan) = scene.plan.packets.ping {
                     self.ping.begin(scene.now, plan);
                 }
-                self.go_on_pinging(scene);
+                self.continue_ping(scene);
             }
             Step::Traffic => {
                 if let Some(plan) = scene.plan.packets.traffic {
                     self.traffic.begin(scene.now, plan);
                 }
-                self.go_on_streaming(scene);
+                self.continue_stream(scene);
             }
         }
     }
@@ -162,13 +162,13 @@ impl Journey {
         plan.step(self.round, self.at)
     }
 
-    fn end_step(&mut self, scene: &mut Scene<'_>) {
+    fn end_step(&mut self, scene: &mut JourneyContext<'_>) {
         self.at += 1;
         self.begin_step(scene);
     }
 
     /// Handles an event of the UE.
-    pub fn on_event(&mut self, event: Event, scene: &mut Scene<'_>) {
+    pub fn on_event(&mut self, event: Event, scene: &mut JourneyContext<'_>) {
         let Progress::Under(step) = self.progress else { return };
         let elapsed = scene.now - self.began;
         match (step, event) {
@@ -178,11 +178,11 @@ impl Journey {
             }
             (Step::EstablishSession, Event::SessionEstablished(_)) => {
                 scene.statistics.session.add(elapsed);
-                self.note_half(scene);
+                self.complete_half(scene);
             }
             (Step::RequestService, Event::ServiceAccepted) => {
                 scene.statistics.service.add(elapsed);
-                self.note_half(scene);
+                self.complete_half(scene);
             }
             (Step::ReleaseSession, Event::SessionReleased(_)) | (Step::BecomeIdle, Event::Idle) => {
                 self.end_step(scene);
@@ -211,7 +211,7 @@ impl Journey {
     }
 
     /// Radio bearers of the session were set up or released.
-    pub fn on_bearer(&mut self, up: bool, scene: &mut Scene<'_>) {
+    pub fn on_bearer(&mut self, up: bool, scene: &mut JourneyContext<'_>) {
         self.has_bearer = up;
         let waits = matches!(self.progress, Progress::Under(Step::EstablishSession | Step::RequestService));
         if up && waits && self.half_done {
@@ -220,7 +220,7 @@ impl Journey {
     }
 
     /// Signalling is complete; the step also needs the bearers.
-    fn note_half(&mut self, scene: &mut Scene<'_>) {
+    fn complete_half(&mut self, scene: &mut JourneyContext<'_>) {
         self.half_done = true;
         if self.has_bearer {
             self.end_step(scene);
@@ -228,21 +228,21 @@ impl Journey {
     }
 
     /// An echo reply was received.
-    pub fn on_reply(&mut self, sequence: u16, scene: &mut Scene<'_>) {
+    pub fn on_reply(&mut self, sequence: u16, scene: &mut JourneyContext<'_>) {
         if let Some(round_trip) = self.ping.take_reply(scene.now, sequence) {
             scene.statistics.ping.received += 1;
             scene.statistics.ping.round_trip.add(round_trip);
-            self.go_on_pinging(scene);
+            self.continue_ping(scene);
         }
     }
 
-    fn go_on_pinging(&mut self, scene: &mut Scene<'_>) {
+    fn continue_ping(&mut self, scene: &mut JourneyContext<'_>) {
         if self.progress != Progress::Under(Step::Ping) {
             return;
         }
         while let Some(sequence) = self.ping.next_to_send(scene.now) {
             scene.statistics.ping.sent += 1;
-            scene.wishes.push(Wish::Ping(sequence));
+            scene.actions.push(UserAction::Ping(sequence));
         }
         match self.ping.lost(scene.now) {
             None => {}
@@ -252,20 +252,20 @@ impl Journey {
     }
 
     /// A datagram of the stream was returned.
-    pub fn on_echo(&mut self, number: u64, sent: Instant, scene: &mut Scene<'_>) {
+    pub fn on_echo(&mut self, number: u64, sent: Instant, scene: &mut JourneyContext<'_>) {
         if self.traffic.take_echo(number) {
             scene.statistics.traffic.note_received(scene.now, sent);
-            self.go_on_streaming(scene);
+            self.continue_stream(scene);
         }
     }
 
-    fn go_on_streaming(&mut self, scene: &mut Scene<'_>) {
+    fn continue_stream(&mut self, scene: &mut JourneyContext<'_>) {
         if self.progress != Progress::Under(Step::Traffic) {
             return;
         }
         for number in self.traffic.take_due(scene.now) {
             scene.statistics.traffic.note_sent(scene.now);
-            scene.wishes.push(Wish::Probe(number));
+            scene.actions.push(UserAction::Probe(number));
         }
         match self.traffic.state(scene.now) {
             Stream::Running => {}
@@ -274,7 +274,7 @@ impl Journey {
         }
     }
 
-    fn fail(&mut self, what: String, scene: &mut Scene<'_>) {
+    fn fail(&mut self, what: String, scene: &mut JourneyContext<'_>) {
         scene.statistics.fail(what);
         if !(scene.plan.persistent && self.progress == Progress::Under(Step::Register)) {
             self.progress = Progress::Failed;

@@ -16,7 +16,7 @@ pub use interface::{Input, Output, Tally};
 
 use crate::clock::Instant;
 use crate::gnb::{self, Gnb, UeKey};
-use crate::journey::{Journey, Plan, Progress, Scene, Wish};
+use crate::journey::{Journey, JourneyContext, Plan, Progress, UserAction};
 use crate::statistics::Statistics;
 use crate::ue::{self, SessionRequest, Subscription, Ue};
 use pith_ngap::CauseRadioNetwork;
@@ -50,7 +50,7 @@ pub struct UeSetup {
 }
 
 /// An output still to be delivered within the radio network.
-enum Errand {
+enum PendingOutput {
     Ue(UeKey, Signal),
     Gnb(usize, gnb::Input<'static>),
 }
@@ -71,14 +71,14 @@ pub struct Ran {
     subscribers: Vec<Subscriber>,
     /// The session of each downlink TEID.
     endpoints: HashMap<Teid, Endpoint>,
-    errands: VecDeque<Errand>,
+    pending: VecDeque<PendingOutput>,
     schedule: Schedule,
     statistics: Statistics,
     tally: Tally,
     now: Instant,
     gnb_out: Vec<gnb::Output>,
     ue_out: Vec<ue::Output>,
-    wishes: Vec<Wish>,
+    actions: Vec<UserAction>,
     out: Vec<Output>,
 }
 
@@ -90,14 +90,14 @@ impl Ran {
             gnbs: gnbs.into_iter().map(Gnb::new).collect(),
             subscribers: Vec::new(),
             endpoints: HashMap::new(),
-            errands: VecDeque::new(),
+            pending: VecDeque::new(),
             schedule: Schedule::default(),
             statistics: Statistics::default(),
             tally: Tally::default(),
             now: Instant::START,
             gnb_out: Vec::new(),
             ue_out: Vec::new(),
-            wishes: Vec::new(),
+            actions: Vec::new(),
             out: Vec::new(),
         }
     }
@@ -131,17 +131,17 @@ impl Ran {
         std::mem::swap(&mut self.out, out);
         match input {
             Input::N2Up { gnb, outbound_streams } => {
-                self.tell_gnb(gnb, gnb::Input::AssociationUp { outbound_streams });
+                self.gnb_input(gnb, gnb::Input::AssociationUp { outbound_streams });
             }
-            Input::N2Down { gnb } => self.tell_gnb(gnb, gnb::Input::AssociationDown),
-            Input::N2 { gnb, stream, pdu } => self.tell_gnb(gnb, gnb::Input::Pdu { stream, octets: pdu }),
+            Input::N2Down { gnb } => self.gnb_input(gnb, gnb::Input::AssociationDown),
+            Input::N2 { gnb, stream, pdu } => self.gnb_input(gnb, gnb::Input::Pdu { stream, octets: pdu }),
             Input::N3 { from, datagram } => self.receive_n3(from, datagram),
             Input::Packet { ue, session, packet } => self.send_packet(ue, session, packet),
-            Input::Ue { ue, input } => self.tell_ue(ue, input),
-            Input::Gnb { gnb, input } => self.tell_gnb(gnb, input),
+            Input::Ue { ue, input } => self.ue_input(ue, input),
+            Input::Gnb { gnb, input } => self.gnb_input(gnb, input),
             Input::Timeout => self.on_timeout(),
         }
-        self.run_errands();
+        self.deliver_pending();
         std::mem::swap(&mut self.out, out);
     }
 
@@ -201,16 +201,16 @@ impl Ran {
         self.statistics.fail(what);
     }
 
-    fn run_errands(&mut self) {
-        while let Some(errand) = self.errands.pop_front() {
-            match errand {
-                Errand::Gnb(gnb, input) => self.tell_gnb(gnb, input),
-                Errand::Ue(ue, signal) => self.signal_ue(ue, signal),
+    fn deliver_pending(&mut self) {
+        while let Some(output) = self.pending.pop_front() {
+            match output {
+                PendingOutput::Gnb(gnb, input) => self.gnb_input(gnb, input),
+                PendingOutput::Ue(ue, signal) => self.signal_ue(ue, signal),
             }
         }
     }
 
-    fn tell_gnb(&mut self, index: usize, input: gnb::Input<'_>) {
+    fn gnb_input(&mut self, index: usize, input: gnb::Input<'_>) {
         let Some(gnb) = self.gnbs.get_mut(index) else { return };
         let mut outputs = std::mem::take(&mut self.gnb_out);
         gnb.handle(self.now, input, &mut outputs);
@@ -219,24 +219,24 @@ impl Ran {
             self.on_gnb_output(index, output);
         }
         self.gnb_out = outputs;
-        self.schedule.want(Entity::Gnb(index), next);
+        self.schedule.set_wake_up(Entity::Gnb(index), next);
     }
 
     fn on_gnb_output(&mut self, gnb: usize, output: gnb::Output) {
         match output {
             gnb::Output::Send { stream, pdu } => self.out.push(Output::N2 { gnb, stream, pdu }),
-            gnb::Output::Nas { ue, nas } => self.errands.push_back(Errand::Ue(ue, Signal::Nas(nas))),
+            gnb::Output::Nas { ue, nas } => self.pending.push_back(PendingOutput::Ue(ue, Signal::Nas(nas))),
             gnb::Output::SecurityActivated { ue, k_gnb, capabilities } => {
-                self.errands.push_back(Errand::Ue(ue, Signal::Security(k_gnb, capabilities)));
+                self.pending.push_back(PendingOutput::Ue(ue, Signal::Security(k_gnb, capabilities)));
             }
             gnb::Output::BearerUp { ue, bearer } => {
-                self.errands.push_back(Errand::Ue(ue, Signal::Bearer(bearer, true)));
+                self.pending.push_back(PendingOutput::Ue(ue, Signal::Bearer(bearer, true)));
             }
             gnb::Output::BearerMoved { ue, bearer } => self.move_bearer(ue, bearer),
             gnb::Output::BearerDown { ue, bearer } => {
-                self.errands.push_back(Errand::Ue(ue, Signal::Bearer(bearer, false)));
+                self.pending.push_back(PendingOutput::Ue(ue, Signal::Bearer(bearer, false)));
             }
-            gnb::Output::Released { ue } => self.errands.push_back(Errand::Ue(ue, Signal::Released)),
+            gnb::Output::Released { ue } => self.pending.push_back(PendingOutput::Ue(ue, Signal::Released)),
             gnb::Output::Paging(s_tmsi) => self.page(gnb, s_tmsi),
             gnb::Output::Event(event) => self.out.push(Output::GnbEvent { gnb, event }),
             gnb::Output::Violation(violation) => {
@@ -252,23 +252,23 @@ impl Ran {
             subscriber.gnb == gnb && subscriber.ue.guti().is_some_and(|guti| guti.s_tmsi() == s_tmsi)
         };
         if let Some(at) = self.subscribers.iter().position(is_meant) {
-            self.errands.push_back(Errand::Ue(UeKey(at as u32), Signal::Paging));
+            self.pending.push_back(PendingOutput::Ue(UeKey(at as u32), Signal::Paging));
         }
     }
 
     fn signal_ue(&mut self, ue: UeKey, signal: Signal) {
         match signal {
-            Signal::Nas(nas) => self.tell_ue(ue, ue::Input::Nas(&nas)),
+            Signal::Nas(nas) => self.ue_input(ue, ue::Input::Nas(&nas)),
             Signal::Security(k_gnb, capabilities) => {
-                self.tell_ue(ue, ue::Input::SecurityActivated { k_gnb, capabilities });
+                self.ue_input(ue, ue::Input::SecurityActivated { k_gnb, capabilities });
             }
             Signal::Bearer(bearer, up) => self.note_bearer(ue, bearer, up),
-            Signal::Released => self.tell_ue(ue, ue::Input::ConnectionReleased),
-            Signal::Paging => self.tell_ue(ue, ue::Input::Paging),
+            Signal::Released => self.ue_input(ue, ue::Input::ConnectionReleased),
+            Signal::Paging => self.ue_input(ue, ue::Input::Paging),
         }
     }
 
-    fn tell_ue(&mut self, key: UeKey, input: ue::Input<'_>) {
+    fn ue_input(&mut self, key: UeKey, input: ue::Input<'_>) {
         let Some(subscriber) = self.subscribers.get_mut(key.0 as usize) else { return };
         let mut outputs = std::mem::take(&mut self.ue_out);
         subscriber.ue.handle(self.now, input, &mut outputs);
@@ -276,7 +276,7 @@ impl Ran {
             self.on_ue_output(key, output);
         }
         self.ue_out = outputs;
-        self.grant_wishes(key);
+        self.run_actions(key);
         self.reschedule_ue(key);
     }
 
@@ -286,13 +286,13 @@ impl Ran {
         match output {
             ue::Output::Connect { nas, cause, s_tmsi } => {
                 let input = gnb::Input::Connect { ue: key, nas, cause, s_tmsi };
-                self.errands.push_back(Errand::Gnb(gnb, input));
+                self.pending.push_back(PendingOutput::Gnb(gnb, input));
             }
             ue::Output::Send(nas) => {
-                self.errands.push_back(Errand::Gnb(gnb, gnb::Input::Uplink { ue: key, nas }));
+                self.pending.push_back(PendingOutput::Gnb(gnb, gnb::Input::Uplink { ue: key, nas }));
             }
             ue::Output::Release => {
-                self.errands.push_back(Errand::Gnb(gnb, gnb::Input::RadioLost { ue: key }));
+                self.pending.push_back(PendingOutput::Gnb(gnb, gnb::Input::RadioLost { ue: key }));
             }
             ue::Output::Event(event) => {
                 self.out.push(Output::UeEvent { ue: key, event });
@@ -305,41 +305,42 @@ impl Ran {
     }
 
     /// Passes an event to a user, and updates the progress counters.
-    fn advance(&mut self, key: UeKey, note: impl FnOnce(&mut Journey, &mut Scene<'_>)) {
+    fn advance(&mut self, key: UeKey, note: impl FnOnce(&mut Journey, &mut JourneyContext<'_>)) {
         let Some(subscriber) = self.subscribers.get_mut(key.0 as usize) else { return };
         let before = subscriber.journey.progress();
-        let mut scene = Scene {
+        let mut scene = JourneyContext {
             now: self.now,
             plan: &self.plan,
             statistics: &mut self.statistics,
-            wishes: &mut self.wishes,
+            actions: &mut self.actions,
         };
         note(&mut subscriber.journey, &mut scene);
         self.tally.move_on(before, subscriber.journey.progress());
     }
 
-    fn grant_wishes(&mut self, key: UeKey) {
-        while !self.wishes.is_empty() {
-            for wish in std::mem::take(&mut self.wishes) {
-                self.grant(key, wish);
+    fn run_actions(&mut self, key: UeKey) {
+        while !self.actions.is_empty() {
+            for action in std::mem::take(&mut self.actions) {
+                self.run_action(key, action);
             }
         }
     }
 
-    fn grant(&mut self, key: UeKey, wish: Wish) {
+    fn run_action(&mut self, key: UeKey, action: UserAction) {
         let gnb = self.subscribers.get(key.0 as usize).map_or(0, |subscriber| subscriber.gnb);
-        match wish {
-            Wish::Register => self.tell_ue(key, ue::Input::Register),
-            Wish::EstablishSession(request) => self.tell_ue(key, ue::Input::EstablishSession(request)),
-            Wish::ReleaseSession(id) => self.tell_ue(key, ue::Input::ReleaseSession(id)),
-            Wish::RequestService => self.tell_ue(key, ue::Input::RequestService),
-            Wish::Deregister => self.tell_ue(key, ue::Input::Deregister { switch_off: false }),
-            Wish::BecomeIdle => {
+        match action {
+            UserAction::Register => self.ue_input(key, ue::Input::Register),
+            UserAction::EstablishSession(request) => self.ue_input(key, ue::Input::EstablishSession(request)),
+            UserAction::ReleaseSession(id) => self.ue_input(key, ue::Input::ReleaseSession(id)),
+            UserAction::RequestService => self.ue_input(key, ue::Input::RequestService),
+            UserAction::Deregister => self.ue_input(key, ue::Input::Deregister { switch_off: false }),
+            UserAction::BecomeIdle => {
                 let cause = CauseRadioNetwork::user_inactivity;
-                self.errands.push_back(Errand::Gnb(gnb, gnb::Input::ReleaseContext { ue: key, cause }));
+                self.pending
+                    .push_back(PendingOutput::Gnb(gnb, gnb::Input::ReleaseContext { ue: key, cause }));
             }
-            Wish::Ping(sequence) => self.send_echo(key, sequence),
-            Wish::Probe(number) => self.send_probe(key, number),
+            UserAction::Ping(sequence) => self.send_echo(key, sequence),
+            UserAction::Probe(number) => self.send_probe(key, number),
         }
     }
 
@@ -347,20 +348,20 @@ impl Ran {
         if let Some(subscriber) = self.subscribers.get(key.0 as usize) {
             let next =
                 subscriber.ue.next_timeout().into_iter().chain(subscriber.journey.next_timeout()).min();
-            self.schedule.want(Entity::Ue(key), next);
+            self.schedule.set_wake_up(Entity::Ue(key), next);
         }
     }
 
     fn on_timeout(&mut self) {
         while let Some(entity) = self.schedule.take_due(self.now) {
             match entity {
-                Entity::Gnb(gnb) => self.tell_gnb(gnb, gnb::Input::Timeout),
+                Entity::Gnb(gnb) => self.gnb_input(gnb, gnb::Input::Timeout),
                 Entity::Ue(ue) => {
                     self.advance(ue, Journey::on_timeout);
-                    self.tell_ue(ue, ue::Input::Timeout);
+                    self.ue_input(ue, ue::Input::Timeout);
                 }
             }
-            self.run_errands();
+            self.deliver_pending();
         }
     }
 }

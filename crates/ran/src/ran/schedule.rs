@@ -23,7 +23,7 @@ pub(super) struct Schedule {
 
 impl Schedule {
     /// Sets or clears an entity's wake-up time.
-    pub fn want(&mut self, entity: Entity, at: Option<Instant>) {
+    pub fn set_wake_up(&mut self, entity: Entity, at: Option<Instant>) {
         match (self.wanted.get_mut(&entity), at) {
             (Some((wanted, stands)), at) if at.is_none_or(|at| *stands <= at) => *wanted = at,
             (_, Some(at)) => {
@@ -50,7 +50,7 @@ impl Schedule {
             self.wanted.remove(&entity);
             match wanted {
                 Some(wanted) if wanted <= now => return Some(entity),
-                later => self.want(entity, later),
+                later => self.set_wake_up(entity, later),
             }
         }
         None
@@ -70,10 +70,10 @@ mod tests {
     fn the_last_wake_up_time_counts() {
         let mut schedule = Schedule::default();
         let (gnb, ue) = (Entity::Gnb(0), Entity::Ue(UeKey(0)));
-        schedule.want(gnb, Some(at(5)));
-        schedule.want(gnb, Some(at(9)));
-        schedule.want(ue, Some(at(7)));
-        schedule.want(ue, Some(at(6)));
+        schedule.set_wake_up(gnb, Some(at(5)));
+        schedule.set_wake_up(gnb, Some(at(9)));
+        schedule.set_wake_up(ue, Some(at(7)));
+        schedule.set_wake_up(ue, Some(at(6)));
         assert_eq!(schedule.take_due(at(5)), None);
         assert_eq!(schedule.take_due(at(8)), Some(ue));
         assert_eq!(schedule.take_due(at(8)), None);
@@ -84,10 +84,10 @@ mod tests {
     #[test]
     fn a_cleared_wake_up_time_is_not_due() {
         let mut schedule = Schedule::default();
-        schedule.want(Entity::Gnb(0), Some(at(1)));
-        schedule.want(Entity::Gnb(0), None);
+        schedule.set_wake_up(Entity::Gnb(0), Some(at(1)));
+        schedule.set_wake_up(Entity::Gnb(0), None);
         assert_eq!(schedule.take_due(at(2)), None);
-        schedule.want(Entity::Gnb(0), Some(at(3)));
+        schedule.set_wake_up(Entity::Gnb(0), Some(at(3)));
         assert_eq!(schedule.take_due(at(3)), Some(Entity::Gnb(0)));
     }
 }

@@ -41,17 +41,18 @@ impl Ran {
         } else {
             self.endpoints.remove(&bearer.downlink);
         }
-        self.tell_ue(key, ue::Input::UserPlane { session: bearer.session, up });
+        self.ue_input(key, ue::Input::UserPlane { session: bearer.session, up });
         self.advance(key, |journey, scene| journey.on_bearer(up, scene));
-        self.grant_wishes(key);
+        self.run_actions(key);
         self.reschedule_ue(key);
     }
 
     /// A bearer's packets are sent to another UPF from now on.
     pub(super) fn move_bearer(&mut self, key: UeKey, bearer: Bearer) {
         let Some(subscriber) = self.subscribers.get_mut(key.0 as usize) else { return };
-        let moved = subscriber.bearers.iter_mut().find(|other| other.session == bearer.session);
-        moved.into_iter().for_each(|other| *other = bearer);
+        if let Some(moved) = subscriber.bearers.iter_mut().find(|other| other.session == bearer.session) {
+            *moved = bearer;
+        }
     }
 
     /// Sends an echo request of a UE, from the address of its first session that has one.
@@ -86,7 +87,7 @@ impl Ran {
     pub(super) fn send_packet(&mut self, key: UeKey, session: u8, packet: &[u8]) {
         let Some(subscriber) = self.subscribers.get(key.0 as usize) else { return };
         let Some(bearer) = subscriber.bearers.iter().find(|bearer| bearer.session == session).copied() else {
-            return self.tell_ue(key, ue::Input::RequestService);
+            return self.ue_input(key, ue::Input::RequestService);
         };
         let information = UlPduSessionInformation { qfi: bearer.qfi, qos_monitoring: None };
         let Some(header) = information.gpdu_header(bearer.uplink.teid.0, packet.len()) else { return };
@@ -166,7 +167,7 @@ impl Ran {
         } else {
             return self.out.push(Output::Packet { ue: key, session, packet: packet.to_vec() });
         }
-        self.grant_wishes(key);
+        self.run_actions(key);
         self.reschedule_ue(key);
     }
 

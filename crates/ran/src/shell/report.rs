@@ -1,7 +1,7 @@
 //! The result of a run: a table for people, JSON for programs.
 
 use pith_ran::Ran;
-use pith_ran::statistics::{Breach, Summary, TrafficStatistics};
+use pith_ran::statistics::{ClauseViolations, Summary, TrafficStatistics};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -90,7 +90,7 @@ pub struct ViolationReport {
     /// Total number.
     pub count: u64,
     /// By the violated clause.
-    pub by_clause: BTreeMap<&'static str, Breach>,
+    pub by_clause: BTreeMap<&'static str, ClauseViolations>,
 }
 
 impl Report {

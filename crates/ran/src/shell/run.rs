@@ -151,15 +151,15 @@ impl<'a> Run<'a> {
     /// Runs the UEs; returns the CPU time of the watched process, if there is one.
     fn run_watched(&mut self, stop: &Stop) -> Result<Option<Duration>> {
         let Some(process) = self.options.watch_cpu else { return self.run_ues(stop).map(|()| None) };
-        self.rest(stop)?;
+        self.drain_events(stop)?;
         let watch = Watch::begin(process)?;
         self.run_ues(stop)?;
-        self.rest(stop)?;
+        self.drain_events(stop)?;
         watch.spent().map(Some)
     }
 
     /// Processes events for [`REST`].
-    fn rest(&mut self, stop: &Stop) -> Result<()> {
+    fn drain_events(&mut self, stop: &Stop) -> Result<()> {
         let end = std::time::Instant::now() + REST;
         while std::time::Instant::now() < end && !stop.is_asked() && self.n2.is_open() {
             self.turn(stop, end.saturating_duration_since(std::time::Instant::now()))?;

@@ -47,11 +47,11 @@ pub struct PingStatistics {
 
 /// Violations by clause.
 #[derive(Debug, Clone, Default)]
-pub struct Violations(BTreeMap<&'static str, Breach>);
+pub struct Violations(BTreeMap<&'static str, ClauseViolations>);
 
 /// Violations of one clause.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Breach {
+pub struct ClauseViolations {
     /// Number of violations.
     pub count: u64,
     /// The first violations, as text.
@@ -81,7 +81,7 @@ impl Violations {
     }
 
     /// Violations by clause.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Breach)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &ClauseViolations)> {
         self.0.iter().map(|(clause, breach)| (*clause, breach))
     }
 }

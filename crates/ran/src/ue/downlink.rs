@@ -45,7 +45,7 @@ impl Ue {
             let text = format!("unprotected {} after secure exchange was established", message.name());
             return self.violation("TS 24.501 4.4.4.2", text);
         }
-        if !may_come_plain(&message) {
+        if !is_accepted_plain(&message) {
             return self.violation("TS 24.501 4.4.4.2", format!("unprotected {}", message.name()));
         }
         self.receive_gmm(message, Protection::None);
@@ -153,7 +153,7 @@ impl Ue {
 }
 
 /// The list of TS 24.501 4.4.4.2.
-fn may_come_plain(message: &GmmMessage) -> bool {
+fn is_accepted_plain(message: &GmmMessage) -> bool {
     match message {
         GmmMessage::IdentityRequest(request) => request.identity_type == IdentityType::Suci,
         GmmMessage::AuthenticationRequest(_)

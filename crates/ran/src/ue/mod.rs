@@ -87,7 +87,7 @@ enum Connection {
 
 /// Data of a registration, kept until de-registration.
 #[derive(Debug, Clone, Default)]
-struct Place {
+struct RegistrationData {
     guti: Option<FiveGGuti>,
     tai_list: Option<TaiList>,
     last_visited: Option<Tai>,
@@ -105,7 +105,7 @@ pub struct Ue {
     tai: Tai,
     state: State,
     connection: Connection,
-    place: Place,
+    place: RegistrationData,
     /// The current 5G NAS security context.
     current: Option<SecurityContext>,
     authentication: Authentication,
@@ -149,7 +149,7 @@ impl Ue {
             tai,
             state: State::Deregistered,
             connection: Connection::Idle,
-            place: Place::default(),
+            place: RegistrationData::default(),
             current: None,
             authentication: Authentication::default(),
             initial: None,
@@ -239,7 +239,7 @@ impl Ue {
         while let Some(timer) = self.timers.take_expired(self.now) {
             match timer {
                 Timer::T3510 => self.on_registration_unanswered(),
-                Timer::T3502 => self.retry_from_the_beginning(),
+                Timer::T3502 => self.retry_with_reset_counter(),
                 Timer::T3511 | Timer::T3346 => self.retry_registration(),
                 Timer::T3512 => self.begin_periodic_update(),
                 Timer::T3516 => self.authentication.forget_answer(),

@@ -9,7 +9,7 @@
 //!   | <- REGISTRATION REJECT        |   instead; T3511, T3502 or T3346 until the next attempt
 //! ```
 
-use super::{Connection, Event, Failure, Place, SessionFailure, State, Timer, Ue};
+use super::{Connection, Event, Failure, RegistrationData, SessionFailure, State, Timer, Ue};
 use pith_nas::GmmCause;
 use pith_nas::gmm::{RegistrationAccept, RegistrationComplete, RegistrationReject, RegistrationRequest};
 use pith_nas::ie::{
@@ -103,7 +103,7 @@ impl Ue {
             self.send(&RegistrationComplete::new().into());
         }
         self.event(Event::Registered(kind));
-        self.go_on_when_registered();
+        self.resume_pending();
     }
 
     /// Checks that the mandatory content is present and consistent.
@@ -170,7 +170,7 @@ impl Ue {
     }
 
     /// Starts what was deferred until the end of the registration or service request.
-    pub(super) fn go_on_when_registered(&mut self) {
+    pub(super) fn resume_pending(&mut self) {
         if self.wants_to_deregister {
             self.deregister_by_user(self.switch_off);
         } else {
@@ -261,7 +261,7 @@ impl Ue {
     }
 
     /// T3502 expired: resets the attempt counter (TS 24.501 5.5.1.2.7).
-    pub(super) fn retry_from_the_beginning(&mut self) {
+    pub(super) fn retry_with_reset_counter(&mut self) {
         self.registration_attempts = 0;
         self.retry_registration();
     }
@@ -280,7 +280,7 @@ impl Ue {
     pub(super) fn deregister_locally(&mut self) {
         self.timers.stop_all(&[Timer::T3510, Timer::T3511, Timer::T3512, Timer::T3517, Timer::T3521]);
         self.state = State::Deregistered;
-        self.place = Place::default();
+        self.place = RegistrationData::default();
         self.current = None;
         self.initial = None;
         self.wants_to_deregister = false;

@@ -74,7 +74,7 @@ impl Ue {
                 let k_amf = partial.k_amf.clone();
                 (SecurityContext::new(partial.ng_ksi, k_amf, command.algorithms), Origin::Authentication)
             }
-            (None, Some(current)) => (self.recommanded(current, command), Origin::Current),
+            (None, Some(current)) => (self.reselected_context(current, command), Origin::Current),
             (None, None) => {
                 let text = format!(
                     "SECURITY MODE COMMAND for ngKSI {:?}, which the UE does not have",
@@ -89,7 +89,7 @@ impl Ue {
 
     /// The current context with newly selected algorithms; if horizontal derivation is requested,
     /// with K_AMF' and COUNTs of 0 (TS 24.501 5.4.2.3, TS 33.501 6.9.3).
-    fn recommanded(
+    fn reselected_context(
         &self,
         current: &SecurityContext,
         command: &SecurityModeCommand,

@@ -64,7 +64,7 @@ impl Ue {
         for id in accept.reactivation_result.unwrap_or_default().iter() {
             self.event(Event::UserPlaneFailed(id));
         }
-        self.go_on_when_registered();
+        self.resume_pending();
     }
 
     /// Checks the PDU session reactivation result: it answers the uplink data status IE, and lists only

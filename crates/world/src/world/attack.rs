@@ -1,7 +1,7 @@
 //! An attacker of the network with a gNB, a UE and a host, beside the honest ones. The attacker observes all
 //! messages that arrived over N2 and N4, and may send any message. Honest UEs must not be affected.
 
-use super::{Happening, World};
+use super::{SimEvent, World};
 use crate::network::{self, upf_n4};
 use pith_nf::gateway::n2::{N2GatewayInput, NGAP_PPID};
 use pith_nf::gateway::n4::N4GatewayInput;
@@ -25,7 +25,7 @@ const MEMORY: usize = 64;
 
 /// An action of an attacker.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Blow {
+pub enum AttackAction {
     /// Its gNB sends a PDU on that stream.
     Ngap(u16, Vec<u8>),
     /// The association of its gNB breaks and is established again.
@@ -45,7 +45,7 @@ pub enum Blow {
 /// Decides the actions of an attacker.
 pub trait Attacker {
     /// The next action, if any.
-    fn strike(&mut self, overheard: &Overheard) -> Option<Blow>;
+    fn next_action(&mut self, observed: &ObservedMessages) -> Option<AttackAction>;
 
     /// Whether it sends with the address of a network function. Then UEs may be affected, but
     /// nothing may hang.
@@ -56,14 +56,14 @@ pub trait Attacker {
 
 /// The last messages that it observed.
 #[derive(Debug, Default)]
-pub struct Overheard {
+pub struct ObservedMessages {
     /// NGAP PDUs in both directions, including those to its own gNB.
     pub ngap: VecDeque<Vec<u8>>,
     /// PFCP datagrams in both directions.
     pub pfcp: VecDeque<Vec<u8>>,
 }
 
-impl Overheard {
+impl ObservedMessages {
     fn keep(list: &mut VecDeque<Vec<u8>>, octets: &[u8]) {
         if list.len() == MEMORY {
             list.pop_front();
@@ -74,15 +74,15 @@ impl Overheard {
 
 /// The attacker of a world, and its knowledge.
 #[derive(Default)]
-pub(super) struct Enemy {
+pub(super) struct AttackerState {
     attacker: Option<Box<dyn Attacker>>,
-    overheard: Overheard,
+    observed: ObservedMessages,
     /// Number of radio connections of its UE so far.
     connections: u32,
     until: pith_nf::kit::Instant,
 }
 
-impl Enemy {
+impl AttackerState {
     /// The radio connection of its UE.
     fn ue(&self) -> UeKey {
         UeKey(UES + self.connections)
@@ -93,16 +93,16 @@ impl Enemy {
     }
 
     /// Records an NGAP PDU that arrived.
-    pub fn hear_ngap(&mut self, pdu: &[u8]) {
+    pub fn observe_ngap(&mut self, pdu: &[u8]) {
         if self.attacker.is_some() {
-            Overheard::keep(&mut self.overheard.ngap, pdu);
+            ObservedMessages::keep(&mut self.observed.ngap, pdu);
         }
     }
 
     /// Records a PFCP datagram that arrived.
-    pub fn hear_pfcp(&mut self, octets: &[u8]) {
+    pub fn observe_pfcp(&mut self, octets: &[u8]) {
         if self.attacker.is_some() {
-            Overheard::keep(&mut self.overheard.pfcp, octets);
+            ObservedMessages::keep(&mut self.observed.pfcp, octets);
         }
     }
 }
@@ -117,7 +117,7 @@ impl World {
         if self.enemy.attacker.is_some() {
             self.enemy.until = self.now + time;
             self.enemy_gnb_up();
-            self.at(Duration::ZERO, Happening::Strike);
+            self.at(Duration::ZERO, SimEvent::Strike);
         }
     }
 
@@ -146,42 +146,44 @@ impl World {
         self.n2_gateway(self.amf_process(), input);
     }
 
-    pub(super) fn strike(&mut self) {
+    pub(super) fn next_action(&mut self) {
         if self.now >= self.enemy.until {
             return;
         }
         let Some(attacker) = &mut self.enemy.attacker else { return };
-        let blow = attacker.strike(&self.enemy.overheard);
-        if let Some(blow) = blow {
-            self.rung("enemy", "world", format!("{:.40}", format!("{blow:?}")));
-            self.deal(blow);
+        let action = attacker.next_action(&self.enemy.observed);
+        if let Some(action) = action {
+            self.record("enemy", "world", format!("{:.40}", format!("{action:?}")));
+            self.deal(action);
         }
         let after = self.dice.millis(20, 2000);
-        self.at(after, Happening::Strike);
+        self.at(after, SimEvent::Strike);
     }
 
-    fn deal(&mut self, blow: Blow) {
+    fn deal(&mut self, action: AttackAction) {
         let gnbs = self.stations.len();
         let inside = self.enemy.is_inside();
-        match blow {
-            Blow::Ngap(stream, pdu) => self.enemy_ngap(stream, pdu),
-            Blow::Reassociate => {
+        match action {
+            AttackAction::Ngap(stream, pdu) => self.enemy_ngap(stream, pdu),
+            AttackAction::Reassociate => {
                 self.n2_gateway(self.amf_process(), N2GatewayInput::Down { gnb: GNB });
                 self.enemy_gnb_up();
             }
-            Blow::Connect(gnb, nas, s_tmsi) => {
+            AttackAction::Connect(gnb, nas, s_tmsi) => {
                 (0..gnbs).for_each(|gnb| self.enemy_ue_leaves(gnb));
                 self.enemy.connections += 1;
                 let (ue, cause) = (self.enemy.ue(), RrcEstablishmentCause::mo_Signalling);
                 self.gnb_input(gnb % gnbs, GnbInput::Connect { ue, nas, cause, s_tmsi });
             }
-            Blow::Nas(gnb, nas) => self.gnb_input(gnb % gnbs, GnbInput::Uplink { ue: self.enemy.ue(), nas }),
-            Blow::Leave(gnb) => self.enemy_ue_leaves(gnb % gnbs),
-            Blow::ToUpf(octets) => {
+            AttackAction::Nas(gnb, nas) => {
+                self.gnb_input(gnb % gnbs, GnbInput::Uplink { ue: self.enemy.ue(), nas })
+            }
+            AttackAction::Leave(gnb) => self.enemy_ue_leaves(gnb % gnbs),
+            AttackAction::ToUpf(octets) => {
                 let peer = if inside { network::smf_n4(self.smf_process()) } else { HOST };
                 self.upf_input(0, UpfInput::Datagram { peer, octets: &octets });
             }
-            Blow::ToSmf(octets) => {
+            AttackAction::ToSmf(octets) => {
                 let from = if inside { upf_n4(0) } else { HOST };
                 self.n4_gateway(self.smf_process(), N4GatewayInput::Datagram { from, octets });
             }

@@ -1,6 +1,6 @@
 //! Faults of whole components: gNBs, associations, UPFs, processes.
 
-use super::{Happening, World};
+use super::{SimEvent, World};
 use pith_ran::gnb::Input;
 use std::time::Duration;
 
@@ -40,11 +40,11 @@ impl World {
 
     fn draw_time(&mut self, time: Duration, fault: Fault) {
         let when = self.dice.millis(1000, time.as_millis() as u64);
-        self.at(when, Happening::Break(fault));
+        self.at(when, SimEvent::Break(fault));
     }
 
     pub(super) fn break_it(&mut self, fault: Fault) {
-        self.rung("fault", "world", format!("{fault:?}"));
+        self.record("fault", "world", format!("{fault:?}"));
         match fault {
             Fault::GnbReset(gnb) => self.gnb_input(gnb, Input::Reset),
             Fault::AssociationLost(gnb) => self.disassociate(gnb),
@@ -64,6 +64,6 @@ impl World {
             (0..self.stations.len()).for_each(|gnb| self.disassociate(gnb));
         }
         let after = self.dice.seconds(1, 5);
-        self.at(after, Happening::Start { process });
+        self.at(after, SimEvent::Start { process });
     }
 }

@@ -24,7 +24,7 @@ pub(super) struct Watch {
 
 /// Registered UEs and sessions after all UEs have returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Standing {
+pub(super) struct AgreedState {
     pub sessions: usize,
     pub classifiers: usize,
 }
@@ -98,8 +98,8 @@ impl World {
             return Err(self.failure(format!("without any fault, {what}")));
         }
         self.check_amfs()?;
-        match self.upfs.iter().find_map(|upf| upf.datapath.clash()) {
-            Some(clash) => Err(self.failure(clash)),
+        match self.upfs.iter().find_map(|upf| upf.datapath.duplicate()) {
+            Some(duplicate) => Err(self.failure(duplicate)),
             None => Ok(()),
         }
     }
@@ -169,10 +169,10 @@ impl World {
     }
 
     /// All UEs have returned: UE, AMF, SMF and UPF have the same state.
-    pub(super) fn check_agreement(&self) -> Result<Standing, Box<Failure>> {
+    pub(super) fn check_agreement(&self) -> Result<AgreedState, Box<Failure>> {
         let ues = self.inspected(Inspect::Ues);
         let sessions = self.inspected(Inspect::Sessions);
-        let mut standing = Standing::default();
+        let mut standing = AgreedState::default();
         for (at, phone) in self.phones.iter().enumerate() {
             let state = phone.ue.state();
             self.demand(state == State::Registered, || format!("UE{} is {state:?}", at + 1))?;
@@ -223,7 +223,7 @@ impl World {
         let own_ids: BTreeSet<u64> = own.iter().map(|(id, _)| *id).collect();
         self.demand(own_ids == of_amf, || format!("UE{} has sessions {own:?}, its AMF {of_amf:?}", at + 1))?;
         // A killed AMF or a lost reply leaves the SMF with more sessions; a killed SMF has fewer.
-        let (more, less) = (self.has_lost_sight(), self.watch.killed.contains(&Nf::Smf));
+        let (more, less) = (self.may_have_unknown_sessions(), self.watch.killed.contains(&Nf::Smf));
         let same = (more || own.is_superset(&of_smf)) && (less || of_smf.is_superset(&own));
         self.demand(same, || format!("UE{} has sessions {own:?}, the SMF {of_smf:?}", at + 1))?;
         Ok(own.len())
@@ -243,20 +243,20 @@ impl World {
         let of_upf: usize = self.upfs.iter().map(|upf| upf.upf.sessions().count()).sum();
         let of_datapath: usize = self.upfs.iter().map(|upf| upf.datapath.sessions.len()).sum();
         let same = of_smf == of_upf && of_upf == of_datapath;
-        let forgiven = self.forgives_leaks();
+        let forgiven = self.tolerates_leaks();
         self.demand(same || forgiven, || {
             format!("N4 sessions: SMF {of_smf}, UPF {of_upf}, datapath {of_datapath}")
         })?;
-        sessions.iter().try_for_each(|session| self.demand_path(session))
+        sessions.iter().try_for_each(|session| self.check_path(session))
     }
 
     /// Whether there may be a session that the AMF does not know.
-    fn has_lost_sight(&self) -> bool {
+    fn may_have_unknown_sessions(&self) -> bool {
         self.watch.may_leak || self.watch.killed.contains(&Nf::Amf)
     }
 
     /// Whether resources of killed NFs, or of lost replies, may remain.
-    pub(super) fn forgives_leaks(&self) -> bool {
+    pub(super) fn tolerates_leaks(&self) -> bool {
         let forgetful = [Nf::Amf, Nf::Smf, Nf::Pcf];
         self.watch.may_leak || forgetful.iter().any(|nf| self.watch.killed.contains(nf))
     }
@@ -278,7 +278,7 @@ impl World {
         }
         let contexts: usize = self.stations.iter().map(|station| station.gnb.ue_count()).sum();
         self.demand(contexts == 0, || format!("left in gNBs: {contexts} UE contexts"))?;
-        if self.forgives_leaks() { Ok(()) } else { self.check_no_session_is_left() }
+        if self.tolerates_leaks() { Ok(()) } else { self.check_no_session_is_left() }
     }
 
     fn check_no_session_is_left(&self) -> Result<(), Box<Failure>> {

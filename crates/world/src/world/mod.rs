@@ -20,15 +20,15 @@ mod run;
 mod sbi;
 mod user;
 
-pub use attack::{Attacker, Blow, Overheard};
+pub use attack::{AttackAction, Attacker, ObservedMessages};
 pub use run::Report;
 
 use crate::database::Database;
 use crate::dice::Dice;
-use crate::journal::{Journal, Notes, Rung};
+use crate::journal::{Journal, SharedJournal, TraceEntry};
 use crate::plan::Plan;
 use crate::user_plane::UserPlane;
-use attack::Enemy;
+use attack::AttackerState;
 use fault::Fault;
 use invariant::Watch;
 use n2::Station;
@@ -53,13 +53,13 @@ pub struct Failure {
     /// Description.
     pub what: String,
     /// The last rungs of the ladder before the failure.
-    pub ladder: Vec<Rung>,
+    pub ladder: Vec<TraceEntry>,
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "seed {} at {} s: {}", self.seed, self.at.as_micros() / 1_000_000, self.what)?;
-        self.ladder.iter().try_for_each(|rung| writeln!(f, "{rung}"))
+        self.ladder.iter().try_for_each(|entry| writeln!(f, "{entry}"))
     }
 }
 
@@ -67,7 +67,7 @@ impl std::error::Error for Failure {}
 
 /// A future event.
 #[derive(Debug)]
-enum Happening {
+enum SimEvent {
     /// An input of a process, unless it was restarted.
     ToShard { process: usize, life: u32, shard: usize, input: Box<ShardInput> },
     /// A process starts.
@@ -124,7 +124,7 @@ pub struct World {
     plan: Plan,
     dice: Dice,
     now: Instant,
-    agenda: BTreeMap<(Instant, u64), Happening>,
+    agenda: BTreeMap<(Instant, u64), SimEvent>,
     numbered: u64,
     order: HashMap<Channel, Instant>,
     alarms: Timers<Alarm>,
@@ -136,9 +136,9 @@ pub struct World {
     upfs: Vec<UserPlane>,
     stations: Vec<Station>,
     phones: Vec<Phone>,
-    notes: Notes,
+    notes: SharedJournal,
     watch: Watch,
-    enemy: Enemy,
+    enemy: AttackerState,
 }
 
 impl World {
@@ -163,9 +163,9 @@ impl World {
             upfs: (0..plan.upfs).map(|upf| UserPlane::start(upf, now)).collect(),
             stations,
             phones,
-            notes: Notes::default(),
+            notes: SharedJournal::default(),
             watch: Watch::default(),
-            enemy: Enemy::default(),
+            enemy: AttackerState::default(),
             plan,
         };
         world.switch_on();
@@ -174,16 +174,16 @@ impl World {
 
     fn switch_on(&mut self) {
         for process in 0..self.processes.len() {
-            self.at(Duration::from_millis(10 * process as u64), Happening::Start { process });
+            self.at(Duration::from_millis(10 * process as u64), SimEvent::Start { process });
         }
         for gnb in 0..self.stations.len() {
-            self.at(Duration::from_millis(500), Happening::Associate { gnb });
+            self.at(Duration::from_millis(500), SimEvent::Associate { gnb });
         }
     }
 
     /// The messages between actors: all with `keep_ladder`, else the last ones.
-    pub fn ladder(&self) -> Vec<Rung> {
-        self.journal().rungs().cloned().collect()
+    pub fn ladder(&self) -> Vec<TraceEntry> {
+        self.journal().entries().cloned().collect()
     }
 
     /// Keeps every rung of the ladder from now on.
@@ -195,27 +195,27 @@ impl World {
         self.notes.open()
     }
 
-    fn rung(&self, from: impl Into<String>, to: impl Into<String>, what: impl Into<String>) {
-        self.journal().rung(from, to, what);
+    fn record(&self, from: impl Into<String>, to: impl Into<String>, what: impl Into<String>) {
+        self.journal().record(from, to, what);
     }
 
     /// Schedules an event after that time.
-    fn at(&mut self, after: Duration, happening: Happening) {
+    fn at(&mut self, after: Duration, event: SimEvent) {
         let when = self.now + after;
-        self.schedule(when, happening);
+        self.schedule(when, event);
     }
 
     /// Schedules an event after that time, but not before earlier ones of the channel.
-    fn in_order(&mut self, channel: Channel, after: Duration, happening: Happening) {
+    fn in_order(&mut self, channel: Channel, after: Duration, event: SimEvent) {
         let last = self.order.entry(channel).or_insert(self.now);
         let when = (self.now + after).max(*last);
         *last = when;
-        self.schedule(when, happening);
+        self.schedule(when, event);
     }
 
-    fn schedule(&mut self, when: Instant, happening: Happening) {
+    fn schedule(&mut self, when: Instant, event: SimEvent) {
         self.numbered += 1;
-        self.agenda.insert((when, self.numbered), happening);
+        self.agenda.insert((when, self.numbered), event);
     }
 
     /// Whether a fault of that frequency occurs now.
@@ -248,8 +248,8 @@ impl World {
         self.journal().now = self.now;
         match self.agenda.first_entry().filter(|_| planned == Some(next)) {
             Some(first) => {
-                let happening = first.remove();
-                self.happen(happening);
+                let event = first.remove();
+                self.handle_event(event);
             }
             None => self.ring(),
         }
@@ -278,29 +278,29 @@ impl World {
         }
     }
 
-    fn happen(&mut self, happening: Happening) {
-        match happening {
-            Happening::ToShard { process, life, shard, input } => {
+    fn handle_event(&mut self, event: SimEvent) {
+        match event {
+            SimEvent::ToShard { process, life, shard, input } => {
                 if self.processes[process].is_alive(life) {
                     self.to_shard(process, shard, *input);
                 }
             }
-            Happening::Start { process } => self.start_process(process),
-            Happening::Associate { gnb } => self.associate(gnb),
-            Happening::ToGnb { association, stream, pdu } => self.to_gnb(association, stream, &pdu),
-            Happening::ToN2Gateway { association, stream, pdu } => {
+            SimEvent::Start { process } => self.start_process(process),
+            SimEvent::Associate { gnb } => self.associate(gnb),
+            SimEvent::ToGnb { association, stream, pdu } => self.to_gnb(association, stream, &pdu),
+            SimEvent::ToN2Gateway { association, stream, pdu } => {
                 self.to_n2_gateway(association, stream, pdu);
             }
-            Happening::ToN4Gateway { process, upf, octets } => self.to_n4_gateway(process, upf, octets),
-            Happening::ToUpf { upf, peer, octets } => self.to_upf(upf, peer, &octets),
-            Happening::Uplink { ue, gnb, connection, signal } => self.uplink(ue, gnb, connection, signal),
-            Happening::Downlink { ue, connection, signal } => self.downlink(ue, connection, signal),
-            Happening::Page { ue } => self.page(ue),
-            Happening::SbiRequest { exchange } => self.sbi_request(exchange),
-            Happening::SbiReply { exchange, reply } => self.sbi_reply(exchange, *reply),
-            Happening::Act { ue, act } => self.act(ue, act),
-            Happening::Break(fault) => self.break_it(fault),
-            Happening::Strike => self.strike(),
+            SimEvent::ToN4Gateway { process, upf, octets } => self.to_n4_gateway(process, upf, octets),
+            SimEvent::ToUpf { upf, peer, octets } => self.to_upf(upf, peer, &octets),
+            SimEvent::Uplink { ue, gnb, connection, signal } => self.uplink(ue, gnb, connection, signal),
+            SimEvent::Downlink { ue, connection, signal } => self.downlink(ue, connection, signal),
+            SimEvent::Page { ue } => self.page(ue),
+            SimEvent::SbiRequest { exchange } => self.sbi_request(exchange),
+            SimEvent::SbiReply { exchange, reply } => self.sbi_reply(exchange, *reply),
+            SimEvent::Act { ue, act } => self.act(ue, act),
+            SimEvent::Break(fault) => self.break_it(fault),
+            SimEvent::Strike => self.next_action(),
         }
     }
 }

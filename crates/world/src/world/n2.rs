@@ -1,7 +1,7 @@
 //! N2: gNBs, their SCTP associations, and the gateway. Messages keep their order on a stream; an
 //! association may break.
 
-use super::{Alarm, Channel, Happening, World};
+use super::{Alarm, Channel, SimEvent, World};
 use crate::network;
 use crate::plan::Plan;
 use pith_nf::fabric::ShardInput;
@@ -67,7 +67,7 @@ impl World {
         let process = self.amf_process();
         if !self.processes[process].is_up() {
             let after = self.dice.seconds(1, 2);
-            return self.at(after, Happening::Associate { gnb });
+            return self.at(after, SimEvent::Associate { gnb });
         }
         self.numbered += 1;
         let association = self.numbered;
@@ -85,7 +85,7 @@ impl World {
         self.n2_gateway(process, N2GatewayInput::Down { gnb: GnbHandle(association) });
         self.gnb_input(gnb, Input::AssociationDown);
         let after = self.dice.seconds(1, 3);
-        self.at(after, Happening::Associate { gnb });
+        self.at(after, SimEvent::Associate { gnb });
     }
 
     /// The gateway ended an association and has removed it.
@@ -107,7 +107,7 @@ impl World {
 
     pub(super) fn to_n2_gateway(&mut self, association: u64, stream: u16, pdu: Vec<u8>) {
         if self.gnb_of(association).is_some() {
-            self.enemy.hear_ngap(&pdu);
+            self.enemy.observe_ngap(&pdu);
             let gnb = GnbHandle(association);
             let input = N2GatewayInput::Message { gnb, stream, ppid: NGAP_PPID, pdu: pdu.into() };
             self.n2_gateway(self.amf_process(), input);
@@ -129,18 +129,18 @@ impl World {
                     self.send_to_shard(process, usize::from(shard.0), ShardInput::N2(input));
                 }
                 N2GatewayEffect::Close { gnb } => self.closed_by_gateway(gnb.0),
-                N2GatewayEffect::Event(event) => self.rung("N2GW", "N2GW", event.text),
+                N2GatewayEffect::Event(event) => self.record("N2GW", "N2GW", event.text),
             }
         }
     }
 
     fn send_to_gnb(&mut self, association: u64, stream: u16, pdu: &[u8]) {
-        self.enemy.hear_ngap(pdu);
+        self.enemy.observe_ngap(pdu);
         let Some(gnb) = self.gnb_of(association) else { return };
-        self.rung("AMF", format!("gNB{}", gnb + 1), ngap_name(pdu));
+        self.record("AMF", format!("gNB{}", gnb + 1), ngap_name(pdu));
         let after = self.dice.millis(1, 5);
         let channel = Channel::N2 { association, stream, up: false };
-        self.in_order(channel, after, Happening::ToGnb { association, stream, pdu: pdu.to_vec() });
+        self.in_order(channel, after, SimEvent::ToGnb { association, stream, pdu: pdu.to_vec() });
     }
 
     pub(super) fn gnb_timeout(&mut self, gnb: usize) {
@@ -196,10 +196,10 @@ impl World {
 
     fn send_from_gnb(&mut self, gnb: usize, stream: u16, pdu: Vec<u8>) {
         let Some(association) = self.stations[gnb].association else { return };
-        self.rung(format!("gNB{}", gnb + 1), "AMF", ngap_name(&pdu));
+        self.record(format!("gNB{}", gnb + 1), "AMF", ngap_name(&pdu));
         let after = self.dice.millis(1, 5);
         let channel = Channel::N2 { association, stream, up: true };
-        self.in_order(channel, after, Happening::ToN2Gateway { association, stream, pdu });
+        self.in_order(channel, after, SimEvent::ToN2Gateway { association, stream, pdu });
     }
 }
 

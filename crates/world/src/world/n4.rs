@@ -1,6 +1,6 @@
 //! N4: PFCP datagrams between SMF processes and UPFs, over a network that loses, duplicates and reorders.
 
-use super::{Alarm, Happening, World};
+use super::{Alarm, SimEvent, World};
 use crate::network::{UPFS, smf_n4, upf_n4};
 use crate::user_plane::UserPlane;
 use pith_nf::fabric::ShardInput;
@@ -25,7 +25,7 @@ impl World {
     }
 
     pub(super) fn to_n4_gateway(&mut self, process: usize, upf: usize, octets: Vec<u8>) {
-        self.enemy.hear_pfcp(&octets);
+        self.enemy.observe_pfcp(&octets);
         self.n4_gateway(process, N4GatewayInput::Datagram { from: upf_n4(upf), octets });
     }
 
@@ -45,31 +45,31 @@ impl World {
                     self.set_alarm(Alarm::N4Gateway { process, key }, after);
                 }
                 N4GatewayEffect::StopTimer(key) => self.alarms.stop(Alarm::N4Gateway { process, key }),
-                N4GatewayEffect::Event(event) => self.rung("N4GW", "N4GW", event.text),
+                N4GatewayEffect::Event(event) => self.record("N4GW", "N4GW", event.text),
             }
         }
     }
 
     fn send_to_upf(&mut self, process: usize, to: SocketAddr, octets: Vec<u8>) {
         let Some(upf) = (0..self.upfs.len()).find(|upf| upf_n4(*upf) == to) else { return };
-        self.rung("SMF", name(upf), pfcp_name(&octets));
-        self.datagram(|octets| Happening::ToUpf { upf, peer: smf_n4(process), octets }, octets);
+        self.record("SMF", name(upf), pfcp_name(&octets));
+        self.datagram(|octets| SimEvent::ToUpf { upf, peer: smf_n4(process), octets }, octets);
     }
 
     /// A datagram is delivered once, twice or never; each copy has its own delay.
-    fn datagram(&mut self, happening: impl Fn(Vec<u8>) -> Happening, octets: Vec<u8>) {
+    fn datagram(&mut self, event: impl Fn(Vec<u8>) -> SimEvent, octets: Vec<u8>) {
         let copies = 1 + usize::from(self.strikes(self.plan.faults.pfcp_duplication));
         for _ in 0..copies {
             if !self.strikes(self.plan.faults.pfcp_loss) {
                 let most = if self.faulty && !self.plan.is_faultless() { 200 } else { 2 };
                 let after = self.dice.millis(1, most);
-                self.at(after, happening(octets.clone()));
+                self.at(after, event(octets.clone()));
             }
         }
     }
 
     pub(super) fn to_upf(&mut self, upf: usize, peer: SocketAddr, octets: &[u8]) {
-        self.enemy.hear_pfcp(octets);
+        self.enemy.observe_pfcp(octets);
         self.upf_input(upf, Input::Datagram { peer, octets });
     }
 
@@ -108,7 +108,7 @@ impl World {
             match effect {
                 Effect::Send { peer, octets } => self.send_from_upf(upf, peer, octets),
                 Effect::Notice(notice) if notice.severity() >= pith_upf::Severity::Warn => {
-                    self.rung(name(upf), name(upf), notice.to_string());
+                    self.record(name(upf), name(upf), notice.to_string());
                 }
                 Effect::Notice(_) => {}
             }
@@ -118,10 +118,10 @@ impl World {
     }
 
     fn send_from_upf(&mut self, upf: usize, peer: SocketAddr, octets: Vec<u8>) {
-        self.rung(name(upf), "SMF", pfcp_name(&octets));
+        self.record(name(upf), "SMF", pfcp_name(&octets));
         let process = (0..self.processes.len()).find(|process| smf_n4(*process) == peer);
         if let Some(process) = process {
-            self.datagram(|octets| Happening::ToN4Gateway { process, upf, octets }, octets);
+            self.datagram(|octets| SimEvent::ToN4Gateway { process, upf, octets }, octets);
         }
     }
 }

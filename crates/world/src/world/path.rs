@@ -26,8 +26,8 @@ enum End {
 impl World {
     /// Packets of a session that is active in the SMF reach its gNB and leave from it; if the UE is
     /// idle, they are buffered.
-    pub(super) fn demand_path(&self, session: &Value) -> Result<(), Box<Failure>> {
-        let wrong = self.wrong_path(session).filter(|_| !self.forgives_leaks());
+    pub(super) fn check_path(&self, session: &Value) -> Result<(), Box<Failure>> {
+        let wrong = self.wrong_path(session).filter(|_| !self.tolerates_leaks());
         wrong.map_or(Ok(()), |wrong| self.demand(false, || format!("{wrong}, for {session}")))
     }
 

@@ -1,6 +1,6 @@
 //! Processes: shards with their NFs, and their gateways.
 
-use super::{Alarm, Channel, Happening, World};
+use super::{Alarm, Channel, SimEvent, World};
 use crate::network::{self, Cell, EPOCH, Maker};
 use pith_nf::fabric::{ShardEffect, ShardInput};
 use pith_nf::gateway::n2::N2Gateway;
@@ -74,8 +74,8 @@ impl World {
     pub(super) fn send_to_shard(&mut self, process: usize, shard: usize, input: ShardInput) {
         let life = self.processes[process].life;
         let after = self.dice.millis(0, 1);
-        let happening = Happening::ToShard { process, life, shard, input: Box::new(input) };
-        self.in_order(Channel::Shard { process, shard }, after, happening);
+        let event = SimEvent::ToShard { process, life, shard, input: Box::new(input) };
+        self.in_order(Channel::Shard { process, shard }, after, event);
     }
 
     /// Passes an input to a shard, and carries out its effects.
@@ -106,7 +106,7 @@ impl World {
             ShardEffect::Store { nf, tag, request } => self.store((process, shard), nf, tag, request),
             ShardEffect::Event { nf, event } => {
                 let (who, what) = (crate::observed::actor(nf), format!("({:?}) {}", event.level, event.text));
-                self.rung(who.clone(), who, what);
+                self.record(who.clone(), who, what);
             }
             // For operators.
             ShardEffect::Ready | ShardEffect::Inspected { .. } => {}
@@ -130,7 +130,7 @@ impl World {
         let life = self.processes[process].life;
         let after = self.dice.millis(0, 5);
         let input = Box::new(ShardInput::Stored { nf, tag, result });
-        let happening = Happening::ToShard { process, life, shard, input };
-        self.in_order(Channel::Store { process, shard }, after, happening);
+        let event = SimEvent::ToShard { process, life, shard, input };
+        self.in_order(Channel::Store { process, shard }, after, event);
     }
 }

@@ -4,7 +4,7 @@
 //! possibly late, because a radio failure is always detected.
 
 use super::n2::nf_instant;
-use super::{Alarm, Channel, Happening, World};
+use super::{Alarm, Channel, SimEvent, World};
 use crate::dice::Dice;
 use crate::network;
 use crate::plan::Plan;
@@ -123,21 +123,21 @@ impl World {
         match output {
             Output::Connect { nas, cause, s_tmsi } => self.connect(ue, nas, cause, s_tmsi),
             Output::Send(nas) => {
-                self.rung(name(ue), "AMF", nas_name(&nas));
+                self.record(name(ue), "AMF", nas_name(&nas));
                 self.send_uplink(ue, Uplink::Nas(nas));
             }
             Output::Release => {
                 self.send_uplink(ue, Uplink::Lost);
                 self.phones[ue].connection = None;
             }
-            Output::Event(event) => self.rung(name(ue), name(ue), format!("({event:?})")),
+            Output::Event(event) => self.record(name(ue), name(ue), format!("({event:?})")),
             Output::Violation(violation) => self.watch.violation(name(ue), &violation, self.now),
         }
     }
 
     /// A UE connects to a gNB of its choice.
     fn connect(&mut self, ue: usize, nas: Vec<u8>, cause: RrcEstablishmentCause, s_tmsi: Option<FiveGSTmsi>) {
-        self.rung(name(ue), "AMF", nas_name(&nas));
+        self.record(name(ue), "AMF", nas_name(&nas));
         self.numbered += 1;
         let gnb = self.dice.index(self.stations.len());
         self.phones[ue].connection = Some(self.numbered);
@@ -149,14 +149,10 @@ impl World {
         let Some(connection) = self.phones[ue].connection else { return };
         let gnb = self.phones[ue].gnb;
         if !matches!(signal, Uplink::Lost) && self.strikes(self.plan.faults.radio_loss) {
-            return self.rung(name(ue), "air", "(lost)");
+            return self.record(name(ue), "air", "(lost)");
         }
         let after = self.dice.millis(1, 10);
-        self.in_order(
-            Channel::Air { ue, up: true },
-            after,
-            Happening::Uplink { ue, gnb, connection, signal },
-        );
+        self.in_order(Channel::Air { ue, up: true }, after, SimEvent::Uplink { ue, gnb, connection, signal });
     }
 
     pub(super) fn uplink(&mut self, ue: usize, gnb: usize, connection: u64, signal: Uplink) {
@@ -178,7 +174,7 @@ impl World {
     /// Sends a NAS message from a gNB to a UE, and checks its COUNT.
     pub(super) fn nas_to_ue(&mut self, gnb: usize, connection: UeKey, nas: Vec<u8>) {
         let Some(ue) = self.stations[gnb].connections.get(&connection).copied() else { return };
-        self.rung("AMF", name(ue), nas_name(&nas));
+        self.record("AMF", name(ue), nas_name(&nas));
         let supi = self.phones[ue].subscriber.supi.to_string();
         let keys = self.journal().keys.get(&supi).copied().unwrap_or(0);
         self.watch.downlink_nas(ue, keys, &nas);
@@ -188,7 +184,7 @@ impl World {
     pub(super) fn signal_to_ue(&mut self, gnb: usize, connection: UeKey, signal: Downlink) {
         let Some(ue) = self.stations[gnb].connections.get(&connection).copied() else { return };
         if matches!(signal, Downlink::Nas(_)) && self.strikes(self.plan.faults.radio_loss) {
-            return self.rung("air", name(ue), "(lost)");
+            return self.record("air", name(ue), "(lost)");
         }
         self.to_ue(ue, connection.0.into(), signal);
     }
@@ -202,7 +198,7 @@ impl World {
     fn to_ue(&mut self, ue: usize, connection: u64, signal: Downlink) {
         let missed = matches!(signal, Downlink::Released) && self.strikes(self.plan.faults.radio_loss);
         let after = if missed { self.dice.seconds(1, 8) } else { self.dice.millis(1, 10) };
-        self.in_order(Channel::Air { ue, up: false }, after, Happening::Downlink { ue, connection, signal });
+        self.in_order(Channel::Air { ue, up: false }, after, SimEvent::Downlink { ue, connection, signal });
     }
 
     pub(super) fn downlink(&mut self, ue: usize, connection: u64, signal: Downlink) {
@@ -227,7 +223,7 @@ impl World {
         let Some(connection) = self.phones[ue].connection else { return };
         let gnb = self.phones[ue].gnb;
         let after = self.dice.seconds(0, 10);
-        self.at(after, Happening::Uplink { ue, gnb, connection, signal: Uplink::Lost });
+        self.at(after, SimEvent::Uplink { ue, gnb, connection, signal: Uplink::Lost });
         self.downlink(ue, connection, Downlink::Released);
     }
 
@@ -247,13 +243,13 @@ impl World {
             let meant = phone.ue.guti().is_some_and(|guti| guti.s_tmsi() == tmsi);
             if meant && phone.gnb == gnb && !self.strikes(self.plan.faults.radio_loss) {
                 let after = self.dice.millis(1, 1280);
-                self.at(after, Happening::Page { ue });
+                self.at(after, SimEvent::Page { ue });
             }
         }
     }
 
     pub(super) fn page(&mut self, ue: usize) {
-        self.rung("AMF", name(ue), "Paging");
+        self.record("AMF", name(ue), "Paging");
         self.ue_input(ue, Input::Paging);
     }
 }

@@ -1,8 +1,8 @@
 //! The phases of a world: chaos, calm, all UEs return, all UEs leave.
 
-use super::invariant::Standing;
+use super::invariant::AgreedState;
 use super::user::Act;
-use super::{Failure, Happening, World};
+use super::{Failure, SimEvent, World};
 use crate::plan::Plan;
 use pith_upf::contract::Tunnel;
 use std::collections::BTreeMap;
@@ -31,13 +31,13 @@ pub struct Report {
 impl World {
     /// Runs a plan completely.
     pub fn run(plan: Plan) -> Result<Report, Box<Failure>> {
-        Self::new(plan).live()
+        Self::new(plan).run_phases()
     }
 
     /// Runs all phases.
-    pub fn live(&mut self) -> Result<Report, Box<Failure>> {
+    pub fn run_phases(&mut self) -> Result<Report, Box<Failure>> {
         self.pass(Duration::from_secs(5))?;
-        self.write_scripts(CHAOS);
+        self.draw_scripts(CHAOS);
         self.draw_faults(CHAOS);
         self.begin_attack(CHAOS);
         self.faulty = true;
@@ -47,7 +47,7 @@ impl World {
         self.pass(CALM)?;
         self.check_quiet()?;
         if self.enemy.is_inside() {
-            return Ok(self.report(Standing::default()));
+            return Ok(self.report(AgreedState::default()));
         }
         self.everyone(|_| Act::Register)?;
         let standing = self.check_agreement()?;
@@ -56,16 +56,16 @@ impl World {
         Ok(self.report(standing))
     }
 
-    fn report(&self, Standing { sessions, classifiers }: Standing) -> Report {
+    fn report(&self, AgreedState { sessions, classifiers }: AgreedState) -> Report {
         let (steps, violations) = (self.watch.steps, self.watch.violations.clone());
         Report { steps, sessions, classifiers, violations }
     }
 
     /// One UE registers and establishes a session without faults.
-    pub fn live_a_good_day(&mut self) -> Result<(), Box<Failure>> {
+    pub fn run_single_registration(&mut self) -> Result<(), Box<Failure>> {
         self.pass(Duration::from_secs(5))?;
         for act in [Act::Register, Act::Establish(1)] {
-            self.at(Duration::ZERO, Happening::Act { ue: 0, act });
+            self.at(Duration::ZERO, SimEvent::Act { ue: 0, act });
             self.pass(Duration::from_secs(3))?;
         }
         Ok(())
@@ -73,8 +73,8 @@ impl World {
 
     /// The gNB loses the tunnel of the UE's session: returns the destinations of downlink packets
     /// before and after.
-    pub fn live_through_a_lost_tunnel(&mut self) -> Result<[Option<Tunnel>; 2], Box<Failure>> {
-        self.live_a_good_day()?;
+    pub fn run_lost_tunnel(&mut self) -> Result<[Option<Tunnel>; 2], Box<Failure>> {
+        self.run_single_registration()?;
         let before = self.upfs[0].datapath.first_downlink_tunnel();
         self.lose_tunnel();
         self.pass(Duration::from_secs(3))?;
@@ -84,7 +84,7 @@ impl World {
     fn everyone(&mut self, act: impl Fn(usize) -> Act) -> Result<(), Box<Failure>> {
         for ue in 0..self.phones.len() {
             let after = self.dice.seconds(0, 10);
-            self.at(after, Happening::Act { ue, act: act(ue) });
+            self.at(after, SimEvent::Act { ue, act: act(ue) });
         }
         self.pass(GATHERING)
     }

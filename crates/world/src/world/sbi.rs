@@ -1,8 +1,8 @@
 //! SBI calls between processes: HTTP/2 over a network that may lose a request or a reply, and a
 //! client with a deadline.
 
-use super::{Happening, World};
-use crate::journal::Place;
+use super::{SimEvent, World};
+use crate::journal::CallerId;
 use crate::network::root;
 use crate::observed::actor;
 use pith_nf::fabric::ShardInput;
@@ -20,7 +20,7 @@ pub(super) type Answered = (Option<Arc<ApiRoot>>, Reply);
 /// A pending call.
 #[derive(Debug)]
 pub(super) struct Exchange {
-    caller: Place,
+    caller: CallerId,
     caller_life: u32,
     tag: Tag,
     target: (usize, usize, Nf),
@@ -31,7 +31,7 @@ pub(super) struct Exchange {
 }
 
 impl World {
-    pub(super) fn http_call(&mut self, caller: Place, tag: Tag, to: &Arc<ApiRoot>, request: Request) {
+    pub(super) fn http_call(&mut self, caller: CallerId, tag: Tag, to: &Arc<ApiRoot>, request: Request) {
         let target =
             target_nf(&request).and_then(|nf| self.find(to).map(|(process, shard)| (process, shard, nf)));
         self.numbered += 1;
@@ -39,20 +39,20 @@ impl World {
         let Some(target) = target.filter(|(process, ..)| self.processes[*process].is_up()) else {
             return self.unreachable(number, caller, tag);
         };
-        self.rung(actor(caller.2), actor(target.2), request.operation().name());
+        self.record(actor(caller.2), actor(target.2), request.operation().name());
         let exchange = self.exchange(caller, tag, target, Some(request));
         self.exchanges.insert(number, exchange);
         if !self.strikes(self.plan.faults.request_loss) {
             let after = self.dice.millis(1, 20);
-            self.at(after, Happening::SbiRequest { exchange: number });
+            self.at(after, SimEvent::SbiRequest { exchange: number });
         }
         let late: Answered = (None, Err(Box::new(Problem::timed_out())));
-        self.at(DEADLINE, Happening::SbiReply { exchange: number, reply: Box::new(late) });
+        self.at(DEADLINE, SimEvent::SbiReply { exchange: number, reply: Box::new(late) });
     }
 
     fn exchange(
         &self,
-        caller: Place,
+        caller: CallerId,
         tag: Tag,
         target: (usize, usize, Nf),
         request: Option<Request>,
@@ -63,11 +63,11 @@ impl World {
     }
 
     /// The destination is down: the client gets an error at once.
-    fn unreachable(&mut self, number: u64, caller: Place, tag: Tag) {
+    fn unreachable(&mut self, number: u64, caller: CallerId, tag: Tag) {
         let exchange = self.exchange(caller, tag, caller, None);
         self.exchanges.insert(number, exchange);
         let reply: Answered = (None, Err(Box::new(Problem::not_reachable("connection refused"))));
-        self.at(Duration::from_millis(1), Happening::SbiReply { exchange: number, reply: Box::new(reply) });
+        self.at(Duration::from_millis(1), SimEvent::SbiReply { exchange: number, reply: Box::new(reply) });
     }
 
     fn find(&self, to: &ApiRoot) -> Option<(usize, usize)> {
@@ -102,7 +102,7 @@ impl World {
             return;
         }
         let after = self.dice.millis(1, 20);
-        self.at(after, Happening::SbiReply { exchange: number, reply: Box::new((Some(from), reply)) });
+        self.at(after, SimEvent::SbiReply { exchange: number, reply: Box::new((Some(from), reply)) });
     }
 
     /// The reply or the deadline has arrived at the client: the first of the two counts.

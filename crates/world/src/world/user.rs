@@ -1,6 +1,6 @@
 //! The actions of UEs' users, drawn from the seed.
 
-use super::{Happening, World};
+use super::{SimEvent, World};
 use crate::network;
 use pith_nas::ie::PduSessionType;
 use pith_nf::fabric::ShardInput;
@@ -38,15 +38,15 @@ pub(super) enum Act {
 
 impl World {
     /// Draws the actions of each UE within that time; each registers first.
-    pub(super) fn write_scripts(&mut self, time: Duration) {
+    pub(super) fn draw_scripts(&mut self, time: Duration) {
         let millis = time.as_millis() as u64;
         for ue in 0..self.phones.len() {
             let begin = self.dice.millis(0, millis / 4);
-            self.at(begin, Happening::Act { ue, act: Act::Register });
+            self.at(begin, SimEvent::Act { ue, act: Act::Register });
             let acts = 1 + self.dice.index(self.plan.acts);
             for _ in 0..acts {
                 let (when, act) = (self.dice.millis(millis / 8, millis), self.draw_act());
-                self.at(when, Happening::Act { ue, act });
+                self.at(when, SimEvent::Act { ue, act });
             }
         }
     }
@@ -70,7 +70,7 @@ impl World {
     }
 
     pub(super) fn act(&mut self, ue: usize, act: Act) {
-        self.rung(super::radio::name(ue), super::radio::name(ue), format!("{act:?}"));
+        self.record(super::radio::name(ue), super::radio::name(ue), format!("{act:?}"));
         match act {
             Act::Register => self.ue_input(ue, Input::Register),
             Act::Establish(id) => self.ue_input(ue, Input::EstablishSession(session(id))),

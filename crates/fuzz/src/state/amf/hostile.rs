@@ -26,7 +26,7 @@ const SAMPLE_AMF_ID: [u8; 5] = [0x12, 0x34, 0x56, 0x78, 0x9a];
 const SAMPLE_RAN_ID: [u8; 4] = [0xde, 0xad, 0xbe, 0xef];
 
 /// The phone, and what it has observed.
-pub struct Rogue {
+pub struct HostilePhone {
     /// The phone, with correct keys.
     pub phone: Phone,
     /// Number of SBI requests to the AMF.
@@ -38,7 +38,7 @@ pub struct Rogue {
     gnbs: u64,
 }
 
-impl Rogue {
+impl HostilePhone {
     /// The phone before its first message.
     pub fn new(phone: Phone) -> Self {
         let (sent, answered, expired, references) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -55,7 +55,7 @@ impl Rogue {
             7 => follow(world, &mut self.phone, &mut (1 + choices.below(3))),
             8 | 9 => self.answer(world, choices),
             10 => self.answer_again(world, choices),
-            11 => self.ring(world, choices),
+            11 => self.expire_timer(world, choices),
             12 => self.serve(world, choices),
             13 => self.leave_open(world, choices),
             14 => self.gnb(world, choices),
@@ -88,15 +88,15 @@ impl Rogue {
             4 => Phone::authentication_response().into(),
             _ => {
                 let octets = choices.pick(&NAS).map(|seed| seed.octets.clone()).unwrap_or_default();
-                return self.maybe_spoiled(octets, choices);
+                return self.maybe_mutated(octets, choices);
             }
         };
-        self.maybe_spoiled(made.encode(), choices)
+        self.maybe_mutated(made.encode(), choices)
     }
 
-    fn maybe_spoiled(&self, octets: Vec<u8>, choices: &mut Choices<'_>) -> Vec<u8> {
+    fn maybe_mutated(&self, octets: Vec<u8>, choices: &mut Choices<'_>) -> Vec<u8> {
         match choices.below(3) {
-            0 => Mutator::new(Shape::Octets, &NAS).spoil(&octets, &mut choices.random()),
+            0 => Mutator::new(Shape::Octets, &NAS).mutate(&octets, &mut choices.random()),
             _ => octets,
         }
     }
@@ -111,7 +111,7 @@ impl Rogue {
         match how {
             2 => pdu.iter_mut().skip(2).take(1).for_each(|octet| *octet ^= 1),
             3 => pdu = choices.pick(&self.sent).cloned().unwrap_or(pdu),
-            4 => pdu = Mutator::new(Shape::Octets, &NAS).spoil(&pdu, &mut choices.random()),
+            4 => pdu = Mutator::new(Shape::Octets, &NAS).mutate(&pdu, &mut choices.random()),
             _ => {}
         }
         pdu
@@ -157,7 +157,7 @@ impl Rogue {
             replace(&mut octets, &SAMPLE_RAN_ID, &self.phone.ran_id.0.to_be_bytes());
         }
         if choices.below(3) == 0 {
-            octets = Mutator::new(Shape::Octets, &NGAP).spoil(&octets, &mut choices.random());
+            octets = Mutator::new(Shape::Octets, &NGAP).mutate(&octets, &mut choices.random());
         }
         world.ngap(self.phone.gnb, "whatever", Ok(octets));
     }
@@ -198,7 +198,7 @@ impl Rogue {
         }
     }
 
-    fn ring(&mut self, world: &mut World, choices: &mut Choices<'_>) {
+    fn expire_timer(&mut self, world: &mut World, choices: &mut Choices<'_>) {
         let running: Vec<TimerKey> = world.timers.keys().copied().collect();
         let late = choices.pick(&self.expired).copied().filter(|_| choices.below(4) == 0);
         if let Some(key) = late.filter(|key| !world.timers.contains_key(key)) {

@@ -6,12 +6,13 @@
 
 mod honest;
 mod hostile;
-mod ways;
+mod paths;
 
 use super::choices::Choices;
-use crate::target::{Broken, demand};
+use crate::target::{CheckFailed, ensure};
 use honest::follow;
-use hostile::Rogue;
+use hostile::HostilePhone;
+use paths::STATE_PATHS;
 use pith_nas::GmmMessage;
 use pith_nas::ie::ServiceType;
 use pith_nf::amf::Audit;
@@ -19,7 +20,6 @@ use pith_nf::amf::testing::{self, GNB, OTHER_GNB, Phone, World};
 use pith_nf::kit::{Input, N2Input};
 use pith_ngap::Message;
 use pith_sbi::{Operation, Problem};
-use ways::WAYS;
 
 /// Rounds after which an abandoned dialogue must have ended.
 const ENDING: usize = 1000;
@@ -56,22 +56,22 @@ fn bystander(world: &mut World) -> Phone {
 
 /// The AMF, the well-behaved phone, and the other phone in the state that the first choices select:
 /// a path, its number of steps, and a call that is left open.
-fn stage(choices: &mut Choices<'_>) -> (World, Phone, Rogue) {
-    let (way, mut steps) = (choices.below(WAYS.len()), choices.below(10));
+fn stage(choices: &mut Choices<'_>) -> (World, Phone, HostilePhone) {
+    let (way, mut steps) = (choices.below(STATE_PATHS.len()), choices.below(10));
     let open = choices.pick(&LEFT_OPEN).copied().flatten();
-    let mut world = World::with(ways::configuration(choices.below(4) == 0));
+    let mut world = World::with(paths::configuration(choices.below(4) == 0));
     let bystander = bystander(&mut world);
-    let mut rogue = Rogue::new(Phone { gnb: OTHER_GNB, ..Phone::default() });
+    let mut rogue = HostilePhone::new(Phone { gnb: OTHER_GNB, ..Phone::default() });
     world.script.extend(open.map(|operation| (operation, None)));
-    WAYS[way](&mut world, &mut rogue, &mut steps);
+    STATE_PATHS[way](&mut world, &mut rogue, &mut steps);
     (world, bystander, rogue)
 }
 
 /// Runs an input.
-pub fn run(input: &[u8]) -> Result<(), Broken> {
+pub fn run(input: &[u8]) -> Result<(), CheckFailed> {
     let mut choices = Choices::new(input);
     let (mut world, bystander, mut rogue) = stage(&mut choices);
-    while !choices.are_over() {
+    while !choices.is_exhausted() {
         rogue.act(&mut world, &mut choices);
         sound(&world)?;
     }
@@ -81,13 +81,13 @@ pub fn run(input: &[u8]) -> Result<(), Broken> {
 }
 
 /// Checks what must hold at any time.
-fn sound(world: &World) -> Result<(), Broken> {
+fn sound(world: &World) -> Result<(), CheckFailed> {
     let audit = world.amf.audit();
-    demand(audit.dangling == 0 && audit.orphaned_connections == 0, || format!("{audit:?}"))
+    ensure(audit.dangling == 0 && audit.orphaned_connections == 0, || format!("{audit:?}"))
 }
 
 /// The well-behaved phone reconnects and must be served at once.
-fn still_served(world: &mut World, mut phone: Phone) -> Result<(), Broken> {
+fn still_served(world: &mut World, mut phone: Phone) -> Result<(), CheckFailed> {
     world.downlinks.retain(|(gnb, _)| *gnb != phone.gnb);
     let request = phone.service_request(ServiceType::Signalling);
     let nas = phone.initial_nas(request);
@@ -98,19 +98,19 @@ fn still_served(world: &mut World, mut phone: Phone) -> Result<(), Broken> {
         .position(|(gnb, message)| *gnb == GNB && !matches!(message, Message::Paging(_)));
     let answer = answer.and_then(|at| world.downlinks.remove(at));
     let Some((_, Message::InitialContextSetupRequest(setup))) = answer else {
-        return Err(Broken(format!("a well-behaved registered phone is no longer served: {answer:?}")));
+        return Err(CheckFailed(format!("a well-behaved registered phone is no longer served: {answer:?}")));
     };
     let nas = setup.nas_pdu.unwrap_or_default();
     phone.amf_id = Some(setup.amf_ue_ngap_id);
     let accepted = matches!(phone.open(&nas), GmmMessage::ServiceAccept(_));
-    demand(accepted, || "a well-behaved registered phone is not accepted".into())?;
+    ensure(accepted, || "a well-behaved registered phone is not accepted".into())?;
     phone.context_setup_response(world, &[]);
     phone.release(world);
     Ok(())
 }
 
 /// Ends everything: gNBs disconnect, calls fail, timers expire. No state may be left then.
-fn end(world: &mut World, rogue: &mut Rogue) -> Result<(), Broken> {
+fn end(world: &mut World, rogue: &mut HostilePhone) -> Result<(), CheckFailed> {
     for gnb in [GNB, OTHER_GNB, rogue.phone.gnb] {
         world.input(Input::N2(N2Input::GnbDown { gnb }));
     }
@@ -126,7 +126,7 @@ fn end(world: &mut World, rogue: &mut Rogue) -> Result<(), Broken> {
     }
     let audit = world.amf.audit();
     let nothing = Audit { gnbs: audit.gnbs, retained: audit.retained, ..Audit::default() };
-    demand(audit == nothing, || format!("state left at the end: {audit:?}, timers {:?}", world.running()))?;
+    ensure(audit == nothing, || format!("state left at the end: {audit:?}, timers {:?}", world.running()))?;
     let (asked, answered) = (rogue.asked, world.answers.len());
-    demand(asked == answered, || format!("{asked} SBI requests have {answered} answers"))
+    ensure(asked == answered, || format!("{asked} SBI requests have {answered} answers"))
 }

@@ -12,10 +12,10 @@
 //! A message changes a UE's context only if it passes the integrity check of its security context:
 //! a forged 5G-GUTI changes nothing (TS 24.501 4.4.4.3).
 
-use super::{From, close, error_indication, release_connection};
+use super::{N2Origin, close, error_indication, release_connection};
 use crate::amf::config::HALF_OPEN_CONTEXT;
 use crate::amf::connection::RanContext;
-use crate::amf::context::{After, Env, UeContext};
+use crate::amf::context::{DeferredAction, Env, UeContext};
 use crate::amf::n1::{self, Refusal, Uplink};
 use crate::amf::procedure::{self, ue_context_release};
 use crate::amf::retained::KnownUe;
@@ -50,7 +50,7 @@ impl Amf {
     pub(super) fn initial_ue_message(
         &mut self,
         now: Instant,
-        from: From,
+        from: N2Origin,
         message: InitialUeMessage,
         out: &mut Outbox,
     ) {
@@ -82,11 +82,11 @@ impl Amf {
     }
 
     /// Creates a context for an unauthenticated UE.
-    fn half_open(&mut self, now: Instant, from: From, nas_octets: usize) -> Option<Key> {
+    fn half_open(&mut self, now: Instant, from: N2Origin, nas_octets: usize) -> Option<Key> {
         let key = self.ues.insert_with(|key| Box::new(UeContext::new(key, now)))?;
         // The message is kept decoded, with a copy of what is encoded inside.
         let octets = HALF_OPEN_CONTEXT + 2 * nas_octets;
-        let place = self.shared.half_open.enter(from.gnb, key, octets);
+        let place = self.shared.half_open.insert(from.gnb, key, octets);
         if let Some(ue) = self.ues.get_mut(key) {
             ue.half_open = Some(place);
         }
@@ -102,7 +102,7 @@ impl Amf {
             let mut ue = Box::new(UeContext::new(key, now));
             index.claim_tmsi(guti.tmsi, key);
             if let Some(old) = index.claim_supi(&supi, key) {
-                after.push(After::Supersede { new: key, old });
+                after.push(DeferredAction::Supersede { new: key, old });
             }
             ue.capability = Some(security.capability);
             (ue.supi, ue.pei, ue.guti, ue.security) = (Some(supi), pei, Some(guti), Some(security));
@@ -111,10 +111,15 @@ impl Amf {
     }
 
     /// Aborts registrations beyond the limits of unauthenticated UEs.
-    fn give_up_excess(&mut self, now: Instant, from: From, out: &mut Outbox) {
-        while let Some(key) = self.shared.half_open.take_excess(from.gnb) {
+    fn give_up_excess(&mut self, now: Instant, from: N2Origin, out: &mut Outbox) {
+        while let Some(key) = self.shared.half_open.evict(from.gnb) {
             self.with_ue(now, key, out, |ue, env| {
-                ue.tell(env, Level::Debug, "Registration", "aborted: too many unauthenticated registrations");
+                ue.log_outcome(
+                    env,
+                    Level::Debug,
+                    "Registration",
+                    "aborted: too many unauthenticated registrations",
+                );
                 procedure::abort(ue, env);
                 n2::release(ue, env, Cause::Misc(CauseMisc::control_processing_overload));
             });
@@ -123,7 +128,7 @@ impl Amf {
 
     /// A gNB reuses a RAN-UE-NGAP-ID only when it has no UE under it any more (TS 38.413 8.6.1.2):
     /// the connection that had the id is closed.
-    fn drop_stale(&mut self, now: Instant, from: From, ran_id: RanUeNgapId, out: &mut Outbox) {
+    fn drop_stale(&mut self, now: Instant, from: N2Origin, ran_id: RanUeNgapId, out: &mut Outbox) {
         if let Some(stale) = self.shared.connections.find_by_ran(from.gnb, ran_id) {
             self.connection_lost(now, stale, out);
         }
@@ -182,7 +187,7 @@ impl Amf {
 }
 
 /// The limit of UE contexts is reached: answers the gNB.
-fn overloaded(from: From, message: &InitialUeMessage, out: &mut Outbox) {
+fn overloaded(from: N2Origin, message: &InitialUeMessage, out: &mut Outbox) {
     let cause = Cause::Misc(CauseMisc::control_processing_overload);
     error_indication(from, None, Some(message.ran_ue_ngap_id), cause, None, out);
 }
@@ -199,7 +204,7 @@ fn open_unverified(pdu: &[u8]) -> Result<Uplink, Refusal> {
 /// have started another one.
 fn attach(ue: &mut UeContext, env: &mut Env<'_>, key: Key, message: &InitialUeMessage) {
     if let Some(old) = ue.connection.take() {
-        ue_context_release::lost(ue, env);
+        ue_context_release::on_connection_lost(ue, env);
         let cause = Cause::RadioNetwork(CauseRadioNetwork::release_due_to_cn_detected_mobility);
         release_connection(env, old, cause);
         if let Some(old) = env.connections.get_mut(old) {
@@ -228,5 +233,5 @@ fn begin(ue: &mut UeContext, env: &mut Env<'_>, uplink: Result<Uplink, Refusal>)
         }
         Err(refusal) => ("?", n1::refuse(ue, env, &refusal)),
     };
-    n1::tell(ue, env, name, outcome);
+    n1::log_outcome(ue, env, name, outcome);
 }

@@ -35,12 +35,11 @@ impl Amf {
             let Some(connection) = self.lost.pop_front() else { break };
             self.connection_lost(now, connection, out);
         }
-        match self.lost.is_empty() {
-            true => self.lost = VecDeque::new(),
-            false => {
-                let key = TimerKey { owner: 0, timer: Timer::LostConnections };
-                out.push(Effect::StartTimer { key, after: LOST_TURN });
-            }
+        if self.lost.is_empty() {
+            self.lost = VecDeque::new();
+        } else {
+            let key = TimerKey { owner: 0, timer: Timer::LostConnections };
+            out.push(Effect::StartTimer { key, after: LOST_TURN });
         }
     }
 
@@ -78,8 +77,8 @@ impl Amf {
         if let Some(ue) = ue {
             self.with_ue(now, ue, out, |ue, env| {
                 ue.connection = None;
-                ue_context_release::lost(ue, env);
-                ue_context_release::went_idle(ue, env);
+                ue_context_release::on_connection_lost(ue, env);
+                ue_context_release::on_idle(ue, env);
             });
         }
     }

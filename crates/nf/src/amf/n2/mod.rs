@@ -19,7 +19,7 @@ use super::Amf;
 use super::connection::RanContext;
 use super::context::{Env, UeContext};
 use super::error::unknown_connection;
-use super::n1::{self, Outcome};
+use super::n1::{self, NasOutcome};
 use super::procedure::{context_setup, pdu_session_resources, ue_context_release};
 use crate::kit::{GnbHandle, Instant, Key, Level, Outbox};
 use pith_ngap::{
@@ -30,14 +30,14 @@ use pith_types::{AmfUeNgapId, RanUeNgapId};
 
 /// The gNB and stream of a received PDU.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct From {
+pub(crate) struct N2Origin {
     pub gnb: GnbHandle,
     pub stream: u16,
 }
 
 impl Amf {
     /// Handles one UE-associated NGAP PDU.
-    pub(super) fn ngap_pdu(&mut self, now: Instant, from: From, pdu: &[u8], out: &mut Outbox) {
+    pub(super) fn ngap_pdu(&mut self, now: Instant, from: N2Origin, pdu: &[u8], out: &mut Outbox) {
         match Message::decode(pdu) {
             Ok(Message::InitialUeMessage(message)) => self.initial_ue_message(now, from, message, out),
             Ok(Message::Other(other)) => self.unknown_procedure(from, pdu, other, out),
@@ -48,7 +48,14 @@ impl Amf {
 
     /// Dispatches a UE-associated PDU if its ids are those of a connection of that gNB. A connection that the
     /// gNB knows by another pair of ids is unusable: both sides release it (TS 38.413 10.6).
-    fn ue_associated(&mut self, now: Instant, from: From, pdu: &[u8], message: Message, out: &mut Outbox) {
+    fn ue_associated(
+        &mut self,
+        now: Instant,
+        from: N2Origin,
+        pdu: &[u8],
+        message: Message,
+        out: &mut Outbox,
+    ) {
         if let Message::ErrorIndication(ErrorIndication {
             amf_ue_ngap_id: None,
             ran_ue_ngap_id: Some(ran_id),
@@ -92,7 +99,7 @@ impl Amf {
     fn path_switch_request(
         &mut self,
         now: Instant,
-        from: From,
+        from: N2Origin,
         connection: Option<Key>,
         message: PathSwitchRequest,
         out: &mut Outbox,
@@ -108,7 +115,14 @@ impl Amf {
     }
 
     /// Handles a PDU over an open connection.
-    fn over_connection(&mut self, now: Instant, from: From, key: Key, message: Message, out: &mut Outbox) {
+    fn over_connection(
+        &mut self,
+        now: Instant,
+        from: N2Origin,
+        key: Key,
+        message: Message,
+        out: &mut Outbox,
+    ) {
         if let Message::UeContextReleaseComplete(complete) = message {
             return self.release_complete(now, key, complete, out);
         }
@@ -136,7 +150,7 @@ impl Amf {
     }
 
     /// A procedure without a handler: rejected if its criticality requires it (TS 38.413 10.3.4.1).
-    fn unknown_procedure(&self, from: From, pdu: &[u8], other: Other, out: &mut Outbox) {
+    fn unknown_procedure(&self, from: N2Origin, pdu: &[u8], other: Other, out: &mut Outbox) {
         out.log(Level::Warn, || format!("NGAP procedure {} is not supported", other.procedure_code));
         if other.class != Class::Initiating || !other.reject {
             return;
@@ -147,7 +161,7 @@ impl Amf {
     }
 
     /// A message that only an AMF may send, or that concerns a whole gNB.
-    fn not_for_an_amf(&self, from: From, pdu: &[u8], message: &Message, out: &mut Outbox) {
+    fn not_for_an_amf(&self, from: N2Origin, pdu: &[u8], message: &Message, out: &mut Outbox) {
         out.log(Level::Warn, || format!("{} is not for an AMF", message.name()));
         if !wants_answer(message) {
             return;
@@ -160,7 +174,7 @@ impl Amf {
     /// A PDU that can't be processed: answered with the procedure's failure message if it has one,
     /// else with ERROR INDICATION, including the diagnostics (TS 38.413 10.2, 10.3). PATH SWITCH
     /// REQUEST FAILURE needs the list of sessions, which is not available from such a PDU.
-    fn ngap_error(&self, from: From, pdu: &[u8], error: &NgapError, out: &mut Outbox) {
+    fn ngap_error(&self, from: N2Origin, pdu: &[u8], error: &NgapError, out: &mut Outbox) {
         out.log(Level::Warn, || format!("NGAP: {error}"));
         let (amf_id, ran_id) = ids_of(pdu);
         if let (
@@ -227,7 +241,7 @@ fn ids(message: &Message) -> Option<(AmfUeNgapId, RanUeNgapId)> {
 }
 
 /// Dispatches a PDU to its procedure.
-fn to_ue(ue: &mut UeContext, env: &mut Env<'_>, from: From, message: Message) {
+fn to_ue(ue: &mut UeContext, env: &mut Env<'_>, from: N2Origin, message: Message) {
     match message {
         Message::UplinkNasTransport(message) => {
             uplink_nas_transport(ue, env, &message);
@@ -270,7 +284,7 @@ fn to_ue(ue: &mut UeContext, env: &mut Env<'_>, from: From, message: Message) {
 }
 
 /// UPLINK NAS TRANSPORT (TS 38.413 8.6.3).
-fn uplink_nas_transport(ue: &mut UeContext, env: &mut Env<'_>, message: &UplinkNasTransport) -> Outcome {
+fn uplink_nas_transport(ue: &mut UeContext, env: &mut Env<'_>, message: &UplinkNasTransport) -> NasOutcome {
     if message.location.is_some() {
         ue.location = message.location;
     }

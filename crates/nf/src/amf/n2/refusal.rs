@@ -1,7 +1,7 @@
 //! Procedures that this AMF does not support: each is refused with the failure message of TS
 //! 38.413, so that the gNB keeps the UE as it is.
 
-use super::{From, send};
+use super::{N2Origin, send};
 use crate::amf::context::{Env, UeContext};
 use crate::kit::{Level, Outbox};
 use pith_ngap::transfer::{ModifyIndicationUnsuccessfulTransfer, PathSwitchRequestUnsuccessfulTransfer};
@@ -20,7 +20,12 @@ const HANDOVER_REFUSED: Cause =
 const NOT_SUPPORTED: Cause = Cause::Protocol(CauseProtocol::message_not_compatible_with_receiver_state);
 
 /// HANDOVER REQUIRED: HANDOVER PREPARATION FAILURE (TS 38.413 8.4.1.3). The UE stays with its gNB.
-pub(super) fn handover_required(ue: &UeContext, env: &mut Env<'_>, from: From, message: &HandoverRequired) {
+pub(super) fn handover_required(
+    ue: &UeContext,
+    env: &mut Env<'_>,
+    from: N2Origin,
+    message: &HandoverRequired,
+) {
     env.out.log(Level::Warn, || format!("{}: handover through the AMF is not supported", ue.name()));
     let failure = HandoverPreparationFailure {
         amf_ue_ngap_id: message.amf_ue_ngap_id,
@@ -34,7 +39,7 @@ pub(super) fn handover_required(ue: &UeContext, env: &mut Env<'_>, from: From, m
 /// A HANDOVER REQUIRED that can't be decoded: the same failure message, with the diagnostics (TS
 /// 38.413 10.3.4.2, 10.3.5).
 pub(super) fn faulty_handover_required(
-    from: From,
+    from: N2Origin,
     ids: (AmfUeNgapId, RanUeNgapId),
     error: &NgapError,
     out: &mut Outbox,
@@ -51,7 +56,7 @@ pub(super) fn faulty_handover_required(
 
 /// HANDOVER CANCEL: HANDOVER CANCEL ACKNOWLEDGE (TS 38.413 8.4.5.2). There is no prepared handover
 /// to release, and the procedure has no failure message.
-pub(super) fn handover_cancel(env: &mut Env<'_>, from: From, message: &HandoverCancel) {
+pub(super) fn handover_cancel(env: &mut Env<'_>, from: N2Origin, message: &HandoverCancel) {
     let acknowledge = HandoverCancelAcknowledge {
         amf_ue_ngap_id: message.amf_ue_ngap_id,
         ran_ue_ngap_id: message.ran_ue_ngap_id,
@@ -62,7 +67,12 @@ pub(super) fn handover_cancel(env: &mut Env<'_>, from: From, message: &HandoverC
 
 /// PATH SWITCH REQUEST: PATH SWITCH REQUEST FAILURE to the target gNB, with all its sessions (TS 38.413 8.4.4.3). The
 /// connection over the source gNB stays.
-pub(super) fn path_switch_request(ue: &UeContext, env: &mut Env<'_>, from: From, message: PathSwitchRequest) {
+pub(super) fn path_switch_request(
+    ue: &UeContext,
+    env: &mut Env<'_>,
+    from: N2Origin,
+    message: PathSwitchRequest,
+) {
     env.out.log(Level::Warn, || format!("{}: path switch is not supported", ue.name()));
     let transfer = PathSwitchRequestUnsuccessfulTransfer { cause: NOT_SUPPORTED }.encode();
     let failure = PathSwitchRequestFailure {
@@ -79,7 +89,7 @@ pub(super) fn path_switch_request(ue: &UeContext, env: &mut Env<'_>, from: From,
 pub(super) fn modify_indication(
     ue: &UeContext,
     env: &mut Env<'_>,
-    from: From,
+    from: N2Origin,
     message: PduSessionResourceModifyIndication,
 ) {
     env.out

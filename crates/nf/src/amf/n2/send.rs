@@ -1,8 +1,8 @@
 //! NGAP messages that the AMF sends.
 
-use super::From;
+use super::N2Origin;
 use crate::amf::connection::{NgConnection, RanContext};
-use crate::amf::context::{After, Env, UeContext};
+use crate::amf::context::{DeferredAction, Env, UeContext};
 use crate::amf::security;
 use crate::kit::{GnbHandle, Key, Level, N2Effect, Outbox, Timer};
 use pith_ngap::transfer::ReleaseCommandTransfer;
@@ -40,7 +40,7 @@ fn send_in_context(out: &mut Outbox, connection: &mut NgConnection, pdu: Encoded
 
 /// ERROR INDICATION (TS 38.413 8.7.5).
 pub(crate) fn error_indication(
-    from: From,
+    from: N2Origin,
     amf_ue_ngap_id: Option<AmfUeNgapId>,
     ran_ue_ngap_id: Option<RanUeNgapId>,
     cause: Cause,
@@ -67,9 +67,10 @@ pub(crate) fn downlink_nas_transport(ue: &UeContext, env: &mut Env<'_>, nas_pdu:
         ue_ambr: None,
         allowed_nssai: None,
     };
-    match connection.queued.is_empty() {
-        true => send_over(env.out, connection, message.encode()),
-        false => send_in_context(env.out, connection, message.encode()),
+    if connection.queued.is_empty() {
+        send_over(env.out, connection, message.encode())
+    } else {
+        send_in_context(env.out, connection, message.encode())
     }
 }
 
@@ -244,7 +245,7 @@ pub(crate) fn release_connection(env: &mut Env<'_>, key: Key, cause: Cause) {
     let ids = UeNgapIds::Pair(connection.id, connection.ran_id);
     send_over(env.out, connection, UeContextReleaseCommand { ids, cause }.encode());
     if let Some(excess) = env.connections.start_release(key) {
-        env.after.push(After::Close(excess));
+        env.after.push(DeferredAction::Close(excess));
     }
     env.out.start(key.to_u64(), Timer::NgapGuard, env.config.timers.ngap_guard);
 }

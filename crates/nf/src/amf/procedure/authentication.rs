@@ -18,7 +18,7 @@ use crate::amf::consumer;
 use crate::amf::context::{CallId, Env, UeContext};
 use crate::amf::error::{AuthenticationFault, RegistrationError};
 use crate::amf::n1;
-use crate::amf::repeat::{Expiry, Repeated};
+use crate::amf::retransmission::{Expiry, Retransmission};
 use crate::amf::security::ABBA;
 use crate::kit::{Level, Nf, Timer};
 use bytes::Bytes;
@@ -55,7 +55,7 @@ pub(crate) struct AwaitingAuthenticationResponse {
     identity: SupiOrSuci,
     resynchronised: bool,
     challenge: Challenge,
-    request: Repeated,
+    request: Retransmission,
 }
 
 /// The AUSF verifies the UE's response.
@@ -130,7 +130,7 @@ impl AwaitingAuthenticationVector {
                 hxres_star: HresStar::new(vector.hxres_star.0),
                 context,
             },
-            request: Repeated::send(ue, env, Timer::T3560, request),
+            request: Retransmission::send(ue, env, Timer::T3560, request),
         };
         Step::replied(Procedure::AwaitingAuthenticationResponse(next), "AuthenticationRequest")
     }

@@ -8,7 +8,7 @@
 use super::{Procedure, Step, registration};
 use crate::amf::context::{Env, UeContext};
 use crate::amf::n1;
-use crate::amf::repeat::{Expiry, Repeated};
+use crate::amf::retransmission::{Expiry, Retransmission};
 use crate::kit::{Level, Timer};
 use pith_nas::gmm::ConfigurationUpdateCommand;
 use pith_nas::ie::{ConfigurationUpdateIndication, MobileIdentity, NetworkName};
@@ -16,11 +16,11 @@ use pith_nas::ie::{ConfigurationUpdateIndication, MobileIdentity, NetworkName};
 /// The UE must confirm a new 5G-GUTI.
 #[derive(Debug)]
 pub(crate) struct AwaitingConfigurationUpdateComplete {
-    command: Repeated,
+    command: Retransmission,
 }
 
 /// Sends the UE the network name, if one is configured.
-pub(crate) fn tell_network_name(ue: &mut UeContext, env: &mut Env<'_>) {
+pub(crate) fn send_network_name(ue: &mut UeContext, env: &mut Env<'_>) {
     let Some(names) = &env.config.network_name else { return };
     let name = |text: &str| Some(NetworkName { text: text.to_owned(), add_country_initials: false });
     let mut command = ConfigurationUpdateCommand::new();
@@ -36,7 +36,7 @@ pub(crate) fn renew_guti(ue: &mut UeContext, env: &mut Env<'_>) -> Step {
     command.indication =
         Some(ConfigurationUpdateIndication { acknowledgement: true, registration_requested: false });
     command.guti = Some(MobileIdentity::FiveGGuti(guti));
-    let command = Repeated::send(ue, env, Timer::T3555, command);
+    let command = Retransmission::send(ue, env, Timer::T3555, command);
     let next = AwaitingConfigurationUpdateComplete { command };
     Step::replied(Procedure::AwaitingConfigurationUpdateComplete(next), "ConfigurationUpdateCommand")
 }
@@ -58,7 +58,7 @@ impl AwaitingConfigurationUpdateComplete {
                 "ConfigurationUpdateCommand",
             ),
             Expiry::GiveUp => {
-                ue.tell(env, Level::Warn, "Configuration update", "not answered");
+                ue.log_outcome(env, Level::Warn, "Configuration update", "not answered");
                 Step::complete()
             }
         }

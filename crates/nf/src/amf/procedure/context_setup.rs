@@ -36,7 +36,7 @@ pub(crate) fn failure(ue: &mut UeContext, env: &mut Env<'_>, message: InitialCon
         connection.queued.clear();
     }
     pdu_session_resources::set_up(ue, env, None, message.failed);
-    ue_context_release::lost(ue, env);
+    ue_context_release::on_connection_lost(ue, env);
     n2::release(ue, env, message.cause.unwrap_or(Cause::Nas(CauseNas::unspecified)));
 }
 

@@ -85,8 +85,8 @@ impl AwaitingUeContextTransfer {
         self.old_amf.sessions = context.session_context_list.into_iter().map(session).collect();
         self.attempt.is_verified = true;
         self.attempt.transferred_from = Some(self.old_amf);
-        registration::identified(ue, env, supi);
-        let attempt = self.attempt.opened(ue, Some(received.uplink))?;
+        registration::on_identified(ue, env, supi);
+        let attempt = self.attempt.unpack_nas_container(ue, Some(received.uplink))?;
         registration::identify(ue, env, attempt)
     }
 }

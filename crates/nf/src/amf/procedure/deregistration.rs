@@ -13,8 +13,8 @@
 
 use super::{Procedure, Step};
 use crate::amf::context::{Env, RmState, UeContext};
-use crate::amf::n1::{self, Outcome, Silence};
-use crate::amf::repeat::{Expiry, Repeated};
+use crate::amf::n1::{self, NasOutcome, Silence};
+use crate::amf::retransmission::{Expiry, Retransmission};
 use crate::amf::{consumer, n2, procedure};
 use crate::kit::{Deregister, Level, Timer};
 use pith_nas::gmm::{
@@ -27,7 +27,7 @@ use pith_ngap::{Cause, CauseNas};
 /// DEREGISTRATION REQUEST was sent to the UE.
 #[derive(Debug)]
 pub(crate) struct AwaitingDeregistrationAccept {
-    request: Repeated,
+    request: Retransmission,
 }
 
 /// Why the network ends a registration.
@@ -59,15 +59,16 @@ pub(crate) fn ue_initiated(
     env: &mut Env<'_>,
     request: &DeregistrationRequestUeOriginating,
     verified: Option<NasCount>,
-) -> Outcome {
+) -> NasOutcome {
     if verified.is_none() && ue.is_registered() {
-        return Outcome::Silent(Silence::IntegrityCheckFailed);
+        return NasOutcome::Silent(Silence::IntegrityCheckFailed);
     }
     procedure::abort(ue, env);
-    ue.tell(env, Level::Info, "Deregistration", "ok");
-    let outcome = match request.deregistration_type.switch_off {
-        true => Outcome::Silent(Silence::UeIsLeaving),
-        false => n1::send(ue, env, DeregistrationAcceptUeOriginating::new()),
+    ue.log_outcome(env, Level::Info, "Deregistration", "ok");
+    let outcome = if request.deregistration_type.switch_off {
+        NasOutcome::Silent(Silence::UeIsLeaving)
+    } else {
+        n1::send(ue, env, DeregistrationAcceptUeOriginating::new())
     };
     end(ue, env);
     outcome
@@ -93,12 +94,12 @@ pub(crate) fn by_network(ue: &mut UeContext, env: &mut Env<'_>, reason: Reason) 
     procedure::abort(ue, env);
     // After a transfer of the context or a withdrawn subscription the security context is deleted,
     // else it is retained (TS 33.501 6.8.1.1.1).
-    ue.drops_security = reason != Reason::ReRegistrationRequired;
+    ue.discards_security = reason != Reason::ReRegistrationRequired;
     if reason == Reason::ServedElsewhere {
         ue.registered_in_udm = false;
     }
     if ue.connection.is_none() || ue.security.is_none() || reason == Reason::ServedElsewhere {
-        ue.tell(env, Level::Info, "Deregistration by network", "implicit");
+        ue.log_outcome(env, Level::Info, "Deregistration by network", "implicit");
         return end(ue, env);
     }
     let mut request = DeregistrationRequestUeTerminated::new(DeregistrationType {
@@ -109,7 +110,7 @@ pub(crate) fn by_network(ue: &mut UeContext, env: &mut Env<'_>, reason: Reason) 
     if reason == Reason::SubscriptionWithdrawn {
         request.cause = Some(GmmCause::FiveGsServicesNotAllowed);
     }
-    let request = Repeated::send(ue, env, Timer::T3522, request);
+    let request = Retransmission::send(ue, env, Timer::T3522, request);
     ue.procedure = Procedure::AwaitingDeregistrationAccept(AwaitingDeregistrationAccept { request });
 }
 
@@ -117,21 +118,26 @@ impl AwaitingDeregistrationAccept {
     /// REGISTRATION REQUEST in place of the accept (TS 24.501 5.5.2.3.5 d). A mobility or periodic
     /// update is ignored. An initial registration ends the de-registration and starts a registration; the UDM
     /// decides whether the UE may register.
-    pub fn gives_way_to(self, ue: &mut UeContext, env: &mut Env<'_>, kind: RegistrationKind) -> bool {
+    pub fn on_registration_request(
+        self,
+        ue: &mut UeContext,
+        env: &mut Env<'_>,
+        kind: RegistrationKind,
+    ) -> bool {
         if kind != RegistrationKind::Initial {
             ue.procedure = Procedure::AwaitingDeregistrationAccept(self);
             return false;
         }
         self.request.stop(ue, env);
         forget(ue, env);
-        ue.drops_security = false;
+        ue.discards_security = false;
         true
     }
 
     /// DEREGISTRATION ACCEPT (TS 24.501 5.5.2.3.3).
     pub fn on_deregistration_accept(self, ue: &mut UeContext, env: &mut Env<'_>) -> Step {
         self.request.stop(ue, env);
-        ue.tell(env, Level::Info, "Deregistration by network", "ok");
+        ue.log_outcome(env, Level::Info, "Deregistration by network", "ok");
         end(ue, env);
         Step::complete()
     }
@@ -144,7 +150,7 @@ impl AwaitingDeregistrationAccept {
                 Step::replied(Procedure::AwaitingDeregistrationAccept(self), "DeregistrationRequest")
             }
             Expiry::GiveUp => {
-                ue.tell(env, Level::Warn, "Deregistration by network", "not answered");
+                ue.log_outcome(env, Level::Warn, "Deregistration by network", "not answered");
                 end(ue, env);
                 Step::complete()
             }
@@ -161,6 +167,6 @@ pub(crate) fn unreachable(ue: &mut UeContext, env: &mut Env<'_>) {
 /// The implicit de-registration timer expired (TS 24.501 5.3.7).
 pub(crate) fn implicit(ue: &mut UeContext, env: &mut Env<'_>) {
     procedure::abort(ue, env);
-    ue.tell(env, Level::Info, "Implicit deregistration", "ok");
+    ue.log_outcome(env, Level::Info, "Implicit deregistration", "ok");
     end(ue, env);
 }

@@ -15,8 +15,8 @@ use super::{Procedure, RegistrationStep, Step, authentication, security_mode};
 use crate::amf::consumer;
 use crate::amf::context::{CallId, Env, UeContext};
 use crate::amf::error::{AuthenticationFault, RegistrationError};
-use crate::amf::n1::{Outcome, Silence};
-use crate::amf::repeat::{Expiry, Repeated};
+use crate::amf::n1::{NasOutcome, Silence};
+use crate::amf::retransmission::{Expiry, Retransmission};
 use crate::amf::security::ABBA;
 use crate::kit::{Level, Nf, Timer};
 use bytes::Bytes;
@@ -33,7 +33,7 @@ use pith_sbi::{Base64, Reply, Response, Uri};
 pub(crate) struct AwaitingEapResponse {
     session: Session,
     packet: Bytes,
-    request: Repeated,
+    request: Retransmission,
 }
 
 /// The UE's EAP-Response was sent to the AUSF.
@@ -72,7 +72,7 @@ impl Session {
         }
         let mut message = AuthenticationRequest::new(NgKsi::Native(self.ng_ksi), ABBA.to_vec());
         message.eap_message = Some(packet.to_vec());
-        let request = Repeated::send(ue, env, Timer::T3560, message);
+        let request = Retransmission::send(ue, env, Timer::T3560, message);
         let next = AwaitingEapResponse { session: self, packet, request };
         Ok(Step::replied(Procedure::AwaitingEapResponse(next), "AuthenticationRequest"))
     }
@@ -90,7 +90,7 @@ impl AwaitingEapResponse {
         let packet = response.eap_message.map(Bytes::from).unwrap_or_default();
         if code(&packet) != Some(EapCode::Response) || identifier(&packet) != identifier(&self.packet) {
             env.out.log(Level::Warn, || format!("{}: EAP packet that answers no request", ue.name()));
-            let outcome = Outcome::Silent(Silence::NotExpected);
+            let outcome = NasOutcome::Silent(Silence::NotExpected);
             return Ok(Step { next: Procedure::AwaitingEapResponse(self), outcome });
         }
         self.request.stop(ue, env);

@@ -10,7 +10,7 @@ use super::registration::Attempt;
 use super::{Procedure, RegistrationStep, Step, authentication};
 use crate::amf::context::{Env, UeContext};
 use crate::amf::error::RegistrationError;
-use crate::amf::repeat::{Expiry, Repeated};
+use crate::amf::retransmission::{Expiry, Retransmission};
 use crate::kit::Timer;
 use pith_nas::gmm::{IdentityRequest, IdentityResponse};
 use pith_nas::ie::{IdentityType, MobileIdentity};
@@ -19,13 +19,13 @@ use pith_nas::ie::{IdentityType, MobileIdentity};
 #[derive(Debug)]
 pub(crate) struct AwaitingIdentityResponse {
     attempt: Attempt,
-    request: Repeated,
+    request: Retransmission,
 }
 
 /// Requests the UE's SUCI (TS 24.501 5.4.3.2).
 pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>, mut attempt: Attempt) -> Step {
     attempt.has_been_asked = true;
-    let request = Repeated::send(ue, env, Timer::T3570, IdentityRequest::new(IdentityType::Suci));
+    let request = Retransmission::send(ue, env, Timer::T3570, IdentityRequest::new(IdentityType::Suci));
     let next = AwaitingIdentityResponse { attempt, request };
     Step::replied(Procedure::AwaitingIdentityResponse(next), "IdentityRequest")
 }

@@ -23,7 +23,7 @@ pub(crate) mod ue_context_release;
 
 use super::context::{CallId, Env, UeContext};
 use super::error::RegistrationError;
-use super::n1::{Outcome, Silence};
+use super::n1::{NasOutcome, Silence};
 use super::security::SecurityContext;
 use crate::kit::{Level, Timer};
 use pith_nas::GmmMessage;
@@ -76,7 +76,7 @@ pub(crate) enum Procedure {
 pub(crate) struct Step {
     pub next: Procedure,
     /// The result of the message that triggered the step.
-    pub outcome: Outcome,
+    pub outcome: NasOutcome,
 }
 
 /// A step of a registration, which may fail.
@@ -85,17 +85,17 @@ pub(crate) type RegistrationStep = Result<Step, RegistrationError>;
 impl Step {
     /// The named message was sent to the UE, and its answer is pending.
     pub const fn replied(next: Procedure, message: &'static str) -> Self {
-        Self { next, outcome: Outcome::Replied(message) }
+        Self { next, outcome: NasOutcome::Replied(message) }
     }
 
     /// A request to another NF is pending.
     pub const fn waiting(next: Procedure, nf: crate::kit::Nf) -> Self {
-        Self { next, outcome: Outcome::Waiting(nf) }
+        Self { next, outcome: NasOutcome::Waiting(nf) }
     }
 
     /// The procedure is complete, and no answer is due.
     pub const fn complete() -> Self {
-        Self { next: Procedure::Idle, outcome: Outcome::Silent(Silence::Complete) }
+        Self { next: Procedure::Idle, outcome: NasOutcome::Silent(Silence::Complete) }
     }
 }
 
@@ -162,7 +162,7 @@ impl Procedure {
 }
 
 /// Handles a message that is valid only in a particular state.
-pub(crate) fn on_nas(ue: &mut UeContext, env: &mut Env<'_>, message: GmmMessage) -> Outcome {
+pub(crate) fn on_nas(ue: &mut UeContext, env: &mut Env<'_>, message: GmmMessage) -> NasOutcome {
     use GmmMessage as M;
     use Procedure as P;
     if matches!(message, M::RegistrationComplete(_) | M::ConfigurationUpdateComplete(_)) {
@@ -209,10 +209,10 @@ pub(crate) fn on_nas(ue: &mut UeContext, env: &mut Env<'_>, message: GmmMessage)
 
 /// A message that the state does not expect is late or repeated: it changes nothing (TS 24.501 7.4
 /// leaves the reaction to the network).
-fn not_expected(ue: &mut UeContext, env: &mut Env<'_>, state: Procedure, message: &GmmMessage) -> Outcome {
+fn not_expected(ue: &mut UeContext, env: &mut Env<'_>, state: Procedure, message: &GmmMessage) -> NasOutcome {
     env.out.log(Level::Warn, || format!("{}: {} in {}", ue.name(), message.name(), state.name()));
     ue.procedure = state;
-    Outcome::Silent(Silence::NotExpected)
+    NasOutcome::Silent(Silence::NotExpected)
 }
 
 /// Handles the reply to one of the UE's calls.
@@ -231,7 +231,7 @@ pub(crate) fn on_reply(ue: &mut UeContext, env: &mut Env<'_>, call: CallId, repl
         P::AwaitingSliceSelection(state) => state.on_reply(ue, env, reply),
         P::AwaitingPolicyAssociation(state) => state.on_reply(ue, env, reply),
         P::AwaitingSessionActivation(state) => Ok(state.on_reply(ue, env, call, reply)),
-        state => Ok(Step { next: state, outcome: Outcome::Silent(Silence::NotExpected) }),
+        state => Ok(Step { next: state, outcome: NasOutcome::Silent(Silence::NotExpected) }),
     };
     settle(ue, env, step);
 }
@@ -253,13 +253,13 @@ pub(crate) fn on_timer(ue: &mut UeContext, env: &mut Env<'_>, timer: Timer) {
         P::AwaitingConfigurationUpdateComplete(state) => Ok(state.on_t3555(ue, env)),
         P::AwaitingPagingResponse(state) => Ok(state.on_t3513(ue, env)),
         P::AwaitingDeregistrationAccept(state) => Ok(state.on_t3522(ue, env)),
-        state => Ok(Step { next: state, outcome: Outcome::Silent(Silence::NotExpected) }),
+        state => Ok(Step { next: state, outcome: NasOutcome::Silent(Silence::NotExpected) }),
     };
     settle(ue, env, step);
 }
 
 /// Stores the next state, or ends a registration that failed.
-pub(crate) fn settle(ue: &mut UeContext, env: &mut Env<'_>, step: RegistrationStep) -> Outcome {
+pub(crate) fn settle(ue: &mut UeContext, env: &mut Env<'_>, step: RegistrationStep) -> NasOutcome {
     match step {
         Ok(Step { next, outcome }) => {
             ue.procedure = next;

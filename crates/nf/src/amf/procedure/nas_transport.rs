@@ -4,7 +4,7 @@
 use crate::amf::consumer;
 use crate::amf::context::{Env, UeContext};
 use crate::amf::error::TransportError;
-use crate::amf::n1::{self, Outcome, Silence};
+use crate::amf::n1::{self, NasOutcome, Silence};
 use crate::amf::refusal;
 use crate::amf::session::PduSession;
 use crate::kit::{Level, Nf};
@@ -17,9 +17,9 @@ use pith_types::{Dnn, Snssai};
 const MOST_SESSIONS: usize = 15;
 
 /// Handles UL NAS TRANSPORT.
-pub(crate) fn uplink(ue: &mut UeContext, env: &mut Env<'_>, transport: UlNasTransport) -> Outcome {
+pub(crate) fn uplink(ue: &mut UeContext, env: &mut Env<'_>, transport: UlNasTransport) -> NasOutcome {
     if !ue.is_registered() {
-        return Outcome::Silent(Silence::NotExpected);
+        return NasOutcome::Silent(Silence::NotExpected);
     }
     let kind = transport.payload_container_type;
     let id = transport.pdu_session_id;
@@ -43,7 +43,7 @@ pub(crate) fn uplink(ue: &mut UeContext, env: &mut Env<'_>, transport: UlNasTran
         _ => Err(TransportError::NotForwarded),
     };
     match way {
-        Ok(()) => Outcome::Waiting(Nf::Smf),
+        Ok(()) => NasOutcome::Waiting(Nf::Smf),
         Err(error) => send_back(ue, env, kind, id, &payload, error),
     }
 }
@@ -132,13 +132,13 @@ pub(crate) fn send_back(
     id: Option<u8>,
     payload: &[u8],
     error: TransportError,
-) -> Outcome {
+) -> NasOutcome {
     env.out.log(Level::Debug, || format!("{}: {error}", ue.name()));
     let mut transport = DlNasTransport::new(kind, payload.to_vec());
     transport.pdu_session_id = id;
     transport.cause = Some(error.cause());
     n1::send(ue, env, transport);
-    Outcome::Rejected(error.cause())
+    NasOutcome::Rejected(error.cause())
 }
 
 /// The plain DL NAS TRANSPORT that carries a 5GSM message to the UE.

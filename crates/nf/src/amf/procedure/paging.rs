@@ -7,14 +7,14 @@
 
 use super::{Procedure, Step};
 use crate::amf::context::{Env, UeContext};
-use crate::amf::repeat::{Expiry, Repeated};
+use crate::amf::retransmission::{Expiry, Retransmission};
 use crate::amf::{delivery, n2};
 use crate::kit::{Level, Timer};
 
 /// The UE is being paged.
 #[derive(Debug)]
 pub(crate) struct AwaitingPagingResponse {
-    tries: Repeated,
+    tries: Retransmission,
 }
 
 /// Pages the UE, unless paging is in progress.
@@ -23,7 +23,7 @@ pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>) {
         return;
     }
     n2::page(ue, env);
-    let tries = Repeated::start(ue, env, Timer::T3513, Vec::new());
+    let tries = Retransmission::start(ue, env, Timer::T3513, Vec::new());
     ue.procedure = Procedure::AwaitingPagingResponse(AwaitingPagingResponse { tries });
 }
 
@@ -37,7 +37,7 @@ impl AwaitingPagingResponse {
                 Step::replied(Procedure::AwaitingPagingResponse(self), "Paging")
             }
             Expiry::GiveUp => {
-                ue.tell(env, Level::Warn, "Paging", "not answered");
+                ue.log_outcome(env, Level::Warn, "Paging", "not answered");
                 delivery::fail_all(ue, env);
                 Step::complete()
             }

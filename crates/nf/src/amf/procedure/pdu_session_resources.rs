@@ -29,7 +29,7 @@ pub(crate) fn released(ue: &mut UeContext, env: &mut Env<'_>, released: Option<V
             }
             _ => report(ue, env, Some(vec![item]), N2SmInfoType::PduResRelRsp, Some(UserPlane::Deactivated)),
         }
-        delivery::resources_released(ue, env, id);
+        delivery::on_resources_released(ue, env, id);
     }
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn notified(
     let ids: Vec<u8> = released.iter().flatten().map(|item| item.pdu_session_id).collect();
     report(ue, env, released, N2SmInfoType::PduResNtyRel, Some(UserPlane::Deactivated));
     for id in ids {
-        delivery::resources_released(ue, env, id);
+        delivery::on_resources_released(ue, env, id);
     }
 }
 

@@ -14,7 +14,7 @@ use super::{Procedure, RegistrationStep, Step};
 use crate::amf::context::{Env, UeContext};
 use crate::amf::error::RegistrationError;
 use crate::amf::n2;
-use crate::amf::repeat::{Expiry, Repeated};
+use crate::amf::retransmission::{Expiry, Retransmission};
 use crate::amf::security::{ABBA, SecurityContext, choose_algorithms};
 use crate::kit::{Level, Timer};
 use pith_crypto::keys::KAmf;
@@ -33,7 +33,7 @@ pub(crate) struct AwaitingSecurityModeComplete {
     supi: Supi,
     /// The new context. A previous one stays in use until the UE confirms this one.
     pub context: SecurityContext,
-    command: Repeated,
+    command: Retransmission,
 }
 
 /// Selects algorithms and sends SECURITY MODE COMMAND. After EAP-AKA' it includes EAP-Success and
@@ -67,7 +67,7 @@ pub(crate) fn begin(
         attempt,
         supi,
         context: SecurityContext::new(ng_ksi, k_amf, capability, algorithms),
-        command: Repeated::start(ue, env, Timer::T3560, plain),
+        command: Retransmission::start(ue, env, Timer::T3560, plain),
     };
     state.send(ue, env);
     Ok(Step::replied(Procedure::AwaitingSecurityModeComplete(state), "SecurityModeCommand"))
@@ -105,8 +105,8 @@ impl AwaitingSecurityModeComplete {
             attempt.request = whole_request(&container)?;
             check_capability(ue, &attempt.request)?;
         }
-        registration::identified(ue, env, supi);
-        registration::authorised(ue, env, attempt)
+        registration::on_identified(ue, env, supi);
+        registration::on_authenticated(ue, env, attempt)
     }
 
     /// SECURITY MODE REJECT: the UE rejects the command, with #23 if the replayed capability is not

@@ -10,7 +10,7 @@ use super::activation::{self, Activated, Purpose};
 use super::{Procedure, Step, configuration_update, registration};
 use crate::amf::context::{Env, UeContext};
 use crate::amf::error::ServiceRequestError;
-use crate::amf::n1::{self, Outcome, Silence};
+use crate::amf::n1::{self, NasOutcome, Silence};
 use crate::amf::{delivery, n2, procedure};
 use crate::kit::Level;
 use pith_nas::gmm::{ServiceAccept, ServiceReject, ServiceRequest};
@@ -31,16 +31,17 @@ pub(crate) fn begin(
     env: &mut Env<'_>,
     request: ServiceRequest,
     verified: Option<NasCount>,
-) -> Outcome {
+) -> NasOutcome {
     if let Err(error) = check(ue, env, verified) {
         return reject(ue, env, error);
     }
     // A registration in progress answers for both requests. A UE that is being deregistered gets no
     // service (TS 24.501 5.5.2.3.5).
     let is_leaving = matches!(ue.procedure, Procedure::AwaitingDeregistrationAccept(_));
-    match ue.procedure.is_registering() || is_leaving {
-        true => Outcome::Silent(Silence::NotExpected),
-        false => accept_request(ue, env, whole(ue, request, verified)),
+    if ue.procedure.is_registering() || is_leaving {
+        NasOutcome::Silent(Silence::NotExpected)
+    } else {
+        accept_request(ue, env, whole(ue, request, verified))
     }
 }
 
@@ -71,12 +72,12 @@ fn whole(ue: &UeContext, mut request: ServiceRequest, verified: Option<NasCount>
     }
 }
 
-fn accept_request(ue: &mut UeContext, env: &mut Env<'_>, request: ServiceRequest) -> Outcome {
+fn accept_request(ue: &mut UeContext, env: &mut Env<'_>, request: ServiceRequest) -> NasOutcome {
     let is_paging_response = matches!(ue.procedure, Procedure::AwaitingPagingResponse(_))
         || request.service_type == ServiceType::MobileTerminatedServices;
     procedure::abort(ue, env);
     if let MobileIdentity::FiveGSTmsi(s_tmsi) = &request.s_tmsi {
-        registration::shown(ue, env, s_tmsi.tmsi);
+        registration::confirm_guti_in_use(ue, env, s_tmsi.tmsi);
     }
     if let Some(status) = request.pdu_session_status {
         activation::reconcile(ue, env, status);
@@ -102,18 +103,19 @@ pub(crate) fn accept(ue: &mut UeContext, env: &mut Env<'_>, request: Request, ac
     delivery::add_setup_items(ue, &mut sessions);
     let wants_context = ue.initial.wants_context;
     n2::deliver(ue, env, nas_pdu, sessions, wants_context);
-    delivery::reached(ue, env);
-    ue.tell(env, Level::Info, "Service request", "ok");
-    match request.is_paging_response {
-        true => configuration_update::renew_guti(ue, env),
-        false => Step::replied(Procedure::Idle, "ServiceAccept"),
+    delivery::send_queued(ue, env);
+    ue.log_outcome(env, Level::Info, "Service request", "ok");
+    if request.is_paging_response {
+        configuration_update::renew_guti(ue, env)
+    } else {
+        Step::replied(Procedure::Idle, "ServiceAccept")
     }
 }
 
 /// SERVICE REJECT, and release of the connection. The registration state does not change.
-fn reject(ue: &mut UeContext, env: &mut Env<'_>, error: ServiceRequestError) -> Outcome {
-    ue.tell(env, Level::Warn, "Service request", "rejected");
+fn reject(ue: &mut UeContext, env: &mut Env<'_>, error: ServiceRequestError) -> NasOutcome {
+    ue.log_outcome(env, Level::Warn, "Service request", "rejected");
     n1::send(ue, env, ServiceReject::new(error.cause()));
     n2::release(ue, env, Cause::Nas(CauseNas::normal_release));
-    Outcome::Rejected(error.cause())
+    NasOutcome::Rejected(error.cause())
 }

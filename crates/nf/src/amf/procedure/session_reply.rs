@@ -5,7 +5,7 @@ use super::nas_transport::{send_back, session_downlink};
 use super::subscription_change;
 use crate::amf::consumer;
 use crate::amf::context::{CallId, Env, UeContext};
-use crate::amf::delivery::{self, Message};
+use crate::amf::delivery::{self, SmfMessage};
 use crate::amf::error::TransportError;
 use crate::amf::n1;
 use crate::amf::session::{SessionCall, UserPlane};
@@ -23,7 +23,7 @@ pub(crate) fn on_reply(ue: &mut UeContext, env: &mut Env<'_>, call: CallId, repl
     }
     if ue.refresh_call == Some(call) {
         ue.refresh_call = None;
-        return subscription_change::refreshed(ue, env, reply);
+        return subscription_change::on_refreshed(ue, env, reply);
     }
     let mut sessions = ue.sessions.iter_mut();
     let found = sessions.find_map(|session| Some((session.id, session.take_call(call)?)));
@@ -118,7 +118,9 @@ fn reported(
 ) {
     match reply {
         Ok(answer) => {
-            ue.session_mut(id).into_iter().for_each(|session| session.unheard = 0);
+            if let Some(session) = ue.session_mut(id) {
+                session.unheard = 0;
+            }
             if let Response::SmContextUpdated(updated) = answer {
                 pass_on(ue, env, id, *updated);
             }
@@ -127,7 +129,7 @@ fn reported(
             env.out.log(Level::Warn, || format!("{}: session {id}: {problem}", ue.name()));
             match problem.status {
                 404 => ue.sessions.retain(|session| session.id != id),
-                504 => consumer::tell_again(ue, env, id, call, report),
+                504 => consumer::retransmit_report(ue, env, id, call, report),
                 _ => {}
             }
         }
@@ -141,7 +143,7 @@ fn pass_on(ue: &mut UeContext, env: &mut Env<'_>, id: u8, updated: SmContextUpda
     }
     let n1 = updated.n1_sm_msg.map(|message| message.content);
     let n2 = updated.n2_sm_info.zip(updated.n2_sm_info_type).map(|(info, kind)| (kind.into(), info.content));
-    if let Some(message) = Message::of_session(id, n1, n2) {
+    if let Some(message) = SmfMessage::of_session(id, n1, n2) {
         delivery::send(ue, env, message);
     }
 }

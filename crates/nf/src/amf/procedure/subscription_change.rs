@@ -18,7 +18,7 @@ pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>) {
 }
 
 /// The current subscription data.
-pub(crate) fn refreshed(ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) {
+pub(crate) fn on_refreshed(ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) {
     let subscription = match reply {
         Ok(Response::SubscriptionDataSets(data)) => Subscription::of(*data),
         _ => None,
@@ -29,9 +29,9 @@ pub(crate) fn refreshed(ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) {
     let before = (ue.ambr(), ue.rfsp());
     let keeps_slices = ue.slices.allowed.iter().all(|slice| subscription.has_slice(slice));
     ue.subscription = Some(Box::new(subscription));
-    match keeps_slices {
-        false => deregistration::by_network(ue, env, Reason::ReRegistrationRequired),
-        true if before != (ue.ambr(), ue.rfsp()) => n2::modify_ue_context(ue, env),
-        true => {}
+    if !keeps_slices {
+        deregistration::by_network(ue, env, Reason::ReRegistrationRequired);
+    } else if before != (ue.ambr(), ue.rfsp()) {
+        n2::modify_ue_context(ue, env);
     }
 }

@@ -28,8 +28,8 @@ pub(crate) fn complete(ue: &mut UeContext, env: &mut Env<'_>, message: &UeContex
         ue.location = message.location;
     }
     ue.connection = None;
-    lost(ue, env);
-    went_idle(ue, env);
+    on_connection_lost(ue, env);
+    on_idle(ue, env);
 }
 
 /// ERROR INDICATION of the gNB: it does not know the UE by these ids, so the connection is unusable
@@ -51,7 +51,7 @@ pub(crate) fn error_indication(ue: &UeContext, env: &mut Env<'_>, message: &Erro
 
 /// The connection is lost: aborts the procedure in progress and deactivates the user planes. A
 /// de-registration by the network completes without the UE's accept (TS 24.501 5.5.2.3.5 b).
-pub(crate) fn lost(ue: &mut UeContext, env: &mut Env<'_>) {
+pub(crate) fn on_connection_lost(ue: &mut UeContext, env: &mut Env<'_>) {
     if matches!(ue.procedure, Procedure::AwaitingDeregistrationAccept(_)) {
         deregistration::implicit(ue, env);
     }
@@ -70,7 +70,7 @@ pub(crate) fn deactivate_sessions(ue: &mut UeContext, env: &mut Env<'_>) {
 
 /// CM-IDLE: starts the mobile reachable timer (TS 24.501 5.3.7). If a message for the UE arrived
 /// while its connection was being released, the UE is paged.
-pub(crate) fn went_idle(ue: &mut UeContext, env: &mut Env<'_>) {
+pub(crate) fn on_idle(ue: &mut UeContext, env: &mut Env<'_>) {
     if !ue.is_registered() {
         return;
     }

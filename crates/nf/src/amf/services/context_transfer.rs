@@ -62,7 +62,7 @@ impl Amf {
                 procedure::abort(ue, env);
                 ue.sessions.retain(|session| released.contains(&session.id));
                 ue.registered_in_udm = false;
-                ue.drops_security = true;
+                ue.discards_security = true;
                 ue.rm = RmState::Deregistered;
             });
         }

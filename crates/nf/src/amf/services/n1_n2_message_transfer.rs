@@ -3,7 +3,7 @@
 
 use crate::amf::Amf;
 use crate::amf::context::{Env, UeContext};
-use crate::amf::delivery::{self, Message, Transfer, Undelivered};
+use crate::amf::delivery::{self, SmfMessage, Transfer, Undelivered};
 use crate::amf::error::TransferError;
 use crate::amf::procedure::paging;
 use crate::kit::{Instant, Outbox};
@@ -64,16 +64,16 @@ fn transfer(
 
 /// Whether the message has content for a gNB's existing resources of the session. A UE in CM-IDLE
 /// has no such resources.
-fn is_for_resources(message: &Message) -> bool {
+fn is_for_resources(message: &SmfMessage) -> bool {
     matches!(message.n2, Some((Transfer::ModifyRequest | Transfer::ReleaseCommand, _)))
 }
 
 /// The message in the request, if it concerns a session.
-fn message(body: N1N2MessageTransferReqData) -> Option<Message> {
+fn message(body: N1N2MessageTransferReqData) -> Option<SmfMessage> {
     let n1 = body.n1_message_container.map(|container| container.n1_message_content.content);
     let (n2_session, n2) = body.n2_info_container.and_then(session_information).unzip();
     let id = body.pdu_session_id.or(n2_session)?;
-    Message::of_session(id, n1, n2)
+    SmfMessage::of_session(id, n1, n2)
 }
 
 fn session_information(container: N2InfoContainer) -> Option<(u8, (Transfer, bytes::Bytes))> {
@@ -102,7 +102,7 @@ fn not_transferred() -> Response {
 fn page_for(
     ue: &mut UeContext,
     env: &mut Env<'_>,
-    message: Message,
+    message: SmfMessage,
     on_failure: Option<Uri>,
 ) -> Result<Response, TransferError> {
     let name = ue.supi.as_ref().map(ToString::to_string).unwrap_or_default();

@@ -288,15 +288,13 @@ pub fn confirmation(right: bool) -> ConfirmationDataResponse {
 }
 
 fn confirmation_of(found: &Supi, right: bool) -> ConfirmationDataResponse {
-    match right {
-        false => ConfirmationDataResponse::new(AuthResult::AuthenticationFailure),
-        true => {
-            let mut response = ConfirmationDataResponse::new(AuthResult::AuthenticationSuccess);
-            response.supi = Some(found.clone());
-            response.kseaf = Some(K_SEAF.into());
-            response
-        }
+    if !right {
+        return ConfirmationDataResponse::new(AuthResult::AuthenticationFailure);
     }
+    let mut response = ConfirmationDataResponse::new(AuthResult::AuthenticationSuccess);
+    response.supi = Some(found.clone());
+    response.kseaf = Some(K_SEAF.into());
+    response
 }
 
 pub fn supi() -> Supi {

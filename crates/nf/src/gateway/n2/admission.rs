@@ -272,7 +272,7 @@ impl N2Gateway {
         let peer = association.peer;
         self.warn_of(peer.ip(), || format!("SCTP association of {peer} ended: {why}"));
         if association.setup.is_some() {
-            self.tell_all(|| N2Input::GnbDown { gnb });
+            self.send_to_all_shards(|| N2Input::GnbDown { gnb });
         }
     }
 

@@ -53,7 +53,7 @@ impl N2Gateway {
             // After NG Setup the gNB has no UEs (TS 38.413 8.7.1.1).
             self.reset_all(gnb);
         }
-        self.tell_all(|| N2Input::GnbUp { gnb, info: Arc::clone(&info) });
+        self.send_to_all_shards(|| N2Input::GnbUp { gnb, info: Arc::clone(&info) });
         let response = NgSetupResponse {
             amf_name: self.config.amf_name.clone(),
             served_guamis: self.config.guamis.clone(),
@@ -108,7 +108,7 @@ impl N2Gateway {
         let name = update.ran_node_name.as_deref().map_or_else(|| old.name.clone(), printable);
         let info = Arc::new(GnbInfo { name, supported, ..(*old).clone() });
         self.remember(gnb, &info);
-        self.tell_all(|| N2Input::GnbUp { gnb, info: Arc::clone(&info) });
+        self.send_to_all_shards(|| N2Input::GnbUp { gnb, info: Arc::clone(&info) });
         self.answer(gnb, RanConfigurationUpdateAcknowledge { diagnostics: None }.encode());
     }
 
@@ -137,7 +137,7 @@ impl N2Gateway {
 
     /// All connections of the gNB are closed, so none of its RAN-UE-NGAP-IDs is in use.
     fn reset_all(&mut self, gnb: GnbHandle) {
-        self.tell_all(|| N2Input::Reset { gnb, ues: None });
+        self.send_to_all_shards(|| N2Input::Reset { gnb, ues: None });
         if let Some(association) = self.associations.get_mut(&gnb) {
             association.ran_ids = Default::default();
         }

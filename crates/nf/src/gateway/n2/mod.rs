@@ -24,7 +24,7 @@ use pith_ngap::{
     peek,
 };
 use pith_types::{AmfUeNgapId, FiveGSTmsi, Guami, InstanceId, Plmn, RanUeNgapId, ShardId, Snssai, Tai};
-use ran_ids::{RanIds, Whereabouts};
+use ran_ids::{ConnectionShard, RanIds};
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -133,8 +133,9 @@ pub struct N2Gateway {
     /// The association of each Global RAN Node ID that has completed NG Setup.
     by_global_id: HashMap<String, GnbHandle>,
     admission: Admission,
-    /// For each shard, UEs started on it since the process started, plus the length of its inbox.
+    /// UEs routed to each shard as new ones since the process started.
     begun: Vec<u64>,
+    /// Length of each shard's inbox.
     loads: Vec<usize>,
     out: Vec<N2GatewayEffect>,
 }
@@ -280,9 +281,9 @@ impl N2Gateway {
     fn shards_that_may_have(&self, gnb: GnbHandle, ran_id: Option<RanUeNgapId>) -> Vec<ShardId> {
         let ran_ids = self.associations.get(&gnb).map(|association| &association.ran_ids);
         match ran_ids.zip(ran_id).map(|(ran_ids, ran_id)| ran_ids.find(ran_id)) {
-            Some(Whereabouts::Shard(shard)) => vec![shard],
-            Some(Whereabouts::AnyShard) => (0..self.config.shards).map(ShardId).collect(),
-            Some(Whereabouts::None) | None => Vec::new(),
+            Some(ConnectionShard::Shard(shard)) => vec![shard],
+            Some(ConnectionShard::AnyShard) => (0..self.config.shards).map(ShardId).collect(),
+            Some(ConnectionShard::None) | None => Vec::new(),
         }
     }
 
@@ -347,7 +348,7 @@ impl N2Gateway {
         let Some(association) = self.forget(gnb) else { return };
         if let Some(info) = association.setup {
             self.event(Level::Warn, format!("gNB {} ({}) is gone", info.name, association.peer));
-            self.tell_all(|| N2Input::GnbDown { gnb });
+            self.send_to_all_shards(|| N2Input::GnbDown { gnb });
         }
     }
 
@@ -361,7 +362,7 @@ impl N2Gateway {
         self.out.push(N2GatewayEffect::ToShard { shard, input: N2Input::Pdu { gnb, stream, pdu } });
     }
 
-    fn tell_all(&mut self, make: impl Fn() -> N2Input) {
+    fn send_to_all_shards(&mut self, make: impl Fn() -> N2Input) {
         for shard in 0..self.config.shards {
             self.out.push(N2GatewayEffect::ToShard { shard: ShardId(shard), input: make() });
         }

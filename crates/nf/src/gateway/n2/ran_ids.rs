@@ -18,7 +18,7 @@ pub(super) struct RanIds {
 
 /// Where the connection of an id may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whereabouts {
+pub(super) enum ConnectionShard {
     /// On that shard, if it exists.
     Shard(ShardId),
     /// On any shard, if it exists.
@@ -29,11 +29,11 @@ pub(super) enum Whereabouts {
 
 impl RanIds {
     /// Where the connection of that id may be.
-    pub fn find(&self, id: RanUeNgapId) -> Whereabouts {
+    pub fn find(&self, id: RanUeNgapId) -> ConnectionShard {
         match self.shards.get(&id) {
-            Some(shard) => Whereabouts::Shard(*shard),
-            None if self.is_incomplete => Whereabouts::AnyShard,
-            None => Whereabouts::None,
+            Some(shard) => ConnectionShard::Shard(*shard),
+            None if self.is_incomplete => ConnectionShard::AnyShard,
+            None => ConnectionShard::None,
         }
     }
 
@@ -62,11 +62,11 @@ mod tests {
     fn ids_beyond_the_bound_can_be_on_any_shard() {
         let mut ids = RanIds::default();
         for id in 0..=MOST_IDS as u32 {
-            assert_eq!(ids.find(RanUeNgapId(id)), Whereabouts::None);
+            assert_eq!(ids.find(RanUeNgapId(id)), ConnectionShard::None);
             ids.assign(RanUeNgapId(id), ShardId(1));
         }
-        assert_eq!(ids.find(RanUeNgapId(7)), Whereabouts::Shard(ShardId(1)));
-        assert_eq!(ids.find(RanUeNgapId(MOST_IDS as u32)), Whereabouts::AnyShard);
+        assert_eq!(ids.find(RanUeNgapId(7)), ConnectionShard::Shard(ShardId(1)));
+        assert_eq!(ids.find(RanUeNgapId(MOST_IDS as u32)), ConnectionShard::AnyShard);
         assert_eq!(ids.shards.len(), MOST_IDS);
     }
 
@@ -76,8 +76,8 @@ mod tests {
         ids.assign(RanUeNgapId(7), ShardId(0));
         ids.assign(RanUeNgapId(7), ShardId(1));
         ids.release(RanUeNgapId(7), ShardId(0));
-        assert_eq!(ids.find(RanUeNgapId(7)), Whereabouts::Shard(ShardId(1)));
+        assert_eq!(ids.find(RanUeNgapId(7)), ConnectionShard::Shard(ShardId(1)));
         ids.release(RanUeNgapId(7), ShardId(1));
-        assert_eq!(ids.find(RanUeNgapId(7)), Whereabouts::None);
+        assert_eq!(ids.find(RanUeNgapId(7)), ConnectionShard::None);
     }
 }

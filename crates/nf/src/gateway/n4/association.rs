@@ -1,6 +1,6 @@
 //! PFCP associations and heartbeats (TS 29.244 6.2.2, 6.2.6, 6.2.8).
 
-use super::overload::Told;
+use super::overload::LoadControl;
 use super::{Association, N4Gateway, N4GatewayEffect, Peer, Purpose};
 use crate::kit::{Duration, Level, N4Error, N4Input, Timer, TimerKey, UpfHandle, UpfInfo};
 use pith_pfcp::Message;
@@ -35,7 +35,7 @@ impl N4Gateway {
         match self.suitability(peer, &node, response.up_function_features) {
             Ok(()) => self.stand(peer, response.recovery_time_stamp, node),
             Err(why) => {
-                self.tell_unsuitable(peer, why);
+                self.log_unsuitable(peer, why);
                 let message =
                     Message::AssociationReleaseRequest(AssociationReleaseRequest::new(self.node_id()));
                 self.request(peer, Purpose::Release { peer }, Seid(0), &message);
@@ -60,7 +60,7 @@ impl N4Gateway {
         self.answer(from, Seid(0), sequence, &Message::AssociationSetupResponse(answer));
         match suitability {
             Ok(()) => self.stand(peer, request.recovery_time_stamp, request.node_id.clone()),
-            Err(why) => self.tell_unsuitable(peer, why),
+            Err(why) => self.log_unsuitable(peer, why),
         }
     }
 
@@ -79,14 +79,15 @@ impl N4Gateway {
         }
         let has_it =
             |other: &Peer| matches!(&other.association, Association::Up { node: its, .. } if its == node);
-        match (0..).zip(&self.peers).any(|(at, other)| at != peer && has_it(other)) {
-            true => Err("has the Node ID of another UPF of 'n4.upfs': configure a different one for each"),
-            false => Ok(()),
+        if (0..).zip(&self.peers).any(|(at, other)| at != peer && has_it(other)) {
+            Err("has the Node ID of another UPF of 'n4.upfs': configure a different one for each")
+        } else {
+            Ok(())
         }
     }
 
     /// Logs once that a UPF is unsuitable, until it becomes suitable.
-    pub(super) fn tell_unsuitable(&mut self, peer: usize, why: &str) {
+    pub(super) fn log_unsuitable(&mut self, peer: usize, why: &str) {
         let Some(slot) = self.peers.get_mut(peer) else { return };
         if !std::mem::replace(&mut slot.is_unsuitable, true) {
             let name = self.name(peer);
@@ -109,7 +110,7 @@ impl N4Gateway {
         slot.is_unsuitable = false;
         slot.association = Association::Up { handle, recovery, node, info: Arc::clone(&info) };
         self.event(Level::Info, format!("UPF {} ({}) associated", info.name, info.address));
-        self.tell_all(|| N4Input::UpfUp { upf: handle, info: Arc::clone(&info) });
+        self.send_to_all_shards(|| N4Input::UpfUp { upf: handle, info: Arc::clone(&info) });
         self.start(Timer::PfcpHeartbeat, peer);
     }
 
@@ -138,7 +139,7 @@ impl N4Gateway {
         let Some(upf) = self.handle_of(peer) else { return };
         if let Some(slot) = self.peers.get_mut(peer) {
             slot.association = Association::Down;
-            slot.told = Told::default();
+            slot.told = LoadControl::default();
             self.transactions.forget_answers(slot.config.address);
         }
         let name = self.name(peer);
@@ -147,7 +148,7 @@ impl N4Gateway {
             self.out.push(N4GatewayEffect::StopTimer(timer(of_association, peer)));
         }
         self.abandon_requests(peer);
-        self.tell_all(|| N4Input::UpfDown { upf });
+        self.send_to_all_shards(|| N4Input::UpfDown { upf });
         self.start(Timer::PfcpAssociationRetry, peer);
     }
 
@@ -156,7 +157,7 @@ impl N4Gateway {
         let Some(address) = self.peers.get(peer).map(|peer| peer.config.address) else { return };
         for sequence in self.transactions.pending_to(address) {
             self.out.push(N4GatewayEffect::StopTimer(super::t1(sequence)));
-            if let Some(pending) = self.transactions.give_up(sequence) {
+            if let Some(pending) = self.transactions.remove(sequence) {
                 self.answer_shard(pending.purpose, N4Error::NoAssociation);
             }
         }

@@ -9,8 +9,8 @@
 mod association;
 mod endpoint;
 mod overload;
-mod strangers;
 mod transaction;
+mod unknown_peers;
 mod update;
 
 use crate::kit::{
@@ -106,7 +106,7 @@ struct Peer {
     association: Association,
     /// The UPF was found unsuitable, and this was logged.
     is_unsuitable: bool,
-    told: overload::Told,
+    told: overload::LoadControl,
 }
 
 /// The gateway; see the module documentation.
@@ -119,7 +119,7 @@ pub struct N4Gateway {
     /// Whether each shard is overloaded.
     full: Vec<bool>,
     /// Messages of unknown peers in the current period.
-    strangers: u64,
+    unknown_peers: u64,
     out: Vec<N4GatewayEffect>,
 }
 
@@ -134,7 +134,7 @@ impl N4Gateway {
                 config,
                 association: Association::Down,
                 is_unsuitable: false,
-                told: overload::Told::default(),
+                told: overload::LoadControl::default(),
             })
             .collect();
         Self {
@@ -143,7 +143,7 @@ impl N4Gateway {
             transactions: Transactions::default(),
             handles: 0,
             full: Vec::new(),
-            strangers: 0,
+            unknown_peers: 0,
             out: Vec::new(),
         }
     }
@@ -188,7 +188,7 @@ impl N4Gateway {
                     let input = N4Input::Response { tag, result: Err(N4Error::NoAssociation) };
                     return self.out.push(N4GatewayEffect::ToShard { shard, input });
                 };
-                if self.is_too_much(peer, &message) || self.has_many_requests(peer) {
+                if self.must_throttle(peer, &message) || self.has_many_requests(peer) {
                     let input = N4Input::Response { tag, result: Err(N4Error::Overloaded) };
                     return self.out.push(N4GatewayEffect::ToShard { shard, input });
                 }
@@ -208,9 +208,9 @@ impl N4Gateway {
                 self.response(from, &header, message)
             }
             Ok((header, message)) if self.peer_at(from).is_none() => {
-                self.stranger_asks(from, &header, &message);
+                self.answer_unknown_peer(from, &header, &message);
             }
-            Err(_) if self.peer_at(from).is_none() => self.note_stranger(from),
+            Err(_) if self.peer_at(from).is_none() => self.count_unknown_peer(from),
             Ok((header, message)) => self.arrived(from, (&header, octets), message),
             Err(error) => self.undecodable(from, &error),
         }
@@ -267,7 +267,9 @@ impl N4Gateway {
             Message::AssociationUpdateRequest(request) => self.peer_updates(from, sequence, &request),
             Message::AssociationReleaseRequest(_) => {
                 let answer = AssociationReleaseResponse::new(self.node_id(), self.cause_for(from));
-                self.peer_at(from).into_iter().for_each(|peer| self.lose(peer, "released the association"));
+                if let Some(peer) = self.peer_at(from) {
+                    self.lose(peer, "released the association");
+                }
                 self.answer(from, no_session, sequence, &Message::AssociationReleaseResponse(answer));
             }
             Message::NodeReportRequest(_) => {
@@ -323,7 +325,7 @@ impl N4Gateway {
             Timer::PfcpAssociationRetry => self.associate(key.owner as usize),
             Timer::PfcpGracefulRelease => self.release(key.owner as usize),
             Timer::PfcpOverload => self.forget_overload(key.owner as usize),
-            Timer::PfcpStrangers => self.forget_strangers(),
+            Timer::PfcpUnknownPeers => self.reset_unknown_peers(),
             _ => {}
         }
     }
@@ -344,15 +346,15 @@ impl N4Gateway {
 
     /// T1 expired: retransmits the request, or gives up (TS 29.244 6.4).
     fn unanswered(&mut self, sequence: u32) {
-        let Some((to, octets)) = self.transactions.again(sequence, self.config.n1) else {
-            return self.give_up(sequence);
+        let Some((to, octets)) = self.transactions.retransmit(sequence, self.config.n1) else {
+            return self.fail_request(sequence);
         };
         self.out.push(N4GatewayEffect::Send { to, octets });
         self.out.push(N4GatewayEffect::StartTimer { key: t1(sequence), after: self.config.t1 });
     }
 
-    fn give_up(&mut self, sequence: u32) {
-        let Some(pending) = self.transactions.give_up(sequence) else { return };
+    fn fail_request(&mut self, sequence: u32) {
+        let Some(pending) = self.transactions.remove(sequence) else { return };
         match pending.purpose {
             Purpose::Session { .. } => self.answer_shard(pending.purpose, N4Error::NoAnswer),
             Purpose::Association { peer } => self.retry_later(peer),
@@ -424,7 +426,7 @@ impl N4Gateway {
         NtpSeconds::from_unix(self.config.started)
     }
 
-    fn tell_all(&mut self, make: impl Fn() -> N4Input) {
+    fn send_to_all_shards(&mut self, make: impl Fn() -> N4Input) {
         for shard in 0..self.config.shards {
             self.out.push(N4GatewayEffect::ToShard { shard: ShardId(shard), input: make() });
         }

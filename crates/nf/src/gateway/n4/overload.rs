@@ -11,7 +11,7 @@ use pith_pfcp::message::{LoadControlInformation, OverloadControlInformation};
 
 /// Load and overload information of a UPF.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct LoadControl {
     load: Option<(SequenceNumber, u8)>,
     overload: Option<SequenceNumber>,
     /// Requested reduction of new sessions, in percent.
@@ -20,7 +20,7 @@ pub(super) struct Told {
     debt: u8,
 }
 
-impl Told {
+impl LoadControl {
     /// Its load, in percent.
     pub(super) fn load(&self) -> Option<u8> {
         self.load.map(|(_, metric)| metric)
@@ -63,15 +63,15 @@ impl N4Gateway {
         if told.load.is_none_or(|(known, _)| known.0 < load.sequence_number.0) {
             let before = told.load.replace((load.sequence_number, load.metric.0));
             if before.is_none_or(|(_, metric)| metric != load.metric.0) {
-                self.tell_load(peer, load.metric.0);
+                self.report_load(peer, load.metric.0);
             }
         }
     }
 
     /// Sends the load to SMFs, which select UPFs by it (TS 23.501 6.3.3.3).
-    fn tell_load(&mut self, peer: usize, percent: u8) {
+    fn report_load(&mut self, peer: usize, percent: u8) {
         if let Some(upf) = self.handle_of(peer) {
-            self.tell_all(|| N4Input::UpfLoad { upf, percent });
+            self.send_to_all_shards(|| N4Input::UpfLoad { upf, percent });
         }
     }
 
@@ -103,7 +103,7 @@ impl N4Gateway {
     }
 
     /// Whether a request is a new session that the UPF's overload information requires to refuse.
-    pub(super) fn is_too_much(&mut self, peer: usize, request: &Message) -> bool {
+    pub(super) fn must_throttle(&mut self, peer: usize, request: &Message) -> bool {
         matches!(request, Message::SessionEstablishmentRequest(_))
             && self.peers.get_mut(peer).is_some_and(|peer| peer.told.refuses())
     }

@@ -512,7 +512,7 @@ fn an_unknown_peer_is_refused_at_a_limited_rate_without_state() {
     let again =
         (0..5000).map(|number| told_of(&mut gateway, from_stranger(&setup_request(5), number)).1.len());
     assert_eq!(again.sum::<usize>(), 998, "a thousand answers in ten seconds");
-    let key = TimerKey { owner: 0, timer: Timer::PfcpStrangers };
+    let key = TimerKey { owner: 0, timer: Timer::PfcpUnknownPeers };
     assert!(told_of(&mut gateway, N4GatewayInput::Timer(key)).0[0].contains("5002"));
     assert_eq!(told_of(&mut gateway, from_stranger(&report, 2)).1.len(), 1);
     assert_eq!(gateway.upfs().count(), 1);

@@ -100,18 +100,18 @@ impl Transactions {
     pub(super) fn end(&mut self, response: &Header, from: SocketAddr) -> Option<Pending> {
         let pending = self.pending.get(&response.sequence)?;
         let ends = pending.to == from && pending.message_type.0 + 1 == response.message_type.0;
-        if ends { self.give_up(response.sequence) } else { None }
+        if ends { self.remove(response.sequence) } else { None }
     }
 
     /// The message to retransmit; `None` if it was sent `n1` times.
-    pub(super) fn again(&mut self, sequence: u32, n1: u32) -> Option<(SocketAddr, Vec<u8>)> {
+    pub(super) fn retransmit(&mut self, sequence: u32, n1: u32) -> Option<(SocketAddr, Vec<u8>)> {
         let pending = self.pending.get_mut(&sequence).filter(|pending| pending.sent < n1)?;
         pending.sent += 1;
         Some((pending.to, pending.octets.clone()))
     }
 
     /// Removes a pending request.
-    pub(super) fn give_up(&mut self, sequence: u32) -> Option<Pending> {
+    pub(super) fn remove(&mut self, sequence: u32) -> Option<Pending> {
         let pending = self.pending.remove(&sequence)?;
         if let Some(count) = self.waiting.get_mut(&pending.to) {
             *count -= 1;

@@ -43,7 +43,7 @@ impl N4Gateway {
         };
         let node = node.clone();
         if let Err(why) = self.suitability(peer, &node, Some(features)) {
-            self.tell_unsuitable(peer, why);
+            self.log_unsuitable(peer, why);
             self.release(peer);
         }
     }
@@ -53,7 +53,9 @@ impl N4Gateway {
     fn release_asked(&mut self, peer: usize, period: Option<CodedDuration>) {
         let name = self.name(peer);
         self.event(Level::Warn, format!("UPF {name} requests its release: it gets no new sessions"));
-        self.handle_of(peer).into_iter().for_each(|upf| self.tell_all(|| N4Input::UpfLeaves { upf }));
+        if let Some(upf) = self.handle_of(peer) {
+            self.send_to_all_shards(|| N4Input::UpfLeaves { upf });
+        }
         let Some(seconds) = period.map_or(Some(0), CodedDuration::seconds) else { return };
         match Duration::from_secs(seconds).saturating_sub(self.config.t1) {
             Duration::ZERO => self.release(peer),

@@ -39,7 +39,7 @@ const TUAK_ITERATIONS: u8 = 1;
 
 /// Restarts of a transaction after another one used its SQN. Of concurrent transactions one
 /// succeeds in each round, so eight can run at once; a phone causes fewer.
-const FRESH_STARTS: u8 = 7;
+const MAX_RESTARTS: u8 = 7;
 
 const SQN: &str = "/sequenceNumber/sqn";
 
@@ -49,7 +49,7 @@ pub(in crate::udm) struct AwaitingAuthenticationSubscription {
     serving_network_name: Arc<str>,
     resynchronization: Option<ResynchronizationInfo>,
     /// Restarts left.
-    fresh_starts: u8,
+    restarts_left: u8,
 }
 
 /// Waits until SQN is stored: otherwise a second vector could use it.
@@ -63,7 +63,7 @@ pub(in crate::udm) struct AwaitingSequenceNumberUpdate {
 pub(super) fn begin(config: &UdmConfig, request: GenerateAuthData) -> Step {
     let supi = match &request.supi_or_suci {
         SupiOrSuci::Supi(supi) => Ok(supi.clone()),
-        SupiOrSuci::Suci(suci) => uncover(config, suci),
+        SupiOrSuci::Suci(suci) => deconceal(config, suci),
     };
     let supi = match supi {
         Ok(supi) => supi,
@@ -73,13 +73,13 @@ pub(super) fn begin(config: &UdmConfig, request: GenerateAuthData) -> Step {
         supi,
         serving_network_name: request.body.serving_network_name,
         resynchronization: request.body.resynchronization_info,
-        fresh_starts: FRESH_STARTS,
+        restarts_left: MAX_RESTARTS,
     };
     state.query()
 }
 
 /// The SIDF: SUPI of a SUCI (TS 33.501 6.12.5, C.3.3).
-fn uncover(config: &UdmConfig, suci: &Suci) -> Result<Supi, AuthenticationError> {
+fn deconceal(config: &UdmConfig, suci: &Suci) -> Result<Supi, AuthenticationError> {
     let (scheme, output) = match &suci.output {
         SchemeOutput::Null(_) => return suci.null_scheme_supi().ok_or(AuthenticationError::NoImsi),
         SchemeOutput::Concealed { scheme, output } => (*scheme, output),
@@ -100,9 +100,9 @@ impl AwaitingAuthenticationSubscription {
     }
 
     /// Restarts because another vector used the SQN.
-    fn begin_anew(self) -> Step {
-        match self.fresh_starts.checked_sub(1) {
-            Some(fresh_starts) => Self { fresh_starts, ..self }.query(),
+    fn restart(self) -> Step {
+        match self.restarts_left.checked_sub(1) {
+            Some(restarts_left) => Self { restarts_left, ..self }.query(),
             None => Step::refuse(AuthenticationError::SequenceNumberTaken),
         }
     }
@@ -224,7 +224,7 @@ impl AwaitingSequenceNumberUpdate {
                 Step::Answer(Ok(Response::AuthenticationInfoResult(Box::new(self.result))), None)
             }
             Ok(_) => Step::refuse(AuthenticationError::UnexpectedAnswer),
-            Err(problem) if problem.status == 409 => self.asked.begin_anew(),
+            Err(problem) if problem.status == 409 => self.asked.restart(),
             Err(problem) => Step::Answer(Err(problem), None),
         }
     }

@@ -240,7 +240,7 @@ impl Ue {
                 self.event(Event::SessionFailed(id, SessionFailure::NotForwarded(cause.code())));
             }
             Some(Transaction { procedure: Procedure::Release, .. }) => self.drop_session(id),
-            None if begins_nothing(payload) => {}
+            None if is_final_message(payload) => {}
             None => {
                 let text = format!("a returned 5GSM message of session {id} that the UE did not send");
                 self.violation("TS 24.501 5.4.5.3.1", text);
@@ -315,7 +315,7 @@ impl Ue {
 
 /// Whether the message belongs to no UE-requested procedure, such as the last message of a release:
 /// the AMF may have deleted the session when it arrives.
-fn begins_nothing(payload: &[u8]) -> bool {
+fn is_final_message(payload: &[u8]) -> bool {
     let message = GsmMessage::decode(payload);
     message.is_ok_and(|message| {
         matches!(message.body, GsmBody::PduSessionReleaseComplete(_) | GsmBody::GsmStatus(_))

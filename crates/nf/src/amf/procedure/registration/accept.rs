@@ -6,7 +6,7 @@ use crate::amf::config::AmfConfig;
 use crate::amf::context::{Env, RmState, UeContext};
 use crate::amf::procedure::activation::Activated;
 use crate::amf::procedure::{Procedure, Step, configuration_update};
-use crate::amf::repeat::{Expiry, Repeated};
+use crate::amf::retransmission::{Expiry, Retransmission};
 use crate::amf::{delivery, n1, n2};
 use crate::kit::{Level, Timer};
 use pith_nas::GmmMessage;
@@ -20,7 +20,7 @@ use pith_types::{FiveGGuti, FiveGTmsi, Tai};
 /// The UE must confirm a new 5G-GUTI.
 #[derive(Debug)]
 pub(crate) struct AwaitingRegistrationComplete {
-    accept: Repeated,
+    accept: Retransmission,
     kind: RegistrationKind,
 }
 
@@ -37,12 +37,12 @@ pub(crate) fn accept(ue: &mut UeContext, env: &mut Env<'_>, attempt: &Attempt, a
     let nas_pdu = n1::seal(ue, &plain);
     let wants_context = ue.initial.wants_context || kind == RegistrationKind::Initial;
     n2::deliver(ue, env, nas_pdu, activated.sessions, wants_context);
-    delivery::reached(ue, env);
+    delivery::send_queued(ue, env);
     if new_guti.is_none() {
-        ue.tell(env, Level::Info, procedure_name(kind), "ok");
+        ue.log_outcome(env, Level::Info, procedure_name(kind), "ok");
         return Step::replied(Procedure::Idle, "RegistrationAccept");
     }
-    let accept = Repeated::start(ue, env, Timer::T3550, plain);
+    let accept = Retransmission::start(ue, env, Timer::T3550, plain);
     let next = AwaitingRegistrationComplete { accept, kind };
     Step::replied(Procedure::AwaitingRegistrationComplete(next), "RegistrationAccept")
 }
@@ -58,7 +58,7 @@ pub(crate) fn renew_guti(ue: &mut UeContext, env: &mut Env<'_>) -> FiveGGuti {
 
 /// The UE used one of its 5G-GUTIs in a message that passed the integrity check: the other one is
 /// freed (TS 24.501 5.5.1.2.8 c, 5.4.4.6 a).
-pub(crate) fn shown(ue: &mut UeContext, env: &mut Env<'_>, tmsi: FiveGTmsi) {
+pub(crate) fn confirm_guti_in_use(ue: &mut UeContext, env: &mut Env<'_>, tmsi: FiveGTmsi) {
     if ue.old_guti.is_some_and(|old| old.tmsi == tmsi) {
         std::mem::swap(&mut ue.guti, &mut ue.old_guti);
     }
@@ -115,9 +115,9 @@ impl AwaitingRegistrationComplete {
     pub fn on_registration_complete(self, ue: &mut UeContext, env: &mut Env<'_>) -> Step {
         self.accept.stop(ue, env);
         drop_old_guti(ue, env);
-        ue.tell(env, Level::Info, procedure_name(self.kind), "ok");
+        ue.log_outcome(env, Level::Info, procedure_name(self.kind), "ok");
         if self.kind == RegistrationKind::Initial {
-            configuration_update::tell_network_name(ue, env);
+            configuration_update::send_network_name(ue, env);
         }
         Step::complete()
     }
@@ -130,7 +130,7 @@ impl AwaitingRegistrationComplete {
                 Step::replied(Procedure::AwaitingRegistrationComplete(self), "RegistrationAccept")
             }
             Expiry::GiveUp => {
-                ue.tell(env, Level::Warn, procedure_name(self.kind), "not completed");
+                ue.log_outcome(env, Level::Warn, procedure_name(self.kind), "not completed");
                 Step::complete()
             }
         }

@@ -14,8 +14,8 @@
 //! | uplink data pending | [`super::activation`] | SMFs | | 17 |
 //! | REGISTRATION ACCEPT | [`AwaitingRegistrationComplete`] | UE | T3550 | 21-22 |
 //!
-//! A UE with a context here, whose request passes the integrity check, skips from the first row to
-//! the last but one.
+//! If the UE has a context here and its request passes the integrity check, the registration continues
+//! at slice selection.
 
 mod accept;
 mod network;
@@ -23,13 +23,15 @@ mod reject;
 mod request;
 mod take_over;
 
-pub(crate) use accept::{AwaitingRegistrationComplete, accept, drop_old_guti, renew_guti, shown};
+pub(crate) use accept::{
+    AwaitingRegistrationComplete, accept, confirm_guti_in_use, drop_old_guti, renew_guti,
+};
 pub(crate) use network::{
     AwaitingPolicyAssociation, AwaitingSliceSelection, AwaitingSubscriptionData, AwaitingUecmRegistration,
 };
 pub(crate) use reject::fail;
 pub(crate) use request::{Attempt, begin, identify};
-pub(crate) use take_over::{identified, take_over};
+pub(crate) use take_over::{on_identified, take_over};
 
 use super::activation::{self, Purpose};
 use super::{RegistrationStep, context_transfer};
@@ -41,19 +43,24 @@ use pith_nas::ie::{PduSessionSet, RegistrationKind};
 ///
 /// An initial registration ends the sessions of the previous one (TS 24.501 5.5.1.2.4). A context
 /// that is registered here already has subscription and policy.
-pub(crate) fn authorised(ue: &mut UeContext, env: &mut Env<'_>, mut attempt: Attempt) -> RegistrationStep {
+pub(crate) fn on_authenticated(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    mut attempt: Attempt,
+) -> RegistrationStep {
     context_transfer::confirm(ue, env, &mut attempt);
     if attempt.kind() == RegistrationKind::Initial {
         activation::reconcile(ue, env, PduSessionSet::NONE);
     }
-    match ue.registered_in_udm && ue.subscription.is_some() {
-        true => network::select_slices(ue, env, attempt),
-        false => network::register_in_udm(ue, env, attempt),
+    if ue.registered_in_udm && ue.subscription.is_some() {
+        network::select_slices(ue, env, attempt)
+    } else {
+        network::register_in_udm(ue, env, attempt)
     }
 }
 
 /// Slices and policy are known: activates the user planes that the UE requests, then answers.
-fn decided(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) -> RegistrationStep {
+fn on_policy_decided(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) -> RegistrationStep {
     let request = &attempt.request;
     if let Some(status) = request.pdu_session_status {
         activation::reconcile(ue, env, status);

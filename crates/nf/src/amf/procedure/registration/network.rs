@@ -1,7 +1,7 @@
 //! The network side of a registration: registration of the AMF in the UDM, subscription data, slice
 //! selection and AM policy (TS 23.502 4.2.2.2.2 steps 14 to 16).
 
-use super::{Attempt, decided};
+use super::{Attempt, on_policy_decided};
 use crate::amf::consumer;
 use crate::amf::context::{AmPolicy, CallId, Env, UeContext};
 use crate::amf::error::RegistrationError;
@@ -152,7 +152,7 @@ fn allow(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt, slices: Slices
     }
     ue.slices = slices;
     if ue.policy.is_some() {
-        return decided(ue, env, attempt);
+        return on_policy_decided(ue, env, attempt);
     }
     let call = consumer::create_policy(ue, env).ok_or(RegistrationError::NoIdentity)?;
     let next = AwaitingPolicyAssociation { attempt, call };
@@ -172,6 +172,6 @@ impl AwaitingPolicyAssociation {
             Ok(_) => env.out.log(Level::Warn, || "PCF sent no policy".into()),
             Err(problem) => env.out.log(Level::Warn, || format!("PCF sent no policy: {problem}")),
         }
-        decided(ue, env, self.attempt)
+        on_policy_decided(ue, env, self.attempt)
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::amf::context::{Env, RmState, UeContext};
 use crate::amf::error::{RegistrationAnswer, RegistrationError};
-use crate::amf::n1::{self, Outcome, Silence};
+use crate::amf::n1::{self, NasOutcome, Silence};
 use crate::amf::n2;
 use crate::amf::procedure;
 use crate::amf::refusal;
@@ -16,7 +16,7 @@ use pith_nas::ie::GprsTimer2;
 ///
 /// A UE that was registered before stays registered if it merely did not answer. A UE that is
 /// rejected is deregistered.
-pub(crate) fn fail(ue: &mut UeContext, env: &mut Env<'_>, error: &RegistrationError) -> Outcome {
+pub(crate) fn fail(ue: &mut UeContext, env: &mut Env<'_>, error: &RegistrationError) -> NasOutcome {
     procedure::abort(ue, env);
     let text = refusal::explain(error, ue, env);
     env.out.event(Level::Warn, || Event {
@@ -27,16 +27,16 @@ pub(crate) fn fail(ue: &mut UeContext, env: &mut Env<'_>, error: &RegistrationEr
         text: format!("Registration refused: {text}"),
     });
     let outcome = answer(ue, env, error);
-    if outcome != Outcome::Silent(Silence::Aborted) {
+    if outcome != NasOutcome::Silent(Silence::Aborted) {
         ue.rm = RmState::Deregistered;
         // A registration reject ends the security context (TS 33.501 6.8.1.1.1).
-        ue.drops_security = true;
+        ue.discards_security = true;
     }
     n2::release(ue, env, error.ngap_cause());
     outcome
 }
 
-fn answer(ue: &mut UeContext, env: &mut Env<'_>, error: &RegistrationError) -> Outcome {
+fn answer(ue: &mut UeContext, env: &mut Env<'_>, error: &RegistrationError) -> NasOutcome {
     match error.answer() {
         RegistrationAnswer::Reject(cause) => {
             let mut reject = RegistrationReject::new(cause);
@@ -46,14 +46,14 @@ fn answer(ue: &mut UeContext, env: &mut Env<'_>, error: &RegistrationError) -> O
                 reject.t3346 = Some(GprsTimer2::at_least(env.config.congestion_backoff));
             }
             n1::send(ue, env, reject);
-            Outcome::Rejected(cause)
+            NasOutcome::Rejected(cause)
         }
         RegistrationAnswer::AuthenticationReject(eap_failure) => {
             let mut reject = AuthenticationReject::new();
             reject.eap_message = eap_failure.map(|packet| packet.to_vec());
             n1::send(ue, env, reject);
-            Outcome::Rejected(GmmCause::IllegalUe)
+            NasOutcome::Rejected(GmmCause::IllegalUe)
         }
-        RegistrationAnswer::None => Outcome::Silent(Silence::Aborted),
+        RegistrationAnswer::None => NasOutcome::Silent(Silence::Aborted),
     }
 }

@@ -1,9 +1,9 @@
 //! REGISTRATION REQUEST (TS 24.501 5.5.1.2, 5.5.1.3): checks it, and chooses how the UE is authenticated.
 
-use super::{accept, authorised};
+use super::{accept, on_authenticated};
 use crate::amf::context::{Env, UeContext};
 use crate::amf::error::RegistrationError;
-use crate::amf::n1::{Outcome, Silence};
+use crate::amf::n1::{NasOutcome, Silence};
 use crate::amf::procedure::{
     self, Procedure, RegistrationStep, Step, authentication, context_transfer, identification,
 };
@@ -62,14 +62,14 @@ pub(crate) fn begin(
     env: &mut Env<'_>,
     request: Box<RegistrationRequest>,
     verified: Option<NasCount>,
-) -> Outcome {
+) -> NasOutcome {
     if is_repetition(ue, &request) {
-        return Outcome::Silent(Silence::Duplicate);
+        return NasOutcome::Silent(Silence::Duplicate);
     }
     match std::mem::take(&mut ue.procedure) {
         Procedure::AwaitingDeregistrationAccept(state) => {
-            if !state.gives_way_to(ue, env, kind_of(&request)) {
-                return Outcome::Silent(Silence::NotExpected);
+            if !state.on_registration_request(ue, env, kind_of(&request)) {
+                return NasOutcome::Silent(Silence::NotExpected);
             }
         }
         other => ue.procedure = other,
@@ -77,7 +77,7 @@ pub(crate) fn begin(
     procedure::abort(ue, env);
     ue.since = env.now;
     if let (Some(_), MobileIdentity::FiveGGuti(guti)) = (verified, &request.mobile_identity) {
-        accept::shown(ue, env, guti.tmsi);
+        accept::confirm_guti_in_use(ue, env, guti.tmsi);
     }
     let attempt = Attempt {
         request,
@@ -86,7 +86,7 @@ pub(crate) fn begin(
         ng_ksi_was_in_use: false,
         transferred_from: None,
     };
-    let step = check(ue, env, &attempt).and_then(|()| attempt.opened(ue, verified));
+    let step = check(ue, env, &attempt).and_then(|()| attempt.unpack_nas_container(ue, verified));
     let step = step.and_then(|attempt| identify(ue, env, attempt));
     procedure::settle(ue, env, step)
 }
@@ -128,7 +128,7 @@ fn check(ue: &mut UeContext, env: &Env<'_>, attempt: &Attempt) -> Result<(), Reg
 impl Attempt {
     /// Decodes the complete request from the NAS message container of a protected one (TS 24.501
     /// 4.4.6), and stores the UE's capability.
-    pub fn opened(
+    pub fn unpack_nas_container(
         mut self,
         ue: &mut UeContext,
         verified: Option<NasCount>,
@@ -159,7 +159,7 @@ impl Attempt {
 /// allocated the 5G-GUTI, or from the UE.
 pub(crate) fn identify(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) -> RegistrationStep {
     if attempt.is_verified && !needs_new_key(ue) {
-        return authorised(ue, env, attempt);
+        return on_authenticated(ue, env, attempt);
     }
     if let Some(supi) = ue.supi.clone() {
         return Ok(authentication::begin(ue, env, attempt, supi.into()));

@@ -1,7 +1,7 @@
 //! One subscriber, one context: the context of the UE that has authenticated takes over from the
 //! subscriber's previous context (design section 5; TS 23.502 4.2.2.2.2 step 14d).
 
-use crate::amf::context::{After, Env, RmState, UeContext};
+use crate::amf::context::{DeferredAction, Env, RmState, UeContext};
 use crate::amf::procedure::Procedure;
 use crate::amf::session::PduSession;
 use crate::amf::{consumer, delivery};
@@ -9,16 +9,16 @@ use pith_nas::ie::RegistrationKind;
 use pith_types::Supi;
 
 /// The UE is authenticated.
-pub(crate) fn identified(ue: &mut UeContext, env: &mut Env<'_>, supi: Supi) {
+pub(crate) fn on_identified(ue: &mut UeContext, env: &mut Env<'_>, supi: Supi) {
     if ue.supi.as_ref().is_some_and(|other| *other != supi) {
         forget_other(ue, env);
     }
     if let Some(old) = env.index.claim_supi(&supi, ue.key) {
-        env.after.push(After::Supersede { new: ue.key, old });
+        env.after.push(DeferredAction::Supersede { new: ue.key, old });
     }
     ue.supi = Some(supi);
     if let Some(place) = ue.half_open.take() {
-        env.half_open.leave(place);
+        env.half_open.remove(place);
     }
 }
 

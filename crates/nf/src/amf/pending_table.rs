@@ -18,14 +18,14 @@ pub(crate) struct Bounds {
 
 /// Identifies an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct EntryId {
     gnb: GnbHandle,
     number: u64,
 }
 
 /// Entries of each gNB, in order of arrival.
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct PendingTable {
     bounds: Bounds,
     queues: BTreeMap<GnbHandle, Queue>,
     next: u64,
@@ -39,14 +39,14 @@ struct Queue {
     octets: usize,
 }
 
-impl Waiting {
+impl PendingTable {
     pub const fn new(bounds: Bounds) -> Self {
         Self { bounds, queues: BTreeMap::new(), next: 0, entries: 0, octets: 0 }
     }
 
     /// Adds an entry of a gNB.
-    pub fn enter(&mut self, gnb: GnbHandle, key: Key, octets: usize) -> Place {
-        let place = Place { gnb, number: self.next };
+    pub fn insert(&mut self, gnb: GnbHandle, key: Key, octets: usize) -> EntryId {
+        let place = EntryId { gnb, number: self.next };
         self.next += 1;
         let queue = self.queues.entry(gnb).or_default();
         queue.entries.insert(place.number, (key, octets));
@@ -57,7 +57,7 @@ impl Waiting {
     }
 
     /// Removes an entry, if it is still there.
-    pub fn leave(&mut self, place: Place) -> Option<Key> {
+    pub fn remove(&mut self, place: EntryId) -> Option<Key> {
         let queue = self.queues.get_mut(&place.gnb)?;
         let (key, octets) = queue.entries.remove(&place.number)?;
         queue.octets -= octets;
@@ -71,7 +71,7 @@ impl Waiting {
 
     /// Removes and returns the entry that must be evicted after a new one of that gNB; `None`
     /// within the limits.
-    pub fn take_excess(&mut self, gnb: GnbHandle) -> Option<Key> {
+    pub fn evict(&mut self, gnb: GnbHandle) -> Option<Key> {
         let of_gnb = self.queues.get(&gnb).map_or(0, |queue| queue.entries.len());
         let gnb = if self.entries > self.bounds.entries || self.octets > self.bounds.octets {
             *self.queues.iter().max_by_key(|(_, queue)| (queue.octets, queue.entries.len()))?.0
@@ -81,7 +81,7 @@ impl Waiting {
             return None;
         };
         let number = *self.queues.get(&gnb)?.entries.first_key_value()?.0;
-        self.leave(Place { gnb, number })
+        self.remove(EntryId { gnb, number })
     }
 
     /// How many entries there are.
@@ -106,29 +106,29 @@ mod tests {
     #[test]
     fn the_oldest_entry_of_the_gnb_with_most_entries_is_evicted() {
         let keys = keys(10);
-        let mut waiting = Waiting::new(Bounds { entries: 8, entries_of_gnb: 7, octets: 1000 });
-        waiting.enter(OTHER, keys[0], 1);
+        let mut waiting = PendingTable::new(Bounds { entries: 8, entries_of_gnb: 7, octets: 1000 });
+        waiting.insert(OTHER, keys[0], 1);
         for key in &keys[1..8] {
-            waiting.enter(FLOODING, *key, 1);
-            assert_eq!(waiting.take_excess(FLOODING), None);
+            waiting.insert(FLOODING, *key, 1);
+            assert_eq!(waiting.evict(FLOODING), None);
         }
-        waiting.enter(OTHER, keys[8], 1);
-        assert_eq!(waiting.take_excess(OTHER), Some(keys[1]));
-        waiting.enter(FLOODING, keys[9], 1);
-        assert_eq!(waiting.take_excess(FLOODING), Some(keys[2]));
-        assert_eq!((waiting.len(), waiting.take_excess(FLOODING)), (8, None));
+        waiting.insert(OTHER, keys[8], 1);
+        assert_eq!(waiting.evict(OTHER), Some(keys[1]));
+        waiting.insert(FLOODING, keys[9], 1);
+        assert_eq!(waiting.evict(FLOODING), Some(keys[2]));
+        assert_eq!((waiting.len(), waiting.evict(FLOODING)), (8, None));
     }
 
     #[test]
     fn octets_are_limited_and_removed_entries_do_not_count() {
         let keys = keys(3);
-        let mut waiting = Waiting::new(Bounds { entries: 8, entries_of_gnb: 8, octets: 1000 });
-        let small = waiting.enter(OTHER, keys[0], 10);
-        waiting.enter(FLOODING, keys[1], 900);
-        waiting.enter(FLOODING, keys[2], 900);
-        assert_eq!(waiting.take_excess(FLOODING), Some(keys[1]));
-        assert_eq!(waiting.take_excess(FLOODING), None);
-        assert_eq!((waiting.leave(small), waiting.leave(small)), (Some(keys[0]), None));
+        let mut waiting = PendingTable::new(Bounds { entries: 8, entries_of_gnb: 8, octets: 1000 });
+        let small = waiting.insert(OTHER, keys[0], 10);
+        waiting.insert(FLOODING, keys[1], 900);
+        waiting.insert(FLOODING, keys[2], 900);
+        assert_eq!(waiting.evict(FLOODING), Some(keys[1]));
+        assert_eq!(waiting.evict(FLOODING), None);
+        assert_eq!((waiting.remove(small), waiting.remove(small)), (Some(keys[0]), None));
         assert_eq!((waiting.len(), waiting.octets), (1, 900));
     }
 }

@@ -2,7 +2,7 @@
 //! given number of steps.
 
 use super::honest::{ask_for_release, follow};
-use super::hostile::Rogue;
+use super::hostile::HostilePhone;
 use pith_nas::ie::{RegistrationKind, ServiceType};
 use pith_nf::amf::testing::{NgapIe, World, config, establishment, identity, subscription, tai, transfer};
 use pith_nf::amf::{AmfConfig, NetworkNames, Peer};
@@ -12,10 +12,10 @@ use pith_types::{FiveGGuti, FiveGTmsi, Guami, InstanceId, ShardId};
 use std::sync::Arc;
 
 /// A path; it subtracts the performed steps.
-pub type Way = fn(&mut World, &mut Rogue, &mut usize);
+pub type StatePath = fn(&mut World, &mut HostilePhone, &mut usize);
 
 /// All paths.
-pub const WAYS: [Way; 13] = [
+pub const STATE_PATHS: [StatePath; 13] = [
     register,
     register,
     establish,
@@ -39,7 +39,7 @@ pub fn configuration(tells_its_name: bool) -> AmfConfig {
     AmfConfig { peers: vec![peer], network_name: tells_its_name.then_some(name), ..config() }
 }
 
-fn register(world: &mut World, rogue: &mut Rogue, steps: &mut usize) {
+fn register(world: &mut World, rogue: &mut HostilePhone, steps: &mut usize) {
     let request = rogue.phone.registration_request(RegistrationKind::Initial);
     let nas = rogue.phone.initial_nas(request);
     rogue.phone.connect(world, nas);
@@ -47,14 +47,14 @@ fn register(world: &mut World, rogue: &mut Rogue, steps: &mut usize) {
 }
 
 /// Registered; `None` if the steps did not suffice or a call is left open.
-fn registered(world: &mut World, rogue: &mut Rogue, steps: &mut usize) -> Option<()> {
+fn registered(world: &mut World, rogue: &mut HostilePhone, steps: &mut usize) -> Option<()> {
     let mut enough = 8;
     register(world, rogue, &mut enough);
     *steps = (*steps).min(6);
     (rogue.phone.guti.is_some() && rogue.phone.amf_id.is_some()).then_some(())
 }
 
-fn establish(world: &mut World, rogue: &mut Rogue, steps: &mut usize) {
+fn establish(world: &mut World, rogue: &mut HostilePhone, steps: &mut usize) {
     if registered(world, rogue, steps).is_some() {
         rogue.phone.send(world, establishment(5));
         if *steps > 0 {
@@ -64,18 +64,18 @@ fn establish(world: &mut World, rogue: &mut Rogue, steps: &mut usize) {
     }
 }
 
-fn idle(world: &mut World, rogue: &mut Rogue, steps: &mut usize) {
+fn idle(world: &mut World, rogue: &mut HostilePhone, steps: &mut usize) {
     establish(world, rogue, &mut 4);
     ask_for_release(world, &rogue.phone);
     follow(world, &mut rogue.phone, steps);
 }
 
-fn idle_for_sure(world: &mut World, rogue: &mut Rogue) -> Option<()> {
+fn idle_for_sure(world: &mut World, rogue: &mut HostilePhone) -> Option<()> {
     idle(world, rogue, &mut 4);
     (rogue.phone.guti.is_some() && rogue.phone.amf_id.is_none()).then_some(())
 }
 
-fn serve(world: &mut World, rogue: &mut Rogue, steps: &mut usize) {
+fn serve(world: &mut World, rogue: &mut HostilePhone, steps: &mut usize) {
     if idle_for_sure(world, rogue).is_some() {
         let mut request = rogue.phone.service_request(ServiceType::Data);
         request.uplink_data_status = Some([5].into_iter().collect());
@@ -85,7 +85,7 @@ fn serve(world: &mut World, rogue: &mut Rogue, steps: &mut usize) {
     }
 }
 
-fn update(world: &mut World, rogue: &mut Rogue, steps: &mut usize) {
+fn update(world: &mut World, rogue: &mut HostilePhone, steps: &mut usize) {
     if idle_for_sure(world, rogue).is_some() {
         let mut request = rogue.phone.registration_request(RegistrationKind::MobilityUpdating);
         request.uplink_data_status = Some([5].into_iter().collect());
@@ -95,7 +95,7 @@ fn update(world: &mut World, rogue: &mut Rogue, steps: &mut usize) {
     }
 }
 
-fn leave(world: &mut World, rogue: &mut Rogue, steps: &mut usize) {
+fn leave(world: &mut World, rogue: &mut HostilePhone, steps: &mut usize) {
     establish(world, rogue, &mut 4);
     if rogue.phone.amf_id.is_some() && rogue.phone.security.is_some() {
         let request = rogue.phone.deregistration_request(false);
@@ -105,7 +105,7 @@ fn leave(world: &mut World, rogue: &mut Rogue, steps: &mut usize) {
 }
 
 /// The UDM ends the registration.
-fn withdrawn(world: &mut World, rogue: &mut Rogue, steps: &mut usize) {
+fn withdrawn(world: &mut World, rogue: &mut HostilePhone, steps: &mut usize) {
     establish(world, rogue, &mut 4);
     if rogue.phone.guti.is_none() {
         return;
@@ -119,14 +119,14 @@ fn withdrawn(world: &mut World, rogue: &mut Rogue, steps: &mut usize) {
     follow(world, &mut rogue.phone, steps);
 }
 
-fn paged(world: &mut World, rogue: &mut Rogue, _steps: &mut usize) {
+fn paged(world: &mut World, rogue: &mut HostilePhone, _steps: &mut usize) {
     if idle_for_sure(world, rogue).is_some() {
         rogue.ask(world, transfer(5, None, Some((NgapIe::PduResSetupReq, b"setup"))));
     }
 }
 
 /// Paged and reconnected: it gets another 5G-GUTI.
-fn renamed(world: &mut World, rogue: &mut Rogue, steps: &mut usize) {
+fn renamed(world: &mut World, rogue: &mut HostilePhone, steps: &mut usize) {
     paged(world, rogue, steps);
     if rogue.phone.guti.is_some() && rogue.phone.amf_id.is_none() {
         let request = rogue.phone.service_request(ServiceType::MobileTerminatedServices);
@@ -143,20 +143,20 @@ fn guti(shard: u8) -> FiveGGuti {
 }
 
 /// An unknown 5G-GUTI.
-fn stranger(world: &mut World, rogue: &mut Rogue, steps: &mut usize) {
+fn stranger(world: &mut World, rogue: &mut HostilePhone, steps: &mut usize) {
     rogue.phone.guti = Some(guti(2));
     register(world, rogue, steps);
 }
 
 /// A 5G-GUTI that another shard allocated.
-fn from_a_peer(world: &mut World, rogue: &mut Rogue, steps: &mut usize) {
+fn from_a_peer(world: &mut World, rogue: &mut HostilePhone, steps: &mut usize) {
     rogue.phone.guti = Some(guti(3));
     world.script.insert(Operation::UeContextTransfer, None);
     register(world, rogue, steps);
 }
 
 /// A subscription to a slice that another AMF serves.
-fn between_slices(world: &mut World, rogue: &mut Rogue, steps: &mut usize) {
+fn between_slices(world: &mut World, rogue: &mut HostilePhone, steps: &mut usize) {
     let data = Response::SubscriptionDataSets(Box::new(subscription(&[1, 2])));
     world.script.insert(Operation::GetDataSets, Some(Ok(data)));
     world.script.insert(Operation::NsSelectionGet, None);

@@ -24,14 +24,14 @@ const OWNER: u64 = u64::MAX - 1;
 
 /// Calls in progress or waiting for retransmission.
 #[derive(Debug, Default)]
-pub(super) struct Repetitions {
-    kept: HashMap<u32, Kept>,
+pub(super) struct Retransmissions {
+    kept: HashMap<u32, KeptCall>,
     numbered: u32,
 }
 
 /// A call and its destination.
 #[derive(Debug)]
-struct Kept {
+struct KeptCall {
     nf: Nf,
     tag: Tag,
     root: Arc<ApiRoot>,
@@ -41,21 +41,21 @@ struct Kept {
 
 /// The result of a reply.
 #[derive(Debug, PartialEq)]
-pub(super) enum Outcome {
+pub(super) enum ReplyAction {
     /// Deliver the reply to the NF, with the NF's own tag.
-    Tell(Tag, Reply),
+    Deliver(Tag, Reply),
     /// Retransmit the call when the timer expires.
-    Wait(TimerKey, Duration),
+    RetryAfter(TimerKey, Duration),
 }
 
-impl Repetitions {
+impl Retransmissions {
     /// Keeps a call over HTTP/2; returns the tag to send it with.
     pub(super) fn note(&mut self, call: &Call, root: &Arc<ApiRoot>) -> Tag {
         if !may_be_repeated(&call.request) || self.kept.len() >= LIMIT {
             return call.tag;
         }
         self.numbered = self.numbered.wrapping_add(1);
-        let kept = Kept {
+        let kept = KeptCall {
             nf: call.nf,
             tag: call.tag,
             root: Arc::clone(root),
@@ -67,22 +67,25 @@ impl Repetitions {
     }
 
     /// Handles the reply to a tag.
-    pub(super) fn reply(&mut self, tag: Tag, reply: Reply) -> Outcome {
+    pub(super) fn reply(&mut self, tag: Tag, reply: Reply) -> ReplyAction {
         let Some(kept) = self.kept.get_mut(&tag.step).filter(|_| tag.owner == OWNER) else {
-            return Outcome::Tell(tag, reply);
+            return ReplyAction::Deliver(tag, reply);
         };
         if reply.as_ref().is_err_and(|problem| has_no_answer(problem)) && kept.tries < TRIES {
             let pause = FIRST_PAUSE * (1 << (kept.tries - 1));
             kept.tries += 1;
-            return Outcome::Wait(TimerKey { owner: tag.step.into(), timer: Timer::SbiRepetition }, pause);
+            return ReplyAction::RetryAfter(
+                TimerKey { owner: tag.step.into(), timer: Timer::SbiRetransmission },
+                pause,
+            );
         }
         let given = kept.tag;
         self.kept.remove(&tag.step);
-        Outcome::Tell(given, reply)
+        ReplyAction::Deliver(given, reply)
     }
 
     /// The pause is over: returns caller, tag, destination and request.
-    pub(super) fn again(&self, key: TimerKey) -> Option<(Nf, Tag, Arc<ApiRoot>, Request)> {
+    pub(super) fn due_call(&self, key: TimerKey) -> Option<(Nf, Tag, Arc<ApiRoot>, Request)> {
         let step = u32::try_from(key.owner).ok()?;
         let kept = self.kept.get(&step)?;
         Some((kept.nf, Tag { owner: OWNER, step }, Arc::clone(&kept.root), kept.request.clone()))
@@ -131,44 +134,46 @@ mod tests {
 
     #[test]
     fn an_answer_goes_to_the_nf_under_its_own_tag() {
-        let mut repetitions = Repetitions::default();
-        let tag = repetitions.note(&unsubscribe(), &root());
+        let mut retransmissions = Retransmissions::default();
+        let tag = retransmissions.note(&unsubscribe(), &root());
         assert_ne!(tag, GIVEN);
         assert_eq!(
-            repetitions.reply(tag, Ok(Response::NoContent)),
-            Outcome::Tell(GIVEN, Ok(Response::NoContent))
+            retransmissions.reply(tag, Ok(Response::NoContent)),
+            ReplyAction::Deliver(GIVEN, Ok(Response::NoContent))
         );
-        assert!(repetitions.kept.is_empty());
+        assert!(retransmissions.kept.is_empty());
     }
 
     #[test]
     fn a_lost_request_is_sent_four_times_with_growing_pauses() {
-        let mut repetitions = Repetitions::default();
-        let tag = repetitions.note(&unsubscribe(), &root());
+        let mut retransmissions = Retransmissions::default();
+        let tag = retransmissions.note(&unsubscribe(), &root());
         for pause in [1, 2, 4] {
-            let Outcome::Wait(key, after) = repetitions.reply(tag, lost()) else { panic!("gives up") };
+            let ReplyAction::RetryAfter(key, after) = retransmissions.reply(tag, lost()) else {
+                panic!("gives up")
+            };
             assert_eq!(after, Duration::from_secs(pause));
-            let (nf, again, to, request) = repetitions.again(key).unwrap();
+            let (nf, again, to, request) = retransmissions.due_call(key).unwrap();
             assert_eq!((nf, again, to), (Nf::Amf, tag, root()));
             assert!(matches!(request, Request::SdmUnsubscribe(_)));
         }
-        assert_eq!(repetitions.reply(tag, lost()), Outcome::Tell(GIVEN, lost()));
-        assert!(repetitions.kept.is_empty());
+        assert_eq!(retransmissions.reply(tag, lost()), ReplyAction::Deliver(GIVEN, lost()));
+        assert!(retransmissions.kept.is_empty());
     }
 
     #[test]
     fn a_refused_request_is_not_retransmitted() {
-        let mut repetitions = Repetitions::default();
-        let tag = repetitions.note(&unsubscribe(), &root());
+        let mut retransmissions = Retransmissions::default();
+        let tag = retransmissions.note(&unsubscribe(), &root());
         let refused: Reply = Err(Problem::context_not_found().into());
-        assert_eq!(repetitions.reply(tag, refused.clone()), Outcome::Tell(GIVEN, refused));
+        assert_eq!(retransmissions.reply(tag, refused.clone()), ReplyAction::Deliver(GIVEN, refused));
     }
 
     #[test]
     fn tags_of_other_calls_are_unchanged() {
-        let mut repetitions = Repetitions::default();
-        assert_eq!(repetitions.reply(GIVEN, lost()), Outcome::Tell(GIVEN, lost()));
+        let mut retransmissions = Retransmissions::default();
+        assert_eq!(retransmissions.reply(GIVEN, lost()), ReplyAction::Deliver(GIVEN, lost()));
         let unknown = Tag { owner: OWNER, step: 9 };
-        assert_eq!(repetitions.reply(unknown, lost()), Outcome::Tell(unknown, lost()));
+        assert_eq!(retransmissions.reply(unknown, lost()), ReplyAction::Deliver(unknown, lost()));
     }
 }

@@ -21,7 +21,7 @@ const MAX_ANSWERS: u64 = 1000;
 impl N4Gateway {
     /// Answers a heartbeat (TS 29.244 6.2.2.2), rejects an association, and answers other requests with cause
     /// 72, no association (TS 29.244 8.2.1). No state is kept: a duplicate is answered again.
-    pub(super) fn stranger_asks(&mut self, from: SocketAddr, header: &Header, request: &Message) {
+    pub(super) fn answer_unknown_peer(&mut self, from: SocketAddr, header: &Header, request: &Message) {
         let (node, none) = (self.node_id(), Cause::NoEstablishedPfcpAssociation);
         let answer = match request {
             Message::HeartbeatRequest(_) => {
@@ -40,19 +40,19 @@ impl N4Gateway {
             Message::SessionReportRequest(_) => {
                 Message::SessionReportResponse(SessionReportResponse::new(none))
             }
-            _ => return self.note_stranger(from),
+            _ => return self.count_unknown_peer(from),
         };
-        if self.strangers < MAX_ANSWERS {
+        if self.unknown_peers < MAX_ANSWERS {
             self.send(from, Seid(0), header.sequence, &answer);
         }
-        self.note_stranger(from);
+        self.count_unknown_peer(from);
     }
 
     /// Counts a message, and logs the first of a period.
-    pub(super) fn note_stranger(&mut self, from: SocketAddr) {
-        self.strangers = self.strangers.saturating_add(1);
-        if self.strangers == 1 {
-            let key = TimerKey { owner: 0, timer: Timer::PfcpStrangers };
+    pub(super) fn count_unknown_peer(&mut self, from: SocketAddr) {
+        self.unknown_peers = self.unknown_peers.saturating_add(1);
+        if self.unknown_peers == 1 {
+            let key = TimerKey { owner: 0, timer: Timer::PfcpUnknownPeers };
             self.out.push(N4GatewayEffect::StartTimer { key, after: SPAN });
             let text = format!(
                 "PFCP from {from}, which is not a UPF of 'n4.upfs', is refused; to use it, add it there"
@@ -62,11 +62,11 @@ impl N4Gateway {
     }
 
     /// Starts a new period.
-    pub(super) fn forget_strangers(&mut self) {
-        if self.strangers > 1 {
-            let text = format!("{} PFCP messages of unknown peers were refused in 10 s", self.strangers);
+    pub(super) fn reset_unknown_peers(&mut self) {
+        if self.unknown_peers > 1 {
+            let text = format!("{} PFCP messages of unknown peers were refused in 10 s", self.unknown_peers);
             self.event(Level::Warn, text);
         }
-        self.strangers = 0;
+        self.unknown_peers = 0;
     }
 }

@@ -7,7 +7,7 @@ use crate::kit::{Duration, Timer};
 use pith_nas::GmmMessage;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Repeated {
+pub(crate) struct Retransmission {
     plain: Vec<u8>,
     timer: Timer,
     resent: u8,
@@ -22,7 +22,7 @@ pub(crate) enum Expiry {
     GiveUp,
 }
 
-impl Repeated {
+impl Retransmission {
     /// Starts the timer of a message that the caller sends.
     pub fn start(ue: &mut UeContext, env: &mut Env<'_>, timer: Timer, plain: Vec<u8>) -> Self {
         ue.start(env, timer, length(env, timer));
