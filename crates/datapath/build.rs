@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// The fast path, and what the benchmarks compare it with.
+/// The fast path, and the programs of the benchmarks.
 const PROGRAMS: [&str; 2] = ["upf", "bench"];
 
 fn main() {
@@ -23,13 +23,13 @@ fn main() {
 
 fn compile(program: &str, object: &Path) -> Result<(), String> {
     let clang = env::var("CLANG").unwrap_or_else(|_| "clang".into());
-    let headers = env::var("DEP_BPF_INCLUDE").map_err(|_| "libbpf-sys names no headers".to_owned())?;
+    let headers = env::var("DEP_BPF_INCLUDE").map_err(|_| "libbpf-sys provides no headers".to_owned())?;
     let machine = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
-    // As libbpf's headers name it.
+    // The name in libbpf's headers.
     let define = if machine == "x86_64" { "-D__TARGET_ARCH_x86" } else { "-D__TARGET_ARCH_other" };
     let status = Command::new(&clang)
         .args(["-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Wall", "-Werror", define, "-I", &headers])
-        // Where Debian and Ubuntu have <asm/types.h>.
+        // The path of <asm/types.h> in Debian and Ubuntu.
         .args(["-idirafter", &format!("/usr/include/{machine}-linux-gnu")])
         .args(["-c", &format!("bpf/{program}.bpf.c"), "-o"])
         .arg(object)

@@ -34,7 +34,7 @@ INLINE int resume(struct xdp_md *ctx, const struct passage *passage, struct path
 		  struct flow *flow)
 {
 	u32 number = passage->cpu;
-	if (number >= settings.places)
+	if (number >= settings.urr_shares)
 		return 0;
 	*path = (struct path){ slot(&cpus, number), number, passage->now };
 	*found = (struct found){ slot(&sessions, passage->session), passage->session };
@@ -45,7 +45,7 @@ INLINE int resume(struct xdp_md *ctx, const struct passage *passage, struct path
 }
 
 /* Counts a packet that leaves by another tunnel, and sends it. */
-INLINE int cross(struct xdp_md *ctx, struct path *path, const struct rule *rule, const struct route *route,
+INLINE int send_across(struct xdp_md *ctx, struct path *path, const struct rule *rule, const struct route *route,
 		 const struct flow *flow, u8 qfi)
 {
 	count_traffic(&path->cpu->across, flow->length);
@@ -53,7 +53,7 @@ INLINE int cross(struct xdp_md *ctx, struct path *path, const struct rule *rule,
 }
 
 /* Forwards a packet into its rule's other tunnel, with its received QFI unless the rule sets one. */
-APART int onward(struct xdp_md *ctx, const struct rule *rule, const struct passage *passage)
+NOINLINE int forward_to_tunnel(struct xdp_md *ctx, const struct rule *rule, const struct passage *passage)
 {
 	struct path path;
 	struct found found;
@@ -66,23 +66,23 @@ APART int onward(struct xdp_md *ctx, const struct rule *rule, const struct passa
 	u8 direction = way & 1, qfi = mark_of(rule, passage->qfi);
 	const struct route *route = route_into(ctx, rule, flow.length, qfi, path.now);
 	if (!route)
-		return give(&path, found.session);
+		return pass_to_user(&path, found.session);
 	u32 reason = enforce(found.session, found.index, rule, direction, flow.length, path.now);
 	if (reason == RATE_EXCEEDED && settings.shapes) {
 		shape(found.session);
-		return hand(ctx, &path, found.session, in, flow.length, route, told_peer(rule));
+		return redirect_to_worker(ctx, &path, found.session, in, flow.length, route, redirect_peer(rule));
 	}
 	if (reason < DROP_REASONS)
 		return refuse(&path, in, &found, rule, flow.length, reason);
 	count_passed(found.session, found.index, rule, path.number, direction, flow.length, path.now, reason);
-	return cross(ctx, &path, rule, route, &flow, qfi);
+	return send_across(ctx, &path, rule, route, &flow, qfi);
 }
 
 /* Passes a packet between two sessions to user space by AF_XDP, because one of them has queued packets. */
-INLINE int hand_between(struct xdp_md *ctx, struct path *path, struct session *from, struct session *to, u32 length)
+INLINE int redirect_between(struct xdp_md *ctx, struct path *path, struct session *from, struct session *to, u32 length)
 {
 	to->to_user = path->now;
-	return hand(ctx, path, from, &path->cpu->n3_rest, length, 0, 0);
+	return redirect_to_worker(ctx, path, from, &path->cpu->n3_rest, length, 0, 0);
 }
 
 /* Enforces rates and gates of the receiving UE. The packet is charged once: must_wait() asked before
@@ -100,7 +100,7 @@ INLINE int must_wait(const struct found *to, const struct rule *rule, u64 now)
 
 /* Forwards a packet that its sender's `rule` permits to another UE: by that UE's rules, with a decremented
  * hop limit. */
-APART int hairpin(struct xdp_md *ctx, const struct rule *rule, const struct passage *passage)
+NOINLINE int hairpin(struct xdp_md *ctx, const struct rule *rule, const struct passage *passage)
 {
 	struct path path;
 	struct found from;
@@ -112,12 +112,12 @@ APART int hairpin(struct xdp_md *ctx, const struct rule *rule, const struct pass
 	struct found to = session_to(&flow);
 	/* User space decides on packets to other tenants and to addresses without a session. */
 	if (!to.session || to.session->tenant != from.session->tenant || !has_hop(&flow) || (!flow.whole && to.session->only[DOWNLINK] == NO_RULE))
-		return give(&path, from.session);
+		return pass_to_user(&path, from.session);
 	struct origin origin = { .direction = DOWNLINK, .qfi = NO_QFI };
 	const struct rule *arrival = find_rule(ctx, &to, &flow, &origin);
 	touch(&path, to.session);
 	if (to.session->action != FORWARD || (arrival && action_of(arrival) == TO_USER))
-		return hand_between(ctx, &path, from.session, to.session, length);
+		return redirect_between(ctx, &path, from.session, to.session, length);
 	const struct route *route = 0;
 	u8 qfi = NO_QFI;
 	if (arrival && action_of(arrival) == FORWARD) {
@@ -125,17 +125,17 @@ APART int hairpin(struct xdp_md *ctx, const struct rule *rule, const struct pass
 		route = route_into(ctx, arrival, length, qfi, path.now);
 		if (!route) {
 			to.session->to_user = path.now;
-			return give(&path, from.session);
+			return pass_to_user(&path, from.session);
 		}
 		if (must_wait(&to, arrival, path.now)) {
 			shape(to.session);
-			return hand_between(ctx, &path, from.session, to.session, length);
+			return redirect_between(ctx, &path, from.session, to.session, length);
 		}
 	}
 	u32 reason = enforce(from.session, from.index, rule, UPLINK, length, path.now);
 	if (reason == RATE_EXCEEDED && settings.shapes) {
 		shape(from.session);
-		return hand_between(ctx, &path, from.session, to.session, length);
+		return redirect_between(ctx, &path, from.session, to.session, length);
 	}
 	if (reason < DROP_REASONS)
 		return refuse(&path, in, &from, rule, length, reason);
@@ -147,5 +147,5 @@ APART int hairpin(struct xdp_md *ctx, const struct rule *rule, const struct pass
 		return refuse(&path, in, &to, arrival, length, reason);
 	count_passed(to.session, to.index, arrival, path.number, DOWNLINK, length, path.now, reason);
 	take_hop(&flow);
-	return cross(ctx, &path, arrival, route, &flow, qfi);
+	return send_across(ctx, &path, arrival, route, &flow, qfi);
 }

@@ -10,12 +10,12 @@ INLINE int forward_downlink(struct xdp_md *ctx, struct path *path, const struct 
 	u8 qfi = mark_of(rule, NO_QFI);
 	const struct route *route = route_into(ctx, rule, length, qfi, path->now);
 	if (!route || !has_hop(flow) || length > settings.ue_mtu)
-		return give(path, found->session);
+		return pass_to_user(path, found->session);
 	struct cpu *cpu = path->cpu;
 	u32 reason = enforce(found->session, found->index, rule, DOWNLINK, length, path->now);
 	if (reason == RATE_EXCEEDED && settings.shapes) {
 		shape(found->session);
-		return hand(ctx, path, found->session, &cpu->n6_rest, length, route, told_peer(rule));
+		return redirect_to_worker(ctx, path, found->session, &cpu->n6_rest, length, route, redirect_peer(rule));
 	}
 	if (reason < DROP_REASONS)
 		return refuse(path, &cpu->n6_rest, found, rule, length, reason);
@@ -27,14 +27,14 @@ INLINE int forward_downlink(struct xdp_md *ctx, struct path *path, const struct 
 
 /* Redirects a packet to user space, where it is queued. Packets that a router answers by ICMP take the
  * kernel's stack. */
-INLINE int hand_downlink(struct xdp_md *ctx, struct path *path, struct session *session, const struct rule *rule,
+INLINE int redirect_downlink(struct xdp_md *ctx, struct path *path, struct session *session, const struct rule *rule,
 			 const struct flow *flow)
 {
 	if (!has_hop(flow) || flow->length > settings.ue_mtu)
-		return give(path, session);
-	u32 peer = rule && action_of(rule) == FORWARD ? told_peer(rule) : 0;
+		return pass_to_user(path, session);
+	u32 peer = rule && action_of(rule) == FORWARD ? redirect_peer(rule) : 0;
 	const struct route *route = peer ? route_to(ctx, address_v4(peer), 0, path->now) : 0;
-	return hand(ctx, path, session, &path->cpu->n6_rest, flow->length, route, peer);
+	return redirect_to_worker(ctx, path, session, &path->cpu->n6_rest, flow->length, route, peer);
 }
 
 /* Reads the packet of a frame from the data network; returns 0 if there is none. */
@@ -68,21 +68,21 @@ INLINE int downlink(struct xdp_md *ctx, struct path *path, u32 frame)
 	struct session *session = found.session;
 	if (!session)
 		return UNKNOWN_SESSION;
-	warm(session, path->number, DOWNLINK);
+	prefetch_session(session, path->number, DOWNLINK);
 	if (!is_sound(ctx, &flow))
 		return drop(path, &path->cpu->n6_rest, flow.length, BAD_CHECKSUM);
 	struct origin origin = { .direction = DOWNLINK, .qfi = NO_QFI };
 	const struct rule *rule = find_rule(ctx, &found, &flow, &origin);
 	if (session->action != FORWARD)
-		return hand_downlink(ctx, path, session, rule, &flow);
+		return redirect_downlink(ctx, path, session, rule, &flow);
 	touch(path, session);
 	if (!flow.whole && session->only[DOWNLINK] == NO_RULE)
-		return give(path, session);
+		return pass_to_user(path, session);
 	struct traffic *in = &path->cpu->n6_rest;
 	if (!rule)
 		return drop(path, in, flow.length, NO_RULE_FOUND);
 	if (action_of(rule) == TO_USER)
-		return hand_downlink(ctx, path, session, rule, &flow);
+		return redirect_downlink(ctx, path, session, rule, &flow);
 	if (action_of(rule) != FORWARD)
 		return drop(path, in, flow.length, action_of(rule) == DROP ? RULE_DROP : NO_RULE_FOUND);
 	return forward_downlink(ctx, path, &found, rule, &flow);

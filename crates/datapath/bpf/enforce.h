@@ -36,10 +36,10 @@ INLINE struct meter *meter_of(u32 meter)
 {
 	if (meter == NO_INDEX)
 		return 0;
-	if (!(meter & HOME))
+	if (!(meter & IN_BLOCK))
 		return slot(&meters, meter);
-	struct session *home = slot(&sessions, (meter & ~HOME) / HOME_METERS);
-	return home ? &home->meters[meter % HOME_METERS] : 0;
+	struct session *block = slot(&sessions, (meter & ~IN_BLOCK) / BLOCK_METERS);
+	return block ? &block->meters[meter % BLOCK_METERS] : 0;
 }
 
 /* The committed bucket is not charged beyond its tokens. */
@@ -52,7 +52,7 @@ INLINE void charge_meter(struct meter *meter, u64 ticks, u32 bytes)
 
 /* The colour of a packet by all its meters (RFC 2698): it passes and is charged, or it is red. Green by
  * one meter: it passes. Red by one and green by none: it does not. */
-APART int admit(u32 first, u32 second, u32 third, u32 bytes, u64 ticks)
+NOINLINE int admit(u32 first, u32 second, u32 third, u32 bytes, u64 ticks)
 {
 	struct meter *of[RULE_METERS] = { meter_of(first), meter_of(second), meter_of(third) };
 	int green = 0, red = 0;
@@ -88,7 +88,7 @@ INLINE u32 admit_one(struct session *session, u8 direction, u32 bytes, u64 ticks
 
 /* Whether a packet refused by its rates is red, because it exceeds a QoS flow's own maximum rate, or only
  * dropped: pith_upf::qos::Flow::is_above_own_rate(). */
-APART int fate_of_refused(u32 first, u32 second, u32 third, u64 now)
+NOINLINE int fate_of_refused(u32 first, u32 second, u32 third, u64 now)
 {
 	struct meter *of[RULE_METERS] = { meter_of(first), meter_of(second), meter_of(third) };
 #pragma unroll
@@ -104,30 +104,30 @@ INLINE u32 red_or_dropped(const struct rule *rule, u64 now)
 }
 
 /* Counts in one of `most` flow counters. */
-INLINE void count_given(struct given *givens, u64 flow, u32 most, u32 cpu, u64 fate, u32 bytes)
+INLINE void count_flow_share(struct flow_share *flow_shares, u64 flow, u32 most, u32 cpu, u64 fate, u32 bytes)
 {
 	SCALAR(flow);
 	SCALAR(fate);
 	if (flow >= most)
 		return;
-	count_traffic(&givens[flow * settings.cpus + cpu].of[fate & (FATES - 1)], bytes);
+	count_traffic(&flow_shares[flow * settings.cpus + cpu].of[fate & (FATES - 1)], bytes);
 }
 
 /* Counts in a flow whose counters are elsewhere: `in` is the slot of the session's own block, or the group
  * of its further flows. */
-APART int count_away(u32 in, u32 flow, u32 cpu, u32 fate, u32 bytes)
+NOINLINE int count_flow_elsewhere(u32 in, u32 flow, u32 cpu, u32 fate, u32 bytes)
 {
 	if (cpu >= settings.cpus)
 		return 0;
-	if (flow < HOME_FLOWS) {
-		struct session *home = slot(&sessions, in);
-		if (home)
-			count_given(givens_in(home), flow, HOME_FLOWS, cpu, fate, bytes);
+	if (flow < BLOCK_FLOWS) {
+		struct session *block = slot(&sessions, in);
+		if (block)
+			count_flow_share(flow_shares_in(block), flow, BLOCK_FLOWS, cpu, fate, bytes);
 		return 0;
 	}
-	struct given *group = slot(&flows, in);
+	struct flow_share *group = slot(&flows, in);
 	if (group)
-		count_given(group, flow - HOME_FLOWS, SESSION_FLOWS - HOME_FLOWS, cpu, fate, bytes);
+		count_flow_share(group, flow - BLOCK_FLOWS, SESSION_FLOWS - BLOCK_FLOWS, cpu, fate, bytes);
 	return 0;
 }
 
@@ -135,32 +135,32 @@ APART int count_away(u32 in, u32 flow, u32 cpu, u32 fate, u32 bytes)
 INLINE void count_flow(struct session *session, u32 index, const struct rule *rule, u32 cpu, u32 fate, u32 bytes)
 {
 	u32 flow = flow_of(rule);
-	if (flow >= HOME_FLOWS || session->home != index)
-		count_away(flow < HOME_FLOWS ? session->home : session->flows, flow, cpu, fate, bytes);
+	if (flow >= BLOCK_FLOWS || session->block != index)
+		count_flow_elsewhere(flow < BLOCK_FLOWS ? session->block : session->flows, flow, cpu, fate, bytes);
 	else if (cpu < settings.cpus)
-		count_given(givens_in(session), flow, HOME_FLOWS, cpu, fate, bytes);
+		count_flow_share(flow_shares_in(session), flow, BLOCK_FLOWS, cpu, fate, bytes);
 }
 
 /* The counters of a URR index in a rule. */
-INLINE struct place *places_of(u32 urr)
+INLINE struct urr_share *urr_shares_of(u32 urr)
 {
-	if (!(urr & HOME))
+	if (!(urr & IN_BLOCK))
 		return slot(&usage, urr);
-	struct session *home = slot(&sessions, urr & ~HOME);
-	return home ? places_in(home) : 0;
+	struct session *block = slot(&sessions, urr & ~IN_BLOCK);
+	return block ? urr_shares_in(block) : 0;
 }
 
 /* A URR's volume: the sum over all CPUs and workers. */
-INLINE int sum_places(u32 urr, struct usage_event *volume)
+INLINE int sum_urr_shares(u32 urr, struct usage_event *volume)
 {
-	struct place *places = places_of(urr);
-	if (!places)
+	struct urr_share *urr_shares = urr_shares_of(urr);
+	if (!urr_shares)
 		return 0;
-	for (u32 i = 0; i < settings.places; i++) {
-		volume->uplink += places[i].uplink;
-		volume->downlink += places[i].downlink;
-		volume->uplink_packets += places[i].uplink_packets;
-		volume->downlink_packets += places[i].downlink_packets;
+	for (u32 i = 0; i < settings.urr_shares; i++) {
+		volume->uplink += urr_shares[i].uplink;
+		volume->downlink += urr_shares[i].downlink;
+		volume->uplink_packets += urr_shares[i].uplink_packets;
+		volume->downlink_packets += urr_shares[i].downlink_packets;
 	}
 	return 1;
 }
@@ -172,48 +172,48 @@ INLINE int reached(const struct bounds *bounds, const struct usage_event *volume
 }
 
 /* Whether a URR has exhausted its quota. */
-APART int exhausted(u32 urr, u32 limit)
+NOINLINE int exhausted(u32 urr, u32 limit)
 {
 	struct limits *bounds = slot(&limits, limit);
 	struct usage_event volume = {};
-	return bounds && sum_places(urr, &volume) && reached(&bounds->quota, &volume);
+	return bounds && sum_urr_shares(urr, &volume) && reached(&bounds->quota, &volume);
 }
 
 /* Reports a reached limit to user space, once for each limit. */
-APART int tell_if_reached(u32 urr, u32 limit)
+NOINLINE int report_if_reached(u32 urr, u32 limit)
 {
 	struct limits *bounds = slot(&limits, limit);
 	struct usage_event volume = {};
-	if (!bounds || bounds->told == (TOLD_THRESHOLD | TOLD_QUOTA) || !sum_places(urr, &volume))
+	if (!bounds || bounds->reported == (REPORTED_THRESHOLD | REPORTED_QUOTA) || !sum_urr_shares(urr, &volume))
 		return 0;
-	u32 news = (reached(&bounds->threshold, &volume) ? TOLD_THRESHOLD : 0) |
-		   (reached(&bounds->quota, &volume) ? TOLD_QUOTA : 0);
-	if (!news || !(news & ~__sync_fetch_and_or(&bounds->told, news)))
+	u32 news = (reached(&bounds->threshold, &volume) ? REPORTED_THRESHOLD : 0) |
+		   (reached(&bounds->quota, &volume) ? REPORTED_QUOTA : 0);
+	if (!news || !(news & ~__sync_fetch_and_or(&bounds->reported, news)))
 		return 0;
 	volume.session = bounds->session;
 	volume.urr = bounds->urr;
 	return bpf_ringbuf_output(&events, &volume, sizeof(volume), 0);
 }
 
-INLINE void count_at(struct place *place, u8 direction, u32 bytes, u64 now)
+INLINE void count_at(struct urr_share *urr_share, u8 direction, u32 bytes, u64 now)
 {
 	if (direction == UPLINK) {
-		place->uplink += bytes;
-		place->uplink_packets++;
+		urr_share->uplink += bytes;
+		urr_share->uplink_packets++;
 	} else {
-		place->downlink += bytes;
-		place->downlink_packets++;
+		urr_share->downlink += bytes;
+		urr_share->downlink_packets++;
 	}
-	if (!place->first)
-		place->first = now;
-	place->last = now;
+	if (!urr_share->first)
+		urr_share->first = now;
+	urr_share->last = now;
 }
 
-APART int count_urr(u32 urr, u32 cpu, u32 direction, u32 bytes, u64 now)
+NOINLINE int count_urr(u32 urr, u32 cpu, u32 direction, u32 bytes, u64 now)
 {
-	struct place *places = places_of(urr);
-	if (places && cpu < settings.places)
-		count_at(&places[cpu], direction, bytes, now);
+	struct urr_share *urr_shares = urr_shares_of(urr);
+	if (urr_shares && cpu < settings.urr_shares)
+		count_at(&urr_shares[cpu], direction, bytes, now);
 	return 0;
 }
 
@@ -236,7 +236,7 @@ INLINE u32 enforce(struct session *session, u32 index, const struct rule *rule, 
 	for (int i = 0; i < RULE_URRS; i++)
 		if (rule->limits[i] != NO_INDEX && exhausted(rule->urrs[i], rule->limits[i]))
 			return QUOTA_EXHAUSTED;
-	u32 first = rule->meters[0], own = HOME | (index * HOME_METERS + direction);
+	u32 first = rule->meters[0], own = IN_BLOCK | (index * BLOCK_METERS + direction);
 	if (first == NO_INDEX)
 		return PASSES(YELLOW);
 	if (first == own && rule->meters[1] == NO_INDEX)
@@ -253,12 +253,12 @@ INLINE void count_usage(struct session *session, u32 index, const struct rule *r
 		u32 urr = rule->urrs[i];
 		if (urr == NO_INDEX)
 			return;
-		if (urr == (HOME | index) && cpu < settings.places)
-			count_at(&places_in(session)[cpu], direction, bytes, now);
+		if (urr == (IN_BLOCK | index) && cpu < settings.urr_shares)
+			count_at(&urr_shares_in(session)[cpu], direction, bytes, now);
 		else
 			count_urr(urr, cpu, direction, bytes, now);
 		if (rule->limits[i] != NO_INDEX)
-			tell_if_reached(urr, rule->limits[i]);
+			report_if_reached(urr, rule->limits[i]);
 	}
 }
 

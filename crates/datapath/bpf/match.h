@@ -83,7 +83,7 @@ INLINE const struct rule *rule_at(const struct session *session, u8 index)
 }
 
 /* The index of the first rule with a matching filter, in the session of that slot. */
-APART int first_match(u32 index, const struct key *key, const struct origin *origin)
+NOINLINE int first_match(u32 index, const struct key *key, const struct origin *origin)
 {
 	const struct session *session = slot(&sessions, index);
 	if (!session || !key || !origin)
@@ -125,7 +125,7 @@ INLINE int is_ues(const struct session *session, const struct flow *flow)
 }
 
 /* The slot, plus one, of the session whose framed route contains the address; 0 if there is none. */
-APART int framed_slot(u64 high, u64 low, u32 v6)
+NOINLINE int framed_slot(u64 high, u64 low, u32 v6)
 {
 	struct network network = { .length = 128, .address = { high, high >> 32, low, low >> 32 } };
 	if (!v6) {

@@ -53,48 +53,48 @@ INLINE int refuse(struct path *path, struct traffic *in, const struct found *fou
 }
 
 /* Passes a packet of a session to user space, and records the time. */
-INLINE int give(struct path *path, struct session *session)
+INLINE int pass_to_user(struct path *path, struct session *session)
 {
 	session->to_user = path->now;
 	return XDP_PASS;
 }
 
 /* Writes the route, and the tunnel's `peer` if there is one, into the metadata before the frame. */
-INLINE void write_handed(struct xdp_md *ctx, const struct route *route, u32 peer)
+INLINE void write_redirect_info(struct xdp_md *ctx, const struct route *route, u32 peer)
 {
-	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(struct handed)))
+	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(struct redirect_info)))
 		return;
-	struct handed *handed = (void *)(long)ctx->data_meta;
-	if ((void *)(handed + 1) > (void *)(long)ctx->data)
+	struct redirect_info *redirect_info = (void *)(long)ctx->data_meta;
+	if ((void *)(redirect_info + 1) > (void *)(long)ctx->data)
 		return;
-	*handed = (struct handed){ .is = HANDED, .peer = peer, .device = NO_INDEX };
+	*redirect_info = (struct redirect_info){ .is = REDIRECT_MAGIC, .peer = peer, .device = NO_INDEX };
 	if (!route)
 		return;
-	handed->device = route->device;
-	handed->mtu = route->mtu;
-	handed->vlan = route->vlan;
+	redirect_info->device = route->device;
+	redirect_info->mtu = route->mtu;
+	redirect_info->vlan = route->vlan;
 #pragma unroll
 	for (int i = 0; i < 6; i++)
-		handed->ethernet[i] = route->ethernet[i];
+		redirect_info->ethernet[i] = route->ethernet[i];
 }
 
 /* Redirects a packet that must be queued, or whose session has queued packets, to the AF_XDP socket of its
  * receive queue. Without a socket the packet takes the kernel's stack. A redirected packet is counted
  * here, also if the socket then drops it. */
-INLINE int hand(struct xdp_md *ctx, struct path *path, struct session *session, struct traffic *in, u32 bytes,
+INLINE int redirect_to_worker(struct xdp_md *ctx, struct path *path, struct session *session, struct traffic *in, u32 bytes,
 		const struct route *route, u32 peer)
 {
 	struct queue queue = { .device = ctx->ingress_ifindex, .number = ctx->rx_queue_index };
 	const u32 *socket = bpf_map_lookup_elem(&queues, &queue);
 	long length = (long)ctx->data_end - (long)ctx->data;
 	session->to_user = path->now;
-	if (!socket || length > LONGEST_HANDED)
+	if (!socket || length > LONGEST_REDIRECTED)
 		return XDP_PASS;
 	int verdict = bpf_redirect_map(&sockets, *socket, XDP_PASS);
 	if (verdict != XDP_REDIRECT)
 		return verdict;
 	count_traffic(in, bytes);
-	write_handed(ctx, route, peer);
+	write_redirect_info(ctx, route, peer);
 	return verdict;
 }
 
@@ -116,7 +116,7 @@ INLINE void touch(struct path *path, struct session *session)
 }
 
 /* The slot in a lead, plus one; 0 if the lead is for another key. */
-INLINE u32 follow(void *leads, u32 key)
+INLINE u32 lead_slot(void *leads, u32 key)
 {
 	u64 *lead = slot(leads, key & settings.leads);
 	u64 found = lead ? *(volatile u64 *)lead : 0;
@@ -134,20 +134,20 @@ INLINE struct found session_in(u32 slot_plus_one, const u32 *rare)
 
 INLINE struct found session_of_teid(u32 teid)
 {
-	u32 near = follow(&lead_teid, teid);
+	u32 near = lead_slot(&lead_teid, teid);
 	return session_in(near, near ? 0 : bpf_map_lookup_elem(&by_teid, &teid));
 }
 
 /* The address is in wire order. */
 INLINE struct found session_of_v4(u32 v4)
 {
-	u32 near = follow(&lead_v4, bpf_ntohl(v4));
+	u32 near = lead_slot(&lead_v4, bpf_ntohl(v4));
 	return session_in(near, near ? 0 : bpf_map_lookup_elem(&by_v4, &v4));
 }
 
 INLINE struct found session_of_v6(u64 prefix)
 {
-	struct found near = session_in(follow(&lead_v6, bpf_ntohl(prefix >> 32)), 0);
+	struct found near = session_in(lead_slot(&lead_v6, bpf_ntohl(prefix >> 32)), 0);
 	if (near.session && near.session->ue_v6 == prefix)
 		return near;
 	return session_in(0, bpf_map_lookup_elem(&by_v6, &prefix));
@@ -163,12 +163,12 @@ INLINE struct found session_to(const struct flow *flow)
 }
 
 /* Prefetches the lines that most packets of a session need, so that their cache misses overlap. */
-INLINE void warm(struct session *session, u32 cpu, u8 direction)
+INLINE void prefetch_session(struct session *session, u32 cpu, u8 direction)
 {
 	(void)*(volatile u32 *)&session->rules[direction].flags;
 	(void)*(volatile u64 *)&session->meters[direction].peak.full_at;
 	if (cpu >= settings.cpus)
 		return;
-	(void)*(volatile u64 *)&places_in(session)[cpu].uplink;
-	(void)*(volatile u64 *)&givens_in(session)[direction * settings.cpus + cpu].of[YELLOW].packets;
+	(void)*(volatile u64 *)&urr_shares_in(session)[cpu].uplink;
+	(void)*(volatile u64 *)&flow_shares_in(session)[direction * settings.cpus + cpu].of[YELLOW].packets;
 }

@@ -19,27 +19,27 @@ _Static_assert(ROUTES == 1 << (64 - 54), "route_index() gives an index of `route
 /* The area of an address. */
 INLINE u32 area_of(u64 high, u64 low, u32 v6)
 {
-	struct place_of place = { .length = 160, .family = v6 ? 6 : 4, .address = { low } };
+	struct area_key key = { .length = 160, .family = v6 ? 6 : 4, .address = { low } };
 	if (v6) {
-		place.address[0] = high;
-		place.address[1] = high >> 32;
-		place.address[2] = low;
-		place.address[3] = low >> 32;
+		key.address[0] = high;
+		key.address[1] = high >> 32;
+		key.address[2] = low;
+		key.address[3] = low >> 32;
 	} else {
-		place.length = 64;
+		key.length = 64;
 	}
-	const u32 *area = bpf_map_lookup_elem(&areas, &place);
+	const u32 *area = bpf_map_lookup_elem(&areas, &key);
 	return area ? *area : OPEN;
 }
 
 /* Whether GTP-U from this address is accepted. */
-APART int is_peer(u64 high, u64 low, u32 v6)
+NOINLINE int is_peer(u64 high, u64 low, u32 v6)
 {
 	return area_of(high, low, v6) & PEER ? 1 : 0;
 }
 
 /* Looks up a route as for a packet received by this interface. */
-APART int find_route(struct xdp_md *ctx, struct route *route, u32 v6)
+NOINLINE int find_route(struct xdp_md *ctx, struct route *route, u32 v6)
 {
 	struct bpf_fib_lookup asked = { .family = v6 ? AF_INET6 : AF_INET, .tot_len = 1 };
 	if (!route)

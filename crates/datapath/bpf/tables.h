@@ -14,13 +14,13 @@ typedef __u64 u64;
 #define INLINE static __always_inline
 /* A function that the verifier checks once, independently of its callers. It has at most five arguments;
  * its pointer arguments may be null. */
-#define APART __noinline
+#define NOINLINE __noinline
 
 /* No index; also: no bound. */
 #define NO_INDEX 0xffffffffu
 /* Set in the index of a meter or counter that lies in a session's block; the other bits are the session's
  * slot. The data of most packets are thus adjacent. Other meters and counters have tables of their own. */
-#define HOME 0x80000000u
+#define IN_BLOCK 0x80000000u
 #define NO_LIMIT 0xffffffffffffffffull
 #define NO_RULE 0xff
 
@@ -96,10 +96,10 @@ struct meter {
 };
 
 #define SESSION_RULES 8
-#define HOME_METERS 2
+#define BLOCK_METERS 2
 /* Flow counters of a session: the first two are in its block, the others in a group of the table `flows`. */
 #define SESSION_FLOWS 8
-#define HOME_FLOWS 2
+#define BLOCK_FLOWS 2
 #define UE_V4 1
 #define UE_V6 2
 #define UE_FRAMED 4 /* there are networks behind it, in `framed` */
@@ -120,11 +120,11 @@ struct session {
 	u8 only[2];      /* by direction: the single rule without filters, or NO_RULE */
 	u8 match_count;
 	u8 tenant; /* the UE's tenant plus one; 0: no pool contains its address */
-	u32 home;  /* the session's own block, which counts even if its rules are elsewhere */
+	u32 block;  /* the session's own block, which counts even if its rules are elsewhere */
 	u32 flows; /* the group of its further flows, in `flows` */
 	u32 peer;  /* IPv4 address of the downlink tunnel's peer, wire order; NO_INDEX: IPv6 peer; 0: no tunnel yet */
 	struct rule rules[SESSION_RULES];
-	struct meter meters[HOME_METERS]; /* up, down */
+	struct meter meters[BLOCK_METERS]; /* up, down */
 	/* struct place places[settings.places]; */
 	/* struct given givens[HOME_FLOWS][settings.cpus]; */
 };
@@ -163,7 +163,7 @@ struct matches {
 };
 
 /* The share of one CPU or worker in a URR's counters: rules/usage.rs. */
-struct place {
+struct urr_share {
 	u64 uplink, downlink;
 	u64 uplink_packets, downlink_packets;
 	u64 first, last;
@@ -175,14 +175,14 @@ struct bounds {
 	u64 total, uplink, downlink;
 };
 
-#define TOLD_THRESHOLD 1
-#define TOLD_QUOTA 2
+#define REPORTED_THRESHOLD 1
+#define REPORTED_QUOTA 2
 
 struct limits {
 	struct bounds threshold, quota;
 	u64 session; /* to which the event is reported */
 	u32 urr;
-	u32 told;
+	u32 reported;
 };
 
 /* Event for user space: a URR reached a limit, or (SHAPED) a session has a packet that must be queued. */
@@ -202,7 +202,7 @@ struct traffic {
 enum fate { YELLOW, GREEN, RED, DROPPED, FATES };
 
 /* Flow counters of one CPU. */
-struct given {
+struct flow_share {
 	struct traffic of[FATES];
 };
 
@@ -241,8 +241,8 @@ struct port {
 
 /* Metadata before a frame that is redirected to a worker (AF_XDP): the packet's route, which the worker
  * caches. `device` is NO_INDEX if no route is known. Without room for metadata nothing is written. */
-#define HANDED 0x50697468
-struct handed {
+#define REDIRECT_MAGIC 0x50697468
+struct redirect_info {
 	u32 is; /* HANDED */
 	u32 peer; /* of the packet's tunnel; wire; 0: no tunnel, the route is for the packet's destination */
 	u32 device; /* slot in `devices` */
@@ -253,7 +253,7 @@ struct handed {
 };
 
 /* Longer frames take the kernel's stack. */
-#define LONGEST_HANDED 1700
+#define LONGEST_REDIRECTED 1700
 
 /* An interface whose frames the program handles. */
 struct link {
@@ -272,7 +272,7 @@ struct link {
 struct settings {
 	u64 started;                 /* the clock's time when the datapath started */
 	u32 cpus;                    /* entries in `cpus`, and the first counters of a URR */
-	u32 places;                  /* counters of a URR: one for each CPU, then one for each worker */
+	u32 urr_shares;                  /* counters of a URR: one for each CPU, then one for each worker */
 	u32 n3_v4[N3_ADDRESSES];     /* wire; packets leave from the first; 0: none */
 	struct address n3_v6[N3_ADDRESSES];
 	u32 ue_mtu;                  /* longest packet for a UE */
@@ -301,8 +301,8 @@ const volatile struct settings settings;
 SHARED_ARRAY(sessions, sizeof(struct session));
 SHARED_ARRAY(filters, sizeof(struct matches));
 SHARED_ARRAY(meters, sizeof(struct meter));
-SHARED_ARRAY(usage, sizeof(struct place));
-SHARED_ARRAY(flows, sizeof(struct given));
+SHARED_ARRAY(usage, sizeof(struct urr_share));
+SHARED_ARRAY(flows, sizeof(struct flow_share));
 SHARED_ARRAY(limits, sizeof(struct limits));
 SHARED_ARRAY(cpus, sizeof(struct cpu));
 
@@ -351,7 +351,7 @@ enum area {
 #define AREA 0xff   /* the part of an entry that is one */
 #define PEER 0x100  /* GTP-U is accepted from there */
 
-struct place_of {
+struct area_key {
 	u32 length;     /* prefix length in bits, including the family */
 	u32 family;     /* 4 or 6 */
 	u32 address[4]; /* wire; an IPv4 address is the first */
@@ -361,7 +361,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, AREAS);
-	__uint(key_size, sizeof(struct place_of));
+	__uint(key_size, sizeof(struct area_key));
 	__uint(value_size, sizeof(u32));
 } areas SEC(".maps");
 
@@ -429,15 +429,15 @@ INLINE void *slot(void *map, u32 index)
 }
 
 /* The URR counters in a session's block. */
-INLINE struct place *places_in(struct session *session)
+INLINE struct urr_share *urr_shares_in(struct session *session)
 {
-	return (struct place *)(session + 1);
+	return (struct urr_share *)(session + 1);
 }
 
 /* The counters of a session's first flows, of all CPUs for the first, then for the second. */
-INLINE struct given *givens_in(struct session *session)
+INLINE struct flow_share *flow_shares_in(struct session *session)
 {
-	return (struct given *)(places_in(session) + settings.places);
+	return (struct flow_share *)(urr_shares_in(session) + settings.urr_shares);
 }
 
 INLINE u32 action_of(const struct rule *rule)
@@ -457,10 +457,10 @@ INLINE void count_traffic(struct traffic *traffic, u32 bytes)
 }
 
 _Static_assert(sizeof(struct rule) == CACHE_LINE && sizeof(struct meter) == CACHE_LINE, "one cache line");
-_Static_assert(sizeof(struct place) == CACHE_LINE && sizeof(struct limits) == CACHE_LINE, "one cache line");
-_Static_assert(sizeof(struct given) == CACHE_LINE, "one cache line");
-_Static_assert(sizeof(struct session) == (1 + SESSION_RULES + HOME_METERS) * CACHE_LINE,
+_Static_assert(sizeof(struct urr_share) == CACHE_LINE && sizeof(struct limits) == CACHE_LINE, "one cache line");
+_Static_assert(sizeof(struct flow_share) == CACHE_LINE, "one cache line");
+_Static_assert(sizeof(struct session) == (1 + SESSION_RULES + BLOCK_METERS) * CACHE_LINE,
 	       "rules and meters start cache lines");
 _Static_assert(sizeof(struct cpu) % CACHE_LINE == 0 && sizeof(struct route) == CACHE_LINE, "whole cache lines");
 _Static_assert(sizeof(struct link) == 16, "no padding");
-_Static_assert(sizeof(struct handed) == 32, "the most that all kernels let stand before a frame");
+_Static_assert(sizeof(struct redirect_info) == 32, "the most that all kernels let stand before a frame");

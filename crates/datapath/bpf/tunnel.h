@@ -8,7 +8,7 @@
 #define OFFSETS 0x3fff
 
 /* Sums the frame's bytes from an offset on as 16-bit words in memory order, for a checksum. */
-APART int sum_frame(struct xdp_md *ctx, u32 at, u32 length)
+NOINLINE int sum_frame(struct xdp_md *ctx, u32 at, u32 length)
 {
 	u64 sum = 0;
 	for (u32 i = 0; i < MOST_CHUNKS && length >= CHUNK; i++) {
@@ -74,13 +74,13 @@ INLINE int write_outer_v6(struct cursor *cursor, const struct rule *rule, const 
 		write_tunnel_v6(header, rule, leaves->length, NO_QFI, leaves->sum);
 		return 1;
 	}
-	struct marking *place = take(cursor, sizeof(*place));
-	if (!place)
+	struct marking *target = take(cursor, sizeof(*target));
+	if (!target)
 		return 0;
 	struct marking marking = marking_of(rule, leaves->qfi);
 	u64 sum = leaves->sum + sum_words(&marking, 2);
 	write_tunnel_v6(header, rule, sizeof(marking) + leaves->length, leaves->qfi, sum);
-	*place = marking;
+	*target = marking;
 	return 1;
 }
 
@@ -109,7 +109,7 @@ INLINE int send_into(struct xdp_md *ctx, const struct rule *rule, const struct r
 	return bpf_redirect_map(&devices, route->device, 0);
 }
 
-APART int send_into_v6(struct xdp_md *ctx, const struct rule *rule, const struct route *route,
+NOINLINE int send_into_v6(struct xdp_md *ctx, const struct rule *rule, const struct route *route,
 		       const struct departure *leaves)
 {
 	return rule && route && leaves ? send_into(ctx, rule, route, leaves, 1) : XDP_DROP;
@@ -135,7 +135,7 @@ INLINE int send_by_tunnel(struct xdp_md *ctx, struct path *path, const struct ru
 }
 
 /* The tunnel's peer for a frame's metadata: its IPv4 address, or 0 over IPv6. */
-INLINE u32 told_peer(const struct rule *rule)
+INLINE u32 redirect_peer(const struct rule *rule)
 {
 	return rule->flags & RULE_PEER_V6 ? 0 : rule->peer[0];
 }

@@ -78,7 +78,7 @@ INLINE u32 length_of_gtpu(struct cursor cursor, u16 type)
 
 /* Drops GTP-U for this UPF that arrives by an interface or VLAN without gNBs: the kernel would accept it,
  * and any host could impersonate a gNB. Other frames: NOT_UPLINK. */
-INLINE int stray(struct xdp_md *ctx, struct path *path, u32 frame)
+INLINE int drop_stray_gtpu(struct xdp_md *ctx, struct path *path, u32 frame)
 {
 	u32 length = length_of_gtpu(behind_link(ctx, frame), frame);
 	return length ? drop(path, &path->cpu->n6_rest, length, UNSUPPORTED_GTPU) : NOT_UPLINK;
@@ -101,7 +101,7 @@ INLINE int pass_between(struct xdp_md *ctx, struct path *path, const struct foun
 			const struct flow *flow)
 {
 	if (!settings.hairpin)
-		return give(path, found->session);
+		return pass_to_user(path, found->session);
 	struct passage passage = passage_of(ctx, path, found, flow, NO_QFI);
 	return hairpin(ctx, rule, &passage);
 }
@@ -116,16 +116,16 @@ INLINE int forward_uplink(struct xdp_md *ctx, struct path *path, const struct fo
 	if (!is_open(route, found->session) && rule->flags & RULE_OPEN) {
 		if (route->area == CLOSED)
 			return drop(path, &path->cpu->n3_rest, flow->length, CLOSED_DESTINATION);
-		return give(path, found->session);
+		return pass_to_user(path, found->session);
 	}
 	if (!has_hop(flow) || flow->length > route->mtu)
-		return give(path, found->session);
+		return pass_to_user(path, found->session);
 	struct cpu *cpu = path->cpu;
 	u32 length = flow->length;
 	u32 reason = enforce(found->session, found->index, rule, UPLINK, length, path->now);
 	if (reason == RATE_EXCEEDED && settings.shapes) {
 		shape(found->session);
-		return hand(ctx, path, found->session, &cpu->n3_rest, length, route, 0);
+		return redirect_to_worker(ctx, path, found->session, &cpu->n3_rest, length, route, 0);
 	}
 	if (reason < DROP_REASONS)
 		return refuse(path, &cpu->n3_rest, found, rule, length, reason);
@@ -138,17 +138,17 @@ INLINE int forward_uplink(struct xdp_md *ctx, struct path *path, const struct fo
  * may overlap. */
 INLINE int refuse_source(struct path *path, struct session *session, u32 length)
 {
-	return session->flags & UE_FRAMED ? give(path, session)
+	return session->flags & UE_FRAMED ? pass_to_user(path, session)
 					  : drop(path, &path->cpu->n3_rest, length, SPOOFED_SOURCE);
 }
 
 /* Redirects a packet to user space, where it is queued. */
-INLINE int hand_uplink(struct xdp_md *ctx, struct path *path, struct session *session, const struct flow *flow)
+INLINE int redirect_uplink(struct xdp_md *ctx, struct path *path, struct session *session, const struct flow *flow)
 {
 	const struct route *route = route_to(ctx, flow->destination, flow->v6, path->now);
 	if (route && !is_open(route, session))
 		route = 0;
-	return hand(ctx, path, session, &path->cpu->n3_rest, flow->length, route, 0);
+	return redirect_to_worker(ctx, path, session, &path->cpu->n3_rest, flow->length, route, 0);
 }
 
 /* Returns an XDP verdict or NOT_UPLINK; `frame` is the result of read_frame(). */
@@ -156,7 +156,7 @@ INLINE int uplink(struct xdp_md *ctx, struct path *path, u32 frame)
 {
 	struct gpdu gpdu;
 	if (!(frame & FRAME_TUNNELS))
-		return stray(ctx, path, frame);
+		return drop_stray_gtpu(ctx, path, frame);
 	if (!(frame & FRAME_OURS))
 		return NOT_UPLINK;
 	struct cursor cursor = behind_link(ctx, frame);
@@ -172,7 +172,7 @@ INLINE int uplink(struct xdp_md *ctx, struct path *path, u32 frame)
 	if (session->peer && (gpdu.v6 || session->peer != (u32)gpdu.source.low) &&
 	    !is_peer(gpdu.source.high, gpdu.source.low, gpdu.v6))
 		return drop(path, &path->cpu->n3_rest, gpdu.length, UNKNOWN_PEER);
-	warm(session, path->number, UPLINK);
+	prefetch_session(session, path->number, UPLINK);
 	struct flow flow;
 	u8 *version = cursor.at;
 	if ((void *)(version + 1) > cursor.end)
@@ -182,26 +182,26 @@ INLINE int uplink(struct xdp_md *ctx, struct path *path, u32 frame)
 	long rest = cursor.end - cursor.at;
 	SCALAR(rest);
 	if (!is_packet || flow.length != gpdu.length || rest != gpdu.length)
-		return give(path, session);
+		return pass_to_user(path, session);
 	if (session->action != FORWARD)
-		return hand_uplink(ctx, path, session, &flow);
+		return redirect_uplink(ctx, path, session, &flow);
 	struct origin origin = { .direction = UPLINK, .qfi = gpdu.qfi, .teid = gpdu.teid };
 	touch(path, session);
 	if (!flow.whole && session->only[UPLINK] == NO_RULE)
-		return give(path, session);
+		return pass_to_user(path, session);
 	const struct rule *rule = find_rule(ctx, &found, &flow, &origin);
 	struct traffic *in = &path->cpu->n3_rest;
 	if (!rule)
 		return drop(path, in, flow.length, NO_RULE_FOUND);
 	if (action_of(rule) == TO_USER)
-		return hand_uplink(ctx, path, session, &flow);
+		return redirect_uplink(ctx, path, session, &flow);
 	if (session->flags && !(rule->flags & RULE_DOWNLINK) && !is_ues(session, &flow) && !is_framed(session, &flow))
 		return refuse_source(path, session, flow.length);
 	if (action_of(rule) != FORWARD)
 		return drop(path, in, flow.length, action_of(rule) == DROP ? RULE_DROP : NO_RULE_FOUND);
 	if (rule->flags & RULE_ONWARD) {
 		struct passage passage = passage_of(ctx, path, &found, &flow, gpdu.qfi);
-		return onward(ctx, rule, &passage);
+		return forward_to_tunnel(ctx, rule, &passage);
 	}
 	return forward_uplink(ctx, path, &found, rule, &flow);
 }

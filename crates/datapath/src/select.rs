@@ -2,7 +2,7 @@
 
 use crate::config::{DatapathConfig, PathChoice, StartError};
 use crate::portable::PortableDatapath;
-use crate::xdp::{Outcome, XdpDatapath, retire_predecessor};
+use crate::xdp::{StartedPath, XdpDatapath, retire_predecessor};
 use pith_upf::contract::{
     Counters, Datapath, DropReason, Event, Session, SessionId, SessionUsage, TracedPacket, Tunnel,
 };
@@ -37,27 +37,27 @@ impl UserPlane {
 
     fn start_fast(config: &DatapathConfig, choice: PathChoice) -> Result<Self, StartError> {
         match XdpDatapath::start(config)? {
-            Outcome::Fast(fast) => {
-                let hook = if fast.is_native() { "in the driver" } else { "after the driver (generic)" };
-                let waiting = if fast.hands_over() { "AF_XDP" } else { "the kernel" };
+            StartedPath::Xdp(xdp) => {
+                let hook = if xdp.is_native() { "in the driver" } else { "after the driver (generic)" };
+                let waiting = if xdp.uses_af_xdp() { "AF_XDP" } else { "the kernel" };
                 let interfaces = config.interfaces.join(", ");
                 tracing::info!(interfaces, "user plane: XDP path, {hook}; queued packets by {waiting}");
-                tell_networks_by_kernel(config);
-                Ok(Self::Xdp(fast))
+                log_networks_by_kernel(config);
+                Ok(Self::Xdp(xdp))
             }
-            Outcome::Slow(_, error) if choice == PathChoice::Xdp => Err(error.into()),
-            Outcome::Slow(slow, error) => {
+            StartedPath::Portable(_, error) if choice == PathChoice::Xdp => Err(error.into()),
+            StartedPath::Portable(portable, error) => {
                 tracing::warn!(%error, "user plane: portable path, because XDP is not available");
-                Self::portable(slow, config)
+                Self::portable(portable, config)
             }
         }
     }
 
     /// The portable path alone, after detaching a previous process's program, which packets would otherwise
     /// take.
-    fn portable(slow: PortableDatapath, config: &DatapathConfig) -> Result<Self, StartError> {
+    fn portable(portable: PortableDatapath, config: &DatapathConfig) -> Result<Self, StartError> {
         retire_predecessor(config)?;
-        Ok(Self::Portable(slow))
+        Ok(Self::Portable(portable))
     }
 
     /// Readable while events are pending for [`poll_events`](Datapath::poll_events).
@@ -107,7 +107,7 @@ impl UserPlane {
 }
 
 /// Logs the data networks that the XDP path does not carry.
-fn tell_networks_by_kernel(config: &DatapathConfig) {
+fn log_networks_by_kernel(config: &DatapathConfig) {
     for pool in config.pools_by_kernel() {
         let pool = format!("{}/{}", pool.gateway, pool.prefix);
         tracing::info!(
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_xdp_can_not_do_is_said() {
+    fn settings_that_xdp_does_not_support_are_reported() {
         let bare = DatapathConfig { path: PathChoice::Xdp, ..DatapathConfig::default() };
         let named = DatapathConfig { interfaces: vec!["eth1".into()], ..bare.clone() };
         let nat = DatapathConfig { nat: true, ..named.clone() };

@@ -97,7 +97,7 @@ fn a_ue_reaches_neither_core_nor_host_nor_radios_nor_another_tenant() {
 }
 
 #[test]
-fn what_is_permitted_is_reached_and_nothing_beside() {
+fn only_permitted_destinations_are_reached() {
     for (kind, nat) in kinds() {
         let permits = ["172.17.0.1 udp port 53", "198.18.0.7", "10.46.0.2 udp port 7001"];
         let Some(lab) = closed_lab(kind, DatapathConfig { nat, ..config(&permits) }) else { return };
@@ -195,7 +195,7 @@ fn the_kernel_lets_no_packet_with_another_destination_through_either() {
 }
 
 #[test]
-fn a_radio_beyond_a_router_is_closed_while_it_has_tunnels() {
+fn a_gnb_behind_a_router_is_closed_while_it_has_tunnels() {
     for (kind, nat) in kinds() {
         let Some(mut lab) = closed_lab(kind, DatapathConfig { nat, ..config(&[]) }) else { return };
         let radio = Ipv4Addr::new(203, 0, 113, 5);
@@ -217,7 +217,7 @@ fn a_radio_beyond_a_router_is_closed_while_it_has_tunnels() {
 }
 
 #[test]
-fn fragments_options_and_packets_in_packets_are_no_way_around() {
+fn fragments_options_and_nested_packets_do_not_bypass_the_check() {
     for (kind, nat) in kinds() {
         let Some(lab) = closed_lab(kind, DatapathConfig { nat, ..config(&["172.17.0.1 udp port 53"]) })
         else {
@@ -285,7 +285,7 @@ fn stranger(lab: &Lab) -> UdpSocket {
 }
 
 #[test]
-fn a_stranger_on_n3_is_answered_echoes_and_nothing_else() {
+fn an_unknown_host_on_n3_is_answered_echoes_only() {
     for mut lab in labs() {
         lab.install(session());
         let (stranger, server) = (stranger(&lab), lab.data_network(7000));
@@ -316,7 +316,7 @@ fn a_stranger_on_n3_is_answered_echoes_and_nothing_else() {
 }
 
 #[test]
-fn a_flood_of_a_stranger_takes_no_answers_from_peers() {
+fn a_flood_of_an_unknown_host_takes_no_answers_from_peers() {
     let Some(mut lab) = lab(Kind::Portable, DatapathConfig { workers: 1, ..DatapathConfig::default() })
     else {
         return;
@@ -335,7 +335,7 @@ fn a_flood_of_a_stranger_takes_no_answers_from_peers() {
 }
 
 #[test]
-fn before_the_tunnel_to_the_radio_is_known_its_packets_pass() {
+fn uplink_is_accepted_before_the_gnbs_tunnel_is_known() {
     for mut lab in labs() {
         let mut idle = idle();
         idle.fars[1].action = Action::Buffer { notify: false, packets: None };
@@ -347,7 +347,7 @@ fn before_the_tunnel_to_the_radio_is_known_its_packets_pass() {
 }
 
 #[test]
-fn radios_that_are_named_may_send_from_elsewhere() {
+fn gtpu_is_accepted_from_configured_radios() {
     let radios = vec![range("172.16.0.3/32")];
     let boundary = Boundary { radios, ..Boundary::default() };
     for mut lab in labs_with(DatapathConfig { boundary, workers: 2, ..DatapathConfig::default() }) {

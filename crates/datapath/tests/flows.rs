@@ -129,7 +129,7 @@ fn assert_offered(lab: &Lab, sent: &[Sent]) {
 }
 
 #[test]
-fn below_the_rate_each_flow_is_told_what_was_sent_and_who_forwarded_it() {
+fn below_the_rate_flow_counters_match_the_packets_sent() {
     for mut lab in labs() {
         lab.install(session_with(&QOS, 1000 * MBIT, (100 * MBIT, 200 * MBIT)));
         let mut sent: Vec<_> = QOS.into_iter().chain([REST]).map(|port| Sent::nothing(&lab, port)).collect();
@@ -174,7 +174,7 @@ fn counters_go_on_over_new_rules_and_those_of_a_flow_that_ends_begin_anew() {
 }
 
 #[test]
-fn above_the_rate_nothing_is_told_twice_or_not_at_all_while_the_session_comes_and_goes() {
+fn above_the_rate_every_packet_is_counted_once_while_the_session_changes_paths() {
     for mut lab in labs() {
         lab.install(session_with(&QOS[..1], 8 * MBIT, (2 * MBIT, 4 * MBIT)));
         receive_much(&lab.gnb);
@@ -208,7 +208,7 @@ fn above_the_rate_nothing_is_told_twice_or_not_at_all_while_the_session_comes_an
 
 /// With policing, the program itself drops.
 #[test]
-fn what_is_policed_is_red_above_a_flows_own_rate_and_dropped_above_others() {
+fn policed_packets_are_red_above_the_flows_own_rate_and_dropped_above_others() {
     for mut lab in labs_with(DatapathConfig {
         workers: 2,
         enforcement: Enforcement::Police,

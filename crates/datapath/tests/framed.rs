@@ -36,7 +36,7 @@ fn lead_there(lab: &Lab) {
 }
 
 #[test]
-fn a_network_behind_a_ue_is_reached_and_reaches_others() {
+fn framed_routes_work_in_both_directions() {
     for mut lab in labs() {
         lead_there(&lab);
         lab.install(framed());
@@ -66,7 +66,7 @@ fn a_network_behind_a_ue_is_reached_and_reaches_others() {
 }
 
 #[test]
-fn what_is_behind_another_ue_or_none_is_spoofed() {
+fn sources_behind_another_ue_or_none_are_spoofed() {
     for mut lab in labs() {
         lab.install(framed());
         lab.install(framed_other());

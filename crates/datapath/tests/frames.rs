@@ -169,7 +169,7 @@ fn gtpu_from_the_data_network_is_dropped_by_name_and_gets_no_answer() {
 }
 
 #[test]
-fn what_a_wrong_ipv4_checksum_carries_is_dropped_by_name() {
+fn packets_with_a_wrong_outer_ipv4_checksum_are_dropped_by_name() {
     for frames in Frames::each() {
         let mut dropped = 0;
         for (wire, link, packet) in [

@@ -47,7 +47,7 @@ fn flood(socket: &UdpSocket, packets: usize) {
 }
 
 #[test]
-fn many_times_as_many_frames_as_there_is_room_for_do_not_stop_it() {
+fn af_xdp_recovers_from_overload() {
     let Some(mut lab) = native() else { return };
     lab.install(idle());
     let server = lab.data_network(7000);

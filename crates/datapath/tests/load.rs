@@ -52,7 +52,7 @@ fn a_session_that_falls_idle_and_wakes_under_traffic_loses_and_reorders_nothing(
 }
 
 #[test]
-fn whatever_comes_is_forwarded_or_dropped_by_a_name() {
+fn every_packet_is_forwarded_or_dropped_by_name() {
     for mut lab in labs() {
         lab.install(session());
         let mut noise = Random::of(1);

@@ -64,7 +64,7 @@ fn a_firewall_drops_what_it_denies_and_passes_answers() {
 }
 
 #[test]
-fn ues_meet_the_firewall_between_each_other() {
+fn the_firewall_applies_between_ues() {
     let Some(mut lab) = firewalled(Kind::Portable, &["deny down udp from 10.45.0.2 port 7001"]) else {
         return;
     };
@@ -133,7 +133,7 @@ fn syn() -> Vec<u8> {
 }
 
 #[test]
-fn segments_are_no_longer_than_the_network_says() {
+fn tcp_mss_is_limited_to_the_networks() {
     let Some(mut lab) = lab_with(Kind::Portable, 16, |policy| NetworkPolicy { mss: Some(1300), ..policy })
     else {
         return;
@@ -218,7 +218,7 @@ fn routes_of_a_killed_process_are_replaced() {
 }
 
 #[test]
-fn what_a_killed_process_left_does_not_hold_for_the_next() {
+fn leftovers_of_a_killed_process_are_not_applied() {
     if !enter_namespace() {
         return;
     }

@@ -113,7 +113,7 @@ fn an_end_marker_goes_on_over_the_ip_version_of_the_next_tunnel() {
 }
 
 #[test]
-fn nat_lets_a_ue_talk_to_a_host_that_knows_no_way_back() {
+fn nat_reaches_a_host_without_a_return_route() {
     let config = DatapathConfig { nat: true, workers: 1, ..DatapathConfig::default() };
     let Some(mut lab) = lab(Kind::Portable, config) else { return };
     lab.server.run(|| drop(run(&format!("ip route del 10.45.0.0/16 via {UPF_N6}"))));

@@ -38,7 +38,7 @@ fn a_downlink_packet_reaches_the_gnb_with_teid_and_qfi() {
 }
 
 #[test]
-fn common_packets_go_past_the_portable_path_and_rare_ones_through_it() {
+fn common_packets_bypass_the_portable_path_and_rare_ones_take_it() {
     for mut lab in labs() {
         lab.install(session());
         let server = lab.data_network(7000);
@@ -172,7 +172,7 @@ fn a_spoofed_source_is_dropped_and_counted() {
 }
 
 #[test]
-fn a_ue_cannot_speak_for_another_by_a_tunnel_within_its_own() {
+fn a_ue_cannot_impersonate_another_by_a_nested_tunnel() {
     for mut lab in labs() {
         let other = "10.45.0.3".parse().unwrap();
         lab.install(session());
@@ -345,7 +345,7 @@ fn a_closed_gate_and_a_drop_rule_drop_by_name() {
 }
 
 #[test]
-fn downlink_is_buffered_told_of_once_and_released_in_order() {
+fn downlink_is_buffered_reported_once_and_released_in_order() {
     for mut lab in labs() {
         lab.install(idle());
         let server = lab.data_network(7000);
@@ -443,7 +443,7 @@ fn usage_is_exact_to_the_byte_and_final_at_removal() {
 }
 
 #[test]
-fn threshold_and_quota_are_told_once_each_and_a_quota_stops_the_flow() {
+fn threshold_and_quota_are_reported_once_and_a_quota_stops_the_flow() {
     for mut lab in labs() {
         let mut session = session();
         session.urrs[0].threshold.uplink = Some(100);
@@ -466,7 +466,7 @@ fn threshold_and_quota_are_told_once_each_and_a_quota_stops_the_flow() {
 }
 
 #[test]
-fn two_ues_reach_each_other_with_a_hop_less() {
+fn packets_between_ues_have_a_decremented_ttl() {
     for mut lab in labs() {
         let other = "10.45.0.3".parse().unwrap();
         lab.install(session());

@@ -213,7 +213,7 @@ fn survives(kind: Kind) {
 }
 
 #[test]
-fn a_process_that_is_killed_and_begins_again_loses_no_packet() {
+fn a_killed_and_restarted_process_loses_no_packet() {
     for kind in [Kind::Generic, Kind::Native] {
         survives(kind);
     }
@@ -299,7 +299,7 @@ fn the_portable_path_ends_the_program_of_a_killed_process() {
 }
 
 #[test]
-fn beside_a_program_that_it_can_not_end_a_upf_does_not_start() {
+fn a_upf_does_not_start_beside_a_program_that_it_cannot_detach() {
     let Some((folder, _hosts)) = left_behind("unpinned") else { return };
     let unpinned = DatapathConfig { pin: None, ..pinned(&folder.0) };
     for path in [PathChoice::Auto, PathChoice::Portable, PathChoice::Xdp] {

@@ -133,7 +133,7 @@ fn uplink_is_shaped_too_and_nothing_is_lost_without_a_name() {
 }
 
 #[test]
-fn what_waits_is_told_to_meet_new_rules_and_keeps_its_order() {
+fn new_rules_apply_to_queued_packets_in_order() {
     for mut lab in labs() {
         lab.install(limited(2 * MBIT));
         let server = lab.data_network(7000);

@@ -20,7 +20,7 @@ fn traced(lab: &mut Lab, count: usize) -> Vec<TracedPacket> {
 }
 
 #[test]
-fn packets_both_ways_are_told_with_their_rule_and_where_they_went() {
+fn packets_are_traced_with_their_rule_and_destination() {
     for mut lab in labs() {
         lab.install(session());
         lab.upf.trace(SessionId(1), true);
@@ -40,7 +40,7 @@ fn packets_both_ways_are_told_with_their_rule_and_where_they_went() {
 }
 
 #[test]
-fn drops_are_told_with_their_reason() {
+fn drops_are_traced_with_their_reason() {
     for mut lab in labs() {
         lab.install(session());
         lab.upf.trace(SessionId(1), true);
@@ -56,7 +56,7 @@ fn drops_are_told_with_their_reason() {
 }
 
 #[test]
-fn a_packet_that_is_held_is_told_of_twice() {
+fn a_held_packet_is_reported_twice() {
     for mut lab in labs() {
         lab.install(idle());
         lab.upf.trace(SessionId(1), true);
@@ -69,7 +69,7 @@ fn a_packet_that_is_held_is_told_of_twice() {
 }
 
 #[test]
-fn other_sessions_and_ended_traces_are_not_told_of() {
+fn other_sessions_and_ended_traces_are_not_reported() {
     for mut lab in labs_with(DatapathConfig { workers: 1, ..DatapathConfig::default() }) {
         let other = Ipv4Addr::new(10, 45, 0, 3);
         lab.install(session());

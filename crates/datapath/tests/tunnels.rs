@@ -66,7 +66,7 @@ fn tunnels_over_ipv6_carry_packets_of_any_length_both_ways() {
 }
 
 #[test]
-fn what_waits_for_a_tunnel_over_ipv6_leaves_in_order() {
+fn packets_held_for_an_ipv6_tunnel_are_sent_in_order() {
     for mut lab in labs_with(with_v6()) {
         let mut idle = session_over_v6();
         idle.fars[1].action = Action::Buffer { notify: false, packets: None };
@@ -187,7 +187,7 @@ fn dropped(lab: &Lab) -> u64 {
 }
 
 #[test]
-fn what_one_ue_sends_to_an_idle_one_is_held_and_told_of() {
+fn packets_to_an_idle_ue_of_this_upf_are_held_and_reported() {
     for mut lab in labs() {
         let [from, to] = pair();
         let mut idle = to.clone();
@@ -209,7 +209,7 @@ fn what_one_ue_sends_to_an_idle_one_is_held_and_told_of() {
 }
 
 #[test]
-fn what_exceeds_the_rate_of_the_ue_it_goes_to_waits_and_is_charged_once() {
+fn packets_above_the_receiving_ues_rate_are_queued_and_charged_once() {
     for mut lab in labs() {
         let mut both = pair();
         both[1].qers[1].mbr = Some(Rates { uplink: 4_000_000, downlink: 4_000_000 });

@@ -248,7 +248,7 @@ fn until_end_marker(lab: &Lab) -> (Vec<u8>, u32) {
 }
 
 #[test]
-fn a_classifier_goes_into_a_session_that_lives_and_out_again() {
+fn a_classifier_is_inserted_into_an_active_session_and_removed() {
     for mut lab in labs() {
         let mut edge = Edge::new(&lab);
         let far = lab.data_network(7000);

@@ -95,9 +95,10 @@ fn is_absent<T: Ie>(ie: &RawIe<'_>) -> bool {
 }
 
 fn check_null(ie: &RawIe<'_>) -> Result<(), IeError> {
-    match ie.value.is_empty() && NEVER_NULL.contains(&ie.ie_type) {
-        true => Err(ie.error(IeFault::InvalidLength)),
-        false => Ok(()),
+    if ie.value.is_empty() && NEVER_NULL.contains(&ie.ie_type) {
+        Err(ie.error(IeFault::InvalidLength))
+    } else {
+        Ok(())
     }
 }
 
@@ -121,10 +122,7 @@ pub(crate) fn take_conditional<T: Ie>(
     other_ies: &mut Vec<OtherIe>,
 ) -> Result<(), IeError> {
     check_null(&ie)?;
-    match is_absent::<T>(&ie) {
-        true => Ok(()),
-        false => take_mandatory(slot, ie, other_ies),
-    }
+    if is_absent::<T>(&ie) { Ok(()) } else { take_mandatory(slot, ie, other_ies) }
 }
 
 /// Decodes an optional information element; an invalid one is kept, but treated as absent.
@@ -179,10 +177,7 @@ pub(crate) fn required<T>(slot: Option<T>, ie_type: IeType, offset: usize) -> Re
 
 /// The list, or the error that it is empty.
 pub(crate) fn required_list<T>(list: Vec<T>, ie_type: IeType, offset: usize) -> Result<Vec<T>, IeError> {
-    match list.is_empty() {
-        true => required(None, ie_type, offset),
-        false => Ok(list),
-    }
+    if list.is_empty() { required(None, ie_type, offset) } else { Ok(list) }
 }
 
 /// Appends an information element.
@@ -205,10 +200,7 @@ pub(crate) fn put_change<T: Ie>(out: &mut Vec<u8>, ie_type: IeType, change: &Cha
 
 /// Appends several information elements of an Update; an empty list is encoded as one of null length.
 pub(crate) fn put_changes<T: Ie>(out: &mut Vec<u8>, ie_type: IeType, values: &[T]) {
-    match values.is_empty() {
-        true => put_ie(out, ie_type, |_| ()),
-        false => put_several(out, ie_type, values),
-    }
+    if values.is_empty() { put_ie(out, ie_type, |_| ()) } else { put_several(out, ie_type, values) }
 }
 
 /// Appends the kept information elements.

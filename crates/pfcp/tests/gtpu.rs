@@ -109,7 +109,7 @@ fn an_extension_header_that_must_be_known_is_reported() {
 }
 
 #[test]
-fn faulty_headers_are_told_apart() {
+fn faulty_headers_are_distinguished() {
     let error = |text: &str| Packet::decode(&hex(text)).expect_err("faulty");
     assert_eq!(error("30 ff 0000 000000"), GtpuError::Truncated);
     assert_eq!(error("50 ff 0000 00000000"), GtpuError::Version(0x50));
@@ -122,7 +122,7 @@ fn faulty_headers_are_told_apart() {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(teid: u32, qfi in 0u8..64, rqi: bool, ppi in proptest::option::of(0u8..8), size in 0usize..2000) {
+    fn encoded_packets_decode(teid: u32, qfi in 0u8..64, rqi: bool, ppi in proptest::option::of(0u8..8), size in 0usize..2000) {
         let information = DlPduSessionInformation { qfi, rqi, ppi };
         let header = GpduHeader { teid, pdu_session: Some(information) };
         let mut buffer = vec![0x55; GpduHeader::MAX_LEN + size];

@@ -57,7 +57,7 @@ fn every_vector_is_written_back_octet_by_octet_if_it_is_canonical() {
 }
 
 #[test]
-fn every_vector_means_the_same_after_it_was_written_back() {
+fn every_vector_is_equal_after_reencoding() {
     for Vector { name, octets } in vectors() {
         let (_, message) = Message::decode(&octets).expect(name);
         let (_, again) = Message::decode(&written_back(&octets)).expect(name);
@@ -143,7 +143,7 @@ fn a_null_length_in_an_update_removes() {
 }
 
 #[test]
-fn an_unknown_information_element_survives_and_means_nothing() {
+fn an_unknown_information_element_is_kept_and_ignored() {
     // Remove PDR 7, a vendor's type 0x8001 of enterprise 10415, type 1000.
     let octets = modification("000f000600380002000780010004 28af abcd03e80001ff".replace(' ', "").as_str());
     let (_, message) = Message::decode(&octets).expect("a message");
@@ -220,7 +220,7 @@ fn of_repeated_elements_the_first_counts() {
 }
 
 #[test]
-fn another_version_is_told_apart_from_rubbish() {
+fn another_version_is_distinguished_from_invalid_octets() {
     let octets = hex::decode("4001000400000700").expect("hex");
     assert_eq!(Message::decode(&octets), Err(DecodeError::VersionNotSupported { version: 2, sequence: 7 }));
     assert_eq!(peek(&octets), None);

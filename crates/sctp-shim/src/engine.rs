@@ -24,7 +24,7 @@ const MAX_FRAME: usize = 256 << 10;
 /// Frames taken from a socket before other sockets are served.
 const FRAMES_PER_TURN: usize = 64;
 /// Longest time that an exiting program waits for the end of its associations.
-const FAREWELL: Duration = Duration::from_millis(200);
+const EXIT_TIMEOUT: Duration = Duration::from_millis(200);
 
 thread_local! {
     static IS_ENGINE: Cell<bool> = const { Cell::new(false) };
@@ -49,7 +49,7 @@ enum Command {
         reply: Sender<io::Result<()>>,
     },
     /// The program exits.
-    Farewell {
+    Exit {
         reply: Sender<io::Result<()>>,
     },
 }
@@ -74,7 +74,7 @@ fn post(command: Command) -> io::Result<()> {
     if !RUNNING.swap(true, Ordering::AcqRel) {
         std::thread::Builder::new().name("sctp".to_owned()).spawn(|| run(mailbox))?;
         // SAFETY: the function lives as long as the process.
-        unsafe { libc::atexit(farewell) };
+        unsafe { libc::atexit(on_exit) };
     }
     // SAFETY: the counter is 8 bytes.
     unsafe { libc::eventfd_write(mailbox.wake.as_raw_fd(), 1) };
@@ -101,11 +101,11 @@ pub(crate) fn listen(handle: &Arc<Handle>) -> io::Result<()> {
     answer.recv().unwrap_or_else(|_| Err(broken()))
 }
 
-extern "C" fn farewell() {
+extern "C" fn on_exit() {
     let (reply, answer): (Sender<io::Result<()>>, Receiver<_>) = mpsc::channel();
-    if post(Command::Farewell { reply }).is_ok() {
+    if post(Command::Exit { reply }).is_ok() {
         // The answer does not matter: the process ends.
-        let _ = answer.recv_timeout(FAREWELL);
+        let _ = answer.recv_timeout(EXIT_TIMEOUT);
     }
 }
 
@@ -124,7 +124,7 @@ fn run(mailbox: &'static Mailbox) {
 }
 
 /// A program's socket in the engine.
-struct Flow {
+struct SocketState {
     handle: Arc<Handle>,
     /// The engine's end of the pair.
     end: OwnedFd,
@@ -154,7 +154,7 @@ enum Role {
 struct Engine {
     mailbox: &'static Mailbox,
     transport: Box<dyn SctpTransport>,
-    flows: HashMap<RawFd, Flow>,
+    sockets: HashMap<RawFd, SocketState>,
     by_association: HashMap<AssociationId, RawFd>,
     events: Vec<SctpEvent>,
     buffer: Vec<u8>,
@@ -167,7 +167,7 @@ impl Engine {
         Self {
             mailbox,
             transport,
-            flows: HashMap::new(),
+            sockets: HashMap::new(),
             by_association: HashMap::new(),
             events: Vec::new(),
             buffer: vec![0; MAX_FRAME],
@@ -197,8 +197,8 @@ impl Engine {
         let input = |fd| pollfd { fd, events: libc::POLLIN, revents: 0 };
         self.polls.push(input(self.transport.poll_fd().as_raw_fd()));
         self.polls.push(input(self.mailbox.wake.as_raw_fd()));
-        let watched = self.flows.iter().filter(|(_, flow)| !flow.is_closed());
-        self.polls.extend(watched.map(|(&fd, flow)| pollfd { fd, events: flow.interest(), revents: 0 }));
+        let watched = self.sockets.iter().filter(|(_, socket)| !socket.is_closed());
+        self.polls.extend(watched.map(|(&fd, socket)| pollfd { fd, events: socket.interest(), revents: 0 }));
         let deadline = self.transport.next_deadline();
         let timeout = deadline.map(|d| d.saturating_duration_since(Instant::now()));
         // Rounded up, so that the deadline has passed when the call returns.
@@ -219,7 +219,7 @@ impl Engine {
                     self.connect(handle, end, remote, reply)
                 }
                 Some(Command::Listen { handle, end, reply }) => self.listen(handle, end, &reply),
-                Some(Command::Farewell { reply }) => self.leave(&reply),
+                Some(Command::Exit { reply }) => self.leave(&reply),
                 None => return,
             }
         }
@@ -273,17 +273,17 @@ impl Engine {
         if let Role::Association { id, .. } = role {
             self.by_association.insert(id, fd);
         }
-        self.flows.insert(fd, Flow { handle, end, role, waiting: VecDeque::new() });
+        self.sockets.insert(fd, SocketState { handle, end, role, waiting: VecDeque::new() });
     }
 
     // ---- from the program ----
 
     /// Moves frames of a socket that is readable, writable or closed.
     fn serve_end(&mut self, poll: pollfd) {
-        let Some(flow) = self.flows.get_mut(&poll.fd) else { return };
+        let Some(socket) = self.sockets.get_mut(&poll.fd) else { return };
         if poll.revents & libc::POLLOUT != 0 {
-            flow.deliver_waiting();
-            if let (Role::Association { id, .. }, true) = (&flow.role, flow.waiting.is_empty()) {
+            socket.deliver_waiting();
+            if let (Role::Association { id, .. }, true) = (&socket.role, socket.waiting.is_empty()) {
                 self.transport.resume_reading(*id);
             }
         }
@@ -295,9 +295,9 @@ impl Engine {
 
     /// Takes one frame; `false` if there is none, or no more may be taken now.
     fn take_frame(&mut self, fd: RawFd) -> bool {
-        let Some(flow) = self.flows.get_mut(&fd) else { return false };
-        let Role::Association { id, refused, closed, .. } = &mut flow.role else {
-            self.flows.remove(&fd); // a listener's end says only that it is closed
+        let Some(socket) = self.sockets.get_mut(&fd) else { return false };
+        let Role::Association { id, refused, closed, .. } = &mut socket.role else {
+            self.sockets.remove(&fd); // a listener's end says only that it is closed
             return false;
         };
         if refused.is_some() || *closed {
@@ -323,7 +323,7 @@ impl Engine {
                         self.down(id, DownReason::Shutdown);
                         false
                     }
-                    Some(frame) => obey(&mut *self.transport, id, frame, payload, refused),
+                    Some(frame) => execute_frame(&mut *self.transport, id, frame, payload, refused),
                     None => true,
                 }
             }
@@ -356,7 +356,7 @@ impl Engine {
         let takes =
             |l: &SocketAddr| l.port() == local.port() && (l.ip() == local.ip() || l.ip().is_unspecified());
         let listener =
-            self.flows.values_mut().find(|f| matches!(&f.role, Role::Listener { local } if takes(local)));
+            self.sockets.values_mut().find(|f| matches!(&f.role, Role::Listener { local } if takes(local)));
         let made = listener.and_then(|l| Some((handle::create_accepted(&l.handle, local).ok()?, l)));
         let Some(((fd, handle, end), listener)) = made else { return self.transport.abort(id) };
         handle.set_peer(peer);
@@ -366,13 +366,16 @@ impl Engine {
     }
 
     fn up(&mut self, id: AssociationId, peer: SocketAddr, local: SocketAddr, streams: Streams) {
-        let Some(flow) = self.by_association.get(&id).and_then(|fd| self.flows.get_mut(fd)) else { return };
-        flow.handle.set_peer(peer);
-        flow.handle.set_local(local);
-        flow.handle.set_streams(Some(streams));
+        let Some(socket) = self.by_association.get(&id).and_then(|fd| self.sockets.get_mut(fd)) else {
+            return;
+        };
+        socket.handle.set_peer(peer);
+        socket.handle.set_local(local);
+        socket.handle.set_streams(Some(streams));
         const COMM_UP: u16 = 0;
-        flow.notify(|s| s.association, &abi::association_change(COMM_UP, streams.inbound, streams.outbound));
-        if let Role::Association { connecting, .. } = &mut flow.role
+        socket
+            .notify(|s| s.association, &abi::association_change(COMM_UP, streams.inbound, streams.outbound));
+        if let Role::Association { connecting, .. } = &mut socket.role
             && let Some(reply) = connecting.take()
         {
             // A non-blocking program has dropped its end of the channel.
@@ -383,43 +386,47 @@ impl Engine {
 
     /// Passes a message to the program; a program that does not read stops its peer.
     fn push(&mut self, id: AssociationId, frame: Frame, payload: &[u8]) {
-        let Some(flow) = self.by_association.get(&id).and_then(|fd| self.flows.get_mut(fd)) else { return };
-        flow.push([&frame.encode()[..], payload].concat());
-        if !flow.waiting.is_empty() {
+        let Some(socket) = self.by_association.get(&id).and_then(|fd| self.sockets.get_mut(fd)) else {
+            return;
+        };
+        socket.push([&frame.encode()[..], payload].concat());
+        if !socket.waiting.is_empty() {
             self.transport.pause_reading(id);
         }
     }
 
     /// Sends the refused message, and continues reading.
     fn send_again(&mut self, id: AssociationId) {
-        let Some(flow) = self.by_association.get(&id).and_then(|fd| self.flows.get_mut(fd)) else { return };
-        if let Role::Association { refused, .. } = &mut flow.role
+        let Some(socket) = self.by_association.get(&id).and_then(|fd| self.sockets.get_mut(fd)) else {
+            return;
+        };
+        if let Role::Association { refused, .. } = &mut socket.role
             && let Some((frame, payload)) = refused.take()
         {
-            obey(&mut *self.transport, id, frame, &payload, refused);
+            execute_frame(&mut *self.transport, id, frame, &payload, refused);
         }
     }
 
     fn down(&mut self, id: AssociationId, reason: DownReason) {
         let Some(fd) = self.by_association.remove(&id) else { return };
-        let Some(flow) = self.flows.get_mut(&fd) else { return };
-        flow.end_association(reason);
+        let Some(socket) = self.sockets.get_mut(&fd) else { return };
+        socket.end_association(reason);
         self.drop_if_done(fd);
     }
 
     fn drop_if_done(&mut self, fd: RawFd) {
-        let done = self.flows.get(&fd).is_some_and(|flow| match flow.role {
-            Role::Association { over, closed, .. } => over && (closed || flow.waiting.is_empty()),
+        let done = self.sockets.get(&fd).is_some_and(|socket| match socket.role {
+            Role::Association { over, closed, .. } => over && (closed || socket.waiting.is_empty()),
             Role::Listener { .. } => false,
         });
         if done {
-            self.flows.remove(&fd);
+            self.sockets.remove(&fd);
         }
     }
 }
 
 /// Executes a frame of the program; `false` if the transport had no room, and the frame is kept.
-fn obey(
+fn execute_frame(
     transport: &mut dyn SctpTransport,
     id: AssociationId,
     frame: Frame,
@@ -445,7 +452,7 @@ impl Role {
     }
 }
 
-impl Flow {
+impl SocketState {
     /// Whether the program has closed its end, and the engine only waits for the association to end.
     fn is_closed(&self) -> bool {
         matches!(self.role, Role::Association { closed: true, .. })

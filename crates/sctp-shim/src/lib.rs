@@ -163,7 +163,7 @@ pub unsafe extern "C" fn accept4(
     answer(message::accepted(fd).and_then(|accepted| {
         abi::apply_flags(accepted, flags)?;
         let peer = handle::find(accepted).and_then(|h| h.peer());
-        // SAFETY: the caller vouches for the room that `length` tells at `name`.
+        // SAFETY: the caller vouches for `*length` writable bytes at `name`.
         unsafe { abi::write_address(peer, name, length) };
         Ok(accepted)
     }))
@@ -181,7 +181,7 @@ pub unsafe extern "C" fn getsockname(fd: c_int, name: *mut sockaddr, length: *mu
             real!(getsockname(fd: c_int, name: *mut sockaddr, length: *mut socklen_t) -> c_int)
         };
     };
-    // SAFETY: the caller vouches for the room that `length` tells at `name`.
+    // SAFETY: the caller vouches for `*length` writable bytes at `name`.
     unsafe { abi::write_address(Some(handle.local_or_any()), name, length) };
     0
 }
@@ -199,7 +199,7 @@ pub unsafe extern "C" fn getpeername(fd: c_int, name: *mut sockaddr, length: *mu
         };
     };
     let Some(peer) = handle.peer() else { return answer(Err(io::ErrorKind::NotConnected.into())) };
-    // SAFETY: the caller vouches for the room that `length` tells at `name`.
+    // SAFETY: the caller vouches for `*length` writable bytes at `name`.
     unsafe { abi::write_address(Some(peer), name, length) };
     0
 }
@@ -242,7 +242,7 @@ pub unsafe extern "C" fn getsockopt(
     length: *mut socklen_t,
 ) -> c_int {
     match ours(fd).and_then(|handle| options::query(&handle, level, name)) {
-        // SAFETY: the caller vouches for the room that `length` tells at `value`.
+        // SAFETY: the caller vouches for `*length` writable bytes at `value`.
         Some(found) => answer(found.map(|bytes| unsafe { abi::write_option(&bytes, value, length) })),
         // SAFETY: the caller's arguments, unchanged.
         None => unsafe {

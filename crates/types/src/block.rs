@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_id_tells_instance_and_shard() {
+    fn every_id_contains_instance_and_shard() {
         let (instance, shard) = (InstanceId(9), ShardId(63));
         let ngap = AmfUeNgapId::new(instance, shard, 0xab_cdef);
         assert_eq!((ngap.instance(), ngap.shard(), ngap.ue()), (instance, shard, 0xab_cdef));

@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_usual_5qis_are_told_apart() {
+    fn common_5qis_are_classified() {
         assert!([1, 4, 65, 82, 90].into_iter().all(is_gbr));
         assert!(![5, 6, 7, 8, 9, 10, 69, 70, 79, 80, 128, 254].into_iter().any(is_gbr));
     }

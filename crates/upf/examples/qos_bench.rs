@@ -118,7 +118,7 @@ fn queued(sessions: u64, ambr: u64, tuples: u32, with_qos_flow: bool) {
                 bytes: PACKET,
                 ecn: Ecn::NotCapable,
             };
-            let whose = Whose { key: (SessionId(id), Direction::Downlink), flows };
+            let whose = SessionQueue { key: (SessionId(id), Direction::Downlink), flows };
             engine.offer(whose, now, arrival, next as u32, &mut count);
             next += 1;
         }

@@ -17,14 +17,14 @@ pub struct Association {
     /// used (TS 29.244 table 7.4.4.1-1, note).
     pub recovery: Option<NtpSeconds>,
     /// Whether the SMF answers heartbeats.
-    pub path: Path,
+    pub path: PathState,
     /// Time of the next heartbeat; `None` while a response is pending.
     pub next_heartbeat: Option<Duration>,
 }
 
 /// Whether the SMF answers heartbeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Path {
+pub enum PathState {
     /// It answers.
     Up,
     /// It has not answered since that time.

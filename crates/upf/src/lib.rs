@@ -15,9 +15,9 @@ mod random;
 mod reach;
 mod rejection;
 mod session;
-mod strangers;
 mod teids;
 mod transaction;
+mod unknown_peers;
 mod upf;
 
 pub use config::{Config, GtpuAddress};

@@ -18,12 +18,12 @@ const VALIDITY: u64 = 10;
 
 /// A metric with the sequence number of its last change.
 #[derive(Clone, Copy, Debug, Default)]
-struct Told {
+struct ReportedMetric {
     metric: u8,
     sequence: u32,
 }
 
-impl Told {
+impl ReportedMetric {
     fn update(&mut self, metric: u8) {
         if metric != self.metric {
             (self.metric, self.sequence) = (metric, self.sequence.wrapping_add(1));
@@ -36,13 +36,13 @@ impl Told {
 pub struct Load {
     /// UPF-C's share of its time that it is busy, in percent.
     pub busy: u8,
-    load: Told,
-    reduction: Told,
+    load: ReportedMetric,
+    reduction: ReportedMetric,
 }
 
 impl Upf {
     /// Adds load and overload information to a response, if the SMF supports them.
-    pub(crate) fn tell_load(&mut self, peer: SocketAddr, response: &mut Message) {
+    pub(crate) fn add_load_information(&mut self, peer: SocketAddr, response: &mut Message) {
         let (load, overload) = match response {
             Message::SessionEstablishmentResponse(response) => {
                 (&mut response.load_control_information, &mut response.overload_control_information)

@@ -107,7 +107,7 @@ pub enum Notice {
         reason: &'static str,
     },
     /// A peer that is not a permitted SMF sends requests.
-    Stranger {
+    UnknownPeer {
         /// The last such peer.
         peer: SocketAddr,
         /// Number of messages since the last such notice.
@@ -175,7 +175,7 @@ impl fmt::Display for Notice {
             Notice::SessionDeleted { session, reason } => {
                 write!(f, "session {:#x} deleted: {reason}", session.0)
             }
-            Notice::Stranger { peer, messages } => {
+            Notice::UnknownPeer { peer, messages } => {
                 write!(
                     f,
                     "PFCP from {peer} refused ({messages} messages), because it is not a permitted SMF; to permit it, \
@@ -194,14 +194,14 @@ impl fmt::Display for Notice {
 }
 
 /// The context for handling one input.
-pub(crate) struct Turn<'a> {
+pub(crate) struct Context<'a> {
     /// The time of the input, relative to [`Config::started`](crate::Config::started).
     pub now: Duration,
     pub datapath: &'a mut dyn Datapath,
     pub out: &'a mut Vec<Effect>,
 }
 
-impl Turn<'_> {
+impl Context<'_> {
     /// Encodes and sends a message, and returns its octets.
     pub fn send(&mut self, peer: SocketAddr, seid: u64, sequence: u32, message: &Message) -> Vec<u8> {
         let mut octets = Vec::with_capacity(256);

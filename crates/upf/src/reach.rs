@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn tunnels_lead_to_hosts_that_are_not_the_upf_itself() {
+    fn tunnel_peers_are_hosts_other_than_the_upf() {
         let upf = config([10, 0, 3, 1]);
         assert!(upf.may_send_to([10, 0, 3, 99].into()));
         for peer in [
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn networks_behind_ues_hold_nothing_of_the_core() {
+    fn framed_routes_exclude_core_addresses() {
         let upf = config([10, 0, 3, 1]);
         assert!(upf.may_be_behind_ue(v4([192, 168, 7, 0], 24)));
         for network in [v4([10, 0, 0, 0], 8), v4([10, 45, 9, 0], 24), v4([128, 0, 0, 0], 1), v6(0, 0, 1)] {

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn teids_are_apart_and_differ_from_run_to_run() {
+    fn teids_are_unique_and_differ_between_runs() {
         let given = |seed| {
             let mut teids = Teids::new(Random::from_seed([seed; 32]));
             (0..1000).filter_map(|_| teids.allocate(SessionId(1))).collect::<HashSet<_>>()

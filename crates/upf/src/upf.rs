@@ -12,12 +12,12 @@ use crate::association::Association;
 use crate::config::Config;
 use crate::contract::{Datapath, Event, Rates, SessionId};
 use crate::load::Load;
-use crate::port::{Effect, Input, Notice, Turn};
+use crate::port::{Context, Effect, Input, Notice};
 use crate::random::Random;
 use crate::rejection::Rejection;
 use crate::session::{Session, SessionTable};
-use crate::strangers::Strangers;
 use crate::transaction::{Expired, Outstanding, Requests, Responses};
+use crate::unknown_peers::UnknownPeers;
 
 /// The purpose of a request by the UPF.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,14 +39,14 @@ pub struct Upf {
     pub(crate) responses: Responses,
     pub(crate) requests: Requests<Purpose>,
     pub(crate) load: Load,
-    pub(crate) strangers: Strangers,
+    pub(crate) unknown_peers: UnknownPeers,
 }
 
 /// A response, and the peer's SEID to send it to.
 pub(crate) type Reply = (u64, Message);
 
 /// A response; or a rejection and the peer's SEID to send it to.
-pub(crate) type Outcome = Result<Reply, (u64, Rejection)>;
+pub(crate) type ProcedureResult = Result<Reply, (u64, Rejection)>;
 
 impl Upf {
     /// A UPF without associations; `seed` is entropy for its identifiers.
@@ -57,7 +57,7 @@ impl Upf {
             responses: Responses::default(),
             requests: Requests::new(config.t1, config.n1),
             load: Load::default(),
-            strangers: Strangers::default(),
+            unknown_peers: UnknownPeers::default(),
             config,
         }
     }
@@ -70,15 +70,15 @@ impl Upf {
         datapath: &mut dyn Datapath,
         out: &mut Vec<Effect>,
     ) {
-        let turn = &mut Turn { now, datapath, out };
+        let context = &mut Context { now, datapath, out };
         match input {
             Input::Datagram { peer, octets } => {
-                bundled(octets).for_each(|message| self.on_message(turn, peer, message));
+                bundled(octets).for_each(|message| self.on_message(context, peer, message));
             }
-            Input::Event(event) => self.on_event(turn, event),
-            Input::Tick => self.on_tick(turn),
+            Input::Event(event) => self.on_event(context, event),
+            Input::Tick => self.on_tick(context),
             Input::Busy { percent } => self.load.busy = percent,
-            Input::Shutdown { graceful } => self.ask_for_release(turn, graceful),
+            Input::Shutdown { graceful } => self.ask_for_release(context, graceful),
         }
     }
 
@@ -110,83 +110,93 @@ impl Upf {
         self.sessions.teids.len()
     }
 
-    fn on_message(&mut self, turn: &mut Turn<'_>, peer: SocketAddr, octets: &[u8]) {
+    fn on_message(&mut self, context: &mut Context<'_>, peer: SocketAddr, octets: &[u8]) {
         match Message::decode(octets) {
             Ok((header, message)) if header.message_type.is_response() => {
-                self.on_response(turn, peer, &header, message);
+                self.on_response(context, peer, &header, message);
             }
             Ok((header, message)) if !self.config.permits(peer) => {
-                self.on_stranger(turn, peer, &header, &message);
+                self.handle_unknown_peer(context, peer, &header, &message);
             }
-            Err(_) if !self.config.permits(peer) => self.note_stranger(turn, peer),
-            Ok((header, message)) => self.on_request(turn, peer, &header, message, octets),
-            Err(error) => self.on_faulty_message(turn, peer, error, octets),
+            Err(_) if !self.config.permits(peer) => self.notify_unknown_peer(context, peer),
+            Ok((header, message)) => self.on_request(context, peer, &header, message, octets),
+            Err(error) => self.on_faulty_message(context, peer, error, octets),
         }
     }
 
     fn on_request(
         &mut self,
-        turn: &mut Turn<'_>,
+        context: &mut Context<'_>,
         peer: SocketAddr,
         header: &Header,
         message: Message,
         octets: &[u8],
     ) {
         if let Some(response) = self.responses.find(peer, header.sequence, octets) {
-            turn.out.push(Effect::Send { peer, octets: response.to_vec() });
+            context.out.push(Effect::Send { peer, octets: response.to_vec() });
             return;
         }
         let seid = SessionId(header.seid.unwrap_or(0));
-        if let Err(rejection) = self.check_speaker(peer, &message, seid) {
-            return self.reject(turn, peer, header, (asker(&message), rejection.into()), octets);
+        if let Err(rejection) = self.check_node_owner(peer, &message, seid) {
+            return self.reject(context, peer, header, (requester_seid(&message), rejection.into()), octets);
         }
         let outcome = match message {
             Message::HeartbeatRequest(request) => {
-                return self.heartbeat_request(turn, peer, header, &request);
+                return self.heartbeat_request(context, peer, header, &request);
             }
-            Message::AssociationSetupRequest(request) => self.association_setup(turn, peer, request),
+            Message::AssociationSetupRequest(request) => self.association_setup(context, peer, request),
             Message::AssociationUpdateRequest(request) => self.association_update(&request),
-            Message::AssociationReleaseRequest(request) => Ok(self.association_release(turn, &request)),
-            Message::SessionSetDeletionRequest(request) => self.session_set_deletion(turn, &request),
-            Message::SessionEstablishmentRequest(request) => self.session_establishment(turn, peer, request),
-            Message::SessionModificationRequest(request) => self.session_modification(turn, seid, &request),
-            Message::SessionDeletionRequest(_) => self.session_deletion(turn, seid),
+            Message::AssociationReleaseRequest(request) => Ok(self.association_release(context, &request)),
+            Message::SessionSetDeletionRequest(request) => self.session_set_deletion(context, &request),
+            Message::SessionEstablishmentRequest(request) => {
+                self.session_establishment(context, peer, request)
+            }
+            Message::SessionModificationRequest(request) => {
+                self.session_modification(context, seid, &request)
+            }
+            Message::SessionDeletionRequest(_) => self.session_deletion(context, seid),
             Message::PfdManagementRequest(_) | Message::SessionSetModificationRequest(_) => {
                 Err((0, Cause::ServiceNotSupported.into()))
             }
-            _ => return discard(turn, peer, "a UPF does not get such requests"),
+            _ => return discard(context, peer, "a UPF does not get such requests"),
         };
         match outcome {
-            Ok(reply) => self.reply(turn, peer, header, reply, octets),
-            Err((seid, rejection)) => self.reject(turn, peer, header, (seid, rejection), octets),
+            Ok(reply) => self.reply(context, peer, header, reply, octets),
+            Err((seid, rejection)) => self.reject(context, peer, header, (seid, rejection), octets),
         }
     }
 
     /// Sends a response, and stores it for duplicates of the request.
     fn reply(
         &mut self,
-        turn: &mut Turn<'_>,
+        context: &mut Context<'_>,
         peer: SocketAddr,
         header: &Header,
         (seid, mut response): Reply,
         request: &[u8],
     ) {
-        self.tell_load(peer, &mut response);
-        let octets = turn.send(peer, seid, header.sequence, &response);
-        let until = turn.now + self.config.response_retention;
-        self.responses.keep((peer, header.sequence), request, octets, turn.now, until);
+        self.add_load_information(peer, &mut response);
+        let octets = context.send(peer, seid, header.sequence, &response);
+        let until = context.now + self.config.response_retention;
+        self.responses.keep((peer, header.sequence), request, octets, context.now, until);
     }
 
-    fn on_response(&mut self, turn: &mut Turn<'_>, peer: SocketAddr, header: &Header, message: Message) {
+    fn on_response(
+        &mut self,
+        context: &mut Context<'_>,
+        peer: SocketAddr,
+        header: &Header,
+        message: Message,
+    ) {
         let Some(request) = self.requests.answered(peer, header.sequence, header.message_type) else {
-            return discard(turn, peer, "no request is pending for this response");
+            return discard(context, peer, "no request is pending for this response");
         };
         match (request.purpose, message) {
             (Purpose::Heartbeat(node), Message::HeartbeatResponse(response)) => {
-                self.heartbeat_response(turn, &node, response.recovery_time_stamp);
+                self.heartbeat_response(context, &node, response.recovery_time_stamp);
             }
             (Purpose::SessionReport(session), Message::SessionReportResponse(response)) => {
-                self.session_report_response(turn, peer, session, header.sequence, &response);
+                self.session_report_response(context, peer, session, header.sequence, &response);
             }
             _ => {}
         }
@@ -195,17 +205,17 @@ impl Upf {
     /// Answers or discards a faulty message, by its fault (TS 29.244 7.6).
     fn on_faulty_message(
         &mut self,
-        turn: &mut Turn<'_>,
+        context: &mut Context<'_>,
         peer: SocketAddr,
         error: DecodeError,
         octets: &[u8],
     ) {
         let (header, rejection) = match error {
             DecodeError::VersionNotSupported { sequence, .. } => {
-                return self.version_not_supported(turn, peer, sequence, octets);
+                return self.version_not_supported(context, peer, sequence, octets);
             }
             DecodeError::TooShort(_) | DecodeError::UnknownMessage { .. } => {
-                return discard(turn, peer, &error.to_string());
+                return discard(context, peer, &error.to_string());
             }
             DecodeError::LengthMismatch { header, .. } => (header, Cause::InvalidLength.into()),
             DecodeError::Ie { header, error } => (header, Rejection::from(error)),
@@ -213,31 +223,37 @@ impl Upf {
         if header.message_type.is_response() {
             // The request is no longer pending, although the response is discarded (TS 29.244 7.6.1).
             let request = self.requests.answered(peer, header.sequence, header.message_type);
-            discard(turn, peer, &error.to_string());
+            discard(context, peer, &error.to_string());
             if let Some(request) = request {
-                self.request_failed(turn, header.sequence, request, "the response is invalid");
+                self.request_failed(context, header.sequence, request, "the response is invalid");
             }
             return;
         }
         let session = header.seid.and_then(|seid| self.sessions.get(SessionId(seid)));
-        let session = session.filter(|session| self.speaks_for(peer, &session.node));
+        let session = session.filter(|session| self.owns_node_id(peer, &session.node));
         let seid = session.map_or(0, |session| session.cp.seid);
-        self.reject(turn, peer, &header, (seid, rejection), octets);
+        self.reject(context, peer, &header, (seid, rejection), octets);
     }
 
     /// Sends the peer a Version Not Supported Response, unless the message is itself one.
-    fn version_not_supported(&mut self, turn: &mut Turn<'_>, peer: SocketAddr, sequence: u32, octets: &[u8]) {
+    fn version_not_supported(
+        &mut self,
+        context: &mut Context<'_>,
+        peer: SocketAddr,
+        sequence: u32,
+        octets: &[u8],
+    ) {
         let message_type = octets.get(1).copied().map(MessageType);
         if message_type != Some(MessageType::VERSION_NOT_SUPPORTED_RESPONSE) {
-            turn.send(peer, 0, sequence, &VersionNotSupportedResponse::new().into());
+            context.send(peer, 0, sequence, &VersionNotSupportedResponse::new().into());
         }
-        discard(turn, peer, "its version of PFCP is not supported");
+        discard(context, peer, "its version of PFCP is not supported");
     }
 
     /// Rejects a request with its type of response.
     fn reject(
         &mut self,
-        turn: &mut Turn<'_>,
+        context: &mut Context<'_>,
         peer: SocketAddr,
         header: &Header,
         (seid, rejection): (u64, Rejection),
@@ -245,10 +261,10 @@ impl Upf {
     ) {
         let message_type = header.message_type;
         let Some(response) = self.rejection_message(message_type, rejection) else {
-            return discard(turn, peer, &format!("{message_type}: {rejection}"));
+            return discard(context, peer, &format!("{message_type}: {rejection}"));
         };
-        turn.notice(Notice::Rejected { peer, message_type, reason: rejection.to_string() });
-        self.reply(turn, peer, header, (seid, response), request);
+        context.notice(Notice::Rejected { peer, message_type, reason: rejection.to_string() });
+        self.reply(context, peer, header, (seid, response), request);
     }
 
     /// The rejecting response to this type of request; `None` for messages that are discarded.
@@ -292,42 +308,42 @@ impl Upf {
         })
     }
 
-    fn on_event(&mut self, turn: &mut Turn<'_>, event: Event) {
+    fn on_event(&mut self, context: &mut Context<'_>, event: Event) {
         match event {
             Event::DownlinkData { session, pdr, qfi, dscp } => {
-                self.downlink_data(turn, session, pdr, qfi, dscp)
+                self.downlink_data(context, session, pdr, qfi, dscp)
             }
-            Event::Usage { session, .. } => self.check_session_usage(turn, session),
-            Event::ErrorIndication { peer, teid } => self.error_indication(turn, peer, teid),
+            Event::Usage { session, .. } => self.check_session_usage(context, session),
+            Event::ErrorIndication { peer, teid } => self.error_indication(context, peer, teid),
         }
     }
 
-    fn on_tick(&mut self, turn: &mut Turn<'_>) {
-        while let Some(expired) = self.requests.expired(turn.now) {
+    fn on_tick(&mut self, context: &mut Context<'_>) {
+        while let Some(expired) = self.requests.expired(context.now) {
             match expired {
-                Expired::Again(peer, octets) => turn.out.push(Effect::Send { peer, octets }),
+                Expired::Again(peer, octets) => context.out.push(Effect::Send { peer, octets }),
                 Expired::Failed(sequence, request) => {
-                    self.request_failed(turn, sequence, request, "no response");
+                    self.request_failed(context, sequence, request, "no response");
                 }
             }
         }
-        self.tend_associations(turn);
-        while let Some(session) = self.sessions.take_due(turn.now) {
-            self.check_session_usage(turn, session);
+        self.process_association_timers(context);
+        while let Some(session) = self.sessions.take_due(context.now) {
+            self.check_session_usage(context, session);
         }
     }
 
     /// A request got no response after N1 transmissions, or an invalid one.
     fn request_failed(
         &mut self,
-        turn: &mut Turn<'_>,
+        context: &mut Context<'_>,
         sequence: u32,
         request: Outstanding<Purpose>,
         reason: &'static str,
     ) {
         let Outstanding { peer, message_type, purpose, .. } = request;
         match purpose {
-            Purpose::Heartbeat(node) => return self.path_failed(turn, &node),
+            Purpose::Heartbeat(node) => return self.path_failed(context, &node),
             Purpose::SessionReport(session) => {
                 self.sessions
                     .get_mut(session)
@@ -336,58 +352,58 @@ impl Upf {
             }
             Purpose::Release => {}
         }
-        turn.notice(Notice::RequestFailed { peer, message_type, reason });
+        context.notice(Notice::RequestFailed { peer, message_type, reason });
     }
 
     /// Sends a request that expects a response; returns its sequence number.
     pub(crate) fn request(
         &mut self,
-        turn: &mut Turn<'_>,
+        context: &mut Context<'_>,
         peer: SocketAddr,
         seid: u64,
         message: &Message,
         purpose: Purpose,
     ) -> u32 {
         let sequence = self.requests.next_sequence();
-        let octets = turn.send(peer, seid, sequence, message);
+        let octets = context.send(peer, seid, sequence, message);
         let key = (sequence, message.message_type());
-        self.requests.wait(turn.now, peer, key, octets, purpose);
+        self.requests.wait(context.now, peer, key, octets, purpose);
         sequence
     }
 
     /// Deletes a session without telling the SMF.
     pub(crate) fn drop_session(
         &mut self,
-        turn: &mut Turn<'_>,
+        context: &mut Context<'_>,
         id: SessionId,
         reason: &'static str,
     ) -> Option<Session> {
-        turn.datapath.remove(id);
+        context.datapath.remove(id);
         let session = self.sessions.remove(id)?;
         session.reports.iter().for_each(|sequence| self.requests.cancel(*sequence));
-        turn.notice(Notice::SessionDeleted { session: id, reason });
+        context.notice(Notice::SessionDeleted { session: id, reason });
         Some(session)
     }
 
     /// Deletes sessions without telling the SMF, and returns their number.
     pub(crate) fn drop_sessions(
         &mut self,
-        turn: &mut Turn<'_>,
+        context: &mut Context<'_>,
         sessions: &[SessionId],
         reason: &'static str,
     ) -> usize {
-        sessions.iter().filter(|id| self.drop_session(turn, **id, reason).is_some()).count()
+        sessions.iter().filter(|id| self.drop_session(context, **id, reason).is_some()).count()
     }
 }
 
 /// The SEID to send a rejection to, if the request contains it.
-pub(crate) fn asker(request: &Message) -> u64 {
+pub(crate) fn requester_seid(request: &Message) -> u64 {
     match request {
         Message::SessionEstablishmentRequest(request) => request.cp_f_seid.seid,
         _ => 0,
     }
 }
 
-pub(crate) fn discard(turn: &mut Turn<'_>, peer: SocketAddr, reason: &str) {
-    turn.notice(Notice::Discarded { peer, reason: reason.to_owned() });
+pub(crate) fn discard(context: &mut Context<'_>, peer: SocketAddr, reason: &str) {
+    context.notice(Notice::Discarded { peer, reason: reason.to_owned() });
 }

@@ -39,7 +39,7 @@ fn answer(world: &mut World, request: SessionEstablishmentRequest) -> SessionEst
 }
 
 #[test]
-fn sessions_are_promised_rates_until_the_capacity_is_spent() {
+fn guaranteed_rates_are_accepted_up_to_the_capacity() {
     let mut world = world();
     let (first, _) = world.establish(guaranteed(1, 2, 6_000, 7_000));
     let teids = world.upf.teids_in_use();
@@ -56,7 +56,7 @@ fn sessions_are_promised_rates_until_the_capacity_is_spent() {
 }
 
 #[test]
-fn a_change_that_can_t_be_promised_leaves_the_session_as_it_was() {
+fn a_change_that_cannot_be_guaranteed_leaves_the_session_unchanged() {
     let mut world = world();
     let (session, _) = world.establish(guaranteed(1, 2, 6_000, 20_000));
     let to = |gbr| {
@@ -78,7 +78,7 @@ fn a_change_that_can_t_be_promised_leaves_the_session_as_it_was() {
 }
 
 #[test]
-fn a_guarantee_above_its_own_maximum_or_the_session_s_ambr_contradicts_itself() {
+fn a_gbr_above_its_mbr_or_the_ambr_is_rejected() {
     let mut world = world();
     for (gbr, mbr) in [(8_000, 7_000), (10_001, 30_000)] {
         let refused = answer(&mut world, guaranteed(1, 2, gbr, mbr));

@@ -12,7 +12,7 @@ use pith_upf::{Input, Notice};
 use support::*;
 
 #[test]
-fn an_association_tells_who_the_upf_is_and_what_it_can_do() {
+fn an_association_response_contains_node_id_and_features() {
     let mut world = World::new();
     let sent = world.ask(0, AssociationSetupRequest::new(smf_node(), ntp(0)));
     let Message::AssociationSetupResponse(response) = sent.message else { panic!() };
@@ -118,7 +118,7 @@ fn a_session_set_is_deleted_by_its_fq_csid() {
 }
 
 #[test]
-fn nobody_deletes_the_session_sets_of_another_smf() {
+fn an_smf_cannot_delete_the_session_sets_of_another() {
     let set = FqCsid { node: CsidNode::Ipv4([192, 168, 4, 2].into()), csids: vec![1], node_type: Some(2) };
     let mut request = pdu_session();
     request.fq_csids = vec![set.clone()];
@@ -285,7 +285,7 @@ fn a_length_that_does_not_fit_the_datagram_is_answered() {
 }
 
 #[test]
-fn another_version_is_told_so_once() {
+fn version_not_supported_is_sent_once() {
     let mut world = World::new();
     let mut octets = encode(0, 5, HeartbeatRequest::new(ntp(0)));
     octets[0] = 0x40;
@@ -296,7 +296,7 @@ fn another_version_is_told_so_once() {
 }
 
 #[test]
-fn what_a_upf_does_not_serve_is_answered_or_discarded() {
+fn unsupported_messages_are_answered_or_discarded() {
     let mut world = World::associated();
     let Message::PfdManagementResponse(response) = world.ask(0, PfdManagementRequest::new()).message else {
         panic!()

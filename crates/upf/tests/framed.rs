@@ -16,7 +16,7 @@ fn routes(world: &World, seid: u64) -> Vec<String> {
 }
 
 #[test]
-fn networks_of_pdrs_and_endpoints_are_the_sessions_each_once() {
+fn framed_routes_of_pdrs_and_endpoints_are_merged_without_duplicates() {
     let mut request = pdu_session();
     let v4 = || vec![FramedRoute(b"192.168.7.9/24 0.0.0.0 1".to_vec())];
     let pdi = &mut request.create_pdrs[0].pdi;
@@ -35,7 +35,7 @@ fn networks_of_pdrs_and_endpoints_are_the_sessions_each_once() {
 }
 
 #[test]
-fn what_is_no_network_is_named_in_the_rejection() {
+fn an_invalid_framed_route_is_the_offending_ie() {
     for text in ["everything", "0.0.0.0/0 0.0.0.0 1", "2001:db8::/32"] {
         let mut request = pdu_session();
         request.create_pdrs[0].pdi.framed_routes = vec![FramedRoute(text.into())];

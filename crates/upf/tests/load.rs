@@ -37,7 +37,7 @@ fn load(response: &SessionEstablishmentResponse) -> (u32, u8) {
 }
 
 #[test]
-fn the_metric_is_of_what_is_used_most_and_its_number_changes_with_it() {
+fn the_load_metric_is_that_of_the_most_used_resource() {
     let mut world = world(both());
     assert_eq!(load(&establish(&mut world, 2)), (1, 10), "one session of ten");
     assert_eq!(load(&establish(&mut world, 3)), (2, 20));
@@ -61,7 +61,7 @@ fn overload_asks_for_fewer_requests_until_it_is_over() {
 }
 
 #[test]
-fn an_smf_that_does_not_heed_it_is_told_nothing() {
+fn an_smf_without_load_control_gets_no_load_information() {
     let mut world = world(CpFunctionFeatures::OVRL);
     world.input(Input::Busy { percent: 100 });
     let response = establish(&mut world, 2);

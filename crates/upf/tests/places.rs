@@ -90,7 +90,7 @@ fn served() -> World {
 }
 
 #[test]
-fn a_tunnel_leads_to_a_host_that_is_not_the_upf() {
+fn a_tunnel_peer_is_a_host_other_than_the_upf() {
     let mut world = served();
     let (seid, _) = world.establish(pdu_session());
     let before = world.installed(seid);
@@ -191,7 +191,7 @@ fn uplink_to_n6_needs_the_address_of_the_ue() {
 }
 
 #[test]
-fn a_network_behind_a_ue_holds_nothing_of_the_core() {
+fn a_framed_route_excludes_core_addresses() {
     for route in ["192.168.0.0/16", "127.0.0.0/8", "10.45.9.0/24", "128.0.0.0/1"] {
         let mut request = pdu_session();
         request.create_pdrs[1].pdi.framed_routes = vec![FramedRoute(route.into())];
@@ -219,7 +219,7 @@ fn reports_go_to_a_permitted_smf_only() {
 }
 
 #[test]
-fn a_pdn_type_that_there_is_not_is_refused() {
+fn an_unknown_pdn_type_is_refused() {
     for pdn_type in [0, 6, 7] {
         let request = SessionEstablishmentRequest { pdn_type: Some(pdn_type.into()), ..pdu_session() };
         assert_eq!(refusal(request), (Cause::MandatoryIeIncorrect, Some(IeType::PDN_TYPE)));
@@ -228,7 +228,7 @@ fn a_pdn_type_that_there_is_not_is_refused() {
 
 /// An empty IE would widen the rule if it were treated as absent.
 #[test]
-fn what_narrows_a_rule_is_not_null() {
+fn an_empty_detection_ie_is_rejected() {
     let request = |change: fn(&mut SessionEstablishmentRequest)| {
         let mut request = pdu_session();
         change(&mut request);

@@ -62,7 +62,7 @@ fn of_pdr_3(session: &contract::Session) -> Vec<&contract::Pdr> {
 }
 
 #[test]
-fn each_rule_that_is_activated_takes_its_own_packets() {
+fn each_activated_rule_matches_its_own_packets() {
     let mut world = world();
     let (seid, _) = world.establish(activating(&["no-video", "slow"], Some(FarId(2))));
     let session = world.installed(seid);
@@ -76,7 +76,7 @@ fn each_rule_that_is_activated_takes_its_own_packets() {
 }
 
 #[test]
-fn rules_come_and_go_by_updates_of_the_pdr() {
+fn predefined_rules_are_activated_and_deactivated_by_updates() {
     let mut world = world();
     let (seid, _) = world.establish(activating(&["slow"], Some(FarId(2))));
     assert_eq!(world.modify(seid, update(&["no-video"], &["slow"])).cause, Cause::RequestAccepted);
@@ -127,7 +127,7 @@ fn predefined_fars_and_qers_have_ids_of_their_own() {
 }
 
 #[test]
-fn an_unknown_rule_is_told_as_such_and_a_upf_without_offers_none() {
+fn an_unknown_predefined_rule_is_rejected_with_its_cause() {
     let mut world = world();
     let response = world.ask(0, activating(&["no-such"], Some(FarId(2))));
     let Message::SessionEstablishmentResponse(response) = response.message else { panic!() };

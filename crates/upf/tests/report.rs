@@ -70,7 +70,7 @@ fn an_answered_report_is_not_sent_again() {
 }
 
 #[test]
-fn a_response_of_a_stranger_answers_nothing() {
+fn a_response_from_another_peer_is_ignored() {
     let (mut world, seid, _) = World::with_session(pdu_session());
     let sent = world.event(downlink_data(seid));
     let smf = std::mem::replace(&mut world.smf, ([192, 168, 4, 66], 8805).into());
@@ -170,7 +170,7 @@ fn error_indications_of_a_tunnel_are_reported_once_until_the_far_changes() {
 }
 
 #[test]
-fn a_session_has_a_limited_number_of_reports_on_their_way() {
+fn a_session_has_a_limited_number_of_pending_reports() {
     let mut rule = urr(ReportingTriggers::VOLTH);
     rule.volume_threshold = octets(100);
     let (mut world, seid, _) = World::with_session(measured(rule));
@@ -394,7 +394,7 @@ fn a_time_threshold_counts_from_the_first_packet() {
 }
 
 #[test]
-fn time_stands_still_while_no_packets_come() {
+fn active_time_stops_without_packets() {
     let mut rule = urr(ReportingTriggers::PERIO);
     rule.inactivity_detection_time = Some(Seconds(2));
     let (mut world, seid, _) = World::with_session(measured(rule));
@@ -419,7 +419,7 @@ fn a_used_up_time_quota_stops_the_traffic() {
 }
 
 #[test]
-fn a_quota_is_void_when_it_is_held_or_valid_no_longer() {
+fn a_quota_ends_with_its_holding_or_validity_time() {
     for (trigger, reported) in [
         (ReportingTriggers::QUHTI, UsageReportTrigger::QUHTI),
         (ReportingTriggers::QUVTI, UsageReportTrigger::QUVTI),
@@ -525,7 +525,7 @@ fn all_urrs_are_queried_by_a_flag() {
 }
 
 #[test]
-fn usage_before_and_after_the_monitoring_time_is_told_apart() {
+fn usage_is_reported_separately_before_and_after_the_monitoring_time() {
     let mut rule = urr(ReportingTriggers::VOLTH);
     rule.volume_threshold = octets(1000);
     rule.subsequent_volume_threshold = octets(50);
@@ -545,14 +545,14 @@ fn usage_before_and_after_the_monitoring_time_is_told_apart() {
 }
 
 #[test]
-fn a_deletion_says_that_reports_are_on_their_way() {
+fn a_deletion_announces_pending_reports() {
     let (mut world, seid, _) = World::with_session(pdu_session());
     world.event(downlink_data(seid));
     assert_eq!(world.delete(seid).pfcp_sd_rsp_flags, Some(PfcpSdRspFlags::PURU));
 }
 
 #[test]
-fn events_of_a_session_that_is_gone_are_nothing() {
+fn events_of_a_removed_session_are_ignored() {
     let (mut world, seid, _) = World::with_session(pdu_session());
     world.delete(seid);
     assert!(world.event(downlink_data(seid)).is_empty());
@@ -572,7 +572,7 @@ fn delayed(delay: u8) -> SessionEstablishmentRequest {
 }
 
 #[test]
-fn downlink_data_is_told_of_after_the_delay_of_its_bar() {
+fn downlink_data_is_reported_after_the_delay_of_its_bar() {
     let (mut world, seid, _) = World::with_session(delayed(30));
     assert!(world.event(downlink_data(seid)).is_empty());
     assert!(reports(world.wait(1)).is_empty(), "1.5 s are not over");
@@ -580,7 +580,7 @@ fn downlink_data_is_told_of_after_the_delay_of_its_bar() {
 }
 
 #[test]
-fn downlink_data_of_several_pdrs_is_told_of_together_after_a_delay() {
+fn downlink_data_of_several_pdrs_is_reported_together_after_a_delay() {
     let mut request = delayed(30);
     let voice = Pdi { qfis: vec![Qfi(5)], ..downlink_pdr(UE).pdi };
     request.create_pdrs.push(CreatePdr { pdr_id: PdrId(3), pdi: voice, ..downlink_pdr(UE) });
@@ -597,7 +597,7 @@ fn downlink_data_of_several_pdrs_is_told_of_together_after_a_delay() {
 }
 
 #[test]
-fn a_delayed_report_is_not_sent_once_packets_are_wanted() {
+fn a_delayed_report_is_cancelled_when_packets_are_requested() {
     let (mut world, seid, _) = World::with_session(delayed(30));
     world.event(downlink_data(seid));
     let update_fars = vec![to_gnb(GNB, 7)];
@@ -606,7 +606,7 @@ fn a_delayed_report_is_not_sent_once_packets_are_wanted() {
 }
 
 #[test]
-fn another_far_holds_once_a_quota_is_used_up() {
+fn another_far_applies_once_a_quota_is_exhausted() {
     let urr = CreateUrr {
         volume_quota: Some(Volume { total: Some(1000), uplink: None, downlink: None }),
         far_id_for_quota_action: Some(FarId(9)),
@@ -638,7 +638,7 @@ fn another_far_holds_once_a_quota_is_used_up() {
 }
 
 #[test]
-fn a_far_for_quota_action_that_is_not_there_is_told() {
+fn an_unknown_far_for_quota_action_is_rejected() {
     let urr = CreateUrr {
         far_id_for_quota_action: Some(FarId(9)),
         ..CreateUrr::new(UrrId(1), MeasurementMethod::VOLUM, ReportingTriggers::VOLQU)
@@ -680,7 +680,7 @@ fn a_paused_urr_counts_neither_packets_nor_time() {
 }
 
 #[test]
-fn usage_is_reported_apart_at_each_monitoring_time() {
+fn usage_is_reported_at_each_monitoring_time() {
     let additional = AdditionalMonitoringTime {
         subsequent_volume_threshold: Some(Volume { total: Some(50), uplink: None, downlink: None }),
         ..AdditionalMonitoringTime::new(ntp(20))

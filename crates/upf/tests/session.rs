@@ -183,7 +183,7 @@ fn an_sdf_filter_that_is_not_understood_is_named_in_the_rejection() {
 }
 
 #[test]
-fn what_this_upf_cannot_do_is_not_silently_left_out() {
+fn unsupported_rule_elements_are_rejected() {
     let mut request = pdu_session();
     request.create_pdrs[1].pdi.application_id = Some(ApplicationId(b"web".to_vec()));
     let response = rejected(&mut World::associated(), request);
@@ -201,7 +201,7 @@ fn what_this_upf_cannot_do_is_not_silently_left_out() {
 }
 
 #[test]
-fn an_f_teid_that_the_smf_makes_up_is_rejected() {
+fn an_f_teid_chosen_by_the_smf_is_rejected() {
     let mut request = pdu_session();
     request.create_pdrs[0].pdi.local_f_teid = Some(FTeid::new(99, N3.into()));
     let response = rejected(&mut World::associated(), request);
@@ -435,7 +435,7 @@ fn a_ue_address_of_another_smf_is_refused() {
 }
 
 #[test]
-fn a_refusal_for_one_address_spares_the_session_that_has_the_other() {
+fn a_rejected_session_leaves_the_owner_of_its_other_address() {
     let (mut world, own, _) = World::with_session(pdu_session());
     let other = NodeId::Fqdn("smf2.example".into());
     world.associate(AssociationSetupRequest::new(other.clone(), ntp(0)));

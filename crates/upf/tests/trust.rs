@@ -46,7 +46,7 @@ fn asked(world: &mut World, seid: u64, request: impl Into<Message>) -> Cause {
 }
 
 #[test]
-fn a_stranger_is_refused_and_leaves_nothing() {
+fn an_unknown_peer_is_refused_and_creates_no_state() {
     let (mut world, seid, _) = World::with_session(pdu_session());
     world.smf = STRANGER;
     world.quiet();
@@ -67,11 +67,11 @@ fn a_stranger_is_refused_and_leaves_nothing() {
         Cause::NoEstablishedPfcpAssociation
     );
     assert_eq!((world.upf.associations().count(), world.upf.sessions().count()), (1, 1));
-    assert!(matches!(world.notices.as_slice(), [Notice::Stranger { peer: STRANGER, .. }]), "told once");
+    assert!(matches!(world.notices.as_slice(), [Notice::UnknownPeer { peer: STRANGER, .. }]), "told once");
 }
 
 #[test]
-fn strangers_are_answered_so_often_a_second_and_told_of_now_and_then() {
+fn answers_to_unknown_peers_and_notices_are_limited() {
     let mut world = World::new();
     let mut answers = 0;
     for number in 0..1000u32 {
@@ -83,7 +83,7 @@ fn strangers_are_answered_so_often_a_second_and_told_of_now_and_then() {
     world.wait(11);
     assert_eq!(world.send(&encode(0, 1, HeartbeatRequest::new(ntp(0)))).len(), 1);
     world.send(&encode(0, 2, setup(smf_node())));
-    assert!(matches!(world.notices.last(), Some(Notice::Stranger { messages: 2000, .. })));
+    assert!(matches!(world.notices.last(), Some(Notice::UnknownPeer { messages: 2000, .. })));
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn a_node_id_is_bound_to_its_address_while_its_association_lives() {
 }
 
 #[test]
-fn an_smf_does_not_know_the_sessions_of_another() {
+fn sessions_of_another_smf_are_unknown() {
     let (mut world, seid, _) = World::with_session(pdu_session());
     world.smf = other_smf();
     world.associate(setup(other_node()));
@@ -179,7 +179,7 @@ fn downlink_data(seid: u64) -> Event {
 /// An SMF that does not answer gets a limited number of requests; delayed reports are sent when answers
 /// arrive.
 #[test]
-fn requests_to_a_peer_are_bounded_and_downlink_data_is_told_later() {
+fn requests_to_a_peer_are_limited_and_downlink_data_is_reported_later() {
     let mut world = World::configured(|config| {
         config.max_requests_to_peer = 2;
         config.heartbeat_interval = std::time::Duration::from_secs(3600);
@@ -199,7 +199,7 @@ fn requests_to_a_peer_are_bounded_and_downlink_data_is_told_later() {
 }
 
 #[test]
-fn teids_and_seids_can_not_be_guessed_and_differ_from_run_to_run() {
+fn teids_and_seids_are_unpredictable_and_differ_between_runs() {
     let run = |seed: u8| {
         let mut world = World::new();
         world.reseed([seed; 32]);

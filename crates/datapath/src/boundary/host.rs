@@ -130,7 +130,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn it_is_known_what_the_kernel_takes_as_its_own() {
+    fn local_addresses_are_read_from_the_kernel() {
         if !enter_namespace() {
             return;
         }

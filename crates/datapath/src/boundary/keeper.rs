@@ -96,7 +96,7 @@ impl Keeper {
         };
         let shared =
             Arc::new(Shared { boundary, pools, inboxes, state: Mutex::new(state), stale: EventFd::new()? });
-        shared.tell_workers(&shared.state().reach);
+        shared.notify_workers(&shared.state().reach);
         shared.log();
         let closing = Arc::new(EventFd::new()?);
         let (own, end) = (Arc::clone(&shared), Arc::clone(&closing));
@@ -167,7 +167,7 @@ impl Shared {
         );
     }
 
-    fn tell_workers(&self, reach: &Arc<Reach>) {
+    fn notify_workers(&self, reach: &Arc<Reach>) {
         for inbox in &self.inboxes {
             inbox.post(Message::Reach(Arc::clone(reach)));
         }
@@ -241,7 +241,7 @@ impl Shared {
         (state.compiled, state.is_stale) = (Some(Instant::now()), false);
         let with = || compile(&state.apart);
         state.reach = Arc::new(if state.apart.is_empty() { without } else { with() });
-        self.tell_workers(&state.reach);
+        self.notify_workers(&state.reach);
         if let Some(program) = &mut state.program {
             program.set_areas(&state.reach);
         }

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_permit_is_refused_with_an_example() {
+    fn an_invalid_permit_is_rejected_with_an_example() {
         for text in [
             "",
             "udp",

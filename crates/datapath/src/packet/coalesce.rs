@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_not_join_opens_a_frame() {
+    fn packets_that_cannot_be_coalesced_open_a_frame() {
         let frames = |packets: &[Vec<u8>]| round_trip(packets).0;
         let first = tcp_v4(0, ACK, &[1; 100]);
         let gap = tcp_v4(101, ACK, &[1; 100]);
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_that_cannot_join_keeps_its_place_in_the_flow() {
+    fn a_packet_that_cannot_be_coalesced_keeps_its_order() {
         let empty = tcp_v4(100, ACK, &[]);
         let packets = [tcp_v4(0, ACK, &[1; 100]), empty.clone(), tcp_v4(100, ACK, &[1; 100])];
         let (frames, out) = round_trip(&packets);

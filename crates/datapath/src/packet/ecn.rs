@@ -32,7 +32,7 @@ mod tests {
     use pith_upf::qos::Ecn;
 
     #[test]
-    fn the_mark_shows_and_nothing_else_changes() {
+    fn marking_changes_only_ecn_and_checksum() {
         for (mut packet, tos) in [(tcp_v4(1, 0x10, b"x"), 0xb9), (tcp_v6(1, 0x10, b"x"), 0)] {
             if tos != 0 {
                 packet[1] = tos;
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_makes_no_broken_header_whole_and_breaks_none() {
+    fn marking_keeps_a_checksum_as_correct_as_it_was() {
         for id in 0..=u16::MAX {
             let mut packet = tcp_v4(1, 0x10, b"x");
             packet[1] = (id % 4) as u8;

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hop_less_keeps_the_checksum_right() {
+    fn decrementing_the_ttl_updates_the_checksum() {
         let mut packet = tcp_v4(1000, 0x10, b"hello");
         assert!(decrement_ttl(&mut packet));
         assert_eq!(packet[8], 63);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hop_less_makes_no_broken_header_whole() {
+    fn decrementing_the_ttl_keeps_a_wrong_checksum_wrong() {
         let mut broken = tcp_v4(1000, 0x10, b"hello");
         broken[1] ^= 1;
         assert!(decrement_ttl(&mut broken));

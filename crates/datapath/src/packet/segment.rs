@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_stand_where_the_first_and_last_segment_want_them() {
+    fn tcp_flags_are_on_the_first_or_last_segment() {
         let packets = split(tcp_train(4), &tcp_v4(1, 0x10 | FIN | PSH | CWR, b"0123456789"));
         let flags: Vec<u8> = packets.iter().map(|packet| packet[33]).collect();
         assert_eq!(flags, [0x10 | CWR, 0x10, 0x10 | FIN | PSH]);

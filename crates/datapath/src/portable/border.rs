@@ -61,7 +61,7 @@ impl Border {
     /// Whether a session's packet may be forwarded to its destination.
     #[inline]
     pub fn lets_pass(&mut self, tables: &Tables, rules: &Rules, flow: &Flow, packet: &[u8]) -> bool {
-        self.open == Some((rules.life.id, flow.destination)) || self.look_up(tables, rules, flow, packet)
+        self.open == Some((rules.state.id, flow.destination)) || self.look_up(tables, rules, flow, packet)
     }
 
     fn look_up(&mut self, tables: &Tables, rules: &Rules, flow: &Flow, packet: &[u8]) -> bool {
@@ -72,7 +72,7 @@ impl Border {
             None => reach.is_open_to(ue, reach.area(flow.destination)),
         };
         if is_open {
-            self.open = Some((rules.life.id, flow.destination));
+            self.open = Some((rules.state.id, flow.destination));
         }
         is_open || self.reach.is_permitted(ue, flow, packet)
     }

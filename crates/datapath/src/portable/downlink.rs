@@ -2,10 +2,10 @@
 
 use super::gpdu::write_header;
 use super::n3::{Gpdu, HEADROOM};
-use super::path::{Path, Turn, peer_of};
+use super::path::{Path, SendDecision, peer_of};
 use super::tables::Tables;
 use crate::packet::{Flow, Segment, Train, complete_partial, decrement_ttl};
-use crate::rules::{Came, Origin, Rule, Rules};
+use crate::rules::{Ingress, Origin, Rule, Rules};
 use pith_upf::contract::{Action, Destination, DropReason, Fate, Tunnel};
 use std::ops::Range;
 use std::sync::Arc;
@@ -72,52 +72,52 @@ impl Path {
     /// Delivers a packet from another UE of this UPF or from AF_XDP: its hop limit is decremented here,
     /// because the kernel does not route it.
     pub fn deliver_past_kernel(&mut self, rules: &Arc<Rules>, flow: &Flow, packet: &[u8]) {
-        let came = Came { origin: Origin::Network, qfi: None, flow };
-        let (rule, action) = match self.judge(rules, Origin::Network, flow, None) {
+        let ingress = Ingress { origin: Origin::Network, qfi: None, flow };
+        let (rule, action) = match self.select_rule(rules, Origin::Network, flow, None) {
             Ok(found) => found,
-            Err((rule, reason)) => return self.refuse(rules, rule, came, reason),
+            Err((rule, reason)) => return self.refuse(rules, rule, ingress, reason),
         };
         let mut bytes = self.spare_buffer();
         bytes.extend_from_slice(packet);
         if !decrement_ttl(&mut bytes) {
-            return self.refuse(rules, Some(rule), came, DropReason::TtlExceeded);
+            return self.refuse(rules, Some(rule), ingress, DropReason::TtlExceeded);
         }
-        match (self.turn_for(rules, rule, action, packet.len()), action) {
-            (Ok(Turn::Now), Action::Forward(Destination::Tunnel(tunnel))) => {
-                self.trace(rules, Some(rule), came, Fate::ToTunnel(tunnel));
+        match (self.send_decision(rules, rule, action, packet.len()), action) {
+            (Ok(SendDecision::Send), Action::Forward(Destination::Tunnel(tunnel))) => {
+                self.trace(rules, Some(rule), ingress, Fate::ToTunnel(tunnel));
                 self.send_copy((rule, None), &tunnel, &bytes);
                 self.spare.push(bytes);
             }
-            (Ok(_), _) => self.queue_owned(rules, rule, came, bytes),
-            (Err(reason), _) => self.refuse(rules, Some(rule), came, reason),
+            (Ok(_), _) => self.queue_owned(rules, rule, ingress, bytes),
+            (Err(reason), _) => self.refuse(rules, Some(rule), ingress, reason),
         }
     }
 
     fn deliver(&mut self, rules: &Arc<Rules>, flow: &Flow, packet: Range<usize>) {
-        let came = Came { origin: Origin::Network, qfi: None, flow };
-        let (rule, action) = match self.judge(rules, Origin::Network, flow, None) {
+        let ingress = Ingress { origin: Origin::Network, qfi: None, flow };
+        let (rule, action) = match self.select_rule(rules, Origin::Network, flow, None) {
             Ok(found) => found,
-            Err((rule, reason)) => return self.refuse(rules, rule, came, reason),
+            Err((rule, reason)) => return self.refuse(rules, rule, ingress, reason),
         };
-        match (self.turn_for(rules, rule, action, packet.len()), action) {
-            (Ok(Turn::Now), Action::Forward(Destination::Tunnel(tunnel))) => {
-                self.trace(rules, Some(rule), came, Fate::ToTunnel(tunnel));
+        match (self.send_decision(rules, rule, action, packet.len()), action) {
+            (Ok(SendDecision::Send), Action::Forward(Destination::Tunnel(tunnel))) => {
+                self.trace(rules, Some(rule), ingress, Fate::ToTunnel(tunnel));
                 self.send_in_place((rule, None), &tunnel, packet);
             }
             (Ok(_), _) => {
                 let mut bytes = self.spare_buffer();
                 bytes.extend_from_slice(self.n3.bytes(packet));
-                self.queue_owned(rules, rule, came, bytes);
+                self.queue_owned(rules, rule, ingress, bytes);
             }
-            (Err(reason), _) => self.refuse(rules, Some(rule), came, reason),
+            (Err(reason), _) => self.refuse(rules, Some(rule), ingress, reason),
         }
     }
 
     /// Splits a train: packets with tokens are sent, the others are queued one by one, so that the train
     /// takes no more than its share.
     fn deliver_train(&mut self, rules: &Arc<Rules>, flow: &Flow, train: &Train, range: Range<usize>) {
-        let whole = Came { origin: Origin::Network, qfi: None, flow };
-        let (rule, action) = match self.judge(rules, Origin::Network, flow, None) {
+        let whole = Ingress { origin: Origin::Network, qfi: None, flow };
+        let (rule, action) = match self.select_rule(rules, Origin::Network, flow, None) {
             Ok(found) => found,
             Err((rule, reason)) => {
                 return train.segments().for_each(|_| self.refuse(rules, rule, whole, reason));
@@ -125,18 +125,18 @@ impl Path {
         };
         for segment in train.segments() {
             let inner = train.header_len() + segment.payload.len();
-            let came = Came { flow: &Flow { length: inner, ..*flow }, ..whole };
-            match (self.turn_for(rules, rule, action, inner), action) {
-                (Ok(Turn::Now), Action::Forward(Destination::Tunnel(tunnel))) => {
-                    self.trace(rules, Some(rule), came, Fate::ToTunnel(tunnel));
+            let ingress = Ingress { flow: &Flow { length: inner, ..*flow }, ..whole };
+            match (self.send_decision(rules, rule, action, inner), action) {
+                (Ok(SendDecision::Send), Action::Forward(Destination::Tunnel(tunnel))) => {
+                    self.trace(rules, Some(rule), ingress, Fate::ToTunnel(tunnel));
                     self.send_segment(rule, &tunnel, train, &segment, range.clone());
                 }
                 (Ok(_), _) => {
                     let mut bytes = self.spare_buffer();
                     train.write_packet(&segment, self.n3.bytes(range.clone()), &mut bytes);
-                    self.queue_owned(rules, rule, came, bytes);
+                    self.queue_owned(rules, rule, ingress, bytes);
                 }
-                (Err(reason), _) => self.refuse(rules, Some(rule), came, reason),
+                (Err(reason), _) => self.refuse(rules, Some(rule), ingress, reason),
             }
         }
     }

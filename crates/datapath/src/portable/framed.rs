@@ -36,7 +36,7 @@ impl Framed {
     /// Removes a network, unless it belongs to another session by now.
     pub fn remove(&mut self, network: AddressRange, rules: &Rules) {
         let key = key(network);
-        if self.sessions.get(&key).is_none_or(|found| !Arc::ptr_eq(&found.life, &rules.life)) {
+        if self.sessions.get(&key).is_none_or(|found| !Arc::ptr_eq(&found.state, &rules.state)) {
             return;
         }
         self.sessions.remove(&key);

@@ -6,15 +6,15 @@ mod downlink;
 mod events;
 mod framed;
 mod gpdu;
-mod handed;
 mod inbox;
 mod n3;
 mod n6;
 mod pace;
-mod parcel;
 mod path;
 mod ports;
+mod queued_packet;
 mod queues;
+mod redirected;
 mod routes;
 mod signalling;
 mod tables;
@@ -34,7 +34,6 @@ use events::Events;
 pub(crate) use inbox::{Inbox, Message};
 use n3::N3Batch;
 use n6::N6Batch;
-use parcel::{Desk, Parcel};
 use path::{Path, Shared, peer_of};
 use pith_pfcp::gtpu::{GTPU_PORT, Signalling};
 use pith_upf::contract::{
@@ -43,6 +42,7 @@ use pith_upf::contract::{
 use pith_upf::qos::{FlowUsage, Room};
 use ports::Ports;
 pub(crate) use ports::{MOST_PORTS, Port};
+use queued_packet::{QueuedPacket, WorkerQueue};
 use queues::Queues;
 use routes::Routes;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -107,7 +107,7 @@ impl PortableDatapath {
         let queues = (0..count).map(tun).collect::<Result<Vec<_>, _>>()?;
         let network = Network::set_up(config)?;
         let inboxes = (0..count).map(|_| Inbox::new().map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
-        let (desks, ends): (Vec<_>, Vec<_>) = inboxes.iter().cloned().map(Desk::new).unzip();
+        let (worker_queues, ends): (Vec<_>, Vec<_>) = inboxes.iter().cloned().map(WorkerQueue::new).unzip();
         let shared = Arc::new(Shared {
             clock,
             room: Arc::new(Room::new(config.buffer)),
@@ -116,7 +116,7 @@ impl PortableDatapath {
             enforcement: config.enforcement,
             events: Events::new()?,
             tracer: Tracer::default(),
-            desks: desks.into(),
+            worker_queues: worker_queues.into(),
             refuses: AtomicBool::new(true),
         });
         let sockets = bind_all(&config.n3_addresses)?;
@@ -148,7 +148,7 @@ impl PortableDatapath {
         sockets: Vec<GtpuSocket>,
         tun: TunQueue,
         inbox: Arc<Inbox>,
-        handed: Receiver<Parcel>,
+        incoming: Receiver<QueuedPacket>,
     ) -> Result<(), StartError> {
         let index = self.workers.len();
         let counters = Arc::new(WorkerCounters::default());
@@ -167,10 +167,10 @@ impl PortableDatapath {
             read: Vec::new(),
             queueing: Vec::new(),
             spare: Vec::new(),
-            handed: 0,
+            receivers: 0,
             now: self.shared.clock.now(),
         };
-        let queues = Queues::new(Arc::clone(&self.shared.room), handed);
+        let queues = Queues::new(Arc::clone(&self.shared.room), incoming);
         let worker = Worker::new(Arc::clone(&inbox), path, queues);
         let builder = thread::Builder::new().name(format!("pith-upf-{index}")).stack_size(STACK);
         let thread = Some(builder.spawn(|| worker.run())?);
@@ -207,17 +207,14 @@ impl PortableDatapath {
             if done() {
                 return;
             }
-            match turn < QUICK {
-                true => thread::yield_now(),
-                false => thread::sleep(PAUSE),
-            }
+            if turn < QUICK { thread::yield_now() } else { thread::sleep(PAUSE) }
         }
         tracing::error!("a datapath worker is stuck");
     }
 
     /// Wakes the workers that own a queue of the session, and returns them.
     fn wake_owners(&self, rules: &Rules) -> Vec<usize> {
-        let owner = |direction| rules.life.waiting(direction).owner();
+        let owner = |direction| rules.state.waiting(direction).owner();
         let owners = [Direction::Uplink, Direction::Downlink].into_iter().filter_map(owner);
         let owners: Vec<_> = owners.map(|owner| owner.0).collect();
         owners.iter().filter_map(|at| self.workers.get(*at)).for_each(|worker| worker.inbox.wake());
@@ -292,7 +289,7 @@ impl Datapath for PortableDatapath {
         let numbers = self.post(|| Message::Remove(Arc::clone(&rules)));
         self.settle(&numbers);
         self.wake_owners(&rules);
-        self.wait_until(|| !rules.life.is_waiting());
+        self.wait_until(|| !rules.state.is_waiting());
         let usage = self.sessions.usage(session, self.now());
         self.sessions.remove(session);
         self.keeper.note(None, Some(&rules));
@@ -333,7 +330,7 @@ impl Datapath for PortableDatapath {
 
     fn trace(&mut self, session: SessionId, on: bool) {
         if let Some(rules) = self.sessions.rules(session) {
-            rules.life.set_traced(on);
+            rules.state.set_traced(on);
         }
     }
 

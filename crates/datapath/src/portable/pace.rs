@@ -63,18 +63,18 @@ mod tests {
     }
 
     #[test]
-    fn packets_gather_once_they_come_faster_than_a_wake_up_is_worth() {
+    fn packets_accumulate_at_high_rates() {
         assert_eq!(after(ROUNDS - 1, 4 * MICROSECOND, 2).nap(), None);
         assert_eq!(after(ROUNDS, 4 * MICROSECOND, 2).nap(), Some(NAP));
     }
 
     #[test]
-    fn who_sends_now_and_then_and_waits_for_an_answer_waits_no_longer() {
+    fn request_response_traffic_is_not_delayed() {
         assert_eq!(after(1000, 25 * MICROSECOND, 1).nap(), None);
     }
 
     #[test]
-    fn it_ends_when_a_nap_brings_little() {
+    fn pauses_end_when_they_bring_few_packets() {
         let mut pace = after(ROUNDS, 4 * MICROSECOND, 2);
         pace.note(Now(1_000 * MICROSECOND), WORTH, false);
         assert_eq!(pace.nap(), Some(NAP));
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_gather_as_soon_as_they_come() {
+    fn frames_accumulate_at_once() {
         let mut pace = Pace::new(Now(1));
         pace.note(Now(1_000 * MICROSECOND), 0, true);
         assert_eq!(pace.nap(), Some(FRAMES_NAP));

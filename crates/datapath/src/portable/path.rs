@@ -6,12 +6,12 @@ use super::events::Events;
 use super::gpdu::write_header;
 use super::n3::{Gpdu, HEADROOM, N3Batch};
 use super::n6::N6Batch;
-use super::parcel::{Desk, Parcel};
 use super::ports::Ports;
+use super::queued_packet::{QueuedPacket, WorkerQueue};
 use super::routes::Routes;
 use crate::config::UePool;
 use crate::packet::Flow;
-use crate::rules::{Came, Clock, Now, Origin, Rule, Rules, Tracer, Worker, WorkerCounters};
+use crate::rules::{Clock, Ingress, Now, Origin, Rule, Rules, Tracer, Worker, WorkerCounters};
 use crate::sys::{GtpuSocket, TunQueue};
 use pith_pfcp::gtpu::GTPU_PORT;
 use pith_upf::contract::{Action, Destination, DropReason, Event, Fate, Qfi, Tunnel};
@@ -38,7 +38,7 @@ pub struct Shared {
     /// Packets of traced sessions.
     pub tracer: Tracer,
     /// For each worker, the queue of packets from other workers.
-    pub desks: Box<[Desk]>,
+    pub worker_queues: Box<[WorkerQueue]>,
     /// Whether unknown TEIDs are answered with Error Indications.
     pub refuses: AtomicBool,
 }
@@ -68,21 +68,21 @@ pub struct Path {
     /// Positions of packets read from TUN; kept to reuse its memory.
     pub read: Vec<Range<usize>>,
     /// Packets to be queued at this worker.
-    pub queueing: Vec<Parcel>,
+    pub queueing: Vec<QueuedPacket>,
     /// Buffers to reuse for packets that must be queued.
     pub spare: Vec<Vec<u8>>,
     /// A bit for each worker that was given packets.
-    pub handed: u64,
+    pub receivers: u64,
     pub now: Now,
 }
 
 /// Whether a packet that its rule forwards can be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
+pub enum SendDecision {
     /// Send it; it is charged and counted.
-    Now,
+    Send,
     /// Queue it.
-    Later,
+    Queue,
 }
 
 impl Path {
@@ -92,20 +92,20 @@ impl Path {
 
     /// Traces a packet, if its session is traced.
     #[inline]
-    pub fn trace(&self, rules: &Rules, rule: Option<&Rule>, came: Came<'_>, fate: Fate) {
-        if rules.life.is_traced() {
-            self.shared.tracer.note(self.now, rules, rule, came, fate);
+    pub fn trace(&self, rules: &Rules, rule: Option<&Rule>, ingress: Ingress<'_>, fate: Fate) {
+        if rules.state.is_traced() {
+            self.shared.tracer.note(self.now, rules, rule, ingress, fate);
         }
     }
 
     /// Drops a packet of a session.
-    pub fn refuse(&self, rules: &Rules, rule: Option<&Rule>, came: Came<'_>, reason: DropReason) {
+    pub fn refuse(&self, rules: &Rules, rule: Option<&Rule>, ingress: Ingress<'_>, reason: DropReason) {
         self.drop(reason, 1);
-        self.trace(rules, rule, came, Fate::Dropped(reason));
+        self.trace(rules, rule, ingress, Fate::Dropped(reason));
     }
 
     /// The rule for a packet, and its action.
-    pub fn judge<'r>(
+    pub fn select_rule<'r>(
         &self,
         rules: &'r Rules,
         origin: Origin,
@@ -113,36 +113,36 @@ impl Path {
         qfi: Option<Qfi>,
     ) -> Result<(&'r Rule, Action), Refusal<'r>> {
         rules.touch(self.now);
-        judge(rules, origin, flow, qfi)
+        select_rule(rules, origin, flow, qfi)
     }
 
     /// Whether a packet with that action can be sent now; a packet to be held is queued.
-    pub fn turn_for(
+    pub fn send_decision(
         &self,
         rules: &Rules,
         rule: &Rule,
         action: Action,
         bytes: usize,
-    ) -> Result<Turn, DropReason> {
+    ) -> Result<SendDecision, DropReason> {
         match action {
-            Action::Forward(_) => self.turn(rules, rule, bytes),
-            Action::Buffer { .. } | Action::Drop => Ok(Turn::Later),
+            Action::Forward(_) => self.forward_decision(rules, rule, bytes),
+            Action::Buffer { .. } | Action::Drop => Ok(SendDecision::Queue),
         }
     }
 
     /// Whether a packet to be forwarded can be sent now. It is queued while its session has queued packets,
     /// and, unless rates are policed, if its flow exceeds its rates.
-    fn turn(&self, rules: &Rules, rule: &Rule, bytes: usize) -> Result<Turn, DropReason> {
+    fn forward_decision(&self, rules: &Rules, rule: &Rule, bytes: usize) -> Result<SendDecision, DropReason> {
         rule.quota()?;
-        if rules.life.waiting(rule.direction()).owner().is_some() {
-            return Ok(Turn::Later);
+        if rules.state.waiting(rule.direction()).owner().is_some() {
+            return Ok(SendDecision::Queue);
         }
         if rule.flow.admit(self.now.into(), bytes) != Colour::Red {
             self.count(rules, rule, bytes);
-            return Ok(Turn::Now);
+            return Ok(SendDecision::Send);
         }
         match self.shared.enforcement {
-            Enforcement::Shape => Ok(Turn::Later),
+            Enforcement::Shape => Ok(SendDecision::Queue),
             Enforcement::Police => {
                 rule.flow.refuse(bytes, rule.flow.is_above_own_rate(self.now.into()));
                 Err(DropReason::RateExceeded)
@@ -152,17 +152,17 @@ impl Path {
 
     /// Counts a forwarded packet.
     pub fn count(&self, rules: &Rules, rule: &Rule, bytes: usize) {
-        let session = rules.life.id;
+        let session = rules.state.id;
         rule.count(self.worker, bytes, self.now, |urr, volume| {
             self.shared.events.push(Event::Usage { session, urr, volume });
         });
     }
 
     /// Queues a copy of a packet, here or at the worker that owns its session's queue.
-    pub fn queue(&mut self, rules: &Arc<Rules>, rule: &Rule, came: Came<'_>, packet: &[u8]) {
+    pub fn queue(&mut self, rules: &Arc<Rules>, rule: &Rule, ingress: Ingress<'_>, packet: &[u8]) {
         let mut bytes = self.spare_buffer();
         bytes.extend_from_slice(packet);
-        self.queue_owned(rules, rule, came, bytes);
+        self.queue_owned(rules, rule, ingress, bytes);
     }
 
     /// An empty buffer, reused if possible.
@@ -173,29 +173,31 @@ impl Path {
     }
 
     /// Queues a packet.
-    pub fn queue_owned(&mut self, rules: &Arc<Rules>, rule: &Rule, came: Came<'_>, bytes: Vec<u8>) {
+    pub fn queue_owned(&mut self, rules: &Arc<Rules>, rule: &Rule, ingress: Ingress<'_>, bytes: Vec<u8>) {
         let held = matches!(rule.action, Some(Action::Buffer { .. }));
-        self.trace(rules, Some(rule), came, if held { Fate::Buffered } else { Fate::Queued });
-        let parcel = Parcel::new(Arc::clone(rules), rule.index, came, bytes);
-        let owner = rules.life.waiting(rule.direction()).join(self.worker);
+        self.trace(rules, Some(rule), ingress, if held { Fate::Buffered } else { Fate::Queued });
+        let queued_packet = QueuedPacket::new(Arc::clone(rules), rule.index, ingress, bytes);
+        let owner = rules.state.waiting(rule.direction()).join(self.worker);
         if owner == self.worker {
-            return self.queueing.push(parcel);
+            return self.queueing.push(queued_packet);
         }
-        match self.shared.desks.get(owner.0) {
-            Some(desk) if desk.hand(parcel) => self.handed |= 1 << (owner.0 % 64),
+        match self.shared.worker_queues.get(owner.0) {
+            Some(queue) if queue.push(queued_packet) => self.receivers |= 1 << (owner.0 % 64),
             _ => {
-                rule.flow.refuse(came.flow.length, false);
-                rules.life.waiting(rule.direction()).leave();
-                self.refuse(rules, Some(rule), came, DropReason::QueueFull);
+                rule.flow.refuse(ingress.flow.length, false);
+                rules.state.waiting(rule.direction()).leave();
+                self.refuse(rules, Some(rule), ingress, DropReason::QueueFull);
             }
         }
     }
 
     /// Wakes the workers that were given packets.
-    pub fn nudge(&mut self) {
-        let handed = std::mem::take(&mut self.handed);
-        let desks = self.shared.desks.iter().enumerate();
-        desks.filter(|(at, _)| handed & 1 << (at % 64) != 0).for_each(|(_, desk)| desk.nudge());
+    pub fn wake_receivers(&mut self) {
+        let receivers = std::mem::take(&mut self.receivers);
+        let worker_queues = self.shared.worker_queues.iter().enumerate();
+        worker_queues
+            .filter(|(at, _)| receivers & 1 << (at % 64) != 0)
+            .for_each(|(_, queue)| queue.wake_if_parked());
     }
 
     /// Writes the tunnel's headers before a packet in the N3 batch's arena, by its rule and received QFI, and
@@ -207,7 +209,7 @@ impl Path {
         };
         let (inner, gpdu) = (packet.len(), packet.start - HEADROOM + at..packet.end);
         let (peer, dscp) = (peer_of(tunnel), tunnel.dscp.unwrap_or(0));
-        if let Some((port, head)) = self.way_into_tunnel(peer, dscp, gpdu.len())
+        if let Some((port, head)) = self.tunnel_route(peer, dscp, gpdu.len())
             && self.ports.send(port, head.octets(), self.n3.bytes(gpdu.clone()))
         {
             return self.counters.n3_out.count(1, inner);
@@ -217,7 +219,7 @@ impl Path {
 
     /// Sends a packet that is not in the arena into a tunnel.
     pub fn send_copy(&mut self, by: (&Rule, Option<Qfi>), tunnel: &Tunnel, packet: &[u8]) {
-        if self.leaves_by_tunnel(by, tunnel, packet) {
+        if self.send_by_tunnel_by_xsk(by, tunnel, packet) {
             return;
         }
         match self.copy_in(packet) {
@@ -244,7 +246,7 @@ impl Path {
 pub type Refusal<'r> = (Option<&'r Rule>, DropReason);
 
 /// The rule for a packet, and its action.
-pub fn judge<'r>(
+pub fn select_rule<'r>(
     rules: &'r Rules,
     origin: Origin,
     flow: &Flow,

@@ -1,13 +1,13 @@
 //! A worker's queues: the QoS engine and its outputs.
 
-use super::parcel::{Parcel, hold_of};
 use super::path::Path;
+use super::queued_packet::{QueuedPacket, hold_of};
 use super::tables::Tables;
 use crate::packet::{Flow, mark_congestion};
 use crate::rules::{Now, Rule, Rules};
 use crossbeam_channel::Receiver;
 use pith_upf::contract::{Action, Destination, Direction, DropReason, Event, Fate, PdrId};
-use pith_upf::qos::{Engine, Outlet, Room, Ruling, Whose};
+use pith_upf::qos::{Engine, Outlet, QueueAction, Room, SessionQueue};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,22 +23,22 @@ const MOST_SPARE: usize = 1024;
 /// A worker's queued packets.
 #[derive(Debug)]
 pub struct Queues {
-    engine: Engine<Parcel>,
-    handed: Receiver<Parcel>,
+    engine: Engine<QueuedPacket>,
+    incoming: Receiver<QueuedPacket>,
     /// Packets being sent; until they are sent, later packets must not overtake them.
-    leaving: Vec<Parcel>,
+    leaving: Vec<QueuedPacket>,
     /// Packets to N6, concatenated.
     outbox: Vec<u8>,
 }
 
 impl Queues {
-    pub fn new(room: Arc<Room>, handed: Receiver<Parcel>) -> Self {
-        Self { engine: Engine::new(room), handed, leaving: Vec::new(), outbox: Vec::new() }
+    pub fn new(room: Arc<Room>, incoming: Receiver<QueuedPacket>) -> Self {
+        Self { engine: Engine::new(room), incoming, leaving: Vec::new(), outbox: Vec::new() }
     }
 
     /// Whether packets from other workers are pending.
-    pub fn is_handed(&self) -> bool {
-        !self.handed.is_empty()
+    pub fn has_incoming(&self) -> bool {
+        !self.incoming.is_empty()
     }
 
     /// Time until the next packet is due.
@@ -49,15 +49,16 @@ impl Queues {
     /// Queues new packets and sends those that are due.
     pub fn serve(&mut self, path: &mut Path, tables: &Tables) {
         loop {
-            let mut turn = Turn { path, tables, leaving: &mut self.leaving, outbox: &mut self.outbox };
-            for parcel in std::mem::take(&mut turn.path.queueing) {
-                take_in(&mut self.engine, &mut turn, parcel);
+            let mut outlet =
+                QueueOutlet { path, tables, leaving: &mut self.leaving, outbox: &mut self.outbox };
+            for queued_packet in std::mem::take(&mut outlet.path.queueing) {
+                take_in(&mut self.engine, &mut outlet, queued_packet);
             }
-            for parcel in self.handed.try_iter().take(MOST_TAKEN) {
-                take_in(&mut self.engine, &mut turn, parcel);
+            for queued_packet in self.incoming.try_iter().take(MOST_TAKEN) {
+                take_in(&mut self.engine, &mut outlet, queued_packet);
             }
-            self.engine.run(turn.path.now.into(), &mut turn);
-            turn.finish();
+            self.engine.run(outlet.path.now.into(), &mut outlet);
+            outlet.finish();
             // A packet sent to another UE of this UPF may have been queued again.
             if path.queueing.is_empty() {
                 return;
@@ -68,69 +69,71 @@ impl Queues {
     /// Applies new rules to queued packets.
     pub fn adopt(&mut self, path: &mut Path, tables: &Tables, rules: &Arc<Rules>) {
         for direction in [Direction::Uplink, Direction::Downlink] {
-            if rules.life.waiting(direction).owner() != Some(path.worker) {
+            if rules.state.waiting(direction).owner() != Some(path.worker) {
                 continue;
             }
-            let whose = Whose { key: rules.key(direction), flows: rules.flows(direction) };
-            let mut turn = Turn { path, tables, leaving: &mut self.leaving, outbox: &mut self.outbox };
-            let now = turn.path.now.into();
-            self.engine.reshape(whose, now, |parcel| parcel.meet(rules), &mut turn);
-            turn.finish();
+            let whose = SessionQueue { key: rules.key(direction), flows: rules.flows(direction) };
+            let mut outlet =
+                QueueOutlet { path, tables, leaving: &mut self.leaving, outbox: &mut self.outbox };
+            let now = outlet.path.now.into();
+            self.engine.reshape(whose, now, |queued_packet| queued_packet.meet(rules), &mut outlet);
+            outlet.finish();
         }
     }
 
     /// Drops the packets held for a session, and with `all` also those queued.
     pub fn discard(&mut self, path: &mut Path, tables: &Tables, rules: &Rules, all: bool) {
         for direction in [Direction::Uplink, Direction::Downlink] {
-            let mut turn = Turn { path, tables, leaving: &mut self.leaving, outbox: &mut self.outbox };
-            self.engine.discard(rules.key(direction), all, &mut turn);
-            turn.finish();
+            let mut outlet =
+                QueueOutlet { path, tables, leaving: &mut self.leaving, outbox: &mut self.outbox };
+            self.engine.discard(rules.key(direction), all, &mut outlet);
+            outlet.finish();
         }
     }
 }
 
 /// Puts a packet into the engine by this worker's rules, which may differ from those of the worker that
 /// received it.
-fn take_in(engine: &mut Engine<Parcel>, turn: &mut Turn<'_>, mut parcel: Parcel) {
-    let own = turn.tables.by_id(parcel.rules.life.id);
-    let Some(rules) = own.filter(|rules| Arc::ptr_eq(&rules.life, &parcel.rules.life)) else {
-        return turn.drop(parcel, DropReason::BufferDiscarded);
+fn take_in(engine: &mut Engine<QueuedPacket>, outlet: &mut QueueOutlet<'_>, mut queued_packet: QueuedPacket) {
+    let own = outlet.tables.by_id(queued_packet.rules.state.id);
+    let Some(rules) = own.filter(|rules| Arc::ptr_eq(&rules.state, &queued_packet.rules.state)) else {
+        return outlet.drop(queued_packet, DropReason::BufferDiscarded);
     };
-    if !Arc::ptr_eq(rules, &parcel.rules)
-        && let Ruling::Drop(reason) = parcel.meet(rules)
+    if !Arc::ptr_eq(rules, &queued_packet.rules)
+        && let QueueAction::Drop(reason) = queued_packet.meet(rules)
     {
-        return turn.drop(parcel, reason);
+        return outlet.drop(queued_packet, reason);
     }
-    let now = turn.path.now.into();
-    let (direction, arrival) = (parcel.direction(), parcel.arrival());
-    let whose = Whose { key: rules.key(direction), flows: rules.flows(direction) };
-    match parcel.rule().and_then(hold_of) {
-        Some(hold) => engine.hold(whose, now, arrival, parcel, hold, turn),
-        None => engine.offer(whose, now, arrival, parcel, turn),
+    let now = outlet.path.now.into();
+    let (direction, arrival) = (queued_packet.direction(), queued_packet.arrival());
+    let whose = SessionQueue { key: rules.key(direction), flows: rules.flows(direction) };
+    match queued_packet.rule().and_then(hold_of) {
+        Some(hold) => engine.hold(whose, now, arrival, queued_packet, hold, outlet),
+        None => engine.offer(whose, now, arrival, queued_packet, outlet),
     }
 }
 
 /// The output of the engine.
-struct Turn<'a> {
+struct QueueOutlet<'a> {
     path: &'a mut Path,
     tables: &'a Tables,
-    leaving: &'a mut Vec<Parcel>,
+    leaving: &'a mut Vec<QueuedPacket>,
     outbox: &'a mut Vec<u8>,
 }
 
-impl Turn<'_> {
+impl QueueOutlet<'_> {
     /// Traces a queued packet, if its session is traced.
-    fn trace(&self, parcel: &Parcel, fate: Fate) {
-        if parcel.rules.life.is_traced()
-            && let Some(flow) = Flow::of(&parcel.bytes)
+    fn trace(&self, queued_packet: &QueuedPacket, fate: Fate) {
+        if queued_packet.rules.state.is_traced()
+            && let Some(flow) = Flow::of(&queued_packet.bytes)
         {
-            self.path.trace(&parcel.rules, parcel.rule(), parcel.came(&flow), fate);
+            self.path.trace(&queued_packet.rules, queued_packet.rule(), queued_packet.ingress(&flow), fate);
         }
     }
 
     /// Adds a packet to those sent together to N6 or another UE.
     fn to_network(&mut self, flow: &Flow, packet: &[u8]) {
-        if self.path.sends_past_kernel(self.tables, flow, packet) {
+        if self.path.send_past_kernel(self.tables, flow, packet) {
             return;
         }
         if self.outbox.len() + LONGEST > OUTBOX {
@@ -144,14 +147,19 @@ impl Turn<'_> {
 
     /// The headers of a packet to the data network, if its current rule permits it; it may have been queued
     /// by another rule.
-    fn flow_to_network(&mut self, parcel: &Parcel, rule: &Rule) -> Result<Option<Flow>, DropReason> {
+    fn flow_to_network(
+        &mut self,
+        queued_packet: &QueuedPacket,
+        rule: &Rule,
+    ) -> Result<Option<Flow>, DropReason> {
         if matches!(rule.action, Some(Action::Forward(Destination::Tunnel(_)))) {
             return Ok(None);
         }
-        let flow = Flow::of(&parcel.bytes).ok_or(DropReason::MalformedInner)?;
-        match self.path.border.lets_pass(self.tables, &parcel.rules, &flow, &parcel.bytes) {
-            true => Ok(Some(flow)),
-            false => Err(DropReason::ClosedDestination),
+        let flow = Flow::of(&queued_packet.bytes).ok_or(DropReason::MalformedInner)?;
+        if self.path.border.lets_pass(self.tables, &queued_packet.rules, &flow, &queued_packet.bytes) {
+            Ok(Some(flow))
+        } else {
+            Err(DropReason::ClosedDestination)
         }
     }
 
@@ -169,54 +177,55 @@ impl Turn<'_> {
         self.flush_n6();
         self.path.flush_n3();
         self.path.ports.flush();
-        for parcel in self.leaving.drain(..) {
-            parcel.leave();
+        for queued_packet in self.leaving.drain(..) {
+            queued_packet.leave();
             if self.path.spare.len() < MOST_SPARE {
-                self.path.spare.push(parcel.bytes);
+                self.path.spare.push(queued_packet.bytes);
             }
         }
     }
 }
 
-impl Outlet<Parcel> for Turn<'_> {
-    fn send(&mut self, mut parcel: Parcel, marked: bool) -> bool {
+impl Outlet<QueuedPacket> for QueueOutlet<'_> {
+    fn send(&mut self, mut queued_packet: QueuedPacket, marked: bool) -> bool {
         if marked {
-            mark_congestion(&mut parcel.bytes);
+            mark_congestion(&mut queued_packet.bytes);
         }
-        let may_pass = parcel.rule().ok_or(DropReason::NoRule).and_then(|rule| rule.quota().map(|()| rule));
-        let may_pass = may_pass.and_then(|rule| Ok((rule, self.flow_to_network(&parcel, rule)?)));
+        let may_pass =
+            queued_packet.rule().ok_or(DropReason::NoRule).and_then(|rule| rule.quota().map(|()| rule));
+        let may_pass = may_pass.and_then(|rule| Ok((rule, self.flow_to_network(&queued_packet, rule)?)));
         let (rule, flow) = match may_pass {
             Ok(passes) => passes,
             Err(reason) => {
-                self.drop(parcel, reason);
+                self.drop(queued_packet, reason);
                 return false;
             }
         };
-        self.path.count(&parcel.rules, rule, parcel.bytes.len());
+        self.path.count(&queued_packet.rules, rule, queued_packet.bytes.len());
         match (rule.action, flow) {
             (Some(Action::Forward(Destination::Tunnel(tunnel))), _) => {
-                self.trace(&parcel, Fate::ToTunnel(tunnel));
-                self.path.send_copy((rule, parcel.qfi()), &tunnel, &parcel.bytes);
+                self.trace(&queued_packet, Fate::ToTunnel(tunnel));
+                self.path.send_copy((rule, queued_packet.qfi()), &tunnel, &queued_packet.bytes);
             }
             (_, Some(flow)) => {
-                self.trace(&parcel, Fate::ToNetwork);
-                self.to_network(&flow, &parcel.bytes);
+                self.trace(&queued_packet, Fate::ToNetwork);
+                self.to_network(&flow, &queued_packet.bytes);
             }
             (_, None) => {}
         }
-        self.leaving.push(parcel);
+        self.leaving.push(queued_packet);
         true
     }
 
-    fn drop(&mut self, parcel: Parcel, reason: DropReason) {
+    fn drop(&mut self, queued_packet: QueuedPacket, reason: DropReason) {
         self.path.drop(reason, 1);
-        self.trace(&parcel, Fate::Dropped(reason));
-        self.leaving.push(parcel);
+        self.trace(&queued_packet, Fate::Dropped(reason));
+        self.leaving.push(queued_packet);
     }
 
-    fn held(&mut self, parcel: &Parcel, pdr: PdrId) {
-        let (session, qfi) = (parcel.rules.life.id, parcel.rule().and_then(|rule| rule.qfi));
-        let event = Event::DownlinkData { session, pdr, qfi, dscp: parcel.dscp() };
+    fn held(&mut self, queued_packet: &QueuedPacket, pdr: PdrId) {
+        let (session, qfi) = (queued_packet.rules.state.id, queued_packet.rule().and_then(|rule| rule.qfi));
+        let event = Event::DownlinkData { session, pdr, qfi, dscp: queued_packet.dscp() };
         self.path.shared.events.push(event);
     }
 }

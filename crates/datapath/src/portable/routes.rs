@@ -7,7 +7,7 @@ use super::path::{Path, peer_of};
 use super::ports::Ports;
 use crate::packet::{Flow, decrement_ttl, set_ipv4_checksum};
 use crate::rules::{Now, Rule};
-use crate::sys::layout::{Handed, NO_INDEX};
+use crate::sys::layout::{NO_INDEX, RedirectInfo};
 use pith_pfcp::gtpu::GTPU_PORT;
 use pith_upf::contract::{Qfi, Tunnel};
 use std::collections::HashMap;
@@ -35,22 +35,22 @@ pub struct Routes {
 struct Route {
     /// The index of the worker's AF_XDP socket.
     port: usize,
-    told: Handed,
+    info: RedirectInfo,
     until: u64,
 }
 
 impl Routes {
     /// Caches the route that the program passed with a packet for `destination`.
-    pub fn learn(&mut self, destination: IpAddr, told: Handed, ports: &Ports, now: Now) {
-        if told.device == NO_INDEX {
+    pub fn learn(&mut self, destination: IpAddr, info: RedirectInfo, ports: &Ports, now: Now) {
+        if info.device == NO_INDEX {
             self.by_destination.remove(&destination);
             return;
         }
-        let Some(port) = ports.of_slot(told.device) else { return };
+        let Some(port) = ports.of_slot(info.device) else { return };
         if self.by_destination.len() >= MOST {
             self.by_destination.clear();
         }
-        self.by_destination.insert(destination, Route { port, told, until: now.0 + LIFE });
+        self.by_destination.insert(destination, Route { port, info, until: now.0 + LIFE });
     }
 
     fn to(&self, destination: IpAddr, now: Now) -> Option<Route> {
@@ -66,12 +66,12 @@ pub struct Head {
 
 impl Head {
     /// The link header.
-    fn of_link(told: &Handed, v6: bool) -> Self {
+    fn of_link(info: &RedirectInfo, v6: bool) -> Self {
         let mut head = Self { octets: [0; HEAD], length: 0 };
-        head.add(&told.ethernet);
-        if told.vlan != 0 {
+        head.add(&info.ethernet);
+        if info.vlan != 0 {
             head.add(&[0x81, 0x00]);
-            head.add(&told.vlan.to_ne_bytes());
+            head.add(&info.vlan.to_ne_bytes());
         }
         head.add(if v6 { &[0x86, 0xdd] } else { &[0x08, 0x00] });
         head
@@ -99,15 +99,15 @@ impl Head {
 impl Path {
     /// Sends a packet to the data network by AF_XDP; `false` if the kernel must send it, which also generates
     /// ICMP errors.
-    pub fn leaves_to_network(&mut self, flow: &Flow, packet: &[u8]) -> bool {
+    pub fn send_to_network_by_xsk(&mut self, flow: &Flow, packet: &[u8]) -> bool {
         let Some(route) = self.routes.to(flow.destination, self.now) else { return false };
-        if packet.len() > usize::from(route.told.mtu) {
+        if packet.len() > usize::from(route.info.mtu) {
             return false;
         }
         let v6 = flow.destination.is_ipv6();
         let ip_len = if v6 { 40 } else { usize::from(packet.first().map_or(0, |first| first & 0x0f)) * 4 };
         let Some((ip, rest)) = packet.split_at_checked(ip_len) else { return false };
-        let mut head = Head::of_link(&route.told, v6);
+        let mut head = Head::of_link(&route.info, v6);
         let link_len = head.length;
         head.add(ip);
         if !decrement_ttl(head.from(link_len)) || !self.ports.send(route.port, head.octets(), rest) {
@@ -118,12 +118,17 @@ impl Path {
     }
 
     /// Sends a packet into a tunnel by AF_XDP; `false` if the kernel must send it.
-    pub fn leaves_by_tunnel(&mut self, by: (&Rule, Option<Qfi>), tunnel: &Tunnel, packet: &[u8]) -> bool {
+    pub fn send_by_tunnel_by_xsk(
+        &mut self,
+        by: (&Rule, Option<Qfi>),
+        tunnel: &Tunnel,
+        packet: &[u8],
+    ) -> bool {
         let mut room = [0; HEADROOM];
         let Some(at) = write_header(&mut room, tunnel, by, packet.len()) else { return false };
         let header = room.get(at..).unwrap_or_default();
         let (peer, dscp) = (peer_of(tunnel), tunnel.dscp.unwrap_or(0));
-        let Some((port, mut head)) = self.way_into_tunnel(peer, dscp, header.len() + packet.len()) else {
+        let Some((port, mut head)) = self.tunnel_route(peer, dscp, header.len() + packet.len()) else {
             return false;
         };
         head.add(header);
@@ -135,15 +140,15 @@ impl Path {
     }
 
     /// The AF_XDP socket for a G-PDU of that length, and the headers before it.
-    pub fn way_into_tunnel(&mut self, peer: SocketAddr, dscp: u8, length: usize) -> Option<(usize, Head)> {
+    pub fn tunnel_route(&mut self, peer: SocketAddr, dscp: u8, length: usize) -> Option<(usize, Head)> {
         let (IpAddr::V4(peer), Some(own)) = (peer.ip(), self.own_v4()) else { return None };
         let route = self.routes.to(peer.into(), self.now)?;
         let length = IPV4_LEN + UDP_LEN + length;
-        if length > usize::from(route.told.mtu) {
+        if length > usize::from(route.info.mtu) {
             return None;
         }
         self.outer_id = self.outer_id.wrapping_add(1);
-        let mut head = Head::of_link(&route.told, false);
+        let mut head = Head::of_link(&route.info, false);
         head.add(&outer(own, peer, dscp, self.outer_id, length as u16));
         Some((route.port, head))
     }

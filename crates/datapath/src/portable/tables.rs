@@ -44,7 +44,7 @@ impl Tables {
         if let Some(previous) = previous {
             self.remove(previous);
         }
-        self.by_id.insert(rules.life.id.0, Arc::clone(rules));
+        self.by_id.insert(rules.state.id.0, Arc::clone(rules));
         for teid in rules.teids() {
             self.by_teid.insert(teid.0, Arc::clone(rules));
         }
@@ -59,7 +59,7 @@ impl Tables {
 
     /// Removes a session, except for keys that belong to another session by now.
     pub fn remove(&mut self, rules: &Arc<Rules>) {
-        remove_own(&mut self.by_id, rules.life.id.0, rules);
+        remove_own(&mut self.by_id, rules.state.id.0, rules);
         for teid in rules.teids() {
             remove_own(&mut self.by_teid, teid.0, rules);
         }
@@ -78,7 +78,7 @@ fn prefix(address: u128) -> u64 {
 }
 
 fn remove_own<K: Hash + Eq>(table: &mut Table<K>, key: K, rules: &Rules) {
-    if table.get(&key).is_some_and(|found| Arc::ptr_eq(&found.life, &rules.life)) {
+    if table.get(&key).is_some_and(|found| Arc::ptr_eq(&found.state, &rules.state)) {
         table.remove(&key);
     }
 }
@@ -172,7 +172,7 @@ mod tests {
         let long = sessions.install(&framed(session(2, 2, 2), long)).rules;
         [&wide, &long].into_iter().for_each(|rules| tables.publish(rules, None));
         let owner = |tables: &Tables, address: &str| {
-            tables.by_ue(address.parse().unwrap()).map(|rules| rules.life.id.0)
+            tables.by_ue(address.parse().unwrap()).map(|rules| rules.state.id.0)
         };
         for (address, session) in [
             ("192.168.7.9", Some(2)),
@@ -201,7 +201,7 @@ mod tests {
         tables.publish(&first, None);
         tables.publish(&second, None);
         tables.remove(&first);
-        assert_eq!(tables.by_ue("10.45.0.1".parse().unwrap()).unwrap().life.id, SessionId(2));
+        assert_eq!(tables.by_ue("10.45.0.1".parse().unwrap()).unwrap().state.id, SessionId(2));
         assert!(tables.by_teid(Teid(1)).is_none());
     }
 }

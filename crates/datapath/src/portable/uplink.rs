@@ -1,10 +1,10 @@
 //! Uplink: packets received from tunnels, handled by their sessions' rules.
 
-use super::path::{Path, Turn, peer_of};
+use super::path::{Path, SendDecision, peer_of};
 use super::signalling::{Signaller, send_signalling};
 use super::tables::Tables;
 use crate::packet::Flow;
-use crate::rules::{Came, Origin, Rules, STEPS};
+use crate::rules::{Ingress, Origin, Rules, STEPS};
 use crate::sys::{Datagram, prefetch};
 use pith_pfcp::gtpu::{ExtensionHeader, GtpuMessageType, Packet, Signalling};
 use pith_upf::contract::{Action, Destination, Direction, DropReason, Fate, Qfi, Source, Teid};
@@ -154,28 +154,28 @@ impl Path {
         let bytes = arena.get(inner.clone()).unwrap_or_default();
         let Some(flow) = Flow::of(bytes) else { return self.drop(DropReason::MalformedInner, 1) };
         let origin = Origin::Tunnel(teid);
-        let came = Came { origin, qfi, flow: &flow };
+        let ingress = Ingress { origin, qfi, flow: &flow };
         let inner = inner.start..inner.start + flow.length;
         let packet = bytes.get(..flow.length).unwrap_or_default();
-        let (rule, action) = match self.judge(rules, origin, &flow, qfi) {
+        let (rule, action) = match self.select_rule(rules, origin, &flow, qfi) {
             Ok(found) => found,
-            Err((rule, reason)) => return self.refuse(rules, rule, came, reason),
+            Err((rule, reason)) => return self.refuse(rules, rule, ingress, reason),
         };
         let is_to_network = action == Action::Forward(Destination::Network);
         if is_to_network && !self.border.lets_pass(tables, rules, &flow, packet) {
-            return self.refuse(rules, Some(rule), came, DropReason::ClosedDestination);
+            return self.refuse(rules, Some(rule), ingress, DropReason::ClosedDestination);
         }
-        match (self.turn_for(rules, rule, action, flow.length), action) {
-            (Ok(Turn::Now), Action::Forward(Destination::Network)) => {
-                self.trace(rules, Some(rule), came, Fate::ToNetwork);
+        match (self.send_decision(rules, rule, action, flow.length), action) {
+            (Ok(SendDecision::Send), Action::Forward(Destination::Network)) => {
+                self.trace(rules, Some(rule), ingress, Fate::ToNetwork);
                 self.send_to_network(tables, &flow, arena, inner);
             }
-            (Ok(Turn::Now), Action::Forward(Destination::Tunnel(tunnel))) => {
-                self.trace(rules, Some(rule), came, Fate::ToTunnel(tunnel));
+            (Ok(SendDecision::Send), Action::Forward(Destination::Tunnel(tunnel))) => {
+                self.trace(rules, Some(rule), ingress, Fate::ToTunnel(tunnel));
                 self.send_copy((rule, qfi), &tunnel, packet);
             }
-            (Ok(_), _) => self.queue(rules, rule, came, packet),
-            (Err(reason), _) => self.refuse(rules, Some(rule), came, reason),
+            (Ok(_), _) => self.queue(rules, rule, ingress, packet),
+            (Err(reason), _) => self.refuse(rules, Some(rule), ingress, reason),
         }
     }
 
@@ -187,17 +187,17 @@ impl Path {
     /// Sends a packet to another UE or to N6. The kernel routes packets for a UE back to TUN.
     pub fn send_to_network(&mut self, tables: &Tables, flow: &Flow, arena: &[u8], packet: Range<usize>) {
         let bytes = arena.get(packet.clone()).unwrap_or_default();
-        if !self.sends_past_kernel(tables, flow, bytes) {
+        if !self.send_past_kernel(tables, flow, bytes) {
             self.n6.push(arena, packet, flow);
         }
     }
 
     /// Sends a packet to another UE, or to N6 by AF_XDP; `false` if the kernel must send it.
-    pub fn sends_past_kernel(&mut self, tables: &Tables, flow: &Flow, packet: &[u8]) -> bool {
+    pub fn send_past_kernel(&mut self, tables: &Tables, flow: &Flow, packet: &[u8]) -> bool {
         if let Some(rules) = tables.by_ue(flow.destination).filter(|_| self.shared.hairpin) {
             self.deliver_past_kernel(rules, flow, packet);
             return true;
         }
-        !self.is_the_kernels(flow.source) && self.leaves_to_network(flow, packet)
+        !self.is_the_kernels(flow.source) && self.send_to_network_by_xsk(flow, packet)
     }
 }

@@ -43,9 +43,9 @@ pub struct Worker {
 
 /// Whether the worker continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Life {
-    On,
-    Over,
+enum Continuation {
+    Continue,
+    Stop,
 }
 
 impl Worker {
@@ -69,14 +69,14 @@ impl Worker {
     pub fn run(mut self) {
         let mut ready = 0;
         loop {
-            if self.begin_batch() == Life::Over {
+            if self.begin_batch() == Continuation::Stop {
                 return;
             }
             self.queues.serve(&mut self.path, &self.tables);
-            self.path.nudge();
+            self.path.wake_receivers();
             if ready == 0 {
                 ready = self.sleep();
-                if self.begin_batch() == Life::Over {
+                if self.begin_batch() == Continuation::Stop {
                     return;
                 }
             }
@@ -89,16 +89,17 @@ impl Worker {
         if ready == 0 {
             return false;
         }
-        let before = self.path.counters.came();
+        let before = self.path.counters.packets_received();
         let more_uplink = ready & !(WAKE | TUN) != 0 && self.uplink();
         let more_downlink = ready & TUN != 0 && self.path.downlink(&self.tables);
-        let packets = self.path.counters.came() - before;
-        let (more_handed, frames) = if ready & !(WAKE | TUN) != 0 { self.handed() } else { (false, false) };
+        let packets = self.path.counters.packets_received() - before;
+        let (more_redirected, frames) =
+            if ready & !(WAKE | TUN) != 0 { self.forward_redirected() } else { (false, false) };
         self.pace.note(self.path.now, packets, frames);
-        more_uplink || more_downlink || more_handed
+        more_uplink || more_downlink || more_redirected
     }
 
-    fn begin_batch(&mut self) -> Life {
+    fn begin_batch(&mut self) -> Continuation {
         self.path.now = self.path.shared.clock.now();
         self.take_messages()
     }
@@ -108,7 +109,7 @@ impl Worker {
         if !self.inbox.park() {
             return 0;
         }
-        if self.queues.is_handed() {
+        if self.queues.has_incoming() {
             self.inbox.unpark();
             return 0;
         }
@@ -138,9 +139,9 @@ impl Worker {
         ready
     }
 
-    fn take_messages(&mut self) -> Life {
-        let Some(number) = self.inbox.take(&mut self.taken) else { return Life::On };
-        let mut life = Life::On;
+    fn take_messages(&mut self) -> Continuation {
+        let Some(number) = self.inbox.take(&mut self.taken) else { return Continuation::Continue };
+        let mut continuation = Continuation::Continue;
         self.path.border.forget();
         for message in std::mem::take(&mut self.taken) {
             let Self { tables, queues, path, .. } = self;
@@ -157,11 +158,11 @@ impl Worker {
                 Message::Reach(reach) => path.border.set_reach(reach),
                 Message::Peer { address, known } => path.border.set_peer(address, known),
                 Message::Serve(port) => path.ports.serve(port),
-                Message::Stop => life = Life::Over,
+                Message::Stop => continuation = Continuation::Stop,
             }
         }
         self.inbox.confirm(number);
-        life
+        continuation
     }
 
     /// Receives and forwards a batch from each socket. Returns whether there may be more.
@@ -182,13 +183,13 @@ impl Worker {
 
     /// Forwards a batch of frames redirected by the program. Returns whether there may be more, and whether
     /// there were any.
-    fn handed(&mut self) -> (bool, bool) {
+    fn forward_redirected(&mut self) -> (bool, bool) {
         let (mut more, mut any) = (false, false);
         for port in 0..self.path.ports.len() {
             self.frames.clear();
             more |= self.path.ports.receive(port, &mut self.arena, &mut self.frames);
             any |= !self.frames.is_empty();
-            self.path.handed(&self.tables, &mut self.signaller, &self.arena, &self.frames);
+            self.path.forward_redirected(&self.tables, &mut self.signaller, &self.arena, &self.frames);
         }
         (more, any)
     }

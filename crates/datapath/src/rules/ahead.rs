@@ -21,7 +21,7 @@ use pith_upf::contract::Direction;
 const RULES: usize = 2;
 
 /// The steps in order; the caller prefetches the session's [`Rules`] first.
-pub const STEPS: [Step; 5] = [rules, flows, meters, slots, places];
+pub const STEPS: [Step; 5] = [rules, flows, meters, slots, urr_shares];
 
 /// A step, for a session, a direction and a worker.
 pub type Step = fn(&Rules, Direction, Worker);
@@ -31,7 +31,7 @@ fn near(rules: &Rules, direction: Direction) -> impl Iterator<Item = &Rule> {
 }
 
 fn rules(rules: &Rules, _: Direction, _: Worker) {
-    prefetch(&*rules.life);
+    prefetch(&*rules.state);
     rules.iter().take(2 * RULES).for_each(prefetch);
 }
 
@@ -57,9 +57,9 @@ fn slots(rules: &Rules, direction: Direction, _: Worker) {
     }
 }
 
-fn places(rules: &Rules, direction: Direction, worker: Worker) {
+fn urr_shares(rules: &Rules, direction: Direction, worker: Worker) {
     for rule in near(rules, direction) {
         rule.flow.metering().iter().for_each(|metering| prefetch(metering.meter()));
-        rule.urrs.iter().filter_map(|used| used.counter.place(worker)).for_each(prefetch);
+        rule.urrs.iter().filter_map(|used| used.counter.urr_share(worker)).for_each(prefetch);
     }
 }

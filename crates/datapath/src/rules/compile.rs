@@ -2,7 +2,7 @@
 
 use super::classify::matches;
 use super::usage::{UrrUse, Worker};
-use super::{Home, Now, Waiting};
+use super::{Now, SessionBlock, Waiting};
 use crate::packet::Flow;
 use pith_upf::contract::{
     Action, AddressRange, Destination, Direction, DropReason, Gate, Pdr, PdrId, Qfi, SdfFilter, Session,
@@ -24,26 +24,26 @@ pub enum Origin {
 
 /// The state of a session that outlives its rules.
 #[derive(Debug)]
-pub struct Life {
+pub struct SessionState {
     pub id: SessionId,
     uplink: Waiting,
     downlink: Waiting,
     last_packet: AtomicU64,
     /// Whether the session is traced; beside the fields that every packet reads anyway.
     traced: AtomicBool,
-    home: Option<Arc<Home>>,
+    block: Option<Arc<SessionBlock>>,
 }
 
-impl Life {
-    /// For a session without packets; `home` is its block, if a BPF program handles it.
-    pub fn new(id: SessionId, home: Option<Arc<Home>>) -> Self {
+impl SessionState {
+    /// For a session without packets; `block` is its block, if a BPF program handles it.
+    pub fn new(id: SessionId, block: Option<Arc<SessionBlock>>) -> Self {
         let (uplink, downlink) = (Waiting::default(), Waiting::default());
         let (last_packet, traced) = (AtomicU64::new(0), AtomicBool::new(false));
-        Self { id, uplink, downlink, last_packet, traced, home }
+        Self { id, uplink, downlink, last_packet, traced, block }
     }
 
-    pub fn home(&self) -> Option<&Arc<Home>> {
-        self.home.as_ref()
+    pub fn block(&self) -> Option<&Arc<SessionBlock>> {
+        self.block.as_ref()
     }
 
     /// The queued packets of a direction.
@@ -79,7 +79,7 @@ impl Life {
 #[derive(Debug)]
 pub struct Rules {
     /// The state that outlives the rules.
-    pub life: Arc<Life>,
+    pub state: Arc<SessionState>,
     pub ue: UeAddress,
     pub framed: Box<[AddressRange]>,
     /// The peer of the downlink tunnel, if downlink packets are sent into one.
@@ -90,7 +90,12 @@ pub struct Rules {
 
 impl Rules {
     /// Compiles a session with the flows of its QERs and the counters of its URRs.
-    pub fn compile(session: &Session, life: Arc<Life>, qos: Arc<SessionQos>, urrs: &[Arc<UrrUse>]) -> Self {
+    pub fn compile(
+        session: &Session,
+        state: Arc<SessionState>,
+        qos: Arc<SessionQos>,
+        urrs: &[Arc<UrrUse>],
+    ) -> Self {
         let mut pdrs: Vec<&Pdr> = session.pdrs.iter().collect();
         pdrs.sort_by_key(|pdr| pdr.precedence);
         let pdrs = pdrs.into_iter().zip(0..);
@@ -99,7 +104,7 @@ impl Rules {
         let framed = session.framed_routes.clone().into();
         let downlink = rules.iter().filter(|rule| rule.direction() == Direction::Downlink);
         let downlink_peer = downlink.filter_map(Rule::peer).next();
-        Self { life, ue: session.ue, framed, downlink_peer, rules, qos }
+        Self { state, ue: session.ue, framed, downlink_peer, rules, qos }
     }
 
     pub fn rule(&self, index: u16) -> Option<&Rule> {
@@ -108,7 +113,7 @@ impl Rules {
 
     /// The key of the session's queue of a direction.
     pub fn key(&self, direction: Direction) -> Key {
-        (self.life.id, direction)
+        (self.state.id, direction)
     }
 
     pub fn flows(&self, direction: Direction) -> &Flows {
@@ -148,8 +153,8 @@ impl Rules {
 
     /// Records the time of a packet.
     pub fn touch(&self, now: Now) {
-        if self.life.last_packet.load(Relaxed) != now.0 {
-            self.life.last_packet.store(now.0, Relaxed);
+        if self.state.last_packet.load(Relaxed) != now.0 {
+            self.state.last_packet.store(now.0, Relaxed);
         }
     }
 }
@@ -228,10 +233,7 @@ impl Rule {
     }
 
     pub fn quota(&self) -> Result<(), DropReason> {
-        match self.urrs.iter().any(|used| used.exhausted()) {
-            true => Err(DropReason::QuotaExhausted),
-            false => Ok(()),
-        }
+        if self.urrs.iter().any(|used| used.exhausted()) { Err(DropReason::QuotaExhausted) } else { Ok(()) }
     }
 
     /// Counts a forwarded packet, and calls `reached` for each URR that reaches a limit by it.

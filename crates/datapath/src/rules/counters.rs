@@ -21,7 +21,7 @@ pub struct WorkerCounters {
 
 impl WorkerCounters {
     /// Received packets of both directions.
-    pub fn came(&self) -> u64 {
+    pub fn packets_received(&self) -> u64 {
         self.n3_in.packets.load(Relaxed) + self.n6_in.packets.load(Relaxed)
     }
 }

@@ -14,9 +14,9 @@ mod waiting;
 pub use ahead::STEPS;
 pub use compile::{Origin, Rule, Rules};
 pub use counters::{Drops, WorkerCounters, total};
-pub use pool::{Blocks, Home, Homes, Pool, Pools};
+pub use pool::{BlockPool, BlockValues, Pool, Pools, SessionBlock};
 pub use sessions::{Installed, Sessions};
-pub use trace::{Came, Tracer};
+pub use trace::{Ingress, Tracer};
 pub use usage::{UrrUse, Worker};
 pub use waiting::Waiting;
 

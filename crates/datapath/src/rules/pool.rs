@@ -3,7 +3,7 @@
 
 use crate::sys::MapMemory;
 use crate::sys::layout::{
-    Given, HOME, HOME_FLOWS, HOME_METERS, Limits, Place, SESSION_FLOWS, Shared, Traffic,
+    BLOCK_FLOWS, BLOCK_METERS, FlowShare, IN_BLOCK, Limits, SESSION_FLOWS, Shared, Traffic, UrrShare,
 };
 use pith_upf::contract::{Direction, Qer};
 use pith_upf::qos::{Burst, Count, FastCounters, FlowCount, FlowCounters, Meter, MeterSource, Metering};
@@ -16,11 +16,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 #[derive(Debug)]
 pub struct Pools {
     /// Blocks of sessions.
-    pub homes: Homes,
+    pub session_blocks: BlockPool,
     /// Meters that do not fit into blocks.
     pub meters: Pool<Meter>,
     /// URR counters that do not fit into blocks: for each URR those of the CPUs, then those of the workers.
-    pub places: Pool<Place>,
+    pub urr_shares: Pool<UrrShare>,
     /// Limits of URRs.
     pub limits: Pool<Limits>,
     /// The index of the first worker's counter.
@@ -31,27 +31,28 @@ impl Pools {
     /// On the heap, for this number of workers.
     pub fn on_heap(workers: usize) -> Self {
         Self {
-            homes: Homes::default(),
+            session_blocks: BlockPool::default(),
             meters: Pool::on_heap(1),
-            places: Pool::on_heap(workers),
+            urr_shares: Pool::on_heap(workers),
             limits: Pool::on_heap(1),
             first_worker: 0,
         }
     }
 
     /// Counters for a URR of a session.
-    pub fn take_places(&self, home: Option<&Arc<Home>>) -> Slot<Place> {
-        let at_home =
-            home.and_then(|home| home.take(PLACES, |home, _| home.memory.blocks.places.at(home.at()), 0));
-        at_home.unwrap_or_else(|| self.places.take())
+    pub fn take_urr_shares(&self, block: Option<&Arc<SessionBlock>>) -> Slot<UrrShare> {
+        let in_block_slot = block.and_then(|block| {
+            block.take(URR_SHARES, |block, _| block.memory.blocks.urr_shares.at(block.at()), 0)
+        });
+        in_block_slot.unwrap_or_else(|| self.urr_shares.take())
     }
 
-    fn take_meter(&self, home: Option<&Arc<Home>>, direction: Direction) -> Slot<Meter> {
-        let at_home = home.and_then(|home| match direction {
-            Direction::Uplink => home.take(UPLINK_METER, Home::meter, 0),
-            Direction::Downlink => home.take(DOWNLINK_METER, Home::meter, 1),
+    fn take_meter(&self, block: Option<&Arc<SessionBlock>>, direction: Direction) -> Slot<Meter> {
+        let in_block_slot = block.and_then(|block| match direction {
+            Direction::Uplink => block.take(UPLINK_METER, SessionBlock::meter, 0),
+            Direction::Downlink => block.take(DOWNLINK_METER, SessionBlock::meter, 1),
         });
-        at_home.unwrap_or_else(|| self.meters.take())
+        in_block_slot.unwrap_or_else(|| self.meters.take())
     }
 }
 
@@ -113,33 +114,33 @@ impl Free {
 
 /// The blocks that a BPF program has for sessions; none by default.
 #[derive(Debug, Default)]
-pub struct Homes(Option<Arc<HomeMemory>>);
+pub struct BlockPool(Option<Arc<BlockMemory>>);
 
 /// The meters and counters in blocks.
 #[derive(Debug)]
-pub struct Blocks {
+pub struct BlockValues {
     /// Meters, uplink and downlink.
     pub meters: MapMemory<Meter>,
     /// Counters of a URR.
-    pub places: MapMemory<Place>,
+    pub urr_shares: MapMemory<UrrShare>,
     /// Counters of the first flows, for each CPU.
-    pub givens: MapMemory<Given>,
+    pub flow_shares: MapMemory<FlowShare>,
     /// Counters of further flows; not in blocks, but allocated to them on demand.
-    pub groups: MapMemory<Given>,
+    pub groups: MapMemory<FlowShare>,
     pub cpus: usize,
 }
 
 #[derive(Debug)]
-struct HomeMemory {
-    blocks: Blocks,
+struct BlockMemory {
+    blocks: BlockValues,
     free: Free,
     free_groups: Free,
 }
 
 /// A session's block; freed when its last part is released.
 #[derive(Debug)]
-pub struct Home {
-    memory: Arc<HomeMemory>,
+pub struct SessionBlock {
+    memory: Arc<BlockMemory>,
     index: u32,
     /// The group of further flow counters, once allocated.
     group: OnceLock<u32>,
@@ -149,27 +150,27 @@ pub struct Home {
 
 const UPLINK_METER: u32 = 1;
 const DOWNLINK_METER: u32 = 2;
-const PLACES: u32 = 4;
+const URR_SHARES: u32 = 4;
 /// Part number of flow 0; those of the others follow.
 const FLOW: u32 = 8;
 
-impl Homes {
+impl BlockPool {
     /// The first `count` blocks of a table.
-    pub fn in_map(blocks: Blocks, count: u32) -> Self {
+    pub fn in_map(blocks: BlockValues, count: u32) -> Self {
         let free_groups = Free::below(blocks.groups.len() as u32);
-        Self(Some(Arc::new(HomeMemory { blocks, free: Free::below(count), free_groups })))
+        Self(Some(Arc::new(BlockMemory { blocks, free: Free::below(count), free_groups })))
     }
 
     /// Allocates a block.
-    pub fn take(&self) -> Option<Arc<Home>> {
+    pub fn take(&self) -> Option<Arc<SessionBlock>> {
         let memory = self.0.as_ref()?;
         let index = memory.free.take()?;
         let memory = Arc::clone(memory);
-        Some(Arc::new(Home { memory, index, group: OnceLock::new(), taken: AtomicU32::new(0) }))
+        Some(Arc::new(SessionBlock { memory, index, group: OnceLock::new(), taken: AtomicU32::new(0) }))
     }
 }
 
-impl Home {
+impl SessionBlock {
     /// The session's slot.
     pub fn index(&self) -> u32 {
         self.index
@@ -190,10 +191,10 @@ impl Home {
     }
 
     /// The counters of a flow, for each CPU.
-    fn givens(&self, number: u32) -> &[Given] {
-        let Blocks { givens, groups, cpus, .. } = &self.memory.blocks;
-        let (all, first) = match (number as usize).checked_sub(HOME_FLOWS) {
-            None => (givens.at(self.at()), number as usize),
+    fn flow_shares(&self, number: u32) -> &[FlowShare] {
+        let BlockValues { flow_shares, groups, cpus, .. } = &self.memory.blocks;
+        let (all, first) = match (number as usize).checked_sub(BLOCK_FLOWS) {
+            None => (flow_shares.at(self.at()), number as usize),
             Some(further) => (self.further_flows().map_or(&[][..], |at| groups.at(at as usize)), further),
         };
         all.get(first * cpus..(first + 1) * cpus).unwrap_or_default()
@@ -201,12 +202,12 @@ impl Home {
 
     /// Zeroed counters of a flow: those of its direction if they are free, otherwise further ones.
     fn take_flow(self: &Arc<Self>, direction: Direction) -> Option<OneFlow> {
-        let further = HOME_FLOWS as u8..SESSION_FLOWS as u8;
+        let further = BLOCK_FLOWS as u8..SESSION_FLOWS as u8;
         std::iter::once(direction as u8).chain(further).find_map(|number| {
-            (usize::from(number) < HOME_FLOWS || self.has_group()).then_some(())?;
-            let givens = self.take(FLOW << number, Self::givens, number.into())?;
-            givens.iter().for_each(Given::clear);
-            Some(OneFlow { givens, number })
+            (usize::from(number) < BLOCK_FLOWS || self.has_group()).then_some(())?;
+            let flow_shares = self.take(FLOW << number, Self::flow_shares, number.into())?;
+            flow_shares.iter().for_each(FlowShare::clear);
+            Some(OneFlow { flow_shares, number })
         })
     }
 
@@ -225,14 +226,14 @@ impl Home {
     /// Allocates a part, unless it is in use.
     fn take<T>(self: &Arc<Self>, part: u32, values: ValuesOf<T>, number: u32) -> Option<Slot<T>> {
         let free = self.taken.fetch_or(part, AcqRel) & part == 0;
-        free.then(|| Slot::Home { home: Arc::clone(self), part, values, number })
+        free.then(|| Slot::SessionBlock { block: Arc::clone(self), part, values, number })
     }
 }
 
 /// Selects the values of a part in a block.
-type ValuesOf<T> = fn(&Home, u32) -> &[T];
+type ValuesOf<T> = fn(&SessionBlock, u32) -> &[T];
 
-impl Drop for Home {
+impl Drop for SessionBlock {
     fn drop(&mut self) {
         if let Some(group) = self.group.get() {
             self.memory.free_groups.put(*group);
@@ -251,8 +252,8 @@ pub enum Slot<T> {
     #[allow(private_interfaces)]
     Shared { memory: Arc<Memory<T>>, index: u32 },
     /// In the session's block.
-    Home {
-        home: Arc<Home>,
+    SessionBlock {
+        block: Arc<SessionBlock>,
         part: u32,
         values: ValuesOf<T>,
         /// The index among the values of its kind.
@@ -263,11 +264,11 @@ pub enum Slot<T> {
 impl Slot<Meter> {
     /// The index by which the BPF program knows it.
     pub fn name(&self) -> Option<u32> {
-        self.name_of(HOME_METERS as u32)
+        self.name_of(BLOCK_METERS as u32)
     }
 }
 
-impl Slot<Place> {
+impl Slot<UrrShare> {
     /// The index by which the BPF program knows it.
     pub fn name(&self) -> Option<u32> {
         self.name_of(1)
@@ -287,7 +288,7 @@ impl<T> Slot<T> {
         match self {
             Self::Heap(_) => None,
             Self::Shared { index, .. } => Some(*index),
-            Self::Home { home, number, .. } => Some(HOME | (home.index * in_block + number)),
+            Self::SessionBlock { block, number, .. } => Some(IN_BLOCK | (block.index * in_block + number)),
         }
     }
 }
@@ -296,13 +297,13 @@ impl<T> Slot<T> {
 #[derive(Debug)]
 pub struct SessionMeters<'a> {
     pub pools: &'a Pools,
-    pub home: Option<&'a Arc<Home>>,
+    pub block: Option<&'a Arc<SessionBlock>>,
 }
 
 impl MeterSource for SessionMeters<'_> {
     fn make(&self, qer: &Qer, burst: Burst) -> [Arc<dyn Metering>; 2] {
         [Direction::Uplink, Direction::Downlink].map(|direction| {
-            let meter = OneMeter(self.pools.take_meter(self.home, direction));
+            let meter = OneMeter(self.pools.take_meter(self.block, direction));
             meter.meter().fill(qer, direction, burst);
             Arc::new(meter) as Arc<dyn Metering>
         })
@@ -315,7 +316,7 @@ impl MeterSource for SessionMeters<'_> {
     }
 
     fn counters(&self, direction: Direction) -> Arc<FlowCounters> {
-        let fast = self.home.and_then(|home| home.take_flow(direction));
+        let fast = self.block.and_then(|block| block.take_flow(direction));
         Arc::new(fast.map_or_else(FlowCounters::default, |fast| FlowCounters::beside(Box::new(fast))))
     }
 }
@@ -323,22 +324,22 @@ impl MeterSource for SessionMeters<'_> {
 /// The program's counters of a flow.
 #[derive(Debug)]
 struct OneFlow {
-    givens: Slot<Given>,
+    flow_shares: Slot<FlowShare>,
     number: u8,
 }
 
 impl FastCounters for OneFlow {
     fn load(&self) -> FlowCount {
-        let sum = |of: fn(&Given) -> &Traffic| {
-            let counts = self.givens.iter().map(|given| of(given).load());
+        let sum = |of: fn(&FlowShare) -> &Traffic| {
+            let counts = self.flow_shares.iter().map(|share| of(share).load());
             counts.fold(Count::default(), |sum, (packets, bytes)| sum + Count { packets, bytes })
         };
-        let (green, yellow) = (sum(|given| &given.green), sum(|given| &given.yellow));
+        let (green, yellow) = (sum(|share| &share.green), sum(|share| &share.yellow));
         FlowCount {
             green,
             yellow,
-            red: sum(|given| &given.red),
-            dropped: sum(|given| &given.dropped),
+            red: sum(|share| &share.red),
+            dropped: sum(|share| &share.dropped),
             fast: green + yellow,
             ..FlowCount::default()
         }
@@ -370,7 +371,7 @@ impl<T: Shared> Deref for Slot<T> {
         match self {
             Self::Heap(values) => values,
             Self::Shared { memory, index } => memory.values.at(*index as usize),
-            Self::Home { home, values, number, .. } => values(home, *number),
+            Self::SessionBlock { block, values, number, .. } => values(block, *number),
         }
     }
 }
@@ -380,7 +381,7 @@ impl<T> Drop for Slot<T> {
         match self {
             Self::Heap(_) => {}
             Self::Shared { memory, index } => memory.free.put(*index),
-            Self::Home { home, part, .. } => drop(home.taken.fetch_and(!*part, AcqRel)),
+            Self::SessionBlock { block, part, .. } => drop(block.taken.fetch_and(!*part, AcqRel)),
         }
     }
 }

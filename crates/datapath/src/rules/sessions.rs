@@ -1,7 +1,7 @@
 //! The sessions of a datapath on its control thread, and the state that outlives a change of rules.
 
 use super::Now;
-use super::compile::{Life, Rules};
+use super::compile::{Rules, SessionState};
 use super::pool::{Pools, SessionMeters};
 use super::usage::{UrrCounter, UrrUse};
 use pith_upf::contract::{Session, SessionId, SessionUsage, Urr};
@@ -40,40 +40,40 @@ impl Sessions {
 
     /// Adds rates that sessions share.
     pub fn sharing(self, rates: &[SharedRate]) -> Self {
-        let meters = SessionMeters { pools: &self.pools, home: None };
+        let meters = SessionMeters { pools: &self.pools, block: None };
         Self { shared: SharedMeters::new(rates, self.enforcement, &meters), ..self }
     }
 
     /// Compiles a session. Meters with unchanged rates and counters of remaining URRs are kept.
     pub fn install(&mut self, session: &Session) -> Installed {
         let before = self.entries.remove(&session.id);
-        let life = match &before {
-            Some(entry) => Arc::clone(&entry.rules.life),
-            None => Arc::new(Life::new(session.id, self.pools.homes.take())),
+        let state = match &before {
+            Some(entry) => Arc::clone(&entry.rules.state),
+            None => Arc::new(SessionState::new(session.id, self.pools.session_blocks.take())),
         };
-        let qos = Arc::new(self.qos(session, &life, before.as_ref()));
-        let urrs = session.urrs.iter().map(|urr| self.urr_use(&life, urr, before.as_ref()));
+        let qos = Arc::new(self.qos(session, &state, before.as_ref()));
+        let urrs = session.urrs.iter().map(|urr| self.urr_use(&state, urr, before.as_ref()));
         let urrs = urrs.collect::<Vec<_>>();
-        let rules = Arc::new(Rules::compile(session, life, qos, &urrs));
+        let rules = Arc::new(Rules::compile(session, state, qos, &urrs));
         self.entries.insert(session.id, Entry { rules: Arc::clone(&rules), urrs });
         Installed { rules, previous: before.map(|entry| entry.rules) }
     }
 
-    fn qos(&self, session: &Session, life: &Life, before: Option<&Entry>) -> SessionQos {
+    fn qos(&self, session: &Session, state: &SessionState, before: Option<&Entry>) -> SessionQos {
         let before = before.map(|entry| &**entry.rules.qos());
         let shared = self.shared.of(session.ue);
-        let meters = SessionMeters { pools: &self.pools, home: life.home() };
+        let meters = SessionMeters { pools: &self.pools, block: state.block() };
         SessionQos::compile(session, before, self.enforcement, shared, &meters)
     }
 
-    fn urr_use(&self, life: &Life, urr: &Urr, before: Option<&Entry>) -> Arc<UrrUse> {
+    fn urr_use(&self, state: &SessionState, urr: &Urr, before: Option<&Entry>) -> Arc<UrrUse> {
         let old = before.and_then(|entry| entry.urrs.iter().find(|used| used.urr.id == urr.id));
         let counter = match old {
             Some(used) if used.urr == *urr => return Arc::clone(used),
             Some(used) => Arc::clone(&used.counter),
-            None => Arc::new(UrrCounter::new(urr.id, &self.pools, life.home())),
+            None => Arc::new(UrrCounter::new(urr.id, &self.pools, state.block())),
         };
-        Arc::new(UrrUse::new(life.id, urr.clone(), counter, &self.pools))
+        Arc::new(UrrUse::new(state.id, urr.clone(), counter, &self.pools))
     }
 
     pub fn rules(&self, id: SessionId) -> Option<&Arc<Rules>> {
@@ -84,7 +84,7 @@ impl Sessions {
         let entry = self.entries.get(&id)?;
         Some(SessionUsage {
             urrs: entry.urrs.iter().map(|used| used.counter.usage(now)).collect(),
-            last_packet: now.since(entry.rules.life.last_packet()),
+            last_packet: now.since(entry.rules.state.last_packet()),
         })
     }
 
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_is_told_again_only_when_it_changes() {
+    fn a_threshold_is_reported_again_only_when_it_changes() {
         let mut sessions = Sessions::new(Pools::on_heap(1), Enforcement::Police);
         let mut session = session();
         session.urrs[0].threshold.total = Some(1);

@@ -12,7 +12,7 @@ const MOST_WAITING: usize = 4096;
 
 /// How a packet was received.
 #[derive(Debug, Clone, Copy)]
-pub struct Came<'a> {
+pub struct Ingress<'a> {
     pub origin: Origin,
     /// Its QFI, if received by tunnel.
     pub qfi: Option<Qfi>,
@@ -28,13 +28,13 @@ pub struct Tracer {
 
 impl Tracer {
     /// Records a packet, its rule if any, and its fate.
-    pub fn note(&self, now: Now, rules: &Rules, rule: Option<&Rule>, came: Came<'_>, fate: Fate) {
+    pub fn note(&self, now: Now, rules: &Rules, rule: Option<&Rule>, ingress: Ingress<'_>, fate: Fate) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() >= MOST_WAITING {
             self.missed.fetch_add(1, Relaxed);
             return;
         }
-        waiting.push((now, describe(rules, rule, came, fate)));
+        waiting.push((now, describe(rules, rule, ingress, fate)));
     }
 
     /// Moves all packets into `packets`, oldest first; returns how many were lost for lack of room.
@@ -47,14 +47,14 @@ impl Tracer {
     }
 }
 
-fn describe(rules: &Rules, rule: Option<&Rule>, came: Came<'_>, fate: Fate) -> TracedPacket {
-    let Came { origin, qfi, flow } = came;
+fn describe(rules: &Rules, rule: Option<&Rule>, ingress: Ingress<'_>, fate: Fate) -> TracedPacket {
+    let Ingress { origin, qfi, flow } = ingress;
     let by_origin = match origin {
         Origin::Tunnel(_) => Direction::Uplink,
         Origin::Network => Direction::Downlink,
     };
     TracedPacket {
-        session: rules.life.id,
+        session: rules.state.id,
         age: Duration::ZERO,
         direction: rule.map_or(by_origin, Rule::direction),
         length: flow.length,
@@ -90,8 +90,8 @@ mod tests {
         let rules = Sessions::new(Pools::on_heap(1), Enforcement::Shape).install(&none).rules;
         let tracer = Tracer::default();
         let flow = Flow::of(&udp_v4(b"x")).unwrap();
-        let came = Came { origin: Origin::Network, qfi: None, flow: &flow };
-        let note = |at| tracer.note(Now(at), &rules, None, came, Fate::Dropped(DropReason::NoRule));
+        let ingress = Ingress { origin: Origin::Network, qfi: None, flow: &flow };
+        let note = |at| tracer.note(Now(at), &rules, None, ingress, Fate::Dropped(DropReason::NoRule));
         note(2_000);
         note(1_000);
         (0..MOST_WAITING).for_each(|_| note(3_000));

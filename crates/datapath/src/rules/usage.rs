@@ -2,8 +2,8 @@
 //! needs neither a lock nor a locked instruction.
 
 use super::Now;
-use super::pool::{Home, Pools, Slot};
-use crate::sys::layout::{Bounds, Limits, NO_LIMIT, Place, TOLD_QUOTA, TOLD_THRESHOLD};
+use super::pool::{Pools, SessionBlock, Slot};
+use crate::sys::layout::{Bounds, Limits, NO_LIMIT, REPORTED_QUOTA, REPORTED_THRESHOLD, UrrShare};
 use pith_upf::contract::{Direction, SessionId, Urr, UrrId, UrrUsage, Volume, VolumeLimits};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -16,58 +16,59 @@ pub struct Worker(pub usize);
 #[derive(Debug)]
 pub struct UrrCounter {
     id: UrrId,
-    places: Slot<Place>,
+    urr_shares: Slot<UrrShare>,
     first_worker: usize,
 }
 
 impl UrrCounter {
     /// Zeroed counters; in the session's block, if it has one with free counters.
-    pub fn new(id: UrrId, pools: &Pools, home: Option<&Arc<Home>>) -> Self {
-        let places = pools.take_places(home);
-        places.iter().for_each(clear);
-        Self { id, places, first_worker: pools.first_worker }
+    pub fn new(id: UrrId, pools: &Pools, block: Option<&Arc<SessionBlock>>) -> Self {
+        let urr_shares = pools.take_urr_shares(block);
+        urr_shares.iter().for_each(clear);
+        Self { id, urr_shares, first_worker: pools.first_worker }
     }
 
     /// The index by which a BPF program knows it.
     pub fn slot(&self) -> Option<u32> {
-        self.places.name()
+        self.urr_shares.name()
     }
 
     /// The counter of a worker.
-    pub fn place(&self, worker: Worker) -> Option<&Place> {
-        self.places.get(self.first_worker + worker.0)
+    pub fn urr_share(&self, worker: Worker) -> Option<&UrrShare> {
+        self.urr_shares.get(self.first_worker + worker.0)
     }
 
     pub fn count(&self, worker: Worker, direction: Direction, bytes: usize, now: Now) {
-        let Some(place) = self.place(worker) else { return };
+        let Some(urr_share) = self.urr_share(worker) else { return };
         let (volume, packets) = match direction {
-            Direction::Uplink => (&place.uplink, &place.uplink_packets),
-            Direction::Downlink => (&place.downlink, &place.downlink_packets),
+            Direction::Uplink => (&urr_share.uplink, &urr_share.uplink_packets),
+            Direction::Downlink => (&urr_share.downlink, &urr_share.downlink_packets),
         };
         bump(volume, bytes as u64);
         bump(packets, 1);
-        if place.first.load(Relaxed) == 0 {
-            place.first.store(now.0, Relaxed);
+        if urr_share.first.load(Relaxed) == 0 {
+            urr_share.first.store(now.0, Relaxed);
         }
-        place.last.store(now.0, Relaxed);
+        urr_share.last.store(now.0, Relaxed);
     }
 
     /// The sum over all workers.
     pub fn volume(&self) -> Volume {
-        self.places.iter().fold(Volume::default(), |mut volume, place| {
+        self.urr_shares.iter().fold(Volume::default(), |mut volume, urr_share| {
             let load = |counter: &AtomicU64| counter.load(Relaxed);
-            volume.add(Direction::Uplink, load(&place.uplink_packets), load(&place.uplink));
-            volume.add(Direction::Downlink, load(&place.downlink_packets), load(&place.downlink));
+            volume.add(Direction::Uplink, load(&urr_share.uplink_packets), load(&urr_share.uplink));
+            volume.add(Direction::Downlink, load(&urr_share.downlink_packets), load(&urr_share.downlink));
             volume
         })
     }
 
     /// Volume and times, for UPF-C.
     pub fn usage(&self, now: Now) -> UrrUsage {
-        let times =
-            |of: fn(&Place) -> &AtomicU64| self.places.iter().map(move |place| of(place).load(Relaxed));
-        let first = times(|place| &place.first).filter(|time| *time != 0).min().unwrap_or(0);
-        let last = times(|place| &place.last).max().unwrap_or(0);
+        let times = |of: fn(&UrrShare) -> &AtomicU64| {
+            self.urr_shares.iter().map(move |urr_share| of(urr_share).load(Relaxed))
+        };
+        let first = times(|urr_share| &urr_share.first).filter(|time| *time != 0).min().unwrap_or(0);
+        let last = times(|urr_share| &urr_share.last).max().unwrap_or(0);
         UrrUsage {
             id: self.id,
             volume: self.volume(),
@@ -82,8 +83,8 @@ pub fn bump(counter: &AtomicU64, by: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(by), Relaxed);
 }
 
-fn clear(place: &Place) {
-    let Place { uplink, downlink, uplink_packets, downlink_packets, first, last } = place;
+fn clear(urr_share: &UrrShare) {
+    let UrrShare { uplink, downlink, uplink_packets, downlink_packets, first, last } = urr_share;
     for counter in [uplink, downlink, uplink_packets, downlink_packets, first, last] {
         counter.store(0, Relaxed);
     }
@@ -123,15 +124,16 @@ impl UrrUse {
 
     /// The volume, once when it reaches the threshold and once when it reaches the quota.
     pub fn newly_reached(&self) -> Option<Volume> {
-        let told = &self.limits.as_ref()?.first()?.told;
-        if told.load(Relaxed) == TOLD_THRESHOLD | TOLD_QUOTA {
+        let reported = &self.limits.as_ref()?.first()?.reported;
+        if reported.load(Relaxed) == REPORTED_THRESHOLD | REPORTED_QUOTA {
             return None;
         }
         let volume = self.counter.volume();
         let reached = |limits: &VolumeLimits, bit| if limits.reached_by(&volume) { bit } else { 0 };
         // A packet that reaches both marks both as reported.
-        let news = reached(&self.urr.threshold, TOLD_THRESHOLD) | reached(&self.urr.quota, TOLD_QUOTA);
-        (news & !told.fetch_or(news, Relaxed) != 0).then_some(volume)
+        let news =
+            reached(&self.urr.threshold, REPORTED_THRESHOLD) | reached(&self.urr.quota, REPORTED_QUOTA);
+        (news & !reported.fetch_or(news, Relaxed) != 0).then_some(volume)
     }
 }
 
@@ -140,7 +142,7 @@ fn write_limits(limits: &Limits, session: SessionId, urr: &Urr) {
     write_bounds(&limits.quota, &urr.quota);
     limits.session.store(session.0, Relaxed);
     limits.urr.store(urr.id.0, Relaxed);
-    limits.told.store(0, Relaxed);
+    limits.reported.store(0, Relaxed);
 }
 
 fn write_bounds(bounds: &Bounds, limits: &VolumeLimits) {
@@ -170,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn threshold_and_quota_are_told_once_each_and_a_quota_stays_exhausted() {
+    fn threshold_and_quota_are_reported_once_and_a_quota_stays_exhausted() {
         let total = |total| VolumeLimits { total: Some(total), ..VolumeLimits::default() };
         let urr = Urr { id: UrrId(1), threshold: total(100), quota: total(200) };
         let pools = Pools::on_heap(1);

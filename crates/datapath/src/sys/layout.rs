@@ -20,13 +20,13 @@ pub const RULE_URRS: usize = 2;
 pub const DROP_REASONS: usize = 22;
 /// Set in the index of a meter or counter that is in a session's block; the other bits are the session's
 /// slot.
-pub const HOME: u32 = 0x8000_0000;
+pub const IN_BLOCK: u32 = 0x8000_0000;
 /// Meters in a session's block: uplink, downlink.
-pub const HOME_METERS: usize = 2;
+pub const BLOCK_METERS: usize = 2;
 /// Most flow counters of a session.
 pub const SESSION_FLOWS: usize = 8;
 /// Flow counters in a session's block; the others are in a group of another table.
-pub const HOME_FLOWS: usize = 2;
+pub const BLOCK_FLOWS: usize = 2;
 /// Most interfaces of the program.
 pub const LINKS: usize = 64;
 /// Most N3 addresses of the program.
@@ -126,8 +126,8 @@ pub const UE_V6: u32 = 2;
 pub const UE_FRAMED: u32 = 4;
 pub const NO_RULE: u8 = 0xff;
 
-/// A session's rules (`struct session`). In its block they are followed by [`HOME_METERS`] meters, the
-/// counters of a URR, and the counters of [`HOME_FLOWS`] flows.
+/// A session's rules (`struct session`). In its block they are followed by [`BLOCK_METERS`] meters, the
+/// counters of a URR, and the counters of [`BLOCK_FLOWS`] flows.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Session {
@@ -152,7 +152,7 @@ pub struct Session {
     /// The UE's tenant plus one; 0: no pool contains its address.
     pub tenant: u8,
     /// The slot of the session's own block, even if these rules are elsewhere.
-    pub home: u32,
+    pub block: u32,
     /// The group of its further flows.
     pub flows: u32,
     /// IPv4 address of the downlink tunnel's peer, in wire order; [`NO_INDEX`]: IPv6 peer; 0: no tunnel yet.
@@ -174,7 +174,7 @@ impl Default for Session {
             only: [NO_RULE; 2],
             match_count: 0,
             tenant: 0,
-            home: NO_INDEX,
+            block: NO_INDEX,
             flows: NO_INDEX,
             peer: 0,
             rules: Default::default(),
@@ -247,11 +247,11 @@ pub struct Match {
 #[repr(C)]
 pub struct Matches(pub [Match; SESSION_MATCHES]);
 
-/// The share of one worker or CPU in a URR's counters (`struct place`): a cache line of its own, to avoid
+/// The share of one worker or CPU in a URR's counters (`struct urr_share`): a cache line of its own, to avoid
 /// false sharing.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
-pub struct Place {
+pub struct UrrShare {
     pub uplink: AtomicU64,
     pub downlink: AtomicU64,
     pub uplink_packets: AtomicU64,
@@ -272,9 +272,9 @@ pub struct Bounds {
 }
 
 /// The threshold was reported.
-pub const TOLD_THRESHOLD: u32 = 1;
+pub const REPORTED_THRESHOLD: u32 = 1;
 /// The quota was reported.
-pub const TOLD_QUOTA: u32 = 2;
+pub const REPORTED_QUOTA: u32 = 2;
 
 /// A URR's limits (`struct limits`).
 #[derive(Debug, Default)]
@@ -287,7 +287,7 @@ pub struct Limits {
     pub session: AtomicU64,
     pub urr: AtomicU32,
     /// `TOLD_*`.
-    pub told: AtomicU32,
+    pub reported: AtomicU32,
 }
 
 /// Packets and bytes (`struct traffic`).
@@ -298,10 +298,10 @@ pub struct Traffic {
     pub bytes: AtomicU64,
 }
 
-/// Flow counters of one CPU (`struct given`): a cache line, to avoid false sharing.
+/// Flow counters of one CPU (`struct flow_share`): a cache line, to avoid false sharing.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
-pub struct Given {
+pub struct FlowShare {
     /// Passed, above the guaranteed rate.
     pub yellow: Traffic,
     /// Passed, within the guaranteed rate.
@@ -345,9 +345,9 @@ unsafe impl Shared for Session {}
 unsafe impl Shared for Matches {}
 // Its layout is guaranteed to be `struct meter`, and its fields are atomic.
 unsafe impl Shared for pith_upf::qos::Meter {}
-unsafe impl Shared for Place {}
+unsafe impl Shared for UrrShare {}
 unsafe impl Shared for Limits {}
-unsafe impl Shared for Given {}
+unsafe impl Shared for FlowShare {}
 unsafe impl Shared for Cpu {}
 unsafe impl Shared for AtomicU64 {}
 unsafe impl Shared for u8 {}
@@ -384,9 +384,9 @@ impl UsageEvent {
 
 const HANDED: u32 = 0x5069_7468;
 
-/// The route that the program would use for a packet that it redirects to a worker (`struct handed`).
+/// The route that the program would use for a packet that it redirects to a worker (`struct redirect_info`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Handed {
+pub struct RedirectInfo {
     /// The tunnel's peer, in wire order; 0: none, the route is for the packet's destination.
     pub peer: u32,
     /// Slot of the device; [`NO_INDEX`]: no route is known.
@@ -399,7 +399,7 @@ pub struct Handed {
     pub ethernet: [u8; 12],
 }
 
-impl Handed {
+impl RedirectInfo {
     /// Decodes the metadata before a frame; `None` if the program has written none.
     pub fn decode(octets: &[u8]) -> Option<Self> {
         let [is, peer, device, lengths, link @ ..] = octets.first_chunk::<32>()?.as_chunks::<4>().0 else {
@@ -448,7 +448,7 @@ pub struct Settings {
     pub started: u64,
     pub cpus: u32,
     /// Number of CPUs and workers.
-    pub places: u32,
+    pub urr_shares: u32,
     /// In wire order.
     pub n3_v4: [u32; N3_ADDRESSES],
     /// In wire order.
@@ -471,7 +471,7 @@ impl Settings {
     /// Encodes `struct settings`.
     pub fn encode(&self) -> Vec<u8> {
         let mut octets = self.started.to_ne_bytes().to_vec();
-        for word in [self.cpus, self.places].iter().chain(&self.n3_v4) {
+        for word in [self.cpus, self.urr_shares].iter().chain(&self.n3_v4) {
             octets.extend(word.to_ne_bytes());
         }
         for address in &self.n3_v6 {
@@ -493,7 +493,7 @@ impl Settings {
     }
 }
 
-impl Given {
+impl FlowShare {
     /// Sets all to zero.
     pub fn clear(&self) {
         for traffic in [&self.yellow, &self.green, &self.red, &self.dropped] {
@@ -515,12 +515,12 @@ mod tests {
     use pith_upf::contract::DropReason;
 
     #[test]
-    fn values_start_cache_lines_where_the_program_reckons_with_it() {
+    fn shared_values_are_cache_line_aligned() {
         assert_eq!(size_of::<Rule>(), 64);
         assert_eq!(size_of::<Session>(), 64 * (1 + SESSION_RULES));
         assert_eq!(size_of::<Match>(), 80);
         let meter = size_of::<pith_upf::qos::Meter>();
-        for size in [meter, size_of::<Place>(), size_of::<Limits>(), size_of::<Given>()] {
+        for size in [meter, size_of::<UrrShare>(), size_of::<Limits>(), size_of::<FlowShare>()] {
             assert_eq!(size, 64);
         }
         assert_eq!(size_of::<Cpu>(), 320);
@@ -539,17 +539,17 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_before_a_frame_is_read_if_it_was_written() {
+    fn frame_metadata_is_decoded_if_it_was_written() {
         let mut octets = [0; 32];
-        assert_eq!(Handed::decode(&octets), None);
+        assert_eq!(RedirectInfo::decode(&octets), None);
         octets[..4].copy_from_slice(&HANDED.to_ne_bytes());
         octets[4..8].copy_from_slice(&7u32.to_ne_bytes());
         octets[8..12].copy_from_slice(&1u32.to_ne_bytes());
         octets[12..14].copy_from_slice(&1500u16.to_ne_bytes());
         octets[14..16].copy_from_slice(&100u16.to_ne_bytes());
         octets[16..28].copy_from_slice(b"to....from..");
-        let expected = Handed { peer: 7, device: 1, mtu: 1500, vlan: 100, ethernet: *b"to....from.." };
-        assert_eq!(Handed::decode(&octets), Some(expected));
+        let expected = RedirectInfo { peer: 7, device: 1, mtu: 1500, vlan: 100, ethernet: *b"to....from.." };
+        assert_eq!(RedirectInfo::decode(&octets), Some(expected));
     }
 
     #[test]

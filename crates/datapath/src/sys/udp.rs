@@ -312,7 +312,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_train_is_cut_into_datagrams_and_comes_together_again() {
+    fn a_train_is_split_and_coalesced_again() {
         let loopback = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let from = GtpuSocket::bind(loopback(0)).unwrap();
         let to = GtpuSocket::bind(loopback(0)).unwrap();
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_survive_the_way_to_c_and_back() {
+    fn socket_addresses_round_trip() {
         for text in ["192.0.2.1:2152", "[2001:db8::1]:2152"] {
             let address: SocketAddr = text.parse().unwrap();
             assert_eq!(socket_addr(&SocketAddress::from(address).storage), Some(address));

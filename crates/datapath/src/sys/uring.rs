@@ -275,7 +275,7 @@ mod tests {
     use std::os::unix::net::UnixDatagram;
 
     #[test]
-    fn writes_and_reads_go_in_one_call_and_an_empty_queue_says_so() {
+    fn writes_and_reads_are_batched_and_an_empty_queue_would_block() {
         let Ok(mut ring) = Ring::new() else { return crate::skipped::skipped("io_uring is not allowed") };
         let (left, right) = UnixDatagram::pair().unwrap();
         right.set_nonblocking(true).unwrap();

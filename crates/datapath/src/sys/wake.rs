@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_timer_wakes_whoever_waits_for_all() {
+    fn a_timer_wakes_a_wait_on_all_descriptors() {
         let (one, other) = (Timer::new().unwrap(), Timer::new().unwrap());
         let both = Gathered::of(&[one.as_fd().as_raw_fd(), other.as_fd().as_raw_fd()]).unwrap();
         one.set(Some(Duration::from_secs(3600)));

@@ -71,9 +71,8 @@ impl Family {
 
     fn elements(self, reach: &Reach) -> String {
         let spans = reach.closed_spans().into_iter().filter(|(first, _)| Self::of(*first) == self);
-        let element = |(first, last): (IpAddr, IpAddr)| match first == last {
-            true => first.to_string(),
-            false => format!("{first}-{last}"),
+        let element = |(first, last): (IpAddr, IpAddr)| {
+            if first == last { first.to_string() } else { format!("{first}-{last}") }
         };
         spans.map(element).collect::<Vec<_>>().join(", ")
     }

@@ -13,10 +13,7 @@ pub fn body(config: &DatapathConfig) -> Option<String> {
     if clamps.is_empty() && filters.is_empty() {
         return None;
     }
-    let answers = match filters.is_empty() {
-        true => "",
-        false => "\t\tct state established,related accept\n",
-    };
+    let answers = if filters.is_empty() { "" } else { "\t\tct state established,related accept\n" };
     Some(format!(
         "\tchain forward {{\n\t\ttype filter hook forward priority 0;\n{clamps}{answers}{filters}\t}}\n{}",
         silence(&config.tun)

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_without_nat_is_told_with_the_setting_that_asks_for_it() {
+    fn missing_nat_is_reported_with_the_setting_that_requires_it() {
         let said = "nft: Error: Could not process rule: No such file or directory";
         let text = advice(true, said);
         assert!(text.starts_with(said), "{text}");

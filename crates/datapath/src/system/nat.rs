@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_of_a_killed_process_go_and_others_stay() {
+    fn rules_of_a_killed_process_are_removed_and_others_kept() {
         if !enter_namespace() {
             return;
         }

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rule_is_told_what_one_looks_like() {
+    fn an_invalid_rule_is_rejected_with_an_example() {
         for text in [
             "",
             "deny",

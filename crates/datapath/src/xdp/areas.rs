@@ -115,7 +115,7 @@ fn areas(reach: &Reach) -> HashMap<AddressRange, u32> {
     areas
 }
 
-/// `struct place_of`.
+/// `struct area_key`.
 fn key(range: AddressRange) -> Vec<u8> {
     const FAMILY_BITS: u32 = 32;
     let (family, octets) = match range.address {
@@ -133,7 +133,7 @@ mod tests {
     use crate::system::parse_network;
 
     #[test]
-    fn where_permits_are_user_space_decides() {
+    fn user_space_decides_where_a_permit_may_match() {
         let range = |text: &str| parse_network(text).unwrap();
         let host = Host { local: vec![range("192.0.2.1"), range("192.0.3.1")], ..Host::default() };
         let permits = vec!["192.0.2.0/24 udp port 53".parse().unwrap(), "8.8.8.8".parse().unwrap()];

@@ -95,11 +95,13 @@ impl Attachment<'_> {
     }
 
     fn attach(&self, device: u32, hook: Hook, pin: Option<PathBuf>) -> Result<Link, XdpError> {
-        let descriptor =
-            attach_xdp(self.program, device, hook).map_err(|source| match is_occupied(device) {
-                true => XdpError::Occupied { device },
-                false => XdpError::Attach { device, source },
-            })?;
+        let descriptor = attach_xdp(self.program, device, hook).map_err(|source| {
+            if is_occupied(device) {
+                XdpError::Occupied { device }
+            } else {
+                XdpError::Attach { device, source }
+            }
+        })?;
         if let Some(pin) = &pin {
             pin_link(descriptor.as_fd(), pin).map_err(|source| XdpError::pin(pin, source))?;
         }

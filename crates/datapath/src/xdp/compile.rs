@@ -46,10 +46,10 @@ pub fn compile(rules: &Rules, families: Families, tenant: Option<u8>) -> Compile
     session.only = ORIGINS.map(|origin| only(rules, origin));
     session.match_count = matches.len() as u8;
     let mut user_space = false;
-    for (rule, place) in rules.iter().zip(places(rules)) {
+    for (rule, index) in rules.iter().zip(rule_indices(rules)) {
         let compiled = compile_rule(rule, families);
         user_space |= compiled.is_to_user();
-        if let Some(slot) = session.rules.get_mut(usize::from(place)) {
+        if let Some(slot) = session.rules.get_mut(usize::from(index)) {
             *slot = compiled;
         }
     }
@@ -64,21 +64,21 @@ fn bare(rules: &Rules) -> layout::Session {
     let v4 = rules.ue.v4.map(|v4| u32::from_ne_bytes(v4.octets()));
     let v6 =
         rules.ue.v6.and_then(|prefix| prefix.octets().first_chunk().map(|half| u64::from_ne_bytes(*half)));
-    let home = rules.life.home();
+    let block = rules.state.block();
     // The source of packets is not checked for a UE without an address.
     let framed = if rules.framed.is_empty() || rules.ue.is_empty() { 0 } else { layout::UE_FRAMED };
     layout::Session {
-        id: rules.life.id.0,
+        id: rules.state.id.0,
         ue_v4: v4.unwrap_or(0),
         ue_v6: v6.unwrap_or(0),
         flags: v4.map_or(0, |_| layout::UE_V4) | v6.map_or(0, |_| layout::UE_V6) | framed,
-        home: home.map_or(NO_INDEX, |home| home.index()),
+        block: block.map_or(NO_INDEX, |block| block.index()),
         peer: match rules.downlink_peer {
             None => 0,
             Some(IpAddr::V4(peer)) => u32::from_ne_bytes(peer.octets()),
             Some(IpAddr::V6(_)) => NO_INDEX,
         },
-        flows: home.and_then(|home| home.further_flows()).unwrap_or(NO_INDEX),
+        flows: block.and_then(|block| block.further_flows()).unwrap_or(NO_INDEX),
         ..layout::Session::default()
     }
 }
@@ -95,22 +95,22 @@ fn keys(rules: &Rules, session: &layout::Session) -> Vec<Key> {
 
 /// The side a packet was received on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CameBy {
+enum ReceivedFrom {
     Tunnel,
     Network,
 }
 
-const ORIGINS: [CameBy; 2] = [CameBy::Tunnel, CameBy::Network];
+const ORIGINS: [ReceivedFrom; 2] = [ReceivedFrom::Tunnel, ReceivedFrom::Network];
 
-impl CameBy {
+impl ReceivedFrom {
     fn of(rule: &Rule) -> Self {
         if matches!(rule.source, Source::Network) { Self::Network } else { Self::Tunnel }
     }
 }
 
 /// The index of the only rule for an origin, if it matches all packets.
-fn only(rules: &Rules, origin: CameBy) -> u8 {
-    let mut from_there = rules.iter().filter(|rule| CameBy::of(rule) == origin);
+fn only(rules: &Rules, origin: ReceivedFrom) -> u8 {
+    let mut from_there = rules.iter().filter(|rule| ReceivedFrom::of(rule) == origin);
     match (from_there.next(), from_there.next()) {
         (Some(rule), None) if rule.filters.is_empty() => origin as u8,
         _ => NO_RULE,
@@ -119,14 +119,14 @@ fn only(rules: &Rules, origin: CameBy) -> u8 {
 
 /// The index of each rule in the session's block: a single rule for an origin has the origin's index, the
 /// others follow in the order of evaluation.
-fn places(rules: &Rules) -> Vec<u8> {
+fn rule_indices(rules: &Rules) -> Vec<u8> {
     let only = ORIGINS.map(|origin| only(rules, origin));
-    let mut others = (0..).filter(|place| !only.contains(place));
-    let place = |rule: &Rule| match only.get(CameBy::of(rule) as usize) {
+    let mut others = (0..).filter(|index| !only.contains(index));
+    let index = |rule: &Rule| match only.get(ReceivedFrom::of(rule) as usize) {
         Some(&NO_RULE) | None => others.next().unwrap_or(NO_RULE),
-        Some(&place) => place,
+        Some(&index) => index,
     };
-    rules.iter().map(place).collect()
+    rules.iter().map(index).collect()
 }
 
 /// All filters in the order of evaluation; `None` if there are too many, or one that the program cannot
@@ -136,7 +136,7 @@ fn matches(rules: &Rules) -> Option<Vec<Match>> {
         return None;
     }
     let mut all = Vec::new();
-    for (rule, at) in rules.iter().zip(places(rules)) {
+    for (rule, at) in rules.iter().zip(rule_indices(rules)) {
         let unfiltered = Match { flags: layout::MATCH_ALL, rule: at, ..Match::default() };
         match &*rule.filters {
             [] => all.push(unfiltered),
@@ -176,12 +176,12 @@ fn compile_filter(filter: &SdfFilter) -> Option<Match> {
         Some(Direction::Uplink) => layout::MATCH_UPLINK_ONLY,
         Some(Direction::Downlink) => layout::MATCH_DOWNLINK_ONLY,
     };
-    for (range, place) in
+    for (range, index) in
         [(filter.local.address, &mut compiled.local), (filter.remote.address, &mut compiled.remote)]
     {
         if let Some(range) = range {
             compiled.flags |= if range.address.is_ipv4() { layout::MATCH_V4 } else { layout::MATCH_V6 };
-            *place = under_mask(&range);
+            *index = under_mask(&range);
         }
     }
     Some(compiled)

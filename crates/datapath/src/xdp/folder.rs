@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mount_of_pith_is_known_by_type_and_source() {
+    fn a_mount_of_pith_is_recognised_by_type_and_source() {
         for (line, own) in [
             ("33 24 0:28 / /sys/fs/bpf rw,nosuid shared:9 - bpf pith rw,mode=700", true),
             ("33 24 0:28 / /sys/fs/bpf rw,nosuid - bpf pith rw,mode=700", true),

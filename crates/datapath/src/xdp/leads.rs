@@ -55,14 +55,14 @@ fn framed_octets(network: AddressRange) -> Vec<u8> {
 #[derive(Debug)]
 pub struct Leads {
     framed: Networks,
-    by_teid: Ways,
-    by_v4: Ways,
-    by_v6: Ways,
+    by_teid: LeadTables,
+    by_v4: LeadTables,
+    by_v6: LeadTables,
 }
 
 /// The tables of one kind of key.
 #[derive(Debug)]
-struct Ways {
+struct LeadTables {
     short: MapMemory<AtomicU64>,
     long: MapHandle,
     /// Keys in the hash table.
@@ -79,8 +79,8 @@ struct Networks {
 impl Leads {
     /// For a program that was just loaded.
     pub fn of(program: &Program) -> Result<Self, XdpError> {
-        let ways = |short, long| {
-            Ok::<_, XdpError>(Ways {
+        let lead_tables = |short, long| {
+            Ok::<_, XdpError>(LeadTables {
                 short: program.memory(short, 1)?,
                 long: program.table(long)?,
                 in_long: 0,
@@ -88,14 +88,14 @@ impl Leads {
         };
         Ok(Self {
             framed: Networks { trie: program.table("framed")?, known: HashMap::new() },
-            by_teid: ways("lead_teid", "by_teid")?,
-            by_v4: ways("lead_v4", "by_v4")?,
-            by_v6: ways("lead_v6", "by_v6")?,
+            by_teid: lead_tables("lead_teid", "by_teid")?,
+            by_v4: lead_tables("lead_v4", "by_v4")?,
+            by_v6: lead_tables("lead_v6", "by_v6")?,
         })
     }
 
     /// `None` for a framed route.
-    fn ways(&mut self, key: Key) -> Option<&mut Ways> {
+    fn lead_tables(&mut self, key: Key) -> Option<&mut LeadTables> {
         match key {
             Key::Teid(_) => Some(&mut self.by_teid),
             Key::V4(_) => Some(&mut self.by_v4),
@@ -107,8 +107,8 @@ impl Leads {
     /// Maps a key to a slot, in one store, replacing the previous one. `is_other` tells whether a slot is
     /// known to belong to another key.
     pub fn point(&mut self, key: Key, slot: u32, is_other: impl Fn(u32) -> bool) -> Result<(), XdpError> {
-        match (self.ways(key), key) {
-            (Some(ways), _) => ways.point(key, slot, is_other),
+        match (self.lead_tables(key), key) {
+            (Some(lead_tables), _) => lead_tables.point(key, slot, is_other),
             (None, Key::Framed(network)) => self.framed.point(network, slot),
             (None, _) => Err(XdpError::Missing),
         }
@@ -116,8 +116,8 @@ impl Leads {
 
     /// Removes a key, if it maps to a slot for which `is_own`.
     pub fn forget(&mut self, key: Key, is_own: impl Fn(u32) -> bool) -> Result<(), XdpError> {
-        match (self.ways(key), key) {
-            (Some(ways), _) => ways.forget(key, is_own),
+        match (self.lead_tables(key), key) {
+            (Some(lead_tables), _) => lead_tables.forget(key, is_own),
             (None, Key::Framed(network)) => self.framed.forget(network, is_own),
             (None, _) => Err(XdpError::Missing),
         }
@@ -140,7 +140,7 @@ impl Networks {
     }
 }
 
-impl Ways {
+impl LeadTables {
     fn point(&mut self, key: Key, slot: u32, is_other: impl Fn(u32) -> bool) -> Result<(), XdpError> {
         let Some(lead) = self.lead(key) else { return Err(XdpError::Missing) };
         let found = lead.load(Relaxed);

@@ -3,13 +3,13 @@
 //!
 //! ```text
 //!   interface ─▶ pith_upf (bpf/) ─ redirect ──────────────────────▶ interface
-//!                    │ pass       └ hand over: AF_XDP ─▶ portable ──▶ ▲ AF_XDP
+//!                    │ pass       └ redirect: AF_XDP  ─▶ portable ──▶ ▲ AF_XDP
 //!                    ▼                                   path's       │
 //!                kernel ─▶ GTP-U socket, TUN ──────────▶ workers ──▶ kernel
 //! ```
 //!
 //! Packets that must be queued, or whose session has queued packets, are redirected unchanged to a worker's
-//! AF_XDP socket, past the kernel's stack (`handover.rs`, `portable/handed.rs`).
+//! AF_XDP socket, past the kernel's stack (`xsk_sockets.rs`, `portable/redirected.rs`).
 //!
 //! Both paths use the same meters and counters (`rules/pool.rs`), so a packet is counted once and a rate
 //! holds on either path. A session returns from user space to the program only when user space has no packet
@@ -20,12 +20,12 @@ mod attach;
 mod compile;
 mod events;
 mod folder;
-mod handover;
 mod leads;
 mod program;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod xsk_sockets;
 
 use crate::boundary::Reach;
 use crate::config::{DatapathConfig, StartError, UePool};
@@ -37,7 +37,6 @@ use areas::Areas;
 use attach::Attached;
 use compile::{Families, compile};
 use events::Events;
-use handover::Handover;
 use pith_upf::contract::{
     Counters, Datapath, DropReason, Event, Session, SessionId, SessionUsage, TracedPacket, Tunnel,
 };
@@ -52,6 +51,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tables::{Mirrored, Tables};
 use thiserror::Error;
+use xsk_sockets::XskSockets;
 
 /// Interval of checks whether sessions can return to the program.
 const TICK: Duration = Duration::from_millis(10);
@@ -87,7 +87,7 @@ pub enum XdpError {
     Occupied { device: u32 },
     /// AF_XDP is not available.
     #[error("AF_XDP: {0}")]
-    Handover(io::Error),
+    XskSockets(io::Error),
     /// Attachments could not be pinned or succeeded.
     #[error("pinning XDP at {}: {source}", path.display())]
     Pin { path: PathBuf, source: io::Error },
@@ -149,53 +149,61 @@ pub struct XdpDatapath {
     ready: Gathered,
     timer: Timer,
     events: Events,
-    handover: Handover,
-    slow: PortableDatapath,
+    xsk_sockets: XskSockets,
+    portable: PortableDatapath,
     /// Owns the tables.
     program: Program,
 }
 
 /// The result of a start. Without the XDP path: the running portable path and the reason.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum StartedPath {
     /// The XDP path runs.
-    Fast(Box<XdpDatapath>),
+    Xdp(Box<XdpDatapath>),
     /// Only the portable path runs.
-    Slow(PortableDatapath, XdpError),
+    Portable(PortableDatapath, XdpError),
 }
 
 impl XdpDatapath {
     /// Starts the portable path with the program in front of it, or the portable path alone.
-    pub fn start(config: &DatapathConfig) -> Result<Outcome, StartError> {
+    pub fn start(config: &DatapathConfig) -> Result<StartedPath, StartError> {
         let clock = Clock::start();
         let (prepared, pools) = match prepare(config, &clock) {
             Ok((prepared, pools)) => (Ok(prepared), pools),
             Err(error) => (Err(error), Pools::on_heap(worker_count(config))),
         };
-        let slow = PortableDatapath::start_with(config, clock, pools)?;
-        match prepared.and_then(|prepared| Ok((prepared.attach(config, &slow)?, prepared))) {
-            Ok((front, prepared)) => Ok(Outcome::Fast(Box::new(Self::of(config, prepared, front, slow)))),
-            Err(error) => Ok(Outcome::Slow(slow, error)),
+        let portable = PortableDatapath::start_with(config, clock, pools)?;
+        match prepared.and_then(|prepared| Ok((prepared.attach(config, &portable)?, prepared))) {
+            Ok((attached, prepared)) => {
+                Ok(StartedPath::Xdp(Box::new(Self::of(config, prepared, attached, portable))))
+            }
+            Err(error) => Ok(StartedPath::Portable(portable, error)),
         }
     }
 
-    fn of(config: &DatapathConfig, prepared: Prepared, front: Front, slow: PortableDatapath) -> Self {
-        let (Prepared { program, tables }, Front { attached, ready, timer, events }) = (prepared, front);
-        let handover = hand_over(&program, &slow, config, attached.hook);
-        slow.refuse_unknown(!attached.succeeds);
+    fn of(
+        config: &DatapathConfig,
+        prepared: Prepared,
+        attached: AttachedProgram,
+        portable: PortableDatapath,
+    ) -> Self {
+        let (Prepared { program, tables }, AttachedProgram { attached, ready, timer, events }) =
+            (prepared, attached);
+        let xsk_sockets = open_xsk_sockets(&program, &portable, config, attached.hook);
+        portable.refuse_unknown(!attached.succeeds);
         Self {
             attached,
             mirrored: HashMap::new(),
             waiting: HashMap::new(),
             tables,
             by_kernel: config.pools_by_kernel().collect(),
-            reach: slow.reach(),
+            reach: portable.reach(),
             families: Families::of(&config.n3_addresses),
             ready,
             timer,
             events,
-            handover,
-            slow,
+            xsk_sockets,
+            portable,
             program,
         }
     }
@@ -224,17 +232,17 @@ impl XdpDatapath {
         if let Err(error) = self.program.dismiss_predecessor() {
             tracing::error!(%error, "the previous process's XDP program could not be released");
         }
-        self.slow.refuse_unknown(true);
+        self.portable.refuse_unknown(true);
     }
 
     /// Sets the hosts that control this UPF; they are closed to UEs.
     pub fn set_controllers(&self, controllers: Vec<IpAddr>) {
-        self.slow.set_controllers(controllers);
+        self.portable.set_controllers(controllers);
     }
 
     /// Whether packets that must be queued reach user space by AF_XDP.
-    pub fn hands_over(&self) -> bool {
-        self.handover.is_up()
+    pub fn uses_af_xdp(&self) -> bool {
+        self.xsk_sockets.is_up()
     }
 
     /// Detaches the program, then stops the portable path.
@@ -242,36 +250,36 @@ impl XdpDatapath {
 
     /// Publishes a session's rules in the program's tables.
     fn mirror(&mut self, id: SessionId) {
-        let Some(rules) = self.slow.rules(id).cloned() else { return };
+        let Some(rules) = self.portable.rules(id).cloned() else { return };
         if self.by_kernel.iter().any(|pool| pool.has(rules.ue)) {
             return;
         }
         let before = self.mirrored.remove(&id);
         let waits = self.waiting.contains_key(&id)
             || before.as_ref().is_some_and(|before| before.user_space)
-            || rules.life.is_waiting()
-            || rules.life.is_traced();
+            || rules.state.is_waiting()
+            || rules.state.is_traced();
         let compiled = compile(&rules, self.families, self.reach.tenant(rules.ue));
         let action = if waits { Action::ToUser } else { Action::Forward };
         let Some(mirrored) = self.tables.publish(compiled, rules, action, before) else { return };
         self.mirrored.insert(id, mirrored);
         if waits {
-            self.waiting.insert(id, self.slow.now());
+            self.waiting.insert(id, self.portable.now());
             self.timer.set(Some(TICK));
         }
     }
 
     /// Returns sessions to the program that have no packets left in user space.
     fn release_waiting(&mut self) {
-        let now = self.slow.now();
+        let now = self.portable.now();
         let (tables, mirrored) = (&self.tables, &self.mirrored);
         self.waiting.retain(|id, since| {
             let Some(session) = mirrored.get(id) else { return false };
             let quiet = now.0.saturating_sub(tables.last_to_user(session).max(since.0)) > QUIET;
             let done =
-                !session.rules.life.is_waiting() && (quiet || now.0.saturating_sub(since.0) > LONGEST_WAIT);
+                !session.rules.state.is_waiting() && (quiet || now.0.saturating_sub(since.0) > LONGEST_WAIT);
             // The program does not trace packets: a traced session stays in user space.
-            let done = done && !session.rules.life.is_traced();
+            let done = done && !session.rules.state.is_traced();
             if done && session.by_program {
                 tables.set_action(session, Action::Forward);
             }
@@ -292,7 +300,7 @@ impl Datapath for XdpDatapath {
     fn install(&mut self, session: Arc<Session>) {
         let id = session.id;
         // First the portable path: the program passes packets by the new rules as soon as it has them.
-        self.slow.install(session);
+        self.portable.install(session);
         self.mirror(id);
     }
 
@@ -302,48 +310,48 @@ impl Datapath for XdpDatapath {
         let rules = self.mirrored.get(&session).map(|mirrored| Arc::clone(&mirrored.rules));
         let mirrored = self.mirrored.remove(&session);
         let last = mirrored.map_or(0, |mirrored| self.tables.withdraw(mirrored));
-        let age = self.slow.now().since(last);
-        let usage = self.slow.remove(session)?;
+        let age = self.portable.now().since(last);
+        let usage = self.portable.remove(session)?;
         drop(rules);
         Some(with_last_packet(usage, age))
     }
 
     fn discard_buffered(&mut self, session: SessionId) {
-        self.slow.discard_buffered(session);
+        self.portable.discard_buffered(session);
     }
 
     fn send_end_marker(&mut self, tunnel: &Tunnel) {
-        self.slow.send_end_marker(tunnel);
+        self.portable.send_end_marker(tunnel);
     }
 
     fn usage(&self, session: SessionId) -> Option<SessionUsage> {
         let last = self.mirrored.get(&session).map_or(0, |mirrored| self.tables.last_packet(mirrored));
-        let age = self.slow.now().since(last);
-        Some(with_last_packet(self.slow.usage(session)?, age))
+        let age = self.portable.now().since(last);
+        Some(with_last_packet(self.portable.usage(session)?, age))
     }
 
     fn flows(&self, session: SessionId) -> Vec<FlowUsage> {
-        self.slow.flows(session)
+        self.portable.flows(session)
     }
 
     fn trace(&mut self, session: SessionId, on: bool) {
-        self.slow.trace(session, on);
+        self.portable.trace(session, on);
         if on {
             self.mirror(session);
         }
     }
 
     fn poll_trace(&mut self, packets: &mut Vec<TracedPacket>) -> u64 {
-        self.slow.poll_trace(packets)
+        self.portable.poll_trace(packets)
     }
 
     fn count_dropped(&mut self, reason: DropReason) {
-        self.slow.count_dropped(reason);
+        self.portable.count_dropped(reason);
     }
 
     fn poll_events(&mut self, events: &mut Vec<Event>) {
-        self.slow.poll_events(events);
-        let now = self.slow.now();
+        self.portable.poll_events(events);
+        let now = self.portable.now();
         for session in self.events.drain_into(events) {
             self.waiting.insert(session, now);
         }
@@ -351,21 +359,26 @@ impl Datapath for XdpDatapath {
     }
 
     fn counters(&self) -> Counters {
-        let mut counters = self.slow.counters();
+        let mut counters = self.portable.counters();
         self.tables.add_counters(&mut counters);
-        add_dropped(&mut counters, DropReason::QueueFull, self.handover.lost());
+        add_dropped(&mut counters, DropReason::QueueFull, self.xsk_sockets.lost());
         counters
     }
 }
 
 /// With the native hook, packets for user space take AF_XDP. With the generic hook the kernel has already
 /// coalesced packets into trains, which the portable path receives as such and in order.
-fn hand_over(program: &Program, workers: &PortableDatapath, config: &DatapathConfig, hook: Hook) -> Handover {
+fn open_xsk_sockets(
+    program: &Program,
+    workers: &PortableDatapath,
+    config: &DatapathConfig,
+    hook: Hook,
+) -> XskSockets {
     if hook == Hook::Generic {
-        return Handover::default();
+        return XskSockets::default();
     }
     let devices = Program::devices(&config.interfaces).unwrap_or_default();
-    Handover::start(program, workers, &devices)
+    XskSockets::start(program, workers, &devices)
 }
 
 fn add_dropped(counters: &mut Counters, reason: DropReason, more: u64) {
@@ -387,7 +400,7 @@ struct Prepared {
 
 /// The attached program, its events and timer.
 #[derive(Debug)]
-struct Front {
+struct AttachedProgram {
     attached: Attached,
     ready: Gathered,
     timer: Timer,
@@ -402,13 +415,17 @@ fn prepare(config: &DatapathConfig, clock: &Clock) -> Result<(Prepared, Pools), 
 }
 
 impl Prepared {
-    fn attach(&self, config: &DatapathConfig, slow: &PortableDatapath) -> Result<Front, XdpError> {
+    fn attach(
+        &self,
+        config: &DatapathConfig,
+        portable: &PortableDatapath,
+    ) -> Result<AttachedProgram, XdpError> {
         let (events, timer) = (Events::new(&self.program)?, Timer::new()?);
-        let ready = [slow.events_ready().as_raw_fd(), events.ready(), timer.as_fd().as_raw_fd()];
+        let ready = [portable.events_ready().as_raw_fd(), events.ready(), timer.as_fd().as_raw_fd()];
         let ready = Gathered::of(&ready)?;
-        slow.mirror_areas(Box::new(Areas::of(&self.program)?));
+        portable.mirror_areas(Box::new(Areas::of(&self.program)?));
         let attached = self.program.attach(config)?;
-        Ok(Front { attached, ready, timer, events })
+        Ok(AttachedProgram { attached, ready, timer, events })
     }
 }
 

@@ -5,10 +5,10 @@ use super::attach::{Attached, Attachment, dismiss};
 use super::compile::address;
 use crate::boundary::{one_sided_interfaces, tunnel_interfaces};
 use crate::config::{DatapathConfig, XdpHook};
-use crate::rules::{Blocks, Clock, Homes, Pool, Pools};
+use crate::rules::{BlockPool, BlockValues, Clock, Pool, Pools};
 use crate::sys::layout::{
-    Given, HOME_FLOWS, HOME_METERS, Limits, Link, N3_ADDRESSES, Place, SESSION_FLOWS, Session, Settings,
-    Shared,
+    BLOCK_FLOWS, BLOCK_METERS, FlowShare, Limits, Link, N3_ADDRESSES, SESSION_FLOWS, Session, Settings,
+    Shared, UrrShare,
 };
 use crate::sys::{Hook, MapMemory, driver_of, interface_index, link_address, vlan_of};
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel};
@@ -27,7 +27,7 @@ pub const PROGRAM: &str = "pith_upf";
 const SPARE: u32 = 64;
 /// Offset of the meters in a session's block.
 const METERS_AT: usize = size_of::<Session>();
-const PLACES_AT: usize = METERS_AT + HOME_METERS * size_of::<Meter>();
+const URR_SHARES_AT: usize = METERS_AT + BLOCK_METERS * size_of::<Meter>();
 
 /// The number of entries of each table.
 #[derive(Debug, Clone, Copy)]
@@ -44,7 +44,7 @@ impl Sizes {
         Ok(Self { sessions: config.sessions.clamp(1, 1 << 20), cpus, workers: workers as u32 })
     }
 
-    pub fn homes(&self) -> u32 {
+    pub fn session_blocks(&self) -> u32 {
         self.sessions + SPARE
     }
 
@@ -55,17 +55,17 @@ impl Sizes {
 
     /// Bytes of a session's block.
     fn block(&self) -> usize {
-        self.givens_at() + HOME_FLOWS * self.cpus as usize * size_of::<Given>()
+        self.flow_shares_at() + BLOCK_FLOWS * self.cpus as usize * size_of::<FlowShare>()
     }
 
     /// Offset of the flow counters in a session's block.
-    fn givens_at(&self) -> usize {
-        PLACES_AT + self.places() as usize * size_of::<Place>()
+    fn flow_shares_at(&self) -> usize {
+        URR_SHARES_AT + self.urr_shares() as usize * size_of::<UrrShare>()
     }
 
     /// Values in a group of further flow counters, for all CPUs.
     fn group(&self) -> u32 {
-        (SESSION_FLOWS - HOME_FLOWS) as u32 * self.cpus
+        (SESSION_FLOWS - BLOCK_FLOWS) as u32 * self.cpus
     }
 
     /// Slots for filters: only some sessions have filters.
@@ -73,7 +73,7 @@ impl Sizes {
         self.sessions / 8 + SPARE
     }
 
-    fn places(&self) -> u32 {
+    fn urr_shares(&self) -> u32 {
         self.cpus + self.workers
     }
 
@@ -81,7 +81,7 @@ impl Sizes {
     fn entries(&self, table: &str) -> Option<u32> {
         Some(match table {
             // One more: the spare block in which new rules are published first.
-            "sessions" => self.homes() + 1,
+            "sessions" => self.session_blocks() + 1,
             // More than two flows require more than two rules, which require filters.
             "filters" | "flows" => self.filters(),
             "meters" => self.sessions * 4 + SPARE,
@@ -157,20 +157,20 @@ impl Program {
 
     /// Meters and counters that the program shares.
     pub fn pools(&self) -> Result<Pools, XdpError> {
-        let places = self.sizes.places();
+        let urr_shares = self.sizes.urr_shares();
         let blocks = self.sessions()?;
         let cpus = self.sizes.cpus as usize;
-        let blocks = Blocks {
-            meters: blocks.part(METERS_AT, HOME_METERS),
-            places: blocks.part(PLACES_AT, places as usize),
-            givens: blocks.part(self.sizes.givens_at(), HOME_FLOWS * cpus),
+        let blocks = BlockValues {
+            meters: blocks.part(METERS_AT, BLOCK_METERS),
+            urr_shares: blocks.part(URR_SHARES_AT, urr_shares as usize),
+            flow_shares: blocks.part(self.sizes.flow_shares_at(), BLOCK_FLOWS * cpus),
             groups: self.memory("flows", self.sizes.group())?,
             cpus,
         };
         Ok(Pools {
-            homes: Homes::in_map(blocks, self.sizes.homes()),
+            session_blocks: BlockPool::in_map(blocks, self.sizes.session_blocks()),
             meters: Pool::in_map(1, self.memory::<Meter>("meters", 1)?),
-            places: Pool::in_map(places as usize, self.memory::<Place>("usage", places)?),
+            urr_shares: Pool::in_map(urr_shares as usize, self.memory::<UrrShare>("usage", urr_shares)?),
             limits: Pool::in_map(1, self.memory::<Limits>("limits", 1)?),
             first_worker: self.sizes.cpus as usize,
         })
@@ -318,8 +318,8 @@ fn resize(open: &mut OpenObject, settings: &[u8], sizes: Sizes) -> Result<(), Xd
         }
         match name.as_str() {
             "sessions" => table.set_value_size(sizes.block() as u32)?,
-            "usage" => table.set_value_size(sizes.places() * size_of::<Place>() as u32)?,
-            "flows" => table.set_value_size(sizes.group() * size_of::<Given>() as u32)?,
+            "usage" => table.set_value_size(sizes.urr_shares() * size_of::<UrrShare>() as u32)?,
+            "flows" => table.set_value_size(sizes.group() * size_of::<FlowShare>() as u32)?,
             name if name.ends_with(".rodata") => table.set_initial_value(settings)?,
             _ => {}
         }
@@ -331,7 +331,7 @@ fn settings(config: &DatapathConfig, clock: &Clock, sizes: Sizes, links: Vec<Lin
     let mut settings = Settings {
         started: clock.started(),
         cpus: sizes.cpus,
-        places: sizes.places(),
+        urr_shares: sizes.urr_shares(),
         ue_mtu: config.mtu.into(),
         shapes: config.enforcement == Enforcement::Shape,
         leads: sizes.leads() - 1,

@@ -50,7 +50,7 @@ impl Tables {
     pub fn of(program: &Program, sizes: Sizes) -> Result<Self, XdpError> {
         Ok(Self {
             sessions: program.sessions()?,
-            spare: sizes.homes(),
+            spare: sizes.session_blocks(),
             filters: program.memory("filters", 1)?,
             free_filters: (0..sizes.filters()).rev().collect(),
             cpus: program.memory("cpus", 1)?,
@@ -67,7 +67,7 @@ impl Tables {
         action: Action,
         before: Option<Mirrored>,
     ) -> Option<Mirrored> {
-        let slot = rules.life.home()?.index();
+        let slot = rules.state.block()?.index();
         let Compiled { session, matches, keys, user_space } = compiled;
         let matches = self.fill_matches(matches);
         let by_program = session.action.load(Relaxed) == Action::Forward as u32 && matches.is_ok();
@@ -82,7 +82,7 @@ impl Tables {
             self.put(slot, &image, self.last_packet(&before));
             self.point(&keys, slot);
             self.settle();
-            self.bring_home(spare, slot);
+            self.copy_packet_state(spare, slot);
         } else {
             self.put(slot, &image, 0);
             self.point(&keys, slot);
@@ -105,7 +105,7 @@ impl Tables {
     }
 
     /// Copies what packets changed in another block while the rules were there.
-    fn bring_home(&self, from: u32, to: u32) {
+    fn copy_packet_state(&self, from: u32, to: u32) {
         let (Some(from), Some(to)) = (self.session(from), self.session(to)) else { return };
         to.last_packet.fetch_max(from.last_packet.load(Relaxed), Relaxed);
         to.to_user.fetch_max(from.to_user.load(Relaxed), Relaxed);
@@ -213,7 +213,7 @@ struct Image<'a> {
 impl Image<'_> {
     /// The rules; `TO_USER` if the program has no room for their filters.
     fn session(&self, last_packet: u64) -> Session {
-        let Session { flags, ue_v4, ue_v6, id, only, match_count, tenant, home, flows, peer, rules, .. } =
+        let Session { flags, ue_v4, ue_v6, id, only, match_count, tenant, block, flows, peer, rules, .. } =
             *self.session;
         let mut action = self.session.action.load(Relaxed);
         if action == Action::Forward as u32 {
@@ -230,7 +230,7 @@ impl Image<'_> {
             only,
             match_count,
             tenant,
-            home,
+            block,
             flows,
             peer,
             rules,

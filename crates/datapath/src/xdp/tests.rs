@@ -253,7 +253,7 @@ fn sent(packet: &[u8]) -> (u32, Vec<u8>) {
 }
 
 #[test]
-fn a_tunnel_comes_off_and_a_hop_is_taken() {
+fn uplink_is_decapsulated_and_its_ttl_decremented() {
     let Some(lab) = lab(&session()) else { return };
     assert_eq!(lab.run(&tunnelled(&gpdu(TEID, &up(64)))), sent(&up(63)));
     let one = Traffic { packets: 1, bytes: 33 };
@@ -262,7 +262,7 @@ fn a_tunnel_comes_off_and_a_hop_is_taken() {
 }
 
 #[test]
-fn a_tunnel_goes_on_with_teid_qfi_and_dscp_and_padding_goes() {
+fn downlink_is_encapsulated_with_teid_qfi_and_dscp_without_padding() {
     let Some(lab) = lab(&session()) else { return };
     let mut padded = to_ue(&down(64));
     padded.resize(60, 0);
@@ -279,7 +279,7 @@ fn a_tunnel_goes_on_with_teid_qfi_and_dscp_and_padding_goes() {
 }
 
 #[test]
-fn vlan_tags_come_off_and_go_on() {
+fn vlan_tags_are_removed_and_added() {
     let Some(lab) = lab_with(&session(), 100) else { return };
     let plain = tunnelled(&gpdu(TEID, &up(64)));
     let (verdict, frame) = lab.run(&tagged(100, &plain));
@@ -294,7 +294,7 @@ fn tagged(vlan: u16, frame: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn frames_of_other_vlans_and_for_other_hosts_are_the_kernels() {
+fn frames_of_other_vlans_and_for_other_hosts_are_passed_to_the_kernel() {
     for vlan in [0, 100] {
         let Some(lab) = lab_with(&session(), vlan) else { return };
         for plain in [tunnelled(&gpdu(TEID, &up(64))), to_ue(&down(64))] {
@@ -323,7 +323,7 @@ fn frames_of_other_vlans_and_for_other_hosts_are_the_kernels() {
 }
 
 #[test]
-fn gtpu_is_dropped_where_no_radio_is() {
+fn gtpu_on_interfaces_without_gnbs_is_dropped() {
     let Some(lab) = lab(&session()) else { return };
     let from_network = |frame: &[u8]| tagged(NO_RADIOS, frame);
     let message = tunnelled(&gpdu(TEID, &up(64)));
@@ -358,7 +358,7 @@ fn gtpu_is_dropped_where_no_radio_is() {
 }
 
 #[test]
-fn a_wrong_checksum_of_the_outermost_ipv4_header_is_a_name_to_drop_by() {
+fn a_wrong_outer_ipv4_checksum_is_dropped_by_name() {
     let Some(lab) = lab(&session()) else { return };
     let mut with_options = [&[0x46, 0], &down(64)[2..20], &[1; 4][..], &down(64)[20..]].concat();
     with_options[3] += 4;
@@ -416,7 +416,7 @@ fn sum_v6(packet: &[u8]) -> u16 {
 }
 
 #[test]
-fn a_tunnel_over_ipv6_has_a_checksum_that_is_right_whatever_the_length() {
+fn ipv6_tunnels_have_a_correct_udp_checksum_for_any_length() {
     let mut session = session();
     let to_gnb = Tunnel { peer: "fd00::2".parse().unwrap(), teid: Teid(0x200), dscp: Some(46) };
     session.fars[1].action = Action::Forward(Destination::Tunnel(to_gnb));
@@ -454,7 +454,7 @@ fn onward(peer: &str) -> Session {
 }
 
 #[test]
-fn a_tunnel_goes_on_in_another_with_the_flow_that_the_packet_came_with() {
+fn a_packet_forwarded_between_tunnels_keeps_its_qfi() {
     let Some(lab) = lab(&onward("172.16.0.2")) else { return };
     let length = (up(1).len() as u16 + 8).to_be_bytes();
     let header = [0x34, 255, length[0], length[1], 0, 0, 9, 0, 0, 0, 0, 0x85, 1, 0x10, 9, 0];
@@ -477,7 +477,7 @@ fn a_tunnel_goes_on_in_another_with_the_flow_that_the_packet_came_with() {
 }
 
 #[test]
-fn a_packet_to_another_ue_goes_into_its_tunnel_with_a_hop_less() {
+fn a_packet_to_another_ue_is_tunnelled_with_decremented_ttl() {
     let mut to_itself = session();
     to_itself.fars[1].action =
         Action::Forward(Destination::Tunnel(Tunnel { peer: GNB.into(), teid: Teid(0x201), dscp: None }));
@@ -495,7 +495,7 @@ fn a_packet_to_another_ue_goes_into_its_tunnel_with_a_hop_less() {
 }
 
 #[test]
-fn what_rules_forbid_is_dropped_by_its_name_and_not_counted_as_usage() {
+fn forbidden_packets_are_dropped_by_name_and_not_counted_as_usage() {
     let Some(mut lab) = lab(&session()) else { return };
     let spoofed = ipv4([10, 45, 0, 3], SERVER, 64, 17, &udp(1, 2, b"x"));
     lab.drops(&tunnelled(&gpdu(TEID, &spoofed)), DropReason::SpoofedSource);
@@ -529,7 +529,7 @@ fn lead_everywhere() {
 }
 
 #[test]
-fn what_is_closed_is_dropped_by_its_name_and_not_counted_as_usage() {
+fn closed_destinations_are_dropped_by_name_and_not_counted_as_usage() {
     let Some(lab) = lab(&session()) else { return };
     lead_everywhere();
     let to =
@@ -568,7 +568,7 @@ fn what_is_closed_is_dropped_by_its_name_and_not_counted_as_usage() {
 }
 
 #[test]
-fn a_closed_gate_is_named_before_a_closed_destination() {
+fn a_closed_gate_takes_precedence_over_a_closed_destination() {
     let mut closed = session();
     closed.qers[0].gates.uplink = Gate::Closed;
     let Some(lab) = lab(&closed) else { return };
@@ -578,7 +578,7 @@ fn a_closed_gate_is_named_before_a_closed_destination() {
 }
 
 #[test]
-fn gtpu_is_accepted_from_hosts_that_tunnels_lead_to() {
+fn gtpu_is_accepted_from_tunnel_peers() {
     let Some(mut lab) = lab(&session()) else { return };
     let from = |source: [u8; 4]| {
         let mut frame = tunnelled(&gpdu(TEID, &up(64)));
@@ -598,7 +598,7 @@ fn gtpu_is_accepted_from_hosts_that_tunnels_lead_to() {
 }
 
 #[test]
-fn what_is_rare_goes_to_user_space_as_it_came() {
+fn rare_packets_are_passed_to_user_space_unchanged() {
     let Some(lab) = lab(&session()) else { return };
     lab.passes("an echo request", &tunnelled(&[0x32, 1, 0, 4, 0, 0, 0, 0, 0, 7, 0, 0]));
     lab.passes("an unknown TEID", &tunnelled(&gpdu(TEID + 1, &up(64))));
@@ -666,7 +666,7 @@ fn a_rule_is_chosen_by_its_filters_in_their_order() {
 
 /// Two sessions whose TEIDs, addresses and prefixes have the same low bits, and therefore the same leads.
 #[test]
-fn sessions_with_one_place_for_their_keys_have_each_its_own_way() {
+fn sessions_with_colliding_keys_are_found() {
     let Some(mut lab) = lab(&session()) else { return };
     let mut other = session();
     other.id = SessionId(2);
@@ -685,7 +685,7 @@ fn sessions_with_one_place_for_their_keys_have_each_its_own_way() {
         [ethernet(&TO_US, 0x86dd), packet].concat()
     };
     let of_other = |teid| tunnelled(&gpdu(teid, &ipv4([10, 45, 0x40, 2], SERVER, 64, 17, &udp(5, 7, b"x"))));
-    let ways = |lab: &Lab| {
+    let lead_tables = |lab: &Lab| {
         [
             lab.run(&tunnelled(&gpdu(TEID, &up(64)))).0,
             lab.run(&to_ue(&down(64))).0,
@@ -696,13 +696,13 @@ fn sessions_with_one_place_for_their_keys_have_each_its_own_way() {
         ]
     };
     assert_eq!(lab.run(&of_other(TEID)).0, DROP, "another's source");
-    assert_eq!(ways(&lab), [REDIRECT; 6]);
+    assert_eq!(lead_tables(&lab), [REDIRECT; 6]);
     lab.tables.withdraw(second);
-    assert_eq!(ways(&lab), [REDIRECT, REDIRECT, REDIRECT, PASS, PASS, PASS]);
+    assert_eq!(lead_tables(&lab), [REDIRECT, REDIRECT, REDIRECT, PASS, PASS, PASS]);
 }
 
 #[test]
-fn whatever_comes_is_counted_once_or_passed_untouched() {
+fn any_frame_is_counted_once_or_passed_unchanged() {
     let Some(lab) = lab(&session()) else { return };
     let seeds = [tunnelled(&gpdu(TEID, &up(64))), to_ue(&down(64)), tunnelled(&gpdu(TEID, &up(1)))];
     let mut random = Random::of(1);
@@ -731,7 +731,7 @@ fn whatever_comes_is_counted_once_or_passed_untouched() {
 }
 
 #[test]
-fn advice_blames_privileges_only_where_they_are_missing() {
+fn advice_mentions_privileges_only_if_they_are_missing() {
     use super::{has_privileges, load_advice};
     use libbpf_rs::ErrorKind;
     let status = |effective: &str| format!("Name:\tpith\nCapInh:\t0\nCapEff:\t{effective}\nCapBnd:\t0\n");

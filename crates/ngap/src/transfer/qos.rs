@@ -72,13 +72,15 @@ pub(super) fn write(flow: &QosFlow) -> wire::QosFlowLevelQosParameters {
         wire::NonDynamic5QIDescriptor::new(wire::FiveQI(flow.five_qi.into()), None, None, None, None);
     let arp = wire::AllocationAndRetentionPriority::new(
         wire::PriorityLevelARP(flow.arp.priority_level),
-        match flow.arp.may_preempt {
-            true => wire::PreEmptionCapability::may_trigger_pre_emption,
-            false => wire::PreEmptionCapability::shall_not_trigger_pre_emption,
+        if flow.arp.may_preempt {
+            wire::PreEmptionCapability::may_trigger_pre_emption
+        } else {
+            wire::PreEmptionCapability::shall_not_trigger_pre_emption
         },
-        match flow.arp.preemptable {
-            true => wire::PreEmptionVulnerability::pre_emptable,
-            false => wire::PreEmptionVulnerability::not_pre_emptable,
+        if flow.arp.preemptable {
+            wire::PreEmptionVulnerability::pre_emptable
+        } else {
+            wire::PreEmptionVulnerability::not_pre_emptable
         },
         None,
     );

@@ -68,9 +68,10 @@ impl fmt::Display for Endpoint {
 
 impl fmt::Display for PortRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.first == self.last {
-            true => write!(f, "{}", self.first),
-            false => write!(f, "{}-{}", self.first, self.last),
+        if self.first == self.last {
+            write!(f, "{}", self.first)
+        } else {
+            write!(f, "{}-{}", self.first, self.last)
         }
     }
 }
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn tos_counts_under_its_mask() {
+    fn tos_is_compared_under_its_mask() {
         let filter = TosFilter { value: 0xb8, mask: 0xfc };
         assert!(filter.matches(0xbb));
         assert!(!filter.matches(0xb0));

@@ -67,10 +67,7 @@ fn filters(
     [source, destination]: [End; 2],
     swapped: bool,
 ) -> Result<FlowDescription, FlowDescriptionError> {
-    let (remote, local) = match swapped {
-        false => (source, destination),
-        true => (destination, source),
-    };
+    let (remote, local) = if swapped { (destination, source) } else { (source, destination) };
     let (remotes, locals) = (endpoints(remote), endpoints(local));
     let count = remotes.len().saturating_mul(locals.len());
     if count > MOST_FILTERS {
@@ -228,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_word_and_what_should_stand_there() {
+    fn errors_contain_the_found_and_the_expected_word() {
         let message = |text| parse(text).unwrap_err().to_string();
         assert!(message("deny out ip from any to any").contains(r#"has "deny" where permit"#));
         assert!(message("permit out ip from any").contains(r#"has "" where to"#));

@@ -14,25 +14,25 @@ use pith_pfcp::Message;
 use pith_pfcp::ie::{Cause, CodedDuration, EntityIpAddress, NodeId, PfcpAsRspFlags, ReleaseRequestFlags};
 use pith_pfcp::message::*;
 
-use crate::association::{Association, Path, up_function_features};
+use crate::association::{Association, PathState, up_function_features};
 use crate::contract::SessionId;
-use crate::port::{Notice, Turn};
+use crate::port::{Context, Notice};
 use crate::session::{PFCP_PORT, Session};
-use crate::upf::{Outcome, Purpose, Reply, Upf};
+use crate::upf::{ProcedureResult, Purpose, Reply, Upf};
 
 impl Upf {
     /// Sets up an association (TS 29.244 6.2.6.2.2).
     pub(crate) fn association_setup(
         &mut self,
-        turn: &mut Turn<'_>,
+        context: &mut Context<'_>,
         peer: SocketAddr,
         request: AssociationSetupRequest,
-    ) -> Outcome {
+    ) -> ProcedureResult {
         let node = request.node_id;
         let existed = self.associations.contains_key(&node);
         let retained = request.session_retention_information.as_ref();
         if existed {
-            self.drop_former_sessions(turn, &node, retained);
+            self.delete_previous_sessions(context, &node, retained);
         } else if self.associations.len() >= self.config.max_associations
             || self.nodes_at(peer).count() >= self.config.max_associations_of_peer
         {
@@ -42,11 +42,11 @@ impl Upf {
             address: SocketAddr::new(peer.ip(), PFCP_PORT),
             cp_features: request.cp_function_features.unwrap_or_default(),
             recovery: None,
-            path: Path::Up,
-            next_heartbeat: Some(turn.now + self.config.heartbeat_interval),
+            path: PathState::Up,
+            next_heartbeat: Some(context.now + self.config.heartbeat_interval),
         };
         self.associations.insert(node.clone(), association);
-        turn.notice(Notice::AssociationEstablished { node });
+        context.notice(Notice::AssociationEstablished { node });
         let accepted = Cause::RequestAccepted;
         let response = AssociationSetupResponse::new(
             self.config.node_id.clone(),
@@ -62,28 +62,28 @@ impl Upf {
     }
 
     /// Deletes the sessions of an SMF's previous association, except those that it asks to retain.
-    fn drop_former_sessions(
+    fn delete_previous_sessions(
         &mut self,
-        turn: &mut Turn<'_>,
+        context: &mut Context<'_>,
         node: &NodeId,
         retained: Option<&SessionRetentionInformation>,
     ) {
         let lost = self.sessions.matching(|session| {
             session.node == *node && !retained.is_some_and(|retained| retains(retained, session))
         });
-        self.drop_sessions(turn, &lost, "the SMF set up its association again");
+        self.drop_sessions(context, &lost, "the SMF set up its association again");
     }
 
     /// Checks that a Node ID is used only from the address that its association was set up from, while that
     /// is alive, and a session only by its SMF. Others are answered that they have no association (TS 29.244
     /// 8.2.1, cause 72), or that the session is unknown (cause 65).
-    pub(crate) fn check_speaker(
+    pub(crate) fn check_node_owner(
         &self,
         peer: SocketAddr,
         message: &Message,
         session: SessionId,
     ) -> Result<(), Cause> {
-        let is_other = |node: &NodeId| self.associations.contains_key(node) && !self.speaks_for(peer, node);
+        let is_other = |node: &NodeId| self.associations.contains_key(node) && !self.owns_node_id(peer, node);
         match message {
             Message::AssociationSetupRequest(request) if is_other(&request.node_id) => {
                 Err(Cause::RequestRejected)
@@ -105,12 +105,12 @@ impl Upf {
     }
 
     /// Whether the association of a Node ID was set up from that address.
-    pub(crate) fn speaks_for(&self, peer: SocketAddr, node: &NodeId) -> bool {
+    pub(crate) fn owns_node_id(&self, peer: SocketAddr, node: &NodeId) -> bool {
         self.associations.get(node).is_some_and(|association| association.address.ip() == peer.ip())
     }
 
     fn check_node(&self, peer: SocketAddr, node: &NodeId) -> Result<(), Cause> {
-        self.speaks_for(peer, node).then_some(()).ok_or(Cause::NoEstablishedPfcpAssociation)
+        self.owns_node_id(peer, node).then_some(()).ok_or(Cause::NoEstablishedPfcpAssociation)
     }
 
     fn check_session(&self, peer: SocketAddr, session: SessionId) -> Result<(), Cause> {
@@ -118,7 +118,7 @@ impl Upf {
             return Err(Cause::NoEstablishedPfcpAssociation);
         }
         let session = self.sessions.get(session).ok_or(Cause::SessionContextNotFound)?;
-        self.speaks_for(peer, &session.node).then_some(()).ok_or(Cause::SessionContextNotFound)
+        self.owns_node_id(peer, &session.node).then_some(()).ok_or(Cause::SessionContextNotFound)
     }
 
     /// The SMFs whose associations were set up from that address.
@@ -128,7 +128,7 @@ impl Upf {
     }
 
     /// Stores the SMF's new features (TS 29.244 6.2.7.2.2).
-    pub(crate) fn association_update(&mut self, request: &AssociationUpdateRequest) -> Outcome {
+    pub(crate) fn association_update(&mut self, request: &AssociationUpdateRequest) -> ProcedureResult {
         let unknown = (0, Cause::NoEstablishedPfcpAssociation.into());
         let association = self.associations.get_mut(&request.node_id).ok_or(unknown)?;
         association.cp_features = request.cp_function_features.unwrap_or(association.cp_features);
@@ -139,29 +139,29 @@ impl Upf {
     /// Releases an association; always accepted (TS 29.244 6.2.8.3).
     pub(crate) fn association_release(
         &mut self,
-        turn: &mut Turn<'_>,
+        context: &mut Context<'_>,
         request: &AssociationReleaseRequest,
     ) -> Reply {
-        self.end_association(turn, &request.node_id, "the SMF released its association");
+        self.end_association(context, &request.node_id, "the SMF released its association");
         (0, AssociationReleaseResponse::new(self.config.node_id.clone(), Cause::RequestAccepted).into())
     }
 
     /// Ends an association and deletes its sessions.
-    pub(crate) fn end_association(&mut self, turn: &mut Turn<'_>, node: &NodeId, reason: &'static str) {
+    pub(crate) fn end_association(&mut self, context: &mut Context<'_>, node: &NodeId, reason: &'static str) {
         if self.associations.remove(node).is_none() {
             return;
         }
         let lost = self.sessions.matching(|session| session.node == *node);
-        let sessions = self.drop_sessions(turn, &lost, reason);
-        turn.notice(Notice::AssociationReleased { node: node.clone(), sessions });
+        let sessions = self.drop_sessions(context, &lost, reason);
+        context.notice(Notice::AssociationReleased { node: node.clone(), sessions });
     }
 
     /// Deletes the SMF's sessions in the given sets (TS 29.244 7.4.6).
     pub(crate) fn session_set_deletion(
         &mut self,
-        turn: &mut Turn<'_>,
+        context: &mut Context<'_>,
         request: &SessionSetDeletionRequest,
-    ) -> Outcome {
+    ) -> ProcedureResult {
         let in_set = |session: &Session| {
             request.fq_csids.iter().any(|set| {
                 session
@@ -171,12 +171,12 @@ impl Upf {
             })
         };
         let lost = self.sessions.matching(|session| session.node == request.node_id && in_set(session));
-        self.drop_sessions(turn, &lost, "the SMF deleted its session set");
+        self.drop_sessions(context, &lost, "the SMF deleted its session set");
         Ok((0, SessionSetDeletionResponse::new(self.config.node_id.clone(), Cause::RequestAccepted).into()))
     }
 
     /// Asks every SMF to release its association within `graceful` (TS 29.244 6.2.7.3.1).
-    pub(crate) fn ask_for_release(&mut self, turn: &mut Turn<'_>, graceful: Duration) {
+    pub(crate) fn ask_for_release(&mut self, context: &mut Context<'_>, graceful: Duration) {
         let addresses: Vec<_> = self.associations.values().map(|association| association.address).collect();
         let request = AssociationUpdateRequest {
             association_release_request: Some(ReleaseRequestFlags::SARR),
@@ -186,7 +186,7 @@ impl Upf {
         };
         let message = request.into();
         for address in addresses {
-            self.request(turn, address, 0, &message, Purpose::Release);
+            self.request(context, address, 0, &message, Purpose::Release);
         }
     }
 }

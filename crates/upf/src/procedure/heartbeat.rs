@@ -12,74 +12,79 @@ use pith_pfcp::Header;
 use pith_pfcp::ie::{NodeId, NtpSeconds};
 use pith_pfcp::message::{HeartbeatRequest, HeartbeatResponse};
 
-use crate::association::{Association, Path};
-use crate::port::{Notice, Turn};
+use crate::association::{Association, PathState};
+use crate::port::{Context, Notice};
 use crate::upf::{Purpose, Upf};
 
 impl Upf {
-    /// Answers a heartbeat. Unknown peers are handled in `strangers` (TS 29.244 6.2.2.2).
+    /// Answers a heartbeat. Unknown peers are handled in `unknown_peers` (TS 29.244 6.2.2.2).
     pub(crate) fn heartbeat_request(
         &mut self,
-        turn: &mut Turn<'_>,
+        context: &mut Context<'_>,
         peer: SocketAddr,
         header: &Header,
         request: &HeartbeatRequest,
     ) {
         let nodes: Vec<_> = self.nodes_at(peer).cloned().collect();
-        nodes.iter().for_each(|node| self.recovered_at(turn, node, request.recovery_time_stamp));
+        nodes.iter().for_each(|node| self.recovered_at(context, node, request.recovery_time_stamp));
         let response = HeartbeatResponse::new(self.config.recovery_time_stamp());
-        turn.send(peer, 0, header.sequence, &response.into());
+        context.send(peer, 0, header.sequence, &response.into());
     }
 
     /// The SMF answered: schedules the next heartbeat.
-    pub(crate) fn heartbeat_response(&mut self, turn: &mut Turn<'_>, node: &NodeId, recovery: NtpSeconds) {
-        let next = turn.now + self.config.heartbeat_interval;
+    pub(crate) fn heartbeat_response(
+        &mut self,
+        context: &mut Context<'_>,
+        node: &NodeId,
+        recovery: NtpSeconds,
+    ) {
+        let next = context.now + self.config.heartbeat_interval;
         let Some(association) = self.associations.get_mut(node) else { return };
         association.next_heartbeat = Some(next);
-        if std::mem::replace(&mut association.path, Path::Up) != Path::Up {
-            turn.notice(Notice::PathRecovered { node: node.clone() });
+        if std::mem::replace(&mut association.path, PathState::Up) != PathState::Up {
+            context.notice(Notice::PathRecovered { node: node.clone() });
         }
-        self.recovered_at(turn, node, recovery);
+        self.recovered_at(context, node, recovery);
     }
 
     /// Deletes the sessions of an SMF with a changed Recovery Time Stamp: it has restarted and lost them.
-    fn recovered_at(&mut self, turn: &mut Turn<'_>, node: &NodeId, recovery: NtpSeconds) {
+    fn recovered_at(&mut self, context: &mut Context<'_>, node: &NodeId, recovery: NtpSeconds) {
         let Some(association) = self.associations.get_mut(node) else { return };
         let before = association.recovery.replace(recovery);
         if before.is_none_or(|before| before == recovery) {
             return;
         }
         let lost = self.sessions.matching(|session| session.node == *node);
-        let sessions = self.drop_sessions(turn, &lost, "the SMF restarted");
-        turn.notice(Notice::PeerRestarted { node: node.clone(), sessions });
+        let sessions = self.drop_sessions(context, &lost, "the SMF restarted");
+        context.notice(Notice::PeerRestarted { node: node.clone(), sessions });
     }
 
     /// An SMF did not answer: its sessions are retained for some time, and heartbeats continue.
-    pub(crate) fn path_failed(&mut self, turn: &mut Turn<'_>, node: &NodeId) {
-        let next = turn.now + self.config.heartbeat_interval;
+    pub(crate) fn path_failed(&mut self, context: &mut Context<'_>, node: &NodeId) {
+        let next = context.now + self.config.heartbeat_interval;
         let Some(association) = self.associations.get_mut(node) else { return };
         association.next_heartbeat = Some(next);
-        if association.path == Path::Up {
-            association.path = Path::FailedSince(turn.now);
-            turn.notice(Notice::PathFailed { node: node.clone() });
+        if association.path == PathState::Up {
+            association.path = PathState::FailedSince(context.now);
+            context.notice(Notice::PathFailed { node: node.clone() });
         }
     }
 
     /// The time of an association's next heartbeat or of its end.
     pub(crate) fn association_due(&self, association: &Association) -> Option<Duration> {
         let given_up = match association.path {
-            Path::Up => None,
-            Path::FailedSince(since) => Some(since + self.config.path_failure_retention),
+            PathState::Up => None,
+            PathState::FailedSince(since) => Some(since + self.config.path_failure_retention),
         };
         association.next_heartbeat.into_iter().chain(given_up).min()
     }
 
     /// Sends due heartbeats, and ends associations of SMFs that were silent longer than the retention time.
-    pub(crate) fn tend_associations(&mut self, turn: &mut Turn<'_>) {
+    pub(crate) fn process_association_timers(&mut self, context: &mut Context<'_>) {
         let retention = self.config.path_failure_retention;
         let is_lost = |association: &Association| match association.path {
-            Path::Up => false,
-            Path::FailedSince(since) => since + retention <= turn.now,
+            PathState::Up => false,
+            PathState::FailedSince(since) => since + retention <= context.now,
         };
         let lost: Vec<_> = self
             .associations
@@ -87,19 +92,19 @@ impl Upf {
             .filter(|(_, each)| is_lost(each))
             .map(|(node, _)| node.clone())
             .collect();
-        lost.iter().for_each(|node| self.end_association(turn, node, "the SMF does not answer"));
-        let is_due = |due: Option<Duration>| due.is_some_and(|due| due <= turn.now);
+        lost.iter().for_each(|node| self.end_association(context, node, "the SMF does not answer"));
+        let is_due = |due: Option<Duration>| due.is_some_and(|due| due <= context.now);
         let due = self.associations.iter().filter(|(_, each)| is_due(each.next_heartbeat));
         let due: Vec<_> = due.map(|(node, association)| (node.clone(), association.address)).collect();
-        due.into_iter().for_each(|(node, address)| self.send_heartbeat(turn, node, address));
+        due.into_iter().for_each(|(node, address)| self.send_heartbeat(context, node, address));
     }
 
-    fn send_heartbeat(&mut self, turn: &mut Turn<'_>, node: NodeId, address: SocketAddr) {
+    fn send_heartbeat(&mut self, context: &mut Context<'_>, node: NodeId, address: SocketAddr) {
         self.associations
             .get_mut(&node)
             .into_iter()
             .for_each(|association| association.next_heartbeat = None);
         let request = HeartbeatRequest::new(self.config.recovery_time_stamp());
-        self.request(turn, address, 0, &request.into(), Purpose::Heartbeat(node));
+        self.request(context, address, 0, &request.into(), Purpose::Heartbeat(node));
     }
 }

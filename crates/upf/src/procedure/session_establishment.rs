@@ -15,27 +15,27 @@ use pith_pfcp::message::{SessionEstablishmentRequest, SessionEstablishmentRespon
 use pith_pfcp::rules::{CreatedPdr, CreatedTrafficEndpoint};
 
 use crate::contract::{Rates, SessionId, UeAddress};
-use crate::port::{Notice, Turn};
+use crate::port::{Context, Notice};
 use crate::rejection::Rejection;
 use crate::session::{Allocation, Inactivity, Measurements, RuleSet, Session, allocate, compile, cp_address};
-use crate::upf::{Outcome, Upf};
+use crate::upf::{ProcedureResult, Upf};
 
 impl Upf {
     /// Establishes a session; if it rejects the request, nothing has changed.
     pub(crate) fn session_establishment(
         &mut self,
-        turn: &mut Turn<'_>,
+        context: &mut Context<'_>,
         peer: SocketAddr,
         request: SessionEstablishmentRequest,
-    ) -> Outcome {
+    ) -> ProcedureResult {
         let seid = request.cp_f_seid.seid;
-        let response = self.establish(turn, peer, request).map_err(|rejection| (seid, rejection))?;
+        let response = self.establish(context, peer, request).map_err(|rejection| (seid, rejection))?;
         Ok((seid, response.into()))
     }
 
     fn establish(
         &mut self,
-        turn: &mut Turn<'_>,
+        context: &mut Context<'_>,
         peer: SocketAddr,
         request: SessionEstablishmentRequest,
     ) -> Result<SessionEstablishmentResponse, Rejection> {
@@ -49,18 +49,20 @@ impl Upf {
         let (none, local) = (BTreeSet::new(), self.config.n3);
         let allocation = allocate(&mut rules, id, &mut self.sessions.teids, local, &none, restoring)?;
         // 4. The rules as the datapath needs them.
-        let measurements = Measurements::new(&rules, turn.now);
+        let measurements = Measurements::new(&rules, context.now);
         let compiled = compile(id, &rules, &measurements, &self.config)
             .and_then(|compiled| self.sessions.check_promises(id, &compiled).map(|()| compiled))
-            .and_then(|compiled| self.settle_rivals(turn, id, &request, compiled.ue).map(|()| compiled));
-        let compiled = compiled.inspect_err(|_| self.give_back(&allocation))?;
+            .and_then(|compiled| {
+                self.delete_stale_sessions(context, id, &request, compiled.ue).map(|()| compiled)
+            });
+        let compiled = compiled.inspect_err(|_| self.free_allocation(&allocation))?;
         // 5. Install the rules.
         let response = self.establishment_response(id, &allocation);
-        self.sessions.insert(new_session(id, request, measurements, turn));
+        self.sessions.insert(new_session(id, request, measurements, context));
         self.sessions.commit(id, rules, &compiled, allocation.teids);
-        turn.datapath.install(Arc::new(compiled));
-        self.schedule(turn, id);
-        turn.notice(Notice::SessionEstablished { session: id });
+        context.datapath.install(Arc::new(compiled));
+        self.schedule(context, id);
+        context.notice(Notice::SessionEstablished { session: id });
         Ok(response)
     }
 
@@ -92,33 +94,34 @@ impl Upf {
     /// 7.2.2.4.2).
     pub(crate) fn check_endpoint(&self, cp: &FSeid) -> Result<(), Rejection> {
         let address = cp_address(cp, self.config.n4).ip();
-        match cp.seid != 0 && self.config.permits_endpoint(address) {
-            true => Ok(()),
-            false => Err(Rejection::new(Cause::MandatoryIeIncorrect).because_of(IeType::F_SEID)),
+        if cp.seid != 0 && self.config.permits_endpoint(address) {
+            Ok(())
+        } else {
+            Err(Rejection::new(Cause::MandatoryIeIncorrect).because_of(IeType::F_SEID))
         }
     }
 
     /// A UE address belongs to one session. If the same SMF has assigned it again, the old session is stale
     /// and deleted; if another SMF uses it, the request is rejected.
-    fn settle_rivals(
+    fn delete_stale_sessions(
         &mut self,
-        turn: &mut Turn<'_>,
+        context: &mut Context<'_>,
         id: SessionId,
         request: &SessionEstablishmentRequest,
         ue: UeAddress,
     ) -> Result<(), Rejection> {
-        let rivals = self.sessions.rivals(id, ue);
+        let sharing_address = self.sessions.sharing_address(id, ue);
         let is_own = |rival: &Session| rival.node == request.node_id;
-        if !rivals.iter().all(|rival| self.sessions.get(*rival).is_some_and(is_own)) {
+        if !sharing_address.iter().all(|rival| self.sessions.get(*rival).is_some_and(is_own)) {
             let taken = Rejection::new(Cause::RuleCreationModificationFailure);
             return Err(taken.because_of(IeType::UE_IP_ADDRESS));
         }
-        self.drop_sessions(turn, &rivals, "the SMF assigned its UE address to another session");
+        self.drop_sessions(context, &sharing_address, "the SMF assigned its UE address to another session");
         Ok(())
     }
 
     /// Frees the TEIDs of a failed request.
-    pub(crate) fn give_back(&mut self, allocation: &Allocation) {
+    pub(crate) fn free_allocation(&mut self, allocation: &Allocation) {
         allocation.fresh.iter().for_each(|teid| self.sessions.teids.free(*teid));
     }
 
@@ -137,7 +140,7 @@ fn new_session(
     id: SessionId,
     request: SessionEstablishmentRequest,
     measurements: Measurements,
-    turn: &Turn<'_>,
+    context: &Context<'_>,
 ) -> Session {
     let inactivity = request.user_plane_inactivity_timer;
     Session {
@@ -152,7 +155,7 @@ fn new_session(
         promised: Rates { uplink: 0, downlink: 0 },
         tunnels: Vec::new(),
         measurements,
-        inactivity: inactivity.and_then(|timer| Inactivity::start(timer.0, turn.now)),
+        inactivity: inactivity.and_then(|timer| Inactivity::start(timer.0, context.now)),
         delayed: None,
         lost_tunnels: Vec::new(),
         reports: Vec::new(),

@@ -16,30 +16,30 @@ use pith_pfcp::rules::{UpdatedPdr, UsageReport};
 use super::session_establishment::{created_endpoints, created_pdrs};
 use crate::config::{Config, GtpuAddress};
 use crate::contract::{self, SessionId, Tunnel};
-use crate::port::Turn;
+use crate::port::Context;
 use crate::rejection::Rejection;
 use crate::session::{
     Allocation, Inactivity, Measurements, Query, RuleSet, Session, allocate, compile, tunnel,
 };
-use crate::upf::{Outcome, Upf};
+use crate::upf::{ProcedureResult, Upf};
 
 impl Upf {
     /// Modifies a session; if it rejects the request, nothing has changed.
     pub(crate) fn session_modification(
         &mut self,
-        turn: &mut Turn<'_>,
+        context: &mut Context<'_>,
         id: SessionId,
         request: &SessionModificationRequest,
-    ) -> Outcome {
+    ) -> ProcedureResult {
         let seid = self.sessions.get(id).map_or(0, |session| session.cp.seid);
-        let response = self.modify(turn, id, request).map_err(|rejection| (seid, rejection))?;
+        let response = self.modify(context, id, request).map_err(|rejection| (seid, rejection))?;
         // The response is sent to the new endpoint, if the request changes it.
         Ok((request.cp_f_seid.map_or(seid, |cp| cp.seid), response.into()))
     }
 
     fn modify(
         &mut self,
-        turn: &mut Turn<'_>,
+        context: &mut Context<'_>,
         id: SessionId,
         request: &SessionModificationRequest,
     ) -> Result<SessionModificationResponse, Rejection> {
@@ -50,19 +50,19 @@ impl Upf {
         let mut rules = session.rules.modify(request, self.config.max_rules)?;
         let end_markers = end_markers(request, &session.rules, &rules, self.config.n3);
         // 3. The usage under the old rules, and the measurements under the new ones.
-        let (measurements, usage_reports) = measure(turn, session, request, &rules, &self.config);
+        let (measurements, usage_reports) = measure(context, session, request, &rules, &self.config);
         // 4. F-TEIDs, which are freed if a later step fails.
         let owned = session.teids.clone();
         let allocation = allocate(&mut rules, id, &mut self.sessions.teids, self.config.n3, &owned, false)?;
         // 5. The rules as the datapath needs them.
         let compiled = self.compile_modified(id, &rules, &measurements);
-        let compiled = compiled.inspect_err(|_| self.give_back(&allocation))?;
+        let compiled = compiled.inspect_err(|_| self.free_allocation(&allocation))?;
         // 6. Install the rules.
-        self.adopt_session_parameters(turn, id, request, measurements);
+        self.adopt_session_parameters(context, id, request, measurements);
         self.sessions.commit(id, rules, &compiled, allocation.teids.clone());
-        turn.datapath.install(Arc::new(compiled));
-        end_markers.iter().for_each(|tunnel| turn.datapath.send_end_marker(tunnel));
-        self.schedule(turn, id);
+        context.datapath.install(Arc::new(compiled));
+        end_markers.iter().for_each(|tunnel| context.datapath.send_end_marker(tunnel));
+        self.schedule(context, id);
         Ok(modification_response(request, &allocation, usage_reports))
     }
 
@@ -86,7 +86,7 @@ impl Upf {
         measurements: &Measurements,
     ) -> Result<contract::Session, Rejection> {
         let compiled = compile(id, rules, measurements, &self.config)?;
-        if !self.sessions.rivals(id, compiled.ue).is_empty() {
+        if !self.sessions.sharing_address(id, compiled.ue).is_empty() {
             let taken = Rejection::new(Cause::RuleCreationModificationFailure);
             return Err(taken.because_of(IeType::UE_IP_ADDRESS));
         }
@@ -97,7 +97,7 @@ impl Upf {
     /// Updates the session parameters that are not rules.
     fn adopt_session_parameters(
         &mut self,
-        turn: &mut Turn<'_>,
+        context: &mut Context<'_>,
         id: SessionId,
         request: &SessionModificationRequest,
         measurements: Measurements,
@@ -109,11 +109,11 @@ impl Upf {
             session.fq_csids.clone_from(&request.fq_csids);
         }
         if let Some(timer) = request.user_plane_inactivity_timer {
-            session.inactivity = Inactivity::start(timer.0, turn.now);
+            session.inactivity = Inactivity::start(timer.0, context.now);
         }
         let flags = request.pfcp_sm_req_flags.unwrap_or_default();
         if flags.contains(PfcpSmReqFlags::DROBU) {
-            turn.datapath.discard_buffered(id);
+            context.datapath.discard_buffered(id);
         }
         if let Some(node) = &request.node_id {
             self.sessions.move_to(id, node);
@@ -123,7 +123,7 @@ impl Upf {
 
 /// Reports queried and ending measurements, and continues the others by the new rules.
 fn measure(
-    turn: &Turn<'_>,
+    context: &Context<'_>,
     session: &Session,
     request: &SessionModificationRequest,
     rules: &RuleSet,
@@ -131,21 +131,22 @@ fn measure(
 ) -> (Measurements, Vec<UsageReport>) {
     let (mut measurements, mut reports) = (session.measurements.clone(), Vec::new());
     if !measurements.is_empty() {
-        let usage = turn.datapath.usage(session.id).unwrap_or_default();
-        measurements.sample(&session.rules, turn.now, &usage);
-        reports = measurements.query(&session.rules, turn.now, &query(request, session), config);
+        let usage = context.datapath.usage(session.id).unwrap_or_default();
+        measurements.sample(&session.rules, context.now, &usage);
+        reports = measurements.query(&session.rules, context.now, &query(request, session), config);
         let removed = request.remove_urrs.iter().map(|remove| remove.urr_id).collect();
-        reports.extend(measurements.leave(&session.rules, rules, &removed, turn.now, config));
+        reports.extend(measurements.leave(&session.rules, rules, &removed, context.now, config));
     }
-    measurements.adopt(rules, &request.update_urrs, turn.now);
+    measurements.adopt(rules, &request.update_urrs, context.now);
     (measurements, reports)
 }
 
 fn query(request: &SessionModificationRequest, session: &Session) -> Query {
     let all = request.pfcp_sm_req_flags.is_some_and(|flags| flags.contains(PfcpSmReqFlags::QAURR));
-    let urrs = match all {
-        true => session.rules.urrs.ids().collect(),
-        false => request.query_urrs.iter().map(|query| query.urr_id).collect(),
+    let urrs = if all {
+        session.rules.urrs.ids().collect()
+    } else {
+        request.query_urrs.iter().map(|query| query.urr_id).collect()
     };
     Query { urrs, reference: request.query_urr_reference }
 }

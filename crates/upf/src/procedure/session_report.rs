@@ -16,19 +16,19 @@ use pith_pfcp::message::{SessionReportRequest, SessionReportResponse};
 use pith_pfcp::rules::{CreateFar, DownlinkDataReport, ErrorIndicationReport, UpdateBarInReport};
 
 use crate::contract::{self, DropReason, SessionId, Teid};
-use crate::port::{Notice, Turn};
+use crate::port::{Context, Notice};
 use crate::session::{HeldPackets, Session, compile};
 use crate::upf::{Purpose, Upf};
 
 impl Session {
     /// Removes an answered report.
-    fn forget_report(&mut self, sequence: u32) {
+    fn remove_report(&mut self, sequence: u32) {
         self.reports.retain(|waiting| *waiting != sequence);
     }
 
     /// A report failed: the SMF may not have received it.
     pub(crate) fn report_failed(&mut self, sequence: u32) {
-        self.forget_report(sequence);
+        self.remove_report(sequence);
         self.lost_tunnels.clear();
     }
 }
@@ -37,7 +37,7 @@ impl Upf {
     /// The first packet for an idle UE was buffered (TS 29.244 5.2.3.1).
     pub(crate) fn downlink_data(
         &mut self,
-        turn: &mut Turn<'_>,
+        context: &mut Context<'_>,
         session: SessionId,
         pdr: contract::PdrId,
         qfi: Option<contract::Qfi>,
@@ -49,26 +49,26 @@ impl Upf {
         };
         let held = (PdrId(pdr.0), information);
         match self.sessions.get(session).and_then(|found| notification_delay(found, PdrId(pdr.0))) {
-            Some(delay) => self.report_later(turn, session, turn.now + delay, held),
+            Some(delay) => self.report_later(context, session, context.now + delay, held),
             // The datapath reports the first packet only: the report is delayed until the SMF has answered
             // others.
             None if self.has_many_requests(session) => {
-                self.report_later(turn, session, turn.now + self.config.t1, held);
+                self.report_later(context, session, context.now + self.config.t1, held);
             }
-            None => self.report(turn, session, downlink_data_report(vec![held])),
+            None => self.report(context, session, downlink_data_report(vec![held])),
         }
     }
 
     /// Delays a report until `due`; it covers all packets held by then, unless the SMF requests the packets
     /// before.
-    fn report_later(&mut self, turn: &Turn<'_>, id: SessionId, due: Duration, held: HeldPackets) {
+    fn report_later(&mut self, context: &Context<'_>, id: SessionId, due: Duration, held: HeldPackets) {
         if let Some(session) = self.sessions.get_mut(id) {
             let (_, all) = session.delayed.get_or_insert_with(|| (due, Vec::new()));
             if all.iter().all(|(pdr, _)| *pdr != held.0) {
                 all.push(held);
             }
         }
-        self.schedule(turn, id);
+        self.schedule(context, id);
     }
 
     /// The delayed report, if it is due and packets are still to be notified.
@@ -82,9 +82,9 @@ impl Upf {
     /// A GTP-U peer does not know a tunnel (TS 29.244 5.10). The peer sends the message for each packet; it
     /// is reported to the SMF once. Only the tunnel's own peer is accepted as sender, because any host on N3
     /// can send the message.
-    pub(crate) fn error_indication(&mut self, turn: &mut Turn<'_>, peer: IpAddr, teid: Teid) {
-        let Some(id) = self.sessions.behind(peer, teid) else {
-            return turn.datapath.count_dropped(DropReason::StrayErrorIndication);
+    pub(crate) fn error_indication(&mut self, context: &mut Context<'_>, peer: IpAddr, teid: Teid) {
+        let Some(id) = self.sessions.by_peer_tunnel(peer, teid) else {
+            return context.datapath.count_dropped(DropReason::StrayErrorIndication);
         };
         let has_many_requests = self.has_many_requests(id);
         let Some(session) = self.sessions.get_mut(id) else { return };
@@ -97,29 +97,29 @@ impl Upf {
             error_indication_report: Some(report),
             ..SessionReportRequest::new(ReportType::ERIR)
         };
-        self.report(turn, id, request);
+        self.report(context, id, request);
     }
 
     /// Checks a session's usage and inactivity, and reports what is due.
-    pub(crate) fn check_session_usage(&mut self, turn: &mut Turn<'_>, id: SessionId) {
+    pub(crate) fn check_session_usage(&mut self, context: &mut Context<'_>, id: SessionId) {
         if self.has_many_requests(id) {
-            return self.sessions.set_due(id, Some(turn.now + self.config.t1));
+            return self.sessions.set_due(id, Some(context.now + self.config.t1));
         }
-        if let Some(request) = self.take_delayed(turn.now, id) {
-            self.report(turn, id, request);
+        if let Some(request) = self.take_delayed(context.now, id) {
+            self.report(context, id, request);
         }
         let Some(session) = self.sessions.get_mut(id) else { return };
         if session.has_many_reports() {
-            return self.schedule(turn, id);
+            return self.schedule(context, id);
         }
-        let usage = turn.datapath.usage(id).unwrap_or_default();
-        let last_packet = usage.last_packet.map(|age| turn.now.saturating_sub(age));
+        let usage = context.datapath.usage(id).unwrap_or_default();
+        let last_packet = usage.last_packet.map(|age| context.now.saturating_sub(age));
         let inactive =
-            session.inactivity.as_mut().is_some_and(|inactivity| inactivity.check(turn.now, last_packet));
-        session.measurements.sample(&session.rules, turn.now, &usage);
-        let (reports, limits_changed) = session.measurements.check(&session.rules, turn.now, &self.config);
+            session.inactivity.as_mut().is_some_and(|inactivity| inactivity.check(context.now, last_packet));
+        session.measurements.sample(&session.rules, context.now, &usage);
+        let (reports, limits_changed) = session.measurements.check(&session.rules, context.now, &self.config);
         if limits_changed {
-            self.reinstall(turn, id);
+            self.reinstall(context, id);
         }
         let report_type = ReportType::default()
             .with(ReportType::USAR, !reports.is_empty())
@@ -127,9 +127,9 @@ impl Upf {
         if !report_type.is_empty() {
             let request =
                 SessionReportRequest { usage_reports: reports, ..SessionReportRequest::new(report_type) };
-            self.report(turn, id, request);
+            self.report(context, id, request);
         }
-        self.schedule(turn, id);
+        self.schedule(context, id);
     }
 
     /// Whether so many requests to the session's SMF are pending that reports are delayed.
@@ -139,46 +139,46 @@ impl Upf {
     }
 
     /// Schedules the next check of a session.
-    pub(crate) fn schedule(&mut self, turn: &Turn<'_>, id: SessionId) {
-        let due = self.sessions.get(id).and_then(|session| session.next_check(turn.now, &self.config));
+    pub(crate) fn schedule(&mut self, context: &Context<'_>, id: SessionId) {
+        let due = self.sessions.get(id).and_then(|session| session.next_check(context.now, &self.config));
         self.sessions.set_due(id, due);
     }
 
-    fn report(&mut self, turn: &mut Turn<'_>, id: SessionId, request: SessionReportRequest) {
+    fn report(&mut self, context: &mut Context<'_>, id: SessionId, request: SessionReportRequest) {
         let Some(session) = self.sessions.get(id) else { return };
         let (peer, seid) = (session.cp_address(self.config.n4), session.cp.seid);
-        let sequence = self.request(turn, peer, seid, &request.into(), Purpose::SessionReport(id));
+        let sequence = self.request(context, peer, seid, &request.into(), Purpose::SessionReport(id));
         self.sessions.get_mut(id).into_iter().for_each(|session| session.reports.push(sequence));
     }
 
     /// Handles the SMF's answer to a report, which may change buffering (TS 29.244 7.5.9).
     pub(crate) fn session_report_response(
         &mut self,
-        turn: &mut Turn<'_>,
+        context: &mut Context<'_>,
         peer: SocketAddr,
         id: SessionId,
         sequence: u32,
         response: &SessionReportResponse,
     ) {
         let Some(session) = self.sessions.get_mut(id) else { return };
-        session.forget_report(sequence);
+        session.remove_report(sequence);
         if response.cause == Cause::SessionContextNotFound {
-            self.drop_session(turn, id, "unknown to the SMF");
+            self.drop_session(context, id, "unknown to the SMF");
             return;
         }
         if !response.cause.is_acceptance() {
             let message_type = MessageType::SESSION_REPORT_REQUEST;
-            turn.notice(Notice::RequestFailed { peer, message_type, reason: "rejected" });
+            context.notice(Notice::RequestFailed { peer, message_type, reason: "rejected" });
         }
         if response.pfcp_sr_rsp_flags.is_some_and(|flags| flags.contains(PfcpSrRspFlags::DROBU)) {
-            turn.datapath.discard_buffered(id);
+            context.datapath.discard_buffered(id);
         }
         if !response.update_bars.is_empty() {
-            self.update_bars(turn, id, &response.update_bars);
+            self.update_bars(context, id, &response.update_bars);
         }
     }
 
-    fn update_bars(&mut self, turn: &mut Turn<'_>, id: SessionId, updates: &[UpdateBarInReport]) {
+    fn update_bars(&mut self, context: &mut Context<'_>, id: SessionId, updates: &[UpdateBarInReport]) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         for update in updates {
             let Some(bar) = session.rules.bars.get_mut(update.bar_id) else { continue };
@@ -189,16 +189,16 @@ impl Upf {
                 bar.downlink_data_notification_delay = delay.clone().into_option();
             }
         }
-        self.reinstall(turn, id);
+        self.reinstall(context, id);
     }
 
     /// Reinstalls a session's rules, after a BAR or a measurement has changed their effect.
-    fn reinstall(&mut self, turn: &mut Turn<'_>, id: SessionId) {
+    fn reinstall(&mut self, context: &mut Context<'_>, id: SessionId) {
         let Some(session) = self.sessions.get(id) else { return };
         // Only numbers have changed, or FARs for quota action, which existed when the rules were first
         // compiled: so compilation succeeds again.
         if let Ok(compiled) = compile(id, &session.rules, &session.measurements, &self.config) {
-            turn.datapath.install(Arc::new(compiled));
+            context.datapath.install(Arc::new(compiled));
         }
     }
 }

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_upf_promises_no_more_than_it_has_and_what_is_given_back_can_be_promised_again() {
+    fn guarantees_stay_within_the_capacity_and_are_freed() {
         let mut promises = Promises::new(both(10));
         let (small, large) = (session(10, &[(4, 4)]), session(10, &[(7, 7)]));
         let [four, seven] = [&small, &large].map(|session| promised(session).unwrap());

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn it_conforms_from_the_time_that_it_tells() {
+    fn a_packet_conforms_from_ready_at_on() {
         let bucket = Bucket::new(1_000_000, Burst::SHAPING);
         let now = Time(SECOND);
         while bucket.conforms(now) {

@@ -13,7 +13,7 @@ const STEP: u64 = 1_000_000;
 
 /// The decision on the packet at the head of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum CodelAction {
     /// Send it.
     Send,
     /// Send it with a congestion mark.
@@ -36,16 +36,16 @@ pub struct Codel {
 
 impl Codel {
     /// Decides on a packet that was queued for `sojourn` nanoseconds; `last`: no packet is queued behind it.
-    pub fn judge(&mut self, now: u64, sojourn: u64, ecn: Ecn, last: bool) -> Fate {
+    pub fn decide(&mut self, now: u64, sojourn: u64, ecn: Ecn, last: bool) -> CodelAction {
         if sojourn > LONGEST && !last {
-            return Fate::Drop;
+            return CodelAction::Drop;
         }
         let signal = self.signal(now, sojourn, last);
         match ecn {
-            Ecn::Scalable if signal || (sojourn > STEP && !last) => Fate::Mark,
-            Ecn::Classic | Ecn::Scalable | Ecn::Experienced if signal => Fate::Mark,
-            Ecn::NotCapable if signal => Fate::Drop,
-            _ => Fate::Send,
+            Ecn::Scalable if signal || (sojourn > STEP && !last) => CodelAction::Mark,
+            Ecn::Classic | Ecn::Scalable | Ecn::Experienced if signal => CodelAction::Mark,
+            Ecn::NotCapable if signal => CodelAction::Drop,
+            _ => CodelAction::Send,
         }
     }
 
@@ -102,11 +102,11 @@ mod tests {
 
     fn signals(ecn: Ecn, sojourn: u64, last: bool) -> Vec<u64> {
         let mut codel = Codel::default();
-        (1..=1000).filter(|ms| codel.judge(ms * MS, sojourn, ecn, last) != Fate::Send).collect()
+        (1..=1000).filter(|ms| codel.decide(ms * MS, sojourn, ecn, last) != CodelAction::Send).collect()
     }
 
     #[test]
-    fn a_standing_queue_is_told_after_an_interval_and_then_ever_faster() {
+    fn a_standing_queue_is_signalled_after_an_interval_and_then_more_often() {
         let told = signals(Ecn::NotCapable, 6 * MS, false);
         assert_eq!(told[..4], [101, 201, 272, 330], "100, then 100/sqrt(n)");
         assert_eq!(signals(Ecn::NotCapable, 4 * MS, false), []);
@@ -114,25 +114,25 @@ mod tests {
     }
 
     #[test]
-    fn who_understands_ecn_is_marked_and_others_dropped() {
+    fn ecn_capable_packets_are_marked_and_others_dropped() {
         let mut codel = Codel::default();
-        codel.judge(MS, 6 * MS, Ecn::Classic, false);
+        codel.decide(MS, 6 * MS, Ecn::Classic, false);
         let mut other = codel;
-        assert_eq!(codel.judge(200 * MS, 6 * MS, Ecn::Classic, false), Fate::Mark);
-        assert_eq!(other.judge(200 * MS, 6 * MS, Ecn::NotCapable, false), Fate::Drop);
+        assert_eq!(codel.decide(200 * MS, 6 * MS, Ecn::Classic, false), CodelAction::Mark);
+        assert_eq!(other.decide(200 * MS, 6 * MS, Ecn::NotCapable, false), CodelAction::Drop);
     }
 
     #[test]
-    fn scalable_senders_are_told_at_the_step() {
+    fn scalable_senders_are_marked_at_the_step() {
         assert_eq!(signals(Ecn::Scalable, 2 * MS, false).len(), 1000);
         assert_eq!(signals(Ecn::Scalable, MS / 2, false), []);
         assert_eq!(signals(Ecn::Classic, 2 * MS, false), []);
     }
 
     #[test]
-    fn nobody_waits_longer_than_the_bound() {
+    fn no_packet_is_queued_longer_than_the_limit() {
         for ecn in [Ecn::NotCapable, Ecn::Classic, Ecn::Scalable, Ecn::Experienced] {
-            assert_eq!(Codel::default().judge(MS, LONGEST + 1, ecn, false), Fate::Drop);
+            assert_eq!(Codel::default().decide(MS, LONGEST + 1, ecn, false), CodelAction::Drop);
         }
     }
 }

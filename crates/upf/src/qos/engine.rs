@@ -10,8 +10,8 @@
 //! ```
 
 use super::lane::Queues;
-use super::pool::{Fifo, Pool, Waiting};
-use super::shaper::{After, Outlet, Shaper};
+use super::pool::{Fifo, Pool, QueuedInfo};
+use super::shaper::{Outlet, QueueState, Shaper};
 use super::wheel::{TICK, Wheel};
 use super::{Ecn, Flows, Room, Time};
 use crate::contract::{Direction, DropReason, PdrId, SessionId};
@@ -23,7 +23,7 @@ pub type Key = (SessionId, Direction);
 
 /// The key of a packet, and the flows that it may belong to.
 #[derive(Debug, Clone, Copy)]
-pub struct Whose<'a> {
+pub struct SessionQueue<'a> {
     /// The session and direction.
     pub key: Key,
     /// Its flows by the current rules.
@@ -45,7 +45,7 @@ pub struct Arrival {
 
 /// The action of new rules on a queued packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ruling {
+pub enum QueueAction {
     /// Send it, as a packet of that flow.
     Forward(u16),
     /// Hold it until the rules change again.
@@ -109,7 +109,7 @@ impl<P> Engine<P> {
     /// Queues a packet.
     pub fn offer(
         &mut self,
-        whose: Whose<'_>,
+        whose: SessionQueue<'_>,
         now: Time,
         arrival: Arrival,
         packet: P,
@@ -141,7 +141,7 @@ impl<P> Engine<P> {
     /// Holds a packet of an idle UE until the rules change.
     pub fn hold(
         &mut self,
-        whose: Whose<'_>,
+        whose: SessionQueue<'_>,
         now: Time,
         arrival: Arrival,
         packet: P,
@@ -166,9 +166,9 @@ impl<P> Engine<P> {
     /// the rules request it and they were not reported before.
     pub fn reshape(
         &mut self,
-        whose: Whose<'_>,
+        whose: SessionQueue<'_>,
         now: Time,
-        mut rule: impl FnMut(&mut P) -> Ruling,
+        mut rule: impl FnMut(&mut P) -> QueueAction,
         outlet: &mut impl Outlet<P>,
     ) {
         let Some(&entry) = self.index.get(&whose.key) else { return };
@@ -178,24 +178,24 @@ impl<P> Engine<P> {
         let told_before = std::mem::take(&mut backlog.told);
         backlog.shaper.adopt(whose.flows, &mut self.spare);
         for (mut packet, waiting, was_first) in all {
-            let mut free = |packet, waiting: Waiting, reason| {
+            let mut free = |packet, waiting: QueuedInfo, reason| {
                 room.free(waiting.bytes as usize);
                 outlet.drop(packet, reason);
             };
             match rule(&mut packet) {
-                Ruling::Forward(flow) if was_first => {
-                    backlog.shaper.release(pool, packet, Waiting { flow, ..waiting });
+                QueueAction::Forward(flow) if was_first => {
+                    backlog.shaper.release(pool, packet, QueuedInfo { flow, ..waiting });
                 }
-                Ruling::Forward(flow) => {
-                    backlog.shaper.push(pool, packet, Waiting { flow, ..waiting }, &mut free);
+                QueueAction::Forward(flow) => {
+                    backlog.shaper.push(pool, packet, QueuedInfo { flow, ..waiting }, &mut free);
                 }
-                Ruling::Hold(Hold { pdr, notify, .. }) => {
+                QueueAction::Hold(Hold { pdr, notify, .. }) => {
                     if notify && backlog.tell(pdr) && !told_before.contains(&pdr) {
                         outlet.held(&packet, pdr);
                     }
                     backlog.held.push(pool, packet, waiting);
                 }
-                Ruling::Drop(reason) => free(packet, waiting, reason),
+                QueueAction::Drop(reason) => free(packet, waiting, reason),
             }
         }
         backlog.due = Time::NEVER;
@@ -207,7 +207,7 @@ impl<P> Engine<P> {
         let Some(&entry) = self.index.get(&key) else { return };
         let Some(Some(backlog)) = self.backlogs.get_mut(entry as usize) else { return };
         let room = &self.room;
-        let mut drop = |packet, waiting: Waiting| {
+        let mut drop = |packet, waiting: QueuedInfo| {
             room.free(waiting.bytes as usize);
             outlet.drop(packet, DropReason::BufferDiscarded);
         };
@@ -235,9 +235,9 @@ impl<P> Engine<P> {
             // After its turn, a session lets those that wait for the same shared rate send first.
             let behind = if served && backlog.shaper.is_shared() { TICK } else { 0 };
             match after {
-                After::Empty => self.retire_if_empty(entry),
-                After::At(due) => self.wake(entry, Time(due.0.saturating_add(behind)), now),
-                After::More => self.wake(entry, due, now),
+                QueueState::Empty => self.retire_if_empty(entry),
+                QueueState::At(due) => self.wake(entry, Time(due.0.saturating_add(behind)), now),
+                QueueState::More => self.wake(entry, due, now),
             }
         }
     }
@@ -257,7 +257,7 @@ impl<P> Engine<P> {
         self.backlogs.get(*self.index.get(&key)? as usize)?.as_ref()
     }
 
-    fn entry(&mut self, Whose { key, flows }: Whose<'_>) -> u32 {
+    fn entry(&mut self, SessionQueue { key, flows }: SessionQueue<'_>) -> u32 {
         if let Some(entry) = self.index.get(&key) {
             return *entry;
         }
@@ -306,7 +306,7 @@ impl Backlog {
 
     /// Removes all packets; `true` for those that are sent first once they may be sent: released or held
     /// ones.
-    fn take_all<P>(&mut self, pool: &mut Pool<P>) -> Vec<(P, Waiting, bool)> {
+    fn take_all<P>(&mut self, pool: &mut Pool<P>) -> Vec<(P, QueuedInfo, bool)> {
         let (mut all, mut queued) = (Vec::new(), Vec::new());
         self.shaper.take_all(pool, |packet, waiting, released| {
             if released { &mut all } else { &mut queued }.push((packet, waiting, released));
@@ -319,7 +319,7 @@ impl Backlog {
     }
 }
 
-fn waiting(now: Time, arrival: &Arrival) -> Waiting {
+fn waiting(now: Time, arrival: &Arrival) -> QueuedInfo {
     let Arrival { flow, tuple, bytes, ecn } = *arrival;
-    Waiting { since: now, bytes: bytes as u32, tuple, flow, ecn }
+    QueuedInfo { since: now, bytes: bytes as u32, tuple, flow, ecn }
 }

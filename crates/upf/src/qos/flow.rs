@@ -74,10 +74,7 @@ impl Flow {
 
     /// Counts a dropped packet, as red if it exceeds the flow's own maximum rate.
     pub fn refuse(&self, bytes: usize, above_own_rate: bool) {
-        match above_own_rate {
-            true => self.counters.red(bytes),
-            false => self.counters.dropped(bytes),
-        }
+        if above_own_rate { self.counters.red(bytes) } else { self.counters.dropped(bytes) }
     }
 
     /// Earliest time at which a packet is not red, without further charges.

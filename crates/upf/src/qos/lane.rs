@@ -1,8 +1,8 @@
 //! The queues of a flow: one for each 5-tuple, served by deficit round robin with new queues first (RFC
 //! 8290), so that one connection of a flow does not delay another.
 
-use super::codel::{Codel, Fate};
-use super::pool::{Fifo, Pool, Waiting};
+use super::codel::{Codel, CodelAction};
+use super::pool::{Fifo, Pool, QueuedInfo};
 use super::{Colour, Flow, Time};
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ const QUANTUM: i32 = 1514;
 
 /// The result of dequeuing.
 #[derive(Debug)]
-pub enum Left<P> {
+pub enum Dequeued<P> {
     /// Sent; `true`: with a congestion mark.
-    Sent(P, Waiting, bool),
+    Sent(P, QueuedInfo, bool),
     /// Dropped.
-    Dropped(P, Waiting),
+    Dropped(P, QueuedInfo),
 }
 
 /// A flow and its queued packets.
@@ -95,7 +95,7 @@ impl Lane {
     }
 
     /// Adds a packet.
-    pub fn push<P>(&mut self, pool: &mut Pool<P>, packet: P, waiting: Waiting) {
+    pub fn push<P>(&mut self, pool: &mut Pool<P>, packet: P, waiting: QueuedInfo) {
         let at = self.queues.place(waiting.tuple);
         let slot = &mut self.queues.0.slots[at];
         if !slot.listed {
@@ -109,7 +109,7 @@ impl Lane {
 
     /// Removes the next packet, to be sent or dropped; `None` if the lane is empty. `now` contains the
     /// current time and the time at which the turn was due; delays count from `fresh` at the earliest.
-    pub fn pop<P>(&mut self, pool: &mut Pool<P>, now: (Time, Time), fresh: Time) -> Option<Left<P>> {
+    pub fn pop<P>(&mut self, pool: &mut Pool<P>, now: (Time, Time), fresh: Time) -> Option<Dequeued<P>> {
         loop {
             let from_new = self.queues.0.new.front();
             let at = from_new.or_else(|| self.queues.0.old.front())?;
@@ -143,11 +143,11 @@ impl Lane {
     }
 
     /// Drops the oldest packet of the longest queue.
-    pub fn drop_from_longest<P>(&mut self, pool: &mut Pool<P>) -> Option<Left<P>> {
+    pub fn drop_from_longest<P>(&mut self, pool: &mut Pool<P>) -> Option<Dequeued<P>> {
         let at = self.longest()?.1;
         let (packet, waiting) = self.queues.0.slots[at].fifo.pop(pool)?;
         self.forget(&waiting);
-        Some(Left::Dropped(packet, waiting))
+        Some(Dequeued::Dropped(packet, waiting))
     }
 
     /// Bytes and index of the longest queue.
@@ -157,7 +157,7 @@ impl Lane {
     }
 
     /// Removes all packets, queue by queue.
-    pub fn take_all<P>(&mut self, pool: &mut Pool<P>, mut taken: impl FnMut(P, Waiting)) {
+    pub fn take_all<P>(&mut self, pool: &mut Pool<P>, mut taken: impl FnMut(P, QueuedInfo)) {
         while let Some(at) = self.queues.0.new.pop().or_else(|| self.queues.0.old.pop()) {
             let slot = &mut self.queues.0.slots[at];
             slot.listed = false;
@@ -168,7 +168,7 @@ impl Lane {
         (self.packets, self.bytes) = (0, 0);
     }
 
-    fn forget(&mut self, waiting: &Waiting) {
+    fn forget(&mut self, waiting: &QueuedInfo) {
         self.packets -= 1;
         self.bytes -= waiting.bytes as usize;
     }
@@ -176,21 +176,21 @@ impl Lane {
 
 impl Slot {
     /// Removes the oldest packet, to be sent or dropped.
-    fn take<P>(&mut self, pool: &mut Pool<P>, (now, due): (Time, Time), fresh: Time) -> Option<Left<P>> {
+    fn take<P>(&mut self, pool: &mut Pool<P>, (now, due): (Time, Time), fresh: Time) -> Option<Dequeued<P>> {
         let last = self.fifo.packets() == 1;
         let (packet, waiting) = self.fifo.pop(pool)?;
         let sojourn = due.0.saturating_sub(waiting.since.max(fresh).0);
-        let fate = self.codel.judge(now.0, sojourn, waiting.ecn, last);
-        if fate == Fate::Drop {
-            return Some(Left::Dropped(packet, waiting));
+        let fate = self.codel.decide(now.0, sojourn, waiting.ecn, last);
+        if fate == CodelAction::Drop {
+            return Some(Dequeued::Dropped(packet, waiting));
         }
         self.deficit -= waiting.bytes as i32;
-        Some(Left::Sent(packet, waiting, fate == Fate::Mark))
+        Some(Dequeued::Sent(packet, waiting, fate == CodelAction::Mark))
     }
 }
 
-impl<P> Left<P> {
-    fn waiting(&self) -> &Waiting {
+impl<P> Dequeued<P> {
+    fn waiting(&self) -> &QueuedInfo {
         match self {
             Self::Sent(_, waiting, _) | Self::Dropped(_, waiting) => waiting,
         }

@@ -193,13 +193,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_promised_is_never_green_and_what_is_not_bounded_never_red() {
+    fn without_gbr_never_green_and_without_mbr_never_red() {
         assert_eq!(colours(&meter(None, Some(1_000_000)), 3_000_000)[0], 0);
         assert_eq!(colours(&meter(Some(1_000_000), None), 3_000_000)[2], 0);
     }
 
     #[test]
-    fn it_turns_green_when_both_buckets_let_it() {
+    fn green_at_is_when_both_buckets_conform() {
         let meter = meter(Some(1_000_000), Some(2_000_000));
         let now = Time(1_000_000_000);
         while meter.colour(now) == Colour::Green {

@@ -36,7 +36,7 @@ pub use admission::{Promises, Refusal, promised};
 pub use bucket::{Bucket, Burst};
 pub use counters::{Count, FastCounters, FlowCount, FlowCounters};
 pub use ecn::Ecn;
-pub use engine::{Arrival, Engine, Hold, Key, Ruling, Whose};
+pub use engine::{Arrival, Engine, Hold, Key, QueueAction, SessionQueue};
 pub use flow::Flow;
 pub use meter::{Colour, Meter, MeterSource, Metering, OnHeap};
 pub use room::{BufferLimits, Room};

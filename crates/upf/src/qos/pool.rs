@@ -7,7 +7,7 @@ const NONE: u32 = u32::MAX;
 
 /// The engine's data of a queued packet.
 #[derive(Debug, Clone, Copy)]
-pub struct Waiting {
+pub struct QueuedInfo {
     /// Time of queueing.
     pub since: Time,
     /// Bytes of the inner packet.
@@ -24,7 +24,7 @@ pub struct Waiting {
 struct Node<P> {
     /// `None` if the node is free.
     packet: Option<P>,
-    waiting: Waiting,
+    waiting: QueuedInfo,
     next: u32,
 }
 
@@ -40,7 +40,7 @@ impl<P> Pool<P> {
         Self { nodes: Vec::new(), free: NONE }
     }
 
-    fn take(&mut self, packet: P, waiting: Waiting) -> u32 {
+    fn take(&mut self, packet: P, waiting: QueuedInfo) -> u32 {
         let node = Node { packet: Some(packet), waiting, next: NONE };
         let index = self.free;
         match self.nodes.get_mut(index as usize) {
@@ -56,7 +56,7 @@ impl<P> Pool<P> {
         }
     }
 
-    fn give_back(&mut self, index: u32) -> Option<(P, Waiting, u32)> {
+    fn give_back(&mut self, index: u32) -> Option<(P, QueuedInfo, u32)> {
         let free = self.free;
         let node = self.nodes.get_mut(index as usize)?;
         let packet = node.packet.take()?;
@@ -97,7 +97,7 @@ impl Fifo {
     }
 
     /// Adds a packet.
-    pub fn push<P>(&mut self, pool: &mut Pool<P>, packet: P, waiting: Waiting) {
+    pub fn push<P>(&mut self, pool: &mut Pool<P>, packet: P, waiting: QueuedInfo) {
         let index = pool.take(packet, waiting);
         match pool.nodes.get_mut(self.tail as usize) {
             Some(last) => last.next = index,
@@ -109,12 +109,12 @@ impl Fifo {
     }
 
     /// The oldest packet's data.
-    pub fn front<P>(&self, pool: &Pool<P>) -> Option<Waiting> {
+    pub fn front<P>(&self, pool: &Pool<P>) -> Option<QueuedInfo> {
         Some(pool.nodes.get(self.head as usize)?.waiting)
     }
 
     /// Removes the oldest packet.
-    pub fn pop<P>(&mut self, pool: &mut Pool<P>) -> Option<(P, Waiting)> {
+    pub fn pop<P>(&mut self, pool: &mut Pool<P>) -> Option<(P, QueuedInfo)> {
         let (packet, waiting, next) = pool.give_back(self.head)?;
         self.head = next;
         if next == NONE {
@@ -135,7 +135,8 @@ mod tests {
         let (mut pool, mut queues) = (Pool::new(), [Fifo::default(); 2]);
         for round in 0..10 {
             for n in 0..6u32 {
-                let waiting = Waiting { since: Time(0), bytes: n, tuple: 0, flow: 0, ecn: Ecn::NotCapable };
+                let waiting =
+                    QueuedInfo { since: Time(0), bytes: n, tuple: 0, flow: 0, ecn: Ecn::NotCapable };
                 queues[n as usize % 2].push(&mut pool, n + round, waiting);
             }
             assert_eq!((queues[1].packets(), queues[1].bytes()), (3, 9));

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_bounds_hold_and_room_comes_back() {
+    fn both_limits_apply_and_room_is_freed() {
         for limits in [
             BufferLimits { packets: 2, bytes: 1000, session_packets: 9 },
             BufferLimits { packets: 9, bytes: 200, session_packets: 9 },

@@ -49,8 +49,8 @@ impl Aggregates {
 #[derive(Debug)]
 pub struct SessionQos {
     meters: Vec<QerMeters>,
-    uplink: Half,
-    downlink: Half,
+    uplink: DirectionFlows,
+    downlink: DirectionFlows,
 }
 
 #[derive(Debug)]
@@ -62,7 +62,7 @@ struct QerMeters {
 
 /// The flows of one direction, and the QERs that identify each.
 #[derive(Debug)]
-struct Half {
+struct DirectionFlows {
     names: Vec<Box<[QerId]>>,
     flows: Flows,
 }
@@ -94,7 +94,7 @@ impl SessionQos {
             session.qers.iter().map(|qer| QerMeters::of(qer, before, enforcement.burst(), source)).collect();
         let half = |direction| {
             let old = before.map(|before| before.half(direction));
-            Half::compile((session, direction), &meters, aggregates.of(direction), old, source)
+            DirectionFlows::compile((session, direction), &meters, aggregates.of(direction), old, source)
         };
         let (uplink, downlink) = (half(Direction::Uplink), half(Direction::Downlink));
         Self { meters, uplink, downlink }
@@ -130,7 +130,7 @@ impl SessionQos {
         })
     }
 
-    fn half(&self, direction: Direction) -> &Half {
+    fn half(&self, direction: Direction) -> &DirectionFlows {
         match direction {
             Direction::Uplink => &self.uplink,
             Direction::Downlink => &self.downlink,
@@ -159,7 +159,7 @@ impl QerMeters {
     }
 }
 
-impl Half {
+impl DirectionFlows {
     fn compile(
         (session, direction): (&Session, Direction),
         meters: &[QerMeters],

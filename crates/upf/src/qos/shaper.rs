@@ -12,8 +12,8 @@
 //! a flow the same holds for its 5-tuples ([`Lane`]).
 
 use super::codel::LONGEST;
-use super::lane::{Lane, Left, Queues};
-use super::pool::{Fifo, Pool, Waiting};
+use super::lane::{Dequeued, Lane, Queues};
+use super::pool::{Fifo, Pool, QueuedInfo};
 use super::{Colour, Flows, Time};
 use crate::contract::{DropReason, PdrId};
 
@@ -38,7 +38,7 @@ pub trait Outlet<P> {
 
 /// The state after a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum After {
+pub enum QueueState {
     /// No packet is queued.
     Empty,
     /// The next packet may be sent at that time.
@@ -112,8 +112,8 @@ impl Shaper {
         &mut self,
         pool: &mut Pool<P>,
         packet: P,
-        waiting: Waiting,
-        dropped: &mut impl FnMut(P, Waiting, DropReason),
+        waiting: QueuedInfo,
+        dropped: &mut impl FnMut(P, QueuedInfo, DropReason),
     ) {
         let served = self.served;
         let Some(lane) = self.lanes.get_mut(usize::from(waiting.flow)) else {
@@ -135,10 +135,10 @@ impl Shaper {
         self.lanes.iter().map(Lane::active).sum()
     }
 
-    fn drop_longest<P>(&mut self, pool: &mut Pool<P>, dropped: &mut impl FnMut(P, Waiting, DropReason)) {
+    fn drop_longest<P>(&mut self, pool: &mut Pool<P>, dropped: &mut impl FnMut(P, QueuedInfo, DropReason)) {
         let longest = self.lanes.iter_mut().max_by_key(|lane| lane.longest());
         let Some(lane) = longest else { return self.bytes = 0 };
-        let Some(Left::Dropped(packet, waiting)) = lane.drop_from_longest(pool) else {
+        let Some(Dequeued::Dropped(packet, waiting)) = lane.drop_from_longest(pool) else {
             return self.bytes = 0;
         };
         self.bytes -= waiting.bytes as usize;
@@ -146,7 +146,7 @@ impl Shaper {
     }
 
     /// Queues a held packet before all later packets.
-    pub fn release<P>(&mut self, pool: &mut Pool<P>, packet: P, waiting: Waiting) {
+    pub fn release<P>(&mut self, pool: &mut Pool<P>, packet: P, waiting: QueuedInfo) {
         if let Some(lane) = self.lanes.get(usize::from(waiting.flow)) {
             lane.flow.counters.queued(waiting.bytes as usize);
         }
@@ -161,13 +161,13 @@ impl Shaper {
         (now, due): (Time, Time),
         outlet: &mut impl Outlet<P>,
         freed: &mut impl FnMut(usize),
-    ) -> After {
+    ) -> QueueState {
         let mut sent = 0;
         while sent < QUANTUM {
             let next = match self.released.front(pool) {
                 Some(waiting) => match self.serve_released(pool, waiting, now, outlet) {
                     Ok(bytes) => Some(bytes),
-                    Err(ready) => return After::At(ready),
+                    Err(ready) => return QueueState::At(ready),
                 },
                 None => self.serve_lanes(pool, (now, due), outlet),
             };
@@ -175,14 +175,14 @@ impl Shaper {
             freed(bytes);
             sent += bytes;
         }
-        if self.is_empty() { After::Empty } else { After::More }
+        if self.is_empty() { QueueState::Empty } else { QueueState::More }
     }
 
     /// Sends the first released packet, or returns the time at which it may be sent.
     fn serve_released<P>(
         &mut self,
         pool: &mut Pool<P>,
-        waiting: Waiting,
+        waiting: QueuedInfo,
         now: Time,
         outlet: &mut impl Outlet<P>,
     ) -> Result<usize, Time> {
@@ -215,11 +215,11 @@ impl Shaper {
         let lane = self.next_lane(now)?;
         let left = lane.pop(pool, (now, due), fresh)?;
         let bytes = match left {
-            Left::Dropped(packet, waiting) => {
+            Dequeued::Dropped(packet, waiting) => {
                 outlet.drop(packet, drop_from(lane, &waiting, DropReason::QueueDelay));
                 waiting.bytes as usize
             }
-            Left::Sent(packet, waiting, marked) => {
+            Dequeued::Sent(packet, waiting, marked) => {
                 let bytes = waiting.bytes as usize;
                 let passed = outlet.send(packet, marked);
                 account(lane, now, bytes, lane.colour, passed);
@@ -268,17 +268,17 @@ impl Shaper {
         held_up.for_each(|lane| lane.served = lane.served.max(served));
     }
 
-    fn after(&self) -> After {
+    fn after(&self) -> QueueState {
         if self.is_empty() {
-            return After::Empty;
+            return QueueState::Empty;
         }
         let waiting = self.lanes.iter().filter(|lane| lane.packets() > 0);
-        After::At(waiting.map(|lane| lane.flow.ready_at()).min().unwrap_or(Time(0)))
+        QueueState::At(waiting.map(|lane| lane.flow.ready_at()).min().unwrap_or(Time(0)))
     }
 
     /// Removes all packets, oldest rules first: released packets, then lane by lane. `true`: the packet had
     /// been released.
-    pub fn take_all<P>(&mut self, pool: &mut Pool<P>, mut taken: impl FnMut(P, Waiting, bool)) {
+    pub fn take_all<P>(&mut self, pool: &mut Pool<P>, mut taken: impl FnMut(P, QueuedInfo, bool)) {
         while let Some((packet, waiting)) = self.released.pop(pool) {
             if let Some(lane) = self.lanes.get(usize::from(waiting.flow)) {
                 lane.flow.counters.left(waiting.bytes as usize);
@@ -299,14 +299,11 @@ impl Shaper {
 /// Counts and charges a packet that is sent.
 fn account(lane: &Lane, now: Time, bytes: usize, colour: Colour, passed: bool) {
     lane.flow.counters.left(bytes);
-    match passed {
-        true => lane.flow.pass(now, bytes, colour),
-        false => lane.flow.refuse(bytes, false),
-    }
+    if passed { lane.flow.pass(now, bytes, colour) } else { lane.flow.refuse(bytes, false) }
 }
 
 /// Counts a dropped packet, and returns the reason.
-fn drop_from(lane: &Lane, waiting: &Waiting, reason: DropReason) -> DropReason {
+fn drop_from(lane: &Lane, waiting: &QueuedInfo, reason: DropReason) -> DropReason {
     lane.flow.counters.left(waiting.bytes as usize);
     lane.flow.refuse(waiting.bytes as usize, lane.above_own_rate);
     if lane.above_own_rate { DropReason::RateExceeded } else { reason }

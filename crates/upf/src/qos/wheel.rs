@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_far_away_comes_up_early_and_what_is_past_at_once() {
+    fn far_entries_expire_early_and_past_ones_at_once() {
         let mut wheel = Wheel::new();
         wheel.arm(1, Time::NEVER, Time(10 * TICK));
         wheel.arm(2, Time(0), Time(10 * TICK));

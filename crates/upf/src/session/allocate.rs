@@ -63,13 +63,13 @@ impl Allocator<'_> {
         for (id, endpoint) in rules.endpoints.iter_mut() {
             let Some(f_teid) = &mut endpoint.local_f_teid else { continue };
             let failed = Rejection::new(Cause::RuleCreationModificationFailure);
-            if self.settle(f_teid, failed)? {
+            if self.resolve_f_teid(f_teid, failed)? {
                 self.allocation.endpoints.push((id, *f_teid));
             }
         }
         for (id, pdr) in rules.pdrs.iter_mut() {
             let Some(f_teid) = &mut pdr.pdi.local_f_teid else { continue };
-            if self.settle(f_teid, Rejection::rule(FailedRuleId::Pdr(id)))? {
+            if self.resolve_f_teid(f_teid, Rejection::rule(FailedRuleId::Pdr(id)))? {
                 self.allocation.pdrs.push((id, *f_teid));
             }
         }
@@ -77,7 +77,7 @@ impl Allocator<'_> {
     }
 
     /// Allocates or checks one F-TEID. Returns whether it was CHOOSE.
-    fn settle(&mut self, f_teid: &mut FTeid, failed: Rejection) -> Result<bool, Rejection> {
+    fn resolve_f_teid(&mut self, f_teid: &mut FTeid, failed: Rejection) -> Result<bool, Rejection> {
         let failed = failed.because_of(IeType::F_TEID);
         match *f_teid {
             FTeid::Allocated { teid, .. } => self.check_given(Teid(teid), failed).map(|()| false),

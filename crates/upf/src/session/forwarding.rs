@@ -54,9 +54,10 @@ fn forward(far: &CreateFar, config: &Config, failed: Rejection) -> Result<Action
         (DestinationInterface::CpFunction, None) => Err(interface),
         (DestinationInterface::Core | DestinationInterface::SgiLanN6Lan, None) => {
             let instance = parameters.network_instance.as_ref();
-            match instance.is_none_or(|instance| config.has_network(instance)) {
-                true => Ok(Action::Forward(Destination::Network)),
-                false => Err(failed.because_of(IeType::NETWORK_INSTANCE)),
+            if instance.is_none_or(|instance| config.has_network(instance)) {
+                Ok(Action::Forward(Destination::Network))
+            } else {
+                Err(failed.because_of(IeType::NETWORK_INSTANCE))
             }
         }
     }

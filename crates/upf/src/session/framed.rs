@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_route_is_its_network_whatever_follows() {
+    fn a_framed_route_is_parsed_up_to_its_network() {
         for (text, network) in [
             ("192.168.1.0/24 192.168.1.1 1", "192.168.1.0/24"),
             ("192.168.1.77/24", "192.168.1.0/24"),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_network_is_no_route() {
+    fn an_invalid_network_is_not_a_framed_route() {
         for text in
             ["", " ", "x", "10.0.0.0/33", "0.0.0.0/0 0.0.0.0 1", "2001:db8::", "2001:db8::/129", "224.0.0.1"]
         {

@@ -134,9 +134,10 @@ impl Session {
         let inactivity = self.inactivity.map(|inactivity| inactivity.due(now));
         let measurements = self.measurements.due(&self.rules, now, config);
         let due = inactivity.into_iter().chain(measurements).min();
-        let due = match self.has_many_reports() {
-            true => Some(now + config.t1),
-            false => due.map(|due| due.max(now + SHORTEST_WAIT)),
+        let due = if self.has_many_reports() {
+            Some(now + config.t1)
+        } else {
+            due.map(|due| due.max(now + SHORTEST_WAIT))
         };
         let delayed = self.delayed.as_ref().map(|(due, _)| *due);
         due.into_iter().chain(delayed).min()

@@ -19,7 +19,7 @@ pub struct RuleSet {
     pub endpoints: RuleMap<TrafficEndpointId, CreateTrafficEndpoint>,
 }
 
-type Outcome = Result<(), Rejection>;
+type UpdateResult = Result<(), Rejection>;
 
 impl RuleSet {
     /// The rules of a new session; at most `max` of each kind.
@@ -46,15 +46,16 @@ impl RuleSet {
         Ok(rules)
     }
 
-    fn check_count(&self, max: usize) -> Outcome {
+    fn check_count(&self, max: usize) -> UpdateResult {
         let most = [self.pdrs.len(), self.fars.len(), self.qers.len(), self.urrs.len(), self.endpoints.len()];
-        match most.into_iter().any(|count| count > max) {
-            true => Err(Cause::NoResourcesAvailable.into()),
-            false => Ok(()),
+        if most.into_iter().any(|count| count > max) {
+            Err(Cause::NoResourcesAvailable.into())
+        } else {
+            Ok(())
         }
     }
 
-    fn remove_all(&mut self, request: &SessionModificationRequest) -> Outcome {
+    fn remove_all(&mut self, request: &SessionModificationRequest) -> UpdateResult {
         request.remove_pdrs.iter().try_for_each(|remove| {
             removed(&mut self.pdrs, remove.pdr_id, FailedRuleId::Pdr(remove.pdr_id))
         })?;
@@ -70,7 +71,7 @@ impl RuleSet {
         endpoints.map(|remove| remove.traffic_endpoint_id).try_for_each(|id| self.remove_endpoint(id))
     }
 
-    fn create_all(&mut self, request: &SessionModificationRequest) -> Outcome {
+    fn create_all(&mut self, request: &SessionModificationRequest) -> UpdateResult {
         let endpoints = request.create_traffic_endpoints.iter();
         endpoints.cloned().try_for_each(|endpoint| self.create_endpoint(endpoint))?;
         request.create_bars.iter().cloned().try_for_each(|bar| self.create_bar(bar))?;
@@ -80,7 +81,7 @@ impl RuleSet {
         request.create_pdrs.iter().cloned().try_for_each(|pdr| self.create_pdr(pdr))
     }
 
-    fn update_all(&mut self, request: &SessionModificationRequest) -> Outcome {
+    fn update_all(&mut self, request: &SessionModificationRequest) -> UpdateResult {
         let endpoints = request.update_traffic_endpoints.iter();
         endpoints.cloned().try_for_each(|update| self.update_endpoint(update))?;
         request.update_bars.iter().cloned().try_for_each(|update| self.update_bar(update))?;
@@ -90,53 +91,54 @@ impl RuleSet {
         request.update_pdrs.iter().cloned().try_for_each(|update| self.update_pdr(update))
     }
 
-    fn create_pdr(&mut self, pdr: CreatePdr) -> Outcome {
+    fn create_pdr(&mut self, pdr: CreatePdr) -> UpdateResult {
         created(&mut self.pdrs, pdr.pdr_id, FailedRuleId::Pdr(pdr.pdr_id), pdr)
     }
 
-    fn create_far(&mut self, far: CreateFar) -> Outcome {
+    fn create_far(&mut self, far: CreateFar) -> UpdateResult {
         created(&mut self.fars, far.far_id, FailedRuleId::Far(far.far_id), far)
     }
 
-    fn create_qer(&mut self, qer: CreateQer) -> Outcome {
+    fn create_qer(&mut self, qer: CreateQer) -> UpdateResult {
         created(&mut self.qers, qer.qer_id, FailedRuleId::Qer(qer.qer_id), qer)
     }
 
-    fn create_urr(&mut self, urr: CreateUrr) -> Outcome {
+    fn create_urr(&mut self, urr: CreateUrr) -> UpdateResult {
         created(&mut self.urrs, urr.urr_id, FailedRuleId::Urr(urr.urr_id), urr)
     }
 
-    fn create_bar(&mut self, bar: CreateBar) -> Outcome {
+    fn create_bar(&mut self, bar: CreateBar) -> UpdateResult {
         created(&mut self.bars, bar.bar_id, FailedRuleId::Bar(bar.bar_id), bar)
     }
 
-    fn create_endpoint(&mut self, endpoint: CreateTrafficEndpoint) -> Outcome {
-        match self.endpoints.add(endpoint.traffic_endpoint_id, endpoint) {
-            true => Ok(()),
-            false => Err(endpoint_rejection()),
+    fn create_endpoint(&mut self, endpoint: CreateTrafficEndpoint) -> UpdateResult {
+        if self.endpoints.add(endpoint.traffic_endpoint_id, endpoint) {
+            Ok(())
+        } else {
+            Err(endpoint_rejection())
         }
     }
 
     /// Removes a URR, and its id from the PDRs that refer to it (TS 29.244 6.3.3.3).
-    fn remove_urr(&mut self, id: UrrId) -> Outcome {
+    fn remove_urr(&mut self, id: UrrId) -> UpdateResult {
         self.pdrs.values_mut().for_each(|pdr| pdr.urr_ids.retain(|named| *named != id));
         removed(&mut self.urrs, id, FailedRuleId::Urr(id))
     }
 
     /// Removes a QER, and its id from the PDRs that refer to it (TS 29.244 6.3.3.3).
-    fn remove_qer(&mut self, id: QerId) -> Outcome {
+    fn remove_qer(&mut self, id: QerId) -> UpdateResult {
         self.pdrs.values_mut().for_each(|pdr| pdr.qer_ids.retain(|named| *named != id));
         removed(&mut self.qers, id, FailedRuleId::Qer(id))
     }
 
     /// Removes a traffic endpoint, and the PDRs that refer to it (TS 29.244 5.2.1A.2).
-    fn remove_endpoint(&mut self, id: TrafficEndpointId) -> Outcome {
+    fn remove_endpoint(&mut self, id: TrafficEndpointId) -> UpdateResult {
         self.endpoints.remove(id).ok_or_else(endpoint_rejection)?;
         self.pdrs.retain(|_, pdr| !pdr.pdi.traffic_endpoint_ids.contains(&id));
         Ok(())
     }
 
-    fn update_pdr(&mut self, update: UpdatePdr) -> Outcome {
+    fn update_pdr(&mut self, update: UpdatePdr) -> UpdateResult {
         let pdr = existing(&mut self.pdrs, update.pdr_id, FailedRuleId::Pdr(update.pdr_id))?;
         change(&mut pdr.outer_header_removal, update.outer_header_removal);
         replace(&mut pdr.precedence, update.precedence);
@@ -160,7 +162,7 @@ impl RuleSet {
         Ok(())
     }
 
-    fn update_far(&mut self, update: UpdateFar) -> Outcome {
+    fn update_far(&mut self, update: UpdateFar) -> UpdateResult {
         let failed = FailedRuleId::Far(update.far_id);
         let far = existing(&mut self.fars, update.far_id, failed)?;
         replace(&mut far.apply_action, update.apply_action);
@@ -177,7 +179,7 @@ impl RuleSet {
         Ok(())
     }
 
-    fn update_qer(&mut self, update: UpdateQer) -> Outcome {
+    fn update_qer(&mut self, update: UpdateQer) -> UpdateResult {
         let qer = existing(&mut self.qers, update.qer_id, FailedRuleId::Qer(update.qer_id))?;
         change(&mut qer.qer_correlation_id, update.qer_correlation_id);
         replace(&mut qer.gate_status, update.gate_status);
@@ -193,7 +195,7 @@ impl RuleSet {
         Ok(())
     }
 
-    fn update_urr(&mut self, update: UpdateUrr) -> Outcome {
+    fn update_urr(&mut self, update: UpdateUrr) -> UpdateResult {
         let urr = existing(&mut self.urrs, update.urr_id, FailedRuleId::Urr(update.urr_id))?;
         replace(&mut urr.measurement_method, update.measurement_method);
         replace(&mut urr.reporting_triggers, update.reporting_triggers);
@@ -218,14 +220,14 @@ impl RuleSet {
         Ok(())
     }
 
-    fn update_bar(&mut self, update: UpdateBar) -> Outcome {
+    fn update_bar(&mut self, update: UpdateBar) -> UpdateResult {
         let bar = existing(&mut self.bars, update.bar_id, FailedRuleId::Bar(update.bar_id))?;
         change(&mut bar.downlink_data_notification_delay, update.downlink_data_notification_delay);
         change(&mut bar.suggested_buffering_packets_count, update.suggested_buffering_packets_count);
         Ok(())
     }
 
-    fn update_endpoint(&mut self, update: UpdateTrafficEndpoint) -> Outcome {
+    fn update_endpoint(&mut self, update: UpdateTrafficEndpoint) -> UpdateResult {
         let endpoint = self.endpoints.get_mut(update.traffic_endpoint_id).ok_or_else(endpoint_rejection)?;
         change(&mut endpoint.local_f_teid, update.local_f_teid);
         change(&mut endpoint.network_instance, update.network_instance);
@@ -252,14 +254,16 @@ fn endpoint_rejection() -> Rejection {
     Rejection::new(Cause::RuleCreationModificationFailure).because_of(IeType::TRAFFIC_ENDPOINT_ID)
 }
 
-fn created<K: Ord + Copy, V>(rules: &mut RuleMap<K, V>, id: K, failed: FailedRuleId, rule: V) -> Outcome {
-    match rules.add(id, rule) {
-        true => Ok(()),
-        false => Err(Rejection::rule(failed)),
-    }
+fn created<K: Ord + Copy, V>(
+    rules: &mut RuleMap<K, V>,
+    id: K,
+    failed: FailedRuleId,
+    rule: V,
+) -> UpdateResult {
+    if rules.add(id, rule) { Ok(()) } else { Err(Rejection::rule(failed)) }
 }
 
-fn removed<K: Ord + Copy, V>(rules: &mut RuleMap<K, V>, id: K, failed: FailedRuleId) -> Outcome {
+fn removed<K: Ord + Copy, V>(rules: &mut RuleMap<K, V>, id: K, failed: FailedRuleId) -> UpdateResult {
     rules.remove(id).map(drop).ok_or(Rejection::rule(failed))
 }
 

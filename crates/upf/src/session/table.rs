@@ -78,11 +78,11 @@ impl SessionTable {
     }
 
     /// Other sessions than `id` with an address of `ue`.
-    pub fn rivals(&self, id: SessionId, ue: UeAddress) -> Vec<SessionId> {
+    pub fn sharing_address(&self, id: SessionId, ue: UeAddress) -> Vec<SessionId> {
         let owners = addresses(ue).filter_map(|address| self.by_ue.get(&address).copied());
-        let mut rivals: Vec<_> = owners.filter(|owner| *owner != id).collect();
-        rivals.dedup();
-        rivals
+        let mut sharing_address: Vec<_> = owners.filter(|owner| *owner != id).collect();
+        sharing_address.dedup();
+        sharing_address
     }
 
     /// The session of a UE's address; an IPv6 address is looked up by its prefix of 64 bits.
@@ -95,7 +95,7 @@ impl SessionTable {
     }
 
     /// The session that sends into a tunnel.
-    pub fn behind(&self, peer: IpAddr, teid: Teid) -> Option<SessionId> {
+    pub fn by_peer_tunnel(&self, peer: IpAddr, teid: Teid) -> Option<SessionId> {
         self.by_peer.get(&(peer, teid)).copied()
     }
 

@@ -16,7 +16,7 @@ fn idle(limits: BufferLimits, sources: Vec<Source>, most: Option<u16>) -> Lab {
 }
 
 #[test]
-fn a_burst_waits_for_its_ue_and_leaves_in_order_at_the_session_s_rate() {
+fn a_held_burst_is_released_in_order_at_the_sessions_rate() {
     let mut lab = idle(BufferLimits::default(), vec![burst(1)], None);
     lab.run_until(SECOND);
     assert_eq!((lab.held(), lab.log.passed.len(), &lab.log.told[..]), (100, 0, &[PdrId(1)][..]));
@@ -29,7 +29,7 @@ fn a_burst_waits_for_its_ue_and_leaves_in_order_at_the_session_s_rate() {
 }
 
 #[test]
-fn what_comes_during_the_release_goes_behind() {
+fn packets_during_a_release_are_sent_after_it() {
     let steady = Source { start: 999 * MS, ..Source::new(1, 5 * MBIT) };
     let mut lab = idle(BufferLimits::default(), vec![burst(1), steady], None);
     lab.run_until(SECOND);
@@ -44,7 +44,7 @@ fn what_comes_during_the_release_goes_behind() {
 }
 
 #[test]
-fn every_bound_holds_and_is_told_by_name() {
+fn every_limit_applies_and_drops_by_name() {
     let sources = || vec![burst(1), burst(2)];
     let limits = BufferLimits::default();
     for (limits, most, held) in [
@@ -62,7 +62,7 @@ fn every_bound_holds_and_is_told_by_name() {
 }
 
 #[test]
-fn each_pdr_is_told_of_once_until_nothing_is_held() {
+fn each_pdr_is_reported_once_until_nothing_is_held() {
     let again = Source { start: 2 * SECOND, stop: 2 * SECOND + MS, ..burst(1) };
     let mut lab = idle(BufferLimits::default(), vec![burst(1), burst(2), again], Some(200));
     lab.run_until(SECOND);
@@ -107,7 +107,7 @@ fn a_session_that_falls_idle_keeps_what_was_queued() {
 }
 
 #[test]
-fn what_is_held_untold_is_told_of_when_new_rules_ask_for_it() {
+fn unreported_held_packets_are_reported_when_new_rules_request_it() {
     let mut lab = idle(BufferLimits::default(), vec![burst(1), burst(2)], Some(200));
     lab.far = Far::BufferUntold;
     lab.run_until(SECOND);

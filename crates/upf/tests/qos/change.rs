@@ -12,7 +12,7 @@ fn near(rates: &[f64], expected: &[f64]) -> bool {
 }
 
 #[test]
-fn rates_change_at_once_and_what_waits_stays() {
+fn rates_change_at_once_and_queued_packets_stay() {
     let mut lab = Lab::new(
         session(10 * MBIT, &[flow(2, 5)], &[2]),
         vec![Source::new(1, 10 * MBIT), Source::new(2, 10 * MBIT)],

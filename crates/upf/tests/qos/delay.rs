@@ -28,7 +28,7 @@ fn a_connection_below_its_share_does_not_wait_for_a_flood() {
 }
 
 #[test]
-fn drops_say_why() {
+fn drops_have_a_reason() {
     let flow = QosFlow { pdr: 1, gbr: 2 * MBIT, mbr: 5 * MBIT };
     let sources = |qos, rest| vec![Source::new(1, qos * MBIT), Source::new(2, rest * MBIT)];
     let reasons = |sources| {

@@ -72,7 +72,7 @@ fn packets_of_other_sizes_and_bursts_change_no_share() {
 }
 
 #[test]
-fn what_one_does_not_use_is_the_others() {
+fn unused_shares_are_available_to_others() {
     for (demands, expected) in
         [([3, 20], [3.0, 7.0]), ([20, 1], [7.0, 1.0]), ([1, 20], [1.0, 9.0]), ([4, 4], [4.0, 4.0])]
     {
@@ -126,7 +126,7 @@ fn a_share_is_taken_over_within_100_ms_of_a_stop_and_given_back_of_a_start() {
 }
 
 #[test]
-fn who_listens_to_ecn_loses_no_share_and_few_packets() {
+fn an_ecn_capable_flow_keeps_its_share_and_loses_few_packets() {
     let flow = QosFlow { pdr: 1, gbr: 2 * MBIT, mbr: 5 * MBIT };
     let sources = vec![Source { ecn: Ecn::Scalable, ..Source::new(1, 6 * MBIT) }, Source::new(2, 10 * MBIT)];
     let mut lab = Lab::new(session(10 * MBIT, &[flow], &[2]), sources);

@@ -211,7 +211,7 @@ impl Lab {
         let flow = self.flow_of(pdr);
         let arrival = Arrival { flow, tuple: (source as u32 + 1).wrapping_mul(0x9e37_79b9), bytes, ecn };
         let flows = self.qos.flows(Direction::Downlink).clone();
-        let whose = Whose { key: KEY, flows: &flows };
+        let whose = SessionQueue { key: KEY, flows: &flows };
         let (held, queued) = self.engine.waiting(KEY);
         if let Some(hold) = self.far.hold(pdr) {
             return self.engine.hold(whose, Time(at), arrival, packet, hold, &mut self.log);
@@ -239,14 +239,14 @@ impl Lab {
         let rule = |packet: &mut Packet| {
             let pdr = pdrs[packet.source];
             match (flow_of(session, qos, pdr), far.hold(pdr)) {
-                _ if far == Far::Drop => Ruling::Drop(DropReason::BufferDiscarded),
-                (None, _) => Ruling::Drop(DropReason::NoRule),
-                (Some(_), Some(hold)) => Ruling::Hold(hold),
-                (Some(flow), None) => Ruling::Forward(flow),
+                _ if far == Far::Drop => QueueAction::Drop(DropReason::BufferDiscarded),
+                (None, _) => QueueAction::Drop(DropReason::NoRule),
+                (Some(_), Some(hold)) => QueueAction::Hold(hold),
+                (Some(flow), None) => QueueAction::Forward(flow),
             }
         };
         let now = Time(self.log.now);
-        let whose = Whose { key: KEY, flows: self.qos.flows(Direction::Downlink) };
+        let whose = SessionQueue { key: KEY, flows: self.qos.flows(Direction::Downlink) };
         self.engine.reshape(whose, now, rule, &mut self.log);
     }
 

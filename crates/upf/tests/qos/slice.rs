@@ -45,7 +45,7 @@ fn rates(offered: [u64; 4], guaranteed: bool) -> [f64; 4] {
             while due[at] <= now {
                 due[at] += 8_000 * SECOND / offered[at];
                 let flows = sessions[at].flows(Direction::Downlink);
-                let whose = Whose { key: (SessionId(at as u64), Direction::Downlink), flows };
+                let whose = SessionQueue { key: (SessionId(at as u64), Direction::Downlink), flows };
                 let arrival = Arrival { flow: 0, tuple: 0, bytes: 1000, ecn: Ecn::NotCapable };
                 engine.offer(whose, Time(now), arrival, at, &mut sent);
             }

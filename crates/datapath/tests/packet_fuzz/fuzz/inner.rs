@@ -89,9 +89,10 @@ fn ends(random: &mut Random, cast: &Cast, member: &Member, direction: Direction)
 }
 
 fn address_of(random: &mut Random, member: &Member, v6: bool) -> IpAddr {
-    match v6 {
-        false => member.v4.into(),
-        true => Ipv6Addr::from_bits(member.v6.to_bits() + u128::from(random.number() | 1)).into(),
+    if v6 {
+        Ipv6Addr::from_bits(member.v6.to_bits() + u128::from(random.number() | 1)).into()
+    } else {
+        member.v4.into()
     }
 }
 
@@ -102,9 +103,10 @@ fn other(random: &mut Random, cast: &Cast, v6: bool) -> IpAddr {
 
 fn beyond(random: &mut Random, v6: bool) -> IpAddr {
     let [a, b, c] = REMOTE_V4;
-    match v6 {
-        false => Ipv4Addr::new(a, b, c, random.octet()).into(),
-        true => Ipv6Addr::from_bits(REMOTE_V6.to_bits() + 1 + random.below(200) as u128).into(),
+    if v6 {
+        Ipv6Addr::from_bits(REMOTE_V6.to_bits() + 1 + random.below(200) as u128).into()
+    } else {
+        Ipv4Addr::new(a, b, c, random.octet()).into()
     }
 }
 

@@ -14,22 +14,22 @@ const MOST_SOCKETS: usize = 256;
 
 /// The sockets, on the control thread's side.
 #[derive(Debug, Default)]
-pub struct Handover {
+pub struct XskSockets {
     losses: Vec<Losses>,
 }
 
-impl Handover {
+impl XskSockets {
     /// Opens sockets on the queues of all devices and distributes them over the workers round robin. Logs
     /// devices without sockets.
     pub fn start(program: &Program, workers: &PortableDatapath, devices: &[Device]) -> Self {
-        let mut handover = Self::default();
+        let mut xsk_sockets = Self::default();
         let each = (MOST_PORTS * workers.workers()).min(MOST_SOCKETS) / devices.len().max(1);
         for device in devices {
-            if let Err(error) = handover.open(program, workers, device, each as u32) {
+            if let Err(error) = xsk_sockets.open(program, workers, device, each as u32) {
                 tracing::warn!(%error, device.index, "queued packets of this device take the kernel's stack");
             }
         }
-        handover
+        xsk_sockets
     }
 
     /// Opens sockets on a device's queues, up to `MOST_SOCKETS` in all.
@@ -44,7 +44,7 @@ impl Handover {
             let xsk = match Xsk::open(device.index, queue) {
                 // The device has no further queue.
                 Err(error) if queue > 0 && error.kind() == io::ErrorKind::InvalidInput => break,
-                opened => opened.map_err(XdpError::Handover)?,
+                opened => opened.map_err(XdpError::XskSockets)?,
             };
             give(program, self.losses.len() as u32, (device.index, queue), &xsk)?;
             self.losses.push(xsk.losses()?);

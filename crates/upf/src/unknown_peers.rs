@@ -7,9 +7,9 @@ use pith_pfcp::ie::Cause;
 use pith_pfcp::message::HeartbeatResponse;
 use pith_pfcp::{Header, Message};
 
-use crate::port::{Notice, Turn};
+use crate::port::{Context, Notice};
 use crate::rejection::Rejection;
-use crate::upf::{Upf, asker};
+use crate::upf::{Upf, requester_seid};
 
 /// Most answers to such peers in [`SPAN`]: with a forged source address, the UPF's answers are sent to third
 /// hosts.
@@ -21,14 +21,14 @@ const NOTICE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Recent answers to such peers.
 #[derive(Debug, Default)]
-pub struct Strangers {
+pub struct UnknownPeers {
     span_begun: Duration,
     answers: u32,
     noticed: Option<Duration>,
     messages: u64,
 }
 
-impl Strangers {
+impl UnknownPeers {
     fn may_answer(&mut self, now: Duration) -> bool {
         if now >= self.span_begun + SPAN {
             (self.span_begun, self.answers) = (now, 0);
@@ -51,9 +51,9 @@ impl Strangers {
 impl Upf {
     /// Answers a heartbeat (TS 29.244 6.2.2.2), rejects an association, and answers other requests that there
     /// is no association (TS 29.244 8.2.1, cause 72). Nothing is stored: a duplicate is answered again.
-    pub(crate) fn on_stranger(
+    pub(crate) fn handle_unknown_peer(
         &mut self,
-        turn: &mut Turn<'_>,
+        context: &mut Context<'_>,
         peer: SocketAddr,
         header: &Header,
         message: &Message,
@@ -70,18 +70,18 @@ impl Upf {
                 self.rejection_message(header.message_type, rejection)
             }
         };
-        if let Some(answer) = answer.filter(|_| self.strangers.may_answer(turn.now)) {
-            turn.send(peer, asker(message), header.sequence, &answer);
+        if let Some(answer) = answer.filter(|_| self.unknown_peers.may_answer(context.now)) {
+            context.send(peer, requester_seid(message), header.sequence, &answer);
         }
         if !matches!(message, Message::HeartbeatRequest(_)) {
-            self.note_stranger(turn, peer);
+            self.notify_unknown_peer(context, peer);
         }
     }
 
     /// Logs a notice, if one is due.
-    pub(crate) fn note_stranger(&mut self, turn: &mut Turn<'_>, peer: SocketAddr) {
-        if let Some(messages) = self.strangers.notice(turn.now) {
-            turn.notice(Notice::Stranger { peer, messages });
+    pub(crate) fn notify_unknown_peer(&mut self, context: &mut Context<'_>, peer: SocketAddr) {
+        if let Some(messages) = self.unknown_peers.notice(context.now) {
+            context.notice(Notice::UnknownPeer { peer, messages });
         }
     }
 }

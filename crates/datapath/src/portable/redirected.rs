@@ -6,7 +6,7 @@ use super::signalling::Signaller;
 use super::tables::Tables;
 use crate::packet::{Flow, link_header_len};
 use crate::sys::BEFORE;
-use crate::sys::layout::Handed;
+use crate::sys::layout::RedirectInfo;
 use pith_pfcp::gtpu::{GTPU_PORT, Packet};
 use pith_upf::contract::{DropReason, Qfi, Teid};
 use std::net::{IpAddr, SocketAddr};
@@ -26,7 +26,7 @@ struct Message {
 
 impl Path {
     /// Forwards frames in `arena`.
-    pub fn handed(
+    pub fn forward_redirected(
         &mut self,
         tables: &Tables,
         signaller: &mut Signaller,
@@ -41,15 +41,15 @@ impl Path {
                 continue;
             };
             let start = frame.start + at;
-            let told = arena.get(frame.start.saturating_sub(BEFORE)..).and_then(Handed::decode);
+            let info = arena.get(frame.start.saturating_sub(BEFORE)..).and_then(RedirectInfo::decode);
             match self.message(&flow, start) {
-                Some(message) => self.handed_from_tunnel(tables, signaller, arena, (&message, told)),
+                Some(message) => self.redirected_from_tunnel(tables, signaller, arena, (&message, info)),
                 None => {
-                    if let Some(told) = told.filter(|told| told.peer != 0) {
-                        let peer = IpAddr::from(told.peer.to_ne_bytes());
-                        self.routes.learn(peer, told, &self.ports, self.now);
+                    if let Some(info) = info.filter(|info| info.peer != 0) {
+                        let peer = IpAddr::from(info.peer.to_ne_bytes());
+                        self.routes.learn(peer, info, &self.ports, self.now);
                     }
-                    self.handed_from_network(tables, arena, start..start + flow.length, &flow);
+                    self.redirected_from_network(tables, arena, start..start + flow.length, &flow);
                 }
             }
         }
@@ -70,12 +70,12 @@ impl Path {
         Some(Message { range, from: SocketAddr::new(outer.source, source), socket })
     }
 
-    fn handed_from_tunnel(
+    fn redirected_from_tunnel(
         &mut self,
         tables: &Tables,
         signaller: &mut Signaller,
         arena: &[u8],
-        (message, told): (&Message, Option<Handed>),
+        (message, info): (&Message, Option<RedirectInfo>),
     ) {
         let Ok(packet) = Packet::decode(arena.get(message.range.clone()).unwrap_or_default()) else {
             return self.drop(DropReason::MalformedGtpu, 1);
@@ -85,16 +85,16 @@ impl Path {
             let is_peer = self.border.is_peer(message.from.ip());
             return signaller.refuse_teid(self, teid, (message.from, message.socket, is_peer));
         };
-        if let (Some(told), Some(flow)) = (told, Flow::of(packet.payload)) {
-            let to = if told.peer == 0 { flow.destination } else { IpAddr::from(told.peer.to_ne_bytes()) };
-            self.routes.learn(to, told, &self.ports, self.now);
+        if let (Some(info), Some(flow)) = (info, Flow::of(packet.payload)) {
+            let to = if info.peer == 0 { flow.destination } else { IpAddr::from(info.peer.to_ne_bytes()) };
+            self.routes.learn(to, info, &self.ports, self.now);
         }
         let start = message.range.start + packet.header_len;
         let qfi = packet.pdu_session_information().map(|information| Qfi(information.qfi()));
         self.forward_from_tunnel(tables, rules, arena, start..start + packet.payload.len(), teid, qfi);
     }
 
-    fn handed_from_network(&mut self, tables: &Tables, arena: &[u8], packet: Range<usize>, flow: &Flow) {
+    fn redirected_from_network(&mut self, tables: &Tables, arena: &[u8], packet: Range<usize>, flow: &Flow) {
         match tables.by_ue(flow.destination) {
             Some(rules) => self.deliver_past_kernel(rules, flow, arena.get(packet).unwrap_or_default()),
             None => self.drop(DropReason::UnknownUe, 1),

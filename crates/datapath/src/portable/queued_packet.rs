@@ -1,21 +1,21 @@
 //! A packet to be queued, and its transfer to the worker that owns its session's queue.
 
 use super::inbox::Inbox;
-use super::path::judge;
+use super::path::select_rule;
 use crate::packet::Flow;
-use crate::rules::{Came, Origin, Rule, Rules};
+use crate::rules::{Ingress, Origin, Rule, Rules};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use pith_upf::contract::{Action, Direction, DropReason, Qfi};
-use pith_upf::qos::{Arrival, Ecn, Hold, Ruling};
+use pith_upf::qos::{Arrival, Ecn, Hold, QueueAction};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering::SeqCst, fence};
 
 /// Most packets in transit to a worker; more are dropped.
-const MOST_HANDED: usize = 4096;
+const MOST_IN_TRANSIT: usize = 4096;
 
 /// A packet with its own buffer and its rule.
 #[derive(Debug)]
-pub struct Parcel {
+pub struct QueuedPacket {
     /// The inner packet.
     pub bytes: Vec<u8>,
     /// The rules of its session that were last applied.
@@ -28,10 +28,10 @@ pub struct Parcel {
     direction: Direction,
 }
 
-impl Parcel {
+impl QueuedPacket {
     /// A packet that matched the rule of that index.
-    pub fn new(rules: Arc<Rules>, rule: u16, came: Came<'_>, bytes: Vec<u8>) -> Self {
-        let Came { origin, qfi, flow } = came;
+    pub fn new(rules: Arc<Rules>, rule: u16, ingress: Ingress<'_>, bytes: Vec<u8>) -> Self {
+        let Ingress { origin, qfi, flow } = ingress;
         let direction = rules.rule(rule).map_or(Direction::Downlink, Rule::direction);
         let tuple = (flow.hash() >> 32) as u32;
         Self { bytes, rules, rule, origin, qfi, tuple, tos: flow.tos, direction }
@@ -46,8 +46,8 @@ impl Parcel {
     }
 
     /// Its origin and QFI, with its current headers.
-    pub fn came<'a>(&self, flow: &'a Flow) -> Came<'a> {
-        Came { origin: self.origin, qfi: self.qfi, flow }
+    pub fn ingress<'a>(&self, flow: &'a Flow) -> Ingress<'a> {
+        Ingress { origin: self.origin, qfi: self.qfi, flow }
     }
 
     /// The received QFI.
@@ -66,20 +66,20 @@ impl Parcel {
     }
 
     /// Applies other rules of its session.
-    pub fn meet(&mut self, rules: &Arc<Rules>) -> Ruling {
-        let Some(flow) = Flow::of(&self.bytes) else { return Ruling::Drop(DropReason::MalformedInner) };
-        match judge(rules, self.origin, &flow, self.qfi) {
+    pub fn meet(&mut self, rules: &Arc<Rules>) -> QueueAction {
+        let Some(flow) = Flow::of(&self.bytes) else { return QueueAction::Drop(DropReason::MalformedInner) };
+        match select_rule(rules, self.origin, &flow, self.qfi) {
             Ok((rule, _)) if rule.direction() == self.direction => {
                 (self.rule, self.rules) = (rule.index, Arc::clone(rules));
-                hold_of(rule).map_or(Ruling::Forward(rule.flow_index), Ruling::Hold)
+                hold_of(rule).map_or(QueueAction::Forward(rule.flow_index), QueueAction::Hold)
             }
-            _ => Ruling::Drop(DropReason::BufferDiscarded),
+            _ => QueueAction::Drop(DropReason::BufferDiscarded),
         }
     }
 
     /// Counts the packet as no longer queued: later packets of its session cannot overtake it any more.
     pub fn leave(&self) {
-        self.rules.life.waiting(self.direction).leave();
+        self.rules.state.waiting(self.direction).leave();
     }
 }
 
@@ -93,25 +93,25 @@ pub fn hold_of(rule: &Rule) -> Option<Hold> {
 
 /// The queue by which other workers pass packets to one.
 #[derive(Debug)]
-pub struct Desk {
-    sender: Sender<Parcel>,
+pub struct WorkerQueue {
+    sender: Sender<QueuedPacket>,
     inbox: Arc<Inbox>,
 }
 
-impl Desk {
+impl WorkerQueue {
     /// The queue of a worker, and its receiving end.
-    pub fn new(inbox: Arc<Inbox>) -> (Self, Receiver<Parcel>) {
-        let (sender, receiver) = bounded(MOST_HANDED);
+    pub fn new(inbox: Arc<Inbox>) -> (Self, Receiver<QueuedPacket>) {
+        let (sender, receiver) = bounded(MOST_IN_TRANSIT);
         (Self { sender, inbox }, receiver)
     }
 
     /// Adds a packet; `false` if the queue is full.
-    pub fn hand(&self, parcel: Parcel) -> bool {
-        self.sender.try_send(parcel).is_ok()
+    pub fn push(&self, queued_packet: QueuedPacket) -> bool {
+        self.sender.try_send(queued_packet).is_ok()
     }
 
     /// Wakes the worker if it sleeps.
-    pub fn nudge(&self) {
+    pub fn wake_if_parked(&self) {
         // The fence pairs with the worker's: either this thread sees that the worker sleeps, or the worker
         // sees the packet before it sleeps.
         fence(SeqCst);
