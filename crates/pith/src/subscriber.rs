@@ -9,9 +9,9 @@ use pith_nf::kit::{SubscribedDnn, SubscribedSlice, Subscriber};
 use pith_runtime::store::Added;
 use pith_types::{Ambr, Supi};
 use serde_json::{Value, json};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 /// Subscribers per request of an export.
@@ -147,13 +147,13 @@ fn row(subscriber: &Value) -> Vec<String> {
         Value::String(sd) => format!("{}-{sd}", slice["snssai"]["sst"]),
         _ => slice["snssai"]["sst"].to_string(),
     };
-    let mut dnns: Vec<_> = slices
-        .iter()
-        .filter_map(|slice| slice["dnns"].as_array())
-        .flatten()
-        .map(|dnn| text(&dnn["dnn"]))
-        .collect();
-    dnns.dedup();
+    let mut dnns = Vec::new();
+    for dnn in slices.iter().filter_map(|slice| slice["dnns"].as_array()).flatten() {
+        let name = text(&dnn["dnn"]);
+        if !dnns.contains(&name) {
+            dnns.push(name);
+        }
+    }
     vec![
         text(&subscriber["supi"]),
         text(&subscriber["authentication"]["method"]),
@@ -193,9 +193,12 @@ fn export(operator: &Operator, path: &Path, lines: bool) -> Result<()> {
     }
     let mut options = OpenOptions::new();
     let file = options.write(true).create(true).truncate(true).mode(0o600).open(path);
-    let mut file = BufWriter::new(file.with_context(|| format!("cannot write {}", path.display()))?);
+    let file = file.with_context(|| format!("cannot write {}", path.display()))?;
+    // A file that exists keeps its mode when it is opened.
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    let mut file = BufWriter::new(file);
     let count = write_all(operator, lines, &mut file)?;
-    eprintln!("{count} subscribers with their secret keys in {}", path.display());
+    eprintln!("exported {count} subscribers, with secret keys, to {}", path.display());
     Ok(())
 }
 

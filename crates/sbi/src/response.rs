@@ -105,21 +105,21 @@ responses! {
     UeAuthenticationCtxCreated 201 body: Created<UeAuthenticationCtx>;
     /// The result of 5G-AKA.
     ConfirmationDataResponse 200 body: ConfirmationDataResponse;
-    /// The next EAP exchange.
+    /// The next EAP packet, or the result of EAP authentication.
     EapSession 200 body: EapSession;
 
     /// An authentication vector.
     AuthenticationInfoResult 200 body: AuthenticationInfoResult;
-    /// A stored authentication result.
+    /// A created authentication event.
     AuthEventCreated 201 body: Created<AuthEvent>;
-    /// The result of an authentication.
+    /// An authentication event.
     AuthEvent 200 body: AuthEvent;
 
-    /// The first registration of an AMF.
+    /// A created AMF registration; the UE had none.
     Amf3GppAccessRegistrationCreated 201 body: Created<Amf3GppAccessRegistration>;
     /// The registration of the AMF that serves the UE.
     Amf3GppAccessRegistration 200 body: Amf3GppAccessRegistration;
-    /// The first registration of an SMF for the session.
+    /// A created SMF registration; the session had none.
     SmfRegistrationCreated 201 body: Created<SmfRegistration>;
     /// The registration of the SMF that serves the session.
     SmfRegistration 200 body: SmfRegistration;
@@ -154,22 +154,22 @@ responses! {
     /// Session management policy data.
     SmPolicyData 200 body: SmPolicyData;
 
-    /// A created PDU session.
+    /// A created SM context.
     SmContextCreated 201 body: Created<SmContextCreatedData>;
-    /// A modified PDU session.
+    /// An updated SM context.
     SmContextUpdated 200 body: SmContextUpdatedData;
-    /// A released PDU session.
+    /// A released SM context.
     SmContextReleased 200 body: SmContextReleasedData;
     /// An SM context.
     SmContextRetrieved 200 body: SmContextRetrievedData;
 
-    /// The message transfer was started.
+    /// The transfer was initiated, or the N1 message was not transferred: see the cause.
     N1N2MessageTransferInitiated 200 body: N1N2MessageTransferRspData;
-    /// The UE is being paged; the location identifies the message in a failure notification.
+    /// The AMF attempts to reach the UE. The location is the `n1n2MsgDataUri` of a later failure notification.
     N1N2MessageTransferAccepted 202 body: Created<N1N2MessageTransferRspData>;
     /// A UE context.
     UeContextTransferred 200 body: UeContextTransferRspData;
-    /// The old AMF has released the UE.
+    /// The old AMF has received the status of the UE context transfer.
     RegistrationStatusUpdated 200 body: UeRegStatusUpdateRspData;
 
     /// A created AM policy association.

@@ -24,7 +24,9 @@ use crate::kit::{
 pub use config::AusfConfig;
 use pith_sbi::nausf_ueauthentication::{EapAuthMethod, FiveGAkaConfirmation};
 use pith_sbi::{Base64, Cause, Problem, Reply, Request, Response};
-use procedure::eap_aka_prime::{AwaitingEapResponse, AwaitingFreshVector, AwaitingNotificationHeard, Step};
+use procedure::eap_aka_prime::{
+    AwaitingEapResponse, AwaitingNotificationResponse, AwaitingResyncVector, Step,
+};
 use procedure::five_g_aka::Challenged;
 use procedure::vector::{AwaitingVector, Begun};
 use std::collections::VecDeque;
@@ -44,7 +46,7 @@ const BATCH: usize = MOST_CHALLENGED / 8;
 const CHALLENGE_LIFETIME: Duration = Duration::from_secs(60);
 
 /// A tag of no authentication: the reply is ignored.
-const NOBODY: Tag = Tag { owner: u64::MAX, step: 0 };
+const IGNORE_REPLY: Tag = Tag { owner: u64::MAX, step: 0 };
 
 /// An authentication in progress, in the order of its states.
 #[derive(Default)]
@@ -52,8 +54,8 @@ enum Authentication {
     AwaitingVector(AwaitingVector, Caller),
     Challenged(Challenged),
     AwaitingEapResponse(AwaitingEapResponse),
-    AwaitingFreshVector(AwaitingFreshVector, Caller),
-    AwaitingNotificationHeard(AwaitingNotificationHeard),
+    AwaitingResyncVector(AwaitingResyncVector, Caller),
+    AwaitingNotificationResponse(AwaitingNotificationResponse),
     /// Ended, or between two states.
     #[default]
     Over,
@@ -67,7 +69,7 @@ impl Authentication {
 
     /// Whether the state waits for an EAP-Response.
     const fn is_eap(&self) -> bool {
-        matches!(self, Self::AwaitingEapResponse(_) | Self::AwaitingNotificationHeard(_))
+        matches!(self, Self::AwaitingEapResponse(_) | Self::AwaitingNotificationResponse(_))
     }
 }
 
@@ -119,7 +121,7 @@ impl Ausf {
                 Ok(begun) => self.challenge(key, from, begun, out),
                 Err(problem) => self.fail(key, from, *problem, out),
             },
-            Authentication::AwaitingFreshVector(state, from) => match state.reply(reply) {
+            Authentication::AwaitingResyncVector(state, from) => match state.reply(reply) {
                 Ok(next) => {
                     out.answer(from, next.session(&self.identity, &context_id(key)));
                     self.put(key, Authentication::AwaitingEapResponse(next), out);
@@ -130,13 +132,13 @@ impl Ausf {
         }
     }
 
-    /// Ends an authentication without a vector, with the UDM's problem.
+    /// Ends an authentication because the UDM returned an error, and forwards its ProblemDetails.
     fn fail(&mut self, key: Key, from: Caller, problem: Problem, out: &mut Outbox) {
         self.authentications.remove(key);
         out.refuse(from, problem);
     }
 
-    /// The vector has arrived: challenges the UE (TS 33.501 6.1.3.2.0 steps 3 to 5, 6.1.3.1 steps 3 and 4).
+    /// Sends the challenge to the AMF after the vector was received (TS 33.501 6.1.3.2.0 steps 3 to 5, 6.1.3.1 step 3).
     fn challenge(&mut self, key: Key, from: Caller, begun: Begun, out: &mut Outbox) {
         let (identity, id) = (&self.identity, context_id(key));
         let (response, next) = match begun {
@@ -157,7 +159,9 @@ impl Ausf {
             return;
         }
         let authentications = &self.authentications;
-        self.challenged.retain(|key| authentications.get(*key).is_some());
+        // One that waits for the UDM owes the AMF an answer.
+        let waits_for_ue = |state: &Authentication| state.is_five_g_aka() || state.is_eap();
+        self.challenged.retain(|key| authentications.get(*key).is_some_and(waits_for_ue));
         if self.challenged.len() + BATCH > MOST_CHALLENGED {
             for key in self.challenged.drain(..BATCH).collect::<Vec<_>>() {
                 self.end(key, out);
@@ -166,7 +170,7 @@ impl Ausf {
         self.challenged.shrink_to(2 * self.challenged.len());
     }
 
-    /// RES*: compares it, reports the result to the UDM, and answers (TS 33.501 6.1.3.2.0 steps 10 to 12).
+    /// Verifies RES*, answers the AMF, and reports the result to the UDM (TS 33.501 6.1.3.2.0 steps 10 to 12).
     fn confirm(&mut self, now: Instant, from: Caller, request: FiveGAkaConfirmation, out: &mut Outbox) {
         let key = key_of(&request.auth_ctx_id);
         let Authentication::Challenged(challenged) = self.take(key, Authentication::is_five_g_aka) else {
@@ -175,7 +179,7 @@ impl Ausf {
         let (response, event) = challenged.confirm(&self.identity, now, &request.body);
         self.end(key, out);
         out.answer(from, response);
-        out.call(NOBODY, Target::any(), event);
+        out.call(IGNORE_REPLY, Target::any(), event);
     }
 
     /// An EAP-Response (TS 33.501 6.1.3.1 steps 8 to 10; TS 29.509 5.2.2.2.3).
@@ -186,7 +190,7 @@ impl Ausf {
             Authentication::AwaitingEapResponse(state) => {
                 state.on_response(&self.identity, now, &request.auth_ctx_id, &packet)
             }
-            Authentication::AwaitingNotificationHeard(state) => {
+            Authentication::AwaitingNotificationResponse(state) => {
                 let (response, event) = state.on_response(&self.identity, now);
                 Step::Failure(response, event)
             }
@@ -200,15 +204,15 @@ impl Ausf {
             Step::Success(response, event) | Step::Failure(response, event) => {
                 self.end(key, out);
                 out.answer(from, response);
-                out.call(NOBODY, Target::any(), event);
+                out.call(IGNORE_REPLY, Target::any(), event);
             }
             Step::Notified(response, next) => {
-                self.put(key, Authentication::AwaitingNotificationHeard(next), out);
+                self.put(key, Authentication::AwaitingNotificationResponse(next), out);
                 out.answer(from, response);
             }
             Step::Resynchronise(call, next) => {
                 out.stop(key.to_u64(), Timer::Expiry);
-                self.keep(key, Authentication::AwaitingFreshVector(next, from));
+                self.keep(key, Authentication::AwaitingResyncVector(next, from));
                 out.call(Tag { owner: key.to_u64(), step: 0 }, Target::any(), call.into());
             }
             Step::Refused(problem, state) => {
@@ -218,10 +222,11 @@ impl Ausf {
         }
     }
 
-    /// Deletes an authentication that waits for the UE.
-    fn delete(&mut self, from: Caller, id: &str, is_it: fn(&Authentication) -> bool, out: &mut Outbox) {
+    /// Aborts an authentication that waits for the UE. After its end the AUSF keeps no result that a consumer could delete
+    /// (TS 29.509 5.2.2.2.4).
+    fn delete(&mut self, from: Caller, id: &str, expected: fn(&Authentication) -> bool, out: &mut Outbox) {
         let key = key_of(id);
-        match self.take(key, is_it) {
+        match self.take(key, expected) {
             Authentication::Over => out.refuse(from, Problem::context_not_found()),
             _ => {
                 self.end(key, out);
@@ -232,8 +237,8 @@ impl Ausf {
 
     /// Takes the state of an authentication if it is of the given kind. The caller stores the next
     /// state or calls [`Self::end`].
-    fn take(&mut self, key: Key, is_it: fn(&Authentication) -> bool) -> Authentication {
-        let found = self.authentications.get_mut(key).filter(|state| is_it(state));
+    fn take(&mut self, key: Key, expected: fn(&Authentication) -> bool) -> Authentication {
+        let found = self.authentications.get_mut(key).filter(|state| expected(state));
         found.map(std::mem::take).unwrap_or_default()
     }
 
@@ -280,7 +285,7 @@ impl NetworkFunction for Ausf {
     fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox) {
         match input {
             Input::Request { from, request } => self.request(now, from, request, out),
-            Input::Reply { tag, .. } if tag == NOBODY => {}
+            Input::Reply { tag, .. } if tag == IGNORE_REPLY => {}
             Input::Reply { tag, reply, .. } => self.reply(tag, reply, out),
             Input::Timer(key) => self.timer(key),
             Input::N2(_) | Input::N4(_) | Input::Stored { .. } => {}

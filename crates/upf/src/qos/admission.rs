@@ -5,12 +5,11 @@ use crate::contract::{Direction, Qer, QerId, Rates, Session};
 /// Why a guaranteed rate is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// It exceeds the same QER's maximum rate.
+    /// The GBR exceeds the MBR of the same QER.
     AboveMaximum(QerId),
-    /// Together with others it exceeds the rate of an aggregate that its packets are charged to, such as the
-    /// session's AMBR.
+    /// With other guaranteed rates it exceeds the MBR of a QER without GBR that the same PDRs reference.
     AboveAggregate(QerId),
-    /// Together with all guaranteed rates it exceeds the UPF's limit.
+    /// With all guaranteed rates of the UPF it exceeds the UPF's limit.
     AboveCapacity(QerId),
 }
 

@@ -7,10 +7,10 @@
 //!  AwaitingEapResponse       <─ UE    AKA'-Challenge                        step 8: AT_MAC and RES
 //!                                     EAP-Success, K_SEAF                   step 10; result to the UDM
 //!                            <─ UE    AKA'-Synchronization-Failure: AUTS
-//!  AwaitingFreshVector       <─ UDM   another challenge, once
+//!  AwaitingResyncVector      <─ UDM   another challenge, once
 //!                            <─ UE    wrong RES or AT_MAC, or a malformed packet:
 //!                                     AKA'-Notification                     RFC 4187 6.3.2
-//!  AwaitingNotificationHeard <─ UE    any response: EAP-Failure             RFC 4187 6.3.3
+//!  AwaitingNotificationResponse <─ UE    any response: EAP-Failure             RFC 4187 6.3.3
 //!                            <─ UE    AKA'-Authentication-Reject, AKA'-Client-Error: EAP-Failure
 //! ```
 
@@ -44,13 +44,13 @@ pub(in crate::ausf) struct AwaitingEapResponse {
 }
 
 /// The UE has reported a synchronisation failure: another vector is requested.
-pub(in crate::ausf) struct AwaitingFreshVector {
+pub(in crate::ausf) struct AwaitingResyncVector {
     subject: Subject,
     identifier: u8,
 }
 
 /// The authentication failed, and a notification was sent to the UE: EAP-Failure follows.
-pub(in crate::ausf) struct AwaitingNotificationHeard {
+pub(in crate::ausf) struct AwaitingNotificationResponse {
     subject: Subject,
     identifier: u8,
 }
@@ -62,9 +62,9 @@ pub(in crate::ausf) enum Step {
     /// The authentication failed and is over.
     Failure(Response, Request),
     /// The authentication failed; the UE is notified first.
-    Notified(Response, AwaitingNotificationHeard),
+    Notified(Response, AwaitingNotificationResponse),
     /// The home network must resynchronise with the UE.
-    Resynchronise(GenerateAuthData, AwaitingFreshVector),
+    Resynchronise(GenerateAuthData, AwaitingResyncVector),
     /// The packet does not answer the pending request: the state is unchanged.
     Refused(Box<Problem>, AwaitingEapResponse),
 }
@@ -144,7 +144,7 @@ impl AwaitingEapResponse {
     fn notify(self, identity: &Identity, id: &str) -> Step {
         let identifier = self.identifier.wrapping_add(1);
         let request = eap::notification(identifier, eap::FAILURE_BEFORE_AUTHENTICATION);
-        let next = AwaitingNotificationHeard { subject: self.subject, identifier };
+        let next = AwaitingNotificationResponse { subject: self.subject, identifier };
         Step::Notified(ongoing(request, links(identity, id)), next)
     }
 
@@ -154,11 +154,11 @@ impl AwaitingEapResponse {
         let body = vector::request(identity, &self.subject.serving_network_name, Some(info));
         let call = GenerateAuthData { supi_or_suci: SupiOrSuci::Supi(self.subject.supi.clone()), body };
         let identifier = self.identifier.wrapping_add(1);
-        Step::Resynchronise(call, AwaitingFreshVector { subject: self.subject, identifier })
+        Step::Resynchronise(call, AwaitingResyncVector { subject: self.subject, identifier })
     }
 }
 
-impl AwaitingFreshVector {
+impl AwaitingResyncVector {
     /// The vector after a resynchronisation: another challenge in the same session.
     pub fn reply(self, reply: Reply) -> Result<AwaitingEapResponse, Box<Problem>> {
         let Some(AuthenticationVector::EapAkaPrime(vector)) = vector::result(reply)?.authentication_vector
@@ -172,7 +172,7 @@ impl AwaitingFreshVector {
     }
 }
 
-impl AwaitingNotificationHeard {
+impl AwaitingNotificationResponse {
     /// The authentication has failed, whatever the UE responds.
     pub fn on_response(self, identity: &Identity, now: Instant) -> (Response, Request) {
         fail(self.subject, self.identifier, identity, now)
