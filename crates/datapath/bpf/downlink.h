@@ -57,6 +57,60 @@ INLINE int is_sound(struct xdp_md *ctx, const struct flow *flow)
 	return sum_frame(ctx, before(ctx, flow), ip->ihl * 4) == 0xffff;
 }
 
+/* Looks up a source address; `v6` is its family. */
+NOINLINE int find_sender(struct sender *sender, u32 v6)
+{
+	if (!sender)
+		return 0;
+	u32 area = area_of(sender->is.high, sender->is.low, v6) & (AREA | HERE);
+	/* A network behind a UE may have another way to the data network: only the UE's own address counts. */
+	struct found found = v6 ? session_of_v6(sender->is.high) : session_of_v4(sender->is.low);
+	sender->area = found.session ? area | HERE : area;
+	sender->v6 = v6;
+	return 0;
+}
+
+/* The area of a packet's source; HERE, if it is a UE's of this UPF. */
+INLINE u32 area_of_sender(const struct flow *flow, u64 now)
+{
+	const struct address *from = &flow->source;
+	struct sender *sender = slot(&senders, route_index(from));
+	if (!sender)
+		return CLOSED_MAY;
+	if (sender->until < now || sender->is.high != from->high || sender->is.low != from->low || sender->v6 != flow->v6) {
+		sender->is = *from;
+		find_sender(sender, flow->v6);
+		sender->until = now + ROUTE_LIFE;
+	}
+	return sender->area;
+}
+
+/* Whether it may be an error that a router reports: one with an address in a closed network may be on the path. */
+INLINE int may_be_icmp(const struct flow *flow)
+{
+	const struct iphdr *v4 = flow->at;
+	const struct ipv6hdr *v6 = flow->at;
+	return flow->v6 ? v6->nexthdr == IPPROTO_ICMPV6 || is_extension(v6->nexthdr) : v4->protocol == IPPROTO_ICMP;
+}
+
+enum admission { ADMITTED, FORGED, UNDECIDED };
+
+/* Whether a packet from outside may have its source address: none of a UE of this UPF, of the core or of this host. User
+ * space decides on other tenants and where permits may match. */
+INLINE enum admission check_sender(const struct flow *flow, const struct session *to, u64 now)
+{
+	u32 area = area_of_sender(flow, now);
+	if (area == OPEN)
+		return ADMITTED;
+	if (area & HERE)
+		return FORGED;
+	if (area == CLOSED_MAY)
+		return UNDECIDED;
+	if (area == CLOSED)
+		return may_be_icmp(flow) ? UNDECIDED : FORGED;
+	return area + 1 == TENANT + to->tenant ? ADMITTED : UNDECIDED;
+}
+
 /* `frame` is the result of read_frame(). */
 INLINE int downlink(struct xdp_md *ctx, struct path *path, u32 frame)
 {
@@ -71,6 +125,11 @@ INLINE int downlink(struct xdp_md *ctx, struct path *path, u32 frame)
 	prefetch_session(session, path->number, DOWNLINK);
 	if (!is_sound(ctx, &flow))
 		return drop(path, &path->cpu->n6_rest, flow.length, BAD_CHECKSUM);
+	enum admission admission = check_sender(&flow, session, path->now);
+	if (admission == FORGED)
+		return drop(path, &path->cpu->n6_rest, flow.length, SPOOFED_SOURCE);
+	if (admission == UNDECIDED)
+		return pass_to_user(path, session);
 	struct origin origin = { .direction = DOWNLINK, .qfi = NO_QFI };
 	const struct rule *rule = find_rule(ctx, &found, &flow, &origin);
 	if (session->action != FORWARD)

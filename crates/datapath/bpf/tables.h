@@ -217,7 +217,8 @@ struct cpu {
 	u64 dropped[DROP_REASONS];
 	struct traffic n3_rest, n6_rest; /* dropped, or redirected to user space; by receiving side */
 	struct traffic across;           /* forwarded from tunnel to tunnel */
-	u64 reserved[4];
+	u64 stranger_due;                /* when user space is given a packet of a host that is no peer again */
+	u64 reserved[3];
 };
 
 /* A next hop of the kernel's routes and neighbours, cached for ROUTE_LIFE. */
@@ -350,6 +351,7 @@ enum area {
 };
 #define AREA 0xff   /* the part of an entry that is one */
 #define PEER 0x100  /* GTP-U is accepted from there */
+#define HERE 0x200  /* in a pool of this UPF: a packet from outside with such a source is forged */
 
 struct area_key {
 	u32 length;     /* prefix length in bits, including the family */
@@ -371,6 +373,23 @@ struct {
 	__uint(key_size, sizeof(u32));
 	__uint(value_size, sizeof(struct route));
 } routes SEC(".maps");
+
+/* The area of a source address from the data network; cached for ROUTE_LIFE. */
+struct sender {
+	struct address is;
+	u64 until;
+	u32 area; /* with HERE, if it is a UE's */
+	u32 v6;
+};
+
+#define SENDERS ROUTES
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SENDERS);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(struct sender));
+} senders SEC(".maps");
 
 /* By interface index. */
 struct {

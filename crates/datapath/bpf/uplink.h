@@ -151,6 +151,18 @@ INLINE int redirect_uplink(struct xdp_md *ctx, struct path *path, struct session
 	return redirect_to_worker(ctx, path, session, &path->cpu->n3_rest, flow->length, route, 0);
 }
 
+#define STRANGER_INTERVAL 1000000000ull /* nanoseconds */
+
+/* Drops a G-PDU of a host that is no peer. Once in STRANGER_INTERVAL user space does so, which reports the host. */
+INLINE int refuse_peer(struct path *path, u32 length)
+{
+	if (path->now >= path->cpu->stranger_due) {
+		path->cpu->stranger_due = path->now + STRANGER_INTERVAL;
+		return XDP_PASS;
+	}
+	return drop(path, &path->cpu->n3_rest, length, UNKNOWN_PEER);
+}
+
 /* Returns an XDP verdict or NOT_UPLINK; `frame` is the result of read_frame(). */
 INLINE int uplink(struct xdp_md *ctx, struct path *path, u32 frame)
 {
@@ -171,7 +183,7 @@ INLINE int uplink(struct xdp_md *ctx, struct path *path, u32 frame)
 	/* The common case: the sender is the peer of the session's downlink tunnel. */
 	if (session->peer && (gpdu.v6 || session->peer != (u32)gpdu.source.low) &&
 	    !is_peer(gpdu.source.high, gpdu.source.low, gpdu.v6))
-		return drop(path, &path->cpu->n3_rest, gpdu.length, UNKNOWN_PEER);
+		return refuse_peer(path, gpdu.length);
 	prefetch_session(session, path->number, UPLINK);
 	struct flow flow;
 	u8 *version = cursor.at;

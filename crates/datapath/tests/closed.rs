@@ -1,9 +1,9 @@
-//! Closed destinations: this host, the core's networks, gNBs, other tenants; and GTP-U from hosts that are no
-//! peers. On each path, packet by packet.
+//! Closed destinations: this host, the core's networks, gNBs, other tenants; forged sources from the data network; and GTP-U
+//! from hosts that are no peers. On each path, packet by packet.
 
 mod support;
 
-use pith_datapath::{Boundary, DatapathConfig, Tenant, UePool};
+use pith_datapath::{Boundary, DatapathConfig, NetworkPolicy, Tenant, UePool};
 use pith_pfcp::gtpu::GTPU_PORT;
 use pith_upf::contract::*;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
@@ -120,9 +120,84 @@ fn only_permitted_destinations_are_reached() {
         let core = lab.server.run(|| UdpSocket::bind((CORE, 7000)).unwrap());
         core.set_read_timeout(Some(PATIENCE)).unwrap();
         lab.uplink(TEID, &udp(UE, CORE, 7000, b"hello"));
-        assert_eq!(receive(&core), b"hello");
+        let (length, from) = core.recv_from(&mut buffer).unwrap();
+        assert_eq!(&buffer[..length], b"hello");
+        core.send_to(b"answer of the core", from).unwrap();
+        assert_eq!(lab.downlink().payload(), b"answer of the core");
         lab.wait_dropped(DropReason::ClosedDestination, 3);
+        assert_eq!(lab.upf.counters().dropped(DropReason::SpoofedSource), 0);
     }
+}
+
+/// Takes packets of all sources, as hosts with several interfaces are often set up.
+fn trust_all_sources() {
+    for of in ["all", "n6"] {
+        std::fs::write(format!("/proc/sys/net/ipv4/conf/{of}/rp_filter"), "0").unwrap();
+    }
+}
+
+/// A socket of the data network with an address that is not its own.
+fn forger(lab: &Lab, source: Ipv4Addr) -> UdpSocket {
+    lab.server.run(move || {
+        run(&format!("ip addr replace {source}/32 dev eth0"));
+        UdpSocket::bind((source, 7000)).unwrap()
+    })
+}
+
+const OTHER_UE: Ipv4Addr = Ipv4Addr::new(10, 45, 0, 3);
+
+/// UEs of this and of another tenant, unassigned addresses of both pools, a gNB, the core.
+const FORGED: [Ipv4Addr; 6] = [
+    OTHER_UE,
+    Ipv4Addr::new(10, 46, 0, 2),
+    Ipv4Addr::new(10, 45, 9, 9),
+    Ipv4Addr::new(10, 46, 9, 9),
+    GNB,
+    CORE,
+];
+
+#[test]
+fn a_host_of_the_data_network_speaks_neither_for_ues_nor_for_the_core() {
+    for (kind, nat) in kinds() {
+        let Some(mut lab) = closed_lab(kind, DatapathConfig { nat, ..config(&["10.46.0.0/16"]) }) else {
+            return;
+        };
+        trust_all_sources();
+        lab.install(session_of(3, OTHER_UE, TEID + 2, GNB_TEID + 2));
+        for (source, sent) in FORGED.into_iter().zip(1..) {
+            let forger = forger(&lab, source);
+            assert!(forger.send_to(b"forged", (UE, 7000)).is_ok());
+            lab.wait_dropped(DropReason::SpoofedSource, sent);
+        }
+        assert!(lab.gnb_hears_nothing());
+        lab.data_network(7001).send_to(b"honest", (UE, 7000)).unwrap();
+        assert_eq!(lab.downlink().payload(), b"honest");
+        lab.uplink(TEID + 2, &udp(OTHER_UE, UE, 7000, b"of the other UE"));
+        assert_eq!(lab.downlink().payload(), b"of the other UE");
+        assert_eq!(lab.upf.usage(SessionId(1)).unwrap().urrs[0].volume.downlink_packets, 2);
+    }
+}
+
+/// With a firewall packets between UEs pass the kernel, and come to the UPF as those from outside do.
+#[test]
+fn between_ues_by_the_kernel_no_host_of_the_data_network_takes_part() {
+    let pool = UePool { gateway: GATEWAY.into(), prefix: 16 };
+    let firewall = vec!["deny down tcp".parse().unwrap()];
+    let policies = vec![NetworkPolicy { firewall, ..NetworkPolicy::none(pool) }];
+    let Some(mut lab) = closed_lab(Kind::Portable, DatapathConfig { policies, ..config(&[]) }) else {
+        return;
+    };
+    trust_all_sources();
+    lab.install(session_of(3, OTHER_UE, TEID + 2, GNB_TEID + 2));
+    for (source, sent) in FORGED.into_iter().zip(1..) {
+        let forger = forger(&lab, source);
+        assert!(forger.send_to(b"forged", (UE, 7000)).is_ok());
+        lab.wait_dropped(DropReason::SpoofedSource, sent);
+    }
+    lab.uplink(TEID + 2, &udp(OTHER_UE, UE, 7000, b"of the other UE"));
+    assert_eq!(lab.downlink().payload(), b"of the other UE");
+    lab.data_network(7001).send_to(b"honest", (UE, 7000)).unwrap();
+    assert_eq!(lab.downlink().payload(), b"honest");
 }
 
 /// An echo request with its checksum, or another message of ICMP.
@@ -303,7 +378,10 @@ fn an_unknown_host_on_n3_is_answered_echoes_only() {
         send(&[0x30, 253, 0, 0, 0, 0, 0, 0]);
         send(&[0x30, 77, 0, 0, 0, 0, 0, 0]);
         lab.wait_dropped(DropReason::UnknownPeer, 5);
-        assert!(lab.no_event(), "{:?}", lab.upf.counters());
+        assert_eq!(lab.event(), Event::UnknownPeer { source: STRANGER.into(), peer: GNB.into() });
+        send(&gpdu(TEID, &udp(UE, SERVER, 7000, b"forged")));
+        lab.wait_dropped(DropReason::UnknownPeer, 6);
+        assert!(lab.no_event(), "reported once: {:?}", lab.upf.counters());
         // An unknown TEID is answered by an Error Indication (TS 29.281 7.3.1), also to unknown hosts: a
         // restarted UPF knows no gNB.
         send(&gpdu(0x7777_7777, &udp(UE, SERVER, 7000, b"x")));

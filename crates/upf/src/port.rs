@@ -1,7 +1,7 @@
 //! Inputs and effects of a UPF-C.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use pith_pfcp::ie::NodeId;
@@ -113,6 +113,13 @@ pub enum Notice {
         /// Number of messages since the last such notice.
         messages: u64,
     },
+    /// A host sends G-PDUs of a session's tunnel, but is no peer: they are dropped.
+    UnknownGtpuSource {
+        /// The host.
+        source: IpAddr,
+        /// The peer of the session's downlink tunnel.
+        peer: IpAddr,
+    },
     /// A request was rejected.
     Rejected {
         /// The sender.
@@ -180,6 +187,13 @@ impl fmt::Display for Notice {
                     f,
                     "PFCP from {peer} refused ({messages} messages), because it is not a permitted SMF; to permit it, \
                      add it to 'upf.smfs'"
+                )
+            }
+            Notice::UnknownGtpuSource { source, peer } => {
+                write!(
+                    f,
+                    "GTP-U of {source} for a tunnel whose peer is {peer} is dropped ('unknown_peer'): if that gNB sends \
+                     from another address than it receives at, add {source} to 'upf.radios'"
                 )
             }
             Notice::Rejected { peer, message_type, reason } => {

@@ -1,6 +1,7 @@
 //! Peers that are no permitted SMFs: answered as TS 29.244 requires, without creating state.
 
-use std::net::SocketAddr;
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use pith_pfcp::ie::Cause;
@@ -18,6 +19,28 @@ const MAX_ANSWERS: u32 = 100;
 const SPAN: Duration = Duration::from_secs(1);
 /// Shortest time between two notices about such peers: anyone can cause them.
 const NOTICE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Hosts that are named in notices about GTP-U within [`FORGET_AFTER`]; their number is bounded because anyone can cause them.
+const MAX_NAMED: usize = 64;
+/// A host is named again after this time.
+const FORGET_AFTER: Duration = Duration::from_secs(3600);
+
+/// Hosts that sent GTP-U for tunnels of others, and were named in a notice.
+#[derive(Debug, Default)]
+pub struct UnknownSources {
+    since: Duration,
+    named: BTreeSet<IpAddr>,
+}
+
+impl UnknownSources {
+    /// Whether the host is to be named now.
+    fn is_new(&mut self, now: Duration, source: IpAddr) -> bool {
+        if now >= self.since + FORGET_AFTER {
+            (self.since, self.named) = (now, BTreeSet::new());
+        }
+        self.named.len() < MAX_NAMED && self.named.insert(source)
+    }
+}
 
 /// Recent answers to such peers.
 #[derive(Debug, Default)]
@@ -75,6 +98,13 @@ impl Upf {
         }
         if !matches!(message, Message::HeartbeatRequest(_)) {
             self.notify_unknown_peer(context, peer);
+        }
+    }
+
+    /// Logs a host that sends GTP-U for another's tunnel, once: often it is the gNB itself.
+    pub(crate) fn report_unknown_source(&mut self, context: &mut Context<'_>, source: IpAddr, peer: IpAddr) {
+        if self.gtpu_sources.is_new(context.now, source) {
+            context.notice(Notice::UnknownGtpuSource { source, peer });
         }
     }
 

@@ -17,7 +17,7 @@ use crate::random::Random;
 use crate::rejection::Rejection;
 use crate::session::{Session, SessionTable};
 use crate::transaction::{Expired, Outstanding, Requests, Responses};
-use crate::unknown_peers::UnknownPeers;
+use crate::unknown_peers::{UnknownPeers, UnknownSources};
 
 /// The purpose of a request by the UPF.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +39,7 @@ pub struct Upf {
     pub(crate) responses: Responses,
     pub(crate) requests: Requests<Purpose>,
     pub(crate) load: Load,
+    pub(crate) gtpu_sources: UnknownSources,
     pub(crate) unknown_peers: UnknownPeers,
 }
 
@@ -57,6 +58,7 @@ impl Upf {
             responses: Responses::default(),
             requests: Requests::new(config.t1, config.n1),
             load: Load::default(),
+            gtpu_sources: UnknownSources::default(),
             unknown_peers: UnknownPeers::default(),
             config,
         }
@@ -315,6 +317,7 @@ impl Upf {
             }
             Event::Usage { session, .. } => self.check_session_usage(context, session),
             Event::ErrorIndication { peer, teid } => self.error_indication(context, peer, teid),
+            Event::UnknownPeer { source, peer } => self.report_unknown_source(context, source, peer),
         }
     }
 

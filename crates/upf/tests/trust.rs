@@ -4,7 +4,7 @@
 mod support;
 
 use std::collections::HashSet;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use pith_pfcp::Message;
 use pith_pfcp::ie::*;
@@ -13,8 +13,7 @@ use pith_upf::contract::{Event, PdrId, SessionId};
 use pith_upf::{Notice, PermittedSmf};
 use support::*;
 
-const STRANGER: SocketAddr =
-    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 66, 6, 6)), 8805);
+const STRANGER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(10, 66, 6, 6)), 8805);
 
 fn other_smf() -> SocketAddr {
     SocketAddr::from(([192, 168, 4, 3], 8805))
@@ -84,6 +83,27 @@ fn answers_to_unknown_peers_and_notices_are_limited() {
     assert_eq!(world.send(&encode(0, 1, HeartbeatRequest::new(ntp(0)))).len(), 1);
     world.send(&encode(0, 2, setup(smf_node())));
     assert!(matches!(world.notices.last(), Some(Notice::UnknownPeer { messages: 2000, .. })));
+}
+
+#[test]
+fn a_host_that_sends_gtpu_for_anothers_tunnel_is_named_once_with_advice() {
+    let mut world = World::new();
+    let event =
+        |source: u32| Event::UnknownPeer { source: Ipv4Addr::from_bits(source).into(), peer: GNB.into() };
+    for source in [0x0a42_0001, 0x0a42_0001, 0x0a42_0002] {
+        world.event(event(source));
+    }
+    assert_eq!(world.notices.len(), 2);
+    let text = world.notices[0].to_string();
+    assert!(
+        text.contains("10.66.0.1") && text.contains(&GNB.to_string()) && text.contains("'upf.radios'"),
+        "{text}"
+    );
+    (0..1000).for_each(|source| drop(world.event(event(source))));
+    assert_eq!(world.notices.len(), 64, "an attacker does not fill the log");
+    world.wait(3600);
+    world.event(event(0x0a42_0001));
+    assert_eq!(world.notices.len(), 65);
 }
 
 #[test]

@@ -36,6 +36,10 @@ const FRAGMENT_HEADER: u8 = 44;
 const ICMPV6: u8 = 58;
 /// Type of Echo Request and Echo Reply in ICMP (RFC 792) and ICMPv6 (RFC 4443 4).
 const ECHOES: [(u8, u8); 4] = [(ICMP, 8), (ICMP, 0), (ICMPV6, 128), (ICMPV6, 129)];
+/// Destination Unreachable, Time Exceeded and Parameter Problem of ICMP (RFC 792); the same and Packet Too Big of ICMPv6
+/// (RFC 4443 3).
+const ERRORS: [(u8, u8); 7] =
+    [(ICMP, 3), (ICMP, 11), (ICMP, 12), (ICMPV6, 1), (ICMPV6, 2), (ICMPV6, 3), (ICMPV6, 4)];
 
 /// To whom an address belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -58,6 +62,10 @@ pub struct Reach {
     entries: Vec<(AddressRange, Area)>,
     /// The pools and their tenants, longest prefix first.
     pools: Vec<(AddressRange, u8)>,
+    /// This UPF's own pools.
+    here: Vec<AddressRange>,
+    /// What the kernel delivers to this host.
+    local: Vec<AddressRange>,
     radios: Vec<AddressRange>,
     /// The permits of each tenant.
     permits: Vec<Vec<Permit>>,
@@ -107,6 +115,8 @@ impl Reach {
             v6: Spans::of(entries.iter().filter(|(range, _)| range.address.is_ipv6())),
             entries,
             pools: by_tenant,
+            here: pools.iter().map(UePool::network).collect(),
+            local: host.local.clone(),
             radios: boundary.radios.clone(),
             gateways: gateways.collect(),
             permits: tenants.into_iter().map(|tenant| tenant.permits).collect(),
@@ -153,6 +163,32 @@ impl Reach {
         permits.iter().any(|permit| permit.takes(flow))
             || (self.area(flow.destination) == Area::PublicPeer && is_not_gtpu(flow, packet))
             || (self.gateways.contains(&(flow.destination, tenant)) && is_echo(flow, packet))
+    }
+
+    /// Whether an address is in a pool of this UPF, assigned or not.
+    pub fn is_here(&self, address: IpAddr) -> bool {
+        self.here.iter().any(|pool| pool.contains(address))
+    }
+
+    /// This UPF's own pools.
+    pub fn here(&self) -> &[AddressRange] {
+        &self.here
+    }
+
+    /// Whether an address is this host's own. A packet from TUN with such a source was made by this host: the kernel drops
+    /// those that come from outside (RFC 1812 5.3.7; over IPv6, `system/closed.rs`).
+    pub fn is_local(&self, address: IpAddr) -> bool {
+        self.local.iter().any(|range| range.contains(address))
+    }
+
+    /// Whether a packet to a UE from a closed source passes: an answer to what a permit lets pass, or an error of a router,
+    /// since one with an address in a closed network may be on the path (path MTU discovery, RFC 1191).
+    pub fn is_answer(&self, ue: UeAddress, flow: &Flow, packet: &[u8]) -> bool {
+        let tenant = self.tenant(ue);
+        let permits = tenant.and_then(|tenant| self.permits.get(usize::from(tenant)));
+        let reversed = flow.reversed();
+        permits.is_some_and(|permits| permits.iter().any(|permit| permit.takes(&reversed)))
+            || is_error(flow, packet)
     }
 
     /// Whether GTP-U of an address is accepted without a tunnel.
@@ -236,11 +272,18 @@ fn without_doubles(entries: Vec<(AddressRange, Area)>) -> Vec<(AddressRange, Are
     areas.into_iter().collect()
 }
 
-/// A later IPv4 fragment has no ICMP type; in a later IPv6 fragment no transport header is found.
 fn is_echo(flow: &Flow, packet: &[u8]) -> bool {
+    icmp_type(flow, packet).is_some_and(|kind| ECHOES.contains(&(flow.protocol, kind)))
+}
+
+fn is_error(flow: &Flow, packet: &[u8]) -> bool {
+    icmp_type(flow, packet).is_some_and(|kind| ERRORS.contains(&(flow.protocol, kind)))
+}
+
+/// A later IPv4 fragment has no ICMP type; in a later IPv6 fragment no transport header is found.
+fn icmp_type(flow: &Flow, packet: &[u8]) -> Option<u8> {
     let is_later = is_v4(packet) && packet.get(6..8).is_none_or(|field| field[0] & 0x1f | field[1] != 0);
-    let kind = packet.get(flow.transport_at).filter(|_| !is_later);
-    kind.is_some_and(|kind| ECHOES.contains(&(flow.protocol, *kind)))
+    packet.get(flow.transport_at).copied().filter(|_| !is_later)
 }
 
 /// Areas by their first addresses, in order; addresses before the first are open.
@@ -491,6 +534,20 @@ mod tests {
         assert!(!reach.is_permitted(ue, &Flow { protocol: 17, ..icmp }, &packet(8, 0)));
         let other = Flow { destination: "10.46.0.1".parse().unwrap(), ..icmp };
         assert!(!reach.is_permitted(ue, &other, &packet(8, 0)));
+    }
+
+    #[test]
+    fn answers_and_errors_come_back_from_closed_sources() {
+        let (reach, ue) = (reach(), UeAddress::v4("10.45.0.2".parse().unwrap()));
+        let flow = Flow::of(&udp_v4(b"x")).unwrap();
+        let dns = Flow { source: "10.211.0.1".parse().unwrap(), ports: Some((53, 1)), ..flow };
+        assert!(reach.is_answer(ue, &dns, &[]));
+        assert!(!reach.is_answer(ue, &Flow { ports: Some((54, 1)), ..dns }, &[]));
+        assert!(!reach.is_answer(UeAddress::v4("10.46.0.2".parse().unwrap()), &dns, &[]), "another tenant's");
+        let icmp = Flow { protocol: ICMP, ..dns };
+        let packet = |kind, offset| [&[0x45, 0, 0, 28, 0, 0, 0, offset][..], &[0; 12], &[kind; 8]].concat();
+        assert!(reach.is_answer(ue, &icmp, &packet(3, 0)) && reach.is_answer(ue, &icmp, &packet(11, 0)));
+        assert!(!reach.is_answer(ue, &icmp, &packet(8, 0)) && !reach.is_answer(ue, &icmp, &packet(3, 1)));
     }
 
     #[test]

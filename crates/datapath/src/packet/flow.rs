@@ -116,6 +116,12 @@ impl Flow {
         mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
+    /// As an answer to this packet has them.
+    pub fn reversed(&self) -> Self {
+        let ports = self.ports.map(|(source, destination)| (destination, source));
+        Self { source: self.destination, destination: self.source, ports, ..*self }
+    }
+
     fn with_transport(mut self, transport: &[u8]) -> Self {
         match (self.protocol, transport) {
             (TCP | UDP | SCTP, &[a, b, c, d, ..]) => {

@@ -1,9 +1,10 @@
-//! The border of the user plane: where a worker forwards UE packets to, and from whom it accepts GTP-U.
+//! The border of the user plane: where a worker forwards UE packets to, from whom it forwards packets to UEs, and from whom it
+//! accepts GTP-U.
 
 use super::tables::{Mix, Tables};
-use crate::boundary::Reach;
+use crate::boundary::{Area, Reach};
 use crate::packet::Flow;
-use crate::rules::Rules;
+use crate::rules::{Now, Rules};
 use pith_upf::contract::{SessionId, UeAddress};
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
@@ -19,17 +20,32 @@ pub struct Border {
     /// The last permitted session and destination, until a message changes anything: consecutive packets are
     /// often alike.
     open: Option<(SessionId, IpAddr)>,
+    admitted: Option<(SessionId, IpAddr)>,
     accepted: Option<IpAddr>,
+    /// Hosts reported to UPF-C in this span.
+    strangers: (u64, Vec<IpAddr>),
 }
+
+/// How long, in nanoseconds, a host that is no peer is not reported again.
+const STRANGER_SPAN: u64 = 60_000_000_000;
+/// Reported hosts in one span; UPF-C bounds what it logs.
+const MOST_STRANGERS: usize = 16;
 
 impl Border {
     pub fn new(reach: Arc<Reach>) -> Self {
-        Self { reach, peers: HashSet::default(), open: None, accepted: None }
+        Self {
+            reach,
+            peers: HashSet::default(),
+            open: None,
+            admitted: None,
+            accepted: None,
+            strangers: (0, Vec::new()),
+        }
     }
 
     /// Clears the cached result after messages, which may have changed it.
     pub fn forget(&mut self) {
-        (self.open, self.accepted) = (None, None);
+        (self.open, self.admitted, self.accepted) = (None, None, None);
     }
 
     pub fn set_reach(&mut self, reach: Arc<Reach>) {
@@ -58,6 +74,19 @@ impl Border {
         is_peer
     }
 
+    /// Whether a host that is no peer, and sends G-PDUs for another's tunnel, is to be reported.
+    pub fn is_new_stranger(&mut self, now: Now, source: IpAddr) -> bool {
+        let (since, named) = &mut self.strangers;
+        if now.0 >= *since + STRANGER_SPAN {
+            (*since, *named) = (now.0, Vec::new());
+        }
+        let is_new = named.len() < MOST_STRANGERS && !named.contains(&source);
+        if is_new {
+            named.push(source);
+        }
+        is_new
+    }
+
     /// Whether a session's packet may be forwarded to its destination.
     #[inline]
     pub fn lets_pass(&mut self, tables: &Tables, rules: &Rules, flow: &Flow, packet: &[u8]) -> bool {
@@ -75,6 +104,49 @@ impl Border {
             self.open = Some((rules.state.id, flow.destination));
         }
         is_open || self.reach.is_permitted(ue, flow, packet)
+    }
+
+    /// Whether a packet from TUN to a session's UE may have its source address. `by_kernel`: packets between UEs take the
+    /// kernel's path, so one with a UE's source may be such a packet; the kernel has marked those from outside.
+    #[inline]
+    pub fn admits(
+        &mut self,
+        tables: &Tables,
+        rules: &Rules,
+        flow: &Flow,
+        packet: &[u8],
+        by_kernel: bool,
+    ) -> bool {
+        self.admitted == Some((rules.state.id, flow.source))
+            || self.look_up_source(tables, rules, flow, packet, by_kernel)
+    }
+
+    fn look_up_source(
+        &mut self,
+        tables: &Tables,
+        rules: &Rules,
+        flow: &Flow,
+        packet: &[u8],
+        by_kernel: bool,
+    ) -> bool {
+        let (reach, ue) = (&self.reach, rules.ue);
+        let admits = match reach.area(flow.source) {
+            Area::Closed if reach.is_local(flow.source) => return true,
+            Area::Closed => return reach.is_answer(ue, flow, packet),
+            // A network behind a UE may have another way to the data network: only the UE's own address counts.
+            Area::Open => {
+                by_kernel || tables.by_ue(flow.source).is_none_or(|other| !other.ue.contains(flow.source))
+            }
+            // UEs reach such a host, so its answers pass.
+            Area::PublicPeer => true,
+            Area::Tenant(_) if reach.is_here(flow.source) => by_kernel,
+            area if reach.is_open_to(ue, area) => true,
+            Area::Tenant(_) => return reach.is_answer(ue, flow, packet),
+        };
+        if admits {
+            self.admitted = Some((rules.state.id, flow.source));
+        }
+        admits
     }
 }
 

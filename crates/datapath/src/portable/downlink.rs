@@ -55,10 +55,20 @@ impl Path {
         let range = range.start..range.start + flow.length;
         match (tables.by_ue(flow.destination), train) {
             (None, _) => self.drop(DropReason::UnknownUe, packets),
+            (Some(rules), _) if !self.admits(tables, rules, &flow, range.clone()) => {
+                let ingress = Ingress { origin: Origin::Network, qfi: None, flow: &flow };
+                (0..packets).for_each(|_| self.refuse(rules, None, ingress, DropReason::SpoofedSource));
+            }
             (Some(rules), None) => self.deliver_from_slot(rules, &flow, range),
             (Some(rules), Some(train)) => self.deliver_train(rules, &flow, &train, range),
         }
         train.is_some()
+    }
+
+    /// Whether a packet from outside, or of this host, may have its source address.
+    fn admits(&mut self, tables: &Tables, rules: &Rules, flow: &Flow, packet: Range<usize>) -> bool {
+        let by_kernel = !self.shared.hairpin;
+        self.border.admits(tables, rules, flow, self.n3.bytes(packet), by_kernel)
     }
 
     fn deliver_from_slot(&mut self, rules: &Arc<Rules>, flow: &Flow, range: Range<usize>) {

@@ -22,7 +22,9 @@ impl Events {
 
     pub fn push(&self, event: Event) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.len() >= MOST_WAITING && matches!(event, Event::ErrorIndication { .. }) {
+        if waiting.len() >= MOST_WAITING
+            && matches!(event, Event::ErrorIndication { .. } | Event::UnknownPeer { .. })
+        {
             return;
         }
         if waiting.is_empty() {

@@ -7,7 +7,7 @@ use crate::packet::Flow;
 use crate::rules::{Ingress, Origin, Rules, STEPS};
 use crate::sys::{Datagram, prefetch};
 use pith_pfcp::gtpu::{ExtensionHeader, GtpuMessageType, Packet, Signalling};
-use pith_upf::contract::{Action, Destination, Direction, DropReason, Fate, Qfi, Source, Teid};
+use pith_upf::contract::{Action, Destination, Direction, DropReason, Event, Fate, Qfi, Source, Teid};
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::sync::Arc;
@@ -95,7 +95,10 @@ impl Path {
         };
         // Uplink may begin before the SMF provides the gNB's tunnel (TS 23.502 4.3.2.2.1, steps 15 and 16a): until then
         // the peer is unknown and any source is accepted.
-        if !is_peer && rules.downlink_peer.is_some() {
+        if let Some(tunnel_peer) = rules.downlink_peer.filter(|_| !is_peer) {
+            if self.border.is_new_stranger(self.now, peer.ip()) {
+                self.shared.events.push(Event::UnknownPeer { source: peer.ip(), peer: tunnel_peer });
+            }
             return self.drop(DropReason::UnknownPeer, 1);
         }
         let qfi = packet.pdu_session_information().map(|information| Qfi(information.qfi()));

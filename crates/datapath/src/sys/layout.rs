@@ -192,6 +192,8 @@ pub const AREA_CLOSED_MAY: u32 = 2;
 pub const AREA_TENANT: u32 = 3;
 /// Flag: GTP-U is accepted from there.
 pub const AREA_PEER: u32 = 0x100;
+/// Added to it: the network is a pool of this UPF, so a packet from outside with such a source is forged.
+pub const AREA_HERE: u32 = 0x200;
 
 /// No filter: all packets.
 pub const MATCH_ALL: u8 = 1;
@@ -336,7 +338,9 @@ pub struct Cpu {
     pub n6_rest: Traffic,
     /// Forwarded from tunnels into others.
     pub across: Traffic,
-    pub reserved: [AtomicU64; 4],
+    /// When the program passes a packet of a host that is no peer to user space again.
+    pub stranger_due: AtomicU64,
+    pub reserved: [AtomicU64; 3],
 }
 
 // SAFETY (all): `repr(C)`; integers and atomics only, so any bytes are valid; the program writes only fields

@@ -1,6 +1,10 @@
 //! Repeats the check of closed destinations in the kernel's packet filter: for packets whose destination a
 //! rule of the host has changed, and until workers have applied a change.
 //!
+//! In the other direction, forged sources: a packet from outside with a UE's source address, or one of the core's, must not
+//! reach UEs. Packets read from TUN have no interface, so the chain replaces such a source by the unspecified address, by
+//! which the UPF drops and counts the packet (`spoofed_source`).
+//!
 //! Separate chains precede the firewalls of data networks. Packets from interfaces other than TUN pass
 //! immediately. Packets for this host traverse the input chain, so forwarded packets need no look-up for it.
 
@@ -14,11 +18,30 @@ use std::net::IpAddr;
 const PRIORITY: i32 = -10;
 
 /// The sets and chains of closed destinations, a table for each address family: a packet is compared with rules of its own
-/// family only. `one_sided`: interfaces that lead to gNBs and other UPFs only.
-pub fn tables(tun: &str, reach: &Reach, one_sided: &[String]) -> Vec<Table> {
+/// family only. `one_sided`: interfaces that lead to gNBs and other UPFs only; `by_kernel`: packets between UEs pass the kernel.
+pub fn tables(tun: &str, reach: &Reach, one_sided: &[String], by_kernel: bool) -> Vec<Table> {
     Family::ALL
-        .map(|family| Table { family: family.word(), body: family.chains(tun, reach, one_sided) })
+        .map(|family| Table {
+            family: family.word(),
+            body: family.chains(tun, reach, one_sided) + &family.sources(tun, reach, by_kernel),
+        })
         .into()
+}
+
+/// Which end of a packet a permit names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// As a UE sends it.
+    Destination,
+    /// As its answer comes back.
+    Source,
+}
+
+impl End {
+    /// The words for its address and its port.
+    fn words(self) -> (&'static str, &'static str) {
+        if self == Self::Source { ("saddr", "sport") } else { ("daddr", "dport") }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +65,7 @@ impl Family {
     /// The forward chain has no rules that only packets to this host can match: each rule costs every forwarded packet.
     fn chains(self, tun: &str, reach: &Reach, one_sided: &[String]) -> String {
         let permits = reach.permits().filter(|permit| Self::of(permit.to.address) == self);
-        let permits: String = permits.map(|permit| self.permit(permit)).collect();
+        let permits: String = permits.map(|permit| self.permit(permit, End::Destination)).collect();
         let gateways = reach.gateways().filter(|gateway| Self::of(*gateway) == self);
         let echoes: String = gateways.map(|gateway| self.echo(gateway)).collect();
         let interfaces: String =
@@ -63,6 +86,38 @@ impl Family {
             name = self.name(),
             tenants = self.between_tenants(reach),
         )
+    }
+
+    /// The chain of forged sources: pools only where the UPF can't tell packets between UEs from forged ones, and closed
+    /// addresses only of IPv6, as the kernel drops IPv4 packets with a source of this host by itself, and the UPF the others.
+    fn sources(self, tun: &str, reach: &Reach, by_kernel: bool) -> String {
+        let pools: Vec<_> = reach.here().iter().filter(|pool| Self::of(pool.address) == self).collect();
+        let pools: Vec<_> = pools.into_iter().map(|pool| Net(*pool).to_string()).collect();
+        let replace = |set: &str| {
+            let (word, unspecified) = (self.word(), self.unspecified());
+            format!("\t\t{word} saddr {set} {word} saddr set {unspecified} accept\n")
+        };
+        let mut rules = String::new();
+        if by_kernel && !pools.is_empty() {
+            rules += &replace(&format!("{{ {} }}", pools.join(", ")));
+        }
+        if self == Self::V6 && !pools.is_empty() {
+            rules += "\t\ticmpv6 type { destination-unreachable, packet-too-big, time-exceeded, parameter-problem } accept\n";
+            let permits = reach.permits().filter(|permit| Self::of(permit.to.address) == self);
+            permits.for_each(|permit| rules += &self.permit(permit, End::Source));
+            rules += &replace("@closed6");
+        }
+        if rules.is_empty() {
+            return rules;
+        }
+        format!(
+            "\tchain closed_sources {{\n\t\ttype filter hook forward priority {PRIORITY};\n\
+             \t\tiif \"{tun}\" accept\n\t\toif != \"{tun}\" accept\n{rules}\t}}\n"
+        )
+    }
+
+    fn unspecified(self) -> &'static str {
+        if self == Self::V4 { "0.0.0.0" } else { "::" }
     }
 
     fn name(self) -> &'static str {
@@ -86,11 +141,12 @@ impl Family {
     }
 
     /// The rule of a permit. Here it applies to all tenants; the workers distinguish them.
-    fn permit(self, permit: &Permit) -> String {
-        let to = format!("\t\t{} daddr {}", self.word(), Net(permit.to));
+    fn permit(self, permit: &Permit, end: End) -> String {
+        let (address, port) = end.words();
+        let to = format!("\t\t{} {address} {}", self.word(), Net(permit.to));
         let rest = match (permit.protocol, permit.ports) {
             (None, _) => String::new(),
-            (Some(protocol), Some(ports)) => format!(" {} dport {ports}", protocol.name()),
+            (Some(protocol), Some(ports)) => format!(" {} {port} {ports}", protocol.name()),
             (Some(protocol), None) => {
                 let [v4, v6] = protocol.numbers();
                 format!(" meta l4proto {{ {v4}, {v6} }}")
@@ -178,7 +234,7 @@ mod tests {
     #[test]
     fn the_host_is_closed_and_so_are_networks_and_other_tenants() {
         let text: String =
-            tables("pith0", &reach(), &["n3".into()]).into_iter().map(|table| table.body).collect();
+            tables("pith0", &reach(), &["n3".into()], true).into_iter().map(|table| table.body).collect();
         for line in [
             "set closed4 {\n\t\ttype ipv4_addr\n\t\tflags interval\n\t\telements = { 0.0.0.0-0.255.255.255, 127.0.0.0-",
             "192.0.2.0-192.0.2.255, 203.0.113.9, 224.0.0.0-239.255.255.255, 255.255.255.255 }",
@@ -190,8 +246,15 @@ mod tests {
             "ip daddr @closed4 drop",
             "ip saddr 10.46.0.0/16 ip daddr { 10.45.0.0/16 } drop",
             "oifname \"n3\" drop",
+            "hook forward priority -10;\n\t\tiif \"pith0\" accept\n\t\toif != \"pith0\" accept\n\
+             \t\tip saddr { 10.45.0.0/16, 10.46.0.0/16 } ip saddr set 0.0.0.0 accept\n\t}\n",
         ] {
             assert!(text.contains(line), "{line} in {text}");
         }
+        let direct = tables("pith0", &reach(), &[], false);
+        assert!(
+            direct.iter().all(|table| !table.body.contains("closed_sources")),
+            "the UPF checks sources by itself"
+        );
     }
 }

@@ -68,7 +68,8 @@ impl Network {
         let what = "setting up NAT and firewall (nftables, or for NAT alone iptables where nft is missing)";
         let host = Host::read().map_err(StartError::setup("reading this host's addresses"))?;
         let reach = Reach::compile(&config.whole_boundary(), &config.pools, &host, (&[], &[]));
-        let closed = closed::tables(&config.tun, &reach, &one_sided_interfaces(config));
+        let by_kernel = !config.is_hairpin_direct();
+        let closed = closed::tables(&config.tun, &reach, &one_sided_interfaces(config), by_kernel);
         let (filter, closes) = match packet_filter(config, closed) {
             Ok(filter @ Filter { iptables: None, .. }) => (filter, true),
             Ok(filter) => (filter, false),

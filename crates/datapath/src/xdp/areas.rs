@@ -4,7 +4,7 @@
 use super::XdpError;
 use super::program::Program;
 use crate::boundary::{Area, Mirror, Reach, only};
-use crate::sys::layout::{AREA_CLOSED, AREA_CLOSED_MAY, AREA_OPEN, AREA_PEER, AREA_TENANT};
+use crate::sys::layout::{AREA_CLOSED, AREA_CLOSED_MAY, AREA_HERE, AREA_OPEN, AREA_PEER, AREA_TENANT};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use pith_upf::contract::AddressRange;
 use std::collections::{HashMap, HashSet};
@@ -102,11 +102,13 @@ fn areas(reach: &Reach) -> HashMap<AddressRange, u32> {
             Area::PublicPeer => AREA_CLOSED_MAY,
             Area::Tenant(tenant) => AREA_TENANT + u32::from(*tenant),
         };
-        areas.insert(*range, value);
+        let here = if reach.is_here(range.address) { AREA_HERE } else { 0 };
+        areas.insert(*range, value | here);
     }
     for permit in permitted {
         if reach.area(permit.address) == Area::Closed {
-            areas.entry(permit).or_insert(AREA_CLOSED_MAY);
+            let here = if reach.is_here(permit.address) { AREA_HERE } else { 0 };
+            areas.entry(permit).or_insert(AREA_CLOSED_MAY | here);
         }
     }
     for radios in reach.radios() {

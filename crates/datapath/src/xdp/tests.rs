@@ -586,6 +586,7 @@ fn gtpu_is_accepted_from_tunnel_peers() {
         set_checksum(&mut frame[14..34]);
         frame
     };
+    lab.passes("the first, which user space reports", &from([172, 16, 0, 3]));
     lab.drops(&from([172, 16, 0, 3]), DropReason::UnknownPeer);
     assert_eq!(lab.counters().n3_in.packets, 1);
     for known in [GNB, [198, 51, 100, 77]] {

@@ -34,6 +34,14 @@ pub enum Event {
         /// The peer's TEID.
         teid: Teid,
     },
+    /// A G-PDU of a session's tunnel was dropped because its source is no peer ([`DropReason::UnknownPeer`]); reported now
+    /// and then.
+    UnknownPeer {
+        /// The source.
+        source: IpAddr,
+        /// The peer of the session's downlink tunnel.
+        peer: IpAddr,
+    },
 }
 
 /// Traffic and drops of the whole UPF since its start.
@@ -98,7 +106,8 @@ drop_reasons! {
     UnknownUe = "unknown_ue",
     /// The inner packet is not IP, or truncated.
     MalformedInner = "malformed_inner",
-    /// An uplink packet whose source is not the UE's address.
+    /// An uplink packet whose source is not the UE's address, or a downlink packet from outside whose source is that of a
+    /// UE, of the core or of this host.
     SpoofedSource = "spoofed_source",
     /// No PDR matches, or the matching PDR has no FAR.
     NoRule = "no_rule",

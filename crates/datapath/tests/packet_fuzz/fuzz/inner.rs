@@ -62,10 +62,10 @@ fn payload(random: &mut Random, number: u64) -> Vec<u8> {
 fn ends(random: &mut Random, cast: &Cast, member: &Member, direction: Direction) -> Ends {
     let v6 = random.once_in(3);
     let mut local = address_of(random, member, v6);
-    let mut remote = match random.below(24) {
+    let remote = match random.below(24) {
         0 | 1 => other(random, cast, v6),
         2 => special(random, v6),
-        3 if direction == Direction::Uplink => core(random, v6),
+        3 => core(random, v6),
         _ => beyond(random, v6),
     };
     match random.below(40) {
@@ -73,9 +73,6 @@ fn ends(random: &mut Random, cast: &Cast, member: &Member, direction: Direction)
         1 => local = special(random, v6),
         2 => local = beyond(random, v6),
         _ => {}
-    }
-    if direction == Direction::Downlink && cast.by_ue(remote).is_some() {
-        remote = beyond(random, v6);
     }
     let within = |random: &mut Random, [first, last]: [u16; 2]| {
         let odd = random.once_in(4);

@@ -312,9 +312,18 @@ fn tunneled(charged: Outcome, message: Vec<u8>, outcomes: &mut Vec<Outcome>) {
 fn of_packet(cast: &Cast, octets: &[u8], sure: bool) -> Verdict {
     let Some(ip) = reader::packet(octets) else { return Verdict::sure(Outcome::default()) };
     let loose = Some((ip.source, ip.destination));
+    // The kernel may report an error to whom the packet says that it is from.
+    let reported = cast.by_ue(ip.source).map(|member| (member.index, 2));
     let Some(member) = cast.by_ue(ip.destination) else {
-        return Verdict { loose, ..of_nobody(&ip, sure) };
+        return Verdict { loose, stray: reported, ..of_nobody(&ip, sure) };
     };
+    let forged = Outcome { n6_in: 1, ..Outcome::default() }.dropped(DropReason::SpoofedSource);
+    let is_forged = forged_source(&ip);
+    if is_forged == Closed::Yes {
+        // The kernel drops some before the UPF sees them.
+        let outcomes = vec![forged, Outcome::default()];
+        return Verdict { outcomes, loose, stray: reported };
+    }
     if ip.octets.len() > UE_MTU {
         let stray = Some((member.index, 2));
         return Verdict { stray, loose, ..Verdict::sure(Outcome::default()) };
@@ -326,11 +335,26 @@ fn of_packet(cast: &Cast, octets: &[u8], sure: bool) -> Verdict {
             delivered(member, fate, &ip, came.clone(), &mut outcomes);
         }
     }
-    if ip.plain && sure {
+    if is_forged == Closed::Perhaps {
+        outcomes.push(forged);
+    } else if ip.plain && sure {
         return Verdict::any(outcomes);
     }
     outcomes.push(Outcome::default());
     Verdict { outcomes, loose, stray: Some((member.index, 1)) }
+}
+
+/// Whether a packet from outside may not have that source: one of the pools, or of the core, but for errors of routers.
+fn forged_source(ip: &Ip<'_>) -> Closed {
+    let (is_in_pool, closed) = match ip.source {
+        IpAddr::V4(v4) => (v4.octets()[..2] == GATEWAY.octets()[..2], closed_v4(v4)),
+        IpAddr::V6(v6) => (v6.segments()[..3] == GATEWAY_V6.segments()[..3], closed_v6(v6)),
+    };
+    match closed {
+        _ if is_in_pool => Closed::Yes,
+        Closed::Yes if matches!(ip.protocol, 1 | 58) || !ip.plain => Closed::Perhaps,
+        closed => closed,
+    }
 }
 
 /// For a pool address without a UE, or an address that is not the UPF's.
