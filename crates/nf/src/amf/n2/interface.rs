@@ -8,10 +8,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Lost connections closed in one batch.
-pub(in crate::amf) const LOST_IN_A_TURN: usize = 256;
+pub(in crate::amf) const LOST_IN_A_TURN: usize = 64;
 
-/// Interval between two such batches, in which the shard serves other messages and UPFs answer.
-/// 100,000 connections are closed in two seconds.
+/// Interval between two such batches: a shard closes 12,800 connections a second, about as many sessions as a UPF
+/// changes.
 const LOST_TURN: Duration = Duration::from_millis(5);
 
 impl Amf {
@@ -43,8 +43,8 @@ impl Amf {
         }
     }
 
-    /// NG RESET: the gNB has released these connections (TS 38.413 8.7.4.2.1). Unknown ids are
-    /// ignored; the acknowledgement lists them nevertheless.
+    /// NG RESET: the gNB has released these connections (TS 38.413 8.7.4.2.1), which are closed in batches as well. Unknown
+    /// ids are ignored; the acknowledgement lists them nevertheless.
     pub(in crate::amf) fn reset(
         &mut self,
         now: Instant,

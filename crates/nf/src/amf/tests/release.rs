@@ -193,17 +193,19 @@ fn the_radio_capability_goes_to_the_next_gnb() {
 /// Each lost connection causes requests to SMFs and rules at UPFs: tens of thousands are not handled at once.
 #[test]
 fn the_connections_of_a_lost_gnb_are_closed_in_batches() {
-    let mut world = World::new();
-    for number in 0..300 {
-        let mut phone = Phone::default();
-        phone.ran_id = pith_types::RanUeNgapId(number);
-        let request = phone.registration_request(RegistrationKind::Initial);
-        let nas = phone.initial_nas(request);
-        phone.connect(&mut world, nas);
+    for lost in [N2Input::GnbDown { gnb: GNB }, N2Input::Reset { gnb: GNB, ues: None }] {
+        let mut world = World::new();
+        for number in 0..300 {
+            let mut phone = Phone::default();
+            phone.ran_id = pith_types::RanUeNgapId(number);
+            let request = phone.registration_request(RegistrationKind::Initial);
+            let nas = phone.initial_nas(request);
+            phone.connect(&mut world, nas);
+        }
+        assert_eq!(world.amf.audit().connections, 300);
+        world.input(Input::N2(lost));
+        assert_eq!(world.amf.audit().connections, 300 - 64);
+        (0..4).for_each(|_| world.expire(Timer::LostConnections));
+        assert_eq!(world.amf.audit().connections, 0);
     }
-    assert_eq!(world.amf.audit().connections, 300);
-    world.input(Input::N2(N2Input::GnbDown { gnb: GNB }));
-    assert_eq!(world.amf.audit().connections, 300 - 256);
-    world.expire(Timer::LostConnections);
-    assert_eq!(world.amf.audit().connections, 0);
 }

@@ -27,9 +27,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use transaction::{Arrival, Purpose, Transactions};
 
-/// Maximum number of pending session requests for one UPF: with a T1 of one second and an N1 of
-/// four it would have to answer 16,000 a second.
-const MAX_REQUESTS: usize = 65_536;
+/// Most pending session requests of one UPF, some 300 octets each: a lost site or UPF concerns all its sessions at once.
+const MAX_REQUESTS: usize = 262_144;
 
 /// Configuration of the gateway. The timer values of TS 29.244 are the operator's choice.
 #[derive(Debug, Clone)]
@@ -219,6 +218,7 @@ impl N4Gateway {
     fn response(&mut self, from: SocketAddr, header: &Header, mut message: Message) {
         let Some(pending) = self.transactions.end(header, from) else { return };
         self.out.push(N4GatewayEffect::StopTimer(t1(header.sequence)));
+        self.send_queued(from);
         match pending.purpose {
             Purpose::Session { shard, tag } => {
                 if let Some(peer) = self.peer_at(from) {
@@ -339,7 +339,19 @@ impl N4Gateway {
             self.event(Level::Error, format!("a PFCP request does not fit into a datagram: {error}"));
             return self.answer_shard(purpose, N4Error::TooLong);
         }
-        self.transactions.begin((sequence, message.message_type()), to, purpose, octets.clone());
+        if self.transactions.begin((sequence, message.message_type()), to, purpose, octets.clone()) {
+            self.send_request(to, sequence, octets);
+        }
+    }
+
+    /// Sends queued requests, as many as the UPF's window has room for.
+    fn send_queued(&mut self, to: SocketAddr) {
+        while let Some((sequence, octets)) = self.transactions.next_queued(to) {
+            self.send_request(to, sequence, octets);
+        }
+    }
+
+    fn send_request(&mut self, to: SocketAddr, sequence: u32, octets: Vec<u8>) {
         self.out.push(N4GatewayEffect::Send { to, octets });
         self.out.push(N4GatewayEffect::StartTimer { key: t1(sequence), after: self.config.t1 });
     }
@@ -355,6 +367,7 @@ impl N4Gateway {
 
     fn fail_request(&mut self, sequence: u32) {
         let Some(pending) = self.transactions.remove(sequence) else { return };
+        self.send_queued(pending.to);
         match pending.purpose {
             Purpose::Session { .. } => self.answer_shard(pending.purpose, N4Error::NoAnswer),
             Purpose::Association { peer } => self.retry_later(peer),

@@ -1,5 +1,6 @@
 //! Associations, retransmission, duplicates, restarts, malformed messages.
 
+use super::transaction::WINDOW;
 use super::*;
 use crate::kit::Tag;
 use pith_pfcp::ie::{
@@ -124,6 +125,37 @@ fn a_request_is_sent_n1_times_and_then_fails() {
     let last = handle(&mut gateway, N4GatewayInput::Timer(timer));
     assert!(last.sent.is_empty());
     assert!(matches!(last.told.as_slice(), [(1, N4Input::Response { result: Err(N4Error::NoAnswer), .. })]));
+}
+
+/// What a UPF's receive buffer does not hold it would drop, heartbeats included.
+#[test]
+fn a_upf_has_so_many_requests_to_answer_at_a_time() {
+    let (mut gateway, upf) = associated();
+    let asked: Vec<Seen> = (0..WINDOW + 100).map(|_| ask(&mut gateway, upf)).collect();
+    let sent: Vec<u32> =
+        asked.iter().flat_map(|seen| &seen.sent).map(|(header, _)| header.sequence).collect();
+    assert_eq!((sent.len(), asked[WINDOW].started.len()), (WINDOW, 0));
+    let heartbeat = TimerKey { owner: 0, timer: Timer::PfcpHeartbeat };
+    assert_eq!(
+        handle(&mut gateway, N4GatewayInput::Timer(heartbeat)).sent.len(),
+        1,
+        "heartbeats do not queue"
+    );
+    let response = Message::SessionDeletionResponse(SessionDeletionResponse::new(Cause::RequestAccepted));
+    let seen = handle(&mut gateway, datagram(&response, 1, sent[0]));
+    assert_eq!((seen.sent.len(), seen.started.len(), seen.told.len()), (1, 1, 1), "the next one");
+    for _ in 1..3 {
+        handle(&mut gateway, N4GatewayInput::Timer(t1(sent[1])));
+    }
+    let given_up = handle(&mut gateway, N4GatewayInput::Timer(t1(sent[1])));
+    assert_eq!((given_up.sent.len(), given_up.told.len()), (1, 1), "one that is given up makes room, too");
+    let lost = handle(&mut gateway, datagram(&setup_request(7), 0, 5));
+    let failed = |(_, input): &&(u8, N4Input)| {
+        matches!(input, N4Input::Response { result: Err(N4Error::NoAssociation), .. })
+    };
+    assert_eq!(lost.told.iter().filter(failed).count(), WINDOW + 98, "queued ones as well");
+    let upf = UpfHandle(changes(&lost).last().unwrap().1);
+    assert_eq!(ask(&mut gateway, upf).sent.len(), 1, "the window is empty");
 }
 
 #[test]

@@ -14,6 +14,10 @@ const SEQUENCE_MASK: u32 = 0x00ff_ffff;
 /// Received requests recorded for each UPF, to detect retransmissions.
 const REMEMBERED: usize = 4096;
 
+/// Session requests sent to a UPF and not answered yet. More are queued here: a UPF whose receive buffer has the default
+/// size of Linux holds some 270 datagrams, and what it drops is retransmitted only after T1, heartbeats included.
+pub(super) const WINDOW: usize = 256;
+
 /// Sender and sequence number of a request.
 type Sender = (SocketAddr, u32);
 
@@ -34,9 +38,17 @@ pub(super) enum Purpose {
 pub(super) struct Pending {
     pub(super) purpose: Purpose,
     message_type: MessageType,
-    to: SocketAddr,
+    pub(super) to: SocketAddr,
     octets: Vec<u8>,
+    /// How often it was sent; 0 while it is queued.
     sent: u32,
+}
+
+impl Pending {
+    /// Whether it takes a place in the window of its UPF.
+    const fn is_in_window(&self) -> bool {
+        self.sent > 0 && matches!(self.purpose, Purpose::Session { .. })
+    }
 }
 
 /// A request that was received.
@@ -59,13 +71,24 @@ pub(super) enum Arrival {
     Answered(Vec<u8>),
 }
 
+/// The requests to one UPF.
+#[derive(Debug, Default)]
+struct Outgoing {
+    /// Number of pending requests.
+    pending: usize,
+    /// Those of them in the window.
+    in_window: usize,
+    /// Sequence numbers of requests to send when the window has room.
+    queued: VecDeque<u32>,
+}
+
 /// Requests sent and not answered, and requests received recently.
 #[derive(Debug, Default)]
 pub(super) struct Transactions {
     sequence: u32,
     pending: HashMap<u32, Pending>,
-    /// Number of pending requests to each UPF.
-    waiting: HashMap<SocketAddr, usize>,
+    /// The requests to each UPF.
+    outgoing: HashMap<SocketAddr, Outgoing>,
     received: HashMap<Sender, Received>,
     /// Requests received from each address, oldest first.
     order: HashMap<IpAddr, VecDeque<Sender>>,
@@ -82,16 +105,40 @@ impl Transactions {
         }
     }
 
-    /// Records a request that was sent for the first time.
+    /// Records a request. Returns whether to send it now; otherwise [`Self::next_queued`] returns it later.
     pub(super) fn begin(
         &mut self,
         (sequence, message_type): (u32, MessageType),
         to: SocketAddr,
         purpose: Purpose,
         octets: Vec<u8>,
-    ) {
-        *self.waiting.entry(to).or_default() += 1;
-        self.pending.insert(sequence, Pending { purpose, message_type, to, octets, sent: 1 });
+    ) -> bool {
+        let outgoing = self.outgoing.entry(to).or_default();
+        outgoing.pending += 1;
+        let is_sent = outgoing.in_window < WINDOW || !matches!(purpose, Purpose::Session { .. });
+        let pending = Pending { purpose, message_type, to, octets, sent: u32::from(is_sent) };
+        if !is_sent {
+            outgoing.queued.push_back(sequence);
+        }
+        outgoing.in_window += usize::from(pending.is_in_window());
+        self.pending.insert(sequence, pending);
+        is_sent
+    }
+
+    /// The next queued request to a UPF, if its window has room: to be sent.
+    pub(super) fn next_queued(&mut self, to: SocketAddr) -> Option<(u32, Vec<u8>)> {
+        let outgoing = self.outgoing.get_mut(&to)?;
+        while outgoing.in_window < WINDOW {
+            let sequence = outgoing.queued.pop_front()?;
+            // It may have been given up while it was queued.
+            let pending = self.pending.get_mut(&sequence);
+            if let Some(pending) = pending.filter(|pending| pending.sent == 0 && pending.to == to) {
+                pending.sent = 1;
+                outgoing.in_window += 1;
+                return Some((sequence, pending.octets.clone()));
+            }
+        }
+        None
     }
 
     /// Removes and returns the request that this response answers. A response is sent from the
@@ -113,15 +160,21 @@ impl Transactions {
     /// Removes a pending request.
     pub(super) fn remove(&mut self, sequence: u32) -> Option<Pending> {
         let pending = self.pending.remove(&sequence)?;
-        if let Some(count) = self.waiting.get_mut(&pending.to) {
-            *count -= 1;
+        if let Some(outgoing) = self.outgoing.get_mut(&pending.to) {
+            outgoing.pending -= 1;
+            outgoing.in_window -= usize::from(pending.is_in_window());
+            if outgoing.pending == 0 {
+                // What a burst needed is given back.
+                self.outgoing.remove(&pending.to);
+                shrink(&mut self.pending);
+            }
         }
         Some(pending)
     }
 
     /// Number of pending requests to a peer.
     pub(super) fn waiting_for(&self, peer: SocketAddr) -> usize {
-        self.waiting.get(&peer).copied().unwrap_or(0)
+        self.outgoing.get(&peer).map_or(0, |outgoing| outgoing.pending)
     }
 
     /// The pending requests to that peer, oldest first.
@@ -167,6 +220,15 @@ impl Transactions {
 
     fn order_of(&mut self, sender: Sender) -> &mut VecDeque<Sender> {
         self.order.entry(sender.0.ip()).or_default()
+    }
+}
+
+/// Requests for which a table keeps its memory when it is empty.
+const KEPT: usize = 4096;
+
+fn shrink(pending: &mut HashMap<u32, Pending>) {
+    if pending.capacity() > KEPT && pending.len() < KEPT {
+        pending.shrink_to(KEPT);
     }
 }
 
