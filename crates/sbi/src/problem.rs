@@ -93,6 +93,9 @@ open_enum! {
         ErrorTriggerEvent = "ERROR_TRIGGER_EVENT",
         PolicyContextDenied = "POLICY_CONTEXT_DENIED",
         PolicyAssociationNotFound = "POLICY_ASSOCIATION_NOT_FOUND",
+        ErrorTrafficMappingInfoRejected = "ERROR_TRAFFIC_MAPPING_INFO_REJECTED",
+        ErrorConflictingRequest = "ERROR_CONFLICTING_REQUEST",
+        ValidationConditionNotMet = "VALIDATION_CONDITION_NOT_MET",
 
         SnssaiNotSupported = "SNSSAI_NOT_SUPPORTED",
         NfNotFound = "NF_NOT_FOUND",
@@ -130,6 +133,9 @@ impl Cause {
             | IntegrityCheckFail
             | UeInNonAllowedArea
             | PolicyContextDenied
+            | ErrorTrafficMappingInfoRejected
+            | ErrorConflictingRequest
+            | ValidationConditionNotMet
             | SnssaiNotSupported
             | SubscriptionNotAllowed => 403,
             SubscriptionNotFound

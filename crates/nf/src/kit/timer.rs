@@ -29,6 +29,8 @@ pub enum Timer {
     ImplicitDeregistration,
     /// The next batch of lost connections is closed.
     LostConnections,
+    /// The next batch of sessions of lost UPFs is ended.
+    LostSessions,
     /// An answer of the gNB to a UE-associated NGAP procedure is overdue.
     NgapGuard,
     /// A reply of another NF to a procedure's SBI request is overdue.

@@ -115,6 +115,14 @@ impl SmContext {
         }
     }
 
+    /// The session at the UPF whose end of the N9 tunnel is among these.
+    pub(super) fn session_behind_n9(&self, tunnels: &[Tunnel]) -> Option<UpfSession> {
+        let front = self.front.as_ref()?;
+        let ends =
+            [(Some(front.n9), Some(front.session)), (self.anchor.map(|anchor| anchor.tunnel), self.anchor)];
+        ends.into_iter().find(|(end, _)| end.is_some_and(|end| tunnels.contains(&end)))?.1
+    }
+
     /// Whether it has, or asked for, a session at that UPF.
     pub(super) fn is_at(&self, upf: UpfHandle) -> bool {
         let front = self.front.as_ref().map(|front| front.session);

@@ -2,7 +2,7 @@
 
 use pith_nas::GsmCause;
 use pith_nas::NasError;
-use pith_sbi::Cause;
+use pith_sbi::{Cause, Operation, Problem};
 
 /// Why there is no session.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -50,9 +50,25 @@ pub(super) enum EstablishmentError {
     /// UDM or PCF fail.
     #[error("another NF fails: {0}")]
     Network(String),
+    /// UDM or PCF refuse with a cause that has a 5GSM cause.
+    #[error("{} refused: {said}", operation.name())]
+    Refused {
+        operation: Operation,
+        gsm: GsmCause,
+        /// Status, cause and detail.
+        said: String,
+    },
 }
 
 impl EstablishmentError {
+    /// Maps the error response of UDM or PCF.
+    pub(super) fn of_problem(operation: Operation, problem: &Problem) -> Self {
+        match problem.cause().and_then(gsm_cause_of) {
+            Some(gsm) => Self::Refused { operation, gsm, said: problem.to_string() },
+            None => Self::Network(format!("{} failed: {problem}", operation.name())),
+        }
+    }
+
     /// What the UE is told (TS 24.501 table 9.11.4.2.1).
     pub(super) fn gsm_cause(&self) -> GsmCause {
         match self {
@@ -67,6 +83,7 @@ impl EstablishmentError {
             Self::WrongMessage => GsmCause::MessageTypeNotCompatibleWithTheProtocolState,
             Self::Resources | Self::UserPlane(_) => GsmCause::InsufficientResources,
             Self::Network(_) => GsmCause::NetworkFailure,
+            Self::Refused { gsm, .. } => *gsm,
         }
     }
 
@@ -80,8 +97,29 @@ impl EstablishmentError {
             Self::Message(_) | Self::WrongMessage => Cause::N1SmError,
             Self::Resources | Self::UserPlane(_) => Cause::InsufficientResources,
             Self::Network(_) => Cause::NetworkFailure,
+            Self::Refused { gsm: GsmCause::MissingOrUnknownDnn, .. } => Cause::DnnDenied,
+            Self::Refused { gsm: GsmCause::InsufficientResourcesForSpecificSliceAndDnn, .. } => {
+                Cause::InsufficientResourcesSliceDnn
+            }
+            Self::Refused { .. } => Cause::SubscriptionDenied,
         }
     }
+}
+
+/// 5GSM causes of application errors: of the PCF by TS 29.524 table 5.2.2.2-1, of the UDM by clause 5.3.
+fn gsm_cause_of(cause: &Cause) -> Option<GsmCause> {
+    Some(match cause {
+        Cause::UserUnknown
+        | Cause::ErrorTrafficMappingInfoRejected
+        | Cause::PolicyContextDenied
+        | Cause::ValidationConditionNotMet
+        | Cause::RoamingNotAllowed
+        | Cause::UserNotFound => GsmCause::UserAuthenticationOrAuthorizationFailed,
+        Cause::ErrorInitialParameters | Cause::ErrorTriggerEvent => GsmCause::RequestRejectedUnspecified,
+        Cause::ErrorConflictingRequest => GsmCause::InsufficientResourcesForSpecificSliceAndDnn,
+        Cause::DnnNotAllowed => GsmCause::MissingOrUnknownDnn,
+        _ => return None,
+    })
 }
 
 fn or_none(list: &str) -> &str {

@@ -36,7 +36,7 @@ use pith_types::{Seid, Supi};
 use pool::Pools;
 use selection::Upfs;
 use serde_json::json;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 /// Sessions of a shard at most.
 const LIMIT: u32 = 1 << 20;
@@ -72,6 +72,8 @@ pub struct Smf {
     by_ue: HashMap<(Supi, u8), Key>,
     pools: Pools,
     upfs: Upfs,
+    /// Sessions of UPFs that are gone, to be ended.
+    lost: VecDeque<(Key, UpfHandle)>,
 }
 
 impl Smf {
@@ -79,7 +81,7 @@ impl Smf {
     pub fn new(identity: Identity, config: SmfConfig, rng: Rng) -> Self {
         let (pools, upfs) = (Pools::new(&config, identity.shard.0), Upfs::new(&config));
         let (contexts, by_ue) = (Arena::new(LIMIT), HashMap::new());
-        Self { identity, config, rng, contexts, by_ue, pools, upfs }
+        Self { identity, config, rng, contexts, by_ue, pools, upfs, lost: VecDeque::new() }
     }
 
     /// What it holds.
@@ -147,6 +149,7 @@ impl Smf {
             Timer::T3592 => self.release_command_again(owner, out),
             Timer::SbiGuard => self.establishment_too_slow(owner, out),
             Timer::PathGrace => self.path_left(owner, out),
+            Timer::LostSessions => self.lose_sessions(out),
             _ => {}
         }
     }

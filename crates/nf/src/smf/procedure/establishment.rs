@@ -36,7 +36,7 @@ use pith_sbi::npcf_smpolicycontrol::{
 use pith_sbi::nsmf_pdusession::{SmContextCreateData, SmContextCreateErrorData, SmContextCreatedData};
 use pith_sbi::nudm_sdm::{DnnConfiguration, GetSmData, SessionManagementSubscriptionData, SmSubsData};
 use pith_sbi::nudm_uecm::{RegisterSmf, SmfRegistration};
-use pith_sbi::{Created, NfType, Problem, ProblemMore, Reply, Response, Uri};
+use pith_sbi::{Cause, Created, NfType, Operation, Problem, ProblemMore, Reply, Response, Uri};
 use pith_types::{Ambr, BitRate, Dnn, Seid, Snssai, Supi, Tac, words_of_name};
 use std::net::Ipv4Addr;
 
@@ -197,8 +197,10 @@ impl Smf {
         let qos = match reply {
             Ok(Response::SmData(data)) => self.subscribed_qos(key, &data),
             Ok(_) => Err(EstablishmentError::Network("the UDM gave no session management data".into())),
-            Err(problem) if problem.status == 404 => Err(self.not_subscribed(key, &[])),
-            Err(problem) => Err(EstablishmentError::Network(problem.to_string())),
+            Err(problem) if problem.cause() == Some(&Cause::DataNotFound) => {
+                Err(self.not_subscribed(key, &[]))
+            }
+            Err(problem) => Err(EstablishmentError::of_problem(Operation::GetSmData, &problem)),
         };
         match qos {
             Ok(qos) => self.accept_request(key, from, qos, out),
@@ -353,7 +355,10 @@ impl Smf {
                 }
             }
             Ok(_) => self.fail(key, &EstablishmentError::Network("the PCF gave no decision".into()), out),
-            Err(problem) => self.fail(key, &EstablishmentError::Network(problem.to_string()), out),
+            Err(problem) => {
+                let error = EstablishmentError::of_problem(Operation::CreateSmPolicy, &problem);
+                self.fail(key, &error, out);
+            }
         }
     }
 

@@ -11,14 +11,15 @@
 //!         AwaitingResourceRelease  <─ AMF, gNB; SbiGuard   then the user plane is activated again
 //! ```
 
-use super::super::context::{State, UserPlane};
+use super::super::context::{State, UpfSession, UserPlane};
 use super::super::n4::Leaving;
 use super::super::services::updated;
 use super::super::{Smf, n2, n4};
 use super::chain;
 use super::establishment::transfer;
 use crate::kit::{
-    Caller, Key, Level, N4Effect, N4Error, N4Transaction, Outbox, Tag, Target, Timer, UpfHandle,
+    Caller, Duration, Effect, Key, Level, N4Effect, N4Error, N4Transaction, Outbox, Tag, Target, Timer,
+    TimerKey, UpfHandle,
 };
 use pith_ngap::transfer::Tunnel;
 use pith_pfcp::Message;
@@ -28,6 +29,13 @@ use pith_sbi::namf_communication::{N1N2TransferFailureNotification, NgapIeType};
 use pith_sbi::nsmf_pdusession::{SmContextUpdatedData, UpCnxState};
 use pith_sbi::{Cause, NfType, Problem, Reply, Uri};
 use pith_types::Seid;
+use std::collections::VecDeque;
+
+/// Sessions of a lost UPF that are ended in one turn of the shard: each is some three calls to other NFs.
+const LOST_IN_A_TURN: usize = 128;
+
+/// Between two such turns, for the shard's other work and for the answers. 100,000 sessions are ended in four seconds.
+const LOST_TURN: Duration = Duration::from_millis(5);
 
 impl Smf {
     /// The gNB told its end of the N3 tunnel.
@@ -145,17 +153,16 @@ impl Smf {
         };
         let answer = Message::SessionReportResponse(SessionReportResponse::new(cause));
         out.n4(N4Effect::Answer { transaction, seid: remote, message: answer });
-        let (Some(key), Some(_), true, Message::SessionReportRequest(report)) =
-            (key, session, is_at_n3, message)
-        else {
+        let (Some(key), Some(_), Message::SessionReportRequest(report)) = (key, session, message) else {
             return;
         };
-        if report.report_type.contains(ReportType::DLDR) {
+        if is_at_n3 && report.report_type.contains(ReportType::DLDR) {
             self.downlink_data(key, out);
         }
         if report.report_type.contains(ReportType::ERIR) {
             let lost = report.error_indication_report.iter().flat_map(|report| &report.remote_f_teids);
-            self.note_lost_tunnel(key, lost.copied().filter_map(n4::tunnel_of), out);
+            let lost: Vec<Tunnel> = lost.copied().filter_map(n4::tunnel_of).collect();
+            self.note_lost_tunnel(key, &lost, is_at_n3, out);
         }
     }
 
@@ -206,16 +213,31 @@ impl Smf {
 
     /// The UPF got a GTP-U Error Indication for those tunnels: the gNB does not know its end any more (TS 23.527 5.3.2.1
     /// step 3). The UPF reports it once, so a session that is changing remembers.
-    fn note_lost_tunnel(&mut self, key: Key, lost: impl Iterator<Item = Tunnel>, out: &mut Outbox) {
+    fn note_lost_tunnel(&mut self, key: Key, lost: &[Tunnel], is_at_n3: bool, out: &mut Outbox) {
         let Some(context) = self.contexts.get_mut(key) else { return };
-        let gnb = context.gnb;
-        let Some(tunnel) = lost.into_iter().find(|tunnel| Some(*tunnel) == gnb) else {
-            return self.log(key, Level::Warn, out, |_| {
-                "an Error Indication Report names a tunnel that is not the gNB's: ignored".to_owned()
+        if let Some(session) = context.session_behind_n9(lost) {
+            return self.n9_tunnel_lost(key, session, out);
+        }
+        let gnb = context.gnb.filter(|_| is_at_n3);
+        let Some(tunnel) = lost.iter().find(|tunnel| Some(**tunnel) == gnb) else {
+            return self.log(key, Level::Debug, out, |_| {
+                "an Error Indication Report names a tunnel that the session no longer uses".to_owned()
             });
         };
-        context.lost = Some(tunnel);
+        context.lost = Some(*tunnel);
         self.tend_lost_tunnel(key, out);
+    }
+
+    /// A UPF of the session does not know its end of the N9 tunnel, so it has lost the session (TS 23.527 5.3.3). A
+    /// classifier is removed, and all packets take the anchor; without any other UPF the session is released, and the UE
+    /// establishes it again. The UPF is asked to delete the session, in case it lost only a part of it.
+    fn n9_tunnel_lost(&mut self, key: Key, UpfSession { upf, seid, .. }: UpfSession, out: &mut Outbox) {
+        let name = self.name_of(upf).unwrap_or_default().to_owned();
+        self.log(key, Level::Warn, out, |_| {
+            format!("UPF {name} does not know its N9 tunnel any more (GTP-U Error Indication)")
+        });
+        out.n4(N4Effect::Request { tag: super::super::NOBODY, upf, seid, message: n4::deletion() });
+        self.lost_with_upf(key, upf, out);
     }
 
     /// A session that stands, but whose gNB has lost its tunnel: downlink packets are buffered, and the gNB releases the
@@ -290,9 +312,25 @@ impl Smf {
             context.leaving = context.leaving.filter(|session| session.upf != upf);
         }
         let lost = self.contexts.iter().filter(|(_, context)| context.is_at(upf));
-        let lost: Vec<Key> = lost.map(|(key, _)| key).collect();
-        for key in lost {
-            self.lost_with_upf(key, upf, out);
+        self.lost.extend(lost.map(|(key, _)| (key, upf)));
+        self.lose_sessions(out);
+    }
+
+    /// Ends sessions of lost UPFs, a batch in a turn: each one has calls to AMF, PCF and UDM follow, whose memory all
+    /// sessions of a UPF together must not take. Until its turn a session's requests fail for want of an association.
+    pub(in crate::smf) fn lose_sessions(&mut self, out: &mut Outbox) {
+        for _ in 0..LOST_IN_A_TURN {
+            let Some((key, upf)) = self.lost.pop_front() else { break };
+            // It may have ended, or have got another UPF, meanwhile.
+            if self.contexts.get(key).is_some_and(|context| context.is_at(upf)) {
+                self.lost_with_upf(key, upf, out);
+            }
+        }
+        if self.lost.is_empty() {
+            self.lost = VecDeque::new();
+        } else {
+            let key = TimerKey { owner: 0, timer: Timer::LostSessions };
+            out.push(Effect::StartTimer { key, after: LOST_TURN });
         }
     }
 

@@ -294,6 +294,23 @@ fn without_its_classifier_a_session_goes_on_by_the_anchor() {
     world.is_quiet();
 }
 
+/// TS 23.527 5.3.3.
+#[test]
+fn a_classifier_that_does_not_know_its_n9_tunnel_is_taken_out() {
+    let mut world = branched();
+    world.report_lost(tunnel_of(EDGE, 2));
+    assert_eq!(
+        world.take_ladder(),
+        "upf <- SessionReportResponse\nedge <- SessionDeletionRequest\nupf <- SessionModificationRequest\n\
+         amf <- N1N2MessageTransfer"
+    );
+    assert_eq!(downlink_to(&world), GNB());
+    assert_eq!(told(&world).uplink, tunnel_of(UPF, 0));
+    assert_eq!((world.front(), world.bench.nf.audit().n4_sessions), (None, 1));
+    world.release_by_amf();
+    world.is_quiet();
+}
+
 /// The classifier's UPF is lost: all goes by the anchor, and nothing is left behind.
 fn goes_on_by_the_anchor(mut world: World) {
     world.n4_input(N4Input::UpfDown { upf: EDGE });

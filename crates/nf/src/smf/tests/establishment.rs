@@ -136,6 +136,13 @@ fn udm_refusals_reach_the_ue_in_the_answer_to_the_amf() {
     };
     assert_eq!(refused(problem(Cause::DataNotFound)), GsmCause::RequestedServiceOptionNotSubscribed);
     assert_eq!(refused(problem(Cause::SystemFailure)), GsmCause::NetworkFailure);
+    for (cause, gsm) in [
+        (Cause::UserNotFound, GsmCause::UserAuthenticationOrAuthorizationFailed),
+        (Cause::RoamingNotAllowed, GsmCause::UserAuthenticationOrAuthorizationFailed),
+        (Cause::DnnNotAllowed, GsmCause::MissingOrUnknownDnn),
+    ] {
+        assert_eq!(refused(problem(cause)), gsm);
+    }
     let empty = pith_sbi::nudm_sdm::SmSubsData::Individual(vec![]);
     let nothing = Some(Ok(Response::SmData(Box::new(empty))));
     assert_eq!(refused(nothing), GsmCause::RequestedServiceOptionNotSubscribed);
@@ -171,6 +178,25 @@ fn a_pcf_that_fails_rejects_the_session() {
     world.script.insert(Operation::CreateSmPolicy, problem(Cause::SystemFailure));
     assert_eq!(fails_later(&mut world), GsmCause::NetworkFailure);
     world.is_quiet();
+}
+
+/// TS 29.524 table 5.2.2.2-1.
+#[test]
+fn what_a_pcf_refuses_has_its_5gsm_cause() {
+    for (cause, gsm) in [
+        (Cause::UserUnknown, GsmCause::UserAuthenticationOrAuthorizationFailed),
+        (Cause::PolicyContextDenied, GsmCause::UserAuthenticationOrAuthorizationFailed),
+        (Cause::ValidationConditionNotMet, GsmCause::UserAuthenticationOrAuthorizationFailed),
+        (Cause::ErrorTrafficMappingInfoRejected, GsmCause::UserAuthenticationOrAuthorizationFailed),
+        (Cause::ErrorInitialParameters, GsmCause::RequestRejectedUnspecified),
+        (Cause::ErrorTriggerEvent, GsmCause::RequestRejectedUnspecified),
+        (Cause::ErrorConflictingRequest, GsmCause::InsufficientResourcesForSpecificSliceAndDnn),
+    ] {
+        let mut world = World::new();
+        world.script.insert(Operation::CreateSmPolicy, problem(cause));
+        assert_eq!(fails_later(&mut world), gsm);
+        world.is_quiet();
+    }
 }
 
 #[test]

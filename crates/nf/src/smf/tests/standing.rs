@@ -270,6 +270,28 @@ fn with_a_upf_its_sessions_are_lost() {
     world.is_quiet();
 }
 
+/// Each of them has calls to other NFs follow: a UPF's tens of thousands are not ended at once.
+#[test]
+fn the_sessions_of_a_lost_upf_are_ended_in_batches() {
+    const SESSIONS: usize = 300;
+    let mut config = config();
+    config.data_networks[0].pool = ("10.45.0.0".parse().unwrap(), 16);
+    let mut world = World::with(config, &["upf"]);
+    for number in 0..SESSIONS {
+        world.supi = format!("imsi-99970{number:010}").parse().unwrap();
+        world.establish();
+        world.gnb_answers();
+    }
+    assert_eq!(world.bench.nf.audit().contexts, SESSIONS);
+    world.take_ladder();
+    world.n4_input(N4Input::UpfDown { upf: UPF });
+    assert_eq!(world.bench.nf.audit().contexts, SESSIONS - 128);
+    world.expire(Timer::LostSessions);
+    world.expire(Timer::LostSessions);
+    assert_eq!(world.take_ladder().matches("SmContextStatusNotify").count(), SESSIONS);
+    world.is_quiet();
+}
+
 #[test]
 fn an_abandoned_establishment_is_deleted_at_the_upf_once_it_answers() {
     let mut world = World::new();

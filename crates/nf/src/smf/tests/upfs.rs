@@ -8,7 +8,7 @@ use pith_pfcp::ie::{ApplyAction, Cause as N4Cause, FSeid, ReportType};
 use pith_pfcp::message::{SessionEstablishmentRequest, SessionReportRequest};
 use pith_sbi::Response;
 use pith_sbi::nsmf_pdusession::UpCnxState;
-use pith_types::Tac;
+use pith_types::{Tac, Teid};
 use std::collections::BTreeMap;
 
 fn service(name: &str, change: impl FnOnce(&mut UpfService)) -> UpfService {
@@ -289,6 +289,30 @@ fn with_either_upf_of_a_chain_the_session_is_lost() {
         world.n4_input(N4Input::UpfDown { upf: lost });
         let ladder = world.take_ladder();
         assert!(ladder.contains(&format!("{other} <- SessionDeletionRequest")), "{ladder}");
+        world.is_quiet();
+    }
+}
+
+/// TS 23.527 5.3.3: the other UPF of a chain has lost the session.
+#[test]
+fn a_upf_that_does_not_know_its_n9_tunnel_ends_the_session() {
+    for (reporting, lost, name) in [(UPF, tunnel_of(EDGE, 2), "edge"), (EDGE, tunnel_of(UPF, 0), "upf")] {
+        let mut world = World::with(far_anchor(), &["upf", "edge"]);
+        world.establish();
+        world.gnb_answers();
+        world.take_ladder();
+        let at = usize::from(reporting == EDGE);
+        let seid = Seid(establishments(&world)[at].cp_f_seid.seid);
+        world.report_lost_by(reporting, seid, Tunnel { teid: Teid(0x42), ..lost });
+        assert_eq!(world.bench.nf.audit().n4_sessions, 2, "a tunnel that is none of the session's");
+        world.take_ladder();
+        world.report_lost_by(reporting, seid, lost);
+        let ladder = world.take_ladder();
+        assert!(ladder.contains(&format!("{name} <- SessionDeletionRequest")), "{ladder}");
+        assert!(ladder.contains("amf <- SmContextStatusNotify"), "{ladder}");
+        for upf in ["upf", "edge"] {
+            assert_eq!(ladder.matches(&format!("{upf} <- SessionDeletionRequest")).count(), 1, "{ladder}");
+        }
         world.is_quiet();
     }
 }

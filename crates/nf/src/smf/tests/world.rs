@@ -76,6 +76,7 @@ pub(super) struct World {
     pub answers: Vec<Reply>,
     /// What the UE was sent.
     pub n1: Vec<GsmMessage>,
+    pub supi: Supi,
     pub pdu_session_id: u8,
     /// Of the last session that the SMF made.
     pub reference: String,
@@ -102,6 +103,7 @@ impl World {
             upfs: Vec::new(),
             answers: Vec::new(),
             n1: Vec::new(),
+            supi: supi(),
             pdu_session_id: 5,
             reference: String::new(),
         };
@@ -144,7 +146,7 @@ impl World {
         let tai = Tai { plmn_id: "999/70".parse().unwrap(), tac: Tac::new(1) };
         let cell = Ncgi::new(tai.plmn_id, NrCellIdentity::new(16));
         body.ue_location = Some(UserLocation { nr_location: Some(NrLocation::new(tai, cell)) });
-        body.supi = Some(supi());
+        body.supi = Some(self.supi.clone());
         body.rat_type = Some(RatType::Nr);
         body.pei = Some("imei-437081612581615".parse().unwrap());
         body.gpsi = Some("msisdn-15551234567".into());
@@ -193,21 +195,27 @@ impl World {
     }
 
     pub fn report(&mut self, report_type: ReportType) {
-        self.send_report(SessionReportRequest::new(report_type));
+        let seid = self.bench.nf.contexts.iter().next().map_or(Seid(1), |(_, context)| context.seid);
+        self.send_report(UPF, seid, SessionReportRequest::new(report_type));
     }
 
-    /// The UPF got a GTP-U Error Indication for that tunnel.
+    /// The anchor received a GTP-U Error Indication for that tunnel.
     pub fn report_lost(&mut self, tunnel: Tunnel) {
+        let seid = self.bench.nf.contexts.iter().next().map_or(Seid(1), |(_, context)| context.seid);
+        self.report_lost_by(UPF, seid, tunnel);
+    }
+
+    /// A UPF received a GTP-U Error Indication for that tunnel.
+    pub fn report_lost_by(&mut self, upf: UpfHandle, seid: Seid, tunnel: Tunnel) {
         let mut report = SessionReportRequest::new(ReportType::ERIR);
         let remote = vec![FTeid::new(tunnel.teid.0, tunnel.address)];
         report.error_indication_report = Some(ErrorIndicationReport::new(remote));
-        self.send_report(report);
+        self.send_report(upf, seid, report);
     }
 
-    fn send_report(&mut self, report: SessionReportRequest) {
+    fn send_report(&mut self, upf: UpfHandle, seid: Seid, report: SessionReportRequest) {
         let message = Message::SessionReportRequest(report);
-        let transaction = N4Transaction { upf: UPF, from: ([127, 0, 0, 8], 8805).into(), sequence: 1 };
-        let seid = self.bench.nf.contexts.iter().next().map_or(Seid(1), |(_, context)| context.seid);
+        let transaction = N4Transaction { upf, from: ([127, 0, 0, 8], 8805).into(), sequence: 1 };
         self.n4_input(N4Input::Request { transaction, seid, message });
     }
 
