@@ -1,6 +1,6 @@
 //! The UDR's database: a map.
 
-use pith_nf::kit::{StoreRequest, StoreResponse, Subscriber};
+use pith_nf::kit::{MOST_DOCUMENTS, StoreRequest, StoreResponse, Subscriber, collection_of};
 use pith_types::Supi;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -49,13 +49,30 @@ impl Database {
                 StoreResponse::Document(self.documents.get(&(supi.to_string(), resource)).cloned())
             }
             StoreRequest::Documents { supi, prefix } => StoreResponse::Documents(self.list(&supi, &prefix)),
-            StoreRequest::PutDocument { supi, resource, body } => {
-                done(self.documents.insert((supi.to_string(), resource), body).is_none())
-            }
+            StoreRequest::PutDocument { supi, resource, body } => self.put_document(&supi, resource, body),
             StoreRequest::DeleteDocument { supi, resource } => {
                 done(self.documents.remove(&(supi.to_string(), resource)).is_some())
             }
         }
+    }
+
+    fn put_document(&mut self, supi: &Supi, resource: String, body: String) -> StoreResponse {
+        let key = (supi.to_string(), resource);
+        if let Some(document) = self.documents.get_mut(&key) {
+            *document = body;
+            return StoreResponse::Done { created_or_found: false };
+        }
+        if !self.subscribers.contains_key(supi.as_str()) {
+            return StoreResponse::NoSubscriber;
+        }
+        let siblings = self.list(supi, collection_of(&key.1));
+        if siblings.iter().filter(|(path, _)| collection_of(path) == collection_of(&key.1)).count()
+            >= MOST_DOCUMENTS
+        {
+            return StoreResponse::Full;
+        }
+        self.documents.insert(key, body);
+        StoreResponse::Done { created_or_found: true }
     }
 
     fn list(&self, supi: &Supi, prefix: &str) -> Vec<(String, String)> {

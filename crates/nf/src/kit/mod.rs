@@ -34,7 +34,7 @@ pub use n4::{N4Effect, N4Error, N4Input, N4Transaction, UpfHandle, UpfInfo};
 pub use outbox::{Effect, Outbox};
 pub use rng::Rng;
 pub use sbi::{Caller, Identity, Nf, Selection, Tag, Target};
-pub use store::{StoreError, StoreRequest, StoreResponse};
+pub use store::{MOST_DOCUMENTS, StoreError, StoreRequest, StoreResponse, collection_of};
 pub use subscriber::{
     AkaAlgorithm, Authentication, AuthenticationMethod, Secret, SubscribedDnn, SubscribedSlice, Subscriber,
 };

@@ -34,7 +34,8 @@ pub enum StoreRequest {
         /// For example `context-data/smf-registrations/`.
         prefix: String,
     },
-    /// Create or replace a document.
+    /// Create or replace a document. A new one needs a subscriber, and room among its siblings
+    /// ([`MOST_DOCUMENTS`]).
     PutDocument {
         supi: Supi,
         /// Its path below the UE.
@@ -64,6 +65,19 @@ pub enum StoreResponse {
         /// For [`StoreRequest::PutDocument`] whether the document is new; for others whether it existed.
         created_or_found: bool,
     },
+    /// The document is new, and there is no such subscriber: nothing is written.
+    NoSubscriber,
+    /// The document is new, and its collection is full: nothing is written.
+    Full,
+}
+
+/// Documents in one collection of a subscriber, such as `context-data/sdm-subscriptions`: a UE has 15 PDU sessions
+/// (TS 24.501 9.4), each SMF one registration and one subscription, and an AMF a few.
+pub const MOST_DOCUMENTS: usize = 32;
+
+/// The path of the collection that a document is in, with a slash at its end.
+pub fn collection_of(resource: &str) -> &str {
+    resource.rsplit_once('/').map_or("", |(parent, _)| resource.get(..=parent.len()).unwrap_or_default())
 }
 
 /// The database failed.

@@ -1,7 +1,7 @@
 //! Nudr_DataRepository (TS 29.504): the database requests of each operation.
 
 use super::{Next, documents, provisioned};
-use crate::kit::{StoreRequest, StoreResponse};
+use crate::kit::{MOST_DOCUMENTS, StoreRequest, StoreResponse};
 use pith_sbi::common::{PatchItem, PatchOperation};
 use pith_sbi::nudr_dr::SequenceNumber;
 use pith_sbi::{ApiRoot, Cause, Created, Hex, Problem, Reply, Request, Response, Uri};
@@ -14,6 +14,9 @@ const AMF_3GPP_ACCESS: &str = "context-data/amf-3gpp-access";
 const SMF_REGISTRATIONS: &str = "context-data/smf-registrations/";
 const AUTHENTICATION_STATUS: &str = "authentication-data/authentication-status";
 const SDM_SUBSCRIPTIONS: &str = "context-data/sdm-subscriptions/";
+
+/// Octets of a document as JSON. A registration of an AMF or SMF has one or two thousand.
+const LONGEST_DOCUMENT: usize = 16_384;
 
 /// The first database request.
 pub(super) fn first_step(request: &Request) -> Result<StoreRequest, Box<Problem>> {
@@ -59,11 +62,10 @@ pub(super) fn next_step(root: &Arc<ApiRoot>, request: &Request, step: u32, respo
     match (request, response) {
         (Request::ModifyAmfContextThreeGpp(r), StoreResponse::Document(Some(body))) if step == 0 => {
             match documents::patch(&body, &r.body) {
-                Ok(body) => Next::Store(StoreRequest::PutDocument {
-                    supi: r.ue_id.clone(),
-                    resource: AMF_3GPP_ACCESS.into(),
-                    body,
-                }),
+                Ok(body) => match put_text(&r.ue_id, AMF_3GPP_ACCESS.into(), body) {
+                    Ok(store) => Next::Store(store),
+                    Err(problem) => Next::Answer(Err(problem)),
+                },
                 Err(problem) => Next::Answer(Err(Box::new(problem))),
             }
         }
@@ -81,6 +83,8 @@ pub(super) fn next_step(root: &Arc<ApiRoot>, request: &Request, step: u32, respo
         (request, StoreResponse::Document(document)) => {
             Next::Answer(document_answer(request, document.as_deref()))
         }
+        (_, StoreResponse::NoSubscriber) => Next::Answer(Err(Box::new(Problem::user_not_found()))),
+        (_, StoreResponse::Full) => Next::Answer(Err(Box::new(too_many()))),
         (request, StoreResponse::Documents(documents)) => Next::Answer(documents_answer(request, &documents)),
         (request, StoreResponse::Done { created_or_found }) => {
             Next::Answer(written_answer(root, request, created_or_found))
@@ -154,8 +158,22 @@ fn delete(supi: &Supi, resource: String) -> StoreRequest {
 }
 
 fn put(supi: &Supi, resource: String, body: &impl Serialize) -> Result<StoreRequest, Box<Problem>> {
-    let body = serde_json::to_string(body).map_err(Problem::system_failure)?;
+    put_text(supi, resource, serde_json::to_string(body).map_err(Problem::system_failure)?)
+}
+
+/// A document that is too long is refused with 413 (RFC 9110 15.5.14).
+fn put_text(supi: &Supi, resource: String, body: String) -> Result<StoreRequest, Box<Problem>> {
+    if body.len() > LONGEST_DOCUMENT {
+        let detail = format_args!("a document of {} octets; at most {LONGEST_DOCUMENT} are kept", body.len());
+        return Err(Box::new(Problem::of_status(413).detail(detail)));
+    }
     Ok(StoreRequest::PutDocument { supi: supi.clone(), resource, body })
+}
+
+/// TS 29.500 table 5.2.7.2-1.
+fn too_many() -> Problem {
+    let detail = format_args!("the subscriber has {MOST_DOCUMENTS} of these already: delete some");
+    Problem::new(Cause::InsufficientResources).detail(detail)
 }
 
 fn read<T: DeserializeOwned>(document: &str) -> Result<T, Box<Problem>> {

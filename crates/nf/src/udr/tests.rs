@@ -225,6 +225,21 @@ fn a_document_is_patched_in_two_steps() {
 }
 
 #[test]
+fn documents_are_bounded_in_number_and_length() {
+    let create = || CreateAmfContextThreeGpp { ue_id: supi(), body: amf_registration() };
+    assert_eq!(ask(create(), StoreResponse::NoSubscriber).cause(), Some(&Cause::UserNotFound));
+    let full = ask(create(), StoreResponse::Full);
+    assert_eq!((full.problem().status, full.cause()), (500, Some(&Cause::InsufficientResources)));
+    let mut bench = bench();
+    let body = vec![PatchItem::add("/odd", "x".repeat(20_000))];
+    let read = bench.request(ModifyAmfContextThreeGpp { ue_id: supi(), body });
+    let held = serde_json::to_string(&amf_registration()).unwrap();
+    let refused = bench.stored(read.store().0, Ok(StoreResponse::Document(Some(held))));
+    assert_eq!(refused.problem().status, 413);
+    assert!(bench.nf.pending.is_empty());
+}
+
+#[test]
 fn smf_registrations_are_listed_one_document_each() {
     let slice = Snssai::of_sst(1);
     let body = SmfRegistration::new(instance(2), 5, slice, plmn());

@@ -1,7 +1,7 @@
 //! Documents: the resources of Nudr_DataRepository that NFs store for a UE.
 
 use super::{Database, DatabaseError};
-use pith_nf::kit::{StoreRequest, StoreResponse};
+use pith_nf::kit::{MOST_DOCUMENTS, StoreRequest, StoreResponse, collection_of};
 use pith_types::Supi;
 use rusqlite::{OptionalExtension, params};
 
@@ -20,9 +20,7 @@ impl Database {
             StoreRequest::Documents { supi, prefix } => {
                 StoreResponse::Documents(self.documents(supi, prefix)?)
             }
-            StoreRequest::PutDocument { supi, resource, body } => {
-                done(self.put_document(supi, resource, body)?)
-            }
+            StoreRequest::PutDocument { supi, resource, body } => self.put_document(supi, resource, body)?,
             StoreRequest::DeleteDocument { supi, resource } => done(self.delete_document(supi, resource)?),
         })
     }
@@ -41,16 +39,29 @@ impl Database {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Creates or replaces a document; returns whether it is new.
-    fn put_document(&mut self, supi: &Supi, resource: &str, body: &str) -> Result<bool, DatabaseError> {
+    /// Creates or replaces a document.
+    fn put_document(
+        &mut self,
+        supi: &Supi,
+        resource: &str,
+        body: &str,
+    ) -> Result<StoreResponse, DatabaseError> {
         let sql = "UPDATE document SET body = ?3 WHERE supi = ?1 AND resource = ?2";
         let columns = params![supi.as_str(), resource, body];
         if self.connection.prepare_cached(sql)?.execute(columns)? == 1 {
-            return Ok(false);
+            return Ok(StoreResponse::Done { created_or_found: false });
         }
-        let sql = "INSERT INTO document VALUES (?1, ?2, ?3)";
-        self.connection.prepare_cached(sql)?.execute(columns)?;
-        Ok(true)
+        let sql = "INSERT INTO document SELECT ?1, ?2, ?3
+                   WHERE EXISTS (SELECT 1 FROM subscriber WHERE supi = ?1)
+                     AND (SELECT count(*) FROM document WHERE supi = ?1 AND substr(resource, 1, length(?4)) = ?4
+                          AND instr(substr(resource, length(?4) + 1), '/') = 0) < ?5";
+        let columns = params![supi.as_str(), resource, body, collection_of(resource), MOST_DOCUMENTS as i64];
+        if self.connection.prepare_cached(sql)?.execute(columns)? == 1 {
+            return Ok(StoreResponse::Done { created_or_found: true });
+        }
+        let sql = "SELECT EXISTS (SELECT 1 FROM subscriber WHERE supi = ?1)";
+        let known = self.connection.prepare_cached(sql)?.query_row([supi.as_str()], |row| row.get(0))?;
+        Ok(if known { StoreResponse::Full } else { StoreResponse::NoSubscriber })
     }
 
     /// Deletes a document; returns whether it existed.

@@ -1,7 +1,7 @@
 //! Tests of the store.
 
 use super::*;
-use pith_nf::kit::{StoreRequest, StoreResponse, Subscriber};
+use pith_nf::kit::{MOST_DOCUMENTS, StoreRequest, StoreResponse, Subscriber};
 use pith_types::Supi;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -100,8 +100,29 @@ fn a_deleted_subscriber_leaves_no_document() {
 }
 
 #[test]
+fn documents_are_bounded_for_each_collection_and_belong_to_a_subscriber() {
+    let mut database = memory();
+    let put = |database: &mut Database, path: &str| {
+        let put = StoreRequest::PutDocument { supi: supi(1), resource: path.into(), body: "{}".into() };
+        database.handle(&put).unwrap()
+    };
+    assert_eq!(put(&mut database, "context-data/amf-3gpp-access"), StoreResponse::NoSubscriber);
+    database.add_subscribers([subscriber(1)], Existing::Refuse).unwrap();
+    let new = StoreResponse::Done { created_or_found: true };
+    for number in 0..MOST_DOCUMENTS {
+        assert_eq!(put(&mut database, &format!("context-data/sdm-subscriptions/{number}")), new);
+    }
+    assert_eq!(put(&mut database, "context-data/sdm-subscriptions/more"), StoreResponse::Full);
+    let known = StoreResponse::Done { created_or_found: false };
+    assert_eq!(put(&mut database, "context-data/sdm-subscriptions/0"), known);
+    assert_eq!(put(&mut database, "context-data/amf-3gpp-access"), new, "another collection");
+    assert_eq!(put(&mut database, "context-data/smf-registrations/1"), new);
+}
+
+#[test]
 fn documents_are_found_by_prefix() {
     let mut database = memory();
+    database.add_subscribers([subscriber(1)], Existing::Refuse).unwrap();
     for (path, body) in [("smf-registrations/1", "a"), ("smf-registrations/2", "b"), ("smf-x", "c")] {
         let put = StoreRequest::PutDocument { supi: supi(1), resource: path.into(), body: body.into() };
         assert_eq!(database.handle(&put).unwrap(), StoreResponse::Done { created_or_found: true });
@@ -243,8 +264,10 @@ fn a_file_of_a_later_release_is_refused() {
 #[test]
 fn all_requests_are_answered_in_order_before_the_thread_ends() {
     let (answers, received) = mpsc::channel();
+    let mut database = memory();
+    database.add_subscribers([subscriber(1)], Existing::Refuse).unwrap();
     let (store, thread) =
-        start(memory(), move |token: u32, answer| answers.send((token, answer)).unwrap()).unwrap();
+        start(database, move |token: u32, answer| answers.send((token, answer)).unwrap()).unwrap();
     for token in 0..3000 {
         let (supi, resource) = (supi(1), "r".to_owned());
         let request = match token % 3 {
@@ -269,7 +292,8 @@ fn all_requests_are_answered_in_order_before_the_thread_ends() {
 #[test]
 fn threads_share_commits_without_losing_a_write() {
     let directory = Directory::new("threads");
-    let database = Database::open(&directory.file()).unwrap();
+    let mut database = Database::open(&directory.file()).unwrap();
+    database.add_subscribers((0..160).map(subscriber), Existing::Refuse).unwrap();
     let (answers, received) = mpsc::channel();
     let (store, thread) = start(database, move |_: u64, answer| answers.send(answer).unwrap()).unwrap();
     std::thread::scope(|scope| {
@@ -277,11 +301,8 @@ fn threads_share_commits_without_losing_a_write() {
             let store = store.clone();
             scope.spawn(move || {
                 for at in 0..1000 {
-                    let resource = format!("{shard}/{at}");
-                    store.request(
-                        at,
-                        StoreRequest::PutDocument { supi: supi(shard), resource, body: "{}".into() },
-                    );
+                    let (supi, resource) = (supi(shard * 40 + at / 25), format!("{shard}/{at}"));
+                    store.request(at, StoreRequest::PutDocument { supi, resource, body: "{}".into() });
                 }
             });
         }
@@ -289,10 +310,10 @@ fn threads_share_commits_without_losing_a_write() {
     thread.close();
     assert!(received.into_iter().all(|answer| answer == Ok(StoreResponse::Done { created_or_found: true })));
     let mut database = Database::open(&directory.file()).unwrap();
-    for shard in 0..4 {
-        let all = StoreRequest::Documents { supi: supi(shard), prefix: String::new() };
+    for number in 0..160 {
+        let all = StoreRequest::Documents { supi: supi(number), prefix: String::new() };
         let StoreResponse::Documents(found) = database.handle(&all).unwrap() else { panic!() };
-        assert_eq!(found.len(), 1000);
+        assert_eq!(found.len(), 25);
     }
 }
 
