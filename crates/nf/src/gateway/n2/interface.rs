@@ -137,15 +137,16 @@ impl N2Gateway {
 
     /// All connections of the gNB are closed, so none of its RAN-UE-NGAP-IDs is in use.
     fn reset_all(&mut self, gnb: GnbHandle) {
+        self.clear_ran_ids(gnb);
         self.send_to_all_shards(|| N2Input::Reset { gnb, ues: None });
-        if let Some(association) = self.associations.get_mut(&gnb) {
-            association.ran_ids = Default::default();
-        }
     }
 
     /// Each connection is routed to the shard in its AMF-UE-NGAP-ID. A connection with only the
     /// gNB's id may be on any shard.
     fn reset_part(&mut self, gnb: GnbHandle, connections: &[NgConnection]) {
+        if let Some(association) = self.associations.get_mut(&gnb) {
+            association.ran_ids.reset(&connections.iter().map(reset_ue).collect::<Vec<_>>());
+        }
         for shard in 0..self.config.shards {
             let mine = |connection: &&NgConnection| {
                 connection.amf_ue_ngap_id.is_none_or(|id| self.owns(id) && id.shard().0 == shard)
@@ -192,6 +193,13 @@ impl N2Gateway {
         let peer = self.associations.get(&gnb).map(|association| association.peer.to_string());
         let name = if who.name.is_empty() { who.global_id.to_owned() } else { printable(who.name) };
         GnbInfo { name, global_id: who.global_id.to_owned(), plmn, supported, peer: peer.unwrap_or_default() }
+    }
+
+    /// The gNB has no UEs.
+    fn clear_ran_ids(&mut self, gnb: GnbHandle) {
+        if let Some(association) = self.associations.get_mut(&gnb) {
+            association.ran_ids.clear();
+        }
     }
 
     fn is_set_up(&self, gnb: GnbHandle) -> bool {

@@ -221,7 +221,7 @@ impl N2Gateway {
     fn ue_associated(&mut self, gnb: GnbHandle, stream: u16, peeked: &Peek<'_>, pdu: &Bytes) {
         match peeked.amf_ue_ngap_id {
             Some(id) if self.owns(id) => {
-                self.note_release(gnb, peeked, id.shard());
+                self.note_ids(gnb, peeked, id);
                 self.hand_to_shard(id.shard(), gnb, stream, pdu.clone());
             }
             Some(id) if peeked.procedure_code != procedure::ERROR_INDICATION => {
@@ -266,13 +266,16 @@ impl N2Gateway {
         }
     }
 
-    /// UE CONTEXT RELEASE COMPLETE: the RAN-UE-NGAP-ID is free.
-    fn note_release(&mut self, gnb: GnbHandle, peeked: &Peek<'_>, shard: ShardId) {
-        let is_complete =
-            (peeked.procedure_code, peeked.class) == (procedure::UE_CONTEXT_RELEASE, Class::Successful);
-        let Some(ran_id) = peeked.ran_ue_ngap_id.filter(|_| is_complete) else { return };
-        if let Some(association) = self.associations.get_mut(&gnb) {
-            association.ran_ids.release(ran_id, shard);
+    /// Notes the ids of a connection; after UE CONTEXT RELEASE COMPLETE the RAN-UE-NGAP-ID is free.
+    fn note_ids(&mut self, gnb: GnbHandle, peeked: &Peek<'_>, amf_id: AmfUeNgapId) {
+        let (Some(ran_id), Some(association)) = (peeked.ran_ue_ngap_id, self.associations.get_mut(&gnb))
+        else {
+            return;
+        };
+        if (peeked.procedure_code, peeked.class) == (procedure::UE_CONTEXT_RELEASE, Class::Successful) {
+            association.ran_ids.release(ran_id, amf_id);
+        } else {
+            association.ran_ids.note_amf_id(ran_id, amf_id);
         }
     }
 

@@ -1,19 +1,28 @@
 //! The shard of the connection of each RAN-UE-NGAP-ID. A gNB's message with that id alone does not
 //! identify a shard.
 
-use pith_types::{RanUeNgapId, ShardId};
-use std::collections::HashMap;
+use crate::kit::ResetUe;
+use pith_types::{AmfUeNgapId, RanUeNgapId, ShardId};
+use std::collections::{HashMap, HashSet};
 
-/// RAN-UE-NGAP-IDs recorded for an association: more than a gNB has connected UEs, and at most 300
+/// RAN-UE-NGAP-IDs recorded for an association: more than a gNB has connected UEs, and at most 600
 /// kB for a gNB that sends invented ids. Further ids may be on any shard.
 const MOST_IDS: usize = 16_384;
 
 /// The RAN-UE-NGAP-IDs of one association. An entry is a hint: the shard may have closed the connection.
 #[derive(Debug, Default)]
 pub(super) struct RanIds {
-    shards: HashMap<RanUeNgapId, ShardId>,
+    entries: HashMap<RanUeNgapId, Entry>,
     /// Not all ids in use are recorded, because there were too many.
     is_incomplete: bool,
+}
+
+/// The connection of an id.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    shard: ShardId,
+    /// The AMF-UE-NGAP-ID, once an uplink message has shown it.
+    amf: Option<AmfUeNgapId>,
 }
 
 /// Where the connection of an id may be.
@@ -30,33 +39,76 @@ pub(super) enum ConnectionShard {
 impl RanIds {
     /// Where the connection of that id may be.
     pub fn find(&self, id: RanUeNgapId) -> ConnectionShard {
-        match self.shards.get(&id) {
-            Some(shard) => ConnectionShard::Shard(*shard),
+        match self.entries.get(&id) {
+            Some(entry) => ConnectionShard::Shard(entry.shard),
             None if self.is_incomplete => ConnectionShard::AnyShard,
             None => ConnectionShard::None,
         }
     }
 
-    /// A connection of that id was started on a shard.
+    /// A connection of that id begins on a shard.
     pub fn assign(&mut self, id: RanUeNgapId, shard: ShardId) {
-        if self.shards.len() < MOST_IDS || self.shards.contains_key(&id) {
-            self.shards.insert(id, shard);
+        if self.entries.len() < MOST_IDS || self.entries.contains_key(&id) {
+            self.entries.insert(id, Entry { shard, amf: None });
         } else {
             self.is_incomplete = true;
         }
     }
 
-    /// The connection of that id on that shard is over.
-    pub fn release(&mut self, id: RanUeNgapId, shard: ShardId) {
-        if self.shards.get(&id) == Some(&shard) {
-            self.shards.remove(&id);
+    /// An uplink message shows both ids of a connection.
+    pub fn note_amf_id(&mut self, id: RanUeNgapId, amf: AmfUeNgapId) {
+        if let Some(entry) = self.entries.get_mut(&id)
+            && entry.shard == amf.shard()
+        {
+            entry.amf = Some(amf);
         }
+    }
+
+    /// The gNB has released the connection with these ids. A later connection with the same RAN-UE-NGAP-ID remains.
+    pub fn release(&mut self, id: RanUeNgapId, amf: AmfUeNgapId) {
+        let is_that =
+            |entry: &Entry| entry.shard == amf.shard() && entry.amf.is_none_or(|known| known == amf);
+        if self.entries.get(&id).is_some_and(is_that) {
+            self.entries.remove(&id);
+            self.forget_overflow();
+        }
+    }
+
+    /// NG RESET of these connections, each named by one id or both (TS 38.413 9.2.6.11).
+    pub fn reset(&mut self, ues: &[ResetUe]) {
+        for ran in ues.iter().filter_map(|ue| ue.ran) {
+            self.entries.remove(&ran);
+        }
+        let amf_only: HashSet<_> = ues.iter().filter(|ue| ue.ran.is_none()).filter_map(|ue| ue.amf).collect();
+        if !amf_only.is_empty() {
+            self.entries.retain(|_, entry| entry.amf.is_none_or(|amf| !amf_only.contains(&amf)));
+        }
+        self.forget_overflow();
+    }
+
+    /// The gNB has no connections: NG RESET of the NG interface, or a new NG Setup (TS 38.413 8.7.1.1, 8.7.4.1).
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Once no id is known the gNB has hardly any connection: connections beyond the bound do not count for ever.
+    fn forget_overflow(&mut self) {
+        if self.entries.is_empty() {
+            self.clear();
+        }
+    }
+
+    /// How many ids are noted.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.entries.len()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pith_types::InstanceId;
 
     #[test]
     fn ids_beyond_the_bound_can_be_on_any_shard() {
@@ -67,17 +119,46 @@ mod tests {
         }
         assert_eq!(ids.find(RanUeNgapId(7)), ConnectionShard::Shard(ShardId(1)));
         assert_eq!(ids.find(RanUeNgapId(MOST_IDS as u32)), ConnectionShard::AnyShard);
-        assert_eq!(ids.shards.len(), MOST_IDS);
+        assert_eq!(ids.len(), MOST_IDS);
+        for id in 0..MOST_IDS as u32 {
+            ids.release(RanUeNgapId(id), amf(1, id));
+        }
+        assert_eq!(ids.find(RanUeNgapId(MOST_IDS as u32)), ConnectionShard::None, "the table is empty again");
     }
 
     #[test]
-    fn only_the_shard_of_the_connection_frees_its_id() {
+    fn only_the_connection_that_has_an_id_frees_it() {
         let mut ids = RanIds::default();
         ids.assign(RanUeNgapId(7), ShardId(0));
         ids.assign(RanUeNgapId(7), ShardId(1));
-        ids.release(RanUeNgapId(7), ShardId(0));
+        ids.release(RanUeNgapId(7), amf(0, 5));
         assert_eq!(ids.find(RanUeNgapId(7)), ConnectionShard::Shard(ShardId(1)));
-        ids.release(RanUeNgapId(7), ShardId(1));
+        ids.note_amf_id(RanUeNgapId(7), amf(1, 6));
+        ids.release(RanUeNgapId(7), amf(1, 5));
+        assert_eq!(
+            ids.find(RanUeNgapId(7)),
+            ConnectionShard::Shard(ShardId(1)),
+            "an earlier connection of the shard"
+        );
+        ids.release(RanUeNgapId(7), amf(1, 6));
         assert_eq!(ids.find(RanUeNgapId(7)), ConnectionShard::None);
+    }
+
+    #[test]
+    fn a_reset_frees_the_ids_of_its_connections_by_either_id() {
+        let mut ids = RanIds::default();
+        for id in 1..=4 {
+            ids.assign(RanUeNgapId(id), ShardId(1));
+            ids.note_amf_id(RanUeNgapId(id), amf(1, 100 + id));
+        }
+        let by_ran = ResetUe { amf: None, ran: Some(RanUeNgapId(1)) };
+        let by_amf = ResetUe { amf: Some(amf(1, 102)), ran: None };
+        let by_both = ResetUe { amf: Some(amf(1, 103)), ran: Some(RanUeNgapId(3)) };
+        ids.reset(&[by_ran, by_amf, by_both]);
+        assert_eq!((ids.len(), ids.find(RanUeNgapId(4))), (1, ConnectionShard::Shard(ShardId(1))));
+    }
+
+    fn amf(shard: u8, ue: u32) -> AmfUeNgapId {
+        AmfUeNgapId::new(InstanceId(0), ShardId(shard), ue)
     }
 }

@@ -135,6 +135,25 @@ fn ng_setup_fails_without_common_network_area_or_slice() {
     assert_eq!(refused("999/70", 1, 9), Cause::RadioNetwork(CauseRadioNetwork::slice_not_supported));
 }
 
+/// How many RAN-UE-NGAP-IDs of the gNB are recorded.
+fn ran_ids(gateway: &N2Gateway) -> usize {
+    gateway.associations[&GNB].ran_ids.len()
+}
+
+#[test]
+fn after_a_reset_no_ran_ue_ngap_id_of_the_gnb_is_recorded() {
+    let whole = NgReset { cause: Cause::Misc(CauseMisc::unspecified), scope: ResetScope::NgInterface };
+    for reset in [whole.encode().unwrap(), setup_request("999/70", 1, 1)] {
+        let mut gateway = set_up();
+        (1..=3).for_each(|ran| drop(receive(&mut gateway, initial_with(ran, vec![0x7e], None))));
+        assert_eq!(ran_ids(&gateway), 3);
+        receive(&mut gateway, reset);
+        assert_eq!(ran_ids(&gateway), 0);
+        let effects = receive(&mut gateway, initial_with(1, vec![0x7e], None));
+        assert_eq!(effects.len(), 1, "no shard closes an earlier connection: {effects:?}");
+    }
+}
+
 #[test]
 fn ng_setup_again_resets_all_ues_of_the_gnb() {
     let effects = receive(&mut set_up(), setup_request("999/70", 1, 1));
