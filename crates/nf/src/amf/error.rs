@@ -4,7 +4,7 @@ use bytes::Bytes;
 use pith_nas::GmmCause;
 use pith_nas::ie::{RejectedNssai, SnssaiRejection};
 use pith_ngap::{Cause as NgapCause, CauseNas, CauseRadioNetwork};
-use pith_sbi::{Cause as SbiCause, Problem};
+use pith_sbi::{Cause as SbiCause, Operation, Problem};
 use pith_types::Snssai;
 
 /// Why a registration fails (TS 24.501 5.5.1.2.5, 5.5.1.3.5).
@@ -66,13 +66,15 @@ pub(crate) enum RegistrationError {
     /// The limit of UE contexts is reached, or an NF reports overload.
     #[error("congestion")]
     Congestion,
-    /// Another NF failed or did not answer.
-    #[error("{0} failed")]
-    Network(&'static str),
+    /// Another NF's answer to that operation is none of those that it has.
+    #[error("{} sent an unexpected reply", .0.name())]
+    WrongAnswer(Operation),
     /// Another NF refused the request or did not answer.
-    #[error("{nf}: {said}")]
+    #[error("{} failed: {said}", operation.name())]
     Problem {
-        nf: &'static str,
+        operation: Operation,
+        /// There is no answer (504), rather than one that refuses.
+        is_unanswered: bool,
         /// Status, cause and detail.
         said: String,
     },
@@ -114,7 +116,7 @@ impl RegistrationError {
             // #3 would keep the UE from trying again until it is switched off (TS 24.501 5.5.1.2.5), although the USIM is valid once the network has its key. TS 29.524 maps INVALID_HN_PUBLIC_KEY_IDENTIFIER to #111.
             Self::EmergencyNotSupported
             | Self::SuciNotDeconcealed
-            | Self::Network(_)
+            | Self::WrongAnswer(_)
             | Self::Problem { .. } => Reject(GmmCause::ProtocolErrorUnspecified),
             Self::DisasterRoamingNotSupported => Reject(GmmCause::DisasterRoamingNotAllowed),
             Self::TrackingAreaNotServed => Reject(GmmCause::NoSuitableCellsInTrackingArea),
@@ -169,20 +171,24 @@ impl RegistrationError {
             Self::ServingNetworkNotAuthorized => "serving network not authorized",
             Self::NoSlicesAvailable(_) => "no slices available",
             Self::Congestion => "congestion",
-            Self::Network(_) | Self::Problem { .. } => "network failure",
+            Self::WrongAnswer(_) => "wrong answer of an NF",
+            Self::Problem { is_unanswered: true, .. } => "no answer of an NF",
+            Self::Problem { .. } => "refused by an NF",
             Self::NoAnswer => "no answer",
         }
     }
 
     /// Maps an NF's error to a registration error, and so to the cause that makes the UE react as
     /// TS 24.501 requires.
-    pub fn of_problem(nf: &'static str, problem: &Problem) -> Self {
+    pub fn of_problem(operation: Operation, problem: &Problem) -> Self {
         match problem.cause() {
             Some(SbiCause::UserNotFound) => Self::UnknownSubscriber,
             Some(SbiCause::UnknownFiveGsSubscription | SbiCause::NoPsSubscription) => {
                 Self::ServicesNotAllowed
             }
             Some(SbiCause::RoamingNotAllowed | SbiCause::AccessNotAllowed) => Self::RoamingNotAllowed,
+            // As if the answer had no data.
+            Some(SbiCause::DataNotFound) if operation == Operation::GetDataSets => Self::ServicesNotAllowed,
             Some(SbiCause::RatNotAllowed) => Self::RatNotAllowed,
             Some(SbiCause::ServingNetworkNotAuthorized) => Self::ServingNetworkNotAuthorized,
             Some(SbiCause::AuthenticationRejected) => {
@@ -194,7 +200,7 @@ impl RegistrationError {
                 | SbiCause::UnsupportedProtectionScheme,
             ) => Self::SuciNotDeconcealed,
             Some(SbiCause::NfCongestion | SbiCause::NfCongestionRisk) => Self::Congestion,
-            _ => Self::Problem { nf, said: problem.to_string() },
+            _ => Self::Problem { operation, is_unanswered: problem.status == 504, said: problem.to_string() },
         }
     }
 }
@@ -291,4 +297,24 @@ pub(crate) fn unknown_connection(amf_id_is_known: bool) -> NgapCause {
     } else {
         CauseRadioNetwork::unknown_local_UE_NGAP_ID
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_names_operation_status_and_cause_of_an_nf_that_fails() {
+        let late = Problem::new(SbiCause::TimedOutRequest).detail("no answer in 2 s");
+        let error = RegistrationError::of_problem(Operation::GetDataSets, &late);
+        assert_eq!(error.to_string(), "Nudm_SDM_Get failed: 504 TIMED_OUT_REQUEST: no answer in 2 s");
+        assert_eq!(error.outcome(), "no answer of an NF");
+        let broken = Problem::new(SbiCause::SystemFailure);
+        let error = RegistrationError::of_problem(Operation::ThreeGppRegistration, &broken);
+        assert_eq!(error.to_string(), "Nudm_UECM_Registration failed: 500 SYSTEM_FAILURE");
+        assert_eq!(error.outcome(), "refused by an NF");
+        let missing = Problem::data_not_found();
+        let error = RegistrationError::of_problem(Operation::GetDataSets, &missing);
+        assert_eq!(error, RegistrationError::ServicesNotAllowed);
+    }
 }

@@ -40,7 +40,6 @@ pub(crate) fn explain(error: &RegistrationError, ue: &UeContext, env: &Env<'_>) 
         RegistrationError::ServicesNotAllowed => {
             "the subscription has no 5GS: give the subscriber a default slice with a data network".into()
         }
-        RegistrationError::Network(nf) => format!("the {nf} sent an unexpected reply"),
         other => other.to_string(),
     }
 }

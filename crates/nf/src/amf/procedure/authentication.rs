@@ -33,7 +33,7 @@ use pith_sbi::common::SupiOrSuci;
 use pith_sbi::nausf_ueauthentication::{
     AuthData, AuthResult, Av5gAka, ConfirmationDataResponse, ResynchronizationInfo, UeAuthenticationCtx,
 };
-use pith_sbi::{Base64, Created, Hex, Reply, Response, Uri};
+use pith_sbi::{Base64, Created, Hex, Operation, Reply, Response, Uri};
 use pith_types::Supi;
 
 /// An authentication vector is requested from the AUSF.
@@ -104,8 +104,8 @@ impl AwaitingAuthenticationVector {
     pub fn on_reply(self, ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) -> RegistrationStep {
         let context = match reply {
             Ok(Response::UeAuthenticationCtxCreated(context)) => *context,
-            Ok(_) => return Err(RegistrationError::Network("AUSF")),
-            Err(problem) => return Err(RegistrationError::of_problem("AUSF", &problem)),
+            Ok(_) => return Err(RegistrationError::WrongAnswer(Operation::Authenticate)),
+            Err(problem) => return Err(RegistrationError::of_problem(Operation::Authenticate, &problem)),
         };
         let Created { location, body: UeAuthenticationCtx { auth_data, .. } } = context;
         match auth_data {
@@ -222,11 +222,13 @@ impl AwaitingAuthenticationConfirmation {
     pub fn on_reply(self, ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) -> RegistrationStep {
         let confirmation = match reply {
             Ok(Response::ConfirmationDataResponse(confirmation)) => *confirmation,
-            Ok(_) => return Err(RegistrationError::Network("AUSF")),
+            Ok(_) => return Err(RegistrationError::WrongAnswer(Operation::FiveGAkaConfirmation)),
             Err(_) if !self.is_plausible => {
                 return failed(ue, env, self.attempt, None, AuthenticationFault::WrongResponse);
             }
-            Err(problem) => return Err(RegistrationError::of_problem("AUSF", &problem)),
+            Err(problem) => {
+                return Err(RegistrationError::of_problem(Operation::FiveGAkaConfirmation, &problem));
+            }
         };
         match proven(confirmation).filter(|_| self.is_plausible) {
             Some((supi, k_seaf)) => {

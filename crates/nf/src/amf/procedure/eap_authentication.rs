@@ -26,7 +26,7 @@ use pith_nas::GmmCause;
 use pith_nas::gmm::{AuthenticationFailure, AuthenticationRequest, AuthenticationResponse};
 use pith_nas::ie::NgKsi;
 use pith_sbi::nausf_ueauthentication::{AuthResult, EapSession};
-use pith_sbi::{Base64, Reply, Response, Uri};
+use pith_sbi::{Base64, Operation, Reply, Response, Uri};
 
 /// An EAP-Request was sent to the UE.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ pub(super) fn begin(
 impl Session {
     fn request(self, ue: &mut UeContext, env: &mut Env<'_>, packet: Bytes) -> RegistrationStep {
         if code(&packet) != Some(EapCode::Request) {
-            return Err(RegistrationError::Network("AUSF"));
+            return Err(RegistrationError::WrongAnswer(Operation::EapAuthMethod));
         }
         let mut message = AuthenticationRequest::new(NgKsi::Native(self.ng_ksi), ABBA.to_vec());
         message.eap_message = Some(packet.to_vec());
@@ -139,15 +139,15 @@ impl AwaitingEapSession {
     pub fn on_reply(self, ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) -> RegistrationStep {
         let session = match reply {
             Ok(Response::EapSession(session)) => *session,
-            Ok(_) => return Err(RegistrationError::Network("AUSF")),
-            Err(problem) => return Err(RegistrationError::of_problem("AUSF", &problem)),
+            Ok(_) => return Err(RegistrationError::WrongAnswer(Operation::EapAuthMethod)),
+            Err(problem) => return Err(RegistrationError::of_problem(Operation::EapAuthMethod, &problem)),
         };
         let EapSession { eap_payload, kseaf, auth_result, supi, .. } = session;
         let packet = eap_payload.map(|Base64(packet)| packet);
         match (auth_result, supi, kseaf) {
             (Some(AuthResult::AuthenticationSuccess), Some(supi), Some(kseaf)) => {
                 let success = packet.filter(|packet| code(packet) == Some(EapCode::Success));
-                let success = success.ok_or(RegistrationError::Network("AUSF"))?;
+                let success = success.ok_or(RegistrationError::WrongAnswer(Operation::EapAuthMethod))?;
                 let k_amf = kdf::k_amf(&KSeaf::new(kseaf.0), supi.imsi(), &ABBA);
                 let Session { attempt, ng_ksi, .. } = self.session;
                 security_mode::begin(ue, env, attempt, supi, ng_ksi, k_amf, Some(&success))
@@ -160,7 +160,7 @@ impl AwaitingEapSession {
             (None | Some(AuthResult::AuthenticationOngoing), ..) => {
                 self.session.request(ue, env, packet.unwrap_or_default())
             }
-            _ => Err(RegistrationError::Network("AUSF")),
+            _ => Err(RegistrationError::WrongAnswer(Operation::EapAuthMethod)),
         }
     }
 

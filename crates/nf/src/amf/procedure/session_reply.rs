@@ -13,7 +13,7 @@ use crate::kit::Level;
 use bytes::Bytes;
 use pith_nas::ie::PayloadContainerType;
 use pith_sbi::nsmf_pdusession::{SmContextUpdateData, SmContextUpdatedData, UpCnxState};
-use pith_sbi::{Problem, ProblemMore, Reply, Response};
+use pith_sbi::{Operation, Problem, ProblemMore, Reply, Response};
 
 /// Handles a reply that the procedure in progress does not wait for.
 pub(crate) fn on_reply(ue: &mut UeContext, env: &mut Env<'_>, call: CallId, reply: Reply) {
@@ -63,8 +63,8 @@ fn not_created(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payload: &[u8], pr
     // If the SMF has a reject for the UE, the SMF has logged the reason already.
     let level = if message.is_some() { Level::Debug } else { Level::Warn };
     env.out.log(level, || {
-        let why = problem.map_or_else(|| "it sent an unexpected reply".into(), ToString::to_string);
-        format!("{}: the SMF did not create session {id}: {why}", ue.name())
+        let why = problem.map_or_else(|| "unexpected reply".into(), ToString::to_string);
+        format!("{}: {} failed, session {id}: {why}", ue.name(), Operation::PostSmContexts.name())
     });
     match message {
         Some(message) => {
@@ -99,6 +99,10 @@ fn forwarded(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payload: &[u8], repl
             n1::send(ue, env, session_downlink(id, &message));
         }
         None => {
+            env.out.log(Level::Warn, || {
+                let operation = Operation::UpdateSmContext.name();
+                format!("{}: {operation} failed, session {id}: {problem}", ue.name())
+            });
             if problem.status == 404 {
                 ue.sessions.retain(|session| session.id != id);
             }
@@ -126,7 +130,10 @@ fn reported(
             }
         }
         Err(problem) => {
-            env.out.log(Level::Warn, || format!("{}: session {id}: {problem}", ue.name()));
+            env.out.log(Level::Warn, || {
+                let operation = Operation::UpdateSmContext.name();
+                format!("{}: {operation} failed, session {id}: {problem}", ue.name())
+            });
             match problem.status {
                 404 => ue.sessions.retain(|session| session.id != id),
                 504 => consumer::retransmit_report(ue, env, id, call, report),

@@ -12,7 +12,7 @@ use crate::kit::{Level, Nf};
 use pith_nas::ie::SnssaiRejection;
 use pith_sbi::common::AccessType;
 use pith_sbi::nnssf_nsselection::AuthorizedNetworkSliceInfo;
-use pith_sbi::{Reply, Response};
+use pith_sbi::{Operation, Reply, Response};
 use pith_types::Snssai;
 
 /// Nudm_UECM_Registration is pending.
@@ -54,7 +54,7 @@ impl AwaitingUecmRegistration {
     /// Registered in the UDM: Nudm_SDM_Get (step 14b).
     pub fn on_reply(self, ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) -> RegistrationStep {
         if let Err(problem) = reply {
-            return Err(RegistrationError::of_problem("UDM", &problem));
+            return Err(RegistrationError::of_problem(Operation::ThreeGppRegistration, &problem));
         }
         ue.registered_in_udm = true;
         let call = consumer::subscription_data(ue, env).ok_or(RegistrationError::NoIdentity)?;
@@ -69,8 +69,8 @@ impl AwaitingSubscriptionData {
     pub fn on_reply(self, ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) -> RegistrationStep {
         let data = match reply {
             Ok(Response::SubscriptionDataSets(data)) => *data,
-            Ok(_) => return Err(RegistrationError::Network("UDM")),
-            Err(problem) => return Err(RegistrationError::of_problem("UDM", &problem)),
+            Ok(_) => return Err(RegistrationError::WrongAnswer(Operation::GetDataSets)),
+            Err(problem) => return Err(RegistrationError::of_problem(Operation::GetDataSets, &problem)),
         };
         let subscription = Subscription::of(data).ok_or(RegistrationError::ServicesNotAllowed)?;
         ue.subscription = Some(Box::new(subscription));
@@ -84,7 +84,8 @@ impl AwaitingSubscriptionData {
 /// Selects the slices, or asks the NSSF if a subscribed slice is not served here (TS 23.501
 /// 5.15.5.2.1, TS 23.502 4.2.2.2.3).
 pub(super) fn select_slices(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) -> RegistrationStep {
-    let subscription = ue.subscription.as_deref().ok_or(RegistrationError::Network("UDM"))?;
+    let subscription =
+        ue.subscription.as_deref().ok_or(RegistrationError::WrongAnswer(Operation::GetDataSets))?;
     let requested = requested(&attempt);
     match slices::decide(&requested, subscription, &served(ue, env)) {
         Decision::Local(slices) => allow(ue, env, attempt, slices),
@@ -122,7 +123,10 @@ impl AwaitingSliceSelection {
             other => {
                 let why = other.err().map_or_else(String::new, |problem| format!(": {problem}"));
                 env.out.log(Level::Warn, || format!("NSSF sent no slices{why}"));
-                let subscription = ue.subscription.as_deref().ok_or(RegistrationError::Network("UDM"))?;
+                let subscription = ue
+                    .subscription
+                    .as_deref()
+                    .ok_or(RegistrationError::WrongAnswer(Operation::GetDataSets))?;
                 slices::decide_alone(&requested(&self.attempt), subscription, &served)
             }
         };
