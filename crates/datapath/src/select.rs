@@ -182,7 +182,7 @@ mod tests {
         let bare = DatapathConfig { path: PathChoice::Xdp, ..DatapathConfig::default() };
         let named = DatapathConfig { interfaces: vec!["eth1".into()], ..bare.clone() };
         let nat = DatapathConfig { nat: true, ..named.clone() };
-        assert!(UserPlane::start(bare).unwrap_err().to_string().contains("interfaces of N3 and N6"));
+        assert!(UserPlane::start(bare).unwrap_err().to_string().contains("N3 and N6 interfaces"));
         assert!(UserPlane::start(nat).unwrap_err().to_string().contains("NAT"));
         assert_eq!(obstacle(&named), None);
     }
