@@ -21,6 +21,7 @@ pub mod jws;
 pub mod kdf;
 pub mod keys;
 pub mod milenage;
+pub mod name_mac;
 pub mod nas;
 pub mod sqn;
 pub mod suci;

@@ -1,8 +1,8 @@
 //! Test support for every NF: a bench that passes inputs to an NF and collects its effects.
 
 use crate::kit::{
-    Caller, Effect, Identity, Input, Instant, Level, NetworkFunction, Outbox, StoreError, StoreRequest,
-    StoreResponse, Tag, Target, Timer, TimerKey,
+    Caller, Client, Effect, Identity, Input, Instant, Level, NetworkFunction, Outbox, StoreError,
+    StoreRequest, StoreResponse, Tag, Target, Timer, TimerKey,
 };
 use pith_sbi::{ApiRoot, Cause, NfInstanceId, Operation, Problem, Reply, Request, Response, Scheme};
 use pith_types::{Ambr, BitRate, InstanceId, Plmn, ShardId, Supi};
@@ -11,6 +11,12 @@ use std::sync::Arc;
 
 /// The caller of the NF in every test.
 pub(crate) const CALLER: Caller = Caller::Remote { exchange: 1, client: None };
+
+/// A caller with a certificate.
+pub(crate) fn client(number: u128) -> Caller {
+    let instance = instance(number);
+    Caller::Remote { exchange: 1, client: Some(Client { instance, process: instance }) }
+}
 
 pub(crate) fn plmn() -> Plmn {
     "999/70".parse().unwrap()
@@ -48,11 +54,13 @@ pub(crate) struct Bench<N> {
     pub nf: N,
     pub now: Instant,
     pub timers: BTreeMap<TimerKey, Instant>,
+    /// Sends the requests.
+    pub caller: Caller,
 }
 
 impl<N: NetworkFunction> Bench<N> {
     pub fn new(nf: N) -> Self {
-        Self { nf, now: Instant::default(), timers: BTreeMap::new() }
+        Self { nf, now: Instant::default(), timers: BTreeMap::new(), caller: CALLER }
     }
 
     /// Passes an input to the NF; returns its effects other than timers and events.
@@ -81,7 +89,7 @@ impl<N: NetworkFunction> Bench<N> {
     }
 
     pub fn request(&mut self, request: impl Into<Request>) -> Seen {
-        self.input(Input::Request { from: CALLER, request: request.into() })
+        self.input(Input::Request { from: self.caller, request: request.into() })
     }
 
     pub fn reply(&mut self, tag: Tag, reply: Reply) -> Seen {

@@ -11,11 +11,13 @@ use pith_runtime::http::{CallError, Client, Handler, Limits};
 use pith_runtime::store::{Database, DatabaseLocation, StoreThread};
 use pith_runtime::token::ShardToken;
 use serde_json::Value;
+use std::fs;
 use std::future::Future;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
@@ -89,7 +91,7 @@ impl Operator {
 
     /// Connects to the core's process with the NF, if one answers.
     fn connect(config: &Config, nf: Option<&str>) -> Result<Option<Self>> {
-        for socket in sockets(config).filter(|socket| socket.exists()) {
+        for socket in sockets(config).into_iter().filter(|socket| socket.exists()) {
             match UnixStream::connect(&socket) {
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::PermissionDenied => bail!(
@@ -207,10 +209,25 @@ impl Drop for Operator {
 }
 
 /// Unix sockets of the core's processes: of a single process, or one for each NF.
-fn sockets(config: &Config) -> impl Iterator<Item = PathBuf> {
+fn sockets(config: &Config) -> Vec<PathBuf> {
     let split = HostedNf::ALL.into_iter().map(|nf| nf.to_string()).chain(["upf".into()]);
     let split = split.map(|nf| config.api_socket(Some(&nf)));
-    [config.api_socket(None)].into_iter().chain(split)
+    let own: Vec<_> = [config.api_socket(None)].into_iter().chain(split).collect();
+    // A member of 'api.socket_group' who is not the core's user: the same names where root's core has them. Who may not use
+    // them has a core of its own, or none.
+    let Some(directory) = config.system_sockets() else { return own };
+    let system = own.iter().filter_map(|path| Some(directory.join(path.file_name()?)));
+    let system = system.filter(|path| is_owned_alike(path, &directory) && UnixStream::connect(path).is_ok());
+    own.iter().cloned().chain(system).collect()
+}
+
+/// Whether the owner of the directory, or root, has made the socket.
+fn is_owned_alike(socket: &Path, directory: &Path) -> bool {
+    let owner = |path: &Path| fs::symlink_metadata(path).map(|data| data.uid());
+    match (owner(socket), owner(directory)) {
+        (Ok(owner), Ok(directory)) => owner == 0 || owner == directory,
+        _ => false,
+    }
 }
 
 /// TCP addresses of the API: that of a core in one process, then those of NFs in separate processes.

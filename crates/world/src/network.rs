@@ -4,20 +4,22 @@ use crate::dice::Dice;
 use crate::journal::SharedJournal;
 use crate::observed::{NfView, Observed};
 use crate::plan::Plan;
+use pith_crypto::jws::{JwsAlgorithm, SigningKey};
 use pith_crypto::suci::{HomeNetworkPrivateKey, HomeNetworkPublicKey, Profile};
 use pith_nf::amf::{Amf, AmfConfig};
 use pith_nf::ausf::{Ausf, AusfConfig};
 use pith_nf::fabric::{Agent, AgentConfig, Hosted, ProfileConfig, Shard, profile};
 use pith_nf::gateway::n2::N2Config;
 use pith_nf::gateway::n4::{N4Config, N4Peer};
-use pith_nf::kit::{Identity, Level, NetworkFunction, Nf};
-use pith_nf::nrf::{Nrf, NrfConfig};
+use pith_nf::kit::{Identity, Level, NetworkFunction, Nf, References};
+use pith_nf::nrf::{Nrf, NrfConfig, TokenIssuer, TokenSigner};
 use pith_nf::nssf::{Nssf, NssfConfig};
 use pith_nf::pcf::Pcf;
 use pith_nf::smf::{Breakout, DataNetwork, Smf, SmfConfig, UpfService};
 use pith_nf::udm::{HomeNetworkKey, Udm, UdmConfig};
 use pith_nf::udr::Udr;
 use pith_ngap::{GlobalRanNodeId, NgSetupRequest, SupportedTa};
+use pith_sbi::token::AccessTokenClaims;
 use pith_sbi::{ApiRoot, NfInstanceId, Scheme};
 use pith_types::{Ambr, AmfId, BitRate, Dnn, Guami, InstanceId, Plmn, ShardId, Snssai, Tac, Tai};
 use std::collections::{BTreeMap, BTreeSet};
@@ -105,7 +107,27 @@ pub(crate) fn root(process: usize, shard: usize) -> Arc<ApiRoot> {
     Arc::new(ApiRoot::new(Scheme::Http, &authority).with_prefix(&format!("/s{shard}")))
 }
 
-/// Address of a UPF's PFCP entity.
+/// The id of an NF instance in that life of its process.
+pub(crate) fn instance_id(process: usize, life: u32, shard: usize, nf: Nf) -> NfInstanceId {
+    let number = [process as u64, shard as u64, nf as u64].into_iter().fold(1, |n, part| n << 8 | part);
+    NfInstanceId::from_random(u128::from(life) << 64 | u128::from(number))
+}
+
+/// The key with which the NRF signs access tokens.
+pub(crate) fn token_key() -> SigningKey {
+    SigningKey::from_number(&[7; 32]).expect("a number of P-256")
+}
+
+struct Signer(SigningKey);
+
+impl TokenSigner for Signer {
+    fn sign(&self, _now: u64, claims: &AccessTokenClaims) -> Option<String> {
+        let input = claims.signing_input(JwsAlgorithm::Es256, "key");
+        Some(AccessTokenClaims::token(&input, &self.0.sign(input.as_bytes())?))
+    }
+}
+
+/// Where a UPF's PFCP entity is.
 pub(crate) fn upf_n4(upf: usize) -> SocketAddr {
     SocketAddr::from(([10, 2, 0, upf as u8 + 1], 8805))
 }
@@ -150,9 +172,13 @@ impl Maker<'_> {
         let hosted = self.hosted();
         let mut windows = NfViews::default();
         let functions = hosted.iter().map(|nf| (*nf, self.function(*nf, dice, &mut windows))).collect();
-        let registered =
-            |nf: &Nf| Hosted { nf: *nf, profile: profile(*nf, &self.identity(*nf), &profiles()) };
-        let agent = Agent::new(self.agent_config(hosted.iter().map(registered).collect()));
+        let registered = |nf: &Nf| Hosted {
+            nf: *nf,
+            profile: profile(*nf, &self.identity(*nf), &profiles(self.plan.oauth2)),
+        };
+        let agent = Agent::new(
+            self.agent_config(hosted.iter().map(registered).collect(), References::new(&mut dice.fork())),
+        );
         Cell { shard: Shard::new(functions, agent, Level::Warn), windows }
     }
 
@@ -164,10 +190,8 @@ impl Maker<'_> {
 
     /// An instance id is valid for one run of its process.
     fn identity(&self, nf: Nf) -> Identity {
-        let number =
-            [self.process as u64, self.shard as u64, nf as u64].into_iter().fold(1, |n, part| n << 8 | part);
         Identity {
-            instance_id: NfInstanceId::from_random(u128::from(self.life) << 64 | u128::from(number)),
+            instance_id: instance_id(self.process, self.life, self.shard, nf),
             api_root: root(self.process, self.shard),
             plmn: plmn(),
             instance: InstanceId(0),
@@ -181,7 +205,7 @@ impl Maker<'_> {
         root(process, 0)
     }
 
-    fn agent_config(&self, hosted: Vec<Hosted>) -> AgentConfig {
+    fn agent_config(&self, hosted: Vec<Hosted>, references: References) -> AgentConfig {
         let others = (0..self.plan.shards).filter(|shard| *shard != self.shard);
         AgentConfig {
             shard: self.shard as u16,
@@ -191,7 +215,8 @@ impl Maker<'_> {
             nrf: self.nrf(),
             fixed: BTreeMap::new(),
             forced_http: BTreeSet::new(),
-            protected: BTreeSet::new(),
+            protected: if self.plan.oauth2 { Nf::ALL.into() } else { BTreeSet::new() },
+            references,
         }
     }
 
@@ -215,11 +240,17 @@ impl Maker<'_> {
                 observed
             }
             Nf::Pcf => {
-                let (observed, window) = self.watch(nf, Pcf::new(own));
+                let (observed, window) = self.watch(nf, Pcf::new(own, dice.fork()));
                 windows.pcf = Some(window);
                 observed
             }
-            Nf::Ausf => self.watch(nf, Ausf::new(identity, AusfConfig { serving_networks: vec![plmn()] })).0,
+            Nf::Ausf => {
+                self.watch(
+                    nf,
+                    Ausf::new(identity, AusfConfig { serving_networks: vec![plmn()] }, dice.fork()),
+                )
+                .0
+            }
             Nf::Udm => {
                 let config = UdmConfig { identity, plmn: plmn(), home_network_keys: private_keys() };
                 self.watch(nf, Udm::new(config, dice.fork())).0
@@ -232,7 +263,14 @@ impl Maker<'_> {
             Nf::Nrf | Nf::Agent => {
                 let config =
                     NrfConfig { heart_beat: Duration::from_secs(60), validity: Duration::from_secs(120) };
-                self.watch(nf, Nrf::new(own, config)).0
+                let nrf = Nrf::new(own, config);
+                let issuer = TokenIssuer {
+                    signer: Arc::new(Signer(token_key())),
+                    instance: identity.instance_id,
+                    plmn: plmn(),
+                    lifetime: TOKEN_LIFETIME,
+                };
+                self.watch(nf, if self.plan.oauth2 { nrf.with_tokens(issuer) } else { nrf }).0
             }
         }
     }
@@ -271,17 +309,21 @@ impl Maker<'_> {
     }
 }
 
-/// T3512 of every world: short, so that the core soon detects UEs that are gone.
+/// Tokens expire and are renewed while UEs are served.
+const TOKEN_LIFETIME: Duration = Duration::from_secs(300);
+
+/// T3512 of every world: short, so that the core notices soon who is gone.
 pub(crate) const PERIODIC_UPDATE: Duration = Duration::from_secs(10 * 60);
 
-fn profiles() -> ProfileConfig {
+fn profiles(oauth2: bool) -> ProfileConfig {
     ProfileConfig {
         plmns: vec![plmn()],
         slices: slices(),
         data_networks: vec![(Snssai::of_sst(1), dnn())],
         guamis: vec![guami()],
         tais: vec![tai()],
-        oauth2: false,
+        oauth2,
+        plain: None,
     }
 }
 

@@ -46,7 +46,9 @@ pub struct Plan {
     pub upfs: usize,
     /// Sessions have the classifier from their establishment, if it is available.
     pub breaks_out: bool,
-    /// The AMF's preferred ciphering algorithm.
+    /// Processes show certificates and access tokens (OAuth2).
+    pub oauth2: bool,
+    /// The ciphering that the AMF likes most.
     pub ciphering: CipheringAlgorithm,
     /// Faults.
     pub faults: Faults,
@@ -74,6 +76,7 @@ impl Plan {
             processes,
             upfs,
             breaks_out: upfs > 1 && dice.chance(500),
+            oauth2: split && seed % 2 == 1,
             shards: 1 + dice.index(most_shards),
             gnbs: 1 + dice.index(3),
             ues: 1 + dice.index(6),
@@ -93,6 +96,7 @@ impl Plan {
             ues: 1,
             upfs: 1,
             breaks_out: false,
+            oauth2: false,
             ciphering: CipheringAlgorithm::Nea0,
             faults: Faults::default(),
             acts: 0,

@@ -64,7 +64,7 @@ fn database() -> Database {
 /// Authentications: none stays for ever, whatever UDM and AMFs send.
 pub fn ausf(input: &[u8]) -> Result<(), CheckFailed> {
     let config = AusfConfig { serving_networks: vec![plmn()] };
-    let mut stage = Stage::new(Ausf::new(identity(), config), Database::default());
+    let mut stage = Stage::new(Ausf::new(identity(), config, Rng::from_number(1)), Database::default());
     stage.play(&OF_AUSF.0, &mut Choices::new(input))?;
     stage.expire_timers()?;
     ensure(stage.nf.pending() == 0, || format!("{} authentications stay", stage.nf.pending()))
@@ -91,7 +91,7 @@ pub fn udr(input: &[u8]) -> Result<(), CheckFailed> {
 
 /// Policy associations.
 pub fn pcf(input: &[u8]) -> Result<(), CheckFailed> {
-    let mut stage = Stage::new(Pcf::new(root()), Database::default());
+    let mut stage = Stage::new(Pcf::new(root(), Rng::from_number(1)), Database::default());
     stage.play(&OF_PCF.0, &mut Choices::new(input))?;
     stage.expire_timers()
 }

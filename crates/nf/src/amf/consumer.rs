@@ -5,7 +5,7 @@ use super::context::{CallId, Env, UeContext};
 use super::n2;
 use super::session::{SessionCall, UserPlane};
 use super::slices::Slices;
-use crate::kit::{Identity, Key, Selection, Target};
+use crate::kit::{Key, Selection, Target};
 use bytes::Bytes;
 use pith_nas::ie::RegistrationKind;
 use pith_sbi::common::{
@@ -35,29 +35,17 @@ fn location(ue: &UeContext) -> Option<UserLocation> {
     Some(UserLocation { nr_location: Some(NrLocation::new(seen.tai, cell)) })
 }
 
-/// The UE's reference in callback URIs: its table key, which means nothing outside, and the run of
-/// the AMF that allocated it. A reference of an earlier run matches no UE.
-pub(crate) fn reference(identity: &Identity, key: Key) -> String {
-    format!("{:x}.{:x}", key.to_u64(), run(identity))
-}
-
-/// The table key in a callback reference of this run.
-pub(crate) fn key_of(identity: &Identity, reference: &str) -> Option<Key> {
-    let (key, of) = reference.split_once('.')?;
-    u64::from_str_radix(of, 16).ok().filter(|of| *of == run(identity))?;
-    u64::from_str_radix(key, 16).ok().map(Key::from_u64)
-}
-
-/// Identifies this run of the AMF: each run has another instance id.
-const fn run(identity: &Identity) -> u64 {
-    let id = identity.instance_id.0;
-    (id >> 64) as u64 ^ id as u64
-}
-
-/// The reference in the callback URI of a session: the UE, and the number of the session among
+/// The name that the callback reference of a session carries: the UE's key, and the number of the session among
 /// those with the same PDU session identity.
-fn session_reference(identity: &Identity, ue: &UeContext, id: u8, number: CallId) -> String {
-    format!("{}-{id}-{}", reference(identity, ue.key), number.0)
+pub(crate) fn session_name(ue: Key, id: u8, number: CallId) -> String {
+    format!("{:x}-{id}-{}", ue.to_u64(), number.0)
+}
+
+/// UE, PDU session identity and number in such a name.
+pub(crate) fn of_session_name(name: &str) -> Option<(Key, u8, u32)> {
+    let mut parts = name.splitn(3, '-');
+    let key = u64::from_str_radix(parts.next()?, 16).ok()?;
+    Some((Key::from_u64(key), parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
 /// Deletes the resource that a reply created if no procedure waits for the reply any more.
@@ -123,11 +111,8 @@ pub(crate) fn register_in_udm(
 ) -> Option<CallId> {
     let supi = ue.supi.clone()?;
     let root = &env.config.identity.api_root;
-    let callback = uecm::DeregistrationNotification::callback_uri(
-        root,
-        &NfType::Amf,
-        &reference(&env.config.identity, ue.key),
-    );
+    let callback =
+        uecm::DeregistrationNotification::callback_uri(root, &NfType::Amf, &env.references.of_key(ue.key));
     let mut body = uecm::Amf3GppAccessRegistration::new(
         env.config.identity.instance_id,
         callback,
@@ -154,11 +139,8 @@ pub(crate) fn subscription_data(ue: &mut UeContext, env: &mut Env<'_>) -> Option
 pub(crate) fn subscribe_to_changes(ue: &mut UeContext, env: &mut Env<'_>) -> Option<CallId> {
     let supi = ue.supi.clone()?;
     let root = &env.config.identity.api_root;
-    let callback = sdm::SdmChangeNotification::callback_uri(
-        root,
-        &NfType::Amf,
-        &reference(&env.config.identity, ue.key),
-    );
+    let callback =
+        sdm::SdmChangeNotification::callback_uri(root, &NfType::Amf, &env.references.of_key(ue.key));
     let resource = |data: &str| ResourceUri::from(format!("/nudm-sdm/v2/{supi}/{data}").as_str());
     let monitored = vec![resource("am-data"), resource("smf-select-data")];
     let mut body = sdm::SdmSubscription::new(env.config.identity.instance_id, callback, monitored);
@@ -200,11 +182,8 @@ pub(crate) fn select_slices(ue: &mut UeContext, env: &mut Env<'_>, requested: &[
 pub(crate) fn create_policy(ue: &mut UeContext, env: &mut Env<'_>) -> Option<CallId> {
     let supi = ue.supi.clone()?;
     let root = &env.config.identity.api_root;
-    let callback = npcf::AmPolicyUpdateNotify::callback_uri(
-        root,
-        &NfType::Amf,
-        &reference(&env.config.identity, ue.key),
-    );
+    let callback =
+        npcf::AmPolicyUpdateNotify::callback_uri(root, &NfType::Amf, &env.references.of_key(ue.key));
     let mut body = npcf::PolicyAssociationRequest::new(callback, supi, SupportedFeatures::default());
     body.access_type = Some(AccessType::ThreeGppAccess);
     body.rat_type = Some(RatType::Nr);
@@ -268,7 +247,7 @@ pub(crate) fn create_session(ue: &mut UeContext, env: &mut Env<'_>, supi: Supi, 
 /// the session.
 fn status_callback(ue: &mut UeContext, env: &Env<'_>, id: u8) -> Uri {
     let number = ue.next_number();
-    let reference = session_reference(&env.config.identity, ue, id, number);
+    let reference = env.references.of_name(&session_name(ue.key, id, number));
     if let Some(session) = ue.session_mut(id) {
         session.number = number;
     }

@@ -10,7 +10,10 @@ use super::session::PduSession;
 use super::slices::Slices;
 use super::subscription::Subscription;
 use super::table::Index;
-use crate::kit::{Duration, Event, GnbHandle, GnbInfo, Instant, Key, Level, Outbox, Rng, Tag, Target, Timer};
+use crate::kit::{
+    Duration, Event, GnbHandle, GnbInfo, Instant, Key, Level, Outbox, Owner, References, Rng, Tag, Target,
+    Timer,
+};
 use bytes::Bytes;
 use pith_nas::ie::UeSecurityCapability;
 use pith_ngap::UserLocation;
@@ -69,8 +72,8 @@ pub(crate) struct UeContext {
     pub procedure: Procedure,
     /// Start of the current registration.
     pub since: Instant,
-    /// Another AMF has received the context, and the UE has not returned since.
-    pub is_transferred: bool,
+    /// The AMF that has received the context, if the UE has not returned since.
+    pub transferred_to: Option<Owner>,
     /// The security context is deleted when the registration ends.
     pub discards_security: bool,
     /// Its entry in the list of unauthenticated UEs.
@@ -117,6 +120,8 @@ pub(crate) struct Shared {
     /// Indexes from UE identities to contexts.
     pub index: Index,
     pub rng: Rng,
+    /// References in callback URIs.
+    pub references: References,
     /// Unauthenticated UEs.
     pub half_open: PendingTable,
     /// Actions on other UEs' contexts, deferred to the end of the step.
@@ -132,6 +137,8 @@ pub(crate) struct Env<'a> {
     /// Indexes from UE identities to contexts.
     pub index: &'a mut Index,
     pub rng: &'a mut Rng,
+    /// References in callback URIs.
+    pub references: &'a References,
     /// Unauthenticated UEs.
     pub half_open: &'a mut PendingTable,
     /// Effects of the step.
@@ -152,6 +159,7 @@ impl Shared {
             connections: &mut self.connections,
             index: &mut self.index,
             rng: &mut self.rng,
+            references: &self.references,
             half_open: &mut self.half_open,
             out,
             after: &mut self.after,
@@ -197,7 +205,7 @@ impl UeContext {
             undelivered: Vec::new(),
             procedure: Procedure::Idle,
             since: now,
-            is_transferred: false,
+            transferred_to: None,
             discards_security: false,
             half_open: None,
             sdm_call: None,

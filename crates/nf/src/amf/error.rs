@@ -263,6 +263,9 @@ pub(crate) enum TransferError {
     /// The UE context exists, the session does not.
     #[error("no such PDU session")]
     NoSession,
+    /// Another SMF than the session's.
+    #[error("the PDU session belongs to another SMF")]
+    OtherSmf,
     /// A registration is in progress: try again.
     #[error("registration in progress")]
     RegistrationOngoing,
@@ -282,6 +285,7 @@ impl TransferError {
     pub fn problem(self) -> Problem {
         match self {
             Self::NoContext | Self::NoSession => Problem::context_not_found().detail(self),
+            Self::OtherSmf => Problem::of_status(403).detail(self),
             Self::RegistrationOngoing => Problem::new(SbiCause::TemporaryRejectRegistrationOngoing),
             Self::Idle => Problem::new(SbiCause::UeInCmIdleState),
             Self::QueueFull => Problem::new(SbiCause::NfCongestion).detail(self),

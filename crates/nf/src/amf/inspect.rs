@@ -114,16 +114,13 @@ impl Amf {
 impl Amf {
     /// The callback reference of a registered subscriber.
     pub fn key_of(&self, supi: &pith_types::Supi) -> String {
-        super::consumer::reference(
-            &self.shared.config.identity,
-            self.shared.index.find_supi(supi).expect("registered"),
-        )
+        self.shared.references.of_key(self.shared.index.find_supi(supi).expect("registered"))
     }
 
     /// The callback reference of one of the subscriber's sessions.
     pub fn session_reference(&self, supi: &pith_types::Supi, id: u8) -> String {
         let key = self.shared.index.find_supi(supi).expect("registered");
         let session = self.ues.get(key).and_then(|ue| ue.session(id)).expect("established");
-        format!("{}-{id}-{}", super::consumer::reference(&self.shared.config.identity, key), session.number.0)
+        self.shared.references.of_name(&super::consumer::session_name(key, id, session.number))
     }
 }

@@ -46,7 +46,8 @@ pub use n1::{NasOutcome, Silence};
 pub use retained::Retention;
 
 use crate::kit::{
-    Input, Inspect, Instant, Key, N2Input, NetworkFunction, Order, Outbox, Rng, Tag, Timer, TimerKey,
+    Input, Inspect, Instant, Key, N2Input, NetworkFunction, Order, Outbox, References, Rng, Tag, Timer,
+    TimerKey,
 };
 use connection::Connections;
 use context::{CallId, DeferredAction, Env, Gnbs, Shared, UeContext};
@@ -67,11 +68,12 @@ pub struct Amf {
 
 impl Amf {
     /// An AMF without UE contexts.
-    pub fn new(config: AmfConfig, rng: Rng) -> Self {
+    pub fn new(config: AmfConfig, mut rng: Rng) -> Self {
         let shared = Shared {
             gnbs: Gnbs::new(),
             connections: Connections::new(config.identity.clone()),
             index: Index::default(),
+            references: References::new(&mut rng),
             rng,
             half_open: PendingTable::new(config::HALF_OPEN),
             after: Vec::new(),

@@ -3,6 +3,7 @@
 
 use super::context::CallId;
 use super::delivery::SmfMessage;
+use crate::kit::Owner;
 use bytes::Bytes;
 use pith_sbi::Uri;
 use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextUpdateData};
@@ -19,6 +20,8 @@ pub(crate) struct PduSession {
     pub number: CallId,
     /// Its SM context at the SMF; `None` until the SMF has created it.
     pub sm_context: Option<Uri>,
+    /// The SMF that sends messages of the session; `None` until its first one.
+    pub smf: Option<Owner>,
     /// State of its N3 resources, as far as the AMF knows.
     pub user_plane: UserPlane,
     /// The last request that changed the SMF's state.
@@ -71,6 +74,7 @@ impl PduSession {
             dnn,
             number,
             sm_context: None,
+            smf: None,
             user_plane: UserPlane::Deactivated,
             last_call: number,
             unheard: 0,

@@ -18,8 +18,8 @@ mod procedure;
 mod tests;
 
 use crate::kit::{
-    Arena, Caller, Duration, Identity, Input, Instant, Key, NetworkFunction, Outbox, Tag, Target, Timer,
-    TimerKey,
+    Arena, Caller, Duration, Identity, Input, Instant, Key, NetworkFunction, Outbox, References, Rng, Tag,
+    Target, Timer, TimerKey,
 };
 pub use config::AusfConfig;
 use pith_sbi::nausf_ueauthentication::{EapAuthMethod, FiveGAkaConfirmation};
@@ -77,6 +77,8 @@ impl Authentication {
 pub struct Ausf {
     identity: Identity,
     config: AusfConfig,
+    /// Ids of authentications in URIs.
+    references: References,
     authentications: Arena<Authentication>,
     /// Authentications that wait for a UE's response, oldest first; keys of ended ones are skipped.
     challenged: VecDeque<Key>,
@@ -84,8 +86,14 @@ pub struct Ausf {
 
 impl Ausf {
     /// An AUSF.
-    pub const fn new(identity: Identity, config: AusfConfig) -> Self {
-        Self { identity, config, authentications: Arena::new(LIMIT), challenged: VecDeque::new() }
+    pub fn new(identity: Identity, config: AusfConfig, mut rng: Rng) -> Self {
+        Self {
+            identity,
+            config,
+            references: References::new(&mut rng),
+            authentications: Arena::new(LIMIT),
+            challenged: VecDeque::new(),
+        }
     }
 
     fn request(&mut self, now: Instant, from: Caller, request: Request, out: &mut Outbox) {
@@ -123,7 +131,7 @@ impl Ausf {
             },
             Authentication::AwaitingResyncVector(state, from) => match state.reply(reply) {
                 Ok(next) => {
-                    out.answer(from, next.session(&self.identity, &context_id(key)));
+                    out.answer(from, next.session(&self.identity, &self.references.of_key(key)));
                     self.put(key, Authentication::AwaitingEapResponse(next), out);
                 }
                 Err(problem) => self.fail(key, from, *problem, out),
@@ -140,7 +148,7 @@ impl Ausf {
 
     /// Sends the challenge to the AMF after the vector was received (TS 33.501 6.1.3.2.0 steps 3 to 5, 6.1.3.1 step 3).
     fn challenge(&mut self, key: Key, from: Caller, begun: Begun, out: &mut Outbox) {
-        let (identity, id) = (&self.identity, context_id(key));
+        let (identity, id) = (&self.identity, self.references.of_key(key));
         let (response, next) = match begun {
             Begun::FiveGAka(next) => (next.context(identity, &id), Authentication::Challenged(next)),
             Begun::EapAkaPrime(next) => {
@@ -172,7 +180,7 @@ impl Ausf {
 
     /// Verifies RES*, answers the AMF, and reports the result to the UDM (TS 33.501 6.1.3.2.0 steps 10 to 12).
     fn confirm(&mut self, now: Instant, from: Caller, request: FiveGAkaConfirmation, out: &mut Outbox) {
-        let key = key_of(&request.auth_ctx_id);
+        let key = self.key_of(&request.auth_ctx_id);
         let Authentication::Challenged(challenged) = self.take(key, Authentication::is_five_g_aka) else {
             return out.refuse(from, Problem::context_not_found());
         };
@@ -184,7 +192,7 @@ impl Ausf {
 
     /// An EAP-Response (TS 33.501 6.1.3.1 steps 8 to 10; TS 29.509 5.2.2.2.3).
     fn eap_response(&mut self, now: Instant, from: Caller, request: EapAuthMethod, out: &mut Outbox) {
-        let key = key_of(&request.auth_ctx_id);
+        let key = self.key_of(&request.auth_ctx_id);
         let packet = request.body.eap_payload.map(|Base64(packet)| packet).unwrap_or_default();
         let step = match self.take(key, Authentication::is_eap) {
             Authentication::AwaitingEapResponse(state) => {
@@ -225,7 +233,7 @@ impl Ausf {
     /// Aborts an authentication that waits for the UE. After its end the AUSF keeps no result that a consumer could delete
     /// (TS 29.509 5.2.2.2.4).
     fn delete(&mut self, from: Caller, id: &str, expected: fn(&Authentication) -> bool, out: &mut Outbox) {
-        let key = key_of(id);
+        let key = self.key_of(id);
         match self.take(key, expected) {
             Authentication::Over => out.refuse(from, Problem::context_not_found()),
             _ => {
@@ -255,6 +263,11 @@ impl Ausf {
         out.start(key.to_u64(), Timer::Expiry, CHALLENGE_LIFETIME);
     }
 
+    /// The authentication of an id; one that does not exist for an id that was not given out.
+    fn key_of(&self, id: &str) -> Key {
+        self.references.key(id).unwrap_or(Key::from_u64(u64::MAX))
+    }
+
     fn end(&mut self, key: Key, out: &mut Outbox) {
         out.stop(key.to_u64(), Timer::Expiry);
         self.authentications.remove(key);
@@ -270,15 +283,6 @@ impl Ausf {
     pub fn pending(&self) -> usize {
         self.authentications.len()
     }
-}
-
-fn context_id(key: Key) -> String {
-    format!("{:x}", key.to_u64())
-}
-
-/// The key in a context id; an invalid id gives a key without an entry.
-fn key_of(context_id: &str) -> Key {
-    Key::from_u64(u64::from_str_radix(context_id, 16).unwrap_or(u64::MAX))
 }
 
 impl NetworkFunction for Ausf {

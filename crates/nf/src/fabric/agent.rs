@@ -10,9 +10,11 @@ use super::access_token::{AccessTokens, Bearer, Outgoing};
 use super::discovery::{Cache, Query};
 use super::registration::Registrations;
 use super::watch::Watches;
-use crate::kit::{Input, Instant, Level, NetworkFunction, Nf, Outbox, Tag, Target, Timer, WallClock};
+use crate::kit::{
+    Input, Instant, Level, NetworkFunction, Nf, Outbox, References, Tag, Target, Timer, WallClock,
+};
 use pith_sbi::nnrf_nfmanagement::{NfProfile, NotificationEventType, SubscrCond, SubscriptionData};
-use pith_sbi::{ApiRoot, NfInstanceId, NfType, Problem, Reply, Request, Response, Uri};
+use pith_sbi::{ApiRoot, Cause, NfInstanceId, NfType, Problem, Reply, Request, Response, Uri};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -35,6 +37,8 @@ pub struct AgentConfig {
     pub forced_http: BTreeSet<Nf>,
     /// NFs whose services require an access token when they are called over HTTP/2.
     pub protected: BTreeSet<Nf>,
+    /// References in the URIs of NRF notifications.
+    pub references: References,
 }
 
 /// An NF of the shard.
@@ -283,7 +287,25 @@ impl Agent {
             step::SUBSCRIBE => self.watches.reply(tag.owner, reply),
             step::UNSUBSCRIBE => {}
             step::TOKEN => self.token_answered(now, tag.owner, reply, out),
-            _ => self.registrations.reply(tag, reply, out),
+            _ => {
+                if self.registrations.reply(tag, reply, out) {
+                    self.nrf_restarted(now, out);
+                }
+            }
+        }
+    }
+
+    /// The NRF does not know this shard any more: its subscriptions are gone, too.
+    fn nrf_restarted(&mut self, now: Instant, out: &mut Outbox) {
+        for nf_type in self.watches.forget() {
+            self.watch(now, &nf_type, out);
+        }
+    }
+
+    /// A connection over HTTP/2 broke.
+    pub(super) fn connection_lost(&self, authority: &str, out: &mut Outbox) {
+        if *self.config.nrf.authority == *authority {
+            self.registrations.connection_lost(out);
         }
     }
 
@@ -300,7 +322,8 @@ impl Agent {
     /// Subscribes to changes at the NRF, so that a stale result is not used for long (TS 29.510 5.2.2.5).
     fn watch(&mut self, now: Instant, nf_type: &NfType, out: &mut Outbox) {
         let requester = self.requester();
-        let uri = Uri::callback(&self.config.own_root, &requester, "nf-status", nf_type.as_str());
+        let reference = self.config.references.of_name(nf_type.as_str());
+        let uri = Uri::callback(&self.config.own_root, &requester, "nf-status", &reference);
         let data = || {
             let mut data = SubscriptionData::new(uri);
             data.subscr_cond = Some(SubscrCond::of_type(nf_type.clone()));
@@ -314,6 +337,9 @@ impl Agent {
         let Request::NfStatusNotify(notification) = request else {
             return Err(Box::new(Problem::of_status(404)));
         };
+        if self.config.references.name(notification.uri.id()).is_none() {
+            return Err(Box::new(Problem::new(Cause::SubscriptionNotFound)));
+        }
         match (&notification.body.event, &notification.body.nf_profile) {
             (NotificationEventType::NfProfileChanged, Some(profile)) => self.cache.forget(&profile.nf_type),
             _ => self.cache.forget_all(),

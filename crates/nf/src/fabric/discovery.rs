@@ -4,7 +4,7 @@ use super::agent::Call;
 use crate::kit::{Duration, Instant, Selection, Target};
 use foldhash::fast::FixedState;
 use pith_sbi::nnrf_nfdiscovery::SearchNfInstances;
-use pith_sbi::nnrf_nfmanagement::NfProfile;
+use pith_sbi::nnrf_nfmanagement::{NfProfile, UriScheme};
 use pith_sbi::{ApiRoot, NfInstanceId, NfType, Reply, Request, Response, ServiceName};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -176,7 +176,9 @@ impl Cache {
 }
 
 fn candidate(profile: &NfProfile, service: &ServiceName) -> Option<Candidate> {
-    let offered = profile.services().find(|offered| offered.service_name == *service)?;
+    // An NF may offer a service in cleartext, too, for those that have nothing better.
+    let offered = profile.services().filter(|offered| offered.service_name == *service);
+    let offered = offered.min_by_key(|offered| offered.scheme != UriScheme::Https)?;
     Some(Candidate {
         root: Arc::new(offered.api_root()?),
         instance: profile.nf_instance_id,

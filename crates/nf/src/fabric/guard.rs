@@ -1,6 +1,7 @@
 //! Authorization of requests by the client's certificate: the shell checks each request over HTTP/2
 //! before it reaches a shard. The access token is checked in addition (`pith_sbi::token`).
 
+use pith_sbi::namf_communication::N1MessageClass;
 use pith_sbi::nnrf_accesstoken::{AccessTokenErrorCode, refused};
 use pith_sbi::{NfInstanceId, NfType, Problem, Request, ServiceName};
 
@@ -9,7 +10,8 @@ use pith_sbi::{NfInstanceId, NfType, Problem, Request, ServiceName};
 pub struct Client<'a> {
     /// NF instance ids.
     pub instances: &'a [NfInstanceId],
-    /// NF types; empty if the certificate has none.
+    /// NF types; for a certificate of another vendor without any those that the configuration gives
+    /// for the client's address.
     pub nf_types: &'a [NfType],
 }
 
@@ -52,6 +54,41 @@ pub(super) const fn operations(service: &ServiceName) -> &'static [(NfType, &'st
     }
 }
 
+/// The NF types that may request an operation, where they are fewer than the consumers of its service.
+fn operation_consumers(request: &Request) -> Option<&'static [NfType]> {
+    match request {
+        // The AMF and the SMF that serve a UE register themselves (TS 29.503 5.3.2.2).
+        Request::ThreeGppRegistration(_) | Request::UpdateThreeGppRegistration(_) => Some(&[NfType::Amf]),
+        Request::RegisterSmf(_) | Request::SmfDeregistration(_) => Some(&[NfType::Smf]),
+        // UE contexts go from AMF to AMF (TS 29.518 5.2.2.2.1, 5.2.2.2.2).
+        Request::UeContextTransfer(_) | Request::RegistrationStatusUpdate(_) => Some(&[NfType::Amf]),
+        // Session management is the SMF's, whatever else the service carries (TS 29.518 5.2.2.3.1).
+        Request::N1N2MessageTransfer(request) => {
+            let n2 = request.body.n2_info_container.as_ref();
+            let n1 = request.body.n1_message_container.as_ref();
+            let is_session_management = n2.is_some_and(|n2| n2.sm_info.is_some())
+                || n1.is_some_and(|n1| n1.n1_message_class == N1MessageClass::Sm);
+            is_session_management.then_some(&[NfType::Smf])
+        }
+        _ => None,
+    }
+}
+
+/// The NF instance that a request gives as the consumer.
+const fn named_consumer(request: &Request) -> Option<NfInstanceId> {
+    match request {
+        Request::GenerateAuthData(request) => Some(request.body.ausf_instance_id),
+        Request::ConfirmAuth(request) => Some(request.body.nf_instance_id),
+        Request::ThreeGppRegistration(request) => Some(request.body.amf_instance_id),
+        Request::RegisterSmf(request) => Some(request.body.smf_instance_id),
+        Request::SmfDeregistration(request) => request.smf_instance_id,
+        Request::SdmSubscribe(request) => Some(request.body.nf_instance_id),
+        Request::PostSmContexts(request) => Some(request.body.serving_nf_id),
+        Request::UpdateSmContext(request) => request.body.serving_nf_id,
+        _ => None,
+    }
+}
+
 impl Client<'_> {
     /// Checks that the certificate permits the request: an NF acts only for itself (TS 33.501 13.1,
     /// 13.4.1.1), a service is used only by its consumer NF types, and a notification is sent by
@@ -86,9 +123,15 @@ impl Client<'_> {
                 "the client's certificate names another NF than the requester",
             ),
             _ => {
-                let consumers = consumers(&service);
+                let consumers = operation_consumers(request).unwrap_or(consumers(&service));
                 let is_consumer = consumers.is_empty() || consumers.iter().any(|nf_type| self.is(nf_type));
-                require(is_consumer, "NFs of the client's type may not use this service")
+                require(is_consumer, "NFs of the client's type may not use this service")?;
+                let is_itself =
+                    named_consumer(request).is_none_or(|named| self.instances.is_empty() || self.has(&named));
+                require(
+                    is_itself,
+                    "the client's certificate is of another NF instance than the request names",
+                )
             }
         }
     }
@@ -101,10 +144,8 @@ impl Client<'_> {
         self.instances.contains(id)
     }
 
-    /// NF types are optional in a certificate: without them, the NF's registered profile and the
-    /// token decide.
     fn is(&self, nf_type: &NfType) -> bool {
-        self.nf_types.is_empty() || self.nf_types.contains(nf_type)
+        self.nf_types.contains(nf_type)
     }
 }
 
@@ -115,9 +156,11 @@ fn require(holds: bool, otherwise: &str) -> Result<(), Box<Problem>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pith_sbi::namf_communication::{N1MessageContainer, N1N2MessageTransfer, N1N2MessageTransferReqData};
     use pith_sbi::nnrf_accesstoken::{AccessTokenReq, AccessTokenRequest};
     use pith_sbi::nnrf_nfdiscovery::SearchNfInstances;
     use pith_sbi::nnrf_nfmanagement::DeregisterNfInstance;
+    use pith_sbi::nudm_uecm::{RegisterSmf, SmfRegistration};
 
     const OWN: NfInstanceId = NfInstanceId(1);
     const OTHER: NfInstanceId = NfInstanceId(2);
@@ -145,10 +188,30 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_without_types_is_bound_to_its_instances() {
-        assert!(check(&[], token(OWN, NfType::Amf)));
-        assert!(!check(&[], token(OTHER, NfType::Amf)));
-        assert!(check(&[], SearchNfInstances::new(NfType::Udm, NfType::Amf)));
-        assert!(!check(&[], DeregisterNfInstance { nf_instance_id: OTHER }));
+    fn a_certificate_without_types_is_good_for_nothing() {
+        assert!(!check(&[], token(OWN, NfType::Amf)));
+        assert!(!check(&[], SearchNfInstances::new(NfType::Udm, NfType::Amf)));
+        assert!(check(&[], DeregisterNfInstance { nf_instance_id: OWN }));
+    }
+
+    #[test]
+    fn a_consumer_names_itself_and_requests_what_its_type_may() {
+        let register = |smf| {
+            let plmn: pith_types::Plmn = "999/70".parse().unwrap();
+            let body = SmfRegistration::new(smf, 1, pith_types::Snssai::of_sst(1), plmn);
+            RegisterSmf { ue_id: "imsi-999700000000001".parse().unwrap(), pdu_session_id: 1, body }
+        };
+        assert!(check(&[NfType::Smf], register(OWN)));
+        assert!(!check(&[NfType::Smf], register(OTHER)), "another SMF");
+        assert!(!check(&[NfType::Amf], register(OWN)), "an AMF uses the service, but not so");
+        let transfer = |class| {
+            let mut body = N1N2MessageTransferReqData::default();
+            body.n1_message_container = Some(N1MessageContainer::new(class, vec![0]));
+            let supi: pith_types::Supi = "imsi-999700000000001".parse().unwrap();
+            N1N2MessageTransfer { ue_context_id: supi.into(), body }
+        };
+        assert!(check(&[NfType::Smf], transfer(N1MessageClass::Sm)));
+        assert!(!check(&[NfType::Pcf], transfer(N1MessageClass::Sm)), "session management is the SMF's");
+        assert!(check(&[NfType::Pcf], transfer(N1MessageClass::Updp)));
     }
 }

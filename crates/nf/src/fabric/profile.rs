@@ -8,7 +8,7 @@ use pith_sbi::nnrf_nfmanagement::{
 };
 use pith_sbi::{Hex, NfType, Scheme, ServiceName};
 use pith_types::{Dnn, Guami, Plmn, Snssai, Tai};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 /// The configuration that profiles contain.
@@ -26,6 +26,8 @@ pub struct ProfileConfig {
     pub tais: Vec<Tai>,
     /// Services require access tokens.
     pub oauth2: bool,
+    /// Where NFs of another vendor reach this process in cleartext, if the NRF is such an NF.
+    pub plain: Option<SocketAddr>,
 }
 
 /// The services that each NF offers, with their API version.
@@ -58,6 +60,11 @@ pub fn profile(nf: Nf, identity: &Identity, config: &ProfileConfig) -> NfProfile
         .iter()
         .map(|(name, version)| service(identity, config, name, version, &end_point))
         .collect();
+    if let Some(plain) = config.plain {
+        let in_cleartext = profile.nf_services.iter().map(|service| plain_service(service, plain));
+        let in_cleartext: Vec<_> = in_cleartext.collect();
+        profile.nf_services.extend(in_cleartext);
+    }
     match nf {
         Nf::Amf => profile.amf_info = amf_info(config),
         Nf::Smf => profile.smf_info = Some(smf_info(config)),
@@ -90,6 +97,20 @@ fn service(
     service.ip_end_points = vec![end_point.clone()];
     let prefix = &identity.api_root.prefix;
     service.api_prefix = (!prefix.is_empty()).then(|| Arc::clone(prefix));
+    service
+}
+
+/// The same service for NFs that speak cleartext.
+fn plain_service(service: &NfService, plain: SocketAddr) -> NfService {
+    let mut service = service.clone();
+    service.service_instance_id = format!("{}-plain", service.service_instance_id).into();
+    service.scheme = UriScheme::Http;
+    let mut end_point = IpEndPoint { port: Some(plain.port()), ..IpEndPoint::default() };
+    match plain.ip() {
+        IpAddr::V4(address) => end_point.ipv4_address = Some(address),
+        IpAddr::V6(address) => end_point.ipv6_address = Some(address),
+    }
+    service.ip_end_points = vec![end_point];
     service
 }
 

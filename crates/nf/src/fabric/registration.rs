@@ -7,8 +7,11 @@ use pith_sbi::nnrf_nfmanagement::{DeregisterNfInstance, RegisterNfInstance, Upda
 use pith_sbi::{ApiRoot, Reply, Response};
 use std::sync::Arc;
 
-/// Interval of registration attempts while the NRF does not answer.
+/// Time before the first retry of a registration or heart-beat; it doubles with each failure, up to [`RETRY_MAX`].
 const RETRY: Duration = Duration::from_millis(200);
+
+/// An NRF that is back has its NFs again within this time.
+const RETRY_MAX: Duration = Duration::from_secs(2);
 
 /// Heart-beat interval unless the NRF sets another.
 const HEART_BEAT: Duration = Duration::from_secs(10);
@@ -18,6 +21,17 @@ struct Registration {
     hosted: Hosted,
     registered: bool,
     heart_beat: Duration,
+    /// Registrations and heart-beats that failed in a row.
+    failures: u32,
+}
+
+impl Registration {
+    /// How long to wait after one more failure.
+    fn next_retry(&mut self) -> Duration {
+        let delay = RETRY.saturating_mul(1 << self.failures.min(8)).min(RETRY_MAX);
+        self.failures = self.failures.saturating_add(1);
+        delay
+    }
 }
 
 /// The registrations of a shard. The NRF itself does not register.
@@ -30,8 +44,9 @@ pub(super) struct Registrations {
 impl Registrations {
     pub(super) fn new(hosted: Vec<Hosted>, nrf: Arc<ApiRoot>) -> Self {
         let others = hosted.into_iter().filter(|hosted| hosted.nf != Nf::Nrf);
-        let list =
-            others.map(|hosted| Registration { hosted, registered: false, heart_beat: HEART_BEAT }).collect();
+        let list = others
+            .map(|hosted| Registration { hosted, registered: false, heart_beat: HEART_BEAT, failures: 0 })
+            .collect();
         Self { nrf, list }
     }
 
@@ -60,12 +75,21 @@ impl Registrations {
         }
     }
 
-    pub(super) fn reply(&mut self, tag: Tag, reply: Reply, out: &mut Outbox) {
+    /// Handles the NRF's reply; returns whether the NRF has lost its state.
+    pub(super) fn reply(&mut self, tag: Tag, reply: Reply, out: &mut Outbox) -> bool {
         let at = tag.owner as usize;
         match tag.step {
             step::REGISTER => self.registered(at, reply, out),
-            step::HEART_BEAT => self.on_heart_beat_reply(at, &reply, out),
+            step::HEART_BEAT => return self.on_heart_beat_reply(at, &reply, out),
             _ => {}
+        }
+        false
+    }
+
+    /// The connection to the NRF broke: a heart-beat shows whether the NRF restarted and lost the registrations.
+    pub(super) fn connection_lost(&self, out: &mut Outbox) {
+        for (at, _) in self.list.iter().enumerate().filter(|(_, registration)| registration.registered) {
+            out.start(at as u64, Timer::NrfHeartBeat, RETRY);
         }
     }
 
@@ -74,28 +98,43 @@ impl Registrations {
         let profile = match reply {
             Ok(Response::NfProfileCreated(created)) => created.body,
             Ok(Response::NfProfile(profile)) => *profile,
-            Ok(_) => return out.start(at as u64, Timer::NrfHeartBeat, RETRY),
+            Ok(_) => return out.start(at as u64, Timer::NrfHeartBeat, registration.next_retry()),
             Err(problem) => {
-                out.log(Level::Debug, || {
-                    format!("{} is not registered yet: {problem}", registration.hosted.nf)
-                });
-                return out.start(at as u64, Timer::NrfHeartBeat, RETRY);
+                // An NRF that refuses will go on refusing: the operator has to know. One that does not answer yet may start.
+                let is_refused = (400..500).contains(&problem.status) && registration.failures == 0;
+                let level = if is_refused { Level::Warn } else { Level::Debug };
+                out.log(level, || format!("{} is not registered: {problem}", registration.hosted.nf));
+                return out.start(at as u64, Timer::NrfHeartBeat, registration.next_retry());
             }
         };
         registration.registered = true;
+        registration.failures = 0;
         registration.heart_beat =
             profile.heart_beat_timer.map_or(HEART_BEAT, |s| Duration::from_secs(s.into()));
         out.start(at as u64, Timer::NrfHeartBeat, registration.heart_beat);
     }
 
-    /// If the NRF does not know the instance any more, registers it again.
-    fn on_heart_beat_reply(&mut self, at: usize, reply: &Reply, out: &mut Outbox) {
-        let Some(registration) = self.list.get_mut(at) else { return };
-        if reply.as_ref().is_err_and(|problem| problem.status == 404) {
-            registration.registered = false;
-            return self.register(at, out);
+    /// Handles the reply to a heart-beat. An NRF that does not know the instance has restarted or given it up: the instance
+    /// registers again at once (TS 29.510 5.2.2.3.2). Returns whether that is so.
+    fn on_heart_beat_reply(&mut self, at: usize, reply: &Reply, out: &mut Outbox) -> bool {
+        let Some(registration) = self.list.get_mut(at) else { return false };
+        match reply {
+            Ok(_) => {
+                registration.failures = 0;
+                out.start(at as u64, Timer::NrfHeartBeat, registration.heart_beat);
+            }
+            Err(problem) if problem.status == 404 => {
+                registration.registered = false;
+                registration.failures = 0;
+                self.register(at, out);
+                return true;
+            }
+            Err(_) => {
+                let delay = registration.next_retry().min(registration.heart_beat);
+                out.start(at as u64, Timer::NrfHeartBeat, delay);
+            }
         }
-        out.start(at as u64, Timer::NrfHeartBeat, registration.heart_beat);
+        false
     }
 
     /// The heart-beat or retry timer has expired.

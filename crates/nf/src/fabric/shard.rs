@@ -72,6 +72,8 @@ pub enum ShardInput {
         exchange: u64,
         what: Order,
     },
+    /// A connection over HTTP/2 to that authority (host and port) ended.
+    ConnectionLost { authority: Arc<str> },
     /// The process is stopping: deregister the NFs from the NRF.
     Stop,
 }
@@ -176,6 +178,9 @@ impl Shard {
         match input {
             ShardInput::Start => self.agent.start(&mut self.outbox),
             ShardInput::Stop => self.agent.stop(&mut self.outbox),
+            ShardInput::ConnectionLost { authority } => {
+                self.agent.connection_lost(&authority, &mut self.outbox);
+            }
             ShardInput::N2(input) => self.queue.push_back((Nf::Amf, Input::N2(input))),
             ShardInput::N4(input) => self.queue.push_back((Nf::Smf, Input::N4(input))),
             ShardInput::Request { from, nf, request } => {

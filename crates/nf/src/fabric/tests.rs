@@ -3,8 +3,8 @@
 
 use super::*;
 use crate::kit::{
-    Caller, Duration, Identity, Instant, Level, NetworkFunction, Nf, Rng, StoreRequest, StoreResponse, Tag,
-    Timer, TimerKey,
+    Caller, Duration, Identity, Instant, Level, NetworkFunction, Nf, References, Rng, StoreRequest,
+    StoreResponse, Tag, Timer, TimerKey,
 };
 use crate::nrf::{Nrf, NrfConfig};
 use crate::testing::{self, CALLER, instance, plmn, supi};
@@ -76,6 +76,7 @@ impl Rig {
             fixed: BTreeMap::new(),
             forced_http: BTreeSet::new(),
             protected: BTreeSet::new(),
+            references: References::new(&mut Rng::from_number(1)),
         };
         change(&mut config);
         let functions = hosted.iter().map(|nf| (*nf, function(*nf))).collect();
@@ -187,9 +188,9 @@ fn a_shard_registers_and_is_ready_when_the_nrf_has_answered() {
 fn registration_is_tried_again_until_the_nrf_answers() {
     let mut rig = Rig::new(&[Nf::Udm], |_| {});
     let mut effects = rig.handle(ShardInput::Start);
-    for _ in 0..3 {
+    for delay in [200, 400, 800, 1600, 2000, 2000] {
         effects = rig.reply(Nf::Agent, http(&effects)[0].0, Err(Problem::timed_out().into()));
-        assert_eq!(timer(&effects), Some(Duration::from_millis(200)));
+        assert_eq!(timer(&effects), Some(Duration::from_millis(delay)));
         assert!(!is_ready(&effects));
         effects = rig.heart_beat_timer();
         assert_eq!(http(&effects)[0].2, Operation::RegisterNfInstance);
@@ -207,6 +208,41 @@ fn an_instance_sends_heart_beats_and_registers_again_if_unknown() {
     let beat = rig.heart_beat_timer();
     let effects = rig.reply(Nf::Agent, http(&beat)[0].0, Err(Problem::of_status(404).into()));
     assert_eq!(http(&effects)[0].2, Operation::RegisterNfInstance);
+}
+
+/// The authority of the NRF.
+fn connection_lost() -> ShardInput {
+    ShardInput::ConnectionLost { authority: nrf_root().authority.clone() }
+}
+
+#[test]
+fn an_nrf_that_restarts_has_the_instance_back_at_once() {
+    let mut rig = registered_udm();
+    let lost = ShardInput::ConnectionLost { authority: far().authority.clone() };
+    assert_eq!(timer(&rig.handle(lost)), None, "of another NF");
+    assert_eq!(timer(&rig.handle(connection_lost())), Some(Duration::from_millis(200)));
+    for delay in [200, 400, 800] {
+        let beat = rig.heart_beat_timer();
+        assert_eq!(http(&beat)[0].2, Operation::UpdateNfInstance);
+        let effects = rig.reply(Nf::Agent, http(&beat)[0].0, Err(Problem::not_reachable("down").into()));
+        assert_eq!(timer(&effects), Some(Duration::from_millis(delay)), "not only at the next heart-beat");
+    }
+    let beat = rig.heart_beat_timer();
+    let effects = rig.reply(Nf::Agent, http(&beat)[0].0, Err(Problem::of_status(404).into()));
+    assert_eq!(http(&effects)[0].2, Operation::RegisterNfInstance);
+    let effects = rig.reply(Nf::Agent, http(&effects)[0].0, registered(5));
+    assert_eq!(timer(&effects), Some(Duration::from_secs(5)));
+}
+
+#[test]
+fn subscriptions_that_the_nrf_lost_are_made_again() {
+    let mut rig = registered_udm();
+    let effects = rig.ask_and_find(&[far()], 60);
+    let tag = call_of(&effects, Operation::CreateSubscription).expect("a subscription");
+    rig.reply(Nf::Agent, tag, subscribed(600));
+    let beat = rig.heart_beat_timer();
+    let effects = rig.reply(Nf::Agent, http(&beat)[0].0, Err(Problem::of_status(404).into()));
+    assert!(call_of(&effects, Operation::CreateSubscription).is_some());
 }
 
 #[test]
@@ -252,10 +288,16 @@ fn a_notification_of_the_nrf_invalidates_a_result() {
     assert!(subscribed, "the agent has itself told of changes");
     let at = Uri::new(&nrf_root(), "/nnrf-nfm/v1/nf-instances/10");
     let body = NotificationData::new(NotificationEventType::NfDeregistered, at);
-    let uri = Uri::new(&shard_root(OWN), "/nudm-callback/v1/nf-status/UDR");
-    let request = NfStatusNotify { uri, body }.into();
-    let told = rig.handle(ShardInput::Request { from: CALLER, nf: Nf::Agent, request });
-    assert!(matches!(answer(&told), Some(Ok(Response::NoContent))));
+    let mut notify = |path: &str| {
+        let request = NfStatusNotify { uri: Uri::new(&shard_root(OWN), path), body: body.clone() }.into();
+        let told = rig.handle(ShardInput::Request { from: CALLER, nf: Nf::Agent, request });
+        answer(&told).expect("an answer").clone()
+    };
+    let guessed = notify("/nudm-callback/v1/nf-status/UDR").unwrap_err();
+    assert_eq!(guessed.status, 404, "nobody was given that URI");
+    let reference = References::new(&mut Rng::from_number(1)).of_name("UDR");
+    let told = notify(&format!("/nudm-callback/v1/nf-status/{reference}"));
+    assert_eq!(told, Ok(Response::NoContent));
     assert!(search(&rig.ask()).is_some());
 }
 
@@ -464,4 +506,14 @@ fn a_call_for_which_the_nrf_gives_no_token_fails() {
     let tag = http(&asked).last().unwrap().0;
     let failed = rig.reply(Nf::Agent, tag, Err(refused(AccessTokenErrorCode::UnauthorizedClient)));
     assert!(matches!(answer(&failed), Some(Err(_))), "{failed:?}");
+}
+
+#[test]
+fn an_nrf_in_cleartext_gets_each_service_at_both_addresses() {
+    let config = ProfileConfig { plain: Some("10.0.0.7:80".parse().unwrap()), ..ProfileConfig::default() };
+    let api_root = Arc::new(ApiRoot::new(Scheme::Https, "10.0.0.7:7777").with_prefix("/s0"));
+    let profile = profile(Nf::Amf, &Identity { api_root, ..testing::identity() }, &config);
+    let services = profile.services();
+    let roots: Vec<_> = services.filter_map(|service| Some(service.api_root()?.to_string())).collect();
+    assert_eq!(roots, ["https://10.0.0.7:7777/s0", "http://10.0.0.7:80/s0"]);
 }

@@ -96,6 +96,12 @@ impl Watches {
         watch.until = data.validity_time.map(|end| self.wall.instant(end));
     }
 
+    /// The NRF has lost its subscriptions: returns the types for which new ones are needed.
+    pub(super) fn forget(&mut self) -> Vec<NfType> {
+        let lost = |watch: &mut Watch| watch.id.take().map(|_| watch.nf_type.clone());
+        self.list.iter_mut().filter_map(lost).collect()
+    }
+
     /// The shard stops: ends all subscriptions.
     pub(super) fn end_all(&mut self, out: &mut Outbox) {
         for subscription_id in self.list.iter_mut().filter_map(|watch| watch.id.take()) {

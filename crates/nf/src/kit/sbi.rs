@@ -1,6 +1,6 @@
 //! How an NF addresses other NFs: targets of calls, and callers.
 
-use super::{Instant, WallClock};
+use super::{Client, Instant, WallClock};
 use pith_sbi::common::DateTime;
 use pith_sbi::{ApiRoot, NfInstanceId, NfType};
 use pith_types::{Dnn, InstanceId, Plmn, ShardId, Snssai};
@@ -136,9 +136,8 @@ pub enum Caller {
     /// An HTTP/2 client, by the shell's number of the exchange.
     Remote {
         exchange: u64,
-        /// The NF instance in its token or its certificate; if the certificate contains several,
-        /// the first. `None` if nothing proves it.
-        client: Option<NfInstanceId>,
+        /// What its certificate and its token prove; `None` if it shows neither.
+        client: Option<Client>,
     },
 }
 

@@ -17,7 +17,7 @@ mod subscription;
 #[cfg(test)]
 mod tests;
 
-use crate::kit::{Caller, Input, Inspect, Instant, NetworkFunction, Outbox, Timer, WallClock};
+use crate::kit::{Caller, Input, Inspect, Instant, NetworkFunction, Outbox, Owner, Timer, WallClock};
 pub use access_token::{TokenIssuer, TokenSigner};
 pub use config::NrfConfig;
 use pith_sbi::nnrf_nfmanagement::NfProfile;
@@ -77,19 +77,16 @@ impl Nrf {
 
     fn request(&mut self, now: Instant, from: Caller, request: Request, out: &mut Outbox) {
         self.sweep_later(out);
-        let (client, is_proven) = match from {
-            Caller::Remote { client, .. } => (client, client.is_some()),
-            Caller::Local { .. } | Caller::Shard { .. } => (None, true),
-        };
+        let is_proven = Owner::of(from) != Owner::Unproven;
         let reply = match request {
             Request::RegisterNfInstance(request) => self.register(now, *request, out),
             Request::UpdateNfInstance(request) => self.update(now, &request, out),
             Request::DeregisterNfInstance(request) => self.deregister(&request.nf_instance_id, out),
             Request::GetNfInstance(request) => self.profile(&request.nf_instance_id),
             Request::GetNfInstances(request) => Ok(self.list(&request)),
-            Request::CreateSubscription(request) => self.subscribe(now, request.body, client),
-            Request::UpdateSubscription(request) => self.renew(now, &request, client),
-            Request::RemoveSubscription(request) => self.unsubscribe(&request.subscription_id, client),
+            Request::CreateSubscription(request) => self.subscribe(now, request.body, Owner::of(from)),
+            Request::UpdateSubscription(request) => self.renew(now, &request, from),
+            Request::RemoveSubscription(request) => self.unsubscribe(&request.subscription_id, from),
             Request::SearchNfInstances(request) => self.search(&request),
             Request::AccessTokenRequest(request) => self.access_token(now, &request.body, is_proven),
             _ => Err(Box::new(Problem::new(Cause::ResourceUriStructureNotFound))),

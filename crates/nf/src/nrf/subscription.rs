@@ -1,12 +1,12 @@
 //! Subscriptions to changes of NF instances (TS 29.510 5.2.2.5 to 5.2.2.7).
 
 use super::Nrf;
-use crate::kit::{Duration, Instant, Level, Outbox, Tag, Target};
+use crate::kit::{Caller, Duration, Instant, Level, Outbox, Owner, Tag, Target};
 use pith_sbi::common::DateTime;
 use pith_sbi::nnrf_nfmanagement::{
     NfProfile, NfStatusNotify, NotificationData, NotificationEventType, SubscriptionData, UpdateSubscription,
 };
-use pith_sbi::{Cause, Created, NfInstanceId, Problem, Reply, Response, Uri};
+use pith_sbi::{Cause, Created, Problem, Reply, Response, Uri};
 
 /// Duration of a subscription, as default and maximum.
 const VALIDITY: Duration = Duration::from_secs(600);
@@ -23,9 +23,8 @@ const FAILURES: u8 = 5;
 pub(super) struct Subscription {
     /// Includes the `validityTime` at which it is deleted.
     data: SubscriptionData,
-    /// The subscriber, if its certificate names one: only that NF may change the subscription (TS
-    /// 33.501 13.4.1.1).
-    owner: Option<NfInstanceId>,
+    /// The subscriber: only that NF may change the subscription (TS 33.501 13.4.1.1).
+    owner: Owner,
     /// Failed notifications since the last successful one.
     failures: u8,
     /// Number of notifications sent: each has a number.
@@ -34,12 +33,7 @@ pub(super) struct Subscription {
 
 impl Nrf {
     /// Creates a subscription; the answer contains its end (TS 29.510 6.1.6.2.16 `validityTime`).
-    pub(super) fn subscribe(
-        &mut self,
-        now: Instant,
-        mut data: SubscriptionData,
-        owner: Option<NfInstanceId>,
-    ) -> Reply {
+    pub(super) fn subscribe(&mut self, now: Instant, mut data: SubscriptionData, owner: Owner) -> Reply {
         if self.subscriptions.len() >= LIMIT {
             return Err(Box::new(Problem::congestion(VALIDITY.as_secs() as u32)));
         }
@@ -54,15 +48,10 @@ impl Nrf {
 
     /// Changes the end of a subscription. The answer contains the end only if it differs from the
     /// requested one.
-    pub(super) fn renew(
-        &mut self,
-        now: Instant,
-        request: &UpdateSubscription,
-        client: Option<NfInstanceId>,
-    ) -> Reply {
+    pub(super) fn renew(&mut self, now: Instant, request: &UpdateSubscription, from: Caller) -> Reply {
         let id: u64 = request.subscription_id.parse().map_err(|_| not_found())?;
         let known = self.subscriptions.get(&id).ok_or_else(not_found)?;
-        known.check_owner(client)?;
+        known.owner.check(from)?;
         let wished = pith_sbi::patch::apply(&known.data, &request.body)?.validity_time;
         let end = Some(self.end(now, wished));
         let subscription = self.subscriptions.get_mut(&id).ok_or_else(not_found)?;
@@ -99,9 +88,9 @@ impl Nrf {
         }
     }
 
-    pub(super) fn unsubscribe(&mut self, id: &str, client: Option<NfInstanceId>) -> Reply {
+    pub(super) fn unsubscribe(&mut self, id: &str, from: Caller) -> Reply {
         let id: u64 = id.parse().map_err(|_| not_found())?;
-        self.subscriptions.get(&id).ok_or_else(not_found)?.check_owner(client)?;
+        self.subscriptions.get(&id).ok_or_else(not_found)?.owner.check(from)?;
         self.subscriptions.remove(&id);
         Ok(Response::NoContent)
     }
@@ -123,13 +112,6 @@ impl Nrf {
 }
 
 impl Subscription {
-    fn check_owner(&self, client: Option<NfInstanceId>) -> Result<(), Box<Problem>> {
-        if self.owner == client {
-            return Ok(());
-        }
-        Err(Box::new(Problem::of_status(403).detail("the subscription belongs to another NF")))
-    }
-
     fn covers(&self, event: &NotificationEventType, profile: &NfProfile) -> bool {
         let events = &self.data.req_notif_events;
         let own = self.data.req_nf_instance_id == Some(profile.nf_instance_id);

@@ -13,7 +13,9 @@ mod session;
 #[cfg(test)]
 mod tests;
 
-use crate::kit::{Arena, Caller, Input, Instant, Key, NetworkFunction, Outbox, Tag, Target};
+use crate::kit::{
+    Arena, Caller, Input, Instant, Key, NetworkFunction, Outbox, Owner, References, Rng, Tag, Target,
+};
 use pith_sbi::npcf_ampolicycontrol::PolicyAssociationRequest;
 use pith_sbi::npcf_smpolicycontrol::SmPolicyContextData;
 use pith_sbi::nudr_dr::ReadAccessAndMobilityPolicyData;
@@ -34,6 +36,7 @@ enum Context {
 #[derive(Debug)]
 struct Association {
     context: Context,
+    owner: Owner,
     /// The caller to answer when the policy data have arrived; `None` afterwards.
     creating: Option<Caller>,
 }
@@ -42,13 +45,14 @@ struct Association {
 #[derive(Debug)]
 pub struct Pcf {
     root: Arc<ApiRoot>,
+    references: References,
     associations: Arena<Association>,
 }
 
 impl Pcf {
     /// A PCF with that API root.
-    pub const fn new(root: Arc<ApiRoot>) -> Self {
-        Self { root, associations: Arena::new(LIMIT) }
+    pub fn new(root: Arc<ApiRoot>, mut rng: Rng) -> Self {
+        Self { root, references: References::new(&mut rng), associations: Arena::new(LIMIT) }
     }
 
     /// Number of associations.
@@ -67,27 +71,27 @@ impl Pcf {
                 return self.create(from, Context::Session(Box::new(request.body)), query.into(), out);
             }
             Request::ReadAmPolicyAssociation(request) => {
-                self.access(&request.pol_asso_id).map(|(_, context)| {
+                self.access(&request.pol_asso_id, from).map(|(_, context)| {
                     let mut association = access::decide(context);
                     association.request = Some(context.clone());
                     Response::PolicyAssociation(Box::new(association))
                 })
             }
             Request::UpdateAmPolicyAssociation(request) => self
-                .access(&request.pol_asso_id)
+                .access(&request.pol_asso_id, from)
                 .map(|(key, _)| Response::PolicyUpdate(Box::new(access::update(self.access_uri(key))))),
             Request::DeleteAmPolicyAssociation(request) => {
-                let found = self.access(&request.pol_asso_id).map(|(key, _)| key);
+                let found = self.access(&request.pol_asso_id, from).map(|(key, _)| key);
                 found.map(|key| self.delete(key))
             }
             Request::GetSmPolicy(request) => self
-                .session(&request.sm_policy_id)
+                .session(&request.sm_policy_id, from)
                 .map(|(_, context)| Response::SmPolicyControl(Box::new(session::control(context)))),
             Request::UpdateSmPolicy(request) => self
-                .session(&request.sm_policy_id)
+                .session(&request.sm_policy_id, from)
                 .map(|(_, context)| Response::SmPolicyDecision(Box::new(session::decide(context)))),
             Request::DeleteSmPolicy(request) => {
-                let found = self.session(&request.sm_policy_id).map(|(key, _)| key);
+                let found = self.session(&request.sm_policy_id, from).map(|(key, _)| key);
                 found.map(|key| self.delete(key))
             }
             _ => Err(Box::new(Problem::new(Cause::ResourceUriStructureNotFound))),
@@ -96,7 +100,11 @@ impl Pcf {
     }
 
     fn create(&mut self, from: Caller, context: Context, query: Request, out: &mut Outbox) {
-        match self.associations.insert_with(|_| Association { context, creating: Some(from) }) {
+        match self.associations.insert_with(|_| Association {
+            context,
+            owner: Owner::of(from),
+            creating: Some(from),
+        }) {
             Some(key) => out.call(Tag { owner: key.to_u64(), step: 0 }, Target::any(), query),
             None => out.refuse(from, Problem::congestion(1)),
         }
@@ -136,31 +144,35 @@ impl Pcf {
         Response::NoContent
     }
 
-    fn access(&self, id: &str) -> Result<(Key, &PolicyAssociationRequest), Box<Problem>> {
-        match self.find(id) {
-            Some((key, Context::Access(context))) => Ok((key, context)),
+    fn access(&self, id: &str, from: Caller) -> Result<(Key, &PolicyAssociationRequest), Box<Problem>> {
+        match self.find(id, from)? {
+            (key, Context::Access(context)) => Ok((key, context)),
             _ => Err(not_found()),
         }
     }
 
-    fn session(&self, id: &str) -> Result<(Key, &SmPolicyContextData), Box<Problem>> {
-        match self.find(id) {
-            Some((key, Context::Session(context))) => Ok((key, context)),
+    fn session(&self, id: &str, from: Caller) -> Result<(Key, &SmPolicyContextData), Box<Problem>> {
+        match self.find(id, from)? {
+            (key, Context::Session(context)) => Ok((key, context)),
             _ => Err(not_found()),
         }
     }
 
-    fn find(&self, id: &str) -> Option<(Key, &Context)> {
-        let key = Key::from_u64(u64::from_str_radix(id, 16).ok()?);
-        Some((key, &self.associations.get(key)?.context))
+    /// The association of that id, if it is the caller's. An AMF to which the UE moves makes one of its own: the former AMF
+    /// deletes the other, or the PCF keeps it until then.
+    fn find(&self, id: &str, from: Caller) -> Result<(Key, &Context), Box<Problem>> {
+        let key = self.references.key(id).ok_or_else(not_found)?;
+        let association = self.associations.get(key).ok_or_else(not_found)?;
+        association.owner.check(from)?;
+        Ok((key, &association.context))
     }
 
     fn access_uri(&self, key: Key) -> Uri {
-        Uri::new(&self.root, &format!("/npcf-am-policy-control/v1/policies/{:x}", key.to_u64()))
+        Uri::new(&self.root, &format!("/npcf-am-policy-control/v1/policies/{}", self.references.of_key(key)))
     }
 
     fn session_uri(&self, key: Key) -> Uri {
-        Uri::new(&self.root, &format!("/npcf-smpolicycontrol/v1/sm-policies/{:x}", key.to_u64()))
+        Uri::new(&self.root, &format!("/npcf-smpolicycontrol/v1/sm-policies/{}", self.references.of_key(key)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Policy associations of both kinds, from creation to deletion.
 
 use super::*;
-use crate::testing::{Bench, Seen, ambr, root, supi};
+use crate::testing::{Bench, Seen, ambr, client, root, supi};
 use pith_sbi::Operation;
 use pith_sbi::common::{PduSessionType, SupportedFeatures};
 use pith_sbi::npcf_ampolicycontrol::{
@@ -15,7 +15,7 @@ use pith_sbi::npcf_smpolicycontrol::{
 use pith_types::Snssai;
 
 fn bench() -> Bench<Pcf> {
-    Bench::new(Pcf::new(root("pcf")))
+    Bench::new(Pcf::new(root("pcf"), Rng::from_number(1)))
 }
 
 fn ask_access(bench: &mut Bench<Pcf>) -> Seen {
@@ -140,4 +140,30 @@ fn a_duplicate_reply_is_answered_once() {
     let asked = ask_access(&mut bench);
     created(&mut bench, &asked);
     assert!(bench.reply(asked.call().0, policy_data()).is_empty());
+}
+
+#[test]
+fn an_association_is_used_by_the_nf_that_made_it_only() {
+    let mut bench = bench();
+    bench.caller = client(1);
+    let asked = ask_session(&mut bench);
+    let id = created(&mut bench, &asked);
+    let delete = DeleteSmPolicy { sm_policy_id: id.clone(), body: SmPolicyDeleteData::default() };
+    bench.caller = client(2);
+    assert_eq!(bench.request(GetSmPolicy { sm_policy_id: id }).problem().status, 403);
+    assert_eq!(bench.request(delete.clone()).problem().status, 403);
+    assert_eq!(bench.nf.associations(), 1);
+    bench.caller = client(1);
+    assert_eq!(bench.request(delete).answer(), &Response::NoContent);
+}
+
+#[test]
+fn the_id_of_an_association_cannot_be_guessed() {
+    let mut bench = bench();
+    let asked = ask_session(&mut bench);
+    let id = created(&mut bench, &asked);
+    for guess in ["0", "1", "0.0", &format!("1{id}"), &id[..id.len() - 1]] {
+        let seen = bench.request(GetSmPolicy { sm_policy_id: guess.into() });
+        assert_eq!(seen.cause(), Some(&Cause::PolicyAssociationNotFound), "{guess}");
+    }
 }

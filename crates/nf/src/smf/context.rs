@@ -2,7 +2,7 @@
 
 use super::config::Network;
 use super::selection::{FrontPlan, Path};
-use crate::kit::{Caller, UpfHandle};
+use crate::kit::{Caller, Owner, UpfHandle};
 use pith_nas::GsmCause;
 use pith_ngap::transfer::Tunnel;
 use pith_sbi::common::{AccessType, NfInstanceId, PlmnIdNid, RatType, UserLocation};
@@ -168,6 +168,8 @@ pub(super) struct AmfLink {
     pub status_uri: Uri,
     /// Where its services stand: those of the status URI.
     pub root: Arc<ApiRoot>,
+    /// Whose requests about the session are taken.
+    pub owner: Owner,
 }
 
 /// The session at the UPF.

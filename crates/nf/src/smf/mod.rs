@@ -26,7 +26,7 @@ mod tests;
 
 use crate::kit::{
     Arena, Identity, Input, Inspect, Instant, Key, Level, N4Effect, N4Input, NetworkFunction, Order, Outbox,
-    Rng, Tag, Target, Timer, TimerKey, UpfHandle,
+    References, Rng, Tag, Target, Timer, TimerKey, UpfHandle,
 };
 pub use config::{Breakout, DataNetwork, Network, SmfConfig, UpfService};
 use context::{FRONT_SEID, Front, SmContext, State};
@@ -68,6 +68,8 @@ pub struct Smf {
     identity: Identity,
     config: SmfConfig,
     rng: Rng,
+    /// References of SM contexts, in resource and callback URIs.
+    references: References,
     contexts: Arena<SmContext>,
     by_ue: HashMap<(Supi, u8), Key>,
     pools: Pools,
@@ -78,10 +80,11 @@ pub struct Smf {
 
 impl Smf {
     /// An SMF.
-    pub fn new(identity: Identity, config: SmfConfig, rng: Rng) -> Self {
+    pub fn new(identity: Identity, config: SmfConfig, mut rng: Rng) -> Self {
+        let references = References::new(&mut rng);
         let (pools, upfs) = (Pools::new(&config, identity.shard.0), Upfs::new(&config));
         let (contexts, by_ue) = (Arena::new(LIMIT), HashMap::new());
-        Self { identity, config, rng, contexts, by_ue, pools, upfs, lost: VecDeque::new() }
+        Self { identity, config, rng, references, contexts, by_ue, pools, upfs, lost: VecDeque::new() }
     }
 
     /// What it holds.

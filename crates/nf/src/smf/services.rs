@@ -2,7 +2,7 @@
 
 use super::context::{SmContext, State, UserPlane};
 use super::{Smf, n1, n2};
-use crate::kit::{Caller, Key, Level, Outbox};
+use crate::kit::{Caller, Key, Level, Outbox, Owner};
 use bytes::Bytes;
 use pith_nas::{GsmBody, GsmCause, GsmMessage};
 use pith_ngap::transfer::SetupResponseTransfer;
@@ -20,12 +20,12 @@ impl Smf {
         match request {
             Request::PostSmContexts(request) => self.establish(from, request.body, out),
             Request::UpdateSmContext(request) => self.update(from, *request, out),
-            Request::ReleaseSmContext(request) => match self.find(&request.sm_context_ref) {
-                Some(key) => {
+            Request::ReleaseSmContext(request) => match self.find_own(&request.sm_context_ref, from) {
+                Ok(key) => {
                     self.end(key, out);
                     out.answer(from, Response::NoContent);
                 }
-                None => out.refuse(from, Problem::context_not_found()),
+                Err(problem) => out.refuse(from, *problem),
             },
             Request::SmPolicyUpdateNotify(notification) => match self.find(notification.uri.id()) {
                 Some(key) => self.policy_changed(key, from, notification.body, out),
@@ -40,35 +40,56 @@ impl Smf {
             },
             // Of what is subscribed, the SMF asks for each session anew: nothing to do for those that stand.
             Request::SdmChangeNotification(_) => out.answer(from, Response::NoContent),
-            Request::DeregistrationNotification(notification) => {
-                if let Some(key) = self.find(notification.uri.id()) {
+            Request::DeregistrationNotification(notification) => match self.find(notification.uri.id()) {
+                Some(key) => {
                     self.withdraw(key, GsmCause::RegularDeactivation, out);
+                    out.answer(from, Response::NoContent);
                 }
-                out.answer(from, Response::NoContent);
-            }
+                None => out.refuse(from, Problem::context_not_found()),
+            },
             Request::N1N2TransferFailureNotification(notification) => {
-                if let Some(key) = self.find(notification.uri.id()) {
-                    self.not_delivered(key, out);
+                match self.find(notification.uri.id()) {
+                    Some(key) => {
+                        self.not_delivered(key, out);
+                        out.answer(from, Response::NoContent);
+                    }
+                    None => out.refuse(from, Problem::context_not_found()),
                 }
-                out.answer(from, Response::NoContent);
             }
             _ => out.refuse(from, Problem::new(Cause::ResourceUriStructureNotFound)),
         }
     }
 
-    /// The context of a reference: its key in hexadecimal digits.
+    /// The context of a reference that this run gave out.
     pub(super) fn find(&self, reference: &str) -> Option<Key> {
-        let key = Key::from_u64(u64::from_str_radix(reference, 16).ok()?);
+        let key = self.references.key(reference)?;
         self.contexts.get(key).filter(|context| !matches!(context.state, State::Abandoned(_))).map(|_| key)
+    }
+
+    /// The same, if the session is the caller's.
+    fn find_own(&self, reference: &str, from: Caller) -> Result<Key, Box<Problem>> {
+        let key = self.find(reference).ok_or_else(|| Box::new(Problem::context_not_found()))?;
+        let owner = self.contexts.get(key).map_or(Owner::Process, |context| context.amf.owner);
+        owner.check(from).map(|()| key)
     }
 
     /// UpdateSMContext: a message of the UE, an answer of the gNB, or a change of the user plane
     /// (TS 29.502 5.2.2.3).
     fn update(&mut self, from: Caller, request: UpdateSmContext, out: &mut Outbox) {
-        let Some(key) = self.find(&request.sm_context_ref) else {
-            return out.refuse(from, Problem::context_not_found());
-        };
         let data = request.body;
+        // An AMF to which the UE has moved names itself (TS 23.502 4.2.2.2.2 step 17, TS 29.502 5.2.2.3.6). It knows the
+        // reference from the former AMF only, so it may take the session over.
+        let found = match data.serving_nf_id {
+            Some(_) => self.find(&request.sm_context_ref).ok_or_else(|| Problem::context_not_found().into()),
+            None => self.find_own(&request.sm_context_ref, from),
+        };
+        let key = match found {
+            Ok(key) => key,
+            Err(problem) => return out.refuse(from, *problem),
+        };
+        if let Some(context) = self.contexts.get_mut(key).filter(|_| data.serving_nf_id.is_some()) {
+            context.amf.owner = Owner::of(from);
+        }
         if data.release == Some(true) {
             self.end(key, out);
             return updated(from, SmContextUpdatedData::default(), out);

@@ -94,6 +94,15 @@ impl Config {
         Some(self.store.path.file()?.parent().map(PathBuf::from).unwrap_or_default())
     }
 
+    /// The directory of the Unix sockets of a core that a system user runs. A member of 'api.socket_group' finds them there,
+    /// unless the file names another place. `None` unless only its owner can create sockets in it.
+    pub fn system_sockets(&self) -> Option<PathBuf> {
+        let is_elsewhere = self.api.socket.is_some() || matches!(self.store.path, StorePath::File(_));
+        let directory = PathBuf::from(shell::SYSTEM_SOCKETS);
+        (!is_elsewhere && shell::user() != 0 && shell::is_private_to_its_owner(&directory))
+            .then_some(directory)
+    }
+
     /// The Unix socket of the API: of `pith up`, or of the process whose first NF has that name.
     pub fn api_socket(&self, nf: Option<&str>) -> PathBuf {
         let usual = || match &self.store.path {

@@ -48,7 +48,7 @@ section! {
         #[serde(deserialize_with = "externals")]
         external: BTreeMap<HostedNf, ExternalNf> = BTreeMap::new(),
         /// Cleartext address of this process for NFs of other vendors with 'security: none'; none by
-        /// default. All other callers are refused there.
+        /// default. All other callers are refused there. Such NFs get it in callbacks, such an NRF in profiles.
         plain_listen: Option<SocketAddr> = None,
         /// Time after which an unanswered request fails with 504.
         request_timeout: Period = Period::seconds(5),

@@ -4,7 +4,8 @@ use super::section::section;
 use super::text::{text_value, words};
 use crate::store::DatabaseLocation;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::{fmt, str::FromStr};
 
 section! {
@@ -137,10 +138,18 @@ pub fn user() -> u32 {
     }
 }
 
+/// Directory for sockets of a core that root runs. As /run is root's, no other user can create it.
+pub(super) const SYSTEM_SOCKETS: &str = "/run/pith";
+
+/// Whether only the owner of a directory, and root, can create files in it.
+pub(super) fn is_private_to_its_owner(directory: &Path) -> bool {
+    std::fs::symlink_metadata(directory).is_ok_and(|data| data.is_dir() && data.mode() & 0o022 == 0)
+}
+
 /// Directory for sockets of the user that runs this process.
 pub(super) fn runtime_directory() -> PathBuf {
     if user() == 0 {
-        return PathBuf::from("/run/pith");
+        return PathBuf::from(SYSTEM_SOCKETS);
     }
     let session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
     session.map_or_else(state_directory, |session| session.join("pith"))

@@ -48,12 +48,17 @@ pub struct Client {
     socket: Option<PathBuf>,
     peers: RefCell<Peers<Peer>>,
     tls: Option<Rc<Tls>>,
+    /// Receives the authority of each connection that ends.
+    on_loss: Option<OnLoss>,
 }
+
+/// Handles the end of a connection to an authority (host and port).
+pub type OnLoss = Rc<dyn Fn(&str)>;
 
 impl Client {
     /// A client for `http` URIs.
     pub fn new(limits: Limits) -> Self {
-        Self { limits, socket: None, peers: RefCell::default(), tls: None }
+        Self { limits, socket: None, peers: RefCell::default(), tls: None, on_loss: None }
     }
 
     /// A client whose calls all use a Unix socket.
@@ -64,6 +69,12 @@ impl Client {
     /// A client for `https` URIs, and for `http` URIs of the NFs that the configuration permits.
     pub fn with_tls(limits: Limits, tls: Rc<Tls>) -> Self {
         Self { tls: Some(tls), ..Self::new(limits) }
+    }
+
+    /// The same, which calls that function when a connection ends.
+    pub fn on_loss(mut self, on_loss: OnLoss) -> Self {
+        self.on_loss = Some(on_loss);
+        self
     }
 
     /// Sends a request with an absolute URI; returns the complete response.
@@ -82,7 +93,7 @@ impl Client {
         let body = self.limits.body;
         let transport = match &self.socket {
             Some(path) => PeerTransport::Socket(path),
-            None => PeerTransport::Tcp(self.tls.as_ref()),
+            None => PeerTransport::Tcp(self.tls.as_ref(), self.on_loss.as_ref()),
         };
         let call = peer.call(&target, transport, instance, request.map(Full::new), body);
         timeout(self.limits.time, call).await.unwrap_or(Err(CallError::Late(target.name.clone())))
@@ -95,7 +106,7 @@ enum PeerTransport<'a> {
     /// Through a Unix socket.
     Socket(&'a Path),
     /// Over TCP, with TLS for `https` URIs.
-    Tcp(Option<&'a Rc<Tls>>),
+    Tcp(Option<&'a Rc<Tls>>, Option<&'a OnLoss>),
 }
 
 /// The destination of a request.
@@ -177,7 +188,7 @@ impl Peer {
             None => {
                 let (sender, instances) = match transport {
                     PeerTransport::Socket(path) => (connect_locally(target, path).await?, None),
-                    PeerTransport::Tcp(tls) => connect(target, tls).await?,
+                    PeerTransport::Tcp(tls, on_loss) => connect(target, tls, on_loss).await?,
                 };
                 connection.sender = Some(sender.clone());
                 connection.instances = instances;
@@ -223,6 +234,7 @@ fn was_not_processed<T>(error: &TrySendError<T>) -> bool {
 async fn connect(
     target: &PeerAddress,
     tls: Option<&Rc<Tls>>,
+    on_loss: Option<&OnLoss>,
 ) -> Result<(Sender, Option<Vec<NfInstanceId>>), CallError> {
     let cleartext = !target.is_tls;
     match tls {
@@ -241,11 +253,11 @@ async fn connect(
     // A failure only delays requests.
     let _ = stream.set_nodelay(true);
     match tls.filter(|_| target.is_tls) {
-        None => Ok((handshake(target, stream).await?, None)),
+        None => Ok((handshake(target, stream, on_loss).await?, None)),
         Some(tls) => match tls.connect(stream, &target.host).await {
             Ok((stream, instances)) => {
                 let stream = Explained { stream, tls: tls.clone(), name: target.name.clone() };
-                let sender = handshake(target, stream).await?;
+                let sender = handshake(target, stream, on_loss).await?;
                 Ok((sender, instances))
             }
             Err(why) => {
@@ -260,21 +272,25 @@ async fn connect_locally(target: &PeerAddress, path: &Path) -> Result<Sender, Ca
     let stream = UnixStream::connect(path).await;
     let unreachable =
         |error: std::io::Error| CallError::Unreachable(path.display().to_string(), error.to_string());
-    handshake(target, stream.map_err(unreachable)?).await
+    handshake(target, stream.map_err(unreachable)?, None).await
 }
 
 async fn handshake(
     target: &PeerAddress,
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
+    on_loss: Option<&OnLoss>,
 ) -> Result<Sender, CallError> {
     let (sender, connection) = connection::client()
         .handshake(TokioIo::new(stream))
         .await
         .map_err(|error| target.unreachable(chain(&error)))?;
-    let name = target.name.clone();
+    let (name, on_loss) = (target.name.clone(), on_loss.cloned());
     spawn_local(async move {
         if let Err(error) = connection.await {
             tracing::debug!("the connection to {name} ended: {}", chain(&error));
+        }
+        if let Some(on_loss) = on_loss {
+            on_loss(&name);
         }
     });
     Ok(sender)

@@ -168,6 +168,23 @@ fn a_client_reconnects_to_a_peer_that_was_down() {
 }
 
 #[test]
+fn the_end_of_a_connection_is_reported() {
+    run(async {
+        let server = serve().await;
+        let lost = Rc::new(std::cell::RefCell::new(Vec::new()));
+        let seen = lost.clone();
+        let client =
+            Client::new(LIMITS).on_loss(Rc::new(move |peer| seen.borrow_mut().push(peer.to_owned())));
+        client.call(get(server.address, "/a")).await.unwrap();
+        assert!(lost.borrow().is_empty());
+        server.drain.send_replace(true);
+        server.ended.await.unwrap();
+        sleep(Duration::from_millis(50)).await;
+        assert_eq!(*lost.borrow(), [server.address.to_string()]);
+    });
+}
+
+#[test]
 fn draining_completes_open_requests_and_refuses_new_ones() {
     run(async {
         let server = serve().await;

@@ -3,7 +3,8 @@
 use super::PeerIdentity;
 use crate::pki::{Certificate, Credentials, PkiError, Source, Stamp};
 use hyper::Uri;
-use pith_sbi::NfInstanceId;
+use pith_nf::kit::Nf;
+use pith_sbi::{NfInstanceId, NfType};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::server::WebPkiClientVerifier;
 use rustls::version::TLS13;
@@ -119,13 +120,26 @@ impl Tls {
     ) -> Result<(server::TlsStream<TcpStream>, Option<PeerIdentity>), String> {
         let config = self.current.borrow().server.clone();
         let stream = TlsAcceptor::from(config).accept(stream).await.map_err(|error| refusal(&error))?;
-        let identity = peer(stream.get_ref().1)?.map(|certificate| certificate.identity);
+        let mut identity = peer(stream.get_ref().1)?.map(|certificate| certificate.identity);
+        if let Some(identity) = identity.as_mut().filter(|identity| identity.nf_types.is_empty()) {
+            identity.nf_types = self.configured_types(from);
+            if identity.nf_types.is_empty() {
+                return Err(NO_TYPE.into());
+            }
+        }
         let may_be_nobody =
             |foreign: &Foreign| foreign.security == Security::Server && foreign.callers.contains(&from);
         if identity.is_none() && !self.foreign.iter().any(may_be_nobody) {
             return Err(NO_CERTIFICATE.into());
         }
         Ok((stream, identity))
+    }
+
+    /// The types of the foreign NFs that call from that address. A certificate of another vendor need not name NF types; one
+    /// that does not is good for these only. Without that, it would be good for any type of NF.
+    fn configured_types(&self, from: IpAddr) -> Vec<NfType> {
+        let callers = self.foreign.iter().filter(|foreign| foreign.callers.contains(&from));
+        callers.filter_map(|foreign| Nf::of_name(&foreign.name)?.nf_type()).collect()
     }
 
     /// Client side of a handshake with a host. Returns the NF instances of the server's certificate; `None`
@@ -281,6 +295,7 @@ pub(super) fn host_and_port(uri: &Uri) -> (String, u16) {
 }
 
 const NO_CERTIFICATE: &str = "it sent no certificate: 'pith pki issue' issues one for a process on another host; for an NF of another vendor without a certificate, write 'security: tls' in 'sbi.external'";
+const NO_TYPE: &str = "its certificate names no NF type (RFC 9310): issue one that does, or name this address in 'sbi.external.<nf>.callers' if it is an NF of another vendor";
 const OTHER_CA: &str = "its certificate is of another CA: use the same directory 'sbi.pki' for both, issue a certificate with 'pith pki issue', or configure the other CA in 'sbi.external.<nf>.ca' or 'sbi.tls.ca'";
 const EXPIRED: &str = "its certificate has expired, or one of the two clocks is wrong: 'pith pki list' shows its validity, 'pith pki renew' issues a new one";
 const REFUSED_OURS: &str = "it refused the certificate of this process";

@@ -287,6 +287,32 @@ fn foreign_nfs_get_only_the_configured_security() {
 }
 
 #[test]
+fn a_certificate_without_nf_types_is_that_of_a_configured_nf_or_of_nobody() {
+    run(async {
+        let network = Network::new("typeless");
+        let nameless = Member::new(&[], 1, SocketAddr::from(([127, 0, 0, 1], 7778)));
+        let source = Source::Directory(network.directory.clone(), nameless);
+        let client = Client::with_tls(LIMITS, Rc::new(Tls::open(source, Vec::new()).unwrap()));
+        let server = serve(Transport::Tls(network.tls(Nf::Udm))).await;
+        let refused = client.call(get("https", server.address)).await;
+        assert!(refused.is_err(), "{refused:?}");
+        assert!(server.asked.borrow().is_empty());
+
+        let ausf = Foreign {
+            name: "ausf".into(),
+            host: "127.0.0.1".into(),
+            callers: vec![[127, 0, 0, 1].into()],
+            security: Security::Mutual,
+            roots: None,
+        };
+        let tls = Tls::open(network.source(Nf::Udm), vec![ausf]).unwrap();
+        let server = serve(Transport::Tls(Rc::new(tls))).await;
+        client.call(get("https", server.address)).await.unwrap();
+        assert_eq!(server.asked.borrow()[0].as_ref().unwrap().nf_types, [NfType::Ausf]);
+    });
+}
+
+#[test]
 fn a_connection_without_handshake_is_closed() {
     run(async {
         let network = Network::new("silent");

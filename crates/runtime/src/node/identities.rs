@@ -3,7 +3,7 @@
 use super::security::Security;
 use super::{Hosting, nf_of};
 use crate::clock::Clock;
-use crate::config::{Config, ExternalNf, HostedNf};
+use crate::config::{Config, ExternalNf, ExternalSecurity, HostedNf, SbiSecurity};
 use pith_nf::amf::Peer;
 use pith_nf::fabric::ProfileConfig;
 use pith_nf::gateway::n2::{N2Config, PermittedGnb};
@@ -170,5 +170,13 @@ pub(super) fn profile_config(config: &Config, oauth2: bool) -> ProfileConfig {
         guamis: guamis(config),
         tais: tais(config),
         oauth2,
+        plain: plain_for_nrf(config),
     }
+}
+
+/// Where NFs that an NRF in cleartext tells of this process reach it: they speak cleartext, too.
+fn plain_for_nrf(config: &Config) -> Option<SocketAddr> {
+    let is_plain = |nrf: &ExternalNf| nrf.security() == ExternalSecurity::None;
+    let nrf = config.sbi.external.get(&HostedNf::Nrf).filter(|nrf| is_plain(nrf));
+    config.sbi.plain_listen.filter(|_| nrf.is_some() && config.sbi.security == SbiSecurity::Mtls)
 }

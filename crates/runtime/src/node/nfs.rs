@@ -8,7 +8,7 @@ use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
 use pith_nf::amf::{Amf, AmfConfig, Peer, ServedPlmn};
 use pith_nf::ausf::{Ausf, AusfConfig};
 use pith_nf::fabric::{Agent, AgentConfig, Hosted, Shard, profile};
-use pith_nf::kit::{Level, NetworkFunction, Nf, Rng, WallClock};
+use pith_nf::kit::{Level, NetworkFunction, Nf, References, Rng, WallClock};
 use pith_nf::nrf::{Nrf, NrfConfig, TokenIssuer};
 use pith_nf::nssf::{Nssf, NssfConfig};
 use pith_nf::pcf::Pcf;
@@ -52,7 +52,7 @@ pub(super) fn maker(
     let fallback = identities.identity(Nf::Nrf, shard);
     let identity = move |nf: Nf| by_nf.get(&nf).cloned().unwrap_or_else(|| fallback.clone());
     let blueprint = Blueprint {
-        agent: agent_config(config, identities, access, shard, &hosted),
+        agent: agent_config(config, identities, access, shard, &hosted, References::new(&mut rng)),
         amf: amf_config(config, identity(Nf::Amf), identities.amf_peers()),
         smf: smf_config(config),
         ausf: AusfConfig { serving_networks: config.network.plmns.clone() },
@@ -80,10 +80,10 @@ impl Blueprint {
         match nf {
             Nf::Amf => Box::new(Amf::new(self.amf.clone(), rng.fork())),
             Nf::Smf => Box::new(Smf::new(identity, self.smf.clone(), rng.fork())),
-            Nf::Ausf => Box::new(Ausf::new(identity, self.ausf.clone())),
+            Nf::Ausf => Box::new(Ausf::new(identity, self.ausf.clone(), rng.fork())),
             Nf::Udm => Box::new(Udm::new(self.udm.clone(), rng.fork())),
             Nf::Udr => Box::new(Udr::new(root)),
-            Nf::Pcf => Box::new(Pcf::new(root)),
+            Nf::Pcf => Box::new(Pcf::new(root, rng.fork())),
             Nf::Nrf | Nf::Agent => {
                 let wall = WallClock::of_epoch(identity.epoch_unix_ms);
                 let nrf = Nrf::new(root, NrfConfig::default()).with_wall_clock(wall);
@@ -103,6 +103,7 @@ fn agent_config(
     access: &Tokens,
     shard: u16,
     hosted: &[Nf],
+    references: References,
 ) -> AgentConfig {
     let profiles = profile_config(config, access.are_asked_for());
     let hosted = hosted.iter().map(|nf| {
@@ -125,6 +126,7 @@ fn agent_config(
         fixed: fixed.collect(),
         forced_http: Nf::ALL.into_iter().filter(|nf| forced(nf)).collect::<BTreeSet<_>>(),
         protected: access.protected(config),
+        references,
     }
 }
 

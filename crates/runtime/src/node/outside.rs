@@ -245,6 +245,13 @@ impl Shards for ProcessShards {
         self.send(token.shard, ShardInput::Reply { nf: token.nf, tag: token.tag, from, reply });
     }
 
+    fn connection_lost(&self, authority: &str) {
+        let authority: Arc<str> = authority.into();
+        for shard in 0..self.count() {
+            self.send(shard, ShardInput::ConnectionLost { authority: Arc::clone(&authority) });
+        }
+    }
+
     fn inspect(&self, topic: Topic, exchange: u64) -> usize {
         match topic {
             Topic::Ues => self.inspect_nf(Nf::Amf, Inspect::Ues, exchange),

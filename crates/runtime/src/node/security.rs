@@ -7,7 +7,7 @@ use crate::pki::{Directory, Member, Source, certificates};
 use pith_nf::kit::Nf;
 use pith_sbi::{NfInstanceId, Scheme};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 /// The SBI security of a process.
 pub(super) struct Security {
@@ -47,10 +47,10 @@ impl Security {
 
 /// The NFs of other vendors. Each weakened security is logged.
 fn foreign(config: &Config) -> Result<Vec<Foreign>, StartError> {
-    config.sbi.external.iter().map(|(nf, external)| one(*nf, external)).collect()
+    config.sbi.external.iter().map(|(nf, external)| one(*nf, external, config.sbi.plain_listen)).collect()
 }
 
-fn one(nf: HostedNf, external: &ExternalNf) -> Result<Foreign, StartError> {
+fn one(nf: HostedNf, external: &ExternalNf, plain_listen: Option<SocketAddr>) -> Result<Foreign, StartError> {
     let security = match external.security() {
         ExternalSecurity::Mtls => http::Security::Mutual,
         ExternalSecurity::Tls => http::Security::Server,
@@ -65,7 +65,12 @@ fn one(nf: HostedNf, external: &ExternalNf) -> Result<Foreign, StartError> {
             "sbi.external.{nf} ({url}): TLS, but requests from {callers:?} are accepted without a certificate"
         ),
         http::Security::None => {
-            tracing::warn!("sbi.external.{nf} ({url}): cleartext, which can be read and changed in transit")
+            tracing::warn!("sbi.external.{nf} ({url}): cleartext, which can be read and changed in transit");
+            if plain_listen.is_none() {
+                tracing::warn!(
+                    "sbi.external.{nf} ({url}) cannot call this process, not even for notifications: set 'sbi.plain_listen'"
+                );
+            }
         }
     }
     if external.oauth2 == Switch::Off {

@@ -5,7 +5,7 @@ use super::{Certificate, PkiError, of_file};
 use crate::config::TlsFiles;
 use crate::private_file::{self, Readers};
 use pith_nf::kit::Nf;
-use pith_sbi::NfInstanceId;
+use pith_sbi::{NfInstanceId, NfType};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::collections::BTreeMap;
@@ -50,7 +50,21 @@ impl Source {
         let key = PrivateKeyDer::from_pem_slice(text.as_bytes()).map_err(of_file(&key))?;
         let first = chain.first().ok_or_else(|| of_file(&certificate)("there is no certificate in it"))?;
         let read = Certificate::read(first).map_err(of_file(&certificate))?;
+        self.check_types(&read).map_err(of_file(&certificate))?;
         Ok(Credentials { roots: certificates(&ca)?, key, certificate: read, chain })
+    }
+
+    /// Other processes refuse a client whose certificate does not name the types of its NFs.
+    fn check_types(&self, certificate: &Certificate) -> Result<(), PkiError> {
+        let (Self::Directory(_, member) | Self::Files(_, member)) = self;
+        let named = &certificate.identity.nf_types;
+        let Some(missing) = member.nf_types().into_iter().find(|nf_type| !named.contains(nf_type)) else {
+            return Ok(());
+        };
+        let list = named.iter().map(NfType::as_str).collect::<Vec<_>>().join(", ");
+        Err(PkiError(format!(
+            "the certificate names the NF types [{list}] (RFC 9310), but this process has the {missing}: issue one that names it"
+        )))
     }
 
     /// The NF instance ids of the process.

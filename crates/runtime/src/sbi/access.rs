@@ -8,14 +8,15 @@
 //! The keys of the NRF are fetched from the NRF (`/oauth2/jwks`, a path specific to Pith), or read from a
 //! file.
 
-use crate::http::{Client, PeerIdentity};
+use crate::http::{self, PeerIdentity};
 use crate::token_keys::TokenKeys;
 use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::header::AUTHORIZATION;
 use pith_nf::fabric::guard;
+use pith_nf::kit::Client;
 use pith_sbi::token::{KeySet, Producer, Refusal, Verified, Verifier};
-use pith_sbi::{ApiRoot, NfInstanceId, NfType, Problem, Request, ServiceName};
+use pith_sbi::{ApiRoot, NfType, Problem, Request, ServiceName};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -63,7 +64,7 @@ pub(super) struct Access {
     /// its address.
     certified: bool,
     verifier: RefCell<Verifier>,
-    client: Rc<Client>,
+    client: Rc<http::Client>,
     /// When the keys were last fetched.
     asked: Cell<Option<Instant>>,
     asking: Mutex<()>,
@@ -77,15 +78,16 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    /// The NF instance of the token, or else the first one of the certificate.
-    pub(super) fn instance(&self) -> Option<NfInstanceId> {
-        let certified = || self.peer.as_ref().and_then(|peer| peer.instances.first().copied());
-        self.claims.as_ref().map(|claims| claims.sub).or_else(certified)
+    /// The client as authenticated by certificate and token, for the owners of resources.
+    pub(super) fn client(&self) -> Option<Client> {
+        let certified = self.peer.as_ref().and_then(|peer| peer.instances.first().copied());
+        let instance = self.claims.as_ref().map(|claims| claims.sub).or(certified)?;
+        Some(Client { instance, process: certified.unwrap_or(instance) })
     }
 }
 
 impl Access {
-    pub(super) fn new(settings: AccessSettings, certified: bool, client: Rc<Client>) -> Self {
+    pub(super) fn new(settings: AccessSettings, certified: bool, client: Rc<http::Client>) -> Self {
         let keys = match &settings.keys {
             KeySource::File(keys) => keys.clone(),
             KeySource::Own(_) | KeySource::Nrf(_) => KeySet::default(),

@@ -15,6 +15,7 @@
 
 mod access;
 mod convert;
+mod plain;
 mod record;
 mod server;
 mod thread;
@@ -26,8 +27,8 @@ pub use thread::{ApiListener, ApiSettings, HttpHandle, HttpThread, SbiSettings, 
 use crate::api::Topic;
 use crate::token::ShardToken;
 use pith_nf::fabric::Bearer;
-use pith_nf::kit::Nf;
-use pith_sbi::{ApiRoot, NfInstanceId, Reply, Request};
+use pith_nf::kit::{Client, Nf};
+use pith_sbi::{ApiRoot, Reply, Request};
 use std::sync::Arc;
 
 /// A request that an NF must answer.
@@ -36,7 +37,7 @@ pub struct Exchange {
     /// The exchange's number.
     pub id: u64,
     /// The calling NF instance, if authenticated by a token or certificate.
-    pub client: Option<NfInstanceId>,
+    pub client: Option<Client>,
 }
 
 /// The shards of a process as the HTTP thread uses them. No method may block.
@@ -55,6 +56,9 @@ pub trait Shards: Send + 'static {
 
     /// Returns a call whose access token was refused by the producer.
     fn token_refused(&self, token: ShardToken, root: Arc<ApiRoot>, request: Box<Request>, bearer: Bearer);
+
+    /// Reports that a connection to that authority (host and port) ended.
+    fn connection_lost(&self, authority: &str);
 
     /// Queries the shards and gateways that can answer a topic and returns their number; each must call
     /// [`HttpHandle::inspected`] once.

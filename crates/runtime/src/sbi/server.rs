@@ -1,6 +1,7 @@
 //! The SBI server: passes peers' requests to shards and returns the responses.
 
 use super::access::{Access, Caller, KEYS_PATH};
+use super::plain::PlainUris;
 use super::{Exchange, Recorder, Shards, convert};
 use crate::http::{Exchanges, Handler, PeerIdentity};
 use bytes::Bytes;
@@ -23,6 +24,8 @@ pub(super) struct SbiHandler<S> {
     pub recorder: Option<Rc<Recorder>>,
     /// Authorizes requests.
     pub access: Rc<Access>,
+    /// Rewrites answers, where clients speak cleartext and this process TLS.
+    pub plain: Option<Rc<PlainUris>>,
     /// The shard for the next request without a subscriber.
     pub turn: Cell<u16>,
 }
@@ -53,7 +56,13 @@ impl<S: Shards> Handler for SbiHandler<S> {
         if let (Some(recorder), Some(record)) = (&self.recorder, record) {
             recorder.write(&record, &answer);
         }
-        convert::to_response(answer)
+        let mut response = convert::to_response(answer);
+        if let Some(plain) = &self.plain {
+            let mut body = std::mem::take(response.body_mut());
+            plain.rewrite(response.headers_mut(), &mut body);
+            *response.body_mut() = body;
+        }
+        response
     }
 }
 
@@ -98,7 +107,7 @@ impl<S: Shards> SbiHandler<S> {
             return Err(Problem::congestion(1).into());
         }
         let exchange = self.exchanges.open().ok_or_else(|| Problem::congestion(1))?;
-        let from = Exchange { id: exchange.id, client: caller.instance() };
+        let from = Exchange { id: exchange.id, client: caller.client() };
         self.shards.request(shard, from, nf, request);
         exchange.answer().await
     }

@@ -76,6 +76,8 @@ impl Shards for Played {
         self.http.get().unwrap().call(token, root, None, *request, Some(bearer));
     }
 
+    fn connection_lost(&self, _authority: &str) {}
+
     fn inspect(&self, topic: Topic, exchange: u64) -> usize {
         let http = self.http.get().unwrap();
         http.inspected(exchange, vec![json!(format!("{topic:?}"))]);

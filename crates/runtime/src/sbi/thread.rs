@@ -1,6 +1,7 @@
 //! The HTTP thread: runs servers and client, executes commands of other threads, and ends when drained.
 
 use super::access::{Access, AccessSettings};
+use super::plain::PlainUris;
 use super::server::SbiHandler;
 use super::{Recorder, Shards, convert};
 use crate::api::{Api, ApiHandler, Audit, Gather, Guard, Status};
@@ -212,6 +213,8 @@ struct HttpThreadState<S> {
     shards: Rc<S>,
     client: Rc<Client>,
     tls: Option<Rc<Tls>>,
+    /// For calls to NFs in cleartext, where they call back.
+    plain: Option<Rc<PlainUris>>,
     access: Rc<Access>,
     exchanges: Rc<Exchanges<Reply>>,
     gather: Rc<Gather>,
@@ -229,15 +232,19 @@ impl<S: Shards> HttpThreadState<S> {
         let shards = Rc::new(shards);
         let asked = shards.clone();
         let tls = sbi.tls.map(Rc::new);
-        let client = Rc::new(match &tls {
+        let client = match &tls {
             Some(tls) => Client::with_tls(sbi.limits, tls.clone()),
             None => Client::new(sbi.limits),
-        });
+        };
+        let told = shards.clone();
+        let client = Rc::new(client.on_loss(Rc::new(move |authority| told.connection_lost(authority))));
+        let plain = plain_uris(&sbi.listeners, sbi.plain_listener.as_ref())?;
         let access = Access::new(sbi.access, tls.is_some(), client.clone());
         let mut front = Self {
             access: Rc::new(access),
             client,
             tls: tls.clone(),
+            plain,
             exchanges: Exchanges::new(sbi.limits.exchanges),
             gather: Rc::new(Gather::new(Box::new(move |topic, id| asked.inspect(topic, id)))),
             drain: watch::Sender::new(false),
@@ -279,6 +286,7 @@ impl<S: Shards> HttpThreadState<S> {
             exchanges: self.exchanges.clone(),
             recorder,
             access: self.access.clone(),
+            plain: self.plain.clone().filter(|_| matches!(transport, Transport::PlainForForeign(_))),
             turn: Cell::new(0),
         };
         let server = Server { handler, protocol: Protocol::Http2, limits, known };
@@ -354,6 +362,12 @@ impl<S: Shards> HttpThreadState<S> {
             Command::Call { token, root, instance, operation, request, retry } => {
                 let (client, shards) = (self.client.clone(), self.shards.clone());
                 let failures = self.failures.clone();
+                let mut request = request;
+                if let (Some(plain), Scheme::Http) = (&self.plain, root.scheme) {
+                    let mut body = std::mem::take(request.body_mut());
+                    plain.rewrite(request.headers_mut(), &mut body);
+                    *request.body_mut() = body;
+                }
                 self.calls.spawn_local(async move {
                     let reply =
                         call(&client, instance, token.nf, &failures, &root, operation, *request).await;
@@ -379,6 +393,12 @@ impl<S: Shards> HttpThreadState<S> {
             tls.refresh(anyway);
         }
     }
+}
+
+/// The URIs that replace those of https for NFs in cleartext.
+fn plain_uris(secure: &[TcpListener], plain: Option<&TcpListener>) -> io::Result<Option<Rc<PlainUris>>> {
+    let (Some(secure), Some(plain)) = (secure.first(), plain) else { return Ok(None) };
+    Ok(Some(Rc::new(PlainUris::new(secure.local_addr()?, plain.local_addr()?))))
 }
 
 /// Failed calls logged per second at most: an unreachable peer causes thousands.

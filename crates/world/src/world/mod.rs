@@ -18,6 +18,7 @@ mod process;
 mod radio;
 mod run;
 mod sbi;
+mod trust;
 mod user;
 
 pub use attack::{AttackAction, Attacker, ObservedMessages};
@@ -34,6 +35,7 @@ use invariant::Watch;
 use n2::Station;
 use pith_nf::fabric::{ShardInput, Timers};
 use pith_nf::kit::{Instant, Nf, TimerKey};
+use pith_sbi::token::Verifier;
 use process::Process;
 use radio::Phone;
 use sbi::Exchange;
@@ -132,6 +134,8 @@ pub struct World {
     faulty: bool,
     processes: Vec<Process>,
     exchanges: BTreeMap<u64, Exchange>,
+    /// Checks access tokens.
+    verifier: Verifier,
     database: Database,
     upfs: Vec<UserPlane>,
     stations: Vec<Station>,
@@ -159,6 +163,7 @@ impl World {
             alarms: Timers::default(),
             faulty: false,
             exchanges: BTreeMap::new(),
+            verifier: trust::verifier(),
             database,
             upfs: (0..plan.upfs).map(|upf| UserPlane::start(upf, now)).collect(),
             stations,

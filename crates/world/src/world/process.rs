@@ -92,8 +92,8 @@ impl World {
         match effect {
             ShardEffect::N2(effect) => self.n2_effect(process, effect),
             ShardEffect::N4(effect) => self.n4_effect(process, shard, *effect),
-            ShardEffect::HttpCall { nf, tag, root, request, .. } => {
-                self.http_call((process, shard, nf), tag, &root, request);
+            ShardEffect::HttpCall { nf, tag, root, request, bearer, .. } => {
+                self.http_call((process, shard, nf), tag, &root, request, bearer);
             }
             ShardEffect::ShardCall { shard, nf, from, request } => {
                 self.send_to_shard(process, usize::from(shard), ShardInput::Request { from, nf, request });

@@ -5,7 +5,7 @@ use super::{SimEvent, World};
 use crate::journal::CallerId;
 use crate::network::root;
 use crate::observed::actor;
-use pith_nf::fabric::ShardInput;
+use pith_nf::fabric::{Bearer, ShardInput};
 use pith_nf::kit::{Caller, Nf, Tag};
 use pith_sbi::{ApiRoot, Problem, Reply, Request};
 use std::sync::Arc;
@@ -26,12 +26,22 @@ pub(super) struct Exchange {
     target: (usize, usize, Nf),
     target_life: u32,
     request: Option<Request>,
-    /// The request may create a resource that only the reply identifies.
+    bearer: Option<Bearer>,
+    /// The request again, for a token that the producer refuses.
+    again: Option<(Arc<ApiRoot>, Box<Request>)>,
+    /// The work may leave something behind that the caller has to know of to remove it.
     creates: bool,
 }
 
 impl World {
-    pub(super) fn http_call(&mut self, caller: CallerId, tag: Tag, to: &Arc<ApiRoot>, request: Request) {
+    pub(super) fn http_call(
+        &mut self,
+        caller: CallerId,
+        tag: Tag,
+        to: &Arc<ApiRoot>,
+        request: Request,
+        bearer: Option<Bearer>,
+    ) {
         let target =
             target_nf(&request).and_then(|nf| self.find(to).map(|(process, shard)| (process, shard, nf)));
         self.numbered += 1;
@@ -40,7 +50,10 @@ impl World {
             return self.unreachable(number, caller, tag);
         };
         self.record(actor(caller.2), actor(target.2), request.operation().name());
-        let exchange = self.exchange(caller, tag, target, Some(request));
+        let is_first = bearer.as_ref().is_some_and(|bearer| !bearer.renewed);
+        let again = is_first.then(|| (Arc::clone(to), Box::new(request.clone())));
+        let mut exchange = self.exchange(caller, tag, target, Some(request));
+        (exchange.bearer, exchange.again) = (bearer, again);
         self.exchanges.insert(number, exchange);
         if !self.strikes(self.plan.faults.request_loss) {
             let after = self.dice.millis(1, 20);
@@ -59,7 +72,17 @@ impl World {
     ) -> Exchange {
         let creates = request.as_ref().is_some_and(creates);
         let (caller_life, target_life) = (self.processes[caller.0].life, self.processes[target.0].life);
-        Exchange { caller, caller_life, tag, target, target_life, request, creates }
+        Exchange {
+            caller,
+            caller_life,
+            tag,
+            target,
+            target_life,
+            request,
+            bearer: None,
+            again: None,
+            creates,
+        }
     }
 
     /// The destination is down: the client gets an error at once.
@@ -83,8 +106,13 @@ impl World {
         let (process, shard, nf) = exchange.target;
         let life = exchange.target_life;
         let Some(request) = exchange.request.take() else { return };
+        let (caller, caller_life, bearer) = (exchange.caller, exchange.caller_life, exchange.bearer.clone());
         if self.processes[process].is_alive(life) {
-            let from = Caller::Remote { exchange: number, client: None };
+            if let Err(refusal) = self.admit(process, &request, bearer.as_ref()) {
+                return self.http_answer(number, root(process, shard), Err(refusal.problem().into()));
+            }
+            let client = self.client(caller, caller_life);
+            let from = Caller::Remote { exchange: number, client };
             self.to_shard(process, shard, ShardInput::Request { from, nf, request });
         }
     }
@@ -113,6 +141,12 @@ impl World {
         };
         let (process, shard, nf) = exchange.caller;
         if self.processes[process].is_alive(exchange.caller_life) {
+            let is_refused = reply.as_ref().is_err_and(|problem| problem.is_invalid_token());
+            if let (true, Some((root, request)), Some(bearer)) = (is_refused, exchange.again, exchange.bearer)
+            {
+                let input = ShardInput::TokenRefused { nf, tag: exchange.tag, root, request, bearer };
+                return self.to_shard(process, shard, input);
+            }
             self.to_shard(process, shard, ShardInput::Reply { nf, tag: exchange.tag, from, reply });
         }
     }

@@ -216,7 +216,7 @@ fn attach(ue: &mut UeContext, env: &mut Env<'_>, key: Key, message: &InitialUeMe
         connection.ue = Some(ue.key);
     }
     ue.connection = Some(key);
-    ue.is_transferred = false;
+    ue.transferred_to = None;
     ue.location = Some(message.location);
     ue.stop(env, Timer::MobileReachable);
     ue.stop(env, Timer::ImplicitDeregistration);

@@ -15,10 +15,6 @@ use pith_sbi::nudm_sdm::SdmChangeNotification;
 use pith_sbi::nudm_uecm::{DeregistrationNotification, DeregistrationReason};
 use pith_sbi::{Problem, Reply, Response};
 
-fn not_found() -> Box<Problem> {
-    Problem::context_not_found().into()
-}
-
 impl Amf {
     /// Nudm_UECM_DeregistrationNotification: another AMF serves the UE, or the subscription is
     /// withdrawn (TS 23.502 4.2.2.2.2 step 14d, 4.2.2.3.3).
@@ -45,11 +41,10 @@ impl Amf {
         notification: &SmContextStatusNotify,
         out: &mut Outbox,
     ) -> Reply {
-        let (reference, number) = notification.uri.id().rsplit_once('-').ok_or_else(not_found)?;
-        let (key, id) = reference.split_once('-').ok_or_else(not_found)?;
-        let key = self.find_reference(key)?;
-        let ended =
-            |session: &PduSession| id.parse() == Ok(session.id) && number.parse() == Ok(session.number.0);
+        let name = self.shared.references.name(notification.uri.id()).and_then(consumer::of_session_name);
+        let name = name.filter(|(key, ..)| self.ues.get(*key).is_some());
+        let (key, id, number) = name.ok_or_else(|| Box::new(Problem::context_not_found()))?;
+        let ended = |session: &PduSession| session.id == id && session.number.0 == number;
         if notification.body.status_info.resource_status == ResourceStatus::Released {
             self.with_ue(now, key, out, |ue, _| ue.sessions.retain(|session| !ended(session)));
         }

@@ -9,7 +9,7 @@ use crate::amf::Amf;
 use crate::amf::context::{RmState, UeContext};
 use crate::amf::procedure;
 use crate::amf::security::SecurityContext;
-use crate::kit::{Instant, Outbox};
+use crate::kit::{Caller, Instant, Outbox, Owner};
 use pith_nas::GmmMessage;
 use pith_sbi::common::{AccessType, UeContextId};
 use pith_sbi::namf_communication as namf;
@@ -30,7 +30,7 @@ impl Amf {
     /// Returns the context of a UE: with keys if its REGISTRATION REQUEST passes the integrity
     /// check; without keys if the new AMF has authenticated the UE and identifies it by its SUPI
     /// (`MOBI_REG_UE_VALIDATED`).
-    pub(super) fn ue_context_transfer(&mut self, request: namf::UeContextTransfer) -> Reply {
+    pub(super) fn ue_context_transfer(&mut self, from: Caller, request: namf::UeContextTransfer) -> Reply {
         let key = self.find(&request.ue_context_id);
         let ue = key.and_then(|key| self.ues.get_mut(key));
         let ue = ue.ok_or_else(|| Box::new(Problem::context_not_found()))?;
@@ -39,7 +39,7 @@ impl Amf {
             (true, UeContextId::Supi(_)) => without_security(ue),
             _ => with_security(ue, request.body.reg_request.as_ref())?,
         };
-        ue.is_transferred = true;
+        ue.transferred_to = Some(Owner::of(from));
         Ok(Response::UeContextTransferred(Box::new(namf::UeContextTransferRspData::new(context))))
     }
 
@@ -48,14 +48,16 @@ impl Amf {
     pub(super) fn registration_status_update(
         &mut self,
         now: Instant,
+        from: Caller,
         request: &namf::RegistrationStatusUpdate,
         out: &mut Outbox,
     ) -> Reply {
         let key = self.find(&request.ue_context_id);
-        let key = key.filter(|key| self.ues.get(*key).is_some_and(|ue| ue.is_transferred));
-        let key = key.ok_or_else(|| {
+        let receiver = key.and_then(|key| Some((key, self.ues.get(key)?.transferred_to?)));
+        let (key, receiver) = receiver.ok_or_else(|| {
             Box::new(Problem::context_not_found().detail("no transfer of this UE context is under way"))
         })?;
+        receiver.check(from)?;
         if request.body.transfer_status == namf::UeContextTransferStatus::Transferred {
             let released = &request.body.to_release_session_list;
             self.with_ue(now, key, out, |ue, env| {

@@ -7,7 +7,7 @@ mod n1_n2_message_transfer;
 
 pub(super) use context_transfer::RESERVE;
 
-use super::{Amf, consumer};
+use super::Amf;
 use crate::kit::{Caller, Instant, Key, Outbox};
 use pith_sbi::common::UeContextId;
 use pith_sbi::{Cause, Problem, Reply, Request};
@@ -16,9 +16,11 @@ impl Amf {
     /// Handles one request.
     pub(super) fn serve(&mut self, now: Instant, from: Caller, request: Request, out: &mut Outbox) {
         let reply = match request {
-            Request::N1N2MessageTransfer(request) => self.n1_n2_message_transfer(now, *request, out),
-            Request::UeContextTransfer(request) => self.ue_context_transfer(*request),
-            Request::RegistrationStatusUpdate(request) => self.registration_status_update(now, &request, out),
+            Request::N1N2MessageTransfer(request) => self.n1_n2_message_transfer(now, from, *request, out),
+            Request::UeContextTransfer(request) => self.ue_context_transfer(from, *request),
+            Request::RegistrationStatusUpdate(request) => {
+                self.registration_status_update(now, from, &request, out)
+            }
             Request::DeregistrationNotification(notification) => {
                 self.deregistration_notification(now, &notification, out)
             }
@@ -50,8 +52,7 @@ impl Amf {
 
     /// The UE context for a callback reference.
     fn find_reference(&self, reference: &str) -> Result<Key, Box<Problem>> {
-        let key = consumer::key_of(&self.shared.config.identity, reference)
-            .filter(|key| self.ues.get(*key).is_some());
+        let key = self.shared.references.key(reference).filter(|key| self.ues.get(*key).is_some());
         key.ok_or_else(|| Problem::context_not_found().into())
     }
 }

@@ -6,7 +6,7 @@ use crate::amf::context::{Env, UeContext};
 use crate::amf::delivery::{self, SmfMessage, Transfer, Undelivered};
 use crate::amf::error::TransferError;
 use crate::amf::procedure::paging;
-use crate::kit::{Instant, Outbox};
+use crate::kit::{Caller, Instant, Outbox, Owner};
 use pith_sbi::namf_communication::{
     N1N2MessageTransfer, N1N2MessageTransferCause, N1N2MessageTransferReqData, N1N2MessageTransferRspData,
     N2InfoContainer,
@@ -24,12 +24,13 @@ impl Amf {
     pub(super) fn n1_n2_message_transfer(
         &mut self,
         now: Instant,
+        from: Caller,
         request: N1N2MessageTransfer,
         out: &mut Outbox,
     ) -> Reply {
         let mut reply = Err(TransferError::NoContext);
         if let Some(key) = self.find(&request.ue_context_id) {
-            self.with_ue(now, key, out, |ue, env| reply = transfer(ue, env, request.body));
+            self.with_ue(now, key, out, |ue, env| reply = transfer(ue, env, from, request.body));
         }
         reply.map_err(|error| error.problem().into())
     }
@@ -38,6 +39,7 @@ impl Amf {
 fn transfer(
     ue: &mut UeContext,
     env: &mut Env<'_>,
+    from: Caller,
     body: N1N2MessageTransferReqData,
 ) -> Result<Response, TransferError> {
     if ue.procedure.is_registering() {
@@ -46,8 +48,11 @@ fn transfer(
     let skip_paging = body.skip_ind == Some(true);
     let on_failure = body.n1n2_failure_txf_notif_uri.clone();
     let message = message(body).ok_or(TransferError::Empty)?;
-    if ue.session(message.id).is_none() {
-        return Err(TransferError::NoSession);
+    let session = ue.session_mut(message.id).ok_or(TransferError::NoSession)?;
+    // CreateSMContext is not answered with the SMF's instance id (TS 29.502 6.1.6.2.3): the first SMF that sends is taken to
+    // be the session's.
+    if !session.smf.get_or_insert(Owner::of(from)).admits(from) {
+        return Err(TransferError::OtherSmf);
     }
     if ue.is_reachable(env) {
         delivery::send(ue, env, message);

@@ -10,6 +10,7 @@ mod identification;
 mod initial_registration;
 mod n2_errors;
 mod nas_security;
+mod owner;
 mod paging;
 mod pdu_session;
 mod registration_update;

@@ -59,6 +59,8 @@ pub struct World {
     pub calls: Vec<(Tag, Target, Request)>,
     pub timers: BTreeMap<TimerKey, Instant>,
     pub answers: Vec<Reply>,
+    /// Sends the requests.
+    pub caller: Caller,
     pub events: Vec<Event>,
     /// Replies that differ from the default; `None` leaves the call open.
     pub script: HashMap<Operation, Option<Reply>>,
@@ -89,6 +91,7 @@ impl World {
             calls: Vec::new(),
             timers: BTreeMap::new(),
             answers: Vec::new(),
+            caller: Caller::Remote { exchange: 1, client: None },
             events: Vec::new(),
             script: HashMap::new(),
             challenges: 0,
@@ -256,7 +259,7 @@ impl World {
     pub fn request(&mut self, request: impl Into<Request>) -> Reply {
         let request = request.into();
         self.ladder.push(format!("nf   -> {:?}", request.operation()));
-        self.input(Input::Request { from: Caller::Remote { exchange: 1, client: None }, request });
+        self.input(Input::Request { from: self.caller, request });
         self.answers.pop().expect("the AMF answers at once")
     }
 

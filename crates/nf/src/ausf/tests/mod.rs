@@ -21,7 +21,7 @@ const SERVING_NETWORK: &str = "5G:mnc070.mcc999.3gppnetwork.org";
 
 fn bench() -> Bench<Ausf> {
     let config = AusfConfig { serving_networks: vec![testing::plmn()] };
-    Bench::new(Ausf::new(testing::identity(), config))
+    Bench::new(Ausf::new(testing::identity(), config, Rng::from_number(1)))
 }
 
 fn authenticate(bench: &mut Bench<Ausf>, serving_network: &str) -> Seen {
@@ -113,7 +113,7 @@ fn an_unknown_context_is_refused() {
 fn a_response_before_the_vector_is_refused() {
     let mut bench = bench();
     let asked = authenticate(&mut bench, SERVING_NETWORK);
-    let id = context_id(Key::from_u64(asked.call().0.owner));
+    let id = bench.nf.references.of_key(Key::from_u64(asked.call().0.owner));
     assert_eq!(confirm(&mut bench, &id, Some(XRES_STAR)).problem().status, 404);
     assert_eq!(bench.nf.pending(), 1);
 }

@@ -17,7 +17,7 @@ use super::super::pool::contains;
 use super::super::selection::{FrontPlan, Path};
 use super::super::{Smf, n1, n2, n4};
 use super::release::delete_at_upfs;
-use crate::kit::{Caller, Key, Level, N4Effect, N4Error, Outbox, Target, Timer, UpfHandle};
+use crate::kit::{Caller, Key, Level, N4Effect, N4Error, Outbox, Owner, Target, Timer, UpfHandle};
 use pith_nas::gsm::PduSessionEstablishmentRequest;
 use pith_nas::ie::{PduSessionType, SscMode};
 use pith_nas::{GsmBody, GsmMessage};
@@ -75,6 +75,7 @@ impl Smf {
             instance: data.serving_nf_id,
             root: data.sm_context_status_uri.root.clone(),
             status_uri: data.sm_context_status_uri,
+            owner: Owner::of(from),
         };
         // A session of the same identity is one that the UE has forgotten (step 3a).
         if let Some(old) = self.by_ue.get(&(asked.supi.clone(), asked.pdu_session_id)).copied() {
@@ -258,7 +259,7 @@ impl Smf {
         context.qos = qos;
         context.state = State::AwaitingPolicy;
         context.is_registered = true;
-        let reference = format!("{:x}", key.to_u64());
+        let reference = self.references.of_key(key);
         let location =
             Uri::new(&self.identity.api_root, &format!("/nsmf-pdusession/v1/sm-contexts/{reference}"));
         let mut body = SmContextCreatedData::default();

@@ -194,7 +194,7 @@ impl Smf {
 
     /// Where the AMF tells that a message did not come to UE or gNB (TS 29.518 5.2.2.3.2).
     pub(in crate::smf) fn failure_uri(&self, key: Key) -> Uri {
-        let reference = format!("{:x}", key.to_u64());
+        let reference = self.references.of_key(key);
         N1N2TransferFailureNotification::callback_uri(&self.identity.api_root, &NfType::Smf, &reference)
     }
 

@@ -2,6 +2,7 @@
 
 mod branching;
 mod establishment;
+mod owner;
 mod policy;
 mod standing;
 mod upfs;

@@ -1,0 +1,83 @@
+//! Whose requests about a UE are taken, and which callbacks are (TS 33.501 13.1).
+
+use super::world::*;
+use crate::testing::client;
+use pith_sbi::common::{AccessType, UeContextId};
+use pith_sbi::namf_communication as namf;
+use pith_sbi::nsmf_pdusession::{
+    ResourceStatus, SmContextStatusNotification, SmContextStatusNotify, StatusInfo,
+};
+use pith_sbi::nudm_sdm::{ModificationNotification, SdmChangeNotification};
+use pith_sbi::{NfType, Reply};
+
+fn registered() -> (World, Phone) {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    phone.register(&mut world);
+    world.caller = client(1);
+    phone.establish(&mut world, 5);
+    world.take_ladder();
+    (world, phone)
+}
+
+#[test]
+fn messages_of_a_session_come_from_its_smf_only() {
+    let (mut world, _) = registered();
+    world.request(transfer(5, Some(b"modify"), None)).unwrap();
+    world.caller = client(2);
+    let refused = world.request(transfer(5, Some(b"modify"), None)).unwrap_err();
+    assert_eq!(refused.status, 403);
+    world.caller = client(1);
+    world.request(transfer(5, Some(b"modify"), None)).unwrap();
+}
+
+#[test]
+fn the_amf_that_got_a_context_says_what_became_of_it() {
+    let (mut world, _) = registered();
+    let supi = || UeContextId::Supi(supi());
+    world.caller = client(1);
+    let reason = namf::TransferReason::MobiRegUeValidated;
+    let body = namf::UeContextTransferReqData::new(reason, AccessType::ThreeGppAccess);
+    world.request(namf::UeContextTransfer { ue_context_id: supi(), body }).unwrap();
+    let report = |world: &mut World| {
+        let body = namf::UeRegStatusUpdateReqData::new(namf::UeContextTransferStatus::Transferred);
+        world.request(namf::RegistrationStatusUpdate { ue_context_id: supi(), body })
+    };
+    world.caller = client(2);
+    assert_eq!(report(&mut world).unwrap_err().status, 403);
+    assert_eq!(world.amf.audit().contexts, 1);
+    world.caller = client(1);
+    report(&mut world).unwrap();
+}
+
+/// Notifications at the URIs of references that the AMF did not give out.
+#[test]
+fn references_cannot_be_guessed() {
+    let (mut world, _) = registered();
+    let root = &identity().api_root;
+    let session = |world: &mut World, reference: &str| -> Reply {
+        let uri = SmContextStatusNotify::callback_uri(root, &NfType::Amf, reference);
+        let body = SmContextStatusNotification::new(StatusInfo::new(ResourceStatus::Released));
+        world.request(SmContextStatusNotify { uri, body })
+    };
+    let known = world.amf.session_reference(&supi(), 5);
+    let (name, mac) = known.split_once('.').unwrap();
+    let other_session = format!("{}.{mac}", name.replace("-5-", "-6-"));
+    for guess in [name, &other_session, "0-5-0", "0-5-0.0", "0-5-0.0000000000000000"] {
+        assert_eq!(session(&mut world, guess).unwrap_err().status, 404, "{guess}");
+    }
+    let ue = world.amf.key_of(&supi());
+    assert_eq!(
+        session(&mut world, &ue).unwrap_err().status,
+        404,
+        "the reference of a UE is none of a session"
+    );
+    for guess in ["0", "0.0", "0.0000000000000000", name, &known] {
+        let uri = SdmChangeNotification::callback_uri(root, &NfType::Amf, guess);
+        let body = ModificationNotification::new(Vec::new());
+        let reply = world.request(SdmChangeNotification { uri, body });
+        assert_eq!(reply.unwrap_err().status, 404, "{guess}");
+    }
+    assert_eq!(world.amf.audit().sessions, 1);
+    session(&mut world, &known).unwrap();
+    assert_eq!(world.amf.audit().sessions, 0);
+}

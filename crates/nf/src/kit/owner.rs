@@ -1,0 +1,91 @@
+//! Who may use a resource: the NF instance that made it.
+//!
+//! An access token names a type of NF and a service, so that each SMF has a token for each AMF. Which of them owns a UE
+//! context, a session or a policy is checked here, by certificate and token (TS 33.501 13.1, 13.4.1).
+
+use super::Caller;
+use pith_sbi::{NfInstanceId, Problem};
+
+/// What is proven of a client beyond HTTP/2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Client {
+    /// The NF instance that its token names (`sub`), which its certificate names, too; without a token the first one of the
+    /// certificate.
+    pub instance: NfInstanceId,
+    /// The first NF instance of its certificate. A process has one certificate, which names the instances of all its shards;
+    /// a UE may move from one shard to another.
+    pub process: NfInstanceId,
+}
+
+/// The owner of a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    /// An NF of this process.
+    Process,
+    /// A client of which nothing is proven: an NF in cleartext.
+    Unproven,
+    /// A client with a certificate or a token.
+    Client(Client),
+}
+
+impl Owner {
+    /// The owner of what that caller makes.
+    pub const fn of(caller: Caller) -> Self {
+        match caller {
+            Caller::Local { .. } | Caller::Shard { .. } => Self::Process,
+            Caller::Remote { client: None, .. } => Self::Unproven,
+            Caller::Remote { client: Some(client), .. } => Self::Client(client),
+        }
+    }
+
+    /// Whether the resource is the caller's: it made it, or it is of the same process. Code of this process needs no proof.
+    /// Instances of an NF set share their resources (TS 23.501 5.21.3.1): members of the owner's set belong here as soon as
+    /// a producer learns the set of a client.
+    pub fn admits(self, caller: Caller) -> bool {
+        match (self, Self::of(caller)) {
+            (_, Self::Process) | (Self::Unproven, Self::Unproven) => true,
+            (Self::Client(owner), Self::Client(client)) => {
+                owner.process == client.process || owner.instance == client.instance
+            }
+            _ => false,
+        }
+    }
+
+    /// Refuses a caller whose resource it is not.
+    pub fn check(self, caller: Caller) -> Result<(), Box<Problem>> {
+        if self.admits(caller) {
+            return Ok(());
+        }
+        Err(Box::new(Problem::of_status(403).detail("the resource belongs to another NF instance")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kit::{Nf, Tag};
+
+    fn remote(client: Option<(u128, u128)>) -> Caller {
+        let id = NfInstanceId;
+        let client =
+            client.map(|(instance, process)| Client { instance: id(instance), process: id(process) });
+        Caller::Remote { exchange: 1, client }
+    }
+
+    #[test]
+    fn a_resource_is_its_makers_and_that_of_the_makers_process() {
+        let own = Caller::Local { nf: Nf::Amf, tag: Tag { owner: 1, step: 1 } };
+        let (amf, same_process) = (remote(Some((2, 1))), remote(Some((3, 1))));
+        let (other, nobody) = (remote(Some((5, 4))), remote(None));
+        let renewed = remote(Some((2, 6)));
+        for (maker, may, may_not) in [
+            (amf, vec![amf, same_process, renewed, own], vec![other, nobody]),
+            (nobody, vec![nobody, own], vec![amf, other]),
+            (own, vec![own], vec![amf, other, nobody]),
+        ] {
+            let owner = Owner::of(maker);
+            assert!(may.iter().all(|caller| owner.check(*caller).is_ok()), "{owner:?}");
+            assert!(may_not.iter().all(|caller| owner.check(*caller).is_err()), "{owner:?}");
+        }
+    }
+}
