@@ -14,6 +14,8 @@ mod scope;
 #[cfg(test)]
 mod tests;
 mod verify;
+#[cfg(test)]
+mod witness;
 
 pub use keys::{Key, KeySet, KeySetError, jwks};
 pub use verify::{Producer, Refusal, Verified, Verifier};

@@ -8,6 +8,7 @@ mod operator;
 mod packet;
 mod pfcp;
 pub mod sbi;
+mod token;
 
 use crate::target::{Bounds, Target};
 
@@ -43,6 +44,12 @@ pub const TARGETS: &[Target] = &[
         "responses of all operations: an outcome that is the same again, or a problem",
         sbi::response,
     ),
+    Target::text(
+        "access-token",
+        "access tokens: only what the NRF signed, understood the same again",
+        token::access_token,
+    ),
+    Target::text("token-keys", "keys of NRFs, as JWK Sets and as PEM", token::token_keys),
     Target::text("json", "JSON of peers: accepted documents are within the limits", json::document),
     // A small patch may add 4,096 values to a document.
     Target {

@@ -4,13 +4,13 @@ use super::*;
 use crate::{Operation, ProblemMore, ServiceName};
 use pith_crypto::jws::{JwsAlgorithm, SigningKey};
 
-const NOW: u64 = 1_800_000_000;
+pub(super) const NOW: u64 = 1_800_000_000;
 const NRF: NfInstanceId = NfInstanceId(1);
 const AMF: NfInstanceId = NfInstanceId(2);
 const UDM: NfInstanceId = NfInstanceId(3);
 
 /// The key of RFC 7515 A.3.1.
-fn signing_key() -> SigningKey {
+pub(super) fn signing_key() -> SigningKey {
     let octets = |text| from_base64url(text).unwrap().try_into().unwrap();
     SigningKey::from_parts(
         &octets("jpsQnnGQmL-YBIffH1136cspYG6-0iY7X1fCE9-E9LI"),
@@ -25,7 +25,7 @@ fn verifier() -> Verifier {
     Verifier::new(KeySet::from_jwks(&set).unwrap())
 }
 
-fn claims() -> AccessTokenClaims {
+pub(super) fn claims() -> AccessTokenClaims {
     AccessTokenClaims::new(NRF, AMF, NfType::Udm, "nudm-sdm nudm-uecm", NOW + 3600)
 }
 
@@ -35,7 +35,7 @@ fn token_with(header: &str, claims: &AccessTokenClaims) -> String {
     AccessTokenClaims::token(&input, &signing_key().sign(input.as_bytes()).unwrap())
 }
 
-fn token(claims: &AccessTokenClaims) -> String {
+pub(super) fn token(claims: &AccessTokenClaims) -> String {
     let input = claims.signing_input(JwsAlgorithm::Es256, "key-1");
     AccessTokenClaims::token(&input, &signing_key().sign(input.as_bytes()).unwrap())
 }
