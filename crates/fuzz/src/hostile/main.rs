@@ -5,6 +5,7 @@
 //!  radio     mutated and out-of-order NGAP; NG SETUP with other gNBs' ids; G-PDUs with invented TEIDs
 //!  n4        PFCP from an unknown peer, to a UPF or an SMF
 //!  http      requests to the SBI or the REST API: mutated, unauthorised, slow
+//!  function  the same over TLS, with a certificate of another NF type and tokens of another service
 //!  network   packets from the data network to used and unused UE addresses
 //! ```
 //!
@@ -12,6 +13,7 @@
 //! CPU time used.
 
 mod datagrams;
+mod function;
 mod http;
 mod pace;
 mod radio;
@@ -82,6 +84,8 @@ enum Who {
         #[arg(long)]
         corpus: String,
     },
+    /// An NF of another type than those that use the service which it attacks.
+    Function(function::Args),
     /// A host in the data network.
     Network {
         /// The first UE address.
@@ -104,17 +108,22 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<()> {
-    let args = Args::parse();
-    let mut pace = Pace::new(args.rate, Duration::from_secs(args.seconds));
-    let (name, report) = match &args.who {
-        Who::Phone { device, targets } => ("phone", datagrams::phone(device, targets, args.seed, &mut pace)?),
-        Who::Radio { amf, n3, local } => ("radio", radio::attack(*amf, *n3, *local, args.seed, &mut pace)?),
-        Who::N4 { target, local } => ("n4", datagrams::n4(*target, *local, args.seed, &mut pace)?),
+    let common = Args::parse();
+    let mut pace = Pace::new(common.rate, Duration::from_secs(common.seconds));
+    let (name, report) = match &common.who {
+        Who::Phone { device, targets } => {
+            ("phone", datagrams::phone(device, targets, common.seed, &mut pace)?)
+        }
+        Who::Radio { amf, n3, local } => ("radio", radio::attack(*amf, *n3, *local, common.seed, &mut pace)?),
+        Who::N4 { target, local } => ("n4", datagrams::n4(*target, *local, common.seed, &mut pace)?),
         Who::Http { target, corpus } => {
-            ("http", http::attack(*target, corpus, args.seed, &mut pace).context("HTTP")?)
+            ("http", http::attack(*target, corpus, common.seed, &mut pace).context("HTTP")?)
+        }
+        Who::Function(args) => {
+            ("function", function::attack(args, common.seed, &mut pace).context("function")?)
         }
         Who::Network { first, count } => {
-            ("network", datagrams::network(*first, *count, args.seed, &mut pace)?)
+            ("network", datagrams::network(*first, *count, common.seed, &mut pace)?)
         }
     };
     let line = json!({
